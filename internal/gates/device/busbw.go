@@ -31,11 +31,11 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict 
 	}
 	switch {
 	case d.Against == "":
-		return verdict.Unmeasured("there is no library to compare with: a bandwidth by itself says nothing of a library").
-			Because("give the one that it replaces: --against DIR|WHEEL|LIB")
+		return verdict.Unmeasured("no library to compare with: a bandwidth alone does not judge a library").
+			Because("name the library to replace: --against DIR|WHEEL|LIB")
 	case d.MaxBytes < busbwBytes:
 		return verdict.Unmeasured("sizes up to %s are too small to compare", sizeText(d.MaxBytes)).
-			Because("give --max-bytes of at least %s", sizeText(busbwBytes))
+			Because("raise --max-bytes to at least %s", sizeText(busbwBytes))
 	}
 	var problems, seen []string
 	var measured curve.Curves
@@ -47,7 +47,7 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict 
 		}
 		measured = append(measured, sideBySide(collective, d.Baseline, c.ours, c.ratios)...)
 		for _, r := range short(c.ratios, d.Tolerance) {
-			problems = append(problems, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: %.2f by the medians of %d rounds, at least %.2f is wanted",
+			problems = append(problems, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: ratio %.2f by the medians of %d rounds, below %.2f",
 				collective, sizeText(r.bytes), r.ours, d.Baseline, r.theirs, r.ratio, len(c.ours), d.Tolerance))
 		}
 		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Baseline, len(c.ours), ratioText(c.ratios)))
@@ -74,7 +74,7 @@ func (c comparison) otherRelease(baseline string) string {
 	if ours == theirs || ours == "" || theirs == "" {
 		return ""
 	}
-	return fmt.Sprintf("ours is release %s, %s is %s: that compares releases as much as builds", ours, baseline, theirs)
+	return fmt.Sprintf("the artifact is release %s, %s is %s: the comparison covers the releases as well as the builds", ours, baseline, theirs)
 }
 
 // compareTwice compares both libraries. If a size is too slow, it compares again with
@@ -122,7 +122,7 @@ func (d *Setup) duel(ctx context.Context, collective string, rounds int) (ours, 
 	}
 	other := func() *verdict.Verdict {
 		if err := run(d.Against, &theirs); err != nil {
-			a := verdict.Unmeasured("%s with %s: %v", collective, d.Baseline, err).Because("the library to compare with has to run on this host")
+			a := verdict.Unmeasured("%s with %s: %v", collective, d.Baseline, err).Because("give --against a library for this host")
 			return &a
 		}
 		return nil
@@ -154,12 +154,12 @@ func compare(ours, theirs []nccltests.Measured) ([]ratio, error) {
 	var ratios []ratio
 	for _, bytes := range slices.Sorted(maps.Keys(mine)) {
 		if other[bytes] <= 0 {
-			return nil, fmt.Errorf("at %s there is nothing to compare with", sizeText(bytes))
+			return nil, fmt.Errorf("the other library has no measurement at %s", sizeText(bytes))
 		}
 		ratios = append(ratios, ratio{bytes, mine[bytes], other[bytes], mine[bytes] / other[bytes]})
 	}
 	if len(ratios) == 0 || len(mine) != len(other) {
-		return nil, fmt.Errorf("%d sizes of ours and %d of theirs cannot be compared", len(mine), len(other))
+		return nil, fmt.Errorf("the libraries have %d and %d measured sizes, and must have the same", len(mine), len(other))
 	}
 	return ratios, nil
 }

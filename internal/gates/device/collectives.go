@@ -45,7 +45,7 @@ func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) verdict.Ve
 	}
 	a := verdict.Judge(problems, seen).With(measured)
 	if tooFast {
-		a = a.Because("a bandwidth above what the links carry is none: the library lacks the kernel and returns its input unchanged, without an error; ask device-functions, and build again with ONLY_FUNCS whose pattern matches (two stars at its end)")
+		a = a.Because("the library lacks the kernel and returns its input unchanged, without an error, so the bandwidth exceeds that of the links: run the gate device-functions, and build again with a matching pattern in ONLY_FUNCS (two stars at its end)")
 	}
 	return a
 }
@@ -65,7 +65,7 @@ func wrongValues(r nccltests.Report) []string {
 			problems = append(problems, fmt.Sprintf("%d wrong elements at %s of %s", n, sizeText(row.Bytes), row.Type))
 		}
 		if r.Unchecked(row) {
-			problems = append(problems, fmt.Sprintf("nobody checked the results at %s", sizeText(row.Bytes)))
+			problems = append(problems, fmt.Sprintf("the program did not check the results at %s", sizeText(row.Bytes)))
 		}
 	}
 	if len(problems) == 0 && r.OutOfBounds > 0 {
@@ -81,7 +81,7 @@ func wrongValues(r nccltests.Report) []string {
 func atLeast(r nccltests.Report, gpus int) []string {
 	var problems []string
 	if len(r.Devices) != gpus {
-		problems = append(problems, fmt.Sprintf("%d GPUs took part, %d were asked for", len(r.Devices), gpus))
+		problems = append(problems, fmt.Sprintf("%d GPUs took part, %d were requested", len(r.Devices), gpus))
 	}
 	seen := map[string]bool{}
 	for _, d := range r.Devices {
@@ -106,9 +106,9 @@ func impossible(r nccltests.Report) string {
 			continue
 		}
 		if known {
-			return fmt.Sprintf("%.0f GB/s at %s, and the links between %d of %s carry %.0f in both directions together", busbw, sizeText(row.Bytes), len(r.Devices), r.Devices[0].Name, limit)
+			return fmt.Sprintf("%.0f GB/s at %s, but the links between %d of %s carry %.0f in both directions together", busbw, sizeText(row.Bytes), len(r.Devices), r.Devices[0].Name, limit)
 		}
-		return fmt.Sprintf("%.0f GB/s at %s, and no GPU that is known carries more than %.0f (%s is not known)", busbw, sizeText(row.Bytes), limit, r.Devices[0].Name)
+		return fmt.Sprintf("%.0f GB/s at %s, but no known GPU carries more than %.0f (%s is unknown)", busbw, sizeText(row.Bytes), limit, r.Devices[0].Name)
 	}
 	return ""
 }
@@ -137,12 +137,12 @@ func speaks(m nccltests.Measured, promised string) (spoken, error) {
 	number := nccltests.VersionOf(m.Report.Library)
 	switch {
 	case log.Version == "" && number == "":
-		return spoken{}, fmt.Errorf("neither the log nor the program says which library ran")
+		return spoken{}, fmt.Errorf("neither the log nor the program names the library in use")
 	case log.Version == "":
 		release, _, _ := strings.Cut(promised, "+")
 		return spoken{number, differs(number, release)}, nil
 	case number != "" && log.Library == "NCCL" && !strings.HasPrefix(log.Version, number):
-		return spoken{}, fmt.Errorf("the log says %s, the program %s", log.Version, number)
+		return spoken{}, fmt.Errorf("the log names version %s, the program %s", log.Version, number)
 	}
 	return spoken{log.Library + " " + log.Version, differs(log.Version, promised)}, nil
 }
@@ -151,7 +151,7 @@ func differs(have, promised string) string {
 	if promised == "" || have == promised {
 		return ""
 	}
-	return fmt.Sprintf("the library says %s, promised is %s", have, promised)
+	return fmt.Sprintf("the library reports %s, expected %s", have, promised)
 }
 
 // summary describes a measurement.
@@ -165,6 +165,6 @@ func summary(r nccltests.Report, library string) string {
 		name = r.Devices[0].Name
 	}
 	last := r.Rows[len(r.Rows)-1].Bytes
-	return fmt.Sprintf("%d sizes of %s to %s right on %d x %s, up to %s GB/s, by %s",
+	return fmt.Sprintf("%d sizes of %s to %s correct on %d x %s, up to %s GB/s, by %s",
 		len(r.Rows), sizeText(r.Rows[0].Bytes), sizeText(last), len(r.Devices), name, strconv.FormatFloat(best, 'f', 1, 64), library)
 }

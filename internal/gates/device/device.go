@@ -77,11 +77,11 @@ func (d *Setup) run(ctx context.Context, sweep nccltests.Sweep) (nccltests.Measu
 func (d *Setup) Short() (verdict.Verdict, bool) {
 	switch {
 	case d.Fault != nil:
-		return verdict.Unmeasured("the GPUs of this host are not known: %v", d.Fault).
-			Because("run it on a host whose driver answers: nvidia-smi, amd-smi or rocm-smi"), true
+		return verdict.Unmeasured("the GPUs of this host are unknown: %v", d.Fault).
+			Because("run it on a host with a GPU driver, where nvidia-smi, amd-smi or rocm-smi works"), true
 	case len(d.Host.GPUs) < d.GPUs || d.GPUs < 1:
-		return verdict.Unmeasured("%d GPUs are asked for, this host has %d", d.GPUs, len(d.Host.GPUs)).
-			Because("ask for fewer with --gpus, or run it on a larger host"), true
+		return verdict.Unmeasured("%d GPUs requested, this host has %d", d.GPUs, len(d.Host.GPUs)).
+			Because("request fewer with --gpus, or run it on a larger host"), true
 	}
 	return verdict.Verdict{}, false
 }
@@ -89,21 +89,21 @@ func (d *Setup) Short() (verdict.Verdict, bool) {
 // lacks returns a verdict if a check cannot run. Its remedy names the missing input.
 func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
 	if d == nil {
-		return verdict.Unmeasured("no GPU was asked for").Because("run it on a host with GPUs: builder gate PATH --gpus N --tests DIR"), true
+		return verdict.Unmeasured("no GPU requested").Because("run it on a host with GPUs: builder gate PATH --gpus N --tests DIR"), true
 	}
 	if v, short := d.Short(); short {
 		return v, true
 	}
 	switch {
 	case d.GPUs < needed:
-		return verdict.Unmeasured("with %d GPU nothing goes from one to another", d.GPUs).
+		return verdict.Unmeasured("%d GPU requested, at least %d needed for traffic between GPUs", d.GPUs, needed).
 			Because("run it with --gpus %d or more", needed), true
 	case d.Library == "":
-		return verdict.Unmeasured("the artifact holds no libnccl.so.2 or librccl.so.1").
-			Because("name the file as library in the recipe's expect"), true
+		return verdict.Unmeasured("the artifact holds neither libnccl.so.2 nor librccl.so.1").
+			Because("name the library file as library in the recipe's expect"), true
 	case d.Programs == "":
-		return verdict.Unmeasured("there are no programs to measure with").
-			Because("give them with --tests: a directory with all_reduce_perf, or a wheel of nccl-tests"), true
+		return verdict.Unmeasured("the programs for the measurement are missing").
+			Because("name them with --tests: a directory with all_reduce_perf, or a wheel of nccl-tests"), true
 	}
 	return verdict.Verdict{}, false
 }
@@ -114,12 +114,12 @@ func failedRun(collective string, err error) verdict.Verdict {
 	switch {
 	case errors.Is(err, nccltests.ErrTimeout):
 		return verdict.Failed("%s hangs: %v", collective, err).
-			Because("the library does not make progress on these GPUs: read its last lines; NCCL_P2P_DISABLE=1 (--set-env) tells whether the links between the GPUs are to blame; --time-limit gives it longer")
+			Because("the library makes no progress on these GPUs: read its last lines; to rule out the links between the GPUs, try --set-env NCCL_P2P_DISABLE=1; for more time, raise --time-limit")
 	case errors.Is(err, nccltests.ErrFailed):
 		return verdict.Failed("%s: %v", collective, err)
 	case errors.Is(err, nccltests.ErrNotStarted):
 		return verdict.Unmeasured("%s: %v", collective, err).
-			Because("the programs need the libraries that the message names: install them, or add their directory to LD_LIBRARY_PATH; --tests has to be built for this host's libc")
+			Because("install the libraries named in the message, or add their directory to LD_LIBRARY_PATH; take --tests built for this host's libc")
 	}
 	return verdict.Unmeasured("%s: %v", collective, err)
 }

@@ -61,13 +61,13 @@ func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verd
 	if wanted == "" {
 		wanted = NVLink
 		if all, worst, _ := d.Host.Linked(d.addresses()); !all {
-			return verdict.Unmeasured("no transport is named, and NVLink is not what joins all GPUs of this host (two of them: %s)", cmp.Or(worst, "not known")).
-				Because("name the one that they shall use: --transport %s", joined(Transports()))
+			return verdict.Unmeasured("no transport named, and NVLink does not join all GPUs of this host (two are joined by: %s)", cmp.Or(worst, "unknown")).
+				Because("name the expected transport: --transport %s", joined(Transports()))
 		}
 	}
 	w, ok := ways[wanted]
 	if !ok {
-		return verdict.Unmeasured("no transport is called %q", wanted).Because("known: %s", joined(Transports()))
+		return verdict.Unmeasured("unknown transport %q", wanted).Because("known: %s", joined(Transports()))
 	}
 	collective := e.Collectives[0]
 	m, err := d.run(ctx, d.sweep(collective, d.Library, minBytes, min(transportBytes, d.MaxBytes), w.env))
@@ -95,17 +95,17 @@ func (d *Setup) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r 
 	said := strings.Join(slices.Concat(log.Reasons, log.Warnings), "; ")
 	switch {
 	case wrong > 0:
-		return verdict.Failed("%d of %d connections do not run over %s: %s; the library said: %s", wrong, right+wrong, wanted, log.Summary(), cmp.Or(said, "nothing"))
+		return verdict.Failed("%d of %d connections do not run over %s: %s; the library logged: %s", wrong, right+wrong, wanted, log.Summary(), cmp.Or(said, "nothing"))
 	case right == 0 && (wanted != NVLink || !log.NVLS):
 		return verdict.Unmeasured("the log names no connection between GPUs: %s", cmp.Or(said, "nothing")).
-			Because("the library logs nothing, or one that is not known: see its own output")
+			Because("read the library's output: it logged no transport, or an unknown one")
 	case wanted == NVLink:
 		if all, worst, known := d.Host.Linked(busIDs(r)); !known {
-			return verdict.Unmeasured("%s, but the host does not say over which links", log.Summary()).
-				Because("`nvidia-smi topo -m` has to answer; or ask for --transport p2p")
+			return verdict.Unmeasured("%s, but the links between the GPUs are unknown", log.Summary()).
+				Because("make `nvidia-smi topo -m` work, or use --transport p2p")
 		} else if !all {
-			return verdict.Failed("%s, but two of the GPUs are joined by %s", log.Summary(), worst).
-				Because("choose GPUs that are joined by NVLink (CUDA_VISIBLE_DEVICES), or ask for --transport p2p")
+			return verdict.Failed("%s, but %s joins two of the GPUs", log.Summary(), worst).
+				Because("choose GPUs joined by NVLink (CUDA_VISIBLE_DEVICES), or use --transport p2p")
 		}
 	}
 	return verdict.Passed("%s: %s", wanted, log.Summary())
@@ -140,7 +140,7 @@ func joined(transports []Transport) string {
 // TransportNamed returns the transport with a name.
 func TransportNamed(name string) (Transport, error) {
 	if _, ok := ways[Transport(name)]; !ok {
-		return "", fmt.Errorf("no transport is called %q", name)
+		return "", fmt.Errorf("unknown transport %q", name)
 	}
 	return Transport(name), nil
 }

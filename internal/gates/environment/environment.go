@@ -49,7 +49,7 @@ func Open(ctx context.Context, path string, host Host) (*Environment, error) {
 	var err error
 	if e.Python, e.Site, err = locate(path); err != nil {
 		return nil, diag.Errorf(diag.Usage, "%s: %w", path, err).
-			WithHint("name a Python interpreter, a virtual environment, or a directory site-packages")
+			WithHint("name a Python interpreter, a virtual environment, or a site-packages directory")
 	}
 	e.loader = newLoader(ctx, host, e.Python)
 	var errs []error
@@ -89,7 +89,7 @@ func locate(path string) (python string, site []string, err error) {
 		}
 		return python, site, nil
 	}
-	return "", nil, errors.New("no packages are installed there: it holds neither pyvenv.cfg, nor *.dist-info, nor lib/python3*/site-packages")
+	return "", nil, errors.New("no packages found: it holds neither pyvenv.cfg, nor *.dist-info, nor lib/python3*/site-packages")
 }
 
 // ofInterpreter derives the directories of packages from the interpreter's path. It
@@ -109,7 +109,7 @@ func ofInterpreter(path string) (python string, site []string, err error) {
 	}
 	defer file.Close()
 	if _, err := elf.NewFile(file); err != nil {
-		return "", nil, errors.New("it is no program of Linux but a script: python -c 'import sys; print(sys.executable)' prints the interpreter that it starts")
+		return "", nil, errors.New("it is a script, not an ELF program: python -c 'import sys; print(sys.executable)' prints its interpreter")
 	}
 	prefix := filepath.Dir(filepath.Dir(real))
 	version := strings.TrimRight(filepath.Base(real), "dmu")
@@ -122,7 +122,7 @@ func ofInterpreter(path string) (python string, site []string, err error) {
 		}
 	}
 	if len(site) == 0 {
-		return "", nil, fmt.Errorf("no packages of %s are found below %s", version, prefix)
+		return "", nil, fmt.Errorf("no packages of %s found below %s", version, prefix)
 	}
 	return path, unique(site), nil
 }
@@ -146,7 +146,7 @@ func ofVenv(dir string) (python string, site []string, err error) {
 	if strings.EqualFold(said["include-system-site-packages"], "true") {
 		base, err := filepath.EvalSymlinks(python)
 		if err != nil {
-			return "", nil, fmt.Errorf("it shares the packages of its interpreter, which is not found: %w", err)
+			return "", nil, fmt.Errorf("it shares the packages of its interpreter, and the interpreter was not found: %w", err)
 		}
 		if _, shared, err := ofInterpreter(base); err == nil {
 			site = append(site, shared...)
@@ -252,7 +252,7 @@ func (e *Environment) findLibraries(ctx context.Context, site string) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case count > maxFiles:
-			return fmt.Errorf("it holds more than %d files", maxFiles)
+			return fmt.Errorf("it holds more than the limit of %d files", maxFiles)
 		case !entry.IsDir() && wheel.IsLibrary(path) && isFile(path):
 			e.byName[entry.Name()] = append(e.byName[entry.Name()], path)
 		}

@@ -261,13 +261,13 @@ func brokenOnes() []broken {
 	return []broken{
 		{"pytorch/pytorch#186591", with(torch13(), func(w *world) {
 			w.dists = append(w.dists, &installed{"nvidia-nccl-cu12", "2.26.2", nil, map[string]string{ncclLib: nccl("2.26.2", "ncclMemFree")}})
-		}), []string{"env-owners", "env-version"}, "is listed by nvidia-nccl-cu12 2.26.2 and nvidia-nccl-cu13 2.30.7; the file there is that of nvidia-nccl-cu12 2.26.2", "pip uninstall -y nvidia-nccl-cu12 nvidia-nccl-cu13 && pip install nvidia-nccl-cu13==2.30.7"},
+		}), []string{"env-owners", "env-version"}, "is listed by nvidia-nccl-cu12 2.26.2 and nvidia-nccl-cu13 2.30.7; the installed file is that of nvidia-nccl-cu12 2.26.2", "pip uninstall -y nvidia-nccl-cu12 nvidia-nccl-cu13 && pip install nvidia-nccl-cu13==2.30.7"},
 		{"rwth-i6/returnn#1802", with(torch13(), func(w *world) {
 			*w.of("nvidia-nccl-cu13") = installed{"nvidia-nccl-cu13", "2.18.1", nil, map[string]string{ncclLib: nccl("2.18.1")}}
 		}), []string{"env-symbols"}, "ncclMemFree", "pip install --force-reinstall nvidia-nccl-cu13==2.30.7"},
 		{"verl-project/verl#6621, metadata", with(torch13(), func(w *world) {
 			w.of("nvidia-nccl-cu13").files[ncclLib] = nccl("2.28.9", "ncclMemFree")
-		}), []string{"env-version"}, "says 2.28.9, its distribution nvidia-nccl-cu13 2.30.7", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
+		}), []string{"env-version"}, "reports 2.28.9, and its distribution is nvidia-nccl-cu13 2.30.7", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
 		{"verl-project/verl#6621, a third file", with(torch13(), func(w *world) {
 			w.dists = append(w.dists, &installed{"trainer", "1.0", nil, map[string]string{"trainer/lib/libnccl.so.2": nccl("2.27.3")}})
 		}), []string{"env-library"}, "2 releases of NCCL", "keep one NCCL: that of nvidia-nccl-cu13==2.30.7"},
@@ -276,7 +276,7 @@ func brokenOnes() []broken {
 				"pegainfer/core.abi3.so": elfOf(elftest.Library{Needed: []string{"libnccl.so.2"}, Undefined: elftest.Named("ncclAllReduce")}),
 			}})
 			w.system = map[string]string{"libnccl.so.2": nccl("2.30.7", "ncclMemFree")}
-		}), []string{"env-library"}, "imports get 2 files of NCCL", "keep one NCCL"},
+		}), []string{"env-library"}, "imports load 2 files of NCCL", "keep one NCCL"},
 		{"a module of the site sets LD_LIBRARY_PATH", with(torch13(), func(w *world) {
 			l := torchCUDA()
 			l.Rpath, l.Runpath = "", l.Rpath
@@ -288,7 +288,7 @@ func brokenOnes() []broken {
 			l.Rpath = "$ORIGIN/../../nvidia/nvshmem/lib:$ORIGIN/../../nvidia/cu13/lib"
 			w.of("torch").files[cuda] = elfOf(l)
 			w.system = map[string]string{"libnccl.so.2": nccl("2.30.7", "ncclMemFree")}
-		}), []string{"env-library"}, "from the system's libraries", "nvidia/nccl/lib: install it from a wheel that does"},
+		}), []string{"env-library"}, "from the system's libraries", "install torch/_C.cpython-312-x86_64-linux-gnu.so from a wheel with a search path to nvidia/nccl/lib"},
 		{"NVIDIA-NeMo/Automodel#2614", with(torch13(), func(w *world) {
 			w.dists = append(w.dists, &installed{"deep-ep", "1.2.1", nil, map[string]string{
 				"deep_ep_cpp.cpython-312-x86_64-linux-gnu.so": elfOf(elftest.Library{
@@ -298,12 +298,12 @@ func brokenOnes() []broken {
 		}), []string{"env-nvshmem"}, "has the device half of NVSHMEM 3.4.5", "nvidia-nvshmem-cu13==3.4.5"},
 		{"sgl-project/sglang#12949", with(torch13(), func(w *world) {
 			w.of("nvidia-nvshmem-cu13").files["nvidia/nvshmem/include/non_abi/nvshmem_version.h"] = nvshmemHeader("3.3.9")
-		}), []string{"env-nvshmem"}, "are of 3.3.9", "--force-reinstall --no-deps nvidia-nvshmem-cu13==3.7.2"},
+		}), []string{"env-nvshmem"}, "have release 3.3.9", "--force-reinstall --no-deps nvidia-nvshmem-cu13==3.7.2"},
 		{"ROCm/TheRock#5446", with(theRock(), func(w *world) { delete(w.of("torch").files, "torch/.kpack/rccl_lib_gfx942.kpack") }),
-			[]string{"env-device-code"}, "../.kpack/rccl_lib_@GFXARCH@.kpack, and no such file is there", "rocm[device-all]"},
+			[]string{"env-device-code"}, "../.kpack/rccl_lib_@GFXARCH@.kpack, and this file is missing", "rocm[device-all]"},
 		{"kyuz0/amd-strix-halo-vllm-toolboxes#60", with(torchROCm(), func(w *world) {
 			w.of("torch").files["torch/lib/librccl.so.1"] = rccl(elftest.HIP("gfx1151"))
-		}), []string{"env-symbols"}, "ncclCommWindowRegister", "a RCCL of the release that torch was built with"},
+		}), []string{"env-symbols"}, "ncclCommWindowRegister", "by the RCCL release used to build torch"},
 		{"pytorch/test-infra#8706", with(torch13(), func(w *world) {
 			w.dists = slices.DeleteFunc(w.dists, func(d *installed) bool { return d.name == "nvidia-cuda-nvrtc" })
 		}), []string{"env-dlopen"}, "opens libnvrtc.so.12 or libnvrtc.so.13 at run time", "pip install nvidia-cuda-nvrtc==13.2.86"},
@@ -312,20 +312,20 @@ func brokenOnes() []broken {
 				"transfer/core.cpython-312-x86_64-linux-gnu.so": elfOf(elftest.Library{Needed: []string{"libibverbs-6a7f8bc0.so.1"}, Rpath: "$ORIGIN/../transfer.libs"}),
 				"transfer.libs/libibverbs-6a7f8bc0.so.1":        elfOf(elftest.Library{Soname: "libibverbs-6a7f8bc0.so.1"}),
 			}})
-		}), []string{"env-ibverbs"}, "is brought by transfer 0.3", "--exclude libibverbs.so.1"},
+		}), []string{"env-ibverbs"}, "comes from transfer 0.3", "--exclude libibverbs.so.1"},
 		{"pip install --no-deps torch", with(torch13(), func(w *world) {
 			w.dists = slices.DeleteFunc(w.dists, func(d *installed) bool { return d.name == "nvidia-nccl-cu13" })
-		}), []string{"env-needed"}, "needs libnccl.so.2, and nothing has it", "pip install nvidia-nccl-cu13==2.30.7"},
+		}), []string{"env-needed"}, "needs libnccl.so.2, which was not found", "pip install nvidia-nccl-cu13==2.30.7"},
 		{"NCCL copied over the vendor's", with(torch13(), func(w *world) {
 			w.after = map[string]string{ncclLib: nccl("2.30.7", "ncclMemFree", "ncclOurs")}
-		}), []string{"env-owners"}, "was replaced after it was installed", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
+		}), []string{"env-owners"}, "was replaced after its installation", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
 		{"NCCL copied over that of two wheels with the same bytes", with(torch13(), func(w *world) {
 			first := w.of("nvidia-nccl-cu13")
 			w.dists = append(w.dists, &installed{"nvidia-nccl-cu12", first.version, nil, first.files})
 			w.after = map[string]string{ncclLib: nccl("2.30.7", "ncclMemFree", "ncclOurs")}
-		}), []string{"env-owners"}, "was replaced after it was installed", "--force-reinstall --no-deps nvidia-nccl-cu1"},
+		}), []string{"env-owners"}, "was replaced after its installation", "--force-reinstall --no-deps nvidia-nccl-cu1"},
 		{"pip uninstall of one of two", with(torch13(), func(w *world) { w.after = map[string]string{ncclLib: ""} }),
-			[]string{"env-owners", "env-needed"}, "lists nvidia/nccl/lib/libnccl.so.2, and nothing is there", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
+			[]string{"env-owners", "env-needed"}, "lists nvidia/nccl/lib/libnccl.so.2, and the file is missing", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
 	}
 }
 
@@ -365,12 +365,12 @@ func TestBroken(t *testing.T) {
 func TestProcess(t *testing.T) {
 	for name, c := range map[string]struct{ line, want string }{
 		"agrees":       {`{"imported":"torch","says":"2.30.7","files":{"SITE/` + ncclLib + `":"2.30.7"}}`, "imported torch"},
-		"another file": {`{"imported":"torch","files":{"/opt/libnccl.so.2":"2.30.7"}}`, "by the files it would have"},
+		"another file": {`{"imported":"torch","files":{"/opt/libnccl.so.2":"2.30.7"}}`, "and the files predict"},
 		"two files":    {`{"imported":"torch","files":{"SITE/` + ncclLib + `":"2.30.7","/opt/libnccl.so.2":""}}`, "2 files of NCCL"},
-		"inside":       {`{"imported":"torch","says":"2.21.5","files":{"SITE/` + ncclLib + `":"2.30.7"}}`, "the framework has another one inside"},
+		"inside":       {`{"imported":"torch","says":"2.21.5","files":{"SITE/` + ncclLib + `":"2.30.7"}}`, "the framework has another NCCL inside"},
 		"no import":    {`{"imported":"torch","fault":"ImportError: undefined symbol: ncclMemFree"}`, "undefined symbol: ncclMemFree"},
-		"no framework": {`{"imported":""}`, "no framework that could be imported"},
-		"no answer":    {"Segmentation fault", "ends without an answer"},
+		"no framework": {`{"imported":""}`, "no framework is installed"},
+		"no answer":    {"Segmentation fault", "printed no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := torch13().write(t)
@@ -404,7 +404,7 @@ func TestOpen(t *testing.T) {
 	}
 	empty := t.TempDir()
 	put(t, empty, map[string]string{"python": "#!/bin/sh\n"})
-	for path, want := range map[string]string{empty: "no packages are installed there", filepath.Join(empty, "no"): "no such file", filepath.Join(empty, "python"): "a script"} {
+	for path, want := range map[string]string{empty: "no packages found", filepath.Join(empty, "no"): "no such file", filepath.Join(empty, "python"): "a script"} {
 		if _, err := Open(t.Context(), path, Host{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}

@@ -28,8 +28,8 @@ var families = []*family{
 	{name: "RCCL", file: called("rccl"), symbols: regexp.MustCompile(`^p?nccl[A-Z]`), project: "rccl", alone: true, versions: ncclVersions},
 	{name: "NVSHMEM", file: called("nvshmem_host"), symbols: regexp.MustCompile(`^nvshmemx?_`), project: "nvidia-nvshmem-", alone: true, versions: nvshmemVersions},
 	{name: "libibverbs", file: called("ibverbs"), symbols: regexp.MustCompile(`^ibv_`), project: "rdma-core", alone: true},
-	{name: "the CUDA run time", file: called("cudart"), symbols: regexp.MustCompile(`^(__)?cuda[A-Z]`), project: "nvidia-cuda-runtime"},
-	{name: "the HIP run time", file: called("amdhip64"), symbols: regexp.MustCompile(`^(__)?hip[A-Z]`), project: "rocm-sdk-core", alone: true},
+	{name: "the CUDA runtime", file: called("cudart"), symbols: regexp.MustCompile(`^(__)?cuda[A-Z]`), project: "nvidia-cuda-runtime"},
+	{name: "the HIP runtime", file: called("amdhip64"), symbols: regexp.MustCompile(`^(__)?hip[A-Z]`), project: "rocm-sdk-core", alone: true},
 }
 
 func called(stem string) *regexp.Regexp {

@@ -41,32 +41,32 @@ func All() []Gate {
 	loads := func(e *Environment) bool { return len(e.processes) > 0 }
 	return []Gate{
 		{
-			Name: "env-owners", Asks: "every library belongs to one distribution, and is the file that it installed",
-			Remedy: "install the environment anew", wants: func(e *Environment) bool { return len(e.candidates()) > 0 }, check: checkOwners,
+			Name: "env-owners", Asks: "every library belongs to one distribution and is unchanged since its installation",
+			Remedy: "install the environment again", wants: func(e *Environment) bool { return len(e.candidates()) > 0 }, check: checkOwners,
 		},
 		{
-			Name: "env-version", Asks: "a library says the version that the metadata of its distribution says",
+			Name: "env-version", Asks: "a library reports the version in the metadata of its distribution",
 			Remedy: "install the distribution again", wants: has("NCCL", "RCCL", "NVSHMEM"), check: checkVersion,
 		},
 		{
-			Name: "env-needed", Asks: "every library that a process needs is there",
-			Remedy: "install what brings the library", wants: loads, check: checkNeeded,
+			Name: "env-needed", Asks: "every library needed by a process is installed",
+			Remedy: "install the package of the library", wants: loads, check: checkNeeded,
 		},
 		{
-			Name: "env-dlopen", Asks: "a library that is opened by name at run time is brought by somebody",
-			Remedy: "install what brings the library", wants: loads, check: checkDlopen,
+			Name: "env-dlopen", Asks: "every library opened by name at run time is installed",
+			Remedy: "install the package of the library", wants: loads, check: checkDlopen,
 		},
 		{
-			Name: "env-library", Asks: "whatever is imported first, a process gets one file of each library, and the environment's own",
+			Name: "env-library", Asks: "a process gets one file of each library, and the environment's own, in any order of imports",
 			Remedy: "keep one file of the library", wants: loads, check: checkLibrary,
 		},
 		{
-			Name: "env-symbols", Asks: "the library that a process gets has what is wanted of it",
-			Remedy: "install the release that the importing package was built with", wants: loads, check: checkSymbols,
+			Name: "env-symbols", Asks: "the library loaded by a process has all symbols required of it",
+			Remedy: "install the release used to build the importing package", wants: loads, check: checkSymbols,
 		},
 		{
-			Name: "env-nvshmem", Asks: "the device half of NVSHMEM, which is linked into extensions, is of the release of the host half",
-			Remedy: "build the extension with the NVSHMEM that is installed", wants: has("NVSHMEM"), check: checkNVSHMEM,
+			Name: "env-nvshmem", Asks: "the device half of NVSHMEM, linked into extensions, has the release of the host half",
+			Remedy: "build the extension with the installed NVSHMEM", wants: has("NVSHMEM"), check: checkNVSHMEM,
 		},
 		{
 			Name: "env-ibverbs", Asks: "libibverbs is the host's: a bundled one does not find the host's drivers",
@@ -77,8 +77,8 @@ func All() []Gate {
 			Remedy: "install the distribution again", wants: has("NCCL", "RCCL"), check: checkDeviceCode,
 		},
 		{
-			Name: "env-process", Asks: "a process that imports the framework has the files and the versions that the files let expect",
-			Remedy: "read what the interpreter says", wants: func(e *Environment) bool { return e.Run }, check: checkProcess,
+			Name: "env-process", Asks: "a process with the framework imported has the files and versions predicted from the files",
+			Remedy: "read the output of the interpreter", wants: func(e *Environment) bool { return e.Run }, check: checkProcess,
 		},
 	}
 }
@@ -98,7 +98,7 @@ func (e *Environment) Judge(ctx context.Context, only []string) []verdict.Verdic
 		switch named := slices.Contains(only, g.Name); {
 		case len(only) == 0 && !g.wants(e), len(only) > 0 && !named:
 		case !g.wants(e):
-			verdicts = append(verdicts, g.complete(verdict.Unmeasured("the environment has nothing that this gate looks at"), time.Now()))
+			verdicts = append(verdicts, g.complete(verdict.Unmeasured("the environment has nothing for this gate to check"), time.Now()))
 		default:
 			verdicts = append(verdicts, g.ask(ctx, e))
 		}
@@ -116,7 +116,7 @@ func (g Gate) ask(ctx context.Context, e *Environment) (v verdict.Verdict) {
 	}()
 	v = g.check(ctx, e)
 	if err := ctx.Err(); err != nil {
-		v = verdict.Unmeasured("stopped before it could answer: %v", err)
+		v = verdict.Unmeasured("stopped before it had a verdict: %v", err)
 	}
 	return g.complete(v, start)
 }
@@ -207,7 +207,7 @@ func (e *Environment) shared(path string, owners []owner) problem {
 	is := "none of them"
 	size, sum, err := digest(path)
 	if err != nil {
-		is = "not there"
+		is = "missing"
 	}
 	for _, o := range owners {
 		if err == nil && o.listed.SHA256 == sum && o.listed.Size == strconv.FormatInt(size, 10) {
@@ -226,7 +226,7 @@ func (e *Environment) shared(path string, owners []owner) problem {
 	}
 	slices.Sort(remove)
 	return problem{
-		fmt.Sprintf("%s is listed by %s; the file there is %s", e.short(path), named(owners), is),
+		fmt.Sprintf("%s is listed by %s; the installed file is %s", e.short(path), named(owners), is),
 		fmt.Sprintf("%s && %s", shell.Line(append([]string{"pip", "uninstall", "-y"}, slices.Compact(remove)...)...), shell.Line("pip", "install", wanted)),
 	}
 }
@@ -236,27 +236,27 @@ func (e *Environment) replaced(ctx context.Context, path string, o owner) ([]pro
 	again := reinstall(o.name + "==" + o.version)
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return []problem{{fmt.Sprintf("%s lists %s, and nothing is there", o, e.short(path)), again}}, nil
+		return []problem{{fmt.Sprintf("%s lists %s, and the file is missing", o, e.short(path)), again}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	is := ""
 	if want := o.listed.Size; want != "" && want != strconv.FormatInt(info.Size(), 10) {
-		is = fmt.Sprintf("has %d bytes, %s installed %s", info.Size(), o, want)
+		is = fmt.Sprintf("has %d bytes, and %s installed %s", info.Size(), o, want)
 	} else if o.listed.SHA256 != "" && ctx.Err() == nil {
 		_, sum, err := digest(path)
 		if err != nil {
 			return nil, err
 		}
 		if sum != o.listed.SHA256 {
-			is = fmt.Sprintf("has sha256 %.12s, %s installed %.12s", sum, o, o.listed.SHA256)
+			is = fmt.Sprintf("has sha256 %.12s, and %s installed %.12s", sum, o, o.listed.SHA256)
 		}
 	}
 	if is == "" {
 		return nil, nil
 	}
-	return []problem{{fmt.Sprintf("%s was replaced after it was installed: it %s", e.short(path), is), again + ", or install the other library as a wheel, so that pip knows of it"}}, nil
+	return []problem{{fmt.Sprintf("%s was replaced after its installation: it %s", e.short(path), is), again + ", or install the other library as a wheel, so that pip records it"}}, nil
 }
 
 func digest(path string) (size int64, sum string, err error) {
@@ -291,7 +291,7 @@ func checkVersion(_ context.Context, e *Environment) verdict.Verdict {
 			// A framework with a bundled library has its own version.
 			if says != "" && strings.Contains(o.name, strings.ToLower(c.name)) && !sameVersion(says, o.version) {
 				problems = append(problems, problem{
-					fmt.Sprintf("%s says %s, its distribution %s", e.short(c.path), says, o),
+					fmt.Sprintf("%s reports %s, and its distribution is %s", e.short(c.path), says, o),
 					reinstall(cmp.Or(e.pinnedExactly(o.name), o.name+"=="+o.version)),
 				})
 			}
@@ -320,7 +320,7 @@ func checkNeeded(_ context.Context, e *Environment) verdict.Verdict {
 			}
 			reported[m.name] = true
 			problems = append(problems, problem{
-				fmt.Sprintf("%s needs %s, and nothing has it%s", e.short(m.by.path), m.name, e.elsewhere(m.name)), e.bring(m.name),
+				fmt.Sprintf("%s needs %s, which was not found%s", e.short(m.by.path), m.name, e.elsewhere(m.name)), e.bring(m.name),
 			})
 		}
 		seen = append(seen, fmt.Sprintf("%s: %d libraries", e.short(p.root.path), len(p.all)))
@@ -331,7 +331,7 @@ func checkNeeded(_ context.Context, e *Environment) verdict.Verdict {
 // elsewhere names a file of that name outside the loader's search path.
 func (e *Environment) elsewhere(name string) string {
 	if paths := e.byName[name]; len(paths) > 0 {
-		return fmt.Sprintf(" where the loader looks; %s is not on the way", e.short(paths[0]))
+		return fmt.Sprintf(" in the loader's search path; %s is outside", e.short(paths[0]))
 	}
 	return ""
 }
@@ -341,11 +341,11 @@ func (e *Environment) bring(name string) string {
 	_, project := bringer(name)
 	switch {
 	case len(e.byName[name]) > 0:
-		return fmt.Sprintf("install the package and what brings %s for the same interpreter and from wheels of one release: the search path of the one does not lead to the other", name)
+		return fmt.Sprintf("install the package and the package of %s for the same interpreter and from wheels of one release: the search path of the first does not lead to the second", name)
 	case project != "":
 		return shell.Line("pip", "install", e.pinned(project))
 	}
-	return fmt.Sprintf("install the package of this system, or the wheel, that brings %s", name)
+	return fmt.Sprintf("install the system package or the wheel of %s", name)
 }
 
 func few(seen []string) []string {
@@ -375,7 +375,7 @@ func checkDlopen(_ context.Context, e *Environment) verdict.Verdict {
 		}
 	}
 	if len(seen) == 0 {
-		seen = []string{fmt.Sprintf("no name among the texts of %d libraries", len(looked))}
+		seen = []string{fmt.Sprintf("no library name among the texts of %d libraries", len(looked))}
 	}
 	slices.Sort(seen)
 	return judged(problems, blind, few(slices.Compact(seen)))
@@ -417,7 +417,7 @@ func (e *Environment) unbrought(p *process, lib *library, names []string) (probl
 			continue
 		}
 		problems = append(problems, problem{
-			fmt.Sprintf("%s opens %s at run time, and nothing brings it", e.short(lib.path), strings.Join(by[stem], " or ")), e.bring(by[stem][0]),
+			fmt.Sprintf("%s opens %s at run time, which was not found", e.short(lib.path), strings.Join(by[stem], " or ")), e.bring(by[stem][0]),
 		})
 	}
 	return problems, seen
@@ -460,7 +460,7 @@ func checkLibrary(_ context.Context, e *Environment) verdict.Verdict {
 		for _, g := range mine {
 			text := fmt.Sprintf("%s is %s for %s", f.name, e.describe(f, g.lib.path), e.short(g.root.root.path))
 			if len(others) > 0 {
-				text += "; it could have been " + strings.Join(others, ", ")
+				text += "; also installed: " + strings.Join(others, ", ")
 			}
 			seen = append(seen, text)
 			if problem, is := e.outside(f, g); is {
@@ -468,7 +468,7 @@ func checkLibrary(_ context.Context, e *Environment) verdict.Verdict {
 			}
 		}
 		if len(mine) == 0 && len(others) > 0 {
-			seen = append(seen, fmt.Sprintf("nothing that is imported needs %s: %s", f.name, strings.Join(others, ", ")))
+			seen = append(seen, fmt.Sprintf("no imported package needs %s: %s", f.name, strings.Join(others, ", ")))
 		}
 	}
 	return judged(problems, nil, seen)
@@ -512,7 +512,7 @@ func (e *Environment) severalFaults(f *family, mine []got, others []string) (pro
 			files = append(files, fmt.Sprintf("%s for %s", e.describe(f, g.lib.path), e.short(g.root.root.path)))
 		}
 		return []problem{{
-			fmt.Sprintf("imports get %d files of %s: %s; a process that imports both has two, or the one that is imported first", len(mine), f.name, strings.Join(files, ", ")),
+			fmt.Sprintf("imports load %d files of %s: %s; a process with both imports loads two files, or only the first", len(mine), f.name, strings.Join(files, ", ")),
 			fmt.Sprintf("keep one %s: %s", f.name, e.keep(f, mine)),
 		}}
 	}
@@ -533,7 +533,7 @@ func (e *Environment) severalFaults(f *family, mine []got, others []string) (pro
 			files = append(files, e.describe(f, inside[key].path))
 		}
 		return []problem{{
-			fmt.Sprintf("the packages bring %d releases of %s: %s; which one a process gets depends on who opens it first", len(inside), f.name, strings.Join(files, ", ")),
+			fmt.Sprintf("the packages bring %d releases of %s: %s; a process gets the release opened first", len(inside), f.name, strings.Join(files, ", ")),
 			fmt.Sprintf("keep one %s: %s", f.name, e.keep(f, mine)),
 		}}
 	}
@@ -543,12 +543,12 @@ func (e *Environment) severalFaults(f *family, mine []got, others []string) (pro
 // keep names the file of a family to keep.
 func (e *Environment) keep(f *family, mine []got) string {
 	if pin := e.pinned(f.project); pin != f.project {
-		return fmt.Sprintf("that of %s, and uninstall or rebuild what brings another", pin)
+		return fmt.Sprintf("that of %s, and uninstall or rebuild the packages with another", pin)
 	}
 	if len(mine) > 0 {
-		return fmt.Sprintf("%s, and uninstall or rebuild what brings another", e.short(mine[0].lib.path))
+		return fmt.Sprintf("%s, and uninstall or rebuild the packages with another", e.short(mine[0].lib.path))
 	}
-	return "uninstall what brings the others"
+	return "uninstall the packages with the others"
 }
 
 // outside returns a problem if a library of the system or of LD_LIBRARY_PATH takes
@@ -566,11 +566,11 @@ func (e *Environment) outside(f *family, g got) (problem, bool) {
 	if own == "" {
 		return problem{}, false
 	}
-	where, remedy := "the system's libraries", fmt.Sprintf("let the search path of %s lead to %s: install it from a wheel that does", e.short(g.root.root.path), e.short(filepath.Dir(own)))
+	where, remedy := "the system's libraries", fmt.Sprintf("install %s from a wheel with a search path to %s", e.short(g.root.root.path), e.short(filepath.Dir(own)))
 	if slices.Contains(e.loader.host.LibraryPath, filepath.Dir(g.lib.path)) {
 		where, remedy = "LD_LIBRARY_PATH", fmt.Sprintf("take %s out of LD_LIBRARY_PATH", filepath.Dir(g.lib.path))
 	}
-	return problem{fmt.Sprintf("%s gets %s from %s, before %s of the environment", e.short(g.root.root.path), e.describe(f, g.lib.path), where, e.describe(f, own)), remedy}, true
+	return problem{fmt.Sprintf("%s loads %s from %s, before %s of the environment", e.short(g.root.root.path), e.describe(f, g.lib.path), where, e.describe(f, own)), remedy}, true
 }
 
 func checkSymbols(ctx context.Context, e *Environment) verdict.Verdict {
@@ -591,17 +591,17 @@ func checkSymbols(ctx context.Context, e *Environment) verdict.Verdict {
 					continue
 				}
 				f := familyOf(to.path)
-				seen = append(seen, fmt.Sprintf("%s wants %d symbols of %s", e.short(lib.path), wants, e.short(to.path)))
+				seen = append(seen, fmt.Sprintf("%s requires %d symbols of %s", e.short(lib.path), wants, e.short(to.path)))
 				if len(lacks) > 0 {
 					problems = append(problems, problem{
-						fmt.Sprintf("%s wants %s, which %s lacks", e.short(lib.path), quotedSome(lacks), e.describe(f, to.path)), e.newer(f, lib, to),
+						fmt.Sprintf("%s requires %s, and %s lacks them", e.short(lib.path), quotedSome(lacks), e.describe(f, to.path)), e.newer(f, lib, to),
 					})
 				}
 			}
 		}
 	}
 	if len(problems)+len(blind)+len(seen) == 0 {
-		seen = []string{"nothing that is installed is linked with one of these libraries"}
+		seen = []string{"no installed library is linked with one of these libraries"}
 	}
 	return judged(problems, blind, few(seen))
 }
@@ -663,9 +663,9 @@ func (e *Environment) newer(f *family, lib, to *library) string {
 		who = owners[0].name
 	}
 	if pin := e.pinned(f.project); strings.Contains(pin, "==") {
-		return fmt.Sprintf("%s, the release that %s was built with", shell.Line("pip", "install", "--force-reinstall", pin), cmp.Or(who, "the importing package"))
+		return fmt.Sprintf("%s, the release used to build %s", shell.Line("pip", "install", "--force-reinstall", pin), cmp.Or(who, "the importing package"))
 	}
-	return fmt.Sprintf("put a %s of the release that %s was built with in the place of %s", f.name, cmp.Or(who, e.short(lib.path)), e.short(to.path))
+	return fmt.Sprintf("replace %[3]s by the %[1]s release used to build %[2]s", f.name, cmp.Or(who, e.short(lib.path)), e.short(to.path))
 }
 
 // deviceVersion is the version constant of NVSHMEM's device library: three 32-bit
@@ -690,13 +690,13 @@ func checkNVSHMEM(_ context.Context, e *Environment) verdict.Verdict {
 				device, err2 := e.deviceHalf(lib)
 				switch err := errors.Join(err, err2); {
 				case errors.Is(err, elf.ErrNoSymbol):
-					seen = append(seen, fmt.Sprintf("%s has no device half, or was stripped of its name", e.short(lib.path)))
+					seen = append(seen, fmt.Sprintf("%s has no device half, or its symbol was stripped", e.short(lib.path)))
 				case err != nil:
 					blind = append(blind, fmt.Sprintf("%s: %v", e.short(lib.path), err))
 				case !sameVersion(host, device):
 					problems = append(problems, problem{
-						fmt.Sprintf("%s has the device half of NVSHMEM %s, and gets the host half %s", e.short(lib.path), device, e.describe(familyOf(to.path), to.path)),
-						fmt.Sprintf("build %s with the NVSHMEM that it gets, or install %s", filepath.Base(lib.path), nvshmemOf(e, to, device)),
+						fmt.Sprintf("%s has the device half of NVSHMEM %s, but loads the host half %s", e.short(lib.path), device, e.describe(familyOf(to.path), to.path)),
+						fmt.Sprintf("build %s with the loaded NVSHMEM, or install %s", filepath.Base(lib.path), nvshmemOf(e, to, device)),
 					})
 				default:
 					seen = append(seen, fmt.Sprintf("%s: both halves are %s", e.short(lib.path), host))
@@ -712,7 +712,7 @@ func checkNVSHMEM(_ context.Context, e *Environment) verdict.Verdict {
 		host, err := e.version(c.family, c.path)
 		if err == nil && ok && host != "" && !sameVersion(host, header) {
 			problems = append(problems, problem{
-				fmt.Sprintf("the headers and the device library beside %s are of %s", e.describe(c.family, c.path), header),
+				fmt.Sprintf("the headers and the device library beside %s have release %s", e.describe(c.family, c.path), header),
 				reinstall(e.pinned(c.project)),
 			})
 		}
@@ -767,13 +767,13 @@ func checkVerbs(_ context.Context, e *Environment) verdict.Verdict {
 		if c.name != "libibverbs" {
 			continue
 		}
-		who := "whoever put it there"
+		from, of := "an unknown package", "its package"
 		if owners := e.owners(c.path); len(owners) > 0 {
-			who = owners[0].String()
+			from, of = owners[0].String(), owners[0].name
 		}
 		problems = append(problems, problem{
-			fmt.Sprintf("%s is brought by %s; it looks for its drivers where its own build put them, and the host's are of another release", e.short(c.path), who),
-			fmt.Sprintf("install a build of %s that leaves libibverbs to the host (auditwheel --exclude libibverbs.so.1), and the host's rdma-core", strings.Fields(who)[0]),
+			fmt.Sprintf("%s comes from %s; it looks for drivers in the directory set at its build, and the host's drivers are of another release", e.short(c.path), from),
+			fmt.Sprintf("install a build of %s without libibverbs (auditwheel --exclude libibverbs.so.1), and the host's rdma-core", of),
 		})
 	}
 	return judged(problems, nil, []string{"no package brings libibverbs"})
@@ -797,7 +797,7 @@ func checkDeviceCode(_ context.Context, e *Environment) verdict.Verdict {
 		case lacks != "":
 			problems = append(problems, problem{fmt.Sprintf("%s %s", e.describe(c.family, c.path), lacks), e.kernels(c)})
 		default:
-			seen = append(seen, fmt.Sprintf("%s has it in %s", e.short(c.path), where))
+			seen = append(seen, fmt.Sprintf("%s has its GPU code in %s", e.short(c.path), where))
 		}
 	}
 	return judged(problems, blind, seen)
@@ -805,7 +805,7 @@ func checkDeviceCode(_ context.Context, e *Environment) verdict.Verdict {
 
 func (e *Environment) kernels(c candidate) string {
 	if c.name == "RCCL" {
-		return "install the distribution with the device code of this GPU (rocm[device-all] of the same release), or an RCCL that has it inside"
+		return "install the distribution with the device code of this GPU (rocm[device-all] of the same release), or an RCCL with the code inside"
 	}
 	return reinstall(e.pinned(c.project))
 }
@@ -826,7 +826,7 @@ func (e *Environment) deviceCode(path string) (where, lacks string, err error) {
 		}
 		s, ok, err := elf.FindSection(r, ".rocm_kpack_ref")
 		if err != nil || !ok {
-			lacks = "has no code for GPUs"
+			lacks = "has no GPU code"
 			return err
 		}
 		text, err := io.ReadAll(io.LimitReader(s.Open(), 1<<20))
@@ -836,9 +836,9 @@ func (e *Environment) deviceCode(path string) (where, lacks string, err error) {
 				where = e.short(found[0])
 				return err
 			}
-			lacks = fmt.Sprintf("has its code for GPUs in %s, and no such file is there", pattern)
+			lacks = fmt.Sprintf("has its GPU code in %s, and this file is missing", pattern)
 		}
-		lacks = cmp.Or(lacks, "names no file with its code for GPUs")
+		lacks = cmp.Or(lacks, "names no file with its GPU code")
 		return err
 	})
 	return where, lacks, err

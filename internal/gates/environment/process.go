@@ -38,17 +38,17 @@ type answer struct {
 // the loaded files with those expected from the files on disk.
 func checkProcess(ctx context.Context, e *Environment) verdict.Verdict {
 	if e.Python == "" {
-		return verdict.Unmeasured("a directory of packages has no interpreter").Because("name the interpreter, or its virtual environment")
+		return verdict.Unmeasured("the interpreter is unknown: a directory of packages was named").Because("name the interpreter or its virtual environment")
 	}
 	said, err := e.process(ctx)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
 	if said.Fault != "" {
-		return verdict.Failed("import %s: %.1000s", said.Imported, said.Fault).Because("see what the other gates say; the interpreter says it with: %s -c 'import %s'", e.Python, said.Imported)
+		return verdict.Failed("import %s: %.1000s", said.Imported, said.Fault).Because("read the verdicts of the other gates; to see the error: %s -c 'import %s'", e.Python, said.Imported)
 	}
 	if said.Imported == "" {
-		return verdict.Unmeasured("no framework that could be imported is installed").Because("install torch, TensorFlow or Horovod into it, or leave out --run")
+		return verdict.Unmeasured("no framework is installed").Because("install torch, TensorFlow or Horovod, or leave out --run")
 	}
 	var problems []problem
 	var seen []string
@@ -61,24 +61,24 @@ func checkProcess(ctx context.Context, e *Environment) verdict.Verdict {
 		byFamily[f] = append(byFamily[f], path)
 		seen = append(seen, strings.TrimSpace(fmt.Sprintf("%s %s", e.short(path), said.Files[path])))
 		if v, _ := e.version(f, path); v != "" && said.Files[path] != "" && !sameVersion(v, said.Files[path]) {
-			problems = append(problems, problem{fmt.Sprintf("%s says %s when it is called and %s in its text", path, said.Files[path], v), "install the library again: it is not whole"})
+			problems = append(problems, problem{fmt.Sprintf("%s reports version %s at run time and %s in its text", path, said.Files[path], v), "install the library again: its files are of different releases"})
 		}
 		if f.name == "NCCL" && said.Says != "" && said.Files[path] != "" && !sameVersion(said.Says, said.Files[path]) {
 			problems = append(problems, problem{
-				fmt.Sprintf("%s says NCCL %s, and %s says %s: the framework has another one inside", said.Imported, said.Says, path, said.Files[path]),
+				fmt.Sprintf("%s reports NCCL %s, and %s reports %s: the framework has another NCCL inside", said.Imported, said.Says, path, said.Files[path]),
 				"keep one NCCL: " + e.keep(f, nil),
 			})
 		}
 		if expected := e.expected(f); len(expected) > 0 && !slices.Contains(expected, path) {
 			problems = append(problems, problem{
-				fmt.Sprintf("the process has %s, by the files it would have %s", path, strings.Join(expected, " or ")),
-				"find who loads it: LD_PRELOAD, a sitecustomize.py, or a package that opens it by its path",
+				fmt.Sprintf("the process loaded %s, and the files predict %s", path, strings.Join(expected, " or ")),
+				"find the cause: LD_PRELOAD, a sitecustomize.py, or a package with a fixed path",
 			})
 		}
 	}
 	for _, f := range families {
 		if paths := byFamily[f]; f.alone && len(paths) > 1 {
-			problems = append(problems, problem{fmt.Sprintf("the process has %d files of %s: %s", len(paths), f.name, strings.Join(paths, " ")), fmt.Sprintf("keep one %s: %s", f.name, e.keep(f, nil))})
+			problems = append(problems, problem{fmt.Sprintf("the process loaded %d files of %s: %s", len(paths), f.name, strings.Join(paths, " ")), fmt.Sprintf("keep one %s: %s", f.name, e.keep(f, nil))})
 		}
 	}
 	return judged(problems, nil, append([]string{"imported " + said.Imported}, seen...))
@@ -108,7 +108,7 @@ func (e *Environment) process(ctx context.Context) (said answer, err error) {
 	err = cmd.Run()
 	line := lastLine(out.Bytes())
 	if err != nil || json.Unmarshal(line, &said) != nil {
-		return said, errors.Join(fmt.Errorf("asking %s: it ends without an answer: %.400s", e.Python, lastLine(problems.Bytes())), err)
+		return said, errors.Join(fmt.Errorf("asking %s: it printed no answer: %.400s", e.Python, lastLine(problems.Bytes())), err)
 	}
 	return said, nil
 }
