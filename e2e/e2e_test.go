@@ -606,7 +606,7 @@ func ncclVerbs(b *tool) {
 	}
 	contains(b.t, b.evidence(cell.Verdicts),
 		"needs libibverbs.so.1", "libibverbs is linked", "in libibverbs.so.1", "functions of the vendor's 2.29.7",
-		"says 2.29.7+cuda13.0 and 22907", "wants GLIBC_2.38", ".txz: ")
+		"reports 2.29.7+cuda13.0 and 22907", "requires GLIBC_2.38", ".txz: ")
 }
 
 // ncclUnlinked builds NCCL as upstream's makefiles do on Debian: the link succeeds, but
@@ -619,7 +619,7 @@ func ncclUnlinked(b *tool) {
 	}
 	site := b.makeSite(map[string]string{"patches/nccl/12-rdma-libverbs-order.yaml": never})
 	r := b.want(6, append(smallNCCL, "--recipes", site, "--out", "out-unlinked")...)
-	contains(b.t, r.stderr, "gate elf-needed: fail", "gate elf-symbols: fail", "wants 25 symbols", "ibv_reg_mr_iova2", "gate rdma: fail", "wanted without being needed")
+	contains(b.t, r.stderr, "gate elf-needed: fail", "gate elf-symbols: fail", "requires 25 symbols", "ibv_reg_mr_iova2", "gate rdma: fail", "used but not linked")
 	if cell := b.runJSON("out-unlinked").Cells[0]; cell.Status != "fail" || !strings.Contains(cell.Artifacts[0].Path, "/rejected/") {
 		b.t.Errorf("got %+v", cell)
 	}

@@ -13,12 +13,12 @@ func neighbours(b *tool) {
 		b.t.Errorf("the wheel is called %s", name)
 	}
 	contains(b.t, b.evidence(cell.Verdicts),
-		"visible-devices: it says gpus=2 ids=0 1 set=CUDA_VISIBLE_DEVICES", "upstream's release says gpus=2 ids=0 1 set=ROCR_VISIBLE_DEVICES",
+		"visible-devices: it reports gpus=2 ids=0 1 set=CUDA_VISIBLE_DEVICES", "upstream's release reports gpus=2 ids=0 1 set=ROCR_VISIBLE_DEVICES",
 		"import ray", "RECORD complete")
 
 	b.want(0, "run", "openrlhf", "--rocm", "6.1", "--locked", "--rebuild", "--out", "out-openrlhf")
 	cell = b.runJSON("out-openrlhf").Cells[0]
-	contains(b.t, b.evidence(cell.Verdicts), "sync-backend: it says accepts=--vllm.sync_backend default=nccl refuses=--vllm_sync_backend")
+	contains(b.t, b.evidence(cell.Verdicts), "sync-backend: it reports accepts=--vllm.sync_backend default=nccl refuses=--vllm_sync_backend")
 }
 
 // setEdit is an edit passed around among users. It applies without an error and has no
@@ -40,7 +40,7 @@ func rayWithTheSetEdit(b *tool) {
 	}
 	site := b.makeSite(map[string]string{patch: head + setEdit})
 	r := b.want(6, "run", "ray", "--recipes", site, "--version", "2.12.0", "--rocm", "6.1", "--out", "out-ray-set")
-	contains(b.t, r.stderr, "gate behaviour: fail", "set is ROCR_VISIBLE_DEVICES, promised is CUDA_VISIBLE_DEVICES")
+	contains(b.t, r.stderr, "gate behaviour: fail", "set is ROCR_VISIBLE_DEVICES, expected CUDA_VISIBLE_DEVICES")
 	for _, v := range b.runJSON("out-ray-set").Cells[0].Verdicts {
 		if (v.Status == "pass") == (v.Gate == "behaviour") {
 			b.t.Errorf("gate %s: %s: %s", v.Gate, v.Status, v.Evidence)

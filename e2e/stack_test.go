@@ -81,7 +81,7 @@ func (b *tool) lacking(site string) {
 		b.t.Fatal(err)
 	}
 	r := b.want(6, "run", "stack/templates", "--recipes", bare, "--out", "out-lacking")
-	contains(b.t, r.stderr, "gate wheelhouse: fail: nothing-needs-this is said to be provided, and no wheel asks for it")
+	contains(b.t, r.stderr, "gate wheelhouse: fail: nothing-needs-this is declared as provided, and no wheel requires it")
 	if _, err := os.Stat(filepath.Join(b.dir, "out-lacking", "stack", "templates", "wheelhouse")); !os.IsNotExist(err) {
 		b.t.Errorf("a refused wheelhouse lies where good ones do: %v", err)
 	}

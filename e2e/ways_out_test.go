@@ -36,7 +36,7 @@ expect:
 	logs := filepath.Join(b.dir, "out-ways", cell.ID, "logs")
 
 	contains(b.t, contentOf(b, filepath.Join(logs, "build.log")), `"out": "none"`)
-	contains(b.t, b.evidence(cell.Verdicts), "ways-out: it says out=none tried=48")
+	contains(b.t, b.evidence(cell.Verdicts), "ways-out: it reports out=none tried=48")
 	b.trapped(site, path, recipe)
 	if now := contentOf(b, "/proc/sys/kernel/core_pattern"); now != string(pattern) {
 		b.t.Errorf("core_pattern of the host was %q and is %q", pattern, now)
@@ -75,7 +75,7 @@ func (b *tool) trapped(site, path, recipe string) {
 		b.t.Fatal(err)
 	}
 	r := b.want(6, "run", "steady", "--recipes", site, "--turn", "2", "--pace", "swift", "--out", "out-traps")
-	contains(b.t, r.stderr, "gate wheel-format: fail", "the program date would stand before the system's")
+	contains(b.t, r.stderr, "gate wheel-format: fail", "the program date would hide the system's")
 }
 
 // traps is the end of a build script; see [tool.trapped].

@@ -16,8 +16,8 @@ import (
 
 var ncclABI = Gate{
 	Name:   "nccl-abi",
-	Asks:   "the library exports every function that the vendor's library of that release does",
-	Remedy: "a function is missing: the library cannot take the place of the vendor's, and what calls it fails at load",
+	Asks:   "the library exports every function of the vendor's library of the same release",
+	Remedy: "a function is missing: the library cannot replace the vendor's, and programs with calls to the function fail at load",
 	Wants:  func(e recipe.Expect) bool { return e.Library != "" && e.LibrarySays != "" },
 	check:  checkABI,
 }
@@ -49,7 +49,7 @@ func exports(table string) (all []export, releases []version.Version, err error)
 		}
 		fields := strings.Fields(line)
 		if len(fields) < 2 || len(fields) > 3 {
-			return nil, nil, fmt.Errorf("reading the table of functions: %q is not a name and one or two releases", line)
+			return nil, nil, fmt.Errorf("reading the table of functions: %q is not a name with one or two releases", line)
 		}
 		name, versions := fields[0], make([]version.Version, 2)
 		for i, text := range fields[1:] {
@@ -90,7 +90,7 @@ func checkABI(ctx context.Context, s Subject) verdict.Verdict {
 	}
 	measured, ok := nearest(releases, v)
 	if !ok {
-		return verdict.Unmeasured("no library of the vendor as old as %s was measured", v)
+		return verdict.Unmeasured("the table has no vendor library as old as %s", v)
 	}
 	have := map[string]bool{}
 	err = s.withLibrary(ctx, func(r io.ReaderAt) error {
@@ -126,5 +126,5 @@ func judgeExports(all []export, measured version.Version, have map[string]bool) 
 	if count == 0 {
 		return verdict.Unmeasured("the table has no function of %s", measured)
 	}
-	return verdict.Passed("all %d functions of the vendor's %s", count, measured)
+	return verdict.Passed("exports all %d functions of the vendor's %s", count, measured)
 }

@@ -67,7 +67,7 @@ func TestNearest(t *testing.T) {
 
 func TestExportsRefuses(t *testing.T) {
 	for table, says := range map[string]string{
-		"ncclSend": "is not a name and one or two", "ncclSend 1 2 3": "is not a name and one or two", "ncclSend x": `"ncclSend x"`,
+		"ncclSend": "is not a name with one or two", "ncclSend 1 2 3": "is not a name with one or two", "ncclSend x": `"ncclSend x"`,
 		"release 2.30.3\nncclSend 2.30.3 y": `"ncclSend 2.30.3 y"`,
 	} {
 		if _, _, err := exports(table); err == nil || !strings.Contains(err.Error(), says) {
@@ -108,7 +108,7 @@ func TestJudgeExports(t *testing.T) {
 		want verdict.Status
 		says string
 	}{
-		"2.17.1": {verdict.Pass, "all 1 functions of the vendor's 2.17.1"},
+		"2.17.1": {verdict.Pass, "exports all 1 functions of the vendor's 2.17.1"},
 		"2.30.3": {verdict.Fail, "1 of the 2 functions of the vendor's 2.30.3 are missing: ncclParamFlag"},
 		"2.16.2": {verdict.NotMeasured, "the table has no function of 2.16.2"},
 	} {

@@ -15,7 +15,7 @@ import (
 var allreduce2 = Gate{
 	Name:   "allreduce-2",
 	Asks:   "two ranks on this host's CPU agree on an allreduce, an allgather and a broadcast of known tensors",
-	Remedy: "the controller does not start or the results are wrong: the wheel would hang or mislead on a cluster",
+	Remedy: "the controller does not start or the results are wrong: on a cluster the wheel would hang or compute wrongly",
 	Wants:  func(e recipe.Expect) bool { return e.Launcher != "" && len(e.Import) > 0 },
 	Needs:  Container,
 	check:  checkAllreduce,
@@ -44,7 +44,7 @@ type rankReport struct {
 func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 	args, ok := launchers[s.Expect.Launcher]
 	if !ok {
-		return verdict.Unmeasured("no launcher is called %q", s.Expect.Launcher)
+		return verdict.Unmeasured("unknown launcher %q", s.Expect.Launcher)
 	}
 	args = slices.Concat([]string{"horovodrun", "-np", "2", "-H", "localhost:2"}, args,
 		[]string{"PYTHON", "allreduce.py", s.Expect.Import[0]})
@@ -82,7 +82,7 @@ func rankReports[T any](output string) []T {
 // the sum is [3, 30], the allgather is [1, 10, 2, 20], and rank 1 broadcasts [2, 20].
 func judgeRanks(reports []rankReport) verdict.Verdict {
 	if len(reports) != 2 {
-		return verdict.Unmeasured("%d ranks reported, 2 were started", len(reports))
+		return verdict.Unmeasured("%d ranks reported, 2 started", len(reports))
 	}
 	var problems []string
 	seen := map[int]bool{}
@@ -100,7 +100,7 @@ func judgeRanks(reports []rankReport) verdict.Verdict {
 			{"broadcast", r.Broadcast, []float64{2, 20}},
 		} {
 			if !slices.Equal(c.have, c.want) {
-				problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, right is %v", r.Rank, c.name, c.have, c.want))
+				problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, expected %v", r.Rank, c.name, c.have, c.want))
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 var archive = Gate{
 	Name:   "archive",
 	Asks:   "the archive beside the wheel holds the same library, byte for byte, in upstream's layout",
-	Remedy: "the recipe's script packs two different builds, or leaves a file out: the archive must hold what the gates looked at",
+	Remedy: "the recipe's script packs two different builds, or leaves a file out: pack the library checked by the gates into the archive",
 	Wants:  func(e recipe.Expect) bool { return e.Archive != "" && e.Library != "" },
 	check:  checkArchive,
 }
@@ -25,7 +25,7 @@ var archive = Gate{
 func checkArchive(ctx context.Context, s Subject) verdict.Verdict {
 	at := slices.IndexFunc(s.Beside, func(p string) bool { return filepath.Base(p) == s.Expect.Archive })
 	if at < 0 {
-		return verdict.Failed("there is no %s beside the wheel", s.Expect.Archive)
+		return verdict.Failed("%s is missing beside the wheel", s.Expect.Archive)
 	}
 	want, err := s.librarySum(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func checkArchive(ctx context.Context, s Subject) verdict.Verdict {
 	}
 	library := path.Base(s.Expect.Library)
 	return verdict.Judge(append(found.problems, found.differs(library, want)...),
-		[]string{fmt.Sprintf("%s: %d files, lib/%s is the wheel's", s.Expect.Archive, len(found.files), library)})
+		[]string{fmt.Sprintf("%s: %d files, lib/%s as in the wheel", s.Expect.Archive, len(found.files), library)})
 }
 
 // librarySum returns the sha256 of the wheel's library.

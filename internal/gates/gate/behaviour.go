@@ -16,8 +16,8 @@ import (
 
 var behaviour = Gate{
 	Name:   "behaviour",
-	Asks:   "the artifact does what was promised when a script of the recipe asks it, and the source as upstream released it does not",
-	Remedy: "the patch does not reach the code that decides: what the script saw counts, not which lines were edited",
+	Asks:   "a script of the recipe sees the promised behaviour in the artifact, and the recorded one in upstream's release",
+	Remedy: "the patch does not reach the deciding code: the script's output counts, not the edited lines",
 	Wants:  func(e recipe.Expect) bool { return len(e.Behaviour) > 0 },
 	Needs:  Container,
 	check:  checkBehaviour,
@@ -51,11 +51,11 @@ func (s Subject) behaves(ctx context.Context, b recipe.Behaviour) (problem, says
 	if err != nil {
 		return "", "", err
 	}
-	problem, says = differing(have, b.Says, "promised"), "it says "+said(have)
+	problem, says = differing(have, b.Says, "expected"), "it reports "+said(have)
 	if len(b.Stock) > 0 {
 		var released string
 		released, err = s.released(ctx, b)
-		says += "; upstream's release says " + released
+		says += "; upstream's release reports " + released
 	}
 	switch {
 	case problem != "": // regardless of upstream's release
@@ -74,8 +74,8 @@ func (s Subject) released(ctx context.Context, b recipe.Behaviour) (says string,
 	if err != nil {
 		return "nothing", fmt.Errorf("asking upstream's release: %w", err)
 	}
-	if other := differing(have, b.Stock, "known"); other != "" {
-		err = errors.New("the script does not see upstream's release as it is known: " + other)
+	if other := differing(have, b.Stock, "recorded"); other != "" {
+		err = errors.New("upstream's release differs from its record: " + other)
 	}
 	return said(have), err
 }
@@ -91,14 +91,14 @@ func ask(ctx context.Context, s Subject, b recipe.Behaviour) (map[string]string,
 	}
 	line := jsonLine(out.Output)
 	if out.Exit != 0 || line == "" {
-		return nil, fmt.Errorf("the script ends with exit %d and no answer: %s", out.Exit, lastLine(out.Output))
+		return nil, fmt.Errorf("the script ended with exit %d and no answer: %s", out.Exit, lastLine(out.Output))
 	}
 	if len(line) > maxAnswer {
-		return nil, fmt.Errorf("the answer has %d bytes, at most %d are read", len(line), maxAnswer)
+		return nil, fmt.Errorf("the answer has %d bytes, above the limit of %d", len(line), maxAnswer)
 	}
 	var says map[string]string
 	if err := json.Unmarshal([]byte(line), &says); err != nil {
-		return nil, fmt.Errorf("the answer is no flat JSON object of strings: %.200s", line)
+		return nil, fmt.Errorf("the answer is not a flat JSON object of strings: %.200s", line)
 	}
 	return says, nil
 }
@@ -112,7 +112,7 @@ func differing(have, want map[string]string, word string) string {
 	var problems []string
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if have[key] != want[key] {
-			problems = append(problems, fmt.Sprintf("%s is %s, %s is %s", key, cmp.Or(have[key], "missing"), word, want[key]))
+			problems = append(problems, fmt.Sprintf("%s is %s, %s %s", key, cmp.Or(have[key], "missing"), word, want[key]))
 		}
 	}
 	return strings.Join(problems, ", ")

@@ -19,7 +19,7 @@ func TestEveryBehaviourIsAsked(t *testing.T) {
 		"behaviour-right": {Output: `{"a": "1", "b": "2"}`}, "behaviour-wrong": {Output: `{"a": "2"}`}, "behaviour-silent": {},
 	}}
 	v := behaviour.Check(t.Context(), s)
-	for _, want := range []string{"wrong: a is 2, promised is 1; it says a=2", "silent: the script ends with exit 0 and no answer"} {
+	for _, want := range []string{"wrong: a is 2, expected 1; it reports a=2", "silent: the script ended with exit 0 and no answer"} {
 		if v.Status != verdict.Fail || !strings.Contains(v.Evidence, want) {
 			t.Errorf("%q is missing in %+v", want, v)
 		}
@@ -29,7 +29,7 @@ func TestEveryBehaviourIsAsked(t *testing.T) {
 		t.Errorf("got %+v", v)
 	}
 	s.Expect.Behaviour = s.Expect.Behaviour[:1]
-	if v := behaviour.Check(t.Context(), s); v.Status != verdict.Pass || v.Evidence != "right: it says a=1 b=2" {
+	if v := behaviour.Check(t.Context(), s); v.Status != verdict.Pass || v.Evidence != "right: it reports a=1 b=2" {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -41,7 +41,7 @@ func TestTheScriptIsRunInBothContainers(t *testing.T) {
 		{Name: "x", Run: "the script", Says: map[string]string{"a": "1"}, Stock: map[string]string{"a": "0"}},
 	}}}
 	v := behaviour.Check(t.Context(), s)
-	if v.Status != verdict.Pass || v.Evidence != "x: it says a=1; upstream's release says a=0" {
+	if v.Status != verdict.Pass || v.Evidence != "x: it reports a=1; upstream's release reports a=0" {
 		t.Errorf("got %+v", v)
 	}
 	for name, box := range map[string]*answers{"the artifact's": artifact, "the release's": release} {
@@ -58,7 +58,7 @@ func TestTheScriptIsRunInBothContainers(t *testing.T) {
 func TestAnswersAreBounded(t *testing.T) {
 	long := `{"a": "` + strings.Repeat("x", maxAnswer) + `"}`
 	s := Subject{Box: &answers{result: Result{Output: long}}, Expect: recipe.Expect{Behaviour: []recipe.Behaviour{{Name: "x", Says: map[string]string{"a": "1"}}}}}
-	if v := behaviour.Check(t.Context(), s); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "at most 4096 are read") || len(v.Evidence) > 200 {
+	if v := behaviour.Check(t.Context(), s); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "above the limit of 4096") || len(v.Evidence) > 200 {
 		t.Errorf("got %+v", v)
 	}
 }

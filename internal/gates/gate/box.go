@@ -33,7 +33,7 @@ type Result struct {
 // run executes a command in the subject's box, if it has one.
 func (s Subject) run(ctx context.Context, c Command) (Result, error) {
 	if s.Box == nil {
-		return Result{}, fmt.Errorf("no container to run it in")
+		return Result{}, fmt.Errorf("no container to run the artifact in")
 	}
 	result, err := s.Box.Run(ctx, c)
 	if s.Log != nil {

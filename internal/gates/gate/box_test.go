@@ -65,7 +65,7 @@ func TestCheckBuild(t *testing.T) {
 		"as promised":        {listing, verdict.Pass, "[X] TensorFlow, [X] MPI, [X] NCCL"},
 		"CPU build":          {strings.Replace(strings.Replace(listing, "[X] TensorFlow", "[ ] TensorFlow", 1), "[X] NCCL", "[ ] NCCL", 1), verdict.Fail, "framework [ ] TensorFlow; tensor operation [ ] NCCL"},
 		"no controller":      {strings.Replace(listing, "[X] MPI\n    [ ] Gloo\n\n", "[ ] MPI\n    [ ] Gloo\n\n", 1), verdict.Fail, "controller [ ] MPI"},
-		"unasked controller": {strings.Replace(listing, "[ ] Gloo\n\n", "[X] Gloo\n\n", 1), verdict.Fail, "controller [X] Gloo was not asked for"},
+		"unasked controller": {strings.Replace(listing, "[ ] Gloo\n\n", "[X] Gloo\n\n", 1), verdict.Fail, "controller [X] Gloo was not requested"},
 		"framework missing":  {strings.Replace(listing, "    [X] TensorFlow\n", "", 1), verdict.Fail, "framework TensorFlow is not listed"},
 		"nothing":            {"", verdict.NotMeasured, "no items under"},
 		"cut off":            {strings.SplitAfter(listing, "Gloo\n")[0], verdict.NotMeasured, "Tensor Operations"},
@@ -91,7 +91,7 @@ func TestBuiltFlags(t *testing.T) {
 		says   string
 	}{
 		"as promised":   {"some warning\n" + good + "\n", 0, verdict.Pass, "nccl_built()=21304"},
-		"other RCCL":    {strings.Replace(good, "21304", "21806", 1), 0, verdict.Fail, "nccl_built() is 21806, which is version 2.18.6; promised is 2.13.4"},
+		"other RCCL":    {strings.Replace(good, "21304", "21806", 1), 0, verdict.Fail, "nccl_built() is 21806, which is version 2.18.6; expected 2.13.4"},
 		"CPU build":     {strings.Replace(good, `"rocm": "true"`, `"rocm": "false"`, 1), 0, verdict.Fail, "rocm_built() is false"},
 		"a crash":       {"Segmentation fault\n", 139, verdict.NotMeasured, "exit 139"},
 		"lies and dies": {good, 1, verdict.NotMeasured, "exit 1"},
@@ -117,7 +117,7 @@ func TestAllreduce(t *testing.T) {
 	}{
 		"right":             {good, 0, verdict.Pass, "2 ranks"},
 		"without a prefix":  {strings.ReplaceAll(strings.ReplaceAll(good, "[1,0]<stdout>: ", ""), "[1,1]<stdout>: ", ""), 0, verdict.Pass, "2 ranks"},
-		"input unchanged":   {rank("0", "[1.0, 10.0]") + rank("1", "[2.0, 20.0]"), 0, verdict.Fail, "rank 0: allreduce gave [1 10], right is [3 30]"},
+		"input unchanged":   {rank("0", "[1.0, 10.0]") + rank("1", "[2.0, 20.0]"), 0, verdict.Fail, "rank 0: allreduce gave [1 10], expected [3 30]"},
 		"one rank silent":   {rank("0", "[3.0, 30.0]"), 0, verdict.NotMeasured, "1 ranks reported"},
 		"the same twice":    {rank("0", "[3.0, 30.0]") + rank("0", "[3.0, 30.0]"), 0, verdict.Fail, "not of ranks 0 and 1"},
 		"no output":         {"", 0, verdict.NotMeasured, "0 ranks reported"},
@@ -175,13 +175,13 @@ func TestAPanicIsNotMeasured(t *testing.T) {
 func TestBuiltFault(t *testing.T) {
 	for _, c := range []struct{ have, promise, says string }{
 		{"true", "true", ""},
-		{"", "true", "missing, promised is true"},
-		{"false", "true", "false, promised is true"},
+		{"", "true", "missing, expected true"},
+		{"false", "true", "false, expected true"},
 		{"22703", ">=2.22", ""},
-		{"22105", ">=2.22", "22105, which is version 2.21.5; promised is >=2.22"},
+		{"22105", ">=2.22", "22105, which is version 2.21.5; expected >=2.22"},
 		{"22203", "2.22.3", ""},
-		{"0", ">=2.22", "0, promised is version >=2.22"},
-		{"false", "2.13.4", "false, promised is version 2.13.4"},
+		{"0", ">=2.22", "0, expected version >=2.22"},
+		{"false", "2.13.4", "false, expected version 2.13.4"},
 	} {
 		if got, err := builtFault(c.have, c.promise); err != nil || got != c.says {
 			t.Errorf("%+v: got %q, %v", c, got, err)

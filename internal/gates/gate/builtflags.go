@@ -17,8 +17,8 @@ import (
 
 var builtFlags = Gate{
 	Name:   "built-flags",
-	Asks:   "nccl_built(), rocm_built(), cuda_built(), mpi_built() and gloo_built() say what was promised",
-	Remedy: "the library was compiled against another stack than the cell names, or without it",
+	Asks:   "nccl_built(), rocm_built(), cuda_built(), mpi_built() and gloo_built() return the promised values",
+	Remedy: "the library was compiled against another stack than the cell's, or without one",
 	Wants:  func(e recipe.Expect) bool { return len(e.Built) > 0 && len(e.Import) > 0 },
 	Needs:  Container,
 	check:  checkBuiltFlags,
@@ -59,7 +59,7 @@ func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
 func builtFault(have, promise string) (string, error) {
 	if promise == "true" || promise == "false" {
 		if have != promise {
-			return fmt.Sprintf("%s, promised is %s", cmp.Or(have, "missing"), promise), nil
+			return fmt.Sprintf("%s, expected %s", cmp.Or(have, "missing"), promise), nil
 		}
 		return "", nil
 	}
@@ -69,14 +69,14 @@ func builtFault(have, promise string) (string, error) {
 	}
 	number, err := strconv.Atoi(have)
 	if err != nil || number <= 0 {
-		return fmt.Sprintf("%s, promised is version %s", cmp.Or(have, "missing"), promise), nil
+		return fmt.Sprintf("%s, expected version %s", cmp.Or(have, "missing"), promise), nil
 	}
 	is, err := version.Parse(ncclRelease(number))
 	if err != nil {
 		return "", err
 	}
 	if !want.Allows(is) {
-		return fmt.Sprintf("%s, which is version %s; promised is %s", have, is, promise), nil
+		return fmt.Sprintf("%s, which is version %s; expected %s", have, is, promise), nil
 	}
 	return "", nil
 }

@@ -28,8 +28,8 @@ type Upstream struct {
 
 var changes = Gate{
 	Name:   "changes",
-	Asks:   "the archive holds the source tree, and what differs from it is what the patches did",
-	Remedy: "the recipe's script changed, dropped or added files: what is to change belongs in a patch, which says why",
+	Asks:   "the archive holds the source tree, changed only by the patches",
+	Remedy: "the recipe's script changed, dropped or added files: make each change with a patch, and give its reason there",
 	Wants:  func(e recipe.Expect) bool { return e.Tree != "" },
 	check:  checkChanges,
 }
@@ -40,13 +40,13 @@ func checkChanges(ctx context.Context, s Subject) verdict.Verdict {
 		return verdict.Failed("%v", err)
 	}
 	if s.Source == nil {
-		return verdict.Unmeasured("the source tree is not at hand").Because("build the cell here, or import its source: builder store import")
+		return verdict.Unmeasured("the source tree is not in the store").Because("build the cell here, or import its source: builder store import")
 	}
 	source, err := s.Source.patched(ctx)
 	if err != nil {
 		return verdict.Unmeasured("reading the source tree: %v", err)
 	}
-	seen := fmt.Sprintf("%d files, of which %d are not as in %s", len(made.files), len(source.edits), s.Source.Name)
+	seen := fmt.Sprintf("%d files, %d of them changed from %s", len(made.files), len(source.edits), s.Source.Name)
 	if len(source.edits) > 0 {
 		seen += ": " + strings.Join(source.edits, ", ")
 	}
@@ -131,11 +131,11 @@ func (t patchedTree) differs(made tree) []string {
 		case !there:
 			problems = append(problems, name+" of the source is missing")
 		case !known:
-			problems = append(problems, name+" is not in the source, and no patch makes it")
+			problems = append(problems, name+" is neither in the source nor made by a patch")
 		case t.edited[name]:
-			problems = append(problems, fmt.Sprintf("%s is %s; the patches make of it %s", name, have, want))
+			problems = append(problems, fmt.Sprintf("%s is %s; after the patches it must be %s", name, have, want))
 		default:
-			problems = append(problems, fmt.Sprintf("%s is %s; in the source it is %s, and no patch edits it", name, have, want))
+			problems = append(problems, fmt.Sprintf("%s is %s; in the source it is %s, and no patch changes it", name, have, want))
 		}
 	}
 	return problems

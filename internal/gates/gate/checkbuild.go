@@ -13,8 +13,8 @@ import (
 
 var checkBuild = Gate{
 	Name:   "check-build",
-	Asks:   "horovodrun --check-build lists the framework, the controllers and the operations asked for",
-	Remedy: "what lacks its [X] was not compiled in or cannot be loaded: see import, then the configure log",
+	Asks:   "horovodrun --check-build lists the requested framework, controllers and operations",
+	Remedy: "a part without [X] was not compiled in or cannot be loaded: read the gate import, then the configure log",
 	Wants:  func(e recipe.Expect) bool { return len(e.Frameworks) > 0 },
 	Needs:  Container,
 	check:  runCheckBuild,
@@ -38,7 +38,7 @@ func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
 	)
 	for _, name := range ticked(listing.controllers) {
 		if !slices.Contains(s.Expect.Controllers, name) {
-			problems = append(problems, fmt.Sprintf("controller [X] %s was not asked for", name))
+			problems = append(problems, fmt.Sprintf("controller [X] %s was not requested", name))
 		}
 	}
 	// The gate extension-present judges additional frameworks: horovodrun prints [X]

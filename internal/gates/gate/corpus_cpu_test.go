@@ -17,10 +17,10 @@ func badCode() []bad {
 		{
 			what: "code of -march=native on a machine with AVX-512", of: horovodROCm,
 			change: func(s *specimen) { add(s, "horovod_run", avx512) },
-			gate:   "cpu-isa", says: "takes avx512 in horovod_run (0x", do: "HOROVOD_BUILD_ARCH_FLAGS",
+			gate:   "cpu-isa", says: "uses avx512 in horovod_run (0x", do: "HOROVOD_BUILD_ARCH_FLAGS",
 		},
 		{
-			what: "code for AVX where every processor was promised", of: ncclVerbs,
+			what: "code for AVX in a library promised for every processor", of: ncclVerbs,
 			change: func(s *specimen) {
 				add(s, "a", avx)
 				add(s, "b", avx)
@@ -28,42 +28,42 @@ func badCode() []bad {
 				add(s, "d", avx)
 				add(s, "e", avx)
 			},
-			gate: "cpu-isa", says: "and 2 more functions; promised is x86-64", do: "-march=native",
+			gate: "cpu-isa", says: "and 2 more functions; expected x86-64", do: "-march=native",
 		},
 		{
-			what: "code for AVX2 in a function that does not ask first", of: horovodROCm,
+			what: "code for AVX2 in a function without a check of the processor", of: horovodROCm,
 			change: func(s *specimen) { add(s, "sum", avx2) },
-			gate:   "cpu-isa", says: "takes avx2 in sum (0x", do: "SIGILL",
+			gate:   "cpu-isa", says: "uses avx2 in sum (0x", do: "SIGILL",
 		},
 		{
-			what: "code that is no code", of: ncclVerbs,
+			what: "bytes in place of code", of: ncclVerbs,
 			change: func(s *specimen) { add(s, "data", []byte{0x06, 0x06}) },
-			gate:   "cpu-isa", blind: true, says: "no instruction of 64-bit x86", do: "ask again",
+			gate:   "cpu-isa", blind: true, says: "no instruction of 64-bit x86", do: "run the gate again",
 		},
 		{
-			what: "debug information of a build in somebody's home directory", of: horovodROCm,
+			what: "debug information of a build in a home directory", of: horovodROCm,
 			change: func(s *specimen) { s.debug("/home/jane/horovod/build/temp.linux-x86_64-cpython-311") },
 			gate:   "build-paths", says: "holds /home/jane/horovod/build/temp.linux-x86_64-cpython-311", do: "-ffile-prefix-map",
 		},
 		{
-			what: "the name of a file that a compiler made for a moment", of: ncclVerbs,
+			what: "the name of a compiler's temporary file", of: ncclVerbs,
 			change: func(s *specimen) { s.debug("/tmp/icpx-364ca0d988") },
 			gate:   "build-paths", says: "holds /tmp/icpx-364ca0d988", do: "other bytes elsewhere",
 		},
 		{
-			what: "a path of a machine that builds for others", of: horovodROCm,
+			what: "a path of a build service's machine", of: horovodROCm,
 			change: func(s *specimen) { s.debug("-I/usr/include -I /__w/horovod/horovod/third_party") },
 			gate:   "build-paths", says: "holds /__w/horovod/horovod/third_party", do: "builder run",
 		},
 		{
 			what: "a wheel of a third of its usual size", of: horovodROCm,
 			change: func(s *specimen) { s.resize(20e3) },
-			gate:   "size", says: "KB, promised is 40KB..150KB", do: "built for the CPU",
+			gate:   "size", says: "KB, expected 40KB..150KB", do: "built for the CPU",
 		},
 		{
-			what: "a wheel with the libraries of others in it", of: horovodROCm,
+			what: "a wheel with other projects' libraries inside", of: horovodROCm,
 			change: func(s *specimen) { s.resize(300e3) },
-			gate:   "size", says: "KB, promised is 40KB..150KB", do: "libraries of others",
+			gate:   "size", says: "KB, expected 40KB..150KB", do: "libraries of others",
 		},
 	}
 }

@@ -54,11 +54,11 @@ func badBuilds() []bad {
 				s.library().Undefined = append(s.library().Undefined, elftest.Named(gpuDevice)...)
 				s.cannotImport("ImportError: mpi_lib.so: undefined symbol: " + gpuDevice)
 			},
-			gate: "import", says: "undefined symbol: _ZN10tensorflow7functor11DenseUpdate", do: "does not fit the framework",
+			gate: "import", says: "undefined symbol: _ZN10tensorflow7functor11DenseUpdate", do: "does not fit the installed framework",
 			also: "elf-symbols check-build built-flags allreduce-2 train-step",
 		},
 		{
-			what: "Horovod for the CPU: no GPU operations were asked of its build", of: horovodROCm,
+			what: "Horovod for the CPU: its build had no GPU operations", of: horovodROCm,
 			change: func(s *specimen) {
 				s.drop("librccl.so.1", "nccl")
 				s.drop("libamdhip64.so.5", "hip")
@@ -69,12 +69,12 @@ func badBuilds() []bad {
 			gate: "elf-needed", says: "does not need librccl.so.1", do: "read the link lines", also: "device-code check-build built-flags",
 		},
 		{
-			what: "the framework was not found at build time, and the wheel has no extension", of: horovodROCm,
+			what: "a wheel without an extension: its build did not find the framework", of: horovodROCm,
 			change: func(s *specimen) {
 				s.libraries = nil
 				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
 			},
-			gate: "extension-present", says: "0 files match horovod/tensorflow/mpi_lib*.so, 1 is promised", do: "HOROVOD_WITH_<FRAMEWORK>=1",
+			gate: "extension-present", says: "0 files match horovod/tensorflow/mpi_lib*.so, expected 1", do: "HOROVOD_WITH_<FRAMEWORK>=1",
 			also: "elf-needed cpu-isa build-paths device-code elf-symbols " + running,
 		},
 		{
@@ -83,15 +83,15 @@ func badBuilds() []bad {
 				s.libraries = map[string]*elftest.Library{"horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so": s.library()}
 				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
 			},
-			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not asked for", do: "HOROVOD_WITH_<FRAMEWORK>=1",
+			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not requested", do: "HOROVOD_WITH_<FRAMEWORK>=1",
 			also: "wheel-format elf-needed cpu-isa build-paths device-code elf-symbols " + running,
 		},
 		{
-			what: "the extensions of two frameworks where one was asked for", of: horovodROCm,
+			what: "the extensions of two frameworks in place of one", of: horovodROCm,
 			change: func(s *specimen) {
 				s.libraries["horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so"] = s.library()
 			},
-			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not asked for", do: "HOROVOD_WITHOUT_<FRAMEWORK>=1", also: "wheel-format",
+			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not requested", do: "HOROVOD_WITHOUT_<FRAMEWORK>=1", also: "wheel-format",
 		},
 		{
 			what: "the extension twice, for two Pythons", of: horovodROCm,
@@ -107,7 +107,7 @@ func badBuilds() []bad {
 				s.replace("check-build", "[X] NCCL", "[ ] NCCL")
 				s.replace("built-flags", "21304", "0")
 			},
-			gate: "check-build", says: "tensor operation [ ] NCCL", do: "what lacks its [X]", also: "elf-needed built-flags",
+			gate: "check-build", says: "tensor operation [ ] NCCL", do: "a part without [X]", also: "elf-needed built-flags",
 		},
 		{
 			what: "Horovod without a controller: neither MPI nor Gloo", of: horovodROCm,
@@ -118,15 +118,15 @@ func badBuilds() []bad {
 				s.box.answers["allreduce-2"] = Result{Exit: 1, Output: "ValueError: No controller was built\n"}
 				s.box.answers["train-step"] = s.box.answers["allreduce-2"]
 			},
-			gate: "check-build", says: "controller [ ] MPI", do: "what lacks its [X]", also: "elf-needed built-flags allreduce-2 train-step",
+			gate: "check-build", says: "controller [ ] MPI", do: "a part without [X]", also: "elf-needed built-flags allreduce-2 train-step",
 		},
 		{
-			what: "a controller that was not asked for", of: horovodROCm,
+			what: "an unrequested controller", of: horovodROCm,
 			change: func(s *specimen) {
 				s.replace("check-build", "[ ] Gloo\n\n", "[X] Gloo\n\n")
 				s.replace("built-flags", `"gloo": "false"`, `"gloo": "true"`)
 			},
-			gate: "check-build", says: "controller [X] Gloo was not asked for", do: "what lacks its [X]", also: "built-flags",
+			gate: "check-build", says: "controller [X] Gloo was not requested", do: "a part without [X]", also: "built-flags",
 		},
 		{
 			what: "Horovod built against another MPI", of: horovodROCm,
@@ -145,12 +145,12 @@ func badBuilds() []bad {
 			gate: "elf-needed", says: "does not need librccl.so.1", do: "other libraries or paths", also: "elf-symbols " + running,
 		},
 		{
-			what: "RCCL of another release than the cell names", of: horovodROCm,
+			what: "RCCL of another release than the cell's", of: horovodROCm,
 			change: func(s *specimen) { s.replace("built-flags", "21304", "21806") },
-			gate:   "built-flags", says: "nccl_built() is 21806, which is version 2.18.6; promised is 2.13.4", do: "another stack than the cell names",
+			gate:   "built-flags", says: "nccl_built() is 21806, which is version 2.18.6; expected 2.13.4", do: "another stack than the cell's",
 		},
 		{
-			what: "Horovod for CUDA where ROCm was asked for", of: horovodROCm,
+			what: "Horovod for CUDA in place of ROCm", of: horovodROCm,
 			change: func(s *specimen) {
 				other := horovodCUDA()
 				s.libraries[s.extension] = other.library()
@@ -173,7 +173,7 @@ func badTargets() []bad {
 	row := func(what string, of func() *specimen, change func(*specimen), have, promised string) bad {
 		return bad{
 			what: what, of: of, change: change, gate: "device-code", do: "the compiler chose its own targets",
-			says: fmt.Sprintf("holds code for [%s], promised is [%s]", have, promised),
+			says: fmt.Sprintf("holds code for [%s], expected [%s]", have, promised),
 		}
 	}
 	const cuda, nccl = "compute_90 sm_90", "sm_100f sm_90"
@@ -186,16 +186,16 @@ func badTargets() []bad {
 		row("code for one mode of the gfx target", horovodROCm, amd("gfx90a:xnack+"), "gfx90a:xnack+", "gfx90a"),
 		row("code for another sm target", horovodCUDA, nvidia("sm_80", "compute_80"), "compute_80 sm_80", cuda),
 		row("code for one sm target more", horovodCUDA, nvidia("sm_90", "sm_80", "compute_90"), "compute_90 sm_80 sm_90", cuda),
-		row("PTX alone, to be compiled at the first start", horovodCUDA, nvidia("compute_90"), "compute_90", cuda),
+		row("only PTX, which the driver compiles at the first start", horovodCUDA, nvidia("compute_90"), "compute_90", cuda),
 		row("no PTX for later GPUs", horovodCUDA, nvidia("sm_90"), "sm_90", cuda),
-		row("code that runs on one chip of the sm target alone", horovodCUDA, nvidia("sm_90a", "compute_90"), "compute_90 sm_90a", cuda),
+		row("code for only one chip of the sm target", horovodCUDA, nvidia("sm_90a", "compute_90"), "compute_90 sm_90a", cuda),
 		row("NCCL without the kernels of one family", ncclVerbs, nvidia("sm_90"), "sm_90", nccl),
 		{
-			what: "a fat binary that is none", of: horovodROCm,
+			what: "a fat binary without valid content", of: horovodROCm,
 			change: func(s *specimen) {
 				s.library().Sections = []elftest.Section{{Name: ".hip_fatbin", Data: []byte("junk")}}
 			},
-			gate: "device-code", blind: true, says: "it holds no container that is known", do: "what was not measured is not a pass",
+			gate: "device-code", blind: true, says: "it holds no container that is known", do: "not-measured never counts as a pass",
 		},
 	}
 }
@@ -212,8 +212,8 @@ func badLinks() []bad {
 		path("RUNPATH into the build tree", "/build/src/build/lib", "a directory of the build machine"),
 		path("RUNPATH into site-packages of the build environment", "/opt/venv/lib/python3.11/site-packages/torch/lib", "a directory of the build machine"),
 		path("RUNPATH out of site-packages", "$ORIGIN/../../../../build/lib", "which leads out of site-packages"),
-		path("RUNPATH to the stubs of the toolkit", "/usr/local/cuda/lib64/stubs", "where the toolkit keeps libraries without code"),
-		path("RUNPATH to wherever the program is started", "", "relative to where the program is started"),
+		path("RUNPATH to the stubs of the toolkit", "/usr/local/cuda/lib64/stubs", "the toolkit's directory of libraries without code"),
+		path("RUNPATH to the directory in which the program starts", "", "relative to the directory in which the program starts"),
 		{
 			what: "RPATH into the build tree", of: horovodROCm, change: func(s *specimen) { s.library().Rpath = "/tmp/build-env/lib" },
 			gate: "elf-needed", says: `looks for libraries in "/tmp/build-env/lib", a directory of the build machine`, do: "read the link lines",
@@ -235,7 +235,7 @@ func badLinks() []bad {
 			gate: "elf-needed", says: "horovod/lib/libhelper.so.1 needs libcuda.so*, which is forbidden", do: "read the link lines",
 		},
 		{
-			what: "the CUDA runtime is linked where it must be inside", of: ncclVerbs,
+			what: "a link to the CUDA runtime, which must be inside", of: ncclVerbs,
 			change: func(s *specimen) {
 				s.library().Needed = append(s.library().Needed, "libcudart.so.13")
 				s.box.libraries["libcudart.so.13"] = []string{}
@@ -248,27 +248,27 @@ func badLinks() []bad {
 				s.library().Machine = "aarch64"
 				s.cannotImport("ImportError: mpi_lib.so: cannot open shared object file: No such file or directory")
 			},
-			gate: "wheel-format", says: "is for aarch64, the tag is cp311-cp311-linux_x86_64", do: "build it again", also: "cpu-isa " + running,
+			gate: "wheel-format", says: "is for aarch64, and the tag is cp311-cp311-linux_x86_64", do: "build it again", also: "cpu-isa " + running,
 		},
 		{
-			what: "an extension that is no library", of: horovodROCm,
+			what: "an extension with the content of no library", of: horovodROCm,
 			change: func(s *specimen) {
 				s.libraries = nil
 				s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: s.extension, Text: strings.Repeat("version https://git-lfs\n", 9)})
 				s.cannotImport("ImportError: mpi_lib.so: invalid ELF header")
 			},
-			gate: "elf-needed", blind: true, says: "not an ELF file: wrong magic", do: "what was not measured is not a pass",
+			gate: "elf-needed", blind: true, says: "not an ELF file: wrong magic", do: "not-measured never counts as a pass",
 			also: "cpu-isa build-paths device-code elf-symbols " + running,
 		},
 		{
-			what: "a symbol that nothing has and that is bound at its first call", of: horovodROCm,
+			what: "a missing symbol, bound at its first call", of: horovodROCm,
 			change: func(s *specimen) {
 				s.library().Undefined = append(s.library().Undefined, elftest.Named("ncclCommRegister")...)
 			},
-			gate: "elf-symbols", says: "wants 1 symbols that none of its libraries has: ncclCommRegister", do: "missing from the link line",
+			gate: "elf-symbols", says: "requires 1 symbols missing from all its libraries: ncclCommRegister", do: "missing from the link line",
 		},
 		{
-			what: "a symbol of a newer release than the run-time image has", of: horovodROCm,
+			what: "a symbol of a newer release than the run-time image's", of: horovodROCm,
 			change: func(s *specimen) {
 				s.library().Undefined = append(s.library().Undefined, elftest.From("libamdhip64.so.5", "hip_6.0", "hipMalloc")...)
 				s.cannotImport("ImportError: libamdhip64.so.5: version `hip_6.0' not found (required by mpi_lib.so)")
@@ -276,7 +276,7 @@ func badLinks() []bad {
 			gate: "elf-symbols", says: "hipMalloc@hip_6.0", do: "the run-time image has an older one", also: running,
 		},
 		{
-			what: "a library that the run-time image lacks", of: horovodROCm,
+			what: "a library missing in the run-time image", of: horovodROCm,
 			change: func(s *specimen) {
 				delete(s.box.libraries, "librccl.so.1")
 				s.cannotImport("ImportError: librccl.so.1: cannot open shared object file: No such file or directory")
@@ -284,12 +284,12 @@ func badLinks() []bad {
 			gate: "elf-symbols", says: "needs librccl.so.1, which cannot be loaded", do: "missing from the link line", also: running,
 		},
 		{
-			what: "an extension whose dynamic symbols were taken out", of: horovodROCm,
+			what: "an extension without its dynamic symbols", of: horovodROCm,
 			change: func(s *specimen) {
 				s.library().Undefined, s.library().Exported = nil, nil
 				s.cannotImport("ImportError: dynamic module does not define module export function")
 			},
-			gate: "elf-symbols", blind: true, says: "it wants no symbol of any library and offers none", do: "what was not measured is not a pass", also: "cpu-isa " + running,
+			gate: "elf-symbols", blind: true, says: "it neither requires nor exports a symbol", do: "not-measured never counts as a pass", also: "cpu-isa " + running,
 		},
 	}
 }

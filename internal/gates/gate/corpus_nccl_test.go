@@ -21,48 +21,48 @@ func badNCCL() []bad {
 			gate: "nccl-load", says: says, do: do,
 		}
 	}
-	const order, missing, release = "-libverbs stands behind the objects", "missing or too old in the run-time image", "another release than the cell names"
-	musl := floor("a tag that promises to run with musl", "musllinux_1_2_x86_64", "the tag py3-none-musllinux_1_2_x86_64 promises to run with musl")
+	const order, missing, release = "-libverbs comes after the objects", "missing or too old in the run-time image", "another release than the cell's"
+	musl := floor("a tag that promises musl", "musllinux_1_2_x86_64", "the tag py3-none-musllinux_1_2_x86_64 promises musl")
 	musl.also = "wheel-format"
 	return []bad{
 		{
 			what: "libibverbs dropped by --as-needed", of: ncclVerbs,
 			change: func(s *specimen) { s.library().Needed = s.library().Needed[1:] },
-			gate:   "rdma", says: "libibverbs is wanted without being needed", do: order, also: "elf-needed elf-symbols",
+			gate:   "rdma", says: "expected libibverbs linked, it is used but not linked", do: order, also: "elf-needed elf-symbols",
 		},
 		{
-			what: "libibverbs needed, and nothing of it used", of: ncclVerbs,
+			what: "libibverbs linked but unused", of: ncclVerbs,
 			change: func(s *specimen) { s.drop("", "ibv_") },
-			gate:   "rdma", says: "libibverbs is needed without a use", do: order,
+			gate:   "rdma", says: "expected libibverbs linked, it is linked but unused", do: order,
 		},
 		{
-			what: "libibverbs linked where it was to be opened at run time", of: ncclDlopen,
+			what: "libibverbs linked in place of opened at run time", of: ncclDlopen,
 			change: func(s *specimen) {
 				linked := ncclVerbs()
 				s.libraries[s.extension], s.box.libraries = linked.library(), linked.box.libraries
 			},
-			gate: "rdma", says: "asked for is dlopened, libibverbs is linked", do: order, also: "elf-needed",
+			gate: "rdma", says: "expected libibverbs dlopened, it is linked", do: order, also: "elf-needed",
 		},
 		{
-			what: "libibverbs opened at run time where it was to be linked", of: ncclVerbs,
+			what: "libibverbs opened at run time in place of linked", of: ncclVerbs,
 			change: func(s *specimen) { s.libraries[s.extension] = ncclDlopen().library() },
-			gate:   "rdma", says: "asked for is linked, libibverbs is dlopened", do: order, also: "elf-needed",
+			gate:   "rdma", says: "expected libibverbs linked, it is dlopened", do: order, also: "elf-needed",
 		},
 		{
 			what: "no way to libibverbs at all", of: ncclDlopen,
 			change: func(s *specimen) { s.library().Texts = s.library().Texts[:3] },
-			gate:   "rdma", says: "asked for is dlopened, libibverbs is absent", do: order,
+			gate:   "rdma", says: "expected libibverbs dlopened, it is absent", do: order,
 		},
 		{
-			what: "a function of a newer libibverbs than any distribution has", of: ncclVerbs,
+			what: "a function of a libibverbs newer than in any distribution", of: ncclVerbs,
 			change: func(s *specimen) {
 				s.library().Undefined = append(s.library().Undefined, elftest.From("libibverbs.so.1", "IBVERBS_1.16", "ibv_query_port_speed")...)
 			},
 			gate: "elf-symbols", says: "ibv_query_port_speed@IBVERBS_1.16", do: "the run-time image has an older one",
 		},
-		floor("a tag that promises an older glibc", "manylinux_2_17_x86_64", "wants GLIBC_2.38, the tag py3-none-manylinux_2_17_x86_64 says 2.17"),
-		floor("a tag that promises an older glibc by its old name", "manylinux2014_x86_64", "wants GLIBC_2.38, the tag py3-none-manylinux2014_x86_64 says 2.17"),
-		floor("two tags, one of which promises an older glibc", "manylinux_2_38_x86_64.manylinux2010_x86_64", "the tag py3-none-manylinux2010_x86_64 says 2.12"),
+		floor("a tag that promises an older glibc", "manylinux_2_17_x86_64", "requires GLIBC_2.38, and the tag py3-none-manylinux_2_17_x86_64 promises 2.17"),
+		floor("a tag that promises an older glibc by its old name", "manylinux2014_x86_64", "requires GLIBC_2.38, and the tag py3-none-manylinux2014_x86_64 promises 2.17"),
+		floor("two tags, one of which promises an older glibc", "manylinux_2_38_x86_64.manylinux2010_x86_64", "the tag py3-none-manylinux2010_x86_64 promises 2.12"),
 		musl,
 		{
 			what: "a glibc newer than the recipe promises", of: ncclVerbs,
@@ -71,7 +71,7 @@ func badNCCL() []bad {
 				s.library().Undefined = append(s.library().Undefined, elftest.From("libc.so.6", "GLIBC_2.39", "pidfd_spawnp")...)
 				s.box.installs(s.library(), nil)
 			},
-			gate: "glibc-floor", says: "wants GLIBC_2.39, promised is 2.38", do: "build on an older distribution",
+			gate: "glibc-floor", says: "requires GLIBC_2.39, expected at most 2.38", do: "build on an older distribution",
 		},
 		{
 			what: "a library without a version of glibc", of: ncclVerbs,
@@ -79,44 +79,44 @@ func badNCCL() []bad {
 				s.library().Undefined = ibverbs()
 				s.box.installs(s.library(), nil)
 			},
-			gate: "glibc-floor", blind: true, says: "it wants no versioned symbol of glibc", do: "what was not measured is not a pass",
+			gate: "glibc-floor", blind: true, says: "it requires no versioned symbol of glibc", do: "not-measured never counts as a pass",
 		},
 		{
 			what: "a tag for every machine", of: ncclVerbs, change: named("any"),
-			gate: "wheel-format", says: "is for x86_64, the tag is py3-none-any", do: "build it again",
+			gate: "wheel-format", says: "is for x86_64, and the tag is py3-none-any", do: "build it again",
 		},
 		{
-			what: "one function that the vendor's library has is missing", of: ncclVerbs,
+			what: "one missing function of the vendor's library", of: ncclVerbs,
 			change: func(s *specimen) {
 				s.library().Exported = slices.DeleteFunc(s.library().Exported, func(e elftest.Symbol) bool { return e.Name == "pncclCommSplit" })
 			},
-			gate: "nccl-abi", says: "functions of the vendor's 2.29.7 are missing: pncclCommSplit", do: "cannot take the place of the vendor's",
+			gate: "nccl-abi", says: "functions of the vendor's 2.29.7 are missing: pncclCommSplit", do: "cannot replace the vendor's",
 		},
 		{
-			what: "a function of a later release in the place of one of this", of: ncclVerbs,
+			what: "a function of a later release in place of one of this", of: ncclVerbs,
 			change: func(s *specimen) {
 				l := s.library()
 				l.Exported[slices.IndexFunc(l.Exported, func(e elftest.Symbol) bool { return e.Name == "ncclSignal" })].Name = "ncclParamGet"
 			},
-			gate: "nccl-abi", says: "1 of the 137 functions of the vendor's 2.29.7 are missing: ncclSignal", do: "what calls it fails at load",
+			gate: "nccl-abi", says: "1 of the 137 functions of the vendor's 2.29.7 are missing: ncclSignal", do: "programs with calls to the function fail at load",
 		},
 		{
 			what: "the functions of an older release", of: ncclVerbs,
 			change: func(s *specimen) { s.library().Exported = elftest.Named(functionsOf("2.27.7")...) },
-			gate:   "nccl-abi", says: "ncclAlltoAll", do: "cannot take the place of the vendor's",
+			gate:   "nccl-abi", says: "ncclAlltoAll", do: "cannot replace the vendor's",
 		},
 		{
-			what: "a release that is older than all that were measured", of: ncclVerbs,
+			what: "a release older than all measured ones", of: ncclVerbs,
 			change: func(s *specimen) {
 				s.expect.LibrarySays, s.library().Texts = "2.16.5+cuda13.0", []string{"NCCL version 2.16.5+cuda13.0"}
 				s.replace("nccl-load", "22907", "21605")
 			},
-			gate: "nccl-abi", blind: true, says: "no library of the vendor as old as 2.16.5 was measured", do: "what was not measured is not a pass",
+			gate: "nccl-abi", blind: true, says: "the table has no vendor library as old as 2.16.5", do: "not-measured never counts as a pass",
 		},
 		{
 			what: "flags inside NVCC=: the library says `compiled with CUDA .`", of: ncclVerbs,
 			change: func(s *specimen) { s.library().Texts = []string{"NCCL version 2.29.7+cuda."} },
-			gate:   "nccl-load", says: `its version string is ["2.29.7+cuda."], promised is "2.29.7+cuda13.0"`, do: "give them in NVCC_PREPEND_FLAGS",
+			gate:   "nccl-load", says: `its version string is ["2.29.7+cuda."], expected "2.29.7+cuda13.0"`, do: "put the flags into NVCC_PREPEND_FLAGS",
 		},
 		{
 			what: "NCCL compiled with another CUDA", of: ncclVerbs,
@@ -129,21 +129,21 @@ func badNCCL() []bad {
 				s.library().Texts = []string{"NCCL version 2.29.3+cuda13.0"}
 				s.replace("nccl-load", "22907", "22903")
 			},
-			gate: "nccl-load", says: "ncclGetVersion gives 22903, which is 2.29.3, with status 0; promised is 2.29.7", do: release,
+			gate: "nccl-load", says: "ncclGetVersion returns 22903, which is 2.29.3, with status 0; expected 2.29.7", do: release,
 		},
-		loads("NCCL whose number is of another release than its text", `{"code": 0, "version": 22304, "error": "invalid argument"}`, 0, "ncclGetVersion gives 22304, which is 2.23.4", release),
-		loads("NCCL that fails to say its version", `{"code": 3, "version": 22907, "error": "invalid argument"}`, 0, "with status 3", "NVCC_PREPEND_FLAGS"),
-		loads("NCCL without a text for its errors", `{"code": 0, "version": 22907, "error": ""}`, 0, "ncclGetErrorString gives nothing", "NVCC_PREPEND_FLAGS"),
-		loads("NCCL that crashes as it is loaded", "Segmentation fault (core dumped)\n", 139, "cannot be loaded: exit 139", missing),
-		loads("NCCL that ends the program as it is loaded", "", 0, "cannot be loaded: exit 0: no output", missing),
-		loads("NCCL that lacks a library at run time", "OSError: libibverbs.so.1: cannot open shared object file: No such file or directory\n", 1, "exit 1: OSError: libibverbs.so.1: cannot open shared object file", missing),
+		loads("NCCL with a number of another release than its text", `{"code": 0, "version": 22304, "error": "invalid argument"}`, 0, "ncclGetVersion returns 22304, which is 2.23.4", release),
+		loads("NCCL that fails to report its version", `{"code": 3, "version": 22907, "error": "invalid argument"}`, 0, "with status 3", "NVCC_PREPEND_FLAGS"),
+		loads("NCCL without a text for its errors", `{"code": 0, "version": 22907, "error": ""}`, 0, "ncclGetErrorString returns nothing", "NVCC_PREPEND_FLAGS"),
+		loads("NCCL that crashes at its load", "Segmentation fault (core dumped)\n", 139, "cannot be loaded: exit 139", missing),
+		loads("NCCL that ends the program at its load", "", 0, "cannot be loaded: exit 0: no output", missing),
+		loads("NCCL without a needed library at run time", "OSError: libibverbs.so.1: cannot open shared object file: No such file or directory\n", 1, "exit 1: OSError: libibverbs.so.1: cannot open shared object file", missing),
 	}
 }
 
 // badArchives lists bad archives beside a good wheel.
 func badArchives() []bad {
 	row := func(what, says string, change func(*archived)) bad {
-		return bad{what: what, of: ncclVerbs, change: func(s *specimen) { change(&s.archive) }, gate: "archive", says: says, do: "the archive must hold what the gates looked at"}
+		return bad{what: what, of: ncclVerbs, change: func(s *specimen) { change(&s.archive) }, gate: "archive", says: says, do: "pack the library checked by the gates"}
 	}
 	entry := func(what, says, name string, change func(*member)) bad {
 		b := row(what, says, nil)
@@ -162,29 +162,29 @@ func badArchives() []bad {
 		return row(what, says, func(a *archived) { a.damage = func(b []byte) []byte { return b[:keep(len(b))] } })
 	}
 	const library = "nccl/lib/libnccl.so.2.29.7"
-	many := row("an archive of more entries than are read", "more than 10000 entries", nil)
+	many := row("an archive with more entries than the limit", "more than the limit of 10000 entries", nil)
 	many.change = func(s *specimen) {
 		s.expect.Archive = "nccl.tar" // xz takes seconds for so many entries
 		s.archive = archived{name: "nccl.tar", entries: slices.Repeat([]member{file("nccl/x", "")}, maxArchived+1)}
 	}
 	return []bad{
-		row("no archive beside the wheel", "there is no nccl_2.29.7+cuda13.0.verbs.sm90_x86_64.txz beside the wheel", func(a *archived) { a.name = "" }),
-		row("an archive of another release", "there is no nccl_2.29.7+cuda13.0.verbs.sm90_x86_64.txz beside", func(a *archived) { a.name = "nccl_2.29.3+cuda13.0_x86_64.txz" }),
+		row("no archive beside the wheel", "nccl_2.29.7+cuda13.0.verbs.sm90_x86_64.txz is missing beside the wheel", func(a *archived) { a.name = "" }),
+		row("an archive of another release", "nccl_2.29.7+cuda13.0.verbs.sm90_x86_64.txz is missing beside", func(a *archived) { a.name = "nccl_2.29.3+cuda13.0_x86_64.txz" }),
 		row("an archive with the library of another build", "lib/libnccl.so.2 is 82d20845", func(a *archived) { a.entries = layout("codf") }),
 		entry("an archive without the library", "lib/libnccl.so.2 is missing", library, func(m *member) { *m = file("nccl/lib/libnccl_static.a", "") }),
 		entry("an archive with another library under the soname", "lib/libnccl.so.2 is d9298a10", "nccl/lib/libnccl.so.2", func(m *member) { *m = file(m.Name, "other") }),
-		entry("an archive without the name that a linker looks for", "lib/libnccl.so is missing", "nccl/lib/libnccl.so", func(m *member) { m.Name = "nccl/lib/nccl.so" }),
+		entry("an archive without the name for the linker", "lib/libnccl.so is missing", "nccl/lib/libnccl.so", func(m *member) { m.Name = "nccl/lib/nccl.so" }),
 		entry("an archive with a link out of it", "libnccl.so.2 leads to ../../../lib/libnccl.so.2.29.7, out of its directory", "nccl/lib/libnccl.so.2", func(m *member) { m.Linkname = "../../../lib/libnccl.so.2.29.7" }),
 		more("an archive with an absolute link", "nccl/lib/conf leads to /etc/passwd", link("nccl/lib/conf", "/etc/passwd")),
 		more("an archive with a path out of it", `"nccl/../../x" leads out of the archive`, file("nccl/../../x", "")),
 		more("an archive with a second top directory", "usr/lib/x lies beside nccl", file("usr/lib/x", "")),
 		entry("an archive with a setuid file", "libnccl.so.2.29.7 has mode 4755", library, func(m *member) { m.Mode = 0o4755 }),
 		entry("an archive with the files of a user", "libnccl.so.2.29.7 belongs to 1000:1000", library, func(m *member) { m.Uid, m.Gid = 1000, 1000 }),
-		cut("an archive that lacks its last byte", "unexpected EOF", func(size int) int { return size - 1 }),
-		cut("an archive that lacks the sums at its end", "the file ends before its stream does", func(size int) int { return size - 24 }),
-		cut("an archive that is cut in the middle", "unexpected EOF", func(size int) int { return size / 2 }),
-		row("an archive that is empty", "there is nothing in it", func(a *archived) { a.entries = []member{} }),
+		cut("an archive without its last byte", "unexpected EOF", func(size int) int { return size - 1 }),
+		cut("an archive without the sums at its end", "the file ends before its stream does", func(size int) int { return size - 24 }),
+		cut("an archive truncated in the middle", "unexpected EOF", func(size int) int { return size / 2 }),
+		row("an empty archive", "it is empty", func(a *archived) { a.entries = []member{} }),
 		many,
-		row("an archive of 2 KiB with a file of 1 TiB", "x of 1099511627776 bytes is more than is read", func(a *archived) { a.plain = sparse() }),
+		row("an archive of 2 KiB with a file of 1 TiB", "x has 1099511627776 bytes, above the limit", func(a *archived) { a.plain = sparse() }),
 	}
 }

@@ -42,8 +42,8 @@ func rayROCm() *specimen {
 func badBehaviour() []bad {
 	const (
 		asked     = "behaviour-visible-devices"
-		reach     = "does not reach the code that decides"
-		lookAgain = "what was not measured is not a pass"
+		reach     = "does not reach the deciding code"
+		lookAgain = "not-measured never counts as a pass"
 	)
 	row := func(what, output string, exit int, blind bool, says string) bad {
 		do := reach
@@ -59,17 +59,17 @@ func badBehaviour() []bad {
 			s.stock.answers[asked] = Result{Exit: exit, Output: output}
 		}}
 	}
-	const wrong = "set is ROCR_VISIBLE_DEVICES, promised is CUDA_VISIBLE_DEVICES"
+	const wrong = "set is ROCR_VISIBLE_DEVICES, expected CUDA_VISIBLE_DEVICES"
 	return []bad{
-		row("Ray with AMD's class left out of the set, which changes nothing", rayFolklore, 0, false, wrong+"; it says gpus=2 ids=0 1 set=ROCR_VISIBLE_DEVICES; upstream's release says gpus=2 ids=0 1 set=ROCR_VISIBLE_DEVICES"),
-		row("Ray that takes AMD's host for one of NVIDIA, and counts no GPU", `{"gpus": "0", "set": "CUDA_VISIBLE_DEVICES", "ids": "0 1"}`, 0, false, "gpus is 0, promised is 2"),
-		row("Ray that sets two variables", `{"gpus": "2", "set": "CUDA_VISIBLE_DEVICES,HIP_VISIBLE_DEVICES", "ids": "0 0 1 1"}`, 0, false, "ids is 0 0 1 1, promised is 0 1, set is CUDA_VISIBLE_DEVICES,HIP_VISIBLE_DEVICES"),
-		row("an answer that lacks what was promised", `{"set": "CUDA_VISIBLE_DEVICES", "ids": "0 1"}`, 0, false, "gpus is missing, promised is 2"),
+		row("Ray with AMD's class left out of the set, which changes nothing", rayFolklore, 0, false, wrong+"; it reports gpus=2 ids=0 1 set=ROCR_VISIBLE_DEVICES; upstream's release reports gpus=2 ids=0 1 set=ROCR_VISIBLE_DEVICES"),
+		row("Ray that takes AMD's host for NVIDIA's, and counts no GPU", `{"gpus": "0", "set": "CUDA_VISIBLE_DEVICES", "ids": "0 1"}`, 0, false, "gpus is 0, expected 2"),
+		row("Ray that sets two variables", `{"gpus": "2", "set": "CUDA_VISIBLE_DEVICES,HIP_VISIBLE_DEVICES", "ids": "0 0 1 1"}`, 0, false, "ids is 0 0 1 1, expected 0 1, set is CUDA_VISIBLE_DEVICES,HIP_VISIBLE_DEVICES"),
+		row("an answer without a promised key", `{"set": "CUDA_VISIBLE_DEVICES", "ids": "0 1"}`, 0, false, "gpus is missing, expected 2"),
 		row("the script of a behaviour ends with an error after its answer", raySwapped+"\nConnectionError: the head is gone\n", 1, true, "exit 1 and no answer: ConnectionError: the head is gone"),
-		row("the script of a behaviour says nothing", "", 0, true, "exit 0 and no answer: no output"),
-		row("an answer that is not of strings", `{"gpus": 2}`, 0, true, `no flat JSON object of strings: {"gpus": 2}`),
-		release("a script that does not see what it is to see: upstream's release passes", raySwapped, 0, "does not see upstream's release as it is known: set is CUDA_VISIBLE_DEVICES, known is ROCR_VISIBLE_DEVICES"),
-		release("a script that ends with an error in upstream's release", "RuntimeError: x\n", 1, "asking upstream's release: the script ends with exit 1"),
+		row("the script of a behaviour prints nothing", "", 0, true, "exit 0 and no answer: no output"),
+		row("an answer with a value other than a string", `{"gpus": 2}`, 0, true, `not a flat JSON object of strings: {"gpus": 2}`),
+		release("a script that cannot tell the patch: upstream's release passes", raySwapped, 0, "upstream's release differs from its record: set is CUDA_VISIBLE_DEVICES, recorded ROCR_VISIBLE_DEVICES"),
+		release("a script that ends with an error in upstream's release", "RuntimeError: x\n", 1, "asking upstream's release: the script ended with exit 1"),
 		{
 			what: "upstream's release cannot be installed", of: rayROCm, gate: "behaviour", blind: true, says: "asking upstream's release: no space", do: lookAgain,
 			change: func(s *specimen) { s.stock.failure = errors.New("no space") },

@@ -125,7 +125,7 @@ func second(l *elftest.Library) func(*specimen) {
 }
 
 func badStacks() []bad {
-	const agree, add = "give the parts axes that agree", "add what lacks to extra"
+	const agree, add = "give the parts equal axes", "add each missing package to extra"
 	prints := func(output string) func(*specimen) { // uv exits with 1
 		return func(s *specimen) { s.box.answers["wheelhouse"] = Result{Exit: 1, Output: output} }
 	}
@@ -134,14 +134,14 @@ func badStacks() []bad {
 	}
 	return []bad{
 		{
-			what: "a part of a stack that was asked for another ROCm", of: openrlhf,
+			what: "a part of a stack requested for another ROCm", of: openrlhf,
 			change: func(s *specimen) { s.house.parts[0].axes["rocm"] = "5.7" },
 			gate:   "parts-agree", says: "rocm is 5.7 in ray-2.12.0+cudavis.1 and 6.1 in horovod-", do: agree,
 		},
 		{
-			what: "a part of a stack that is linked with another ROCm than it was asked for", of: openrlhf,
+			what: "a part of a stack linked with another ROCm than requested", of: openrlhf,
 			change: func(s *specimen) { s.house.parts[1].lib.Needed[0] = "libamdhip64.so.5" },
-			gate:   "parts-agree", says: "was to be of rocm 6.1, and its rocm is 5: horovod/lib.so needs libamdhip64.so.5", do: "build anew the one whose bytes are not",
+			gate:   "parts-agree", says: "was to be of rocm 6.1, and its rocm is 5: horovod/lib.so needs libamdhip64.so.5", do: "rebuild a part whose bytes differ",
 		},
 		{
 			what: "parts of a stack for two Pythons", of: openrlhf,
@@ -156,12 +156,12 @@ func badStacks() []bad {
 			gate:   "parts-agree", says: "mpi is mpich in ray-", do: agree,
 		},
 		{
-			what: "parts of a stack that speak to PyTorch in two C++ ABIs", of: openrlhf,
+			what: "parts of a stack with two C++ ABIs towards PyTorch", of: openrlhf,
 			change: second(&elftest.Library{Undefined: elftest.Named("_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE")}),
 			gate:   "parts-agree", says: "cxxabi is cxx11 in ray-", do: agree,
 		},
 		{
-			what: "a wheel in a wheelhouse that is not the one of the manifest", of: openrlhf,
+			what: "a wheel in a wheelhouse with another digest than in the manifest", of: openrlhf,
 			change: func(s *specimen) {
 				s.house.after = func(dir string) error {
 					return os.WriteFile(filepath.Join(dir, stack.Folder, "click-8.1.7-py3-none-any.whl"), []byte("other"), 0o600)
@@ -170,24 +170,24 @@ func badStacks() []bad {
 			gate: "wheelhouse", says: "click-8.1.7-py3-none-any.whl has sha256", do: add, also: "parts-agree",
 		},
 		{
-			what: "a requirement that neither the wheelhouse nor the platform has", of: openrlhf,
+			what: "a requirement missing in both the wheelhouse and the platform", of: openrlhf,
 			change: prints(found("2", "The package `ray` requires `jsonschema`, but it's not installed\n")),
 			gate:   "wheelhouse", says: "jsonschema (ray needs it)", do: add,
 		},
 		{
-			what: "a requirement that a recipe left to the platform, which is not said to have it", of: openrlhf,
+			what: "a requirement left to the platform, and missing among the provided packages", of: openrlhf,
 			change: func(s *specimen) { s.house.parts[0].wheel.External = []string{"flash-attn==2.8.3"} },
 			gate:   "wheelhouse", says: "flash-attn==2.8.3 (ray needs it)", do: add,
 		},
 		{
-			what: "a requirement of another version than the wheelhouse has", of: openrlhf,
+			what: "a requirement of another version than the wheelhouse's", of: openrlhf,
 			change: prints(found("2", "The package `ray` requires `click<8`, but `8.1.7` is installed\n")),
-			gate:   "wheelhouse", says: "ray needs click<8 and 8.1.7 is installed", do: add,
+			gate:   "wheelhouse", says: "ray needs click<8, and 8.1.7 is installed", do: add,
 		},
 		{
-			what: "a provided project that no wheel asks for", of: openrlhf,
+			what: "a provided project required by no wheel", of: openrlhf,
 			change: func(s *specimen) { s.house.parts[1].wheel.Requires = nil },
-			gate:   "wheelhouse", says: "torch is said to be provided, and no wheel asks for it", do: add,
+			gate:   "wheelhouse", says: "torch is declared as provided, and no wheel requires it", do: add,
 		},
 		{
 			what: "a wheel with another digest than its pin", of: openrlhf,
@@ -195,19 +195,19 @@ func badStacks() []bad {
 			gate:   "wheelhouse", says: "installing requirements.txt: exit 1: Failed to download `ray==2.12.0+cudavis.1`: Hash mismatch", do: add,
 		},
 		{
-			what: "a wheel that is not among what was installed", of: openrlhf,
+			what: "a wheel missing among the installed packages", of: openrlhf,
 			change: prints(strings.Replace(houseInstalled, "== installed\nUsing Python 3.11.7 environment at: /opt/venv\nclick==8.1.7\n", "== installed\n", 1) + torchLacks),
-			gate:   "wheelhouse", says: "click-8.1.7-py3-none-any.whl is not what was installed: missing", do: add,
+			gate:   "wheelhouse", says: "click-8.1.7-py3-none-any.whl is in the wheelhouse, installed version: missing", do: add,
 		},
 		{
-			what: "needs that are counted and not told", of: openrlhf,
+			what: "missing packages that are counted but not named", of: openrlhf,
 			change: prints(found("3", "The package `ray` wants something\n")),
-			gate:   "wheelhouse", blind: true, says: "it counts 3 lacks and names 1", do: "what was not measured is not a pass",
+			gate:   "wheelhouse", blind: true, says: "it counts 3 missing packages and names 1", do: "not-measured never counts as a pass",
 		},
 		{
 			what: "a wheelhouse without a container to install it in", of: openrlhf,
 			change: func(s *specimen) { s.box.answers = maps.Clone(s.box.answers); s.box.failure = os.ErrDeadlineExceeded },
-			gate:   "wheelhouse", blind: true, says: "i/o timeout", do: "what was not measured is not a pass",
+			gate:   "wheelhouse", blind: true, says: "i/o timeout", do: "not-measured never counts as a pass",
 		},
 	}
 }

@@ -100,54 +100,54 @@ func badTraining() []bad {
 			r.Case = ""
 		}
 	}
-	const lookAgain = "what was not measured is not a pass"
+	const lookAgain = "not-measured never counts as a pass"
 	return []bad{
-		row("Horovod for ROCm as upstream released it: grouped_allreduce adds to a list elementwise",
+		row("upstream's Horovod for ROCm: grouped_allreduce adds to a list elementwise",
 			"Incompatible shapes: [0] vs. [2,2]", func(r *trainReport) {
 				if r.Case == "grouped-allreduce" {
 					r.Grouped, r.Error = nil, "InvalidArgumentError: {{function_node __wrapped__AddV2_device_CPU:0}} Incompatible shapes: [0] vs. [2,2] [Op:AddV2] name: "
 				}
 			}),
-		row("a grouped_allreduce that swallows tensors of shape [1]", "Average of float32: 1 tensors come out of 3", func(r *trainReport) {
+		row("a grouped_allreduce that drops tensors of shape [1]", "Average of float32: 1 tensors returned for 3", func(r *trainReport) {
 			for i := range r.Grouped {
 				r.Grouped[i].Values = r.Grouped[i].Values[:1]
 			}
 		}),
-		row("a grouped_allreduce whose averages of integers are floats", "Average of uint8: tensor 0 is [2.5] of type float32 and shape [1], right is [2] of shape [1]", func(r *trainReport) {
+		row("a grouped_allreduce with floats as averages of integers", "Average of uint8: tensor 0 is [2.5] of type float32 and shape [1], expected [2] of shape [1]", func(r *trainReport) {
 			if r.Grouped != nil {
 				r.Grouped[4].Types, r.Grouped[4].Values = []string{"float32", "float32", "float32"}, [][]float64{{2.5}, {6}, {5.5, 11, 17, 22}}
 			}
 		}),
-		row("a grouped_allreduce that gives scalars for vectors", "tensor 0 is [2.5] of type float32 and shape [], right is [2.5] of shape [1]", func(r *trainReport) {
+		row("a grouped_allreduce with scalars for vectors", "tensor 0 is [2.5] of type float32 and shape [], expected [2.5] of shape [1]", func(r *trainReport) {
 			if r.Grouped != nil {
 				r.Grouped[0].Shapes[0] = nil
 			}
 		}),
-		row("an allreduce whose averages of integers are floats", "Average of int32: allreduce of one tensor gives [2.5] of type float64, right is [2]", func(r *trainReport) {
+		row("an allreduce with floats as averages of integers", "Average of int32: allreduce of one tensor returns [2.5] of type float64, expected [2]", func(r *trainReport) {
 			if r.Grouped != nil {
 				r.Grouped[2].Type, r.Grouped[2].One = "float64", []float64{2.5}
 			}
 		}),
-		row("sparse gradients in a group are summed where they should be averaged", "sparse-in-a-group, rank 0: its weights are [15 1 2], right is [15 0.5 1]", func(r *trainReport) {
+		row("sparse gradients in a group: the sum in place of the average", "sparse-in-a-group, rank 0: its weights are [15 1 2], expected [15 0.5 1]", func(r *trainReport) {
 			if r.Case == "sparse-in-a-group" {
 				r.Weights = []float64{15, 1, 2}
 			}
 		}),
 		// Recorded with Horovod 0.28.1 of upstream, TensorFlow 2.18.1 and Keras 3.15.1. Without
 		// the patch every case after the broadcast of the weights ends this way.
-		row("Horovod as upstream released it beside Keras 3, whose variables are none of TensorFlow's",
+		row("upstream's Horovod beside Keras 3, whose variables differ from TensorFlow's",
 			"tape, rank 0: AttributeError:     AttributeError: 'SymbolicTensor' object has no attribute 'assign'", func(r *trainReport) {
 				if r.Case != "grouped-allreduce" && r.Case != "sparse-in-a-group" {
 					r.Weights, r.Error = nil, "AttributeError:     AttributeError: 'SymbolicTensor' object has no attribute 'assign'"
 				}
 			}),
-		row("Horovod as upstream released it, with a dense and a sparse gradient in a group",
+		row("upstream's Horovod, with a dense and a sparse gradient in a group",
 			"sparse-in-a-group, rank 0: AttributeError: 'tensorflow.python.framework.ops.EagerTensor' object has no attribute 'dense_shape'", func(r *trainReport) {
 				if r.Case == "sparse-in-a-group" {
 					r.Weights, r.Error = nil, "AttributeError: 'tensorflow.python.framework.ops.EagerTensor' object has no attribute 'dense_shape'"
 				}
 			}),
-		row("gradients are averaged by a wrong number", "tape, rank 0: its weights are [", func(r *trainReport) {
+		row("gradients divided by a wrong number", "tape, rank 0: its weights are [", func(r *trainReport) {
 			if trained(r) {
 				r.Weights = task.summed()
 			}
@@ -158,7 +158,7 @@ func badTraining() []bad {
 			}
 		}),
 		torch(row("an optimizer for PyTorch that reduces nothing", "optimizer, rank 0: its weights are those of its own batch alone", nil), unreduced),
-		row("an optimizer that forgets what it accumulates", "optimizer-accumulates, rank 0: its weights are [", func(r *trainReport) {
+		row("an optimizer that forgets accumulated gradients", "optimizer-accumulates, rank 0: its weights are [", func(r *trainReport) {
 			if r.Case == "optimizer-accumulates" {
 				r.Weights[0] += 0.01
 			}
@@ -168,18 +168,18 @@ func badTraining() []bad {
 				r.Weights = task.trained(0, 1)
 			}
 		}),
-		row("gradients that are taken from the wrong rank", "tape, rank 0: its weights are those of the other rank's batch alone", func(r *trainReport) {
+		row("gradients from the wrong rank", "tape, rank 0: its weights are those of the other rank's batch alone", func(r *trainReport) {
 			if r.Case == "tape" {
 				r.Weights = task.trained(1 - r.Rank)
 			}
 		}),
-		row("two ranks that train each in a ring of its own", "tape, rank 0: it sees 1 ranks", func(r *trainReport) { r.Size = 1 }),
-		row("weights that are missing", "off by +Inf", func(r *trainReport) { r.Weights = nil }),
-		printed("ranks that wait for each other until their time is up", training("horovod.tensorflow", untilGroups)+"Timeout (0:03:00)!\nThread 0x1 (most recent call first):\n", 1, false,
-			"horovodrun: exit 1 before optimizer of rank 0 came to its end", trainsWrongly),
-		printed("ranks that crash when they end", training("horovod.tensorflow", nil)+"Segmentation fault\n", 139, false, "exit 139 after all cases: Segmentation fault", trainsWrongly),
-		printed("a training script that says nothing", "", 0, true, "nothing is said of grouped-allreduce of rank 0", lookAgain),
-		printed("a rank that leaves cases out", training("horovod.tensorflow", untilGroups), 0, true, "nothing is said of optimizer of rank 0 optimizer of rank 1", lookAgain),
+		row("two ranks, each training in a ring of its own", "tape, rank 0: it sees 1 ranks", func(r *trainReport) { r.Size = 1 }),
+		row("missing weights", "off by +Inf", func(r *trainReport) { r.Weights = nil }),
+		printed("ranks that wait for each other until the time limit", training("horovod.tensorflow", untilGroups)+"Timeout (0:03:00)!\nThread 0x1 (most recent call first):\n", 1, false,
+			"horovodrun: exit 1 before the end of optimizer of rank 0", trainsWrongly),
+		printed("ranks that crash at their end", training("horovod.tensorflow", nil)+"Segmentation fault\n", 139, false, "exit 139 after all cases: Segmentation fault", trainsWrongly),
+		printed("a training script without output", "", 0, true, "no report of grouped-allreduce of rank 0", lookAgain),
+		printed("a rank without some cases", training("horovod.tensorflow", untilGroups), 0, true, "no report of optimizer of rank 0 optimizer of rank 1", lookAgain),
 	}
 }
 
@@ -193,19 +193,19 @@ func badPlatforms() []bad {
 		}
 	}
 	blind := func(b bad) bad {
-		b.blind, b.do = true, "what was not measured is not a pass"
+		b.blind, b.do = true, "not-measured never counts as a pass"
 		return b
 	}
 	return []bad{
 		row("Horovod for ROCm, built against TensorFlow for CUDA and tested beside it", `{"platforms": ["cuda"], "loaded": {"rocm": [], "cuda": []}, "version": "2.13.0", "built": "2.13.0"}`, 0,
-			"the framework 2.13.0 says that it is made for cuda, promised is rocm"),
-		row("Horovod for ROCm, built against TensorFlow for CUDA and tested beside that for ROCm", strings.Replace(frameworkROCm, `"built": "2.13.0.570"`, `"built": "2.13.0"`, 1), 0,
-			`the wheel was built against "2.13.0", beside it runs "2.13.0.570"`),
-		row("a framework that is made for no GPU", strings.Replace(frameworkROCm, `["rocm"]`, `[]`, 1), 0, "says that it is made for no platform, promised is rocm"),
-		row("a framework that is made for ROCm and loads CUDA", strings.Replace(frameworkROCm, `"cuda": []`, `"cuda": ["libcudart.so.12"]`, 1), 0, "its process loads libcudart.so.12 of cuda"),
-		blind(row("a framework that ends with an error when it is asked for its platform", "AttributeError: module 'tensorflow' has no attribute 'sysconfig'\n", 1, "exit 1: AttributeError")),
-		blind(row("a framework that answers and dies", frameworkROCm+"\nSegmentation fault\n", 139, "exit 139")),
-		blind(row("a framework that says nothing of its platform", "{}\n", 0, "exit 0")),
+			"the framework 2.13.0 reports platform cuda, expected rocm"),
+		row("Horovod for ROCm, built against TensorFlow for CUDA and tested beside TensorFlow for ROCm", strings.Replace(frameworkROCm, `"built": "2.13.0.570"`, `"built": "2.13.0"`, 1), 0,
+			`the wheel was built against "2.13.0", and "2.13.0.570" is installed`),
+		row("a framework for no GPU", strings.Replace(frameworkROCm, `["rocm"]`, `[]`, 1), 0, "reports platform none, expected rocm"),
+		row("a framework for ROCm that loads CUDA", strings.Replace(frameworkROCm, `"cuda": []`, `"cuda": ["libcudart.so.12"]`, 1), 0, "its process loads libcudart.so.12 for cuda"),
+		blind(row("a framework that cannot report its platform", "AttributeError: module 'tensorflow' has no attribute 'sysconfig'\n", 1, "exit 1: AttributeError")),
+		blind(row("a framework that answers and crashes", frameworkROCm+"\nSegmentation fault\n", 139, "exit 139")),
+		blind(row("a framework without a report of its platform", "{}\n", 0, "exit 0")),
 	}
 }
 

@@ -65,7 +65,7 @@ func TestTreeThatDiffersByItsPatches(t *testing.T) {
 	if !verdict.AllPass(verdicts) || len(verdicts) != 1 {
 		t.Fatalf("got %+v", verdicts)
 	}
-	const want = "4 files, of which 2 are not as in gpt-sovits-20250606v2pro.tar: GPT_SoVITS/s1_train.py line 3, GPT_SoVITS/s2_train.py line 2"
+	const want = "4 files, 2 of them changed from gpt-sovits-20250606v2pro.tar: GPT_SoVITS/s1_train.py line 3, GPT_SoVITS/s2_train.py line 2"
 	if verdicts[0].Gate != "changes" || verdicts[0].Evidence != want {
 		t.Errorf("got %+v\nwant %s", verdicts[0], want)
 	}
@@ -83,28 +83,28 @@ func badTrees() []bad {
 		return edit(name, func(m *member) { *m = file(m.Name, to) })
 	}
 	row := func(what, says string, change func(*specimen)) bad {
-		return bad{what: what, of: soVITS, change: change, gate: "changes", says: says, do: "belongs in a patch"}
+		return bad{what: what, of: soVITS, change: change, gate: "changes", says: says, do: "make each change with a patch"}
 	}
 	blind := func(what, says, do string, change func(*specimen)) bad {
 		return bad{what: what, of: soVITS, change: change, gate: "changes", blind: true, says: says, do: do}
 	}
 	const top = "gpt-sovits-20250606v2pro+rocm6.1/"
 	return []bad{
-		row("a tree that was not patched", "GPT_SoVITS/s1_train.py is a file, sha256", text("s1_train.py", "import platform\n\n"+s1Stock+"\n")),
-		row("a tree with one more edit in a patched file", "; the patches make of it a file, sha256", text("s2_train.py", "import sys\n"+s2Patched+"\n\n")),
+		row("a tree without its patches", "GPT_SoVITS/s1_train.py is a file, sha256", text("s1_train.py", "import platform\n\n"+s1Stock+"\n")),
+		row("a tree with one more edit in a patched file", "; after the patches it must be a file, sha256", text("s2_train.py", "import sys\n"+s2Patched+"\n\n")),
 		row("a tree with an edit in another file", "LICENSE is a file, sha256", text("LICENSE", "GPL\n")),
 		row("a tree that lost a file", "LICENSE of the source is missing", func(s *specimen) {
 			s.archive.entries = slices.DeleteFunc(s.archive.entries, func(m member) bool { return strings.HasSuffix(m.Name, "LICENSE") })
 		}),
-		row("a tree with the leavings of a build", "__pycache__/x.pyc is not in the source, and no patch makes it", func(s *specimen) {
+		row("a tree with the remains of a build", "__pycache__/x.pyc is neither in the source nor made by a patch", func(s *specimen) {
 			s.archive.entries = append(s.archive.entries, file(top+"__pycache__/x.pyc", "x"))
 		}),
 		row("a tree whose program cannot be started", "install.sh is a file, sha256", edit("install.sh", func(m *member) { m.Mode = 0o644 })),
-		row("a tree with a link in the place of a file", "LICENSE is a link to install.sh", edit("LICENSE", func(m *member) { *m = link(m.Name, "install.sh") })),
-		row("a tree that belongs to who packed it", "belongs to 1000:1000", edit("LICENSE", func(m *member) { m.Uid, m.Gid = 1000, 1000 })),
-		row("a tree that was cut", "unexpected EOF", func(s *specimen) { s.archive.damage = func(b []byte) []byte { return b[:len(b)-20] } }),
-		blind("a tree whose source is not at hand", "the source tree is not at hand", "builder store import", func(s *specimen) { s.source = nil }),
-		blind("a tree of another source than its patches", "patch s2-gloo", "what kept the gate from looking", func(s *specimen) {
+		row("a tree with a link in place of a file", "LICENSE is a link to install.sh", edit("LICENSE", func(m *member) { *m = link(m.Name, "install.sh") })),
+		row("a tree owned by the packing user", "belongs to 1000:1000", edit("LICENSE", func(m *member) { m.Uid, m.Gid = 1000, 1000 })),
+		row("a truncated tree", "unexpected EOF", func(s *specimen) { s.archive.damage = func(b []byte) []byte { return b[:len(b)-20] } }),
+		blind("a tree whose source is not in the store", "the source tree is not in the store", "builder store import", func(s *specimen) { s.source = nil }),
+		blind("a tree of another source than its patches", "patch s2-gloo", "correct the cause and run the gate again", func(s *specimen) {
 			s.source.entries[1] = file("gpt-sovits-20250606v2pro/GPT_SoVITS/s2_train.py", "import os\n")
 		}),
 	}

@@ -16,8 +16,8 @@ import (
 
 var cpuISA = Gate{
 	Name:   "cpu-isa",
-	Asks:   "no instruction takes more of the processor than was promised, outside functions that ask it first",
-	Remedy: "the compiler was told -march=native or another level than the recipe promises, and the library dies of SIGILL on an older processor: set the flags (HOROVOD_BUILD_ARCH_FLAGS; without it Horovod asks the build machine)",
+	Asks:   "no instruction needs more of the processor than promised, except in functions that check the processor first",
+	Remedy: "the compiler got -march=native or another level than the recipe promises, and the library ends with SIGILL on an older processor: set the flags (HOROVOD_BUILD_ARCH_FLAGS; without it Horovod takes the build machine's)",
 	Wants:  func(e recipe.Expect) bool { return len(e.CPU) > 0 },
 	check:  checkCPU,
 }
@@ -40,12 +40,12 @@ func checkCPU(ctx context.Context, s Subject) verdict.Verdict {
 			case slices.Contains(allowed, feature):
 				taken = append(taken, string(feature))
 			case len(undispatched) > 0:
-				problems = append(problems, fmt.Sprintf("%s takes %s in %s; promised is %s", name, feature, places(undispatched), strings.Join(s.Expect.CPU, ", ")))
+				problems = append(problems, fmt.Sprintf("%s uses %s in %s; expected %s", name, feature, places(undispatched), strings.Join(s.Expect.CPU, ", ")))
 			default:
-				taken = append(taken, fmt.Sprintf("%s in functions that ask first (%d)", feature, len(of)))
+				taken = append(taken, fmt.Sprintf("%s in functions that check first (%d)", feature, len(of)))
 			}
 		}
-		return problems, []string{fmt.Sprintf("%s takes %s", name, cmp.Or(strings.Join(taken, ", "), "none"))}, nil
+		return problems, []string{fmt.Sprintf("%s uses %s", name, cmp.Or(strings.Join(taken, ", "), "none"))}, nil
 	})
 }
 
@@ -55,7 +55,7 @@ func allowedFeatures(names []string) ([]x86.Feature, error) {
 	for _, name := range names {
 		level, ok := x86.Level(name)
 		if !ok && !slices.Contains(x86.Features(), x86.Feature(name)) {
-			return nil, fmt.Errorf("no level and no extension of x86-64 is called %q", name)
+			return nil, fmt.Errorf("unknown level or extension of x86-64: %q", name)
 		}
 		all = append(append(all, level...), x86.Feature(name))
 	}

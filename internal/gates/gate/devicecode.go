@@ -14,8 +14,8 @@ import (
 
 var deviceCode = Gate{
 	Name:   "device-code",
-	Asks:   "the GPU targets inside are those asked for",
-	Remedy: "the compiler chose its own targets: HCC_AMDGPU_TARGET (ROCm) or the compute capability list (CUDA) did not reach it",
+	Asks:   "the GPU targets inside are the requested ones",
+	Remedy: "the compiler chose its own targets: pass HCC_AMDGPU_TARGET (ROCm) or the compute capability list (CUDA) to it",
 	Wants:  func(e recipe.Expect) bool { return len(e.DeviceCode) > 0 },
 	check:  checkDeviceCode,
 }
@@ -33,7 +33,7 @@ func checkDeviceCode(ctx context.Context, s Subject) verdict.Verdict {
 		}
 		slices.Sort(have)
 		if !slices.Equal(have, want) {
-			return []string{fmt.Sprintf("%s holds code for %v, promised is %v", name, have, want)}, nil, nil
+			return []string{fmt.Sprintf("%s holds code for %v, expected %v", name, have, want)}, nil, nil
 		}
 		return nil, []string{fmt.Sprintf("%s holds code for %s", name, strings.Join(have, ", "))}, nil
 	})

@@ -12,7 +12,7 @@ import (
 func Expected(is inspect.Report, err error, all []inspect.Expectation) []verdict.Verdict {
 	var verdicts []verdict.Verdict
 	for _, e := range all {
-		v := verdict.Verdict{Gate: "expect-" + e.Name, Remedy: "what was expected is on the command line, what the file is was read from its bytes: it is another file, or another build"}
+		v := verdict.Verdict{Gate: "expect-" + e.Name, Remedy: "the bytes of the file differ from --expect: it is another file, or another build"}
 		answer, evidence := inspect.Unsaid, ""
 		if err != nil {
 			evidence = err.Error()
@@ -26,7 +26,7 @@ func Expected(is inspect.Report, err error, all []inspect.Expectation) []verdict
 		case inspect.No:
 			v.Status = verdict.Fail
 		case inspect.Unsaid:
-			v.Remedy = "the bytes do not say it: expect less, or judge the file by the entry.json of its cell"
+			v.Remedy = "the bytes do not show it: expect less, or judge the file by the entry.json of its cell"
 		}
 		verdicts = append(verdicts, v)
 	}
@@ -36,12 +36,12 @@ func Expected(is inspect.Report, err error, all []inspect.Expectation) []verdict
 // Unpromised returns the verdict for a file without a promise: only its format was
 // judged.
 func Unpromised(is inspect.Report, err error) verdict.Verdict {
-	v := verdict.Verdict{Gate: "promise", Evidence: "nobody says what the file is to be, so that its form alone was judged"}
-	v.Remedy = "give the directory of its cell, name its entry.json with --entry, or say what it is to be, such as --expect arch=gfx90a"
+	v := verdict.Verdict{Gate: "promise", Evidence: "the file has no promise, so only its form was checked"}
+	v.Remedy = "give the directory of its cell, name its entry.json with --entry, or state your expectation, such as --expect arch=gfx90a"
 	if err != nil {
-		v.Evidence = fmt.Sprintf("%s; it cannot be inspected: %v", v.Evidence, err)
+		v.Evidence = fmt.Sprintf("%s; its contents are unreadable: %v", v.Evidence, err)
 	} else if words := expectations(is); words != "" {
-		v.Remedy = "give the directory of its cell, name its entry.json with --entry, or, if this is what it is to be: --expect " + words
+		v.Remedy = "give the directory of its cell, name its entry.json with --entry, or, if you expect these facts: --expect " + words
 	}
 	return v
 }
@@ -50,8 +50,8 @@ func Unpromised(is inspect.Report, err error) verdict.Verdict {
 // it. Refusals count, but passed gates are not enough.
 func Doubted(promise string) verdict.Verdict {
 	return verdict.Verdict{
-		Gate: "promise", Evidence: promise + " says what the file is to be, and nobody who is trusted signed it",
-		Remedy: "if you know that it is right: --entry " + promise + "; --trust FILE counts the signatures of another host",
+		Gate: "promise", Evidence: promise + " holds the file's promise, but has no trusted signature",
+		Remedy: "if you know that it is correct: --entry " + promise + "; to trust the signatures of another host: --trust FILE",
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 
 var extensionPresent = Gate{
 	Name:   "extension-present",
-	Asks:   "one extension for each framework asked for, none for the others",
-	Remedy: "the framework was not found at build time, and the build goes on without it: set HOROVOD_WITH_<FRAMEWORK>=1 and read the configure log",
+	Asks:   "one extension for each requested framework, none for the others",
+	Remedy: "the build did not find the framework and went on without it: set HOROVOD_WITH_<FRAMEWORK>=1 and read the configure log",
 	Wants:  func(e recipe.Expect) bool { return len(e.Extensions)+len(e.NoExtensions) > 0 },
 	check:  checkExtensions,
 }
@@ -29,14 +29,14 @@ func checkExtensions(_ context.Context, s Subject) verdict.Verdict {
 	for _, pattern := range s.Expect.Extensions {
 		found := match(w, pattern)
 		if len(found) != 1 {
-			problems = append(problems, fmt.Sprintf("%d files match %s, 1 is promised %v", len(found), pattern, found))
+			problems = append(problems, fmt.Sprintf("%d files match %s, expected 1: %v", len(found), pattern, found))
 			continue
 		}
 		seen = append(seen, found[0])
 	}
 	for _, pattern := range s.Expect.NoExtensions {
 		if found := match(w, pattern); len(found) > 0 {
-			problems = append(problems, fmt.Sprintf("%s was not asked for", strings.Join(found, ", ")))
+			problems = append(problems, fmt.Sprintf("%s was not requested", strings.Join(found, ", ")))
 			unasked++
 			continue
 		}
@@ -44,7 +44,7 @@ func checkExtensions(_ context.Context, s Subject) verdict.Verdict {
 	}
 	a := verdict.Judge(problems, seen)
 	if unasked > 0 && unasked == len(problems) {
-		return a.Because("another framework was found at build time too: set HOROVOD_WITHOUT_<FRAMEWORK>=1 for what is not asked for")
+		return a.Because("the build found another framework too: set HOROVOD_WITHOUT_<FRAMEWORK>=1 for frameworks you do not want")
 	}
 	return a
 }

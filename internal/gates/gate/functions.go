@@ -17,9 +17,9 @@ import (
 
 var deviceFunctions = Gate{
 	Name: "device-functions",
-	Asks: "the kernels promised, and the functions that they call by table, are inside for every GPU target, and none that is forbidden",
-	Remedy: "without its functions the library loads, starts and returns wrong sums without an error. ONLY_FUNCS chose others than promised, " +
-		"or did not reach the build: its patterns are anchored at their end, so \"AllReduce Sum f32\" chooses nothing and \"AllReduce Sum f32 * *\" is meant",
+	Asks: "the promised kernels, and the functions they call by table, are inside for every GPU target, and no forbidden ones",
+	Remedy: "without its functions the library loads, starts and returns wrong sums without an error. ONLY_FUNCS chose other functions, " +
+		"or did not reach the build: its patterns are anchored at their end, so write \"AllReduce Sum f32 * *\"; \"AllReduce Sum f32\" chooses nothing",
 	Wants: func(e recipe.Expect) bool { return len(e.Kernels)+len(e.NoKernels) > 0 },
 	check: checkDeviceFunctions,
 }
@@ -27,7 +27,7 @@ var deviceFunctions = Gate{
 func checkDeviceFunctions(ctx context.Context, s Subject) verdict.Verdict {
 	for _, pattern := range slices.Concat(s.Expect.Kernels, s.Expect.NoKernels) {
 		if _, err := path.Match(pattern, ""); err != nil {
-			return verdict.Unmeasured("the pattern %q: %v", pattern, err).Because("mend the pattern in the recipe's expect")
+			return verdict.Unmeasured("the pattern %q: %v", pattern, err).Because("correct the pattern in the recipe's expect")
 		}
 	}
 	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
@@ -77,13 +77,13 @@ func inventoryOf(all []elf.Function) inventory {
 func (inside inventory) judge(ctx context.Context, e recipe.Expect) (problems, seen []string) {
 	targets := inside.judged(e.DeviceCode)
 	if !slices.ContainsFunc(targets, func(t string) bool { return len(inside[t].names) > 0 }) {
-		return []string{"holds no function for any GPU, PTX aside"}, nil
+		return []string{"holds no function for any GPU, except in PTX"}, nil
 	}
 	all := slices.Sorted(maps.Keys(inside))
 	for _, target := range all {
 		aside := ""
 		if !slices.Contains(targets, target) {
-			aside = ", not held to the promise"
+			aside = ", not part of the promise"
 		}
 		seen = append(seen, fmt.Sprintf("holds for %s %v%s", target, inside[target], aside))
 	}
@@ -101,7 +101,7 @@ func (inside inventory) forbidden(ctx context.Context, targets, patterns []strin
 		before := len(problems)
 		for _, target := range targets {
 			if found := matching(ctx, pattern, inside[target].names); len(found) > 0 {
-				problems = append(problems, fmt.Sprintf("has for %s %d that match %s, which is forbidden: %s", target, len(found), pattern, some(found)))
+				problems = append(problems, fmt.Sprintf("has for %s %d functions of the forbidden %s: %s", target, len(found), pattern, some(found)))
 			}
 		}
 		if len(problems) == before {
@@ -164,7 +164,7 @@ func (g gap) in(ctx context.Context, inside inventory) string {
 	for _, target := range g.targets {
 		have = append(have, fmt.Sprintf("%s (%v)", target, inside[target]))
 	}
-	return fmt.Sprintf("has nothing for %s that matches %s%s", strings.Join(have, ", "),
+	return fmt.Sprintf("has no match in %s for %s%s", strings.Join(have, ", "),
 		strings.Join(g.patterns, ", "), nearestNames(ctx, g.patterns[0], inside[g.targets[0]].names))
 }
 

@@ -140,7 +140,7 @@ func TestDeviceFunctions(t *testing.T) {
 			recipe.Expect{Kernels: kernels},
 			verdict.Fail,
 			[]string{
-				"x/libx.so has nothing for sm_90 (2 kernels and 1 other functions) that matches *ncclDevKernel_AllReduce_Sum_f32_RING_LL*, *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv",
+				"x/libx.so has no match in sm_90 (2 kernels and 1 other functions) for *ncclDevKernel_AllReduce_Sum_f32_RING_LL*, *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv",
 				` (nearest to *ncclDevKernel_AllReduce_Sum_f32_RING_LL*: "_Z21ncclDevKernel_Generic24ncclDevKernelArgsStorageILm4096EE"`,
 			},
 		},
@@ -150,21 +150,21 @@ func TestDeviceFunctions(t *testing.T) {
 			fatbin(cubin(90, 0)), recipe.Expect{NoKernels: filtered, DeviceCode: []string{"sm_90"}}, verdict.Fail, []string{"no function for any GPU"},
 		},
 		"PTX alone": {
-			fatbin(packed(1, 90, 0, []byte(".version 9.0\n.entry x()"))), recipe.Expect{Kernels: []string{"x"}}, verdict.Fail, []string{"PTX aside"},
+			fatbin(packed(1, 90, 0, []byte(".version 9.0\n.entry x()"))), recipe.Expect{Kernels: []string{"x"}}, verdict.Fail, []string{"except in PTX"},
 		},
 		"missing for one of two targets": {
 			fatbin(cubin(80, 0, nothing...), cubin(90, 0, chosen...)),
 			recipe.Expect{Kernels: kernels},
 			verdict.Fail,
-			[]string{"has nothing for sm_80 (2 kernels and 1 other functions) that matches *"},
+			[]string{"has no match in sm_80 (2 kernels and 1 other functions) for *"},
 		},
 		"one missing for all, one for some": {
 			fatbin(cubin(80, 0, nothing...), cubin(90, 0, chosen...), cubin(100, 0, nothing...)),
 			recipe.Expect{Kernels: []string{"x*", kernels[0], "*DevFunc*", kernels[1]}},
 			verdict.Fail,
 			[]string{
-				"for sm_100 (2 kernels and 1 other functions), sm_80 (2 kernels and 1 other functions), sm_90 (3 kernels and 3 other functions) that matches x* (nearest to x*: ",
-				"for sm_100 (2 kernels and 1 other functions), sm_80 (2 kernels and 1 other functions) that matches " + kernels[0] + ", " + kernels[1] + " (",
+				"in sm_100 (2 kernels and 1 other functions), sm_80 (2 kernels and 1 other functions), sm_90 (3 kernels and 3 other functions) for x* (nearest to x*: ",
+				"in sm_100 (2 kernels and 1 other functions), sm_80 (2 kernels and 1 other functions) for " + kernels[0] + ", " + kernels[1] + " (",
 			},
 		},
 		"more for one target than for another": {
@@ -177,22 +177,22 @@ func TestDeviceFunctions(t *testing.T) {
 			fatbin(cubin(90, 0, chosen[0], chosen[1], chosen[2])),
 			recipe.Expect{Kernels: kernels},
 			verdict.Fail,
-			[]string{"that matches *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv (nearest to *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv: \"_Z37ncclDevFunc_AllReduce_Sum_f32_RING_LLv\""},
+			[]string{" for *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv (nearest to *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv: \"_Z37ncclDevFunc_AllReduce_Sum_f32_RING_LLv\""},
 		},
 		"nothing for a promised target": {
 			fatbin(cubin(80, 0), cubin(90, 0, chosen...)),
 			recipe.Expect{Kernels: kernels, DeviceCode: []string{"sm_80", "sm_90"}},
 			verdict.Fail,
-			[]string{"nothing for sm_80 (0 kernels and 0 other functions)"},
+			[]string{"no match in sm_80 (0 kernels and 0 other functions)"},
 		},
 		"code for a family adds to the plain": {
 			fatbin(cubin(90, 0, chosen...), cubin(100, 1<<21, chosen[5])),
 			recipe.Expect{Kernels: kernels, DeviceCode: []string{"sm_90", "sm_100f"}},
 			verdict.Pass,
-			[]string{"for sm_100f 1 kernels and 0 other functions, not held"},
+			[]string{"for sm_100f 1 kernels and 0 other functions, not part of the promise"},
 		},
 		"code for a family alone": {
-			fatbin(cubin(100, 1<<21, nothing...)), recipe.Expect{Kernels: kernels}, verdict.Fail, []string{"for sm_100f (2 kernels"},
+			fatbin(cubin(100, 1<<21, nothing...)), recipe.Expect{Kernels: kernels}, verdict.Fail, []string{"in sm_100f (2 kernels"},
 		},
 		"empty code of a default target": {
 			fatbin(cubin(52, 0), cubin(90, 0, chosen...)), recipe.Expect{Kernels: kernels}, verdict.Pass, []string{"for sm_90"},
@@ -201,13 +201,13 @@ func TestDeviceFunctions(t *testing.T) {
 			fatbin(cubin(90, 0, chosen...)),
 			recipe.Expect{Kernels: kernels, NoKernels: filtered},
 			verdict.Fail,
-			[]string{`has for sm_90 1 that match *ncclDevFunc_Nopv, which is forbidden: "_Z15ncclDevFunc_Nopv"`},
+			[]string{`has for sm_90 1 functions of the forbidden *ncclDevFunc_Nopv: "_Z15ncclDevFunc_Nopv"`},
 		},
 		"forbidden in PTX": {
 			fatbin(cubin(90, 0, chosen...), packed(1, 90, 0, []byte(".version 9.0\n.entry ncclDevFunc_Nopv()"))),
 			recipe.Expect{NoKernels: []string{"ncclDevFunc_Nopv"}},
 			verdict.Fail,
-			[]string{"has for compute_90 1 that match"},
+			[]string{"has for compute_90 1 functions of the forbidden ncclDevFunc_Nopv"},
 		},
 		"a name that is no text": {
 			fatbin(cubin(90, 0, "f\x1b[2J\n"+strings.Repeat("x", 500))), recipe.Expect{NoKernels: []string{"f*"}}, verdict.Fail, []string{`"f\x1b[2J\n`},
@@ -235,7 +235,7 @@ func TestDeviceFunctions(t *testing.T) {
 			if len(v.Evidence) > 2000 {
 				t.Errorf("evidence of %d bytes", len(v.Evidence))
 			}
-			if c.want == verdict.Fail && !strings.Contains(v.Remedy, `"AllReduce Sum f32 * *" is meant`) {
+			if c.want == verdict.Fail && !strings.Contains(v.Remedy, `write "AllReduce Sum f32 * *"`) {
 				t.Errorf("remedy: %s", v.Remedy)
 			}
 		})

@@ -107,11 +107,11 @@ func All() []Gate {
 var Reproducible = Gate{
 	Name:   "reproducible",
 	Asks:   "a second build makes the same files of the same bytes",
-	Remedy: "make the build independent of what differs: a time, a process id, a path or an order is the usual cause",
+	Remedy: "make the build independent of the difference: the usual cause is a time, a process id, a path or an order",
 	Needs:  TwoBuilds,
 	Wants:  func(recipe.Expect) bool { return true },
 	check: func(context.Context, Subject) verdict.Verdict {
-		return verdict.Unmeasured("there is no second build to compare with")
+		return verdict.Unmeasured("no second build to compare with")
 	},
 }
 
@@ -139,7 +139,7 @@ func (g Gate) Check(ctx context.Context, s Subject) (v verdict.Verdict) {
 	}()
 	v = g.check(ctx, s)
 	if err := ctx.Err(); err != nil {
-		v = verdict.Unmeasured("stopped before it could answer: %v", err)
+		v = verdict.Unmeasured("stopped before it had a verdict: %v", err)
 	}
 	return g.complete(v, start)
 }
@@ -150,7 +150,7 @@ func (g Gate) complete(v verdict.Verdict, start time.Time) verdict.Verdict {
 	v.Gate, v.Seconds = g.Name, time.Since(start).Seconds()
 	if err := v.Measured.Check(); err != nil { // a reader would refuse the verdict
 		v.Measured = nil
-		v.Evidence += fmt.Sprintf("; its figures are left out: %v", err)
+		v.Evidence += fmt.Sprintf("; figures left out: %v", err)
 	}
 	v.Evidence = cut(v.Evidence, maxEvidence)
 	switch {
@@ -158,7 +158,7 @@ func (g Gate) complete(v verdict.Verdict, start time.Time) verdict.Verdict {
 		v.Remedy = ""
 	case v.Remedy != "":
 	case v.Status == verdict.NotMeasured:
-		v.Remedy = "mend what kept the gate from looking, and ask again: what was not measured is not a pass"
+		v.Remedy = "correct the cause and run the gate again: not-measured never counts as a pass"
 	default:
 		v.Remedy = g.Remedy
 	}

@@ -82,7 +82,7 @@ func TestRemedyOfAVerdict(t *testing.T) {
 		"pass":                    {verdict.Passed("seen"), ""},
 		"fail":                    {verdict.Failed("seen"), "the gate's"},
 		"fail, own remedy":        {verdict.Failed("seen").Because("its own %d", 1), "its own 1"},
-		"not measured":            {verdict.Unmeasured("seen"), "what was not measured is not a pass"},
+		"not measured":            {verdict.Unmeasured("seen"), "not-measured never counts as a pass"},
 		"not measured, own":       {verdict.Unmeasured("seen").Because("its own"), "its own"},
 		"pass, though it has one": {verdict.Passed("seen").Because("its own"), ""},
 	} {
@@ -154,7 +154,7 @@ func TestLauncher(t *testing.T) {
 	}
 	e := expect()
 	e.Launcher = "jsrun"
-	if v := allreduce2.Check(context.Background(), Subject{Expect: e, Box: &answers{}}); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, `no launcher is called "jsrun"`) {
+	if v := allreduce2.Check(context.Background(), Subject{Expect: e, Box: &answers{}}); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, `unknown launcher "jsrun"`) {
 		t.Errorf("%+v", v)
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 var glibcFloor = Gate{
 	Name:   "glibc-floor",
-	Asks:   "the newest symbol of glibc that the libraries want is no newer than was promised, and than the platform tag says",
-	Remedy: "build on an older distribution, or promise the newer glibc: a tag that says too little lets pip install what cannot be loaded",
+	Asks:   "the newest glibc symbol required by the libraries is no newer than the promise and the platform tag",
+	Remedy: "build on an older distribution, or promise the newer glibc: with too low a tag, pip installs libraries that cannot be loaded",
 	Wants:  func(e recipe.Expect) bool { return e.Glibc != "" },
 	check:  checkGlibc,
 }
@@ -33,20 +33,20 @@ func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 		}
 		floor := f.Floors["GLIBC"]
 		if floor == "" {
-			return nil, nil, fmt.Errorf("it wants no versioned symbol of glibc: it is no library of this kind of system")
+			return nil, nil, fmt.Errorf("it requires no versioned symbol of glibc: it is not a library for a system with glibc")
 		}
 		if elf.CompareVersions(floor, s.Expect.Glibc) > 0 {
-			problems = append(problems, fmt.Sprintf("%s wants GLIBC_%s, promised is %s", name, floor, s.Expect.Glibc))
+			problems = append(problems, fmt.Sprintf("%s requires GLIBC_%s, expected at most %s", name, floor, s.Expect.Glibc))
 		}
 		for _, tag := range of.Tags() {
 			if strings.Contains(tag, "-musllinux_") {
-				problems = append(problems, fmt.Sprintf("%s wants GLIBC_%s, the tag %s promises to run with musl", name, floor, tag))
+				problems = append(problems, fmt.Sprintf("%s requires GLIBC_%s, and the tag %s promises musl", name, floor, tag))
 			}
 			says, _ := wheel.Glibc(tag[strings.LastIndex(tag, "-")+1:])
 			if says != "" && elf.CompareVersions(floor, says) > 0 {
-				problems = append(problems, fmt.Sprintf("%s wants GLIBC_%s, the tag %s says %s", name, floor, tag, says))
+				problems = append(problems, fmt.Sprintf("%s requires GLIBC_%s, and the tag %s promises %s", name, floor, tag, says))
 			}
 		}
-		return problems, []string{fmt.Sprintf("%s wants GLIBC_%s", name, floor)}, nil
+		return problems, []string{fmt.Sprintf("%s requires GLIBC_%s", name, floor)}, nil
 	})
 }

@@ -13,8 +13,8 @@ import (
 
 var collectives = Gate{
 	Name:   "nccl-tests",
-	Asks:   "the promised collectives give right results on GPUs at every size, by the promised library, no faster than the links allow",
-	Remedy: "the library does not compute what it promises on these GPUs: look at the first size that is wrong, and at device-functions",
+	Asks:   "the promised collectives give correct results on GPUs at every size, from the promised library, no faster than the links allow",
+	Remedy: "the library computes wrongly on these GPUs: read the first wrong size, and the gate device-functions",
 	Needs:  GPUs,
 	Wants:  wantsCollectives,
 	check:  onGPUs(device.CheckCollectives),
@@ -22,8 +22,8 @@ var collectives = Gate{
 
 var transport = Gate{
 	Name:   "transport",
-	Asks:   "the GPUs talk over the wanted transport, and not silently over a worse one",
-	Remedy: "what NCCL said says why: no device or no libibverbs (install rdma-core), GPU Direct RDMA disabled (load nvidia_peermem), P2P disabled (ACS or an IOMMU between the GPUs), or a setting in /etc/nccl.conf",
+	Asks:   "the GPUs communicate over the requested transport, and not silently over a slower one",
+	Remedy: "find the reason in NCCL's log: no device or no libibverbs (install rdma-core), GPU Direct RDMA disabled (load nvidia_peermem), P2P disabled (ACS or an IOMMU between the GPUs), or a setting in /etc/nccl.conf",
 	Needs:  GPUs,
 	Wants:  wantsCollectives,
 	check:  onGPUs(device.CheckTransport),
@@ -31,8 +31,8 @@ var transport = Gate{
 
 var busbw = Gate{
 	Name:   "busbw",
-	Asks:   "the library is as fast as the one that it replaces, on this host, in the same minutes",
-	Remedy: "compare what both say of themselves (NCCL_DEBUG=INFO: channels, algorithms, NVLS), and the compiler and targets of the build",
+	Asks:   "the library is as fast as the library it replaces, on this host, in the same minutes",
+	Remedy: "compare the logs of both libraries (NCCL_DEBUG=INFO: channels, algorithms, NVLS), and the compiler and targets of the builds",
 	Needs:  GPUs,
 	Wants:  wantsCollectives,
 	check:  onGPUs(device.CheckBusbw),
@@ -43,8 +43,8 @@ func wantsCollectives(e recipe.Expect) bool { return len(e.Collectives) > 0 }
 // Unused returns the verdict for requested GPUs that no gate used. It names missing
 // GPUs.
 func Unused(d *device.Setup) verdict.Verdict {
-	v := verdict.Unmeasured("no gate that was asked runs the artifact on GPUs")
-	v.Gate, v.Remedy = "gpus", "leave out --gpus, or name gates with --only that run on GPUs, and an artifact that promises collectives or holds libnccl.so.2 or librccl.so.1"
+	v := verdict.Unmeasured("no requested gate runs the artifact on GPUs")
+	v.Gate, v.Remedy = "gpus", "leave out --gpus, or name gates for GPUs with --only, and an artifact with promised collectives, libnccl.so.2 or librccl.so.1"
 	if short, lacks := d.Short(); lacks {
 		v.Evidence += "; " + short.Evidence
 	}

@@ -10,8 +10,8 @@ import (
 
 var importModule = Gate{
 	Name:   "import",
-	Asks:   "the promised modules, of Horovod the framework's extension, import in a clean container",
-	Remedy: "the extension does not fit the framework that is installed beside it, where an undefined symbol names the library that differs; or a module that is needed is not among the run-time packages",
+	Asks:   "the promised modules (for Horovod, the framework's extension) import in a clean container",
+	Remedy: "the extension does not fit the installed framework: an undefined symbol names the differing library; or the run-time packages lack a needed module",
 	Wants:  func(e recipe.Expect) bool { return len(e.Import) > 0 },
 	Needs:  Container,
 	check:  checkImport,

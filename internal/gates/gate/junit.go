@@ -48,7 +48,7 @@ func readJUnit(text string) ([]testCase, error) {
 			err = r.take(token)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("its JUnit file cannot be read: %.200v", err)
+			return nil, fmt.Errorf("its JUnit file is unreadable: %.200v", err)
 		}
 	}
 	switch {
@@ -75,7 +75,7 @@ func (r *junitReader) take(token xml.Token) error {
 	switch t := token.(type) {
 	case xml.StartElement:
 		if r.depth++; r.depth > maxJUnitDepth {
-			return fmt.Errorf("elements lie deeper than %d", maxJUnitDepth)
+			return fmt.Errorf("elements are nested deeper than %d", maxJUnitDepth)
 		}
 		return r.begin(t)
 	case xml.EndElement:
@@ -103,7 +103,7 @@ func (r *junitReader) begin(e xml.StartElement) error {
 			return errors.New("a case lies in a case")
 		}
 		if len(r.cases) == maxCases {
-			return fmt.Errorf("there are more than %d cases", maxCases)
+			return fmt.Errorf("it holds more than %d cases", maxCases)
 		}
 		r.inCase = true
 		r.cases = append(r.cases, testCase{
@@ -112,7 +112,7 @@ func (r *junitReader) begin(e xml.StartElement) error {
 		})
 	case "failure", "error", "skipped":
 		if !r.inCase {
-			return fmt.Errorf("%s lies in no case", e.Name.Local)
+			return fmt.Errorf("%s lies outside a case", e.Name.Local)
 		}
 		r.note(e)
 	}

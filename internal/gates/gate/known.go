@@ -39,11 +39,11 @@ func KnownFaults(file string, is inspect.Report) []verdict.Verdict {
 	}
 	switch {
 	case err != nil:
-		v.Evidence, v.Remedy = err.Error(), "the file cannot be read: get it again"
+		v.Evidence, v.Remedy = err.Error(), "the file is unreadable: download or copy it again"
 	case len(at) > 0:
 		v.Status = verdict.Fail
-		v.Evidence = fmt.Sprintf("%s, lines %s: new_tensors += …, so that grouped_allreduce and DistributedOptimizer(groups=…) fail or lose tensors on ROCm (horovod#2453)", groupedAllreduce, strings.Join(at, " and "))
-		v.Remedy = "call allreduce for each tensor and give no groups, or build the wheel with the patch grouped-allreduce; docs/grouped-allreduce.md"
+		v.Evidence = fmt.Sprintf("%s, lines %s: new_tensors += …; grouped_allreduce and DistributedOptimizer(groups=…) fail or lose tensors on ROCm (horovod#2453)", groupedAllreduce, strings.Join(at, " and "))
+		v.Remedy = "call allreduce for each tensor and pass no groups, or build the wheel with the patch grouped-allreduce; see docs/grouped-allreduce.md"
 	default:
 		v.Status, v.Evidence = verdict.Pass, groupedAllreduce+": grouped_allreduce appends its tensors"
 	}

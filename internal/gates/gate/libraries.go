@@ -67,7 +67,7 @@ func nativeFault(r io.ReaderAt, name wheel.Name) (native bool, problem string) {
 	}
 	for platform := range strings.SplitSeq(name.Platform, ".") {
 		if machines[processor(platform)] != h.Machine {
-			return true, fmt.Sprintf("is for %s, the tag is %s-%s-%s", h.Machine, name.Python, name.ABI, platform)
+			return true, fmt.Sprintf("is for %s, and the tag is %s-%s-%s", h.Machine, name.Python, name.ABI, platform)
 		}
 	}
 	return true, ""
@@ -90,7 +90,7 @@ func libcFault(needed []string, name wheel.Name) string {
 		musl := strings.HasPrefix(platform, "musllinux")
 		for _, soname := range needed {
 			if strings.HasPrefix(soname, "libc.musl-") && !musl || soname == "libc.so.6" && musl {
-				return fmt.Sprintf("needs %s, the tag is %s", soname, platform)
+				return fmt.Sprintf("needs %s, and the tag is %s", soname, platform)
 			}
 		}
 	}
@@ -108,11 +108,11 @@ func suffixFault(file string, name wheel.Name) string {
 	}
 	pythons := strings.Split(name.Python, ".")
 	if strings.HasPrefix(name.ABI, "cp") && !slices.Contains(pythons, "cp"+m[1]) {
-		return fmt.Sprintf("is named for CPython %s, the tag is %s", m[1], name.Python)
+		return fmt.Sprintf("is named for CPython %s, and the tag is %s", m[1], name.Python)
 	}
 	for platform := range strings.SplitSeq(name.Platform, ".") {
 		if strings.HasPrefix(platform, "musllinux") != (m[3] == "musl") || processor(platform) != m[2] {
-			return fmt.Sprintf("is named for %s and %s, the tag is %s", m[2], m[3], platform)
+			return fmt.Sprintf("is named for %s and %s, and the tag is %s", m[2], m[3], platform)
 		}
 	}
 	return ""

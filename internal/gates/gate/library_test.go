@@ -15,8 +15,8 @@ func TestVerbsState(t *testing.T) {
 	}{
 		{verbs{"libibverbs.so.1", symbol, nil}, "linked"},
 		{verbs{"libibverbs.so.1", symbol, soname}, "linked"},
-		{verbs{"libibverbs.so.1", nil, soname}, "needed without a use"},
-		{verbs{"", symbol, soname}, "wanted without being needed"},
+		{verbs{"libibverbs.so.1", nil, soname}, "linked but unused"},
+		{verbs{"", symbol, soname}, "used but not linked"},
 		{verbs{"", nil, soname}, "dlopened"},
 		{verbs{}, "absent"},
 	} {
@@ -40,14 +40,14 @@ func TestJudgeLoaded(t *testing.T) {
 		remedy string // "" for a pass or for the gate's own remedy
 	}{
 		"good":          {good, []string{want}, "", ""},
-		"no CUDA":       {good, []string{"2.29.7+cuda."}, `its version string is ["2.29.7+cuda."], promised is "2.29.7+cuda13.0"`, ""},
+		"no CUDA":       {good, []string{"2.29.7+cuda."}, `its version string is ["2.29.7+cuda."], expected "2.29.7+cuda13.0"`, ""},
 		"other CUDA":    {good, []string{"2.29.7+cuda12.4"}, "2.29.7+cuda12.4", ""},
 		"no text":       {good, nil, "its version string is []", ""},
 		"two texts":     {good, []string{want, "2.29.7+cuda12.4"}, "2.29.7+cuda12.4", ""},
-		"other release": {loaded{Version: 22304, Error: "x"}, []string{want}, "ncclGetVersion gives 22304, which is 2.23.4, with status 0", "another release"},
+		"other release": {loaded{Version: 22304, Error: "x"}, []string{want}, "ncclGetVersion returns 22304, which is 2.23.4, with status 0", "another release"},
 		"an error":      {loaded{Code: 3, Version: 22907, Error: "x"}, []string{want}, "with status 3", ""},
-		"no message":    {loaded{Version: 22907}, []string{want}, "ncclGetErrorString gives nothing", ""},
-		"nothing":       {loaded{}, []string{want}, "ncclGetVersion gives 0", "another release"},
+		"no message":    {loaded{Version: 22907}, []string{want}, "ncclGetErrorString returns nothing", ""},
+		"nothing":       {loaded{}, []string{want}, "ncclGetVersion returns 0", "another release"},
 	} {
 		a := judgeLoaded(c.have, c.says, want)
 		if (a.Status == verdict.Pass) != (c.evidence == "") || !strings.Contains(a.Evidence, c.evidence) {

@@ -16,8 +16,8 @@ import (
 
 var ncclLoad = Gate{
 	Name:   "nccl-load",
-	Asks:   "the library loads, and says the version and the CUDA that it was built for",
-	Remedy: "`compiled with CUDA .` comes from flags inside NVCC=, which must be a path: give them in NVCC_PREPEND_FLAGS",
+	Asks:   "the library loads, and reports its version and the CUDA of its build",
+	Remedy: "`compiled with CUDA .` comes from flags inside NVCC=, which must be a path: put the flags into NVCC_PREPEND_FLAGS",
 	Wants:  func(e recipe.Expect) bool { return e.Library != "" && e.LibrarySays != "" },
 	Needs:  Container,
 	check:  checkLoad,
@@ -48,7 +48,7 @@ func checkLoad(ctx context.Context, s Subject) verdict.Verdict {
 	var have loaded
 	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &have); err != nil || out.Exit != 0 {
 		return verdict.Failed("%s cannot be loaded: exit %d: %s", s.Expect.Library, out.Exit, lastLine(out.Output)).
-			Because("a library that it needs is missing or too old in the run-time image: see elf-symbols; where it crashed, run load.py in that image under a debugger")
+			Because("a needed library is missing or too old in the run-time image: read the gate elf-symbols; after a crash, run load.py in that image under a debugger")
 	}
 	return judgeLoaded(have, says, s.Expect.LibrarySays)
 }
@@ -56,19 +56,19 @@ func checkLoad(ctx context.Context, s Subject) verdict.Verdict {
 func judgeLoaded(have loaded, says []string, want string) verdict.Verdict {
 	var problems []string
 	if len(says) != 1 || says[0] != want {
-		problems = append(problems, fmt.Sprintf("its version string is %q, promised is %q", says, want))
+		problems = append(problems, fmt.Sprintf("its version string is %q, expected %q", says, want))
 	}
 	release, _, _ := strings.Cut(want, "+")
 	is := ncclRelease(have.Version)
 	if have.Code != 0 || is != release {
-		problems = append(problems, fmt.Sprintf("ncclGetVersion gives %d, which is %s, with status %d; promised is %s", have.Version, is, have.Code, release))
+		problems = append(problems, fmt.Sprintf("ncclGetVersion returns %d, which is %s, with status %d; expected %s", have.Version, is, have.Code, release))
 	}
 	if have.Error == "" {
-		problems = append(problems, "ncclGetErrorString gives nothing")
+		problems = append(problems, "ncclGetErrorString returns nothing")
 	}
-	a := verdict.Judge(problems, []string{fmt.Sprintf("loads; says %s and %d; error 4 is %q", want, have.Version, have.Error)})
+	a := verdict.Judge(problems, []string{fmt.Sprintf("loads; reports %s and %d; error 4 is %q", want, have.Version, have.Error)})
 	if a.Status == verdict.Fail && is != release {
-		return a.Because("the source is of another release than the cell names, %s: look at the tag in the log of the step source", release)
+		return a.Because("the source is of another release than the cell's, %s: read the tag in the log of the step source", release)
 	}
 	return a
 }

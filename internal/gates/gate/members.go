@@ -50,7 +50,7 @@ func promised(w *wheel.Wheel, patterns []string) ([]string, error) {
 	for _, pattern := range patterns {
 		found := match(w, pattern)
 		if len(found) == 0 {
-			return nil, fmt.Errorf("no file matches %s, see extension-present", pattern)
+			return nil, fmt.Errorf("no file matches %s; read the gate extension-present", pattern)
 		}
 		names = append(names, found...)
 	}

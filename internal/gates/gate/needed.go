@@ -17,8 +17,8 @@ import (
 
 var elfNeeded = Gate{
 	Name:   "elf-needed",
-	Asks:   "the extensions need the promised libraries, and nothing needs a forbidden one or a path of the build machine",
-	Remedy: "the linker was given other libraries or paths than the recipe promises: read the link lines in the build log",
+	Asks:   "the extensions need the promised libraries, and no file needs a forbidden library or a path of the build machine",
+	Remedy: "the linker got other libraries or paths than the recipe promises: read the link lines in the build log",
 	Wants:  func(e recipe.Expect) bool { return len(e.Needed)+len(e.Forbidden) > 0 },
 	check:  checkNeeded,
 }
@@ -113,9 +113,9 @@ func pathFault(dir, library string) string {
 	parts := strings.Split(clean, "/")
 	switch {
 	case !path.IsAbs(dir):
-		return "relative to where the program is started"
+		return "relative to the directory in which the program starts"
 	case slices.Contains(parts, "stubs"):
-		return "where the toolkit keeps libraries without code"
+		return "the toolkit's directory of libraries without code"
 	case slices.Contains(parts, "site-packages"), slices.Contains(parts, "dist-packages"), !ofDistribution(clean):
 		return "a directory of the build machine"
 	}

@@ -13,8 +13,8 @@ import (
 
 var partsAgree = Gate{
 	Name:   "parts-agree",
-	Asks:   "the wheels of a stack's parts are of one platform: one ROCm, one Python, one C++ ABI, one MPI, or whatever the stack names",
-	Remedy: "give the parts axes that agree, and build anew the one whose bytes are not what its cell was asked for",
+	Asks:   "the wheels of a stack's parts are of one platform: one ROCm, one Python, one C++ ABI, one MPI, or the axes named by the stack",
+	Remedy: "give the parts equal axes, and rebuild a part whose bytes differ from the axes of its cell",
 	Wants:  func(e recipe.Expect) bool { return e.Wheelhouse != nil && len(e.Wheelhouse.Agree) > 0 },
 	check:  checkPartsAgree,
 }

@@ -14,8 +14,8 @@ import (
 
 var buildPaths = Gate{
 	Name:   "build-paths",
-	Asks:   "no directory of the person or the machine that built it is inside",
-	Remedy: "it was built in somebody's directory: the same sources make other bytes elsewhere, and the name is given away. Build it with builder run, or map the directory (-ffile-prefix-map=DIR=.)",
+	Asks:   "the artifact holds no directory of its builder's account or machine",
+	Remedy: "it was built in a personal directory: the same sources make other bytes elsewhere, and the artifact discloses the directory. Build it with builder run, or map the directory (-ffile-prefix-map=DIR=.)",
 	Wants:  func(e recipe.Expect) bool { return len(e.Extensions) > 0 },
 	check:  checkPaths,
 }

@@ -15,8 +15,8 @@ import (
 
 var platform = Gate{
 	Name:   "platform",
-	Asks:   "the framework that runs beside the wheel is made for the promised platform, loads no library of another, and is the one that the wheel was built against",
-	Remedy: "the framework is of the other vendor: name the package that is made for the platform (tensorflow-rocm for ROCm) in the build and run requirements of the recipe",
+	Asks:   "the installed framework is for the promised platform, loads no library of another platform, and is the framework of the wheel's build",
+	Remedy: "the framework is of the other vendor: name the platform's package (tensorflow-rocm for ROCm) in the build and run requirements of the recipe",
 	Wants: func(e recipe.Expect) bool {
 		return promisedPlatform(e) != "" && len(e.Import) > 0 && len(e.Frameworks) > 0
 	},
@@ -74,10 +74,10 @@ func AskFramework(e recipe.Expect, python func(args ...string) (string, error)) 
 	}
 	var f framework
 	if err := json.Unmarshal([]byte(jsonLine(output)), &f); err != nil || f.Version == "" {
-		return diag.Errorf(diag.Build, "%s does not say for which platform it is made: %s", name, lastLine(output))
+		return diag.Errorf(diag.Build, "%s reports no platform: %s", name, lastLine(output))
 	}
 	if problems := f.problems(promisedPlatform(e)); len(problems) > 0 {
-		return diag.Errorf(diag.Build, "nothing was compiled, because %s in the build is not of the promised platform: %s", name, strings.Join(problems, "; ")).
+		return diag.Errorf(diag.Build, "nothing was compiled, because the build has a %s for another platform: %s", name, strings.Join(problems, "; ")).
 			WithHint("%s", platform.Remedy)
 	}
 	return nil
@@ -86,19 +86,19 @@ func AskFramework(e recipe.Expect, python func(args ...string) (string, error)) 
 // says lists the platforms for evidence.
 func (f framework) says() string {
 	if len(f.Platforms) == 0 {
-		return "no platform"
+		return "none"
 	}
 	return strings.Join(f.Platforms, " and ")
 }
 
-// problems returns what of the framework is not of the promised platform.
+// problems compares the framework with the promised platform.
 func (f framework) problems(promised string) (problems []string) {
 	if !slices.Equal(f.Platforms, []string{promised}) {
-		problems = append(problems, fmt.Sprintf("the framework %s says that it is made for %s, promised is %s", f.Version, f.says(), promised))
+		problems = append(problems, fmt.Sprintf("the framework %s reports platform %s, expected %s", f.Version, f.says(), promised))
 	}
 	for _, other := range []string{"rocm", "cuda"} {
 		if files := f.Loaded[other]; other != promised && len(files) > 0 {
-			problems = append(problems, fmt.Sprintf("its process loads %s of %s", listed(files, 4), other))
+			problems = append(problems, fmt.Sprintf("its process loads %s for %s", listed(files, 4), other))
 		}
 	}
 	return problems
@@ -107,9 +107,9 @@ func (f framework) problems(promised string) (problems []string) {
 func (f framework) judge(promised string) verdict.Verdict {
 	problems := f.problems(promised)
 	if f.Built != f.Version {
-		problems = append(problems, fmt.Sprintf("the wheel was built against %q, beside it runs %q", f.Built, f.Version))
+		problems = append(problems, fmt.Sprintf("the wheel was built against %q, and %q is installed", f.Built, f.Version))
 	}
-	seen := []string{fmt.Sprintf("the framework %s is made for %s, and the wheel was built against it", f.Version, f.says())}
+	seen := []string{fmt.Sprintf("the framework %s is for %s, and the wheel was built against it", f.Version, f.says())}
 	if files := f.Loaded[promised]; len(files) > 0 {
 		seen = append(seen, "it loads "+listed(files, 4))
 	}

@@ -25,17 +25,17 @@ func TestAskFramework(t *testing.T) {
 		"the right framework": {expect: rocm, output: "2026-11-23 a warning\n" + strings.Replace(frameworkROCm, built, `"built": ""`, 1)},
 		"the framework of the other vendor": {
 			expect: rocm, output: cuda,
-			says: []string{"nothing was compiled", "tensorflow", "the framework 2.13.0 says that it is made for cuda, promised is rocm"},
+			says: []string{"nothing was compiled", "tensorflow", "the framework 2.13.0 reports platform cuda, expected rocm"},
 		},
 		"a framework for no GPU": {
 			expect: rocm, output: strings.Replace(cuda, `["cuda"]`, "[]", 1),
-			says: []string{"made for no platform, promised is rocm"},
+			says: []string{"reports platform none, expected rocm"},
 		},
 		"a framework that loads the other platform": {
 			expect: rocm, output: strings.Replace(frameworkROCm, `"cuda": []`, `"cuda": ["libcudart.so.12"]`, 1),
 			says: []string{"its process loads libcudart.so.12 of cuda"},
 		},
-		"a framework without an answer":       {expect: rocm, output: "hello\n", says: []string{"tensorflow does not say for which platform it is made: hello"}},
+		"a framework without an answer":       {expect: rocm, output: "hello\n", says: []string{"tensorflow reports no platform: hello"}},
 		"a framework that cannot be imported": {expect: rocm, err: diag.Errorf(diag.Build, "exit 1"), says: []string{"asking tensorflow for its platform: exit 1"}},
 		"a waiver of the gate":                {expect: waived, err: errors.New("asked")},
 		"no promised platform":                {expect: recipe.Expect{Import: []string{"ray"}}, err: errors.New("asked")},

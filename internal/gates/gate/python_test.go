@@ -103,13 +103,13 @@ func TestTheLinkerOfThisHost(t *testing.T) {
 			append(elftest.From("libm.so.6", "GLIBC_2.2.5", "cos", "sin"), elftest.From("libc.so.6", "GLIBC_2.2.5", "memcmp", "getenv", "puts")...),
 			verdict.Pass, "all 5 symbols found, 3 in libc.so.6, 2 in libm.so.6",
 		},
-		"no such symbol":          {[]string{"libc.so.6"}, elftest.Named("memcmp", "no_such_symbol"), verdict.Fail, "wants 1 symbols that none of its libraries has: no_such_symbol"},
+		"no such symbol":          {[]string{"libc.so.6"}, elftest.Named("memcmp", "no_such_symbol"), verdict.Fail, "requires 1 symbols missing from all its libraries: no_such_symbol"},
 		"no such version":         {[]string{"libm.so.6"}, elftest.From("libm.so.6", "GLIBC_2.999", "cos"), verdict.Fail, "cos@GLIBC_2.999"},
 		"no such library":         {[]string{"libc.so.6", "libnothing.so.9"}, elftest.Named("memcmp"), verdict.Fail, "needs libnothing.so.9, which cannot be loaded: libnothing.so.9: cannot open shared object"},
 		"of a package":            {[]string{"libhelper.so.1"}, append(elftest.Named("helped"), elftest.From("libhelper.so.1", "HELP_1", "versioned")...), verdict.Pass, "all 2 symbols found, 2 in libhelper.so.1"},
 		"of no package":           {[]string{"libhelper.so.1"}, elftest.From("libhelper.so.1", "HELP_2", "versioned"), verdict.Fail, "versioned@HELP_2"},
 		"of the interpreter":      {[]string{"libc.so.6"}, elftest.Named("PyErr_SetString", "_Py_NoneStruct"), verdict.Pass, "all 2 symbols found"},
-		"loaded, and not needed":  {[]string{"libc.so.6"}, elftest.Named("helped"), verdict.Fail, "wants 1 symbols that none of its libraries has: helped"},
+		"loaded, and not needed":  {[]string{"libc.so.6"}, elftest.Named("helped"), verdict.Fail, "requires 1 symbols missing from all its libraries: helped"},
 		"weak, and nowhere to be": {[]string{"libc.so.6"}, append(elftest.Named("memcmp"), elftest.Symbol{Name: "no_such_symbol", Weak: true}), verdict.Pass, "all 1 symbols found"},
 	} {
 		s := horovodROCm()
@@ -146,10 +146,10 @@ func TestLoadingOnThisHost(t *testing.T) {
 		want     verdict.Status
 		says     string
 	}{
-		"good":          {[]string{"libc.so.6"}, []elftest.Symbol{givesVersion(22907), text}, verdict.Pass, `loads; says 2.29.7+cuda13.0 and 22907; error 4 is "invalid argument"`},
-		"other release": {nil, []elftest.Symbol{givesVersion(22304), text}, verdict.Fail, "ncclGetVersion gives 22304, which is 2.23.4"},
-		"an error":      {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0xb8, 3, 0, 0, 0, 0xc3}}, text}, verdict.Fail, "ncclGetVersion gives 0, which is 0.0.0, with status 3"},
-		"no text":       {nil, []elftest.Symbol{givesVersion(22907), {Name: "ncclGetErrorString"}}, verdict.Fail, "ncclGetErrorString gives nothing"},
+		"good":          {[]string{"libc.so.6"}, []elftest.Symbol{givesVersion(22907), text}, verdict.Pass, `loads; reports 2.29.7+cuda13.0 and 22907; error 4 is "invalid argument"`},
+		"other release": {nil, []elftest.Symbol{givesVersion(22304), text}, verdict.Fail, "ncclGetVersion returns 22304, which is 2.23.4"},
+		"an error":      {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0xb8, 3, 0, 0, 0, 0xc3}}, text}, verdict.Fail, "ncclGetVersion returns 0, which is 0.0.0, with status 3"},
+		"no text":       {nil, []elftest.Symbol{givesVersion(22907), {Name: "ncclGetErrorString"}}, verdict.Fail, "ncclGetErrorString returns nothing"},
 		"a crash":       {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0x0f, 0x0b}}, text}, verdict.Fail, "cannot be loaded: exit 132"},
 		"no function":   {nil, []elftest.Symbol{text}, verdict.Fail, "undefined symbol: ncclGetVersion"},
 		"no library":    {[]string{"libnothing.so.9"}, []elftest.Symbol{givesVersion(22907), text}, verdict.Fail, "OSError: libnothing.so.9: cannot open shared object file"},

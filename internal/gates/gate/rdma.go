@@ -15,8 +15,8 @@ import (
 
 var rdma = Gate{
 	Name:   "rdma",
-	Asks:   "libibverbs is linked, opened at run time or left alone, as was asked for",
-	Remedy: "RDMA_CORE=1 links libibverbs only where -libverbs stands behind the objects: see the patches rdma-libverbs and rdma-libverbs-order",
+	Asks:   "libibverbs is linked, opened at run time or unused, as requested",
+	Remedy: "RDMA_CORE=1 links libibverbs only if -libverbs comes after the objects: see the patches rdma-libverbs and rdma-libverbs-order",
 	Wants:  func(e recipe.Expect) bool { return e.RDMA != "" },
 	check:  checkRDMA,
 }
@@ -35,9 +35,9 @@ func (v verbs) state() string {
 	case v.needed != "" && len(v.undefined) > 0:
 		return "linked"
 	case v.needed != "":
-		return "needed without a use"
+		return "linked but unused"
 	case len(v.undefined) > 0:
-		return "wanted without being needed"
+		return "used but not linked"
 	case len(v.opens) > 0:
 		return "dlopened"
 	}
@@ -61,7 +61,7 @@ func checkRDMA(ctx context.Context, s Subject) verdict.Verdict {
 			return nil, nil, err
 		}
 		if v.state() != s.Expect.RDMA {
-			return []string{fmt.Sprintf("%s: asked for is %s, libibverbs is %v", name, s.Expect.RDMA, v)}, nil, nil
+			return []string{fmt.Sprintf("%s: expected libibverbs %s, it is %v", name, s.Expect.RDMA, v)}, nil, nil
 		}
 		return nil, []string{fmt.Sprintf("%s: libibverbs is %v", name, v)}, nil
 	})

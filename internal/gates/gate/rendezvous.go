@@ -14,8 +14,8 @@ import (
 
 var rendezvous = Gate{
 	Name:   "rendezvous",
-	Asks:   "the launcher's servers refuse values that were not sealed for the job, and serve its workers",
-	Remedy: "the wheel lacks the patch rendezvous-seal or holds half of it: whoever reaches a port of the launcher runs code in driver and workers (CVE-2024-10190, CVE-2026-31234), see docs/advisories.md",
+	Asks:   "the launcher's servers refuse values without the job's seal, and serve its workers",
+	Remedy: "the wheel lacks the patch rendezvous-seal or holds half of it: any host that reaches a port of the launcher runs code in driver and workers (CVE-2024-10190, CVE-2026-31234); see docs/advisories.md",
 	Wants:  func(e recipe.Expect) bool { return e.Rendezvous != "" },
 	Needs:  Container,
 	check:  checkRendezvous,
@@ -45,7 +45,7 @@ var requests = map[string][]string{
 
 func checkRendezvous(ctx context.Context, s Subject) verdict.Verdict {
 	if s.Expect.Rendezvous != "sealed" {
-		return verdict.Unmeasured("no rendezvous is called %q", s.Expect.Rendezvous)
+		return verdict.Unmeasured("unknown rendezvous %q", s.Expect.Rendezvous)
 	}
 	out, err := s.run(ctx, Command{
 		Name: "rendezvous", Args: []string{"PYTHON", "rendezvous.py"},
@@ -84,7 +84,7 @@ func judgeRequests(all []request) verdict.Verdict {
 func judgeRequest(kind, name string, all []request) (problem, unseen []string) {
 	i := slices.IndexFunc(all, func(r request) bool { return r.Kind == kind && r.Name == name })
 	if i < 0 {
-		return nil, []string{"nothing is said of " + name}
+		return nil, []string{"no report of " + name}
 	}
 	r := all[i]
 	switch kind + " " + r.Outcome {
@@ -95,7 +95,7 @@ func judgeRequest(kind, name string, all []request) (problem, unseen []string) {
 	case "honest broken":
 		return []string{fmt.Sprintf("honest request %s failed: %s", name, r.Detail)}, nil
 	case "hostile broken":
-		return nil, []string{fmt.Sprintf("attack %s could not be made: %s", name, r.Detail)}
+		return nil, []string{fmt.Sprintf("attack %s did not run: %s", name, r.Detail)}
 	}
-	return nil, []string{fmt.Sprintf("%s is said to be %q", name, r.Outcome)}
+	return nil, []string{fmt.Sprintf("%s has the unknown outcome %q", name, r.Outcome)}
 }

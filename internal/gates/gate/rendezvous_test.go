@@ -51,7 +51,7 @@ func asReleased() map[string]string {
 func badRequests() []bad {
 	const (
 		seal      = "lacks the patch rendezvous-seal"
-		lookAgain = "what was not measured is not a pass"
+		lookAgain = "not-measured never counts as a pass"
 	)
 	said := func(what string, blind bool, says, do string, other map[string]string) bad {
 		return bad{
@@ -65,21 +65,21 @@ func badRequests() []bad {
 		return b
 	}
 	return []bad{
-		said("Horovod as upstream released it, which unpickles what anybody sends", false, "attack pickled-registration had an effect: seen: pickled-registration; attack connect-back", seal, asReleased()),
-		said("registrations as JSON that anybody may send: the driver connects to whoever is named", false, "attack connect-back had an effect", seal, map[string]string{"connect-back": "fired"}),
-		said("the key of a worker's port is handed to whoever asks", false, "attack stolen-key had an effect", seal, map[string]string{"stolen-key": "fired"}),
-		said("sealed values that are good under any name", false, "attack replayed-value had an effect", seal, map[string]string{"replayed-value": "fired"}),
-		said("an elastic rendezvous that is sealed, beside a store that is not", false, "attack replaced-function had an effect: seen: replaced-function; attack replaced-result", seal, map[string]string{"replaced-function": "fired", "replaced-result": "fired"}),
-		said("a launcher that takes what is malformed for what is sealed", false, "attack malformed-body had an effect", seal, map[string]string{"malformed-body": "fired"}),
+		said("upstream's Horovod, which unpickles data from any host", false, "attack pickled-registration had an effect: seen: pickled-registration; attack connect-back", seal, asReleased()),
+		said("registrations as JSON from any host: the driver connects to the named address", false, "attack connect-back had an effect", seal, map[string]string{"connect-back": "fired"}),
+		said("the key of a worker's port is given to any host", false, "attack stolen-key had an effect", seal, map[string]string{"stolen-key": "fired"}),
+		said("sealed values accepted under any name", false, "attack replayed-value had an effect", seal, map[string]string{"replayed-value": "fired"}),
+		said("a sealed elastic rendezvous beside a store without seals", false, "attack replaced-function had an effect: seen: replaced-function; attack replaced-result", seal, map[string]string{"replaced-function": "fired", "replaced-result": "fired"}),
+		said("a launcher that accepts malformed values as sealed", false, "attack malformed-body had an effect", seal, map[string]string{"malformed-body": "fired"}),
 		said("a rendezvous that refuses its own workers", false, "honest request registration failed: seen: registration", "holds half of it", map[string]string{"registration": "broken"}),
-		said("a rendezvous that wants seals where the C++ code has none", false, "honest request native-scopes failed", "holds half of it", map[string]string{"native-scopes": "broken"}),
-		said("an attack that fired, and another that is not reported", false, "attack oversized-value had an effect: seen: oversized-value", seal, map[string]string{"oversized-value": "fired", "stolen-key": ""}),
-		said("an attack that is not reported", true, "nothing is said of connect-back", lookAgain, map[string]string{"connect-back": ""}),
-		said("an honest request that is not reported", true, "nothing is said of function-and-result", lookAgain, map[string]string{"function-and-result": ""}),
-		said("an attack that could not be made", true, "attack replaced-function could not be made: seen: replaced-function", lookAgain, map[string]string{"replaced-function": "broken"}),
-		said("an attack that is said to be served", true, `malformed-key is said to be "served"`, lookAgain, map[string]string{"malformed-key": "served"}),
-		printed("the attacks are made and Python dies", allRequests(nil)+"Segmentation fault\n", 139, "exit 139"),
-		printed("the script that attacks says nothing", "", 0, "exit 0: no output"),
+		said("a rendezvous that requires seals of the C++ code, which has none", false, "honest request native-scopes failed", "holds half of it", map[string]string{"native-scopes": "broken"}),
+		said("one attack with an effect, and another without a report", false, "attack oversized-value had an effect: seen: oversized-value", seal, map[string]string{"oversized-value": "fired", "stolen-key": ""}),
+		said("an attack without a report", true, "no report of connect-back", lookAgain, map[string]string{"connect-back": ""}),
+		said("an honest request without a report", true, "no report of function-and-result", lookAgain, map[string]string{"function-and-result": ""}),
+		said("an attack that did not run", true, "attack replaced-function did not run: seen: replaced-function", lookAgain, map[string]string{"replaced-function": "broken"}),
+		said("an attack with the outcome \"served\"", true, `malformed-key has the unknown outcome "served"`, lookAgain, map[string]string{"malformed-key": "served"}),
+		printed("Python crashes after the attacks", allRequests(nil)+"Segmentation fault\n", 139, "exit 139"),
+		printed("the script of the attacks prints nothing", "", 0, "exit 0: no output"),
 		printed("the launcher's modules do not import", "ModuleNotFoundError: No module named 'horovod.runner'\n", 1, "exit 1: ModuleNotFoundError"),
 	}
 }
@@ -96,7 +96,7 @@ func TestRendezvousThatIsPromised(t *testing.T) {
 	}
 	// A request with the other kind is another request.
 	swapped := strings.Replace(allRequests(nil), `"name":"stolen-key","kind":"hostile"`, `"name":"stolen-key","kind":"honest"`, 1)
-	if v := check(rendezvous, swapped, 0); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "nothing is said of stolen-key") {
+	if v := check(rendezvous, swapped, 0); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "no report of stolen-key") {
 		t.Errorf("%+v", v)
 	}
 }

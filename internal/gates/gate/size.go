@@ -11,8 +11,8 @@ import (
 
 var size = Gate{
 	Name:   "size",
-	Asks:   "the artifact is about as large as such artifacts are",
-	Remedy: "a wheel that is suddenly small lost its GPU code or was built for the CPU, a large one took in libraries of others: look at device-code and elf-needed, and move the band in the recipe if the new size is right",
+	Asks:   "the artifact has about the usual size",
+	Remedy: "a suddenly small wheel lost its GPU code or was built for the CPU, a large one took in libraries of others: read the gates device-code and elf-needed; if the new size is correct, move the band in the recipe",
 	Wants:  func(e recipe.Expect) bool { return e.Size != "" },
 	check:  checkSize,
 }
@@ -26,7 +26,7 @@ func checkSize(_ context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	says := fmt.Sprintf("%s, promised is %s", fileSize(info.Size()), s.Expect.Size)
+	says := fmt.Sprintf("%s, expected %s", fileSize(info.Size()), s.Expect.Size)
 	if info.Size() < low || info.Size() > high {
 		return verdict.Failed("%s", says)
 	}

@@ -15,7 +15,7 @@ func TestSize(t *testing.T) {
 	for bytes, want := range map[int]verdict.Status{19_999: verdict.Fail, 20_000: verdict.Pass, 30_000: verdict.Pass, 30_001: verdict.Fail} {
 		write(t, path, make([]byte, bytes))
 		v := size.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: "20KB..30KB"}})
-		if v.Status != want || !strings.Contains(v.Evidence, "KB, promised is 20KB..30KB") {
+		if v.Status != want || !strings.Contains(v.Evidence, "KB, expected 20KB..30KB") {
 			t.Errorf("%d bytes: %+v", bytes, v)
 		}
 	}
@@ -41,7 +41,7 @@ func TestExtensionsAreAllNamed(t *testing.T) {
 	s.expect.Extensions = []string{"a/*.so", "b/*.so"}
 	s.expect.NoExtensions = []string{"horovod/tensorflow/mpi_lib*.so", "horovod/*/mpi_lib*.so"}
 	v := extensionPresent.Check(t.Context(), s.subject(t))
-	if strings.Count(v.Evidence, "was not asked for") != 2 || !strings.Contains(v.Evidence, "match a/*.so") || !strings.Contains(v.Evidence, "match b/*.so") {
+	if strings.Count(v.Evidence, "was not requested") != 2 || !strings.Contains(v.Evidence, "match a/*.so") || !strings.Contains(v.Evidence, "match b/*.so") {
 		t.Errorf("%+v", v)
 	}
 	if strings.Contains(v.Remedy, "HOROVOD_WITHOUT") {

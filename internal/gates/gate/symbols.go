@@ -18,8 +18,8 @@ import (
 
 var elfSymbols = Gate{
 	Name:   "elf-symbols",
-	Asks:   "every symbol that the libraries want is found in what they need, in the run-time image",
-	Remedy: "a library is missing from the link line, or the run-time image has an older one: read elf-needed and the link lines in the build log",
+	Asks:   "every symbol required by the libraries is in their needed libraries, in the run-time image",
+	Remedy: "a library is missing from the link line, or the run-time image has an older one: read the gate elf-needed and the link lines in the build log",
 	Wants:  func(e recipe.Expect) bool { return len(e.Extensions) > 0 },
 	Needs:  Container,
 	check:  checkSymbols,
@@ -44,7 +44,7 @@ var resolveScript string
 
 func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 	if s.Box == nil {
-		return verdict.Unmeasured("no container to look into")
+		return verdict.Unmeasured("no container to check")
 	}
 	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		f, err := elf.Read(r)
@@ -53,7 +53,7 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 		}
 		ask := wantedOf(f)
 		if len(ask.Symbols) == 0 && len(f.Exported) == 0 { // a library without dependencies must export symbols
-			return nil, nil, errors.New("it wants no symbol of any library and offers none: its dynamic symbols were taken out")
+			return nil, nil, errors.New("it neither requires nor exports a symbol: its dynamic symbols were removed")
 		}
 		have, err := s.resolve(ctx, ask)
 		if err != nil {
@@ -107,7 +107,7 @@ func (r resolved) problems(name string) []string {
 		problems = append(problems, fmt.Sprintf("%s needs %s, which cannot be loaded: %s", name, library, r.Unloaded[library]))
 	}
 	if len(r.Missing) > 0 {
-		problems = append(problems, fmt.Sprintf("%s wants %d symbols that none of its libraries has: %s",
+		problems = append(problems, fmt.Sprintf("%s requires %d symbols missing from all its libraries: %s",
 			name, len(r.Missing), listed(slices.Sorted(slices.Values(r.Missing)), 40)))
 	}
 	return problems
@@ -115,7 +115,7 @@ func (r resolved) problems(name string) []string {
 
 func (r resolved) evidence(name string, asked int) string {
 	if asked == 0 {
-		return name + ": it wants no symbol of any library"
+		return name + ": it requires no symbol of a library"
 	}
 	var parts []string
 	for _, file := range slices.Sorted(maps.Keys(r.Found)) {

@@ -40,7 +40,7 @@ func TestResolved(t *testing.T) {
 	}
 	want := []string{
 		"x.so needs liba.so, which cannot be loaded: too old", "x.so needs libb.so, which cannot be loaded: not found",
-		"x.so wants 2 symbols that none of its libraries has: x@V_1 y",
+		"x.so requires 2 symbols missing from all its libraries: x@V_1 y",
 	}
 	if diff := cmp.Diff(want, r.problems("x.so")); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
@@ -59,7 +59,7 @@ func TestALibraryThatStandsAlone(t *testing.T) {
 	s := horovodROCm()
 	s.library().Undefined = nil
 	for _, v := range s.verdicts(t) {
-		if v.Gate == "elf-symbols" && (v.Status != verdict.Pass || !strings.Contains(v.Evidence, "wants no symbol")) {
+		if v.Gate == "elf-symbols" && (v.Status != verdict.Pass || !strings.Contains(v.Evidence, "requires no symbol")) {
 			t.Errorf("%+v", v)
 		}
 	}

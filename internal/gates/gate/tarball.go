@@ -79,7 +79,7 @@ func (c *contents) read(r *io.LimitedReader) error {
 		}
 	}
 	if c.count == 0 {
-		return errors.New("there is nothing in it")
+		return errors.New("it is empty")
 	}
 	return padding(r)
 }
@@ -90,10 +90,10 @@ func padding(r *io.LimitedReader) error {
 	for buf := make([]byte, 32<<10); ; {
 		n, err := r.Read(buf)
 		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
-			return errors.New("something follows the end of the archive")
+			return errors.New("it has bytes after the end of the archive")
 		}
 		if errors.Is(err, io.EOF) && r.N == 0 {
-			return errors.New("it unpacks to more than is read")
+			return errors.New("it unpacks to more than the limit")
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -109,10 +109,10 @@ func padding(r *io.LimitedReader) error {
 func (c *contents) add(h *tar.Header, r io.Reader) error {
 	name := strings.TrimSuffix(h.Name, "/")
 	if c.count++; c.count > maxArchived {
-		return fmt.Errorf("it holds more than %d entries", maxArchived)
+		return fmt.Errorf("it holds more than the limit of %d entries", maxArchived)
 	}
 	if c.left -= h.Size; h.Size < 0 || c.left < 0 {
-		return fmt.Errorf("%s of %d bytes is more than is read", name, h.Size)
+		return fmt.Errorf("%s has %d bytes, above the limit", name, h.Size)
 	}
 	c.problems = append(c.problems, c.placeFaults(name)...)
 	c.names[name] = true
@@ -141,7 +141,7 @@ func (c *contents) addKind(name string, h *tar.Header, r io.Reader) error {
 		}
 		c.links[name] = h.Linkname
 	default:
-		c.problem("%s is neither a file, a directory nor a symbolic link", name)
+		c.problem("%s is not a file, a directory or a symbolic link", name)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (c *contents) placeFaults(name string) (problems []string) {
 	top, _, _ := strings.Cut(name, "/")
 	switch {
 	case !filepath.IsLocal(name) || path.Clean(name) != name:
-		return []string{fmt.Sprintf("%q leads out of the archive, or is no plain path", name)}
+		return []string{fmt.Sprintf("%q leads out of the archive, or is not a plain path", name)}
 	case c.names[name]:
 		return []string{name + " is in the archive twice"}
 	case c.top == "":
@@ -177,7 +177,7 @@ func (c *contents) differs(soname, want string) (problems []string) {
 	development, _, _ := strings.Cut(soname, ".so")
 	for _, name := range []string{soname, development + ".so"} {
 		if have := c.resolve(c.top + "/lib/" + name); have != want {
-			problems = append(problems, fmt.Sprintf("lib/%s is %s, the wheel's is sha256 %s", name, cmp.Or(have, "missing"), want))
+			problems = append(problems, fmt.Sprintf("lib/%s is %s, and sha256 %s in the wheel", name, cmp.Or(have, "missing"), want))
 		}
 	}
 	return problems

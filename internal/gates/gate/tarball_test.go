@@ -113,12 +113,12 @@ func TestTarball(t *testing.T) {
 		"setgid":              {edited(library, func(m *member) { m.Mode = 0o2755 }), []string{"mode 2755"}},
 		"for all to write":    {edited(library, func(m *member) { m.Mode = 0o666 }), []string{"mode 666"}},
 		"parent":              {append(layout("code"), file("nccl/../../x", "")), []string{`"nccl/../../x" leads out`}},
-		"parent that stays":   {append(layout("code"), file("nccl/lib/../x", "")), []string{"no plain path"}},
+		"parent that stays":   {append(layout("code"), file("nccl/lib/../x", "")), []string{"not a plain path"}},
 		"absolute":            {append(layout("code"), file("/etc/x", "")), []string{`"/etc/x" leads out`}},
 		"beside":              {append(layout("code"), file("other/x", "")), []string{"other/x lies beside nccl"}},
 		"twice":               {append(layout("code"), file(library, "other")), []string{"in the archive twice"}},
-		"hard link":           {append(layout("code"), member{Header: tar.Header{Name: "nccl/x", Typeflag: tar.TypeLink, Linkname: library}}), []string{"nccl/x is neither"}},
-		"device":              {append(layout("code"), member{Header: tar.Header{Name: "nccl/x", Typeflag: tar.TypeBlock}}), []string{"nccl/x is neither"}},
+		"hard link":           {append(layout("code"), member{Header: tar.Header{Name: "nccl/x", Typeflag: tar.TypeLink, Linkname: library}}), []string{"nccl/x is not a file, a directory or a symbolic link"}},
+		"device":              {append(layout("code"), member{Header: tar.Header{Name: "nccl/x", Typeflag: tar.TypeBlock}}), []string{"nccl/x is not a file, a directory or a symbolic link"}},
 		"link by root":        {append(layout("code"), link("nccl/lib/x", "/etc/passwd")), []string{"nccl/lib/x leads to /etc/passwd"}},
 		"link to parent":      {append(layout("code"), link("nccl/lib/x", "..")), []string{"nccl/lib/x leads to .."}},
 		"link to itself":      {append(layout("code"), link("nccl/lib/x", ".")), []string{"nccl/lib/x leads to ."}},
@@ -155,14 +155,14 @@ func TestTarballIsBounded(t *testing.T) {
 		says  string // "" for none
 	}{
 		"all that may be":  {whole, size, ""},
-		"one byte more":    {whole, size - 1, "more than is read"},
+		"one byte more":    {whole, size - 1, "more than the limit"},
 		"just fits":        {tarOf(t, many...), 1 << 30, ""},
-		"something behind": {append(bytes.Clone(whole), "x"...), size + 100, "something follows"},
+		"something behind": {append(bytes.Clone(whole), "x"...), size + 100, "bytes after the end of the archive"},
 		"zeros behind":     {append(bytes.Clone(whole), make([]byte, 9000)...), size + 9000, ""},
-		"too many zeros":   {append(bytes.Clone(whole), make([]byte, 9001)...), size + 9000, "more than is read"},
-		"empty":            {tarOf(t), 1 << 20, "there is nothing in it"},
+		"too many zeros":   {append(bytes.Clone(whole), make([]byte, 9001)...), size + 9000, "more than the limit"},
+		"empty":            {tarOf(t), 1 << 20, "it is empty"},
 		"cut in a file":    {whole[:512*6+2], size, "unexpected EOF"},
-		"a hole of 1 TiB":  {sparse(), 1 << 30, "x of 1099511627776 bytes is more than is read"},
+		"a hole has 1 TiB": {sparse(), 1 << 30, "x has 1099511627776 bytes, above the limit"},
 	} {
 		_, err := readTar(c.plain, c.limit)
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {

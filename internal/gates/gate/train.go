@@ -15,7 +15,7 @@ import (
 
 var trainStep = Gate{
 	Name:   "train-step",
-	Asks:   "two ranks take three optimizer steps and hold the weights of one process with the joined batch, and grouped_allreduce gives the right values, shapes and types",
+	Asks:   "after three optimizer steps, two ranks hold the weights of one process with the joined batch, and grouped_allreduce returns the correct values, shapes and types",
 	Remedy: "a job with this wheel would train wrongly or stop: gradients are not reduced, are divided by the wrong number or are taken from the wrong ranks; for grouped_allreduce see docs/grouped-allreduce.md",
 	Wants: func(e recipe.Expect) bool {
 		return e.Launcher != "" && len(e.Import) > 0 && len(trainCases[e.Import[0]]) > 0
@@ -218,7 +218,7 @@ func checkTraining(ctx context.Context, s Subject) verdict.Verdict {
 func (s Subject) trains(ctx context.Context, controller string) verdict.Verdict {
 	args, ok := launchers[controller]
 	if !ok {
-		return verdict.Unmeasured("no launcher is called %q", controller)
+		return verdict.Unmeasured("unknown launcher %q", controller)
 	}
 	module := s.Expect.Import[0]
 	task := newTrainTask(module)
@@ -261,13 +261,13 @@ func judgeTraining(task trainTask, cases []string, out Result) verdict.Verdict {
 	}
 	switch {
 	case out.Exit != 0 && len(missing) > 0:
-		problems = append(problems, fmt.Sprintf("horovodrun: exit %d before %s came to its end: %s", out.Exit, missing[0], lastLine(out.Output)))
+		problems = append(problems, fmt.Sprintf("horovodrun: exit %d before the end of %s: %s", out.Exit, missing[0], lastLine(out.Output)))
 	case out.Exit != 0:
 		problems = append(problems, fmt.Sprintf("horovodrun: exit %d after all cases: %s", out.Exit, lastLine(out.Output)))
 	case len(problems) == 0 && len(missing) > 0:
-		return verdict.Unmeasured("nothing is said of %s", listed(missing, 4))
+		return verdict.Unmeasured("no report of %s", listed(missing, 4))
 	}
-	return verdict.Judge(problems, []string{fmt.Sprintf("%d cases on 2 ranks (%s), weights at most %.1g from those of one process", len(cases), strings.Join(cases, " "), worst)})
+	return verdict.Judge(problems, []string{fmt.Sprintf("%d cases on 2 ranks (%s), weights within %.1g of those of one process", len(cases), strings.Join(cases, " "), worst)})
 }
 
 // judge returns the problem of a report, and the distance of its weights from the
@@ -298,7 +298,7 @@ func (t trainTask) judge(r trainReport) (problem string, off float64) {
 			return fmt.Sprintf("its weights are %s, off by %.2g", other.says, off), off
 		}
 	}
-	return fmt.Sprintf("its weights are %.5g, right is %.5g (off by %.2g, allowed is %.0g)", r.Weights, right, off, trainTolerance), off
+	return fmt.Sprintf("its weights are %.5g, expected %.5g (off by %.2g, allowed %.0g)", r.Weights, right, off, trainTolerance), off
 }
 
 // distance returns the largest difference, or infinity if the lengths differ.
@@ -315,7 +315,7 @@ func distance(have, want []float64) float64 {
 
 func (t trainTask) judgeGrouped(results []groupedResult) string {
 	if len(results) != len(t.Grouped) {
-		return fmt.Sprintf("%d results, %d groups were reduced", len(results), len(t.Grouped))
+		return fmt.Sprintf("%d results for %d reduced groups", len(results), len(t.Grouped))
 	}
 	var problems []string
 	for i, want := range t.Grouped {
@@ -330,14 +330,14 @@ func (g groupedTensor) judge(r groupedResult) string {
 	n := len(g.Values)
 	switch {
 	case len(r.Values) != n || len(r.Types) != n || len(r.Shapes) != n:
-		return fmt.Sprintf("%d tensors come out of %d", len(r.Values), n)
+		return fmt.Sprintf("%d tensors returned for %d", len(r.Values), n)
 	case r.Type != g.Type || distance(r.One, g.right(0)) > trainTolerance:
-		return fmt.Sprintf("allreduce of one tensor gives %v of type %s, right is %v", r.One, r.Type, g.right(0))
+		return fmt.Sprintf("allreduce of one tensor returns %v of type %s, expected %v", r.One, r.Type, g.right(0))
 	}
 	for i := range g.Values {
 		right := g.right(i)
 		if r.Types[i] != g.Type || !slices.Equal(r.Shapes[i], g.Shapes[i]) || distance(r.Values[i], right) > trainTolerance {
-			return fmt.Sprintf("tensor %d is %v of type %s and shape %v, right is %v of shape %v", i, r.Values[i], r.Types[i], r.Shapes[i], right, g.Shapes[i])
+			return fmt.Sprintf("tensor %d is %v of type %s and shape %v, expected %v of shape %v", i, r.Values[i], r.Types[i], r.Shapes[i], right, g.Shapes[i])
 		}
 	}
 	return ""

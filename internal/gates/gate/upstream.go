@@ -20,8 +20,8 @@ import (
 
 var upstreamTests = Gate{
 	Name:   "upstream-tests",
-	Asks:   "upstream's own tests of what the patches touch pass on every rank, and what is known to fail still fails",
-	Remedy: "the artifact does not do what upstream's tests ask: mend it with a patch, or name the case in the recipe's expect.tests with reason and link; a known failure that passes has to go from there",
+	Asks:   "upstream's own tests of the patched code pass on every rank, and known failures still fail",
+	Remedy: "the artifact fails upstream's tests: correct it with a patch, or name the case in the recipe's expect.tests with reason and link; if a known failure passes, remove it there",
 	Wants:  func(e recipe.Expect) bool { return e.Tests.QuickSeconds() > 0 },
 	Needs:  Tests,
 	check: func(ctx context.Context, s Subject) verdict.Verdict {
@@ -31,7 +31,7 @@ var upstreamTests = Gate{
 
 var upstreamTestsFull = Gate{
 	Name:   "upstream-tests-full",
-	Asks:   "all of upstream's own tests that the recipe names pass on every rank, and what is known to fail still fails",
+	Asks:   "all of upstream's own tests named by the recipe pass on every rank, and known failures still fail",
 	Remedy: upstreamTests.Remedy,
 	Wants:  func(e recipe.Expect) bool { return len(e.Tests.Files) > 0 },
 	Needs:  Long,
@@ -47,7 +47,7 @@ var upstreamScript string
 // not measured, and not measured over a pass.
 func checkUpstream(ctx context.Context, s Subject, name string, full bool) verdict.Verdict {
 	if s.Tests == nil {
-		return verdict.Unmeasured("no container with upstream's tests to run them in")
+		return verdict.Unmeasured("no container with upstream's tests")
 	}
 	var problems, blind, seen []string
 	var results []fileResult
@@ -112,7 +112,7 @@ func (s Subject) runFile(ctx context.Context, f recipe.TestFile, full bool) file
 	if tests.Launcher != "" {
 		how, ok := launchers[s.Expect.Launcher]
 		if !ok {
-			r.Unmeasured = fmt.Sprintf("no launcher is called %q", s.Expect.Launcher)
+			r.Unmeasured = fmt.Sprintf("unknown launcher %q", s.Expect.Launcher)
 			return r
 		}
 		args = append(args, tests.Launcher, "-np", strconv.Itoa(ranks), "-H", "localhost:"+strconv.Itoa(ranks))
@@ -277,18 +277,18 @@ func (r *fileResult) judge(f recipe.TestFile, full bool) (problems []string) {
 			r.known = append(r.known, name)
 			continue
 		}
-		problems = append(problems, fmt.Sprintf("%s fails on rank %s: %s", name, numbers(t.failed), cmp.Or(firstOf(t.failed), "without a message")))
+		problems = append(problems, fmt.Sprintf("%s failed on rank %s: %s", name, numbers(t.failed), cmp.Or(firstOf(t.failed), "without a message")))
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		t, ran := tallies[name]
 		switch {
 		case ran && len(t.failed) > 0, !ran && !full:
 		case !ran:
-			problems = append(problems, fmt.Sprintf("%s is named as a known failure and is no case of the file", name))
+			problems = append(problems, fmt.Sprintf("%s is named as a known failure, and the file has no such case", name))
 		case t.passed > 0:
-			problems = append(problems, fmt.Sprintf("%s passes and is named as a known failure (%s)", name, known[name].Issue))
+			problems = append(problems, fmt.Sprintf("%s passed, and is named as a known failure (%s)", name, known[name].Issue))
 		default:
-			problems = append(problems, fmt.Sprintf("%s was skipped and is named as a known failure (%s)", name, known[name].Issue))
+			problems = append(problems, fmt.Sprintf("%s was skipped, and is named as a known failure (%s)", name, known[name].Issue))
 		}
 	}
 	return problems
@@ -349,7 +349,7 @@ func (s Subject) keep(name string, results []fileResult) error {
 		data, err = json.Marshal(results)
 	}
 	if err != nil || len(data) > maxKept {
-		return fmt.Errorf("the results have %d bytes, at most %d are kept", len(data), maxKept)
+		return fmt.Errorf("the results have %d bytes, above the limit of %d", len(data), maxKept)
 	}
 	return s.Keep(name+".json", append(data, '\n'))
 }

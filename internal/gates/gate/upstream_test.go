@@ -78,15 +78,15 @@ func TestUpstreamTests(t *testing.T) {
 		says   string
 	}{
 		"all pass":                          {one(0, good, good), nil, false, verdict.Pass, "test_x.py on 2 ranks: 1 passed, 1 skipped, 0 failed"},
-		"one fails on one rank":             {one(0, suite("test_a", "test_b"), suite("test_a", "test_b!")), nil, false, verdict.Fail, "test_x.py: test_b fails on rank 1: AssertionError: hvd.allreduce produces"},
-		"one fails on both":                 {one(0, suite("test_a!", "test_b"), suite("test_a!", "test_b")), nil, false, verdict.Fail, "test_a fails on rank 0 1"},
+		"one fails on one rank":             {one(0, suite("test_a", "test_b"), suite("test_a", "test_b!")), nil, false, verdict.Fail, "test_x.py: test_b failed on rank 1: AssertionError: hvd.allreduce produces"},
+		"one fails on both":                 {one(0, suite("test_a!", "test_b"), suite("test_a!", "test_b")), nil, false, verdict.Fail, "test_a failed on rank 0 1"},
 		"a known failure":                   {one(0, suite("test_a!", "test_b"), suite("test_a!", "test_b")), []string{"test_a"}, false, verdict.Pass, "1 failed, 1 of them known"},
 		"a known failure with parameters":   {one(0, suite("test_a[1-x]!", "test_a[2]"), suite("test_a[1-x]!", "test_a[2]")), []string{"test_a"}, false, verdict.Pass, "1 of them known"},
 		"a known failure on one rank":       {one(0, suite("test_a!"), suite("test_a")), []string{"test_a"}, false, verdict.Pass, "1 of them known"},
-		"a known failure that passes":       {one(0, good, good), []string{"test_a"}, false, verdict.Fail, "test_a passes and is named as a known failure (https://example.org/1)"},
-		"a known failure that is skipped":   {one(0, good, good), []string{"test_b"}, false, verdict.Fail, "test_b was skipped and is named as a known failure"},
+		"a known failure that passes":       {one(0, good, good), []string{"test_a"}, false, verdict.Fail, "test_a passed, and is named as a known failure (https://example.org/1)"},
+		"a known failure that is skipped":   {one(0, good, good), []string{"test_b"}, false, verdict.Fail, "test_b was skipped, and is named as a known failure"},
 		"a known failure of another part":   {one(0, good, good), []string{"test_z"}, false, verdict.Pass, "1 passed"},
-		"a known failure that is no case":   {one(0, good, good), []string{"test_z"}, true, verdict.Fail, "test_z is named as a known failure and is no case of the file"},
+		"a known failure that is no case":   {one(0, good, good), []string{"test_z"}, true, verdict.Fail, "test_z is named as a known failure, and the file has no such case"},
 		"nothing was collected":             {printed(ended{Ranks: []rankEnd{{Exit: 5}, {Exit: 5}}}), nil, false, verdict.NotMeasured, "rank 0: it collected no test"},
 		"all was skipped":                   {one(0, suite("test_b?"), suite("test_b?")), nil, false, verdict.NotMeasured, "all 1 cases were skipped"},
 		"the file cannot be imported":       {printed(ended{Log: "ModuleNotFoundError: No module named 'mock'\n", Ranks: []rankEnd{{Exit: 2, Junit: good}, {Exit: 2, Junit: good}}}), nil, false, verdict.NotMeasured, "rank 0: pytest ended with exit 2: ModuleNotFoundError: No module named 'mock'"},
@@ -96,7 +96,7 @@ func TestUpstreamTests(t *testing.T) {
 		"a rank is missing":                 {one(0, good), nil, false, verdict.NotMeasured, "exit 0 without results"},
 		"the ranks ran different cases":     {one(0, good, suite("test_a")), nil, false, verdict.NotMeasured, "the ranks ran different cases"},
 		"the script dies":                   {Result{Exit: 137, Output: "Killed\n"}, nil, false, verdict.NotMeasured, "exit 137 without results: Killed"},
-		"a JUnit file that is cut off":      {one(0, good, good[:len(good)-20]), nil, false, verdict.NotMeasured, "rank 1: its JUnit file cannot be read: XML syntax error"},
+		"a JUnit file that is cut off":      {one(0, good, good[:len(good)-20]), nil, false, verdict.NotMeasured, "rank 1: its JUnit file is unreadable: XML syntax error"},
 	} {
 		g := upstreamTests
 		if c.full {
@@ -137,7 +137,7 @@ func TestHostileJUnit(t *testing.T) {
 		"an entity that nobody defined": {`<testsuites><testsuite tests="1"><testcase name="&a;"/></testsuite></testsuites>`, "invalid character entity"},
 		"depth":                         {strings.Repeat("<testsuites>", 100), "deeper than 8"},
 		"a case in a case":              {`<testsuite tests="1"><testcase name="a"><testcase name="b"/></testcase></testsuite>`, "a case lies in a case"},
-		"a failure outside of a case":   {`<testsuite tests="1"><failure/></testsuite>`, "failure lies in no case"},
+		"a failure outside of a case":   {`<testsuite tests="1"><failure/></testsuite>`, "failure lies outside a case"},
 		"no count":                      {`<testsuite><testcase name="a"/></testsuite>`, "counts"},
 		"a count below zero":            {`<testsuite tests="-1"><testcase name="a"/></testsuite>`, "counts"},
 		"a count that is too large":     {`<testsuite tests="9999999"><testcase name="a"/></testsuite>`, "counts"},
@@ -202,7 +202,7 @@ func TestUpstreamResultsAreKept(t *testing.T) {
 	}
 	bad := suite("test_a!")
 	v := upstreamTestsFull.Check(context.Background(), Subject{Expect: e, Tests: &answers{result: one(0, bad, bad)}, Keep: keep})
-	if v.Status != verdict.Fail || strings.Count(v.Evidence, "test_a fails on rank 0 1") != 2 {
+	if v.Status != verdict.Fail || strings.Count(v.Evidence, "test_a failed on rank 0 1") != 2 {
 		t.Errorf("%+v", v)
 	}
 	for _, want := range []string{"upstream-tests-full.json[", `"test/test_x.py"`, `"test/test_y.py"`, `"failed"`} {

@@ -14,7 +14,7 @@ import (
 
 var wheelFormat = Gate{
 	Name:   "wheel-format",
-	Asks:   "tags, RECORD, metadata and paths are in order, the version is the promised one, nothing lies outside the promised packages, and every library is for the tag and for its place",
+	Asks:   "tags, RECORD, metadata and paths are valid, the version is the promised one, no file lies outside the promised packages, and every library fits the tag and its directory",
 	Remedy: "the wheel was truncated, edited after the build, or made by a broken backend: build it again",
 	Wants:  func(e recipe.Expect) bool { return e.Tree == "" && e.Wheelhouse == nil },
 	check:  checkWheelFormat,
@@ -29,12 +29,12 @@ func checkWheelFormat(ctx context.Context, s Subject) verdict.Verdict {
 	misplaced, wrong := placeFaults(w, s.Expect.Packages), slices.Concat(w.Check(), s.libraryFaults(ctx, w))
 	problems := slices.Concat(wrong, misplaced)
 	if want := s.Expect.Version; want != "" && !w.Name.HasVersion(want) {
-		a := verdict.Judge(append(problems, fmt.Sprintf("the version is %s, promised is %s", w.Name.Version, want)), nil)
-		return a.Because("the local part did not reach the backend: HOROVOD_LOCAL_VERSION or WHEEL_VERSION in the recipe's env")
+		a := verdict.Judge(append(problems, fmt.Sprintf("the version is %s, expected %s", w.Name.Version, want)), nil)
+		return a.Because("pass the local part to the backend: HOROVOD_LOCAL_VERSION or WHEEL_VERSION in the recipe's env")
 	}
 	v := verdict.Judge(problems, []string{fmt.Sprintf("%s: %d files, RECORD complete", w.Name, len(w.Files))})
 	if len(s.Expect.Packages) == 0 && len(wrong) == 0 && len(misplaced) > 0 {
-		return v.Because("it goes where others' files are, or runs unasked: do not install it, or say that you want it so: --expect packages=A,B,programs=C,data=D/E, and in a recipe expect.packages")
+		return v.Because("it installs into directories of others, or runs by itself: do not install it, or, if you want it, expect it with --expect packages=A,B,programs=C,data=D/E, in a recipe with expect.packages")
 	}
 	return v
 }
@@ -47,7 +47,7 @@ func placeFaults(w *wheel.Wheel, packages []string) (problems []string) {
 	says := "lies outside the promised packages " + strings.Join(packages, ", ")
 	if !slices.ContainsFunc(packages, func(name string) bool { return !strings.Contains(name, "/") }) {
 		promised = func(name string) bool { return wheel.Owns(w.Name.Distribution, name) }
-		says = "lies outside the package of the wheel's name, and nobody promises it"
+		says = "lies outside the package of the wheel's name, without a promise"
 	}
 	places := w.Installs()
 	for _, name := range places.Packages {
@@ -57,13 +57,13 @@ func placeFaults(w *wheel.Wheel, packages []string) (problems []string) {
 	}
 	for _, name := range places.Programs {
 		if ofSystem(name, w.Name.Distribution) && !slices.Contains(packages, "scripts/"+name) {
-			problems = append(problems, fmt.Sprintf("the program %s would stand before the system's, and nobody promises it", name))
+			problems = append(problems, fmt.Sprintf("the program %s would hide the system's, without a promise", name))
 		}
 	}
 	for _, dir := range places.Data {
 		top, _, _ := strings.Cut(dir, "/")
 		if !slices.Contains(documents, dir) && !slices.Contains(packages, "data/"+dir) && !slices.Contains(packages, "data/"+top) {
-			problems = append(problems, fmt.Sprintf("the wheel installs %s below the prefix, and nobody promises it", dir))
+			problems = append(problems, fmt.Sprintf("the wheel installs %s below the prefix, without a promise", dir))
 		}
 	}
 	return problems

@@ -38,7 +38,7 @@ func TestWhatNobodyPromisedIsRefused(t *testing.T) {
 		{data + "data/etc/profile.d/x.sh", "", nil, "installs etc/profile.d below the prefix"},
 		{data + "data/lib/python3.11/site-packages/evil.pth", "", nil, "installs lib/python3.11 below the prefix"},
 		{data + "data/x", "", nil, "installs x below the prefix"},
-		{data + "scripts/python3", "", nil, "the program python3 would stand before"},
+		{data + "scripts/python3", "", nil, "the program python3 would hide the system's"},
 		{data + "scripts/pip3.11", "", nil, "the program pip3.11"},
 		{data + "scripts/sh", "", nil, "the program sh"},
 		{data + "scripts/activate", "", nil, "the program activate"},

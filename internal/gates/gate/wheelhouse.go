@@ -19,8 +19,8 @@ import (
 
 var wheelhouse = Gate{
 	Name:   "wheelhouse",
-	Asks:   "the wheelhouse installs by digest in an empty container without a network, and lacks nothing but what the platform provides",
-	Remedy: "add what lacks to extra, where the Python index has it, or to provided, where the platform brings it; then `builder lock` the stack",
+	Asks:   "the wheelhouse installs by digest in an empty container without a network, and lacks only packages provided by the platform",
+	Remedy: "add each missing package to extra, if the Python index has it, or to provided, if the platform brings it; then `builder lock` the stack",
 	Wants:  func(e recipe.Expect) bool { return e.Wheelhouse != nil },
 	Needs:  Container,
 	check:  checkWheelhouse,
@@ -107,7 +107,7 @@ func idle(provided []recipe.Provided, asked []requirement) []string {
 	var problems []string
 	for _, p := range provided {
 		if !slices.ContainsFunc(asked, func(r requirement) bool { return lack{requirement: r.text}.isOf(p) }) {
-			problems = append(problems, p.Project+" is said to be provided, and no wheel asks for it")
+			problems = append(problems, p.Project+" is declared as provided, and no wheel requires it")
 		}
 	}
 	return problems
@@ -171,12 +171,12 @@ func notInstalled(house stack.Manifest, listing string) []string {
 		}
 		project := wheel.NormalName(name.Distribution)
 		if !name.HasVersion(listed[project]) {
-			problems = append(problems, fmt.Sprintf("%s is not what was installed: %s", w.Name, cmp.Or(listed[project], "missing")))
+			problems = append(problems, fmt.Sprintf("%s is in the wheelhouse, installed version: %s", w.Name, cmp.Or(listed[project], "missing")))
 		}
 		delete(listed, project)
 	}
 	for project := range listed {
-		problems = append(problems, project+" was there before the wheelhouse")
+		problems = append(problems, project+" was installed before the wheelhouse")
 	}
 	slices.Sort(problems)
 	return problems
@@ -196,7 +196,7 @@ func (l lack) String() string {
 	if l.absent {
 		return fmt.Sprintf("%s (%s needs it)", l.requirement, l.by)
 	}
-	return fmt.Sprintf("%s needs %s and %s is installed", l.by, l.requirement, l.instead)
+	return fmt.Sprintf("%s needs %s, and %s is installed", l.by, l.requirement, l.instead)
 }
 
 var (
@@ -220,7 +220,7 @@ func parseNeeds(output string, exit int) ([]lack, error) {
 		}
 	}
 	if counted != fmt.Sprint(len(lacks)) || (exit == 0) != (len(lacks) == 0) {
-		return nil, fmt.Errorf("exit %d, it counts %s lacks and names %d: %s", exit, cmp.Or(counted, "missing"), len(lacks), lastLine(output))
+		return nil, fmt.Errorf("exit %d, it counts %s missing packages and names %d: %s", exit, cmp.Or(counted, "missing"), len(lacks), lastLine(output))
 	}
 	return lacks, nil
 }

@@ -84,7 +84,7 @@ func Judge(problems, seen []string) Verdict {
 	case len(problems) > 0:
 		return Failed("%s", strings.Join(few(problems), "; "))
 	case len(seen) == 0:
-		return Unmeasured("nothing to look at")
+		return Unmeasured("nothing to check")
 	}
 	return Passed("%s", strings.Join(seen, "; "))
 }

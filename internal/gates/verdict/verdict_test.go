@@ -33,7 +33,7 @@ func TestJudge(t *testing.T) {
 		status         Status
 		evidence       string
 	}{
-		{nil, nil, NotMeasured, "nothing to look at"},
+		{nil, nil, NotMeasured, "nothing to check"},
 		{nil, []string{"a", "b"}, Pass, "a; b"},
 		{[]string{"x", "y"}, []string{"a"}, Fail, "x; y"},
 		{[]string{"x"}, nil, Fail, "x"},

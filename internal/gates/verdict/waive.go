@@ -11,7 +11,7 @@ import (
 
 // unexpected is the first part of the evidence if a gate passes although the recipe
 // expects a failure. Signed documents hold this text, so it must not change.
-const unexpected = "a failure was expected, and the gate passes: "
+const unexpected = "the gate passes, and its waiver expects a failure: "
 
 // Waive applies the recipe's waivers to a verdict as of now. A waived failure does not
 // keep the artifact back until the end of the waiver's last day. A pass despite a
@@ -24,7 +24,7 @@ func (v Verdict) Waive(waivers []recipe.Waiver, now time.Time) Verdict {
 	}
 	if i < 0 {
 		if v.Status == Waived { // waived earlier, or by another host
-			v.Status, v.Waiver, v.Remedy = Fail, nil, "the recipe has no waiver for it any more; "+v.Remedy
+			v.Status, v.Waiver, v.Remedy = Fail, nil, "the recipe no longer has a waiver for it; "+v.Remedy
 		}
 		return v
 	}
@@ -34,11 +34,11 @@ func (v Verdict) Waive(waivers []recipe.Waiver, now time.Time) Verdict {
 	case v.Status == Pass:
 		v.Status = Fail
 		v.Evidence = unexpected + v.Evidence
-		v.Remedy = "it is mended: take the waiver out of the recipe's expect"
+		v.Remedy = "the failure is corrected: remove the waiver from the recipe's expect"
 	case v.Status == NotMeasured:
 	case w.Expired(now):
 		v.Status = Fail
-		v.Remedy = fmt.Sprintf("the waiver ended on %s: see %s; %s", w.Until, w.Issue, v.Remedy)
+		v.Remedy = fmt.Sprintf("the waiver expired on %s: see %s; %s", w.Until, w.Issue, v.Remedy)
 	default:
 		v.Status = Waived
 	}

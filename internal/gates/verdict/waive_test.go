@@ -27,16 +27,16 @@ func TestWaive(t *testing.T) {
 	}{
 		"a failure on a day of the waiver":    {"rdma", Fail, during, Waived, "seen"},
 		"a failure on its last day":           {"rdma", Fail, last, Waived, "seen"},
-		"a failure on the day after":          {"rdma", Fail, after, Fail, "ended on 2026-12-31: see https://example.org/7; do this"},
-		"a failure and nobody knows the day":  {"rdma", Fail, time.Time{}, Fail, "ended on"},
-		"a pass":                              {"rdma", Pass, during, Fail, "a failure was expected, and the gate passes: seen"},
-		"a pass after the last day":           {"rdma", Pass, after, Fail, "a failure was expected"},
+		"a failure on the day after":          {"rdma", Fail, after, Fail, "expired on 2026-12-31: see https://example.org/7; do this"},
+		"a failure and nobody knows the day":  {"rdma", Fail, time.Time{}, Fail, "expired on"},
+		"a pass":                              {"rdma", Pass, during, Fail, "the gate passes, and its waiver expects a failure: seen"},
+		"a pass after the last day":           {"rdma", Pass, after, Fail, "the gate passes, and its waiver expects a failure"},
 		"what was not measured":               {"rdma", NotMeasured, during, NotMeasured, "seen"},
 		"a failure of another gate":           {"import", Fail, during, Fail, "seen"},
 		"a pass of another gate":              {"import", Pass, during, Pass, "seen"},
 		"waived earlier and still":            {"rdma", Waived, during, Waived, "seen"},
-		"waived earlier and not any more":     {"rdma", Waived, after, Fail, "ended on 2026-12-31"},
-		"waived by a waiver that was removed": {"import", Waived, during, Fail, "no waiver for it any more; do this"},
+		"waived earlier and not any more":     {"rdma", Waived, after, Fail, "expired on 2026-12-31"},
+		"waived by a waiver that was removed": {"import", Waived, during, Fail, "no longer has a waiver for it; do this"},
 	} {
 		got := Verdict{Gate: c.gate, Status: c.status, Evidence: "seen", Remedy: "do this"}.Waive(waivers, c.now)
 		if got.Status != c.want || !strings.Contains(got.Evidence+"; "+got.Remedy, c.says) {
