@@ -152,7 +152,7 @@ func TestBenchFails(t *testing.T) {
 		"time limit": {func(nccltests.Sweep, *nccltests.Measured) error {
 			time.Sleep(time.Millisecond)
 			return nil
-		}, []string{"--time-limit", "1ns"}, diag.Unexpected, "nothing was measured: the time limit of 1ns is over", 0},
+		}, []string{"--time-limit", "1ns"}, diag.Unexpected, "no measurement: the time limit of 1ns is over", 0},
 		"time limit later": {func(nccltests.Sweep, *nccltests.Measured) error {
 			if calls++; calls == 8 { // the first round after the warm-up is done
 				time.Sleep(time.Second)

@@ -480,7 +480,7 @@ func TestMeasured(t *testing.T) {
 	}
 	curves[0].Points[0].BusBW = -1
 	b.round([]verdict.Verdict{{Gate: "busbw", Status: verdict.Pass, Measured: curves}}, 2*time.Minute)
-	if _, err := Read(b.wheel, b.trust()); err == nil || !strings.Contains(err.Error(), `reading its verdicts: reading what was measured: "all_reduce" of "NCCL 2.29.7": -1 GB/s`) {
+	if _, err := Read(b.wheel, b.trust()); err == nil || !strings.Contains(err.Error(), `reading its verdicts: reading the measurements: "all_reduce" of "NCCL 2.29.7": -1 GB/s`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -162,7 +162,7 @@ func TestCollectives(t *testing.T) {
 		"crashes":             {measured: failing(fmt.Errorf("%w: signal 11", nccltests.ErrFailed)), want: verdict.Fail, says: "signal 11"},
 		"does not start":      {measured: failing(fmt.Errorf("%w: libcudart.so.12", nccltests.ErrNotStarted)), want: verdict.NotMeasured, says: "libcudart.so.12", remedy: "LD_LIBRARY_PATH"},
 		"unreadable":          {measured: failing(errors.New("the footer is missing")), want: verdict.NotMeasured, says: "the footer is missing"},
-		"log too long":        {measured: but(func(m *nccltests.Measured) { m.Log += strings.Repeat("x", 17<<20) }), want: verdict.NotMeasured, says: "longer than"},
+		"log too long":        {measured: but(func(m *nccltests.Measured) { m.Log += strings.Repeat("x", 17<<20) }), want: verdict.NotMeasured, says: "exceeds 16777216 bytes"},
 	})
 }
 
@@ -184,7 +184,7 @@ func TestWrongValuesAreShortened(t *testing.T) {
 func TestDeviceGatesNeedADevice(t *testing.T) {
 	lacking := map[string]deviceCase{
 		"no device":     {edit: func(s *gate.Subject) { s.Device = nil }, want: verdict.NotMeasured, says: "no GPU requested", remedy: "--gpus"},
-		"no tool":       {edit: func(s *gate.Subject) { s.Device.Fault = gpu.ErrNoTool }, want: verdict.NotMeasured, says: "no nvidia-smi", remedy: "driver"},
+		"no tool":       {edit: func(s *gate.Subject) { s.Device.Fault = gpu.ErrNoTool }, want: verdict.NotMeasured, says: "rocm-smi do not work", remedy: "driver"},
 		"too few GPUs":  {edit: func(s *gate.Subject) { s.Device.GPUs = 4 }, want: verdict.NotMeasured, says: "4 GPUs requested, this host has 2", remedy: "fewer"},
 		"no GPU at all": {edit: func(s *gate.Subject) { s.Device.GPUs, s.Device.Host = 0, gpu.Host{} }, want: verdict.NotMeasured, says: "this host has 0", remedy: "larger host"},
 		"no programs":   {edit: func(s *gate.Subject) { s.Device.Programs = "" }, want: verdict.NotMeasured, says: "the programs for the measurement are missing", remedy: "--tests"},

@@ -96,7 +96,7 @@ func (p Plan) Validate() error {
 	}
 	for i, c := range p.Programs {
 		again := slices.ContainsFunc(p.Programs[:i], func(o Program) bool { return o.Collective == c.Collective })
-		demand(c.Collective != "" && !again, "collective %q is named twice, or not at all", c.Collective)
+		demand(c.Collective != "" && !again, "collective %q is empty or named twice", c.Collective)
 	}
 	demand(p.GPUs > 0, "%d GPUs, want at least 1", p.GPUs)
 	demand(p.MinBytes > 0 && p.MaxBytes >= p.MinBytes, "sizes from %d to %d bytes", p.MinBytes, p.MaxBytes)

@@ -61,7 +61,7 @@ func Decode(data []byte) (Result, error) {
 		return Result{}, fmt.Errorf("reading the result: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return Result{}, errors.New("reading the result: something stands behind it")
+		return Result{}, errors.New("reading the result: it has bytes after its end")
 	}
 	if err := r.check(); err != nil {
 		return Result{}, fmt.Errorf("reading the result: %w", err)
@@ -105,7 +105,7 @@ func (r Result) check() error {
 func distinct(names []string) error {
 	for i, name := range names {
 		if name == "" || slices.Contains(names[:i], name) {
-			return fmt.Errorf("the name %q is empty, or there twice", name)
+			return fmt.Errorf("the name %q is empty or used twice", name)
 		}
 	}
 	return nil
@@ -118,7 +118,7 @@ func (c Collective) check(labels []string, rounds int) error {
 	before := int64(0)
 	for _, s := range c.Sizes {
 		if s.Bytes <= before {
-			return fmt.Errorf("size %d stands behind size %d", s.Bytes, before)
+			return fmt.Errorf("size %d comes after size %d", s.Bytes, before)
 		}
 		before = s.Bytes
 		if err := s.check(labels, rounds); err != nil {
@@ -131,12 +131,12 @@ func (c Collective) check(labels []string, rounds int) error {
 // check requires figures in the order of the labels.
 func (s Size) check(labels []string, rounds int) error {
 	if len(s.Figures) == 0 {
-		return errors.New("nothing was measured")
+		return errors.New("it has no measurements")
 	}
 	for _, f := range s.Figures {
 		i := slices.Index(labels, f.Library)
 		if i < 0 {
-			return fmt.Errorf("library %q can have no figures here", f.Library)
+			return fmt.Errorf("library %q must have no figures here", f.Library)
 		}
 		labels = labels[i+1:]
 		if err := f.check(rounds); err != nil {
@@ -153,11 +153,11 @@ func (f Figure) check(rounds int) error {
 	before := 0
 	for _, s := range f.Samples {
 		if s.Round <= before || s.Round > rounds {
-			return fmt.Errorf("round %d stands behind round %d of %d", s.Round, before, rounds)
+			return fmt.Errorf("round %d comes after round %d of %d", s.Round, before, rounds)
 		}
 		before = s.Round
 		if !plausibleTime(s.Time) || !plausibleBW(s.BusBW) {
-			return fmt.Errorf("%g us and %g GB/s", s.Time, s.BusBW)
+			return fmt.Errorf("implausible: %g us and %g GB/s", s.Time, s.BusBW)
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func (p Plan) Measure(ctx context.Context, run Runner, events Events) (Result, e
 		}
 	}
 	if len(m.samples) == 0 && len(m.errs) == 0 {
-		m.errs = append(m.errs, diag.Errorf(diag.Unexpected, "nothing was measured: %s", m.stopped))
+		m.errs = append(m.errs, diag.Errorf(diag.Unexpected, "no measurement: %s", m.stopped))
 	}
 	return m.result(), errors.Join(m.errs...)
 }
@@ -126,7 +126,7 @@ func (m *measurement) take(s Turn, measured nccltests.Measured) error {
 	}
 	collective := s.Program.Collective
 	if known, ok := m.sizes[collective]; ok && !slices.Equal(known, sizes) {
-		return fmt.Errorf("it measured sizes %d, and %d before", sizes, known)
+		return fmt.Errorf("it measured sizes %d, and sizes %d before", sizes, known)
 	}
 	m.sizes[collective], m.tests, m.gpus = sizes, measured.Report.Version, gpusOf(measured.Report)
 	if s.Round == 0 {

@@ -123,25 +123,25 @@ func TestLibraryFails(t *testing.T) {
 		"crash":         {func(int, *nccltests.Measured) error { return errors.New("exit status 3") }, "exit status 3", false},
 		"wrong":         {row(func(r *nccltests.Row) { r.OutOfPlace.Wrong = 12 }), "2 KiB: 12 wrong values", true},
 		"wrong half":    {row(func(r *nccltests.Row) { r.InPlace.Wrong = 1 }), "2 KiB: 1 wrong values", true},
-		"unchecked":     {row(func(r *nccltests.Row) { r.OutOfPlace.Checked = false }), "2 KiB: the values were not checked", true},
-		"too fast":      {row(func(r *nccltests.Row) { r.OutOfPlace.BusBW = 7400 }), "2 KiB: 7400 GB/s are more than the 900 GB/s", true},
+		"unchecked":     {row(func(r *nccltests.Row) { r.OutOfPlace.Checked = false }), "2 KiB: the program did not check the values", true},
+		"too fast":      {row(func(r *nccltests.Row) { r.OutOfPlace.BusBW = 7400 }), "2 KiB: 7400 GB/s exceed the 900 GB/s", true},
 		"out of bounds": {report(func(r *nccltests.Report) { r.OutOfBounds = 1 }), "1 passes had wrong values", true},
 		"no half":       {row(func(r *nccltests.Row) { r.OutOfPlace.Measured = false }), "2 KiB: not measured out of place", false},
-		"no time":       {row(func(r *nccltests.Row) { r.OutOfPlace.Microseconds = 0 }), "2 KiB: 0 us and", false},
-		"order":         {row(func(r *nccltests.Row) { r.Bytes = 1 << 10 }), "size 1024 stands behind size 1024", false},
-		"missing row":   {report(func(r *nccltests.Report) { r.Rows = r.Rows[:2] }), "it measured 2 sizes, 3 were asked for", false},
+		"no time":       {row(func(r *nccltests.Row) { r.OutOfPlace.Microseconds = 0 }), "2 KiB: implausible: 0 us and", false},
+		"order":         {row(func(r *nccltests.Row) { r.Bytes = 1 << 10 }), "size 1024 comes after size 1024", false},
+		"missing row":   {report(func(r *nccltests.Report) { r.Rows = r.Rows[:2] }), "it measured 2 sizes, 3 were requested", false},
 		"no row":        {report(func(r *nccltests.Report) { r.Rows = nil }), "it measured 0 sizes", false},
-		"one GPU":       {report(func(r *nccltests.Report) { r.Devices = r.Devices[:1] }), "it ran on 1 GPUs, 2 were asked for", false},
-		"other sizes":   {row(func(r *nccltests.Row) { r.Bytes++ }), "it measured sizes [1024 2049 4096], and [1024 2048 4096] before", false},
+		"one GPU":       {report(func(r *nccltests.Report) { r.Devices = r.Devices[:1] }), "it ran on 1 GPUs, 2 were requested", false},
+		"other sizes":   {row(func(r *nccltests.Row) { r.Bytes++ }), "it measured sizes [1024 2049 4096], and sizes [1024 2048 4096] before", false},
 		"nothing to share": {report(func(r *nccltests.Report) {
 			for i := range r.Rows {
 				r.Rows[i].Bytes = 0
 			}
-		}), "no size is large enough", false},
+		}), "all sizes are too small to share", false},
 		"other library": {func(call int, m *nccltests.Measured) error {
 			m.Log = fmt.Sprintf("NCCL version 2.%d.0\n", call)
 			return nil
-		}, "it says version 2.2.0, and 2.1.0 before", false},
+		}, "it reports version 2.2.0, and 2.1.0 before", false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestNothingMeasured(t *testing.T) {
 	r, err := planOf(1, "a").Measure(ctx, func(ctx context.Context, _ nccltests.Sweep) (nccltests.Measured, error) {
 		return nccltests.Measured{}, ctx.Err()
 	}, &witness{})
-	if err == nil || !strings.HasPrefix(err.Error(), "nothing was measured: context canceled, during all_reduce of a") || r.Stopped == "" {
+	if err == nil || !strings.HasPrefix(err.Error(), "no measurement: context canceled, during all_reduce of a") || r.Stopped == "" {
 		t.Errorf("%v, %+v", err, r)
 	}
 	if _, err := (Plan{}).Measure(ctx, nil, nil); diag.CodeOf(err) != diag.Usage {

@@ -15,10 +15,10 @@ type wrong struct{ error }
 // accept returns the comparable rows of a sweep, or an error.
 func (p Plan) accept(r nccltests.Report) ([]nccltests.Row, error) {
 	if len(r.Devices) > 0 && len(r.Devices) != p.GPUs {
-		return nil, fmt.Errorf("it ran on %d GPUs, %d were asked for", len(r.Devices), p.GPUs)
+		return nil, fmt.Errorf("it ran on %d GPUs, %d were requested", len(r.Devices), p.GPUs)
 	}
 	if n := p.sizes(); len(r.Rows) != n {
-		return nil, fmt.Errorf("it measured %d sizes, %d were asked for: the largest may not fit into the memory of the GPUs", len(r.Rows), n)
+		return nil, fmt.Errorf("it measured %d sizes, %d were requested: the largest may not fit into the memory of the GPUs", len(r.Rows), n)
 	}
 	var rows []nccltests.Row
 	for _, row := range r.Rows {
@@ -26,7 +26,7 @@ func (p Plan) accept(r nccltests.Report) ([]nccltests.Row, error) {
 			continue // all_gather and similar collectives round down: 8 bytes for 2 GPUs become 0
 		}
 		if len(rows) > 0 && row.Bytes <= rows[len(rows)-1].Bytes {
-			return nil, fmt.Errorf("size %d stands behind size %d", row.Bytes, rows[len(rows)-1].Bytes)
+			return nil, fmt.Errorf("size %d comes after size %d", row.Bytes, rows[len(rows)-1].Bytes)
 		}
 		if err := p.acceptRow(r, row); err != nil {
 			return nil, err
@@ -37,7 +37,7 @@ func (p Plan) accept(r nccltests.Report) ([]nccltests.Row, error) {
 		return nil, wrong{fmt.Errorf("%d passes had wrong values", r.OutOfBounds)}
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("no size is large enough to be shared by %d GPUs", p.GPUs)
+		return nil, fmt.Errorf("all sizes are too small to share among %d GPUs", p.GPUs)
 	}
 	return rows, nil
 }
@@ -47,7 +47,7 @@ func (p Plan) acceptRow(r nccltests.Report, row nccltests.Row) error {
 		return fmt.Errorf("%s: not measured out of place", curve.HumanSize(row.Bytes))
 	}
 	if r.Unchecked(row) {
-		return wrong{fmt.Errorf("%s: the values were not checked", curve.HumanSize(row.Bytes))}
+		return wrong{fmt.Errorf("%s: the program did not check the values", curve.HumanSize(row.Bytes))}
 	}
 	for _, half := range []nccltests.Timing{row.OutOfPlace, row.InPlace} {
 		switch {
@@ -55,9 +55,9 @@ func (p Plan) acceptRow(r nccltests.Report, row nccltests.Row) error {
 		case half.Wrong != 0:
 			return wrong{fmt.Errorf("%s: %d wrong values", curve.HumanSize(row.Bytes), half.Wrong)}
 		case !plausibleTime(half.Microseconds) || !plausibleBW(half.BusBW):
-			return fmt.Errorf("%s: %g us and %g GB/s", curve.HumanSize(row.Bytes), half.Microseconds, half.BusBW)
+			return fmt.Errorf("%s: implausible: %g us and %g GB/s", curve.HumanSize(row.Bytes), half.Microseconds, half.BusBW)
 		case p.Limit > 0 && p.GPUs > 1 && half.BusBW > p.Limit:
-			return wrong{fmt.Errorf("%s: %g GB/s are more than the %g GB/s that the links of these GPUs carry", curve.HumanSize(row.Bytes), half.BusBW, p.Limit)}
+			return wrong{fmt.Errorf("%s: %g GB/s exceed the %g GB/s of the links of these GPUs", curve.HumanSize(row.Bytes), half.BusBW, p.Limit)}
 		}
 	}
 	return nil
@@ -89,7 +89,7 @@ func gpusOf(r nccltests.Report) []string {
 // is an error, because another library was loaded.
 func (c *Contender) recognise(version string) error {
 	if c.Version != "" && version != "" && version != c.Version {
-		return fmt.Errorf("it says version %s, and %s before: another library was loaded", version, c.Version)
+		return fmt.Errorf("it reports version %s, and %s before: the loader took another library", version, c.Version)
 	}
 	c.Version = cmp.Or(c.Version, version)
 	return nil

@@ -54,7 +54,7 @@ func (c *Curves) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	if err := Curves(read).Check(); err != nil {
-		return fmt.Errorf("reading what was measured: %w", err)
+		return fmt.Errorf("reading the measurements: %w", err)
 	}
 	*c = read
 	return nil
@@ -63,7 +63,7 @@ func (c *Curves) UnmarshalJSON(data []byte) error {
 // Check returns the first error in implausible curves.
 func (c Curves) Check() error {
 	if len(c) > MaxCurves {
-		return fmt.Errorf("%d curves, at most %d belong to one verdict", len(c), MaxCurves)
+		return fmt.Errorf("%d curves, above the limit of %d in one verdict", len(c), MaxCurves)
 	}
 	for _, one := range c {
 		if err := one.check(); err != nil {
@@ -76,7 +76,7 @@ func (c Curves) Check() error {
 func (c Curve) check() error {
 	switch {
 	case c.Collective == "" || len(c.Collective) > maxName || c.Library == "" || len(c.Library) > maxName:
-		return fmt.Errorf("a collective and a library have names of at most %d bytes", maxName)
+		return fmt.Errorf("the collective and the library need names of 1 to %d bytes", maxName)
 	case c.Place != OutOfPlace && c.Place != InPlace:
 		return fmt.Errorf("the place %.40q is neither %s nor %s", c.Place, OutOfPlace, InPlace)
 	case c.Rounds < 1 || c.Rounds > maxRounds:
@@ -87,7 +87,7 @@ func (c Curve) check() error {
 	before := int64(0)
 	for _, p := range c.Points {
 		if p.Bytes <= before {
-			return fmt.Errorf("the size %d stands behind the size %d", p.Bytes, before)
+			return fmt.Errorf("the size %d comes after the size %d", p.Bytes, before)
 		}
 		if !(p.BusBW >= 0 && p.BusBW <= maxBusBW) { // also refuses NaN
 			return fmt.Errorf("%g GB/s at %d bytes", p.BusBW, p.Bytes)

@@ -39,21 +39,21 @@ func TestCurvesAreReadAsTheyWereWritten(t *testing.T) {
 
 func TestCheckRefuses(t *testing.T) {
 	for want, change := range map[string]func(*Curve){
-		"have names":               func(c *Curve) { c.Collective = "" },
-		"names of at most 255":     func(c *Curve) { c.Library = strings.Repeat("x", 256) },
-		`the place "" is neither`:  func(c *Curve) { c.Place = "" },
-		`the place "here" is`:      func(c *Curve) { c.Place = "here" },
-		"0 rounds":                 func(c *Curve) { c.Rounds = 0 },
-		"1001 rounds":              func(c *Curve) { c.Rounds = 1001 },
-		"0 sizes":                  func(c *Curve) { c.Points = nil },
-		"65 sizes":                 func(c *Curve) { c.Points = make([]Point, 65) },
-		"the size 0 stands behind": func(c *Curve) { c.Points[0].Bytes = 0 },
-		"NaN GB/s":                 func(c *Curve) { c.Points[1].BusBW = math.NaN() },
-		"+Inf GB/s":                func(c *Curve) { c.Points[1].BusBW = math.Inf(1) },
-		"-Inf GB/s":                func(c *Curve) { c.Points[1].BusBW = math.Inf(-1) },
-		"-0.5 GB/s":                func(c *Curve) { c.Points[1].BusBW = -0.5 },
-		"1e+10 GB/s":               func(c *Curve) { c.Points[1].BusBW = 1e10 },
-		"stands behind the size 8": func(c *Curve) { c.Points[1].Bytes = 8 },
+		"need names":              func(c *Curve) { c.Collective = "" },
+		"names of 1 to 255 bytes": func(c *Curve) { c.Library = strings.Repeat("x", 256) },
+		`the place "" is neither`: func(c *Curve) { c.Place = "" },
+		`the place "here" is`:     func(c *Curve) { c.Place = "here" },
+		"0 rounds":                func(c *Curve) { c.Rounds = 0 },
+		"1001 rounds":             func(c *Curve) { c.Rounds = 1001 },
+		"0 sizes":                 func(c *Curve) { c.Points = nil },
+		"65 sizes":                func(c *Curve) { c.Points = make([]Point, 65) },
+		"the size 0 comes after":  func(c *Curve) { c.Points[0].Bytes = 0 },
+		"NaN GB/s":                func(c *Curve) { c.Points[1].BusBW = math.NaN() },
+		"+Inf GB/s":               func(c *Curve) { c.Points[1].BusBW = math.Inf(1) },
+		"-Inf GB/s":               func(c *Curve) { c.Points[1].BusBW = math.Inf(-1) },
+		"-0.5 GB/s":               func(c *Curve) { c.Points[1].BusBW = -0.5 },
+		"1e+10 GB/s":              func(c *Curve) { c.Points[1].BusBW = 1e10 },
+		"comes after the size 8":  func(c *Curve) { c.Points[1].Bytes = 8 },
 	} {
 		c := one()
 		change(&c)
@@ -69,11 +69,11 @@ func TestCheckRefuses(t *testing.T) {
 func TestReadingRefuses(t *testing.T) {
 	const curve = `{"collective": "a", "library": "b", "place": "in-place", "rounds": 1, "points": [{"bytes": 8, "busbw": 1}]}`
 	for want, text := range map[string]string{
-		"-1 GB/s at 8 bytes":   strings.Replace("["+curve+"]", `"busbw": 1`, `"busbw": -1`, 1),
-		"cannot unmarshal":     strings.Replace("["+curve+"]", `"busbw": 1`, `"busbw": 1e999`, 1),
-		"invalid character":    strings.Replace("["+curve+"]", `"busbw": 1`, `"busbw": NaN`, 1),
-		"65 curves, at most":   "[" + strings.Repeat(curve+",", MaxCurves) + curve + "]",
-		"cannot unmarshal obj": curve,
+		"-1 GB/s at 8 bytes":         strings.Replace("["+curve+"]", `"busbw": 1`, `"busbw": -1`, 1),
+		"cannot unmarshal":           strings.Replace("["+curve+"]", `"busbw": 1`, `"busbw": 1e999`, 1),
+		"invalid character":          strings.Replace("["+curve+"]", `"busbw": 1`, `"busbw": NaN`, 1),
+		"65 curves, above the limit": "[" + strings.Repeat(curve+",", MaxCurves) + curve + "]",
+		"cannot unmarshal obj":       curve,
 	} {
 		got := Curves{one()}
 		if err := json.Unmarshal([]byte(text), &got); err == nil || !strings.Contains(err.Error(), want) || len(got) != 1 {

@@ -37,7 +37,7 @@ func ParseSize(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a size such as 8, 64K, 1M or 4G", text)
 	}
 	if n > math.MaxInt64>>shift {
-		return 0, fmt.Errorf("%q is larger than any memory", text)
+		return 0, fmt.Errorf("%q exceeds any memory", text)
 	}
 	return n << shift, nil
 }

@@ -38,7 +38,7 @@ type GPU struct {
 }
 
 // ErrNoTool means nvidia-smi, amd-smi and rocm-smi are all missing.
-var ErrNoTool = errors.New("no nvidia-smi, amd-smi or rocm-smi answers here: this host has no GPU driver, or the tools are not in PATH")
+var ErrNoTool = errors.New("nvidia-smi, amd-smi and rocm-smi do not work: this host has no GPU driver, or the tools are not in PATH")
 
 // A Tool runs a vendor tool and returns its stdout and stderr. A missing tool is
 // [exec.ErrNotFound]. The output of a failed tool says why.
@@ -60,7 +60,7 @@ const toolTime = 60 * time.Second
 
 // bounded runs a tool with the limit toolTime.
 func (t Tool) bounded(ctx context.Context, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, toolTime, fmt.Errorf("%s did not answer within %v: the driver hangs", name, toolTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, toolTime, fmt.Errorf("%s did not end within %v: the driver hangs", name, toolTime))
 	defer cancel()
 	return t(ctx, name, args...)
 }

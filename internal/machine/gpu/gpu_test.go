@@ -66,7 +66,7 @@ func TestFind(t *testing.T) {
 		"no topology":      {answers{nvidiaQuery: nvidiaList}, Host{GPUs: h200, Driver: "580.95.05"}, ""},
 		"no GPU":           {answers{nvidiaQuery: "!No devices were found\n"}, Host{}, ""},
 		"driver not there": {answers{nvidiaQuery: "!NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"}, Host{}, "couldn't communicate"},
-		"no CSV":           {answers{nvidiaQuery: "NVIDIA H200, x, y\n"}, Host{}, "is no GPU"},
+		"no CSV":           {answers{nvidiaQuery: "NVIDIA H200, x, y\n"}, Host{}, "is not a GPU"},
 		"AMD": {
 			answers{amdQuery: amdList, rocmTopoAsk: rocmTopo},
 			Host{GPUs: []GPU{{"AMD Instinct MI300X", "0000:0c:00.0"}, {"AMD Radeon PRO W7900", "0000:22:00.0"}}, AMD: true, Driver: "6.14.14", Links: [][]string{{"", "XGMI"}, {"XGMI", ""}}},

@@ -50,7 +50,7 @@ func parseNVIDIA(text string) (Host, error) {
 		}
 		fields := strings.Split(line, ", ")
 		if len(fields) != 3 || !address.MatchString(fields[1]) {
-			return Host{}, fmt.Errorf("nvidia-smi: %.200q is no GPU", line)
+			return Host{}, fmt.Errorf("nvidia-smi: %.200q is not a GPU", line)
 		}
 		h.GPUs = append(h.GPUs, GPU{Name: fields[0], BusID: busID(fields[1])})
 		h.Driver = fields[2]

@@ -65,7 +65,7 @@ func (h Host) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", name)
+		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
 	return h.FS.Open(local(name))
 }
@@ -81,7 +81,7 @@ func (h Host) Bytes(name string) (io.ReaderAt, func(), error) {
 		return r, done, nil
 	}
 	done()
-	return nil, nil, fmt.Errorf("%s cannot be read at any place", name)
+	return nil, nil, fmt.Errorf("%s does not support random access", name)
 }
 
 // Stat describes a file and follows symbolic links.

@@ -27,7 +27,7 @@ func (h Host) Memory() (int64, error) {
 func memTotal(root fs.FS, name string) (int64, error) {
 	f, err := root.Open(name)
 	if err != nil {
-		return 0, fmt.Errorf("asking for the memory of this host: %w", err)
+		return 0, fmt.Errorf("reading the memory of this host: %w", err)
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
@@ -37,5 +37,5 @@ func memTotal(root fs.FS, name string) (int64, error) {
 			return kib << 10, err
 		}
 	}
-	return 0, fmt.Errorf("asking for the memory of this host: /%s has no MemTotal", name)
+	return 0, fmt.Errorf("reading the memory of this host: /%s has no MemTotal", name)
 }

@@ -32,7 +32,7 @@ func This() Host {
 // run runs a program from PATH, or else from the directories the engine uses. The PATH
 // of a user often lacks ldconfig.
 func run(ctx context.Context, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, programTime, fmt.Errorf("%s did not answer within %v", name, programTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, programTime, fmt.Errorf("%s did not end within %v", name, programTime))
 	defer cancel()
 	text, err := Run(ctx, name, args...)
 	if errors.Is(err, exec.ErrNotFound) {
@@ -54,7 +54,7 @@ var client = func() *http.Client {
 func ask(ctx context.Context, address string) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
 	if err != nil {
-		return Answer{}, errors.New("it is no address")
+		return Answer{}, errors.New("it is not an address")
 	}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 func free(path string) (int64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(path, &s); err != nil {
-		return 0, fmt.Errorf("asking for the free disk of %s: %w", path, err)
+		return 0, fmt.Errorf("reading the free space of %s: %w", path, err)
 	}
 	return int64(s.Bavail) * s.Bsize, nil
 }
@@ -25,7 +25,7 @@ func Disk(path string) (size, left int64, err error) {
 			continue
 		}
 		if err != nil {
-			return 0, 0, fmt.Errorf("asking for the disk of %s: %w", path, err)
+			return 0, 0, fmt.Errorf("reading the disk of %s: %w", path, err)
 		}
 		return int64(s.Blocks) * s.Bsize, int64(s.Bavail) * s.Bsize, nil
 	}

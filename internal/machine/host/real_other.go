@@ -4,7 +4,7 @@ package host
 
 import "errors"
 
-var errNotLinux = errors.New("this is only asked on Linux")
+var errNotLinux = errors.New("only supported on Linux")
 
 func free(string) (int64, error) { return 0, errNotLinux }
 

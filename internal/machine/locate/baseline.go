@@ -35,7 +35,7 @@ func FindBaseline(place, scratch string) (Baseline, error) {
 				}
 			}
 		}
-		return r, diag.Errorf(diag.Usage, "--against: there is no %s in %s", strings.Join(sonames, " or "), place)
+		return r, diag.Errorf(diag.Usage, "--against: %s not found in %s", strings.Join(sonames, " or "), place)
 	}
 	r.Dir = filepath.Join(scratch, "against")
 	if err := os.Mkdir(r.Dir, 0o755); err != nil {
@@ -44,7 +44,7 @@ func FindBaseline(place, scratch string) (Baseline, error) {
 	if filepath.Ext(place) == ".whl" {
 		member := LibraryIn(place, "")
 		if member == "" {
-			return r, diag.Errorf(diag.Usage, "--against: %s is no wheel with one %s", place, strings.Join(sonames, " or "))
+			return r, diag.Errorf(diag.Usage, "--against: %s is not a wheel with one %s", place, strings.Join(sonames, " or "))
 		}
 		return r, Unpack(place, func(name string) bool { return name == member }, r.Dir)
 	}
@@ -60,14 +60,14 @@ func linkLibrary(file, dir string) error {
 	defer f.Close()
 	lib, err := elf.Read(f)
 	if err != nil {
-		return diag.Errorf(diag.Usage, "--against: %s: %w", file, err).WithHint("give a wheel, a library, or the directory of one")
+		return diag.Errorf(diag.Usage, "--against: %s: %w", file, err).WithHint("name a wheel, a library, or a directory with one")
 	}
 	for _, name := range sonames {
 		if lib.Soname == name {
 			return os.Symlink(file, filepath.Join(dir, name))
 		}
 	}
-	return diag.Errorf(diag.Usage, "--against: %s calls itself %q, not %s", file, lib.Soname, strings.Join(sonames, " or "))
+	return diag.Errorf(diag.Usage, "--against: %s has the soname %q, expected %s", file, lib.Soname, strings.Join(sonames, " or "))
 }
 
 func isFile(path string) bool {
@@ -96,8 +96,8 @@ func TestsDir(place, scratch string) (string, error) {
 		return "", err
 	}
 	if len(found) == 0 {
-		return "", diag.Errorf(diag.Usage, "--tests: there is no program in %s", place).
-			WithHint("give the directory of all_reduce_perf, or a wheel of the recipe nccl-tests")
+		return "", diag.Errorf(diag.Usage, "--tests: no program in %s", place).
+			WithHint("name the directory of all_reduce_perf, or a wheel of the recipe nccl-tests")
 	}
 	return dir, nil
 }

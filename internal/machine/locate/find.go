@@ -33,7 +33,7 @@ func library(arg, scratch, root string) (bench.Library, error) {
 	if in, known := installed(arg); known {
 		found, err := in.library(root)
 		if err != nil {
-			return bench.Library{}, diag.Errorf(diag.Usage, "--library: %s: %w", arg, err).WithHint("say where it is: --library %s=PATH", arg)
+			return bench.Library{}, diag.Errorf(diag.Usage, "--library: %s: %w", arg, err).WithHint("name its path: --library %s=PATH", arg)
 		}
 		label, place, ok = arg, found, true
 	}
@@ -111,7 +111,7 @@ func unpackDir(place, scratch string, wanted func(string) bool) (string, error) 
 		}
 	}
 	if found = distinct(found); len(found) != 1 {
-		return "", fmt.Errorf("%d directories of the wheel %s hold what is wanted, not 1", len(found), place)
+		return "", fmt.Errorf("%d directories of the wheel %s hold the wanted files, expected 1", len(found), place)
 	}
 	if err := os.MkdirAll(scratch, 0o755); err != nil {
 		return "", err
@@ -141,7 +141,7 @@ func Libraries(args []string, scratch, root string) (libraries []bench.Library, 
 		}
 	}
 	if names = distinct(names); len(names) > 1 {
-		errs = append(errs, diag.Errorf(diag.Usage, "--library: no program can load %s", strings.Join(names, " and ")))
+		errs = append(errs, diag.Errorf(diag.Usage, "--library: no program loads both %s", strings.Join(names, " and ")))
 	}
 	return libraries, strings.Join(names, " "), errors.Join(errs...)
 }
@@ -162,7 +162,7 @@ func Programs(place string, collectives []string, soname, scratch string) ([]ben
 			errs = append(errs, diag.Errorf(diag.Usage, "--collectives: %s has no program %s_perf", place, name).
 				WithHint("%s", diag.DidYouMean(name, collectivesIn(dir))))
 		case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-			errs = append(errs, diag.Errorf(diag.Usage, "--tests: %s is not a file that can be run", filepath.Join(place, name+"_perf")))
+			errs = append(errs, diag.Errorf(diag.Usage, "--tests: %s is not an executable file", filepath.Join(place, name+"_perf")))
 		default:
 			errs = append(errs, checkProgram(file, soname))
 		}
@@ -197,9 +197,9 @@ func checkProgram(file, soname string) error {
 func loadFault(program *elf.File, soname string) string {
 	switch {
 	case !slices.Contains(program.Needed, soname):
-		return fmt.Sprintf("does not load %s: it holds a library of its own, or is made for another", soname)
+		return fmt.Sprintf("does not load %s: it holds a library of its own, or needs another", soname)
 	case len(program.Rpath) > 0:
-		return fmt.Sprintf("has the RPATH %s, which goes before the library that shall be measured", strings.Join(program.Rpath, ":"))
+		return fmt.Sprintf("has the RPATH %s, which goes before the library under test", strings.Join(program.Rpath, ":"))
 	}
 	return ""
 }

@@ -69,13 +69,13 @@ func TestLibraries(t *testing.T) {
 		"a=.":                        "the directory . has no libnccl.so.2 or librccl.so.1",
 		"a=dir/libnccl.so":           "dir/libnccl.so is neither",
 		"a=torn-1-py3-none-any.whl":  "truncated",
-		"a=tests-1-py3-none-any.whl": "0 directories of the wheel tests-1-py3-none-any.whl hold what is wanted",
+		"a=tests-1-py3-none-any.whl": "0 directories of the wheel tests-1-py3-none-any.whl hold the wanted files, expected 1",
 	} {
 		if got, _, err := Libraries([]string{arg}, t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", arg, got, err, want)
 		}
 	}
-	if _, _, err := Libraries([]string{"a=dir", "b=rocm"}, scratch, ""); err == nil || !strings.Contains(err.Error(), "no program can load libnccl.so.2 and librccl.so.1") {
+	if _, _, err := Libraries([]string{"a=dir", "b=rocm"}, scratch, ""); err == nil || !strings.Contains(err.Error(), "no program loads both libnccl.so.2 and librccl.so.1") {
 		t.Errorf("libraries of two kinds: %v", err)
 	}
 }

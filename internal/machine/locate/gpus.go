@@ -27,9 +27,9 @@ func FindGPUs(ctx context.Context, wanted int, env map[string]string) (GPUs, err
 	case err != nil && wanted > 0:
 		return GPUs{Count: wanted}, nil
 	case err != nil:
-		return GPUs{}, diag.Errorf(diag.Usage, "--gpus all: counting the GPUs of this host: %w", err).WithHint("say how many: --gpus 2")
+		return GPUs{}, diag.Errorf(diag.Usage, "--gpus all: counting the GPUs of this host: %w", err).WithHint("give the number: --gpus 2")
 	case wanted > len(h.GPUs) || len(h.GPUs) == 0:
-		return GPUs{}, diag.Errorf(diag.Usage, "--gpus: %d are wanted, this host has %d", max(wanted, 1), len(h.GPUs))
+		return GPUs{}, diag.Errorf(diag.Usage, "--gpus: %d requested, this host has %d", max(wanted, 1), len(h.GPUs))
 	case wanted == 0:
 		wanted = len(h.GPUs)
 	}

@@ -37,14 +37,14 @@ func TestFindGPUs(t *testing.T) {
 			t.Errorf("%d GPUs: %v (-want +got):\n%s", wanted, err, diff)
 		}
 	}
-	if _, err := FindGPUs(t.Context(), 4, nil); err == nil || !strings.Contains(err.Error(), "4 are wanted, this host has 3") {
+	if _, err := FindGPUs(t.Context(), 4, nil); err == nil || !strings.Contains(err.Error(), "4 requested, this host has 3") {
 		t.Errorf("four of three: %v", err)
 	}
 }
 
 func TestFindNoGPU(t *testing.T) {
 	smi(t, "No devices were found\\n", "")
-	if _, err := FindGPUs(t.Context(), 0, nil); err == nil || !strings.Contains(err.Error(), "1 are wanted, this host has 0") {
+	if _, err := FindGPUs(t.Context(), 0, nil); err == nil || !strings.Contains(err.Error(), "1 requested, this host has 0") {
 		t.Errorf("a driver without a GPU: %v", err)
 	}
 	smi(t, threeGPUs, "no such option\\n")

@@ -61,7 +61,7 @@ func (in installation) library(root string) (string, error) {
 		return "", err
 	}
 	if found == "" {
-		return "", fmt.Errorf("there is no %s in %s", in.soname, places(root, in.libraries))
+		return "", fmt.Errorf("%s not found in %s", in.soname, places(root, in.libraries))
 	}
 	return found, nil
 }
@@ -89,7 +89,7 @@ func firstIn(root string, patterns []string, name string) (string, error) {
 			return "", err
 		}
 		if len(found) > 1 {
-			return "", fmt.Errorf("%s are several: say which", strings.Join(found, ", "))
+			return "", fmt.Errorf("found several files: %s; name one", strings.Join(found, ", "))
 		}
 		if len(found) == 1 {
 			return found[0], nil
@@ -134,15 +134,15 @@ func Tests(said, soname, out, root string) (string, error) {
 	}
 	in, known := installed(soname)
 	if !known {
-		return "", diag.Errorf(diag.Usage, "--tests is missing: where are the programs for %s?", soname)
+		return "", diag.Errorf(diag.Usage, "--tests is missing: name the place of the programs for %s", soname)
 	}
 	found, err := in.findTests(root, distinct([]string{out, "out"})...)
 	if err != nil {
 		return "", diag.Errorf(diag.Usage, "--tests: %w", err)
 	}
 	if found == "" {
-		return "", diag.Errorf(diag.Usage, "--tests is missing: %s/%s-* holds no wheel, and no all_reduce_perf lies in %s", out, in.tests, places(root, in.programs)).
-			WithHint("`builder run %s` makes a wheel of them", in.tests)
+		return "", diag.Errorf(diag.Usage, "--tests is missing: %s/%s-* holds no wheel, and all_reduce_perf is not in %s", out, in.tests, places(root, in.programs)).
+			WithHint("`builder run %s` builds a wheel of the programs", in.tests)
 	}
 	return found, nil
 }

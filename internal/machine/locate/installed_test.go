@@ -48,10 +48,10 @@ func TestSeveralInstalled(t *testing.T) {
 		"host/opt/rocm-6.4.1/lib/librccl.so.1": "6.4", "host/opt/rocm-6.2.0/lib/librccl.so.1": "6.2",
 		"out/rccl-tests-1+rocm6.2-gfx90a/a.whl": "", "out/rccl-tests-1+rocm6.2-gfx942/b.whl": "",
 	})
-	if _, _, err := Libraries([]string{"rccl"}, t.TempDir(), "host"); err == nil || !strings.Contains(err.Error(), "rocm-6.4.1/lib/librccl.so.1 are several") {
+	if _, _, err := Libraries([]string{"rccl"}, t.TempDir(), "host"); err == nil || !strings.Contains(err.Error(), "rocm-6.4.1/lib/librccl.so.1; name one") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Tests("", "librccl.so.1", "out", "host"); err == nil || !strings.Contains(err.Error(), "b.whl are several") {
+	if _, err := Tests("", "librccl.so.1", "out", "host"); err == nil || !strings.Contains(err.Error(), "b.whl; name one") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Tests("", "librccl.so.1", "nowhere/out", "nowhere"); err != nil && !strings.Contains(err.Error(), "several") {

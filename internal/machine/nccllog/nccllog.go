@@ -47,7 +47,7 @@ func Parse(r io.Reader) (Evidence, error) {
 	for {
 		line, err := in.ReadSlice('\n')
 		if limited.N <= 0 {
-			return Evidence{}, fmt.Errorf("reading the log of NCCL: it is longer than %d bytes", maxLog)
+			return Evidence{}, fmt.Errorf("reading the log of NCCL: it exceeds %d bytes", maxLog)
 		}
 		if err := e.line(strings.TrimSpace(string(line))); err != nil {
 			return Evidence{}, fmt.Errorf("reading the log of NCCL: %w", err)
@@ -110,7 +110,7 @@ func Speaker(log string) (library, said string) {
 // then of two runs.
 func (e *Evidence) is(library, version string) error {
 	if e.Version != "" && (e.Library != library || e.Version != version) {
-		return fmt.Errorf("two libraries speak in it, %s %s and %s %s", e.Library, e.Version, library, shorten(version))
+		return fmt.Errorf("it is the log of two libraries, %s %s and %s %s", e.Library, e.Version, library, shorten(version))
 	}
 	e.Library, e.Version = library, shorten(version)
 	return nil
@@ -118,7 +118,7 @@ func (e *Evidence) is(library, version string) error {
 
 func (e *Evidence) connect(way string) error {
 	if len(e.Channels) == maxPaths && e.Channels[way] == 0 {
-		return fmt.Errorf("its channels take more than %d different ways", maxPaths)
+		return fmt.Errorf("its channels use more than %d different paths", maxPaths)
 	}
 	e.Channels[way]++
 	return nil
@@ -215,7 +215,7 @@ func (e Evidence) Summary() string {
 		parts = append(parts, fmt.Sprintf("%d via %s", e.Channels[way], way))
 	}
 	if len(ways) > 8 {
-		parts = append(parts, fmt.Sprintf("%d more ways", len(ways)-8))
+		parts = append(parts, fmt.Sprintf("%d more paths", len(ways)-8))
 	}
 	if e.NVLS {
 		parts = append(parts, "NVLS")

@@ -51,7 +51,7 @@ func (r *Run) Rows() []Row {
 		row("warns", "%s", text)
 	}
 	if r.Cut {
-		row("cut", "there was more than can be kept, or a second library spoke")
+		row("cut", "the log exceeds the limit, or holds a second library")
 	}
 	return rows
 }
@@ -59,7 +59,7 @@ func (r *Run) Rows() []Row {
 // Speaker returns the name and version of the library that wrote the log.
 func (r *Run) Speaker() string {
 	if r.Library == "" {
-		return "NCCL or RCCL; the line with its version is not there"
+		return "NCCL or RCCL; the line with its version is missing"
 	}
 	return r.Library + " " + r.Version
 }
@@ -78,7 +78,7 @@ func aboutCommunicator(c Communicator) string {
 	said(c.Nodes, "host")
 	said(c.Channels, "channel")
 	if len(parts) == 0 {
-		return "the log does not say how many ranks"
+		return "the log has no number of ranks"
 	}
 	return strings.Join(parts, ", ")
 }

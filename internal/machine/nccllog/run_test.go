@@ -116,8 +116,8 @@ func TestRunsAfterOneAnother(t_ *testing.T) {
 		t_.Errorf("second: %+v", second)
 	}
 	want := []Setting{
-		{"NCCL_ALGO", "Ring", "the library chooses no algorithm itself, for any size"},
-		{"NCCL_P2P_DISABLE", "1", "no traffic from GPU to GPU: xGMI and NVLink are not used"},
+		{"NCCL_ALGO", "Ring", "the library no longer chooses the algorithm by size"},
+		{"NCCL_P2P_DISABLE", "1", "no traffic from GPU to GPU: xGMI and NVLink are unused"},
 	}
 	if diff := cmp.Diff(want, r.Settings); diff != "" {
 		t_.Errorf("(-want +got)\n%s", diff)

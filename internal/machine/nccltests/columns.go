@@ -31,7 +31,7 @@ func newColumns(names []string, outside bool) (*columns, error) {
 	count := map[string]int{}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("the table has a column %.40q, which no release has", name)
+			return nil, fmt.Errorf("the table has an unknown column %.40q", name)
 		}
 		count[name]++
 	}
@@ -40,7 +40,7 @@ func newColumns(names []string, outside bool) (*columns, error) {
 	halves := count["time"]
 	if count["size"] != 1 || count["count"] != 1 || count["type"] != 1 || halves < 1 || halves > 2 ||
 		count["algbw"] != halves || count["busbw"] != halves || count["#wrong"]+count["error"] != halves {
-		return nil, fmt.Errorf("the header of the table is not whole: %.200q", strings.Join(names, " "))
+		return nil, fmt.Errorf("the header of the table is incomplete: %.200q", strings.Join(names, " "))
 	}
 	if i := slices.Index(c.names, "timestamp"); i >= 0 {
 		c.names = slices.Insert(c.names, i, "timestamp") // it has two fields: date and time
@@ -66,7 +66,7 @@ func (c *columns) row(text string) (Row, error) {
 			err = row.set(name, fields[i])
 		} else if !slices.Contains(ignored, name) {
 			if timing < 0 {
-				return Row{}, fmt.Errorf("column %s stands before the first time", name)
+				return Row{}, fmt.Errorf("column %s comes before the first time", name)
 			}
 			err = timings[timing].set(name, fields[i])
 		}
@@ -102,7 +102,7 @@ func (t *Timing) set(name, text string) (err error) {
 	switch name {
 	case "time":
 		if t.Microseconds, err = positive(text); err == nil && t.Microseconds == 0 {
-			err = errors.New("nothing takes no time")
+			err = errors.New("the time is zero")
 		}
 	case "algbw":
 		t.AlgBW, err = positive(text)
@@ -127,7 +127,7 @@ func wrong(text string) (n int64, checked bool, err error) {
 	}
 	v, err := positive(text)
 	if err == nil && (v != math.Trunc(v) || v > 1<<53) {
-		err = fmt.Errorf("%.40q is no number of elements", text)
+		err = fmt.Errorf("%.40q is not a number of elements", text)
 	}
 	return int64(v), err == nil, err
 }
@@ -144,7 +144,7 @@ func natural(text string) (int64, error) {
 func positive(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err == nil && (math.IsNaN(v) || math.IsInf(v, 0) || v < 0) {
-		err = fmt.Errorf("%.40q is no measurement", text)
+		err = fmt.Errorf("%.40q is not a measurement", text)
 	}
 	return v, err
 }

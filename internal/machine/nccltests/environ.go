@@ -53,16 +53,16 @@ func (s Sweep) problem() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	check(s.Program != "", "no program is named")
-	check(!strings.Contains(s.Library, ":"), "%q holds a colon, which ends a directory in LD_LIBRARY_PATH", s.Library)
-	check(s.GPUs >= 1, "%d GPUs are none", s.GPUs)
-	check(s.MinBytes >= 1 && s.MaxBytes >= s.MinBytes, "sizes from %d to %d bytes are none", s.MinBytes, s.MaxBytes)
-	check(s.Factor >= 2, "a factor of %d never ends", s.Factor)
-	check(s.Iterations >= 1 && s.Warmup >= 0, "%d iterations after %d to warm up measure nothing", s.Iterations, s.Warmup)
-	check(s.Timeout > 0, "no time limit is set")
+	check(s.Program != "", "the program is missing")
+	check(!strings.Contains(s.Library, ":"), "%q holds a colon, which separates directories in LD_LIBRARY_PATH", s.Library)
+	check(s.GPUs >= 1, "%d GPUs, want at least 1", s.GPUs)
+	check(s.MinBytes >= 1 && s.MaxBytes >= s.MinBytes, "the sizes from %d to %d bytes are empty", s.MinBytes, s.MaxBytes)
+	check(s.Factor >= 2, "the factor is %d, want at least 2", s.Factor)
+	check(s.Iterations >= 1 && s.Warmup >= 0, "%d iterations after %d to warm up, want at least 1 after 0", s.Iterations, s.Warmup)
+	check(s.Timeout > 0, "the time limit is missing")
 	for name, value := range s.Env {
-		check(!strings.HasPrefix(name, "NCCL_DEBUG"), "%s belongs to the runner", name)
-		check(name != "" && !strings.ContainsAny(name, "=\x00") && !strings.Contains(value, "\x00"), "%q is no name of the environment, or its value none", name)
+		check(!strings.HasPrefix(name, "NCCL_DEBUG"), "%s is reserved for the runner", name)
+		check(name != "" && !strings.ContainsAny(name, "=\x00") && !strings.Contains(value, "\x00"), "%q or its value is invalid in an environment", name)
 	}
 	return errors.Join(errs...)
 }

@@ -14,12 +14,12 @@ var exits = map[int]string{
 	2:   "an error of CUDA or HIP",
 	3:   "an error of NCCL or RCCL",
 	4:   "the time limit of the program",
-	5:   "something not implemented, such as more GPUs than there are",
-	6:   "wrong values (2.17.3 to 2.17.6), or a usage that is invalid (2.17.7 and later)",
+	5:   "an unsupported request, such as more GPUs than the host has",
+	6:   "wrong values (2.17.3 to 2.17.6), or invalid usage (2.17.7 and later)",
 	7:   "wrong values",
-	126: "a program that cannot be executed",
-	127: "a program or library that is not found",
-	255: "an option that it refuses",
+	126: "not executable",
+	127: "program or library not found",
+	255: "a refused option",
 }
 
 // words describes the end of the program.

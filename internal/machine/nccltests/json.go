@@ -67,7 +67,7 @@ func parseJSON(r io.Reader) (Report, error) {
 		return Report{}, fmt.Errorf("reading JSON: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Report{}, errors.New("reading JSON: there is more than one value")
+		return Report{}, errors.New("reading JSON: it holds more than one value")
 	}
 	report, err := doc.report()
 	if err != nil {
@@ -81,9 +81,9 @@ func parseJSON(r io.Reader) (Report, error) {
 func (d document) report() (Report, error) {
 	switch {
 	case len(d.Results) == 0:
-		return Report{}, errors.New("it has no results: nothing was measured")
+		return Report{}, errors.New("it has no results")
 	case d.Bounds == nil || d.Bounds.Count == nil || d.Average == nil && d.Misspelt == nil:
-		return Report{}, errors.New("it was cut off: out_of_bounds or average_bus_bandwidth is missing")
+		return Report{}, errors.New("it is truncated: out_of_bounds or average_bus_bandwidth is missing")
 	case *d.Bounds.Count < 0 || (*d.Bounds.Count == 0) != (d.Bounds.Okay == "true"):
 		return Report{}, errors.New("out_of_bounds contradicts itself")
 	}

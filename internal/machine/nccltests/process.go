@@ -38,7 +38,7 @@ type ended struct {
 func (c command) run(ctx context.Context) (ended, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("%w: it was killed after %v", ErrTimeout, c.limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("%w: killed after %v", ErrTimeout, c.limit))
 	defer cancel()
 	full := func() { stop(fmt.Errorf("it printed more than %d bytes and was killed", maxOutput)) }
 	stdout, stderr := &capture{full: full}, &capture{full: full}
@@ -89,7 +89,7 @@ func wait(ctx context.Context, cmd *exec.Cmd) error {
 		return broken(err)
 	case <-time.After(2*grace + time.Second):
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		return fmt.Errorf("process %d did not end even by SIGKILL: it sleeps in a driver", cmd.Process.Pid)
+		return fmt.Errorf("process %d did not end after SIGKILL: it waits in a driver", cmd.Process.Pid)
 	}
 }
 

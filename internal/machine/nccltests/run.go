@@ -72,7 +72,7 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	end, err := c.run(ctx)
 	m := Measured{Log: logs(dir), Output: end.stdout + end.stderr}
 	if err != nil {
-		return m, fmt.Errorf("%w; it last printed: %s; the library last said: %s", err, lastLines(m.Output), lastLines(m.Log))
+		return m, fmt.Errorf("%w; it last printed: %s; the library last logged: %s", err, lastLines(m.Output), lastLines(m.Log))
 	}
 	m.Report, err = end.report(document)
 	if m.Report.Program == "" {
@@ -119,9 +119,9 @@ func (e ended) report(document string) (Report, error) {
 	case err != nil && e.exit != 0:
 		return Report{}, fmt.Errorf("%w: %s: %s", ErrFailed, e.words(), e.telling())
 	case err != nil:
-		return Report{}, fmt.Errorf("it ended with 0, and what it printed is not a measurement: %w; it last printed: %s", err, lastLines(e.stdout+e.stderr))
+		return Report{}, fmt.Errorf("it ended with 0, and its output is not a measurement: %w; it last printed: %s", err, lastLines(e.stdout+e.stderr))
 	case e.exit != 0 && report.OutOfBounds == 0:
-		return Report{}, fmt.Errorf("%w, although its table is whole: %s: %s", ErrFailed, e.words(), e.telling())
+		return Report{}, fmt.Errorf("%w, although its table is complete: %s: %s", ErrFailed, e.words(), e.telling())
 	}
 	exact, err := readDocument(document)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,7 +151,7 @@ func (r *Report) refine(exact Report) error {
 	for i, row := range exact.Rows {
 		have := r.Rows[i]
 		if row.Bytes != have.Bytes || row.Count != have.Count || row.OutOfPlace.Checked != have.OutOfPlace.Checked || row.InPlace.Checked != have.InPlace.Checked {
-			return fmt.Errorf("row %d is of %d bytes in the JSON, of %d in the table, or only one says that it was checked", i+1, row.Bytes, have.Bytes)
+			return fmt.Errorf("row %d has %d bytes in the JSON and %d in the table, or only one of them has it as checked", i+1, row.Bytes, have.Bytes)
 		}
 	}
 	r.Rows = exact.Rows
@@ -184,15 +184,15 @@ func unstartable(program string, err error) error {
 	info, stat := os.Stat(program)
 	switch {
 	case errors.Is(err, syscall.ENOENT) && stat == nil:
-		return fmt.Errorf("%s is there, but the loader or interpreter that it names is not: it was built for another libc or distribution: %w", program, err)
+		return fmt.Errorf("%s exists, but its loader or interpreter is missing: it was built for another libc or distribution: %w", program, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no file %s", program)
+		return fmt.Errorf("%s does not exist", program)
 	case errors.Is(err, fs.ErrPermission) && stat == nil && info.IsDir():
 		return fmt.Errorf("%s is a directory", program)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s may not be executed: %w", program, err)
+		return fmt.Errorf("%s is not executable: %w", program, err)
 	case errors.Is(err, syscall.ENOEXEC):
-		return fmt.Errorf("%s is no program for this machine: %w", program, err)
+		return fmt.Errorf("%s is not a program for this machine: %w", program, err)
 	}
 	return err
 }

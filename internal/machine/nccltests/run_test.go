@@ -101,13 +101,13 @@ cat `+data(t, "v2.17.6-all_reduce.txt"))
 func TestRunSaysWhy(t *testing.T) {
 	table := "cat " + data(t, "v2.13.13-all_reduce.txt") + "\n"
 	for name, c := range map[string]struct{ script, says string }{
-		"no rows":            {help + "exit 0", "ended with 0, and what it printed is not a measurement"},
-		"cut off":            {help + "head -n 11 " + data(t, "v2.13.13-all_reduce.txt"), "cut off"},
+		"no rows":            {help + "exit 0", "ended with 0, and its output is not a measurement"},
+		"cut off":            {help + "head -n 11 " + data(t, "v2.13.13-all_reduce.txt"), "truncated"},
 		"CUDA":               {help + "echo \"n1: Test CUDA failure common.cu:99 'no CUDA-capable device is detected'\"; exit 2", "exit 2 (an error of CUDA or HIP): n1: Test CUDA failure common.cu:99 'no CUDA-capable"},
-		"too few GPUs":       {help + "echo Invalid number of GPUs: 4 requested but only 2 were found. >&2; exit 5", "exit 5 (something not implemented, such as more GPUs than there are): Invalid number of GPUs: 4"},
-		"bad end":            {help + table + "exit 3", "it failed, although its table is whole: exit 3 (an error of NCCL or RCCL)"},
+		"too few GPUs":       {help + "echo Invalid number of GPUs: 4 requested but only 2 were found. >&2; exit 5", "exit 5 (an unsupported request, such as more GPUs than the host has): Invalid number of GPUs: 4"},
+		"bad end":            {help + table + "exit 3", "it failed, although its table is complete: exit 3 (an error of NCCL or RCCL)"},
 		"signal":             {help + "kill -SEGV $$", "signal 11 (segmentation fault)"},
-		"loader":             {"echo 'all_reduce_perf: error while loading shared libraries: libnccl.so.2: cannot open shared object file' >&2; exit 127", "it did not start: exit 127 (a program or library that is not found): all_reduce_perf: error while loading shared libraries: libnccl.so.2"},
+		"loader":             {"echo 'all_reduce_perf: error while loading shared libraries: libnccl.so.2: cannot open shared object file' >&2; exit 127", "it did not start: exit 127 (program or library not found): all_reduce_perf: error while loading shared libraries: libnccl.so.2"},
 		"too much":           {help + "yes this is a line of output", "printed more than 16777216 bytes"},
 		"too much on stderr": {help + "yes this is a line of output >&2", "printed more than 16777216 bytes"},
 		"not this JSON":      {`case "$1" in --help) echo "--output_file"; exit 0;; esac` + "\ncp " + data(t, "v2.17.6-all_reduce.json") + ` "${16}"` + "\n" + table, "the table"},
@@ -202,11 +202,11 @@ func TestRunNeedsAProgram(t *testing.T) {
 		return path
 	}
 	for name, c := range map[string]struct{ program, says string }{
-		"absent":         {filepath.Join(dir, "none"), "there is no file"},
+		"absent":         {filepath.Join(dir, "none"), "does not exist"},
 		"directory":      {dir, "is a directory"},
-		"not executable": {write("plain", "#!/bin/sh\n", 0o644), "may not be executed"},
-		"no program":     {write("data", "\x00\x01\x02", 0o755), "is no program for this machine"},
-		"no interpreter": {write("musl", "#!/lib/ld-none.so.1\n", 0o755), "the loader or interpreter that it names is not"},
+		"not executable": {write("plain", "#!/bin/sh\n", 0o644), "is not executable"},
+		"no program":     {write("data", "\x00\x01\x02", 0o755), "is not a program for this machine"},
+		"no interpreter": {write("musl", "#!/lib/ld-none.so.1\n", 0o755), "its loader or interpreter is missing"},
 	} {
 		s := fakeSweep(t, "")
 		s.Program = c.program
@@ -218,15 +218,15 @@ func TestRunNeedsAProgram(t *testing.T) {
 
 func TestRunRefusesSweeps(t *testing.T) {
 	for says, edit := range map[string]func(*Sweep){
-		"no program":            func(s *Sweep) { s.Program = "" },
-		"holds a colon":         func(s *Sweep) { s.Library = "/a:/b" },
-		"0 GPUs":                func(s *Sweep) { s.GPUs = 0 },
-		"sizes from 8 to 4":     func(s *Sweep) { s.MinBytes, s.MaxBytes = 8, 4 },
-		"a factor of 1":         func(s *Sweep) { s.Factor = 1 },
-		"0 iterations":          func(s *Sweep) { s.Iterations = 0 },
-		"no time limit":         func(s *Sweep) { s.Timeout = 0 },
-		"belongs to the runner": func(s *Sweep) { s.Env = map[string]string{"NCCL_DEBUG": "TRACE"} },
-		"is no name":            func(s *Sweep) { s.Env = map[string]string{"A=B": "C"} },
+		"the program is missing":    func(s *Sweep) { s.Program = "" },
+		"holds a colon":             func(s *Sweep) { s.Library = "/a:/b" },
+		"0 GPUs":                    func(s *Sweep) { s.GPUs = 0 },
+		"sizes from 8 to 4":         func(s *Sweep) { s.MinBytes, s.MaxBytes = 8, 4 },
+		"the factor is 1":           func(s *Sweep) { s.Factor = 1 },
+		"0 iterations":              func(s *Sweep) { s.Iterations = 0 },
+		"the time limit is missing": func(s *Sweep) { s.Timeout = 0 },
+		"reserved for the runner":   func(s *Sweep) { s.Env = map[string]string{"NCCL_DEBUG": "TRACE"} },
+		"invalid in an environment": func(s *Sweep) { s.Env = map[string]string{"A=B": "C"} },
 	} {
 		s := fakeSweep(t, "exit 9")
 		edit(&s)

@@ -27,7 +27,7 @@ func newSizes(first, last, step, unit string) (*sizes, error) {
 	}
 	s := &sizes{first: values[0], last: values[1], step: values[2], factor: unit == "factor", want: values[0]}
 	if s.first > s.last || s.step < 1 || s.factor && (s.step < 2 || s.first < 1) {
-		return nil, fmt.Errorf("sizes from %s to %s by %s %s are none", first, last, step, unit)
+		return nil, fmt.Errorf("invalid sizes from %s to %s by %s %s", first, last, step, unit)
 	}
 	return s, nil
 }
@@ -50,7 +50,7 @@ func (s *sizes) reduce(last string) error {
 func (s *sizes) next(bytes int64, r Report) error {
 	slack := int64(max(len(r.Devices), 1)) * 32
 	if short := s.want - bytes; (short < 0 || short >= slack && bytes != s.want) && r.Program != "alltoallv_perf" {
-		return fmt.Errorf("a row of %d bytes stands where that of %d belongs", bytes, s.want)
+		return fmt.Errorf("a row has %d bytes, expected %d", bytes, s.want)
 	}
 	s.partial = true
 	switch {
@@ -59,7 +59,7 @@ func (s *sizes) next(bytes int64, r Report) error {
 	case !s.factor && s.want <= math.MaxInt64-s.step:
 		s.want += s.step
 	default:
-		return errors.New("the sizes go beyond what can be counted")
+		return errors.New("the sizes overflow")
 	}
 	if s.want > s.last { // several types, operations, roots or cycles repeat the sizes
 		s.want, s.partial = s.first, false

@@ -43,7 +43,7 @@ type bounded struct {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("it is longer than %d bytes", maxOutput)
+		return 0, fmt.Errorf("it exceeds %d bytes", maxOutput)
 	}
 	n, err := b.r.Read(p[:min(len(p), b.left)])
 	b.left -= n
@@ -55,7 +55,7 @@ func parseTable(in *bufio.Reader, err error) (Report, error) {
 	for number := 1; err == nil; number++ {
 		var line []byte
 		if line, err = in.ReadSlice('\n'); errors.Is(err, bufio.ErrBufferFull) {
-			err = fmt.Errorf("line %d is longer than %d bytes", number, maxLine)
+			err = fmt.Errorf("line %d exceeds %d bytes", number, maxLine)
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			break
@@ -190,10 +190,10 @@ func (t *table) outOfBounds(m []string) error {
 
 func (t *table) row(text string) error {
 	if t.bounds {
-		return errors.New("a row stands below the footer")
+		return errors.New("a row comes after the footer")
 	}
 	if t.sizes == nil {
-		return errors.New("a row stands where nothing has said which sizes were asked for")
+		return errors.New("a row comes before the line with the requested sizes")
 	}
 	row, err := t.columns.row(text)
 	if err != nil {
@@ -207,13 +207,13 @@ func (t *table) row(text string) error {
 func (t *table) end() error {
 	switch {
 	case t.columns == nil:
-		return errors.New("there is no table in it")
+		return errors.New("it holds no table")
 	case len(t.report.Rows) == 0:
-		return errors.New("the table has no row: nothing was measured")
+		return errors.New("the table has no rows")
 	case !t.sizes.complete():
-		return fmt.Errorf("the output is cut off: the last row is of %d bytes, and %d bytes were to come", t.report.Rows[len(t.report.Rows)-1].Bytes, t.sizes.want)
+		return fmt.Errorf("the output is truncated: the last row has %d bytes, and the row of %d bytes is missing", t.report.Rows[len(t.report.Rows)-1].Bytes, t.sizes.want)
 	case !t.bounds || !t.average || t.starting && !t.ended:
-		return errors.New("the output is cut off: the footer is missing")
+		return errors.New("the output is truncated: the footer is missing")
 	}
 	return nil
 }
