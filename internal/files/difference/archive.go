@@ -89,5 +89,5 @@ func entries(file string) (map[string]entry, error) {
 		copy(e.sum[:], sum.Sum(nil))
 		all[h.Name] = e
 	}
-	return nil, fmt.Errorf("it holds more than %d entries", maxEntries)
+	return nil, fmt.Errorf("it holds more than the limit of %d entries", maxEntries)
 }

@@ -233,11 +233,11 @@ var causes = []struct {
 	pattern *regexp.Regexp
 	cause   string
 }{
-	{regexp.MustCompile(`tmpxft_`), "nvcc names its temporary files after process ids: strip the symbols, or give it --keep and a fixed --keep-dir"},
-	{regexp.MustCompile(`(^|[^0-9])(19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]|\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +[0-9]{1,2}\b|\b[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\b`), "a date or a time: the build does not take SOURCE_DATE_EPOCH for it"},
-	{regexp.MustCompile(`/(tmp|build|home|root|var)/`), "a path of the build: it is not the same in every build, or is not mapped away (-ffile-prefix-map)"},
-	{regexp.MustCompile(`-march=|-mtune=|avx|AVX`), "flags or code for the processor that it was built on"},
-	{regexp.MustCompile(`[0-9a-f]{32,}`), "an id that is made anew, such as a build id or a random name"},
+	{regexp.MustCompile(`tmpxft_`), "nvcc names its temporary files after process ids: strip the symbols, or use --keep and a fixed --keep-dir"},
+	{regexp.MustCompile(`(^|[^0-9])(19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]|\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +[0-9]{1,2}\b|\b[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\b`), "a date or a time: the build ignores SOURCE_DATE_EPOCH here"},
+	{regexp.MustCompile(`/(tmp|build|home|root|var)/`), "a path of the build: it differs between builds, or is not mapped (-ffile-prefix-map)"},
+	{regexp.MustCompile(`-march=|-mtune=|avx|AVX`), "flags or code for the processor of the build machine"},
+	{regexp.MustCompile(`[0-9a-f]{32,}`), "a new id in each build, such as a build id or a random name"},
 }
 
 func cause(texts []string) string {

@@ -27,7 +27,7 @@ func (img *image) agree() error {
 	}
 	if img.dynamic == nil {
 		if s := img.byType(elf.SHT_DYNAMIC); s != nil {
-			return fmt.Errorf("section %q is a dynamic section, and no segment tells the loader of it", s.name)
+			return fmt.Errorf("section %q is a dynamic section without a segment for the loader", s.name)
 		}
 	}
 	return nil
@@ -40,20 +40,20 @@ func (img *image) place(s *section) error {
 		return nil
 	}
 	if d := img.dynamic; kind == elf.SHT_DYNAMIC && (d == nil || s.Off != d.Off || s.Addr != d.Vaddr) {
-		return fmt.Errorf("section %q lies at %#x of the file, and the dynamic segment, which the loader reads, elsewhere: two libraries in one file", s.name, s.Off)
+		return fmt.Errorf("section %q is at %#x of the file, and the dynamic segment for the loader is elsewhere: two libraries in one file", s.name, s.Off)
 	}
 	if elf.SectionFlag(s.Flags)&elf.SHF_ALLOC == 0 {
 		if elf.SectionFlag(s.Flags)&elf.SHF_EXECINSTR != 0 || slices.Contains(loadedSections, s.name) || constants(s.name) {
-			return fmt.Errorf("section %q is not loaded: a process that uses the library has none of it", s.name)
+			return fmt.Errorf("section %q is not loaded: processes with the library lack it", s.name)
 		}
 		return nil
 	}
 	off, err := img.offset(s.Addr, s.Size)
 	if err != nil {
-		return fmt.Errorf("section %q: %w, where the section table says that it lies", s.name, err)
+		return fmt.Errorf("section %q: %w, where the section table places it", s.name, err)
 	}
 	if off != s.Off {
-		return fmt.Errorf("section %q lies at %#x of the file, and the loader has %#x at its address %#x: two libraries in one file", s.name, s.Off, off, s.Addr)
+		return fmt.Errorf("section %q is at %#x of the file, and the loader has %#x at its address %#x: two libraries in one file", s.name, s.Off, off, s.Addr)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (d *dynamic) agree() error {
 			continue
 		}
 		if s.Addr != d.values[tag] && s.Size > 0 {
-			return fmt.Errorf("section %q lies at address %#x, and %v, which the loader reads, says %#x: two libraries in one file", s.name, s.Addr, tag, d.values[tag])
+			return fmt.Errorf("section %q is at address %#x, and %v for the loader has %#x: two libraries in one file", s.name, s.Addr, tag, d.values[tag])
 		}
 	}
 	return nil

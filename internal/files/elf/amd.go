@@ -69,7 +69,7 @@ func (b *bundles) readBundle(r *bufio.Reader, visit visitor) error {
 	slices.SortStableFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.Offset, b.Offset) })
 	for _, e := range entries {
 		if e.Offset < position {
-			return fmt.Errorf("the code of %q lies inside the bundle's header, or inside other code", e.id)
+			return fmt.Errorf("the code of %q overlaps the bundle's header or other code", e.id)
 		}
 		if err := skip(r, e.Offset-position); err != nil {
 			return fmt.Errorf("the code of %q does not fit: %w", e.id, err)
@@ -192,7 +192,7 @@ func readCompressedHeader(r io.Reader) (h compressedHeader, err error) {
 		err = binary.Read(r, binary.LittleEndian, &v3)
 		h.uncompressed, total, length = v3.Uncompressed, v3.Total, 32
 	default:
-		err = fmt.Errorf("a compressed bundle has version %d, known are 1 to 3", common.Version)
+		err = fmt.Errorf("a compressed bundle has version %d, expected 1 to 3", common.Version)
 	}
 	h.method = common.Method
 	if err == nil && common.Version > 1 {
@@ -212,7 +212,7 @@ func (b *bundles) readCompressed(r *bufio.Reader, visit visitor) error {
 		return err
 	}
 	if h.uncompressed > maxBundle {
-		return fmt.Errorf("a compressed bundle unpacks to %d bytes, more than this tool reads", h.uncompressed)
+		return fmt.Errorf("a compressed bundle unpacks to %d bytes, above the limit", h.uncompressed)
 	}
 	if h.payload == 0 {
 		return b.unpack(h, r, visit)
@@ -240,9 +240,9 @@ func (b *bundles) unpack(h compressedHeader, r *bufio.Reader, visit visitor) err
 	case err != nil:
 		return fmt.Errorf("unpacking: %w", err)
 	case plain.N > 0:
-		return fmt.Errorf("a compressed bundle unpacks to %d bytes less than it claims", plain.N)
+		return fmt.Errorf("a compressed bundle unpacks to %d bytes less than claimed", plain.N)
 	case h.payload > 0 && !atEnd(decoder):
-		return errors.New("a compressed bundle is longer than it claims, or its checksum is wrong")
+		return errors.New("a compressed bundle is longer than claimed, or its checksum is wrong")
 	case count != 1:
 		return fmt.Errorf("a compressed bundle holds %d bundles, not one", count)
 	}

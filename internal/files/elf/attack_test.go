@@ -37,13 +37,13 @@ func TestSymbolsThatTheLoaderDoesNotFindAreRefused(t *testing.T) {
 	l := elftest.Library{Exported: elftest.Named("ncclGetVersion", "ncclAllReduce")}
 	wantFault(t, changed(t, l, ".hash", func(b []byte) {
 		copy(b[8:], []byte{0, 0, 0, 0}) // the bucket is empty
-	}), `has "ncclGetVersion", and the hash table`)
+	}), `has "ncclGetVersion", but the loader cannot find it by the hash table`)
 	wantFault(t, changed(t, l, ".hash", func(b []byte) {
 		copy(b[16:], []byte{1, 0, 0, 0}) // the first symbol leads to itself
 	}), "contradicts itself")
 	wantFault(t, changed(t, l, ".hash", func(b []byte) {
 		copy(b, []byte{0, 0, 0, 0})
-	}), "and the hash table")
+	}), "but the loader cannot find it by the hash table")
 }
 
 // The loader requires every version in the table, even a version without a symbol.
@@ -88,7 +88,7 @@ func TestFunctionsOutsideOfTheCodeThatIsReadAreRefused(t *testing.T) {
 		at := binary.LittleEndian.Uint64(b[24+8:])
 		binary.LittleEndian.PutUint64(b[24+8:], at+17) // into .rodata, which is executable too
 	})
-	if uses, err := elf.CPUUses(r); err == nil || !strings.Contains(err.Error(), "in no section of code") {
+	if uses, err := elf.CPUUses(r); err == nil || !strings.Contains(err.Error(), "outside all sections of code") {
 		t.Errorf("it takes %v, %v", uses, err)
 	}
 }
@@ -104,7 +104,7 @@ func TestManyLongNamesAreRefused(t *testing.T) {
 		for at := 2 * 24; at < len(b); at += 24 {
 			copy(b[at:], b[24:28])
 		}
-	}), "more work than")
+	}), "exceeds the work for a file of")
 }
 
 // The budget belongs to the file. Several libraries and several calls share it.
@@ -115,7 +115,7 @@ func TestTheBudgetIsOfAllLibraries(t *testing.T) {
 	for i := range 10 {
 		targets, err := elf.DeviceTargets(budget.Reader(t.Context(), bytes.NewReader(file)))
 		if err != nil {
-			if !strings.Contains(err.Error(), "more work than a file of 0 bytes may take") || i < 4 {
+			if !strings.Contains(err.Error(), "exceeds the work for a file of 0 bytes") || i < 4 {
 				t.Errorf("library %d: %v, %v", i, targets, err)
 			}
 			return
@@ -130,7 +130,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		names[i] = "a"
 	}
 	file := elftest.Library{Undefined: elftest.Named(names...)}.Bytes()
-	if _, err := elf.Read(elf.NewBudget(0).Reader(t.Context(), bytes.NewReader(file))); err == nil || !strings.Contains(err.Error(), "more memory than") {
+	if _, err := elf.Read(elf.NewBudget(0).Reader(t.Context(), bytes.NewReader(file))); err == nil || !strings.Contains(err.Error(), "exceeds the memory for a file of 0 bytes") {
 		t.Errorf("a file of nothing: %v", err)
 	}
 	if _, err := elf.Read(bytes.NewReader(file)); err != nil {

@@ -117,7 +117,7 @@ func (m *meter) spend(n, weight int) error {
 		}
 	}
 	if b.work < 0 {
-		return fmt.Errorf("reading it takes more work than a file of %d bytes may take (%d units): it unpacks, or points to the same bytes, too often",
+		return fmt.Errorf("reading it exceeds the work for a file of %d bytes (%d units): it unpacks, or points to the same bytes, too often",
 			b.size, freeWork+workPerByte*b.size)
 	}
 	return nil
@@ -126,7 +126,7 @@ func (m *meter) spend(n, weight int) error {
 // hold charges n bytes of memory.
 func (m *meter) hold(n uint64) error {
 	if n > m.budget.memory || m.held > m.budget.memory-n {
-		return fmt.Errorf("reading it takes more memory than a file of %d bytes may take (%d bytes)", m.budget.size, m.budget.memory)
+		return fmt.Errorf("reading it exceeds the memory for a file of %d bytes (%d bytes)", m.budget.size, m.budget.memory)
 	}
 	m.held += n
 	return nil

@@ -35,7 +35,7 @@ func CPUUses(r io.ReaderAt) ([]CPUUse, error) {
 		return nil, err
 	}
 	if img.machine != elf.EM_X86_64 {
-		return nil, fmt.Errorf("its code is for %s and not for x86_64", machineName(img.machine))
+		return nil, fmt.Errorf("its code is for %s, not for x86_64", machineName(img.machine))
 	}
 	functions, err := img.functions()
 	if err != nil {
@@ -102,7 +102,7 @@ func (c machineCode) entries() error {
 	}
 	for _, tag := range []elf.DynTag{elf.DT_INIT, elf.DT_FINI} {
 		if at := d.values[tag]; at != 0 && !c.has(at) {
-			return fmt.Errorf("%v calls %#x, which lies in no section of code", tag, at)
+			return fmt.Errorf("%v calls %#x, outside all sections of code", tag, at)
 		}
 	}
 	found, err := d.exports()
@@ -115,7 +115,7 @@ func (c machineCode) entries() error {
 	}
 	for ; len(data) >= elf.Sym64Size; data = data[elf.Sym64Size:] {
 		if at := binary.LittleEndian.Uint64(data[8:]); isFunction(data) && !c.has(at) {
-			return fmt.Errorf("a function that it exports lies at %#x, in no section of code", at)
+			return fmt.Errorf("an exported function is at %#x, outside all sections of code", at)
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func TestNoCPUUses(t *testing.T) {
 		{elftest.Library{Machine: "aarch64", Exported: elftest.Named("f")}.Bytes(), "for aarch64"},
 		{elftest.Library{}.Bytes(), "it has no code"},
 		{elftest.Library{Exported: []elftest.Symbol{{Name: "f", Code: []byte{0x06}}}}.Bytes(), `section ".text": at 0x`},
-		{elftest.Library{Exported: []elftest.Symbol{{Name: "f", Code: append(bytes.Repeat([]byte{0x90}, 63), 0xe8)}}}.Bytes(), "cut off"},
+		{elftest.Library{Exported: []elftest.Symbol{{Name: "f", Code: append(bytes.Repeat([]byte{0x90}, 63), 0xe8)}}}.Bytes(), "truncated"},
 		{[]byte("text"), "not an ELF file"},
 	} {
 		if uses, err := elf.CPUUses(bytes.NewReader(c.of)); err == nil || !strings.Contains(err.Error(), c.says) {

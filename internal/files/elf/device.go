@@ -98,7 +98,7 @@ func readSection(img *image, s *section, f format, visit visitor) error {
 		return f.read(r, visit)
 	})
 	if err == nil && count == 0 {
-		err = errors.New("it holds no container that is known")
+		err = errors.New("it holds no known container")
 	}
 	return err
 }

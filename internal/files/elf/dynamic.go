@@ -36,7 +36,7 @@ func readDynamic(img *image) (*dynamic, error) {
 	d := &dynamic{image: img, values: map[elf.DynTag]uint64{}}
 	for ; ; data = data[16:] {
 		if len(data) < 16 {
-			return nil, errors.New("the dynamic segment has no end: the loader would read what follows")
+			return nil, errors.New("the dynamic segment has no end: the loader would read the bytes after it")
 		}
 		tag, value := elf.DynTag(binary.LittleEndian.Uint64(data)), binary.LittleEndian.Uint64(data[8:])
 		if tag == elf.DT_NULL {
@@ -48,7 +48,7 @@ func readDynamic(img *image) (*dynamic, error) {
 	}
 	table, size := d.values[elf.DT_STRTAB], d.values[elf.DT_STRSZ]
 	if table == 0 {
-		return d, errors.New("the dynamic segment names no table of names (DT_STRTAB)")
+		return d, errors.New("the dynamic segment has no table of names (DT_STRTAB)")
 	}
 	d.names, err = img.text("table of names", table, size)
 	return d, err
@@ -61,7 +61,7 @@ func (d *dynamic) add(tag elf.DynTag, value uint64) error {
 		return nil
 	}
 	if _, twice := d.values[tag]; twice {
-		return fmt.Errorf("the dynamic segment has %v twice, of which loaders take the last", tag)
+		return fmt.Errorf("the dynamic segment has %v twice, and loaders take the last", tag)
 	}
 	d.values[tag] = value
 	return nil
@@ -80,7 +80,7 @@ func (img *image) at(what string, addr, n, limit uint64) ([]byte, error) {
 func (img *image) text(what string, addr, n uint64) (string, error) {
 	off, err := img.offset(addr, n)
 	if err == nil && n > maxNames {
-		err = fmt.Errorf("it has %d bytes, more than the %d that are read", n, maxNames)
+		err = fmt.Errorf("it has %d bytes, above the limit of %d", n, maxNames)
 	}
 	if err == nil {
 		err = img.r.hold(n)

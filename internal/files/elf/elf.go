@@ -131,7 +131,7 @@ func (f *File) readSymbols(d *dynamic, versions map[uint16]version) error {
 			return fmt.Errorf("reading symbol %d: %w", i, err)
 		}
 		if len(f.Exported) > given && !found.finds(f.Exported[given].Name, i) {
-			return fmt.Errorf("the symbol table has %q, and the hash table, by which the loader finds symbols, does not lead to it", f.Exported[given].Name)
+			return fmt.Errorf("the symbol table has %q, but the loader cannot find it by the hash table", f.Exported[given].Name)
 		}
 	}
 	return nil

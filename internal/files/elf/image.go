@@ -58,7 +58,7 @@ func openLibrary(r io.ReaderAt) (*image, error) {
 func openSectioned(r io.ReaderAt) (*image, error) {
 	img, err := openLibrary(r)
 	if err == nil && len(img.sections) == 0 {
-		err = errors.New("the ELF file has no section table, by which this is found")
+		err = errors.New("the ELF file has no section table, which this search needs")
 	}
 	return img, err
 }
@@ -98,7 +98,7 @@ func checkABI(h elf.Header64) error {
 	abi := elf.OSABI(h.Ident[elf.EI_OSABI])
 	switch {
 	case h.Ident[elf.EI_VERSION] != byte(elf.EV_CURRENT), h.Version != uint32(elf.EV_CURRENT):
-		return fmt.Errorf("the ELF file is of version %d.%d, known is 1", h.Ident[elf.EI_VERSION], h.Version)
+		return fmt.Errorf("the ELF file has version %d.%d, expected 1", h.Ident[elf.EI_VERSION], h.Version)
 	case abi != elf.ELFOSABI_NONE && abi != elf.ELFOSABI_LINUX:
 		return fmt.Errorf("the ELF file is for %v, not for Linux", abi)
 	case elf.Type(h.Type) != elf.ET_DYN && elf.Type(h.Type) != elf.ET_EXEC:
@@ -150,13 +150,13 @@ func (img *image) nameSections(index int) error {
 // open returns a reader for the section's bytes in the file.
 func (img *image) open(s *section) (*io.SectionReader, error) {
 	if elf.SectionFlag(s.Flags)&elf.SHF_COMPRESSED != 0 {
-		return nil, fmt.Errorf("section %q is compressed, which the loader would refuse", s.name)
+		return nil, fmt.Errorf("section %q is compressed, and the loader refuses such sections", s.name)
 	}
 	if elf.SectionType(s.Type) == elf.SHT_NOBITS {
 		return nil, fmt.Errorf("section %q has no bytes in the file: is this a debug file?", s.name)
 	}
 	if int64(s.Off) < 0 || int64(s.Size) < 0 || int64(s.Off+s.Size) < 0 {
-		return nil, fmt.Errorf("section %q lies at an impossible place", s.name)
+		return nil, fmt.Errorf("section %q is at an impossible place", s.name)
 	}
 	return io.NewSectionReader(img.r, int64(s.Off), int64(s.Size)), nil
 }
@@ -173,7 +173,7 @@ func (img *image) data(s *section, limit uint64) ([]byte, error) {
 // the claims of a header.
 func (img *image) part(what string, off, n, limit uint64) ([]byte, error) {
 	if n > limit {
-		return nil, fmt.Errorf("%s has %d bytes, more than the %d that are read", what, n, limit)
+		return nil, fmt.Errorf("%s has %d bytes, above the limit of %d", what, n, limit)
 	}
 	if err := img.r.hold(n); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", what, err)
@@ -219,7 +219,7 @@ func (img *image) linked(s *section) (string, error) {
 // decode reads a value of fixed size, or a slice of such values, at an offset.
 func decode(r io.ReaderAt, off uint64, v any) error {
 	if int64(off) < 0 {
-		return fmt.Errorf("offset %#x lies past the end of the file", off)
+		return fmt.Errorf("offset %#x is past the end of the file", off)
 	}
 	size := int64(binary.Size(v))
 	return noEOF(binary.Read(io.NewSectionReader(r, int64(off), size), binary.LittleEndian, v))
@@ -238,7 +238,7 @@ func (m *meter) name(table string, off uint64) (string, error) {
 // nameAt returns the name at an offset of a string table. It shares the table's memory.
 func nameAt(table string, off uint64) (string, error) {
 	if off > uint64(len(table)) || off == uint64(len(table)) && off > 0 {
-		return "", fmt.Errorf("name at %d lies outside its table of %d bytes", off, len(table))
+		return "", fmt.Errorf("name at %d is outside its table of %d bytes", off, len(table))
 	}
 	rest := table[off:]
 	end := strings.IndexByte(rest[:min(len(rest), maxName)], 0)

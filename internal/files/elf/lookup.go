@@ -43,7 +43,7 @@ func FindSection(r io.ReaderAt, name string) (s Section, ok bool, err error) {
 
 // ErrNoSymbol means that a library has no symbol of that name. Stripped libraries have
 // only dynamic symbols.
-var ErrNoSymbol = errors.New("there is no symbol of that name")
+var ErrNoSymbol = errors.New("symbol not found")
 
 // Constant returns n bytes at the address of a symbol, including local symbols. It
 // returns [ErrNoSymbol] if the symbol does not exist.

@@ -16,7 +16,7 @@ var (
 func ptxKernels(m *meter, text []byte, found func(name string, kernel bool) error) error {
 	const entry = ".entry"
 	if !bytes.Contains(text, []byte(".version")) {
-		return errors.New("it is no PTX, which states its version")
+		return errors.New("it is not PTX: it has no version")
 	}
 	for {
 		i := bytes.Index(text, []byte(entry))

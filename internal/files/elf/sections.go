@@ -38,7 +38,7 @@ func Sections(r io.ReaderAt) ([]Section, error) {
 		}
 		h := sha256.New()
 		if n, err := io.Copy(h, one.Open()); err != nil || n != one.Size {
-			return nil, fmt.Errorf("section %s: %d of %d bytes can be read: %w", s.name, n, one.Size, orEOF(err))
+			return nil, fmt.Errorf("section %s: only %d of %d bytes are readable: %w", s.name, n, one.Size, orEOF(err))
 		}
 		one.SHA256 = hex.EncodeToString(h.Sum(nil))
 		all = append(all, one)

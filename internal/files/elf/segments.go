@@ -39,7 +39,7 @@ func readSegments(r io.ReaderAt, h elf.Header64) (s segments, err error) {
 			s.loads = append(s.loads, p)
 		case elf.PT_DYNAMIC:
 			if s.dynamic != nil {
-				return s, errors.New("it has two dynamic segments, of which loaders take the last")
+				return s, errors.New("it has two dynamic segments, and loaders take the last")
 			}
 			s.dynamic = &table[i]
 		}
@@ -61,10 +61,10 @@ func (s segments) check(r io.ReaderAt) error {
 		switch {
 		case p.Filesz > p.Memsz, p.Off > 1<<62, p.Vaddr > 1<<62, p.Memsz > 1<<62,
 			p.Align < minPage, p.Align&(p.Align-1) != 0, (p.Vaddr-p.Off)&(p.Align-1) != 0:
-			return fmt.Errorf("segment %d lies at an impossible place: %d bytes at %#x of the file, %d at address %#x", i, p.Filesz, p.Off, p.Memsz, p.Vaddr)
+			return fmt.Errorf("segment %d is at an impossible place: %d bytes at %#x of the file, %d at address %#x", i, p.Filesz, p.Off, p.Memsz, p.Vaddr)
 		case i == 0:
 		case overlap(s.loads[i-1], p, page):
-			return fmt.Errorf("segments %d and %d overlap at address %#x: the loader puts one over the other", i-1, i, p.Vaddr)
+			return fmt.Errorf("segments %d and %d overlap at address %#x: the loader overwrites one with the other", i-1, i, p.Vaddr)
 		}
 		if p.Filesz == 0 {
 			continue
@@ -75,7 +75,7 @@ func (s segments) check(r io.ReaderAt) error {
 	}
 	if d := s.dynamic; d != nil {
 		if off, err := s.offset(d.Vaddr, d.Filesz); err != nil || off != d.Off {
-			return fmt.Errorf("the dynamic segment says that it lies at %#x of the file, and at address %#x, where the loader reads, something else is loaded", d.Off, d.Vaddr)
+			return fmt.Errorf("the dynamic segment is at %#x of the file, and the loader has other bytes at its address %#x", d.Off, d.Vaddr)
 		}
 	}
 	return nil

@@ -52,15 +52,15 @@ func (u *unpacker) unpack(o object) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case n > most:
-		return nil, fmt.Errorf("it has more than the %d bytes that are read", most)
+		return nil, fmt.Errorf("it exceeds the limit of %d bytes", most)
 	case o.method == stored:
 		return u.packed.Bytes(), nil
 	case o.method == unknownMethod:
-		return nil, errors.New("it is compressed in a way that this tool does not know")
+		return nil, errors.New("its compression is unknown")
 	case o.size == 0: // the LZ4 decoder crashes on it
 		return nil, fmt.Errorf("%d bytes unpack to nothing", n)
 	case o.size > uint64(most) || o.size > maxRatio*uint64(n):
-		return nil, fmt.Errorf("%d bytes unpack to %d, more than this tool reads", n, o.size)
+		return nil, fmt.Errorf("%d bytes unpack to %d, above the limit", n, o.size)
 	}
 	if err := u.meter.spend(int(o.size), 1); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (u *unpacker) decompress(m method, plain []byte) ([]byte, error) {
 		n = len(out)
 	}
 	if err == nil && n != len(plain) {
-		err = fmt.Errorf("%d bytes come out, %d are promised", n, len(plain))
+		err = fmt.Errorf("%d bytes unpacked, expected %d", n, len(plain))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("unpacking: %w", err)

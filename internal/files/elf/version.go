@@ -63,7 +63,7 @@ type versionTable struct {
 	left     int // records that may still be read
 }
 
-var errVersions = errors.New("the version table points outside itself or to itself")
+var errVersions = errors.New("the version table points to itself or beyond its end")
 
 // record returns size bytes at an offset.
 func (t *versionTable) record(off uint64, size uint64) ([]byte, error) {

@@ -41,11 +41,11 @@ func ParseExpectations(words []string) ([]Expectation, error) {
 		}
 		switch {
 		case !named || value == "":
-			errs = append(errs, diag.Errorf(diag.Usage, "%q is no expectation such as arch=gfx90a", word))
+			errs = append(errs, diag.Errorf(diag.Usage, "%q is not an expectation such as arch=gfx90a", word))
 		case !slices.Contains(Names(), name):
-			errs = append(errs, diag.Errorf(diag.Usage, "no fact is called %q", name).WithHint("%s", diag.DidYouMean(name, Names())))
+			errs = append(errs, diag.Errorf(diag.Usage, "unknown fact %q", name).WithHint("%s", diag.DidYouMean(name, Names())))
 		case slices.Contains([]string{"rocm", "cuda", "sycl", "glibc"}, name) && !release.MatchString(value):
-			errs = append(errs, diag.Errorf(diag.Usage, "%s=%s: %q is no version such as 5.7", name, value, value))
+			errs = append(errs, diag.Errorf(diag.Usage, "%s=%s: %q is not a version such as 5.7", name, value, value))
 		case slices.ContainsFunc(all, func(e Expectation) bool { return e.Name == name }):
 			errs = append(errs, diag.Errorf(diag.Usage, "%s is expected twice", name).WithHint("%s=A,B means both", name))
 		}
@@ -87,7 +87,7 @@ const (
 func (e Expectation) Judge(r Report) (Answer, string) {
 	f, ok := r.Fact(e.Name)
 	if !ok {
-		return Unsaid, fmt.Sprintf("a %s does not say its %s", r.Kind, e.Name)
+		return Unsaid, fmt.Sprintf("a %s does not show its %s", r.Kind, e.Name)
 	}
 	evidence := fmt.Sprintf("%s is %s: %s", e.Name, strings.Join(f.Values, ", "), strings.Join(f.Because, "; "))
 	if slices.Contains(f.Values, Unknown) || e.Name == "glibc" && f.Values[0] == None {
@@ -121,9 +121,9 @@ func (e Expectation) stack(f Fact, evidence string) (Answer, string) {
 	case !within(want, have):
 		return No, evidence
 	case f.Claim == "":
-		return Unsaid, evidence + "; nothing says which release of it"
+		return Unsaid, evidence + "; its exact release is unknown"
 	}
-	return yes(within(f.Claim, want)), fmt.Sprintf("%s; the version says %s", evidence, f.Claim)
+	return yes(within(f.Claim, want)), fmt.Sprintf("%s; the wheel's version names %s", evidence, f.Claim)
 }
 
 // within reports whether version is release or one of its patches: 5.7.1 is within 5.7

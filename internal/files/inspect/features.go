@@ -105,7 +105,7 @@ type feature struct {
 
 var features = []feature{
 	{name: "framework", absent: "no extension, library or symbol of TensorFlow, PyTorch or MXNet", in: frameworks},
-	{name: "cxxabi", absent: "no function of a framework that takes a string", in: cxxABI},
+	{name: "cxxabi", absent: "no framework function with a string argument", in: cxxABI},
 	{name: "rocm", absent: "no libamdhip64 and no code for AMD's GPUs", in: rocm},
 	{name: "cuda", absent: "no libcudart and no code for NVIDIA's GPUs", in: cuda},
 	{name: "sycl", absent: "no libsycl", in: sycl},
@@ -148,7 +148,7 @@ func misplaced(name string, wanted seen) string {
 	for dir := range strings.SplitSeq(path.Dir(name), "/") {
 		if len(wanted) > 0 && wanted[dir] == "" && slices.Contains([]string{"tensorflow", "torch", "mxnet"}, dir) {
 			other := slices.Sorted(maps.Keys(wanted))[0]
-			return fmt.Sprintf("lies in the directory of %s, and is for %s: it %s", dir, other, wanted[other])
+			return fmt.Sprintf("is in the directory of %s, but for %s: it %s", dir, other, wanted[other])
 		}
 	}
 	return ""
@@ -208,7 +208,7 @@ func runtime(l seenLibrary, lib, symbol *regexp.Regexp, vendor string) seen {
 		return seen{strings.TrimSuffix(groups[0], ".0"): "needs " + n}
 	}
 	if s := l.wants(symbol); s != "" {
-		return seen{Unknown: "wants " + s + " and needs no library that has it"}
+		return seen{Unknown: "requires " + s + " and needs no library with it"}
 	}
 	for _, t := range l.targets {
 		if t.Vendor == vendor {
@@ -251,10 +251,10 @@ func nccl(l seenLibrary) seen {
 		if strings.HasPrefix(l.Soname, "librccl") || l.text("RCCL version ") != "" {
 			kind = "rccl"
 		}
-		return seen{kind: "is it: exports " + s}
+		return seen{kind: "is the library: exports " + s}
 	}
 	if s := l.wants(ncclSymbol); s != "" {
-		return seen{Unknown: "wants " + s + " and needs no library that has it"}
+		return seen{Unknown: "requires " + s + " and needs no library with it"}
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func mpi(l seenLibrary) seen {
 	n, groups := l.needs(mpiLib)
 	switch {
 	case n == "" && l.wants(mpiSymbol) != "":
-		return seen{Unknown: "wants " + l.wants(mpiSymbol) + " and needs no library that has it"}
+		return seen{Unknown: "requires " + l.wants(mpiSymbol) + " and needs no library with it"}
 	case n == "":
 		return nil
 	case groups[0] == "40" || groups[0] == "20":
@@ -305,7 +305,7 @@ func rdma(l seenLibrary) seen {
 	case n != "" && symbol != "":
 		return seen{"linked": "needs " + n}
 	case symbol != "":
-		return seen{Unknown: "wants " + symbol + " and needs no library that has it"}
+		return seen{Unknown: "requires " + symbol + " and needs no library with it"}
 	case l.text("libibverbs.so") != "":
 		return seen{"dlopened": "holds the name " + l.text("libibverbs.so")}
 	}
@@ -314,7 +314,7 @@ func rdma(l seenLibrary) seen {
 
 func glibc(l seenLibrary) seen {
 	if floor := l.Floors["GLIBC"]; floor != "" {
-		return seen{floor: "wants GLIBC_" + floor}
+		return seen{floor: "requires GLIBC_" + floor}
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func File(ctx context.Context, file string) (Report, error) {
 	case strings.HasPrefix(string(magic), "PK"):
 		return wheelFile(ctx, file)
 	}
-	return Report{}, fmt.Errorf("%s is neither a wheel nor a shared library", file)
+	return Report{}, fmt.Errorf("%s is not a wheel or a shared library", file)
 }
 
 func library(ctx context.Context, name string, f *os.File) (Report, error) {
@@ -129,7 +129,7 @@ func wheelFile(ctx context.Context, file string) (Report, error) {
 	} {
 		fact := Fact{Name: p.name, Values: p.values, Because: []string{p.where}}
 		if len(p.values) == 0 {
-			fact.Values, fact.Because = []string{None}, []string{"nothing is " + p.where}
+			fact.Values, fact.Because = []string{None}, []string{"nothing " + p.where}
 		}
 		facts = append(facts, fact)
 	}
@@ -228,7 +228,7 @@ func (s *sight) facts(local string) []Fact {
 		switch {
 		case len(values) > 0:
 		case s.files == 0:
-			fact.Values, fact.Because = []string{None}, []string{"there is no library"}
+			fact.Values, fact.Because = []string{None}, []string{"no library"}
 		default:
 			fact.Values, fact.Because = []string{None}, []string{fmt.Sprintf("%s in %s", f.absent, counted(s.files))}
 		}

@@ -32,7 +32,7 @@ func Reader(r io.Reader, name string) (io.ReadCloser, error) {
 		}
 		return d.IOReadCloser(), nil
 	}
-	return nil, fmt.Errorf("%s is compressed in a way that is not known", name)
+	return nil, fmt.Errorf("%s has an unknown compression", name)
 }
 
 // Writer compresses to w according to the suffix of name. Closing it does not close w.
@@ -47,7 +47,7 @@ func Writer(w io.Writer, name string) (io.WriteCloser, error) {
 	case ".zst":
 		return zstd.NewWriter(w)
 	}
-	return nil, fmt.Errorf("%s would be compressed in a way that is not known", name)
+	return nil, fmt.Errorf("%s names an unknown compression", name)
 }
 
 type plain struct{ io.Writer }

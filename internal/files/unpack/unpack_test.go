@@ -44,10 +44,10 @@ func TestReader(t *testing.T) {
 }
 
 func TestReaderRefuses(t *testing.T) {
-	if _, err := unpack.Reader(strings.NewReader(""), "data.tar.lzma"); err == nil || !strings.Contains(err.Error(), "data.tar.lzma is compressed in a way") {
+	if _, err := unpack.Reader(strings.NewReader(""), "data.tar.lzma"); err == nil || !strings.Contains(err.Error(), "data.tar.lzma has an unknown compression") {
 		t.Errorf("an unknown suffix: %v", err)
 	}
-	if _, err := unpack.Writer(io.Discard, "data.tar.lzma"); err == nil || !strings.Contains(err.Error(), "data.tar.lzma would be compressed") {
+	if _, err := unpack.Writer(io.Discard, "data.tar.lzma"); err == nil || !strings.Contains(err.Error(), "data.tar.lzma names an unknown compression") {
 		t.Errorf("an unknown suffix to write: %v", err)
 	}
 }

@@ -35,7 +35,7 @@ func newXZ(r io.Reader) (io.ReadCloser, error) {
 func (x xzReader) Read(p []byte) (int, error) {
 	n, err := x.plain.Read(p)
 	if errors.Is(err, io.EOF) && !x.tail.isFooter() {
-		err = errors.New("xz: the file ends before its stream does")
+		err = errors.New("xz: the file ends before its stream")
 	}
 	return n, err
 }

@@ -41,9 +41,9 @@ func pathFault(name string) string {
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return "has a control character in its path"
 	case !fs.ValidPath(name):
-		return "is no plain path"
+		return "is not a plain path"
 	case len(name) > maxPath || slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxPart }):
-		return fmt.Sprintf("has a name of more than %d bytes, or a path of more than %d, which no file system takes", maxPart, maxPath)
+		return fmt.Sprintf("has a name of more than %d bytes, or a path of more than %d, too long for file systems", maxPart, maxPath)
 	}
 	return ""
 }
@@ -77,10 +77,10 @@ func (w *Wheel) checkMetadata() (problems []string) {
 	file := w.DistInfo + "/METADATA"
 	problems = append(problems, missing(file, w.Metadata, "Metadata-Version", "Name", "Version")...)
 	if name := w.Metadata.Get("Name"); name != "" && !w.isNamed(name) {
-		problems = append(problems, fmt.Sprintf("%s says Name %q, the file name says %q", file, name, w.Name.Distribution))
+		problems = append(problems, fmt.Sprintf("%s has Name %q, the file name has %q", file, name, w.Name.Distribution))
 	}
 	if version := w.Metadata.Get("Version"); version != "" && !w.Name.HasVersion(version) {
-		problems = append(problems, fmt.Sprintf("%s says Version %q, the file name says %q", file, version, w.Name.Version))
+		problems = append(problems, fmt.Sprintf("%s has Version %q, the file name has %q", file, version, w.Name.Version))
 	}
 	return problems
 }
@@ -102,21 +102,21 @@ func (w *Wheel) checkWheelInfo() (problems []string) {
 	file := w.DistInfo + "/WHEEL"
 	problems = append(problems, missing(file, w.WheelInfo, "Wheel-Version")...)
 	if version := w.WheelInfo.Get("Wheel-Version"); version != "" && !strings.HasPrefix(version, "1.") {
-		problems = append(problems, fmt.Sprintf("%s says Wheel-Version %q, installers know 1.x", file, version))
+		problems = append(problems, fmt.Sprintf("%s has Wheel-Version %q, and installers support 1.x", file, version))
 	}
 	if build := w.WheelInfo.Get("Build"); build != w.Name.Build {
-		problems = append(problems, fmt.Sprintf("%s says Build %q, the file name says %q", file, build, w.Name.Build))
+		problems = append(problems, fmt.Sprintf("%s has Build %q, the file name has %q", file, build, w.Name.Build))
 	}
 	var tags []string
 	for _, tag := range w.WheelInfo.Values("Tag") {
 		expanded, ok := expandTag(tag)
 		if !ok || len(tags) > maxTags {
-			return append(problems, fmt.Sprintf("%s says Tag %.200q, which is no tag", file, tag))
+			return append(problems, fmt.Sprintf("%s has Tag %.200q, which is not a tag", file, tag))
 		}
 		tags = append(tags, expanded...)
 	}
 	if tags = sortedSet(tags); !slices.Equal(tags, w.Name.Tags()) {
-		problems = append(problems, fmt.Sprintf("%s says tags %.500q, the file name says %.500q", file, tags, w.Name.Tags()))
+		problems = append(problems, fmt.Sprintf("%s has tags %.500q, the file name has %.500q", file, tags, w.Name.Tags()))
 	}
 	return problems
 }
@@ -162,7 +162,7 @@ func (w *Wheel) checkMember(f *zip.File, line recordLine, listed bool) string {
 	case line.hash == "":
 		return fmt.Sprintf("%q has no hash in RECORD", f.Name)
 	case !strings.HasPrefix(line.hash, "sha256="):
-		return fmt.Sprintf("%q has hash %.100q in RECORD, which is no sha256", f.Name, line.hash)
+		return fmt.Sprintf("%q has hash %.100q in RECORD, which is not a sha256", f.Name, line.hash)
 	case line.hash != got.hash:
 		return fmt.Sprintf("%q has hash %.100q in RECORD, but is %s", f.Name, line.hash, got.hash)
 	case line.size != got.size:

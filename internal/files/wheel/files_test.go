@@ -30,7 +30,7 @@ func TestReadFiles(t *testing.T) {
 		}
 	}
 	w.Unlisted = w.Files[:1]
-	for name, data := range map[string][]byte{"in the ZIP 2 times": w.Bytes(), "truncated, or no wheel": w.Bytes()[:50]} {
+	for name, data := range map[string][]byte{"in the ZIP 2 times": w.Bytes(), "truncated, or not a wheel": w.Bytes()[:50]} {
 		if err := os.WriteFile(unnamed, data, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -25,10 +25,10 @@ func ParseHeader(data []byte) (Header, error) {
 			addField(h, field)
 			field = field[:0]
 			if name, _, ok := strings.Cut(line, ":"); !ok || name == "" || strings.ContainsAny(name, " \t") {
-				return nil, fmt.Errorf("line %d is no field: %.80q", number, line)
+				return nil, fmt.Errorf("line %d is not a field: %.80q", number, line)
 			}
 		} else if len(field) == 0 {
-			return nil, fmt.Errorf("line %d continues a field, but none stands before it", number)
+			return nil, fmt.Errorf("line %d continues a field, but no field comes before it", number)
 		}
 		field = append(field, line)
 	}

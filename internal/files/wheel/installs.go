@@ -85,19 +85,19 @@ func (w *Wheel) checkPlaces() (problems []string) {
 	for _, f := range w.Files {
 		top, _, ok := strings.Cut(f.Name, "/")
 		if ok && strings.HasSuffix(top, ".data") && top != w.dataDir() {
-			problems = append(problems, fmt.Sprintf("%q lies in another directory .data than %q: pip installs what is in it elsewhere, uv does not", f.Name, w.dataDir()))
+			problems = append(problems, fmt.Sprintf("%q is in another .data directory than %q: pip installs its files elsewhere, and uv does not", f.Name, w.dataDir()))
 			continue
 		}
 		if strings.HasSuffix(f.Name, ".pyc") && w.unchecked(f.Name) {
-			problems = append(problems, fmt.Sprintf("%q says that Python must not compare it with its source: pip writes its own over it, uv keeps it", f.Name))
+			problems = append(problems, fmt.Sprintf("%q forbids Python to compare it with its source: pip overwrites it, and uv keeps it", f.Name))
 		}
 		scheme, below := w.place(f.Name)
 		if !slices.Contains([]string{"", "scripts", "headers", "data"}, scheme) || below == "" {
-			problems = append(problems, fmt.Sprintf("%q lies in no directory of .data that installers know", f.Name))
+			problems = append(problems, fmt.Sprintf("%q is in a directory of .data unknown to installers", f.Name))
 		}
 		at := [2]string{scheme, w.folded(below)}
 		if other, ok := taken[at]; ok {
-			problems = append(problems, fmt.Sprintf("%q and %q are installed at the same place", other, f.Name))
+			problems = append(problems, fmt.Sprintf("%q and %q install to the same path", other, f.Name))
 		}
 		taken[at] = f.Name
 	}
@@ -108,7 +108,7 @@ func (w *Wheel) checkPlaces() (problems []string) {
 	slices.Sort(names)
 	for i, name := range names {
 		if other, ok := taken[[2]string{"scripts", w.folded(name)}]; ok || i > 0 && name == names[i-1] {
-			problems = append(problems, fmt.Sprintf("the program %.100q of entry_points.txt is there twice %s", name, other))
+			problems = append(problems, fmt.Sprintf("the program %.100q of entry_points.txt exists twice %s", name, other))
 		}
 	}
 	return problems
@@ -139,13 +139,13 @@ func (w *Wheel) entryPoints() (names []string, err error) {
 		switch name, _, ok := strings.Cut(line, "="); {
 		case strings.HasPrefix(line, "["):
 			if !strings.HasSuffix(line, "]") { // some parsers accept it as a group
-				return names, fmt.Errorf("%s has the line %.100q, which is no group", file, line)
+				return names, fmt.Errorf("%s has the line %.100q, which is not a group", file, line)
 			}
 			group := strings.TrimSpace(strings.Trim(line, "[]"))
 			makes = group == "console_scripts" || group == "gui_scripts"
 		case makes && line != "" && line[0] != '#' && line[0] != ';':
 			if name = strings.TrimSpace(name); !ok || name == "" || name != strings.TrimLeft(name, ".") || strings.ContainsAny(name, `/\`) {
-				return names, fmt.Errorf("%s has the line %.100q, which makes no program", file, line)
+				return names, fmt.Errorf("%s has the line %.100q, which does not define a program", file, line)
 			}
 			names = append(names, name)
 		}

@@ -58,7 +58,7 @@ func (n Name) problem() string {
 		{"platform tag", n.Platform, tagPattern},
 	} {
 		if !part.pattern.MatchString(part.text) && (part.what != "build tag" || part.text != "") {
-			return fmt.Sprintf("%q is no %s", part.text, part.what)
+			return fmt.Sprintf("%q is not a valid %s", part.text, part.what)
 		}
 	}
 	return ""

@@ -86,7 +86,7 @@ func (w *Wheel) selection(opts Options) ([]string, error) {
 			problems = append(problems, fmt.Sprintf("the new file %q %s", name, cmp.Or(problem, "is a directory")))
 		}
 		if unhashed(name, w.DistInfo) {
-			problems = append(problems, fmt.Sprintf("the new file %q would be overwritten: RECORD is made from what is written", name))
+			problems = append(problems, fmt.Sprintf("the new file %q would be overwritten: RECORD is generated from the written files", name))
 		}
 		names[name] = true
 	}
@@ -193,7 +193,7 @@ func (w writer) pack(name string, fill func(io.Writer) error) (*zip.FileHeader, 
 		err = deflate.Close()
 	}
 	if err == nil && max(packed, plain) > maxMember {
-		err = fmt.Errorf("%.300q has %d bytes, %d packed: indexes take no member of 4 GiB", name, plain, packed)
+		err = fmt.Errorf("%.300q has %d bytes, %d packed: indexes refuse members of 4 GiB", name, plain, packed)
 	}
 	h := &zip.FileHeader{
 		Name: name, Method: zip.Deflate, Modified: w.epoch, ReaderVersion: unpackedBy,

@@ -58,11 +58,11 @@ func parseRecord(name string, data []byte) (lines map[string]recordLine, problem
 			return lines, problems
 		}
 		if err != nil {
-			return lines, append(problems, fmt.Sprintf("%s cannot be read: %v", name, err))
+			return lines, append(problems, fmt.Sprintf("%s is unreadable: %v", name, err))
 		}
 		if len(fields) != 3 {
 			number, _ := r.FieldPos(0)
-			return lines, append(problems, fmt.Sprintf("%s line %d has %d fields, not path, hash and size", name, number, len(fields)))
+			return lines, append(problems, fmt.Sprintf("%s line %d has %d fields, expected path, hash and size", name, number, len(fields)))
 		}
 		line := recordLine{fields[0], fields[1], fields[2]}
 		if _, twice := lines[line.path]; twice {

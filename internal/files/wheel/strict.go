@@ -106,14 +106,14 @@ func checkLayout(r io.ReaderAt, size int64) error {
 	at := uint64(0)
 	for _, m := range members {
 		if m.offset != at {
-			return fmt.Errorf("the directory of the ZIP has %.300q at byte %d, where %d is the next: members overlap, or bytes that it does not name lie between them, which readers from the front unpack", m.name, m.offset, at)
+			return fmt.Errorf("the directory of the ZIP has %.300q at byte %d, expected at %d: members overlap, or unnamed bytes lie between them, and readers from the front unpack those", m.name, m.offset, at)
 		}
 		if at, err = z.member(m, dir.offset); err != nil {
 			return fmt.Errorf("%.300q: %w", m.name, err)
 		}
 	}
 	if at != dir.offset {
-		return fmt.Errorf("%d bytes that the directory of the ZIP does not name lie before it, which readers from the front unpack", dir.offset-at)
+		return fmt.Errorf("%d bytes before the directory of the ZIP are missing in it, and readers from the front unpack them", dir.offset-at)
 	}
 	return nil
 }
@@ -138,14 +138,14 @@ func (z layout) end() (span, error) {
 	}
 	switch i := bytes.LastIndex(tail, []byte(endSignature)); {
 	case i < 0 || len(tail)-i < endLength:
-		return span{}, fmt.Errorf("the ZIP has no directory at its end: the file of %d bytes is truncated, or no wheel", z.size)
+		return span{}, fmt.Errorf("the ZIP has no directory at its end: the file of %d bytes is truncated, or not a wheel", z.size)
 	case len(tail)-i > endLength:
-		return span{}, fmt.Errorf("%d bytes follow the end record of the ZIP: readers differ in where they look for its directory", len(tail)-i-endLength)
+		return span{}, fmt.Errorf("%d bytes follow the end record of the ZIP: readers search its directory in different places", len(tail)-i-endLength)
 	}
 	b := tail[len(tail)-endLength:]
 	u16, u32 := binary.LittleEndian.Uint16, binary.LittleEndian.Uint32
 	if u32(b[4:]) != 0 || u16(b[8:]) != u16(b[10:]) || u16(b[20:]) != 0 {
-		return span{}, errors.New("the end record of the ZIP speaks of several disks, or of a comment that is not there")
+		return span{}, errors.New("the end record of the ZIP names several disks or a missing comment")
 	}
 	dir := span{uint64(u32(b[16:])), uint64(u32(b[12:])), uint64(u16(b[10:]))}
 	ends := z.size - endLength
@@ -162,11 +162,11 @@ func (z layout) end() (span, error) {
 	}
 	switch {
 	case dir.size > maxDirectory:
-		return span{}, fmt.Errorf("the ZIP's directory has %d bytes, at most %d are read", dir.size, maxDirectory)
+		return span{}, fmt.Errorf("the ZIP's directory has %d bytes, above the limit of %d", dir.size, maxDirectory)
 	case dir.count > maxMembers:
-		return span{}, fmt.Errorf("the ZIP has %d members, at most %d are read", dir.count, maxMembers)
+		return span{}, fmt.Errorf("the ZIP has %d members, above the limit of %d", dir.count, maxMembers)
 	case dir.offset > ends || ends-dir.offset != dir.size:
-		return span{}, fmt.Errorf("the ZIP's directory is said to be the %d bytes at byte %d, and the end record begins at %d: something lies before, between or behind, and readers differ in what they take for the directory", dir.size, dir.offset, ends)
+		return span{}, fmt.Errorf("the ZIP's directory is declared as the %d bytes at byte %d, and the end record begins at %d: extra bytes lie before, between or behind, and readers disagree about the directory", dir.size, dir.offset, ends)
 	}
 	return dir, nil
 }
@@ -177,21 +177,21 @@ func (z layout) end() (span, error) {
 func (z layout) end64(locator []byte, ends uint64, plain span) (span, uint64, error) {
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
 	if plain.offset != math.MaxUint32 && plain.size != math.MaxUint32 && plain.count != math.MaxUint16 {
-		return span{}, 0, errors.New("the ZIP has a second end record, of the kind for more than 4 GiB, that the first one does not ask for: readers differ in which they take")
+		return span{}, 0, errors.New("the ZIP has a second end record, of the kind for more than 4 GiB, which the first does not require: readers disagree about the record to use")
 	}
 	if u64(locator[8:]) != ends-min(ends, end64Length) || u32(locator[4:]) != 0 || u32(locator[16:]) != 1 {
-		return span{}, 0, errors.New("the end record of the ZIP for more than 4 GiB does not lie where it is said to be")
+		return span{}, 0, errors.New("the end record of the ZIP for more than 4 GiB is not at its declared place")
 	}
 	b, err := z.read(ends-min(ends, end64Length), end64Length)
 	if err != nil {
 		return span{}, 0, err
 	}
 	if string(b[:4]) != end64Signature || u64(b[4:]) != end64Length-12 || u64(b[16:]) != 0 || u64(b[24:]) != u64(b[32:]) {
-		return span{}, 0, errors.New("the end record of the ZIP for more than 4 GiB is none, or speaks of several disks")
+		return span{}, 0, errors.New("the end record of the ZIP for more than 4 GiB is invalid, or names several disks")
 	}
 	dir := span{u64(b[48:]), u64(b[40:]), u64(b[32:])}
 	if differs(plain.offset, dir.offset, math.MaxUint32) || differs(plain.size, dir.size, math.MaxUint32) || differs(plain.count, dir.count, math.MaxUint16) {
-		return span{}, 0, errors.New("the two end records of the ZIP differ: readers differ in which they take")
+		return span{}, 0, errors.New("the two end records of the ZIP differ: readers disagree about the record to use")
 	}
 	return dir, ends - end64Length, nil
 }
@@ -219,7 +219,7 @@ func (z layout) directory(dir span) ([]zipMember, error) {
 		}
 	}
 	if uint64(len(members)) != dir.count {
-		return nil, fmt.Errorf("the end record of the ZIP counts %d members, its directory holds another number: readers differ in what they take for a member", dir.count)
+		return nil, fmt.Errorf("the end record of the ZIP counts %d members, and its directory holds another number: readers disagree about the members", dir.count)
 	}
 	return members, nil
 }
@@ -254,20 +254,20 @@ func (m *zipMember) problem() string {
 	}
 	if long, ok := extras[zip64Extra]; ok {
 		if !m.lengthen(long) {
-			return "has two sizes or places in the directory: readers differ in which they take"
+			return "has two sizes or places in the directory: readers disagree about them"
 		}
 	}
 	switch {
 	case !utf8.ValidString(m.name):
-		return "has a name that is no UTF-8"
+		return "has a name in invalid UTF-8"
 	case m.flags&flagUTF8 == 0 && strings.ContainsFunc(m.name, func(r rune) bool { return r >= utf8.RuneSelf }):
-		return "has a name that is not marked as UTF-8: readers differ in the letters that they take it for"
+		return "has a name without the mark for UTF-8: readers disagree about its letters"
 	case m.flags&^(flagEffort|flagDescriptor|flagUTF8) != 0:
 		return fmt.Sprintf("has the flags %#x: it is encrypted, or for readers of another kind", m.flags)
 	case m.method != 0 && m.method != 8:
-		return fmt.Sprintf("is compressed by method %d, and installers know 0 and 8 (deflate)", m.method)
+		return fmt.Sprintf("is compressed by method %d, and installers support 0 and 8 (deflate)", m.method)
 	case m.method == 0 && m.packed != m.size:
-		return fmt.Sprintf("is not compressed, and has %d bytes here and %d unpacked", m.packed, m.size)
+		return fmt.Sprintf("is not compressed, but has %d bytes here and %d unpacked", m.packed, m.size)
 	case m.method == 0 && m.flags&flagDescriptor != 0:
 		return "is not compressed and has its size behind it: readers from the front cannot find its end"
 	case m.version&0xff > maxVersion || m.disk != 0:
@@ -308,7 +308,7 @@ func (m *zipMember) kindFault() string {
 	case named && m.size > 0:
 		return "is a directory with content"
 	case named && kind != directory && kind != 0 || !named && kind != file && kind != 0:
-		return "is no regular file and no directory by its mode, or the other of both by its name"
+		return "has the mode of neither a file nor a directory, or one against its name"
 	case !named && m.attrs&dos != 0 && kind != file:
 		return "is a directory by its attributes and a file by its name"
 	}
@@ -320,14 +320,14 @@ func readExtras(data []byte) (map[uint16][]byte, error) {
 	fields := map[uint16][]byte{}
 	for len(data) > 0 {
 		if len(data) < 4 || int(binary.LittleEndian.Uint16(data[2:])) > len(data)-4 {
-			return nil, errors.New("an extra field that is cut")
+			return nil, errors.New("a truncated extra field")
 		}
 		id, n := binary.LittleEndian.Uint16(data), int(binary.LittleEndian.Uint16(data[2:]))
 		if _, twice := fields[id]; twice {
-			return nil, fmt.Errorf("the extra field %#04x twice: readers differ in which they take", id)
+			return nil, fmt.Errorf("the extra field %#04x twice: readers disagree about the field to use", id)
 		}
 		if !slices.Contains(plainExtras, id) {
-			return nil, fmt.Errorf("the extra field %#04x, which gives it another name or meaning for readers that know it", id)
+			return nil, fmt.Errorf("the extra field %#04x, which changes its name or meaning for some readers", id)
 		}
 		fields[id], data = data[4:4+n], data[4+n:]
 	}
@@ -341,7 +341,7 @@ func checkNames(members []zipMember) error {
 	files := make(map[string]bool, len(members))
 	for _, m := range members {
 		if files[m.name] {
-			return fmt.Errorf("%.300q is in the ZIP 2 times: readers differ in which they take", m.name)
+			return fmt.Errorf("%.300q is in the ZIP 2 times: readers disagree about the member to use", m.name)
 		}
 		files[m.name] = true
 	}
@@ -368,7 +368,7 @@ func (z layout) member(m zipMember, limit uint64) (uint64, error) {
 	}
 	u16, u32 := binary.LittleEndian.Uint16, binary.LittleEndian.Uint32
 	if string(b[:4]) != localSignature {
-		return 0, errors.New("there is no member where the directory has it")
+		return 0, errors.New("its place in the directory holds no member")
 	}
 	names, extras := int(u16(b[26:])), int(u16(b[28:]))
 	rest, err := z.read(m.offset+localLength, names+extras)
@@ -383,15 +383,15 @@ func (z layout) member(m zipMember, limit uint64) (uint64, error) {
 	local := zipMember{crc: u32(b[14:]), packed: uint64(u32(b[18:])), size: uint64(u32(b[22:]))}
 	switch {
 	case string(rest[:names]) != m.name:
-		return 0, fmt.Errorf("its own header calls it %.300q: pip goes by the directory, uv by the header", rest[:names])
+		return 0, fmt.Errorf("its own header names it %.300q: pip uses the directory, uv the header", rest[:names])
 	case u16(b[6:]) != m.flags || u16(b[8:]) != m.method:
 		return 0, fmt.Errorf("its own header has flags %#x and method %d, the directory %#x and %d", u16(b[6:]), u16(b[8:]), m.flags, m.method)
 	case large && !local.longer(long):
-		return 0, errors.New("its own header has two sizes: readers differ in which they take")
+		return 0, errors.New("its own header has two sizes: readers disagree about the size to use")
 	case local.crc != m.crc && (m.flags&flagDescriptor == 0 || local.crc != 0):
 		return 0, fmt.Errorf("its own header has the checksum %08x, the directory %08x", local.crc, m.crc)
 	case (local.packed != m.packed || local.size != m.size) && (m.flags&flagDescriptor == 0 || local.packed != 0 || local.size != 0):
-		return 0, fmt.Errorf("its own header gives it %d bytes, unpacked %d, the directory %d and %d: readers differ in where it ends", local.packed, local.size, m.packed, m.size)
+		return 0, fmt.Errorf("its own header gives it %d bytes, unpacked %d, the directory %d and %d: readers disagree about its end", local.packed, local.size, m.packed, m.size)
 	}
 	ends := m.offset + localLength + uint64(names+extras)
 	if ends > limit || m.packed > limit-ends {
@@ -435,7 +435,7 @@ func (z layout) descriptor(m zipMember, at uint64, large bool) (uint64, error) {
 		return 0, err
 	}
 	if !bytes.Equal(b, want) {
-		return 0, errors.New("the sizes and checksum behind it are not those of the directory: readers differ in where it ends")
+		return 0, errors.New("the sizes and checksum behind it differ from the directory: readers disagree about its end")
 	}
 	return at + uint64(len(want)), nil
 }

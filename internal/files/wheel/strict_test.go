@@ -242,7 +242,7 @@ func endCases() []zipCase {
 	return []zipCase{
 		{"a second end record for more than 4 GiB", func(h *handMade) {
 			h.end = func(dir span) []byte { return append(end64Of(dir, dir.offset+dir.size), endOf(dir)...) }
-		}, "the first one does not ask for"},
+		}, "the first does not require"},
 		{"a second end record with another directory", func(h *handMade) {
 			evil := byHand()
 			evil.members[0].text = "evil"
@@ -250,7 +250,7 @@ func endCases() []zipCase {
 				b := evil.bytes()
 				return slices.Concat(b, end64Of(dir, dir.offset+dir.size+uint64(len(b))), endOf(dir))
 			}
-		}, "does not ask for"},
+		}, "does not require"},
 		{"two end records that differ", func(h *handMade) {
 			h.end = func(dir span) []byte {
 				b := end64Of(dir, dir.offset+dir.size)
@@ -265,7 +265,7 @@ func endCases() []zipCase {
 				dir.offset = 0xffffffff
 				return append(b, endOf(dir)...)
 			}
-		}, "does not lie where"},
+		}, "is not at its declared place"},
 		{"an end record of several disks", func(h *handMade) {
 			h.end = func(dir span) []byte { return put(4, 1)(endOf(dir)) }
 		}, "several disks"},
@@ -277,7 +277,7 @@ func endCases() []zipCase {
 		}, "counts 5 members"},
 		{"two end records", func(h *handMade) {
 			h.end = func(dir span) []byte { return append(endOf(dir), endOf(dir)...) }
-		}, "something lies before, between or behind"},
+		}, "extra bytes lie before, between or behind"},
 		{"two directories", func(h *handMade) {
 			h.central = func(b []byte) []byte { return append(b, b...) }
 		}, "counts 4 members"},
@@ -289,11 +289,11 @@ func endCases() []zipCase {
 			evil := byHand()
 			evil.members[0].text = "evil"
 			h.behind = evil.bytes()
-		}, "lies before, between or behind"},
-		{"a program in front", func(h *handMade) { h.before = []byte("#!/bin/sh\n") }, "at byte 10, where 0 is the next"},
+		}, "extra bytes lie before, between or behind"},
+		{"a program in front", func(h *handMade) { h.before = []byte("#!/bin/sh\n") }, "at byte 10, expected at 0"},
 		{"a program in front that is not counted", func(h *handMade) {
 			h.end = func(dir span) []byte { dir.offset--; return endOf(dir) }
-		}, "lies before, between or behind"},
+		}, "extra bytes lie before, between or behind"},
 	}
 }
 
@@ -302,12 +302,12 @@ func headerCases() []zipCase {
 	unicode := extra(0x7075, "\x01\x00\x00\x00\x00evil.pth")
 	large := extra(zip64Extra, "\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00")
 	return []zipCase{
-		first("another name in its header", "its own header calls it", func(m *handMember) { m.local = put(30, []byte("evil.pth    ")...) }),
+		first("another name in its header", "its own header names it", func(m *handMember) { m.local = put(30, []byte("evil.pth    ")...) }),
 		first("other sizes in its header", "its own header gives it", func(m *handMember) { m.local = put(18, 1, 0, 0, 0) }),
 		first("another checksum in its header", "its own header has the checksum", func(m *handMember) { m.local = put(14, 1, 2, 3, 4) }),
 		first("another method in its header", "and method 0, the directory", func(m *handMember) { m.local = put(8, 0) }),
 		first("other flags in its header", "its own header has flags", func(m *handMember) { m.local = put(6, 0, 8) }),
-		first("no header", "no member where the directory has it", func(m *handMember) { m.local = put(0, 'X') }),
+		first("no header", "its place in the directory holds no member", func(m *handMember) { m.local = put(0, 'X') }),
 		first("a comment of its own", "has a comment", func(m *handMember) { m.central = func(b []byte) []byte { return append(put(32, 1)(b), 'x') } }),
 		first("a second name", "extra field 0x7075", func(m *handMember) { m.extra = unicode }),
 		first("a second name in the directory", "extra field 0x7075", func(m *handMember) {
@@ -316,7 +316,7 @@ func headerCases() []zipCase {
 		first("a second name in its header", "extra field 0x7075", func(m *handMember) {
 			m.local = func(b []byte) []byte { return append(put(28, byte(len(unicode)))(b), unicode...) }
 		}),
-		first("an extra field that is cut", "an extra field that is cut", func(m *handMember) { m.extra = []byte{1, 0, 9} }),
+		first("a truncated extra field", "a truncated extra field", func(m *handMember) { m.extra = []byte{1, 0, 9} }),
 		first("an extra field twice", "0x5455 twice", func(m *handMember) { m.extra = slices.Repeat(extra(0x5455, "\x00"), 2) }),
 		first("a link of a Unix of old", "extra field 0x756e", func(m *handMember) { m.extra = extra(0x756e, "/etc/passwd") }),
 		first("large sizes that nobody asked for", "two sizes or places", func(m *handMember) { m.extra = large }),
@@ -329,7 +329,7 @@ func headerCases() []zipCase {
 		}),
 		first("another disk", "on another disk", func(m *handMember) { m.central = put(34, 1) }),
 		first("a version to come", "for a newer reader", func(m *handMember) { m.central = put(6, 64) }),
-		first("stored in other sizes", "is not compressed, and has", func(m *handMember) { m.stored, m.padding = true, []byte("x") }),
+		first("stored in other sizes", "is not compressed, but has", func(m *handMember) { m.stored, m.padding = true, []byte("x") }),
 		first("stored with its size behind it", "cannot find its end", func(m *handMember) { m.stored, m.descriptor = true, true }),
 		first("other sizes behind it", "sizes and checksum behind it", func(m *handMember) { m.descriptor, m.behind = true, put(8, 1) }),
 		first("no mark on the sizes behind it", "sizes and checksum behind it", func(m *handMember) {
@@ -347,8 +347,8 @@ func (c zipCase) saying(text string) zipCase { c.says = text; return c }
 func placeCases() []zipCase {
 	evil := handMade{members: []handMember{{name: "evil.pth", text: "import os"}}, end: func(span) []byte { return nil }, central: func([]byte) []byte { return nil }}
 	return []zipCase{
-		{"a member that the directory does not name", func(h *handMade) { h.between = evil.bytes() }, "bytes that the directory of the ZIP does not name"},
-		first("a member between two that the directory does not name", "bytes that it does not name lie between", func(m *handMember) {
+		{"a member that the directory does not name", func(h *handMade) { h.between = evil.bytes() }, "bytes before the directory of the ZIP are missing in it"},
+		first("a member between two that the directory does not name", "unnamed bytes lie between", func(m *handMember) {
 			m.descriptor = true
 			m.behind = func(b []byte) []byte { return append(b, evil.bytes()...) }
 		}),
@@ -380,26 +380,26 @@ func nameCases() []zipCase {
 		name("leaves the wheel by ..", ".."),
 		name("has a backslash", `horovod\x`),
 		name("drive letter", "C:/x"),
-		name("is no plain path", "./x"),
-		name("is no plain path", "horovod//x"),
+		name("is not a plain path", "./x"),
+		name("is not a plain path", "horovod//x"),
 		name("is an empty path", ""),
 		name("is an empty path", "/"),
 		name("control character", "a\x1b[2J"),
 		name("control character", "horovod/x.py\x00.txt"),
 		name("more than 255 bytes", "horovod/"+strings.Repeat("n", 300)),
 		name("a path of more than 1024", strings.Repeat("horovod/", 200)+"x"),
-		name("not marked as UTF-8", "horovod/ä.py"),
-		more("a name in no language", "no UTF-8", handMember{name: "horovod/\xff.py", flags: flagUTF8}),
+		name("without the mark for UTF-8", "horovod/ä.py"),
+		more("a name in no language", "invalid UTF-8", handMember{name: "horovod/\xff.py", flags: flagUTF8}),
 		name("2 times", "horovod/a.py"),
 		name("is a file in the ZIP, and a directory for", "horovod/a.py/b.py"),
 		more("a file and a directory of one name", "is a file and a directory in the ZIP", handMember{name: "horovod/a.py/", stored: true, mode: fs.ModeDir}),
 		name("is a file in the ZIP, and a directory for", "horovod/a.py/b/c/d.py"),
 		more("a symbolic link", "is a symbolic link", handMember{name: "link", text: "/etc", mode: fs.ModeSymlink}),
 		more("a symbolic link of no Unix", "is a symbolic link", handMember{name: "link", text: "/etc", mode: fs.ModeSymlink, central: put(5, 0)}),
-		more("a pipe", "is no regular file", handMember{name: "pipe", mode: fs.ModeNamedPipe}),
+		more("a pipe", "the mode of neither a file nor a directory", handMember{name: "pipe", mode: fs.ModeNamedPipe}),
 		more("a directory with content", "is a directory with content", handMember{name: "d/", text: "x", mode: fs.ModeDir}),
-		more("a directory by its mode alone", "the other of both by its name", handMember{name: "d", mode: fs.ModeDir}),
-		more("a file by its mode alone", "the other of both by its name", handMember{name: "d/"}),
+		more("a directory by its mode alone", "or one against its name", handMember{name: "d", mode: fs.ModeDir}),
+		more("a file by its mode alone", "or one against its name", handMember{name: "d/"}),
 		more("a directory of DOS", "a directory by its attributes", handMember{name: "d", central: put(38, 0x10, 0, 0, 0)}),
 	}
 }
@@ -435,7 +435,7 @@ func TestBytesBehindTheEndOfACompressedMemberAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if problems := w.Check(); len(problems) != 1 || !strings.Contains(problems[0], "bytes follow the end of what is compressed") {
+	if problems := w.Check(); len(problems) != 1 || !strings.Contains(problems[0], "bytes follow the end of the compressed data") {
 		t.Errorf("%q", problems)
 	}
 }
@@ -443,8 +443,8 @@ func TestBytesBehindTheEndOfACompressedMemberAreRefused(t *testing.T) {
 // A directory can be as long as the file, and stays in memory.
 func TestDirectoryIsBounded(t *testing.T) {
 	for says, dir := range map[string]span{
-		"200001 members, at most": {0, 1, maxMembers + 1},
-		"33554433 bytes, at most": {0, maxDirectory + 1, 1},
+		"200001 members, above the limit": {0, 1, maxMembers + 1},
+		"33554433 bytes, above the limit": {0, maxDirectory + 1, 1},
 	} {
 		data := end64Of(dir, 0)
 		data = append(data, endOf(span{0xffffffff, 0xffffffff, 0xffff})...)

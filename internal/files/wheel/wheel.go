@@ -135,9 +135,9 @@ func plausible(files []*zip.File) error {
 	}
 	switch {
 	case unpacked > maxTotal:
-		return fmt.Errorf("the ZIP unpacks to %d bytes, at most %d are read", unpacked, int64(maxTotal))
+		return fmt.Errorf("the ZIP unpacks to %d bytes, above the limit of %d", unpacked, int64(maxTotal))
 	case unpacked > freeTotal && unpacked/maxRatio > packed:
-		return fmt.Errorf("the ZIP unpacks from %d to %d bytes, as no real wheel does", packed, unpacked)
+		return fmt.Errorf("the ZIP unpacks from %d to %d bytes, more than a real wheel", packed, unpacked)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (w *Wheel) ReadFile(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if f.UncompressedSize64 > uint64(max(limit, 0)) {
-		return nil, fmt.Errorf("reading %q: it has %d bytes, at most %d are read", name, f.UncompressedSize64, limit)
+		return nil, fmt.Errorf("reading %q: it has %d bytes, above the limit of %d", name, f.UncompressedSize64, limit)
 	}
 	var b bytes.Buffer
 	if err := copyMember(&b, f); err != nil {
@@ -296,12 +296,12 @@ func unpack(dst io.Writer, f *zip.File) error {
 	case err != nil:
 		return err
 	case uint64(n) != f.UncompressedSize64:
-		return fmt.Errorf("it does not unpack to the %d bytes of the directory", f.UncompressedSize64)
+		return fmt.Errorf("it unpacks to another size than the %d bytes of the directory", f.UncompressedSize64)
 	case sum.Sum32() != f.CRC32:
 		return zip.ErrChecksum
 	}
 	if _, err := packed.ReadByte(); !errors.Is(err, io.EOF) {
-		return errors.Join(err, errors.New("bytes follow the end of what is compressed: readers differ in whether they are the next member"))
+		return errors.Join(err, errors.New("bytes follow the end of the compressed data: readers disagree if they are the next member"))
 	}
 	return nil
 }

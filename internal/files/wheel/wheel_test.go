@@ -39,7 +39,7 @@ func TestReadFile(t *testing.T) {
 		t.Errorf("ReadFile = %q, %v", got, err)
 	}
 	for name, want := range map[string]string{
-		"horovod/tensorflow/mpi_lib.so": "at most 8", "absent": "not in the wheel", "horovod/": "not in the wheel",
+		"horovod/tensorflow/mpi_lib.so": "above the limit of 8", "absent": "not in the wheel", "horovod/": "not in the wheel",
 	} {
 		if got, err := w.ReadFile(name, 8); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ReadFile(%q) = %q, %v; want an error with %q", name, got, err, want)
@@ -113,8 +113,8 @@ func TestPlausible(t *testing.T) {
 		"dense":       {[]*zip.File{file(size/100, maxRatio*(size/100)+maxRatio-1)}, ""},
 		"many":        {slices.Repeat([]*zip.File{file(0, 0)}, maxMembers), ""},
 		"huge":        {[]*zip.File{file(1, 1<<63)}, "directory gives"},
-		"total":       {[]*zip.File{file(size/2, maxTotal), file(size/2, maxTotal)}, "at most"},
-		"ratio":       {[]*zip.File{file(size/1000, 2*size)}, "no real wheel"},
+		"total":       {[]*zip.File{file(size/2, maxTotal), file(size/2, maxTotal)}, "above the limit"},
+		"ratio":       {[]*zip.File{file(size/1000, 2*size)}, "more than a real wheel"},
 		"small ratio": {[]*zip.File{file(1000, 1000000)}, ""},
 	}
 	for name, test := range tests {

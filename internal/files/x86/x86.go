@@ -77,8 +77,8 @@ func Level(name string) ([]Feature, bool) {
 
 // Errors returned by [Decode].
 var (
-	ErrShort   = errors.New("the instruction is cut off")
-	ErrInvalid = errors.New("no instruction of 64-bit x86")
+	ErrShort   = errors.New("the instruction is truncated")
+	ErrInvalid = errors.New("not an instruction of 64-bit x86")
 )
 
 // An Instruction has a length in bytes and requires an extension.

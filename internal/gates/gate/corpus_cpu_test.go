@@ -38,7 +38,7 @@ func badCode() []bad {
 		{
 			what: "bytes in place of code", of: ncclVerbs,
 			change: func(s *specimen) { add(s, "data", []byte{0x06, 0x06}) },
-			gate:   "cpu-isa", blind: true, says: "no instruction of 64-bit x86", do: "run the gate again",
+			gate:   "cpu-isa", blind: true, says: "not an instruction of 64-bit x86", do: "run the gate again",
 		},
 		{
 			what: "debug information of a build in a home directory", of: horovodROCm,

@@ -195,7 +195,7 @@ func badTargets() []bad {
 			change: func(s *specimen) {
 				s.library().Sections = []elftest.Section{{Name: ".hip_fatbin", Data: []byte("junk")}}
 			},
-			gate: "device-code", blind: true, says: "it holds no container that is known", do: "not-measured never counts as a pass",
+			gate: "device-code", blind: true, says: "it holds no known container", do: "not-measured never counts as a pass",
 		},
 	}
 }

@@ -181,7 +181,7 @@ func badArchives() []bad {
 		entry("an archive with a setuid file", "libnccl.so.2.29.7 has mode 4755", library, func(m *member) { m.Mode = 0o4755 }),
 		entry("an archive with the files of a user", "libnccl.so.2.29.7 belongs to 1000:1000", library, func(m *member) { m.Uid, m.Gid = 1000, 1000 }),
 		cut("an archive without its last byte", "unexpected EOF", func(size int) int { return size - 1 }),
-		cut("an archive without the sums at its end", "the file ends before its stream does", func(size int) int { return size - 24 }),
+		cut("an archive without the sums at its end", "the file ends before its stream", func(size int) int { return size - 24 }),
 		cut("an archive truncated in the middle", "unexpected EOF", func(size int) int { return size / 2 }),
 		row("an empty archive", "it is empty", func(a *archived) { a.entries = []member{} }),
 		many,

@@ -53,11 +53,11 @@ func badWheels() []bad {
 		return damaged(what, says, unread, damage)
 	}
 	cut := func(what, also string, keep func(size int) int) bad {
-		return damaged(what, "truncated, or no wheel", also, func(b []byte) []byte { return b[:keep(len(b))] })
+		return damaged(what, "truncated, or not a wheel", also, func(b []byte) []byte { return b[:keep(len(b))] })
 	}
 	return []bad{
 		record("another file's hash in RECORD", `"horovod/__init__.py" has hash "sha256=A`, "sha256=", "sha256=A"),
-		record("a too weak hash in RECORD", "which is no sha256", "sha256=", "md5="),
+		record("a too weak hash in RECORD", "which is not a sha256", "sha256=", "md5="),
 		record("a wrong size in RECORD", `"horovod/__init__.py" has 99 bytes in RECORD, but 23 in the wheel`, ",23", ",99"),
 		row("a file outside RECORD", `"horovod/extra.py" is not in RECORD`, func(w *wheeltest.Wheel) { w.Unlisted = []wheeltest.File{{Name: "horovod/extra.py"}} }),
 		row("a file that lost its line in RECORD", `"horovod/__init__.py" is not in RECORD`, func(w *wheeltest.Wheel) {
@@ -88,14 +88,14 @@ func badWheels() []bad {
 			b[bytes.Index(b, name)+len(name)+100] ^= 0xff
 			return b
 		}),
-		row("METADATA without the local part of the version", `says Version "0.28.1", the file name says "0.28.1+rocm5.7.tf2.13.0.gfx90a"`, func(w *wheeltest.Wheel) { w.Version = "0.28.1" }),
+		row("METADATA without the local part of the version", `has Version "0.28.1", the file name has "0.28.1+rocm5.7.tf2.13.0.gfx90a"`, func(w *wheeltest.Wheel) { w.Version = "0.28.1" }),
 		{
 			what: "a version without the local part in all places", of: horovodROCm,
 			change: func(s *specimen) { s.wheel.Name = strings.Replace(s.wheel.Name, "+rocm5.7.tf2.13.0.gfx90a", "", 1) },
 			gate:   "wheel-format", says: "the version is 0.28.1, expected 0.28.1+rocm5.7.tf2.13.0.gfx90a", do: "HOROVOD_LOCAL_VERSION",
 		},
-		row("METADATA whose local part names another ROCm", `says Version "0.28.1+rocm6.1.tf2.13.0.gfx90a"`, func(w *wheeltest.Wheel) { w.Version = "0.28.1+rocm6.1.tf2.13.0.gfx90a" }),
-		row("a tag missing in WHEEL", `says tags ["py3-none-any"]`, func(w *wheeltest.Wheel) { w.Tags = []string{"py3-none-any"} }),
+		row("METADATA whose local part names another ROCm", `has Version "0.28.1+rocm6.1.tf2.13.0.gfx90a"`, func(w *wheeltest.Wheel) { w.Version = "0.28.1+rocm6.1.tf2.13.0.gfx90a" }),
+		row("a tag missing in WHEEL", `has tags ["py3-none-any"]`, func(w *wheeltest.Wheel) { w.Tags = []string{"py3-none-any"} }),
 		more("a file outside the promised packages", "torch/__init__.py lies outside the promised packages horovod", wheeltest.File{Name: torch}),
 		more("a file installed by .data outside the promised packages", "data/purelib/torch/__init__.py lies outside", wheeltest.File{Name: data + "purelib/" + torch}),
 		more("a file that runs at every start of Python", "horovod.pth lies outside", wheeltest.File{Name: "horovod.pth", Text: "import os\n"}),
@@ -105,10 +105,10 @@ func badWheels() []bad {
 		closed(row("a file twice in the wheel", `"horovod/__init__.py" is in the ZIP 2 times`, func(w *wheeltest.Wheel) { w.Unlisted = slices.Clone(w.Files[:1]) })),
 		closed(more("a name too long for file systems", "has a name of more than 255 bytes", wheeltest.File{Name: "horovod/" + strings.Repeat("n", 300)})),
 		closed(more("a file and a directory of one name", `"horovod/__init__.py" is a file in the ZIP, and a directory for`, wheeltest.File{Name: module + "/x.py"})),
-		hostile("a file header with another name than the directory", `"horovod/__init__.py": its own header calls it "horovod/__main__.py"`, func(b []byte) []byte {
+		hostile("a file header with another name than the directory", `"horovod/__init__.py": its own header names it "horovod/__main__.py"`, func(b []byte) []byte {
 			return bytes.Replace(bytes.Clone(b), []byte(module), []byte("horovod/__main__.py"), 1)
 		}),
-		hostile("a second end record, which pip reads", "readers differ in which they take", func(b []byte) []byte {
+		hostile("a second end record, which pip reads", "readers disagree about the record to use", func(b []byte) []byte {
 			end := len(b) - 22
 			second := slices.Concat([]byte("PK\x06\x06\x2c"), make([]byte, 51), []byte("PK\x06\x07"), make([]byte, 16))
 			return slices.Concat(b[:end], second, b[end:])
@@ -121,13 +121,13 @@ func badWheels() []bad {
 		more("a file installed by .data for every shell", "installs etc/profile.d below the prefix", wheeltest.File{Name: data + "data/etc/profile.d/x.sh"}),
 		more("a program that hides the system's", "the program python3 would hide the system's", wheeltest.File{Name: data + "scripts/python3", Text: "#!/bin/sh\n", Mode: 0o755}),
 		more("a program of entry_points.txt that hides the system's", "the program pip would hide the system's", wheeltest.File{Name: dist + "entry_points.txt", Text: "[console_scripts]\npip = horovod:main\n"}),
-		more("a directory .data of another wheel, which pip installs too", "in another directory .data", wheeltest.File{Name: "other-1.data/purelib/x.py"}),
-		more("compiled code that runs in place of its source", "must not compare it with its source", wheeltest.File{Name: "horovod/__pycache__/__init__.cpython-311.pyc", Text: "\xa7\r\r\n\x01\x00\x00\x00code"}),
-		more("two files for one place", "are installed at the same place", wheeltest.File{Name: data + "purelib/horovod/__init__.py"}),
+		more("a directory .data of another wheel, which pip installs too", "in another .data directory", wheeltest.File{Name: "other-1.data/purelib/x.py"}),
+		more("compiled code that runs in place of its source", "forbids Python to compare it with its source", wheeltest.File{Name: "horovod/__pycache__/__init__.cpython-311.pyc", Text: "\xa7\r\r\n\x01\x00\x00\x00code"}),
+		more("two files for one place", "install to the same path", wheeltest.File{Name: data + "purelib/horovod/__init__.py"}),
 		more("a library for another machine beside the extension", "horovod/lib/libhelper.so is for aarch64", wheeltest.File{Name: "horovod/lib/libhelper.so", Text: string((&elftest.Library{Machine: "aarch64"}).Bytes())}),
 		more("a program for another machine", "scripts/horovodrun is for aarch64", wheeltest.File{Name: data + "scripts/horovodrun", Text: string((&elftest.Library{Machine: "aarch64"}).Bytes()), Mode: 0o755}),
 		more("a library for musl", "needs libc.musl-x86_64.so.1, and the tag is linux_x86_64", wheeltest.File{Name: "horovod/lib/libhelper.so", Text: string((&elftest.Library{Needed: []string{"libc.musl-x86_64.so.1"}}).Bytes())}),
-		more("an extension of TensorFlow in place of another framework's", "horovod/mxnet/x.so lies in the directory of mxnet, and is for tensorflow", wheeltest.File{Name: "horovod/mxnet/x.so", Text: string((&elftest.Library{Needed: []string{"libtensorflow_framework.so.2"}}).Bytes())}),
+		more("an extension of TensorFlow in place of another framework's", "horovod/mxnet/x.so is in the directory of mxnet, but for tensorflow", wheeltest.File{Name: "horovod/mxnet/x.so", Text: string((&elftest.Library{Needed: []string{"libtensorflow_framework.so.2"}}).Bytes())}),
 		more("the metadata of a second package", "2 .dist-info directories", wheeltest.File{Name: "torch-2.6.0.dist-info/METADATA"}),
 	}
 }

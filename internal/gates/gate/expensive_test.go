@@ -44,12 +44,12 @@ func TestAnExpensiveWheelIsNotMeasured(t *testing.T) {
 	s.Unpacked = NewUnpacked()
 	defer s.Unpacked.Close()
 	v := deviceCode.Check(t.Context(), s)
-	if v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "more work than a file of") {
+	if v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "exceeds the work for a file of") {
 		t.Errorf("%+v", v)
 	}
 	start := time.Now()
 	s.Expect.Glibc = "2.17"
-	if v := glibcFloor.Check(t.Context(), s); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "more work than a file of") || time.Since(start) > 5*time.Second {
+	if v := glibcFloor.Check(t.Context(), s); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "exceeds the work for a file of") || time.Since(start) > 5*time.Second {
 		t.Errorf("the next gate: %+v", v)
 	}
 }

@@ -81,8 +81,8 @@ func TestExtractRefuses(t *testing.T) {
 		"not xz":                 {string(arOf(format, part{"data.tar.xz", "no xz at all"})), "reading data.tar.xz: xz: invalid"},
 		"not zstd":               {string(arOf(format, part{"data.tar.zst", "no zstd at all"})), "unpacking data.tar.zst: "},
 		"nothing to unpack":      {string(arOf(format, part{"data.tar.xz", ""})), "reading data.tar.xz: "},
-		"another compression":    {string(arOf(format, part{"data.tar.lzma", "x"})), "data.tar.lzma is compressed in a way that is not known"},
-		"another name":           {string(arOf(format, part{"data.tarball", "x"})), "data.tarball is compressed in a way that is not known"},
+		"another compression":    {string(arOf(format, part{"data.tar.lzma", "x"})), "data.tar.lzma has an unknown compression"},
+		"another name":           {string(arOf(format, part{"data.tarball", "x"})), "data.tarball has an unknown compression"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := extracted([]byte(c.content), 1<<20)

@@ -26,8 +26,8 @@ func TestWheel(t *testing.T) {
 		says string // text of the only problem; "" for none
 	}{
 		"good":       {func(*wheeltest.Wheel) {}, ""},
-		"version":    {func(w *wheeltest.Wheel) { w.Version = "0.28.1" }, `says Version "0.28.1"`},
-		"tags":       {func(w *wheeltest.Wheel) { w.Tags = []string{"py3-none-any"} }, `says tags ["py3-none-any"]`},
+		"version":    {func(w *wheeltest.Wheel) { w.Version = "0.28.1" }, `has Version "0.28.1"`},
+		"tags":       {func(w *wheeltest.Wheel) { w.Tags = []string{"py3-none-any"} }, `has tags ["py3-none-any"]`},
 		"unlisted":   {func(w *wheeltest.Wheel) { w.Unlisted = []wheeltest.File{{Name: "a"}} }, `"a" is not in RECORD`},
 		"swapped":    {func(w *wheeltest.Wheel) { w.Swapped = map[string]string{"horovod/__init__.py": "a = 2\n"} }, "has hash"},
 		"omitted":    {func(w *wheeltest.Wheel) { w.Omitted = []string{"horovod/__init__.py"} }, "which is not in the wheel"},
