@@ -213,7 +213,7 @@ func TestDeviceFunctions(t *testing.T) {
 			fatbin(cubin(90, 0, "f\x1b[2J\n"+strings.Repeat("x", 500))), recipe.Expect{NoKernels: []string{"f*"}}, verdict.Fail, []string{`"f\x1b[2J\n`},
 		},
 		"truncated entry":     {fatbin(cubin(90, 0, chosen...)[:400]), recipe.Expect{Kernels: kernels}, verdict.NotMeasured, []string{"code for sm_90"}},
-		"unknown compression": {fatbin(cubin(90, unknownPacking, chosen...)), recipe.Expect{Kernels: kernels}, verdict.NotMeasured, []string{"does not know"}},
+		"unknown compression": {fatbin(cubin(90, unknownPacking, chosen...)), recipe.Expect{Kernels: kernels}, verdict.NotMeasured, []string{"its compression is unknown"}},
 		"wrong pattern":       {fatbin(cubin(90, 0, chosen...)), recipe.Expect{NoKernels: []string{"[a"}}, verdict.NotMeasured, []string{"syntax error"}},
 		"no such file": {
 			fatbin(cubin(90, 0, chosen...)), recipe.Expect{Kernels: kernels, Extensions: []string{"y.so"}}, verdict.NotMeasured, []string{"no file matches"},
