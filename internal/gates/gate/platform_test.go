@@ -33,7 +33,7 @@ func TestAskFramework(t *testing.T) {
 		},
 		"a framework that loads the other platform": {
 			expect: rocm, output: strings.Replace(frameworkROCm, `"cuda": []`, `"cuda": ["libcudart.so.12"]`, 1),
-			says: []string{"its process loads libcudart.so.12 of cuda"},
+			says: []string{"its process loads libcudart.so.12 for cuda"},
 		},
 		"a framework without an answer":       {expect: rocm, output: "hello\n", says: []string{"tensorflow reports no platform: hello"}},
 		"a framework that cannot be imported": {expect: rocm, err: diag.Errorf(diag.Build, "exit 1"), says: []string{"asking tensorflow for its platform: exit 1"}},
