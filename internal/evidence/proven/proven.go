@@ -97,18 +97,19 @@ func Read(folder fs.FS) (Cells, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decode(data)
+	return decode(Name, data)
 }
 
-func decode(data []byte) (Cells, error) {
+// decode parses the content of a file. name is for messages.
+func decode(name string, data []byte) (Cells, error) {
 	var f file
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&f); err != nil {
-		return nil, fmt.Errorf("%s: %w", Name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if f.Schema != schema {
-		return nil, fmt.Errorf("%s: schema %d, this version reads %d", Name, f.Schema, schema)
+		return nil, fmt.Errorf("%s: schema %d, this version reads %d", name, f.Schema, schema)
 	}
 	if f.Cells == nil {
 		f.Cells = Cells{}
@@ -148,7 +149,7 @@ func Record(path string, cells Cells) error {
 	data, err := regular.Read(path, maxSize)
 	switch {
 	case err == nil:
-		if known, err = decode(data); err != nil {
+		if known, err = decode(path, data); err != nil {
 			return diag.Errorf(diag.Usage, "recording the proof: %w", err)
 		}
 	case !errors.Is(err, os.ErrNotExist):
