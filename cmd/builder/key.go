@@ -53,7 +53,10 @@ func keyCommand(out printer) *cli.Command {
 }
 
 func keyNewFlags() []cli.Flag {
-	return []cli.Flag{&cli.IntFlag{Name: "days", Usage: "let its signatures expire after `N` days; 0: never"}}
+	return []cli.Flag{
+		&cli.IntFlag{Name: "days", Usage: "let its signatures expire after `N` days; 0: never"},
+		&cli.StringFlag{Name: "owner", Usage: "say in the key and in SBOMs who holds it, as `NAME <E-MAIL>`"},
+	}
 }
 
 func doKeyNew(c *cli.Context, out printer) error {
@@ -70,11 +73,18 @@ func doKeyNew(c *cli.Context, out printer) error {
 			return diag.Errorf(diag.Usage, "%s exists: a key is never replaced", file).WithHint("name another file, or move it away")
 		}
 	}
+	var owner signing.Owner
+	if text := c.String("owner"); text != "" {
+		var err error
+		if owner, err = signing.ParseOwner(text); err != nil {
+			return err
+		}
+	}
 	var until time.Time
 	if days > 0 {
 		until = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, days)
 	}
-	if err := app.NewKey(path, until); err != nil {
+	if err := app.NewKey(path, owner, until); err != nil {
 		return diag.Errorf(diag.Usage, "making a key: %w", err)
 	}
 	k, err := signing.ReadPublicKey(app.PublicOf(path))

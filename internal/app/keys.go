@@ -32,7 +32,7 @@ func (s *Session) SigningKey() (signing.Key, error) {
 func (s *Session) hostKey() (signing.Key, error) {
 	path := filepath.Join(s.Home, homeKey)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		err := NewKey(path, time.Time{})
+		err := NewKey(path, signing.Owner{}, time.Time{})
 		switch {
 		case err == nil:
 			s.Note("made a key that signs what this host builds; others check with %s", PublicOf(path))
@@ -63,8 +63,8 @@ func publicHalf(k signing.Key, path string) error {
 }
 
 // NewKey creates a key and its public half beside it. It replaces no file.
-func NewKey(path string, until time.Time) error {
-	k, err := signing.NewKey(until)
+func NewKey(path string, owner signing.Owner, until time.Time) error {
+	k, err := signing.NewKeyOf(owner, until)
 	if err != nil {
 		return err
 	}

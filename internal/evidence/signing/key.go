@@ -14,11 +14,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/mail"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	"github.com/sigstore/sigstore-go/pkg/sign"
@@ -34,10 +36,12 @@ type Key struct {
 }
 
 // A PublicKey verifies signatures. NotAfter is its last day, or zero for no limit. ID
-// is the base64 of the sha256 of its DER form, as in Sigstore bundles.
+// is the base64 of the sha256 of its DER form, as in Sigstore bundles. Owner says who
+// holds the private half, or is empty.
 type PublicKey struct {
 	ID       string
 	NotAfter time.Time
+	Owner    Owner
 	key      *ecdsa.PublicKey
 }
 
@@ -46,30 +50,64 @@ const (
 	publicBlock  = "PUBLIC KEY"
 	// notAfter is the PEM header with the last day of a key. Other programs ignore it.
 	notAfter = "Not-After"
-	maxKey   = 64 << 10 // bytes of a key file
+	// ownedBy is the PEM header with the owner of a key, as in an e-mail.
+	ownedBy = "Owner"
+	maxKey  = 64 << 10 // bytes of a key file
 )
 
 // NewKey creates a key valid until the end of a day. The zero time means no limit.
-func NewKey(until time.Time) (Key, error) {
+func NewKey(until time.Time) (Key, error) { return NewKeyOf(Owner{}, until) }
+
+// NewKeyOf creates a key that names its owner.
+func NewKeyOf(owner Owner, until time.Time) (Key, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Key{}, fmt.Errorf("making a key: %w", err)
 	}
-	return newKey(private, until)
+	return newKey(private, headers{until, owner})
 }
 
-func newKey(private *ecdsa.PrivateKey, until time.Time) (Key, error) {
-	public, err := newPublicKey(&private.PublicKey, until)
+func newKey(private *ecdsa.PrivateKey, h headers) (Key, error) {
+	public, err := newPublicKey(&private.PublicKey, h)
 	return Key{private, public}, err
 }
 
-func newPublicKey(key *ecdsa.PublicKey, until time.Time) (PublicKey, error) {
+func newPublicKey(key *ecdsa.PublicKey, h headers) (PublicKey, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
 		return PublicKey{}, fmt.Errorf("encoding a public key: %w", err)
 	}
 	sum := sha256.Sum256(der)
-	return PublicKey{base64.StdEncoding.EncodeToString(sum[:]), until, key}, nil
+	return PublicKey{base64.StdEncoding.EncodeToString(sum[:]), h.until, h.owner, key}, nil
+}
+
+// An Owner holds a key. Address is an e-mail address. Nobody but the owner vouches for
+// either.
+type Owner struct{ Name, Address string }
+
+// ParseOwner reads an owner such as "Example Builds <builds@example.com>". Name and
+// address are both required.
+func ParseOwner(text string) (Owner, error) {
+	a, err := mail.ParseAddress(text)
+	if err != nil || a.Name == "" || strings.ContainsFunc(text, unicode.IsControl) {
+		return Owner{}, diag.Errorf(diag.Usage, "%q is no owner of a key", text).
+			WithHint(`write a name and an e-mail address: "Example Builds <builds@example.com>"`)
+	}
+	return Owner{a.Name, a.Address}, nil
+}
+
+// String returns the owner as in an e-mail, or "".
+func (o Owner) String() string {
+	if o == (Owner{}) {
+		return ""
+	}
+	return fmt.Sprintf("%s <%s>", o.Name, o.Address)
+}
+
+// headers are the facts about a key in its PEM block.
+type headers struct {
+	until time.Time
+	owner Owner
 }
 
 // Public returns the public key for verifying signatures.
@@ -82,7 +120,7 @@ func (k Key) Write(path string) error {
 	if err != nil {
 		return fmt.Errorf("encoding a key: %w", err)
 	}
-	return writeNew(path, 0o600, pemOf(privateBlock, der, k.public.NotAfter))
+	return writeNew(path, 0o600, pemOf(privateBlock, der, k.public.headers()))
 }
 
 // Write writes the public key to a new file. It never replaces a file.
@@ -94,13 +132,18 @@ func (p PublicKey) PEM() []byte {
 	if err != nil {
 		panic(fmt.Sprintf("signing: encoding a P-256 key: %v", err)) // cannot happen: reading the key checked its point
 	}
-	return pemOf(publicBlock, der, p.NotAfter)
+	return pemOf(publicBlock, der, p.headers())
 }
 
-func pemOf(kind string, der []byte, until time.Time) []byte {
-	block := &pem.Block{Type: kind, Bytes: der}
-	if !until.IsZero() {
-		block.Headers = map[string]string{notAfter: until.Format(time.DateOnly)}
+func (p PublicKey) headers() headers { return headers{p.NotAfter, p.Owner} }
+
+func pemOf(kind string, der []byte, h headers) []byte {
+	block := &pem.Block{Type: kind, Bytes: der, Headers: map[string]string{}}
+	if !h.until.IsZero() {
+		block.Headers[notAfter] = h.until.Format(time.DateOnly)
+	}
+	if h.owner != (Owner{}) {
+		block.Headers[ownedBy] = h.owner.String()
 	}
 	return pem.EncodeToMemory(block)
 }
@@ -131,7 +174,7 @@ func ReadKey(path string) (Key, error) {
 	if err := private(f); err != nil {
 		return Key{}, err
 	}
-	block, until, err := readPEM(f, privateBlock)
+	block, h, err := readPEM(f, privateBlock)
 	if err != nil {
 		return Key{}, err
 	}
@@ -143,9 +186,9 @@ func ReadKey(path string) (Key, error) {
 	if !ok || own.Curve != elliptic.P256() {
 		return Key{}, keyFault(path, "it is not an ECDSA key on P-256")
 	}
-	k, err := newKey(own, until)
+	k, err := newKey(own, h)
 	if err == nil && k.public.over(time.Now()) {
-		return Key{}, diag.Errorf(diag.Usage, "reading the key %s: its last day was %s, and signatures of an expired key do not count", path, until.Format(time.DateOnly)).
+		return Key{}, diag.Errorf(diag.Usage, "reading the key %s: its last day was %s, and signatures of an expired key do not count", path, h.until.Format(time.DateOnly)).
 			WithHint("make a new key: builder key new FILE --days N")
 	}
 	return k, err
@@ -185,7 +228,7 @@ func ReadPublicKey(path string) (PublicKey, error) {
 		return PublicKey{}, unread(err)
 	}
 	defer f.Close()
-	block, until, err := readPEM(f, publicBlock)
+	block, h, err := readPEM(f, publicBlock)
 	if err != nil {
 		return PublicKey{}, err
 	}
@@ -197,29 +240,34 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	if !ok || key.Curve != elliptic.P256() {
 		return PublicKey{}, keyFault(path, "it is not an ECDSA key on P-256")
 	}
-	return newPublicKey(key, until)
+	return newPublicKey(key, h)
 }
 
 // readPEM returns the only block of a file. Its errors never contain the key.
-func readPEM(f *os.File, kind string) (der []byte, until time.Time, err error) {
+func readPEM(f *os.File, kind string) (der []byte, h headers, err error) {
 	path := f.Name()
 	data, err := io.ReadAll(io.LimitReader(f, maxKey))
 	if err != nil {
-		return nil, until, unread(err)
+		return nil, h, unread(err)
 	}
 	block, rest := pem.Decode(data)
 	switch {
 	case block == nil || len(strings.TrimSpace(string(rest))) > 0:
-		return nil, until, keyFault(path, "it is not one PEM block")
+		return nil, h, keyFault(path, "it is not one PEM block")
 	case block.Type != kind:
-		return nil, until, keyFault(path, fmt.Sprintf("it holds a %s, expected a %s", strings.ToLower(block.Type), strings.ToLower(kind)))
+		return nil, h, keyFault(path, fmt.Sprintf("it holds a %s, expected a %s", strings.ToLower(block.Type), strings.ToLower(kind)))
 	}
 	if day := block.Headers[notAfter]; day != "" {
-		if until, err = time.Parse(time.DateOnly, day); err != nil {
-			return nil, until, keyFault(path, fmt.Sprintf("%s %q is not a date such as 2027-11-21", notAfter, day))
+		if h.until, err = time.Parse(time.DateOnly, day); err != nil {
+			return nil, h, keyFault(path, fmt.Sprintf("%s %q is not a date such as 2027-11-21", notAfter, day))
 		}
 	}
-	return block.Bytes, until, nil
+	if text := block.Headers[ownedBy]; text != "" {
+		if h.owner, err = ParseOwner(text); err != nil {
+			return nil, h, keyFault(path, err.Error())
+		}
+	}
+	return block.Bytes, h, nil
 }
 
 func keyFault(path, what string) error {
