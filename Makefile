@@ -10,7 +10,7 @@ endif
 export PATH := $(TOOLCHAIN):$(PATH)
 GO ?= go
 
-.PHONY: wheel build check test test-full unit fuzz mutation workflows e2e bench compare lock lint docs
+.PHONY: wheel build check test test-full unit fuzz mutation workflows conformance e2e bench compare lock lint docs
 
 build:
 	$(GO) build -trimpath -o builder ./cmd/builder
@@ -20,7 +20,7 @@ wheel: build
 
 check: unit
 	$(GO) vet -trimpath ./...
-	test -z "$$(gofmt -l cmd internal pipelines recipes patches images diagnoses profiles stacks engine e2e)"
+	test -z "$$(gofmt -l cmd internal pipelines recipes patches images diagnoses profiles stacks engine e2e conformance)"
 
 # The scripts of the command line alone take minutes on a machine that is busy.
 # With -trimpath as in build and e2e, Go compiles every package once for all of them.
@@ -57,7 +57,13 @@ e2e:
 workflows:
 	BUILDER_TEST_ACT=1 $(GO) test -trimpath -count=1 -run '^TestWorkflows$$' ./cmd/builder
 
-test: check workflows e2e
+# What is signed, judged by validators of others: SPDX's, cosign, in-toto's and
+# OpenVEX's. It needs python3 and an index of Python packages.
+conformance:
+	$(GO) vet -C conformance ./...
+	BUILDER_TEST_CONFORMANCE=1 $(GO) test -trimpath -count=1 -run '^TestConformance$$' ./internal/app
+
+test: check workflows conformance e2e
 
 # What takes too long for every change: the CUDA wheel of 5 GB of inputs, NCCL, and
 # a minute of every fuzz target.

@@ -264,6 +264,7 @@ func TestTampering(t *testing.T) {
 		"a verdict is changed":          {func(b bundle) { b.edit(b.rounds()[0], `"status":"pass"`, `"status":"waived"`) }, "signatures", "the signature is invalid"},
 		"the SBOM is changed":           {func(b bundle) { b.edit("sbom.sigstore.json", "SPDX-2.3", "SPDX-2.2") }, "signatures", "the signature is invalid"},
 		"the VEX document is changed":   {func(b bundle) { b.edit("vex.sigstore.json", `"affected"`, `"fixed"`) }, "signatures", "the signature is invalid"},
+		"the full SBOM is changed":      {func(b bundle) { b.write("sbom.spdx3.json", []byte("{}")) }, "signatures", "sbom.spdx3.json: it differs from the signed document"},
 		"the plain SBOM is changed":     {func(b bundle) { b.write("sbom.spdx.json", []byte("{}")) }, "signatures", "sbom.spdx.json: it differs from the signed document"},
 		"the plain VEX is changed":      {func(b bundle) { b.write("vex.openvex.json", []byte("{}")) }, "signatures", "vex.openvex.json: it differs from the signed document"},
 		"the provenance is taken away":  {func(b bundle) { os.Remove(b.file("provenance.sigstore.json")) }, "provenance", "no trusted key signed a provenance"},
@@ -379,7 +380,7 @@ func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"provenance.sigstore.json", "sbom.sigstore.json", b.rounds()[0], "vex.sigstore.json", "sbom.spdx.json", "vex.openvex.json"}
+	want := []string{"provenance.sigstore.json", "sbom.sigstore.json", "sbom3.sigstore.json", b.rounds()[0], "vex.sigstore.json", "sbom.spdx.json", "sbom.spdx3.json", "vex.openvex.json"}
 	var names []string
 	for _, a := range got.Said {
 		names = append(names, a.Name)

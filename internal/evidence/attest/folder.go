@@ -1,11 +1,14 @@
 package attest
 
 import (
+	"cmp"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +21,7 @@ import (
 	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
 )
 
@@ -36,6 +40,7 @@ type Bundle struct {
 	Beside     []artifact.Artifact // other subjects [Verify] found beside the artifact with the right digest
 	Said       []artifact.Artifact // the signed files, and the plain files equal to a signed one; only these are published
 	SBOM, VEX  json.RawMessage
+	Full       json.RawMessage // the SBOM with the digests of the artifact, SPDX 3.0.1
 	Rounds     []TestResult
 	Documents  []Document
 	Keys       []string // ids of the keys, without duplicates
@@ -95,7 +100,7 @@ func readAll(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust)
 	for _, file := range said {
 		var err error
 		switch {
-		case file.Name == plainSBOM || file.Name == plainVEX:
+		case file.Name == plainSBOM || file.Name == plainFull || file.Name == plainVEX:
 			plain = append(plain, file) // read after the signed documents
 		case strings.HasSuffix(file.Name, suffix):
 			err = b.read(a, file, &left, trust)
@@ -173,6 +178,11 @@ func (b *Bundle) add(s Statement) (d Document, err error) {
 			return d, twice
 		}
 		b.SBOM = s.Predicate
+	case sbom.FullType:
+		if b.Full != nil {
+			return d, twice
+		}
+		b.Full = s.Predicate
 	case VEXType:
 		if b.VEX != nil {
 			return d, twice
@@ -193,15 +203,20 @@ func (b *Bundle) add(s Statement) (d Document, err error) {
 const (
 	provenanceFile = "provenance" + suffix
 	sbomFile       = "sbom" + suffix
+	fullFile       = "sbom3" + suffix
 	vexFile        = "vex" + suffix
 	plainSBOM      = "sbom.spdx.json"
+	plainFull      = "sbom.spdx3.json"
 	plainVEX       = "vex.openvex.json"
 )
 
 // readPlain adds a plain file. It must equal the signed document.
 func (b *Bundle) readPlain(file artifact.Artifact, left *int64) error {
 	signed := b.SBOM
-	if file.Name == plainVEX {
+	switch file.Name {
+	case plainFull:
+		signed = b.Full
+	case plainVEX:
 		signed = b.VEX
 	}
 	data, err := readFile(&file, left)
@@ -233,14 +248,14 @@ func readFile(file *artifact.Artifact, left *int64) ([]byte, error) {
 // A Sealer signs statements about artifacts.
 type Sealer struct{ Key signing.Key }
 
-// Seal writes the provenance of all artifacts of a cell, and the SBOM and the VEX
+// Seal writes the provenance of all artifacts of a cell, and the SBOMs and the VEX
 // document of the first one, to the folder of the first artifact. The first artifact is
 // the wheel or the archive in its place. For the manifest of a stack, Seal writes only
 // the provenance, because each wheel has its own documents. Seal first deletes the old
 // contents of the folder, which belong to another build.
 func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	dir := Dir(artifacts[0].Path)
-	spdx, err := sbomOf(artifacts[0], p)
+	spdx, full, err := s.sboms(artifacts[0], p)
 	if err != nil {
 		return fmt.Errorf("the SBOM of %s: %w", artifacts[0].Name, err)
 	}
@@ -253,26 +268,66 @@ func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	if p.isStack() {
 		return nil
 	}
-	if err := s.write(dir, sbomFile, artifacts[:1], sbom.PredicateType, json.RawMessage(spdx)); err != nil {
-		return err
-	}
-	if err := writeFile(filepath.Join(dir, plainSBOM), spdx); err != nil {
-		return err
+	for _, d := range []struct {
+		signed, plain, predicate string
+		data                     []byte
+	}{{sbomFile, plainSBOM, sbom.PredicateType, spdx}, {fullFile, plainFull, sbom.FullType, full}} {
+		if err := s.write(dir, d.signed, artifacts[:1], d.predicate, json.RawMessage(d.data)); err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(dir, d.plain), d.data); err != nil {
+			return err
+		}
 	}
 	return s.sealVEX(dir, artifacts[0], p)
 }
 
-// sbomOf reads the document inside a wheel, and creates the document of an archive. A
-// stack has none.
-func sbomOf(a artifact.Artifact, p Provenance) ([]byte, error) {
-	switch e := p.Definition.Internal.Entry; {
-	case p.isStack():
-		return nil, nil
-	case e.Expect.Tree == "":
-		return sbomIn(a.Path)
-	default:
-		return sbom.OfTree(e, a.SHA256)
+// sboms returns both documents of an artifact. It reads the SPDX 2.3 document inside a
+// wheel, and creates the one of an archive. A stack has none.
+func (s Sealer) sboms(a artifact.Artifact, p Provenance) (spdx, full []byte, err error) {
+	e := p.Definition.Internal.Entry
+	if p.isStack() {
+		return nil, nil, nil
 	}
+	about, err := s.delivered(a, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	if e.Expect.Tree != "" {
+		spdx, err1 := sbom.OfTree(e, a.SHA256)
+		full, err2 := about.Document(e, nil)
+		return spdx, full, errors.Join(err1, err2)
+	}
+	w, err := wheel.Open(a.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer w.Close()
+	spdx, err1 := w.ReadFile(w.DistInfo+"/"+sbom.Member, maxStatement)
+	full, err2 := about.Document(e, w)
+	return spdx, full, errors.Join(err1, err2)
+}
+
+// delivered describes the file of an artifact. The owner of the key is its supplier.
+func (s Sealer) delivered(a artifact.Artifact, p Provenance) (sbom.Delivered, error) {
+	f, err := regular.Follow(a.Path)
+	if err != nil {
+		return sbom.Delivered{}, err
+	}
+	defer f.Close()
+	short, long := sha256.New(), sha512.New()
+	if _, err := io.Copy(io.MultiWriter(short, long), f); err != nil {
+		return sbom.Delivered{}, err
+	}
+	if sum := hex.EncodeToString(short.Sum(nil)); sum != a.SHA256 {
+		return sbom.Delivered{}, fmt.Errorf("%s has sha256 %s, and had %s", a.Path, sum, a.SHA256)
+	}
+	key := s.Key.Public()
+	return sbom.Delivered{
+		Name: a.Name, SHA256: a.SHA256, SHA512: hex.EncodeToString(long.Sum(nil)),
+		Supplier: cmp.Or(key.Owner.Name, "holder of the key "+key.ID), Address: key.Owner.Address,
+		Made: p.Run.Metadata.Finished,
+	}, nil
 }
 
 // AddRound writes the results of one round of gates for an artifact.

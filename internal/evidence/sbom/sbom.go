@@ -1,16 +1,18 @@
-// Package sbom describes the contents of an artifact as SPDX 2.3 in JSON: the source it
-// was built from, third-party code in that source, the patches, and the linked
-// libraries.
+// Package sbom describes the contents of an artifact: the source it was built from,
+// third-party code in that source, the patches, and the linked libraries.
 //
-// The document of a wheel is a member of the wheel (PEP 770), so it depends only on the
-// contents of the wheel. It has no time except the release's, no version of this tool
-// and no key of a cell. Build requirements are in the provenance, not here. The
-// document of an archive of a source tree is a file beside it, because nothing is added
-// to upstream's tree.
+// There are two documents. [Of] and [OfTree] write SPDX 2.3, which most scanners read.
+// The SPDX 2.3 document of a wheel is a member of the wheel (PEP 770), so it depends
+// only on the contents of the wheel. It has no time except the release's, no version of
+// this tool and no key of a cell. [Delivered.Document] writes SPDX 3.0.1, always as a
+// file beside the artifact, with the digests of the artifact and the builder's name.
+// Build requirements are in the provenance, not here. Nothing is added to an archive of
+// upstream's source tree, so both of its documents are files beside it.
 package sbom
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -32,7 +34,7 @@ const Member = "sboms/builder.spdx.json"
 
 // Revision is the version of the output of [Of]. It is part of every cell's key,
 // because another document gives another wheel.
-const Revision = "sbom1"
+const Revision = "sbom2"
 
 // PredicateType is the type of the document in an in-toto statement.
 const PredicateType = "https://spdx.dev/Document/v2.3"
@@ -45,12 +47,19 @@ func Of(e lock.Entry, w *wheel.Wheel) ([]byte, error) {
 		return nil, fmt.Errorf("listing the libraries linked by %s: %w", w.Name, err)
 	}
 	project, version := w.Metadata.Get("Name"), w.Metadata.Get("Version")
+	copyright, err := notices(w)
+	if err != nil {
+		return nil, fmt.Errorf("reading the licence files of %s: %w", w.Name, err)
+	}
 	d := newDocument(e, wheelID, pkg{
-		Name: project, Version: version, Purpose: "LIBRARY",
+		Name: project, Version: version, Purpose: "LIBRARY", Copyright: copyright,
 		Refs: []reference{{"PACKAGE-MANAGER", "purl", PURL("pypi", project, version)}},
 	})
 	for _, soname := range linked {
-		d.add(pkg{Name: soname, Purpose: "LIBRARY", Comment: "taken from the host at run time; DT_NEEDED"}, "lib-"+soname)
+		d.add(pkg{
+			Name: soname, Version: cmp.Or(abiOf(soname), noAssertion), Supplier: organization(supplierOf(soname)),
+			Purpose: "LIBRARY", Comment: fromHost + "; the version is the one in its soname",
+		}, "lib-"+soname)
 		d.relate(wheelID, "DYNAMIC_LINK", "lib-"+soname)
 	}
 	return d.encode()
@@ -76,6 +85,9 @@ func ProductURL(e lock.Entry) string {
 	}
 	return PURL(kind, e.Source.Project, e.Expect.Version)
 }
+
+// fromHost says where a linked library comes from.
+const fromHost = "taken from the host at run time; DT_NEEDED"
 
 // linkedBy lists the sonames needed by the libraries of a wheel and not contained in
 // it.
@@ -133,6 +145,8 @@ type pkg struct {
 	ID        string      `json:"SPDXID"`
 	Name      string      `json:"name"`
 	Version   string      `json:"versionInfo,omitempty"`
+	Supplier  string      `json:"supplier,omitempty"`
+	Origin    string      `json:"originator,omitempty"`
 	Location  string      `json:"downloadLocation"`
 	Analyzed  bool        `json:"filesAnalyzed"`
 	Purpose   string      `json:"primaryPackagePurpose,omitempty"`
@@ -175,11 +189,13 @@ func newDocument(e lock.Entry, id string, about pkg) *document {
 		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: about.Name + "-" + about.Version,
 		Creation: creation{time.Unix(e.Epoch, 0).UTC().Format(time.RFC3339), []string{"Tool: builder"}},
 	}
+	about.Supplier, about.Origin = organization(maker), organization(ownerOf(e.Homepage).name)
+	about.Concluded, about.Declared = e.License, e.License
 	d.add(about, id)
 	d.Describes = []string{spdxID(id)}
 	d.relate("DOCUMENT", "DESCRIBES", id)
 	d.addSource(e, id)
-	d.addPatches(e)
+	d.addPatches(e, id)
 	return d
 }
 
@@ -188,18 +204,22 @@ func (d *document) addSource(e lock.Entry, id string) {
 	s := e.Source
 	source := pkg{
 		Name: s.Filename, Version: s.Version, Purpose: "SOURCE",
+		Supplier:  organization(ownerOf(e.Homepage).name),
 		Checksums: []checksum{{"SHA256", s.SHA256}},
 		Location:  location(s.Repository, s.Commit),
+		Concluded: e.License, Declared: e.License,
 	}
 	if s.Repository == "" && s.Path == "" {
 		source.Refs = []reference{{"PACKAGE-MANAGER", "purl", PURL("pypi", s.Project, s.Version)}}
 	}
 	d.add(source, sourceID)
 	d.relate(id, "GENERATED_FROM", sourceID)
+	d.relate(id, "DEPENDS_ON", sourceID) // the specification: in order to build and run
 	for _, v := range e.Vendored {
 		id := "vendored-" + v.Path
 		d.add(pkg{
-			Name: v.Name, Version: v.Commit, Purpose: "SOURCE", Declared: v.License,
+			Name: v.Name, Version: v.Commit, Purpose: "SOURCE", Concluded: v.License, Declared: v.License,
+			Supplier: organization(ownerOf(v.Repository).name),
 			Location: location(v.Repository, v.Commit), Comment: "in " + v.Path + " of the source",
 		}, id)
 		d.relate(sourceID, "CONTAINS", id)
@@ -215,20 +235,21 @@ func location(repository, commit string) string {
 	return "git+" + repository + "@" + commit
 }
 
-func (d *document) addPatches(e lock.Entry) {
+func (d *document) addPatches(e lock.Entry, about string) {
 	for _, p := range e.Patches {
 		id := "patch-" + p.Name
 		d.add(pkg{
-			Name: "patch " + p.Name, Purpose: "SOURCE", Homepage: p.Upstream, Comment: p.Reason,
-			Checksums: []checksum{{"SHA256", p.Digest()}},
+			Name: "patch " + p.Name, Version: p.Digest()[:12], Supplier: organization(maker), Purpose: "SOURCE",
+			Homepage: p.Upstream, Comment: p.Reason, Checksums: []checksum{{"SHA256", p.Digest()}},
 		}, id)
 		d.relate(id, "PATCH_FOR", sourceID)
+		d.relate(about, "DEPENDS_ON", id)
 	}
 }
 
 func (d *document) add(p pkg, id string) {
 	p.ID = spdxID(id)
-	for _, text := range []*string{&p.Location, &p.Concluded, &p.Declared, &p.Copyright} {
+	for _, text := range []*string{&p.Supplier, &p.Location, &p.Concluded, &p.Declared, &p.Copyright} {
 		if *text == "" {
 			*text = noAssertion
 		}

@@ -2,6 +2,7 @@ package sbom_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -63,12 +64,13 @@ func TestOf(t *testing.T) {
 	for _, p := range doc.Packages {
 		names = append(names, p.PackageName+" "+p.PackageVersion)
 	}
-	want := []string{"tool 1.0+cuda13.0", "tool-1.0.tar.gz 1.0", "gloo " + strings.Repeat("b", 40), "patch seal ", "libc.so.6 ", "libnccl.so.2 "}
+	want := []string{"tool 1.0+cuda13.0", "tool-1.0.tar.gz 1.0", "gloo " + strings.Repeat("b", 40), "patch seal 7f739462d67e", "libc.so.6 6", "libnccl.so.2 2"}
 	if !slices.Equal(names, want) {
 		t.Errorf("packages %q, want %q", names, want)
 	}
 	for _, want := range []string{
 		"DOCUMENT DESCRIBES wheel", "wheel GENERATED_FROM source", "source CONTAINS vendored-third-party-gloo",
+		"wheel DEPENDS_ON source", "wheel DEPENDS_ON patch-seal",
 		"patch-seal PATCH_FOR source", "wheel DYNAMIC_LINK lib-libnccl.so.2",
 	} {
 		if !slices.ContainsFunc(doc.Relationships, func(r *spdx.Relationship) bool {
@@ -81,6 +83,108 @@ func TestOf(t *testing.T) {
 		doc.Packages[2].PackageLicenseDeclared != "BSD-3-Clause" {
 		t.Errorf("%s", data)
 	}
+}
+
+// Suppliers are the owners of repositories, and the makers of well-known libraries. An
+// unknown library has none, rather than an invented one.
+func TestSuppliers(t *testing.T) {
+	e := entry()
+	e.Homepage, e.License = "https://example.com/tools/tool", "MIT"
+	data := of(t, e, wheeltest.File{Name: "tool/a.so", Text: library("liba.so.1", "libnccl.so.2", "libstrange.so", "libc.so.6")})
+	doc, err := spdxjson.Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range doc.Packages {
+		line := p.PackageName + ": " + p.PackageVersion + " by "
+		if p.PackageSupplier != nil {
+			line += p.PackageSupplier.Supplier
+		}
+		got = append(got, line+", "+p.PackageLicenseConcluded)
+	}
+	want := []string{
+		"tool: 1.0+cuda13.0 by builder, MIT", "tool-1.0.tar.gz: 1.0 by tools, MIT",
+		"gloo: " + strings.Repeat("b", 40) + " by example.com, BSD-3-Clause", "patch seal: 7f739462d67e by builder, NOASSERTION",
+		"libc.so.6: 6 by GNU Project, NOASSERTION", "libnccl.so.2: 2 by NVIDIA, NOASSERTION", "libstrange.so: NOASSERTION by NOASSERTION, NOASSERTION",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The notices in the wheel's licence files are its copyright text. The text of a licence
+// is no notice, and neither is a line that a terminal or a reader would stumble over.
+func TestNotices(t *testing.T) {
+	info := "tool-1.0+cuda13.0.dist-info/"
+	data := string(of(t, entry(),
+		wheeltest.File{Name: info + "licenses/LICENSE.txt", Text: "  Copyright (c) 2015-2020, Example.\nthe above copyright notice\nCopyright [yyyy] [name]\n"},
+		wheeltest.File{Name: info + "NOTICE", Text: "Copyright 2019 Other\nCopyright 2019 Other\nCopyright 2020 \x1b[31mred\n" + strings.Repeat("x", 300) + " Copyright 2021\n"},
+		wheeltest.File{Name: "tool/LICENSE", Text: "Copyright 2022 elsewhere\n"},
+	))
+	if want := `"copyrightText": "Copyright (c) 2015-2020, Example.\nCopyright 2019 Other",`; !strings.Contains(data, want) {
+		t.Errorf("no %s in\n%s", want, data)
+	}
+}
+
+// The full document has the digests of the file, its supplier, and no library as a
+// package. It depends on the entry, the wheel and the file alone.
+func TestFullDocument(t *testing.T) {
+	e := entry()
+	e.Homepage, e.License = "https://example.com/tools/tool", "MIT"
+	w, err := wheel.Open(wheeltest.Wheel{
+		Name: "tool-1.0-py3-none-any.whl", Files: []wheeltest.File{{Name: "tool/a.so", Text: library("liba.so.1", "libnccl.so.2")}},
+	}.Write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	f := sbom.Delivered{Name: "tool.whl", SHA256: strings.Repeat("1", 64), SHA512: strings.Repeat("2", 128), Supplier: "Example", Address: "a@example.com"}
+	data, err := f.Document(e, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Context string           `json:"@context"`
+		Graph   []map[string]any `json:"@graph"`
+	}
+	if err := json.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	ids, packages := map[string]bool{}, []string{}
+	for _, x := range doc.Graph {
+		id, _ := x["spdxId"].(string)
+		if ids[id] {
+			t.Errorf("two elements are called %s", id)
+		}
+		ids[id] = true
+		if x["type"] == "software_Package" {
+			packages = append(packages, x["name"].(string)+" "+x["software_packageVersion"].(string))
+		}
+	}
+	if want := []string{"tool 1.0", "gloo " + strings.Repeat("b", 40)}; !slices.Equal(packages, want) {
+		t.Errorf("packages %q, want %q", packages, want)
+	}
+	for _, x := range doc.Graph { // every end of a relationship is an element of the document
+		for _, to := range append([]any{x["from"]}, anything(x["to"])...) {
+			if id, ok := to.(string); ok && !ids[id] {
+				t.Errorf("%v leads to %s, which is missing", x["spdxId"], id)
+			}
+		}
+	}
+	for _, want := range []string{f.SHA256, f.SHA512, `"identifier": "a@example.com"`, `"https://example.com/tools"`} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("no %s in\n%s", want, data)
+		}
+	}
+	if again, err := f.Document(e, w); err != nil || !bytes.Equal(again, data) {
+		t.Errorf("it changes: %v", err)
+	}
+}
+
+func anything(v any) []any {
+	all, _ := v.([]any)
+	return all
 }
 
 // The document is part of the wheel, so it must depend only on the contents of the

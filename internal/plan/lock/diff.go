@@ -139,6 +139,8 @@ func partsOf(e Entry) parts {
 	for _, v := range e.Profile {
 		p.item(stepGates, "profile", "run-time variable "+v.Name, literal(v.Value), v)
 	}
+	p.add(stepGates, "homepage", e.Homepage, e.Homepage)
+	p.add(stepGates, "license of the source", e.License, e.License)
 	for _, v := range e.Vendored {
 		p.item(stepGates, "vendored sources", "vendored source "+v.Path, short(v.Commit), v)
 	}

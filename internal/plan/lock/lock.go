@@ -117,6 +117,8 @@ type Entry struct {
 	Axes     map[string]string `json:"axes"`
 	Facts    map[string]string `json:"facts"` // names that patches may use
 	Source   SourcePin         `json:"source"`
+	Homepage string            `json:"homepage,omitempty"` // of the source; its owner stands in the SBOM
+	License  string            `json:"license,omitempty"`  // of the source, as an SPDX expression
 	Patches  []patch.Patch     `json:"patches"`
 	Image    Image             `json:"image"`
 	Runtime  Image             `json:"runtime"`

@@ -121,7 +121,7 @@ func TestAssemble(t *testing.T) {
 	want := lock.Entry{
 		Schema: 1, Pipeline: "pipeline", Recipe: "tiny", ID: "tiny-1.1-cp312",
 		Axes: map[string]string{"version": "1.1", "python": "3.12"}, Facts: d.Vars,
-		Source: source(pin("tiny", "1.1", "a1")), Patches: d.Chosen(),
+		Source: source(pin("tiny", "1.1", "a1")), Homepage: "https://example.com/tiny", Patches: d.Chosen(),
 		Image:   lock.Image{Pin: f.Images[0], Setup: "true\n", Env: img[0].Env, Python: img[0].Python, Wheels: f.Python[2].Files, Provides: img[0].Provides},
 		Runtime: lock.Image{Pin: f.Images[1], Env: img[1].Env, Python: img[1].Python, Wheels: f.Python[3].Files, Provides: img[1].Provides},
 		Env:     map[string]string{"VERSION": "1.1", "ROOT": "/usr"}, Script: "make", Epoch: 1709164800, Expect: d.Settings.Expect,

@@ -118,7 +118,7 @@ func (p *Pins) Entry(d Draft) Pinned {
 	e := Entry{
 		Schema: Schema, Pipeline: p.pipeline,
 		Recipe: d.Cell.Recipe.Name, ID: d.Cell.ID, Axes: d.Cell.Axes, Facts: d.Vars,
-		Source: source, Patches: d.Chosen(),
+		Source: source, Homepage: d.Cell.Recipe.Homepage, License: d.Settings.License, Patches: d.Chosen(),
 		Image:   p.locked(d.Image, needs[0]),
 		Runtime: p.locked(d.Runtime, needs[1]),
 		Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: cmp.Or(d.Epoch, source.Epoch),

@@ -105,6 +105,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"another file's name":        {"name: tool", "name: fool", `2:7: the recipe is called "fool", its file "tool"`},
 		"nothing to say":             {"summary: A tool", `summary: ""`, `3:10: summary is missing`},
 		"nothing to build":           {`build: make "{{this is for the shell}}"`, "", `2:1: build is missing`},
+		"a license in words":         {"build: make", "license: Apache License 2.0\nbuild: make", `21:10: license "Apache License 2.0" is no SPDX expression`},
 		"no homepage":                {"homepage: https://mirror.example/tool\n", "", `2:1: homepage is missing`},
 		"no version of the source":   {"  version: \"{{version}}\"\n", "", `18:3: source.version is missing`},
 		"no project":                 {"  project: tool\n", "", `18:3: source.project is missing`},
@@ -224,7 +225,7 @@ func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 		"a.yaml": {Data: []byte("nme: a\n")}, "b.yaml": {}, "tool.yaml": {Data: []byte(good)}, "z.yaml": {Data: []byte(good)},
 	}, "site/recipes")
 	want := []string{
-		`site/recipes/a.yaml:1:1: unknown key "nme" | did you mean "name"? known: advisories, axes, build, compatible, env, expect, from, homepage, id, image, inputs, memory, name, profile, requires, runtime, source, summary, tests-from, variants, vars, vendored`,
+		`site/recipes/a.yaml:1:1: unknown key "nme" | did you mean "name"? known: advisories, axes, build, compatible, env, expect, from, homepage, id, image, inputs, license, memory, name, profile, requires, runtime, source, summary, tests-from, variants, vars, vendored`,
 		"site/recipes/b.yaml: there is nothing in it",
 		`site/recipes/z.yaml:2:7: the recipe is called "tool", its file "z"`,
 	}

@@ -115,6 +115,9 @@ func (r *Recipe) validateNeeds() []error {
 				errs = append(errs, diag.At(r.index.At("%sprofile[%d]", s.at, j), "%s", text))
 			}
 		}
+		if s.License != "" && !spdxExpression.MatchString(s.License) {
+			errs = append(errs, diag.At(r.index.At("%slicense", s.at), "license %q is no SPDX expression such as Apache-2.0 AND MIT", s.License))
+		}
 		for j, v := range s.Vendored {
 			if text := v.problem(); text != "" {
 				errs = append(errs, diag.At(r.index.At("%svendored[%d]", s.at, j), "%s", text))
@@ -128,6 +131,9 @@ func (r *Recipe) validateNeeds() []error {
 	}
 	return errs
 }
+
+// spdxExpression matches licences joined by operators. It does not know their names.
+var spdxExpression = regexp.MustCompile(`^\(*[A-Za-z0-9.+-]+\)*( (AND|OR|WITH) \(*[A-Za-z0-9.+-]+\)*)*$`)
 
 // problem returns the first problem of a vendored source, or "".
 func (v Vendored) problem() string {

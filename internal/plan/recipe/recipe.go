@@ -144,6 +144,7 @@ type Settings struct {
 	Inputs     []Input           `yaml:"inputs,omitempty" json:"inputs,omitempty" jsonschema:"description=cells of other recipes whose wheels are installed before the build and beside the artifact"`
 	Advisories []Advisory        `yaml:"advisories,omitempty" json:"advisories,omitempty" jsonschema:"description=published weaknesses of the source and what this recipe does about them"`
 	Profile    []Variable        `yaml:"profile,omitempty" json:"profile,omitempty" jsonschema:"description=environment in which the artifact is to run; it is written beside it"`
+	License    string            `yaml:"license,omitempty" json:"license,omitempty" jsonschema:"description=of the source as an SPDX expression; it stands in the SBOM"`
 	Vendored   []Vendored        `yaml:"vendored,omitempty" json:"vendored,omitempty" jsonschema:"description=what the source carries of others and the build may compile in; it stands in the SBOM"`
 	Memory     string            `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the build takes at its peak; cells are not built at once where they would not fit"`
 	Expect     Expect            `yaml:"expect,omitempty" json:"expect,omitzero"`
@@ -274,6 +275,7 @@ func (s Settings) clash(t Settings) string {
 		{"image", s.Image, t.Image},
 		{"runtime", s.Runtime, t.Runtime},
 		{"memory", s.Memory, t.Memory},
+		{"license", s.License, t.License},
 		{"expect.version", s.Expect.Version, t.Expect.Version},
 		{"expect.launcher", s.Expect.Launcher, t.Expect.Launcher},
 		{"expect.rendezvous", s.Expect.Rendezvous, t.Expect.Rendezvous},
@@ -349,6 +351,7 @@ func (s Settings) plus(t Settings) Settings {
 		Inputs:     inputs(s.Inputs, t.Inputs),
 		Advisories: slices.Concat(s.Advisories, t.Advisories),
 		Profile:    slices.Concat(s.Profile, t.Profile),
+		License:    cmp.Or(t.License, s.License),
 		Vendored:   slices.Concat(s.Vendored, t.Vendored),
 		Memory:     cmp.Or(t.Memory, s.Memory),
 		Expect: Expect{

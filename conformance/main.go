@@ -1,0 +1,208 @@
+// Conformance checks the signed statements about artifacts with the programs of others:
+// cosign, in-toto-golang and go-vex. Usage: conformance PUBLIC-KEY ARTIFACT...
+//
+// It imports no package of builder, so that no mistake of builder can hide another.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	statement "github.com/in-toto/attestation/go/v1"
+	"github.com/in-toto/in-toto-golang/in_toto"
+	slsa "github.com/in-toto/in-toto-golang/in_toto/slsa_provenance/v1"
+	"github.com/openvex/go-vex/pkg/vex"
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+	"github.com/secure-systems-lab/go-securesystemslib/signerverifier"
+	"github.com/sigstore/cosign/v3/pkg/cosign"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/verify"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	"github.com/sigstore/sigstore/pkg/signature"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+func main() {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: conformance PUBLIC-KEY ARTIFACT...")
+		os.Exit(2)
+	}
+	var errs []error
+	for _, path := range os.Args[2:] {
+		errs = append(errs, artifact(os.Args[1], path))
+	}
+	if err := errors.Join(errs...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// artifact checks all statements beside one artifact.
+func artifact(key, path string) error {
+	dir := path + ".attestations"
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	bundles := 0
+	for _, f := range files {
+		file := filepath.Join(dir, f.Name())
+		var err error
+		switch {
+		case strings.HasSuffix(f.Name(), ".sigstore.json"):
+			bundles++
+			err = signed(key, path, file)
+		case strings.HasSuffix(f.Name(), ".openvex.json"):
+			err = openVEX(file)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", file, err))
+		}
+	}
+	if bundles == 0 {
+		errs = append(errs, fmt.Errorf("%s holds no bundle", dir))
+	}
+	return errors.Join(errs...)
+}
+
+// signed checks one bundle with cosign, and its envelope and statement with in-toto.
+func signed(key, path, file string) error {
+	pem, err := os.ReadFile(key)
+	if err != nil {
+		return err
+	}
+	public, err := cryptoutils.UnmarshalPEMToPublicKey(pem)
+	if err != nil {
+		return err
+	}
+	b, err := bundle.LoadJSONFromPath(file)
+	if err != nil {
+		return err
+	}
+	if err := cosigned(public, path, b); err != nil {
+		return fmt.Errorf("cosign: %w", err)
+	}
+	var raw struct {
+		Envelope dsse.Envelope `json:"dsseEnvelope"`
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	kind, err := inToto(string(pem), raw.Envelope)
+	if err != nil {
+		return fmt.Errorf("in-toto: %w", err)
+	}
+	fmt.Printf("%s: cosign and in-toto verify it: %s\n", filepath.Base(file), kind)
+	return nil
+}
+
+// cosigned does as cosign verify-blob-attestation --key KEY --insecure-ignore-tlog.
+func cosigned(public crypto.PublicKey, path string, b *bundle.Bundle) error {
+	verifier, err := signature.LoadVerifier(public, crypto.SHA256)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	options := &cosign.CheckOpts{SigVerifier: verifier, IgnoreTlog: true, Offline: true, NewBundleFormat: true, ClaimVerifier: cosign.IntotoSubjectClaimVerifier}
+	_, err = cosign.VerifyNewBundle(context.Background(), options, verify.WithArtifact(f), b)
+	return err
+}
+
+// inToto verifies the envelope with the library of in-toto, and reads the statement
+// with its types. A field unknown to SLSA makes a provenance wrong.
+func inToto(pem string, e dsse.Envelope) (kind string, err error) {
+	key, err := signerverifier.LoadKey([]byte(pem))
+	if err != nil {
+		return "", err
+	}
+	of, err := signerverifier.NewECDSASignerVerifierFromSSLibKey(key)
+	if err != nil {
+		return "", err
+	}
+	all, err := dsse.NewEnvelopeVerifier(of)
+	if err != nil {
+		return "", err
+	}
+	if _, err := all.Verify(context.Background(), &e); err != nil {
+		return "", err
+	}
+	if e.PayloadType != in_toto.PayloadType {
+		return "", fmt.Errorf("payload of the type %q", e.PayloadType)
+	}
+	payload, err := e.DecodeB64Payload()
+	if err != nil {
+		return "", err
+	}
+	var s statement.Statement
+	if err := protojson.Unmarshal(payload, &s); err != nil {
+		return "", err
+	}
+	if err := s.Validate(); err != nil {
+		return "", err
+	}
+	if s.GetPredicateType() == "https://slsa.dev/provenance/v1" {
+		var raw struct{ Predicate json.RawMessage }
+		var p slsa.ProvenancePredicate
+		if err := errors.Join(json.Unmarshal(payload, &raw), strictly(raw.Predicate, &p)); err != nil {
+			return "", fmt.Errorf("SLSA provenance: %w", err)
+		}
+	}
+	return s.GetPredicateType(), nil
+}
+
+// openVEX reads a document with the library of OpenVEX and validates each statement.
+func openVEX(file string) error {
+	d, err := vex.Open(file)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	errs := []error{strictly(data, new(vex.VEX))}
+	for i := range d.Statements {
+		errs = append(errs, d.Statements[i].Validate())
+		for _, p := range d.Statements[i].Products {
+			for algorithm := range p.Hashes {
+				if !slices.Contains(algorithms, algorithm) {
+					errs = append(errs, fmt.Errorf("%s is no algorithm of OpenVEX", algorithm))
+				}
+			}
+			if !vex.PurlMatches(p.ID, p.ID) {
+				errs = append(errs, fmt.Errorf("%s is no package URL", p.ID))
+			}
+		}
+	}
+	if len(d.Statements) == 0 {
+		errs = append(errs, errors.New("it holds no statement"))
+	}
+	fmt.Printf("%s: go-vex reads %d statements\n", filepath.Base(file), len(d.Statements))
+	return errors.Join(errs...)
+}
+
+var algorithms = []vex.Algorithm{vex.SHA256, vex.SHA512}
+
+// strictly decodes JSON without unknown fields.
+func strictly(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}

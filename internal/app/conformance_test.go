@@ -1,0 +1,253 @@
+package app_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/app/assemble"
+	"builder/internal/app/catalogue"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/sbom"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/files/elf/elftest"
+	"builder/internal/files/wheel"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+)
+
+// conformance is the folder of the module and the programs that judge the statements.
+const conformance = "../../conformance"
+
+// Validators that others wrote must accept the statements about an artifact of every
+// recipe: its preferred cell, with a small wheel in place of the built one. The test
+// needs BUILDER_TEST_CONFORMANCE=1 (make conformance), an index of Python packages and
+// the proxy of Go modules, or caches of both.
+func TestConformance(t *testing.T) {
+	if os.Getenv("BUILDER_TEST_CONFORMANCE") != "1" {
+		t.Skip("BUILDER_TEST_CONFORMANCE=1 installs the validators of others; make conformance sets it")
+	}
+	key, public := ownedKey(t)
+	cells := preferredCells(t)
+	var paths []string
+	for _, e := range cells {
+		paths = append(paths, sealedCell(t, key, e))
+	}
+	v := install(t)
+	for i, path := range paths {
+		t.Run(cells[i].Recipe, func(t *testing.T) {
+			t.Parallel()
+			documents := path + ".attestations/"
+			v.accepts(t, "conformance", public, path)
+			v.accepts(t, "pyspdxtools", "-i", documents+"sbom.spdx.json")
+			v.accepts(t, "sbomcheck", "--verbose", "-s", "spdx2", "-c", "ntia", documents+"sbom.spdx.json")
+			for _, standard := range []string{"ntia", "fsct3-min", "bsi"} {
+				v.accepts(t, "sbomcheck", "--verbose", "-s", "spdx3", "-c", standard, documents+"sbom.spdx3.json")
+			}
+		})
+	}
+	t.Run("refuses", func(t *testing.T) {
+		t.Parallel()
+		v.refuses(t, key, cells[0], paths[0], public)
+	})
+}
+
+// ownedKey returns a key that names its owner, as a site's key does, and the path of
+// its public half.
+func ownedKey(t *testing.T) (signing.Key, string) {
+	t.Helper()
+	owner, err := signing.ParseOwner("Example Builds <builds@example.com>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := signing.NewKeyOf(owner, time.Now().AddDate(1, 0, 0))
+	public := filepath.Join(t.TempDir(), "key.pub")
+	if err := errors.Join(err, key.Public().Write(public)); err != nil {
+		t.Fatal(err)
+	}
+	return key, public
+}
+
+// preferredCells returns the preferred cell of every recipe with a lock.
+func preferredCells(t *testing.T) []lock.Entry {
+	t.Helper()
+	cat, err := catalogue.Load("", catalogue.Taken{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []lock.Entry
+	for _, r := range cat.Recipes {
+		drafts, _, err := assemble.Choose(cat, r, matrix.Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := cat.Locks(t.TempDir()).Read(r.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, err := lock.Assemble(drafts, f, "")
+		if err != nil {
+			t.Errorf("%s: %v", r.Name, err)
+			continue
+		}
+		for _, e := range entries {
+			if e.Expect.Wheelhouse == nil { // a stack has no SBOM of its own: each of its wheels has
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+// sealedCell writes an artifact of a cell, with the libraries that its recipe promises,
+// and signs the statements about it. It returns the path of the artifact.
+func sealedCell(t *testing.T, key signing.Key, e lock.Entry) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, e.Expect.Tree)
+	if e.Expect.Tree != "" {
+		if err := os.WriteFile(path, []byte("archive"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		path = filepath.Join(dir, strings.ReplaceAll(e.Source.Project, "-", "_")+"-"+cmp.Or(e.Expect.Version, e.Source.Version)+"-py3-none-any.whl")
+		writeLinked(t, path, e)
+	}
+	a, err := artifact.Of(path, e.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	s := attest.Sealer{Key: key}
+	p := attest.NewProvenance(e, attest.Build{
+		Builder: attest.Builder{ID: "urn:builder:local", Version: map[string]string{"builder": "1.2.3"}},
+		Started: now.Add(-time.Minute), Finished: now, Canary: `{"network":false}`,
+	})
+	round := attest.NewTestResult([]verdict.Verdict{{Gate: "size", Status: verdict.Pass, Evidence: "right"}}, e.Key(), "1.2.3", nil, now)
+	if err := errors.Join(s.Seal([]artifact.Artifact{a}, p), s.AddRound(a, round)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// writeLinked writes a wheel with its SBOM and a library that needs those of the recipe.
+func writeLinked(t *testing.T, path string, e lock.Entry) {
+	t.Helper()
+	needed := []string{"libc.so.6", "libstdc++.so.6"}
+	for _, soname := range e.Expect.Needed {
+		needed = append(needed, strings.ReplaceAll(soname, "*", "1"))
+	}
+	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{
+		{Name: "x/x.so", Text: string(elftest.Library{Soname: "x.so", Needed: needed}.Bytes())},
+	}}.Write(t)
+	w, err := wheel.Open(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	spdx, err := sbom.Of(e, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err = wheel.Normalise(&out, w, wheel.Options{Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}})
+	if err := errors.Join(err, os.WriteFile(path, out.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// validators are the programs of others, in a folder.
+type validators struct{ bin string }
+
+// install installs the validators: Python programs by digest, and a Go program of
+// cosign, in-toto and go-vex by go.sum.
+func install(t *testing.T) validators {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "venv")
+	v := validators{filepath.Join(dir, "bin")}
+	requirements, err := filepath.Abs(filepath.Join(conformance, "requirements.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range [][]string{
+		{"python3", "-m", "venv", dir},
+		{filepath.Join(v.bin, "pip"), "install", "--quiet", "--require-hashes", "--no-deps", "-r", requirements},
+		{"go", "build", "-C", conformance, "-o", filepath.Join(v.bin, "conformance"), "."},
+	} {
+		if out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", line, err, out)
+		}
+	}
+	return v
+}
+
+// run runs a validator and returns its output and whether it accepted.
+func (v validators) run(t *testing.T, name string, args ...string) (string, bool) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(v.bin, name), args...).CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out), err == nil
+}
+
+// accepts requires that a validator accepts, without a warning.
+func (v validators) accepts(t *testing.T, name string, args ...string) {
+	t.Helper()
+	out, ok := v.run(t, name, args...)
+	if !ok || strings.Contains(out, "WARNING") || strings.Contains(out, "ERROR") {
+		t.Errorf("%s %q:\n%s", name, args, out)
+		return
+	}
+	t.Logf("%s %q:\n%s", name, args, out)
+}
+
+// refuses requires that the validators refuse what is wrong. A validator that accepts
+// everything proves nothing.
+func (v validators) refuses(t *testing.T, key signing.Key, e lock.Entry, path, public string) {
+	t.Helper()
+	documents := path + ".attestations/"
+	changed := func(name, was, is string) string {
+		t.Helper()
+		data, err := os.ReadFile(documents + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := bytes.ReplaceAll(data, []byte(was), []byte(is))
+		out := filepath.Join(t.TempDir(), name)
+		if bytes.Equal(bad, data) || os.WriteFile(out, bad, 0o600) != nil {
+			t.Fatalf("%q is not in %s", was, name)
+		}
+		return out
+	}
+	for what, line := range map[string][]string{
+		"an unknown relationship":   {"pyspdxtools", "-i", changed("sbom.spdx.json", `"GENERATED_FROM"`, `"MADE_FROM"`)},
+		"suppliers are missing":     {"sbomcheck", "-s", "spdx2", "-c", "ntia", changed("sbom.spdx.json", `"supplier"`, `"comment2"`)},
+		"the creator has no e-mail": {"sbomcheck", "-s", "spdx3", "-c", "bsi", changed("sbom.spdx3.json", "builds@example.com", "builds")},
+		"it is not of a build":      {"sbomcheck", "-s", "spdx3", "-c", "fsct3-min", changed("sbom.spdx3.json", `"software_sbomType"`, `"comment"`)},
+	} {
+		if out, ok := v.run(t, line[0], line[1:]...); ok {
+			t.Errorf("%s: %q accepts:\n%s", what, line, out)
+		}
+	}
+	other := sealedCell(t, key, e)
+	if err := os.WriteFile(other, []byte("other bytes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, ok := v.run(t, "conformance", public, other); ok || !strings.Contains(out, "cosign: ") {
+		t.Errorf("other bytes: %s", out)
+	}
+	_, stranger := ownedKey(t)
+	if out, ok := v.run(t, "conformance", stranger, path); ok || !strings.Contains(out, "cosign: ") {
+		t.Errorf("another key: %s", out)
+	}
+}
