@@ -16,7 +16,7 @@ func keyFlag() cli.Flag {
 }
 
 func trustFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "trust", EnvVars: []string{"BUILDER_TRUST"}, Usage: "trust signatures of the public key in `FILE`, besides this host's own"}
+	return &cli.StringSliceFlag{Name: "trust", EnvVars: []string{"BUILDER_TRUST"}, Usage: "trust signatures of the public key in `FILE`, or of the keys that a FILE.yaml names and limits, besides this host's own"}
 }
 
 func keyCommand(out printer) *cli.Command {

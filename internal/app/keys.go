@@ -92,8 +92,8 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 		if path == "" { // an environment variable may be set but empty
 			continue
 		}
-		k, err := signing.ReadPublicKey(path)
-		t.Keys, errs = append(t.Keys, k), append(errs, err)
+		keys, err := signing.ReadTrusted(path)
+		t.Keys, errs = append(t.Keys, keys...), append(errs, err)
 	}
 	return t, errors.Join(errs...)
 }

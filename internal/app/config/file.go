@@ -44,7 +44,7 @@ type File struct {
 	NoInstall            *bool     `yaml:"no-install,omitempty" json:"no-install,omitempty" jsonschema:"description=never install host packages"`
 	From                 []Place   `yaml:"from,omitempty" json:"from,omitempty" jsonschema:"description=places of published cells to download instead of building them"`
 	FromOnly             *bool     `yaml:"from-only,omitempty" json:"from-only,omitempty" jsonschema:"description=build nothing: a cell missing at all places of from is an error"`
-	Trust                []Path    `yaml:"trust,omitempty" json:"trust,omitempty" jsonschema:"description=files of trusted public keys; besides this host's own"`
+	Trust                []Path    `yaml:"trust,omitempty" json:"trust,omitempty" jsonschema:"description=files of trusted public keys or of their limits (.yaml); besides this host's own"`
 	Key                  Path      `yaml:"key,omitempty" json:"key,omitempty" jsonschema:"description=file of the private key for signatures; never the key itself"`
 	MirrorDebian         []Address `yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors; the default comes from this host's apt"`
 	MirrorDebianSnapshot Address   `yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of a Debian snapshot archive; for packages missing on the mirrors"`

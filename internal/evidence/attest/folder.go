@@ -45,6 +45,7 @@ type Bundle struct {
 	Documents  []Document
 	Keys       []string // ids of the keys, without duplicates
 	Signed     int      // number of statements
+	strangers  int      // statements of keys that are not trusted
 }
 
 // A Document describes a signed file of the folder.
@@ -96,6 +97,7 @@ func readAll(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust)
 	var b Bundle
 	var errs []error
 	var plain []artifact.Artifact
+	var unknown strangers
 	left := int64(maxFolder)
 	for _, file := range said {
 		var err error
@@ -107,9 +109,15 @@ func readAll(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust)
 		default:
 			err = errors.New("it is unsigned, and this folder may hold only signed files: remove it")
 		}
-		if err != nil {
+		if s, ok := errors.AsType[signing.Stranger](err); ok {
+			unknown.add(s.ID, file)
+		} else if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", shown(file.Name), err))
 		}
+	}
+	errs = append(errs, unknown.errors()...)
+	for _, id := range unknown.ids {
+		b.strangers += len(unknown.files[id])
 	}
 	for _, file := range plain {
 		if err := b.readPlain(file, &left); err != nil {
@@ -146,6 +154,10 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 	}
 	if problem := s.problem(a); problem != "" {
 		return errors.New(problem)
+	}
+	key, _ := trust.Find(signed.KeyID)
+	if why := forbidden(key, s); why != "" {
+		return errors.New(why)
 	}
 	d, err := b.add(s)
 	if err != nil {

@@ -72,7 +72,7 @@ type Check struct {
 // Remedies for statements that fail verification.
 const (
 	foreign  = "copy this folder too, or fetch wheel and folder from where they are published; to examine a wheel of another project, run `builder gate FILE`"
-	stranger = "to trust the signatures of another host, run `builder key show` there and give its public key with --trust FILE"
+	stranger = "to trust the signatures of another host, run `builder key show` there and give its public key with --trust FILE; compare the id of the key"
 	changed  = "copy the directory of the cell again from the host that built it, or build the cell again with `builder run`"
 )
 
@@ -102,7 +102,10 @@ func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing, so the artifact has no statements"}, Remedy: foreign}}
 	}
-	checks := []Check{b.checkSignatures(a, err), b.checkProvenance()}
+	if b.unknown() {
+		return b, []Check{b.checkSignatures(a, err)}
+	}
+	checks := []Check{b.checkSignatures(a, err), b.checkProvenance(policy, trust)}
 	artifacts, beside := b.checkArtifacts(a)
 	b.Beside, checks = beside, append(checks, artifacts)
 	if b.Provenance == nil || !b.Provenance.isStack() {
@@ -129,7 +132,10 @@ func settled(checks []Check) []Check {
 // its folder.
 func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := readAll(a, said, trust)
-	checks := []Check{b.checkSignatures(a, err), b.checkProvenance()}
+	if b.unknown() {
+		return b, []Check{b.checkSignatures(a, err)}
+	}
+	checks := []Check{b.checkSignatures(a, err), b.checkProvenance(policy, trust)}
 	if b.Provenance != nil {
 		checks = append(checks, b.checkVerdicts(policy, trust))
 	}
@@ -155,7 +161,9 @@ func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
 	c := Check{Name: "signatures", Seen: fmt.Sprintf("%d statements, signed by %s", b.Signed, strings.Join(b.Keys, ", "))}
 	if err != nil {
 		for _, e := range diag.Split(err) {
-			c.Wrong = append(c.Wrong, e.Error())
+			if !b.unknown() || errors.Is(e, signing.ErrStranger) {
+				c.Wrong = append(c.Wrong, e.Error())
+			}
 		}
 	}
 	c.Remedy = changed
@@ -168,7 +176,7 @@ func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
 	return c
 }
 
-func (b Bundle) checkProvenance() Check {
+func (b Bundle) checkProvenance(policy Policy, trust signing.Trust) Check {
 	c := Check{Name: "provenance", Remedy: stranger}
 	if b.Provenance == nil {
 		c.Wrong = []string{"no trusted key signed a provenance of this artifact"}
@@ -176,6 +184,13 @@ func (b Bundle) checkProvenance() Check {
 	}
 	if problem := b.Provenance.problem(); problem != "" {
 		c.Wrong, c.Remedy = []string{problem}, changed
+	}
+	for _, id := range b.Keys {
+		k, _ := trust.Find(id)
+		if problem := k.Grant.Problem(b.Provenance.Definition.External.Recipe, string(policy), b.Provenance.Run.Metadata.Finished, trust.Now); problem != "" {
+			c.Wrong = append(c.Wrong, limited(k, problem))
+			c.Remedy = "the file of trusted keys decides; change it there if that is right"
+		}
 	}
 	d := b.Provenance.Definition
 	c.Seen = fmt.Sprintf("cell %s, key %s, %d materials, built by %s", d.External.Cell, d.Internal.Key, len(d.Materials), b.Provenance.Run.Builder.ID)

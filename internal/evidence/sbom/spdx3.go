@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"builder/internal/files/wheel"
@@ -270,6 +271,26 @@ func (b *graph) linked(sonames []string) {
 		all = append(all, b.add(f))
 	}
 	b.relate(aboutID, "hasDynamicLink", "complete", all...)
+}
+
+// CreatorOf returns the name and the address of a document's creator, or "". The
+// document may be anybody's.
+func CreatorOf(document []byte) string {
+	var d struct {
+		Graph []element `json:"@graph"`
+	}
+	if json.Unmarshal(document, &d) != nil {
+		return ""
+	}
+	for _, e := range d.Graph {
+		if e.Type != "Organization" || !strings.HasSuffix(e.ID, "#"+creatorID) || len(e.Identifiers) != 1 {
+			continue
+		}
+		if who := fmt.Sprintf("%s <%s>", e.Name, e.Identifiers[0].Value); len(who) <= maxNotice && printable(who) {
+			return who
+		}
+	}
+	return ""
 }
 
 func plain(name string) string { return outsideID.ReplaceAllString(name, "-") }

@@ -37,11 +37,12 @@ type Key struct {
 
 // A PublicKey verifies signatures. NotAfter is its last day, or zero for no limit. ID
 // is the base64 of the sha256 of its DER form, as in Sigstore bundles. Owner says who
-// holds the private half, or is empty.
+// holds the private half, or is empty. Grant limits what its signatures count for.
 type PublicKey struct {
 	ID       string
 	NotAfter time.Time
 	Owner    Owner
+	Grant    Grant
 	key      *ecdsa.PublicKey
 }
 
@@ -78,7 +79,7 @@ func newPublicKey(key *ecdsa.PublicKey, h headers) (PublicKey, error) {
 		return PublicKey{}, fmt.Errorf("encoding a public key: %w", err)
 	}
 	sum := sha256.Sum256(der)
-	return PublicKey{base64.StdEncoding.EncodeToString(sum[:]), h.until, h.owner, key}, nil
+	return PublicKey{base64.StdEncoding.EncodeToString(sum[:]), h.until, h.owner, Grant{}, key}, nil
 }
 
 // An Owner holds a key. Address is an e-mail address. Nobody but the owner vouches for

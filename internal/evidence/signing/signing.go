@@ -10,7 +10,6 @@ import (
 	"crypto"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sigstore/sigstore-go/pkg/bundle"
@@ -74,17 +73,23 @@ func (t Trust) Open(data []byte) (Signed, error) {
 // ErrStranger means that an untrusted key signed a statement.
 var ErrStranger = errors.New("an untrusted key signed it")
 
+// A Stranger is an [ErrStranger] with the id of the key.
+type Stranger struct{ ID string }
+
+func (s Stranger) Error() string { return ErrStranger.Error() + ": " + s.ID }
+func (s Stranger) Unwrap() error { return ErrStranger }
+
 // admits returns an error if a key is untrusted or expired. The id in a bundle is only
 // a claim. Open verifies the signature with the key itself.
 func (t Trust) admits(id string) error {
 	if id == "" {
 		return errors.New("it names no key: it was signed with a certificate, and this version verifies only keys")
 	}
-	i := slices.IndexFunc(t.Keys, func(k PublicKey) bool { return k.ID == id })
-	if i < 0 {
-		return fmt.Errorf("%w: %s", ErrStranger, id)
+	k, known := t.Find(id)
+	if !known {
+		return Stranger{id}
 	}
-	if k := t.Keys[i]; k.over(t.Now) {
+	if k.over(t.Now) {
 		return fmt.Errorf("the last day of its key was %s: %s", k.NotAfter.Format(time.DateOnly), id)
 	}
 	return nil

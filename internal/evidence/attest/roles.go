@@ -1,0 +1,127 @@
+package attest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"builder/internal/base/regular"
+	"builder/internal/evidence/sbom"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+)
+
+// reproducible is the gate whose verdict a rebuilder signs.
+const reproducible = "reproducible"
+
+// forbidden returns the reason why a key may not make a statement, or "". A statement
+// of an unknown type needs a key without limits.
+func forbidden(k signing.PublicKey, s Statement) string {
+	if len(k.Grant.Roles) == 0 && len(k.Grant.Gates) == 0 {
+		return ""
+	}
+	switch s.PredicateType {
+	case ProvenanceType, sbom.PredicateType, sbom.FullType, VEXType:
+		if !k.Grant.May(signing.Maker) {
+			return lacks(k, signing.Maker)
+		}
+	case TestResultType:
+		var r TestResult
+		if err := decode(s.Predicate, &r); err != nil {
+			return fmt.Sprintf("reading its verdicts: %v", err)
+		}
+		for _, v := range r.Verdicts {
+			role := signing.GateHost
+			if v.Gate == reproducible {
+				role = signing.Rebuilder
+			}
+			switch {
+			case !k.Grant.May(role):
+				return lacks(k, role) + ": it has a verdict of " + v.Gate
+			case !k.Grant.Judges(v.Gate):
+				return limited(k, fmt.Sprintf("it may judge %s, and not %s", strings.Join(k.Grant.Gates, ", "), v.Gate))
+			}
+		}
+	default:
+		return limited(k, fmt.Sprintf("no role covers a statement of the type %s", s.PredicateType))
+	}
+	return ""
+}
+
+// lacks names the role that a key does not have.
+func lacks(k signing.PublicKey, role signing.Role) string {
+	return limited(k, fmt.Sprintf("it has the role %s, and not the role %s", strings.Join(names(k.Grant.Roles), ", "), role))
+}
+
+func limited(k signing.PublicKey, why string) string {
+	return fmt.Sprintf("it is signed by %s, which %s limits: %s", k, k.Grant.File, why)
+}
+
+func names(roles []signing.Role) (all []string) {
+	for _, r := range roles {
+		all = append(all, string(r))
+	}
+	return all
+}
+
+// unknown reports whether keys that are not trusted signed all statements.
+func (b Bundle) unknown() bool { return b.Signed == 0 && b.strangers > 0 }
+
+// strangers are the statements of keys that are not trusted, by the id of the key.
+type strangers struct {
+	ids   []string
+	files map[string][]artifact.Artifact
+}
+
+func (s *strangers) add(id string, file artifact.Artifact) {
+	if s.files == nil {
+		s.files = map[string][]artifact.Artifact{}
+	}
+	if !slices.Contains(s.ids, id) {
+		s.ids = append(s.ids, id)
+	}
+	s.files[id] = append(s.files[id], file)
+}
+
+// errors returns one error for each key, with the owner that it claims.
+func (s *strangers) errors() (errs []error) {
+	for _, id := range s.ids {
+		files := s.files[id]
+		where := shown(files[0].Name)
+		if n := len(files) - 1; n > 0 {
+			where += fmt.Sprintf(" and %d more", n)
+		}
+		err := fmt.Errorf("%s: %w", where, signing.Stranger{ID: id})
+		if who := claimedOwner(files); who != "" {
+			err = fmt.Errorf("%w; it claims to be of %s, and nobody has checked that", err, who)
+		}
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+// claimedOwner returns the supplier in an SBOM whose signature nobody has verified, or
+// "".
+func claimedOwner(files []artifact.Artifact) string {
+	for _, file := range files {
+		if file.Name != fullFile {
+			continue
+		}
+		data, err := regular.Read(file.Path, maxStatement)
+		if err != nil {
+			return ""
+		}
+		var bundle struct {
+			Envelope struct {
+				Payload []byte `json:"payload"`
+			} `json:"dsseEnvelope"`
+		}
+		var s Statement
+		if json.Unmarshal(data, &bundle) != nil || json.Unmarshal(bundle.Envelope.Payload, &s) != nil {
+			return ""
+		}
+		return sbom.CreatorOf(s.Predicate)
+	}
+	return ""
+}

@@ -1,0 +1,122 @@
+package attest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+)
+
+// wrong lists all problems of checks.
+func wrong(checks []Check) (all []string) {
+	for _, c := range checks {
+		for _, w := range c.Wrong {
+			all = append(all, c.Name+": "+w)
+		}
+	}
+	return all
+}
+
+// verifyAs verifies the wheel with limits on the key of the bundle.
+func (b bundle) verifyAs(g signing.Grant, more ...signing.PublicKey) []string {
+	trust := b.trust()
+	g.File = "trust.yaml"
+	trust.Keys[0].Grant = g
+	trust.Keys = append(trust.Keys, more...)
+	_, checks := Verify(b.wheel, trust, Candidate)
+	return wrong(checks)
+}
+
+// A key counts for its roles, recipes, channels, gates and age alone. The error names
+// the key, the file and the limit.
+func TestLimitsOfKeys(t *testing.T) {
+	b := newBundle(t)
+	both := []signing.Role{signing.Maker, signing.GateHost}
+	for name, g := range map[string]signing.Grant{
+		"no limit":             {},
+		"its roles":            {Roles: both},
+		"every limit suffices": {Roles: both, Recipes: []string{"tool"}, Channels: []string{"candidate"}, Gates: []string{"wheel-format", "size", "build-paths"}, Age: time.Hour},
+	} {
+		if got := b.verifyAs(g); len(got) > 0 {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for name, c := range map[string]struct {
+		g    signing.Grant
+		says string
+	}{
+		"it may not build":        {signing.Grant{Roles: []signing.Role{signing.GateHost}}, "signatures: provenance.sigstore.json: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it has the role gates, and not the role builder"},
+		"it may not judge":        {signing.Grant{Roles: []signing.Role{signing.Maker}}, "it has the role builder, and not the role gates: it has a verdict of wheel-format"},
+		"it may not judge a gate": {signing.Grant{Gates: []string{"size", "build-paths"}}, "it may judge size, build-paths, and not wheel-format"},
+		"another recipe":          {signing.Grant{Recipes: []string{"other"}}, "provenance: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it may sign for other, and not for the recipe tool"},
+		"another channel":         {signing.Grant{Channels: []string{"stable"}}, "it may sign for the channel stable, and not for candidate"},
+		"the build is too old":    {signing.Grant{Age: time.Minute}, "and this one is of 2026-11-21"},
+	} {
+		if got := b.verifyAs(c.g); !slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, c.says) }) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// The verdict of a second build needs the role of a rebuilder, and nothing else does.
+func TestRoleOfARebuilder(t *testing.T) {
+	b := newBundle(t)
+	second := testKey(t)
+	other := bundle{b.t, second, b.entry, b.wheel}
+	other.round([]verdict.Verdict{{Gate: reproducible, Status: verdict.Pass, Evidence: "equal"}}, 3*time.Minute)
+	of := func(roles ...signing.Role) signing.PublicKey {
+		k := second.Public()
+		k.Grant = signing.Grant{File: "trust.yaml", Roles: roles}
+		return k
+	}
+	if got := b.verifyAs(signing.Grant{}, of(signing.Rebuilder)); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+	got := b.verifyAs(signing.Grant{}, of(signing.GateHost, signing.Maker))
+	if len(got) != 1 || !strings.Contains(got[0], "it has the role gates, builder, and not the role rebuilder: it has a verdict of reproducible") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A key with limits signs nothing that no role covers.
+func TestNoRoleCoversAnUnknownStatement(t *testing.T) {
+	b := newBundle(t)
+	if err := (Sealer{b.key}).write(Dir(b.wheel.Path), "more.sigstore.json", []artifact.Artifact{b.wheel}, "urn:example:more", struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.verifyAs(signing.Grant{}); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+	got := b.verifyAs(signing.Grant{Roles: []signing.Role{signing.Maker, signing.GateHost, signing.Rebuilder}})
+	if len(got) != 1 || !strings.Contains(got[0], "no role covers a statement of the type urn:example:more") {
+		t.Errorf("%q", got)
+	}
+}
+
+// The first look at a wheel of somebody else is one sentence: whose key it is, as the
+// key says, and what to do.
+func TestFirstContact(t *testing.T) {
+	b := newBundle(t)
+	owner := signing.Owner{Name: "Example Builds", Address: "builds@example.com"}
+	var err error
+	if b.key, err = signing.NewKeyOf(owner, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	p := NewProvenance(b.entry, Build{Builder: Builder{ID: "urn:builder:local"}, Started: built, Finished: built.Add(time.Minute)})
+	if err := (Sealer{b.key}).Seal([]artifact.Artifact{b.wheel}, p); err != nil {
+		t.Fatal(err)
+	}
+	_, checks := Verify(b.wheel, signing.Trust{Keys: []signing.PublicKey{testKey(t).Public()}, Now: built}, Candidate)
+	want := "signatures: provenance.sigstore.json and 3 more: an untrusted key signed it: " + b.key.Public().ID +
+		"; it claims to be of Example Builds <builds@example.com>, and nobody has checked that"
+	if got := wrong(checks); len(got) != 1 || got[0] != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if len(checks) != 1 || checks[0].Remedy != stranger {
+		t.Errorf("%+v", checks)
+	}
+}

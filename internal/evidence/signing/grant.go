@@ -1,0 +1,157 @@
+package signing
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/base/decode"
+	"builder/internal/base/diag"
+	"builder/internal/base/regular"
+)
+
+// A Role is a kind of statement that a key may sign.
+type Role string
+
+// The roles. No statement is signed by a publisher, so there is no role for one.
+const (
+	Maker     Role = "builder"   // how an artifact was made, and what is in it
+	GateHost  Role = "gates"     // verdicts of gates
+	Rebuilder Role = "rebuilder" // the verdict of a second build
+)
+
+var roles = []Role{Maker, GateHost, Rebuilder}
+
+// A Grant limits what the signatures of a trusted key count for. An empty list limits
+// nothing, and neither does an age of 0.
+type Grant struct {
+	File     string // the file that limits the key, "" for none
+	Roles    []Role
+	Recipes  []string
+	Channels []string
+	Gates    []string
+	Age      time.Duration // of a build
+}
+
+// May reports whether the key may sign statements of a role.
+func (g Grant) May(r Role) bool { return allows(g.Roles, r) }
+
+// allows reports whether a list contains an item, or limits nothing.
+func allows[T comparable](list []T, item T) bool {
+	return len(list) == 0 || slices.Contains(list, item)
+}
+
+// Judges reports whether the key may sign verdicts of a gate.
+func (g Grant) Judges(gate string) bool { return allows(g.Gates, gate) }
+
+// Problem returns the reason why a build of a recipe does not count in a channel at a
+// time, or "".
+func (g Grant) Problem(recipe, channel string, built, now time.Time) string {
+	switch {
+	case !allows(g.Recipes, recipe):
+		return fmt.Sprintf("it may sign for %s, and not for the recipe %s", strings.Join(g.Recipes, ", "), recipe)
+	case !allows(g.Channels, channel):
+		return fmt.Sprintf("it may sign for the channel %s, and not for %s", strings.Join(g.Channels, ", "), channel)
+	case g.Age > 0 && now.Sub(built) > g.Age:
+		return fmt.Sprintf("a build counts for %d days, and this one is of %s", int(g.Age.Hours()/24), built.Format(time.DateOnly))
+	}
+	return ""
+}
+
+// trustFile is a file of trusted keys and their limits.
+type trustFile struct {
+	Keys []struct {
+		Key      string   `yaml:"key"` // file of a public key; a relative path begins at this file
+		Roles    []string `yaml:"roles,omitempty"`
+		Recipes  []string `yaml:"recipes,omitempty"`
+		Channels []string `yaml:"channels,omitempty"`
+		Gates    []string `yaml:"gates,omitempty"`
+		Days     int      `yaml:"days,omitempty"` // age of the oldest build that counts
+	} `yaml:"keys"`
+}
+
+// maxTrustFile limits the size of a trust file in bytes.
+const maxTrustFile = 1 << 20
+
+// ReadTrusted reads a public key, or a trust file, whose name ends in .yaml or .yml.
+func ReadTrusted(path string) ([]PublicKey, error) {
+	if end := filepath.Ext(path); end != ".yaml" && end != ".yml" {
+		k, err := ReadPublicKey(path)
+		return []PublicKey{k}, err
+	}
+	f, err := regular.Follow(path)
+	if err != nil {
+		return nil, diag.Errorf(diag.Usage, "reading a trust file: %w", err)
+	}
+	defer f.Close()
+	data, err := regular.All(f, maxTrustFile)
+	if err != nil {
+		return nil, diag.Errorf(diag.Usage, "reading the trust file %s: %w", path, err)
+	}
+	if bytes.Contains(data, []byte("-----BEGIN")) { // an error about YAML would show a part of it
+		return nil, diag.Errorf(diag.Usage, "reading the trust file %s: it holds a key, and not the names of files with keys", path)
+	}
+	return parseTrust(path, data)
+}
+
+// parseTrust reads all keys and reports all faults.
+func parseTrust(path string, data []byte) ([]PublicKey, error) {
+	var file trustFile
+	index, err := decode.Placed(path, data, &file)
+	if err != nil {
+		return nil, err
+	}
+	var all []PublicKey
+	var errs []error
+	fault := func(i int, at, format string, args ...any) {
+		errs = append(errs, diag.At(index.At("keys[%d]%s", i, at), format, args...))
+	}
+	for i, entry := range file.Keys {
+		of := entry.Key
+		if !filepath.IsAbs(of) {
+			of = filepath.Join(filepath.Dir(path), of)
+		}
+		k, err := ReadPublicKey(of)
+		if err != nil {
+			fault(i, ".key", "%w", err)
+			continue
+		}
+		if slices.ContainsFunc(all, func(x PublicKey) bool { return x.ID == k.ID }) {
+			fault(i, ".key", "the key %s is named twice", k.ID)
+		}
+		if entry.Days < 0 {
+			fault(i, ".days", "days is %d, and not a number of days", entry.Days)
+		}
+		k.Grant = Grant{File: path, Recipes: entry.Recipes, Channels: entry.Channels, Gates: entry.Gates, Age: time.Duration(entry.Days) * 24 * time.Hour}
+		for j, r := range entry.Roles {
+			if !slices.Contains(roles, Role(r)) {
+				fault(i, fmt.Sprintf(".roles[%d]", j), "%q is no role: builder, gates and rebuilder are", r)
+			}
+			k.Grant.Roles = append(k.Grant.Roles, Role(r))
+		}
+		all = append(all, k)
+	}
+	if len(file.Keys) == 0 {
+		errs = append(errs, diag.At(diag.Pos{File: path}, "it names no key"))
+	}
+	return all, errors.Join(errs...)
+}
+
+// String identifies a key to a person: by its owner, if it names one, and by its id.
+func (p PublicKey) String() string {
+	return strings.TrimSpace(cmp.Or(p.Owner.String(), "key") + " " + p.ID)
+}
+
+// Find returns the trusted key with an id.
+func (t Trust) Find(id string) (PublicKey, bool) {
+	i := slices.IndexFunc(t.Keys, func(k PublicKey) bool { return k.ID == id })
+	if i < 0 {
+		return PublicKey{}, false
+	}
+	return t.Keys[i], true
+}
