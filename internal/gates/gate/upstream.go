@@ -127,7 +127,7 @@ func (s Subject) runFile(ctx context.Context, f recipe.TestFile, full bool) file
 		Env: map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
 	})
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		r.Unmeasured = fmt.Sprintf("it did not end within %s", most)
 	case err != nil:
 		r.Unmeasured = err.Error()

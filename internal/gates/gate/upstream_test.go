@@ -231,6 +231,16 @@ func TestUpstreamTestsEnd(t *testing.T) {
 	}
 }
 
+// A run that is stopped leaves no file with a time limit that nobody reached.
+func TestStoppedUpstreamTests(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := Subject{Expect: tested(), Tests: silent{}}.runFile(ctx, tested().Tests.Files[0], true)
+	if r.Unmeasured != context.Canceled.Error() {
+		t.Errorf("%+v", r)
+	}
+}
+
 // silent is a box with commands that end with their context.
 type silent struct{}
 
