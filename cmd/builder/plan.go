@@ -123,6 +123,16 @@ func printPlannedCell(out printer, c app.PlannedCell) {
 	}
 	line("steps", "%s", strings.Join(c.Steps, ", "))
 	line("gates", "%s", strings.Join(c.Gates, ", "))
+	if sys := c.Systems; sys != nil {
+		load := strings.Join(sys.Load, ", ")
+		if load == "" {
+			load = "no listed release has it"
+		}
+		line("systems", "glibc %s or newer: %s", sys.Glibc, load)
+		if len(sys.Old) > 0 {
+			line("", "too old: %s", strings.Join(sys.Old, ", "))
+		}
+	}
 	if t := c.Tests; t != nil {
 		line("tests", "none of upstream's; --tests quick asks upstream-tests, about %s, --tests full also upstream-tests-full, about %s", seconds(t.Quick), seconds(t.Full))
 	}

@@ -13,6 +13,7 @@ import (
 	"builder/internal/evidence/proven"
 	"builder/internal/gates/gate"
 	"builder/internal/input/store"
+	"builder/internal/plan/linux"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/patch"
@@ -52,6 +53,7 @@ type PlannedCell struct {
 	Env      map[string]string `json:"env"`
 	Steps    []string          `json:"steps"`
 	Gates    []string          `json:"gates"`
+	Systems  *PlannedSystems   `json:"systems,omitempty"` // nil if the recipe promises no glibc
 	Tests    *PlannedTests     `json:"tests,omitempty"`   // upstream's tests, if the recipe names any
 	Stable   string            `json:"stable,omitempty"`  // why the cell cannot reach the channel stable
 	Missing  string            `json:"missing,omitempty"` // pins missing from the lock
@@ -69,6 +71,21 @@ type PlannedPatch struct {
 	Applies bool        `json:"applies"`
 	State   patch.State `json:"state"` // not measured if it applies: no source tree was read
 	Because string      `json:"because"`
+}
+
+// PlannedSystems says where the artifact loads, by the glibc that the recipe promises.
+type PlannedSystems struct {
+	Glibc string   `json:"glibc"`
+	Load  []string `json:"load"`
+	Old   []string `json:"too-old"`
+}
+
+func systemsOf(glibc string) *PlannedSystems {
+	if glibc == "" {
+		return nil
+	}
+	load, old := linux.Split(glibc)
+	return &PlannedSystems{glibc, notNil(load), notNil(old)}
 }
 
 // PlannedTests gives the duration of upstream's tests at each level.
@@ -193,7 +210,7 @@ func planCell(asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lo
 	for _, g := range gate.Wanted(d.Settings.Expect, gate.Container) {
 		c.Gates = append(c.Gates, g.Name)
 	}
-	c.Tests = testsOf(d)
+	c.Tests, c.Systems = testsOf(d), systemsOf(d.Settings.Expect.Glibc)
 	if d.Settings.Expect.Wheelhouse != nil { // a stack builds nothing from source
 		c.Source, c.Python = "its parts", notNil(d.Settings.Requires.Run)
 	}
