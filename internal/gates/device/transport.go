@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,20 +58,12 @@ func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verd
 	if a, lacks := d.lacks(2); lacks {
 		return a
 	}
-	wanted := d.Transport
-	if wanted == "" {
-		wanted = NVLink
-		if all, worst, _ := d.Host.Linked(d.addresses()); !all {
-			return verdict.Unmeasured("no transport named, and NVLink does not join all GPUs of this host (two are joined by: %s)", cmp.Or(worst, "unknown")).
-				Because("name the expected transport: --transport %s", joined(Transports()))
-		}
-	}
-	w, ok := ways[wanted]
-	if !ok {
-		return verdict.Unmeasured("unknown transport %q", wanted).Because("known: %s", joined(Transports()))
+	w, v := d.Way()
+	if v != nil {
+		return *v
 	}
 	collective := e.Collectives[0]
-	m, err := d.run(ctx, d.sweep(collective, d.Library, minBytes, min(transportBytes, d.MaxBytes), w.env))
+	m, err := d.run(ctx, d.sweep(collective, d.Library, minBytes, min(transportBytes, d.MaxBytes), w.Env))
 	if err != nil {
 		return failedRun(collective, err)
 	}
@@ -78,11 +71,49 @@ func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verd
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return d.judgeTransport(wanted, w, log, m.Report)
+	return d.judgeTransport(w, log, busIDs(m.Report))
+}
+
+// A Way is the requested transport, with the variables that make NCCL and RCCL use it.
+type Way struct {
+	Transport Transport
+	Env       map[string]string
+	shows     []nccllog.Transport
+}
+
+// Way returns the requested transport with the environment of the setup, or a verdict
+// if none is named and the host does not imply one.
+func (d *Setup) Way() (Way, *verdict.Verdict) {
+	wanted := d.Transport
+	if wanted == "" {
+		wanted = NVLink
+		if all, worst, _ := d.Host.Linked(d.addresses()); !all {
+			v := verdict.Unmeasured("no transport named, and NVLink does not join all GPUs of this host (two are joined by: %s)", cmp.Or(worst, "unknown")).
+				Because("name the expected transport: --transport %s", joined(Transports()))
+			return Way{}, &v
+		}
+	}
+	w, ok := ways[wanted]
+	if !ok {
+		v := verdict.Unmeasured("unknown transport %q", wanted).Because("known: %s", joined(Transports()))
+		return Way{}, &v
+	}
+	env := maps.Clone(d.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, w.env)
+	return Way{wanted, env, w.shows}, nil
+}
+
+// JudgeLog judges the transport in the log of ranks on the host's first GPUs.
+func (d *Setup) JudgeLog(w Way, log nccllog.Evidence) verdict.Verdict {
+	return d.judgeTransport(w, log, d.addresses())
 }
 
 // judgeTransport requires the requested transport for every connection.
-func (d *Setup) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r nccltests.Report) verdict.Verdict {
+func (d *Setup) judgeTransport(w Way, log nccllog.Evidence, gpus []string) verdict.Verdict {
+	wanted := w.Transport
 	count := log.Transports()
 	right, wrong := 0, 0
 	for kind, n := range count {
@@ -100,7 +131,7 @@ func (d *Setup) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r 
 		return verdict.Unmeasured("the log names no connection between GPUs: %s", cmp.Or(said, "nothing")).
 			Because("read the library's output: it logged no transport, or an unknown one")
 	case wanted == NVLink:
-		if all, worst, known := d.Host.Linked(busIDs(r)); !known {
+		if all, worst, known := d.Host.Linked(gpus); !known {
 			return verdict.Unmeasured("%s, but the links between the GPUs are unknown", log.Summary()).
 				Because("make `nvidia-smi topo -m` work, or use --transport p2p")
 		} else if !all {
