@@ -162,7 +162,7 @@ func (d Draft) expand(s recipe.Settings, patches *patch.Selector) (Draft, error)
 	e := &s.Expect
 	for _, texts := range []*[]string{
 		&s.Requires.Build, &s.Requires.Run, &s.Requires.Tests, &e.Packages, &e.Extensions, &e.NoExtensions, &e.Needed, &e.Forbidden,
-		&e.CPU, &e.CPUDispatch, &e.DeviceCode, &e.Kernels, &e.NoKernels, &e.Collectives, &e.Import, &e.Frameworks, &e.Controllers, &e.Operations,
+		&e.CPU, &e.CPUDispatch, &e.DeviceCode, &e.Kernels, &e.NoKernels, &e.Collectives, &e.Import, &e.Frameworks, &e.Controllers, &e.Operations, &e.GPU,
 	} {
 		*texts = list(*texts)
 	}

@@ -195,6 +195,7 @@ type Expect struct {
 	Frameworks   []string          `yaml:"frameworks,omitempty" json:"frameworks,omitempty" jsonschema:"description=names in the output of horovodrun --check-build"`
 	Controllers  []string          `yaml:"controllers,omitempty" json:"controllers,omitempty"`
 	Operations   []string          `yaml:"operations,omitempty" json:"operations,omitempty"`
+	GPU          []string          `yaml:"gpu-operations,omitempty" json:"gpu-operations,omitempty" jsonschema:"description=collectives that give tensors on GPUs to NCCL or RCCL: allreduce; allgather; broadcast; alltoall; reducescatter; without this list allreduce and broadcast if operations has NCCL"`
 	Built        map[string]string `yaml:"built,omitempty" json:"built,omitempty" jsonschema:"description=NAME_built() of the module: true; false; or for nccl a version"`
 	Launcher     string            `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=mpi,enum=mpich,enum=gloo,description=controller of the two-rank allreduce; mpi is Open MPI"`
 	Behaviour    []Behaviour       `yaml:"behaviour,omitempty" json:"behaviour,omitempty" jsonschema:"description=what the artifact says when a script asks it"`
@@ -378,6 +379,7 @@ func (s Settings) plus(t Settings) Settings {
 			Frameworks:   slices.Concat(s.Expect.Frameworks, t.Expect.Frameworks),
 			Controllers:  slices.Concat(s.Expect.Controllers, t.Expect.Controllers),
 			Operations:   slices.Concat(s.Expect.Operations, t.Expect.Operations),
+			GPU:          slices.Concat(s.Expect.GPU, t.Expect.GPU),
 			Built:        union(s.Expect.Built, t.Expect.Built),
 			Launcher:     cmp.Or(t.Expect.Launcher, s.Expect.Launcher),
 			Behaviour:    behaviours(s.Expect.Behaviour, t.Expect.Behaviour),
