@@ -404,7 +404,7 @@ func elsewhere(b *tool) {
 	place := "file:" + filepath.Join(b.t.TempDir(), "index")
 	b.want(0, "publish", filepath.Join("out", cell.ID), "--to", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
 	r = b.want(6, "publish", "promote", cell.ID, "--at", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
-	contains(b.t, r.stderr, "stable requires a gate that runs its device code")
+	contains(b.t, r.stderr, "gate gpu-allreduce did not run, and the policy stable requires it")
 
 	// A wheel without device code reaches stable after another host has rebuilt it.
 	site, err := filepath.Abs("../docs/examples/stack")

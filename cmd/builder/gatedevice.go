@@ -23,6 +23,8 @@ func (deviceGroup) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "gpus", Usage: "run the gates on GPUs too, on `N` GPUs of this host or on all"},
 		&cli.StringFlag{Name: "tests", Usage: "take the programs of nccl-tests or rccl-tests from `DIR|WHEEL`"},
+		&cli.StringFlag{Name: "python", Usage: "run a wheel with a framework in the environment of the interpreter `PYTHON`, installed over it without dependencies"},
+		&cli.StringSliceFlag{Name: "with", Usage: "install `WHEEL,…` beside it, such as its MPI"},
 		&cli.StringFlag{Name: "against", Usage: "compare speeds with the library in `DIR|WHEEL|LIB`"},
 		&cli.StringFlag{Name: "transport", Usage: "require this transport between the GPUs: `nvlink|p2p|shm|ib|gdrdma|socket`"},
 		&cli.StringFlag{Name: "max-bytes", Value: "1G", Usage: "measure sizes up to `BYTES` (K, M and G are powers of 1024)"},
@@ -53,7 +55,7 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 		}
 		return nil, nil
 	}
-	o := &app.DeviceRequest{Tests: c.String("tests"), Against: c.String("against"), Tolerance: c.Float64("tolerance"), Limit: c.Duration("time-limit"), Env: map[string]string{}}
+	o := &app.DeviceRequest{Tests: c.String("tests"), Against: c.String("against"), Tolerance: c.Float64("tolerance"), Limit: c.Duration("time-limit"), Python: c.String("python"), With: c.StringSlice("with"), Env: map[string]string{}}
 	var errs []error
 	problem := func(format string, args ...any) { errs = append(errs, diag.Errorf(diag.Usage, format, args...)) }
 	if text := c.String("gpus"); text != "all" {
@@ -77,6 +79,9 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 	}
 	if o.Limit <= 0 {
 		problem("--time-limit: %v is no time", o.Limit)
+	}
+	if len(o.With) > 0 && o.Python == "" {
+		errs = append(errs, diag.Errorf(diag.Usage, "--with is of no use without --python").WithHint("add --python PYTHON"))
 	}
 	errs = append(errs, readEnv(o.Env, c.StringSlice("set-env")))
 	return o, errors.Join(errs...)

@@ -123,6 +123,9 @@ func printPlannedCell(out printer, c app.PlannedCell) {
 	}
 	line("steps", "%s", strings.Join(c.Steps, ", "))
 	line("gates", "%s", strings.Join(c.Gates, ", "))
+	if len(c.OnGPUs) > 0 {
+		line("on gpus", "%s, for the channel stable", strings.Join(c.OnGPUs, ", "))
+	}
 	if sys := c.Systems; sys != nil {
 		load := strings.Join(sys.Load, ", ")
 		if load == "" {

@@ -6,12 +6,15 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"builder/internal/base/diag"
 	"builder/internal/gates/device"
+	"builder/internal/gates/gate"
+	"builder/internal/gates/overlay"
 	"builder/internal/machine/gpu"
 	"builder/internal/machine/host"
 	"builder/internal/machine/locate"
@@ -29,6 +32,8 @@ type DeviceRequest struct {
 	Tolerance float64
 	Limit     time.Duration
 	Env       map[string]string
+	Python    string   // interpreter of an environment with the framework
+	With      []string // wheels to install beside the artifact
 }
 
 // openGateRun finds the host's GPUs and prepares the files for the gates.
@@ -112,6 +117,26 @@ func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
 	}
 	d.Library = dir
 	return d, func() { os.RemoveAll(dir) }, locate.Unpack(s.Artifact.Path, func(name string) bool { return name == s.Library }, dir)
+}
+
+// framework installs a wheel over the environment named by the user. It returns nil
+// without one, or if no chosen gate runs the wheel there.
+func (b *gateRun) framework(ctx context.Context, s subject.Subject, gpus *device.Setup) (gate.Box, error) {
+	o := b.options.Device
+	runs := func(g gate.Gate) bool { return g.Framework && g.Wants(s.Expect) && b.chosen(g, s, gpus) }
+	if gpus == nil || o.Python == "" || !slices.ContainsFunc(gate.All(), runs) {
+		return nil, nil
+	}
+	dir, err := os.MkdirTemp(b.scratch, "overlay-*")
+	if err != nil {
+		return nil, err
+	}
+	wheels := append([]string{s.Artifact.Path}, o.With...)
+	made, err := overlay.New(ctx, overlay.Overlay{Python: o.Python, Dir: dir, Env: o.Env, Timeout: o.Limit}, wheels...)
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
 }
 
 var byteText = regexp.MustCompile(`^(\d{1,9})([KMG]?)$`)

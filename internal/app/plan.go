@@ -53,10 +53,12 @@ type PlannedCell struct {
 	Env      map[string]string `json:"env"`
 	Steps    []string          `json:"steps"`
 	Gates    []string          `json:"gates"`
-	Systems  *PlannedSystems   `json:"systems,omitempty"` // nil if the recipe promises no glibc
-	Tests    *PlannedTests     `json:"tests,omitempty"`   // upstream's tests, if the recipe names any
-	Stable   string            `json:"stable,omitempty"`  // why the cell cannot reach the channel stable
-	Missing  string            `json:"missing,omitempty"` // pins missing from the lock
+	// OnGPUs lists the gates that builder gate runs on a host with GPUs, for stable.
+	OnGPUs  []string        `json:"gpu-gates,omitempty"`
+	Systems *PlannedSystems `json:"systems,omitempty"` // nil if the recipe promises no glibc
+	Tests   *PlannedTests   `json:"tests,omitempty"`   // upstream's tests, if the recipe names any
+	Stable  string          `json:"stable,omitempty"`  // why the cell cannot reach the channel stable
+	Missing string          `json:"missing,omitempty"` // pins missing from the lock
 	// Unstated lists missing pins that no file or index states: a registry or
 	// repository must be queried. Each has the reason and the command to run.
 	Unstated []string        `json:"unstated,omitempty"`
@@ -207,8 +209,13 @@ func planCell(asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lo
 		c.Patches = append(c.Patches, PlannedPatch{choice.Patch.Name, choice.Applies, choice.State, choice.Because})
 	}
 	c.Steps = append(c.Steps, pipelines.StepNames(d)...)
-	for _, g := range gate.Wanted(d.Settings.Expect, gate.Container) {
-		c.Gates = append(c.Gates, g.Name)
+	for _, g := range gate.Wanted(d.Settings.Expect, gate.GPUs) {
+		switch {
+		case g.Needs <= gate.Container:
+			c.Gates = append(c.Gates, g.Name)
+		case g.Needs == gate.GPUs:
+			c.OnGPUs = append(c.OnGPUs, g.Name)
+		}
 	}
 	c.Tests, c.Systems = testsOf(d), systemsOf(d.Settings.Expect.Glibc)
 	if d.Settings.Expect.Wheelhouse != nil { // a stack builds nothing from source

@@ -344,6 +344,8 @@ func howToAsk(name string) string {
 			return "run `builder verify CELL --rebuild --attach`: it builds a second time and adds this verdict"
 		case g.Needs == gate.Tests || g.Needs == gate.Long:
 			return "run `builder run RECIPE --tests full` with the axes of the cell: it adds these verdicts"
+		case g.Framework:
+			return "run `builder gate CELL --gpus all --python PYTHON --attach` on a host with GPUs: it adds these verdicts"
 		case g.Needs == gate.GPUs:
 			return "run `builder gate CELL --gpus all --tests DIR --attach` on a host with GPUs: it adds these verdicts"
 		}

@@ -24,8 +24,8 @@ import (
 // A Subject is the input of the gates: the artifact, the files made beside it, and its
 // promises. The artifact is a wheel, the archive named by Expect.Tree, or the manifest
 // of a wheelhouse. Box is nil without a container, Stock without a container of
-// upstream's release, Device if no GPU is requested, and Source without the source
-// tree. Unpacked may be nil, and so may Log, which receives the output of commands.
+// upstream's release, Device if no GPU is requested, Framework without an environment of this host, and
+// Source without the source tree. Unpacked may be nil, and so may Log, which receives the output of commands.
 type Subject struct {
 	Artifact string // path
 	Beside   []string
@@ -36,7 +36,10 @@ type Subject struct {
 	Tests    Box // a Box with upstream's tests and their dependencies; nil if there are none
 	Stock    Box // a Box with upstream's release in place of the artifact
 	Device   *device.Setup
-	Log      io.Writer
+	// Framework runs programs on this host, in an environment with the framework and the
+	// artifact.
+	Framework Box
+	Log       io.Writer
 	// Keep stores a file of results with the cell. It may be nil.
 	Keep func(name string, data []byte) error
 }
@@ -62,7 +65,10 @@ type Gate struct {
 	// Wants reports whether the gate applies to the promises.
 	Wants func(recipe.Expect) bool
 	Needs Need
-	check func(context.Context, Subject) verdict.Verdict
+	// Framework marks a gate on GPUs that runs the wheel beside its framework, in
+	// [Subject.Framework].
+	Framework bool
+	check     func(context.Context, Subject) verdict.Verdict
 }
 
 // All lists every gate in the order in which they run, by increasing need.
@@ -98,6 +104,8 @@ func All() []Gate {
 		collectives,
 		transport,
 		busbw,
+		gpuAllreduce,
+		gpuTrainStep,
 		Reproducible,
 	}
 }

@@ -1,10 +1,12 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -49,6 +51,7 @@ type trainTask struct {
 	Batches [][]batch       `json:"batches"` // by rank and step
 	Grouped []groupedTensor `json:"grouped"`
 	Limit   int             `json:"limit"` // seconds until a rank gives up
+	GPUs    bool            `json:"gpus"`  // each rank on a GPU of its own
 }
 
 // weights holds the weights of y = scale·(x·matrix + bias).
@@ -177,6 +180,7 @@ type trainReport struct {
 	Rank    int             `json:"rank"`
 	Size    int             `json:"size"`
 	Case    string          `json:"case"`
+	Device  string          `json:"device"` // of the results
 	Error   string          `json:"error"`
 	Weights []float64       `json:"weights"`
 	Grouped []groupedResult `json:"grouped"`
@@ -191,14 +195,35 @@ type groupedResult struct {
 }
 
 func checkTraining(ctx context.Context, s Subject) verdict.Verdict {
+	return s.train(ctx, nil, false)
+}
+
+// controllers lists the promised controllers, that of the launcher first.
+func (s Subject) controllers() []string {
 	controllers := []string{s.Expect.Launcher}
 	if slices.Contains(s.Expect.Controllers, "Gloo") && s.Expect.Launcher != "gloo" {
 		controllers = append(controllers, "gloo")
 	}
-	var problems, blind, seen []string
+	return controllers
+}
+
+// train runs all cases with every controller, on GPUs or on the CPU.
+func (s Subject) train(ctx context.Context, env map[string]string, gpus bool) verdict.Verdict {
+	var verdicts []verdict.Verdict
+	controllers := s.controllers()
 	for _, controller := range controllers {
-		v := s.trains(ctx, controller)
-		says := controller + ": " + v.Evidence
+		verdicts = append(verdicts, s.trains(ctx, controller, env, gpus))
+	}
+	return joinVerdicts(controllers, verdicts)
+}
+
+// joinVerdicts joins the verdicts on the controllers. A failure counts more than a run
+// that was not measured, and that more than a pass.
+func joinVerdicts(controllers []string, verdicts []verdict.Verdict) verdict.Verdict {
+	var problems, blind, seen []string
+	remedy := ""
+	for i, v := range verdicts {
+		says := controllers[i] + ": " + v.Evidence
 		switch v.Status {
 		case verdict.Pass:
 			seen = append(seen, says)
@@ -207,29 +232,43 @@ func checkTraining(ctx context.Context, s Subject) verdict.Verdict {
 		default:
 			blind = append(blind, says)
 		}
+		remedy = cmp.Or(remedy, v.Remedy)
 	}
+	joined := verdict.Judge(slices.Concat(problems, blind), seen)
 	if len(problems) == 0 && len(blind) > 0 {
-		return verdict.Unmeasured("%s", strings.Join(blind, "; "))
+		joined = verdict.Unmeasured("%s", strings.Join(blind, "; "))
 	}
-	return verdict.Judge(slices.Concat(problems, blind), seen)
+	joined.Remedy = remedy
+	return joined
+}
+
+// ranksEnv adds to an environment what Open MPI needs to start ranks for root.
+func ranksEnv(env map[string]string) map[string]string {
+	all := map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+	maps.Copy(all, env)
+	return all
 }
 
 // trains runs all cases with one controller.
-func (s Subject) trains(ctx context.Context, controller string) verdict.Verdict {
+func (s Subject) trains(ctx context.Context, controller string, env map[string]string, gpus bool) verdict.Verdict {
 	args, ok := launchers[controller]
 	if !ok {
 		return verdict.Unmeasured("unknown launcher %q", controller)
 	}
 	module := s.Expect.Import[0]
 	task := newTrainTask(module)
+	name := "train-step"
+	if task.GPUs = gpus; gpus {
+		name = "gpu-train-step"
+	}
 	text, err := json.Marshal(task)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
 	out, err := s.run(ctx, Command{
-		Name:  "train-step",
+		Name:  name,
 		Args:  slices.Concat([]string{"horovodrun", "-np", "2", "-H", "localhost:2"}, args, []string{"PYTHON", "train.py", module}),
-		Env:   map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+		Env:   ranksEnv(env),
 		Files: map[string]string{"train.py": trainScript, "task.json": string(text)},
 	})
 	if err != nil {
@@ -278,6 +317,8 @@ func (t trainTask) judge(r trainReport) (problem string, off float64) {
 		return r.Error, 0
 	case r.Size != 2:
 		return fmt.Sprintf("it sees %d ranks", r.Size), 0
+	case t.GPUs && r.Device != "cuda":
+		return fmt.Sprintf("its results lie on %q, not on a GPU", r.Device), 0
 	case r.Case == "grouped-allreduce":
 		return t.judgeGrouped(r.Grouped), 0
 	}

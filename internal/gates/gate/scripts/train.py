@@ -44,7 +44,9 @@ def tensorflow_cases():
     import numpy
     import tensorflow as tf
 
-    tf.config.set_visible_devices([], "GPU")
+    gpus = tf.config.list_physical_devices("GPU")
+    tf.config.set_visible_devices(gpus[hvd.local_rank()] if task["gpus"] else [], "GPU")
+    where = "/GPU:0" if task["gpus"] else "/cpu:0"
     keras = importlib.import_module("horovod.tensorflow.keras")
     three = int(getattr(tf.keras, "__version__", "2").split(".")[0]) >= 3
     optimizers = tf.keras.optimizers
@@ -61,6 +63,9 @@ def tensorflow_cases():
         def call(self, x):
             return self.scale * (tf.matmul(x, self.matrix) + self.bias)
 
+    def note(t):
+        said["device"] = "cuda" if "GPU" in t.device else "cpu"
+
     def model():
         m = Model()
         m(tf.zeros((1, 2)))
@@ -74,6 +79,7 @@ def tensorflow_cases():
         return tf.reduce_mean(tf.square(m(x) - y))
 
     def weights(m):
+        note(tf.convert_to_tensor(m.matrix))
         return flat(getattr(m, name).numpy() for name in shapes)
 
     def variables(m):
@@ -111,9 +117,10 @@ def tensorflow_cases():
         for want in task["grouped"]:
             mine = [tf.cast(tf.reshape(tf.constant(v[rank]), s), want["type"]) for v, s in zip(want["values"], want["shapes"])]
             op = getattr(hvd, want["op"])
-            with tf.device("/cpu:0"):
+            with tf.device(where):
                 one = hvd.allreduce(mine[0], op=op)
                 all_of_them = hvd.grouped_allreduce(mine, op=op)
+            note(all_of_them[0])
             results.append({
                 "type": one.dtype.name, "types": [t.dtype.name for t in all_of_them],
                 "one": flat([one.numpy()]), "values": [flat([t.numpy()]) for t in all_of_them],
@@ -123,10 +130,11 @@ def tensorflow_cases():
 
     def sparse():
         """A sparse and a dense gradient in one group, as of an embedding."""
-        with tf.device("/cpu:0"):
+        with tf.device(where):
             mine = tf.IndexedSlices(tf.constant([[rank + 1.0]]), tf.constant([rank], tf.int64), tf.constant([2, 1], tf.int64))
             dense = tf.constant([10.0 * (rank + 1)])
             out = hvd.grouped_allreduce([dense, mine], op=hvd.Average)
+        note(out[0])
         return flat(tf.convert_to_tensor(t).numpy() for t in out)
 
     cases = collections.OrderedDict()
@@ -146,6 +154,14 @@ def tensorflow_cases():
 def torch_cases():
     import torch
 
+    where = "cpu"
+    if task["gpus"]:
+        where = "cuda"
+        torch.cuda.set_device(hvd.local_rank())
+
+    def note(t):
+        said["device"] = t.device.type
+
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -156,29 +172,31 @@ def torch_cases():
             return self.scale * (x @ self.matrix + self.bias)
 
     def trained(passes=1, **options):
-        m = Model()
+        m = Model().to(where)
         hvd.broadcast_parameters(m.state_dict(), root_rank=0)
         optimizer = torch.optim.SGD(m.parameters(), lr=task["rate"])
         optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=m.named_parameters(), backward_passes_per_step=passes, **options)
         for i, (x, y) in enumerate(batches(passes)):
-            error = torch.mean((m(torch.tensor(x)) - torch.tensor(y)) ** 2) / passes
+            error = torch.mean((m(torch.tensor(x, device=where)) - torch.tensor(y, device=where)) ** 2) / passes
             error.backward()
             if i % passes == passes - 1:
                 optimizer.step()
                 optimizer.zero_grad()
-        return flat(getattr(m, name).detach().numpy() for name in shapes)
+        note(m.matrix)
+        return flat(getattr(m, name).detach().cpu().numpy() for name in shapes)
 
     def grouped():
         results = []
         for i, want in enumerate(task["grouped"]):
             kind = getattr(torch, want["type"])
-            mine = [torch.tensor(v[rank]).reshape(s).to(kind) for v, s in zip(want["values"], want["shapes"])]
+            mine = [torch.tensor(v[rank], device=where).reshape(s).to(kind) for v, s in zip(want["values"], want["shapes"])]
             op = getattr(hvd, want["op"])
             one = hvd.allreduce(mine[0], op=op, name="one.%d" % i)
             all_of_them = hvd.grouped_allreduce(mine, op=op, name="grouped.%d" % i)
+            note(all_of_them[0])
             results.append({
                 "type": str(one.dtype)[6:], "types": [str(t.dtype)[6:] for t in all_of_them],
-                "one": flat([one.numpy()]), "values": [flat([t.numpy()]) for t in all_of_them],
+                "one": flat([one.cpu().numpy()]), "values": [flat([t.cpu().numpy()]) for t in all_of_them],
                 "shapes": [list(t.shape) for t in all_of_them],
             })
         return results

@@ -1,0 +1,278 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/gates/device"
+	"builder/internal/gates/verdict"
+	"builder/internal/machine/gpu"
+	"builder/internal/plan/recipe"
+)
+
+// gpuBox plays the ranks of a job on GPUs. change may edit a report, or omit it by
+// clearing its case; Log lines follow the first case.
+type gpuBox struct {
+	library gpuLibrary
+	built   int
+	log     []string
+	change  func(*gpuReport)
+	exit    int
+	failure error
+	asked   []Command
+}
+
+func (b *gpuBox) Run(_ context.Context, c Command) (Result, error) {
+	b.asked = append(b.asked, c)
+	if b.failure != nil {
+		return Result{}, b.failure
+	}
+	var task gpuTask
+	if err := json.Unmarshal([]byte(c.Files["task.json"]), &task); err != nil {
+		return Result{}, err
+	}
+	if c.Name != "gpu-allreduce" {
+		return Result{Output: training("horovod.torch", func(r *trainReport) { r.Device = "cuda" })}, nil
+	}
+	operations := map[string]bool{}
+	for _, c := range task.Cases {
+		operations[strings.TrimPrefix(c.Op, "grouped_")] = true
+	}
+	var names []string
+	for name := range operations {
+		names = append(names, name)
+	}
+	ranks := len(task.Cases[0].In)
+	right, err := newGPUTask(names, ranks)
+	if err != nil {
+		return Result{}, err
+	}
+	var reports []gpuReport
+	for rank := range ranks {
+		reports = append(reports, gpuReport{Rank: rank, Size: ranks, Case: "start", Built: b.built, Libraries: []gpuLibrary{b.library}, Name: "NVIDIA H200", GPU: fmt.Sprint("GPU-", rank)})
+		for _, c := range right.Cases {
+			r := gpuReport{Rank: rank, Size: ranks, Case: c.Name, Calls: map[string]int{gpuCalls[c.operation][0]: 1}, Own: 1}
+			for _, t := range c.right[rank] {
+				r.Out = append(r.Out, gpuResult{gpuTensor: t, Type: c.Type, Device: "cuda", Same: true})
+			}
+			reports = append(reports, r)
+		}
+		for _, line := range b.log {
+			reports = append(reports, gpuReport{Rank: rank, Size: ranks, Log: line})
+		}
+	}
+	var out strings.Builder
+	for _, r := range reports {
+		if b.change != nil {
+			b.change(&r)
+		}
+		if r.Case == "" && r.Log == "" {
+			continue
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			return Result{}, err
+		}
+		fmt.Fprintf(&out, "[1,%d]<stdout>: %s\n", r.Rank, text)
+	}
+	return Result{Exit: b.exit, Output: out.String()}, nil
+}
+
+// The lines are those of the logs in internal/machine/nccllog/testdata.
+var (
+	logNCCL = []string{
+		"h200:1:2 [0] NCCL INFO NCCL version 2.28.9+cuda13.0",
+		"h200:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
+	}
+	logRCCL = []string{
+		"node1:4711:4720 [0] NCCL INFO RCCL version 2.20.5+hip6.2 HEAD:d380693+",
+		"node1:4711:4720 [0] NCCL INFO Channel 00/0 : 0[c1000] -> 1[c5000] via P2P/IPC comm 0x1 nRanks 02",
+	}
+)
+
+func cudaOnGPUs() (Subject, *gpuBox) {
+	box := &gpuBox{library: gpuLibrary{"/env/nvidia/nccl/lib/libnccl.so.2", 22809}, built: 22809, log: logNCCL}
+	return Subject{
+		Expect: recipe.Expect{
+			GPU: []string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, Import: []string{"horovod.torch"},
+			Launcher: "mpi", Controllers: []string{"MPI", "Gloo"}, Built: map[string]string{"cuda": "true", "rocm": "false", "nccl": "2.28.9"},
+		},
+		Framework: box,
+		Device: &device.Setup{GPUs: 2, Host: gpu.Host{
+			GPUs:  []gpu.GPU{{Name: "NVIDIA H200", BusID: "0000:8d:00.0"}, {Name: "NVIDIA H200", BusID: "0000:95:00.0"}},
+			Links: [][]string{{"", "NV18"}, {"NV18", ""}},
+		}, Env: map[string]string{"NCCL_NVLS_ENABLE": "0"}},
+	}, box
+}
+
+func rocmOnGPUs() (Subject, *gpuBox) {
+	s, box := cudaOnGPUs()
+	s.Expect.GPU, s.Expect.Operations, s.Expect.Controllers = nil, []string{"NCCL"}, []string{"MPI"}
+	s.Expect.Built = map[string]string{"rocm": "true", "cuda": "false", "nccl": "2.20.5"}
+	s.Device.Host.Links = [][]string{{"", "XGMI"}, {"XGMI", ""}}
+	box.library, box.built, box.log = gpuLibrary{"/opt/rocm-6.2.0/lib/librccl.so.1.0.60200", 22005}, 22005, logRCCL
+	return s, box
+}
+
+func TestGPUOperations(t *testing.T) {
+	onCase := func(name string, change func(*gpuReport)) func(*Subject, *gpuBox) {
+		return func(_ *Subject, b *gpuBox) {
+			b.change = func(r *gpuReport) {
+				if r.Case == name {
+					change(r)
+				}
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		of     func() (Subject, *gpuBox)
+		change func(*Subject, *gpuBox)
+		want   verdict.Status
+		says   string
+		remedy string
+	}{
+		"CUDA": {want: verdict.Pass, says: "mpi: 71 cases of allreduce allgather broadcast alltoall reducescatter on 2 x NVIDIA H200; by NCCL 2.28.9+cuda13.0 (/env/nvidia/nccl/lib/libnccl.so.2); nvlink: 2 via P2P/CUMEM; gloo: 71 cases"},
+		"ROCm": {of: rocmOnGPUs, want: verdict.Pass, says: "39 cases of allreduce broadcast on 2 x NVIDIA H200; by RCCL 2.20.5+hip6.2 (/opt/rocm-6.2.0/lib/librccl.so.1.0.60200); nvlink: "},
+		"a release without grouped_allgather": {want: verdict.Pass, says: "grouped_allgather is not in this release", change: onCase("allgather float32 x2", func(r *gpuReport) {
+			r.Out, r.Calls, r.Absent = nil, nil, true
+		})},
+		"built with HOROVOD_GPU_OPERATIONS=MPI": {want: verdict.Fail, says: "rank 0: Horovod is built without NCCL and RCCL (nccl_built() is 0, as with HOROVOD_GPU_OPERATIONS=MPI), promised is allreduce", remedy: "HOROVOD_GPU_OPERATIONS", change: func(_ *Subject, b *gpuBox) { b.built = 0 }},
+		"another NCCL": {want: verdict.Fail, says: "rank 1: its process loads /usr/lib/x86_64-linux-gnu/libnccl.so.2: the library is release 2.28.3, promised is 2.28.9", remedy: "the library that the process loads", change: func(_ *Subject, b *gpuBox) {
+			b.library = gpuLibrary{"/usr/lib/x86_64-linux-gnu/libnccl.so.2", 22803}
+		}},
+		"the version that runs is promised": {want: verdict.Fail, says: "promised is 2.21.5", change: func(s *Subject, _ *gpuBox) { s.Expect.LibrarySays = "2.21.5" }},
+		"NCCL for RCCL": {of: rocmOnGPUs, want: verdict.Fail, says: "its process loads /a/libnccl.so.2, promised is librccl.so", change: func(_ *Subject, b *gpuBox) {
+			b.library.Path = "/a/libnccl.so.2"
+		}},
+		"two libraries": {want: verdict.Fail, says: "rank 0: its process loads 2 libraries: /a/libnccl.so.2 /b/libnccl.so.2", change: onCase("start", func(r *gpuReport) {
+			r.Libraries = []gpuLibrary{{"/a/libnccl.so.2", 22809}, {"/b/libnccl.so.2", 22809}}
+		})},
+		"no library": {want: verdict.Fail, says: "its process loads no libnccl.so", change: onCase("start", func(r *gpuReport) { r.Libraries = nil })},
+		"the log names another": {want: verdict.Fail, says: "the library is release 2.27.3, promised is 2.28.9", change: func(_ *Subject, b *gpuBox) {
+			b.log = []string{strings.Replace(logNCCL[0], "2.28.9", "2.27.3", 1), logNCCL[1]}
+		}},
+		"a wrong sum": {want: verdict.Fail, says: "allreduce Sum float32, rank 1: the result is [99 ", change: onCase("allreduce Sum float32", func(r *gpuReport) {
+			if r.Rank == 1 {
+				r.Out[0].Values = slices.Concat([]float64{99}, r.Out[0].Values[1:])
+			}
+		})},
+		"a large tensor with a wrong end": {want: verdict.Fail, says: "allreduce Sum float32 large, rank 0", change: onCase("allreduce Sum float32 large", func(r *gpuReport) { r.Out[0].Same = false })},
+		"another type":                    {want: verdict.Fail, says: "of type float64 and shape", change: onCase("alltoall int32", func(r *gpuReport) { r.Out[0].Type = "float64" })},
+		"a result on the host":            {want: verdict.Fail, says: "lies in the memory of the cpu", change: onCase("broadcast int8", func(r *gpuReport) { r.Out[0].Device = "cpu" })},
+		"through the host": {want: verdict.Fail, says: "allgather uint8, rank 0: the result is right and the library was not called: the tensor went through the memory of the host", change: onCase("allgather uint8", func(r *gpuReport) {
+			r.Calls = nil
+		})},
+		"a copy goes to the library": {want: verdict.Fail, says: "reducescatter Sum int64, rank 0: the library got another tensor", change: onCase("reducescatter Sum int64", func(r *gpuReport) { r.Own = 0 })},
+		"tensors are lost":           {want: verdict.Fail, says: "2 tensors come out, right is 3", change: onCase("allreduce Sum int32 x3", func(r *gpuReport) { r.Out = r.Out[:2] })},
+		"an error":                   {want: verdict.Fail, says: "RuntimeError: no", change: onCase("allreduce Max int32", func(r *gpuReport) { r.Error = "RuntimeError: no" })},
+		"one GPU for two":            {want: verdict.Fail, says: "rank 1: it shares the GPU GPU-0 with another rank", change: onCase("start", func(r *gpuReport) { r.GPU = "GPU-0" })},
+		"rings of their own":         {want: verdict.Fail, says: "it sees 1 ranks", change: onCase("start", func(r *gpuReport) { r.Size = 1 })},
+		"over sockets": {want: verdict.Fail, says: "2 of 2 connections do not run over nvlink: 2 via NET/Socket/0", change: func(_ *Subject, b *gpuBox) {
+			b.log = []string{logNCCL[0], "h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0"}
+		}},
+		"a crash": {want: verdict.Fail, says: "horovodrun: exit 139 before allreduce Sum float64 of rank 0 came to its end", change: func(s *Subject, b *gpuBox) {
+			onCase("allreduce Sum float64", func(r *gpuReport) { r.Case = "" })(s, b)
+			b.exit = 139
+		}},
+		"a crash at the end": {want: verdict.Fail, says: "exit 139 after all cases", change: func(_ *Subject, b *gpuBox) { b.exit = 139 }},
+		"silence":            {want: verdict.NotMeasured, says: "nothing is said of broadcast int8 of rank 0", change: onCase("broadcast int8", func(r *gpuReport) { r.Case = "" })},
+		"no channel":         {want: verdict.NotMeasured, says: "the log names no connection", change: func(_ *Subject, b *gpuBox) { b.log = logNCCL[:1] }},
+		"no box":             {want: verdict.NotMeasured, says: "no environment with the framework", remedy: "--python", change: func(s *Subject, _ *gpuBox) { s.Framework = nil }},
+		"no device":          {want: verdict.NotMeasured, says: "no GPU requested", change: func(s *Subject, _ *gpuBox) { s.Device = nil }},
+		"one GPU":            {want: verdict.NotMeasured, says: "nothing goes from one to another", remedy: "--gpus 2", change: func(s *Subject, _ *gpuBox) { s.Device.GPUs = 1 }},
+		"too few GPUs":       {want: verdict.NotMeasured, says: "3 GPUs requested, this host has 2", change: func(s *Subject, _ *gpuBox) { s.Device.GPUs = 3 }},
+		"the box fails":      {want: verdict.NotMeasured, says: "it was killed", change: func(_ *Subject, b *gpuBox) { b.failure = errors.New("it was killed") }},
+		"no such operation":  {want: verdict.NotMeasured, says: `no operation is called "gossip"`, change: func(s *Subject, _ *gpuBox) { s.Expect.GPU = []string{"gossip"} }},
+	} {
+		of := c.of
+		if of == nil {
+			of = cudaOnGPUs
+		}
+		s, box := of()
+		if c.change != nil {
+			c.change(&s, box)
+		}
+		v := gpuAllreduce.Check(t.Context(), s)
+		if v.Status != c.want || !strings.Contains(v.Evidence, c.says) || !strings.Contains(v.Remedy, c.remedy) {
+			t.Errorf("%s: got %v: %s\nremedy: %s", name, v.Status, v.Evidence, v.Remedy)
+		}
+	}
+}
+
+// Every promised controller starts the ranks, each time with the variables of the user.
+func TestGPUOperationsAskEveryController(t *testing.T) {
+	s, box := cudaOnGPUs()
+	gpuAllreduce.Check(t.Context(), s)
+	gpuTrainStep.Check(t.Context(), s)
+	var launched []string
+	for _, c := range box.asked {
+		launched = append(launched, c.Name+" "+c.Args[5])
+		if c.Env["NCCL_NVLS_ENABLE"] != "0" || !slices.Equal(c.Args[:5], []string{"horovodrun", "-np", "2", "-H", "localhost:2"}) {
+			t.Errorf("got %q with %v", c.Args, c.Env)
+		}
+	}
+	if got := strings.Join(launched, ", "); got != "gpu-allreduce --mpi, gpu-allreduce --gloo, gpu-train-step --mpi, gpu-train-step --gloo" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestTrainingOnGPUs(t *testing.T) {
+	s, box := cudaOnGPUs()
+	if v := gpuTrainStep.Check(t.Context(), s); v.Status != verdict.Pass || !strings.Contains(v.Evidence, "gloo: 5 cases on 2 ranks") {
+		t.Errorf("%+v", v)
+	}
+	s.Framework = Box(answered{Result{Output: training("horovod.torch", nil)}})
+	if v := gpuTrainStep.Check(t.Context(), s); v.Status != verdict.Fail || !strings.Contains(v.Evidence, `its results lie on "", not on a GPU`) {
+		t.Errorf("%+v", v)
+	}
+	s.Device = nil
+	if v := gpuTrainStep.Check(t.Context(), s); v.Status != verdict.NotMeasured || len(box.asked) != 2 {
+		t.Errorf("%+v", v)
+	}
+}
+
+type answered struct{ result Result }
+
+func (a answered) Run(context.Context, Command) (Result, error) { return a.result, nil }
+
+// Results are exact in every type, and no rank alone has them.
+func TestGPUCases(t *testing.T) {
+	for _, ranks := range []int{2, 3, 8, 16} {
+		task, err := newGPUTask([]string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, ranks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, c := range task.Cases {
+			if seen[c.Name] {
+				t.Errorf("%s stands there twice", c.Name)
+			}
+			seen[c.Name] = true
+			largest := map[string]float64{"int8": 127, "uint8": 255, "float16": 2048}[c.Type]
+			same := 0
+			for rank, out := range c.right {
+				for i, tensor := range out {
+					for _, v := range tensor.Values {
+						if v != float64(int(v)) || v < 0 || largest > 0 && v > largest {
+							t.Errorf("%s of %d ranks: %v", c.Name, ranks, v)
+						}
+					}
+					if len(tensor.Values)*c.Repeat != tensor.Shape[0]*tensor.Shape[1] {
+						t.Errorf("%s of %d ranks: %d values for the shape %v", c.Name, ranks, len(tensor.Values), tensor.Shape)
+					}
+					if slices.Equal(tensor.Values, c.In[rank][i].Values) {
+						same++
+					}
+				}
+			}
+			if same == ranks*len(c.right[0]) {
+				t.Errorf("%s of %d ranks: every rank has its result before the call", c.Name, ranks)
+			}
+		}
+	}
+}

@@ -1,0 +1,193 @@
+// Package overlay runs programs on this host in an environment of the user with wheels
+// installed over it. The environment itself does not change: the wheels lie in a
+// temporary prefix whose packages come first.
+package overlay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/gates/gate"
+)
+
+// maxOutput bounds the kept output of a program. A log of NCCL for eight ranks has a
+// few megabytes.
+const maxOutput = 32 << 20
+
+// grace is the time between SIGTERM and SIGKILL.
+const grace = 5 * time.Second
+
+// An Overlay is an environment with wheels over it. It is a [gate.Box].
+type Overlay struct {
+	Python  string            // interpreter of the environment
+	Dir     string            // empty directory for the prefix and the files of programs
+	Env     map[string]string // for every program
+	Timeout time.Duration     // of one program
+	site    string
+}
+
+// New installs the wheels without their dependencies, with the pip of the environment.
+func New(ctx context.Context, o Overlay, wheels ...string) (*Overlay, error) {
+	python, err := exec.LookPath(o.Python)
+	if err == nil {
+		o.Python, err = filepath.Abs(python)
+	}
+	if err != nil {
+		return nil, diag.Errorf(diag.Usage, "--python: %w", err).WithHint("name the interpreter of an environment with the framework")
+	}
+	for _, dir := range []string{o.prefix(), o.home()} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	args := []string{
+		"-m", "pip", "--isolated", "--disable-pip-version-check", "--no-cache-dir", "install", "--quiet", "--no-deps", "--no-index", "--no-compile",
+		"--ignore-installed", "--no-warn-script-location", "--root-user-action=ignore", "--prefix", o.prefix(),
+	}
+	for _, w := range wheels {
+		w, err := filepath.Abs(w)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, w)
+	}
+	out, err := o.run(ctx, o.Dir, o.Python, args, nil)
+	if err == nil && out.Exit != 0 {
+		err = fmt.Errorf("pip: exit %d: %s", out.Exit, tail(out.Output))
+	}
+	if err != nil {
+		return nil, diag.Errorf(diag.Gate, "installing %s over %s: %w", strings.Join(names(wheels), " "), o.Python, err).
+			WithHint("the interpreter must have pip and the release of Python that the wheel is made for")
+	}
+	// Debian's own Python installs below local.
+	for _, pattern := range []string{"lib/python3*/site-packages", "local/lib/python3*/dist-packages", "lib64/python3*/site-packages"} {
+		if found, _ := filepath.Glob(filepath.Join(o.prefix(), pattern)); len(found) > 0 && o.site == "" {
+			o.site = found[0]
+		}
+	}
+	if o.site == "" {
+		return nil, diag.Errorf(diag.Gate, "installing %s over %s: pip installed no package", strings.Join(names(wheels), " "), o.Python)
+	}
+	return &o, nil
+}
+
+func (o Overlay) prefix() string { return filepath.Join(o.Dir, "prefix") }
+
+func (o Overlay) home() string { return filepath.Join(o.Dir, "home") }
+
+// Run runs a command of a gate in a new directory. Programs of the wheels come first in
+// PATH, then those beside the interpreter.
+func (o Overlay) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
+	dir, err := os.MkdirTemp(o.Dir, "run-*")
+	if err != nil {
+		return gate.Result{}, err
+	}
+	defer os.RemoveAll(dir)
+	for name, text := range c.Files {
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), []byte(text), 0o644); err != nil {
+			return gate.Result{}, err
+		}
+	}
+	args := slices.Clone(c.Args)
+	for i, a := range args {
+		if a == "PYTHON" {
+			args[i] = o.Python
+		}
+	}
+	program := args[0]
+	if !strings.Contains(program, "/") {
+		for _, bin := range o.programs() {
+			if info, err := os.Stat(filepath.Join(bin, program)); err == nil && info.Mode().IsRegular() {
+				program = filepath.Join(bin, program)
+				break
+			}
+		}
+	}
+	return o.run(ctx, dir, program, args[1:], c.Env)
+}
+
+// programs lists the directories of programs, in the order of PATH.
+func (o Overlay) programs() []string {
+	return []string{filepath.Join(o.prefix(), "bin"), filepath.Join(o.prefix(), "local/bin"), filepath.Dir(o.Python)}
+}
+
+// environ returns the complete environment of a program. Variables of the user do not
+// reach it unless Env has them.
+func (o Overlay) environ(more map[string]string) []string {
+	env := map[string]string{
+		"PATH":                    strings.Join(o.programs(), ":") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOME":                    o.home(),
+		"LC_ALL":                  "C.UTF-8",
+		"PYTHONNOUSERSITE":        "1",
+		"PYTHONDONTWRITEBYTECODE": "1",
+		"PYTHONUNBUFFERED":        "1",
+		"CUDA_DEVICE_ORDER":       "PCI_BUS_ID", // the order of nvidia-smi
+	}
+	if o.site != "" {
+		env["PYTHONPATH"] = o.site
+	}
+	maps.Copy(env, o.Env)
+	maps.Copy(env, more)
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}
+
+// run runs a program in its own process group, and ends all of the group with it.
+func (o Overlay) run(ctx context.Context, dir, program string, args []string, env map[string]string) (gate.Result, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("it was killed after %v", o.Timeout))
+	defer stop()
+	cmd := exec.CommandContext(ctx, program, args...)
+	out := &bounded{}
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, o.environ(env), out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = grace
+	err := cmd.Run()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of the group
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return gate.Result{Exit: -1, Output: out.text()}, fmt.Errorf("%s: %w; it last printed: %s", filepath.Base(program), cause, tail(out.text()))
+	}
+	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
+		return gate.Result{Exit: exit.ExitCode(), Output: out.text()}, nil
+	}
+	return gate.Result{Output: out.text()}, err
+}
+
+// bounded keeps the first maxOutput bytes.
+type bounded struct{ kept []byte }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.kept = append(b.kept, p[:min(len(p), maxOutput-len(b.kept))]...)
+	return len(p), nil
+}
+
+func (b *bounded) text() string { return string(b.kept) }
+
+// tail returns the last line, shortened.
+func tail(output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	return fmt.Sprintf("%.400s", lines[len(lines)-1])
+}
+
+func names(paths []string) []string {
+	var list []string
+	for _, p := range paths {
+		list = append(list, filepath.Base(p))
+	}
+	return list
+}

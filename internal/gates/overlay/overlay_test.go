@@ -1,0 +1,72 @@
+package overlay
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/gates/gate"
+)
+
+// newOverlay installs a wheel with a program and a module over the host's Python.
+func newOverlay(t *testing.T, name string, limit time.Duration) (*Overlay, error) {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil || exec.Command(python, "-m", "pip", "--version").Run() != nil {
+		t.Skip("needs python3 with pip")
+	}
+	w := wheeltest.Wheel{Name: name, Files: []wheeltest.File{
+		{Name: "tiny/__init__.py", Text: "def main():\n    print('tiny at', __file__)\n"},
+		{Name: strings.Join(strings.Split(name, "-")[:2], "-") + ".data/scripts/tinyrun", Text: "#!python\nimport os, sys, tiny\ntiny.main()\nprint(sys.argv[1:], open('task.json').read(), os.environ.get('MINE'), os.environ.get('HOME'))\nsys.exit(3)\n", Mode: 0o755},
+	}}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, w.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return New(t.Context(), Overlay{Python: python, Dir: t.TempDir(), Env: map[string]string{"MINE": "1"}, Timeout: limit}, path)
+}
+
+func TestProgramOfAWheel(t *testing.T) {
+	t.Setenv("PYTHONPATH", "/somewhere/else")
+	o, err := newOverlay(t, "tiny-1-py3-none-any.whl", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := o.Run(t.Context(), gate.Command{Args: []string{"tinyrun", "PYTHON"}, Files: map[string]string{"task.json": "{}"}})
+	if err != nil || out.Exit != 3 || !strings.Contains(out.Output, "tiny at "+o.Dir) || !strings.Contains(out.Output, "['"+o.Python+"'] {} 1 "+o.Dir) {
+		t.Errorf("%+v, %v", out, err)
+	}
+	left, err := filepath.Glob(filepath.Join(o.Dir, "run-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v are left, %v", left, err)
+	}
+}
+
+func TestWheelOfAnotherPython(t *testing.T) {
+	_, err := newOverlay(t, "tiny-1-cp27-cp27m-linux_x86_64.whl", time.Minute)
+	if err == nil || !strings.Contains(err.Error(), "installing tiny-1-cp27-cp27m-linux_x86_64.whl over ") || !strings.Contains(err.Error(), "not a supported wheel on this platform") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := New(t.Context(), Overlay{Python: "/no/such/python", Dir: t.TempDir()}); diag.Worst(err) != diag.Usage {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A program that hangs ends with all of its children.
+func TestProgramThatHangs(t *testing.T) {
+	o, err := newOverlay(t, "tiny-1-py3-none-any.whl", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Timeout = 2 * time.Second
+	start := time.Now()
+	_, err = o.Run(t.Context(), gate.Command{Args: []string{"sh", "-c", "echo started; sleep 60 & wait"}})
+	if err == nil || !strings.Contains(err.Error(), "it was killed after 2s; it last printed: started") || time.Since(start) > 20*time.Second {
+		t.Errorf("after %v: %v", time.Since(start), err)
+	}
+}
