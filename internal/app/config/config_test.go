@@ -152,13 +152,13 @@ func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"jbos: 2\n":                                  `builder.yaml:1:1: unknown key "jbos"`,
 		"jobs: 0\n":                                  "builder.yaml:1:7: jobs: 0 is not at least 1",
-		"jobs: two\n":                                "jobs wants a whole number",
-		"locked: on\n":                               "locked wants true or false",
+		"jobs: two\n":                                "jobs must be a whole number",
+		"locked: on\n":                               "locked must be true or false",
 		"memory: much\n":                             `"much" is no size`,
 		"engine-idle: soon\n":                        `"soon" is no time`,
 		"engine-cache: 200%\n":                       `"200%" is no share`,
 		"engine-cache: much\n":                       "is no size such as 40GB, and no share",
-		"trust: a.pub\n":                             "trust wants a list",
+		"trust: a.pub\n":                             "trust must be a list",
 		"trust: [\"a,b\"]\n":                         "a comma cannot stand in a value",
 		"key: \"-----BEGIN PRIVATE KEY-----\"\n":     "looks like a secret",
 		"engine: [\"tcp://me:hush@host:1\"]\n":       "looks like a secret",
@@ -166,9 +166,9 @@ func TestFaults(t *testing.T) {
 		"mirror-debian: [\"http://u:hush@h\"]\n":     "looks like a secret",
 		"home: \"\"\n":                               "an empty value",
 		"axes: {horovod: {rocm: 6.1}}\n":             "quote the version 6.1",
-		"axes: {horovod: [rocm]}\n":                  "horovod wants keys with values",
+		"axes: {horovod: [rocm]}\n":                  "horovod must be keys with values",
 		"jobs: 1\n---\njobs: 2\n":                    "a second document",
-		strings.Repeat("# x\n", 20000):               "it is larger than",
+		strings.Repeat("# x\n", 20000):               "larger than",
 	} {
 		h, _ := host(t, ".", map[string]string{"builder.yaml": text})
 		_, err := config.Load(h)

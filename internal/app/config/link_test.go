@@ -23,7 +23,7 @@ func TestALinkBesideTheWorkIsNotFollowed(t *testing.T) {
 		}
 	}
 	host := config.Host{Dir: dir, Lookup: func(string) (string, bool) { return "", false }}
-	if _, err := config.Load(host); err == nil || !strings.Contains(err.Error(), "leads out of") {
+	if _, err := config.Load(host); err == nil || !strings.Contains(err.Error(), "points outside") {
 		t.Errorf("beside the work: %v", err)
 	}
 	host = config.Host{Dir: t.TempDir(), User: user, Lookup: host.Lookup}

@@ -50,7 +50,7 @@ func File(fsys fs.FS, dir, file string) ([]byte, error) {
 	case err != nil:
 		return nil, diag.At(pos, "%w", plainly(err))
 	case !info.Mode().IsRegular():
-		return nil, diag.At(pos, "this is not a regular file")
+		return nil, diag.At(pos, "not a regular file")
 	case info.Size() > maxBytes:
 		return nil, diag.At(pos, "larger than %d bytes", maxBytes)
 	}
@@ -119,9 +119,9 @@ func parse(name string, data []byte) (*yaml.Node, error) {
 	}
 	switch {
 	case len(documents) == 0 || len(documents[0].Content) == 0 || documents[0].Content[0].ShortTag() == "!!null":
-		return nil, diag.At(diag.Pos{File: name}, "there is nothing in it")
+		return nil, diag.At(diag.Pos{File: name}, "the file is empty")
 	case len(documents) > 1:
-		return nil, diag.At(at(name, &documents[1]), "a second document: one file holds one")
+		return nil, diag.At(at(name, &documents[1]), "the file has a second document: write one document per file")
 	}
 	root := documents[0].Content[0]
 	if deep := tooDeep(root, maxDepth); deep != nil {
@@ -147,17 +147,17 @@ func tooDeep(n *yaml.Node, depth int) *yaml.Node {
 func syntaxFault(name string, err error) error {
 	var problem *yaml.LoadError
 	if !errors.As(err, &problem) {
-		return diag.At(diag.Pos{File: name}, "this is not YAML: %w", err)
+		return diag.At(diag.Pos{File: name}, "not valid YAML: %w", err)
 	}
 	text := problem.Message
 	if problem.ContextMsg != "" {
 		text += " " + problem.ContextMsg
 		if line := problem.ContextMark.Line; line > 0 && line != problem.Mark.Line {
-			text += fmt.Sprintf(" that begins in line %d", line)
+			text += fmt.Sprintf(", which begins in line %d", line)
 		}
 	}
 	pos := diag.Pos{File: name, Line: problem.Mark.Line, Column: problem.Mark.Column}
-	return diag.At(pos, "this is not YAML: %s", text)
+	return diag.At(pos, "not valid YAML: %s", text)
 }
 
 func at(file string, n *yaml.Node) diag.Pos {
@@ -179,7 +179,7 @@ func (c *checker) problem(n *yaml.Node, format string, args ...any) *diag.Error 
 // check compares a node with its target type. key is the preceding key, for messages.
 func (c *checker) check(n *yaml.Node, t reflect.Type, key string) {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		c.problem(n, "anchors and aliases are not used here: write the value out")
+		c.problem(n, "anchors and aliases are not supported: write the value itself")
 		return
 	}
 	if reflect.PointerTo(t).Implements(textType) {
@@ -195,7 +195,7 @@ func (c *checker) check(n *yaml.Node, t reflect.Type, key string) {
 		c.checkMap(n, t, key)
 	case reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
-			c.problem(n, "%s wants a list, this is %s", key, kind(n))
+			c.problem(n, "%s must be a list, not %s", key, kind(n))
 			return
 		}
 		for _, item := range n.Content {
@@ -229,18 +229,18 @@ func (c *checker) checkMap(n *yaml.Node, t reflect.Type, key string) {
 // eachPair visits the pairs of a mapping and reports repeated keys.
 func (c *checker) eachPair(n *yaml.Node, key string, visit func(k, v *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		c.problem(n, "%s wants keys with values, this is %s", cmp.Or(key, "the file"), kind(n))
+		c.problem(n, "%s must be keys with values, not %s", cmp.Or(key, "the file"), kind(n))
 		return
 	}
 	first := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if k.Kind != yaml.ScalarNode {
-			c.problem(k, "a key is a single word, this is %s", kind(k))
+			c.problem(k, "a key must be a single word, not %s", kind(k))
 			continue
 		}
 		if line, twice := first[k.Value]; twice {
-			c.problem(k, "key %s is there twice, first in line %d", quoted(k.Value), line)
+			c.problem(k, "key %s occurs twice, first in line %d", quoted(k.Value), line)
 			continue
 		}
 		first[k.Value] = k.Line
@@ -250,26 +250,26 @@ func (c *checker) eachPair(n *yaml.Node, key string, visit func(k, v *yaml.Node)
 
 func (c *checker) checkScalar(n *yaml.Node, t reflect.Type, key string) {
 	if n.Kind != yaml.ScalarNode {
-		c.problem(n, "%s wants a single value, this is %s", key, kind(n))
+		c.problem(n, "%s must be a single value, not %s", key, kind(n))
 		return
 	}
 	switch t.Kind() {
 	case reflect.String:
 		if c.checkString(n, key) && diag.HasPassword(n.Value) {
-			c.problem(n, "%s: there is a password in an address", key).Hint = "whoever reads this file, or what is made of it, would read the password: set it where the tool is called"
+			c.problem(n, "%s: an address contains a password", key).Hint = "readers of this file and of its results would see the password: remove it, and give the address in a flag or variable when you call builder"
 		}
 	case reflect.Bool:
 		if n.ShortTag() != "!!bool" || n.Value != "true" && n.Value != "false" {
-			c.problem(n, "%s wants true or false, this is %s", key, kind(n))
+			c.problem(n, "%s must be true or false, not %s", key, kind(n))
 		}
 	case reflect.Int, reflect.Int64:
 		// YAML also accepts 010 and 1_0, but their value is not the obvious one.
 		i, err := strconv.ParseInt(n.Value, 10, t.Bits())
 		if n.ShortTag() != "!!int" || err != nil || strconv.FormatInt(i, 10) != n.Value {
-			c.problem(n, "%s wants a whole number, this is %s", key, kind(n))
+			c.problem(n, "%s must be a whole number, not %s", key, kind(n))
 		}
 	default:
-		c.problem(n, "%s cannot stand in a file", key)
+		c.problem(n, "%s cannot be set in a file", key)
 	}
 }
 
@@ -295,7 +295,7 @@ var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
 // error gets a position.
 func (c *checker) checkText(n *yaml.Node, t reflect.Type, key string) {
 	if n.Kind != yaml.ScalarNode {
-		c.problem(n, "%s wants a single value, this is %s", key, kind(n))
+		c.problem(n, "%s must be a single value, not %s", key, kind(n))
 		return
 	}
 	if !c.checkString(n, key) {

@@ -109,7 +109,7 @@ func (i inside) explain(name string, err error) error {
 	case !ok:
 		return err
 	case strings.Contains(pathErr.Err.Error(), "escapes"):
-		return &fs.PathError{Op: "open", Path: i.path(name), Err: fmt.Errorf("a symbolic link leads out of %s", i.dir)}
+		return &fs.PathError{Op: "open", Path: i.path(name), Err: fmt.Errorf("a symbolic link points outside %s", i.dir)}
 	}
 	return &fs.PathError{Op: "open", Path: i.path(name), Err: pathErr.Err}
 }

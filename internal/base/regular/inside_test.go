@@ -30,12 +30,12 @@ func TestInsideEndsAtTheDirectory(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"sub/file": "", "sub/link": "", "alias/file": "",
-		"sub/large":   "it is larger than 4 bytes",
-		"sub/out":     "a symbolic link leads out of " + dir,
-		"sub/zero":    "a symbolic link leads out of " + dir,
-		"root/etc":    "a symbolic link leads out of " + dir,
-		"sub/pipe":    "it is a named pipe",
-		"sub/to-pipe": "it is a named pipe",
+		"sub/large":   "larger than 4 bytes",
+		"sub/out":     "a symbolic link points outside " + dir,
+		"sub/zero":    "a symbolic link points outside " + dir,
+		"root/etc":    "a symbolic link points outside " + dir,
+		"sub/pipe":    "a named pipe",
+		"sub/to-pipe": "a named pipe",
 		"sub/none":    "no such file",
 		"../key":      "invalid",
 	} {

@@ -85,7 +85,7 @@ func problem(path string, kind fs.FileMode) error {
 	case fs.ModeSocket:
 		what = "a socket"
 	}
-	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("it is %s, not a regular file", what)}
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%s, not a regular file", what)}
 }
 
 // readAll reads and closes f.
@@ -112,4 +112,4 @@ func All(r io.Reader, max int64) ([]byte, error) {
 	return data, err
 }
 
-func tooLarge(max int64) error { return fmt.Errorf("it is larger than %d bytes", max) }
+func tooLarge(max int64) error { return fmt.Errorf("larger than %d bytes", max) }

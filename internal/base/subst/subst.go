@@ -66,7 +66,7 @@ func (t Template) Expand(vars map[string]string) (string, error) {
 		value, ok := vars[name]
 		if !ok {
 			hint := diag.DidYouMean(name, slices.Sorted(maps.Keys(vars)))
-			errs = append(errs, diag.Errorf(diag.Usage, "nothing is called %q in %q", name, t.text).WithHint("%s", hint))
+			errs = append(errs, diag.Errorf(diag.Usage, "unknown name %q in %q", name, t.text).WithHint("%s", hint))
 		}
 		out.WriteString(t.literals[i])
 		out.WriteString(value)

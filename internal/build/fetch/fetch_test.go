@@ -146,11 +146,11 @@ func TestWhatAFaultSays(t *testing.T) {
 		want   string
 	}{
 		"other bytes":  {serves(other), "wrong content: expected sha256 " + digest(data) + ", got " + digest(other)},
-		"more bytes":   {serves(append(bytes.Clone(data), 0)), "it is longer than the expected 2000 bytes"},
-		"an endless":   {func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, endless{}) }, "it is longer than the expected 2000 bytes"},
-		"not found":    {says(404), "the server says 404 Not Found"},
-		"not allowed":  {says(401), "the server says 401 Unauthorized"},
-		"not modified": {says(304), "the server says 304 Not Modified"},
+		"more bytes":   {serves(append(bytes.Clone(data), 0)), "the file is longer than the expected 2000 bytes"},
+		"an endless":   {func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, endless{}) }, "the file is longer than the expected 2000 bytes"},
+		"not found":    {says(404), "the server answered 404 Not Found"},
+		"not allowed":  {says(401), "the server answered 401 Unauthorized"},
+		"not modified": {says(304), "the server answered 304 Not Modified"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMirror(t, map[string]answer{"a_1_amd64.deb": c.answer})
@@ -191,7 +191,7 @@ func TestAFaultListsEveryPlace(t *testing.T) {
 	f.Snapshot = "http://127.0.0.1:1/"
 	err := f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard)
 	lines := strings.Split(fmt.Sprint(err), "\n  ")
-	if len(lines) != 5 || lines[0] != "fetching a_1_amd64.deb (sha256 "+digest(data)+"): none of 4 places has it" || diag.CodeOf(err) != diag.Fetch {
+	if len(lines) != 5 || lines[0] != "fetching a_1_amd64.deb (sha256 "+digest(data)+"): all 4 places failed" || diag.CodeOf(err) != diag.Fetch {
 		t.Fatalf("got %v", err)
 	}
 	for i, want := range []string{"/absent/a.deb: ", "404", "403", "http://127.0.0.1:1/archive/debian/20261121T000000Z/pool/main/a_1_amd64.deb: "} {
@@ -202,7 +202,7 @@ func TestAFaultListsEveryPlace(t *testing.T) {
 
 	f = newFetcher(t)
 	err = f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard)
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "no place is known for it") {
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "no place to fetch it from") {
 		t.Errorf("without a mirror: %v", err)
 	}
 }
@@ -497,7 +497,7 @@ func TestFetchBringsAgainWhatIsDamaged(t *testing.T) {
 	if err := f.Fetch(t.Context(), e, &log); err != nil || !has(t, f, data) || len(m.requests()) != 2 {
 		t.Errorf("%v, asked for %v", err, m.requests())
 	}
-	if want := "verifying a_1_amd64.deb: the store's file is damaged: expected sha256 " + digest(data); !strings.Contains(log.String(), want) {
+	if want := "verifying a_1_amd64.deb: the file in the store is damaged: expected sha256 " + digest(data); !strings.Contains(log.String(), want) {
 		t.Errorf("the log is %s", log.String())
 	}
 	spoil()

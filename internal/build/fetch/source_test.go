@@ -100,7 +100,7 @@ func TestFetchSaysWhichRepositoryItCannotReach(t *testing.T) {
 	t.Setenv("https_proxy", "http://127.0.0.1:1")
 	f := newFetcher(t)
 	err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "source tool: asking https://git.invalid/tool") {
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "source tool: reaching https://git.invalid/tool") {
 		t.Errorf("got %v", err)
 	}
 	if all := diag.All(err); len(all) != 1 || !strings.Contains(all[0].Hint, "--set source.NAME=PATH") {

@@ -24,7 +24,7 @@ const maxUnpacked = 8 << 30
 func verify(path string, p Package) error {
 	is, err := store.Of(path)
 	if err == nil && (is.Size != p.Size || is.SHA256 != p.SHA256) {
-		err = diag.Errorf(diag.Fetch, "package %s: %d bytes, sha256 %s; the lock says %d, %s", p.Name, is.Size, is.SHA256, p.Size, p.SHA256)
+		err = diag.Errorf(diag.Fetch, "package %s has %d bytes and sha256 %s; the lock has %d bytes and %s", p.Name, is.Size, is.SHA256, p.Size, p.SHA256)
 	}
 	return err
 }
@@ -63,7 +63,7 @@ func extract(w io.Writer, r io.Reader, limit int64) error {
 		return fmt.Errorf("unpacking %s: %w", name, err)
 	}
 	if n > limit {
-		return fmt.Errorf("%s holds more than %d bytes", name, limit)
+		return fmt.Errorf("%s unpacks to more than %d bytes", name, limit)
 	}
 	return nil
 }
@@ -90,12 +90,12 @@ func eachEntry(r io.Reader, visit func(*tar.Header, io.Reader) error) error {
 func dataMember(r io.Reader) (io.Reader, string, error) {
 	magic := make([]byte, 8)
 	if _, err := io.ReadFull(r, magic); err != nil || string(magic) != "!<arch>\n" {
-		return nil, "", errors.New("this is not a Debian package")
+		return nil, "", errors.New("not a Debian package")
 	}
 	header := make([]byte, 60)
 	for first := true; ; first = false {
 		if _, err := io.ReadFull(r, header); err != nil {
-			return nil, "", errors.New("the package holds no data.tar: it is truncated")
+			return nil, "", errors.New("the package has no data.tar: it is truncated")
 		}
 		name := strings.TrimRight(strings.TrimRight(string(header[:16]), " "), "/")
 		size, err := strconv.ParseInt(strings.TrimSpace(string(header[48:58])), 10, 64)

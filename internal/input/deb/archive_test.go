@@ -58,7 +58,7 @@ func TestExtractRefuses(t *testing.T) {
 		"wrong magic":            {strings.Replace(good, "<arch>", "<thin>", 1), "not a Debian package"},
 		"no member":              {"!<arch>\n", "truncated"},
 		"half a header":          {good[:30], "truncated"},
-		"no data":                {string(arOf(format, part{"control.tar", "odd"})), "holds no data.tar"},
+		"no data":                {string(arOf(format, part{"control.tar", "odd"})), "has no data.tar"},
 		"data first":             {string(arOf(part{"data.tar", plain}, format)), "does not begin with debian-binary"},
 		"other first":            {string(arOf(part{"control.tar", "x"}, part{"data.tar", plain})), "does not begin with debian-binary"},
 		"format 3":               {string(arOf(part{"debian-binary", "3.0\n"}, part{"data.tar", plain})), "format is not 2"},
@@ -140,7 +140,7 @@ func TestVerify(t *testing.T) {
 	other.SHA256 = strings.Repeat("0", 64)
 	for name, p := range map[string]Package{"size": longer, "digest": other} {
 		err := verify(d.Path, p)
-		if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "package good: ") || !strings.Contains(err.Error(), p.SHA256) {
+		if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "package good has ") || !strings.Contains(err.Error(), p.SHA256) {
 			t.Errorf("%s: class %v: %v", name, diag.CodeOf(err), err)
 		}
 	}

@@ -149,7 +149,7 @@ func (l *layer) entry(pkg string, h *tar.Header, r io.Reader) error {
 		return err
 	}
 	if !ordinary(h) || name == "." && h.Typeflag != tar.TypeDir {
-		return fmt.Errorf("%q is neither a file, a directory nor a link", h.Name)
+		return fmt.Errorf("%q is not a file, directory or link", h.Name)
 	}
 	if name == "." {
 		return nil
@@ -161,7 +161,7 @@ func (l *layer) entry(pkg string, h *tar.Header, r io.Reader) error {
 		if before.shares(h.Typeflag) {
 			return nil
 		}
-		return fmt.Errorf("%s is in %s too", name, before)
+		return fmt.Errorf("%s is also in %s", name, before)
 	}
 	clean := &tar.Header{
 		Typeflag: h.Typeflag, Name: name, Linkname: h.Linkname, Mode: h.Mode,
@@ -201,7 +201,7 @@ func ordinary(h *tar.Header) bool {
 func (l *layer) reachable(name string) error {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if above, ok := l.seen[dir]; ok && above.kind != tar.TypeDir {
-			return fmt.Errorf("%s lies below %s, which is no directory in %s", name, dir, above)
+			return fmt.Errorf("%s is below %s, which is not a directory in %s", name, dir, above)
 		}
 	}
 	return nil
@@ -214,7 +214,7 @@ func (l *layer) target(link string) (string, error) {
 		return "", err
 	}
 	if file, ok := l.seen[to]; !ok || file.kind == tar.TypeDir {
-		return "", fmt.Errorf("a hard link to %q, which no package has brought as a file", link)
+		return "", fmt.Errorf("a hard link to %q, which is not a file of an earlier package", link)
 	}
 	return to, nil
 }
@@ -242,7 +242,7 @@ func (e entryOf) String() string {
 func place(name string) (string, error) {
 	clean := strings.TrimPrefix(path.Clean("/"+name), "/")
 	if slices.Contains(strings.Split(name, "/"), "..") || !fs.ValidPath(path.Clean(strings.TrimPrefix(name, "./"))) && clean != "" {
-		return "", fmt.Errorf("path %q leaves the root", name)
+		return "", fmt.Errorf("path %q is outside the root", name)
 	}
 	if clean == "" {
 		return ".", nil

@@ -230,32 +230,32 @@ func TestBootstrapRefuses(t *testing.T) {
 		items []item
 		want  string
 	}{
-		"traversal":                {[]item{file("./../etc/passwd", "x")}, `path "./../etc/passwd" leaves the root`},
-		"traversal inside":         {[]item{file("./usr/../etc/passwd", "x")}, "leaves the root"},
-		"absolute":                 {[]item{file("/etc/passwd", "x")}, `path "/etc/passwd" leaves the root`},
-		"directory above":          {[]item{dir("../")}, "leaves the root"},
-		"no name":                  {[]item{file(".", "x")}, `"." is neither a file`},
-		"root is a link":           {[]item{symlink("./", "/etc")}, `"./" is neither a file`},
-		"hard link out":            {[]item{hardLink("./x", "../../etc/shadow")}, `x: path "../../etc/shadow" leaves the root`},
-		"absolute hard link":       {[]item{hardLink("./x", "/etc/shadow")}, "leaves the root"},
-		"hard link to nothing":     {[]item{hardLink("./x", "./etc/shadow")}, `x: a hard link to "./etc/shadow", which no package has brought`},
-		"hard link to itself":      {[]item{hardLink("./x", "./x")}, "no package has brought"},
-		"hard link to the root":    {[]item{hardLink("./x", "./")}, "no package has brought"},
-		"hard link to a directory": {[]item{dir("./d/"), hardLink("./x", "./d")}, "no package has brought as a file"},
-		"below a link":             {[]item{link, file("./srv/passwd", "x")}, "srv/passwd lies below srv, which is no directory in package hostile"},
-		"far below a link":         {[]item{link, file("./srv/a/b/c", "x")}, "srv/a/b/c lies below srv"},
-		"link below a link":        {[]item{link, symlink("./srv/x", "y")}, "srv/x lies below srv"},
-		"directory below a link":   {[]item{link, dir("./srv/"), dir("./srv/x/")}, "srv/x lies below srv"},
-		"below a file":             {[]item{file("./srv", "x"), file("./srv/x", "x")}, "srv/x lies below srv"},
-		"file, then directory":     {[]item{file("./srv", "x"), dir("./srv/")}, "srv is in package hostile too"},
-		"link, then file":          {[]item{link, file("./srv", "x")}, "srv is in package hostile too"},
-		"twice":                    {[]item{file("./x", "1"), file("./x", "2")}, "x is in package hostile too"},
-		"twice by another name":    {[]item{file("./bin/x", "1"), file("./usr/bin/x", "2")}, "usr/bin/x is in package hostile too"},
-		"file for bin":             {[]item{file("./bin", "x")}, "bin is in the merged /usr too"},
-		"character device":         {[]item{special("./dev/mem", tar.TypeChar)}, `"./dev/mem" is neither a file, a directory nor a link`},
-		"block device":             {[]item{special("./dev/sda", tar.TypeBlock)}, "neither a file"},
-		"pipe":                     {[]item{special("./run/x", tar.TypeFifo)}, "neither a file"},
-		"another kind":             {[]item{special("./x", tar.TypeCont)}, "neither a file"},
+		"traversal":                {[]item{file("./../etc/passwd", "x")}, `path "./../etc/passwd" is outside the root`},
+		"traversal inside":         {[]item{file("./usr/../etc/passwd", "x")}, "is outside the root"},
+		"absolute":                 {[]item{file("/etc/passwd", "x")}, `path "/etc/passwd" is outside the root`},
+		"directory above":          {[]item{dir("../")}, "is outside the root"},
+		"no name":                  {[]item{file(".", "x")}, `"." is not a file, directory or link`},
+		"root is a link":           {[]item{symlink("./", "/etc")}, `"./" is not a file, directory or link`},
+		"hard link out":            {[]item{hardLink("./x", "../../etc/shadow")}, `x: path "../../etc/shadow" is outside the root`},
+		"absolute hard link":       {[]item{hardLink("./x", "/etc/shadow")}, "is outside the root"},
+		"hard link to nothing":     {[]item{hardLink("./x", "./etc/shadow")}, `x: a hard link to "./etc/shadow", which is not a file of an earlier package`},
+		"hard link to itself":      {[]item{hardLink("./x", "./x")}, "which is not a file of an earlier package"},
+		"hard link to the root":    {[]item{hardLink("./x", "./")}, "which is not a file of an earlier package"},
+		"hard link to a directory": {[]item{dir("./d/"), hardLink("./x", "./d")}, "which is not a file of an earlier package"},
+		"below a link":             {[]item{link, file("./srv/passwd", "x")}, "srv/passwd is below srv, which is not a directory in package hostile"},
+		"far below a link":         {[]item{link, file("./srv/a/b/c", "x")}, "srv/a/b/c is below srv"},
+		"link below a link":        {[]item{link, symlink("./srv/x", "y")}, "srv/x is below srv"},
+		"directory below a link":   {[]item{link, dir("./srv/"), dir("./srv/x/")}, "srv/x is below srv"},
+		"below a file":             {[]item{file("./srv", "x"), file("./srv/x", "x")}, "srv/x is below srv"},
+		"file, then directory":     {[]item{file("./srv", "x"), dir("./srv/")}, "srv is also in package hostile"},
+		"link, then file":          {[]item{link, file("./srv", "x")}, "srv is also in package hostile"},
+		"twice":                    {[]item{file("./x", "1"), file("./x", "2")}, "x is also in package hostile"},
+		"twice by another name":    {[]item{file("./bin/x", "1"), file("./usr/bin/x", "2")}, "usr/bin/x is also in package hostile"},
+		"file for bin":             {[]item{file("./bin", "x")}, "bin is also in the merged /usr"},
+		"character device":         {[]item{special("./dev/mem", tar.TypeChar)}, `"./dev/mem" is not a file, directory or link`},
+		"block device":             {[]item{special("./dev/sda", tar.TypeBlock)}, "not a file, directory or link"},
+		"pipe":                     {[]item{special("./run/x", tar.TypeFifo)}, "not a file, directory or link"},
+		"another kind":             {[]item{special("./x", tar.TypeCont)}, "not a file, directory or link"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := filepath.Join(t.TempDir(), "image.tar")
@@ -320,7 +320,7 @@ func TestBootstrapRefusesSparseFiles(t *testing.T) {
 				t.Fatalf("the archive is not what it should be: %+v, %v", h, err)
 			}
 			err = Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "hostile", debOf(t, ".gz", archive))}, 0)
-			if err == nil || !strings.Contains(err.Error(), `"./x" is neither a file`) {
+			if err == nil || !strings.Contains(err.Error(), `"./x" is not a file, directory or link`) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -345,7 +345,7 @@ func TestBootstrapDropsSizesOfWhatHasNone(t *testing.T) {
 func TestPackagesThatDoNotGoTogether(t *testing.T) {
 	one, two := pack(t, "one", dir("./etc/"), file("./etc/x", "1")), pack(t, "two", dir("./etc/"), file("./etc/x", "2"))
 	err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{one, two}, 0)
-	if err == nil || !strings.Contains(err.Error(), "package two: etc/x is in package one too") {
+	if err == nil || !strings.Contains(err.Error(), "package two: etc/x is also in package one") {
 		t.Errorf("got %v", err)
 	}
 	// As in dpkg, a link to a directory may take the place of the directory.

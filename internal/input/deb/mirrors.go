@@ -12,7 +12,7 @@ import (
 // Mirror returns the mirror used to resolve names.
 func Mirror(mirrors []string) (string, error) {
 	if len(mirrors) == 0 {
-		return "", diag.Errorf(diag.Fetch, "no Debian mirror is known: the host's apt configuration names none").
+		return "", diag.Errorf(diag.Fetch, "no Debian mirror: the host's apt configuration has none").
 			WithHint("set BUILDER_MIRROR_DEBIAN to the address of a mirror")
 	}
 	return mirrors[0], nil

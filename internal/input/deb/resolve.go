@@ -67,9 +67,9 @@ func Resolve(ctx context.Context, scratch string, req Request) ([]Package, error
 
 func indexHint(err error) string {
 	if strings.Contains(err.Error(), "is expired") {
-		return "the mirror has stopped, or is a snapshot: BUILDER_MIRROR_DEBIAN names other mirrors, and `stale: true` at the suite of the image reads an old index"
+		return "the mirror is out of date or a snapshot: name other mirrors with BUILDER_MIRROR_DEBIAN, or set `stale: true` at the suite of the image to accept an old index"
 	}
-	return "BUILDER_MIRROR_DEBIAN names other mirrors"
+	return "name other mirrors with BUILDER_MIRROR_DEBIAN"
 }
 
 func suiteNames(req Request) string {
@@ -92,8 +92,8 @@ const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 func newApt(scratch string, req Request) (*apt, error) {
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return nil, diag.Errorf(diag.Fetch, "resolving Debian packages needs apt, and this host has none").
-			WithHint("lock on a Debian or Ubuntu host, or in a container of one, and copy the lock")
+		return nil, diag.Errorf(diag.Fetch, "this host has no apt, which resolves Debian packages").
+			WithHint("run `builder lock` on Debian or Ubuntu, or in such a container, and copy the lock")
 	}
 	if _, err := os.Stat(keyring); err != nil {
 		return nil, diag.Errorf(diag.Fetch, "the host has no Debian archive keyring: %w", err).
@@ -150,7 +150,7 @@ func (a *apt) install(ctx context.Context, names []string) ([]Package, error) {
 	var out bytes.Buffer
 	if err := a.run(ctx, &out, "apt-get", append(args, names...)...); err != nil {
 		return nil, diag.Errorf(diag.Usage, "resolving packages: %w", err).
-			WithHint("the names are those of images/*.yaml")
+			WithHint("correct the names in images/*.yaml")
 	}
 	return parseURIs(out.String(), a.base)
 }
@@ -197,11 +197,11 @@ func parseURIs(text, base string) ([]Package, error) {
 		}
 		m := uriLine.FindStringSubmatch(line)
 		if m == nil {
-			return nil, fmt.Errorf("apt printed a line that is no package: %q", line)
+			return nil, fmt.Errorf("apt printed a line without a package: %q", line)
 		}
 		escaped, ok := strings.CutPrefix(m[1], base)
 		if !ok {
-			return nil, fmt.Errorf("package %s does not lie below the mirror", m[2])
+			return nil, fmt.Errorf("the address of package %s is not below the mirror", m[2])
 		}
 		pool, err1 := url.PathUnescape(escaped)
 		version, err2 := url.PathUnescape(m[3])
@@ -212,7 +212,7 @@ func parseURIs(text, base string) ([]Package, error) {
 		packages = append(packages, Package{Name: m[2], Version: version, Architecture: m[4], Path: pool, Size: size, SHA256: m[6]})
 	}
 	if len(packages) == 0 {
-		return nil, errors.New("apt named no package")
+		return nil, errors.New("apt printed no packages")
 	}
 	return packages, nil
 }

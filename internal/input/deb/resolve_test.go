@@ -44,21 +44,21 @@ func TestParseURIs(t *testing.T) {
 func TestParseURIsRefuses(t *testing.T) {
 	good := uri("pool/x_1_all.deb", "x_1_all.deb")
 	for name, c := range map[string]struct{ text, want string }{
-		"nothing":        {"\n \n", "apt named no package"},
-		"chatter":        {"Reading package lists...\n" + good, `no package: "Reading package lists..."`},
-		"another digest": {strings.Replace(good, "SHA256:", "MD5Sum:", 1), "no package"},
-		"short digest":   {strings.Replace(good, sum, sum[1:], 1), "no package"},
-		"capitals":       {strings.Replace(good, sum, strings.ToUpper(sum), 1), "no package"},
-		"no digest":      {"'" + mirror + "pool/x_1_all.deb' x_1_all.deb 463104 \n", "no package"},
-		"no version":     {uri("pool/x_all.deb", "x_all.deb"), "no package"},
-		"no .deb":        {uri("pool/x_1_all.udeb", "x_1_all.udeb"), "no package"},
-		"two in a line":  {strings.TrimSpace(good) + " " + good, "no package"},
-		"another host":   {strings.Replace(good, "mirror.example", "evil.example", 1), "package x does not lie below the mirror"},
-		"host's cousin":  {strings.Replace(good, "debian/", "debian-evil/", 1), "package x does not lie below the mirror"},
+		"nothing":        {"\n \n", "apt printed no packages"},
+		"chatter":        {"Reading package lists...\n" + good, `a line without a package: "Reading package lists..."`},
+		"another digest": {strings.Replace(good, "SHA256:", "MD5Sum:", 1), "a line without a package"},
+		"short digest":   {strings.Replace(good, sum, sum[1:], 1), "a line without a package"},
+		"capitals":       {strings.Replace(good, sum, strings.ToUpper(sum), 1), "a line without a package"},
+		"no digest":      {"'" + mirror + "pool/x_1_all.deb' x_1_all.deb 463104 \n", "a line without a package"},
+		"no version":     {uri("pool/x_all.deb", "x_all.deb"), "a line without a package"},
+		"no .deb":        {uri("pool/x_1_all.udeb", "x_1_all.udeb"), "a line without a package"},
+		"two in a line":  {strings.TrimSpace(good) + " " + good, "a line without a package"},
+		"another host":   {strings.Replace(good, "mirror.example", "evil.example", 1), "the address of package x is not below the mirror"},
+		"host's cousin":  {strings.Replace(good, "debian/", "debian-evil/", 1), "the address of package x is not below the mirror"},
 		"bad escape":     {uri("pool/%zz_1_all.deb", "x_1_all.deb"), `package x: invalid URL escape "%zz"`},
 		"bad version":    {uri("pool/x_1_all.deb", "x_%_all.deb"), "package x: invalid URL escape"},
 		"size":           {strings.Replace(good, "463104", "99999999999999999999", 1), "package x: "},
-		"after a good":   {good + "'", "no package"},
+		"after a good":   {good + "'", "a line without a package"},
 	} {
 		got, err := parseURIs(c.text, mirror)
 		if err == nil || got != nil || !strings.Contains(err.Error(), c.want) {
@@ -192,8 +192,8 @@ func TestResolveReports(t *testing.T) {
 		"an old index":     {map[string]string{"update": "E: Release file for x is expired (invalid since 15d)\n"}, diag.Fetch, "is expired"},
 		"no minimal set":   {map[string]string{"all": one}, diag.Usage, "resolving packages: Unable to locate package"},
 		"no such package":  {map[string]string{"minimal": one}, diag.Usage, "resolving packages: Unable to locate package"},
-		"a strange answer": {map[string]string{"minimal": one, "all": "Reading…\n"}, diag.Unexpected, `no package: "Reading…"`},
-		"no answer":        {map[string]string{"minimal": ""}, diag.Unexpected, "apt named no package"},
+		"a strange answer": {map[string]string{"minimal": one, "all": "Reading…\n"}, diag.Unexpected, `a line without a package: "Reading…"`},
+		"no answer":        {map[string]string{"minimal": ""}, diag.Unexpected, "apt printed no packages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _, err := resolved(t, c.answers)
@@ -220,7 +220,7 @@ func TestResolveIsCancelled(t *testing.T) {
 func TestResolveNeedsApt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Resolve(t.Context(), t.TempDir(), request)
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "needs apt") {
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "this host has no apt") {
 		t.Errorf("got %v", err)
 	}
 }

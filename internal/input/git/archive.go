@@ -94,7 +94,7 @@ func (c *clone) files(ctx context.Context, t Tree) ([]file, error) {
 		return c.tree(ctx, c.from, t.Commit, t.Folder, 0)
 	}
 	if !filepath.IsLocal(t.Under) {
-		return nil, diag.Errorf(diag.Usage, "%q leads out of the tree", t.Under)
+		return nil, diag.Errorf(diag.Usage, "folder %q is outside the tree", t.Under)
 	}
 	files, _, err := c.list(ctx, t.Commit, t.Folder, path.Clean(t.Under)+"/")
 	if err == nil && len(files) == 0 {
@@ -106,7 +106,7 @@ func (c *clone) files(ctx context.Context, t Tree) ([]file, error) {
 // tree lists the files of a commit and of its submodules. It fetches the submodules.
 func (c *clone) tree(ctx context.Context, from Repository, sha, prefix string, depth int) ([]file, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("submodules are nested deeper than %d", maxDepth)
+		return nil, fmt.Errorf("submodules are nested more than %d deep", maxDepth)
 	}
 	files, links, err := c.list(ctx, sha, prefix)
 	if err != nil || len(links) == 0 {
@@ -119,7 +119,7 @@ func (c *clone) tree(ctx context.Context, from Repository, sha, prefix string, d
 	for _, link := range links {
 		place, ok := places[link.path]
 		if !ok {
-			return nil, fmt.Errorf("submodule %s of %s is not in .gitmodules", link.path, sha)
+			return nil, fmt.Errorf("submodule %s is not in .gitmodules of commit %s", link.path, sha)
 		}
 		if err := c.bring(ctx, place, link.object); err != nil {
 			return nil, fmt.Errorf("submodule %s: %w", link.path, err)
@@ -148,7 +148,7 @@ func (c *clone) list(ctx context.Context, sha, prefix string, folder ...string) 
 		meta, name, _ := strings.Cut(string(row), "\t")
 		fields := strings.Fields(meta) // mode, type, object
 		if len(fields) != 3 || !filepath.IsLocal(name) {
-			return nil, nil, fmt.Errorf("listing %s: %q leads out of the tree", sha, name)
+			return nil, nil, fmt.Errorf("listing %s: %q is outside the tree", sha, name)
 		}
 		f := file{path.Join(prefix, name), fields[0], fields[2]}
 		if fields[1] == "commit" {
@@ -194,7 +194,7 @@ func (o *objects) copy(out *tar.Writer, f file) error {
 	}
 	fields := strings.Fields(header) // object, type, size
 	if len(fields) != 3 || fields[1] != "blob" {
-		return fmt.Errorf("git answers %q", strings.TrimSpace(header))
+		return fmt.Errorf("git cat-file printed %q", strings.TrimSpace(header))
 	}
 	size, err := strconv.ParseInt(fields[2], 10, 64)
 	if err != nil {
@@ -208,7 +208,7 @@ func (o *objects) copy(out *tar.Writer, f file) error {
 	case "120000":
 		target, err := io.ReadAll(io.LimitReader(content, 4096))
 		if err != nil || int64(len(target)) != size {
-			return fmt.Errorf("a link with a target of %d bytes", size)
+			return fmt.Errorf("the target of a link has %d bytes", size)
 		}
 		h.Typeflag, h.Linkname, h.Size, h.Mode = tar.TypeSymlink, string(target), 0, 0o777
 	}

@@ -18,6 +18,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ func (r Repository) check() error {
 	}
 	u, err := url.Parse(string(r))
 	if err != nil || (u.Scheme != "https" && u.Scheme != "ssh") || u.Host == "" || strings.HasPrefix(u.Host, "-") {
-		return diag.Errorf(diag.Usage, "%q is no repository: wanted https://…, ssh://… or an absolute path", string(r))
+		return diag.Errorf(diag.Usage, "%q is not a repository: write https://…, ssh://… or an absolute path", string(r))
 	}
 	return nil
 }
@@ -51,7 +52,7 @@ func Resolve(ctx context.Context, r Repository, tag string) (string, error) {
 		return "", err
 	}
 	if !refName.MatchString(tag) {
-		return "", diag.Errorf(diag.Usage, "%q is no name of a tag", tag)
+		return "", diag.Errorf(diag.Usage, "%q is not the name of a tag", tag)
 	}
 	ref := "refs/tags/" + tag
 	out, err := run(ctx, "", "ls-remote", "--", string(r), ref, ref+"^{}")
@@ -114,8 +115,8 @@ func Made(ctx context.Context, scratch string, r Repository, tag string) (time.T
 }
 
 func unreachable(r Repository, err error) error {
-	return diag.Errorf(diag.Fetch, "asking %s: %w", r, err).
-		WithHint("--set source.NAME=PATH names a local repository that has the commit")
+	return diag.Errorf(diag.Fetch, "reaching %s: %w", r, err).
+		WithHint("name a local repository that has the commit with --set source.NAME=PATH")
 }
 
 // A clone is a bare repository on this host with the fetched commits.
@@ -130,7 +131,7 @@ func open(ctx context.Context, dir string, from Repository) (*clone, error) {
 		return nil, err
 	}
 	if _, err := run(ctx, "", "init", "--quiet", "--bare", "--", dir); err != nil {
-		return nil, fmt.Errorf("making a clone of %s: %w", from, err)
+		return nil, fmt.Errorf("cloning %s: %w", from, err)
 	}
 	return &clone{dir, from}, nil
 }
@@ -139,7 +140,7 @@ func open(ctx context.Context, dir string, from Repository) (*clone, error) {
 // commits.
 func (c *clone) bring(ctx context.Context, from Repository, sha string) error {
 	if !commit.MatchString(sha) {
-		return diag.Errorf(diag.Usage, "%q is no commit", sha)
+		return diag.Errorf(diag.Usage, "%q is not a commit", sha)
 	}
 	if c.has(ctx, sha) {
 		return nil
@@ -272,5 +273,9 @@ func explain(ctx context.Context, err error, said string) error {
 		return cause
 	}
 	lines := strings.Split(strings.TrimSpace(said), "\n")
-	return fmt.Errorf("git: %s (%w)", lines[len(lines)-1], err)
+	line := lines[len(lines)-1]
+	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "fatal: ") }); i >= 0 {
+		line = lines[i] // git may print advice after it
+	}
+	return fmt.Errorf("git: %s (%w)", line, err)
 }

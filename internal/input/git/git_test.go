@@ -134,10 +134,10 @@ func TestResolveFaults(t *testing.T) {
 		code            diag.Code
 	}{
 		{repo, "v2", "has no tag v2", diag.Fetch},
-		{repo, "--upload-pack=touch /tmp/x", "no name of a tag", diag.Usage},
-		{"ext::sh -c id", "v1", "no repository", diag.Usage},
-		{"--help", "v1", "no repository", diag.Usage},
-		{filepath.Join(repo, "absent"), "v1", "asking", diag.Fetch},
+		{repo, "--upload-pack=touch /tmp/x", "is not the name of a tag", diag.Usage},
+		{"ext::sh -c id", "v1", "is not a repository", diag.Usage},
+		{"--help", "v1", "is not a repository", diag.Usage},
+		{filepath.Join(repo, "absent"), "v1", "does not appear to be a git repository", diag.Fetch},
 	} {
 		_, err := Resolve(t.Context(), Repository(c.repo), c.tag)
 		if err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != c.code {

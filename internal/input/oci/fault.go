@@ -27,7 +27,7 @@ import (
 // NotFound is the error for a tag or digest missing in a repository.
 type NotFound struct{}
 
-func (*NotFound) Error() string { return "the registry does not have it" }
+func (*NotFound) Error() string { return "not in the registry" }
 
 // Conflict is the error for a tag on other content.
 type Conflict struct {
@@ -36,7 +36,7 @@ type Conflict struct {
 }
 
 func (c *Conflict) Error() string {
-	return fmt.Sprintf("the tag %s stands for %s and not for %s", c.Tag, c.Have, c.Want)
+	return fmt.Sprintf("the tag %s names %s, not %s", c.Tag, c.Have, c.Want)
 }
 
 // A Refusal is a registry's answer with an error status.
@@ -46,7 +46,7 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string {
-	text := fmt.Sprintf("the registry says %d %s", r.Status, http.StatusText(r.Status))
+	text := fmt.Sprintf("the registry answered %d %s", r.Status, http.StatusText(r.Status))
 	if r.Reason != "" {
 		text += ": " + r.Reason
 	}
@@ -57,11 +57,11 @@ func (r *Refusal) Error() string {
 type silent struct{ after time.Duration }
 
 func (s *silent) Error() string {
-	return fmt.Sprintf("the registry was silent for %s", s.after)
+	return fmt.Sprintf("the registry sent nothing for %s", s.after)
 }
 
 // errRealm is the error for a token service that must not receive a password.
-var errRealm = errors.New("the registry wants the password sent where it does not go")
+var errRealm = errors.New("the registry names an unsafe token service for the password")
 
 // stripped is an error without addresses in its text. The address of a redirect may
 // carry credentials.
@@ -206,55 +206,55 @@ func (r *Repository) hint(err error) string {
 		return hintOf(refusal.Status, host)
 	}
 	if _, ok := errors.AsType[*Conflict](err); ok {
-		return "what a tag stands for stays: publish to another repository, or under another name"
+		return "builder never moves this tag: publish to another repository, or under another name"
 	}
 	_, network := errors.AsType[net.Error](err)
 	network = network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	switch {
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return host + " speaks plain HTTP: put TLS before it; publish allows it with --insecure"
+		return host + " uses plain HTTP: put TLS before it, or add --insecure to publish"
 	case isTLS(err):
-		return "the certificate of " + host + " is not trusted here: name the file with its authority in SSL_CERT_FILE"
+		return "this host does not trust the certificate of " + host + ": set SSL_CERT_FILE to the file with its authority"
 	case errors.Is(err, errChanged):
-		return "let nothing write to the file, and push again"
+		return "stop all writers of the file, and push again"
 	case errors.Is(err, errRedirect):
 		return notSentOn
 	case errors.Is(err, errRealm):
-		return "ask the owner of the registry to name a service for tokens that is behind TLS, and no host of a private network"
+		return "ask the owner of the registry for a token service with TLS and outside private networks"
 	case errors.Is(err, errLost):
-		return "the registry, or a proxy before it, loses what it is given: ask its owner"
+		return "the registry, or a proxy before it, loses uploads: ask its owner"
 	case errors.Is(err, errContent):
-		return "the registry, or a proxy before it, gives other bytes than it was given: ask its owner"
+		return "the registry, or a proxy before it, changes bytes: ask its owner"
 	case network:
-		return "see whether " + host + " can be reached from this host; what was sent stays there, and is not sent again"
+		return "check the connection from this host to " + host + ", and try again: uploaded files are not sent twice"
 	}
 	return ""
 }
 
 // notSentOn is the hint for a redirect of a write.
-const notSentOn = "what is to be stored is not sent on to another host: if that is the right one, name it"
+const notSentOn = "an upload does not follow a redirect to another host: if that host is right, name it"
 
 func hintOf(status int, host string) string {
 	switch status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return notSentOn
 	case http.StatusUnauthorized:
-		return "docker's configuration has no credentials that " + host + " takes: log in there"
+		return host + " accepts no credentials of docker's configuration: run docker login " + host
 	case http.StatusForbidden:
-		return "who is logged in at " + host + " may not do this: ask the owner of the repository"
+		return "your login at " + host + " lacks this permission: ask the owner of the repository"
 	case http.StatusNotFound:
-		return host + " does not make repositories by itself: make this one first, or mend its name"
+		return host + " does not create repositories on push: create this one first, or correct its name"
 	case http.StatusMethodNotAllowed:
-		return host + " does not allow it: ask its owner to"
+		return host + " does not allow this operation: ask its owner"
 	case http.StatusConflict:
-		return "somebody else writes the same, or what is there may not be replaced: push again, or publish to another repository"
+		return "another publisher writes the same tag, or it must not be replaced: push again, or publish to another repository"
 	case http.StatusRequestEntityTooLarge:
-		return "a file is larger than " + host + ", or a proxy before it, takes: ask its owner to raise the limit"
+		return "a file is larger than the limit of " + host + " or of a proxy before it: ask its owner to raise it"
 	case http.StatusTooManyRequests:
-		return "wait and try again; what was sent stays there, and is not sent again"
+		return "wait and try again: uploaded files are not sent twice"
 	}
 	if status >= 500 {
-		return "the registry is ill: try again later; what was sent stays there, and is not sent again"
+		return "the registry has a fault: try again later; uploaded files are not sent twice"
 	}
 	return ""
 }

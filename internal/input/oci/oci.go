@@ -70,7 +70,7 @@ func resolve(ctx context.Context, name string, patience time.Duration, policy re
 		return "", fmt.Errorf("resolving image %q: %w", name, context.Cause(ctx))
 	}
 	return "", diag.Errorf(diag.Fetch, "resolving image %q: %w", name, plain(err)).
-		WithHint("the digest is only needed to lock: write the lock where the registry can be reached and check it in, or say with HTTPS_PROXY how it is reached; an image whose digest stands in images/*.yaml needs no registry here")
+		WithHint("only a lock needs the digest: run `builder lock` on a host that reaches the registry and check the lock in, set HTTPS_PROXY, or write the digest into images/*.yaml")
 }
 
 // open returns the repository of a reference, including the tag or digest.
@@ -84,7 +84,7 @@ func open(text string) (*remote.Repository, error) {
 		return nil, err
 	}
 	if repo.Reference.Reference == "" {
-		return nil, errors.New("it has neither tag nor digest")
+		return nil, errors.New("no tag and no digest")
 	}
 	repo.PlainHTTP = isLocal(repo.Reference.Host())
 	// The default transport of oras-go repeats requests. Package retry does that here.
@@ -137,10 +137,10 @@ func mark(err error) error {
 // plain removes the addresses before the messages of oras-go and net/http.
 func plain(err error) error {
 	if errors.Is(err, errdef.ErrNotFound) {
-		return errors.New("the registry does not have it for linux/amd64")
+		return errors.New("not in the registry for linux/amd64")
 	}
 	if response, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
-		return fmt.Errorf("the registry says %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+		return fmt.Errorf("the registry answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err

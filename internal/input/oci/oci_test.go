@@ -126,10 +126,10 @@ func TestResolveFails(t *testing.T) {
 		reference, want string
 		code            diag.Code
 	}{
-		{host + "/rocm/dev:none", "the registry does not have it", diag.Fetch},
+		{host + "/rocm/dev:none", "not in the registry", diag.Fetch},
 		{host + "/rocm/dev:arm", "for linux/amd64", diag.Fetch},
 		{"127.0.0.1:1/rocm/dev:both", "refused", diag.Fetch},
-		{host + "/rocm/dev", "neither tag nor digest", diag.Usage},
+		{host + "/rocm/dev", "no tag and no digest", diag.Usage},
 		{host + "/ROCM:x:y", "invalid", diag.Usage},
 		{"", "invalid", diag.Usage},
 	} {

@@ -137,7 +137,7 @@ func write(artifactType string, files []File, annotations map[string]string, sub
 		return document{}, fmt.Errorf("writing manifest: %w", err)
 	}
 	if len(data) > maxManifest {
-		return document{}, fmt.Errorf("its manifest has %d bytes, registries take %d", len(data), maxManifest)
+		return document{}, fmt.Errorf("the manifest has %d bytes, and registries accept at most %d", len(data), maxManifest)
 	}
 	return document{ocispec.Descriptor{MediaType: m.MediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}, data}, nil
 }
@@ -156,10 +156,10 @@ func (p Package) check() error {
 		errs = append(errs, fmt.Errorf("the package: %w", err))
 	}
 	if len(p.Files) == 0 || len(p.Files) > maxFiles {
-		errs = append(errs, fmt.Errorf("the package has %d files, it may have 1 to %d", len(p.Files), maxFiles))
+		errs = append(errs, fmt.Errorf("the package has %d files, not 1 to %d", len(p.Files), maxFiles))
 	}
 	if len(p.Referrers) > maxReferrers {
-		errs = append(errs, fmt.Errorf("the package has %d referrers, it may have %d", len(p.Referrers), maxReferrers))
+		errs = append(errs, fmt.Errorf("the package has %d referrers, more than %d", len(p.Referrers), maxReferrers))
 	}
 	errs = append(errs, checkFiles(p.Files))
 	for _, r := range p.Referrers {
@@ -179,7 +179,7 @@ func checkFiles(files []File) error {
 			errs = append(errs, fmt.Errorf("the file %q: %w", f.Name, err))
 		}
 		if names[f.Name] {
-			errs = append(errs, fmt.Errorf("there are two files of the name %q", f.Name))
+			errs = append(errs, fmt.Errorf("two files have the name %q", f.Name))
 		}
 		names[f.Name] = true
 	}
@@ -189,11 +189,11 @@ func checkFiles(files []File) error {
 func (f File) check() error {
 	switch {
 	case !plainName(f.Name):
-		return errors.New("its name is no plain base name")
+		return errors.New("the name is not a plain base name")
 	case digest.NewDigestFromEncoded(digest.SHA256, f.SHA256).Validate() != nil:
-		return fmt.Errorf("%q is no sha256", f.SHA256)
+		return fmt.Errorf("%q is not a sha256", f.SHA256)
 	case f.Size < 0:
-		return fmt.Errorf("it has %d bytes", f.Size)
+		return fmt.Errorf("the size is %d bytes", f.Size)
 	}
 	return mediaType(f.MediaType)
 }
@@ -201,7 +201,7 @@ func (f File) check() error {
 func mediaType(text string) error {
 	parsed, params, err := mime.ParseMediaType(text)
 	if err != nil || len(params) > 0 || !strings.Contains(parsed, "/") {
-		return fmt.Errorf("%q is no media type", text)
+		return fmt.Errorf("%q is not a media type", text)
 	}
 	return nil
 }
@@ -209,17 +209,17 @@ func mediaType(text string) error {
 // read decodes the bytes of a manifest. It returns all errors at once.
 func read(data []byte) (Manifest, error) {
 	if len(data) > maxManifest {
-		return Manifest{}, fmt.Errorf("it has more than %d bytes", maxManifest)
+		return Manifest{}, fmt.Errorf("the manifest has more than %d bytes", maxManifest)
 	}
 	var m ocispec.Manifest
 	if err := json.Unmarshal(data, &m); err != nil {
-		return Manifest{}, fmt.Errorf("it is no manifest: %w", err)
+		return Manifest{}, fmt.Errorf("not a manifest: %w", err)
 	}
 	switch {
 	case m.MediaType != ocispec.MediaTypeImageManifest || m.SchemaVersion != 2:
-		return Manifest{}, fmt.Errorf("it is of the type %q and no package", m.MediaType)
+		return Manifest{}, fmt.Errorf("not a package: the type is %q", m.MediaType)
 	case len(m.Layers) > maxFiles:
-		return Manifest{}, fmt.Errorf("it has %d files, more than %d", len(m.Layers), maxFiles)
+		return Manifest{}, fmt.Errorf("the manifest has %d files, more than %d", len(m.Layers), maxFiles)
 	}
 	out := Manifest{Digest: digest.FromBytes(data).String(), ArtifactType: m.ArtifactType, Annotations: maps.Clone(m.Annotations)}
 	if out.ArtifactType == "" {
@@ -227,7 +227,7 @@ func read(data []byte) (Manifest, error) {
 	}
 	if m.Subject != nil {
 		if err := checkDigest(m.Subject.Digest.String()); err != nil {
-			return Manifest{}, fmt.Errorf("its subject: %w", err)
+			return Manifest{}, fmt.Errorf("the subject: %w", err)
 		}
 		out.Subject = m.Subject.Digest.String()
 	}
@@ -250,7 +250,7 @@ func read(data []byte) (Manifest, error) {
 
 func checkDigest(text string) error {
 	if d := digest.Digest(text); d.Validate() != nil || d.Algorithm() != digest.SHA256 {
-		return fmt.Errorf("%q is no digest of the kind sha256:…", text)
+		return fmt.Errorf("%q is not a digest such as sha256:…", text)
 	}
 	return nil
 }

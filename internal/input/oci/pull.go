@@ -23,7 +23,7 @@ import (
 
 // errContent is the error for content that contradicts its digest, its size or its
 // manifest.
-var errContent = errors.New("the registry gave something else")
+var errContent = errors.New("the registry returned wrong content")
 
 func isMissing(err error) bool {
 	if _, ok := errors.AsType[*NotFound](err); ok {
@@ -77,14 +77,14 @@ func (r *Repository) get(ctx context.Context, reference string) (document, error
 		}
 		defer body.Close()
 		if d.Size > maxManifest {
-			return document{}, fmt.Errorf("%w: a manifest of %d bytes; it may have %d", errContent, d.Size, maxManifest)
+			return document{}, fmt.Errorf("%w: a manifest of %d bytes, more than %d", errContent, d.Size, maxManifest)
 		}
 		data, err := io.ReadAll(io.LimitReader(body, maxManifest+1))
 		if err != nil {
 			return document{}, err
 		}
 		if found := digest.FromBytes(data); found != d.Digest {
-			return document{}, fmt.Errorf("%w: bytes with the digest %s as %s", errContent, found, d.Digest)
+			return document{}, fmt.Errorf("%w: bytes with digest %s instead of %s", errContent, found, d.Digest)
 		}
 		return document{d, data}, nil
 	})
@@ -99,7 +99,7 @@ func checkReference(reference string) error {
 
 func checkTag(tag string) error {
 	if err := (registry.Reference{Reference: tag}).ValidateReferenceAsTag(); err != nil {
-		return fmt.Errorf("%q is no tag: letters, digits, dots, dashes and underscores, 128 at most", tag)
+		return fmt.Errorf("%q is not a tag: write at most 128 letters, digits, dots, dashes and underscores", tag)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ type Reference struct {
 // trusted.
 func (r *Repository) Referrers(ctx context.Context, of string) ([]Reference, error) {
 	all, err := r.referrers(ctx, of)
-	return all, r.fail(ctx, diag.Fetch, err, "looking for what speaks of %s in %s", of, r)
+	return all, r.fail(ctx, diag.Fetch, err, "listing the referrers of %s in %s", of, r)
 }
 
 func (r *Repository) referrers(ctx context.Context, of string) ([]Reference, error) {
@@ -132,7 +132,7 @@ func (r *Repository) referrers(ctx context.Context, of string) ([]Reference, err
 	for _, d := range listed {
 		m, err := r.manifest(ctx, d.Digest.String())
 		if err == nil && m.Subject != of {
-			err = fmt.Errorf("%w: it speaks of %q", errContent, m.Subject)
+			err = fmt.Errorf("%w: the subject is %q", errContent, m.Subject)
 		}
 		switch {
 		case errors.Is(err, errContent), isMissing(err), checkDigest(d.Digest.String()) != nil:
@@ -268,11 +268,11 @@ func (f File) copy(to io.Writer, from io.Reader, moved func(done int64)) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("it ended after %d of %d bytes: %w", done, f.Size, err)
+			return fmt.Errorf("the download ended after %d of %d bytes: %w", done, f.Size, err)
 		}
 	}
 	if done < f.Size {
-		return fmt.Errorf("it ended after %d of %d bytes: %w", done, f.Size, io.ErrUnexpectedEOF)
+		return fmt.Errorf("the download ended after %d of %d bytes: %w", done, f.Size, io.ErrUnexpectedEOF)
 	}
 	if found := hex.EncodeToString(sum.Sum(nil)); found != f.SHA256 {
 		return fmt.Errorf("%w: bytes with sha256 %s instead of %s", errContent, found, f.SHA256)

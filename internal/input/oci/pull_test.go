@@ -116,18 +116,18 @@ func TestManifestsThatAreNotTaken(t *testing.T) {
 		return l
 	}
 	for want, m := range map[string]any{
-		`"../../x": its name is no plain`: bad(layer("../../x")),
-		`"/etc/passwd": its name`:         bad(layer("/etc/passwd")),
-		`"..": its name`:                  bad(layer("..")),
-		`"": its name`:                    bad(layer("")),
-		`"a\\b": its name`:                bad(layer(`a\b`)),
-		`"a\x1b": its name`:               bad(layer("a\x1b")),
-		`two files of the name "a"`:       bad(layer("a"), layer("a")),
-		`has -1 bytes`:                    bad(with("size", -1)),
-		`is no sha256`:                    bad(with("digest", "sha512:"+strings.Repeat("a", 128))),
-		`"x" is no media type`:            bad(with("mediaType", "x")),
-		`it has 257 files`:                bad(make([]object, 257)...),
-		`of the type`:                     object{"schemaVersion": 2, "mediaType": indexType},
+		`"../../x": the name is not a plain`: bad(layer("../../x")),
+		`"/etc/passwd": the name`:            bad(layer("/etc/passwd")),
+		`"..": the name`:                     bad(layer("..")),
+		`"": the name`:                       bad(layer("")),
+		`"a\\b": the name`:                   bad(layer(`a\b`)),
+		`"a\x1b": the name`:                  bad(layer("a\x1b")),
+		`two files have the name "a"`:        bad(layer("a"), layer("a")),
+		`the size is -1`:                     bad(with("size", -1)),
+		`is not a sha256`:                    bad(with("digest", "sha512:"+strings.Repeat("a", 128))),
+		`"x" is not a media type`:            bad(with("mediaType", "x")),
+		`the manifest has 257 files`:         bad(make([]object, 257)...),
+		`not a package`:                      object{"schemaVersion": 2, "mediaType": indexType},
 	} {
 		_, err := r.Manifest(t.Context(), store(t, r, m))
 		if err == nil || !strings.Contains(err.Error(), want) || diag.CodeOf(err) != diag.Fetch {
@@ -135,7 +135,7 @@ func TestManifestsThatAreNotTaken(t *testing.T) {
 		}
 	}
 	for _, data := range []string{"", "[1]", "{", `{"schemaVersion":2}x`, `{"layers":1}`} {
-		if _, err := read([]byte(data)); err == nil || !strings.Contains(err.Error(), "no manifest") {
+		if _, err := read([]byte(data)); err == nil || !strings.Contains(err.Error(), "not a manifest") {
 			t.Errorf("%q: %v", data, err)
 		}
 	}
@@ -293,7 +293,7 @@ func TestFetchOfBadContent(t *testing.T) {
 		"bytes with sha256":              chunked(wrong),
 		"more than 3145728 bytes":        chunked(append(bytes.Clone(data), 0)),
 		"Content-Length":                 on("GET", f.SHA256, 9, says(200, "short")),
-		"does not have it":               on("GET", f.SHA256, 9, says(404, "")),
+		"not in the registry":            on("GET", f.SHA256, 9, says(404, "")),
 		"403":                            on("GET", f.SHA256, 9, says(403, "")),
 		"500":                            on("GET", f.SHA256, 9, says(500, "")),
 	} {

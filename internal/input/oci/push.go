@@ -24,10 +24,10 @@ import (
 )
 
 // errChanged is the error for a file with another size or digest than recorded.
-var errChanged = errors.New("the file is not what it was when it was measured")
+var errChanged = errors.New("the file changed since it was measured")
 
 // errLost is the error for a blob that the registry accepted and then lost.
-var errLost = errors.New("the registry took it and does not have it")
+var errLost = errors.New("the registry accepted the file and lost it")
 
 // rounds bounds the attempts to add referrers to a package's list. Without the
 // referrers API, publishers write the list themselves and may overwrite each other's
@@ -67,7 +67,7 @@ func (r *Repository) Push(ctx context.Context, p Package, progress func(done, to
 		return "", false, r.fail(ctx, diag.Publish, err, "pushing the manifest to %s", r)
 	}
 	if err := s.refer(ctx, parts); err != nil {
-		return "", false, r.fail(ctx, diag.Publish, err, "pushing what speaks of %s to %s", parts.manifest.Digest, r)
+		return "", false, r.fail(ctx, diag.Publish, err, "pushing the referrers of %s to %s", parts.manifest.Digest, r)
 	}
 	return parts.manifest.Digest.String(), !s.sent, nil
 }
@@ -158,7 +158,7 @@ func openFile(path string, size int64) (io.ReadCloser, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size() != size {
-		err = fmt.Errorf("%w: it has %d bytes and had %d", errChanged, info.Size(), size)
+		err = fmt.Errorf("%w: %d bytes now, %d before", errChanged, info.Size(), size)
 	}
 	if err != nil {
 		f.Close()
@@ -200,9 +200,9 @@ func (c *checked) Read(p []byte) (int, error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		c.failed = err
 	case err != nil && c.left > 0:
-		c.failed = fmt.Errorf("%w: it ends after %d bytes", errChanged, c.read)
+		c.failed = fmt.Errorf("%w: the file ends after %d bytes", errChanged, c.read)
 	case c.left == 0 && hex.EncodeToString(c.sum.Sum(nil)) != c.want:
-		c.failed = fmt.Errorf("%w: its sha256 is another", errChanged)
+		c.failed = fmt.Errorf("%w: the sha256 differs", errChanged)
 	}
 	if c.failed != nil {
 		return 0, c.failed
@@ -271,7 +271,7 @@ func (s *sending) refer(ctx context.Context, parts packed) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return fmt.Errorf("the registry took %d of them and does not list them", len(missing))
+	return fmt.Errorf("the registry accepted %d referrers and does not list them", len(missing))
 }
 
 // unlisted returns the referrers missing in the package's list.
@@ -306,7 +306,7 @@ func (r *Repository) list(ctx context.Context, subject ocispec.Descriptor) ([]oc
 				}
 			}
 			if len(all) > maxReferrers {
-				return fmt.Errorf("%w: it lists more than %d referrers", errContent, maxReferrers)
+				return fmt.Errorf("%w: more than %d referrers", errContent, maxReferrers)
 			}
 			return nil
 		})

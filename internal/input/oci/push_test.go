@@ -374,19 +374,19 @@ func TestAFileThatChangesOnTheWay(t *testing.T) {
 
 func TestWhatIsNoPackage(t *testing.T) {
 	for want, change := range map[string]func(*Package){
-		`"../x": its name`:            func(p *Package) { p.Files[0].Name = "../x" },
-		`two files of the name`:       func(p *Package) { p.Files[0].Name = p.Files[1].Name },
-		`is no sha256`:                func(p *Package) { p.Files[0].SHA256 = "abc" },
-		`"wheel" is no media type`:    func(p *Package) { p.ArtifactType = "wheel" },
-		`"a b" is no media type`:      func(p *Package) { p.Files[0].MediaType = "a b" },
+		`"../x": the name`:            func(p *Package) { p.Files[0].Name = "../x" },
+		`two files have the name`:     func(p *Package) { p.Files[0].Name = p.Files[1].Name },
+		`is not a sha256`:             func(p *Package) { p.Files[0].SHA256 = "abc" },
+		`"wheel" is not a media type`: func(p *Package) { p.ArtifactType = "wheel" },
+		`"a b" is not a media type`:   func(p *Package) { p.Files[0].MediaType = "a b" },
 		`-1 bytes`:                    func(p *Package) { p.Files[0].Size = -1 },
 		`0 files`:                     func(p *Package) { p.Files = nil },
 		`257 files`:                   func(p *Package) { p.Files = make([]File, 257) },
 		`1025 referrers`:              func(p *Package) { p.Referrers = make([]Referrer, 1025) },
 		`the referrer "a/b"`:          func(p *Package) { p.Referrers[0].File.Name = "a/b" },
-		`registries take`:             func(p *Package) { p.Annotations["x"] = strings.Repeat("x", maxManifest) },
+		`registries accept`:           func(p *Package) { p.Annotations["x"] = strings.Repeat("x", maxManifest) },
 		`entry.json`:                  func(p *Package) { p.Files[1].Path += ".missing" },
-		`the file is not what it was`: func(p *Package) { p.Files[0].Path = filepath.Dir(p.Files[0].Path) },
+		`the file changed since`:      func(p *Package) { p.Files[0].Path = filepath.Dir(p.Files[0].Path) },
 	} {
 		at, p := newPlace(t, true), sample(t, "a")
 		change(&p)
@@ -494,7 +494,7 @@ func TestASilentRegistry(t *testing.T) {
 	r := at.open(t)
 	r.silence, r.policy = 100*time.Millisecond, slow
 	_, _, err := r.Push(t.Context(), sample(t, "a"), nil)
-	if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "silent for 100ms") || at.count("PUT") != 2 {
+	if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "sent nothing for 100ms") || at.count("PUT") != 2 {
 		t.Errorf("got %v after %d", err, at.count("PUT"))
 	}
 	ctx, cancel := context.WithCancel(t.Context())

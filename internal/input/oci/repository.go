@@ -89,12 +89,12 @@ func parsePlace(text string) (registry.Reference, error) {
 	rest, ok := strings.CutPrefix(text, Scheme)
 	hint := "write it as " + Scheme + "HOST/REPOSITORY, without a tag"
 	if strings.Contains(rest, "@") { // may hold a password, so the message omits it
-		return registry.Reference{}, diag.Errorf(diag.Usage, "reading the address of a repository: it holds a digest or a user's name").
-			WithHint("%s; credentials are those of docker's configuration", hint)
+		return registry.Reference{}, diag.Errorf(diag.Usage, "reading the address of a repository: the address has a digest or a user name").
+			WithHint("%s; credentials come from docker's configuration", hint)
 	}
 	where, err := registry.ParseReference(rest)
 	if !ok || err != nil || where.Reference != "" {
-		return registry.Reference{}, diag.Errorf(diag.Usage, "reading the address of a repository: %q is none", text).WithHint("%s", hint)
+		return registry.Reference{}, diag.Errorf(diag.Usage, "reading the address of a repository: %q is not an address", text).WithHint("%s", hint)
 	}
 	return where, nil
 }
@@ -121,7 +121,7 @@ func (r *Repository) client(host string) (*auth.Client, error) {
 }
 
 // errRedirect is the error for a refused redirect.
-var errRedirect = errors.New("the registry sends us where we do not go")
+var errRedirect = errors.New("the registry's redirect was refused")
 
 // redirect decides whether to follow a redirect. Reads may go to another host, without
 // credentials, because their content has a digest. Writes go to the registry only.
@@ -129,13 +129,13 @@ func (r *Repository) redirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
 	case len(via) > 5:
-		return fmt.Errorf("%w: in circles", errRedirect)
+		return fmt.Errorf("%w: more than 5 redirects", errRedirect)
 	case first.Method != http.MethodGet && first.Method != http.MethodHead && req.URL.Host != first.URL.Host:
-		return fmt.Errorf("%w: to another host with what is to be stored", errRedirect)
+		return fmt.Errorf("%w: an upload goes to no other host", errRedirect)
 	case req.URL.Scheme == "https":
 		return nil
 	case req.URL.Scheme != "http" || !r.insecure && !isLocal(req.URL.Host):
-		return fmt.Errorf("%w: to another host without TLS", errRedirect)
+		return fmt.Errorf("%w: the other host has no TLS", errRedirect)
 	}
 	return nil
 }

@@ -253,7 +253,7 @@ func TestTLSIsVerified(t *testing.T) {
 	for _, c := range []struct{ host, hint string }{
 		{strings.TrimPrefix(server.URL, "https://"), "certificate"},
 		{strings.TrimPrefix(plain.URL, "http://"), "plain HTTP"},
-		{"127.0.0.1:1", "can be reached"},
+		{"127.0.0.1:1", "check the connection"},
 	} {
 		r, err := OpenRepository("oci://"+c.host+"/a", Options{retry: quick})
 		if err != nil {

@@ -44,7 +44,7 @@ func (r *Repository) tag(ctx context.Context, digest, tag string, o TagOptions) 
 	now, err := r.get(ctx, tag)
 	switch {
 	case err != nil:
-		return fmt.Errorf("looking at it afterwards: %w", err)
+		return fmt.Errorf("reading the tag again: %w", err)
 	case now.Digest != d.Digest:
 		return &Conflict{tag, now.Digest.String(), digest}
 	}

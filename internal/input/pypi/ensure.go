@@ -91,7 +91,7 @@ func (p program) ensure(ctx context.Context, home string, log func(format string
 	kept, have := opts.kept(pin)
 	if opts.Offline && !have {
 		return "", pin, diag.Errorf(diag.Fetch, "%s %s is not under %s, and --offline was given", p.name, p.version, tools).
-			WithHint("run once without --offline, or bring it with `builder store export` and `builder store import`")
+			WithHint("run once without --offline, or copy it with `builder store export` and `builder store import`")
 	}
 	if err := os.MkdirAll(tools, 0o755); err != nil {
 		return "", pin, fmt.Errorf("installing %s: %w", p.name, err)
@@ -147,7 +147,7 @@ func (p program) ensurePip(ctx context.Context, log func(format string, args ...
 	none := diag.Errorf(diag.Fetch, "this host has no pip, which fetches %s %s", p.name, p.version)
 	aptGet, err := exec.LookPath("apt-get")
 	if err != nil || os.Geteuid() != 0 || opts.NoInstall {
-		return nil, none.WithHint("install it (Debian and Ubuntu: apt-get install --no-install-recommends python3-pip); as root without --no-install builder does so itself")
+		return nil, none.WithHint("install pip (Debian and Ubuntu: apt-get install --no-install-recommends python3-pip); as root without --no-install builder installs it itself")
 	}
 	log("installing host package with apt-get: python3-pip")
 	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", "python3-pip"}} {
@@ -213,7 +213,7 @@ func (p program) download(ctx context.Context, pip []string, pin store.Blob, dir
 	if output, err := command(ctx, exec.CommandContext(ctx, pip[0], args...)); err != nil {
 		return &diag.Error{
 			Code: diag.Fetch, Err: fmt.Errorf("fetching %s %s with pip: %w", p.name, p.version, err), Log: output,
-			Hint: "pip's own configuration says which index is asked (PIP_INDEX_URL, pip.conf)",
+			Hint: "pip's own configuration names the index (PIP_INDEX_URL, pip.conf)",
 		}
 	}
 	got, err := store.Of(filepath.Join(dir, pin.Name))

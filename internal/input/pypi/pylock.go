@@ -80,7 +80,7 @@ func parsePylock(data []byte, dir string) ([]release, error) {
 	return releases, nil
 }
 
-var errNoDigest = errors.New("the index gives no sha256")
+var errNoDigest = errors.New("the index has no sha256 for it")
 
 func (f *pylockFile) found(dir string) (found, error) {
 	name, source, err := f.place(dir)
@@ -92,11 +92,11 @@ func (f *pylockFile) found(dir string) (found, error) {
 	case !versionPattern.MatchString(name):
 		return found{}, fmt.Errorf("%q is not the name of a file", name)
 	case f.Size < 0:
-		return found{}, fmt.Errorf("%s: a size of %d", name, f.Size)
+		return found{}, fmt.Errorf("%s: the size is %d", name, f.Size)
 	case sum == "":
 		return found{}, fmt.Errorf("%s: %w", name, errNoDigest)
 	case !digestPattern.MatchString(sum):
-		return found{}, fmt.Errorf("%s: %q is no sha256", name, sum)
+		return found{}, fmt.Errorf("%s: %q is not a sha256", name, sum)
 	}
 	return found{File{Filename: name, Size: f.Size, SHA256: sum}, source}, nil
 }
@@ -107,7 +107,7 @@ func (f *pylockFile) place(dir string) (string, store.Place, error) {
 	name := f.Name
 	if f.URL == "" {
 		if f.Path == "" {
-			return "", "", errors.New("a file has neither url nor path")
+			return "", "", errors.New("a file has no url and no path")
 		}
 		at := f.Path
 		if !filepath.IsAbs(at) {
@@ -120,7 +120,7 @@ func (f *pylockFile) place(dir string) (string, store.Place, error) {
 	}
 	u, err := url.Parse(f.URL)
 	if err != nil {
-		return "", "", errors.New("a file's url cannot be read")
+		return "", "", errors.New("the url of a file is not valid")
 	}
 	u.Fragment, u.RawFragment = "", ""
 	if name == "" {

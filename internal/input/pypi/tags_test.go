@@ -91,9 +91,9 @@ func TestParsePylockRefuses(t *testing.T) {
 	file := func(text string) string { return "[[packages]]\nname='a'\nversion='1'\nwheels=[{" + text + "}]\n" }
 	for name, c := range map[string]struct{ text, want string }{
 		"no TOML":       {"[[", "reading pylock.toml"},
-		"no digest":     {file("url='https://x.invalid/a.whl', hashes={md5='x'}"), "gives no sha256"},
-		"a bad digest":  {file("url='https://x.invalid/a.whl', hashes={sha256='X'}"), "is no sha256"},
-		"no place":      {file("hashes={sha256='" + sum + "'}"), "neither url nor path"},
+		"no digest":     {file("url='https://x.invalid/a.whl', hashes={md5='x'}"), "has no sha256"},
+		"a bad digest":  {file("url='https://x.invalid/a.whl', hashes={sha256='X'}"), "is not a sha256"},
+		"no place":      {file("hashes={sha256='" + sum + "'}"), "no url and no path"},
 		"a path out":    {file("url='https://x.invalid/', name='../x', hashes={sha256='" + sum + "'}"), "not the name of a file"},
 		"hidden":        {file("url='https://x.invalid/.x', hashes={sha256='" + sum + "'}"), "not the name of a file"},
 		"an escape":     {file("url='https://x.invalid/a%2f..%2fb%5cc', hashes={sha256='" + sum + "'}"), "not the name of a file"},

@@ -38,7 +38,7 @@ type inputs struct{ requirements, excludes []string }
 func (t Tool) compile(ctx context.Context, scratch string, in inputs, args ...string) ([]release, error) {
 	for _, line := range slices.Concat(in.requirements, in.excludes) {
 		if !requirementPattern.MatchString(line) {
-			return nil, diag.Errorf(diag.Usage, "resolving Python packages: %q is not a requirement of a name and versions", line)
+			return nil, diag.Errorf(diag.Usage, "resolving Python packages: %q is not a name with versions", line)
 		}
 	}
 	dir, err := os.MkdirTemp(scratch, "uv-*")
@@ -89,12 +89,12 @@ func (t Tool) run(ctx context.Context, dir string, env, args []string) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("asking the Python package index: %w", context.Cause(ctx))
+		return fmt.Errorf("reading the Python package index: %w", context.Cause(ctx))
 	}
 	output := tail(stderr.String(), 12)
 	return &diag.Error{
-		Code: diag.Fetch, Err: fmt.Errorf("asking the Python package index through uv: %s (%w)", message(output), err), Log: output,
-		Hint: "uv's and pip's own configuration say which index is asked (UV_DEFAULT_INDEX, uv.toml, PIP_INDEX_URL, pip.conf)",
+		Code: diag.Fetch, Err: fmt.Errorf("reading the Python package index with uv: %s (%w)", message(output), err), Log: output,
+		Hint: "the configuration of uv and pip names the index (UV_DEFAULT_INDEX, uv.toml, PIP_INDEX_URL, pip.conf)",
 	}
 }
 
@@ -124,5 +124,5 @@ func message(output []string) string {
 	case len(output) > 0:
 		return output[len(output)-1]
 	}
-	return "it said nothing"
+	return "no output"
 }

@@ -25,7 +25,7 @@ func TestFetchOfAPage(t *testing.T) {
 				answer(w)
 			})
 			_, err := s.Fetch(t.Context(), b, []Place{Place(proxy.URL)}, nil)
-			want := fmt.Sprintf("fetching sample.whl (sha256 %s): %s: the server answers with a web page of 26 bytes instead of the expected %d", b.SHA256, proxy.URL, b.Size)
+			want := fmt.Sprintf("fetching sample.whl (sha256 %s): %s: the server sent a web page of 26 bytes instead of the expected %d", b.SHA256, proxy.URL, b.Size)
 			if diag.CodeOf(err) != diag.Fetch || err.Error() != want {
 				t.Errorf("got %v", err)
 			}
@@ -79,7 +79,7 @@ func TestRedirectForEver(t *testing.T) {
 	s, b := fresh(t), blobOf(sample)
 	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) })
 	_, err := s.Fetch(t.Context(), b, []Place{Place(server.URL)}, nil)
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "redirects for ever") || len(server.asked()) != 10 {
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "redirected 10 times") || len(server.asked()) != 10 {
 		t.Errorf("asked %d times: %v", len(server.asked()), err)
 	}
 }

@@ -111,7 +111,7 @@ func (r *refusal) Unwrap() error { return r.err }
 // explain adds the cause to errors of the disk.
 func (s *Store) explain(err error) error {
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("the store in %s cannot be written: %w", s.dir, err)
+		return fmt.Errorf("the store in %s is not writable: %w", s.dir, err)
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("the disk of %s is full: %w", s.dir, err)
@@ -123,16 +123,16 @@ func (s *Store) explain(err error) error {
 func (s *Store) unavailable(b Blob, errs []error) error {
 	hint := "name another place for the same bytes with --set source.NAME=PATH|URL, or a mirror of Debian with BUILDER_MIRROR_DEBIAN"
 	if _, ours := errors.AsType[*diskError](errors.Join(errs...)); ours {
-		hint = "make room with `builder store gc --keep SIZE`, or set BUILDER_HOME to a place that has room and can be written"
+		hint = "free space with `builder store gc --keep SIZE`, or set BUILDER_HOME to a writable directory with free space"
 	}
 	what := fmt.Sprintf("fetching %s (sha256 %s)", b.Name, b.SHA256)
 	switch len(errs) {
 	case 0:
-		return diag.Errorf(diag.Fetch, "%s: no place is known for it", what).WithHint("%s", hint)
+		return diag.Errorf(diag.Fetch, "%s: no place to fetch it from", what).WithHint("%s", hint)
 	case 1:
 		return diag.Errorf(diag.Fetch, "%s: %w", what, errs[0]).WithHint("%s", hint)
 	}
-	e := &list{what: fmt.Sprintf("%s: none of %d places has it", what, len(errs)), errs: errs}
+	e := &list{what: fmt.Sprintf("%s: all %d places failed", what, len(errs)), errs: errs}
 	return (&diag.Error{Code: diag.Fetch, Err: e}).WithHint("%s", hint)
 }
 

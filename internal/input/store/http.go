@@ -20,7 +20,7 @@ var client = web.Client(redirected)
 // hold a token.
 func redirected(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
-		return errors.New("the server redirects for ever")
+		return errors.New("the server redirected 10 times")
 	}
 	req.Header.Del("Referer")
 	if from := via[len(via)-1]; from.URL.Scheme == "https" && req.URL.Scheme == "http" {
@@ -31,8 +31,8 @@ func redirected(req *http.Request, via []*http.Request) error {
 }
 
 var (
-	errStalled = errors.New("no byte came for too long")
-	errRange   = errors.New("the server has no such range")
+	errStalled = errors.New("the server sent nothing for too long")
+	errRange   = errors.New("the server does not have the requested range")
 )
 
 // download appends the remaining bytes of source to p. resumed reports whether the
@@ -102,7 +102,7 @@ func otherSize(resp *http.Response, size int64, b Blob) error {
 	if isPage(resp) {
 		what = "a web page"
 	}
-	return fmt.Errorf("the server answers with %s of %d bytes instead of the expected %d", what, size, b.Size)
+	return fmt.Errorf("the server sent %s of %d bytes instead of the expected %d", what, size, b.Size)
 }
 
 // request requests the bytes from offset on and returns the offset of the answer's
@@ -141,7 +141,7 @@ func begins(resp *http.Response, offset int64) bool {
 // status turns a refusal into an error. The statuses 408, 429 and 5xx except 501 are
 // temporary.
 func status(resp *http.Response) error {
-	err := fmt.Errorf("the server says %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	err := fmt.Errorf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	switch code := resp.StatusCode; {
 	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500 && code != http.StatusNotImplemented:
 		return retry.Temporary(err, retry.After(resp.Header.Get("Retry-After"), time.Now()))

@@ -19,7 +19,7 @@ import (
 // maxUnknown bounds a blob of unknown size, in bytes.
 const maxUnknown = 64 << 30
 
-var errTooLong = errors.New("it is longer than")
+var errTooLong = errors.New("the file is longer than")
 
 // partial is an incomplete blob. It hashes its bytes as they arrive.
 type partial struct {

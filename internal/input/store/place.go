@@ -40,7 +40,7 @@ func (s Place) local() (string, bool, error) {
 	}
 	u, err := url.Parse(string(s))
 	if err != nil || u.Path == "" || u.Host != "" && u.Host != "localhost" {
-		return "", false, fmt.Errorf("a file URL is written file:///path")
+		return "", false, fmt.Errorf("write a file URL as file:///path")
 	}
 	return u.Path, true, nil
 }

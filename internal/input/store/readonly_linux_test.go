@@ -53,7 +53,7 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	if !ok || e.Code != diag.Fetch {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"sample.whl", absent.SHA256, s.dir, "cannot be written"} {
+	for _, want := range []string{"sample.whl", absent.SHA256, s.dir, "is not writable"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

@@ -18,10 +18,10 @@ var keyPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
 // PutResult stores a small document under a key. The write is atomic.
 func (s *Store) PutResult(key string, data []byte) error {
 	if !keyPattern.MatchString(key) {
-		return fmt.Errorf("keeping result: %q is no key", key)
+		return fmt.Errorf("storing the result: %q is not a key", key)
 	}
 	if err := atomicfile.Write(s.result(key), data); err != nil {
-		return fmt.Errorf("keeping result: %w", s.explain(err))
+		return fmt.Errorf("storing the result: %w", s.explain(err))
 	}
 	return nil
 }

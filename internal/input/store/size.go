@@ -16,7 +16,7 @@ import (
 func Size(ctx context.Context, source Place) (int64, error) {
 	n, err := size(ctx, source)
 	if err != nil {
-		return 0, fmt.Errorf("asking for the size of %s: %w", source, err)
+		return 0, fmt.Errorf("requesting the size of %s: %w", source, err)
 	}
 	return n, nil
 }
@@ -38,7 +38,7 @@ func size(ctx context.Context, source Place) (int64, error) {
 			return 0, status(resp)
 		}
 		if resp.ContentLength <= 0 {
-			return 0, errors.New("the server does not say")
+			return 0, errors.New("the server sent no size")
 		}
 		return resp.ContentLength, nil
 	})

@@ -51,7 +51,7 @@ func (s *Store) named(blobs []Blob) (map[string]string, error) {
 		case !ok:
 			errs = append(errs, fmt.Errorf("%s (sha256 %s) is not in the store", b.Name, b.SHA256))
 		case twice && other != path:
-			errs = append(errs, fmt.Errorf("two files are called %s", b.Name))
+			errs = append(errs, fmt.Errorf("two files have the name %s", b.Name))
 		default:
 			want[b.Name] = path
 		}

@@ -35,7 +35,7 @@ var digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 // problem refuses a digest that could be a path or that no content can have.
 func (b Blob) problem() error {
 	if !digestPattern.MatchString(b.SHA256) {
-		return diag.Errorf(diag.Fetch, "%s: %q is no sha256", b.Name, b.SHA256)
+		return diag.Errorf(diag.Fetch, "%s: %q is not a sha256", b.Name, b.SHA256)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (s *Store) Verify(b Blob) error {
 		s.note(b.SHA256)
 		return nil
 	}
-	err = diag.Errorf(diag.Fetch, "verifying %s: the store's file is damaged: expected sha256 %s, got %s", b.Name, b.SHA256, found.SHA256).
-		WithHint("it was removed and is fetched again by the next run; if this repeats, the disk is failing")
+	err = diag.Errorf(diag.Fetch, "verifying %s: the file in the store is damaged: expected sha256 %s, got %s", b.Name, b.SHA256, found.SHA256).
+		WithHint("builder removed it, and the next run fetches it again; if this repeats, check the disk")
 	return errors.Join(err, s.drop(b.SHA256))
 }

@@ -94,14 +94,14 @@ func TestLoadRefuses(t *testing.T) {
 		return strings.Replace(good, old, fresh, 1)
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"nothing":            {"", "images/a.yaml: there is nothing in it"},
+		"nothing":            {"", "images/a.yaml: the file is empty"},
 		"unknown key":        {change("setup:", "setpu:"), `images/a.yaml:10:5: unknown key "setpu"`},
 		"unknown key below":  {change("priority:", "prio:"), `images/a.yaml:7:57: unknown key "prio"`},
 		"unknown key of all": {change("images:", "image:"), `images/a.yaml:1:1: unknown key "image"`},
-		"twice":              {change("summary: a Debian", "name: x"), `images/a.yaml:3:5: key "name" is there twice`},
+		"twice":              {change("summary: a Debian", "name: x"), `images/a.yaml:3:5: key "name" occurs twice`},
 		"unquoted":           {change(`is: "5.7"`, "is: 5.7"), "images/a.yaml:14:18: quote the version 5.7"},
-		"priority in words":  {change("100", "low"), `images/a.yaml:7:67: priority wants a whole number`},
-		"a fact in a word":   {change(`{is: "5.7", probe: "echo 5.7"}`, `"5.7"`), "images/a.yaml:14:13: rocm wants keys with values"},
+		"priority in words":  {change("100", "low"), `images/a.yaml:7:67: priority must be a whole number`},
+		"a fact in a word":   {change(`{is: "5.7", probe: "echo 5.7"}`, `"5.7"`), "images/a.yaml:14:13: rocm must be keys with values"},
 		"no name":            {change("name: deb", `name: ""`), `images/a.yaml:2:5: image "": name is missing`},
 		"no summary":         {change("    summary: a Debian\n", ""), `images/a.yaml:2:5: image "deb": summary is missing`},
 		"no facts":           {change("    provides: {}\n", ""), `image "reg": provides is missing`},

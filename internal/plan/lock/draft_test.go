@@ -92,7 +92,7 @@ func TestNewDraftRefuses(t *testing.T) {
 		"unknown names": {
 			[]string{"{{rocm-path}}", "{{rocm-root}}", "[numpy]", `["numpy=={{num}}"]`, "[tiny]", `["{{pack}}"]`, "{{rocm}}", "{{rcom}}"},
 			nil,
-			[]string{"recipe tiny: ", `nothing is called "rocm-root"`, `nothing is called "num"`, `nothing is called "pack"`, `nothing is called "rcom"`},
+			[]string{"recipe tiny: ", `unknown name "rocm-root"`, `unknown name "num"`, `unknown name "pack"`, `unknown name "rcom"`},
 		},
 		"patch on a fact that nobody states": {nil, conditional("gcc"), []string{`recipe tiny: patch p depends on "gcc"`}},
 		"no date":                            {[]string{`"1.0": "2023-06-12", `, ""}, nil, []string{"recipe tiny: source.released has no date for 1.0"}},

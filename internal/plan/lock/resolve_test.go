@@ -126,7 +126,7 @@ func TestResolveReports(t *testing.T) {
 			diag.Fetch, "locking image base: resolving image ",
 		},
 		"no reference": {lock.Missing{Images: []image.Image{{Name: "base", Registry: "a b"}}}, diag.Usage, "locking image base: resolving image "},
-		"no mirror":    {lock.Missing{Images: tinyImages()[:1]}, diag.Fetch, "locking image debian: no Debian mirror is known"},
+		"no mirror":    {lock.Missing{Images: tinyImages()[:1]}, diag.Fetch, "locking image debian: no Debian mirror: the host"},
 		"no uv":        {lock.Missing{Python: []lock.PythonNeed{{Python: "3.11", Requirements: []string{"numpy"}}}}, diag.Fetch, "there is no uv"},
 		"no uv for a source": {
 			lock.Missing{Sources: []lock.SourceNeed{{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "tiny", Version: "1.0"}}}, diag.Fetch, "there is no uv",

@@ -252,7 +252,7 @@ func TestUnknownNameInTheID(t *testing.T) {
 	r := stack()
 	r.ID = "stack-{{rcom}}"
 	cells, _, err := matrix.Expand(r, matrix.Filter{"rocm": "all", "arch": "all"})
-	if len(cells) > 0 || len(diag.All(err)) != 1 || !strings.Contains(err.Error(), `nothing is called "rcom"`) {
+	if len(cells) > 0 || len(diag.All(err)) != 1 || !strings.Contains(err.Error(), `unknown name "rcom"`) {
 		t.Errorf("%v, %v", ids(cells), err)
 	}
 }

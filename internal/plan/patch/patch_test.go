@@ -123,7 +123,7 @@ func TestWhatDoesNotActIsAnError(t *testing.T) {
 		"append to words": {patch.Edit{Kind: patch.Append, File: "d.mk", Text: "x\n"}, "the last line has no end", ""},
 		"link there":      {patch.Edit{Kind: patch.Symlink, Link: "a.h", Target: "/usr/lib/hip/FindHIP.cmake"}, "the source has it already", "upstream"},
 		"link to nothing": {patch.Edit{Kind: patch.Symlink, Link: "x", Target: "/opt/rocm/x"}, "the image has no /opt/rocm/x", "facts"},
-		"unknown fact":    {patch.Edit{Kind: patch.Symlink, Link: "x", Target: "{{banana}}/x"}, `nothing is called "banana"`, "known"},
+		"unknown fact":    {patch.Edit{Kind: patch.Symlink, Link: "x", Target: "{{banana}}/x"}, `unknown name "banana"`, "known"},
 		"hunk nowhere":    {hunk("@@ -4,3 +4,3 @@\n 4\n-x\n+five\n 6\n"), "c.cc: hunk 1 (line 4): its context is nowhere", ""},
 		"line nowhere":    {hunk("@@ -4,1 +3,0 @@\n-x\n"), "its context is nowhere", ""},
 		"hunk of nothing": {hunk("@@ -4,0 +5,1 @@\n+x\n"), "it has no context", ""},

@@ -93,14 +93,14 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"unquoted key of a version": {`{"2.10": "2025-01-02"`, `{2.10: "2025-01-02"`, `20:14: quote the version 2.10`},
 		"unquoted date":             {`"2025-01-02"`, `2025-01-02`, `20:22: quote 2025-01-02: YAML reads it as timestamp`},
 		"unquoted word":             {`{A: "{{rocm-path}}"}`, `{A: true}`, `22:10: quote true: YAML reads it as bool`},
-		"key twice":                 {"build: make", "name: tool\nbuild: make", `21:1: key "name" is there twice, first in line 2`},
-		"list wanted":               {`["2.10", "2.9"]`, `"2.10"`, `9:13: values wants a list, this is "2.10"`},
-		"text wanted":               {"summary: A tool", "summary: [A tool]", `3:10: summary wants a single value, this is a list`},
-		"keys wanted":               {`{launcher: mpi}`, `[launcher]`, `23:9: expect wants keys with values, this is a list`},
+		"key twice":                 {"build: make", "name: tool\nbuild: make", `21:1: key "name" occurs twice, first in line 2`},
+		"list wanted":               {`["2.10", "2.9"]`, `"2.10"`, `9:13: values must be a list, not "2.10"`},
+		"text wanted":               {"summary: A tool", "summary: [A tool]", `3:10: summary must be a single value, not a list`},
+		"keys wanted":               {`{launcher: mpi}`, `[launcher]`, `23:9: expect must be keys with values, not a list`},
 		"nothing":                   {"summary: A tool", "summary:", `3:9: summary has no value`},
-		"anchor":                    {"project: tool", "project: &a tool", `18:12: anchors and aliases are not used here`},
-		"a second document":         {"build:", "---\nbuild:", `21:1: a second document`},
-		"no YAML":                   {"axes:", "axes: [", `is not YAML`},
+		"anchor":                    {"project: tool", "project: &a tool", `18:12: anchors and aliases are not supported`},
+		"a second document":         {"build:", "---\nbuild:", `21:1: the file has a second document`},
+		"no YAML":                   {"axes:", "axes: [", `not valid YAML`},
 		// Rules specific to recipes.
 		"another file's name":        {"name: tool", "name: fool", `2:7: the recipe is called "fool", its file "tool"`},
 		"nothing to say":             {"summary: A tool", `summary: ""`, `3:10: summary is missing`},
@@ -123,16 +123,16 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"rule with a fault in a row": {`needs: {python: ">=3.10"}`, `one-of: [{pyton: "3.12"}]`, `13:22: no axis is called "pyton"`},
 		"rule of both kinds":         {`needs: {python: ">=3.10"}`, `{needs: {python: ">=3.10"}, one-of: [{python: "3.12"}]}`[1:26] + "\n    one-of: [{python: \"3.12\"}]", `12:5: a rule has either needs or one-of`},
 		"name of an axis":            {"source:\n", "vars: {python: x}\nsource:\n", `"python" is the name of an axis`},
-		"unknown name in a var":      {"source:\n", "vars: {stack: \"{{rcom}}\"}\nsource:\n", `nothing is called "rcom"`},
+		"unknown name in a var":      {"source:\n", "vars: {stack: \"{{rcom}}\"}\nsource:\n", `unknown name "rcom"`},
 		"condition on no axis":       {`{python: ">=3.10"}`, `{pyton: ">=3.10"}`, `13:20: no axis is called "pyton" | did you mean "python"? known: version, python`},
 		"condition that is none":     {`">=3.10"`, `">=three"`, `13:21: ">=three" is not a constraint`},
 		"variant of no axis":         {`{version: "<2.10"}`, `{rocm: "<2.10"}`, `25:18: no axis is called "rocm" | known: version, python`},
 		"variant for everything":     {`{version: "<2.10"}`, `{}`, `25:11: a condition names at least one axis`},
 		"unknown launcher":           {"launcher: mpi", "launcher: slurm", `23:20: launcher "slurm" is not mpi or mpich or gloo`},
 		"launcher of a variant":      {`env: {B: "2"}`, `expect: {launcher: slurm}`, `26:24: launcher "slurm" is not mpi or mpich or gloo`},
-		"unknown name in the id":     {"tool-{{version}}", "tool-{{vresion}}", `5:5: nothing is called "vresion" in "tool-{{vresion}}-{{ cp }}" | did you mean "version"? known: cp, python, version`},
-		"unknown name in a source":   {`version: "{{version}}"`, `version: "{{gcc}}"`, `19:12: nothing is called "gcc" in "{{gcc}}"`},
-		"unknown name in a project":  {"project: tool", `project: "{{x}}"`, `18:12: nothing is called "x"`},
+		"unknown name in the id":     {"tool-{{version}}", "tool-{{vresion}}", `5:5: unknown name "vresion" in "tool-{{vresion}}-{{ cp }}" | did you mean "version"? known: cp, python, version`},
+		"unknown name in a source":   {`version: "{{version}}"`, `version: "{{gcc}}"`, `19:12: unknown name "gcc" in "{{gcc}}"`},
+		"unknown name in a project":  {"project: tool", `project: "{{x}}"`, `18:12: unknown name "x"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(good, c.old, c.new, 1)
@@ -157,7 +157,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 func TestTheTagOfAPythonNeedsAPython(t *testing.T) {
 	text := strings.Replace(good, "  - {name: python, about: CPython, values: [\"3.12\"]}\n", "  - {name: pie, about: CPython, values: [\"3.12\"]}\n", 1)
 	_, err := recipe.Parse("recipes/tool.yaml", []byte(text))
-	if !strings.Contains(err.Error(), `5:5: nothing is called "cp"`) {
+	if !strings.Contains(err.Error(), `5:5: unknown name "cp"`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -171,7 +171,7 @@ func TestParseTellsAllFaultsAtOnce(t *testing.T) {
 			strings.NewReplacer("sdist", "[sdist]", "summary", "summry", `"2.9"]`, "2.9]", "mpi}", "mpi, x: y}").Replace(good),
 			[]string{
 				`recipes/tool.yaml:3:1: unknown key "summry"`, "recipes/tool.yaml:9:22: quote the version 2.9",
-				"recipes/tool.yaml:16:14: kind wants a single value, this is a list", `recipes/tool.yaml:23:25: unknown key "x"`,
+				"recipes/tool.yaml:16:14: kind must be a single value, not a list", `recipes/tool.yaml:23:25: unknown key "x"`,
 			},
 		},
 		"of meaning": {
@@ -226,7 +226,7 @@ func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 	}, "site/recipes")
 	want := []string{
 		`site/recipes/a.yaml:1:1: unknown key "nme" | did you mean "name"? known: advisories, axes, build, compatible, env, expect, from, homepage, id, image, inputs, license, memory, name, profile, requires, runtime, source, summary, tests-from, variants, vars, vendored`,
-		"site/recipes/b.yaml: there is nothing in it",
+		"site/recipes/b.yaml: the file is empty",
 		`site/recipes/z.yaml:2:7: the recipe is called "tool", its file "z"`,
 	}
 	if diff := cmp.Diff(want, messages(err)); diff != "" {
