@@ -19,6 +19,7 @@ import (
 	"builder/internal/machine/host"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	versions "builder/internal/plan/version"
 	"builder/internal/publishing/publish"
 	"builder/pipelines"
 )
@@ -131,10 +132,19 @@ func axisFlags(axes []recipe.Axis) []cli.Flag {
 		flags = append(flags, &cli.GenericFlag{
 			Name: axis.Name, Category: "Axes (an exact value; a list a,b; a constraint '>=6.0,<6.3'; all)",
 			Value: &axisValue{known: axis.Values},
-			Usage: axis.About + ": `VALUE` of " + strings.Join(axis.Values, ", "),
+			Usage: axis.About + ": `VALUE` of " + choices(axis.Values),
 		})
 	}
 	return flags
+}
+
+// choices lists the values of an axis and marks the preferred one, which is the first.
+func choices(values []string) string {
+	sorted := versions.Ascending(values)
+	if i := slices.Index(sorted, values[0]); len(values) > 1 {
+		sorted[i] += " (preferred)"
+	}
+	return strings.Join(sorted, ", ")
 }
 
 // axisValue is the value of an axis on the command line. A repeated flag is a list:

@@ -179,7 +179,7 @@ func TestExpandRefuses(t *testing.T) {
 		"a value that is not precise": {
 			matrix.Filter{"rocm": "6"},
 			[]string{`--rocm: "6" is not precise`},
-			[]string{"say 6.1.1 or 6.1.3 or 6.2, or the range '>=6,<7'"},
+			[]string{"write 6.1.1 or 6.1.3 or 6.2, or the range '>=6,<7'"},
 		},
 		"a constraint that nothing meets": {
 			matrix.Filter{"rocm": ">=7"},
@@ -193,7 +193,7 @@ func TestExpandRefuses(t *testing.T) {
 		},
 		"several faults at once, in the order of the recipe": {
 			matrix.Filter{"rcom": "6.1", "arhc": "x", "python": "3.99", "torch": ""},
-			[]string{`no axis "arhc"`, `no axis "rcom"`, "--torch: an empty value", `--python: "3.99" is not`},
+			[]string{`no axis "arhc"`, `no axis "rcom"`, "--torch: the value is empty", `--python: "3.99" is not`},
 			[]string{"arch", "rocm", "2.10", "3.12"},
 		},
 		"combinations that do not go together": {

@@ -98,6 +98,7 @@ func advise(err *diag.Error, text, part string, known []string) error {
 	if err.Hint != "" {
 		return err
 	}
+	known = Ascending(known)
 	list := "known: " + strings.Join(known, ", ")
 	switch try := meant(text, known); {
 	case strings.ContainsAny(try, "<>=!~"): // quoted, because a shell reads < and > as redirections
@@ -106,7 +107,7 @@ func advise(err *diag.Error, text, part string, known []string) error {
 		return err.WithHint("did you mean %q? %s", try, list)
 	}
 	if arch := elf.Architecture(part); arch != "" {
-		return err.WithHint("code for this GPU is made for %s, which is not a known value; %s", arch, list)
+		return err.WithHint("code for this GPU has the target %s, which is not a known value; %s", arch, list)
 	}
 	return err.WithHint("%s", diag.DidYouMean(part, known))
 }

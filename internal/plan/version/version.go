@@ -284,6 +284,24 @@ func (t term) compare(v Version) int {
 	return Compare(v, t.version)
 }
 
+// Ascending returns the values of an axis for a reader: versions from the oldest to the
+// newest, then words in their order.
+func Ascending(values []string) []string {
+	return slices.SortedStableFunc(slices.Values(values), func(a, b string) int {
+		x, wordX := Parse(a)
+		y, wordY := Parse(b)
+		switch {
+		case wordX == nil && wordY == nil:
+			return Compare(x, y)
+		case wordX == nil:
+			return -1
+		case wordY == nil:
+			return 1
+		}
+		return 0
+	})
+}
+
 // Select returns the values of known selected by text, in the order of known. Text is
 // an exact value or the first numbers of one (6.1 for the newest 6.1.x), an alias
 // (mi300x, cp311), a list (6.1,6.2), a constraint (>=6.0,<6.3) or all.
@@ -300,7 +318,7 @@ func Select(text string, known []string) ([]string, error) {
 func choose(text string, known []string) (values []string, part string, err *diag.Error) {
 	switch {
 	case text == "":
-		return nil, text, diag.Errorf(diag.Usage, "an empty value")
+		return nil, text, diag.Errorf(diag.Usage, "the value is empty")
 	case text == "all":
 		return known, text, nil
 	case strings.ContainsAny(text, "<>=!~"):
@@ -355,7 +373,7 @@ func exact(text string, known []string) (string, *diag.Error) {
 	}
 	if want.segments == 1 {
 		return "", diag.Errorf(diag.Usage, "%q is not precise", text).
-			WithHint("say %s, or the range %s", strings.Join(values, " or "), rangeOf(want))
+			WithHint("write %s, or the range %s", strings.Join(Ascending(values), " or "), rangeOf(want))
 	}
 	return slices.MaxFunc(values, func(a, b string) int { return Compare(below[a], below[b]) }), nil
 }

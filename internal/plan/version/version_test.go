@@ -194,7 +194,7 @@ func TestSelect(t *testing.T) {
 	// The values and the range offered by the hint are equivalent.
 	_, err := version.Select("6", known)
 	all, _ := version.Select(">=6,<7", known)
-	if hint := diag.All(err)[0].Hint; hint != "say "+strings.Join(all, " or ")+", or the range '>=6,<7'" {
+	if hint := diag.All(err)[0].Hint; hint != "write "+strings.Join(all, " or ")+", or the range '>=6,<7'" {
 		t.Errorf("hint %q", hint)
 	}
 	if got, err := version.Select("v6.1", []string{"6.1.0", "6.1"}); err != nil || !slices.Equal(got, []string{"6.1.0"}) {
@@ -217,8 +217,8 @@ func TestSelectByOtherNames(t *testing.T) {
 		{archs, "mi300x", "gfx942"}, {archs, "MI300A", "gfx942"}, {archs, "mi250", "gfx90a"}, {archs, "mi250x,mi210", "gfx90a"},
 		{archs, "h100,h200,gh200", "sm_90"}, {archs, "NVIDIA A100-SXM4-80GB", "sm_80"}, {archs, "rx 7900 xtx", "gfx1100"},
 		{archs, "SM90", "sm_90"}, {archs, "sm-80", "sm_80"}, {archs, "GFX90A", "gfx90a"},
-		{archs, "mi100", "code for this GPU is made for gfx908, which is not a known value; known: gfx90a,"},
-		{archs, "b200", "code for this GPU is made for sm_100,"}, {archs, "rtx 4090", "code for this GPU is made for sm_89,"},
+		{archs, "mi100", "code for this GPU has the target gfx908, which is not a known value; known: gfx90a,"},
+		{archs, "b200", "code for this GPU has the target sm_100,"}, {archs, "rtx 4090", "code for this GPU has the target sm_89,"},
 		{archs, "mi300x mi250", `did you mean "mi300x,mi250"? known: gfx90a,`}, {archs, "gfx942;sm_90", `did you mean "gfx942,sm_90"?`},
 		{archs, "gfx940", `did you mean "gfx942"?`},
 		{[]string{"mi300", "mi200"}, "mi300x", "mi300"}, {[]string{"mi300", "mi200"}, "mi250x", "mi200"},
@@ -307,4 +307,11 @@ func FuzzParse(f *testing.F) {
 		}
 		_, _ = version.Select(text, few)
 	})
+}
+
+func TestAscending(t *testing.T) {
+	got := version.Ascending([]string{"5.7", "6.4", "none", "6.10", "6.0", "gfx90a"})
+	if want := []string{"5.7", "6.0", "6.4", "6.10", "none", "gfx90a"}; !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
 }
