@@ -41,7 +41,7 @@ func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 		for _, u := range c.Unstated {
 			name, why, _ := strings.Cut(u.Why, ": ")
 			names, locked = append(names, name), locked-u.Cells
-			if !strings.Contains(why, "has to be asked") {
+			if !strings.Contains(why, "has the digest of") {
 				t.Errorf("%s: %s", r.Name, u.Why)
 			}
 		}

@@ -94,7 +94,7 @@ func TestNoFileOfASiteLeadsOutOfIt(t *testing.T) {
 			switch {
 			case err == nil:
 				t.Errorf("%s leads to %s, and nobody says so", file, to)
-			case strings.Contains(err.Error(), "BEGIN") || !strings.Contains(err.Error(), "leads out of"):
+			case strings.Contains(err.Error(), "BEGIN") || !strings.Contains(err.Error(), "points outside"):
 				t.Errorf("%s to %s: %v", file, to, err)
 			case diag.CodeOf(err) != diag.Usage:
 				t.Errorf("%s to %s: exit code %d: %v", file, to, diag.CodeOf(err), err)

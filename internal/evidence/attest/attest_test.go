@@ -308,13 +308,13 @@ func TestTampering(t *testing.T) {
 		}, "verdicts", "gate size: fail: too small"},
 		"a page lies among the statements":       {func(b bundle) { b.write("evil.html", []byte("<script>")) }, "signatures", "evil.html: it is unsigned, and this folder may hold only signed files: remove it"},
 		"a link lies among the statements":       {func(b bundle) { b.link("id_rsa") }, "signatures", "id_rsa: it is unsigned"},
-		"a link takes the place of a plain copy": {func(b bundle) { b.link("sbom.spdx.json") }, "signatures", "it is a symbolic link"},
-		"a link takes the place of a statement":  {func(b bundle) { b.link("x.sigstore.json") }, "signatures", "it is a symbolic link"},
+		"a link takes the place of a plain copy": {func(b bundle) { b.link("sbom.spdx.json") }, "signatures", "a symbolic link"},
+		"a link takes the place of a statement":  {func(b bundle) { b.link("x.sigstore.json") }, "signatures", "a symbolic link"},
 		"a pipe takes the place of a statement": {func(b bundle) {
 			if err := syscall.Mkfifo(b.file("x.sigstore.json"), 0o600); err != nil {
 				b.t.Fatal(err)
 			}
-		}, "signatures", "it is a named pipe"},
+		}, "signatures", "a named pipe"},
 		"a link takes the place of the folder": {func(b bundle) {
 			elsewhere := filepath.Join(b.t.TempDir(), "elsewhere")
 			if err := errors.Join(os.Rename(Dir(b.wheel.Path), elsewhere), os.Symlink(elsewhere, Dir(b.wheel.Path))); err != nil {
@@ -327,13 +327,13 @@ func TestTampering(t *testing.T) {
 			if err := errors.Join(os.Rename(path, elsewhere), os.Symlink(elsewhere, path)); err != nil {
 				b.t.Fatal(err)
 			}
-		}, "artifacts", "it is a symbolic link"},
+		}, "artifacts", "a symbolic link"},
 		"a link takes the place of the entry": {func(b bundle) {
 			path := filepath.Join(filepath.Dir(b.wheel.Path), lock.EntryFile)
 			if err := errors.Join(os.Remove(path), os.Symlink("/dev/null", path)); err != nil {
 				b.t.Fatal(err)
 			}
-		}, "artifacts", "it is a symbolic link"},
+		}, "artifacts", "a symbolic link"},
 		"a gate waives itself": {func(b bundle) {
 			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Waived, Evidence: "never mind"}}, 5*time.Minute)
 		}, "verdicts", "gate size: fail"},

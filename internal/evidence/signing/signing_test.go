@@ -273,9 +273,9 @@ func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
 		"the group reads it":       {func(path string) error { return os.Chmod(path, 0o640) }, "its mode is 0640", "chmod 600"},
 		"others write it":          {func(path string) error { return os.Chmod(path, 0o666) }, "its mode is 0666", "chmod 600"},
 		"it is somebody's":         {func(path string) error { return os.Chown(path, 65533, -1) }, "it belongs to user 65533, and you are user", "sign as its owner"},
-		"a link is its place":      {func(path string) error { return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path)) }, "it is a symbolic link", ""},
-		"a pipe is its place":      {func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "it is a named pipe", ""},
-		"its place is a directory": {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "it is a directory", ""},
+		"a link is its place":      {func(path string) error { return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path)) }, "a symbolic link", ""},
+		"a pipe is its place":      {func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "a named pipe", ""},
+		"its place is a directory": {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "a directory", ""},
 		"its time is over": {func(path string) error {
 			return errors.Join(os.Remove(path), newTestKey(t, time.Now().AddDate(0, 0, -2)).Write(path))
 		}, "its last day was", "builder key new FILE --days N"},
@@ -307,7 +307,7 @@ func TestAPipeIsNoTrustedKey(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadPublicKey(path); err == nil || !strings.Contains(err.Error(), "it is a named pipe") {
+	if _, err := ReadPublicKey(path); err == nil || !strings.Contains(err.Error(), "a named pipe") {
 		t.Errorf("%v", err)
 	}
 }

@@ -141,14 +141,14 @@ func badStacks() []bad {
 		{
 			what: "a part of a stack linked with another ROCm than requested", of: openrlhf,
 			change: func(s *specimen) { s.house.parts[1].lib.Needed[0] = "libamdhip64.so.5" },
-			gate:   "parts-agree", says: "was to be of rocm 6.1, and its rocm is 5: horovod/lib.so needs libamdhip64.so.5", do: "rebuild a part whose bytes differ",
+			gate:   "parts-agree", says: "is for rocm 6.1, but its rocm is 5: horovod/lib.so needs libamdhip64.so.5", do: "rebuild a part whose bytes differ",
 		},
 		{
 			what: "parts of a stack for two Pythons", of: openrlhf,
 			change: func(s *specimen) {
 				s.house.parts[0].wheel.Name = strings.ReplaceAll(s.house.parts[0].wheel.Name, "cp311", "cp310")
 			},
-			gate: "parts-agree", says: "was to be of python 3.11, and its python is cp310", do: agree,
+			gate: "parts-agree", says: "is for python 3.11, but its python is cp310", do: agree,
 		},
 		{
 			what: "parts of a stack with two MPIs", of: openrlhf,

@@ -20,8 +20,8 @@ import (
 // with a symbolic link is refused, because the link points into an image.
 func AsDiff(ctx context.Context, p patch.Patch, cells []Cell, open Open) (string, error) {
 	if i := slices.IndexFunc(p.Edits, func(e patch.Edit) bool { return e.Kind == patch.Symlink }); i >= 0 {
-		return "", diag.Errorf(diag.Usage, "patch %s makes the link %s into an image, which is no change that upstream could take", p.Name, p.Edits[i].Link).
-			WithHint("send the edits of a patch that changes files")
+		return "", diag.Errorf(diag.Usage, "patch %s makes the link %s into an image, so upstream cannot use it", p.Name, p.Edits[i].Link).
+			WithHint("choose a patch that edits files")
 	}
 	newest := slices.Clone(cells)
 	slices.SortStableFunc(newest, func(a, b Cell) int { return compare(b.Version, a.Version) })
@@ -43,7 +43,7 @@ func AsDiff(ctx context.Context, p patch.Patch, cells []Cell, open Open) (string
 		}
 		return unified(ctx, p, c.Version, before, after)
 	}
-	return "", diag.Errorf(diag.Patch, "patch %s: no source that gets it is here", p.Name).WithHint("builder patch audit --fetch brings the sources")
+	return "", diag.Errorf(diag.Patch, "patch %s: the store has no source for it", p.Name).WithHint("fetch the sources with `builder patch audit --fetch`")
 }
 
 // compare orders two versions. If either is not a version, it compares them as text.

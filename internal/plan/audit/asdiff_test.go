@@ -42,7 +42,7 @@ func TestAsDiff(t *testing.T) {
 	if got, err := tree.ReadFile(t.Context(), "x/y.py"); err != nil || string(got) != "a\nb\nc\nD\ne\nf\ng\n" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := audit.AsDiff(t.Context(), p, cells[:2], open); err == nil || !strings.Contains(err.Error(), "no source that gets it is here") {
+	if _, err := audit.AsDiff(t.Context(), p, cells[:2], open); err == nil || !strings.Contains(err.Error(), "the store has no source for it") {
 		t.Errorf("%v", err)
 	}
 	p.Edits = []patch.Edit{{Kind: patch.Symlink, Link: "x", Target: "/y"}}

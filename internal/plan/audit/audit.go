@@ -112,10 +112,10 @@ func (a *auditor) facts() {
 			switch {
 			case !stated && len(a.cells) > 0:
 				a.found(p.Name, "state it in provides of the images, or drop the condition",
-					"depends on the fact %q, which no image and no axis states", name)
+					"depends on the fact %q, which is not an axis or a fact of an image", name)
 			case silent >= 0:
-				a.found(p.Name, "state it in provides of that cell's image",
-					"depends on the fact %q, which the image of %s does not state", name, a.cells[silent].ID)
+				a.found(p.Name, "state it in provides of this image",
+					"depends on the fact %q, which the image of %s lacks", name, a.cells[silent].ID)
 			}
 		}
 	}
@@ -180,7 +180,7 @@ func (a *auditor) unused() {
 			a.found(p.Name, "delete the patch", "is merged upstream (%s) in every version of the catalogue", p.Merged)
 			continue
 		}
-		a.found(p.Name, "delete the patch, or mend its condition", "no cell gets it: %s never holds", condition(p))
+		a.found(p.Name, "delete the patch, or correct its condition", "applies to no cell: %s never holds", condition(p))
 	}
 }
 
@@ -202,7 +202,7 @@ func (a *auditor) series(s *set) error {
 	for n, i := range s.chosen {
 		for _, j := range s.chosen[:n] {
 			if why := overlap(a.patches[j], a.patches[i]); why != "" {
-				a.found(a.patches[i].Name, "make one patch of both", "overlaps the patch %s: %s", a.patches[j].Name, why)
+				a.found(a.patches[i].Name, "join the two patches", "overlaps the patch %s: %s", a.patches[j].Name, why)
 			}
 		}
 		if tree == nil {
@@ -230,10 +230,10 @@ func (a *auditor) apply(i int, s *set, tree *sourcetree.Tree) {
 		a.state(i, s.version, result.State)
 	case patch.IsUpstream(err):
 		a.state(i, s.version, patch.Failed)
-		a.add(Finding{p.Name, fmt.Sprintf("version %s contains it already: %v", s.version, err), "narrow the range", s.version})
+		a.add(Finding{p.Name, fmt.Sprintf("version %s already contains it: %v", s.version, err), "narrow the range", s.version})
 	default:
 		a.state(i, s.version, patch.Failed)
-		a.found(p.Name, "mend the edit, or narrow the range", "does not apply to version %s: %v", s.version, err)
+		a.found(p.Name, "correct the edit, or narrow the range", "does not apply to version %s: %v", s.version, err)
 	}
 }
 
@@ -253,7 +253,7 @@ func (a *auditor) narrow() {
 			}
 		}
 		if text := between(good, bad); text != "" {
-			a.found(p.Name, "set it", "its range can be narrowed to version: %q", text)
+			a.found(p.Name, "set it", "a narrower range is possible: version: %q", text)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func TestPlantedFaults(t *testing.T) {
 		"dead range": {
 			[]patch.Patch{replace("dead", "int a;", "long a;", map[string]string{"rocm": ">=99"})},
 			absent,
-			[]string{"dead: no cell gets it: rocm >=99 never holds"},
+			[]string{"dead: applies to no cell: rocm >=99 never holds"},
 		},
 		"merged": {
 			[]patch.Patch{merged},
@@ -94,7 +94,7 @@ func TestPlantedFaults(t *testing.T) {
 		"merged in one version, unsaid": {
 			[]patch.Patch{replace("late", "int a;", "long a;", always())},
 			sources(text, "#include <rccl.h>\nlong a;\n"),
-			[]string{"late: its range can be narrowed to version: \"<=0.27.0\"", "late: version 0.28.1 contains it already: "},
+			[]string{"late: a narrower range is possible: version: \"<=0.27.0\"", "late: version 0.28.1 already contains it: "},
 		},
 		"double match": {
 			[]patch.Patch{replace("double", "int ", "long ", always())},
@@ -104,7 +104,7 @@ func TestPlantedFaults(t *testing.T) {
 		"unreachable fact": {
 			[]patch.Patch{replace("lost", "int a;", "long a;", map[string]string{"ninja": ">=1.10"})},
 			absent,
-			[]string{`lost: depends on the fact "ninja", which no image and no axis states`},
+			[]string{`lost: depends on the fact "ninja", which is not an axis or a fact of an image`},
 		},
 		"overlap of replacements": {
 			[]patch.Patch{good, replace("again", "rccl.h", "nccl.h", always())},

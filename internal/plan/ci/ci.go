@@ -57,7 +57,7 @@ func NewJob(c matrix.Cell) (Job, error) {
 		text, err := exactly(axis, c.Axes[axis.Name])
 		if err != nil {
 			return Job{}, diag.Errorf(diag.Usage, "recipe %s: %w", c.Recipe.Name, err).
-				WithHint("give the value another name: all, commas and comparisons mean something on a command line")
+				WithHint("rename the value: all, commas and comparisons have a meaning on the command line")
 		}
 		flags = append(flags, "--"+axis.Name, text)
 	}
@@ -72,7 +72,7 @@ func exactly(axis recipe.Axis, value string) (string, error) {
 			return text, nil
 		}
 	}
-	return "", diag.Errorf(diag.Usage, "no flag selects the value %q of %s alone", value, axis.Name)
+	return "", diag.Errorf(diag.Usage, "no flag selects only the value %q of %s", value, axis.Name)
 }
 
 // A Pair is a value of an axis, or of a fact that counts as an axis.

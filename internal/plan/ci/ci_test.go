@@ -115,7 +115,7 @@ func TestAValueThatNoFlagSelects(t *testing.T) {
 	}
 	_, err := ci.NewJob(cell)
 	e, ok := errors.AsType[*diag.Error](err)
-	if !ok || e.Code != diag.Usage || e.Hint == "" || err.Error() != `recipe lib: no flag selects the value "sum,max" of kernels alone` {
+	if !ok || e.Code != diag.Usage || e.Hint == "" || err.Error() != `recipe lib: no flag selects only the value "sum,max" of kernels` {
 		t.Errorf("got %v", err)
 	}
 }

@@ -36,8 +36,8 @@ func tooMany(jobs, part []Job) error {
 		ids[i] = j.ID
 	}
 	n := ShardsFor(ids, GitHubJobs)
-	return diag.Errorf(diag.Usage, "%d jobs are more than the %d that GitHub takes for one matrix", len(part), GitHubJobs).
-		WithHint("deal all %d out to %d matrices, --shard 1/%d to --shard %d/%d, or say --condense", len(jobs), n, n, n, n)
+	return diag.Errorf(diag.Usage, "%d jobs are more than GitHub's limit of %d for one matrix", len(part), GitHubJobs).
+		WithHint("split all %d jobs into %d matrices with --shard 1/%d to --shard %d/%d, or use --condense", len(jobs), n, n, n, n)
 }
 
 // gitlabBase is the hidden job that all jobs extend. A site sets its image and runners

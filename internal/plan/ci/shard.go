@@ -18,10 +18,10 @@ func ParseShard(text string) (Shard, error) {
 	i, err1 := strconv.ParseUint(index, 10, 31)
 	n, err2 := strconv.ParseUint(count, 10, 31)
 	if errors.Join(err1, err2) != nil {
-		return Shard{}, fmt.Errorf("%q is not a part such as 1/3", text)
+		return Shard{}, fmt.Errorf("%q is not a shard such as 1/3", text)
 	}
 	if i < 1 || i > n {
-		return Shard{}, fmt.Errorf("there is no part %d of %d", i, n)
+		return Shard{}, fmt.Errorf("shard %d of %d does not exist", i, n)
 	}
 	return Shard{Index: int(i), Count: int(n)}, nil
 }

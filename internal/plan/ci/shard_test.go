@@ -17,9 +17,9 @@ func TestParseShard(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{
-		"": "not a part", "x": "not a part", "1": "not a part", "/3": "not a part", "1/": "not a part", "1/2/3": "not a part",
-		"-1/3": "not a part", "+1/3": "not a part", "1 /3": "not a part", "1.0/3": "not a part", "1/99999999999": "not a part",
-		"0/3": "no part 0 of 3", "4/3": "no part 4 of 3", "0/0": "no part 0 of 0", "1/0": "no part 1 of 0",
+		"": "not a shard", "x": "not a shard", "1": "not a shard", "/3": "not a shard", "1/": "not a shard", "1/2/3": "not a shard",
+		"-1/3": "not a shard", "+1/3": "not a shard", "1 /3": "not a shard", "1.0/3": "not a shard", "1/99999999999": "not a shard",
+		"0/3": "shard 0 of 3", "4/3": "shard 4 of 3", "0/0": "shard 0 of 0", "1/0": "shard 1 of 0",
 	} {
 		if got, err := ci.ParseShard(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, %v", text, got, err)

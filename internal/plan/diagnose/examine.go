@@ -52,8 +52,8 @@ func (e *Examiner) File(ctx context.Context, name string) (Report, error) {
 		return e.stream(ctx, name, head)
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return Report{File: name}, diag.At(diag.Pos{File: name}, "a %s is read back and forth, which no pipe can", kind).
-			WithHint("name the file itself")
+		return Report{File: name}, diag.At(diag.Pos{File: name}, "a %s cannot be read from a pipe", kind).
+			WithHint("give the path of the file")
 	}
 	if kind == "wheel" {
 		return e.wheel(ctx, name)
@@ -66,7 +66,7 @@ func (e *Examiner) Log(ctx context.Context, name string, r io.Reader) (Report, e
 	head := bufio.NewReaderSize(r, maxLine)
 	kind, err := kindOf(head)
 	if err == nil && kind != "log" {
-		err = fmt.Errorf("this is a %s and not a log: name its file", kind)
+		err = fmt.Errorf("a %s, not a log: give the path of the file", kind)
 	}
 	if err != nil {
 		return Report{File: name}, diag.At(diag.Pos{File: name}, "%w", err)
@@ -80,10 +80,10 @@ var kinds = []struct{ magic, kind, problem string }{
 	{"\x7fELF", "library", ""},
 	{"PK\x03\x04", "wheel", ""},
 	{"PK\x05\x06", "wheel", ""}, // an empty archive
-	{"\x1f\x8b", "", "a file that gzip packed: unpack it (gzip -dc FILE | builder diagnose -)"},
-	{"\xfd7zXZ", "", "a file that xz packed: unpack it (xz -dc FILE | builder diagnose -)"},
-	{"\x28\xb5\x2f\xfd", "", "a file that zstd packed: unpack it (zstd -dc FILE | builder diagnose -)"},
-	{"!<arch>\n", "", "a static library, which says nothing of what it needs: name the library that it was linked into"},
+	{"\x1f\x8b", "", "compressed with gzip: unpack it (gzip -dc FILE | builder diagnose -)"},
+	{"\xfd7zXZ", "", "compressed with xz: unpack it (xz -dc FILE | builder diagnose -)"},
+	{"\x28\xb5\x2f\xfd", "", "compressed with zstd: unpack it (zstd -dc FILE | builder diagnose -)"},
+	{"!<arch>\n", "", "a static library, which does not record its needs: name the library or program linked from it"},
 }
 
 func kindOf(r *bufio.Reader) (string, error) {

@@ -239,7 +239,7 @@ func TestFileThatCannotBeExamined(t *testing.T) {
 // A pipe can only be read as a log.
 func TestPipe(t *testing.T) {
 	e := builtIn(t)
-	for content, want := range map[string]string{"x\nNo space left on device\n": "", "\x7fELF": "no pipe can"} {
+	for content, want := range map[string]string{"x\nNo space left on device\n": "", "\x7fELF": "cannot be read from a pipe"} {
 		pipe := filepath.Join(t.TempDir(), "pipe")
 		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 			t.Skip(err)
@@ -265,7 +265,7 @@ func TestLog(t *testing.T) {
 	if err != nil || r.Lines != 3 || r.File != "standard input" || len(r.Findings) != 1 || r.Findings[0].Text != "No space left on device" {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if _, err := e.Log(context.Background(), "standard input", strings.NewReader("\x7fELF\x02")); err == nil || !strings.Contains(err.Error(), "this is a library and not a log") {
+	if _, err := e.Log(context.Background(), "standard input", strings.NewReader("\x7fELF\x02")); err == nil || !strings.Contains(err.Error(), "a library, not a log") {
 		t.Errorf("got %v", err)
 	}
 	cancelled, cancel := context.WithCancel(context.Background())

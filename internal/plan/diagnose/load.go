@@ -36,7 +36,7 @@ func Load(fsys fs.FS, dir string) ([]Diagnosis, error) {
 		errs = append(errs, err)
 		for i, d := range f.Diagnoses {
 			if other, ok := seen[d.Name]; ok {
-				errs = append(errs, diag.At(index.At("diagnoses[%d].name", i), "diagnosis %q is in %s already", d.Name, other))
+				errs = append(errs, diag.At(index.At("diagnoses[%d].name", i), "diagnosis %q is already in %s", d.Name, other))
 			}
 			seen[d.Name] = path.Join(dir, file)
 		}
@@ -89,12 +89,12 @@ var diagnosisName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 func (c *checker) fields(d Diagnosis) {
 	if !diagnosisName.MatchString(d.Name) {
-		c.problem("name", "a diagnosis is called by a word such as shm-small, not %q", d.Name)
+		c.problem("name", "the name of a diagnosis must be a word such as shm-small, not %q", d.Name)
 	}
 	c.prose("cause", d.Name, d.Cause)
 	c.prose("remedy", d.Name, d.Remedy)
 	if !strings.HasPrefix(d.Source, "https://") && !strings.HasPrefix(d.Source, "docs/") {
-		c.problem("source", "%s: source is neither an https link nor a file of docs/: %q", d.Name, d.Source)
+		c.problem("source", "%s: source must be an https link or a file of docs/, not %q", d.Name, d.Source)
 	}
 	oneOf(c, "applies-to", d.AppliesTo, Subjects())
 	oneOf(c, "severity", []Severity{d.Severity}, Severities())
@@ -104,10 +104,10 @@ func (c *checker) fields(d Diagnosis) {
 		}
 	}
 	if m := d.MendedBy; m != nil && len(slices.DeleteFunc([]string{m.Patch, m.Axis, m.Option}, func(s string) bool { return s == "" })) != 1 {
-		c.problem("mended-by", "%s: mended-by names one of patch, axis and option", d.Name)
+		c.problem("mended-by", "%s: mended-by must name one of patch, axis and option", d.Name)
 	}
 	if len(d.Examples.Match) == 0 || len(d.Examples.Miss) == 0 {
-		c.problem("examples", "%s: examples need at least one match and one miss", d.Name)
+		c.problem("examples", "%s: examples must have at least one match and one miss", d.Name)
 	}
 }
 
@@ -117,14 +117,14 @@ func (c *checker) prose(key, name, text string) {
 	case strings.TrimSpace(text) == "":
 		c.problem(key, "%s: %s is missing", name, key)
 	case strings.HasSuffix(text, "."), strings.Contains(text, "\n"):
-		c.problem(key, "%s: %s is one line without a full stop: it stands in the middle of a hint", name, key)
+		c.problem(key, "%s: %s must be one line without a full stop, because it is the middle of a hint", name, key)
 	}
 }
 
 // oneOf rejects unknown words.
 func oneOf[T ~string](c *checker, key string, have, known []T) {
 	if len(have) == 0 {
-		c.problem(key, "%s is missing: one of %q", key, known)
+		c.problem(key, "%s is missing: write one of %q", key, known)
 	}
 	for _, word := range have {
 		if !slices.Contains(known, word) {
@@ -136,7 +136,7 @@ func oneOf[T ~string](c *checker, key string, have, known []T) {
 // expressions compiles the expressions of a diagnosis.
 func (c *checker) expressions(d *Diagnosis) {
 	if len(d.Signs)+len(d.AllOf) == 0 {
-		c.problem("name", "%s: neither signs nor all-of: nothing would recognise it", d.Name)
+		c.problem("name", "%s: signs and all-of are missing: write at least one of them", d.Name)
 	}
 	compiled := func(key string, expressions []string) []pattern {
 		var patterns []pattern
@@ -145,9 +145,9 @@ func (c *checker) expressions(d *Diagnosis) {
 			switch {
 			case err != nil:
 			case d.of(BuildLog, RuntimeLog) && strings.HasPrefix(text, "^"):
-				err = fmt.Errorf("%q is tied to the beginning of a line, where logs have times and ranks", text)
+				err = fmt.Errorf("%q matches only at the beginning of a line, where logs have times and ranks", text)
 			case key != "except" && shortest(p.literals) < minLiteral:
-				err = fmt.Errorf("%q can match without a fixed text of at least %d characters, by which it could be found quickly", text, minLiteral)
+				err = fmt.Errorf("%q can match without a fixed text of at least %d characters, which a fast search needs", text, minLiteral)
 			}
 			if err != nil {
 				c.problem(fmt.Sprintf("%s[%d]", key, i), "%s: %w", d.Name, err)
@@ -171,7 +171,7 @@ func (c *checker) examples(d Diagnosis) {
 			s := index.scan()
 			_, err := s.lines(strings.NewReader(text))
 			if got := len(s.findings()) > 0; err != nil || got != want {
-				c.problem(fmt.Sprintf("examples.%s[%d]", key, i), "%s: found: %t, and it is an example of a %s", d.Name, got, key)
+				c.problem(fmt.Sprintf("examples.%s[%d]", key, i), "%s: found is %t for an example of a %s", d.Name, got, key)
 			}
 		}
 	}

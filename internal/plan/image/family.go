@@ -70,7 +70,7 @@ func unused(i Image, row map[string]string) error {
 		fewer := maps.Clone(row)
 		delete(fewer, name)
 		if _, err := i.member(fewer); err == nil {
-			errs = append(errs, diag.Errorf(diag.Usage, "nothing names {{%s}} of the row", name))
+			errs = append(errs, diag.Errorf(diag.Usage, "no text uses {{%s}} of the row", name))
 		}
 	}
 	return errors.Join(errs...)

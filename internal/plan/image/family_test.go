@@ -51,9 +51,9 @@ func TestFaultsOfRows(t *testing.T) {
 	for name, c := range map[string]struct{ old, replaced, want string }{
 		"a name that no row has":       {"{{tag}}", "{{gat}}", `unknown name "gat"`},
 		"a name that one row lacks":    {`tag: "7.0", `, "", `unknown name "tag"`},
-		"a value that nothing names":   {`tag: "7.0"`, `tag: "7.0", ubuntu: "22.04"`, `nothing names {{ubuntu}} of the row`},
-		"two rows of one name":         {`rocm: "7.0"`, `rocm: "6.1"`, `image "rocm-6.1" is in`},
-		"a digest that is none":        {`digest: ""`, `digest: "sha256:1"`, "digest is not sha256: and 64"},
+		"a value that nothing names":   {`tag: "7.0"`, `tag: "7.0", ubuntu: "22.04"`, `no text uses {{ubuntu}} of the row`},
+		"two rows of one name":         {`rocm: "7.0"`, `rocm: "6.1"`, `image "rocm-6.1" is also in`},
+		"a digest that is none":        {`digest: ""`, `digest: "sha256:1"`, "digest must be sha256: and 64"},
 		"a version that is not quoted": {`rocm: "7.0"`, `rocm: 7.0`, "quote the version 7.0"},
 	} {
 		_, err := loadFamily(c.old, c.replaced)

@@ -95,7 +95,7 @@ func Load(fsys fs.FS, dir string) ([]Image, error) {
 		errs = append(errs, err)
 		for _, img := range images {
 			if other, ok := seen[img.Name]; ok {
-				errs = append(errs, diag.At(diag.Pos{File: path.Join(dir, file)}, "image %q is in %s too", img.Name, other))
+				errs = append(errs, diag.At(diag.Pos{File: path.Join(dir, file)}, "image %q is also in %s", img.Name, other))
 			}
 			seen[img.Name] = path.Join(dir, file)
 		}
@@ -121,8 +121,8 @@ func loadFile(fsys fs.FS, dir, file string) ([]Image, error) {
 		at := index.At("images[%d]", i)
 		for _, name := range slices.Sorted(maps.Keys(written.Env)) {
 			if !shell.Name(name) {
-				errs = append(errs, diag.At(index.At("images[%d].env.%s", i, name), "image %q: env: %q is no name of a variable", written.Name, name).
-					WithHint("a name has letters, digits and _, and no digit first"))
+				errs = append(errs, diag.At(index.At("images[%d].env.%s", i, name), "image %q: env: %q is not the name of a variable", written.Name, name).
+					WithHint("use letters, digits and _, and begin with a letter or _"))
 			}
 		}
 		members, err := written.members()
@@ -152,7 +152,7 @@ func (i Image) problems() []string {
 		p = append(p, "python is not an absolute path")
 	}
 	if i.Env["PATH"] == "" {
-		p = append(p, "env has no PATH: steps see nothing but what is stated")
+		p = append(p, "env has no PATH: steps get only the variables of env")
 	}
 	p = append(p, i.baseProblems()...)
 	for name, fact := range i.Provides {
@@ -166,10 +166,10 @@ func (i Image) problems() []string {
 func (i Image) baseProblems() []string {
 	var p []string
 	if (i.Debian == nil) == (i.Registry == "") {
-		p = append(p, "exactly one of debian and registry is wanted")
+		p = append(p, "write exactly one of debian and registry")
 	}
 	if i.Debian != nil && len(i.Debian.Suites) == 0 {
-		p = append(p, "debian names no suite")
+		p = append(p, "debian has no suite")
 	}
 	if i.Debian != nil && slices.ContainsFunc(i.Debian.Suites, func(s Suite) bool { return s.Name == "" || len(s.Components) == 0 }) {
 		p = append(p, "a suite needs name and components")
@@ -178,10 +178,10 @@ func (i Image) baseProblems() []string {
 		p = append(p, "registry has no tag")
 	}
 	if i.Digest != "" && !digest.MatchString(i.Digest) {
-		p = append(p, "digest is not sha256: and 64 hexadecimal digits")
+		p = append(p, "digest must be sha256: and 64 hexadecimal digits")
 	}
 	if i.Digest != "" && i.Registry == "" {
-		p = append(p, "digest has no registry")
+		p = append(p, "digest is set without registry")
 	}
 	return p
 }
@@ -190,13 +190,13 @@ func (i Image) baseProblems() []string {
 func (f Fact) problems(name string) []string {
 	var p []string
 	if !factName.MatchString(name) {
-		p = append(p, fmt.Sprintf("fact %q is not called by a word such as rocm-path", name))
+		p = append(p, fmt.Sprintf("the name of a fact must be a word such as rocm-path, not %q", name))
 	}
 	if f.Is == "" || f.Probe == "" {
 		p = append(p, fmt.Sprintf("fact %s needs both is and probe", name))
 	}
 	if strings.ContainsAny(f.Is, "\n\t") || strings.TrimSpace(f.Is) != f.Is {
-		p = append(p, fmt.Sprintf("fact %s is surrounded by white space or has several lines: no probe shows that", name))
+		p = append(p, fmt.Sprintf("fact %s has white space around it or several lines, which no probe prints", name))
 	}
 	return p
 }
@@ -214,7 +214,7 @@ func Find(all []Image, name string) (Image, error) {
 		for j, img := range all {
 			names[j] = img.Name
 		}
-		return Image{}, diag.Errorf(diag.Usage, "no image is called %q", name).WithHint("%s", diag.DidYouMean(name, names))
+		return Image{}, diag.Errorf(diag.Usage, "unknown image %q", name).WithHint("%s", diag.DidYouMean(name, names))
 	}
 	return all[i], nil
 }

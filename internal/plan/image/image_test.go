@@ -107,22 +107,22 @@ func TestLoadRefuses(t *testing.T) {
 		"no facts":           {change("    provides: {}\n", ""), `image "reg": provides is missing`},
 		"suite of no name":   {change("{name: bookworm, ", "{"), `image "deb": a suite needs name and components`},
 		"suite of nothing":   {change("[main]", "[]"), `image "deb": a suite needs name and components`},
-		"neither":            {change("    registry: registry.example:5000/dev/base:1.2\n    digest: "+digest+"\n", ""), `images/a.yaml:16:5: image "reg": exactly one of debian and registry is wanted`},
-		"both":               {change("    python:", "    registry: a/b:1\n    python:"), `images/a.yaml:2:5: image "deb": exactly one of debian and registry`},
-		"no suite":           {change("suites:\n        - {name: trixie, components: [main]}\n        - {name: bookworm, components: [main, contrib], priority: 100}", "suites: []"), `image "deb": debian names no suite`},
+		"neither":            {change("    registry: registry.example:5000/dev/base:1.2\n    digest: "+digest+"\n", ""), `images/a.yaml:16:5: image "reg": write exactly one of debian and registry`},
+		"both":               {change("    python:", "    registry: a/b:1\n    python:"), `images/a.yaml:2:5: image "deb": write exactly one of debian and registry`},
+		"no suite":           {change("suites:\n        - {name: trixie, components: [main]}\n        - {name: bookworm, components: [main, contrib], priority: 100}", "suites: []"), `image "deb": debian has no suite`},
 		"no tag":             {change("base:1.2", "base"), `images/a.yaml:16:5: image "reg": registry has no tag`},
-		"short digest":       {change(digest, digest[:70]), `image "reg": digest is not sha256: and 64 hexadecimal digits`},
-		"digest of another":  {change("    python:", "    digest: "+digest+"\n    python:"), `image "deb": digest has no registry`},
+		"short digest":       {change(digest, digest[:70]), `image "reg": digest must be sha256: and 64 hexadecimal digits`},
+		"digest of another":  {change("    python:", "    digest: "+digest+"\n    python:"), `image "deb": digest is set without registry`},
 		"relative python":    {change("/usr/bin/python3", "python3"), `image "deb": python is not an absolute path`},
 		"no python":          {change("    python: /usr/bin/python3\n", ""), `image "deb": python is not an absolute path`},
 		"no PATH":            {change("{PATH: /usr/bin}", "{LANG: C}"), `image "deb": env has no PATH`},
 		"empty PATH":         {change("{PATH: /usr/bin}", `{PATH: ""}`), `image "deb": env has no PATH`},
 		"no value":           {change(`is: "5.7"`, `is: ""`), `image "deb": fact rocm needs both is and probe`},
 		"no probe":           {change(`, probe: "echo 5.7"`, ""), `image "deb": fact rocm needs both is and probe`},
-		"fact for a shell":   {change("rocm:", `"$(reboot)":`), `image "deb": fact "$(reboot)" is not called by a word`},
-		"fact in braces":     {change("rocm:", `"a}}b":`), `image "deb": fact "a}}b" is not called by a word`},
-		"surrounding space":  {change(`"5.7"`, `"5.7 "`), `image "deb": fact rocm is surrounded by white space`},
-		"two lines":          {change(`"5.7"`, `"5.7\nrocm-path"`), `image "deb": fact rocm is surrounded by white space or has several lines`},
+		"fact for a shell":   {change("rocm:", `"$(reboot)":`), `image "deb": the name of a fact must be a word such as rocm-path, not "$(reboot)"`},
+		"fact in braces":     {change("rocm:", `"a}}b":`), `image "deb": the name of a fact must be a word such as rocm-path, not "a}}b"`},
+		"surrounding space":  {change(`"5.7"`, `"5.7 "`), `image "deb": fact rocm has white space around it`},
+		"two lines":          {change(`"5.7"`, `"5.7\nrocm-path"`), `image "deb": fact rocm has white space around it or several lines`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := image.Load(files(map[string]string{"a.yaml": c.text}), "images")
@@ -154,9 +154,9 @@ func TestLoadReportsAllFaultsOfAllFiles(t *testing.T) {
 		got = append(got, e.Error())
 	}
 	want := []string{
-		`images/a.yaml:2:5: image "x": env has no PATH: steps see nothing but what is stated`,
-		`images/a.yaml:2:5: image "x": exactly one of debian and registry is wanted`,
+		`images/a.yaml:2:5: image "x": env has no PATH: steps get only the variables of env`,
 		`images/a.yaml:2:5: image "x": python is not an absolute path`,
+		`images/a.yaml:2:5: image "x": write exactly one of debian and registry`,
 		`images/b.yaml:1:11: unknown key "titel"`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -166,8 +166,8 @@ func TestLoadReportsAllFaultsOfAllFiles(t *testing.T) {
 
 func TestLoadRefusesASecondImageOfAName(t *testing.T) {
 	_, err := image.Load(files(map[string]string{"a.yaml": good, "b.yaml": good}), "images")
-	if err == nil || !strings.Contains(err.Error(), `images/b.yaml: image "deb" is in images/a.yaml too`) ||
-		!strings.Contains(err.Error(), `images/b.yaml: image "reg" is in images/a.yaml too`) {
+	if err == nil || !strings.Contains(err.Error(), `images/b.yaml: image "deb" is also in images/a.yaml`) ||
+		!strings.Contains(err.Error(), `images/b.yaml: image "reg" is also in images/a.yaml`) {
 		t.Errorf("got %v", err)
 	}
 }

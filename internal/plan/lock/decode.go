@@ -27,7 +27,7 @@ func Decode(name string, data []byte) (File, error) {
 		return File{}, unreadable(diag.Pos{File: name, Line: lineOf(data, err)}, plain(err))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return File{}, unreadable(diag.Pos{File: name}, errors.New("there is more than one JSON value"))
+		return File{}, unreadable(diag.Pos{File: name}, errors.New("the file has more than one JSON value"))
 	}
 	again := json.NewDecoder(bytes.NewReader(data))
 	if err := strict(again, reflect.TypeFor[signed]()); err != nil {
@@ -35,7 +35,7 @@ func Decode(name string, data []byte) (File, error) {
 		return File{}, unreadable(diag.Pos{File: name, Line: line}, err)
 	}
 	if s.Schema != Schema {
-		return File{}, diag.Errorf(diag.Drift, "%s: schema %d, this builder reads %d", name, s.Schema, Schema)
+		return File{}, diag.Errorf(diag.Drift, "%s: the schema is %d, and this builder reads %d", name, s.Schema, Schema)
 	}
 	if err := errors.Join(s.check(name), s.edited(name)); err != nil {
 		return File{}, err
@@ -46,7 +46,7 @@ func Decode(name string, data []byte) (File, error) {
 func unreadable(pos diag.Pos, err error) error {
 	return &diag.Error{
 		Pos: pos, Code: diag.Drift, Err: fmt.Errorf("reading the lock: %w", err),
-		Hint: "restore the file, or remove it and write it anew with `builder lock`",
+		Hint: "restore the file, or remove it and write a new one with `builder lock`",
 	}
 }
 
@@ -58,7 +58,7 @@ func plain(err error) error {
 	}
 	names := strings.Split(kind.Field, ".")
 	names = slices.DeleteFunc(names, func(name string) bool { return name != strings.ToLower(name) }) // embedded structs
-	return fmt.Errorf("%s: %s is not what belongs there", cmp.Or(strings.Join(names, "."), "the file"), kind.Value)
+	return fmt.Errorf("%s: wrong type: %s", cmp.Or(strings.Join(names, "."), "the file"), kind.Value)
 }
 
 // lineOf returns the line at which the decoder stopped, or 0 if it is not known.
@@ -126,10 +126,10 @@ func (f File) check(name string) error {
 		need := p.need()
 		c.once("%s", need)
 		if !word.MatchString(p.Python) {
-			c.problem("%q is not a version of Python", p.Python)
+			c.problem("%q is not a Python version", p.Python)
 		}
 		if len(p.Requirements) > 0 && len(p.Files) == 0 {
-			c.problem("%s: there are no files", need)
+			c.problem("%s: no files", need)
 		}
 		for _, file := range p.Files {
 			c.file(file)
@@ -141,25 +141,25 @@ func (f File) check(name string) error {
 func (c *checker) source(s SourcePin) {
 	c.file(s.File)
 	if s.Repository != "" || s.Commit == "" && s.Tag != "" {
-		c.problem("%s %s: a source from git has a commit, and its repository stands in the recipe", s.Project, s.Version)
+		c.problem("%s %s: the pin of a git source needs a commit, and no repository", s.Project, s.Version)
 	}
 	if s.Commit != "" && (!gitCommit.MatchString(s.Commit) || s.Epoch <= 0) {
-		c.problem("%s %s: %q is not a commit, or has no date", s.Project, s.Version, s.Commit)
+		c.problem("%s %s: %q is not a commit with a date", s.Project, s.Version, s.Commit)
 	}
 	if s.IsWheel() != strings.HasSuffix(s.Filename, ".whl") || s.IsWheel() && !word.MatchString(s.Python) {
-		c.problem("%s %s: a wheel, and nothing else, is pinned for a Python", s.Project, s.Version)
+		c.problem("%s %s: a wheel needs a Python, and other sources have none", s.Project, s.Version)
 	}
 	if s.Path != "" {
-		c.problem("%s %s: an archive of a pool is pinned by the recipe", s.Project, s.Version)
+		c.problem("%s %s: only the recipe pins an archive of a pool", s.Project, s.Version)
 	}
 }
 
 func (c *checker) file(f pypi.File) {
 	if !word.MatchString(f.Project) || !word.MatchString(f.Version) {
-		c.problem("%q %q: name or version is not one", f.Project, f.Version)
+		c.problem("%q %q: the name or the version is not valid", f.Project, f.Version)
 	}
 	if !hexDigest.MatchString(f.SHA256) || !plainFile.MatchString(f.Filename) || f.Size <= 0 {
-		c.problem("%s %s: file name, size or sha256 is not one", f.Project, f.Version)
+		c.problem("%s %s: the file name, the size or the sha256 is not valid", f.Project, f.Version)
 	}
 }
 
@@ -169,11 +169,11 @@ func (c *checker) image(img ImagePin) {
 	}
 	switch {
 	case (img.Registry == "") == (img.Debian == nil):
-		c.problem("image %s: it has either a registry or Debian packages", img.Name)
+		c.problem("image %s: write either a registry or Debian packages", img.Name)
 	case img.Registry != "" && !imageDigest.MatchString(img.Digest):
 		c.problem("image %s: %q is not a digest", img.Name, img.Digest)
 	case img.Debian != nil && len(img.Packages) == 0:
-		c.problem("image %s: there are no packages", img.Name)
+		c.problem("image %s: no packages", img.Name)
 	case img.Debian != nil && !indexDate.MatchString(img.Date):
 		c.problem("image %s: %q is not a date such as 20261121T000000Z", img.Name, img.Date)
 	}
@@ -185,9 +185,9 @@ func (c *checker) image(img ImagePin) {
 
 func (c *checker) deb(p deb.Package) {
 	if !word.MatchString(p.Name) || !word.MatchString(p.Version) || !word.MatchString(p.Architecture) {
-		c.problem("package %q %q: name, version or architecture is not one", p.Name, p.Version)
+		c.problem("package %q %q: the name, the version or the architecture is not valid", p.Name, p.Version)
 	}
 	if !hexDigest.MatchString(p.SHA256) || !poolPath.MatchString(p.Path) || p.Size <= 0 {
-		c.problem("package %s: path, size or sha256 is not one", p.Name)
+		c.problem("package %s: the path, the size or the sha256 is not valid", p.Name)
 	}
 }

@@ -103,57 +103,57 @@ func TestDecodeRefuses(t *testing.T) {
 	}{
 		"unknown field":        {[]string{`"recipe": "tiny"`, `"recipe": "tiny", "host": "x"`}, `tiny.lock.json:3: reading the lock: unknown field "host"`},
 		"unknown field of pin": {[]string{`"size": 3`, `"sise": 3`}, `unknown field "sise"`},
-		"another type":         {[]string{`"size": 3`, `"size": "3"`}, "tiny.lock.json:26: reading the lock: images.packages.size: string is not what belongs there"},
-		"no integer":           {[]string{`"size": 3`, `"size": 3.5`}, "tiny.lock.json:26: reading the lock: images.packages.size: number 3.5 is not what belongs there"},
+		"another type":         {[]string{`"size": 3`, `"size": "3"`}, "tiny.lock.json:26: reading the lock: images.packages.size: wrong type: string"},
+		"no integer":           {[]string{`"size": 3`, `"size": 3.5`}, "tiny.lock.json:26: reading the lock: images.packages.size: wrong type: number 3.5"},
 		"no JSON":              {[]string{`"size": 3`, `"size": three`}, "tiny.lock.json:26: reading the lock: invalid character"},
 		"cut":                  {[]string{good, good[:len(good)-3]}, "tiny.lock.json:76: reading the lock: unexpected EOF"},
 		"empty":                {[]string{good, ""}, "tiny.lock.json: reading the lock: EOF"},
-		"null":                 {[]string{good, "null"}, "schema 0, this builder reads 1"},
-		"list":                 {[]string{good, "[]"}, "tiny.lock.json:1: reading the lock: the file: array is not what belongs there"},
-		"two values":           {[]string{good, good + good}, "reading the lock: there is more than one JSON value"},
-		"junk after it":        {[]string{good, good + "}"}, "there is more than one JSON value"},
-		"another schema":       {[]string{`"schema": 1`, `"schema": 2`}, "tiny.lock.json: schema 2, this builder reads 1"},
-		"no schema":            {[]string{"\"schema\": 1,", ""}, "schema 0, this builder reads 1"},
-		"field twice":          {[]string{`"size": 3, `, `"size": 3, "sha256": "x", `}, `tiny.lock.json:26: reading the lock: "sha256" is there twice`},
+		"null":                 {[]string{good, "null"}, "the schema is 0, and this builder reads 1"},
+		"list":                 {[]string{good, "[]"}, "tiny.lock.json:1: reading the lock: the file: wrong type: array"},
+		"two values":           {[]string{good, good + good}, "reading the lock: the file has more than one JSON value"},
+		"junk after it":        {[]string{good, good + "}"}, "the file has more than one JSON value"},
+		"another schema":       {[]string{`"schema": 1`, `"schema": 2`}, "tiny.lock.json: the schema is 2, and this builder reads 1"},
+		"no schema":            {[]string{"\"schema\": 1,", ""}, "the schema is 0, and this builder reads 1"},
+		"field twice":          {[]string{`"size": 3, `, `"size": 3, "sha256": "x", `}, `tiny.lock.json:26: reading the lock: "sha256" occurs twice`},
 		"field in capitals":    {[]string{`"size": 3, `, `"size": 3, "SHA256": "x", `}, `tiny.lock.json:26: reading the lock: unknown field "SHA256"`},
 		"field twice in capitals": {
-			[]string{`"` + sha("b0") + `", `, `"` + sha("b0") + `", "SHA256": "x", `}, `tiny.lock.json:26: reading the lock: "sha256" is there twice`,
+			[]string{`"` + sha("b0") + `", `, `"` + sha("b0") + `", "SHA256": "x", `}, `tiny.lock.json:26: reading the lock: "sha256" occurs twice`,
 		},
-		"list twice":          {[]string{`"recipe": "tiny"`, `"recipe": "tiny", "images": []`}, `"images" is there twice`},
+		"list twice":          {[]string{`"recipe": "tiny"`, `"recipe": "tiny", "images": []`}, `"images" occurs twice`},
 		"recipe":              {[]string{`"recipe": "tiny"`, `"recipe": ""`}, `"" is not the name of a recipe`},
 		"source twice":        {[]string{`"version": "1.1", "filename": "tiny-1.1`, `"version": "1.0", "filename": "tiny-1.1`}, "source tiny 1.0 is pinned twice"},
 		"image twice":         {[]string{`"name": "registry"`, `"name": "debian"`}, "image debian is pinned twice"},
 		"package twice":       {[]string{`"name": "g++"`, `"name": "apt"`}, "package apt of image debian is pinned twice"},
 		"requirements twice":  {[]string{"    \"cmake\",\n    \"numpy==1.1\",\n    \"wheel\"\n", "    \"numpy\"\n"}, "Python 3.12 with numpy is pinned twice"},
-		"project":             {[]string{`"project": "cmake"`, `"project": "--index-url"`}, `"--index-url" "3.0": name or version is not one`},
-		"version":             {[]string{`"version": "3.0", "filename"`, `"filename"`}, `"cmake" "": name or version is not one`},
-		"short sha256":        {[]string{sha("a0"), sha("a0")[1:]}, "tiny 1.0: file name, size or sha256 is not one"},
-		"long sha256":         {[]string{sha("a0"), sha("a0") + "0"}, "tiny 1.0: file name, size or sha256"},
-		"sha256 in capitals":  {[]string{sha("a0"), sha("A0")}, "tiny 1.0: file name, size or sha256"},
-		"sha256 and a line":   {[]string{sha("a0"), sha("a0") + `\n`}, "tiny 1.0: file name, size or sha256"},
-		"no sha256":           {[]string{`, "sha256": "` + sha("d3") + `"`, ""}, "cmake 3.0: file name, size or sha256"},
-		"no size":             {[]string{`"size": 7, "sha256": "` + sha("d3"), `"sha256": "` + sha("d3")}, "cmake 3.0: file name, size or sha256"},
-		"negative size":       {[]string{`"size": 7, "sha256": "` + sha("d3"), `"size": -7, "sha256": "` + sha("d3")}, "cmake 3.0: file name, size or sha256"},
-		"file name":           {[]string{"cmake-3.0.tar.gz", "../cmake-3.0.tar.gz"}, "cmake 3.0: file name, size or sha256"},
-		"hidden file":         {[]string{"cmake-3.0.tar.gz", ".cmake"}, "cmake 3.0: file name, size or sha256"},
-		"quoted file":         {[]string{"cmake-3.0.tar.gz", "a'b"}, "cmake 3.0: file name, size or sha256"},
-		"address":             {[]string{"cmake-3.0.tar.gz", "https://files.example/x"}, "cmake 3.0: file name, size or sha256"},
-		"Python":              {[]string{`"python": "3.11"`, `"python": "$(x)"`}, `"$(x)" is not a version of Python`},
+		"project":             {[]string{`"project": "cmake"`, `"project": "--index-url"`}, `"--index-url" "3.0": the name or the version is not valid`},
+		"version":             {[]string{`"version": "3.0", "filename"`, `"filename"`}, `"cmake" "": the name or the version is not valid`},
+		"short sha256":        {[]string{sha("a0"), sha("a0")[1:]}, "tiny 1.0: the file name, the size or the sha256 is not valid"},
+		"long sha256":         {[]string{sha("a0"), sha("a0") + "0"}, "tiny 1.0: the file name, the size or the sha256"},
+		"sha256 in capitals":  {[]string{sha("a0"), sha("A0")}, "tiny 1.0: the file name, the size or the sha256"},
+		"sha256 and a line":   {[]string{sha("a0"), sha("a0") + `\n`}, "tiny 1.0: the file name, the size or the sha256"},
+		"no sha256":           {[]string{`, "sha256": "` + sha("d3") + `"`, ""}, "cmake 3.0: the file name, the size or the sha256"},
+		"no size":             {[]string{`"size": 7, "sha256": "` + sha("d3"), `"sha256": "` + sha("d3")}, "cmake 3.0: the file name, the size or the sha256"},
+		"negative size":       {[]string{`"size": 7, "sha256": "` + sha("d3"), `"size": -7, "sha256": "` + sha("d3")}, "cmake 3.0: the file name, the size or the sha256"},
+		"file name":           {[]string{"cmake-3.0.tar.gz", "../cmake-3.0.tar.gz"}, "cmake 3.0: the file name, the size or the sha256"},
+		"hidden file":         {[]string{"cmake-3.0.tar.gz", ".cmake"}, "cmake 3.0: the file name, the size or the sha256"},
+		"quoted file":         {[]string{"cmake-3.0.tar.gz", "a'b"}, "cmake 3.0: the file name, the size or the sha256"},
+		"address":             {[]string{"cmake-3.0.tar.gz", "https://files.example/x"}, "cmake 3.0: the file name, the size or the sha256"},
+		"Python":              {[]string{`"python": "3.11"`, `"python": "$(x)"`}, `"$(x)" is not a Python version`},
 		"image name":          {[]string{`"name": "registry"`, `"name": ""`}, `"" is not the name of an image`},
 		"image digest":        {[]string{`"sha256:c0`, `"sha512:c0`}, `image registry: "sha512:c0`},
 		"no digest":           {[]string{`"digest": "sha256:` + sha("c0") + `"`, `"digest": ""`}, `image registry: "" is not a digest`},
-		"neither":             {[]string{`"registry": "registry.example/base:1", `, ""}, "image registry: it has either a registry or Debian packages"},
-		"both":                {[]string{`"date"`, `"registry": "registry.example/x:1", "date"`}, "image debian: it has either a registry or Debian packages"},
+		"neither":             {[]string{`"registry": "registry.example/base:1", `, ""}, "image registry: write either a registry or Debian packages"},
+		"both":                {[]string{`"date"`, `"registry": "registry.example/x:1", "date"`}, "image debian: write either a registry or Debian packages"},
 		"date":                {[]string{date, "2023/../../x"}, `image debian: "2023/../../x" is not a date`},
 		"no date":             {[]string{`"date": "` + date + `",`, ""}, `image debian: "" is not a date`},
-		"package name":        {[]string{`"name": "g++"`, `"name": "g++\nWANT\nreboot"`}, `package "g++\nWANT\nreboot" "4:14~1+b2": name, version or architecture is not one`},
-		"no package size":     {[]string{`"size": 3`, `"size": 0`}, "package apt: path, size or sha256 is not one"},
-		"package version":     {[]string{"4:14~1+b2", "4 $(reboot)"}, "name, version or architecture is not one"},
-		"no architecture":     {[]string{`"architecture": "amd64", "path": "pool/main/g`, `"path": "pool/main/g`}, "name, version or architecture is not one"},
-		"path above the pool": {[]string{"pool/main/a/apt", "pool/../a/apt"}, "package apt: path, size or sha256 is not one"},
-		"absolute path":       {[]string{"pool/main/a/apt", "/pool/main/a/apt"}, "package apt: path, size or sha256"},
-		"another host's path": {[]string{"pool/main/a/apt/apt", "pool//evil.example/apt"}, "package apt: path, size or sha256"},
-		"no package":          {[]string{"apt_3.0_amd64.deb", "apt_3.0_amd64.rpm"}, "package apt: path, size or sha256"},
+		"package name":        {[]string{`"name": "g++"`, `"name": "g++\nWANT\nreboot"`}, `package "g++\nWANT\nreboot" "4:14~1+b2": the name, the version or the architecture is not valid`},
+		"no package size":     {[]string{`"size": 3`, `"size": 0`}, "package apt: the path, the size or the sha256 is not valid"},
+		"package version":     {[]string{"4:14~1+b2", "4 $(reboot)"}, "the name, the version or the architecture is not valid"},
+		"no architecture":     {[]string{`"architecture": "amd64", "path": "pool/main/g`, `"path": "pool/main/g`}, "the name, the version or the architecture is not valid"},
+		"path above the pool": {[]string{"pool/main/a/apt", "pool/../a/apt"}, "package apt: the path, the size or the sha256 is not valid"},
+		"absolute path":       {[]string{"pool/main/a/apt", "/pool/main/a/apt"}, "package apt: the path, the size or the sha256"},
+		"another host's path": {[]string{"pool/main/a/apt/apt", "pool//evil.example/apt"}, "package apt: the path, the size or the sha256"},
+		"no package":          {[]string{"apt_3.0_amd64.deb", "apt_3.0_amd64.rpm"}, "package apt: the path, the size or the sha256"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := good
@@ -194,10 +194,10 @@ func TestDecodeReportsAllFaults(t *testing.T) {
 		}
 	}
 	want := []string{
-		"l: tiny 1.0: file name, size or sha256 is not one",
-		"l: package apt: path, size or sha256 is not one",
+		"l: tiny 1.0: the file name, the size or the sha256 is not valid",
+		"l: package apt: the path, the size or the sha256 is not valid",
 		`l: image registry: "" is not a digest`,
-		"l: cmake 3.0: file name, size or sha256 is not one",
+		"l: cmake 3.0: the file name, the size or the sha256 is not valid",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
@@ -207,9 +207,9 @@ func TestDecodeReportsAllFaults(t *testing.T) {
 // A pin without files or packages is invalid.
 func TestDecodeRefusesEmptyPins(t *testing.T) {
 	for want, change := range map[string]func(*lock.File){
-		"l: Python 3.11 with numpy: there are no files": func(f *lock.File) { f.Python[0].Files = nil },
-		"l: image debian: there are no packages":        func(f *lock.File) { f.Images[0].Packages = nil },
-		"":                                              func(f *lock.File) { f.Python[0].Requirements, f.Python[0].Files = nil, nil }, // no requirements
+		"l: Python 3.11 with numpy: no files": func(f *lock.File) { f.Python[0].Files = nil },
+		"l: image debian: no packages":        func(f *lock.File) { f.Images[0].Packages = nil },
+		"":                                    func(f *lock.File) { f.Python[0].Requirements, f.Python[0].Files = nil, nil }, // no requirements
 	} {
 		f := tinyLock()
 		change(&f)
@@ -223,9 +223,9 @@ func TestDecodeRefusesEmptyPins(t *testing.T) {
 // a wheel has a Python, and an archive in a Debian pool is pinned by the recipe.
 func TestDecodeChecksSources(t *testing.T) {
 	const (
-		git     = "l: tiny 1.0: a source from git has a commit, and its repository stands in the recipe"
-		undated = `is not a commit, or has no date`
-		wheel   = "l: tiny 1.0: a wheel, and nothing else, is pinned for a Python"
+		git     = "l: tiny 1.0: the pin of a git source needs a commit, and no repository"
+		undated = `is not a commit with a date`
+		wheel   = "l: tiny 1.0: a wheel needs a Python, and other sources have none"
 		file    = "tiny-1.0-py3-none-any.whl"
 	)
 	commit := sha("c0")[:40]
@@ -244,7 +244,7 @@ func TestDecodeChecksSources(t *testing.T) {
 		"wheel, no Python":  {func(s *lock.SourcePin) { s.Filename = file }, wheel},
 		"wheel, no version": {func(s *lock.SourcePin) { s.Filename, s.Python = file, "$(x)" }, wheel},
 		"sdist, Python":     {func(s *lock.SourcePin) { s.Python = "3.11" }, wheel},
-		"pool":              {func(s *lock.SourcePin) { s.Path = "pool/t/tiny.tar.gz" }, "l: tiny 1.0: an archive of a pool is pinned by the recipe"},
+		"pool":              {func(s *lock.SourcePin) { s.Path = "pool/t/tiny.tar.gz" }, "l: tiny 1.0: only the recipe pins an archive of a pool"},
 	} {
 		f := tinyLock()
 		c.change(&f.Sources[0])

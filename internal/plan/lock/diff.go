@@ -200,7 +200,7 @@ func (p parts) debian(asked *image.Debian, prefix, step string) {
 		p.item(step, prefix+"suites", prefix+"suite "+s.Name, strings.Join(s.Components, " "), s)
 	}
 	for _, name := range asked.Packages {
-		p.item(step, prefix+"requests", prefix+"request for "+name, "asked for", name)
+		p.item(step, prefix+"requests", prefix+"request for "+name, "requested", name)
 	}
 }
 
@@ -242,7 +242,7 @@ func (p parts) fields(step, format string, value any) {
 	}
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
-		panic(fmt.Sprintf("lock: %s is no object: %v", data, err))
+		panic(fmt.Sprintf("lock: %s is not an object: %v", data, err))
 	}
 	for name, raw := range all {
 		p.add(step, fmt.Sprintf(format, name), string(raw), raw)

@@ -49,7 +49,7 @@ func TestDiff(t *testing.T) {
 			func(e *lock.Entry) {
 				e.Image.Pin.Debian = &image.Debian{Suites: e.Image.Pin.Debian.Suites, Packages: []string{"g++", "cmake"}}
 			},
-			[]lock.Change{{Step: "image", What: "request for cmake", Is: "asked for"}},
+			[]lock.Change{{Step: "image", What: "request for cmake", Is: "requested"}},
 		},
 		"facts of the image": {
 			func(e *lock.Entry) {

@@ -127,7 +127,7 @@ func (d Draft) agree() error {
 	for _, axis := range slices.Sorted(maps.Keys(d.Cell.Axes)) {
 		fact, stated := d.Image.Provides[axis]
 		if stated && fact.Is != d.Cell.Axes[axis] {
-			errs = append(errs, diag.Errorf(diag.Usage, "cell %s wants %s %s, image %s provides %s",
+			errs = append(errs, diag.Errorf(diag.Usage, "cell %s needs %s %s, but image %s provides %s",
 				d.Cell.ID, axis, d.Cell.Axes[axis], d.Image.Name, fact.Is))
 		}
 	}
@@ -253,7 +253,7 @@ func sourceOf(identity recipe.Source, from recipe.Origin, names map[string]strin
 	s := SourceNeed{Origin: from, Project: texts[0], Version: texts[1]}
 	if from.Kind == recipe.Wheel {
 		if s.Python = names["python"]; s.Python == "" {
-			err = errors.Join(err, diag.Errorf(diag.Usage, "a source of kind wheel is chosen for a Python, and neither an axis nor the image states one"))
+			err = errors.Join(err, diag.Errorf(diag.Usage, "a source of kind wheel needs a Python, and no axis and no fact of the image states one"))
 		}
 	}
 	return s, errors.Join(err, from.Fault())

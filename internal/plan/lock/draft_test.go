@@ -82,12 +82,12 @@ func TestNewDraftRefuses(t *testing.T) {
 		change  func(*lock.Catalogue)
 		want    []string
 	}{
-		"no such images":  {[]string{"image: debian", "image: debain", "runtime: registry", "runtime: register"}, nil, []string{`recipe tiny: no image is called "debain"`, `no image is called "register"`}},
-		"image disagrees": {nil, python("3.9"), []string{"cell tiny-1.0-cp311 wants python 3.11, image debian provides 3.9"}},
+		"no such images":  {[]string{"image: debian", "image: debain", "runtime: registry", "runtime: register"}, nil, []string{`recipe tiny: unknown image "debain"`, `unknown image "register"`}},
+		"image disagrees": {nil, python("3.9"), []string{"cell tiny-1.0-cp311 needs python 3.11, but image debian provides 3.9"}},
 		"two disagree": {
 			nil,
 			func(c *lock.Catalogue) { python("3.9")(c); c.Images[0].Provides["version"] = image.Fact{Is: "2"} },
-			[]string{"wants python 3.11, image debian provides 3.9", "wants version 1.0, image debian provides 2"},
+			[]string{"needs python 3.11, but image debian provides 3.9", "needs version 1.0, but image debian provides 2"},
 		},
 		"unknown names": {
 			[]string{"{{rocm-path}}", "{{rocm-root}}", "[numpy]", `["numpy=={{num}}"]`, "[tiny]", `["{{pack}}"]`, "{{rocm}}", "{{rcom}}"},

@@ -69,7 +69,7 @@ func ReadEntryFile(path string) (Entry, error) {
 	e, err := ParseEntry(data)
 	if err != nil {
 		return Entry{}, diag.Errorf(diag.Drift, "%s: reading the entry of a run: %w", path, err).
-			WithHint("remove the file: the next run writes it anew")
+			WithHint("remove the file: the next run writes a new one")
 	}
 	return e, nil
 }
@@ -82,10 +82,10 @@ func ParseEntry(data []byte) (Entry, error) {
 		return Entry{}, err
 	}
 	if _, more := dec.Token(); !errors.Is(more, io.EOF) {
-		return Entry{}, errors.New("there is more than one JSON value")
+		return Entry{}, errors.New("the file has more than one JSON value")
 	}
 	if e.Schema != Schema {
-		return Entry{}, fmt.Errorf("schema %d, this builder reads %d", e.Schema, Schema)
+		return Entry{}, fmt.Errorf("the schema is %d, and this builder reads %d", e.Schema, Schema)
 	}
 	return e, nil
 }

@@ -48,12 +48,12 @@ func TestWriteEntry(t *testing.T) {
 func TestReadEntryRefuses(t *testing.T) {
 	good := string(entry(t).Canonical())
 	for want, text := range map[string]string{
-		"unexpected EOF":                    good[:len(good)-1],
-		"EOF":                               "",
-		"there is more than one JSON value": good + good,
-		"the file: array is not what belongs there":     "[]",
-		"source.size: string is not what belongs there": strings.Replace(good, `"size":7`, `"size":"7"`, 1),
-		"schema 2, this builder reads 1":                strings.Replace(good, `"schema":1`, `"schema":2`, 1),
+		"unexpected EOF":                            good[:len(good)-1],
+		"EOF":                                       "",
+		"the file has more than one JSON value":     good + good,
+		"the file: wrong type: array":               "[]",
+		"source.size: wrong type: string":           strings.Replace(good, `"size":7`, `"size":"7"`, 1),
+		"the schema is 2, and this builder reads 1": strings.Replace(good, `"schema":1`, `"schema":2`, 1),
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, lock.EntryFile)

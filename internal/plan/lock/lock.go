@@ -201,12 +201,12 @@ func (m Missing) None() bool { return len(m.Sources)+len(m.Images)+len(m.Python)
 func (m Missing) Unstated() (whys []string) {
 	for _, s := range m.Sources {
 		if s.Kind == recipe.Git {
-			whys = append(whys, fmt.Sprintf("source %s: nothing states the digest of its archive, its repository has to be asked", asked(s.Project, s.Version, s.Python)))
+			whys = append(whys, fmt.Sprintf("source %s: only its repository has the digest of the archive", asked(s.Project, s.Version, s.Python)))
 		}
 	}
 	for _, img := range m.Images {
 		if img.Unstated() {
-			whys = append(whys, fmt.Sprintf("image %s: nothing states the digest of %s, its registry has to be asked", img.Name, img.Registry))
+			whys = append(whys, fmt.Sprintf("image %s: only its registry has the digest of %s", img.Name, img.Registry))
 		}
 	}
 	return whys

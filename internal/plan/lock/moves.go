@@ -171,11 +171,11 @@ func (p PythonPin) names() []string {
 // unknown returns an error with the reason why a name cannot be moved.
 func (f File) unknown(name string, drafts []Draft, questions []question) error {
 	if slices.ContainsFunc(drafts, func(d Draft) bool { return d.states(name) }) {
-		return diag.Errorf(diag.Usage, "the recipe itself pins %q: no lock moves it", name)
+		return diag.Errorf(diag.Usage, "the recipe itself pins %q, so no lock can update it", name)
 	}
-	err := diag.Errorf(diag.Usage, "nothing that the chosen cells need is called %q", name)
+	err := diag.Errorf(diag.Usage, "no chosen cell needs %q", name)
 	if f.pins(name) {
-		return err.WithHint("other cells need it: choose them by their axes, or all of them")
+		return err.WithHint("other cells need it: choose them by their axes, or use --all")
 	}
 	var known []string
 	for _, q := range questions {

@@ -146,12 +146,12 @@ func TestHoldingRefuses(t *testing.T) {
 		drafts    []lock.Draft
 		err, hint string
 	}{
-		"tiny":     {drafts: archive, err: `the recipe itself pins "tiny": no lock moves it`},
-		"nunpi":    {drafts: archive, err: `nothing that the chosen cells need is called "nunpi"`, hint: `did you mean "numpy"?`},
-		"nunpy":    {drafts: drafts(t), err: `nothing that the chosen cells need is called "nunpy"`, hint: `did you mean "numpy"?`},
-		"zzzzzzzz": {drafts: drafts(t), err: `nothing that the chosen cells need is called "zzzzzzzz"`, hint: "name a source, an image, one of its packages or a Python package"},
-		"cmake":    {drafts: drafts(t)[:1], err: `nothing that the chosen cells need is called "cmake"`, hint: "other cells need it: choose them by their axes, or all of them"},
-		"registry": {drafts: pinned, err: `the recipe itself pins "registry": no lock moves it`},
+		"tiny":     {drafts: archive, err: `the recipe itself pins "tiny", so no lock can update it`},
+		"nunpi":    {drafts: archive, err: `no chosen cell needs "nunpi"`, hint: `did you mean "numpy"?`},
+		"nunpy":    {drafts: drafts(t), err: `no chosen cell needs "nunpy"`, hint: `did you mean "numpy"?`},
+		"zzzzzzzz": {drafts: drafts(t), err: `no chosen cell needs "zzzzzzzz"`, hint: "name a source, an image, one of its packages or a Python package"},
+		"cmake":    {drafts: drafts(t)[:1], err: `no chosen cell needs "cmake"`, hint: "other cells need it: choose them by their axes, or use --all"},
+		"registry": {drafts: pinned, err: `the recipe itself pins "registry", so no lock can update it`},
 	} {
 		got, err := tinyLock().Holding([]string{name}, c.drafts)
 		errs := diag.All(err)

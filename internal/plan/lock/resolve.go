@@ -123,8 +123,8 @@ func (r Resolver) git(ctx context.Context, s SourceNeed) (SourcePin, error) {
 		return SourcePin{}, err
 	}
 	if s.Commit != "" && commit != s.Commit {
-		return SourcePin{}, diag.Errorf(diag.Drift, "the tag %s of %s leads to commit %s, the recipe says %s", s.Tag, s.Project, commit, s.Commit).
-			WithHint("a tag that was moved is another source: find out why, then correct from.commit")
+		return SourcePin{}, diag.Errorf(diag.Drift, "the tag %s of %s names commit %s, but the recipe has %s", s.Tag, s.Project, commit, s.Commit).
+			WithHint("upstream moved the tag to another source: find out why, then correct from.commit")
 	}
 	pin := SourcePin{
 		File: pypi.File{Project: s.Project, Version: s.Version, Filename: s.Project + "-" + s.Version + ".tar"},

@@ -48,7 +48,7 @@ func TestResolveATagAndItsCommit(t *testing.T) {
 		t.Errorf("%+v, %v", f.Sources, err)
 	}
 	_, err = resolve(second)
-	if diag.CodeOf(err) != diag.Drift || !strings.Contains(err.Error(), "the tag v1 of tool leads to commit "+first+", the recipe says "+second) {
+	if diag.CodeOf(err) != diag.Drift || !strings.Contains(err.Error(), "the tag v1 of tool names commit "+first+", but the recipe has "+second) {
 		t.Errorf("a tag that leads elsewhere: %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func strictObject(dec *json.Decoder, t reflect.Type) error {
 		name := fmt.Sprint(token)
 		folded := strings.ToLower(name)
 		if seen[folded] {
-			return fmt.Errorf("%q is there twice", folded)
+			return fmt.Errorf("%q occurs twice", folded)
 		}
 		seen[folded] = true
 		field, ok := known[name]

@@ -38,7 +38,7 @@ func sumOf(data []byte) string {
 }
 
 // restore is the hint for a lock that was edited.
-const restore = "restore the lock from version control, or resolve every name anew with `builder lock RECIPE --update`"
+const restore = "restore the lock from version control, or resolve every name again with `builder lock RECIPE --update`"
 
 // edited compares the sum in the file with the sum of its pins. name is the path in
 // error messages.
@@ -48,9 +48,9 @@ func (s signed) edited(name string) error {
 	case want:
 		return nil
 	case "":
-		err = diag.Errorf(diag.Drift, "%s: %w, or written by a builder without sums: it has none", name, ErrEdited)
+		err = diag.Errorf(diag.Drift, "%s: %w, or an old builder wrote it: the sum is missing", name, ErrEdited)
 	default:
-		err = diag.Errorf(diag.Drift, "%s: %w: its sum is not that of its pins, %.12s…", name, ErrEdited, want)
+		err = diag.Errorf(diag.Drift, "%s: %w: the sum of its pins is %.12s…", name, ErrEdited, want)
 	}
 	return err.WithHint("%s", restore)
 }
@@ -65,7 +65,7 @@ func writable(path string, f File, data []byte) error {
 	var errs []error
 	for _, e := range diag.All(err) {
 		errs = append(errs, diag.Errorf(diag.Unexpected, "writing the lock: %s", e.Error()).
-			WithHint("a name was resolved to something that is no pin; nothing was written"))
+			WithHint("a resolver returned an invalid pin; the lock is unchanged"))
 	}
 	return errors.Join(errs...)
 }

@@ -54,8 +54,8 @@ func TestEdited(t *testing.T) {
 	noSum := regexp.MustCompile(`,\n "sum": .*`)
 	for want, text := range map[string]string{
 		"": strings.ReplaceAll(good, "\n", "\r\n"), // a change of the layout is not an edit
-		"l: the lock was edited by hand: its sum is not that of its pins, ":                 strings.Replace(good, "base:1", "base:2", 1),
-		"l: the lock was edited by hand, or written by a builder without sums: it has none": noSum.ReplaceAllString(good, ""),
+		"l: the lock was edited by hand: the sum of its pins is ":                        strings.Replace(good, "base:1", "base:2", 1),
+		"l: the lock was edited by hand, or an old builder wrote it: the sum is missing": noSum.ReplaceAllString(good, ""),
 	} {
 		got, err := lock.Decode("l", []byte(text))
 		if want == "" {

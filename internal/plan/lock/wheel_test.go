@@ -54,9 +54,9 @@ func TestDecodeRefusesWheels(t *testing.T) {
 	nowhere, hostile := wheelPin("3.11", "a0"), wheelPin("3.11", "a0")
 	nowhere.Python, hostile.Python = "", "$(x)"
 	for want, pins := range map[string][]lock.SourcePin{
-		"tiny 1.0: a wheel, and nothing else, is pinned for a Python": {sdist},
-		"a wheel, and nothing else, is pinned":                        {nowhere},
-		"wheel, and nothing else, is pinned":                          {hostile},
+		"tiny 1.0: a wheel needs a Python, and other sources have none": {sdist},
+		"a wheel needs a Python": {nowhere},
+		"wheel needs a Python":   {hostile},
 	} {
 		f := lock.File{Schema: lock.Schema, Recipe: "tiny", Sources: pins}
 		if _, err := lock.Decode("tiny.lock.json", f.Encode()); diag.CodeOf(err) != diag.Drift || !strings.Contains(err.Error(), want) {
@@ -77,7 +77,7 @@ func TestAWheelNeedsAPython(t *testing.T) {
 	delete(c.Axes, "python")
 	delete(c.Names, "python")
 	_, err := lock.NewDraft(c, tinyCatalogue())
-	if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "is chosen for a Python") {
+	if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "needs a Python") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -280,7 +280,7 @@ func (s *search) bounded() error {
 		s.counted, s.steps = 0, 0
 		return nil
 	}
-	return diag.Errorf(diag.Usage, "recipe %s: %s combinations of values are asked for, %d are the most", s.recipe.Name, all, MaxCells).
+	return diag.Errorf(diag.Usage, "recipe %s: the flags select %s combinations of values, more than %d", s.recipe.Name, all, MaxCells).
 		WithHint("name fewer values: %s", strings.Join(axes, ", "))
 }
 
@@ -288,8 +288,8 @@ func (s *search) bounded() error {
 func (s *search) over() bool { return s.counted > MaxCells || s.steps > maxSteps }
 
 func (s *search) tooLong() error {
-	return diag.Errorf(diag.Usage, "recipe %s: no values that go together were found in %d steps", s.recipe.Name, maxSteps).
-		WithHint("name a value of more axes, or write fewer rules")
+	return diag.Errorf(diag.Usage, "recipe %s: no compatible values found in %d steps", s.recipe.Name, maxSteps).
+		WithHint("name a value for more axes, or write fewer rules")
 }
 
 // enumerate walks the named axes from index i. It excludes a combination as soon as its
@@ -403,8 +403,8 @@ func (s *search) add() {
 	}
 	id, err := s.id.Expand(named)
 	if err == nil && !plain(strings.TrimPrefix(id, folder(s.recipe))) {
-		err = diag.Errorf(diag.Usage, "recipe %s: the id %q is no name of a folder", s.recipe.Name, id).
-			WithHint("letters, digits and . _ + - only, a letter or digit first")
+		err = diag.Errorf(diag.Usage, "recipe %s: the id %q is not valid as the name of a folder", s.recipe.Name, id).
+			WithHint("use letters, digits and . _ + - only, and begin with a letter or digit")
 	}
 	if err != nil {
 		s.err = err
@@ -498,8 +498,8 @@ func (s *search) twins() error {
 		return nil
 	}
 	names := slices.DeleteFunc(s.recipe.AxisNames(), func(name string) bool { return !differ[name] })
-	return diag.Errorf(diag.Usage, "recipe %s: different cells are called %s: they differ in %s", s.recipe.Name, shared, strings.Join(names, ", ")).
-		WithHint("name these axes in the id of the recipe")
+	return diag.Errorf(diag.Usage, "recipe %s: different cells have the id %s: they differ in %s", s.recipe.Name, shared, strings.Join(names, ", ")).
+		WithHint("use these axes in the id of the recipe")
 }
 
 func (s *search) exclude() {
@@ -507,7 +507,7 @@ func (s *search) exclude() {
 		s.counted++
 		return
 	}
-	e := Exclusion{Axes: maps.Clone(s.point), Because: "no values of the other axes go with it"}
+	e := Exclusion{Axes: maps.Clone(s.point), Because: "no values of the other axes are compatible with it"}
 	if s.broken != nil {
 		e.Because, e.Source, e.Instead = s.broken.Because, s.broken.Source, s.instead(s.broken)
 	}
@@ -540,7 +540,7 @@ func (s *search) nothing(instead string) error {
 	for _, e := range s.excluded {
 		hint := e.Source
 		if len(e.Instead) > 0 {
-			hint = "what goes together: " + strings.Join(e.Instead, "; ") + " (" + e.Source + ")"
+			hint = "compatible: " + strings.Join(e.Instead, "; ") + " (" + e.Source + ")"
 		}
 		if instead != "" {
 			hint = "did you mean " + instead + "? " + hint

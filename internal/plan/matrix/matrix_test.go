@@ -239,7 +239,7 @@ func TestCellsThatShareAnID(t *testing.T) {
 	_, _, err := matrix.Expand(r, matrix.Filter{"rocm": "5.7,6.2", "torch": "all", "arch": "gfx90a,gfx942"})
 	e, ok := errors.AsType[*diag.Error](err)
 	if !ok || e.Code != diag.Usage || !strings.Contains(e.Hint, "id") ||
-		err.Error() != "recipe stack: different cells are called stack-rocm6.2-cp312: they differ in torch, arch" {
+		err.Error() != "recipe stack: different cells have the id stack-rocm6.2-cp312: they differ in torch, arch" {
 		t.Errorf("got %v", err)
 	}
 	// One of them alone is not an error.

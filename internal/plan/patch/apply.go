@@ -106,7 +106,7 @@ func (w *work) edit(ctx context.Context, e Edit) error {
 	case Diff:
 		return w.diff(ctx, e)
 	}
-	return fmt.Errorf("kind %q is not known", e.Kind)
+	return fmt.Errorf("unknown kind %q", e.Kind)
 }
 
 func (w *work) done(kind Kind, file, format string, args ...any) {
@@ -120,7 +120,7 @@ func (w *work) read(ctx context.Context, file string) ([]byte, error) {
 	}
 	text, err := w.tree.ReadFile(ctx, file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: the source has no such file", file)
+		return nil, fmt.Errorf("%s: not in the source", file)
 	}
 	return text, err
 }
@@ -139,7 +139,7 @@ func (w *work) symlink(ctx context.Context, e Edit) error {
 	}
 	switch _, err := w.tree.ReadFile(ctx, e.Link); {
 	case err == nil:
-		return upstream("%s: the source has it already", e.Link)
+		return upstream("%s: already in the source", e.Link)
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", e.Link, err)
 	}
@@ -171,11 +171,11 @@ func (w *work) replace(ctx context.Context, e Edit) error {
 	}
 	lines := matches(text, e.Search)
 	if len(lines) != e.Count {
-		const format = "%s: search text matches %s, %d wanted: %q"
+		const format = "%s: search text matches %s, not %d: %q"
 		args := []any{e.File, times(lines), e.Count, short(e.Search)}
 		if len(lines) == 0 && len(matches(text, e.Replace)) >= e.Count {
 			err := upstream(format, args...)
-			err.Hint = "the replacement stands there already; " + err.Hint
+			err.Hint = "the file already has the replacement; " + err.Hint
 			return err
 		}
 		return diag.Errorf(diag.Patch, format, args...)
@@ -224,10 +224,10 @@ func (w *work) append(ctx context.Context, e Edit) error {
 		return err
 	}
 	if bytes.HasSuffix(text, []byte(e.Text)) {
-		return upstream("%s: it ends so already", e.File)
+		return upstream("%s: the file already ends with the text", e.File)
 	}
 	if len(text) > 0 && text[len(text)-1] != '\n' {
-		return fmt.Errorf("%s: the last line has no end: what is appended would become part of it", e.File)
+		return fmt.Errorf("%s: the last line has no newline, so appended text would extend it", e.File)
 	}
 	w.set(e.File, slices.Concat(text, []byte(e.Text)))
 	w.done(Append, e.File, "%d bytes", len(e.Text))
@@ -324,7 +324,7 @@ func sides(h *gitdiff.TextFragment) (before, after [][]byte) {
 // locate returns the index of the old side of a hunk, at or after from.
 func locate(lines, before, after [][]byte, from, said int) (int, error) {
 	if len(before) == 0 {
-		return 0, errors.New("it has no context to be found by")
+		return 0, errors.New("no context to find it by")
 	}
 	found := places(lines, before, from)
 	if slices.Contains(found, said) {
@@ -334,13 +334,13 @@ func locate(lines, before, after [][]byte, from, said int) (int, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		err := diag.Errorf(diag.Patch, "its context is nowhere in the file")
+		err := diag.Errorf(diag.Patch, "the context is not in the file")
 		for _, at := range places(lines, after, from) {
 			err = upstream("already applied, at line %d", at+1)
 		}
 		return 0, err
 	}
-	return 0, fmt.Errorf("its context stands in %d places: give it more lines", len(found))
+	return 0, fmt.Errorf("the context occurs %d times: add lines to it", len(found))
 }
 
 // places returns each index at or after from at which want occurs in lines. An empty
@@ -359,7 +359,7 @@ func places(lines, want [][]byte, from int) []int {
 func (w *work) write(ctx context.Context) error {
 	for _, l := range w.links {
 		if err := w.tree.Symlink(ctx, l[0], l[1]); err != nil {
-			return diag.Errorf(diag.Patch, "%s: %w", l[1], err).WithHint("the image's facts may be wrong: they are in images/")
+			return diag.Errorf(diag.Patch, "%s: %w", l[1], err).WithHint("check the facts of the image in images/")
 		}
 	}
 	for _, file := range w.order {

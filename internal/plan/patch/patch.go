@@ -87,7 +87,7 @@ func Load(fsys fs.FS, dir, distribution string) ([]Patch, error) {
 	for _, file := range files {
 		p, err := loadFile(fsys, dir, file)
 		if err == nil && seen[p.Name] {
-			err = diag.At(diag.Pos{File: path.Join(dir, file)}, "a patch of %s is called %q already", distribution, p.Name)
+			err = diag.At(diag.Pos{File: path.Join(dir, file)}, "another patch of %s has the name %q", distribution, p.Name)
 		}
 		seen[p.Name] = true
 		errs = append(errs, err)
@@ -137,7 +137,7 @@ func (p Patch) validate(index decode.Index) error {
 		add("upstream", "upstream is not a link: %q", p.Upstream)
 	}
 	if len(p.When) == 0 {
-		add("when", "when is missing: a patch says under which condition it is needed")
+		add("when", "when is missing: write the condition for the patch")
 	}
 	for name, text := range p.When {
 		if _, err := version.ParseConstraint(text); err != nil {
@@ -150,7 +150,7 @@ func (p Patch) validate(index decode.Index) error {
 		}
 	}
 	if len(p.Edits) == 0 {
-		add("edits", "a patch without edits does nothing")
+		add("edits", "edits is missing: write at least one")
 	}
 	for i, e := range p.Edits {
 		for _, problem := range e.problems() {
@@ -181,7 +181,7 @@ func (e Edit) problems() []string {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		wanted := slices.Contains(fields, name)
 		if set[name] && !wanted {
-			p = append(p, fmt.Sprintf("%s has no place in a %s", name, e.Kind))
+			p = append(p, fmt.Sprintf("%s is not a key of a %s", name, e.Kind))
 		}
 		if !set[name] && wanted && name != "replace" { // an empty replacement is valid
 			p = append(p, fmt.Sprintf("a %s needs %s", e.Kind, name))
@@ -189,7 +189,7 @@ func (e Edit) problems() []string {
 	}
 	for _, at := range []string{e.Link, e.File, e.Diff} {
 		if at != "" && !local(at) {
-			p = append(p, fmt.Sprintf("%q leads out of the source", at))
+			p = append(p, fmt.Sprintf("%q is outside the source", at))
 		}
 	}
 	return append(p, e.contradictions()...)
@@ -202,7 +202,7 @@ func (e Edit) contradictions() []string {
 			return []string{"count must be at least 1"}
 		}
 		if e.Search == e.Replace && e.Search != "" {
-			return []string{"search and replace are the same: it changes nothing"}
+			return []string{"search and replace are equal"}
 		}
 	case Symlink:
 		if e.Target != "" && !strings.HasPrefix(e.Target, "/") && !strings.HasPrefix(e.Target, "{{") {
@@ -224,10 +224,10 @@ func diffProblems(content string) []string {
 	var p []string
 	for _, f := range files {
 		if name := diffPath(f); !local(name) {
-			p = append(p, fmt.Sprintf("the diff leads out of the source: %q", name))
+			p = append(p, fmt.Sprintf("the diff edits a file outside the source: %q", name))
 		}
 		if f.IsBinary || f.IsNew || f.IsDelete || f.IsRename || f.IsCopy {
-			p = append(p, fmt.Sprintf("the diff of %s does not edit text in place", diffPath(f)))
+			p = append(p, fmt.Sprintf("the diff of %s must edit text in place", diffPath(f)))
 		}
 	}
 	return p
@@ -238,7 +238,7 @@ func diffProblems(content string) []string {
 func parseDiff(content string) ([]*gitdiff.File, error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(content))
 	if err != nil {
-		return nil, fmt.Errorf("the diff cannot be read: %w", err)
+		return nil, fmt.Errorf("the diff is not valid: %w", err)
 	}
 	for _, f := range files {
 		if len(f.TextFragments) == 0 && !f.IsBinary {
@@ -246,11 +246,11 @@ func parseDiff(content string) ([]*gitdiff.File, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, errors.New("there is no diff in the file")
+		return nil, errors.New("the file has no diff")
 	}
 	// Without the line "diff --git", the prefixes a/ and b/ are not reliable.
 	if strings.Count("\n"+content, "\ndiff --git ") != len(files) {
-		return nil, errors.New("each file's diff begins with a line \"diff --git\": make it with git diff")
+		return nil, errors.New("the diff of each file must begin with \"diff --git\": make it with git diff")
 	}
 	return files, nil
 }
@@ -331,7 +331,7 @@ func choose(p Patch, facts map[string]string) (Choice, error) {
 	for _, name := range slices.Sorted(maps.Keys(p.When)) {
 		value, stated := facts[name]
 		if !stated {
-			return Choice{}, diag.Errorf(diag.Usage, "patch %s depends on %q, which neither axes nor image state", p.Name, name).
+			return Choice{}, diag.Errorf(diag.Usage, "patch %s depends on %q, which is not an axis or a fact of the image", p.Name, name).
 				WithHint("%s", diag.DidYouMean(name, slices.Sorted(maps.Keys(facts))))
 		}
 		ok, err := allows(p.When[name], value)

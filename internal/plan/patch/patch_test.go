@@ -109,26 +109,26 @@ func TestWhatDoesNotActIsAnError(t *testing.T) {
 		edit       patch.Edit
 		says, hint string
 	}{
-		"absent":          {replace("banana", "x", 1), "matches 0 times, 1 wanted", ""},
-		"absent, removed": {replace("banana", "", 1), "matches 0 times, 1 wanted", ""},
-		"nothing":         {replace("", "x", 1), "matches 0 times, 1 wanted", ""},
-		"absent, long":    {replace(long, "y", 1), "1 wanted: \"" + long + "\"", ""},
-		"absent, longer":  {replace(long+"x", "y", 1), "1 wanted: \"" + long + "…\"", ""},
-		"already there":   {replace("<nccl.h>", "<rccl.h>", 1), "matches 0 times", "the replacement stands there already"},
-		"twice":           {replace("c", "x", 1), "matches 3 times at lines 1 1 1, 1 wanted", ""},
+		"absent":          {replace("banana", "x", 1), "matches 0 times, not 1", ""},
+		"absent, removed": {replace("banana", "", 1), "matches 0 times, not 1", ""},
+		"nothing":         {replace("", "x", 1), "matches 0 times, not 1", ""},
+		"absent, long":    {replace(long, "y", 1), "not 1: \"" + long + "\"", ""},
+		"absent, longer":  {replace(long+"x", "y", 1), "not 1: \"" + long + "…\"", ""},
+		"already there":   {replace("<nccl.h>", "<rccl.h>", 1), "matches 0 times", "the file already has the replacement"},
+		"twice":           {replace("c", "x", 1), "matches 3 times at lines 1 1 1, not 1", ""},
 		"twice, by one":   {replace("c", "int", 1), "matches 3 times", ""},
-		"too few":         {replace("int", "x", 2), "matches once at line 2, 2 wanted", ""},
-		"no file":         {patch.Edit{Kind: patch.Replace, File: "gone.h", Search: "a", Replace: "b", Count: 1}, "gone.h: the source has no such file", ""},
-		"append twice":    {patch.Edit{Kind: patch.Append, File: "b.mk", Text: "CXXFLAGS += -O3\n"}, "it ends so already", "upstream"},
-		"append to words": {patch.Edit{Kind: patch.Append, File: "d.mk", Text: "x\n"}, "the last line has no end", ""},
-		"link there":      {patch.Edit{Kind: patch.Symlink, Link: "a.h", Target: "/usr/lib/hip/FindHIP.cmake"}, "the source has it already", "upstream"},
+		"too few":         {replace("int", "x", 2), "matches once at line 2, not 2", ""},
+		"no file":         {patch.Edit{Kind: patch.Replace, File: "gone.h", Search: "a", Replace: "b", Count: 1}, "gone.h: not in the source", ""},
+		"append twice":    {patch.Edit{Kind: patch.Append, File: "b.mk", Text: "CXXFLAGS += -O3\n"}, "the file already ends with the text", "upstream"},
+		"append to words": {patch.Edit{Kind: patch.Append, File: "d.mk", Text: "x\n"}, "the last line has no newline", ""},
+		"link there":      {patch.Edit{Kind: patch.Symlink, Link: "a.h", Target: "/usr/lib/hip/FindHIP.cmake"}, "already in the source", "upstream"},
 		"link to nothing": {patch.Edit{Kind: patch.Symlink, Link: "x", Target: "/opt/rocm/x"}, "the image has no /opt/rocm/x", "facts"},
 		"unknown fact":    {patch.Edit{Kind: patch.Symlink, Link: "x", Target: "{{banana}}/x"}, `unknown name "banana"`, "known"},
-		"hunk nowhere":    {hunk("@@ -4,3 +4,3 @@\n 4\n-x\n+five\n 6\n"), "c.cc: hunk 1 (line 4): its context is nowhere", ""},
-		"line nowhere":    {hunk("@@ -4,1 +3,0 @@\n-x\n"), "its context is nowhere", ""},
-		"hunk of nothing": {hunk("@@ -4,0 +5,1 @@\n+x\n"), "it has no context", ""},
+		"hunk nowhere":    {hunk("@@ -4,3 +4,3 @@\n 4\n-x\n+five\n 6\n"), "c.cc: hunk 1 (line 4): the context is not in the file", ""},
+		"line nowhere":    {hunk("@@ -4,1 +3,0 @@\n-x\n"), "the context is not in the file", ""},
+		"hunk of nothing": {hunk("@@ -4,0 +5,1 @@\n+x\n"), "no context to find it by", ""},
 		"hunk applied":    {hunk("@@ -4,3 +4,3 @@\n 4\n-five\n+5\n 6\n"), "already applied, at line 4", "upstream"},
-		"hunk too early":  {hunk("@@ -4,1 +4,1 @@\n-4\n+four\n@@ -5,1 +5,1 @@\n-3\n+three\n"), "hunk 2 (line 5): its context is nowhere", ""},
+		"hunk too early":  {hunk("@@ -4,1 +4,1 @@\n-4\n+four\n@@ -5,1 +5,1 @@\n-3\n+three\n"), "hunk 2 (line 5): the context is not in the file", ""},
 	} {
 		src := source()
 		before := fmt.Sprint(src.files)
@@ -152,7 +152,7 @@ func TestEveryFileOfADiff(t *testing.T) {
 	bad := hunkOf5 + "@@ -7,1 +7,1 @@\n-x\n+y\n"
 	diff := headOfC + bad + strings.ReplaceAll(headOfC, "c.cc", "a.h") + bad + strings.ReplaceAll(headOfC, "c.cc", "gone") + bad
 	_, err := patch.Apply(t.Context(), source(), with(patch.Edit{Kind: patch.Diff, Content: diff}), nil)
-	want := []string{"c.cc: hunk 2 (line 7): its context", "a.h: hunk 1 (line 4): its context", "gone: the source has no such file"}
+	want := []string{"c.cc: hunk 2 (line 7): the context", "a.h: hunk 1 (line 4): the context", "gone: not in the source"}
 	all := diag.All(err)
 	if len(all) != len(want) {
 		t.Fatalf("got %v", err)
@@ -181,7 +181,7 @@ func TestOffset(t *testing.T) {
 	}
 	src = source()
 	src.files["c.cc"] = "x\n4\n5\n6\n" + src.files["c.cc"]
-	if _, err := patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diffOf5}), nil); err == nil || !strings.Contains(err.Error(), "2 places") {
+	if _, err := patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diffOf5}), nil); err == nil || !strings.Contains(err.Error(), "the context occurs 2 times") {
 		t.Errorf("an ambiguous place: got %v", err)
 	}
 }
@@ -206,27 +206,27 @@ func TestLoadNamesEveryFault(t *testing.T) {
 		"no link":       {strings.Replace(good, "https://", "see ", 1), "upstream is not a link"},
 		"no when":       {strings.Replace(good, `when: {rocm: ">=5.2"}`+"\n", "", 1), "when is missing"},
 		"bad merged":    {strings.Replace(good, "edits:", "merged: \">=x\"\nedits:", 1), "patches/d/1.yaml:5:9"},
-		"no edit":       {strings.TrimSuffix(head, "edits:\n") + "edits: []\n", "a patch without edits"},
+		"no edit":       {strings.TrimSuffix(head, "edits:\n") + "edits: []\n", "edits is missing"},
 		"bad when":      {strings.Replace(good, ">=5.2", ">=x", 1), "patches/d/1.yaml:4:14"},
 		"kind":          {edit("kind: sed, file: a"), `kind "sed" is not`},
 		"few":           {edit("kind: replace, file: a, search: x, replace: y, count: -1"), "count must be at least 1"},
-		"no change":     {edit("kind: replace, file: a, search: x, replace: x, count: 1"), "it changes nothing"},
-		"escape":        {edit("kind: replace, file: ../a, search: x, replace: y, count: 1"), "leads out of the source"},
-		"absolute":      {edit("kind: append, file: /etc/passwd, text: x"), "leads out of the source"},
+		"no change":     {edit("kind: replace, file: a, search: x, replace: x, count: 1"), "search and replace are equal"},
+		"escape":        {edit("kind: replace, file: ../a, search: x, replace: y, count: 1"), "is outside the source"},
+		"absolute":      {edit("kind: append, file: /etc/passwd, text: x"), "is outside the source"},
 		"relative link": {edit("kind: symlink, link: a, target: b"), "not an absolute path"},
-		"outer diff":    {edit("kind: diff, diff: ../x.patch"), `"../x.patch" leads out of the source`},
+		"outer diff":    {edit("kind: diff, diff: ../x.patch"), `"../x.patch" is outside the source`},
 		"no diff file":  {edit("kind: diff, diff: x.patch"), "reading the diff"},
-		"empty diff":    {edit("kind: diff, diff: empty.patch"), "there is no diff"},
-		"prose":         {edit("kind: diff, diff: prose.patch"), "there is no diff"},
+		"empty diff":    {edit("kind: diff, diff: empty.patch"), "the file has no diff"},
+		"prose":         {edit("kind: diff, diff: prose.patch"), "the file has no diff"},
 		"idle hunk":     {edit("kind: diff, diff: idle.patch"), "no changes"},
-		"diff escapes":  {edit("kind: diff, diff: escape.patch"), "leads out of the source"},
-		"not by git":    {edit("kind: diff, diff: plain.patch"), "begins with a line"},
-		"new file":      {edit("kind: diff, diff: new.patch"), "the diff of x does not edit text in place"},
-		"file removed":  {edit("kind: diff, diff: removed.patch"), "the diff of x does not edit text in place"},
-		"file renamed":  {edit("kind: diff, diff: renamed.patch"), "the diff of y does not edit text in place"},
+		"diff escapes":  {edit("kind: diff, diff: escape.patch"), "edits a file outside the source"},
+		"not by git":    {edit("kind: diff, diff: plain.patch"), "must begin with"},
+		"new file":      {edit("kind: diff, diff: new.patch"), "the diff of x must edit text in place"},
+		"file removed":  {edit("kind: diff, diff: removed.patch"), "the diff of x must edit text in place"},
+		"file renamed":  {edit("kind: diff, diff: renamed.patch"), "the diff of y must edit text in place"},
 		"only renamed":  {edit("kind: diff, diff: only.patch"), "the diff of y has no hunk"},
-		"file copied":   {edit("kind: diff, diff: copied.patch"), "the diff of y does not edit text in place"},
-		"binary":        {edit("kind: diff, diff: binary.patch"), "the diff of x does not edit text in place"},
+		"file copied":   {edit("kind: diff, diff: copied.patch"), "the diff of y must edit text in place"},
+		"binary":        {edit("kind: diff, diff: binary.patch"), "the diff of x must edit text in place"},
 	} {
 		fsys := fstest.MapFS{"d/1.yaml": {Data: []byte(c.yaml)}}
 		for name, text := range map[string]string{
@@ -279,7 +279,7 @@ func TestFieldsOfKinds(t *testing.T) {
 			t.Errorf("%s: %+v, %v", kind, p, err)
 		}
 		for name := range values {
-			fields, says := slices.Concat(own, []string{name}), name+" has no place in a "+kind
+			fields, says := slices.Concat(own, []string{name}), name+" is not a key of a "+kind
 			if i := slices.Index(own, name); i >= 0 {
 				fields, says = slices.Delete(slices.Clone(own), i, i+1), "a "+kind+" needs "+name
 			}
@@ -303,7 +303,7 @@ func TestTwoPatchesOfOneName(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 	fsys["d/3.yaml"] = fsys["d/1.yaml"]
-	if _, err := patch.Load(fsys, "patches", "d"); err == nil || err.Error() != `patches/d/3.yaml: a patch of d is called "p" already` {
+	if _, err := patch.Load(fsys, "patches", "d"); err == nil || err.Error() != `patches/d/3.yaml: another patch of d has the name "p"` {
 		t.Errorf("got %v", err)
 	}
 }

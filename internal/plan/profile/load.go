@@ -53,7 +53,7 @@ func Parse(name string, data []byte) (*Profile, error) {
 	p.index = index
 	c := checker{profile: &p}
 	if want := strings.TrimSuffix(path.Base(name), ".yaml"); p.Name != want || !word.MatchString(p.Name) {
-		c.problem("name", "the profile is called %q, its file %q", p.Name, want)
+		c.problem("name", "the profile has the name %q, and its file %q", p.Name, want)
 	}
 	c.prose("summary", p.Summary)
 	c.axes()
@@ -85,13 +85,13 @@ func (c *checker) prose(at, text string) {
 	case strings.TrimSpace(text) == "":
 		c.problem(at, "%s is missing", at)
 	case strings.HasSuffix(text, "."), strings.ContainsFunc(text, unicode.IsControl):
-		c.problem(at, "%s is one line without a full stop: it stands beside a value", at)
+		c.problem(at, "%s must be one line without a full stop, because it is printed beside a value", at)
 	}
 }
 
 func (c *checker) link(at, text string) {
 	if !strings.HasPrefix(text, "https://") || strings.ContainsFunc(text, unsafeInLink) {
-		c.problem(at, "%s is no https link: %q", at, text)
+		c.problem(at, "%s is not an https link: %q", at, text)
 	}
 }
 
@@ -102,16 +102,16 @@ var axisValue = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 
 func (c *checker) axes() {
 	if len(c.profile.Axes) == 0 {
-		c.problem("axes", "axes is missing: a profile has at least one")
+		c.problem("axes", "axes is missing: write at least one")
 	}
 	seen := map[string]bool{}
 	for i, a := range c.profile.Axes {
 		at := fmt.Sprintf("axes[%d]", i)
 		switch {
 		case !word.MatchString(a.Name):
-			c.problem(at+".name", "no axis can be called %q: an axis is a flag", a.Name)
+			c.problem(at+".name", "%q cannot be the name of an axis: an axis is a flag", a.Name)
 		case seen[a.Name]:
-			c.problem(at+".name", "axis %q is there twice", a.Name)
+			c.problem(at+".name", "axis %q occurs twice", a.Name)
 		case len(a.Values) == 0:
 			c.problem(at, "an axis needs at least one value")
 		}
@@ -121,9 +121,9 @@ func (c *checker) axes() {
 			place := fmt.Sprintf("%s.values[%d]", at, j)
 			switch {
 			case !axisValue.MatchString(v) || v == "all":
-				c.problem(place, "no value can be %q: a value is a version or a word, and all means every value", v)
+				c.problem(place, "%q cannot be a value: write a version or a word; all means every value", v)
 			case slices.Contains(a.Values[:j], v):
-				c.problem(place, "value %q is there twice", v)
+				c.problem(place, "value %q occurs twice", v)
 			}
 		}
 	}
@@ -138,12 +138,12 @@ func (c *checker) condition(at string, cond recipe.Condition) {
 		constraint, err := version.ParseConstraint(cond[name])
 		switch {
 		case i < 0:
-			c.errs = append(c.errs, diag.At(c.profile.index.At("%s", place), "no axis is called %q", name).
+			c.errs = append(c.errs, diag.At(c.profile.index.At("%s", place), "unknown axis %q", name).
 				WithHint("%s", diag.DidYouMean(name, c.profile.AxisNames())))
 		case err != nil:
 			c.problem(place, "%w", err)
 		case strings.ContainsFunc(cond[name], unicode.IsControl):
-			c.problem(place, "a constraint is one line")
+			c.problem(place, "a constraint must be one line")
 		case !slices.ContainsFunc(c.profile.Axes[i].Values, constraint.AllowsText):
 			c.problem(place, "no value of %s is %s", name, cond[name])
 		}
@@ -155,7 +155,7 @@ func (c *checker) rules() {
 	for i, r := range c.profile.Compatible {
 		at := fmt.Sprintf("compatible[%d]", i)
 		if (len(r.Needs) == 0) == (len(r.OneOf) == 0) {
-			c.problem(at, "a rule has either needs or one-of")
+			c.problem(at, "a rule must have either needs or one-of")
 		}
 		c.condition(at+".when", r.When)
 		c.condition(at+".needs", r.Needs)
@@ -179,19 +179,19 @@ func (c *checker) rules() {
 
 func (c *checker) settings() {
 	if len(c.profile.Settings) == 0 {
-		c.problem("settings", "settings is missing: a profile has at least one")
+		c.problem("settings", "settings is missing: write at least one")
 	}
 	for i, s := range c.profile.Settings {
 		at := fmt.Sprintf("settings[%d]", i)
 		switch {
 		case (s.Env == "") == (s.Option == ""):
-			c.problem(at, "a setting names either env or option")
+			c.problem(at, "a setting must have either env or option")
 		case s.Env != "" && !variable.MatchString(s.Env):
-			c.problem(at+".env", "%q is no name of a variable", s.Env)
+			c.problem(at+".env", "%q is not the name of a variable", s.Env)
 		case s.Option != "" && !option.MatchString(s.Option):
-			c.problem(at+".option", "%q is no option such as --name", s.Option)
+			c.problem(at+".option", "%q is not an option such as --name", s.Option)
 		case !plain.MatchString(s.Value):
-			c.problem(at+".value", "the value %q would have to be quoted", s.Value)
+			c.problem(at+".value", "the value %q needs quotes, which are not supported", s.Value)
 		}
 		if !slices.Contains(knowns(), s.Known) {
 			c.problem(at+".known", "known %q is not one of %q", s.Known, knowns())
@@ -218,14 +218,14 @@ func (c *checker) contradictions() {
 	for i, x := range c.profile.Contradictions {
 		at := fmt.Sprintf("contradictions[%d]", i)
 		if len(x.Has) == 0 {
-			c.problem(at, "a contradiction has at least one setting")
+			c.problem(at, "a contradiction must have at least one setting")
 		}
 		for _, name := range slices.Concat(slices.Sorted(maps.Keys(x.Has)), x.Lacks) {
 			if !variable.MatchString(name) && !option.MatchString(name) {
-				c.problem(at, "%q is no variable and no option", name)
+				c.problem(at, "%q is not a variable or an option", name)
 			}
 			if _, err := path.Match(x.Has[name], ""); err != nil {
-				c.problem(at+".has."+name, "%q is no pattern: %w", x.Has[name], err)
+				c.problem(at+".has."+name, "%q is not a pattern: %w", x.Has[name], err)
 			}
 		}
 		c.condition(at+".when", x.When)

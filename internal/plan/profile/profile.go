@@ -123,9 +123,9 @@ func ReadVariable(text string) (Asked, error) {
 	name, value, ok := strings.Cut(text, "=")
 	switch {
 	case !ok || !variable.MatchString(name):
-		return Asked{}, fmt.Errorf("a variable is written NAME=VALUE")
+		return Asked{}, fmt.Errorf("write a variable as NAME=VALUE")
 	case !plain.MatchString(value):
-		return Asked{}, fmt.Errorf("%s: the value would have to be quoted, which a shell, Docker and systemd do each in its own way", name)
+		return Asked{}, fmt.Errorf("%s: the value needs quotes, and a shell, Docker and systemd quote differently", name)
 	}
 	return Asked{name, value}, nil
 }
@@ -136,9 +136,9 @@ func ReadOption(text string) (Asked, error) {
 	name = "--" + strings.TrimPrefix(name, "--")
 	switch {
 	case !option.MatchString(name):
-		return Asked{}, fmt.Errorf("an option is written NAME or NAME=VALUE")
+		return Asked{}, fmt.Errorf("write an option as NAME or NAME=VALUE")
 	case !plain.MatchString(value):
-		return Asked{}, fmt.Errorf("%s: the value would have to be quoted", name)
+		return Asked{}, fmt.Errorf("%s: the value needs quotes, which are not supported", name)
 	}
 	return Asked{name, value}, nil
 }

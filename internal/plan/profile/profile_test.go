@@ -108,20 +108,20 @@ func TestRefused(t *testing.T) {
 		asked  []profile.Asked
 		want   []string // each occurs in one error
 	}{
-		"against the profile":     {nil, []profile.Asked{{"NET", "Socket"}}, []string{"NET=Socket (asked for) against NET=IB (of the profile): no fallback (https://example.com/net)"}},
-		"against the combination": {nil, []profile.Asked{{"NO_RDMA", "1"}}, []string{"NO_RDMA=1 (asked for) against fabric roce: it takes RDMA away (https://example.com/off)"}},
-		"against each other":      {nil, []profile.Asked{{"MASK", "0"}, {"OTHER", ""}}, []string{"MASK=0 (asked for) and OTHER= (asked for) against each other: one hides the other"}},
-		"with what lacks":         {nil, []profile.Asked{{"LOW", "1"}}, []string{"LOW=1 (asked for): LOW alone is an error"}},
-		"an option":               {nil, []profile.Asked{{"--share", ""}}, []string{"--share (asked for) and --sync.backend gloo (of the profile) against each other: sharing needs nccl"}},
-		"asked twice":             {nil, []profile.Asked{{"A", "1"}, {"A", "2"}}, []string{"A=2 and A=1 are both asked for"}},
+		"against the profile":     {nil, []profile.Asked{{"NET", "Socket"}}, []string{"NET=Socket (requested) contradicts NET=IB (profile): no fallback (https://example.com/net)"}},
+		"against the combination": {nil, []profile.Asked{{"NO_RDMA", "1"}}, []string{"NO_RDMA=1 (requested) contradicts fabric roce: it takes RDMA away (https://example.com/off)"}},
+		"contradict each other":   {nil, []profile.Asked{{"MASK", "0"}, {"OTHER", ""}}, []string{"MASK=0 (requested) and OTHER= (requested) contradict each other: one hides the other"}},
+		"with what lacks":         {nil, []profile.Asked{{"LOW", "1"}}, []string{"LOW=1 (requested): LOW alone is an error"}},
+		"an option":               {nil, []profile.Asked{{"--share", ""}}, []string{"--share (requested) and --sync.backend gloo (profile) contradict each other: sharing needs nccl"}},
+		"asked twice":             {nil, []profile.Asked{{"A", "1"}, {"A", "2"}}, []string{"A=2 and A=1 are both requested"}},
 		"all at once": {
 			nil,
 			[]profile.Asked{{"NET", "Socket"}, {"NO_RDMA", "1"}, {"LOW", "1"}},
 			[]string{"NET=Socket", "NO_RDMA=1", "LOW=1"},
 		},
 		"unknown value":   {matrix.Filter{"version": "3.0"}, nil, []string{`--version: "3.0" is not a known value`}},
-		"several":         {matrix.Filter{"fabric": "all"}, nil, []string{"a profile is of one combination, and 2 are asked for"}},
-		"not together":    {matrix.Filter{"version": "1.9", "fabric": "roce"}, nil, []string{"--fabric roce --version 1.9: not together: 1.9 has no RDMA (https://example.com/rdma)"}},
+		"several":         {matrix.Filter{"fabric": "all"}, nil, []string{"a profile needs one combination, and the flags select 2"}},
+		"not together":    {matrix.Filter{"version": "1.9", "fabric": "roce"}, nil, []string{"--fabric roce --version 1.9: not compatible: 1.9 has no RDMA (https://example.com/rdma)"}},
 		"what is no axis": {matrix.Filter{"gpu": "x"}, nil, []string{`no axis "gpu"`}},
 	} {
 		_, err := p.Resolve(c.filter, c.asked)
@@ -188,34 +188,34 @@ func TestJSON(t *testing.T) {
 func TestFaultsOfAFile(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"unknown key":          {"notes:", "notse:", `stack.yaml:24:1: unknown key "notse"`},
-		"file name":            {"name: stack", "name: other", `stack.yaml:1:7: the profile is called "other", its file "stack"`},
+		"file name":            {"name: stack", "name: other", `stack.yaml:1:7: the profile has the name "other", and its file "stack"`},
 		"unquoted version":     {`values: ["5", "4"]`, `values: [5, "4"]`, "stack.yaml:5:42: quote the version 5"},
-		"axis twice":           {"{name: lib,", "{name: version,", `stack.yaml:5:12: axis "version" is there twice`},
-		"axis is no flag":      {"{name: lib,", "{name: Lib,", `no axis can be called "Lib"`},
-		"value of lines":       {"[roce, socket]", `[roce, "so\ncket"]`, `no value can be "so\ncket"`},
-		"about of lines":       {"about: library", `about: "a\x1bb"`, "about is one line"},
-		"value twice":          {"[roce, socket]", "[roce, socket, roce]", `value "roce" is there twice`},
-		"unknown axis":         {"when: {fabric: roce}, because: no fallback", "when: {fabirc: roce}, because: no fallback", `stack.yaml:19:42: no axis is called "fabirc"`},
+		"axis twice":           {"{name: lib,", "{name: version,", `stack.yaml:5:12: axis "version" occurs twice`},
+		"axis is no flag":      {"{name: lib,", "{name: Lib,", ` "Lib"`},
+		"value of lines":       {"[roce, socket]", `[roce, "so\ncket"]`, ` "so\ncket"`},
+		"about of lines":       {"about: library", `about: "a\x1bb"`, "about must be one line"},
+		"value twice":          {"[roce, socket]", "[roce, socket, roce]", `value "roce" occurs twice`},
+		"unknown axis":         {"when: {fabric: roce}, because: no fallback", "when: {fabirc: roce}, because: no fallback", `stack.yaml:19:42: unknown axis "fabirc"`},
 		"no such value":        {"when: {fabric: roce}, because: no fallback", "when: {fabric: ib}, because: no fallback", "no value of fabric is ib"},
-		"constraint of lines":  {`{version: ">=2.0", lib: "5"}`, `{version: ">=2.0,\nfoo", lib: "5"}`, "is one line"},
+		"constraint of lines":  {`{version: ">=2.0", lib: "5"}`, `{version: ">=2.0,\nfoo", lib: "5"}`, "must be one line"},
 		"no constraint":        {`{version: ">=2.0", lib: "5"}`, `{version: ">=", lib: "5"}`, `">=" is not a constraint`},
-		"neither":              {"{env: NET, value: IB", "{value: IB", "a setting names either env or option"},
-		"both":                 {"{env: NET, value: IB", "{env: NET, option: --n, value: IB", "a setting names either env or option"},
-		"no variable":          {"{env: NET, value: IB", "{env: N-ET, value: IB", `"N-ET" is no name of a variable`},
-		"no option":            {"option: --sync_backend", "option: -s", `"-s" is no option`},
-		"value with a blank":   {"value: Socket", "value: a b", `the value "a b" would have to be quoted`},
-		"value with a command": {"value: Socket", "value: $(id)", "would have to be quoted"},
+		"neither":              {"{env: NET, value: IB", "{value: IB", "a setting must have either env or option"},
+		"both":                 {"{env: NET, value: IB", "{env: NET, option: --n, value: IB", "a setting must have either env or option"},
+		"no variable":          {"{env: NET, value: IB", "{env: N-ET, value: IB", `"N-ET" is not the name of a variable`},
+		"no option":            {"option: --sync_backend", "option: -s", `"-s" is not an option`},
+		"value with a blank":   {"value: Socket", "value: a b", `the value "a b" needs quotes, which are not supported`},
+		"value with a command": {"value: Socket", "value: $(id)", "needs quotes, which are not supported"},
 		"reason missing":       {"because: a witness, ", "", "settings[2].because is missing"},
 		"reason of two lines":  {"because: a witness", `because: "a\nB=1"`, "one line without a full stop"},
 		"full stop":            {"because: a witness", "because: a witness.", "one line without a full stop"},
-		"no link":              {"https://example.com/debug", "http://example.com", "no https link"},
-		"link with a line":     {`"https://example.com/debug"`, `"https://example.com/\nB=1"`, "no https link"},
+		"no link":              {"https://example.com/debug", "http://example.com", "is not an https link"},
+		"link with a line":     {`"https://example.com/debug"`, `"https://example.com/\nB=1"`, "is not an https link"},
 		"known":                {"known: source", "known: surely", `known "surely" is not one of`},
-		"pattern":              {`{NO_RDMA: "1"}`, `{NO_RDMA: "["}`, `"[" is no pattern`},
-		"nothing contradicts":  {`has: {NO_RDMA: "1"}, `, "", "a contradiction has at least one setting"},
-		"what is no setting":   {"lacks: [HIGH]", "lacks: [hi gh]", `"hi gh" is no variable and no option`},
+		"pattern":              {`{NO_RDMA: "1"}`, `{NO_RDMA: "["}`, `"[" is not a pattern`},
+		"nothing contradicts":  {`has: {NO_RDMA: "1"}, `, "", "a contradiction must have at least one setting"},
+		"what is no setting":   {"lacks: [HIGH]", "lacks: [hi gh]", `"hi gh" is not a variable or an option`},
 		"instead missing":      {", instead: leave it out", "", "contradictions[0].instead is missing"},
-		"rule without needs":   {"    needs: {fabric: socket}\n", "", "a rule has either needs or one-of"},
+		"rule without needs":   {"    needs: {fabric: socket}\n", "", "a rule must have either needs or one-of"},
 	} {
 		text := strings.Replace(good, c.old, c.new, 1)
 		if text == good {
@@ -247,7 +247,7 @@ func TestLoad(t *testing.T) {
 	if len(all) != 1 || all[0].Name != "stack" {
 		t.Errorf("%d profiles", len(all))
 	}
-	for _, want := range []string{`site/profiles/a.yaml:1:7: the profile is called "b"`, `site/profiles/c.yaml:1:1: unknown key "caption"`} {
+	for _, want := range []string{`site/profiles/a.yaml:1:7: the profile has the name "b"`, `site/profiles/c.yaml:1:1: unknown key "caption"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}

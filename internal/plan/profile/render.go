@@ -36,7 +36,7 @@ func (e Environment) Render(f Format) ([]byte, error) {
 		}
 		return indented(map[string]any{"env_vars": vars})
 	}
-	return nil, fmt.Errorf("no format is called %q", f)
+	return nil, fmt.Errorf("unknown format %q", f)
 }
 
 func indented(v any) ([]byte, error) {
@@ -68,11 +68,11 @@ func (e Environment) lines(keyword string) string {
 // comment returns the reason for a value, its range, and its source.
 func (v Value) comment() string {
 	if v.Because == "" {
-		return "# asked for\n"
+		return "# requested\n"
 	}
 	text := "# " + v.Because + "\n"
 	if len(v.When) > 0 {
-		text += "# holds for: " + inWords(v.When) + "\n"
+		text += "# applies to: " + inWords(v.When) + "\n"
 	}
 	if v.Where != "" {
 		text += "# place: " + v.Where + "\n"

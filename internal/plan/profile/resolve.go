@@ -118,7 +118,7 @@ func (p *Profile) point(filter matrix.Filter) (matrix.Cell, []Said, error) {
 		return matrix.Cell{}, nil, err
 	}
 	if len(cells) > 1 {
-		return matrix.Cell{}, nil, diag.Errorf(diag.Usage, "a profile is of one combination, and %d are asked for", len(cells)).
+		return matrix.Cell{}, nil, diag.Errorf(diag.Usage, "a profile needs one combination, and the flags select %d", len(cells)).
 			WithHint("give each axis one value: %s, or %s", inWords(cells[0].Axes), inWords(cells[1].Axes))
 	}
 	return cells[0], notes, nil
@@ -178,9 +178,9 @@ func (p *Profile) byDistance(axis, value string) []recipe.Condition {
 func impossible(excluded []matrix.Exclusion) error {
 	var errs []error
 	for _, e := range excluded {
-		err := diag.Errorf(diag.Usage, "%s: not together: %s (%s)", e, e.Because, e.Source)
+		err := diag.Errorf(diag.Usage, "%s: not compatible: %s (%s)", e, e.Because, e.Source)
 		if len(e.Instead) > 0 {
-			err = err.WithHint("what goes together: %s", strings.Join(e.Instead, "; "))
+			err = err.WithHint("compatible: %s", strings.Join(e.Instead, "; "))
 		}
 		errs = append(errs, err)
 	}
@@ -242,12 +242,12 @@ func add(set []Value, asked []Asked) ([]Value, error) {
 		case have.Value == a.Value:
 			set[i].Asked = true
 		case have.Asked:
-			errs = append(errs, diag.Errorf(diag.Usage, "%s and %s are both asked for", a, written(have.Name, have.Value)))
+			errs = append(errs, diag.Errorf(diag.Usage, "%s and %s are both requested", a, written(have.Name, have.Value)))
 		case have.replaceable:
 			set[i] = Value{Name: a.Name, Value: a.Value, Asked: true}
 		default:
 			set[i] = Value{Name: a.Name, Value: a.Value, Asked: true} // the new value may cause further contradictions
-			errs = append(errs, diag.Errorf(diag.Usage, "%s (asked for) against %s (of the profile): %s (%s)",
+			errs = append(errs, diag.Errorf(diag.Usage, "%s (requested) contradicts %s (profile): %s (%s)",
 				a, written(have.Name, have.Value), have.Because, have.Source).WithHint("leave it out, or choose another combination"))
 		}
 	}
@@ -320,9 +320,9 @@ func (c Contradiction) involved(set []Value) []Value {
 func (c Contradiction) problem(axes map[string]string, involved []Value) error {
 	var parts []string
 	for _, v := range involved {
-		by := "of the profile"
+		by := "profile"
 		if v.Asked {
-			by = "asked for"
+			by = "requested"
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s)", written(v.Name, v.Value), by))
 	}
@@ -333,10 +333,12 @@ func (c Contradiction) problem(axes map[string]string, involved []Value) error {
 	with := inWords(point)
 	text := strings.Join(parts, " and ")
 	switch {
+	case with != "" && len(parts) == 1:
+		text += " contradicts " + with
 	case with != "":
-		text += " against " + with
+		text += " contradict " + with
 	case len(parts) > 1:
-		text += " against each other"
+		text += " contradict each other"
 	}
 	return diag.Errorf(diag.Usage, "%s: %s (%s)", text, c.Because, c.Source).WithHint("%s", c.Instead)
 }

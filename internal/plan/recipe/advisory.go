@@ -25,9 +25,9 @@ var cveID = regexp.MustCompile(`^CVE-[0-9]{4}-[0-9]{4,}$`)
 func (a Advisory) problem() string {
 	switch {
 	case !cveID.MatchString(a.ID):
-		return fmt.Sprintf("id %q is not one such as CVE-2024-10190", a.ID)
+		return fmt.Sprintf("id %q is not an id such as CVE-2024-10190", a.ID)
 	case a.About == "" || a.Source == "" || a.MendedBy == "" || a.Action == "":
-		return a.ID + " needs about, source, mended-by and action: they are read by those who run the artifact"
+		return a.ID + " needs about, source, mended-by and action: users of the artifact read them"
 	}
 	return ""
 }
@@ -49,7 +49,7 @@ func (r *Recipe) validateAdvisories() []error {
 		for j, a := range s.Advisories {
 			problem := a.problem()
 			if problem == "" && slices.ContainsFunc(s.Advisories[:j], func(b Advisory) bool { return b.ID == a.ID }) {
-				problem = a.ID + " is there twice"
+				problem = a.ID + " occurs twice"
 			}
 			if problem != "" {
 				errs = append(errs, diag.At(r.index.At("%sadvisories[%d]", s.at, j), "%s", problem))

@@ -42,8 +42,8 @@ func (b Behaviour) Fault() error {
 		}
 	}
 	if len(b.Stock) > 0 && differs(b.Says, b.Stock) == "" {
-		errs = append(errs, diag.Errorf(diag.Usage, "expect.behaviour %s: stock says nothing else than says: it proves nothing", b.Name).
-			WithHint("name a key of says with the value that upstream's release gives it, or leave stock out"))
+		errs = append(errs, diag.Errorf(diag.Usage, "expect.behaviour %s: stock is equal to says, so it proves nothing", b.Name).
+			WithHint("write a key of says with its value in upstream's release, or leave stock out"))
 	}
 	return errors.Join(errs...)
 }
@@ -103,10 +103,10 @@ func (r *Recipe) validateBehaviours(s written) []error {
 	for i, b := range s.Expect.Behaviour {
 		where := r.index.At("%sexpect.behaviour[%d]", s.at, i)
 		if !behaviourName.MatchString(b.Name) {
-			errs = append(errs, diag.At(where, "%q is no name of a behaviour such as visible-devices", b.Name))
+			errs = append(errs, diag.At(where, "%q is not the name of a behaviour such as visible-devices", b.Name))
 		}
 		if seen[b.Name] {
-			errs = append(errs, diag.At(where, "behaviour %q is there twice", b.Name))
+			errs = append(errs, diag.At(where, "behaviour %q occurs twice", b.Name))
 		}
 		seen[b.Name] = true
 		for _, keys := range []map[string]string{b.Says, b.Stock} {

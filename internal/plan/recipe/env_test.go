@@ -26,7 +26,7 @@ func TestNamesOfVariablesAreNames(t *testing.T) {
 		bad = bad[:at] + "\nenv:\n  " + line + "\n" + bad[at+len("\nenv:\n"):]
 		_, err := recipe.Parse("recipes/horovod.yaml", []byte(bad))
 		errs := diag.All(err)
-		if len(errs) != 1 || !strings.Contains(errs[0].Error(), "is no name of a variable") || errs[0].Pos.Line != strings.Count(bad[:at], "\n")+3 || errs[0].Pos.Column == 0 {
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), "is not the name of a variable") || errs[0].Pos.Line != strings.Count(bad[:at], "\n")+3 || errs[0].Pos.Column == 0 {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

@@ -52,7 +52,7 @@ func Parse(name string, data []byte) (*Recipe, error) {
 	r.index = index
 	var misnamed error
 	if want := strings.TrimSuffix(path.Base(name), ".yaml"); r.Name != want {
-		misnamed = diag.At(r.index.At("name"), "the recipe is called %q, its file %q", r.Name, want)
+		misnamed = diag.At(r.index.At("name"), "the recipe has the name %q, and its file %q", r.Name, want)
 	}
 	if err := errors.Join(misnamed, r.validate()); err != nil {
 		return nil, err
@@ -83,14 +83,14 @@ func (r *Recipe) validate() error {
 	errs = append(errs, r.validateOrigin())
 	git := slices.ContainsFunc(r.settings(), func(s written) bool { return s.From.Kind == Git })
 	if len(r.Source.Released) == 0 && !git {
-		problem(r.index.At("source.released"), "source.released is missing: the date of a release stands for the clock in its build")
+		problem(r.index.At("source.released"), "source.released is missing: the build uses the date of a release as its clock")
 	}
 	errs = append(errs, r.validateAxes()...)
 	errs = append(errs, r.validateTemplates()...)
 	for i, rule := range r.Compatible {
 		errs = append(errs, r.validateRule(rule, i)...)
 		if rule.Because == "" || rule.Source == "" {
-			problem(r.index.At("compatible[%d]", i), "a rule needs because and source: plan shows them to whoever misses the combination")
+			problem(r.index.At("compatible[%d]", i), "a rule needs because and source: plan prints them for an excluded combination")
 		}
 	}
 	for _, s := range r.settings() {
@@ -123,7 +123,7 @@ func (r *Recipe) validateOrigin() error {
 		}
 	}
 	if !said {
-		return diag.At(r.index.At("from"), "from is missing: kind %s says where the source comes from", kinds)
+		return diag.At(r.index.At("from"), "from is missing: write the origin of the source as kind %s", kinds)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (r *Recipe) validateOrigin() error {
 func (r *Recipe) validateRule(rule Rule, i int) []error {
 	errs := r.validateCondition(rule.When, "compatible[%d].when", i)
 	if (len(rule.Needs) == 0) == (len(rule.OneOf) == 0) {
-		errs = append(errs, diag.At(r.index.At("compatible[%d]", i), "a rule has either needs or one-of"))
+		errs = append(errs, diag.At(r.index.At("compatible[%d]", i), "a rule must have either needs or one-of"))
 	}
 	if len(rule.Needs) > 0 {
 		errs = append(errs, r.validateCondition(rule.Needs, "compatible[%d].needs", i)...)
@@ -200,8 +200,8 @@ func (r *Recipe) validateEnv(s written) []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		if !shell.Name(name) {
-			errs = append(errs, diag.At(r.index.At("%senv.%s", s.at, name), "env: %q is no name of a variable", name).
-				WithHint("a name has letters, digits and _, and no digit first"))
+			errs = append(errs, diag.At(r.index.At("%senv.%s", s.at, name), "env: %q is not the name of a variable", name).
+				WithHint("use letters, digits and _, and begin with a letter or _"))
 		}
 	}
 	return errs
@@ -234,7 +234,7 @@ func (r *Recipe) validateChoices(s written) []error {
 func (r *Recipe) validateAxes() []error {
 	var errs []error
 	if len(r.Axes) == 0 {
-		errs = append(errs, diag.At(r.index.At("axes"), "axes is missing: a recipe has at least one"))
+		errs = append(errs, diag.At(r.index.At("axes"), "axes is missing: write at least one"))
 	}
 	seen := map[string]bool{}
 	for i, a := range r.Axes {
@@ -242,16 +242,16 @@ func (r *Recipe) validateAxes() []error {
 		case a.Name == "" || a.About == "" || len(a.Values) == 0:
 			errs = append(errs, diag.At(r.index.At("axes[%d]", i), "an axis needs a name, about and at least one value"))
 		case seen[a.Name]:
-			errs = append(errs, diag.At(r.index.At("axes[%d].name", i), "axis %q is there twice", a.Name))
+			errs = append(errs, diag.At(r.index.At("axes[%d].name", i), "axis %q occurs twice", a.Name))
 		}
 		seen[a.Name] = true
 		values := map[string]bool{}
 		for j, v := range a.Values {
 			if v == "" || values[v] {
-				errs = append(errs, diag.At(r.index.At("axes[%d].values[%d]", i, j), "value %q is empty or there twice", v))
+				errs = append(errs, diag.At(r.index.At("axes[%d].values[%d]", i, j), "value %q is empty or occurs twice", v))
 			}
 			if v == "all" {
-				errs = append(errs, diag.At(r.index.At("axes[%d].values[%d]", i, j), "no value can be called all: --%s all means every value", a.Name))
+				errs = append(errs, diag.At(r.index.At("axes[%d].values[%d]", i, j), "all cannot be a value: --%s all means every value", a.Name))
 			}
 			values[v] = true
 		}
@@ -263,11 +263,11 @@ func (r *Recipe) validateCondition(c Condition, format string, args ...any) []er
 	at := fmt.Sprintf(format, args...)
 	var errs []error
 	if len(c) == 0 {
-		errs = append(errs, diag.At(r.index.At("%s", at), "a condition names at least one axis"))
+		errs = append(errs, diag.At(r.index.At("%s", at), "a condition must name at least one axis"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		if _, ok := r.Axis(name); !ok {
-			errs = append(errs, diag.At(r.index.At("%s.%s", at, name), "no axis is called %q", name).
+			errs = append(errs, diag.At(r.index.At("%s.%s", at, name), "unknown axis %q", name).
 				WithHint("%s", diag.DidYouMean(name, r.AxisNames())))
 		}
 		if _, err := version.ParseConstraint(c[name]); err != nil {
@@ -286,5 +286,5 @@ func Find(all []*Recipe, name string) (*Recipe, error) {
 		}
 		names[i] = r.Name
 	}
-	return nil, diag.Errorf(diag.Usage, "no recipe is called %q", name).WithHint("%s", diag.DidYouMean(name, names))
+	return nil, diag.Errorf(diag.Usage, "unknown recipe %q", name).WithHint("%s", diag.DidYouMean(name, names))
 }

@@ -102,7 +102,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"a second document":         {"build:", "---\nbuild:", `21:1: the file has a second document`},
 		"no YAML":                   {"axes:", "axes: [", `not valid YAML`},
 		// Rules specific to recipes.
-		"another file's name":        {"name: tool", "name: fool", `2:7: the recipe is called "fool", its file "tool"`},
+		"another file's name":        {"name: tool", "name: fool", `2:7: the recipe has the name "fool", and its file "tool"`},
 		"nothing to say":             {"summary: A tool", `summary: ""`, `3:10: summary is missing`},
 		"nothing to build":           {`build: make "{{this is for the shell}}"`, "", `2:1: build is missing`},
 		"a license in words":         {"build: make", "license: Apache License 2.0\nbuild: make", `21:10: license "Apache License 2.0" is no SPDX expression`},
@@ -113,21 +113,21 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"no dates":                   {`{"2.10": "2025-01-02", "2.9": "2024-01-02"}`, "{}", `20:13: source.released is missing`},
 		"axis without about":         {"    about: release\n", "", `7:5: an axis needs a name, about and at least one value`},
 		"axis without values":        {`["3.12"]`, "[]", `10:5: an axis needs a name, about and at least one value`},
-		"axis twice":                 {"name: python", "name: version", `10:12: axis "version" is there twice`},
-		"value twice":                {`["2.10", "2.9"]`, `["2.10", "2.10"]`, `9:22: value "2.10" is empty or there twice`},
-		"value for every value":      {`"2.9"]`, `all]`, `9:22: no value can be called all: --version all means every value`},
-		"value of nothing":           {`"2.9"]`, `""]`, `9:22: value "" is empty or there twice`},
+		"axis twice":                 {"name: python", "name: version", `10:12: axis "version" occurs twice`},
+		"value twice":                {`["2.10", "2.9"]`, `["2.10", "2.10"]`, `9:22: value "2.10" is empty or occurs twice`},
+		"value for every value":      {`"2.9"]`, `all]`, `9:22: all cannot be a value: --version all means every value`},
+		"value of nothing":           {`"2.9"]`, `""]`, `9:22: value "" is empty or occurs twice`},
 		"rule without a reason":      {"    because: it says so\n", "", `12:5: a rule needs because and source`},
 		"rule without a source":      {"    source: https://mirror.example/why\n", "", `12:5: a rule needs because and source`},
-		"rule without a condition":   {`    needs: {python: ">=3.10"}` + "\n", "", `12:5: a rule has either needs or one-of`},
-		"rule with a fault in a row": {`needs: {python: ">=3.10"}`, `one-of: [{pyton: "3.12"}]`, `13:22: no axis is called "pyton"`},
-		"rule of both kinds":         {`needs: {python: ">=3.10"}`, `{needs: {python: ">=3.10"}, one-of: [{python: "3.12"}]}`[1:26] + "\n    one-of: [{python: \"3.12\"}]", `12:5: a rule has either needs or one-of`},
+		"rule without a condition":   {`    needs: {python: ">=3.10"}` + "\n", "", `12:5: a rule must have either needs or one-of`},
+		"rule with a fault in a row": {`needs: {python: ">=3.10"}`, `one-of: [{pyton: "3.12"}]`, `13:22: unknown axis "pyton"`},
+		"rule of both kinds":         {`needs: {python: ">=3.10"}`, `{needs: {python: ">=3.10"}, one-of: [{python: "3.12"}]}`[1:26] + "\n    one-of: [{python: \"3.12\"}]", `12:5: a rule must have either needs or one-of`},
 		"name of an axis":            {"source:\n", "vars: {python: x}\nsource:\n", `"python" is the name of an axis`},
 		"unknown name in a var":      {"source:\n", "vars: {stack: \"{{rcom}}\"}\nsource:\n", `unknown name "rcom"`},
-		"condition on no axis":       {`{python: ">=3.10"}`, `{pyton: ">=3.10"}`, `13:20: no axis is called "pyton" | did you mean "python"? known: version, python`},
+		"condition on no axis":       {`{python: ">=3.10"}`, `{pyton: ">=3.10"}`, `13:20: unknown axis "pyton" | did you mean "python"? known: version, python`},
 		"condition that is none":     {`">=3.10"`, `">=three"`, `13:21: ">=three" is not a constraint`},
-		"variant of no axis":         {`{version: "<2.10"}`, `{rocm: "<2.10"}`, `25:18: no axis is called "rocm" | known: version, python`},
-		"variant for everything":     {`{version: "<2.10"}`, `{}`, `25:11: a condition names at least one axis`},
+		"variant of no axis":         {`{version: "<2.10"}`, `{rocm: "<2.10"}`, `25:18: unknown axis "rocm" | known: version, python`},
+		"variant for everything":     {`{version: "<2.10"}`, `{}`, `25:11: a condition must name at least one axis`},
 		"unknown launcher":           {"launcher: mpi", "launcher: slurm", `23:20: launcher "slurm" is not mpi or mpich or gloo`},
 		"launcher of a variant":      {`env: {B: "2"}`, `expect: {launcher: slurm}`, `26:24: launcher "slurm" is not mpi or mpich or gloo`},
 		"unknown name in the id":     {"tool-{{version}}", "tool-{{vresion}}", `5:5: unknown name "vresion" in "tool-{{vresion}}-{{ cp }}" | did you mean "version"? known: cp, python, version`},
@@ -177,14 +177,14 @@ func TestParseTellsAllFaultsAtOnce(t *testing.T) {
 		"of meaning": {
 			"name: fool\naxes: []\nvariants:\n  - {when: {b: 'x', a: 'x y', c: 'z'}}\n",
 			[]string{
-				`recipes/tool.yaml:1:7: the recipe is called "fool", its file "tool"`,
+				`recipes/tool.yaml:1:7: the recipe has the name "fool", and its file "tool"`,
 				"recipes/tool.yaml:1:1: summary is missing", "recipes/tool.yaml:1:1: homepage is missing",
 				"recipes/tool.yaml:1:1: id is missing", "recipes/tool.yaml:1:1: build is missing",
 				"recipes/tool.yaml:1:1: source.project is missing", "recipes/tool.yaml:1:1: source.version is missing",
-				`recipes/tool.yaml:1:1: from is missing: kind sdist, git, archive or wheel says where the source comes from`, "recipes/tool.yaml:1:1: source.released is missing: the date of a release stands for the clock in its build",
-				"recipes/tool.yaml:2:7: axes is missing: a recipe has at least one",
-				`recipes/tool.yaml:4:24: no axis is called "a"`, `recipes/tool.yaml:4:24: "x y" is not a constraint: "x y" is not a version`,
-				`recipes/tool.yaml:4:16: no axis is called "b"`, `recipes/tool.yaml:4:34: no axis is called "c"`,
+				`recipes/tool.yaml:1:1: from is missing: write the origin of the source as kind sdist, git, archive or wheel`, "recipes/tool.yaml:1:1: source.released is missing: the build uses the date of a release as its clock",
+				"recipes/tool.yaml:2:7: axes is missing: write at least one",
+				`recipes/tool.yaml:4:24: unknown axis "a"`, `recipes/tool.yaml:4:24: "x y" is not a constraint: "x y" is not a version`,
+				`recipes/tool.yaml:4:16: unknown axis "b"`, `recipes/tool.yaml:4:34: unknown axis "c"`,
 			},
 		},
 	} {
@@ -214,7 +214,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("found %v, %v", r, err)
 	}
 	_, err = recipe.Find(all, "tol")
-	if got := messages(err); diag.CodeOf(err) != diag.Usage || len(got) != 1 || got[0] != `no recipe is called "tol" | did you mean "tool"? known: other, tool` {
+	if got := messages(err); diag.CodeOf(err) != diag.Usage || len(got) != 1 || got[0] != `unknown recipe "tol" | did you mean "tool"? known: other, tool` {
 		t.Errorf("got %q", got)
 	}
 }
@@ -227,7 +227,7 @@ func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 	want := []string{
 		`site/recipes/a.yaml:1:1: unknown key "nme" | did you mean "name"? known: advisories, axes, build, compatible, env, expect, from, homepage, id, image, inputs, license, memory, name, profile, requires, runtime, source, summary, tests-from, variants, vars, vendored`,
 		"site/recipes/b.yaml: the file is empty",
-		`site/recipes/z.yaml:2:7: the recipe is called "tool", its file "z"`,
+		`site/recipes/z.yaml:2:7: the recipe has the name "tool", and its file "z"`,
 	}
 	if diff := cmp.Diff(want, messages(err)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -45,11 +45,11 @@ var (
 func (v Variable) problem() string {
 	switch {
 	case !variableName.MatchString(v.Name):
-		return fmt.Sprintf("%q is no name of a variable", v.Name)
+		return fmt.Sprintf("%q is not the name of a variable", v.Name)
 	case !plainValue.MatchString(v.Value):
-		return fmt.Sprintf("%s: the value %q would have to be quoted", v.Name, v.Value)
+		return fmt.Sprintf("%s: the value %q needs quotes, which are not supported", v.Name, v.Value)
 	case v.Because == "" || v.Source == "":
-		return v.Name + " needs because and source: they stand beside it"
+		return v.Name + " needs because and source: they are printed beside it"
 	}
 	return ""
 }
@@ -69,7 +69,7 @@ func (s Settings) MemoryBytes() (int64, error) {
 func ParseSize(text string) (int64, error) {
 	m := size.FindStringSubmatch(text)
 	if m == nil {
-		return 0, diag.Errorf(diag.Usage, "%q is no size such as 800MB or 16GB", text)
+		return 0, diag.Errorf(diag.Usage, "%q is not a size such as 800MB or 16GB", text)
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	return n * map[string]int64{"KB": 1e3, "MB": 1e6, "GB": 1e9}[m[2]], err
@@ -81,11 +81,11 @@ func ParseShare(text string, whole int64) (int64, error) {
 		if n, err := strconv.ParseInt(percent, 10, 64); err == nil && n > 0 && n <= 100 {
 			return whole / 100 * n, nil
 		}
-		return 0, diag.Errorf(diag.Usage, "%q is no share such as 60%%", text)
+		return 0, diag.Errorf(diag.Usage, "%q is not a share such as 60%%", text)
 	}
 	n, err := ParseSize(text)
 	if err != nil {
-		return 0, diag.Errorf(diag.Usage, "%q is no size such as 40GB, and no share such as 60%%", text)
+		return 0, diag.Errorf(diag.Usage, "%q is not a size such as 40GB or a share such as 60%%", text)
 	}
 	return n, nil
 }
@@ -125,7 +125,7 @@ func (r *Recipe) validateNeeds() []error {
 		}
 		for j, in := range s.Inputs {
 			if in.Recipe == "" || in.Recipe == r.Name {
-				errs = append(errs, diag.At(r.index.At("%sinputs[%d]", s.at, j), "an input names another recipe, this one names %q", in.Recipe))
+				errs = append(errs, diag.At(r.index.At("%sinputs[%d]", s.at, j), "an input must name another recipe, not %q", in.Recipe))
 			}
 		}
 	}
@@ -139,11 +139,11 @@ var spdxExpression = regexp.MustCompile(`^\(*[A-Za-z0-9.+-]+\)*( (AND|OR|WITH) \
 func (v Vendored) problem() string {
 	switch {
 	case v.Name == "" || v.License == "":
-		return "a vendored source has a name and a license"
+		return "a vendored source needs a name and a license"
 	case !filepath.IsLocal(v.Path):
-		return fmt.Sprintf("path %q does not lead into the source", v.Path)
+		return fmt.Sprintf("path %q is outside the source", v.Path)
 	case !strings.HasPrefix(v.Repository, "https://"):
-		return fmt.Sprintf("repository %q is no https address", v.Repository)
+		return fmt.Sprintf("repository %q is not an https address", v.Repository)
 	case !commit.MatchString(v.Commit):
 		return fmt.Sprintf("commit %q is not 40 hexadecimal digits", v.Commit)
 	}
@@ -160,7 +160,7 @@ func (e Expect) SizeBand() (low, high int64, err error) {
 	low, err1 := ParseSize(from)
 	high, err2 := ParseSize(to)
 	if !ok || err1 != nil || err2 != nil || low > high {
-		return 0, 0, diag.Errorf(diag.Usage, "size %q is no band such as 11MB..21MB", e.Size)
+		return 0, 0, diag.Errorf(diag.Usage, "size %q is not a range such as 11MB..21MB", e.Size)
 	}
 	return low, high, nil
 }

@@ -23,22 +23,22 @@ func TestParseSize(t *testing.T) {
 func TestNeedsAreChecked(t *testing.T) {
 	const one = "{id: CVE-2024-10190, about: a, source: b, mended-by: c, action: d}"
 	for text, says := range map[string]string{
-		"memory: 16 gigabytes":                                                           `"16 gigabytes" is no size such as 800MB or 16GB`,
-		"inputs: [{axes: {version: \"1\"}}]":                                             `an input names another recipe, this one names ""`,
-		"inputs: [{recipe: tool}]":                                                       `an input names another recipe, this one names "tool"`,
-		"profile: [{name: a b, value: x, because: y, source: z}]":                        `"a b" is no name of a variable`,
-		"profile: [{name: A, value: \"$(id)\", because: y, source: z}]":                  `A: the value "$(id)" would have to be quoted`,
-		"variants: [{when: {version: \"2.9\"}, expect: {size: 20MB}}]":                   `size "20MB" is no band such as 11MB..21MB`,
-		"variants: [{when: {version: \"2.9\"}, expect: {size: 20MB..11MB}}]":             `size "20MB..11MB" is no band such as 11MB..21MB`,
-		"variants: [{when: {version: \"2.9\"}, expect: {size: 1.5MB..2MB}}]":             `is no band such as 11MB..21MB`,
+		"memory: 16 gigabytes":                                                           `"16 gigabytes" is not a size such as 800MB or 16GB`,
+		"inputs: [{axes: {version: \"1\"}}]":                                             `an input must name another recipe, not ""`,
+		"inputs: [{recipe: tool}]":                                                       `an input must name another recipe, not "tool"`,
+		"profile: [{name: a b, value: x, because: y, source: z}]":                        `"a b" is not the name of a variable`,
+		"profile: [{name: A, value: \"$(id)\", because: y, source: z}]":                  `A: the value "$(id)" needs quotes, which are not supported`,
+		"variants: [{when: {version: \"2.9\"}, expect: {size: 20MB}}]":                   `size "20MB" is not a range such as 11MB..21MB`,
+		"variants: [{when: {version: \"2.9\"}, expect: {size: 20MB..11MB}}]":             `size "20MB..11MB" is not a range such as 11MB..21MB`,
+		"variants: [{when: {version: \"2.9\"}, expect: {size: 1.5MB..2MB}}]":             `is not a range such as 11MB..21MB`,
 		"variants: [{when: {version: \"2.9\"}, expect: {rendezvous: open}}]":             `rendezvous "open" is not sealed`,
-		"advisories: [{id: GHSA-1, about: a, source: b, mended-by: c, action: d}]":       `id "GHSA-1" is not one such as CVE-2024-10190`,
+		"advisories: [{id: GHSA-1, about: a, source: b, mended-by: c, action: d}]":       `id "GHSA-1" is not an id such as CVE-2024-10190`,
 		"advisories: [{id: CVE-2024-10190, about: a, source: b, mended-by: c}]":          "CVE-2024-10190 needs about, source, mended-by and action",
 		"advisories: [{id: CVE-2024-10190, about: a, source: b, action: d}]":             "CVE-2024-10190 needs about, source, mended-by and action",
 		"advisories: [{id: CVE-2024-10190, severity: 9}]":                                `unknown key "severity"`,
-		"variants: [{when: {version: \"2.9\"}, advisories: [" + one + ", " + one + "]}]": "CVE-2024-10190 is there twice",
+		"variants: [{when: {version: \"2.9\"}, advisories: [" + one + ", " + one + "]}]": "CVE-2024-10190 occurs twice",
 		"profile: [{name: A, value: x}]":                                                 "A needs because and source",
-		"variants: [{when: {version: \"2.9\"}, profile: [{name: A, value: \"\"}]}]":      `the value "" would have to be quoted`,
+		"variants: [{when: {version: \"2.9\"}, profile: [{name: A, value: \"\"}]}]":      `the value "" needs quotes, which are not supported`,
 	} {
 		before, _, ok := strings.Cut(good, "variants:")
 		if !ok {

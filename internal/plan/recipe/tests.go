@@ -116,7 +116,7 @@ func (t Tests) Fault(from Origin) error {
 	case len(t.Files) == 0:
 		return nil
 	case from.Kind != Git:
-		return diag.Errorf(diag.Usage, "expect.tests needs tests-from of kind git: where upstream's tests are")
+		return diag.Errorf(diag.Usage, "expect.tests needs tests-from of kind git, the origin of upstream's tests")
 	case t.Launcher == "" && t.Ranks > 1:
 		return diag.Errorf(diag.Usage, "expect.tests: %d ranks need a launcher", t.Ranks)
 	case t.Launcher != "" && t.Ranks < 1:
@@ -142,23 +142,23 @@ func (r *Recipe) validateTests(s written) []error {
 	}
 	t := s.Expect.Tests
 	if t.Launcher != "" && t.Launcher != "horovodrun" {
-		problem(".launcher", "launcher %q is not horovodrun", t.Launcher)
+		problem(".launcher", "launcher %q is not supported: write horovodrun", t.Launcher)
 	}
 	if t.Ranks < 0 || t.Ranks > maxRanks {
-		problem(".ranks", "%d ranks: wanted 1 to %d", t.Ranks, maxRanks)
+		problem(".ranks", "%d ranks: write 1 to %d", t.Ranks, maxRanks)
 	}
 	seen := map[string]bool{}
 	for i, f := range t.Files {
 		at := fmt.Sprintf(".files[%d]", i)
 		if f.File == "" || f.File != path.Clean(f.File) || path.IsAbs(f.File) || path.Ext(f.File) != ".py" || f.File[0] == '.' {
-			problem(at, "%q is no path of a test in a tree such as test/test_core.py", f.File)
+			problem(at, "%q is not the path of a test such as test/test_core.py", f.File)
 		}
 		if seen[f.File] {
-			problem(at, "file %q is there twice", f.File)
+			problem(at, "file %q occurs twice", f.File)
 		}
 		seen[f.File] = true
 		if f.Seconds < 0 || f.Quick != nil && f.Quick.Seconds <= 0 {
-			problem(at, "%s: seconds are what somebody measured, and more than 0", f.File)
+			problem(at, "%s: seconds must be a measured time, more than 0", f.File)
 		}
 		for _, k := range f.Known {
 			if len(k.Cases) == 0 || slices.Contains(k.Cases, "") || k.Because == "" || k.Issue == "" {

@@ -24,10 +24,10 @@ func (r *Recipe) validateTree() []error {
 	var errs []error
 	for _, s := range all {
 		for _, name := range s.Expect.ofWheels() {
-			errs = append(errs, diag.At(r.index.At("%sexpect.%s", s.at, name), "expect.%s has no place here: expect.tree says that the artifact is an archive, and that is promised of wheels", name))
+			errs = append(errs, diag.At(r.index.At("%sexpect.%s", s.at, name), "expect.%s is for wheels, and expect.tree makes the artifact an archive", name))
 		}
 		if name := s.Expect.Tree; name != "" && !isArchive(name) {
-			errs = append(errs, diag.At(r.index.At("%sexpect.tree", s.at), "%q is no name of an archive: it ends in none of %s", name, strings.Join(treeEnds, ", ")))
+			errs = append(errs, diag.At(r.index.At("%sexpect.tree", s.at), "%q is not the name of an archive: it must end in one of %s", name, strings.Join(treeEnds, ", ")))
 		}
 	}
 	return errs
@@ -47,7 +47,7 @@ func (e Expect) ofWheels() []string {
 	}
 	var left map[string]json.RawMessage
 	if err := json.Unmarshal(data, &left); err != nil {
-		panic(fmt.Sprintf("recipe: a promise is no JSON object: %v", err))
+		panic(fmt.Sprintf("recipe: a promise is not a JSON object: %v", err))
 	}
 	return slices.Sorted(maps.Keys(left))
 }

@@ -22,14 +22,14 @@ func TestTreeAlone(t *testing.T) {
 	}{
 		"right": {with(`{tree: "tool-{{version}}.tar.gz", version: "1", size: 1KB..2KB}`, ""), nil},
 		"of a wheel": {with("{tree: tool.txz, launcher: mpi, packages: [tool]}", ""), []string{
-			"recipes/tool.yaml:23:36: expect.launcher has no place here: expect.tree says that the artifact is an archive, and that is promised of wheels",
-			"recipes/tool.yaml:23:51: expect.packages has no place here: expect.tree says that the artifact is an archive, and that is promised of wheels",
+			"recipes/tool.yaml:23:36: expect.launcher is for wheels, and expect.tree makes the artifact an archive",
+			"recipes/tool.yaml:23:51: expect.packages is for wheels, and expect.tree makes the artifact an archive",
 		}},
 		"of a wheel in a variant": {with("{tree: tool.txz}", "    expect: {glibc: \"2.36\"}\n"), []string{
-			"expect.glibc has no place here",
+			"expect.glibc is for wheels",
 		}},
-		"no archive": {with("{tree: tool.zip}", ""), []string{`"tool.zip" is no name of an archive: it ends in none of .tar, .tar.gz, `}},
-		"a path":     {with("{tree: ../tool.tar}", ""), []string{`"../tool.tar" is no name of an archive`}},
+		"no archive": {with("{tree: tool.zip}", ""), []string{`"tool.zip" is not the name of an archive: it must end in one of .tar, .tar.gz, `}},
+		"a path":     {with("{tree: ../tool.tar}", ""), []string{`"../tool.tar" is not the name of an archive`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := recipe.Parse("recipes/tool.yaml", []byte(c.text))

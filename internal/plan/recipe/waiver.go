@@ -26,7 +26,7 @@ func (w Waiver) Expired(now time.Time) bool {
 // problem returns the first problem of a waiver as written, or "".
 func (w Waiver) problem() string {
 	if w.Gate == "" || w.Because == "" || w.Issue == "" || w.Until == "" {
-		return "a waiver needs gate, because, issue and until: it is read by those who wonder why the artifact passed"
+		return "a waiver needs gate, because, issue and until: they explain why the artifact passed"
 	}
 	if _, err := time.Parse(time.DateOnly, w.Until); err != nil {
 		return fmt.Sprintf("until %q is not a date such as 2026-12-31", w.Until)

@@ -57,7 +57,7 @@ func agree(name string, parts []Part) (problem, seen string) {
 		value := slices.Collect(maps.Keys(found))[0]
 		return "", fmt.Sprintf("%s is %s (%s)", name, value, strings.Join(found[value], ", "))
 	}
-	return "", fmt.Sprintf("%s plays no role in %d parts", name, len(parts))
+	return "", fmt.Sprintf("%s has no value in %d parts", name, len(parts))
 }
 
 // differ returns a message with the parts that have each value.
@@ -81,7 +81,7 @@ func contradict(name, value string, parts []Part) string {
 			continue
 		}
 		if answer, evidence := expected[0].Judge(*p.Report); answer == inspect.No {
-			denied = append(denied, fmt.Sprintf("%s was to be of %s %s, and its %s", p.Name, name, value, evidence))
+			denied = append(denied, fmt.Sprintf("%s is for %s %s, but its %s", p.Name, name, value, evidence))
 		}
 	}
 	return strings.Join(denied, "; ")

@@ -74,7 +74,7 @@ func Open(dir string) (Manifest, error) {
 		return m, fmt.Errorf("reading %s: %w", manifestFile, err)
 	}
 	if m.Format != Format {
-		return m, fmt.Errorf("%s has the format %d, this version reads %d", manifestFile, m.Format, Format)
+		return m, fmt.Errorf("%s has format %d, and this builder reads %d", manifestFile, m.Format, Format)
 	}
 	var errs []error
 	for _, w := range m.Wheels() {
@@ -84,7 +84,7 @@ func Open(dir string) (Manifest, error) {
 		}
 		have, err := artifact.Of(filepath.Join(dir, Folder, w.Name), "")
 		if err == nil && have.SHA256 != w.SHA256 {
-			err = fmt.Errorf("%s has sha256 %s, the manifest says %s", w.Name, have.SHA256, w.SHA256)
+			err = fmt.Errorf("%s has sha256 %s, but the manifest has %s", w.Name, have.SHA256, w.SHA256)
 		}
 		errs = append(errs, err)
 	}

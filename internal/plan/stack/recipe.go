@@ -81,7 +81,7 @@ func onlyCell(recipes []*recipe.Recipe, p recipe.Input) (matrix.Cell, error) {
 		return matrix.Cell{}, err
 	}
 	if len(cells) != 1 {
-		return matrix.Cell{}, diag.Errorf(diag.Usage, "recipe %s: the axes name %d cells, a part is one", p.Recipe, len(cells))
+		return matrix.Cell{}, diag.Errorf(diag.Usage, "recipe %s: the axes select %d cells, and a part is one cell", p.Recipe, len(cells))
 	}
 	return cells[0], nil
 }
@@ -104,7 +104,7 @@ func (s *Stack) disagreements(parts []Part) error {
 		at := s.index.At("agree[%d]", i)
 		isAxis := slices.ContainsFunc(parts, func(p Part) bool { return p.Axes[name] != "" })
 		if !isAxis && !slices.Contains(inspect.Names(), name) {
-			errs = append(errs, diag.At(at, "%q is neither an axis of a part nor a fact about wheels", name).
+			errs = append(errs, diag.At(at, "%q is not an axis of a part or a fact about wheels", name).
 				WithHint("%s", diag.DidYouMean(name, inspect.Names())))
 		}
 		if problem, _ := agree(name, parts); problem != "" {

@@ -101,25 +101,25 @@ func (s *Stack) validate(file string) error {
 		errs = append(errs, diag.At(s.index.At("%s", at), format, args...))
 	}
 	if s.Name != file {
-		problem("name", "the stack is called %q, its file %q", s.Name, file)
+		problem("name", "the stack has the name %q, and its file %q", s.Name, file)
 	}
 	if s.Summary == "" {
 		problem("summary", "summary is missing")
 	}
 	if s.Image == "" {
-		problem("image", "image is missing: the wheelhouse is installed in an empty container of it")
+		problem("image", "image is missing: the gates install the wheelhouse in an empty container of it")
 	}
 	if len(s.Parts) == 0 {
-		problem("parts", "parts is missing: a stack has at least one")
+		problem("parts", "parts is missing: write at least one")
 	}
 	for i, p := range s.Parts {
 		if p.Recipe == "" || strings.HasPrefix(p.Recipe, Prefix) {
-			problem(fmt.Sprintf("parts[%d]", i), "a part names a recipe that is no stack, this one names %q", p.Recipe)
+			problem(fmt.Sprintf("parts[%d]", i), "a part must name a recipe other than a stack, not %q", p.Recipe)
 		}
 	}
 	for i, name := range s.Agree {
 		if slices.Contains(s.Agree[:i], name) {
-			problem(fmt.Sprintf("agree[%d]", i), "%q is there twice", name)
+			problem(fmt.Sprintf("agree[%d]", i), "%q occurs twice", name)
 		}
 	}
 	return errors.Join(append(errs, s.validateProvided()...)...)
@@ -133,11 +133,11 @@ func (s *Stack) validateProvided() []error {
 		name := wheel.NormalName(p.Project)
 		switch {
 		case !project.MatchString(p.Project):
-			errs = append(errs, diag.At(at, "%q is no name of a Python project", p.Project))
+			errs = append(errs, diag.At(at, "%q is not the name of a Python project", p.Project))
 		case seen[name]:
-			errs = append(errs, diag.At(at, "%s is there twice", p.Project))
+			errs = append(errs, diag.At(at, "%s occurs twice", p.Project))
 		case p.Because == "":
-			errs = append(errs, diag.At(at, "%s needs because: it is read by those who have to provide it", p.Project))
+			errs = append(errs, diag.At(at, "%s needs because: it explains why the platform must provide it", p.Project))
 		}
 		seen[name] = true
 	}

@@ -96,14 +96,14 @@ func TestRecipe(t *testing.T) {
 // Recipe reports all disagreements between the parts before anything is built.
 func TestRecipeRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, with, want string }{
-		"no such recipe":  {"recipe: ray,", "recipe: rya,", `stacks/pair.yaml:6:5: no recipe is called "rya"`},
+		"no such recipe":  {"recipe: ray,", "recipe: rya,", `stacks/pair.yaml:6:5: unknown recipe "rya"`},
 		"no such axis":    {`version: "2.12.0"`, `verson: "2.12.0"`, `stacks/pair.yaml:6:5: recipe ray has no axis "verson"`},
 		"no such value":   {`version: "2.12.0"`, `version: "9"`, "stacks/pair.yaml:6:5: --version: "},
-		"several cells":   {`version: "2.12.0"`, `version: all`, "stacks/pair.yaml:6:5: recipe ray: the axes name 2 cells, a part is one"},
+		"several cells":   {`version: "2.12.0"`, `version: all`, "stacks/pair.yaml:6:5: recipe ray: the axes select 2 cells, and a part is one cell"},
 		"another ROCm":    {`horovod, axes: {rocm: "6.1"}`, `horovod, axes: {rocm: "5.7"}`, "stacks/pair.yaml:8:9: rocm is 5.7 in horovod-2.12.0+rocm5.7-3.11 and 6.1 in ray-2.12.0+rocm6.1-3.11"},
 		"no such profile": {"name: train", "name: rain", `stacks/pair.yaml:4:10: no profile is called "rain"`},
 		"another profile": {`train, axes: {rocm: "6.1"}`, `train, axes: {rocm: "5.7"}`, "rocm is 5.7 in profile train and 6.1 in ray-2.12.0+rocm6.1-3.11, horovod-2.12.0+rocm6.1-3.11"},
-		"an unknown fact": {"mpi]", "mip]", `stacks/pair.yaml:8:23: "mip" is neither an axis of a part nor a fact about wheels`},
+		"an unknown fact": {"mpi]", "mip]", `stacks/pair.yaml:8:23: "mip" is not an axis of a part or a fact about wheels`},
 	} {
 		_, err := parse(t, strings.Replace(good, c.text, c.with, 1)).Recipe(known(t))
 		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.want) {
@@ -118,15 +118,15 @@ func TestRecipeRefuses(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, with, want string }{
-		"another name":        {"name: pair", "name: pear", `stacks/pair.yaml:1:7: the stack is called "pear", its file "pair"`},
+		"another name":        {"name: pair", "name: pear", `stacks/pair.yaml:1:7: the stack has the name "pear", and its file "pair"`},
 		"a key that is none":  {"extra:", "extras:", "stacks/pair.yaml:9:1: "},
 		"no image":            {"image: base\n", "", "image is missing"},
 		"no summary":          {"summary: two of a kind", `summary: ""`, "stacks/pair.yaml:2:10: summary is missing"},
-		"a stack in a stack":  {"recipe: ray", "recipe: stack/ray", "stacks/pair.yaml:6:5: a part names a recipe that is no stack"},
-		"agreement twice":     {"mpi]", "rocm]", `stacks/pair.yaml:8:23: "rocm" is there twice`},
+		"a stack in a stack":  {"recipe: ray", "recipe: stack/ray", "stacks/pair.yaml:6:5: a part must name a recipe other than a stack"},
+		"agreement twice":     {"mpi]", "rocm]", `stacks/pair.yaml:8:23: "rocm" occurs twice`},
 		"no reason":           {", because: the site brings it", "", "stacks/pair.yaml:11:5: torch needs because"},
-		"no project":          {"project: torch", `project: "torch; x"`, `stacks/pair.yaml:11:5: "torch; x" is no name`},
-		"a project twice":     {"provided:\n", "provided:\n  - {project: Torch, because: x}\n", "stacks/pair.yaml:12:5: torch is there twice"},
+		"no project":          {"project: torch", `project: "torch; x"`, `stacks/pair.yaml:11:5: "torch; x" is not the name`},
+		"a project twice":     {"provided:\n", "provided:\n  - {project: Torch, because: x}\n", "stacks/pair.yaml:12:5: torch occurs twice"},
 		"an unquoted version": {`rocm: "6.1"`, "rocm: 6.1", "quote the version 6.1"},
 	} {
 		_, err := Parse("stacks/pair.yaml", []byte(strings.Replace(good, c.text, c.with, 1)))

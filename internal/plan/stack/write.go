@@ -86,7 +86,7 @@ func copyWheel(from, to string, want Wheel) error {
 	}
 	have, err := artifact.Of(to, "")
 	if err == nil && have.SHA256 != want.SHA256 {
-		err = fmt.Errorf("%s was changed: expected sha256 %s, got %s", want.Name, want.SHA256, have.SHA256)
+		err = fmt.Errorf("%s changed: expected sha256 %s, got %s", want.Name, want.SHA256, have.SHA256)
 	}
 	return err
 }
@@ -103,18 +103,18 @@ func (m Manifest) requirements() ([]byte, error) {
 	var errs []error
 	seen := map[string]string{}
 	for _, p := range m.Provided {
-		seen[wheel.NormalName(p.Project)] = "the platform, which provides it (" + p.Because + ")"
+		seen[wheel.NormalName(p.Project)] = "the platform (" + p.Because + ")"
 	}
 	for _, w := range m.Wheels() {
 		name, err := wheel.ParseName(w.Name)
 		if err != nil {
-			errs = append(errs, diag.Errorf(diag.Build, "%w", err).WithHint("a part of a stack is a wheel"))
+			errs = append(errs, diag.Errorf(diag.Build, "%w", err).WithHint("a part of a stack must be a wheel"))
 			continue
 		}
 		project := wheel.NormalName(name.Distribution)
 		if other, twice := seen[project]; twice {
 			errs = append(errs, diag.Errorf(diag.Build, "%s comes from %s and from %s", project, other, w.Name).
-				WithHint("take it out of one of parts, extra and provided"))
+				WithHint("remove it from one of parts, extra and provided"))
 		}
 		seen[project] = w.Name
 		lines = append(lines, fmt.Sprintf("%s==%s --hash=sha256:%s\n", project, name.Version, w.SHA256))

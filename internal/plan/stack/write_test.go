@@ -109,9 +109,9 @@ func TestWriteRefuses(t *testing.T) {
 		want   string
 	}{
 		"two wheels of a project":   {[]string{ray, "Ray-2.10.0-py3-none-any.whl"}, nil, "ray comes from " + ray + " and from Ray-2.10.0-py3-none-any.whl"},
-		"a project of the platform": {[]string{ray, "torch-2.5.1-py3-none-any.whl"}, nil, "torch comes from the platform, which provides it (the site brings it)"},
+		"a project of the platform": {[]string{ray, "torch-2.5.1-py3-none-any.whl"}, nil, "torch comes from the platform (the site brings it)"},
 		"a part that is no wheel":   {[]string{ray}, func(m *Manifest, _ map[string]string) { m.Parts[0].Name = "tree.tar.gz" }, `"tree.tar.gz": it does not end in .whl`},
-		"other bytes":               {[]string{ray, click}, func(_ *Manifest, p map[string]string) { p[ray] = p[click] }, ray + " was changed: expected sha256"},
+		"other bytes":               {[]string{ray, click}, func(_ *Manifest, p map[string]string) { p[ray] = p[click] }, ray + " changed: expected sha256"},
 		"no file":                   {[]string{ray}, func(_ *Manifest, p map[string]string) { p[ray] = "/nowhere" }, "no such file"},
 	} {
 		m, places := house(t, c.wheels...)
@@ -135,9 +135,9 @@ func TestOpenRefuses(t *testing.T) {
 		want   string
 	}{
 		"a way out":      {func(s string) string { return strings.Replace(s, click, "../"+click, 1) }, "is no distribution"},
-		"another digest": {func(s string) string { return strings.Replace(s, `"sha256": "`, `"sha256": "0`, 1) }, "the manifest says 0"},
+		"another digest": {func(s string) string { return strings.Replace(s, `"sha256": "`, `"sha256": "0`, 1) }, "the manifest has 0"},
 		"no such wheel":  {func(s string) string { return strings.Replace(s, click, "x-1-py3-none-any.whl", 1) }, "x-1-py3-none-any.whl: no such file"},
-		"another format": {func(s string) string { return strings.Replace(s, `"format": 1`, `"format": 2`, 1) }, "has the format 2"},
+		"another format": {func(s string) string { return strings.Replace(s, `"format": 1`, `"format": 2`, 1) }, "has format 2"},
 		"no JSON":        {func(string) string { return "{" }, "reading manifest.json"},
 	} {
 		m, places := house(t, ray, click)

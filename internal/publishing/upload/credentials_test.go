@@ -76,7 +76,7 @@ func TestCredentialsThatAreRefused(t *testing.T) {
 		"both BUILDER_PUBLISH_TOKEN and":                {"BUILDER_PUBLISH_TOKEN=" + secret, "BUILDER_PUBLISH_PASSWORD=" + secret},
 		"BUILDER_PUBLISH_USERNAME is not":               {"BUILDER_PUBLISH_PASSWORD=" + secret},
 		"reading netrc: stat /nowhere":                  {"NETRC=/nowhere"},
-		"reading netrc: open /dev/null: it is a device": {"NETRC=/dev/null"},
+		"reading netrc: open /dev/null: a device": {"NETRC=/dev/null"},
 	} {
 		_, err := Open(t.Context(), "https://up.example/", Options{env: env(pairs...)})
 		if err == nil || !strings.Contains(err.Error(), want) || diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), secret) {

@@ -1,7 +1,7 @@
 # Run-time environment of stack: fabric roce, lib 4, version 2.0.
 
 # no fallback
-# holds for: fabric roce
+# applies to: fabric roce
 # source: https://example.com/net
 ENV NET=IB
 
@@ -10,15 +10,15 @@ ENV NET=IB
 # reported: https://example.com/debug
 ENV DEBUG=INFO
 
-# asked for
+# requested
 ENV A=1,2
 
 # it hangs
-# holds for: version >=2.0
+# applies to: version >=2.0
 # unconfirmed: https://example.com/sync
 # option: --sync.backend gloo
 
-# asked for
+# requested
 # option: --b x
 
 # note: this release pins another lib
