@@ -73,9 +73,9 @@ machine quoted.example login q password "p4"
 
 func TestCredentialsThatAreRefused(t *testing.T) {
 	for want, pairs := range map[string][]string{
-		"both BUILDER_PUBLISH_TOKEN and":                {"BUILDER_PUBLISH_TOKEN=" + secret, "BUILDER_PUBLISH_PASSWORD=" + secret},
-		"BUILDER_PUBLISH_USERNAME is not":               {"BUILDER_PUBLISH_PASSWORD=" + secret},
-		"reading netrc: stat /nowhere":                  {"NETRC=/nowhere"},
+		"both BUILDER_PUBLISH_TOKEN and":          {"BUILDER_PUBLISH_TOKEN=" + secret, "BUILDER_PUBLISH_PASSWORD=" + secret},
+		"BUILDER_PUBLISH_USERNAME is not":         {"BUILDER_PUBLISH_PASSWORD=" + secret},
+		"reading netrc: stat /nowhere":            {"NETRC=/nowhere"},
 		"reading netrc: open /dev/null: a device": {"NETRC=/dev/null"},
 	} {
 		_, err := Open(t.Context(), "https://up.example/", Options{env: env(pairs...)})
