@@ -48,7 +48,7 @@ func inContainers(b *tool) {
 func (b *tool) contained(program, image string, run []string) string {
 	b.t.Helper()
 	b.ask(program, "load", "--input", image)
-	contains(b.t, b.run("doctor").stdout, program+" answers and holds the engine's image localhost/builder-engine:")
+	contains(b.t, b.run("doctor").stdout, program+" answers and has the image localhost/builder-engine:")
 	r := b.want(0, append(run, "--engine-cache", "20GB")...)
 	cell := b.runJSON("out").Cells[0]
 	if !strings.HasPrefix(cell.Engine, "container+"+program+"://builder-engine-") || cell.Status != "pass" || cell.From != "build" {

@@ -397,7 +397,7 @@ func elsewhere(b *tool) {
 		b.t.Fatal(err)
 	}
 	r := own.want(0, "verify", filepath.Join("out", cell.ID), "--rebuild", "--attach", "--offline", "--trust", filepath.Join(b.home, "key.pem.pub"))
-	contains(b.t, r.stdout, "rebuild     pass", "2 files are the same in a second build")
+	contains(b.t, r.stdout, "rebuild     pass", "2 files are equal in a second build")
 
 	// Device code must pass a gate on a GPU before stable, even if another host rebuilt
 	// it.

@@ -65,7 +65,7 @@ func oneProcessor(b *tool) {
 	}
 	dir := filepath.Join("out", b.runJSON("out").Cells[0].ID)
 	r := own.want(0, "verify", dir, "--rebuild", "--trust", filepath.Join(b.home, "key.pem.pub"))
-	contains(b.t, r.stdout, "2 files are the same in a second build")
+	contains(b.t, r.stdout, "2 files are equal in a second build")
 }
 
 // plannedGates returns the gates that plan lists for a cell, with the gate of

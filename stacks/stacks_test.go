@@ -44,7 +44,7 @@ func environment(t *testing.T) func(string, map[string]string) (string, error) {
 	return func(name string, axes map[string]string) (string, error) {
 		i := slices.IndexFunc(all, func(p *profile.Profile) bool { return p.Name == name })
 		if i < 0 {
-			return "", fmt.Errorf("no profile is called %q", name)
+			return "", fmt.Errorf("unknown profile %q", name)
 		}
 		_, err = all[i].Resolve(axes, nil)
 		return "", err

@@ -109,7 +109,7 @@ func renderBench(c *cli.Context, out printer) error {
 	for _, f := range benchFlags() {
 		if name := f.Names()[0]; name != "render" && name != "out" && c.IsSet(name) {
 			return diag.Errorf(diag.Usage, "--render and --%s contradict each other", name).
-				WithHint("--render measures nothing; --out says where bench.html goes, beside FILE otherwise")
+				WithHint("--render only writes bench.html again: into --out, or beside FILE")
 		}
 	}
 	path := c.String("render")

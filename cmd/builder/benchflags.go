@@ -22,7 +22,7 @@ const warmup = 5
 func benchFlags() []cli.Flag {
 	return []cli.Flag{
 		jsonFlag(),
-		&cli.GenericFlag{Name: "library", Value: &texts{}, Usage: "measure the library `LABEL=PATH`, or nccl or rccl for this host's own; repeatable: all others are compared with the first"},
+		&cli.GenericFlag{Name: "library", Value: &texts{}, Usage: "measure the library `LABEL=PATH`, or nccl or rccl for this host's own; repeatable: compares all others with the first"},
 		&cli.StringFlag{Name: "tests", Usage: "take the programs of nccl-tests or rccl-tests from `DIR|WHEEL`; by default from the last run in --out, else from this host"},
 		&cli.StringFlag{Name: "gpus", Value: "all", Usage: "use `N` GPUs of this host, or all"},
 		&cli.StringFlag{Name: "collectives", Value: "all_reduce,all_gather,broadcast,reduce_scatter,alltoall,sendrecv", Usage: "measure the collectives `A,B,…`"},
@@ -86,15 +86,15 @@ func readBench(c *cli.Context) (app.BenchRequest, error) {
 	if text := c.String("gpus"); text != "all" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			errs = append(errs, diag.Errorf(diag.Usage, "--gpus: %q is neither a number nor all", text))
+			errs = append(errs, diag.Errorf(diag.Usage, "--gpus: %q is not a number or all", text))
 		}
 		o.GPUCount = n
 	}
 	if c.IsSet("time-limit") && o.TimeLimit <= 0 {
-		errs = append(errs, diag.Errorf(diag.Usage, "--time-limit: %v is no time to measure in", o.TimeLimit))
+		errs = append(errs, diag.Errorf(diag.Usage, "--time-limit: %v is not a positive time", o.TimeLimit))
 	}
 	if len(o.Libraries) == 0 {
-		errs = append(errs, diag.Errorf(diag.Usage, "--library is missing: what shall be measured?").
+		errs = append(errs, diag.Errorf(diag.Usage, "--library is missing: name at least one library").
 			WithHint("--library vendor=WHEEL --library ours=DIR"))
 	}
 	return o, errors.Join(append(errs, app.CheckOut(o.Out))...)

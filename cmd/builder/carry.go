@@ -82,7 +82,7 @@ func importCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command
 				for _, c := range took.Cells {
 					out.say("%s: %s", c.ID, c.State)
 				}
-				out.say("took %d files, %s, %d results; %d files were here already", took.Files, megabytes(took.Bytes), took.Results, took.Known)
+				out.say("imported %d files, %s, %d results; the store already had %d files", took.Files, megabytes(took.Bytes), took.Results, took.Known)
 			}))
 		},
 	}

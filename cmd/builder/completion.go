@@ -107,7 +107,7 @@ func completionCommand(out printer) *cli.Command {
 			}
 			shell := c.Args().First()
 			if !slices.Contains(complete.Shells, shell) {
-				return diag.Errorf(diag.Usage, "there is no completion for %q", shell).WithHint("%s", diag.DidYouMean(shell, complete.Shells))
+				return diag.Errorf(diag.Usage, "no completion for shell %q", shell).WithHint("%s", diag.DidYouMean(shell, complete.Shells))
 			}
 			script, err := complete.Script(shell)
 			if err != nil {

@@ -172,7 +172,7 @@ func schemaCommand(out printer) *cli.Command {
 			}
 			value, ok := app.Schemas[c.Args().First()]
 			if !ok {
-				return diag.Errorf(diag.Usage, "no kind of file is called %q", c.Args().First()).
+				return diag.Errorf(diag.Usage, "unknown kind of file %q", c.Args().First()).
 					WithHint("%s", diag.DidYouMean(c.Args().First(), names))
 			}
 			_, err := out.stdout.Write(recipe.Schema(value))

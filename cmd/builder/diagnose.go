@@ -73,7 +73,7 @@ func printReports(out printer, reports []app.Examined) {
 			printRun(out, r.File, r.Run)
 		}
 		if len(r.Findings) == 0 {
-			out.say("%s: nothing known found in %s", r.File, extent(r.Report))
+			out.say("%s: no known failure in %s", r.File, extent(r.Report))
 		}
 	}
 	if n := count(reports); len(n) > 0 {

@@ -38,7 +38,7 @@ func TestPrintFinding(t *testing.T) {
 		{Report: diagnose.Report{File: "b.so", Kind: "library", Lines: 1}},
 	})
 	got := stdout.String()
-	for _, want := range []string{"a.whl: a/b.so: error: x\n    needs: evil\n", "b.so: nothing known found in a library (1 fact)\n", "2 files: 1 error, 0 warnings, 0 notes\n"} {
+	for _, want := range []string{"a.whl: a/b.so: error: x\n    needs: evil\n", "b.so: no known failure in a library (1 fact)\n", "2 files: 1 error, 0 warnings, 0 notes\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q:\n%s", want, got)
 		}

@@ -36,7 +36,7 @@ func readEngines(c *cli.Context, jobs int) ([]app.EngineChoice, error) {
 	for _, place := range places {
 		e, err := app.ParseEngine(place, app.EngineChoice{Jobs: max(jobs, 1), Memory: memory})
 		if slices.ContainsFunc(engines, func(o app.EngineChoice) bool { return o.Address == e.Address }) {
-			err = cmp.Or(err, error(diag.Errorf(diag.Usage, "--engine: %s is there twice", e.Address)))
+			err = cmp.Or(err, error(diag.Errorf(diag.Usage, "--engine: %s occurs twice", e.Address)))
 		}
 		engines, errs = append(engines, e), append(errs, err)
 	}

@@ -76,7 +76,7 @@ func readGate(c *cli.Context) (app.GateRequest, error) {
 	var errs []error
 	for _, name := range r.Only {
 		if !slices.Contains(gate.Names(), name) || name == gate.Reproducible.Name {
-			errs = append(errs, diag.Errorf(diag.Usage, "--only: no gate is called %q", name).WithHint("%s", diag.DidYouMean(name, gate.Names())))
+			errs = append(errs, diag.Errorf(diag.Usage, "--only: unknown gate %q", name).WithHint("%s", diag.DidYouMean(name, gate.Names())))
 		}
 	}
 	var err1, err2 error

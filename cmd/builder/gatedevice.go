@@ -50,7 +50,7 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 	if !c.IsSet("gpus") {
 		for _, f := range (deviceGroup{}).flags() {
 			if name := f.Names()[0]; c.IsSet(name) {
-				return nil, diag.Errorf(diag.Usage, "--%s is of no use without --gpus", name).WithHint("add --gpus N or --gpus all")
+				return nil, diag.Errorf(diag.Usage, "--%s has no effect without --gpus", name).WithHint("add --gpus N or --gpus all")
 			}
 		}
 		return nil, nil
@@ -61,7 +61,7 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 	if text := c.String("gpus"); text != "all" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			problem("--gpus: %q is no number of GPUs, and not all", text)
+			problem("--gpus: %q is not a number of GPUs or all", text)
 		}
 		o.GPUs = n
 	}
@@ -78,7 +78,7 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 		problem("--tolerance: %v is not between 0 and 1", o.Tolerance)
 	}
 	if o.Limit <= 0 {
-		problem("--time-limit: %v is no time", o.Limit)
+		problem("--time-limit: %v is not a positive time", o.Limit)
 	}
 	if len(o.With) > 0 && o.Python == "" {
 		errs = append(errs, diag.Errorf(diag.Usage, "--with is of no use without --python").WithHint("add --python PYTHON"))

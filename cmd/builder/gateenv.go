@@ -48,21 +48,21 @@ func gateEnvironments(ctx context.Context, c *cli.Context, out printer) error {
 // environmentFlags rejects flags and operands that do not apply to environments.
 func environmentFlags(c *cli.Context) (errs []error) {
 	if c.Args().Present() {
-		errs = append(errs, diag.Errorf(diag.Usage, "--env and PATH are two questions: %q", c.Args().First()).WithHint("ask for each by itself"))
+		errs = append(errs, diag.Errorf(diag.Usage, "--env and PATH exclude each other: %q", c.Args().First()).WithHint("run the command once for each"))
 	}
 	for _, name := range []string{"expect", "entry", "attach", "gpus", "log"} {
 		if c.IsSet(name) {
-			errs = append(errs, diag.Errorf(diag.Usage, "--%s says nothing of an environment", name).WithHint("leave it out"))
+			errs = append(errs, diag.Errorf(diag.Usage, "--%s has no effect on an environment", name).WithHint("leave it out"))
 		}
 	}
 	for _, path := range c.StringSlice("env") {
 		if name, _, ok := strings.Cut(path, "="); ok && strings.ToUpper(name) == name && !strings.Contains(name, "/") {
-			errs = append(errs, diag.Errorf(diag.Usage, "--env: %q is a variable, and no environment", path).WithHint("--set-env %s sets it for the programs of --gpus", path))
+			errs = append(errs, diag.Errorf(diag.Usage, "--env: %q is a variable, not an environment", path).WithHint("set it for the programs of --gpus with --set-env %s", path))
 		}
 	}
 	for _, name := range c.StringSlice("only") {
 		if !slices.Contains(environment.Names(), name) {
-			errs = append(errs, diag.Errorf(diag.Usage, "--only: no gate on an environment is called %q", name).WithHint("%s", diag.DidYouMean(name, environment.Names())))
+			errs = append(errs, diag.Errorf(diag.Usage, "--only: unknown gate on an environment %q", name).WithHint("%s", diag.DidYouMean(name, environment.Names())))
 		}
 	}
 	return errs

@@ -272,7 +272,7 @@ func TestPromoteIsToldWhichCell(t *testing.T) {
 	s.check(err)
 	s.plant(name, strings.Replace(string(data), `"cell": "tiny-1.0"`, `"cell": "tiny-1.1"`, 1))
 	got := s.builder("publish", "promote", "tiny-1.1", "--at", s.to, "--to", "candidate")
-	if got.exit != diag.Publish || !strings.Contains(got.stderr, "the place says that it is tiny-1.1, and signed is that it is tiny-1.0") {
+	if got.exit != diag.Publish || !strings.Contains(got.stderr, "the destination names it tiny-1.1, but the signed entry names it tiny-1.0") {
 		t.Errorf("exit code %d: %s", got.exit, got.stderr)
 	}
 }

@@ -17,7 +17,7 @@ func initCommand(out printer) *cli.Command {
 		OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return diag.Errorf(diag.Usage, "init wants one directory, got %d", c.NArg()).WithHint("builder init DIR")
+				return diag.Errorf(diag.Usage, "init needs one directory, got %d", c.NArg()).WithHint("builder init DIR")
 			}
 			written, err := app.NewSite(c.Args().First(), c.StringSlice("recipe"))
 			for _, path := range written {

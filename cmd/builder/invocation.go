@@ -81,7 +81,7 @@ func (engineGroup) read(c *cli.Context, home string) (e app.Engines, err error) 
 	}
 	jobs := c.Int("jobs")
 	if c.IsSet("jobs") && jobs < 1 {
-		return e, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", jobs)
+		return e, diag.Errorf(diag.Usage, "--jobs: %d is less than 1", jobs)
 	}
 	e.Choices, err = readEngines(c, min(max(jobs, 1), 4*runtime.NumCPU()))
 	return e, err

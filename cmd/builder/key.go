@@ -65,12 +65,12 @@ func doKeyNew(c *cli.Context, out printer) error {
 	}
 	path, days := c.Args().First(), c.Int("days")
 	if path == "" || days < 0 {
-		return diag.Errorf(diag.Usage, "%s: name the file, and a number of days that is not negative", c.Command.HelpName).
+		return diag.Errorf(diag.Usage, "%s: name the file, and 0 or more days", c.Command.HelpName).
 			WithHint("%s signing.pem --days 365", c.Command.HelpName)
 	}
 	for _, file := range []string{path, app.PublicOf(path)} {
 		if _, err := os.Lstat(file); err == nil {
-			return diag.Errorf(diag.Usage, "%s exists: a key is never replaced", file).WithHint("name another file, or move it away")
+			return diag.Errorf(diag.Usage, "%s exists, and builder replaces no key", file).WithHint("name another file, or move this one away")
 		}
 	}
 	var owner signing.Owner

@@ -33,7 +33,7 @@ func listCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 			}
 			home, err := app.HomeDir()
 			if err != nil {
-				out.note("cannot say which cells are locked: %v", err)
+				out.note("cannot find the locked cells: %v", err)
 			}
 			asm := (&app.Session{Home: home, Catalogue: cat}).Assembler()
 			for _, r := range recipes {
@@ -73,7 +73,7 @@ func named(all []*recipe.Recipe, names []string) ([]*recipe.Recipe, error) {
 func sayLocked(ctx context.Context, out printer, asm *assemble.Assembler, r *recipe.Recipe) {
 	c, err := asm.CoverAll(ctx, r)
 	if err != nil {
-		out.note("cannot say which cells of %s are locked: %v", r.Name, err)
+		out.note("cannot find the locked cells of %s: %v", r.Name, err)
 		return
 	}
 	out.say("\nlocked: %d of %d cells", c.Locked, c.Cells)
@@ -81,7 +81,7 @@ func sayLocked(ctx context.Context, out printer, asm *assemble.Assembler, r *rec
 		out.say("  %d need %s: `%s --all`", u.Cells, u.Why, asm.Locks.PinCommand(r.Name, nil))
 	}
 	if len(c.Lacks) > 0 {
-		out.say("  others lack what `%s --all` finds", asm.Locks.PinCommand(r.Name, nil))
+		out.say("  pin the others with `%s --all`", asm.Locks.PinCommand(r.Name, nil))
 	}
 }
 
@@ -93,7 +93,7 @@ func sayProven(out printer, cat catalogue.Catalogue, r *recipe.Recipe) error {
 		return err
 	}
 	if built == 0 {
-		out.say("proven: no cell was ever built and gated\n")
+		out.say("proven: no cell is built and gated yet\n")
 		return nil
 	}
 	out.say("proven: %d cells were built and gated, the last on %s\n", built, last)

@@ -49,8 +49,8 @@ func lockCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 func flagsBefore(c *cli.Context, word string) error {
 	for _, name := range c.Lineage()[1].LocalFlagNames() {
 		if name != "recipes" && os.Getenv(config.Variable(name)) == "" {
-			return diag.Errorf(diag.Usage, "--%s stands before %s, where nobody reads it", name, word).
-				WithHint("flags come after %s: %s --%s", word, c.Command.HelpName, name)
+			return diag.Errorf(diag.Usage, "--%s is before %s, where it has no effect", name, word).
+				WithHint("write flags after %s: %s --%s", word, c.Command.HelpName, name)
 		}
 	}
 	return nil
@@ -105,9 +105,9 @@ func readLock(c *cli.Context) (app.LockRequest, error) {
 	r := app.LockRequest{Check: c.Bool("check"), Every: c.Bool("all"), Update: c.Bool("update"), Upgrade: c.StringSlice("upgrade"), Prune: c.Bool("prune")}
 	switch {
 	case r.Check && (r.Update || r.Prune || len(r.Upgrade) > 0):
-		return r, diag.Errorf(diag.Usage, "--check writes nothing and --update, --upgrade and --prune do: give one of them")
+		return r, diag.Errorf(diag.Usage, "--check excludes --update, --upgrade and --prune, which write: give one of them")
 	case r.Update && len(r.Upgrade) > 0:
-		return r, diag.Errorf(diag.Usage, "--update moves every pin and --upgrade those of a name: give one of them")
+		return r, diag.Errorf(diag.Usage, "--update updates every pin and --upgrade the pins of a name: give one of them")
 	}
 	return r, nil
 }
@@ -141,7 +141,7 @@ func printLockCheck(out printer, r app.LockResult) {
 		out.say("the lock of %s pins everything for %s", r.Recipe, cells)
 		return
 	}
-	out.say("the lock of %s pins everything for all of %s but those that need", r.Recipe, cells)
+	out.say("the lock of %s pins everything for all of %s except the cells that need", r.Recipe, cells)
 	for _, u := range r.Unstated {
 		out.say("  %s (%d)", u.Why, u.Cells)
 	}

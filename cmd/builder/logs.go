@@ -63,10 +63,10 @@ func readLogsOptions(c *cli.Context) (logsOptions, error) {
 	}
 	var errs []error
 	if c.IsSet("tail") && o.tail < 1 {
-		errs = append(errs, diag.Errorf(diag.Usage, "--tail: %d is not at least 1", o.tail))
+		errs = append(errs, diag.Errorf(diag.Usage, "--tail: %d is less than 1", o.tail))
 	}
 	if o.json && (o.follow || o.Step != "") {
-		errs = append(errs, diag.Errorf(diag.Usage, "--json: it lists logs and prints none").WithHint("leave out --json, or --follow and STEP"))
+		errs = append(errs, diag.Errorf(diag.Usage, "--json lists logs and does not print them").WithHint("leave out --json, or --follow and STEP"))
 	}
 	return o, errors.Join(append(errs, unexpected(c, 2))...)
 }

@@ -140,7 +140,7 @@ func unknownCommand(c *cli.Context) error {
 		names = append(names, command.Name)
 	}
 	word := c.Args().First()
-	err := diag.Errorf(diag.Usage, "no command is called %q", word)
+	err := diag.Errorf(diag.Usage, "unknown command %q", word)
 	if below := verbsBelow(c.App, word); len(below) > 0 && c.Command.Name == c.App.Name {
 		return err.WithHint("did you mean `%s`?", strings.Join(below, "` or `"))
 	}

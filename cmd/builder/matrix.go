@@ -99,12 +99,12 @@ func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, f
 			return err
 		}
 		if len(part) == 0 {
-			out.note("the part is empty, which GitHub refuses: let the job begin with `if: fromJSON(…).include[0]`")
+			out.note("the shard is empty, which GitHub refuses: begin the job with `if: fromJSON(…).include[0]`")
 		}
 		return term.JSON(out.stdout, matrix, "")
 	case "gitlab":
 		if len(part) == 0 {
-			out.note("the part is empty, which GitLab refuses: trigger the pipeline only where there are jobs")
+			out.note("the shard is empty, which GitLab refuses: trigger the pipeline only if it has jobs")
 		}
 		return printJSON(out, ci.GitLab(part))
 	case "text":
@@ -129,7 +129,7 @@ func readMatrixOptions(c *cli.Context) (matrixOptions, error) {
 		condense: at("condense").Bool("condense"), all: at("all").Bool("all"),
 	}
 	if !slices.Contains(matrixFormats, o.format) {
-		return o, diag.Errorf(diag.Usage, "--format: %q is not known", o.format).WithHint("%s", diag.DidYouMean(o.format, matrixFormats))
+		return o, diag.Errorf(diag.Usage, "--format: unknown format %q", o.format).WithHint("%s", diag.DidYouMean(o.format, matrixFormats))
 	}
 	if at("json").Bool("json") && o.format != "json" {
 		return o, diag.Errorf(diag.Usage, "--json and --format %s contradict each other", o.format).WithHint("give one of them")
@@ -137,7 +137,7 @@ func readMatrixOptions(c *cli.Context) (matrixOptions, error) {
 	if part := at("shard"); part.IsSet("shard") {
 		shard, err := ci.ParseShard(part.String("shard"))
 		if err != nil {
-			return o, diag.Errorf(diag.Usage, "--shard: %w", err).WithHint("the parts of three are 1/3, 2/3 and 3/3")
+			return o, diag.Errorf(diag.Usage, "--shard: %w", err).WithHint("three shards are 1/3, 2/3 and 3/3")
 		}
 		o.shard = shard
 	}

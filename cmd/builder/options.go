@@ -159,7 +159,7 @@ type axisValue struct {
 func (v *axisValue) Set(text string) error {
 	v.texts = append(v.texts, text)
 	if len(v.texts) > 1 && strings.ContainsAny(v.String(), "<>=!~") {
-		return errors.New("the flag is given twice, and a comparison is no value of a list: give one flag, such as 5.7,6.1 or '>=5.7,<6.2'")
+		return errors.New("the flag occurs twice, and a list cannot have a comparison: give one flag, such as 5.7,6.1 or '>=5.7,<6.2'")
 	}
 	return nil
 }
@@ -226,10 +226,10 @@ func verbUsageError(c *cli.Context, err error, sub bool) error {
 		return usageError(c, err, sub)
 	}
 	if hint, known := flagsElsewhere[name]; known {
-		return diag.Errorf(diag.Usage, "no recipe is named before --%s", name).WithHint("name a recipe: %s RECIPE; %s", c.Command.HelpName, hint)
+		return diag.Errorf(diag.Usage, "the recipe is missing before --%s", name).WithHint("name a recipe: %s RECIPE; %s", c.Command.HelpName, hint)
 	}
-	return diag.Errorf(diag.Usage, "no recipe is named before --%s", name).
-		WithHint("axes and flags come after the recipe: %s RECIPE --%s", c.Command.HelpName, name)
+	return diag.Errorf(diag.Usage, "the recipe is missing before --%s", name).
+		WithHint("write axes and flags after the recipe: %s RECIPE --%s", c.Command.HelpName, name)
 }
 
 // undefinedFlag returns the name of a flag unknown to the parser.

@@ -33,14 +33,14 @@ var alike = [][]string{
 
 // flagsElsewhere maps flags that no verb with axes has to hints.
 var flagsElsewhere = map[string]string{
-	"gpus":    "gates on GPUs are asked of what was built: builder gate out/CELL --gpus N",
-	"all":     "`all` is a value of each axis: --AXIS all, such as --rocm all --arch all",
-	"tests":   "gates on GPUs are asked of what was built: builder gate out/CELL --gpus N --tests DIR",
-	"channel": "publishing comes after the run: builder publish out/CELL --to DEST --channel CHANNEL",
-	"to":      "publishing comes after the run: builder publish out/CELL --to DEST",
-	"force":   "nothing is built again that is known: --rebuild builds a second time and compares",
-	"dry-run": "`builder plan` says what a run would do",
-	"gpu":     "the axis is called arch: --arch mi300x, --arch h100",
+	"gpus":    "run the gates on GPUs after the build: builder gate out/CELL --gpus N",
+	"all":     "every axis has the value `all`: --AXIS all, such as --rocm all --arch all",
+	"tests":   "run the gates on GPUs after the build: builder gate out/CELL --gpus N --tests DIR",
+	"channel": "publish after the run: builder publish out/CELL --to DEST --channel CHANNEL",
+	"to":      "publish after the run: builder publish out/CELL --to DEST",
+	"force":   "run never builds a cell again if its result is known: --rebuild builds it a second time and compares",
+	"dry-run": "`builder plan` explains a run without running it",
+	"gpu":     "the axis is arch: --arch mi300x, --arch h100",
 }
 
 // flagHint suggests a known flag for an unknown one.
@@ -93,7 +93,7 @@ func twice(args []string, verbs []*cli.Command) error {
 			value, rest = rest[1], rest[1:]
 		}
 		if before, again := said[name]; again && before != value {
-			errs = append(errs, diag.Errorf(diag.Usage, "--%s is given twice: %q and %q", name, before, value).WithHint("give one of them"))
+			errs = append(errs, diag.Errorf(diag.Usage, "--%s occurs twice: %q and %q", name, before, value).WithHint("give one of them"))
 		}
 		said[name] = value
 	}

@@ -63,7 +63,7 @@ func readComparison(c *cli.Context, of app.Selection) (app.Comparison, error) {
 	case c.Bool("diff"):
 		return app.WithRun(c.String("out")), nil
 	case out:
-		return nil, diag.Errorf(diag.Usage, "--out says where the last run is: it needs --diff")
+		return nil, diag.Errorf(diag.Usage, "--out names the last run, and has no effect without --diff")
 	}
 	return nil, nil
 }
@@ -81,7 +81,7 @@ func printPlan(out printer, p app.Plan) {
 		}
 		out.say("  %s: %s (%s)", matrix.Pairs(e.Axes), e.Because, e.Source)
 		for _, row := range e.Instead {
-			out.say("    goes together: %s", row)
+			out.say("    compatible: %s", row)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func printPlannedCell(out printer, c app.PlannedCell) {
 		}
 	}
 	if t := c.Tests; t != nil {
-		line("tests", "none of upstream's; --tests quick asks upstream-tests, about %s, --tests full also upstream-tests-full, about %s", seconds(t.Quick), seconds(t.Full))
+		line("tests", "none of upstream's; --tests quick runs upstream-tests, about %s, --tests full also upstream-tests-full, about %s", seconds(t.Quick), seconds(t.Full))
 	}
 	if c.Stable != "" {
 		line("channel", "candidate: %s", c.Stable)
@@ -145,7 +145,7 @@ func printPlannedCell(out printer, c app.PlannedCell) {
 	line("proven", "%s", c.Proven)
 	switch {
 	case c.Missing != "":
-		line("lock", "lacks %s: run resolves it", c.Missing)
+		line("lock", "lacks %s, which run resolves", c.Missing)
 		for _, why := range c.Unstated {
 			line("", "%s", why)
 		}
@@ -177,7 +177,7 @@ func changed(c lock.Change) string {
 	case c.Was == "":
 		return c.What + ": new, " + c.Is
 	case c.Is == "":
-		return c.What + ": gone, was " + c.Was
+		return c.What + ": removed, was " + c.Was
 	}
 	return c.What + ": " + c.Is + ", was " + c.Was
 }

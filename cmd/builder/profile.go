@@ -72,7 +72,7 @@ func profileCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 		case word == "":
 			return diag.Errorf(diag.Usage, "%s: name a profile", c.Command.HelpName).WithHint("known: %s", strings.Join(names, ", "))
 		default:
-			return diag.Errorf(diag.Usage, "no profile is called %q", word).WithHint("%s", diag.DidYouMean(word, names))
+			return diag.Errorf(diag.Usage, "unknown profile %q", word).WithHint("%s", diag.DidYouMean(word, names))
 		}
 	}
 	return command
@@ -90,7 +90,7 @@ func readProfileOptions(c *cli.Context, p *profile.Profile) (profileOptions, err
 	errs := []error{unexpected(c, 0)}
 	switch {
 	case !slices.Contains(profile.Formats(), o.format):
-		errs = append(errs, diag.Errorf(diag.Usage, "--format: %q is not known", o.format).
+		errs = append(errs, diag.Errorf(diag.Usage, "--format: unknown format %q", o.format).
 			WithHint("%s", diag.DidYouMean(string(o.format), profileFormats())))
 	case c.Bool("json") && c.IsSet("format") && o.format != profile.JSON:
 		errs = append(errs, diag.Errorf(diag.Usage, "--json and --format %s contradict each other", o.format).WithHint("give one of them"))

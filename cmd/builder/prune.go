@@ -56,7 +56,7 @@ func readPrune(c *cli.Context) (publish.Catalogue, publish.Retention, error) {
 	}
 	rule := publish.Retention{Channel: string(channel), Age: time.Duration(c.Int("older-than")) * 24 * time.Hour, Keep: c.Int("keep")}
 	if rule.Age < 0 || rule.Keep < 0 || rule.Age == 0 && rule.Keep == 0 {
-		errs = append(errs, diag.Errorf(diag.Usage, "%s: say what may go", c.Command.HelpName).WithHint("--older-than DAYS, --keep N, or both"))
+		errs = append(errs, diag.Errorf(diag.Usage, "%s: choose the wheels to remove", c.Command.HelpName).WithHint("--older-than DAYS, --keep N, or both"))
 	}
 	return at, rule, errors.Join(errs...)
 }
@@ -64,12 +64,12 @@ func readPrune(c *cli.Context) (publish.Catalogue, publish.Retention, error) {
 func printPruned(out printer, r app.PruneReport) {
 	var rows [][]string
 	for _, d := range r.Wheels {
-		state := "stays"
+		state := "kept"
 		switch {
 		case d.Remove && r.DryRun:
-			state = "would go"
+			state = "would be removed"
 		case d.Remove:
-			state = "gone"
+			state = "removed"
 		}
 		rows = append(rows, []string{d.Cell, state, d.Because})
 	}

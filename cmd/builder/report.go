@@ -77,7 +77,7 @@ func readMerge(c *cli.Context) (mergeOptions, error) {
 			WithHint("%s runs/* --out report", c.Command.HelpName))
 	}
 	if !slices.Contains(reportFormats, o.format) {
-		errs = append(errs, diag.Errorf(diag.Usage, "--format: %q is not known", o.format).WithHint("%s", diag.DidYouMean(o.format, reportFormats)))
+		errs = append(errs, diag.Errorf(diag.Usage, "--format: unknown format %q", o.format).WithHint("%s", diag.DidYouMean(o.format, reportFormats)))
 	}
 	if c.Bool("json") {
 		if c.IsSet("format") && o.format != "json" {
@@ -96,7 +96,7 @@ func checkMergeOut(o mergeOptions) error {
 	}
 	for _, dir := range o.Dirs {
 		if info, err := os.Stat(dir); err == nil && os.SameFile(into, info) {
-			return diag.Errorf(diag.Usage, "--out: %s is one of the runs, which the result would replace", o.Out).WithHint("name another directory")
+			return diag.Errorf(diag.Usage, "--out: %s is one of the runs, and the result would replace it", o.Out).WithHint("name another directory")
 		}
 	}
 	return app.CheckOut(o.Out)

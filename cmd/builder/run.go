@@ -60,8 +60,8 @@ func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 		r.From = append(r.From, place)
 	}
 	if r.FromOnly && len(r.From) == 0 {
-		errs = append(errs, diag.Errorf(diag.Usage, "--from-only: no place is named that a cell could be taken from").
-			WithHint("name one with --from ("+publish.Sources+"), or leave --from-only out to build"))
+		errs = append(errs, diag.Errorf(diag.Usage, "--from-only has no effect without --from").
+			WithHint("name a place with --from ("+publish.Sources+"), or leave out --from-only to build"))
 	}
 	return r, errors.Join(append(errs, app.CheckOut(r.Out))...)
 }

@@ -110,10 +110,10 @@ func readDebugOptions(c *cli.Context, out printer) (debugOptions, error) {
 	o := debugOptions{invocation: in, out: c.String("out"), cell: c.Args().First(), step: c.String("at"), to: c.String("to")}
 	errs := []error{err, unexpected(c, 1)}
 	if o.cell == "" {
-		errs = append(errs, diag.Errorf(diag.Usage, "%s: name a cell", c.Command.HelpName).WithHint("`builder logs --out %s` lists those of the run", o.out))
+		errs = append(errs, diag.Errorf(diag.Usage, "%s: name a cell", c.Command.HelpName).WithHint("list the cells of the run with `builder logs --out %s`", o.out))
 	}
 	if known := app.DebugSteps(); !slices.Contains(known, o.step) {
-		errs = append(errs, diag.Errorf(diag.Usage, "--at: no step is called %q", o.step).WithHint("%s", diag.DidYouMean(o.step, known)))
+		errs = append(errs, diag.Errorf(diag.Usage, "--at: unknown step %q", o.step).WithHint("%s", diag.DidYouMean(o.step, known)))
 	}
 	if o.to != "" {
 		errs = append(errs, app.AbsentPath(o.to))
@@ -142,7 +142,7 @@ func (o debugOptions) prepare(ctx context.Context, dir string, do func(build str
 // writeRepro writes to o.to a script that replays the build step, with its file system.
 func writeRepro(ctx context.Context, o debugOptions) error {
 	if o.to == "" {
-		return diag.Errorf(diag.Usage, "--to: name a directory to write to").WithHint("--to DIR, which must not exist")
+		return diag.Errorf(diag.Usage, "--to is missing").WithHint("name a directory that does not exist: --to DIR")
 	}
 	return o.prepare(ctx, o.to, func(build string) error {
 		o.invocation.out.say("%s", build)
@@ -164,7 +164,7 @@ func openShell(ctx context.Context, o debugOptions) (err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
 	return o.prepare(ctx, dir, func(build string) error {
-		o.invocation.out.note("before step %s of %s; `exit` leaves it", o.step, o.cell)
+		o.invocation.out.note("before step %s of %s; leave with `exit`", o.step, o.cell)
 		shell := exec.Command(filepath.Join(filepath.Dir(build), "shell"))                                                       // Ctrl-C belongs to the commands in the shell
 		shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, term.Raw(o.invocation.out.stdout), term.Raw(o.invocation.out.stderr) // the user controls the terminal directly
 		err := shell.Run()

@@ -70,10 +70,10 @@ func readVerify(c *cli.Context) (app.VerifyRequest, error) {
 	}
 	var errs []error
 	if !slices.Contains(attest.Policies(), string(r.Policy)) {
-		errs = append(errs, diag.Errorf(diag.Usage, "--policy: no policy is called %q", string(r.Policy)).WithHint("%s", diag.DidYouMean(string(r.Policy), attest.Policies())))
+		errs = append(errs, diag.Errorf(diag.Usage, "--policy: unknown policy %q", string(r.Policy)).WithHint("%s", diag.DidYouMean(string(r.Policy), attest.Policies())))
 	}
 	if r.Attach && !r.Rebuild {
-		errs = append(errs, diag.Errorf(diag.Usage, "--attach: there is nothing to attach without --rebuild"))
+		errs = append(errs, diag.Errorf(diag.Usage, "--attach has no effect without --rebuild"))
 	}
 	return r, errors.Join(errs...)
 }

@@ -37,8 +37,8 @@ func Audit(ctx context.Context, s *Session, rs []*recipe.Recipe, fetch bool) (ma
 		}
 		for _, row := range report.Rows {
 			if row.Unseen() {
-				errs = append(errs, diag.Errorf(diag.Patch, "%s/%s: not measured: the source of none of its versions is here", r.Name, row.Patch).
-					WithHint("--fetch brings the sources"))
+				errs = append(errs, diag.Errorf(diag.Patch, "%s/%s: not measured: the store has no source of its versions", r.Name, row.Patch).
+					WithHint("fetch the sources with --fetch"))
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func PatchAsDiff(ctx context.Context, s *Session, rs []*recipe.Recipe, name stri
 			return audit.AsDiff(ctx, p, cells, openSources(w.store, []patch.Patch{p}))
 		}
 	}
-	return "", diag.Errorf(diag.Usage, "no patch is called %q", name).WithHint("%s", diag.DidYouMean(name, names))
+	return "", diag.Errorf(diag.Usage, "unknown patch %q", name).WithHint("%s", diag.DidYouMean(name, names))
 }
 
 // audit audits the patches of one recipe over every cell of its matrix.

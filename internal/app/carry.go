@@ -44,7 +44,7 @@ func (x ExportRequest) problem() error {
 	}
 	switch filepath.Ext(x.To) {
 	case ".gz", ".tgz", ".xz", ".zst", ".bz2", ".zip":
-		return diag.Errorf(diag.Usage, "--to: %s: what is carried is compressed already", x.To).WithHint("name a file that ends in .tar, or a directory")
+		return diag.Errorf(diag.Usage, "--to: %s: an export cannot be compressed, because its files are already", x.To).WithHint("name a file that ends in .tar, or a directory")
 	}
 	return AbsentPath(x.To)
 }
@@ -93,11 +93,11 @@ func (x ExportRequest) images(entries []lock.Entry, note func(string, ...any)) e
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(cells)) {
 		if slices.Contains(x.Without, "images") {
-			note("not carried: image %s", name)
+			note("left out: image %s", name)
 			continue
 		}
-		errs = append(errs, diag.Errorf(diag.Fetch, "image %s of %s cannot be carried: the engine keeps it, not the store", name, strings.Join(cells[name], ", ")).
-			WithHint("where the engine of the other machine has the image or reaches a registry that does: --without images"))
+		errs = append(errs, diag.Errorf(diag.Fetch, "image %s of %s cannot be exported: it is in the engine, not in the store", name, strings.Join(cells[name], ", ")).
+			WithHint("if the engine of the other machine has the image or reaches its registry, add --without images"))
 	}
 	return errors.Join(errs...)
 }
@@ -158,7 +158,7 @@ func (w *workspace) programs(ctx context.Context) ([]store.Blob, error) {
 		b, err := w.store.Import(p.wheel)
 		if err == nil && b.SHA256 != p.sha256 {
 			err = diag.Errorf(diag.Fetch, "%s is damaged: expected sha256 %s, got %s", p.wheel, p.sha256, b.SHA256).
-				WithHint("remove its directory: the next run brings it again")
+				WithHint("remove its directory: the next run fetches it again")
 		}
 		blobs, errs = append(blobs, b), append(errs, err)
 	}
@@ -236,7 +236,7 @@ var _ carry.Taker = (*taker)(nil)
 func (t *taker) Entry(id, key string, data []byte) error {
 	e, err := lock.ParseEntry(data)
 	if err != nil || e.Key() != key || e.ID != id {
-		t.Cells = append(t.Cells, ImportedCell{id, key, "another builder wrote its entry, this one makes another of it"})
+		t.Cells = append(t.Cells, ImportedCell{id, key, "another version of builder wrote its entry, and this one makes a different entry"})
 		return nil
 	}
 	t.entries = append(t.entries, e)
@@ -268,7 +268,7 @@ func (t *taker) Result(key string, record []byte) error {
 		return b.Entry, reuse.ResultOf(b), err
 	})
 	if unproven, ok := errors.AsType[*results.Unproven](err); ok {
-		t.Note("a result is not taken: %v", diag.First(unproven.Err))
+		t.Note("a result was left out: %v", diag.First(unproven.Err))
 		return nil // the files are intact, so the cell can be built from them
 	}
 	if added && err == nil {
@@ -294,9 +294,9 @@ func (t *taker) state(asm *assemble.Assembler, e lock.Entry) string {
 	case err != nil:
 		return fmt.Sprintf("this builder cannot make it: %v", err)
 	case made[len(made)-1].Key() != e.Key():
-		return "this builder makes another entry of it: bring the same version with the same recipes and locks"
+		return "this builder makes a different entry: use the same version, recipes and locks on both machines"
 	case t.results.Has(e.Key()):
-		return "its result is here"
+		return "the result is in the store"
 	}
 	lacks := 0
 	for _, b := range fetch.Blobs(e) {
@@ -305,7 +305,7 @@ func (t *taker) state(asm *assemble.Assembler, e lock.Entry) string {
 		}
 	}
 	if lacks > 0 {
-		return fmt.Sprintf("%d files are not here", lacks)
+		return fmt.Sprintf("%d files are missing", lacks)
 	}
 	return "can be built without a network"
 }

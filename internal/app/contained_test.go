@@ -54,7 +54,7 @@ esac`)
 					t.Errorf("%q, %v, %v; started with %s", address, there, err, ran)
 				}
 			case native.Supported() == nil:
-				if err != nil || there || address != "" || !strings.Contains(strings.Join(notes, "\n"), "cannot pull it: docker pull: no such host: the native engine is taken") {
+				if err != nil || there || address != "" || !strings.Contains(strings.Join(notes, "\n"), "cannot pull it: docker pull: no such host: using the native engine") {
 					t.Errorf("%q, %v, %v, %q", address, there, err, notes)
 				}
 			default:

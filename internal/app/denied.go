@@ -25,9 +25,9 @@ func Denied(err error) error {
 		if err.Code == diag.Unexpected {
 			err.Code = diag.Usage
 		}
-		err.Hint = fmt.Sprintf("%s: name a place that you can write to (BUILDER_HOME for the state directory, --out for results)", ownerOf(path))
+		err.Hint = fmt.Sprintf("%s: name a writable directory (BUILDER_HOME for the state directory, --out for results)", ownerOf(path))
 		if readOnly {
-			err.Hint = "the file system is mounted read-only: name another place (BUILDER_HOME for the state directory, --out for results)"
+			err.Hint = "the file system is mounted read-only: name another directory (BUILDER_HOME for the state directory, --out for results)"
 		}
 	}
 	if !changed {
@@ -66,9 +66,9 @@ func ownerOf(path string) string {
 			continue
 		}
 		if of, ok := info.Sys().(*syscall.Stat_t); ok && int(of.Uid) != os.Geteuid() {
-			return fmt.Sprintf("%s belongs to user %d, and this is user %d", path, of.Uid, os.Geteuid())
+			return fmt.Sprintf("%s belongs to user %d, and you are user %d", path, of.Uid, os.Geteuid())
 		}
-		return "nothing can be written below " + path
+		return "you cannot write below " + path
 	}
-	return "nothing can be written there"
+	return "you cannot write there"
 }

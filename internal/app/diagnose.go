@@ -70,14 +70,14 @@ func resultsIn(dir string) ([]string, error) {
 		for _, name := range found {
 			path := filepath.Join(dir, name)
 			if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-				return nil, diag.At(diag.Pos{File: path}, "this is not a regular file")
+				return nil, diag.At(diag.Pos{File: path}, "not a regular file")
 			}
 			files = append(files, path)
 		}
 	}
 	if len(files) == 0 {
-		return nil, diag.Errorf(diag.Usage, "%s holds no logs and no wheels", dir).
-			WithHint("name the directory of a cell below --out, or the files themselves")
+		return nil, diag.Errorf(diag.Usage, "%s has no logs and no wheels", dir).
+			WithHint("name the directory of a cell below --out, or the files")
 	}
 	return files, nil
 }

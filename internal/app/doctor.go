@@ -35,7 +35,7 @@ func lacking(r doctor.Report) error {
 		return nil
 	}
 	return diag.Errorf(diag.NoEngine, "this host cannot do the work: %s", strings.Join(names, ", ")).
-		WithHint("what the checks found stands above, with what to do")
+		WithHint("see the findings and remedies above")
 }
 
 // workOf returns the work to examine the host for.

@@ -172,7 +172,7 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 		e.disk = cmp.Or(d.Volume(ctx, c), e.Home)
 		return address, client, true, nil
 	case native.Supported() == nil && ctx.Err() == nil:
-		e.Note("%v: the native engine is taken", err)
+		e.Note("%v: using the native engine", err)
 		return "", client, false, nil
 	}
 	return "", client, false, err
@@ -184,9 +184,9 @@ func (e *engine) image(ctx context.Context, d daemon.Daemon) (string, error) {
 	if holds {
 		return image, nil
 	}
-	e.Note("%s pulls the engine's image %s, once", d, image)
+	e.Note("%s pulls the image %s of the engine, once", d, image)
 	if err := d.Pull(ctx, image); err != nil {
-		return "", diag.Errorf(diag.NoEngine, "%s holds no image of the engine and cannot pull it: %w", d, err).
+		return "", diag.Errorf(diag.NoEngine, "%s has no image of the engine and cannot pull it: %w", d, err).
 			WithHint("%s", loadHint(d))
 	}
 	return image, nil
@@ -194,7 +194,7 @@ func (e *engine) image(ctx context.Context, d daemon.Daemon) (string, error) {
 
 // loadHint explains how to load the engine's image into a daemon without a registry.
 func loadHint(d daemon.Daemon) string {
-	return fmt.Sprintf("make the image where builder may be root, and load it here: builder engine image --to engine.tar && %s load -i engine.tar", d)
+	return fmt.Sprintf("make the image on a host where you are root, and load it here: builder engine image --to engine.tar && %s load -i engine.tar", d)
 }
 
 // describe returns the facts known about the engines before they start.

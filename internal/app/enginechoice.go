@@ -39,12 +39,12 @@ func ParseEngine(place string, e EngineChoice) (EngineChoice, error) {
 		switch last := values[len(values)-1]; name {
 		case "jobs":
 			if e.Jobs, err = strconv.Atoi(last); err == nil && e.Jobs < 1 {
-				err = fmt.Errorf("%d is not at least 1", e.Jobs)
+				err = fmt.Errorf("%d is less than 1", e.Jobs)
 			}
 		case "memory":
 			e.Memory, err = recipe.ParseSize(last)
 		default:
-			err = errors.New("an engine has jobs and memory")
+			err = errors.New("unknown option; known: jobs, memory")
 		}
 		if err != nil {
 			errs = append(errs, diag.Errorf(diag.Usage, "--engine: %s: %s: %w", place, name, err))
@@ -68,8 +68,8 @@ func checkEngine(address string) error {
 	// A dialer's error message repeats an address it cannot parse. Without the scheme
 	// the password in it would not be recognized and redacted.
 	if user, _, found := strings.Cut(place, "@"); found && strings.Contains(user, ":") {
-		return diag.Errorf(diag.Usage, "--engine: the address of an engine holds no password").
-			WithHint("an engine asks for none: leave it out, and protect the socket")
+		return diag.Errorf(diag.Usage, "--engine: the address contains a password").
+			WithHint("engines have no passwords: leave it out, and protect the socket")
 	}
 	if place != "" && slices.Contains(EngineKinds, kind) {
 		return nil

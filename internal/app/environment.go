@@ -50,8 +50,8 @@ func JudgeEnvironments(ctx context.Context, s *Session, paths, only []string, ru
 // applies to it.
 func refusedEnvironment(e JudgedEnvironment) error {
 	if len(e.Verdicts) == 0 {
-		return diag.Errorf(diag.Gate, "%s: no gate has anything to look at: no NCCL, RCCL, NVSHMEM, libibverbs, CUDA or HIP run time is installed, and nothing needs one", e.Path).
-			WithHint("name the environment that the framework is installed in")
+		return diag.Errorf(diag.Gate, "%s: nothing to check: it has no NCCL, RCCL, NVSHMEM, libibverbs, CUDA or HIP run time, and no library that needs one", e.Path).
+			WithHint("name the environment with the framework")
 	}
 	return verdict.Refusals(e.Path, e.Verdicts)
 }

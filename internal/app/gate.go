@@ -97,7 +97,7 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	said, err := b.vouch(&s)
 	if done.Promise = s.Promise; err != nil {
 		return done, diag.Errorf(diag.Gate, "%s: %w", attest.Dir(s.Artifact.Path), err).
-			WithHint("--trust FILE counts the signatures of another host; what speaks of other bytes is to be removed, and the gates asked again with --attach")
+			WithHint("accept the signatures of another host with --trust FILE; remove statements about other bytes, and run the gates again with --attach")
 	}
 	gpus, release, err := b.setup(s)
 	if err != nil {
@@ -131,7 +131,7 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 		return done, nil
 	}
 	if now, err := artifact.Of(s.Artifact.Path, ""); err != nil || now.SHA256 != s.Artifact.SHA256 {
-		return done, errors.Join(err, diag.Errorf(diag.Gate, "%s was changed while it was judged: the verdicts are not attached", s.Artifact.Path))
+		return done, errors.Join(err, diag.Errorf(diag.Gate, "%s changed during the gates: the verdicts were not attached", s.Artifact.Path))
 	}
 	key, err := b.SigningKey()
 	if err != nil {
@@ -181,7 +181,7 @@ func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup
 	var verdicts []verdict.Verdict
 	for _, g := range gate.All() {
 		if g.Needs > gate.File && g.Needs < gate.GPUs && g.Wants(s.Expect) && len(b.options.Only) == 0 {
-			b.Note("gate %s is not asked: it needs the container of builder run", g.Name)
+			b.Note("gate %s was not run: it needs the container of builder run", g.Name)
 		}
 		if !b.chosen(g, s, gpus) || ctx.Err() != nil {
 			continue
@@ -215,9 +215,9 @@ func (b *gateRun) one(ctx context.Context, g gate.Gate, s subject.Subject, judge
 	if g.Wants(s.Expect) {
 		return g.Check(ctx, judged).Waive(s.Expect.Waivers, time.Now())
 	}
-	v := verdict.Verdict{Gate: g.Name, Status: verdict.NotMeasured, Evidence: "the artifact promises nothing that this gate could judge", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
+	v := verdict.Verdict{Gate: g.Name, Status: verdict.NotMeasured, Evidence: "the artifact has no promise for this gate to check", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
 	if s.Promise == "" {
-		v.Evidence, v.Remedy = "nobody says what the artifact promises", "give the directory of its cell, or its entry.json with --entry"
+		v.Evidence, v.Remedy = "the promise of the artifact is unknown", "give the directory of its cell, or its entry.json with --entry"
 	}
 	return v
 }
@@ -225,7 +225,7 @@ func (b *gateRun) one(ctx context.Context, g gate.Gate, s subject.Subject, judge
 // refused returns an error if a verdict refuses the artifact or no gate ran.
 func refused(done Gated) error {
 	if len(done.Verdicts) == 0 {
-		return diag.Errorf(diag.Gate, "%s: no gate looked at it", done.Name).WithHint("leave out --only, or give --gpus")
+		return diag.Errorf(diag.Gate, "%s: no gate ran", done.Name).WithHint("leave out --only, or give --gpus")
 	}
 	return verdict.Refusals(done.Name, done.Verdicts)
 }

@@ -145,7 +145,7 @@ var byteText = regexp.MustCompile(`^(\d{1,9})([KMG]?)$`)
 func ParseBytes(text string) (int64, error) {
 	m := byteText.FindStringSubmatch(strings.ToUpper(text))
 	if m == nil {
-		return 0, errors.New(strconv.Quote(text) + " is no size such as 8, 64K, 128M or 8G")
+		return 0, errors.New(strconv.Quote(text) + " is not a size such as 8, 64K, 128M or 8G")
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	if err != nil {

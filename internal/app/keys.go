@@ -35,7 +35,7 @@ func (s *Session) hostKey() (signing.Key, error) {
 		err := NewKey(path, signing.Owner{}, time.Time{})
 		switch {
 		case err == nil:
-			s.Note("made a key that signs what this host builds; others check with %s", PublicOf(path))
+			s.Note("made a key to sign the artifacts of this host; other hosts verify them with %s", PublicOf(path))
 		case !errors.Is(err, fs.ErrExist): // another process may have created it first
 			return signing.Key{}, err
 		}
@@ -57,7 +57,7 @@ func publicHalf(k signing.Key, path string) error {
 	p, err := signing.ReadPublicKey(path)
 	if err == nil && p.ID != k.Public().ID {
 		err = diag.Errorf(diag.Usage, "%s is not the public half of the key beside it", path).
-			WithHint("remove it: the right one is written anew")
+			WithHint("remove it: the next command writes the right one")
 	}
 	return err
 }

@@ -56,10 +56,10 @@ func (s *Session) checkLock(ctx context.Context, r LockRequest) (LockResult, err
 	left, err := s.unneeded(r.Selection, drafts)
 	switch {
 	case err != nil:
-		s.Note("cannot say whether the lock pins what no cell needs: %v", err)
+		s.Note("cannot check the lock for unused pins: %v", err)
 	case !left.None():
 		result.Unneeded = left.String()
-		s.Note("no cell needs any more what the lock of %s pins: %s; `%s --prune` drops it", r.Recipe.Name, left, s.Catalogue.PinCommand(r.Recipe.Name, nil))
+		s.Note("the lock of %s has unused pins: %s; remove them with `%s --prune`", r.Recipe.Name, left, s.Catalogue.PinCommand(r.Recipe.Name, nil))
 	}
 	return result, nil
 }
@@ -123,7 +123,7 @@ func cellIDs(drafts []lock.Draft) []string {
 // cannot be resolved it still writes the rest.
 func (s *Session) moveLock(ctx context.Context, r LockRequest) (LockResult, error) {
 	if s.Locked || s.Offline {
-		return LockResult{}, diag.Errorf(diag.Usage, "lock resolves names: --locked and --offline forbid just that")
+		return LockResult{}, diag.Errorf(diag.Usage, "lock resolves names, which --locked and --offline forbid")
 	}
 	drafts, _, err := s.choose(r.Selection)
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *Session) moveLock(ctx context.Context, r LockRequest) (LockResult, erro
 		return LockResult{}, errors.Join(unresolved, err)
 	}
 	if done.Edited {
-		s.Note("%s was edited by hand: none of its pins is kept", done.Path)
+		s.Note("%s was edited by hand: all its pins are resolved again", done.Path)
 	}
 	result := LockResult{Recipe: r.Recipe.Name, Cells: cellIDs(drafts), Changes: lock.Compare(done.Before, done.After)}
 	if done.Wrote {

@@ -20,7 +20,7 @@ type LogsRequest struct {
 func Logs(r LogsRequest) (*os.Root, []runlog.Cell, error) {
 	run, err := report.Read(filepath.Join(r.Out, "run.json"))
 	if err != nil {
-		return nil, nil, diag.Errorf(diag.Usage, "--out: %w", err).WithHint("name a directory in which builder run wrote its results")
+		return nil, nil, diag.Errorf(diag.Usage, "--out: %w", err).WithHint("name the output directory of a run")
 	}
 	root, err := os.OpenRoot(r.Out)
 	if err != nil {
@@ -43,15 +43,15 @@ func ChooseLog(cells []runlog.Cell, r LogsRequest) (runlog.Log, error) {
 	if r.Cell == "" {
 		cells = slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Status != runlog.Running })
 		if len(cells) == 0 {
-			return runlog.Log{}, diag.Errorf(diag.Usage, "no cell runs in %s", r.Out).WithHint("`builder logs --out %s` lists what there is", r.Out)
+			return runlog.Log{}, diag.Errorf(diag.Usage, "no cell runs in %s", r.Out).WithHint("list the logs with `builder logs --out %s`", r.Out)
 		}
 		if len(cells) > 1 {
-			return runlog.Log{}, diag.Errorf(diag.Usage, "%d cells run in %s, and one can be followed", len(cells), r.Out).WithHint("`builder logs --out %s` lists them", r.Out)
+			return runlog.Log{}, diag.Errorf(diag.Usage, "%d cells run in %s, and only one can be followed", len(cells), r.Out).WithHint("list the cells with `builder logs --out %s`, and name one", r.Out)
 		}
 	}
 	cell := cells[0]
 	if len(cell.Steps) == 0 {
-		return runlog.Log{}, diag.Errorf(diag.Usage, "%s has no logs: it has not begun", cell.Cell)
+		return runlog.Log{}, diag.Errorf(diag.Usage, "%s has no logs: its build has not begun", cell.Cell)
 	}
 	at := len(cell.Steps) - 1
 	if cell.Failed >= 0 {
@@ -66,8 +66,8 @@ func ChooseLog(cells []runlog.Cell, r LogsRequest) (runlog.Log, error) {
 	}
 	log := cell.Steps[at]
 	if log.Bytes == nil {
-		return log, diag.Errorf(diag.Usage, "%s is not there", filepath.Join(r.Out, log.Log)).
-			WithHint("what was taken from a store or a registry was logged where it was built")
+		return log, diag.Errorf(diag.Usage, "%s does not exist", filepath.Join(r.Out, log.Log)).
+			WithHint("a result from a store or a registry has its logs only on the host that built it")
 	}
 	return log, nil
 }

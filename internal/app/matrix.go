@@ -31,7 +31,7 @@ func Jobs(cat catalogue.Catalogue, r MatrixRequest, note func(string, ...any)) (
 			return nil, err
 		}
 		for _, p := range ci.Absent(of, r.Filter, cells) {
-			note("no cell has %s %s: `builder plan %s --%s %s` says why", p.Axis, p.Value, of.Name, p.Axis, shell.Word(p.Value))
+			note("no cell has %s %s: `builder plan %s --%s %s` prints the reason", p.Axis, p.Value, of.Name, p.Axis, shell.Word(p.Value))
 		}
 		if r.Condense {
 			if cells, err = condense(cat, cells); err != nil {

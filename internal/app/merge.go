@@ -126,7 +126,7 @@ func matrixCells(data []byte) ([]report.Cell, error) {
 		return nil, err
 	}
 	if github.Include == nil {
-		return nil, errors.New("it holds no cells")
+		return nil, errors.New("the file has no cells")
 	}
 	return *github.Include, nil
 }

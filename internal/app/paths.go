@@ -10,10 +10,10 @@ import (
 // AbsentPath returns an error if the path of --to is empty or exists.
 func AbsentPath(to string) error {
 	if to == "" {
-		return diag.Errorf(diag.Usage, "--to is missing: where shall it be written?").WithHint("--to DIR names a place that does not exist yet")
+		return diag.Errorf(diag.Usage, "--to is missing").WithHint("name a path that does not exist yet: --to DIR")
 	}
 	if _, err := os.Lstat(to); err == nil {
-		return diag.Errorf(diag.Usage, "--to: %s exists already", to).WithHint("name a place that does not exist, or remove it first")
+		return diag.Errorf(diag.Usage, "--to: %s already exists", to).WithHint("name a path that does not exist, or remove it first")
 	}
 	return nil
 }
@@ -28,7 +28,7 @@ func HomeDir() (string, error) {
 	}
 	home, err := DefaultHome()
 	if err != nil {
-		return "", diag.Errorf(diag.Usage, "no place for the tool's state: %w", err).WithHint("set BUILDER_HOME")
+		return "", diag.Errorf(diag.Usage, "no state directory: %w", err).WithHint("set BUILDER_HOME")
 	}
 	return home, nil
 }

@@ -22,12 +22,12 @@ func pick[T any](what, word string, from []T, name func(T) string) (string, erro
 		case len(found) == 1:
 			return found[0], nil
 		case len(found) > 1:
-			return "", diag.Errorf(diag.Usage, "%q may be %d of the %ss", word, len(found), what).WithHint("write more of one: %s", strings.Join(found, ", "))
+			return "", diag.Errorf(diag.Usage, "%q matches %d %ss", word, len(found), what).WithHint("write more of the name: %s", strings.Join(found, ", "))
 		}
 	}
 	if len(names) == 0 {
-		return "", diag.Errorf(diag.Usage, "no %s is called %q: there is none", what, word).
-			WithHint("`builder run RECIPE` makes cells, below the directory of --out (out)")
+		return "", diag.Errorf(diag.Usage, "unknown %s %q: the results have none", what, word).
+			WithHint("`builder run RECIPE` writes cells below the directory of --out (out)")
 	}
-	return "", diag.Errorf(diag.Usage, "no %s is called %q", what, word).WithHint("%s", diag.DidYouMean(word, names))
+	return "", diag.Errorf(diag.Usage, "unknown %s %q", what, word).WithHint("%s", diag.DidYouMean(word, names))
 }

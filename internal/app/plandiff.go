@@ -32,7 +32,7 @@ func WithRun(out string) Comparison {
 		had := earlier{place: filepath.Join(dir, lock.EntryFile)}
 		entry, err := lock.ReadEntry(dir)
 		if errors.Is(err, fs.ErrNotExist) {
-			had.missing = "no run was begun: there is no " + had.place
+			had.missing = "no earlier run: missing " + had.place
 			return had, nil
 		}
 		had.entry = entry
@@ -56,7 +56,7 @@ func WithLock(file, recipe string) (Comparison, error) {
 	}
 	other, err := lock.Decode(file, data)
 	if err != nil {
-		return nil, diag.HintAll(err, "take the lock as version control has it")
+		return nil, diag.HintAll(err, "use the lock from version control")
 	}
 	if other.Recipe != recipe {
 		return nil, diag.Errorf(diag.Usage, "--against: %s is the lock of %q", file, other.Recipe)
@@ -104,7 +104,7 @@ func (with Comparison) diff(d lock.Draft, now lock.Entry, known bool) (*PlannedD
 	case had.missing != "":
 		p.From, p.Result = lock.Steps()[0], "every step runs"
 	case len(p.Changes) == 0:
-		p.From, p.Result = lock.Steps()[0], "nothing differs and the store has no result: every step runs, or is in the engine's cache"
+		p.From, p.Result = lock.Steps()[0], "no changes, and no result in the store: every step runs, or comes from the engine's cache"
 	default:
 		p.From = lock.First(p.Changes)
 		p.Result = "runs again from step " + p.From + ": " + strings.Join(stepsFrom(p.From), ", ")

@@ -61,5 +61,5 @@ func lackingFiles(e lock.Entry, kept *store.Store) error {
 		shown = append(slices.Clone(shown), "…")
 	}
 	return diag.Errorf(diag.Fetch, "%s: --offline, and the store lacks %d files: %s", e.ID, len(names), strings.Join(shown, ", ")).
-		WithHint("leave out --offline, or bring them with `builder store export` on another host and `builder store import` here")
+		WithHint("leave out --offline, or copy them with `builder store export` on another host and `builder store import` here")
 }

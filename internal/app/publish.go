@@ -157,7 +157,7 @@ func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string,
 	defer os.RemoveAll(scratch)
 	b, err := publish.Take(ctx, at, r.Key, scratch, trust, channel)
 	if err == nil && b.Entry.ID != cell && b.Entry.Key() != cell {
-		err = fmt.Errorf("the place says that it is %s, and signed is that it is %s", cell, b.Entry.ID)
+		err = fmt.Errorf("the destination names it %s, but the signed entry names it %s", cell, b.Entry.ID)
 	}
 	if err != nil && diag.CodeOf(err) != diag.Gate {
 		err = diag.Errorf(diag.Publish, "promoting %s: %w", r.Cell, err)

@@ -38,7 +38,7 @@ func (w *workspace) ready(ctx context.Context, entries []lock.Entry) error {
 	var errs []error
 	for _, lacks := range cannot(ctx, work) {
 		errs = append(errs, diag.Errorf(diag.NoEngine, "this host cannot do the work: %s: %s", lacks.Name, lacks.Found).
-			WithHint("%s; `builder doctor` looks at all of it", lacks.Remedy))
+			WithHint("%s; `builder doctor` runs all checks", lacks.Remedy))
 	}
 	if len(errs) == 0 && work.Recipe != nil {
 		errs = append(errs, w.pullable(ctx, work.Recipe.Places))
@@ -89,16 +89,16 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 			continue
 		}
 		if w.Offline {
-			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: --offline, and no engine here has pulled it", image).
-				WithHint("leave out --offline once, so that the engine pulls the image and keeps it"))
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: --offline, and the engine does not have it", image).
+				WithHint("run once without --offline, so that the engine pulls and keeps the image"))
 			continue
 		}
 		if _, done := asked[p.URL]; !done {
 			asked[p.URL] = answers(ctx, p.URL)
 		}
 		if err := asked[p.URL]; err != nil {
-			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: no engine here has pulled it, and its registry does not answer: %w", image, err).
-				WithHint("HTTPS_PROXY, HTTP_PROXY and NO_PROXY say how hosts are reached; --engine URL names an engine that reaches the registry; nothing was fetched"))
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: the engine does not have it, and its registry does not answer: %w", image, err).
+				WithHint("set HTTPS_PROXY, HTTP_PROXY and NO_PROXY, or name an engine that reaches the registry with --engine URL; nothing was fetched"))
 		}
 	}
 	return errors.Join(errs...)
@@ -113,7 +113,7 @@ func answers(ctx context.Context, url string) error {
 	case err != nil && asked.Err() == nil:
 		return err
 	case a.Status == 407:
-		return errors.New("the proxy wants a password (407)")
+		return errors.New("the proxy requires a password (407)")
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestImagesArePullableBeforeTheRun(t *testing.T) {
 		return (&workspace{Session: s}).pullable(t.Context(), n.Places)
 	}
 	err := check(address(gone), &Session{}, doctor.Native)
-	if diag.CodeOf(err) != diag.Fetch || !strings.HasPrefix(err.Error(), "image "+address(gone)+"@"+digest+": no engine here has pulled it, and its registry does not answer: ") {
+	if diag.CodeOf(err) != diag.Fetch || !strings.HasPrefix(err.Error(), "image "+address(gone)+"@"+digest+": the engine does not have it, and its registry does not answer: ") {
 		t.Errorf("a registry that is gone: %v", err)
 	}
 	if err := check(address(here), &Session{}, doctor.Native); err != nil {

@@ -23,7 +23,7 @@ import (
 func (s *Session) rebuildBundle(ctx context.Context, a artifact.Artifact, b attest.Bundle) (attest.Check, error) {
 	e := b.Provenance.Definition.Internal.Entry
 	if e.Pipeline != Revision() {
-		return attest.Check{}, diag.Errorf(diag.Drift, "%s was built with other scripts than this builder has: its steps have the digest %s, these %s", a.Name, e.Pipeline, Revision()).
+		return attest.Check{}, diag.Errorf(diag.Drift, "%s was built with other scripts than those of this builder: digest %s, here %s", a.Name, e.Pipeline, Revision()).
 			WithHint("rebuild with the release that built it: %s", b.Provenance.Run.Builder.Version["builder"])
 	}
 	w, err := s.open(ctx)
@@ -72,7 +72,7 @@ func (s *Session) attachRebuild(a artifact.Artifact, b attest.Bundle, c attest.C
 
 // compareRebuilt requires every file named in the provenance, with its digest.
 func compareRebuilt(a artifact.Artifact, b attest.Bundle, made []artifact.Artifact) (attest.Check, error) {
-	c := attest.Check{Name: "rebuild", Seen: fmt.Sprintf("%d files are the same in a second build", len(b.Artifacts))}
+	c := attest.Check{Name: "rebuild", Seen: fmt.Sprintf("%d files are equal in a second build", len(b.Artifacts))}
 	again := map[string]artifact.Artifact{}
 	for _, m := range made {
 		again[m.Name] = m
@@ -81,13 +81,13 @@ func compareRebuilt(a artifact.Artifact, b attest.Bundle, made []artifact.Artifa
 	for _, s := range b.Artifacts {
 		m, ok := again[s.Name]
 		if !ok {
-			c.Wrong = append(c.Wrong, "the second build made no "+s.Name)
+			c.Wrong = append(c.Wrong, "the second build did not make "+s.Name)
 			continue
 		}
 		if m.SHA256 == s.Digest["sha256"] {
 			continue
 		}
-		c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s in the second build, the provenance says %s; it is kept in %s", s.Name, m.SHA256, s.Digest["sha256"], m.Path))
+		c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s in the second build, but %s in the provenance; the second build is in %s", s.Name, m.SHA256, s.Digest["sha256"], m.Path))
 		where, err := difference.Of(filepath.Join(filepath.Dir(a.Path), s.Name), m.Path)
 		c.Wrong, errs = append(c.Wrong, where...), append(errs, err)
 	}

@@ -35,7 +35,7 @@ func (e *engine) room(ctx context.Context, entry lock.Entry) (ended func(), err 
 	defer e.rooms.mu.Unlock()
 	had, err := e.collect(ctx, need+e.rooms.taken)
 	if err != nil { // the build will report an engine error
-		e.Note("how much room there is for %s is not known: %v", entry.ID, err)
+		e.Note("cannot measure the free space for %s: %v", entry.ID, err)
 		return func() {}, nil
 	}
 	if err := e.enough(need, how, entry); err != nil {
@@ -51,9 +51,9 @@ func (e *engine) room(ctx context.Context, entry lock.Entry) (ended func(), err 
 func (e *engine) need(ctx context.Context, entry lock.Entry) (bytes int64, how string) {
 	past, _ := history.Read(ctx, e.Home)
 	if bytes, known := past.Disk(entry.Recipe, entry.ID); known {
-		return bytes, "as it did before"
+		return bytes, "measured in an earlier build"
 	}
-	return needs.Cache(entry), "by the files of its lock"
+	return needs.Cache(entry), "estimated from the files of its lock"
 }
 
 // collect tries to make room for wanted bytes and returns the size of the cache
@@ -67,7 +67,7 @@ func (e *engine) collect(ctx context.Context, wanted int64) (has int64, err erro
 		if bound := e.Native.Cache; err != nil || left >= wanted && (bound == 0 || has+wanted <= bound) || has == 0 {
 			return has, err
 		}
-		e.Note("the engine's cache has %s, the next cell takes about %s, and the disk has %s: collecting", gigabytes(has), gigabytes(wanted), gigabytes(left))
+		e.Note("the engine's cache has %s, the next cell needs about %s, and the disk has %s free: emptying the cache", gigabytes(has), gigabytes(wanted), gigabytes(left))
 		if err := e.chosen.Prune(ctx, all); err != nil {
 			return 0, err
 		}
@@ -83,10 +83,10 @@ func (e *engine) enough(need int64, how string, entry lock.Entry) error {
 	case err != nil:
 		return err
 	case bound > 0 && need > bound:
-		return diag.Errorf(diag.NoEngine, "%s takes about %s of the engine's cache (%s), which may take %s", entry.ID, gigabytes(need), how, gigabytes(bound)).
-			WithHint("allow more, where the disk has it: --%s 90%%, or a size such as %dGB", CacheFlag, need/1e9+1)
+		return diag.Errorf(diag.NoEngine, "%s needs about %s of the engine's cache (%s), whose limit is %s", entry.ID, gigabytes(need), how, gigabytes(bound)).
+			WithHint("if the disk is large enough, raise the limit: --%s 90%%, or a size such as %dGB", CacheFlag, need/1e9+1)
 	case left < need:
-		return tooLittle(e.disk, left, fmt.Sprintf("%s takes about %s of the engine's cache (%s)", entry.ID, gigabytes(need), how))
+		return tooLittle(e.disk, left, fmt.Sprintf("%s needs about %s of the engine's cache (%s)", entry.ID, gigabytes(need), how))
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (w *workspace) rememberDisk(ctx context.Context, entry lock.Entry, steps ma
 // tooLittle returns the error for a disk with too little free space.
 func tooLittle(disk string, left int64, wanted string) error {
 	return diag.Errorf(diag.NoEngine, "the disk of %s has %s free: %s", disk, gigabytes(left), wanted).
-		WithHint("make room: `builder store gc` empties the engine's cache, with --keep 0 the store too; or set BUILDER_HOME to a larger disk")
+		WithHint("free space: `builder store gc` empties the engine's cache, with --keep 0 the store too; or set BUILDER_HOME to a larger disk")
 }
 
 // makeRoom checks the disk space before the first fetch. The disk needs room for the
@@ -156,7 +156,7 @@ func (w *workspace) makeRoom(ctx context.Context, build []lock.Entry) error {
 		for _, entry := range build {
 			if need, how := w.engines[i].need(ctx, entry); need > cache {
 				cache = need
-				wanted = fmt.Sprintf("the run fetches %s, and %s takes about %s of the engine's cache (%s)", gigabytes(files), entry.ID, gigabytes(need), how)
+				wanted = fmt.Sprintf("the run fetches %s, and %s needs about %s of the engine's cache (%s)", gigabytes(files), entry.ID, gigabytes(need), how)
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func TestRunThatDoesNotFit(t *testing.T) {
 	w.engines = []*engine{{Session: w.Session}}
 	t.Setenv("PATH", "")
 	err = w.makeRoom(t.Context(), []lock.Entry{vast()})
-	if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "the run fetches 1125899.9 GB, and tiny-1 takes about ") || !strings.Contains(firstHint(err), "builder store gc") {
+	if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "the run fetches 1125899.9 GB, and tiny-1 needs about ") || !strings.Contains(firstHint(err), "builder store gc") {
 		t.Errorf("got %v, hint %q", err, firstHint(err))
 	}
 	if err := w.makeRoom(t.Context(), nil); err != nil {
@@ -47,22 +47,22 @@ func TestCellThatDoesNotFit(t *testing.T) {
 	home := t.TempDir()
 	e := &engine{disk: home, Session: &Session{Home: home, Engines: Engines{Native: native.Options{Cache: 20e9}}, Note: t.Logf}}
 	entry := lock.Entry{Recipe: "tiny", ID: "tiny-1"}
-	if need, how := e.need(t.Context(), entry); need != needs.Cache(entry) || how != "by the files of its lock" {
+	if need, how := e.need(t.Context(), entry); need != needs.Cache(entry) || how != "estimated from the files of its lock" {
 		t.Errorf("nothing is known: %d, %s", need, how)
 	}
 	if err := history.AddDisk(t.Context(), home, "tiny", "tiny-1", 34e9); err != nil {
 		t.Fatal(err)
 	}
 	need, how := e.need(t.Context(), entry)
-	if need != 34e9 || how != "as it did before" {
+	if need != 34e9 || how != "measured in an earlier build" {
 		t.Errorf("built before: %d, %s", need, how)
 	}
 	err := e.enough(need, how, entry)
-	if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "34.0 GB of the engine's cache (as it did before), which may take 20.0 GB") || !strings.Contains(firstHint(err), "--engine-cache 90%, or a size such as 35GB") {
+	if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "34.0 GB of the engine's cache (measured in an earlier build), whose limit is 20.0 GB") || !strings.Contains(firstHint(err), "--engine-cache 90%, or a size such as 35GB") {
 		t.Errorf("got %v, hint %q", err, firstHint(err))
 	}
 	e.Native.Cache = 0
-	if err := e.enough(1<<60, how, entry); !strings.Contains(err.Error(), " free: tiny-1 takes about ") {
+	if err := e.enough(1<<60, how, entry); !strings.Contains(err.Error(), " free: tiny-1 needs about ") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -43,7 +43,7 @@ func WriteRootfs(ctx context.Context, s *Session, of Selection, to string) (Root
 func OneCell(s *Session, of Selection) error {
 	drafts, _, err := s.choose(of)
 	if err == nil && len(drafts) != 1 {
-		err = diag.Errorf(diag.Usage, "%d cells are chosen, one is wanted", len(drafts)).WithHint("name one value of each axis")
+		err = diag.Errorf(diag.Usage, "the flags select %d cells, not one", len(drafts)).WithHint("give each axis one value")
 	}
 	return err
 }
@@ -74,7 +74,7 @@ func EntryOf(out, cell string) (lock.Entry, error) {
 	}
 	e, err := lock.ReadEntry(filepath.Join(out, id))
 	if err == nil && e.Pipeline != Revision() {
-		err = diag.Errorf(diag.Drift, "%s was built with other scripts than this builder has", id).WithHint("run it again first: builder run %s", e.Recipe)
+		err = diag.Errorf(diag.Drift, "%s was built with other scripts than those of this builder", id).WithHint("build it again first: builder run %s", e.Recipe)
 	}
 	return e, err
 }
@@ -116,7 +116,7 @@ func (w *workspace) writeStep(ctx context.Context, e lock.Entry, inputs []artifa
 	}
 	for name := range env {
 		if !shell.Name(name) { // the entry may be untrusted
-			return "", diag.Errorf(diag.Drift, "%s: env: %q is no name of a variable", e.ID, name)
+			return "", diag.Errorf(diag.Drift, "%s: env: %q is not the name of a variable", e.ID, name)
 		}
 	}
 	build := filepath.Join(dir, "build")
@@ -139,7 +139,7 @@ func (w *workspace) builtInputs(e lock.Entry) ([]artifact.Artifact, error) {
 			return nil, err
 		}
 		if !ok {
-			return nil, diag.Errorf(diag.Usage, "its input %s has not been built", in.ID).WithHint("`builder run %s` with the same axes builds it first", e.Recipe)
+			return nil, diag.Errorf(diag.Usage, "the input %s is not built", in.ID).WithHint("build it first with `builder run %s` and the same axes", e.Recipe)
 		}
 		wheels = append(wheels, found.Artifacts[0])
 	}

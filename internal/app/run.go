@@ -135,9 +135,9 @@ func (c *cellRun) sayUnproven(build []lock.Entry) error {
 	}
 	switch {
 	case len(never) == 1:
-		c.Display.Note("%s was never built before, as far as this catalogue knows: its gates decide", never[0])
+		c.Display.Note("%s is unproven: the catalogue records no build of it, so its gates decide", never[0])
 	case len(never) > 1:
-		c.Display.Note("%d of %d cells were never built before, as far as this catalogue knows: their gates decide", len(never), len(build))
+		c.Display.Note("%d of %d cells are unproven: the catalogue records no build of them, so their gates decide", len(never), len(build))
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (c *cellRun) holdOut(ctx context.Context) (free func(), err error) {
 		return nil, diag.Errorf(diag.Usage, "--out: %w", err)
 	}
 	return store.Lock(ctx, filepath.Join(c.Out, ".lock"), func() {
-		c.Note("another run writes to %s: waiting for it (--out DIR names another place)", c.Out)
+		c.Note("another run writes to %s: waiting for it (to write elsewhere, use --out DIR)", c.Out)
 	})
 }
 

@@ -47,8 +47,8 @@ func NewSite(dir string, names []string) (written []string, err error) {
 	}
 	for _, f := range files {
 		if _, err := os.Lstat(filepath.Join(dir, f.path)); err == nil {
-			errs = append(errs, diag.Errorf(diag.Usage, "%s is there already", filepath.Join(dir, f.path)).
-				WithHint("init overwrites nothing: move the file away, or name another directory"))
+			errs = append(errs, diag.Errorf(diag.Usage, "%s already exists", filepath.Join(dir, f.path)).
+				WithHint("init overwrites no file: move it away, or name another directory"))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -95,14 +95,14 @@ func known(name string) error {
 
 const siteReadme = `# Recipes of our own
 
-builder reads this directory where it is named with --recipes or BUILDER_RECIPES:
+Name this directory with --recipes or BUILDER_RECIPES:
 
     builder plan horovod --recipes .
 
-recipes/NAME.yaml, patches/NAME/*.yaml, images/*.yaml, diagnoses/*.yaml and
-profiles/NAME.yaml are laid over what comes with builder; what has the same name
-replaces it. "builder plan" shows
-what is replaced. Locks lie beside the recipes: write them with
+builder adds recipes/NAME.yaml, patches/NAME/*.yaml, images/*.yaml, diagnoses/*.yaml and
+profiles/NAME.yaml to its built-in files. A file replaces the built-in one of the same
+name, and "builder plan" lists the replacements. The locks are beside the recipes. Write
+them with
 
     builder lock --recipes . NAME
 

@@ -47,8 +47,8 @@ func Verifiable(s *Session, paths []string) ([]artifact.Artifact, error) {
 		return nil, err
 	}
 	if len(trust.Keys) == 0 {
-		return nil, diag.Errorf(diag.Usage, "no key is trusted: this host has made none").
-			WithHint("--trust FILE names the public key of who built it; `builder key show` prints it there; `builder gate FILE` says what a wheel of somebody else is")
+		return nil, diag.Errorf(diag.Usage, "no trusted key: this host has no key of its own").
+			WithHint("give the public key of the building host with --trust FILE (`builder key show` prints it there), or inspect the wheel with `builder gate FILE`")
 	}
 	return artifacts, nil
 }

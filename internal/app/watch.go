@@ -47,7 +47,7 @@ func (w *watch) StepStarted(step string) io.Writer {
 	}
 	file, err := steplog.Create(w.dir, step)
 	if err != nil {
-		w.progress.Note("cannot keep the log of step %s: %v", step, err)
+		w.progress.Note("cannot write the log of step %s: %v", step, err)
 	}
 	w.log = newStepLog(file, w.id, w.progress)
 	return w.log

@@ -97,7 +97,7 @@ func (w *workspace) resolving(before func(context.Context) error) *assemble.Asse
 		if err := before(ctx); err != nil {
 			return lock.File{}, err
 		}
-		w.Note("resolving what the lock of %s lacks: %s", recipe, missing)
+		w.Note("resolving the missing pins of the lock of %s: %s", recipe, missing)
 		pins, err := w.resolver().Resolve(ctx, recipe, missing)
 		if err != nil {
 			return lock.File{}, err

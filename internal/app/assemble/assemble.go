@@ -139,7 +139,7 @@ func (a *Assembler) input(ctx context.Context, in recipe.Input) (input, error) {
 		return input{}, err
 	}
 	if len(cells) != 1 {
-		return input{}, diag.Errorf(diag.Usage, "%s name %d cells, an input is one", matrix.Pairs(in.Axes), len(cells))
+		return input{}, diag.Errorf(diag.Usage, "%s select %d cells, and an input is one cell", matrix.Pairs(in.Axes), len(cells))
 	}
 	d, err := lock.NewDraft(cells[0], a.Locks.LockInputs())
 	if err != nil {

@@ -169,7 +169,7 @@ func (c *Catalogue) environment(name string, axes map[string]string) (string, er
 	}
 	i := slices.IndexFunc(all, func(p *profile.Profile) bool { return p.Name == name })
 	if i < 0 {
-		return "", diag.Errorf(diag.Usage, "no profile is called %q", name)
+		return "", diag.Errorf(diag.Usage, "unknown profile %q", name)
 	}
 	e, err := all[i].Resolve(axes, nil)
 	if err != nil {

@@ -39,10 +39,10 @@ func (s siteFiles) folder(name string) fs.FS {
 func openSite(site string) (siteFiles, error) {
 	info, err := os.Stat(site)
 	if err != nil {
-		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %w", err).WithHint("`builder init DIR` makes the folders of a site")
+		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %w", err).WithHint("make the folders of a site with `builder init DIR`")
 	}
 	if !info.IsDir() {
-		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %s is not a directory", site).WithHint("name the directory that holds recipes, stacks, images or patches")
+		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %s is not a directory", site).WithHint("name the directory with the folders recipes, stacks, images or patches")
 	}
 	dir, err := regular.Inside(site, maxSiteFile)
 	if err != nil {
@@ -66,12 +66,12 @@ func checkSite(site string, dir fs.FS) error {
 	}
 	if !some {
 		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, stacks, images, patches, diagnoses and profiles", site).
-			WithHint("name the directory that they lie in")
+			WithHint("name the directory above these folders")
 	}
 	for _, pattern := range []string{"recipes/*.yml", "stacks/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml", "profiles/*.yml"} {
 		files, _ := fs.Glob(dir, pattern) // never fails: the pattern is valid
 		for _, file := range files {
-			errs = append(errs, diag.At(diag.Pos{File: filepath.Join(site, file)}, "only files that end in .yaml are read"))
+			errs = append(errs, diag.At(diag.Pos{File: filepath.Join(site, file)}, "builder reads only files that end in .yaml"))
 		}
 	}
 	return errors.Join(errs...)
@@ -83,7 +83,7 @@ func asUsage(err error) error {
 	if err == nil || diag.Worst(err) != diag.OK {
 		return err
 	}
-	return diag.Errorf(diag.Usage, "--recipes: %w", err).WithHint("a site holds all that is read of it: put the file itself there")
+	return diag.Errorf(diag.Usage, "--recipes: %w", err).WithHint("builder reads no file outside the site: copy the file into it")
 }
 
 // checkPatches rejects patches for an unknown recipe.
@@ -144,7 +144,7 @@ func (c *Catalogue) checkWaivers() error {
 	for _, r := range c.Recipes {
 		for _, w := range r.Waivers() {
 			if !slices.Contains(gate.Names(), w.Gate) {
-				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: expect.waivers: no gate is called %q", r.Name, w.Gate).
+				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: expect.waivers: unknown gate %q", r.Name, w.Gate).
 					WithHint("%s", diag.DidYouMean(w.Gate, gate.Names())))
 			}
 		}
@@ -163,7 +163,7 @@ func (c *Catalogue) checkAdvisories() error {
 		}
 		for _, a := range r.KnownAdvisories() {
 			if !slices.Contains(names, a.MendedBy) {
-				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: advisory %s: no patch of it is called %q", r.Name, a.ID, a.MendedBy).
+				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: advisory %s: the recipe has no patch %q", r.Name, a.ID, a.MendedBy).
 					WithHint("%s", diag.DidYouMean(a.MendedBy, names)))
 			}
 		}
@@ -182,10 +182,10 @@ func (c *Catalogue) checkAxes(taken []string) error {
 		for _, name := range r.AxisNames() {
 			switch {
 			case slices.Contains(taken, name):
-				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: no axis can be called %q: every recipe has the flag --%s", r.Name, name, name))
+				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: %q cannot be the name of an axis: every recipe has the flag --%s", r.Name, name, name))
 			case !axisName.MatchString(name):
-				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: no axis can be called %q: an axis is a flag", r.Name, name).
-					WithHint("use small letters, digits and dashes"))
+				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: %q cannot be the name of an axis: an axis is a flag", r.Name, name).
+					WithHint("use lower-case letters, digits and dashes"))
 			}
 		}
 		return len(errs) > before
@@ -199,7 +199,7 @@ func checkProfile(p *profile.Profile, taken []string) error {
 	var errs []error
 	for _, name := range p.AxisNames() {
 		if slices.Contains(taken, name) {
-			errs = append(errs, diag.Errorf(diag.Usage, "profile %s: no axis can be called %q: every profile has the flag --%s", p.Name, name, name))
+			errs = append(errs, diag.Errorf(diag.Usage, "profile %s: %q cannot be the name of an axis: every profile has the flag --%s", p.Name, name, name))
 		}
 	}
 	return errors.Join(errs...)

@@ -92,7 +92,7 @@ func (l Locks) Own(name string) (lock.File, error) {
 	}
 	own, err := lock.Decode(path, data)
 	if err == nil && own.Recipe != name {
-		err = diag.Errorf(diag.Drift, "%s: this is the lock of %q", path, own.Recipe)
+		err = diag.Errorf(diag.Drift, "%s: the file is the lock of %q", path, own.Recipe)
 	}
 	if err != nil {
 		return none, l.damaged(err, name)
@@ -118,7 +118,7 @@ func (l Locks) ownFile(name string) ([]byte, error) {
 func (l Locks) damaged(err error, name string) error {
 	pin := l.PinCommand(name, nil)
 	if errors.Is(err, lock.ErrEdited) {
-		return diag.HintAll(err, "restore it from version control, or resolve every name anew with `"+pin+" --update`")
+		return diag.HintAll(err, "restore it from version control, or resolve every name again with `"+pin+" --update`")
 	}
 	return diag.HintAll(err, "restore the file, or remove it and run `"+pin+"`")
 }

@@ -86,8 +86,8 @@ func (c Config) presumes() error {
 	var errs []error
 	for _, s := range c.Settings {
 		if slices.Contains(personal, s.Key) {
-			errs = append(errs, diag.At(s.Pos, "%s: a file that is found beside the work does not say whom you trust", s.Key).
-				WithHint("say it in builder/builder.yaml of your configuration directory, in %s, or name this file: %s=FILE", Variable(s.Key), Override))
+			errs = append(errs, diag.At(s.Pos, "%s: a file in or above the working directory cannot set trusted keys", s.Key).
+				WithHint("set it in builder/builder.yaml of your configuration directory or in %s, or name this file: %s=FILE", Variable(s.Key), Override))
 		}
 	}
 	return errors.Join(errs...)
@@ -136,8 +136,8 @@ func (h Host) nearest() (string, error) {
 	for dir := h.Dir; dir != ""; dir = filepath.Dir(dir) {
 		if path := filepath.Join(dir, Name); exists(path) {
 			if planted(dir, path) {
-				return "", diag.At(diag.Pos{File: path}, "everybody can write to %s, and this file is another user's: it is not read", dir).
-					WithHint("%s=FILE names another file, %s= reads none", Override, Override)
+				return "", diag.At(diag.Pos{File: path}, "refused: every user can write to %s, and another user owns this file", dir).
+					WithHint("name another file with %s=FILE, or use no file with %s=", Override, Override)
 			}
 			return path, nil
 		}
@@ -184,7 +184,7 @@ func (h Host) readBounded(path string) ([]byte, error) {
 	case err == nil:
 		return data, nil
 	case errors.Is(err, fs.ErrNotExist):
-		err = errors.New("there is no such file")
+		err = errors.New("the file does not exist")
 	case ok:
 		err = pathErr.Err
 	}

@@ -87,12 +87,12 @@ func (a *Address) UnmarshalText(text []byte) error {
 func plain(text string) error {
 	switch {
 	case strings.Contains(text, "PRIVATE KEY") || store.Redact(text) != text:
-		return diag.Errorf(diag.Usage, "this looks like a secret, and no secret belongs into this file").
-			WithHint("set the variable of the key where the tool is called; of a signing key name the file")
+		return diag.Errorf(diag.Usage, "the value looks like a secret, which must not be in this file").
+			WithHint("set the variable of this key when you call builder; for a signing key, write its path")
 	case text == "":
-		return errors.New("an empty value: leave the key out")
+		return errors.New("the value is empty: leave the key out")
 	case strings.Contains(text, ","):
-		return errors.New("a comma cannot stand in a value: in the variable of the key it parts two")
+		return errors.New("a value cannot have a comma, which separates values in the variable of the key")
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ type Duration string
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (d *Duration) UnmarshalText(text []byte) error {
 	if _, err := time.ParseDuration(string(text)); err != nil {
-		return fmt.Errorf("%q is no time such as 90s or 1h30m", text)
+		return fmt.Errorf("%q is not a time such as 90s or 1h30m", text)
 	}
 	*d = Duration(text)
 	return nil
@@ -204,7 +204,7 @@ func (r *reader) text(key string, v reflect.Value, pos diag.Pos) string {
 		return strconv.FormatBool(*v)
 	case *int:
 		if *v < 1 {
-			r.errs = append(r.errs, diag.At(pos, "%s: %d is not at least 1", key, *v))
+			r.errs = append(r.errs, diag.At(pos, "%s: %d is less than 1", key, *v))
 		}
 		return strconv.Itoa(*v)
 	case Path:

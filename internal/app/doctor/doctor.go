@@ -109,7 +109,7 @@ func Examine(ctx context.Context, h host.Host, w Work) Report {
 	}
 	e := newExam(h, w)
 	for _, c := range Checks() {
-		f := unknown("the examination was interrupted")
+		f := unknown("the check was interrupted")
 		if ctx.Err() == nil {
 			f = c.look(ctx, e)
 		}

@@ -207,7 +207,7 @@ func TestStateDirectory(t *testing.T) {
 		verdict Verdict
 		text    string
 	}{
-		"/var/cache/builder": {OK, "on ext4, to be made"},
+		"/var/cache/builder": {OK, "on ext4, created by the first run"},
 		"/var":               {OK, "/var on ext4"},
 		"/home/me/builder":   {Warn, "on nfs4"},
 		"/tmp/builder":       {Warn, "on tmpfs"},
@@ -236,7 +236,7 @@ func TestLocks(t *testing.T) {
 		t.Error(got.Found)
 	}
 	root["root/.cache/builder/store/users"].Sys = &syscall.Stat_t{Ino: 9977922} // a POSIX lock of another program
-	if got := examine(t, "locks", h, work); got.Found != "nobody" {
+	if got := examine(t, "locks", h, work); got.Found != "no process" {
 		t.Error(got.Found)
 	}
 }
@@ -440,9 +440,9 @@ func TestContainerImage(t *testing.T) {
 		want   Verdict
 		says   string
 	}{
-		"holds it":      {EngineState{Image: "x/engine:v1", Holds: true}, OK, "holds the engine's image x/engine:v1"},
-		"would pull it": {EngineState{Image: "x/engine:v1"}, Unknown, "holds no image of the engine"},
-		"not known":     {EngineState{}, Unknown, "holds no image of the engine"},
+		"holds it":      {EngineState{Image: "x/engine:v1", Holds: true}, OK, "has the image x/engine:v1 of the engine"},
+		"would pull it": {EngineState{Image: "x/engine:v1"}, Unknown, "has no image of the engine"},
+		"not known":     {EngineState{}, Unknown, "has no image of the engine"},
 	} {
 		c.engine.Kind, c.engine.Program = Container, "docker"
 		got := examine(t, "engine", fake(fstest.MapFS{}, nil), Work{Home: "/x", Engine: c.engine})

@@ -23,14 +23,14 @@ func engine(ctx context.Context, e *exam) Finding {
 	case state.Current:
 		return ok("the native engine runs at %s", strings.Join(state.Addresses, ", "))
 	case state.Running:
-		return warn("the native engine runs, and is of another build or configuration, or does not answer").
-			remedy("the next run replaces it when nobody uses it; now: builder engine down")
+		return warn("the running native engine has another build or configuration, or does not answer").
+			remedy("the next run replaces it if it is idle; to stop it now: builder engine down")
 	case e.effectiveUser() != "0":
-		return fail("none runs; only root may start the native engine").remedy("run as root, %s", anotherEngine)
+		return fail("no engine runs, and only root can start the native engine").remedy("run as root, %s", anotherEngine)
 	case state.Built:
 		return ok("the native engine is built; a run starts it")
 	case !has:
-		return fail("none runs, and there is no go to build the native engine with").
+		return fail("no engine runs, and the native engine needs go for its build").
 			remedy("install Go 1.25 or newer, %s", anotherEngine)
 	default:
 		return ok("the native engine is not built; the first run builds it with %s", goes)
@@ -41,9 +41,9 @@ func engine(ctx context.Context, e *exam) Finding {
 // whether it can pull the image.
 func contained(state EngineState) Finding {
 	if state.Holds {
-		return ok("%s answers and holds the engine's image %s", state.Program, state.Image)
+		return ok("%s answers and has the image %s of the engine", state.Program, state.Image)
 	}
-	return unknown("%s answers and holds no image of the engine; a run pulls it, and takes the native engine where that fails and builder is root", state.Program).
+	return unknown("%s answers and has no image of the engine; a run pulls it, or as root uses the native engine if the pull fails", state.Program).
 		remedy("without its registry: builder engine image --to engine.tar && %s load -i engine.tar", state.Program)
 }
 
@@ -51,11 +51,11 @@ func contained(state EngineState) Finding {
 func (e *exam) namedEngine(ctx context.Context, name string) Finding {
 	scheme, address, _ := strings.Cut(name, "://")
 	if scheme != "unix" && scheme != "tcp" {
-		return unknown("%s: only its first run tells whether it answers", name)
+		return unknown("%s: only a run shows whether it answers", name)
 	}
 	if err := e.Dial(ctx, scheme, address); err != nil {
 		return fail("%s does not answer: %v", name, err).
-			remedy("start it, name another with --engine or BUILDER_ENGINE, or none")
+			remedy("start it, name another with --engine or BUILDER_ENGINE, or leave --engine out")
 	}
 	return ok("%s answers", name)
 }
@@ -77,29 +77,29 @@ func engineVersion(ctx context.Context, e *exam) Finding {
 		return each(state.Addresses, func(address string) Finding {
 			has, err := state.Version(ctx, address)
 			if err != nil {
-				return unknown("asking %s: %v", address, err)
+				return unknown("%s does not report its version: %v", address, err)
 			}
 			return state.judge(has)
 		})
 	case state.Kind == Container:
 		return e.containerVersion(ctx)
 	case state.Kind == Named:
-		return unknown("the client program that could ask it is not built yet; %s is wanted", state.Wanted)
+		return unknown("the version is unknown until the client program is built; required: %s", state.Wanted)
 	case state.Current || state.Built:
-		return ok("%s, the one that is wanted", state.Wanted)
+		return ok("%s, as required", state.Wanted)
 	case state.Running:
-		return unknown("another build runs; %s is wanted", state.Wanted)
+		return unknown("another build runs; required: %s", state.Wanted)
 	}
-	return none("nothing runs; %s will be built", state.Wanted)
+	return none("no engine runs; the first run builds %s", state.Wanted)
 }
 
 // judge compares versions. A different version fails: client and engine refuse each
 // other, or interpret messages differently.
 func (s EngineState) judge(has string) Finding {
 	if strings.TrimPrefix(has, "v") == strings.TrimPrefix(s.Wanted, "v") {
-		return ok("%s, the one that is wanted", has)
+		return ok("%s, as required", has)
 	}
-	return fail("it is %s; %s is wanted", has, s.Wanted).remedy("start the engine %s, or name another with --engine", s.Wanted)
+	return fail("the version is %s; required: %s", has, s.Wanted).remedy("start the engine %s, or name another with --engine", s.Wanted)
 }
 
 // containerVersion checks the engines that run as containers. The client starts an
@@ -116,10 +116,10 @@ func (e *exam) containerVersion(ctx context.Context) Finding {
 	}
 	switch {
 	case len(versions) == 0:
-		return none("no engine runs in it; the first run starts %s", e.work.Engine.Wanted)
+		return none("no engine runs in a container; the first run starts %s", e.work.Engine.Wanted)
 	case slices.Contains(versions, e.work.Engine.Wanted):
-		return ok("%s, the one that is wanted", e.work.Engine.Wanted)
+		return ok("%s, as required", e.work.Engine.Wanted)
 	}
 	return warn("%s runs; the first run starts %s beside it", strings.Join(versions, ", "), e.work.Engine.Wanted).
-		remedy("stop the other engine if nobody uses it")
+		remedy("stop the other engine if it is idle")
 }

@@ -33,16 +33,16 @@ func nvidia(ctx context.Context, e *exam) Finding {
 	case asked && len(tools.GPUs) > 0:
 		return e.judgeNVIDIA(tools, devices)
 	case silent:
-		return fail("%v", tools.err).remedy("restart the host after an update of the driver; else install the driver anew")
+		return fail("%v", tools.err).remedy("restart the host after an update of the driver, or install the driver again")
 	case module != "" && !asked:
-		return warn("driver %s; no nvidia-smi in PATH, so the highest CUDA is not known", module).
-			remedy("install the tools of the driver, of the same version")
+		return warn("driver %s; the highest CUDA is unknown without nvidia-smi in PATH", module).
+			remedy("install the tools of the same version as the driver")
 	case devices > 0:
 		return warn("%s on the bus, no driver", count(devices, "GPU")).remedy("install NVIDIA's driver, or load the module nvidia")
 	case e.pci().Err != nil && !asked:
 		return unknown("%s; no driver, no nvidia-smi", because(e.pci().Err))
 	}
-	return none("no GPU of NVIDIA")
+	return none("no NVIDIA GPU")
 }
 
 // judgeNVIDIA compares the GPUs of nvidia-smi with the PCI devices, and the highest
@@ -50,15 +50,15 @@ func nvidia(ctx context.Context, e *exam) Finding {
 func (e *exam) judgeNVIDIA(tools gpuTools, devices int) Finding {
 	highest := tools.CUDA
 	if highest == "" {
-		highest = "not known"
+		highest = "unknown"
 	}
 	text := fmt.Sprintf("%s, driver %s, highest CUDA %s", models(tools.Host), tools.Driver, highest)
 	r := e.work.Recipe
 	switch {
 	case devices > len(tools.GPUs):
-		return warn("%s; %d on the bus", text, devices).remedy("look for the others with `nvidia-smi` and in the log of the kernel (Xid)")
+		return warn("%s; %d on the bus", text, devices).remedy("look for the others with `nvidia-smi` and in the kernel log (Xid)")
 	case r != nil && r.CUDA != "" && tools.CUDA != "" && elf.CompareVersions(major(r.CUDA), major(tools.CUDA)) > 0:
-		return warn("%s; the cell is for CUDA %s: it is built here and does not run here", text, r.CUDA).
+		return warn("%s; the cell is for CUDA %s: this host can build it, but not run it", text, r.CUDA).
 			remedy("install a newer driver, or choose --cuda %s", major(tools.CUDA))
 	}
 	return ok("%s", text)
@@ -125,8 +125,8 @@ func amd(_ context.Context, e *exam) Finding {
 	case len(nodes) > 0:
 		return e.judgeAMD(nodes, devices)
 	case computes && devices > 0:
-		return warn("%s on the bus, none that computes", count(devices, "GPU")).
-			remedy("look in the log of the kernel for amdgpu and kfd")
+		return warn("%s on the bus, none usable for computing", count(devices, "GPU")).
+			remedy("look in the kernel log for amdgpu and kfd")
 	case devices > 0 && !loaded:
 		return warn("%s on the bus, no driver", count(devices, "GPU")).remedy("install amdgpu-dkms, or load the module amdgpu")
 	case devices > 0:
@@ -134,7 +134,7 @@ func amd(_ context.Context, e *exam) Finding {
 	case e.pci().Err != nil:
 		return unknown("%s; no /sys/class/kfd", because(e.pci().Err))
 	}
-	return none("no GPU of AMD")
+	return none("no AMD GPU")
 }
 
 func (e *exam) judgeAMD(nodes []fabric.Node, devices int) Finding {
@@ -147,20 +147,20 @@ func (e *exam) judgeAMD(nodes []fabric.Node, devices int) Finding {
 	series, known := highestROCm(module)
 	switch {
 	case module == "":
-		text += ", the kernel's own driver, highest ROCm not known: AMD promises it for its own alone"
+		text += ", the kernel's own driver, highest ROCm unknown: AMD documents it only for its own driver"
 	case !known:
-		text += fmt.Sprintf(", driver %s, highest ROCm not known", module)
+		text += fmt.Sprintf(", driver %s, highest ROCm unknown", module)
 	default:
 		text += fmt.Sprintf(", driver %s (%s), highest ROCm %s", module, series.driver, series.highest)
 	}
 	r := e.work.Recipe
 	switch {
 	case devices > len(nodes):
-		return warn("%s; %d on the bus", text, devices).remedy("look for the others in the log of the kernel")
+		return warn("%s; %d on the bus", text, devices).remedy("look for the others in the kernel log")
 	case !e.Exists("/dev/kfd"):
 		return warn("%s; no /dev/kfd", text).remedy("give the container the devices /dev/kfd and /dev/dri")
 	case known && r != nil && r.ROCm != "" && elf.CompareVersions(r.ROCm, series.highest) > 0:
-		return warn("%s; the cell is for ROCm %s, which is not supported with it", text, r.ROCm).
+		return warn("%s; the cell is for ROCm %s, which this driver does not support", text, r.ROCm).
 			remedy("install a newer amdgpu-dkms, or choose --rocm '<=%s'", series.highest)
 	}
 	return ok("%s", text)

@@ -29,26 +29,26 @@ var (
 // stateDirectory checks whether the home is writable, and its file system.
 func stateDirectory(_ context.Context, e *exam) Finding {
 	dir := e.existing()
-	elsewhere := "set BUILDER_HOME to a directory on a local disk that can be written"
+	elsewhere := "set BUILDER_HOME to a writable directory on a local disk"
 	if info, err := e.Stat(dir); err != nil || !info.IsDir() {
 		return fail("%s is not a directory", dir).remedy("%s", elsewhere)
 	}
 	if err := e.Writable(dir); err != nil {
-		return fail("%s cannot be written: %v", dir, err).remedy("%s", elsewhere)
+		return fail("%s is not writable: %v", dir, err).remedy("%s", elsewhere)
 	}
 	m, found := e.Mount(dir)
 	what := fmt.Sprintf("%s on %s", e.work.Home, m.Kind)
 	switch {
 	case !found:
-		return unknown("%s can be written; its file system is not known", e.work.Home)
+		return unknown("%s is writable; its file system is unknown", e.work.Home)
 	case m.Has("noexec") && e.work.Engine.Kind == Native:
-		return fail("%s, mounted noexec: the native engine lies there", what).remedy("%s", elsewhere)
+		return fail("%s, mounted noexec, but the native engine runs programs there", what).remedy("%s", elsewhere)
 	case slices.Contains(shared, m.Kind) || strings.HasPrefix(m.Kind, "fuse"):
 		return warn("%s: locks and unpacked images are slow there, or do not work", what).remedy("%s", elsewhere)
 	case slices.Contains(volatile, m.Kind):
-		return warn("%s: it takes memory, and is gone after a restart", what).remedy("%s", elsewhere)
+		return warn("%s: it uses memory, and a restart empties it", what).remedy("%s", elsewhere)
 	case dir != path.Clean(e.work.Home):
-		return ok("%s, to be made", what)
+		return ok("%s, created by the first run", what)
 	}
 	return ok("%s", what)
 }
@@ -84,7 +84,7 @@ func locks(_ context.Context, e *exam) Finding {
 		}
 	}
 	if len(held) == 0 {
-		return ok("nobody")
+		return ok("no process")
 	}
 	slices.Sort(held)
 	return ok("%s", strings.Join(slices.Compact(held), ", "))
@@ -114,7 +114,7 @@ func storeSize(ctx context.Context, e *exam) Finding {
 	dir := path.Clean(e.work.Home) + "/store/sha256"
 	switch _, err := e.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
-		return none("nothing yet")
+		return none("empty")
 	case err != nil:
 		return unknown("%s", because(err))
 	}

@@ -33,11 +33,11 @@ func iommu(ctx context.Context, e *exam) Finding {
 	case len(devices) == 0 && e.pci().Err != nil:
 		return unknown("%s", because(e.pci().Err))
 	case len(devices) == 0:
-		return none("no GPU and no RDMA device on PCI")
+		return none("no GPU or RDMA device on PCI")
 	case err != nil:
 		return unknown("%s", because(err))
 	case len(units) == 0:
-		return ok("off, or not shown to this host")
+		return ok("off, or hidden from this host")
 	}
 	kinds := map[string][]string{}
 	for _, d := range devices {
@@ -53,8 +53,8 @@ func iommu(ctx context.Context, e *exam) Finding {
 	slices.Sort(translating)
 	switch {
 	case len(translating) > 0:
-		return warn("it translates for %s", strings.Join(translating, "; ")).
-			remedy("on a host of one user: iommu=pt on the command line of the kernel")
+		return warn("the IOMMU translates for %s", strings.Join(translating, "; ")).
+			remedy("on a host with one user, set iommu=pt on the kernel command line")
 	case len(kinds[""]) > 0:
 		return unknown("the groups of %s have no type", strings.Join(kinds[""], ", "))
 	}
@@ -70,7 +70,7 @@ const (
 	acsRedirect = 1<<2 | 1<<3 | 1<<4 // request redirect, completion redirect, upstream forwarding
 )
 
-var errHidden = errors.New("only root may read the extended configuration space")
+var errHidden = errors.New("only root can read the extended configuration space")
 
 // redirects reports whether a bridge redirects traffic between the devices below it to
 // the processor.
@@ -117,7 +117,7 @@ func acs(ctx context.Context, e *exam) Finding {
 	switch {
 	case len(on) > 0:
 		return warn("%d of %s send traffic between devices to the processor", len(on), count(len(bridges), "bridge")).
-			remedy("on a host of one user switch it off in the firmware, or for each bridge: setpci -s ADDRESS ECAP_ACS+6.w=0000").
+			remedy("on a host with one user, switch ACS off in the firmware, or for each bridge: setpci -s ADDRESS ECAP_ACS+6.w=0000").
 			detail(on...)
 	case hidden != nil:
 		return unknown("%s", because(hidden)).remedy("run as root")

@@ -91,14 +91,14 @@ func rccl(ctx context.Context, e *exam) Finding { return e.collectives(ctx, rccl
 func (e *exam) collectives(ctx context.Context, f family) Finding {
 	switch found := e.installed(ctx, f); {
 	case len(found.lines) > 0 && len(found.versions) == 0:
-		return unknown("%s that cannot be read", count(len(found.lines), "file")).detail(found.lines...)
+		return unknown("%s, not readable", count(len(found.lines), "file")).detail(found.lines...)
 	case len(found.versions) > 1:
 		return warn("%d versions: %s", len(found.versions), strings.Join(found.versions, ", ")).
-			remedy("which one a process gets is decided by who loads first and by LD_LIBRARY_PATH: keep one").detail(found.lines...)
+			remedy("keep one: the order of loading and LD_LIBRARY_PATH decide which one a process gets").detail(found.lines...)
 	case len(found.versions) == 1:
 		return ok("%s", found.versions[0]).detail(found.lines...)
 	case found.err != nil:
-		return unknown("nothing in the usual places; %s", silence("ldconfig", found.err))
+		return unknown("not in the usual places; %s", silence("ldconfig", found.err))
 	}
 	return none("no %s", f.soname)
 }
@@ -177,7 +177,7 @@ func (e *exam) version(file string) (string, error) {
 		return "", err
 	}
 	if len(versions) == 0 {
-		return "says no version", nil
+		return "has no version", nil
 	}
 	return strings.Join(versions, ", "), nil
 }
@@ -191,11 +191,11 @@ func mpi(ctx context.Context, e *exam) Finding {
 	case err != nil:
 		return unknown("%s", silence("mpirun", err))
 	case host.FirstLine(text) == "":
-		return unknown("mpirun says nothing")
+		return unknown("mpirun prints nothing")
 	}
 	// MPICH prints a heading first.
 	if v, has := field(text, "Version"); has {
-		return ok("MPICH or its like, %s", v)
+		return ok("MPICH or similar, %s", v)
 	}
 	return ok("%s", host.FirstLine(text))
 }

@@ -28,7 +28,7 @@ func memlock(_ context.Context, e *exam) Finding {
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	if err != nil {
-		return unknown("/proc/self/limits: %s is no size", m[1])
+		return unknown("/proc/self/limits: %s is not a size", m[1])
 	}
 	limit := size(n)
 	if len(e.Names(fabric.RDMADir)) == 0 {
@@ -45,12 +45,12 @@ func hugepages(_ context.Context, e *exam) Finding {
 	}
 	total, has := field(text, "HugePages_Total")
 	each, _ := field(text, "Hugepagesize")
-	by := "not known"
+	by := "unknown"
 	if _, rest, found := strings.Cut(e.Says("/sys/kernel/mm/transparent_hugepage/enabled"), "["); found {
 		by, _, _ = strings.Cut(rest, "]")
 	}
 	if !has {
-		return none("the kernel has none")
+		return none("the kernel has no huge pages")
 	}
-	return ok("%s", fmt.Sprintf("%s set aside of %s each, transparent: %s", total, strings.ReplaceAll(each, " kB", " KiB"), by))
+	return ok("%s", fmt.Sprintf("%s reserved of %s each, transparent: %s", total, strings.ReplaceAll(each, " kB", " KiB"), by))
 }

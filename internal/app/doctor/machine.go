@@ -76,13 +76,13 @@ func memory(_ context.Context, e *exam) Finding {
 	case r == nil:
 		return ok("%s", text)
 	case r.Memory == 0:
-		return ok("%s; the recipe does not say what it takes", text)
+		return ok("%s; the need of the recipe is unknown", text)
 	case total < r.Memory && e.work.Engine.Kind != Named:
-		return fail("%s; the build takes %s", text, size(r.Memory)).remedy("build on a larger host: --engine URL, or a runner with more memory")
+		return fail("%s; the build needs %s", text, size(r.Memory)).remedy("build on a larger host: --engine URL, or a runner with more memory")
 	case free > 0 && free < r.Memory:
-		return warn("%s; the build takes %s", text, size(r.Memory)).remedy("end what else runs here before the build begins")
+		return warn("%s; the build needs %s", text, size(r.Memory)).remedy("end other programs before the build")
 	}
-	return ok("%s; the build takes %s", text, size(r.Memory))
+	return ok("%s; the build needs %s", text, size(r.Memory))
 }
 
 // available returns the kernel's MemAvailable in bytes, or 0 if unknown.
@@ -113,7 +113,7 @@ func disk(_ context.Context, e *exam) Finding {
 	if err != nil {
 		return unknown("%v", err)
 	}
-	const room = "make room with `builder store gc`, or set BUILDER_HOME to a larger disk"
+	const room = "free space with `builder store gc`, or set BUILDER_HOME to a larger disk"
 	r := e.work.Recipe
 	var least, comfortable int64 = engineBytes, 10 * engineBytes
 	text := fmt.Sprintf("%s free", size(free))
@@ -127,7 +127,7 @@ func disk(_ context.Context, e *exam) Finding {
 	case free < comfortable:
 		return warn("%s", text).remedy("%s", room)
 	case r != nil && r.Unpinned != "":
-		return unknown("%s; and the lock does not pin %s", text, r.Unpinned).remedy("builder lock %s", r.Name)
+		return unknown("%s; the lock does not pin %s", text, r.Unpinned).remedy("builder lock %s", r.Name)
 	}
 	return ok("%s", text)
 }

@@ -72,7 +72,7 @@ func privileges(_ context.Context, e *exam) Finding {
 		}
 	}
 	if len(lacking) == 0 {
-		return ok("all that the native engine uses")
+		return ok("all privileges of the native engine")
 	}
 	return fail("missing: %s", strings.Join(lacking, ", ")).
 		remedy("run as root (a container: privileged), %s", anotherEngine)
@@ -85,15 +85,15 @@ func userNamespaces(_ context.Context, e *exam) Finding {
 	apparmor, hasArmor := e.Number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 	switch {
 	case !known && e.Exists("/proc/sys/kernel/osrelease"):
-		return none("the kernel has none; the native engine needs none")
+		return none("not supported by the kernel; the native engine needs none")
 	case !known:
 		return unknown("/proc/sys cannot be read")
 	case most == 0:
 		return none("max_user_namespaces is 0; the native engine needs none")
 	case hasClone && clone == 0:
-		return none("for root alone (unprivileged_userns_clone is 0); the native engine needs none")
+		return none("only for root (unprivileged_userns_clone is 0); the native engine needs none")
 	case hasArmor && apparmor == 1:
-		return none("AppArmor allows them to few programs; the native engine needs none")
+		return none("AppArmor allows them only for a few programs; the native engine needs none")
 	}
 	return ok("up to %d", most)
 }
@@ -107,13 +107,13 @@ func overlayfs(_ context.Context, e *exam) Finding {
 	}
 	const copies = "the engine copies whole images"
 	if !slices.Contains(strings.Fields(kinds), "overlay") && !e.moduleExists("overlay") {
-		return warn("the kernel has none: %s", copies).remedy("load the module overlay, or use a kernel with CONFIG_OVERLAY_FS")
+		return warn("the kernel has no overlayfs: %s", copies).remedy("load the module overlay, or use a kernel with CONFIG_OVERLAY_FS")
 	}
 	if m, found := e.Mount(e.work.Home); found && slices.Contains([]string{"overlay", "aufs", "nfs", "nfs4", "vfat", "ecryptfs"}, m.Kind) {
-		return warn("the state directory is on %s, which cannot carry it: %s", m.Kind, copies).
+		return warn("the state directory is on %s, which does not support it: %s", m.Kind, copies).
 			remedy("set BUILDER_HOME to a directory on ext4, xfs or btrfs")
 	}
-	return ok("the kernel has it")
+	return ok("supported")
 }
 
 // moduleExists reports whether the kernel can load a module.
@@ -148,5 +148,5 @@ func cgroups(_ context.Context, e *exam) Finding {
 	case len(second) > 0:
 		return ok("version 2: %s", strings.ReplaceAll(e.Says(second[0]+"/cgroup.controllers"), " ", ", "))
 	}
-	return fail("none is mounted").remedy("mount -t cgroup2 none /sys/fs/cgroup, %s", anotherEngine)
+	return fail("no control groups are mounted").remedy("mount -t cgroup2 none /sys/fs/cgroup, %s", anotherEngine)
 }

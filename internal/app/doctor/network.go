@@ -53,7 +53,7 @@ var ports = map[string]string{"ssh": "22", "git": "9418"}
 func (e *exam) askOne(ctx context.Context, address string) answered {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return answered{err: errors.New("it is no address of a host"), at: e.Now()}
+		return answered{err: errors.New("not the address of a host"), at: e.Now()}
 	}
 	if port, known := ports[u.Scheme]; known {
 		err := e.Dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port)))
@@ -93,7 +93,7 @@ func (a answered) problem() string {
 	case a.err != nil:
 		return a.err.Error()
 	case a.Status == 407:
-		return "the proxy wants a password (407)"
+		return "the proxy requires a password (407)"
 	case a.Status >= 500:
 		return fmt.Sprintf("answers %d", a.Status)
 	}
@@ -110,8 +110,8 @@ func hostOf(address string) string {
 }
 
 const (
-	noRecipe = "nobody was asked: --recipe NAME asks the places that its inputs come from"
-	proxies  = "HTTPS_PROXY, HTTP_PROXY and NO_PROXY say how hosts are reached; `builder store import` brings inputs without a network"
+	noRecipe = "not checked: name a recipe with --recipe NAME to check the servers of its inputs"
+	proxies  = "set HTTPS_PROXY, HTTP_PROXY and NO_PROXY for proxies; without a network, copy the inputs with `builder store import`"
 )
 
 // mirror queries the configured Debian archives. One working archive is enough.
@@ -121,9 +121,9 @@ func mirror(ctx context.Context, e *exam) Finding {
 	case r == nil:
 		return unknown("%s", noRecipe)
 	case !r.Debian:
-		return none("nothing comes from a Debian archive")
+		return none("the cell needs no Debian archive")
 	case len(r.Mirrors) == 0:
-		return fail("none is known: the host's apt configuration names no Debian archive").
+		return fail("no mirror: the host's apt configuration has no Debian archive").
 			remedy("set BUILDER_MIRROR_DEBIAN to the address of a mirror")
 	}
 	var lines, silent []string
@@ -170,9 +170,9 @@ func pythonIndex(ctx context.Context, e *exam) Finding {
 	case r == nil:
 		return unknown("%s", noRecipe)
 	case !r.Python:
-		return none("nothing comes from a Python package index")
+		return none("the cell needs no Python package index")
 	case len(r.Indexes) == 0:
-		return unknown("neither the environment nor pip names one; uv takes that of its own files, or its default")
+		return unknown("the environment and pip name no index; uv uses the one of its own files, or its default")
 	}
 	var places []Place
 	for _, index := range r.Indexes {
@@ -188,7 +188,7 @@ func upstream(ctx context.Context, e *exam) Finding {
 	case r == nil:
 		return unknown("%s", noRecipe)
 	case len(r.Places) == 0:
-		return none("nothing comes from a repository or a registry")
+		return none("the cell needs no repository or registry")
 	}
 	return e.answer(ctx, r.Places, "name another place with --set source.NAME=PATH|URL; "+proxies)
 }
@@ -202,7 +202,7 @@ func (e *exam) answer(ctx context.Context, places []Place, remedy string) Findin
 	case len(silent) == 0:
 		return ok("%s", hostsOf(places)).detail(lines...)
 	case !needed:
-		return warn("no answer from %s; the engine may hold what comes from there", strings.Join(silent, ", ")).remedy("%s", remedy).detail(lines...)
+		return warn("no answer from %s; the engine may already have its images", strings.Join(silent, ", ")).remedy("%s", remedy).detail(lines...)
 	}
 	return fail("no answer from %s", strings.Join(silent, ", ")).remedy("%s", remedy).detail(lines...)
 }
@@ -236,7 +236,7 @@ func clock(_ context.Context, e *exam) Finding {
 		}
 	}
 	if len(off) == 0 {
-		return unknown("nobody who was asked said the time")
+		return unknown("no server sent the time")
 	}
 	slices.Sort(off)
 	median := off[len(off)/2].Round(time.Second)

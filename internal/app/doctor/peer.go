@@ -73,9 +73,9 @@ func (e *exam) dmabufOfNVIDIA() Finding {
 	open := strings.Contains(e.Says(nvidiaVersion), "Open Kernel Module")
 	switch {
 	case !e.Exists(nvidiaVersion):
-		return unknown("no nvidia_peermem; %s is not there to tell whether the module is the open one", nvidiaVersion)
+		return unknown("no nvidia_peermem; %s is missing, so it is unknown whether the module is the open one", nvidiaVersion)
 	case open && e.Kernel() == "":
-		return unknown("no nvidia_peermem; the release of the kernel is not known")
+		return unknown("no nvidia_peermem; the release of the kernel is unknown")
 	case open && e.kernelSince("5.12"):
 		return ok("DMA-BUF: NVIDIA's open module on kernel %s", e.Kernel())
 	}
@@ -83,8 +83,8 @@ func (e *exam) dmabufOfNVIDIA() Finding {
 	if open {
 		why = fmt.Sprintf("kernel %s is older than 5.12", e.Kernel())
 	}
-	return warn("no nvidia_peermem, and no DMA-BUF: %s", why).
-		remedy("modprobe nvidia_peermem, or NVIDIA's open kernel module on Linux 5.12 or newer")
+	return warn("no nvidia_peermem and no DMA-BUF: %s", why).
+		remedy("run modprobe nvidia_peermem, or use NVIDIA's open kernel module on Linux 5.12 or newer")
 }
 
 // dmabufOfAMD checks the kernel like RCCL does.
@@ -92,12 +92,12 @@ func (e *exam) dmabufOfAMD() Finding {
 	lacking, known := e.lacksForDMABUF()
 	switch {
 	case !known:
-		return unknown("no module for peer memory; the options of kernel %s are nowhere to be read", e.Kernel())
+		return unknown("no module for peer memory; the options of kernel %s cannot be read", e.Kernel())
 	case len(lacking) == 0:
-		return ok("DMA-BUF: kernel %s has what RCCL asks for; NCCL_DMABUF_ENABLE=1 turns it on", e.Kernel())
+		return ok("DMA-BUF: kernel %s has the options that RCCL needs; NCCL_DMABUF_ENABLE=1 turns it on", e.Kernel())
 	}
 	return warn("no module for peer memory, and kernel %s lacks %s", e.Kernel(), strings.Join(lacking, ", ")).
-		remedy("install amdgpu-dkms with the RDMA stack of the NIC's vendor, or a kernel with these options")
+		remedy("install amdgpu-dkms with the RDMA stack of the NIC's vendor, or use a kernel with these options")
 }
 
 // lacksForDMABUF returns the kernel options required by RCCL and missing from this

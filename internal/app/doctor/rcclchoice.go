@@ -21,7 +21,7 @@ func rcclChoice(ctx context.Context, e *exam) Finding {
 	nodes := e.kfd()
 	switch {
 	case len(nodes) == 0 && e.Exists("/sys/class"):
-		return none("no GPU of AMD with a driver")
+		return none("no AMD GPU with a driver")
 	case len(nodes) == 0:
 		return unknown("/sys/class cannot be read")
 	}
@@ -46,7 +46,7 @@ func rcclChoice(ctx context.Context, e *exam) Finding {
 }
 
 // gdrUnknown is the result if the kernel's options cannot be read.
-const gdrUnknown = "GPU Direct RDMA not known"
+const gdrUnknown = "GPU Direct RDMA unknown"
 
 // A choice is RCCL's choice and its reason. The remedy is set if a better transport
 // exists.
@@ -62,22 +62,22 @@ func (e *exam) betweenGPUs(nodes []fabric.Node) []choice {
 	share := func(n int) string { return fmt.Sprintf("%d of %d pairs of GPUs", n, total) }
 	var choices []choice
 	if n := count[fabric.XGMI]; n > 0 {
-		choices = append(choices, choice{share(n) + " P2P over xGMI", "the kernel names a link of xGMI", ""})
+		choices = append(choices, choice{share(n) + " P2P over xGMI", "the kernel reports an xGMI link", ""})
 	}
 	switch n := count[fabric.PCIe]; {
 	case n > 0 && strings.Contains(e.Says("/proc/cpuinfo"), "GenuineIntel"):
 		choices = append(choices, choice{
-			share(n) + " P2P over PCIe or host memory (SHM)", "on a processor of Intel RCCL takes P2P where only PCIe switches lie between, NCCL_P2P_LEVEL=SYS further", "",
+			share(n) + " P2P over PCIe or host memory (SHM)", "with an Intel processor, RCCL uses P2P only across PCIe switches; NCCL_P2P_LEVEL=SYS allows it elsewhere", "",
 		})
 	case n > 0:
 		choices = append(choices, choice{
-			share(n) + " P2P over PCIe", "the kernel names a way between them, so their memory can be reached over PCIe; AMD's documentation asks for HSA_FORCE_FINE_GRAIN_PCIE=1 in the job, and RCCL of ROCm 5 has no P2P without it", "",
+			share(n) + " P2P over PCIe", "the kernel reports a path between them, so they reach each other's memory over PCIe; AMD's documentation requires HSA_FORCE_FINE_GRAIN_PCIE=1 in the job, and RCCL of ROCm 5 has no P2P without it", "",
 		})
 	}
 	if n := count[""]; n > 0 {
 		choices = append(choices, choice{
-			share(n) + " through host memory (SHM)", "the kernel names no way between them",
-			"for P2P over PCIe the kernel needs CONFIG_HSA_AMD_P2P, the firmware large BARs (Above 4G decoding), and the IOMMU to pass through",
+			share(n) + " through host memory (SHM)", "the kernel reports no path between them",
+			"for P2P over PCIe, use a kernel with CONFIG_HSA_AMD_P2P, set large BARs (Above 4G decoding) in the firmware, and let the IOMMU pass through",
 		})
 	}
 	return choices
@@ -101,7 +101,7 @@ func (e *exam) toNICs(ctx context.Context) []choice {
 	if len(far) > 0 {
 		choices = append(choices, choice{
 			"no GPU Direct RDMA by distance for " + strings.Join(far, ", "),
-			"RCCL takes it up to PXB; on EPYC also up to PHB, where GPU and NIC lie on the same node and their addresses begin alike; NCCL_NET_GDR_LEVEL sets another level", "",
+			"RCCL uses it up to PXB; on EPYC also up to PHB, if GPU and NIC are on the same node and their addresses begin alike; NCCL_NET_GDR_LEVEL sets another level", "",
 		})
 	}
 	return choices
@@ -121,21 +121,21 @@ func (e *exam) gdr(rccl string) choice {
 		case !p.there(e):
 		case !knows(p.since):
 			return choice{
-				"no GPU Direct RDMA", fmt.Sprintf("%s is there, and %s does not look there", p.dir, who), "RCCL of ROCm 6.3 or newer",
+				"no GPU Direct RDMA", fmt.Sprintf("%s exists, but %s does not read it", p.dir, who), "use RCCL of ROCm 6.3 or newer",
 			}
 		case hyperV && e.Says("/proc/sys/kernel/numa_balancing") == "1":
 			return choice{
-				"GPU Direct RDMA with relaxed ordering alone", "on Hyper-V RCCL drops it where numa_balancing is 1 and NCCL_IB_PCI_RELAXED_ORDERING is 0", "",
+				"GPU Direct RDMA only with relaxed ordering", "on Hyper-V, RCCL does not use it if numa_balancing is 1 and NCCL_IB_PCI_RELAXED_ORDERING is 0", "",
 			}
 		default:
-			return choice{"GPU Direct RDMA by peer memory", p.dir + " is there", ""}
+			return choice{"GPU Direct RDMA by peer memory", p.dir + " exists", ""}
 		}
 	}
 	if !hyperV && knows("2.21.5") && e.hasSymbol("ib_register_peer_memory_client") {
 		return choice{
-			"GPU Direct RDMA in name alone",
-			"no client of peer memory is registered, and RCCL of ROCm 6.3 and later takes the symbol ib_register_peer_memory_client of /proc/kallsyms for one, until a change of 2026-07 (ROCm/rocm-systems#9540)",
-			"register the driver of the GPUs with that of the NIC (amdgpu-dkms built after the vendor's RDMA stack), or NCCL_DMABUF_ENABLE=1 where the kernel allows DMA-BUF",
+			"GPU Direct RDMA reported but not working",
+			"no client of peer memory is registered, but RCCL of ROCm 6.3 and later counts the symbol ib_register_peer_memory_client of /proc/kallsyms as a client, until a change of 2026-07 (ROCm/rocm-systems#9540)",
+			"register the driver of the GPUs with the driver of the NIC (build amdgpu-dkms after the vendor's RDMA stack), or set NCCL_DMABUF_ENABLE=1 if the kernel allows DMA-BUF",
 		}
 	}
 	return e.byDMABUF()
@@ -146,21 +146,21 @@ func (e *exam) gdr(rccl string) choice {
 func (e *exam) byDMABUF() choice {
 	lacking, known := e.lacksForDMABUF()
 	if !known {
-		return choice{gdrUnknown, "no client of peer memory, and the options of kernel " + e.Kernel() + " are nowhere to be read", ""}
+		return choice{gdrUnknown, "no client of peer memory, and the options of kernel " + e.Kernel() + " cannot be read", ""}
 	}
 	if len(lacking) > 0 {
 		return choice{
 			"no GPU Direct RDMA", fmt.Sprintf("no client of peer memory, and kernel %s lacks %s", e.Kernel(), strings.Join(lacking, " and ")),
-			"install amdgpu-dkms with the RDMA stack of the NIC's vendor, or a kernel with these options",
+			"install amdgpu-dkms with the RDMA stack of the NIC's vendor, or use a kernel with these options",
 		}
 	}
 	if file := "/boot/config-" + e.Kernel(); !e.Exists(file) {
 		return choice{
-			"no GPU Direct RDMA", fmt.Sprintf("kernel %s allows DMA-BUF, and RCCL reads that in %s, which is not there", e.Kernel(), file),
-			"give the container that file, read-only, and the job NCCL_DMABUF_ENABLE=1",
+			"no GPU Direct RDMA", fmt.Sprintf("kernel %s allows DMA-BUF, but RCCL reads that in %s, which is missing", e.Kernel(), file),
+			"mount this file into the container, read-only, and set NCCL_DMABUF_ENABLE=1 in the job",
 		}
 	}
-	return choice{"GPU Direct RDMA by DMA-BUF", "kernel " + e.Kernel() + " has both options; the job has to set NCCL_DMABUF_ENABLE=1", ""}
+	return choice{"GPU Direct RDMA by DMA-BUF", "kernel " + e.Kernel() + " has both options; set NCCL_DMABUF_ENABLE=1 in the job", ""}
 }
 
 // oldestRCCL returns the lowest NCCL version among the installed RCCL libraries: 2.20.5

@@ -17,19 +17,19 @@ func TestGDR(t *testing.T) {
 		want  string
 		also  string // in the reason or the remedy
 	}{
-		"client":               {map[string]string{"sys/kernel/mm/memory_peers/amdkfd/version": "1.0"}, "2.18.3", "GPU Direct RDMA by peer memory", "mm/memory_peers/amdkfd is there"},
+		"client":               {map[string]string{"sys/kernel/mm/memory_peers/amdkfd/version": "1.0"}, "2.18.3", "GPU Direct RDMA by peer memory", "mm/memory_peers/amdkfd exists"},
 		"elsewhere, old RCCL":  {map[string]string{"sys/kernel/memory_peers/amdkfd/version": "1.0"}, "2.20.5", "no GPU Direct RDMA", "RCCL of ROCm 6.3 or newer"},
 		"elsewhere, newer":     {map[string]string{"sys/memory_peers/amdkfd/version": "1.0"}, "2.21.5", "GPU Direct RDMA by peer memory", ""},
 		"elsewhere, not known": {map[string]string{"sys/kernel/memory_peers/amdkfd/version": "1.0"}, "", "GPU Direct RDMA by peer memory", ""},
-		"symbol alone":         {map[string]string{"proc/kallsyms": symbol}, "2.22.3", "GPU Direct RDMA in name alone", "ROCm/rocm-systems#9540"},
+		"symbol alone":         {map[string]string{"proc/kallsyms": symbol}, "2.22.3", "GPU Direct RDMA reported but not working", "ROCm/rocm-systems#9540"},
 		"symbol, old RCCL":     {map[string]string{"proc/kallsyms": symbol, "boot/config-6.8.0-45-generic": options}, "2.20.5", "GPU Direct RDMA by DMA-BUF", "NCCL_DMABUF_ENABLE=1"},
-		"pointer to it":        {map[string]string{"proc/kallsyms": "0000000000000000 b pfn_ib_register_peer_memory_client\n"}, "2.22.3", gdrUnknown, "nowhere to be read"},
+		"pointer to it":        {map[string]string{"proc/kallsyms": "0000000000000000 b pfn_ib_register_peer_memory_client\n"}, "2.22.3", gdrUnknown, "cannot be read"},
 		"DMA-BUF":              {map[string]string{"boot/config-6.8.0-45-generic": options}, "2.21.5", "GPU Direct RDMA by DMA-BUF", ""},
-		"options not at /boot": {map[string]string{"lib/modules/6.8.0-45-generic/config": options}, "2.21.5", "no GPU Direct RDMA", "give the container that file"},
+		"options not at /boot": {map[string]string{"lib/modules/6.8.0-45-generic/config": options}, "2.21.5", "no GPU Direct RDMA", "mount this file into the container"},
 		"half of the options":  {map[string]string{"boot/config-6.8.0-45-generic": "CONFIG_PCI_P2PDMA=y\n"}, "2.21.5", "no GPU Direct RDMA", "lacks CONFIG_DMABUF_MOVE_NOTIFY"},
 		"Hyper-V": {map[string]string{
 			"sys/devices/virtual/dmi/id/bios_version": "Hyper-V UEFI Release v4.1", "proc/sys/kernel/numa_balancing": "1", "sys/kernel/mm/memory_peers/amdkfd/version": "1.0",
-		}, "2.21.5", "GPU Direct RDMA with relaxed ordering alone", "NCCL_IB_PCI_RELAXED_ORDERING"},
+		}, "2.21.5", "GPU Direct RDMA only with relaxed ordering", "NCCL_IB_PCI_RELAXED_ORDERING"},
 		"Hyper-V, symbol": {map[string]string{"sys/devices/virtual/dmi/id/bios_version": "Hyper-V UEFI Release v4.1", "proc/kallsyms": symbol}, "2.21.5", gdrUnknown, ""},
 	} {
 		root := fstest.MapFS{}

@@ -39,7 +39,7 @@ func rdma(_ context.Context, e *exam) Finding {
 	}
 	switch {
 	case len(active) == 0:
-		return warn("%s", text).remedy("look at cables, switch and subnet manager (InfiniBand), or set the interface up (Ethernet): ibstat, rdma link").detail(lines...)
+		return warn("%s", text).remedy("check cables, switch and subnet manager (InfiniBand), or set the interface up (Ethernet): ibstat, rdma link").detail(lines...)
 	case len(e.Glob("/dev/infiniband/uverbs*")) == 0:
 		return warn("%s; no /dev/infiniband/uverbs*, so no program reaches them", text).
 			remedy("load the module ib_uverbs; give a container the device /dev/infiniband").detail(lines...)
@@ -58,9 +58,9 @@ func verbs(ctx context.Context, e *exam) Finding {
 	case err != nil:
 		return unknown("%s", silence("ldconfig", err))
 	case file == "" && len(e.Names(fabric.RDMADir)) > 0:
-		return warn("no libibverbs.so.1, and there are RDMA devices").remedy("apt-get install libibverbs1 ibverbs-providers, or its like")
+		return warn("RDMA devices, but no libibverbs.so.1").remedy("install libibverbs and its providers (Debian and Ubuntu: apt-get install libibverbs1 ibverbs-providers)")
 	case file == "":
-		return none("no libibverbs.so.1, and no RDMA device")
+		return none("no libibverbs.so.1 and no RDMA device")
 	}
 	lib, err := e.elf(file)
 	if err != nil {
@@ -85,7 +85,7 @@ func verbs(ctx context.Context, e *exam) Finding {
 		text = fmt.Sprintf("%s, rdma-core %s, IBVERBS_%s", file, release, newest)
 	}
 	if !canDMABUF {
-		return warn("%s, without ibv_reg_dmabuf_mr", text).remedy("rdma-core 34 or newer, for GPUDirect RDMA by DMA-BUF")
+		return warn("%s, without ibv_reg_dmabuf_mr", text).remedy("for GPUDirect RDMA by DMA-BUF, install rdma-core 34 or newer")
 	}
 	return ok("%s", text)
 }

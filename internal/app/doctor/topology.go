@@ -78,10 +78,10 @@ func topology(ctx context.Context, e *exam) Finding {
 	switch {
 	case len(far) > 0:
 		return warn("%s; no NIC behind the same PCIe switch as %s", summary, strings.Join(far, ", ")).
-			remedy("GPUDirect RDMA stays off there by itself: NCCL_NET_GDR_LEVEL=PHB or SYS allows it; in a virtual machine give NCCL_TOPO_FILE that of its provider").
+			remedy("GPUDirect RDMA stays off there by default: allow it with NCCL_NET_GDR_LEVEL=PHB or SYS; in a virtual machine, set NCCL_TOPO_FILE to the file of its provider").
 			detail(drawing...)
 	case len(blind) > 0:
-		return unknown("%s; where %s lies is not known", summary, strings.Join(blind, ", ")).detail(drawing...)
+		return unknown("%s; the place of %s is unknown", summary, strings.Join(blind, ", ")).detail(drawing...)
 	}
 	return ok("%s; each GPU has a NIC behind the same PCIe switches", summary).detail(drawing...)
 }
@@ -120,7 +120,7 @@ func weigh(gpus []end, nodes []fabric.Node) []string {
 	if len(kinds) == 0 {
 		return nil
 	}
-	lines := []string{"", "weight of the ways between GPUs, as the kernel tells it"}
+	lines := []string{"", "weight of the paths between GPUs, reported by the kernel"}
 	for begin := 0; begin < len(gpus); begin += perRow {
 		part := gpus[begin:min(begin+perRow, len(gpus))]
 		lines = append(lines, row("", "", part, func(i int) string { return part[i].label }))
@@ -206,7 +206,7 @@ func numa(ctx context.Context, e *exam) Finding {
 		return unknown("/sys/devices/system/node/online cannot be read")
 	case len(gpus) > 0 && nodes > 1 && balancing != "" && balancing != "0":
 		return warn("%s, and the kernel moves pages between them", count(nodes, "node")).
-			remedy("sysctl kernel.numa_balancing=0, in /etc/sysctl.d to keep it")
+			remedy("run sysctl kernel.numa_balancing=0, and add it to /etc/sysctl.d to keep it")
 	}
 	return ok("%s", count(nodes, "node"))
 }
