@@ -48,7 +48,7 @@ func openRLHF(t *testing.T) *profile.Profile {
 	all := load(t)
 	i := slices.IndexFunc(all, func(p *profile.Profile) bool { return p.Name == "openrlhf" })
 	if i < 0 {
-		t.Fatal("unknown profile openrlhf")
+		t.Fatal("no profile is called openrlhf")
 	}
 	return all[i]
 }

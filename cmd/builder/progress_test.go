@@ -202,7 +202,7 @@ func TestProgressFlag(t *testing.T) {
 	t.Setenv("BUILDER_RECIPES", "")
 	t.Setenv("BUILDER_HOME", t.TempDir())
 	for _, c := range []struct{ format, says string }{
-		{"frob", `--progress: "frob" `},
+		{"frob", `--progress: unknown format "frob"`},
 		{"jsn", `did you mean "json"`},
 		{"live", "stderr is not a terminal that can move its cursor"},
 	} {

@@ -164,7 +164,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		first, err := Encode(r)
 		if err != nil {
-			t.Fatalf("what was read is not writable: %v", err)
+			t.Fatalf("what was read cannot be written: %v", err)
 		}
 		r, err = Decode(first)
 		if err != nil {

@@ -187,7 +187,7 @@ func TestBounds(t *testing.T) {
 		t.Error("any number of ways was kept")
 	}
 	if _, err := Parse(io.MultiReader(strings.NewReader("x\n"), broken{})); err == nil {
-		t.Error("a log , all unreadable was read")
+		t.Error("a log that cannot be read was read")
 	}
 }
 

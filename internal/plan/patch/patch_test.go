@@ -406,7 +406,7 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// unreadable is a tree with one file , all unreadable.
+// unreadable is a tree with one file that cannot be read.
 type unreadable struct{ *tree }
 
 func (t unreadable) ReadFile(ctx context.Context, name string) ([]byte, error) {
