@@ -110,7 +110,7 @@ func hostOf(address string) string {
 }
 
 const (
-	noRecipe = "not checked: name a recipe with --recipe NAME to check the servers of its inputs"
+	noRecipe = "not checked: `builder doctor RECIPE` checks the servers of its inputs"
 	proxies  = "set HTTPS_PROXY, HTTP_PROXY and NO_PROXY for proxies; without a network, copy the inputs with `builder store import`"
 )
 
