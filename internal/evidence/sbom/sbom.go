@@ -87,7 +87,7 @@ func ProductURL(e lock.Entry) string {
 }
 
 // fromHost says where a linked library comes from.
-const fromHost = "taken from the host at run time; DT_NEEDED"
+const fromHost = "provided by the host at run time; DT_NEEDED"
 
 // linkedBy lists the sonames needed by the libraries of a wheel and not contained in
 // it.
@@ -220,7 +220,7 @@ func (d *document) addSource(e lock.Entry, id string) {
 		d.add(pkg{
 			Name: v.Name, Version: v.Commit, Purpose: "SOURCE", Concluded: v.License, Declared: v.License,
 			Supplier: organization(ownerOf(v.Repository).name),
-			Location: location(v.Repository, v.Commit), Comment: "in " + v.Path + " of the source",
+			Location: location(v.Repository, v.Commit), Comment: "at " + v.Path + " in the source",
 		}, id)
 		d.relate(sourceID, "CONTAINS", id)
 	}

@@ -203,7 +203,7 @@ func (b *graph) vendored(e lock.Entry) {
 		p := element{
 			Type: "software_Package", ID: "vendored-" + plain(v.Path), Name: v.Name, Version: v.Commit, Purpose: "source",
 			Location: location(v.Repository, v.Commit), Homepage: v.Repository, Origin: b.owner(v.Repository),
-			Copyright: "see the licence files in " + v.Path + " of " + e.Source.Filename, Comment: "in " + v.Path + " of the source",
+			Copyright: "see the licence files in " + v.Path + " of " + e.Source.Filename, Comment: "at " + v.Path + " in the source",
 		}
 		if len(p.Origin) > 0 {
 			p.Supplier = p.Origin[0]
