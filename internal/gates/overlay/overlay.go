@@ -132,6 +132,7 @@ func (o Overlay) environ(more map[string]string) []string {
 		"PYTHONDONTWRITEBYTECODE": "1",
 		"PYTHONUNBUFFERED":        "1",
 		"CUDA_DEVICE_ORDER":       "PCI_BUS_ID", // the order of nvidia-smi
+		"OMPI_MCA_plm_rsh_agent":  "/bin/true",  // Open MPI 4 stops without ssh, which no rank here needs
 	}
 	if o.site != "" {
 		env["PYTHONPATH"] = o.site

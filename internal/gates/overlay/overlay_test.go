@@ -22,7 +22,7 @@ func newOverlay(t *testing.T, name string, limit time.Duration) (*Overlay, error
 	}
 	w := wheeltest.Wheel{Name: name, Files: []wheeltest.File{
 		{Name: "tiny/__init__.py", Text: "def main():\n    print('tiny at', __file__)\n"},
-		{Name: strings.Join(strings.Split(name, "-")[:2], "-") + ".data/scripts/tinyrun", Text: "#!python\nimport os, sys, tiny\ntiny.main()\nprint(sys.argv[1:], open('task.json').read(), os.environ.get('MINE'), os.environ.get('HOME'))\nsys.exit(3)\n", Mode: 0o755},
+		{Name: strings.Join(strings.Split(name, "-")[:2], "-") + ".data/scripts/tinyrun", Text: "#!python\nimport os, sys, tiny\ntiny.main()\nprint(sys.argv[1:], open('task.json').read(), os.environ.get('MINE'), os.environ.get('OMPI_MCA_plm_rsh_agent'), os.environ.get('HOME'))\nsys.exit(3)\n", Mode: 0o755},
 	}}
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, w.Bytes(), 0o600); err != nil {
@@ -38,7 +38,7 @@ func TestProgramOfAWheel(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := o.Run(t.Context(), gate.Command{Args: []string{"tinyrun", "PYTHON"}, Files: map[string]string{"task.json": "{}"}})
-	if err != nil || out.Exit != 3 || !strings.Contains(out.Output, "tiny at "+o.Dir) || !strings.Contains(out.Output, "['"+o.Python+"'] {} 1 "+o.Dir) {
+	if err != nil || out.Exit != 3 || !strings.Contains(out.Output, "tiny at "+o.Dir) || !strings.Contains(out.Output, "['"+o.Python+"'] {} 1 /bin/true "+o.Dir) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	left, err := filepath.Glob(filepath.Join(o.Dir, "run-*"))
