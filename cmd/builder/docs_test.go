@@ -132,6 +132,7 @@ var notRun = []string{
 	"bench.md: it needs GPUs of AMD",
 	"environments.md: it needs torch",
 	"gates.md: it needs GPUs",
+	"gates.md: it needs GPUs",
 	"gpt-sovits.md: it needs the repository of GPT-SoVITS",
 	"horovod-cuda.md: it takes minutes, and the page on ROCm shows the output of a run",
 	"horovod-cuda.md: it installs torch",

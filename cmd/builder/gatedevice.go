@@ -81,7 +81,7 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 		problem("--time-limit: %v is not a positive time", o.Limit)
 	}
 	if len(o.With) > 0 && o.Python == "" {
-		errs = append(errs, diag.Errorf(diag.Usage, "--with is of no use without --python").WithHint("add --python PYTHON"))
+		errs = append(errs, diag.Errorf(diag.Usage, "--with has no effect without --python").WithHint("add --python PYTHON"))
 	}
 	errs = append(errs, readEnv(o.Env, c.StringSlice("set-env")))
 	return o, errors.Join(errs...)

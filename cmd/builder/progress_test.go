@@ -129,7 +129,7 @@ func TestLogs(t *testing.T) {
 		{[]string{"3", "bui", "--tail", "1"}, 0, "done\n", ""},
 		{[]string{"tool-3", "-f"}, 0, "cc <a.c>\ndone\n", ""},
 		{[]string{"tool-1", "fetch"}, 0, "2 of 2 MB, 1 of 1 files\n", ""},
-		{[]string{"tool"}, diag.Usage, "", `"tool" may be 3 of the cells`},
+		{[]string{"tool"}, diag.Usage, "", `"tool" matches 3 cells`},
 		{[]string{"tol-3"}, diag.Usage, "", `did you mean "tool-3"`},
 		{[]string{"tool-3", "biuld"}, diag.Usage, "", `did you mean "build"`},
 		{[]string{"tool-3", "--tail", "0"}, diag.Usage, "", "--tail: 0 is less than 1"},
@@ -169,7 +169,7 @@ func TestLogsOfARunningCell(t *testing.T) {
 	if _, stdout, _ := logsOf(t, w, "tool-1", "fetch"); stdout != "nobody answers\n" {
 		t.Errorf("a step that wrote nothing has its fault for a log: %q", stdout)
 	}
-	if code, _, stderr := logsOf(t, w, "tool-2"); code != diag.Usage || !strings.Contains(stderr, "it has not begun") {
+	if code, _, stderr := logsOf(t, w, "tool-2"); code != diag.Usage || !strings.Contains(stderr, "its build has not begun") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	var stderr bytes.Buffer

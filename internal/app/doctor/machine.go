@@ -127,7 +127,7 @@ func disk(_ context.Context, e *exam) Finding {
 	case free < comfortable:
 		return warn("%s", text).remedy("%s", room)
 	case r != nil && r.Unpinned != "":
-		return unknown("%s; the lock does not pin %s", text, r.Unpinned).remedy("builder lock %s", r.Name)
+		return unknown("%s; %s", text, r.Unpinned).remedy("builder lock %s", r.Name)
 	}
 	return ok("%s", text)
 }

@@ -43,7 +43,7 @@ type Needs struct {
 	Memory     int64    // peak memory of the build in bytes; 0 is unknown
 	Total      int64    // bytes of all files in the lock
 	Fetch      int64    // bytes of the files missing from the store
-	Unpinned   string   // inputs that the lock does not pin, of unknown size
+	Unpinned   string   // which inputs the lock lacks: their size is unknown
 	Debian     bool     // some files come from a Debian archive
 	Python     bool     // some files come from a Python package index
 	Mirrors    []string // configured Debian archives
