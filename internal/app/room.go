@@ -67,7 +67,11 @@ func (e *engine) collect(ctx context.Context, wanted int64) (has int64, err erro
 		if bound := e.Native.Cache; err != nil || left >= wanted && (bound == 0 || has+wanted <= bound) || has == 0 {
 			return has, err
 		}
-		e.Note("the engine's cache has %s, the next cell needs about %s, and the disk has %s free: removing old entries", gigabytes(has), gigabytes(wanted), gigabytes(left))
+		which := "old entries"
+		if all {
+			which = "all unused entries"
+		}
+		e.Note("the engine's cache has %s, the next cell needs about %s, and the disk has %s free: removing %s", gigabytes(has), gigabytes(wanted), gigabytes(left), which)
 		if err := e.chosen.Prune(ctx, all); err != nil {
 			return 0, err
 		}
