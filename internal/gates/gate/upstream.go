@@ -59,13 +59,13 @@ func checkUpstream(ctx context.Context, s Subject, name string, full bool) verdi
 		results = append(results, result)
 		problem := result.judge(f, full)
 		for i, text := range problem {
-			problem[i] = path.Base(f.File) + ": " + text
+			problem[i] = label(f) + ": " + text
 		}
 		problems = append(problems, problem...)
 		if result.Unmeasured != "" {
-			blind = append(blind, path.Base(f.File)+": "+result.Unmeasured)
+			blind = append(blind, label(f)+": "+result.Unmeasured)
 		} else {
-			seen = append(seen, result.summary())
+			seen = append(seen, label(f)+" "+result.summary())
 		}
 	}
 	if err := s.keep(name, results); err != nil {
@@ -95,13 +95,21 @@ type fileResult struct {
 	known      []string     // cases that failed as the recipe expects
 }
 
+// label names an entry of the recipe for users.
+func label(f recipe.TestFile) string {
+	if f.Select == "" {
+		return path.Base(f.File)
+	}
+	return path.Base(f.File) + " -k " + strconv.Quote(f.Select)
+}
+
 // limit returns the time limit of a file from its time in the recipe. It is generous,
 // because a host may be slow and busy, but a hang must end.
 func limit(seconds int) time.Duration { return time.Duration(6*seconds+300) * time.Second }
 
 // runFile runs one file in its own process, or in one process per rank.
 func (s Subject) runFile(ctx context.Context, f recipe.TestFile, full bool) fileResult {
-	r := fileResult{File: f.File, Ranks: [][]testCase{}}
+	r := fileResult{File: f.File, Select: f.Select, Ranks: [][]testCase{}}
 	most := limit(f.Seconds)
 	if !full {
 		r.Select, most = f.Quick.Select, limit(f.Quick.Seconds)
@@ -241,7 +249,7 @@ func (r *fileResult) count(status caseStatus) (most int) {
 
 // summary describes the results for users.
 func (r *fileResult) summary() string {
-	text := fmt.Sprintf("%s on %d ranks: %d passed, %d skipped, %d failed", path.Base(r.File), len(r.Ranks), r.count(casePassed), r.count(caseSkipped), r.count(caseFailed))
+	text := fmt.Sprintf("on %d ranks: %d passed, %d skipped, %d failed", len(r.Ranks), r.count(casePassed), r.count(caseSkipped), r.count(caseFailed))
 	if len(r.known) > 0 {
 		text += fmt.Sprintf(", %d of them known", len(r.known))
 	}

@@ -180,8 +180,15 @@ func TestUpstreamCommands(t *testing.T) {
 		}
 	}
 	e := tested()
-	e.Tests.Files = append(e.Tests.Files, recipe.TestFile{File: "test/test_long.py", Seconds: 1})
+	e.Tests.Files[0].Select = "not alone"
 	box := &answers{result: one(0, good, good)}
+	v := upstreamTestsFull.Check(context.Background(), Subject{Expect: e, Tests: box})
+	if len(box.asked) != 1 || !strings.HasSuffix(strings.Join(box.asked[0].Args, " "), "rank test/test_x.py not alone") || !strings.Contains(v.Evidence, `test_x.py -k "not alone" on 2 ranks: 1 passed`) {
+		t.Errorf("%+v, %+v", v, box.asked)
+	}
+	e = tested()
+	e.Tests.Files = append(e.Tests.Files, recipe.TestFile{File: "test/test_long.py", Seconds: 1})
+	box = &answers{result: one(0, good, good)}
 	if upstreamTests.Check(context.Background(), Subject{Expect: e, Tests: box}); len(box.asked) != 1 {
 		t.Errorf("a file that is not quick was run: %+v", box.asked)
 	}

@@ -12,17 +12,20 @@ import (
 // Tests are upstream's own tests. The artifact must pass them in a clean container
 // without a network. Each file runs in its own process, or in one process per rank.
 //
-// Entries for the same file in several settings are merged, so a cell can add its own
-// known failures.
+// Entries for the same file and expression in several settings are merged, so a cell can
+// add its own known failures.
 type Tests struct {
 	Launcher string     `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=horovodrun,description=what starts the ranks of a file; without one there is one process. horovodrun starts them by expect.launcher"`
 	Ranks    int        `yaml:"ranks,omitempty" json:"ranks,omitempty" jsonschema:"description=processes of each file; 1 without a launcher"`
 	Files    []TestFile `yaml:"files,omitempty" json:"files,omitempty" jsonschema:"description=files of the tests' tree that pytest runs"`
 }
 
-// A TestFile is one file of upstream's tests.
+// A TestFile is one file of upstream's tests, or the cases of it that match Select. A
+// case that fails on one rank alone leaves the other ranks waiting, so it needs an entry
+// of its own.
 type TestFile struct {
 	File    string  `yaml:"file" json:"file" jsonschema:"description=path in the tests' tree"`
+	Select  string  `yaml:"select,omitempty" json:"select,omitempty" jsonschema:"description=expression as of pytest's -k; without it the whole file. A file can be listed once for each expression"`
 	Seconds int     `yaml:"seconds,omitempty" json:"seconds,omitempty" jsonschema:"description=what the file took when somebody measured it; six times that and five minutes are its limit"`
 	Quick   *Quick  `yaml:"quick,omitempty" json:"quick,omitempty" jsonschema:"description=what of the file runs with --tests quick; without it the file runs with --tests full alone"`
 	Known   []Known `yaml:"known,omitempty" json:"known,omitempty" jsonschema:"description=cases that fail for a known reason; one that begins to pass is a failure of the gate"`
@@ -40,6 +43,9 @@ type Known struct {
 	Because string   `yaml:"because" json:"because" jsonschema:"description=why they fail"`
 	Issue   string   `yaml:"issue" json:"issue" jsonschema:"format=uri,description=where the failure is described"`
 }
+
+// same reports whether both entries run the same cases.
+func (f TestFile) same(g TestFile) bool { return f.File == g.File && f.Select == g.Select }
 
 func (q *Quick) clone() *Quick {
 	if q == nil {
@@ -71,14 +77,14 @@ func (t Tests) FullSeconds() (seconds int) {
 func (t Tests) plus(u Tests) Tests {
 	all := Tests{Launcher: cmp.Or(u.Launcher, t.Launcher), Ranks: cmp.Or(u.Ranks, t.Ranks)}
 	for _, f := range slices.Concat(t.Files, u.Files) {
-		i := slices.IndexFunc(all.Files, func(x TestFile) bool { return x.File == f.File })
+		i := slices.IndexFunc(all.Files, f.same)
 		if i < 0 {
-			all.Files = append(all.Files, TestFile{File: f.File})
+			all.Files = append(all.Files, TestFile{File: f.File, Select: f.Select})
 			i = len(all.Files) - 1
 		}
 		have := all.Files[i]
 		all.Files[i] = TestFile{
-			File: f.File, Seconds: cmp.Or(f.Seconds, have.Seconds), Quick: cmp.Or(f.Quick, have.Quick).clone(),
+			File: f.File, Select: f.Select, Seconds: cmp.Or(f.Seconds, have.Seconds), Quick: cmp.Or(f.Quick, have.Quick).clone(),
 			Known: slices.Concat(have.Known, f.Known),
 		}
 		for j, k := range all.Files[i].Known {
@@ -99,7 +105,7 @@ func testsClash(t, u Tests) string {
 	}
 	for _, x := range t.Files {
 		for _, y := range u.Files {
-			if x.File != y.File {
+			if !x.same(y) {
 				continue
 			}
 			if differ(x.Seconds, y.Seconds) || x.Quick != nil && y.Quick != nil && *x.Quick != *y.Quick {
@@ -147,16 +153,14 @@ func (r *Recipe) validateTests(s written) []error {
 	if t.Ranks < 0 || t.Ranks > maxRanks {
 		problem(".ranks", "%d ranks: write 1 to %d", t.Ranks, maxRanks)
 	}
-	seen := map[string]bool{}
 	for i, f := range t.Files {
 		at := fmt.Sprintf(".files[%d]", i)
 		if f.File == "" || f.File != path.Clean(f.File) || path.IsAbs(f.File) || path.Ext(f.File) != ".py" || f.File[0] == '.' {
 			problem(at, "%q is not the path of a test such as test/test_core.py", f.File)
 		}
-		if seen[f.File] {
+		if slices.ContainsFunc(t.Files[:i], f.same) {
 			problem(at, "file %q occurs twice", f.File)
 		}
-		seen[f.File] = true
 		if f.Seconds < 0 || f.Quick != nil && f.Quick.Seconds <= 0 {
 			problem(at, "%s: seconds must be a measured time, more than 0", f.File)
 		}

@@ -25,7 +25,7 @@ func TestTestsAddUp(t *testing.T) {
 		}
 		return r.For(map[string]string{"python": "3.12", "version": "2.10"})
 	}
-	s, err := settings(`{files: [{file: test/a.py, known: [{cases: [test_x], because: b, issue: "https://example.org/1"}]}, {file: test/b.py, seconds: 5}]}`)
+	s, err := settings(`{files: [{file: test/a.py, known: [{cases: [test_x], because: b, issue: "https://example.org/1"}]}, {file: test/b.py, seconds: 5}, {file: test/a.py, select: alone, seconds: 2}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +35,13 @@ func TestTestsAddUp(t *testing.T) {
 			Known: []recipe.Known{{Cases: []string{"test_x"}, Because: "b", Issue: "https://example.org/1"}},
 		},
 		{File: "test/b.py", Seconds: 5},
+		{File: "test/a.py", Select: "alone", Seconds: 2},
 	}}
 	got := s.Expect.Tests
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got.QuickSeconds() != 9 || got.FullSeconds() != 65 {
+	if got.QuickSeconds() != 9 || got.FullSeconds() != 67 {
 		t.Errorf("quick %d, full %d", got.QuickSeconds(), got.FullSeconds())
 	}
 	for more, clash := range map[string]string{
@@ -92,6 +93,8 @@ func TestTestsAsWritten(t *testing.T) {
 		`{files: [{file: test/a}]}`:                                      `"test/a" is not the path of a test`,
 		`{files: [{seconds: 5}]}`:                                        `"" is not the path of a test`,
 		`{files: [{file: a.py}, {file: a.py}]}`:                          `file "a.py" occurs twice`,
+		`{files: [{file: a.py, select: x}, {file: a.py, select: x}]}`:    `file "a.py" occurs twice`,
+		`{files: [{file: a.py}, {file: a.py, select: x}]}`:               "",
 		`{files: [{file: a.py, seconds: -5}]}`:                           "a.py: seconds must be a measured time",
 		`{files: [{file: a.py, quick: {select: x}}]}`:                    "a.py: seconds must be a measured time",
 		`{files: [{file: a.py, known: [{cases: [x], because: b}]}]}`:     "a known failure needs cases, because and issue",
