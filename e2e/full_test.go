@@ -18,11 +18,11 @@ func TestFull(t *testing.T) {
 		name string
 		args []string
 	}{
-		{"Horovod for another GPU of AMD", []string{"horovod", "--rocm", "5.7", "--arch", "gfx1100"}},
+		{"Horovod for another AMD GPU", []string{"horovod", "--rocm", "5.7", "--arch", "gfx1100"}},
 		{"Horovod for CUDA and PyTorch, twice", []string{"horovod", "--cuda", "12.4", "--torch", "2.6.0", "--rebuild"}},
 		{"NCCL for CUDA 12.4 with verbs, one function", []string{"nccl", "--cuda", "12.4", "--functions", "allreduce-sum-f32", "--rdma", "verbs"}},
 		{"NCCL with dlopen, one function, twice", []string{"nccl", "--cuda", "13.0", "--functions", "allreduce-sum-f32", "--rdma", "dlopen", "--rebuild"}},
-		{"NCCL whole, twice", []string{"nccl", "--cuda", "13.0", "--rdma", "verbs", "--rebuild"}},
+		{"NCCL with all functions, twice", []string{"nccl", "--cuda", "13.0", "--rdma", "verbs", "--rebuild"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			own := *b
@@ -39,12 +39,12 @@ func TestFull(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the main job, and again by an engine with one processor", func(t *testing.T) {
+	t.Run("the main job, then again on one processor", func(t *testing.T) {
 		own := *b
 		own.t = t
 		oneProcessor(&own)
 	})
-	t.Run("NCCL without the patch that links verbs", func(t *testing.T) {
+	t.Run("NCCL without the patch for verbs", func(t *testing.T) {
 		own := *b
 		own.t = t
 		ncclUnlinked(&own)

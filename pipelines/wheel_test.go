@@ -179,12 +179,12 @@ func TestRepackRefuses(t *testing.T) {
 		args    []string
 		says    string
 	}{
-		"a requirement that is not there": {requiring("Requires-Dist: torch"), []string{"--local", "a", "--provided", "vllm"}, "METADATA does not require vllm"},
-		"no local version":                {tool(), []string{"--local", "../x"}, "'../x' is no local version"},
-		"two versions":                    {requiring("Version: 1.0"), []string{"--local", "a"}, "exactly once"},
-		"another version":                 {wheeltest.Wheel{Name: released, Version: "2.0"}, []string{"--local", "a"}, "exactly once"},
-		"no METADATA":                     {wheeltest.Wheel{Name: released, Omitted: []string{info + "METADATA"}}, []string{"--local", "a"}, "there is no " + info},
-		"a signature":                     {wheeltest.Wheel{Name: released, Unlisted: []wheeltest.File{{Name: info + "RECORD.jws"}}}, []string{"--local", "a"}, "it is signed"},
+		"a missing requirement": {requiring("Requires-Dist: torch"), []string{"--local", "a", "--provided", "vllm"}, "METADATA does not require vllm"},
+		"no local version":      {tool(), []string{"--local", "../x"}, "'../x' is no local version"},
+		"two versions":          {requiring("Version: 1.0"), []string{"--local", "a"}, "exactly once"},
+		"another version":       {wheeltest.Wheel{Name: released, Version: "2.0"}, []string{"--local", "a"}, "exactly once"},
+		"no METADATA":           {wheeltest.Wheel{Name: released, Omitted: []string{info + "METADATA"}}, []string{"--local", "a"}, "there is no " + info},
+		"a signature":           {wheeltest.Wheel{Name: released, Unlisted: []wheeltest.File{{Name: info + "RECORD.jws"}}}, []string{"--local", "a"}, "it is signed"},
 	} {
 		tree, says, err := unpacked(t, c.release.Bytes())
 		if err != nil {

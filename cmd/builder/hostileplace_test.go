@@ -82,10 +82,10 @@ func TestHostileIndexes(t *testing.T) {
 				}
 			})
 		}, `the statement is about tiny-1.0-py3-none-any.whl, the artifact is named tiny-1.0-cp312`, false},
-		{"nobody says anything about the wheel", func(s *scene) {
+		{"the wheel has no statements", func(s *scene) {
 			s.record(func(r *index.Record) { r.Beside = nil })
 		}, "holds no statement", false},
-		{"the wheel is said to be large", func(s *scene) {
+		{"the record lists a wrong size", func(s *scene) {
 			s.record(func(r *index.Record) { r.Size = 2 << 30 })
 		}, `tiny-1.0-py3-none-any.whl: the source lists 2147483648 bytes, the signed size is [0-9]+`, false},
 		{"a statement is said to be large", func(s *scene) {

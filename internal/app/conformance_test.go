@@ -230,10 +230,10 @@ func (v validators) refuses(t *testing.T, key signing.Key, e lock.Entry, path, p
 		return out
 	}
 	for what, line := range map[string][]string{
-		"an unknown relationship":   {"pyspdxtools", "-i", changed("sbom.spdx.json", `"GENERATED_FROM"`, `"MADE_FROM"`)},
-		"suppliers are missing":     {"sbomcheck", "-s", "spdx2", "-c", "ntia", changed("sbom.spdx.json", `"supplier"`, `"comment2"`)},
-		"the creator has no e-mail": {"sbomcheck", "-s", "spdx3", "-c", "bsi", changed("sbom.spdx3.json", "builds@example.com", "builds")},
-		"it is not of a build":      {"sbomcheck", "-s", "spdx3", "-c", "fsct3-min", changed("sbom.spdx3.json", `"software_sbomType"`, `"comment"`)},
+		"an unknown relationship":    {"pyspdxtools", "-i", changed("sbom.spdx.json", `"GENERATED_FROM"`, `"MADE_FROM"`)},
+		"suppliers are missing":      {"sbomcheck", "-s", "spdx2", "-c", "ntia", changed("sbom.spdx.json", `"supplier"`, `"comment2"`)},
+		"the creator has no e-mail":  {"sbomcheck", "-s", "spdx3", "-c", "bsi", changed("sbom.spdx3.json", "builds@example.com", "builds")},
+		"the SBOM is not of a build": {"sbomcheck", "-s", "spdx3", "-c", "fsct3-min", changed("sbom.spdx3.json", `"software_sbomType"`, `"comment"`)},
 	} {
 		if out, ok := v.run(t, line[0], line[1:]...); ok {
 			t.Errorf("%s: %q accepts:\n%s", what, line, out)

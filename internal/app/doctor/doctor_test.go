@@ -104,9 +104,9 @@ func TestLacking(t *testing.T) {
 		work Work
 		want []string
 	}{
-		"the engine":          {work, []string{"disk"}},
-		"a recipe":            {small, []string{"disk", "memory"}},
-		"an engine elsewhere": {Work{Home: "/x", Engine: EngineState{Kind: Named, Addresses: []string{"tcp://far:1"}}, Recipe: small.Recipe}, []string{"engine", "disk"}},
+		"the engine":                {work, []string{"disk"}},
+		"a recipe":                  {small, []string{"disk", "memory"}},
+		"an engine on another host": {Work{Home: "/x", Engine: EngineState{Kind: Named, Addresses: []string{"tcp://far:1"}}, Recipe: small.Recipe}, []string{"engine", "disk"}},
 	} {
 		if got := Examine(t.Context(), bare, c.work).Lacking(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
@@ -154,20 +154,20 @@ func TestEngine(t *testing.T) {
 		verdict Verdict
 		version Verdict
 	}{
-		"to be built":     {bare, EngineState{Kind: Native}, OK, None},
-		"built":           {bare, EngineState{Kind: Native, Built: true}, OK, OK},
-		"runs":            {bare, EngineState{Kind: Native, Addresses: []string{"unix:///e"}, Built: true, Running: true, Current: true, Version: says("v0.19.10", nil)}, OK, OK},
-		"of another kind": {bare, EngineState{Kind: Native, Running: true}, Warn, Unknown},
-		"no root":         {user, EngineState{Kind: Native}, Fail, None},
-		"no go":           {noGo, EngineState{Kind: Native}, Fail, None},
-		"built, no go":    {noGo, EngineState{Kind: Native, Built: true}, OK, OK},
-		"refuses":         {bare, EngineState{Kind: Named, Addresses: []string{"unix:///x"}}, Fail, Unknown},
-		"answers":         {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("0.19.10", nil)}, OK, OK},
-		"another version": {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("v0.18.0", nil)}, OK, Fail},
-		"hangs":           {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("", context.DeadlineExceeded)}, OK, Unknown},
-		"one is silent":   {oneAnswers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://y:1"}, Version: says("v0.19.10", nil)}, Fail, OK},
-		"one is older":    {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://old:1"}, Version: older}, OK, Fail},
-		"cannot be asked": {answers, EngineState{Kind: Named, Addresses: []string{"kube-pod://x"}}, Unknown, Unknown},
+		"to be built":                {bare, EngineState{Kind: Native}, OK, None},
+		"built":                      {bare, EngineState{Kind: Native, Built: true}, OK, OK},
+		"runs":                       {bare, EngineState{Kind: Native, Addresses: []string{"unix:///e"}, Built: true, Running: true, Current: true, Version: says("v0.19.10", nil)}, OK, OK},
+		"of another kind":            {bare, EngineState{Kind: Native, Running: true}, Warn, Unknown},
+		"no root":                    {user, EngineState{Kind: Native}, Fail, None},
+		"no go":                      {noGo, EngineState{Kind: Native}, Fail, None},
+		"built, no go":               {noGo, EngineState{Kind: Native, Built: true}, OK, OK},
+		"refuses":                    {bare, EngineState{Kind: Named, Addresses: []string{"unix:///x"}}, Fail, Unknown},
+		"answers":                    {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("0.19.10", nil)}, OK, OK},
+		"another version":            {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("v0.18.0", nil)}, OK, Fail},
+		"hangs":                      {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("", context.DeadlineExceeded)}, OK, Unknown},
+		"one engine does not answer": {oneAnswers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://y:1"}, Version: says("v0.19.10", nil)}, Fail, OK},
+		"one engine is older":        {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://old:1"}, Version: older}, OK, Fail},
+		"an address without a check": {answers, EngineState{Kind: Named, Addresses: []string{"kube-pod://x"}}, Unknown, Unknown},
 	} {
 		c.engine.Wanted = "v0.19.10"
 		w := Work{Home: work.Home, Engine: c.engine}
@@ -355,18 +355,18 @@ func TestSilence(t *testing.T) {
 		change  func(*Needs)
 		verdict Verdict
 	}{
-		"one mirror of two":  {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{address, "http://gone.test/debian"} }, Warn},
-		"no mirror":          {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"http://gone.test/debian"} }, Fail},
-		"none configured":    {"mirror", func(r *Needs) { r.Debian = true }, Fail},
-		"a directory":        {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///etc/apt"} }, OK},
-		"no directory":       {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///nowhere/debian"} }, Fail},
-		"not asked for":      {"mirror", func(*Needs) {}, None},
-		"no index known":     {"python-index", func(r *Needs) { r.Python = true }, Unknown},
-		"a registry":         {"upstream", func(r *Needs) { r.Places = []Place{{"image", "https://gone.test/v2/", true}} }, Warn},
-		"a repository":       {"upstream", func(r *Needs) { r.Places = []Place{{"source", "https://gone.test/x", false}} }, Fail},
-		"by ssh":             {"upstream", func(r *Needs) { r.Places = []Place{{"source", "ssh://git@gone.test/x", false}} }, Fail},
-		"no address":         {"upstream", func(r *Needs) { r.Places = []Place{{"source", "::", false}} }, Fail},
-		"nobody has a clock": {"clock", func(r *Needs) { r.Places = []Place{{"source", "https://gone.test/x", false}} }, Unknown},
+		"one of two mirrors answers": {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{address, "http://gone.test/debian"} }, Warn},
+		"no mirror answers":          {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"http://gone.test/debian"} }, Fail},
+		"no mirror configured":       {"mirror", func(r *Needs) { r.Debian = true }, Fail},
+		"a directory":                {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///etc/apt"} }, OK},
+		"no directory":               {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///nowhere/debian"} }, Fail},
+		"no mirror needed":           {"mirror", func(*Needs) {}, None},
+		"no index known":             {"python-index", func(r *Needs) { r.Python = true }, Unknown},
+		"a registry":                 {"upstream", func(r *Needs) { r.Places = []Place{{"image", "https://gone.test/v2/", true}} }, Warn},
+		"a repository":               {"upstream", func(r *Needs) { r.Places = []Place{{"source", "https://gone.test/x", false}} }, Fail},
+		"by ssh":                     {"upstream", func(r *Needs) { r.Places = []Place{{"source", "ssh://git@gone.test/x", false}} }, Fail},
+		"no address":                 {"upstream", func(r *Needs) { r.Places = []Place{{"source", "::", false}} }, Fail},
+		"no server reports the time": {"clock", func(r *Needs) { r.Places = []Place{{"source", "https://gone.test/x", false}} }, Unknown},
 	} {
 		if got := examine(t, c.check, h, withRecipe(c.change)); got.Verdict != c.verdict {
 			t.Errorf("%s: %s: %s", name, got.Verdict, got.Found)
@@ -440,9 +440,9 @@ func TestContainerImage(t *testing.T) {
 		want   Verdict
 		says   string
 	}{
-		"holds it":      {EngineState{Image: "x/engine:v1", Holds: true}, OK, "has the image x/engine:v1 of the engine"},
-		"would pull it": {EngineState{Image: "x/engine:v1"}, Unknown, "has no image of the engine"},
-		"not known":     {EngineState{}, Unknown, "has no image of the engine"},
+		"image present":      {EngineState{Image: "x/engine:v1", Holds: true}, OK, "has the image x/engine:v1 of the engine"},
+		"image to be pulled": {EngineState{Image: "x/engine:v1"}, Unknown, "has no image of the engine"},
+		"not known":          {EngineState{}, Unknown, "has no image of the engine"},
 	} {
 		c.engine.Kind, c.engine.Program = Container, "docker"
 		got := examine(t, "engine", fake(fstest.MapFS{}, nil), Work{Home: "/x", Engine: c.engine})

@@ -115,7 +115,7 @@ func TestGPUs(t *testing.T) {
 		"no tool":                {"nvidia", change(t, theirs, nil, only("nvidia-smi", "", os.ErrNotExist)), work, Fail, "not exist"},
 		"no driver":              {"nvidia", change(t, "bare", map[string]string{"sys/devices/pci0000:00/0000:00:05.0/vendor": "0x10de", "sys/devices/pci0000:00/0000:00:05.0/class": "0x030200"}, nil), work, Warn, "1 GPU on the bus, no driver"},
 		"driver without a tool":  {"nvidia", change(t, "bare", map[string]string{"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue"}, nil), work, Warn, "driver 535.54.03"},
-		"one fell off the bus":   {"nvidia", change(t, theirs, map[string]string{"sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/class": "0x030200", "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/vendor": "0x10de"}, nil), work, Warn, "3 on the bus"},
+		"one GPU is off the bus": {"nvidia", change(t, theirs, map[string]string{"sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/class": "0x030200", "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/vendor": "0x10de"}, nil), work, Warn, "3 on the bus"},
 		"a newer CUDA":           {"nvidia", recorded(t, theirs), cuda13, Warn, "but not run it"},
 		"a minor release":        {"nvidia", recorded(t, theirs), cuda12, OK, "2 x NVIDIA H100"},
 		"a newer ROCm":           {"amd", recorded(t, "amd-roce"), rocm72, Warn, "is for ROCm 7.2"},
@@ -126,13 +126,13 @@ func TestGPUs(t *testing.T) {
 		"an old kernel": {"peer-memory", change(t, theirs, map[string]string{
 			"sys/module/nvidia_peermem/version": "", "proc/sys/kernel/osrelease": "5.4.0-1", "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15",
 		}, nil), work, Warn, "older than 5.12"},
-		"DMA-BUF of AMD":   {"peer-memory", change(t, "amd-roce", map[string]string{"boot/config-6.8.0-60-generic": "CONFIG_PCI_P2PDMA=y\nCONFIG_DMABUF_MOVE_NOTIFY=y\n"}, nil), work, OK, "DMA-BUF"},
-		"options nowhere":  {"peer-memory", change(t, "amd-roce", map[string]string{"boot/config-6.8.0-60-generic": ""}, nil), work, Unknown, "cannot be read"},
-		"amdkfd is loaded": {"peer-memory", change(t, "amd-roce", map[string]string{"sys/kernel/mm/memory_peers/amdkfd/version": "1"}, nil), work, OK, "amdkfd"},
-		"nothing is up":    {"rdma", change(t, "amd-roce", map[string]string{"sys/class/infiniband/bnxt_re0/ports/1/state": "1: DOWN"}, nil), work, Warn, "0 of 2 ports active"},
-		"no verbs":         {"verbs", change(t, "amd-roce", nil, only("ldconfig", "nothing", nil)), work, Warn, "no libibverbs.so.1"},
-		"a broken library": {"rccl", change(t, "amd-roce", map[string]string{"opt/rocm-6.4.1/lib/librccl.so.1": "\x7fELF"}, nil), work, Unknown, "not readable"},
-		"a hanging tool":   {"mpi", change(t, "bare", nil, only("mpirun", "", context.DeadlineExceeded)), work, Unknown, "deadline"},
+		"DMA-BUF of AMD":          {"peer-memory", change(t, "amd-roce", map[string]string{"boot/config-6.8.0-60-generic": "CONFIG_PCI_P2PDMA=y\nCONFIG_DMABUF_MOVE_NOTIFY=y\n"}, nil), work, OK, "DMA-BUF"},
+		"no kernel options found": {"peer-memory", change(t, "amd-roce", map[string]string{"boot/config-6.8.0-60-generic": ""}, nil), work, Unknown, "cannot be read"},
+		"amdkfd is loaded":        {"peer-memory", change(t, "amd-roce", map[string]string{"sys/kernel/mm/memory_peers/amdkfd/version": "1"}, nil), work, OK, "amdkfd"},
+		"no port is up":           {"rdma", change(t, "amd-roce", map[string]string{"sys/class/infiniband/bnxt_re0/ports/1/state": "1: DOWN"}, nil), work, Warn, "0 of 2 ports active"},
+		"no verbs":                {"verbs", change(t, "amd-roce", nil, only("ldconfig", "nothing", nil)), work, Warn, "no libibverbs.so.1"},
+		"a broken library":        {"rccl", change(t, "amd-roce", map[string]string{"opt/rocm-6.4.1/lib/librccl.so.1": "\x7fELF"}, nil), work, Unknown, "not readable"},
+		"a hanging tool":          {"mpi", change(t, "bare", nil, only("mpirun", "", context.DeadlineExceeded)), work, Unknown, "deadline"},
 	} {
 		got := examine(t, c.check, c.host, c.work)
 		if got.Verdict != c.verdict || !strings.Contains(got.Found, c.says) {

@@ -40,12 +40,12 @@ func when(c Check) string {
 	recipe := &Needs{}
 	fetching := &Needs{Fetch: 1, Places: []Place{{}}}
 	asked := map[string]Work{
-		"always":                       {Engine: EngineState{Kind: Named}},
-		"native engine":                {Engine: EngineState{Kind: Native}},
-		"recipe, engine on this host":  {Engine: EngineState{Kind: Container}, Recipe: recipe},
-		"recipe, something is to come": {Engine: EngineState{Kind: Named}, Recipe: fetching},
+		"always":                      {Engine: EngineState{Kind: Named}},
+		"native engine":               {Engine: EngineState{Kind: Native}},
+		"recipe, engine on this host": {Engine: EngineState{Kind: Container}, Recipe: recipe},
+		"recipe, inputs to fetch":     {Engine: EngineState{Kind: Named}, Recipe: fetching},
 	}
-	for _, words := range []string{"always", "native engine", "recipe, engine on this host", "recipe, something is to come"} {
+	for _, words := range []string{"always", "native engine", "recipe, engine on this host", "recipe, inputs to fetch"} {
 		if c.needed(asked[words]) {
 			return words
 		}

@@ -17,16 +17,16 @@ func TestGDR(t *testing.T) {
 		want  string
 		also  string // in the reason or the remedy
 	}{
-		"client":               {map[string]string{"sys/kernel/mm/memory_peers/amdkfd/version": "1.0"}, "2.18.3", "GPU Direct RDMA by peer memory", "mm/memory_peers/amdkfd exists"},
-		"elsewhere, old RCCL":  {map[string]string{"sys/kernel/memory_peers/amdkfd/version": "1.0"}, "2.20.5", "no GPU Direct RDMA", "RCCL of ROCm 6.3 or newer"},
-		"elsewhere, newer":     {map[string]string{"sys/memory_peers/amdkfd/version": "1.0"}, "2.21.5", "GPU Direct RDMA by peer memory", ""},
-		"elsewhere, not known": {map[string]string{"sys/kernel/memory_peers/amdkfd/version": "1.0"}, "", "GPU Direct RDMA by peer memory", ""},
-		"symbol alone":         {map[string]string{"proc/kallsyms": symbol}, "2.22.3", "GPU Direct RDMA reported but not working", "ROCm/rocm-systems#9540"},
-		"symbol, old RCCL":     {map[string]string{"proc/kallsyms": symbol, "boot/config-6.8.0-45-generic": options}, "2.20.5", "GPU Direct RDMA by DMA-BUF", "NCCL_DMABUF_ENABLE=1"},
-		"pointer to it":        {map[string]string{"proc/kallsyms": "0000000000000000 b pfn_ib_register_peer_memory_client\n"}, "2.22.3", gdrUnknown, "cannot be read"},
-		"DMA-BUF":              {map[string]string{"boot/config-6.8.0-45-generic": options}, "2.21.5", "GPU Direct RDMA by DMA-BUF", ""},
-		"options not at /boot": {map[string]string{"lib/modules/6.8.0-45-generic/config": options}, "2.21.5", "no GPU Direct RDMA", "mount this file into the container"},
-		"half of the options":  {map[string]string{"boot/config-6.8.0-45-generic": "CONFIG_PCI_P2PDMA=y\n"}, "2.21.5", "no GPU Direct RDMA", "lacks CONFIG_DMABUF_MOVE_NOTIFY"},
+		"client":                   {map[string]string{"sys/kernel/mm/memory_peers/amdkfd/version": "1.0"}, "2.18.3", "GPU Direct RDMA by peer memory", "mm/memory_peers/amdkfd exists"},
+		"other path, old RCCL":     {map[string]string{"sys/kernel/memory_peers/amdkfd/version": "1.0"}, "2.20.5", "no GPU Direct RDMA", "RCCL of ROCm 6.3 or newer"},
+		"other path, newer RCCL":   {map[string]string{"sys/memory_peers/amdkfd/version": "1.0"}, "2.21.5", "GPU Direct RDMA by peer memory", ""},
+		"other path, unknown RCCL": {map[string]string{"sys/kernel/memory_peers/amdkfd/version": "1.0"}, "", "GPU Direct RDMA by peer memory", ""},
+		"symbol alone":             {map[string]string{"proc/kallsyms": symbol}, "2.22.3", "GPU Direct RDMA reported but not working", "ROCm/rocm-systems#9540"},
+		"symbol, old RCCL":         {map[string]string{"proc/kallsyms": symbol, "boot/config-6.8.0-45-generic": options}, "2.20.5", "GPU Direct RDMA by DMA-BUF", "NCCL_DMABUF_ENABLE=1"},
+		"pointer to the symbol":    {map[string]string{"proc/kallsyms": "0000000000000000 b pfn_ib_register_peer_memory_client\n"}, "2.22.3", gdrUnknown, "cannot be read"},
+		"DMA-BUF":                  {map[string]string{"boot/config-6.8.0-45-generic": options}, "2.21.5", "GPU Direct RDMA by DMA-BUF", ""},
+		"options not at /boot":     {map[string]string{"lib/modules/6.8.0-45-generic/config": options}, "2.21.5", "no GPU Direct RDMA", "mount this file into the container"},
+		"half of the options":      {map[string]string{"boot/config-6.8.0-45-generic": "CONFIG_PCI_P2PDMA=y\n"}, "2.21.5", "no GPU Direct RDMA", "lacks CONFIG_DMABUF_MOVE_NOTIFY"},
 		"Hyper-V": {map[string]string{
 			"sys/devices/virtual/dmi/id/bios_version": "Hyper-V UEFI Release v4.1", "proc/sys/kernel/numa_balancing": "1", "sys/kernel/mm/memory_peers/amdkfd/version": "1.0",
 		}, "2.21.5", "GPU Direct RDMA only with relaxed ordering", "NCCL_IB_PCI_RELAXED_ORDERING"},
@@ -69,11 +69,11 @@ func TestBetweenGPUs(t *testing.T) {
 		e    *exam
 		want string
 	}{
-		"no way":    {host("AuthenticAMD", node("0", "0"), node("192", "768"), node("192", "1536")), "1 of 1 pairs of GPUs through host memory (SHM)"},
-		"PCIe":      {host("AuthenticAMD", node("0", "0"), node("192", "768", to2), node("192", "1536", to1)), "1 of 1 pairs of GPUs P2P over PCIe"},
-		"Intel":     {host("GenuineIntel", node("0", "0"), node("192", "768", to2), node("192", "1536", to1)), "1 of 1 pairs of GPUs P2P over PCIe or host memory (SHM)"},
-		"nonsense":  {host("AuthenticAMD", node("0", "0"), node("192", "768", "type 9999999999999999999\nnode_to 2\n"), node("192", "1536", "type two\n")), "1 of 1 pairs of GPUs through host memory (SHM)"},
-		"one alone": {host("AuthenticAMD", node("0", "0"), node("192", "768")), ""},
+		"no links": {host("AuthenticAMD", node("0", "0"), node("192", "768"), node("192", "1536")), "1 of 1 pairs of GPUs through host memory (SHM)"},
+		"PCIe":     {host("AuthenticAMD", node("0", "0"), node("192", "768", to2), node("192", "1536", to1)), "1 of 1 pairs of GPUs P2P over PCIe"},
+		"Intel":    {host("GenuineIntel", node("0", "0"), node("192", "768", to2), node("192", "1536", to1)), "1 of 1 pairs of GPUs P2P over PCIe or host memory (SHM)"},
+		"nonsense": {host("AuthenticAMD", node("0", "0"), node("192", "768", "type 9999999999999999999\nnode_to 2\n"), node("192", "1536", "type two\n")), "1 of 1 pairs of GPUs through host memory (SHM)"},
+		"one GPU":  {host("AuthenticAMD", node("0", "0"), node("192", "768")), ""},
 	} {
 		got := c.e.betweenGPUs(c.e.kfd())
 		if len(got) == 0 && c.want == "" {

@@ -41,8 +41,8 @@ func TestDo(t *testing.T) {
 		{"at once", nil, 1, nil},
 		{"after two failures", []error{flaky, flaky}, 3, nil},
 		{"wrapped marks count", []error{fmt.Errorf("reading: %w", flaky)}, 2, nil},
-		{"never what is not marked", []error{final}, 1, final},
-		{"stops at the first that is final", []error{flaky, final, flaky}, 2, final},
+		{"no retry without a mark", []error{final}, 1, final},
+		{"stops at the first final error", []error{flaky, final, flaky}, 2, final},
 		{"bounded", []error{flaky, flaky, flaky, flaky}, 3, errFlaky},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -137,8 +137,8 @@ func TestReadRefuses(t *testing.T) {
 		change func(members []file) []file
 		want   string
 	}{
-		"another name":    {rename("sha256/"+first, "sha256/../../x"), `found "sha256/../../x", expected sha256/` + first},
-		"an absolute one": {rename("sha256/"+first, "/etc/passwd"), `found "/etc/passwd", expected`},
+		"another name":     {rename("sha256/"+first, "sha256/../../x"), `found "sha256/../../x", expected sha256/` + first},
+		"an absolute name": {rename("sha256/"+first, "/etc/passwd"), `found "/etc/passwd", expected`},
 		"a link": {edit("sha256/"+first, func(f *file) {
 			f.Typeflag, f.Linkname, f.Size, f.data = tar.TypeSymlink, "/etc/passwd", 0, nil
 		}), "is not a regular file"},
@@ -153,8 +153,8 @@ func TestReadRefuses(t *testing.T) {
 		"other bytes":        {edit("sha256/"+first, func(f *file) { f.data = []byte("xxx") }), "wrong content"},
 		"other entry":        {edit("entries/", func(f *file) { f.data = bytes.ToUpper(f.data) }), "wrong content"},
 		"other record":       {edit("results/", func(f *file) { f.data = []byte("[]") }), "wrong content"},
-		"one too many":       {func(all []file) []file { return append(all, all[1]) }, "is not in the index"},
-		"one too few":        {func(all []file) []file { return all[:len(all)-1] }, "it ends before results/"},
+		"an extra file":      {func(all []file) []file { return append(all, all[1]) }, "is not in the index"},
+		"a file too few":     {func(all []file) []file { return all[:len(all)-1] }, "it ends before results/"},
 		"no index":           {func(all []file) []file { return all[1:] }, "expected index.json"},
 		"nothing":            {func([]file) []file { return nil }, "it ends before index.json"},
 		"twice":              {func(all []file) []file { return append(all[:2:2], all[1:]...) }, "expected"},
@@ -205,10 +205,10 @@ func TestReadRefusesADirectoryThatLies(t *testing.T) {
 			path := filepath.Join(dir, "sha256")
 			return errors.Join(os.Rename(path, dir+"-2"), os.Symlink(dir+"-2", path))
 		}, "is not in the index"},
-		"a file gone": {func(dir string) error { return os.Remove(filepath.Join(dir, "sha256", sum("one"))) }, "the index lists sha256/" + sum("one") + ", but the file is missing"},
-		"a file cut":  {func(dir string) error { return os.Truncate(filepath.Join(dir, "sha256", sum("one")), 2) }, "has 2 bytes, the index lists 3"},
-		"no index":    {func(dir string) error { return os.Remove(filepath.Join(dir, "index.json")) }, "index.json is missing"},
-		"another bytes": {func(dir string) error {
+		"a missing file":   {func(dir string) error { return os.Remove(filepath.Join(dir, "sha256", sum("one"))) }, "the index lists sha256/" + sum("one") + ", but the file is missing"},
+		"a truncated file": {func(dir string) error { return os.Truncate(filepath.Join(dir, "sha256", sum("one")), 2) }, "has 2 bytes, the index lists 3"},
+		"no index":         {func(dir string) error { return os.Remove(filepath.Join(dir, "index.json")) }, "index.json is missing"},
+		"changed bytes": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "sha256", sum("one")), []byte("xxx"), 0o644)
 		}, "wrong content"},
 	} {

@@ -28,10 +28,10 @@ func fake(t *testing.T, name, answers string) (asked func() string) {
 
 func TestFind(t *testing.T) {
 	for name, c := range map[string]struct{ program, answers, want string }{
-		"docker":                      {"docker", "", "docker"},
-		"docker without its daemon":   {"docker", "info*) exit 1 ;;", ""},
-		"podman, which has no number": {"podman", "*.ID*) exit 125 ;;", "podman"},
-		"nothing":                     {"other", "", ""},
+		"docker":                    {"docker", "", "docker"},
+		"docker without its daemon": {"docker", "info*) exit 1 ;;", ""},
+		"podman without an ID":      {"podman", "*.ID*) exit 125 ;;", "podman"},
+		"nothing":                   {"other", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake(t, c.program, c.answers)
@@ -50,10 +50,10 @@ func TestUp(t *testing.T) {
 	}
 	is := digest("sha256:1", "--bound", "1")
 	for name, s := range map[string]struct{ there, want, never string }{
-		"no container":           {"exit 1", "run --detach --privileged --name " + c.Name, "rm "},
-		"stopped":                {"echo " + is, "start " + c.Name, "run "},
-		"another bound":          {"echo old", "rm --force --volumes " + c.Name, "start "},
-		"another bound, at work": {"echo old ;;\ntop*) echo 7 buildctl dial-stdio", "start " + c.Name, "rm "},
+		"no container":        {"exit 1", "run --detach --privileged --name " + c.Name, "rm "},
+		"stopped":             {"echo " + is, "start " + c.Name, "run "},
+		"another bound":       {"echo old", "rm --force --volumes " + c.Name, "start "},
+		"another bound, busy": {"echo old ;;\ntop*) echo 7 buildctl dial-stdio", "start " + c.Name, "rm "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := fake(t, "docker", "image*) echo sha256:1 ;;\ncontainer*) "+s.there+" ;;")

@@ -318,11 +318,11 @@ func TestOtherPlaces(t *testing.T) {
 		places map[string][]string
 		asked  int // requests to the public mirror
 	}{
-		"paths":                {map[string][]string{"a": {local("a b.deb", debian)}, "w": {local("w.whl", wheelData)}, "tool": {local("s.tar.gz", source)}}, 0},
-		"file URLs":            {map[string][]string{"a": {"file://" + local("a.deb", debian)}, "w": {"file://" + local("w.whl", wheelData)}, "tool": {"file://" + local("s.tar.gz", source)}}, 0},
-		"a mirror":             {map[string][]string{"a": {other.URL + "/a.deb"}, "w": {other.URL + "/w.whl"}, "tool": {other.URL + "/s.tar.gz"}}, 0},
-		"the second of two":    {map[string][]string{"a": {"/absent", local("a.deb", debian)}, "w": {other.URL + "/evil", local("w.whl", wheelData)}, "tool": {local("empty", nil), local("s.tar.gz", source)}}, 0},
-		"one without the file": {map[string][]string{"a": {other.URL + "/evil"}, "w": {local("w.whl", wheelData)}, "tool": {local("s.tar.gz", source)}}, 1},
+		"paths":                     {map[string][]string{"a": {local("a b.deb", debian)}, "w": {local("w.whl", wheelData)}, "tool": {local("s.tar.gz", source)}}, 0},
+		"file URLs":                 {map[string][]string{"a": {"file://" + local("a.deb", debian)}, "w": {"file://" + local("w.whl", wheelData)}, "tool": {"file://" + local("s.tar.gz", source)}}, 0},
+		"a mirror":                  {map[string][]string{"a": {other.URL + "/a.deb"}, "w": {other.URL + "/w.whl"}, "tool": {other.URL + "/s.tar.gz"}}, 0},
+		"the second of two":         {map[string][]string{"a": {"/absent", local("a.deb", debian)}, "w": {other.URL + "/evil", local("w.whl", wheelData)}, "tool": {local("empty", nil), local("s.tar.gz", source)}}, 0},
+		"a mirror without the file": {map[string][]string{"a": {other.URL + "/evil"}, "w": {local("w.whl", wheelData)}, "tool": {local("s.tar.gz", source)}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMirror(t, map[string]answer{"a_1_amd64.deb": serves(debian)})

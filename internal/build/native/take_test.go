@@ -73,14 +73,14 @@ func TestProgramsThatOthersCouldChangeAreNotTaken(t *testing.T) {
 		change func(e *Engine) error
 		said   string
 	}{
-		"none are there":          {func(e *Engine) error { return os.RemoveAll(e.bin("")) }, "no such file"},
-		"no home":                 {func(e *Engine) error { return os.RemoveAll(e.dir) }, ""},
-		"of another version":      {func(e *Engine) error { return os.Rename(e.path("build-"+buildKey()), e.path("build-other")) }, ""},
-		"one is damaged":          {func(e *Engine) error { return os.WriteFile(e.bin("engine"), []byte("program Engine"), 0o755) }, "does not have the digests of its build"},
-		"one is cut off":          {func(e *Engine) error { return os.Truncate(e.bin("dagger"), 3) }, "does not have the digests of its build"},
-		"one is missing":          {func(e *Engine) error { return os.Remove(e.bin("init")) }, "no such file"},
-		"nobody says what it is":  {func(e *Engine) error { return os.Remove(e.path("build-"+buildKey(), sumsName)) }, "no such file"},
-		"all may write a program": {func(e *Engine) error { return os.Chmod(e.bin("engine"), 0o777) }, "other users can write"},
+		"no programs":                 {func(e *Engine) error { return os.RemoveAll(e.bin("")) }, "no such file"},
+		"no home":                     {func(e *Engine) error { return os.RemoveAll(e.dir) }, ""},
+		"programs of another version": {func(e *Engine) error { return os.Rename(e.path("build-"+buildKey()), e.path("build-other")) }, ""},
+		"a damaged program":           {func(e *Engine) error { return os.WriteFile(e.bin("engine"), []byte("program Engine"), 0o755) }, "does not have the digests of its build"},
+		"a truncated program":         {func(e *Engine) error { return os.Truncate(e.bin("dagger"), 3) }, "does not have the digests of its build"},
+		"a missing program":           {func(e *Engine) error { return os.Remove(e.bin("init")) }, "no such file"},
+		"no file of digests":          {func(e *Engine) error { return os.Remove(e.path("build-"+buildKey(), sumsName)) }, "no such file"},
+		"all may write a program":     {func(e *Engine) error { return os.Chmod(e.bin("engine"), 0o777) }, "other users can write"},
 		"a group may write the sums": {
 			func(e *Engine) error { return os.Chmod(e.path("build-"+buildKey(), sumsName), 0o664) }, "other users can write",
 		},

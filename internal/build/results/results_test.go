@@ -186,22 +186,22 @@ func TestDamagedRecordsAreNoResults(t *testing.T) {
 	}
 	named := func(name string) []byte { return bytes.ReplaceAll(good, []byte(`"a-0.whl"`), []byte(`"`+name+`"`)) }
 	for name, record := range map[string][]byte{
-		"empty":                {},
-		"cut":                  good[:len(good)/2],
-		"of zeros":             make([]byte, len(good)),
-		"null":                 []byte("null"),
-		"of something else":    []byte(`["a"]`),
-		"without artifacts":    []byte(`{"verdicts": []}`),
-		"of another type":      bytes.Replace(good, []byte(`"size":5`), []byte(`"size":"5"`), 1),
-		"with an unknown word": bytes.Replace(good, []byte(`"pass"`), []byte(`"perfect"`), 1),
-		"of another size":      bytes.Replace(good, []byte(`"size":5`), []byte(`"size":6`), 1),
-		"of another digest":    bytes.Replace(good, []byte(`"sha256":"`), []byte(`"sha256":"00`), 1),
-		"without a name":       named(""),
-		"that leads out":       named("../a-0.whl"),
-		"that leads up":        named(".."),
-		"that leads nowhere":   named("."),
-		"that leads below":     named("b/a-0.whl"),
-		"that leads to a root": named("/a-0.whl"),
+		"empty":                        {},
+		"cut":                          good[:len(good)/2],
+		"of zeros":                     make([]byte, len(good)),
+		"null":                         []byte("null"),
+		"of something else":            []byte(`["a"]`),
+		"without artifacts":            []byte(`{"verdicts": []}`),
+		"of another type":              bytes.Replace(good, []byte(`"size":5`), []byte(`"size":"5"`), 1),
+		"with an unknown word":         bytes.Replace(good, []byte(`"pass"`), []byte(`"perfect"`), 1),
+		"of another size":              bytes.Replace(good, []byte(`"size":5`), []byte(`"size":6`), 1),
+		"of another digest":            bytes.Replace(good, []byte(`"sha256":"`), []byte(`"sha256":"00`), 1),
+		"without a name":               named(""),
+		"a name outside the directory": named("../a-0.whl"),
+		"the parent as name":           named(".."),
+		"the directory as name":        named("."),
+		"a name in a directory":        named("b/a-0.whl"),
+		"an absolute name":             named("/a-0.whl"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := open(t, t.TempDir())
@@ -474,11 +474,11 @@ func TestAForgedRecordIsNoResult(t *testing.T) {
 	own, stranger := keys[0], keys[1]
 	e, other := entry("cell"), entry("other")
 	for what, forge := range map[string]func(s *store.Store) error{
-		"nobody signed it": func(s *store.Store) error { return results.New(s).Keep(e, made(t, "evil")) },
-		"a stranger signed it": func(s *store.Store) error {
+		"no signature": func(s *store.Store) error { return results.New(s).Keep(e, made(t, "evil")) },
+		"an untrusted signature": func(s *store.Store) error {
 			return sealed(s, stranger, new([]string)).Keep(e, made(t, "evil"))
 		},
-		"it is of another cell": func(s *store.Store) error {
+		"a record of another cell": func(s *store.Store) error {
 			err := sealed(s, own, new([]string)).Keep(other, made(t, "other"))
 			data, _ := s.Result(other.Key())
 			return errors.Join(err, s.PutResult(e.Key(), data))

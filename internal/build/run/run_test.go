@@ -292,9 +292,9 @@ func TestGatesThatTakeMinutes(t *testing.T) {
 		full  bool
 		built int
 	}{
-		"quick, not asked":     {quick, false, 0},
-		"full, asked":          {full, true, 0},
-		"full, not asked":      {quick, true, 1},
+		"quick, not requested": {quick, false, 0},
+		"full, requested":      {full, true, 0},
+		"full, not requested":  {quick, true, 1},
 		"quick, of a full run": {full, false, 0},
 	} {
 		f := &fake{known: map[string]run.Result{"x": {Verdicts: c.known}}}

@@ -248,33 +248,33 @@ func TestTampering(t *testing.T) {
 		says  string
 	}{
 		"the wheel is replaced": {func(b bundle) { b.makeWheel(b.wheel.Path, "x = 2\n") }, "signatures", "the statement is about other bytes"},
-		"the archive beside it is replaced": {func(b bundle) {
+		"the archive is replaced": {func(b bundle) {
 			if err := os.WriteFile(filepath.Join(filepath.Dir(b.wheel.Path), "tool.txz"), []byte("Archive"), 0o600); err != nil {
 				b.t.Fatal(err)
 			}
 		}, "artifacts", "tool.txz has sha256"},
-		"the entry beside it is changed": {func(b bundle) {
+		"the entry is changed": {func(b bundle) {
 			if err := os.WriteFile(filepath.Join(filepath.Dir(b.wheel.Path), lock.EntryFile), []byte("{}"), 0o600); err != nil {
 				b.t.Fatal(err)
 			}
 		}, "artifacts", "entry.json has sha256"},
-		"a material is changed":         {func(b bundle) { b.edit("provenance.sigstore.json", strings.Repeat("b", 64), strings.Repeat("c", 64)) }, "signatures", "the signature is invalid"},
-		"the subject is changed":        {func(b bundle) { b.edit("provenance.sigstore.json", b.wheel.SHA256, strings.Repeat("0", 64)) }, "signatures", "the signature is invalid"},
-		"the builder is changed":        {func(b bundle) { b.edit("provenance.sigstore.json", "urn:builder:local", "urn:builder:other") }, "signatures", "the signature is invalid"},
-		"a verdict is changed":          {func(b bundle) { b.edit(b.rounds()[0], `"status":"pass"`, `"status":"waived"`) }, "signatures", "the signature is invalid"},
-		"the SBOM is changed":           {func(b bundle) { b.edit("sbom.sigstore.json", "SPDX-2.3", "SPDX-2.2") }, "signatures", "the signature is invalid"},
-		"the VEX document is changed":   {func(b bundle) { b.edit("vex.sigstore.json", `"affected"`, `"fixed"`) }, "signatures", "the signature is invalid"},
-		"the full SBOM is changed":      {func(b bundle) { b.write("sbom.spdx3.json", []byte("{}")) }, "signatures", "sbom.spdx3.json: it differs from the signed document"},
-		"the plain SBOM is changed":     {func(b bundle) { b.write("sbom.spdx.json", []byte("{}")) }, "signatures", "sbom.spdx.json: it differs from the signed document"},
-		"the plain VEX is changed":      {func(b bundle) { b.write("vex.openvex.json", []byte("{}")) }, "signatures", "vex.openvex.json: it differs from the signed document"},
-		"the provenance is taken away":  {func(b bundle) { os.Remove(b.file("provenance.sigstore.json")) }, "provenance", "no trusted key signed a provenance"},
-		"the SBOM is taken away":        {func(b bundle) { os.Remove(b.file("sbom.sigstore.json")) }, "sbom", "no trusted key signed an SBOM of this artifact"},
-		"the verdicts are taken away":   {func(b bundle) { os.Remove(b.file(b.rounds()[0])) }, "verdicts", "gate wheel-format did not run, and the policy candidate requires it"},
-		"everything is taken away":      {func(b bundle) { os.RemoveAll(Dir(b.wheel.Path)) }, "signatures", "is missing"},
-		"nothing is left in the folder": {func(b bundle) { os.RemoveAll(Dir(b.wheel.Path)); os.Mkdir(Dir(b.wheel.Path), 0o755) }, "signatures", "holds no statement"},
-		"a statement is cut":            {func(b bundle) { b.write("sbom.sigstore.json", []byte(`{"mediaType"`)) }, "signatures", "sbom.sigstore.json: it is not a Sigstore bundle"},
-		"a statement is a folder":       {func(b bundle) { os.Mkdir(b.file("x.sigstore.json"), 0o755) }, "signatures", "x.sigstore.json: "},
-		"the verdicts are of another artifact": {func(b bundle) {
+		"a material is changed":       {func(b bundle) { b.edit("provenance.sigstore.json", strings.Repeat("b", 64), strings.Repeat("c", 64)) }, "signatures", "the signature is invalid"},
+		"the subject is changed":      {func(b bundle) { b.edit("provenance.sigstore.json", b.wheel.SHA256, strings.Repeat("0", 64)) }, "signatures", "the signature is invalid"},
+		"the builder is changed":      {func(b bundle) { b.edit("provenance.sigstore.json", "urn:builder:local", "urn:builder:other") }, "signatures", "the signature is invalid"},
+		"a verdict is changed":        {func(b bundle) { b.edit(b.rounds()[0], `"status":"pass"`, `"status":"waived"`) }, "signatures", "the signature is invalid"},
+		"the SBOM is changed":         {func(b bundle) { b.edit("sbom.sigstore.json", "SPDX-2.3", "SPDX-2.2") }, "signatures", "the signature is invalid"},
+		"the VEX document is changed": {func(b bundle) { b.edit("vex.sigstore.json", `"affected"`, `"fixed"`) }, "signatures", "the signature is invalid"},
+		"the full SBOM is changed":    {func(b bundle) { b.write("sbom.spdx3.json", []byte("{}")) }, "signatures", "sbom.spdx3.json: it differs from the signed document"},
+		"the plain SBOM is changed":   {func(b bundle) { b.write("sbom.spdx.json", []byte("{}")) }, "signatures", "sbom.spdx.json: it differs from the signed document"},
+		"the plain VEX is changed":    {func(b bundle) { b.write("vex.openvex.json", []byte("{}")) }, "signatures", "vex.openvex.json: it differs from the signed document"},
+		"the provenance is removed":   {func(b bundle) { os.Remove(b.file("provenance.sigstore.json")) }, "provenance", "no trusted key signed a provenance"},
+		"the SBOM is removed":         {func(b bundle) { os.Remove(b.file("sbom.sigstore.json")) }, "sbom", "no trusted key signed an SBOM of this artifact"},
+		"the verdicts are removed":    {func(b bundle) { os.Remove(b.file(b.rounds()[0])) }, "verdicts", "gate wheel-format did not run, and the policy candidate requires it"},
+		"everything is removed":       {func(b bundle) { os.RemoveAll(Dir(b.wheel.Path)) }, "signatures", "is missing"},
+		"the folder is empty":         {func(b bundle) { os.RemoveAll(Dir(b.wheel.Path)); os.Mkdir(Dir(b.wheel.Path), 0o755) }, "signatures", "holds no statement"},
+		"a statement is cut":          {func(b bundle) { b.write("sbom.sigstore.json", []byte(`{"mediaType"`)) }, "signatures", "sbom.sigstore.json: it is not a Sigstore bundle"},
+		"a statement is a folder":     {func(b bundle) { os.Mkdir(b.file("x.sigstore.json"), 0o755) }, "signatures", "x.sigstore.json: "},
+		"the verdicts belong to another artifact": {func(b bundle) {
 			other := newBundle(b.t)
 			other.key = b.key // the same signer, other bytes
 			other.wheel = other.makeWheel(other.wheel.Path, "x = 3\n")
@@ -285,7 +285,7 @@ func TestTampering(t *testing.T) {
 			}
 			b.write("verdicts-other.sigstore.json", data)
 		}, "signatures", "verdicts-other.sigstore.json: the statement is about other bytes"},
-		"the provenance is somebody else's": {func(b bundle) {
+		"an untrusted key signed the provenance": {func(b bundle) {
 			stranger := b
 			stranger.key = testKey(b.t)
 			if err := (Sealer{stranger.key}).Seal([]artifact.Artifact{b.wheel}, NewProvenance(b.entry, Build{})); err != nil {
@@ -306,22 +306,22 @@ func TestTampering(t *testing.T) {
 			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Fail, Evidence: "too small"}}, 5*time.Minute)
 			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Pass}}, time.Minute)
 		}, "verdicts", "gate size: fail: too small"},
-		"a page lies among the statements":       {func(b bundle) { b.write("evil.html", []byte("<script>")) }, "signatures", "evil.html: it is unsigned, and this folder may hold only signed files: remove it"},
-		"a link lies among the statements":       {func(b bundle) { b.link("id_rsa") }, "signatures", "id_rsa: it is unsigned"},
-		"a link takes the place of a plain copy": {func(b bundle) { b.link("sbom.spdx.json") }, "signatures", "a symbolic link"},
-		"a link takes the place of a statement":  {func(b bundle) { b.link("x.sigstore.json") }, "signatures", "a symbolic link"},
-		"a pipe takes the place of a statement": {func(b bundle) {
+		"a page lies among the statements": {func(b bundle) { b.write("evil.html", []byte("<script>")) }, "signatures", "evil.html: it is unsigned, and this folder may hold only signed files: remove it"},
+		"a link lies among the statements": {func(b bundle) { b.link("id_rsa") }, "signatures", "id_rsa: it is unsigned"},
+		"a link replaces a plain copy":     {func(b bundle) { b.link("sbom.spdx.json") }, "signatures", "a symbolic link"},
+		"a link replaces a statement":      {func(b bundle) { b.link("x.sigstore.json") }, "signatures", "a symbolic link"},
+		"a pipe replaces a statement": {func(b bundle) {
 			if err := syscall.Mkfifo(b.file("x.sigstore.json"), 0o600); err != nil {
 				b.t.Fatal(err)
 			}
 		}, "signatures", "a named pipe"},
-		"a link takes the place of the folder": {func(b bundle) {
+		"a link replaces the folder": {func(b bundle) {
 			elsewhere := filepath.Join(b.t.TempDir(), "elsewhere")
 			if err := errors.Join(os.Rename(Dir(b.wheel.Path), elsewhere), os.Symlink(elsewhere, Dir(b.wheel.Path))); err != nil {
 				b.t.Fatal(err)
 			}
 		}, "signatures", "is not a directory"},
-		"a link takes the place of the archive beside it": {func(b bundle) {
+		"a link replaces the archive": {func(b bundle) {
 			path := filepath.Join(filepath.Dir(b.wheel.Path), "tool.txz")
 			elsewhere := filepath.Join(b.t.TempDir(), "elsewhere")
 			if err := errors.Join(os.Rename(path, elsewhere), os.Symlink(elsewhere, path)); err != nil {

@@ -15,10 +15,10 @@ func TestStableAsksForAGateOnGPUs(t *testing.T) {
 		expect recipe.Expect
 		why    string
 	}{
-		"device code that no gate runs": {Stable, recipe.Expect{DeviceCode: []string{"gfx90a", "gfx942"}}, "stable requires a gate that runs its device code (gfx90a, gfx942) on GPUs"},
-		"a gate runs it":                {Stable, recipe.Expect{DeviceCode: []string{"sm_90"}, Collectives: []string{"all_reduce"}}, ""},
-		"no device code":                {Stable, recipe.Expect{Packages: []string{"tiny"}}, ""},
-		"candidate asks for none":       {Candidate, recipe.Expect{DeviceCode: []string{"gfx90a"}}, ""},
+		"device code without a gate": {Stable, recipe.Expect{DeviceCode: []string{"gfx90a", "gfx942"}}, "stable requires a gate that runs its device code (gfx90a, gfx942) on GPUs"},
+		"device code with a gate":    {Stable, recipe.Expect{DeviceCode: []string{"sm_90"}, Collectives: []string{"all_reduce"}}, ""},
+		"no device code":             {Stable, recipe.Expect{Packages: []string{"tiny"}}, ""},
+		"candidate requires no gate": {Candidate, recipe.Expect{DeviceCode: []string{"gfx90a"}}, ""},
 	} {
 		if why := c.policy.Unreachable(c.expect); !strings.HasPrefix(why, c.why) || c.why == "" && why != "" {
 			t.Errorf("%s: %q", name, why)

@@ -49,12 +49,12 @@ func TestLimitsOfKeys(t *testing.T) {
 		g    signing.Grant
 		says string
 	}{
-		"it may not build":        {signing.Grant{Roles: []signing.Role{signing.GateHost}}, "signatures: provenance.sigstore.json: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it has the role gates, and not the role builder"},
-		"it may not judge":        {signing.Grant{Roles: []signing.Role{signing.Maker}}, "it has the role builder, and not the role gates: it has a verdict of wheel-format"},
-		"it may not judge a gate": {signing.Grant{Gates: []string{"size", "build-paths"}}, "it may judge size, build-paths, and not wheel-format"},
-		"another recipe":          {signing.Grant{Recipes: []string{"other"}}, "provenance: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it may sign for other, and not for the recipe tool"},
-		"another channel":         {signing.Grant{Channels: []string{"stable"}}, "it may sign for the channel stable, and not for candidate"},
-		"the build is too old":    {signing.Grant{Age: time.Minute}, "and this one is of 2026-11-21"},
+		"the key may not build":           {signing.Grant{Roles: []signing.Role{signing.GateHost}}, "signatures: provenance.sigstore.json: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it has the role gates, and not the role builder"},
+		"the key may not judge":           {signing.Grant{Roles: []signing.Role{signing.Maker}}, "it has the role builder, and not the role gates: it has a verdict of wheel-format"},
+		"the key may not judge this gate": {signing.Grant{Gates: []string{"size", "build-paths"}}, "it may judge size, build-paths, and not wheel-format"},
+		"another recipe":                  {signing.Grant{Recipes: []string{"other"}}, "provenance: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it may sign for other, and not for the recipe tool"},
+		"another channel":                 {signing.Grant{Channels: []string{"stable"}}, "it may sign for the channel stable, and not for candidate"},
+		"the build is too old":            {signing.Grant{Age: time.Minute}, "and this one is of 2026-11-21"},
 	} {
 		if got := b.verifyAs(c.g); !slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, c.says) }) {
 			t.Errorf("%s: %q", name, got)

@@ -100,7 +100,7 @@ func TestOpenRefuses(t *testing.T) {
 		"another signature":      {trust, changed(`"sig":"`, `"sig":"AAAA`), "the signature is invalid"},
 		"no signature":           {trust, []byte(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"` + k.Public().ID + `"}},"dsseEnvelope":{"payload":"` + payload + `","payloadType":"application/vnd.in-toto+json"}}`), "the signature is invalid"},
 		"a foreign key":          {Trust{[]PublicKey{other.Public()}, now}, good, "untrusted key signed it: " + k.Public().ID},
-		"nobody trusted":         {Trust{Now: now}, good, "untrusted key signed it"},
+		"no trusted keys":        {Trust{Now: now}, good, "untrusted key signed it"},
 		"an impostor":            {trust, signed(t, impostor, statement), "the signature is invalid"},
 		"an expired key":         {expired(-1), good, "its key was 2026-11-20"},
 		"a key without a name":   {trust, changed(`"hint":"`+k.Public().ID+`"`, `"hint":""`), "names no key"},
@@ -269,13 +269,13 @@ func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
 		do         func(path string) error
 		says, hint string
 	}{
-		"others read it":           {func(path string) error { return os.Chmod(path, 0o644) }, "its mode is 0644, other users can read or change it", "chmod 600"},
-		"the group reads it":       {func(path string) error { return os.Chmod(path, 0o640) }, "its mode is 0640", "chmod 600"},
-		"others write it":          {func(path string) error { return os.Chmod(path, 0o666) }, "its mode is 0666", "chmod 600"},
-		"it is somebody's":         {func(path string) error { return os.Chown(path, 65533, -1) }, "it belongs to user 65533, and you are user", "sign as its owner"},
-		"a link is its place":      {func(path string) error { return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path)) }, "a symbolic link", ""},
-		"a pipe is its place":      {func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "a named pipe", ""},
-		"its place is a directory": {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "a directory", ""},
+		"others can read the key":    {func(path string) error { return os.Chmod(path, 0o644) }, "its mode is 0644, other users can read or change it", "chmod 600"},
+		"the group can read the key": {func(path string) error { return os.Chmod(path, 0o640) }, "its mode is 0640", "chmod 600"},
+		"others can write the key":   {func(path string) error { return os.Chmod(path, 0o666) }, "its mode is 0666", "chmod 600"},
+		"another user's key":         {func(path string) error { return os.Chown(path, 65533, -1) }, "it belongs to user 65533, and you are user", "sign as its owner"},
+		"a link at its path":         {func(path string) error { return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path)) }, "a symbolic link", ""},
+		"a pipe at its path":         {func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "a named pipe", ""},
+		"a directory at its path":    {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "a directory", ""},
 		"its time is over": {func(path string) error {
 			return errors.Join(os.Remove(path), newTestKey(t, time.Now().AddDate(0, 0, -2)).Write(path))
 		}, "its last day was", "builder key new FILE --days N"},

@@ -49,7 +49,7 @@ func TestWheels(t *testing.T) {
 			[]wheeltest.File{{Name: "tool/a.so", Text: string(elftest.File(elftest.Section{Name: ".same", Data: []byte("x")}))}},
 			[]string{"tool/a.so: only the first build has the section .rodata"},
 		},
-		"nothing but the order": {
+		"only another order": {
 			[]wheeltest.File{{Name: "a", Text: "1"}, {Name: "b", Text: "2"}},
 			[]wheeltest.File{{Name: "b", Text: "2"}, {Name: "a", Text: "1"}},
 			[]string{"the members are the same"},

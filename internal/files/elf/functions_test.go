@@ -172,7 +172,7 @@ func TestDeviceFunctionsRefuses(t *testing.T) {
 		{"zstd unpacks to less", claim(cubin, flagZstd, func(h *entryHeader) { h.Unpacked++ }), "unpacked, expected"},
 		{"zstd unpacks to more", claim(cubin, flagZstd, func(h *entryHeader) { h.Unpacked-- }), "unpacking"},
 		{"unpacks to nothing", claim(cubin, flagLZ4, func(h *entryHeader) { h.Unpacked = 0 }), "to nothing"},
-		{"packed is more than there is", claim(cubin, flagZstd, func(h *entryHeader) { h.Packed = uint32(h.Size) + 1 }), "are packed"},
+		{"packed is larger than the entry", claim(cubin, flagZstd, func(h *entryHeader) { h.Packed = uint32(h.Size) + 1 }), "are packed"},
 		{"bomb", region(entryOf(kindCubin, 90, flagZstd, zeros)), "above the limit"},
 		{"large", claim(cubin, flagZstd, func(h *entryHeader) { h.Unpacked = maxObject + 1 }), "above the limit"},
 		{"no ELF", region(entryOf(kindCubin, 90, 0, make([]byte, 100))), "wrong magic"},

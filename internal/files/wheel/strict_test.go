@@ -226,7 +226,7 @@ func plainZIPs() []zipCase {
 		}),
 		more("a directory", "", handMember{name: "horovod/", stored: true, mode: fs.ModeDir}),
 		more("letters of the world", "", handMember{name: "horovod/ä.py", flags: flagUTF8}),
-		{"an end record for more than 4 GiB that is asked for", func(h *handMade) {
+		{"a required end record for more than 4 GiB", func(h *handMade) {
 			h.end = func(dir span) []byte {
 				b := end64Of(dir, dir.offset+dir.size)
 				dir.count, dir.offset, dir.size = 0xffff, 0xffffffff, 0xffffffff
@@ -251,7 +251,7 @@ func endCases() []zipCase {
 				return slices.Concat(b, end64Of(dir, dir.offset+dir.size+uint64(len(b))), endOf(dir))
 			}
 		}, "does not require"},
-		{"two end records that differ", func(h *handMade) {
+		{"two different end records", func(h *handMade) {
 			h.end = func(dir span) []byte {
 				b := end64Of(dir, dir.offset+dir.size)
 				dir = other(dir)
@@ -259,7 +259,7 @@ func endCases() []zipCase {
 				return append(b, endOf(dir)...)
 			}
 		}, "two end records of the ZIP differ"},
-		{"an end record that is somewhere else", func(h *handMade) {
+		{"an end record in a wrong place", func(h *handMade) {
 			h.end = func(dir span) []byte {
 				b := end64Of(dir, dir.offset)
 				dir.offset = 0xffffffff
@@ -269,10 +269,10 @@ func endCases() []zipCase {
 		{"an end record of several disks", func(h *handMade) {
 			h.end = func(dir span) []byte { return put(4, 1)(endOf(dir)) }
 		}, "several disks"},
-		{"one member less than the directory has", func(h *handMade) {
+		{"a count one below the directory's", func(h *handMade) {
 			h.end = func(dir span) []byte { return endOf(other(dir)) }
 		}, "counts 3 members"},
-		{"one member more than the directory has", func(h *handMade) {
+		{"a count one above the directory's", func(h *handMade) {
 			h.end = func(dir span) []byte { dir.count++; return endOf(dir) }
 		}, "counts 5 members"},
 		{"two end records", func(h *handMade) {
@@ -291,7 +291,7 @@ func endCases() []zipCase {
 			h.behind = evil.bytes()
 		}, "extra bytes lie before, between or behind"},
 		{"a program in front", func(h *handMade) { h.before = []byte("#!/bin/sh\n") }, "at byte 10, expected at 0"},
-		{"a program in front that is not counted", func(h *handMade) {
+		{"a program in front and uncounted", func(h *handMade) {
 			h.end = func(dir span) []byte { dir.offset--; return endOf(dir) }
 		}, "extra bytes lie before, between or behind"},
 	}
@@ -347,22 +347,22 @@ func (c zipCase) saying(text string) zipCase { c.says = text; return c }
 func placeCases() []zipCase {
 	evil := handMade{members: []handMember{{name: "evil.pth", text: "import os"}}, end: func(span) []byte { return nil }, central: func([]byte) []byte { return nil }}
 	return []zipCase{
-		{"a member that the directory does not name", func(h *handMade) { h.between = evil.bytes() }, "bytes before the directory of the ZIP are missing in it"},
-		first("a member between two that the directory does not name", "unnamed bytes lie between", func(m *handMember) {
+		{"an unlisted member", func(h *handMade) { h.between = evil.bytes() }, "bytes before the directory of the ZIP are missing in it"},
+		first("an unlisted member between two", "unnamed bytes lie between", func(m *handMember) {
 			m.descriptor = true
 			m.behind = func(b []byte) []byte { return append(b, evil.bytes()...) }
 		}),
-		{"two members at one place", func(h *handMade) { h.members[1].central = put(42, 0, 0, 0, 0) }, "members overlap"},
-		{"a member that reaches into the next", func(h *handMade) {
+		{"two members at one offset", func(h *handMade) { h.members[1].central = put(42, 0, 0, 0, 0) }, "members overlap"},
+		{"a member overlaps the next", func(h *handMade) {
 			m := &h.members[0]
 			n := byte(len(m.packed()) + 40)
 			m.local, m.central = put(18, n), put(20, n)
 		}, "members overlap"},
-		{"a member that reaches into the directory", func(h *handMade) {
+		{"a member overlaps the directory", func(h *handMade) {
 			m := &h.members[len(h.members)-1]
 			m.local, m.central = put(18, 0, 0, 9), put(20, 0, 0, 9)
 		}, "run into the directory"},
-		{"a directory that names a member twice", func(h *handMade) {
+		{"a member listed twice", func(h *handMade) {
 			h.members[1].central = func(b []byte) []byte { return slices.Concat(b, b) }
 			h.end = func(dir span) []byte { dir.count++; return endOf(dir) }
 		}, "2 times"},

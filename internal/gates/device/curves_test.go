@@ -84,7 +84,7 @@ func TestMeasured(t *testing.T) {
 				"all_reduce of NCCL 2.29.7+cuda13.0, baseline false, in-place, rounds 1: 3 sizes, 96.87 at 1 MiB to 293.37 at 256 MiB",
 			},
 		},
-		"sizes that are nothing": {
+		"sizes without bandwidth": {
 			gate: "nccl-tests", measured: recorded(t, "v2.16.9-all_gather.txt"),
 			want: []string{
 				"all_reduce of NCCL 2.29.7+cuda13.0, baseline false, out-of-place, rounds 1: 2 sizes, 0.00 at 32 B to 0.00 at 64 B",
@@ -98,7 +98,7 @@ func TestMeasured(t *testing.T) {
 				"all_reduce of 2.28.9, baseline false, out-of-place, rounds 9: 5 sizes, 70.79 at 1 MiB to 211.81 at 16 MiB",
 			},
 		},
-		"what came before the fault": {
+		"the program before the fault": {
 			gate: "nccl-tests", edit: func(s *gate.Subject) { s.Expect.Collectives = []string{"all_reduce", "broadcast"} },
 			measured: func(s nccltests.Sweep) (nccltests.Measured, error) {
 				if strings.HasSuffix(s.Program, "broadcast_perf") {

@@ -142,17 +142,17 @@ func TestCollectives(t *testing.T) {
 				m.Report.Rows[i].InPlace.Checked = false
 			}
 		}), edit: func(s *gate.Subject) { s.Expect.Collectives = []string{"alltoall"} }, want: verdict.Pass, says: "alltoall: 21 sizes"},
-		"one GPU took part":        {measured: but(func(m *nccltests.Measured) { m.Report.Devices = h200[:1] }), want: verdict.Fail, says: "1 GPUs took part, 2 were requested"},
-		"one GPU twice":            {measured: but(func(m *nccltests.Measured) { m.Report.Devices = []nccltests.Device{h200[0], h200[0]} }), want: verdict.Fail, says: "two ranks share the GPU 0000:8d:00.0"},
-		"other library":            {measured: but(func(m *nccltests.Measured) { m.Log = strings.Replace(m.Log, "13.0", "12.4", 1) }), want: verdict.Fail, says: "the library reports 2.29.7+cuda12.4, expected 2.29.7+cuda13.0"},
-		"no CUDA":                  {measured: but(func(m *nccltests.Measured) { m.Log = strings.Replace(m.Log, "cuda13.0", "cuda.", 1) }), want: verdict.Fail, says: "2.29.7+cuda., expected"},
-		"number alone":             {measured: but(func(m *nccltests.Measured) { m.Log = "" }), want: verdict.Pass, says: "by 2.29.7"},
-		"wrong number alone":       {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 22809 }), want: verdict.Fail, says: "the library reports 2.28.9, expected 2.29.7"},
-		"two witnesses":            {measured: but(func(m *nccltests.Measured) { m.Report.Library = 22809 }), want: verdict.NotMeasured, says: "the log names version 2.29.7+cuda13.0, the program 2.28.9"},
-		"nobody says":              {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 0 }), want: verdict.NotMeasured, says: "neither the log nor the program names the library in use"},
-		"nothing promised":         {edit: func(s *gate.Subject) { s.Expect.LibrarySays = "" }, want: verdict.Pass, says: "by NCCL 2.29.7+cuda13.0"},
-		"too fast":                 {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 7400 }), want: verdict.Fail, says: "7400 GB/s at 8 MiB, but the links between 2 of NVIDIA H200 carry 900", remedy: "returns its input unchanged"},
-		"all that the links carry": {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 900 }), want: verdict.Pass, says: "up to 900.0 GB/s"},
+		"one GPU took part":          {measured: but(func(m *nccltests.Measured) { m.Report.Devices = h200[:1] }), want: verdict.Fail, says: "1 GPUs took part, 2 were requested"},
+		"one GPU twice":              {measured: but(func(m *nccltests.Measured) { m.Report.Devices = []nccltests.Device{h200[0], h200[0]} }), want: verdict.Fail, says: "two ranks share the GPU 0000:8d:00.0"},
+		"other library":              {measured: but(func(m *nccltests.Measured) { m.Log = strings.Replace(m.Log, "13.0", "12.4", 1) }), want: verdict.Fail, says: "the library reports 2.29.7+cuda12.4, expected 2.29.7+cuda13.0"},
+		"no CUDA":                    {measured: but(func(m *nccltests.Measured) { m.Log = strings.Replace(m.Log, "cuda13.0", "cuda.", 1) }), want: verdict.Fail, says: "2.29.7+cuda., expected"},
+		"number alone":               {measured: but(func(m *nccltests.Measured) { m.Log = "" }), want: verdict.Pass, says: "by 2.29.7"},
+		"wrong number alone":         {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 22809 }), want: verdict.Fail, says: "the library reports 2.28.9, expected 2.29.7"},
+		"two witnesses":              {measured: but(func(m *nccltests.Measured) { m.Report.Library = 22809 }), want: verdict.NotMeasured, says: "the log names version 2.29.7+cuda13.0, the program 2.28.9"},
+		"no library version":         {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 0 }), want: verdict.NotMeasured, says: "neither the log nor the program names the library in use"},
+		"nothing promised":           {edit: func(s *gate.Subject) { s.Expect.LibrarySays = "" }, want: verdict.Pass, says: "by NCCL 2.29.7+cuda13.0"},
+		"too fast":                   {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 7400 }), want: verdict.Fail, says: "7400 GB/s at 8 MiB, but the links between 2 of NVIDIA H200 carry 900", remedy: "returns its input unchanged"},
+		"the full rate of the links": {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 900 }), want: verdict.Pass, says: "up to 900.0 GB/s"},
 		"too fast for any": {measured: but(func(m *nccltests.Measured) {
 			m.Report.Rows[20].OutOfPlace.BusBW = 7400
 			m.Report.Devices = []nccltests.Device{{Name: "X1", BusID: "a"}, {Name: "X1", BusID: "b"}}
@@ -283,7 +283,7 @@ func TestBusbw(t *testing.T) {
 			}
 			return good(s, 100, log), nil
 		}, want: verdict.Pass, says: "the artifact is release 2.29.7, vendor is 2.28.9: the comparison covers the releases as well as the builds"},
-		"nobody to beat":   {edit: func(s *gate.Subject) { s.Device.Against = "" }, want: verdict.NotMeasured, says: "no library to compare with", remedy: "--against DIR|WHEEL|LIB"},
+		"no baseline":      {edit: func(s *gate.Subject) { s.Device.Against = "" }, want: verdict.NotMeasured, says: "no library to compare with", remedy: "--against DIR|WHEEL|LIB"},
 		"small sizes":      {edit: func(s *gate.Subject) { s.Device.MaxBytes = 1024 }, want: verdict.NotMeasured, says: "sizes up to 1 KiB", remedy: "--max-bytes"},
 		"theirs is zero":   {measured: speeds(100, 0), want: verdict.NotMeasured, says: "the other library has no measurement at 1 MiB"},
 		"theirs is broken": {measured: func(s nccltests.Sweep) (nccltests.Measured, error) { return sided(s, nccltests.ErrFailed, "/theirs") }, want: verdict.NotMeasured, says: "all_reduce with vendor: it failed", remedy: "give --against a library for this host"},

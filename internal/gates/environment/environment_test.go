@@ -205,16 +205,16 @@ func with(w *world, change func(*world)) *world {
 
 func TestHealthy(t *testing.T) {
 	for name, w := range map[string]*world{
-		"torch for CUDA 13": torch13(),
-		"torch for CUDA 12": torch12(),
-		"torch for ROCm":    torchROCm(),
-		"kernels beside it": theRock(),
+		"torch for CUDA 13":          torch13(),
+		"torch for CUDA 12":          torch12(),
+		"torch for ROCm":             torchROCm(),
+		"kernels beside the library": theRock(),
 		"NVSHMEM alone": {dists: []*installed{{"nvidia-nvshmem-cu13", "3.7.2", nil, map[string]string{
 			hostLib: elfOf(elftest.Library{Soname: "libnvshmem_host.so.3", Texts: []string{"NVSHMEM v3.7.2", "libnccl.so.2"}}),
 		}}}},
 		"NCCL alone": {dists: []*installed{torch13().of("nvidia-nccl-cu13")}},
 		// torch's DT_RPATH takes precedence over both.
-		"a host with NCCL of its own": with(torch13(), func(w *world) {
+		"a host with its own NCCL": with(torch13(), func(w *world) {
 			w.system = map[string]string{"libnccl.so.2": nccl("2.18.1"), "libibverbs.so.1": elfOf(elftest.Library{Soname: "libibverbs.so.1"})}
 			w.ahead = map[string]string{"libnccl.so.2": nccl("2.19.3")}
 		}),
@@ -283,7 +283,7 @@ func brokenOnes() []broken {
 			w.of("torch").files[cuda] = elfOf(l)
 			w.ahead = map[string]string{"libnccl.so.2": nccl("2.30.7", "ncclMemFree")}
 		}), []string{"env-library"}, "from LD_LIBRARY_PATH, before nvidia/nccl/lib/libnccl.so.2", "/ahead out of LD_LIBRARY_PATH"},
-		{"torch that was built for the system's NCCL", with(torch13(), func(w *world) {
+		{"torch built for the system's NCCL", with(torch13(), func(w *world) {
 			l := torchCUDA()
 			l.Rpath = "$ORIGIN/../../nvidia/nvshmem/lib:$ORIGIN/../../nvidia/cu13/lib"
 			w.of("torch").files[cuda] = elfOf(l)
@@ -307,7 +307,7 @@ func brokenOnes() []broken {
 		{"pytorch/test-infra#8706", with(torch13(), func(w *world) {
 			w.dists = slices.DeleteFunc(w.dists, func(d *installed) bool { return d.name == "nvidia-cuda-nvrtc" })
 		}), []string{"env-dlopen"}, "opens libnvrtc.so.12 or libnvrtc.so.13 at run time", "pip install nvidia-cuda-nvrtc==13.2.86"},
-		{"a wheel that auditwheel repaired with libibverbs", with(torch13(), func(w *world) {
+		{"a wheel with libibverbs from auditwheel", with(torch13(), func(w *world) {
 			w.dists = append(w.dists, &installed{"transfer", "0.3", nil, map[string]string{
 				"transfer/core.cpython-312-x86_64-linux-gnu.so": elfOf(elftest.Library{Needed: []string{"libibverbs-6a7f8bc0.so.1"}, Rpath: "$ORIGIN/../transfer.libs"}),
 				"transfer.libs/libibverbs-6a7f8bc0.so.1":        elfOf(elftest.Library{Soname: "libibverbs-6a7f8bc0.so.1"}),

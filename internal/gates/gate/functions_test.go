@@ -209,7 +209,7 @@ func TestDeviceFunctions(t *testing.T) {
 			verdict.Fail,
 			[]string{"has for compute_90 1 functions of the forbidden ncclDevFunc_Nopv"},
 		},
-		"a name that is no text": {
+		"an unprintable name": {
 			fatbin(cubin(90, 0, "f\x1b[2J\n"+strings.Repeat("x", 500))), recipe.Expect{NoKernels: []string{"f*"}}, verdict.Fail, []string{`"f\x1b[2J\n`},
 		},
 		"truncated entry":     {fatbin(cubin(90, 0, chosen...)[:400]), recipe.Expect{Kernels: kernels}, verdict.NotMeasured, []string{"code for sm_90"}},

@@ -79,12 +79,12 @@ func TestRemedyOfAVerdict(t *testing.T) {
 		a    verdict.Verdict
 		want string
 	}{
-		"pass":                    {verdict.Passed("seen"), ""},
-		"fail":                    {verdict.Failed("seen"), "the gate's"},
-		"fail, own remedy":        {verdict.Failed("seen").Because("its own %d", 1), "its own 1"},
-		"not measured":            {verdict.Unmeasured("seen"), "not-measured never counts as a pass"},
-		"not measured, own":       {verdict.Unmeasured("seen").Because("its own"), "its own"},
-		"pass, though it has one": {verdict.Passed("seen").Because("its own"), ""},
+		"pass":               {verdict.Passed("seen"), ""},
+		"fail":               {verdict.Failed("seen"), "the gate's"},
+		"fail, own remedy":   {verdict.Failed("seen").Because("its own %d", 1), "its own 1"},
+		"not measured":       {verdict.Unmeasured("seen"), "not-measured never counts as a pass"},
+		"not measured, own":  {verdict.Unmeasured("seen").Because("its own"), "its own"},
+		"pass with a reason": {verdict.Passed("seen").Because("its own"), ""},
 	} {
 		g.check = func(context.Context, Subject) verdict.Verdict { return c.a }
 		v := g.Check(context.Background(), Subject{})

@@ -22,11 +22,11 @@ func TestKnownFaults(t *testing.T) {
 		want       verdict.Status
 		says       string // "" means no verdict
 	}{
-		"as upstream released it": {groupedAllreduce, broken, rocm, verdict.Fail, "lines 4: new_tensors += "},
-		"patched":                 {groupedAllreduce, mended, rocm, verdict.Pass, "appends its tensors"},
-		"for CUDA":                {groupedAllreduce, broken, cuda, verdict.Pass, ""},
-		"not inspected":           {groupedAllreduce, broken, inspect.Report{}, verdict.Pass, ""},
-		"another wheel":           {"other/__init__.py", broken, rocm, verdict.Pass, ""},
+		"unpatched":     {groupedAllreduce, broken, rocm, verdict.Fail, "lines 4: new_tensors += "},
+		"patched":       {groupedAllreduce, mended, rocm, verdict.Pass, "appends its tensors"},
+		"for CUDA":      {groupedAllreduce, broken, cuda, verdict.Pass, ""},
+		"not inspected": {groupedAllreduce, broken, inspect.Report{}, verdict.Pass, ""},
+		"another wheel": {"other/__init__.py", broken, rocm, verdict.Pass, ""},
 	} {
 		w := wheeltest.Wheel{Name: "horovod-0.28.1-cp311-cp311-linux_x86_64.whl", Files: []wheeltest.File{{Name: c.file, Text: c.text}}}
 		got := KnownFaults(w.Write(t), c.is)

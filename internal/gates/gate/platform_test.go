@@ -23,7 +23,7 @@ func TestAskFramework(t *testing.T) {
 		says   []string // nothing if the build goes on
 	}{
 		"the right framework": {expect: rocm, output: "2026-11-23 a warning\n" + strings.Replace(frameworkROCm, built, `"built": ""`, 1)},
-		"the framework of the other vendor": {
+		"a framework of the other vendor": {
 			expect: rocm, output: cuda,
 			says: []string{"nothing was compiled", "tensorflow", "the framework 2.13.0 reports platform cuda, expected rocm"},
 		},

@@ -78,25 +78,25 @@ func TestUpstreamTests(t *testing.T) {
 		says   string
 	}{
 		"all pass":                          {one(0, good, good), nil, false, verdict.Pass, "test_x.py on 2 ranks: 1 passed, 1 skipped, 0 failed"},
-		"one fails on one rank":             {one(0, suite("test_a", "test_b"), suite("test_a", "test_b!")), nil, false, verdict.Fail, "test_x.py: test_b failed on rank 1: AssertionError: hvd.allreduce produces"},
-		"one fails on both":                 {one(0, suite("test_a!", "test_b"), suite("test_a!", "test_b")), nil, false, verdict.Fail, "test_a failed on rank 0 1"},
+		"one case fails on one rank":        {one(0, suite("test_a", "test_b"), suite("test_a", "test_b!")), nil, false, verdict.Fail, "test_x.py: test_b failed on rank 1: AssertionError: hvd.allreduce produces"},
+		"one case fails on both ranks":      {one(0, suite("test_a!", "test_b"), suite("test_a!", "test_b")), nil, false, verdict.Fail, "test_a failed on rank 0 1"},
 		"a known failure":                   {one(0, suite("test_a!", "test_b"), suite("test_a!", "test_b")), []string{"test_a"}, false, verdict.Pass, "1 failed, 1 of them known"},
 		"a known failure with parameters":   {one(0, suite("test_a[1-x]!", "test_a[2]"), suite("test_a[1-x]!", "test_a[2]")), []string{"test_a"}, false, verdict.Pass, "1 of them known"},
 		"a known failure on one rank":       {one(0, suite("test_a!"), suite("test_a")), []string{"test_a"}, false, verdict.Pass, "1 of them known"},
-		"a known failure that passes":       {one(0, good, good), []string{"test_a"}, false, verdict.Fail, "test_a passed, and is named as a known failure (https://example.org/1)"},
-		"a known failure that is skipped":   {one(0, good, good), []string{"test_b"}, false, verdict.Fail, "test_b was skipped, and is named as a known failure"},
+		"a known failure passes":            {one(0, good, good), []string{"test_a"}, false, verdict.Fail, "test_a passed, and is named as a known failure (https://example.org/1)"},
+		"a known failure is skipped":        {one(0, good, good), []string{"test_b"}, false, verdict.Fail, "test_b was skipped, and is named as a known failure"},
 		"a known failure of another part":   {one(0, good, good), []string{"test_z"}, false, verdict.Pass, "1 passed"},
-		"a known failure that is no case":   {one(0, good, good), []string{"test_z"}, true, verdict.Fail, "test_z is named as a known failure, and the file has no such case"},
-		"nothing was collected":             {printed(ended{Ranks: []rankEnd{{Exit: 5}, {Exit: 5}}}), nil, false, verdict.NotMeasured, "rank 0: it collected no test"},
-		"all was skipped":                   {one(0, suite("test_b?"), suite("test_b?")), nil, false, verdict.NotMeasured, "all 1 cases were skipped"},
+		"a known failure without a case":    {one(0, good, good), []string{"test_z"}, true, verdict.Fail, "test_z is named as a known failure, and the file has no such case"},
+		"no collected tests":                {printed(ended{Ranks: []rankEnd{{Exit: 5}, {Exit: 5}}}), nil, false, verdict.NotMeasured, "rank 0: it collected no test"},
+		"all cases skipped":                 {one(0, suite("test_b?"), suite("test_b?")), nil, false, verdict.NotMeasured, "all 1 cases were skipped"},
 		"the file cannot be imported":       {printed(ended{Log: "ModuleNotFoundError: No module named 'mock'\n", Ranks: []rankEnd{{Exit: 2, Junit: good}, {Exit: 2, Junit: good}}}), nil, false, verdict.NotMeasured, "rank 0: pytest ended with exit 2: ModuleNotFoundError: No module named 'mock'"},
 		"a rank crashes":                    {printed(ended{Exit: 139, Log: "signal 11 (Segmentation fault)\n", Ranks: []rankEnd{{Exit: -1, Why: "No such file"}, {Junit: good}}}), nil, false, verdict.NotMeasured, "rank 0: pytest ended with exit -1 (No such file): signal 11 (Segmentation fault)"},
 		"the ranks crash after their tests": {one(134, good, good), nil, false, verdict.NotMeasured, "the ranks ended with exit 134 after their tests"},
-		"it hangs":                          {printed(ended{Late: true, Log: "test_join\n", Ranks: []rankEnd{{}, {}}}), nil, false, verdict.NotMeasured, "it did not end within 6m0s: test_join"},
+		"the tests hang":                    {printed(ended{Late: true, Log: "test_join\n", Ranks: []rankEnd{{}, {}}}), nil, false, verdict.NotMeasured, "it did not end within 6m0s: test_join"},
 		"a rank is missing":                 {one(0, good), nil, false, verdict.NotMeasured, "exit 0 without results"},
 		"the ranks ran different cases":     {one(0, good, suite("test_a")), nil, false, verdict.NotMeasured, "the ranks ran different cases"},
 		"the script dies":                   {Result{Exit: 137, Output: "Killed\n"}, nil, false, verdict.NotMeasured, "exit 137 without results: Killed"},
-		"a JUnit file that is cut off":      {one(0, good, good[:len(good)-20]), nil, false, verdict.NotMeasured, "rank 1: its JUnit file is unreadable: XML syntax error"},
+		"a truncated JUnit file":            {one(0, good, good[:len(good)-20]), nil, false, verdict.NotMeasured, "rank 1: its JUnit file is unreadable: XML syntax error"},
 	} {
 		g := upstreamTests
 		if c.full {
@@ -131,20 +131,20 @@ func TestRecordedJUnit(t *testing.T) {
 func TestHostileJUnit(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, c := range map[string]struct{ text, says string }{
-		"nothing":                       {"", "holds no suite"},
-		"another format":                {`{"tests": 1}`, "holds no suite"},
-		"an entity that grows":          {`<!DOCTYPE x [<!ENTITY a "aa">]><testsuites><testsuite tests="1"><testcase name="&a;"/></testsuite></testsuites>`, "declares a document type"},
-		"an entity that nobody defined": {`<testsuites><testsuite tests="1"><testcase name="&a;"/></testsuite></testsuites>`, "invalid character entity"},
-		"depth":                         {strings.Repeat("<testsuites>", 100), "deeper than 8"},
-		"a case in a case":              {`<testsuite tests="1"><testcase name="a"><testcase name="b"/></testcase></testsuite>`, "a case lies in a case"},
-		"a failure outside of a case":   {`<testsuite tests="1"><failure/></testsuite>`, "failure lies outside a case"},
-		"no count":                      {`<testsuite><testcase name="a"/></testsuite>`, "counts"},
-		"a count below zero":            {`<testsuite tests="-1"><testcase name="a"/></testsuite>`, "counts"},
-		"a count that is too large":     {`<testsuite tests="9999999"><testcase name="a"/></testsuite>`, "counts"},
-		"cases that were taken out":     {`<testsuite tests="3"><testcase name="a"/></testsuite>`, "counts 3 cases and holds 1"},
-		"too many cases":                {`<testsuite tests="1">` + strings.Repeat(`<testcase name="a"/>`, maxCases+1) + `</testsuite>`, "more than 20000 cases"},
-		"a suite without cases":         {`<testsuite tests="0"></testsuite>`, "it collected no test"},
-		"another encoding":              {`<?xml version="1.0" encoding="utf-7"?><testsuite tests="1"><testcase name="a"/></testsuite>`, "utf-7"},
+		"nothing":                     {"", "holds no suite"},
+		"another format":              {`{"tests": 1}`, "holds no suite"},
+		"a growing entity":            {`<!DOCTYPE x [<!ENTITY a "aa">]><testsuites><testsuite tests="1"><testcase name="&a;"/></testsuite></testsuites>`, "declares a document type"},
+		"an undefined entity":         {`<testsuites><testsuite tests="1"><testcase name="&a;"/></testsuite></testsuites>`, "invalid character entity"},
+		"depth":                       {strings.Repeat("<testsuites>", 100), "deeper than 8"},
+		"a case in a case":            {`<testsuite tests="1"><testcase name="a"><testcase name="b"/></testcase></testsuite>`, "a case lies in a case"},
+		"a failure outside of a case": {`<testsuite tests="1"><failure/></testsuite>`, "failure lies outside a case"},
+		"no count":                    {`<testsuite><testcase name="a"/></testsuite>`, "counts"},
+		"a count below zero":          {`<testsuite tests="-1"><testcase name="a"/></testsuite>`, "counts"},
+		"a count above the limit":     {`<testsuite tests="9999999"><testcase name="a"/></testsuite>`, "counts"},
+		"missing cases":               {`<testsuite tests="3"><testcase name="a"/></testsuite>`, "counts 3 cases and holds 1"},
+		"too many cases":              {`<testsuite tests="1">` + strings.Repeat(`<testcase name="a"/>`, maxCases+1) + `</testsuite>`, "more than 20000 cases"},
+		"a suite without cases":       {`<testsuite tests="0"></testsuite>`, "it collected no test"},
+		"another encoding":            {`<?xml version="1.0" encoding="utf-7"?><testsuite tests="1"><testcase name="a"/></testsuite>`, "utf-7"},
 	} {
 		if _, err := readJUnit(c.text); err == nil || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 400 {
 			t.Errorf("%s: %v", name, err)
@@ -166,7 +166,7 @@ func TestUpstreamCommands(t *testing.T) {
 	}{
 		"quick":              {upstreamTests, func(*recipe.Expect) {}, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --mpi --mpi-args=--oversubscribe PYTHON /gate/upstream.py rank test/test_x.py grouped"},
 		"full":               {upstreamTestsFull, func(*recipe.Expect) {}, "PYTHON upstream.py file 900 2 horovodrun -np 2 -H localhost:2 --mpi --mpi-args=--oversubscribe PYTHON /gate/upstream.py rank test/test_x.py "},
-		"by another":         {upstreamTests, func(e *recipe.Expect) { e.Launcher = "gloo" }, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --gloo PYTHON /gate/upstream.py rank test/test_x.py grouped"},
+		"another launcher":   {upstreamTests, func(e *recipe.Expect) { e.Launcher = "gloo" }, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --gloo PYTHON /gate/upstream.py rank test/test_x.py grouped"},
 		"without a launcher": {upstreamTests, func(e *recipe.Expect) { e.Tests.Launcher, e.Tests.Ranks = "", 0 }, "PYTHON upstream.py file 360 1 PYTHON /gate/upstream.py rank test/test_x.py grouped"},
 	} {
 		e, box := tested(), &answers{result: one(0, good, good)}

@@ -80,7 +80,7 @@ func TestExtractRefuses(t *testing.T) {
 		"not gzip":               {string(arOf(format, part{"data.tar.gz", "no gzip at all"})), "reading data.tar.gz: gzip: invalid header"},
 		"not xz":                 {string(arOf(format, part{"data.tar.xz", "no xz at all"})), "reading data.tar.xz: xz: invalid"},
 		"not zstd":               {string(arOf(format, part{"data.tar.zst", "no zstd at all"})), "unpacking data.tar.zst: "},
-		"nothing to unpack":      {string(arOf(format, part{"data.tar.xz", ""})), "reading data.tar.xz: "},
+		"empty member":           {string(arOf(format, part{"data.tar.xz", ""})), "reading data.tar.xz: "},
 		"another compression":    {string(arOf(format, part{"data.tar.lzma", "x"})), "data.tar.lzma has an unknown compression"},
 		"another name":           {string(arOf(format, part{"data.tarball", "x"})), "data.tarball has an unknown compression"},
 	} {

@@ -216,7 +216,7 @@ func TestRounds(t *testing.T) {
 		want  string
 	}{
 		{"a resolved set", []File{sdist, pure, stable, numpy}, "3.11 horovod==0.28.1 numpy==1.24.3 psutil==7 wheel==0.4"},
-		{"nothing that asks for a Python", []File{sdist, pure, stable}, "3.14 horovod==0.28.1 psutil==7 wheel==0.4"},
+		{"no Python requirement", []File{sdist, pure, stable}, "3.14 horovod==0.28.1 psutil==7 wheel==0.4"},
 		{"two versions", []File{numpy, pure, other}, "3.11 numpy==1.24.3 wheel==0.4; 3.11 numpy==1.26.4"},
 		{"two Pythons", []File{numpy, older, pure}, "3.11 numpy==1.24.3 wheel==0.4; 3.8 numpy==1.24.3"},
 		{"none", nil, ""},

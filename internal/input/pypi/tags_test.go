@@ -22,9 +22,9 @@ func TestBest(t *testing.T) {
 		{"manylinux before plain linux", "3.11", "x86_64-manylinux_2_28", "a-1-cp311-cp311-manylinux1_x86_64 a-1-cp311-cp311-linux_x86_64"},
 		{"cp before py", "3.11", "x86_64-manylinux_2_28", "a-1-cp311-none-any a-1-py311-none-any a-1-py3-none-any"},
 		{"the greater build", "3.11", "x86_64-manylinux_2_28", "a-1-10x-py3-none-any a-1-9-py3-none-any a-1-py3-none-any"},
-		{"not the free-threaded one", "3.13", "x86_64-manylinux_2_28", "a-1-cp313-cp313-manylinux2014_x86_64 a-1-cp313-cp313t-manylinux2014_x86_64"},
-		{"not another system's", "3.11", "x86_64-manylinux_2_28", "a-1-py3-none-any a-1-cp311-cp311-musllinux_1_2_x86_64 a-1-cp311-cp311-win_amd64 a-1-cp311-cp311-macosx_11_0_arm64 a-1-pp311-pypy311_pp73-manylinux2014_x86_64"},
-		{"not a newer Python's", "3.9", "x86_64-manylinux_2_28", "a-1-py3-none-any a-1-py310-none-any a-1-cp310-none-any a-1-cp38-cp38-manylinux2014_x86_64"},
+		{"no free-threaded wheel", "3.13", "x86_64-manylinux_2_28", "a-1-cp313-cp313-manylinux2014_x86_64 a-1-cp313-cp313t-manylinux2014_x86_64"},
+		{"no wheel of another system", "3.11", "x86_64-manylinux_2_28", "a-1-py3-none-any a-1-cp311-cp311-musllinux_1_2_x86_64 a-1-cp311-cp311-win_amd64 a-1-cp311-cp311-macosx_11_0_arm64 a-1-pp311-pypy311_pp73-manylinux2014_x86_64"},
+		{"no wheel of a newer Python", "3.9", "x86_64-manylinux_2_28", "a-1-py3-none-any a-1-py310-none-any a-1-cp310-none-any a-1-cp38-cp38-manylinux2014_x86_64"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fits, err := newTarget(c.python, c.platform)

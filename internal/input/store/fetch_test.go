@@ -129,7 +129,7 @@ func TestFetch(t *testing.T) {
 			[]string{""},
 		},
 		{
-			"the earlier run left something else", make([]byte, half),
+			"a partial file with other bytes", make([]byte, half),
 			func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) },
 			[]string{"bytes=1048576-", ""},
 		},

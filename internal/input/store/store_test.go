@@ -81,7 +81,7 @@ func TestPut(t *testing.T) {
 	}{
 		{"of unknown size", Blob{SHA256: b.SHA256}, true},
 		{"of another size", Blob{SHA256: b.SHA256, Size: 4}, false},
-		{"of a digest that is a path", Blob{SHA256: "../" + b.SHA256[3:]}, false},
+		{"of a path as digest", Blob{SHA256: "../" + b.SHA256[3:]}, false},
 		{"of no digest", Blob{}, false},
 		{"in capitals", Blob{SHA256: strings.ToUpper(b.SHA256)}, false},
 	} {

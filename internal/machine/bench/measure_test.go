@@ -133,7 +133,7 @@ func TestLibraryFails(t *testing.T) {
 		"no row":        {report(func(r *nccltests.Report) { r.Rows = nil }), "it measured 0 sizes", false},
 		"one GPU":       {report(func(r *nccltests.Report) { r.Devices = r.Devices[:1] }), "it ran on 1 GPUs, 2 were requested", false},
 		"other sizes":   {row(func(r *nccltests.Row) { r.Bytes++ }), "it measured sizes [1024 2049 4096], and sizes [1024 2048 4096] before", false},
-		"nothing to share": {report(func(r *nccltests.Report) {
+		"no elements for each rank": {report(func(r *nccltests.Report) {
 			for i := range r.Rows {
 				r.Rows[i].Bytes = 0
 			}

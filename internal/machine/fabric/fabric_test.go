@@ -20,10 +20,10 @@ func TestKinship(t *testing.T) {
 		{"on the host bridge itself", at(0, "pci0000:15/0000:15:05.0"), PHB},
 		{"another host bridge", at(0, "pci0000:37/0000:37:01.0/0000:38:00.0"), NODE},
 		{"another node", at(1, "pci0000:97/0000:97:01.0/0000:98:00.0"), SYS},
-		{"a node that is not known", at(-1, "pci0000:97/0000:97:01.0/0000:98:00.0"), Unknown},
+		{"an unknown node", at(-1, "pci0000:97/0000:97:01.0/0000:98:00.0"), Unknown},
 		{"a domain of five digits", at(0, "pci10000:e0/10000:e0:06.0/10000:e1:00.0"), NODE},
-		{"a device without a way", Device{NUMA: 0}, Unknown},
-		{"a way that is none", at(0, "platform/vmd"), Unknown},
+		{"a device without a path", Device{NUMA: 0}, Unknown},
+		{"an invalid path", at(0, "platform/vmd"), Unknown},
 	} {
 		if got, back := Kinship(gpu, c.other), Kinship(c.other, gpu); got != c.want || back != c.want {
 			t.Errorf("%s: %s, and %s back, want %s", c.what, got, back, c.want)

@@ -91,7 +91,7 @@ func TestPlantedFaults(t *testing.T) {
 			absent,
 			[]string{"merged: is merged upstream (>=0.25) in every version of the catalogue"},
 		},
-		"merged in one version, unsaid": {
+		"merged in one version, unstated": {
 			[]patch.Patch{replace("late", "int a;", "long a;", always())},
 			sources(text, "#include <rccl.h>\nlong a;\n"),
 			[]string{"late: a narrower range is possible: version: \"<=0.27.0\"", "late: version 0.28.1 already contains it: "},

@@ -49,12 +49,12 @@ func TestOneImageForEachRow(t *testing.T) {
 
 func TestFaultsOfRows(t *testing.T) {
 	for name, c := range map[string]struct{ old, replaced, want string }{
-		"a name that no row has":       {"{{tag}}", "{{gat}}", `unknown name "gat"`},
-		"a name that one row lacks":    {`tag: "7.0", `, "", `unknown name "tag"`},
-		"a value that nothing names":   {`tag: "7.0"`, `tag: "7.0", ubuntu: "22.04"`, `no text uses {{ubuntu}} of the row`},
-		"two rows of one name":         {`rocm: "7.0"`, `rocm: "6.1"`, `image "rocm-6.1" is also in`},
-		"a digest that is none":        {`digest: ""`, `digest: "sha256:1"`, "digest must be sha256: and 64"},
-		"a version that is not quoted": {`rocm: "7.0"`, `rocm: 7.0`, "quote the version 7.0"},
+		"a name missing from all rows": {"{{tag}}", "{{gat}}", `unknown name "gat"`},
+		"a name missing from one row":  {`tag: "7.0", `, "", `unknown name "tag"`},
+		"an unused value":              {`tag: "7.0"`, `tag: "7.0", ubuntu: "22.04"`, `no text uses {{ubuntu}} of the row`},
+		"two rows with one name":       {`rocm: "7.0"`, `rocm: "6.1"`, `image "rocm-6.1" is also in`},
+		"an invalid digest":            {`digest: ""`, `digest: "sha256:1"`, "digest must be sha256: and 64"},
+		"an unquoted version":          {`rocm: "7.0"`, `rocm: 7.0`, "quote the version 7.0"},
 	} {
 		_, err := loadFamily(c.old, c.replaced)
 		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "images/rocm.yaml") {

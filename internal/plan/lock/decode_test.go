@@ -111,7 +111,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"null":                 {[]string{good, "null"}, "the schema is 0, and this builder reads 1"},
 		"list":                 {[]string{good, "[]"}, "tiny.lock.json:1: reading the lock: the file: wrong type: array"},
 		"two values":           {[]string{good, good + good}, "reading the lock: the file has more than one JSON value"},
-		"junk after it":        {[]string{good, good + "}"}, "the file has more than one JSON value"},
+		"trailing junk":        {[]string{good, good + "}"}, "the file has more than one JSON value"},
 		"another schema":       {[]string{`"schema": 1`, `"schema": 2`}, "tiny.lock.json: the schema is 2, and this builder reads 1"},
 		"no schema":            {[]string{"\"schema\": 1,", ""}, "the schema is 0, and this builder reads 1"},
 		"field twice":          {[]string{`"size": 3, `, `"size": 3, "sha256": "x", `}, `tiny.lock.json:26: reading the lock: "sha256" occurs twice`},

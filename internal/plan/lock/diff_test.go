@@ -45,7 +45,7 @@ func TestDiff(t *testing.T) {
 				{Step: "image", What: "package g++", Was: "4:14~1+b2 b10000000000", Is: "4:15 b10000000000"},
 			},
 		},
-		"what Debian is asked for": {
+		"requested Debian packages": {
 			func(e *lock.Entry) {
 				e.Image.Pin.Debian = &image.Debian{Suites: e.Image.Pin.Debian.Suites, Packages: []string{"g++", "cmake"}}
 			},
@@ -76,7 +76,7 @@ func TestDiff(t *testing.T) {
 			func(e *lock.Entry) { e.Patches = e.Patches[:1] },
 			[]lock.Change{{Step: "patch", What: "patch both", Was: digestOf(tinyPatches()[2])}},
 		},
-		"patches of one name": {
+		"patches with one name": {
 			func(e *lock.Entry) { e.Patches = slices.Repeat(e.Patches[:1], 3) },
 			[]lock.Change{
 				{Step: "patch", What: "patch both", Was: digestOf(tinyPatches()[2])},
@@ -95,7 +95,7 @@ func TestDiff(t *testing.T) {
 				{Step: "build", What: "variable ROOT", Was: "/usr", Is: "empty"},
 			},
 		},
-		"script, date and what is promised": {
+		"script, date and promises": {
 			func(e *lock.Entry) { e.Script, e.Epoch, e.Expect.Needed = "", 1, nil },
 			[]lock.Change{
 				{Step: "build", What: "SOURCE_DATE_EPOCH", Was: "1709164800", Is: "1"},

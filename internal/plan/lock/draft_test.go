@@ -94,8 +94,8 @@ func TestNewDraftRefuses(t *testing.T) {
 			nil,
 			[]string{"recipe tiny: ", `unknown name "rocm-root"`, `unknown name "num"`, `unknown name "pack"`, `unknown name "rcom"`},
 		},
-		"patch on a fact that nobody states": {nil, conditional("gcc"), []string{`recipe tiny: patch p depends on "gcc"`}},
-		"no date":                            {[]string{`"1.0": "2023-06-12", `, ""}, nil, []string{"recipe tiny: source.released has no date for 1.0"}},
+		"patch on an unstated fact": {nil, conditional("gcc"), []string{`recipe tiny: patch p depends on "gcc"`}},
+		"no date":                   {[]string{`"1.0": "2023-06-12", `, ""}, nil, []string{"recipe tiny: source.released has no date for 1.0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cat := tinyCatalogue()

@@ -54,12 +54,12 @@ func TestExpand(t *testing.T) {
 		cells    []string
 		excluded []string // "flags: because"
 	}{
-		"nothing named: the first that goes together": {
+		"no axis named: the first compatible combination": {
 			nil,
 			[]string{"stack-rocm6.1.3-torch2.10-cp312-gfx90a"},
 			nil,
 		},
-		"what is open follows what is named": {
+		"open axes follow named axes": {
 			matrix.Filter{"rocm": "5.7"},
 			[]string{"stack-rocm5.7-torch2.9-cp312-gfx90a"},
 			nil,
@@ -87,12 +87,12 @@ func TestExpand(t *testing.T) {
 			},
 			[]string{"--rocm 5.7 --torch 2.10: wheels", "--rocm 6.1.1 --torch 2.10: wheels"},
 		},
-		"a rule with two conditions, of which one is open": {
+		"a rule with one open condition of two": {
 			matrix.Filter{"rocm": "6.2", "python": "3.14t", "arch": "all"},
 			[]string{"stack-rocm6.2-torch2.10-cp314t-gfx90a", "stack-rocm6.2-torch2.10-cp314t-gfx942"},
 			[]string{"--arch gfx1100 --python 3.14t --rocm 6.2: threads"},
 		},
-		"a reason names no axis that plays no part in it": {
+		"a reason omits unrelated axes": {
 			matrix.Filter{"rocm": "5.7,6.2", "torch": "2.10", "arch": "gfx942"},
 			[]string{"stack-rocm6.2-torch2.10-cp312-gfx942"},
 			[]string{"--rocm 5.7 --torch 2.10: wheels"},
@@ -166,27 +166,27 @@ func TestExpandRefuses(t *testing.T) {
 		filter      matrix.Filter
 		says, hints []string
 	}{
-		"an axis that is none": {
+		"an unknown axis": {
 			matrix.Filter{"rcom": "6.1"},
 			[]string{`recipe stack has no axis "rcom"`},
 			[]string{`did you mean "rocm"? known: torch, rocm, python, arch`},
 		},
-		"a value that nobody knows": {
+		"an unknown value": {
 			matrix.Filter{"arch": "gfx90b"},
 			[]string{`--arch: "gfx90b" is not a known value`},
 			[]string{`did you mean "gfx90a"? known: gfx90a, gfx942, gfx1100`},
 		},
-		"a value that is not precise": {
+		"an ambiguous value": {
 			matrix.Filter{"rocm": "6"},
 			[]string{`--rocm: "6" is not precise`},
 			[]string{"write 6.1.1 or 6.1.3 or 6.2, or the range '>=6,<7'"},
 		},
-		"a constraint that nothing meets": {
+		"an unsatisfied constraint": {
 			matrix.Filter{"rocm": ">=7"},
 			[]string{"--rocm: no known value is >=7"},
 			[]string{"known: 5.7, 6.1.1, 6.1.3, 6.2"},
 		},
-		"a constraint that is none": {
+		"an invalid constraint": {
 			matrix.Filter{"rocm": ">=six"},
 			[]string{`--rocm: ">=six" is not a constraint`},
 			[]string{"known: 5.7"},
@@ -196,7 +196,7 @@ func TestExpandRefuses(t *testing.T) {
 			[]string{`no axis "arhc"`, `no axis "rcom"`, "--torch: the value is empty", `--python: "3.99" is not`},
 			[]string{"arch", "rocm", "2.10", "3.12"},
 		},
-		"combinations that do not go together": {
+		"incompatible combinations": {
 			matrix.Filter{"rocm": "5.7", "arch": "gfx942", "torch": "all"},
 			[]string{"stack --rocm 5.7 --torch 2.10 cannot be built: wheels", "--arch gfx942 --rocm 5.7 --torch 2.9 cannot be built: mi300"},
 			[]string{"https://mirror.example/wheels", "https://mirror.example/mi300"},

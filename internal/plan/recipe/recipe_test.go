@@ -19,12 +19,12 @@ func TestHolds(t *testing.T) {
 		condition recipe.Condition
 		refusing  string
 	}{
-		"nothing":               {nil, ""},
-		"one":                   {recipe.Condition{"rocm": "6.1"}, ""},
-		"all of them":           {recipe.Condition{"rocm": ">=6,<7", "arch": "gfx90a", "python": "3.14t"}, ""},
-		"one of them refuses":   {recipe.Condition{"rocm": "6.1", "arch": "!=gfx90a"}, "arch"},
-		"both, the first named": {recipe.Condition{"rocm": "6.2", "arch": "gfx942"}, "arch"},
-		"an axis that is none":  {recipe.Condition{"cuda": ">=12"}, "cuda"},
+		"nothing":          {nil, ""},
+		"one":              {recipe.Condition{"rocm": "6.1"}, ""},
+		"all hold":         {recipe.Condition{"rocm": ">=6,<7", "arch": "gfx90a", "python": "3.14t"}, ""},
+		"one axis refuses": {recipe.Condition{"rocm": "6.1", "arch": "!=gfx90a"}, "arch"},
+		"both axes refuse": {recipe.Condition{"rocm": "6.2", "arch": "gfx942"}, "arch"},
+		"an unknown axis":  {recipe.Condition{"cuda": ">=12"}, "cuda"},
 	} {
 		refusing, ok, err := c.condition.Holds(axes)
 		if err != nil || ok != (c.refusing == "") || refusing != c.refusing {
@@ -76,10 +76,10 @@ func variant(s recipe.Settings, when recipe.Condition) recipe.Variant {
 // For must keep every field, whether the recipe or a variant states it.
 func TestForKeepsEveryField(t *testing.T) {
 	for name, r := range map[string]*recipe.Recipe{
-		"of the recipe":            {Settings: filled("a")},
-		"of a variant":             {Variants: []recipe.Variant{variant(filled("a"), recipe.Condition{"x": "on"})}},
-		"of the first of variants": {Variants: []recipe.Variant{variant(filled("a"), recipe.Condition{"x": "on"}), variant(recipe.Settings{}, recipe.Condition{"x": "on"})}},
-		"none that does not hold":  {Settings: filled("a"), Variants: []recipe.Variant{variant(filled("b"), recipe.Condition{"x": "off"})}},
+		"of the recipe":                        {Settings: filled("a")},
+		"of a variant":                         {Variants: []recipe.Variant{variant(filled("a"), recipe.Condition{"x": "on"})}},
+		"of the first of variants":             {Variants: []recipe.Variant{variant(filled("a"), recipe.Condition{"x": "on"}), variant(recipe.Settings{}, recipe.Condition{"x": "on"})}},
+		"not of a variant that does not apply": {Settings: filled("a"), Variants: []recipe.Variant{variant(filled("b"), recipe.Condition{"x": "off"})}},
 	} {
 		got, err := r.For(map[string]string{"x": "on"})
 		if diff := cmp.Diff(filled("a"), got, cmpopts.EquateEmpty()); diff != "" || err != nil {

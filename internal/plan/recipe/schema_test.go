@@ -73,7 +73,7 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		"no requirements":        {`"build": ["cmake"], `, "", true, true},
 		"another launcher":       {`"launcher": "mpi"`, `"launcher": "gloo"`, true, true},
 		"unknown key":            {`"summary"`, `"summry"`, false, false},
-		"one key more":           {`"build":`, `"biuld": "x", "build":`, false, false},
+		"an extra key":           {`"build":`, `"biuld": "x", "build":`, false, false},
 		"unknown key in axes":    {`"about"`, `"abuot"`, false, false},
 		"unknown key in source":  {`"project"`, `"url": "x", "project"`, false, false},
 		"unknown key in expect":  {`"packages"`, `"package"`, false, false},
@@ -109,13 +109,13 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		"unknown kind":           {`"sdist"`, `"svn"`, false, false},
 		"unknown launcher":       {`"launcher": "mpi"`, `"launcher": "slurm"`, false, false},
 		// Errors that only the loader detects.
-		"another name":         {`"name": "tool"`, `"name": "fool"`, true, false},
-		"axis twice":           {`"values": ["2.10", "2.9"]}`, `"values": ["2.10", "2.9"]}, {"name": "version", "about": "x", "values": ["1"]}`, true, false},
-		"value twice":          {`["2.10", "2.9"]`, `["2.9", "2.9"]`, true, false},
-		"no constraint":        {`"!=2.9"`, `"!= "`, true, false},
-		"no such axis":         {`{"version": "!=2.9"}`, `{"vresion": "!=2.9"}`, true, false},
-		"no such name":         {`{{version}}`, `{{vresion}}`, true, false},
-		"nothing in a summary": {`"A tool"`, `""`, true, false},
+		"another name":     {`"name": "tool"`, `"name": "fool"`, true, false},
+		"axis twice":       {`"values": ["2.10", "2.9"]}`, `"values": ["2.10", "2.9"]}, {"name": "version", "about": "x", "values": ["1"]}`, true, false},
+		"value twice":      {`["2.10", "2.9"]`, `["2.9", "2.9"]`, true, false},
+		"no constraint":    {`"!=2.9"`, `"!= "`, true, false},
+		"no such axis":     {`{"version": "!=2.9"}`, `{"vresion": "!=2.9"}`, true, false},
+		"no such name":     {`{{version}}`, `{{vresion}}`, true, false},
+		"an empty summary": {`"A tool"`, `""`, true, false},
 	} {
 		text := []byte(strings.Replace(goodJSON, c.old, c.new, 1))
 		if (c.old != "") == (string(text) == goodJSON) {

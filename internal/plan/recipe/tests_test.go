@@ -64,15 +64,15 @@ func TestTestsOfACellLack(t *testing.T) {
 		from  recipe.Origin
 		says  string
 	}{
-		"nothing":               {recipe.Tests{Launcher: "horovodrun", Ranks: 2, Files: files}, from, ""},
-		"nothing, one process":  {recipe.Tests{Files: files}, from, ""},
-		"no tests":              {recipe.Tests{}, recipe.Origin{}, ""},
-		"a place":               {recipe.Tests{Files: files}, recipe.Origin{}, "needs tests-from of kind git"},
-		"a place from git":      {recipe.Tests{Files: files}, recipe.Origin{Kind: recipe.Sdist}, "needs tests-from of kind git"},
-		"the tag of the place":  {recipe.Tests{Files: files}, recipe.Origin{Kind: recipe.Git, Repository: "https://example.org/x"}, "needs from.tag"},
-		"a launcher":            {recipe.Tests{Ranks: 2, Files: files}, from, "2 ranks need a launcher"},
-		"ranks":                 {recipe.Tests{Launcher: "horovodrun", Files: files}, from, "launcher horovodrun needs ranks"},
-		"the time that it took": {recipe.Tests{Files: []recipe.TestFile{{File: "test/a.py"}}}, from, "test/a.py needs seconds"},
+		"complete":                 {recipe.Tests{Launcher: "horovodrun", Ranks: 2, Files: files}, from, ""},
+		"complete, one process":    {recipe.Tests{Files: files}, from, ""},
+		"no tests":                 {recipe.Tests{}, recipe.Origin{}, ""},
+		"no origin":                {recipe.Tests{Files: files}, recipe.Origin{}, "needs tests-from of kind git"},
+		"an origin other than git": {recipe.Tests{Files: files}, recipe.Origin{Kind: recipe.Sdist}, "needs tests-from of kind git"},
+		"no tag":                   {recipe.Tests{Files: files}, recipe.Origin{Kind: recipe.Git, Repository: "https://example.org/x"}, "needs from.tag"},
+		"no launcher":              {recipe.Tests{Ranks: 2, Files: files}, from, "2 ranks need a launcher"},
+		"no ranks":                 {recipe.Tests{Launcher: "horovodrun", Files: files}, from, "launcher horovodrun needs ranks"},
+		"no seconds":               {recipe.Tests{Files: []recipe.TestFile{{File: "test/a.py"}}}, from, "test/a.py needs seconds"},
 	} {
 		err := c.tests.Fault(c.from)
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {

@@ -119,7 +119,7 @@ func TestRecipeRefuses(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, with, want string }{
 		"another name":        {"name: pair", "name: pear", `stacks/pair.yaml:1:7: the stack has the name "pear", and its file "pair"`},
-		"a key that is none":  {"extra:", "extras:", "stacks/pair.yaml:9:1: "},
+		"an unknown key":      {"extra:", "extras:", "stacks/pair.yaml:9:1: "},
 		"no image":            {"image: base\n", "", "image is missing"},
 		"no summary":          {"summary: two of a kind", `summary: ""`, "stacks/pair.yaml:2:10: summary is missing"},
 		"a stack in a stack":  {"recipe: ray", "recipe: stack/ray", "stacks/pair.yaml:6:5: a part must name a recipe other than a stack"},
