@@ -1,10 +1,10 @@
 //go:build tools
 
-// Package engine pins the programs of the Dagger engine, so that builder can
-// build them from the Go module proxy on a host without Docker.
+// Package engine pins the programs of the Dagger engine. builder builds them from the
+// Go module proxy on hosts without Docker.
 //
-// Nothing here is compiled into builder: the imports exist for go.mod and
-// go.sum, which are the pin. See docs/engine.md.
+// builder itself does not contain this package. Its imports keep the programs in go.mod
+// and go.sum, which are the pin. docs/decisions/dagger.md gives the reasons.
 package engine
 
 import (

@@ -1,9 +1,9 @@
-// Package distconsts stands in for the nested module of the same name, which
-// the Go module proxy does not serve. It holds the constants that Dagger
-// v0.19.10 compiles into its engine: paths, names and default images.
+// Package distconsts replaces Dagger's nested module of the same name, because the Go
+// module proxy does not serve it. It holds the constants compiled into the engine of
+// Dagger v0.19.10: paths, names and default images.
 //
-// Names are those that github.com/dagger/dagger@v0.19.10 refers to; values
-// follow upstream except where a comment says otherwise.
+// The names are those used in github.com/dagger/dagger@v0.19.10. The values are
+// upstream's, unless a comment states a difference.
 package distconsts
 
 // Identity of the engine.
@@ -11,14 +11,15 @@ const (
 	EngineContainerName = "dagger-engine.dev"
 	EngineImage         = "dagger-engine.dev"
 
-	// DefaultEngineSockAddr is always listened on, whatever --addr says.
+	// DefaultEngineSockAddr is an address on which the engine always listens, beside
+	// those of --addr.
 	DefaultEngineSockAddr = "unix:///run/dagger/engine.sock"
 )
 
-// Paths at which the engine looks for its helpers. builder mounts a directory
-// of its own over /run/dagger inside the engine's mount namespace, so nothing
-// of this is looked for in, or written to, the host's directories. The last
-// one stays empty: certificates found there would go into every container.
+// Paths of the engine's helpers. builder mounts its own directory over /run/dagger in
+// the engine's mount namespace, so the engine neither reads nor writes the host's
+// /run/dagger. EngineCustomCACertsDir stays empty, because the engine would copy its
+// certificates into every container.
 const (
 	RuncPath                         = "/run/dagger/bin/runc"
 	DaggerInitPath                   = "/run/dagger/bin/dagger-init"
@@ -26,17 +27,17 @@ const (
 	EngineCustomCACertsDir           = "/run/dagger/ca-certificates"
 )
 
-// EngineDefaultStateDir is never used: builder always gives --root.
+// EngineDefaultStateDir is unused, because builder always passes --root.
 const EngineDefaultStateDir = "/var/lib/dagger"
 
-// Environment variables that name the built-in SDK images; builder sets none.
+// Environment variables with the digests of the built-in SDK images. builder sets none.
 const (
 	GoSDKManifestDigestEnvName         = "DAGGER_GO_SDK_MANIFEST_DIGEST"
 	PythonSDKManifestDigestEnvName     = "DAGGER_PYTHON_SDK_MANIFEST_DIGEST"
 	TypescriptSDKManifestDigestEnvName = "DAGGER_TYPESCRIPT_SDK_MANIFEST_DIGEST"
 )
 
-// Images that some core functions fall back to; builder calls none of them.
+// Default images of some core functions. builder does not call these functions.
 const (
 	AlpineVersion  = "3.22"
 	AlpineImage    = "alpine:3.22"
@@ -46,5 +47,5 @@ const (
 	BusyboxImage   = "busybox:1.37.0"
 )
 
-// OCIVersionAnnotation is the annotation that carries an image's version.
+// OCIVersionAnnotation is the annotation with an image's version.
 const OCIVersionAnnotation = "org.opencontainers.image.version"

@@ -44,14 +44,15 @@ type xgmi struct {
 	all  int     // links of one GPU
 }
 
-// meshed lists AMD GPUs. A link is 16 bits wide. Its rate is from the kernel
-// (amdgpu_xgmi_early_init in drivers/gpu/drm/amd/amdgpu/amdgpu_xgmi.c): 25 GT/s up to
-// gfx90a, and 32 GT/s from gfx942. For MI100 and MI350 the rate is from AMD's data
-// sheets instead (23 and 38.4 GT/s). The number of links per GPU is from AMD's
-// architecture pages (rocm.docs.amd.com, conceptual/gpu-arch). An MI250 appears as two
-// GPUs, one for each die, with four links between them
-// (/sys/class/drm/card*/device/xgmi_num_links in ROCm/rocm-systems#5763). Without a
-// source for the links between two GPUs, pair is the number of all links.
+// meshed lists AMD GPUs with xGMI links, each 16 bits wide. If no source gives the
+// number of links between two GPUs, pair is the number of all links.
+//
+// The kernel gives the rate (amdgpu_xgmi_early_init in
+// drivers/gpu/drm/amd/amdgpu/amdgpu_xgmi.c): 25 GT/s up to gfx90a, and 32 GT/s from
+// gfx942. AMD's data sheets give other rates for MI100 and MI350: 23 and 38.4 GT/s. AMD's
+// architecture pages give the number of links (rocm.docs.amd.com, conceptual/gpu-arch).
+// An MI250 appears as two GPUs, one for each die, with four links between them
+// (/sys/class/drm/card*/device/xgmi_num_links in ROCm/rocm-systems#5763).
 var meshed = []xgmi{
 	{"MI355", 76.8, 1, 7},
 	{"MI350", 76.8, 1, 7},
