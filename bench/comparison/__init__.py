@@ -1,1 +1,1 @@
-"""The same work done by builder and by others, in turn, on one machine."""
+"""Compares builder with other tools: the same work, in turn, on one machine."""

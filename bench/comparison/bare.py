@@ -1,4 +1,4 @@
-"""The work as a script of one's own."""
+"""The work as a bare script."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ class Bare:
     name = "bare script"
     asked = (
         "`bench/comparison/scripts/`: unpack, set the flags, `setup.py bdist_wheel`, in a chroot of the same root file "
-        "system without a network. It knows nothing of earlier runs and is asked for new cells only."
+        "system without a network. It does not use earlier runs, and builds only new cells."
     )
     scenarios = ("cold", "unchanged", "patch", "axis", "matrix")
     remembers = False
@@ -47,7 +47,7 @@ class Bare:
 
 class BareCcache(Bare):
     name = "bare script, ccache"
-    asked = "The same with the ccache that builder pins, as it comes: its own settings, one cache for everything, filled by one build."
+    asked = "The same with the ccache pinned by builder: default settings, one cache for everything, filled by one build."
     scenarios = ("patch",)
     env = ("COMPILERS=/opt/ccache/compilers", "CCACHE_DIR=/opt/ccache/objects")
 

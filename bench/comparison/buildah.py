@@ -11,7 +11,7 @@ class Buildah:
     name = "buildah"
     asked = (
         "`buildah build --layers --isolation chroot` of `bench/comparison/Containerfile`: the same script in the same root file "
-        "system as base image, with overlay storage. Layers of earlier builds are used again, except cold, where those of the wheel are removed."
+        "system as base image, with overlay storage. Layers of earlier builds are used again; the scenarios cold and matrix first remove those of the wheel."
     )
     scenarios = ("cold", "unchanged", "patch", "axis", "matrix")
     remembers = True
@@ -32,7 +32,7 @@ class Buildah:
         self.forget()
 
     def forget(self) -> None:
-        """Removes the layers of the wheel, and keeps the base."""
+        """Removes the layers of the wheel and keeps the base."""
         self.buildah("rmi", "--prune", "--force")
         images = [i for line in self.buildah("images", "--all", "--format", "{{.ID}} {{.Name}}").splitlines() for i, name in [line.split()] if "comparison-base" not in name]
         if images:

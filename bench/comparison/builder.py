@@ -1,4 +1,4 @@
-"""The work as builder does it: with gates, provenance and signature."""
+"""The work with builder: with gates, provenance and signature."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ from .place import REPOSITORY, LeftOut, Place, read_json
 from .workload import constant
 
 PATCH = """name: comparison-round
-reason: A constant that says in which round a wheel was built, so that a stale wheel is seen.
+reason: The constant names the round of a wheel, so that a stale wheel is detected.
 upstream: {homepage}
 when: {{version: ">=0"}}
 edits:
@@ -20,7 +20,7 @@ edits:
 
 class Builder:
     name = "builder"
-    asked = "`builder run`, all of it: the build without a network or capabilities, the clean container, the gates, provenance, signature."
+    asked = "The whole `builder run`: the build without a network or capabilities, the clean container, the gates, provenance, signature."
     scenarios = ("cold", "unchanged", "patch", "axis", "matrix")
     remembers = True
     apart = 0
@@ -37,7 +37,7 @@ class Builder:
         self.run_cells(0, self.place.workload.cells[:1], "--locked")
 
     def forget(self) -> None:
-        pass  # each round's source is another, and so is the key of its cells
+        pass  # each round has another source and so another key
 
     def build(self, number: int, cells: list[str]) -> dict[str, Path]:
         return self.run_cells(number, cells, "--locked", "--offline")
@@ -53,12 +53,12 @@ class Builder:
         return {c["axes"][w.axis]: Path(c["artifacts"][0]["path"]).parent for c in made}
 
     def site(self, number: int) -> Path:
-        """Lays the round's patch over the recipes."""
+        """Adds the round's patch to the recipes."""
         w, site = self.place.workload, self.place.below(self.name) / "site"
         if w.site:
             shutil.copytree(w.site, site, dirs_exist_ok=True)
         (site / "patches" / w.recipe).mkdir(parents=True, exist_ok=True)
-        text = json.dumps(constant(number))  # which YAML reads too
+        text = json.dumps(constant(number))  # JSON is YAML too
         (site / "patches" / w.recipe / "99-comparison-round.yaml").write_text(PATCH.format(homepage=w.homepage, file=w.touched, text=text))
         return site
 
@@ -67,7 +67,7 @@ class Ccache(Builder):
     name = "builder --ccache"
     asked = "The same with `--ccache`, after one build that filled the cache."
     scenarios = ("patch",)
-    apart = 5  # a source of its own: that of the round was built by now
+    apart = 5  # its own source, because the round's is already built
     arguments = ("--ccache",)
 
     def prepare(self) -> None:
@@ -86,10 +86,10 @@ class TwoEngines(Builder):
         if "[ --engine" not in flag:
             raise LeftOut("--engine takes one address in this version")
         second = self.place.directory / "home2"
-        for programs in (self.place.home / "engine").glob("build-*"):  # so that they are not built again
+        for programs in (self.place.home / "engine").glob("build-*"):  # saves building them again
             shutil.copytree(programs, second / "engine" / programs.name, dirs_exist_ok=True)
         addresses = [self.up(self.place.home), self.up(second)]
-        for n, address in enumerate(addresses):  # each has image and packages before it is timed
+        for n, address in enumerate(addresses):  # gives each engine the image and packages before the measurement
             self.arguments = ("--engine", address)
             self.run_cells(self.apart + n, self.place.workload.cells[:1], "--locked")
         self.arguments = tuple(word for a in addresses for word in ("--engine", a))

@@ -1,5 +1,4 @@
-"""What several rounds say: a median with its spread, and ratios of what ran in the
-same round."""
+"""Medians of several rounds with their spread, and ratios of figures of the same round."""
 
 import statistics
 from dataclasses import dataclass
@@ -17,14 +16,14 @@ def spread(values: list[float]) -> Spread:
 
 
 def ratios(of: list[float], to: list[float]) -> Spread:
-    """Pairs the rounds: a machine that slows down slows down both."""
+    """Divides round by round, so that a slower machine affects both figures alike."""
     if len(of) != len(to):
         raise ValueError(f"{len(of)} rounds against {len(to)}")
     return spread([a / b for a, b in zip(of, to)])
 
 
 def digits(value: float) -> str:
-    """Writes a figure with what of it can be believed: 0.021, 0.94, 12.3, 154."""
+    """Formats a figure with its significant digits: 0.021, 0.94, 12.3, 154."""
     for limit, places in ((0.1, 3), (10, 2), (100, 1)):
         if abs(value) < limit:
             return f"{value:.{places}f}"

@@ -1,4 +1,4 @@
-"""The work as fromager does it: an sdist, patches, a variant for each cell."""
+"""The work with fromager: an sdist, patches, and a variant for each cell."""
 
 import difflib
 import json
@@ -13,7 +13,7 @@ VARIANT = """  {cell}:
     env: {{CFLAGS: "-march={cell}", CXXFLAGS: "-march={cell}", LDFLAGS: "-Wl,-z,lazy", SOURCE_DATE_EPOCH: "1734998400"}}
 """
 
-# The requirements of the build step, as the recipe locks them.
+# The requirements of the build step, pinned as in the recipe's lock.
 CONSTRAINTS = "setuptools==78.1.0\nsetuptools-scm==8.2.0\ncppy==1.3.1\npackaging==26.3\n"
 
 
@@ -21,8 +21,8 @@ class Fromager:
     name = "fromager"
     asked = (
         "`fromager build-sequence` in the same root file system, with its network, from the same sdist with the same patches "
-        "and flags; its build requirements were built before by `fromager bootstrap`. `--force` where a patch changed: without "
-        "it the stale wheel stays. A work directory for each variant, so that variants are built side by side."
+        "and flags; `fromager bootstrap` has built its build requirements before. `--force` if a patch changed: without "
+        "it the stale wheel stays. Each variant has its own work directory, so that variants build in parallel."
     )
     scenarios = ("cold", "unchanged", "patch", "axis", "matrix")
     remembers = False
@@ -30,7 +30,7 @@ class Fromager:
 
     def __init__(self, place: Place):
         self.place = place
-        self.built: dict[str, int] = {}  # cell to the round of its wheel
+        self.built: dict[str, int] = {}  # the round of each cell's wheel
 
     def version(self) -> str:
         pin = next(line for line in (HERE / "fromager.txt").read_text().splitlines() if line.startswith("fromager=="))
@@ -68,7 +68,7 @@ class Fromager:
         (self.root / "order.json").write_text(json.dumps([step for step in order if step["dist"] == w.recipe]))
 
     def forget(self) -> None:
-        """Removes what was built of the wheel, and keeps its requirements."""
+        """Removes the results of the wheel and keeps those of its requirements."""
         name = self.place.workload.recipe
         for cell in list(self.built):
             for pattern in ("wheels-repo/*/", "sdists-repo/builds/", "work-dir/"):
@@ -98,7 +98,7 @@ class Fromager:
         (overrides / "settings" / f"{w.recipe}.yaml").write_text(f"variants:\n{variants}")
 
     def round_patch(self, number: int) -> str:
-        """The round's constant as a diff: fromager knows no other patch."""
+        """Returns the round's constant as a diff, fromager's only kind of patch."""
         touched = self.place.workload.touched
         with tarfile.open(self.place.source) as archive:
             before = archive.extractfile(touched).read().decode()

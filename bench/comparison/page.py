@@ -1,4 +1,4 @@
-"""docs/performance.md and its pictures, made of docs/performance.json."""
+"""Makes docs/performance.md and its pictures from docs/performance.json."""
 
 from pathlib import Path
 
@@ -9,20 +9,20 @@ from .plot import bars
 
 HEAD = """# Performance
 
-What builder takes, beside what others take for the same work, measured in turn on one machine. `bench/compare` writes this page, its pictures and [the figures that they are made of](performance.json); nothing of it is written by hand.
+This page compares the time of builder with that of other tools for the same work, measured in turn on one machine. `bench/compare` writes the page, its pictures and [its figures](performance.json).
 
 ```text
-bench/compare small                                # three rounds of everything
-bench/compare horovod --rounds 1 --scenarios cold  # the real thing, once
+bench/compare small                                # three rounds of all scenarios
+bench/compare horovod --rounds 1 --scenarios cold  # one build of Horovod
 ```
 
-It needs root, Go, and a network for what is fetched once; buildah is asked where it is installed. Everything lies below one directory (`--dir`), which is removed at the end. Run it on a machine that does nothing else.
+The command needs root, Go, and a network for its first downloads. It includes buildah if you have installed it. It works below one directory (`--dir`) and removes it at the end. Run it on an otherwise idle machine.
 
-Every figure is the time of the whole command, from its start to its end. It is a median, with the least and the most in brackets where there were several rounds. A ratio is made of two figures of one round, and is then a median: a machine that slows down slows down both. Every wheel is opened: one that does not hold what the round changed ends the comparison.
+Each figure is the time of the whole command. With several rounds, it is the median, with the least and the most in brackets. A ratio divides two figures of the same round, so that a slower machine affects both alike; the table has the median of the ratios. The comparison opens every wheel and fails if a wheel lacks the change of its round.
 """
 
 
-ANSWER = {True: "yes", False: "no", None: "not compared: its source is another"}
+ANSWER = {True: "yes", False: "no", None: "not compared: another source"}
 
 
 def machine(m: dict) -> str:
@@ -54,14 +54,14 @@ def section(r: dict, picture: str) -> str:
         f"## {r['workload'].capitalize()}", "",
         f"{r['about']}. {r['jobs']} cells at a time, {plural(r['rounds'], 'round')}, {r['date']}, builder {r['version']}; {machine(r['machine'])}.", "",
         f"![ratios]({picture})", "",
-        "| scenario | who | seconds | ratio to the bare script | ratio to builder |", "| --- | --- | --- | --- | --- |",
+        "| scenario | tool | seconds | ratio to the bare script | ratio to builder |", "| --- | --- | --- | --- | --- |",
     ]
     for s in r["scenarios"]:
         for name, seconds in s["seconds"].items():
             lines.append(f"| {s['name']} | {name} | {text(spread(seconds))} | {ratio(s, name, Bare.name)} | {ratio(s, name, Builder.name)} |")
     lines += ["", "| scenario | means |", "| --- | --- |"]
     lines += [f"| {s['name']} | {s['about']} |" for s in r["scenarios"]]
-    lines += ["", "| who | version | was asked | getting ready | same library as the bare script |", "| --- | --- | --- | --- | --- |"]
+    lines += ["", "| tool | version | command | preparation | same library as the bare script |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| {p['name']} | {p['version']} | {p['asked']} | {p['preparation']} s | {ANSWER[p['same-library']]} |" for p in r["peers"]]
     lines += [""] + [f"Left out: {x['peer']}: {x['reason']}." for x in r["left-out"]]
     return "\n".join(lines).rstrip() + "\n"

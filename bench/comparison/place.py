@@ -1,5 +1,5 @@
-"""Where a comparison is made: one directory that holds all it needs and all it
-leaves, and the commands that are run there."""
+"""The directory of a comparison with all its inputs and results, and the commands run
+in it."""
 
 import hashlib
 import json
@@ -18,11 +18,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class Failed(Exception):
-    """A command failed, or left something else than was asked for."""
+    """A command failed, or its result is wrong."""
 
 
 class LeftOut(Exception):
-    """A peer cannot take part here; the text says why."""
+    """A peer cannot take part on this host. The text gives the reason."""
 
 
 class Place:
@@ -35,8 +35,8 @@ class Place:
         self.logs = directory / "logs"
 
     def prepare(self) -> None:
-        """Makes what all peers begin with: the tool, the root file system of the build
-        step, which builder writes, and the patched source in it as an archive."""
+        """Makes the inputs of all peers: the tool, the root file system of the build step,
+        written by builder, and an archive of the patched source."""
         self.logs.mkdir(parents=True, exist_ok=True)
         self.run("go", "build", "-trimpath", "-o", str(self.builder), "./cmd/builder", cwd=REPOSITORY)
         if self.source.exists():
@@ -55,13 +55,13 @@ class Place:
         self.source.with_suffix(".part").rename(self.source)
 
     def below(self, *names: str) -> Path:
-        """A directory of a peer's own, which is made."""
+        """Makes a directory of one peer and returns it."""
         path = self.directory.joinpath(self.workload.name, *names)
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def inputs(self, directory: Path, number: int) -> Path:
-        """Lays out what a script of one's own reads in a round."""
+        """Writes the inputs of the bare script for a round."""
         directory.mkdir(parents=True, exist_ok=True)
         if not (directory / "source.tar").exists():
             os.link(self.source, directory / "source.tar")
@@ -70,8 +70,8 @@ class Place:
         return directory
 
     def run(self, *command: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
-        """Runs a command to its end and returns what it wrote to stdout. All it says
-        is kept, and its end is shown where it fails."""
+        """Runs a command to its end and returns its stdout. The log keeps the whole output.
+        An error shows the last lines."""
         env = {**os.environ, "BUILDER_HOME": str(self.home), **(env or {})}
         done = subprocess.run(command, cwd=cwd or self.directory, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
         with open(self.logs / "all.log", "a") as log:
@@ -82,8 +82,8 @@ class Place:
         return done.stdout
 
     def in_root(self, binds: dict[Path, str], *command: str, network: bool = False) -> str:
-        """Runs a command in the root file system, in a mount namespace that ends with
-        it; binds are directories and where they appear in it."""
+        """Runs a command in the root file system and in its own mount namespace. binds maps
+        directories to their mount points."""
         pairs = [word for outside, inside in binds.items() for word in (str(outside), inside)]
         script = """
             root=$1; shift
@@ -97,7 +97,7 @@ class Place:
         return self.run("unshare", "--mount", *alone, "sh", "-euc", script, "sh", str(self.rootfs), *pairs, "--", *command)
 
     def ready(self, peer: str, seconds: float) -> float:
-        """Returns how long a peer took to get ready the first time in this directory."""
+        """Returns the seconds of a peer's first preparation in this directory."""
         path = self.below() / "ready.json"
         known = read_json(path) if path.exists() else {}
         known.setdefault(peer, seconds)
@@ -105,13 +105,13 @@ class Place:
         return known[peer]
 
     def each(self, cells: list[str], do) -> None:
-        """Calls do with every cell, as many at a time as there are jobs."""
+        """Calls do for every cell, with at most self.jobs calls at a time."""
         with ThreadPoolExecutor(self.jobs) as pool:
             list(pool.map(do, cells))
 
     def library(self, directory: Path, number: int) -> str:
-        """Returns the sha256 of the library in the one wheel of a directory, which must
-        be of this round."""
+        """Returns the sha256 of the library in the only wheel of a directory. Fails unless
+        the wheel is from this round."""
         wheels = list(directory.glob(f"{self.workload.recipe}-*.whl"))
         if len(wheels) != 1:
             raise Failed(f"{len(wheels)} wheels in {directory}, 1 is wanted")
@@ -125,7 +125,7 @@ class Place:
         return hashlib.sha256(data).hexdigest()
 
     def clean(self) -> None:
-        """Stops what was started and removes the directory."""
+        """Stops the started engines and removes the directory."""
         for home in self.directory.glob("home*"):
             if self.builder.exists():
                 subprocess.run([self.builder, "engine", "down"], env={**os.environ, "BUILDER_HOME": str(home)}, capture_output=True)
@@ -135,7 +135,7 @@ class Place:
 
 
 def mounts(below: Path) -> list[str]:
-    """Lists what is mounted below a directory, innermost first."""
+    """Lists the mounts below a directory, innermost first."""
     points = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
     return sorted((p for p in points if p.startswith(f"{below}/")), reverse=True)
 

@@ -1,4 +1,4 @@
-"""A picture of ratios, as SVG that is readable on light and on dark pages."""
+"""A picture of ratios as SVG, for light and dark pages."""
 
 from html import escape
 
@@ -18,8 +18,8 @@ STYLE = """
 
 
 def bars(title: str, groups: list[tuple[str, list[tuple[str, Spread]]]]) -> str:
-    """Draws a group of bars for each scenario: the ratio of a peer to the bare script,
-    with a line from its least to its most. The dashed line is the bare script."""
+    """Draws a group of bars for each scenario. A bar is the ratio of a peer to the bare
+    script, and a line on it goes from least to most. The dashed line is the bare script."""
     most = max([1.0, *(s.most for _, rows in groups for _, s in rows)])
     scale = WIDTH / most
     y, parts = HEAD, []

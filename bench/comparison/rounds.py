@@ -1,5 +1,5 @@
-"""The rounds of a comparison: every peer does every scenario in turn, so that what
-the machine does meanwhile happens to all."""
+"""The rounds of a comparison. All peers do each scenario in turn, so that other load on
+the machine affects all of them."""
 
 import time
 from dataclasses import dataclass
@@ -10,31 +10,31 @@ from .builder import Builder, Ccache, TwoEngines
 from .fromager import Fromager
 from .place import LeftOut, Place
 
-PEERS = [Bare, Builder, Ccache, TwoEngines, BareCcache, Fromager, Buildah]  # BareCcache takes the program that Ccache fetched
+PEERS = [Bare, Builder, Ccache, TwoEngines, BareCcache, Fromager, Buildah]  # Ccache fetches the program of BareCcache
 
 
 @dataclass(frozen=True)
 class Scenario:
     name: str
     about: str
-    before: str = ""  # what is forgotten
-    source: int = 0  # which source of the round: 0 is its first
-    cells: int = 1  # how many cells there are to be in the end
-    new: int = 1  # how many of them are new
+    before: str = ""  # the method called before the measurement
+    source: int = 0  # index of the round's source, from 0
+    cells: int = 1  # number of cells at the end
+    new: int = 1  # number of new cells among them
 
 
-# In this order within a round: each begins with what the one before it left.
+# The order within a round. Each scenario uses the state of the one before.
 SCENARIOS = [
-    Scenario("cold", "nothing of the wheel was built; compiler, build requirements and source are at hand", before="forget"),
-    Scenario("unchanged", "the same again"),
-    Scenario("patch", "one patch is another one; it touches one file", source=1),
-    Scenario("axis", "one more value of the axis, beside the cell that is there", source=1, cells=2),
-    Scenario("matrix", "all cells, nothing of them built", before="forget", source=2, cells=-1, new=-1),
+    Scenario("cold", "no part of the wheel is built; compiler, build requirements and source are present", before="forget"),
+    Scenario("unchanged", "the same command again"),
+    Scenario("patch", "one patch has changed; it edits one file", source=1),
+    Scenario("axis", "one more value of the axis, beside the built cell", source=1, cells=2),
+    Scenario("matrix", "all cells, none of them built", before="forget", source=2, cells=-1, new=-1),
 ]
 
 
 class Rounds:
-    """Runs rounds and collects seconds: of a peer in a scenario, one for each round."""
+    """Runs rounds and collects the seconds of each peer, scenario and round."""
 
     def __init__(self, place: Place, scenarios: list[str], say):
         self.place, self.say = place, say
@@ -43,7 +43,7 @@ class Rounds:
         self.preparation: dict[str, float] = {}
         self.left_out: list[dict[str, str]] = []
         self.differ: set[str] = set()
-        self.first = int(time.time())  # no source is that of an earlier comparison in a kept directory
+        self.first = int(time.time())  # makes the sources differ from those of an earlier comparison in the same directory
         self.peers = []
 
     def prepare(self) -> None:
@@ -76,8 +76,7 @@ class Rounds:
             self.compare(libraries)
 
     def measure(self, peer, scenario: Scenario, number: int) -> dict[str, str]:
-        """Takes the time of one piece of work, and returns the digests of the libraries
-        that came of it."""
+        """Measures one build and returns the digests of its libraries."""
         if scenario.before:
             peer.forget()
         source = self.first + 10 * number + scenario.source + peer.apart
@@ -86,7 +85,7 @@ class Rounds:
             cells = cells[: scenario.cells] if peer.remembers else cells[scenario.cells - scenario.new : scenario.cells]
         start = time.monotonic()
         dist = peer.build(source, cells)
-        self.note(scenario.name, peer.name, max(time.monotonic() - start, 0.01))  # what is rounded to nothing makes no ratio
+        self.note(scenario.name, peer.name, max(time.monotonic() - start, 0.01))  # a ratio needs a positive number
         steps = getattr(peer, "steps", {})
         if len(steps) == 1:
             self.note(scenario.name, step_of(peer.name), *steps.values())
@@ -96,20 +95,20 @@ class Rounds:
         self.seconds[scenario].setdefault(series, []).append(round(seconds, 2))
 
     def compare(self, libraries: dict[str, dict[str, str]]) -> None:
-        """Remembers whose library is another than the bare script's."""
+        """Records the peers with a library other than the bare script's."""
         for name, made in libraries.items():
             for cell, digest in made.items():
                 if libraries.get(Bare.name, {}).get(cell, digest) != digest:
                     self.differ.add(name)
 
     def ordered(self, scenario: str) -> dict[str, list[float]]:
-        """Returns what was measured in the order of the peers, not of their turns."""
+        """Returns the seconds in the order of the peers, not of their turns."""
         took = self.seconds[scenario]
         names = [name for p in self.peers for name in (p.name, step_of(p.name))]
         return {name: took[name] for name in names if name in took}
 
     def result(self, rounds: int) -> dict:
-        """Returns all that is known, as it is kept in the file of results."""
+        """Returns the content of the results file."""
         w = self.place.workload
         return {
             "workload": w.name,
@@ -126,5 +125,5 @@ class Rounds:
 
 
 def step_of(peer: str) -> str:
-    """Names the series of a peer's build step alone."""
+    """Returns the name of the series of a peer's build step."""
     return f"{peer}: build step"

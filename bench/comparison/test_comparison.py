@@ -16,9 +16,9 @@ from .workload import WORKLOADS, constant
 class Figures(unittest.TestCase):
     def test_rounds_are_paired(self):
         self.assertEqual(ratios([10, 40, 90], [10, 20, 30]), Spread(2, 1, 3))  # the ratio of the medians is 2 as well
-        self.assertEqual(ratios([1, 9, 2], [1, 3, 4]), Spread(1, 0.5, 3))  # that of the medians is 0.67
+        self.assertEqual(ratios([1, 9, 2], [1, 3, 4]), Spread(1, 0.5, 3))  # the ratio of the medians is 0.67
 
-    def test_rounds_that_do_not_pair_are_a_fault(self):
+    def test_unpaired_rounds_are_an_error(self):
         with self.assertRaises(ValueError):
             ratios([1, 2], [1])
 
@@ -31,7 +31,7 @@ class Figures(unittest.TestCase):
 
 
 class Peer:
-    """A peer that takes no time and leaves a wheel."""
+    """Writes a wheel at once."""
 
     name, asked, scenarios, remembers = "bare script", "nothing", tuple(s.name for s in SCENARIOS), True
     apart = 0
@@ -67,7 +67,7 @@ class TestRounds(unittest.TestCase):
         self.rounds.preparation = {p.name: 0.0 for p in peers}
         self.rounds.round(1, 1)
 
-    def test_what_is_asked_for(self):
+    def test_requested_cells(self):
         remembers, forgets = Peer(self.place), Peer(self.place)
         forgets.name, forgets.remembers = "fromager", False
         self.one_round(remembers, forgets)
@@ -76,11 +76,11 @@ class TestRounds(unittest.TestCase):
         self.assertEqual(forgets.asked_for, [levels[:1], levels[:1], levels[:1], levels[1:2], levels])
         self.assertEqual(remembers.forgot, 2)
 
-    def test_a_stale_wheel_ends_it(self):
+    def test_a_stale_wheel_is_an_error(self):
         with self.assertRaisesRegex(Failed, "it is stale"):
             self.one_round(Peer(self.place, stale=True))
 
-    def test_another_library_is_told(self):
+    def test_a_different_library_is_recorded(self):
         self.rounds.compare({"bare script": {"x86-64": "a"}, "buildah": {"x86-64": "a"}, "fromager": {"x86-64": "b"}})
         self.assertEqual(self.rounds.differ, {"fromager"})
 

@@ -1,5 +1,4 @@
-"""What is built: a recipe, the axis whose values are the cells, and the same work as
-a script of one's own."""
+"""The workloads: a recipe, the axis of its cells, and the same work as a bare script."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +13,10 @@ class Workload:
     recipe: str
     release: str
     axis: str
-    cells: tuple[str, ...]  # values of the axis; the first is the one that is built again and again
-    axes: tuple[str, ...]  # arguments that choose the other axes
-    site: Path | None  # a directory of recipes, where the recipe is not built in
-    touched: str  # the file of the source that the round's constant is written to
+    cells: tuple[str, ...]  # values of the axis; most scenarios build the first
+    axes: tuple[str, ...]  # arguments for the other axes
+    site: Path | None  # directory of the recipe, or None if it is built in
+    touched: str  # source file that gets the round's constant
     extension: str  # pattern of the library in the wheel
     homepage: str
 
@@ -27,8 +26,8 @@ class Workload:
 
 
 def constant(number: int) -> str:
-    """The C++ that makes the source of one round another one. It is looked for in
-    every wheel: a stale wheel is a fault and no figure."""
+    """Returns C++ that distinguishes the source of one round. The comparison looks for it
+    in every wheel and fails on a stale one."""
     return f'\nextern const char comparison_round[];\n__attribute__((used)) const char comparison_round[] = "{mark(number)}";\n'
 
 
@@ -39,7 +38,7 @@ def mark(number: int) -> str:
 WORKLOADS = [
     Workload(
         name="small",
-        about="kiwisolver 1.4.8: one extension of seven C++ files, compiled one after the other without optimisation, for one of four x86-64 levels",
+        about="kiwisolver 1.4.8: one extension of seven C++ files, compiled in sequence without optimisation, for one of four x86-64 levels",
         recipe="kiwisolver", release="1.4.8", axis="level",
         cells=("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
         axes=(), site=HERE.parent / "site", touched="py/src/strength.cpp",
@@ -47,7 +46,7 @@ WORKLOADS = [
     ),
     Workload(
         name="horovod",
-        about="Horovod 0.28.1 with RCCL for ROCm 5.7 and TensorFlow 2.13: 32 files, compiled by as many jobs as there are processors",
+        about="Horovod 0.28.1 with RCCL for ROCm 5.7 and TensorFlow 2.13: 32 files, compiled by one job per processor",
         recipe="horovod", release="0.28.1", axis="arch",
         cells=("gfx90a", "gfx1100"),
         axes=("--rocm", "5.7"), site=None, touched="horovod/common/half.cc",
