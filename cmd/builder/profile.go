@@ -70,7 +70,7 @@ func profileCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 		case e != nil:
 			return e
 		case word == "":
-			return diag.Errorf(diag.Usage, "%s: name a profile", c.Command.HelpName).WithHint("known: %s", strings.Join(names, ", "))
+			return diag.Errorf(diag.Usage, "%s: no profile given", c.Command.HelpName).WithHint("known: %s", strings.Join(names, ", "))
 		default:
 			return diag.Errorf(diag.Usage, "unknown profile %q", word).WithHint("%s", diag.DidYouMean(word, names))
 		}

@@ -68,7 +68,7 @@ type debugOptions struct {
 func shellCommand(out printer) *cli.Command {
 	return &cli.Command{
 		Name: "shell", Usage: "open a shell before a step of a cell from an earlier run", ArgsUsage: "CELL", OnUsageError: usageError,
-		Description: "The shell has the file system before the step: the image, packages and source so far,\nwith the environment of the build step and without a network. Changes are lost at the\nend of the shell, unless --to keeps them.",
+		Description: "The shell sees the file system before the step: the image, packages and source so far,\nwith the environment of the build step and without a network. Changes are lost when\nthe shell ends, unless --to keeps them.",
 		Flags:       debugFlags("keep the file system in `DIR`, which must not exist"),
 		Action:      debugAction(out, func(ctx context.Context, o debugOptions) error { return openShell(ctx, o) }),
 	}

@@ -15,7 +15,7 @@ import (
 func updatesCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "updates", Usage: "ask the upstreams of recipes for new releases, and propose them", ArgsUsage: "[RECIPE…]", OnUsageError: usageError,
-		Description: "An axis follows the place that its recipe names: the project or the tag of the source,\na requirement on an exact version, or an input. uv's and pip's own configuration name\nthe Python index; --set names a local repository. The recipes are in the order of\ntheir dependencies. An upstream that gives no answer is listed, and the command exits\nwith 8.\n\n--propose writes a directory for --recipes: the values that have cells, their locks,\nand patches whose range ends because upstream merged them. updates.json in it is the\nreport, with the audit of the patches and a condensed matrix to build.",
+		Description: "The recipe names the upstream of each axis: the project or the tag of the source, a\nrequirement on an exact version, or an input. uv's and pip's own configuration name\nthe Python index; --set names a local repository. The recipes are in the order of\ntheir dependencies. If an upstream does not answer, the list says so and the command\nexits with 8.\n\n--propose writes a directory for --recipes: the values with cells, their locks, and\nnarrower ranges of patches that upstream merged. Its updates.json is the report, with\nthe audit of the patches and a condensed matrix to build.",
 		Flags: append(sourceFlags{}.flags(),
 			recipesFlag(), jsonFlag(), noInstallFlag(),
 			&cli.StringFlag{Name: "older-than", Value: "7d", Usage: "leave out releases younger than this `AGE`, such as 7d or 36h"},
