@@ -238,7 +238,7 @@ func TestUpstreamTestsEnd(t *testing.T) {
 	}
 }
 
-// A run that is stopped leaves no file with a time limit that nobody reached.
+// A file of an interrupted run counts as unmeasured, not as one over its time limit.
 func TestStoppedUpstreamTests(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
