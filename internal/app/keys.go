@@ -92,8 +92,14 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 		if path == "" { // an environment variable may be set but empty
 			continue
 		}
-		keys, err := signing.ReadTrusted(path)
-		t.Keys, errs = append(t.Keys, keys...), append(errs, err)
+		more, err := signing.ReadTrusted(path)
+		t.Keys, errs = append(t.Keys, more.Keys...), append(errs, err)
+		for channel, n := range more.Rebuilders {
+			if t.Rebuilders == nil {
+				t.Rebuilders = map[string]int{}
+			}
+			t.Rebuilders[channel] = max(t.Rebuilders[channel], n)
+		}
 	}
 	return t, errors.Join(errs...)
 }

@@ -45,6 +45,7 @@ type Bundle struct {
 	Documents  []Document
 	Keys       []string // ids of the keys, without duplicates
 	Signed     int      // number of statements
+	maker      string   // id of the key that signed the provenance
 	strangers  int      // statements of keys that are not trusted
 }
 
@@ -164,6 +165,12 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 		return err
 	}
 	d.Name, d.PredicateType = file.Name, s.PredicateType
+	switch s.PredicateType {
+	case ProvenanceType:
+		b.maker = signed.KeyID
+	case TestResultType:
+		b.Rounds[len(b.Rounds)-1].signer = signed.KeyID
+	}
 	b.Documents, b.Said = append(b.Documents, d), append(b.Said, file)
 	b.Signed++
 	if !slices.Contains(b.Keys, signed.KeyID) {

@@ -120,3 +120,58 @@ func TestFirstContact(t *testing.T) {
 		t.Errorf("%+v", checks)
 	}
 }
+
+// The trust file can require second builds by several keys. The key of the first build
+// does not count, and a key with other bytes is named even if a later build agrees.
+func TestSecondBuildsOfSeveralKeys(t *testing.T) {
+	b := newBundle(t)
+	trust := b.trust()
+	trust.Rebuilders = map[string]int{string(Candidate): 2}
+	rebuilt := func(status verdict.Status, after time.Duration) signing.PublicKey {
+		k := testKey(t)
+		bundle{b.t, k, b.entry, b.wheel}.round([]verdict.Verdict{{Gate: reproducible, Status: status, Evidence: "libx.so: section .text", Remedy: "compare"}}, after)
+		return k.Public()
+	}
+	verify := func() []string {
+		t.Helper()
+		_, checks := Verify(b.wheel, trust, Candidate)
+		return wrong(checks)
+	}
+	few := func(n string) string {
+		return "verdicts: second builds of " + n + ", and the trust file requires 2 for the channel candidate, without the key of the first build"
+	}
+	b.round([]verdict.Verdict{{Gate: reproducible, Status: verdict.Pass, Evidence: "equal"}}, time.Minute)
+	if got := verify(); !slices.Equal(got, []string{few("0 keys agree (none)")}) {
+		t.Errorf("the first builder alone: %q", got)
+	}
+	one := rebuilt(verdict.Pass, 2*time.Minute)
+	trust.Keys = append(trust.Keys, one)
+	if got := verify(); !slices.Equal(got, []string{few("1 keys agree (" + one.String() + ")")}) {
+		t.Errorf("one second build: %q", got)
+	}
+	liar := rebuilt(verdict.Fail, 3*time.Minute)
+	two := rebuilt(verdict.Pass, 4*time.Minute)
+	trust.Keys = append(trust.Keys, liar, two)
+	if got := verify(); !slices.Equal(got, []string{"verdicts: gate reproducible: fail in the build of " + liar.String() + ": libx.so: section .text"}) {
+		t.Errorf("one of three has other bytes: %q", got)
+	}
+	trust.Rebuilders = nil
+	if got := verify(); len(got) != 1 {
+		t.Errorf("other bytes count without a required number too: %q", got)
+	}
+}
+
+// Two keys with equal bytes are enough where two are required.
+func TestEnoughSecondBuilds(t *testing.T) {
+	b := newBundle(t)
+	trust := b.trust()
+	trust.Rebuilders = map[string]int{string(Candidate): 2}
+	for i := range 2 {
+		k := testKey(t)
+		bundle{b.t, k, b.entry, b.wheel}.round([]verdict.Verdict{{Gate: reproducible, Status: verdict.Pass, Evidence: "equal"}}, time.Duration(i+2)*time.Minute)
+		trust.Keys = append(trust.Keys, k.Public())
+	}
+	if _, checks := Verify(b.wheel, trust, Candidate); len(wrong(checks)) > 0 {
+		t.Errorf("%q", wrong(checks))
+	}
+}

@@ -25,6 +25,8 @@ type TestResult struct {
 	Finished      time.Time         `json:"finishedOn"`
 	Host          *gpu.Host         `json:"host,omitempty"` // of device gates
 	Verdicts      []verdict.Verdict `json:"verdicts"`
+
+	signer string // id of the key, for a round that was read
 }
 
 // NewTestResult returns the result of a round of gates. key is the key of the entry

@@ -324,6 +324,9 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 			wrong(howToAsk(name), "gate %s did not run, and the policy %s requires it", name, policy)
 		}
 	}
+	for _, problem := range b.rebuilds(policy, trust) {
+		wrong(howToAsk(reproducible), "%s", problem)
+	}
 	if why := policy.Unreachable(e.Expect); why != "" {
 		wrong("use the policy candidate, the highest that this recipe can reach", "%s", why)
 	}

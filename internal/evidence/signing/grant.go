@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,38 +74,43 @@ type trustFile struct {
 		Gates    []string `yaml:"gates,omitempty"`
 		Days     int      `yaml:"days,omitempty"` // age of the oldest build that counts
 	} `yaml:"keys"`
+	Rebuilders map[string]int `yaml:"rebuilders,omitempty"` // by channel, see [Trust]
 }
 
 // maxTrustFile limits the size of a trust file in bytes.
 const maxTrustFile = 1 << 20
 
-// ReadTrusted reads a public key, or a trust file, whose name ends in .yaml or .yml.
-func ReadTrusted(path string) ([]PublicKey, error) {
+// ReadTrusted reads a public key, or a trust file, whose name ends in .yaml or .yml. The
+// time of the result is not set.
+func ReadTrusted(path string) (Trust, error) {
 	if end := filepath.Ext(path); end != ".yaml" && end != ".yml" {
 		k, err := ReadPublicKey(path)
-		return []PublicKey{k}, err
+		return Trust{Keys: []PublicKey{k}}, err
 	}
 	f, err := regular.Follow(path)
 	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "reading a trust file: %w", err)
+		return Trust{}, diag.Errorf(diag.Usage, "reading a trust file: %w", err)
 	}
 	defer f.Close()
 	data, err := regular.All(f, maxTrustFile)
 	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "reading the trust file %s: %w", path, err)
+		return Trust{}, diag.Errorf(diag.Usage, "reading the trust file %s: %w", path, err)
 	}
 	if bytes.Contains(data, []byte("-----BEGIN")) { // an error about YAML would show a part of it
-		return nil, diag.Errorf(diag.Usage, "reading the trust file %s: it holds a key, and not the names of files with keys", path)
+		return Trust{}, diag.Errorf(diag.Usage, "reading the trust file %s: it holds a key, and not the names of files with keys", path)
 	}
 	return parseTrust(path, data)
 }
 
+// channels are the channels of publications.
+var channels = []string{"candidate", "stable"}
+
 // parseTrust reads all keys and reports all faults.
-func parseTrust(path string, data []byte) ([]PublicKey, error) {
+func parseTrust(path string, data []byte) (Trust, error) {
 	var file trustFile
 	index, err := decode.Placed(path, data, &file)
 	if err != nil {
-		return nil, err
+		return Trust{}, err
 	}
 	var all []PublicKey
 	var errs []error
@@ -127,6 +133,11 @@ func parseTrust(path string, data []byte) ([]PublicKey, error) {
 		if entry.Days < 0 {
 			fault(i, ".days", "days is %d, and not a number of days", entry.Days)
 		}
+		for j, name := range entry.Channels {
+			if !slices.Contains(channels, name) {
+				fault(i, fmt.Sprintf(".channels[%d]", j), "%q is not a channel: known are %s", name, strings.Join(channels, " and "))
+			}
+		}
 		k.Grant = Grant{File: path, Recipes: entry.Recipes, Channels: entry.Channels, Gates: entry.Gates, Age: time.Duration(entry.Days) * 24 * time.Hour}
 		for j, r := range entry.Roles {
 			if !slices.Contains(roles, Role(r)) {
@@ -139,7 +150,22 @@ func parseTrust(path string, data []byte) ([]PublicKey, error) {
 	if len(file.Keys) == 0 {
 		errs = append(errs, diag.At(diag.Pos{File: path}, "it names no key"))
 	}
-	return all, errors.Join(errs...)
+	rebuilders := 0
+	for _, k := range all {
+		if k.Grant.May(Rebuilder) {
+			rebuilders++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(file.Rebuilders)) {
+		at := diag.Pos{File: path}
+		switch n := file.Rebuilders[name]; {
+		case !slices.Contains(channels, name):
+			errs = append(errs, diag.At(at, "rebuilders: %q is not a channel: known are %s", name, strings.Join(channels, " and ")))
+		case n < 0 || n > rebuilders:
+			errs = append(errs, diag.At(at, "rebuilders: %s requires %d keys, and the file names %d that may rebuild", name, n, rebuilders))
+		}
+	}
+	return Trust{Keys: all, Rebuilders: file.Rebuilders}, errors.Join(errs...)
 }
 
 // String identifies a key to a person: by its owner, if it names one, and by its id.

@@ -16,18 +16,18 @@ func TestTrustFile(t *testing.T) {
 	if err := k.Public().Write(filepath.Join(dir, "a.pub")); err != nil {
 		t.Fatal(err)
 	}
-	read := func(text string) ([]PublicKey, error) {
+	read := func(text string) (Trust, error) {
 		path := filepath.Join(dir, "trust.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return ReadTrusted(path)
 	}
-	keys, err := read("keys:\n  - {key: a.pub, roles: [gates, rebuilder], recipes: [nccl], channels: [candidate], gates: [size], days: 30}\n")
-	if err != nil || len(keys) != 1 || keys[0].ID != k.Public().ID {
-		t.Fatalf("%v, %v", keys, err)
+	trust, err := read("keys:\n  - {key: a.pub, roles: [gates, rebuilder], recipes: [nccl], channels: [candidate], gates: [size], days: 30}\nrebuilders: {stable: 1}\n")
+	if err != nil || len(trust.Keys) != 1 || trust.Keys[0].ID != k.Public().ID || trust.Rebuilders["stable"] != 1 {
+		t.Fatalf("%+v, %v", trust, err)
 	}
-	g := keys[0].Grant
+	g := trust.Keys[0].Grant
 	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	if g.May(Maker) || !g.May(GateHost) || !g.May(Rebuilder) || !g.Judges("size") || g.Judges("symbols") {
 		t.Errorf("%+v", g)
@@ -55,6 +55,9 @@ func TestTrustFile(t *testing.T) {
 		"a key named twice":         {"keys:\n  - {key: a.pub}\n  - {key: a.pub}\n", "trust.yaml:3:11: the key " + k.Public().ID + " is named twice"},
 		"a negative age":            {"keys:\n  - {key: a.pub, days: -1}\n", "trust.yaml:2:24: days is -1"},
 		"a limit that is not known": {"keys:\n  - {key: a.pub, role: [gates]}\n", `unknown key "role"`},
+		"unknown channel":           {"keys:\n  - {key: a.pub, channels: [beta]}\n", `trust.yaml:2:29: "beta" is not a channel: known are candidate and stable`},
+		"rebuilds for no channel":   {"keys:\n  - {key: a.pub}\nrebuilders: {stabel: 1}\n", `rebuilders: "stabel" is not a channel`},
+		"too few rebuilders":        {"keys:\n  - {key: a.pub, roles: [gates]}\nrebuilders: {stable: 1}\n", "rebuilders: stable requires 1 keys, and the file names 0 that may rebuild"},
 		"nobody":                    {"keys: []\n", "it names no key"},
 		"a private key":             {string(privatePEM(t, k)), "it holds a key"},
 	} {

@@ -36,6 +36,10 @@ func Sign(k Key, statement []byte) ([]byte, error) {
 type Trust struct {
 	Keys []PublicKey
 	Now  time.Time
+
+	// Rebuilders is the number of keys, by channel, whose second build must have the same
+	// bytes as the first.
+	Rebuilders map[string]int
 }
 
 // A Signed is a statement with a valid signature, and the id of its key.

@@ -87,9 +87,9 @@ func TestOpenRefuses(t *testing.T) {
 	expired := func(days int) Trust {
 		p := k.Public()
 		p.NotAfter = now.Truncate(24*time.Hour).AddDate(0, 0, days)
-		return Trust{[]PublicKey{p}, now}
+		return Trust{Keys: []PublicKey{p}, Now: now}
 	}
-	trust := Trust{[]PublicKey{k.Public()}, now}
+	trust := Trust{Keys: []PublicKey{k.Public()}, Now: now}
 	for name, c := range map[string]struct {
 		trust Trust
 		data  []byte
@@ -99,7 +99,7 @@ func TestOpenRefuses(t *testing.T) {
 		"another payload type":   {trust, changed("vnd.in-toto+json", "vnd.other+json"), "no in-toto statement"},
 		"another signature":      {trust, changed(`"sig":"`, `"sig":"AAAA`), "the signature is invalid"},
 		"no signature":           {trust, []byte(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"` + k.Public().ID + `"}},"dsseEnvelope":{"payload":"` + payload + `","payloadType":"application/vnd.in-toto+json"}}`), "the signature is invalid"},
-		"a foreign key":          {Trust{[]PublicKey{other.Public()}, now}, good, "untrusted key signed it: " + k.Public().ID},
+		"a foreign key":          {Trust{Keys: []PublicKey{other.Public()}, Now: now}, good, "untrusted key signed it: " + k.Public().ID},
 		"no trusted keys":        {Trust{Now: now}, good, "untrusted key signed it"},
 		"an impostor":            {trust, signed(t, impostor, statement), "the signature is invalid"},
 		"an expired key":         {expired(-1), good, "its key was 2026-11-20"},
