@@ -47,6 +47,7 @@ type Bundle struct {
 	Signed     int      // number of statements
 	maker      string   // id of the key that signed the provenance
 	strangers  int      // statements of keys that are not trusted
+	allow      []string // remedies for statements that the limits of their keys forbid
 }
 
 // A Document describes a signed file of the folder.
@@ -157,7 +158,10 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 		return errors.New(problem)
 	}
 	key, _ := trust.Find(signed.KeyID)
-	if why := forbidden(key, s); why != "" {
+	if why, remedy := forbidden(key, s); why != "" {
+		if !slices.Contains(b.allow, remedy) {
+			b.allow = append(b.allow, remedy)
+		}
 		return errors.New(why)
 	}
 	d, err := b.add(s)

@@ -15,11 +15,11 @@ import (
 // reproducible is the gate whose verdict a rebuilder signs.
 const reproducible = "reproducible"
 
-// forbidden returns the reason why a key may not make a statement, or "". A statement
-// of an unknown type needs a key without limits.
-func forbidden(k signing.PublicKey, s Statement) string {
+// forbidden returns the reason why a key may not make a statement, and the remedy, or
+// "". A statement of an unknown type needs a key without limits.
+func forbidden(k signing.PublicKey, s Statement) (why, remedy string) {
 	if len(k.Grant.Roles) == 0 && len(k.Grant.Gates) == 0 {
-		return ""
+		return "", ""
 	}
 	switch s.PredicateType {
 	case ProvenanceType, sbom.PredicateType, sbom.FullType, VEXType:
@@ -29,7 +29,7 @@ func forbidden(k signing.PublicKey, s Statement) string {
 	case TestResultType:
 		var r TestResult
 		if err := decode(s.Predicate, &r); err != nil {
-			return fmt.Sprintf("reading its verdicts: %v", err)
+			return fmt.Sprintf("reading its verdicts: %v", err), changed
 		}
 		for _, v := range r.Verdicts {
 			role := signing.GateHost
@@ -38,20 +38,28 @@ func forbidden(k signing.PublicKey, s Statement) string {
 			}
 			switch {
 			case !k.Grant.May(role):
-				return lacks(k, role) + ": it has a verdict of " + v.Gate
+				why, remedy = lacks(k, role)
+				return why + ": it has a verdict of " + v.Gate, remedy
 			case !k.Grant.Judges(v.Gate):
-				return limited(k, fmt.Sprintf("it may judge %s, and not %s", strings.Join(k.Grant.Gates, ", "), v.Gate))
+				return limited(k, fmt.Sprintf("it may judge %s, and not %s", strings.Join(k.Grant.Gates, ", "), v.Gate)), allow(k, v.Gate, "gates")
 			}
 		}
 	default:
-		return limited(k, fmt.Sprintf("no role covers a statement of the type %s", s.PredicateType))
+		return limited(k, fmt.Sprintf("no role covers a statement of the type %s", s.PredicateType)),
+			fmt.Sprintf("if %s may sign any statement, remove its roles and gates in %s", k, k.Grant.File)
 	}
-	return ""
+	return "", ""
 }
 
-// lacks names the role that a key does not have.
-func lacks(k signing.PublicKey, role signing.Role) string {
-	return limited(k, fmt.Sprintf("it has the role %s, and not the role %s", strings.Join(names(k.Grant.Roles), ", "), role))
+// lacks names the role that a key does not have, and the remedy.
+func lacks(k signing.PublicKey, role signing.Role) (why, remedy string) {
+	return limited(k, fmt.Sprintf("it has the role %s, and not the role %s", strings.Join(names(k.Grant.Roles), ", "), role)),
+		allow(k, string(role), "roles")
+}
+
+// allow says how to extend a list of a key in its trust file.
+func allow(k signing.PublicKey, item, list string) string {
+	return fmt.Sprintf("if %s may sign that, add %s to its %s in %s", k, item, list, k.Grant.File)
 }
 
 func limited(k signing.PublicKey, why string) string {

@@ -62,6 +62,31 @@ func TestLimitsOfKeys(t *testing.T) {
 	}
 }
 
+// The remedy for a key without the right is the item to add to its list in the trust
+// file.
+func TestRemediesForLimitsOfKeys(t *testing.T) {
+	b := newBundle(t)
+	for _, c := range []struct {
+		g                         signing.Grant
+		signatures, sbom, verdict string
+	}{
+		{signing.Grant{Roles: []signing.Role{signing.GateHost}}, "if KEY may sign that, add builder to its roles in trust.yaml", "if KEY may sign that, add builder to its roles in trust.yaml", ""},
+		{signing.Grant{Roles: []signing.Role{signing.Maker}}, "if KEY may sign that, add gates to its roles in trust.yaml", "", "build the cell again with `builder run`, which runs this gate"},
+		{signing.Grant{Gates: []string{"size", "build-paths"}}, "if KEY may sign that, add wheel-format to its gates in trust.yaml", "", "build the cell again with `builder run`, which runs this gate"},
+	} {
+		trust := b.trust()
+		c.g.File = "trust.yaml"
+		trust.Keys[0].Grant = c.g
+		_, checks := Verify(b.wheel, trust, Candidate)
+		for _, got := range checks {
+			want := map[string]string{"signatures": c.signatures, "provenance": c.sbom, "sbom": c.sbom, "verdicts": c.verdict}[got.Name]
+			if want = strings.ReplaceAll(want, "KEY", b.key.Public().String()); got.Name != "artifacts" && got.Remedy != want {
+				t.Errorf("%+v: %s: %q, want %q", c.g, got.Name, got.Remedy, want)
+			}
+		}
+	}
+}
+
 // The verdict of a second build needs the role of a rebuilder, and nothing else does.
 func TestRoleOfARebuilder(t *testing.T) {
 	b := newBundle(t)

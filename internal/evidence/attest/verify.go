@@ -167,8 +167,8 @@ func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
 		}
 	}
 	c.Remedy = changed
-	if errors.Is(err, signing.ErrStranger) {
-		c.Remedy = stranger
+	if errors.Is(err, signing.ErrStranger) || len(b.allow) > 0 {
+		c.Remedy = b.unsigned()
 	}
 	if b.Signed == 0 && err == nil {
 		c.Wrong, c.Remedy = []string{Dir(a.Path) + " holds no statement"}, foreign
@@ -176,8 +176,16 @@ func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
 	return c
 }
 
+// unsigned returns the remedy for a statement that no trusted key signed.
+func (b Bundle) unsigned() string {
+	if len(b.allow) > 0 {
+		return strings.Join(b.allow, "; ")
+	}
+	return stranger
+}
+
 func (b Bundle) checkProvenance(policy Policy, trust signing.Trust) Check {
-	c := Check{Name: "provenance", Remedy: stranger}
+	c := Check{Name: "provenance", Remedy: b.unsigned()}
 	if b.Provenance == nil {
 		c.Wrong = []string{"no trusted key signed a provenance of this artifact"}
 		return c
@@ -189,7 +197,7 @@ func (b Bundle) checkProvenance(policy Policy, trust signing.Trust) Check {
 		k, _ := trust.Find(id)
 		if problem := k.Grant.Problem(b.Provenance.Definition.External.Recipe, string(policy), b.Provenance.Run.Metadata.Finished, trust.Now); problem != "" {
 			c.Wrong = append(c.Wrong, limited(k, problem))
-			c.Remedy = "the file of trusted keys decides; change it there if that is right"
+			c.Remedy = fmt.Sprintf("if the build counts for you, change the limits of %s in %s", k, k.Grant.File)
 		}
 	}
 	d := b.Provenance.Definition
@@ -271,7 +279,7 @@ func (b Bundle) checkEntry(dir string) (wrong []string) {
 func (b Bundle) checkSBOM(a artifact.Artifact) Check {
 	c := Check{Name: "sbom", Remedy: changed}
 	if b.SBOM == nil {
-		c.Wrong, c.Remedy = []string{"no trusted key signed an SBOM of this artifact"}, stranger
+		c.Wrong, c.Remedy = []string{"no trusted key signed an SBOM of this artifact"}, b.unsigned()
 		return c
 	}
 	if p := b.Provenance; p != nil && p.Definition.Internal.Entry.Expect.Tree != "" {

@@ -14,6 +14,7 @@ import (
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
+	"builder/internal/gates/gate"
 )
 
 // A Role is a kind of statement that a key may sign.
@@ -139,6 +140,12 @@ func parseTrust(path string, data []byte) (Trust, error) {
 			}
 		}
 		k.Grant = Grant{File: path, Recipes: entry.Recipes, Channels: entry.Channels, Gates: entry.Gates, Age: time.Duration(entry.Days) * 24 * time.Hour}
+		for j, name := range entry.Gates {
+			if known := gate.Names(); !slices.Contains(known, name) {
+				at := index.At("keys[%d].gates[%d]", i, j)
+				errs = append(errs, diag.At(at, "%q is not a gate", name).WithHint("%s", diag.DidYouMean(name, known)))
+			}
+		}
 		for j, r := range entry.Roles {
 			if !slices.Contains(roles, Role(r)) {
 				fault(i, fmt.Sprintf(".roles[%d]", j), "%q is no role: builder, gates and rebuilder are", r)

@@ -56,6 +56,7 @@ func TestTrustFile(t *testing.T) {
 		"a negative age":            {"keys:\n  - {key: a.pub, days: -1}\n", "trust.yaml:2:24: days is -1"},
 		"a limit that is not known": {"keys:\n  - {key: a.pub, role: [gates]}\n", `unknown key "role"`},
 		"unknown channel":           {"keys:\n  - {key: a.pub, channels: [beta]}\n", `trust.yaml:2:29: "beta" is not a channel: known are candidate and stable`},
+		"unknown gate":              {"keys:\n  - {key: a.pub, gates: [size, check-biuld]}\n", `trust.yaml:2:32: "check-biuld" is not a gate`},
 		"rebuilds for no channel":   {"keys:\n  - {key: a.pub}\nrebuilders: {stabel: 1}\n", `rebuilders: "stabel" is not a channel`},
 		"too few rebuilders":        {"keys:\n  - {key: a.pub, roles: [gates]}\nrebuilders: {stable: 1}\n", "rebuilders: stable requires 1 keys, and the file names 0 that may rebuild"},
 		"nobody":                    {"keys: []\n", "it names no key"},
