@@ -1,5 +1,7 @@
 // Conformance checks the signed statements about artifacts with the programs of others:
-// cosign, in-toto-golang and go-vex. Usage: conformance PUBLIC-KEY ARTIFACT...
+// cosign, in-toto-golang and go-vex. Usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT...
+// With --timestamps, every bundle must have a time stamp of the authority with these
+// certificates. conformance tsa is such an authority.
 //
 // It imports no package of builder, so that no mistake of builder can hide another.
 package main
@@ -31,22 +33,38 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: conformance PUBLIC-KEY ARTIFACT...")
+	args, errs := os.Args[1:], []error{}
+	options := cosign.CheckOpts{IgnoreTlog: true, Offline: true, NewBundleFormat: true, ClaimVerifier: cosign.IntotoSubjectClaimVerifier}
+	if len(args) == 1 && args[0] == "tsa" {
+		exit(serveTime())
+	}
+	if len(args) > 2 && args[0] == "--timestamps" {
+		var err error
+		options.UseSignedTimestamps = true
+		options.TrustedMaterial, err = authority(args[1])
+		errs, args = append(errs, err), args[2:]
+	}
+	if len(args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT... | conformance tsa")
 		os.Exit(2)
 	}
-	var errs []error
-	for _, path := range os.Args[2:] {
-		errs = append(errs, artifact(os.Args[1], path))
+	for _, path := range args[1:] {
+		errs = append(errs, artifact(options, args[0], path))
 	}
-	if err := errors.Join(errs...); err != nil {
+	exit(errors.Join(errs...))
+}
+
+// exit ends the program.
+func exit(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
 // artifact checks all statements beside one artifact.
-func artifact(key, path string) error {
+func artifact(options cosign.CheckOpts, key, path string) error {
 	dir := path + ".attestations"
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -60,7 +78,7 @@ func artifact(key, path string) error {
 		switch {
 		case strings.HasSuffix(f.Name(), ".sigstore.json"):
 			bundles++
-			err = signed(key, path, file)
+			err = signed(options, key, path, file)
 		case strings.HasSuffix(f.Name(), ".openvex.json"):
 			err = openVEX(file)
 		}
@@ -75,7 +93,7 @@ func artifact(key, path string) error {
 }
 
 // signed checks one bundle with cosign, and its envelope and statement with in-toto.
-func signed(key, path, file string) error {
+func signed(options cosign.CheckOpts, key, path, file string) error {
 	pem, err := os.ReadFile(key)
 	if err != nil {
 		return err
@@ -88,7 +106,7 @@ func signed(key, path, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := cosigned(public, path, b); err != nil {
+	if err := cosigned(options, public, path, b); err != nil {
 		return fmt.Errorf("cosign: %w", err)
 	}
 	var raw struct {
@@ -109,8 +127,9 @@ func signed(key, path, file string) error {
 	return nil
 }
 
-// cosigned does as cosign verify-blob-attestation --key KEY --insecure-ignore-tlog.
-func cosigned(public crypto.PublicKey, path string, b *bundle.Bundle) error {
+// cosigned does as cosign verify-blob-attestation --key KEY --insecure-ignore-tlog,
+// and with a chain as with --use-signed-timestamps.
+func cosigned(options cosign.CheckOpts, public crypto.PublicKey, path string, b *bundle.Bundle) error {
 	verifier, err := signature.LoadVerifier(public, crypto.SHA256)
 	if err != nil {
 		return err
@@ -120,8 +139,8 @@ func cosigned(public crypto.PublicKey, path string, b *bundle.Bundle) error {
 		return err
 	}
 	defer f.Close()
-	options := &cosign.CheckOpts{SigVerifier: verifier, IgnoreTlog: true, Offline: true, NewBundleFormat: true, ClaimVerifier: cosign.IntotoSubjectClaimVerifier}
-	_, err = cosign.VerifyNewBundle(context.Background(), options, verify.WithArtifact(f), b)
+	options.SigVerifier = verifier
+	_, err = cosign.VerifyNewBundle(context.Background(), &options, verify.WithArtifact(f), b)
 	return err
 }
 

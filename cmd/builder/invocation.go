@@ -87,11 +87,11 @@ func (engineGroup) read(c *cli.Context, home string) (e app.Engines, err error) 
 	return e, err
 }
 
-// keyFlags is the group of flags for the signing key and the trusted keys.
+// keyFlags is the group of flags for the signing key, its time stamps and the trusted keys.
 type keyFlags struct{}
 
-func (keyFlags) flags() []cli.Flag { return []cli.Flag{keyFlag(), trustFlag()} }
+func (keyFlags) flags() []cli.Flag { return []cli.Flag{keyFlag(), timestampFlag(), trustFlag()} }
 
 func (keyFlags) read(c *cli.Context) app.Keys {
-	return app.Keys{Key: c.String("key"), Trust: c.StringSlice("trust")}
+	return app.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), Timestamp: c.String("timestamp")}
 }

@@ -15,6 +15,10 @@ func keyFlag() cli.Flag {
 	return &cli.StringFlag{Name: "key", EnvVars: []string{"BUILDER_KEY"}, Usage: "sign with the private key in `FILE`; the default is this host's own, made on first use"}
 }
 
+func timestampFlag() cli.Flag {
+	return &cli.StringFlag{Name: "timestamp", EnvVars: []string{"BUILDER_TIMESTAMP"}, Usage: "let the timestamp authority at `URL` (RFC 3161) prove the time of every signature"}
+}
+
 func trustFlag() cli.Flag {
 	return &cli.StringSliceFlag{Name: "trust", EnvVars: []string{"BUILDER_TRUST"}, Usage: "trust signatures of the public key in `FILE`, or of the keys that a FILE.yaml names and limits, besides this host's own"}
 }

@@ -53,6 +53,7 @@ func verifyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell again from its provenance and compare the bytes"},
 		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign the result as the verdict of gate reproducible, and write it beside the artifact"},
 		keyFlag(),
+		timestampFlag(),
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "with --rebuild: take everything from the store"},
 		&cli.StringFlag{Name: "record", Usage: "record in `FILE` (recipes/proven.json) which cells passed, the time, and the number of gates"},
 		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: fetch the same bytes from another place, `source.NAME=PATH|URL`"},

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,16 +41,21 @@ func TestConformance(t *testing.T) {
 	}
 	key, public := ownedKey(t)
 	cells := preferredCells(t)
+	v := install(t)
+	address, chain := v.authority(t)
+	key, err := key.Stamped(address)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var paths []string
 	for _, e := range cells {
 		paths = append(paths, sealedCell(t, key, e))
 	}
-	v := install(t)
 	for i, path := range paths {
 		t.Run(cells[i].Recipe, func(t *testing.T) {
 			t.Parallel()
 			documents := path + ".attestations/"
-			v.accepts(t, "conformance", public, path)
+			v.accepts(t, "conformance", "--timestamps", chain, public, path)
 			v.accepts(t, "pyspdxtools", "-i", documents+"sbom.spdx.json")
 			v.accepts(t, "sbomcheck", "--verbose", "-s", "spdx2", "-c", "ntia", documents+"sbom.spdx.json")
 			for _, standard := range []string{"ntia", "fsct3-min", "bsi"} {
@@ -59,6 +67,39 @@ func TestConformance(t *testing.T) {
 		t.Parallel()
 		v.refuses(t, key, cells[0], paths[0], public)
 	})
+	t.Run("time", func(t *testing.T) {
+		t.Parallel()
+		countsLater(t, paths[0], public, chain)
+		_, other := v.authority(t)
+		if out, ok := v.run(t, "conformance", "--timestamps", other, public, paths[0]); ok || !strings.Contains(out, "threshold not met for verified signed timestamps") {
+			t.Errorf("another authority: %s", out)
+		}
+	})
+}
+
+// countsLater requires that statements still count two years after their key expired, if
+// a trust file names the authority that stamped them.
+func countsLater(t *testing.T, path, public, chain string) {
+	t.Helper()
+	a, err := artifact.Of(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for timestamps, counts := range map[string]bool{chain: true, "": false} {
+		file := filepath.Join(t.TempDir(), "trust.yaml")
+		text := "keys:\n  - key: " + public + "\ntimestamps: [" + timestamps + "]\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		trust, err := signing.ReadTrusted(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trust.Now = time.Now().AddDate(3, 0, 0)
+		if b, err := attest.Read(a, trust); (err == nil) != counts || (b.Signed > 0) != counts {
+			t.Errorf("timestamps %q: %d statements, %v", timestamps, b.Signed, err)
+		}
+	}
 }
 
 // ownedKey returns a key that names its owner, as a site's key does, and the path of
@@ -188,6 +229,40 @@ func install(t *testing.T) validators {
 		}
 	}
 	return v
+}
+
+// authority starts Sigstore's timestamp authority. It returns its address and the file
+// of its certificates.
+func (v validators) authority(t *testing.T) (address, chain string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(v.bin, "conformance"), "tsa") // it ends with its input
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err := errors.Join(err, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := fmt.Fscanln(out, &address); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get(address + "/certchain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	chain = filepath.Join(t.TempDir(), "tsa.pem")
+	if err := errors.Join(err, os.WriteFile(chain, data, 0o600)); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status, err)
+	}
+	return address, chain
 }
 
 // run runs a validator and returns its output and whether it accepted.

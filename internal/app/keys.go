@@ -20,12 +20,21 @@ const homeKey = "key.pem"
 func PublicOf(path string) string { return path + ".pub" }
 
 // SigningKey reads the key given by --key, or the host's key. It creates the host's key
-// if it does not exist.
-func (s *Session) SigningKey() (signing.Key, error) {
-	if s.Key != "" {
-		return signing.ReadKey(s.Key)
+// if it does not exist. Its signatures get time stamps if --timestamp says so.
+func (s *Session) SigningKey() (k signing.Key, err error) {
+	if s.Timestamp != "" && s.Offline {
+		return k, diag.Errorf(diag.Usage, "--timestamp asks an authority over the network, and --offline forbids that").
+			WithHint("leave one of them out")
 	}
-	return s.hostKey()
+	if s.Key != "" {
+		k, err = signing.ReadKey(s.Key)
+	} else {
+		k, err = s.hostKey()
+	}
+	if err != nil {
+		return k, err
+	}
+	return k.Stamped(s.Timestamp)
 }
 
 // hostKey reads the host's key and creates it if it does not exist.
@@ -94,6 +103,7 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 		}
 		more, err := signing.ReadTrusted(path)
 		t.Keys, errs = append(t.Keys, more.Keys...), append(errs, err)
+		t.Authorities = append(t.Authorities, more.Authorities...)
 		for channel, n := range more.Rebuilders {
 			if t.Rebuilders == nil {
 				t.Rebuilders = map[string]int{}

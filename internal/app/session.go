@@ -58,6 +58,8 @@ type Engines struct {
 type Keys struct {
 	Key   string   // file of the signing key; "" is the host's key
 	Trust []string // public key files, in addition to the host's key
+
+	Timestamp string // URL of a timestamp authority for every signature; "" is none
 }
 
 // A Selection chooses cells of a recipe.

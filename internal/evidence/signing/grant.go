@@ -76,6 +76,7 @@ type trustFile struct {
 		Days     int      `yaml:"days,omitempty"` // age of the oldest build that counts
 	} `yaml:"keys"`
 	Rebuilders map[string]int `yaml:"rebuilders,omitempty"` // by channel, see [Trust]
+	Timestamps []string       `yaml:"timestamps,omitempty"` // files of certificates, see [Trust]
 }
 
 // maxTrustFile limits the size of a trust file in bytes.
@@ -119,11 +120,7 @@ func parseTrust(path string, data []byte) (Trust, error) {
 		errs = append(errs, diag.At(index.At("keys[%d]%s", i, at), format, args...))
 	}
 	for i, entry := range file.Keys {
-		of := entry.Key
-		if !filepath.IsAbs(of) {
-			of = filepath.Join(filepath.Dir(path), of)
-		}
-		k, err := ReadPublicKey(of)
+		k, err := ReadPublicKey(beside(path, entry.Key))
 		if err != nil {
 			fault(i, ".key", "%w", err)
 			continue
@@ -172,7 +169,23 @@ func parseTrust(path string, data []byte) (Trust, error) {
 			errs = append(errs, diag.At(at, "rebuilders: %s requires %d keys, and the file names %d that may rebuild", name, n, rebuilders))
 		}
 	}
-	return Trust{Keys: all, Rebuilders: file.Rebuilders}, errors.Join(errs...)
+	t := Trust{Keys: all, Rebuilders: file.Rebuilders}
+	for i, name := range file.Timestamps {
+		a, err := readAuthority(beside(path, name))
+		if err != nil {
+			errs = append(errs, diag.At(index.At("timestamps[%d]", i), "reading a timestamp authority: %w", err))
+		}
+		t.Authorities = append(t.Authorities, a)
+	}
+	return t, errors.Join(errs...)
+}
+
+// beside returns the path of a file that a trust file names.
+func beside(path, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(path), name)
 }
 
 // String identifies a key to a person: by its owner, if it names one, and by its id.

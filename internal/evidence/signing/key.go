@@ -31,8 +31,9 @@ import (
 
 // A Key signs with ECDSA on P-256, which every Sigstore client supports.
 type Key struct {
-	private *ecdsa.PrivateKey
-	public  PublicKey
+	private   *ecdsa.PrivateKey
+	public    PublicKey
+	authority string // URL of a timestamp authority, see [Key.Stamped]
 }
 
 // A PublicKey verifies signatures. NotAfter is its last day, or zero for no limit. ID
@@ -70,7 +71,7 @@ func NewKeyOf(owner Owner, until time.Time) (Key, error) {
 
 func newKey(private *ecdsa.PrivateKey, h headers) (Key, error) {
 	public, err := newPublicKey(&private.PublicKey, h)
-	return Key{private, public}, err
+	return Key{private: private, public: public}, err
 }
 
 func newPublicKey(key *ecdsa.PublicKey, h headers) (PublicKey, error) {

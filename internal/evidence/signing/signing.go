@@ -18,14 +18,25 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/signature"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/web"
 )
 
 // payloadType is the type of in-toto statements in DSSE envelopes.
 const payloadType = "application/vnd.in-toto+json"
 
-// Sign returns a statement in a signed bundle, as JSON.
+// Sign returns a statement in a signed bundle, as JSON, with a time stamp if the key
+// names an authority.
 func Sign(k Key, statement []byte) ([]byte, error) {
-	b, err := sign.Bundle(&sign.DSSEData{Data: statement, PayloadType: payloadType}, keypair{k}, sign.BundleOptions{})
+	b, err := sign.Bundle(&sign.DSSEData{Data: statement, PayloadType: payloadType}, keypair{k}, k.stampWith())
+	for _, stamp := range b.GetVerificationMaterial().GetTimestampVerificationData().GetRfc3161Timestamps() {
+		err = errors.Join(err, checkStamp(stamp.GetSignedTimestamp(), b.GetDsseEnvelope().GetSignatures()[0].GetSig()))
+	}
+	if err != nil && k.authority != "" {
+		return nil, diag.Errorf(diag.Fetch, "signing with a time stamp of %s: %w", diag.Redact(k.authority), web.WithoutAddress(err)).
+			WithHint("try again, or sign without --timestamp: then the signature counts only until the last day of the key")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("signing: %w", err)
 	}
@@ -40,6 +51,9 @@ type Trust struct {
 	// Rebuilders is the number of keys, by channel, whose second build must have the same
 	// bytes as the first.
 	Rebuilders map[string]int
+
+	// Authorities are the timestamp authorities whose time stamps count.
+	Authorities []root.TimestampingAuthority
 }
 
 // A Signed is a statement with a valid signature, and the id of its key.
@@ -48,8 +62,9 @@ type Signed struct {
 	KeyID     string
 }
 
-// Open verifies that a trusted key signed a bundle. The caller must compare the
-// subjects of the statement with the artifact.
+// Open verifies that a trusted key signed a bundle, on or before the last day of the
+// key. After that day, only a time stamp proves it. The caller must compare the subjects
+// of the statement with the artifact.
 func (t Trust) Open(data []byte) (Signed, error) {
 	b := new(bundle.Bundle)
 	if err := b.UnmarshalJSON(data); err != nil {
@@ -60,7 +75,8 @@ func (t Trust) Open(data []byte) (Signed, error) {
 		return Signed{}, errors.New("it holds no in-toto statement")
 	}
 	id := b.GetVerificationMaterial().GetPublicKey().GetHint()
-	if err := t.admits(id); err != nil {
+	k, err := t.admits(id)
+	if err != nil {
 		return Signed{}, err
 	}
 	verifier, err := verify.NewVerifier(t.material(), verify.WithNoObserverTimestamps())
@@ -70,6 +86,11 @@ func (t Trust) Open(data []byte) (Signed, error) {
 	policy := verify.NewPolicy(verify.WithoutArtifactUnsafe(), verify.WithKey())
 	if _, err := verifier.Verify(b, policy); err != nil {
 		return Signed{}, fmt.Errorf("the signature is invalid: %w", err)
+	}
+	if k.over(t.Now) {
+		if err := t.proven(k, b); err != nil {
+			return Signed{}, err
+		}
 	}
 	return Signed{envelope.GetPayload(), id}, nil
 }
@@ -83,20 +104,17 @@ type Stranger struct{ ID string }
 func (s Stranger) Error() string { return ErrStranger.Error() + ": " + s.ID }
 func (s Stranger) Unwrap() error { return ErrStranger }
 
-// admits returns an error if a key is untrusted or expired. The id in a bundle is only
-// a claim. Open verifies the signature with the key itself.
-func (t Trust) admits(id string) error {
+// admits returns the key with an id, or an error if it is not trusted. The id in a
+// bundle is only a claim. Open verifies the signature with the key itself.
+func (t Trust) admits(id string) (PublicKey, error) {
 	if id == "" {
-		return errors.New("it names no key: it was signed with a certificate, and this version verifies only keys")
+		return PublicKey{}, errors.New("it names no key: it was signed with a certificate, and this version verifies only keys")
 	}
 	k, known := t.Find(id)
 	if !known {
-		return Stranger{id}
+		return k, Stranger{id}
 	}
-	if k.over(t.Now) {
-		return fmt.Errorf("the last day of its key was %s: %s", k.NotAfter.Format(time.DateOnly), id)
-	}
-	return nil
+	return k, nil
 }
 
 // material returns the trusted keys in the form used by Sigstore's verifier.
