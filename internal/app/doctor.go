@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/daemon"
 	"builder/internal/build/native"
+	"builder/internal/input/oci"
 	"builder/internal/input/store"
 	"builder/internal/machine/host"
 	"builder/pipelines"
@@ -44,10 +46,13 @@ func (s *Session) workOf(ctx context.Context, of Selection) (doctor.Work, error)
 	if of.Recipe == nil {
 		return w, nil
 	}
+	var err error
+	if w.Engine, err = reachable(ctx, w.Engine, native.Supported()); err != nil {
+		return w, err
+	}
 	pinned := s.Assembler()
 	pinned.Forbids = "--offline" // no network access here
-	var err error
-	w.Recipe, err = needs.Of(ctx, pinned, of.Recipe, of.Filter, store.Peek(filepath.Join(s.Home, "store")), s.heldBy(w.Engine))
+	w.Recipe, err = needs.Of(ctx, pinned, of.Recipe, of.Filter, store.Peek(filepath.Join(s.Home, "store")), s.estimator(ctx, s.heldBy(w.Engine)))
 	if err != nil {
 		return w, err
 	}
@@ -59,6 +64,21 @@ func (s *Session) workOf(ctx context.Context, of Selection) (doctor.Work, error)
 		err = needs.AddImage(w.Recipe, w.Engine.Image)
 	}
 	return w, err
+}
+
+// reachable returns the engine that a run would use if the daemon lacks the engine's
+// image: the native engine, if the image's registry does not answer and this host
+// supports it.
+func reachable(ctx context.Context, state doctor.EngineState, unsupported error) (doctor.EngineState, error) {
+	if state.Kind != doctor.Container || state.Holds || state.Image == "" || unsupported != nil {
+		return state, nil
+	}
+	registry, err := oci.Endpoint(state.Image)
+	if err == nil && answers(ctx, registry) != nil {
+		state.Kind = doctor.Native
+		state.Instead = fmt.Sprintf("%s has no image of the engine, and the registry of %s does not answer", state.Program, state.Image)
+	}
+	return state, err
 }
 
 // engineTime limits the query for an engine's version.

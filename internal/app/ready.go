@@ -84,7 +84,7 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 	asked := map[string]error{}
 	var errs []error
 	for _, p := range places {
-		image, isImage := strings.CutPrefix(p.For, needs.Image)
+		image, isImage := strings.CutPrefix(p.For, doctor.ImagePlace)
 		if !isImage || p.Cached {
 			continue
 		}

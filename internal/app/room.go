@@ -2,14 +2,17 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
+	"builder/internal/app/doctor"
 	"builder/internal/app/needs"
 	"builder/internal/base/diag"
 	"builder/internal/build/fetch"
 	"builder/internal/build/history"
+	"builder/internal/input/oci"
 	"builder/internal/machine/host"
 	"builder/internal/plan/lock"
 )
@@ -49,11 +52,43 @@ func (e *engine) room(ctx context.Context, entry lock.Entry) (ended func(), err 
 
 // need returns the cache use of a cell in bytes, and the source of the figure.
 func (e *engine) need(ctx context.Context, entry lock.Entry) (bytes int64, how string) {
-	past, _ := history.Read(ctx, e.Home)
-	if bytes, known := past.Disk(entry.Recipe, entry.ID); known {
-		return bytes, "measured in an earlier build"
+	bytes, how, _ = e.estimator(ctx, func(digest string) bool {
+		return e.heldBy(doctor.EngineState{Kind: doctor.Native})(digest) || e.heldBy(doctor.EngineState{Kind: doctor.Container})(digest)
+	}).Cache(ctx, entry)
+	return bytes, how
+}
+
+// estimator returns the estimator of this host. held reports whether the engine has an
+// image.
+func (s *Session) estimator(ctx context.Context, held func(digest string) bool) needs.Estimator {
+	past, _ := history.Read(ctx, s.Home)
+	return needs.Estimator{Past: past, Held: held, Size: s.imageSize}
+}
+
+// imageSize returns the bytes of an image's layers. A session asks its registry once.
+func (s *Session) imageSize(ctx context.Context, image string) (int64, error) {
+	s.sizing.Lock()
+	defer s.sizing.Unlock()
+	if known, asked := s.sizes[image]; asked {
+		return known.bytes, known.err
 	}
-	return needs.Cache(entry), "estimated from the files of its lock"
+	if s.Offline {
+		return 0, errors.New("--offline")
+	}
+	asked, done := context.WithTimeout(ctx, registryTime)
+	defer done()
+	bytes, err := oci.Size(asked, image)
+	if s.sizes == nil {
+		s.sizes = map[string]imageSize{}
+	}
+	s.sizes[image] = imageSize{bytes, err}
+	return bytes, err
+}
+
+// imageSize is the answer of a registry.
+type imageSize struct {
+	bytes int64
+	err   error
 }
 
 // collect tries to make room for wanted bytes and returns the size of the cache

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -64,5 +66,33 @@ func TestCellThatDoesNotFit(t *testing.T) {
 	e.Native.Cache = 0
 	if err := e.enough(1<<60, how, entry); !strings.Contains(err.Error(), " free: tiny-1 needs about ") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The layers of an image that the engine lacks count. Doctor names an image whose size
+// nobody knows.
+func TestRoomForImages(t *testing.T) {
+	entry := lock.Entry{Recipe: "tiny", ID: "tiny-1"}
+	entry.Image.Pin = lock.ImagePin{Registry: "x/rocm", Digest: "sha256:1"}
+	entry.Runtime = entry.Image
+	asked := 0
+	est := needs.Estimator{Held: func(string) bool { return false }, Size: func(_ context.Context, image string) (int64, error) {
+		asked++
+		if image != "x/rocm@sha256:1" {
+			t.Errorf("asked for %s", image)
+		}
+		return 6e9, nil
+	}}
+	bytes, how, unsized := est.Cache(t.Context(), entry)
+	if bytes != needs.Cache(entry)+24e9 || !strings.Contains(how, "layers of its images") || len(unsized) > 0 || asked != 1 {
+		t.Errorf("%d, %s, %v, asked %d times", bytes, how, unsized, asked)
+	}
+	est.Size = func(context.Context, string) (int64, error) { return 0, errors.New("silent") }
+	if bytes, _, unsized := est.Cache(t.Context(), entry); bytes != needs.Cache(entry) || len(unsized) != 1 {
+		t.Errorf("%d, %v", bytes, unsized)
+	}
+	est.Held = func(string) bool { return true }
+	if bytes, _, unsized := est.Cache(t.Context(), entry); bytes != needs.Cache(entry) || len(unsized) > 0 {
+		t.Errorf("the engine has it: %d, %v", bytes, unsized)
 	}
 }

@@ -34,6 +34,9 @@ type Session struct {
 	asking sync.Mutex
 	asked  bool
 	found  daemon.Daemon // "" if none runs
+
+	sizing sync.Mutex
+	sizes  map[string]imageSize // by image with digest
 }
 
 // Sources configures how names become digests and where files come from.

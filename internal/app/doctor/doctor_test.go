@@ -26,7 +26,7 @@ var work = Work{Home: "/root/.cache/builder", Engine: EngineState{Kind: Native, 
 // withRecipe returns a build with 16 GB of memory and nothing left to fetch.
 func withRecipe(change func(*Needs)) Work {
 	w := work
-	w.Recipe = &Needs{Name: "nccl", Cell: "nccl-1", Memory: 16e9, Total: 2e9}
+	w.Recipe = &Needs{Name: "nccl", Cell: "nccl-1", Memory: 16e9, Cache: 20e9, CacheFrom: "estimated"}
 	change(w.Recipe)
 	return w
 }
@@ -259,13 +259,14 @@ func TestRoom(t *testing.T) {
 		disk   Verdict
 		memory Verdict
 	}{
-		"enough":            {100 * gb, func(*Needs) {}, OK, OK},
-		"little":            {8 * gb, func(*Needs) {}, Warn, OK},
-		"none":              {3 * gb, func(r *Needs) { r.Fetch = 2.5 * gb }, Fail, OK},
-		"not pinned":        {100 * gb, func(r *Needs) { r.Unpinned = "the image" }, Unknown, OK},
-		"memory is used":    {100 * gb, func(r *Needs) { r.Memory = 24 * gb }, OK, Warn},
-		"memory is missing": {100 * gb, func(r *Needs) { r.Memory = 32 * gb }, OK, Fail},
-		"memory is unknown": {100 * gb, func(r *Needs) { r.Memory = 0 }, OK, OK},
+		"enough":                 {100 * gb, func(*Needs) {}, OK, OK},
+		"little":                 {8 * gb, func(*Needs) {}, Fail, OK},
+		"images of unknown size": {100 * gb, func(r *Needs) { r.Unsized = []string{"x/rocm@sha256:1"} }, Unknown, OK},
+		"none":                   {3 * gb, func(r *Needs) { r.Fetch = 2.5 * gb }, Fail, OK},
+		"not pinned":             {100 * gb, func(r *Needs) { r.Unpinned = "the image" }, Unknown, OK},
+		"memory is used":         {100 * gb, func(r *Needs) { r.Memory = 24 * gb }, OK, Warn},
+		"memory is missing":      {100 * gb, func(r *Needs) { r.Memory = 32 * gb }, OK, Fail},
+		"memory is unknown":      {100 * gb, func(r *Needs) { r.Memory = 0 }, OK, OK},
 	} {
 		h := recorded(t, "bare")
 		h.Free = func(string) (int64, error) { return c.free, nil }
@@ -409,6 +410,44 @@ func TestRealHost(t *testing.T) {
 	}
 	if _, err := os.Stat(home); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the state directory was made: %v", err)
+	}
+}
+
+// An engine that ran before has cache to remove, so a full disk is a warning.
+func TestRoomOfAnEngineWithCache(t *testing.T) {
+	h := recorded(t, "bare")
+	h.Free = func(string) (int64, error) { return 8e9, nil }
+	w := withRecipe(func(*Needs) {})
+	w.Engine.Built = true
+	if got := examine(t, "disk", h, w); got.Verdict != Warn || !strings.Contains(got.Found, "about 20.0 GB in the engine's cache (estimated)") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The remedy names another place for what a silent server provides, and nothing else.
+func TestRemediesForSilentServers(t *testing.T) {
+	h := recorded(t, "bare")
+	h.Ask = func(context.Context, string) (host.Answer, error) { return host.Answer{}, errors.New("no such host") }
+	ways := map[string]string{SourcePlace: "--set source.NAME", ImagePlace + "x/rocm": "--engine URL", ModulePlace: "GOPROXY"}
+	for place, want := range ways {
+		got := examine(t, "upstream", h, withRecipe(func(r *Needs) { r.Places = []Place{{For: place, URL: "https://x.test"}} }))
+		for other, way := range ways {
+			if strings.Contains(got.Remedy, way) != (way == want) {
+				t.Errorf("%s: %s: %s", place, other, got.Remedy)
+			}
+		}
+	}
+}
+
+// A daemon that a run cannot use leaves the native engine, and the report says why.
+func TestInsteadOfADaemon(t *testing.T) {
+	w := work
+	w.Engine.Built, w.Engine.Program, w.Engine.Instead = true, "podman", "podman has no image of the engine"
+	h := recorded(t, "bare")
+	got := examine(t, "engine", h, w)
+	w.Engine.Instead = ""
+	if alone := examine(t, "engine", h, w); got.Verdict != alone.Verdict || got.Found != "podman has no image of the engine, so a run uses the native engine: "+alone.Found {
+		t.Errorf("%+v", got)
 	}
 }
 

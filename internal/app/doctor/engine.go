@@ -19,6 +19,16 @@ func engine(ctx context.Context, e *exam) Finding {
 	case Container:
 		return contained(state)
 	}
+	f := e.nativeEngine()
+	if state.Instead != "" {
+		f.Found = clip(state.Instead + ", so a run uses the native engine: " + f.Found)
+	}
+	return f
+}
+
+// nativeEngine checks whether the native engine runs, or a run can start it.
+func (e *exam) nativeEngine() Finding {
+	state := e.work.Engine
 	switch goes, has := e.Program("go", host.ProgramDirs(e.Path)); {
 	case state.Current:
 		return ok("the native engine runs at %s", strings.Join(state.Addresses, ", "))

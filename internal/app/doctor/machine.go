@@ -95,18 +95,14 @@ func (e *exam) available() int64 {
 	return kib << 10
 }
 
-// Unpacked is the ratio of a cell's engine cache to its files. Measured on 2026-11-22:
-// 1.15 GB for 109 MB, 1.40 GB for 122 MB. The cache keeps every layer of the image, and
-// the container of the gates is a second image.
-const Unpacked = 10
-
 // Disk use of the state directory without the files of the lock.
 const (
 	engineBytes = 1e9 // 0.2 GB for the engine's programs, the rest for its empty cache
 )
 
-// disk compares the free disk space with the size of the files to fetch and their
-// unpacked size.
+// disk compares the free disk space with the size of the files to fetch and the engine
+// cache of the cell. A run without enough space removes unused cache first, so only an
+// engine that never ran has too little.
 func disk(_ context.Context, e *exam) Finding {
 	dir := e.existing()
 	free, err := e.Free(dir)
@@ -118,8 +114,14 @@ func disk(_ context.Context, e *exam) Finding {
 	var least, comfortable int64 = engineBytes, 10 * engineBytes
 	text := fmt.Sprintf("%s free", size(free))
 	if r != nil {
-		least, comfortable = engineBytes+r.Fetch, engineBytes+r.Fetch+Unpacked*r.Total
-		text += fmt.Sprintf("; %s to fetch, about %s unpacked", size(r.Fetch), size(Unpacked*r.Total))
+		least, comfortable = engineBytes+r.Fetch, engineBytes+r.Fetch+r.Cache
+		if own := e.work.Engine; own.Kind == Native && !own.Built {
+			least = max(least, r.Fetch+r.Cache)
+		}
+		text += fmt.Sprintf("; %s to fetch", size(r.Fetch))
+		if r.Cache > 0 {
+			text += fmt.Sprintf(", about %s in the engine's cache (%s)", size(r.Cache), r.CacheFrom)
+		}
 	}
 	switch {
 	case free < least:
@@ -128,6 +130,8 @@ func disk(_ context.Context, e *exam) Finding {
 		return warn("%s", text).remedy("%s", room)
 	case r != nil && r.Unpinned != "":
 		return unknown("%s; %s", text, r.Unpinned).remedy("builder lock %s", r.Name)
+	case r != nil && len(r.Unsized) > 0:
+		return unknown("%s; more for %s, whose registry does not give its size", text, strings.Join(r.Unsized, ", "))
 	}
 	return ok("%s", text)
 }

@@ -190,13 +190,32 @@ func upstream(ctx context.Context, e *exam) Finding {
 	case len(r.Places) == 0:
 		return none("the cell needs no repository or registry")
 	}
-	return e.answer(ctx, r.Places, "name another place with --set source.NAME=PATH|URL; "+proxies)
+	return e.answer(ctx, r.Places, "")
+}
+
+// instead returns the other ways to the inputs of silent places.
+func instead(silent []Place) string {
+	var ways []string
+	for _, way := range []struct{ prefix, remedy string }{
+		{SourcePlace, "name another place of the source with --set source.NAME=PATH|URL"},
+		{ImagePlace, "name an engine that reaches the registry or has the image with --engine URL"},
+		{ModulePlace, "set GOPROXY to a proxy that answers"},
+	} {
+		if slices.ContainsFunc(silent, func(p Place) bool { return strings.HasPrefix(p.For, way.prefix) }) {
+			ways = append(ways, way.remedy)
+		}
+	}
+	return strings.Join(append(ways, proxies), "; ")
 }
 
 // answer returns the finding for places that must all answer. A silent place is only a
-// warning if its files may already be on this host.
+// warning if its files may already be on this host. An empty remedy stands for the one
+// that fits the silent places.
 func (e *exam) answer(ctx context.Context, places []Place, remedy string) Finding {
 	lines, silent := e.reach(ctx, places)
+	if remedy == "" {
+		remedy = instead(slices.DeleteFunc(slices.Clone(places), func(p Place) bool { return !slices.Contains(silent, hostOf(p.URL)) }))
+	}
 	needed := slices.ContainsFunc(places, func(p Place) bool { return !p.Cached && slices.Contains(silent, hostOf(p.URL)) })
 	switch {
 	case len(silent) == 0:

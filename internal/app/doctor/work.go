@@ -27,6 +27,7 @@ type EngineState struct {
 	Program   string   // docker or podman
 	Image     string   // the engine's image in Docker or Podman, or the image to pull; "" is unknown
 	Holds     bool     // Docker or Podman has the image
+	Instead   string   // native: why a run does not use the daemon that answers; "" if none does
 	Wanted    string   // the version required by builder
 	Built     bool     // native: its programs are built
 	Running   bool     // native
@@ -41,8 +42,10 @@ type EngineState struct {
 type Needs struct {
 	Name, Cell string
 	Memory     int64    // peak memory of the build in bytes; 0 is unknown
-	Total      int64    // bytes of all files in the lock
 	Fetch      int64    // bytes of the files missing from the store
+	Cache      int64    // engine cache of the largest cell in bytes; 0 is unknown
+	CacheFrom  string   // source of this figure
+	Unsized    []string // images to pull whose size is unknown
 	Unpinned   string   // which inputs the lock lacks: their size is unknown
 	Debian     bool     // some files come from a Debian archive
 	Python     bool     // some files come from a Python package index
@@ -51,6 +54,13 @@ type Needs struct {
 	Places     []Place  // other sources of its inputs
 	CUDA, ROCm string   // target releases, empty if none
 }
+
+// Prefixes and values of [Place.For] with a remedy of their own.
+const (
+	ImagePlace  = "image "
+	SourcePlace = "source"
+	ModulePlace = "Go modules of the engine"
+)
 
 // A Place is an address that provides inputs.
 type Place struct {
