@@ -109,5 +109,32 @@ func advise(err *diag.Error, text, part string, known []string) error {
 	if arch := elf.Architecture(part); arch != "" {
 		return err.WithHint("code for this GPU has the target %s, which is not a known value; %s", arch, list)
 	}
-	return err.WithHint("%s", diag.DidYouMean(part, known))
+	near := adjacent(part, known)
+	switch {
+	case near == nil:
+		return err.WithHint("%s", diag.DidYouMean(part, known))
+	case diag.Nearest(part, known) == "": // far from every known release
+		return err.WithHint("%s", list)
+	}
+	return err.WithHint("did you mean %q? %s", near[0], list)
+}
+
+// adjacent returns the known releases just below and just above a version, or nil if
+// text is no version. The release nearest in letters may be far away: 2.1.2 for 2.12.
+func adjacent(text string, known []string) []string {
+	v, err := Parse(text)
+	if err != nil {
+		return nil
+	}
+	var below, above []string
+	for _, k := range known { // ascending
+		switch other, err := Parse(k); {
+		case err != nil:
+		case Compare(other, v) < 0:
+			below = []string{k}
+		case above == nil:
+			above = []string{k}
+		}
+	}
+	return append(below, above...)
 }

@@ -232,7 +232,8 @@ func TestSelectByOtherNames(t *testing.T) {
 		{rocms, "5.7,", `did you mean "5.7"?`}, {rocms, "==5.7", "5.7"}, {rocms, "5.7+", "did you mean '>=5.7'?"}, {rocms, "=>6.0", "did you mean '>=6.0'?"},
 		{rocms, ">=5.7;<6.1", "did you mean '>=5.7,<6.1'?"}, {rocms, ">= 5.7 < 6.1", "did you mean '>=5.7,<6.1'?"}, {rocms, "5.7-6.1", "did you mean '>=5.7,<=6.1'?"},
 		{rocms, "5.7..6.1", "did you mean '>=5.7,<=6.1'?"}, {rocms, "6.x", "did you mean '>=6,<7'?"}, {rocms, "6.1.x", `did you mean "6.1"?`}, {rocms, "!5.7", "did you mean '!=5.7'?"},
-		{rocms, "ALL", `did you mean "all"?`}, {rocms, "99.99", "known: 5.7, 6.0, 6.1, 6.2"},
+		{[]string{"2.0.1", "2.1.2", "2.11.0", "none"}, "2.12", `did you mean "2.11.0"? known: `},
+		{rocms, "5.8", `did you mean "5.7"?`}, {rocms, "ALL", `did you mean "all"?`}, {rocms, "99.99", "known: 5.7, 6.0, 6.1, 6.2"},
 	} {
 		got, err := version.Select(c.text, c.known)
 		said := strings.Join(got, ",")
