@@ -102,6 +102,23 @@ func drafts(t *testing.T, r *recipe.Recipe, c lock.Catalogue) ([]lock.Draft, []m
 	return all, excluded
 }
 
+// Every value of a selector chooses cells.
+func TestEverySelectorChoosesCells(t *testing.T) {
+	for _, r := range load(t) {
+		for _, s := range r.Selectors {
+			for _, v := range s.Values {
+				axes, err := r.Narrow(s, v, nil)
+				if err == nil {
+					_, _, err = matrix.Expand(r, axes)
+				}
+				if err != nil {
+					t.Errorf("%s --%s %s: %v", r.Name, s.Name, v.Value, err)
+				}
+			}
+		}
+	}
+}
+
 // An entry unused by all cells is a mistake or a leftover.
 func TestNothingInARecipeIsIdle(t *testing.T) {
 	c := catalogue(t)

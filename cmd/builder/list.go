@@ -43,6 +43,14 @@ func listCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 					rows = append(rows, []string{"--" + a.Name, strings.Join(a.Values, ", "), a.About})
 				}
 				out.table([]string{"axis", "values, most preferred first", "about"}, rows)
+				for _, s := range r.Selectors {
+					out.say("\n--%s: %s", s.Name, s.About)
+					var rows [][]string
+					for _, v := range s.Values {
+						rows = append(rows, []string{v.Value, v.Axes.String()})
+					}
+					out.table([]string{s.Name, "chooses"}, rows)
+				}
 				if err == nil {
 					sayLocked(c.Context, out, asm, r)
 				}

@@ -139,6 +139,20 @@ func axisFlags(axes []recipe.Axis) []cli.Flag {
 	return flags
 }
 
+// selectorFlags returns one flag for each selector of a recipe.
+func selectorFlags(all []recipe.Selector) []cli.Flag {
+	var flags []cli.Flag
+	for _, s := range all {
+		names := s.Names()
+		flags = append(flags, &cli.GenericFlag{
+			Name: s.Name, Category: "Releases that choose axes",
+			Value: &axisValue{known: names},
+			Usage: s.About + ": `RELEASE` of " + strings.Join(versions.Ascending(names), ", "),
+		})
+	}
+	return flags
+}
+
 // choices lists the values of an axis and marks the preferred one, which is the first.
 func choices(values []string) string {
 	sorted := versions.Ascending(values)
@@ -174,7 +188,7 @@ func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do fun
 	for _, r := range cat.Recipes {
 		commands = append(commands, &cli.Command{
 			Name: r.Name, Usage: r.Summary, OnUsageError: axisUsageError(r, flags), HideHelpCommand: true,
-			Flags: append(append([]cli.Flag{}, flags...), axisFlags(r.Axes)...),
+			Flags: slices.Concat(flags, axisFlags(r.Axes), selectorFlags(r.Selectors)),
 			Action: func(c *cli.Context) error {
 				if err != nil {
 					return err
@@ -183,7 +197,11 @@ func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do fun
 					return diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).
 						WithHint("axes are flags: --NAME VALUE")
 				}
-				return do(c, app.Selection{Recipe: r, Filter: readAxes(c, r.Axes)})
+				of, err := app.Select(r, readAxes(c, r.Axes), readSelectors(c, r.Selectors))
+				if err != nil {
+					return err
+				}
+				return do(c, of)
 			},
 		})
 	}
@@ -216,7 +234,7 @@ func axisUsageError(r *recipe.Recipe, flags []cli.Flag) cli.OnUsageErrorFunc {
 		if hint, ok := flagsElsewhere[name]; ok {
 			return e.WithHint("%s", hint)
 		}
-		return e.WithHint("%s", flagHint(name, append(r.AxisNames(), flagNames(flags)...)))
+		return e.WithHint("%s", flagHint(name, slices.Concat(r.AxisNames(), flagNames(selectorFlags(r.Selectors)), flagNames(flags))))
 	}
 }
 
@@ -256,6 +274,17 @@ func readAxes(c *cli.Context, axes []recipe.Axis) matrix.Filter {
 		}
 	}
 	return filter
+}
+
+// readSelectors reads the selectors of the command line.
+func readSelectors(c *cli.Context, all []recipe.Selector) map[string]string {
+	given := map[string]string{}
+	for _, s := range all {
+		if c.IsSet(s.Name) {
+			given[s.Name] = c.Generic(s.Name).(fmt.Stringer).String()
+		}
+	}
+	return given
 }
 
 func setFlag() cli.Flag {

@@ -93,6 +93,9 @@ func printPlannedCell(out printer, c app.PlannedCell) {
 	if len(c.Chosen) > 0 {
 		line("", "by preference: %s", strings.Join(c.Chosen, ", "))
 	}
+	for _, by := range c.By {
+		line("", "by --%s %s: %s: %s (%s)", by.Name, by.Value, matrix.Pairs(by.Axes), by.Because, by.Source)
+	}
 	for _, f := range c.Forced {
 		line("", "by a rule: %s=%s: %s (%s)", f.Axis, f.Value, f.Because, f.Source)
 	}

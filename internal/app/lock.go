@@ -94,7 +94,7 @@ func (s *Session) unneeded(r Selection, drafts []lock.Draft) (lock.File, error) 
 
 // everyCell drafts all cells of a recipe, not only the chosen ones.
 func (s *Session) everyCell(of Selection) ([]lock.Draft, error) {
-	drafts, _, err := s.choose(Selection{of.Recipe, matrix.Everything(of.Recipe)})
+	drafts, _, err := s.choose(Selection{Recipe: of.Recipe, Filter: matrix.Everything(of.Recipe)})
 	return drafts, err
 }
 

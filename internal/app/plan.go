@@ -39,9 +39,10 @@ type PlannedCell struct {
 	ID      string            `json:"id"`
 	Key     string            `json:"key,omitempty"` // empty while the lock lacks a pin
 	Axes    map[string]string `json:"axes"`
-	Chosen  []string          `json:"chosen"` // axes whose value comes from a preference
-	Forced  []matrix.Forced   `json:"forced"` // values neither requested nor preferred: a rule leaves no other
-	Site    []string          `json:"site"`   // parts from a site, and whether they replace built-in ones
+	Chosen  []string          `json:"chosen"`       // axes whose value comes from a preference
+	By      []Through         `json:"by,omitempty"` // selectors that chose values
+	Forced  []matrix.Forced   `json:"forced"`       // values neither requested nor preferred: a rule leaves no other
+	Site    []string          `json:"site"`         // parts from a site, and whether they replace built-in ones
 	Image   string            `json:"image"`
 	Runtime string            `json:"runtime"`
 	Source  string            `json:"source"`
@@ -173,6 +174,7 @@ func (s *Session) eachPlanned(r PlanRequest, planned func(PlannedCell)) ([]matri
 		for _, why := range missing.Unstated() {
 			cell.Unstated = append(cell.Unstated, fmt.Sprintf("%s: `%s`", why, s.Catalogue.PinCommand(r.Recipe.Name, r.Filter)))
 		}
+		cell.By = r.By
 		planned(cell)
 	}
 	return left, errors.Join(errs...)

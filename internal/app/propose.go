@@ -110,7 +110,7 @@ func (s *Session) proposeValue(ctx context.Context, r UpdatesRequest, n Update) 
 		return v, nil, err
 	}
 	filter := matrix.Filter{n.Axis: n.Value}
-	done, err := Lock(ctx, next, LockRequest{Selection: Selection{of, OpenAxes(of, filter, true)}, Every: true})
+	done, err := Lock(ctx, next, LockRequest{Selection: Selection{Recipe: of, Filter: OpenAxes(of, filter, true)}, Every: true})
 	if ctx.Err() != nil {
 		return v, nil, context.Cause(ctx)
 	}

@@ -179,12 +179,20 @@ func (c *Catalogue) checkAxes(taken []string) error {
 	var errs []error
 	c.Recipes = slices.DeleteFunc(slices.Clone(c.Recipes), func(r *recipe.Recipe) bool {
 		before := len(errs)
-		for _, name := range r.AxisNames() {
+		names := r.AxisNames()
+		for _, s := range r.Selectors {
+			names = append(names, s.Name)
+		}
+		for i, name := range names {
+			kind := "an axis"
+			if i >= len(r.Axes) {
+				kind = "a selector"
+			}
 			switch {
 			case slices.Contains(taken, name):
-				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: %q cannot be the name of an axis: every recipe has the flag --%s", r.Name, name, name))
+				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: %q cannot be the name of %s: every recipe has the flag --%s", r.Name, name, kind, name))
 			case !axisName.MatchString(name):
-				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: %q cannot be the name of an axis: an axis is a flag", r.Name, name).
+				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: %q cannot be the name of %s: it is a flag", r.Name, name, kind).
 					WithHint("use lower-case letters, digits and dashes"))
 			}
 		}

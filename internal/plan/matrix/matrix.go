@@ -181,7 +181,7 @@ func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 		}
 		values, err := version.Select(text, axis.Values)
 		if err != nil {
-			errs = append(errs, flagError(axis.Name, err))
+			errs = append(errs, FlagError(axis.Name, err))
 			continue
 		}
 		s.order = append(s.order, recipe.Axis{Name: axis.Name, Values: values})
@@ -218,8 +218,8 @@ func templates(texts map[string]string) map[string]subst.Template {
 	return parsed
 }
 
-// flagError adds the name of the flag to an error and keeps its hint.
-func flagError(axis string, err error) error {
+// FlagError adds the name of the flag to an error and keeps its hint.
+func FlagError(axis string, err error) error {
 	e := diag.Errorf(diag.Usage, "--%s: %w", axis, err)
 	var inner *diag.Error
 	if errors.As(err, &inner) {

@@ -86,6 +86,7 @@ func (r *Recipe) validate() error {
 		problem(r.index.At("source.released"), "source.released is missing: the build uses the date of a release as its clock")
 	}
 	errs = append(errs, r.validateAxes()...)
+	errs = append(errs, r.validateSelectors()...)
 	errs = append(errs, r.validateTemplates()...)
 	for i, rule := range r.Compatible {
 		errs = append(errs, r.validateRule(rule, i)...)

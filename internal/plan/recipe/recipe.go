@@ -24,14 +24,15 @@ import (
 
 // A Recipe describes one distribution.
 type Recipe struct {
-	Name       string `yaml:"name" json:"name" jsonschema:"description=name of the distribution; also the name of the file"`
-	Summary    string `yaml:"summary" json:"summary" jsonschema:"description=one line for builder list"`
-	Homepage   string `yaml:"homepage" json:"homepage" jsonschema:"description=where the distribution lives"`
-	ID         string `yaml:"id" json:"id" jsonschema:"description=template of a cell's readable id; every axis that tells cells apart must be in it"`
-	Axes       []Axis `yaml:"axes" json:"axes" jsonschema:"minItems=1"`
-	Compatible []Rule `yaml:"compatible,omitempty" json:"compatible,omitempty" jsonschema:"description=which combinations go together; the first rule that a combination breaks is the reason for its exclusion"`
-	Source     Source `yaml:"source" json:"source" jsonschema:"description=what is built"`
-	Build      string `yaml:"build" json:"build" jsonschema:"description=shell script run in the patched source tree; the wheel or the archive goes to $BUILDER_DIST"`
+	Name       string     `yaml:"name" json:"name" jsonschema:"description=name of the distribution; also the name of the file"`
+	Summary    string     `yaml:"summary" json:"summary" jsonschema:"description=one line for builder list"`
+	Homepage   string     `yaml:"homepage" json:"homepage" jsonschema:"description=where the distribution lives"`
+	ID         string     `yaml:"id" json:"id" jsonschema:"description=template of a cell's readable id; every axis that tells cells apart must be in it"`
+	Axes       []Axis     `yaml:"axes" json:"axes" jsonschema:"minItems=1"`
+	Selectors  []Selector `yaml:"selectors,omitempty" json:"selectors,omitempty" jsonschema:"description=flags that choose values of axes by the release of another project"`
+	Compatible []Rule     `yaml:"compatible,omitempty" json:"compatible,omitempty" jsonschema:"description=which combinations go together; the first rule that a combination breaks is the reason for its exclusion"`
+	Source     Source     `yaml:"source" json:"source" jsonschema:"description=what is built"`
+	Build      string     `yaml:"build" json:"build" jsonschema:"description=shell script run in the patched source tree; the wheel or the archive goes to $BUILDER_DIST"`
 
 	Settings `yaml:",inline" json:",inline"`
 	Variants []Variant `yaml:"variants,omitempty" json:"variants,omitempty" jsonschema:"description=settings that hold only where a condition over axes does"`

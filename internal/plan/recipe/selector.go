@@ -1,0 +1,126 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/version"
+)
+
+// A Selector is a flag that chooses values of axes by the release of another project:
+// --torch 2.11.0 chooses the NCCL that this torch pins. It tells no cells apart and is
+// not part of an entry.
+type Selector struct {
+	Name    string     `yaml:"name" json:"name"`
+	About   string     `yaml:"about" json:"about" jsonschema:"description=one line for the help of the flag"`
+	Because string     `yaml:"because" json:"because" jsonschema:"description=the reason that plan prints for the chosen values"`
+	Source  string     `yaml:"source" json:"source" jsonschema:"format=uri,description=where the fact stands"`
+	Values  []Selected `yaml:"values" json:"values" jsonschema:"minItems=1,description=newest first"`
+}
+
+// Selected is a value of a selector. An axis takes the first value that its constraint
+// allows, or those of its own flag that the constraint allows.
+type Selected struct {
+	Value string    `yaml:"value" json:"value"`
+	Axes  Condition `yaml:"axes" json:"axes"`
+}
+
+// Names returns the values of a selector.
+func (s Selector) Names() []string {
+	names := make([]string, len(s.Values))
+	for i, v := range s.Values {
+		names[i] = v.Value
+	}
+	return names
+}
+
+// Choose returns the value of a selector that a text on the command line names.
+func (s Selector) Choose(text string) (Selected, error) {
+	found, err := version.Select(text, s.Names())
+	if err != nil {
+		return Selected{}, err
+	}
+	if len(found) != 1 {
+		return Selected{}, diag.Errorf(diag.Usage, "%q names %d releases", text, len(found)).WithHint("name one: %s is the newest", s.Values[0].Value)
+	}
+	i := slices.IndexFunc(s.Values, func(v Selected) bool { return v.Value == found[0] })
+	return s.Values[i], nil
+}
+
+// Narrow returns the values of axes that a selected value leaves. filter holds the
+// texts of the flags of axes, and chosen the values of the axes in v.
+func (r *Recipe) Narrow(s Selector, v Selected, filter map[string]string) (chosen map[string]string, err error) {
+	chosen = map[string]string{}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(v.Axes)) {
+		axis, _ := r.Axis(name)
+		allowed := r.allowed(name, v.Axes[name])
+		text, named := filter[name]
+		if !named {
+			chosen[name] = allowed[0]
+			continue
+		}
+		asked, err := version.Select(text, axis.Values)
+		if err != nil {
+			continue // matrix.Expand reports it
+		}
+		left := slices.DeleteFunc(slices.Clone(asked), func(value string) bool { return !slices.Contains(allowed, value) })
+		if len(left) == 0 {
+			errs = append(errs, diag.Errorf(diag.Usage, "--%s %s needs %s %s, and --%s is %s", s.Name, v.Value, name, v.Axes[name], name, text).
+				WithHint("leave out one of the two: %s (%s)", s.Because, s.Source))
+			continue
+		}
+		chosen[name] = strings.Join(left, ",")
+	}
+	return chosen, errors.Join(errs...)
+}
+
+// allowed returns the values of an axis that a constraint allows, in the order of the
+// recipe. The constraint of a loaded recipe is valid.
+func (r *Recipe) allowed(name, text string) []string {
+	axis, _ := r.Axis(name)
+	constraint, err := version.ParseConstraint(text)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(axis.Values), func(value string) bool { return !constraint.AllowsText(value) })
+}
+
+// validateSelectors requires a reason for each selector, and an allowed value for each
+// of its constraints.
+func (r *Recipe) validateSelectors() []error {
+	var errs []error
+	seen := map[string]bool{}
+	for i, s := range r.Selectors {
+		_, axis := r.Axis(s.Name)
+		switch {
+		case s.Name == "" || s.About == "" || s.Because == "" || s.Source == "" || len(s.Values) == 0:
+			errs = append(errs, diag.At(r.index.At("selectors[%d]", i), "a selector needs a name, about, because, source and at least one value"))
+		case axis || seen[s.Name]:
+			errs = append(errs, diag.At(r.index.At("selectors[%d].name", i), "the recipe has two flags --%s", s.Name))
+		}
+		seen[s.Name] = true
+		values := map[string]bool{}
+		for j, v := range s.Values {
+			at := fmt.Sprintf("selectors[%d].values[%d]", i, j)
+			if v.Value == "" || v.Value == "all" || values[v.Value] {
+				errs = append(errs, diag.At(r.index.At("%s", at), "value %q is empty, all, or occurs twice", v.Value))
+			}
+			values[v.Value] = true
+			faults := r.validateCondition(v.Axes, "%s.axes", at)
+			if errs = append(errs, faults...); len(faults) > 0 {
+				continue
+			}
+			for _, name := range slices.Sorted(maps.Keys(v.Axes)) {
+				if len(r.allowed(name, v.Axes[name])) == 0 {
+					errs = append(errs, diag.At(r.index.At("%s.axes.%s", at, name), "no value of the axis %s is %s", name, v.Axes[name]))
+				}
+			}
+		}
+	}
+	return errs
+}

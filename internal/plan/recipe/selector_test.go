@@ -1,0 +1,97 @@
+package recipe_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
+)
+
+const selecting = `
+selectors:
+  - name: torch
+    about: release of torch
+    because: torch pins it
+    source: https://example.com/torch
+    values:
+      - {value: "2.11.0", axes: {version: "2.9", cuda: ">=13"}}
+      - {value: "2.9.1", axes: {version: "2.8", cuda: "<13"}}
+`
+
+// selected is a recipe with two axes, without its selectors.
+const selected = `name: tool
+summary: A tool
+homepage: https://mirror.example/tool
+id: "tool-{{version}}-{{cuda}}"
+axes:
+  - {name: version, about: release, values: ["2.9", "2.8"]}
+  - {name: cuda, about: CUDA release, values: ["12.4", "13.0", "13.1"]}
+from: {kind: sdist}
+source: {project: tool, version: "{{version}}", released: {"2.9": "2025-01-02", "2.8": "2024-01-02"}}
+build: make
+`
+
+// withSelector returns the recipe with the selectors in text.
+func withSelector(text string) (*recipe.Recipe, error) {
+	all, err := recipe.Load(fstest.MapFS{"tool.yaml": {Data: []byte(selected + text)}}, "recipes")
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// A selector gives each axis without a flag its first allowed value, and leaves those
+// of the flag that it allows.
+func TestSelector(t *testing.T) {
+	r, err := withSelector(selecting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Selectors[0]
+	for _, c := range []struct {
+		text   string
+		filter map[string]string
+		want   map[string]string
+		says   string
+	}{
+		{"2.11", nil, map[string]string{"version": "2.9", "cuda": "13.0"}, ""},
+		{"2.9.1", nil, map[string]string{"version": "2.8", "cuda": "12.4"}, ""},
+		{"2.11.0", map[string]string{"cuda": "13.1"}, map[string]string{"version": "2.9", "cuda": "13.1"}, ""},
+		{"2.11.0", map[string]string{"cuda": "all", "version": "all"}, map[string]string{"version": "2.9", "cuda": "13.0,13.1"}, ""},
+		{"2.11.0", map[string]string{"cuda": "12.4"}, nil, "--torch 2.11.0 needs cuda >=13, and --cuda is 12.4"},
+		{"2.11.0", map[string]string{"version": "2.8"}, nil, "--torch 2.11.0 needs version 2.9, and --version is 2.8"},
+		{"2.12", nil, nil, `"2.12" is not a known value`},
+		{"all", nil, nil, `"all" names 2 releases`},
+	} {
+		v, err := s.Choose(c.text)
+		var got map[string]string
+		if err == nil {
+			got, err = r.Narrow(s, v, c.filter)
+		}
+		switch {
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || diag.All(err)[0].Hint == ""):
+			t.Errorf("%s %v: %v", c.text, c.filter, err)
+		case c.says == "" && (err != nil || !maps.Equal(got, c.want)):
+			t.Errorf("%s %v: %v, %v", c.text, c.filter, got, err)
+		}
+	}
+}
+
+func TestSelectorsAreChecked(t *testing.T) {
+	for name, c := range map[string]struct{ was, is, says string }{
+		"no value fits":       {`version: "2.8"`, `version: "3.0"`, "no value of the axis version is 3.0"},
+		"an unknown axis":     {`version: "2.8"`, `release: "2.8"`, `unknown axis "release"`},
+		"a bad constraint":    {`version: "2.8"`, `version: ">>"`, "selectors[0]"},
+		"the name of an axis": {"name: torch", "name: cuda", "the recipe has two flags --cuda"},
+		"a value twice":       {`"2.9.1"`, `"2.11.0"`, `value "2.11.0" is empty, all, or occurs twice`},
+		"no reason":           {"because: torch pins it", `because: ""`, "a selector needs a name, about, because, source and at least one value"},
+	} {
+		_, err := withSelector(strings.Replace(selecting, c.was, c.is, 1))
+		if err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(c.says, "selectors[0]")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
