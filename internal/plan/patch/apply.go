@@ -178,6 +178,9 @@ func (w *work) replace(ctx context.Context, e Edit) error {
 			err.Hint = "the file already has the replacement; " + err.Hint
 			return err
 		}
+		if len(lines) == 0 {
+			return diag.Errorf(diag.Patch, format+"%s", append(args, closest(text, e.Search))...)
+		}
 		return diag.Errorf(diag.Patch, format, args...)
 	}
 	w.set(e.File, bytes.ReplaceAll(text, []byte(e.Search), []byte(e.Replace)))
@@ -334,7 +337,7 @@ func locate(lines, before, after [][]byte, from, said int) (int, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		err := diag.Errorf(diag.Patch, "the context is not in the file")
+		err := diag.Errorf(diag.Patch, "the context is not in the file%s", closest(bytes.Join(lines[from:], nil), string(bytes.Join(before, nil))))
 		for _, at := range places(lines, after, from) {
 			err = upstream("already applied, at line %d", at+1)
 		}

@@ -1,0 +1,74 @@
+package patch
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Bounds of the search for a close line: the source is of others, and a comparison takes
+// the product of both lengths.
+const (
+	maxCompared = 1 << 19 // bytes of the file
+	maxPattern  = 120     // bytes of the searched line
+)
+
+// closest describes where a text that is missing in a file comes closest to it: the line
+// most like its first missing line. It returns "" if no line is like it.
+func closest(text []byte, search string) string {
+	missing := ""
+	for line := range strings.Lines(search) {
+		line = strings.TrimSpace(line)
+		if line != "" && !bytes.Contains(text, []byte(line)) {
+			missing = line
+			break
+		}
+	}
+	if missing == "" && strings.TrimSpace(search) != "" {
+		for i, line := range bytes.Split(text, []byte("\n")) {
+			if first, _, _ := strings.Cut(strings.TrimLeft(search, "\n"), "\n"); bytes.Contains(line, []byte(strings.TrimSpace(first))) {
+				return fmt.Sprintf("; the file has its lines with other space or in another order, the first at line %d: %q", i+1, short(string(line)))
+			}
+		}
+	}
+	if missing == "" {
+		return ""
+	}
+	pattern := missing[:min(len(missing), maxPattern)]
+	at, best, found := 0, len(pattern)/2, ""
+	for i, line := range bytes.Split(text[:min(len(text), maxCompared)], []byte("\n")) {
+		if d := within(pattern, line); d < best {
+			at, best, found = i+1, d, string(line)
+		}
+	}
+	switch {
+	case found == "":
+		return ""
+	case strings.TrimSpace(search) == missing:
+		return fmt.Sprintf("; the closest line is %d: %q", at, short(found))
+	}
+	return fmt.Sprintf("; the file lacks the line %q, the closest is line %d: %q", short(missing), at, short(found))
+}
+
+// within returns the smallest Levenshtein distance between a pattern and any part of a
+// line, in bytes.
+func within(pattern string, line []byte) int {
+	row := make([]int, len(pattern)+1)
+	for j := range row {
+		row[j] = j
+	}
+	best := row[len(pattern)]
+	for _, c := range line {
+		diagonal := 0 // a part may begin anywhere
+		for j := range len(pattern) {
+			cost := diagonal
+			if pattern[j] != c {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+		best = min(best, row[len(pattern)])
+	}
+	return best
+}

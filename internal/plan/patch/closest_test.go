@@ -1,0 +1,32 @@
+package patch
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// A search without a match names the line that is most like it.
+func TestClosestLine(t *testing.T) {
+	const text = "#include <stdio.h>\n\nint main(int argc, char **argv) {\n  return run(argc, argv);\n}\n"
+	for search, want := range map[string]string{
+		"int main(int argc, char *argv[])":            `; the closest line is 3: "int main(int argc, char **argv) {"`,
+		"#include <stdlib.h>\n":                       `; the closest line is 1: "#include <stdio.h>"`,
+		"#include <stdio.h>\n\nint main(void) {\n":    `; the file lacks the line "int main(void) {", the closest is line 3: "int main(int argc, char **argv) {"`,
+		"}\n  return run(argc, argv);\n":              `; the file has its lines with other space or in another order, the first at line 5: "}"`,
+		"\treturn run(argc, argv);":                   `; the file has its lines with other space or in another order, the first at line 4: "  return run(argc, argv);"`,
+		"MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);": "",
+		"":                         "",
+		strings.Repeat("x", 1<<16): "",
+	} {
+		if got := closest([]byte(text), search); got != want {
+			t.Errorf("%.40q: %s, want %s", search, got, want)
+		}
+	}
+	if got := closest(nil, "int a;"); got != "" {
+		t.Error(got)
+	}
+	if got := closest(bytes.Repeat([]byte("int aa; "), 1<<20), "int b;"); !strings.HasPrefix(got, "; the closest line is 1: ") || len(got) > 200 {
+		t.Error(got)
+	}
+}
