@@ -339,7 +339,7 @@ const referenceDir = "../../docs/reference"
 // TestReference compares docs/reference with the code; -update rewrites it.
 func TestReference(t *testing.T) {
 	v := tool(t)
-	pages := map[string]string{"README.md": referenceIndex(v), "builder-yaml.md": referenceConfig(v)}
+	pages := map[string]string{"README.md": referenceIndex(v), "builder-yaml.md": referenceConfig(v), "recipe.md": referenceRecipe(t), "images.md": referenceImages(t)}
 	for _, below := range v.Verbs {
 		pages["builder-"+below.Name+".md"] = generated + manual.Reference([]string{v.Name, below.Name}, below)
 	}

@@ -96,6 +96,8 @@ func (e Expectation) Judge(r Report) (Answer, string) {
 	switch e.Name {
 	case "rocm", "cuda", "sycl":
 		return e.stack(f, evidence)
+	case "name":
+		return yes(slices.EqualFunc(e.Values, f.Values, func(a, b string) bool { return wheel.NormalName(a) == wheel.NormalName(b) })), evidence
 	case "version":
 		return yes(slices.ContainsFunc(f.Values, func(v string) bool { return v == e.Values[0] || publicPart(v) == e.Values[0] })), evidence
 	case "glibc":

@@ -157,6 +157,8 @@ func TestExpectations(t *testing.T) {
 		Sections: []elftest.Section{elftest.HIP("gfx90a", "gfx942")},
 	}}
 	claims, silent := wheelReport(t, "0.28.1+rocm5.7.tf2.13.0", rocm), wheelReport(t, "0.28.1", rocm)
+	named := claims
+	named.Facts = append([]Fact{{Name: "name", Values: []string{"nvidia_nccl_cu13"}}}, slices.DeleteFunc(slices.Clone(claims.Facts), func(f Fact) bool { return f.Name == "name" })...)
 	lost := wheelReport(t, "0.28.1", map[string]elftest.Library{extension: {Undefined: elftest.Named("ncclAllReduce")}})
 	for _, c := range []struct {
 		of   Report
@@ -199,6 +201,11 @@ func TestExpectations(t *testing.T) {
 		{claims, "version=0.28.1+rocm5.7.tf2.13.0", Yes},
 		{claims, "version=0.28", No},
 		{claims, "name=horovod", Yes},
+		{claims, "name=Horovod", Yes},
+		{claims, "name=horovod_cpu", No},
+		{named, "name=nvidia-nccl-cu13", Yes},
+		{named, "name=NVIDIA.nccl_cu13", Yes},
+		{named, "name=nvidia-nccl-cu12", No},
 		{inspectLibrary(t, elftest.Library{}), "python=3.11", Unsaid},
 	} {
 		all, err := ParseExpectations(strings.Split(c.word, ","))

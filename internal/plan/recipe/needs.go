@@ -15,8 +15,8 @@ import (
 // An Input names one cell of another recipe. Values of its axes may contain names in
 // double braces. An axis without a value gets the one preferred by the other recipe.
 type Input struct {
-	Recipe string            `yaml:"recipe" json:"recipe"`
-	Axes   map[string]string `yaml:"axes,omitempty" json:"axes,omitempty"`
+	Recipe string            `yaml:"recipe" json:"recipe" jsonschema:"description=name of the other recipe"`
+	Axes   map[string]string `yaml:"axes,omitempty" json:"axes,omitempty" jsonschema:"description=values of its axes; together with its preferences they choose one cell"`
 }
 
 // inputs joins two lists. The result shares no maps with a and b.
@@ -30,10 +30,10 @@ func inputs(a, b []Input) []Input {
 
 // A Variable is a setting of the artifact's run-time environment, with its reason.
 type Variable struct {
-	Name    string `yaml:"name" json:"name"`
-	Value   string `yaml:"value" json:"value"`
-	Because string `yaml:"because" json:"because"`
-	Source  string `yaml:"source" json:"source" jsonschema:"format=uri"`
+	Name    string `yaml:"name" json:"name" jsonschema:"description=name of the variable"`
+	Value   string `yaml:"value" json:"value" jsonschema:"description=its value; without characters that need quotes"`
+	Because string `yaml:"because" json:"because" jsonschema:"description=the reason that is printed beside it"`
+	Source  string `yaml:"source" json:"source" jsonschema:"format=uri,description=where the fact stands"`
 }
 
 var (

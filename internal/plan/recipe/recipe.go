@@ -28,7 +28,7 @@ type Recipe struct {
 	Summary    string     `yaml:"summary" json:"summary" jsonschema:"description=one line for builder list"`
 	Homepage   string     `yaml:"homepage" json:"homepage" jsonschema:"description=where the distribution lives"`
 	ID         string     `yaml:"id" json:"id" jsonschema:"description=template of a cell's readable id; every axis that tells cells apart must be in it"`
-	Axes       []Axis     `yaml:"axes" json:"axes" jsonschema:"minItems=1"`
+	Axes       []Axis     `yaml:"axes" json:"axes" jsonschema:"minItems=1,description=dimensions of the matrix"`
 	Selectors  []Selector `yaml:"selectors,omitempty" json:"selectors,omitempty" jsonschema:"description=flags that choose values of axes by the release of another project"`
 	Compatible []Rule     `yaml:"compatible,omitempty" json:"compatible,omitempty" jsonschema:"description=which combinations go together; the first rule that a combination breaks is the reason for its exclusion"`
 	Source     Source     `yaml:"source" json:"source" jsonschema:"description=what is built"`
@@ -44,7 +44,7 @@ type Recipe struct {
 
 // An Axis is a named dimension of the matrix. Its most preferred value comes first.
 type Axis struct {
-	Name   string   `yaml:"name" json:"name"`
+	Name   string   `yaml:"name" json:"name" jsonschema:"description=name of the flag"`
 	About  string   `yaml:"about" json:"about" jsonschema:"description=one line for the help of the flag"`
 	Values []string `yaml:"values" json:"values" jsonschema:"minItems=1,description=most preferred first; versions are quoted"`
 }
@@ -52,7 +52,7 @@ type Axis struct {
 // A Rule restricts combinations: if When holds, Needs or at least one row of OneOf must
 // hold.
 type Rule struct {
-	When    Condition   `yaml:"when" json:"when"`
+	When    Condition   `yaml:"when" json:"when" jsonschema:"description=axes with constraints; the rule is about the combinations for which all hold"`
 	Needs   Condition   `yaml:"needs,omitempty" json:"needs,omitempty" jsonschema:"description=what must hold"`
 	OneOf   []Condition `yaml:"one-of,omitempty" json:"one-of,omitempty" jsonschema:"description=rows of a table; one of them must hold"`
 	Because string      `yaml:"because" json:"because" jsonschema:"description=the reason that plan prints for an excluded combination"`
@@ -87,8 +87,8 @@ const (
 // A Source names the project and version to build. Both may contain names in double
 // braces.
 type Source struct {
-	Project string `yaml:"project" json:"project"`
-	Version string `yaml:"version" json:"version"`
+	Project string `yaml:"project" json:"project" jsonschema:"description=name of the project in the Python index or of the source"`
+	Version string `yaml:"version" json:"version" jsonschema:"description=version of the source; often {{version}}"`
 	// Released maps a version to its date, used as SOURCE_DATE_EPOCH. A commit has its
 	// own date.
 	Released map[string]string `yaml:"released,omitempty" json:"released,omitempty" jsonschema:"description=version to date (2023-06-12); SOURCE_DATE_EPOCH of its builds; not for git"`
@@ -97,7 +97,7 @@ type Source struct {
 // An Origin describes where the source tree comes from. Its texts may contain names in
 // double braces.
 type Origin struct {
-	Kind       SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist,enum=git,enum=archive,enum=wheel"`
+	Kind       SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist,enum=git,enum=archive,enum=wheel,description=sdist and wheel come from the Python index; git from a repository; archive from a Debian pool"`
 	Repository string     `yaml:"repository,omitempty" json:"repository,omitempty" jsonschema:"format=uri,description=git: address"`
 	Tag        string     `yaml:"tag,omitempty" json:"tag,omitempty" jsonschema:"description=git: tag whose commit the lock holds"`
 	Commit     string     `yaml:"commit,omitempty" json:"commit,omitempty" jsonschema:"description=git: commit of 40 hexadecimal digits; beside a tag the one that it must lead to"`
@@ -141,14 +141,14 @@ type Settings struct {
 	Image      string            `yaml:"image,omitempty" json:"image,omitempty" jsonschema:"description=image of the build step"`
 	Runtime    string            `yaml:"runtime,omitempty" json:"runtime,omitempty" jsonschema:"description=image of the gates: what the artifact needs to run and nothing else"`
 	Env        map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of the build step beside the image's"`
-	Requires   Requirements      `yaml:"requires,omitempty" json:"requires,omitzero"`
+	Requires   Requirements      `yaml:"requires,omitempty" json:"requires,omitzero" jsonschema:"description=Python requirements (PEP 508); the lock resolves them to files"`
 	Inputs     []Input           `yaml:"inputs,omitempty" json:"inputs,omitempty" jsonschema:"description=cells of other recipes whose wheels are installed before the build and beside the artifact"`
 	Advisories []Advisory        `yaml:"advisories,omitempty" json:"advisories,omitempty" jsonschema:"description=published weaknesses of the source and what this recipe does about them"`
 	Profile    []Variable        `yaml:"profile,omitempty" json:"profile,omitempty" jsonschema:"description=environment in which the artifact is to run; it is written beside it"`
 	License    string            `yaml:"license,omitempty" json:"license,omitempty" jsonschema:"description=of the source as an SPDX expression; it stands in the SBOM"`
 	Vendored   []Vendored        `yaml:"vendored,omitempty" json:"vendored,omitempty" jsonschema:"description=what the source carries of others and the build may compile in; it stands in the SBOM"`
 	Memory     string            `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the build takes at its peak; cells are not built at once where they would not fit"`
-	Expect     Expect            `yaml:"expect,omitempty" json:"expect,omitzero"`
+	Expect     Expect            `yaml:"expect,omitempty" json:"expect,omitzero" jsonschema:"description=promises of the artifact; the gates check these and nothing else"`
 }
 
 // Requirements are Python requirements (PEP 508). The lock resolves them to files.
@@ -163,9 +163,9 @@ type Requirements struct {
 
 // Vendored is the source of another project inside the source tree.
 type Vendored struct {
-	Name       string `yaml:"name" json:"name"`
+	Name       string `yaml:"name" json:"name" jsonschema:"description=name of the other project"`
 	Path       string `yaml:"path" json:"path" jsonschema:"description=folder in the source"`
-	Repository string `yaml:"repository" json:"repository" jsonschema:"format=uri"`
+	Repository string `yaml:"repository" json:"repository" jsonschema:"format=uri,description=its repository"`
 	Commit     string `yaml:"commit" json:"commit" jsonschema:"description=40 hexadecimal digits"`
 	License    string `yaml:"license" json:"license" jsonschema:"description=SPDX expression"`
 }
@@ -194,8 +194,8 @@ type Expect struct {
 	LibrarySays  string            `yaml:"library-says,omitempty" json:"library-says,omitempty" jsonschema:"description=what the version string of the library must be; NCCL only"`
 	Import       []string          `yaml:"import,omitempty" json:"import,omitempty" jsonschema:"description=modules that must import"`
 	Frameworks   []string          `yaml:"frameworks,omitempty" json:"frameworks,omitempty" jsonschema:"description=names in the output of horovodrun --check-build"`
-	Controllers  []string          `yaml:"controllers,omitempty" json:"controllers,omitempty"`
-	Operations   []string          `yaml:"operations,omitempty" json:"operations,omitempty"`
+	Controllers  []string          `yaml:"controllers,omitempty" json:"controllers,omitempty" jsonschema:"description=names of controllers in the same output"`
+	Operations   []string          `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema:"description=names of operations in the same output"`
 	GPU          []string          `yaml:"gpu-operations,omitempty" json:"gpu-operations,omitempty" jsonschema:"description=collectives that give tensors on GPUs to NCCL or RCCL: allreduce; allgather; broadcast; alltoall; reducescatter; without this list allreduce and broadcast if operations has NCCL"`
 	Built        map[string]string `yaml:"built,omitempty" json:"built,omitempty" jsonschema:"description=NAME_built() of the module: true; false; or for nccl a version"`
 	Launcher     string            `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=mpi,enum=mpich,enum=gloo,description=controller of the two-rank allreduce; mpi is Open MPI"`
@@ -208,7 +208,7 @@ type Expect struct {
 
 // A Variant adds settings if its condition holds.
 type Variant struct {
-	When     Condition `yaml:"when" json:"when"`
+	When     Condition `yaml:"when" json:"when" jsonschema:"description=axes with constraints that must hold; settings for all cells stand outside of variants"`
 	Settings `yaml:",inline" json:",inline"`
 }
 

@@ -15,7 +15,7 @@ import (
 // --torch 2.11.0 chooses the NCCL that this torch pins. It tells no cells apart and is
 // not part of an entry.
 type Selector struct {
-	Name    string     `yaml:"name" json:"name"`
+	Name    string     `yaml:"name" json:"name" jsonschema:"description=name of the flag"`
 	About   string     `yaml:"about" json:"about" jsonschema:"description=one line for the help of the flag"`
 	Because string     `yaml:"because" json:"because" jsonschema:"description=the reason that plan prints for the chosen values"`
 	Source  string     `yaml:"source" json:"source" jsonschema:"format=uri,description=where the fact stands"`
@@ -25,8 +25,8 @@ type Selector struct {
 // Selected is a value of a selector. An axis takes the first value that its constraint
 // allows, or those of its own flag that the constraint allows.
 type Selected struct {
-	Value string    `yaml:"value" json:"value"`
-	Axes  Condition `yaml:"axes" json:"axes"`
+	Value string    `yaml:"value" json:"value" jsonschema:"description=release of the other project"`
+	Axes  Condition `yaml:"axes" json:"axes" jsonschema:"description=axes with constraints; the first allowed value counts"`
 }
 
 // Names returns the values of a selector.
