@@ -1,7 +1,8 @@
 // Conformance checks the signed statements about artifacts with the programs of others:
 // cosign, in-toto-golang and go-vex. Usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT...
 // With --timestamps, every bundle must have a time stamp of the authority with these
-// certificates. conformance tsa is such an authority.
+// certificates. conformance tsa is such an authority. conformance log DIR PUBLIC-KEY
+// checks a transparency log with Tessera.
 //
 // It imports no package of builder, so that no mistake of builder can hide another.
 package main
@@ -38,6 +39,9 @@ func main() {
 	if len(args) == 1 && args[0] == "tsa" {
 		exit(serveTime())
 	}
+	if len(args) == 3 && args[0] == "log" {
+		exit(checkLog(args[1], args[2]))
+	}
 	if len(args) > 2 && args[0] == "--timestamps" {
 		var err error
 		options.UseSignedTimestamps = true
@@ -45,7 +49,7 @@ func main() {
 		errs, args = append(errs, err), args[2:]
 	}
 	if len(args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT... | conformance tsa")
+		fmt.Fprintln(os.Stderr, "usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT... | conformance tsa | conformance log DIR PUBLIC-KEY")
 		os.Exit(2)
 	}
 	for _, path := range args[1:] {

@@ -80,11 +80,11 @@ func yankCommand(out printer) *cli.Command {
 }
 
 func yankFlags() []cli.Flag {
-	return append(catalogueFlags(),
+	return append(append(catalogueFlags(),
 		jsonFlag(),
 		&cli.StringFlag{Name: "because", Usage: "give `TEXT` as the reason"},
 		&cli.BoolFlag{Name: "undo", Usage: "remove the mark"},
-	)
+	), translogFlags()...)
 }
 
 func doYank(c *cli.Context, out printer) error {
@@ -97,10 +97,11 @@ func doYank(c *cli.Context, out printer) error {
 	if at != nil && !ok {
 		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %s cannot mark a wheel as withdrawn", at).WithHint("promote another wheel, so that the channel's tag moves on"))
 	}
-	if err != nil {
+	in, err2 := openSession(c, catalogue.Catalogue{}, out)
+	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	r, err := app.Yank(c.Context, place, cell, because)
+	r, err := app.Yank(c.Context, in.Session, place, cell, because, readTranslog(c))
 	if err != nil {
 		return err
 	}

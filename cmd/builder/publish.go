@@ -28,7 +28,7 @@ func publishCommand(cat catalogue.Catalogue, err error, out printer) *cli.Comman
 			"or keyring. Afterwards publish checks the destination as a client: pip and uv by hash,\n" +
 			"or a pull by digest with verification.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
-		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out), pruneCommand(cat, err, out)),
+		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out), logCommand(out), pruneCommand(cat, err, out)),
 		Action: func(c *cli.Context) error {
 			in, err := openSession(c, cat, out)
 			r, err2 := readPublish(c)
@@ -68,7 +68,7 @@ func behindPublish(verbs ...*cli.Command) []*cli.Command {
 }
 
 func publishFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		jsonFlag(),
 		trustFlag(),
 		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: " + publish.Destinations},
@@ -77,7 +77,7 @@ func publishFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "no-check", Usage: "skip the check of the destination as a client"},
 		insecureFlag(),
 		progressFlag(),
-	}
+	}, translogFlags()...)
 }
 
 func insecureFlag() cli.Flag {
@@ -91,6 +91,7 @@ func channelFlag(usage string) cli.Flag {
 func readPublish(c *cli.Context) (app.PublishRequest, error) {
 	o := app.PublishRequest{
 		Paths: c.Args().Slice(), DryRun: c.Bool("dry-run"), Check: !c.Bool("no-check"), To: c.String("to"), Insecure: c.Bool("insecure"),
+		Log: readTranslog(c),
 	}
 	var errs []error
 	if len(o.Paths) == 0 {

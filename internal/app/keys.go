@@ -104,6 +104,10 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 		more, err := signing.ReadTrusted(path)
 		t.Keys, errs = append(t.Keys, more.Keys...), append(errs, err)
 		t.Authorities = append(t.Authorities, more.Authorities...)
+		for _, l := range more.Logs {
+			l.Memory = s.seenLogs()
+			t.Logs = append(t.Logs, l)
+		}
 		for channel, n := range more.Rebuilders {
 			if t.Rebuilders == nil {
 				t.Rebuilders = map[string]int{}
@@ -113,6 +117,10 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 	}
 	return t, errors.Join(errs...)
 }
+
+// seenLogs returns the directory with the newest checkpoint seen of each transparency
+// log.
+func (s *Session) seenLogs() string { return filepath.Join(s.Home, "checkpoints") }
 
 // sealing signs the records in a home with the home's own key. The session's key signs
 // only files for use outside the home.

@@ -14,6 +14,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
+	"builder/internal/evidence/translog"
 	"builder/internal/input/pypi"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
@@ -28,6 +29,7 @@ type PublishRequest struct {
 	DryRun   bool
 	Check    bool // check the published wheels as a client
 	Insecure bool
+	Log      LogRequest
 }
 
 // A PublishReport lists the published wheels.
@@ -53,7 +55,14 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 	if err != nil {
 		return PublishReport{}, &PlaceError{err}
 	}
-	bundles, err := loadBundles(r, trust)
+	log, err := s.openLog(r.Log)
+	if err != nil {
+		return PublishReport{}, err
+	}
+	bundles, err := loadBundles(r, unlogged(trust))
+	if err != nil && !r.DryRun {
+		err = errors.Join(err, log.addRefusals(ctx, r.Paths, trust))
+	}
 	if err != nil {
 		return PublishReport{}, err
 	}
@@ -66,7 +75,7 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 			continue
 		}
 		current = newPush(s.Display, s.Format, b.Wheel.Name)
-		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), client)
+		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), log.adder(ctx, trust), client)
 		current.end(err)
 		if ctx.Err() != nil {
 			return PublishReport{}, context.Cause(ctx)
@@ -197,8 +206,13 @@ func matching(all []index.Record, words []string) []index.Record {
 	return kept
 }
 
-// Yank marks a published cell as not to be used. An empty because removes the mark.
-func Yank(ctx context.Context, place publish.Directory, cell, because string) (index.Record, error) {
+// Yank marks a published cell as not to be used, and adds the mark to a log. An empty
+// because removes the mark.
+func Yank(ctx context.Context, s *Session, place publish.Directory, cell, because string, in LogRequest) (index.Record, error) {
+	log, err := s.openLog(in)
+	if err != nil {
+		return index.Record{}, err
+	}
 	r, err := publish.FindCell(ctx, place, cell)
 	if err != nil {
 		return r, err
@@ -206,5 +220,9 @@ func Yank(ctx context.Context, place publish.Directory, cell, because string) (i
 	if r, err = place.Yank(ctx, r.Key, because); err != nil {
 		return r, diag.Errorf(diag.Publish, "yanking %s: %w", cell, err)
 	}
-	return r, nil
+	mark := translog.Leaf{Kind: translog.Yank, Subject: r.SHA256, Name: r.Filename, Because: because}
+	if because == "" {
+		mark.Kind = translog.Unyank
+	}
+	return r, log.add(ctx, []translog.Leaf{mark})
 }

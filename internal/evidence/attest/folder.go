@@ -53,6 +53,7 @@ type Bundle struct {
 // A Document describes a signed file of the folder.
 type Document struct {
 	Name, PredicateType string
+	SHA256              string            // of the file
 	Made                time.Time         // zero if the statement has no time
 	Verdicts            []verdict.Verdict // of a round of gates
 }
@@ -66,7 +67,7 @@ func Read(a artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	if err != nil {
 		return Bundle{}, err
 	}
-	return readAll(a, said, trust)
+	return ReadSaid(a, said, trust)
 }
 
 // list returns the files of a folder, without temporary files of a writer.
@@ -94,8 +95,8 @@ func list(dir string) ([]artifact.Artifact, error) {
 	return said, nil
 }
 
-// readAll is Read for files at any paths.
-func readAll(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
+// ReadSaid is [Read] for files at any paths.
+func ReadSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	var b Bundle
 	var errs []error
 	var plain []artifact.Artifact
@@ -168,7 +169,7 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 	if err != nil {
 		return err
 	}
-	d.Name, d.PredicateType = file.Name, s.PredicateType
+	d.Name, d.PredicateType, d.SHA256 = file.Name, s.PredicateType, file.SHA256
 	switch s.PredicateType {
 	case ProvenanceType:
 		b.maker = signed.KeyID

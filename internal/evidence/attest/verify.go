@@ -96,7 +96,8 @@ func Passed(checks []Check) bool {
 // Verify verifies the statements beside an artifact. They must be signed by trusted
 // keys, name these bytes under this name, agree with each other, and show every gate
 // required by the policy as passed. The folder must hold no unsigned file. Verify needs
-// no network. The bundle holds the readable statements.
+// a network only for a transparency log at a URL. The bundle holds the readable
+// statements.
 func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := Read(a, trust)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +115,7 @@ func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []
 	if b.Provenance != nil {
 		checks = append(checks, b.checkVerdicts(policy, trust))
 	}
-	return b, settled(checks)
+	return b, settled(append(checks, b.checkLogs(a, trust)...))
 }
 
 // settled removes the remedy of checks without a problem.
@@ -131,7 +132,7 @@ func settled(checks []Check) []Check {
 // for an artifact not yet fetched or known only by its digest. said lists the files of
 // its folder.
 func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
-	b, err := readAll(a, said, trust)
+	b, err := ReadSaid(a, said, trust)
 	if b.unknown() {
 		return b, []Check{b.checkSignatures(a, err)}
 	}
@@ -139,7 +140,7 @@ func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signi
 	if b.Provenance != nil {
 		checks = append(checks, b.checkVerdicts(policy, trust))
 	}
-	return b, settled(checks)
+	return b, settled(append(checks, b.checkLogs(a, trust)...))
 }
 
 // Announces returns the files of an artifact according to the statements, the artifact

@@ -21,6 +21,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/web"
+	"builder/internal/evidence/translog"
 )
 
 // payloadType is the type of in-toto statements in DSSE envelopes.
@@ -54,6 +55,9 @@ type Trust struct {
 
 	// Authorities are the timestamp authorities whose time stamps count.
 	Authorities []root.TimestampingAuthority
+
+	// Logs are the transparency logs that must hold every statement.
+	Logs []*translog.Log
 }
 
 // A Signed is a statement with a valid signature, and the id of its key.

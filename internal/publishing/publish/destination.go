@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -9,6 +10,9 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/translog"
+	"builder/internal/files/artifact"
 	"builder/internal/input/oci"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/upload"
@@ -58,11 +62,22 @@ func (b Bundle) Receipt(channel, where string, existed bool) Receipt {
 	return Receipt{Wheel: b.Wheel.Name, SHA256: b.Wheel.SHA256, Cell: b.Entry.ID, Key: b.Entry.Key(), Channel: channel, Where: where, Existed: existed}
 }
 
-// Publish puts a bundle in a destination. If c is not nil, it also checks the
-// publication with this client. If the check fails, Publish withdraws a new
-// publication, if the destination supports it.
-func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *Client) (Receipt, error) {
+// Publish puts a bundle in a destination. If logged is not nil, it then gets the
+// entries of a transparency log for the statements at the destination. If c is not nil,
+// Publish also checks the publication with this client. If the check fails, Publish
+// withdraws a new publication, if the destination supports it.
+func Publish(ctx context.Context, to Destination, b Bundle, channel string, logged func([]translog.Leaf) error, c *Client) (Receipt, error) {
 	receipt, err := to.Put(ctx, b, channel)
+	if err == nil && logged != nil {
+		var leaves []translog.Leaf
+		if leaves, err = leavesAt(ctx, to, b); err == nil {
+			err = logged(leaves)
+		}
+		if err != nil {
+			return Receipt{}, diag.Errorf(diag.Publish, "%s is published, but the log lacks its statements: %w", b.Wheel.Name, err).
+				WithHint("publish it again: that changes nothing at the destination, and adds what the log lacks")
+		}
+	}
 	if err != nil || c == nil {
 		return receipt, err
 	}
@@ -78,6 +93,30 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *C
 		err = errors.Join(err, place.Withdraw(last, b.Entry.Key()))
 	}
 	return Receipt{}, err
+}
+
+// leavesAt returns the entries of a log for the statements that a destination has about
+// a bundle. It can have older ones: the first publisher of the same bytes keeps its place.
+func leavesAt(ctx context.Context, to Destination, b Bundle) (leaves []translog.Leaf, err error) {
+	at, ok := to.(Source)
+	if !ok { // an upload server takes no statements
+		return attest.Bundle{Documents: b.documents}.Leaves(b.Wheel), nil
+	}
+	scratch, err := os.MkdirTemp("", "builder-log-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(scratch)
+	enough := errors.New("the statements are enough")
+	_, err = at.Bring(ctx, b.Entry.Key(), scratch, func(offered, said []artifact.Artifact) ([]artifact.Artifact, error) {
+		there, err := attest.ReadSaid(b.Wheel, said, b.trust)
+		leaves = there.Leaves(b.Wheel)
+		return nil, cmp.Or(err, enough)
+	})
+	if errors.Is(err, enough) || errors.Is(err, ErrNotPublished) { // the same bytes are there under another key
+		err = nil
+	}
+	return leaves, err
 }
 
 // Destinations describes the syntax of a destination.

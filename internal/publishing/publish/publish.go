@@ -32,6 +32,7 @@ type Bundle struct {
 	Verdicts []verdict.Verdict
 
 	documents                        []attest.Document
+	trust                            signing.Trust // by which it was verified
 	project, version, requiresPython string
 	metadata                         []byte
 	name                             wheel.Name // empty for an archive
@@ -53,7 +54,7 @@ func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error
 	}
 	b := Bundle{
 		Wheel: a, Beside: said.Beside, Entry: said.Provenance.Definition.Internal.Entry,
-		Said: said.Said, Verdicts: said.Judged(trust.Now), documents: said.Documents,
+		Said: said.Said, Verdicts: said.Judged(trust.Now), documents: said.Documents, trust: trust,
 	}
 	b.Wheel.Key = b.Entry.Key()
 	return b, b.readMetadata()
