@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
+	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/signing"
 )
@@ -35,6 +36,13 @@ func keyCommand(out printer) *cli.Command {
 				Action:      func(c *cli.Context) error { return doKeyNew(c, out) },
 			},
 			{
+				Name: "sign", Usage: "sign a trust file and all files that it names", ArgsUsage: "FILE.yaml", OnUsageError: usageError, HideHelpCommand: true,
+				Description: "The command writes FILE.yaml.sigstore.json. A host whose builder.yaml or BUILDER_TRUST_ROOT\n" +
+					"names the public key as trust-root counts no other file in --trust.",
+				Flags:  []cli.Flag{keyFlag()},
+				Action: func(c *cli.Context) error { return doKeySign(c, out) },
+			},
+			{
 				Name: "show", Usage: "print the public key of this host", OnUsageError: usageError, HideHelpCommand: true,
 				Action: func(c *cli.Context) error {
 					if err := unexpected(c, 0); err != nil {
@@ -54,6 +62,29 @@ func keyCommand(out printer) *cli.Command {
 			},
 		},
 	}
+}
+
+func doKeySign(c *cli.Context, out printer) error {
+	if err := unexpected(c, 1); err != nil {
+		return err
+	}
+	if !c.Args().Present() {
+		return diag.Errorf(diag.Usage, "%s: name the trust file", c.Command.HelpName).WithHint("%s trust.yaml --key root.pem", c.Command.HelpName)
+	}
+	in, err := openSession(c, catalogue.Catalogue{}, out)
+	if err != nil {
+		return err
+	}
+	k, err := in.SigningKey()
+	if err != nil {
+		return err
+	}
+	path, err := signing.SignTrust(c.Args().First(), k)
+	if err != nil {
+		return err
+	}
+	out.say("%s", path)
+	return nil
 }
 
 func keyNewFlags() []cli.Flag {

@@ -97,7 +97,7 @@ func countsLater(t *testing.T, path, public, chain string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		trust, err := signing.ReadTrusted(file)
+		trust, err := signing.ReadTrusted(file, nil, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"builder/internal/base/diag"
@@ -92,16 +91,20 @@ func (s *Session) Trusted() (signing.Trust, error) { return s.trusting(s.Trust) 
 
 func (s *Session) trusting(named []string) (signing.Trust, error) {
 	t := signing.Trust{Now: time.Now()}
-	own := PublicOf(filepath.Join(s.Home, homeKey))
-	if _, err := os.Stat(own); err == nil {
-		named = append(slices.Clone(named), own)
-	}
+	var root *signing.PublicKey
 	var errs []error
+	if s.TrustRoot != "" && len(named) > 0 {
+		k, err := signing.ReadPublicKey(s.TrustRoot)
+		if err != nil {
+			return t, err
+		}
+		root = &k
+	}
 	for _, path := range named {
 		if path == "" { // an environment variable may be set but empty
 			continue
 		}
-		more, err := signing.ReadTrusted(path)
+		more, err := signing.ReadTrusted(path, root, t.Now)
 		t.Keys, errs = append(t.Keys, more.Keys...), append(errs, err)
 		t.Authorities = append(t.Authorities, more.Authorities...)
 		for _, l := range more.Logs {
@@ -114,6 +117,12 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 			}
 			t.Rebuilders[channel] = max(t.Rebuilders[channel], n)
 		}
+	}
+	// The host's key comes last: a trust file can limit it.
+	own := PublicOf(filepath.Join(s.Home, homeKey))
+	if _, err := os.Stat(own); err == nil {
+		k, err := signing.ReadPublicKey(own)
+		t.Keys, errs = append(t.Keys, k), append(errs, err)
 	}
 	return t, errors.Join(errs...)
 }

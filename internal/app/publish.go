@@ -155,6 +155,9 @@ func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string,
 	if err != nil {
 		return PublishReport{}, err
 	}
+	if err := trust.ReadLogs(ctx); err != nil {
+		return PublishReport{}, err
+	}
 	r, err := publish.FindCell(ctx, at, cell)
 	if err != nil {
 		return PublishReport{}, err

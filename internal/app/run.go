@@ -62,6 +62,9 @@ func Run(ctx context.Context, s *Session, r RunRequest) (report.Run, error) {
 		return report.Run{}, err
 	}
 	trust, err := s.Trusted()
+	if err == nil && len(r.From) > 0 {
+		err = trust.ReadLogs(ctx)
+	}
 	if err != nil {
 		return report.Run{}, err
 	}

@@ -60,6 +60,9 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 	if err != nil {
 		return VerifyReport{}, err
 	}
+	if err := trust.ReadLogs(ctx); err != nil {
+		return VerifyReport{}, err
+	}
 	report := VerifyReport{Schema: 1, Policy: r.Policy}
 	cells := proven.Cells{}
 	var errs []error

@@ -78,7 +78,7 @@ func (h Host) found(path string) bool {
 }
 
 // personal lists the keys for trusted keys, the signing key and the engine.
-var personal = []string{"trust", "key", "engine"}
+var personal = []string{"trust", "trust-root", "key", "engine"}
 
 // presumes rejects the personal keys in a file found beside the work. Otherwise an
 // untrusted checkout could choose the trusted keys, the signing key and the build host.

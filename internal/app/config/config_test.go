@@ -180,18 +180,18 @@ func TestFaults(t *testing.T) {
 
 // A checkout must not choose the trusted keys.
 func TestAFoundFileTrustsNobody(t *testing.T) {
-	text := "jobs: 2\ntrust: [a.pub]\nkey: k.pem\nengine: [\"unix:///x\"]\n"
+	text := "jobs: 2\ntrust: [a.pub]\ntrust-root: r.pub\nkey: k.pem\nengine: [\"unix:///x\"]\n"
 	h, root := host(t, "a", map[string]string{"a/builder.yaml": text})
 	_, err := config.Load(h)
-	if errs := diag.All(err); len(errs) != 3 || !strings.Contains(errs[1].Error(), "builder.yaml:2:8: trust: ") || !strings.Contains(errs[1].Hint, "BUILDER_TRUST") {
+	if errs := diag.All(err); len(errs) != 4 || !strings.Contains(errs[1].Error(), "builder.yaml:2:8: trust: ") || !strings.Contains(errs[1].Hint, "BUILDER_TRUST") {
 		t.Errorf("got %v", err)
 	}
 	h.Lookup = environment{config.Override: "builder.yaml"}.lookup
-	if c, err := config.Load(h); err != nil || len(c.Settings) != 4 {
+	if c, err := config.Load(h); err != nil || len(c.Settings) != 5 {
 		t.Errorf("named by the user: %+v, %v", c, err)
 	}
 	h, _ = host(t, "b", map[string]string{"own/builder/builder.yaml": text})
-	if c, err := config.Load(h); err != nil || len(c.Settings) != 4 {
+	if c, err := config.Load(h); err != nil || len(c.Settings) != 5 {
 		t.Errorf("the user's own below %s: %+v, %v", root, c, err)
 	}
 }

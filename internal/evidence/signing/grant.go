@@ -11,9 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sigstore/sigstore-go/pkg/root"
+
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
-	"builder/internal/base/regular"
 	"builder/internal/gates/gate"
 )
 
@@ -83,33 +84,44 @@ type trustFile struct {
 // maxTrustFile limits the size of a trust file in bytes.
 const maxTrustFile = 1 << 20
 
-// ReadTrusted reads a public key, or a trust file, whose name ends in .yaml or .yml. The
-// time of the result is not set.
-func ReadTrusted(path string) (Trust, error) {
-	if end := filepath.Ext(path); end != ".yaml" && end != ".yml" {
-		k, err := ReadPublicKey(path)
-		return Trust{Keys: []PublicKey{k}}, err
+// ReadTrusted reads a public key, or a trust file, whose name ends in .yaml or .yml. With
+// a key in by, only a trust file that it signed counts. The time of the result is not set.
+func ReadTrusted(path string, by *PublicKey, now time.Time) (Trust, error) {
+	if end := filepath.Ext(path); end == ".yaml" || end == ".yml" {
+		r := &trustReader{path: path}
+		if by != nil {
+			if err := r.verify(*by, now); err != nil {
+				return Trust{}, err
+			}
+		}
+		return r.trust()
 	}
-	f, err := regular.Follow(path)
-	if err != nil {
-		return Trust{}, diag.Errorf(diag.Usage, "reading a trust file: %w", err)
+	if by != nil {
+		return Trust{}, diag.Errorf(diag.Usage, "%s is no trust file, and with a trust-root only trust files that it signed count", path).
+			WithHint("name the key in a trust file, and sign that: builder key sign FILE.yaml")
 	}
-	defer f.Close()
-	data, err := regular.All(f, maxTrustFile)
+	k, err := ReadPublicKey(path)
+	return Trust{Keys: []PublicKey{k}}, err
+}
+
+// trust reads the trust file and all files that it names.
+func (r *trustReader) trust() (Trust, error) {
+	data, err := r.read(filepath.Base(r.path), maxTrustFile)
 	if err != nil {
-		return Trust{}, diag.Errorf(diag.Usage, "reading the trust file %s: %w", path, err)
+		return Trust{}, diag.Errorf(diag.Usage, "reading the trust file %s: %w", r.path, err)
 	}
 	if bytes.Contains(data, []byte("-----BEGIN")) { // an error about YAML would show a part of it
-		return Trust{}, diag.Errorf(diag.Usage, "reading the trust file %s: it holds a key, and not the names of files with keys", path)
+		return Trust{}, diag.Errorf(diag.Usage, "reading the trust file %s: it holds a key, and not the names of files with keys", r.path)
 	}
-	return parseTrust(path, data)
+	return r.parse(data)
 }
 
 // channels are the channels of publications.
 var channels = []string{"candidate", "stable"}
 
-// parseTrust reads all keys and reports all faults.
-func parseTrust(path string, data []byte) (Trust, error) {
+// parse reads all keys and reports all faults.
+func (r *trustReader) parse(data []byte) (Trust, error) {
+	path := r.path
 	var file trustFile
 	index, err := decode.Placed(path, data, &file)
 	if err != nil {
@@ -121,7 +133,13 @@ func parseTrust(path string, data []byte) (Trust, error) {
 		errs = append(errs, diag.At(index.At("keys[%d]%s", i, at), format, args...))
 	}
 	for i, entry := range file.Keys {
-		k, err := ReadPublicKey(beside(path, entry.Key))
+		data, err := r.read(entry.Key, maxKey)
+		var k PublicKey
+		if err != nil {
+			err = unread(err)
+		} else {
+			k, err = parsePublicKey(r.beside(entry.Key), data)
+		}
 		if err != nil {
 			fault(i, ".key", "%w", err)
 			continue
@@ -172,28 +190,24 @@ func parseTrust(path string, data []byte) (Trust, error) {
 	}
 	t := Trust{Keys: all, Rebuilders: file.Rebuilders}
 	for i, name := range file.Timestamps {
-		a, err := readAuthority(beside(path, name))
+		var a root.TimestampingAuthority
+		data, err := r.read(name, maxKey)
+		if err == nil {
+			a, err = parseAuthority(r.beside(name), data)
+		}
 		if err != nil {
 			errs = append(errs, diag.At(index.At("timestamps[%d]", i), "reading a timestamp authority: %w", err))
 		}
 		t.Authorities = append(t.Authorities, a)
 	}
 	if file.Log != nil {
-		l, faults := file.Log.open(path)
+		l, faults := file.Log.open(r)
 		for _, at := range slices.Sorted(maps.Keys(faults)) {
 			errs = append(errs, diag.At(index.At("%s", at), "%w", faults[at]))
 		}
 		t.Logs = append(t.Logs, l)
 	}
 	return t, errors.Join(errs...)
-}
-
-// beside returns the path of a file that a trust file names.
-func beside(path, name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(filepath.Dir(path), name)
 }
 
 // String identifies a key to a person: by its owner, if it names one, and by its id.

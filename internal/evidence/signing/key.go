@@ -12,7 +12,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/mail"
 	"os"
@@ -176,7 +175,11 @@ func ReadKey(path string) (Key, error) {
 	if err := private(f); err != nil {
 		return Key{}, err
 	}
-	block, h, err := readPEM(f, privateBlock)
+	data, err := regular.All(f, maxKey)
+	if err != nil {
+		return Key{}, unread(err)
+	}
+	block, h, err := readPEM(path, data, privateBlock)
 	if err != nil {
 		return Key{}, err
 	}
@@ -225,12 +228,15 @@ func unread(err error) error {
 // ReadPublicKey reads a public key. It refuses a private key, so that a private key is
 // not distributed by mistake.
 func ReadPublicKey(path string) (PublicKey, error) {
-	f, err := regular.Follow(path)
+	data, err := regular.ReadFollowed(path, maxKey)
 	if err != nil {
 		return PublicKey{}, unread(err)
 	}
-	defer f.Close()
-	block, h, err := readPEM(f, publicBlock)
+	return parsePublicKey(path, data)
+}
+
+func parsePublicKey(path string, data []byte) (PublicKey, error) {
+	block, h, err := readPEM(path, data, publicBlock)
 	if err != nil {
 		return PublicKey{}, err
 	}
@@ -246,12 +252,7 @@ func ReadPublicKey(path string) (PublicKey, error) {
 }
 
 // readPEM returns the only block of a file. Its errors never contain the key.
-func readPEM(f *os.File, kind string) (der []byte, h headers, err error) {
-	path := f.Name()
-	data, err := io.ReadAll(io.LimitReader(f, maxKey))
-	if err != nil {
-		return nil, h, unread(err)
-	}
+func readPEM(path string, data []byte, kind string) (der []byte, h headers, err error) {
 	block, rest := pem.Decode(data)
 	switch {
 	case block == nil || len(strings.TrimSpace(string(rest))) > 0:

@@ -84,16 +84,15 @@ type logEntry struct {
 	Witnesses string `yaml:"witnesses,omitempty"` // file with a policy of witnesses
 }
 
-// open returns the log of an entry in the trust file at path, and all its faults by
-// their keys.
-func (e logEntry) open(path string) (l *translog.Log, faults map[string]error) {
+// open returns the log of an entry in a trust file, and all its faults by their keys.
+func (e logEntry) open(r *trustReader) (l *translog.Log, faults map[string]error) {
 	l, faults = &translog.Log{Place: e.At}, map[string]error{}
 	if e.At == "" {
 		faults["log"] = errors.New("the log names no place: write at, with a directory or a URL")
 	} else if !strings.Contains(e.At, "://") {
-		l.Place = beside(path, e.At)
+		l.Place = r.beside(e.At)
 	}
-	data, err := regular.ReadFollowed(beside(path, e.Key), maxKey)
+	data, err := r.read(e.Key, maxKey)
 	if err == nil {
 		l.Key, err = note.NewVerifier(strings.TrimSpace(string(data)))
 	}
@@ -101,8 +100,12 @@ func (e logEntry) open(path string) (l *translog.Log, faults map[string]error) {
 		faults["log.key"] = fmt.Errorf("reading the public key of the log: %w", err)
 	}
 	if e.Witnesses != "" {
-		if l.Witnesses, err = ReadWitnesses(beside(path, e.Witnesses)); err != nil {
-			faults["log.witnesses"] = err
+		data, err := r.read(e.Witnesses, maxTrustFile)
+		if err == nil {
+			l.Witnesses, err = witness.ParsePolicy(data)
+		}
+		if err != nil {
+			faults["log.witnesses"] = fmt.Errorf("reading the witnesses: %w", err)
 		}
 	}
 	return l, faults

@@ -7,6 +7,7 @@
 package signing
 
 import (
+	"context"
 	"crypto"
 	"errors"
 	"fmt"
@@ -58,6 +59,15 @@ type Trust struct {
 
 	// Logs are the transparency logs that must hold every statement.
 	Logs []*translog.Log
+}
+
+// ReadLogs reads the logs now, so that ctx can stop it. Their faults show when a statement
+// is compared with them.
+func (t Trust) ReadLogs(ctx context.Context) error {
+	for _, l := range t.Logs {
+		_, _ = l.All(ctx)
+	}
+	return context.Cause(ctx)
 }
 
 // A Signed is a statement with a valid signature, and the id of its key.

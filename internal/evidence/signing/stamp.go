@@ -17,7 +17,6 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
 	"builder/internal/base/diag"
-	"builder/internal/base/regular"
 	"builder/internal/base/web"
 )
 
@@ -94,18 +93,9 @@ type authorities struct {
 // TimestampingAuthorities implements [root.TrustedMaterial].
 func (a *authorities) TimestampingAuthorities() []root.TimestampingAuthority { return a.all }
 
-// readAuthority reads the certificates of a timestamp authority in PEM: the one that
+// parseAuthority reads the certificates of a timestamp authority in PEM: the one that
 // signs, and its issuers up to the root, which is the last.
-func readAuthority(path string) (root.TimestampingAuthority, error) {
-	f, err := regular.Follow(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := regular.All(f, maxKey)
-	if err != nil {
-		return nil, err
-	}
+func parseAuthority(path string, data []byte) (root.TimestampingAuthority, error) {
 	a := &root.SigstoreTimestampingAuthority{URI: path}
 	for {
 		var block *pem.Block

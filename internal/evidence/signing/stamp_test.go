@@ -114,7 +114,7 @@ func (a *tsa) trust(t *testing.T, k Key, daysAgo int, authorities ...*tsa) Trust
 	if err := errors.Join(p.Write(filepath.Join(dir, "key.pub")), os.WriteFile(filepath.Join(dir, "trust.yaml"), []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	trust, err := ReadTrusted(filepath.Join(dir, "trust.yaml"))
+	trust, err := ReadTrusted(filepath.Join(dir, "trust.yaml"), nil, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,11 @@ func TestDamagedStamps(t *testing.T) {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	token := b.VerificationMaterial.TimestampVerificationData.Rfc3161Timestamps[0].SignedTimestamp
-	authority, err := readAuthority(a.chain)
+	chain, err := os.ReadFile(a.chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := parseAuthority(a.chain, chain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +239,7 @@ func TestStampingFails(t *testing.T) {
 	}
 }
 
-func TestReadAuthority(t *testing.T) {
+func TestParseAuthority(t *testing.T) {
 	a := newTSA(t)
 	chain, err := os.ReadFile(a.chain)
 	if err != nil {
@@ -251,10 +255,7 @@ func TestReadAuthority(t *testing.T) {
 		"text after it":  {string(chain) + "hunter2", "expected PEM"},
 		"no certificate": {string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})), "reading a certificate"},
 	} {
-		if err := os.WriteFile(a.chain, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := readAuthority(a.chain); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2") {
+		if _, err := parseAuthority(a.chain, []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

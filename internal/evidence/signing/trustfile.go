@@ -1,0 +1,114 @@
+package signing
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"builder/internal/base/atomicfile"
+	"builder/internal/base/diag"
+	"builder/internal/base/regular"
+)
+
+// A trustReader reads a trust file and the files that it names, each once. If signed is
+// not nil, it refuses other bytes than the signed ones.
+type trustReader struct {
+	path   string
+	signed map[string]string // sha256 by name
+	seen   []trustSubject
+	by     PublicKey // who signed
+}
+
+// A trustStatement is an in-toto statement about a trust file and the files that it
+// names, by their names in it.
+type trustStatement struct {
+	Type          string         `json:"_type"`
+	Subject       []trustSubject `json:"subject"`
+	PredicateType string         `json:"predicateType"`
+	Predicate     struct{}       `json:"predicate"`
+}
+
+type trustSubject struct {
+	Name   string            `json:"name"`
+	Digest map[string]string `json:"digest"`
+}
+
+const (
+	inToto    = "https://in-toto.io/Statement/v1"
+	trustType = "urn:builder:trust:v1"
+)
+
+// signatureOf returns the path of the signature beside a trust file.
+func signatureOf(path string) string { return path + ".sigstore.json" }
+
+// SignTrust signs a trust file and all files that it names. It returns the path of the
+// signature.
+func SignTrust(path string, k Key) (string, error) {
+	r := &trustReader{path: path}
+	if _, err := r.trust(); err != nil {
+		return "", err
+	}
+	statement, err := json.Marshal(trustStatement{Type: inToto, Subject: r.seen, PredicateType: trustType})
+	if err != nil {
+		return "", err
+	}
+	data, err := Sign(k, statement)
+	if err != nil {
+		return "", err
+	}
+	return signatureOf(path), atomicfile.Write(signatureOf(path), data)
+}
+
+// verify reads the signature of the trust file.
+func (r *trustReader) verify(by PublicKey, now time.Time) error {
+	refuse := func(err error) error {
+		return diag.Errorf(diag.Usage, "the trust file %s is not signed by %s, the trust-root: %w", r.path, by, err).
+			WithHint("whoever has that key signs it with `builder key sign %s --key FILE`", filepath.Base(r.path))
+	}
+	data, err := regular.ReadFollowed(signatureOf(r.path), maxTrustFile)
+	if err != nil {
+		return refuse(err)
+	}
+	signed, err := Trust{Keys: []PublicKey{by}, Now: now}.Open(data)
+	if err != nil {
+		return refuse(err)
+	}
+	var s trustStatement
+	if err := json.Unmarshal(signed.Statement, &s); err != nil {
+		return refuse(err)
+	}
+	if s.Type != inToto || s.PredicateType != trustType {
+		return refuse(fmt.Errorf("the signature is about a %s", s.PredicateType))
+	}
+	r.signed, r.by = map[string]string{}, by
+	for _, x := range s.Subject {
+		r.signed[x.Name] = x.Digest["sha256"]
+	}
+	return nil
+}
+
+// beside returns the path of a file that the trust file names.
+func (r *trustReader) beside(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(r.path), name)
+}
+
+// read reads a file that the trust file names.
+func (r *trustReader) read(name string, limit int64) ([]byte, error) {
+	data, err := regular.ReadFollowed(r.beside(name), limit)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	digest := hex.EncodeToString(sum[:])
+	if r.signed != nil && r.signed[name] != digest {
+		return nil, fmt.Errorf("%s: %s, the trust-root, did not sign these bytes under this name", name, r.by)
+	}
+	r.seen = append(r.seen, trustSubject{name, map[string]string{"sha256": digest}})
+	return data, nil
+}
