@@ -91,14 +91,14 @@ func (s *Session) Trusted() (signing.Trust, error) { return s.trusting(s.Trust) 
 
 func (s *Session) trusting(named []string) (signing.Trust, error) {
 	t := signing.Trust{Now: time.Now()}
-	var root *signing.PublicKey
+	var root *signing.TrustRoot
 	var errs []error
 	if s.TrustRoot != "" && len(named) > 0 {
 		k, err := signing.ReadPublicKey(s.TrustRoot)
 		if err != nil {
 			return t, err
 		}
-		root = &k
+		root = &signing.TrustRoot{Key: k, Memory: s.seenLogs()}
 	}
 	for _, path := range named {
 		if path == "" { // an environment variable may be set but empty
@@ -128,7 +128,7 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 }
 
 // seenLogs returns the directory with the newest checkpoint seen of each transparency
-// log.
+// log, and the newest trust files of a trust-root.
 func (s *Session) seenLogs() string { return filepath.Join(s.Home, "checkpoints") }
 
 // sealing signs the records in a home with the home's own key. The session's key signs

@@ -4,7 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -20,6 +23,15 @@ type trustReader struct {
 	signed map[string]string // sha256 by name
 	seen   []trustSubject
 	by     PublicKey // who signed
+	made   time.Time // when
+}
+
+// A TrustRoot is the key that must have signed every trust file. Memory is the directory
+// where a host remembers the newest file of each name, so that an older one does not
+// count.
+type TrustRoot struct {
+	Key    PublicKey
+	Memory string
 }
 
 // A trustStatement is an in-toto statement about a trust file and the files that it
@@ -28,7 +40,9 @@ type trustStatement struct {
 	Type          string         `json:"_type"`
 	Subject       []trustSubject `json:"subject"`
 	PredicateType string         `json:"predicateType"`
-	Predicate     struct{}       `json:"predicate"`
+	Predicate     struct {
+		Made time.Time `json:"made"`
+	} `json:"predicate"`
 }
 
 type trustSubject struct {
@@ -51,7 +65,9 @@ func SignTrust(path string, k Key) (string, error) {
 	if _, err := r.trust(); err != nil {
 		return "", err
 	}
-	statement, err := json.Marshal(trustStatement{Type: inToto, Subject: r.seen, PredicateType: trustType})
+	s := trustStatement{Type: inToto, Subject: r.seen, PredicateType: trustType}
+	s.Predicate.Made = time.Now().UTC()
+	statement, err := json.Marshal(s)
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +79,8 @@ func SignTrust(path string, k Key) (string, error) {
 }
 
 // verify reads the signature of the trust file.
-func (r *trustReader) verify(by PublicKey, now time.Time) error {
+func (r *trustReader) verify(root TrustRoot, now time.Time) error {
+	by := root.Key
 	refuse := func(err error) error {
 		return diag.Errorf(diag.Usage, "the trust file %s is not signed by %s, the trust-root: %w", r.path, by, err).
 			WithHint("whoever has that key signs it with `builder key sign %s --key FILE`", filepath.Base(r.path))
@@ -87,7 +104,40 @@ func (r *trustReader) verify(by PublicKey, now time.Time) error {
 	for _, x := range s.Subject {
 		r.signed[x.Name] = x.Digest["sha256"]
 	}
+	r.made = s.Predicate.Made
 	return nil
+}
+
+// remember stores the time when a trust file was signed, or returns an error if a newer
+// one of the same name was seen.
+func (root TrustRoot) remember(name string, made time.Time) error {
+	sum := sha256.Sum256([]byte(root.Key.ID + "\n" + name))
+	file := filepath.Join(root.Memory, hex.EncodeToString(sum[:8])+".trust")
+	data, err := regular.Read(file, maxKey)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var seen time.Time
+	if err == nil {
+		if err := seen.UnmarshalText(data); err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+	}
+	switch {
+	case made.Equal(seen):
+		return nil
+	case made.Before(seen):
+		return diag.Errorf(diag.Usage, "it was signed on %s, and this host has seen a newer one, of %s", made.Format(time.DateTime), seen.Format(time.DateTime)).
+			WithHint("get the newer file; if it is another file of the same name, rename one and sign it again")
+	}
+	text, err := made.MarshalText()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(root.Memory, 0o755); err != nil {
+		return err
+	}
+	return atomicfile.Write(file, text)
 }
 
 // beside returns the path of a file that the trust file names.

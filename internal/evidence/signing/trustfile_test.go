@@ -62,12 +62,80 @@ func TestSignedTrust(t *testing.T) {
 		if err := c.do(dir); err != nil {
 			t.Fatal(err)
 		}
-		trust, err := ReadTrusted(path, &c.by, now)
+		trust, err := ReadTrusted(path, &TrustRoot{c.by, t.TempDir()}, now)
 		switch {
 		case c.says == "" && (err != nil || len(trust.Keys) != 1 || len(trust.Authorities) != 1 || len(trust.Logs) != 1):
 			t.Errorf("%s: %+v, %v", name, trust, err)
 		case c.says != "" && (diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.says)):
 			t.Errorf("%s: %v; want %q", name, err, c.says)
 		}
+	}
+}
+
+// An older trust file does not count once a host has seen a newer one: the newer one may
+// have taken a key back.
+func TestReplayedTrust(t *testing.T) {
+	root, dir := newTestKey(t, time.Time{}), t.TempDir()
+	here := &TrustRoot{root.Public(), t.TempDir()}
+	write := func(name string, data []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sign := func(name string) (signature []byte) {
+		t.Helper()
+		write(name, []byte("keys: [{key: a.pub}]\n"))
+		path, err := SignTrust(filepath.Join(dir, name), root)
+		if err == nil {
+			signature, err = os.ReadFile(path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return signature
+	}
+	read := func(name string) error {
+		_, err := ReadTrusted(filepath.Join(dir, name), here, time.Now())
+		return err
+	}
+	a, b := newTestKey(t, time.Time{}).Public(), newTestKey(t, time.Time{}).Public()
+	write("a.pub", a.PEM())
+	older := sign("trust.yaml")
+	other := sign("other.yaml")
+	for range 2 {
+		if err := read("trust.yaml"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.pub", b.PEM())
+	sign("trust.yaml")
+	if err := read("trust.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	write("a.pub", a.PEM())
+	write("trust.yaml.sigstore.json", older)
+	if err := read("trust.yaml"); diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "trust.yaml: it was signed on ") || !strings.Contains(err.Error(), "this host has seen a newer one") {
+		t.Errorf("%v", err)
+	}
+	write("other.yaml.sigstore.json", other)
+	if err := read("other.yaml"); err != nil {
+		t.Errorf("another file: %v", err)
+	}
+	write("trust.yaml.sigstore.json", other)
+	if err := read("trust.yaml"); err == nil || !strings.Contains(err.Error(), "did not sign these bytes under this name") {
+		t.Errorf("the signature of another name: %v", err)
+	}
+	files, err := os.ReadDir(here.Memory)
+	if err != nil || len(files) != 2 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(here.Memory, f.Name()), []byte("soon"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := read("other.yaml"); err == nil || !strings.Contains(err.Error(), ".trust: ") {
+		t.Errorf("a damaged memory: %v", err)
 	}
 }
