@@ -322,7 +322,7 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 		}
 	}
 	for _, v := range verdicts {
-		if v.Refuses() {
+		if v.Refuses() && v.Gate != reproducible {
 			wrong(v.Remedy, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
 		}
 		passed[v.Gate] = true
@@ -333,8 +333,12 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 			wrong(howToAsk(name), "gate %s did not run, and the policy %s requires it", name, policy)
 		}
 	}
-	for _, problem := range b.rebuilds(policy, trust) {
-		wrong(howToAsk(reproducible), "%s", problem)
+	refused, few := b.rebuilds(policy, trust)
+	for _, v := range refused {
+		wrong(v.Remedy, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
+	}
+	if few != "" {
+		wrong(howToAsk(reproducible), "%s", few)
 	}
 	if why := policy.Unreachable(e.Expect); why != "" {
 		wrong("use the policy candidate, the highest that this recipe can reach", "%s", why)
