@@ -44,7 +44,7 @@ func doPromote(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	return out.print(c.Bool("json"), done, func() { printPublished(out, done) })
+	return out.print(c.Bool("json"), done, func() { printPublished(out, done, "promoted") })
 }
 
 // catalogueFlags are the flags that name a place and the access to it.

@@ -47,7 +47,7 @@ func publishCommand(cat catalogue.Catalogue, err error, out printer) *cli.Comman
 					return err
 				}
 				d.Close()
-				return errors.Join(out.print(c.Bool("json"), done, func() { printPublished(out, done) }), err)
+				return errors.Join(out.print(c.Bool("json"), done, func() { printPublished(out, done, "was there") }), err)
 			})
 		},
 	}
@@ -108,7 +108,9 @@ func readPublish(c *cli.Context) (app.PublishRequest, error) {
 	return o, errors.Join(append(errs, err)...)
 }
 
-func printPublished(out printer, r app.PublishReport) {
+// printPublished prints a row for each wheel. existed is the state of a wheel that the
+// destination had before.
+func printPublished(out printer, r app.PublishReport, existed string) {
 	var rows [][]string
 	for _, p := range r.Published {
 		state := "published"
@@ -116,7 +118,7 @@ func printPublished(out printer, r app.PublishReport) {
 		case r.DryRun:
 			state = "would be published"
 		case p.Existed:
-			state = "was there"
+			state = existed
 		}
 		rows = append(rows, []string{p.Wheel, state, cmp.Or(p.Channel, "-"), cmp.Or(strings.Join(p.Checked, ", "), "-"), cmp.Or(p.Where, r.To)})
 	}

@@ -98,7 +98,7 @@ func badBuilds() []bad {
 			change: func(s *specimen) {
 				s.libraries["horovod/tensorflow/mpi_lib.cpython-310-x86_64-linux-gnu.so"] = s.library()
 			},
-			gate: "extension-present", says: "2 files match", do: "read the configure log", also: "wheel-format",
+			gate: "extension-present", says: "2 files match", do: "look for the first compiler or configure error", also: "wheel-format",
 		},
 		{
 			what: "Horovod without NCCL or RCCL", of: horovodROCm,

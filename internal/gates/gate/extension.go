@@ -13,7 +13,7 @@ import (
 var extensionPresent = Gate{
 	Name:   "extension-present",
 	Asks:   "one extension for each requested framework, none for the others",
-	Remedy: "the build did not find the framework and went on without it: set HOROVOD_WITH_<FRAMEWORK>=1 and read the configure log",
+	Remedy: "the build went on without the extension: look for the first compiler or configure error in the build log. Horovod does so without its framework: set HOROVOD_WITH_<FRAMEWORK>=1",
 	Wants:  func(e recipe.Expect) bool { return len(e.Extensions)+len(e.NoExtensions) > 0 },
 	check:  checkExtensions,
 }

@@ -209,6 +209,15 @@ func noise(size int) string {
 }
 
 // The good artifacts, from which the bad ones differ, pass every applicable gate.
+// withoutGlibc returns a library that needs libc.so.6 and no symbol of it, such as an
+// extension that calls only Python's API.
+func withoutGlibc() *specimen {
+	s := ncclVerbs()
+	s.library().Undefined = ibverbs()
+	s.box.installs(s.library(), nil)
+	return s
+}
+
 func TestGoodArtifacts(t *testing.T) {
 	for name, c := range map[string]struct {
 		good  *specimen
@@ -218,6 +227,7 @@ func TestGoodArtifacts(t *testing.T) {
 		"Horovod for CUDA":          {horovodCUDA(), 11},
 		"NCCL, libibverbs linked":   {ncclVerbs(), 11},
 		"NCCL, libibverbs dlopened": {ncclDlopen(), 11},
+		"no symbol of glibc":        {withoutGlibc(), 11},
 		"a stack":                   {openrlhf(), 2},
 		"Ray for ROCm":              {rayROCm(), 4},
 	} {
