@@ -157,7 +157,8 @@ func (f *Fetcher) absent(all []want, progress io.Writer) []want {
 func offlineFault(all []want) error {
 	var errs []error
 	for _, w := range all {
-		errs = append(errs, diag.Errorf(diag.Fetch, "%s (sha256 %s) is not in the store, and --offline was given", w.blob.Name, w.blob.SHA256))
+		errs = append(errs, diag.Errorf(diag.Fetch, "%s (sha256 %s) is not in the store, and --offline was given", w.blob.Name, w.blob.SHA256).
+			WithHint("run once without --offline, or copy the inputs with `builder store export` and `builder store import`"))
 	}
 	return errors.Join(errs...)
 }
