@@ -78,8 +78,8 @@ type Filter map[string]string
 // Everything returns the filter that selects the whole matrix of a recipe.
 func Everything(r *recipe.Recipe) Filter {
 	all := Filter{}
-	for _, name := range r.AxisNames() {
-		all[name] = "all"
+	for _, axis := range r.Axes {
+		all[axis.Name] = version.Every(axis.Values)
 	}
 	return all
 }

@@ -304,7 +304,8 @@ func Ascending(values []string) []string {
 
 // Select returns the values of known selected by text, in the order of known. Text is
 // an exact value or the first numbers of one (6.1 for the newest 6.1.x), an alias
-// (mi300x, cp311), a list (6.1,6.2), a constraint (>=6.0,<6.3) or all.
+// (mi300x, cp311), a list (6.1,6.2), a constraint (>=6.0,<6.3) or all. all leaves out
+// the value none, so that --rocm all selects no cell without ROCm; [Every] selects it.
 func Select(text string, known []string) ([]string, error) {
 	text = strings.TrimSpace(text)
 	values, part, err := choose(text, known)
@@ -314,13 +315,32 @@ func Select(text string, known []string) ([]string, error) {
 	return values, nil
 }
 
+// The words all, and none for an axis without effect.
+const all, none = "all", "none"
+
+// Every returns the text with which [Select] returns all known values.
+func Every(known []string) string {
+	if len(others(known)) < len(known) {
+		return all + "," + none
+	}
+	return all
+}
+
+// others returns the values other than none, or none if it is the only one.
+func others(known []string) []string {
+	if kept := keep(known, func(k string) bool { return k != none }); len(kept) > 0 {
+		return kept
+	}
+	return known
+}
+
 // choose implements Select. With an error it returns the part of text at fault.
 func choose(text string, known []string) (values []string, part string, err *diag.Error) {
 	switch {
 	case text == "":
 		return nil, text, diag.Errorf(diag.Usage, "the value is empty")
-	case text == "all":
-		return known, text, nil
+	case text == all:
+		return others(known), text, nil
 	case strings.ContainsAny(text, "<>=!~"):
 		values, err = constrained(text, known)
 		return values, text, err
@@ -328,6 +348,12 @@ func choose(text string, known []string) (values []string, part string, err *dia
 	chosen := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
+		if part == all {
+			for _, value := range others(known) {
+				chosen[value] = true
+			}
+			continue
+		}
 		value, err := exact(part, known)
 		if err != nil {
 			return nil, part, err

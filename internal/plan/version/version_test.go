@@ -205,6 +205,24 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// all leaves out the value none, unless the list names it or there is no other.
+func TestSelectAllWithoutNone(t *testing.T) {
+	known := []string{"5.7", "none", "6.1"}
+	for text, want := range map[string][]string{
+		"all": {"5.7", "6.1"}, "all,none": known, "none,all": known, "5.7,all": {"5.7", "6.1"},
+		version.Every(known): known,
+	} {
+		if got, err := version.Select(text, known); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: got %v, %v", text, got, err)
+		}
+	}
+	for _, known := range [][]string{{"none"}, {"on", "off"}, {"all", "none"}, {"all", "5.7"}} {
+		if got, err := version.Select(version.Every(known), known); err != nil || !slices.Equal(got, known) {
+			t.Errorf("every of %v: got %v, %v", known, got, err)
+		}
+	}
+}
+
 // Common aliases select a value. Other texts return a hint with the intended one.
 func TestSelectByOtherNames(t *testing.T) {
 	archs := []string{"gfx90a", "gfx942", "gfx1100", "sm_90", "sm_80"}
