@@ -53,7 +53,15 @@ func (i Image) member(row map[string]string) (Image, error) {
 	}
 	if i.Debian != nil {
 		debian := *i.Debian
-		debian.Packages = slices.Clone(i.Debian.Packages)
+		debian.Packages, debian.Suites = slices.Clone(i.Debian.Packages), slices.Clone(i.Debian.Suites)
+		for n := range debian.Suites {
+			suite := &debian.Suites[n]
+			suite.Components = slices.Clone(suite.Components)
+			set(&suite.Name)
+			for c := range suite.Components {
+				set(&suite.Components[c])
+			}
+		}
 		for n := range debian.Packages {
 			set(&debian.Packages[n])
 		}

@@ -1,6 +1,7 @@
 package image_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -44,6 +45,42 @@ func TestOneImageForEachRow(t *testing.T) {
 	// A fact left empty is not stated, and rows share no data.
 	if _, stated := b.Provides["rccl"]; stated || b.Facts()["rocm"] != "7.0" || b.Env["PATH"] == a.Env["PATH"] {
 		t.Errorf("got %+v", b)
+	}
+}
+
+const debianFamily = `images:
+  - name: "{{suite}}-c"
+    summary: Debian
+    debian:
+      suites:
+        - {name: "{{suite}}", components: [main, "{{more}}"]}
+      packages: ["gcc-{{gcc}}"]
+    python: /usr/bin/python3
+    env: {PATH: /usr/bin}
+    provides: {}
+    for:
+      - {suite: trixie, more: contrib, gcc: "14"}
+      - {suite: sid, more: non-free, gcc: "15"}
+`
+
+func TestRowsNameSuites(t *testing.T) {
+	all, err := image.Load(fstest.MapFS{"d.yaml": {Data: []byte(debianFamily)}}, "images")
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d images, %v", len(all), err)
+	}
+	for i, want := range []string{"trixie-c trixie main contrib gcc-14", "sid-c sid main non-free gcc-15"} {
+		d := all[i].Debian
+		if got := strings.Join(slices.Concat([]string{all[i].Name, d.Suites[0].Name}, d.Suites[0].Components, d.Packages), " "); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	// Without rows a placeholder is no suite, and neither is a text with spaces.
+	rows := strings.Index(debianFamily, "    for:")
+	for _, text := range []string{debianFamily[:rows], strings.Replace(debianFamily, "suite: sid", `suite: "sid main"`, 1)} {
+		_, err := image.Load(fstest.MapFS{"d.yaml": {Data: []byte(text)}}, "images")
+		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "images/d.yaml:2:5") || !strings.Contains(err.Error(), "is not the name of a suite") {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -174,6 +174,15 @@ func (i Image) baseProblems() []string {
 	if i.Debian != nil && slices.ContainsFunc(i.Debian.Suites, func(s Suite) bool { return s.Name == "" || len(s.Components) == 0 }) {
 		p = append(p, "a suite needs name and components")
 	}
+	if i.Debian != nil {
+		for _, s := range i.Debian.Suites {
+			for _, word := range append([]string{s.Name}, s.Components...) {
+				if word != "" && !suiteWord.MatchString(word) {
+					p = append(p, fmt.Sprintf("%q is not the name of a suite or a component such as trixie; {{name}} needs a row of for with the name", word))
+				}
+			}
+		}
+	}
 	if i.Registry != "" && !strings.Contains(path.Base(i.Registry), ":") {
 		p = append(p, "registry has no tag")
 	}
@@ -202,8 +211,10 @@ func (f Fact) problems(name string) []string {
 }
 
 var (
-	digest   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	factName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+	digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	// suiteWord is a word of apt's list of sources.
+	suiteWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9./_+-]*$`)
+	factName  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 )
 
 // Find returns the image with the given name.
