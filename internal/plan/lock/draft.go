@@ -174,7 +174,7 @@ func (d Draft) expand(s recipe.Settings, patches *patch.Selector) (Draft, error)
 	d.Settings = s
 
 	source, err := sourceOf(d.Cell.Recipe.Source, s.From, d.Vars)
-	errs = append(errs, err)
+	errs = append(errs, err, s.StockFault())
 	choices, err := patches.Select(d.Vars)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {

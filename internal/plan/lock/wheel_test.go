@@ -85,14 +85,16 @@ func TestAWheelNeedsAPython(t *testing.T) {
 // An incomplete behaviour is an error of the cell.
 func TestBehaviourOfACell(t *testing.T) {
 	const asks = `  behaviour: [{name: x, about: a, run: "echo {{rocm}}", says: {rocm: "{{rocm}}"}, stock: {rocm: "{{version}}"}}]`
-	d := drafts(t, "  packages: [tiny]", "  packages: [tiny]\n"+asks)[0]
+	d := drafts(t, "kind: sdist", "kind: wheel", "  packages: [tiny]", "  packages: [tiny]\n"+asks)[0]
 	b := d.Settings.Expect.Behaviour[0]
 	if b.Says["rocm"] != "5.7" || b.Stock["rocm"] != "1.0" || b.Run != "echo {{rocm}}" {
 		t.Errorf("got %+v", b)
 	}
 	_, err := lock.NewDraft(cells(t, "  packages: [tiny]", "  packages: [tiny]\n"+strings.Replace(asks, "about: a, ", "", 1))[0], tinyCatalogue())
-	if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "expect.behaviour x needs about") {
-		t.Errorf("got %v", err)
+	for _, want := range []string{"expect.behaviour x needs about", "expect.behaviour x: stock needs a source of kind wheel"} {
+		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 

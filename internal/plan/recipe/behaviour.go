@@ -48,6 +48,23 @@ func (b Behaviour) Fault() error {
 	return errors.Join(errs...)
 }
 
+// StockFault returns an error for a behaviour with stock of a compiled artifact, unless
+// its source is a released wheel. The container of stock holds the source as upstream
+// released it, and nothing compiles it there.
+func (s Settings) StockFault() error {
+	if s.From.Kind == Wheel || len(s.Expect.Extensions) == 0 {
+		return nil
+	}
+	var errs []error
+	for _, b := range s.Expect.Behaviour {
+		if len(b.Stock) > 0 {
+			errs = append(errs, diag.Errorf(diag.Usage, "expect.behaviour %s: stock needs a source of kind wheel, because expect.extensions names compiled files: a source of kind %s is unpacked and not compiled", b.Name, s.From.Kind).
+				WithHint("leave stock out, or take the source as a released wheel (from.kind: wheel)"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // behaviours joins two lists and merges behaviours of the same name. The result shares
 // no maps with a and b.
 func behaviours(a, b []Behaviour) []Behaviour {

@@ -98,3 +98,28 @@ func TestFaultOfABehaviour(t *testing.T) {
 		}
 	}
 }
+
+// The source of a compiled artifact answers no script, unless it is a released wheel.
+func TestStockOfACompiledArtifact(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind       recipe.SourceKind
+		extensions []string
+		refused    bool
+	}{
+		"compiled from an sdist": {recipe.Sdist, []string{"a/_c*.so"}, true},
+		"compiled from a tree":   {recipe.Git, []string{"a/_c*.so"}, true},
+		"a patched wheel":        {recipe.Wheel, []string{"a/_c*.so"}, false},
+		"pure Python":            {recipe.Sdist, nil, false},
+	} {
+		var s recipe.Settings
+		s.From.Kind, s.Expect.Extensions = c.kind, c.extensions
+		s.Expect.Behaviour = []recipe.Behaviour{{Name: "plain", Says: map[string]string{"a": "1"}}}
+		if err := s.StockFault(); err != nil {
+			t.Errorf("%s, without stock: %v", name, err)
+		}
+		s.Expect.Behaviour[0].Stock = map[string]string{"a": "2"}
+		if err := s.StockFault(); (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "expect.behaviour plain: stock needs a source of kind wheel") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
