@@ -19,6 +19,7 @@ import (
 
 	"builder/internal/base/shell"
 	"builder/internal/files/elf"
+	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
 )
 
@@ -42,7 +43,7 @@ func All() []Gate {
 	return []Gate{
 		{
 			Name: "env-owners", Asks: "every library belongs to one distribution and is unchanged since its installation",
-			Remedy: "install the environment again", wants: func(e *Environment) bool { return len(e.candidates()) > 0 }, check: checkOwners,
+			Remedy: "install the environment again", wants: func(e *Environment) bool { return len(e.candidates()) > 0 || e.listsLibraries() }, check: checkOwners,
 		},
 		{
 			Name: "env-version", Asks: "a library reports the version in the metadata of its distribution",
@@ -183,6 +184,14 @@ func checkOwners(ctx context.Context, e *Environment) verdict.Verdict {
 		seen = append(seen, e.describe(c.family, c.path))
 	}
 	return judged(problems, nil, seen)
+}
+
+// listsLibraries reports whether a distribution lists a checked library, which may be
+// missing.
+func (e *Environment) listsLibraries() bool {
+	return slices.ContainsFunc(e.distributions, func(d *distribution) bool {
+		return slices.ContainsFunc(d.files, func(l wheel.Listed) bool { return familyOf(l.Path) != nil })
+	})
 }
 
 func sorted[V any](m map[string]V) []string {
