@@ -172,7 +172,8 @@ func pythonIndex(ctx context.Context, e *exam) Finding {
 	case !r.Python:
 		return none("the cell needs no Python package index")
 	case len(r.Indexes) == 0:
-		return unknown("the environment and pip name no index; uv uses the one of its own files, or its default")
+		return unknown("the environment and pip name no index; uv uses the one of its own files, or its default").
+			remedy("nothing, if uv reaches its default index; to use and check another one, set UV_DEFAULT_INDEX=URL, or index-url in pip's configuration")
 	}
 	var places []Place
 	for _, index := range r.Indexes {
