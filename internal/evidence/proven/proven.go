@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
@@ -27,6 +28,19 @@ const schema = 1
 // maxSize limits the file in bytes. An entry takes about 300.
 const maxSize = 16 << 20
 
+// The levels of upstream's tests, from the lowest to the highest.
+const (
+	none  = "none"
+	quick = "quick"
+	full  = "full"
+)
+
+// higher returns the higher of two levels. An unknown level is the lowest.
+func higher(a, b string) string {
+	levels := []string{"", none, quick, full}
+	return levels[max(slices.Index(levels, a), slices.Index(levels, b), 0)]
+}
+
 // A Proof records the evidence for one cell.
 type Proof struct {
 	Recipe  string `json:"recipe"`
@@ -35,7 +49,10 @@ type Proof struct {
 	Gates   int    `json:"gates"`   // passed or waived
 	Rebuilt bool   `json:"rebuilt"` // a second build gave the same bytes
 	GPUs    bool   `json:"gpus"`    // a round of gates passed on GPUs
-	Day     string `json:"day"`     // of the newest verdict, in UTC: 2026-11-22
+	// Tests is the level of upstream's tests that passed: none, quick or full. It is
+	// empty in a record that does not state it.
+	Tests string `json:"tests,omitempty"`
+	Day   string `json:"day"` // of the newest verdict, in UTC: 2026-11-22
 }
 
 // Cells maps the ids of proven cells to their proofs.
@@ -49,6 +66,7 @@ type Standing struct {
 	Gates   int    `json:"gates,omitempty"`   // passed or waived
 	Rebuilt bool   `json:"rebuilt,omitempty"` // a second build gave the same bytes
 	GPUs    bool   `json:"gpus,omitempty"`    // a round of gates passed on GPUs
+	Tests   string `json:"tests,omitempty"`   // level of upstream's tests that passed; "" is unknown
 }
 
 // Standing returns the standing of the cell with this id. key is the key of its entry
@@ -58,18 +76,27 @@ func (cells Cells) Standing(id, key string) Standing {
 	if !ok {
 		return Standing{}
 	}
-	return Standing{Built: true, Current: p.Key == key, Day: p.Day, Gates: p.Gates, Rebuilt: p.Rebuilt, GPUs: p.GPUs}
+	return Standing{Built: true, Current: p.Key == key, Day: p.Day, Gates: p.Gates, Rebuilt: p.Rebuilt, GPUs: p.GPUs, Tests: p.Tests}
 }
 
-// String returns the standing in one line, such as "2026-11-22: 13 gates passed,
-// rebuilt to the same bytes, no GPU".
+// testsSaid maps the levels of upstream's tests to the words of [Standing.String].
+var testsSaid = map[string]string{
+	none:  " without upstream's tests",
+	quick: " with upstream's tests (quick)",
+	full:  " with upstream's tests (full)",
+}
+
+// String returns the standing in one line, such as "2026-11-22: 13 gates passed
+// with upstream's tests (full), rebuilt to the same bytes, no GPU".
 func (s Standing) String() string {
 	if !s.Built {
 		return "never built"
 	}
-	text := fmt.Sprintf("%s: %d gates passed, not rebuilt", s.Day, s.Gates)
+	text := fmt.Sprintf("%s: %d gates passed", s.Day, s.Gates) + testsSaid[s.Tests]
 	if s.Rebuilt {
-		text = fmt.Sprintf("%s: %d gates passed, rebuilt to the same bytes", s.Day, s.Gates)
+		text += ", rebuilt to the same bytes"
+	} else {
+		text += ", not rebuilt"
 	}
 	if s.GPUs {
 		text += ", on GPUs"
@@ -123,12 +150,18 @@ func (cells Cells) Add(b attest.Bundle, sha256 string) error {
 		return errors.New("recording the proof: the artifact has no provenance")
 	}
 	definition := b.Provenance.Definition
-	c := Proof{Recipe: definition.External.Recipe, Key: definition.Internal.Key, Wheel: sha256}
+	c := Proof{Recipe: definition.External.Recipe, Key: definition.Internal.Key, Wheel: sha256, Tests: none}
 	for _, v := range b.Verdicts() {
 		if v.Status != verdict.Pass && v.Status != verdict.Waived {
 			continue
 		}
 		c.Gates++
+		switch passed := v.Status == verdict.Pass; {
+		case passed && v.Gate == "upstream-tests":
+			c.Tests = higher(c.Tests, quick)
+		case passed && v.Gate == "upstream-tests-full":
+			c.Tests = full
+		}
 		c.Rebuilt = c.Rebuilt || v.Gate == "reproducible"
 	}
 	for _, r := range b.Rounds {
@@ -158,6 +191,7 @@ func Record(path string, cells Cells) error {
 	for id, c := range cells {
 		if before, ok := known[id]; ok && before.Key == c.Key && before.Wheel == c.Wheel {
 			c.Rebuilt, c.GPUs = c.Rebuilt || before.Rebuilt, c.GPUs || before.GPUs
+			c.Tests = higher(c.Tests, before.Tests)
 		}
 		known[id] = c
 	}

@@ -6,18 +6,23 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"builder/internal/evidence/attest"
+	"builder/internal/gates/verdict"
 )
 
 func TestStanding(t *testing.T) {
 	cells := Cells{
 		"a": {Recipe: "r", Key: "k1", Gates: 13, Day: "2026-11-22"},
-		"b": {Recipe: "r", Key: "k2", Gates: 1, Rebuilt: true, GPUs: true, Day: "2026-11-23"},
+		"b": {Recipe: "r", Key: "k2", Gates: 1, Rebuilt: true, GPUs: true, Day: "2026-11-23", Tests: "full"},
+		"d": {Recipe: "r", Key: "k1", Gates: 2, Day: "2026-11-23", Tests: "none"},
 	}
 	for _, c := range []struct{ id, key, want string }{
 		{"a", "k1", "2026-11-22: 13 gates passed, not rebuilt, no GPU"},
 		{"a", "k2", "2026-11-22: 13 gates passed, not rebuilt, no GPU; its inputs have changed since"},
 		{"a", "", "2026-11-22: 13 gates passed, not rebuilt, no GPU; its inputs have changed since"},
-		{"b", "k2", "2026-11-23: 1 gates passed, rebuilt to the same bytes, on GPUs"},
+		{"b", "k2", "2026-11-23: 1 gates passed with upstream's tests (full), rebuilt to the same bytes, on GPUs"},
+		{"d", "k1", "2026-11-23: 2 gates passed without upstream's tests, not rebuilt, no GPU"},
 		{"c", "k1", "never built"},
 	} {
 		if got := cells.Standing(c.id, c.key).String(); got != c.want {
@@ -31,11 +36,11 @@ func TestStanding(t *testing.T) {
 func TestRecordAddsToTheSameBytes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, Name)
-	first := Proof{Recipe: "r", Key: "k", Wheel: "w", Gates: 2, Rebuilt: true, Day: "2026-11-22"}
-	second := Proof{Recipe: "r", Key: "k", Wheel: "w", Gates: 3, GPUs: true, Day: "2026-11-23"}
+	first := Proof{Recipe: "r", Key: "k", Wheel: "w", Gates: 2, Rebuilt: true, Day: "2026-11-22", Tests: "full"}
+	second := Proof{Recipe: "r", Key: "k", Wheel: "w", Gates: 3, GPUs: true, Day: "2026-11-23", Tests: "none"}
 	other := Proof{Recipe: "r", Key: "k2", Wheel: "w2", Gates: 1, Day: "2026-11-24"}
 	both := second
-	both.Rebuilt = true
+	both.Rebuilt, both.Tests = true, "full"
 	for _, step := range []struct{ record, want Proof }{{first, first}, {second, both}, {other, other}} {
 		if err := Record(path, Cells{"a": step.record}); err != nil {
 			t.Fatal(err)
@@ -43,6 +48,25 @@ func TestRecordAddsToTheSameBytes(t *testing.T) {
 		got, err := Read(os.DirFS(dir))
 		if err != nil || got["a"] != step.want {
 			t.Errorf("recorded %+v: read %+v, want %+v, %v", step.record, got["a"], step.want, err)
+		}
+	}
+}
+
+// The recorded level of upstream's tests is the highest that passed.
+func TestAddRecordsTheLevelOfTests(t *testing.T) {
+	verdicts := func(all ...verdict.Verdict) attest.Bundle {
+		return attest.Bundle{Provenance: &attest.Provenance{}, Rounds: []attest.TestResult{{Verdicts: all}}}
+	}
+	size := verdict.Verdict{Gate: "size", Status: verdict.Pass}
+	quick := verdict.Verdict{Gate: "upstream-tests", Status: verdict.Pass}
+	full := verdict.Verdict{Gate: "upstream-tests-full", Status: verdict.Pass}
+	waived := verdict.Verdict{Gate: "upstream-tests-full", Status: verdict.Waived}
+	for want, b := range map[string]attest.Bundle{
+		"none": verdicts(size), "quick": verdicts(size, quick, waived), "full": verdicts(full, quick),
+	} {
+		cells := Cells{}
+		if err := cells.Add(b, "w"); err != nil || cells[""].Tests != want {
+			t.Errorf("recorded %q, want %q, %v", cells[""].Tests, want, err)
 		}
 	}
 }
