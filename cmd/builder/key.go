@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -13,7 +14,7 @@ import (
 )
 
 func keyFlag() cli.Flag {
-	return &cli.StringFlag{Name: "key", EnvVars: []string{"BUILDER_KEY"}, Usage: "sign with the private key in `FILE`; the default is this host's own, made on first use"}
+	return &cli.StringFlag{Name: "key", EnvVars: []string{"BUILDER_KEY"}, Usage: "sign with the private key in `FILE`, and trust its signatures; the default is this host's own, made on first use"}
 }
 
 func timestampFlag() cli.Flag {
@@ -43,25 +44,30 @@ func keyCommand(out printer) *cli.Command {
 				Action: func(c *cli.Context) error { return doKeySign(c, out) },
 			},
 			{
-				Name: "show", Usage: "print the public key of this host", OnUsageError: usageError, HideHelpCommand: true,
-				Action: func(c *cli.Context) error {
-					if err := unexpected(c, 0); err != nil {
-						return err
-					}
-					home, err := app.HomeDir()
-					if err != nil {
-						return err
-					}
-					k, err := (&app.Session{Home: home, Note: out.note}).SigningKey()
-					if err != nil {
-						return err
-					}
-					out.say("%s", k.Public().PEM())
-					return nil
-				},
+				Name: "show", Usage: "print the public key of this host, or of FILE, and its id", ArgsUsage: "[FILE]", OnUsageError: usageError, HideHelpCommand: true,
+				Description: "FILE is a private or a public key. The key goes to the standard output, and its id\n" +
+					"to the standard error. Statements and messages name a key by its id.",
+				Action: func(c *cli.Context) error { return doKeyShow(c, out) },
 			},
 		},
 	}
+}
+
+func doKeyShow(c *cli.Context, out printer) error {
+	if err := unexpected(c, 1); err != nil {
+		return err
+	}
+	home, err := app.HomeDir()
+	if err != nil {
+		return err
+	}
+	k, err := app.PublicKey(&app.Session{Home: home, Note: out.note}, c.Args().First())
+	if err != nil {
+		return err
+	}
+	out.say("%s", strings.TrimSuffix(string(k.PEM()), "\n"))
+	out.note("id of the key: %s", k.ID)
+	return nil
 }
 
 func doKeySign(c *cli.Context, out printer) error {

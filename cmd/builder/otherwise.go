@@ -35,7 +35,7 @@ var alike = [][]string{
 var flagsElsewhere = map[string]string{
 	"gpus":    "run the gates on GPUs after the build: builder gate out/CELL --gpus N",
 	"all":     "every axis has the value `all`: --AXIS all, such as --rocm all --arch all",
-	"tests":   "run the gates on GPUs after the build: builder gate out/CELL --gpus N --tests DIR",
+	"tests":   "upstream's own tests run with a build: builder run RECIPE --tests full; nccl-tests run after it: builder gate out/CELL --gpus N --tests DIR",
 	"channel": "publish after the run: builder publish out/CELL --to DEST --channel CHANNEL",
 	"to":      "publish after the run: builder publish out/CELL --to DEST",
 	"force":   "run never builds a cell again if its result is known: --rebuild builds it a second time and compares",

@@ -19,9 +19,9 @@ func verifyCommand(out printer) *cli.Command {
 		Name: "verify", Usage: "check signatures, provenance, digests and verdicts of an artifact", ArgsUsage: "PATH…",
 		Description: "PATH is the directory of a cell (out/<cell>), a wheel or an archive. Its attestations\n" +
 			"are in WHEEL.attestations beside it. Only attestations signed by a trusted key count:\n" +
-			"this host's key, and the keys of --trust. The command fetches nothing and needs no\n" +
-			"engine, except with --rebuild, which builds the cell again from its provenance and\n" +
-			"compares the bytes. The exit code is 0 only if every check passed.",
+			"this host's key, the key of --key, and the keys of --trust. The command fetches\n" +
+			"nothing and needs no engine, except with --rebuild, which builds the cell again from\n" +
+			"its provenance and compares the bytes. The exit code is 0 only if every check passed.",
 		Flags: verifyFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			in, err := openSession(c, catalogue.Catalogue{}, out)
@@ -55,7 +55,7 @@ func verifyFlags() []cli.Flag {
 		keyFlag(),
 		timestampFlag(),
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "with --rebuild: take everything from the store"},
-		&cli.StringFlag{Name: "record", Usage: "record in `FILE` (recipes/proven.json) which cells passed, the time, and the number of gates"},
+		&cli.StringFlag{Name: "record", Usage: "record in `FILE` (recipes/proven.json) which cells passed, the time, the number of gates, and the level of upstream's tests"},
 		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: fetch the same bytes from another place, `source.NAME=PATH|URL`"},
 		progressFlag(),
 	}, engineGroup{}.flags()...)

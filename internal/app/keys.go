@@ -36,6 +36,24 @@ func (s *Session) SigningKey() (k signing.Key, err error) {
 	return k.Stamped(s.Timestamp)
 }
 
+// PublicKey returns the public key in a file of a private or a public key. Without a
+// file it returns the host's.
+func PublicKey(s *Session, file string) (signing.PublicKey, error) {
+	if file == "" {
+		k, err := s.SigningKey()
+		return k.Public(), err
+	}
+	k, err := signing.ReadKey(file)
+	if err == nil {
+		return k.Public(), nil
+	}
+	// The first error is about a private key, which the file may be.
+	if public, other := signing.ReadPublicKey(file); other == nil {
+		return public, nil
+	}
+	return signing.PublicKey{}, err
+}
+
 // hostKey reads the host's key and creates it if it does not exist.
 func (s *Session) hostKey() (signing.Key, error) {
 	path := filepath.Join(s.Home, homeKey)
@@ -85,9 +103,17 @@ func NewKey(path string, owner signing.Owner, until time.Time) error {
 	return k.Public().Write(PublicOf(path))
 }
 
-// Trusted returns the keys whose signatures count: the keys given by --trust and the
-// host's key.
-func (s *Session) Trusted() (signing.Trust, error) { return s.trusting(s.Trust) }
+// Trusted returns the keys whose signatures count: the keys given by --trust, the
+// host's key, and the key given by --key.
+func (s *Session) Trusted() (signing.Trust, error) {
+	t, err := s.trusting(s.Trust)
+	if err != nil || s.Key == "" {
+		return t, err
+	}
+	k, err := signing.ReadKey(s.Key)
+	t.Keys = append(t.Keys, k.Public())
+	return t, err
+}
 
 func (s *Session) trusting(named []string) (signing.Trust, error) {
 	t := signing.Trust{Now: time.Now()}

@@ -48,7 +48,7 @@ func Verifiable(s *Session, paths []string) ([]artifact.Artifact, error) {
 	}
 	if len(trust.Keys) == 0 {
 		return nil, diag.Errorf(diag.Usage, "no trusted key: this host has no key of its own").
-			WithHint("give the public key of the building host with --trust FILE (`builder key show` prints it there), or inspect the wheel with `builder gate FILE`")
+			WithHint("give the public key of the building host with --trust FILE (`builder key show` prints it there, and `run --key FILE` signs for FILE.pub), or inspect the wheel with `builder gate FILE`")
 	}
 	return artifacts, nil
 }

@@ -315,7 +315,10 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage},
 	},
 	"key show": {
-		[]syntax.Example{{Line: "builder key show > ours.pem.pub", Does: "write a file for --trust on other hosts"}},
+		[]syntax.Example{
+			{Line: "builder key show > ours.pem.pub", Does: "write a file for --trust on other hosts"},
+			{Line: "builder key show builder.pub", Does: "print a key with its id, to compare it with the id in a statement"},
+		},
 		[]diag.Code{diag.Usage},
 	},
 	"config": {
