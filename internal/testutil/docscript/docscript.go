@@ -74,6 +74,7 @@ type Variation struct {
 
 // variations lists all variations supported in marks, in the order of application.
 var variations = []Variation{
+	{"id", "ids of signing keys", regexp.MustCompile(`[0-9A-Za-z+/]{43}=`)},
 	{"key", "digests and keys", regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{12})\b`)},
 	{"clock", "the time of day before a line", regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `)},
 	{"seconds", "durations", regexp.MustCompile(`\b((\d+h)?\d+m\d+|\d+\.\d+) ?s\b`)},
