@@ -61,7 +61,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "sealed": sealed, "files": files, "unseen": unseen, "serve": serve, "repository": repository, "tarball": tarball,
-			"seal": seal, "edit": edit, "registry": registry, "damage": damage,
+			"seal": seal, "edit": edit, "registry": registry, "damage": damage, "install": install, "lie": lie,
 		},
 	})
 }
@@ -127,6 +127,45 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // inFile matches an error with a line of a file.
 var inFile = regexp.MustCompile(`(?m)^error: [^-\s]\S*(:\d+)+: `)
+
+// install installs a wheel into a directory of packages, like pip --target: install WHEEL
+// DIR.
+func install(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: install WHEEL DIR")
+	}
+	w, err := wheel.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer w.Close()
+	ts.Check(os.MkdirAll(ts.MkAbs(args[1]), 0o755))
+	for _, f := range w.Files {
+		_, err := w.Extract(ts.MkAbs(args[1]), f.Name)
+		ts.Check(err)
+	}
+}
+
+// lie makes an index list its only wheel with the sha256 of another: lie DIR WHEEL.
+func lie(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: lie DIR WHEEL")
+	}
+	other, err := artifact.Of(ts.MkAbs(args[1]), "")
+	ts.Check(err)
+	wheels, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "files", "*", "*.whl"))
+	ts.Check(err)
+	real, err := artifact.Of(wheels[0], "")
+	ts.Check(err)
+	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(path string, e os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".json" || strings.Contains(path, ".attestations") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, bytes.ReplaceAll(data, []byte(real.SHA256), []byte(other.SHA256)), 0o644)
+	}))
+}
 
 // isJSON checks that a file is one JSON value, and checks values in it: json FILE [PATH
 // WANT]... A path such as cells.0.id can end in len for a length.

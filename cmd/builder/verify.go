@@ -11,6 +11,7 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
+	"builder/internal/publishing/publish"
 	"builder/internal/view/progress"
 )
 
@@ -19,9 +20,12 @@ func verifyCommand(out printer) *cli.Command {
 		Name: "verify", Usage: "check signatures, provenance, digests and verdicts of an artifact", ArgsUsage: "PATH…",
 		Description: "PATH is the directory of a cell (out/<cell>), a wheel or an archive. Its attestations\n" +
 			"are in WHEEL.attestations beside it. Only attestations signed by a trusted key count:\n" +
-			"this host's key, the key of --key, and the keys of --trust. The command fetches\n" +
-			"nothing and needs no engine, except with --rebuild, which builds the cell again from\n" +
-			"its provenance and compares the bytes. The exit code is 0 only if every check passed.",
+			"this host's key, the key of --key, and the keys of --trust. The command needs no\n" +
+			"engine, except with --rebuild, which builds the cell again from its provenance and\n" +
+			"compares the bytes. The exit code is 0 only if every check passed.\n\n" +
+			"With --from a wheel needs no attestations beside it: they come from the place where it\n" +
+			"is published, by its digest. With --env too, PATH is the name of an installed\n" +
+			"distribution, and every installed file is compared with the published wheel.",
 		Flags: verifyFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			in, err := openSession(c, catalogue.Catalogue{}, out)
@@ -29,7 +33,7 @@ func verifyCommand(out printer) *cli.Command {
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			artifacts, err := app.Verifiable(in.Session, r.Paths)
+			artifacts, err := app.Verifiable(in.Session, r)
 			if err != nil {
 				return err
 			}
@@ -50,6 +54,8 @@ func verifyFlags() []cli.Flag {
 		jsonFlag(),
 		trustFlag(),
 		&cli.StringFlag{Name: "policy", Value: string(attest.Candidate), Usage: "require the verdicts of `POLICY`: candidate (every gate that needs no GPU) or stable (also the gates on GPUs and a second build)"},
+		&cli.StringSliceFlag{Name: "from", Usage: "take the attestations from `PLACE`: " + publish.Sources + "; repeatable"},
+		&cli.StringFlag{Name: "env", Usage: "with --from: verify distributions installed in `PYTHON|DIR`, an interpreter, a virtual environment or a directory of packages"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell again from its provenance and compare the bytes"},
 		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign the result as the verdict of gate reproducible, and write it beside the artifact"},
 		keyFlag(),
@@ -64,6 +70,7 @@ func verifyFlags() []cli.Flag {
 func readVerify(c *cli.Context) (app.VerifyRequest, error) {
 	r := app.VerifyRequest{
 		Paths: c.Args().Slice(), Policy: attest.Policy(c.String("policy")), Rebuild: c.Bool("rebuild"), Attach: c.Bool("attach"), Record: c.String("record"),
+		From: c.StringSlice("from"), Env: c.String("env"),
 	}
 	if len(r.Paths) == 0 {
 		return r, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
@@ -72,6 +79,18 @@ func readVerify(c *cli.Context) (app.VerifyRequest, error) {
 	var errs []error
 	if !slices.Contains(attest.Policies(), string(r.Policy)) {
 		errs = append(errs, diag.Errorf(diag.Usage, "--policy: unknown policy %q", string(r.Policy)).WithHint("%s", diag.DidYouMean(string(r.Policy), attest.Policies())))
+	}
+	for _, place := range r.From {
+		if _, err := publish.OpenSource(place, false, nil); err != nil {
+			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err))
+		}
+	}
+	if r.Rebuild && len(r.From) > 0 {
+		errs = append(errs, diag.Errorf(diag.Usage, "--rebuild and --from exclude each other").
+			WithHint("take the cell with `builder run --from PLACE`, and rebuild that"))
+	}
+	if r.Env != "" && len(r.From) == 0 {
+		errs = append(errs, diag.Errorf(diag.Usage, "--env: an environment has no attestations").WithHint("name with --from the place where the wheel is published"))
 	}
 	if r.Attach && !r.Rebuild {
 		errs = append(errs, diag.Errorf(diag.Usage, "--attach has no effect without --rebuild"))

@@ -160,7 +160,7 @@ func TestRun(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	signed, err := app.Verifiable(s, []string{filepath.Join(out, "tiny-1.0")})
+	signed, err := app.Verifiable(s, app.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}})
 	if err != nil {
 		t.Fatal(err)
 	}

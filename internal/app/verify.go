@@ -3,10 +3,12 @@ package app
 import (
 	"context"
 	"errors"
+	"os"
 
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/proven"
+	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/publishing/subject"
 )
@@ -33,12 +35,17 @@ type VerifyRequest struct {
 	Rebuild bool   // build each cell again and compare
 	Attach  bool   // sign the result of the rebuild
 	Record  string // file to record passing cells in; "" is none
+
+	From []string // places with the statements; empty takes those beside each path
+	Env  string   // the environment in which Paths are installed distributions; "" is none
 }
 
-// Verifiable hashes the artifacts below paths. It returns an error if no key is
-// trusted.
-func Verifiable(s *Session, paths []string) ([]artifact.Artifact, error) {
-	artifacts, err := artifactsOf(paths)
+// Verifiable hashes the artifacts of a request, unless they are installed. It returns an
+// error if no key is trusted.
+func Verifiable(s *Session, r VerifyRequest) (artifacts []artifact.Artifact, err error) {
+	if r.Env == "" {
+		artifacts, err = artifactsOf(r.Paths)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +70,17 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 	if err := trust.ReadLogs(ctx); err != nil {
 		return VerifyReport{}, err
 	}
-	report := VerifyReport{Schema: 1, Policy: r.Policy}
+	all, errs, remove, err := s.findAll(ctx, r, trust, artifacts)
+	if err != nil {
+		return VerifyReport{}, err
+	}
+	defer remove()
+	report := VerifyReport{Schema: 1, Policy: r.Policy, Artifacts: []Verified{}}
 	cells := proven.Cells{}
-	var errs []error
-	for _, a := range artifacts {
+	for _, f := range all {
+		a := f.Artifact
 		bundle, checks := attest.Verify(a, trust, r.Policy)
+		checks = append(checks, f.checks...)
 		if r.Rebuild && attest.Passed(checks) {
 			again, err := s.rebuildBundle(ctx, a, bundle)
 			if err == nil && r.Attach {
@@ -78,7 +91,7 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 			}
 			checks = append(checks, again)
 		}
-		v := Verified{Artifact: a, Checks: checks}
+		v := Verified{Artifact: f.shown, Checks: checks}
 		if p := bundle.Provenance; p != nil {
 			v.Cell, v.Key = p.Definition.External.Cell, p.Definition.Internal.Key
 		}
@@ -91,6 +104,42 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 		errs = append(errs, proven.Record(r.Record, cells))
 	}
 	return report, errors.Join(errs...)
+}
+
+// findAll returns the artifacts of a request with their statements, and the errors of
+// those that were not found. The caller calls remove.
+func (s *Session) findAll(ctx context.Context, r VerifyRequest, trust signing.Trust, artifacts []artifact.Artifact) (all []found, errs []error, remove func(), err error) {
+	if len(r.From) == 0 {
+		for _, a := range artifacts {
+			all = append(all, found{Artifact: a, shown: a})
+		}
+		return all, nil, func() {}, nil
+	}
+	p, err := s.places(ctx, r, trust)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	add := func(f found, err error) {
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			all = append(all, f)
+		}
+	}
+	for _, a := range artifacts {
+		add(p.statements(ctx, a))
+	}
+	if r.Env != "" {
+		for _, name := range r.Paths {
+			add(p.installed(ctx, name))
+		}
+	}
+	remove = func() { os.RemoveAll(p.scratch) }
+	if ctx.Err() != nil {
+		remove()
+		return nil, nil, nil, context.Cause(ctx)
+	}
+	return all, errs, remove, nil
 }
 
 // artifactsOf hashes the wheels of every path and returns all errors.

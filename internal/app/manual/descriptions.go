@@ -93,6 +93,7 @@ var Descriptions = map[string]Description{
 			{Line: "builder verify out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Does: "verify a wheel built on this host"},
 			{Line: "builder verify horovod.whl --trust ci.pem.pub --policy stable", Does: "verify a wheel of another signer by the stricter policy"},
 			{Line: "builder verify horovod.whl --trust ci.pem.pub --rebuild", Does: "rebuild it and compare the bytes"},
+			{Line: "builder verify horovod --env .venv --from https://wheels.example.org --trust ci.pem.pub", Does: "verify a wheel that pip installed, and its installed files"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Gate, diag.Fetch, diag.NoEngine},
 	},

@@ -71,7 +71,7 @@ type Check struct {
 
 // Remedies for statements that fail verification.
 const (
-	foreign  = "copy this folder too, or fetch wheel and folder from where they are published; to examine a wheel of another project, run `builder gate FILE`"
+	foreign  = "copy this folder too, or run `builder verify FILE --from PLACE` with the place where it is published; to examine a wheel of another project, run `builder gate FILE`"
 	stranger = "to trust the signatures of another host, run `builder key show` there and give its public key with --trust FILE; for a build signed with --key FILE, give --trust FILE.pub; compare the ids: `builder key show FILE.pub`"
 	changed  = "copy the directory of the cell again from the host that built it, or build the cell again with `builder run`"
 )

@@ -194,7 +194,7 @@ func isDir(path string) bool {
 // distribution is one installed project.
 type distribution struct {
 	name, version string
-	site          string
+	site, info    string // directories
 	requires      []string
 	files         []wheel.Listed
 }
@@ -228,7 +228,7 @@ func (e *Environment) readDistributions(site string) error {
 			e.blind = append(e.blind, fmt.Sprintf("%s: %v", filepath.Join(info, "METADATA"), err))
 			continue
 		}
-		d := &distribution{name: wheel.NormalName(header.Get("Name")), version: header.Get("Version"), site: site, requires: header.Values("Requires-Dist")}
+		d := &distribution{name: wheel.NormalName(header.Get("Name")), version: header.Get("Version"), site: site, info: info, requires: header.Values("Requires-Dist")}
 		text, err = regular.ReadFollowed(filepath.Join(info, "RECORD"), maxRecord)
 		if err == nil {
 			d.files, err = wheel.ParseRecord(text)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/url"
 	"strings"
 
+	"builder/internal/base/diag"
 	"builder/internal/files/artifact"
 	"builder/internal/input/store"
 )
@@ -49,7 +49,8 @@ func (r Remote) All(ctx context.Context) ([]Record, error) {
 	}
 	var each []json.RawMessage
 	if err := json.Unmarshal(data, &each); err != nil {
-		return nil, fmt.Errorf("reading the list of the index: %w", err)
+		return nil, diag.Errorf(diag.Fetch, "reading the list of the index: %w", err).
+			WithHint("the address of an index is the one above simple/, which pip needs")
 	}
 	all := make([]Record, 0, len(each))
 	var errs []error

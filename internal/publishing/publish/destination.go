@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/translog"
-	"builder/internal/files/artifact"
 	"builder/internal/input/oci"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/upload"
@@ -107,16 +105,15 @@ func leavesAt(ctx context.Context, to Destination, b Bundle) (leaves []translog.
 		return nil, err
 	}
 	defer os.RemoveAll(scratch)
-	enough := errors.New("the statements are enough")
-	_, err = at.Bring(ctx, b.Entry.Key(), scratch, func(offered, said []artifact.Artifact) ([]artifact.Artifact, error) {
-		there, err := attest.ReadSaid(b.Wheel, said, b.trust)
-		leaves = there.Leaves(b.Wheel)
-		return nil, cmp.Or(err, enough)
-	})
-	if errors.Is(err, enough) || errors.Is(err, ErrNotPublished) { // the same bytes are there under another key
-		err = nil
+	said, err := BringStatements(ctx, at, b.Entry.Key(), scratch)
+	if errors.Is(err, ErrNotPublished) { // the same bytes are there under another key
+		return nil, nil
 	}
-	return leaves, err
+	if err != nil {
+		return nil, err
+	}
+	there, err := attest.ReadSaid(b.Wheel, said, b.trust)
+	return there.Leaves(b.Wheel), err
 }
 
 // Destinations describes the syntax of a destination.

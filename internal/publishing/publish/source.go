@@ -92,6 +92,19 @@ func Take(ctx context.Context, from Source, key, dir string, trust signing.Trust
 	return Load(path, trust, policy)
 }
 
+// BringStatements copies the statements about the artifact of a key to dir, unverified.
+func BringStatements(ctx context.Context, from Source, key, dir string) (said []artifact.Artifact, err error) {
+	enough := errors.New("the statements are enough")
+	_, err = from.Bring(ctx, key, dir, func(_, brought []artifact.Artifact) ([]artifact.Artifact, error) {
+		said = brought
+		return nil, enough
+	})
+	if errors.Is(err, enough) {
+		err = nil
+	}
+	return said, err
+}
+
 // maxUnsigned limits a file without a signed size, in bytes. Statements made before
 // 2026-11-22 state no sizes.
 const maxUnsigned = 4 << 30

@@ -1,0 +1,221 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
+	"builder/internal/gates/environment"
+	"builder/internal/input/store"
+	"builder/internal/publishing/index"
+	"builder/internal/publishing/publish"
+)
+
+// A found is an artifact with its statements beside it, and the checks of its
+// installation.
+type found struct {
+	artifact.Artifact
+	shown  artifact.Artifact // as the user knows it
+	checks []attest.Check
+}
+
+// places are the places of --from, which have the statements of artifacts.
+type places struct {
+	VerifyRequest
+	trust   signing.Trust
+	all     []place
+	scratch string
+}
+
+// A place is a source with its list.
+type place struct {
+	publish.Source
+	records []index.Record
+}
+
+// places opens the places of a request. The caller removes scratch.
+func (s *Session) places(ctx context.Context, r VerifyRequest, trust signing.Trust) (*places, error) {
+	kept, err := store.Open(filepath.Join(s.Home, "store"))
+	if err != nil {
+		return nil, err
+	}
+	p := &places{VerifyRequest: r, trust: trust}
+	for _, text := range r.From {
+		source, err := publish.OpenSource(text, false, kept)
+		if err != nil {
+			return nil, diag.Errorf(diag.Usage, "--from: %w", err)
+		}
+		records, err := source.List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.all = append(p.all, place{source, records})
+	}
+	p.scratch, err = os.MkdirTemp("", "builder-verify-*")
+	return p, err
+}
+
+// dir makes a directory for one artifact.
+func (p *places) dir() (string, error) { return os.MkdirTemp(p.scratch, "*") }
+
+// statements fetches the statements about an artifact, by its digest.
+func (p *places) statements(ctx context.Context, a artifact.Artifact) (found, error) {
+	var others []string
+	for _, at := range p.all {
+		for _, r := range at.records {
+			if r.SHA256 == a.SHA256 {
+				return p.beside(ctx, a, at, r)
+			}
+			if r.Filename == a.Name {
+				others = append(others, fmt.Sprintf("%s has it with sha256 %s", at, r.SHA256))
+			}
+		}
+	}
+	if len(others) > 0 {
+		return found{}, diag.Errorf(diag.Gate, "%s has sha256 %s, and %s", a.Name, a.SHA256, strings.Join(others, ", ")).
+			WithHint("it is another file of the same name: install the published one by its digest (pip --require-hashes)")
+	}
+	return found{}, diag.Errorf(diag.Gate, "%s: no place of --from has a file with its sha256 %s", a.Name, a.SHA256).
+		WithHint("name the place where it is published; to examine a wheel of another project, run `builder gate FILE`")
+}
+
+// beside links an artifact into a directory with the statements of its record.
+func (p *places) beside(ctx context.Context, a artifact.Artifact, at place, r index.Record) (found, error) {
+	dir, err := p.dir()
+	if err != nil {
+		return found{}, err
+	}
+	f := found{Artifact: a, shown: a}
+	f.Path = filepath.Join(dir, a.Name)
+	from, err := filepath.Abs(a.Path)
+	if err == nil {
+		err = os.Symlink(from, f.Path)
+	}
+	if err != nil {
+		return found{}, err
+	}
+	said, err := publish.BringStatements(ctx, at, r.Key, dir)
+	if err == nil && len(said) == 0 {
+		err = errors.New("it has no statements about the file")
+	}
+	if err != nil && ctx.Err() == nil {
+		err = diag.Errorf(diag.Gate, "%s: %s: %w", a.Name, at, err).WithHint("ask who publishes there, and do not use the file before you know the reason")
+	}
+	if err == nil && r.Filename != a.Name { // the statements say which name is right
+		err = os.Rename(filepath.Join(dir, attest.Dir(r.Filename)), attest.Dir(f.Path))
+	}
+	return f, err
+}
+
+// installed fetches the wheel of an installed distribution with its statements, and
+// compares both. If several wheels are candidates, the one with the same files counts.
+func (p *places) installed(ctx context.Context, name string) (found, error) {
+	in, err := environment.Find(p.Env, name)
+	if err != nil {
+		return found{}, err
+	}
+	candidates := p.candidates(in)
+	if len(candidates) == 0 {
+		return found{}, diag.Errorf(diag.Gate, "no place of --from has %s %s", in.Project, in.Version).WithHint("name the place where it is published")
+	}
+	var best found
+	var errs []error
+	for _, c := range candidates {
+		f, err := p.fetched(ctx, c, in)
+		if ctx.Err() != nil {
+			return found{}, context.Cause(ctx)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if attest.Passed(f.checks) {
+			return f, nil
+		}
+		if best.Path == "" {
+			best = f
+		}
+	}
+	if best.Path == "" {
+		return found{}, errors.Join(errs...)
+	}
+	return best, nil
+}
+
+// A candidate is a published wheel that can be the one that was installed.
+type candidate struct {
+	index.Record
+	from place
+}
+
+// candidates lists the published wheels of the installed version: those with its tags,
+// or all if there is none.
+func (p *places) candidates(in environment.Installed) []candidate {
+	var tagged, all []candidate
+	for _, at := range p.all {
+		for _, r := range at.records {
+			n, err := wheel.ParseName(r.Filename)
+			if err != nil || wheel.NormalName(n.Distribution) != in.Project || !n.HasVersion(in.Version) {
+				continue
+			}
+			if slices.ContainsFunc(all, func(c candidate) bool { return c.SHA256 == r.SHA256 }) {
+				continue
+			}
+			all = append(all, candidate{r, at})
+			if slices.Equal(n.Tags(), in.Tags) {
+				tagged = append(tagged, candidate{r, at})
+			}
+		}
+	}
+	if len(tagged) > 0 {
+		return tagged
+	}
+	return all
+}
+
+// fetched fetches a published wheel and compares the installation with it.
+func (p *places) fetched(ctx context.Context, c candidate, in environment.Installed) (found, error) {
+	dir, err := p.dir()
+	if err != nil {
+		return found{}, err
+	}
+	path, err := c.from.Bring(ctx, c.Key, dir, publish.Vet(c.Key, p.trust, p.Policy))
+	if err != nil {
+		if diag.CodeOf(err) != diag.Gate {
+			err = diag.Errorf(diag.Fetch, "fetching %s from %s: %w", c.Filename, c.from, err)
+		}
+		return found{}, err
+	}
+	a, err := artifact.Of(path, "")
+	if err != nil {
+		return found{}, err
+	}
+	w, err := wheel.Open(path)
+	if err != nil {
+		return found{}, diag.Errorf(diag.Gate, "%w", err)
+	}
+	defer w.Close()
+	seen, err := w.Compare(ctx, in.Installation)
+	if err != nil {
+		return found{}, diag.Errorf(diag.Gate, "%s: %w", in.Site, err)
+	}
+	check := attest.Check{
+		Name: "installed", Wrong: seen.Wrong,
+		Seen: fmt.Sprintf("%d files in %s are those of the wheel; not compared: %d of bytecode, %d programs of entry points", seen.Same, in.Site, seen.Bytecode, seen.Programs),
+	}
+	if len(check.Wrong) > 0 {
+		check.Remedy = fmt.Sprintf("install it again: pip install --force-reinstall --no-deps %s==%s", in.Project, in.Version)
+	}
+	f := found{Artifact: a, shown: a, checks: []attest.Check{check}}
+	f.shown.Path = in.Info
+	return f, nil
+}
