@@ -38,7 +38,7 @@ func engineCommand(out printer) *cli.Command {
 				return app.StopEngine(c.Context, s)
 			}),
 			verb("image", "write the engine as an image for `docker load` and `podman load`, for sites without its registry", func(c *cli.Context, s *app.Session) error {
-				if err := app.AbsentPath(c.String("to")); err != nil {
+				if err := app.AbsentFile(c.String("to")); err != nil {
 					return err
 				}
 				if err := s.NativeEngine().Image(c.Context, c.String("to")); err != nil {

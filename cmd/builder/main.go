@@ -144,6 +144,13 @@ func unknownCommand(c *cli.Context) error {
 	if below := verbsBelow(c.App, word); len(below) > 0 && c.Command.Name == c.App.Name {
 		return err.WithHint("did you mean `%s`?", strings.Join(below, "` or `"))
 	}
+	if other := otherVerbs[word]; slices.ContainsFunc(other, func(name string) bool { return slices.Contains(names, strings.Fields(name)[0]) }) {
+		other = slices.DeleteFunc(slices.Clone(other), func(name string) bool { return !slices.Contains(names, strings.Fields(name)[0]) })
+		for i, name := range other {
+			other[i] = c.Command.HelpName + " " + name
+		}
+		return err.WithHint("did you mean `%s`?", strings.Join(other, "` or `"))
+	}
 	return err.WithHint("%s", diag.DidYouMean(word, names))
 }
 
@@ -183,10 +190,46 @@ func usageError(c *cli.Context, err error, _ bool) error {
 		return diag.Errorf(diag.Usage, "%s has no flag --%s", c.Command.HelpName, name).
 			WithHint("%s", flagHint(name, flagNames(c.Command.Flags)))
 	}
-	if c.Command != nil {
-		return e.WithHint("see `%s --help`", c.Command.HelpName)
+	if m := unreadable.FindStringSubmatch(err.Error()); m != nil {
+		return diag.Errorf(diag.Usage, "%s: invalid value %q", m[3], m[1]).WithHint("%s", kindHints[m[2]])
 	}
-	return e
+	if c.Command == nil {
+		return e
+	}
+	if m := flagName.FindStringSubmatch(err.Error()); m != nil {
+		if hint := kindHints[kindOf(m[1], c.Command.Flags)]; hint != "" {
+			return e.WithHint("%s", hint)
+		}
+	}
+	return e.WithHint("see `%s --help`", c.Command.HelpName)
+}
+
+// unreadable matches a message of the parser about a variable.
+var unreadable = regexp.MustCompile(`^could not parse "(.*)" as (\w+) value from environment variable "(\w+)"`)
+
+// kindHints says how to write the value of a flag or variable of a kind.
+var kindHints = map[string]string{
+	"bool": "write true or false", "int": "write a whole number, such as 2",
+	"duration": "write a time with its unit, such as 90s, 10m or 12h", "float64": "write a number, such as 0.95",
+}
+
+// kindOf returns the kind of the named flag's value, or "" if it is text.
+func kindOf(name string, flags []cli.Flag) string {
+	i := slices.IndexFunc(flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+	if i < 0 {
+		return ""
+	}
+	switch flags[i].(type) {
+	case *cli.BoolFlag:
+		return "bool"
+	case *cli.IntFlag:
+		return "int"
+	case *cli.DurationFlag:
+		return "duration"
+	case *cli.Float64Flag:
+		return "float64"
+	}
+	return ""
 }
 
 // printer holds the output streams. stdout carries only the result; everything else

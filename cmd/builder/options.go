@@ -193,6 +193,10 @@ func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do fun
 				if err != nil {
 					return err
 				}
+				if word := c.Args().First(); word != c.Command.Name && slices.Contains(cat.Names(), word) {
+					return diag.Errorf(diag.Usage, "unexpected second recipe %q", word).
+						WithHint("give one recipe at a time: %s, then %s %s", c.Command.HelpName, strings.TrimSuffix(c.Command.HelpName, " "+c.Command.Name), word)
+				}
 				if c.Args().Present() {
 					return diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).
 						WithHint("axes are flags: --NAME VALUE")
@@ -218,7 +222,11 @@ func unknownRecipe(cat catalogue.Catalogue, err error) cli.ActionFunc {
 			return diag.Errorf(diag.Usage, "%s: name a recipe", c.Command.HelpName).
 				WithHint("known: %s", strings.Join(cat.Names(), ", "))
 		}
-		_, err := recipe.Find(cat.Recipes, c.Args().First())
+		word := c.Args().First()
+		_, err := recipe.Find(cat.Recipes, word)
+		if e, ok := errors.AsType[*diag.Error](err); ok && slices.Contains(flagNames(c.Command.Flags), word) {
+			return e.WithHint("did you mean --%s? write it after the recipe: %s RECIPE --%s", word, c.Command.HelpName, word)
+		}
 		return err
 	}
 }

@@ -43,6 +43,16 @@ var flagsElsewhere = map[string]string{
 	"gpu":     "the axis is arch: --arch mi300x, --arch h100",
 }
 
+// otherVerbs maps verbs of other tools to verbs of this one.
+var otherVerbs = map[string][]string{
+	"build": {"run"}, "make": {"run"}, "compile": {"run"}, "install": {"run"},
+	"start": {"up"}, "stop": {"down"}, "restart": {"down", "up"}, "load": {"image", "import"}, "save": {"image", "export"},
+	"list": {"show"}, "ls": {"list", "show"}, "get": {"show"}, "print": {"show"}, "show": {"list"}, "info": {"list", "status", "show"},
+	"explain": {"plan"}, "test": {"gate"}, "check": {"gate", "verify", "doctor"}, "inspect": {"gate"}, "validate": {"verify"},
+	"clean": {"store gc", "gc"}, "upload": {"publish"}, "push": {"publish"}, "update": {"updates"}, "upgrade": {"updates"},
+	"generate": {"new"}, "create": {"init", "new"}, "delete": {"yank", "gc"}, "rm": {"yank", "gc"}, "log": {"logs"},
+}
+
 // flagHint suggests a known flag for an unknown one.
 func flagHint(name string, known []string) string {
 	for _, group := range alike {

@@ -51,7 +51,7 @@ func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 	}
 	var errs []error
 	if level := c.String("tests"); level != "" && !slices.Contains(levels, level) {
-		errs = append(errs, diag.Errorf(diag.Usage, "--tests: %q is not %s", level, strings.Join(levels, ", ")))
+		errs = append(errs, diag.Errorf(diag.Usage, "--tests: unknown level %q", level).WithHint("%s", diag.DidYouMean(level, levels)))
 	}
 	for _, place := range c.StringSlice("from") {
 		if _, err := publish.OpenSource(place, false, nil); err != nil {

@@ -46,7 +46,7 @@ func (x ExportRequest) problem() error {
 	case ".gz", ".tgz", ".xz", ".zst", ".bz2", ".zip":
 		return diag.Errorf(diag.Usage, "--to: %s: an export cannot be compressed, because its files are already", x.To).WithHint("name a file that ends in .tar, or a directory")
 	}
-	return AbsentPath(x.To)
+	return AbsentFile(x.To)
 }
 
 // Export writes all files needed by the chosen cells and their input cells.

@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -74,7 +75,14 @@ func checkEngine(address string) error {
 	if place != "" && slices.Contains(EngineKinds, kind) {
 		return nil
 	}
-	return diag.Errorf(diag.Usage, "--engine: %q is not the address of an engine", address).
+	unknown := diag.Errorf(diag.Usage, "--engine: %q is not the address of an engine", address)
+	if address == "docker" || address == "podman" {
+		return unknown.WithHint("leave out --engine: builder uses Docker or Podman if one answers; --engine native avoids both")
+	}
+	if host, port, err := net.SplitHostPort(address); err == nil && host != "" && port != "" && !strings.Contains(address, "/") {
+		return unknown.WithHint("did you mean tcp://%s?", address)
+	}
+	return unknown.
 		WithHint("write unix:///PATH, tcp://HOST:PORT or native; known: %s", strings.Join(EngineKinds, ", "))
 }
 

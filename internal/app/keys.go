@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"builder/internal/base/diag"
@@ -131,6 +132,9 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 			continue
 		}
 		more, err := signing.ReadTrusted(path, root, t.Now)
+		if e, ok := errors.AsType[*diag.Error](err); ok && !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
+			err = e.WithHint("--trust needs the public key of the host that signed: `builder key show` prints it there")
+		}
 		t.Keys, errs = append(t.Keys, more.Keys...), append(errs, err)
 		t.Authorities = append(t.Authorities, more.Authorities...)
 		for _, l := range more.Logs {

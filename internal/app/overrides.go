@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +25,9 @@ func ParseOverrides(settings []string) (map[string][]string, error) {
 			abs, err := filepath.Abs(place)
 			if err != nil {
 				return nil, err
+			}
+			if _, err := os.Stat(abs); err != nil {
+				return nil, diag.Errorf(diag.Usage, "--set source.%s: %w", name, err).WithHint("name a file, a directory or a URL that has the source")
 			}
 			place = abs
 		}

@@ -18,6 +18,18 @@ func AbsentPath(to string) error {
 	return nil
 }
 
+// AbsentFile is [AbsentPath] for a path whose directory is not made.
+func AbsentFile(to string) error {
+	if err := AbsentPath(to); err != nil {
+		return err
+	}
+	above := filepath.Dir(to)
+	if info, err := os.Stat(above); err != nil || !info.IsDir() {
+		return diag.Errorf(diag.Usage, "--to: %s is not a directory", above).WithHint("make it first, or name a path in a directory that exists")
+	}
+	return nil
+}
+
 // HomeDir returns BUILDER_HOME, or builder in the user's cache directory.
 func HomeDir() (string, error) {
 	if home := os.Getenv("BUILDER_HOME"); home != "" {

@@ -16,6 +16,7 @@ import (
 	"builder/internal/files/difference"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
+	"builder/internal/plan/lock"
 )
 
 // rebuildBundle builds the cell of a bundle again from its provenance and compares
@@ -33,6 +34,9 @@ func (s *Session) rebuildBundle(ctx context.Context, a artifact.Artifact, b atte
 	defer w.close()
 	inputs, err := w.builtInputs(e)
 	if err != nil {
+		return attest.Check{}, err
+	}
+	if err := w.ready(ctx, []lock.Entry{e}); err != nil {
 		return attest.Check{}, err
 	}
 	dir := filepath.Join(filepath.Dir(a.Path), run.RebuiltDir)

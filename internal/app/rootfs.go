@@ -54,6 +54,9 @@ func (w *workspace) rootfs(ctx context.Context, e lock.Entry, step, dir string) 
 	if err != nil {
 		return Rootfs{}, err
 	}
+	if err := w.ready(ctx, []lock.Entry{e}); err != nil {
+		return Rootfs{}, err
+	}
 	build, err := w.writeStep(ctx, e, inputs, step, dir)
 	return Rootfs{e.ID, e.Key(), build}, err
 }

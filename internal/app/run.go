@@ -48,6 +48,9 @@ type cellRun struct {
 // Run resolves, builds and judges the chosen cells. It returns the report written to
 // run.json, empty if no cell was started, and the errors of all cells.
 func Run(ctx context.Context, s *Session, r RunRequest) (report.Run, error) {
+	if err := r.missing(); err != nil {
+		return report.Run{}, err
+	}
 	known, err := s.Catalogue.Diagnoses()
 	if err != nil {
 		return report.Run{}, err
@@ -74,6 +77,23 @@ func Run(ctx context.Context, s *Session, r RunRequest) (report.Run, error) {
 		return report.Run{}, err
 	}
 	return c.run(ctx, entries)
+}
+
+// missing returns an error for each directory of From that does not exist, if nothing
+// may be built. Otherwise a directory may appear with the first publication.
+func (r RunRequest) missing() error {
+	var errs []error
+	for _, place := range r.From {
+		dir, ok := strings.CutPrefix(place, "file:")
+		if !ok || !r.FromOnly {
+			continue
+		}
+		if _, err := os.Stat(strings.TrimPrefix(dir, "//")); err != nil {
+			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err).
+				WithHint("name the directory of an earlier `builder publish --to file:DIR`, or leave out --from-only to build"))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // builds reports whether an entry must be built, judging by the results known so far.

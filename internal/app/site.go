@@ -22,10 +22,24 @@ type newFile struct {
 	data []byte
 }
 
+// readme is a file of every site.
+const readme = "README.md"
+
+// sitePlace returns an error if dir exists and is not a directory.
+func sitePlace(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return diag.Errorf(diag.Usage, "%s is not a directory", dir).WithHint("name a directory; it is made if it is missing")
+	}
+	return nil
+}
+
 // NewSite writes the files of a site with copies of the named built-in recipes. If any
 // of the files exists it writes none. It returns the written files.
 func NewSite(dir string, names []string) (written []string, err error) {
-	files := []newFile{{"README.md", []byte(siteReadme)}}
+	if err := sitePlace(dir); err != nil {
+		return nil, err
+	}
+	files := []newFile{{readme, []byte(siteReadme)}}
 	var errs []error
 	add := func(fsys fs.FS, below, pattern string) {
 		found, err := siteFiles(fsys, below, pattern)

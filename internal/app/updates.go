@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -60,6 +62,14 @@ type Unasked struct {
 func AskUpdates(ctx context.Context, s *Session, r UpdatesRequest) (Updates, error) {
 	if s.Offline || s.Locked {
 		return Updates{}, diag.Errorf(diag.Usage, "updates asks upstreams: --locked and --offline forbid just that")
+	}
+	if r.Propose != "" { // before an upstream is asked
+		if err := sitePlace(r.Propose); err != nil {
+			return Updates{}, err
+		}
+		if _, err := os.Lstat(filepath.Join(r.Propose, readme)); err == nil {
+			return Updates{}, diag.Errorf(diag.Usage, "--propose: %s already has a proposal or a site", r.Propose).WithHint("move it away, or name another directory")
+		}
 	}
 	before := r.Now.Add(-r.OlderThan)
 	all := Updates{Before: before.UTC().Format(time.DateOnly), New: []Update{}, Unasked: []Unasked{}, Weak: []Weakness{}}

@@ -167,12 +167,13 @@ func TestFaults(t *testing.T) {
 		"home: \"\"\n":                               "the value is empty",
 		"axes: {horovod: {rocm: 6.1}}\n":             "quote the version 6.1",
 		"axes: {horovod: [rocm]}\n":                  "horovod must be keys with values",
+		"axes: {rocm: \"6.1\"}\n":                    `write axes: {RECIPE: {AXIS: "VALUE"}}`,
 		"jobs: 1\n---\njobs: 2\n":                    "a second document",
 		strings.Repeat("# x\n", 20000):               "larger than",
 	} {
 		h, _ := host(t, ".", map[string]string{"builder.yaml": text})
 		_, err := config.Load(h)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") || diag.CodeOf(err) != diag.Usage {
+		if err == nil || !strings.Contains(err.Error()+diag.All(err)[0].Hint, want) || strings.Contains(err.Error(), "hush") || diag.CodeOf(err) != diag.Usage {
 			t.Errorf("%.40q: got %v, want %q", text, err, want)
 		}
 	}

@@ -153,7 +153,7 @@ func read(name string, from base, data []byte) (Config, error) {
 	var f File
 	index, err := decode.Placed(name, data, &f)
 	if err != nil {
-		return Config{}, err
+		return Config{}, hinted(err)
 	}
 	r := reader{index: index, base: from}
 	values := reflect.ValueOf(f)
@@ -162,6 +162,18 @@ func read(name string, from base, data []byte) (Config, error) {
 	}
 	r.preferences(f.Axes)
 	return Config{Settings: r.settings, Preferences: r.prefers}, errors.Join(r.errs...)
+}
+
+// hinted adds the form of axes to errors about its two levels of keys.
+func hinted(err error) error {
+	var errs []error
+	for _, e := range diag.All(err) {
+		if e.Hint == "" && strings.Contains(e.Error(), " must be keys with values") && !strings.Contains(e.Error(), "the file must") {
+			e.Hint = `write axes: {RECIPE: {AXIS: "VALUE"}}`
+		}
+		errs = append(errs, e)
+	}
+	return errors.Join(errs...)
 }
 
 // blank reports whether data contains only comments.

@@ -5,7 +5,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -68,17 +67,30 @@ func File(ctx context.Context, file string) (Report, error) {
 		return Report{}, err
 	}
 	defer f.Close()
-	magic := make([]byte, 4)
-	if _, err := f.ReadAt(magic, 0); err != nil && !errors.Is(err, io.EOF) {
-		return Report{}, err
-	}
 	switch {
 	case elf.Is(f):
 		return library(ctx, path.Base(file), f)
-	case strings.HasPrefix(string(magic), "PK"):
+	case isZIP(f):
 		return wheelFile(ctx, file)
 	}
 	return Report{}, fmt.Errorf("%s is not a wheel or a shared library", file)
+}
+
+// Takes reports whether the first bytes of a file are those of a type that [File]
+// inspects.
+func Takes(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return elf.Is(f) || isZIP(f)
+}
+
+func isZIP(r io.ReaderAt) bool {
+	magic := make([]byte, 2)
+	_, err := r.ReadAt(magic, 0)
+	return err == nil && string(magic) == "PK"
 }
 
 func library(ctx context.Context, name string, f *os.File) (Report, error) {

@@ -42,11 +42,11 @@ func library(arg, scratch, root string) (bench.Library, error) {
 	}
 	file, err := libraryFile(place, scratch)
 	if err != nil {
-		return bench.Library{}, diag.Errorf(diag.Usage, "--library: %s: %w", label, err)
+		return bench.Library{}, diag.Errorf(diag.Usage, "--library: %s: %w", label, err).WithHint("name libnccl.so.2, librccl.so.1, a directory that holds one, a wheel, or the directory of a cell")
 	}
 	a, err := artifact.Of(file, "")
 	if err != nil {
-		return bench.Library{}, diag.Errorf(diag.Usage, "--library: %s: %w", label, err)
+		return bench.Library{}, diag.Errorf(diag.Usage, "--library: %s: %w", label, err).WithHint("name libnccl.so.2, librccl.so.1, a directory that holds one, a wheel, or the directory of a cell")
 	}
 	dir, err := filepath.Abs(filepath.Dir(file))
 	return bench.Library{Label: label, Soname: filepath.Base(file), Dir: dir, Path: place, SHA256: a.SHA256}, err

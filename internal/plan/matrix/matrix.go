@@ -518,15 +518,22 @@ func (s *search) exclude() {
 const maxInstead = 8
 
 // instead lists the rows of a broken rule that match the requested values in the axes
-// of its condition. They are the available alternatives.
+// of its condition. They are the available alternatives. If no row matches in all of
+// these axes, it lists the rows that match in one.
 func (s *search) instead(r *rule) []string {
-	var rows []string
+	var rows, near []string
 	for i, row := range r.OneOf {
 		about := maps.Clone(r.rows[i])
 		maps.DeleteFunc(about, func(name string, _ map[string]bool) bool { return r.when[name] == nil })
-		if s.possible(about) {
+		switch {
+		case s.possible(about):
 			rows = append(rows, row.String())
+		case slices.ContainsFunc(slices.Collect(maps.Keys(about)), func(name string) bool { return about[name][s.point[name]] }):
+			near = append(near, row.String())
 		}
+	}
+	if len(rows) == 0 {
+		rows = near
 	}
 	return rows[:min(len(rows), maxInstead)]
 }

@@ -1,6 +1,8 @@
 package version
 
 import (
+	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,17 +41,52 @@ var (
 	andNewer   = regexp.MustCompile(`^([\w.]+)\+$`)                                 // 5.7+
 	anyBelow   = regexp.MustCompile(`^([\w.]+)\.[x*]$`)                             // 6.1.x
 	span       = regexp.MustCompile(`^(\d[\w.]*) ?(?:-|–|\.\.+|:|to) ?(\d[\w.]*)$`) // 5.7-6.1
+	caret      = regexp.MustCompile(`^\^(\d[\w.]*)$`)                               // ^6.1
+	local      = regexp.MustCompile(`^(\d[\w.]*)\+\w[\w.]*$`)                       // 2.11.0+cu130
+	capability = regexp.MustCompile(`^(?:(?:compute|sm)_?)?(\d+)\.?(\d)a?$`)        // compute_90, 9.0
 	separators = regexp.MustCompile(` *(?:[,;|/&\s]|\band\b|\bor\b)+ *`)
 )
 
 // operators replaces comparison operators of other languages.
 var operators = strings.NewReplacer("=>", ">=", "=<", "<=", "≥", ">=", "≤", "<=", "<>", "!=", "~=", "~>", ">= ", ">=", "<= ", "<=", "> ", ">", "< ", "<")
 
+// otherWords maps words of other tools to values.
+var otherWords = map[string]string{
+	"yes": "on", "true": "on", "1": "on", "no": "off", "false": "off", "0": "off",
+	"ib": "infiniband", "rocev2": "roce", "ethernet": "socket", "eth": "socket", "tcp": "socket", "local": "single-node",
+}
+
+// otherName guesses the value that another tool writes as word: sm_90 for compute_90,
+// gfx90a for gfx90a:xnack-, 2.11.0 for 2.11.0+cu130, on for yes.
+func otherName(word string) string {
+	word = strings.ToLower(strings.TrimSpace(word))
+	if m := local.FindStringSubmatch(word); m != nil {
+		return m[1]
+	}
+	if target, _, ok := strings.Cut(word, ":"); ok && strings.HasPrefix(target, "gfx") {
+		return target
+	}
+	if m := capability.FindStringSubmatch(word); m != nil {
+		return "sm_" + m[1] + m[2]
+	}
+	return cmp.Or(otherWords[word], word)
+}
+
 // meant guesses the intended text in the syntax of [Select]. It returns "" if it has no
 // guess.
 func meant(text string, known []string) string {
 	tidy := operators.Replace(strings.Trim(text, " ,;[]{}()\"'`"))
 	tries := []string{separators.ReplaceAllString(tidy, ","), tidy, line(tidy, known), strings.ToLower(tidy)}
+	words := strings.Split(tidy, ",")
+	for i, word := range words {
+		words[i] = otherName(word)
+	}
+	tries = append(tries, strings.Join(words, ","))
+	if m := caret.FindStringSubmatch(tidy); m != nil {
+		if v, err := Parse(m[1]); err == nil {
+			tries = append(tries, fmt.Sprintf(">=%s,<%d", m[1], v.numbers()[0]+1))
+		}
+	}
 	if m := andNewer.FindStringSubmatch(tidy); m != nil {
 		tries = append(tries, ">="+m[1])
 	}

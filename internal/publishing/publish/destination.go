@@ -174,7 +174,7 @@ func openDirectory(text string) (Directory, error) {
 // List implements [Source]. A missing directory is an error, not an empty index.
 func (d Directory) List(ctx context.Context) ([]index.Record, error) {
 	if _, err := os.Stat(d.dir); err != nil {
-		return nil, diag.Errorf(diag.Usage, "listing %s: %w", d, err)
+		return nil, diag.Errorf(diag.Usage, "listing %s: %w", d, err).WithHint("name the directory of an earlier `builder publish --to file:DIR`")
 	}
 	return d.indexSource.List(ctx)
 }

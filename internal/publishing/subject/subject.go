@@ -204,6 +204,10 @@ func read(path, entry string) (Subject, error) {
 		}
 	}
 	s.lookForLibrary()
+	if s.Promise == "" && filepath.Ext(path) != ".whl" && !inspect.Takes(path) {
+		return Subject{}, diag.Errorf(diag.Usage, "%s is not a wheel or a shared library", path).
+			WithHint("give a wheel, a library, or the directory of a cell; for an archive, give the entry.json of its cell with --entry FILE")
+	}
 	return s, nil
 }
 
