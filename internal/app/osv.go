@@ -61,7 +61,7 @@ func readOSV(place string) ([]osvEntry, error) {
 		return err
 	})
 	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "--osv: %w", err)
+		return nil, diag.Errorf(diag.Usage, "--osv: %w", err).WithHint("name a file or directory in the format of OSV")
 	}
 	var all []osvEntry
 	var errs []error

@@ -76,7 +76,7 @@ func AskUpdates(ctx context.Context, s *Session, r UpdatesRequest) (Updates, err
 	var err error
 	if r.OSV != "" {
 		if all.Weak, err = s.weaknesses(r.OSV, r.Recipes); err != nil {
-			return all, err
+			return Updates{}, err
 		}
 	}
 	w, err := s.open(ctx)

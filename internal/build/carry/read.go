@@ -28,7 +28,7 @@ type Taker interface {
 func Read(path string, t Taker) (Index, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return Index{}, diag.Errorf(diag.Usage, "importing: %w", err)
+		return Index{}, diag.Errorf(diag.Usage, "importing: %w", err).WithHint("name what `builder store export --to` wrote")
 	}
 	var x Index
 	if info.IsDir() {

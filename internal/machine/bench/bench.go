@@ -99,7 +99,7 @@ func (p Plan) Validate() error {
 		demand(c.Collective != "" && !again, "collective %q is empty or named twice", c.Collective)
 	}
 	demand(p.GPUs > 0, "%d GPUs, want at least 1", p.GPUs)
-	demand(p.MinBytes > 0 && p.MaxBytes >= p.MinBytes, "sizes from %d to %d bytes", p.MinBytes, p.MaxBytes)
+	demand(p.MinBytes > 0 && p.MaxBytes >= p.MinBytes, "sizes from %d to %d bytes: want at least 1 byte, and --max-bytes not below --min-bytes", p.MinBytes, p.MaxBytes)
 	demand(p.Factor > 1, "a factor of %d from size to size, want at least 2", p.Factor)
 	demand(p.Rounds > 0 && p.Rounds <= maxRounds, "%d rounds, want 1 to %d", p.Rounds, maxRounds)
 	demand(p.Iterations > 0 && p.Warmup >= 0, "%d iterations after %d to warm up", p.Iterations, p.Warmup)
