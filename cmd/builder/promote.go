@@ -26,6 +26,8 @@ func promoteFlags() []cli.Flag {
 	return append(catalogueFlags(),
 		jsonFlag(),
 		trustFlag(),
+		keyFlag(),
+		timestampFlag(),
 		&cli.StringFlag{Name: "to", Value: "stable", Usage: "promote to `CHANNEL`: candidate or stable"},
 	)
 }
@@ -84,7 +86,7 @@ func yankFlags() []cli.Flag {
 		jsonFlag(),
 		&cli.StringFlag{Name: "because", Usage: "give `TEXT` as the reason"},
 		&cli.BoolFlag{Name: "undo", Usage: "remove the mark"},
-	), translogFlags()...)
+	), append(keyFlags{}.flags(), translogFlags()...)...)
 }
 
 func doYank(c *cli.Context, out printer) error {

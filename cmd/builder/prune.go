@@ -19,7 +19,7 @@ func pruneCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command 
 			"--keep newest of their kind, which is a recipe with all axes but the version. A wheel\n" +
 			"stays if it is in another channel too, has a tag set by others, or is needed by a known\n" +
 			"lock.",
-		Flags: append(catalogueFlags(),
+		Flags: append(append(catalogueFlags(), keyFlags{}.flags()...),
 			recipesFlag(),
 			jsonFlag(),
 			channelFlag("prune `CHANNEL`: candidate or stable"),

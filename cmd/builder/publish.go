@@ -28,7 +28,7 @@ func publishCommand(cat catalogue.Catalogue, err error, out printer) *cli.Comman
 			"or keyring. Afterwards publish checks the destination as a client: pip and uv by hash,\n" +
 			"or a pull by digest with verification.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
-		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out), logCommand(out), pruneCommand(cat, err, out)),
+		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out), signCommand(out), logCommand(out), pruneCommand(cat, err, out)),
 		Action: func(c *cli.Context) error {
 			in, err := openSession(c, cat, out)
 			r, err2 := readPublish(c)
@@ -71,6 +71,8 @@ func publishFlags() []cli.Flag {
 	return append([]cli.Flag{
 		jsonFlag(),
 		trustFlag(),
+		keyFlag(),
+		timestampFlag(),
 		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: " + publish.Destinations},
 		channelFlag("publish into `CHANNEL`: candidate or stable"),
 		&cli.BoolFlag{Name: "dry-run", Usage: "print the changes without making them"},

@@ -25,7 +25,9 @@ func verifyCommand(out printer) *cli.Command {
 			"compares the bytes. The exit code is 0 only if every check passed.\n\n" +
 			"With --from a wheel needs no attestations beside it: they come from the place where it\n" +
 			"is published, by its digest. With --env too, PATH is the name of an installed\n" +
-			"distribution, and every installed file is compared with the published wheel.",
+			"distribution, and every installed file is compared with the published wheel.\n\n" +
+			"PATH can also be a static index, file:DIR or its URL: the command compares it with the\n" +
+			"signature of builder publish sign.",
 		Flags: verifyFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			in, err := openSession(c, catalogue.Catalogue{}, out)

@@ -125,7 +125,7 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 		if err != nil {
 			return t, err
 		}
-		root = &signing.TrustRoot{Key: k, Memory: s.seenLogs()}
+		root = &signing.TrustRoot{Key: k, Memory: signing.Memory(s.seenLogs())}
 	}
 	for _, path := range named {
 		if path == "" { // an environment variable may be set but empty

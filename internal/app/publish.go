@@ -51,6 +51,7 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 	to, err := publish.Open(ctx, r.To, publish.Options{
 		Insecure: r.Insecure, Warn: s.Note,
 		Progress: func(done, total int64) { current.bytes(done, total) },
+		Signer:   s.indexSigner(trust),
 	})
 	if err != nil {
 		return PublishReport{}, &PlaceError{err}
@@ -158,6 +159,7 @@ func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string,
 	if err := trust.ReadLogs(ctx); err != nil {
 		return PublishReport{}, err
 	}
+	s.signing(at, trust)
 	r, err := publish.FindCell(ctx, at, cell)
 	if err != nil {
 		return PublishReport{}, err
@@ -216,6 +218,11 @@ func Yank(ctx context.Context, s *Session, place publish.Directory, cell, becaus
 	if err != nil {
 		return index.Record{}, err
 	}
+	trust, err := s.Trusted()
+	if err != nil {
+		return index.Record{}, err
+	}
+	s.signing(place, trust)
 	r, err := publish.FindCell(ctx, place, cell)
 	if err != nil {
 		return r, err

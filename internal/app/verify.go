@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
@@ -44,7 +45,7 @@ type VerifyRequest struct {
 // error if no key is trusted.
 func Verifiable(s *Session, r VerifyRequest) (artifacts []artifact.Artifact, err error) {
 	if r.Env == "" {
-		artifacts, err = artifactsOf(r.Paths)
+		artifacts, err = artifactsOf(slices.DeleteFunc(slices.Clone(r.Paths), isIndex))
 	}
 	if err != nil {
 		return nil, err
@@ -76,6 +77,15 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 	}
 	defer remove()
 	report := VerifyReport{Schema: 1, Policy: r.Policy, Artifacts: []Verified{}}
+	for _, path := range r.Paths {
+		if place, ok := indexPlace(path); ok && r.Env == "" {
+			v, err := s.verifyIndex(ctx, place, trust)
+			if err != nil {
+				return VerifyReport{}, err
+			}
+			report.Artifacts, errs = append(report.Artifacts, v), append(errs, attest.Faults(v.Name, v.Checks))
+		}
+	}
 	cells := proven.Cells{}
 	for _, f := range all {
 		a := f.Artifact

@@ -21,14 +21,15 @@ import (
 // A Role is a kind of statement that a key may sign.
 type Role string
 
-// The roles. No statement is signed by a publisher, so there is no role for one.
+// The roles.
 const (
 	Maker     Role = "builder"   // how an artifact was made, and what is in it
 	GateHost  Role = "gates"     // verdicts of gates
 	Rebuilder Role = "rebuilder" // the verdict of a second build
+	Publisher Role = "publisher" // the state of an index
 )
 
-var roles = []Role{Maker, GateHost, Rebuilder}
+var roles = []Role{Maker, GateHost, Rebuilder, Publisher}
 
 // A Grant limits what the signatures of a trusted key count for. An empty list limits
 // nothing, and neither does an age of 0.
@@ -99,7 +100,7 @@ func ReadTrusted(path string, root *TrustRoot, now time.Time) (Trust, error) {
 		if err != nil {
 			return Trust{}, err
 		}
-		if err := root.remember(filepath.Base(path), r.made); err != nil {
+		if err := root.Memory.Newest(root.Key.ID+"\n"+filepath.Base(path), r.made); err != nil {
 			return Trust{}, fmt.Errorf("the trust file %s: %w", path, err)
 		}
 		return t, nil
@@ -172,7 +173,7 @@ func (r *trustReader) parse(data []byte) (Trust, error) {
 		}
 		for j, r := range entry.Roles {
 			if !slices.Contains(roles, Role(r)) {
-				fault(i, fmt.Sprintf(".roles[%d]", j), "%q is no role: builder, gates and rebuilder are", r)
+				fault(i, fmt.Sprintf(".roles[%d]", j), "%q is no role: builder, gates, rebuilder and publisher are", r)
 			}
 			k.Grant.Roles = append(k.Grant.Roles, Role(r))
 		}

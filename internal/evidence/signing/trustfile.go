@@ -26,12 +26,11 @@ type trustReader struct {
 	made   time.Time // when
 }
 
-// A TrustRoot is the key that must have signed every trust file. Memory is the directory
-// where a host remembers the newest file of each name, so that an older one does not
-// count.
+// A TrustRoot is the key that must have signed every trust file, and the memory of the
+// newest file of each name.
 type TrustRoot struct {
 	Key    PublicKey
-	Memory string
+	Memory Memory
 }
 
 // A trustStatement is an in-toto statement about a trust file and the files that it
@@ -108,11 +107,25 @@ func (r *trustReader) verify(root TrustRoot, now time.Time) error {
 	return nil
 }
 
-// remember stores the time when a trust file was signed, or returns an error if a newer
-// one of the same name was seen.
-func (root TrustRoot) remember(name string, made time.Time) error {
-	sum := sha256.Sum256([]byte(root.Key.ID + "\n" + name))
-	file := filepath.Join(root.Memory, hex.EncodeToString(sum[:8])+".trust")
+// A Memory is the directory where a host remembers the newest signature of each thing that
+// it saw, so that an older one does not count.
+type Memory string
+
+func (m Memory) file(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return filepath.Join(string(m), hex.EncodeToString(sum[:8])+".trust")
+}
+
+// Has reports whether the host remembers a signature of a thing.
+func (m Memory) Has(name string) bool {
+	_, err := os.Lstat(m.file(name))
+	return err == nil
+}
+
+// Newest stores the time of a signature, or returns an error if a newer one of the same
+// thing was seen.
+func (m Memory) Newest(name string, made time.Time) error {
+	file := m.file(name)
 	data, err := regular.Read(file, maxKey)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -128,13 +141,13 @@ func (root TrustRoot) remember(name string, made time.Time) error {
 		return nil
 	case made.Before(seen):
 		return diag.Errorf(diag.Usage, "it was signed on %s, and this host has seen a newer one, of %s", made.Format(time.DateTime), seen.Format(time.DateTime)).
-			WithHint("get the newer file; if it is another file of the same name, rename one and sign it again")
+			WithHint("get the newer one; if it is another one of the same name, rename one and sign it again")
 	}
 	text, err := made.MarshalText()
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(root.Memory, 0o755); err != nil {
+	if err := os.MkdirAll(string(m), 0o755); err != nil {
 		return err
 	}
 	return atomicfile.Write(file, text)

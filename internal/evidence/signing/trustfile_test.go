@@ -62,7 +62,7 @@ func TestSignedTrust(t *testing.T) {
 		if err := c.do(dir); err != nil {
 			t.Fatal(err)
 		}
-		trust, err := ReadTrusted(path, &TrustRoot{c.by, t.TempDir()}, now)
+		trust, err := ReadTrusted(path, &TrustRoot{c.by, Memory(t.TempDir())}, now)
 		switch {
 		case c.says == "" && (err != nil || len(trust.Keys) != 1 || len(trust.Authorities) != 1 || len(trust.Logs) != 1):
 			t.Errorf("%s: %+v, %v", name, trust, err)
@@ -76,7 +76,7 @@ func TestSignedTrust(t *testing.T) {
 // have taken a key back.
 func TestReplayedTrust(t *testing.T) {
 	root, dir := newTestKey(t, time.Time{}), t.TempDir()
-	here := &TrustRoot{root.Public(), t.TempDir()}
+	here := &TrustRoot{root.Public(), Memory(t.TempDir())}
 	write := func(name string, data []byte) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
@@ -126,12 +126,12 @@ func TestReplayedTrust(t *testing.T) {
 	if err := read("trust.yaml"); err == nil || !strings.Contains(err.Error(), "did not sign these bytes under this name") {
 		t.Errorf("the signature of another name: %v", err)
 	}
-	files, err := os.ReadDir(here.Memory)
+	files, err := os.ReadDir(string(here.Memory))
 	if err != nil || len(files) != 2 {
 		t.Fatal(files, err)
 	}
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(here.Memory, f.Name()), []byte("soon"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(string(here.Memory), f.Name()), []byte("soon"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@
 //	files/<project>/<wheel>.record.json         the record of the wheel
 //	keys/<key>.json                             the wheel of a cell
 //	index.html, index.json                      for users and for builder
+//	index.sigstore.json                         a signature over all these files
 //
 // The index writes files before the pages that link them, and each file atomically, so
 // readers never find a half-finished publication. Names in the directory are checked
@@ -43,12 +44,16 @@ const (
 	listFile  = "index.json"
 )
 
-// An Index is a directory.
-type Index struct{ dir string }
+// An Index is a directory. Signer signs each state of a signed index; it may be nil for
+// other indexes.
+type Index struct {
+	dir    string
+	Signer *Signer
+}
 
 // Open returns the index in dir. Reading creates nothing. The first publication creates
 // missing directories.
-func Open(dir string) *Index { return &Index{dir} }
+func Open(dir string) *Index { return &Index{dir: dir} }
 
 // URL returns the address for pip's and uv's --index-url.
 func (x *Index) URL() string { return "file://" + filepath.Join(x.dir, simpleDir) + "/" }
@@ -62,8 +67,21 @@ func (x *Index) Where(r Record) string {
 	return "file://" + filepath.Join(x.dir, filesDir, r.Project, r.Filename)
 }
 
-// lock excludes other publishers.
+// lock excludes other publishers. It refuses an index that differs from its signature.
 func (x *Index) lock(ctx context.Context) (free func(), err error) {
+	free, err = x.lockOnly(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.continues(); err != nil {
+		free()
+		return nil, err
+	}
+	return free, nil
+}
+
+// lockOnly excludes other publishers.
+func (x *Index) lockOnly(ctx context.Context) (free func(), err error) {
 	if err := os.MkdirAll(x.dir, 0o755); err != nil {
 		return nil, failed(err, "opening the index")
 	}

@@ -10,7 +10,9 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
 	"builder/internal/evidence/translog"
+	"builder/internal/files/artifact"
 	"builder/internal/input/oci"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/upload"
@@ -124,13 +126,15 @@ type Options struct {
 	Insecure bool // allow plain HTTP to other hosts
 	Warn     func(format string, args ...any)
 	Progress func(done, total int64) // bytes of one bundle
+	Signer   *index.Signer           // signs a static index
 }
 
 // Open parses a destination. It contacts no server.
 func Open(ctx context.Context, text string, o Options) (Destination, error) {
 	switch {
 	case strings.HasPrefix(text, "file:"):
-		return openDirectory(text)
+		d, err := openDirectory(text)
+		return d.Signed(o.Signer), err
 	case strings.HasPrefix(text, oci.Scheme):
 		registry, err := openRegistry(text, o.Insecure)
 		registry.progress = o.Progress
@@ -169,6 +173,46 @@ func openDirectory(text string) (Directory, error) {
 	dir, err := filepath.Abs(dir)
 	x := index.Open(dir)
 	return Directory{indexSource{x, "file:" + dir}, dir, x}, err
+}
+
+// Signed returns the directory with the signer of its index.
+func (d Directory) Signed(s *index.Signer) Directory {
+	if d.index != nil {
+		d.index.Signer = s
+	}
+	return d
+}
+
+// Sign signs the index as it is. The statements about every wheel must verify by the
+// policy of each of its channels.
+func (d Directory) Sign(ctx context.Context, trust signing.Trust) (index.State, error) {
+	return d.index.Sign(ctx, func(r index.Record) error { return d.vouched(ctx, r, trust) })
+}
+
+// vouched verifies the statements about a published wheel, known by its digest.
+func (d Directory) vouched(ctx context.Context, r index.Record, trust signing.Trust) error {
+	scratch, err := os.MkdirTemp("", "builder-sign-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	enough := errors.New("the statements are enough")
+	_, err = d.index.Take(ctx, r, scratch, func(offered, said []artifact.Artifact) ([]artifact.Artifact, error) {
+		for _, channel := range r.Channels {
+			policy, err := Channel(channel)
+			if err == nil {
+				_, err = Vet(r.Key, trust, policy)(offered, said)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		return nil, enough
+	})
+	if errors.Is(err, enough) {
+		return nil
+	}
+	return err
 }
 
 // List implements [Source]. A missing directory is an error, not an empty index.

@@ -1,0 +1,234 @@
+package index_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/evidence/signing"
+	"builder/internal/input/store"
+	"builder/internal/publishing/index"
+)
+
+// signer returns a signer with a key and a memory of its own.
+func signer(t *testing.T) *index.Signer {
+	t.Helper()
+	k, err := signing.NewKey(time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &index.Signer{
+		Key:    func() (signing.Key, error) { return k, nil },
+		Trust:  signing.Trust{Keys: []signing.PublicKey{k.Public()}, Now: time.Now()},
+		Memory: signing.Memory(t.TempDir()),
+	}
+}
+
+func passes(index.Record) error { return nil }
+
+// signedIndex returns a signed index of two wheels and one archive.
+func signedIndex(t *testing.T) (*index.Index, string) {
+	t.Helper()
+	x, dir := open(t)
+	x.Signer = signer(t)
+	add(t, x, publication(t, 1, "one"))
+	tree := publication(t, 3, "tree")
+	tree.Wheel, tree.Metadata, tree.Beside, tree.Record.Project = file(t, "tree-1.0.tar.gz", "tree"), nil, nil, "tree"
+	add(t, x, tree)
+	if _, err := x.Sign(t.Context(), passes); err != nil {
+		t.Fatal(err)
+	}
+	add(t, x, publication(t, 2, "two"))
+	return x, dir
+}
+
+// check verifies the index as another host.
+func check(t *testing.T, x *index.Index, place string) ([]string, error) {
+	t.Helper()
+	_, wrong, err := index.Signed(t.Context(), store.Place(place), x.Signer.Trust, signing.Memory(t.TempDir()))
+	return wrong, err
+}
+
+const wheel1 = "files/tool/tool-1.1+cuda13.0-py3-none-any.whl"
+
+func TestSignedChanges(t *testing.T) {
+	x, dir := signedIndex(t)
+	if wrong, err := check(t, x, dir); err != nil || len(wrong) > 0 {
+		t.Fatalf("%q, %v", wrong, err)
+	}
+	if err := x.Withdraw(t.Context(), key(2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Yank(t.Context(), key(1), "wrong sums"); err != nil {
+		t.Fatal(err)
+	}
+	if wrong, err := check(t, x, dir); err != nil || len(wrong) > 0 {
+		t.Errorf("after changes: %q, %v", wrong, err)
+	}
+	unsigned, other := open(t)
+	add(t, unsigned, publication(t, 1, "one"))
+	if _, err := os.Stat(filepath.Join(other, index.SignatureFile)); err == nil {
+		t.Error("an index is signed that nobody asked to sign")
+	}
+}
+
+func TestSignedRefuses(t *testing.T) {
+	write := func(t *testing.T, dir, name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		change  func(t *testing.T, dir string)
+		want    string
+		wheel   bool // only the wheel differs: a web server's index is not read so far
+		unnamed bool // a web server does not list it
+	}{
+		"another wheel": {func(t *testing.T, dir string) { write(t, dir, wheel1, "evil") }, wheel1 + " has sha256 ", true, false},
+		"no wheel":      {func(_ *testing.T, dir string) { os.Remove(filepath.Join(dir, wheel1)) }, wheel1 + " is missing", true, false},
+		"another statement": {func(t *testing.T, dir string) { write(t, dir, wheel1+".attestations/provenance.sigstore.json", "{}") },
+			wheel1 + ".attestations/provenance.sigstore.json has sha256 ", true, false},
+		"a wheel more":       {func(t *testing.T, dir string) { write(t, dir, "files/tool/tool-9-py3-none-any.whl", "evil") }, "files/tool/tool-9-py3-none-any.whl is not signed", false, true},
+		"a project more":     {func(t *testing.T, dir string) { write(t, dir, "simple/numpy/index.html", "evil") }, "simple/numpy/index.html is not signed", false, true},
+		"a page":             {func(t *testing.T, dir string) { write(t, dir, "simple/tool/index.html", "evil") }, "simple/tool/index.html has sha256 ", false, false},
+		"the page for users": {func(t *testing.T, dir string) { write(t, dir, "index.html", "evil") }, "index.html has sha256 ", false, false},
+		"a record":           {func(t *testing.T, dir string) { write(t, dir, wheel1+".record.json", "{}") }, wheel1 + ".record.json has sha256 ", false, false},
+		"no key":             {func(_ *testing.T, dir string) { os.Remove(filepath.Join(dir, "keys", key(1)+".json")) }, "keys/" + key(1) + ".json is missing", false, false},
+		"a link": {func(_ *testing.T, dir string) {
+			os.Rename(filepath.Join(dir, "index.html"), filepath.Join(dir, "page"))
+			os.Symlink("page", filepath.Join(dir, "index.html"))
+		}, "symbolic link", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, dir := signedIndex(t)
+			server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+			defer server.Close()
+			c.change(t, dir)
+			wrong, err := check(t, x, dir)
+			if err != nil || len(wrong) != 1 || !strings.Contains(wrong[0], c.want) {
+				t.Errorf("%q, %v, want %q", wrong, err, c.want)
+			}
+			far, err := check(t, x, server.URL)
+			if err != nil || (len(far) == 1) == (c.wheel || c.unnamed) || len(far) == 1 && !strings.Contains(far[0], c.want) {
+				t.Errorf("behind a web server: %q, %v", far, err)
+			}
+			if c.wheel {
+				return
+			}
+			_, _, err = x.Add(t.Context(), publication(t, 4, "four"))
+			own := !strings.Contains(c.want, "tool-9")
+			if own != (err != nil) || err != nil && (diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("publishing: %v", err)
+			}
+		})
+	}
+}
+
+func TestSignedRefusesOlderStates(t *testing.T) {
+	x, dir := signedIndex(t)
+	old := t.TempDir()
+	if err := os.CopyFS(old, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	add(t, x, publication(t, 5, "five"))
+	memory := signing.Memory(t.TempDir())
+	if _, wrong, err := index.Signed(t.Context(), store.Place(dir), x.Signer.Trust, memory); err != nil || len(wrong) > 0 {
+		t.Fatalf("%q, %v", wrong, err)
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(old))); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := index.Signed(t.Context(), store.Place(dir), x.Signer.Trust, memory); err == nil || !strings.Contains(err.Error(), "this host has seen a newer one") {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := x.Add(t.Context(), publication(t, 6, "six")); err == nil || !strings.Contains(err.Error(), "this host has seen a newer one") {
+		t.Errorf("the publisher: %v", err)
+	}
+	// A removed signature does not let the publisher go on without one.
+	if err := os.Remove(filepath.Join(dir, index.SignatureFile)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := x.Add(t.Context(), publication(t, 6, "six")); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), index.SignatureFile) {
+		t.Errorf("without a signature: %v", err)
+	}
+	if _, err := check(t, x, dir); err == nil {
+		t.Error("an index without a signature passes")
+	}
+}
+
+func TestSignedByWhom(t *testing.T) {
+	x, dir := signedIndex(t)
+	stranger := signer(t)
+	if _, _, err := index.Signed(t.Context(), store.Place(dir), stranger.Trust, stranger.Memory); !errors.Is(err, signing.ErrStranger) {
+		t.Errorf("%v", err)
+	}
+	limited := x.Signer.Trust
+	limited.Keys[0].Grant = signing.Grant{File: "trust.yaml", Roles: []signing.Role{signing.Maker}}
+	if _, _, err := index.Signed(t.Context(), store.Place(dir), limited, stranger.Memory); err == nil || !strings.Contains(err.Error(), "which trust.yaml limits: it does not have the role publisher") {
+		t.Errorf("%v", err)
+	}
+	limited.Keys[0].Grant.Roles = []signing.Role{signing.Publisher}
+	if _, wrong, err := index.Signed(t.Context(), store.Place(dir), limited, stranger.Memory); err != nil || len(wrong) > 0 {
+		t.Errorf("%q, %v", wrong, err)
+	}
+	for name, s := range map[string]*index.Signer{"a publisher of another key": stranger, "no signer": nil} {
+		y := index.Open(dir)
+		y.Signer = s
+		if _, _, err := y.Add(t.Context(), publication(t, 7, "seven")); diag.CodeOf(err) != diag.Publish {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// A statement about something else is no signature of an index.
+	k, _ := x.Signer.Key()
+	other, err := signing.Sign(k, []byte(`{"_type":"https://in-toto.io/Statement/v1","predicateType":"urn:builder:trust:v1"}`))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, index.SignatureFile), other, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := check(t, x, dir); err == nil || !strings.Contains(err.Error(), `the signature is about a "urn:builder:trust:v1"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Sign mends the index of an interrupted publication, and signs nothing that does not verify.
+func TestSignedAgain(t *testing.T) {
+	x, dir := signedIndex(t)
+	signature := read(t, dir, index.SignatureFile)
+	add(t, x, publication(t, 6, "six"))
+	if err := os.WriteFile(filepath.Join(dir, index.SignatureFile), []byte(signature), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x.Signer.Memory = signing.Memory(t.TempDir())
+	if _, _, err := x.Add(t.Context(), publication(t, 6, "six")); diag.CodeOf(err) != diag.Publish {
+		t.Fatalf("%v", err)
+	}
+	bad := errors.New("no trusted key signed it")
+	if _, err := x.Sign(t.Context(), func(index.Record) error { return bad }); !errors.Is(err, bad) {
+		t.Errorf("%v", err)
+	}
+	if _, err := x.Sign(t.Context(), passes); err != nil {
+		t.Fatal(err)
+	}
+	if wrong, err := check(t, x, dir); err != nil || len(wrong) > 0 {
+		t.Errorf("%q, %v", wrong, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, wheel1), []byte("evil"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Sign(t.Context(), passes); err == nil || !strings.Contains(err.Error(), wheel1+" has sha256") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, index.SignatureFile)); err == nil {
+		t.Error("the signature over a changed wheel stays")
+	}
+}
