@@ -23,6 +23,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
+	"builder/internal/evidence/proven"
 	"builder/internal/evidence/sbom"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
@@ -164,9 +165,13 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checked, err := app.Verify(t.Context(), s, app.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true}, signed)
+	record := filepath.Join(t.TempDir(), proven.Name)
+	checked, err := app.Verify(t.Context(), s, app.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true, Record: record}, signed)
 	if err != nil || len(checked.Artifacts) != 1 || checked.Artifacts[0].Key != cell.Key || !attest.Passed(checked.Artifacts[0].Checks) {
-		t.Errorf("what was signed does not verify: %+v, %v", checked, err)
+		t.Errorf("the signed wheel does not verify: %+v, %v", checked, err)
+	}
+	if text, err := os.ReadFile(record); err != nil || !strings.Contains(string(text), `"rebuilt": true`) {
+		t.Errorf("the record lacks the second build: %s, %v", text, err)
 	}
 
 	again, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})

@@ -99,6 +99,9 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 			if err != nil {
 				return VerifyReport{}, err
 			}
+			if r.Attach {
+				bundle, _ = attest.Verify(a, trust, r.Policy) // with the new statement
+			}
 			checks = append(checks, again)
 		}
 		v := Verified{Artifact: f.shown, Checks: checks}
