@@ -2,7 +2,9 @@
 // cosign, in-toto-golang and go-vex. Usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT...
 // With --timestamps, every bundle must have a time stamp of the authority with these
 // certificates. conformance tsa is such an authority. conformance log DIR PUBLIC-KEY
-// checks a transparency log with Tessera.
+// checks a transparency log with Tessera. conformance --timestamps CHAIN identity ISSUER
+// SUBJECT CA ARTIFACT checks signatures with certificates, and conformance fulcio CA
+// issues them.
 //
 // It imports no package of builder, so that no mistake of builder can hide another.
 package main
@@ -39,6 +41,9 @@ func main() {
 	if len(args) == 1 && args[0] == "tsa" {
 		exit(serveTime())
 	}
+	if len(args) == 2 && args[0] == "fulcio" {
+		exit(serveCertificates(args[1]))
+	}
 	if len(args) == 3 && args[0] == "log" {
 		exit(checkLog(args[1], args[2]))
 	}
@@ -47,6 +52,13 @@ func main() {
 		options.UseSignedTimestamps = true
 		options.TrustedMaterial, err = authority(args[1])
 		errs, args = append(errs, err), args[2:]
+	}
+	if len(args) == 5 && args[0] == "identity" {
+		options.Identities = []cosign.Identity{{Issuer: args[1], Subject: args[2]}}
+		options.IgnoreSCT = true
+		var err error
+		options.TrustedMaterial, err = certified(options.TrustedMaterial, args[3])
+		errs, args = append(errs, err), []string{"", args[4]}
 	}
 	if len(args) < 2 {
 		fmt.Fprintln(os.Stderr, "usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT... | conformance tsa | conformance log DIR PUBLIC-KEY")
@@ -98,15 +110,15 @@ func artifact(options cosign.CheckOpts, key, path string) error {
 
 // signed checks one bundle with cosign, and its envelope and statement with in-toto.
 func signed(options cosign.CheckOpts, key, path, file string) error {
-	pem, err := os.ReadFile(key)
+	b, err := bundle.LoadJSONFromPath(file)
+	if err != nil {
+		return err
+	}
+	pem, err := publicKey(key, b)
 	if err != nil {
 		return err
 	}
 	public, err := cryptoutils.UnmarshalPEMToPublicKey(pem)
-	if err != nil {
-		return err
-	}
-	b, err := bundle.LoadJSONFromPath(file)
 	if err != nil {
 		return err
 	}
@@ -131,6 +143,21 @@ func signed(options cosign.CheckOpts, key, path, file string) error {
 	return nil
 }
 
+// publicKey returns the key in a file, or that of the certificate in a bundle.
+func publicKey(file string, b *bundle.Bundle) ([]byte, error) {
+	if file != "" {
+		return os.ReadFile(file)
+	}
+	content, err := b.VerificationContent()
+	if err != nil {
+		return nil, err
+	}
+	if content.Certificate() == nil {
+		return nil, errors.New("it has no certificate")
+	}
+	return cryptoutils.MarshalPublicKeyToPEM(content.Certificate().PublicKey)
+}
+
 // cosigned does as cosign verify-blob-attestation --key KEY --insecure-ignore-tlog,
 // and with a chain as with --use-signed-timestamps.
 func cosigned(options cosign.CheckOpts, public crypto.PublicKey, path string, b *bundle.Bundle) error {
@@ -138,12 +165,17 @@ func cosigned(options cosign.CheckOpts, public crypto.PublicKey, path string, b 
 	if err != nil {
 		return err
 	}
+	if len(options.Identities) > 0 {
+		verifier = nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	options.SigVerifier = verifier
+	if verifier != nil {
+		options.SigVerifier = verifier
+	}
 	_, err = cosign.VerifyNewBundle(context.Background(), &options, verify.WithArtifact(f), b)
 	return err
 }

@@ -90,8 +90,8 @@ func (engineGroup) read(c *cli.Context, home string) (e app.Engines, err error) 
 // keyFlags is the group of flags for the signing key, its time stamps and the trusted keys.
 type keyFlags struct{}
 
-func (keyFlags) flags() []cli.Flag { return []cli.Flag{keyFlag(), timestampFlag(), trustFlag()} }
+func (keyFlags) flags() []cli.Flag { return append(signFlags(), trustFlag()) }
 
 func (keyFlags) read(c *cli.Context) app.Keys {
-	return app.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), TrustRoot: os.Getenv("BUILDER_TRUST_ROOT"), Timestamp: c.String("timestamp")}
+	return app.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), TrustRoot: os.Getenv("BUILDER_TRUST_ROOT"), Timestamp: c.String("timestamp"), Keyless: c.String("keyless")}
 }

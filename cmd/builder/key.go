@@ -17,6 +17,13 @@ func keyFlag() cli.Flag {
 	return &cli.StringFlag{Name: "key", EnvVars: []string{"BUILDER_KEY"}, Usage: "sign with the private key in `FILE`, and trust its signatures; the default is this host's own, made on first use"}
 }
 
+// signFlags are the flags of verbs that sign.
+func signFlags() []cli.Flag { return []cli.Flag{keyFlag(), keylessFlag(), timestampFlag()} }
+
+func keylessFlag() cli.Flag {
+	return &cli.StringFlag{Name: "keyless", EnvVars: []string{"BUILDER_KEYLESS"}, Usage: "sign without a key: the Fulcio at `URL` certifies the identity of a job (needs --timestamp)"}
+}
+
 func timestampFlag() cli.Flag {
 	return &cli.StringFlag{Name: "timestamp", EnvVars: []string{"BUILDER_TIMESTAMP"}, Usage: "let the timestamp authority at `URL` (RFC 3161) prove the time of every signature"}
 }

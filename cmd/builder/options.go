@@ -96,6 +96,7 @@ func runFlags() []cli.Flag {
 		&cli.StringFlag{Name: "tests", EnvVars: []string{"BUILDER_TESTS"}, Value: levels[0], Usage: "run upstream's own tests: `HOW` is none, quick for tests of patched code, or full for all of them, which takes minutes"},
 		&cli.BoolFlag{Name: "ccache", EnvVars: []string{"BUILDER_CCACHE"}, Usage: "reuse objects from earlier builds of the same source in the same image; the provenance records it"},
 		keyFlag(),
+		keylessFlag(),
 		timestampFlag(),
 		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "start no further cell after the first failure"},
 		progressFlag(), verboseFlag(),

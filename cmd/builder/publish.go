@@ -72,6 +72,7 @@ func publishFlags() []cli.Flag {
 		jsonFlag(),
 		trustFlag(),
 		keyFlag(),
+		keylessFlag(),
 		timestampFlag(),
 		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: " + publish.Destinations},
 		channelFlag("publish into `CHANNEL`: candidate or stable"),

@@ -61,6 +61,7 @@ func verifyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell again from its provenance and compare the bytes"},
 		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign the result as the verdict of gate reproducible, and write it beside the artifact"},
 		keyFlag(),
+		keylessFlag(),
 		timestampFlag(),
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "with --rebuild: take everything from the store"},
 		&cli.StringFlag{Name: "record", Usage: "record in `FILE` (recipes/proven.json) which cells passed, the time, the number of gates, and the level of upstream's tests"},

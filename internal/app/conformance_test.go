@@ -73,6 +73,10 @@ func TestConformance(t *testing.T) {
 		t.Parallel()
 		v.checkLog(t)
 	})
+	t.Run("keyless", func(t *testing.T) {
+		t.Parallel()
+		v.keyless(t, cells[0], address, chain)
+	})
 	t.Run("time", func(t *testing.T) {
 		t.Parallel()
 		countsLater(t, paths[0], public, chain)
@@ -241,7 +245,24 @@ func install(t *testing.T) validators {
 // of its certificates.
 func (v validators) authority(t *testing.T) (address, chain string) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(v.bin, "conformance"), "tsa") // it ends with its input
+	address = v.serves(t, "tsa")
+	resp, err := http.Get(address + "/certchain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	chain = filepath.Join(t.TempDir(), "tsa.pem")
+	if err := errors.Join(err, os.WriteFile(chain, data, 0o600)); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status, err)
+	}
+	return address, chain
+}
+
+// serves starts a server of the conformance program and returns its address.
+func (v validators) serves(t *testing.T, args ...string) (address string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(v.bin, "conformance"), args...) // it ends with its input
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -258,17 +279,67 @@ func (v validators) authority(t *testing.T) (address, chain string) {
 	if _, err := fmt.Fscanln(out, &address); err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.Get(address + "/certchain")
+	return address
+}
+
+// keyless signs with certificates of a real Fulcio for a job of a workflow. builder and
+// cosign accept the right identity, and refuse others by name.
+func (v validators) keyless(t *testing.T, e lock.Entry, stamps, chain string) {
+	t.Helper()
+	ca, other := filepath.Join(t.TempDir(), "ca.pem"), filepath.Join(t.TempDir(), "other.pem")
+	fulcio := v.serves(t, "fulcio", ca)
+	v.serves(t, "fulcio", other)
+	const workflow = "example/wheels/.github/workflows/build.yml@refs/heads/main"
+	job := map[string]string{"ACTIONS_ID_TOKEN_REQUEST_URL": fulcio + "/token?workflow=" + workflow, "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "of-the-job"}
+	key, err := signing.Keyless(fulcio, signing.Token(func(name string) string { return job[name] }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	chain = filepath.Join(t.TempDir(), "tsa.pem")
-	if err := errors.Join(err, os.WriteFile(chain, data, 0o600)); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatal(resp.Status, err)
+	unstamped := sealedCell(t, key, e)
+	if key, err = key.Stamped(stamps); err != nil {
+		t.Fatal(err)
 	}
-	return address, chain
+	path := sealedCell(t, key, e)
+	subject := "https://github.com/" + workflow
+	v.accepts(t, "conformance", "--timestamps", chain, "identity", fulcio, subject, ca, path)
+	for _, c := range []struct{ issuer, subject, ca, path, want, cosign string }{
+		{fulcio, subject, ca, path, "", ""},
+		{fulcio, subject + "2", ca, path, "an untrusted key signed it: " + subject + " of " + fulcio, "certificate identity"},
+		{stamps, subject, ca, path, "an untrusted key signed it: " + subject + " of " + fulcio, "certificate identity"},
+		{fulcio, subject, other, path, "its certificate is not of the CA that the trust file names for " + subject, "leaf certificate"},
+		{fulcio, subject, ca, unstamped, "no time stamp proves when", "timestamp"},
+	} {
+		file := filepath.Join(t.TempDir(), "trust.yaml")
+		text := "keys:\n  - {issuer: \"" + c.issuer + "\", subject: \"" + c.subject + "\", roots: " + c.ca + "}\ntimestamps: [" + chain + "]\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		trust, err := signing.ReadTrusted(file, nil, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		trust.Now = time.Now().AddDate(1, 0, 0)
+		a, err := artifact.Of(c.path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := attest.Read(a, trust)
+		if (err == nil) != (c.want == "") || (b.Signed > 0) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %d statements, %v", c, b.Signed, err)
+		}
+		out, ok := v.run(t, "conformance", "--timestamps", chain, "identity", c.issuer, c.subject, c.ca, c.path)
+		if ok != (c.want == "") || !strings.Contains(out, c.cosign) {
+			t.Errorf("cosign: %+v: %s", c, out)
+		}
+	}
+	job["ACTIONS_ID_TOKEN_REQUEST_TOKEN"] = "of-another-job"
+	stranger, err := signing.Keyless(fulcio, signing.Token(func(name string) string { return job[name] }))
+	if err == nil {
+		_, err = signing.Sign(stranger, []byte("{}"))
+	}
+	if err == nil || !strings.Contains(err.Error(), "401") {
+		t.Errorf("without a token: %v", err)
+	}
 }
 
 // checkLog requires that Tessera accepts each state of a growing log, and refuses a

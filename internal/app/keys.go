@@ -26,9 +26,12 @@ func (s *Session) SigningKey() (k signing.Key, err error) {
 		return k, diag.Errorf(diag.Usage, "--timestamp asks an authority over the network, and --offline forbids that").
 			WithHint("leave one of them out")
 	}
-	if s.Key != "" {
+	switch {
+	case s.Keyless != "":
+		k, err = s.keyless()
+	case s.Key != "":
 		k, err = signing.ReadKey(s.Key)
-	} else {
+	default:
 		k, err = s.hostKey()
 	}
 	if err != nil {
@@ -53,6 +56,20 @@ func PublicKey(s *Session, file string) (signing.PublicKey, error) {
 		return public, nil
 	}
 	return signing.PublicKey{}, err
+}
+
+// keyless returns a key of this process, which Fulcio certifies.
+func (s *Session) keyless() (signing.Key, error) {
+	switch {
+	case s.Key != "":
+		return signing.Key{}, diag.Errorf(diag.Usage, "--keyless and --key exclude each other").WithHint("leave one of them out")
+	case s.Offline:
+		return signing.Key{}, diag.Errorf(diag.Usage, "--keyless asks Fulcio over the network, and --offline forbids that").WithHint("leave one of them out")
+	case s.Timestamp == "":
+		return signing.Key{}, diag.Errorf(diag.Usage, "--keyless needs --timestamp: a certificate lasts minutes, and only a time stamp proves that it was valid").
+			WithHint("name a timestamp authority with --timestamp URL")
+	}
+	return signing.Keyless(s.Keyless, signing.Token(os.Getenv))
 }
 
 // hostKey reads the host's key and creates it if it does not exist.

@@ -65,6 +65,7 @@ type Keys struct {
 	Trust []string // public key files, in addition to the host's key
 
 	TrustRoot string // file of the key that must have signed every trust file; "" is none
+	Keyless   string // URL of a Fulcio for signatures without a key; "" is none
 	Timestamp string // URL of a timestamp authority for every signature; "" is none
 }
 

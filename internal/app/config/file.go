@@ -47,6 +47,7 @@ type File struct {
 	Trust                []Path    `yaml:"trust,omitempty" json:"trust,omitempty" jsonschema:"description=files of trusted public keys or of their limits (.yaml); besides this host's own"`
 	TrustRoot            Path      `yaml:"trust-root,omitempty" json:"trust-root,omitempty" jsonschema:"description=file of the public key that must have signed every trust file; then no other file counts in trust"`
 	Key                  Path      `yaml:"key,omitempty" json:"key,omitempty" jsonschema:"description=file of the private key for signatures; never the key itself"`
+	Keyless              Address   `yaml:"keyless,omitempty" json:"keyless,omitempty" jsonschema:"description=address of a Fulcio that certifies the identity of a job for signatures without a key"`
 	Timestamp            Address   `yaml:"timestamp,omitempty" json:"timestamp,omitempty" jsonschema:"description=address of a timestamp authority (RFC 3161) that proves the time of every signature"`
 	MirrorDebian         []Address `yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors; the default comes from this host's apt"`
 	MirrorDebianSnapshot Address   `yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of a Debian snapshot archive; for packages missing on the mirrors"`

@@ -70,7 +70,10 @@ func (g Grant) Problem(recipe, channel string, built, now time.Time) string {
 // trustFile is a file of trusted keys and their limits.
 type trustFile struct {
 	Keys []struct {
-		Key      string   `yaml:"key"` // file of a public key; a relative path begins at this file
+		Key      string   `yaml:"key,omitempty"` // file of a public key; a relative path begins at this file
+		Issuer   string   `yaml:"issuer,omitempty"`
+		Subject  string   `yaml:"subject,omitempty"` // of certificates that the issuer's tokens get
+		Roots    string   `yaml:"roots,omitempty"`   // file of the CAs of these certificates
 		Roles    []string `yaml:"roles,omitempty"`
 		Recipes  []string `yaml:"recipes,omitempty"`
 		Channels []string `yaml:"channels,omitempty"`
@@ -142,15 +145,9 @@ func (r *trustReader) parse(data []byte) (Trust, error) {
 		errs = append(errs, diag.At(index.At("keys[%d]%s", i, at), format, args...))
 	}
 	for i, entry := range file.Keys {
-		data, err := r.read(entry.Key, maxKey)
-		var k PublicKey
+		k, at, err := r.signer(entry.Key, entry.Issuer, entry.Subject, entry.Roots)
 		if err != nil {
-			err = unread(err)
-		} else {
-			k, err = parsePublicKey(r.beside(entry.Key), data)
-		}
-		if err != nil {
-			fault(i, ".key", "%w", err)
+			fault(i, at, "%w", err)
 			continue
 		}
 		if slices.ContainsFunc(all, func(x PublicKey) bool { return x.ID == k.ID }) {
@@ -219,8 +216,31 @@ func (r *trustReader) parse(data []byte) (Trust, error) {
 	return t, errors.Join(errs...)
 }
 
+// signer reads a key or an identity, or returns where its fault is.
+func (r *trustReader) signer(key, issuer, subject, roots string) (k PublicKey, at string, err error) {
+	if issuer+subject+roots == "" {
+		data, err := r.read(key, maxKey)
+		if err != nil {
+			return k, ".key", unread(err)
+		}
+		k, err = parsePublicKey(r.beside(key), data)
+		return k, ".key", err
+	}
+	if key != "" {
+		return k, ".key", errors.New("name a key, or an issuer, a subject and roots")
+	}
+	data, err := r.read(roots, maxTrustFile)
+	if err == nil {
+		k, err = parseIdentity(r.beside(roots), data, issuer, subject)
+	}
+	return k, "", err
+}
+
 // String identifies a key to a person: by its owner, if it names one, and by its id.
 func (p PublicKey) String() string {
+	if p.identity != nil {
+		return p.ID
+	}
 	return strings.TrimSpace(cmp.Or(p.Owner.String(), "key") + " " + p.ID)
 }
 

@@ -33,6 +33,7 @@ type Key struct {
 	private   *ecdsa.PrivateKey
 	public    PublicKey
 	authority string // URL of a timestamp authority, see [Key.Stamped]
+	certifier *certifier
 }
 
 // A PublicKey verifies signatures. NotAfter is its last day, or zero for no limit. ID
@@ -44,6 +45,7 @@ type PublicKey struct {
 	Owner    Owner
 	Grant    Grant
 	key      *ecdsa.PublicKey
+	identity *identity // signs with certificates; key is nil then
 }
 
 const (
@@ -79,7 +81,7 @@ func newPublicKey(key *ecdsa.PublicKey, h headers) (PublicKey, error) {
 		return PublicKey{}, fmt.Errorf("encoding a public key: %w", err)
 	}
 	sum := sha256.Sum256(der)
-	return PublicKey{base64.StdEncoding.EncodeToString(sum[:]), h.until, h.owner, Grant{}, key}, nil
+	return PublicKey{ID: base64.StdEncoding.EncodeToString(sum[:]), NotAfter: h.until, Owner: h.owner, key: key}, nil
 }
 
 // An Owner holds a key. Address is an e-mail address. Nobody but the owner vouches for

@@ -16,7 +16,6 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/sign"
-	"github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/signature"
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -31,9 +30,13 @@ const payloadType = "application/vnd.in-toto+json"
 // Sign returns a statement in a signed bundle, as JSON, with a time stamp if the key
 // names an authority.
 func Sign(k Key, statement []byte) ([]byte, error) {
-	b, err := sign.Bundle(&sign.DSSEData{Data: statement, PayloadType: payloadType}, keypair{k}, k.stampWith())
+	b, err := sign.Bundle(&sign.DSSEData{Data: statement, PayloadType: payloadType}, keypair{k}, k.options())
 	for _, stamp := range b.GetVerificationMaterial().GetTimestampVerificationData().GetRfc3161Timestamps() {
 		err = errors.Join(err, checkStamp(stamp.GetSignedTimestamp(), b.GetDsseEnvelope().GetSignatures()[0].GetSig()))
+	}
+	if err != nil && k.certifier != nil {
+		return nil, diag.Errorf(diag.Fetch, "signing with a certificate and a time stamp of %s: %w", diag.Redact(k.authority), web.WithoutAddress(err)).
+			WithHint("try again, or sign with a key: leave out --keyless")
 	}
 	if err != nil && k.authority != "" {
 		return nil, diag.Errorf(diag.Fetch, "signing with a time stamp of %s: %w", diag.Redact(k.authority), web.WithoutAddress(err)).
@@ -88,20 +91,20 @@ func (t Trust) Open(data []byte) (Signed, error) {
 	if envelope == nil || envelope.GetPayloadType() != payloadType {
 		return Signed{}, errors.New("it holds no in-toto statement")
 	}
+	content, err := b.VerificationContent()
+	if err != nil {
+		return Signed{}, err
+	}
 	id := b.GetVerificationMaterial().GetPublicKey().GetHint()
-	k, err := t.admits(id)
+	if leaf := content.Certificate(); leaf != nil {
+		id, err = t.openCertified(b, leaf)
+	} else if _, err = t.admits(id); err == nil {
+		err = t.verifyKey(b, id)
+	}
 	if err != nil {
 		return Signed{}, err
 	}
-	verifier, err := verify.NewVerifier(t.material(), verify.WithNoObserverTimestamps())
-	if err != nil {
-		return Signed{}, err
-	}
-	policy := verify.NewPolicy(verify.WithoutArtifactUnsafe(), verify.WithKey())
-	if _, err := verifier.Verify(b, policy); err != nil {
-		return Signed{}, fmt.Errorf("the signature is invalid: %w", err)
-	}
-	if k.over(t.Now) {
+	if k, _ := t.Find(id); k.over(t.Now) {
 		if err := t.proven(k, b); err != nil {
 			return Signed{}, err
 		}
@@ -122,10 +125,10 @@ func (s Stranger) Unwrap() error { return ErrStranger }
 // bundle is only a claim. Open verifies the signature with the key itself.
 func (t Trust) admits(id string) (PublicKey, error) {
 	if id == "" {
-		return PublicKey{}, errors.New("it names no key: it was signed with a certificate, and this version verifies only keys")
+		return PublicKey{}, errors.New("it names no key and has no certificate")
 	}
 	k, known := t.Find(id)
-	if !known {
+	if !known || k.key == nil {
 		return k, Stranger{id}
 	}
 	return k, nil
@@ -135,6 +138,9 @@ func (t Trust) admits(id string) (PublicKey, error) {
 func (t Trust) material() root.TrustedMaterial {
 	keys := map[string]*root.ExpiringKey{}
 	for _, k := range t.Keys {
+		if k.key == nil {
+			continue
+		}
 		v, err := signature.LoadECDSAVerifier(k.key, crypto.SHA256)
 		if err == nil { // always nil for a key on P-256
 			keys[k.ID] = root.NewExpiringKey(v, time.Time{}, time.Time{})

@@ -38,14 +38,17 @@ const (
 	stampRetries = 3
 )
 
-// stampWith returns the options that ask the key's timestamp authority.
-func (k Key) stampWith() sign.BundleOptions {
-	if k.authority == "" {
-		return sign.BundleOptions{}
+// options returns the options that ask the key's certifier and timestamp authority.
+func (k Key) options() (o sign.BundleOptions) {
+	if k.certifier != nil {
+		o.CertificateProvider = k.certifier
 	}
-	return sign.BundleOptions{TimestampAuthorities: []*sign.TimestampAuthority{sign.NewTimestampAuthority(&sign.TimestampAuthorityOptions{
-		URL: k.authority, Timeout: stampTime, Retries: stampRetries, Transport: web.Client(nil).Transport,
-	})}}
+	if k.authority != "" {
+		o.TimestampAuthorities = []*sign.TimestampAuthority{sign.NewTimestampAuthority(&sign.TimestampAuthorityOptions{
+			URL: k.authority, Timeout: stampTime, Retries: stampRetries, Transport: web.Client(nil).Transport,
+		})}
+	}
+	return o
 }
 
 // checkStamp returns an error if a time stamp is about another signature. The
