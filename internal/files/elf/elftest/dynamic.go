@@ -119,14 +119,15 @@ func (d *dynamic) finish(soname string) []byte {
 	return w.bytes()
 }
 
-// segments loads the whole file as one segment. Without PT_GNU_STACK the linker would
-// request an executable stack.
+// segments loads the whole file as one segment. Without PT_GNU_STACK the loader would
+// request an executable stack, which glibc 2.41 refuses. [Two] replaces the empty segment.
 func (d *dynamic) segments(table elf.Section64) {
 	all := uint64(len(d.w.body))
 	d.w.segments = []elf.Prog64{
 		{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_W | elf.PF_X), Filesz: all, Memsz: all, Align: 0x1000},
 		{Type: uint32(elf.PT_DYNAMIC), Flags: uint32(elf.PF_R | elf.PF_W), Off: table.Off, Vaddr: table.Addr, Filesz: table.Size, Memsz: table.Size, Align: 8},
 		{Type: uint32(elf.PT_GNU_STACK), Flags: uint32(elf.PF_R | elf.PF_W), Align: 16},
+		{Type: uint32(elf.PT_NULL)},
 	}
 }
 

@@ -64,7 +64,7 @@ func File(sections ...Section) []byte {
 // Bytes returns the library as a file.
 func (l Library) Bytes() []byte {
 	machines := map[string]elf.Machine{"x86_64": elf.EM_X86_64, "aarch64": elf.EM_AARCH64}
-	d := &dynamic{w: newWriter(machines[cmp.Or(l.Machine, "x86_64")], 3), names: table{0}}
+	d := &dynamic{w: newWriter(machines[cmp.Or(l.Machine, "x86_64")], 4), names: table{0}}
 	d.symbols(l.Undefined, l.Exported)
 	d.texts(l.Texts)
 	for _, s := range l.Sections {

@@ -23,9 +23,9 @@ func Two(runs, shows Library, mapped bool) []byte {
 		}
 	}
 	copy(second[other.Shoff:], pack(table))
-	if mapped { // replace the stack segment
+	if mapped { // replace the empty segment
 		all := uint64(len(second))
-		copy(file[head.Phoff+2*56:], pack(elf.Prog64{
+		copy(file[head.Phoff+3*56:], pack(elf.Prog64{
 			Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R), Off: shift, Vaddr: shift, Filesz: all, Memsz: all, Align: 0x1000,
 		}))
 	}
