@@ -61,6 +61,7 @@ func direct(t *testing.T, gomod string) map[string]string {
 
 // The page lists exactly the modules required by go.mod, with their versions.
 func TestEveryDependencyIsExplained(t *testing.T) {
+	atRoot(t)
 	want := direct(t, "go.mod")
 	for _, r := range tableBelow(t, "Modules") {
 		module, version := r[0], r[1]
@@ -79,6 +80,7 @@ func TestEveryDependencyIsExplained(t *testing.T) {
 
 // The version of each other pin occurs in the file named on the page.
 func TestEveryPinIsWhereThePageSays(t *testing.T) {
+	atRoot(t)
 	table := tableBelow(t, "What is pinned elsewhere")
 	for _, r := range table {
 		what, version, file := r[0], r[1], r[2]

@@ -48,6 +48,7 @@ func onGitHub(heading string) string {
 // is equal on the site and on GitHub. Pages of the site link only to files below docs,
 // because the site has no others.
 func TestLinksLeadSomewhere(t *testing.T) {
+	atRoot(t)
 	links := 0
 	for _, file := range append(below(t, "docs", ".md"), "README.md", "CONTRIBUTING.md") {
 		for _, link := range readPage(t, file).Links {
@@ -84,6 +85,7 @@ var inNav = regexp.MustCompile(`(?m)^ +- [^:#]+(?:: [^:#]+")?: ([\w/-]+\.md)$`)
 
 // Every page is in the navigation once, and the front page links to it.
 func TestEveryPageIsFound(t *testing.T) {
+	atRoot(t)
 	config, err := os.ReadFile("mkdocs.yml")
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +121,7 @@ var loaded = []*regexp.Regexp{
 }
 
 func TestLoaded(t *testing.T) {
+	atRoot(t)
 	for text, outside := range map[string]bool{
 		`<a href="https://example.org/">`:                          false,
 		`<script src="../assets/a.js"></script>`:                   false,
@@ -147,6 +150,7 @@ func loads(text string) []string {
 // The site built by make docs, in the directory BUILDER_TEST_SITE, loads nothing from
 // another host.
 func TestBuiltSiteLoadsNothing(t *testing.T) {
+	atRoot(t)
 	dir := os.Getenv("BUILDER_TEST_SITE")
 	if dir == "" {
 		t.Skip("make docs builds the site and looks at it")

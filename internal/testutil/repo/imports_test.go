@@ -63,6 +63,7 @@ func groupOf(path string) int {
 func within(path, above string) bool { return path == above || strings.HasPrefix(path, above+"/") }
 
 func TestGroupsImportThoseBelow(t *testing.T) {
+	atRoot(t)
 	for _, p := range packages(t) {
 		from := groupOf(p.ImportPath)
 		for _, imported := range p.Imports {
@@ -86,6 +87,7 @@ var row = regexp.MustCompile("(?m)^\\| `internal/(\\w+)` \\|.*\\| (.+) \\|$")
 // The table of groups in docs/architecture.md lists the folders below internal in the
 // order of [groups], and each package once.
 func TestGroupsAreTheContentsOfThePage(t *testing.T) {
+	atRoot(t)
 	page, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)

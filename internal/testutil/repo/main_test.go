@@ -1,16 +1,11 @@
 package repo_test
 
-import (
-	"fmt"
-	"os"
-	"testing"
-)
+import "testing"
 
-// The tests name files relative to the root of the repository.
-func TestMain(m *testing.M) {
-	if err := os.Chdir("../../.."); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
+// atRoot lets a test name files relative to the root of the repository. Go's test cache
+// notices changed files only if the directory changes inside a test: a Chdir in TestMain
+// left it with paths that do not exist, and failures stayed hidden.
+func atRoot(t *testing.T) {
+	t.Helper()
+	t.Chdir("../../..")
 }

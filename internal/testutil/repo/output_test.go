@@ -17,6 +17,7 @@ var unguarded = regexp.MustCompile(`\bos\.Std(?:out|err)\b|\bterm\.Raw\(|\bfmt\.
 
 // All other output passes through term.Guard.
 func TestWhatIsPrintedIsGuarded(t *testing.T) {
+	atRoot(t)
 	for _, dir := range []string{"cmd", "internal", "pipelines"} {
 		err := fs.WalkDir(os.DirFS("."), dir, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") ||

@@ -42,6 +42,7 @@ var (
 
 // A third party can move a tag, but not a commit.
 func TestEveryActionIsPinned(t *testing.T) {
+	atRoot(t)
 	seen := map[string]string{}
 	for file, lines := range workflows(t) {
 		for i, line := range lines {
@@ -67,6 +68,7 @@ func TestEveryActionIsPinned(t *testing.T) {
 
 // Every pull request builds one real cell with the public workflow build.yml.
 func TestARealCellIsBuilt(t *testing.T) {
+	atRoot(t)
 	text, err := os.ReadFile(filepath.Join(".github", "workflows", "ci.yml"))
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +83,7 @@ var runKey = regexp.MustCompile(`^(\s*(?:- )?)run:`)
 // An expression inserted into a script could become code. It must be passed through the
 // environment.
 func TestNoExpressionInABlock(t *testing.T) {
+	atRoot(t)
 	blocks := 0
 	for file, lines := range workflows(t) {
 		indent := -1 // of the key of the current block, or -1
@@ -103,6 +106,7 @@ func TestNoExpressionInABlock(t *testing.T) {
 
 // A workflow has no permissions by default, and every job has a time limit.
 func TestWorkflowsAreBounded(t *testing.T) {
+	atRoot(t)
 	for file, lines := range workflows(t) {
 		if file == ownAction {
 			continue
@@ -125,6 +129,7 @@ func TestWorkflowsAreBounded(t *testing.T) {
 
 // docs/actions.md explains every input, secret and job of build.yml to its callers.
 func TestEveryInputIsExplained(t *testing.T) {
+	atRoot(t)
 	w, err := acttest.Load(filepath.Join(".github", "workflows", "build.yml"))
 	if err != nil {
 		t.Fatal(err)
