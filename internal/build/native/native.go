@@ -290,21 +290,43 @@ func (e *Engine) path(elem ...string) string {
 func (e *Engine) id() string { return "bd" + hash(e.dir)[:6] }
 
 // Supported returns an error if this process cannot start a native engine.
-func Supported() error { return supported(runtime.GOOS, os.Geteuid()) }
+func Supported() error { return supported(runtime.GOOS, os.Geteuid(), inChroot("/proc", "/")) }
 
-// supported returns an error if a native engine cannot run on this system and user.
-func supported(goos string, euid int) error {
+// supported returns an error if a native engine cannot run on this system, as this user
+// or in this root directory.
+func supported(goos string, euid int, chroot bool) error {
 	var why string
 	switch {
 	case goos != "linux":
 		why = "the native engine needs Linux, this host runs " + goos
 	case euid != 0:
 		why = "the native engine needs root"
+	case chroot:
+		return diag.Errorf(diag.NoEngine, "the native engine cannot run in a chroot, because runc changes the root directory of its mount namespace").
+			WithHint("run builder in a privileged container or outside the chroot, %s", instead)
 	default:
 		return nil
 	}
 	return diag.Errorf(diag.NoEngine, "%s", why).
 		WithHint("run as root on Linux, %s", instead)
+}
+
+// inChroot reports whether root is another directory than the root of process 1 in the
+// same mount namespace. It needs proc to be mounted.
+func inChroot(proc, root string) bool {
+	ours, err := os.Readlink(filepath.Join(proc, "self/ns/mnt"))
+	if err != nil {
+		return false
+	}
+	if init, err := os.Readlink(filepath.Join(proc, "1/ns/mnt")); err != nil || init != ours {
+		return false
+	}
+	here, err := os.Stat(root)
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(filepath.Join(proc, "1/root") + "/")
+	return err == nil && !os.SameFile(here, there)
 }
 
 func hash(parts ...string) string {
