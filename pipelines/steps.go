@@ -11,6 +11,7 @@ import (
 
 	"dagger.io/dagger"
 
+	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
@@ -114,7 +115,7 @@ func patchStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Con
 	for _, p := range c.entry.Patches {
 		result, err := patch.Apply(ctx, tree, p, c.entry.Facts)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("patch %s: %w", p.Name, err))
+			errs = append(errs, unpatched(c.entry.Recipe, p.Name, err))
 			continue
 		}
 		c.stream.note("%s: %s", result.Patch, result.State)
@@ -126,6 +127,18 @@ func patchStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Con
 		return nil, err
 	}
 	return tree.ctr.Sync(ctx)
+}
+
+// unpatched names the patch in each of its errors, and in the hint the command that
+// applies the patches of the recipe to every version.
+func unpatched(recipe, name string, err error) error {
+	var all []*diag.Error
+	for _, part := range diag.Split(err) {
+		e := diag.All(fmt.Errorf("patch %s: %w", name, part))[0]
+		e.Hint = strings.TrimPrefix(fmt.Sprintf("%s; `builder patch audit --fetch %s` applies the patches to every version, without a build", e.Hint, recipe), "; ")
+		all = append(all, e)
+	}
+	return diag.Joined(all)
 }
 
 // canaryStep tries to break out of a container isolated like that of the build. Its

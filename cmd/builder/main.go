@@ -103,7 +103,18 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 	}
 	conf.refuse(tool.Commands)
 	explain(tool)
+	hinted(tool.Commands, cat)
 	return tool
+}
+
+// hinted completes the hints in the errors of all verbs with the site.
+func hinted(verbs []*cli.Command, cat catalogue.Catalogue) {
+	for _, verb := range verbs {
+		hinted(verb.Subcommands, cat)
+		if do := verb.Action; do != nil {
+			verb.Action = func(c *cli.Context) error { return cat.Hinted(do(c)) }
+		}
+	}
 }
 
 // group puts verbs under a heading of the tool's help.

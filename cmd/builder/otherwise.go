@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 )
@@ -139,5 +138,5 @@ func helped(err error, args []string, verbs []*cli.Command) error {
 	}
 	_, words := verbOf(args, verbs)
 	all[last].Hint = "see `" + strings.Join(append([]string{"builder"}, args[1:words]...), " ") + " --help`"
-	return app.Joined(all)
+	return diag.Joined(all)
 }

@@ -38,7 +38,7 @@ func Audit(ctx context.Context, s *Session, rs []*recipe.Recipe, fetch bool) (ma
 		for _, row := range report.Rows {
 			if row.Unseen() {
 				errs = append(errs, diag.Errorf(diag.Patch, "%s/%s: not measured: the store has no source of its versions", r.Name, row.Patch).
-					WithHint("fetch the sources with --fetch"))
+					WithHint("fetch the sources with `builder patch audit --fetch %s`", r.Name))
 			}
 		}
 	}

@@ -33,16 +33,7 @@ func Denied(err error) error {
 	if !changed {
 		return err
 	}
-	return Joined(all)
-}
-
-// Joined joins errors.
-func Joined(all []*diag.Error) error {
-	errs := make([]error, len(all))
-	for i, err := range all {
-		errs[i] = err
-	}
-	return errors.Join(errs...)
+	return diag.Joined(all)
 }
 
 // refusedPath returns the path denied to this user, or "".

@@ -31,7 +31,8 @@ func Jobs(cat catalogue.Catalogue, r MatrixRequest, note func(string, ...any)) (
 			return nil, err
 		}
 		for _, p := range ci.Absent(of, r.Filter, cells) {
-			note("no cell has %s %s: `builder plan %s --%s %s` prints the reason", p.Axis, p.Value, of.Name, p.Axis, shell.Word(p.Value))
+			why := fmt.Sprintf("`builder plan %s --%s %s`", of.Name, p.Axis, shell.Word(p.Value))
+			note("no cell has %s %s: %s prints the reason", p.Axis, p.Value, cat.Commands(why))
 		}
 		if r.Condense {
 			if cells, err = condense(cat, cells); err != nil {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -133,6 +134,41 @@ func (c Catalogue) PinCommand(recipe string, chosen matrix.Filter) string {
 		words = append(words, "--"+axis, chosen[axis])
 	}
 	return shell.Line(words...)
+}
+
+// quoted matches a command of builder in a text.
+var quoted = regexp.MustCompile("`builder [^`]*`")
+
+// Hinted completes the hints of err with [Catalogue.Commands]. Every error passes here
+// on its way to the user.
+func (c Catalogue) Hinted(err error) error {
+	all := diag.All(err)
+	changed := false
+	for _, e := range all {
+		hint := c.Commands(e.Hint)
+		changed = changed || hint != e.Hint
+		e.Hint = hint
+	}
+	if !changed {
+		return err
+	}
+	return diag.Joined(all)
+}
+
+// Commands adds --recipes with the site to the commands in a text that name a recipe:
+// without it they would miss a recipe, patch or image of the site.
+func (c Catalogue) Commands(text string) string {
+	if c.Site == "" {
+		return text
+	}
+	return quoted.ReplaceAllStringFunc(text, func(line string) string {
+		words := strings.Split(strings.Trim(line, "`"), " ")
+		at := slices.IndexFunc(words, func(word string) bool { return slices.Contains(c.Names(), word) })
+		if at < 0 || slices.Contains(words, "--recipes") {
+			return line
+		}
+		return "`" + strings.Join(slices.Insert(words, at+1, "--recipes", shell.Word(c.Site)), " ") + "`"
+	})
 }
 
 // An Update is a change to the lock of a recipe.

@@ -9,9 +9,11 @@ import (
 	"sync"
 	"testing"
 
+	"builder/internal/base/diag"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
 )
 
 // tinySite returns the locks of a site with the recipe tiny.
@@ -129,6 +131,28 @@ func TestPinCommand(t *testing.T) {
 	} {
 		if got := (Catalogue{Site: c.site}).PinCommand("horovod", c.chosen); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// A hint of a run with --recipes works as printed: its commands that name a recipe
+// repeat the flag.
+func TestHintsRepeatTheSite(t *testing.T) {
+	c := Catalogue{Site: "our site", Recipes: []*recipe.Recipe{{Name: "dotprod"}}}
+	for hint, want := range map[string]string{
+		"run `builder lock dotprod --update`":     "run `builder lock dotprod --recipes 'our site' --update`",
+		"`builder patch audit --fetch dotprod`":   "`builder patch audit --fetch dotprod --recipes 'our site'`",
+		"`builder plan dotprod --recipes other`":  "`builder plan dotprod --recipes other`",
+		"`builder verify out/dotprod` of dotprod": "`builder verify out/dotprod` of dotprod",
+		"": "",
+	} {
+		err := errors.Join(diag.Errorf(diag.Patch, "no").WithHint("%s", hint), errors.New("plain"))
+		all := diag.All(c.Hinted(err))
+		if len(all) != 2 || all[0].Hint != want || all[0].Code != diag.Patch || all[1].Error() != "plain" {
+			t.Errorf("%q: %+v", hint, all[0])
+		}
+		if got := (Catalogue{Recipes: c.Recipes}).Hinted(err); got != err { //nolint:errorlint // the same value
+			t.Errorf("without a site: %v", got)
 		}
 	}
 }

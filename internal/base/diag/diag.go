@@ -175,12 +175,19 @@ func hintIn(err error) string {
 // HintAll replaces the hints of several errors with one hint on the last error.
 func HintAll(err error, hint string) error {
 	all := All(err)
-	errs := make([]error, len(all))
 	for i, err := range all {
 		err.Hint = ""
 		if i == len(all)-1 {
 			err.Hint = hint
 		}
+	}
+	return Joined(all)
+}
+
+// Joined joins errors.
+func Joined(all []*Error) error {
+	errs := make([]error, len(all))
+	for i, err := range all {
 		errs[i] = err
 	}
 	return errors.Join(errs...)

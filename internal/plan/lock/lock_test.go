@@ -208,7 +208,11 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// full returns an entry with a value in every field.
+// position is the type of a place in a file. Messages name it, and no result depends on
+// it.
+var position = reflect.TypeFor[diag.Pos]()
+
+// full returns an entry with a value in every field except positions.
 func full() *lock.Entry {
 	e, n := &lock.Entry{}, 0
 	fill(reflect.ValueOf(e).Elem(), &n)
@@ -217,6 +221,9 @@ func full() *lock.Entry {
 
 func fill(v reflect.Value, n *int) {
 	*n++
+	if v.Type() == position {
+		return
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -251,6 +258,9 @@ func fill(v reflect.Value, n *int) {
 func change(v reflect.Value, n *int, at string) string {
 	*n--
 	here := *n == 0
+	if v.Type() == position {
+		return ""
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		if here {

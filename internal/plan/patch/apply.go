@@ -61,13 +61,14 @@ type EditResult struct {
 }
 
 // Apply makes all edits of a patch or none: it computes every edit before it writes the
-// first. It returns all errors together, with class [diag.Patch].
+// first. It returns all errors together, with class [diag.Patch] and the position of
+// the edit.
 func Apply(ctx context.Context, t Tree, p Patch, facts map[string]string) (Result, error) {
 	w := &work{tree: t, facts: facts, texts: map[string][]byte{}, result: Result{Patch: p.Name, State: Applied}}
 	var errs []error
 	for _, e := range p.Edits {
 		for _, err := range diag.Split(w.edit(ctx, e)) {
-			errs = append(errs, classed(err))
+			errs = append(errs, classed(err, e.At))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -76,13 +77,14 @@ func Apply(ctx context.Context, t Tree, p Patch, facts map[string]string) (Resul
 	return w.result, w.write(ctx)
 }
 
-// classed gives an error the class Patch, unless it is already a [diag.Error].
-func classed(err error) error {
+// classed gives an error a position, and the class Patch unless it is already a
+// [diag.Error].
+func classed(err error, at diag.Pos) error {
 	var e *diag.Error
-	if errors.As(err, &e) {
-		return err
+	if !errors.As(err, &e) {
+		return &diag.Error{Pos: at, Code: diag.Patch, Err: err}
 	}
-	return &diag.Error{Code: diag.Patch, Err: err}
+	return &diag.Error{Pos: at, Code: e.Code, Err: err, Hint: e.Hint}
 }
 
 // work collects the changes to write.

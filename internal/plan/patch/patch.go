@@ -60,7 +60,8 @@ type Edit struct {
 	Text    string `yaml:"text,omitempty" json:"text,omitempty" jsonschema:"description=append: what is added"`
 	Diff    string `yaml:"diff,omitempty" json:"diff,omitempty" jsonschema:"description=diff: file beside this one"`
 
-	Content string `yaml:"-" json:"content,omitempty" jsonschema:"-"` // of the file named by Diff
+	Content string   `yaml:"-" json:"content,omitempty" jsonschema:"-"` // of the file named by Diff
+	At      diag.Pos `yaml:"-" json:"-" jsonschema:"-"`                 // where the edit is written, if it was read from a file
 }
 
 // Digest returns the sha256 of the patch's fields, including the content of diffs.
@@ -111,6 +112,7 @@ func loadFile(fsys fs.FS, dir, file string) (Patch, error) {
 		return Patch{}, err
 	}
 	for i, e := range p.Edits {
+		p.Edits[i].At = index.At("edits[%d]", i)
 		if e.Kind == Diff && local(e.Diff) {
 			content, err := fs.ReadFile(fsys, path.Join(path.Dir(file), e.Diff))
 			if err != nil {

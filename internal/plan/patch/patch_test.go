@@ -186,6 +186,21 @@ func TestOffset(t *testing.T) {
 	}
 }
 
+// An edit without effect names its line in the file of the patch.
+func TestAnEditNamesItsLine(t *testing.T) {
+	text := good + "  - {kind: replace, file: a.h, search: rccl.g, replace: b, count: 1}\n"
+	ps, err := patch.Load(fstest.MapFS{"d/1.yaml": {Data: []byte(text)}}, "patches", "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ps[0].Edits[0].Search = "rccl.h"
+	_, err = patch.Apply(t.Context(), source(), ps[0], nil)
+	all := diag.All(err)
+	if len(all) != 1 || all[0].Code != diag.Patch || !strings.HasPrefix(all[0].Error(), "patches/d/1.yaml:7:5: a.h: search text matches 0 times") {
+		t.Errorf("%v", err)
+	}
+}
+
 const good = `name: p
 reason: r
 upstream: https://example.invalid/1

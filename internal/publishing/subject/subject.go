@@ -11,8 +11,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/shell"
 	"builder/internal/build/run"
 	"builder/internal/files/artifact"
 	"builder/internal/files/inspect"
@@ -21,6 +23,7 @@ import (
 	"builder/internal/machine/locate"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/internal/view/report"
 )
 
 // A Subject is an artifact to be judged.
@@ -104,6 +107,10 @@ func Passed(paths []string) ([]string, error) {
 		if err == nil && info.IsDir() {
 			tree := treeOf(path)
 			if found, err = wheelsIn(path, tree); err == nil && len(found) == 0 {
+				if refused := refusal(path); refused != nil {
+					errs = append(errs, refused)
+					continue
+				}
 				err = fmt.Errorf("%s holds no %s that passed", path, cmp.Or(tree, "wheel"))
 			}
 		}
@@ -114,6 +121,31 @@ func Passed(paths []string) ([]string, error) {
 		wheels = append(wheels, found...)
 	}
 	return wheels, errors.Join(errs...)
+}
+
+// refusal returns the verdicts that refused the artifacts of the cell in dir, or nil if
+// no gate refused one. The run's record beside the cell holds the verdicts.
+func refusal(dir string) error {
+	files, err := os.ReadDir(filepath.Join(dir, run.RejectedDir))
+	if err != nil || len(files) == 0 {
+		return nil
+	}
+	full, err1 := filepath.Abs(dir)
+	ran, err2 := report.Read(filepath.Join(dir, "..", "run.json"))
+	var errs []error
+	for _, cell := range ran.Cells {
+		for _, v := range cell.Verdicts {
+			if errors.Join(err1, err2) == nil && cell.ID == filepath.Base(full) && v.Refuses() {
+				hint := strings.TrimPrefix(v.Remedy+"; the report is "+filepath.Join(dir, "..", "report.html"), "; ")
+				errs = append(errs, diag.Refusal(dir, v.Gate, v.Status, v.Evidence, hint))
+			}
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return diag.Errorf(diag.Gate, "%s: a gate refused %s", dir, files[0].Name()).
+		WithHint("`%s` names the gate", shell.Line("builder", "gate", dir))
 }
 
 // wheelsOf lists the wheels of a cell, or the archive in their place: those that
