@@ -46,9 +46,10 @@ func (c *cell) base(ctx context.Context, img lock.Image) (*dagger.Container, err
 func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, error) {
 	ctr := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
 	if img.Pin.Registry != "" {
-		ctr, err := ctr.From(img.Pin.Registry + "@" + img.Pin.Digest).Sync(ctx)
+		image := c.Registries.Reference(img.Pin.Registry + "@" + img.Pin.Digest)
+		ctr, err := ctr.From(image).Sync(ctx)
 		if err != nil {
-			return nil, unreachable(img.Pin.Registry, err)
+			return nil, unreachable(image, err)
 		}
 		_ = atomicfile.Write(Pulled(c.Scratch, img.Pin.Digest), nil) // if it fails, a later run asks the registry first
 		// Variables of the image's own configuration are dropped, because the recipe
@@ -82,7 +83,7 @@ func Pulled(scratch, digest string) string {
 // unreachable returns the error for an image that could not be pulled.
 func unreachable(reference string, err error) error {
 	return diag.Errorf(diag.Fetch, "pulling %s: %w", reference, err).
-		WithHint("the engine must reach the image's registry; nothing was built")
+		WithHint("the engine must reach the image's registry, or its mirror in BUILDER_MIRROR_REGISTRY; nothing was built")
 }
 
 // bootstrap writes the first layer of a Debian root file system and returns its path.

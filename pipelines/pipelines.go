@@ -29,6 +29,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
 	"builder/internal/gates/gate"
+	"builder/internal/input/oci"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
 )
@@ -89,6 +90,8 @@ type Engine struct {
 	// Patience is how long the engine may leave a query unanswered before it counts as
 	// lost; 0 means [Patience].
 	Patience time.Duration
+	// Registries are the mirrors to pull images from.
+	Registries oci.Mirrors
 }
 
 var _ run.Engine = (*Engine)(nil)

@@ -12,6 +12,7 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/input/deb"
+	"builder/internal/input/oci"
 	"builder/internal/view/progress"
 )
 
@@ -46,7 +47,7 @@ func (in invocation) show(ctx context.Context, do func(*progress.Shown) error) e
 		return err
 	}
 	in.Display, in.Format, in.Note = d.Display, d.Format, d.Note
-	return d.End(do(d))
+	return d.End(in.Catalogue.Hinted(do(d)))
 }
 
 // sourceFlags is the group of flags for resolving names and fetching files.
@@ -68,8 +69,10 @@ func (sourceFlags) read(c *cli.Context) (s app.Sources, err error) {
 	if len(s.Mirrors) == 0 {
 		s.Mirrors = deb.HostMirrors(os.DirFS("/"))
 	}
+	var registries error
+	s.Registries, registries = oci.ParseMirrors(list(os.Getenv("BUILDER_MIRROR_REGISTRY")))
 	s.Overrides, err = app.ParseOverrides(c.StringSlice("set"))
-	return s, err
+	return s, errors.Join(registries, err)
 }
 
 // engineGroup is the group of flags for the engines and their time limits.

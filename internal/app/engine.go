@@ -112,7 +112,7 @@ func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
 	}
 	return &pipelines.Engine{
 		Address: address, CLI: client, Store: e.store, Scratch: e.scratch, UV: uv.Path, Bubblewrap: bubblewrap, Ccache: ccache,
-		StepLimit: e.StepLimit, Patience: e.Patience,
+		StepLimit: e.StepLimit, Patience: e.Patience, Registries: e.Registries,
 	}, nil
 }
 

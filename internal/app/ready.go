@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"builder/internal/app/doctor"
-	"builder/internal/app/needs"
 	"builder/internal/base/diag"
 	"builder/internal/build/native"
+	"builder/internal/input/oci"
 	"builder/internal/input/store"
 	"builder/internal/machine/host"
 	"builder/internal/plan/lock"
@@ -30,7 +30,7 @@ func (w *workspace) ready(ctx context.Context, entries []lock.Entry) error {
 	work := doctor.Work{Home: w.Home, Engine: w.engineState(ctx)}
 	if len(entries) > 0 {
 		var err error
-		work.Recipe, err = needs.OfEntries(entries, store.Peek(filepath.Join(w.Home, "store")), w.heldBy(work.Engine))
+		work.Recipe, err = w.estimator(ctx, w.heldBy(work.Engine)).OfEntries(entries, store.Peek(filepath.Join(w.Home, "store")))
 		if err != nil {
 			return err
 		}
@@ -97,8 +97,13 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 			asked[p.URL] = answers(ctx, p.URL)
 		}
 		if err := asked[p.URL]; err != nil {
-			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: the engine does not have it, and its registry does not answer: %w", image, err).
-				WithHint("set HTTPS_PROXY, HTTP_PROXY and NO_PROXY, or name an engine that reaches the registry with --engine URL; nothing was fetched"))
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: the engine does not have it, and its registry does not answer: %w", w.Registries.Reference(image), err).
+				WithHint("set HTTPS_PROXY, HTTP_PROXY and NO_PROXY, name a mirror with BUILDER_MIRROR_REGISTRY, or an engine that reaches the registry with --engine URL; nothing was fetched"))
+			continue
+		}
+		if _, err := w.imageSize(ctx, image); errors.Is(err, oci.ErrAbsent) {
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: %w", w.Registries.Reference(image), oci.ErrAbsent).
+				WithHint("copy the image there with this digest, or name another mirror with BUILDER_MIRROR_REGISTRY; nothing was fetched"))
 		}
 	}
 	return errors.Join(errs...)

@@ -62,7 +62,7 @@ func (e *engine) need(ctx context.Context, entry lock.Entry) (bytes int64, how s
 // image.
 func (s *Session) estimator(ctx context.Context, held func(digest string) bool) needs.Estimator {
 	past, _ := history.Read(ctx, s.Home)
-	return needs.Estimator{Past: past, Held: held, Size: s.imageSize}
+	return needs.Estimator{Past: past, Held: held, Size: s.imageSize, Registries: s.Registries}
 }
 
 // imageSize returns the bytes of an image's layers. A session asks its registry once.
@@ -77,7 +77,7 @@ func (s *Session) imageSize(ctx context.Context, image string) (int64, error) {
 	}
 	asked, done := context.WithTimeout(ctx, registryTime)
 	defer done()
-	bytes, err := oci.Size(asked, image)
+	bytes, err := oci.Size(asked, s.Registries.Reference(image))
 	if s.sizes == nil {
 		s.sizes = map[string]imageSize{}
 	}

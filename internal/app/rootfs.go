@@ -77,7 +77,7 @@ func EntryOf(out, cell string) (lock.Entry, error) {
 	}
 	e, err := lock.ReadEntry(filepath.Join(out, id))
 	if err == nil && e.Pipeline != Revision() {
-		err = diag.Errorf(diag.Drift, "%s was built with other scripts than those of this builder", id).WithHint("build it again first: builder run %s", e.Recipe)
+		err = diag.Errorf(diag.Drift, "%s was built with other scripts than those of this builder", id).WithHint("build it again first, with the command that built it: `builder run %s` with its axes, and with --recipes if the recipe is yours", e.Recipe)
 	}
 	return e, err
 }

@@ -184,6 +184,7 @@ func (c *cellRun) take(ctx context.Context, entries, build []lock.Entry) []run.O
 		},
 		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, c.Display) },
 		Done: func(_ int, done run.Outcome) {
+			done.Err = c.Catalogue.Hinted(done.Err)
 			cell := cellOf(done)
 			if err := errors.Join(c.rec.Update(cell), c.remember(ctx, done)); err != nil {
 				c.Note("%v", err)
@@ -211,6 +212,7 @@ func (c *cellRun) holdOut(ctx context.Context) (free func(), err error) {
 
 // refuse records the reason why no entry was started.
 func (c *cellRun) refuse(entries []lock.Entry, why error) error {
+	why = c.Catalogue.Hinted(why)
 	var errs []error
 	for _, e := range entries {
 		errs = append(errs, c.rec.Update(cellOf(run.Outcome{Entry: e, Err: why})))

@@ -12,6 +12,7 @@ import (
 	"builder/internal/build/daemon"
 	"builder/internal/build/native"
 	"builder/internal/build/run"
+	"builder/internal/input/oci"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
@@ -48,6 +49,8 @@ type Sources struct {
 	Overrides map[string][]string // other locations of the same digests, by project
 	Mirrors   []string            // of Debian
 	Snapshot  string              // a mirror of snapshot.debian.org
+	// Registries are the mirrors of registries with images to build in.
+	Registries oci.Mirrors
 }
 
 // Engines configures the engines and their time limits.

@@ -117,7 +117,7 @@ func TestUpdates(t *testing.T) {
 				{Recipe: "program", Axis: "lib", Value: "1.1", Pins: 1},
 			},
 			Patches: []string{
-				`library/mended: version 1.1 already contains it: text: search text matches 0 times, not 1: "bad\n": narrow the range`,
+				"library/mended: version 1.1 already contains it: " + proposal + `/patches/library/10-mended.yaml:6:5: text: search text matches 0 times, not 1: "bad\n": narrow the range`,
 				`library/mended: closed: merged: ">=1.1"`,
 			},
 			Cells: []string{

@@ -51,6 +51,7 @@ type File struct {
 	Timestamp            Address   `yaml:"timestamp,omitempty" json:"timestamp,omitempty" jsonschema:"description=address of a timestamp authority (RFC 3161) that proves the time of every signature"`
 	MirrorDebian         []Address `yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors; the default comes from this host's apt"`
 	MirrorDebianSnapshot Address   `yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of a Debian snapshot archive; for packages missing on the mirrors"`
+	MirrorRegistry       []Address `yaml:"mirror-registry,omitempty" json:"mirror-registry,omitempty" jsonschema:"description=HOST[:PORT][/PATH] to pull images of Docker Hub from; REGISTRY=HOST[:PORT][/PATH] for another registry"`
 	// Axes is the only key without a variable: preferred values for the axes of
 	// recipes.
 	Axes map[string]map[string]string `yaml:"axes,omitempty" json:"axes,omitempty" jsonschema:"description=preferred values of a recipe's axes; for axes without a flag"`

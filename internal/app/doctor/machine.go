@@ -129,7 +129,7 @@ func disk(_ context.Context, e *exam) Finding {
 	case free < comfortable:
 		return warn("%s", text).remedy("%s", room)
 	case r != nil && r.Unpinned != "":
-		return unknown("%s; %s", text, r.Unpinned).remedy("builder lock %s", r.Name)
+		return unknown("%s; %s", text, r.Unpinned).remedy("%s", r.Pin)
 	case r != nil && len(r.Unsized) > 0:
 		return unknown("%s; more for %s, whose registry does not give its size", text, strings.Join(r.Unsized, ", "))
 	}

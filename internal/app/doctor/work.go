@@ -47,6 +47,7 @@ type Needs struct {
 	CacheFrom  string   // source of this figure
 	Unsized    []string // images to pull whose size is unknown
 	Unpinned   string   // which inputs the lock lacks: their size is unknown
+	Pin        string   // the command that pins them
 	Debian     bool     // some files come from a Debian archive
 	Python     bool     // some files come from a Python package index
 	Mirrors    []string // configured Debian archives

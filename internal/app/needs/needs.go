@@ -30,7 +30,6 @@ const configTime = 20 * time.Second
 // Of returns the requirements of the first chosen cell and its input cells. Files in
 // the store need no fetch, and images held by the engine need no pull.
 func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen matrix.Filter, s *store.Store, est Estimator) (*doctor.Needs, error) {
-	held := est.Held
 	drafts, _, err := assemble.Choose(asm.Locks.Catalogue, r, chosen)
 	if err != nil {
 		return nil, err
@@ -44,12 +43,13 @@ func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen m
 	switch {
 	case diag.Worst(err) == diag.Drift:
 		needs.Unpinned, _, _ = strings.Cut(err.Error(), "\n")
+		needs.Pin = asm.Locks.PinCommand(r.Name, chosen)
 		needs.Debian = d.Image.Debian != nil || d.Runtime.Debian != nil || d.Source.Kind == recipe.Archive
 		needs.Python = d.Source.Kind == recipe.Sdist || d.Source.Kind == recipe.Wheel || len(d.Settings.Requires.Build)+len(d.Settings.Requires.Run) > 0
 		addSource(needs, d.Source.Repository)
-		err = errors.Join(addImage(needs, d.Image.Registry, d.Image.Digest, held), addImage(needs, d.Runtime.Registry, d.Runtime.Digest, held))
+		err = errors.Join(est.addImage(needs, d.Image.Registry, d.Image.Digest), est.addImage(needs, d.Runtime.Registry, d.Runtime.Digest))
 	case err == nil:
-		err = addEntries(needs, entries, s, held)
+		err = est.addEntries(needs, entries, s)
 		addCache(ctx, needs, entries, est)
 	}
 	if err == nil && needs.Python {
@@ -61,10 +61,10 @@ func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen m
 }
 
 // OfEntries returns the combined requirements of entries.
-func OfEntries(entries []lock.Entry, s *store.Store, held func(digest string) bool) (*doctor.Needs, error) {
+func (est Estimator) OfEntries(entries []lock.Entry, s *store.Store) (*doctor.Needs, error) {
 	last := entries[len(entries)-1]
 	needs := &doctor.Needs{Name: last.Recipe, Cell: last.ID}
-	return needs, addEntries(needs, entries, s, held)
+	return needs, est.addEntries(needs, entries, s)
 }
 
 // releaseOf returns the value of an axis, or "" for none.
@@ -77,7 +77,7 @@ func releaseOf(value string) string {
 
 // addEntries adds up the files of entries, and adds the places of files missing from
 // the store.
-func addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store, held func(digest string) bool) error {
+func (est Estimator) addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store) error {
 	for _, b := range fetch.Blobs(entries...) {
 		if _, here := s.Path(b); !here {
 			needs.Fetch += b.Size
@@ -92,7 +92,7 @@ func addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store, held 
 			addSource(needs, e.Source.Repository)
 		}
 		for _, pin := range []lock.ImagePin{e.Image.Pin, e.Runtime.Pin} {
-			if err := addImage(needs, pin.Registry, pin.Digest, held); err != nil {
+			if err := est.addImage(needs, pin.Registry, pin.Digest); err != nil {
 				return err
 			}
 		}
@@ -107,12 +107,12 @@ func addSource(needs *doctor.Needs, repository string) {
 	}
 }
 
-// addImage adds the registry of an image; "" is none.
-func addImage(needs *doctor.Needs, reference, digest string, held func(digest string) bool) error {
+// addImage adds the registry of an image or its mirror; "" is none.
+func (est Estimator) addImage(needs *doctor.Needs, reference, digest string) error {
 	if reference == "" {
 		return nil
 	}
-	endpoint, err := oci.Endpoint(reference)
+	endpoint, err := oci.Endpoint(est.Registries.Reference(reference))
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func addImage(needs *doctor.Needs, reference, digest string, held func(digest st
 	if digest != "" {
 		name += "@" + digest
 	}
-	place := doctor.Place{For: doctor.ImagePlace + name, URL: endpoint, Cached: held == nil || held(digest)}
+	place := doctor.Place{For: doctor.ImagePlace + name, URL: endpoint, Cached: est.Held == nil || est.Held(digest)}
 	if !slices.Contains(needs.Places, place) {
 		needs.Places = append(needs.Places, place)
 	}
@@ -129,7 +129,7 @@ func addImage(needs *doctor.Needs, reference, digest string, held func(digest st
 
 // AddImage adds the registry of an image to pull.
 func AddImage(needs *doctor.Needs, image string) error {
-	return addImage(needs, image, "", func(string) bool { return false })
+	return Estimator{Held: func(string) bool { return false }}.addImage(needs, image, "")
 }
 
 // addCache adds the engine cache of the largest cell to build.
@@ -150,8 +150,9 @@ func addCache(ctx context.Context, needs *doctor.Needs, entries []lock.Entry, es
 // An Estimator estimates the engine cache that a cell needs. A run and doctor use the
 // same one.
 type Estimator struct {
-	Past history.History
-	Held func(digest string) bool // whether the engine has an image; nil is unknown
+	Past       history.History
+	Held       func(digest string) bool // whether the engine has an image; nil is unknown
+	Registries oci.Mirrors
 	// Size returns the bytes of an image's layers in its registry.
 	Size func(ctx context.Context, image string) (int64, error)
 }

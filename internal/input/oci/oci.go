@@ -166,10 +166,13 @@ func mark(err error) error {
 	return err
 }
 
+// ErrAbsent means that a registry answers and does not have the image.
+var ErrAbsent = errors.New("not in the registry for linux/amd64")
+
 // plain removes the addresses before the messages of oras-go and net/http.
 func plain(err error) error {
 	if errors.Is(err, errdef.ErrNotFound) {
-		return errors.New("not in the registry for linux/amd64")
+		return ErrAbsent
 	}
 	if response, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		return fmt.Errorf("the registry answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))

@@ -22,6 +22,8 @@ import (
 type Resolver struct {
 	Scratch string   // directory for files of the resolvers
 	Mirrors []string // base addresses of the Debian archive; only the first is used
+	// Registries are the mirrors of registries.
+	Registries oci.Mirrors
 	// Overrides lists, by project, repositories on this host to use instead.
 	Overrides map[string][]string
 	UV        func(context.Context) (pypi.Tool, error)
@@ -157,7 +159,7 @@ const platform = "x86_64-manylinux_2_28"
 
 func (r Resolver) image(ctx context.Context, img image.Image) (ImagePin, error) {
 	if img.Registry != "" {
-		digest, err := oci.Resolve(ctx, img.Registry)
+		digest, err := oci.Resolve(ctx, r.Registries.Reference(img.Registry))
 		return ImagePin{Name: img.Name, Registry: img.Registry, Digest: digest}, err
 	}
 	mirror, err := deb.Mirror(r.Mirrors)

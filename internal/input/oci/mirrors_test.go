@@ -1,0 +1,31 @@
+package oci
+
+import "testing"
+
+func TestMirrors(t *testing.T) {
+	m, err := ParseMirrors([]string{"localhost:5000/hub/", "other.example.org=mirror.example.org"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const digest = "@sha256:e50984d2e1ef6300e3fd51303839842189a077b10cb5cadff1923df10c61c493"
+	for name, want := range map[string]string{
+		"rocm/tensorflow:6.1" + digest:                   "localhost:5000/hub/rocm/tensorflow:6.1" + digest,
+		hub() + "/rocm/tensorflow":                       "localhost:5000/hub/rocm/tensorflow",
+		"debian:13":                                      "localhost:5000/hub/library/debian:13",
+		"other.example.org/pypa/manylinux_2_28" + digest: "mirror.example.org/pypa/manylinux_2_28" + digest,
+		"third.example.org/a/b:c":                        "third.example.org/a/b:c",
+		"not a reference":                                "not a reference",
+	} {
+		if got := m.Reference(name); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	if got := Mirrors(nil).Reference("a/b:c"); got != "a/b:c" {
+		t.Errorf("without mirrors: %s", got)
+	}
+	for _, text := range []string{"", "https://mirror.example.org", "mirror", "a b.c", "other.example.org=", "=mirror.example.org", "me:pw@mirror.example.org"} {
+		if m, err := ParseMirrors([]string{text}); err == nil {
+			t.Errorf("%q is accepted: %v", text, m)
+		}
+	}
+}
