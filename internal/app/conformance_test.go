@@ -230,8 +230,8 @@ func install(t *testing.T) validators {
 		t.Fatal(err)
 	}
 	for _, line := range [][]string{
-		{"python3", "-m", "venv", dir},
-		{filepath.Join(v.bin, "pip"), "install", "--quiet", "--require-hashes", "--no-deps", "-r", requirements},
+		{"python3", "-m", "venv", "--without-pip", dir}, // Debian's python3 has no ensurepip
+		{"python3", "-m", "pip", "--python", dir, "install", "--quiet", "--require-hashes", "--no-deps", "-r", requirements},
 		{"go", "build", "-C", conformance, "-o", filepath.Join(v.bin, "conformance"), "."},
 	} {
 		if out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput(); err != nil {
