@@ -23,12 +23,18 @@ func inContainers(b *tool) {
 	cell := []string{"run", "steady", "--recipes", site, "--turn", "1", "--pace", "swift"}
 	sums := map[string]string{}
 	for _, d := range []struct {
-		program, pkg, brings string               // brings is the program of the package: a host may have only docker's client
-		start                func(*tool) []string // returns the variables for clients
-	}{{"docker", "docker.io", "dockerd", startDocker}, {"podman", "podman", "podman", confinePodman}} {
+		program string
+		needs   [][2]string          // programs and their packages: a host may have only docker's client
+		start   func(*tool) []string // returns the variables for clients
+	}{
+		{"docker", [][2]string{{"dockerd", "docker.io"}, {"docker", "docker-cli"}}, startDocker},
+		{"podman", [][2]string{{"podman", "podman"}, {"nft", "nftables"}}, confinePodman},
+	} {
 		b.t.Run(d.program, func(t *testing.T) {
 			own := *b.beside(t, d.program)
-			bring(t, d.brings, d.pkg)
+			for _, need := range d.needs {
+				bring(t, need[0], need[1])
+			}
 			own.cache = append(own.cache, append(d.start(&own), "BUILDER_ENGINE=")...)
 			own.stopsEngine() // uses the variables of the daemon
 			sums[d.program] = own.contained(d.program, image, cell)
