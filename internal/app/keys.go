@@ -165,11 +165,14 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 			t.Rebuilders[channel] = max(t.Rebuilders[channel], n)
 		}
 	}
-	// The host's key comes last: a trust file can limit it.
-	own := PublicOf(filepath.Join(s.Home, homeKey))
-	if _, err := os.Stat(own); err == nil {
-		k, err := signing.ReadPublicKey(own)
-		t.Keys, errs = append(t.Keys, k), append(errs, err)
+	// The host's key comes last: a trust file can limit it. A public half alone does not
+	// count, because whoever writes to the home can put one of their own there.
+	k, err := signing.ReadPublicHalf(filepath.Join(s.Home, homeKey))
+	switch {
+	case err == nil:
+		t.Keys = append(t.Keys, k)
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
+		errs = append(errs, err)
 	}
 	return t, errors.Join(errs...)
 }
@@ -178,12 +181,22 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 // log, and the newest trust files of a trust-root.
 func (s *Session) seenLogs() string { return filepath.Join(s.Home, "checkpoints") }
 
-// sealing signs the records in a home with the home's own key. The session's key signs
-// only files for use outside the home.
+// sealing signs the records in a home, and decides which of them count: with the key of
+// --key if there is one, and with the home's own key otherwise. Others may write to a
+// home, such as one in a cache of CI, and bring a key and records of their own. The key
+// of --key lies elsewhere.
 func (s *Session) sealing() results.Sealing {
-	return results.Sealing{
+	own := results.Sealing{
 		Key:   s.hostKey,
 		Trust: func() (signing.Trust, error) { return s.trusting(nil) },
 		Note:  s.Note,
 	}
+	if s.Key != "" {
+		own.Key = func() (signing.Key, error) { return signing.ReadKey(s.Key) }
+		own.Trust = func() (signing.Trust, error) {
+			k, err := signing.ReadKey(s.Key)
+			return signing.Trust{Keys: []signing.PublicKey{k.Public()}, Now: time.Now()}, err
+		}
+	}
+	return own
 }

@@ -91,7 +91,7 @@ func compareRebuilt(a artifact.Artifact, b attest.Bundle, made []artifact.Artifa
 		if m.SHA256 == s.Digest["sha256"] {
 			continue
 		}
-		c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s in the second build, but %s in the provenance; the second build is in %s", s.Name, m.SHA256, s.Digest["sha256"], m.Path))
+		c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s in the second build, but %s in the provenance; the second build is in %s/", s.Name, m.SHA256, s.Digest["sha256"], run.RebuiltDir))
 		where, err := difference.Of(filepath.Join(filepath.Dir(a.Path), s.Name), m.Path)
 		c.Wrong, errs = append(c.Wrong, where...), append(errs, err)
 	}

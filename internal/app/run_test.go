@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
 	"builder/internal/app"
@@ -39,6 +40,7 @@ import (
 // builds is an engine. It writes a wheel with one package and counts its builds.
 type builds struct {
 	holds string // the package
+	text  string // its content; "" for the usual one
 	n     int
 }
 
@@ -68,7 +70,7 @@ func (b *builds) Rebuild(_ context.Context, e lock.Entry, _ []artifact.Artifact,
 
 // wheel writes a wheel with its SBOM inside.
 func (b *builds) wheel(path string, e lock.Entry) error {
-	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: b.holds + "/__init__.py", Text: "name = 'tiny'\n"}}}
+	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: b.holds + "/__init__.py", Text: cmp.Or(b.text, "name = 'tiny'\n")}}}
 	if err := os.WriteFile(path, raw.Bytes(), 0o600); err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func TestRun(t *testing.T) {
 	read, err := report.Read(filepath.Join(out, "run.json"))
 	returned, err1 := json.MarshalIndent(done.Cells, "", "  ") // written times are rounded
 	written, err2 := json.MarshalIndent(read.Cells, "", "  ")
-	if diff := cmp.Diff(string(returned), string(written)); errors.Join(err, err1, err2) != nil || diff != "" {
+	if diff := gocmp.Diff(string(returned), string(written)); errors.Join(err, err1, err2) != nil || diff != "" {
 		t.Errorf("run.json says something else, %v (-returned +written):\n%s", errors.Join(err, err1, err2), diff)
 	}
 	for _, name := range []string{"report.html", "report.md", "junit.xml", "tiny-1.0/logs/build.log", "tiny-1.0/" + lock.EntryFile} {

@@ -181,6 +181,15 @@ func ReadKey(path string) (Key, error) {
 	if err != nil {
 		return Key{}, unread(err)
 	}
+	k, err := parseKey(path, data)
+	if err == nil && k.public.over(time.Now()) {
+		return Key{}, diag.Errorf(diag.Usage, "reading the key %s: its last day was %s, and signatures of an expired key do not count", path, k.public.NotAfter.Format(time.DateOnly)).
+			WithHint("make a new key: builder key new FILE --days N")
+	}
+	return k, err
+}
+
+func parseKey(path string, data []byte) (Key, error) {
 	block, h, err := readPEM(path, data, privateBlock)
 	if err != nil {
 		return Key{}, err
@@ -193,12 +202,18 @@ func ReadKey(path string) (Key, error) {
 	if !ok || own.Curve != elliptic.P256() {
 		return Key{}, keyFault(path, "it is not an ECDSA key on P-256")
 	}
-	k, err := newKey(own, h)
-	if err == nil && k.public.over(time.Now()) {
-		return Key{}, diag.Errorf(diag.Usage, "reading the key %s: its last day was %s, and signatures of an expired key do not count", path, h.until.Format(time.DateOnly)).
-			WithHint("make a new key: builder key new FILE --days N")
+	return newKey(own, h)
+}
+
+// ReadPublicHalf returns the public half of a private key, for verifying only: the key
+// may have expired.
+func ReadPublicHalf(path string) (PublicKey, error) {
+	data, err := regular.Read(path, maxKey)
+	if err != nil {
+		return PublicKey{}, unread(err)
 	}
-	return k, err
+	k, err := parseKey(path, data)
+	return k.public, err
 }
 
 // private returns an error unless only its owner, the current user, can access the

@@ -1,10 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -48,7 +51,10 @@ func (s *Store) note(digest string) {
 		return
 	}
 	wanted := s.lastUse(digest, info)
-	_ = os.WriteFile(s.record(digest), fmt.Appendf(nil, "%s %d\n", markOf(info), time.Now().Unix()), 0o644)
+	if f, err := os.OpenFile(s.record(digest), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o644); err == nil {
+		_, _ = fmt.Fprintf(f, "%s %d\n", markOf(info), time.Now().Unix())
+		_ = f.Close()
+	}
 	_ = os.Chtimes(s.record(digest), wanted, wanted)
 }
 
@@ -68,10 +74,18 @@ func (s *Store) checked(digest string) bool {
 	return err == nil && age >= 0 && age < trusted
 }
 
-// markOf identifies a file and its state: a write changes the mark.
+// markOf identifies a file and its state: a write changes the mark. So does another
+// boot: a record that came with a store from elsewhere, such as a cache of CI, is no
+// check of a file here.
 func markOf(info fs.FileInfo) string {
-	return fmt.Sprintf("%d %d %d", inode(info), info.Size(), info.ModTime().UnixNano())
+	return fmt.Sprintf("%s %d %d %d", boot(), inode(info), info.Size(), info.ModTime().UnixNano())
 }
+
+// boot returns the kernel's random id of this boot, or "-" if the system has none.
+var boot = sync.OnceValue(func() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return cmp.Or(strings.TrimSpace(string(id)), "-")
+})
 
 // inode returns the file's inode, or 0 if the file system has none.
 func inode(info fs.FileInfo) uint64 {

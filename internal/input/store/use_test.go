@@ -63,7 +63,11 @@ func TestUseReadsAgainAfterAWhile(t *testing.T) {
 }
 
 func TestUseWithoutARecord(t *testing.T) {
-	for name, record := range map[string]string{"none": "", "damaged": "1 2", "of the future": "%s 99999999999\n"} {
+	now := fmt.Sprintf(" %d\n", time.Now().Unix())
+	for name, record := range map[string]string{
+		"none": "", "damaged": "1 2", "of the future": "BOOT FILE 99999999999\n",
+		"of another host": "0f8fad5b-d9cb-469f-a165-70867728950e FILE" + now, "without a host": "FILE" + now,
+	} {
 		s := fresh(t)
 		b := put(t, s, "a.whl", "good")
 		spoil(t, s, b)
@@ -71,13 +75,27 @@ func TestUseWithoutARecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(record, "%s") {
-			record = fmt.Sprintf(record, markOf(info))
-		}
-		write(t, s.record(b.SHA256), []byte(record))
+		boot, file, _ := strings.Cut(markOf(info), " ")
+		write(t, s.record(b.SHA256), []byte(strings.NewReplacer("BOOT", boot, "FILE", file).Replace(record)))
 		if _, err := s.Use(b); err == nil {
 			t.Errorf("%s: nobody read the file", name)
 		}
+	}
+}
+
+// A link in place of a record does not let a check write to another file.
+func TestUseWritesThroughNoLink(t *testing.T) {
+	s := fresh(t)
+	b := put(t, s, "a.whl", "good")
+	other := write(t, filepath.Join(t.TempDir(), "other"), []byte("of the user"))
+	if err := errors.Join(os.Remove(s.record(b.SHA256)), os.Symlink(other, s.record(b.SHA256))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Use(b); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(other); err != nil || string(data) != "of the user" {
+		t.Errorf("%q, %v", data, err)
 	}
 }
 

@@ -1,0 +1,259 @@
+package app_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/app"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/plan/matrix"
+	"builder/internal/view/report"
+)
+
+// A forgery is a home of which others wrote a part.
+type forgery struct {
+	t    *testing.T
+	s    *app.Session  // of the victim, who has a passed result
+	evil string        // home of somebody else, who has a passed result of the same cell with other bytes
+	of   app.Selection // the cell
+}
+
+// bring replaces files of the victim's home by those of the other home.
+func (f forgery) bring(names ...string) {
+	f.t.Helper()
+	for _, name := range names {
+		to := filepath.Join(f.s.Home, name)
+		err := os.RemoveAll(to)
+		if info, _ := os.Stat(filepath.Join(f.evil, name)); info.IsDir() {
+			err = errors.Join(err, os.CopyFS(to, os.DirFS(filepath.Join(f.evil, name))))
+		} else {
+			err = errors.Join(err, os.Link(filepath.Join(f.evil, name), to))
+		}
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// record edits the victim's only record.
+func (f forgery) record(edit func([]byte) []byte) {
+	f.t.Helper()
+	records, err := filepath.Glob(filepath.Join(f.s.Home, "store/results/*.json"))
+	if err != nil || len(records) != 1 {
+		f.t.Fatal(records, err)
+	}
+	data, err := os.ReadFile(records[0])
+	if err := errors.Join(err, os.WriteFile(records[0], edit(data), 0o600)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// blobs replaces content by other content of the same size in every blob of the store
+// that holds it, and writes the records of a check that a writer on another host can
+// write.
+func (f forgery) blobs(was, is string) {
+	f.t.Helper()
+	files, err := filepath.Glob(filepath.Join(f.s.Home, "store/sha256/*/*"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	n := 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		bad := bytes.ReplaceAll(data, []byte(was), []byte(is))
+		if err != nil || len(bad) != len(data) {
+			f.t.Fatal(file, err)
+		}
+		if bytes.Equal(bad, data) {
+			continue
+		}
+		n++
+		before, err := os.Stat(file)
+		if err := errors.Join(err, os.Chmod(file, 0o644), os.WriteFile(file, bad, 0o644), os.Chtimes(file, before.ModTime(), before.ModTime())); err != nil {
+			f.t.Fatal(err)
+		}
+		checked := filepath.Join(f.s.Home, "store/checked", filepath.Base(file))
+		mark, err := os.ReadFile(checked)
+		words := strings.Fields(string(mark))
+		if err != nil || len(words) != 5 {
+			f.t.Fatalf("%q, %v", mark, err)
+		}
+		words[0] = "0f8fad5b-d9cb-469f-a165-70867728950e" // the id of another boot
+		if err := os.WriteFile(checked, []byte(strings.Join(words, " ")+"\n"), 0o600); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	if n == 0 {
+		f.t.Fatalf("no blob holds %q", was)
+	}
+}
+
+// own gives the victim a key outside of the home.
+func (f forgery) own() {
+	f.t.Helper()
+	f.s.Key = filepath.Join(f.t.TempDir(), "signing.pem")
+	if err := app.NewKey(f.s.Key, signing.Owner{}, time.Time{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// Whatever others wrote to a home, such as one in a cache of CI, run reports no pass that
+// this host did not see: it builds the cell, or refuses.
+func TestForgedHome(t *testing.T) {
+	const honest, evil = "name = 'tiny'\n", "name = 'evil'\n"
+	cases := map[string]struct {
+		forge func(forgery)
+		known bool   // the victim's own result still counts
+		says  string // the refusal, "" for a build
+	}{
+		"nothing":                          {func(forgery) {}, true, ""},
+		"the store of another home":        {func(f forgery) { f.bring("store") }, false, ""},
+		"a public key too":                 {func(f forgery) { f.bring("store", "key.pem.pub") }, false, "is not the public half of the key beside it"},
+		"a public key, and no private one": {func(f forgery) { f.bring("store", "key.pem.pub"); f.remove("key.pem") }, false, "is not the public half of the key beside it"},
+		"a public key, with --key":         {func(f forgery) { f.own(); f.bring("store", "key.pem.pub"); f.remove("key.pem") }, false, ""},
+		"a pair of keys, with --key":       {func(f forgery) { f.own(); f.bring("store", "key.pem", "key.pem.pub") }, false, ""},
+		"a record that nobody signed":      {func(f forgery) { f.record(payload) }, false, ""},
+		"a record with another verdict":    {func(f forgery) { f.record(func(d []byte) []byte { return repacked(f.t, d, `"size"`, `"fuss"`) }) }, false, ""},
+		"a record with another digest": {func(f forgery) {
+			f.record(func(d []byte) []byte { return repacked(f.t, d, `"sha256":"`, `"sha256":"0`) })
+		}, false, ""},
+		"a record that is cut":       {func(f forgery) { f.record(func(d []byte) []byte { return d[:len(d)/2] }) }, false, ""},
+		"the record of another cell": {func(f forgery) { f.otherCell() }, false, ""},
+		"the wheel":                  {func(f forgery) { f.blobs("tiny/__init__.py", "tiny/__evil__.py") }, false, ""},
+		"a statement": {func(f forgery) {
+			f.blobs(`"payloadType":"application/vnd.in-toto+json"`, `"payloadType":"application/vnd.in-toto+evil"`)
+		}, false, ""},
+		"all inputs": {func(f forgery) { f.remove("store/results"); f.blobs(source, "CONTENT") }, false, "is not in the store, and --offline was given"},
+		"the history of builds": {func(f forgery) {
+			f.remove("store/results")
+			f.write("history.json", `{"schema":1,"cells":{"tiny-1.0":{"seconds":-1e300}}}`)
+		}, false, ""},
+		"a state in which the log was older": {func(f forgery) { f.remove("store/results"); f.write("checkpoints/x", "evil") }, false, ""},
+	}
+	other, of := newSession(t, &builds{holds: "tiny", text: evil})
+	if _, err := app.Run(t.Context(), other, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out")}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engine := &builds{holds: "tiny", text: honest}
+			s, of := newSession(t, engine)
+			if _, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out")}); err != nil {
+				t.Fatal(err)
+			}
+			engine.n = 0
+			c.forge(forgery{t, s, other.Home, of})
+			out := filepath.Join(t.TempDir(), "out")
+			done, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+			if c.says != "" {
+				if err == nil || !strings.Contains(err.Error(), c.says) || len(done.Cells) > 0 && report.StatusOf(done.Cells[0]) == report.Pass {
+					t.Errorf("%+v, %v; want %q", done.Cells, err, c.says)
+				}
+				return
+			}
+			if err != nil || len(done.Cells) != 1 || report.StatusOf(done.Cells[0]) != report.Pass || (engine.n == 0) != c.known {
+				t.Fatalf("built %d times: %+v, %v", engine.n, done.Cells, err)
+			}
+			wheel, err := artifact.Of(filepath.Join(out, "tiny-1.0", "tiny-1.0-py3-none-any.whl"), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if data, err := os.ReadFile(wheel.Path); err != nil || bytes.Contains(data, []byte("evil")) || wheel.SHA256 != done.Cells[0].Artifacts[0].SHA256 {
+				t.Errorf("the wheel is %s, and run.json says %+v, %v", wheel.SHA256, done.Cells[0].Artifacts, err)
+			}
+			key, err := s.SigningKey()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, checks := attest.Verify(wheel, signing.Trust{Keys: []signing.PublicKey{key.Public()}, Now: time.Now()}, attest.Candidate); !attest.Passed(checks) {
+				t.Errorf("by the victim's key alone: %+v", checks)
+			}
+		})
+	}
+}
+
+func (f forgery) remove(name string) {
+	f.t.Helper()
+	if err := os.RemoveAll(filepath.Join(f.s.Home, name)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f forgery) write(name, text string) {
+	f.t.Helper()
+	path := filepath.Join(f.s.Home, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// otherCell puts the victim's own record of the other release in the place of the record.
+func (f forgery) otherCell() {
+	f.t.Helper()
+	before, err1 := filepath.Glob(filepath.Join(f.s.Home, "store/results/*.json"))
+	of := f.of
+	of.Filter = matrix.Filter{"version": "1.1"}
+	_, err2 := app.Run(f.t.Context(), f.s, app.RunRequest{Selection: of, Out: filepath.Join(f.t.TempDir(), "out")})
+	after, err3 := filepath.Glob(filepath.Join(f.s.Home, "store/results/*.json"))
+	if err := errors.Join(err1, err2, err3); err != nil || len(before) != 1 || len(after) != 2 {
+		f.t.Fatal(before, after, err)
+	}
+	for _, record := range after {
+		if record != before[0] {
+			if err := os.Rename(record, before[0]); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// payload returns the unsigned content of a record.
+func payload(data []byte) []byte {
+	_, raw, err := opened(data)
+	var s struct {
+		Predicate struct{ Result json.RawMessage }
+	}
+	if err := errors.Join(err, json.Unmarshal(raw, &s)); err != nil {
+		panic(err)
+	}
+	return s.Predicate.Result
+}
+
+// repacked returns a signed record with a changed payload and the old signature.
+func repacked(t *testing.T, data []byte, was, is string) []byte {
+	t.Helper()
+	bundle, raw, err := opened(data)
+	bad := bytes.Replace(raw, []byte(was), []byte(is), 1)
+	if err != nil || bytes.Equal(bad, raw) {
+		t.Fatalf("%q is not in %s, %v", was, raw, err)
+	}
+	bundle["dsseEnvelope"].(map[string]any)["payload"] = base64.StdEncoding.EncodeToString(bad)
+	out, err := json.Marshal(bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func opened(data []byte) (bundle map[string]any, raw []byte, err error) {
+	if err := json.Unmarshal(data, &bundle); err != nil {
+		return nil, nil, err
+	}
+	envelope, ok := bundle["dsseEnvelope"].(map[string]any)
+	if !ok {
+		return nil, nil, fmt.Errorf("it is no bundle: %s", data)
+	}
+	raw, err = base64.StdEncoding.DecodeString(fmt.Sprint(envelope["payload"]))
+	return bundle, raw, err
+}

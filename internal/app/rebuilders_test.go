@@ -1,0 +1,202 @@
+package app_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/app"
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/files/artifact"
+	"builder/internal/publishing/index"
+	"builder/internal/publishing/publish"
+	"builder/internal/view/report"
+)
+
+// The trust file asks for the second builds of two of three homes, each with an engine
+// and a key of its own. Too few are refused, a home with other bytes is refused by name
+// although two agree, and three that agree are promoted and taken.
+func TestSecondBuildsInThreeHomes(t *testing.T) {
+	dir := t.TempDir()
+	trust := filepath.Join(dir, "trust.yaml")
+	home := func(b *builds) (*app.Session, app.Selection) {
+		s, of := newSession(t, b)
+		s.Trust = []string{trust}
+		if _, err := s.SigningKey(); err != nil {
+			t.Fatal(err)
+		}
+		return s, of
+	}
+	first, of := home(&builds{holds: "tiny"})
+	engines := []*builds{{holds: "tiny"}, {holds: "tiny"}, {holds: "tiny", text: "name = 'else'\n"}}
+	text := "keys:\n  - {key: " + app.PublicOf(filepath.Join(first.Home, "key.pem")) + ", roles: [builder, gates]}\n"
+	var homes []*app.Session
+	var ids []string
+	for _, b := range engines {
+		s, _ := home(b)
+		homes = append(homes, s)
+		text += "  - {key: " + app.PublicOf(filepath.Join(s.Home, "key.pem")) + ", roles: [rebuilder]}\n"
+		k, err := s.SigningKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, "key "+k.Public().ID)
+	}
+	text += "rebuilders: {candidate: 0, stable: 2}\n"
+	if err := os.WriteFile(trust, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out")
+	if _, err := app.Run(t.Context(), first, app.RunRequest{Selection: of, Out: out}); err != nil {
+		t.Fatal(err)
+	}
+	rebuild := func(i int, out string) error {
+		t.Helper()
+		r := app.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, Policy: attest.Candidate, Rebuild: true, Attach: true}
+		all, err := app.Verifiable(homes[i], r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = app.Verify(t.Context(), homes[i], r, all)
+		return err
+	}
+	publishTo := func(place, out string) error {
+		_, err := app.Publish(t.Context(), first, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
+		return err
+	}
+	promote := func(place string) error {
+		t.Helper()
+		at, err := publish.OpenCatalogue(place, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = app.Promote(t.Context(), first, at, "tiny-1.0", attest.Stable)
+		return err
+	}
+	refused := func(what string, err error, parts ...string) {
+		t.Helper()
+		if diag.CodeOf(err) != diag.Gate {
+			t.Errorf("%s: %v", what, err)
+			return
+		}
+		for _, part := range parts {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v\nlacks %q", what, err, part)
+			}
+		}
+	}
+
+	place := "file:" + filepath.Join(dir, "index")
+	if err := errors.Join(rebuild(0, out), publishTo(place, out)); err != nil {
+		t.Fatal(err)
+	}
+	refused("one home", promote(place), "second builds of 1 keys agree ("+ids[0]+"), and the trust file requires 2 for the channel stable")
+	if err := rebuild(1, out); err != nil {
+		t.Fatal(err)
+	}
+
+	// The third home attaches its verdict to a copy.
+	lied := filepath.Join(dir, "lied")
+	lie := "in the build of " + ids[2] + ": tiny-1.0-py3-none-any.whl has sha256 "
+	if err := os.CopyFS(lied, os.DirFS(out)); err != nil {
+		t.Fatal(err)
+	}
+	refused("other bytes", rebuild(2, lied), `tiny/__init__.py differs: "name = 'tiny'", "name = 'else'"`)
+	refused("publishing", publishTo("file:"+filepath.Join(dir, "never"), lied), lie, "tiny/__init__.py differs")
+	said, err := filepath.Glob(filepath.Join(lied, "tiny-1.0", "*.attestations", "verdicts-*"))
+	for _, file := range said {
+		if payload := statementIn(t, file); strings.Contains(payload, dir) {
+			t.Errorf("a statement names a directory of its host: %s", payload)
+		}
+	}
+	if err := errors.Join(err, publishTo(place, out)); err != nil || len(said) != 4 {
+		t.Fatal(said, err)
+	}
+	tampered := filepath.Join(dir, "tampered")
+	if err := os.CopyFS(tampered, os.DirFS(filepath.Join(dir, "index"))); err != nil {
+		t.Fatal(err)
+	}
+	addStatements(t, tampered, filepath.Join(lied, "tiny-1.0"))
+	refused("two agree and one lies", promote("file:"+tampered), lie)
+
+	// It builds again, now the right bytes.
+	engines[2].text = ""
+	if err := errors.Join(rebuild(2, out), publishTo(place, out), promote(place)); err != nil {
+		t.Fatal(err)
+	}
+	for from, says := range map[string]string{place: "", "file:" + tampered: lie} {
+		taker, of := home(&builds{holds: "tiny"})
+		done, err := app.Run(t.Context(), taker, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out"), From: []string{from}, FromOnly: true})
+		if says != "" {
+			if err == nil || !strings.Contains(err.Error(), says) || len(done.Cells) == 1 && report.StatusOf(done.Cells[0]) == report.Pass {
+				t.Errorf("taken from %s: %+v, %v", from, done.Cells, err)
+			}
+		} else if err != nil || done.Cells[0].From != report.Registry {
+			t.Errorf("not taken: %+v, %v", done.Cells, err)
+		}
+	}
+}
+
+// addStatements adds the statements in the directory of a cell to the only record of an
+// index, as whoever writes to the index can.
+func addStatements(t *testing.T, at, cell string) {
+	t.Helper()
+	records, err := filepath.Glob(filepath.Join(at, "files", "*", "*.record.json"))
+	if err != nil || len(records) != 1 {
+		t.Fatal(records, err)
+	}
+	data, err := os.ReadFile(records[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r index.Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	folder := r.Filename + ".attestations"
+	files, err := os.ReadDir(filepath.Join(cell, folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]bool{}
+	for _, f := range r.Beside {
+		have[filepath.Base(f.Path)] = true
+	}
+	before := len(r.Beside)
+	to := filepath.Join(at, "files", r.Project, folder)
+	for _, f := range files {
+		if have[f.Name()] {
+			continue
+		}
+		a, err := artifact.Of(filepath.Join(cell, folder, f.Name()), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Link(a.Path, filepath.Join(to, a.Name)); err != nil {
+			t.Fatal(err)
+		}
+		r.Beside = append(r.Beside, index.File{Path: folder + "/" + a.Name, SHA256: a.SHA256, Size: a.Size})
+	}
+	data, err = json.Marshal(r)
+	if err := errors.Join(err, os.WriteFile(records[0], data, 0o600), os.WriteFile(filepath.Join(at, "keys", r.Key+".json"), data, 0o600)); err != nil || len(r.Beside) == before {
+		t.Fatal(err, "nothing was added")
+	}
+}
+
+// statementIn returns the signed statement in a file.
+func statementIn(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, raw, err := opened(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
