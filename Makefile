@@ -60,7 +60,7 @@ workflows:
 # OpenVEX, and cosign. Needs python3 and an index of Python packages.
 conformance:
 	$(GO) vet -C conformance ./...
-	BUILDER_TEST_CONFORMANCE=1 $(GO) test -trimpath -count=1 -run '^TestConformance$$' ./internal/app
+	BUILDER_TEST_CONFORMANCE=1 $(GO) test -trimpath -count=1 -timeout 40m -run '^TestConformance$$' ./internal/app
 
 test: check workflows conformance e2e
 

@@ -2,6 +2,7 @@ package signing
 
 import (
 	"context"
+	"crypto"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -19,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sigstore/sigstore-go/pkg/root"
 
 	"builder/internal/base/diag"
 )
@@ -205,6 +208,39 @@ func TestKeylessRefuses(t *testing.T) {
 	}
 	if _, err := Keyless("fulcio", tokenOf); diag.CodeOf(err) != diag.Usage {
 		t.Errorf("%v", err)
+	}
+}
+
+// A trusted_root.json brings its own CA and timestamp authority. If it names a log of
+// certificates, a certificate that is in none does not count.
+func TestTrustedRoot(t *testing.T) {
+	f, a := newFulcio(t), newTSA(t)
+	data, err1 := Sign(f.key(t, a), []byte(statement))
+	pemCA, err2 := os.ReadFile(f.roots)
+	pemTSA, err3 := os.ReadFile(a.chain)
+	ca, err4 := parseCA(pemCA)
+	authority, err5 := parseAuthority(a.chain, pemTSA)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		t.Fatal(err)
+	}
+	log := &root.TransparencyLog{
+		BaseURL: "https://ct.example.com", ID: []byte("log"), ValidityPeriodStart: time.Now().AddDate(-1, 0, 0),
+		HashFunc: crypto.SHA256, SignatureHashFunc: crypto.SHA256, PublicKey: newTestKey(t, time.Time{}).public.key,
+	}
+	for says, logs := range map[string]map[string]*root.TransparencyLog{"": nil, "signed certificate timestamp": {"6c6f67": log}} {
+		r, err := root.NewTrustedRoot(root.TrustedRootMediaType01, ca.FulcioCertificateAuthorities(), logs, []root.TimestampingAuthority{authority}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := r.MarshalJSON()
+		file := filepath.Join(t.TempDir(), "trusted_root.json")
+		if err := errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		signed, err := f.trusts(t, a, f.roots, file, a.chain, "").Open(data)
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) || err == nil && string(signed.Statement) != statement {
+			t.Errorf("with %d logs: %v; want %q", len(logs), err, says)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@
 package difference
 
 import (
+	"archive/zip"
 	"bufio"
 	"context"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"builder/internal/files/elf"
 	"builder/internal/files/wheel"
@@ -91,8 +93,61 @@ func wheels(first, second string) ([]string, error) {
 		}
 		lines = append(lines, more...)
 	}
+	packed, err := packing(first, second)
+	lines = append(lines, packed...)
 	if len(lines) == 0 {
-		lines = []string{"the members are the same: their order, times or modes differ"}
+		lines = []string{"the members are the same: their compression differs"}
+	}
+	return lines, err
+}
+
+// packing describes how two ZIPs with common members differ in the times and modes of
+// these, and in their order.
+func packing(first, second string) (lines []string, err error) {
+	a, err := zip.OpenReader(first)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	b, err := zip.OpenReader(second)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	common := func(all, others []*zip.File) []*zip.File {
+		names := map[string]bool{}
+		for _, f := range others {
+			names[f.Name] = true
+		}
+		return slices.DeleteFunc(slices.Clone(all), func(f *zip.File) bool { return !names[f.Name] })
+	}
+	here, there := common(a.File, b.File), common(b.File, a.File)
+	says := func(f *zip.File) string {
+		return fmt.Sprintf("time %s and mode %o", f.Modified.UTC().Format(time.DateTime), f.Mode().Perm())
+	}
+	other := map[string]string{}
+	for _, f := range there {
+		other[f.Name] = says(f)
+	}
+	n, moved := 0, -1
+	for i, f := range here {
+		if was := says(f); was != other[f.Name] {
+			if n++; n == 1 {
+				lines = append(lines, fmt.Sprintf("%s has %s, and %s in the second build", f.Name, was, other[f.Name]))
+			}
+		}
+		if moved < 0 && i < len(there) && f.Name != there[i].Name {
+			moved = i
+		}
+	}
+	if n > 1 {
+		lines[0] += fmt.Sprintf(", and %d more members differ", n-1)
+	}
+	if n > 0 {
+		lines[0] += ": pack with a fixed time and mode"
+	}
+	if moved >= 0 {
+		lines = append(lines, fmt.Sprintf("the order of the members differs: %s comes in the place of %s: pack in a fixed order", there[moved].Name, here[moved].Name))
 	}
 	return lines, nil
 }

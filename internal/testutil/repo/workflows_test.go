@@ -127,7 +127,10 @@ func TestWorkflowsAreBounded(t *testing.T) {
 	}
 }
 
-// docs/actions.md explains every input, secret and job of build.yml to its callers.
+var inputKey = regexp.MustCompile(`(?m)^  ([a-z-]+):$`)
+
+// docs/actions.md explains every input, secret and job of build.yml to its callers, and
+// every input of the action.
 func TestEveryInputIsExplained(t *testing.T) {
 	atRoot(t)
 	w, err := acttest.Load(filepath.Join(".github", "workflows", "build.yml"))
@@ -145,6 +148,16 @@ func TestEveryInputIsExplained(t *testing.T) {
 	for _, name := range names {
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("docs/actions.md does not explain %s", name)
+		}
+	}
+	action, _, _ := strings.Cut(strings.Join(workflows(t)[ownAction], "\n"), "\noutputs:\n")
+	inputs := inputKey.FindAllStringSubmatch(action, -1)
+	if len(inputs) < 4 {
+		t.Fatalf("only %q are inputs of the action", inputs)
+	}
+	for _, m := range inputs {
+		if !strings.Contains(string(page), "`"+m[1]+"`") {
+			t.Errorf("docs/actions.md does not explain the input %s of the action", m[1])
 		}
 	}
 	for name := range w.On.Dispatch.Inputs {
