@@ -127,6 +127,28 @@ func TestWorkflowsAreBounded(t *testing.T) {
 	}
 }
 
+// A cache of Actions holds only the part of a home that a forger may write, as
+// docs/trust.md says.
+func TestCachesHoldTheStoreAlone(t *testing.T) {
+	atRoot(t)
+	caches := 0
+	for file, lines := range workflows(t) {
+		for i, line := range lines {
+			if !strings.Contains(line, "uses: actions/cache") {
+				continue
+			}
+			caches++
+			block := strings.Join(lines[i+1:min(i+5, len(lines))], "\n")
+			if !strings.Contains(block, "path: ${{ runner.temp }}/builder-home/store\n") {
+				t.Errorf("%s:%d: the cache holds something else:\n%s", file, i+1, block)
+			}
+		}
+	}
+	if caches == 0 {
+		t.Error("no cache was found")
+	}
+}
+
 var inputKey = regexp.MustCompile(`(?m)^  ([a-z-]+):$`)
 
 // docs/actions.md explains every input, secret and job of build.yml to its callers, and
