@@ -96,7 +96,7 @@ func wheels(first, second string) ([]string, error) {
 	packed, err := packing(first, second)
 	lines = append(lines, packed...)
 	if len(lines) == 0 {
-		lines = []string{"the members are the same: their compression differs"}
+		lines = []string{"the members are the same: their compression or other fields of the ZIP differ"}
 	}
 	return lines, err
 }
