@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 	"builder/internal/input/deb"
+	"builder/internal/input/oci"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
 )
@@ -46,15 +48,13 @@ func (c *cell) base(ctx context.Context, img lock.Image) (*dagger.Container, err
 func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, error) {
 	ctr := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
 	if img.Pin.Registry != "" {
-		image := c.Registries.Reference(img.Pin.Registry + "@" + img.Pin.Digest)
-		ctr, err := ctr.From(image).Sync(ctx)
+		pulled, err := c.pulled(ctx, ctr, img.Pin)
 		if err != nil {
-			return nil, unreachable(image, err)
+			return nil, err
 		}
-		_ = atomicfile.Write(Pulled(c.Scratch, img.Pin.Digest), nil) // if it fails, a later run asks the registry first
 		// Variables of the image's own configuration are dropped, because the recipe
 		// and the catalogue define the environment of a step.
-		return c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"}).WithRootfs(ctr.Rootfs()), nil
+		return ctr.WithRootfs(pulled.Rootfs()), nil
 	}
 	archive, err := c.bootstrap(img.Pin)
 	if err != nil {
@@ -72,6 +72,34 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 		return nil, err
 	}
 	return ctr.WithoutMount("/debs"), nil
+}
+
+// pulled returns a container of a registry image, from the store if it has the image.
+func (c *cell) pulled(ctx context.Context, ctr *dagger.Container, pin lock.ImagePin) (*dagger.Container, error) {
+	if _, held := oci.Held(c.Store, pin.Digest); held {
+		archive, err := c.layout(pin.Digest)
+		if err != nil {
+			return nil, err
+		}
+		return ctr.Import(c.client.Host().File(archive)).Sync(ctx)
+	}
+	image := c.Registries.Reference(pin.Registry + "@" + pin.Digest)
+	ctr, err := ctr.From(image).Sync(ctx)
+	if err != nil {
+		return nil, unreachable(image, err)
+	}
+	_ = atomicfile.Write(Pulled(c.Scratch, pin.Digest), nil) // if it fails, a later run asks the registry first
+	return ctr, nil
+}
+
+// layout writes the archive of a stored image into the scratch directory and returns its
+// path. The next run uses it again.
+func (c *cell) layout(digest string) (string, error) {
+	archive := filepath.Join(c.Scratch, "image-"+strings.ReplaceAll(digest, ":", "-")+".tar")
+	if _, err := os.Stat(archive); err == nil {
+		return archive, nil
+	}
+	return archive, atomicfile.Fill(archive, func(w io.Writer) error { return oci.Layout(w, c.Store, digest) })
 }
 
 // Pulled returns the path of a marker file in the scratch directory. The file exists if

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
+	"builder/internal/input/oci"
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
@@ -68,7 +68,7 @@ func Export(ctx context.Context, s *Session, x ExportRequest) (carry.Index, erro
 	if err != nil {
 		return carry.Index{}, err
 	}
-	if err := errors.Join(unusedOverrides(s.Overrides, entries), x.images(entries, s.Note)); err != nil {
+	if err := unusedOverrides(s.Overrides, entries); err != nil {
 		return carry.Index{}, err
 	}
 	load, err := x.gather(ctx, w, entries)
@@ -78,36 +78,14 @@ func Export(ctx context.Context, s *Session, x ExportRequest) (carry.Index, erro
 	return carry.Write(x.To, load)
 }
 
-// images returns an error for each image held only by an engine: the store has no file
-// to export. With --without images it prints a note instead.
-func (x ExportRequest) images(entries []lock.Entry, note func(string, ...any)) error {
-	cells := map[string][]string{}
-	for _, e := range entries {
-		for _, pin := range []lock.ImagePin{e.Image.Pin, e.Runtime.Pin} {
-			name := pin.Registry + "@" + pin.Digest
-			if pin.Registry != "" && !slices.Contains(cells[name], e.ID) {
-				cells[name] = append(cells[name], e.ID)
-			}
-		}
-	}
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(cells)) {
-		if slices.Contains(x.Without, "images") {
-			note("left out: image %s", name)
-			continue
-		}
-		errs = append(errs, diag.Errorf(diag.Fetch, "image %s of %s cannot be exported: it is in the engine, not in the store", name, strings.Join(cells[name], ", ")).
-			WithHint("if the engine of the other machine has the image or reaches its registry, add --without images"))
-	}
-	return errors.Join(errs...)
-}
-
 // gather downloads files missing from the store and returns everything to export.
 func (x ExportRequest) gather(ctx context.Context, w *workspace, entries []lock.Entry) (carry.Load, error) {
 	load := carry.Load{Builder: w.Version, Entries: entries, Blobs: fetch.Blobs(entries...), Results: map[string][]byte{}, Open: w.read}
-	if err := w.bring(ctx, entries, &load, x.Without); err != nil {
+	images, err := w.images(ctx, entries, slices.Contains(x.Without, "images"))
+	if err := errors.Join(err, w.bring(ctx, entries, &load, x.Without)); err != nil {
 		return load, err
 	}
+	load.Blobs = append(load.Blobs, images...)
 	for _, e := range entries {
 		record, artifacts, ok := w.results.Carry(e)
 		if ok && !x.NoResults {
@@ -116,6 +94,48 @@ func (x ExportRequest) gather(ctx context.Context, w *workspace, entries []lock.
 		}
 	}
 	return load, nil
+}
+
+// images puts the registry images of entries into the store and returns their blobs.
+// Without images it prints a note for each.
+func (w *workspace) images(ctx context.Context, entries []lock.Entry, without bool) ([]store.Blob, error) {
+	var all []store.Blob
+	var errs []error
+	for _, name := range imagesOf(entries...) {
+		_, digest, _ := strings.Cut(name, "@")
+		blobs, held := oci.Held(w.store, digest)
+		switch {
+		case without:
+			w.Note("left out: image %s", name)
+			continue
+		case !held && w.Offline:
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s is not in the store, and --offline was given", name).
+				WithHint("export without --offline; or add --without images if the engine of the other machine has the image or reaches its registry"))
+		case !held:
+			var err error
+			name = w.Registries.Reference(name)
+			w.Note("pulling image %s", name)
+			blobs, err = oci.Pull(ctx, name, w.store)
+			errs = append(errs, err)
+		}
+		all = append(all, blobs...)
+	}
+	return all, errors.Join(errs...)
+}
+
+// imagesOf returns the references of the registry images of entries, each with its
+// digest and once.
+func imagesOf(entries ...lock.Entry) []string {
+	var names []string
+	for _, e := range entries {
+		for _, pin := range []lock.ImagePin{e.Image.Pin, e.Runtime.Pin} {
+			if pin.Registry != "" {
+				names = append(names, pin.Registry+"@"+pin.Digest)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // bring fetches the files of entries and the wheels of uv and bubblewrap. Offline it
@@ -306,6 +326,11 @@ func (t *taker) state(asm *assemble.Assembler, e lock.Entry) string {
 	}
 	if lacks > 0 {
 		return fmt.Sprintf("%d files are missing", lacks)
+	}
+	for _, name := range imagesOf(e) {
+		if _, digest, _ := strings.Cut(name, "@"); !t.stored(digest) && !t.heldHere(digest) {
+			return fmt.Sprintf("the engine must have or pull image %s: it is not in the store", name)
+		}
 	}
 	return "can be built without a network"
 }

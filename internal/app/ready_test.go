@@ -1,12 +1,14 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,33 +80,46 @@ func TestImagesArePullableBeforeTheRun(t *testing.T) {
 	}
 }
 
-// A mirror takes the place of a registry. It must hold the image with the locked digest.
-func TestImagesArePullableFromAMirror(t *testing.T) {
+// mirrored serves an image as rocm/ours of a mirror. It returns the mirror, its address
+// and the image's digest.
+func mirrored(t *testing.T) (server *httptest.Server, place, digest string) {
+	t.Helper()
 	const config = `{"os": "linux", "architecture": "amd64"}`
 	manifest := fmt.Sprintf(`{"schemaVersion": 2, "mediaType": %q, "config": {"mediaType": %q, "digest": %q, "size": %d}, "layers": []}`,
 		ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageConfig, godigest.FromString(config), len(config))
-	held, other := godigest.FromString(manifest).String(), godigest.FromString("other").String()
+	digest = godigest.FromString(manifest).String()
 	mux := http.NewServeMux()
-	mux.HandleFunc("/v2/hub/rocm/ours/manifests/"+held, func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("/v2/hub/rocm/ours/manifests/"+digest, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
 		io.WriteString(w, manifest)
 	})
 	mux.HandleFunc("/v2/hub/rocm/ours/blobs/"+godigest.FromString(config).String(), func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, config)
 	})
-	mirror := httptest.NewServer(mux)
-	defer mirror.Close()
-	place := strings.TrimPrefix(mirror.URL, "http://") + "/hub"
+	server = httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server, strings.TrimPrefix(server.URL, "http://") + "/hub", digest
+}
+
+// ours returns an entry with the image of [mirrored].
+func ours(digest string) lock.Entry {
+	e := lock.Entry{Recipe: "tiny", ID: "tiny-6.1"}
+	e.Image.Pin = lock.ImagePin{Name: "ours", Registry: "rocm/ours:6.1", Digest: digest}
+	e.Runtime = e.Image
+	return e
+}
+
+// A mirror takes the place of a registry. It must hold the image with the locked digest.
+func TestImagesArePullableFromAMirror(t *testing.T) {
+	_, place, held := mirrored(t)
+	other := godigest.FromString("other").String()
 	mirrors, err := oci.ParseMirrors([]string{place})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for digest, want := range map[string]string{held: "", other: "image " + place + "/rocm/ours:6.1@" + other + ": not in the registry for linux/amd64"} {
 		s := &Session{Home: t.TempDir(), Sources: Sources{Registries: mirrors}}
-		e := lock.Entry{Recipe: "tiny", ID: "tiny-6.1"}
-		e.Image.Pin = lock.ImagePin{Name: "ours", Registry: "rocm/ours:6.1", Digest: digest}
-		e.Runtime = e.Image
-		n, err := s.estimator(t.Context(), s.heldBy(doctor.EngineState{Kind: doctor.Native})).OfEntries([]lock.Entry{e}, store.Peek(s.Home))
+		n, err := s.estimator(t.Context(), s.heldBy(doctor.EngineState{Kind: doctor.Native})).OfEntries([]lock.Entry{ours(digest)}, store.Peek(s.Home))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,5 +127,44 @@ func TestImagesArePullableFromAMirror(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%s: %v", digest, err)
 		}
+	}
+}
+
+// An exported image needs its registry once. Offline it comes from the store.
+func TestAnExportedImageStaysInTheStore(t *testing.T) {
+	server, place, held := mirrored(t)
+	mirrors, err := oci.ParseMirrors([]string{place})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	w, err := (&Session{Home: t.TempDir(), Note: note, Sources: Sources{Registries: mirrors}}).open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	entries := []lock.Entry{ours(held), ours(held)}
+	ready := func() error {
+		n, err := w.estimator(t.Context(), w.heldBy(doctor.EngineState{Kind: doctor.Native})).OfEntries(entries, w.store)
+		return errors.Join(err, w.pullable(t.Context(), n.Places))
+	}
+	w.Offline = true
+	if _, err := w.images(t.Context(), entries, false); diag.CodeOf(err) != diag.Fetch || ready() == nil {
+		t.Errorf("offline without the image: %v", err)
+	}
+	if left, err := w.images(t.Context(), entries, true); err != nil || left != nil || len(notes) != 1 {
+		t.Errorf("left out: %v, %v, %q", left, err, notes)
+	}
+	w.Offline = false
+	pulled, err := w.images(t.Context(), entries, false)
+	if err != nil || len(pulled) != 2 {
+		t.Fatalf("%v, %v", pulled, err)
+	}
+	server.Close()
+	w.Offline = true
+	again, err := w.images(t.Context(), entries, false)
+	if err := errors.Join(err, ready()); err != nil || !slices.Equal(again, pulled) {
+		t.Errorf("from the store: %v, %v", again, err)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"builder/internal/app/doctor"
@@ -13,6 +15,7 @@ import (
 	"builder/internal/build/fetch"
 	"builder/internal/build/history"
 	"builder/internal/input/oci"
+	"builder/internal/input/store"
 	"builder/internal/machine/host"
 	"builder/internal/plan/lock"
 )
@@ -52,21 +55,39 @@ func (e *engine) room(ctx context.Context, entry lock.Entry) (ended func(), err 
 
 // need returns the cache use of a cell in bytes, and the source of the figure.
 func (e *engine) need(ctx context.Context, entry lock.Entry) (bytes int64, how string) {
-	bytes, how, _ = e.estimator(ctx, func(digest string) bool {
-		return e.heldBy(doctor.EngineState{Kind: doctor.Native})(digest) || e.heldBy(doctor.EngineState{Kind: doctor.Container})(digest)
-	}).Cache(ctx, entry)
+	bytes, how, _ = e.estimator(ctx, e.heldHere).Cache(ctx, entry)
 	return bytes, how
+}
+
+// heldHere reports whether an engine that builder starts has an image.
+func (s *Session) heldHere(digest string) bool {
+	return s.heldBy(doctor.EngineState{Kind: doctor.Native})(digest) || s.heldBy(doctor.EngineState{Kind: doctor.Container})(digest)
 }
 
 // estimator returns the estimator of this host. held reports whether the engine has an
 // image.
 func (s *Session) estimator(ctx context.Context, held func(digest string) bool) needs.Estimator {
 	past, _ := history.Read(ctx, s.Home)
-	return needs.Estimator{Past: past, Held: held, Size: s.imageSize, Registries: s.Registries}
+	return needs.Estimator{Past: past, Held: held, Stored: s.stored, Size: s.imageSize, Registries: s.Registries}
 }
 
-// imageSize returns the bytes of an image's layers. A session asks its registry once.
+// stored reports whether the store of the home has an image.
+func (s *Session) stored(digest string) bool {
+	_, held := oci.Held(store.Peek(filepath.Join(s.Home, "store")), digest)
+	return held
+}
+
+// imageSize returns the bytes of an image's layers, from the store if it has the image.
+// Otherwise a session asks its registry once.
 func (s *Session) imageSize(ctx context.Context, image string) (int64, error) {
+	_, digest, _ := strings.Cut(image, "@")
+	if blobs, held := oci.Held(store.Peek(filepath.Join(s.Home, "store")), digest); held {
+		var bytes int64
+		for _, b := range blobs {
+			bytes += b.Size
+		}
+		return bytes, nil
+	}
 	s.sizing.Lock()
 	defer s.sizing.Unlock()
 	if known, asked := s.sizes[image]; asked {

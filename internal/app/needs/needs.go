@@ -120,7 +120,7 @@ func (est Estimator) addImage(needs *doctor.Needs, reference, digest string) err
 	if digest != "" {
 		name += "@" + digest
 	}
-	place := doctor.Place{For: doctor.ImagePlace + name, URL: endpoint, Cached: est.Held == nil || est.Held(digest)}
+	place := doctor.Place{For: doctor.ImagePlace + name, URL: endpoint, Cached: est.Held == nil || est.Held(digest) || est.Stored != nil && est.Stored(digest)}
 	if !slices.Contains(needs.Places, place) {
 		needs.Places = append(needs.Places, place)
 	}
@@ -152,8 +152,9 @@ func addCache(ctx context.Context, needs *doctor.Needs, entries []lock.Entry, es
 type Estimator struct {
 	Past       history.History
 	Held       func(digest string) bool // whether the engine has an image; nil is unknown
+	Stored     func(digest string) bool // whether the store has an image
 	Registries oci.Mirrors
-	// Size returns the bytes of an image's layers in its registry.
+	// Size returns the bytes of an image's layers.
 	Size func(ctx context.Context, image string) (int64, error)
 }
 

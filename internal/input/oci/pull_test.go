@@ -79,8 +79,8 @@ func TestAPackageOfOras(t *testing.T) {
 	}
 }
 
-// store pushes a manifest unchanged.
-func store(t *testing.T, r *Repository, m any) string {
+// put pushes a manifest unchanged.
+func put(t *testing.T, r *Repository, m any) string {
 	t.Helper()
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -129,7 +129,7 @@ func TestManifestsThatAreNotTaken(t *testing.T) {
 		`the manifest has 257 files`:         bad(make([]object, 257)...),
 		`not a package`:                      object{"schemaVersion": 2, "mediaType": indexType},
 	} {
-		_, err := r.Manifest(t.Context(), store(t, r, m))
+		_, err := r.Manifest(t.Context(), put(t, r, m))
 		if err == nil || !strings.Contains(err.Error(), want) || diag.CodeOf(err) != diag.Fetch {
 			t.Errorf("want %q, got %v", want, err)
 		}
@@ -371,7 +371,7 @@ func TestForeignReferrers(t *testing.T) {
 	want, _ := push(t, r, p)
 	foreign := bad(object{"mediaType": "application/json", "digest": digest.FromString("x"), "size": 1})
 	foreign["subject"] = object{"mediaType": manifestType, "digest": want, "size": 7}
-	id := store(t, r, foreign)
+	id := put(t, r, foreign)
 	found, err := r.Referrers(t.Context(), want)
 	problems := 0
 	for _, f := range found {
