@@ -93,9 +93,16 @@ func (c Call) Play(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	programs := filepath.Join(c.Dir, "programs")
+	if err := errors.Join(os.MkdirAll(programs, 0o755), os.WriteFile(filepath.Join(programs, "bash"), []byte(lingering), 0o755)); err != nil {
+		return Result{}, err
+	}
 	cmd := exec.CommandContext(ctx, c.Program, args...)
 	cmd.Dir = site
 	for name, value := range c.Env {
+		if name == "PATH" {
+			value = programs + ":" + value
+		}
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	var stderr bytes.Buffer
@@ -108,6 +115,15 @@ func (c Call) Play(ctx context.Context) (Result, error) {
 	}
 	return result, err
 }
+
+// lingering is the shell of all steps. If a step fails, act closes its terminal at once
+// and loses all output that it has not read yet, so the shell ends a second later.
+const lingering = `#!/bin/sh
+/bin/bash "$@"
+code=$?
+[ "$code" = 0 ] || sleep 1
+exit "$code"
+`
 
 // prepare writes the input files of act and returns its arguments.
 func (c Call) prepare(site string) ([]string, error) {
