@@ -168,5 +168,8 @@ func FindCell(ctx context.Context, at Source, name string) (index.Record, error)
 		}
 		ids = append(ids, r.Cell)
 	}
+	if len(ids) == 0 {
+		return index.Record{}, diag.Errorf(diag.Usage, "%s holds no cell", at).WithHint("check the address; `builder publish CELL --to %s` puts a cell there", at)
+	}
 	return index.Record{}, diag.Errorf(diag.Usage, "%s holds no cell %q", at, name).WithHint("%s", diag.DidYouMean(name, ids))
 }
