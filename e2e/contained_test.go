@@ -123,6 +123,7 @@ func startDocker(b *tool) []string {
 	b.t.Cleanup(func() {
 		cmd.Process.Signal(syscall.SIGTERM)
 		cmd.Wait()
+		_ = syscall.Unmount(filepath.Join(dir, "data"), syscall.MNT_DETACH) // dockerd may mount it over itself and leave that
 		if err := os.RemoveAll(dir); err != nil {
 			b.t.Error(err)
 		}

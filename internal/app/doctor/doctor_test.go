@@ -186,7 +186,9 @@ func TestContainerVersion(t *testing.T) {
 		"registry.test/engine:v0.19.10@sha256:0011\n": OK,
 		"registry.test/engine:v0.18.0\n":              Warn,
 		"":                                            None,
-		"registry.test:5000/engine:v0.18.0\nx:v0.19.10": OK,
+		"time=\"07Z\" level=warning msg=\"Using cgroups-v1\"\n":                              None,
+		"time=\"07Z\" level=warning msg=\"Using cgroups-v1\"\nregistry.test/engine:v0.19.10": OK,
+		"registry.test:5000/engine:v0.18.0\nx:v0.19.10":                                      OK,
 	} {
 		h := fake(fstest.MapFS{}, map[string]string{"docker ps --filter name=dagger-engine --filter name=builder-engine --format {{.Image}}": images})
 		got := examine(t, "engine-version", h, Work{Home: "/x", Engine: EngineState{Kind: Container, Program: "docker", Wanted: "v0.19.10"}})

@@ -120,8 +120,11 @@ func (e *exam) containerVersion(ctx context.Context) Finding {
 		return unknown("%s", silence(e.work.Engine.Program, err))
 	}
 	var versions []string
-	for image := range strings.FieldsSeq(text) {
-		image, _, _ = strings.Cut(image, "@")
+	for line := range strings.Lines(text) {
+		image, _, _ := strings.Cut(strings.TrimSpace(line), "@")
+		if image == "" || strings.Contains(image, " ") { // podman logs warnings to stderr
+			continue
+		}
 		versions = append(versions, image[strings.LastIndexByte(image, ':')+1:])
 	}
 	switch {

@@ -29,12 +29,11 @@ func Find(ctx context.Context) (Daemon, bool) {
 	defer cancel()
 	for _, d := range []Daemon{"docker", "podman"} {
 		// docker has .ID and podman has .Version.Version. Without a daemon the docker
-		// client fails.
-		if _, err := d.run(ctx, "info", "--format", "{{.ID}}"); err == nil {
-			return d, true
-		}
-		if _, err := d.run(ctx, "info", "--format", "{{.Version.Version}}"); err == nil {
-			return d, true
+		// client fails, or prints nothing and exits with 0 (version 26 of Debian 13).
+		for _, field := range []string{"{{.ID}}", "{{.Version.Version}}"} {
+			if answer, err := d.run(ctx, "info", "--format", field); err == nil && answer != "" {
+				return d, true
+			}
 		}
 	}
 	return "", false

@@ -28,10 +28,11 @@ func fake(t *testing.T, name, answers string) (asked func() string) {
 
 func TestFind(t *testing.T) {
 	for name, c := range map[string]struct{ program, answers, want string }{
-		"docker":                    {"docker", "", "docker"},
-		"docker without its daemon": {"docker", "info*) exit 1 ;;", ""},
-		"podman without an ID":      {"podman", "*.ID*) exit 125 ;;", "podman"},
-		"nothing":                   {"other", "", ""},
+		"docker":                     {"docker", "info*) echo ID ;;", "docker"},
+		"docker that prints nothing": {"docker", "", ""},
+		"docker without its daemon":  {"docker", "info*) exit 1 ;;", ""},
+		"podman without an ID":       {"podman", "*.ID*) exit 125 ;;\ninfo*) echo 4.3.1 ;;", "podman"},
+		"nothing":                    {"other", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake(t, c.program, c.answers)
