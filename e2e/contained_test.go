@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -75,9 +76,11 @@ func (b *tool) ask(program string, args ...string) string {
 	b.t.Helper()
 	cmd := exec.Command(program, args...)
 	cmd.Env = b.env()
-	out, err := cmd.CombinedOutput()
+	var stderr bytes.Buffer // podman logs warnings
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		b.t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+		b.t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, &stderr)
 	}
 	return strings.TrimSpace(string(out))
 }
