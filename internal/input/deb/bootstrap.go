@@ -2,6 +2,7 @@ package deb
 
 import (
 	"archive/tar"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/sourcegraph/conc/pool"
 
+	"builder/internal/input/oci"
 	"builder/internal/input/store"
 )
 
@@ -268,50 +270,21 @@ func writeImage(file, layerFile string) error {
 		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "config": configDesc, "layers": []ocispec.Descriptor{layerDesc},
 	})
 	manifestDesc.Platform = &ocispec.Platform{Architecture: "amd64", OS: "linux"}
-	index, _ := blob(ocispec.MediaTypeImageIndex, map[string]any{
-		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageIndex, "manifests": []ocispec.Descriptor{manifestDesc},
-	})
 	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	out := tar.NewWriter(f)
-	small := []struct {
-		name string
-		data []byte
-	}{
-		{ocispec.ImageLayoutFile, []byte(`{"imageLayoutVersion":"` + ocispec.ImageLayoutVersion + `"}`)},
-		{ocispec.ImageIndexFile, index},
-		{blobPath(configDesc), config},
-		{blobPath(manifestDesc), manifest},
-	}
-	for _, s := range small {
-		if err := add(out, s.name, int64(len(s.data)), strings.NewReader(string(s.data))); err != nil {
-			return err
+	err = oci.WriteLayout(f, []ocispec.Descriptor{manifestDesc, configDesc, layerDesc}, func(d ocispec.Descriptor) (io.ReadCloser, error) {
+		switch d.Digest {
+		case manifestDesc.Digest:
+			return io.NopCloser(bytes.NewReader(manifest)), nil
+		case configDesc.Digest:
+			return io.NopCloser(bytes.NewReader(config)), nil
 		}
-	}
-	l, err := os.Open(layerFile)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	if err := add(out, blobPath(layerDesc), layerDesc.Size, l); err != nil {
-		return err
-	}
-	return errors.Join(out.Close(), f.Close())
-}
-
-func add(out *tar.Writer, name string, size int64, r io.Reader) error {
-	if err := out.WriteHeader(&tar.Header{Name: name, Size: size, Mode: 0o644, Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0)}); err != nil {
-		return err
-	}
-	_, err := io.Copy(out, r)
-	return err
-}
-
-func blobPath(d ocispec.Descriptor) string {
-	return path.Join(ocispec.ImageBlobsDir, d.Digest.Algorithm().String(), d.Digest.Encoded())
+		return os.Open(layerFile)
+	})
+	return errors.Join(err, f.Close())
 }
 
 func blob(mediaType string, v any) ([]byte, ocispec.Descriptor) {

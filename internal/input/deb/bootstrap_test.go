@@ -94,6 +94,10 @@ func bootstrapped(t *testing.T, debs ...Deb) []byte {
 	return content
 }
 
+func blobPath(d ocispec.Descriptor) string {
+	return "blobs/sha256/" + d.Digest.Encoded()
+}
+
 // layerOf returns the one layer of an image archive.
 func layerOf(t *testing.T, image []byte) []byte {
 	t.Helper()

@@ -194,44 +194,46 @@ func (b blobs) Push(_ context.Context, d ocispec.Descriptor, r io.Reader) error 
 }
 
 // Layout writes the image with a digest as a tar file of an OCI image layout. The store
-// must hold the image. Equal images give equal files.
+// must hold the image.
 func Layout(w io.Writer, s *store.Store, imageDigest string) error {
 	all, err := graph(s, imageDigest)
 	if err != nil {
 		return fmt.Errorf("writing image %s: %w", imageDigest, err)
 	}
+	return WriteLayout(w, all, func(d ocispec.Descriptor) (io.ReadCloser, error) {
+		return blobs{s}.Fetch(context.Background(), d)
+	})
+}
+
+// WriteLayout writes a tar file of an OCI image layout with one image. all names its
+// blobs, the manifest first; open returns the content of one. Equal blobs give equal
+// files.
+func WriteLayout(w io.Writer, all []ocispec.Descriptor, open func(ocispec.Descriptor) (io.ReadCloser, error)) error {
 	index, err := json.Marshal(ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: all[:1]})
 	if err != nil {
 		return err
 	}
 	out := tar.NewWriter(w)
-	for _, f := range []struct {
-		name string
-		data []byte
-	}{
-		{ocispec.ImageLayoutFile, []byte(`{"imageLayoutVersion":"` + ocispec.ImageLayoutVersion + `"}`)},
-		{ocispec.ImageIndexFile, index},
-	} {
-		if err := member(out, f.name, int64(len(f.data)), bytes.NewReader(f.data)); err != nil {
-			return err
-		}
-	}
+	version := []byte(`{"imageLayoutVersion":"` + ocispec.ImageLayoutVersion + `"}`)
+	err = member(out, ocispec.ImageLayoutFile, int64(len(version)), bytes.NewReader(version))
+	err = errors.Join(err, member(out, ocispec.ImageIndexFile, int64(len(index)), bytes.NewReader(index)))
 	written := map[digest.Digest]bool{}
 	for _, d := range all {
+		if err != nil {
+			return err
+		}
 		if written[d.Digest] { // an image may repeat a layer
 			continue
 		}
 		written[d.Digest] = true
-		r, err := blobs{s}.Fetch(context.Background(), d)
-		if err != nil {
-			return err
+		r, failed := open(d)
+		if failed != nil {
+			return failed
 		}
 		err = member(out, path.Join(ocispec.ImageBlobsDir, d.Digest.Algorithm().String(), d.Digest.Encoded()), d.Size, r)
-		if err := errors.Join(err, r.Close()); err != nil {
-			return err
-		}
+		err = errors.Join(err, r.Close())
 	}
-	return out.Close()
+	return errors.Join(err, out.Close())
 }
 
 func member(out *tar.Writer, name string, size int64, r io.Reader) error {
