@@ -138,13 +138,30 @@ func (d Daemon) busy(ctx context.Context, c Container) bool {
 	return err == nil && strings.Contains(processes, "dial-stdio")
 }
 
-// Down stops the container and removes it; its volume stays.
+// removeTime bounds how long Down repeats a removal that failed.
+const removeTime = time.Minute
+
+// Down stops the container and removes it; its volume stays. It repeats a removal that
+// failed: after its kill, Podman waits a fixed time for the processes to end ("given PID
+// did not die within timeout"), and an engine that frees its cache on a busy host needs
+// longer.
 func (d Daemon) Down(ctx context.Context, c Container) error {
-	if _, there := d.look(ctx, c); !there {
-		return nil
+	ctx, cancel := context.WithTimeout(ctx, removeTime)
+	defer cancel()
+	for {
+		if _, there := d.look(ctx, c); !there {
+			return context.Cause(ctx)
+		}
+		_, err := d.run(ctx, "rm", "--force", "--volumes", c.Name)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Second):
+		}
 	}
-	_, err := d.run(ctx, "rm", "--force", "--volumes", c.Name)
-	return err
 }
 
 // Empty removes the container and its volume. It returns an error and removes nothing

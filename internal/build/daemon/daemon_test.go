@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"builder/internal/base/diag"
 )
@@ -84,6 +86,20 @@ func TestEmptyLeavesWhatIsAtWork(t *testing.T) {
 	}
 	asked = fake(t, "docker", "top*) echo 1 engine ;;")
 	if err := Daemon("docker").Empty(t.Context(), Of("/home")); err != nil || !strings.Contains(asked(), "volume rm "+Of("/home").Name) {
+		t.Errorf("%v\n%s", err, asked())
+	}
+}
+
+func TestDownRepeatsARemoval(t *testing.T) {
+	late := filepath.Join(t.TempDir(), "late")
+	asked := fake(t, "podman", `rm*) [ -e `+late+` ] && exit 0; : >`+late+`; echo given PID did not die within timeout >&2; exit 1 ;;`)
+	if err := Daemon("podman").Down(t.Context(), Of("/home")); err != nil || strings.Count(asked(), "rm --force") != 2 {
+		t.Errorf("%v\n%s", err, asked())
+	}
+	asked = fake(t, "podman", "rm*) echo no >&2; exit 1 ;;")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := Daemon("podman").Down(ctx, Of("/home")); err == nil || !strings.Contains(err.Error(), "no") {
 		t.Errorf("%v\n%s", err, asked())
 	}
 }
