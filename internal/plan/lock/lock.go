@@ -99,6 +99,9 @@ type ImagePin struct {
 	Packages []deb.Package `json:"packages,omitempty"`
 }
 
+// Reference returns the reference of a registry image with its digest.
+func (p ImagePin) Reference() string { return p.Registry + "@" + p.Digest }
+
 // A PythonPin is the set of files to which requirements were resolved.
 type PythonPin struct {
 	Python       string      `json:"python"`
@@ -164,6 +167,17 @@ const RequirementsEnd = ".requirements.txt"
 
 // Key returns the sha256 of the entry's canonical JSON.
 func (e Entry) Key() string { return sumOf(e.Canonical()) }
+
+// Pulled returns the pins of the entry's images that come from a registry, each once.
+func (e Entry) Pulled() []ImagePin {
+	var pins []ImagePin
+	for _, p := range []ImagePin{e.Image.Pin, e.Runtime.Pin} {
+		if p.Registry != "" && (len(pins) == 0 || pins[0].Reference() != p.Reference()) {
+			pins = append(pins, p)
+		}
+	}
+	return pins
+}
 
 // Missing lists the needs of drafts for which the file has no pin.
 type Missing struct {
