@@ -101,9 +101,18 @@ func (x ExportRequest) gather(ctx context.Context, w *workspace, entries []lock.
 func (w *workspace) images(ctx context.Context, entries []lock.Entry, without bool) ([]store.Blob, error) {
 	var all []store.Blob
 	var errs []error
-	for _, name := range imagesOf(entries...) {
-		_, digest, _ := strings.Cut(name, "@")
-		blobs, held := oci.Held(w.store, digest)
+	var pins []lock.ImagePin
+	for _, e := range entries {
+		pins = append(pins, e.Pulled()...)
+	}
+	seen := map[string]bool{}
+	for _, pin := range pins {
+		name := pin.Reference()
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		blobs, held := oci.Held(w.store, pin.Digest)
 		switch {
 		case without:
 			w.Note("left out: image %s", name)
@@ -121,21 +130,6 @@ func (w *workspace) images(ctx context.Context, entries []lock.Entry, without bo
 		all = append(all, blobs...)
 	}
 	return all, errors.Join(errs...)
-}
-
-// imagesOf returns the references of the registry images of entries, each with its
-// digest and once.
-func imagesOf(entries ...lock.Entry) []string {
-	var names []string
-	for _, e := range entries {
-		for _, pin := range []lock.ImagePin{e.Image.Pin, e.Runtime.Pin} {
-			if pin.Registry != "" {
-				names = append(names, pin.Registry+"@"+pin.Digest)
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // bring fetches the files of entries and the wheels of uv and bubblewrap. Offline it
@@ -318,19 +312,26 @@ func (t *taker) state(asm *assemble.Assembler, e lock.Entry) string {
 	case t.results.Has(e.Key()):
 		return "the result is in the store"
 	}
-	lacks := 0
+	files := 0
 	for _, b := range fetch.Blobs(e) {
 		if _, ok := t.store.Path(b); !ok {
-			lacks++
+			files++
 		}
 	}
-	if lacks > 0 {
-		return fmt.Sprintf("%d files are missing", lacks)
+	var lacks []string
+	if files > 0 {
+		lacks = append(lacks, fmt.Sprintf("%d files are missing", files))
 	}
-	for _, name := range imagesOf(e) {
-		if _, digest, _ := strings.Cut(name, "@"); !t.stored(digest) && !t.heldHere(digest) {
-			return fmt.Sprintf("the engine must have or pull image %s: it is not in the store", name)
+	for _, pin := range e.Pulled() {
+		if !t.stored(pin.Digest) && !t.heldHere(pin.Digest) {
+			lacks = append(lacks, fmt.Sprintf("the engine must have or pull image %s: it is not in the store", pin.Reference()))
 		}
+	}
+	if programs := pypi.Missing(t.Home, t.pypiOptions(t.store)); len(programs) > 0 {
+		lacks = append(lacks, strings.Join(programs, " and ")+" must be fetched: the export is without uv")
+	}
+	if len(lacks) > 0 {
+		return strings.Join(lacks, "; ")
 	}
 	return "can be built without a network"
 }

@@ -14,11 +14,11 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// refusal returns the error with which run would end before it builds anything. Either
-// the lock lacks a pin and --locked or --offline forbids resolving it, or the store
-// lacks a file and --offline forbids fetching it.
+// refusal returns the error with which run would end before it builds anything: the lock
+// lacks a pin and --locked or --offline forbids resolving it, no locked cell reads a
+// source of --set, or the store lacks a file and --offline forbids fetching it.
 func (s *Session) refusal(ctx context.Context, of Selection) error {
-	if !s.Locked && !s.Offline {
+	if !s.Locked && !s.Offline && len(s.Overrides) == 0 {
 		return nil
 	}
 	drafts, _, err := s.choose(of)
@@ -26,6 +26,12 @@ func (s *Session) refusal(ctx context.Context, of Selection) error {
 		return err
 	}
 	entries, err := s.Assembler().Entries(ctx, of.Recipe, of.Filter, drafts)
+	if err != nil && !s.Locked && !s.Offline { // run resolves missing pins
+		return nil
+	}
+	if err == nil {
+		err = unusedOverrides(s.Overrides, entries)
+	}
 	if err != nil || !s.Offline {
 		return err
 	}

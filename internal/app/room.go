@@ -68,20 +68,25 @@ func (s *Session) heldHere(digest string) bool {
 // image.
 func (s *Session) estimator(ctx context.Context, held func(digest string) bool) needs.Estimator {
 	past, _ := history.Read(ctx, s.Home)
-	return needs.Estimator{Past: past, Held: held, Stored: s.stored, Size: s.imageSize, Registries: s.Registries}
+	return needs.Estimator{Home: s.Home, Overrides: s.Overrides, Past: past, Held: held, Stored: s.stored, Size: s.imageSize, Registries: s.Registries}
 }
 
 // stored reports whether the store of the home has an image.
 func (s *Session) stored(digest string) bool {
-	_, held := oci.Held(store.Peek(filepath.Join(s.Home, "store")), digest)
+	_, held := s.imageBlobs(digest)
 	return held
+}
+
+// imageBlobs returns the blobs of an image in the store of the home.
+func (s *Session) imageBlobs(digest string) ([]store.Blob, bool) {
+	return oci.Held(store.Peek(filepath.Join(s.Home, "store")), digest)
 }
 
 // imageSize returns the bytes of an image's layers, from the store if it has the image.
 // Otherwise a session asks its registry once.
 func (s *Session) imageSize(ctx context.Context, image string) (int64, error) {
 	_, digest, _ := strings.Cut(image, "@")
-	if blobs, held := oci.Held(store.Peek(filepath.Join(s.Home, "store")), digest); held {
+	if blobs, held := s.imageBlobs(digest); held {
 		var bytes int64
 		for _, b := range blobs {
 			bytes += b.Size

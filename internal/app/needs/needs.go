@@ -46,16 +46,20 @@ func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen m
 		needs.Pin = asm.Locks.PinCommand(r.Name, chosen)
 		needs.Debian = d.Image.Debian != nil || d.Runtime.Debian != nil || d.Source.Kind == recipe.Archive
 		needs.Python = d.Source.Kind == recipe.Sdist || d.Source.Kind == recipe.Wheel || len(d.Settings.Requires.Build)+len(d.Settings.Requires.Run) > 0
-		addSource(needs, d.Source.Repository)
+		est.addSource(needs, d.Source.Project, d.Source.Repository)
 		err = errors.Join(est.addImage(needs, d.Image.Registry, d.Image.Digest), est.addImage(needs, d.Runtime.Registry, d.Runtime.Digest))
 	case err == nil:
 		err = est.addEntries(needs, entries, s)
 		addCache(ctx, needs, entries, est)
 	}
-	if err == nil && needs.Python {
+	needs.Programs = pypi.Missing(est.Home, pypi.Options{Store: s})
+	if err == nil && (needs.Python || len(needs.Programs) > 0) {
 		ctx, cancel := context.WithTimeout(ctx, configTime)
 		defer cancel()
-		needs.Indexes = pypi.Indexes(ctx)
+		needs.Python, needs.Pip, needs.Indexes = true, pypi.HasPip(ctx), pypi.Indexes(ctx)
+		if len(needs.Indexes) == 0 && needs.Pip {
+			needs.Answer = pypi.Ask(ctx)
+		}
 	}
 	return needs, err
 }
@@ -89,9 +93,9 @@ func (est Estimator) addEntries(needs *doctor.Needs, entries []lock.Entry, s *st
 		needs.Debian = needs.Debian || kind == recipe.Archive || len(e.Image.Pin.Packages)+len(e.Runtime.Pin.Packages) > 0
 		needs.Python = needs.Python || kind == recipe.Sdist || kind == recipe.Wheel || len(e.Image.Wheels)+len(e.Runtime.Wheels) > 0
 		if _, here := s.Path(e.Source.Blob()); !here {
-			addSource(needs, e.Source.Repository)
+			est.addSource(needs, e.Source.Project, e.Source.Repository)
 		}
-		for _, pin := range []lock.ImagePin{e.Image.Pin, e.Runtime.Pin} {
+		for _, pin := range e.Pulled() {
 			if err := est.addImage(needs, pin.Registry, pin.Digest); err != nil {
 				return err
 			}
@@ -100,10 +104,17 @@ func (est Estimator) addEntries(needs *doctor.Needs, entries []lock.Entry, s *st
 	return nil
 }
 
-// addSource adds a repository; "" is none.
-func addSource(needs *doctor.Needs, repository string) {
-	if repository != "" {
-		needs.Places = append(needs.Places, doctor.Place{For: doctor.SourcePlace, URL: repository})
+// addSource adds the repository of a source, or the addresses of --set in its place. ""
+// is no repository.
+func (est Estimator) addSource(needs *doctor.Needs, project, repository string) {
+	places := []string{repository}
+	if other := est.Overrides[project]; len(other) > 0 {
+		places = other
+	}
+	for _, p := range places {
+		if strings.Contains(p, "://") {
+			needs.Places = append(needs.Places, doctor.Place{For: doctor.SourcePlace, URL: p})
+		}
 	}
 }
 
@@ -150,6 +161,8 @@ func addCache(ctx context.Context, needs *doctor.Needs, entries []lock.Entry, es
 // An Estimator estimates the engine cache that a cell needs. A run and doctor use the
 // same one.
 type Estimator struct {
+	Home       string              // the state directory
+	Overrides  map[string][]string // other places of sources, by project
 	Past       history.History
 	Held       func(digest string) bool // whether the engine has an image; nil is unknown
 	Stored     func(digest string) bool // whether the store has an image
@@ -170,19 +183,13 @@ func (s Estimator) Cache(ctx context.Context, e lock.Entry) (bytes int64, how st
 		return bytes, "measured in an earlier build", nil
 	}
 	bytes, how = Cache(e), "estimated from the files of its lock"
-	var asked []string
-	for _, pin := range []lock.ImagePin{e.Image.Pin, e.Runtime.Pin} {
-		if pin.Registry == "" || s.Held == nil || s.Held(pin.Digest) {
+	for _, pin := range e.Pulled() {
+		if s.Held == nil || s.Held(pin.Digest) {
 			continue
 		}
-		image := pin.Registry + "@" + pin.Digest
-		if slices.Contains(asked, image) {
-			continue
-		}
-		asked = append(asked, image)
-		layers, err := s.Size(ctx, image)
+		layers, err := s.Size(ctx, pin.Reference())
 		if err != nil {
-			unsized = append(unsized, image)
+			unsized = append(unsized, pin.Reference())
 			continue
 		}
 		bytes, how = bytes+unpackedImage*layers, "estimated from the files of its lock and the layers of its images"

@@ -83,7 +83,7 @@ func (p program) ensure(ctx context.Context, home string, log func(format string
 		return "", pin, diag.Errorf(diag.Fetch, "%s is pinned for Linux on %s, not for %s on %s", p.name, p.architectures(), runtime.GOOS, runtime.GOARCH)
 	}
 	tools := filepath.Join(home, "tools")
-	dir := filepath.Join(tools, p.name+"-"+p.version)
+	dir := p.directory(home)
 	path := filepath.Join(dir, p.place())
 	if present(path, filepath.Join(dir, pin.Name)) {
 		return path, pin, nil
@@ -113,6 +113,24 @@ func (p program) ensure(ctx context.Context, home string, log func(format string
 	}
 	log("fetching %s %s with pip", p.name, p.version)
 	return path, pin, p.install(pin, dir, func(fresh string) error { return p.download(ctx, pip, pin, fresh) })
+}
+
+// directory returns the place of a program under home.
+func (p program) directory(home string) string {
+	return filepath.Join(home, "tools", p.name+"-"+p.version)
+}
+
+// Missing names the programs that a build without a network would lack: neither
+// installed under home nor in the store of opts.
+func Missing(home string, opts Options) []string {
+	var names []string
+	for _, p := range []program{uv, bubblewrap} {
+		pin, dir := p.wheels[runtime.GOARCH], p.directory(home)
+		if _, kept := opts.kept(pin); !kept && !present(filepath.Join(dir, p.place()), filepath.Join(dir, pin.Name)) {
+			names = append(names, p.name)
+		}
+	}
+	return names
 }
 
 // architectures lists the architectures with a wheel.

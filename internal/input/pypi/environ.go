@@ -2,6 +2,8 @@ package pypi
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -157,6 +159,23 @@ func parsePipConfig(text string) map[string]string {
 		settings[m[1]] = strings.Join(strings.Fields(strings.ReplaceAll(m[3], `\n`, " ")), " ")
 	}
 	return settings
+}
+
+// HasPip reports whether this host has a working pip.
+func HasPip(ctx context.Context) bool { return findPip(ctx) != nil }
+
+// Ask asks the index in pip's configuration, or pip's default one, for the versions of
+// uv. The error has pip's last lines.
+func Ask(ctx context.Context) error {
+	pip := findPip(ctx)
+	if pip == nil {
+		return errors.New("this host has no pip")
+	}
+	args := append(slices.Clone(pip[1:]), "index", "versions", uv.name, "--disable-pip-version-check", "--no-input", "--retries", "1", "--timeout", "5")
+	if lines, err := command(ctx, exec.CommandContext(ctx, pip[0], args...)); err != nil {
+		return fmt.Errorf("pip index versions %s: %w: %s", uv.name, err, strings.Join(lines[max(0, len(lines)-2):], "; "))
+	}
+	return nil
 }
 
 // findPip returns the command of a working pip, or nil.
