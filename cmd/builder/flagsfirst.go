@@ -8,7 +8,8 @@ import (
 )
 
 // flagsFirst moves the flags of a verb in front of its operands, because the flag
-// parser stops at the first operand. Words after -- are operands.
+// parser stops at the first operand. Words after -- are operands. With --help it drops
+// the operands: the parser would look for a help topic of their name.
 func flagsFirst(args []string, verbs []*cli.Command) []string {
 	verb, words := verbOf(args, verbs)
 	if verb == nil || verb.ArgsUsage == "" || len(verb.Subcommands) > 0 && takesNames(verb) || verb.SkipFlagParsing || verb.Name == helpVerb {
@@ -21,6 +22,8 @@ func flagsFirst(args []string, verbs []*cli.Command) []string {
 		switch {
 		case word == "--":
 			paths, rest = append(paths, rest...), nil
+		case slices.Contains(cli.HelpFlag.Names(), strings.TrimLeft(word, "-")) && strings.HasPrefix(word, "-"):
+			return append(slices.Clone(args[:words]), word)
 		case !strings.HasPrefix(word, "-") || word == "-": // standard input
 			paths = append(paths, word)
 		case takesValue(word, verb.Flags):
