@@ -74,7 +74,7 @@ func Load(site string, taken Taken) (Catalogue, error) {
 		return c, err
 	}
 	if err = c.add(data.folder("recipes"), data.folder("images"), data.folder("patches"), site); err == nil {
-		err = errors.Join(c.checkPatches(), c.checkInputs(), c.checkWaivers(), c.checkAdvisories()) // skipped after an error: a recipe with an error is absent and would be reported as missing
+		err = errors.Join(c.checkPatches(), c.checkImages(), c.checkInputs(), c.checkWaivers(), c.checkAdvisories()) // skipped after an error: a recipe with an error is absent and would be reported as missing
 	}
 	own, err2 := stack.Load(data.folder("stacks"), filepath.Join(site, "stacks"))
 	err = errors.Join(err, err2, c.checkAxes(taken.Recipe))

@@ -14,6 +14,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
 	"builder/internal/gates/gate"
+	"builder/internal/plan/image"
 	"builder/internal/plan/profile"
 	"builder/internal/plan/recipe"
 )
@@ -92,6 +93,19 @@ func (c *Catalogue) checkPatches() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Patches)) {
 		if _, err := recipe.Find(c.Recipes, name); err != nil {
 			errs = append(errs, fmt.Errorf("patches/%s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkImages rejects names of unknown images.
+func (c *Catalogue) checkImages() error {
+	var errs []error
+	for _, r := range c.Recipes {
+		for _, n := range r.Images() {
+			if _, err := image.Find(c.Images, n.Name); err != nil {
+				errs = append(errs, diag.At(n.Pos, "%w", err))
+			}
 		}
 	}
 	return errors.Join(errs...)

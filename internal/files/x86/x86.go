@@ -75,6 +75,18 @@ func Level(name string) ([]Feature, bool) {
 	return nil, false
 }
 
+// Names returns the names of all levels, and then of all features.
+func Names() []string {
+	var all []string
+	for _, l := range levels {
+		all = append(all, l.name)
+	}
+	for _, f := range Features() {
+		all = append(all, string(f))
+	}
+	return all
+}
+
 // Errors returned by [Decode].
 var (
 	ErrShort   = errors.New("the instruction is truncated")

@@ -96,6 +96,7 @@ func (r *Recipe) validate() error {
 	}
 	for _, s := range r.settings() {
 		errs = append(errs, r.validateChoices(s)...)
+		errs = append(errs, r.validateTexts(s)...)
 		errs = append(errs, r.validateBehaviours(s)...)
 		errs = append(errs, r.validateTests(s)...)
 		errs = append(errs, r.validateEnv(s)...)

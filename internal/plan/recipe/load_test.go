@@ -81,6 +81,20 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Requirements of PEP 508, and templates in all texts.
+func TestTextsAreAccepted(t *testing.T) {
+	for _, requires := range []string{
+		"numpy", "numpy>=1.26,<2", "numpy >= 1.26 , != 1.27.*", "tensorflow[and-cuda]==2.18.1", "a.b_c-d~=1.0", "x (>=1)", "ray[default,serve]",
+		`tomli>=1; python_version < "3.11"`, "x===1+local", "x==1!2.0", "{{framework}}", "tensorflow-rocm=={{tensorflow}}.570", "x @ https://mirror.example/x.whl",
+	} {
+		text := strings.Replace(good, "build: make", "requires: {build: ['"+requires+"']}\nbuild: make", 1)
+		text = strings.Replace(text, "launcher: mpi", `launcher: mpi, cpu: [x86-64-v3, f16c, "{{cpu}}"], glibc: "{{glibc}}", needed: ["lib*.so.[0-9]"]`, 1)
+		if _, err := recipe.Parse("tool.yaml", []byte(text)); err != nil {
+			t.Errorf("%s: %v", requires, err)
+		}
+	}
+}
+
 func TestParseSaysWhereAndWhat(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		// Unknown keys and wrong types.
@@ -130,6 +144,10 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"variant for everything":     {`{version: "<2.10"}`, `{}`, `25:11: a condition must name at least one axis`},
 		"unknown launcher":           {"launcher: mpi", "launcher: slurm", `23:20: launcher "slurm" is not mpi or mpich or gloo`},
 		"launcher of a variant":      {`env: {B: "2"}`, `expect: {launcher: slurm}`, `26:24: launcher "slurm" is not mpi or mpich or gloo`},
+		"pattern without an end":     {"launcher: mpi", `extensions: ["a[*.so"]`, `23:23: expect.extensions: "a[*.so" is no valid pattern | * is any name`},
+		"unknown extension of a CPU": {"launcher: mpi", "cpu: [avx3]", `23:16: expect.cpu: "avx3" is no level or extension of x86-64 | did you mean "avx"? known: x86-64, x86-64-v2,`},
+		"glibc in words":             {"launcher: mpi", "glibc: two", `23:17: expect.glibc: "two" is no version of glibc | write a version such as "2.28"`},
+		"requirement of a variant":   {`env: {B: "2"}`, `requires: {run: ["numpy>>1"]}`, `26:22: requires.run: "numpy>>1" is no requirement of a Python package | write a requirement such as "numpy>=1.26,<2"`},
 		"unknown name in the id":     {"tool-{{version}}", "tool-{{vresion}}", `5:5: unknown name "vresion" in "tool-{{vresion}}-{{ cp }}" | did you mean "version"? known: cp, python, version`},
 		"unknown name in a source":   {`version: "{{version}}"`, `version: "{{gcc}}"`, `19:12: unknown name "gcc" in "{{gcc}}"`},
 		"unknown name in a project":  {"project: tool", `project: "{{x}}"`, `18:12: unknown name "x"`},

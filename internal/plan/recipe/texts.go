@@ -1,0 +1,99 @@
+package recipe
+
+import (
+	"path"
+	"regexp"
+	"slices"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/x86"
+)
+
+var (
+	templateName = regexp.MustCompile(`\{\{[^{}]*\}\}`)
+	glibcVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
+	// requirement follows PEP 508: a name, extras, then version clauses or an address,
+	// then a marker.
+	requirement = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\s*(\[[A-Za-z0-9._, -]*\])?\s*` +
+		`(@\s*\S+|\(?\s*(` + clause + `(\s*,\s*` + clause + `)*\s*,?)?\s*\)?)\s*(;.*)?$`)
+)
+
+// clause is a version clause of a requirement, such as >=1.2.
+const clause = `(===|~=|==|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+`
+
+// validateTexts rejects values that a gate or uv would reject much later: after the
+// build, or after the download of an image. A template counts as a valid word.
+func (r *Recipe) validateTexts(s written) []error {
+	var errs []error
+	e := s.Expect
+	for _, list := range []struct {
+		key     string
+		texts   []string
+		problem func(string) (why, hint string)
+	}{
+		{"expect.extensions", e.Extensions, patternProblem},
+		{"expect.no-extensions", e.NoExtensions, patternProblem},
+		{"expect.needed", e.Needed, patternProblem},
+		{"expect.forbidden", e.Forbidden, patternProblem},
+		{"expect.kernels", e.Kernels, patternProblem},
+		{"expect.no-kernels", e.NoKernels, patternProblem},
+		{"expect.cpu-dispatch", e.CPUDispatch, patternProblem},
+		{"expect.cpu", e.CPU, cpuProblem},
+		{"requires.build", s.Requires.Build, requirementProblem},
+		{"requires.run", s.Requires.Run, requirementProblem},
+	} {
+		for i, text := range list.texts {
+			if why, hint := list.problem(templateName.ReplaceAllString(text, wildcard)); why != "" {
+				errs = append(errs, diag.At(r.index.At("%s%s[%d]", s.at, list.key, i), "%s: %q is no %s", list.key, text, why).WithHint("%s", hint))
+			}
+		}
+	}
+	if e.Glibc != "" && !glibcVersion.MatchString(templateName.ReplaceAllString(e.Glibc, wildcard)) {
+		errs = append(errs, diag.At(r.index.At("%sexpect.glibc", s.at), "expect.glibc: %q is no version of glibc", e.Glibc).WithHint(`write a version such as "2.28"`))
+	}
+	return errs
+}
+
+// wildcard replaces a template in a checked text. It is valid in all of them.
+const wildcard = "0.0"
+
+func patternProblem(text string) (why, hint string) {
+	if _, err := path.Match(text, ""); err != nil {
+		return "valid pattern", "* is any name, [ab] one of the characters, and \\ precedes a character that stands for itself"
+	}
+	return "", ""
+}
+
+func cpuProblem(text string) (why, hint string) {
+	if text == wildcard || slices.Contains(x86.Names(), text) {
+		return "", ""
+	}
+	return "level or extension of x86-64", diag.DidYouMean(text, x86.Names())
+}
+
+func requirementProblem(text string) (why, hint string) {
+	if requirement.MatchString(text) {
+		return "", ""
+	}
+	return "requirement of a Python package", `write a requirement such as "numpy>=1.26,<2"`
+}
+
+// A Named is a name in a recipe and its position.
+type Named struct {
+	Name string
+	Pos  diag.Pos
+}
+
+// Images returns the names of images in the recipe and its variants, without names that
+// contain templates.
+func (r *Recipe) Images() []Named {
+	var all []Named
+	for _, s := range r.settings() {
+		for _, n := range []Named{{s.Image, r.index.At("%simage", s.at)}, {s.Runtime, r.index.At("%sruntime", s.at)}} {
+			if n.Name != "" && !templateName.MatchString(n.Name) {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
