@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/input/store"
@@ -27,19 +29,34 @@ func Audit(ctx context.Context, s *Session, rs []*recipe.Recipe, fetch bool) (ma
 	reports := map[string]audit.Report{}
 	var errs []error
 	for _, r := range rs {
-		report, err := w.audit(ctx, r, fetch)
+		cells, err := w.auditCells(ctx, r, fetch)
+		if err != nil {
+			return nil, err
+		}
+		patches := w.Catalogue.Patches[r.Name]
+		report, err := audit.Run(ctx, patches, cells, openSources(w.store, patches))
 		if err != nil {
 			return nil, err
 		}
 		reports[r.Name] = report
+		pin := s.Catalogue.PinCommand(r.Name, nil) + " --all"
+		unlocked := unlockedVersions(report, cells)
+		if len(unlocked) > 0 {
+			w.Note("not measured, because the lock has no source of it: %s %s; lock it with `%s`", r.Name, strings.Join(unlocked, ", "), pin)
+		}
 		for _, f := range report.Findings {
 			errs = append(errs, diag.Errorf(diag.Patch, "%s/%s", r.Name, f).WithHint("%s", f.Remedy))
 		}
 		for _, row := range report.Rows {
-			if row.Unseen() {
-				errs = append(errs, diag.Errorf(diag.Patch, "%s/%s: not measured: the store has no source of its versions", r.Name, row.Patch).
-					WithHint("fetch the sources with `builder patch audit --fetch %s`", r.Name))
+			if !row.Unseen() {
+				continue
 			}
+			lacks := diag.Errorf(diag.Patch, "%s/%s: not measured: the store has no source of its versions", r.Name, row.Patch).
+				WithHint("fetch the sources with `builder patch audit --fetch %s`", r.Name)
+			if !slices.ContainsFunc(row.NotMeasured(), func(v string) bool { return !slices.Contains(unlocked, v) }) {
+				lacks = lacks.WithHint("lock its sources with `%s`, then run `builder patch audit --fetch %s`", pin, r.Name)
+			}
+			errs = append(errs, lacks)
 		}
 	}
 	return reports, errors.Join(errs...)
@@ -68,13 +85,17 @@ func PatchAsDiff(ctx context.Context, s *Session, rs []*recipe.Recipe, name stri
 	return "", diag.Errorf(diag.Usage, "unknown patch %q", name).WithHint("%s", diag.DidYouMean(name, names))
 }
 
-// audit audits the patches of one recipe over every cell of its matrix.
-func (w *workspace) audit(ctx context.Context, r *recipe.Recipe, fetch bool) (audit.Report, error) {
-	cells, err := w.auditCells(ctx, r, fetch)
-	if err != nil {
-		return audit.Report{}, err
+// unlockedVersions returns the versions that a report could not measure because the lock
+// does not pin their source.
+func unlockedVersions(report audit.Report, cells []audit.Cell) []string {
+	var all []string
+	for _, c := range cells {
+		unmeasured := func(r audit.Row) bool { return slices.Contains(r.NotMeasured(), c.Version) }
+		if c.Source == "" && !slices.Contains(all, c.Version) && slices.ContainsFunc(report.Rows, unmeasured) {
+			all = append(all, c.Version)
+		}
 	}
-	return audit.Run(ctx, w.Catalogue.Patches[r.Name], cells, openSources(w.store, w.Catalogue.Patches[r.Name]))
+	return all
 }
 
 // auditCells returns every cell of a recipe with its facts and the digest of its
@@ -89,6 +110,7 @@ func (w *workspace) auditCells(ctx context.Context, r *recipe.Recipe, fetch bool
 		return nil, err
 	}
 	var audited []audit.Cell
+	var errs []error
 	fetched := map[string]bool{} // many cells share a source
 	for _, cell := range cells {
 		facts, err := lock.Facts(cell, w.Catalogue.LockInputs())
@@ -100,14 +122,12 @@ func (w *workspace) auditCells(ctx context.Context, r *recipe.Recipe, fetch bool
 			c.Source = pin.SHA256
 			if fetch && !fetched[pin.SHA256] {
 				fetched[pin.SHA256] = true
-				if err := w.fetcher().Fetch(ctx, lock.Entry{Source: pin}, io.Discard); err != nil {
-					return nil, err
-				}
+				errs = append(errs, w.fetcher().Fetch(ctx, lock.Entry{Source: pin}, io.Discard))
 			}
 		}
 		audited = append(audited, c)
 	}
-	return audited, nil
+	return audited, errors.Join(errs...)
 }
 
 // openSources reads the source trees in the store, each once.
