@@ -103,7 +103,11 @@ func readVerify(c *cli.Context) (app.VerifyRequest, error) {
 
 func printVerified(out printer, r app.VerifyReport) {
 	for _, a := range r.Artifacts {
-		out.say("%s sha256:%s", a.Name, a.SHA256)
+		if a.SHA256 == "" { // an index
+			out.say("%s", a.Name)
+		} else {
+			out.say("%s sha256:%s", a.Name, a.SHA256)
+		}
 		var rows [][]string
 		for _, c := range a.Checks {
 			status, text := "pass", c.Seen

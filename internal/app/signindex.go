@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -70,7 +72,9 @@ func (s *Session) verifyIndex(ctx context.Context, place store.Place, trust sign
 		return Verified{}, context.Cause(ctx)
 	}
 	c := attest.Check{Name: "index", Wrong: wrong, Remedy: "install nothing from there before you know the reason; its publisher can run `builder publish sign`"}
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		c.Wrong = []string{"it has no signature: " + index.SignatureFile + " is missing"}
+	} else if err != nil {
 		c.Wrong = []string{err.Error()}
 	}
 	if len(c.Wrong) == 0 {

@@ -148,9 +148,7 @@ func (r *trustReader) parse(data []byte) (Trust, error) {
 		k, at, err := r.signer(entry.Key, entry.Issuer, entry.Subject, entry.Roots)
 		if err != nil {
 			fault(i, at, "%w", err)
-			continue
-		}
-		if slices.ContainsFunc(all, func(x PublicKey) bool { return x.ID == k.ID }) {
+		} else if slices.ContainsFunc(all, func(x PublicKey) bool { return x.ID == k.ID }) {
 			fault(i, ".key", "the key %s is named twice", k.ID)
 		}
 		if entry.Days < 0 {
@@ -170,11 +168,13 @@ func (r *trustReader) parse(data []byte) (Trust, error) {
 		}
 		for j, r := range entry.Roles {
 			if !slices.Contains(roles, Role(r)) {
-				fault(i, fmt.Sprintf(".roles[%d]", j), "%q is no role: builder, gates, rebuilder and publisher are", r)
+				fault(i, fmt.Sprintf(".roles[%d]", j), "%q is no role: known are builder, gates, rebuilder and publisher", r)
 			}
 			k.Grant.Roles = append(k.Grant.Roles, Role(r))
 		}
-		all = append(all, k)
+		if err == nil {
+			all = append(all, k)
+		}
 	}
 	if len(file.Keys) == 0 {
 		errs = append(errs, diag.At(diag.Pos{File: path}, "it names no key"))
@@ -190,7 +190,7 @@ func (r *trustReader) parse(data []byte) (Trust, error) {
 		switch n := file.Rebuilders[name]; {
 		case !slices.Contains(channels, name):
 			errs = append(errs, diag.At(at, "rebuilders: %q is not a channel: known are %s", name, strings.Join(channels, " and ")))
-		case n < 0 || n > rebuilders:
+		case n < 0 || n > rebuilders && len(all) == len(file.Keys):
 			errs = append(errs, diag.At(at, "rebuilders: %s requires %d keys, and the file names %d that may rebuild", name, n, rebuilders))
 		}
 	}

@@ -52,6 +52,7 @@ func TestTrustFile(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
 		"a role that is none":       {"keys:\n  - {key: a.pub, roles: [owner]}\n", `trust.yaml:2:26: "owner" is no role`},
 		"a key that is missing":     {"keys:\n  - {key: b.pub}\n", "trust.yaml:2:11: reading a key"},
+		"and a wrong role":          {"keys:\n  - {key: b.pub, roles: [owner]}\nrebuilders: {stable: 1}\n", `trust.yaml:2:26: "owner" is no role`},
 		"a key named twice":         {"keys:\n  - {key: a.pub}\n  - {key: a.pub}\n", "trust.yaml:3:11: the key " + k.Public().ID + " is named twice"},
 		"a negative age":            {"keys:\n  - {key: a.pub, days: -1}\n", "trust.yaml:2:24: days is -1"},
 		"a limit that is not known": {"keys:\n  - {key: a.pub, role: [gates]}\n", `unknown key "role"`},

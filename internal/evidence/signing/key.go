@@ -174,12 +174,15 @@ func ReadKey(path string) (Key, error) {
 		return Key{}, unread(err)
 	}
 	defer f.Close()
-	if err := private(f); err != nil {
-		return Key{}, err
-	}
 	data, err := regular.All(f, maxKey)
 	if err != nil {
 		return Key{}, unread(err)
+	}
+	if block, _ := pem.Decode(data); block != nil && block.Type == "PUBLIC KEY" { // others may read it
+		return Key{}, keyFault(path, "it is a public key").WithHint("name the private key: `builder key new FILE` made FILE and FILE.pub")
+	}
+	if err := private(f); err != nil {
+		return Key{}, err
 	}
 	k, err := parseKey(path, data)
 	if err == nil && k.public.over(time.Now()) {
@@ -290,7 +293,7 @@ func readPEM(path string, data []byte, kind string) (der []byte, h headers, err 
 	return block.Bytes, h, nil
 }
 
-func keyFault(path, what string) error {
+func keyFault(path, what string) *diag.Error {
 	return diag.Errorf(diag.Usage, "reading the key %s: %s", path, what).
 		WithHint("builder key new FILE makes FILE and FILE.pub")
 }

@@ -206,13 +206,17 @@ func TestReadKeyRefuses(t *testing.T) {
 		"empty":         {"", "not one PEM block"},
 		"a password":    {"hunter2", "not one PEM block"},
 		"two":           {string(private) + string(private), "not one PEM block"},
-		"public":        {string(k.Public().PEM()), "holds a public key, expected a private key"},
+		"public":        {string(k.Public().PEM()), "it is a public key"},
 		"another curve": {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der})), "P-256"},
 		"damaged":       {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: []byte("x")})), "PKCS #8"},
 		"a bad day":     {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der, Headers: map[string]string{notAfter: "soon"}})), `"soon" is not a date`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			mode := fs.FileMode(0o600)
+			if name == "public" {
+				mode = 0o644 // a public key is no secret
+			}
+			if err := errors.Join(os.WriteFile(path, []byte(c.text), mode), os.Chmod(path, mode)); err != nil {
 				t.Fatal(err)
 			}
 			_, err := ReadKey(path)

@@ -54,13 +54,19 @@ func WriteEntry(dir string, e Entry) error {
 
 // ReadEntry reads the entry in the directory of a cell. If there is none, the error is
 // [fs.ErrNotExist].
-func ReadEntry(dir string) (Entry, error) { return ReadEntryFile(filepath.Join(dir, EntryFile)) }
+func ReadEntry(dir string) (Entry, error) {
+	e, err := ReadEntryFile(filepath.Join(dir, EntryFile))
+	if diag.CodeOf(err) == diag.Drift {
+		err = diag.HintAll(err, "remove the file: the next run writes a new one")
+	}
+	return e, err
+}
 
 // maxEntry bounds the size of an entry file, in bytes. An entry with a thousand
 // packages takes a tenth of it.
 const maxEntry = 8 << 20
 
-// ReadEntryFile is like [ReadEntry] for a file of any name.
+// ReadEntryFile is like [ReadEntry] for a file that the user names.
 func ReadEntryFile(path string) (Entry, error) {
 	data, err := regular.Read(path, maxEntry)
 	if err != nil {
@@ -69,7 +75,7 @@ func ReadEntryFile(path string) (Entry, error) {
 	e, err := ParseEntry(data)
 	if err != nil {
 		return Entry{}, diag.Errorf(diag.Drift, "%s: reading the entry of a run: %w", path, err).
-			WithHint("remove the file: the next run writes a new one")
+			WithHint("name an %s that `builder run` wrote", EntryFile)
 	}
 	return e, nil
 }

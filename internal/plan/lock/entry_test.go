@@ -64,5 +64,9 @@ func TestReadEntryRefuses(t *testing.T) {
 		if err == nil || err.Error() != path+": reading the entry of a run: "+want || diag.CodeOf(err) != diag.Drift {
 			t.Errorf("class %v: %v, want %s", diag.CodeOf(err), err, want)
 		}
+		_, of := lock.ReadEntryFile(path) // a file of the user is not to be removed
+		if own, users := diag.All(err)[0].Hint, diag.All(of)[0].Hint; !strings.Contains(own, "remove the file") || users != "name an entry.json that `builder run` wrote" {
+			t.Errorf("hints %q and %q", own, users)
+		}
 	}
 }

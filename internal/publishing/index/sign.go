@@ -272,8 +272,11 @@ func (x *Index) unlike(s State, wanted func(name string) bool) (wrong []string, 
 
 // Sign signs an index that has no signature, or whose signature does not cover its state.
 // Each record must pass vet, which verifies the statements about its wheel. Sign writes
-// all pages again, and hashes all files.
+// all pages again, and hashes all files. It makes no index in a directory without one.
 func (x *Index) Sign(ctx context.Context, vet func(Record) error) (State, error) {
+	if _, err := os.Stat(filepath.Join(x.dir, simpleDir)); errors.Is(err, fs.ErrNotExist) {
+		return State{}, diag.Errorf(diag.Usage, "signing the index: %s holds no index", x.dir).WithHint("publish a wheel there first: builder publish FILE --to file:%s", x.dir)
+	}
 	free, err := x.lockOnly(ctx)
 	if err != nil {
 		return State{}, err
