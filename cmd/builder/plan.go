@@ -104,7 +104,7 @@ func printPlannedCell(out printer, c app.PlannedCell) {
 	}
 	line("image", "%s", c.Image)
 	line("runtime", "%s", c.Runtime)
-	line("source", "%s", c.Source)
+	line("source", "%s", strings.TrimSuffix(c.Source+", "+c.From, ", "))
 	if len(c.Python) > 0 {
 		line("python", "%s", strings.Join(c.Python, " "))
 	}

@@ -46,6 +46,7 @@ type PlannedCell struct {
 	Image   string            `json:"image"`
 	Runtime string            `json:"runtime"`
 	Source  string            `json:"source"`
+	From    string            `json:"from"` // the kind of the source, and its repository or path; empty for a stack
 	Python  []string          `json:"python"`
 	Inputs  []string          `json:"inputs,omitempty"` // ids of its input cells
 	// Provided lists the projects provided by the platform to a stack, with reasons.
@@ -203,7 +204,7 @@ func planCell(asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lo
 
 		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: chosen, Forced: forced,
 		Image: d.Image.Name, Runtime: d.Runtime.Name,
-		Source: d.Source.Project + " " + d.Source.Version,
+		Source: d.Source.Project + " " + d.Source.Version, From: d.Source.Where(),
 		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env, Provided: providedBy(d.Settings.Expect.Wheelhouse),
 		Patches: []PlannedPatch{}, Steps: []string{"fetch", "engine"}, Gates: []string{},
 	}
@@ -221,7 +222,7 @@ func planCell(asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lo
 	}
 	c.Tests, c.Systems = testsOf(d), systemsOf(d.Settings.Expect.Glibc)
 	if d.Settings.Expect.Wheelhouse != nil { // a stack builds nothing from source
-		c.Source, c.Python = "its parts", notNil(d.Settings.Requires.Run)
+		c.Source, c.From, c.Python = "its parts", "", notNil(d.Settings.Requires.Run)
 	}
 	if !missing.None() {
 		c.Missing = missing.String()

@@ -107,6 +107,31 @@ type Origin struct {
 	SHA256     string     `yaml:"sha256,omitempty" json:"sha256,omitempty" jsonschema:"description=archive: digest"`
 }
 
+// Where names the kind of the source and its place there: git tag v0.28.1 of URL.
+func (s Origin) Where() string {
+	switch s.Kind {
+	case Git:
+		words := []string{"git"}
+		switch {
+		case s.Tag != "":
+			words = append(words, "tag", s.Tag)
+		case s.Commit != "":
+			words = append(words, "commit", s.Commit)
+		}
+		if s.Under != "" {
+			words = append(words, "folder", s.Under)
+		}
+		return strings.Join(append(words, "of", s.Repository), " ")
+	case Archive:
+		return "archive " + s.Path + " of the Debian pool"
+	case Sdist:
+		return "sdist of the Python index"
+	case Wheel:
+		return "wheel of the Python index"
+	}
+	return ""
+}
+
 // kinds lists every kind of source for messages.
 const kinds = "sdist, git, archive or wheel"
 
