@@ -14,6 +14,7 @@ import (
 	"builder/patches"
 	"builder/profiles"
 	"builder/recipes"
+	"builder/stacks"
 )
 
 // newFile is one file that init writes, relative to the site's directory.
@@ -46,6 +47,7 @@ func NewSite(dir string, names []string) (written []string, err error) {
 		files, errs = append(files, found...), append(errs, err)
 	}
 	add(recipes.FS, "recipes", "schema.json")
+	add(stacks.FS, "stacks", "schema.json")
 	add(patches.FS, "patches", "schema.json")
 	add(images.FS, "images", "schema.json")
 	add(diagnoses.FS, "diagnoses", "schema.json")
@@ -113,9 +115,9 @@ Name this directory with --recipes or BUILDER_RECIPES:
 
     builder plan horovod --recipes .
 
-builder adds recipes/NAME.yaml, patches/NAME/*.yaml, images/*.yaml, diagnoses/*.yaml and
-profiles/NAME.yaml to its built-in files. A file replaces the built-in one of the same
-name, and "builder plan" lists the replacements. The locks are beside the recipes. Write
+builder adds recipes/NAME.yaml, stacks/NAME.yaml, patches/NAME/*.yaml, images/*.yaml,
+diagnoses/*.yaml and profiles/NAME.yaml to its built-in files. A file replaces the
+built-in one of the same name, and "builder plan" lists the replacements. The locks are beside the recipes. Write
 them with
 
     builder lock --recipes . NAME
