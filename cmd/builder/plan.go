@@ -102,9 +102,9 @@ func printPlannedCell(out printer, c app.PlannedCell) {
 	for _, what := range c.Site {
 		line("site", "%s", what)
 	}
-	line("image", "%s", c.Image)
-	line("runtime", "%s", c.Runtime)
-	line("source", "%s", strings.TrimSuffix(c.Source+", "+c.From, ", "))
+	line("image", "%s", from(c.Image, c.ImageFrom))
+	line("runtime", "%s", from(c.Runtime, c.RuntimeFrom))
+	line("source", "%s", from(c.Source, c.From))
 	if len(c.Python) > 0 {
 		line("python", "%s", strings.Join(c.Python, " "))
 	}
@@ -187,3 +187,6 @@ func changed(c lock.Change) string {
 
 // seconds formats a number of seconds as a duration.
 func seconds(n int) string { return (time.Duration(n) * time.Second).String() }
+
+// from adds the origin of an input to its name; "" is none.
+func from(name, origin string) string { return strings.TrimSuffix(name+", "+origin, ", ") }

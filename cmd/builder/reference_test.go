@@ -118,7 +118,7 @@ func referenceImages(t *testing.T) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s# Built-in images\n\nThe facts of each image are probed in every run. A recipe names an image of this list in `image` or `runtime`. A name with `{{…}}` in a recipe, such as `rocm-{{rocm}}-ubuntu-22.04`, stands for several. [An image](../writing-an-image.md) shows how to write your own.\n\n| image | made from | facts |\n| --- | --- | --- |\n", generated)
 	for _, i := range all {
-		from := "`" + i.Registry + "`"
+		from := "`" + i.Reference() + "`"
 		if i.Debian != nil {
 			var suites []string
 			for _, s := range i.Debian.Suites {

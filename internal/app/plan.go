@@ -45,6 +45,9 @@ type PlannedCell struct {
 	Site    []string          `json:"site"`         // parts from a site, and whether they replace built-in ones
 	Image   string            `json:"image"`
 	Runtime string            `json:"runtime"`
+	// ImageFrom and RuntimeFrom are the references of registry images, with digests.
+	ImageFrom   string `json:"image-from,omitempty"`
+	RuntimeFrom string `json:"runtime-from,omitempty"`
 	Source  string            `json:"source"`
 	From    string            `json:"from"` // the kind of the source, and its repository or path; empty for a stack
 	Python  []string          `json:"python"`
@@ -203,7 +206,7 @@ func planCell(asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lo
 		Site: asm.Locks.OfSite(d), Stable: attest.Stable.Unreachable(d.Settings.Expect),
 
 		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: chosen, Forced: forced,
-		Image: d.Image.Name, Runtime: d.Runtime.Name,
+		Image: d.Image.Name, Runtime: d.Runtime.Name, ImageFrom: d.Image.Reference(), RuntimeFrom: d.Runtime.Reference(),
 		Source: d.Source.Project + " " + d.Source.Version, From: d.Source.Where(),
 		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env, Provided: providedBy(d.Settings.Expect.Wheelhouse),
 		Patches: []PlannedPatch{}, Steps: []string{"fetch", "engine"}, Gates: []string{},

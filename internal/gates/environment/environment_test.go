@@ -324,6 +324,16 @@ func brokenOnes() []broken {
 			w.dists = append(w.dists, &installed{"nvidia-nccl-cu12", first.version, nil, first.files})
 			w.after = map[string]string{ncclLib: nccl("2.30.7", "ncclMemFree", "ncclOurs")}
 		}), []string{"env-owners"}, "was replaced after its installation", "--force-reinstall --no-deps nvidia-nccl-cu1"},
+		// A version with a local part, as a build of one's own has, is on no index. The
+		// remedy keeps it and does not bring the vendor's release back.
+		{"one's own wheel beside the vendor's for CUDA 12", with(torch13(), func(w *world) {
+			w.of("nvidia-nccl-cu13").version = "2.30.7+cuda13.0.verbs"
+			w.dists = append(w.dists, &installed{"nvidia-nccl-cu12", "2.26.2", nil, map[string]string{ncclLib: nccl("2.26.2", "ncclMemFree")}})
+		}), []string{"env-owners", "env-version"}, "is listed by nvidia-nccl-cu12 2.26.2 and nvidia-nccl-cu13 2.30.7+cuda13.0.verbs", "pip uninstall -y nvidia-nccl-cu12 nvidia-nccl-cu13 && pip install --force-reinstall --no-deps FILE, where FILE is the wheel of nvidia-nccl-cu13 2.30.7+cuda13.0.verbs\npip install --force-reinstall --no-deps FILE, where"},
+		{"two wheels of NCCL without torch", &world{dists: []*installed{
+			{"nvidia-nccl-cu13", "2.30.7", nil, map[string]string{ncclLib: nccl("2.30.7")}},
+			{"nvidia-nccl-cu12", "2.26.2", nil, map[string]string{ncclLib: nccl("2.26.2")}},
+		}}, []string{"env-owners", "env-version"}, "is listed by", "&& pip install nvidia-nccl-cu12==2.26.2 or pip install nvidia-nccl-cu13==2.30.7"},
 		{"pip uninstall of one of two", with(torch13(), func(w *world) { w.after = map[string]string{ncclLib: ""} }),
 			[]string{"env-owners", "env-needed"}, "lists nvidia/nccl/lib/libnccl.so.2, and the file is missing", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
 	}
@@ -412,6 +422,10 @@ func TestOpen(t *testing.T) {
 	nothing := (&world{dists: []*installed{{"jinja2", "3.1", nil, map[string]string{"jinja2/a.py": "pass"}}}}).write(t)
 	if v := nothing.Judge(t.Context(), nil); len(v) != 0 {
 		t.Errorf("%+v", v)
+	}
+	alone := &world{dists: []*installed{torch13().of("nvidia-nccl-cu13"), {"trainer", "1", nil, map[string]string{"trainer/a.abi3.so": elfOf(elftest.Library{})}}}}
+	if v := alone.write(t).Judge(t.Context(), nil); slices.ContainsFunc(v, func(v verdict.Verdict) bool { return v.Gate == "env-symbols" }) || !verdict.AllPass(v) {
+		t.Errorf("nothing is linked with NCCL: %+v", v)
 	}
 	if v := nothing.Judge(t.Context(), []string{"env-version"}); len(v) != 1 || v[0].Status != verdict.NotMeasured || v[0].Remedy == "" {
 		t.Errorf("%+v", v)

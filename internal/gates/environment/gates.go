@@ -42,7 +42,7 @@ func All() []Gate {
 	loads := func(e *Environment) bool { return len(e.processes) > 0 }
 	return []Gate{
 		{
-			Name: "env-owners", Asks: "every library belongs to one distribution and is unchanged since its installation",
+			Name: "env-owners", Asks: "no two distributions install different files at one path, and no library changed since its installation",
 			Remedy: "install the environment again", wants: func(e *Environment) bool { return len(e.candidates()) > 0 || e.listsLibraries() }, check: checkOwners,
 		},
 		{
@@ -63,7 +63,7 @@ func All() []Gate {
 		},
 		{
 			Name: "env-symbols", Asks: "the library loaded by a process has all symbols required of it",
-			Remedy: "install the release used to build the importing package", wants: loads, check: checkSymbols,
+			Remedy: "install the release used to build the importing package", wants: (*Environment).linksLibraries, check: checkSymbols,
 		},
 		{
 			Name: "env-nvshmem", Asks: "the device half of NVSHMEM, linked into extensions, has the release of the host half",
@@ -227,22 +227,34 @@ func (e *Environment) shared(path string, owners []owner) problem {
 	for _, o := range owners {
 		remove = append(remove, o.name)
 	}
-	wanted := remove[0]
-	for _, name := range remove {
-		if pin := e.pinned(name); pin != name {
-			wanted = pin
-		}
-	}
 	slices.Sort(remove)
 	return problem{
 		fmt.Sprintf("%s is listed by %s; the installed file is %s", e.short(path), named(owners), is),
-		fmt.Sprintf("%s && %s", shell.Line(append([]string{"pip", "uninstall", "-y"}, slices.Compact(remove)...)...), shell.Line("pip", "install", wanted)),
+		fmt.Sprintf("%s && %s", shell.Line(append([]string{"pip", "uninstall", "-y"}, slices.Compact(remove)...)...), e.wanted(owners)),
 	}
+}
+
+// wanted returns the command that installs one of several distributions: a wheel of
+// one's own, then the one that another distribution pins.
+func (e *Environment) wanted(owners []owner) string {
+	var either []string
+	for _, o := range owners {
+		if o.local() {
+			return o.again()
+		}
+		either = append(either, shell.Line("pip", "install", o.name+"=="+o.version))
+	}
+	for _, o := range owners {
+		if pin := e.pinned(o.name); pin != o.name {
+			return shell.Line("pip", "install", pin)
+		}
+	}
+	return strings.Join(either, " or ")
 }
 
 // replaced compares a file with its line in the RECORD of its only distribution.
 func (e *Environment) replaced(ctx context.Context, path string, o owner) ([]problem, error) {
-	again := reinstall(o.name + "==" + o.version)
+	again := o.again()
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return []problem{{fmt.Sprintf("%s lists %s, and the file is missing", o, e.short(path)), again}}, nil
@@ -277,6 +289,27 @@ func digest(path string) (size int64, sum string, err error) {
 	return size, hex.EncodeToString(h.Sum(nil)), err
 }
 
+// local reports whether the version of a distribution has a local part, as those that
+// `builder run` makes: no public index has them.
+func (o owner) local() bool { return strings.Contains(o.version, "+") }
+
+// again returns the command that installs the distribution once more.
+func (o owner) again() string {
+	if o.local() {
+		return fmt.Sprintf("%s, where FILE is the wheel of %s", reinstall("FILE"), o)
+	}
+	return reinstall(o.name + "==" + o.version)
+}
+
+// right returns the command that installs the release of a distribution that another
+// one pins, or its own. A version with a local part satisfies the pin of its release.
+func (e *Environment) right(o owner) string {
+	if pin := e.pinnedExactly(o.name); pin != "" && !o.local() {
+		return reinstall(pin)
+	}
+	return o.again()
+}
+
 // reinstall returns the command to reinstall a distribution. The name is quoted,
 // because it comes from an untrusted file.
 func reinstall(what string) string {
@@ -301,7 +334,7 @@ func checkVersion(_ context.Context, e *Environment) verdict.Verdict {
 			if says != "" && strings.Contains(o.name, strings.ToLower(c.name)) && !sameVersion(says, o.version) {
 				problems = append(problems, problem{
 					fmt.Sprintf("%s reports %s, and its distribution is %s", e.short(c.path), says, o),
-					reinstall(cmp.Or(e.pinnedExactly(o.name), o.name+"=="+o.version)),
+					e.right(o),
 				})
 			}
 		}
@@ -609,10 +642,18 @@ func checkSymbols(ctx context.Context, e *Environment) verdict.Verdict {
 			}
 		}
 	}
-	if len(problems)+len(blind)+len(seen) == 0 {
-		seen = []string{"no installed library is linked with one of these libraries"}
-	}
 	return judged(problems, blind, few(seen))
+}
+
+// linksLibraries reports whether an installed library is linked with a checked one.
+func (e *Environment) linksLibraries() bool {
+	return slices.ContainsFunc(e.processes, func(p *process) bool {
+		return slices.ContainsFunc(p.all, func(lib *library) bool {
+			return e.within(lib.path) && slices.ContainsFunc(lib.links.Needed, func(name string) bool {
+				return p.by[name] != nil && familyOf(p.by[name].path) != nil
+			})
+		})
+	})
 }
 
 // lacks lists the symbols of a family that lib requires and that neither the family's

@@ -67,6 +67,15 @@ type Fact struct {
 // tag's current digest.
 func (i Image) Unstated() bool { return i.Registry != "" && i.Digest == "" }
 
+// Reference returns the reference of a registry image, with its digest if it is stated,
+// or "".
+func (i Image) Reference() string {
+	if i.Registry == "" || i.Digest == "" {
+		return i.Registry
+	}
+	return i.Registry + "@" + i.Digest
+}
+
 // Facts returns the values of the stated facts by name.
 func (i Image) Facts() map[string]string {
 	facts := make(map[string]string, len(i.Provides))
