@@ -184,6 +184,9 @@ func (e *engine) image(ctx context.Context, d daemon.Daemon) (string, error) {
 	if holds {
 		return image, nil
 	}
+	if e.Offline {
+		return "", diag.Errorf(diag.NoEngine, "%s has no image of the engine, and --offline pulls none", d).WithHint("%s", loadHint(d))
+	}
 	e.Note("%s pulls the image %s of the engine, once", d, image)
 	if err := d.Pull(ctx, image); err != nil {
 		return "", diag.Errorf(diag.NoEngine, "%s has no image of the engine and cannot pull it: %w", d, err).

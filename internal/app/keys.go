@@ -149,7 +149,7 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 			continue
 		}
 		more, err := signing.ReadTrusted(path, root, t.Now)
-		if e, ok := errors.AsType[*diag.Error](err); ok && !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
+		if e, ok := errors.AsType[*diag.Error](err); ok && root == nil && !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
 			err = e.WithHint("--trust needs the public key of the host that signed: `builder key show` prints it there")
 		}
 		t.Keys, errs = append(t.Keys, more.Keys...), append(errs, err)

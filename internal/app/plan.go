@@ -46,12 +46,12 @@ type PlannedCell struct {
 	Image   string            `json:"image"`
 	Runtime string            `json:"runtime"`
 	// ImageFrom and RuntimeFrom are the references of registry images, with digests.
-	ImageFrom   string `json:"image-from,omitempty"`
-	RuntimeFrom string `json:"runtime-from,omitempty"`
-	Source  string            `json:"source"`
-	From    string            `json:"from"` // the kind of the source, and its repository or path; empty for a stack
-	Python  []string          `json:"python"`
-	Inputs  []string          `json:"inputs,omitempty"` // ids of its input cells
+	ImageFrom   string   `json:"image-from,omitempty"`
+	RuntimeFrom string   `json:"runtime-from,omitempty"`
+	Source      string   `json:"source"`
+	From        string   `json:"from"` // the kind of the source, and its repository or path; empty for a stack
+	Python      []string `json:"python"`
+	Inputs      []string `json:"inputs,omitempty"` // ids of its input cells
 	// Provided lists the projects provided by the platform to a stack, with reasons.
 	Provided []string          `json:"provided,omitempty"`
 	Patches  []PlannedPatch    `json:"patches"`

@@ -54,11 +54,13 @@ func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen m
 	}
 	needs.Programs = pypi.Missing(est.Home, pypi.Options{Store: s})
 	if err == nil && (needs.Python || len(needs.Programs) > 0) {
-		ctx, cancel := context.WithTimeout(ctx, configTime)
+		configured, cancel := context.WithTimeout(ctx, configTime)
 		defer cancel()
-		needs.Python, needs.Pip, needs.Indexes = true, pypi.HasPip(ctx), pypi.Indexes(ctx)
+		needs.Python, needs.Pip, needs.Indexes = true, pypi.HasPip(configured), pypi.Indexes(configured)
 		if len(needs.Indexes) == 0 && needs.Pip {
-			needs.Answer = pypi.Ask(ctx)
+			answered, cancel := context.WithTimeout(ctx, 2*configTime) // a busy host takes seconds to start pip
+			defer cancel()
+			needs.Answer = pypi.Ask(answered)
 		}
 	}
 	return needs, err

@@ -296,3 +296,7 @@ func (t Trust) verifyKey(b *bundle.Bundle, id string) error {
 	}
 	return nil
 }
+
+// Certified reports whether a certificate for the identity of a job replaces the key. The
+// identity is known only after it signed.
+func (k Key) Certified() bool { return k.certifier != nil }

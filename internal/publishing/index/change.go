@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // without returns the records except the one of r's file.
@@ -63,21 +62,27 @@ func (x *Index) Withdraw(ctx context.Context, keys ...string) error {
 	}
 	var errs []error
 	for _, r := range gone {
-		if err := x.removeFiles(r); err != nil {
+		if err := x.removeFiles(r, all); err != nil {
 			errs = append(errs, failed(err, "removing the files of %s", r.Filename))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// removeFiles removes a wheel and the files that belong only to it. It keeps files
-// beside the wheel that other wheels of the cell may share.
-func (x *Index) removeFiles(r Record) error {
+// removeFiles removes a wheel and the files beside it, except those that a remaining
+// record lists: wheels of one cell share files.
+func (x *Index) removeFiles(r Record, left []Record) error {
+	shared := map[string]bool{}
+	for _, other := range left {
+		for _, f := range other.Beside {
+			shared[other.Project+"/"+f.Path] = true
+		}
+	}
 	folder := filepath.Join(x.dir, filesDir, r.Project)
 	errs := []error{remove(filepath.Join(folder, r.Filename)), remove(filepath.Join(folder, r.Filename+metadata))}
 	folders := map[string]bool{}
 	for _, f := range r.Beside {
-		if filepath.IsLocal(f.Path) && strings.HasPrefix(f.Path, r.Filename+".") {
+		if filepath.IsLocal(f.Path) && !shared[r.Project+"/"+f.Path] {
 			errs = append(errs, remove(filepath.Join(folder, f.Path)))
 			folders[filepath.Dir(f.Path)] = true
 		}

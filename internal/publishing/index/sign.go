@@ -111,7 +111,10 @@ func (x *Index) continues() error {
 		return diag.Errorf(diag.Publish, "changing %s: %w", x.dir, err).
 			WithHint("find out who changed the index; after an interrupted publication, `builder publish sign --at file:%s` verifies every wheel and signs again", x.dir)
 	}
-	return nil
+	if x.unsigned() {
+		return nil
+	}
+	return x.Signer.may()
 }
 
 func (x *Index) asSigned() error {
@@ -137,6 +140,40 @@ func (x *Index) asSigned() error {
 		err = errors.New(strings.Join(wrong, "; "))
 	}
 	return err
+}
+
+// may returns an error unless signatures of the signer's own key count as those of a
+// publisher. A signature by another key would make every later verification fail.
+func (s *Signer) may() error {
+	key, err := s.Key()
+	if err != nil {
+		return err
+	}
+	id := key.Public().ID
+	of, trusted := s.Trust.Find(id)
+	if trusted && of.Grant.May(signing.Publisher) || key.Certified() {
+		return nil
+	}
+	return diag.Errorf(diag.Usage, "signing the index: your key %s is not trusted in the role %s", id, signing.Publisher).
+		WithHint("sign with the publisher's key: --key FILE. Nothing was changed")
+}
+
+// changedRecords returns the records that differ from the last signed state, or are
+// missing. There are none if the last signature is missing or not trusted.
+func (x *Index) changedRecords() ([]string, error) {
+	data, err := os.ReadFile(filepath.Join(x.dir, SignatureFile))
+	if err != nil {
+		return nil, nil
+	}
+	s, err := openState(data, x.Signer.Trust)
+	if err != nil {
+		return nil, nil
+	}
+	wrong, err := x.unlike(s, func(name string) bool {
+		_, signed := s.Files[name]
+		return signed && strings.HasSuffix(name, recordEnd)
+	})
+	return wrong, err
 }
 
 // seal signs the state with these records. It changes nothing in an unsigned index.
@@ -277,11 +314,26 @@ func (x *Index) Sign(ctx context.Context, vet func(Record) error) (State, error)
 	if _, err := os.Stat(filepath.Join(x.dir, simpleDir)); errors.Is(err, fs.ErrNotExist) {
 		return State{}, diag.Errorf(diag.Usage, "signing the index: %s holds no index", x.dir).WithHint("publish a wheel there first: builder publish FILE --to file:%s", x.dir)
 	}
+	if err := x.Signer.may(); err != nil {
+		return State{}, err
+	}
 	free, err := x.lockOnly(ctx)
 	if err != nil {
 		return State{}, err
 	}
 	defer free()
+	changed, err := x.changedRecords()
+	if err != nil {
+		return State{}, failed(err, "signing the index")
+	}
+	if len(changed) > 0 {
+		return State{}, diag.Errorf(diag.Publish, "signing the index: it was changed since it was signed: %s", strings.Join(changed, "; ")).
+			WithHint("restore these files. Only if an interrupted yank, promotion or publication of yours changed them, remove %s and sign again", filepath.Join(x.dir, SignatureFile))
+	}
+	before, err := os.ReadFile(filepath.Join(x.dir, SignatureFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return State{}, failed(err, "signing the index")
+	}
 	all, err := x.All(ctx)
 	errs := []error{err}
 	var projects []string
@@ -301,8 +353,11 @@ func (x *Index) Sign(ctx context.Context, vet func(Record) error) (State, error)
 	if err == nil && len(wrong) > 0 {
 		err = diag.Errorf(diag.Publish, "signing the index: %s", strings.Join(wrong, "; ")).WithHint("remove or restore these files, and sign again")
 	}
-	if err != nil {
+	switch {
+	case err != nil && before == nil:
 		err = errors.Join(err, remove(filepath.Join(x.dir, SignatureFile)))
+	case err != nil: // a refusal takes no signature away
+		err = errors.Join(err, atomicfile.Write(filepath.Join(x.dir, SignatureFile), before))
 	}
 	return s, err
 }
@@ -329,7 +384,8 @@ func Signed(ctx context.Context, place store.Place, trust signing.Trust, memory 
 		return s, wrong, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
-		if !isOwn(name) {
+		// pip reads the requirements file from there before it knows any digest.
+		if !isOwn(name) && !strings.HasSuffix(name, ".requirements.txt") {
 			continue
 		}
 		escaped := strings.ReplaceAll((&url.URL{Path: name}).EscapedPath(), "+", "%2B")

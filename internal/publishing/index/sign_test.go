@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -222,13 +223,114 @@ func TestSignedAgain(t *testing.T) {
 	if wrong, err := check(t, x, dir); err != nil || len(wrong) > 0 {
 		t.Errorf("%q, %v", wrong, err)
 	}
+	signature = read(t, dir, index.SignatureFile)
 	if err := os.WriteFile(filepath.Join(dir, wheel1), []byte("evil"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.Sign(t.Context(), passes); err == nil || !strings.Contains(err.Error(), wheel1+" has sha256") {
 		t.Errorf("%v", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, index.SignatureFile)); err == nil {
-		t.Error("the signature over a changed wheel stays")
+	if read(t, dir, index.SignatureFile) != signature {
+		t.Error("a refused Sign took the signature away")
+	}
+	if wrong, err := check(t, x, dir); err != nil || len(wrong) != 1 {
+		t.Errorf("the changed wheel: %q, %v", wrong, err)
+	}
+}
+
+// A key that is not trusted as a publisher changes no signed index, and signs none.
+func TestSignedByAPublisherAlone(t *testing.T) {
+	x, dir := signedIndex(t)
+	signature := read(t, dir, index.SignatureFile)
+	builder, err := signing.NewKey(time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := builder.Public()
+	limited.Grant.Roles = []signing.Role{signing.Maker}
+	x.Signer.Key = func() (signing.Key, error) { return builder, nil }
+	for name, trusted := range map[string][]signing.PublicKey{"not trusted": nil, "another role": {limited}} {
+		before := x.Signer.Trust.Keys
+		x.Signer.Trust.Keys = append(slices.Clone(before), trusted...)
+		_, _, added := x.Add(t.Context(), publication(t, 7, "seven"))
+		_, yanked := x.Yank(t.Context(), key(1), "wrong sums")
+		_, signed := x.Sign(t.Context(), passes)
+		for _, err := range []error{added, yanked, signed} {
+			if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "is not trusted in the role publisher") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		x.Signer.Trust.Keys = before
+	}
+	if read(t, dir, index.SignatureFile) != signature {
+		t.Error("the signature changed")
+	}
+	if wrong, err := check(t, x, dir); err != nil || len(wrong) > 0 {
+		t.Errorf("%q, %v", wrong, err)
+	}
+}
+
+// Sign does not sign a record that was changed behind its signature: the mark of a yanked
+// wheel would be gone with the publisher's consent.
+func TestSignRefusesAChangedRecord(t *testing.T) {
+	x, dir := signedIndex(t)
+	if _, err := x.Yank(t.Context(), key(1), "wrong sums"); err != nil {
+		t.Fatal(err)
+	}
+	signature := read(t, dir, index.SignatureFile)
+	path := filepath.Join(dir, wheel1+".record.json")
+	record := strings.Replace(read(t, dir, wheel1+".record.json"), "wrong sums", "", 1)
+	if err := os.WriteFile(path, []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Sign(t.Context(), passes); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "changed since it was signed: "+wheel1+".record.json") {
+		t.Errorf("%v", err)
+	}
+	if read(t, dir, index.SignatureFile) != signature {
+		t.Error("the signature changed")
+	}
+	// The publisher accepts the change by removing the signature.
+	if err := os.Remove(filepath.Join(dir, index.SignatureFile)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Sign(t.Context(), passes); err != nil {
+		t.Error(err)
+	}
+}
+
+// The requirements file belongs to its cell: Signed compares it behind a web server too,
+// because pip installs what it names, and it leaves with the last wheel that lists it.
+func TestRequirementsOfACell(t *testing.T) {
+	x, dir := signedIndex(t)
+	const name = "tool-9.requirements.txt"
+	for n, text := range map[int]string{8: "eight", 9: "nine"} {
+		p := publication(t, n, text)
+		p.Beside[name] = file(t, name, "tool==9")
+		add(t, x, p)
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	defer server.Close()
+	path := filepath.Join(dir, "files/tool", name)
+	for text, bad := range map[string]int{"tool==9\nevil": 1, "tool==9": 0} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if wrong, err := check(t, x, server.URL); err != nil || len(wrong) != bad {
+			t.Errorf("%q: %q, %v", text, wrong, err)
+		}
+	}
+	if err := os.WriteFile(path, []byte("tool==9"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range []int{8, 9} {
+		if err := x.Withdraw(t.Context(), key(n)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); (err == nil) != (i == 0) {
+			t.Errorf("after %d withdrawals: %v", i+1, err)
+		}
+		if wrong, err := check(t, x, dir); err != nil || len(wrong) > 0 {
+			t.Errorf("after %d withdrawals: %q, %v", i+1, wrong, err)
+		}
 	}
 }
