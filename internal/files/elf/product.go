@@ -44,3 +44,13 @@ func Architecture(name string) string {
 	}
 	return products[forms.ReplaceAllString(name, "")]
 }
+
+// IsArchitecture reports whether a GPU of the table runs code for arch, such as gfx906.
+func IsArchitecture(arch string) bool {
+	for _, of := range products {
+		if of == arch {
+			return true
+		}
+	}
+	return false
+}

@@ -148,7 +148,7 @@ func advise(err *diag.Error, text, part string, known []string) error {
 	}
 	near := adjacent(part, known)
 	switch {
-	case target.MatchString(part): // code for one target does not run on another
+	case elf.IsArchitecture(part): // not a typing error: its code runs on no other GPU
 		return err.WithHint("%s", list)
 	case near == nil:
 		return err.WithHint("%s", diag.DidYouMean(part, known))
@@ -157,9 +157,6 @@ func advise(err *diag.Error, text, part string, known []string) error {
 	}
 	return err.WithHint("did you mean %q? %s", near[0], list)
 }
-
-// target matches names of GPU targets.
-var target = regexp.MustCompile(`^(gfx[0-9a-f]{3,4}|sm_[0-9]+[af]?)$`)
 
 // adjacent returns the known releases just below and just above a version, or nil if
 // text is no version. The release nearest in letters may be far away: 2.1.2 for 2.12.
