@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"builder/internal/base/diag"
@@ -104,6 +105,9 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 		return done, err
 	}
 	defer release()
+	if err := b.mayAttach(b.names(s, gpus)); err != nil {
+		return done, err
+	}
 	framework, err := b.framework(ctx, s, gpus)
 	if err != nil {
 		return done, err
@@ -133,11 +137,51 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	if now, err := artifact.Of(s.Artifact.Path, ""); err != nil || now.SHA256 != s.Artifact.SHA256 {
 		return done, errors.Join(err, diag.Errorf(diag.Gate, "%s changed during the gates: the verdicts were not attached", s.Artifact.Path))
 	}
+	var names []string
+	for _, v := range newer {
+		names = append(names, v.Gate)
+	}
 	key, err := b.SigningKey()
-	if err != nil {
+	if err := errors.Join(err, b.mayAttach(names)); err != nil {
 		return done, err
 	}
 	return done, attest.Sealer{Key: key}.AddRound(s.Artifact, attest.NewTestResult(newer, s.Key, b.Version, b.host, time.Now()))
+}
+
+// mayAttach returns an error if a trust file does not let the session's key sign
+// verdicts of these gates: with such verdicts beside it, nothing about the artifact
+// could be read any more.
+func (b *gateRun) mayAttach(names []string) error {
+	if !b.options.Attach {
+		return nil
+	}
+	key, err := b.SigningKey()
+	if err != nil || key.Certified() {
+		return err
+	}
+	of, ok := b.trust.Find(key.Public().ID)
+	if !ok {
+		return nil // it becomes trusted where its public half is
+	}
+	if !of.Grant.May(signing.GateHost) {
+		return diag.Errorf(diag.Usage, "--attach: %s does not give %s the role %s", of.Grant.File, of, signing.GateHost).WithHint("sign with another key: --key FILE")
+	}
+	allowed := func(name string) bool { return of.Grant.Judges(name) }
+	if forbidden := slices.DeleteFunc(slices.Clone(names), allowed); len(forbidden) > 0 {
+		return diag.Errorf(diag.Usage, "--attach: %s does not let %s judge %s", of.Grant.File, of, strings.Join(forbidden, ", ")).
+			WithHint("choose gates with --only %s, or sign with another key: --key FILE", strings.Join(of.Grant.Gates, ","))
+	}
+	return nil
+}
+
+// names lists the gates that ask would run.
+func (b *gateRun) names(s subject.Subject, gpus *device.Setup) (all []string) {
+	for _, g := range gate.All() {
+		if b.chosen(g, s, gpus) {
+			all = append(all, g.Name)
+		}
+	}
+	return all
 }
 
 // vouch reads the attestations of an artifact and decides from the signed entry whether
