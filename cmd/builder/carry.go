@@ -33,7 +33,7 @@ func exportCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command
 }
 
 func exportFlags() []cli.Flag {
-	return append(selectionFlags(), noInstallFlag(),
+	return append(selectionFlags(), noInstallFlag(), keyFlag(),
 		&cli.StringFlag{Name: "to", Usage: "write a tar file if `FILE|DIR` ends in .tar, else a directory; it must not exist"},
 		&cli.BoolFlag{Name: "no-results", Usage: "export the inputs only, without the results of the cells"},
 		&cli.StringSliceFlag{Name: "without", Usage: "leave out `images|uv` (uv: also bubblewrap) if the other machine has them already; repeatable"},

@@ -87,10 +87,16 @@ func (x ExportRequest) gather(ctx context.Context, w *workspace, entries []lock.
 	}
 	load.Blobs = append(load.Blobs, images...)
 	for _, e := range entries {
+		if x.NoResults {
+			continue
+		}
 		record, artifacts, ok := w.results.Carry(e)
-		if ok && !x.NoResults {
+		switch {
+		case ok:
 			load.Results[e.Key()] = record
 			load.Blobs = append(load.Blobs, artifacts...)
+		case results.New(w.store).Has(e.Key()):
+			w.Note("left out: the result of %s: another key signed it; give the one of its run with --key", e.ID)
 		}
 	}
 	return load, nil
