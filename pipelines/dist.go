@@ -79,7 +79,7 @@ func writeRequirements(e lock.Entry, made artifact.Artifact, inputs []artifact.A
 		if err != nil {
 			return artifact.Artifact{}, diag.Errorf(diag.Build, "writing the requirements of %s: %w", e.ID, err)
 		}
-		lines = append(lines, pypi.File{Project: wheel.NormalName(name.Distribution), Version: name.Version, SHA256: a.SHA256}.Requirement())
+		lines = append(lines, pypi.File{Project: wheel.NormalName(name.Distribution), Version: name.Version, SHA256: a.SHA256}.Exact())
 	}
 	for _, f := range e.Runtime.Wheels {
 		lines = append(lines, f.Requirement())

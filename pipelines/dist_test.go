@@ -72,7 +72,7 @@ func TestWriteRequirements(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, lines, _ := strings.Cut(string(text), "\n")
-	if want := "the-tool==1.0+rocm5.7 --hash=sha256:aa\nnccl==2 --hash=sha256:bb\ndep==2.0 --hash=sha256:cc\n"; lines != want || a.Name != "tool-1.0-cp311.requirements.txt" {
+	if want := "the-tool==1.0+rocm5.7 --hash=sha256:aa\nnccl===2 --hash=sha256:bb\ndep==2.0 --hash=sha256:cc\n"; lines != want || a.Name != "tool-1.0-cp311.requirements.txt" {
 		t.Errorf("%s:\n%s", a.Name, lines)
 	}
 	if _, err := writeRequirements(e, artifact.Artifact{Name: "x.whl"}, nil, t.TempDir()); err == nil {

@@ -35,9 +35,19 @@ func (f File) Blob() store.Blob {
 	return store.Blob{Name: f.Filename, Size: f.Size, SHA256: f.SHA256}
 }
 
-// Requirement returns the requirements line for exactly this file.
+// Requirement returns the requirements line for exactly this file of an index.
 func (f File) Requirement() string {
 	return fmt.Sprintf("%s==%s --hash=sha256:%s", f.Project, f.Version, f.SHA256)
+}
+
+// Exact returns the requirements line for exactly this file of an index that also has
+// the release with a local part: dotprod==1.1 matches 1.1+openmp too, which pip then
+// prefers and uv refuses for its digest (seen with pip 25.3 and uv 0.13.9).
+func (f File) Exact() string {
+	if strings.Contains(f.Version, "+") {
+		return f.Requirement()
+	}
+	return fmt.Sprintf("%s===%s --hash=sha256:%s", f.Project, f.Version, f.SHA256)
 }
 
 // Request asks for a compatible set of wheels.

@@ -73,7 +73,7 @@ func (r Record) Passed() string {
 
 // Requirement returns the line of a requirements file for exactly this wheel.
 func (r Record) Requirement() string {
-	return pypi.File{Project: r.Project, Version: r.Version, SHA256: r.SHA256}.Requirement()
+	return pypi.File{Project: r.Project, Version: r.Version, SHA256: r.SHA256}.Exact()
 }
 
 // requirements returns the address of the cell's requirements file from the root of the
