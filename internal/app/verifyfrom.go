@@ -15,6 +15,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
 	"builder/internal/gates/environment"
+	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
@@ -213,7 +214,8 @@ func (p *places) fetched(ctx context.Context, c candidate, in environment.Instal
 		Seen: fmt.Sprintf("%d files in %s are those of the wheel; not compared: %d of bytecode, %d programs of entry points", seen.Same, in.Site, seen.Bytecode, seen.Programs),
 	}
 	if len(check.Wrong) > 0 {
-		check.Remedy = fmt.Sprintf("install it again: pip install --force-reinstall --no-deps %s==%s", in.Project, in.Version)
+		line := pypi.File{Project: in.Project, Version: in.Version, SHA256: a.SHA256}.Exact()
+		check.Remedy = fmt.Sprintf("install it again by its digest: put the line `%s` into a file and run pip install --force-reinstall --no-deps --require-hashes -r FILE, from the index that you use", line)
 	}
 	f := found{Artifact: a, shown: a, checks: []attest.Check{check}}
 	f.shown.Path = in.Info

@@ -17,7 +17,7 @@ import (
 var cpuISA = Gate{
 	Name:   "cpu-isa",
 	Asks:   "no instruction needs more of the processor than promised, except in functions that check the processor first",
-	Remedy: "the compiler got -march=native or another level than the recipe promises, and the library ends with SIGILL on an older processor: set the flags (HOROVOD_BUILD_ARCH_FLAGS; without it Horovod takes the build machine's)",
+	Remedy: "the compiler got -march=native or another level than the recipe promises, and the library ends with SIGILL on an older processor: set the flags of the build (-march; for Horovod HOROVOD_BUILD_ARCH_FLAGS, without which it takes the build machine's)",
 	Wants:  func(e recipe.Expect) bool { return len(e.CPU) > 0 },
 	check:  checkCPU,
 }

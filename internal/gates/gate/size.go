@@ -12,7 +12,7 @@ import (
 var size = Gate{
 	Name:   "size",
 	Asks:   "the artifact has about the usual size",
-	Remedy: "a suddenly small wheel lost its GPU code or was built for the CPU, a large one took in libraries of others: read the gates device-code and elf-needed; if the new size is correct, move the band in the recipe",
+	Remedy: "a suddenly small wheel lost code, such as that for GPUs, a large one took in libraries of others: read the gates device-code and elf-needed; if the new size is correct, move the band in the recipe",
 	Wants:  func(e recipe.Expect) bool { return e.Size != "" },
 	check:  checkSize,
 }
