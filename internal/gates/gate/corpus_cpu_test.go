@@ -58,7 +58,7 @@ func badCode() []bad {
 		{
 			what: "a wheel of a third of its usual size", of: horovodROCm,
 			change: func(s *specimen) { s.resize(20e3) },
-			gate:   "size", says: "KB, expected 40KB..150KB", do: "built for the CPU",
+			gate:   "size", says: "KB, expected 40KB..150KB", do: "lost code, such as that for GPUs",
 		},
 		{
 			what: "a wheel with other projects' libraries inside", of: horovodROCm,
