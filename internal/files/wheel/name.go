@@ -34,8 +34,7 @@ func ParseName(file string) (Name, error) {
 	parts := strings.Split(stem, "-")
 	if len(parts) == 5 {
 		parts = slices.Insert(parts, 2, "")
-	}
-	if len(parts) != 6 {
+	} else if len(parts) != 6 || parts[2] == "" {
 		return Name{}, fmt.Errorf("parsing wheel name %q: want distribution-version[-build]-python-abi-platform.whl", file)
 	}
 	n := Name{parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]}
