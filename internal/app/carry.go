@@ -334,7 +334,7 @@ func (t *taker) state(asm *assemble.Assembler, e lock.Entry) string {
 		}
 	}
 	if programs := pypi.Missing(t.Home, t.pypiOptions(t.store)); len(programs) > 0 {
-		lacks = append(lacks, strings.Join(programs, " and ")+" must be fetched: the export is without uv")
+		lacks = append(lacks, strings.Join(programs, " and ")+" must be fetched: the store does not hold a copy")
 	}
 	if len(lacks) > 0 {
 		return strings.Join(lacks, "; ")
