@@ -322,7 +322,7 @@ func (s *search) complete(i int) bool {
 		return true
 	}
 	if broken := s.newlyViolated(i); broken != nil {
-		if s.broken == nil {
+		if s.broken == nil || s.explains(broken) > s.explains(s.broken) {
 			s.broken = broken
 		}
 		return false
@@ -340,6 +340,19 @@ func (s *search) complete(i int) bool {
 		}
 	}
 	return false
+}
+
+// explains counts the named axes of a rule. Of the rules broken by all completions of
+// a combination, the one with the most is the reason to give: a rule about one named
+// axis and an open one is broken by some values of the open axis only.
+func (s *search) explains(r *rule) int {
+	axes, n := r.axes(), 0
+	for _, axis := range s.order[:s.named] {
+		if axes[axis.Name] {
+			n++
+		}
+	}
+	return n
 }
 
 // violated returns the first rule broken by the known values of the point.
