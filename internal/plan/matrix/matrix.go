@@ -139,7 +139,7 @@ type search struct {
 	counted  int   // number of combinations, if counts is set
 	counts   bool  // count combinations without keeping them
 	steps    int   // number of evaluations of the rules
-	broken   *rule // first rule broken by the current named combination
+	broken   *rule // rule broken by the current named combination; see explains
 	err      error
 }
 
@@ -342,14 +342,19 @@ func (s *search) complete(i int) bool {
 	return false
 }
 
-// explains counts the named axes of a rule. Of the rules broken by all completions of
-// a combination, the one with the most is the reason to give: a rule about one named
-// axis and an open one is broken by some values of the open axis only.
+// explains counts the named axes of a rule whose condition names no other. Of the rules
+// broken by the completions of a combination, the one with the most is the reason to
+// give: other values of an open axis may keep the others.
 func (s *search) explains(r *rule) int {
-	axes, n := r.axes(), 0
+	n := 0
 	for _, axis := range s.order[:s.named] {
-		if axes[axis.Name] {
+		if r.axes()[axis.Name] {
 			n++
+		}
+	}
+	for _, axis := range s.order[s.named:] {
+		if r.when[axis.Name] != nil {
+			return 0
 		}
 	}
 	return n

@@ -217,6 +217,20 @@ func TestExpandRefuses(t *testing.T) {
 	}
 }
 
+// The reason is the rule about both named axes, not the one that the first value of an
+// open axis breaks.
+func TestReasonNamesTheNamed(t *testing.T) {
+	r := stack()
+	when := recipe.Condition{"rocm": "6.1.3"}
+	r.Compatible = append(r.Compatible,
+		rule(when, recipe.Condition{"python": "3.14t"}, "python"),
+		recipe.Rule{When: when, OneOf: []recipe.Condition{{"torch": "2.10"}, {"arch": "gfx9000"}}, Because: "torch", Source: "https://mirror.example/torch"})
+	_, excluded, err := matrix.Expand(r, matrix.Filter{"rocm": "6.1.3", "torch": "2.9"})
+	if diag.CodeOf(err) != diag.Usage || len(excluded) != 1 || excluded[0].Because != "torch" {
+		t.Errorf("%v, %v", excluded, err)
+	}
+}
+
 // A rule may exclude values of open axes only.
 func TestNothingGoesTogether(t *testing.T) {
 	r := stack()
