@@ -31,8 +31,7 @@ func Jobs(cat catalogue.Catalogue, r MatrixRequest, note func(string, ...any)) (
 			return nil, err
 		}
 		for _, p := range ci.Absent(of, r.Filter, cells) {
-			why := fmt.Sprintf("`builder plan %s --%s %s`", of.Name, p.Axis, shell.Word(p.Value))
-			note("no cell has %s %s: %s prints the reason", p.Axis, p.Value, cat.Commands(why))
+			note("no cell has %s %s: %s prints the reason", p.Axis, p.Value, cat.Commands(askWhy(of, r.Filter, p)))
 		}
 		if r.Condense {
 			if cells, err = condense(cat, cells); err != nil {
@@ -48,6 +47,20 @@ func Jobs(cat catalogue.Catalogue, r MatrixRequest, note func(string, ...any)) (
 		}
 	}
 	return jobs, nil
+}
+
+// askWhy returns the command that plans a value together with the other named axes.
+func askWhy(of *recipe.Recipe, filter matrix.Filter, p ci.Pair) string {
+	args := []string{"builder", "plan", of.Name}
+	for _, axis := range of.AxisNames() {
+		switch value, named := filter[axis]; {
+		case axis == p.Axis:
+			args = append(args, "--"+axis, p.Value)
+		case named:
+			args = append(args, "--"+axis, value)
+		}
+	}
+	return "`" + shell.Line(args...) + "`"
 }
 
 // atSite adds --recipes to a job, which then finds the site's recipes.
