@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"builder/internal/base/diag"
@@ -110,7 +111,7 @@ func (g *Guard) inert(part string) string {
 	if whole := g.line + safe; shown(Inert(whole)) != shown(whole) {
 		safe = " " + safe // the command started in an earlier part
 	}
-	g.line = strings.TrimLeft(shown(g.line+safe), " \t")
+	g.line = strings.TrimLeftFunc(shown(g.line+safe), unicode.IsSpace)
 	if len(g.line) > 2*maxCommand {
 		g.line = strings.ToValidUTF8(g.line[len(g.line)-maxCommand:], "")
 		g.line = "|" + g.line // a command cannot start in the middle of the line

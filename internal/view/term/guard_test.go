@@ -36,6 +36,7 @@ func TestGuard(t *testing.T) {
 		"| ::set-output name=x::y\n": {"::set-output name=x::y\n"},
 		"|   ::stop-commands::y\n":   {"  ::stop-commands::y\n"},
 		"  : :add-mask::y\n":         {"  :", ":add-mask::y\n"},
+		"\u00a0| ::add-path::y\n":    {"\u00a0", "::add-path::y\n"},
 		"| ::debug::y\n":             {":\u200b:debug::y\n"},
 		"| ::error::y\n":             {"\ufe0f::error::y\n"},
 		"\x1b[1m| ::warning::y\n":    {"\x1b[1m", "::warning::y\n"},
