@@ -10,10 +10,12 @@ import (
 	"builder/internal/plan/recipe"
 )
 
+const extensionRemedy = "correct the pattern in expect.extensions if the wheel holds the library under another name; otherwise the build went on without it: look for the first compiler or configure error in the build log"
+
 var extensionPresent = Gate{
 	Name:   "extension-present",
 	Asks:   "one extension for each requested framework, none for the others",
-	Remedy: "the build went on without the extension: look for the first compiler or configure error in the build log. Horovod does so without its framework: set HOROVOD_WITH_<FRAMEWORK>=1",
+	Remedy: extensionRemedy,
 	Wants:  func(e recipe.Expect) bool { return len(e.Extensions)+len(e.NoExtensions) > 0 },
 	check:  checkExtensions,
 }
@@ -25,10 +27,15 @@ func checkExtensions(_ context.Context, s Subject) verdict.Verdict {
 	}
 	defer w.Close()
 	var problems, seen []string
-	unasked := 0
+	unasked, absent := 0, false
 	for _, pattern := range s.Expect.Extensions {
 		found := match(w, pattern)
-		if len(found) != 1 {
+		absent = absent || len(found) == 0
+		if len(found) == 0 {
+			problems = append(problems, fmt.Sprintf("0 files match %s, expected 1", pattern))
+			continue
+		}
+		if len(found) > 1 {
 			problems = append(problems, fmt.Sprintf("%d files match %s, expected 1: %v", len(found), pattern, found))
 			continue
 		}
@@ -42,9 +49,36 @@ func checkExtensions(_ context.Context, s Subject) verdict.Verdict {
 		}
 		seen = append(seen, "no "+pattern)
 	}
+	onlyUnasked := unasked > 0 && unasked == len(problems)
+	if absent {
+		problems = append(problems, "the wheel holds "+libraries(w))
+	}
 	a := verdict.Judge(problems, seen)
-	if unasked > 0 && unasked == len(problems) {
+	switch {
+	case onlyUnasked:
 		return a.Because("the build found another framework too: set HOROVOD_WITHOUT_<FRAMEWORK>=1 for frameworks you do not want")
+	case absent && len(s.Expect.Frameworks) > 0:
+		return a.Because("%s. Horovod goes on without its framework: set HOROVOD_WITH_<FRAMEWORK>=1", extensionRemedy)
 	}
 	return a
+}
+
+// maxListed is the number of libraries in the evidence.
+const maxListed = 5
+
+// libraries lists the shared libraries of the wheel, at most [maxListed] by name.
+func libraries(w *wheel.Wheel) string {
+	var names []string
+	for _, f := range w.Files {
+		if wheel.IsLibrary(f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "no library"
+	}
+	if more := len(names) - maxListed; more > 0 {
+		names = append(names[:maxListed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
