@@ -36,6 +36,13 @@ func badRuns() []bad {
 			gate: "import", says: "exit 1: ModuleNotFoundError: No module named 'tensorflow'", do: "does not fit the installed framework", also: "platform check-build built-flags allreduce-2 train-step",
 		},
 		{
+			what: "the wheel lacks the module", of: horovodROCm,
+			change: func(s *specimen) {
+				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_ops'")
+			},
+			gate: "import", says: "No module named 'horovod.tensorflow.mpi_ops'", do: "correct expect.import", also: "check-build built-flags allreduce-2 train-step",
+		},
+		{
 			what: "the import ends in a crash", of: horovodROCm, change: answers("import", "", 139),
 			gate: "import", says: "import horovod.tensorflow.mpi_ops: exit 139: no output", do: "does not fit the installed framework",
 		},

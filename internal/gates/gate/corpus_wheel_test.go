@@ -94,6 +94,11 @@ func badWheels() []bad {
 			change: func(s *specimen) { s.wheel.Name = strings.Replace(s.wheel.Name, "+rocm5.7.tf2.13.0.gfx90a", "", 1) },
 			gate:   "wheel-format", says: "the version is 0.28.1, expected 0.28.1+rocm5.7.tf2.13.0.gfx90a", do: "HOROVOD_LOCAL_VERSION",
 		},
+		{
+			what: "a version with a local part that nobody promised", of: horovodROCm,
+			change: func(s *specimen) { s.expect.Version = "0.28.1" },
+			gate:   "wheel-format", says: "the version is 0.28.1+rocm5.7.tf2.13.0.gfx90a, expected 0.28.1", do: "or correct expect.version",
+		},
 		row("METADATA whose local part names another ROCm", `has Version "0.28.1+rocm6.1.tf2.13.0.gfx90a"`, func(w *wheeltest.Wheel) { w.Version = "0.28.1+rocm6.1.tf2.13.0.gfx90a" }),
 		row("a tag missing in WHEEL", `has tags ["py3-none-any"]`, func(w *wheeltest.Wheel) { w.Tags = []string{"py3-none-any"} }),
 		more("a file outside the promised packages", "torch/__init__.py lies outside the promised packages horovod", wheeltest.File{Name: torch}),

@@ -30,7 +30,7 @@ func checkWheelFormat(ctx context.Context, s Subject) verdict.Verdict {
 	problems := slices.Concat(wrong, misplaced)
 	if want := s.Expect.Version; want != "" && !w.Name.HasVersion(want) {
 		a := verdict.Judge(append(problems, fmt.Sprintf("the version is %s, expected %s", w.Name.Version, want)), nil)
-		return a.Because("pass the local part to the backend: HOROVOD_LOCAL_VERSION or WHEEL_VERSION in the recipe's env")
+		return a.Because("the version of the wheel is not the promised one: make the build write the promised version (Horovod reads HOROVOD_LOCAL_VERSION), or correct expect.version")
 	}
 	v := verdict.Judge(problems, []string{fmt.Sprintf("%s: %d files, RECORD complete", w.Name, len(w.Files))})
 	if len(s.Expect.Packages) == 0 && len(wrong) == 0 && len(misplaced) > 0 {
