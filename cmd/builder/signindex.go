@@ -20,7 +20,9 @@ func signCommand(out printer) *cli.Command {
 			"on every change by publish, promote, yank and prune is signed, if the state before was\n" +
 			"signed by a trusted key. Whoever installs from the index checks it with\n" +
 			"builder verify file:DIR or the URL of DIR.",
-		Flags:        append(keyFlags{}.flags(), &cli.StringFlag{Name: "at", Usage: "sign the index in `file:DIR`"}),
+		Flags: append(keyFlags{}.flags(),
+			&cli.StringFlag{Name: "at", Usage: "sign the index in `file:DIR`"},
+			&cli.BoolFlag{Name: "anew", Usage: "sign although the last signature is missing, is not trusted, or states other records"}),
 		OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error { return doSign(c, out) },
 	}
@@ -39,7 +41,7 @@ func doSign(c *cli.Context, out printer) error {
 	if err := errors.Join(unexpected(c, 0), err, err2); err != nil {
 		return err
 	}
-	state, err := app.SignIndex(c.Context, in.Session, place)
+	state, err := app.SignIndex(c.Context, in.Session, place, c.Bool("anew"))
 	if err != nil {
 		return err
 	}

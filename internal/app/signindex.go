@@ -29,8 +29,9 @@ func (s *Session) signing(at publish.Catalogue, trust signing.Trust) {
 }
 
 // SignIndex signs a whole index, after it verified the statements about every wheel and
-// the bytes of every file. From then on every change of the index is signed.
-func SignIndex(ctx context.Context, s *Session, at publish.Directory) (index.State, error) {
+// the bytes of every file. From then on every change of the index is signed. With anew it
+// signs a state that does not follow from the last signature.
+func SignIndex(ctx context.Context, s *Session, at publish.Directory, anew bool) (index.State, error) {
 	if _, err := s.SigningKey(); err != nil { // makes the key of a new home, which then is trusted
 		return index.State{}, err
 	}
@@ -42,7 +43,7 @@ func SignIndex(ctx context.Context, s *Session, at publish.Directory) (index.Sta
 		return index.State{}, err
 	}
 	s.signing(at, trust)
-	return at.Sign(ctx, trust)
+	return at.Sign(ctx, trust, anew)
 }
 
 // indexPlace returns the place of an index, which a path names with file: or by a URL.

@@ -125,23 +125,12 @@ func (m Memory) Has(name string) bool {
 // Newest stores the time of a signature, or returns an error if a newer one of the same
 // thing was seen.
 func (m Memory) Newest(name string, made time.Time) error {
-	file := m.file(name)
-	data, err := regular.Read(file, maxKey)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	var seen time.Time
+	seen, err := m.newest(name)
 	if err == nil {
-		if err := seen.UnmarshalText(data); err != nil {
-			return fmt.Errorf("reading %s: %w", file, err)
-		}
+		err = older(made, seen)
 	}
-	switch {
-	case made.Equal(seen):
-		return nil
-	case made.Before(seen):
-		return diag.Errorf(diag.Usage, "it was signed on %s, and this host has seen a newer one, of %s", made.Format(time.DateTime), seen.Format(time.DateTime)).
-			WithHint("get the newer one; if it is another one of the same name, rename one and sign it again")
+	if err != nil || made.Equal(seen) {
+		return err
 	}
 	text, err := made.MarshalText()
 	if err != nil {
@@ -150,7 +139,40 @@ func (m Memory) Newest(name string, made time.Time) error {
 	if err := os.MkdirAll(string(m), 0o755); err != nil {
 		return err
 	}
-	return atomicfile.Write(file, text)
+	return atomicfile.Write(m.file(name), text)
+}
+
+// Older returns the error of Newest, and stores nothing.
+func (m Memory) Older(name string, made time.Time) error {
+	seen, err := m.newest(name)
+	if err != nil {
+		return err
+	}
+	return older(made, seen)
+}
+
+// newest returns the stored time of a thing, or the zero time.
+func (m Memory) newest(name string) (seen time.Time, err error) {
+	data, err := regular.Read(m.file(name), maxKey)
+	if errors.Is(err, fs.ErrNotExist) {
+		return seen, nil
+	}
+	if err != nil {
+		return seen, err
+	}
+	if err := seen.UnmarshalText(data); err != nil {
+		return seen, fmt.Errorf("reading %s: %w", m.file(name), err)
+	}
+	return seen, nil
+}
+
+func older(made, seen time.Time) error {
+	if !made.Before(seen) {
+		return nil
+	}
+	const precise = time.DateTime + ".000"
+	return diag.Errorf(diag.Usage, "it was signed on %s, and this host has seen a newer one, of %s", made.Format(precise), seen.Format(precise)).
+		WithHint("get the newer one; if it is another one of the same name, rename one and sign it again")
 }
 
 // beside returns the path of a file that the trust file names.

@@ -322,7 +322,7 @@ func (s *search) complete(i int) bool {
 		return true
 	}
 	if broken := s.newlyViolated(i); broken != nil {
-		if s.broken == nil || s.explains(broken) > s.explains(s.broken) {
+		if s.broken == nil || s.explains(broken) > max(1, s.explains(s.broken)) {
 			s.broken = broken
 		}
 		return false
@@ -344,7 +344,7 @@ func (s *search) complete(i int) bool {
 
 // explains counts the named axes of a rule whose condition names no other. Of the rules
 // broken by the completions of a combination, the one with the most is the reason to
-// give: other values of an open axis may keep the others.
+// give if it relates two or more: other values of an open axis may keep the others.
 func (s *search) explains(r *rule) int {
 	n := 0
 	for _, axis := range s.order[:s.named] {

@@ -100,8 +100,13 @@ func memorable(place string) string { return "index " + strings.TrimRight(place,
 
 // unsigned reports whether the index has no signature, and this host has seen none.
 func (x *Index) unsigned() bool {
+	return x.missing() && (x.Signer == nil || !x.Signer.Memory.Has(memorable(x.dir)))
+}
+
+// missing reports whether the directory has no signature.
+func (x *Index) missing() bool {
 	_, err := os.Lstat(filepath.Join(x.dir, SignatureFile))
-	return errors.Is(err, fs.ErrNotExist) && (x.Signer == nil || !x.Signer.Memory.Has(memorable(x.dir)))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // continues returns an error unless pages and records are those of the signed state before
@@ -117,9 +122,12 @@ func (x *Index) continues() error {
 	return x.Signer.may()
 }
 
+// asSigned compares pages and records with the last signature. A directory without any
+// file of an index is as good as signed: somebody removed the whole index, and no record
+// of it can come back.
 func (x *Index) asSigned() error {
-	if x.unsigned() {
-		return nil
+	if names, err := x.listing(); x.unsigned() || len(names) == 0 && x.missing() {
+		return err
 	}
 	if x.Signer == nil {
 		return errors.New("the index is signed, and there is no key to sign the change")
@@ -135,7 +143,10 @@ func (x *Index) asSigned() error {
 	if err != nil {
 		return err
 	}
-	wrong, err := x.unlike(s, isOwn)
+	wrong, err := x.unlike(s, func(name string) bool {
+		_, signed := s.Files[name]
+		return isOwn(name) && (signed || !strings.HasSuffix(name, metadata)) // see Add: metadata comes before its record
+	})
 	if len(wrong) > 0 {
 		err = errors.New(strings.Join(wrong, "; "))
 	}
@@ -143,37 +154,58 @@ func (x *Index) asSigned() error {
 }
 
 // may returns an error unless signatures of the signer's own key count as those of a
-// publisher. A signature by another key would make every later verification fail.
+// publisher. A signature by another key would make every later verification fail. A key
+// without limits counts only if no trust file names the publishers: the host trusts its
+// own key, and the key of --key, whoever made it.
 func (s *Signer) may() error {
 	key, err := s.Key()
-	if err != nil {
+	if err != nil || key.Certified() {
 		return err
 	}
 	id := key.Public().ID
 	of, trusted := s.Trust.Find(id)
-	if trusted && of.Grant.May(signing.Publisher) || key.Certified() {
+	named := slices.IndexFunc(s.Trust.Keys, func(k signing.PublicKey) bool {
+		return k.Grant.File != "" && k.Grant.May(signing.Publisher)
+	})
+	if trusted && of.Grant.May(signing.Publisher) && (named < 0 || of.Grant.File != "") {
 		return nil
 	}
-	return diag.Errorf(diag.Usage, "signing the index: your key %s is not trusted in the role %s", id, signing.Publisher).
-		WithHint("sign with the publisher's key: --key FILE. Nothing was changed")
+	hint := "sign with the publisher's key: --key FILE. Nothing was changed"
+	if named >= 0 {
+		hint = fmt.Sprintf("%s names the publishers: ", s.Trust.Keys[named].Grant.File) + hint
+	}
+	return diag.Errorf(diag.Usage, "signing the index: your key %s is not trusted in the role %s", id, signing.Publisher).WithHint("%s", hint)
 }
 
-// changedRecords returns the records that differ from the last signed state, or are
-// missing. There are none if the last signature is missing or not trusted.
-func (x *Index) changedRecords() ([]string, error) {
+// follows returns an error unless the records are those of the last signature, which
+// must count, or the index never had one. Records that the signature does not state may
+// be there: a publication that was interrupted before its signature leaves them.
+func (x *Index) follows() error {
+	if x.unsigned() {
+		return nil
+	}
 	data, err := os.ReadFile(filepath.Join(x.dir, SignatureFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("it has no signature, and this host has seen one")
+	}
 	if err != nil {
-		return nil, nil
+		return err
 	}
 	s, err := openState(data, x.Signer.Trust)
+	if err == nil {
+		err = x.Signer.Memory.Older(memorable(x.dir), s.Made)
+	}
 	if err != nil {
-		return nil, nil
+		return fmt.Errorf("its last signature does not count: %w", err)
 	}
 	wrong, err := x.unlike(s, func(name string) bool {
 		_, signed := s.Files[name]
 		return signed && strings.HasSuffix(name, recordEnd)
 	})
-	return wrong, err
+	if len(wrong) > 0 {
+		return fmt.Errorf("it was changed since it was signed: %s", strings.Join(wrong, "; "))
+	}
+	return err
 }
 
 // seal signs the state with these records. It changes nothing in an unsigned index.
@@ -181,7 +213,7 @@ func (x *Index) seal(all []Record) error {
 	if x.unsigned() {
 		return nil
 	}
-	err := x.sign(all)
+	_, err := x.sign(all)
 	if err != nil {
 		err = diag.Errorf(diag.Publish, "signing the index: %w", err).
 			WithHint("the change was made, but the index is not signed: run `builder publish sign --at file:%s`", x.dir)
@@ -189,9 +221,9 @@ func (x *Index) seal(all []Record) error {
 	return err
 }
 
-func (x *Index) sign(all []Record) error {
-	s := indexStatement{Type: inToto, PredicateType: indexType}
-	s.Predicate.Made = time.Now().UTC()
+// state returns the files of an index with these records: wheels and the files beside
+// them as the records state them, pages and records as they are.
+func (x *Index) state(all []Record) (map[string]File, error) {
 	files := map[string]File{}
 	for _, r := range all {
 		folder := path.Join(filesDir, r.Project)
@@ -207,10 +239,22 @@ func (x *Index) sign(all []Record) error {
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		files[name] = File{name, a.SHA256, a.Size}
 	}
+	return files, nil
+}
+
+// sign signs the state with these records, in place of the last signature. After an error
+// the last signature and the memory of the host are as before.
+func (x *Index) sign(all []Record) (State, error) {
+	files, err := x.state(all)
+	if err != nil {
+		return State{}, err
+	}
+	s := indexStatement{Type: inToto, PredicateType: indexType}
+	s.Predicate.Made = time.Now().UTC()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		of := subject{Name: name, Digest: map[string]string{"sha256": files[name].SHA256}}
 		of.Annotations.Size = files[name].Size
@@ -218,20 +262,27 @@ func (x *Index) sign(all []Record) error {
 	}
 	data, err := json.Marshal(s)
 	if err != nil {
-		return err
+		return State{}, err
 	}
 	key, err := x.Signer.Key()
 	if err != nil {
-		return err
+		return State{}, err
 	}
 	signed, err := signing.Sign(key, data)
 	if err != nil {
-		return err
+		return State{}, err
 	}
-	if err := x.Signer.Memory.Newest(memorable(x.dir), s.Predicate.Made); err != nil {
-		return err
+	state, err := openState(signed, x.Signer.Trust)
+	if err != nil {
+		return State{}, fmt.Errorf("your own signature does not count: %w", err)
 	}
-	return atomicfile.Write(filepath.Join(x.dir, SignatureFile), signed)
+	if err := x.Signer.Memory.Older(memorable(x.dir), state.Made); err != nil {
+		return State{}, err
+	}
+	if err := atomicfile.Write(filepath.Join(x.dir, SignatureFile), signed); err != nil {
+		return State{}, err
+	}
+	return state, x.Signer.Memory.Newest(memorable(x.dir), state.Made)
 }
 
 // ownFiles returns the files that builder makes for an index with these records: pages,
@@ -310,7 +361,10 @@ func (x *Index) unlike(s State, wanted func(name string) bool) (wrong []string, 
 // Sign signs an index that has no signature, or whose signature does not cover its state.
 // Each record must pass vet, which verifies the statements about its wheel. Sign writes
 // all pages again, and hashes all files. It makes no index in a directory without one.
-func (x *Index) Sign(ctx context.Context, vet func(Record) error) (State, error) {
+// If the last signature is missing, does not count, or states other records, anew must be
+// set: whoever can write to the directory could otherwise let the publisher sign their
+// records.
+func (x *Index) Sign(ctx context.Context, vet func(Record) error, anew bool) (State, error) {
 	if _, err := os.Stat(filepath.Join(x.dir, simpleDir)); errors.Is(err, fs.ErrNotExist) {
 		return State{}, diag.Errorf(diag.Usage, "signing the index: %s holds no index", x.dir).WithHint("publish a wheel there first: builder publish FILE --to file:%s", x.dir)
 	}
@@ -322,23 +376,20 @@ func (x *Index) Sign(ctx context.Context, vet func(Record) error) (State, error)
 		return State{}, err
 	}
 	defer free()
-	changed, err := x.changedRecords()
-	if err != nil {
-		return State{}, failed(err, "signing the index")
-	}
-	if len(changed) > 0 {
-		return State{}, diag.Errorf(diag.Publish, "signing the index: it was changed since it was signed: %s", strings.Join(changed, "; ")).
-			WithHint("restore these files. Only if an interrupted yank, promotion or publication of yours changed them, remove %s and sign again", filepath.Join(x.dir, SignatureFile))
-	}
-	before, err := os.ReadFile(filepath.Join(x.dir, SignatureFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return State{}, failed(err, "signing the index")
+	if err := x.follows(); err != nil && !anew {
+		return State{}, diag.Errorf(diag.Publish, "signing the index: %w", err).
+			WithHint("restore the index from a copy. If you know the reason, such as an interrupted yank or promotion of yours, sign it as it is: builder publish sign --at file:%s --anew", x.dir)
 	}
 	all, err := x.All(ctx)
 	errs := []error{err}
 	var projects []string
 	for _, r := range all {
-		errs, projects = append(errs, vet(r)), append(projects, r.Project)
+		err := vet(r)
+		if err != nil && diag.CodeOf(err) == diag.Unexpected && ctx.Err() == nil {
+			err = diag.Errorf(diag.Publish, "signing the index: %w", err).
+				WithHint("restore the files of %s from a copy, or publish the cell again", r.Filename)
+		}
+		errs, projects = append(errs, err), append(projects, r.Project)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return State{}, err
@@ -346,20 +397,19 @@ func (x *Index) Sign(ctx context.Context, vet func(Record) error) (State, error)
 	if err := x.pagesOnly(all, projects...); err != nil {
 		return State{}, err
 	}
-	if err := x.sign(all); err != nil {
+	files, err := x.state(all)
+	if err != nil {
 		return State{}, failed(err, "signing the index")
 	}
-	s, wrong, err := Signed(ctx, store.Place(x.dir), x.Signer.Trust, x.Signer.Memory)
-	if err == nil && len(wrong) > 0 {
-		err = diag.Errorf(diag.Publish, "signing the index: %s", strings.Join(wrong, "; ")).WithHint("remove or restore these files, and sign again")
+	wrong, err := x.unlike(State{Files: files}, func(string) bool { return true })
+	if err != nil {
+		return State{}, failed(err, "signing the index")
 	}
-	switch {
-	case err != nil && before == nil:
-		err = errors.Join(err, remove(filepath.Join(x.dir, SignatureFile)))
-	case err != nil: // a refusal takes no signature away
-		err = errors.Join(err, atomicfile.Write(filepath.Join(x.dir, SignatureFile), before))
+	if len(wrong) > 0 {
+		return State{}, diag.Errorf(diag.Publish, "signing the index: %s", strings.Join(wrong, "; ")).WithHint("remove or restore these files, and sign again")
 	}
-	return s, err
+	s, err := x.sign(all)
+	return s, failed(err, "signing the index")
 }
 
 // Signed compares the index at a place with its signature, and returns the differences.

@@ -42,7 +42,7 @@ func signedIndex(t *testing.T) (*index.Index, string) {
 	tree := publication(t, 3, "tree")
 	tree.Wheel, tree.Metadata, tree.Beside, tree.Record.Project = file(t, "tree-1.0.tar.gz", "tree"), nil, nil, "tree"
 	add(t, x, tree)
-	if _, err := x.Sign(t.Context(), passes); err != nil {
+	if _, err := x.Sign(t.Context(), passes, false); err != nil {
 		t.Fatal(err)
 	}
 	add(t, x, publication(t, 2, "two"))
@@ -214,10 +214,10 @@ func TestSignedAgain(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	bad := errors.New("no trusted key signed it")
-	if _, err := x.Sign(t.Context(), func(index.Record) error { return bad }); !errors.Is(err, bad) {
+	if _, err := x.Sign(t.Context(), func(index.Record) error { return bad }, false); !errors.Is(err, bad) {
 		t.Errorf("%v", err)
 	}
-	if _, err := x.Sign(t.Context(), passes); err != nil {
+	if _, err := x.Sign(t.Context(), passes, false); err != nil {
 		t.Fatal(err)
 	}
 	if wrong, err := check(t, x, dir); err != nil || len(wrong) > 0 {
@@ -227,7 +227,7 @@ func TestSignedAgain(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, wheel1), []byte("evil"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Sign(t.Context(), passes); err == nil || !strings.Contains(err.Error(), wheel1+" has sha256") {
+	if _, err := x.Sign(t.Context(), passes, false); err == nil || !strings.Contains(err.Error(), wheel1+" has sha256") {
 		t.Errorf("%v", err)
 	}
 	if read(t, dir, index.SignatureFile) != signature {
@@ -254,7 +254,7 @@ func TestSignedByAPublisherAlone(t *testing.T) {
 		x.Signer.Trust.Keys = append(slices.Clone(before), trusted...)
 		_, _, added := x.Add(t.Context(), publication(t, 7, "seven"))
 		_, yanked := x.Yank(t.Context(), key(1), "wrong sums")
-		_, signed := x.Sign(t.Context(), passes)
+		_, signed := x.Sign(t.Context(), passes, false)
 		for _, err := range []error{added, yanked, signed} {
 			if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "is not trusted in the role publisher") {
 				t.Errorf("%s: %v", name, err)
@@ -283,17 +283,39 @@ func TestSignRefusesAChangedRecord(t *testing.T) {
 	if err := os.WriteFile(path, []byte(record), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Sign(t.Context(), passes); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "changed since it was signed: "+wheel1+".record.json") {
+	if _, err := x.Sign(t.Context(), passes, false); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "changed since it was signed: "+wheel1+".record.json") {
 		t.Errorf("%v", err)
 	}
 	if read(t, dir, index.SignatureFile) != signature {
 		t.Error("the signature changed")
 	}
-	// The publisher accepts the change by removing the signature.
-	if err := os.Remove(filepath.Join(dir, index.SignatureFile)); err != nil {
+	stranger := signer(t)
+	theirs, err := func() ([]byte, error) {
+		k, err := stranger.Key()
+		if err != nil {
+			return nil, err
+		}
+		return signing.Sign(k, []byte("{}"))
+	}()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Sign(t.Context(), passes); err != nil {
+	for says, change := range map[string]func(path string) error{
+		"has no signature, and this host has seen one": os.Remove,
+		"does not count: an untrusted key signed it":   func(path string) error { return os.WriteFile(path, theirs, 0o600) },
+		"does not count: ":                             func(path string) error { return os.WriteFile(path, []byte("{}"), 0o600) },
+	} {
+		if err := change(filepath.Join(dir, index.SignatureFile)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.Sign(t.Context(), passes, false); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, index.SignatureFile), []byte(signature), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := x.Sign(t.Context(), passes, true); err != nil { // the publisher accepts the change
 		t.Error(err)
 	}
 }
@@ -331,6 +353,70 @@ func TestRequirementsOfACell(t *testing.T) {
 		}
 		if wrong, err := check(t, x, dir); err != nil || len(wrong) > 0 {
 			t.Errorf("after %d withdrawals: %q, %v", i+1, wrong, err)
+		}
+	}
+}
+
+// A refused Sign does not make the last signature count as an older one.
+func TestARefusedSignIsNotRemembered(t *testing.T) {
+	x, dir := signedIndex(t)
+	stray := filepath.Join(dir, "files/tool/x.metadata")
+	if err := os.WriteFile(stray, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Sign(t.Context(), passes, false); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "files/tool/x.metadata is not signed") {
+		t.Errorf("%v", err)
+	}
+	if err := os.Remove(stray); err != nil {
+		t.Fatal(err)
+	}
+	if _, wrong, err := index.Signed(t.Context(), store.Place(dir), x.Signer.Trust, x.Signer.Memory); err != nil || len(wrong) > 0 {
+		t.Errorf("%q, %v", wrong, err)
+	}
+	add(t, x, publication(t, 6, "six"))
+}
+
+// A publication that ended before its record is given again.
+func TestSignedResumes(t *testing.T) {
+	x, dir := signedIndex(t)
+	p := publication(t, 6, "six")
+	other, from := open(t)
+	add(t, other, p)
+	name := "files/tool/" + p.Wheel.Name + ".metadata"
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(read(t, from, name)[:1]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	add(t, x, p)
+	if wrong, err := check(t, x, dir); err != nil || len(wrong) > 0 {
+		t.Errorf("%q, %v", wrong, err)
+	}
+}
+
+// An index that was removed whole begins again, signed.
+func TestSignedBeginsAgain(t *testing.T) {
+	x, dir := signedIndex(t)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	add(t, x, publication(t, 6, "six"))
+	if wrong, err := check(t, x, dir); err != nil || len(wrong) > 0 {
+		t.Errorf("%q, %v", wrong, err)
+	}
+}
+
+// Where a trust file names the publishers, the host's own key is none of them.
+func TestSignedByANamedPublisher(t *testing.T) {
+	x, _ := signedIndex(t)
+	x.Signer.Trust.Keys[0].Grant = signing.Grant{File: "trust.yaml", Roles: []signing.Role{signing.Publisher}}
+	own := signer(t)
+	x.Signer.Trust.Keys = append(x.Signer.Trust.Keys, own.Trust.Keys...)
+	add(t, x, publication(t, 6, "six"))
+	x.Signer.Key = own.Key
+	_, yanked := x.Yank(t.Context(), key(1), "wrong sums")
+	_, signed := x.Sign(t.Context(), passes, true)
+	for _, err := range []error{yanked, signed} {
+		if diag.CodeOf(err) != diag.Usage || len(diag.All(err)) != 1 || !strings.HasPrefix(diag.All(err)[0].Hint, "trust.yaml names the publishers") {
+			t.Errorf("%v", err)
 		}
 	}
 }

@@ -184,9 +184,9 @@ func (d Directory) Signed(s *index.Signer) Directory {
 }
 
 // Sign signs the index as it is. The statements about every wheel must verify by the
-// policy of each of its channels.
-func (d Directory) Sign(ctx context.Context, trust signing.Trust) (index.State, error) {
-	return d.index.Sign(ctx, func(r index.Record) error { return d.vouched(ctx, r, trust) })
+// policy of each of its channels. See [index.Index.Sign] for anew.
+func (d Directory) Sign(ctx context.Context, trust signing.Trust, anew bool) (index.State, error) {
+	return d.index.Sign(ctx, func(r index.Record) error { return d.vouched(ctx, r, trust) }, anew)
 }
 
 // vouched verifies the statements about a published wheel, known by its digest.
