@@ -333,7 +333,7 @@ func brokenOnes() []broken {
 		{"two wheels of NCCL without torch", &world{dists: []*installed{
 			{"nvidia-nccl-cu13", "2.30.7", nil, map[string]string{ncclLib: nccl("2.30.7")}},
 			{"nvidia-nccl-cu12", "2.26.2", nil, map[string]string{ncclLib: nccl("2.26.2")}},
-		}}, []string{"env-owners", "env-version"}, "is listed by", "&& pip install nvidia-nccl-cu12==2.26.2 or pip install nvidia-nccl-cu13==2.30.7"},
+		}}, []string{"env-owners", "env-version"}, "is listed by", "`pip uninstall -y nvidia-nccl-cu12 nvidia-nccl-cu13`, then either `pip install nvidia-nccl-cu12==2.26.2` or `pip install nvidia-nccl-cu13==2.30.7`\n"},
 		{"pip uninstall of one of two", with(torch13(), func(w *world) { w.after = map[string]string{ncclLib: ""} }),
 			[]string{"env-owners", "env-needed"}, "lists nvidia/nccl/lib/libnccl.so.2, and the file is missing", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
 	}

@@ -228,28 +228,30 @@ func (e *Environment) shared(path string, owners []owner) problem {
 		remove = append(remove, o.name)
 	}
 	slices.Sort(remove)
-	return problem{
-		fmt.Sprintf("%s is listed by %s; the installed file is %s", e.short(path), named(owners), is),
-		fmt.Sprintf("%s && %s", shell.Line(append([]string{"pip", "uninstall", "-y"}, slices.Compact(remove)...)...), e.wanted(owners)),
+	uninstall, installs := shell.Line(append([]string{"pip", "uninstall", "-y"}, slices.Compact(remove)...)...), e.wanted(owners)
+	remedy := uninstall + " && " + installs[0]
+	if len(installs) > 1 {
+		remedy = fmt.Sprintf("`%s`, then either `%s`", uninstall, strings.Join(installs, "` or `"))
 	}
+	return problem{fmt.Sprintf("%s is listed by %s; the installed file is %s", e.short(path), named(owners), is), remedy}
 }
 
-// wanted returns the command that installs one of several distributions: a wheel of
-// one's own, then the one that another distribution pins.
-func (e *Environment) wanted(owners []owner) string {
-	var either []string
+// wanted returns the commands of which one is to install one of several distributions:
+// a single one for a wheel of one's own, else for the one that another distribution
+// pins, else one for each.
+func (e *Environment) wanted(owners []owner) (installs []string) {
 	for _, o := range owners {
 		if o.local() {
-			return o.again()
+			return []string{o.again()}
 		}
-		either = append(either, shell.Line("pip", "install", o.name+"=="+o.version))
+		installs = append(installs, shell.Line("pip", "install", o.name+"=="+o.version))
 	}
 	for _, o := range owners {
 		if pin := e.pinned(o.name); pin != o.name {
-			return shell.Line("pip", "install", pin)
+			return []string{shell.Line("pip", "install", pin)}
 		}
 	}
-	return strings.Join(either, " or ")
+	return installs
 }
 
 // replaced compares a file with its line in the RECORD of its only distribution.
