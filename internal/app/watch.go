@@ -88,10 +88,15 @@ func (l *stepLog) Write(p []byte) (int, error) {
 // Bytes implements [fetch.Counter].
 func (l *stepLog) Bytes(done, total int64) { l.progress.Bytes(l.id, done, total) }
 
-// close ends the log. If the step wrote nothing, close writes its error as the log.
+// close ends the log. It adds the step's error, such as a patch that does not apply,
+// unless the error repeats output that the log has.
 func (l *stepLog) close(err error) {
-	if err != nil && !l.wrote {
+	if err != nil {
+		wrote := l.wrote
 		for _, e := range diag.All(err) {
+			if wrote && len(e.Log) > 0 {
+				continue
+			}
 			fmt.Fprintln(l, e)
 			for _, line := range e.Log {
 				fmt.Fprintln(l, line)
