@@ -85,7 +85,11 @@ func writeRequirements(e lock.Entry, made artifact.Artifact, inputs []artifact.A
 		lines = append(lines, f.Requirement())
 	}
 	path := filepath.Join(dir, e.ID+lock.RequirementsEnd)
-	text := fmt.Sprintf("# %s, and what it was tested with: pip install --require-hashes -r FILE\n%s\n", e.ID, strings.Join(lines, "\n"))
+	// The published copy has the same bytes, so the header serves both.
+	text := fmt.Sprintf("# %s, and what it was tested with.\n"+
+		"# Beside the wheel:\n#   pip install --require-hashes --find-links . -r %s\n"+
+		"# From an index at URL:\n#   pip install --require-hashes --extra-index-url URL/simple/ -r FILE\n%s\n",
+		e.ID, filepath.Base(path), strings.Join(lines, "\n"))
 	if err := atomicfile.Write(path, []byte(text)); err != nil {
 		return artifact.Artifact{}, err
 	}

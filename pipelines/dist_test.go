@@ -71,7 +71,11 @@ func TestWriteRequirements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, lines, _ := strings.Cut(string(text), "\n")
+	header, lines, _ := strings.Cut(string(text), "\nthe-tool")
+	lines = "the-tool" + lines
+	if line := "\n#   pip install --require-hashes --find-links . -r tool-1.0-cp311.requirements.txt\n"; !strings.Contains(header, line) {
+		t.Errorf("the header lacks the line that works beside the wheel:\n%s", header)
+	}
 	if want := "the-tool==1.0+rocm5.7 --hash=sha256:aa\nnccl===2 --hash=sha256:bb\ndep==2.0 --hash=sha256:cc\n"; lines != want || a.Name != "tool-1.0-cp311.requirements.txt" {
 		t.Errorf("%s:\n%s", a.Name, lines)
 	}
