@@ -371,6 +371,35 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// Libraries of the host do not fail the gate, because NCCL works without RDMA and a login
+// node has no GPU. The evidence says which of them this host has.
+func TestOpenedFromTheHost(t *testing.T) {
+	library := func(texts ...string) *world {
+		return &world{dists: []*installed{{"nvidia-nccl-cu13", "2.30.7", nil, map[string]string{
+			ncclLib: elfOf(elftest.Library{Soname: "libnccl.so.2", Texts: append([]string{"NCCL version 2.30.7+cuda13.0"}, texts...)}),
+		}}}}
+	}
+	opens := library("libibverbs.so", "libibverbs.so.1", "libnvidia-ml.so.1", "libcuda.so.1")
+	opens.system = map[string]string{"libibverbs.so.1": elfOf(elftest.Library{Soname: "libibverbs.so.1"})}
+	shmem := &world{dists: []*installed{{"nvidia-nvshmem-cu13", "3.7.2", nil, map[string]string{
+		hostLib: elfOf(elftest.Library{Soname: "libnvshmem_host.so.3", Texts: []string{"libnccl.so.2"}}),
+	}}}}
+	for _, c := range []struct {
+		world *world
+		want  string
+	}{
+		{opens, "libnccl.so.2 opens by name, from the host: libcuda.so.1 not found here, libibverbs.so.1 found SYSTEM/libibverbs.so.1, libnvidia-ml.so.1 not found here"},
+		{shmem, "libnvshmem_host.so.3 opens libnccl.so.2 if it is there: not found"},
+		{library("libibverbs.so"), "no numbered name of a library for GPUs or RDMA among the texts of 1 libraries"},
+	} {
+		e := c.world.write(t)
+		want := strings.ReplaceAll(c.want, "SYSTEM", e.loader.host.Directories[0])
+		if v := e.Judge(t.Context(), []string{"env-dlopen"})[0]; v.Status != verdict.Pass || v.Evidence != want {
+			t.Errorf("%+v, want %s", v, want)
+		}
+	}
+}
+
 // The answer of a process is compared with the files.
 func TestProcess(t *testing.T) {
 	for name, c := range map[string]struct{ line, want string }{

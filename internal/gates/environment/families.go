@@ -275,6 +275,10 @@ var without = map[string]string{"nvshmem_host": "nccl"}
 // ofDriver matches libraries of the GPU driver, which no package can bring.
 var ofDriver = regexp.MustCompile(`^lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix)\.so(\.|$)`)
 
+// hostsOwn matches the libraries of the host that NCCL, NVSHMEM and torch open by name:
+// those of the drivers for GPUs and for networks.
+var hostsOwn = regexp.MustCompile(`^lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix|ibverbs|mlx[45]|efa|rdmacm|gdrapi|fabric)\.so\.\d`)
+
 // matters reports whether a file is code not to be shared by two distributions.
 func matters(path string) bool {
 	return wheel.IsLibrary(path) || slices.Contains([]string{".a", ".bc", ".kpack", ".hsaco", ".co", ".fatbin", ".cubin"}, filepath.Ext(path))

@@ -54,7 +54,7 @@ func All() []Gate {
 			Remedy: "install the package of the library", wants: loads, check: checkNeeded,
 		},
 		{
-			Name: "env-dlopen", Asks: "every library opened by name at run time is installed",
+			Name: "env-dlopen", Asks: "every library of a wheel opened by name at run time is installed; those of the host are listed",
 			Remedy: "install the package of the library", wants: loads, check: checkDlopen,
 		},
 		{
@@ -401,7 +401,7 @@ func few(seen []string) []string {
 
 func checkDlopen(_ context.Context, e *Environment) verdict.Verdict {
 	var problems []problem
-	var blind, seen []string
+	var blind, seen, host []string
 	looked := map[*library]bool{}
 	for _, p := range e.processes {
 		for _, lib := range p.all {
@@ -415,37 +415,60 @@ func checkDlopen(_ context.Context, e *Environment) verdict.Verdict {
 				continue
 			}
 			f, found := e.unbrought(p, lib, names)
-			problems, seen = append(problems, f...), append(seen, found...)
+			problems, seen, host = append(problems, f...), append(seen, found...), append(host, e.ofHost(p, lib, names)...)
 		}
 	}
-	if len(seen) == 0 {
-		seen = []string{fmt.Sprintf("no library name among the texts of %d libraries", len(looked))}
-	}
 	slices.Sort(seen)
-	return judged(problems, blind, few(slices.Compact(seen)))
+	slices.Sort(host)
+	seen = append(few(slices.Compact(host)), few(slices.Compact(seen))...)
+	if len(seen) == 0 {
+		seen = []string{fmt.Sprintf("no numbered name of a library for GPUs or RDMA among the texts of %d libraries", len(looked))}
+	}
+	return judged(problems, blind, seen)
 }
 
-// opens lists the library names among a library's texts: those of libraries from
-// wheels, without the linked ones.
+// opens lists the library names with a version number among a library's texts, without
+// its own and the linked ones.
 func (e *Environment) opens(lib *library) (names []string, err error) {
 	err = lib.with(func(f *os.File) (err error) {
 		names, err = elf.LibraryNames(elf.Bounded(e.loader.ctx, f))
 		return err
 	})
-	self, _ := bringer(filepath.Base(lib.path))
 	return slices.DeleteFunc(names, func(name string) bool {
-		stem, project := bringer(name)
-		return project == "" || stem == without[self] || strings.HasSuffix(name, ".so") || slices.Contains(lib.links.Needed, name) || name == lib.links.Soname
+		return strings.HasSuffix(name, ".so") || slices.Contains(lib.links.Needed, name) || name == lib.links.Soname
 	}), err
 }
 
-// unbrought judges the libraries a library may open at run time. It opens any available
-// version, so one version of each library must exist.
+// ofHost describes the libraries of the host that a library may open at run time. A
+// missing one is no problem: NCCL without libibverbs uses TCP, and a host without a GPU
+// has no libcuda.
+func (e *Environment) ofHost(p *process, lib *library, names []string) []string {
+	var told []string
+	for _, name := range names {
+		if !hostsOwn.MatchString(name) {
+			continue
+		}
+		where := "not found here"
+		if at := e.loader.find(p, lib, name); at != nil {
+			where = "found " + e.short(at.path)
+		}
+		told = append(told, name+" "+where)
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s opens by name, from the host: %s", filepath.Base(lib.path), strings.Join(few(told), ", "))}
+}
+
+// unbrought judges the libraries from wheels that a library may open at run time. It
+// opens any available version, so one version of each library must exist.
 func (e *Environment) unbrought(p *process, lib *library, names []string) (problems []problem, seen []string) {
+	self, _ := bringer(filepath.Base(lib.path))
 	by := map[string][]string{}
 	for _, name := range names {
-		stem, _ := bringer(name)
-		by[stem] = append(by[stem], name)
+		if stem, project := bringer(name); project != "" {
+			by[stem] = append(by[stem], name)
+		}
 	}
 	for _, stem := range sorted(by) {
 		found := ""
@@ -456,13 +479,14 @@ func (e *Environment) unbrought(p *process, lib *library, names []string) (probl
 				found = at.path
 			}
 		}
-		if found != "" {
+		switch any := strings.Join(by[stem], " or "); {
+		case found != "":
 			seen = append(seen, fmt.Sprintf("%s opens %s", filepath.Base(lib.path), e.short(found)))
-			continue
+		case stem == without[self]:
+			seen = append(seen, fmt.Sprintf("%s opens %s if it is there: not found", filepath.Base(lib.path), any))
+		default:
+			problems = append(problems, problem{fmt.Sprintf("%s opens %s at run time, which was not found", e.short(lib.path), any), e.bring(by[stem][0])})
 		}
-		problems = append(problems, problem{
-			fmt.Sprintf("%s opens %s at run time, which was not found", e.short(lib.path), strings.Join(by[stem], " or ")), e.bring(by[stem][0]),
-		})
 	}
 	return problems, seen
 }
