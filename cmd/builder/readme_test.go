@@ -40,7 +40,7 @@ func supported(t *testing.T) string {
 	text := "| recipe | platform | cells | locked | last built and gated |\n| --- | --- | --- | --- | --- |\n"
 	for _, r := range cat.Recipes {
 		if strings.HasSuffix(r.Name, "-tests") {
-			continue // the README says that their support equals their library's
+			continue // the README names the command that lists them
 		}
 		drafts, _, err := assemble.Choose(cat, r, app.OpenAxes(r, nil, true))
 		if err != nil {
