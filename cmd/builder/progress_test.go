@@ -125,9 +125,9 @@ func TestLogs(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		{[]string{"tool-3"}, 0, "cc <a.c>\ndone\n", "tool-3/logs/build.log: error"},
-		{[]string{"3", "bui", "--tail", "1"}, 0, "done\n", ""},
-		{[]string{"tool-3", "-f"}, 0, "cc <a.c>\ndone\n", ""},
+		{[]string{"tool-3"}, 0, "cc <a.c>\ndone\nexit 1\n", "tool-3/logs/build.log: error"},
+		{[]string{"3", "bui", "--tail", "1"}, 0, "exit 1\n", ""},
+		{[]string{"tool-3", "-f"}, 0, "cc <a.c>\ndone\nexit 1\n", ""},
 		{[]string{"tool-1", "fetch"}, 0, "2 of 2 MB, 1 of 1 files\n", ""},
 		{[]string{"tool"}, diag.Usage, "", `"tool" matches 3 cells`},
 		{[]string{"tol-3"}, diag.Usage, "", `did you mean "tool-3"`},
