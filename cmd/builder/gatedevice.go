@@ -25,6 +25,7 @@ func (deviceGroup) flags() []cli.Flag {
 		&cli.StringFlag{Name: "tests", Usage: "take the programs of nccl-tests or rccl-tests from `DIR|WHEEL`"},
 		&cli.StringFlag{Name: "python", Usage: "run a wheel with a framework in the environment of the interpreter `PYTHON`, installed over it without dependencies"},
 		&cli.StringSliceFlag{Name: "with", Usage: "install `WHEEL,…` beside it, such as its MPI"},
+		&cli.StringSliceFlag{Name: "set", Usage: "take the tree of upstream's tests from `source.NAME=PATH`, a clone or an archive with the pinned commit"},
 		&cli.StringFlag{Name: "against", Usage: "compare speeds with the library in `DIR|WHEEL|LIB`"},
 		&cli.StringFlag{Name: "transport", Usage: "require this transport between the GPUs: `nvlink|p2p|shm|ib|gdrdma|socket`"},
 		&cli.StringFlag{Name: "max-bytes", Value: "1G", Usage: "measure sizes up to `BYTES` (K, M and G are powers of 1024)"},

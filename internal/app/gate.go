@@ -112,11 +112,15 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	if err != nil {
 		return done, err
 	}
+	tests, err := b.testsTree(ctx, s, framework)
+	if err != nil {
+		return done, err
+	}
 	inspected := s.Inspect(ctx, len(b.options.Expect) > 0)
 	if inspected && s.Fault == nil {
 		done.Is = &s.Is
 	}
-	newer := slices.Concat(b.ask(ctx, s, gpus, framework), gate.Expected(s.Is, s.Fault, b.options.Expect))
+	newer := slices.Concat(b.ask(ctx, s, gpus, framework, tests), gate.Expected(s.Is, s.Fault, b.options.Expect))
 	if inspected && s.Is.Kind == "wheel" && len(b.options.Only) == 0 {
 		newer = append(newer, gate.KnownFaults(s.Artifact.Path, s.Is)...)
 	}
@@ -215,10 +219,10 @@ func (g *Gated) add(now, attached []verdict.Verdict) {
 }
 
 // ask runs the chosen gates in order.
-func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup, framework gate.Box) []verdict.Verdict {
+func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup, framework gate.Box, tests string) []verdict.Verdict {
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
-	judged := gate.Subject{Artifact: s.Artifact.Path, Beside: s.Beside, Expect: s.Expect, Unpacked: unpacked, Device: gpus, Framework: framework, Log: b.log, Source: s.Source(b.Home)}
+	judged := gate.Subject{Artifact: s.Artifact.Path, Beside: s.Beside, Expect: s.Expect, Unpacked: unpacked, Device: gpus, Framework: framework, TestsTree: tests, Log: b.log, Source: s.Source(b.Home)}
 	if s.Promise == "" {
 		judged.Expect.Packages = inspect.Promised(b.options.Expect)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"builder/internal/machine/host"
 	"builder/internal/machine/locate"
 	"builder/internal/machine/nccltests"
+	"builder/internal/plan/sourcetree"
 	"builder/internal/publishing/subject"
 )
 
@@ -137,6 +139,37 @@ func (b *gateRun) framework(ctx context.Context, s subject.Subject, gpus *device
 		return nil, err
 	}
 	return made, nil
+}
+
+// testsTree unpacks the tree of upstream's tests and returns its directory. It returns
+// "" if the artifact names no tests, if no chosen gate runs them, or if neither the store
+// nor --set has the tree, which a gate reports.
+func (b *gateRun) testsTree(ctx context.Context, s subject.Subject, framework gate.Box) (string, error) {
+	pin := s.Entry.Tests
+	if framework == nil || pin.SHA256 == "" || len(s.Expect.Tests.Files) == 0 {
+		return "", nil
+	}
+	w, err := b.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer w.close()
+	archive, err := w.fetcher().Source(ctx, pin, io.Discard)
+	if errors.Is(err, fs.ErrNotExist) && len(b.Overrides[pin.Project]) == 0 {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	tree, err := sourcetree.Read(archive, func(string) bool { return true })
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(b.scratch, "tests-*")
+	if err != nil {
+		return "", err
+	}
+	return dir, tree.WriteTo(dir)
 }
 
 var byteText = regexp.MustCompile(`^(\d{1,9})([KMG]?)$`)

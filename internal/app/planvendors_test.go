@@ -34,7 +34,7 @@ func TestBothVendorsAreAskedTheSame(t *testing.T) {
 		}
 		return p.Cells[0]
 	}
-	onGPUs := []string{"gpu-allreduce", "gpu-train-step"}
+	onGPUs := []string{"gpu-allreduce", "gpu-train-step", "gpu-upstream-tests"}
 	for _, pair := range [][2]PlannedCell{
 		{planned("rocm=5.7", "tensorflow=2.13.0"), planned("cuda=12.4", "tensorflow=2.18.1")},
 		{planned("rocm=7.0", "torch=2.8.0", "tensorflow=none"), planned("cuda=13.0", "torch=2.11.0")},

@@ -132,6 +132,28 @@ func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) e
 	return f.all(ctx, absent, progress)
 }
 
+// Source brings one source into the store and returns its path there. It asks only the
+// user's places, never the public one.
+func (f *Fetcher) Source(ctx context.Context, pin lock.SourcePin, progress io.Writer) (string, error) {
+	absent := f.absent([]want{{name: pin.Project, blob: pin.Blob(), source: pin}}, progress)
+	if len(absent) > 0 && len(f.Overrides[pin.Project]) == 0 {
+		return "", fmt.Errorf("source %s: %w", pin.Project, fs.ErrNotExist)
+	}
+	if len(absent) > 0 {
+		f.place(absent)
+		scratch, err := f.make(ctx, absent)
+		defer os.RemoveAll(scratch)
+		if err != nil {
+			return "", err
+		}
+		if err := f.all(ctx, absent, progress); err != nil {
+			return "", err
+		}
+	}
+	path, _ := f.Store.Path(pin.Blob())
+	return path, nil
+}
+
 // absent returns the wants missing from the store, without duplicates. It prints why a
 // damaged file is fetched again.
 func (f *Fetcher) absent(all []want, progress io.Writer) []want {

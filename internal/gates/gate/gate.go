@@ -39,6 +39,7 @@ type Subject struct {
 	// Framework runs programs on this host, in an environment with the framework and the
 	// artifact.
 	Framework Box
+	TestsTree string // directory on this host with the tree of upstream's tests, for Framework; "" is none
 	Log       io.Writer
 	// Keep stores a file of results with the cell. It may be nil.
 	Keep func(name string, data []byte) error
@@ -106,6 +107,7 @@ func All() []Gate {
 		busbw,
 		gpuAllreduce,
 		gpuTrainStep,
+		gpuUpstreamTests,
 		Reproducible,
 	}
 }

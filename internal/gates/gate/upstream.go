@@ -25,7 +25,7 @@ var upstreamTests = Gate{
 	Wants:  func(e recipe.Expect) bool { return e.Tests.QuickSeconds() > 0 },
 	Needs:  Tests,
 	check: func(ctx context.Context, s Subject) verdict.Verdict {
-		return checkUpstream(ctx, s, "upstream-tests", false)
+		return checkUpstream(ctx, s, "upstream-tests", upstreamRun{box: s.Tests, on: recipe.OnCPU})
 	},
 }
 
@@ -36,28 +36,60 @@ var upstreamTestsFull = Gate{
 	Wants:  func(e recipe.Expect) bool { return len(e.Tests.Files) > 0 },
 	Needs:  Long,
 	check: func(ctx context.Context, s Subject) verdict.Verdict {
-		return checkUpstream(ctx, s, "upstream-tests-full", true)
+		return checkUpstream(ctx, s, "upstream-tests-full", upstreamRun{box: s.Tests, full: true, on: recipe.OnCPU})
+	},
+}
+
+var gpuUpstreamTests = Gate{
+	Name:      "gpu-upstream-tests",
+	Asks:      "all of upstream's own tests named by the recipe pass on ranks with a GPU each, and known failures still fail",
+	Remedy:    upstreamTests.Remedy,
+	Wants:     func(e recipe.Expect) bool { return len(e.Tests.Files) > 0 && wantsFramework(e) },
+	Needs:     GPUs,
+	Framework: true,
+	check: func(ctx context.Context, s Subject) verdict.Verdict {
+		if v, lacks := s.lacksFramework(max(1, s.Expect.Tests.Ranks)); lacks {
+			return v
+		}
+		if s.TestsTree == "" {
+			return verdict.Unmeasured("no tree of upstream's tests is named").
+				Because("name a clone of upstream's repository: --set source.NAME=DIR, where NAME is that of entry.json's tests")
+		}
+		env := maps.Clone(s.Device.Env)
+		if env == nil {
+			env = map[string]string{}
+		}
+		env["BUILDER_TESTS"] = s.TestsTree
+		return checkUpstream(ctx, s, "gpu-upstream-tests", upstreamRun{box: s.Framework, full: true, on: recipe.OnGPUs, env: env})
 	},
 }
 
 //go:embed scripts/upstream.py
 var upstreamScript string
 
+// An upstreamRun says where and how much of upstream's tests a gate runs.
+type upstreamRun struct {
+	box  Box
+	full bool              // all files instead of their quick parts
+	on   string            // the kind of ranks, as in [recipe.Known.On]
+	env  map[string]string // for the ranks, besides that of the box
+}
+
 // checkUpstream runs all files, also after a failure. A failure takes precedence over
 // not measured, and not measured over a pass.
-func checkUpstream(ctx context.Context, s Subject, name string, full bool) verdict.Verdict {
-	if s.Tests == nil {
+func checkUpstream(ctx context.Context, s Subject, name string, how upstreamRun) verdict.Verdict {
+	if how.box == nil {
 		return verdict.Unmeasured("no container with upstream's tests")
 	}
 	var problems, blind, seen []string
 	var results []fileResult
 	for _, f := range s.Expect.Tests.Files {
-		if !full && f.Quick == nil {
+		if !how.full && f.Quick == nil {
 			continue
 		}
-		result := s.runFile(ctx, f, full)
+		result := s.runFile(ctx, f, how)
 		results = append(results, result)
-		problem := result.judge(f, full)
+		problem := result.judge(f, how)
 		for i, text := range problem {
 			problem[i] = label(f) + ": " + text
 		}
@@ -108,31 +140,32 @@ func label(f recipe.TestFile) string {
 func limit(seconds int) time.Duration { return time.Duration(6*seconds+300) * time.Second }
 
 // runFile runs one file in its own process, or in one process per rank.
-func (s Subject) runFile(ctx context.Context, f recipe.TestFile, full bool) fileResult {
+func (s Subject) runFile(ctx context.Context, f recipe.TestFile, how upstreamRun) fileResult {
 	r := fileResult{File: f.File, Select: f.Select, Ranks: [][]testCase{}}
 	most := limit(f.Seconds)
-	if !full {
+	if !how.full {
 		r.Select, most = f.Quick.Select, limit(f.Quick.Seconds)
 	}
 	tests := s.Expect.Tests
 	ranks := max(1, tests.Ranks)
 	args := []string{"PYTHON", "upstream.py", "file", fmt.Sprint(most.Seconds()), strconv.Itoa(ranks)}
 	if tests.Launcher != "" {
-		how, ok := launchers[s.Expect.Launcher]
+		controller, ok := launchers[s.Expect.Launcher]
 		if !ok {
 			r.Unmeasured = fmt.Sprintf("unknown launcher %q", s.Expect.Launcher)
 			return r
 		}
 		args = append(args, tests.Launcher, "-np", strconv.Itoa(ranks), "-H", "localhost:"+strconv.Itoa(ranks))
-		args = append(args, how...)
+		args = append(args, controller...)
 	}
-	args = append(args, "PYTHON", "/gate/upstream.py", "rank", f.File, r.Select)
+	args = append(args, "PYTHON", "SELF", "rank", f.File, r.Select)
 	ctx, cancel := context.WithTimeout(ctx, most+time.Minute)
 	defer cancel()
-	s.Box = s.Tests
+	s.Box = how.box
+	env := map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+	maps.Copy(env, how.env)
 	out, err := s.run(ctx, Command{
-		Name: "upstream-tests", Args: args, Files: map[string]string{"upstream.py": upstreamScript},
-		Env: map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+		Name: "upstream-tests", Args: args, Files: map[string]string{"upstream.py": upstreamScript}, Env: env,
 	})
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -263,14 +296,17 @@ type tally struct {
 }
 
 // judge returns the problems of a file's results. Known failures must fail: all of them
-// with --tests full, otherwise the selected ones.
-func (r *fileResult) judge(f recipe.TestFile, full bool) (problems []string) {
+// in a full run, otherwise the selected ones.
+func (r *fileResult) judge(f recipe.TestFile, how upstreamRun) (problems []string) {
 	if r.Unmeasured != "" {
 		return nil
 	}
 	tallies := r.tallies()
 	known := map[string]recipe.Known{}
 	for _, k := range f.Known {
+		if k.On != "" && k.On != how.on {
+			continue
+		}
 		for _, name := range k.Cases {
 			known[name] = k
 		}
@@ -290,7 +326,7 @@ func (r *fileResult) judge(f recipe.TestFile, full bool) (problems []string) {
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		t, ran := tallies[name]
 		switch {
-		case ran && len(t.failed) > 0, !ran && !full:
+		case ran && len(t.failed) > 0, !ran && !how.full:
 		case !ran:
 			problems = append(problems, fmt.Sprintf("%s is named as a known failure, and the file has no such case", name))
 		case t.passed > 0:

@@ -164,10 +164,10 @@ func TestUpstreamCommands(t *testing.T) {
 		change func(*recipe.Expect)
 		want   string
 	}{
-		"quick":              {upstreamTests, func(*recipe.Expect) {}, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --mpi --mpi-args=--oversubscribe PYTHON /gate/upstream.py rank test/test_x.py grouped"},
-		"full":               {upstreamTestsFull, func(*recipe.Expect) {}, "PYTHON upstream.py file 900 2 horovodrun -np 2 -H localhost:2 --mpi --mpi-args=--oversubscribe PYTHON /gate/upstream.py rank test/test_x.py "},
-		"another launcher":   {upstreamTests, func(e *recipe.Expect) { e.Launcher = "gloo" }, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --gloo PYTHON /gate/upstream.py rank test/test_x.py grouped"},
-		"without a launcher": {upstreamTests, func(e *recipe.Expect) { e.Tests.Launcher, e.Tests.Ranks = "", 0 }, "PYTHON upstream.py file 360 1 PYTHON /gate/upstream.py rank test/test_x.py grouped"},
+		"quick":              {upstreamTests, func(*recipe.Expect) {}, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --mpi --mpi-args=--oversubscribe PYTHON SELF rank test/test_x.py grouped"},
+		"full":               {upstreamTestsFull, func(*recipe.Expect) {}, "PYTHON upstream.py file 900 2 horovodrun -np 2 -H localhost:2 --mpi --mpi-args=--oversubscribe PYTHON SELF rank test/test_x.py "},
+		"another launcher":   {upstreamTests, func(e *recipe.Expect) { e.Launcher = "gloo" }, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --gloo PYTHON SELF rank test/test_x.py grouped"},
+		"without a launcher": {upstreamTests, func(e *recipe.Expect) { e.Tests.Launcher, e.Tests.Ranks = "", 0 }, "PYTHON upstream.py file 360 1 PYTHON SELF rank test/test_x.py grouped"},
 	} {
 		e, box := tested(), &answers{result: one(0, good, good)}
 		c.change(&e)
@@ -225,6 +225,63 @@ func TestUpstreamResultsAreKept(t *testing.T) {
 	}
 }
 
+// The gate on GPUs runs all files with the user's tree, in the user's environment, and a
+// failure that is known on ranks without GPUs must not be one there.
+func TestUpstreamTestsOnGPUs(t *testing.T) {
+	onCPU := func(on string) func(*recipe.Expect) {
+		return func(e *recipe.Expect) { e.Tests.Files[0].Known[0].On = on }
+	}
+	passed, failed := suite("test_a", "test_k"), suite("test_a", "test_k!")
+	for name, c := range map[string]struct {
+		answer string
+		change func(*recipe.Expect)
+		tree   string
+		want   verdict.Status
+		says   string
+	}{
+		"passes":                          {passed, onCPU(recipe.OnCPU), "/trees/1", verdict.Pass, "test_x.py on 2 ranks: 2 passed"},
+		"fails there alone":               {failed, onCPU(recipe.OnGPUs), "/trees/1", verdict.Pass, "1 of them known"},
+		"fails everywhere":                {failed, onCPU(""), "/trees/1", verdict.Pass, "1 of them known"},
+		"known on CPU ranks, fails":       {failed, onCPU(recipe.OnCPU), "/trees/1", verdict.Fail, "test_k failed on rank 0 1"},
+		"known on GPUs, passes":           {passed, onCPU(recipe.OnGPUs), "/trees/1", verdict.Fail, "test_k passed, and is named as a known failure"},
+		"no tree":                         {passed, onCPU(recipe.OnCPU), "", verdict.NotMeasured, "no tree of upstream's tests is named"},
+		"the recipe has no quick part":    {passed, func(e *recipe.Expect) { onCPU(recipe.OnCPU)(e); e.Tests.Files[0].Quick = nil }, "/trees/1", verdict.Pass, "2 passed"},
+		"more ranks than GPUs":            {passed, func(e *recipe.Expect) { e.Tests.Ranks = 3 }, "/trees/1", verdict.NotMeasured, "with 2 GPU nothing goes from one to another"},
+		"an environment that cannot test": {"", onCPU(recipe.OnCPU), "/trees/1", verdict.NotMeasured, "its JUnit file holds no suite"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := cudaOnGPUs()
+			s.Expect.Tests, s.TestsTree = tested("test_k").Tests, c.tree
+			c.change(&s.Expect)
+			box := &asked{result: one(0, c.answer, c.answer)}
+			s.Framework = box
+			v := gpuUpstreamTests.Check(t.Context(), s)
+			if v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
+				t.Errorf("%+v", v)
+			}
+			for _, got := range box.commands {
+				if got.Env["BUILDER_TESTS"] != c.tree || got.Env["NCCL_NVLS_ENABLE"] != "0" {
+					t.Errorf("got %v", got.Env)
+				}
+			}
+			if len(s.Device.Env) != 1 {
+				t.Errorf("the user's environment became %v", s.Device.Env)
+			}
+		})
+	}
+}
+
+// asked is a box that records its commands.
+type asked struct {
+	result   Result
+	commands []Command
+}
+
+func (a *asked) Run(_ context.Context, c Command) (Result, error) {
+	a.commands = append(a.commands, c)
+	return a.result, nil
+}
+
 // A box that never answers does not block the gate forever.
 func TestUpstreamTestsEnd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -242,7 +299,7 @@ func TestUpstreamTestsEnd(t *testing.T) {
 func TestStoppedUpstreamTests(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r := Subject{Expect: tested(), Tests: silent{}}.runFile(ctx, tested().Tests.Files[0], true)
+	r := Subject{Expect: tested(), Tests: silent{}}.runFile(ctx, tested().Tests.Files[0], upstreamRun{box: silent{}, full: true})
 	if r.Unmeasured != context.Canceled.Error() {
 		t.Errorf("%+v", r)
 	}

@@ -42,7 +42,16 @@ type Known struct {
 	Cases   []string `yaml:"cases" json:"cases" jsonschema:"minItems=1,description=names of test functions"`
 	Because string   `yaml:"because" json:"because" jsonschema:"description=why they fail"`
 	Issue   string   `yaml:"issue" json:"issue" jsonschema:"format=uri,description=where the failure is described"`
+	// On restricts the failure to ranks without a GPU ("cpu") or to ranks with GPUs
+	// ("gpus"). Empty means both.
+	On string `yaml:"on,omitempty" json:"on,omitempty" jsonschema:"enum=cpu,enum=gpus,description=where they fail: on ranks without GPUs (cpu) or with GPUs (gpus); without it on both"`
 }
+
+// The values of [Known.On].
+const (
+	OnCPU  = "cpu"
+	OnGPUs = "gpus"
+)
 
 // same reports whether both entries run the same cases.
 func (f TestFile) same(g TestFile) bool { return f.File == g.File && f.Select == g.Select }
@@ -167,6 +176,9 @@ func (r *Recipe) validateTests(s written) []error {
 		for _, k := range f.Known {
 			if len(k.Cases) == 0 || slices.Contains(k.Cases, "") || k.Because == "" || k.Issue == "" {
 				problem(at, "%s: a known failure needs cases, because and issue", f.File)
+			}
+			if !slices.Contains([]string{"", OnCPU, OnGPUs}, k.On) {
+				problem(at, "%s: a known failure is on %s or %s, not on %q", f.File, OnCPU, OnGPUs, k.On)
 			}
 		}
 	}

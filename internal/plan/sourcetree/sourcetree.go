@@ -14,6 +14,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"builder/internal/files/wheel"
@@ -92,6 +93,24 @@ func hasMagic(f *os.File, magic string) (bool, error) {
 	}
 	_, err := f.Seek(0, io.SeekStart)
 	return string(begin) == magic, err
+}
+
+// WriteTo writes the files below an existing directory, never outside of it.
+func (t *Tree) WriteTo(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range slices.Sorted(maps.Keys(t.files)) {
+		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := root.WriteFile(name, t.files[name], 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Clone returns a copy of t. Edits of the copy do not change t.

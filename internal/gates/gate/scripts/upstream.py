@@ -1,6 +1,7 @@
 """Runs one file of upstream's tests, in one process or in one for each rank.
 
-    upstream.py file SECONDS RANKS COMMAND...   starts the ranks and prints one JSON object
+    upstream.py file SECONDS RANKS COMMAND...   starts the ranks and prints one JSON object;
+                                                SELF in COMMAND is the path of this script
     upstream.py rank FILE SELECT                is one rank: pytest with a JUnit file of its own
 
 A rank ends with 0 whatever its tests say: a launcher ends all ranks when one of
@@ -22,6 +23,7 @@ def file(seconds, ranks, command):
     out = tempfile.mkdtemp(prefix="upstream-")
     log = os.path.join(out, "log")
     begun, late = time.monotonic(), False
+    command = [os.path.abspath(__file__) if word == "SELF" else word for word in command]
     with open(log, "wb") as sink:
         job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
                                start_new_session=True, env=dict(os.environ, UPSTREAM_OUT=out))
