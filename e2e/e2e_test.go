@@ -316,6 +316,10 @@ func verified(b *tool) {
 	r := b.want(0, "verify", dir)
 	contains(b.t, r.stdout, "signatures  pass", "provenance  pass", "sbom        pass", "verdicts    pass", cell.ID)
 	b.quick(r, cell)
+	// The cell promises glibc 2.35, which Ubuntu 22.04 has.
+	if got := auditwheel(b.t, filepath.Join(b.dir, cell.Artifacts[0].Path)); got != "manylinux_2_35_x86_64" {
+		b.t.Errorf("auditwheel reads %s", got)
+	}
 	copied := filepath.Join(b.t.TempDir(), cell.ID)
 	if out, err := exec.Command("cp", "-r", filepath.Join(b.dir, dir), copied).CombinedOutput(); err != nil {
 		b.t.Fatalf("%v: %s", err, out)
@@ -622,7 +626,11 @@ func ncclVerbs(b *tool) {
 	}
 	contains(b.t, b.evidence(cell.Verdicts),
 		"needs libibverbs.so.1", "libibverbs is linked", "in libibverbs.so.1", "functions of the vendor's 2.29.7",
-		"reports 2.29.7+cuda13.0 and 22907", "requires GLIBC_2.38", ".txz: ")
+		"reports 2.29.7+cuda13.0 and 22907", "requires GLIBC_2.34", ".txz: ")
+	path := filepath.Join(b.dir, cell.Artifacts[0].Path)
+	if tag := auditwheel(b.t, path); !strings.HasSuffix(path, "-py3-none-"+tag+".whl") {
+		b.t.Errorf("auditwheel reads %s from %s", tag, filepath.Base(path))
+	}
 }
 
 // ncclUnlinked builds NCCL as upstream's makefiles do on Debian: the link succeeds, but

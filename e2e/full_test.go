@@ -22,6 +22,7 @@ func TestFull(t *testing.T) {
 		{"Horovod for CUDA and PyTorch, twice", []string{"horovod", "--cuda", "12.4", "--torch", "2.6.0", "--rebuild"}},
 		{"NCCL for CUDA 12.4 with verbs, one function", []string{"nccl", "--cuda", "12.4", "--functions", "allreduce-sum-f32", "--rdma", "verbs"}},
 		{"NCCL with dlopen, one function, twice", []string{"nccl", "--cuda", "13.0", "--functions", "allreduce-sum-f32", "--rdma", "dlopen", "--rebuild"}},
+		{"NCCL for three architectures, one function, twice", []string{"nccl", "--cuda", "13.0", "--functions", "allreduce-sum-f32", "--rdma", "dlopen", "--arch", "sm_80+sm_90+sm_100", "--rebuild"}},
 		{"NCCL with all functions, twice", []string{"nccl", "--cuda", "13.0", "--rdma", "verbs", "--rebuild"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -60,9 +60,9 @@ func badNCCL() []bad {
 			},
 			gate: "elf-symbols", says: "ibv_query_port_speed@IBVERBS_1.16", do: "the run-time image has an older one",
 		},
-		floor("a tag that promises an older glibc", "manylinux_2_17_x86_64", "requires GLIBC_2.38, and the tag py3-none-manylinux_2_17_x86_64 promises 2.17"),
-		floor("a tag that promises an older glibc by its old name", "manylinux2014_x86_64", "requires GLIBC_2.38, and the tag py3-none-manylinux2014_x86_64 promises 2.17"),
-		floor("two tags, one of which promises an older glibc", "manylinux_2_38_x86_64.manylinux2010_x86_64", "the tag py3-none-manylinux2010_x86_64 promises 2.12"),
+		floor("a tag that promises an older glibc", "manylinux_2_17_x86_64", "requires GLIBC_2.38, and the tag py3-none-manylinux_2_17_x86_64 promises glibc 2.17"),
+		floor("a tag that promises an older glibc by its old name", "manylinux2014_x86_64", "requires GLIBC_2.38, and the tag py3-none-manylinux2014_x86_64 promises glibc 2.17"),
+		floor("two tags, one of which promises an older glibc", "manylinux_2_38_x86_64.manylinux2010_x86_64", "the tag py3-none-manylinux2010_x86_64 promises glibc 2.12"),
 		musl,
 		{
 			what: "a glibc newer than the recipe promises", of: ncclVerbs,
@@ -71,7 +71,16 @@ func badNCCL() []bad {
 				s.library().Undefined = append(s.library().Undefined, elftest.From("libc.so.6", "GLIBC_2.39", "pidfd_spawnp")...)
 				s.box.installs(s.library(), nil)
 			},
-			gate: "glibc-floor", says: "requires GLIBC_2.39, expected at most 2.38", do: "build on an older distribution",
+			gate: "glibc-floor", says: "requires GLIBC_2.39, expected at most the symbols of systems with glibc 2.38", do: "build on an older distribution",
+		},
+		{
+			what: "a library compiled with g++ 14, for a system with g++ 12", of: ncclVerbs,
+			change: func(s *specimen) {
+				s.library().Needed = append(s.library().Needed, "libstdc++.so.6")
+				s.library().Undefined = append(s.library().Undefined, elftest.From("libstdc++.so.6", "CXXABI_1.3.15", "__cxa_call_terminate")...)
+				s.box.installs(s.library(), nil)
+			},
+			gate: "glibc-floor", says: "requires CXXABI_1.3.15, expected at most the symbols of systems with glibc 2.38", do: "with an older g++",
 		},
 		{
 			what: "a library without a version of glibc", of: ncclVerbs,

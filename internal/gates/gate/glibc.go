@@ -11,13 +11,14 @@ import (
 	"builder/internal/files/elf"
 	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
+	"builder/internal/plan/linux"
 	"builder/internal/plan/recipe"
 )
 
 var glibcFloor = Gate{
 	Name:   "glibc-floor",
-	Asks:   "the newest glibc symbol required by the libraries is no newer than the promise and the platform tag",
-	Remedy: "build on an older distribution, or promise the newer glibc: with too low a tag, pip installs libraries that cannot be loaded",
+	Asks:   "the newest symbols of glibc, libstdc++ and libgcc required by the libraries are those of systems with the promised glibc and the platform tag",
+	Remedy: "build on an older distribution or with an older g++, or promise the newer glibc: with too low a tag, pip installs libraries that cannot be loaded",
 	Wants:  func(e recipe.Expect) bool { return e.Glibc != "" },
 	check:  checkGlibc,
 }
@@ -40,18 +41,28 @@ func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 		if floor == "" {
 			return nil, nil, fmt.Errorf("it requires no versioned symbol of glibc, and not libc.so.6: it is not a library for a system with glibc")
 		}
-		if elf.CompareVersions(floor, s.Expect.Glibc) > 0 {
-			problems = append(problems, fmt.Sprintf("%s requires GLIBC_%s, expected at most %s", name, floor, s.Expect.Glibc))
+		requires := func(symbols []string) string { return name + " requires " + strings.Join(symbols, ", ") }
+		if newer := linux.Beyond(f.Floors, s.Expect.Glibc); len(newer) > 0 {
+			problems = append(problems, fmt.Sprintf("%s, expected at most the symbols of systems with glibc %s", requires(newer), s.Expect.Glibc))
 		}
 		for _, tag := range of.Tags() {
 			if strings.Contains(tag, "-musllinux_") {
 				problems = append(problems, fmt.Sprintf("%s requires GLIBC_%s, and the tag %s promises musl", name, floor, tag))
 			}
 			says, _ := wheel.Glibc(tag[strings.LastIndex(tag, "-")+1:])
-			if says != "" && elf.CompareVersions(floor, says) > 0 {
-				problems = append(problems, fmt.Sprintf("%s requires GLIBC_%s, and the tag %s promises %s", name, floor, tag, says))
+			if says == "" {
+				continue
+			}
+			if newer := linux.Beyond(f.Floors, says); len(newer) > 0 {
+				problems = append(problems, fmt.Sprintf("%s, and the tag %s promises glibc %s", requires(newer), tag, says))
 			}
 		}
-		return problems, []string{fmt.Sprintf("%s requires GLIBC_%s", name, floor)}, nil
+		var all []string
+		for _, namespace := range linux.Namespaces {
+			if f.Floors[namespace] != "" {
+				all = append(all, namespace+"_"+f.Floors[namespace])
+			}
+		}
+		return problems, []string{requires(all)}, nil
 	})
 }

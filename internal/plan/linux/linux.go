@@ -1,7 +1,12 @@
-// Package linux knows which glibc the releases of Linux distributions have.
+// Package linux knows which glibc, libstdc++ and libgcc the releases of Linux
+// distributions have.
 package linux
 
-import "builder/internal/files/elf"
+import (
+	"maps"
+
+	"builder/internal/files/elf"
+)
 
 // A Release is a release of a distribution.
 type Release struct{ Name, Glibc string }
@@ -26,6 +31,54 @@ var Releases = []Release{
 	{"Ubuntu 24.04", "2.39"},
 	{"Debian 13", "2.41"},
 }
+
+// A policy names the newest symbol versions that every system of a manylinux platform
+// has, by namespace.
+type policy struct {
+	glibc   string
+	symbols map[string]string
+}
+
+// policies follow manylinux-policy.json of auditwheel 6.8.2 for x86_64, oldest first. A
+// library with a newer symbol does not load on some system with that glibc: g++ 14 needs
+// CXXABI_1.3.15, and Ubuntu 22.04 with glibc 2.35 has CXXABI_1.3.13.
+var policies = []policy{
+	newPolicy("2.5", "3.4.8", "1.3.1", "4.2.0"),
+	newPolicy("2.12", "3.4.13", "1.3.3", "4.3.0"),
+	newPolicy("2.17", "3.4.19", "1.3.7", "4.8.0"),
+	newPolicy("2.24", "3.4.22", "1.3.10", "4.8.0"),
+	newPolicy("2.27", "3.4.24", "1.3.11", "7.0.0"),
+	newPolicy("2.31", "3.4.28", "1.3.12", "7.0.0"),
+	newPolicy("2.34", "3.4.29", "1.3.13", "7.0.0"),
+	newPolicy("2.35", "3.4.30", "1.3.13", "12.0.0"),
+	newPolicy("2.39", "3.4.33", "1.3.15", "14.0.0"),
+}
+
+func newPolicy(glibc, libstdcxx, abi, libgcc string) policy {
+	return policy{glibc, map[string]string{"GLIBC": glibc, "GLIBCXX": libstdcxx, "CXXABI": abi, "GCC": libgcc}}
+}
+
+// Beyond lists the symbol versions in floors, such as "GLIBCXX_3.4.32", that some system
+// with the given glibc lacks. The keys of floors are namespaces, such as "GLIBCXX".
+func Beyond(floors map[string]string, glibc string) []string {
+	have := map[string]string{}
+	for _, p := range policies {
+		if elf.CompareVersions(p.glibc, glibc) <= 0 {
+			have = maps.Clone(p.symbols)
+		}
+	}
+	have["GLIBC"] = glibc // also between two policies
+	var newer []string
+	for _, namespace := range Namespaces {
+		if floors[namespace] != "" && elf.CompareVersions(floors[namespace], have[namespace]) > 0 {
+			newer = append(newer, namespace+"_"+floors[namespace])
+		}
+	}
+	return newer
+}
+
+// Namespaces lists the namespaces of symbols in the order of reports.
+var Namespaces = []string{"GLIBC", "GLIBCXX", "CXXABI", "GCC"}
 
 // Split returns the names of the releases whose glibc is at least the given one, and of
 // those whose glibc is older.

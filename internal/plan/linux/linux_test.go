@@ -33,3 +33,26 @@ func TestReleasesAreSorted(t *testing.T) {
 		t.Error("Releases are not sorted by glibc")
 	}
 }
+
+// A wheel of g++ 14 promised 2.35 and passed, and Ubuntu 22.04 could not load it.
+func TestBeyond(t *testing.T) {
+	for _, c := range []struct {
+		floors map[string]string
+		glibc  string
+		want   string
+	}{
+		{map[string]string{"GLIBC": "2.34", "GLIBCXX": "3.4.30", "CXXABI": "1.3.15"}, "2.35", "CXXABI_1.3.15"},
+		{map[string]string{"GLIBC": "2.34", "GLIBCXX": "3.4.30", "CXXABI": "1.3.13"}, "2.35", ""},
+		{map[string]string{"GLIBC": "2.34", "GLIBCXX": "3.4.30"}, "2.34", "GLIBCXX_3.4.30"},
+		{map[string]string{"GLIBC": "2.37", "GLIBCXX": "3.4.30"}, "2.37", ""},
+		{map[string]string{"GLIBC": "2.38", "GLIBCXX": "3.4.32"}, "2.37", "GLIBC_2.38 GLIBCXX_3.4.32"},
+		{map[string]string{"GLIBC": "2.17", "GCC": "12.0.0"}, "2.17", "GCC_12.0.0"},
+		{map[string]string{"GLIBC": "2.41", "CXXABI": "1.3.15"}, "2.99", ""},
+		{map[string]string{"GLIBCXX": "3.4"}, "2.4", "GLIBCXX_3.4"},
+		{map[string]string{"OTHER": "9"}, "2.17", ""},
+	} {
+		if got := strings.Join(Beyond(c.floors, c.glibc), " "); got != c.want {
+			t.Errorf("%v with glibc %s: %q, want %q", c.floors, c.glibc, got, c.want)
+		}
+	}
+}
