@@ -19,6 +19,15 @@ import (
 // two H200 with the protocol LL), so the median of three rounds depends on chance.
 const again = 3
 
+// A size counts as slower if it was slower in all rounds but one at most. With equal
+// libraries and twelve rounds this happens once in 315 sizes, and a comparison of six
+// collectives has 66. The ratio alone does not decide: with NCCL 2.28.9 of the vendor and
+// of this project on two H100, reduce_scatter had 0.93 to 0.94 at 1 to 4 MiB by twelve
+// rounds, and 1.04 to 1.26 by nine rounds a few minutes later.
+//
+// gross is the ratio below which such a doubt is no pass.
+const gross = 0.8
+
 // busbwBytes is the smallest compared size. Below it the time is the launch of a
 // kernel, with more noise than any difference.
 const busbwBytes = 1 << 20
@@ -37,7 +46,7 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict 
 		return verdict.Unmeasured("sizes up to %s are too small to compare", sizeText(d.MaxBytes)).
 			Because("raise --max-bytes to at least %s", sizeText(busbwBytes))
 	}
-	var problems, seen []string
+	var problems, seen, blind []string
 	var measured curve.Curves
 	other := ""
 	for _, collective := range e.Collectives {
@@ -47,8 +56,17 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict 
 		}
 		measured = append(measured, sideBySide(collective, d.Baseline, c.ours, c.ratios)...)
 		for _, r := range short(c.ratios, d.Tolerance) {
-			problems = append(problems, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: ratio %.2f by the medians of %d rounds, below %.2f",
-				collective, sizeText(r.bytes), r.ours, d.Baseline, r.theirs, r.ratio, len(c.ours), d.Tolerance))
+			text := fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: ratio %.2f by the medians of %d rounds, below %.2f",
+				collective, sizeText(r.bytes), r.ours, d.Baseline, r.theirs, r.ratio, len(c.ours), d.Tolerance)
+			undecided := fmt.Sprintf("%s, but slower in %d of %d rounds only", text, r.slower, r.rounds)
+			switch {
+			case r.slower >= r.rounds-1:
+				problems = append(problems, text)
+			case r.ratio < gross:
+				blind = append(blind, undecided)
+			default:
+				seen = append(seen, undecided)
+			}
 		}
 		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Baseline, len(c.ours), ratioText(c.ratios)))
 		other = cmp.Or(other, c.otherRelease(d.Baseline))
@@ -58,7 +76,11 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict 
 	} else if other != "" {
 		seen = append(seen, other)
 	}
-	return verdict.Judge(problems, seen).With(measured)
+	if len(problems) == 0 && len(blind) > 0 {
+		return verdict.Unmeasured("the rounds differ too much: %s", strings.Join(blind, "; ")).
+			Because("run the gate again on a quieter host").With(measured)
+	}
+	return verdict.Judge(append(problems, blind...), seen).With(measured)
 }
 
 // A comparison holds the rounds of both libraries and the ratios of their medians.
@@ -141,11 +163,13 @@ func (d *Setup) duel(ctx context.Context, collective string, rounds int) (ours, 
 	return ours, theirs, nil
 }
 
-// ratio holds the medians of both libraries at one size.
+// ratio holds the medians of both libraries at one size, and the number of rounds in
+// which ours was slower.
 type ratio struct {
-	bytes        int64
-	ours, theirs float64 // GB/s
-	ratio        float64
+	bytes          int64
+	ours, theirs   float64 // GB/s
+	ratio          float64
+	slower, rounds int
 }
 
 // compare returns the medians of both libraries for every size.
@@ -156,12 +180,29 @@ func compare(ours, theirs []nccltests.Measured) ([]ratio, error) {
 		if other[bytes] <= 0 {
 			return nil, fmt.Errorf("the other library has no measurement at %s", sizeText(bytes))
 		}
-		ratios = append(ratios, ratio{bytes, mine[bytes], other[bytes], mine[bytes] / other[bytes]})
+		slower := 0
+		for round := range ours {
+			if speed(ours[round], bytes) < speed(theirs[round], bytes) {
+				slower++
+			}
+		}
+		ratios = append(ratios, ratio{bytes, mine[bytes], other[bytes], mine[bytes] / other[bytes], slower, len(ours)})
 	}
 	if len(ratios) == 0 || len(mine) != len(other) {
 		return nil, fmt.Errorf("the libraries have %d and %d measured sizes, and must have the same", len(mine), len(other))
 	}
 	return ratios, nil
+}
+
+// speed returns the bus bandwidth of a size in one run, or 0.
+func speed(m nccltests.Measured, bytes int64) float64 {
+	for _, row := range m.Report.Rows {
+		if row.Bytes == bytes {
+			half, _ := halfOf(row)
+			return half.BusBW
+		}
+	}
+	return 0
 }
 
 // medians returns the median bus bandwidth of every size, out of place if measured.
