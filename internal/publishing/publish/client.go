@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -114,13 +115,17 @@ func uvArgs(name wheel.Name) []string {
 }
 
 // uvPlatform returns the platform of a wheel in uv's notation: manylinux_2_36_x86_64
-// becomes x86_64-manylinux_2_36. It returns false for any, which means the host's
-// platform.
+// becomes x86_64-manylinux_2_36. uv 0.13 knows 2_17, 2_28 and 2_31 to 2_40; for another
+// one the next newer answers. It returns false for any, which means the host's platform.
 func uvPlatform(platforms []string) (string, bool) {
 	for _, p := range platforms {
 		for _, arch := range []string{"x86_64", "aarch64"} {
 			switch libc, ok := strings.CutSuffix(p, "_"+arch); {
 			case ok && strings.HasPrefix(libc, "manylinux_"):
+				minor, err := strconv.Atoi(strings.TrimPrefix(libc, "manylinux_2_"))
+				if i := slices.IndexFunc(uvMinors, func(m int) bool { return m >= minor }); err == nil && i >= 0 {
+					libc = fmt.Sprintf("manylinux_2_%d", uvMinors[i])
+				}
 				return arch + "-" + libc, true
 			case ok && libc == "linux":
 				return arch + "-unknown-linux-gnu", true
@@ -129,6 +134,8 @@ func uvPlatform(platforms []string) (string, bool) {
 	}
 	return "", false
 }
+
+var uvMinors = []int{17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40}
 
 // interpreter returns the last Python tag of a wheel, which is the newest: py3 for
 // py2.py3.

@@ -346,6 +346,8 @@ func TestClients(t *testing.T) {
 func TestArgumentsOfClients(t *testing.T) {
 	for file, want := range map[string]string{
 		"tool-1.0-cp311-cp311-manylinux_2_36_x86_64.whl": "cp cp311 3.11 manylinux_2_36_x86_64 | 3.11 x86_64-manylinux_2_36",
+		"tool-1.0-py3-none-manylinux_2_29_x86_64.whl":    "py none manylinux_2_29_x86_64 | x86_64-manylinux_2_31",
+		"tool-1.0-py3-none-manylinux_2_41_x86_64.whl":    "py none manylinux_2_41_x86_64 | x86_64-manylinux_2_41",
 		"tool-1.0-py3-none-linux_aarch64.whl":            "py none linux_aarch64 | aarch64-unknown-linux-gnu",
 		"tool-1.0-py2.py3-none-any.whl":                  "py none any |",
 	} {
