@@ -29,7 +29,7 @@ func (deviceGroup) flags() []cli.Flag {
 		&cli.StringFlag{Name: "against", Usage: "compare speeds with the library in `DIR|WHEEL|LIB`"},
 		&cli.StringFlag{Name: "transport", Usage: "require this transport between the GPUs: `nvlink|p2p|shm|ib|gdrdma|socket`"},
 		&cli.StringFlag{Name: "max-bytes", Value: "1G", Usage: "measure sizes up to `BYTES` (K, M and G are powers of 1024)"},
-		&cli.Float64Flag{Name: "tolerance", Value: 0.95, Usage: "require at least this `RATIO` of ours to theirs"},
+		&cli.Float64Flag{Name: "tolerance", Value: 0.95, Usage: "compare more rounds below this `RATIO` of ours to theirs"},
 		&cli.DurationFlag{Name: "time-limit", Value: 10 * time.Minute, Usage: "kill a program that runs longer than `TIME`"},
 		&cli.StringSliceFlag{Name: "set-env", Usage: "set `NAME=VALUE` for the programs, which otherwise inherit only LD_LIBRARY_PATH and *_VISIBLE_DEVICES"},
 	}

@@ -112,7 +112,7 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	if err != nil {
 		return done, err
 	}
-	tests, err := b.testsTree(ctx, s, framework)
+	tests, err := b.testsTree(ctx, s, gpus, framework)
 	if err != nil {
 		return done, err
 	}

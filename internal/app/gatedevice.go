@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -144,9 +145,15 @@ func (b *gateRun) framework(ctx context.Context, s subject.Subject, gpus *device
 // testsTree unpacks the tree of upstream's tests and returns its directory. It returns
 // "" if the artifact names no tests, if no chosen gate runs them, or if neither the store
 // nor --set has the tree, which a gate reports.
-func (b *gateRun) testsTree(ctx context.Context, s subject.Subject, framework gate.Box) (string, error) {
+func (b *gateRun) testsTree(ctx context.Context, s subject.Subject, gpus *device.Setup, framework gate.Box) (string, error) {
 	pin := s.Entry.Tests
-	if framework == nil || pin.SHA256 == "" || len(s.Expect.Tests.Files) == 0 {
+	for name := range b.Overrides {
+		if name != pin.Project {
+			return "", diag.Errorf(diag.Usage, "--set: %s has no source.%s", s.Artifact.Name, name).WithHint("the tests of its recipe are source.%s", cmp.Or(pin.Project, "NAME"))
+		}
+	}
+	runs := func(g gate.Gate) bool { return g.Name == gate.UpstreamOnGPUs && b.chosen(g, s, gpus) }
+	if framework == nil || pin.SHA256 == "" || !slices.ContainsFunc(gate.All(), runs) {
 		return "", nil
 	}
 	w, err := b.open(ctx)

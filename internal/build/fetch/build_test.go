@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -209,4 +211,32 @@ func isolate(t *testing.T) {
 		t.Setenv(name, t.TempDir())
 	}
 	t.Setenv("UV_DEFAULT_INDEX", "https://mirror.example/simple")
+}
+
+// An entry that nobody signed cannot name a file outside of the scratch directory.
+func TestSourceOfAHostileEntry(t *testing.T) {
+	kept, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	repository := t.TempDir()
+	f := &fetch.Fetcher{Store: kept, Scratch: t.TempDir(), Overrides: map[string][]string{"tests": {repository}}}
+	good := lock.SourcePin{Commit: strings.Repeat("a", 40)}
+	good.Project, good.Filename = "tests", "tests.tar"
+	for name, change := range map[string]func(*lock.SourcePin){
+		"a path":      func(p *lock.SourcePin) { p.Filename = "../../tests.tar" },
+		"no file":     func(p *lock.SourcePin) { p.Filename = "" },
+		"an absolute": func(p *lock.SourcePin) { p.Filename = "/etc/passwd" },
+		"an option":   func(p *lock.SourcePin) { p.Commit = "--output=/etc/passwd" },
+	} {
+		pin := good
+		change(&pin)
+		if _, err := f.Source(t.Context(), pin, io.Discard); err == nil || !strings.Contains(err.Error(), "the entry names the file") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	f.Overrides = nil
+	if _, err := f.Source(t.Context(), good, io.Discard); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a place: %v", err)
+	}
 }

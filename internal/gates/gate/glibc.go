@@ -36,9 +36,8 @@ func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 		floor := f.Floors["GLIBC"]
 		if floor == "" && slices.Contains(f.Needed, "libc.so.6") {
 			// An extension that calls only Python's API loads with every glibc.
-			return nil, []string{name + " requires no versioned symbol of glibc"}, nil
-		}
-		if floor == "" {
+			seen = []string{name + " requires no versioned symbol of glibc"}
+		} else if floor == "" {
 			return nil, nil, fmt.Errorf("it requires no versioned symbol of glibc, and not libc.so.6: it is not a library for a system with glibc")
 		}
 		requires := func(symbols []string) string { return name + " requires " + strings.Join(symbols, ", ") }
@@ -63,6 +62,9 @@ func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 				all = append(all, namespace+"_"+f.Floors[namespace])
 			}
 		}
-		return problems, []string{requires(all)}, nil
+		if len(all) > 0 {
+			seen = append(seen, requires(all))
+		}
+		return problems, seen, nil
 	})
 }

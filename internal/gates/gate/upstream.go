@@ -40,8 +40,11 @@ var upstreamTestsFull = Gate{
 	},
 }
 
+// UpstreamOnGPUs is the name of the gate that reads [Subject.TestsTree].
+const UpstreamOnGPUs = "gpu-upstream-tests"
+
 var gpuUpstreamTests = Gate{
-	Name:      "gpu-upstream-tests",
+	Name:      UpstreamOnGPUs,
 	Asks:      "all of upstream's own tests named by the recipe pass on ranks with a GPU each, and known failures still fail",
 	Remedy:    upstreamTests.Remedy,
 	Wants:     func(e recipe.Expect) bool { return len(e.Tests.Files) > 0 && wantsFramework(e) },
@@ -60,7 +63,7 @@ var gpuUpstreamTests = Gate{
 			env = map[string]string{}
 		}
 		env["BUILDER_TESTS"] = s.TestsTree
-		return checkUpstream(ctx, s, "gpu-upstream-tests", upstreamRun{box: s.Framework, full: true, on: recipe.OnGPUs, env: env})
+		return checkUpstream(ctx, s, UpstreamOnGPUs, upstreamRun{box: s.Framework, full: true, on: recipe.OnGPUs, env: env})
 	},
 }
 

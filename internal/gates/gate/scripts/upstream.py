@@ -20,13 +20,19 @@ MOST = 4 << 20  # bytes of a rank's JUnit file
 
 
 def file(seconds, ranks, command):
-    out = tempfile.mkdtemp(prefix="upstream-")
+    with tempfile.TemporaryDirectory(prefix="upstream-") as out:
+        run(out, seconds, ranks, command)
+
+
+def run(out, seconds, ranks, command):
     log = os.path.join(out, "log")
     begun, late = time.monotonic(), False
     command = [os.path.abspath(__file__) if word == "SELF" else word for word in command]
     with open(log, "wb") as sink:
         job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
                                start_new_session=True, env=dict(os.environ, UPSTREAM_OUT=out))
+        # A caller that stops this process does not know the ranks' process group.
+        signal.signal(signal.SIGTERM, lambda *_: (os.killpg(job.pid, signal.SIGKILL), sys.exit(143)))
         try:
             job.wait(seconds)
         except subprocess.TimeoutExpired:
