@@ -476,7 +476,7 @@ build: |
   env
   mkdir -p w/horovod/tensorflow w/horovod-0.28.1.dist-info
   printf 'void add(int *a, int *b, int n) { for (int i = 0; i < n; i++) a[i] = a[i] * 3 + b[i]; }\n' > add.c
-  gcc -O3 -march=native -shared -fPIC -o w/horovod/tensorflow/mpi_lib.so add.c
+  "$CC" -O3 -march=native -shared -fPIC -o w/horovod/tensorflow/mpi_lib.so add.c
   printf 'Metadata-Version: 2.1\nName: horovod\nVersion: 0.28.1\n' > w/horovod-0.28.1.dist-info/METADATA
   printf 'Wheel-Version: 1.0\nGenerator: leaky\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n' > w/horovod-0.28.1.dist-info/WHEEL
   python -m wheel pack w --dest-dir "$BUILDER_DIST"
@@ -626,7 +626,7 @@ func ncclVerbs(b *tool) {
 	}
 	contains(b.t, b.evidence(cell.Verdicts),
 		"needs libibverbs.so.1", "libibverbs is linked", "in libibverbs.so.1", "functions of the vendor's 2.29.7",
-		"reports 2.29.7+cuda13.0 and 22907", "requires GLIBC_2.34", ".txz: ")
+		"reports 2.29.7+cuda13.0 and 22907", "requires GLIBC_2.38", ".txz: ")
 	path := filepath.Join(b.dir, cell.Artifacts[0].Path)
 	if tag := auditwheel(b.t, path); !strings.HasSuffix(path, "-py3-none-"+tag+".whl") {
 		b.t.Errorf("auditwheel reads %s from %s", tag, filepath.Base(path))
