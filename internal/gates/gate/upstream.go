@@ -58,10 +58,8 @@ var gpuUpstreamTests = Gate{
 			return verdict.Unmeasured("no tree of upstream's tests is named").
 				Because("name a clone of upstream's repository: --set source.NAME=DIR, where NAME is that of entry.json's tests")
 		}
-		env := maps.Clone(s.Device.Env)
-		if env == nil {
-			env = map[string]string{}
-		}
+		env := map[string]string{}
+		maps.Copy(env, s.Device.Env)
 		env["BUILDER_TESTS"] = s.TestsTree
 		return checkUpstream(ctx, s, UpstreamOnGPUs, upstreamRun{box: s.Framework, full: true, on: recipe.OnGPUs, env: env})
 	},

@@ -2,11 +2,7 @@
 // distributions have.
 package linux
 
-import (
-	"maps"
-
-	"builder/internal/files/elf"
-)
+import "builder/internal/files/elf"
 
 // A Release is a release of a distribution.
 type Release struct{ Name, Glibc string }
@@ -32,12 +28,9 @@ var Releases = []Release{
 	{"Debian 13", "2.41"},
 }
 
-// A policy names the newest symbol versions that every system of a manylinux platform
-// has, by namespace.
-type policy struct {
-	glibc   string
-	symbols map[string]string
-}
+// A policy maps each namespace to the newest symbol version that every system of a
+// manylinux platform has.
+type policy map[string]string
 
 // policies follow manylinux-policy.json of auditwheel 6.8.2 for x86_64, oldest first. A
 // library with a newer symbol does not load on some system with that glibc: g++ 14 needs
@@ -55,22 +48,25 @@ var policies = []policy{
 }
 
 func newPolicy(glibc, libstdcxx, abi, libgcc string) policy {
-	return policy{glibc, map[string]string{"GLIBC": glibc, "GLIBCXX": libstdcxx, "CXXABI": abi, "GCC": libgcc}}
+	return policy{"GLIBC": glibc, "GLIBCXX": libstdcxx, "CXXABI": abi, "GCC": libgcc}
 }
 
 // Beyond lists the symbol versions in floors, such as "GLIBCXX_3.4.32", that some system
 // with the given glibc lacks. The keys of floors are namespaces, such as "GLIBCXX".
 func Beyond(floors map[string]string, glibc string) []string {
-	have := map[string]string{}
+	var have policy
 	for _, p := range policies {
-		if elf.CompareVersions(p.glibc, glibc) <= 0 {
-			have = maps.Clone(p.symbols)
+		if elf.CompareVersions(p["GLIBC"], glibc) <= 0 {
+			have = p
 		}
 	}
-	have["GLIBC"] = glibc // also between two policies
 	var newer []string
 	for _, namespace := range Namespaces {
-		if floors[namespace] != "" && elf.CompareVersions(floors[namespace], have[namespace]) > 0 {
+		newest := have[namespace]
+		if namespace == "GLIBC" {
+			newest = glibc // also between two policies
+		}
+		if floors[namespace] != "" && elf.CompareVersions(floors[namespace], newest) > 0 {
 			newer = append(newer, namespace+"_"+floors[namespace])
 		}
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // Tests are upstream's own tests. The artifact must pass them in a clean container
-// without a network and, for the gate on GPUs, in an environment of the user. Each file runs in its own process, or in one process per rank.
+// without a network and, for the gate on GPUs, in an environment of the user. Each file
+// runs in its own process, or in one process per rank.
 //
 // Entries for the same file and expression in several settings are merged, so a cell can
 // add its own known failures.
