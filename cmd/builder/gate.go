@@ -24,8 +24,8 @@ func gateCommand(out printer) *cli.Command {
 			"with the entry.json beside it, if a trusted key signed that, with --entry, or with\n" +
 			"--expect. Without any of these the table only prints facts about the file. The gates\n" +
 			"that read the file always run, gates on GPUs with --gpus. The command fetches nothing\n" +
-			"but the tests of --set, and needs no engine. The exit code is 0 only if every gate passed. With --env the gates\n" +
-			"check the environment of an interpreter instead.\n\n" +
+			"but the tests of --set, and needs no engine. The exit code is 0 only if every gate\n" +
+			"passed. With --env the gates check the environment of an interpreter instead.\n\n" +
 			"Facts for --expect: " + strings.Join(inspect.Names(), ", ") + ".",
 		Flags:        gateFlags(),
 		OnUsageError: usageError, HideHelpCommand: true,
