@@ -66,11 +66,8 @@ func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 	return box{c.session, ctr}, nil
 }
 
-// The path of upstream's tests in a box, and the variable with this path.
-const (
-	testsDir      = "/opt/tests"
-	testsVariable = "BUILDER_TESTS"
-)
+// testsDir is the path of upstream's tests in a box.
+const testsDir = "/opt/tests"
 
 // tests makes a box with upstream's tests and their dependencies that the run-time
 // lacks.
@@ -108,7 +105,7 @@ done
 	if err != nil {
 		return nil, err
 	}
-	b.ctr = setEnv(ctr.WithoutMount("/source").WithoutMount("/wheels").WithoutMount(uvPath), testsVariable, testsDir)
+	b.ctr = setEnv(ctr.WithoutMount("/source").WithoutMount("/wheels").WithoutMount(uvPath), gate.TestsVariable, testsDir)
 	return b, nil
 }
 

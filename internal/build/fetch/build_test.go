@@ -221,17 +221,18 @@ func TestSourceOfAHostileEntry(t *testing.T) {
 	}
 	repository := t.TempDir()
 	f := &fetch.Fetcher{Store: kept, Scratch: t.TempDir(), Overrides: map[string][]string{"tests": {repository}}}
-	good := lock.SourcePin{Commit: strings.Repeat("a", 40)}
-	good.Project, good.Filename = "tests", "tests.tar"
+	good := lock.SourcePin{Commit: strings.Repeat("a", 40), Epoch: 1}
+	good.File = pypi.File{Project: "tests", Version: "1", Filename: "tests.tar", SHA256: strings.Repeat("b", 64), Size: 1}
 	for name, change := range map[string]func(*lock.SourcePin){
 		"a path":      func(p *lock.SourcePin) { p.Filename = "../../tests.tar" },
 		"no file":     func(p *lock.SourcePin) { p.Filename = "" },
 		"an absolute": func(p *lock.SourcePin) { p.Filename = "/etc/passwd" },
 		"an option":   func(p *lock.SourcePin) { p.Commit = "--output=/etc/passwd" },
+		"no digest":   func(p *lock.SourcePin) { p.SHA256 = "" },
 	} {
 		pin := good
 		change(&pin)
-		if _, err := f.Source(t.Context(), pin, io.Discard); err == nil || !strings.Contains(err.Error(), "the entry names the file") {
+		if _, err := f.Source(t.Context(), pin, io.Discard); err == nil || !strings.Contains(err.Error(), "the entry's source of tests") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

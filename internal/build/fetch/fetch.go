@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/sourcegraph/conc/pool"
@@ -136,9 +135,8 @@ func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) e
 // Source brings one source into the store and returns its path there. It asks only the
 // user's places, never the public one.
 func (f *Fetcher) Source(ctx context.Context, pin lock.SourcePin, progress io.Writer) (string, error) {
-	// The pin can be from an entry that nobody signed.
-	if pin.Filename != filepath.Base(pin.Filename) || !filepath.IsLocal(pin.Filename) || !sha1.MatchString(pin.Commit) {
-		return "", diag.Errorf(diag.Usage, "source %s: the entry names the file %q and the commit %q", pin.Project, pin.Filename, pin.Commit)
+	if err := pin.Check(); err != nil { // the entry can be unsigned
+		return "", diag.Errorf(diag.Usage, "the entry's source of tests: %w", err)
 	}
 	absent := f.absent([]want{{name: pin.Project, blob: pin.Blob(), source: pin}}, progress)
 	if len(absent) > 0 && len(f.Overrides[pin.Project]) == 0 {
@@ -158,8 +156,6 @@ func (f *Fetcher) Source(ctx context.Context, pin lock.SourcePin, progress io.Wr
 	path, _ := f.Store.Path(pin.Blob())
 	return path, nil
 }
-
-var sha1 = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // absent returns the wants missing from the store, without duplicates. It prints why a
 // damaged file is fetched again.

@@ -60,10 +60,13 @@ var gpuUpstreamTests = Gate{
 		}
 		env := map[string]string{}
 		maps.Copy(env, s.Device.Env)
-		env["BUILDER_TESTS"] = s.TestsTree
+		env[TestsVariable] = s.TestsTree
 		return checkUpstream(ctx, s, UpstreamOnGPUs, upstreamRun{box: s.Framework, full: true, on: recipe.OnGPUs, env: env})
 	},
 }
+
+// TestsVariable is the variable with the path of upstream's tests.
+const TestsVariable = "BUILDER_TESTS"
 
 //go:embed scripts/upstream.py
 var upstreamScript string

@@ -139,12 +139,11 @@ func (f File) check(name string) error {
 }
 
 func (c *checker) source(s SourcePin) {
-	c.file(s.File)
+	if err := s.Check(); err != nil {
+		c.problem("%v", err)
+	}
 	if s.Repository != "" || s.Commit == "" && s.Tag != "" {
 		c.problem("%s %s: the pin of a git source needs a commit, and no repository", s.Project, s.Version)
-	}
-	if s.Commit != "" && (!gitCommit.MatchString(s.Commit) || s.Epoch <= 0) {
-		c.problem("%s %s: %q is not a commit with a date", s.Project, s.Version, s.Commit)
 	}
 	if s.IsWheel() != strings.HasSuffix(s.Filename, ".whl") || s.IsWheel() && !word.MatchString(s.Python) {
 		c.problem("%s %s: a wheel needs a Python, and other sources have none", s.Project, s.Version)
@@ -154,13 +153,32 @@ func (c *checker) source(s SourcePin) {
 	}
 }
 
+// Check returns an error if the pin could misdirect a download: an invalid name, size,
+// digest or commit. It counts for pins of entries too, which nobody may have signed.
+func (p SourcePin) Check() error {
+	if err := checkFile(p.File); err != nil {
+		return err
+	}
+	if p.Commit != "" && (!gitCommit.MatchString(p.Commit) || p.Epoch <= 0) {
+		return fmt.Errorf("%s %s: %q is not a commit with a date", p.Project, p.Version, p.Commit)
+	}
+	return nil
+}
+
 func (c *checker) file(f pypi.File) {
+	if err := checkFile(f); err != nil {
+		c.problem("%v", err)
+	}
+}
+
+func checkFile(f pypi.File) error {
 	if !word.MatchString(f.Project) || !word.MatchString(f.Version) {
-		c.problem("%q %q: the name or the version is not valid", f.Project, f.Version)
+		return fmt.Errorf("%q %q: the name or the version is not valid", f.Project, f.Version)
 	}
 	if !hexDigest.MatchString(f.SHA256) || !plainFile.MatchString(f.Filename) || f.Size <= 0 {
-		c.problem("%s %s: the file name, the size or the sha256 is not valid", f.Project, f.Version)
+		return fmt.Errorf("%s %s: the file name, the size or the sha256 is not valid", f.Project, f.Version)
 	}
+	return nil
 }
 
 func (c *checker) image(img ImagePin) {
