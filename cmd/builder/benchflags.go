@@ -25,6 +25,7 @@ func benchFlags() []cli.Flag {
 		&cli.GenericFlag{Name: "library", Value: &texts{}, Usage: "measure the library `LABEL=PATH`, or nccl or rccl for this host's own; repeatable: compares all others with the first"},
 		&cli.StringFlag{Name: "tests", Usage: "take the programs of nccl-tests or rccl-tests from `DIR|WHEEL`; by default from the last run in --out, else from this host"},
 		&cli.StringFlag{Name: "gpus", Value: "all", Usage: "use `N` GPUs of this host, or all"},
+		launcherFlag(),
 		&cli.StringFlag{Name: "collectives", Value: "all_reduce,all_gather,broadcast,reduce_scatter,alltoall,sendrecv", Usage: "measure the collectives `A,B,…`"},
 		&cli.StringFlag{Name: "min-bytes", Value: "8", Usage: "begin with `SIZE`: 8, 64K, 1M, 4G"},
 		&cli.StringFlag{Name: "max-bytes", Value: "4G", Usage: "end with `SIZE`"},
@@ -90,6 +91,9 @@ func readBench(c *cli.Context) (app.BenchRequest, error) {
 		}
 		o.GPUCount = n
 	}
+	var err error
+	o.Launcher, err = readLauncher(c)
+	errs = append(errs, err)
 	if c.IsSet("time-limit") && o.TimeLimit <= 0 {
 		errs = append(errs, diag.Errorf(diag.Usage, "--time-limit: %v is not a positive time", o.TimeLimit))
 	}

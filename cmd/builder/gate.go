@@ -13,19 +13,22 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/files/inspect"
 	"builder/internal/gates/gate"
-	"builder/internal/publishing/subject"
+	"builder/internal/publishing/publish"
 	"builder/internal/view/progress"
 )
 
 func gateCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "gate", Usage: "run gates on a finished artifact on this host", ArgsUsage: "PATH…",
+		Name: "gate", Usage: "run gates on a finished artifact on this host", ArgsUsage: "PATH|ADDRESS…",
 		Description: "PATH is the directory of a cell (out/<cell>), a wheel or a library. The gates compare it\n" +
 			"with the entry.json beside it, if a trusted key signed that, with --entry, or with\n" +
 			"--expect. Without any of these the table only prints facts about the file. The gates\n" +
-			"that read the file always run, gates on GPUs with --gpus. The command fetches nothing\n" +
-			"but the tests of --set, and needs no engine. The exit code is 0 only if every gate\n" +
-			"passed. With --env the gates check the environment of an interpreter instead.\n\n" +
+			"that read the file always run, gates on GPUs with --gpus. The command needs no engine.\n" +
+			"The exit code is 0 only if every gate passed. With --env the gates check the environment\n" +
+			"of an interpreter instead.\n\n" +
+			"ADDRESS is a published cell, " + publish.Digests + ". The\n" +
+			"command copies what trusted keys signed, and --attach adds the verdicts to the registry.\n" +
+			"--tests, --against and --with take such an address too.\n\n" +
 			"Facts for --expect: " + strings.Join(inspect.Names(), ", ") + ".",
 		Flags:        gateFlags(),
 		OnUsageError: usageError, HideHelpCommand: true,
@@ -38,12 +41,8 @@ func gateCommand(out printer) *cli.Command {
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			subjects, err := subject.Find(r.Paths, r.Entry)
-			if err != nil {
-				return err
-			}
 			return in.show(c.Context, func(d *progress.Shown) error {
-				done, err := app.Judge(c.Context, in.Session, r, subjects)
+				done, err := app.Judge(c.Context, in.Session, r)
 				if done.Schema == 0 {
 					return err
 				}
@@ -60,9 +59,10 @@ func gateFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "only", Usage: "run these gates only: `GATE,…`"},
 		&cli.StringSliceFlag{Name: "expect", Usage: "require these facts: `NAME=VALUE,…`, such as framework=tensorflow,nccl=rccl,arch=gfx90a"},
 		&cli.StringFlag{Name: "entry", Usage: "compare with `FILE`, the entry.json of the artifact's cell, without checking its signature"},
-		&cli.BoolFlag{Name: "attach", Usage: "sign the verdicts and write them to ARTIFACT.attestations beside the artifact"},
+		&cli.BoolFlag{Name: "attach", Usage: "sign the verdicts and write them to ARTIFACT.attestations beside the artifact, or add them to ADDRESS"},
 	}, keyFlags{}.flags(), []cli.Flag{
 		&cli.StringFlag{Name: "log", Usage: "write the output of the programs to `FILE`"},
+		insecureFlag(),
 		progressFlag(),
 	}, envFlags(), deviceGroup{}.flags())
 }
@@ -72,7 +72,7 @@ func readGate(c *cli.Context) (app.GateRequest, error) {
 		return app.GateRequest{}, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
 			WithHint("%s out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --tests DIR", c.Command.HelpName)
 	}
-	r := app.GateRequest{Paths: c.Args().Slice(), Only: c.StringSlice("only"), Attach: c.Bool("attach"), Entry: c.String("entry"), Log: c.String("log")}
+	r := app.GateRequest{Paths: c.Args().Slice(), Only: c.StringSlice("only"), Attach: c.Bool("attach"), Entry: c.String("entry"), Log: c.String("log"), Insecure: c.Bool("insecure")}
 	var errs []error
 	for _, name := range r.Only {
 		if !slices.Contains(gate.Names(), name) || name == gate.Reproducible.Name {

@@ -22,6 +22,7 @@ type deviceGroup struct{}
 func (deviceGroup) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "gpus", Usage: "run the gates on GPUs too, on `N` GPUs of this host or on all"},
+		launcherFlag(),
 		&cli.StringFlag{Name: "tests", Usage: "take the programs of nccl-tests or rccl-tests from `DIR|WHEEL`"},
 		&cli.StringFlag{Name: "python", Usage: "run a wheel with a framework in the environment of the interpreter `PYTHON`, installed over it without dependencies"},
 		&cli.StringSliceFlag{Name: "with", Usage: "install `WHEEL,…` beside it, such as its MPI"},
@@ -33,6 +34,19 @@ func (deviceGroup) flags() []cli.Flag {
 		&cli.DurationFlag{Name: "time-limit", Value: 10 * time.Minute, Usage: "kill a program that runs longer than `TIME`"},
 		&cli.StringSliceFlag{Name: "set-env", Usage: "set `NAME=VALUE` for the programs, which otherwise inherit only LD_LIBRARY_PATH and *_VISIBLE_DEVICES"},
 	}
+}
+
+func launcherFlag() cli.Flag {
+	return &cli.StringFlag{Name: "launcher", Usage: "start a rank for each GPU with `COMMAND`, split at spaces, on any hosts: \"mpirun -np 16 -H a:8,b:8\". --gpus is then the number of ranks"}
+}
+
+// readLauncher reads the launcher, which needs a number of ranks.
+func readLauncher(c *cli.Context) ([]string, error) {
+	launcher := strings.Fields(c.String("launcher"))
+	if len(launcher) > 0 && (!c.IsSet("gpus") || c.String("gpus") == "all") {
+		return nil, diag.Errorf(diag.Usage, "--launcher needs the number of ranks").WithHint("add --gpus N, with the number of ranks that %s starts", launcher[0])
+	}
+	return launcher, nil
 }
 
 // handed are the variables passed to the programs: the library path and the visible
@@ -80,6 +94,11 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 	}
 	if o.Limit <= 0 {
 		problem("--time-limit: %v is not a positive time", o.Limit)
+	}
+	o.Launcher, err = readLauncher(c)
+	errs = append(errs, err)
+	if len(o.Launcher) > 0 && o.Python != "" {
+		errs = append(errs, diag.Errorf(diag.Usage, "--launcher and --python exclude each other").WithHint("horovodrun starts the ranks of a wheel with a framework; --launcher is for a library with --tests"))
 	}
 	if len(o.With) > 0 && o.Python == "" {
 		errs = append(errs, diag.Errorf(diag.Usage, "--with has no effect without --python").WithHint("add --python PYTHON"))

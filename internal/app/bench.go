@@ -84,9 +84,13 @@ func (r BenchRequest) look(ctx context.Context, scratch string) (bench.Plan, ben
 	if tests != "" {
 		programs, programFault = locate.Programs(tests, r.Collectives, soname, filepath.Join(scratch, "tests"))
 	}
-	found, gpuFault := locate.FindGPUs(ctx, r.GPUCount, r.Env)
-	p.Libraries, p.Programs = libraries, programs
-	p.GPUs, p.Limit = found.Count, found.Limit
+	p.Libraries, p.Programs, p.GPUs = libraries, programs, r.GPUCount
+	var found locate.GPUs
+	var gpuFault error
+	if len(p.Launcher) == 0 { // a launcher knows its hosts
+		found, gpuFault = locate.FindGPUs(ctx, r.GPUCount, r.Env)
+		p.GPUs, p.Limit = found.Count, found.Limit
+	}
 	if err := errors.Join(libraryFault, testsFault, programFault, gpuFault); err != nil {
 		return p, found.Host, err
 	}

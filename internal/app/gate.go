@@ -20,18 +20,21 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/gpu"
 	"builder/internal/machine/locate"
+	"builder/internal/publishing/publish"
 	"builder/internal/publishing/subject"
 )
 
 // A GateRequest names the artifacts to judge and the gates to run.
 type GateRequest struct {
-	Paths  []string
+	Paths  []string // files, directories of cells, or addresses as in [publish.Digests]
 	Only   []string // names of gates; empty runs all applicable gates
 	Expect []inspect.Expectation
 	Entry  string         // file of the promise; "" is the file beside the artifact
 	Attach bool           // sign the verdicts and write them beside the artifact
 	Log    string         // file for the output of the programs; "" is none
 	Device *DeviceRequest // nil runs no gate on GPUs
+
+	Insecure bool // use plain HTTP for other hosts too
 }
 
 // Gated holds the verdicts on one artifact.
@@ -56,12 +59,19 @@ type GateReport struct {
 
 // Judge runs the gates on every artifact. A refused artifact does not stop the others.
 // The report is empty if nothing was judged.
-func Judge(ctx context.Context, s *Session, r GateRequest, subjects []subject.Subject) (GateReport, error) {
-	shared, err := openGateRun(ctx, s, r)
+func Judge(ctx context.Context, s *Session, r GateRequest) (GateReport, error) {
+	shared, err := openGateRun(s, r)
 	if err != nil {
 		return GateReport{}, err
 	}
-	defer shared.close()
+	defer func() { shared.close() }() // fill adds the log
+	subjects, err := shared.subjects(ctx)
+	if err == nil {
+		err = shared.fill(ctx)
+	}
+	if err != nil {
+		return GateReport{}, err
+	}
 	report := GateReport{Schema: gateSchema, Builder: s.Version, Host: shared.host}
 	var errs []error
 	for _, s := range subjects {
@@ -86,6 +96,7 @@ type gateRun struct {
 	against locate.Baseline
 	err     error // error of the search for GPUs
 	trust   signing.Trust
+	pulled  map[string]publish.Digest // by the path of the artifact
 	scratch string
 	log     io.Writer
 	close   func()
@@ -149,7 +160,11 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	if err := errors.Join(err, b.mayAttach(names)); err != nil {
 		return done, err
 	}
-	return done, attest.Sealer{Key: key}.AddRound(s.Artifact, attest.NewTestResult(newer, s.Key, b.Version, b.host, time.Now()))
+	round := attest.NewTestResult(newer, s.Key, b.Version, b.host, time.Now())
+	if err := (attest.Sealer{Key: key}).AddRound(s.Artifact, round); err != nil {
+		return done, err
+	}
+	return done, b.attachThere(ctx, s.Artifact, key)
 }
 
 // mayAttach returns an error if a trust file does not let the session's key sign

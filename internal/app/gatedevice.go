@@ -22,12 +22,14 @@ import (
 	"builder/internal/machine/locate"
 	"builder/internal/machine/nccltests"
 	"builder/internal/plan/sourcetree"
+	"builder/internal/publishing/publish"
 	"builder/internal/publishing/subject"
 )
 
 // A DeviceRequest configures the gates on GPUs.
 type DeviceRequest struct {
-	GPUs      int // 0: all
+	GPUs      int      // 0: all
+	Launcher  []string // as in [device.Setup]
 	Tests     string
 	Against   string
 	Transport device.Transport
@@ -39,25 +41,19 @@ type DeviceRequest struct {
 	With      []string // wheels to install beside the artifact
 }
 
-// openGateRun finds the host's GPUs and prepares the files for the gates.
-func openGateRun(ctx context.Context, s *Session, r GateRequest) (*gateRun, error) {
-	b := &gateRun{Session: s, options: r, log: io.Discard}
-	scratch, err := os.MkdirTemp("", "builder-gate-*")
-	if err != nil {
-		return nil, err
-	}
-	b.scratch, b.close = scratch, func() { os.RemoveAll(scratch) }
+// openGateRun makes the state of an invocation. The caller calls close.
+func openGateRun(s *Session, r GateRequest) (*gateRun, error) {
+	b := &gateRun{Session: s, options: r, log: io.Discard, pulled: map[string]publish.Digest{}}
+	var err error
 	if b.trust, err = s.Trusted(); err != nil {
-		b.close()
 		return nil, err
 	}
-	if err := b.fill(ctx); err != nil {
-		b.close()
-		return nil, err
-	}
-	return b, nil
+	scratch, err := os.MkdirTemp("", "builder-gate-*")
+	b.scratch, b.close = scratch, func() { os.RemoveAll(scratch) }
+	return b, err
 }
 
+// fill opens the log, finds the host's GPUs and prepares the files for the gates on them.
 func (b *gateRun) fill(ctx context.Context) error {
 	if b.options.Log != "" {
 		f, err := os.Create(b.options.Log)
@@ -70,6 +66,9 @@ func (b *gateRun) fill(ctx context.Context) error {
 	d := b.options.Device
 	if d == nil {
 		return nil
+	}
+	if err := b.pullDevice(ctx, d); err != nil {
+		return err
 	}
 	var err error
 	if d.Tests != "" {
@@ -104,7 +103,7 @@ func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
 		host = *b.host
 	}
 	d := &device.Setup{
-		Sweep: nccltests.Run, Host: host, Fault: b.err, GPUs: o.GPUs, Programs: b.tests,
+		Sweep: nccltests.Run, Host: host, Fault: b.err, GPUs: o.GPUs, Launcher: o.Launcher, Programs: b.tests,
 		Against: b.against.Dir, Baseline: b.against.Name, Transport: o.Transport, MaxBytes: o.MaxBytes,
 		Rounds: 3, Tolerance: o.Tolerance, Env: o.Env, Timeout: o.Limit, Log: b.log,
 	}

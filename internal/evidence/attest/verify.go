@@ -132,14 +132,22 @@ func settled(checks []Check) []Check {
 // for an artifact not yet fetched or known only by its digest. said lists the files of
 // its folder.
 func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
+	b, checks := VerifyOrigin(a, said, trust, policy)
+	if b.Provenance != nil {
+		checks = slices.Insert(checks, 2, b.checkVerdicts(policy, trust)) // before the logs
+	}
+	return b, settled(checks)
+}
+
+// VerifyOrigin makes the checks of [VerifyStatements] except that of the verdicts: a gate
+// can judge an artifact again that it refused before. The policy counts for the limits of
+// the keys only.
+func VerifyOrigin(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := ReadSaid(a, said, trust)
 	if b.unknown() {
 		return b, []Check{b.checkSignatures(a, err)}
 	}
 	checks := []Check{b.checkSignatures(a, err), b.checkProvenance(policy, trust)}
-	if b.Provenance != nil {
-		checks = append(checks, b.checkVerdicts(policy, trust))
-	}
 	return b, settled(append(checks, b.checkLogs(a, trust)...))
 }
 

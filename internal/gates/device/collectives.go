@@ -85,10 +85,11 @@ func atLeast(r nccltests.Report, gpus int) []string {
 	}
 	seen := map[string]bool{}
 	for _, d := range r.Devices {
-		if d.BusID != "" && seen[d.BusID] {
-			problems = append(problems, "two ranks share the GPU "+d.BusID)
+		at := d.Host + " " + d.BusID
+		if d.BusID != "" && seen[at] {
+			problems = append(problems, fmt.Sprintf("two ranks share the GPU %s of %s", d.BusID, d.Host))
 		}
-		seen[d.BusID] = true
+		seen[at] = true
 	}
 	return problems
 }
@@ -124,6 +125,16 @@ func devices(r nccltests.Report) []gpu.GPU {
 
 // spoken names the library that ran, and its difference from the promise.
 type spoken struct{ says, problem string }
+
+// hosts lists the hosts of the ranks.
+func hosts(r nccltests.Report) []string {
+	var all []string
+	for _, d := range r.Devices {
+		all = append(all, d.Host)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 // speaks compares the version printed by the library with the promise, such as
 // 2.29.7+cuda13.0. If only the release number is known, it compares only that. The
@@ -163,6 +174,9 @@ func summary(r nccltests.Report, library string) string {
 	name := "GPU"
 	if len(r.Devices) > 0 {
 		name = r.Devices[0].Name
+	}
+	if all := hosts(r); len(all) > 1 {
+		name += " of " + strings.Join(all, ", ")
 	}
 	last := r.Rows[len(r.Rows)-1].Bytes
 	return fmt.Sprintf("%d sizes of %s to %s correct on %d x %s, up to %s GB/s, by %s",

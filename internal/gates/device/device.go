@@ -26,10 +26,11 @@ type Setup struct {
 	// does.
 	Sweep    func(context.Context, nccltests.Sweep) (nccltests.Measured, error)
 	Host     gpu.Host
-	Fault    error  // error of the detection of GPUs
-	GPUs     int    // number of requested GPUs
-	Programs string // directory with all_reduce_perf, or ""
-	Library  string // directory of the artifact's library
+	Fault    error    // error of the detection of GPUs
+	GPUs     int      // number of requested GPUs
+	Launcher []string // as in [nccltests.Sweep]: the ranks run on any hosts; empty for this one
+	Programs string   // directory with all_reduce_perf, or ""
+	Library  string   // directory of the artifact's library
 	// Against is the directory of the library to compare with, or "". Baseline is its
 	// name.
 	Against, Baseline string
@@ -58,7 +59,7 @@ func (d *Setup) sweep(collective, library string, from, to int64, env map[string
 	}
 	maps.Copy(merged, env)
 	return nccltests.Sweep{
-		Program: filepath.Join(d.Programs, collective+"_perf"), Library: library, GPUs: d.GPUs,
+		Program: filepath.Join(d.Programs, collective+"_perf"), Library: library, GPUs: d.GPUs, Launcher: d.Launcher,
 		MinBytes: min(from, to), MaxBytes: to, Factor: factor, Iterations: iterations, Warmup: warmup,
 		Env: merged, Timeout: d.Timeout,
 	}
@@ -76,6 +77,7 @@ func (d *Setup) run(ctx context.Context, sweep nccltests.Sweep) (nccltests.Measu
 // Short returns a verdict if the host lacks the requested GPUs.
 func (d *Setup) Short() (verdict.Verdict, bool) {
 	switch {
+	case len(d.Launcher) > 0: // the launcher knows its hosts
 	case d.Fault != nil:
 		return verdict.Unmeasured("the GPUs of this host are unknown: %v", d.Fault).
 			Because("run it on a host with a GPU driver, where nvidia-smi, amd-smi or rocm-smi works"), true

@@ -71,6 +71,9 @@ func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verd
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
+	if len(hosts(m.Report)) > 1 {
+		return judgeNetwork(w, log, hosts(m.Report))
+	}
 	return d.judgeTransport(w, log, busIDs(m.Report))
 }
 
@@ -85,6 +88,11 @@ type Way struct {
 // if none is named and the host does not imply one.
 func (d *Setup) Way() (Way, *verdict.Verdict) {
 	wanted := d.Transport
+	if wanted == "" && len(d.Launcher) > 0 {
+		v := verdict.Unmeasured("no transport named for the ranks of the launcher").
+			Because("name the expected transport: --transport %s", joined(Transports()))
+		return Way{}, &v
+	}
 	if wanted == "" {
 		wanted = NVLink
 		if all, worst, _ := d.Host.Linked(d.addresses()); !all {
@@ -102,13 +110,38 @@ func (d *Setup) Way() (Way, *verdict.Verdict) {
 	if env == nil {
 		env = map[string]string{}
 	}
-	maps.Copy(env, w.env)
+	if len(d.Launcher) == 0 { // ranks of several hosts use the network by themselves
+		maps.Copy(env, w.env)
+	}
 	return Way{wanted, env, w.shows}, nil
 }
 
 // JudgeLog judges the transport in the log of ranks on the host's first GPUs.
 func (d *Setup) JudgeLog(w Way, log nccllog.Evidence) verdict.Verdict {
 	return d.judgeTransport(w, log, d.addresses())
+}
+
+// judgeNetwork requires the requested transport for every connection between hosts, and
+// at least one. Those inside a host do not use the network.
+func judgeNetwork(w Way, log nccllog.Evidence, hosts []string) verdict.Verdict {
+	right, wrong := 0, 0
+	for kind, n := range log.Transports() {
+		switch {
+		case slices.Contains(w.shows, kind):
+			right += n
+		case kind != nccllog.P2P && kind != nccllog.SHM:
+			wrong += n
+		}
+	}
+	said := cmp.Or(strings.Join(slices.Concat(log.Reasons, log.Warnings), "; "), "nothing")
+	switch {
+	case wrong > 0:
+		return verdict.Failed("%d of %d connections between %s do not run over %s: %s; the library logged: %s", wrong, right+wrong, strings.Join(hosts, ", "), w.Transport, log.Summary(), said)
+	case right == 0:
+		return verdict.Unmeasured("the log names no connection over %s between %s: %s; the library logged: %s", w.Transport, strings.Join(hosts, ", "), log.Summary(), said).
+			Because("ranks of several hosts connect over %s, %s or %s: name one with --transport", IB, GDRDMA, Socket)
+	}
+	return verdict.Passed("%s between %s: %s", w.Transport, strings.Join(hosts, ", "), log.Summary())
 }
 
 // judgeTransport requires the requested transport for every connection.

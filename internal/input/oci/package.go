@@ -96,30 +96,32 @@ func pack(p Package) (packed, error) {
 	if err := p.check(); err != nil {
 		return packed{}, err
 	}
-	empty := ocispec.DescriptorEmptyJSON
-	blobs := []blob{{Descriptor: empty, name: "the empty configuration", data: empty.Data}}
 	main, err := write(p.ArtifactType, p.Files, p.Annotations, nil)
 	if err != nil {
 		return packed{}, err
 	}
-	parts := packed{manifest: main}
-	files := p.Files
-	for _, r := range p.Referrers {
-		about, err := write(r.ArtifactType, []File{r.File}, r.Annotations, &main.Descriptor)
+	return packed{manifest: main}.with(p.Files, p.Referrers)
+}
+
+// with adds files, and documents about the package with their files.
+func (p packed) with(files []File, referrers []Referrer) (packed, error) {
+	for _, r := range referrers {
+		about, err := write(r.ArtifactType, []File{r.File}, r.Annotations, &p.manifest.Descriptor)
 		if err != nil {
 			return packed{}, err
 		}
-		parts.referrers, files = append(parts.referrers, about), append(slices.Clip(files), r.File)
+		p.referrers, files = append(p.referrers, about), append(slices.Clip(files), r.File)
 	}
+	empty := ocispec.DescriptorEmptyJSON
+	p.blobs = []blob{{Descriptor: empty, name: "the empty configuration", data: empty.Data}}
 	seen := map[digest.Digest]bool{empty.Digest: true}
 	for _, f := range files {
 		if d := f.descriptor(); !seen[d.Digest] {
 			seen[d.Digest] = true
-			blobs = append(blobs, blob{Descriptor: d, name: f.Name, path: f.Path})
+			p.blobs = append(p.blobs, blob{Descriptor: d, name: f.Name, path: f.Path})
 		}
 	}
-	parts.blobs = blobs
-	return parts, nil
+	return p, nil
 }
 
 // write encodes a manifest in the layout of ORAS: an empty configuration and one layer
@@ -161,8 +163,12 @@ func (p Package) check() error {
 	if len(p.Referrers) > maxReferrers {
 		errs = append(errs, fmt.Errorf("the package has %d referrers, more than %d", len(p.Referrers), maxReferrers))
 	}
-	errs = append(errs, checkFiles(p.Files))
-	for _, r := range p.Referrers {
+	return errors.Join(append(errs, checkFiles(p.Files), checkReferrers(p.Referrers))...)
+}
+
+func checkReferrers(referrers []Referrer) error {
+	var errs []error
+	for _, r := range referrers {
 		if err := errors.Join(mediaType(r.ArtifactType), r.File.check()); err != nil {
 			errs = append(errs, fmt.Errorf("the referrer %q: %w", r.File.Name, err))
 		}

@@ -50,18 +50,8 @@ func (r *Repository) Push(ctx context.Context, p Package, progress func(done, to
 		return "", false, r.fail(ctx, diag.Publish, err, "pushing to %s", r)
 	}
 	s := &sending{r: r, progress: progress}
-	for _, b := range parts.blobs {
-		s.total += b.Size
-	}
-	for _, b := range parts.blobs {
-		if err := s.blob(ctx, b); err != nil {
-			return "", false, r.fail(ctx, diag.Publish, err, "pushing %s to %s", b.name, r)
-		}
-	}
-	for _, b := range s.taken {
-		if err := s.kept(ctx, b); err != nil {
-			return "", false, r.fail(ctx, diag.Publish, err, "pushing %s to %s", b.name, r)
-		}
+	if err := s.blobs(ctx, parts); err != nil {
+		return "", false, err
 	}
 	if err := s.manifest(ctx, parts.manifest); err != nil {
 		return "", false, r.fail(ctx, diag.Publish, err, "pushing the manifest to %s", r)
@@ -70,6 +60,27 @@ func (r *Repository) Push(ctx context.Context, p Package, progress func(done, to
 		return "", false, r.fail(ctx, diag.Publish, err, "pushing the referrers of %s to %s", parts.manifest.Digest, r)
 	}
 	return parts.manifest.Digest.String(), !s.sent, nil
+}
+
+// Refer adds documents about a package in the repository. Like [Repository.Push], it
+// sends their files first.
+func (r *Repository) Refer(ctx context.Context, digest string, referrers []Referrer) error {
+	var parts packed
+	d, err := r.get(ctx, digest)
+	if err == nil {
+		err = checkReferrers(referrers)
+	}
+	if err == nil {
+		parts, err = packed{manifest: d}.with(nil, referrers)
+	}
+	if err != nil {
+		return r.fail(ctx, diag.Publish, err, "adding documents about %s to %s", digest, r)
+	}
+	s := &sending{r: r}
+	if err := s.blobs(ctx, parts); err != nil {
+		return err
+	}
+	return r.fail(ctx, diag.Publish, s.refer(ctx, parts), "pushing the referrers of %s to %s", digest, r)
 }
 
 // sending is the state of one push.
@@ -85,6 +96,24 @@ func (s *sending) say(more int64) {
 	if s.progress != nil {
 		s.progress(s.done+more, s.total)
 	}
+}
+
+// blobs sends the blobs that the registry lacks, then checks that it kept them.
+func (s *sending) blobs(ctx context.Context, parts packed) error {
+	for _, b := range parts.blobs {
+		s.total += b.Size
+	}
+	for _, b := range parts.blobs {
+		if err := s.blob(ctx, b); err != nil {
+			return s.r.fail(ctx, diag.Publish, err, "pushing %s to %s", b.name, s.r)
+		}
+	}
+	for _, b := range s.taken {
+		if err := s.kept(ctx, b); err != nil {
+			return s.r.fail(ctx, diag.Publish, err, "pushing %s to %s", b.name, s.r)
+		}
+	}
+	return nil
 }
 
 // blob sends a blob unless the registry has it.

@@ -35,7 +35,8 @@ type Plan struct {
 	Libraries  []Library // the others are compared with the first
 	Programs   []Program
 	GPUs       int
-	Limit      float64 // upper limit of busbw between these GPUs in GB/s; 0 if unknown
+	Launcher   []string // as in [nccltests.Sweep]
+	Limit      float64  // upper limit of busbw between these GPUs in GB/s; 0 if unknown
 	MinBytes   int64
 	MaxBytes   int64
 	Factor     int
@@ -136,7 +137,7 @@ func (p Plan) sizes() int {
 
 func (p Plan) sweep(s Turn) nccltests.Sweep {
 	return nccltests.Sweep{
-		Program: s.Program.Path, Library: s.Library.Dir, GPUs: p.GPUs,
+		Program: s.Program.Path, Library: s.Library.Dir, GPUs: p.GPUs, Launcher: p.Launcher,
 		MinBytes: p.MinBytes, MaxBytes: p.MaxBytes, Factor: p.Factor,
 		Iterations: p.Iterations, Warmup: p.Warmup, Env: p.Env, Timeout: p.Timeout,
 	}

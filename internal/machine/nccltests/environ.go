@@ -67,11 +67,15 @@ func (s Sweep) problem() error {
 	return errors.Join(errs...)
 }
 
-// arguments returns the arguments, which are the same for every release: one process,
-// and one thread.
+// arguments returns the arguments of a process, which are the same for every release. It
+// has one thread.
 func (s Sweep) arguments() []string {
+	gpus := s.GPUs
+	if len(s.Launcher) > 0 {
+		gpus = 1
+	}
 	return []string{
 		"-b", fmt.Sprint(s.MinBytes), "-e", fmt.Sprint(s.MaxBytes), "-f", fmt.Sprint(s.Factor),
-		"-g", fmt.Sprint(s.GPUs), "-n", fmt.Sprint(s.Iterations), "-w", fmt.Sprint(s.Warmup), "-c", "1",
+		"-g", fmt.Sprint(gpus), "-n", fmt.Sprint(s.Iterations), "-w", fmt.Sprint(s.Warmup), "-c", "1",
 	}
 }

@@ -56,7 +56,8 @@ type Timing struct {
 type Sweep struct {
 	Program    string            // path of the program, such as all_reduce_perf
 	Library    string            // directory of the libnccl.so.2 or librccl.so.1 to load; "" means the loader's choice
-	GPUs       int               // GPUs of this host, with one thread each
+	GPUs       int               // of this host, in one process; with a launcher the ranks, one GPU each
+	Launcher   []string          // command that starts the ranks, such as mpirun -np 16; empty for none
 	MinBytes   int64             // first size
 	MaxBytes   int64             // last size
 	Factor     int               // ratio of successive sizes

@@ -69,6 +69,14 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	if writes {
 		c.args = append(c.args, "-J", document)
 	}
+	if len(s.Launcher) > 0 {
+		if err := c.shared(ctx, s, dir); err != nil {
+			return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, err)
+		}
+		if c, err = c.launched(s.Launcher); err != nil {
+			return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, err)
+		}
+	}
 	end, err := c.run(ctx)
 	m := Measured{Log: logs(dir), Output: end.stdout + end.stderr}
 	if err != nil {

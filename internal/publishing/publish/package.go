@@ -54,18 +54,25 @@ func (b Bundle) ociPackage() (oci.Package, error) {
 	for _, a := range b.Beside {
 		p.Files = append(p.Files, fileOf(a, besideType))
 	}
-	for _, a := range b.Said {
+	p.Referrers, err = referrersOf(b.Said, b.documents)
+	return p, err
+}
+
+// referrersOf returns files of statements as referrers of their package. Files that no
+// document describes are plain copies of one.
+func referrersOf(said []artifact.Artifact, documents []attest.Document) (all []oci.Referrer, err error) {
+	for _, a := range said {
 		ref := oci.Referrer{ArtifactType: plainType, File: fileOf(a, plainType)}
-		i := slices.IndexFunc(b.documents, func(d attest.Document) bool { return d.Name == a.Name })
+		i := slices.IndexFunc(documents, func(d attest.Document) bool { return d.Name == a.Name })
 		if i >= 0 {
 			ref = oci.Referrer{ArtifactType: bundleType, File: fileOf(a, bundleType)}
-			if ref.Annotations, err = annotations(b.documents[i]); err != nil {
-				return p, err
+			if ref.Annotations, err = annotations(documents[i]); err != nil {
+				return nil, err
 			}
 		}
-		p.Referrers = append(p.Referrers, ref)
+		all = append(all, ref)
 	}
-	return p, nil
+	return all, nil
 }
 
 // annotations returns the type, time and verdicts of a signed document.

@@ -34,7 +34,7 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 	if err != nil {
 		return Receipt{}, err
 	}
-	said, err := r.said(ctx, b.Entry.Key())
+	said, err := r.saidOf(ctx, b.Entry.Key())
 	if err != nil {
 		return Receipt{}, refused(err)
 	}
@@ -77,9 +77,9 @@ func (r Registry) find(ctx context.Context, key string) (digest string, err erro
 	return digest, err
 }
 
-// said returns the names of the statements already published for a key. Statements of
+// saidOf returns the names of the statements already published for a key. Statements of
 // the first builder are not replaced if another builder publishes the same bytes.
-func (r Registry) said(ctx context.Context, key string) (map[string]bool, error) {
+func (r Registry) saidOf(ctx context.Context, key string) (map[string]bool, error) {
 	digest, err := r.find(ctx, key)
 	if errors.Is(err, ErrNotPublished) {
 		return nil, nil
@@ -87,6 +87,11 @@ func (r Registry) said(ctx context.Context, key string) (map[string]bool, error)
 	if err != nil {
 		return nil, err
 	}
+	return r.said(ctx, digest)
+}
+
+// said returns the names of the statements about a package.
+func (r Registry) said(ctx context.Context, digest string) (map[string]bool, error) {
 	all, err := r.Referrers(ctx, digest)
 	names := map[string]bool{}
 	for _, ref := range all {
@@ -107,12 +112,17 @@ func (r Registry) Bring(ctx context.Context, key, dir string, vet index.Vet) (st
 	if err != nil {
 		return "", err
 	}
+	return r.bring(ctx, m, key, dir, vet)
+}
+
+// bring copies the files of a package to dir and returns the path of its main file.
+func (r Registry) bring(ctx context.Context, m oci.Manifest, key, dir string, vet index.Vet) (string, error) {
 	found, ok := artifactOf(m)
 	if !ok {
-		return "", fmt.Errorf("%s@%s holds neither a wheel nor an archive of a tree", r, digest)
+		return "", fmt.Errorf("%s@%s holds neither a wheel nor an archive of a tree", r, m.Digest)
 	}
 	path := filepath.Join(dir, found.Name)
-	said, err := r.bringSaid(ctx, digest, attest.Dir(path))
+	said, err := r.bringSaid(ctx, m.Digest, attest.Dir(path))
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,90 @@
+package app_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/app"
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/inspect"
+	"builder/internal/input/oci/ocitest"
+	"builder/internal/publishing/publish"
+)
+
+// Another host judges a published cell by its digest, and a third sees its verdicts.
+func TestGateByDigest(t *testing.T) {
+	for name, referrers := range map[string]bool{"referrers": true, "no referrers": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			place, stop := ocitest.Serve(referrers)
+			defer stop()
+			builds, of := newSession(t, &builds{holds: "tiny"})
+			out := filepath.Join(t.TempDir(), "out")
+			if _, err := app.Run(t.Context(), builds, app.RunRequest{Selection: of, Out: out}); err != nil {
+				t.Fatal(err)
+			}
+			done, err := app.Publish(t.Context(), builds, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := done.Published[0].Where
+
+			judges, _ := newSession(t, nil)
+			judges.Key = filepath.Join(t.TempDir(), "gpu.pem")
+			if err := app.NewKey(judges.Key, signing.Owner{}, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			refused := func(says string, r app.GateRequest) {
+				t.Helper()
+				if report, err := app.Judge(t.Context(), judges, r); err == nil || !strings.Contains(err.Error(), says) {
+					t.Errorf("want %q, got %+v, %v", says, report, err)
+				}
+			}
+			refused("an untrusted key signed it", app.GateRequest{Paths: []string{address}})
+			judges.Trust = []string{app.PublicOf(filepath.Join(builds.Home, "key.pem"))}
+			refused("has no digest", app.GateRequest{Paths: []string{place}})
+			refused("not in the registry", app.GateRequest{Paths: []string{place + "@sha256:" + strings.Repeat("0", 64)}})
+
+			report, err := app.Judge(t.Context(), judges, app.GateRequest{Paths: []string{address}, Attach: true})
+			if err != nil || len(report.Artifacts) != 1 || report.Artifacts[0].SHA256 != done.Published[0].SHA256 {
+				t.Fatalf("%+v, %v", report, err)
+			}
+			take := func(trusted ...string) (publish.Bundle, error) {
+				t.Helper()
+				sees, _ := newSession(t, nil)
+				sees.Trust = trusted
+				trust, err := sees.Trusted()
+				if err != nil {
+					t.Fatal(err)
+				}
+				at, err := publish.OpenCatalogue(place, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return publish.Take(t.Context(), at, done.Published[0].Key, t.TempDir(), trust, attest.Candidate)
+			}
+			both := []string{judges.Trust[0], app.PublicOf(judges.Key)}
+			before := len(report.Artifacts[0].Attached) + len(report.Artifacts[0].Verdicts)
+			if _, err := take(both[0]); diag.CodeOf(err) != diag.Gate {
+				t.Errorf("without trust in the judge: %v", err)
+			}
+			if b, err := take(both...); err != nil || len(b.Said) == 0 || before == 0 {
+				t.Errorf("%+v, %v", b, err)
+			}
+
+			// A refusal stays until the gate passes again.
+			wrong, err := inspect.ParseExpectations([]string{"framework=torch"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused("framework", app.GateRequest{Paths: []string{address}, Attach: true, Expect: wrong})
+			if _, err := take(both...); diag.CodeOf(err) != diag.Gate || !strings.Contains(err.Error(), "framework") {
+				t.Errorf("after a refusal: %v", err)
+			}
+		})
+	}
+}

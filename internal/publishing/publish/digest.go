@@ -1,0 +1,78 @@
+package publish
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/input/oci"
+	"builder/internal/plan/lock"
+)
+
+// A Digest is a publication in a registry, known by the digest of its manifest.
+type Digest struct {
+	Registry
+	digest string // sha256:HEX
+}
+
+// Digests describes the syntax of a digest.
+const Digests = "oci://HOST/REPOSITORY@sha256:DIGEST"
+
+// InRegistry reports whether a path of the user names a publication in a registry.
+func InRegistry(path string) bool { return strings.HasPrefix(path, oci.Scheme) }
+
+// OpenDigest parses the address of a publication. It contacts no registry.
+func OpenDigest(text string, insecure bool) (Digest, error) {
+	place, digest, ok := strings.Cut(text, "@sha256:")
+	if !ok {
+		return Digest{}, diag.Errorf(diag.Usage, "the address of a publication has no digest").
+			WithHint("write %s; `builder publish` prints it, and a tag can move", Digests)
+	}
+	r, err := openRegistry(place, insecure)
+	return Digest{r, "sha256:" + digest}, err
+}
+
+// String returns the address as users write it.
+func (d Digest) String() string { return d.Registry.String() + "@" + d.digest }
+
+// Pull copies the publication to dir, in the layout of a run with its entry, and returns
+// the path of its wheel or archive. It copies the files that trusted keys signed, whatever
+// the verdicts are. On any other file it returns an error and copies none.
+func (d Digest) Pull(ctx context.Context, dir string, trust signing.Trust) (path string, err error) {
+	m, err := d.Manifest(ctx, d.digest)
+	if err != nil {
+		return "", err
+	}
+	var said attest.Bundle
+	key := m.Annotations[keyNote]
+	path, err = d.bring(ctx, m, key, dir, vet(key, func(wheel artifact.Artifact, found []artifact.Artifact) (_ attest.Bundle, checks []attest.Check) {
+		said, checks = attest.VerifyOrigin(wheel, found, trust, attest.Candidate)
+		return said, checks
+	}))
+	if err != nil {
+		return "", err
+	}
+	return path, lock.WriteEntry(dir, said.Provenance.Definition.Internal.Entry)
+}
+
+// Attach adds the statements beside a pulled artifact to those in the registry. Statements
+// already there stay.
+func (d Digest) Attach(ctx context.Context, a artifact.Artifact, trust signing.Trust) error {
+	beside, err := attest.Read(a, trust)
+	if err != nil {
+		return err
+	}
+	there, err := d.said(ctx, d.digest)
+	if err != nil {
+		return refused(err)
+	}
+	added, err := referrersOf(slices.DeleteFunc(beside.Said, func(f artifact.Artifact) bool { return there[f.Name] }), beside.Documents)
+	if err != nil || len(added) == 0 {
+		return err
+	}
+	return d.Refer(ctx, d.digest, added)
+}
