@@ -13,6 +13,8 @@ import (
 	"bytes"
 	"compress/flate"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -199,6 +201,17 @@ func (w *Wheel) ReadFile(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
+}
+
+// SHA256 returns the digest of a member's contents, 64 hexadecimal digits.
+func (w *Wheel) SHA256(name string) (string, error) {
+	f, err := w.member(name)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	err = copyMember(sum, f)
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // Member is an open member: an unlinked file, freed by Close.

@@ -1,7 +1,8 @@
 package gate
 
 import (
-	"maps"
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 // house describes a wheelhouse.
 type house struct {
 	parts, extra []*housed
+	whole        bool                   // the platform provides nothing; otherwise torch
 	after        func(dir string) error // changes the written wheelhouse; may be nil
 }
 
@@ -54,7 +56,9 @@ func (h *house) write(t *testing.T) string {
 	for _, w := range h.extra {
 		m.Extra = append(m.Extra, put(w))
 	}
-	m.Provided = []recipe.Provided{{Project: "torch", Because: "the site brings it"}}
+	if !h.whole {
+		m.Provided = []recipe.Provided{{Project: "torch", Because: "the site brings it"}}
+	}
 	made, err := m.Write(dir, places, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +123,39 @@ func openrlhf() *specimen {
 	}
 }
 
+// ncclText is the content of the library in the part of [torchNCCL].
+const ncclText = "an NCCL"
+
+// ncclPath is where the box installs it.
+const ncclPath = "/opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"
+
+// mapped is the output of the program of parts-load for a file with the given content.
+func mapped(path, text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "torch\t" + path + "\t" + hex.EncodeToString(sum[:]) + "\n"
+}
+
+// torchNCCL returns a wheelhouse of torch and an NCCL in place of the vendor's.
+func torchNCCL() *specimen {
+	return &specimen{
+		expect: recipe.Expect{Wheelhouse: &recipe.Wheelhouse{
+			Format: stack.Format, Loads: []recipe.LibraryLoad{{Import: "torch", Library: "libnccl.so.2", Project: "nvidia-nccl-cu13"}},
+		}},
+		house: &house{
+			whole: true,
+			parts: []*housed{{wheel: wheeltest.Wheel{
+				Name:  "nvidia_nccl_cu13-2.28.9+cuda13.0.dlopen.sm90-py3-none-manylinux_2_29_x86_64.whl",
+				Files: []wheeltest.File{{Name: "nvidia/nccl/lib/libnccl.so.2", Text: ncclText}},
+			}}},
+			extra: []*housed{{wheel: wheeltest.Wheel{Name: "torch-2.11.0-cp311-cp311-manylinux_2_28_x86_64.whl", Requires: []string{"nvidia-nccl-cu13==2.28.9"}}}},
+		},
+		box: container{answers: map[string]Result{
+			"wheelhouse": {Output: "== installed\nnvidia-nccl-cu13==2.28.9+cuda13.0.dlopen.sm90\ntorch==2.11.0\n== needs\nAll installed packages are compatible\n"},
+			"parts-load": {Output: "== imported torch\n" + mapped(ncclPath, ncclText)},
+		}},
+	}
+}
+
 // second adds a library to the first part, which has none.
 func second(l *elftest.Library) func(*specimen) {
 	return func(s *specimen) { s.house.parts[0].lib = l }
@@ -132,7 +169,51 @@ func badStacks() []bad {
 	found := func(n, lines string) string {
 		return strings.Replace(houseInstalled, "Found 1 incompatibility", "Found "+n+" incompatibilities", 1) + torchLacks + lines
 	}
+	const leave = "leave it out of the stack"
+	loads := func(exit int, output string) func(*specimen) {
+		return func(s *specimen) { s.box.answers["parts-load"] = Result{Exit: exit, Output: output} }
+	}
 	return []bad{
+		{
+			what: "a torch that loads the vendor's NCCL", of: torchNCCL,
+			change: loads(0, "== imported torch\n"+mapped(ncclPath, "the vendor's")),
+			gate:   "parts-load", says: "a process that imports torch maps " + ncclPath + " with sha256", do: leave,
+		},
+		{
+			what: "a torch that loads two NCCLs", of: torchNCCL,
+			change: loads(0, "== imported torch\n"+mapped(ncclPath, ncclText)+mapped("/usr/lib/libnccl.so.2.19.3", "Debian's")),
+			gate:   "parts-load", says: "maps /usr/lib/libnccl.so.2.19.3 with sha256", do: leave,
+		},
+		{
+			what: "two copies of the part's NCCL in a process", of: torchNCCL,
+			change: loads(0, "== imported torch\n"+mapped(ncclPath, ncclText)+mapped("/opt/venv/libnccl.so.2", ncclText)),
+			gate:   "parts-load", says: "maps libnccl.so.2 twice: " + ncclPath + ", /opt/venv/libnccl.so.2", do: leave,
+		},
+		{
+			what: "a torch without an NCCL, the one for CPUs", of: torchNCCL,
+			change: loads(0, "== imported torch\n"),
+			gate:   "parts-load", says: "a process that imports torch maps no libnccl.so.2", do: leave,
+		},
+		{
+			what: "an NCCL without a symbol that torch needs", of: torchNCCL,
+			change: loads(1, "Traceback (most recent call last):\nImportError: libtorch_cuda.so: undefined symbol: ncclCommWindowRegister\n"),
+			gate:   "parts-load", says: "exit 1: ImportError: libtorch_cuda.so: undefined symbol: ncclCommWindowRegister", do: leave,
+		},
+		{
+			what: "a stack that promises a library of no part", of: torchNCCL,
+			change: func(s *specimen) { s.expect.Wheelhouse.Loads[0].Project = "nvidia-nccl-cu12" },
+			gate:   "parts-load", says: "no part of the stack makes a wheel of nvidia-nccl-cu12", do: leave,
+		},
+		{
+			what: "a stack whose part lacks the promised library", of: torchNCCL,
+			change: func(s *specimen) { s.expect.Wheelhouse.Loads[0].Library = "libnccl.so.3" },
+			gate:   "parts-load", says: "holds no libnccl.so.3", do: leave,
+		},
+		{
+			what: "an import that leaves no trace", of: torchNCCL,
+			change: loads(0, mapped(ncclPath, ncclText)),
+			gate:   "parts-load", blind: true, says: "does not say that it imported torch", do: "not-measured never counts as a pass",
+		},
 		{
 			what: "a part of a stack requested for another ROCm", of: openrlhf,
 			change: func(s *specimen) { s.house.parts[0].axes["rocm"] = "5.7" },
@@ -206,7 +287,7 @@ func badStacks() []bad {
 		},
 		{
 			what: "a wheelhouse without a container to install it in", of: openrlhf,
-			change: func(s *specimen) { s.box.answers = maps.Clone(s.box.answers); s.box.failure = os.ErrDeadlineExceeded },
+			change: func(s *specimen) { s.box.answers = nil; s.box.failure = os.ErrDeadlineExceeded },
 			gate:   "wheelhouse", blind: true, says: "i/o timeout", do: "not-measured never counts as a pass",
 		},
 	}

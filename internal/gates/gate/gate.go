@@ -100,6 +100,7 @@ func All() []Gate {
 		allreduce2,
 		trainStep,
 		wheelhouse,
+		partsLoad,
 		upstreamTests,
 		upstreamTestsFull,
 		collectives,

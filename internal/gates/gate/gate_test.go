@@ -58,6 +58,7 @@ func TestWanted(t *testing.T) {
 		{recipe.Expect{Import: []string{"a"}, Built: map[string]string{"rocm": "true"}, Frameworks: []string{"a"}}, "import platform check-build built-flags"},
 		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{}}, "wheelhouse"},
 		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Agree: []string{"mpi"}}}, "parts-agree wheelhouse"},
+		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Loads: []recipe.LibraryLoad{{Import: "torch"}}}}, "wheelhouse parts-load"},
 	} {
 		var names []string
 		for _, g := range Wanted(c.expect, Container) {

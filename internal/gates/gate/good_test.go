@@ -229,6 +229,7 @@ func TestGoodArtifacts(t *testing.T) {
 		"NCCL, libibverbs dlopened": {ncclDlopen(), 11},
 		"no symbol of glibc":        {withoutGlibc(), 11},
 		"a stack":                   {openrlhf(), 2},
+		"a stack with a library":    {torchNCCL(), 2},
 		"Ray for ROCm":              {rayROCm(), 4},
 	} {
 		verdicts := c.good.verdicts(t)

@@ -30,7 +30,7 @@ func (s *Stack) Recipe(cat Catalogue) (*recipe.Recipe, error) {
 		Settings: recipe.Settings{
 			From: recipe.Origin{Kind: recipe.Cells}, Image: s.Image, Runtime: s.Image,
 			Requires: recipe.Requirements{Run: s.Extra},
-			Expect:   recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Format: Format, Agree: s.Agree, Provided: s.Provided}},
+			Expect:   recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Format: Format, Agree: s.Agree, Loads: s.Loads, Provided: s.Provided}},
 		},
 	}
 	for i, p := range s.Parts {
@@ -54,6 +54,9 @@ func (s *Stack) Recipe(cat Catalogue) (*recipe.Recipe, error) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
+	}
+	for _, l := range s.Loads {
+		r.Requires.Without = append(r.Requires.Without, l.Project)
 	}
 	for _, p := range s.Provided {
 		r.Requires.Without = append(r.Requires.Without, p.Project)

@@ -25,14 +25,15 @@ import (
 
 // A Stack is one file as written.
 type Stack struct {
-	Name     string            `yaml:"name" json:"name" jsonschema:"description=name of the stack; also the name of the file; on the command line it is stack/NAME"`
-	Summary  string            `yaml:"summary" json:"summary" jsonschema:"description=one line for builder list"`
-	Parts    []recipe.Input    `yaml:"parts" json:"parts" jsonschema:"minItems=1,description=cells whose wheels go into the wheelhouse; an axis that is not named has the value that its recipe prefers"`
-	Agree    []string          `yaml:"agree,omitempty" json:"agree,omitempty" jsonschema:"description=axes of parts and facts about wheels (builder gate WHEEL prints them) that are of one value in all parts"`
-	Image    string            `yaml:"image" json:"image" jsonschema:"description=image of the empty container that the wheelhouse is installed in"`
-	Profile  *Profile          `yaml:"profile,omitempty" json:"profile,omitempty" jsonschema:"description=the run-time environment; it is written beside the wheelhouse"`
-	Extra    []string          `yaml:"extra,omitempty" json:"extra,omitempty" jsonschema:"description=Python requirements of the parts at run time; the lock holds their files and those of what they need in turn"`
-	Provided []recipe.Provided `yaml:"provided,omitempty" json:"provided,omitempty" jsonschema:"description=Python projects that the platform brings: they are never taken from the index"`
+	Name     string               `yaml:"name" json:"name" jsonschema:"description=name of the stack; also the name of the file; on the command line it is stack/NAME"`
+	Summary  string               `yaml:"summary" json:"summary" jsonschema:"description=one line for builder list"`
+	Parts    []recipe.Input       `yaml:"parts" json:"parts" jsonschema:"minItems=1,description=cells whose wheels go into the wheelhouse; an axis that is not named has the value that its recipe prefers"`
+	Agree    []string             `yaml:"agree,omitempty" json:"agree,omitempty" jsonschema:"description=axes of parts and facts about wheels (builder gate WHEEL prints them) that are of one value in all parts"`
+	Image    string               `yaml:"image" json:"image" jsonschema:"description=image of the empty container that the wheelhouse is installed in"`
+	Profile  *Profile             `yaml:"profile,omitempty" json:"profile,omitempty" jsonschema:"description=the run-time environment; it is written beside the wheelhouse"`
+	Extra    []string             `yaml:"extra,omitempty" json:"extra,omitempty" jsonschema:"description=Python requirements of the parts at run time; the lock holds their files and those of what they need in turn"`
+	Loads    []recipe.LibraryLoad `yaml:"loads,omitempty" json:"loads,omitempty" jsonschema:"description=libraries of parts that a process gets when it imports a module"`
+	Provided []recipe.Provided    `yaml:"provided,omitempty" json:"provided,omitempty" jsonschema:"description=Python projects that the platform brings: they are never taken from the index"`
 
 	index decode.Index
 }
@@ -122,7 +123,25 @@ func (s *Stack) validate(file string) error {
 			problem(fmt.Sprintf("agree[%d]", i), "%q occurs twice", name)
 		}
 	}
-	return errors.Join(append(errs, s.validateProvided()...)...)
+	return errors.Join(slices.Concat(errs, s.validateLoads(), s.validateProvided())...)
+}
+
+var module = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+
+func (s *Stack) validateLoads() []error {
+	var errs []error
+	for i, l := range s.Loads {
+		at := s.index.At("loads[%d]", i)
+		switch {
+		case !module.MatchString(l.Import):
+			errs = append(errs, diag.At(at, "import: %q is not the name of a Python module", l.Import))
+		case path.Base(l.Library) != l.Library || !strings.Contains(l.Library, ".so"):
+			errs = append(errs, diag.At(at, "library: %q is not the file name of a library, such as libnccl.so.2", l.Library))
+		case !project.MatchString(l.Project):
+			errs = append(errs, diag.At(at, "project: %q is not the name of a Python project", l.Project))
+		}
+	}
+	return errs
 }
 
 func (s *Stack) validateProvided() []error {
