@@ -114,14 +114,14 @@ func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
 // failure. An error before it ran is not measured.
 func failedRun(collective string, err error) verdict.Verdict {
 	switch {
+	case errors.Is(err, nccltests.ErrNotStarted):
+		return verdict.Unmeasured("%s: %v", collective, err).
+			Because("do what the message says; for a missing library add its directory to LD_LIBRARY_PATH, and take --tests built for this host's libc")
 	case errors.Is(err, nccltests.ErrTimeout):
 		return verdict.Failed("%s hangs: %v", collective, err).
 			Because("the library makes no progress on these GPUs: read its last lines; to rule out the links between the GPUs, try --set-env NCCL_P2P_DISABLE=1; for more time, raise --time-limit")
 	case errors.Is(err, nccltests.ErrFailed):
 		return verdict.Failed("%s: %v", collective, err)
-	case errors.Is(err, nccltests.ErrNotStarted):
-		return verdict.Unmeasured("%s: %v", collective, err).
-			Because("install the libraries named in the message, or add their directory to LD_LIBRARY_PATH; take --tests built for this host's libc")
 	}
 	return verdict.Unmeasured("%s: %v", collective, err)
 }

@@ -104,7 +104,7 @@ func judgeLoad(l recipe.LibraryLoad, sum, output string) (problem, seen string) 
 	var paths, wrong []string
 	for line := range strings.Lines(output) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(fields) != 3 || fields[0] != l.Import || !strings.HasPrefix(path.Base(fields[1]), l.Library) {
+		if len(fields) != 3 || fields[0] != l.Import {
 			continue
 		}
 		if paths = append(paths, fields[1]); fields[2] != sum {

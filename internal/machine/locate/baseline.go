@@ -42,6 +42,9 @@ func FindBaseline(place, scratch string) (Baseline, error) {
 		return r, err
 	}
 	if filepath.Ext(place) == ".whl" {
+		if _, err := wheel.ParseName(r.Name); err != nil {
+			return r, diag.Errorf(diag.Usage, "--against: %w", err).WithHint("give the file its name back: pip download and pip wheel write a full one")
+		}
 		member := LibraryIn(place, "")
 		if member == "" {
 			return r, diag.Errorf(diag.Usage, "--against: %s is not a wheel with one %s", place, strings.Join(sonames, " or "))

@@ -2,45 +2,95 @@ package nccltests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// launched returns the command that starts the ranks. Every rank gets the environment of
-// a run on top of the one that the launcher gives it, which names its place in the job.
-// The launcher itself gets the user's environment without settings of the library.
+// inRank runs a command in a rank. Settings of the library that the launcher or a profile
+// of the node brought are removed, and those of the run are set. Its arguments are the
+// variables, "--" and the command.
+const inRank = `for name in $(env | sed -n 's/^\([NR]CCL_[A-Za-z0-9_]*\)=.*/\1/p') LD_PRELOAD LD_AUDIT; do unset "$name"; done
+while [ "$1" != -- ]; do export "$1"; shift; done
+shift
+exec "$@"`
+
+// seen is run in every rank before the sweep. It leaves a file for the rank, so that the
+// directory of the run is known to be one for all ranks.
+const seen = `dir=$1; shift
+for f in "$dir" "$@"; do test -e "$f" || { echo "$(uname -n) does not see $f" >&2; exit 1; }; done
+mktemp "$dir/rank.XXXXXX" > /dev/null || { echo "$(uname -n) cannot write to $dir" >&2; exit 1; }`
+
+var unseen = regexp.MustCompile(`(?m)\S+ (does not see|cannot write to) .*`)
+
+// launched returns the command that starts the ranks, in the user's directory and with
+// the user's environment without settings of the library. Every rank gets the environment
+// of a run on top of the one that the launcher gives it, which names its place in the job.
 func (c command) launched(launcher []string) (command, error) {
 	path, err := exec.LookPath(launcher[0])
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err == nil {
+		c.dir, err = os.Getwd()
+	}
 	if err != nil {
 		return c, fmt.Errorf("the launcher: %w", err)
 	}
-	c.args = slices.Concat(launcher[1:], []string{"env"}, c.env, []string{c.path}, c.args)
+	c.args = slices.Concat(launcher[1:], []string{"sh", "-c", inRank, "sh"}, c.env, []string{"--", c.path}, c.args)
 	c.path, c.env = path, slices.DeleteFunc(os.Environ(), func(pair string) bool {
-		return strings.HasPrefix(pair, "NCCL_") || strings.HasPrefix(pair, "RCCL_") || strings.HasPrefix(pair, "LD_PRELOAD=")
+		return strings.HasPrefix(pair, "NCCL_") || strings.HasPrefix(pair, "RCCL_")
 	})
 	return c, nil
 }
 
-// shared checks that the launcher works, and that every rank sees the files of the run.
+// shared checks that the launcher starts the ranks, and that every rank sees the files of
+// the run and writes to its directory.
 func (c command) shared(ctx context.Context, s Sweep, dir string) error {
-	c.args, c.limit = []string{"-c", `for f in "$@"; do test -e "$f" || { echo "$(uname -n) does not see $f" >&2; exit 1; }; done`, "sh", dir, c.path}, min(s.Timeout, maxQuestion)
+	c.args, c.path = []string{"-c", seen, "sh", dir, c.path}, "sh"
 	if s.Library != "" {
 		c.args = append(c.args, s.Library)
 	}
-	c.path = "sh"
 	asked, err := c.launched(s.Launcher)
 	if err != nil {
 		return err
 	}
 	end, err := asked.run(ctx)
+	if errors.Is(err, ErrTimeout) {
+		return fmt.Errorf("%s started no ranks within %v: %s", s.Launcher[0], c.limit, end.telling())
+	}
 	if err != nil {
 		return err
 	}
+	output := end.stdout + "\n" + end.stderr
+	if said := unseen.FindString(output); said != "" {
+		return fmt.Errorf("%s: set TMPDIR to a directory that all ranks see, and give --tests and --against below it", said)
+	}
 	if end.exit != 0 {
-		return fmt.Errorf("%s: %s (TMPDIR must name a directory that all ranks see)", end.words(), end.telling())
+		return fmt.Errorf("%s ended with %d: %s", s.Launcher[0], end.exit, lastLines(output))
+	}
+	ranks, err := filepath.Glob(filepath.Join(dir, "rank.*"))
+	if err == nil && len(ranks) != s.GPUs {
+		err = fmt.Errorf("%s starts %d ranks, %d were requested", s.Launcher[0], len(ranks), s.GPUs)
+	}
+	return err
+}
+
+// oneJob returns an error if the ranks of a launcher did not run as one job, which says
+// nothing about the library.
+func (s Sweep) oneJob(r Report, logs int, err error) error {
+	switch {
+	case errors.Is(err, ErrFailed) || errors.Is(err, ErrNotStarted):
+		return err
+	case err != nil || len(r.Devices) != s.GPUs:
+		return errors.Join(fmt.Errorf("%w: the %d ranks are not one job of MPI with a GPU each: name the interface of the launcher (srun --mpi=pmix), and take programs built with MPI (builder run nccl-tests --mpi on)", ErrNotStarted, s.GPUs), err)
+	case logs != s.GPUs:
+		return fmt.Errorf("%w: %d ranks wrote a log of the library, and %d ran", ErrNotStarted, logs, s.GPUs)
 	}
 	return nil
 }

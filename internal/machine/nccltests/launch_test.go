@@ -8,54 +8,100 @@ import (
 	"testing"
 )
 
-// fakeLauncher writes a launcher with the options -np N that starts one rank.
+// startsTwo is a launcher that starts two ranks and gives each its number.
+const startsTwo = `for RANK in 0 1; do export RANK; "$@" || exit; done`
+
+// fakeLauncher writes a launcher with the options -np N.
 func fakeLauncher(t *testing.T, script string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mpirun")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n[ \"$1\" = -np ] || exit 9\nshift 2\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return []string{path, "-np", "16"}
+	return []string{path, "-np", "2"}
+}
+
+// ranked is a program whose first rank prints the table.
+func ranked(t *testing.T, more string) string {
+	t.Helper()
+	return help + `echo "NCCL version 2.22.3+cuda12.4" > "$(echo "$NCCL_DEBUG_FILE" | sed "s/%h/host/;s/%p/$RANK/")"
+[ "$RANK" = 0 ] && cat ` + data(t, "v2.13.13-all_reduce.txt") + "\n" + more
 }
 
 func TestLauncher(t *testing.T) {
-	s := fakeSweep(t, help+`cat `+data(t, "v2.13.13-all_reduce.txt")+`
-echo "args: $*" >&2
-env | sort >&2
-echo "NCCL version 2.22.3+cuda12.4" > "$(echo "$NCCL_DEBUG_FILE" | sed 's/%h/host/;s/%p/1/')"`)
-	s.GPUs, s.Library = 16, t.TempDir()
-	s.Launcher = fakeLauncher(t, `RANK_OF_THE_JOB=3 exec "$@"`)
-	s.Env = map[string]string{"NCCL_NVLS_ENABLE": "0"}
+	s := fakeSweep(t, ranked(t, `echo "args: $*" >&2
+env | sort >&2; pwd >&2`))
+	odd := filepath.Join(t.TempDir(), "run=3") // "env" would take it for a variable
+	if err := os.Rename(filepath.Dir(s.Program), odd); err != nil {
+		t.Fatal(err)
+	}
+	s.Program = filepath.Join(odd, "all_reduce_perf")
+	s.Library, s.Launcher = t.TempDir(), fakeLauncher(t, `export OF_THE_JOB=yes NCCL_IB_DISABLE=1 LD_PRELOAD=
+`+startsTwo)
+	s.Env = map[string]string{"NCCL_NVLS_ENABLE": "0", "ODD": "a b=c'd"}
 	t.Setenv("NCCL_P2P_DISABLE", "1")
 	t.Setenv("OF_THE_ALLOCATION", "kept")
 	m, err := Run(t.Context(), s)
-	if err != nil || len(m.Report.Rows) != 3 || m.Log != "NCCL version 2.22.3+cuda12.4\n" {
+	if err != nil || len(m.Report.Rows) != 3 || strings.Count(m.Log, "NCCL version") != 2 {
 		t.Fatalf("%d rows, log %q, %v", len(m.Report.Rows), m.Log, err)
 	}
-	for _, want := range []string{"-g 1 ", "LD_LIBRARY_PATH=" + s.Library + "\n", "NCCL_NVLS_ENABLE=0\n", "NCCL_DEBUG=INFO\n", "RANK_OF_THE_JOB=3\n", "OF_THE_ALLOCATION=kept\n"} {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"-g 1 ", "LD_LIBRARY_PATH=" + s.Library + "\n", "NCCL_NVLS_ENABLE=0\n", "NCCL_DEBUG=INFO\n", "OF_THE_JOB=yes\n", "OF_THE_ALLOCATION=kept\n", "ODD=a b=c'd\n", here + "\n"} {
 		if !strings.Contains(m.Output, want) {
 			t.Errorf("%q is not in %s", want, m.Output)
 		}
 	}
-	if strings.Contains(m.Output, "NCCL_P2P_DISABLE") {
-		t.Errorf("a setting of the user's environment changes the library: %s", m.Output)
+	for _, name := range []string{"NCCL_P2P_DISABLE", "NCCL_IB_DISABLE"} {
+		if strings.Contains(m.Output, name) {
+			t.Errorf("%s of the user or the node changes the library: %s", name, m.Output)
+		}
 	}
 }
 
-func TestLauncherThatCannotStart(t *testing.T) {
+// Nothing that a launcher does wrong is a failure of the library.
+func TestLauncherIsNotTheLibrary(t *testing.T) {
+	alone := `case "$*" in *"does not see"*) ` + startsTwo + `;; *) RANK=0; export RANK; "$@"; "$@";; esac`
 	for name, c := range map[string]struct {
 		launcher []string
+		program  string
 		says     string
 	}{
-		"no such program":      {[]string{"no-such-launcher"}, "no-such-launcher"},
-		"wrong options":        {append(fakeLauncher(t, "exit 0")[:1], "-n", "16"), "exit 9"},
-		"another file system":  {fakeLauncher(t, `case "$*" in *"does not see"*) echo "node2 does not see /tmp/nccl-tests-1" >&2; exit 1;; esac; exec "$@"`), "node2 does not see /tmp/nccl-tests-1 (TMPDIR must name a directory"},
-		"ranks without a node": {fakeLauncher(t, `echo "There are not enough slots available" >&2; exit 1`), "There are not enough slots"},
+		"no such program":        {[]string{"no-such-launcher"}, "", "no-such-launcher"},
+		"wrong options":          {append(fakeLauncher(t, "exit 0")[:1], "-n", "2"), "", "mpirun ended with 9: nothing"},
+		"another file system":    {fakeLauncher(t, "echo 'node2 does not see /tmp/nccl-tests-1' >&2; echo Process name: >&2; exit 1"), "", "node2 does not see /tmp/nccl-tests-1: set TMPDIR"},
+		"no slots":               {fakeLauncher(t, `echo "There are not enough slots available" >&2; exit 1`), "", "There are not enough slots"},
+		"fewer ranks":            {fakeLauncher(t, `exec "$@"`), "", "starts 1 ranks, 2 were requested"},
+		"it waits":               {fakeLauncher(t, "exec sleep 60"), "", "started no ranks within"},
+		"ranks that run alone":   {fakeLauncher(t, alone), "", "the 2 ranks are not one job of MPI with a GPU each: name the interface"},
+		"a rank without its GPU": {fakeLauncher(t, startsTwo), help + "echo Invalid number of GPUs: 2 requested but only 1 were found. >&2; exit 5", "Invalid number of GPUs"},
+		"a rank without a log":   {fakeLauncher(t, startsTwo), help + `[ "$RANK" = 0 ] && cat ` + data(t, "v2.13.13-all_reduce.txt") + "; exit 0", "0 ranks wrote a log of the library, and 2 ran"},
 	} {
-		s := fakeSweep(t, help+"cat "+data(t, "v2.13.13-all_reduce.txt"))
-		s.Launcher = c.launcher
-		if m, err := Run(t.Context(), s); !errors.Is(err, ErrNotStarted) || !strings.Contains(err.Error(), c.says) {
+		if c.program == "" {
+			c.program = ranked(t, "exit 0")
+		}
+		s := fakeSweep(t, c.program)
+		if s.Launcher = c.launcher; name == "it waits" {
+			s.Timeout = 300_000_000 // 0.3 s
+		}
+		if m, err := Run(t.Context(), s); !errors.Is(err, ErrNotStarted) || errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
+	}
+}
+
+func TestTooMuchLog(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, "nccl.a.1.log"))
+	if err == nil {
+		err = errors.Join(f.Truncate(maxLogs+1), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := logs(dir); err == nil {
+		t.Error("a log that is cut off hides connections")
 	}
 }

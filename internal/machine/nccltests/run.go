@@ -78,11 +78,17 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 		}
 	}
 	end, err := c.run(ctx)
-	m := Measured{Log: logs(dir), Output: end.stdout + end.stderr}
+	m := Measured{Output: end.stdout + end.stderr}
+	var files int
+	var logErr error
+	m.Log, files, logErr = logs(dir)
 	if err != nil {
 		return m, fmt.Errorf("%w; it last printed: %s; the library last logged: %s", err, lastLines(m.Output), lastLines(m.Log))
 	}
 	m.Report, err = end.report(document)
+	if err = errors.Join(err, logErr); len(s.Launcher) > 0 {
+		err = s.oneJob(m.Report, files, err)
+	}
 	if m.Report.Program == "" {
 		m.Report.Program = filepath.Base(s.Program)
 	}
@@ -124,6 +130,8 @@ func (c command) writesJSON(ctx context.Context) (bool, error) {
 func (e ended) report(document string) (Report, error) {
 	report, err := Parse(strings.NewReader(e.stdout))
 	switch {
+	case err != nil && e.exit == unsupported:
+		return Report{}, fmt.Errorf("%w: %s: %s", ErrNotStarted, e.words(), e.telling())
 	case err != nil && e.exit != 0:
 		return Report{}, fmt.Errorf("%w: %s: %s", ErrFailed, e.words(), e.telling())
 	case err != nil:
@@ -169,22 +177,30 @@ func (r *Report) refine(exact Report) error {
 	return nil
 }
 
-// logs returns the library's log files, one for each process.
-func logs(dir string) string {
+// maxLogs limits the logs of all ranks, in bytes. A rank logs about 200 KB.
+const maxLogs = 256 << 20
+
+// logs returns the library's logs and their number, one for each process.
+func logs(dir string) (text string, n int, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "nccl.*.log"))
 	if err != nil {
-		return ""
+		return "", 0, err
 	}
 	var b strings.Builder
 	for _, path := range files {
 		f, err := os.Open(path)
 		if err != nil {
-			continue
+			return b.String(), len(files), err
 		}
-		_, _ = io.Copy(&b, io.LimitReader(f, maxOutput-int64(b.Len())))
-		f.Close()
+		_, err = io.Copy(&b, io.LimitReader(f, maxLogs-int64(b.Len())+1))
+		if err = errors.Join(err, f.Close()); err == nil && b.Len() > maxLogs {
+			err = fmt.Errorf("the library logged more than %d bytes", maxLogs)
+		}
+		if err != nil {
+			return b.String(), len(files), err
+		}
 	}
-	return b.String()
+	return b.String(), len(files), nil
 }
 
 // unstartable explains why a program cannot be executed.

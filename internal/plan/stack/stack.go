@@ -126,19 +126,28 @@ func (s *Stack) validate(file string) error {
 	return errors.Join(slices.Concat(errs, s.validateLoads(), s.validateProvided())...)
 }
 
-var module = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+var (
+	module  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+	library = regexp.MustCompile(`^lib[A-Za-z0-9._+-]+\.so(\.[0-9]+)*$`)
+)
 
 func (s *Stack) validateLoads() []error {
 	var errs []error
 	for i, l := range s.Loads {
 		at := s.index.At("loads[%d]", i)
+		isProject := func(p recipe.Provided) bool { return wheel.NormalName(p.Project) == wheel.NormalName(l.Project) }
+		isSame := func(o recipe.LibraryLoad) bool { return o.Import == l.Import }
 		switch {
 		case !module.MatchString(l.Import):
 			errs = append(errs, diag.At(at, "import: %q is not the name of a Python module", l.Import))
-		case path.Base(l.Library) != l.Library || !strings.Contains(l.Library, ".so"):
+		case slices.ContainsFunc(s.Loads[:i], isSame):
+			errs = append(errs, diag.At(at, "import: %q occurs twice", l.Import))
+		case !library.MatchString(l.Library):
 			errs = append(errs, diag.At(at, "library: %q is not the file name of a library, such as libnccl.so.2", l.Library))
 		case !project.MatchString(l.Project):
 			errs = append(errs, diag.At(at, "project: %q is not the name of a Python project", l.Project))
+		case slices.ContainsFunc(s.Provided, isProject):
+			errs = append(errs, diag.At(at, "project: the platform provides %s, so no part brings it", l.Project))
 		}
 	}
 	return errs

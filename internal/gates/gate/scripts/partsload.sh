@@ -6,6 +6,4 @@ export UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 UV_PYTHON_DOWNLOADS=never UV_LI
 "$1" pip install --quiet --python "$2" --no-index --no-deps --require-hashes --find-links "$4" --requirement "$3"
 python=$2
 shift 4
-# With LD_BIND_NOW the loader resolves every symbol at once, so a library that lacks one
-# fails here and not in the middle of a job.
-LD_BIND_NOW=1 "$python" partsload.py "$@"
+"$python" partsload.py "$@"
