@@ -64,7 +64,7 @@ func readBench(c *cli.Context) (app.BenchRequest, error) {
 		TimeLimit: c.Duration("time-limit"), Out: c.String("out"),
 	}
 	for _, name := range gpu.VisibleVariables {
-		if value, set := os.LookupEnv(name); set {
+		if value, set := os.LookupEnv(name); set && !c.IsSet("launcher") { // which gives each rank its own
 			o.Env[name] = value
 		}
 	}

@@ -74,6 +74,9 @@ func readGate(c *cli.Context) (app.GateRequest, error) {
 	}
 	r := app.GateRequest{Paths: c.Args().Slice(), Only: c.StringSlice("only"), Attach: c.Bool("attach"), Entry: c.String("entry"), Log: c.String("log"), Insecure: c.Bool("insecure")}
 	var errs []error
+	if c.IsSet("run") {
+		errs = append(errs, diag.Errorf(diag.Usage, "--run has no effect without --env").WithHint("add --env PYTHON|DIR, or run the gates on GPUs with --gpus all"))
+	}
 	for _, name := range r.Only {
 		if !slices.Contains(gate.Names(), name) || name == gate.Reproducible.Name {
 			errs = append(errs, diag.Errorf(diag.Usage, "--only: unknown gate %q", name).WithHint("%s", diag.DidYouMean(name, gate.Names())))

@@ -32,7 +32,7 @@ func (deviceGroup) flags() []cli.Flag {
 		&cli.StringFlag{Name: "max-bytes", Value: "1G", Usage: "measure sizes up to `BYTES` (K, M and G are powers of 1024)"},
 		&cli.Float64Flag{Name: "tolerance", Value: 0.95, Usage: "compare more rounds below this `RATIO` of ours to theirs"},
 		&cli.DurationFlag{Name: "time-limit", Value: 10 * time.Minute, Usage: "kill a program that runs longer than `TIME`"},
-		&cli.StringSliceFlag{Name: "set-env", Usage: "set `NAME=VALUE` for the programs, which otherwise inherit only LD_LIBRARY_PATH and *_VISIBLE_DEVICES"},
+		&cli.GenericFlag{Name: "set-env", Value: &texts{}, Usage: "set `NAME=VALUE` for the programs, which otherwise inherit only LD_LIBRARY_PATH and *_VISIBLE_DEVICES; repeatable"},
 	}
 }
 
@@ -103,14 +103,18 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 	if len(o.With) > 0 && o.Python == "" {
 		errs = append(errs, diag.Errorf(diag.Usage, "--with has no effect without --python").WithHint("add --python PYTHON"))
 	}
-	errs = append(errs, readEnv(o.Env, c.StringSlice("set-env")))
+	inherited := handed
+	if len(o.Launcher) > 0 { // the launcher gives each rank its own GPUs
+		inherited = []string{"LD_LIBRARY_PATH"}
+	}
+	errs = append(errs, readEnv(o.Env, inherited, *c.Generic("set-env").(*texts)))
 	return o, errors.Join(errs...)
 }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func readEnv(env map[string]string, settings []string) error {
-	for _, name := range handed {
+func readEnv(env map[string]string, inherited, settings []string) error {
+	for _, name := range inherited {
 		if value, ok := os.LookupEnv(name); ok {
 			env[name] = value
 		}

@@ -197,6 +197,9 @@ func usageError(c *cli.Context, err error, _ bool) error {
 		return err
 	}
 	e := diag.Errorf(diag.Usage, "%s", flagName.ReplaceAllString(err.Error(), " --$1$2"))
+	if word, near := misspelt(c); near != "" {
+		return diag.Errorf(diag.Usage, "unknown command %q", word).WithHint("did you mean `%s %s`?", c.Command.HelpName, near)
+	}
 	if name, ok := undefinedFlag(err); ok && c.Command != nil {
 		return diag.Errorf(diag.Usage, "%s has no flag --%s", c.Command.HelpName, name).
 			WithHint("%s", flagHint(name, flagNames(c.Command.Flags)))
@@ -213,6 +216,25 @@ func usageError(c *cli.Context, err error, _ bool) error {
 		}
 	}
 	return e.WithHint("see `%s --help`", c.Command.HelpName)
+}
+
+// misspelt returns the word after a verb with subverbs and the subverb that it probably
+// means, or "". The parser stops at a flag of the subverb before it sees the word.
+func misspelt(c *cli.Context) (word, near string) {
+	lineage := c.Lineage()
+	if c.Command == nil || len(c.Command.Subcommands) == 0 || len(lineage) < 2 {
+		return "", ""
+	}
+	var names []string
+	for _, sub := range c.Command.Subcommands {
+		names = append(names, sub.Name)
+	}
+	for _, word := range lineage[1].Args().Tail() {
+		if near := diag.Nearest(word, names); near != "" && !strings.HasPrefix(word, "-") {
+			return word, near
+		}
+	}
+	return "", ""
 }
 
 // unreadable matches a message of the parser about a variable.

@@ -52,7 +52,7 @@ var (
 )
 
 func registryFaults() []fault {
-	const unreachable = "check the connection from this host to HOST, and try again: uploaded files are not sent twice"
+	const unreachable = "check the connection from this host to HOST, and try again; uploaded files are not sent twice"
 	return []fault{
 		{
 			"no server at the address", func(s *scene) {
@@ -60,7 +60,7 @@ func registryFaults() []fault {
 				s.whenMended(func() { s.check(s.front.start()) })
 			},
 			diag.Publish, `oci://127.*/wheels: dial tcp 127.*: connection refused`,
-			unreachable, nothing,
+			strings.TrimSuffix(unreachable, "; uploaded files are not sent twice"), nothing,
 		},
 		{
 			"the server stops in the middle of a push", func(s *scene) { s.dies(sendWheel) },
@@ -113,7 +113,7 @@ func registryFaults() []fault {
 		{
 			"429 every time", func(s *scene) { s.breaks(sendBlob, always, says(429, "Retry-After", "0")) },
 			diag.Publish, `pushing .* to oci://127.*/wheels: the registry answered 429 Too Many Requests`,
-			"wait and try again: uploaded files are not sent twice", nothing,
+			"wait and try again; uploaded files are not sent twice", nothing,
 		},
 		{
 			"500 once", func(s *scene) { s.breaks(sendManifest, 1, says(500)) },

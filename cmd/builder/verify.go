@@ -17,7 +17,7 @@ import (
 
 func verifyCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "verify", Usage: "check signatures, provenance, digests and verdicts of an artifact", ArgsUsage: "PATH…",
+		Name: "verify", Usage: "check signatures, provenance, digests and verdicts of an artifact", ArgsUsage: "PATH|ADDRESS…",
 		Description: "PATH is the directory of a cell (out/<cell>), a wheel or an archive. Its attestations\n" +
 			"are in WHEEL.attestations beside it. Only attestations signed by a trusted key count:\n" +
 			"this host's key, the key of --key, and the keys of --trust. The command needs no\n" +
@@ -27,7 +27,8 @@ func verifyCommand(out printer) *cli.Command {
 			"is published, by its digest. With --env too, PATH is the name of an installed\n" +
 			"distribution, and every installed file is compared with the published wheel.\n\n" +
 			"PATH can also be a static index, file:DIR or its URL: the command compares it with the\n" +
-			"signature of builder publish sign.",
+			"signature of builder publish sign. ADDRESS is a published cell,\n" +
+			publish.Digests + ".",
 		Flags: verifyFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			in, err := openSession(c, catalogue.Catalogue{}, out)
@@ -66,6 +67,7 @@ func verifyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "with --rebuild: take everything from the store"},
 		&cli.StringFlag{Name: "record", Usage: "record in `FILE` (recipes/proven.json) which cells passed, the time, the number of gates, and the level of upstream's tests"},
 		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: fetch the same bytes from another place, `source.NAME=PATH|URL`"},
+		insecureFlag(),
 		progressFlag(),
 	}, engineGroup{}.flags()...)
 }
@@ -73,7 +75,7 @@ func verifyFlags() []cli.Flag {
 func readVerify(c *cli.Context) (app.VerifyRequest, error) {
 	r := app.VerifyRequest{
 		Paths: c.Args().Slice(), Policy: attest.Policy(c.String("policy")), Rebuild: c.Bool("rebuild"), Attach: c.Bool("attach"), Record: c.String("record"),
-		From: c.StringSlice("from"), Env: c.String("env"),
+		From: c.StringSlice("from"), Env: c.String("env"), Insecure: c.Bool("insecure"),
 	}
 	if len(r.Paths) == 0 {
 		return r, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
@@ -87,6 +89,10 @@ func readVerify(c *cli.Context) (app.VerifyRequest, error) {
 		if _, err := publish.OpenSource(place, false, nil); err != nil {
 			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err))
 		}
+	}
+	if slices.ContainsFunc(r.Paths, publish.InRegistry) && (len(r.From) > 0 || r.Attach) {
+		errs = append(errs, diag.Errorf(diag.Usage, "--from and --attach have no effect on an address in a registry").
+			WithHint("leave them out; to add a second build, take the cell with `builder run --from PLACE` and publish it again"))
 	}
 	if r.Rebuild && len(r.From) > 0 {
 		errs = append(errs, diag.Errorf(diag.Usage, "--rebuild and --from exclude each other").

@@ -57,14 +57,15 @@ type GateReport struct {
 	Artifacts []Gated   `json:"artifacts"`
 }
 
-// Judge runs the gates on every artifact. A refused artifact does not stop the others.
+// Judge runs the gates on every artifact. A refused artifact does not stop the others, but
+// one that is not found does.
 // The report is empty if nothing was judged.
 func Judge(ctx context.Context, s *Session, r GateRequest) (GateReport, error) {
 	shared, err := openGateRun(s, r)
 	if err != nil {
 		return GateReport{}, err
 	}
-	defer func() { shared.close() }() // fill adds the log
+	defer shared.close()
 	subjects, err := shared.subjects(ctx)
 	if err == nil {
 		err = shared.fill(ctx)
@@ -93,6 +94,7 @@ type gateRun struct {
 	options GateRequest
 	host    *gpu.Host // nil without --gpus and if the search for GPUs failed
 	tests   string    // directory of the test programs
+	with    []string  // wheels to install beside the artifact
 	against locate.Baseline
 	err     error // error of the search for GPUs
 	trust   signing.Trust

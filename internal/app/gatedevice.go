@@ -43,43 +43,69 @@ type DeviceRequest struct {
 
 // openGateRun makes the state of an invocation. The caller calls close.
 func openGateRun(s *Session, r GateRequest) (*gateRun, error) {
-	b := &gateRun{Session: s, options: r, log: io.Discard, pulled: map[string]publish.Digest{}}
+	b := &gateRun{Session: s, options: r, log: io.Discard, close: func() {}, pulled: map[string]publish.Digest{}}
 	var err error
 	if b.trust, err = s.Trusted(); err != nil {
 		return nil, err
 	}
+	if r.Attach {
+		if _, err := s.SigningKey(); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.mayAttachThere(); err != nil {
+		return nil, err
+	}
+	if r.Log != "" {
+		f, err := os.Create(r.Log)
+		if err != nil {
+			return nil, diag.Errorf(diag.Usage, "--log: %w", err)
+		}
+		b.log = f
+		b.close = func() { f.Close() }
+	}
 	scratch, err := os.MkdirTemp("", "builder-gate-*")
-	b.scratch, b.close = scratch, func() { os.RemoveAll(scratch) }
+	if err != nil {
+		err = diag.Errorf(diag.Usage, "%w", err).WithHint("TMPDIR must name a directory: make it, or leave TMPDIR out")
+	}
+	closeLog := b.close
+	b.scratch, b.close = scratch, func() { closeLog(); os.RemoveAll(scratch) }
 	return b, err
 }
 
-// fill opens the log, finds the host's GPUs and prepares the files for the gates on them.
+// fill finds the host's GPUs and prepares the files for the gates on them.
 func (b *gateRun) fill(ctx context.Context) error {
-	if b.options.Log != "" {
-		f, err := os.Create(b.options.Log)
-		if err != nil {
-			return diag.Errorf(diag.Usage, "--log: %w", err)
-		}
-		remove := b.close
-		b.log, b.close = f, func() { f.Close(); remove() }
-	}
 	d := b.options.Device
 	if d == nil {
 		return nil
 	}
-	if err := b.pullDevice(ctx, d); err != nil {
-		return err
-	}
-	var err error
 	if d.Tests != "" {
-		if b.tests, err = locate.TestsDir(d.Tests, b.scratch); err != nil {
+		path, err := b.tool(ctx, d.Tests)
+		if err != nil {
+			return err
+		}
+		if b.tests, err = locate.TestsDir(path, b.scratch); err != nil {
 			return err
 		}
 	}
 	if d.Against != "" {
-		if b.against, err = locate.FindBaseline(d.Against, b.scratch); err != nil {
+		path, err := b.tool(ctx, d.Against)
+		if err != nil {
 			return err
 		}
+		if b.against, err = locate.FindBaseline(path, b.scratch); err != nil {
+			return err
+		}
+	}
+	for _, path := range d.With {
+		path, err := b.tool(ctx, path)
+		if err != nil {
+			return err
+		}
+		b.with = append(b.with, path)
+	}
+	if len(d.Launcher) > 0 { // the ranks are on other hosts
+		return nil
 	}
 	host, err := gpu.Find(ctx, host.Run)
 	if b.err = err; err != nil {
@@ -133,7 +159,7 @@ func (b *gateRun) framework(ctx context.Context, s subject.Subject, gpus *device
 	if err != nil {
 		return nil, err
 	}
-	wheels := append([]string{s.Artifact.Path}, o.With...)
+	wheels := append([]string{s.Artifact.Path}, b.with...)
 	made, err := overlay.New(ctx, overlay.Overlay{Python: o.Python, Dir: dir, Env: o.Env, Timeout: o.Limit}, wheels...)
 	if err != nil {
 		return nil, err

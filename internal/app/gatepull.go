@@ -4,72 +4,82 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"builder/internal/base/diag"
+	"builder/internal/base/shell"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/publishing/publish"
 	"builder/internal/publishing/subject"
 )
 
-// subjects finds the artifacts of the request. It pulls those in registries.
+// mayAttachThere returns an error if --attach cannot add verdicts to a publication: with a
+// transparency log, an unlogged statement makes the publication invalid for everybody.
+func (b *gateRun) mayAttachThere() error {
+	if !b.options.Attach || len(b.trust.Logs) == 0 || !slices.ContainsFunc(b.options.Paths, publish.InRegistry) {
+		return nil
+	}
+	return diag.Errorf(diag.Usage, "--attach: the trust file names a transparency log, and this command cannot add the verdicts to it").
+		WithHint("judge a copy of the cell's directory, and publish it again with `builder publish --log`")
+}
+
+// subjects finds the artifacts of the request. It pulls those in registries. An artifact
+// that cannot be found stops all.
 func (b *gateRun) subjects(ctx context.Context) ([]subject.Subject, error) {
-	paths, err := b.here(ctx, b.options.Paths...)
-	if err != nil {
+	paths := slices.Clone(b.options.Paths)
+	var errs []error
+	for i, path := range paths {
+		if publish.InRegistry(path) && ctx.Err() == nil {
+			from, found, err := b.pull(ctx, path, false)
+			paths[i], b.pulled[found], errs = found, from, append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return subject.Find(paths, b.options.Entry)
 }
 
-// pullDevice replaces addresses in registries by paths of this host.
-func (b *gateRun) pullDevice(ctx context.Context, d *DeviceRequest) error {
-	for _, path := range []*string{&d.Tests, &d.Against} {
-		found, err := b.here(ctx, *path)
-		if err != nil {
-			return err
-		}
-		*path = found[0]
+// tool returns the path of a file for the gates. One in a registry is pulled, and must
+// have passed its gates, because the gates execute it.
+func (b *gateRun) tool(ctx context.Context, path string) (string, error) {
+	if !publish.InRegistry(path) {
+		return path, nil
 	}
-	var err error
-	d.With, err = b.here(ctx, d.With...)
-	return err
+	_, found, err := b.pull(ctx, path, true)
+	return found, err
 }
 
-// here returns the paths with each address in a registry replaced by that of the pulled
-// artifact. It joins all errors.
-func (b *gateRun) here(ctx context.Context, paths ...string) ([]string, error) {
-	paths = slices.Clone(paths)
-	var errs []error
-	for i, path := range paths {
-		if publish.InRegistry(path) && ctx.Err() == nil {
-			found, err := b.pull(ctx, path)
-			paths[i], errs = found, append(errs, err)
-		}
-	}
-	return paths, errors.Join(errs...)
-}
-
-// pull copies a publication below the scratch directory. Transparency logs count when it
-// is published: this host cannot log its verdicts.
-func (b *gateRun) pull(ctx context.Context, address string) (path string, err error) {
-	from, err := publish.OpenDigest(address, b.options.Insecure)
-	if err != nil {
-		return "", err
+// pull copies a publication below the scratch directory.
+func (b *gateRun) pull(ctx context.Context, address string, passed bool) (from publish.Digest, path string, err error) {
+	if from, err = publish.OpenDigest(address, b.options.Insecure); err != nil {
+		return from, "", err
 	}
 	dir, err := os.MkdirTemp(b.scratch, "pulled-*")
 	if err != nil {
-		return "", err
+		return from, "", err
+	}
+	// The logs count where a publication is used. A subject's are checked when it is
+	// promoted.
+	trust, verify := unlogged(b.trust), publish.Origin
+	if passed {
+		trust, verify = b.trust, publish.Passed
+		if err := trust.ReadLogs(ctx); err != nil {
+			return from, "", err
+		}
 	}
 	start := time.Now()
 	b.Display.Start(from.String(), "pull")
-	path, err = from.Pull(ctx, dir, unlogged(b.trust))
+	path, err = from.Pull(ctx, dir, trust, verify)
 	b.Display.Done(from.String(), "pull", time.Since(start), false, err)
-	b.pulled[path] = from
-	return path, err
+	return from, path, err
 }
 
-// attachThere adds the verdicts of this host to a pulled artifact's publication.
+// attachThere adds the verdicts of this host to a pulled artifact's publication. If the
+// registry refuses them, it keeps the cell in the working directory.
 func (b *gateRun) attachThere(ctx context.Context, a artifact.Artifact, key signing.Key) error {
 	from, ok := b.pulled[a.Path]
 	if !ok {
@@ -77,5 +87,18 @@ func (b *gateRun) attachThere(ctx context.Context, a artifact.Artifact, key sign
 	}
 	trust := unlogged(b.trust)
 	trust.Keys = append(slices.Clone(trust.Keys), key.Public())
-	return from.Attach(ctx, a, trust)
+	err := from.Attach(ctx, a, trust)
+	if err == nil {
+		b.Note("added the verdicts to %s; whoever takes the cell from there must trust the key %s, or refuses it", from, key.Public().ID)
+		return nil
+	}
+	kept, err2 := os.MkdirTemp(".", "gated-*")
+	if kept = filepath.Clean(kept); err2 == nil {
+		err2 = os.CopyFS(kept, os.DirFS(filepath.Dir(a.Path)))
+	}
+	if err2 != nil {
+		return errors.Join(err, err2)
+	}
+	return errors.Join(err, diag.Errorf(diag.Publish, "the verdicts are in %s", kept).
+		WithHint("when the registry accepts writes, run `%s`", shell.Line("builder", "publish", filepath.Join(kept, a.Name), "--to", from.Registry.String())))
 }

@@ -1,8 +1,11 @@
 package app_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,7 +49,7 @@ func TestGateByDigest(t *testing.T) {
 			}
 			refused("an untrusted key signed it", app.GateRequest{Paths: []string{address}})
 			judges.Trust = []string{app.PublicOf(filepath.Join(builds.Home, "key.pem"))}
-			refused("has no digest", app.GateRequest{Paths: []string{place}})
+			refused("needs a digest", app.GateRequest{Paths: []string{place}})
 			refused("not in the registry", app.GateRequest{Paths: []string{place + "@sha256:" + strings.Repeat("0", 64)}})
 
 			report, err := app.Judge(t.Context(), judges, app.GateRequest{Paths: []string{address}, Attach: true})
@@ -86,5 +89,51 @@ func TestGateByDigest(t *testing.T) {
 				t.Errorf("after a refusal: %v", err)
 			}
 		})
+	}
+}
+
+// A registry that refuses the verdicts costs no measurement: the cell stays with them, and
+// can be published later.
+func TestGateKeepsRefusedVerdicts(t *testing.T) {
+	registry := ocitest.New(true)
+	var closed atomic.Bool
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if closed.Load() && r.Method != http.MethodGet && r.Method != http.MethodHead {
+			http.Error(w, "read only", http.StatusForbidden)
+			return
+		}
+		registry.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	place := "oci://" + strings.TrimPrefix(front.URL, "http://") + "/wheels"
+	s, of := newSession(t, &builds{holds: "tiny"})
+	out := filepath.Join(t.TempDir(), "out")
+	if _, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out}); err != nil {
+		t.Fatal(err)
+	}
+	publishAll := func(path string) app.PublishReport {
+		done, err := app.Publish(t.Context(), s, app.PublishRequest{Paths: []string{path}, To: place, Channel: attest.Candidate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	address := publishAll(filepath.Join(out, "tiny-1.0")).Published[0].Where
+	t.Chdir(t.TempDir())
+	closed.Store(true)
+	_, err := app.Judge(t.Context(), s, app.GateRequest{Paths: []string{address}, Attach: true})
+	if err == nil || !strings.Contains(err.Error(), "403") || !strings.Contains(err.Error(), "the verdicts are in gated-") {
+		t.Fatal(err)
+	}
+	kept, err := filepath.Glob("gated-*/*.whl")
+	if err != nil || len(kept) != 1 {
+		t.Fatal(kept, err)
+	}
+	closed.Store(false)
+	before, err := filepath.Glob(filepath.Join(out, "tiny-1.0", "*.attestations", "verdicts-*"))
+	publishAll(kept[0])
+	after, err2 := filepath.Glob("gated-*/*.attestations/verdicts-*")
+	if err != nil || err2 != nil || len(after) != len(before)+1 {
+		t.Errorf("%v before, %v after", before, after)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"builder/internal/evidence/proven"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
+	"builder/internal/publishing/publish"
 	"builder/internal/publishing/subject"
 )
 
@@ -37,15 +38,16 @@ type VerifyRequest struct {
 	Attach  bool   // sign the result of the rebuild
 	Record  string // file to record passing cells in; "" is none
 
-	From []string // places with the statements; empty takes those beside each path
-	Env  string   // the environment in which Paths are installed distributions; "" is none
+	From     []string // places with the statements; empty takes those beside each path
+	Insecure bool     // use plain HTTP for other hosts too
+	Env      string   // the environment in which Paths are installed distributions; "" is none
 }
 
 // Verifiable hashes the artifacts of a request, unless they are installed. It returns an
 // error if no key is trusted.
 func Verifiable(s *Session, r VerifyRequest) (artifacts []artifact.Artifact, err error) {
 	if r.Env == "" {
-		artifacts, err = artifactsOf(slices.DeleteFunc(slices.Clone(r.Paths), isIndex))
+		artifacts, err = artifactsOf(slices.DeleteFunc(slices.Clone(r.Paths), func(path string) bool { return isIndex(path) || publish.InRegistry(path) }))
 	}
 	if err != nil {
 		return nil, err
@@ -76,6 +78,12 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 		return VerifyReport{}, err
 	}
 	defer remove()
+	pulled, pullErrs, removePulled, err := s.pullAll(ctx, r, trust)
+	if err != nil {
+		return VerifyReport{}, err
+	}
+	defer removePulled()
+	all, errs = append(all, pulled...), append(errs, pullErrs...)
 	report := VerifyReport{Schema: 1, Policy: r.Policy, Artifacts: []Verified{}}
 	for _, path := range r.Paths {
 		if place, ok := indexPlace(path); ok && r.Env == "" {
@@ -153,6 +161,54 @@ func (s *Session) findAll(ctx context.Context, r VerifyRequest, trust signing.Tr
 		return nil, nil, nil, context.Cause(ctx)
 	}
 	return all, errs, remove, nil
+}
+
+// pullAll copies the published cells of the request to a new directory, which the caller
+// removes. Their verdicts are not checked yet.
+func (s *Session) pullAll(ctx context.Context, r VerifyRequest, trust signing.Trust) (all []found, errs []error, remove func(), err error) {
+	if r.Env != "" || !slices.ContainsFunc(r.Paths, publish.InRegistry) {
+		return nil, nil, func() {}, nil
+	}
+	scratch, err := os.MkdirTemp("", "builder-verify-*")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	remove = func() { os.RemoveAll(scratch) }
+	for _, address := range r.Paths {
+		if !publish.InRegistry(address) {
+			continue
+		}
+		f, err := pullOne(ctx, address, r.Insecure, scratch, trust)
+		if ctx.Err() != nil {
+			remove()
+			return nil, nil, nil, context.Cause(ctx)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, f)
+	}
+	return all, errs, remove, nil
+}
+
+func pullOne(ctx context.Context, address string, insecure bool, scratch string, trust signing.Trust) (found, error) {
+	from, err := publish.OpenDigest(address, insecure)
+	if err != nil {
+		return found{}, err
+	}
+	dir, err := os.MkdirTemp(scratch, "*")
+	if err != nil {
+		return found{}, err
+	}
+	path, err := from.Pull(ctx, dir, trust, publish.Origin)
+	if err != nil {
+		return found{}, err
+	}
+	a, err := artifact.Of(path, "")
+	f := found{Artifact: a, shown: a}
+	f.shown.Path = from.String()
+	return f, err
 }
 
 // artifactsOf hashes the wheels of every path and returns all errors.

@@ -86,7 +86,7 @@ var Descriptions = map[string]Description{
 			{Line: "builder gate --env .venv", Does: "check which NCCL a process of an environment loads"},
 			{Line: "builder gate out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --tests nccl_tests.whl --attach", Does: "run the gates on GPUs too, sign and keep the verdicts"},
 		},
-		[]diag.Code{diag.Usage, diag.Drift, diag.Gate},
+		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish, diag.Fetch},
 	},
 	"verify": {
 		[]syntax.Example{
@@ -109,7 +109,7 @@ var Descriptions = map[string]Description{
 		[]syntax.Example{
 			{Line: "builder publish promote nccl-2.29.7+cuda13.0-verbs-sm_90 --at oci://registry.example.com/wheels --to stable", Does: "promote after the gates on GPUs have passed"},
 		},
-		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish},
+		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish, diag.Fetch},
 	},
 	"publish prune": {
 		[]syntax.Example{

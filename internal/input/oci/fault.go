@@ -194,7 +194,11 @@ func (r *Repository) fail(ctx context.Context, code diag.Code, err error, format
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
 	e := diag.Errorf(code, "%s: %w", doing, err)
-	if hint := r.hint(err); hint != "" {
+	hint := r.hint(err)
+	if code == diag.Publish && strings.Contains(hint, "try again") {
+		hint += "; uploaded files are not sent twice"
+	}
+	if hint != "" {
 		return e.WithHint("%s", hint)
 	}
 	return e
@@ -226,7 +230,7 @@ func (r *Repository) hint(err error) string {
 	case errors.Is(err, errContent):
 		return "the registry, or a proxy before it, changes bytes: ask its owner"
 	case network:
-		return "check the connection from this host to " + host + ", and try again: uploaded files are not sent twice"
+		return "check the connection from this host to " + host + ", and try again"
 	}
 	return ""
 }
@@ -251,10 +255,10 @@ func hintOf(status int, host string) string {
 	case http.StatusRequestEntityTooLarge:
 		return "a file is larger than the limit of " + host + " or of a proxy before it: ask its owner to raise it"
 	case http.StatusTooManyRequests:
-		return "wait and try again: uploaded files are not sent twice"
+		return "wait and try again"
 	}
 	if status >= 500 {
-		return "the registry has a fault: try again later; uploaded files are not sent twice"
+		return "the registry has a fault: try again later"
 	}
 	return ""
 }

@@ -254,6 +254,9 @@ func read(data []byte) (Manifest, error) {
 	return out, nil
 }
 
+// CheckDigest returns an error if a text is not a digest of this package.
+func CheckDigest(text string) error { return checkDigest(text) }
+
 func checkDigest(text string) error {
 	if d := digest.Digest(text); d.Validate() != nil || d.Algorithm() != digest.SHA256 {
 		return fmt.Errorf("%q is not a digest such as sha256:…", text)

@@ -24,9 +24,10 @@ func bare(text string) string { return spaced.ReplaceAllString(strings.ToLower(t
 // cp311, sm_90 for SM90. An ambiguous name is not an alias.
 func named(text string, known []string) (string, bool) {
 	want, arch := bare(text), elf.Architecture(text)
-	i := slices.IndexFunc(known, func(k string) bool {
-		return bare(k) == want || arch != "" && (k == arch || elf.Architecture(k) == arch)
-	})
+	i := slices.IndexFunc(known, func(k string) bool { return bare(k) == want })
+	if i < 0 && arch != "" {
+		i = slices.IndexFunc(known, func(k string) bool { return k == arch || elf.Architecture(k) == arch })
+	}
 	if m := pythonName.FindStringSubmatch(want); i < 0 && m != nil {
 		i = slices.Index(known, m[1]+"."+m[2])
 	}

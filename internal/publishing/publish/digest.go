@@ -27,22 +27,33 @@ func InRegistry(path string) bool { return strings.HasPrefix(path, oci.Scheme) }
 
 // OpenDigest parses the address of a publication. It contacts no registry.
 func OpenDigest(text string, insecure bool) (Digest, error) {
-	place, digest, ok := strings.Cut(text, "@sha256:")
-	if !ok {
-		return Digest{}, diag.Errorf(diag.Usage, "the address of a publication has no digest").
-			WithHint("write %s; `builder publish` prints it, and a tag can move", Digests)
+	place, digest, _ := strings.Cut(text, "@")
+	if err := oci.CheckDigest(digest); err != nil {
+		return Digest{}, diag.Errorf(diag.Usage, "the address of a publication needs a digest: %w", err).
+			WithHint("write %s, as `builder publish` prints it; a tag can move", Digests)
 	}
 	r, err := openRegistry(place, insecure)
-	return Digest{r, "sha256:" + digest}, err
+	return Digest{r, digest}, err
 }
 
 // String returns the address as users write it.
 func (d Digest) String() string { return d.Registry.String() + "@" + d.digest }
 
+// Origin checks who signed the statements about a publication, and not its verdicts: a
+// gate can judge an artifact again that it refused.
+func Origin(wheel artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (attest.Bundle, []attest.Check) {
+	return attest.VerifyOrigin(wheel, said, trust, attest.Candidate)
+}
+
+// Passed checks the verdicts too, by the policy candidate.
+func Passed(wheel artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (attest.Bundle, []attest.Check) {
+	return attest.VerifyStatements(wheel, said, trust, attest.Candidate)
+}
+
 // Pull copies the publication to dir, in the layout of a run with its entry, and returns
-// the path of its wheel or archive. It copies the files that trusted keys signed, whatever
-// the verdicts are. On any other file it returns an error and copies none.
-func (d Digest) Pull(ctx context.Context, dir string, trust signing.Trust) (path string, err error) {
+// the path of its wheel or archive. Only files listed in statements that verify accepts,
+// which is [Origin] or [Passed], are copied. One other file is an error, and then none is.
+func (d Digest) Pull(ctx context.Context, dir string, trust signing.Trust, verify func(artifact.Artifact, []artifact.Artifact, signing.Trust) (attest.Bundle, []attest.Check)) (path string, err error) {
 	m, err := d.Manifest(ctx, d.digest)
 	if err != nil {
 		return "", err
@@ -50,7 +61,7 @@ func (d Digest) Pull(ctx context.Context, dir string, trust signing.Trust) (path
 	var said attest.Bundle
 	key := m.Annotations[keyNote]
 	path, err = d.bring(ctx, m, key, dir, vet(key, func(wheel artifact.Artifact, found []artifact.Artifact) (_ attest.Bundle, checks []attest.Check) {
-		said, checks = attest.VerifyOrigin(wheel, found, trust, attest.Candidate)
+		said, checks = verify(wheel, found, trust)
 		return said, checks
 	}))
 	if err != nil {

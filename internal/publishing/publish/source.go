@@ -45,6 +45,9 @@ func OpenSource(text string, insecure bool, s *store.Store) (Source, error) {
 	if strings.HasPrefix(text, oci.Scheme) {
 		return openRegistry(text, insecure)
 	}
+	if !strings.HasPrefix(text, "file:") {
+		return nil, diag.Errorf(diag.Usage, "%q is not a place with published cells", text).WithHint("write %s", Sources)
+	}
 	return openDirectory(text)
 }
 
