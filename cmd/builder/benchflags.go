@@ -63,8 +63,12 @@ func readBench(c *cli.Context) (app.BenchRequest, error) {
 		Libraries: *c.Generic("library").(*texts), Tests: c.String("tests"), Collectives: list(c.String("collectives")),
 		TimeLimit: c.Duration("time-limit"), Out: c.String("out"),
 	}
-	for _, name := range gpu.VisibleVariables {
-		if value, set := os.LookupEnv(name); set && !c.IsSet("launcher") { // which gives each rank its own
+	inherited := gpu.VisibleVariables
+	if c.IsSet("launcher") { // it gives each rank its own GPUs, and the ranks need its MPI
+		inherited = []string{"LD_LIBRARY_PATH"}
+	}
+	for _, name := range inherited {
+		if value, set := os.LookupEnv(name); set {
 			o.Env[name] = value
 		}
 	}

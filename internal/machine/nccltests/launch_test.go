@@ -71,8 +71,9 @@ func TestLauncherIsNotTheLibrary(t *testing.T) {
 	}{
 		"no such program":        {[]string{"no-such-launcher"}, "", "no-such-launcher"},
 		"wrong options":          {append(fakeLauncher(t, "exit 0")[:1], "-n", "2"), "", "mpirun ended with 9: nothing"},
-		"another file system":    {fakeLauncher(t, "echo 'node2 does not see /tmp/nccl-tests-1' >&2; echo Process name: >&2; exit 1"), "", "node2 does not see /tmp/nccl-tests-1: set TMPDIR"},
+		"another file system":    {fakeLauncher(t, "echo 'node2 does not see /tmp/nccl-tests-1' >&2; echo 'Process name: [[1,1],1]' >&2; exit 1"), "", "node2 does not see /tmp/nccl-tests-1: set TMPDIR"},
 		"no slots":               {fakeLauncher(t, `echo "There are not enough slots available" >&2; exit 1`), "", "There are not enough slots"},
+		"Open MPI's last words":  {fakeLauncher(t, "printf '%s\\n' 'opal_shmem_base_select failed' '--------------------------' 'prterun detected that one or more processes exited' 'Process name: [p@1,0]' 'Exit code:    1' '--------------------------' >&2; exit 1"), "", "ended with 1: opal_shmem_base_select failed"},
 		"fewer ranks":            {fakeLauncher(t, `exec "$@"`), "", "starts 1 ranks, 2 were requested"},
 		"it waits":               {fakeLauncher(t, "exec sleep 60"), "", "started no ranks within"},
 		"ranks that run alone":   {fakeLauncher(t, alone), "", "the 2 ranks are not one job of MPI with a GPU each: name the interface"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -130,12 +131,15 @@ func (c *capture) text() string {
 	return c.b.String()
 }
 
+// banner matches the lines with which Open MPI ends a failed job, whatever the reason is.
+var banner = regexp.MustCompile(`^-{20,}$|^(prterun|mpirun) (detected|noticed)|^thus causing the job|^Process name: +\[|^Exit code: +\d`)
+
 // lastLines returns the last three nonempty lines as one line of at most 600
 // characters.
 func lastLines(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); strings.Trim(line, "# ") != "" {
+		if line = strings.TrimSpace(line); strings.Trim(line, "# ") != "" && !banner.MatchString(line) {
 			lines = append(lines, line)
 		}
 	}
