@@ -10,9 +10,9 @@ import (
 func initCommand(out printer) *cli.Command {
 	return &cli.Command{
 		Name: "init", Usage: "make a directory for a site's own recipes, stacks, patches, images, diagnoses and profiles", ArgsUsage: "DIR",
-		Description: "Makes DIR/recipes, DIR/stacks, DIR/patches, DIR/images, DIR/diagnoses and\nDIR/profiles, with schemas for editors. --recipe copies the built-in recipe, its lock\nand its patches for you to change. A file replaces the built-in one of the same name\nif `--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
+		Description: "Makes DIR/recipes, DIR/stacks, DIR/patches, DIR/images, DIR/diagnoses and\nDIR/profiles, with schemas for editors. --recipe copies the built-in recipe, its lock\nand its patches for you to change, or a stack (stack/NAME) with its lock; DIR can then\nbe a site that exists. A file replaces the built-in one of the same name\nif `--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "recipe", Usage: "copy the built-in recipe `NAME`, its lock and its patches"},
+			&cli.StringSliceFlag{Name: "recipe", Usage: "copy the built-in recipe or stack `NAME`, with its lock and its patches"},
 		},
 		OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {

@@ -6,11 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"builder/diagnoses"
 	"builder/images"
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/internal/plan/stack"
 	"builder/patches"
 	"builder/profiles"
 	"builder/recipes"
@@ -34,8 +37,9 @@ func sitePlace(dir string) error {
 	return nil
 }
 
-// NewSite writes the files of a site with copies of the named built-in recipes. If any
-// of the files exists it writes none. It returns the written files.
+// NewSite writes the files of a site with copies of the named built-in recipes and stacks.
+// If a file exists it writes none, except that copies can be added to an existing site. It
+// returns the written files.
 func NewSite(dir string, names []string) (written []string, err error) {
 	if err := sitePlace(dir); err != nil {
 		return nil, err
@@ -52,7 +56,19 @@ func NewSite(dir string, names []string) (written []string, err error) {
 	add(images.FS, "images", "schema.json")
 	add(diagnoses.FS, "diagnoses", "schema.json")
 	add(profiles.FS, "profiles", "schema.json")
+	if len(names) > 0 {
+		files = slices.DeleteFunc(files, func(f newFile) bool { return exists(filepath.Join(dir, f.path)) })
+	}
 	for _, name := range names {
+		if base, ok := strings.CutPrefix(name, stack.Prefix); ok {
+			if _, err := fs.Stat(stacks.FS, base+".yaml"); err != nil {
+				errs = append(errs, diag.Errorf(diag.Usage, "unknown stack %q", base).WithHint("`builder list` prints the stacks"))
+				continue
+			}
+			add(stacks.FS, "stacks", base+".yaml")
+			add(stacks.FS, "stacks", base+".lock.json")
+			continue
+		}
 		if err := known(name); err != nil {
 			errs = append(errs, err)
 			continue
@@ -62,7 +78,7 @@ func NewSite(dir string, names []string) (written []string, err error) {
 		add(patches.FS, "patches", name+"/*")
 	}
 	for _, f := range files {
-		if _, err := os.Lstat(filepath.Join(dir, f.path)); err == nil {
+		if exists(filepath.Join(dir, f.path)) {
 			errs = append(errs, diag.Errorf(diag.Usage, "%s already exists", filepath.Join(dir, f.path)).
 				WithHint("init overwrites no file: move it away, or name another directory"))
 		}
@@ -81,6 +97,11 @@ func NewSite(dir string, names []string) (written []string, err error) {
 		written = append(written, path)
 	}
 	return written, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // siteFiles reads built-in files to write below a folder of the site.
