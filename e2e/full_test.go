@@ -41,6 +41,11 @@ func TestFull(t *testing.T) {
 			}
 		})
 	}
+	t.Run("Horovod for ROCm 6.1 on an image of a registry in AMD's layout", func(t *testing.T) {
+		own := *b
+		own.t = t
+		onAMDsLayout(&own)
+	})
 	t.Run("the main job, then again on one processor", func(t *testing.T) {
 		own := *b
 		own.t = t
