@@ -83,15 +83,13 @@ func onAMDsLayout(b *tool) {
 func (b *tool) pushed(root, repository string) string {
 	b.t.Helper()
 	layer := filepath.Join(b.t.TempDir(), "layer.tar.gz")
-	line := `tar --numeric-owner -C "$1" -c . | tee >(sha256sum > "$2.sum") | gzip -2 > "$2"`
-	if out, err := exec.CommandContext(b.t.Context(), "bash", "-c", line, "bash", root, layer).CombinedOutput(); err != nil {
+	line := `tar --numeric-owner -C "$1" -cf "$2.tar" . && sha256sum < "$2.tar" && gzip -2 < "$2.tar" > "$2" && rm "$2.tar"`
+	out, err := exec.CommandContext(b.t.Context(), "sh", "-ec", line, "sh", root, layer).CombinedOutput()
+	sum := strings.Fields(string(out))
+	if err != nil || len(sum) != 2 {
 		b.t.Fatalf("%v\n%s", err, out)
 	}
-	sum, err := os.ReadFile(layer + ".sum")
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	plain := ocidigest.NewDigestFromEncoded(ocidigest.SHA256, strings.Fields(string(sum))[0])
+	plain := ocidigest.NewDigestFromEncoded(ocidigest.SHA256, sum[0])
 	f, err := os.Open(layer)
 	if err != nil {
 		b.t.Fatal(err)

@@ -64,7 +64,7 @@ func readBench(c *cli.Context) (app.BenchRequest, error) {
 		TimeLimit: c.Duration("time-limit"), Out: c.String("out"),
 	}
 	inherited := gpu.VisibleVariables
-	if c.IsSet("launcher") { // it gives each rank its own GPUs, and the ranks need its MPI
+	if strings.TrimSpace(c.String("launcher")) != "" { // it gives each rank its own GPUs, and the ranks need its MPI
 		inherited = []string{"LD_LIBRARY_PATH"}
 	}
 	for _, name := range inherited {

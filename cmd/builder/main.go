@@ -197,10 +197,14 @@ func usageError(c *cli.Context, err error, _ bool) error {
 		return err
 	}
 	e := diag.Errorf(diag.Usage, "%s", flagName.ReplaceAllString(err.Error(), " --$1$2"))
-	if word, near := misspelt(c); near != "" {
-		return diag.Errorf(diag.Usage, "unknown command %q", word).WithHint("did you mean `%s %s`?", c.Command.HelpName, near)
-	}
 	if name, ok := undefinedFlag(err); ok && c.Command != nil {
+		word, near := misspelt(c)
+		switch {
+		case near != "" && near == word:
+			return diag.Errorf(diag.Usage, "%s has no flag --%s", c.Command.HelpName, name).WithHint("write it after `%s %s`", c.Command.HelpName, near)
+		case near != "":
+			return diag.Errorf(diag.Usage, "unknown command %q", word).WithHint("did you mean `%s %s`?", c.Command.HelpName, near)
+		}
 		return diag.Errorf(diag.Usage, "%s has no flag --%s", c.Command.HelpName, name).
 			WithHint("%s", flagHint(name, flagNames(c.Command.Flags)))
 	}

@@ -99,6 +99,7 @@ func (b *gateRun) attachThere(ctx context.Context, a artifact.Artifact, key sign
 	if err2 != nil {
 		return errors.Join(err, err2)
 	}
-	return errors.Join(err, diag.Errorf(diag.Publish, "the verdicts are in %s", kept).
-		WithHint("when the registry accepts writes, run `%s`", shell.Line("builder", "publish", filepath.Join(kept, a.Name), "--to", from.Registry.String())))
+	kept = filepath.Join(kept, a.Name)
+	return errors.Join(err, diag.Errorf(diag.Publish, "the cell with the verdicts is kept: %s", kept).
+		WithHint("when the registry accepts writes, run `%s` with the flags --trust and --key of this command; publish takes no refused artifact, so run the gates again for a refusal", shell.Line("builder", "publish", kept, "--to", from.Registry.String())))
 }

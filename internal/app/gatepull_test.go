@@ -122,7 +122,7 @@ func TestGateKeepsRefusedVerdicts(t *testing.T) {
 	t.Chdir(t.TempDir())
 	closed.Store(true)
 	_, err := app.Judge(t.Context(), s, app.GateRequest{Paths: []string{address}, Attach: true})
-	if err == nil || !strings.Contains(err.Error(), "403") || !strings.Contains(err.Error(), "the verdicts are in gated-") {
+	if err == nil || !strings.Contains(err.Error(), "403") || !strings.Contains(err.Error(), "the cell with the verdicts is kept: gated-") {
 		t.Fatal(err)
 	}
 	kept, err := filepath.Glob("gated-*/*.whl")

@@ -13,6 +13,7 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/gpu"
+	"builder/internal/machine/nccllog"
 	"builder/internal/machine/nccltests"
 	"builder/internal/plan/recipe"
 )
@@ -162,7 +163,7 @@ func TestCollectives(t *testing.T) {
 		"crashes":             {measured: failing(fmt.Errorf("%w: signal 11", nccltests.ErrFailed)), want: verdict.Fail, says: "signal 11"},
 		"does not start":      {measured: failing(fmt.Errorf("%w: libcudart.so.12", nccltests.ErrNotStarted)), want: verdict.NotMeasured, says: "libcudart.so.12", remedy: "LD_LIBRARY_PATH"},
 		"unreadable":          {measured: failing(errors.New("the footer is missing")), want: verdict.NotMeasured, says: "the footer is missing"},
-		"log too long":        {measured: but(func(m *nccltests.Measured) { m.Log += strings.Repeat("x", 17<<20) }), want: verdict.NotMeasured, says: "exceeds 16777216 bytes"},
+		"log too long":        {measured: but(func(m *nccltests.Measured) { m.Log += strings.Repeat("x", nccllog.MaxLog) }), want: verdict.NotMeasured, says: "exceeds 67108864 bytes"},
 	})
 }
 

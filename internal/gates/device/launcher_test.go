@@ -24,6 +24,10 @@ func onHosts(log ...string) func(nccltests.Sweep) (nccltests.Measured, error) {
 	})
 }
 
+func onOneHost() []nccltests.Device {
+	return []nccltests.Device{{Host: "node1", BusID: "0000:8d:00.0"}, {Rank: 1, Host: "node1", BusID: "0000:95:00.0"}}
+}
+
 // launched requests ranks by a launcher, from a host without a GPU.
 func launched(transport device.Transport) func(*gate.Subject) {
 	return func(s *gate.Subject) {
@@ -46,6 +50,8 @@ func TestRanksOfALauncher(t *testing.T) {
 		"only inside the host": {measured: onHosts(overP2P), edit: launched(device.IB), want: verdict.NotMeasured, says: "names no connection over ib between node1, node2", remedy: "ib, gdrdma or socket"},
 		"NVLink between hosts": {measured: onHosts(overIB), edit: launched(device.NVLink), want: verdict.Fail, says: "do not run over nvlink"},
 		"none named":           {measured: onHosts(overIB), edit: launched(""), want: verdict.NotMeasured, says: "no transport named for the ranks of the launcher", remedy: "--transport nvlink|p2p"},
+		"one host, network":    {measured: but(func(m *nccltests.Measured) { m.Log = version2297 + overP2P; m.Report.Devices = onOneHost() }), edit: launched(device.GDRDMA), want: verdict.NotMeasured, says: "all ranks ran on node1, so no connection left it", remedy: "--nodes=2"},
+		"one host, forced":     {measured: but(func(m *nccltests.Measured) { m.Log = version2297 + overSocket; m.Report.Devices = onOneHost() }), edit: launched(device.Socket), want: verdict.Pass, says: "socket: 1 via"},
 		"one host after all":   {measured: but(func(m *nccltests.Measured) { m.Log = version2297 + overP2P }), edit: launched(device.P2P), want: verdict.Pass, says: "p2p: 1 via"},
 	})
 }

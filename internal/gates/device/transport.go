@@ -74,6 +74,11 @@ func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verd
 	if len(hosts(m.Report)) > 1 {
 		return judgeNetwork(w, log, hosts(m.Report))
 	}
+	used := log.Transports()
+	if len(d.Launcher) > 0 && w.isNetwork() && used[nccllog.IB]+used[nccllog.GDRDMA]+used[nccllog.Socket] == 0 {
+		return verdict.Unmeasured("all ranks ran on %s, so no connection left it", strings.Join(hosts(m.Report), ", ")).
+			Because("give the launcher more hosts (srun --nodes=2)")
+	}
 	return d.judgeTransport(w, log, busIDs(m.Report))
 }
 
@@ -114,6 +119,10 @@ func (d *Setup) Way() (Way, *verdict.Verdict) {
 		maps.Copy(env, w.env)
 	}
 	return Way{wanted, env, w.shows}, nil
+}
+
+func (w Way) isNetwork() bool {
+	return w.Transport == IB || w.Transport == GDRDMA || w.Transport == Socket
 }
 
 // JudgeLog judges the transport in the log of ranks on the host's first GPUs.

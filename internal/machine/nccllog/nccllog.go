@@ -20,12 +20,14 @@ import (
 	"strings"
 )
 
+// MaxLog limits the logs of all ranks of a run, in bytes. A rank logs about 200 KB.
+const MaxLog = 64 << 20
+
 // Limits of the parser.
 const (
-	maxLog   = 16 << 20 // bytes
-	maxPaths = 4096     // different transports of channels
-	maxLines = 64       // reasons and warnings, each
-	maxText  = 400      // characters per line
+	maxPaths = 4096 // different transports of channels
+	maxLines = 64   // reasons and warnings, each
+	maxText  = 400  // characters per line
 )
 
 // Evidence is the content of a log.
@@ -41,13 +43,13 @@ type Evidence struct {
 
 // Parse reads a log. Several processes may have written to it.
 func Parse(r io.Reader) (Evidence, error) {
-	limited := &io.LimitedReader{R: r, N: maxLog + 1}
+	limited := &io.LimitedReader{R: r, N: MaxLog + 1}
 	in := bufio.NewReaderSize(limited, 4<<10) // NCCL limits lines to 1 KiB
 	e := Evidence{Channels: map[string]int{}}
 	for {
 		line, err := in.ReadSlice('\n')
 		if limited.N <= 0 {
-			return Evidence{}, fmt.Errorf("reading the log of NCCL: it exceeds %d bytes", maxLog)
+			return Evidence{}, fmt.Errorf("reading the log of NCCL: it exceeds %d bytes", MaxLog)
 		}
 		if err := e.line(strings.TrimSpace(string(line))); err != nil {
 			return Evidence{}, fmt.Errorf("reading the log of NCCL: %w", err)

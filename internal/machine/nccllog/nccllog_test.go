@@ -175,7 +175,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func TestBounds(t *testing.T) {
 	e := &endless{}
-	if _, err := Parse(e); err == nil || e.n > 2*maxLog {
+	if _, err := Parse(e); err == nil || e.n > 2*MaxLog {
 		t.Errorf("an endless log was read: %d bytes, %v", e.n, err)
 	}
 	var b strings.Builder

@@ -26,7 +26,8 @@ const seen = `dir=$1; shift
 for f in "$dir" "$@"; do test -e "$f" || { echo "$(uname -n) does not see $f" >&2; exit 1; }; done
 mktemp "$dir/rank.XXXXXX" > /dev/null || { echo "$(uname -n) cannot write to $dir" >&2; exit 1; }`
 
-var unseen = regexp.MustCompile(`(?m)\S+ (does not see|cannot write to) .*`)
+// unseen matches the complaint of a rank, and not the text of the script.
+var unseen = regexp.MustCompile(`(?m)^.*?\S+ (does not see|cannot write to) /.*`)
 
 // launched returns the command that starts the ranks, in the user's directory and with
 // the user's environment without settings of the library. Every rank gets the environment
@@ -67,15 +68,16 @@ func (c command) shared(ctx context.Context, s Sweep, dir string) error {
 	if err != nil {
 		return err
 	}
-	output := end.stdout + "\n" + end.stderr
-	if said := unseen.FindString(output); said != "" {
-		return fmt.Errorf("%s: set TMPDIR to a directory that all ranks see, and give --tests and --against below it", said)
-	}
-	if end.exit != 0 {
-		return fmt.Errorf("%s ended with %d: %s", s.Launcher[0], end.exit, lastLines(output))
-	}
 	ranks, err := filepath.Glob(filepath.Join(dir, "rank.*"))
-	if err == nil && len(ranks) != s.GPUs {
+	output := end.stdout + "\n" + end.stderr
+	said := unseen.FindString(output)
+	switch {
+	case err != nil:
+	case said != "" && (end.exit != 0 || len(ranks) != s.GPUs):
+		err = fmt.Errorf("%s: set TMPDIR to a directory that all ranks see; a directory of --tests or --against must be visible to all of them too", said)
+	case end.exit != 0:
+		err = fmt.Errorf("%s ended with %d: %s", s.Launcher[0], end.exit, lastLines(output))
+	case len(ranks) != s.GPUs:
 		err = fmt.Errorf("%s starts %d ranks, %d were requested", s.Launcher[0], len(ranks), s.GPUs)
 	}
 	return err
@@ -85,7 +87,11 @@ func (c command) shared(ctx context.Context, s Sweep, dir string) error {
 // nothing about the library.
 func (s Sweep) oneJob(r Report, logs int, err error) error {
 	switch {
-	case errors.Is(err, ErrFailed) || errors.Is(err, ErrNotStarted):
+	case errors.Is(err, ErrNotStarted):
+		return err
+	case errors.Is(err, ErrFailed) && logs < s.GPUs:
+		return s.notReached(logs, errors.New(err.Error()))
+	case errors.Is(err, ErrFailed) || err != nil && len(r.Devices) == s.GPUs:
 		return err
 	case err != nil || len(r.Devices) != s.GPUs:
 		return errors.Join(fmt.Errorf("%w: the %d ranks are not one job of MPI with a GPU each: name the interface of the launcher (srun --mpi=pmix), and take programs built with MPI (builder run nccl-tests --mpi on)", ErrNotStarted, s.GPUs), err)
@@ -93,4 +99,10 @@ func (s Sweep) oneJob(r Report, logs int, err error) error {
 		return fmt.Errorf("%w: %d ranks wrote a log of the library, and %d ran", ErrNotStarted, logs, s.GPUs)
 	}
 	return nil
+}
+
+// notReached is the error of a job that ended before every rank had called the library:
+// the cause is MPI, a node or the launcher.
+func (s Sweep) notReached(logs int, err error) error {
+	return fmt.Errorf("%w: %d of %d ranks reached the library: %w", ErrNotStarted, logs, s.GPUs, err)
 }

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"builder/internal/machine/nccllog"
 )
 
 // startsTwo is a launcher that starts two ranks and gives each its number.
@@ -78,14 +81,18 @@ func TestLauncherIsNotTheLibrary(t *testing.T) {
 		"it waits":               {fakeLauncher(t, "exec sleep 60"), "", "started no ranks within"},
 		"ranks that run alone":   {fakeLauncher(t, alone), "", "the 2 ranks are not one job of MPI with a GPU each: name the interface"},
 		"a rank without its GPU": {fakeLauncher(t, startsTwo), help + "echo Invalid number of GPUs: 2 requested but only 1 were found. >&2; exit 5", "Invalid number of GPUs"},
+		"MPI that hangs":         {fakeLauncher(t, startsTwo), help + "sleep 60", "0 of 2 ranks reached the library"},
+		"MPI that aborts":        {fakeLauncher(t, startsTwo), help + "echo PMI2_Init failed >&2; exit 1", "0 of 2 ranks reached the library: it failed: exit 1"},
+		"a node without MPI":     {fakeLauncher(t, startsTwo), help + "echo 'error while loading shared libraries: libmpi.so.40' >&2; exit 127", "0 of 2 ranks reached the library"},
+		"a launcher that traces": {fakeLauncher(t, `echo "+ $*" >&2; exec "$@"`), "", "starts 1 ranks, 2 were requested"},
 		"a rank without a log":   {fakeLauncher(t, startsTwo), help + `[ "$RANK" = 0 ] && cat ` + data(t, "v2.13.13-all_reduce.txt") + "; exit 0", "0 ranks wrote a log of the library, and 2 ran"},
 	} {
 		if c.program == "" {
 			c.program = ranked(t, "exit 0")
 		}
 		s := fakeSweep(t, c.program)
-		if s.Launcher = c.launcher; name == "it waits" {
-			s.Timeout = 300_000_000 // 0.3 s
+		if s.Launcher = c.launcher; name == "it waits" || name == "MPI that hangs" {
+			s.Timeout = time.Second
 		}
 		if m, err := Run(t.Context(), s); !errors.Is(err, ErrNotStarted) || errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %+v, %v", name, m, err)
@@ -97,7 +104,7 @@ func TestTooMuchLog(t *testing.T) {
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "nccl.a.1.log"))
 	if err == nil {
-		err = errors.Join(f.Truncate(maxLogs+1), f.Close())
+		err = errors.Join(f.Truncate(nccllog.MaxLog+1), f.Close())
 	}
 	if err != nil {
 		t.Fatal(err)

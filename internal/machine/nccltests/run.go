@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"builder/internal/machine/nccllog"
 )
 
 // maxQuestion limits the run time of the loader and of --help. The first start of a
@@ -82,6 +84,9 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	var files int
 	var logErr error
 	m.Log, files, logErr = logs(dir)
+	if err != nil && len(s.Launcher) > 0 && files < s.GPUs && ctx.Err() == nil {
+		return m, s.notReached(files, errors.New(strings.ReplaceAll(err.Error(), "\n", " ")))
+	}
 	if err != nil {
 		return m, fmt.Errorf("%w; it last printed: %s; the library last logged: %s", err, lastLines(m.Output), lastLines(m.Log))
 	}
@@ -177,9 +182,6 @@ func (r *Report) refine(exact Report) error {
 	return nil
 }
 
-// maxLogs limits the logs of all ranks, in bytes. A rank logs about 200 KB.
-const maxLogs = 256 << 20
-
 // logs returns the library's logs and their number, one for each process.
 func logs(dir string) (text string, n int, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "nccl.*.log"))
@@ -192,9 +194,9 @@ func logs(dir string) (text string, n int, err error) {
 		if err != nil {
 			return b.String(), len(files), err
 		}
-		_, err = io.Copy(&b, io.LimitReader(f, maxLogs-int64(b.Len())+1))
-		if err = errors.Join(err, f.Close()); err == nil && b.Len() > maxLogs {
-			err = fmt.Errorf("the library logged more than %d bytes", maxLogs)
+		_, err = io.Copy(&b, io.LimitReader(f, nccllog.MaxLog-int64(b.Len())+1))
+		if err = errors.Join(err, f.Close()); err == nil && b.Len() > nccllog.MaxLog {
+			err = fmt.Errorf("the library logged more than %d bytes", nccllog.MaxLog)
 		}
 		if err != nil {
 			return b.String(), len(files), err

@@ -7,7 +7,11 @@ import re
 import subprocess
 import sys
 
-child = "import importlib, sys; importlib.import_module(sys.argv[1]); print('== imported', flush=True); sys.stdin.read()"
+child = """import importlib, os, sys
+importlib.import_module(sys.argv[1])
+os.write(int(sys.argv[2]), b"1")
+sys.stdin.buffer.read()
+"""
 # With LD_BIND_NOW the loader resolves every symbol at once, so a library that lacks one
 # fails here and not in the middle of a job.
 env = dict(os.environ, LD_BIND_NOW="1")
@@ -16,8 +20,10 @@ for pair in sys.argv[1:]:
     module, library = pair.split("=")
     # libnccl of libnccl.so.2, also as auditwheel names a copy: libnccl-0a1b2c3d.so.2
     stem = re.compile(re.escape(library.split(".so")[0]) + r"(-[0-9a-f]{8})?\.so(\.|$)")
-    p = subprocess.Popen([sys.executable, "-c", child, module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, text=True)
-    if not any(line == "== imported\n" for line in iter(p.stdout.readline, "")):
+    done, says = os.pipe()  # the module can print what it likes
+    p = subprocess.Popen([sys.executable, "-c", child, module, str(says)], stdin=subprocess.PIPE, stdout=2, env=env, pass_fds=[says])
+    os.close(says)
+    if os.read(done, 1) != b"1":
         sys.exit(p.wait() or 1)
     with open("/proc/%d/maps" % p.pid) as maps:
         fields = [line.rstrip("\n").split(None, 5) for line in maps]
