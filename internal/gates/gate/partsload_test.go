@@ -36,7 +36,9 @@ func TestPartsLoadProgram(t *testing.T) {
 	}
 	one, two := put("libnccl.so.2", string(data)), put("torch.libs/libnccl-0a1b2c3d.so.2", string(data)+"\n")
 	plugin := put("libnccl-net.so", string(data)+"\n\n")
-	load := func(paths ...string) string { return fmt.Sprintf("import ctypes\nfor p in %q.split():\n    ctypes.CDLL(p)\n", strings.Join(paths, " ")) }
+	load := func(paths ...string) string {
+		return fmt.Sprintf("import ctypes\nfor p in %q.split():\n    ctypes.CDLL(p)\n", strings.Join(paths, " "))
+	}
 	put("right.py", load(one))
 	put("noisy.py", "import os, sys\nsys.stdout.write('== imported\\r50%'); sys.stdout.flush(); os.write(1, b'\\xff')\n"+load(one))
 	put("twice.py", load(one, two))
