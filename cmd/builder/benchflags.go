@@ -63,16 +63,18 @@ func readBench(c *cli.Context) (app.BenchRequest, error) {
 		Libraries: *c.Generic("library").(*texts), Tests: c.String("tests"), Collectives: list(c.String("collectives")),
 		TimeLimit: c.Duration("time-limit"), Out: c.String("out"),
 	}
+	var err error
+	o.Launcher, err = readLauncher(c)
+	errs := []error{err}
 	inherited := gpu.VisibleVariables
-	if strings.TrimSpace(c.String("launcher")) != "" { // it gives each rank its own GPUs, and the ranks need its MPI
-		inherited = []string{"LD_LIBRARY_PATH"}
+	if len(o.Launcher) > 0 {
+		inherited = handedToRanks
 	}
 	for _, name := range inherited {
 		if value, set := os.LookupEnv(name); set {
 			o.Env[name] = value
 		}
 	}
-	var errs []error
 	size := func(flag string) int64 {
 		bytes, err := curve.ParseSize(c.String(flag))
 		if err != nil {
@@ -95,9 +97,6 @@ func readBench(c *cli.Context) (app.BenchRequest, error) {
 		}
 		o.GPUCount = n
 	}
-	var err error
-	o.Launcher, err = readLauncher(c)
-	errs = append(errs, err)
 	if c.IsSet("time-limit") && o.TimeLimit <= 0 {
 		errs = append(errs, diag.Errorf(diag.Usage, "--time-limit: %v is not a positive time", o.TimeLimit))
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,7 +52,11 @@ func readLauncher(c *cli.Context) ([]string, error) {
 
 // handed are the variables passed to the programs: the library path and the visible
 // GPUs.
-var handed = append([]string{"LD_LIBRARY_PATH"}, gpu.VisibleVariables...)
+var handed = slices.Concat(handedToRanks, gpu.VisibleVariables)
+
+// handedToRanks are those passed to the ranks of a launcher, which need its MPI. It gives
+// each rank its own GPUs.
+var handedToRanks = []string{"LD_LIBRARY_PATH"}
 
 func transportNames() []string {
 	var names []string
@@ -104,8 +109,8 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 		errs = append(errs, diag.Errorf(diag.Usage, "--with has no effect without --python").WithHint("add --python PYTHON"))
 	}
 	inherited := handed
-	if len(o.Launcher) > 0 { // the launcher gives each rank its own GPUs
-		inherited = []string{"LD_LIBRARY_PATH"}
+	if len(o.Launcher) > 0 {
+		inherited = handedToRanks
 	}
 	errs = append(errs, readEnv(o.Env, inherited, *c.Generic("set-env").(*texts)))
 	return o, errors.Join(errs...)

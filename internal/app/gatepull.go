@@ -58,13 +58,9 @@ func (b *gateRun) pull(ctx context.Context, address string, passed bool) (from p
 	if from, err = publish.OpenDigest(address, b.options.Insecure); err != nil {
 		return from, "", err
 	}
-	dir, err := os.MkdirTemp(b.scratch, "pulled-*")
-	if err != nil {
-		return from, "", err
-	}
 	// The logs count where a publication is used. A subject's are checked when it is
 	// promoted.
-	trust, verify := unlogged(b.trust), publish.Origin
+	trust, verify := unlogged(b.trust), publish.Verify(publish.Origin)
 	if passed {
 		trust, verify = b.trust, publish.Passed
 		if err := trust.ReadLogs(ctx); err != nil {
@@ -73,9 +69,18 @@ func (b *gateRun) pull(ctx context.Context, address string, passed bool) (from p
 	}
 	start := time.Now()
 	b.Display.Start(from.String(), "pull")
-	path, err = from.Pull(ctx, dir, trust, verify)
+	path, err = pullBelow(ctx, from, b.scratch, trust, verify)
 	b.Display.Done(from.String(), "pull", time.Since(start), false, err)
 	return from, path, err
+}
+
+// pullBelow copies a publication to a new directory below scratch.
+func pullBelow(ctx context.Context, from publish.Digest, scratch string, trust signing.Trust, verify publish.Verify) (path string, err error) {
+	dir, err := os.MkdirTemp(scratch, "pulled-*")
+	if err != nil {
+		return "", err
+	}
+	return from.Pull(ctx, dir, trust, verify)
 }
 
 // attachThere adds the verdicts of this host to a pulled artifact's publication. If the

@@ -197,11 +197,7 @@ func pullOne(ctx context.Context, address string, insecure bool, scratch string,
 	if err != nil {
 		return found{}, err
 	}
-	dir, err := os.MkdirTemp(scratch, "*")
-	if err != nil {
-		return found{}, err
-	}
-	path, err := from.Pull(ctx, dir, trust, publish.Origin)
+	path, err := pullBelow(ctx, from, scratch, trust, publish.Origin)
 	if err != nil {
 		return found{}, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -25,27 +24,18 @@ var partsLoad = Gate{
 	check:  checkPartsLoad,
 }
 
-//go:embed scripts/partsload.sh
-var partsLoadScript string
-
 //go:embed scripts/partsload.py
 var partsLoadProgram string
 
 func checkPartsLoad(ctx context.Context, s Subject) verdict.Verdict {
-	dir := filepath.Dir(s.Artifact)
-	house, err := stack.Open(dir)
+	dir, house, pins, err := s.wheelhouse()
 	if err != nil {
 		return verdict.Failed("%v", err)
 	}
-	pins, err := os.ReadFile(filepath.Join(dir, stack.Requirements))
-	if err != nil {
-		return verdict.Failed("%v", err)
-	}
-	args := []string{"sh", "partsload.sh", "UV", "PYTHON", stack.Requirements, stack.Folder}
-	var problems, seen []string
+	var imports, problems, seen []string
 	promised := map[recipe.LibraryLoad]string{} // sha256
 	for _, l := range s.Expect.Wheelhouse.Loads {
-		args = append(args, l.Import+"="+l.Library)
+		imports = append(imports, l.Import+"="+l.Library)
 		if promised[l], err = libraryOf(dir, house, l); err != nil {
 			problems = append(problems, err.Error())
 		}
@@ -53,10 +43,7 @@ func checkPartsLoad(ctx context.Context, s Subject) verdict.Verdict {
 	if len(problems) > 0 {
 		return verdict.Judge(problems, nil)
 	}
-	out, err := s.run(ctx, Command{
-		Name: "parts-load", Args: args,
-		Files: map[string]string{"partsload.sh": partsLoadScript, "partsload.py": partsLoadProgram, stack.Requirements: string(pins)},
-	})
+	out, err := s.install(ctx, "parts-load", pins, imports...)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}

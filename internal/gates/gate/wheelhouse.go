@@ -30,12 +30,7 @@ var wheelhouse = Gate{
 var wheelhouseScript string
 
 func checkWheelhouse(ctx context.Context, s Subject) verdict.Verdict {
-	dir := filepath.Dir(s.Artifact)
-	house, err := stack.Open(dir)
-	if err != nil {
-		return verdict.Failed("%v", err)
-	}
-	pins, err := os.ReadFile(filepath.Join(dir, stack.Requirements))
+	dir, house, pins, err := s.wheelhouse()
 	if err != nil {
 		return verdict.Failed("%v", err)
 	}
@@ -43,10 +38,7 @@ func checkWheelhouse(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Failed("%v", err)
 	}
-	out, err := s.run(ctx, Command{
-		Name: "wheelhouse", Args: []string{"sh", "wheelhouse.sh", "UV", "PYTHON", stack.Requirements, stack.Folder},
-		Files: map[string]string{"wheelhouse.sh": wheelhouseScript, stack.Requirements: string(pins)},
-	})
+	out, err := s.install(ctx, "wheelhouse", pins)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -72,6 +64,25 @@ func checkWheelhouse(ctx context.Context, s Subject) verdict.Verdict {
 		seen = append(seen, "the platform provides "+strings.Join(platform, ", "))
 	}
 	return verdict.Judge(problems, seen)
+}
+
+// wheelhouse opens the wheelhouse of the subject, in dir, and reads its requirements file.
+func (s Subject) wheelhouse() (dir string, house stack.Manifest, pins string, err error) {
+	dir = filepath.Dir(s.Artifact)
+	if house, err = stack.Open(dir); err != nil {
+		return "", house, "", err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, stack.Requirements))
+	return dir, house, string(data), err
+}
+
+// install installs the wheelhouse in the box. With imports, each MODULE=LIBRARY, it then
+// prints the files that a process maps, otherwise the missing packages.
+func (s Subject) install(ctx context.Context, name, pins string, imports ...string) (Result, error) {
+	return s.run(ctx, Command{
+		Name: name, Args: append([]string{"sh", "wheelhouse.sh", "UV", "PYTHON", stack.Requirements, stack.Folder}, imports...),
+		Files: map[string]string{"wheelhouse.sh": wheelhouseScript, "partsload.py": partsLoadProgram, stack.Requirements: pins},
+	})
 }
 
 // requirements returns the requirements in the METADATA of the wheels, including those

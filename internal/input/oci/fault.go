@@ -194,20 +194,22 @@ func (r *Repository) fail(ctx context.Context, code diag.Code, err error, format
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
 	e := diag.Errorf(code, "%s: %w", doing, err)
-	hint := r.hint(err)
-	if code == diag.Publish && strings.Contains(hint, "try again") {
-		hint += "; uploaded files are not sent twice"
+	cost := "" // of a second try
+	if code == diag.Publish {
+		cost = "; uploaded files are not sent twice"
 	}
-	if hint != "" {
+	if hint := r.hint(err, cost); hint != "" {
 		return e.WithHint("%s", hint)
 	}
 	return e
 }
 
-func (r *Repository) hint(err error) string {
+// hint returns the remedy of an error, or "". A remedy that says to try again ends with
+// cost.
+func (r *Repository) hint(err error, cost string) string {
 	host := r.repo.Reference.Registry
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
-		return hintOf(refusal.Status, host)
+		return hintOf(refusal.Status, host, cost)
 	}
 	if _, ok := errors.AsType[*Conflict](err); ok {
 		return "builder never moves this tag: publish to another repository, or under another name"
@@ -230,7 +232,7 @@ func (r *Repository) hint(err error) string {
 	case errors.Is(err, errContent):
 		return "the registry, or a proxy before it, changes bytes: ask its owner"
 	case network:
-		return "check the connection from this host to " + host + ", and try again"
+		return "check the connection from this host to " + host + ", and try again" + cost
 	}
 	return ""
 }
@@ -238,7 +240,7 @@ func (r *Repository) hint(err error) string {
 // notSentOn is the hint for a redirect of a write.
 const notSentOn = "an upload does not follow a redirect to another host: if that host is right, name it"
 
-func hintOf(status int, host string) string {
+func hintOf(status int, host, cost string) string {
 	switch status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return notSentOn
@@ -255,10 +257,10 @@ func hintOf(status int, host string) string {
 	case http.StatusRequestEntityTooLarge:
 		return "a file is larger than the limit of " + host + " or of a proxy before it: ask its owner to raise it"
 	case http.StatusTooManyRequests:
-		return "wait and try again"
+		return "wait and try again" + cost
 	}
 	if status >= 500 {
-		return "the registry has a fault: try again later"
+		return "the registry has a fault: try again later" + cost
 	}
 	return ""
 }

@@ -232,7 +232,7 @@ func read(data []byte) (Manifest, error) {
 		out.ArtifactType = m.Config.MediaType // where older tools put it
 	}
 	if m.Subject != nil {
-		if err := checkDigest(m.Subject.Digest.String()); err != nil {
+		if err := CheckDigest(m.Subject.Digest.String()); err != nil {
 			return Manifest{}, fmt.Errorf("the subject: %w", err)
 		}
 		out.Subject = m.Subject.Digest.String()
@@ -254,10 +254,8 @@ func read(data []byte) (Manifest, error) {
 	return out, nil
 }
 
-// CheckDigest returns an error if a text is not a digest of this package.
-func CheckDigest(text string) error { return checkDigest(text) }
-
-func checkDigest(text string) error {
+// CheckDigest returns an error if a text is not a sha256 digest with its prefix.
+func CheckDigest(text string) error {
 	if d := digest.Digest(text); d.Validate() != nil || d.Algorithm() != digest.SHA256 {
 		return fmt.Errorf("%q is not a digest such as sha256:…", text)
 	}

@@ -51,7 +51,7 @@ func (r *Repository) Manifest(ctx context.Context, digest string) (Manifest, err
 }
 
 func (r *Repository) manifest(ctx context.Context, digest string) (Manifest, error) {
-	if err := checkDigest(digest); err != nil {
+	if err := CheckDigest(digest); err != nil {
 		return Manifest{}, err
 	}
 	d, err := r.get(ctx, digest)
@@ -92,7 +92,7 @@ func (r *Repository) get(ctx context.Context, reference string) (document, error
 
 func checkReference(reference string) error {
 	if strings.Contains(reference, ":") {
-		return checkDigest(reference)
+		return CheckDigest(reference)
 	}
 	return checkTag(reference)
 }
@@ -121,7 +121,7 @@ func (r *Repository) Referrers(ctx context.Context, of string) ([]Reference, err
 }
 
 func (r *Repository) referrers(ctx context.Context, of string) ([]Reference, error) {
-	if err := checkDigest(of); err != nil {
+	if err := CheckDigest(of); err != nil {
 		return nil, err
 	}
 	listed, err := r.list(ctx, ocispec.Descriptor{Digest: digest.Digest(of)})
@@ -135,7 +135,7 @@ func (r *Repository) referrers(ctx context.Context, of string) ([]Reference, err
 			err = fmt.Errorf("%w: the subject is %q", errContent, m.Subject)
 		}
 		switch {
-		case errors.Is(err, errContent), isMissing(err), checkDigest(d.Digest.String()) != nil:
+		case errors.Is(err, errContent), isMissing(err), CheckDigest(d.Digest.String()) != nil:
 			m = Manifest{Digest: d.Digest.String()}
 		case err != nil:
 			return nil, err

@@ -22,7 +22,7 @@ func (r *Repository) Tag(ctx context.Context, digest, tag string, o TagOptions) 
 }
 
 func (r *Repository) tag(ctx context.Context, digest, tag string, o TagOptions) error {
-	if err := errors.Join(checkDigest(digest), checkTag(tag)); err != nil {
+	if err := errors.Join(CheckDigest(digest), checkTag(tag)); err != nil {
 		return err
 	}
 	have, err := r.get(ctx, tag)
@@ -59,7 +59,7 @@ func (r *Repository) Delete(ctx context.Context, digest string) error {
 }
 
 func (r *Repository) remove(ctx context.Context, digest string) error {
-	if err := checkDigest(digest); err != nil {
+	if err := CheckDigest(digest); err != nil {
 		return err
 	}
 	d, err := r.get(ctx, digest)

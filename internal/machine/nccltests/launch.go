@@ -90,7 +90,7 @@ func (s Sweep) oneJob(r Report, logs int, err error) error {
 	case errors.Is(err, ErrNotStarted):
 		return err
 	case errors.Is(err, ErrFailed) && logs < s.GPUs:
-		return s.notReached(logs, errors.New(err.Error()))
+		return s.notReached(logs, err)
 	case errors.Is(err, ErrFailed) || err != nil && len(r.Devices) == s.GPUs:
 		return err
 	case err != nil || len(r.Devices) != s.GPUs:
@@ -102,7 +102,8 @@ func (s Sweep) oneJob(r Report, logs int, err error) error {
 }
 
 // notReached is the error of a job that ended before every rank had called the library:
-// the cause is MPI, a node or the launcher.
+// the cause is MPI, a node or the launcher. It does not wrap err, which can say that the
+// library failed.
 func (s Sweep) notReached(logs int, err error) error {
-	return fmt.Errorf("%w: %d of %d ranks reached the library: %w", ErrNotStarted, logs, s.GPUs, err)
+	return fmt.Errorf("%w: %d of %d ranks reached the library: %v", ErrNotStarted, logs, s.GPUs, err)
 }

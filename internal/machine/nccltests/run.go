@@ -85,7 +85,7 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	var logErr error
 	m.Log, files, logErr = logs(dir)
 	if err != nil && len(s.Launcher) > 0 && files < s.GPUs && ctx.Err() == nil {
-		return m, s.notReached(files, errors.New(strings.ReplaceAll(err.Error(), "\n", " ")))
+		return m, s.notReached(files, err)
 	}
 	if err != nil {
 		return m, fmt.Errorf("%w; it last printed: %s; the library last logged: %s", err, lastLines(m.Output), lastLines(m.Log))

@@ -50,10 +50,13 @@ func Passed(wheel artifact.Artifact, said []artifact.Artifact, trust signing.Tru
 	return attest.VerifyStatements(wheel, said, trust, attest.Candidate)
 }
 
+// Verify is [Origin] or [Passed].
+type Verify func(wheel artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (attest.Bundle, []attest.Check)
+
 // Pull copies the publication to dir, in the layout of a run with its entry, and returns
-// the path of its wheel or archive. Only files listed in statements that verify accepts,
-// which is [Origin] or [Passed], are copied. One other file is an error, and then none is.
-func (d Digest) Pull(ctx context.Context, dir string, trust signing.Trust, verify func(artifact.Artifact, []artifact.Artifact, signing.Trust) (attest.Bundle, []attest.Check)) (path string, err error) {
+// the path of its wheel or archive. Only files listed in statements that verify accepts are
+// copied. One other file is an error, and then none is.
+func (d Digest) Pull(ctx context.Context, dir string, trust signing.Trust, verify Verify) (path string, err error) {
 	m, err := d.Manifest(ctx, d.digest)
 	if err != nil {
 		return "", err
