@@ -148,14 +148,18 @@ const removeTime = time.Minute
 func (d Daemon) Down(ctx context.Context, c Container) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTime)
 	defer cancel()
+	var failed error // of the last removal
 	for {
-		if _, there := d.look(ctx, c); !there {
-			return context.Cause(ctx)
+		if _, there := d.look(ctx, c); !there && ctx.Err() == nil {
+			return nil
+		} else if !there {
+			return errors.Join(failed, context.Cause(ctx))
 		}
 		_, err := d.run(ctx, "rm", "--force", "--volumes", c.Name)
 		if err == nil {
 			return nil
 		}
+		failed = err
 		select {
 		case <-ctx.Done():
 			return err

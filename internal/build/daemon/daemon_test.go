@@ -96,10 +96,19 @@ func TestDownRepeatsARemoval(t *testing.T) {
 	if err := Daemon("podman").Down(t.Context(), Of("/home")); err != nil || strings.Count(asked(), "rm --force") != 2 {
 		t.Errorf("%v\n%s", err, asked())
 	}
-	asked = fake(t, "podman", "rm*) echo no >&2; exit 1 ;;")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := Daemon("podman").Down(ctx, Of("/home")); err == nil || !strings.Contains(err.Error(), "no") {
+	// The time ends while Down looks for the container again.
+	dir := t.TempDir()
+	tried, looked := filepath.Join(dir, "tried"), filepath.Join(dir, "looked")
+	asked = fake(t, "podman", `container*) [ -e `+tried+` ] || exit 0; : >`+looked+`; exec /bin/sleep 60 ;;
+rm*) : >`+tried+`; echo still mounted >&2; exit 1 ;;`)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for _, err := os.Stat(looked); err != nil && t.Context().Err() == nil; _, err = os.Stat(looked) {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	if err := Daemon("podman").Down(ctx, Of("/home")); err == nil || !strings.Contains(err.Error(), "still mounted") {
 		t.Errorf("%v\n%s", err, asked())
 	}
 }
