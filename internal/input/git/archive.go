@@ -25,6 +25,7 @@ type Tree struct {
 	Commit string
 	Under  string // folder of the commit to archive, without submodules; "" is the whole commit
 	Folder string // top folder of the archive
+	Root   bool   // write the files of Under directly below Folder, without their path to it
 }
 
 // Make writes the archive of a tree to a file. It returns the time of the commit in
@@ -96,7 +97,15 @@ func (c *clone) files(ctx context.Context, t Tree) ([]file, error) {
 	if !filepath.IsLocal(t.Under) {
 		return nil, diag.Errorf(diag.Usage, "folder %q is outside the tree", t.Under)
 	}
-	files, _, err := c.list(ctx, t.Commit, t.Folder, path.Clean(t.Under)+"/")
+	under := path.Clean(t.Under) + "/"
+	files, _, err := c.list(ctx, t.Commit, "", under)
+	for i := range files {
+		name := files[i].path
+		if t.Root {
+			name = strings.TrimPrefix(name, under)
+		}
+		files[i].path = path.Join(t.Folder, name)
+	}
 	if err == nil && len(files) == 0 {
 		err = diag.Errorf(diag.Fetch, "%s has no folder %s at commit %s", c.from, t.Under, t.Commit)
 	}

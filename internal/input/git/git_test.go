@@ -179,16 +179,20 @@ func TestArchiveOfAFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "a.tar")
-	if _, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Under: "test", Folder: "src"}, file); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{"src/test/a.py": "-rw-r--r-- 1", "src/test/deep/b.py": "-rw-r--r-- 2"}
-	if diff := cmp.Diff(want, entries(t, data)); diff != "" {
-		t.Error(diff)
+	for root, want := range map[bool]map[string]string{
+		false: {"src/test/a.py": "-rw-r--r-- 1", "src/test/deep/b.py": "-rw-r--r-- 2"},
+		true:  {"src/a.py": "-rw-r--r-- 1", "src/deep/b.py": "-rw-r--r-- 2"},
+	} {
+		if _, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Under: "test", Folder: "src", Root: root}, file); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, entries(t, data)); diff != "" {
+			t.Error(diff)
+		}
 	}
 	for under, code := range map[string]diag.Code{"tests": diag.Fetch, "../test": diag.Usage, "/etc": diag.Usage, "Makefile": diag.Fetch, "*": diag.Fetch} {
 		_, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Under: under, Folder: "src"}, file)

@@ -44,6 +44,7 @@ type SourceNeed struct {
 	Project string
 	Version string
 	Python  string // of a wheel: its CPython version, "3.11"
+	Root    bool   // the folder Under is the root of the source
 }
 
 // NewDraft returns the draft of a cell. It reports all errors together.
@@ -243,14 +244,16 @@ func testsOf(identity recipe.Source, s recipe.Settings, names map[string]string)
 		return SourceNeed{}, err
 	}
 	identity.Project += "-tests"
-	return sourceOf(identity, s.TestsFrom, names)
+	need, err := sourceOf(identity, s.TestsFrom, names)
+	need.Root = false // expect names the files of tests from the root of the repository
+	return need, err
 }
 
 // sourceOf replaces names in the source description of a recipe.
 func sourceOf(identity recipe.Source, from recipe.Origin, names map[string]string) (SourceNeed, error) {
 	texts, err := subst.All([]string{identity.Project, identity.Version, from.Repository, from.Tag, from.Path}, names)
 	from.Repository, from.Tag, from.Path = texts[2], texts[3], texts[4]
-	s := SourceNeed{Origin: from, Project: texts[0], Version: texts[1]}
+	s := SourceNeed{Origin: from, Project: texts[0], Version: texts[1], Root: from.Under != ""}
 	if from.Kind == recipe.Wheel {
 		if s.Python = names["python"]; s.Python == "" {
 			err = errors.Join(err, diag.Errorf(diag.Usage, "a source of kind wheel needs a Python, and no axis and no fact of the image states one"))

@@ -47,6 +47,7 @@ type SourcePin struct {
 	Tag        string `json:"tag,omitempty"`
 	Commit     string `json:"commit,omitempty"`
 	Under      string `json:"under,omitempty"`  // folder of the tree in the archive, or "" for the whole tree
+	Root       bool   `json:"root,omitempty"`   // Under is the root of the archive
 	Epoch      int64  `json:"epoch,omitempty"`  // time of the commit, in seconds
 	Path       string `json:"path,omitempty"`   // in the pool of a Debian archive
 	Python     string `json:"python,omitempty"` // of a wheel: its CPython version
@@ -84,7 +85,7 @@ func asked(project, version, python string) string {
 // answers reports whether the pin satisfies the need.
 func (p SourcePin) answers(s SourceNeed) bool {
 	return p.Project == s.Project && p.Version == s.Version &&
-		p.Tag == s.Tag && p.Under == s.Under && p.Path == s.Path && p.Python == s.Python &&
+		p.Tag == s.Tag && p.Under == s.Under && p.Root == s.Root && p.Path == s.Path && p.Python == s.Python &&
 		(s.SHA256 == "" || p.SHA256 == s.SHA256) && (s.Commit == "" || p.Commit == s.Commit)
 }
 

@@ -130,7 +130,7 @@ func (r Resolver) git(ctx context.Context, s SourceNeed) (SourcePin, error) {
 	}
 	pin := SourcePin{
 		File: pypi.File{Project: s.Project, Version: s.Version, Filename: s.Project + "-" + s.Version + ".tar"},
-		Tag:  s.Tag, Commit: commit, Under: s.Under,
+		Tag:  s.Tag, Commit: commit, Under: s.Under, Root: s.Root,
 	}
 	dir, err := os.MkdirTemp(r.Scratch, "commit-*") // another process may make the same archive
 	if err != nil {
@@ -148,7 +148,7 @@ func (r Resolver) git(ctx context.Context, s SourceNeed) (SourcePin, error) {
 
 // Tree returns the tree from which the archive of a commit is made.
 func (p SourcePin) Tree() git.Tree {
-	return git.Tree{Commit: p.Commit, Under: p.Under, Folder: p.Folder()}
+	return git.Tree{Commit: p.Commit, Under: p.Under, Root: p.Root, Folder: p.Folder()}
 }
 
 // Folder returns the name of the top folder in the archive of a commit.

@@ -101,7 +101,7 @@ type Origin struct {
 	Repository string     `yaml:"repository,omitempty" json:"repository,omitempty" jsonschema:"format=uri,description=git: address"`
 	Tag        string     `yaml:"tag,omitempty" json:"tag,omitempty" jsonschema:"description=git: tag whose commit the lock holds"`
 	Commit     string     `yaml:"commit,omitempty" json:"commit,omitempty" jsonschema:"description=git: commit of 40 hexadecimal digits; beside a tag the one that it must lead to"`
-	Under      string     `yaml:"under,omitempty" json:"under,omitempty" jsonschema:"description=git: folder of the tree that is wanted; without submodules"`
+	Under      string     `yaml:"under,omitempty" json:"under,omitempty" jsonschema:"description=git: folder of the tree that is wanted; without submodules; in from it is the root of the source"`
 	Path       string     `yaml:"path,omitempty" json:"path,omitempty" jsonschema:"description=archive: path in the pool"`
 	Size       int64      `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=archive: bytes"`
 	SHA256     string     `yaml:"sha256,omitempty" json:"sha256,omitempty" jsonschema:"description=archive: digest"`
