@@ -7,11 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"builder/internal/app/assemble"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/proven"
+	"builder/internal/files/elf"
+	"builder/internal/files/wheel"
 	"builder/internal/gates/gate"
+	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/plan/linux"
 	"builder/internal/plan/lock"
@@ -93,6 +97,39 @@ func systemsOf(glibc string) *PlannedSystems {
 	}
 	load, old := linux.Split(glibc)
 	return &PlannedSystems{glibc, notNil(load), notNil(old)}
+}
+
+// glibcOf returns the oldest glibc that all parts and wheels of a stack support, or "" if
+// a part promises none.
+func glibcOf(parts []lock.Entry, wheels []pypi.File) string {
+	newest := ""
+	raise := func(glibc string) {
+		if newest == "" || elf.CompareVersions(glibc, newest) > 0 {
+			newest = glibc
+		}
+	}
+	for _, p := range parts {
+		if p.Expect.Glibc == "" {
+			return ""
+		}
+		raise(p.Expect.Glibc)
+	}
+	for _, w := range wheels {
+		name, err := wheel.ParseName(w.Filename)
+		if err != nil {
+			return ""
+		}
+		oldest := ""
+		for platform := range strings.SplitSeq(name.Platform, ".") {
+			if glibc, _ := wheel.Glibc(platform); glibc != "" && (oldest == "" || elf.CompareVersions(glibc, oldest) < 0) {
+				oldest = glibc
+			}
+		}
+		if oldest != "" {
+			raise(oldest)
+		}
+	}
+	return newest
 }
 
 // PlannedTests gives the duration of upstream's tests at each level.
@@ -235,9 +272,13 @@ func planCell(asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lo
 		return c, nil
 	}
 	e := pins.Entry(d)
-	if _, err := asm.Inputs(context.Background(), d, &e.Entry); err != nil {
+	parts, err := asm.Inputs(context.Background(), d, &e.Entry)
+	if err != nil {
 		c.Missing = err.Error()
 		return c, nil
+	}
+	if d.Settings.Expect.Wheelhouse != nil {
+		c.Systems = systemsOf(glibcOf(parts, e.Runtime.Wheels))
 	}
 	for _, in := range e.Inputs {
 		c.Inputs = append(c.Inputs, in.ID)

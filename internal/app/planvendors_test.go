@@ -20,13 +20,13 @@ func TestBothVendorsAreAskedTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Session{Catalogue: cat, Home: t.TempDir()}
-	i := slices.IndexFunc(cat.Recipes, func(r *recipe.Recipe) bool { return r.Name == "horovod" })
-	planned := func(pairs ...string) PlannedCell {
+	planned := func(name string, pairs ...string) PlannedCell {
 		t.Helper()
+		i := slices.IndexFunc(cat.Recipes, func(r *recipe.Recipe) bool { return r.Name == name })
 		f := matrix.Filter{}
 		for _, pair := range pairs {
-			name, value, _ := strings.Cut(pair, "=")
-			f[name] = value
+			axis, value, _ := strings.Cut(pair, "=")
+			f[axis] = value
 		}
 		p, err := s.plan(PlanRequest{Selection: Selection{Recipe: cat.Recipes[i], Filter: f}})
 		if err != nil || len(p.Cells) != 1 {
@@ -34,12 +34,17 @@ func TestBothVendorsAreAskedTheSame(t *testing.T) {
 		}
 		return p.Cells[0]
 	}
-	onGPUs := []string{"gpu-allreduce", "gpu-train-step", "gpu-upstream-tests"}
-	for _, pair := range [][2]PlannedCell{
-		{planned("rocm=5.7", "tensorflow=2.13.0"), planned("cuda=12.4", "tensorflow=2.18.1")},
-		{planned("rocm=7.0", "torch=2.8.0", "tensorflow=none"), planned("cuda=13.0", "torch=2.11.0")},
+	wheels := []string{"gpu-allreduce", "gpu-train-step", "gpu-upstream-tests"}
+	libraries := []string{"nccl-tests", "transport", "busbw"}
+	for _, pair := range []struct {
+		rocm, cuda PlannedCell
+		onGPUs     []string
+	}{
+		{planned("horovod", "rocm=5.7", "tensorflow=2.13.0"), planned("horovod", "cuda=12.4", "tensorflow=2.18.1"), wheels},
+		{planned("horovod", "rocm=7.0", "torch=2.8.0", "tensorflow=none"), planned("horovod", "cuda=13.0", "torch=2.11.0"), wheels},
+		{planned("rccl", "rocm=6.4", "arch=gfx942", "functions=full", "version=6.4.3"), planned("nccl", "cuda=13.0", "version=2.28.9", "arch=sm_90", "functions=full", "rdma=dlopen"), libraries},
 	} {
-		rocm, cuda := pair[0], pair[1]
+		rocm, cuda, onGPUs := pair.rocm, pair.cuda, pair.onGPUs
 		if !slices.Equal(rocm.OnGPUs, onGPUs) || !slices.Equal(cuda.OnGPUs, onGPUs) || rocm.Stable+cuda.Stable != "" {
 			t.Errorf("on GPUs %s is asked %v, %s is asked %v; %q %q", rocm.ID, rocm.OnGPUs, cuda.ID, cuda.OnGPUs, rocm.Stable, cuda.Stable)
 		}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -22,11 +23,24 @@ var ncclABI = Gate{
 	check:  checkABI,
 }
 
-// ncclExports lists the functions of the vendor's libraries and the first release of
-// each. The head of the file describes the format.
-//
-//go:embed abi/nccl.txt
-var ncclExports string
+// ncclExports and rcclExports list the functions of the vendors' libraries and the first
+// release of each, by the number of NCCL. The heads of the files describe the format.
+var (
+	//go:embed abi/nccl.txt
+	ncclExports string
+	//go:embed abi/rccl.txt
+	rcclExports string
+)
+
+// vendorExports returns the table for a library.
+func vendorExports(library string) string {
+	if isRCCL(library) {
+		return rcclExports
+	}
+	return ncclExports
+}
+
+func isRCCL(library string) bool { return strings.HasPrefix(path.Base(library), "librccl.so") }
 
 // export is a function and the first and last releases of the vendor's library with it.
 // last is zero if the newest release still has it.
@@ -79,7 +93,7 @@ func nearest(releases []version.Version, v version.Version) (version.Version, bo
 }
 
 func checkABI(ctx context.Context, s Subject) verdict.Verdict {
-	all, releases, err := exports(ncclExports)
+	all, releases, err := exports(vendorExports(s.Expect.Library))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}

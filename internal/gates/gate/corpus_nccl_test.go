@@ -112,7 +112,7 @@ func badNCCL() []bad {
 		},
 		{
 			what: "the functions of an older release", of: ncclVerbs,
-			change: func(s *specimen) { s.library().Exported = elftest.Named(functionsOf("2.27.7")...) },
+			change: func(s *specimen) { s.library().Exported = elftest.Named(functionsOf(ncclExports, "2.27.7")...) },
 			gate:   "nccl-abi", says: "ncclAlltoAll", do: "cannot replace the vendor's",
 		},
 		{
@@ -146,6 +146,36 @@ func badNCCL() []bad {
 		loads("NCCL without a text for its errors", `{"code": 0, "version": 22907, "error": ""}`, 0, "ncclGetErrorString returns nothing", "NVCC_PREPEND_FLAGS"),
 		loads("NCCL that crashes at its load", "Segmentation fault (core dumped)\n", 139, "cannot be loaded: exit 139", missing),
 		loads("NCCL that ends the program at its load", "", 0, "cannot be loaded: exit 0: no output", missing),
+		{
+			what: "RCCL of another release", of: rccl,
+			change: func(s *specimen) {
+				s.library().Texts[0] = "RCCL version : 2.20.5"
+				s.replace("nccl-load", "22203", "22005")
+			},
+			gate: "nccl-load", says: `its version string is ["2.20.5"], expected "2.22.3"; ncclGetVersion returns 22005`, do: release,
+		},
+		{
+			what: "RCCL that names the HIP of its build, as before 2.22.3", of: rccl,
+			change: func(s *specimen) { s.library().Texts[0] = "RCCL version 2.22.3+hip6.4" },
+			gate:   "nccl-load", says: `its version string is ["2.22.3+hip6.4"], expected "2.22.3"`, do: "NVCC",
+		},
+		{
+			what: "RCCL without a function of AMD's library", of: rccl,
+			change: func(s *specimen) {
+				s.library().Exported = slices.DeleteFunc(s.library().Exported, func(e elftest.Symbol) bool { return e.Name == "mscclLoadAlgo" })
+			},
+			gate: "nccl-abi", says: "1 of the 38 functions of the vendor's 2.20.5 are missing: mscclLoadAlgo", do: "cannot replace the vendor's",
+		},
+		{
+			what: "NCCL under the name of RCCL", of: rccl,
+			change: func(s *specimen) { s.library().Exported = elftest.Named(functionsOf(ncclExports, "2.22.3")...) },
+			gate:   "nccl-abi", says: "ncclAllToAllv ncclGather ncclScatter", do: "cannot replace the vendor's",
+		},
+		{
+			what: "RCCL without a way to libibverbs", of: rccl,
+			change: func(s *specimen) { s.library().Texts = s.library().Texts[:3] },
+			gate:   "rdma", says: "expected libibverbs dlopened, it is absent", do: order,
+		},
 		loads("NCCL without a needed library at run time", "OSError: libibverbs.so.1: cannot open shared object file: No such file or directory\n", 1, "exit 1: OSError: libibverbs.so.1: cannot open shared object file", missing),
 	}
 }

@@ -141,7 +141,7 @@ func ncclVerbs() *specimen {
 		Needed: []string{"libibverbs.so.1", "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6"},
 		Undefined: slices.Concat(ibverbs(),
 			elftest.From("libc.so.6", "GLIBC_2.38", "__isoc23_strtol"), elftest.From("libc.so.6", "GLIBC_2.2.5", "dlopen")),
-		Exported: elftest.Named(functionsOf("2.29.7")...),
+		Exported: elftest.Named(functionsOf(ncclExports, "2.29.7")...),
 		Texts:    []string{"/tmp/nccl-socket-%d-%lx", "/build/src/src/device", "NCCL version 2.29.7+cuda13.0", "NCCL version %s", "Unknown"},
 		Sections: []elftest.Section{elftest.CUDA("sm_90", "sm_100f")},
 	}
@@ -179,9 +179,43 @@ func ncclDlopen() *specimen {
 	return s
 }
 
+// rccl returns RCCL 6.4.3. Its table of functions ends before that release.
+func rccl() *specimen {
+	const extension = "rccl/lib/librccl.so.1"
+	l := &elftest.Library{
+		Soname: "librccl.so.1",
+		Needed: []string{"libamdhip64.so.6", "librocm_smi64.so.1", "libstdc++.so.6", "libc.so.6"},
+		Undefined: slices.Concat(elftest.From("libc.so.6", "GLIBC_2.38", "__isoc23_strtol"),
+			elftest.From("libamdhip64.so.6", "hip_4.2", "hipMalloc"), elftest.Named("rsmi_init")),
+		Exported: elftest.Named(functionsOf(rcclExports, "2.20.5")...),
+		Texts:    []string{"RCCL version : 2.22.3", "HIP version  : 6.4.43484-", "%s-%s\n%s", "libibverbs.so", "libibverbs.so.1"},
+		Sections: []elftest.Section{elftest.HIP("gfx942")},
+	}
+	s := &specimen{
+		wheel: wheeltest.Wheel{
+			Name:  "rccl-6.4.3+rocm6.4.gfx942-py3-none-linux_x86_64.whl",
+			Files: []wheeltest.File{{Name: "rccl/include/rccl/rccl.h", Text: "#pragma once\n"}},
+		},
+		extension: extension,
+		libraries: map[string]*elftest.Library{extension: l},
+		archive:   archived{name: "rccl_6.4.3+rocm6.4.gfx942_x86_64.txz"},
+		box: container{answers: map[string]Result{
+			"nccl-load": {Output: `{"code": 0, "version": 22203, "error": "invalid argument"}` + "\n"},
+		}},
+	}
+	s.expect = recipe.Expect{
+		Version: "6.4.3+rocm6.4.gfx942", Packages: []string{"rccl"}, Extensions: []string{extension}, Archive: s.archive.name,
+		Library: extension, LibrarySays: "2.22.3",
+		Needed: []string{"libamdhip64.so.*"}, Forbidden: []string{"libcuda.so*", "libibverbs.so*"},
+		DeviceCode: []string{"gfx942"}, CPU: []string{"x86-64"}, RDMA: "dlopened", Glibc: "2.39",
+	}
+	s.box.installs(l, map[string]string{"rsmi_": "librocm_smi64.so.1"})
+	return s
+}
+
 // functionsOf lists the exports of the vendor's library of a release.
-func functionsOf(release string) []string {
-	all, _, err := exports(ncclExports)
+func functionsOf(table, release string) []string {
+	all, _, err := exports(table)
 	if err != nil {
 		panic(err) // the table is built in
 	}
@@ -227,6 +261,7 @@ func TestGoodArtifacts(t *testing.T) {
 		"Horovod for CUDA":          {horovodCUDA(), 11},
 		"NCCL, libibverbs linked":   {ncclVerbs(), 11},
 		"NCCL, libibverbs dlopened": {ncclDlopen(), 11},
+		"RCCL":                      {rccl(), 12},
 		"no symbol of glibc":        {withoutGlibc(), 11},
 		"a stack":                   {openrlhf(), 2},
 		"a stack with a library":    {torchNCCL(), 2},

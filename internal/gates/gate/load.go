@@ -16,7 +16,7 @@ import (
 
 var ncclLoad = Gate{
 	Name:   "nccl-load",
-	Asks:   "the library loads, and reports its version and the CUDA of its build",
+	Asks:   "the library loads, and reports its version and the CUDA or HIP of its build",
 	Remedy: "`compiled with CUDA .` comes from flags inside NVCC=, which must be a path: put the flags into NVCC_PREPEND_FLAGS",
 	Wants:  func(e recipe.Expect) bool { return e.Library != "" && e.LibrarySays != "" },
 	Needs:  Container,
@@ -74,8 +74,8 @@ func judgeLoaded(have loaded, says []string, want string) verdict.Verdict {
 }
 
 // versionString matches VERSION_STRING of src/init.cc. Other texts name only the
-// release.
-var versionString = regexp.MustCompile(`^NCCL version \d[^\s+]*\+\S*$`)
+// release. RCCL names HIP in another text since 2.22.3.
+var versionString = regexp.MustCompile(`^(?:[NR]CCL version (\d[^\s+]*\+\S*)|RCCL version : (\d\S*))$`)
 
 // versionText returns the version strings in the library's bytes, without the leading
 // words.
@@ -84,7 +84,8 @@ func (s Subject) versionText(ctx context.Context) ([]string, error) {
 	err := s.withLibrary(ctx, func(r io.ReaderAt) error {
 		texts, err := elf.Texts(r, versionString)
 		for _, t := range texts {
-			says = append(says, strings.TrimPrefix(versionString.FindString(t), "NCCL version "))
+			match := versionString.FindStringSubmatch(t)
+			says = append(says, match[1]+match[2])
 		}
 		return err
 	})

@@ -79,7 +79,10 @@ func (s *specimen) subject(t *testing.T) Subject {
 
 func (s *specimen) archiveBytes(t *testing.T) []byte {
 	entries := s.archive.entries
-	if entries == nil {
+	switch {
+	case entries == nil && isRCCL(s.extension):
+		entries = []member{file("rccl/lib/librccl.so.1", string(s.library().Bytes())), link("rccl/lib/librccl.so", "librccl.so.1")}
+	case entries == nil:
 		entries = layout(string(s.library().Bytes()))
 	}
 	plain := s.archive.plain
