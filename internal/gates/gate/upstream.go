@@ -133,10 +133,14 @@ type fileResult struct {
 
 // label names an entry of the recipe for users.
 func label(f recipe.TestFile) string {
-	if f.Select == "" {
-		return path.Base(f.File)
+	name := path.Base(f.File)
+	if f.Select != "" {
+		name += " -k " + strconv.Quote(f.Select)
 	}
-	return path.Base(f.File) + " -k " + strconv.Quote(f.Select)
+	if f.Controller != "" {
+		name += " with " + f.Controller
+	}
+	return name
 }
 
 // limit returns the time limit of a file from its time in the recipe. It is generous,
@@ -154,9 +158,10 @@ func (s Subject) runFile(ctx context.Context, f recipe.TestFile, how upstreamRun
 	ranks := max(1, tests.Ranks)
 	args := []string{"PYTHON", "upstream.py", "file", fmt.Sprint(most.Seconds()), strconv.Itoa(ranks)}
 	if tests.Launcher != "" {
-		controller, ok := launchers[s.Expect.Launcher]
+		name := cmp.Or(f.Controller, s.Expect.Launcher)
+		controller, ok := launchers[name]
 		if !ok {
-			r.Unmeasured = fmt.Sprintf("unknown launcher %q", s.Expect.Launcher)
+			r.Unmeasured = fmt.Sprintf("unknown launcher %q", name)
 			return r
 		}
 		args = append(args, tests.Launcher, "-np", strconv.Itoa(ranks), "-H", "localhost:"+strconv.Itoa(ranks))

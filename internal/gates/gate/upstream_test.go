@@ -167,6 +167,7 @@ func TestUpstreamCommands(t *testing.T) {
 		"quick":              {upstreamTests, func(*recipe.Expect) {}, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --mpi --mpi-args=--oversubscribe PYTHON SELF rank test/test_x.py grouped"},
 		"full":               {upstreamTestsFull, func(*recipe.Expect) {}, "PYTHON upstream.py file 900 2 horovodrun -np 2 -H localhost:2 --mpi --mpi-args=--oversubscribe PYTHON SELF rank test/test_x.py "},
 		"another launcher":   {upstreamTests, func(e *recipe.Expect) { e.Launcher = "gloo" }, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --gloo PYTHON SELF rank test/test_x.py grouped"},
+		"a file with gloo":   {upstreamTests, func(e *recipe.Expect) { e.Tests.Files[0].Controller = "gloo" }, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --gloo PYTHON SELF rank test/test_x.py grouped"},
 		"without a launcher": {upstreamTests, func(e *recipe.Expect) { e.Tests.Launcher, e.Tests.Ranks = "", 0 }, "PYTHON upstream.py file 360 1 PYTHON SELF rank test/test_x.py grouped"},
 	} {
 		e, box := tested(), &answers{result: one(0, good, good)}

@@ -25,8 +25,12 @@ type Tests struct {
 // case that fails on one rank alone leaves the other ranks waiting, so it needs an entry
 // of its own.
 type TestFile struct {
-	File    string  `yaml:"file" json:"file" jsonschema:"description=path in the tests' tree"`
-	Select  string  `yaml:"select,omitempty" json:"select,omitempty" jsonschema:"description=expression as of pytest's -k; without it the whole file. A file can be listed once for each expression"`
+	File   string `yaml:"file" json:"file" jsonschema:"description=path in the tests' tree"`
+	Select string `yaml:"select,omitempty" json:"select,omitempty" jsonschema:"description=expression as of pytest's -k; without it the whole file. A file can be listed once for each expression"`
+	// Controller is the controller of horovodrun for this entry. Empty means that of the
+	// cell's launcher.
+	Controller string `yaml:"controller,omitempty" json:"controller,omitempty" jsonschema:"enum=mpi,enum=mpich,enum=gloo,description=controller of horovodrun; without it that of the cell"`
+
 	Seconds int     `yaml:"seconds,omitempty" json:"seconds,omitempty" jsonschema:"description=what the file took when somebody measured it; six times that and five minutes are its limit"`
 	Quick   *Quick  `yaml:"quick,omitempty" json:"quick,omitempty" jsonschema:"description=what of the file runs with --tests quick; without it the file runs with --tests full alone"`
 	Known   []Known `yaml:"known,omitempty" json:"known,omitempty" jsonschema:"description=cases that fail for a known reason; one that begins to pass is a failure of the gate"`
@@ -94,7 +98,7 @@ func (t Tests) plus(u Tests) Tests {
 		}
 		have := all.Files[i]
 		all.Files[i] = TestFile{
-			File: f.File, Select: f.Select, Seconds: cmp.Or(f.Seconds, have.Seconds), Quick: cmp.Or(f.Quick, have.Quick).clone(),
+			File: f.File, Select: f.Select, Controller: cmp.Or(f.Controller, have.Controller), Seconds: cmp.Or(f.Seconds, have.Seconds), Quick: cmp.Or(f.Quick, have.Quick).clone(),
 			Known: slices.Concat(have.Known, f.Known),
 		}
 		for j, k := range all.Files[i].Known {
@@ -173,6 +177,9 @@ func (r *Recipe) validateTests(s written) []error {
 		}
 		if f.Seconds < 0 || f.Quick != nil && f.Quick.Seconds <= 0 {
 			problem(at, "%s: seconds must be a measured time, more than 0", f.File)
+		}
+		if !slices.Contains([]string{"", "mpi", "mpich", "gloo"}, f.Controller) {
+			problem(at, "%s: controller %q is not mpi, mpich or gloo", f.File, f.Controller)
 		}
 		for _, k := range f.Known {
 			if len(k.Cases) == 0 || slices.Contains(k.Cases, "") || k.Because == "" || k.Issue == "" {

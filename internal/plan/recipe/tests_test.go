@@ -97,6 +97,7 @@ func TestTestsAsWritten(t *testing.T) {
 		`{files: [{file: a.py}, {file: a.py, select: x}]}`:               "",
 		`{files: [{file: a.py, seconds: -5}]}`:                           "a.py: seconds must be a measured time",
 		`{files: [{file: a.py, quick: {select: x}}]}`:                    "a.py: seconds must be a measured time",
+		`{files: [{file: a.py, controller: slurm}]}`:                     `controller "slurm" is not mpi, mpich or gloo`,
 		`{files: [{file: a.py, known: [{cases: [x], because: b}]}]}`:     "a known failure needs cases, because and issue",
 		`{files: [{file: a.py, known: [{because: b, issue: "https"}]}]}`: "a known failure needs cases, because and issue",
 	} {
