@@ -123,6 +123,9 @@ func printPublished(out printer, r app.PublishReport, existed string) {
 		case p.Existed:
 			state = existed
 		}
+		if p.Yanked != "" {
+			state += ", yanked: " + p.Yanked
+		}
 		rows = append(rows, []string{p.Wheel, state, cmp.Or(p.Channel, "-"), cmp.Or(strings.Join(p.Checked, ", "), "-"), cmp.Or(p.Where, r.To)})
 	}
 	if len(rows) > 0 {

@@ -174,7 +174,14 @@ func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string,
 		err = fmt.Errorf("the destination names it %s, but the signed entry names it %s", cell, b.Entry.ID)
 	}
 	if err != nil && diag.CodeOf(err) != diag.Gate {
-		err = diag.Errorf(diag.Publish, "promoting %s: %w", r.Cell, err)
+		failed := diag.Errorf(diag.Publish, "promoting %s: %w", r.Cell, err)
+		switch {
+		case errors.Is(err, publish.ErrYanked):
+			failed = failed.WithHint("`builder publish yank %s --at %s --undo` removes the mark", r.Cell, at)
+		case errors.Is(err, index.ErrChanged):
+			failed = failed.WithHint("publish the cell again from the host that built it: `builder publish` replaces a damaged file")
+		}
+		err = failed
 	}
 	if err != nil {
 		return PublishReport{}, err

@@ -109,7 +109,11 @@ func (p *places) beside(ctx context.Context, a artifact.Artifact, at place, r in
 		err = errors.New("it has no statements about the file")
 	}
 	if err != nil && ctx.Err() == nil {
-		err = diag.Errorf(diag.Gate, "%s: %s: %w", a.Name, at, err).WithHint("ask who publishes there, and do not use the file before you know the reason")
+		hint := "ask who publishes there, and do not use the file before you know the reason"
+		if errors.Is(err, publish.ErrYanked) {
+			hint = "do not use it; ask its publisher for another version"
+		}
+		err = diag.Errorf(diag.Gate, "%s: %s: %w", a.Name, at, err).WithHint("%s", hint)
 	}
 	if err == nil && r.Filename != a.Name { // the statements say which name is right
 		err = os.Rename(filepath.Join(dir, attest.Dir(r.Filename)), attest.Dir(f.Path))
@@ -192,7 +196,11 @@ func (p *places) fetched(ctx context.Context, c candidate, in environment.Instal
 	path, err := c.from.Bring(ctx, c.Key, dir, publish.Vet(c.Key, p.trust, p.Policy))
 	if err != nil {
 		if diag.CodeOf(err) != diag.Gate {
-			err = diag.Errorf(diag.Fetch, "fetching %s from %s: %w", c.Filename, c.from, err)
+			failed := diag.Errorf(diag.Fetch, "fetching %s from %s: %w", c.Filename, c.from, err)
+			if errors.Is(err, publish.ErrYanked) {
+				failed = failed.WithHint("do not use it; ask its publisher for another version")
+			}
+			err = failed
 		}
 		return found{}, err
 	}

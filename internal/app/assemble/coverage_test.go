@@ -24,11 +24,11 @@ func builtIn(t *testing.T) catalogue.Catalogue {
 func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 	cat := builtIn(t)
 	asm := &assemble.Assembler{Locks: cat.Locks(t.TempDir())}
-	// Only AMD's registry has the digests of the images. The trees of GPT-SoVITS are
-	// only on GitHub. Remove a pin from this list when it becomes known.
+	// Only AMD's registry has the digests of the images. The trees of GPT-SoVITS and RCCL
+	// 6.4.3 are only on GitHub. Remove a pin from this list when it becomes known.
 	waiting := map[string][]string{
 		"horovod":    {"image rocm-6.0-ubuntu-22.04", "image rocm-6.1-ubuntu-22.04"},
-		"rccl":       {"image rocm-6.0-ubuntu-22.04"},
+		"rccl":       {"image rocm-6.0-ubuntu-22.04", "source rccl 6.4.3"},
 		"gpt-sovits": {"source gpt-sovits 20250228v3", "source gpt-sovits 20250422v4", "source gpt-sovits 20250606v2pro"},
 	}
 	for _, r := range cat.Recipes {

@@ -12,20 +12,17 @@ import (
 	"builder/internal/plan/stack"
 )
 
-// RejectedDir holds refused wheels, below the directory of a cell.
-const RejectedDir = "rejected"
-
-// setAside moves refused artifacts to RejectedDir, so they are not mistaken for good
+// setAside moves refused artifacts to artifact.RejectedDir, so they are not mistaken for good
 // ones.
 func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, error) {
-	if err := os.MkdirAll(filepath.Join(dir, RejectedDir), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, artifact.RejectedDir), 0o755); err != nil {
 		return artifacts, err
 	}
 	var moved []artifact.Artifact
 	var errs []error
 	for _, a := range artifacts {
 		errs = append(errs, os.RemoveAll(attest.Dir(a.Path))) // its attestations would vouch for a refused wheel
-		to := filepath.Join(dir, RejectedDir, a.Name)
+		to := filepath.Join(dir, artifact.RejectedDir, a.Name)
 		errs = append(errs, os.MkdirAll(filepath.Dir(to), 0o755))
 		if err := os.Rename(a.Path, to); err != nil {
 			errs = append(errs, err)
@@ -44,7 +41,7 @@ func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, e
 // artifacts and their attestations. It keeps the entry, which is already the one of
 // this run, and other directories, such as the logs.
 func removeStale(dir string) error {
-	for _, place := range []string{dir, filepath.Join(dir, RejectedDir)} {
+	for _, place := range []string{dir, filepath.Join(dir, artifact.RejectedDir)} {
 		old, err := os.ReadDir(place)
 		if errors.Is(err, os.ErrNotExist) {
 			continue

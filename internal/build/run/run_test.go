@@ -203,7 +203,7 @@ func TestARefusedWheelIsSetAside(t *testing.T) {
 	f := &fake{}
 	got, out := start(t, t.Context(), f, 1, false, "refused")
 	path := got[0].Artifacts[0].Path
-	if filepath.Base(filepath.Dir(path)) != run.RejectedDir {
+	if filepath.Base(filepath.Dir(path)) != artifact.RejectedDir {
 		t.Errorf("the wheel lies at %s", path)
 	}
 	if _, err := os.Stat(path); err != nil {

@@ -69,7 +69,7 @@ func TestAWaiverEndsInTheStoreToo(t *testing.T) {
 	if diag.CodeOf(o.Err) != diag.Gate || o.From != run.FromStore || len(f.built) > 0 {
 		t.Errorf("after its end: %v, from %v, built %v", o.Err, o.From, f.built)
 	}
-	if len(o.Artifacts) != 1 || filepath.Base(filepath.Dir(o.Artifacts[0].Path)) != run.RejectedDir {
+	if len(o.Artifacts) != 1 || filepath.Base(filepath.Dir(o.Artifacts[0].Path)) != artifact.RejectedDir {
 		t.Errorf("the file is still taken for a good one: %+v", o.Artifacts)
 	}
 }

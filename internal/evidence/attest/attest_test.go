@@ -353,6 +353,40 @@ func TestTampering(t *testing.T) {
 	}
 }
 
+// If the artifact was replaced, no key is missing: only its digest is wrong.
+func TestAReplacedArtifactNeedsNoOtherKey(t *testing.T) {
+	b := newBundle(t)
+	b.makeWheel(b.wheel.Path, "x = 2\n")
+	checks := b.verify(Candidate)
+	if len(checks) != 1 || checks[0].Name != "signatures" || checks[0].Remedy != changed {
+		t.Errorf("%+v", checks)
+	}
+}
+
+// A gate whose verdict has the signature of an unknown key did run.
+func TestAnUntrustedVerdictIsNoMissingOne(t *testing.T) {
+	b := newBundle(t)
+	if err := os.Remove(b.file(b.rounds()[0])); err != nil {
+		t.Fatal(err)
+	}
+	other := b
+	other.key = testKey(t)
+	other.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}, time.Minute)
+	checks := b.verify(Candidate)
+	i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == "verdicts" })
+	if i < 0 || !strings.Contains(strings.Join(checks[i].Wrong, ";"), "no trusted key signed a verdict of gate wheel-format") || checks[i].Remedy != stranger {
+		t.Errorf("%+v", checks)
+	}
+}
+
+// The gates refused what lies in the folder of rejected artifacts, so nothing was signed.
+func TestARejectedArtifactHasNoStatements(t *testing.T) {
+	a := artifact.Artifact{Name: "a.whl", Path: filepath.Join(t.TempDir(), artifact.RejectedDir, "a.whl")}
+	if _, checks := Verify(a, signing.Trust{}, Candidate); len(checks) != 1 || !strings.Contains(checks[0].Remedy, "gates refused this artifact") {
+		t.Errorf("%+v", checks)
+	}
+}
+
 // The name of a wheel states its platform. Installers treat the same bytes under
 // another name as another wheel.
 func TestAWheelOfAnotherNameDoesNotVerify(t *testing.T) {

@@ -47,6 +47,7 @@ type Bundle struct {
 	Signed     int      // number of statements
 	maker      string   // id of the key that signed the provenance
 	strangers  int      // statements of keys that are not trusted
+	others     int      // statements of trusted keys about other bytes or another name
 	allow      []string // remedies for statements that the limits of their keys forbid
 }
 
@@ -156,6 +157,7 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 		return fmt.Errorf("its type is %q, this version reads %s", s.Type, statementType)
 	}
 	if problem := s.problem(a); problem != "" {
+		b.others++
 		return errors.New(problem)
 	}
 	key, _ := trust.Find(signed.KeyID)

@@ -27,14 +27,19 @@ func (b Bundle) checkLogs(a artifact.Artifact, trust signing.Trust) []Check {
 			c.Remedy = "ask who keeps the log, and do not use the artifact before you know the reason"
 			continue
 		}
-		c.Wrong = append(c.Wrong, b.against(l, leaves)...)
+		wrong, withdrawn := b.against(l, leaves)
+		if c.Wrong = append(c.Wrong, wrong...); withdrawn != "" {
+			c.Wrong = append(c.Wrong, withdrawn)
+			c.Remedy = "do not use it; ask its publisher for another version"
+		}
 		c.Seen = fmt.Sprintf("%d statements and no other in %s", len(b.Documents), l)
 	}
 	return []Check{c}
 }
 
-// against compares the statements with the entries of a log about the same artifact.
-func (b Bundle) against(l *translog.Log, leaves []translog.Leaf) (wrong []string) {
+// against compares the statements with the entries of a log about the same artifact. It
+// also returns the mark of a withdrawal, if the newest mark is one.
+func (b Bundle) against(l *translog.Log, leaves []translog.Leaf) (wrong []string, withdrawn string) {
 	var unlogged []string
 	for _, d := range b.Documents {
 		if !slices.ContainsFunc(leaves, func(x translog.Leaf) bool { return x.Statement == d.SHA256 && x.Kind == d.PredicateType }) {
@@ -60,9 +65,9 @@ func (b Bundle) against(l *translog.Log, leaves []translog.Leaf) (wrong []string
 		}
 	}
 	if mark.Kind == translog.Yank {
-		wrong = append(wrong, fmt.Sprintf("%s says that it was withdrawn: %s; %s", l, mark.Because, mark))
+		withdrawn = fmt.Sprintf("%s says that it was withdrawn: %s; %s", l, mark.Because, mark)
 	}
-	return wrong
+	return wrong, withdrawn
 }
 
 // Leaves returns the entries of a log for the statements about an artifact.

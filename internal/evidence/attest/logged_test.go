@@ -146,6 +146,9 @@ func TestLogRefuses(t *testing.T) {
 			if last.Name != "log" || (c.says == "") != Passed(checks) || !strings.Contains(strings.Join(last.Wrong, "\n"), c.says) {
 				t.Errorf("%s: %+v", name, checks)
 			}
+			if withdrawn := strings.Contains(c.says, "withdrawn"); withdrawn != strings.HasPrefix(last.Remedy, "do not use it") {
+				t.Errorf("%s: %s", name, last.Remedy)
+			}
 		}
 	}
 }

@@ -101,9 +101,13 @@ func Passed(checks []Check) bool {
 func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := Read(a, trust)
 	if errors.Is(err, fs.ErrNotExist) {
-		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing, so the artifact has no statements"}, Remedy: foreign}}
+		remedy := foreign
+		if filepath.Base(filepath.Dir(a.Path)) == artifact.RejectedDir {
+			remedy = "gates refused this artifact, so nothing is signed: read report.html in the directory of its run"
+		}
+		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing, so the artifact has no statements"}, Remedy: remedy}}
 	}
-	if b.unknown() {
+	if b.unknown() || b.others > 0 && b.Provenance == nil {
 		return b, []Check{b.checkSignatures(a, err)}
 	}
 	checks := []Check{b.checkSignatures(a, err), b.checkProvenance(policy, trust)}
@@ -144,7 +148,7 @@ func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signi
 // the keys only.
 func VerifyOrigin(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := ReadSaid(a, said, trust)
-	if b.unknown() {
+	if b.unknown() || b.others > 0 && b.Provenance == nil {
 		return b, []Check{b.checkSignatures(a, err)}
 	}
 	checks := []Check{b.checkSignatures(a, err), b.checkProvenance(policy, trust)}
@@ -337,7 +341,11 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	}
 	wanted := policy.Gates(e.Expect)
 	for _, name := range wanted {
-		if !passed[name] {
+		switch {
+		case passed[name]:
+		case b.strangers > 0:
+			wrong(stranger, "no trusted key signed a verdict of gate %s, and the policy %s requires it", name, policy)
+		default:
 			wrong(howToAsk(name), "gate %s did not run, and the policy %s requires it", name, policy)
 		}
 	}

@@ -41,7 +41,11 @@ func checkBehaviour(ctx context.Context, s Subject) verdict.Verdict {
 	if len(problems) == 0 && len(blind) > 0 {
 		return verdict.Unmeasured("%s", strings.Join(blind, "; "))
 	}
-	return verdict.Judge(slices.Concat(problems, blind), seen)
+	v := verdict.Judge(slices.Concat(problems, blind), seen)
+	if len(problems) > 0 && s.Source != nil && len(s.Source.Patches) == 0 {
+		return v.Because("this cell has no patch: `builder plan` shows the patches that it leaves out, and why")
+	}
+	return v
 }
 
 // behaves checks one behaviour of the artifact. If the recipe states the behaviour of

@@ -5,11 +5,15 @@ import (
 	"regexp"
 )
 
+// compilerError matches an error of a compiler, linker or CMake. errorLine matches more,
+// such as the Traceback of a warning that every good build prints too.
+var compilerError = regexp.MustCompile(`:\d+(:\d+)?: (fatal )?error: |^CMake Error|undefined reference to|: cannot find -l`)
+
 var errorLine = regexp.MustCompile(`(?i)\berror\b[: ]|CMake Error|undefined (reference|symbol)|^Traceback |No such file or directory|Killed`)
 
-// Meaningful returns the lines of a log that explain a failure: up to ten lines from
-// the first one with an error, and the last three. If no line has an error, it returns
-// the end of fallback.
+// Meaningful returns the lines of a log that explain a failure: up to ten lines from the
+// first error of a compiler, or else from the first line with an error, and the last
+// three. If no line has an error, it returns the end of fallback.
 func Meaningful(path string, fallback []string) []string {
 	const around, tail = 10, 3
 	fallback = fallback[max(0, len(fallback)-around):]
@@ -19,10 +23,13 @@ func Meaningful(path string, fallback []string) []string {
 	}
 	defer f.Close()
 	var lines, last []string
-	found := false
+	found, compiler := false, false
 	_, err = eachLine(f, func(l line) bool {
 		if len(l.text) == 0 || l.rest {
 			return true
+		}
+		if !compiler && compilerError.Match(l.text) {
+			found, compiler, lines, last = true, true, nil, nil
 		}
 		found = found || errorLine.Match(l.text)
 		switch {

@@ -36,6 +36,17 @@ func TestMeaningfulFindsTheCauseFarAboveTheEnd(t *testing.T) {
 	}
 }
 
+// A build that fails in the compiler can print a harmless Traceback first.
+func TestMeaningfulPrefersTheCompiler(t *testing.T) {
+	log := "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'tool'\nrunning build_ext\n" + strings.Repeat("compiling\n", 40) +
+		"./src/a.c:707:5: error: 'no' undeclared\n./src/a.c:707:5: note: each undeclared identifier is reported only once\nerror: command 'gcc' failed with exit code 1\n"
+	got := diagnose.Meaningful(write(t, "build.log", []byte(log)), nil)
+	want := []string{"./src/a.c:707:5: error: 'no' undeclared", "./src/a.c:707:5: note: each undeclared identifier is reported only once", "error: command 'gcc' failed with exit code 1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestMeaningfulFallsBack(t *testing.T) {
 	if got := diagnose.Meaningful(write(t, "build.log", []byte("quiet\n")), []string{"a", "b"}); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("got %q", got)

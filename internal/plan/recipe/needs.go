@@ -160,7 +160,7 @@ func (e Expect) SizeBand() (low, high int64, err error) {
 	low, err1 := ParseSize(from)
 	high, err2 := ParseSize(to)
 	if !ok || err1 != nil || err2 != nil || low > high {
-		return 0, 0, diag.Errorf(diag.Usage, "size %q is not a range such as 11MB..21MB", e.Size)
+		return 0, 0, diag.Errorf(diag.Usage, "size %q is not a range such as 50KB..500KB or 11MB..21MB: write whole numbers with KB, MB or GB", e.Size)
 	}
 	return low, high, nil
 }

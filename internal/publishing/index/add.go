@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -63,7 +64,7 @@ func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool,
 
 // merged returns the new record of a publication, given all records. An existing record
 // keeps its builder and its provenance, even if another builder publishes the same
-// bytes. merged adds the channels, and for the same key it updates the gates.
+// bytes. merged adds the channels, and for the same key the gates.
 func (p Publication) merged(all []Record) (r Record, existed bool, err error) {
 	r = p.Record
 	r.Schema, r.Filename, r.SHA256, r.Size = schema, p.Wheel.Name, p.Wheel.SHA256, p.Wheel.Size
@@ -76,8 +77,8 @@ func (p Publication) merged(all []Record) (r Record, existed bool, err error) {
 		return r, true, conflict(r.Filename, have.SHA256, r.SHA256)
 	}
 	have.Channels = union(have.Channels, r.Channels)
-	if have.Key == r.Key {
-		have.Gates, have.Evidence = r.Gates, r.Evidence
+	if have.Key == r.Key { // the statements of other publishers stay, so their gates do too
+		have.Gates, have.Evidence = joined(have.Gates, r.Gates), joined(have.Evidence, r.Evidence)
 	}
 	return have, true, nil
 }
@@ -149,6 +150,14 @@ func claimed(all []Record, project, path string) (File, bool) {
 		}
 	}
 	return File{}, false
+}
+
+// joined returns the entries of both maps. Those of newer count.
+func joined(older, newer map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, older)
+	maps.Copy(all, newer)
+	return all
 }
 
 func union(a, b []string) []string {

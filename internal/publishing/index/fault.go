@@ -10,8 +10,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// errChanged means that a file differs from its stated digest.
-var errChanged = errors.New("has changed")
+// ErrChanged means that a file differs from its stated digest.
+var ErrChanged = errors.New("has changed")
 
 // failed describes a failed write and adds a hint. It returns errors with a class and
 // interruptions unchanged.
@@ -34,7 +34,7 @@ func remedy(err error) string {
 		return "make the index writable for this user, or publish as its owner"
 	case is(err, syscall.ENOTDIR, syscall.EISDIR, syscall.EEXIST):
 		return "move the file or directory at the named path away, and publish again"
-	case is(err, errChanged):
+	case is(err, ErrChanged):
 		return "stop the program that writes to the file, and publish again"
 	}
 	return ""

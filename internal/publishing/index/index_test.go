@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,6 +114,13 @@ func TestAddAgain(t *testing.T) {
 	r, existed, err := x.Add(t.Context(), first)
 	if err != nil || !existed || !slices.Equal(r.Channels, []string{"candidate", "stable"}) || len(r.Gates) != 2 || len(r.Beside) != 2 || !r.Published.Equal(before.Published) {
 		t.Errorf("%+v, %v, %v", r, existed, err)
+	}
+	// A host that lacks a statement of another publisher does not remove its gate.
+	again := publication(t, 1, "wheel")
+	again.Record.Gates = map[string]string{"size": "fail"}
+	r, _, err = x.Add(t.Context(), again)
+	if !maps.Equal(r.Gates, map[string]string{"size": "fail", "busbw": "pass"}) || err != nil {
+		t.Errorf("%v, %v", r.Gates, err)
 	}
 	// Another builder publishes the same bytes: the first record stays.
 	other := publication(t, 1, "wheel")

@@ -2,9 +2,9 @@ package index
 
 import (
 	"context"
+	"fmt"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -35,7 +35,7 @@ func put(ctx context.Context, to string, a artifact.Artifact) error {
 			return err
 		}
 		if sum := hex.EncodeToString(h.Sum(nil)); sum != a.SHA256 {
-			return fmt.Errorf("%s %w: sha256 is %s, was %s", a.Name, errChanged, sum, a.SHA256)
+			return fmt.Errorf("%s %w: sha256 is %s, was %s", a.Name, ErrChanged, sum, a.SHA256)
 		}
 		return nil
 	})

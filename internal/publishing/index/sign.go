@@ -112,7 +112,10 @@ func (x *Index) missing() bool {
 // continues returns an error unless pages and records are those of the signed state before
 // a change. Wheels keep their signed digests, so a changed one stays refused.
 func (x *Index) continues() error {
-	if err := x.asSigned(); err != nil {
+	if err := x.asSigned(); errors.Is(err, signing.ErrStranger) {
+		return diag.Errorf(diag.Publish, "changing %s: the signature of the index: %w", x.dir, err).
+			WithHint("to trust its publisher, give the public key with --trust FILE; compare the ids: `builder key show FILE.pub`")
+	} else if err != nil {
 		return diag.Errorf(diag.Publish, "changing %s: %w", x.dir, err).
 			WithHint("find out who changed the index; after an interrupted publication, `builder publish sign --at file:%s` verifies every wheel and signs again", x.dir)
 	}
@@ -346,7 +349,7 @@ func (x *Index) unlike(s State, wanted func(name string) bool) (wrong []string, 
 		case err != nil:
 			wrong = append(wrong, err.Error())
 		case a.SHA256 != want.SHA256:
-			wrong = append(wrong, fmt.Sprintf("%s has sha256 %s, the signature states %s", name, a.SHA256, want.SHA256))
+			wrong = append(wrong, fmt.Sprintf("%s has sha256 %s, the index states %s", name, a.SHA256, want.SHA256))
 		}
 	}
 	for name := range s.Files {
@@ -449,7 +452,7 @@ func Signed(ctx context.Context, place store.Place, trust signing.Trust, memory 
 		case err != nil:
 			wrong = append(wrong, err.Error())
 		case hex.EncodeToString(sum[:]) != s.Files[name].SHA256:
-			wrong = append(wrong, fmt.Sprintf("%s has sha256 %x, the signature states %s", name, sum, s.Files[name].SHA256))
+			wrong = append(wrong, fmt.Sprintf("%s has sha256 %x, the index states %s", name, sum, s.Files[name].SHA256))
 		}
 	}
 	return s, wrong, nil

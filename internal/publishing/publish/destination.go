@@ -54,6 +54,7 @@ type Receipt struct {
 	Channel string   `json:"channel"`
 	Where   string   `json:"where"`             // an address, or a digest in a repository
 	Existed bool     `json:"existed"`           // the same bytes were already published
+	Yanked  string   `json:"yanked,omitempty"`  // reason not to use it, from its publisher
 	Checked []string `json:"checked,omitempty"` // clients that took it
 }
 
@@ -229,7 +230,9 @@ func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, 
 	if err != nil {
 		return Receipt{}, err
 	}
-	return b.Receipt(strings.Join(r.Channels, ", "), d.index.Where(r), existed), nil
+	receipt := b.Receipt(strings.Join(r.Channels, ", "), d.index.Where(r), existed)
+	receipt.Yanked = r.Yanked
+	return receipt, nil
 }
 
 // Check implements [Destination]: pip installs the wheel, and so does the pinned uv if

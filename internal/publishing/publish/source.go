@@ -29,6 +29,9 @@ type Source interface {
 	String() string
 }
 
+// ErrYanked means that the publisher withdrew the publication.
+var ErrYanked = errors.New("it was yanked")
+
 // ErrNotPublished means that a place has no publication under a key.
 var ErrNotPublished = errors.New("it is not published there")
 
@@ -76,7 +79,7 @@ func (x indexSource) Bring(ctx context.Context, key, dir string, vet index.Vet) 
 		return "", ErrNotPublished
 	}
 	if err == nil && r.Yanked != "" {
-		err = fmt.Errorf("it was yanked: %s", r.Yanked)
+		err = fmt.Errorf("%w: %s", ErrYanked, r.Yanked)
 	}
 	if err != nil {
 		return "", err

@@ -60,9 +60,20 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 	if f.Only {
 		errs = append(errs, fmt.Errorf("no place of --from has the key %s", e.Key()))
 		return run.Result{}, false, diag.Errorf(diag.Fetch, "taking %s: %w", e.ID, errs[0]).
-			WithHint("omit --from-only to build it; to trust the signatures of another host, give its public key with --trust FILE")
+			WithHint("%s", remedy(errs[0]))
 	}
 	return run.Result{}, false, nil
+}
+
+// remedy returns the next step after a place of --from did not give the cell.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, publish.ErrYanked):
+		return "a build from the same inputs is the same wheel: change an input, such as the version or a patch, or ask its publisher"
+	case errors.Is(err, signing.ErrStranger):
+		return "to trust the signatures of another host, give its public key with --trust FILE; omit --from-only to build it"
+	}
+	return "omit --from-only to build it"
 }
 
 // take copies a published cell, verifies it and stores it as a result of this host.

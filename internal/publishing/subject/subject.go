@@ -15,7 +15,6 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
-	"builder/internal/build/run"
 	"builder/internal/files/artifact"
 	"builder/internal/files/inspect"
 	"builder/internal/gates/gate"
@@ -126,7 +125,7 @@ func Passed(paths []string) ([]string, error) {
 // refusal returns the verdicts that refused the artifacts of the cell in dir, or nil if
 // no gate refused one. The run's record beside the cell holds the verdicts.
 func refusal(dir string) error {
-	files, err := os.ReadDir(filepath.Join(dir, run.RejectedDir))
+	files, err := os.ReadDir(filepath.Join(dir, artifact.RejectedDir))
 	if err != nil || len(files) == 0 {
 		return nil
 	}
@@ -156,7 +155,7 @@ func wheelsOf(dir string) ([]string, error) {
 			WithHint("give a directory that builder run wrote below --out, or a wheel")
 	}
 	tree := treeOf(dir)
-	for _, place := range []string{dir, filepath.Join(dir, run.RejectedDir)} {
+	for _, place := range []string{dir, filepath.Join(dir, artifact.RejectedDir)} {
 		wheels, err := wheelsIn(place, tree)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -210,7 +209,7 @@ func read(path, entry string) (Subject, error) {
 	s := Subject{Artifact: a}
 	dir := filepath.Dir(path)
 	places := []string{filepath.Join(dir, lock.EntryFile)}
-	if filepath.Base(dir) == run.RejectedDir {
+	if filepath.Base(dir) == artifact.RejectedDir {
 		places = append(places, filepath.Join(filepath.Dir(dir), lock.EntryFile))
 	}
 	if entry != "" {
