@@ -452,7 +452,7 @@ func Signed(ctx context.Context, place store.Place, trust signing.Trust, memory 
 		case err != nil:
 			wrong = append(wrong, err.Error())
 		case hex.EncodeToString(sum[:]) != s.Files[name].SHA256:
-			wrong = append(wrong, fmt.Sprintf("%s has sha256 %x, the index states %s", name, sum, s.Files[name].SHA256))
+			wrong = append(wrong, fmt.Sprintf("%s has sha256 %x, the signature states %s", name, sum, s.Files[name].SHA256))
 		}
 	}
 	return s, wrong, nil
