@@ -39,9 +39,16 @@ func printable(r rune) rune {
 	return r
 }
 
-// OneLine cleans s and joins it into one line.
+// OneLine cleans s and joins its lines into one. Spaces within a line stay: a message can
+// quote two texts that differ in spaces only.
 func OneLine(s string) string {
-	return strings.Join(strings.Fields(Clean(s)), " ")
+	var parts []string
+	for line := range strings.Lines(Clean(s)) {
+		if line = strings.TrimSpace(line); line != "" {
+			parts = append(parts, line)
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 // Truncate shortens s to width columns and marks the cut.

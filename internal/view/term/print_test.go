@@ -162,3 +162,11 @@ func TestLabelled(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestOneLineKeepsSpaces(t *testing.T) {
+	for text, want := range map[string]string{"a\n  b\n\n": "a b", "not \"x  y\": the closest is \"x y\"": "not \"x  y\": the closest is \"x y\"", " \n ": ""} {
+		if got := term.OneLine(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
