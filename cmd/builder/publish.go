@@ -118,10 +118,15 @@ func printPublished(out printer, r app.PublishReport, existed string) {
 	for _, p := range r.Published {
 		state := "published"
 		switch {
+		case r.DryRun && p.Existed:
+			state = "is there; its statements and the channel would be added"
 		case r.DryRun:
 			state = "would be published"
 		case p.Existed:
 			state = existed
+		}
+		if len(p.Repaired) > 0 {
+			state += ", repaired: " + strings.Join(p.Repaired, " ")
 		}
 		if p.Yanked != "" {
 			state += ", yanked: " + p.Yanked

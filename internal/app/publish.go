@@ -72,7 +72,7 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 	var errs []error
 	for _, b := range bundles {
 		if r.DryRun {
-			report.Published = append(report.Published, b.Receipt(string(r.Channel), "", false))
+			report.Published = append(report.Published, b.Receipt(string(r.Channel), "", publish.Has(ctx, to, b)))
 			continue
 		}
 		current = newPush(s.Display, s.Format, b.Wheel.Name)

@@ -72,7 +72,7 @@ func (s *Session) verifyIndex(ctx context.Context, place store.Place, trust sign
 	if ctx.Err() != nil {
 		return Verified{}, context.Cause(ctx)
 	}
-	c := attest.Check{Name: "index", Wrong: wrong, Remedy: "install nothing from there before you know the reason; its publisher can run `builder publish sign`"}
+	c := attest.Check{Name: "index", Wrong: wrong, Remedy: "install nothing from there before you know the reason; its publisher replaces a damaged or missing wheel with `builder publish CELL --to …`, and signs other changes with `builder publish sign`"}
 	if errors.Is(err, fs.ErrNotExist) {
 		c.Wrong = []string{"it has no signature: " + index.SignatureFile + " is missing"}
 	} else if err != nil {

@@ -73,7 +73,7 @@ type Check struct {
 const (
 	foreign  = "copy this folder too, or run `builder verify FILE --from PLACE` with the place where it is published; to examine a wheel of another project, run `builder gate FILE`"
 	stranger = "to trust the signatures of another host, run `builder key show` there and give its public key with --trust FILE; for a build signed with --key FILE, give --trust FILE.pub; compare the ids: `builder key show FILE.pub`"
-	changed  = "copy the directory of the cell again from the host that built it, or build the cell again with `builder run`"
+	changed  = "copy the directory of the cell again from the host that built it, or build the cell again with `builder run`; in an index, publish the cell again"
 )
 
 // Faults returns the problems of all checks as errors about the artifact with the given
@@ -373,13 +373,13 @@ func howToAsk(name string) string {
 		switch {
 		case g.Name != name:
 		case g.Needs == gate.TwoBuilds:
-			return "run `builder verify CELL --rebuild --attach`: it builds a second time and adds this verdict"
+			return "run `builder verify out/CELL --rebuild --attach`: it builds a second time and adds this verdict; then publish the cell again, if it is published"
 		case g.Needs == gate.Tests || g.Needs == gate.Long:
 			return "run `builder run RECIPE --tests full` with the axes of the cell: it adds these verdicts"
 		case g.Framework:
-			return "run `builder gate CELL --gpus all --python PYTHON --attach` on a host with GPUs: it adds these verdicts"
+			return "run `builder gate out/CELL --gpus all --python PYTHON --attach` on a host with GPUs: it adds these verdicts; then publish the cell again, if it is published"
 		case g.Needs == gate.GPUs:
-			return "run `builder gate CELL --gpus all --tests DIR --attach` on a host with GPUs: it adds these verdicts"
+			return "run `builder gate out/CELL --gpus all --tests DIR --attach` on a host with GPUs: it adds these verdicts; then publish the cell again, if it is published"
 		}
 	}
 	return "build the cell again with `builder run`, which runs this gate"

@@ -211,7 +211,7 @@ func TestTheRecordOfAnotherIsDamaged(t *testing.T) {
 	}
 	p := publication(t, 2, "another")
 	_, _, err := x.Add(t.Context(), p)
-	if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "remove it and publish its wheel again") {
+	if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "restore the file from a copy") {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "files", "tool", p.Wheel.Name)); !errors.Is(err, fs.ErrNotExist) {

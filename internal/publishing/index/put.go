@@ -14,6 +14,17 @@ import (
 	"builder/internal/files/artifact"
 )
 
+// Damaged lists the published files of a record that are missing or have other bytes.
+func (x *Index) Damaged(r Record) (names []string) {
+	for _, f := range append([]File{{r.Filename, r.SHA256, r.Size}}, r.Beside...) {
+		a, err := artifact.Of(filepath.Join(x.dir, filesDir, r.Project, filepath.FromSlash(f.Path)), "")
+		if filepath.IsLocal(f.Path) && (err != nil || a.SHA256 != f.SHA256) {
+			names = append(names, f.Path)
+		}
+	}
+	return names
+}
+
 // put copies an artifact to a path, unless the same bytes are already there. A file
 // changed since it was measured is an error. After an error or an interruption no
 // partial copy remains.

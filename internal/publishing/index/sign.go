@@ -409,7 +409,7 @@ func (x *Index) Sign(ctx context.Context, vet func(Record) error, anew bool) (St
 		return State{}, failed(err, "signing the index")
 	}
 	if len(wrong) > 0 {
-		return State{}, diag.Errorf(diag.Publish, "signing the index: %s", strings.Join(wrong, "; ")).WithHint("remove or restore these files, and sign again")
+		return State{}, diag.Errorf(diag.Publish, "signing the index: %s", strings.Join(wrong, "; ")).WithHint("publish the cell of a damaged or missing file again, which replaces it; restore another file from a copy, or remove it; then sign again")
 	}
 	s, err := x.sign(all)
 	return s, failed(err, "signing the index")

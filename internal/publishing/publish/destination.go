@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +57,9 @@ type Receipt struct {
 	Existed bool     `json:"existed"`           // the same bytes were already published
 	Yanked  string   `json:"yanked,omitempty"`  // reason not to use it, from its publisher
 	Checked []string `json:"checked,omitempty"` // clients that took it
+
+	// Repaired lists the published files that were damaged or missing before.
+	Repaired []string `json:"repaired,omitempty"`
 }
 
 // Receipt returns the receipt of the bundle.
@@ -94,6 +98,17 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, logg
 		err = errors.Join(err, place.Withdraw(last, b.Entry.Key()))
 	}
 	return Receipt{}, err
+}
+
+// Has reports whether a destination lists the bundle's bytes. An upload server and a
+// place that cannot be read list none.
+func Has(ctx context.Context, to Destination, b Bundle) bool {
+	at, ok := to.(Source)
+	if !ok {
+		return false
+	}
+	all, err := at.List(ctx)
+	return err == nil && slices.ContainsFunc(all, func(r index.Record) bool { return r.SHA256 == b.Wheel.SHA256 && r.Filename == b.Wheel.Name })
 }
 
 // leavesAt returns the entries of a log for the statements that a destination has about
@@ -226,12 +241,18 @@ func (d Directory) List(ctx context.Context) ([]index.Record, error) {
 
 // Put implements [Destination].
 func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, error) {
+	var damaged []string
+	if was, err := d.index.Find(ctx, b.Entry.Key()); err == nil {
+		damaged = d.index.Damaged(was)
+	}
 	r, existed, err := d.index.Add(ctx, b.publication(channel))
 	if err != nil {
 		return Receipt{}, err
 	}
+	still := d.index.Damaged(r)
+	damaged = slices.DeleteFunc(damaged, func(name string) bool { return slices.Contains(still, name) })
 	receipt := b.Receipt(strings.Join(r.Channels, ", "), d.index.Where(r), existed)
-	receipt.Yanked = r.Yanked
+	receipt.Yanked, receipt.Repaired = r.Yanked, damaged
 	return receipt, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/build/results"
@@ -70,7 +71,7 @@ func remedy(err error) string {
 	switch {
 	case errors.Is(err, publish.ErrYanked):
 		return "a build from the same inputs is the same wheel: change an input, such as the version or a patch, or ask its publisher"
-	case errors.Is(err, signing.ErrStranger):
+	case strings.Contains(err.Error(), signing.ErrStranger.Error()): // a check states it as text
 		return "to trust the signatures of another host, give its public key with --trust FILE; omit --from-only to build it"
 	}
 	return "omit --from-only to build it"
