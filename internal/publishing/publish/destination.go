@@ -100,14 +100,14 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, logg
 	return Receipt{}, err
 }
 
-// Has reports whether a destination lists the bundle's bytes. An upload server and a
-// place that cannot be read list none.
+// Has reports whether a directory lists the bundle's bytes. It is false for other
+// destinations, because a dry run contacts no server.
 func Has(ctx context.Context, to Destination, b Bundle) bool {
-	at, ok := to.(Source)
+	d, ok := to.(Directory)
 	if !ok {
 		return false
 	}
-	all, err := at.List(ctx)
+	all, err := d.List(ctx)
 	return err == nil && slices.ContainsFunc(all, func(r index.Record) bool { return r.SHA256 == b.Wheel.SHA256 && r.Filename == b.Wheel.Name })
 }
 
