@@ -249,8 +249,10 @@ func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, 
 	if err != nil {
 		return Receipt{}, err
 	}
-	still := d.index.Damaged(r)
-	damaged = slices.DeleteFunc(damaged, func(name string) bool { return slices.Contains(still, name) })
+	if len(damaged) > 0 { // hash the files again only if one was damaged
+		still := d.index.Damaged(r)
+		damaged = slices.DeleteFunc(damaged, func(name string) bool { return slices.Contains(still, name) })
+	}
 	receipt := b.Receipt(strings.Join(r.Channels, ", "), d.index.Where(r), existed)
 	receipt.Yanked, receipt.Repaired = r.Yanked, damaged
 	return receipt, nil
