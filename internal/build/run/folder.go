@@ -1,11 +1,13 @@
 package run
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"builder/internal/build/steplog"
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
 	"builder/internal/plan/lock"
@@ -35,6 +37,21 @@ func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, e
 		errs = append(errs, err) // Remove fails if it is not empty
 	}
 	return moved, errors.Join(errs...)
+}
+
+// removeOthers removes all files of an earlier run with other inputs, its logs too. A
+// directory without an entry may hold anything and is left alone.
+func removeOthers(dir string, e lock.Entry) error {
+	old, err := os.ReadFile(filepath.Join(dir, lock.EntryFile))
+	if err != nil || bytes.Equal(old, e.Canonical()) {
+		return nil // the caller writes the entry, which reports any fault of the directory
+	}
+	return errors.Join(
+		removeStale(dir),
+		os.RemoveAll(filepath.Join(dir, TestsDir)),
+		os.RemoveAll(filepath.Join(dir, RebuiltDir)),
+		os.RemoveAll(filepath.Join(dir, steplog.Dir)),
+	)
 }
 
 // removeStale removes the files of an earlier run of this cell: good and refused

@@ -21,6 +21,7 @@ import (
 
 	"github.com/sourcegraph/conc/iter"
 
+	"builder/internal/build/steplog"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
@@ -203,6 +204,9 @@ func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome)
 // first, so that failed runs can be compared too. A known result needs no inputs, so
 // they need not be part of the run.
 func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artifact.Artifact, error), dir string, result *Result) error {
+	if err := removeOthers(dir, e); err != nil {
+		return err
+	}
 	if err := lock.WriteEntry(dir, e); err != nil {
 		return fmt.Errorf("writing the entry: %w", err)
 	}
@@ -219,7 +223,7 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artif
 	}
 	inputs, err := inputsOf()
 	if err != nil {
-		return errors.Join(err, removeStale(dir)) // the files in dir are from other inputs
+		return errors.Join(err, removeStale(dir)) // the artifacts in dir are from other inputs
 	}
 	if !known {
 		result.From = FromBuild
@@ -257,6 +261,9 @@ func (r Runner) recalled(found Result, e lock.Entry) Result {
 
 // build fetches and builds an entry, runs the gates and keeps a passed result.
 func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result *Result) error {
+	if err := os.RemoveAll(filepath.Join(dir, steplog.Dir)); err != nil {
+		return err // logs of an earlier run would name causes that are gone
+	}
 	rec := &recorded{Events: r.Watch(e), result: result}
 	result.Started = time.Now()
 	if err := Fetch(ctx, rec, r.Fetcher, e); err != nil {

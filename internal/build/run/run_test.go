@@ -233,6 +233,34 @@ func TestAnEarlierWheelDoesNotSurviveAFailure(t *testing.T) {
 	}
 }
 
+// The logs of an earlier run would name causes that are gone.
+func TestLogsOfAnEarlierRunAreRemoved(t *testing.T) {
+	other := entry("known")
+	other.Script = "false"
+	for id, before := range map[string]lock.Entry{"broken": entry("broken"), "known": other} {
+		t.Run(id, func(t *testing.T) {
+			out := t.TempDir()
+			dir := filepath.Join(out, id)
+			files := []string{filepath.Join(dir, "logs", "build.log"), filepath.Join(dir, artifact.RejectedDir, "old-1-py3-none-any.whl")}
+			for _, file := range files {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := lock.WriteEntry(dir, before); err != nil {
+				t.Fatal(err)
+			}
+			f := &fake{known: map[string]run.Result{"known": {}}}
+			run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries(id))
+			for _, file := range files {
+				if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("%s is still there: %v", file, err)
+				}
+			}
+		})
+	}
+}
+
 func TestFailFast(t *testing.T) {
 	f := &fake{}
 	got, _ := start(t, t.Context(), f, 1, true, "broken", "later")
