@@ -216,9 +216,12 @@ func times(lines []int) string {
 	return fmt.Sprintf("%d times at lines %s", len(lines), strings.Trim(fmt.Sprint(lines), "[]"))
 }
 
+// maxShown is the length of a text in a message, in bytes.
+const maxShown = 80
+
 func short(s string) string {
-	if len(s) > 80 {
-		return s[:80] + "…"
+	if len(s) > maxShown {
+		return s[:maxShown] + "…"
 	}
 	return s
 }

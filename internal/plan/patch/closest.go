@@ -44,10 +44,29 @@ func closest(text []byte, search string) string {
 	switch {
 	case found == "":
 		return ""
-	case strings.TrimSpace(search) == missing:
-		return fmt.Sprintf("; the closest line is %d: %q", at, short(found))
+	case strings.TrimSpace(search) == missing && len(search) <= maxShown:
+		_, found = fromDifference(missing, found)
+		return fmt.Sprintf("; the closest line is %d: %q", at, found)
 	}
-	return fmt.Sprintf("; the file lacks the line %q, the closest is line %d: %q", short(missing), at, short(found))
+	missing, found = fromDifference(missing, found)
+	return fmt.Sprintf("; the file lacks the line %q, the closest is line %d: %q", missing, at, found)
+}
+
+// lead is the number of characters shown before the first difference of two lines.
+const lead = 30
+
+// fromDifference shortens two lines so that both show where they first differ.
+func fromDifference(a, b string) (string, string) {
+	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
+	ra, rb := []rune(a), []rune(b)
+	same := 0
+	for same < min(len(ra), len(rb)) && ra[same] == rb[same] {
+		same++
+	}
+	if max(len(a), len(b)) <= maxShown || same <= lead {
+		return short(a), short(b)
+	}
+	return "…" + short(string(ra[same-lead:])), "…" + short(string(rb[same-lead:]))
 }
 
 // within returns the smallest Levenshtein distance between a pattern and any part of a

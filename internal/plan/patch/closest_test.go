@@ -8,7 +8,8 @@ import (
 
 // A search without a match names the line that is most like it.
 func TestClosestLine(t *testing.T) {
-	const text = "#include <stdio.h>\n\nint main(int argc, char **argv) {\n  return run(argc, argv);\n}\n"
+	long := "define_macros = [('XXHASH_VERSION', '0.8.2'), ('USE_SYSTEM_LIBRARY', False), "
+	text := "#include <stdio.h>\n\nint main(int argc, char **argv) {\n  return run(argc, argv);\n}\n" + long + "('DEBUG', True)]\n"
 	for search, want := range map[string]string{
 		"int main(int argc, char *argv[])":            `; the closest line is 3: "int main(int argc, char **argv) {"`,
 		"#include <stdlib.h>\n":                       `; the closest line is 1: "#include <stdio.h>"`,
@@ -16,8 +17,9 @@ func TestClosestLine(t *testing.T) {
 		"}\n  return run(argc, argv);\n":              `; the file has its lines with other space or in another order, the first at line 5: "}"`,
 		"\treturn run(argc, argv);":                   `; the file has its lines with other space or in another order, the first at line 4: "  return run(argc, argv);"`,
 		"MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);": "",
-		"":                         "",
-		strings.Repeat("x", 1<<16): "",
+		long + "('DEBUG', False)]":                    `; the file lacks the line "…M_LIBRARY', False), ('DEBUG', False)]", the closest is line 6: "…M_LIBRARY', False), ('DEBUG', True)]"`,
+		"":                                            "",
+		strings.Repeat("x", 1<<16):                    "",
 	} {
 		if got := closest([]byte(text), search); got != want {
 			t.Errorf("%.40q: %s, want %s", search, got, want)
