@@ -116,7 +116,7 @@ func referenceImages(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s# Built-in images\n\nThe facts of each image are probed in every run. A recipe names an image of this list in `image` or `runtime`. A name with `{{…}}` in a recipe, such as `rocm-{{rocm}}-ubuntu-22.04`, stands for several. [An image](../writing-an-image.md) shows how to write your own.\n\n| image | made from | facts |\n| --- | --- | --- |\n", generated)
+	fmt.Fprintf(&b, "%s# Built-in images\n\nThe facts of each image are probed in every run. An image with `python3.11-dev` or `python3.13-dev` has the headers of that Python. A recipe names an image of this list in `image` or `runtime`. A name with `{{…}}` in a recipe, such as `rocm-{{rocm}}-ubuntu-22.04`, stands for several. [An image](../writing-an-image.md) shows how to write your own.\n\n| image | made from | facts |\n| --- | --- | --- |\n", generated)
 	for _, i := range all {
 		from := "`" + i.Reference() + "`"
 		if i.Debian != nil {
@@ -124,7 +124,7 @@ func referenceImages(t *testing.T) string {
 			for _, s := range i.Debian.Suites {
 				suites = append(suites, s.Name)
 			}
-			from = "Debian " + strings.Join(suites, ", ")
+			from = "Debian " + strings.Join(suites, ", ") + " with " + strings.Join(i.Debian.Packages, ", ")
 		}
 		var facts []string
 		for _, name := range slices.Sorted(maps.Keys(i.Provides)) {

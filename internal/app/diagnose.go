@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/machine/nccllog"
 	"builder/internal/plan/diagnose"
+	"builder/internal/view/report"
 	"builder/internal/view/term"
 )
 
@@ -59,15 +62,22 @@ func Diagnosable(args []string) ([]string, error) {
 	return files, nil
 }
 
-// resultsIn returns the logs and wheels below the directory of one or more cells.
+// resultsIn returns the logs and wheels below the directory of one or more cells. In the
+// output directory of a run, it leaves out cells of earlier runs.
 func resultsIn(dir string) ([]string, error) {
 	var files []string
+	run, err := report.Read(filepath.Join(dir, "run.json"))
+	known := err == nil
 	for _, pattern := range []string{"*.log", "logs/*.log", "*/logs/*.log", "*.whl", "rejected/*.whl", "*/*.whl", "*/rejected/*.whl"} {
 		found, err := fs.Glob(os.DirFS(dir), pattern)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range found {
+			cell, _, below := strings.Cut(name, "/")
+			if known && below && !slices.ContainsFunc(run.Cells, func(c report.Cell) bool { return c.ID == cell }) {
+				continue
+			}
 			path := filepath.Join(dir, name)
 			if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 				return nil, diag.At(diag.Pos{File: path}, "not a regular file")

@@ -1,12 +1,15 @@
 package app
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/build/runlog"
+	"builder/internal/build/steplog"
 	"builder/internal/view/report"
 )
 
@@ -33,6 +36,10 @@ func Logs(r LogsRequest) (*os.Root, []runlog.Cell, error) {
 	id, err := pick("cell", r.Cell, cells, func(c runlog.Cell) string { return c.Cell })
 	if err != nil {
 		root.Close()
+		matches := func(c runlog.Cell) bool { return strings.Contains(c.Cell, r.Cell) }
+		if left := leftLogs(r.Out, r.Cell); len(left) > 0 && !slices.ContainsFunc(cells, matches) {
+			err = diag.Errorf(diag.Usage, "the last run in %s has no cell %q", r.Out, r.Cell).WithHint("an earlier run left %s", strings.Join(left, ", "))
+		}
 		return nil, nil, err
 	}
 	return root, slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Cell != id }), nil
@@ -67,7 +74,18 @@ func ChooseLog(cells []runlog.Cell, r LogsRequest) (runlog.Log, error) {
 	log := cell.Steps[at]
 	if log.Bytes == nil {
 		return log, diag.Errorf(diag.Usage, "%s does not exist", filepath.Join(r.Out, log.Log)).
-			WithHint("a result from a store or a registry has its logs only on the host that built it")
+			WithHint("this run did not build the cell; its logs are in the --out directory of the run that built it")
 	}
 	return log, nil
+}
+
+// leftLogs returns the directories with logs of cells whose names contain word.
+func leftLogs(out, word string) (dirs []string) {
+	found, _ := fs.Glob(os.DirFS(out), "*/"+steplog.Dir) // the pattern is valid
+	for _, dir := range found {
+		if strings.Contains(filepath.Dir(dir), word) {
+			dirs = append(dirs, filepath.Join(out, dir))
+		}
+	}
+	return dirs
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sourcegraph/conc/pool"
 
@@ -245,7 +246,7 @@ func (f *Fetcher) make(ctx context.Context, all []want) (scratch string, err err
 		}
 		place, err := f.archive(ctx, scratch, w)
 		if err != nil {
-			return scratch, fmt.Errorf("source %s: %w", w.name, err)
+			return scratch, fmt.Errorf("source %s: %w", w.name, named(err, w.name))
 		}
 		if place != "" {
 			all[i].from = []store.Place{store.Place(place)}
@@ -288,7 +289,8 @@ func (f *Fetcher) all(ctx context.Context, wants []want, progress io.Writer) err
 			if ctx.Err() != nil {
 				return
 			}
-			_, errs[i] = f.Store.Fetch(ctx, w.blob, w.from, meter.file())
+			_, err := f.Store.Fetch(ctx, w.blob, w.from, meter.file())
+			errs[i] = named(err, w.name)
 			meter.arrived(errs[i])
 		})
 	}
@@ -297,4 +299,16 @@ func (f *Fetcher) all(ctx context.Context, wants []want, progress io.Writer) err
 		return fmt.Errorf("fetching %d files: %w", len(wants), context.Cause(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+// named writes the name of a source into hints about --set.
+func named(err error, name string) error {
+	if err == nil {
+		return nil
+	}
+	all := diag.All(err)
+	for _, e := range all {
+		e.Hint = strings.ReplaceAll(e.Hint, "source.NAME", "source."+name)
+	}
+	return diag.Joined(all)
 }

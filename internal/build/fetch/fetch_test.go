@@ -165,7 +165,7 @@ func TestWhatAFaultSays(t *testing.T) {
 			if got, want := all[0].Error(), what+": "+m.URL+"/pool/main/a_1_amd64.deb: "+c.want; got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
-			if !strings.Contains(all[0].Hint, "--set source.NAME=PATH|URL") {
+			if !strings.Contains(all[0].Hint, "--set source.a=PATH|URL") {
 				t.Errorf("the hint is %q", all[0].Hint)
 			}
 			if !strings.Contains(log.String(), what) || strings.Contains(log.String()+err.Error(), "hush") {

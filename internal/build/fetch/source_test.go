@@ -103,7 +103,7 @@ func TestFetchSaysWhichRepositoryItCannotReach(t *testing.T) {
 	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "source tool: reaching https://git.invalid/tool") {
 		t.Errorf("got %v", err)
 	}
-	if all := diag.All(err); len(all) != 1 || !strings.Contains(all[0].Hint, "--set source.NAME=PATH") {
+	if all := diag.All(err); len(all) != 1 || !strings.Contains(all[0].Hint, "--set source.tool=PATH") {
 		t.Errorf("got %+v", all)
 	}
 	f.Offline = true

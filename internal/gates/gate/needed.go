@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,7 +19,7 @@ import (
 var elfNeeded = Gate{
 	Name:   "elf-needed",
 	Asks:   "the extensions need the promised libraries, and no file needs a forbidden library or a path of the build machine",
-	Remedy: "the linker got other libraries or paths than the recipe promises: read the link lines in the build log",
+	Remedy: "the linker got other libraries or paths than the recipe promises: read the link lines in the build log, or correct expect.needed if the promise is wrong",
 	Wants:  func(e recipe.Expect) bool { return len(e.Needed)+len(e.Forbidden) > 0 },
 	check:  checkNeeded,
 }
@@ -43,7 +44,7 @@ func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 			problems = lacks(name, f, s.Expect.Needed)
 		}
 		problems = slices.Concat(problems, forbiddenFaults(name, f, s.Expect.Forbidden), pathFaults(name, f))
-		return problems, []string{name + " needs " + strings.Join(f.Needed, " ")}, nil
+		return problems, []string{name + " needs " + cmp.Or(strings.Join(f.Needed, " "), "no library")}, nil
 	})
 }
 
@@ -60,7 +61,7 @@ func strays(w *wheel.Wheel, extensions []string) (names []string) {
 func lacks(name string, f *elf.File, needed []string) (problems []string) {
 	for _, pattern := range needed {
 		if !anyMatch(pattern, f.Needed) {
-			problems = append(problems, fmt.Sprintf("%s does not need %s; it needs %s", name, pattern, strings.Join(f.Needed, " ")))
+			problems = append(problems, fmt.Sprintf("%s does not need %s; it needs %s", name, pattern, cmp.Or(strings.Join(f.Needed, " "), "no library")))
 		}
 	}
 	return problems

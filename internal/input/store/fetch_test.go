@@ -313,6 +313,15 @@ func TestFetchFromThisHost(t *testing.T) {
 	}
 }
 
+// A whole file that is too short is no download that ended early.
+func TestFetchOfAShorterLocalFile(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "x"), []byte("short"))
+	_, err := fresh(t).Fetch(t.Context(), Blob{Name: "x", Size: 6, SHA256: strings.Repeat("0", 64)}, []Place{Place(path)}, nil)
+	if want := "the file has 5 bytes instead of the expected 6"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestFetchOnceForMany(t *testing.T) {
 	s, b := fresh(t), blobOf(sample)
 	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {

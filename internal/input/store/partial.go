@@ -229,7 +229,11 @@ func (s *Store) copyLocal(ctx context.Context, b Blob, path string, progress fun
 	}
 	defer p.close()
 	r := &watched{Reader: f, ctx: ctx, seen: func(n int) { progress(p.size+int64(n), b.Size) }}
-	if err = p.fill(r, b); err == nil {
+	err = p.fill(r, b)
+	switch {
+	case err == nil && p.size < b.Size:
+		err = fmt.Errorf("the file has %d bytes instead of the expected %d", p.size, b.Size)
+	case err == nil:
 		err = s.accept(p, b, false)
 	}
 	if err != nil {

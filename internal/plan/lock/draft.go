@@ -93,7 +93,7 @@ func (m *Drafter) begin(c matrix.Cell) (Draft, recipe.Settings, error) {
 	build, err1 := m.image(settings.Image, c.Names)
 	runtime, err2 := m.image(settings.Runtime, c.Names)
 	if err := errors.Join(err1, err2); err != nil {
-		return Draft{}, settings, fmt.Errorf("recipe %s: %w", c.Recipe.Name, err)
+		return Draft{}, settings, c.Recipe.Fault(err)
 	}
 	d := Draft{Cell: c, Image: build, Runtime: runtime, Vars: vars(c.Names, build)}
 	return d, settings, d.agree()
@@ -176,21 +176,21 @@ func (d Draft) expand(s recipe.Settings, patches *patch.Selector) (Draft, error)
 
 	source, err := sourceOf(d.Cell.Recipe.Source, s.From, d.Vars)
 	errs = append(errs, err, s.StockFault())
-	choices, err := patches.Select(d.Vars)
-	errs = append(errs, err)
-	if err := errors.Join(errs...); err != nil {
-		return Draft{}, fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)
-	}
 	tests, err := testsOf(d.Cell.Recipe.Source, s, d.Vars)
+	errs = append(errs, err)
+	choices, err := patches.Select(d.Vars)
 	if err != nil {
-		return Draft{}, fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)
+		err = fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)
+	}
+	if err := errors.Join(d.Cell.Recipe.Fault(errors.Join(errs...)), err); err != nil {
+		return Draft{}, err
 	}
 	d.Source, d.Tests, d.Patches = source, tests, choices
 	if source.Kind == recipe.Git || source.Kind == recipe.Cells {
 		return d, nil // the pin has the date of the commit; a stack is not compiled
 	}
 	if d.Epoch, err = released(d.Cell.Recipe, source.Version); err != nil {
-		return Draft{}, err
+		return Draft{}, d.Cell.Recipe.Fault(err)
 	}
 	return d, nil
 }
@@ -200,11 +200,11 @@ func (d Draft) expand(s recipe.Settings, patches *patch.Selector) (Draft, error)
 func released(r *recipe.Recipe, version string) (int64, error) {
 	date, ok := r.Source.Released[version]
 	if !ok {
-		return 0, diag.Errorf(diag.Usage, "recipe %s: source.released has no date for %s", r.Name, version)
+		return 0, diag.Errorf(diag.Usage, "source.released has no date for %s", version)
 	}
 	t, err := time.Parse(time.DateOnly, date)
 	if err != nil {
-		return 0, diag.Errorf(diag.Usage, "recipe %s: source.released: %q is not a date such as 2023-06-12", r.Name, date)
+		return 0, diag.Errorf(diag.Usage, "source.released: %q is not a date such as 2023-06-12", date)
 	}
 	return t.Unix(), nil
 }

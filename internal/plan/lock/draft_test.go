@@ -82,7 +82,7 @@ func TestNewDraftRefuses(t *testing.T) {
 		change  func(*lock.Catalogue)
 		want    []string
 	}{
-		"no such images":  {[]string{"image: debian", "image: debain", "runtime: registry", "runtime: register"}, nil, []string{`recipe tiny: unknown image "debain"`, `unknown image "register"`}},
+		"no such images":  {[]string{"image: debian", "image: debain", "runtime: registry", "runtime: register"}, nil, []string{`recipes/tiny.yaml: unknown image "debain"`, `unknown image "register"`}},
 		"image disagrees": {nil, python("3.9"), []string{"cell tiny-1.0-cp311 needs python 3.11, but image debian provides 3.9"}},
 		"two disagree": {
 			nil,
@@ -92,10 +92,10 @@ func TestNewDraftRefuses(t *testing.T) {
 		"unknown names": {
 			[]string{"{{rocm-path}}", "{{rocm-root}}", "[numpy]", `["numpy=={{num}}"]`, "[tiny]", `["{{pack}}"]`, "{{rocm}}", "{{rcom}}"},
 			nil,
-			[]string{"recipe tiny: ", `unknown name "rocm-root"`, `unknown name "num"`, `unknown name "pack"`, `unknown name "rcom"`},
+			[]string{"recipes/tiny.yaml: ", `unknown name "rocm-root"`, `unknown name "num"`, `unknown name "pack"`, `unknown name "rcom"`},
 		},
 		"patch on an unstated fact": {nil, conditional("gcc"), []string{`recipe tiny: patch p depends on "gcc"`}},
-		"no date":                   {[]string{`"1.0": "2023-06-12", `, ""}, nil, []string{"recipe tiny: source.released has no date for 1.0"}},
+		"no date":                   {[]string{`"1.0": "2023-06-12", `, ""}, nil, []string{"recipes/tiny.yaml: source.released has no date for 1.0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cat := tinyCatalogue()

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -296,4 +297,20 @@ func Find(all []*Recipe, name string) (*Recipe, error) {
 		return nil, unknown.WithHint("give one recipe at a time: %s", first)
 	}
 	return nil, unknown.WithHint("%s", diag.DidYouMean(name, names))
+}
+
+// Fault adds the recipe's file to errors that were found after decoding and have no
+// position. Their texts quote the faulty value.
+func (r *Recipe) Fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	all := diag.All(err)
+	for _, e := range all {
+		if e.Pos.File == "" {
+			e.Pos.File = r.index.At("").File
+			e.Hint = cmp.Or(e.Hint, "correct the recipe; docs/recipes.md explains its keys")
+		}
+	}
+	return diag.Joined(all)
 }

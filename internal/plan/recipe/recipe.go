@@ -135,7 +135,10 @@ func (s Origin) Where() string {
 // kinds lists every kind of source for messages.
 const kinds = "sdist, git, archive or wheel"
 
-var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
+var (
+	commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	digest = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
 
 // Fault returns the fields missing for the kind of origin, or nil.
 func (s Origin) Fault() error {
@@ -144,7 +147,7 @@ func (s Origin) Fault() error {
 		Wheel:   {},
 		Cells:   {},
 		Git:     {"repository": s.Repository != "", "tag or from.commit": s.Tag != "" && s.Commit == "" || commit.MatchString(s.Commit)},
-		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256": s.SHA256 != ""},
+		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256 of 64 hexadecimal digits": digest.MatchString(s.SHA256)},
 	}[s.Kind]
 	if needs == nil {
 		return diag.Errorf(diag.Usage, "from.kind %q is not %s", s.Kind, kinds)
