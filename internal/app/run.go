@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
+	"builder/internal/machine/host"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/lock"
 	"builder/internal/publishing/reuse"
@@ -175,9 +177,10 @@ func (c *cellRun) take(ctx context.Context, entries, build []lock.Entry) []run.O
 	}
 	files := c.fetcher()
 	files.Tests = c.Most >= gate.Tests
+	jobs := min(engines.Jobs(), len(build))
 	return run.Runner{
 		Fetcher: files, Engine: engines, Finder: c.finder(), Sealer: c.sealer,
-		Out: c.Out, Jobs: engines.Jobs(), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
+		Out: c.Out, Jobs: engines.Jobs(), Gates: gatesAtOnce(jobs), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
 		Seconds: func(e lock.Entry) float64 {
 			seconds, _ := c.past.Cell(e.Recipe, e.ID)
 			return seconds
@@ -192,6 +195,20 @@ func (c *cellRun) take(ctx context.Context, entries, build []lock.Entry) []run.O
 			showDone(c.Display, cell)
 		},
 	}.Run(ctx, entries)
+}
+
+// perGate is the memory set aside for a gate with two ranks that import a framework, in
+// bytes.
+const perGate = 2 << 30
+
+// gatesAtOnce returns how many gates in containers may run at a time for each of jobs
+// cells on this host.
+func gatesAtOnce(jobs int) int {
+	n := runtime.NumCPU()
+	if memory, err := host.This().Memory(); err == nil {
+		n = min(n, int(memory/perGate))
+	}
+	return min(4, max(1, n/max(1, jobs)))
 }
 
 // finder searches for results in the store and in the places of --from.

@@ -1,11 +1,17 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
+
+	"github.com/sourcegraph/conc"
+	"github.com/sourcegraph/conc/pool"
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
@@ -14,7 +20,8 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// gates runs every gate that applies, each as a step.
+// gates runs every gate that applies and reports each as a step. The time of a step is
+// the time until its verdict was there; the verdict has the time of the gate itself.
 func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, built Built) ([]verdict.Verdict, error) {
 	if len(built.Artifacts) == 0 {
 		return nil, nil
@@ -35,23 +42,92 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, 
 	for _, a := range built.Artifacts[1:] {
 		subject.Beside = append(subject.Beside, a.Path)
 	}
+	checks := newChecks(gate.Wanted(e.Expect, r.most()), subject)
+	var beside conc.WaitGroup
+	defer beside.Wait()
+	begin := sync.OnceFunc(func() {
+		beside.Go(func() { checks.inContainer(ctx, r.Gates) })
+	})
 	var verdicts []verdict.Verdict
-	for _, g := range gate.Wanted(e.Expect, r.most()) {
-		log, start := ev.StepStarted("gate "+g.Name), time.Now()
-		subject.Log = log
-		v := g.Check(ctx, subject).Waive(e.Expect.Waivers, r.Now)
+	for _, c := range checks {
+		log, start := ev.StepStarted("gate "+c.gate.Name), time.Now()
+		c.log.show(log)
+		if c.gate.Needs == gate.Container {
+			begin() // after the gates on files, which are quick and refuse first
+		} else {
+			c.run(ctx)
+		}
+		v := (<-c.verdict).Waive(e.Expect.Waivers, r.Now)
 		fmt.Fprintf(log, "%s: %s\n", v.Status, v.Evidence)
 		var err error
 		if v.Refuses() {
 			err = fmt.Errorf("%s: %s", v.Status, v.Evidence)
 		}
-		ev.StepDone("gate "+g.Name, time.Since(start), false, err)
+		ev.StepDone("gate "+c.gate.Name, time.Since(start), false, err)
 		verdicts = append(verdicts, v)
 		if err := ctx.Err(); err != nil {
 			return verdicts, context.Cause(ctx)
 		}
 	}
 	return verdicts, nil
+}
+
+// A check is one gate on one subject. Gates in a container run beside each other, and
+// their steps are reported one after the other.
+type check struct {
+	gate    gate.Gate
+	subject gate.Subject
+	log     *laterLog
+	verdict chan verdict.Verdict // holds one
+}
+
+type checks []*check
+
+func newChecks(gates []gate.Gate, s gate.Subject) (all checks) {
+	for _, g := range gates {
+		c := &check{gate: g, subject: s, log: &laterLog{}, verdict: make(chan verdict.Verdict, 1)}
+		c.subject.Log = c.log
+		all = append(all, c)
+	}
+	return all
+}
+
+func (c *check) run(ctx context.Context) { c.verdict <- c.gate.Check(ctx, c.subject) }
+
+// inContainer runs the gates in a container, several at a time.
+func (all checks) inContainer(ctx context.Context, atOnce int) {
+	workers := pool.New().WithMaxGoroutines(max(1, atOnce))
+	defer workers.Wait()
+	for _, c := range all {
+		if c.gate.Needs == gate.Container {
+			workers.Go(func() { c.run(ctx) })
+		}
+	}
+}
+
+// laterLog keeps what is written before its step is shown, and then passes everything
+// on.
+type laterLog struct {
+	mu   sync.Mutex
+	kept bytes.Buffer
+	to   io.Writer // nil until show
+}
+
+// Write implements [io.Writer].
+func (l *laterLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.to == nil {
+		return l.kept.Write(p)
+	}
+	return l.to.Write(p)
+}
+
+func (l *laterLog) show(to io.Writer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = l.kept.WriteTo(to) // the log of a step may be lost, its verdict not
+	l.to = to
 }
 
 // TestsDir holds the complete results of upstream's tests, below the directory of a

@@ -128,6 +128,7 @@ type Runner struct {
 	Sealer   Sealer
 	Out      string    // directory of the results, with a subdirectory for each cell ID
 	Jobs     int       // cells at a time, at least 1
+	Gates    int       // gates in containers at a time for each cell, at least 1
 	FailFast bool      // start no further cell after the first failure
 	Rebuild  bool      // build every passed cell again and compare
 	Most     gate.Need // run only gates with at most this need, at least [gate.Container]

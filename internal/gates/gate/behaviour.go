@@ -17,7 +17,7 @@ import (
 var behaviour = Gate{
 	Name:   "behaviour",
 	Asks:   "a script of the recipe sees the promised behaviour in the artifact, and the recorded one in upstream's release",
-	Remedy: "the patch does not reach the deciding code: the script's output counts, not the edited lines",
+	Remedy: "the patch does not reach the deciding code: the script's output counts, not the edited lines; or says is wrong: correct it",
 	Wants:  func(e recipe.Expect) bool { return len(e.Behaviour) > 0 },
 	Needs:  Container,
 	check:  checkBehaviour,
@@ -43,7 +43,7 @@ func checkBehaviour(ctx context.Context, s Subject) verdict.Verdict {
 	}
 	v := verdict.Judge(slices.Concat(problems, blind), seen)
 	if len(problems) > 0 && s.Source != nil && len(s.Source.Patches) == 0 {
-		return v.Because("this cell has no patch: `builder plan` shows the patches that it leaves out, and why")
+		return v.Because("this cell has no patch: `builder plan` shows the patches that it leaves out, and why; or says is wrong: correct it")
 	}
 	return v
 }

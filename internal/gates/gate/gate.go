@@ -148,7 +148,9 @@ func (g Gate) Check(ctx context.Context, s Subject) (v verdict.Verdict) {
 			v = g.complete(verdict.Unmeasured("the gate crashed: %v\n%s", p, debug.Stack()), start)
 		}
 	}()
-	v = g.check(ctx, s)
+	if ctx.Err() == nil {
+		v = g.check(ctx, s)
+	}
 	if err := ctx.Err(); err != nil {
 		v = verdict.Unmeasured("stopped before it had a verdict: %v", err)
 	}

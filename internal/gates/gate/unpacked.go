@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"builder/internal/files/elf"
 	"builder/internal/files/wheel"
@@ -12,8 +13,9 @@ import (
 
 // Unpacked keeps the libraries of one wheel between gates. Each library is unpacked
 // once, all gates read the same bytes, and the cost is bounded for the whole wheel.
-// Close frees the libraries. A nil Unpacked keeps nothing.
+// Close frees the libraries. A nil Unpacked keeps nothing. One gate reads at a time.
 type Unpacked struct {
+	mu      sync.Mutex
 	members map[string]wheel.Member
 	budget  *elf.Budget // of the wheel, shared by all gates
 }
@@ -27,6 +29,8 @@ func (u *Unpacked) read(ctx context.Context, w *wheel.Wheel, name string, read f
 		u = NewUnpacked()
 		defer u.Close()
 	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	if u.budget == nil {
 		u.budget = elf.NewBudget(w.Size())
 	}
@@ -43,6 +47,8 @@ func (u *Unpacked) read(ctx context.Context, w *wheel.Wheel, name string, read f
 
 // Close frees the libraries.
 func (u *Unpacked) Close() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	var errs []error
 	for name, r := range u.members {
 		if err := r.Close(); err != nil {
