@@ -17,7 +17,7 @@ func pruneCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command 
 		Name: "prune", Usage: "list old published wheels, and remove them with --yes", ArgsUsage: "--at DEST",
 		Description: "Selects the wheels of the channel that are older than --older-than and not among the\n" +
 			"--keep newest of their kind, which is a recipe with all axes but the version. A wheel\n" +
-			"stays if it is in another channel too, has a tag set by others, or is needed by a known\n" +
+			"stays if it is in a higher channel too, has a tag set by others, or is needed by a known\n" +
 			"lock.",
 		Flags: append(append(catalogueFlags(), keyFlags{}.flags()...),
 			recipesFlag(),

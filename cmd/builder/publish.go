@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -124,6 +125,9 @@ func printPublished(out printer, r app.PublishReport, existed string) {
 			state = "would be published"
 		case p.Existed:
 			state = existed
+		}
+		if p.Existed && p.More > 0 {
+			state += fmt.Sprintf(", %s added", plural(p.More, "file"))
 		}
 		if len(p.Repaired) > 0 {
 			state += ", repaired: " + strings.Join(p.Repaired, " ")

@@ -18,7 +18,7 @@ import (
 
 // indexSigner signs the states of an index with the key of the session.
 func (s *Session) indexSigner(trust signing.Trust) *index.Signer {
-	return &index.Signer{Key: s.SigningKey, Trust: trust, Memory: signing.Memory(s.seenLogs())}
+	return &index.Signer{Key: s.SigningKey, Trust: trust, Memory: signing.Memory(s.seenLogs()), Note: s.Note}
 }
 
 // signing lets a directory sign the changes of its index.
@@ -78,9 +78,16 @@ func (s *Session) verifyIndex(ctx context.Context, place store.Place, trust sign
 	} else if err != nil {
 		c.Wrong = []string{err.Error()}
 	}
+	if errors.Is(err, signing.ErrStranger) {
+		c.Remedy = "to trust its publisher, give the public key with --trust FILE; compare the ids: `builder key show FILE.pub`"
+	}
 	if len(c.Wrong) == 0 {
 		c.Remedy = ""
-		c.Seen = fmt.Sprintf("%d files, signed by %s on %s", len(state.Files), state.By, state.Made.UTC().Format(time.DateTime))
+		what := fmt.Sprintf("%d files", len(state.Files))
+		if strings.HasPrefix(string(place), "http") {
+			what += ", of which pages, records and requirements were compared"
+		}
+		c.Seen = fmt.Sprintf("%s, signed by %s on %s", what, state.By, state.Made.UTC().Format(time.DateTime))
 	}
 	name := place.String()
 	return Verified{Artifact: artifact.Artifact{Name: name, Path: string(place)}, Checks: []attest.Check{c}}, nil

@@ -34,32 +34,54 @@ func (c *Conflict) Error() string {
 	return fmt.Sprintf("%s is already published with sha256 %s, this file has %s", c.Filename, c.Have, c.Want)
 }
 
-// Add publishes a wheel in channels. For a published wheel, it adds the channels and
-// returns existed as true. The same name with other bytes is a [Conflict].
-func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool, err error) {
+// An Added is the result of [Index.Add].
+type Added struct {
+	Record   Record
+	Existed  bool     // the wheel was published before
+	Repaired []string // published files that were damaged or missing, by their paths
+	More     int      // files that the publication added to a published wheel, such as statements
+}
+
+// Add publishes a wheel in channels. For a published wheel, it adds the channels. The
+// same name with other bytes is a [Conflict]. A damaged file that only another publisher
+// has is an error after everything else was added.
+func (x *Index) Add(ctx context.Context, p Publication) (Added, error) {
 	if problem := p.problem(); problem != "" {
-		return r, false, diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, problem)
+		return Added{}, diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, problem)
 	}
 	free, err := x.lock(ctx)
 	if err != nil {
-		return r, false, err
+		return Added{}, err
 	}
 	defer free()
 	all, err := x.All(ctx)
 	if err != nil { // fail before any change: the pages need all records
-		return r, false, err
+		return Added{}, err
 	}
-	r, existed, err = p.merged(all)
+	r, existed, err := p.merged(all)
 	if err != nil {
-		return r, existed, err
+		return Added{}, err
 	}
 	if r.Published.IsZero() {
 		r.Published = time.Now().UTC().Truncate(time.Second)
 	}
-	if err := errors.Join(x.sweep(r.Project, r.Filename), x.files(ctx, &r, p, all)); err != nil {
-		return r, existed, failed(err, "publishing %s", r.Filename)
+	before := len(r.Beside)
+	err = x.sweep(r.Project, r.Filename)
+	repaired, damaged, err2 := x.files(ctx, &r, p, all)
+	if err := errors.Join(err, err2); err != nil {
+		return Added{}, failed(err, "publishing %s", r.Filename)
 	}
-	return r, existed, x.write(r, all)
+	if !existed {
+		repaired = nil // left by an interrupted publisher
+	}
+	if err := x.write(r, all); err != nil {
+		return Added{}, err
+	}
+	if len(damaged) > 0 {
+		return Added{}, diag.Errorf(diag.Publish, "publishing %s: of the files from other hosts, these are damaged or missing: %s", r.Filename, strings.Join(damaged, ", ")).
+			WithHint("publish the cell again from the host that has them, or restore them from a copy")
+	}
+	return Added{r, existed, repaired, len(r.Beside) - before}, nil
 }
 
 // merged returns the new record of a publication, given all records. An existing record
@@ -112,15 +134,23 @@ func (p Publication) problem() string {
 }
 
 // files copies the wheel and the files beside it, and checks each digest on the way. It
-// replaces a file without a record, which an interrupted publisher left.
-func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Record) error {
+// replaces a file without a record, which an interrupted publisher left. It returns the
+// replaced files, and the damaged files of the record that the publication lacks.
+func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Record) (repaired, damaged []string, err error) {
 	folder := filepath.Join(x.dir, filesDir, r.Project)
 	if r.IsWheel() {
-		var err error
 		if r.Metadata, err = putBytes(filepath.Join(folder, r.Filename+metadata), p.Metadata); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
+	wrote, err := put(ctx, filepath.Join(folder, r.Filename), p.Wheel)
+	if err != nil {
+		return nil, nil, err
+	}
+	if wrote {
+		repaired = append(repaired, r.Filename)
+	}
+	intact := map[string]bool{}
 	for name, a := range p.Beside {
 		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == name })
 		if r.Key != p.Record.Key || i >= 0 && r.Beside[i].SHA256 != a.SHA256 {
@@ -128,17 +158,28 @@ func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Recor
 		}
 		to := filepath.Join(folder, filepath.FromSlash(name))
 		if other, ok := claimed(all, r.Project, name); ok && other.SHA256 != a.SHA256 {
-			return conflict(name, other.SHA256, a.SHA256)
+			return nil, nil, conflict(name, other.SHA256, a.SHA256)
 		}
-		if err := put(ctx, to, a); err != nil {
-			return err
+		wrote, err := put(ctx, to, a)
+		if err != nil {
+			return nil, nil, err
 		}
-		if i < 0 {
+		intact[name] = true
+		switch {
+		case i < 0:
 			r.Beside = append(r.Beside, File{name, a.SHA256, a.Size})
+		case wrote:
+			repaired = append(repaired, name)
 		}
 	}
 	slices.SortFunc(r.Beside, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	return put(ctx, filepath.Join(folder, r.Filename), p.Wheel)
+	slices.Sort(repaired)
+	for _, f := range r.Beside {
+		if !intact[f.Path] && x.damaged(*r, f) {
+			damaged = append(damaged, f.Path)
+		}
+	}
+	return repaired, damaged, nil
 }
 
 // claimed returns the file at a path, if a record of the project lists it.

@@ -57,11 +57,11 @@ func publication(t testing.TB, n int, text string) index.Publication {
 
 func add(t testing.TB, x *index.Index, p index.Publication) index.Record {
 	t.Helper()
-	r, _, err := x.Add(t.Context(), p)
+	added, err := x.Add(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return added.Record
 }
 
 func read(t testing.TB, path ...string) string {
@@ -111,30 +111,31 @@ func TestAddAgain(t *testing.T) {
 	first.Record.Channels = []string{"stable"}
 	first.Record.Gates = map[string]string{"size": "pass", "busbw": "pass"}
 	first.Beside[first.Wheel.Name+".attestations/verdicts-2.sigstore.json"] = file(t, "v", "more")
-	r, existed, err := x.Add(t.Context(), first)
-	if err != nil || !existed || !slices.Equal(r.Channels, []string{"candidate", "stable"}) || len(r.Gates) != 2 || len(r.Beside) != 2 || !r.Published.Equal(before.Published) {
-		t.Errorf("%+v, %v, %v", r, existed, err)
+	added, err := x.Add(t.Context(), first)
+	r := added.Record
+	if err != nil || !added.Existed || !slices.Equal(r.Channels, []string{"candidate", "stable"}) || len(r.Gates) != 2 || len(r.Beside) != 2 || !r.Published.Equal(before.Published) {
+		t.Errorf("%+v, %v", added, err)
 	}
 	// A host that lacks a statement of another publisher does not remove its gate.
 	again := publication(t, 1, "wheel")
 	again.Record.Gates = map[string]string{"size": "fail"}
-	r, _, err = x.Add(t.Context(), again)
-	if !maps.Equal(r.Gates, map[string]string{"size": "fail", "busbw": "pass"}) || err != nil {
+	added, err = x.Add(t.Context(), again)
+	if r = added.Record; !maps.Equal(r.Gates, map[string]string{"size": "fail", "busbw": "pass"}) || err != nil {
 		t.Errorf("%v, %v", r.Gates, err)
 	}
 	// Another builder publishes the same bytes: the first record stays.
 	other := publication(t, 1, "wheel")
 	other.Record.Key = key(9)
 	other.Beside[other.Wheel.Name+".attestations/provenance.sigstore.json"] = file(t, "p", "another")
-	if r, existed, err = x.Add(t.Context(), other); err != nil || !existed || r.Key != key(1) {
-		t.Errorf("%+v, %v, %v", r, existed, err)
+	if added, err = x.Add(t.Context(), other); err != nil || !added.Existed || added.Record.Key != key(1) {
+		t.Errorf("%+v, %v", added, err)
 	}
 	if text := read(t, dir, "files", "tool", r.Filename+".attestations", "provenance.sigstore.json"); text != "provenance of wheel" {
 		t.Errorf("the provenance was replaced: %s", text)
 	}
 	// Add refuses other bytes and changes nothing.
 	pages := read(t, dir, "index.json")
-	_, _, err = x.Add(t.Context(), publication(t, 1, "other"))
+	_, err = x.Add(t.Context(), publication(t, 1, "other"))
 	c, ok := errors.AsType[*index.Conflict](err)
 	if !ok || c.Have != r.SHA256 || diag.CodeOf(err) != diag.Publish {
 		t.Errorf("%v", err)
@@ -160,7 +161,7 @@ func TestAddRefuses(t *testing.T) {
 			x, dir := open(t)
 			p := publication(t, 1, "wheel")
 			change(&p)
-			_, _, err := x.Add(t.Context(), p)
+			_, err := x.Add(t.Context(), p)
 			if err == nil || !strings.Contains(err.Error(), says) || diag.CodeOf(err) != diag.Publish {
 				t.Fatalf("%v", err)
 			}
@@ -210,12 +211,33 @@ func TestTheRecordOfAnotherIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := publication(t, 2, "another")
-	_, _, err := x.Add(t.Context(), p)
+	_, err := x.Add(t.Context(), p)
 	if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "restore the file from a copy") {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "files", "tool", p.Wheel.Name)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it was begun: %v", err)
+	}
+}
+
+// A damaged file that only another publisher has is an error, not a success.
+func TestAFileOfAnotherPublisherIsDamaged(t *testing.T) {
+	x, dir := open(t)
+	p := publication(t, 1, "wheel")
+	name := p.Wheel.Name + ".attestations/verdicts-2.sigstore.json"
+	there := publication(t, 1, "wheel")
+	there.Beside[name] = file(t, "v", "verdicts of another host")
+	add(t, x, p)
+	add(t, x, there)
+	if err := os.Truncate(filepath.Join(dir, "files", "tool", name), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Add(t.Context(), p); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), name) {
+		t.Errorf("got %v", err)
+	}
+	added, err := x.Add(t.Context(), there)
+	if err != nil || !slices.Equal(added.Repaired, []string{name}) {
+		t.Errorf("%+v, %v", added, err)
 	}
 }
 
@@ -235,8 +257,9 @@ func TestPublishingAgainRepairs(t *testing.T) {
 	if err := os.WriteFile(half, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, existed, err := x.Add(t.Context(), p); !existed || err != nil {
-		t.Fatalf("existed %v, %v", existed, err)
+	added, err := x.Add(t.Context(), p)
+	if want := []string{r.Filename, r.Beside[0].Path}; !added.Existed || err != nil || !slices.Equal(added.Repaired, want) {
+		t.Fatalf("%+v, %v, want the repaired files %q", added, err, want)
 	}
 	if _, err := x.Take(t.Context(), r, t.TempDir(), all); err != nil {
 		t.Error(err)
@@ -269,7 +292,7 @@ func TestFaultsOfTheDisk(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(blocked), 0o755), os.WriteFile(blocked, nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := x.Add(t.Context(), publication(t, 1, "wheel"))
+		_, err := x.Add(t.Context(), publication(t, 1, "wheel"))
 		if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "move the file or directory at the named path away") {
 			t.Errorf("%q: %v", path, err)
 		}
@@ -366,7 +389,7 @@ func TestPublishersAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, p := range all {
 		wg.Go(func() {
-			if _, _, err := index.Open(dir).Add(t.Context(), p); err != nil {
+			if _, err := index.Open(dir).Add(t.Context(), p); err != nil {
 				t.Error(err)
 			}
 		})

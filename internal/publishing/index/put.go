@@ -14,36 +14,31 @@ import (
 	"builder/internal/files/artifact"
 )
 
-// Damaged lists the published files of a record that are missing or have other bytes.
-func (x *Index) Damaged(r Record) (names []string) {
-	for _, f := range append([]File{{r.Filename, r.SHA256, r.Size}}, r.Beside...) {
-		if !filepath.IsLocal(f.Path) { // a record is untrusted: nothing outside the index is read
-			continue
-		}
-		a, err := artifact.Of(filepath.Join(x.dir, filesDir, r.Project, filepath.FromSlash(f.Path)), "")
-		if err != nil || a.SHA256 != f.SHA256 {
-			names = append(names, f.Path)
-		}
+// damaged reports whether a published file of a record is missing or has other bytes.
+func (x *Index) damaged(r Record, f File) bool {
+	if !filepath.IsLocal(f.Path) { // a record is untrusted: nothing outside the index is read
+		return false
 	}
-	return names
+	a, err := artifact.Of(filepath.Join(x.dir, filesDir, r.Project, filepath.FromSlash(f.Path)), "")
+	return err != nil || a.SHA256 != f.SHA256
 }
 
-// put copies an artifact to a path, unless the same bytes are already there. A file
-// changed since it was measured is an error. After an error or an interruption no
-// partial copy remains.
-func put(ctx context.Context, to string, a artifact.Artifact) error {
+// put copies an artifact to a path, unless the same bytes are already there, and reports
+// whether it wrote the file. A file changed since it was measured is an error. After an
+// error or an interruption no partial copy remains.
+func put(ctx context.Context, to string, a artifact.Artifact) (wrote bool, err error) {
 	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == a.SHA256 {
-		return nil
+		return false, nil
 	}
 	from, err := regular.Follow(a.Path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer from.Close()
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
+		return false, err
 	}
-	return atomicfile.Fill(to, func(w io.Writer) error {
+	return true, atomicfile.Fill(to, func(w io.Writer) error {
 		h := sha256.New()
 		if _, err := io.Copy(io.MultiWriter(w, h), io.LimitReader(watched{ctx, from}, a.Size+1)); err != nil {
 			return err

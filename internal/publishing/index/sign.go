@@ -35,6 +35,7 @@ type Signer struct {
 	Key    func() (signing.Key, error)
 	Trust  signing.Trust
 	Memory signing.Memory
+	Note   func(format string, args ...any) // prints a note; may be nil
 }
 
 // indexStatement is an in-toto statement about every file of an index.
@@ -211,9 +212,11 @@ func (x *Index) follows() error {
 	return err
 }
 
-// seal signs the state with these records. It changes nothing in an unsigned index.
+// seal signs the state with these records. It changes nothing in an unsigned index, and
+// keeps a signature over the same files: another publisher's key must not replace the
+// first one's without a change.
 func (x *Index) seal(all []Record) error {
-	if x.unsigned() {
+	if x.unsigned() || x.signedSo(all) {
 		return nil
 	}
 	_, err := x.sign(all)
@@ -222,6 +225,18 @@ func (x *Index) seal(all []Record) error {
 			WithHint("the change was made, but the index is not signed: run `builder publish sign --at file:%s`", x.dir)
 	}
 	return err
+}
+
+// signedSo reports whether the last signature counts and states the files of an index
+// with these records.
+func (x *Index) signedSo(all []Record) bool {
+	data, err := os.ReadFile(filepath.Join(x.dir, SignatureFile))
+	if err != nil {
+		return false
+	}
+	signed, err := openState(data, x.Signer.Trust)
+	files, err2 := x.state(all)
+	return errors.Join(err, err2) == nil && maps.Equal(signed.Files, files)
 }
 
 // state returns the files of an index with these records: wheels and the files beside
@@ -282,10 +297,22 @@ func (x *Index) sign(all []Record) (State, error) {
 	if err := x.Signer.Memory.Older(memorable(x.dir), state.Made); err != nil {
 		return State{}, err
 	}
+	x.noteSigner(state.By)
 	if err := atomicfile.Write(filepath.Join(x.dir, SignatureFile), signed); err != nil {
 		return State{}, err
 	}
 	return state, x.Signer.Memory.Newest(memorable(x.dir), state.Made)
+}
+
+// noteSigner prints a note if another key signed the last state.
+func (x *Index) noteSigner(by signing.PublicKey) {
+	data, err := os.ReadFile(filepath.Join(x.dir, SignatureFile))
+	if err != nil || x.Signer.Note == nil {
+		return
+	}
+	if last, err := openState(data, x.Signer.Trust); err == nil && last.By.ID != by.ID {
+		x.Signer.Note("the index was signed by %s, and is signed by %s from now on: its users must trust both keys", last.By, by)
+	}
 }
 
 // ownFiles returns the files that builder makes for an index with these records: pages,
@@ -397,22 +424,38 @@ func (x *Index) Sign(ctx context.Context, vet func(Record) error, anew bool) (St
 	if err := errors.Join(errs...); err != nil {
 		return State{}, err
 	}
+	if err := x.agrees(all); err != nil {
+		return State{}, err
+	}
 	if err := x.pagesOnly(all, projects...); err != nil {
 		return State{}, err
 	}
-	files, err := x.state(all)
-	if err != nil {
-		return State{}, failed(err, "signing the index")
-	}
-	wrong, err := x.unlike(State{Files: files}, func(string) bool { return true })
-	if err != nil {
-		return State{}, failed(err, "signing the index")
-	}
-	if len(wrong) > 0 {
-		return State{}, diag.Errorf(diag.Publish, "signing the index: %s", strings.Join(wrong, "; ")).WithHint("publish the cell of a damaged or missing file again, which replaces it; restore another file from a copy, or remove it; then sign again")
-	}
 	s, err := x.sign(all)
 	return s, failed(err, "signing the index")
+}
+
+// agrees returns an error unless the records list every file of the index, and every
+// listed file has its digest.
+func (x *Index) agrees(all []Record) error {
+	files, err := x.state(all)
+	if err != nil {
+		return failed(err, "signing the index")
+	}
+	names, err := x.listing()
+	if err != nil {
+		return failed(err, "signing the index")
+	}
+	var errs []error
+	if unlisted := slices.DeleteFunc(names, func(name string) bool { _, ok := files[name]; return ok }); len(unlisted) > 0 {
+		errs = append(errs, diag.Errorf(diag.Publish, "signing the index: no record lists %s", strings.Join(unlisted, ", ")).
+			WithHint("remove these files and run this command again with --anew; then publish the cell of a wheel among them again, promote it and yank it if it was"))
+	}
+	wrong, err := x.unlike(State{Files: files}, func(name string) bool { _, ok := files[name]; return ok })
+	if len(wrong) > 0 {
+		errs = append(errs, diag.Errorf(diag.Publish, "signing the index: %s", strings.Join(wrong, "; ")).
+			WithHint("restore these files from a copy, or publish their cell again, which replaces them; then run this command again"))
+	}
+	return errors.Join(append(errs, failed(err, "signing the index"))...)
 }
 
 // Signed compares the index at a place with its signature, and returns the differences.

@@ -60,6 +60,8 @@ type Receipt struct {
 
 	// Repaired lists the published files that were damaged or missing before.
 	Repaired []string `json:"repaired,omitempty"`
+	// More is the number of files added to a wheel that was there, such as statements.
+	More int `json:"more,omitempty"`
 }
 
 // Receipt returns the receipt of the bundle.
@@ -216,7 +218,9 @@ func (d Directory) vouched(ctx context.Context, r index.Record, trust signing.Tr
 	_, err = d.index.Take(ctx, r, scratch, func(offered, said []artifact.Artifact) ([]artifact.Artifact, error) {
 		for _, channel := range r.Channels {
 			policy, err := Channel(channel)
-			if err == nil {
+			if err != nil {
+				err = diag.Errorf(diag.Publish, "the record of %s: %w", r.Filename, err).WithHint("restore the record from a copy, or publish the cell again")
+			} else {
 				_, err = Vet(r.Key, trust, policy)(offered, said)
 			}
 			if err != nil {
@@ -241,20 +245,13 @@ func (d Directory) List(ctx context.Context) ([]index.Record, error) {
 
 // Put implements [Destination].
 func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, error) {
-	var damaged []string
-	if was, err := d.index.Find(ctx, b.Entry.Key()); err == nil {
-		damaged = d.index.Damaged(was)
-	}
-	r, existed, err := d.index.Add(ctx, b.publication(channel))
+	added, err := d.index.Add(ctx, b.publication(channel))
 	if err != nil {
 		return Receipt{}, err
 	}
-	if len(damaged) > 0 { // hash the files again only if one was damaged
-		still := d.index.Damaged(r)
-		damaged = slices.DeleteFunc(damaged, func(name string) bool { return slices.Contains(still, name) })
-	}
-	receipt := b.Receipt(strings.Join(r.Channels, ", "), d.index.Where(r), existed)
-	receipt.Yanked, receipt.Repaired = r.Yanked, damaged
+	r := added.Record
+	receipt := b.Receipt(strings.Join(r.Channels, ", "), d.index.Where(r), added.Existed)
+	receipt.Yanked, receipt.Repaired, receipt.More = r.Yanked, added.Repaired, added.More
 	return receipt, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"builder/internal/evidence/attest"
 	"builder/internal/publishing/index"
 )
 
@@ -26,7 +27,7 @@ type Decision struct {
 	Because      string `json:"because"`
 }
 
-// Decide returns a decision for every wheel. A wheel always stays if it is in another
+// Decide returns a decision for every wheel. A wheel always stays if it is in a higher
 // channel too, if a tag set by others names it, or if a lock needs its key.
 func (r Retention) Decide(all []index.Record, needed map[string]bool, now time.Time) []Decision {
 	newest := slices.Clone(all)
@@ -47,7 +48,9 @@ func (r Retention) Decide(all []index.Record, needed map[string]bool, now time.T
 // judge decides about a wheel, the nth newest of its kind.
 func (r Retention) judge(record index.Record, nth int, needed bool, now time.Time) (because string, remove bool) {
 	age := now.Sub(record.Published)
-	others := slices.DeleteFunc(slices.Clone(record.Channels), func(c string) bool { return c == r.Channel })
+	others := slices.DeleteFunc(slices.Clone(record.Channels), func(c string) bool {
+		return c == r.Channel || r.Channel == string(attest.Stable) && c == string(attest.Candidate) // a promoted wheel is in both
+	})
 	switch {
 	case !slices.Contains(record.Channels, r.Channel):
 		return "it is not in " + r.Channel, false

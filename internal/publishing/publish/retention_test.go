@@ -34,7 +34,7 @@ func TestRetention(t *testing.T) {
 		{"count", Retention{"candidate", 0, 1}, nil, []string{"tool-1-5.7", "tool-2-5.7"}},
 		{"both", Retention{"candidate", 75 * 24 * time.Hour, 1}, nil, []string{"tool-1-5.7"}},
 		{"a lock", Retention{"candidate", 45 * 24 * time.Hour, 0}, map[string]bool{"16.1": true}, []string{"tool-1-5.7", "tool-2-5.7"}},
-		{"the other channel", Retention{"stable", 24 * time.Hour, 0}, nil, []string{"tool-5-6.1"}},
+		{"the higher channel", Retention{"stable", 24 * time.Hour, 0}, nil, []string{"tool-4-5.7", "tool-5-6.1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			decisions := c.rule.Decide(all, c.needed, now)

@@ -150,6 +150,9 @@ func refusal(dir string) error {
 // wheelsOf lists the wheels of a cell, or the archive in their place: those that
 // passed, or else those a gate refused.
 func wheelsOf(dir string) ([]string, error) {
+	if filepath.Base(dir) == artifact.RejectedDir {
+		return wheelsIn(dir, treeOf(filepath.Dir(dir)))
+	}
 	if _, err := os.Stat(filepath.Join(dir, lock.EntryFile)); err != nil {
 		return nil, diag.Errorf(diag.Usage, "%s is not the directory of a cell: it holds no %s", dir, lock.EntryFile).
 			WithHint("give a directory that builder run wrote below --out, or a wheel")
