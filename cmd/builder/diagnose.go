@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -76,7 +77,12 @@ func printReports(out printer, reports []app.Examined) {
 			out.say("%s: no known failure in %s", r.File, extent(r.Report))
 		}
 	}
-	if n := count(reports); len(n) > 0 {
+	n := count(reports)
+	job := func(r app.Examined) bool { return r.Run != nil || r.Kind != "log" }
+	if len(n) == 0 && len(reports) > 0 && !slices.ContainsFunc(reports, job) {
+		out.note("no known failure: read the end of the log; `builder debug shell CELL` opens a shell before its failed step; docs/recipes.md says how to add a failure of your own")
+	}
+	if len(n) > 0 {
 		var parts []string
 		for _, s := range diagnose.Severities() {
 			parts = append(parts, plural(n[s], string(s)))

@@ -60,6 +60,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if progress.Unprinted(err) != nil {
 		err = helped(app.Denied(err), args, tool.Commands)
 	}
+	if ctx.Err() != nil && len(args) > 1 && args[1] == "run" {
+		err = continued(err)
+	}
 	if e := progress.Unprinted(err); e != nil {
 		term.PrintError(said, e)
 	}

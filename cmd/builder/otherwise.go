@@ -109,6 +109,18 @@ func twice(args []string, verbs []*cli.Command) error {
 	return errors.Join(errs...)
 }
 
+// continued adds a hint to the error of an interrupted run.
+func continued(err error) error {
+	all := diag.All(err)
+	for i, err := range all {
+		if err.Code == diag.Interrupted && err.Hint == "" {
+			all[i].Hint = "give the same command again: it continues after the finished steps"
+			return diag.Joined(all)
+		}
+	}
+	return err
+}
+
 // single reports whether the named flag has a single value.
 func single(name string, flags []cli.Flag) bool {
 	for _, f := range flags {

@@ -96,7 +96,7 @@ func TestAnInterruptIsAnswered(t *testing.T) {
 	if _, err := person.WriteString("\x03"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, person, "stopping: waiting for running steps to end (interrupt again to stop now)")
+	until(t, person, "stopping the running steps (interrupt again to stop at once)")
 	go func() { _, _ = io.Copy(io.Discard, person) }() // until the program ends
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 {
 		t.Errorf("exit code %d: %v", cmd.ProcessState.ExitCode(), err)

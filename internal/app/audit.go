@@ -29,10 +29,11 @@ func Audit(ctx context.Context, s *Session, rs []*recipe.Recipe, fetch bool) (ma
 	reports := map[string]audit.Report{}
 	var errs []error
 	for _, r := range rs {
-		cells, err := w.auditCells(ctx, r, fetch)
+		cells, unfetched, err := w.auditCells(ctx, r, fetch)
 		if err != nil {
 			return nil, err
 		}
+		errs = append(errs, unfetched) // the patches are tried on the other sources
 		patches := w.Catalogue.Patches[r.Name]
 		report, err := audit.Run(ctx, patches, cells, openSources(w.store, patches))
 		if err != nil {
@@ -48,7 +49,7 @@ func Audit(ctx context.Context, s *Session, rs []*recipe.Recipe, fetch bool) (ma
 			errs = append(errs, diag.Errorf(diag.Patch, "%s/%s", r.Name, f).WithHint("%s", f.Remedy))
 		}
 		for _, row := range report.Rows {
-			if !row.Unseen() {
+			if !row.Unseen() || unfetched != nil {
 				continue
 			}
 			lacks := diag.Errorf(diag.Patch, "%s/%s: not measured: the store has no source of its versions", r.Name, row.Patch).
@@ -75,7 +76,7 @@ func PatchAsDiff(ctx context.Context, s *Session, rs []*recipe.Recipe, name stri
 			if names = append(names, p.Name); p.Name != name {
 				continue
 			}
-			cells, err := w.auditCells(ctx, r, false)
+			cells, _, err := w.auditCells(ctx, r, false)
 			if err != nil {
 				return "", err
 			}
@@ -99,23 +100,22 @@ func unlockedVersions(report audit.Report, cells []audit.Cell) []string {
 }
 
 // auditCells returns every cell of a recipe with its facts and the digest of its
-// source.
-func (w *workspace) auditCells(ctx context.Context, r *recipe.Recipe, fetch bool) ([]audit.Cell, error) {
+// source. unfetched joins the errors of sources that could not be fetched.
+func (w *workspace) auditCells(ctx context.Context, r *recipe.Recipe, fetch bool) (audited []audit.Cell, unfetched, err error) {
 	cells, _, err := matrix.Expand(r, matrix.Everything(r))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	pins, err := w.Catalogue.Locks(w.Home).Read(r.Name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var audited []audit.Cell
 	var errs []error
 	fetched := map[string]bool{} // many cells share a source
 	for _, cell := range cells {
 		facts, err := lock.Facts(cell, w.Catalogue.LockInputs())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		c := audit.Cell{ID: cell.ID, Version: facts["version"], Facts: facts}
 		if pin, ok := pins.SourceOf(cell, facts); ok {
@@ -127,7 +127,7 @@ func (w *workspace) auditCells(ctx context.Context, r *recipe.Recipe, fetch bool
 		}
 		audited = append(audited, c)
 	}
-	return audited, errors.Join(errs...)
+	return audited, errors.Join(errs...), nil
 }
 
 // openSources reads the source trees in the store, each once.

@@ -21,7 +21,8 @@ func program(t *testing.T, path, script string) {
 }
 
 // Docker has the image, can pull it, or neither. In the last case the native engine
-// runs, or the error explains how to load the image.
+// runs, or the error explains how to load the image. If the native engine exists, nothing
+// is pulled.
 func TestDockerWithAndWithoutItsImage(t *testing.T) {
 	const wanted = native.UpstreamImage
 	for name, c := range map[string]struct{ held, pull, image string }{
@@ -35,7 +36,7 @@ func TestDockerWithAndWithoutItsImage(t *testing.T) {
 			var notes []string
 			note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 			own := native.New(home, note, native.Options{})
-			program(t, own.Look().CLI, `echo "dagger v0.19.10 (image://`+wanted+`) linux/amd64"`)
+			program(t, filepath.Join(home, "engine", "client-"+native.Version, "dagger"), `echo "dagger v0.19.10 (image://`+wanted+`) linux/amd64"`)
 			program(t, filepath.Join(bin, "docker"), `case "$*" in
 info*) echo number ;;
 *"inspect --format {{.Id}} `+c.held+`") echo sha256:0011 ;;

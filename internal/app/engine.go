@@ -150,13 +150,18 @@ func (e *engine) wake(ctx context.Context) (address string, err error) {
 }
 
 // contained starts the engine in a running Docker or Podman. The client program comes
-// from the engine's image. there is false if no daemon runs. It is also false if the
-// image cannot be pulled or started and this host supports the native engine, which is
-// used instead.
+// from the engine's image. there is false if no daemon runs. It is also false if this
+// host supports the native engine, which is used instead, and the image cannot be pulled
+// or started, or would have to be pulled although the native engine exists.
 func (e *engine) contained(ctx context.Context, own *native.Engine) (address, client string, there bool, err error) {
 	d, found := e.Daemon(ctx)
 	if !found {
 		return "", "", false, nil
+	}
+	if own.Look().Built && native.Supported() == nil {
+		if _, holds := heldImage(ctx, d); !holds {
+			return "", "", false, nil
+		}
 	}
 	c := daemon.Of(e.Home)
 	c.Args = native.Bound(e.Native.Cache)

@@ -133,7 +133,7 @@ func TestForgedHome(t *testing.T) {
 		"a statement": {func(f forgery) {
 			f.blobs(`"payloadType":"application/vnd.in-toto+json"`, `"payloadType":"application/vnd.in-toto+evil"`)
 		}, false, ""},
-		"all inputs": {func(f forgery) { f.remove("store/results"); f.blobs(source, "CONTENT") }, false, "is not in the store, and --offline was given"},
+		"all inputs": {func(f forgery) { f.remove("store/results"); f.blobs(source, "CONTENT") }, false, "are not in the store, and --offline was given"},
 		"the history of builds": {func(f forgery) {
 			f.remove("store/results")
 			f.write("history.json", `{"schema":1,"cells":{"tiny-1.0":{"seconds":-1e300}}}`)

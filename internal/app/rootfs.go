@@ -202,5 +202,5 @@ func shellAt(o run.Outcome, out string) string {
 	if out != "out" {
 		command += " --out " + out
 	}
-	return fmt.Sprintf("`%s` opens a shell where it failed", command)
+	return fmt.Sprintf("`%s` opens a shell where it failed; --to DIR keeps your changes there", command)
 }

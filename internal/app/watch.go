@@ -67,6 +67,7 @@ type stepLog struct {
 	file     *os.File // nil if the file could not be created
 	lines    *term.Lines
 	wrote    bool
+	last     []byte // what was written last
 	id       string
 	progress *progress.Display
 }
@@ -78,7 +79,7 @@ func newStepLog(file *os.File, id string, p *progress.Display) *stepLog {
 // Write implements [io.Writer].
 func (l *stepLog) Write(p []byte) (int, error) {
 	_, _ = l.lines.Write(p) // never fails
-	l.wrote = true
+	l.wrote, l.last = true, append(l.last[:0], p...)
 	if l.file == nil {
 		return len(p), nil
 	}
@@ -94,7 +95,7 @@ func (l *stepLog) close(err error) {
 	if err != nil {
 		wrote := l.wrote
 		for _, e := range diag.All(err) {
-			if wrote && len(e.Log) > 0 {
+			if wrote && (len(e.Log) > 0 || string(l.last) == e.Error()+"\n") {
 				continue
 			}
 			fmt.Fprintln(l, e)

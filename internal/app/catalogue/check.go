@@ -92,7 +92,11 @@ func (c *Catalogue) checkPatches() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Patches)) {
 		if _, err := recipe.Find(c.Recipes, name); err != nil {
-			errs = append(errs, fmt.Errorf("patches/%s: %w", name, err))
+			where := "patches/" + name
+			if all := c.Patches[name]; len(all) > 0 && len(all[0].Edits) > 0 && all[0].Edits[0].At.File != "" {
+				where = filepath.Dir(all[0].Edits[0].At.File)
+			}
+			errs = append(errs, fmt.Errorf("%s: %w", where, err))
 		}
 	}
 	return errors.Join(errs...)

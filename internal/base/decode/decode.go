@@ -157,7 +157,8 @@ func syntaxFault(name string, err error) error {
 		}
 	}
 	pos := diag.Pos{File: name, Line: problem.Mark.Line, Column: problem.Mark.Column}
-	return diag.At(pos, "not valid YAML: %s", text)
+	return diag.At(pos, "not valid YAML: %s", text).
+		WithHint("the mistake may be above this line: look for a missing ], } or quote, and for the indentation")
 }
 
 func at(file string, n *yaml.Node) diag.Pos {

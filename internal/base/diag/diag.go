@@ -244,10 +244,15 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
+// maxKnown bounds the known words beside a suggestion.
+const maxKnown = 40
+
 // DidYouMean returns a hint with the nearest known word and all known words.
 func DidYouMean(word string, known []string) string {
 	list := strings.Join(known, ", ")
-	if near := Nearest(word, known); near != "" {
+	if near := Nearest(word, known); near != "" && len(known) > maxKnown {
+		return fmt.Sprintf("did you mean %q?", near)
+	} else if near != "" {
 		return fmt.Sprintf("did you mean %q? known: %s", near, list)
 	}
 	return "known: " + list

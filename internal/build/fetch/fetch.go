@@ -180,13 +180,25 @@ func (f *Fetcher) absent(all []want, progress io.Writer) []want {
 	return out
 }
 
+// maxNamed bounds the files named in one error. An empty store lacks hundreds.
+const maxNamed = 5
+
 func offlineFault(all []want) error {
-	var errs []error
-	for _, w := range all {
-		errs = append(errs, diag.Errorf(diag.Fetch, "%s (sha256 %s) is not in the store, and --offline was given", w.blob.Name, w.blob.SHA256).
-			WithHint("run once without --offline, or copy the inputs with `builder store export` and `builder store import`"))
+	if len(all) == 0 {
+		return nil
 	}
-	return errors.Join(errs...)
+	var names []string
+	for _, w := range all[:min(len(all), maxNamed)] {
+		names = append(names, fmt.Sprintf("%s (sha256 %s)", w.blob.Name, w.blob.SHA256))
+	}
+	if more := len(all) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	fault := diag.Errorf(diag.Fetch, "%s is not in the store, and --offline was given", names[0])
+	if len(all) > 1 {
+		fault = diag.Errorf(diag.Fetch, "%d files are not in the store, and --offline was given: %s", len(all), strings.Join(names, ", "))
+	}
+	return fault.WithHint("run once without --offline, or copy the inputs with `builder store export` and `builder store import`")
 }
 
 // place sets the places known without a query: the user's own, then the Debian pools.

@@ -125,6 +125,9 @@ func (s *Store) unavailable(b Blob, errs []error) error {
 	if _, ours := errors.AsType[*diskError](errors.Join(errs...)); ours {
 		hint = "free space with `builder store gc --keep SIZE`, or set BUILDER_HOME to a writable directory with free space"
 	}
+	if _, other := errors.AsType[*otherBytes](errors.Join(errs...)); other {
+		hint += "; if the file there is the right one, correct its sha256 and size where you wrote them, or move the pin with `builder lock`"
+	}
 	what := fmt.Sprintf("fetching %s (sha256 %s)", b.Name, b.SHA256)
 	switch len(errs) {
 	case 0:

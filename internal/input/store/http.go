@@ -86,7 +86,7 @@ func announced(resp *http.Response, at int64, b Blob) error {
 	case resp.ContentLength < 0 || b.Size <= 0 || size == b.Size:
 		return nil
 	case size > b.Size:
-		return fmt.Errorf("%w the expected %d bytes", errTooLong, b.Size)
+		return &otherBytes{fmt.Errorf("%w the expected %d bytes", errTooLong, b.Size)}
 	}
 	return otherSize(resp, size, b)
 }
@@ -102,7 +102,7 @@ func otherSize(resp *http.Response, size int64, b Blob) error {
 	if isPage(resp) {
 		what = "a web page"
 	}
-	return fmt.Errorf("the server sent %s of %d bytes instead of the expected %d", what, size, b.Size)
+	return &otherBytes{fmt.Errorf("the server sent %s of %d bytes instead of the expected %d", what, size, b.Size)}
 }
 
 // request requests the bytes from offset on and returns the offset of the answer's

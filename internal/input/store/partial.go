@@ -19,6 +19,12 @@ import (
 // maxUnknown bounds a blob of unknown size, in bytes.
 const maxUnknown = 64 << 30
 
+// otherBytes is the error of a place whose file is complete and another one.
+type otherBytes struct{ err error }
+
+func (o *otherBytes) Error() string { return o.err.Error() }
+func (o *otherBytes) Unwrap() error { return o.err }
+
 var errTooLong = errors.New("the file is longer than")
 
 // partial is an incomplete blob. It hashes its bytes as they arrive.
@@ -99,7 +105,7 @@ func (p *partial) fill(r io.Reader, b Blob) error {
 	_, err := io.CopyBuffer(p, io.LimitReader(r, most-p.size+1), make([]byte, 256<<10))
 	if p.size > most {
 		p.remove()
-		return fmt.Errorf("%w the expected %d bytes", errTooLong, most)
+		return &otherBytes{fmt.Errorf("%w the expected %d bytes", errTooLong, most)}
 	}
 	return err
 }
@@ -113,7 +119,7 @@ func (s *Store) accept(p *partial, b Blob, resumed bool) error {
 	}
 	if got := p.digest(); got != b.SHA256 {
 		p.remove()
-		err := fmt.Errorf("wrong content: expected sha256 %s, got %s", b.SHA256, got)
+		err := &otherBytes{fmt.Errorf("wrong content: expected sha256 %s, got %s", b.SHA256, got)}
 		if resumed {
 			return retry.Temporary(err, 0)
 		}
@@ -232,7 +238,7 @@ func (s *Store) copyLocal(ctx context.Context, b Blob, path string, progress fun
 	err = p.fill(r, b)
 	switch {
 	case err == nil && p.size < b.Size:
-		err = fmt.Errorf("the file has %d bytes instead of the expected %d", p.size, b.Size)
+		err = &otherBytes{fmt.Errorf("the file has %d bytes instead of the expected %d", p.size, b.Size)}
 	case err == nil:
 		err = s.accept(p, b, false)
 	}

@@ -171,7 +171,7 @@ func (c *checker) examples(d Diagnosis) {
 			s := index.scan()
 			_, err := s.lines(strings.NewReader(text))
 			if got := len(s.findings()) > 0; err != nil || got != want {
-				c.problem(fmt.Sprintf("examples.%s[%d]", key, i), "%s: found is %t for an example of a %s", d.Name, got, key)
+				c.problem(fmt.Sprintf("examples.%s[%d]", key, i), "%s: the diagnosis %s this example of a %s", d.Name, map[bool]string{true: "finds", false: "does not find"}[got], key)
 			}
 		}
 	}

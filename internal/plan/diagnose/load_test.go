@@ -61,8 +61,8 @@ func TestLoadReportsEveryFault(t *testing.T) {
 		"no mender":      {"    source:", "    mended-by: {option: ''}\n    source:", "mended-by must name one of patch, axis and option"},
 		"no miss":        {"miss: ['space left']", "miss: []", "examples must have at least one match and one miss"},
 		"no examples":    {"    examples: {match: ['No space left on device'], miss: ['space left']}\n", "", "examples must have at least one match and one miss"},
-		"no match":       {"match: ['No space left on device']", "match: ['No space']", `a.yaml:11:24: disk-full: found is false for an example of a match`},
-		"no miss at all": {"miss: ['space left']", "miss: [x, 'No space left']", `a.yaml:11:62: disk-full: found is true for an example of a miss`},
+		"no match":       {"match: ['No space left on device']", "match: ['No space']", `a.yaml:11:24: disk-full: the diagnosis does not find this example of a match`},
+		"no miss at all": {"miss: ['space left']", "miss: [x, 'No space left']", `a.yaml:11:62: disk-full: the diagnosis finds this example of a miss`},
 		"except":         {"    cause:", "    except: ['(']\n    cause:", `a.yaml:8:14: disk-full: "(" is not a regular expression`},
 	} {
 		broken := strings.Replace(good, c.old, c.new, 1)

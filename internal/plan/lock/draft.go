@@ -200,7 +200,8 @@ func (d Draft) expand(s recipe.Settings, patches *patch.Selector) (Draft, error)
 func released(r *recipe.Recipe, version string) (int64, error) {
 	date, ok := r.Source.Released[version]
 	if !ok {
-		return 0, diag.Errorf(diag.Usage, "source.released has no date for %s", version)
+		return 0, diag.Errorf(diag.Usage, "source.released has no date for %s", version).
+			WithHint("add %q: \"YYYY-MM-DD\", the date of the release", version)
 	}
 	t, err := time.Parse(time.DateOnly, date)
 	if err != nil {

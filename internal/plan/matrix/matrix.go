@@ -516,8 +516,8 @@ func (s *search) twins() error {
 		return nil
 	}
 	names := slices.DeleteFunc(s.recipe.AxisNames(), func(name string) bool { return !differ[name] })
-	return diag.Errorf(diag.Usage, "recipe %s: different cells have the id %s: they differ in %s", s.recipe.Name, shared, strings.Join(names, ", ")).
-		WithHint("use these axes in the id of the recipe")
+	return s.recipe.Fault(diag.Errorf(diag.Usage, "recipe %s: different cells have the id %s: they differ in %s", s.recipe.Name, shared, strings.Join(names, ", ")).
+		WithHint("use these axes in the id of the recipe"))
 }
 
 func (s *search) exclude() {

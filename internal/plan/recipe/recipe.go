@@ -147,7 +147,7 @@ func (s Origin) Fault() error {
 		Wheel:   {},
 		Cells:   {},
 		Git:     {"repository": s.Repository != "", "tag or from.commit": s.Tag != "" && s.Commit == "" || commit.MatchString(s.Commit)},
-		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256 of 64 hexadecimal digits": digest.MatchString(s.SHA256)},
+		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256 of 64 digits of 0-9 and a-f": digest.MatchString(s.SHA256)},
 	}[s.Kind]
 	if needs == nil {
 		return diag.Errorf(diag.Usage, "from.kind %q is not %s", s.Kind, kinds)

@@ -22,7 +22,7 @@ type Shown struct {
 
 // stopping is printed as soon as an interrupt arrives, because running steps take a
 // moment to end.
-const stopping = "stopping: waiting for running steps to end (interrupt again to stop now)"
+const stopping = "stopping the running steps (interrupt again to stop at once)"
 
 // Begin shows the progress of a command on w in the requested format. With Auto, w
 // decides.
