@@ -112,9 +112,9 @@ func twice(args []string, verbs []*cli.Command) error {
 // continued adds a hint to the error of an interrupted run.
 func continued(err error) error {
 	all := diag.All(err)
-	for i, err := range all {
-		if err.Code == diag.Interrupted && err.Hint == "" {
-			all[i].Hint = "give the same command again: it continues after the finished steps"
+	for _, e := range all {
+		if e.Code == diag.Interrupted && e.Hint == "" {
+			e.Hint = "give the same command again: it continues after the finished steps"
 			return diag.Joined(all)
 		}
 	}

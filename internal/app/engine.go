@@ -158,14 +158,16 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 	if !found {
 		return "", "", false, nil
 	}
-	if own.Look().Built && native.Supported() == nil {
-		if _, holds := heldImage(ctx, d); !holds {
-			return "", "", false, nil
-		}
+	image, holds := heldImage(ctx, d)
+	if !holds && own.Look().Built && native.Supported() == nil {
+		return "", "", false, nil
 	}
 	c := daemon.Of(e.Home)
-	c.Args = native.Bound(e.Native.Cache)
-	if c.Image, err = e.image(ctx, d); err == nil {
+	c.Args, c.Image = native.Bound(e.Native.Cache), image
+	if !holds {
+		err = e.pull(ctx, d, image)
+	}
+	if err == nil {
 		if client, err = own.ClientIn(ctx, string(d), c.Image); err != nil {
 			return "", "", false, err
 		}
@@ -183,21 +185,17 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 	return "", client, false, err
 }
 
-// image returns the name of the daemon's engine image. It pulls the image if necessary.
-func (e *engine) image(ctx context.Context, d daemon.Daemon) (string, error) {
-	image, holds := heldImage(ctx, d)
-	if holds {
-		return image, nil
-	}
+// pull pulls the engine's image into a daemon that has none.
+func (e *engine) pull(ctx context.Context, d daemon.Daemon, image string) error {
 	if e.Offline {
-		return "", diag.Errorf(diag.NoEngine, "%s has no image of the engine, and --offline pulls none", d).WithHint("%s", loadHint(d))
+		return diag.Errorf(diag.NoEngine, "%s has no image of the engine, and --offline pulls none", d).WithHint("%s", loadHint(d))
 	}
 	e.Note("%s pulls the image %s of the engine, once", d, image)
 	if err := d.Pull(ctx, image); err != nil {
-		return "", diag.Errorf(diag.NoEngine, "%s has no image of the engine and cannot pull it: %w", d, err).
+		return diag.Errorf(diag.NoEngine, "%s has no image of the engine and cannot pull it: %w", d, err).
 			WithHint("%s", loadHint(d))
 	}
-	return image, nil
+	return nil
 }
 
 // loadHint explains how to load the engine's image into a daemon without a registry.

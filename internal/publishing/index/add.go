@@ -143,13 +143,6 @@ func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Recor
 			return nil, nil, err
 		}
 	}
-	wrote, err := put(ctx, filepath.Join(folder, r.Filename), p.Wheel)
-	if err != nil {
-		return nil, nil, err
-	}
-	if wrote {
-		repaired = append(repaired, r.Filename)
-	}
 	intact := map[string]bool{}
 	for name, a := range p.Beside {
 		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == name })
@@ -173,6 +166,13 @@ func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Recor
 		}
 	}
 	slices.SortFunc(r.Beside, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	wrote, err := put(ctx, filepath.Join(folder, r.Filename), p.Wheel) // after all that can conflict
+	if err != nil {
+		return nil, nil, err
+	}
+	if wrote {
+		repaired = append(repaired, r.Filename)
+	}
 	slices.Sort(repaired)
 	for _, f := range r.Beside {
 		if !intact[f.Path] && x.damaged(*r, f) {

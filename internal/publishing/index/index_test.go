@@ -426,3 +426,18 @@ func BenchmarkAdd(b *testing.B) {
 
 // all is a vet that admits every offered file.
 func all(offered, _ []artifact.Artifact) ([]artifact.Artifact, error) { return offered, nil }
+
+// A file beside the wheel that conflicts with a published one leaves no wheel behind.
+func TestAConflictBesideLeavesNothing(t *testing.T) {
+	x, dir := open(t)
+	first, second := publication(t, 1, "wheel"), publication(t, 2, "another")
+	first.Beside["shared.txt"] = file(t, "a", "one")
+	second.Beside["shared.txt"] = file(t, "b", "two")
+	add(t, x, first)
+	if _, err := x.Add(t.Context(), second); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "shared.txt is already published") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "files", "tool", second.Wheel.Name)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the wheel is left: %v", err)
+	}
+}

@@ -136,11 +136,7 @@ func (x *Index) asSigned() error {
 	if x.Signer == nil {
 		return errors.New("the index is signed, and there is no key to sign the change")
 	}
-	data, err := os.ReadFile(filepath.Join(x.dir, SignatureFile))
-	var s State
-	if err == nil {
-		s, err = openState(data, x.Signer.Trust)
-	}
+	s, err := x.last()
 	if err == nil {
 		err = x.Signer.Memory.Newest(memorable(x.dir), s.Made)
 	}
@@ -216,10 +212,16 @@ func (x *Index) follows() error {
 // keeps a signature over the same files: another publisher's key must not replace the
 // first one's without a change.
 func (x *Index) seal(all []Record) error {
-	if x.unsigned() || x.signedSo(all) {
+	if x.unsigned() {
 		return nil
 	}
-	_, err := x.sign(all)
+	files, err := x.state(all)
+	if last, unsure := x.last(); err == nil && unsure == nil && maps.Equal(last.Files, files) {
+		return nil
+	}
+	if err == nil {
+		_, err = x.sign(files)
+	}
 	if err != nil {
 		err = diag.Errorf(diag.Publish, "signing the index: %w", err).
 			WithHint("the change was made, but the index is not signed: run `builder publish sign --at file:%s`", x.dir)
@@ -227,16 +229,13 @@ func (x *Index) seal(all []Record) error {
 	return err
 }
 
-// signedSo reports whether the last signature counts and states the files of an index
-// with these records.
-func (x *Index) signedSo(all []Record) bool {
+// last returns the state of the last signature, if a trusted key made it.
+func (x *Index) last() (State, error) {
 	data, err := os.ReadFile(filepath.Join(x.dir, SignatureFile))
 	if err != nil {
-		return false
+		return State{}, err
 	}
-	signed, err := openState(data, x.Signer.Trust)
-	files, err2 := x.state(all)
-	return errors.Join(err, err2) == nil && maps.Equal(signed.Files, files)
+	return openState(data, x.Signer.Trust)
 }
 
 // state returns the files of an index with these records: wheels and the files beside
@@ -264,13 +263,10 @@ func (x *Index) state(all []Record) (map[string]File, error) {
 	return files, nil
 }
 
-// sign signs the state with these records, in place of the last signature. After an error
-// the last signature and the memory of the host are as before.
-func (x *Index) sign(all []Record) (State, error) {
-	files, err := x.state(all)
-	if err != nil {
-		return State{}, err
-	}
+// sign signs a state of the index with these files, in place of the last signature, and
+// notes a change of the signer. After an error the last signature and the memory of the
+// host are as before.
+func (x *Index) sign(files map[string]File) (State, error) {
 	s := indexStatement{Type: inToto, PredicateType: indexType}
 	s.Predicate.Made = time.Now().UTC()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -297,22 +293,13 @@ func (x *Index) sign(all []Record) (State, error) {
 	if err := x.Signer.Memory.Older(memorable(x.dir), state.Made); err != nil {
 		return State{}, err
 	}
-	x.noteSigner(state.By)
+	if last, err := x.last(); err == nil && last.By.ID != state.By.ID && x.Signer.Note != nil {
+		x.Signer.Note("the index was signed by %s, and is signed by %s from now on: its users must trust both keys", last.By, state.By)
+	}
 	if err := atomicfile.Write(filepath.Join(x.dir, SignatureFile), signed); err != nil {
 		return State{}, err
 	}
 	return state, x.Signer.Memory.Newest(memorable(x.dir), state.Made)
-}
-
-// noteSigner prints a note if another key signed the last state.
-func (x *Index) noteSigner(by signing.PublicKey) {
-	data, err := os.ReadFile(filepath.Join(x.dir, SignatureFile))
-	if err != nil || x.Signer.Note == nil {
-		return
-	}
-	if last, err := openState(data, x.Signer.Trust); err == nil && last.By.ID != by.ID {
-		x.Signer.Note("the index was signed by %s, and is signed by %s from now on: its users must trust both keys", last.By, by)
-	}
 }
 
 // ownFiles returns the files that builder makes for an index with these records: pages,
@@ -430,7 +417,11 @@ func (x *Index) Sign(ctx context.Context, vet func(Record) error, anew bool) (St
 	if err := x.pagesOnly(all, projects...); err != nil {
 		return State{}, err
 	}
-	s, err := x.sign(all)
+	files, err := x.state(all)
+	if err != nil {
+		return State{}, failed(err, "signing the index")
+	}
+	s, err := x.sign(files)
 	return s, failed(err, "signing the index")
 }
 

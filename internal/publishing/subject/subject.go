@@ -148,17 +148,19 @@ func refusal(dir string) error {
 }
 
 // wheelsOf lists the wheels of a cell, or the archive in their place: those that
-// passed, or else those a gate refused.
+// passed, or else those a gate refused. dir is the directory of the cell, or that of its
+// refused wheels.
 func wheelsOf(dir string) ([]string, error) {
+	cell, places := dir, []string{dir, filepath.Join(dir, artifact.RejectedDir)}
 	if filepath.Base(dir) == artifact.RejectedDir {
-		return wheelsIn(dir, treeOf(filepath.Dir(dir)))
+		cell, places = filepath.Dir(dir), places[:1]
 	}
-	if _, err := os.Stat(filepath.Join(dir, lock.EntryFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(cell, lock.EntryFile)); err != nil {
 		return nil, diag.Errorf(diag.Usage, "%s is not the directory of a cell: it holds no %s", dir, lock.EntryFile).
 			WithHint("give a directory that builder run wrote below --out, or a wheel")
 	}
-	tree := treeOf(dir)
-	for _, place := range []string{dir, filepath.Join(dir, artifact.RejectedDir)} {
+	tree := treeOf(cell)
+	for _, place := range places {
 		wheels, err := wheelsIn(place, tree)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err

@@ -3,8 +3,11 @@ package subject
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"builder/internal/base/diag"
+	"builder/internal/files/artifact"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/pypi"
@@ -66,5 +69,31 @@ func TestTheSourceOfASubject(t *testing.T) {
 	}
 	if v := ask("backend = 'gloo'\n"); v.Status != verdict.NotMeasured {
 		t.Errorf("with a damaged source: %+v", v)
+	}
+}
+
+// The directory of refused wheels names them. Without wheels it is an error, as the
+// directory of a cell is.
+func TestTheDirectoryOfRefusedWheels(t *testing.T) {
+	cell := t.TempDir()
+	rejected := filepath.Join(cell, artifact.RejectedDir)
+	if err := os.Mkdir(rejected, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wheelsOf(rejected); diag.CodeOf(err) != diag.Usage {
+		t.Errorf("without an entry: %v", err)
+	}
+	if err := lock.WriteEntry(cell, lock.Entry{Schema: lock.Schema, ID: "cell"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wheelsOf(rejected); diag.CodeOf(err) != diag.Usage {
+		t.Errorf("without a wheel: %v", err)
+	}
+	wheel := filepath.Join(rejected, "x-1-py3-none-any.whl")
+	if err := os.WriteFile(wheel, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := wheelsOf(rejected); err != nil || !slices.Equal(found, []string{wheel}) {
+		t.Errorf("%q, %v", found, err)
 	}
 }
