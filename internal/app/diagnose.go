@@ -20,11 +20,10 @@ import (
 // Diagnose examines files for known failures. The file name - stands for in. The error
 // joins the errors of unreadable files.
 func Diagnose(ctx context.Context, s *Session, files []string, in io.Reader) ([]Examined, error) {
-	known, err := s.Catalogue.Diagnoses()
+	e, err := s.examiner()
 	if err != nil {
 		return nil, err
 	}
-	e := diagnose.NewExaminer(known)
 	var reports []Examined
 	var errs []error
 	for _, file := range files {
@@ -37,6 +36,15 @@ func Diagnose(ctx context.Context, s *Session, files []string, in io.Reader) ([]
 		}
 	}
 	return reports, errors.Join(errs...)
+}
+
+// examiner returns an examiner for all known failures.
+func (s *Session) examiner() (*diagnose.Examiner, error) {
+	known, err := s.Catalogue.Diagnoses()
+	if err != nil {
+		return nil, err
+	}
+	return diagnose.NewExaminer(known), nil
 }
 
 // Diagnosable expands the arguments to files: a directory stands for its logs and

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"builder/internal/base/diag"
@@ -42,7 +43,7 @@ type cellRun struct {
 	RunRequest
 	trust    signing.Trust
 	sealer   run.Sealer
-	examiner *diagnose.Examiner
+	examiner func() (*diagnose.Examiner, error) // made for the first failure
 	past     history.History
 	rec      *report.Recorder
 }
@@ -53,8 +54,7 @@ func Run(ctx context.Context, s *Session, r RunRequest) (report.Run, error) {
 	if err := r.missing(); err != nil {
 		return report.Run{}, err
 	}
-	known, err := s.Catalogue.Diagnoses()
-	if err != nil {
+	if _, err := s.Catalogue.SiteDiagnoses(); err != nil {
 		return report.Run{}, err
 	}
 	w, err := s.open(ctx)
@@ -73,7 +73,7 @@ func Run(ctx context.Context, s *Session, r RunRequest) (report.Run, error) {
 	if err != nil {
 		return report.Run{}, err
 	}
-	c := &cellRun{workspace: w, RunRequest: r, trust: trust, sealer: sealer, examiner: diagnose.NewExaminer(known)}
+	c := &cellRun{workspace: w, RunRequest: r, trust: trust, sealer: sealer, examiner: sync.OnceValues(s.examiner)}
 	entries, err := w.entries(ctx, r.Selection, func(e lock.Entry) bool { return !c.builds(e) }) // a rebuild needs the inputs again
 	if err != nil {
 		return report.Run{}, err
@@ -248,7 +248,7 @@ func (c *cellRun) finish() (report.Run, error) {
 }
 
 // diagnosed adds the diagnosis of known failures to the errors of a cell.
-func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
+func diagnosed(o run.Outcome, out string, examiner func() (*diagnose.Examiner, error)) error {
 	if o.Err == nil {
 		return nil
 	}
@@ -257,8 +257,10 @@ func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
 		if err.Code == diag.Build && len(o.Steps) > 0 {
 			err.LogPath = filepath.Join(out, logOf(o.Entry.ID, o.Steps[len(o.Steps)-1].Name))
 			err.Log = diagnose.Meaningful(err.LogPath, err.Log)
-			if d, ok := examiner.Cause(context.Background(), err.LogPath); ok { // diagnose the log even after the run was interrupted
-				err.Hint = d.Hint()
+			if e, failed := examiner(); failed == nil {
+				if d, ok := e.Cause(context.Background(), err.LogPath); ok { // diagnose the log even after the run was interrupted
+					err.Hint = d.Hint()
+				}
 			}
 			if open := shellAt(o, out); open != "" {
 				err.Hint = strings.TrimPrefix(err.Hint+"; "+open, "; ")

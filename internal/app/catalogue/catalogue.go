@@ -183,18 +183,27 @@ func (c *Catalogue) environment(name string, axes map[string]string) (string, er
 // does not read them, because few verbs need them.
 func (c Catalogue) Diagnoses() ([]diagnose.Diagnosis, error) {
 	all, err := diagnose.Load(diagnoses.FS, "diagnoses")
-	if c.Site == "" || err != nil {
-		return all, err
+	if err != nil {
+		return nil, err
+	}
+	own, err := c.SiteDiagnoses()
+	for _, d := range own {
+		all, _ = replace(all, d, func(x diagnose.Diagnosis) string { return x.Name })
+	}
+	return all, err
+}
+
+// SiteDiagnoses reads the known failures of the site alone. A run that may fail reads
+// them early, so that a mistake in them is reported before the first build.
+func (c Catalogue) SiteDiagnoses() ([]diagnose.Diagnosis, error) {
+	if c.Site == "" {
+		return nil, nil
 	}
 	data, err := openSite(c.Site)
 	if err != nil {
 		return nil, err
 	}
-	own, err := diagnose.Load(data.folder("diagnoses"), filepath.Join(c.Site, "diagnoses"))
-	for _, d := range own {
-		all, _ = replace(all, d, func(x diagnose.Diagnosis) string { return x.Name })
-	}
-	return all, err
+	return diagnose.Load(data.folder("diagnoses"), filepath.Join(c.Site, "diagnoses"))
 }
 
 // readProfiles reads the run-time environments, with the site's laid over the built-in

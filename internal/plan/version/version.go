@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	goversion "github.com/hashicorp/go-version"
 
@@ -60,8 +61,23 @@ var syntax = regexp.MustCompile(`^v?(\d+(?:\.\d+)*)` + // numbers
 // maxText bounds the length of a version, in bytes.
 const maxText = 128
 
+// parsed holds the parsed versions by their texts. A plan parses the same few hundred
+// texts again for every condition and every cell.
+var parsed sync.Map
+
 // Parse parses a version.
 func Parse(text string) (Version, error) {
+	if v, ok := parsed.Load(text); ok {
+		return v.(Version), nil
+	}
+	v, err := parse(text)
+	if err == nil {
+		parsed.Store(text, v)
+	}
+	return v, err
+}
+
+func parse(text string) (Version, error) {
 	text = strings.TrimSpace(text)
 	m := syntax.FindStringSubmatch(text)
 	if m == nil || len(text) > maxText {
