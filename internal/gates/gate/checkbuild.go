@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,8 +21,19 @@ var checkBuild = Gate{
 	check:  runCheckBuild,
 }
 
+//go:embed scripts/checkbuild.py
+var checkBuildScript string
+
 func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
-	out, err := s.run(ctx, Command{Name: "check-build", Args: []string{"horovodrun", "--check-build"}})
+	args := []string{"PYTHON", "checkbuild.py"}
+	for _, module := range s.Expect.Import {
+		_, framework, _ := strings.Cut(module, ".")
+		args = append(args, framework)
+	}
+	out, err := s.run(ctx, Command{
+		Name: "check-build", Args: args,
+		Files: map[string]string{"checkbuild.py": checkBuildScript},
+	})
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
