@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -12,6 +13,7 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/app/config"
 	"builder/internal/base/diag"
+	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 )
 
@@ -117,11 +119,7 @@ func printLock(out printer, r app.LockResult) {
 		printLockCheck(out, r)
 		return
 	}
-	var rows [][]string
-	for _, c := range r.Changes {
-		rows = append(rows, []string{c.Kind, c.Name, cmp.Or(c.Was, "-"), cmp.Or(c.Is, "-")})
-	}
-	if len(rows) > 0 {
+	if rows := lockRows(r.Changes); len(rows) > 0 {
 		out.table([]string{"kind", "name", "was", "is"}, rows)
 	}
 	if r.Wrote == "" {
@@ -129,6 +127,33 @@ func printLock(out printer, r app.LockResult) {
 	} else {
 		out.say("wrote %s", r.Wrote)
 	}
+}
+
+// manyPins is the number of new pins of one kind from which on a table only counts them.
+const manyPins = 20
+
+// lockRows returns a row for each change. Many new pins of a kind, such as the Debian
+// packages of a first lock, share one row; the lock and --json list them.
+func lockRows(changes []lock.PinChange) [][]string {
+	added := map[string]int{}
+	for _, c := range changes {
+		if c.Was == "" {
+			added[c.Kind]++
+		}
+	}
+	var rows [][]string
+	for _, c := range changes {
+		n := added[c.Kind]
+		if c.Was != "" || n < manyPins {
+			rows = append(rows, []string{c.Kind, c.Name, cmp.Or(c.Was, "-"), cmp.Or(c.Is, "-")})
+			continue
+		}
+		row := []string{c.Kind, fmt.Sprintf("%d new", n), "-", "in the lock"}
+		if !slices.ContainsFunc(rows, func(r []string) bool { return slices.Equal(r, row) }) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }
 
 // printLockCheck prints the locked cells and the needs of the others.

@@ -12,6 +12,7 @@ import (
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
+	"builder/internal/evidence/proven"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 )
@@ -145,7 +146,11 @@ func printPlannedCell(out printer, c app.PlannedCell) {
 	if c.Stable != "" {
 		line("channel", "candidate: %s", c.Stable)
 	}
-	line("proven", "%s", c.Proven)
+	if c.Known && !c.Proven.Built {
+		line("proven", "no build is recorded in %s; this host has built or taken it", proven.Name)
+	} else {
+		line("proven", "%s", c.Proven)
+	}
 	switch {
 	case c.Missing != "":
 		line("lock", "lacks %s, which run resolves", c.Missing)

@@ -47,7 +47,11 @@ func doPromote(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	return out.print(c.Bool("json"), done, func() { printPublished(out, done, "promoted") })
+	state := "promoted"
+	if done.Already {
+		state = "was there"
+	}
+	return out.print(c.Bool("json"), done, func() { printPublished(out, done, state) })
 }
 
 // catalogueFlags are the flags that name a place and the access to it.

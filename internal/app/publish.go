@@ -37,6 +37,7 @@ type PublishReport struct {
 	Schema    int               `json:"schema"`
 	To        string            `json:"to"`
 	DryRun    bool              `json:"dry_run,omitempty"`
+	Already   bool              `json:"already,omitempty"` // promote: the wheel was in the channel before
 	Published []publish.Receipt `json:"published"`
 }
 
@@ -190,7 +191,8 @@ func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string,
 	if err != nil {
 		return PublishReport{}, err
 	}
-	return PublishReport{Schema: 1, To: at.String(), Published: []publish.Receipt{receipt}}, nil
+	already := slices.Contains(r.Channels, string(channel))
+	return PublishReport{Schema: 1, To: at.String(), Already: already, Published: []publish.Receipt{receipt}}, nil
 }
 
 // Listed returns the records of a place containing every word.

@@ -106,7 +106,7 @@ func said(t *testing.T, address string) map[string]string {
 	}
 	lines := map[string]string{}
 	for _, m := range printed.FindAllStringSubmatch(string(page), -1) {
-		lines[m[1]] = html.UnescapeString(strings.ReplaceAll(m[2], `<span class="base"></span>`, address))
+		lines[m[1]] = html.UnescapeString(strings.ReplaceAll(m[2], `<span class="base">ADDRESS/</span>`, address))
 	}
 	return lines
 }
