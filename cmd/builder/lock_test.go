@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/plan/lock"
+)
+
+// TestLockRows: many new pins of a kind share a row, and a changed pin has its own.
+func TestLockRows(t *testing.T) {
+	changes := []lock.PinChange{{Kind: "image", Name: "debian-13", Is: "2026-11-01"}}
+	for i := range manyPins {
+		changes = append(changes, lock.PinChange{Kind: "package", Name: fmt.Sprint("p", i), Is: "1"})
+	}
+	changes = append(changes, lock.PinChange{Kind: "package", Name: "z", Was: "1", Is: "2"})
+	want := [][]string{
+		{"image", "debian-13", "-", "2026-11-01"},
+		{"package", "20 new", "-", "in the lock"},
+		{"package", "z", "1", "2"},
+	}
+	if diff := cmp.Diff(want, lockRows(changes)); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	if got := lockRows(changes[1:manyPins]); len(got) != manyPins-1 {
+		t.Errorf("%d rows for %d pins", len(got), manyPins-1)
+	}
+}
