@@ -68,13 +68,15 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 		_, err := app.Publish(t.Context(), first, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
 		return err
 	}
+	already := false // the result of the last promotion
 	promote := func(place string) error {
 		t.Helper()
 		at, err := publish.OpenCatalogue(place, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = app.Promote(t.Context(), first, at, "tiny-1.0", attest.Stable)
+		done, err := app.Promote(t.Context(), first, at, "tiny-1.0", attest.Stable)
+		already = done.Already
 		return err
 	}
 	refused := func(what string, err error, parts ...string) {
@@ -125,8 +127,11 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 
 	// It builds again, now the right bytes.
 	engines[2].text = ""
-	if err := errors.Join(rebuild(2, out), publishTo(place, out), promote(place)); err != nil {
-		t.Fatal(err)
+	if err := errors.Join(rebuild(2, out), publishTo(place, out), promote(place)); err != nil || already {
+		t.Fatal(already, err)
+	}
+	if err := promote(place); err != nil || !already {
+		t.Errorf("promoted again: %v, %v", already, err)
 	}
 	for from, says := range map[string]string{place: "", "file:" + tampered: lie} {
 		taker, of := home(&builds{holds: "tiny"})
