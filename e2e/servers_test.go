@@ -64,7 +64,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// auditwheelVersion is the release whose table of symbols internal/plan/linux holds.
+// auditwheelVersion is the release whose table of symbols internal/files/linux holds.
 const auditwheelVersion = "6.8.2"
 
 // auditwheel returns the platform tag that auditwheel reads from the symbols of a wheel,

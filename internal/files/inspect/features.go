@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"builder/internal/files/elf"
+	"builder/internal/files/linux"
 )
 
 // seenLibrary is a library with everything the features read from its bytes.
@@ -312,9 +314,12 @@ func rdma(l seenLibrary) seen {
 	return nil
 }
 
+// glibc is the oldest glibc of systems with the required symbols of glibc, libstdc++ and
+// libgcc, as in the gate glibc-floor.
 func glibc(l seenLibrary) seen {
-	if floor := l.Floors["GLIBC"]; floor != "" {
-		return seen{floor: "requires GLIBC_" + floor}
+	required := linux.Required(l.Floors)
+	if len(required) == 0 {
+		return nil
 	}
-	return nil
+	return seen{cmp.Or(linux.Oldest(l.Floors), Unknown): "requires " + strings.Join(required, ", ")}
 }

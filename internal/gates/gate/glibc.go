@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"builder/internal/files/elf"
+	"builder/internal/files/linux"
 	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
-	"builder/internal/plan/linux"
 	"builder/internal/plan/recipe"
 )
 
@@ -42,7 +42,11 @@ func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 		}
 		requires := func(symbols []string) string { return name + " requires " + strings.Join(symbols, ", ") }
 		if newer := linux.Beyond(f.Floors, s.Expect.Glibc); len(newer) > 0 {
-			problems = append(problems, fmt.Sprintf("%s, expected at most the symbols of systems with glibc %s", requires(newer), s.Expect.Glibc))
+			problem := fmt.Sprintf("%s, expected at most the symbols of systems with glibc %s", requires(newer), s.Expect.Glibc)
+			if oldest := linux.Oldest(f.Floors); oldest != "" {
+				problem += "; systems with glibc " + oldest + " have them"
+			}
+			problems = append(problems, problem)
 		}
 		for _, tag := range of.Tags() {
 			if strings.Contains(tag, "-musllinux_") {
@@ -56,13 +60,7 @@ func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 				problems = append(problems, fmt.Sprintf("%s, and the tag %s promises glibc %s", requires(newer), tag, says))
 			}
 		}
-		var all []string
-		for _, namespace := range linux.Namespaces {
-			if f.Floors[namespace] != "" {
-				all = append(all, namespace+"_"+f.Floors[namespace])
-			}
-		}
-		if len(all) > 0 {
+		if all := linux.Required(f.Floors); len(all) > 0 {
 			seen = append(seen, requires(all))
 		}
 		return problems, seen, nil

@@ -56,3 +56,22 @@ func TestBeyond(t *testing.T) {
 		}
 	}
 }
+
+func TestOldest(t *testing.T) {
+	for _, c := range []struct {
+		floors map[string]string
+		want   string
+	}{
+		{map[string]string{"GLIBC": "2.14"}, "2.14"},
+		{map[string]string{"GLIBC": "2.14", "CXXABI": "1.3.9"}, "2.24"},
+		{map[string]string{"GLIBC": "2.38", "GLIBCXX": "3.4.22"}, "2.38"},
+		{map[string]string{"GLIBCXX": "3.4.30"}, "2.35"},
+		{map[string]string{"GLIBCXX": "3.4.99"}, ""},
+		{map[string]string{"OMPI": "1"}, ""},
+		{nil, ""},
+	} {
+		if got := Oldest(c.floors); got != c.want {
+			t.Errorf("%v: %q, want %q", c.floors, got, c.want)
+		}
+	}
+}

@@ -2,7 +2,11 @@
 // distributions have.
 package linux
 
-import "builder/internal/files/elf"
+import (
+	"slices"
+
+	"builder/internal/files/elf"
+)
 
 // A Release is a release of a distribution.
 type Release struct{ Name, Glibc string }
@@ -71,6 +75,33 @@ func Beyond(floors map[string]string, glibc string) []string {
 		}
 	}
 	return newer
+}
+
+// Oldest returns the oldest glibc of systems that have all required symbols, given as in
+// [Beyond]. It is "" if no known system has them, or if none are required.
+func Oldest(floors map[string]string) string {
+	candidates := []string{floors["GLIBC"]}
+	for _, p := range policies {
+		candidates = append(candidates, p["GLIBC"])
+	}
+	slices.SortFunc(candidates, elf.CompareVersions)
+	i := slices.IndexFunc(candidates, func(glibc string) bool { return glibc != "" && len(Beyond(floors, glibc)) == 0 })
+	if i < 0 || len(Required(floors)) == 0 {
+		return ""
+	}
+	return candidates[i]
+}
+
+// Required returns the newest required symbol version of each namespace, such as
+// GLIBC_2.14.
+func Required(floors map[string]string) []string {
+	var all []string
+	for _, namespace := range Namespaces {
+		if floors[namespace] != "" {
+			all = append(all, namespace+"_"+floors[namespace])
+		}
+	}
+	return all
 }
 
 // Namespaces lists the namespaces of symbols in the order of reports.
