@@ -25,13 +25,17 @@ type MergeRequest struct {
 }
 
 // Merge joins the runs and writes the result. It returns the same error as one run of
-// all their cells. The report is empty if the runs cannot be joined.
+// all their cells. The report is empty if the runs cannot be joined. With a matrix, a
+// directory without a run is what a killed job leaves: its cells were not built.
 func Merge(r MergeRequest) (report.Run, error) {
 	expected, err := expectedCells(r.Matrix)
 	errs := []error{err}
 	var parts []report.Part
 	for _, dir := range r.Dirs {
 		part, err := report.Open(dir)
+		if r.Matrix != "" && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		parts, errs = append(parts, part), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {

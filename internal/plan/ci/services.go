@@ -1,6 +1,9 @@
 package ci
 
 import (
+	"encoding/json"
+	"slices"
+
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
 )
@@ -60,21 +63,26 @@ type gitlabArtifacts struct {
 
 // GitLab returns jobs as a child pipeline, for encoding as JSON, which is also YAML.
 // Each job writes its results to its own directory, because the last job receives all
-// of them in one place and merges them. The last job names every directory, so a job
-// without results is an error.
+// of them in one place and merges them. The last job names every cell, so the report has
+// an error for the cell of a job without results.
 func GitLab(jobs []Job) any {
 	pipeline := map[string]any{
 		"stages":   []string{"build", "report"},
 		gitlabBase: gitlabJob{Stage: "build"},
 	}
+	var required []any
 	merge := []string{"builder", "report", "merge"}
 	for _, j := range jobs {
 		dir := "out/" + j.Artifact()
 		pipeline[j.Artifact()] = gitlabStep("build", "", append(append([]string{"builder", "run"}, j.Flags...), "--out", dir), dir)
 		merge = append(merge, dir)
+		required = append(required, map[string]any{"id": j.ID, "recipe": j.Recipe, "axes": j.Axes})
 	}
 	if len(jobs) > 0 {
-		pipeline["report"] = gitlabStep("report", "always", append(merge, "--out", "report"), "report")
+		job := gitlabStep("report", "always", append(merge, "--matrix", "cells.json", "--out", "report"), "report")
+		cells, _ := json.Marshal(required) // strings only
+		job.Script = slices.Insert(job.Script, 0, shell.Line("echo", string(cells))+" > cells.json")
+		pipeline["report"] = job
 	}
 	return pipeline
 }

@@ -45,7 +45,11 @@ func opened(dir string, run Run, err error) (Part, error) {
 		}
 		seen[cell.ID] = true
 		for _, name := range place(cell, dir) {
-			errs = append(errs, diag.Errorf(diag.Usage, "%s: cell %q: %q is outside the directory", path, cell.ID, name))
+			err := diag.Errorf(diag.Usage, "%s: cell %q: %q is outside the directory", path, cell.ID, name)
+			if filepath.IsAbs(name) {
+				err = err.WithHint("a run names its files below its own directory, and so does a report merged from relative directories: merge again with relative ones")
+			}
+			errs = append(errs, err)
 		}
 	}
 	return Part{dir, run}, errors.Join(errs...)
@@ -175,8 +179,13 @@ func (t testimony) bytes() []byte {
 	return text
 }
 
-// contradictions compares the results of one cell with the first result.
+// contradictions compares the results of one cell with the first result. A cell without
+// a key was required and not built, and contradicts nothing.
 func contradictions(testimonies []testimony) (errs []error) {
+	testimonies = slices.DeleteFunc(slices.Clone(testimonies), func(t testimony) bool { return t.cell.Key == "" })
+	if len(testimonies) == 0 {
+		return nil
+	}
 	first := testimonies[0]
 	made := slices.IndexFunc(testimonies, func(t testimony) bool { return len(t.cell.Artifacts) > 0 })
 	for i, t := range testimonies[1:] {
