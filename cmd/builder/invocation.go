@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -66,13 +68,32 @@ func (sourceFlags) read(c *cli.Context) (s app.Sources, err error) {
 		Locked: c.Bool("locked"), Offline: c.Bool("offline"),
 		Mirrors: list(os.Getenv("BUILDER_MIRROR_DEBIAN")), Snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
 	}
+	for i, m := range s.Mirrors {
+		s.Mirrors[i] = fileURL(m)
+	}
 	if len(s.Mirrors) == 0 {
 		s.Mirrors = deb.HostMirrors(os.DirFS("/"))
 	}
 	var registries error
 	s.Registries, registries = oci.ParseMirrors(list(os.Getenv("BUILDER_MIRROR_REGISTRY")))
+	var sources error
+	s.SourceMirrors, sources = app.ParseSourceMirrors(list(os.Getenv("BUILDER_MIRROR_SOURCE")))
 	s.Overrides, err = app.ParseOverrides(c.StringSlice("set"))
-	return s, errors.Join(registries, err)
+	return s, errors.Join(registries, sources, err)
+}
+
+// fileURL returns the URL of a directory given as a path or as file:DIR. Other addresses
+// stay unchanged.
+func fileURL(place string) string {
+	dir := strings.TrimPrefix(place, "file:")
+	if strings.Contains(place, "://") || dir == "" {
+		return place
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return place // the first use reports it
+	}
+	return "file://" + abs
 }
 
 // engineGroup is the group of flags for the engines and their time limits.

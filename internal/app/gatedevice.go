@@ -187,7 +187,7 @@ func (b *gateRun) testsTree(ctx context.Context, s subject.Subject, gpus *device
 	}
 	defer w.close()
 	archive, err := w.fetcher().Source(ctx, pin, io.Discard)
-	if errors.Is(err, fs.ErrNotExist) && len(b.Overrides[pin.Project]) == 0 {
+	if errors.Is(err, fs.ErrNotExist) && len(b.Places()[pin.Project]) == 0 {
 		return "", nil
 	}
 	if err != nil {

@@ -14,12 +14,23 @@ import (
 
 // ParseOverrides parses the source.NAME=PLACE arguments of --set.
 func ParseOverrides(settings []string) (map[string][]string, error) {
-	overrides := map[string][]string{}
+	return parsePlaces("--set", "source.", settings)
+}
+
+// ParseSourceMirrors parses the values NAME=PLACE of the key mirror-source.
+func ParseSourceMirrors(settings []string) (map[string][]string, error) {
+	return parsePlaces("mirror-source", "", settings)
+}
+
+// parsePlaces parses settings PREFIX NAME=PLACE. A place without :// is a path. what
+// names the settings in errors.
+func parsePlaces(what, prefix string, settings []string) (map[string][]string, error) {
+	places := map[string][]string{}
 	for _, s := range settings {
 		key, place, ok := strings.Cut(s, "=")
-		name, isSource := strings.CutPrefix(key, "source.")
+		name, isSource := strings.CutPrefix(key, prefix)
 		if !ok || !isSource || name == "" || place == "" {
-			return nil, diag.Errorf(diag.Usage, "--set: %q is not source.NAME=PATH or source.NAME=URL", s)
+			return nil, diag.Errorf(diag.Usage, "%s: %q is not %sNAME=PATH or %sNAME=URL", what, s, prefix, prefix)
 		}
 		if !strings.Contains(place, "://") {
 			abs, err := filepath.Abs(place)
@@ -27,13 +38,25 @@ func ParseOverrides(settings []string) (map[string][]string, error) {
 				return nil, err
 			}
 			if _, err := os.Stat(abs); err != nil {
-				return nil, diag.Errorf(diag.Usage, "--set source.%s: %w", name, err).WithHint("name a file, a directory or a URL that has the source")
+				return nil, diag.Errorf(diag.Usage, "%s %s%s: %w", what, prefix, name, err).WithHint("name a file, a directory or a URL that has the source")
 			}
 			place = abs
 		}
-		overrides[name] = append(overrides[name], place)
+		places[name] = append(places[name], place)
 	}
-	return overrides, nil
+	return places, nil
+}
+
+// Places returns the places of sources that are tried first: those of --set before
+// those of mirror-source.
+func (s Sources) Places() map[string][]string {
+	all := map[string][]string{}
+	for _, places := range []map[string][]string{s.Overrides, s.SourceMirrors} {
+		for name, of := range places {
+			all[name] = append(all[name], of...)
+		}
+	}
+	return all
 }
 
 // unusedOverrides rejects a --set not used by any cell.

@@ -68,7 +68,7 @@ func (s *Session) heldHere(digest string) bool {
 // image.
 func (s *Session) estimator(ctx context.Context, held func(digest string) bool) needs.Estimator {
 	past, _ := history.Read(ctx, s.Home)
-	return needs.Estimator{Home: s.Home, Overrides: s.Overrides, Past: past, Held: held, Stored: s.stored, Size: s.imageSize, Registries: s.Registries}
+	return needs.Estimator{Home: s.Home, Overrides: s.Places(), Past: past, Held: held, Stored: s.stored, Size: s.imageSize, Registries: s.Registries}
 }
 
 // stored reports whether the store of the home has an image.

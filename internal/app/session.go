@@ -46,9 +46,11 @@ type Session struct {
 type Sources struct {
 	Locked    bool                // resolve no name
 	Offline   bool                // use only the store
-	Overrides map[string][]string // other locations of the same digests, by project
-	Mirrors   []string            // of Debian
-	Snapshot  string              // a mirror of snapshot.debian.org
+	Overrides map[string][]string // --set: other locations of the same digests, by project
+	// SourceMirrors are such locations for all recipes; a run need not use them.
+	SourceMirrors map[string][]string
+	Mirrors       []string // of Debian
+	Snapshot      string   // a mirror of snapshot.debian.org
 	// Registries are the mirrors of registries with images to build in.
 	Registries oci.Mirrors
 }

@@ -176,7 +176,7 @@ func (w *workspace) releases(ctx context.Context, u upstream, before time.Time) 
 		}
 	case u.repository != "":
 		from := git.Repository(u.repository)
-		if local := w.Overrides[u.recipe.Source.Project]; len(local) > 0 {
+		if local := w.Places()[u.recipe.Source.Project]; len(local) > 0 {
 			from = git.Repository(local[0])
 		}
 		tags, err := git.Tags(ctx, from)

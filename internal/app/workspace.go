@@ -64,7 +64,7 @@ func (s *Session) pypiOptions(kept *store.Store) pypi.Options {
 func (w *workspace) fetcher() *fetch.Fetcher {
 	return &fetch.Fetcher{
 		Store: w.store, Scratch: w.scratch, Mirrors: w.Mirrors, Snapshot: w.Snapshot,
-		Overrides: w.Overrides, Offline: w.Offline, UV: w.uv,
+		Overrides: w.Places(), Offline: w.Offline, UV: w.uv,
 	}
 }
 
@@ -112,7 +112,7 @@ func (w *workspace) resolving(before func(context.Context) error) *assemble.Asse
 }
 
 func (w *workspace) resolver() lock.Resolver {
-	return lock.Resolver{Scratch: w.scratch, Mirrors: w.Mirrors, Registries: w.Registries, Overrides: w.Overrides, UV: w.uv, Now: time.Now}
+	return lock.Resolver{Scratch: w.scratch, Mirrors: w.Mirrors, Registries: w.Registries, Overrides: w.Places(), UV: w.uv, Now: time.Now}
 }
 
 // once calls f at most once and remembers the result. If the context ended it does not

@@ -104,7 +104,7 @@ func TestEffective(t *testing.T) {
 
 func TestPathsMeanTheSameFromEverywhere(t *testing.T) {
 	h, root := host(t, "a/work", map[string]string{
-		"a/named.yaml": "out: work/out\ntrust: [keys/a.pub, ~/b.pub, /c.pub, ../d.pub]\nfrom: [\"file:wheels\", \"file:/srv\", \"oci://h/r\", \"https://h/simple\", \"file:///x\"]\n",
+		"a/named.yaml": "out: work/out\ntrust: [keys/a.pub, ~/b.pub, /c.pub, ../d.pub]\nfrom: [\"file:wheels\", \"file:/srv\", \"oci://h/r\", \"https://h/simple\", \"file:///x\"]\nmirror-debian: [\"file:deb\"]\nmirror-source: [\"a=src/a.git\", \"b=https://h/b.git\", \"c=/c\"]\n",
 	})
 	h.Lookup = environment{config.Override: "../named.yaml"}.lookup
 	c, err := config.Load(h)
@@ -112,9 +112,11 @@ func TestPathsMeanTheSameFromEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string][]string{
-		"trust": {root + "/a/keys/a.pub", root + "/me/b.pub", "/c.pub", root + "/d.pub"},
-		"from":  {"file:" + root + "/a/wheels", "file:/srv", "oci://h/r", "https://h/simple", "file:///x"},
-		"out":   {"out"}, // below the working directory: relative to it
+		"trust":         {root + "/a/keys/a.pub", root + "/me/b.pub", "/c.pub", root + "/d.pub"},
+		"from":          {"file:" + root + "/a/wheels", "file:/srv", "oci://h/r", "https://h/simple", "file:///x"},
+		"mirror-debian": {"file:" + root + "/a/deb"},
+		"mirror-source": {"a=" + root + "/a/src/a.git", "b=https://h/b.git", "c=/c"},
+		"out":           {"out"}, // below the working directory: relative to it
 	} {
 		if s, _ := c.Setting(key); s.Value != strings.Join(want, ",") {
 			t.Errorf("%s is %s", key, s.Value)

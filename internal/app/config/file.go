@@ -49,9 +49,10 @@ type File struct {
 	Key                  Path      `yaml:"key,omitempty" json:"key,omitempty" jsonschema:"description=file of the private key for signatures; never the key itself"`
 	Keyless              Address   `yaml:"keyless,omitempty" json:"keyless,omitempty" jsonschema:"description=address of a Fulcio that certifies the identity of a job for signatures without a key"`
 	Timestamp            Address   `yaml:"timestamp,omitempty" json:"timestamp,omitempty" jsonschema:"description=address of a timestamp authority (RFC 3161) that proves the time of every signature"`
-	MirrorDebian         []Address `yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors; the default comes from this host's apt"`
+	MirrorDebian         []Place   `yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors or file:DIR; the first resolves names and needs the index of an archive; the default comes from this host's apt"`
 	MirrorDebianSnapshot Address   `yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of a Debian snapshot archive; for packages missing on the mirrors"`
 	MirrorRegistry       []Address `yaml:"mirror-registry,omitempty" json:"mirror-registry,omitempty" jsonschema:"description=HOST[:PORT][/PATH] to pull images of Docker Hub from; REGISTRY=HOST[:PORT][/PATH] for another registry"`
+	MirrorSource         []Source  `yaml:"mirror-source,omitempty" json:"mirror-source,omitempty" jsonschema:"description=NAME=PATH or NAME=URL of a source or Debian package or Python package to fetch there first; as --set source.NAME for every run"`
 	// Axes is the only key without a variable: preferred values for the axes of
 	// recipes.
 	Axes map[string]map[string]string `yaml:"axes,omitempty" json:"axes,omitempty" jsonschema:"description=preferred values of a recipe's axes; for axes without a flag"`
@@ -73,6 +74,15 @@ type Place string
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (p *Place) UnmarshalText(text []byte) error {
 	*p = Place(text)
+	return plain(string(text))
+}
+
+// A Source is NAME=URL, or NAME=PATH with a [Path].
+type Source string
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *Source) UnmarshalText(text []byte) error {
+	*s = Source(text)
 	return plain(string(text))
 }
 
@@ -227,6 +237,8 @@ func (r *reader) text(key string, v reflect.Value, pos diag.Pos) string {
 		return r.base.path(string(v))
 	case Place:
 		return r.base.place(string(v))
+	case Source:
+		return r.base.source(string(v))
 	default:
 		return fmt.Sprint(v)
 	}

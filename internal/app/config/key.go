@@ -42,6 +42,7 @@ var forms = map[reflect.Type]string{
 	reflect.TypeFor[[]Path]():    "list of paths",
 	reflect.TypeFor[[]Place]():   "list of places",
 	reflect.TypeFor[[]Address](): "list of addresses",
+	reflect.TypeFor[[]Source]():  "list of sources",
 }
 
 func fields() []Key {
@@ -83,6 +84,15 @@ func (b base) place(text string) string {
 		return "file:" + b.path(dir)
 	}
 	return text
+}
+
+// source resolves the path of NAME=PATH like [base.path].
+func (b base) source(text string) string {
+	name, place, ok := strings.Cut(text, "=")
+	if !ok || strings.Contains(place, "://") {
+		return text
+	}
+	return name + "=" + b.path(place)
 }
 
 // sorted iterates over a map in the order of its keys.
