@@ -79,8 +79,8 @@ func yankCommand(out printer) *cli.Command {
 		Name: "yank", Usage: "withdraw a published wheel, so that installers skip it", ArgsUsage: "CELL --at file:DIR --because TEXT",
 		Description: "CELL is the id or the key of a published cell. The wheel stays in the index. pip and uv\n" +
 			"install it only if its exact version is requested (PEP 592), and run --from ignores it.\n" +
-			"--undo removes the mark. A registry has no such mark: promote another wheel there,\n" +
-			"which moves the tag of the channel.",
+			"--undo removes the mark. A registry has no such mark: builder publish prune CELL\n" +
+			"removes a wheel there.",
 		Flags: yankFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error { return doYank(c, out) },
 	}
@@ -102,7 +102,7 @@ func doYank(c *cli.Context, out printer) error {
 	}
 	place, ok := at.(publish.Directory)
 	if at != nil && !ok {
-		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %s cannot mark a wheel as withdrawn", at).WithHint("promote another wheel, so that the channel's tag moves on"))
+		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %s cannot mark a wheel as withdrawn", at).WithHint("`builder publish prune %s --at %s --yes` removes it there", cell, c.String("at")))
 	}
 	in, err2 := openSession(c, catalogue.Catalogue{}, out)
 	if err := errors.Join(err, err2); err != nil {

@@ -14,11 +14,12 @@ import (
 
 func pruneCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "prune", Usage: "list old published wheels, and remove them with --yes", ArgsUsage: "--at DEST",
+		Name: "prune", Usage: "list old published wheels, and remove them with --yes", ArgsUsage: "[CELL…] --at DEST",
 		Description: "Selects the wheels of the channel that are older than --older-than and not among the\n" +
 			"--keep newest of their kind, which is a recipe with all axes but the version. A wheel\n" +
 			"stays if it is in a higher channel too, has a tag set by others, or is needed by a known\n" +
-			"lock.",
+			"lock. With CELL, the id or the key of a published cell, it selects only that, whatever\n" +
+			"its channel and age: this withdraws a wheel from a registry, where yank has no mark.",
 		Flags: append(append(catalogueFlags(), keyFlags{}.flags()...),
 			recipesFlag(),
 			jsonFlag(),
@@ -47,16 +48,22 @@ func doPrune(c *cli.Context, cat catalogue.Catalogue, e error, out printer) erro
 }
 
 func readPrune(c *cli.Context) (publish.Catalogue, publish.Retention, error) {
-	errs := []error{unexpected(c, 0)}
+	var errs []error
 	channel, err := publish.Channel(c.String("channel"))
 	errs = append(errs, err)
 	at, err := publish.OpenCatalogue(c.String("at"), c.Bool("insecure"))
 	if err != nil {
 		errs = append(errs, diag.Errorf(diag.Usage, "--at: %w", err))
 	}
-	rule := publish.Retention{Channel: string(channel), Age: time.Duration(c.Int("older-than")) * 24 * time.Hour, Keep: c.Int("keep")}
+	rule := publish.Retention{Channel: string(channel), Age: time.Duration(c.Int("older-than")) * 24 * time.Hour, Keep: c.Int("keep"), Cells: c.Args().Slice()}
+	limits := c.IsSet("older-than") || c.IsSet("keep") || c.IsSet("channel")
+	if len(rule.Cells) > 0 && limits {
+		errs = append(errs, diag.Errorf(diag.Usage, "%s: --channel, --older-than and --keep have no effect on a named cell", c.Command.HelpName).WithHint("leave them out"))
+	} else if len(rule.Cells) > 0 {
+		return at, rule, errors.Join(errs...)
+	}
 	if rule.Age < 0 || rule.Keep < 0 || rule.Age == 0 && rule.Keep == 0 {
-		errs = append(errs, diag.Errorf(diag.Usage, "%s: choose the wheels to remove", c.Command.HelpName).WithHint("--older-than DAYS, --keep N, or both, each of at least 1"))
+		errs = append(errs, diag.Errorf(diag.Usage, "%s: choose the wheels to remove", c.Command.HelpName).WithHint("--older-than DAYS, --keep N, or both, each of at least 1; or name cells"))
 	}
 	return at, rule, errors.Join(errs...)
 }

@@ -29,9 +29,16 @@ func Prune(ctx context.Context, s *Session, at publish.Catalogue, rule publish.R
 	if err != nil {
 		return PruneReport{}, err
 	}
-	needed, err := s.lockedKeys(ctx, all)
-	if err != nil {
-		return PruneReport{}, err
+	for _, name := range rule.Cells {
+		if _, err := publish.FindCell(ctx, at, name); err != nil {
+			return PruneReport{}, err
+		}
+	}
+	var needed map[string]bool
+	if len(rule.Cells) == 0 { // a named cell goes whoever needs it
+		if needed, err = s.lockedKeys(ctx, all); err != nil {
+			return PruneReport{}, err
+		}
 	}
 	report := PruneReport{Schema: 1, At: at.String(), DryRun: dry, Wheels: rule.Decide(all, needed, time.Now())}
 	if dry {

@@ -34,12 +34,16 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 	if err != nil {
 		return Receipt{}, err
 	}
+	before, err := r.find(ctx, b.Entry.Key())
+	if err != nil && !errors.Is(err, ErrNotPublished) {
+		return Receipt{}, refused(err)
+	}
 	said, err := r.saidOf(ctx, b.Entry.Key())
 	if err != nil {
 		return Receipt{}, refused(err)
 	}
 	p.Referrers = slices.DeleteFunc(p.Referrers, func(ref oci.Referrer) bool { return said[ref.File.Name] })
-	digest, existed, err := r.Push(ctx, p, r.progress)
+	digest, _, err := r.Push(ctx, p, r.progress)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -49,7 +53,11 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 		}
 	}
 	err = r.Tag(ctx, digest, tagOf(b.Entry.ID+"-"+channel), oci.TagOptions{Move: true})
-	return b.Receipt(channel, r.String()+"@"+digest, existed), err
+	receipt := b.Receipt(channel, r.String()+"@"+digest, before == digest)
+	if receipt.Existed {
+		receipt.More = len(p.Referrers)
+	}
+	return receipt, err
 }
 
 // Check implements [Destination]: it pulls the package by its key and verifies it.

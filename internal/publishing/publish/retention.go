@@ -18,6 +18,10 @@ type Retention struct {
 	Channel string
 	Age     time.Duration
 	Keep    int // per kind in the channel: a recipe with all axes except version
+
+	// Cells are the ids or keys of cells to withdraw. If it is not empty, these are
+	// removed whatever their channel and age, and no others.
+	Cells []string
 }
 
 // A Decision states whether a published wheel is removed, and why.
@@ -27,7 +31,7 @@ type Decision struct {
 	Because      string `json:"because"`
 }
 
-// Decide returns a decision for every wheel. A wheel always stays if it is in a higher
+// Decide returns a decision for every wheel. Unless it is named, a wheel stays if it is in a higher
 // channel too, if a tag set by others names it, or if a lock needs its key.
 func (r Retention) Decide(all []index.Record, needed map[string]bool, now time.Time) []Decision {
 	newest := slices.Clone(all)
@@ -52,6 +56,10 @@ func (r Retention) judge(record index.Record, nth int, needed bool, now time.Tim
 		return c == r.Channel || r.Channel == string(attest.Stable) && c == string(attest.Candidate) // a promoted wheel is in both
 	})
 	switch {
+	case slices.Contains(r.Cells, record.Cell) || slices.Contains(r.Cells, record.Key):
+		return "it was named", true
+	case len(r.Cells) > 0:
+		return "it was not named", false
 	case !slices.Contains(record.Channels, r.Channel):
 		return "it is not in " + r.Channel, false
 	case len(others) > 0:

@@ -30,11 +30,12 @@ func TestRetention(t *testing.T) {
 		needed map[string]bool
 		gone   []string
 	}{
-		{"age", Retention{"candidate", 45 * 24 * time.Hour, 0}, nil, []string{"tool-1-5.7", "tool-1-6.1", "tool-2-5.7"}},
-		{"count", Retention{"candidate", 0, 1}, nil, []string{"tool-1-5.7", "tool-2-5.7"}},
-		{"both", Retention{"candidate", 75 * 24 * time.Hour, 1}, nil, []string{"tool-1-5.7"}},
-		{"a lock", Retention{"candidate", 45 * 24 * time.Hour, 0}, map[string]bool{"16.1": true}, []string{"tool-1-5.7", "tool-2-5.7"}},
-		{"the higher channel", Retention{"stable", 24 * time.Hour, 0}, nil, []string{"tool-4-5.7", "tool-5-6.1"}},
+		{"age", Retention{Channel: "candidate", Age: 45 * 24 * time.Hour, Keep: 0}, nil, []string{"tool-1-5.7", "tool-1-6.1", "tool-2-5.7"}},
+		{"count", Retention{Channel: "candidate", Age: 0, Keep: 1}, nil, []string{"tool-1-5.7", "tool-2-5.7"}},
+		{"both", Retention{Channel: "candidate", Age: 75 * 24 * time.Hour, Keep: 1}, nil, []string{"tool-1-5.7"}},
+		{"a lock", Retention{Channel: "candidate", Age: 45 * 24 * time.Hour, Keep: 0}, map[string]bool{"16.1": true}, []string{"tool-1-5.7", "tool-2-5.7"}},
+		{"named", Retention{Cells: []string{"tool-4-5.7"}}, map[string]bool{"45.7": true}, []string{"tool-4-5.7"}},
+		{"the higher channel", Retention{Channel: "stable", Age: 24 * time.Hour, Keep: 0}, nil, []string{"tool-4-5.7", "tool-5-6.1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			decisions := c.rule.Decide(all, c.needed, now)
