@@ -9,10 +9,16 @@ import (
 	"testing"
 )
 
-// refresh.yml updates the locks of recipes and stacks and proposes both. The test
-// replaces the programs that need a network: lock adds a line to the lock, and git and
-// gh record their arguments.
+// refresh.yml updates the locks of recipes and stacks and proposes both, here and in the
+// directory of a site. The test replaces the programs that need a network: lock adds a
+// line to the lock, and git and gh record their arguments.
 func TestRefresh(t *testing.T) {
+	for _, site := range []string{".", "ours"} {
+		t.Run(site, func(t *testing.T) { refresh(t, site) })
+	}
+}
+
+func refresh(t *testing.T, site string) {
 	workflow, err := os.ReadFile(filepath.Join(repositoryRoot, ".github", "workflows", "refresh.yml"))
 	if err != nil {
 		t.Fatal(err)
@@ -23,8 +29,9 @@ func TestRefresh(t *testing.T) {
 		"git": `echo "git $*" >> ` + asked + `; [ "$1" != diff ]`,
 		"gh":  `echo "gh $*" >> ` + asked,
 		"builder": fmt.Sprintf(`if [ "$1" = lock ]; then
-	case $2 in stack/*) echo >> "stacks/${2#stack/}.lock.json" ;; *) echo >> "recipes/$2.lock.json" ;; esac
+	case $2 in stack/*) echo >> "$SITE/stacks/${2#stack/}.lock.json" ;; *) echo >> "$SITE/recipes/$2.lock.json" ;; esac
 elif [ "$1" = updates ]; then
+	echo "builder $*" >> `+asked+`
 	echo "nccl --version 2.32.3"
 	exit 8
 else
@@ -39,20 +46,20 @@ fi`, underTest()),
 	for _, step := range []string{"move the pins", "ask the upstreams", "propose"} {
 		checkout = t.TempDir() // each is a separate job
 		for _, folder := range []string{"recipes", "stacks"} {
-			if err := os.CopyFS(filepath.Join(checkout, folder), os.DirFS(filepath.Join(repositoryRoot, folder))); err != nil {
+			if err := os.CopyFS(filepath.Join(checkout, site, folder), os.DirFS(filepath.Join(repositoryRoot, folder))); err != nil {
 				t.Fatal(err)
 			}
 		}
 		cmd := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", blockOf(t, string(workflow), step))
 		cmd.Dir = checkout
-		cmd.Env = append(readerEnv(temp, tools+":/usr/bin:/bin"), "RUNNER_TEMP="+temp, "BASE=main", "GITHUB_STEP_SUMMARY="+filepath.Join(temp, "summary"))
+		cmd.Env = append(readerEnv(temp, tools+":/usr/bin:/bin"), "RUNNER_TEMP="+temp, "BASE=main", "SITE="+site, "GITHUB_STEP_SUMMARY="+filepath.Join(temp, "summary"))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", step, err, out)
 		}
 	}
 	for _, lock := range []string{"recipes/horovod.lock.json", "stacks/openrlhf-rocm6.1.lock.json"} {
 		before, err1 := os.ReadFile(filepath.Join(repositoryRoot, lock))
-		after, err2 := os.ReadFile(filepath.Join(checkout, lock))
+		after, err2 := os.ReadFile(filepath.Join(checkout, site, lock))
 		if err1 != nil || err2 != nil || string(after) != string(before)+"\n" {
 			t.Errorf("%s is not proposed: %v, %v", lock, err1, err2)
 		}
@@ -60,7 +67,7 @@ fi`, underTest()),
 	for file, want := range map[string]string{
 		filepath.Join(temp, "summary"): "#### stack/openrlhf-rocm6.1\n",
 		filepath.Join(temp, "body.md"): "#### releases of upstreams\n~~~\nnccl --version 2.32.3\n~~~\n",
-		asked:                          "commit -m Move the pins -- recipes stacks\n",
+		asked:                          "commit -m Move the pins -- " + site + "\n",
 	} {
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s lacks %q, %v:\n%s", file, want, err, text)
