@@ -165,7 +165,7 @@ func differs(have, promised string) string {
 	return fmt.Sprintf("the library reports %s, expected %s", have, promised)
 }
 
-// summary describes a measurement.
+// summary describes a measurement. One GPU sends nothing, so it has no bus bandwidth.
 func summary(r nccltests.Report, library string) string {
 	best := 0.0
 	for _, row := range r.Rows {
@@ -179,6 +179,10 @@ func summary(r nccltests.Report, library string) string {
 		name += " of " + strings.Join(all, ", ")
 	}
 	last := r.Rows[len(r.Rows)-1].Bytes
-	return fmt.Sprintf("%d sizes of %s to %s correct on %d x %s, up to %s GB/s, by %s",
-		len(r.Rows), sizeText(r.Rows[0].Bytes), sizeText(last), len(r.Devices), name, strconv.FormatFloat(best, 'f', 1, 64), library)
+	rate := ""
+	if len(r.Devices) != 1 {
+		rate = ", up to " + strconv.FormatFloat(best, 'f', 1, 64) + " GB/s"
+	}
+	return fmt.Sprintf("%d sizes of %s to %s correct on %d x %s%s, by %s",
+		len(r.Rows), sizeText(r.Rows[0].Bytes), sizeText(last), len(r.Devices), name, rate, library)
 }
