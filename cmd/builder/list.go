@@ -101,7 +101,7 @@ func sayProven(out printer, cat catalogue.Catalogue, r *recipe.Recipe) error {
 		return err
 	}
 	if built == 0 {
-		out.say("proven: no cell is built and gated yet\n")
+		out.say("proven: no build of a cell is recorded yet\n")
 		return nil
 	}
 	out.say("proven: %d cells were built and gated, the last on %s\n", built, last)

@@ -227,6 +227,8 @@ func unknownRecipe(cat catalogue.Catalogue, err error) cli.ActionFunc {
 		_, err := recipe.Find(cat.Recipes, word)
 		if e, ok := errors.AsType[*diag.Error](err); ok && slices.Contains(flagNames(c.Command.Flags), word) {
 			return e.WithHint("did you mean --%s? write it after the recipe: %s RECIPE --%s", word, c.Command.HelpName, word)
+		} else if ok && cat.Site == "" && strings.HasPrefix(e.Hint, "known:") {
+			return e.WithHint("%s; for a recipe of your own, add --recipes DIR", e.Hint)
 		}
 		return err
 	}
