@@ -74,10 +74,16 @@ func (c *cell) export(ctx context.Context, container *dagger.Container, dir stri
 // locked packages of the run-time image.
 func writeRequirements(e lock.Entry, made artifact.Artifact, inputs []artifact.Artifact, dir string) (artifact.Artifact, error) {
 	var lines []string
-	for _, a := range append([]artifact.Artifact{made}, inputs...) {
+	beside := "--find-links ."
+	for i, a := range append([]artifact.Artifact{made}, inputs...) {
 		name, err := wheel.ParseName(a.Name)
 		if err != nil {
 			return artifact.Artifact{}, diag.Errorf(diag.Build, "writing the requirements of %s: %w", e.ID, err)
+		}
+		// An index may have a wheel of the same version. pip prefers that one if its
+		// platform tag is more specific, and refuses it for its digest.
+		if i == 0 && !strings.Contains(name.Version, "+") {
+			beside = fmt.Sprintf(`"file://$PWD/%s#sha256=%s"`, a.Name, a.SHA256)
 		}
 		lines = append(lines, pypi.File{Project: wheel.NormalName(name.Distribution), Version: name.Version, SHA256: a.SHA256}.Exact())
 	}
@@ -87,9 +93,9 @@ func writeRequirements(e lock.Entry, made artifact.Artifact, inputs []artifact.A
 	path := filepath.Join(dir, e.ID+lock.RequirementsEnd)
 	// The published copy has the same bytes, so the header serves both.
 	text := fmt.Sprintf("# %s, and what it was tested with.\n"+
-		"# Beside the wheel:\n#   pip install --require-hashes --find-links . -r %s\n"+
+		"# Beside the wheel:\n#   pip install --require-hashes %s -r %s\n"+
 		"# From an index at URL:\n#   pip install --require-hashes --extra-index-url URL/simple/ -r FILE\n%s\n",
-		e.ID, filepath.Base(path), strings.Join(lines, "\n"))
+		e.ID, beside, filepath.Base(path), strings.Join(lines, "\n"))
 	if err := atomicfile.Write(path, []byte(text)); err != nil {
 		return artifact.Artifact{}, err
 	}

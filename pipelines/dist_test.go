@@ -79,6 +79,13 @@ func TestWriteRequirements(t *testing.T) {
 	if want := "the-tool==1.0+rocm5.7 --hash=sha256:aa\nnccl===2 --hash=sha256:bb\ndep==2.0 --hash=sha256:cc\n"; lines != want || a.Name != "tool-1.0-cp311.requirements.txt" {
 		t.Errorf("%s:\n%s", a.Name, lines)
 	}
+	made.Name = "The_Tool-1.0-cp311-cp311-linux_x86_64.whl" // an index may have this version too
+	if a, err = writeRequirements(e, made, nil, t.TempDir()); err == nil {
+		text, err = os.ReadFile(a.Path)
+	}
+	if line := "\n#   pip install --require-hashes \"file://$PWD/" + made.Name + "#sha256=aa\" -r tool-1.0-cp311.requirements.txt\n"; err != nil || !strings.Contains(string(text), line) {
+		t.Errorf("the header lacks the address of the wheel, %v:\n%s", err, text)
+	}
 	if _, err := writeRequirements(e, artifact.Artifact{Name: "x.whl"}, nil, t.TempDir()); err == nil {
 		t.Error("a wheel without a version has requirements")
 	}

@@ -1,6 +1,7 @@
 package reportpage
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -92,7 +93,7 @@ func commandsOf(c report.Cell) []command {
 	var all []command
 	if install != nil {
 		all = append(all,
-			command{Why: "Install with pip", Lines: []string{shell.Line(append([]string{"pip", "install"}, install...)...)}},
+			command{Why: "Install with pip", Lines: []string{cmp.Or(byAddress(c, install), shell.Line(append([]string{"pip", "install"}, install...)...))}},
 			command{Why: "Or with uv", Lines: []string{shell.Line(append([]string{"uv", "pip", "install"}, install...)...)}})
 		if lines := uvIndex(c, dir); len(lines) > 0 {
 			all = append(all, command{"Or in the pyproject.toml of a uv project", lines, true})
@@ -152,6 +153,26 @@ func installed(c report.Cell) (dir string, words []string) {
 		}
 	}
 	return dir, []string{first.Path}
+}
+
+// byAddress returns the line for pip if the wheel has no local version and needs its
+// requirements, or "". An index may have a wheel of the same version. pip then prefers
+// that one if its platform tag is more specific, and refuses it for its digest. uv
+// compares the digests first.
+func byAddress(c report.Cell, install []string) string {
+	first := c.Artifacts[0]
+	name, err := wheel.ParseName(first.Name)
+	i := slices.Index(install, "-r")
+	if err != nil || i < 0 || strings.HasPrefix(c.ID, stack.Prefix) || strings.Contains(name.Version, "+") {
+		return ""
+	}
+	address := (&url.URL{Path: first.Path, Fragment: "sha256=" + first.SHA256}).String()
+	if path.IsAbs(first.Path) {
+		address = shell.Word("file://" + address)
+	} else {
+		address = `"file://$PWD/"` + shell.Word(address)
+	}
+	return "pip install --require-hashes " + address + " " + shell.Line(install[i:]...)
 }
 
 // uvIndex returns the lines of a pyproject.toml that take the cell's wheel from its

@@ -120,7 +120,10 @@ func TestCommands(t *testing.T) {
 	}
 	nowhere := cell("tool-1", "tool.whl")
 	nowhere.Artifacts[0].Path = ""
-	pinned := cell("tool-1", "the_tool-1.0-py3-none-any.whl")
+	pinned := cell("tool-1", "the_tool-1.0+cuda13-py3-none-any.whl")
+	public := cell("tool-1", "tool-1.0-py3-none-any.whl")
+	public.Artifacts[0].SHA256 = "aa"
+	public.Artifacts = append(public.Artifacts, artifact.Artifact{Name: "tool-1.requirements.txt", Path: "my out/tool-1/tool-1.requirements.txt"})
 	pinned.Artifacts = append(pinned.Artifacts, artifact.Artifact{Name: "tool-1.requirements.txt", Path: "my out/tool-1/tool-1.requirements.txt"})
 	unknown := cell("tool-1", "tool.whl")
 	unknown.Recipe, unknown.Verdicts = "", nil
@@ -132,6 +135,10 @@ func TestCommands(t *testing.T) {
 		"pinned": {pinned, "pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
 			"uv pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
 			`[[tool.uv.index]]|name = "builder"|url = "my out/tool-1"|format = "flat"|explicit = true||[tool.uv.sources]|the-tool = {index = "builder"}|` +
+			"builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
+		"public version": {public, `pip install --require-hashes "file://$PWD/"'my%20out/tool-1/tool-1.0-py3-none-any.whl#sha256=aa' -r 'my out/tool-1/tool-1.requirements.txt'|` +
+			"uv pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
+			`[[tool.uv.index]]|name = "builder"|url = "my out/tool-1"|format = "flat"|explicit = true||[tool.uv.sources]|tool = {index = "builder"}|` +
 			"builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
 		"wheelhouse": {cell("stack/tools", "manifest.json"),
 			"pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
