@@ -242,7 +242,8 @@ func (e *Environment) readDistributions(site string) error {
 }
 
 // findLibraries finds all files with the name of a library, whether or not a RECORD
-// lists them.
+// lists them. It leaves out directories named include, which hold what a compiler links:
+// tensorflow-rocm has a librccl.so there that no process loads.
 func (e *Environment) findLibraries(ctx context.Context, site string) error {
 	count := 0
 	return filepath.WalkDir(site, func(path string, entry fs.DirEntry, err error) error {
@@ -253,6 +254,8 @@ func (e *Environment) findLibraries(ctx context.Context, site string) error {
 			return ctx.Err()
 		case count > maxFiles:
 			return fmt.Errorf("it holds more than the limit of %d files", maxFiles)
+		case entry.IsDir() && entry.Name() == "include":
+			return fs.SkipDir
 		case !entry.IsDir() && wheel.IsLibrary(path) && isFile(path):
 			e.byName[entry.Name()] = append(e.byName[entry.Name()], path)
 		}

@@ -2,8 +2,10 @@ package environment
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -493,5 +495,66 @@ func TestUnreadable(t *testing.T) {
 		if verdict.AllPass(verdicts) || i < 0 || !verdicts[i].Refuses() {
 			t.Errorf("%s: %+v", name, verdicts)
 		}
+	}
+}
+
+// TestROCm: the copy of RCCL among TensorFlow's headers is no library of a process. A
+// missing library of ROCm is not on a package index.
+func TestROCm(t *testing.T) {
+	w := &world{
+		dists: []*installed{
+			{"tensorflow-rocm", "2.13.0.570", nil, map[string]string{
+				"tensorflow/include/external/local_config_rocm/rocm/rocm/lib/librccl.so": elfOf(elftest.Library{Soname: "librccl.so.1", Needed: []string{"librocm_smi64.so.5"}, Texts: []string{"RCCL version 2.17.1"}}),
+			}},
+			{"horovod", "0.28.1", nil, map[string]string{
+				"horovod/tensorflow/mpi_lib.cpython-312-x86_64-linux-gnu.so": elfOf(elftest.Library{Needed: []string{"librccl.so.1"}, Undefined: elftest.Named("ncclAllReduce")}),
+			}},
+		},
+		system: map[string]string{"librccl.so.1": elfOf(elftest.Library{Soname: "librccl.so.1", Texts: []string{"RCCL version 2.13.4"}, Exported: elftest.Named("ncclAllReduce")})},
+	}
+	for _, v := range w.write(t).Judge(t.Context(), []string{"env-needed", "env-library"}) {
+		if v.Status != verdict.Pass {
+			t.Errorf("%+v", v)
+		}
+	}
+	w.system = nil
+	v := w.write(t).Judge(t.Context(), []string{"env-needed"})[0]
+	if v.Status != verdict.Fail || !strings.Contains(v.Remedy, "install the ROCm of the package") {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestAsking: the process imports the extensions of Horovod that are there, and not only
+// its package.
+func TestAsking(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, map[string]string{
+		"horovod/__init__.py": "#", "horovod/tensorflow/__init__.py": "#", "horovod/torch/__init__.py": "raise ImportError('not built')",
+		"horovod/tensorflow/mpi_ops.py": "#", "horovod/tensorflow/mpi_lib.cpython-312-x86_64-linux-gnu.so": "x",
+		"tensorflow/__init__.py": "#",
+	})
+	ask := func() (said answer) {
+		t.Helper()
+		cmd := exec.Command("python3", "-S", "-c", asking)
+		cmd.Env = append(os.Environ(), "PYTHONPATH="+dir)
+		out, err := cmd.Output()
+		if err == nil {
+			err = json.Unmarshal(lastLine(out), &said)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return said
+	}
+	if said := ask(); said.Imported != "horovod.tensorflow.mpi_ops" || said.Fault != "" {
+		t.Errorf("%+v", said)
+	}
+	put(t, dir, map[string]string{"horovod/tensorflow/mpi_ops.py": "raise ImportError('libhsa-runtime64.so.1')"})
+	if said := ask(); said.Imported != "horovod.tensorflow.mpi_ops" || said.Fault != "ImportError: libhsa-runtime64.so.1" {
+		t.Errorf("%+v", said)
+	}
+	put(t, dir, map[string]string{"horovod/tensorflow/mpi_lib.cpython-312-x86_64-linux-gnu.so": ""})
+	if said := ask(); said.Imported != "tensorflow" {
+		t.Errorf("%+v", said)
 	}
 }

@@ -275,6 +275,9 @@ var without = map[string]string{"nvshmem_host": "nccl"}
 // ofDriver matches libraries of the GPU driver, which no package can bring.
 var ofDriver = regexp.MustCompile(`^lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix)\.so(\.|$)`)
 
+// ofROCm matches libraries of ROCm, as the diagnosis rocm-library-missing does.
+var ofROCm = regexp.MustCompile(`^lib(amdhip64|hsa-runtime64|rccl|MIOpen|hip\w+|roc\w+|amd_comgr)\.so`)
+
 // hostsOwn matches the libraries of the host that NCCL, NVSHMEM and torch open by name:
 // those of the drivers for GPUs and for networks.
 var hostsOwn = regexp.MustCompile(`^lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix|ibverbs|mlx[45]|efa|rdmacm|gdrapi|fabric)\.so\.\d`)

@@ -386,6 +386,8 @@ func (e *Environment) bring(name string) string {
 	switch {
 	case len(e.byName[name]) > 0:
 		return fmt.Sprintf("install the package and the package of %s for the same interpreter and from wheels of one release: the search path of the first does not lead to the second", name)
+	case ofROCm.MatchString(name) && (project == "" || e.pinned(project) == project): // the public index has placeholders of these names
+		return "install the ROCm of the package, and put its directory lib into the loader's search path"
 	case project != "":
 		return shell.Line("pip", "install", e.pinned(project))
 	}
