@@ -72,10 +72,10 @@ func patchCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command 
 }
 
 const auditDescription = `Fails on a patch that no cell uses, that upstream has merged, that does not
-apply or applies twice, that depends on an undefined fact, or that edits the
-lines of another patch. If a patch fails on some versions of its range, it prints
-the range that the patch should have. "not needed" means that the conditions
-exclude every cell of a version, so the patch is not tried there. The
+apply or applies twice, that depends on an undefined fact, or that needs text
+that another patch has changed. If a patch fails on some versions of its range,
+it prints the range that the patch should have. "not needed" means that the
+conditions exclude every cell of a version, so the patch is not tried there. The
 audit applies a patch to every version with a source in the store, and prints
 "not measured" for the others. A patch without a measured version fails.`
 

@@ -125,7 +125,7 @@ func disk(_ context.Context, e *exam) Finding {
 	}
 	switch {
 	case free < least:
-		return fail("%s", text).remedy("%s", room)
+		return fail("%s; the first run needs at least %s", text, size(least)).remedy("%s", room)
 	case free < comfortable:
 		return warn("%s", text).remedy("%s", room)
 	case r != nil && r.Unpinned != "":

@@ -76,6 +76,7 @@ func removeStale(dir string) error {
 			}
 		}
 	}
+	_ = os.Remove(filepath.Join(dir, artifact.RejectedDir)) // unless files of others are in it
 	return nil
 }
 

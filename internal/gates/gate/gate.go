@@ -151,6 +151,9 @@ func (g Gate) Check(ctx context.Context, s Subject) (v verdict.Verdict) {
 	if ctx.Err() == nil {
 		v = g.check(ctx, s)
 	}
+	if v.Status == verdict.NotMeasured && g.Needs == Container && s.Box == nil {
+		v.Remedy = "give the `builder run` of the cell again: the gate needs its container, and the build comes from the cache"
+	}
 	if err := ctx.Err(); err != nil {
 		v = verdict.Unmeasured("stopped before it had a verdict: %v", err)
 	}

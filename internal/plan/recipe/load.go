@@ -107,7 +107,7 @@ func (r *Recipe) validate() error {
 	errs = append(errs, r.validateTree()...)
 	errs = append(errs, r.validateAdvisories()...)
 	for i, v := range r.Variants {
-		errs = append(errs, r.validateCondition(v.When, "variants[%d].when", i)...)
+		errs = append(errs, r.validateWhen(v.When, "variants[%d].when", i)...)
 	}
 	return errors.Join(errs...)
 }
@@ -133,7 +133,7 @@ func (r *Recipe) validateOrigin() error {
 
 // validateRule requires either needs or one-of.
 func (r *Recipe) validateRule(rule Rule, i int) []error {
-	errs := r.validateCondition(rule.When, "compatible[%d].when", i)
+	errs := r.validateWhen(rule.When, "compatible[%d].when", i)
 	if (len(rule.Needs) == 0) == (len(rule.OneOf) == 0) {
 		errs = append(errs, diag.At(r.index.At("compatible[%d]", i), "a rule must have either needs or one-of"))
 	}
@@ -275,6 +275,25 @@ func (r *Recipe) validateCondition(c Condition, format string, args ...any) []er
 		}
 		if _, err := version.ParseConstraint(c[name]); err != nil {
 			errs = append(errs, diag.At(r.index.At("%s.%s", at, name), "%w", err))
+		}
+	}
+	return errs
+}
+
+// validateWhen is validateCondition for a condition that some cell should meet: it also
+// rejects a value that the axis lacks. A range may be meant for later values.
+func (r *Recipe) validateWhen(c Condition, format string, args ...any) []error {
+	errs := r.validateCondition(c, format, args...)
+	if len(errs) > 0 {
+		return errs
+	}
+	at := fmt.Sprintf(format, args...)
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		axis, _ := r.Axis(name)
+		allowed, _ := version.ParseConstraint(c[name]) // validateCondition parsed it
+		if !strings.ContainsAny(c[name], "<>=!~") && !slices.ContainsFunc(axis.Values, allowed.AllowsText) {
+			errs = append(errs, diag.At(r.index.At("%s.%s", at, name), "the axis %s has no value %s: no cell meets this condition", name, c[name]).
+				WithHint("its values are %s", strings.Join(axis.Values, ", ")))
 		}
 	}
 	return errs

@@ -141,6 +141,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"condition on no axis":       {`{python: ">=3.10"}`, `{pyton: ">=3.10"}`, `13:20: unknown axis "pyton" | did you mean "python"? known: version, python`},
 		"invalid condition":          {`">=3.10"`, `">=three"`, `13:21: ">=three" is not a constraint`},
 		"variant of no axis":         {`{version: "<2.10"}`, `{rocm: "<2.10"}`, `25:18: unknown axis "rocm" | known: version, python`},
+		"variant of no value":        {`{version: "<2.10"}`, `{version: "2.8"}`, `25:21: the axis version has no value 2.8: no cell meets this condition | its values are 2.10, 2.9`},
 		"variant for everything":     {`{version: "<2.10"}`, `{}`, `25:11: a condition must name at least one axis`},
 		"unknown launcher":           {"launcher: mpi", "launcher: slurm", `23:20: launcher "slurm" is not mpi or mpich or gloo`},
 		"launcher of a variant":      {`env: {B: "2"}`, `expect: {launcher: slurm}`, `26:24: launcher "slurm" is not mpi or mpich or gloo`},
