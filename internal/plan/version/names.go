@@ -23,7 +23,8 @@ func bare(text string) string { return spaced.ReplaceAllString(strings.ToLower(t
 // named returns the known value for which text is an alias: gfx942 for mi300x, 3.11 for
 // cp311, sm_90 for SM90. An ambiguous name is not an alias.
 func named(text string, known []string) (string, bool) {
-	want, arch := bare(text), elf.Architecture(text)
+	want := bare(text)
+	arch := cmp.Or(elf.Architecture(text), want) // gfx90a names the known value mi200 too
 	i := slices.IndexFunc(known, func(k string) bool { return bare(k) == want })
 	if i < 0 && arch != "" {
 		i = slices.IndexFunc(known, func(k string) bool { return k == arch || elf.Architecture(k) == arch })

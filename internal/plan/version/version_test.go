@@ -239,6 +239,7 @@ func TestSelectByOtherNames(t *testing.T) {
 		{archs, "b200", "code for this GPU has the target sm_100,"}, {archs, "rtx 4090", "code for this GPU has the target sm_89,"},
 		{archs, "mi300x mi250", `did you mean "mi300x,mi250"? known: gfx90a,`}, {archs, "gfx942;sm_90", `did you mean "gfx942,sm_90"?`},
 		{archs, "gfx940", `did you mean "gfx942"?`}, {archs, "gfx906", "known: gfx90a,"}, {archs, "sm_86", "known: gfx90a,"}, {archs, "sm90a", `did you mean "sm_90"?`},
+		{[]string{"mi300", "mi200"}, "gfx90a", "mi200"},
 		{[]string{"mi300", "mi200"}, "mi300x", "mi300"}, {[]string{"mi300", "mi200"}, "mi250x", "mi200"},
 
 		{pythons, "cp311", "3.11"}, {pythons, "py3.11", "3.11"}, {pythons, "python3.12", "3.12"}, {pythons, "cp314t", "3.14t"},
