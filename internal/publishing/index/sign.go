@@ -117,6 +117,9 @@ func (x *Index) continues() error {
 		return diag.Errorf(diag.Publish, "changing %s: the signature of the index: %w", x.dir, err).
 			WithHint("to trust its publisher, give the public key with --trust FILE; compare the ids: `builder key show FILE.pub`")
 	} else if err != nil {
+		if _, unreadable := x.All(context.Background()); unreadable != nil {
+			return unreadable // with the remedy for this record
+		}
 		return diag.Errorf(diag.Publish, "changing %s: %w", x.dir, err).
 			WithHint("find out who changed the index; after an interrupted publication, `builder publish sign --at file:%s` verifies every wheel and signs again", x.dir)
 	}
@@ -393,12 +396,15 @@ func (x *Index) Sign(ctx context.Context, vet func(Record) error, anew bool) (St
 		return State{}, err
 	}
 	defer free()
+	all, err := x.All(ctx)
+	if err != nil {
+		return State{}, err
+	}
 	if err := x.follows(); err != nil && !anew {
 		return State{}, diag.Errorf(diag.Publish, "signing the index: %w", err).
 			WithHint("restore the index from a copy. If you know the reason, such as an interrupted yank or promotion of yours, sign it as it is: builder publish sign --at file:%s --anew", x.dir)
 	}
-	all, err := x.All(ctx)
-	errs := []error{err}
+	var errs []error
 	var projects []string
 	for _, r := range all {
 		err := vet(r)
