@@ -84,6 +84,8 @@ func unusedOverrides(overrides map[string][]string, entries []lock.Entry) error 
 		err := diag.Errorf(diag.Usage, "--set: no chosen cell reads a source.%s", name)
 		if near := diag.Nearest(name, known); near != "" {
 			err = err.WithHint("did you mean source.%s?", near)
+		} else if len(entries) > 0 {
+			err = err.WithHint("the source of %s is source.%s", entries[0].ID, entries[0].Source.Project)
 		}
 		errs = append(errs, err)
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
@@ -17,6 +20,8 @@ import (
 	"builder/internal/gates/environment"
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/stack"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
 )
@@ -101,6 +106,9 @@ func (p *places) beside(ctx context.Context, a artifact.Artifact, at place, r in
 	if err == nil {
 		err = os.Symlink(from, f.Path)
 	}
+	if err == nil {
+		err = joined(filepath.Dir(from), dir)
+	}
 	if err != nil {
 		return found{}, err
 	}
@@ -119,6 +127,52 @@ func (p *places) beside(ctx context.Context, a artifact.Artifact, at place, r in
 		err = os.Rename(filepath.Join(dir, attest.Dir(r.Filename)), attest.Dir(f.Path))
 	}
 	return f, err
+}
+
+// joined puts the other files of a cell's directory into dir, so that they are checked
+// too. Symbolic links stay such, and are refused. A directory without an entry may be
+// any, such as one of downloads; nothing in it belongs to the wheel.
+func joined(from, dir string) error {
+	if _, err := os.Lstat(filepath.Join(from, lock.EntryFile)); err != nil {
+		return nil
+	}
+	files, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		at, to := filepath.Join(from, file.Name()), filepath.Join(dir, file.Name())
+		if _, err := os.Lstat(to); err == nil || file.IsDir() && file.Name() != stack.Folder {
+			continue // the artifact is there, and the statements come from the place
+		}
+		switch {
+		case file.IsDir():
+			err = os.Symlink(at, to)
+		case file.Type().IsRegular():
+			if err = os.Link(at, to); err != nil { // another file system
+				err = copied(at, to)
+			}
+		default:
+			err = os.Symlink("/", to)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copied copies a regular file.
+func copied(from, to string) error {
+	f, err := regular.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return atomicfile.Fill(to, func(w io.Writer) error {
+		_, err := io.Copy(w, f)
+		return err
+	})
 }
 
 // installed fetches the wheel of an installed distribution with its statements, and
@@ -196,11 +250,10 @@ func (p *places) fetched(ctx context.Context, c candidate, in environment.Instal
 	path, err := c.from.Bring(ctx, c.Key, dir, publish.Vet(c.Key, p.trust, p.Policy))
 	if err != nil {
 		if diag.CodeOf(err) != diag.Gate {
-			failed := diag.Errorf(diag.Fetch, "fetching %s from %s: %w", c.Filename, c.from, err)
 			if errors.Is(err, publish.ErrYanked) {
-				failed = failed.WithHint("do not use it; ask its publisher for another version")
+				return found{}, diag.Errorf(diag.Gate, "%s: %s: %w", c.Filename, c.from, err).WithHint("do not use it; ask its publisher for another version")
 			}
-			err = failed
+			err = diag.Errorf(diag.Fetch, "fetching %s from %s: %w", c.Filename, c.from, err)
 		}
 		return found{}, err
 	}
