@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 
@@ -54,6 +55,9 @@ func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 		errs = append(errs, diag.Errorf(diag.Usage, "--tests: unknown level %q", level).WithHint("%s", diag.DidYouMean(level, levels)))
 	}
 	for _, place := range c.StringSlice("from") {
+		if place == "" && os.Getenv("BUILDER_FROM") == "" {
+			continue // an empty variable means the default
+		}
 		if _, err := publish.OpenSource(place, false, nil); err != nil {
 			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err))
 		}

@@ -188,7 +188,7 @@ func (c *cellRun) take(ctx context.Context, entries, build []lock.Entry) []run.O
 		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, c.Display) },
 		Done: func(_ int, done run.Outcome) {
 			done.Err = c.Catalogue.Hinted(done.Err)
-			cell := cellOf(done)
+			cell := c.cellOf(done)
 			if err := errors.Join(c.rec.Update(cell), c.remember(ctx, done)); err != nil {
 				c.Note("%v", err)
 			}
@@ -232,7 +232,7 @@ func (c *cellRun) refuse(entries []lock.Entry, why error) error {
 	why = c.Catalogue.Hinted(why)
 	var errs []error
 	for _, e := range entries {
-		errs = append(errs, c.rec.Update(cellOf(run.Outcome{Entry: e, Err: why})))
+		errs = append(errs, c.rec.Update(c.cellOf(run.Outcome{Entry: e, Err: why})))
 	}
 	_, err := c.finish()
 	return errors.Join(append(errs, err)...)
@@ -275,10 +275,17 @@ func diagnosed(o run.Outcome, out string, examiner func() (*diagnose.Examiner, e
 func (c *cellRun) record(entries []lock.Entry) (err error) {
 	begun := report.Run{Builder: c.Version, Engine: c.describe(), Started: time.Now()}
 	for _, e := range entries {
-		begun.Cells = append(begun.Cells, report.Cell{ID: e.ID, Key: e.Key(), Recipe: e.Recipe, Axes: e.Axes})
+		begun.Cells = append(begun.Cells, report.Cell{ID: e.ID, Key: e.Key(), Recipe: e.Recipe, Axes: e.Axes, Recipes: c.Catalogue.Site})
 	}
 	c.rec, err = report.NewRecorder(filepath.Join(c.Out, "run.json"), begun)
 	return err
+}
+
+// cellOf converts an outcome to its form in run.json, with the site of the recipes.
+func (c *cellRun) cellOf(o run.Outcome) report.Cell {
+	cell := cellOf(o)
+	cell.Recipes = c.Catalogue.Site
+	return cell
 }
 
 // cellOf converts an outcome to its form in run.json.

@@ -271,7 +271,11 @@ func (r *Results) tell(key string) {
 	if !ok || r.sealing == nil || r.sealing.Note == nil {
 		return
 	}
-	if _, err := r.open(key, data); err != nil {
+	_, err := r.open(key, data)
+	if errors.Is(err, signing.ErrStranger) {
+		err = fmt.Errorf("%w; in the store only the key of this host or of --key counts, and no key of --trust", err)
+	}
+	if err != nil {
 		r.sealing.Note("ignoring result %s in the store: %v", key, err)
 	}
 }

@@ -59,6 +59,8 @@ type gitlabJob struct {
 type gitlabArtifacts struct {
 	When  string   `json:"when"`
 	Paths []string `json:"paths"`
+
+	Reports map[string]string `json:"reports,omitempty"` // files that GitLab shows, by kind
 }
 
 // GitLab returns jobs as a child pipeline, for encoding as JSON, which is also YAML.
@@ -81,6 +83,7 @@ func GitLab(jobs []Job) any {
 	if len(jobs) > 0 {
 		job := gitlabStep("report", "always", append(merge, "--matrix", "cells.json", "--out", "report"), "report")
 		cells, _ := json.Marshal(required) // strings only
+		job.Artifacts.Reports = map[string]string{"junit": "report/junit.xml"}
 		job.Script = slices.Insert(job.Script, 0, shell.Line("echo", string(cells))+" > cells.json")
 		pipeline["report"] = job
 	}

@@ -41,6 +41,7 @@ type Cell struct {
 	Key       string              `json:"key"`
 	Recipe    string              `json:"recipe"`
 	Axes      map[string]string   `json:"axes"`
+	Recipes   string              `json:"recipes,omitempty"` // directory of --recipes, as given
 	Status    Status              `json:"status"`
 	From      From                `json:"from,omitempty"`
 	Engine    string              `json:"engine,omitempty"` // address of the engine that built it

@@ -84,6 +84,9 @@ func commandsOf(c report.Cell) []command {
 			return nil
 		}
 		words := []string{"builder", "run", c.Recipe}
+		if c.Recipes != "" {
+			words = append(words, "--recipes", c.Recipes)
+		}
 		for _, name := range slices.Sorted(maps.Keys(c.Axes)) {
 			words = append(words, "--"+name, c.Axes[name])
 		}

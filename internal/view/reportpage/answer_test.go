@@ -144,10 +144,11 @@ func TestCommands(t *testing.T) {
 			"pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
 				"uv pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
 				"builder verify 'my out/stack/tools'|builder publish 'my out/stack/tools' --to DEST"},
-		"archive": {cell("tool-1", "tool.tar.gz"), "builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
-		"nowhere": {nowhere, ""},
-		"failed":  {report.Cell{ID: "tool-1", Recipe: "tool", Axes: map[string]string{"rocm": "5.7", "arch": "a b"}}, "builder run tool --arch 'a b' --rocm 5.7"},
-		"unknown": {unknown, ""},
+		"archive":          {cell("tool-1", "tool.tar.gz"), "builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
+		"nowhere":          {nowhere, ""},
+		"failed":           {report.Cell{ID: "tool-1", Recipe: "tool", Axes: map[string]string{"rocm": "5.7", "arch": "a b"}}, "builder run tool --arch 'a b' --rocm 5.7"},
+		"failed of a site": {report.Cell{ID: "tool-1", Recipe: "tool", Recipes: "our site"}, "builder run tool --recipes 'our site'"},
+		"unknown":          {unknown, ""},
 	} {
 		var lines []string
 		for _, c := range commandsOf(want.cell) {
