@@ -56,7 +56,7 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 		// and the catalogue define the environment of a step.
 		return ctr.WithRootfs(pulled.Rootfs()), nil
 	}
-	archive, err := c.bootstrap(img.Pin)
+	archive, err := c.bootstrap(ctx, img.Pin)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 // pulled returns a container of a registry image, from the store if it has the image.
 func (c *cell) pulled(ctx context.Context, ctr *dagger.Container, pin lock.ImagePin) (*dagger.Container, error) {
 	if _, held := oci.Held(c.Store, pin.Digest); held {
-		archive, err := c.layout(pin.Digest)
+		archive, err := c.layout(ctx, pin.Digest)
 		if err != nil {
 			return nil, err
 		}
@@ -93,9 +93,14 @@ func (c *cell) pulled(ctx context.Context, ctr *dagger.Container, pin lock.Image
 }
 
 // layout writes the archive of a stored image into the scratch directory and returns its
-// path. The next run uses it again.
-func (c *cell) layout(digest string) (string, error) {
+// path. The next run uses it again. Like [cell.bootstrap], one process writes it.
+func (c *cell) layout(ctx context.Context, digest string) (string, error) {
 	archive := filepath.Join(c.Scratch, "image-"+strings.ReplaceAll(digest, ":", "-")+".tar")
+	free, err := store.Lock(ctx, archive+".lock", nil)
+	if err != nil {
+		return "", err
+	}
+	defer free()
 	if _, err := os.Stat(archive); err == nil {
 		return archive, nil
 	}
@@ -115,8 +120,10 @@ func unreachable(reference string, err error) error {
 }
 
 // bootstrap writes the first layer of a Debian root file system and returns its path.
-// It reuses the file for the same list of packages if its digest is unchanged.
-func (c *cell) bootstrap(pin lock.ImagePin) (string, error) {
+// It reuses the file for the same list of packages if its digest is unchanged. Of several
+// processes with one home, one writes it: an engine that reads the file while another
+// replaces it says "mod time changed".
+func (c *cell) bootstrap(ctx context.Context, pin lock.ImagePin) (string, error) {
 	var debs []deb.Deb
 	var list strings.Builder
 	for _, p := range pin.Packages {
@@ -133,6 +140,11 @@ func (c *cell) bootstrap(pin lock.ImagePin) (string, error) {
 	fmt.Fprintln(&list, firstID)
 	archive := filepath.Join(c.Scratch, "bootstrap-"+shortDigest(list.String())+".tar")
 	sum := archive + ".sha256"
+	free, err := store.Lock(ctx, archive+".lock", nil)
+	if err != nil {
+		return "", err
+	}
+	defer free()
 	if made, err := store.Of(archive); err == nil {
 		if want, err := os.ReadFile(sum); err == nil && string(want) == made.SHA256 {
 			return archive, nil
