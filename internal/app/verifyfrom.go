@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
-	"builder/internal/base/regular"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
@@ -150,7 +148,7 @@ func joined(from, dir string) error {
 			err = os.Symlink(at, to)
 		case file.Type().IsRegular():
 			if err = os.Link(at, to); err != nil { // another file system
-				err = copied(at, to)
+				err = atomicfile.Copy(at, to)
 			}
 		default:
 			err = os.Symlink("/", to)
@@ -160,19 +158,6 @@ func joined(from, dir string) error {
 		}
 	}
 	return nil
-}
-
-// copied copies a regular file.
-func copied(from, to string) error {
-	f, err := regular.Open(from)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return atomicfile.Fill(to, func(w io.Writer) error {
-		_, err := io.Copy(w, f)
-		return err
-	})
 }
 
 // installed fetches the wheel of an installed distribution with its statements, and

@@ -34,11 +34,7 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 	if err != nil {
 		return Receipt{}, err
 	}
-	before, err := r.find(ctx, b.Entry.Key())
-	if err != nil && !errors.Is(err, ErrNotPublished) {
-		return Receipt{}, refused(err)
-	}
-	said, err := r.saidOf(ctx, b.Entry.Key())
+	before, said, err := r.published(ctx, b.Entry.Key())
 	if err != nil {
 		return Receipt{}, refused(err)
 	}
@@ -85,17 +81,18 @@ func (r Registry) find(ctx context.Context, key string) (digest string, err erro
 	return digest, err
 }
 
-// saidOf returns the names of the statements already published for a key. Statements of
-// the first builder are not replaced if another builder publishes the same bytes.
-func (r Registry) saidOf(ctx context.Context, key string) (map[string]bool, error) {
-	digest, err := r.find(ctx, key)
+// published returns the digest of the package with a key and the names of its statements,
+// or none if the repository lacks it. Statements of the first builder are not replaced if
+// another builder publishes the same bytes.
+func (r Registry) published(ctx context.Context, key string) (digest string, said map[string]bool, err error) {
+	digest, err = r.find(ctx, key)
 	if errors.Is(err, ErrNotPublished) {
-		return nil, nil
+		return "", nil, nil
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		said, err = r.said(ctx, digest)
 	}
-	return r.said(ctx, digest)
+	return digest, said, err
 }
 
 // said returns the names of the statements about a package.
