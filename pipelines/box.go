@@ -7,11 +7,15 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"dagger.io/dagger"
+	"github.com/sourcegraph/conc"
 
+	"builder/internal/files/artifact"
 	"builder/internal/gates/gate"
 	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
 )
 
 // box is the clean container of the gates: the run-time image, the locked run-time
@@ -45,12 +49,8 @@ func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 	if c.isStack() {
 		return c.emptyBox(ctx, file)
 	}
-	img := c.entry.Runtime
-	ctr, err := c.proven(ctx, img)
+	ctr, err := c.runtime(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if ctr, err = c.withWheels(ctx, ctr, img); err != nil {
 		return nil, err
 	}
 	if filepath.Ext(file) == ".whl" {
@@ -61,9 +61,61 @@ func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctr = withEnv(c.writable(ctr.WithoutMount(uvPath), boxDir).WithWorkdir(boxDir),
+	ctr = withEnv(ctr.WithoutMount(uvPath).WithWorkdir(boxDir),
 		map[string]string{"HOME": boxDir, "LC_ALL": "C.UTF-8", "TF_CPP_MIN_LOG_LEVEL": "2"})
 	return box{c.session, ctr}, nil
+}
+
+// runtime returns the container of a box before it gets the artifact.
+func (c *cell) runtime(ctx context.Context) (*dagger.Container, error) {
+	ctr, err := c.proven(ctx, c.entry.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	return c.withWheels(ctx, ctr, c.entry.Runtime, boxDir, testsDir, treeDir)
+}
+
+// early is the work on the run-time of a cell while the cell is built.
+type early struct {
+	done   chan struct{} // closed when the engine's cache has the run-time
+	cancel context.CancelFunc
+	work   conc.WaitGroup
+}
+
+// prepare puts the run-time of a cell into the engine's cache, so that the step box finds
+// it there. Most of it uses one processor and waits for the disk, as the steps image and
+// packages do. It has a session and so a log stream of its own. The step box does the
+// work again if it fails here, and returns the error.
+func (e *Engine) prepare(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact) *early {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &early{done: make(chan struct{}), cancel: cancel}
+	p.work.Go(func() {
+		finished := sync.OnceFunc(func() { close(p.done) })
+		defer finished()
+		_ = e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) error {
+			defer finished() // before the session ends, which takes longer
+			if c.isStack() {
+				return nil
+			}
+			_, err := c.runtime(ctx)
+			return err
+		})
+	})
+	return p
+}
+
+// wait waits until the run-time is in the cache, or could not be made.
+func (p *early) wait(ctx context.Context) {
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+	}
+}
+
+// stop ends the work. It returns when the session has ended.
+func (p *early) stop() {
+	p.cancel()
+	p.work.Wait()
 }
 
 // testsDir is the path of upstream's tests in a box.
@@ -97,7 +149,7 @@ func (c *cell) tests(ctx context.Context, file string) (gate.Box, error) {
   break
 done
 `
-	ctr := c.writable(b.ctr, testsDir).
+	ctr := b.ctr.
 		WithMountedFile(uvPath, c.client.Host().File(c.UV)).
 		WithMountedDirectory("/wheels", wheels).
 		WithMountedDirectory("/source", tree)
@@ -112,8 +164,7 @@ done
 // unfold unpacks the only folder of an archive and sets BUILDER_TREE to its path.
 func (c *cell) unfold(ctx context.Context, ctr *dagger.Container, archive string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(archive)
-	ctr = c.writable(ctr.WithMountedFile(at, c.client.Host().File(archive)), treeDir)
-	ctr, _, err := c.exec(ctx, ctr, noCaps, shell(untar(at, treeDir)))
+	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(archive)), noCaps, shell(untar(at, treeDir)))
 	if err != nil {
 		return nil, err
 	}

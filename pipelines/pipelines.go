@@ -130,6 +130,8 @@ func Steps() []Step {
 // Build implements [run.Engine]. It runs all steps of an entry, exports its wheel or
 // archive with the other files into dir, and makes the box of the gates.
 func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events, look run.Look) error {
+	early := e.prepare(ctx, entry, inputs)
+	defer early.stop()
 	return e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) error {
 		made, err := c.make(ctx, events, dir)
 		if err != nil {
@@ -138,6 +140,7 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.
 		source, _ := e.Store.Path(entry.Source.Blob())
 		built := run.Built{Artifacts: made, Source: source, Canary: c.canary, Engine: e.Address}
 		err = c.step(ctx, events, "box", func(ctx context.Context) (err error) {
+			early.wait(ctx)
 			built.Box, err = c.box(ctx, made[0].Path)
 			return err
 		})

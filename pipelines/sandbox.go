@@ -82,7 +82,9 @@ func setEnv(ctr *dagger.Container, name, value string) *dagger.Container {
 }
 
 // writable creates directories writable by a guest. In a registry image all other files
-// belong to the host's root, and a guest can only read them.
+// belong to the host's root, and a guest can only read them. The engine merges a
+// directory with all layers since the previous call: it links every file of them again
+// (v0.19.10), which takes seconds after an exec that installed a framework.
 func (s *session) writable(ctr *dagger.Container, dirs ...string) *dagger.Container {
 	for _, dir := range dirs {
 		ctr = ctr.WithDirectory(dir, s.client.Directory(), dagger.ContainerWithDirectoryOpts{Owner: guestOwner})

@@ -25,13 +25,13 @@ func imageStep(ctx context.Context, c *cell, _ *dagger.Container) (*dagger.Conta
 
 // packagesStep installs the locked Python packages of the build.
 func packagesStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	return c.withWheels(ctx, ctr, c.entry.Image)
+	return c.withWheels(ctx, ctr, c.entry.Image, buildDir)
 }
 
 // withWheels installs the locked Python packages of an image and the wheels of the
-// entry's inputs.
-func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.Image) (*dagger.Container, error) {
-	ctr, err := c.withPackages(ctx, ctr, img)
+// entry's inputs. Later execs can write into dirs.
+func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.Image, dirs ...string) (*dagger.Container, error) {
+	ctr, err := c.withPackages(ctx, ctr, img, dirs...)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,9 @@ func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.I
 }
 
 // withPackages creates the virtual environment with the locked Python packages of an
-// image.
-func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock.Image) (*dagger.Container, error) {
+// image. It makes the directories dirs too, because they are cheap only here: see
+// [session.writable].
+func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock.Image, dirs ...string) (*dagger.Container, error) {
 	wheels, err := c.stage("wheels", pythonBlobs(img.Wheels))
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock
 		site = "--system-site-packages"
 	}
 	args := append(shell(script("wheels.sh")), "wheels", img.Python, "/wheels", site)
-	ctr = c.writable(ctr, venvDir).
+	ctr = c.writable(ctr, append(dirs, venvDir)...).
 		WithMountedFile(uvPath, uv).
 		WithMountedDirectory("/wheels", wheels)
 	ctr, _, err = c.exec(ctx, ctr, installCaps, args)
@@ -93,8 +94,7 @@ func sourceStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 		unpack := `mkdir -p "$1" "$2"; exec "$3" -I -c "$4" "$5" "$1"`
 		args = append(shell(unpack), "unpack", sourceDir, distDir, c.entry.Image.Python, script("unpack.py"), archive)
 	}
-	ctr = c.writable(ctr.WithMountedDirectory("/source", src), buildDir)
-	ctr, _, err = c.exec(ctx, ctr, noCaps, args)
+	ctr, _, err = c.exec(ctx, ctr.WithMountedDirectory("/source", src), noCaps, args)
 	if err != nil {
 		return nil, err
 	}

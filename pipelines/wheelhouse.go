@@ -80,11 +80,11 @@ func (c *cell) emptyBox(ctx context.Context, manifest string) (gate.Box, error) 
 	if err != nil {
 		return nil, err
 	}
-	if ctr, err = c.withPackages(ctx, ctr, img); err != nil {
+	if ctr, err = c.withPackages(ctx, ctr, img, boxDir); err != nil {
 		return nil, err
 	}
 	wheels := c.client.Host().Directory(filepath.Join(filepath.Dir(manifest), stack.Folder))
-	ctr = c.writable(ctr, boxDir).
+	ctr = ctr.
 		WithMountedFile(uvPath, c.client.Host().File(c.UV)).
 		WithMountedDirectory(boxDir+"/"+stack.Folder, wheels).
 		WithWorkdir(boxDir)
