@@ -66,7 +66,7 @@ func (w *logWriter) add(ctx context.Context, leaves []translog.Leaf) error {
 	case err != nil:
 		return diag.Errorf(diag.Publish, "%w", err)
 	case n > 0:
-		w.note("added %d entries to %s", n, w.log)
+		w.note("%s: new entries: %d", w.log, n)
 	}
 	return nil
 }
