@@ -140,6 +140,10 @@ func auditPatches(c *cli.Context, s *app.Session, rs []*recipe.Recipe, out print
 // printAudit prints for each patch the number of its cells and its effect on the
 // versions, in the order of the catalogue.
 func printAudit(out printer, r *recipe.Recipe, report audit.Report) {
+	if len(report.Rows) == 0 {
+		out.say("%s has no patches", r.Name)
+		return
+	}
 	versions, _ := r.Axis("version")
 	var rows [][]string
 	for _, row := range report.Rows {
