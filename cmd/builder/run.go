@@ -70,14 +70,19 @@ func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 	return r, errors.Join(append(errs, app.CheckOut(r.Out))...)
 }
 
-// printRunReport prints the cells and the files of passing cells. For a wheelhouse it
-// prints the requirements file, which lists the wheels.
+// printRunReport prints the cells and the files of passing cells, and as a note those of
+// refused cells. For a wheelhouse it prints the requirements file, which lists the
+// wheels.
 func printRunReport(out printer, done report.Run) {
 	out.table(report.Summary(done))
 	for _, c := range done.Cells {
 		for _, a := range c.Artifacts {
-			if report.StatusOf(c) == report.Pass && !strings.HasPrefix(a.Name, stack.Folder+"/") {
+			switch {
+			case strings.HasPrefix(a.Name, stack.Folder+"/"):
+			case report.StatusOf(c) == report.Pass:
 				out.say("%s", a.Path)
+			default:
+				out.note("refused by its gates: %s", a.Path)
 			}
 		}
 	}

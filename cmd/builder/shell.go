@@ -16,7 +16,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
-	"builder/pipelines"
 )
 
 func debugCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
@@ -61,13 +60,13 @@ type debugOptions struct {
 	invocation
 	out  string // the output directory
 	cell string // id of a cell in it, or a part of the id
-	step string // the step at whose start the cell is reproduced
+	step string // the step at whose start the cell is reproduced; see [app.StepToDebug]
 	to   string // directory to write to; "" is a temporary one
 }
 
 func shellCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "shell", Usage: "open a shell before a step of a cell from an earlier run", ArgsUsage: "CELL", OnUsageError: usageError,
+		Name: "shell", Usage: "open a shell before the failed step of a cell from an earlier run", ArgsUsage: "CELL", OnUsageError: usageError,
 		Description: "The shell sees the file system before the step: the image, packages and source so far,\nwith the environment of the build step and without a network. Changes are lost when\nthe shell ends, unless --to keeps them.",
 		Flags:       debugFlags("keep the file system in `DIR`, which must not exist"),
 		Action:      debugAction(out, func(ctx context.Context, o debugOptions) error { return openShell(ctx, o) }),
@@ -97,7 +96,7 @@ func debugAction(out printer, do func(context.Context, debugOptions) error) cli.
 func debugFlags(to string) []cli.Flag {
 	return append([]cli.Flag{
 		outFlag("find the cell in the results in `DIR`"),
-		&cli.StringFlag{Name: "at", Value: pipelines.LastStep, Usage: "stop before `STEP`: " + strings.Join(app.DebugSteps(), ", ")},
+		&cli.StringFlag{Name: "at", Usage: "stop before `STEP`: " + strings.Join(app.DebugSteps(), ", "), DefaultText: "the step that failed, or build"},
 		&cli.StringFlag{Name: "to", Usage: to},
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use the store only, not the network"},
 		setFlag(),
@@ -112,7 +111,9 @@ func readDebugOptions(c *cli.Context, out printer) (debugOptions, error) {
 	if o.cell == "" {
 		errs = append(errs, diag.Errorf(diag.Usage, "%s: name a cell", c.Command.HelpName).WithHint("list the cells of the run with `builder logs --out %s`", o.out))
 	}
-	if known := app.DebugSteps(); !slices.Contains(known, o.step) {
+	if known := app.DebugSteps(); o.step == "" {
+		o.step = app.StepToDebug(o.out, o.cell)
+	} else if !slices.Contains(known, o.step) {
 		errs = append(errs, diag.Errorf(diag.Usage, "--at: unknown step %q", o.step).WithHint("%s", diag.DidYouMean(o.step, known)))
 	}
 	if o.to != "" {

@@ -92,6 +92,23 @@ func WriteStepRootfs(ctx context.Context, s *Session, e lock.Entry, step, dir st
 	return w.rootfs(ctx, e, step, dir)
 }
 
+// StepToDebug returns the step that failed in the last run of a cell, if it is one of
+// [DebugSteps], and otherwise the build step. A directory without the record of a run
+// tells nothing about steps.
+func StepToDebug(out, cell string) string {
+	root, cells, err := Logs(LogsRequest{Out: out, Cell: cell})
+	if err != nil {
+		return pipelines.LastStep
+	}
+	defer root.Close()
+	for _, c := range cells {
+		if c.Failed >= 0 && slices.Contains(DebugSteps(), c.Steps[c.Failed].Step) {
+			return c.Steps[c.Failed].Step
+		}
+	}
+	return pipelines.LastStep
+}
+
 // DebugSteps returns the steps with a file system at their start.
 func DebugSteps() []string {
 	var names []string

@@ -2,8 +2,12 @@ package app
 
 import (
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"builder/internal/view/report"
 )
 
 // The script must set the build step's environment and nothing else, even for values
@@ -36,6 +40,27 @@ func TestAScriptQuotesTheNamesOfVariables(t *testing.T) {
 	for _, want := range []string{"  'A;touch x;B'='v' \\\n", "  'C$(touch x)'='v' \\\n"} {
 		if !strings.Contains(script, want) {
 			t.Errorf("%q is not in %s", want, script)
+		}
+	}
+}
+
+// A shell opens before the step that failed, if a step can be reproduced there.
+func TestStepToDebug(t *testing.T) {
+	out := t.TempDir()
+	if got := StepToDebug(out, "tiny"); got != "build" {
+		t.Errorf("without a run: %s", got)
+	}
+	for failed, want := range map[string]string{"patch": "patch", "source": "source", "gate import": "build", "": "build"} {
+		steps := []report.Step{{Name: "image"}, {Name: "source"}, {Name: "patch"}, {Name: "build"}, {Name: "gate import"}}
+		for i := range steps {
+			steps[i].Failed = steps[i].Name == failed
+		}
+		run := report.Run{Schema: report.Schema, Started: time.Now(), Cells: []report.Cell{{ID: "tiny-1", Steps: steps}}}
+		if err := report.Write(filepath.Join(out, "run.json"), run); err != nil {
+			t.Fatal(err)
+		}
+		if got := StepToDebug(out, "tiny"); got != want {
+			t.Errorf("%q failed: %s, want %s", failed, got, want)
 		}
 	}
 }

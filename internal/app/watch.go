@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/build/fleet"
 	"builder/internal/build/history"
 	"builder/internal/build/run"
 	"builder/internal/build/steplog"
@@ -151,6 +152,7 @@ func (c *cellRun) planned(past history.History, entries []lock.Entry) []progress
 			cell.Steps = map[string]time.Duration{}
 		case len(likely) > 0:
 			cell.Steps = map[string]time.Duration{}
+			delete(likely, fleet.Step) // long only in the run that built the engine
 			for step, seconds := range likely {
 				cell.Steps[step] = time.Duration(seconds * float64(time.Second))
 			}

@@ -104,10 +104,13 @@ func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work f
 	return fmt.Errorf("the engine failed in all %d attempts: %w", len(f.dispatcher.workers)+anew, err)
 }
 
+// Step is the step that starts or mends an engine.
+const Step = "engine"
+
 // do runs work at a place and releases the place.
 func (p *place) do(ctx context.Context, e lock.Entry, events run.Events, work func(run.Engine) error) error {
 	defer p.leave()
-	log, start := events.StepStarted("engine"), time.Now()
+	log, start := events.StepStarted(Step), time.Now()
 	engine, err := p.Up(ctx)
 	if err != nil {
 		err = &run.EngineError{Err: err}
@@ -118,7 +121,7 @@ func (p *place) do(ctx context.Context, e lock.Entry, events run.Events, work fu
 	if err == nil && p.Room != nil {
 		ended, err = p.Room(ctx, e)
 	}
-	events.StepDone("engine", time.Since(start), false, err)
+	events.StepDone(Step, time.Since(start), false, err)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func clash(x, y patch.Edit) string {
 		for _, s := range before {
 			for _, u := range touched(y)[file] {
 				if strings.Contains(s, u) || strings.Contains(u, s) {
-					return "both edit " + file + " at " + first(s)
+					return "both edit " + file + " at " + shared(s, u)
 				}
 			}
 		}
@@ -49,10 +49,25 @@ func touched(e patch.Edit) map[string][]string {
 	return nil
 }
 
-func first(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if line == "\x00end of file" {
+// shared names the place of two texts, one of which contains the other: the longest line
+// of the shorter text, as it stands in the longer one.
+func shared(s, u string) string {
+	if len(u) > len(s) {
+		s, u = u, s
+	}
+	longest := ""
+	for line := range strings.Lines(u) {
+		if line = strings.TrimSpace(line); len(line) > len(longest) {
+			longest = line
+		}
+	}
+	if longest == "\x00end of file" {
 		return "its end"
 	}
-	return "\"" + line + "\""
+	for line := range strings.Lines(s) {
+		if strings.Contains(line, longest) {
+			return "\"" + strings.TrimSpace(line) + "\""
+		}
+	}
+	return "\"" + longest + "\""
 }
