@@ -82,7 +82,7 @@ func verbs(ctx context.Context, e *exam) Finding {
 	}
 	text := fmt.Sprintf("%s, IBVERBS_%s", file, newest)
 	if release != "" {
-		text = fmt.Sprintf("%s, rdma-core %s, IBVERBS_%s", file, release, newest)
+		text = fmt.Sprintf("%s, rdma-core %s or newer, IBVERBS_%s", file, release, newest)
 	}
 	if !canDMABUF {
 		return warn("%s, without ibv_reg_dmabuf_mr", text).remedy("for GPUDirect RDMA by DMA-BUF, install rdma-core 34 or newer")

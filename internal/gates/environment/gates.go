@@ -92,7 +92,8 @@ func Names() (names []string) {
 	return names
 }
 
-// Judge runs the named gates, or all applicable gates if none are named.
+// Judge runs the named gates, or all if none are named. Of all, it leaves out those that
+// find nothing to check.
 func (e *Environment) Judge(ctx context.Context, only []string) []verdict.Verdict {
 	verdicts := []verdict.Verdict{}
 	for _, g := range All() {
@@ -101,7 +102,9 @@ func (e *Environment) Judge(ctx context.Context, only []string) []verdict.Verdic
 		case !g.wants(e):
 			verdicts = append(verdicts, g.complete(verdict.Unmeasured("the environment has nothing for this gate to check"), time.Now()))
 		default:
-			verdicts = append(verdicts, g.ask(ctx, e))
+			if v := g.ask(ctx, e); len(only) > 0 || !v.FoundNothing() {
+				verdicts = append(verdicts, v)
+			}
 		}
 	}
 	return verdicts
