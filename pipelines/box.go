@@ -84,13 +84,22 @@ type early struct {
 
 // prepare puts the run-time of a cell into the engine's cache, so that the step box finds
 // it there. Most of it uses one processor and waits for the disk, as the steps image and
-// packages do. It has a session and so a log stream of its own. The step box does the
-// work again if it fails here, and returns the error.
+// packages do. It has a session and so a log stream of its own, which costs a second of
+// one processor: so it does so once for each run-time. The step box does the work again
+// if it fails here, and returns the error.
 func (e *Engine) prepare(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact) *early {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &early{done: make(chan struct{}), cancel: cancel}
+	finished := sync.OnceFunc(func() { close(p.done) })
+	of := entry.Runtime.Key()
+	for _, wheel := range inputs {
+		of += wheel.SHA256
+	}
+	if _, begun := e.begun.LoadOrStore(of, true); begun {
+		finished()
+		return p
+	}
 	p.work.Go(func() {
-		finished := sync.OnceFunc(func() { close(p.done) })
 		defer finished()
 		_ = e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) error {
 			defer finished() // before the session ends, which takes longer

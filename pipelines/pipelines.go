@@ -19,6 +19,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"dagger.io/dagger"
@@ -92,6 +93,8 @@ type Engine struct {
 	Patience time.Duration
 	// Registries are the mirrors to pull images from.
 	Registries oci.Mirrors
+
+	begun sync.Map // run-times that [Engine.prepare] began; one is enough for all cells that have it
 }
 
 var _ run.Engine = (*Engine)(nil)
