@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/files/x86"
@@ -31,6 +32,7 @@ func (r *Recipe) validateTexts(s written) []error {
 		texts   []string
 		problem func(string) (why, hint string)
 	}{
+		{"expect.packages", e.Packages, nameProblem},
 		{"expect.extensions", e.Extensions, patternProblem},
 		{"expect.no-extensions", e.NoExtensions, patternProblem},
 		{"expect.needed", e.Needed, patternProblem},
@@ -62,6 +64,13 @@ func patternProblem(text string) (why, hint string) {
 		return "valid pattern", "* is any name, [ab] one of the characters, and \\ precedes a character that stands for itself"
 	}
 	return "", ""
+}
+
+func nameProblem(text string) (why, hint string) {
+	if !strings.ContainsAny(text, "*?[") {
+		return "", ""
+	}
+	return "name of a package", "packages takes no patterns: write the whole name, such as ujson.cpython-313-x86_64-linux-gnu.so for a module that is one file"
 }
 
 func cpuProblem(text string) (why, hint string) {
