@@ -77,7 +77,7 @@ func publishFlags() []cli.Flag {
 		timestampFlag(),
 		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: " + publish.Destinations},
 		channelFlag("publish into `CHANNEL`: candidate or stable"),
-		&cli.BoolFlag{Name: "dry-run", Usage: "print the changes without making them"},
+		&cli.BoolFlag{Name: "dry-run", Usage: "print the changes without making them; a registry or server is not asked"},
 		&cli.BoolFlag{Name: "no-check", Usage: "skip the check of the destination as a client"},
 		insecureFlag(),
 		progressFlag(),
@@ -116,21 +116,20 @@ func readPublish(c *cli.Context) (app.PublishRequest, error) {
 // destination had before.
 func printPublished(out printer, r app.PublishReport, existed string) {
 	var rows [][]string
+	would := ""
+	if r.DryRun {
+		would, existed = "would be ", "is there"
+	}
 	for _, p := range r.Published {
-		state := "published"
-		switch {
-		case r.DryRun && p.Existed:
-			state = "is there; its statements and the channel would be added"
-		case r.DryRun:
-			state = "would be published"
-		case p.Existed:
+		state := would + "published"
+		if p.Existed {
 			state = existed
 		}
 		if p.Existed && p.More > 0 {
-			state += fmt.Sprintf(", %s added", plural(p.More, "file"))
+			state += fmt.Sprintf(", %s %sadded", plural(p.More, "file"), would)
 		}
 		if len(p.Repaired) > 0 {
-			state += ", repaired: " + strings.Join(p.Repaired, " ")
+			state += fmt.Sprintf(", %srepaired: %s", would, strings.Join(p.Repaired, " "))
 		}
 		if p.Yanked != "" {
 			state += ", yanked: " + p.Yanked

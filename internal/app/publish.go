@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/evidence/translog"
@@ -73,7 +75,12 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 	var errs []error
 	for _, b := range bundles {
 		if r.DryRun {
-			report.Published = append(report.Published, b.Receipt(string(r.Channel), "", publish.Has(ctx, to, b)))
+			receipt, err := publish.Preview(ctx, to, b, string(r.Channel))
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			report.Published = append(report.Published, receipt)
 			continue
 		}
 		current = newPush(s.Display, s.Format, b.Wheel.Name)
@@ -179,8 +186,8 @@ func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string,
 		switch {
 		case errors.Is(err, publish.ErrYanked):
 			failed = failed.WithHint("`builder publish yank %s --at %s --undo` removes the mark", r.Cell, at)
-		case errors.Is(err, index.ErrChanged):
-			failed = failed.WithHint("publish the cell again from the host that built it: `builder publish` replaces a damaged file")
+		case errors.Is(err, index.ErrChanged), errors.Is(err, regular.ErrLarger), errors.Is(err, fs.ErrNotExist):
+			failed = failed.WithHint("publish the cell again from the host that built it: `builder publish` replaces a damaged or missing file")
 		}
 		err = failed
 	}
@@ -209,6 +216,9 @@ func matching(all []index.Record, words []string) []index.Record {
 	kept := []index.Record{}
 	for _, r := range all {
 		text := fmt.Sprint(r.Cell, " ", r.Axes, " ", r.Channels)
+		if r.Yanked != "" {
+			text += " yanked"
+		}
 		lacks := false
 		for _, w := range words {
 			lacks = lacks || !strings.Contains(text, w)

@@ -112,4 +112,7 @@ func All(r io.Reader, max int64) ([]byte, error) {
 	return data, err
 }
 
-func tooLarge(max int64) error { return fmt.Errorf("larger than %d bytes", max) }
+// ErrLarger means that a file has more bytes than it may have.
+var ErrLarger = errors.New("larger")
+
+func tooLarge(max int64) error { return fmt.Errorf("%w than %d bytes", ErrLarger, max) }

@@ -29,7 +29,8 @@ var module []byte
 
 const upstream = "github.com/dagger/dagger/"
 
-// buildFlags are the arguments of go build, except for the output.
+// buildFlags are the arguments of go build, except for the output: options, then the
+// packages of all programs.
 var buildFlags = []string{
 	"-trimpath", "-buildvcs=false",
 	"-ldflags=-s -w -X " + upstream + "engine.Version=" + Version + " -X " + upstream + "engine.Tag=" + Version,
@@ -68,10 +69,7 @@ func (e *Engine) build(ctx context.Context, goTool string) error {
 	e.log("building the engine %s from its Go modules: about 4 minutes, once", Version)
 	start := time.Now()
 	err := e.appear(func(tmp string) error {
-		if err := txtar.Write(txtar.Parse(module), filepath.Join(tmp, "src")); err != nil {
-			return fmt.Errorf("writing the engine's module: %w", err)
-		}
-		if err := e.compile(ctx, goTool, tmp); err != nil {
+		if err := e.compile(ctx, goTool, tmp, buildFlags); err != nil {
 			return err
 		}
 		return writeSums(tmp)
@@ -97,9 +95,13 @@ func (e *Engine) appear(fill func(tmp string) error) error {
 	return os.Rename(tmp, dir)
 }
 
-func (e *Engine) compile(ctx context.Context, goTool, dir string) error {
+// compile writes the engine's module to dir/src and builds programs into dir/bin.
+func (e *Engine) compile(ctx context.Context, goTool, dir string, flags []string) error {
+	if err := txtar.Write(txtar.Parse(module), filepath.Join(dir, "src")); err != nil {
+		return fmt.Errorf("writing the engine's module: %w", err)
+	}
 	out := filepath.Join(dir, "bin") + string(filepath.Separator) // the separator makes it a directory for go build
-	cmd := exec.CommandContext(ctx, goTool, slices.Concat([]string{"build", "-o", out}, buildFlags)...)
+	cmd := exec.CommandContext(ctx, goTool, slices.Concat([]string{"build", "-o", out}, flags)...)
 	cmd.Dir = filepath.Join(dir, "src")
 	cmd.Env = append(os.Environ(), buildEnv...)
 	if err := e.runLogged(ctx, cmd, "build.log"); err != nil {

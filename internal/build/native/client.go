@@ -2,12 +2,15 @@ package native
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"time"
 
 	"builder/internal/base/diag"
 )
@@ -19,28 +22,54 @@ const UpstreamImage = "registry.dagger.io/engine:" + Version
 const imageClient = "/usr/local/bin/dagger"
 
 // Client returns the path of the client program for an engine other than the native
-// one. It builds the program if necessary. It returns "" if a build is impossible,
-// without Linux or without Go. The SDK then fetches its own client.
+// one: that of the native engine if it was built, or the client alone, which takes less
+// than half of the time. It returns "" if a build is impossible, without Linux or without
+// Go. The SDK then fetches its own client.
 func (e *Engine) Client(ctx context.Context) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", nil
 	}
-	if !exists(e.bin("dagger")) {
+	program := e.bin("dagger")
+	if !exists(program) {
 		unlock, err := e.lock(ctx)
 		if err != nil {
 			return "", err
 		}
 		defer unlock()
-		e.take()
-		goTool, err := e.goTool()
-		if err != nil {
-			return "", nil
+		if e.take(); !exists(program) {
+			program = e.clientAlone()
 		}
-		if err := e.build(ctx, goTool); err != nil {
-			return "", noEngine(ctx, err)
+		if !exists(program) {
+			goTool, err := e.goTool()
+			if err != nil {
+				return "", nil
+			}
+			if err := e.buildClient(ctx, goTool); err != nil {
+				return "", noEngine(ctx, err)
+			}
 		}
 	}
-	return e.leashed(e.bin("dagger"))
+	return e.leashed(program)
+}
+
+// clientAlone returns the path of a client program without an engine.
+func (e *Engine) clientAlone() string { return e.path("client-"+Version, "dagger") }
+
+// buildClient builds the client program alone. The caller holds the lock.
+func (e *Engine) buildClient(ctx context.Context, goTool string) error {
+	e.log("building the client of the engine %s from its Go modules: some minutes, once", Version)
+	start := time.Now()
+	tmp := fmt.Sprintf("%s.%d.tmp", e.path("build-client"), os.Getpid()) // a killed process leaves it to prune
+	defer os.RemoveAll(tmp)
+	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(filepath.Join(tmp, "bin"), 0o755), os.MkdirAll(filepath.Dir(e.clientAlone()), 0o755)); err != nil {
+		return err
+	}
+	options := slices.DeleteFunc(slices.Clone(buildFlags), func(flag string) bool { return !strings.HasPrefix(flag, "-") })
+	if err := e.compile(ctx, goTool, tmp, append(options, upstream+"cmd/dagger")); err != nil {
+		return err
+	}
+	e.log("built the client in %s", time.Since(start).Round(time.Second))
+	return os.Rename(filepath.Join(tmp, "bin", "dagger"), e.clientAlone())
 }
 
 // ClientIn returns the path of the client program from an engine image in docker or
@@ -63,7 +92,7 @@ func (e *Engine) ClientIn(ctx context.Context, daemon, image string) (string, er
 // copyClient copies the client program out of an engine image, once, and returns its
 // path.
 func (e *Engine) copyClient(ctx context.Context, daemon, image string) (string, error) {
-	path := e.path("client-"+Version, "dagger")
+	path := e.clientAlone()
 	unlock, err := e.lock(ctx)
 	if err != nil {
 		return "", err

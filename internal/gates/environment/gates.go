@@ -394,6 +394,9 @@ func (e *Environment) bring(name string) string {
 	case project != "":
 		return shell.Line("pip", "install", e.pinned(project))
 	}
+	if hostsOwn.MatchString(name) {
+		return fmt.Sprintf("install the host's package of %s: it belongs to the drivers of the host, not into a wheel", name)
+	}
 	return fmt.Sprintf("install the system package or the wheel of %s", name)
 }
 

@@ -266,6 +266,8 @@ func TestAFileThatIsTooLarge(t *testing.T) {
 			}
 			_, _ = io.CopyN(io.Discard, req.Body, taken)
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(200 * time.Millisecond) // a connection that is closed at once may lose the answer
 			return true
 		})
 		p := Package{ArtifactType: wheelType, Files: []File{file(t, "large.whl", noise("a", 30<<20))}}

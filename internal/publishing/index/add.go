@@ -54,34 +54,66 @@ func (x *Index) Add(ctx context.Context, p Publication) (Added, error) {
 		return Added{}, err
 	}
 	defer free()
-	all, err := x.All(ctx)
-	if err != nil { // fail before any change: the pages need all records
+	added, damaged, all, err := x.add(ctx, p, writing)
+	if err != nil {
 		return Added{}, err
+	}
+	if err := x.write(added.Record, all); err != nil {
+		return Added{}, err
+	}
+	if len(damaged) > 0 {
+		return Added{}, lost(added.Record, damaged)
+	}
+	return added, nil
+}
+
+// Preview returns the result or the error that [Index.Add] would have, and changes
+// nothing.
+func (x *Index) Preview(ctx context.Context, p Publication) (Added, error) {
+	if problem := p.problem(); problem != "" {
+		return Added{}, diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, problem)
+	}
+	if err := x.continues(); err != nil {
+		return Added{}, err
+	}
+	added, damaged, _, err := x.add(ctx, p, looking)
+	if err == nil && len(damaged) > 0 {
+		err = lost(added.Record, damaged)
+	}
+	return added, err
+}
+
+// lost returns the error for damaged files that the publication cannot repair.
+func lost(r Record, damaged []string) error {
+	return diag.Errorf(diag.Publish, "publishing %s: of the files from other hosts, these are damaged or missing: %s", r.Filename, strings.Join(damaged, ", ")).
+		WithHint("publish the cell again from the host that has them, or restore them from a copy")
+}
+
+// add puts the files of a publication and returns its record, the damaged files of other
+// publishers, and all records before.
+func (x *Index) add(ctx context.Context, p Publication, by putter) (added Added, damaged []string, all []Record, err error) {
+	if all, err = x.All(ctx); err != nil { // fail before any change: the pages need all records
+		return Added{}, nil, nil, err
 	}
 	r, existed, err := p.merged(all)
 	if err != nil {
-		return Added{}, err
+		return Added{}, nil, nil, err
 	}
 	if r.Published.IsZero() {
 		r.Published = time.Now().UTC().Truncate(time.Second)
 	}
 	before := len(r.Beside)
-	err = x.sweep(r.Project, r.Filename)
-	repaired, damaged, err2 := x.files(ctx, &r, p, all)
+	if by.writes {
+		err = x.sweep(r.Project, r.Filename)
+	}
+	repaired, damaged, err2 := x.files(ctx, &r, p, all, by)
 	if err := errors.Join(err, err2); err != nil {
-		return Added{}, failed(err, "publishing %s", r.Filename)
+		return Added{}, nil, nil, failed(err, "publishing %s", r.Filename)
 	}
 	if !existed {
 		repaired = nil // left by an interrupted publisher
 	}
-	if err := x.write(r, all); err != nil {
-		return Added{}, err
-	}
-	if len(damaged) > 0 {
-		return Added{}, diag.Errorf(diag.Publish, "publishing %s: of the files from other hosts, these are damaged or missing: %s", r.Filename, strings.Join(damaged, ", ")).
-			WithHint("publish the cell again from the host that has them, or restore them from a copy")
-	}
-	return Added{r, existed, repaired, len(r.Beside) - before}, nil
+	return Added{r, existed, repaired, len(r.Beside) - before}, damaged, all, nil
 }
 
 // merged returns the new record of a publication, given all records. An existing record
@@ -136,10 +168,10 @@ func (p Publication) problem() string {
 // files copies the wheel and the files beside it, and checks each digest on the way. It
 // replaces a file without a record, which an interrupted publisher left. It returns the
 // replaced files, and the damaged files of the record that the publication lacks.
-func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Record) (repaired, damaged []string, err error) {
+func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Record, by putter) (repaired, damaged []string, err error) {
 	folder := filepath.Join(x.dir, filesDir, r.Project)
 	if r.IsWheel() {
-		if r.Metadata, err = putBytes(filepath.Join(folder, r.Filename+metadata), p.Metadata); err != nil {
+		if r.Metadata, err = by.bytes(filepath.Join(folder, r.Filename+metadata), p.Metadata); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -153,7 +185,7 @@ func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Recor
 		if other, ok := claimed(all, r.Project, name); ok && other.SHA256 != a.SHA256 {
 			return nil, nil, conflict(name, other.SHA256, a.SHA256)
 		}
-		wrote, err := put(ctx, to, a)
+		wrote, err := by.file(ctx, to, a)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -166,7 +198,7 @@ func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Recor
 		}
 	}
 	slices.SortFunc(r.Beside, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	wrote, err := put(ctx, filepath.Join(folder, r.Filename), p.Wheel) // after all that can conflict
+	wrote, err := by.file(ctx, filepath.Join(folder, r.Filename), p.Wheel) // after all that can conflict
 	if err != nil {
 		return nil, nil, err
 	}

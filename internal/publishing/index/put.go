@@ -19,15 +19,37 @@ func (x *Index) damaged(r Record, f File) bool {
 	if !filepath.IsLocal(f.Path) { // a record is untrusted: nothing outside the index is read
 		return false
 	}
-	a, err := artifact.Of(filepath.Join(x.dir, filesDir, r.Project, filepath.FromSlash(f.Path)), "")
-	return err != nil || a.SHA256 != f.SHA256
+	return !has(filepath.Join(x.dir, filesDir, r.Project, filepath.FromSlash(f.Path)), f.SHA256)
+}
+
+// A putter puts files into the index, or only says which ones it would write.
+type putter struct {
+	writes bool
+	file   func(ctx context.Context, to string, a artifact.Artifact) (wrote bool, err error)
+	bytes  func(to string, data []byte) (sum string, err error)
+}
+
+var (
+	writing = putter{true, put, putBytes}
+	looking = putter{false, func(_ context.Context, to string, a artifact.Artifact) (bool, error) {
+		return !has(to, a.SHA256), nil
+	}, func(_ string, data []byte) (string, error) {
+		sum := sha256.Sum256(data)
+		return hex.EncodeToString(sum[:]), nil
+	}}
+)
+
+// has reports whether a file is there with the sha256.
+func has(path, sum string) bool {
+	have, err := artifact.Of(path, "")
+	return err == nil && have.SHA256 == sum
 }
 
 // put copies an artifact to a path, unless the same bytes are already there, and reports
 // whether it wrote the file. A file changed since it was measured is an error. After an
 // error or an interruption no partial copy remains.
 func put(ctx context.Context, to string, a artifact.Artifact) (wrote bool, err error) {
-	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == a.SHA256 {
+	if has(to, a.SHA256) {
 		return false, nil
 	}
 	from, err := regular.Follow(a.Path)
@@ -68,7 +90,7 @@ func (w watched) Read(p []byte) (int, error) {
 func putBytes(to string, data []byte) (string, error) {
 	sum := sha256.Sum256(data)
 	want := hex.EncodeToString(sum[:])
-	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == want {
+	if has(to, want) {
 		return want, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {

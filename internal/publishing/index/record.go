@@ -162,7 +162,7 @@ func takeSaid(ctx context.Context, said []artifact.Artifact, where func(artifact
 			return err
 		}
 		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != a.SHA256 {
-			return fmt.Errorf("%s has sha256 %x, the index lists %s", a.Name, sum, a.SHA256)
+			return fmt.Errorf("%s %w: it has sha256 %x, the index lists %s", a.Name, ErrChanged, sum, a.SHA256)
 		}
 		if _, err := putBytes(a.Path, data); err != nil {
 			return err

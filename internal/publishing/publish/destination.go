@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -102,15 +101,15 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, logg
 	return Receipt{}, err
 }
 
-// Has reports whether a directory lists the bundle's bytes. It is false for other
-// destinations, because a dry run contacts no server.
-func Has(ctx context.Context, to Destination, b Bundle) bool {
+// Preview returns the receipt of a publication that it does not make. For a directory it
+// is exact, and the error is that of the publication. A registry or server is not asked.
+func Preview(ctx context.Context, to Destination, b Bundle, channel string) (Receipt, error) {
 	d, ok := to.(Directory)
 	if !ok {
-		return false
+		return b.Receipt(channel, "", false), nil
 	}
-	all, err := d.List(ctx)
-	return err == nil && slices.ContainsFunc(all, func(r index.Record) bool { return r.SHA256 == b.Wheel.SHA256 && r.Filename == b.Wheel.Name })
+	added, err := d.index.Preview(ctx, b.publication(channel))
+	return d.receipt(b, added), err
 }
 
 // leavesAt returns the entries of a log for the statements that a destination has about
@@ -249,10 +248,14 @@ func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, 
 	if err != nil {
 		return Receipt{}, err
 	}
+	return d.receipt(b, added), nil
+}
+
+func (d Directory) receipt(b Bundle, added index.Added) Receipt {
 	r := added.Record
 	receipt := b.Receipt(strings.Join(r.Channels, ", "), d.index.Where(r), added.Existed)
 	receipt.Yanked, receipt.Repaired, receipt.More = r.Yanked, added.Repaired, added.More
-	return receipt, nil
+	return receipt
 }
 
 // Check implements [Destination]: pip installs the wheel, and so does the pinned uv if
