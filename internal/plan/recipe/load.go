@@ -179,6 +179,20 @@ func (r *Recipe) validateTemplates() []error {
 	check("id", r.ID)
 	check("source.project", r.Source.Project)
 	check("source.version", r.Source.Version)
+	return append(errs, r.validateScript(vars)...)
+}
+
+// validateScript rejects names of the recipe in the build script, which stays as it is
+// written. Other braces are the shell's.
+func (r *Recipe) validateScript(names map[string]string) (errs []error) {
+	for _, text := range templateName.FindAllString(r.Build, -1) {
+		name := strings.TrimSpace(strings.Trim(text, "{}"))
+		if _, known := names[name]; known {
+			variable := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+			errs = append(errs, diag.At(r.index.At("build"), "build: the script gets no value for %s", text).
+				WithHint("write %s: %q in env, and $%s in the script", variable, text, variable))
+		}
+	}
 	return errs
 }
 

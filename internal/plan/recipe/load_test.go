@@ -146,6 +146,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"unknown launcher":           {"launcher: mpi", "launcher: slurm", `23:20: launcher "slurm" is not mpi or mpich or gloo`},
 		"launcher of a variant":      {`env: {B: "2"}`, `expect: {launcher: slurm}`, `26:24: launcher "slurm" is not mpi or mpich or gloo`},
 		"pattern without an end":     {"launcher: mpi", `extensions: ["a[*.so"]`, `23:23: expect.extensions: "a[*.so" is no valid pattern | * is any name`},
+		"axis in the script":         {`{{this is for the shell}}`, "{{ version }}", `21:8: build: the script gets no value for {{ version }} | write VERSION: "{{ version }}" in env, and $VERSION in the script`},
 		"pattern of a package":       {"launcher: mpi", `packages: ["ujson*.so"]`, `23:21: expect.packages: "ujson*.so" is no name of a package | packages takes no patterns`},
 		"unknown extension of a CPU": {"launcher: mpi", "cpu: [avx3]", `23:16: expect.cpu: "avx3" is no level or extension of x86-64 | did you mean "avx"? known: x86-64, x86-64-v2,`},
 		"glibc in words":             {"launcher: mpi", "glibc: two", `23:17: expect.glibc: "two" is no version of glibc | write a version such as "2.28"`},
