@@ -46,7 +46,7 @@ func (c *cell) stock(ctx context.Context) (gate.Box, error) {
 // box puts a file into a fresh container, separate from the build. It installs a wheel
 // and unpacks an archive. A wheelhouse stays as files.
 func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
-	if c.isStack() {
+	if isStack(c.entry) {
 		return c.emptyBox(ctx, file)
 	}
 	ctr, err := c.runtime(ctx)
@@ -95,7 +95,7 @@ func (e *Engine) prepare(ctx context.Context, entry lock.Entry, inputs []artifac
 	for _, wheel := range inputs {
 		of += wheel.SHA256
 	}
-	if _, begun := e.begun.LoadOrStore(of, true); begun {
+	if _, begun := e.begun.LoadOrStore(of, true); begun || isStack(entry) {
 		finished()
 		return p
 	}
@@ -103,9 +103,6 @@ func (e *Engine) prepare(ctx context.Context, entry lock.Entry, inputs []artifac
 		defer finished()
 		_ = e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) error {
 			defer finished() // before the session ends, which takes longer
-			if c.isStack() {
-				return nil
-			}
 			_, err := c.runtime(ctx)
 			return err
 		})

@@ -184,7 +184,7 @@ func (e *Engine) Rebuild(ctx context.Context, entry lock.Entry, inputs []artifac
 
 // make runs all steps and exports their output.
 func (c *cell) make(ctx context.Context, events run.Events, dir string) (made []artifact.Artifact, err error) {
-	if c.isStack() {
+	if isStack(c.entry) {
 		return c.gather(ctx, events, dir)
 	}
 	container, err := c.walk(ctx, events, Steps())

@@ -31,7 +31,7 @@ func StepNames(d lock.Draft) []string {
 
 const gatherStep = "wheelhouse"
 
-func (c *cell) isStack() bool { return c.entry.Expect.Wheelhouse != nil }
+func isStack(e lock.Entry) bool { return e.Expect.Wheelhouse != nil }
 
 // gather lays out the wheels of a stack's parts and of their dependencies.
 func (c *cell) gather(ctx context.Context, events run.Events, dir string) (made []artifact.Artifact, err error) {

@@ -77,11 +77,13 @@ func printRunReport(out printer, done report.Run) {
 	out.table(report.Summary(done))
 	for _, c := range done.Cells {
 		for _, a := range c.Artifacts {
-			switch {
-			case strings.HasPrefix(a.Name, stack.Folder+"/"):
-			case report.StatusOf(c) == report.Pass:
+			if strings.HasPrefix(a.Name, stack.Folder+"/") {
+				continue
+			}
+			switch report.StatusOf(c) {
+			case report.Pass:
 				out.say("%s", a.Path)
-			default:
+			case report.Fail, report.NotMeasured:
 				out.note("refused by its gates: %s", a.Path)
 			}
 		}

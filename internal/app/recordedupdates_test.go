@@ -17,7 +17,6 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
-	"builder/internal/input/pypi"
 	"builder/internal/plan/recipe"
 )
 
@@ -81,40 +80,6 @@ func repository(t *testing.T, tags []byte) string {
 	return dir
 }
 
-// asked returns what `builder updates` finds for recipes with the recorded answers.
-func asked(t *testing.T, files map[string][]byte, cat catalogue.Catalogue, rs []*recipe.Recipe) app.Updates {
-	t.Helper()
-	t.Setenv("UV_DEFAULT_INDEX", "https://index.invalid/simple")
-	home := t.TempDir()
-	tool := filepath.Join(home, "tools", "uv-"+strings.Split(pypi.Pin().Name, "-")[1])
-	for name, data := range map[string][]byte{
-		"answers":       files["packages"],
-		"uv":            []byte(strings.ReplaceAll(fakeIndex, "ANSWERS", filepath.Join(tool, "answers"))),
-		pypi.Pin().Name: nil,
-	} {
-		if err := os.MkdirAll(tool, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(tool, name), data, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := &app.Session{Home: home, Catalogue: cat, Note: t.Logf}
-	s.Overrides = map[string][]string{}
-	for name, tags := range files {
-		if project, ok := strings.CutPrefix(name, "tags/"); ok {
-			s.Overrides[project] = []string{repository(t, tags)}
-		}
-	}
-	u, err := app.AskUpdates(t.Context(), s, app.UpdatesRequest{
-		Recipes: rs, OlderThan: 7 * 24 * time.Hour, Now: time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
 // TestRecordedUpdates: with the axes of 2026-11-22, the answers of the upstreams lead to
 // each newer value that the catalogue got by hand since, with cells. With today's axes
 // they lead to none.
@@ -143,10 +108,31 @@ func TestRecordedUpdates(t *testing.T) {
 		}
 		today, old = append(today, r), append(old, &before)
 	}
-	if u := asked(t, files, cat, today); len(u.New) > 0 || len(u.Unasked) > 0 {
+	answers := filepath.Join(t.TempDir(), "answers")
+	if err := os.WriteFile(answers, files["packages"], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := &app.Session{Home: homeWithUV(t, []byte(strings.ReplaceAll(fakeIndex, "ANSWERS", answers))), Catalogue: cat, Note: t.Logf}
+	s.Overrides = map[string][]string{}
+	for name, tags := range files {
+		if project, ok := strings.CutPrefix(name, "tags/"); ok {
+			s.Overrides[project] = []string{repository(t, tags)}
+		}
+	}
+	ask := func(rs []*recipe.Recipe) app.Updates {
+		t.Helper()
+		u, err := app.AskUpdates(t.Context(), s, app.UpdatesRequest{
+			Recipes: rs, OlderThan: 7 * 24 * time.Hour, Now: time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	if u := ask(today); len(u.New) > 0 || len(u.Unasked) > 0 {
 		t.Errorf("today: new %+v, not asked %+v", u.New, u.Unasked)
 	}
-	then := asked(t, files, cat, old)
+	then := ask(old)
 	if len(then.Unasked) > 0 {
 		t.Errorf("not asked: %+v", then.Unasked)
 	}

@@ -44,6 +44,23 @@ func tagged(t *testing.T) string {
 	return dir
 }
 
+// homeWithUV makes a state directory in which a program stands for uv.
+func homeWithUV(t *testing.T, program []byte) string {
+	t.Helper()
+	t.Setenv("UV_DEFAULT_INDEX", "https://index.invalid/simple")
+	home := t.TempDir()
+	tool := filepath.Join(home, "tools", "uv-"+strings.Split(pypi.Pin().Name, "-")[1])
+	if err := os.MkdirAll(tool, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"uv": program, pypi.Pin().Name: nil} {
+		if err := os.WriteFile(filepath.Join(tool, name), data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return home
+}
+
 // TestUpdates: releases older than a week are proposed in the order of dependencies,
 // with locks that pin them. A value that a rule excludes is named with the rule. The
 // patch that upstream merged ends. A second question about the proposal finds nothing.
@@ -62,18 +79,11 @@ func TestUpdates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("UV_DEFAULT_INDEX", "https://index.invalid/simple")
-	home := t.TempDir()
-	tool := filepath.Join(home, "tools", "uv-"+strings.Split(pypi.Pin().Name, "-")[1])
-	if err := os.MkdirAll(tool, 0o755); err != nil {
+	uv, err := os.ReadFile(filepath.Join(dir, "uv"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(filepath.Join(dir, "uv"), filepath.Join(tool, "uv")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(tool, pypi.Pin().Name), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	home := homeWithUV(t, uv)
 	ask := func(site, propose string) app.Updates {
 		t.Helper()
 		cat, err := catalogue.Load(site, catalogue.Taken{})

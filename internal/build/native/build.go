@@ -29,13 +29,16 @@ var module []byte
 
 const upstream = "github.com/dagger/dagger/"
 
-// buildFlags are the arguments of go build, except for the output: options, then the
-// packages of all programs.
-var buildFlags = []string{
+// buildOptions are the options of go build, except for the output.
+var buildOptions = []string{
 	"-trimpath", "-buildvcs=false",
 	"-ldflags=-s -w -X " + upstream + "engine.Version=" + Version + " -X " + upstream + "engine.Tag=" + Version,
-	upstream + "cmd/engine", upstream + "cmd/dagger", upstream + "cmd/dnsname", upstream + "cmd/init", upstream + "cmd/dialstdio",
 }
+
+// buildFlags are the options and the packages of all programs.
+var buildFlags = append(slices.Clip(buildOptions),
+	upstream+"cmd/engine", upstream+"cmd/dagger", upstream+"cmd/dnsname", upstream+"cmd/init", upstream+"cmd/dialstdio",
+)
 
 // buildEnv overrides the user's environment in the build.
 var buildEnv = []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=linux", "GOARCH=" + runtime.GOARCH}
@@ -84,15 +87,22 @@ func (e *Engine) build(ctx context.Context, goTool string) error {
 // end. A killed process leaves only a temporary directory. Nothing reads it, and prune
 // removes it.
 func (e *Engine) appear(fill func(tmp string) error) error {
-	dir := e.path("build-" + buildKey())
-	tmp := fmt.Sprintf("%s.%d.tmp", dir, os.Getpid())
+	return e.temporary(func(tmp string) error {
+		if err := fill(tmp); err != nil {
+			return err
+		}
+		return os.Rename(tmp, e.path("build-"+buildKey()))
+	})
+}
+
+// temporary calls fill with an empty directory for a build, and removes what is left of
+// it.
+func (e *Engine) temporary(fill func(tmp string) error) error {
+	tmp := fmt.Sprintf("%s.%d.tmp", e.path("build-"+buildKey()), os.Getpid())
 	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(filepath.Join(tmp, "bin"), 0o755)); err != nil {
 		return err
 	}
-	if err := fill(tmp); err != nil {
-		return errors.Join(err, os.RemoveAll(tmp))
-	}
-	return os.Rename(tmp, dir)
+	return errors.Join(fill(tmp), os.RemoveAll(tmp))
 }
 
 // compile writes the engine's module to dir/src and builds programs into dir/bin.

@@ -2,7 +2,6 @@ package native
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -59,17 +58,19 @@ func (e *Engine) clientAlone() string { return e.path("client-"+Version, "dagger
 func (e *Engine) buildClient(ctx context.Context, goTool string) error {
 	e.log("building the client of the engine %s from its Go modules: some minutes, once", Version)
 	start := time.Now()
-	tmp := fmt.Sprintf("%s.%d.tmp", e.path("build-client"), os.Getpid()) // a killed process leaves it to prune
-	defer os.RemoveAll(tmp)
-	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(filepath.Join(tmp, "bin"), 0o755), os.MkdirAll(filepath.Dir(e.clientAlone()), 0o755)); err != nil {
-		return err
+	err := e.temporary(func(tmp string) error {
+		if err := e.compile(ctx, goTool, tmp, append(slices.Clip(buildOptions), upstream+"cmd/dagger")); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(e.clientAlone()), 0o755); err != nil {
+			return err
+		}
+		return os.Rename(filepath.Join(tmp, "bin", "dagger"), e.clientAlone())
+	})
+	if err == nil {
+		e.log("built the client in %s", time.Since(start).Round(time.Second))
 	}
-	options := slices.DeleteFunc(slices.Clone(buildFlags), func(flag string) bool { return !strings.HasPrefix(flag, "-") })
-	if err := e.compile(ctx, goTool, tmp, append(options, upstream+"cmd/dagger")); err != nil {
-		return err
-	}
-	e.log("built the client in %s", time.Since(start).Round(time.Second))
-	return os.Rename(filepath.Join(tmp, "bin", "dagger"), e.clientAlone())
+	return err
 }
 
 // ClientIn returns the path of the client program from an engine image in docker or
