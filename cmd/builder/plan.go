@@ -69,6 +69,10 @@ func readComparison(c *cli.Context, of app.Selection) (app.Comparison, error) {
 	return nil, nil
 }
 
+// mostAlike is the number of exclusions with the same reason that are printed one by
+// one. --json has all.
+const mostAlike = 3
+
 func printPlan(out printer, p app.Plan) {
 	for i, c := range p.Cells {
 		if i > 0 {
@@ -76,11 +80,24 @@ func printPlan(out printer, p app.Plan) {
 		}
 		printPlannedCell(out, c)
 	}
-	for i, e := range p.Excluded {
-		if i == 0 {
-			out.say("\nexcluded")
+	if len(p.Excluded) > 0 {
+		out.say("\nexcluded")
+	}
+	of := map[string]int{} // exclusions by reason
+	for _, e := range p.Excluded {
+		of[e.Because]++
+	}
+	for _, e := range p.Excluded {
+		n := of[e.Because]
+		if n == 0 { // printed as one of many
+			continue
 		}
-		out.say("  %s: %s (%s)", matrix.Pairs(e.Axes), e.Because, e.Source)
+		if n > mostAlike {
+			of[e.Because] = 0
+			out.say("  %d combinations, such as %s: %s (%s)", n, matrix.Pairs(e.Axes), e.Because, e.Source)
+		} else {
+			out.say("  %s: %s (%s)", matrix.Pairs(e.Axes), e.Because, e.Source)
+		}
 		for _, row := range e.Instead {
 			out.say("    compatible: %s", row)
 		}

@@ -55,8 +55,10 @@ func checkExtensions(_ context.Context, s Subject) verdict.Verdict {
 	}
 	a := verdict.Judge(problems, seen)
 	switch {
-	case onlyUnasked:
+	case onlyUnasked && len(s.Expect.Frameworks) > 0:
 		return a.Because("the build found another framework too: set HOROVOD_WITHOUT_<FRAMEWORK>=1 for frameworks you do not want")
+	case onlyUnasked:
+		return a.Because("the wheel holds a library that expect.no-extensions excludes: change the build so that it leaves the library out, or correct the pattern")
 	case absent && len(s.Expect.Frameworks) > 0:
 		return a.Because("%s. Horovod goes on without its framework: set HOROVOD_WITH_<FRAMEWORK>=1", extensionRemedy)
 	}

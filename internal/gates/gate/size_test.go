@@ -47,6 +47,11 @@ func TestExtensionsAreAllNamed(t *testing.T) {
 	if strings.Contains(v.Remedy, "HOROVOD_WITHOUT") {
 		t.Errorf("the remedy is for another fault: %s", v.Remedy)
 	}
+	s = horovodROCm()
+	s.expect.Extensions, s.expect.Frameworks, s.expect.NoExtensions = nil, nil, []string{"horovod/*/mpi_lib*.so"}
+	if v = extensionPresent.Check(t.Context(), s.subject(t)); strings.Contains(v.Remedy, "HOROVOD") || !strings.Contains(v.Remedy, "leaves the library out") {
+		t.Errorf("the remedy is for Horovod: %s", v.Remedy)
+	}
 }
 
 func TestSome(t *testing.T) {
