@@ -64,11 +64,16 @@ type EditResult struct {
 // first. It returns all errors together, with class [diag.Patch] and the position of
 // the edit.
 func Apply(ctx context.Context, t Tree, p Patch, facts map[string]string) (Result, error) {
-	w := &work{tree: t, facts: facts, texts: map[string][]byte{}, result: Result{Patch: p.Name, State: Applied}}
+	w := &work{tree: t, facts: facts, texts: map[string][]byte{}, was: map[string][]byte{}, result: Result{Patch: p.Name, State: Applied}}
 	var errs []error
 	for _, e := range p.Edits {
 		for _, err := range diag.Split(w.edit(ctx, e)) {
 			errs = append(errs, classed(err, e.At))
+		}
+	}
+	for _, file := range w.order {
+		if bytes.Equal(w.texts[file], w.was[file]) && len(errs) == 0 {
+			errs = append(errs, classed(fmt.Errorf("%s: the edits of the patch cancel each other, and the file stays as it is", file), p.Edits[len(p.Edits)-1].At))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -92,6 +97,7 @@ type work struct {
 	tree   Tree
 	facts  map[string]string
 	texts  map[string][]byte // edited files
+	was    map[string][]byte // the same files as the tree has them
 	order  []string
 	links  [][2]string // target, link
 	result Result
@@ -124,6 +130,7 @@ func (w *work) read(ctx context.Context, file string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: not in the source", file)
 	}
+	w.was[file] = text
 	return text, err
 }
 

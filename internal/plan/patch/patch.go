@@ -8,6 +8,7 @@
 package patch
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -245,6 +246,11 @@ func parseDiff(content string) ([]*gitdiff.File, error) {
 	for _, f := range files {
 		if len(f.TextFragments) == 0 && !f.IsBinary {
 			return nil, fmt.Errorf("the diff of %s has no hunk", diffPath(f))
+		}
+		for i, h := range f.TextFragments {
+			if before, after := sides(h); slices.EqualFunc(before, after, bytes.Equal) {
+				return nil, fmt.Errorf("hunk %d (line %d) of the diff of %s changes nothing: its old and new lines are equal", i+1, h.OldPosition, diffPath(f))
+			}
 		}
 	}
 	if len(files) == 0 {

@@ -128,6 +128,7 @@ func TestWhatDoesNotActIsAnError(t *testing.T) {
 		"line without a match":   {hunk("@@ -4,1 +3,0 @@\n-x\n"), "the context is not in the file", ""},
 		"empty hunk":             {hunk("@@ -4,0 +5,1 @@\n+x\n"), "no context to find it by", ""},
 		"hunk applied":           {hunk("@@ -4,3 +4,3 @@\n 4\n-five\n+5\n 6\n"), "already applied, at line 4", "upstream"},
+		"equal hunk":             {hunk("@@ -4,3 +4,3 @@\n-4\n+4\n 5\n 6\n"), "hunk 1 (line 4) of the diff of c.cc changes nothing", ""},
 		"hunk too early":         {hunk("@@ -4,1 +4,1 @@\n-4\n+four\n@@ -5,1 +5,1 @@\n-3\n+three\n"), "hunk 2 (line 5): the context is not in the file", ""},
 	} {
 		src := source()
@@ -143,6 +144,22 @@ func TestWhatDoesNotActIsAnError(t *testing.T) {
 		}
 		if fmt.Sprint(src.files) != before || len(src.links) > 0 {
 			t.Errorf("%s: the source was touched", name)
+		}
+	}
+}
+
+// A patch acts only if each file that it edits differs at the end.
+func TestEditsThatCancelAreAnError(t *testing.T) {
+	back := patch.Edit{Kind: patch.Diff, Diff: "x", Content: headOfC + strings.NewReplacer("-5\n+five", "-five\n+5").Replace(hunkOf5)}
+	for name, edits := range map[string][]patch.Edit{
+		"replace": {replace("rccl.h", "x.h", 1), replace("x.h", "rccl.h", 1)},
+		"diff":    {{Kind: patch.Diff, Diff: "x", Content: diffOf5}, back},
+		"beside":  {{Kind: patch.Append, File: "e.mk", Text: "X = 1\n"}, replace("rccl.h", "x.h", 1), replace("x.h", "rccl.h", 1)},
+	} {
+		src := source()
+		_, err := patch.Apply(t.Context(), src, with(edits...), nil)
+		if err == nil || !strings.Contains(err.Error(), "the edits of the patch cancel each other") || src.writes > 0 {
+			t.Errorf("%s: got %v, %d writes", name, err, src.writes)
 		}
 	}
 }
@@ -234,6 +251,7 @@ func TestLoadNamesEveryFault(t *testing.T) {
 		"empty diff":    {edit("kind: diff, diff: empty.patch"), "the file has no diff"},
 		"prose":         {edit("kind: diff, diff: prose.patch"), "the file has no diff"},
 		"idle hunk":     {edit("kind: diff, diff: idle.patch"), "no changes"},
+		"equal hunk":    {edit("kind: diff, diff: equal.patch"), "hunk 1 (line 1) of the diff of x changes nothing"},
 		"diff escapes":  {edit("kind: diff, diff: escape.patch"), "edits a file outside the source"},
 		"not by git":    {edit("kind: diff, diff: plain.patch"), "must begin with"},
 		"new file":      {edit("kind: diff, diff: new.patch"), "the diff of x must edit text in place"},
@@ -249,6 +267,7 @@ func TestLoadNamesEveryFault(t *testing.T) {
 			"prose":   "please change it\n",
 			"plain":   "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n",
 			"idle":    "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n x\n",
+			"equal":   "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-x\n+x\n y\n",
 			"escape":  "diff --git a/../../etc/passwd b/../../etc/passwd\n--- a/../../etc/passwd\n+++ b/../../etc/passwd\n@@ -1,1 +1,1 @@\n-x\n+y\n",
 			"new":     "diff --git a/x b/x\nnew file mode 100644\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+y\n",
 			"removed": "diff --git a/x b/x\ndeleted file mode 100644\n--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
