@@ -87,7 +87,8 @@ class TwoEngines(Builder):
             raise LeftOut("--engine takes one address in this version")
         second = self.place.directory / "home2"
         for programs in (self.place.home / "engine").glob("build-*"):  # saves building them again
-            shutil.copytree(programs, second / "engine" / programs.name, dirs_exist_ok=True)
+            if not (second / "engine" / programs.name).exists():  # with --keep, its engine may run
+                shutil.copytree(programs, second / "engine" / programs.name)
         addresses = [self.up(self.place.home), self.up(second)]
         for n, address in enumerate(addresses):  # gives each engine the image and packages before the measurement
             self.arguments = ("--engine", address)
