@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -28,15 +29,23 @@ func Find(ctx context.Context) (Daemon, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for _, d := range []Daemon{"docker", "podman"} {
-		// docker has .ID and podman has .Version.Version. Without a daemon the docker
-		// client fails, or prints nothing and exits with 0 (version 26 of Debian 13).
-		for _, field := range []string{"{{.ID}}", "{{.Version.Version}}"} {
-			if answer, err := d.run(ctx, "info", "--format", field); err == nil && answer != "" {
-				return d, true
-			}
+		answer, err := d.run(ctx, "info", "--format", "{{json .}}")
+		if err == nil && answers([]byte(answer)) {
+			return d, true
 		}
 	}
 	return "", false
+}
+
+// answers reports whether a client's `info` came from a daemon. Docker's has an ID and
+// Podman's a version. Without a daemon the docker client fails, or it prints an answer
+// without an ID, or nothing, and exits with 0 (version 26 of Debian 13).
+func answers(info []byte) bool {
+	var of struct {
+		ID      string
+		Version struct{ Version string }
+	}
+	return json.Unmarshal(info, &of) == nil && of.ID+of.Version.Version != ""
 }
 
 // run runs the client program and returns its output. The last line of its stderr

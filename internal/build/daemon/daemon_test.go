@@ -30,10 +30,12 @@ func fake(t *testing.T, name, answers string) (asked func() string) {
 
 func TestFind(t *testing.T) {
 	for name, c := range map[string]struct{ program, answers, want string }{
-		"docker":                     {"docker", "info*) echo ID ;;", "docker"},
+		"docker":                     {"docker", `info*) echo '{"ID":"6d7a","ServerVersion":"27.5.1"}' ;;`, "docker"},
 		"docker that prints nothing": {"docker", "", ""},
-		"docker without its daemon":  {"docker", "info*) exit 1 ;;", ""},
-		"podman without an ID":       {"podman", "*.ID*) exit 125 ;;\ninfo*) echo 4.3.1 ;;", "podman"},
+		"docker without its daemon":  {"docker", `info*) echo '{"ID":"","ServerErrors":["cannot connect"]}'; exit 1 ;;`, ""},
+		"the same with exit 0":       {"docker", `info*) echo '{"ID":"","ServerErrors":["cannot connect"]}' ;;`, ""},
+		"podman":                     {"podman", `info*) echo '{"host":{},"version":{"Version":"4.3.1"}}' ;;`, "podman"},
+		"podman that fails":          {"podman", "info*) exit 125 ;;", ""},
 		"nothing":                    {"other", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
