@@ -171,8 +171,12 @@ func (p Publication) problem() string {
 func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Record, by putter) (repaired, damaged []string, err error) {
 	folder := filepath.Join(x.dir, filesDir, r.Project)
 	if r.IsWheel() {
-		if r.Metadata, err = by.bytes(filepath.Join(folder, r.Filename+metadata), p.Metadata); err != nil {
+		var wrote bool
+		if r.Metadata, wrote, err = by.bytes(x.metadataPath(*r), p.Metadata); err != nil {
 			return nil, nil, err
+		}
+		if wrote {
+			repaired = append(repaired, r.Filename+metadata)
 		}
 	}
 	intact := map[string]bool{}

@@ -21,10 +21,10 @@ func (x *Index) write(r Record, all []Record) error {
 	if err != nil {
 		return err
 	}
-	if _, err := putBytes(x.recordPath(r.Project, r.Filename), data); err != nil {
+	if err := putBytes(x.recordPath(r.Project, r.Filename), data); err != nil {
 		return failed(err, "publishing %s", r.Filename)
 	}
-	if _, err := putBytes(filepath.Join(x.dir, keysDir, r.Key+".json"), data); err != nil {
+	if err := putBytes(filepath.Join(x.dir, keysDir, r.Key+".json"), data); err != nil {
 		return failed(err, "publishing %s", r.Filename)
 	}
 	return x.pages(append(without(all, r), r), r.Project)

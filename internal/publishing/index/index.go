@@ -64,8 +64,11 @@ func (x *Index) Where(r Record) string {
 	if r.IsWheel() {
 		return x.URL()
 	}
-	return "file://" + filepath.Join(x.dir, filesDir, r.Project, r.Filename)
+	return "file://" + x.PathOf(r)
 }
+
+// PathOf returns the path of a record's wheel or archive.
+func (x *Index) PathOf(r Record) string { return filepath.Join(x.dir, filesDir, r.Project, r.Filename) }
 
 // lock excludes other publishers. It refuses an index that differs from its signature.
 func (x *Index) lock(ctx context.Context) (free func(), err error) {

@@ -54,7 +54,7 @@ func (x *Index) projectPages(project string, records []Record) error {
 	if err != nil {
 		return err
 	}
-	if _, err := putBytes(filepath.Join(dir, "index.json"), page); err != nil {
+	if err := putBytes(filepath.Join(dir, "index.json"), page); err != nil {
 		return err
 	}
 	return x.render(filepath.Join(dir, "index.html"), "project", map[string]any{"Project": project, "Records": records})
@@ -82,13 +82,13 @@ func (x *Index) rootPages(all []Record) error {
 	if err != nil {
 		return err
 	}
-	if _, err := putBytes(filepath.Join(x.dir, simpleDir, "index.json"), list); err != nil {
+	if err := putBytes(filepath.Join(x.dir, simpleDir, "index.json"), list); err != nil {
 		return err
 	}
 	if err := x.render(filepath.Join(x.dir, simpleDir, "index.html"), "projects", projects); err != nil {
 		return err
 	}
-	if _, err := putBytes(filepath.Join(x.dir, listFile), data); err != nil {
+	if err := putBytes(filepath.Join(x.dir, listFile), data); err != nil {
 		return err
 	}
 	return x.render(filepath.Join(x.dir, "index.html"), "page", newPage(all))
@@ -167,6 +167,5 @@ func (x *Index) render(to, name string, data any) error {
 	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
 		return err
 	}
-	_, err := putBytes(to, b.Bytes())
-	return err
+	return putBytes(to, b.Bytes())
 }

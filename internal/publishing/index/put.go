@@ -26,16 +26,19 @@ func (x *Index) damaged(r Record, f File) bool {
 type putter struct {
 	writes bool
 	file   func(ctx context.Context, to string, a artifact.Artifact) (wrote bool, err error)
-	bytes  func(to string, data []byte) (sum string, err error)
+	bytes  func(to string, data []byte) (sum string, wrote bool, err error)
 }
 
 var (
-	writing = putter{true, put, putBytes}
+	writing = putter{true, put, func(to string, data []byte) (string, bool, error) {
+		sum := hexSum(data)
+		return sum, !has(to, sum), putBytes(to, data)
+	}}
 	looking = putter{false, func(_ context.Context, to string, a artifact.Artifact) (bool, error) {
 		return !has(to, a.SHA256), nil
-	}, func(_ string, data []byte) (string, error) {
-		sum := sha256.Sum256(data)
-		return hex.EncodeToString(sum[:]), nil
+	}, func(to string, data []byte) (string, bool, error) {
+		sum := hexSum(data)
+		return sum, !has(to, sum), nil
 	}}
 )
 
@@ -86,15 +89,19 @@ func (w watched) Read(p []byte) (int, error) {
 	return w.r.Read(p)
 }
 
-// putBytes writes data to a path and returns its sha256.
-func putBytes(to string, data []byte) (string, error) {
-	sum := sha256.Sum256(data)
-	want := hex.EncodeToString(sum[:])
-	if has(to, want) {
-		return want, nil
+// putBytes writes data to a path, unless the same bytes are already there.
+func putBytes(to string, data []byte) error {
+	if has(to, hexSum(data)) {
+		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return "", err
+		return err
 	}
-	return want, atomicfile.Write(to, data)
+	return atomicfile.Write(to, data)
+}
+
+// hexSum returns the sha256 of data in hexadecimal.
+func hexSum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }

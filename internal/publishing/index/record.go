@@ -2,8 +2,6 @@ package index
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -161,10 +159,10 @@ func takeSaid(ctx context.Context, said []artifact.Artifact, where func(artifact
 		if err != nil {
 			return err
 		}
-		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != a.SHA256 {
-			return fmt.Errorf("%s %w: it has sha256 %x, the index lists %s", a.Name, ErrChanged, sum, a.SHA256)
+		if sum := hexSum(data); sum != a.SHA256 {
+			return fmt.Errorf("%s %w: it has sha256 %s, the index lists %s", a.Name, ErrChanged, sum, a.SHA256)
 		}
-		if _, err := putBytes(a.Path, data); err != nil {
+		if err := putBytes(a.Path, data); err != nil {
 			return err
 		}
 	}

@@ -2,8 +2,6 @@ package index
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,10 +144,9 @@ func (x *Index) asSigned() error {
 	if err != nil {
 		return err
 	}
-	wrong, err := x.unlike(s, func(name string) bool {
-		_, signed := s.Files[name]
-		return isOwn(name) && (signed || !strings.HasSuffix(name, metadata)) // see Add: metadata comes before its record
-	})
+	// A publication replaces damaged metadata, as it replaces a damaged wheel. The next
+	// state takes its digest from the record.
+	wrong, err := x.unlike(s, func(name string) bool { return isOwn(name) && !strings.HasSuffix(name, metadata) })
 	if len(wrong) > 0 {
 		err = errors.New(strings.Join(wrong, "; "))
 	}
@@ -241,9 +238,9 @@ func (x *Index) last() (State, error) {
 	return openState(data, x.Signer.Trust)
 }
 
-// state returns the files of an index with these records: wheels and the files beside
-// them as the records state them, pages and records as they are.
-func (x *Index) state(all []Record) (map[string]File, error) {
+// listed returns the wheels of records, and the files beside them, as the records state
+// them.
+func listed(all []Record) map[string]File {
 	files := map[string]File{}
 	for _, r := range all {
 		folder := path.Join(filesDir, r.Project)
@@ -252,6 +249,15 @@ func (x *Index) state(all []Record) (map[string]File, error) {
 			files[name] = File{name, f.SHA256, f.Size}
 		}
 	}
+	return files
+}
+
+// state returns the files of an index with these records: listed files as the records
+// state them, pages and records as they are. The file of a key must be the record of a
+// wheel with this key. Metadata must be that of its record: if the file is damaged, the
+// last signature states it.
+func (x *Index) state(all []Record) (map[string]File, error) {
+	files := listed(all)
 	// Pages and records have no stated digest. The lock excludes other writers.
 	for name := range ownFiles(all) {
 		a, err := artifact.Unlinked(filepath.Join(x.dir, name), "")
@@ -263,8 +269,57 @@ func (x *Index) state(all []Record) (map[string]File, error) {
 		}
 		files[name] = File{name, a.SHA256, a.Size}
 	}
+	last, _ := x.last() // an index without a signature states nothing
+	keys := map[string]string{}
+	var wrong []string
+	for _, r := range all {
+		at := path.Join(filesDir, r.Project, r.Filename)
+		if name := at + metadata; r.IsWheel() && files[name].SHA256 != r.Metadata {
+			if files[name] = last.Files[name]; files[name].SHA256 != r.Metadata {
+				wrong = append(wrong, name)
+			}
+		}
+		name := path.Join(keysDir, r.Key+".json")
+		if record := files[at+recordEnd].SHA256; keys[name] == "" || record == files[name].SHA256 {
+			keys[name] = record
+		}
+	}
+	for name, record := range keys {
+		if files[name].SHA256 != record {
+			wrong = append(wrong, name)
+		}
+	}
+	if slices.Sort(wrong); len(wrong) > 0 {
+		return nil, fmt.Errorf("these files are missing or differ from their records: %s", strings.Join(wrong, ", "))
+	}
 	return files, nil
 }
+
+// derive writes the file of a record's key again, and damaged metadata of its wheel. text
+// is the METADATA of the wheel.
+func (x *Index) derive(ctx context.Context, r Record, text []byte) error {
+	if to := x.metadataPath(r); r.IsWheel() && !has(to, r.Metadata) {
+		if hexSum(text) != r.Metadata {
+			return fmt.Errorf("%s differs from its record, and so does METADATA in the wheel", filepath.Base(to))
+		}
+		if err := putBytes(to, text); err != nil {
+			return err
+		}
+	}
+	name := filepath.Join(x.dir, keysDir, r.Key+".json")
+	if have, err := x.Find(ctx, r.Key); err == nil && !have.sameFile(r) {
+		if other, err := artifact.Of(x.recordPath(have.Project, have.Filename), ""); err == nil && has(name, other.SHA256) {
+			return nil // the record of another wheel with this key
+		}
+	}
+	record, err := store.Small(ctx, store.Place(x.recordPath(r.Project, r.Filename)), maxRecord)
+	if err == nil {
+		err = putBytes(name, record)
+	}
+	return err
+}
+
+func (x *Index) metadataPath(r Record) string { return x.PathOf(r) + metadata }
 
 // sign signs a state of the index with these files, in place of the last signature, and
 // notes a change of the signer. After an error the last signature and the memory of the
@@ -379,12 +434,13 @@ func (x *Index) unlike(s State, wanted func(name string) bool) (wrong []string, 
 }
 
 // Sign signs an index that has no signature, or whose signature does not cover its state.
-// Each record must pass vet, which verifies the statements about its wheel. Sign writes
-// all pages again, and hashes all files. It makes no index in a directory without one.
+// Each record must pass vet, which verifies the statements about its wheel and returns
+// the wheel's METADATA. Sign writes all files again that it can make: pages, metadata and
+// the files of keys. It hashes all others. It makes no index in a directory without one.
 // If the last signature is missing, does not count, or states other records, anew must be
 // set: whoever can write to the directory could otherwise let the publisher sign their
 // records.
-func (x *Index) Sign(ctx context.Context, vet func(Record) error, anew bool) (State, error) {
+func (x *Index) Sign(ctx context.Context, vet func(Record) (metadata []byte, err error), anew bool) (State, error) {
 	if _, err := os.Stat(filepath.Join(x.dir, simpleDir)); errors.Is(err, fs.ErrNotExist) {
 		return State{}, diag.Errorf(diag.Usage, "signing the index: %s holds no index", x.dir).WithHint("publish a wheel there first: builder publish FILE --to file:%s", x.dir)
 	}
@@ -406,8 +462,12 @@ func (x *Index) Sign(ctx context.Context, vet func(Record) error, anew bool) (St
 	}
 	var errs []error
 	var projects []string
-	for _, r := range all {
-		err := vet(r)
+	texts := map[int][]byte{} // metadata to write again
+	for i, r := range all {
+		text, err := vet(r)
+		if r.IsWheel() && !has(x.metadataPath(r), r.Metadata) {
+			texts[i] = text
+		}
 		if err != nil && diag.CodeOf(err) == diag.Unexpected && ctx.Err() == nil {
 			err = diag.Errorf(diag.Publish, "signing the index: %w", err).
 				WithHint("restore the files of %s from a copy, or publish the cell again", r.Filename)
@@ -419,6 +479,12 @@ func (x *Index) Sign(ctx context.Context, vet func(Record) error, anew bool) (St
 	}
 	if err := x.agrees(all); err != nil {
 		return State{}, err
+	}
+	for i, r := range all {
+		errs = append(errs, x.derive(ctx, r, texts[i]))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return State{}, failed(err, "signing the index")
 	}
 	if err := x.pagesOnly(all, projects...); err != nil {
 		return State{}, err
@@ -434,16 +500,13 @@ func (x *Index) Sign(ctx context.Context, vet func(Record) error, anew bool) (St
 // agrees returns an error unless the records list every file of the index, and every
 // listed file has its digest.
 func (x *Index) agrees(all []Record) error {
-	files, err := x.state(all)
-	if err != nil {
-		return failed(err, "signing the index")
-	}
+	files, own := listed(all), ownFiles(all)
 	names, err := x.listing()
 	if err != nil {
 		return failed(err, "signing the index")
 	}
 	var errs []error
-	if unlisted := slices.DeleteFunc(names, func(name string) bool { _, ok := files[name]; return ok }); len(unlisted) > 0 {
+	if unlisted := slices.DeleteFunc(names, func(name string) bool { _, ok := files[name]; return ok || own[name] }); len(unlisted) > 0 {
 		errs = append(errs, diag.Errorf(diag.Publish, "signing the index: no record lists %s", strings.Join(unlisted, ", ")).
 			WithHint("remove these files and run this command again with --anew; then publish the cell of a wheel among them again, promote it and yank it if it was"))
 	}
@@ -483,7 +546,7 @@ func Signed(ctx context.Context, place store.Place, trust signing.Trust, memory 
 		}
 		escaped := strings.ReplaceAll((&url.URL{Path: name}).EscapedPath(), "+", "%2B")
 		data, err := store.Small(ctx, store.Place(at+"/"+escaped), s.Files[name].Size)
-		sum := sha256.Sum256(data)
+		sum := hexSum(data)
 		switch {
 		case ctx.Err() != nil:
 			return s, nil, context.Cause(ctx)
@@ -491,8 +554,8 @@ func Signed(ctx context.Context, place store.Place, trust signing.Trust, memory 
 			wrong = append(wrong, name+" is missing")
 		case err != nil:
 			wrong = append(wrong, err.Error())
-		case hex.EncodeToString(sum[:]) != s.Files[name].SHA256:
-			wrong = append(wrong, fmt.Sprintf("%s has sha256 %x, the signature states %s", name, sum, s.Files[name].SHA256))
+		case sum != s.Files[name].SHA256:
+			wrong = append(wrong, fmt.Sprintf("%s has sha256 %s, the signature states %s", name, sum, s.Files[name].SHA256))
 		}
 	}
 	return s, wrong, nil

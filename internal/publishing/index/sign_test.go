@@ -1,10 +1,12 @@
 package index_test
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,7 +33,7 @@ func signer(t *testing.T) *index.Signer {
 	}
 }
 
-func passes(index.Record) error { return nil }
+func passes(index.Record) ([]byte, error) { return nil, nil }
 
 // signedIndex returns a signed index of two wheels and one archive.
 func signedIndex(t *testing.T) (*index.Index, string) {
@@ -223,7 +225,7 @@ func TestSignedAgain(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	bad := errors.New("no trusted key signed it")
-	if _, err := x.Sign(t.Context(), func(index.Record) error { return bad }, false); !errors.Is(err, bad) {
+	if _, err := x.Sign(t.Context(), func(index.Record) ([]byte, error) { return nil, bad }, false); !errors.Is(err, bad) {
 		t.Errorf("%v", err)
 	}
 	if _, err := x.Sign(t.Context(), passes, false); err != nil {
@@ -326,6 +328,72 @@ func TestSignRefusesAChangedRecord(t *testing.T) {
 	}
 	if _, err := x.Sign(t.Context(), passes, true); err != nil { // the publisher accepts the change
 		t.Error(err)
+	}
+}
+
+// Sign makes the files of keys and the metadata again from the records and wheels. Signed
+// as they are, an older file of a key would let builder take a yanked wheel, and pip
+// would refuse a wheel with damaged metadata.
+func TestSignMakesAgainWhatItCan(t *testing.T) {
+	keyFile, meta := "keys/"+key(1)+".json", wheel1+".metadata"
+	for name, c := range map[string]struct {
+		file, text string // an empty text removes the file
+	}{
+		"an older key": {keyFile, "older"}, "a damaged key": {keyFile, "x"}, "no key": {keyFile, ""}, "the key of another wheel": {keyFile, "other"},
+		"damaged metadata": {meta, "Name: evil\n"}, "no metadata": {meta, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, dir := signedIndex(t)
+			texts := map[string]string{"older": read(t, dir, keyFile), "other": read(t, dir, "keys", key(2)+".json")}
+			if _, err := x.Yank(t.Context(), key(1), "wrong sums"); err != nil {
+				t.Fatal(err)
+			}
+			err := os.Remove(filepath.Join(dir, c.file))
+			if text := cmp.Or(texts[c.text], c.text); text != "" {
+				err = os.WriteFile(filepath.Join(dir, c.file), []byte(text), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := x.Sign(t.Context(), passes, false); c.file == meta && diag.CodeOf(err) != diag.Publish {
+				t.Errorf("METADATA of the wheel cannot be read: %v", err)
+			}
+			wheelHas := func(index.Record) ([]byte, error) { return []byte("Name: tool\n"), nil }
+			if _, err := x.Sign(t.Context(), wheelHas, false); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := x.Find(t.Context(), key(1)); err != nil || r.Yanked != "wrong sums" {
+				t.Errorf("the key leads to %+v, %v", r, err)
+			}
+			if text := read(t, dir, meta); text != "Name: tool\n" {
+				t.Errorf("the metadata is %q", text)
+			}
+			if wrong, err := check(t, x, dir); err != nil || len(wrong) > 0 {
+				t.Errorf("%q, %v", wrong, err)
+			}
+		})
+	}
+}
+
+// A publication restores a wheel and its metadata in a signed index. Damaged metadata of
+// another wheel stays refused.
+func TestSignedRestores(t *testing.T) {
+	x, dir := signedIndex(t)
+	for _, name := range []string{wheel1, wheel1 + ".metadata"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(t, x, publication(t, 6, "six"))
+	if wrong, err := check(t, x, dir); err != nil || !slices.Equal(wrong, []string{wheel1 + " is missing", wheel1 + ".metadata is missing"}) {
+		t.Errorf("%q, %v", wrong, err)
+	}
+	added, err := x.Add(t.Context(), publication(t, 1, "one"))
+	if want := []string{path.Base(wheel1), path.Base(wheel1) + ".metadata"}; err != nil || !slices.Equal(added.Repaired, want) {
+		t.Errorf("%+v, %v", added, err)
+	}
+	if wrong, err := check(t, x, dir); err != nil || len(wrong) > 0 {
+		t.Errorf("%q, %v", wrong, err)
 	}
 }
 

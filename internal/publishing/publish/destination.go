@@ -13,6 +13,7 @@ import (
 	"builder/internal/evidence/signing"
 	"builder/internal/evidence/translog"
 	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
 	"builder/internal/input/oci"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/upload"
@@ -203,7 +204,7 @@ func (d Directory) Signed(s *index.Signer) Directory {
 // Sign signs the index as it is. The statements about every wheel must verify by the
 // policy of each of its channels. See [index.Index.Sign] for anew.
 func (d Directory) Sign(ctx context.Context, trust signing.Trust, anew bool) (index.State, error) {
-	return d.index.Sign(ctx, func(r index.Record) error { return d.vouched(ctx, r, trust) }, anew)
+	return d.index.Sign(ctx, func(r index.Record) ([]byte, error) { return d.metadata(r), d.vouched(ctx, r, trust) }, anew)
 }
 
 // vouched verifies the statements about a published wheel, known by its digest.
@@ -232,6 +233,23 @@ func (d Directory) vouched(ctx context.Context, r index.Record, trust signing.Tr
 		return nil
 	}
 	return err
+}
+
+// metadata returns the METADATA of a record's wheel, or nil if the wheel is not readable.
+func (d Directory) metadata(r index.Record) []byte {
+	if !r.IsWheel() {
+		return nil
+	}
+	w, err := wheel.Open(d.index.PathOf(r))
+	if err != nil {
+		return nil
+	}
+	defer w.Close()
+	text, err := w.ReadFile(w.DistInfo+"/METADATA", maxMetadata)
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // List implements [Source]. A missing directory is an error, not an empty index.
