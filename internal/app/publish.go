@@ -247,7 +247,11 @@ func Yank(ctx context.Context, s *Session, place publish.Directory, cell, becaus
 		return r, err
 	}
 	if r, err = place.Yank(ctx, r.Key, because); err != nil {
-		return r, diag.Errorf(diag.Publish, "yanking %s: %w", cell, err)
+		code := diag.CodeOf(err)
+		if code == diag.Unexpected {
+			code = diag.Publish
+		}
+		return r, diag.Errorf(code, "yanking %s: %w", cell, err)
 	}
 	mark := translog.Leaf{Kind: translog.Yank, Subject: r.SHA256, Name: r.Filename, Because: because}
 	if because == "" {

@@ -62,7 +62,7 @@ func (s *Session) places(ctx context.Context, r VerifyRequest, trust signing.Tru
 		if err != nil {
 			return nil, err
 		}
-		p.all = append(p.all, place{source, records})
+		p.all = append(p.all, place{publish.Guarded(source, index.Guard{Trust: trust, Memory: signing.Memory(s.seenLogs())}), records})
 	}
 	p.scratch, err = os.MkdirTemp("", "builder-verify-*")
 	return p, err

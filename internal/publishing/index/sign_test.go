@@ -2,7 +2,9 @@ package index_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -372,6 +374,66 @@ func TestSignMakesAgainWhatItCan(t *testing.T) {
 				t.Errorf("%q, %v", wrong, err)
 			}
 		})
+	}
+}
+
+// A yank holds for whoever takes a wheel from a signed index, also if somebody puts an
+// older file of its key back.
+func TestGuard(t *testing.T) {
+	x, dir := signedIndex(t)
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	defer server.Close()
+	keyFile := filepath.Join(dir, "keys", key(1)+".json")
+	older, signature := read(t, keyFile), read(t, dir, index.SignatureFile)
+	if _, err := x.Yank(t.Context(), key(1), "wrong sums"); err != nil {
+		t.Fatal(err)
+	}
+	newer := read(t, dir, index.SignatureFile)
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, at := range map[string]interface {
+		Find(ctx context.Context, key string) (index.Record, error)
+		Place() string
+	}{"directory": x, "web server": index.OpenRemote(server.URL+"/", nil)} {
+		check := func(g index.Guard) string {
+			r, err := at.Find(t.Context(), key(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprint(g.Check(t.Context(), at.Place(), r))
+		}
+		fresh := func() index.Guard {
+			return index.Guard{Trust: x.Signer.Trust, Memory: signing.Memory(t.TempDir())}
+		}
+		seen, strange := fresh(), fresh()
+		strange.Trust = signer(t).Trust
+		yanked := read(t, keyFile)
+		if got := check(seen) + check(strange); got != "<nil><nil>" {
+			t.Errorf("%s: %s", name, got)
+		}
+		write(keyFile, older)
+		if got := check(fresh()); !strings.Contains(got, "is not as its index was signed") {
+			t.Errorf("%s: an older key: %s", name, got)
+		}
+		write(filepath.Join(dir, index.SignatureFile), signature)
+		if got := check(seen); !strings.Contains(got, "does not count") {
+			t.Errorf("%s: an older key and signature: %s", name, got)
+		}
+		if err := os.Remove(filepath.Join(dir, index.SignatureFile)); err != nil {
+			t.Fatal(err)
+		}
+		if got := check(seen); !strings.Contains(got, "does not count") {
+			t.Errorf("%s: no signature any more: %s", name, got)
+		}
+		if got := check(fresh()); got != "<nil>" {
+			t.Errorf("%s: never signed: %s", name, got)
+		}
+		write(filepath.Join(dir, index.SignatureFile), newer)
+		write(keyFile, yanked)
 	}
 }
 

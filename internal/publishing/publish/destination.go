@@ -80,6 +80,10 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, logg
 		if leaves, err = leavesAt(ctx, to, b); err == nil {
 			err = logged(leaves)
 		}
+		if errors.Is(err, ErrYanked) {
+			return Receipt{}, diag.Errorf(diag.Publish, "%s gets no further entries in the log: %w", b.Wheel.Name, err).
+				WithHint("take the mark back with `builder publish yank %s --undo`, or leave the cell out", b.Entry.ID)
+		}
 		if err != nil {
 			return Receipt{}, diag.Errorf(diag.Publish, "%s is published, but the log lacks its statements: %w", b.Wheel.Name, err).
 				WithHint("publish it again: that changes nothing at the destination, and adds what the log lacks")
@@ -190,7 +194,7 @@ func openDirectory(text string) (Directory, error) {
 	}
 	dir, err := filepath.Abs(dir)
 	x := index.Open(dir)
-	return Directory{indexSource{x, "file:" + dir}, dir, x}, err
+	return Directory{indexSource{records: x, name: "file:" + dir}, dir, x}, err
 }
 
 // Signed returns the directory with the signer of its index.

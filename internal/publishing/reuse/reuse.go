@@ -17,6 +17,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
+	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
 )
 
@@ -28,7 +29,8 @@ type Finder struct {
 
 	Places  []string // directories and addresses with published cells
 	Trust   signing.Trust
-	Only    bool // a cell missing in every place is an error
+	Memory  signing.Memory // of the signatures of indexes
+	Only    bool           // a cell missing in every place is an error
 	Store   *store.Store
 	Scratch string
 	Note    func(string, ...any)
@@ -89,7 +91,7 @@ func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	b, err := publish.Take(ctx, source, e.Key(), dir, f.Trust, attest.Candidate)
+	b, err := publish.Take(ctx, publish.Guarded(source, index.Guard{Trust: f.Trust, Memory: f.Memory}), e.Key(), dir, f.Trust, attest.Candidate)
 	if err != nil {
 		return err
 	}
