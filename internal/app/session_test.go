@@ -12,7 +12,7 @@ func TestDaemonIsAskedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		found  bool
-	}{"runs": {"echo number", true}, "does not run": {"exit 1", false}} {
+	}{"runs": {`echo '{"ID":"number"}'`, true}, "does not run": {"exit 1", false}} {
 		t.Run(name, func(t *testing.T) {
 			bin := t.TempDir()
 			program(t, filepath.Join(bin, "docker"), `echo "$1" >>`+bin+"/asked\n"+c.script)
