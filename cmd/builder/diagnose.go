@@ -80,7 +80,7 @@ func printReports(out printer, reports []app.Examined) {
 	n := count(reports)
 	job := func(r app.Examined) bool { return r.Run != nil || r.Kind != "log" }
 	if len(n) == 0 && len(reports) > 0 && !slices.ContainsFunc(reports, job) {
-		out.note("no known failure: read the end of the log; `builder debug shell CELL` opens a shell before its failed step; docs/recipes.md says how to add a failure of your own")
+		out.note("no known failure: read the end of the log; if the step packages, source, patch, canary or build failed, `builder debug shell CELL` opens a shell before it; docs/recipes.md says how to add a failure of your own")
 	}
 	if len(n) > 0 {
 		var parts []string

@@ -113,6 +113,10 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 		return done, diag.Errorf(diag.Gate, "%s: %w", attest.Dir(s.Artifact.Path), err).
 			WithHint("trust the key of another host with --trust FILE, where a trust file gives it the role of the statement; remove statements about other bytes, and run the gates again with --attach")
 	}
+	if s.Doubted && b.options.Attach {
+		doubt := gate.Doubted(s.Promise)
+		return done, diag.Errorf(diag.Gate, "--attach: %s: verdicts by this promise are not attached", doubt.Evidence).WithHint("%s", doubt.Remedy)
+	}
 	gpus, release, err := b.setup(s)
 	if err != nil {
 		return done, err

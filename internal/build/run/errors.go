@@ -21,7 +21,7 @@ func (e *EngineError) Unwrap() error {
 		return e.Err
 	}
 	return diag.Errorf(diag.NoEngine, "%w", e.Err).
-		WithHint("read the log of the native engine (`builder engine status` prints its path), or use another engine with --engine URL; a build that uses all memory kills the engine too: lower --jobs or set --memory")
+		WithHint("check that the engine still runs, and read its log: `builder engine status` prints the path for the native engine. Or use another engine with --engine URL. A build that uses all memory kills the engine too: lower --jobs or set --memory")
 }
 
 // An inputError is the reason why a cell cannot start.
