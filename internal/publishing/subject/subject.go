@@ -110,6 +110,11 @@ func Passed(paths []string) ([]string, error) {
 					errs = append(errs, refused)
 					continue
 				}
+				if ran, err := report.Read(filepath.Join(path, "run.json")); err == nil && len(ran.Cells) > 0 {
+					errs = append(errs, diag.Errorf(diag.Usage, "%s holds the results of a run, and a cell is needed", path).
+						WithHint("give the directory of a cell, such as %s", filepath.Join(path, ran.Cells[0].ID)))
+					continue
+				}
 				err = fmt.Errorf("%s holds no %s that passed", path, cmp.Or(tree, "wheel"))
 			}
 		}
