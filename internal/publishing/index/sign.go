@@ -215,8 +215,9 @@ func (x *Index) seal(all []Record) error {
 	if x.unsigned() {
 		return nil
 	}
-	files, err := x.state(all)
-	if last, unsure := x.last(); err == nil && unsure == nil && maps.Equal(last.Files, files) {
+	last, unsure := x.last()
+	files, err := x.state(all, last)
+	if err == nil && unsure == nil && maps.Equal(last.Files, files) {
 		return nil
 	}
 	if err == nil {
@@ -255,8 +256,8 @@ func listed(all []Record) map[string]File {
 // state returns the files of an index with these records: listed files as the records
 // state them, pages and records as they are. The file of a key must be the record of a
 // wheel with this key. Metadata must be that of its record: if the file is damaged, the
-// last signature states it.
-func (x *Index) state(all []Record) (map[string]File, error) {
+// last signature states it. last is empty if there is none.
+func (x *Index) state(all []Record, last State) (map[string]File, error) {
 	files := listed(all)
 	// Pages and records have no stated digest. The lock excludes other writers.
 	for name := range ownFiles(all) {
@@ -269,7 +270,6 @@ func (x *Index) state(all []Record) (map[string]File, error) {
 		}
 		files[name] = File{name, a.SHA256, a.Size}
 	}
-	last, _ := x.last() // an index without a signature states nothing
 	keys := map[string]string{}
 	var wrong []string
 	for _, r := range all {
@@ -489,7 +489,7 @@ func (x *Index) Sign(ctx context.Context, vet func(Record) (metadata []byte, err
 	if err := x.pagesOnly(all, projects...); err != nil {
 		return State{}, err
 	}
-	files, err := x.state(all)
+	files, err := x.state(all, State{}) // derive has mended all metadata
 	if err != nil {
 		return State{}, failed(err, "signing the index")
 	}
