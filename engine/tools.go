@@ -10,7 +10,6 @@ package engine
 import (
 	_ "github.com/dagger/dagger/cmd/dagger"
 	_ "github.com/dagger/dagger/cmd/dialstdio"
-	_ "github.com/dagger/dagger/cmd/dnsname"
 	_ "github.com/dagger/dagger/cmd/engine"
 	_ "github.com/dagger/dagger/cmd/init"
 )

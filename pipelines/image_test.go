@@ -1,7 +1,10 @@
 package pipelines
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -38,6 +41,37 @@ func TestBootstrapOnce(t *testing.T) {
 	for _, ino := range files {
 		if ino != files[0] {
 			t.Fatalf("the file was replaced: inodes %v", files)
+		}
+	}
+}
+
+// TestIntact: an archive counts as checked only while it is the same file.
+func TestIntact(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "bootstrap.tar")
+	sum := archive + ".sha256"
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	digest := sha256.Sum256([]byte("layer"))
+	write(sum, hex.EncodeToString(digest[:]))
+	e := &Engine{}
+	for i, step := range []struct {
+		do   func()
+		want bool
+	}{
+		{func() {}, false},
+		{func() { write(archive, "layer") }, true},
+		{func() {}, true},
+		{func() { write(archive, "LAYER") }, false},
+		{func() { write(archive, "layer") }, true},
+		{func() { os.Remove(archive) }, false},
+	} {
+		step.do()
+		if got := e.intact(archive, sum); got != step.want {
+			t.Errorf("step %d: got %v", i, got)
 		}
 	}
 }

@@ -6,7 +6,7 @@ func Checks() []Check {
 		{"engine", Engine, "an engine answers or can be started", "the address, `docker info`, the state directory", always, engine},
 		{"engine-version", Engine, "the engine has the required version", "the engine itself, the images of its containers", always, engineVersion},
 		{"host-packages", Engine, "the programs of the native engine are installed", "`PATH`, the folders of CNI plugins, `apt-get`", nativeEngine, hostPackages},
-		{"privileges", Engine, "this process can make namespaces, mounts and bridges", "`CapEff` in `/proc/self/status`, `/proc/self/ns`", nativeEngine, privileges},
+		{"privileges", Engine, "this process can make namespaces and mounts", "`CapEff` in `/proc/self/status`, `/proc/self/ns`", nativeEngine, privileges},
 		{"user-namespaces", Engine, "users without privileges can make namespaces", "`/proc/sys/user`, `/proc/sys/kernel`", never, userNamespaces},
 		{"overlayfs", Engine, "the kernel has overlayfs, and the state directory supports it", "`/proc/filesystems`, modules of the kernel, mounts", nativeEngine, overlayfs},
 		{"cgroups", Engine, "control groups are mounted, to limit builds and end them as a group", "`/proc/self/mountinfo`, `/sys/fs/cgroup`", nativeEngine, cgroups},

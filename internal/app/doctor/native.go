@@ -15,14 +15,13 @@ import (
 // hostPackages checks that the programs used by the native engine are installed.
 func hostPackages(_ context.Context, e *exam) Finding {
 	var lacking []string
-	needs := native.Needs(e.Path)
-	for _, n := range needs {
-		if _, has := e.Program(n.Name, n.Dirs); !has && !slices.Contains(lacking, n.Package) {
+	for _, n := range native.Needs {
+		if _, has := e.Program(n.Name, host.ProgramDirs(e.Path)); !has && !slices.Contains(lacking, n.Package) {
 			lacking = append(lacking, n.Package)
 		}
 	}
 	if len(lacking) == 0 {
-		return ok("all %d programs", len(needs))
+		return ok("all %d programs", len(native.Needs))
 	}
 	list := strings.Join(lacking, " ")
 	_, apt := e.Program("apt-get", host.ProgramDirs(e.Path))
@@ -35,15 +34,14 @@ func hostPackages(_ context.Context, e *exam) Finding {
 	return fail("missing: %s", list).remedy("install them (the names are Debian's), %s", anotherEngine)
 }
 
-// capabilities are required by the engine: it mounts file systems, creates namespaces
-// and bridges, and changes owners and roots.
+// capabilities are required by the engine: it mounts file systems, creates namespaces,
+// and changes owners and roots.
 var capabilities = []struct {
 	bit  uint
 	name string
 }{
 	{0, "CAP_CHOWN"},
 	{1, "CAP_DAC_OVERRIDE"},
-	{12, "CAP_NET_ADMIN"},
 	{18, "CAP_SYS_CHROOT"},
 	{21, "CAP_SYS_ADMIN"},
 }

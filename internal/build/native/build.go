@@ -37,7 +37,7 @@ var buildOptions = []string{
 
 // buildFlags are the options and the packages of all programs.
 var buildFlags = append(slices.Clip(buildOptions),
-	upstream+"cmd/engine", upstream+"cmd/dagger", upstream+"cmd/dnsname", upstream+"cmd/init", upstream+"cmd/dialstdio",
+	upstream+"cmd/engine", upstream+"cmd/dagger", upstream+"cmd/init", upstream+"cmd/dialstdio",
 )
 
 // buildEnv overrides the user's environment in the build.
@@ -56,7 +56,7 @@ func (e *Engine) bin(name string) string {
 // goTool returns the path of go. A missing go is an error only if the programs have to
 // be built.
 func (e *Engine) goTool() (string, error) {
-	goTool, ok := find(hostDirs().programs, "go")
+	goTool, ok := find(hostDirs(), "go")
 	if !ok && !exists(e.bin("")) {
 		return "", diag.Errorf(diag.NoEngine, "building the engine %s: go is not in PATH", Version).
 			WithHint("install Go 1.25 or newer (go.dev/dl), %s", instead)

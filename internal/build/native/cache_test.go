@@ -25,7 +25,7 @@ func TestBound(t *testing.T) {
 		}
 	}
 	e := New(t.TempDir(), t.Logf, Options{Cache: 40e9})
-	if args := e.command(record{}).Args; !slices.Contains(args, "2000,4000,20000") {
+	if args := e.command().Args; !slices.Contains(args, "2000,4000,20000") {
 		t.Errorf("the engine is started without its bound: %q", args)
 	}
 }

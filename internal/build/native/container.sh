@@ -16,11 +16,8 @@ if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
 fi
 
 # /run may be empty when a container starts.
-names=/run/containers/cni/dnsname/dagger
-mkdir -p /run/dagger/content /run/buildkit "$names" /var/run /var/lib/dagger /tmp
+mkdir -p /run/dagger/content /run/buildkit /var/run /var/lib/dagger /tmp
 ln -sfn /usr/lib/builder-engine /run/dagger/bin
-# The plugin dnsname fails where dnsmasq has not written this yet.
-[ -e "$names/pidfile" ] || echo 4194304 >"$names/pidfile"
 
 exec /usr/local/bin/engine --config /etc/dagger/engine.toml --root /var/lib/dagger \
 	--addr unix:///run/dagger/engine.sock --oci-cni-binary-dir /usr/lib/builder-engine "$@"

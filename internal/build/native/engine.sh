@@ -6,7 +6,6 @@
 #
 #   MASK    a directory whose content is laid over the host's
 #   SOCKET  the socket, as the engine calls it
-#   BRIDGE  the engine's network interface
 #   USED    a file; its time is when a client was last seen, its content the
 #           seconds without one after which the engine is stopped, or -1
 #   POLL    seconds between two looks
@@ -47,5 +46,4 @@ status=0
 while kill -0 "$engine" 2>/dev/null; do
 	wait "$engine" || status=$?
 done
-ip link delete "$BRIDGE" 2>/dev/null || true
 exit "$status"

@@ -24,9 +24,9 @@ const ImageName = "localhost/builder-engine:" + Version
 //go:embed container.sh
 var entrypoint []byte
 
-// hostPrograms are the programs the engine's container needs in addition to [needs]:
-// its shell, the programs of the entrypoint, and those run by plugins.
-var hostPrograms = []string{"sh", "mkdir", "ln", "ip6tables"}
+// hostPrograms are the programs the engine's container needs in addition to [Needs]:
+// its shell and the programs of the entrypoint.
+var hostPrograms = []string{"sh", "mkdir", "ln"}
 
 // A member is a file of the image: a copy of a host file, a link, or a text.
 type member struct {
@@ -67,6 +67,9 @@ func (e *Engine) members(ctx context.Context, tools map[string]string) (map[stri
 		"usr/local/bin/builder-engine": {text: string(entrypoint), mode: 0o755},
 		"etc/dagger/engine.toml":       {text: config, mode: 0o644},
 		"etc/dagger/engine.json":       {text: engineJSON, mode: 0o644},
+		"etc/dagger/network.conflist":  {text: networkConfig, mode: 0o644},
+		helpers + "loopback":           {text: networkPlugin, mode: 0o755},
+		"usr/local/bin/dnsmasq":        {text: nameServer, mode: 0o755},
 		"etc/passwd":                   {text: "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n", mode: 0o644},
 		"etc/group":                    {text: "root:x:0:\nnogroup:x:65534:\n", mode: 0o644},
 		"bin":                          {link: "usr/bin"}, "sbin": {link: "usr/sbin"}, "lib": {link: "usr/lib"}, "lib64": {link: "usr/lib64"},
@@ -75,23 +78,17 @@ func (e *Engine) members(ctx context.Context, tools map[string]string) (map[stri
 		files[helpers+name] = member{from: path, mode: 0o755}
 	}
 	for name, path := range tools {
-		if !strings.HasPrefix(name, "cni/") {
-			files["usr/bin/"+name] = member{from: path, mode: 0o755}
-		}
+		files["usr/bin/"+name] = member{from: path, mode: 0o755}
 	}
 	for _, name := range hostPrograms {
-		path, ok := find(hostDirs().programs, name)
+		path, ok := find(hostDirs(), name)
 		if !ok {
 			return nil, fmt.Errorf("%s is not in PATH", name)
 		}
 		files["usr/bin/"+name] = member{from: path, mode: 0o755}
 	}
-	// Programs open these files by name.
-	extensions, _ := filepath.Glob("/usr/lib/*/xtables/*.so")
-	for _, path := range append(extensions, "/etc/ssl/certs/ca-certificates.crt") {
-		if exists(path) {
-			files[strings.TrimPrefix(path, "/")] = member{from: path, mode: 0o644}
-		}
+	if certificates := "/etc/ssl/certs/ca-certificates.crt"; exists(certificates) {
+		files[strings.TrimPrefix(certificates, "/")] = member{from: certificates, mode: 0o644}
 	}
 	return files, addLibraries(ctx, files)
 }

@@ -8,14 +8,13 @@ import (
 )
 
 // prepare creates the mask: the directories the engine sees instead of the host's. It
-// removes leftovers of a dead engine in them: sockets, leases, temporary files, names
-// of networks.
+// removes leftovers of a dead engine in them: sockets and temporary files.
 func (e *Engine) prepare(tools map[string]string) error {
-	mask, names := e.path("mask"), "run/containers/cni/dnsname/"+e.id()
+	mask := e.path("mask")
 	if err := errors.Join(os.RemoveAll(mask), os.RemoveAll(e.path("state", "net"))); err != nil {
 		return err
 	}
-	for _, dir := range []string{"etc/dagger", "run/dagger/bin", "run/dagger/sbin", "run/dagger/content", "run/dagger/tmp", names} {
+	for _, dir := range []string{"etc/dagger", "run/dagger/bin", "run/dagger/sbin", "run/dagger/content", "run/dagger/tmp"} {
 		if err := os.MkdirAll(filepath.Join(mask, dir), 0o755); err != nil {
 			return err
 		}
@@ -26,14 +25,11 @@ func (e *Engine) prepare(tools map[string]string) error {
 		}
 	}
 	files := map[string]string{
-		"etc/dagger/engine.json": engineJSON,
-		"etc/dagger/engine.toml": config,
-		// Upstream's dnsmasq listens on every address. This conflicts with
-		// systemd-resolved or another dnsmasq, and the bridge's address is enough.
-		"run/dagger/sbin/dnsmasq": "#!/bin/sh\nexec '" + tools["dnsmasq"] + "' --bind-dynamic \"$@\"\n",
-		// The plugin dnsname fails if dnsmasq has not written this file yet. No process
-		// can have this number, so no process receives a signal.
-		names + "/pidfile": "4194304\n",
+		"etc/dagger/engine.json":      engineJSON,
+		"etc/dagger/engine.toml":      config,
+		"etc/dagger/network.conflist": networkConfig,
+		"run/dagger/bin/loopback":     networkPlugin,
+		"run/dagger/sbin/dnsmasq":     nameServer,
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(mask, name), []byte(text), 0o755); err != nil {
@@ -43,26 +39,25 @@ func (e *Engine) prepare(tools map[string]string) error {
 	return nil
 }
 
-// helpers returns the programs in /run/dagger/bin. The engine looks there for runc, for
-// process 1 of its containers and for CNI plugins.
+// helpers returns the programs in /run/dagger/bin. The engine looks there for runc and
+// for process 1 of its containers.
 func (e *Engine) helpers(tools map[string]string) map[string]string {
-	links := map[string]string{"runc": tools["runc"], "dagger-init": e.bin("init"), "dnsname": e.bin("dnsname")}
-	for name, path := range tools {
-		if plugin, ok := strings.CutPrefix(name, "cni/"); ok {
-			links[plugin] = path
-		}
-	}
-	return links
+	return map[string]string{"runc": tools["runc"], "dagger-init": e.bin("init")}
 }
 
 // engineJSON and config are the engine's configuration.
 const engineJSON = `{"logLevel":"info"}` + "\n"
 
-const config = "insecure-entitlements = [\"security.insecure\"]\n"
+const config = `insecure-entitlements = ["security.insecure"]
+
+[worker.oci]
+networkMode = "cni"
+cniConfigPath = "/etc/dagger/network.conflist"
+`
 
 // configKey identifies the settings of an engine that are fixed at its start.
 func configKey() string {
-	return hash(config, string(supervisor))[:12]
+	return hash(config, networkConfig, networkPlugin, nameServer, string(supervisor))[:12]
 }
 
 // engineEnv returns the environment of the engine, for network access and finding
@@ -71,7 +66,7 @@ func configKey() string {
 // and keeps the host's proxy out of builds.
 func engineEnv(host []string) []string {
 	env := []string{
-		"PATH=/run/dagger/sbin:" + strings.Join(hostDirs().programs, ":"),
+		"PATH=/run/dagger/sbin:" + strings.Join(hostDirs(), ":"),
 		"HOME=/run/dagger/tmp", "TMPDIR=/run/dagger/tmp", "DO_NOT_TRACK=1",
 	}
 	for _, kv := range host {

@@ -173,21 +173,20 @@ func (e *Engine) programs(ctx context.Context) (tools map[string]string, err err
 // come starts the engine with these host programs. After a failed start nothing is left
 // behind.
 func (e *Engine) come(ctx context.Context, tools map[string]string) error {
-	rec, err := e.record()
-	if err != nil {
+	if err := e.record(); err != nil {
 		return err
 	}
 	if err := e.prepare(tools); err != nil {
 		return err
 	}
-	if err := e.start(ctx, rec); err != nil {
+	if err := e.start(ctx); err != nil {
 		return errors.Join(err, e.stop(context.WithoutCancel(ctx), time.Second))
 	}
 	return nil
 }
 
-// Down stops the engine if it runs and releases its host resources: bridge, packet
-// filter rules, address range. The cache stays.
+// Down stops the engine if it runs, and leaves nothing of it on the host but its home.
+// The cache stays.
 func (e *Engine) Down(ctx context.Context) error {
 	if _, alive := e.pid(); !alive && !exists(e.path("state.json")) {
 		return nil
@@ -285,8 +284,7 @@ func (e *Engine) path(elem ...string) string {
 	return filepath.Join(append([]string{e.dir}, elem...)...)
 }
 
-// id identifies the home in names shared with other homes: network, socket, address
-// range. With one more digit it fits into the 15 characters of an interface name.
+// id identifies the home in the names of sockets, which the kernel lists for all homes.
 func (e *Engine) id() string { return "bd" + hash(e.dir)[:6] }
 
 // Supported returns an error if this process cannot start a native engine.

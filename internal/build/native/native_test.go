@@ -102,32 +102,27 @@ func TestBuildKey(t *testing.T) {
 	}
 }
 
-// The program bridge of iproute2 does not count as the plugin bridge.
+// A program that cannot be executed is missing. A package that two programs lack is
+// named once.
 func TestSurvey(t *testing.T) {
-	bin, cni := t.TempDir(), t.TempDir()
-	program := func(dir, name string, mode os.FileMode) {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, mode); err != nil {
+	bin := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"git": 0o755, "runc": 0o644} {
+		if err := os.WriteFile(filepath.Join(bin, name), nil, mode); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"ip", "git", "mount", "bridge"} {
-		program(bin, name, 0o755)
-	}
-	program(bin, "runc", 0o644) // not executable
-	program(cni, "loopback", 0o755)
-
-	found, missing := survey(needs, dirs{programs: []string{"", bin}, plugins: []string{cni}})
-	if want := []string{"runc", "iptables", "dnsmasq-base", "containernetworking-plugins"}; !slices.Equal(missing, want) {
+	found, missing := survey(Needs, []string{"", bin})
+	if want := []string{"runc", "mount"}; !slices.Equal(missing, want) {
 		t.Errorf("missing: got %v, want %v", missing, want)
 	}
-	if found["git"] != filepath.Join(bin, "git") || found["cni/loopback"] != filepath.Join(cni, "loopback") || found["cni/bridge"] != "" {
+	if len(found) != 1 || found["git"] != filepath.Join(bin, "git") {
 		t.Errorf("found: %v", found)
 	}
 }
 
 func TestLacking(t *testing.T) {
-	wantNoEngine(t, lacking([]string{"runc", "iptables"}, true), "runc iptables")
-	wantNoEngine(t, lacking([]string{"runc", "iptables"}, false), "runc iptables")
+	wantNoEngine(t, lacking([]string{"runc", "git"}, true), "runc git")
+	wantNoEngine(t, lacking([]string{"runc", "git"}, false), "runc git")
 }
 
 // The index is updated only if the installation fails without it.
@@ -174,7 +169,7 @@ func TestPrepare(t *testing.T) {
 	if err := os.MkdirAll(left, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	tools := map[string]string{"runc": "/usr/sbin/runc", "dnsmasq": "/usr/sbin/dnsmasq", "cni/bridge": "/usr/lib/cni/bridge", "ip": "/sbin/ip"}
+	tools := map[string]string{"runc": "/usr/sbin/runc", "git": "/usr/bin/git"}
 	for range 2 { // the second time over existing files
 		if err := e.prepare(tools); err != nil {
 			t.Fatal(err)
@@ -183,15 +178,13 @@ func TestPrepare(t *testing.T) {
 	if exists(left) {
 		t.Error("names of dead networks are left")
 	}
-	for name, want := range map[string]string{"runc": "/usr/sbin/runc", "bridge": "/usr/lib/cni/bridge", "dagger-init": e.bin("init")} {
+	for name, want := range map[string]string{"runc": "/usr/sbin/runc", "dagger-init": e.bin("init")} {
 		if got, err := os.Readlink(e.path("mask/run/dagger/bin", name)); err != nil || got != want {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
-	for _, name := range []string{"ip", "dnsmasq"} {
-		if _, err := os.Lstat(e.path("mask/run/dagger/bin", name)); err == nil {
-			t.Errorf("%s is not the engine's", name)
-		}
+	if _, err := os.Lstat(e.path("mask/run/dagger/bin/git")); err == nil {
+		t.Error("git is not the engine's")
 	}
 	if toml, err := os.ReadFile(e.path("mask/etc/dagger/engine.toml")); err != nil || string(toml) != config {
 		t.Errorf("got %s, %v", toml, err)
@@ -277,18 +270,5 @@ func wantNoEngine(t *testing.T, err error, text string) {
 	var d *diag.Error
 	if !errors.As(err, &d) || d.Code != diag.NoEngine || d.Hint == "" || !strings.Contains(err.Error(), text) {
 		t.Errorf("got %v, want an error of class no-engine with %q and a hint", err, text)
-	}
-}
-
-func TestNeeds(t *testing.T) {
-	all := Needs("/mine:/yours")
-	if len(all) != len(needs) {
-		t.Fatalf("%d programs, want %d", len(all), len(needs))
-	}
-	for i, n := range all {
-		mine := slices.Contains(n.Dirs, "/mine")
-		if n.Name != needs[i].program || n.Package != needs[i].pkg || mine == needs[i].plugin {
-			t.Errorf("%+v of %+v", n, needs[i])
-		}
 	}
 }

@@ -74,7 +74,7 @@ func (e *Engine) pid() (pid int, alive bool) {
 
 // start starts the supervisor, detached from this process, and waits until the engine
 // answers.
-func (e *Engine) start(ctx context.Context, rec record) error {
+func (e *Engine) start(ctx context.Context) error {
 	e.log("starting the engine %s", Version)
 	log, offset, err := e.openLog(logLimit)
 	if err != nil {
@@ -84,7 +84,7 @@ func (e *Engine) start(ctx context.Context, rec record) error {
 	if err := os.WriteFile(e.path("log-start"), []byte(strconv.FormatInt(offset, 10)), 0o644); err != nil {
 		return err
 	}
-	cmd := e.command(rec)
+	cmd := e.command()
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := e.launch(cmd); err != nil {
 		return err
@@ -123,19 +123,17 @@ func (e *Engine) launch(cmd *exec.Cmd) error {
 }
 
 // command returns the command of the supervisor, with the engine as its argument.
-func (e *Engine) command(rec record) *exec.Cmd {
+func (e *Engine) command() *exec.Cmd {
 	cmd := exec.Command("/bin/sh", e.path("engine.sh"), e.bin("engine"),
 		"--config", "/etc/dagger/engine.toml",
 		"--root", e.path("state"),
 		"--addr", "unix://"+e.inner(),
-		"--network-name", rec.Network,
-		"--network-cidr", rec.CIDR,
 		"--oci-cni-binary-dir", "/run/dagger/bin",
 	)
 	cmd.Args = append(cmd.Args, Bound(e.opts.Cache)...)
 	poll := min(max(int(e.opts.Idle.Seconds())/4, 1), 60)
 	cmd.Env = append(engineEnv(os.Environ()),
-		"MASK="+e.path("mask"), "SOCKET="+e.inner(), "BRIDGE="+rec.bridge(), "USED="+e.path("used"), fmt.Sprintf("POLL=%d", poll))
+		"MASK="+e.path("mask"), "SOCKET="+e.inner(), "USED="+e.path("used"), fmt.Sprintf("POLL=%d", poll))
 	cmd.Dir = "/"
 	cmd.SysProcAttr = detached()
 	return cmd
@@ -172,7 +170,9 @@ func (e *Engine) stop(ctx context.Context, timeout time.Duration) error {
 	if err := e.terminate(ctx, timeout); err != nil {
 		return err
 	}
-	e.release(ctx, e.readRecord())
+	if e.outer() != e.path("mask", e.inner()) {
+		os.Remove(filepath.Join(shared, e.id()))
+	}
 	return errors.Join(os.RemoveAll(e.path("mask")), os.RemoveAll(e.path("state.json")))
 }
 

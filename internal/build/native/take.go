@@ -15,7 +15,7 @@ import (
 )
 
 // programs are the programs made by the build.
-var programs = []string{"dagger", "dialstdio", "dnsname", "engine", "init"}
+var programs = []string{"dagger", "dialstdio", "engine", "init"}
 
 // sumsName is a file beside the programs with their digests, for sha256sum -c.
 const sumsName = "sums"
