@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -57,7 +58,12 @@ func (w *workspace) rootfs(ctx context.Context, e lock.Entry, step, dir string) 
 	if err := w.ready(ctx, []lock.Entry{e}); err != nil {
 		return Rootfs{}, err
 	}
+	_, err = os.Lstat(dir)
+	ours := errors.Is(err, fs.ErrNotExist)
 	build, err := w.writeStep(ctx, e, inputs, step, dir)
+	if err != nil && ours { // half of a file system helps nobody, and the next try needs the name
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
 	return Rootfs{e.ID, e.Key(), build}, err
 }
 

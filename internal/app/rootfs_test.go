@@ -1,12 +1,20 @@
 package app
 
 import (
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+	"builder/internal/view/progress"
 	"builder/internal/view/report"
 )
 
@@ -62,5 +70,37 @@ func TestStepToDebug(t *testing.T) {
 		if got := StepToDebug(out, "tiny"); got != want {
 			t.Errorf("%q failed: %s, want %s", failed, got, want)
 		}
+	}
+}
+
+// noEngine stands for an engine that is never asked.
+type noEngine struct{ run.Engine }
+
+// TestWriteRootfsLeavesNothing: after a failure the directory is free for the next try.
+// A directory that was there before stays.
+func TestWriteRootfsLeavesNothing(t *testing.T) {
+	cat, err := catalogue.Load("", catalogue.Taken{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := recipe.Find(cat.Recipes, "horovod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := progress.New(io.Discard, progress.Options{})
+	t.Cleanup(shown.Close)
+	s := &Session{Home: t.TempDir(), Catalogue: cat, Display: shown, Sources: Sources{Offline: true, Locked: true}, Builder: noEngine{}}
+	of := Selection{Recipe: r, Filter: matrix.Filter{"rocm": "5.7"}}
+	made, there := filepath.Join(t.TempDir(), "new"), t.TempDir()
+	for _, dir := range []string{made, there} {
+		if _, err := WriteRootfs(t.Context(), s, of, dir); diag.CodeOf(err) != diag.Fetch {
+			t.Fatalf("an empty store offline: %v", err)
+		}
+	}
+	if _, err := os.Stat(made); err == nil {
+		t.Error("the directory is left")
+	}
+	if _, err := os.Stat(there); err != nil {
+		t.Error(err)
 	}
 }

@@ -77,16 +77,18 @@ func (h Host) found(path string) bool {
 	return !named && path != h.own()
 }
 
-// personal lists the keys for trusted keys, the signing key and the engine.
-var personal = []string{"trust", "trust-root", "key", "engine"}
+// personal maps the keys that only the user may set to what they choose.
+var personal = map[string]string{
+	"trust": "the trusted keys", "trust-root": "the trusted root", "key": "the signing key", "engine": "the engine",
+}
 
 // presumes rejects the personal keys in a file found beside the work. Otherwise an
 // untrusted checkout could choose the trusted keys, the signing key and the build host.
 func (c Config) presumes() error {
 	var errs []error
 	for _, s := range c.Settings {
-		if slices.Contains(personal, s.Key) {
-			errs = append(errs, diag.At(s.Pos, "%s: a file in or above the working directory cannot set trusted keys", s.Key).
+		if chosen, ok := personal[s.Key]; ok {
+			errs = append(errs, diag.At(s.Pos, "%s: a file in or above the working directory cannot choose %s", s.Key, chosen).
 				WithHint("set it in builder/builder.yaml of your configuration directory or in %s, or name this file: %s=FILE", Variable(s.Key), Override))
 		}
 	}
