@@ -74,7 +74,7 @@ func ChooseLog(cells []runlog.Cell, r LogsRequest) (runlog.Log, error) {
 	log := cell.Steps[at]
 	if log.Bytes == nil {
 		return log, diag.Errorf(diag.Usage, "%s does not exist", filepath.Join(r.Out, log.Log)).
-			WithHint("this run did not build the cell, and a stored or published result has no logs: read them in the --out directory of the run that built it")
+			WithHint("this run did not build the cell: a stored or published result comes without logs. They were in the --out directory of the run that built it, until another run of the cell began there")
 	}
 	return log, nil
 }

@@ -142,6 +142,10 @@ func TestEngine(t *testing.T) {
 		}
 		return nil
 	}
+	docker := fake(bare.FS.(fstest.MapFS), map[string]string{
+		"docker container inspect --format {{.State.Running}} up":   "true\n",
+		"docker container inspect --format {{.State.Running}} down": "false\n",
+	})
 	older := func(_ context.Context, address string) (string, error) {
 		if address == "tcp://old:1" {
 			return "v0.18.0", nil
@@ -167,6 +171,9 @@ func TestEngine(t *testing.T) {
 		"hangs":                      {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("", context.DeadlineExceeded)}, OK, Unknown},
 		"one engine does not answer": {oneAnswers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://y:1"}, Version: says("v0.19.10", nil)}, Fail, OK},
 		"one engine is older":        {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://old:1"}, Version: older}, OK, Fail},
+		"a container":                {docker, EngineState{Kind: Named, Addresses: []string{"docker-container://up"}}, OK, Unknown},
+		"a stopped container":        {docker, EngineState{Kind: Named, Addresses: []string{"docker-container://down"}}, Fail, Unknown},
+		"no such container":          {docker, EngineState{Kind: Named, Addresses: []string{"docker-container://none"}}, Fail, Unknown},
 		"an address without a check": {answers, EngineState{Kind: Named, Addresses: []string{"kube-pod://x"}}, Unknown, Unknown},
 	} {
 		c.engine.Wanted = "v0.19.10"
