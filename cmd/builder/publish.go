@@ -26,8 +26,8 @@ func publishCommand(cat catalogue.Catalogue, err error, out printer) *cli.Comman
 			"for pip and uv, and DIR a page for browsers. oci:// stores the cell as an artifact and\n" +
 			"its attestations as referrers, with docker's credentials. pypi:URL uploads the wheel\n" +
 			"alone, with credentials from BUILDER_PUBLISH_TOKEN, or _USERNAME and _PASSWORD, netrc\n" +
-			"or keyring. Afterwards publish checks the destination as a client: pip and uv by hash,\n" +
-			"or a pull by digest with verification.",
+			"or keyring, and looks the file up by its digest. The other destinations are checked as a\n" +
+			"client would: by pip and uv with hashes, or by a pull by digest with verification.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out), signCommand(out), logCommand(out), pruneCommand(cat, err, out)),
 		Action: func(c *cli.Context) error {

@@ -28,8 +28,9 @@ func logCommand(out printer) *cli.Command {
 		Name: "log", Usage: "list the statements in a transparency log, or make a log", ArgsUsage: "--trust FILE.yaml [WORD…]",
 		Description: "The command reads the whole log of a trust file, and checks its signatures and that it\n" +
 			"continues what this host has seen before. An entry is listed if it contains every word:\n" +
-			"a file name, a digest or a kind. --new makes an empty log in the directory of --log, and\n" +
-			"its key in the file of --log-key and in FILE.pub. Any web server can serve the directory.",
+			"of the name of an artifact or statement, of a digest, or of a kind. --new makes an empty\n" +
+			"log in the directory of --log, and its key in the file of --log-key and in FILE.pub. Any\n" +
+			"web server can serve the directory.",
 		Flags: logFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error { return doLog(c, out) },
 	}
@@ -65,11 +66,18 @@ func doLog(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
+	if len(all) == 0 && c.Args().Present() {
+		out.note("no entry has every word")
+	}
 	return out.print(c.Bool("json"), map[string]any{"schema": 1, "entries": all}, func() {
 		var rows [][]string
 		for _, l := range all {
-			rows = append(rows, []string{l.Logged.Format(time.DateTime), l.Name, l.Subject, l.Kind + strings.TrimSuffix(": "+l.Because, ": ")})
+			statement, artifact := l.Name, l.Artifact
+			if l.Statement == "" { // a mark
+				statement, artifact = "", l.Name
+			}
+			rows = append(rows, []string{l.Logged.Format(time.DateTime), artifact, l.Subject, statement, l.Kind + strings.TrimSuffix(": "+l.Because, ": ")})
 		}
-		out.table([]string{"logged", "statement", "about", "kind"}, rows)
+		out.table([]string{"logged", "about", "sha256", "statement", "kind"}, rows)
 	})
 }

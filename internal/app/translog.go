@@ -140,11 +140,11 @@ func LogEntries(ctx context.Context, s *Session, words []string) ([]translog.Lea
 	for _, l := range trust.Logs {
 		leaves, err := l.All(ctx)
 		if err != nil {
-			err = diag.Errorf(diag.Gate, "%w", err)
+			err = diag.Errorf(diag.Gate, "%w", err).WithHint("%s", attest.UnreadLog)
 		}
 		errs = append(errs, err)
 		for _, leaf := range leaves {
-			text := fmt.Sprint(leaf, " ", leaf.Subject, " ", leaf.Kind)
+			text := fmt.Sprint(leaf, " ", leaf.Artifact, " ", leaf.Subject, " ", leaf.Kind)
 			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
 				all = append(all, leaf)
 			}

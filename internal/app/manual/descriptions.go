@@ -115,7 +115,7 @@ var Descriptions = map[string]Description{
 		[]syntax.Example{
 			{Line: "builder publish prune --at file:/srv/wheels --older-than 90 --keep 3", Does: "list old wheels; --yes removes them"},
 		},
-		[]diag.Code{diag.Usage, diag.Drift, diag.Publish},
+		[]diag.Code{diag.Usage, diag.Drift, diag.Publish, diag.Fetch},
 	},
 	"publish sign": {
 		[]syntax.Example{

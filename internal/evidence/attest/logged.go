@@ -12,6 +12,9 @@ import (
 	"builder/internal/gates/verdict"
 )
 
+// UnreadLog is the remedy for a log that cannot be read or contradicts what this host saw.
+const UnreadLog = "ask who keeps the log, and use nothing that it is about before you know the reason"
+
 // checkLogs requires that each log of the trust file holds every statement, and that no
 // statement of the log about the artifact is missing here. There is no check without a
 // log.
@@ -24,7 +27,7 @@ func (b Bundle) checkLogs(a artifact.Artifact, trust signing.Trust) []Check {
 		leaves, err := l.About(context.Background(), a.SHA256)
 		if err != nil {
 			c.Wrong = append(c.Wrong, err.Error())
-			c.Remedy = "ask who keeps the log, and do not use the artifact before you know the reason"
+			c.Remedy = UnreadLog
 			continue
 		}
 		wrong, withdrawn := b.against(l, leaves)
@@ -93,5 +96,5 @@ func (b Bundle) Refusals(a artifact.Artifact, trust signing.Trust) (all []transl
 }
 
 func (d Document) leaf(a artifact.Artifact) translog.Leaf {
-	return translog.Leaf{Kind: d.PredicateType, Subject: a.SHA256, Statement: d.SHA256, Name: d.Name}
+	return translog.Leaf{Kind: d.PredicateType, Subject: a.SHA256, Statement: d.SHA256, Name: d.Name, Artifact: a.Name}
 }

@@ -201,6 +201,9 @@ func (b Bundle) checkProvenance(policy Policy, trust signing.Trust) Check {
 	c := Check{Name: "provenance", Remedy: b.unsigned()}
 	if b.Provenance == nil {
 		c.Wrong = []string{"no trusted key signed a provenance of this artifact"}
+		if len(b.allow) == 0 && len(b.Keys) > 0 { // all statements here count, so one is missing
+			c.Remedy = changed
+		}
 		return c
 	}
 	if problem := b.Provenance.problem(); problem != "" {

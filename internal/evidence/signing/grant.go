@@ -110,7 +110,7 @@ func ReadTrusted(path string, root *TrustRoot, now time.Time) (Trust, error) {
 	}
 	if root != nil {
 		return Trust{}, diag.Errorf(diag.Usage, "%s is no trust file, and with a trust-root only trust files that it signed count", path).
-			WithHint("name the key in a trust file, and sign that: builder key sign FILE.yaml")
+			WithHint("name the key in a trust file, and sign that: builder key sign FILE.yaml --key FILE, with the private key of the trust-root")
 	}
 	k, err := ReadPublicKey(path)
 	return Trust{Keys: []PublicKey{k}}, err

@@ -193,7 +193,7 @@ func (r *trustReader) read(name string, limit int64) ([]byte, error) {
 	digest := hex.EncodeToString(sum[:])
 	if r.signed != nil && r.signed[name] != digest {
 		return nil, diag.Errorf(diag.Usage, "%s: %s, the trust-root, did not sign these bytes under this name", name, r.by).
-			WithHint("if the owner of the trust-root changed the file, `builder key sign %s` signs it again; otherwise do not trust it", filepath.Base(r.path))
+			WithHint("if the owner of the trust-root changed the file, they sign it again with `builder key sign %s --key FILE`; otherwise do not trust it", filepath.Base(r.path))
 	}
 	r.seen = append(r.seen, trustSubject{name, map[string]string{"sha256": digest}})
 	return data, nil

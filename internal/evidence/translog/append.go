@@ -120,7 +120,7 @@ type record struct {
 
 // add adds an entry, and reports whether the log did not say it before.
 func (r record) add(l Leaf) bool {
-	l.Logged = time.Time{}
+	l.Logged, l.Artifact = time.Time{}, ""
 	if l.Statement != "" {
 		known := r.statements[l]
 		r.statements[l] = true

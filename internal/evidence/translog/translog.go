@@ -42,7 +42,8 @@ type Leaf struct {
 	Kind      string    `json:"kind"`                // predicate type of the statement, [Yank] or [Unyank]
 	Subject   string    `json:"subject"`             // sha256 of the artifact
 	Statement string    `json:"statement,omitempty"` // sha256 of the bundle; "" for a mark
-	Name      string    `json:"name"`                // of the file
+	Name      string    `json:"name"`                // of the file of the statement; of the artifact for a mark
+	Artifact  string    `json:"artifact,omitempty"`  // file name of the artifact; entries from before 2026-11-26 lack it
 	Because   string    `json:"because,omitempty"`   // reason of a [Yank]
 	Logged    time.Time `json:"logged"`              // by the clock of the log
 }

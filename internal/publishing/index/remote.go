@@ -44,8 +44,12 @@ const maxList = 64 << 20
 // All lists every record.
 func (r Remote) All(ctx context.Context) ([]Record, error) {
 	data, err := store.Small(ctx, store.Place(r.base+listFile), maxList)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err != nil {
-		return nil, err
+		return nil, diag.Errorf(diag.Fetch, "%w", err).
+			WithHint("the address of an index is the one above simple/, which pip needs; does its server answer?")
 	}
 	var each []json.RawMessage
 	if err := json.Unmarshal(data, &each); err != nil {

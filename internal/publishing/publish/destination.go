@@ -109,12 +109,14 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, logg
 // Preview returns the receipt of a publication that it does not make. For a directory it
 // is exact, and the error is that of the publication. A registry or server is not asked.
 func Preview(ctx context.Context, to Destination, b Bundle, channel string) (Receipt, error) {
-	d, ok := to.(Directory)
-	if !ok {
-		return b.Receipt(channel, "", false), nil
+	switch to := to.(type) {
+	case Directory:
+		added, err := to.index.Preview(ctx, b.publication(channel))
+		return to.receipt(b, added), err
+	case Server:
+		return b.Receipt("", to.URL, false), to.takes(b)
 	}
-	added, err := d.index.Preview(ctx, b.publication(channel))
-	return d.receipt(b, added), err
+	return b.Receipt(channel, "", false), nil
 }
 
 // leavesAt returns the entries of a log for the statements that a destination has about
@@ -314,12 +316,20 @@ func (s Server) String() string { return upload.Prefix + s.URL }
 // Put implements [Destination]. An upload server has no channels, and accepts only
 // Python packages, not archives.
 func (s Server) Put(ctx context.Context, b Bundle, _ string) (Receipt, error) {
-	if b.isTree() {
-		return Receipt{}, diag.Errorf(diag.Publish, "publishing %s to %s: an upload server accepts only Python packages, not an archive of a source tree", b.Wheel.Name, s).
-			WithHint("publish it to file:DIR or oci://HOST/REPOSITORY")
+	if err := s.takes(b); err != nil {
+		return Receipt{}, err
 	}
 	result, err := s.Upload(ctx, b.Wheel, s.progress)
 	return b.Receipt("", s.URL, result == upload.Existed), err
+}
+
+// takes returns an error for an artifact that no upload server accepts.
+func (s Server) takes(b Bundle) error {
+	if !b.isTree() {
+		return nil
+	}
+	return diag.Errorf(diag.Publish, "publishing %s to %s: an upload server accepts only Python packages, not an archive of a source tree", b.Wheel.Name, s).
+		WithHint("publish it to file:DIR or oci://HOST/REPOSITORY")
 }
 
 // Check implements [Destination]. It returns no client: Put has already compared the
