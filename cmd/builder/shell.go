@@ -14,6 +14,7 @@ import (
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
@@ -129,6 +130,8 @@ func (o debugOptions) prepare(ctx context.Context, dir string, do func(build str
 	if err != nil {
 		return err
 	}
+	// The commands in hints name the site of the recipe.
+	o.Catalogue = catalogue.Catalogue{Site: app.SiteOf(o.out, e.ID), Recipes: []*recipe.Recipe{{Name: e.Recipe}}}
 	var made app.Rootfs
 	err = o.show(ctx, func(*progress.Shown) error {
 		made, err = app.WriteStepRootfs(ctx, o.Session, e, o.step, dir)

@@ -12,11 +12,16 @@ import (
 )
 
 // Denied turns permission errors on files into usage errors. The hint names the file's
-// owner and the settings for another place.
+// owner and the settings for another place. A full disk gets a hint too.
 func Denied(err error) error {
 	all := diag.All(err)
 	changed := false
 	for _, err := range all {
+		if err.Hint == "" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) {
+			changed = true
+			err.Hint = "the disk of this file is full: make room there, or name another directory (BUILDER_HOME for the state directory, --out for results), and give the same command again"
+			continue
+		}
 		path, readOnly := refusedPath(err.Err)
 		if path == "" || err.Hint != "" {
 			continue

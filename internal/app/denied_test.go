@@ -30,6 +30,7 @@ func TestDenied(t *testing.T) {
 		"has a class":       {diag.Errorf(diag.Publish, "%w", refused), diag.Publish, "you cannot write below "},
 		"has a hint":        {diag.Errorf(diag.Publish, "%w", refused).WithHint("do"), diag.Publish, "do"},
 		"does not exist":    {&fs.PathError{Op: "open", Path: file, Err: fs.ErrNotExist}, diag.Unexpected, ""},
+		"a full disk":       {&fs.PathError{Op: "write", Path: file, Err: syscall.ENOSPC}, diag.Unexpected, "the disk of this file is full: make room there"},
 		"has no path":       {fs.ErrPermission, diag.Unexpected, ""},
 		"no error":          {nil, diag.OK, ""},
 	}

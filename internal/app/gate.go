@@ -111,7 +111,7 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	said, err := b.vouch(&s)
 	if done.Promise = s.Promise; err != nil {
 		return done, diag.Errorf(diag.Gate, "%s: %w", attest.Dir(s.Artifact.Path), err).
-			WithHint("trust the key of another host with --trust FILE, where a trust file gives it the role of the statement; remove statements about other bytes, and run the gates again with --attach")
+			WithHint("%s", said.Remedy(err))
 	}
 	if s.Doubted && b.options.Attach {
 		doubt := gate.Doubted(s.Promise)

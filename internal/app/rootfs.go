@@ -16,6 +16,7 @@ import (
 	"builder/internal/build/run"
 	"builder/internal/files/artifact"
 	"builder/internal/plan/lock"
+	"builder/internal/view/report"
 	"builder/pipelines"
 )
 
@@ -86,6 +87,20 @@ func EntryOf(out, cell string) (lock.Entry, error) {
 		err = diag.Errorf(diag.Drift, "%s was built with other scripts than those of this builder", id).WithHint("build it again first, with the command that built it: `builder run %s` with its axes, and with --recipes if the recipe is yours", e.Recipe)
 	}
 	return e, err
+}
+
+// SiteOf returns the site of the recipes in the last run of a cell, or "".
+func SiteOf(out, id string) string {
+	last, err := report.Read(filepath.Join(out, "run.json"))
+	if err != nil {
+		return ""
+	}
+	for _, c := range last.Cells {
+		if c.ID == id {
+			return c.Recipes
+		}
+	}
+	return ""
 }
 
 // WriteStepRootfs writes the file system of an entry's cell at the start of a step to dir.

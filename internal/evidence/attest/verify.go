@@ -179,14 +179,19 @@ func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
 			}
 		}
 	}
-	c.Remedy = changed
-	if errors.Is(err, signing.ErrStranger) || len(b.allow) > 0 {
-		c.Remedy = b.unsigned()
-	}
+	c.Remedy = b.Remedy(err)
 	if b.Signed == 0 && err == nil {
 		c.Wrong, c.Remedy = []string{Dir(a.Path) + " holds no statement"}, foreign
 	}
 	return c
+}
+
+// Remedy returns the remedy for an error of [Read].
+func (b Bundle) Remedy(err error) string {
+	if errors.Is(err, signing.ErrStranger) || len(b.allow) > 0 {
+		return b.unsigned()
+	}
+	return changed
 }
 
 // unsigned returns the remedy for a statement that no trusted key signed.
