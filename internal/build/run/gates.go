@@ -7,11 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sourcegraph/conc"
-	"github.com/sourcegraph/conc/pool"
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
@@ -28,7 +28,14 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, 
 	}
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
-	subject := gate.Subject{Artifact: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Stock: built.Stock, Keep: keeper(dir)}
+	subject := gate.Subject{Artifact: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Keep: keeper(dir)}
+	if built.Box != nil {
+		box := gate.Share(built.Box, r.Gates)
+		subject.Box = box
+		if built.Stock != nil {
+			subject.Stock = box.Beside(built.Stock)
+		}
+	}
 	if built.Source != "" {
 		subject.Source = &gate.Upstream{Archive: built.Source, Name: e.Source.Filename, Patches: e.Patches, Facts: e.Facts}
 	}
@@ -46,7 +53,7 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, 
 	var beside conc.WaitGroup
 	defer beside.Wait()
 	begin := sync.OnceFunc(func() {
-		beside.Go(func() { checks.inContainer(ctx, r.Gates) })
+		beside.Go(func() { checks.inContainer(ctx) })
 	})
 	var verdicts []verdict.Verdict
 	for _, c := range checks {
@@ -72,8 +79,8 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, 
 	return verdicts, nil
 }
 
-// A check is one gate on one subject. Gates in a container run beside each other, and
-// their steps are reported one after the other.
+// A check is one gate on one subject. Gates in a container run beside each other, as far
+// as their box runs commands, and their steps are reported one after the other.
 type check struct {
 	gate    gate.Gate
 	subject gate.Subject
@@ -94,11 +101,12 @@ func newChecks(gates []gate.Gate, s gate.Subject) (all checks) {
 
 func (c *check) run(ctx context.Context) { c.verdict <- c.gate.Check(ctx, c.subject) }
 
-// inContainer runs the gates in a container, several at a time.
-func (all checks) inContainer(ctx context.Context, atOnce int) {
-	workers := pool.New().WithMaxGoroutines(max(1, atOnce))
+// inContainer runs the gates in a container. The last of them take longest, so they come
+// first.
+func (all checks) inContainer(ctx context.Context) {
+	var workers conc.WaitGroup
 	defer workers.Wait()
-	for _, c := range all {
+	for _, c := range slices.Backward(all) {
 		if c.gate.Needs == gate.Container {
 			workers.Go(func() { c.run(ctx) })
 		}

@@ -36,8 +36,13 @@ func (s Subject) run(ctx context.Context, c Command) (Result, error) {
 		return Result{}, fmt.Errorf("no container to run the artifact in")
 	}
 	result, err := s.Box.Run(ctx, c)
+	s.log(c, result)
+	return result, err
+}
+
+// log writes a command and its result to the log.
+func (s Subject) log(c Command, result Result) {
 	if s.Log != nil {
 		fmt.Fprintf(s.Log, "$ %s\n%s[exit %d]\n", strings.Join(c.Args, " "), result.Output, result.Exit)
 	}
-	return result, err
 }

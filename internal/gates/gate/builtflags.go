@@ -19,7 +19,7 @@ var builtFlags = Gate{
 	Name:   "built-flags",
 	Asks:   "nccl_built(), rocm_built(), cuda_built(), mpi_built() and gloo_built() return the promised values",
 	Remedy: "the library was compiled against another stack than the cell's, or without one",
-	Wants:  func(e recipe.Expect) bool { return len(e.Built) > 0 && len(e.Import) > 0 },
+	Wants:  wantsBuiltFlags,
 	Needs:  Container,
 	check:  checkBuiltFlags,
 }
@@ -28,10 +28,7 @@ var builtFlags = Gate{
 var builtScript string
 
 func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
-	out, err := s.run(ctx, Command{
-		Name: "built-flags", Args: []string{"PYTHON", "built.py", s.Expect.Import[0]},
-		Files: map[string]string{"built.py": builtScript},
-	})
+	out, err := s.probe(ctx, builtCommand(s.Expect))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -51,6 +48,15 @@ func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
 		seen = append(seen, fmt.Sprintf("%s_built()=%s", name, have[name]))
 	}
 	return verdict.Judge(problems, seen)
+}
+
+func wantsBuiltFlags(e recipe.Expect) bool { return len(e.Built) > 0 && len(e.Import) > 0 }
+
+func builtCommand(e recipe.Expect) Command {
+	return Command{
+		Name: "built-flags", Args: []string{"PYTHON", "built.py", e.Import[0]},
+		Files: map[string]string{"built.py": builtScript},
+	}
 }
 
 // builtFault describes how the result of NAME_built() differs from its promise. The

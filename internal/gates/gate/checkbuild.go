@@ -16,7 +16,7 @@ var checkBuild = Gate{
 	Name:   "check-build",
 	Asks:   "horovodrun --check-build lists the requested framework, controllers and operations",
 	Remedy: "a part without [X] was not compiled in or cannot be loaded: read the gate import, then the configure log",
-	Wants:  func(e recipe.Expect) bool { return len(e.Frameworks) > 0 },
+	Wants:  wantsCheckBuild,
 	Needs:  Container,
 	check:  runCheckBuild,
 }
@@ -25,15 +25,7 @@ var checkBuild = Gate{
 var checkBuildScript string
 
 func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
-	args := []string{"PYTHON", "checkbuild.py"}
-	for _, module := range s.Expect.Import {
-		_, framework, _ := strings.Cut(module, ".")
-		args = append(args, framework)
-	}
-	out, err := s.run(ctx, Command{
-		Name: "check-build", Args: args,
-		Files: map[string]string{"checkbuild.py": checkBuildScript},
-	})
+	out, err := s.probe(ctx, checkBuildCommand(s.Expect))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -57,6 +49,15 @@ func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
 	// PyTorch even without its extension, because horovod/torch/__init__.py swallows
 	// the ImportError (horovod#2713).
 	return verdict.Judge(problems, []string{"[X] " + strings.Join(slices.Concat(s.Expect.Frameworks, s.Expect.Controllers, s.Expect.Operations), ", [X] ")})
+}
+
+func wantsCheckBuild(e recipe.Expect) bool { return len(e.Frameworks) > 0 }
+
+func checkBuildCommand(e recipe.Expect) Command {
+	return Command{
+		Name: "check-build", Args: append([]string{"PYTHON", "checkbuild.py"}, frameworks(e)...),
+		Files: map[string]string{"checkbuild.py": checkBuildScript},
+	}
 }
 
 // checkBuildListing is the output of horovodrun --check-build. It maps names to whether

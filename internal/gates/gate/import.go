@@ -19,19 +19,28 @@ var importModule = Gate{
 
 func checkImport(ctx context.Context, s Subject) verdict.Verdict {
 	var problems, seen []string
-	for _, module := range s.Expect.Import {
-		if len(s.Expect.Frameworks) > 0 {
-			module += ".mpi_ops" // the package of a framework imports even without its extension
-		}
-		out, err := s.run(ctx, Command{Name: "import", Args: []string{"PYTHON", "-c", "import " + module}})
+	for _, c := range importCommands(s.Expect) {
+		statement := c.Args[len(c.Args)-1]
+		out, err := s.probe(ctx, c)
 		if err != nil {
 			return verdict.Unmeasured("%v", err)
 		}
 		if out.Exit != 0 {
-			problems = append(problems, fmt.Sprintf("import %s: exit %d: %s", module, out.Exit, lastLine(out.Output)))
+			problems = append(problems, fmt.Sprintf("%s: exit %d: %s", statement, out.Exit, lastLine(out.Output)))
 			continue
 		}
-		seen = append(seen, "import "+module)
+		seen = append(seen, statement)
 	}
 	return verdict.Judge(problems, seen)
+}
+
+// importCommands returns one import statement for each promised module.
+func importCommands(e recipe.Expect) (all []Command) {
+	for _, module := range e.Import {
+		if len(e.Frameworks) > 0 {
+			module += ".mpi_ops" // the package of a framework imports even without its extension
+		}
+		all = append(all, Command{Name: "import", Args: []string{"PYTHON", "-c", "import " + module}})
+	}
+	return all
 }

@@ -17,11 +17,9 @@ var platform = Gate{
 	Name:   "platform",
 	Asks:   "the installed framework is for the promised platform, loads no library of another platform, and is the framework of the wheel's build",
 	Remedy: "the framework is of the other vendor: name the platform's package (tensorflow-rocm for ROCm) in the build and run requirements of the recipe",
-	Wants: func(e recipe.Expect) bool {
-		return promisedPlatform(e) != "" && len(e.Import) > 0 && len(e.Frameworks) > 0
-	},
-	Needs: Container,
-	check: checkPlatform,
+	Wants:  wantsPlatform,
+	Needs:  Container,
+	check:  checkPlatform,
 }
 
 //go:embed scripts/framework_platform.py
@@ -46,10 +44,7 @@ type framework struct {
 }
 
 func checkPlatform(ctx context.Context, s Subject) verdict.Verdict {
-	out, err := s.run(ctx, Command{
-		Name: "platform", Args: []string{"PYTHON", "framework_platform.py", s.Expect.Import[0]},
-		Files: map[string]string{"framework_platform.py": platformScript},
-	})
+	out, err := s.probe(ctx, platformCommand(s.Expect))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -58,6 +53,17 @@ func checkPlatform(ctx context.Context, s Subject) verdict.Verdict {
 		return verdict.Unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
 	}
 	return f.judge(promisedPlatform(s.Expect))
+}
+
+func wantsPlatform(e recipe.Expect) bool {
+	return promisedPlatform(e) != "" && len(e.Import) > 0 && len(e.Frameworks) > 0
+}
+
+func platformCommand(e recipe.Expect) Command {
+	return Command{
+		Name: "platform", Args: []string{"PYTHON", "framework_platform.py", e.Import[0]},
+		Files: map[string]string{"framework_platform.py": platformScript},
+	}
 }
 
 // AskFramework asks the framework in a build's container for its platform, so that the

@@ -19,11 +19,13 @@ var trainStep = Gate{
 	Name:   "train-step",
 	Asks:   "after three optimizer steps, two ranks hold the weights of one process with the joined batch, and grouped_allreduce returns the correct values, shapes and types",
 	Remedy: "a job with this wheel would train wrongly or stop: gradients are not reduced, are divided by the wrong number or are taken from the wrong ranks; for grouped_allreduce see docs/grouped-allreduce.md",
-	Wants: func(e recipe.Expect) bool {
-		return e.Launcher != "" && len(e.Import) > 0 && len(trainCases[e.Import[0]]) > 0
-	},
-	Needs: Container,
-	check: checkTraining,
+	Wants:  wantsTraining,
+	Needs:  Container,
+	check:  checkTraining,
+}
+
+func wantsTraining(e recipe.Expect) bool {
+	return e.Launcher != "" && len(e.Import) > 0 && len(trainCases[e.Import[0]]) > 0
 }
 
 //go:embed scripts/train.py
@@ -52,6 +54,8 @@ type trainTask struct {
 	Grouped []groupedTensor `json:"grouped"`
 	Limit   int             `json:"limit"` // seconds until a rank gives up
 	GPUs    bool            `json:"gpus"`  // each rank on a GPU of its own
+	// Collectives asks for the report of the gate allreduce-2 first.
+	Collectives bool `json:"collectives"`
 }
 
 // weights holds the weights of y = scale·(x·matrix + bias).
@@ -255,26 +259,42 @@ func (s Subject) trains(ctx context.Context, controller string, env map[string]s
 	if !ok {
 		return verdict.Unmeasured("unknown launcher %q", controller)
 	}
-	module := s.Expect.Import[0]
-	task := newTrainTask(module)
+	task := s.trainTask(controller, gpus)
+	c, err := s.trainCommand(args, env, task)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	out, err := s.run(ctx, c)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	return judgeTraining(task, trainCases[s.Expect.Import[0]], out)
+}
+
+// trainTask returns the task for the ranks of a controller.
+func (s Subject) trainTask(controller string, gpus bool) trainTask {
+	task := newTrainTask(s.Expect.Import[0])
+	task.GPUs = gpus
+	task.Collectives = !gpus && controller == s.Expect.Launcher && s.trainsToo()
+	return task
+}
+
+// trainCommand returns the command that starts the ranks with a task.
+func (s Subject) trainCommand(launcher []string, env map[string]string, task trainTask) (Command, error) {
 	name := "train-step"
-	if task.GPUs = gpus; gpus {
+	if task.GPUs {
 		name = "gpu-train-step"
 	}
 	text, err := json.Marshal(task)
 	if err != nil {
-		return verdict.Unmeasured("%v", err)
+		return Command{}, err
 	}
-	out, err := s.run(ctx, Command{
+	return Command{
 		Name:  name,
-		Args:  slices.Concat([]string{"horovodrun", "-np", "2", "-H", "localhost:2"}, args, []string{"PYTHON", "train.py", module}),
+		Args:  slices.Concat([]string{"horovodrun", "-np", "2", "-H", "localhost:2"}, launcher, []string{"PYTHON", "train.py", s.Expect.Import[0]}),
 		Env:   ranksEnv(env),
-		Files: map[string]string{"train.py": trainScript, "task.json": string(text)},
-	})
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
-	}
-	return judgeTraining(task, trainCases[module], out)
+		Files: map[string]string{"train.py": trainScript, "allreduce.py": allreduceScript, "task.json": string(text)},
+	}, nil
 }
 
 // judgeTraining requires every case from both ranks. A problem is a failure even if

@@ -211,6 +211,10 @@ def torch_cases():
 
 
 cases = tensorflow_cases() if sys.argv[1].endswith(".tensorflow") else torch_cases()
+if task["collectives"]:
+    import allreduce
+
+    allreduce.report(hvd, sys.argv[1].rsplit(".", 1)[1])
 for name, case in cases.items():
     said = {"rank": rank, "size": hvd.size(), "case": name}
     try:
