@@ -56,7 +56,7 @@ var Descriptions = map[string]Description{
 		[]syntax.Example{
 			{Line: "builder matrix horovod --rocm '>=6.0' --all --format text", Does: "print a table of all cells with ROCm 6.0 or newer"},
 			{Line: "builder matrix --condense --format github", Does: "select a few cells for a pull request"},
-			{Line: "builder matrix --format github --shard 2/3", Does: "select the second third of all cells, for a nightly build"},
+			{Line: "builder matrix --condense --format github --shard 2/3", Does: "select the second third of the condensed matrix, for a nightly build"},
 			{Line: "builder matrix horovod --format gitlab > cells.yml", Does: "write a child pipeline"},
 		},
 		[]diag.Code{diag.Usage},

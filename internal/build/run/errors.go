@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"strings"
 
 	"builder/internal/base/diag"
 )
@@ -19,6 +20,10 @@ func (e *EngineError) Error() string { return e.Err.Error() }
 func (e *EngineError) Unwrap() error {
 	if diag.Worst(e.Err) != diag.OK {
 		return e.Err
+	}
+	if strings.Contains(e.Err.Error(), "failed to download checksums") { // by the SDK (v0.19.10)
+		return diag.Errorf(diag.NoEngine, "%w", e.Err).
+			WithHint("builder found no Go to compile the engine's client, and the SDK could not download one: install Go 1.25 or newer and put it into PATH")
 	}
 	return diag.Errorf(diag.NoEngine, "%w", e.Err).
 		WithHint("check that the engine still runs, and read its log: `builder engine status` prints the path for the native engine. Or use another engine with --engine URL. A build that uses all memory kills the engine too: lower --jobs or set --memory")
