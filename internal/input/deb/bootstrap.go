@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/sourcegraph/conc/pool"
@@ -256,15 +257,23 @@ func place(name string) (string, error) {
 	return clean, nil
 }
 
-// writeImage writes a tar of an OCI image layout with one layer.
+// writeImage writes a tar of an OCI image layout with one layer, compressed.
 func writeImage(file, layerFile string) error {
-	layerDesc, err := describe(layerFile)
+	plain, err := store.Of(layerFile)
+	if err != nil {
+		return err
+	}
+	packed := layerFile + ".zst"
+	if err := squeeze(packed, layerFile); err != nil {
+		return err
+	}
+	layerDesc, err := describe(packed)
 	if err != nil {
 		return err
 	}
 	config, configDesc := blob(ocispec.MediaTypeImageConfig, map[string]any{
 		"architecture": "amd64", "os": "linux", "config": map[string]any{},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []digest.Digest{layerDesc.Digest}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []digest.Digest{digest.NewDigestFromEncoded(digest.SHA256, plain.SHA256)}},
 	})
 	manifest, manifestDesc := blob(ocispec.MediaTypeImageManifest, map[string]any{
 		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "config": configDesc, "layers": []ocispec.Descriptor{layerDesc},
@@ -282,7 +291,7 @@ func writeImage(file, layerFile string) error {
 		case configDesc.Digest:
 			return io.NopCloser(bytes.NewReader(config)), nil
 		}
-		return os.Open(layerFile)
+		return os.Open(packed)
 	})
 	return errors.Join(err, f.Close())
 }
@@ -295,7 +304,28 @@ func blob(mediaType string, v any) ([]byte, ocispec.Descriptor) {
 	return data, ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
 }
 
+// squeeze compresses a file with Zstandard. The engine reads the layer again for every
+// cell, and 120 MB take it a quarter of a second.
+func squeeze(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	z, err := zstd.NewWriter(out, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(z, in)
+	return errors.Join(err, z.Close(), out.Close())
+}
+
 func describe(layerFile string) (ocispec.Descriptor, error) {
 	is, err := store.Of(layerFile)
-	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageLayer, Digest: digest.NewDigestFromEncoded(digest.SHA256, is.SHA256), Size: is.Size}, err
+	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageLayerZstd, Digest: digest.NewDigestFromEncoded(digest.SHA256, is.SHA256), Size: is.Size}, err
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
@@ -106,7 +107,16 @@ func layerOf(t *testing.T, image []byte) []byte {
 	var manifest ocispec.Manifest
 	decode(t, blobs["index.json"], &index)
 	decode(t, blobs[blobPath(index.Manifests[0])], &manifest)
-	return blobs[blobPath(manifest.Layers[0])]
+	z, err := zstd.NewReader(bytes.NewReader(blobs[blobPath(manifest.Layers[0])]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	plain, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
 }
 
 func decode(t *testing.T, data []byte, into any) {
@@ -215,7 +225,7 @@ func TestBootstrapIsAnImage(t *testing.T) {
 	decode(t, blobs[blobPath(index.Manifests[0])], &manifest)
 	decode(t, blobs[blobPath(manifest.Config)], &config)
 	layer := manifest.Layers[0]
-	if diff := cmp.Diff([]digest.Digest{layer.Digest}, config.RootFS.DiffIDs); diff != "" {
+	if diff := cmp.Diff([]digest.Digest{digest.FromBytes(layerOf(t, image))}, config.RootFS.DiffIDs); diff != "" {
 		t.Errorf("diff_ids (-want +got):\n%s", diff)
 	}
 	if config.Architecture != "amd64" || config.OS != "linux" || index.Manifests[0].Platform.Architecture != "amd64" {
