@@ -95,7 +95,7 @@ func (s *Session) engineState(ctx context.Context) doctor.EngineState {
 		state.Kind, state.Addresses = doctor.Named, s.addresses()
 	} else if d, found := s.Daemon(ctx); found && !s.Choices[0].NativeOnly {
 		state.Kind, state.Program = doctor.Container, string(d)
-		state.Image, state.Holds = heldImage(ctx, d)
+		state.Image, state.Holds = s.heldImage(ctx, d)
 	}
 	if own.Built && (state.Kind == doctor.Named || state.Kind == doctor.Native && state.Current) {
 		state.Version = func(ctx context.Context, address string) (string, error) {
@@ -108,12 +108,21 @@ func (s *Session) engineState(ctx context.Context) doctor.EngineState {
 }
 
 // heldImage returns the daemon's engine image. If the daemon has none, heldImage
-// returns the image to pull and false.
-func heldImage(ctx context.Context, d daemon.Daemon) (image string, holds bool) {
-	for _, image := range []string{native.ImageName, native.UpstreamImage} {
-		if d.Has(ctx, image) {
-			return image, true
+// returns the image to pull and false. A session asks for it once.
+func (s *Session) heldImage(ctx context.Context, d daemon.Daemon) (image string, holds bool) {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	if s.image == "" {
+		for _, name := range []string{native.ImageName, native.UpstreamImage} {
+			if d.Has(ctx, name) {
+				s.image, s.holds = name, true
+				return name, true
+			}
 		}
+		if ctx.Err() != nil {
+			return native.UpstreamImage, false
+		}
+		s.image = native.UpstreamImage
 	}
-	return native.UpstreamImage, false
+	return s.image, s.holds
 }

@@ -158,7 +158,7 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 	if !found {
 		return "", "", false, nil
 	}
-	image, holds := heldImage(ctx, d)
+	image, holds := e.heldImage(ctx, d)
 	if !holds && own.Look().Built && native.Supported() == nil {
 		return "", "", false, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"builder/internal/app/doctor"
 	"builder/internal/app/needs"
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 	"builder/internal/build/fetch"
 	"builder/internal/build/history"
@@ -39,10 +41,14 @@ func (e *engine) room(ctx context.Context, entry lock.Entry) (ended func(), err 
 	need, how := e.need(ctx, entry)
 	e.rooms.mu.Lock()
 	defer e.rooms.mu.Unlock()
-	had, err := e.collect(ctx, need+e.rooms.taken)
-	if err != nil { // the build will report an engine error
-		e.Note("cannot measure the free space for %s: %v", entry.ID, err)
-		return func() {}, nil
+	had := int64(-1)
+	// A question to the engine takes a session, and with it a third of a second of a
+	// processor.
+	if how != needs.Measured && !e.made(entry.Image) || !e.fits(need+e.rooms.taken) {
+		if had, err = e.collect(ctx, need+e.rooms.taken); err != nil { // the build will report an engine error
+			e.Note("cannot measure the free space for %s: %v", entry.ID, err)
+			return func() {}, nil
+		}
 	}
 	if err := e.enough(need, how, entry); err != nil {
 		return nil, err
@@ -51,6 +57,25 @@ func (e *engine) room(ctx context.Context, entry lock.Entry) (ended func(), err 
 	e.rooms.shared = e.rooms.cells > 0 || e.rooms.shared
 	e.rooms.cells++
 	return func() { e.leave(ctx, entry, need, had) }, nil
+}
+
+// fits reports whether the disk has room for more bytes, even if all that it holds were
+// the engine's cache.
+func (e *engine) fits(more int64) bool {
+	size, left, err := host.Disk(e.disk)
+	return err == nil && left >= more && (e.Native.Cache == 0 || size-left+more <= e.Native.Cache)
+}
+
+// made reports whether a cell of this home was measured while its engine made the
+// image. The use of a further cell with the image says little: see [workspace.rememberDisk].
+func (e *engine) made(img lock.Image) bool {
+	_, err := os.Stat(imageMark(e.scratch, img))
+	return err == nil
+}
+
+// imageMark returns the path of the file that marks an image as made.
+func imageMark(scratch string, img lock.Image) string {
+	return filepath.Join(scratch, "made-"+img.Key()[:16])
 }
 
 // need returns the cache use of a cell in bytes, and the source of the figure.
@@ -157,7 +182,7 @@ func (e *engine) enough(need int64, how string, entry lock.Entry) error {
 }
 
 // leave ends the reservation of room. It records the cell's cache use if no other cell
-// ran at the same time.
+// ran at the same time. had is the size of the cache before, or -1 if nobody asked.
 func (e *engine) leave(ctx context.Context, entry lock.Entry, need, had int64) {
 	e.rooms.mu.Lock()
 	defer e.rooms.mu.Unlock()
@@ -166,7 +191,7 @@ func (e *engine) leave(ctx context.Context, entry lock.Entry, need, had int64) {
 	if e.rooms.cells--; e.rooms.cells == 0 {
 		e.rooms.shared = false
 	}
-	if !alone || ctx.Err() != nil {
+	if !alone || had < 0 || ctx.Err() != nil {
 		return
 	}
 	asked, done := context.WithTimeout(ctx, engineTime)
@@ -190,7 +215,9 @@ func (w *workspace) rememberDisk(ctx context.Context, entry lock.Entry, steps ma
 		bytes := e.rooms.took[entry.ID]
 		e.rooms.mu.Unlock()
 		if bytes > 0 {
-			return history.AddDisk(ctx, w.Home, entry.Recipe, entry.ID, bytes)
+			return errors.Join(
+				history.AddDisk(ctx, w.Home, entry.Recipe, entry.ID, bytes),
+				atomicfile.Write(imageMark(w.scratch, entry.Image), nil))
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
+	"builder/pipelines"
 )
 
 // vast is an entry with one wheel larger than any disk.
@@ -94,5 +97,48 @@ func TestRoomForImages(t *testing.T) {
 	est.Held = func(string) bool { return true }
 	if bytes, _, unsized := est.Cache(t.Context(), entry); bytes != needs.Cache(entry) || len(unsized) > 0 {
 		t.Errorf("the engine has it: %d, %v", bytes, unsized)
+	}
+}
+
+// A cell whose use of the cache is known, or whose image was made before, asks the
+// engine nothing while the disk has room beyond doubt.
+func TestRoomWithoutQuestion(t *testing.T) {
+	home := t.TempDir()
+	entry := lock.Entry{Recipe: "tiny", ID: "tiny-1"}
+	// An engine that is asked has no client, and notes that it cannot measure.
+	asks := func(e *engine) bool {
+		asked := false
+		e.Note = func(string, ...any) { asked = true }
+		ended, err := e.room(t.Context(), entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended()
+		return asked
+	}
+	unreachable := "unix://" + filepath.Join(home, "none.sock")
+	with := func(bound int64) *engine {
+		return &engine{
+			disk: home, scratch: home, chosen: &pipelines.Engine{Address: unreachable},
+			Session: &Session{Home: home, Engines: Engines{Native: native.Options{Cache: bound}}},
+		}
+	}
+	if !asks(with(0)) {
+		t.Error("nothing is known, and nobody asked")
+	}
+	if err := os.WriteFile(imageMark(home, entry.Image), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if asks(with(0)) {
+		t.Error("the image was made before")
+	}
+	if !asks(with(1)) {
+		t.Error("the limit may be reached")
+	}
+	if err := errors.Join(os.Remove(imageMark(home, entry.Image)), history.AddDisk(t.Context(), home, "tiny", "tiny-1", 1000)); err != nil {
+		t.Fatal(err)
+	}
+	if asks(with(0)) {
+		t.Error("the use was measured")
 	}
 }

@@ -37,6 +37,8 @@ type Session struct {
 	asking sync.Mutex
 	asked  bool
 	found  daemon.Daemon // "" if none runs
+	image  string        // of the engine in found; "" if nobody asked
+	holds  bool          // found holds image
 
 	sizing sync.Mutex
 	sizes  map[string]imageSize // by image with digest

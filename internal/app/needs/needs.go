@@ -178,11 +178,14 @@ type Estimator struct {
 // 2026-11-23, not a measurement.
 const unpackedImage = 4
 
+// Measured is the source of a figure that an earlier build of the cell left.
+const Measured = "measured in an earlier build"
+
 // Cache returns the engine cache that a cell needs in bytes, the source of the figure,
 // and the images to pull whose size is unknown.
 func (s Estimator) Cache(ctx context.Context, e lock.Entry) (bytes int64, how string, unsized []string) {
 	if bytes, known := s.Past.Disk(e.Recipe, e.ID); known {
-		return bytes, "measured in an earlier build", nil
+		return bytes, Measured, nil
 	}
 	bytes, how = Cache(e), "estimated from the files of its lock"
 	for _, pin := range e.Pulled() {
