@@ -20,6 +20,7 @@ import (
 	"builder/internal/input/store"
 	"builder/internal/machine/host"
 	"builder/internal/plan/lock"
+	"builder/pipelines"
 )
 
 // rooms counts the cache and disk space of one engine used by running cells.
@@ -66,8 +67,8 @@ func (e *engine) fits(more int64) bool {
 	return err == nil && left >= more && (e.Native.Cache == 0 || size-left+more <= e.Native.Cache)
 }
 
-// made reports whether a cell of this home was measured while its engine made the
-// image. The use of a further cell with the image says little: see [workspace.rememberDisk].
+// made reports whether the engine has made the image of a cell before. The use of a
+// further cell says little then: see [workspace.rememberDisk].
 func (e *engine) made(img lock.Image) bool {
 	_, err := os.Stat(imageMark(e.scratch, img))
 	return err == nil
@@ -205,9 +206,13 @@ func (e *engine) leave(ctx context.Context, entry lock.Entry, need, had int64) {
 }
 
 // rememberDisk stores the cache use of a cell, unless its image was already in the
-// cache.
+// cache, and marks the image as made.
 func (w *workspace) rememberDisk(ctx context.Context, entry lock.Entry, steps map[string]float64) error {
+	mark := func() error { return atomicfile.Write(imageMark(w.scratch, entry.Image), nil) }
 	if _, cold := steps["image"]; !cold {
+		if _, built := steps[pipelines.LastStep]; built { // with an image from the cache
+			return mark()
+		}
 		return nil
 	}
 	for _, e := range w.engines {
@@ -215,9 +220,7 @@ func (w *workspace) rememberDisk(ctx context.Context, entry lock.Entry, steps ma
 		bytes := e.rooms.took[entry.ID]
 		e.rooms.mu.Unlock()
 		if bytes > 0 {
-			return errors.Join(
-				history.AddDisk(ctx, w.Home, entry.Recipe, entry.ID, bytes),
-				atomicfile.Write(imageMark(w.scratch, entry.Image), nil))
+			return errors.Join(history.AddDisk(ctx, w.Home, entry.Recipe, entry.ID, bytes), mark())
 		}
 	}
 	return nil
