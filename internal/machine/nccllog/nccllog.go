@@ -66,7 +66,7 @@ func Parse(r io.Reader) (Evidence, error) {
 var (
 	// The suffix of a release candidate is part of the version. RCCL appends the commit
 	// after a space, and since 6.3 prints a colon before the version.
-	version = regexp.MustCompile(`(?:^|NCCL INFO )([NR]CCL) version (?:: )?(\S+)`)
+	version = regexp.MustCompile(`(?:^(?:(?:\S+[:\]>]|\d{4}-\S+)\s*){0,3}|NCCL INFO )([NR]CCL) version (?:: )?(\S+)`) // behind ranks and times of a launcher
 	channel = regexp.MustCompile(`NCCL INFO (?:Channel|CollNet) \d+.* via ((?:P2P|SHM|NET|COLLNET)/.+)`)
 	network = regexp.MustCompile(`NCCL INFO Using network (.+)`)
 	warning = regexp.MustCompile(`NCCL WARN (.+)`)

@@ -29,7 +29,11 @@ func TestVersions(t *testing.T) {
 	for line, want := range map[string][2]string{
 		h + "NCCL version 2.29.7+cuda13.0":                    {"NCCL", "2.29.7+cuda13.0"},
 		"NCCL version 2.18.1+cuda12.1":                        {"NCCL", "2.18.1+cuda12.1"}, // printed with level VERSION
-		h + "NCCL version 2.29.7+cuda.":                       {"NCCL", "2.29.7+cuda."},    // its build did not find the compiler that reports CUDA's version
+		"[1,0]<stdout>:NCCL version 2.29.7+cuda13.0":          {"NCCL", "2.29.7+cuda13.0"},
+		"2024-03-01T10:00:00Z [0] NCCL version 2.29.7":        {"NCCL", "2.29.7"},
+		"0: RCCL version 2.18.3+hip5.7 HEAD:3fa2c8a+":         {"RCCL", "2.18.3+hip5.7"},
+		"the program needs NCCL version 2.29":                 {"", ""},
+		h + "NCCL version 2.29.7+cuda.":                       {"NCCL", "2.29.7+cuda."}, // its build did not find the compiler that reports CUDA's version
 		h + "RCCL version 2.18.3+hip5.7 HEAD:3fa2c8a+":        {"RCCL", "2.18.3+hip5.7"},
 		h + "RCCL version : 2.21.5-HEAD:d7a1f5c":              {"RCCL", "2.21.5-HEAD:d7a1f5c"},
 		h + "NCCL git version v2.29.7-1 2.29.7":               {"", ""},
