@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -215,7 +216,7 @@ func Listed(ctx context.Context, at publish.Source, words []string) ([]index.Rec
 func matching(all []index.Record, words []string) []index.Record {
 	kept := []index.Record{}
 	for _, r := range all {
-		text := fmt.Sprint(r.Cell, " ", r.Axes, " ", r.Channels)
+		text := fmt.Sprint(r.Cell, " ", slices.Collect(maps.Values(r.Axes)), " ", r.Channels)
 		if r.Yanked != "" {
 			text += " yanked"
 		}

@@ -79,7 +79,7 @@ func (s *Session) verifyIndex(ctx context.Context, place store.Place, trust sign
 		c.Wrong = []string{err.Error()}
 	}
 	if errors.Is(err, signing.ErrStranger) {
-		c.Remedy = "to trust its publisher, give the public key with --trust FILE; compare the ids: `builder key show FILE.pub`"
+		c.Remedy = "to trust its publisher, give the public key with --trust FILE (with a trust-root: in a trust file that it signed); compare the ids: `builder key show FILE.pub`"
 	}
 	if len(c.Wrong) == 0 {
 		c.Remedy = ""

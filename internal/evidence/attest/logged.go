@@ -22,7 +22,7 @@ func (b Bundle) checkLogs(a artifact.Artifact, trust signing.Trust) []Check {
 	if len(trust.Logs) == 0 {
 		return nil
 	}
-	c := Check{Name: "log", Remedy: "get the artifact with all its statements from where it is published; its publisher logs them with `builder publish --log`"}
+	c := Check{Name: "log", Remedy: "get the artifact with all its statements from where it is published; its publisher logs them with `builder publish --log`, and publishes no verdict that refuses an artifact: ask there why one is missing"}
 	for _, l := range trust.Logs {
 		leaves, err := l.About(context.Background(), a.SHA256)
 		if err != nil {

@@ -72,7 +72,7 @@ type Check struct {
 // Remedies for statements that fail verification.
 const (
 	foreign  = "copy this folder too, or run `builder verify FILE --from PLACE` with the place where it is published; to examine a wheel of another project, run `builder gate FILE`"
-	stranger = "to trust the signatures of another host, run `builder key show` there and give its public key with --trust FILE; for a build signed with --key FILE, give --trust FILE.pub; compare the ids: `builder key show FILE.pub`"
+	stranger = "to trust the signatures of another host, run `builder key show` there and give its public key with --trust FILE (with a trust-root: in a trust file that it signed); for a build signed with --key FILE, give --trust FILE.pub; compare the ids: `builder key show FILE.pub`"
 	changed  = "copy the directory of the cell again from the host that built it, or build the cell again with `builder run`; in an index, publish the cell again"
 )
 
@@ -202,13 +202,20 @@ func (b Bundle) unsigned() string {
 	return stranger
 }
 
+// absent returns the remedy for a kind of statement that no trusted key signed. If all
+// statements here count, the file is missing.
+func (b Bundle) absent() string {
+	if b.strangers == 0 && len(b.allow) == 0 && b.Signed > 0 {
+		return changed
+	}
+	return b.unsigned()
+}
+
 func (b Bundle) checkProvenance(policy Policy, trust signing.Trust) Check {
-	c := Check{Name: "provenance", Remedy: b.unsigned()}
+	c := Check{Name: "provenance"}
 	if b.Provenance == nil {
 		c.Wrong = []string{"no trusted key signed a provenance of this artifact"}
-		if len(b.allow) == 0 && len(b.Keys) > 0 { // all statements here count, so one is missing
-			c.Remedy = changed
-		}
+		c.Remedy = b.absent()
 		return c
 	}
 	if problem := b.Provenance.problem(); problem != "" {
@@ -300,7 +307,7 @@ func (b Bundle) checkEntry(dir string) (wrong []string) {
 func (b Bundle) checkSBOM(a artifact.Artifact) Check {
 	c := Check{Name: "sbom", Remedy: changed}
 	if b.SBOM == nil {
-		c.Wrong, c.Remedy = []string{"no trusted key signed an SBOM of this artifact"}, b.unsigned()
+		c.Wrong, c.Remedy = []string{"no trusted key signed an SBOM of this artifact"}, b.absent()
 		return c
 	}
 	if p := b.Provenance; p != nil && p.Definition.Internal.Entry.Expect.Tree != "" {
@@ -381,7 +388,7 @@ func howToAsk(name string) string {
 		switch {
 		case g.Name != name:
 		case g.Needs == gate.TwoBuilds:
-			return "run `builder verify out/CELL --rebuild --attach`: it builds a second time and adds this verdict; then publish the cell again, if it is published"
+			return "run `builder verify out/CELL --rebuild --attach` (with --key FILE if another key than the host's may judge it): it builds a second time and adds this verdict; then publish the cell again, if it is published"
 		case g.Needs == gate.Tests || g.Needs == gate.Long:
 			return "run `builder run RECIPE --tests full` with the axes of the cell: it adds these verdicts"
 		case g.Framework:

@@ -96,6 +96,9 @@ func (x *Index) add(ctx context.Context, p Publication, by putter) (added Added,
 		return Added{}, nil, nil, err
 	}
 	r, existed, err := p.merged(all)
+	if err == nil {
+		err = p.clash(r, all)
+	}
 	if err != nil {
 		return Added{}, nil, nil, err
 	}
@@ -106,7 +109,7 @@ func (x *Index) add(ctx context.Context, p Publication, by putter) (added Added,
 	if by.writes {
 		err = x.sweep(r.Project, r.Filename)
 	}
-	repaired, damaged, err2 := x.files(ctx, &r, p, all, by)
+	repaired, damaged, err2 := x.files(ctx, &r, p, by)
 	if err := errors.Join(err, err2); err != nil {
 		return Added{}, nil, nil, failed(err, "publishing %s", r.Filename)
 	}
@@ -138,8 +141,28 @@ func (p Publication) merged(all []Record) (r Record, existed bool, err error) {
 }
 
 func conflict(name, have, want string) error {
+	hint := "give the build another version"
+	if !ends.MatchString(name) { // a file beside the wheel, such as the requirements
+		hint = "this file has the name of the cell, so put the new version, or what else differs, into `id` of the recipe"
+	}
 	return diag.Errorf(diag.Publish, "%w", &Conflict{name, have, want}).
-		WithHint("a published file never changes: give the build another version, or publish to another place")
+		WithHint("a published file never changes: %s, or publish to another place", hint)
+}
+
+// clash returns a [Conflict] for a file beside the wheel whose name another record has.
+func (p Publication) clash(r Record, all []Record) error {
+	for _, name := range slices.Sorted(maps.Keys(p.Beside)) {
+		if other, ok := claimed(all, r.Project, name); ok && !p.older(r, name) && other.SHA256 != p.Beside[name].SHA256 {
+			return conflict(name, other.SHA256, p.Beside[name].SHA256)
+		}
+	}
+	return nil
+}
+
+// older reports whether the record keeps its own file with a name.
+func (p Publication) older(r Record, name string) bool {
+	i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == name })
+	return r.Key != p.Record.Key || i >= 0 && r.Beside[i].SHA256 != p.Beside[name].SHA256
 }
 
 // problem returns the first invalid name of the publication, or "".
@@ -168,7 +191,7 @@ func (p Publication) problem() string {
 // files copies the wheel and the files beside it, and checks each digest on the way. It
 // replaces a file without a record, which an interrupted publisher left. It returns the
 // replaced files, and the damaged files of the record that the publication lacks.
-func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Record, by putter) (repaired, damaged []string, err error) {
+func (x *Index) files(ctx context.Context, r *Record, p Publication, by putter) (repaired, damaged []string, err error) {
 	folder := filepath.Join(x.dir, filesDir, r.Project)
 	if r.IsWheel() {
 		var wrote bool
@@ -181,14 +204,11 @@ func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Recor
 	}
 	intact := map[string]bool{}
 	for name, a := range p.Beside {
-		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == name })
-		if r.Key != p.Record.Key || i >= 0 && r.Beside[i].SHA256 != a.SHA256 {
+		if p.older(*r, name) {
 			continue
 		}
+		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == name })
 		to := filepath.Join(folder, filepath.FromSlash(name))
-		if other, ok := claimed(all, r.Project, name); ok && other.SHA256 != a.SHA256 {
-			return nil, nil, conflict(name, other.SHA256, a.SHA256)
-		}
 		wrote, err := by.file(ctx, to, a)
 		if err != nil {
 			return nil, nil, err

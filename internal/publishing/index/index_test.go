@@ -434,10 +434,22 @@ func TestAConflictBesideLeavesNothing(t *testing.T) {
 	first.Beside["shared.txt"] = file(t, "a", "one")
 	second.Beside["shared.txt"] = file(t, "b", "two")
 	add(t, x, first)
-	if _, err := x.Add(t.Context(), second); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "shared.txt is already published") {
+	paths := func() (all []string) {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			all = append(all, path)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	before := paths()
+	_, err := x.Add(t.Context(), second)
+	if all := diag.All(err); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "shared.txt is already published") || !strings.Contains(all[0].Hint, "`id` of the recipe") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "files", "tool", second.Wheel.Name)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the wheel is left: %v", err)
+	if after := paths(); !slices.Equal(after, before) {
+		t.Errorf("left: %q, before: %q", after, before)
 	}
 }

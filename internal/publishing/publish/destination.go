@@ -86,7 +86,7 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, logg
 		}
 		if err != nil {
 			return Receipt{}, diag.Errorf(diag.Publish, "%s is published, but the log lacks its statements: %w", b.Wheel.Name, err).
-				WithHint("publish it again: that changes nothing at the destination, and adds what the log lacks")
+				WithHint("correct what is wrong with the log (restore it, if it is an older copy), and publish it again: that changes nothing at the destination, and adds what the log lacks")
 		}
 	}
 	if err != nil || c == nil {
