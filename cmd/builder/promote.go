@@ -108,9 +108,13 @@ func doYank(c *cli.Context, out printer) error {
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	r, err := app.Yank(c.Context, in.Session, place, cell, because, readTranslog(c))
+	log := readTranslog(c)
+	r, err := app.Yank(c.Context, in.Session, place, cell, because, log)
 	if err != nil {
 		return err
+	}
+	if because == "" && log.Dir == "" {
+		out.note("if you keep a log, give --log and --log-key too: it still says that the wheel was withdrawn")
 	}
 	if c.Bool("json") {
 		return printJSON(out, map[string]any{"schema": 1, "wheel": r})

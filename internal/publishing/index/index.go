@@ -146,7 +146,7 @@ func (x *Index) read(ctx context.Context, path string) (Record, error) {
 		err = fmt.Errorf("it holds the record of %s", r.Filename)
 	}
 	if err != nil {
-		return Record{}, diag.Errorf(diag.Publish, "%s: %w", path, err).WithHint("restore the file from a copy. Without it the index forgets the wheel's channels, its yank and the gates of other hosts: remove the file, publish the wheel with all statements, then promote and yank it again. In a signed index, run `builder publish sign --anew` after you removed the file: it names the files that no record lists any more; remove them too and repeat it before you publish")
+		return Record{}, diag.Errorf(diag.Publish, "%s: %w", path, err).WithHint("restore the file from a copy. Without it the index forgets the wheel's channels, its yank and the gates of other hosts: remove the file, publish the wheel with all statements, then promote and yank it again. In a signed index, run `builder publish sign --at INDEX --anew` after you removed the file: it names the files that no record lists any more; remove them too and repeat it before you publish")
 	}
 	return r, nil
 }

@@ -82,7 +82,7 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, logg
 		}
 		if errors.Is(err, ErrYanked) {
 			return Receipt{}, diag.Errorf(diag.Publish, "%s gets no further entries in the log: %w", b.Wheel.Name, err).
-				WithHint("take the mark back with `builder publish yank %s --undo`, or leave the cell out", b.Entry.ID)
+				WithHint("take the mark back with `builder publish yank %s --at %s --undo` and the same --log and --log-key, or leave the cell out", b.Entry.ID, to)
 		}
 		if err != nil {
 			return Receipt{}, diag.Errorf(diag.Publish, "%s is published, but the log lacks its statements: %w", b.Wheel.Name, err).
