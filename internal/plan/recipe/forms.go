@@ -111,7 +111,8 @@ func (f *Forms) For(axes map[string]string) (Settings, error) {
 			continue
 		}
 		if clash := merged.clash(v.Settings); clash != "" {
-			return Settings{}, diag.At(f.recipe.index.At("variants[%d]", i), "two settings for %s where %v", clash, v.When)
+			return Settings{}, diag.At(f.recipe.index.At("variants[%d]", i), "two settings for %s where %v", clash, v.When).
+				WithHint("a key has one value in a cell: remove it from the recipe, and set it in variants that together cover every cell")
 		}
 		merged = merged.plus(v.Settings)
 	}
