@@ -15,7 +15,7 @@ import (
 
 const doctorDescription = `Checks the engine and its needs, memory and disk, GPUs and their drivers,
 RDMA, topology, and installed libraries. It changes nothing and starts
-nothing. It uses the network only with a recipe.
+nothing. It uses the network only with a recipe, or to reach an engine at tcp://.
 
 ok, warn and fail are findings. unknown means that a check was impossible, and
 gives the reason. none means that something is absent and not needed. Exit 9
