@@ -51,7 +51,15 @@ func (s *Session) openLog(r LogRequest) (*logWriter, error) {
 		return nil, diag.Errorf(diag.Usage, "--log: %s is not a directory with a log", r.Dir).
 			WithHint("`builder publish log --new NAME --log DIR --log-key FILE` makes a log")
 	}
-	return &logWriter{l, key, s.Note}, err
+	if err != nil {
+		return nil, err
+	}
+	// A log that cannot be continued must not be found out after a publication.
+	if _, err := l.All(context.Background()); err != nil {
+		return nil, diag.Errorf(diag.Publish, "%w", err).
+			WithHint("nothing was changed: give the key of this log with --log-key, or restore the log if it is an older copy")
+	}
+	return &logWriter{l, key, s.Note}, nil
 }
 
 // add appends the entries that the log lacks.
