@@ -250,7 +250,7 @@ const maxKnown = 40
 // DidYouMean returns a hint with the nearest known word and all known words.
 func DidYouMean(word string, known []string) string {
 	if len(known) == 0 {
-		return ""
+		return "known: none"
 	}
 	list := strings.Join(known, ", ")
 	if near := Nearest(word, known); near != "" && len(known) > maxKnown {
