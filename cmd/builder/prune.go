@@ -62,7 +62,8 @@ func readPrune(c *cli.Context) (publish.Catalogue, publish.Retention, error) {
 	} else if len(rule.Cells) > 0 {
 		return at, rule, errors.Join(errs...)
 	}
-	if rule.Age < 0 || rule.Keep < 0 || rule.Age == 0 && rule.Keep == 0 || c.IsSet("older-than") && rule.Age == 0 || c.IsSet("keep") && rule.Keep == 0 {
+	tooLow := func(flag string) bool { return c.IsSet(flag) && c.Int(flag) < 1 }
+	if !c.IsSet("older-than") && !c.IsSet("keep") || tooLow("older-than") || tooLow("keep") {
 		errs = append(errs, diag.Errorf(diag.Usage, "%s: choose the wheels to remove", c.Command.HelpName).WithHint("--older-than DAYS, --keep N, or both, each of at least 1; or name cells"))
 	}
 	return at, rule, errors.Join(errs...)

@@ -14,18 +14,25 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// repeated returns a request for all cells of Horovod, each n times: an axis that no
-// rule names is added to the recipe. The locked cells of the recipe have keys.
-func repeated(t testing.TB, n int) (*Session, PlanRequest) {
+// builtIn returns the built-in catalogue and a recipe of it.
+func builtIn(t testing.TB, name string) (catalogue.Catalogue, *recipe.Recipe) {
 	t.Helper()
 	cat, err := catalogue.Load("", catalogue.Taken{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := recipe.Find(cat.Recipes, "horovod")
+	r, err := recipe.Find(cat.Recipes, name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return cat, r
+}
+
+// repeated returns a request for all cells of Horovod, each n times: an axis that no
+// rule names is added to the recipe. The locked cells of the recipe have keys.
+func repeated(t testing.TB, n int) (*Session, PlanRequest) {
+	t.Helper()
+	cat, r := builtIn(t, "horovod")
 	wide := *r
 	wide.ID += "-{{round}}"
 	round := recipe.Axis{Name: "round"}

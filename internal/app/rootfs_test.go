@@ -9,11 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/build/run"
 	"builder/internal/plan/matrix"
-	"builder/internal/plan/recipe"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
 )
@@ -79,14 +77,7 @@ type noEngine struct{ run.Engine }
 // TestWriteRootfsLeavesNothing: after a failure the directory is free for the next try.
 // A directory that was there before stays.
 func TestWriteRootfsLeavesNothing(t *testing.T) {
-	cat, err := catalogue.Load("", catalogue.Taken{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := recipe.Find(cat.Recipes, "horovod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cat, r := builtIn(t, "horovod")
 	shown := progress.New(io.Discard, progress.Options{})
 	t.Cleanup(shown.Close)
 	s := &Session{Home: t.TempDir(), Catalogue: cat, Display: shown, Sources: Sources{Offline: true, Locked: true}, Builder: noEngine{}}

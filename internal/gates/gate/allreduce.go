@@ -32,6 +32,11 @@ var launchers = map[string][]string{
 	"gloo":  {"--gloo"},
 }
 
+// launch returns the command line that starts n ranks of a script on this host.
+func launch(n string, launcher []string, script, module string) []string {
+	return slices.Concat([]string{"horovodrun", "-np", n, "-H", "localhost:" + n}, launcher, []string{"PYTHON", script, module})
+}
+
 // rankReport is the JSON line printed by each rank.
 type rankReport struct {
 	Rank      int       `json:"rank"`
@@ -49,7 +54,7 @@ func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 	}
 	c := Command{
 		Name:  "allreduce-2",
-		Args:  slices.Concat([]string{"horovodrun", "-np", "2", "-H", "localhost:2"}, args, []string{"PYTHON", "allreduce.py", s.Expect.Import[0]}),
+		Args:  launch("2", args, "allreduce.py", s.Expect.Import[0]),
 		Env:   ranksEnv(nil),
 		Files: map[string]string{"allreduce.py": allreduceScript},
 	}

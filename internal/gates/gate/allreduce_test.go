@@ -9,11 +9,11 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// launch records the arguments of horovodrun and answers like two good ranks.
-type launch struct{ args *string }
+// launched records the arguments of horovodrun and answers like two good ranks.
+type launched struct{ args *string }
 
 // Run implements [Box].
-func (l launch) Run(_ context.Context, c Command) (Result, error) {
+func (l launched) Run(_ context.Context, c Command) (Result, error) {
 	*l.args = strings.Join(c.Args, " ")
 	return Result{Output: strings.NewReplacer("[1,0]<stdout>:", "[0]", "[1,1]<stdout>:", "[1]").Replace(ranks)}, nil
 }
@@ -25,7 +25,7 @@ func TestLaunchers(t *testing.T) {
 		"mpi": "--mpi --mpi-args=--oversubscribe PYTHON", "mpich": "localhost:2 --mpi PYTHON", "gloo": "localhost:2 --gloo PYTHON",
 	} {
 		var args string
-		v := checkAllreduce(t.Context(), Subject{Box: launch{&args}, Expect: recipe.Expect{Launcher: launcher, Import: []string{"horovod.torch"}}})
+		v := checkAllreduce(t.Context(), Subject{Box: launched{&args}, Expect: recipe.Expect{Launcher: launcher, Import: []string{"horovod.torch"}}})
 		if v.Status != verdict.Pass || !strings.Contains(args, want) {
 			t.Errorf("%s: %q: %+v", launcher, args, v)
 		}

@@ -365,7 +365,7 @@ func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 		n := fmt.Sprint(s.Device.GPUs)
 		out, err := s.run(ctx, Command{
 			Name:  "gpu-allreduce",
-			Args:  slices.Concat([]string{"horovodrun", "-np", n, "-H", "localhost:" + n}, args, []string{"PYTHON", "gpu.py", s.Expect.Import[0]}),
+			Args:  launch(n, args, "gpu.py", s.Expect.Import[0]),
 			Env:   ranksEnv(way.Env),
 			Files: map[string]string{"gpu.py": gpuScript, "task.json": string(text)},
 		})

@@ -291,7 +291,7 @@ func (s Subject) trainCommand(launcher []string, env map[string]string, task tra
 	}
 	return Command{
 		Name:  name,
-		Args:  slices.Concat([]string{"horovodrun", "-np", "2", "-H", "localhost:2"}, launcher, []string{"PYTHON", "train.py", s.Expect.Import[0]}),
+		Args:  launch("2", launcher, "train.py", s.Expect.Import[0]),
 		Env:   ranksEnv(env),
 		Files: map[string]string{"train.py": trainScript, "allreduce.py": allreduceScript, "task.json": string(text)},
 	}, nil
