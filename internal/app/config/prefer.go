@@ -42,7 +42,7 @@ func prefer(r *recipe.Recipe, p Preference) (*recipe.Recipe, error) {
 		return nil, diag.At(p.Pos, "%s: %w", p.Axis, err)
 	}
 	behind := slices.DeleteFunc(slices.Clone(axis.Values), func(v string) bool { return slices.Contains(first, v) })
-	axis.Values = slices.Concat(first, behind)
+	axis.Values, axis.Site = slices.Concat(first, behind), len(first)
 	changed := *r
 	changed.Axes = slices.Clone(r.Axes)
 	i := slices.IndexFunc(changed.Axes, func(a recipe.Axis) bool { return a.Name == axis.Name })

@@ -124,7 +124,8 @@ func Pairs(axes map[string]string) string {
 }
 
 // search walks over the axes: first all selected values of the axes named by the
-// filter, then the first compatible value of each other axis.
+// filter, then the first compatible value of each other axis, those of builder.yaml
+// before those of the recipe.
 type search struct {
 	recipe   *recipe.Recipe
 	order    []recipe.Axis // named axes first, each with its selected values
@@ -303,7 +304,7 @@ func (s *search) enumerate(i int) {
 		return
 	}
 	if i == s.named {
-		if !s.complete(i) {
+		if !s.prefer(i) {
 			s.exclude()
 		}
 		return
@@ -315,8 +316,30 @@ func (s *search) enumerate(i int) {
 	delete(s.point, s.order[i].Name)
 }
 
-// complete gives the axes from index i their first compatible values. It returns false
-// if there are none.
+// prefer is like complete, and keeps as many values of builder.yaml for the axes from
+// index i as the named values and each other allow, first those of the first axes.
+func (s *search) prefer(i int) bool {
+	for i < len(s.order) && s.order[i].Site == 0 {
+		i++
+	}
+	if i == len(s.order) {
+		return s.complete(s.named)
+	}
+	axis, reason := s.order[i], s.broken
+	defer delete(s.point, axis.Name)
+	for _, value := range axis.Values[:axis.Site] {
+		s.point[axis.Name] = value
+		if s.violated() == nil && s.prefer(i+1) {
+			return true
+		}
+		s.broken = reason // the axis may have another value
+	}
+	delete(s.point, axis.Name)
+	return s.prefer(i + 1)
+}
+
+// complete gives the axes from index i without a value their first compatible one. It
+// returns false if there are none.
 func (s *search) complete(i int) bool {
 	if s.over() {
 		return true
@@ -332,6 +355,9 @@ func (s *search) complete(i int) bool {
 		return true
 	}
 	axis := s.order[i]
+	if _, known := s.point[axis.Name]; known {
+		return s.complete(i + 1)
+	}
 	defer delete(s.point, axis.Name)
 	for _, value := range axis.Values {
 		s.point[axis.Name] = value
