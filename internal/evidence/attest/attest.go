@@ -79,18 +79,22 @@ func (s Statement) problem(a artifact.Artifact) string {
 	}
 	switch {
 	case len(names) == 0:
-		return fmt.Sprintf("the statement is about other bytes: %s; the artifact has sha256 %s", s.about(), a.SHA256)
+		return fmt.Sprintf("the statement is about other bytes: %s; the artifact has sha256 %s", s.about(a.Name), a.SHA256)
 	case !slices.Contains(names, a.Name):
 		return fmt.Sprintf("the statement is about %s, the artifact is named %s: restore the name of the artifact", strings.Join(names, " and "), a.Name)
 	}
 	return ""
 }
 
-// about lists the subjects of the statement.
-func (s Statement) about() string {
+// about describes the subject with the given name, or all subjects if none has it.
+func (s Statement) about(name string) string {
 	var all []string
 	for _, x := range s.Subject {
-		all = append(all, fmt.Sprintf("%s with sha256 %s", x.Name, x.Digest["sha256"]))
+		text := fmt.Sprintf("%s with sha256 %s", x.Name, x.Digest["sha256"])
+		if x.Name == name {
+			return text
+		}
+		all = append(all, text)
 	}
 	return strings.Join(all, ", ")
 }

@@ -353,12 +353,13 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// If the artifact was replaced, no key is missing: only its digest is wrong.
+// If the artifact was replaced, no key is missing: only its digest is wrong, which is one
+// problem of all statements.
 func TestAReplacedArtifactNeedsNoOtherKey(t *testing.T) {
 	b := newBundle(t)
 	b.makeWheel(b.wheel.Path, "x = 2\n")
 	checks := b.verify(Candidate)
-	if len(checks) != 1 || checks[0].Name != "signatures" || checks[0].Remedy != changed {
+	if len(checks) != 1 || checks[0].Name != "signatures" || checks[0].Remedy != changed || len(checks[0].Wrong) != 1 {
 		t.Errorf("%+v", checks)
 	}
 }

@@ -49,6 +49,7 @@ type Bundle struct {
 	strangers  int      // statements of keys that are not trusted
 	others     int      // statements of trusted keys about other bytes or another name
 	allow      []string // remedies for statements that the limits of their keys forbid
+	forbidden  []Document
 }
 
 // A Document describes a signed file of the folder.
@@ -99,10 +100,11 @@ func list(dir string) ([]artifact.Artifact, error) {
 // ReadSaid is [Read] for files at any paths.
 func ReadSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	var b Bundle
-	var errs []error
+	var errs problems
 	var plain []artifact.Artifact
 	var unknown strangers
 	left := int64(maxFolder)
+	refused := map[string]bool{} // names of files
 	for _, file := range said {
 		var err error
 		switch {
@@ -116,19 +118,43 @@ func ReadSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust
 		if s, ok := errors.AsType[signing.Stranger](err); ok {
 			unknown.add(s.ID, file)
 		} else if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", shown(file.Name), err))
+			errs.add(file.Name, err)
 		}
+		refused[file.Name] = err != nil
 	}
-	errs = append(errs, unknown.errors()...)
+	all := slices.Concat(errs.errors(), unknown.errors())
 	for _, id := range unknown.ids {
 		b.strangers += len(unknown.files[id])
 	}
 	for _, file := range plain {
-		if err := b.readPlain(file, &left); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", shown(file.Name), err))
+		if err := b.readPlain(file, &left); err != nil && !refused[signedAs[file.Name]] {
+			all = append(all, fmt.Errorf("%s: %w", shown(file.Name), err))
 		}
 	}
-	return b, errors.Join(errs...)
+	return b, errors.Join(all...)
+}
+
+// problems are the errors of files. Files with the same error share one line: a changed
+// wheel has the same problem with each of its statements.
+type problems struct {
+	errs  []error
+	files [][]string
+}
+
+func (p *problems) add(name string, err error) {
+	i := slices.IndexFunc(p.errs, func(e error) bool { return e.Error() == err.Error() })
+	if i < 0 {
+		i = len(p.errs)
+		p.errs, p.files = append(p.errs, err), append(p.files, nil)
+	}
+	p.files[i] = append(p.files[i], shown(name))
+}
+
+func (p *problems) errors() (all []error) {
+	for i, err := range p.errs {
+		all = append(all, fmt.Errorf("%s: %w", strings.Join(p.files[i], ", "), err))
+	}
+	return all
 }
 
 // shown quotes a name with characters other than plain text.
@@ -165,6 +191,7 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 		if !slices.Contains(b.allow, remedy) {
 			b.allow = append(b.allow, remedy)
 		}
+		b.forbidden = append(b.forbidden, Document{SHA256: file.SHA256, PredicateType: s.PredicateType, Verdicts: verdictsOf(s)})
 		return errors.New(why)
 	}
 	d, err := b.add(s)
@@ -184,6 +211,15 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 		b.Keys = append(b.Keys, signed.KeyID)
 	}
 	return nil
+}
+
+// verdictsOf returns the verdicts in a statement, if it can be read as a round of gates.
+func verdictsOf(s Statement) []verdict.Verdict {
+	var r TestResult
+	if s.PredicateType != TestResultType || decode(s.Predicate, &r) != nil {
+		return nil
+	}
+	return r.Verdicts
 }
 
 // add adds the predicate of a statement to the bundle. It ignores unknown types.
@@ -235,6 +271,9 @@ const (
 	plainFull      = "sbom.spdx3.json"
 	plainVEX       = "vex.openvex.json"
 )
+
+// signedAs maps the plain documents to their signed statements.
+var signedAs = map[string]string{plainSBOM: sbomFile, plainFull: fullFile, plainVEX: vexFile}
 
 // readPlain adds a plain file. It must equal the signed document.
 func (b *Bundle) readPlain(file artifact.Artifact, left *int64) error {

@@ -60,7 +60,7 @@ func (b Bundle) against(l *translog.Log, leaves []translog.Leaf) (wrong []string
 		}
 		// The first publisher of the same bytes keeps its place, so that one statement of
 		// each kind is enough. Verdicts all count: the newest may refuse.
-		here := slices.ContainsFunc(b.Documents, func(d Document) bool {
+		here := slices.ContainsFunc(slices.Concat(b.Documents, b.forbidden), func(d Document) bool {
 			return d.PredicateType == x.Kind && (d.SHA256 == x.Statement || x.Kind != TestResultType)
 		})
 		if !here {

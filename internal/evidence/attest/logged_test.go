@@ -106,6 +106,17 @@ func TestRemovedStatements(t *testing.T) {
 	}
 }
 
+// A statement that the limits of its key forbid is present: only the limits are reported.
+func TestForbiddenStatementsAreNotMissing(t *testing.T) {
+	b, _, trust := logged(t)
+	trust.Keys[0].Grant = signing.Grant{File: "trust.yaml", Roles: []signing.Role{signing.Maker}}
+	_, checks := Verify(b.wheel, trust, Candidate)
+	got := wrong(checks)
+	if len(got) < 2 || slices.ContainsFunc(got, func(w string) bool { return strings.HasPrefix(w, "log: ") }) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestLogRefuses(t *testing.T) {
 	mark := func(b bundle, kind, because string) translog.Leaf {
 		return translog.Leaf{Kind: kind, Subject: b.wheel.SHA256, Name: b.wheel.Name, Because: because}

@@ -49,9 +49,10 @@ func TestLimitsOfKeys(t *testing.T) {
 		g    signing.Grant
 		says string
 	}{
-		"the key may not build":           {signing.Grant{Roles: []signing.Role{signing.GateHost}}, "signatures: provenance.sigstore.json: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it has the role gates, and not the role builder"},
+		"the key may not build":           {signing.Grant{Roles: []signing.Role{signing.GateHost}}, "signatures: provenance.sigstore.json, sbom.sigstore.json, sbom3.sigstore.json, vex.sigstore.json: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it has the role gates, and not the role builder"},
 		"the key may not judge":           {signing.Grant{Roles: []signing.Role{signing.Maker}}, "it has the role builder, and not the role gates: it has a verdict of wheel-format"},
 		"the key may not judge this gate": {signing.Grant{Gates: []string{"size", "build-paths"}}, "it may judge size, build-paths, and not wheel-format"},
+		"a verdict that does not count":   {signing.Grant{Roles: []signing.Role{signing.Maker}}, "verdicts: the verdict of gate wheel-format does not count, because the limits of its key forbid it, and the policy candidate requires one"},
 		"another recipe":                  {signing.Grant{Recipes: []string{"other"}}, "provenance: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it may sign for other, and not for the recipe tool"},
 		"another channel":                 {signing.Grant{Channels: []string{"stable"}}, "it may sign for the channel stable, and not for candidate"},
 		"the build is too old":            {signing.Grant{Age: time.Minute}, "and this one is of 2026-11-21"},
@@ -63,23 +64,23 @@ func TestLimitsOfKeys(t *testing.T) {
 }
 
 // The remedy for a key without the right is the item to add to its list in the trust
-// file.
+// file. A verdict that the limits forbid needs no second remedy.
 func TestRemediesForLimitsOfKeys(t *testing.T) {
 	b := newBundle(t)
 	for _, c := range []struct {
-		g                         signing.Grant
-		signatures, sbom, verdict string
+		g                signing.Grant
+		signatures, sbom string
 	}{
-		{signing.Grant{Roles: []signing.Role{signing.GateHost}}, "if KEY may sign that, add builder to its roles in trust.yaml", "if KEY may sign that, add builder to its roles in trust.yaml", ""},
-		{signing.Grant{Roles: []signing.Role{signing.Maker}}, "if KEY may sign that, add gates to its roles in trust.yaml", "", "build the cell again with `builder run`, which runs this gate"},
-		{signing.Grant{Gates: []string{"size", "build-paths"}}, "if KEY may sign that, add wheel-format to its gates in trust.yaml", "", "build the cell again with `builder run`, which runs this gate"},
+		{signing.Grant{Roles: []signing.Role{signing.GateHost}}, "if KEY may sign that, add builder to its roles in trust.yaml", "if KEY may sign that, add builder to its roles in trust.yaml"},
+		{signing.Grant{Roles: []signing.Role{signing.Maker}}, "if KEY may sign that, add gates to its roles in trust.yaml", ""},
+		{signing.Grant{Gates: []string{"size", "build-paths"}}, "if KEY may sign that, add wheel-format to its gates in trust.yaml", ""},
 	} {
 		trust := b.trust()
 		c.g.File = "trust.yaml"
 		trust.Keys[0].Grant = c.g
 		_, checks := Verify(b.wheel, trust, Candidate)
 		for _, got := range checks {
-			want := map[string]string{"signatures": c.signatures, "provenance": c.sbom, "sbom": c.sbom, "verdicts": c.verdict}[got.Name]
+			want := map[string]string{"signatures": c.signatures, "provenance": c.sbom, "sbom": c.sbom}[got.Name]
 			if want = strings.ReplaceAll(want, "KEY", b.key.Public().String()); got.Name != "artifacts" && got.Remedy != want {
 				t.Errorf("%+v: %s: %q, want %q", c.g, got.Name, got.Remedy, want)
 			}

@@ -358,6 +358,8 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	for _, name := range wanted {
 		switch {
 		case passed[name]:
+		case b.forbids(name): // the remedy is that of the signatures
+			wrong("", "the verdict of gate %s does not count, because the limits of its key forbid it, and the policy %s requires one", name, policy)
 		case b.strangers > 0:
 			wrong(stranger, "no trusted key signed a verdict of gate %s, and the policy %s requires it", name, policy)
 		default:
@@ -368,7 +370,11 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	for _, v := range refused {
 		wrong(v.Remedy, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
 	}
-	if few != "" {
+	switch {
+	case few == "":
+	case b.forbids(reproducible):
+		wrong("", "%s", few)
+	default:
 		wrong(howToAsk(reproducible), "%s", few)
 	}
 	if why := policy.Unreachable(e.Expect); why != "" {
@@ -380,6 +386,13 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	c.Seen = fmt.Sprintf("%d gates in %d rounds, policy %s", len(verdicts), len(b.Rounds), policy)
 	c.Remedy = strings.Join(remedies, "; ")
 	return c
+}
+
+// forbids reports whether the limits of a trusted key forbid a verdict of a gate.
+func (b Bundle) forbids(gate string) bool {
+	return slices.ContainsFunc(b.forbidden, func(d Document) bool {
+		return slices.ContainsFunc(d.Verdicts, func(v verdict.Verdict) bool { return v.Gate == gate })
+	})
 }
 
 // howToAsk returns the command that adds the verdict of a gate.
