@@ -34,6 +34,8 @@ type stream struct {
 var (
 	ansi       = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 	outputLine = regexp.MustCompile(`^(\d+)\s*: (?:┆ )*\[[0-9.ms]+\] \| (.*)$`)
+	// clientLine matches the lines that the client prints about itself as it connects.
+	clientLine = regexp.MustCompile(`^(cloud url=|\S+ INF connected name=)`)
 )
 
 func newStream() *stream { return &stream{log: io.Discard, ended: map[string]bool{}} }
@@ -56,7 +58,7 @@ func (s *stream) Write(p []byte) (int, error) {
 
 func (s *stream) line(line []byte) {
 	m := outputLine.FindSubmatch(line)
-	if m == nil || s.ended[string(m[1])] {
+	if m == nil || s.ended[string(m[1])] || clientLine.Match(m[2]) {
 		return
 	}
 	s.number = string(m[1])

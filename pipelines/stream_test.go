@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// progress is the output of the Dagger client v0.19.10 while an exec runs, with
-// colours.
-const progress = "\x1b[95m14  : \x1b[0m\x1b[90;2m\x1b[0m\x1b[90m[0.1s] \x1b[0m\x1b[90m|\x1b[0m builder-ran 1763710000000000000\n" +
+// progress is the output of the Dagger client v0.19.10 while it connects and an exec
+// runs, with colours.
+const progress = "2   : [0.0s] | cloud url=https://example.org/setup\n2   : [0.1s] | 07:04:15 INF connected name=vm client-version=v0.19.10\n" +
+	"\x1b[95m14  : \x1b[0m\x1b[90;2m\x1b[0m\x1b[90m[0.1s] \x1b[0m\x1b[90m|\x1b[0m builder-ran 1763710000000000000\n" +
 	"\x1b[95m14  : \x1b[0m\x1b[90;2m\x1b[0m\x1b[90m[0.2s] \x1b[0m\x1b[90m|\x1b[0m line 1\n" +
 	"\x1b[95m14  : \x1b[0m\x1b[90;2m┆ \x1b[0m\x1b[90m[1m2s] \x1b[0m\x1b[90m|\x1b[0m line | 2\n" +
 	"\x1b[95m12  : \x1b[0m\x1b[90;2m\x1b[0mContainer.\x1b[1mwithRootfs\x1b[0m\x1b[32m DONE\x1b[0m\x1b[90m [0.0s]\x1b[0m\n" +
