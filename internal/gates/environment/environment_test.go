@@ -408,7 +408,7 @@ func TestProcess(t *testing.T) {
 		"agrees":       {`{"imported":"torch","says":"2.30.7","files":{"SITE/` + ncclLib + `":"2.30.7"}}`, "imported torch"},
 		"another file": {`{"imported":"torch","files":{"/opt/libnccl.so.2":"2.30.7"}}`, "and the files predict"},
 		"two files":    {`{"imported":"torch","files":{"SITE/` + ncclLib + `":"2.30.7","/opt/libnccl.so.2":""}}`, "2 files of NCCL"},
-		"inside":       {`{"imported":"torch","says":"2.21.5","files":{"SITE/` + ncclLib + `":"2.30.7"}}`, "the framework has another NCCL inside"},
+		"built with":   {`{"imported":"torch","says":"2.21.5","files":{"SITE/` + ncclLib + `":"2.30.7"}}`, "torch was built with NCCL 2.21.5"},
 		"no import":    {`{"imported":"torch","fault":"ImportError: undefined symbol: ncclMemFree"}`, "undefined symbol: ncclMemFree"},
 		"no framework": {`{"imported":""}`, "no framework is installed"},
 		"no answer":    {"Segmentation fault", "printed no answer"},
@@ -428,7 +428,7 @@ func TestProcess(t *testing.T) {
 			}
 			e.Run = true
 			v := e.Judge(t.Context(), []string{"env-process"})[0]
-			if !strings.Contains(v.Evidence, c.want) || v.Refuses() == (name == "agrees") || v.Refuses() && v.Remedy == "" {
+			if !strings.Contains(v.Evidence, c.want) || v.Refuses() == (name == "agrees" || name == "built with") || v.Refuses() && v.Remedy == "" {
 				t.Errorf("%+v", v)
 			}
 		})
