@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
@@ -37,9 +38,17 @@ func prefer(r *recipe.Recipe, p Preference) (*recipe.Recipe, error) {
 	if !ok {
 		return nil, diag.At(p.Pos, "recipe %s has no axis %q", r.Name, p.Axis).WithHint("%s", diag.DidYouMean(p.Axis, r.AxisNames()))
 	}
-	first, err := version.Select(p.Value, axis.Values)
-	if err != nil {
-		return nil, diag.At(p.Pos, "%s: %w", p.Axis, err)
+	var first []string // in the order of the file
+	for part := range strings.SplitSeq(p.Value, ",") {
+		values, err := version.Select(part, axis.Values)
+		if err != nil {
+			return nil, diag.At(p.Pos, "%s: %w", p.Axis, err)
+		}
+		for _, v := range values {
+			if !slices.Contains(first, v) {
+				first = append(first, v)
+			}
+		}
 	}
 	behind := slices.DeleteFunc(slices.Clone(axis.Values), func(v string) bool { return slices.Contains(first, v) })
 	axis.Values, axis.Site = slices.Concat(first, behind), len(first)
