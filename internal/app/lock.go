@@ -123,7 +123,8 @@ func cellIDs(drafts []lock.Draft) []string {
 // cannot be resolved it still writes the rest.
 func (s *Session) moveLock(ctx context.Context, r LockRequest) (LockResult, error) {
 	if s.Locked || s.Offline {
-		return LockResult{}, diag.Errorf(diag.Usage, "lock resolves names, which --locked and --offline forbid")
+		return LockResult{}, diag.Errorf(diag.Usage, "lock resolves names, which --locked and --offline forbid").
+			WithHint("add --locked=false --offline=false if builder.yaml or a variable sets them; --check compares without resolving")
 	}
 	drafts, _, err := s.choose(r.Selection)
 	if err != nil {

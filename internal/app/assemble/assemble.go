@@ -98,7 +98,7 @@ func (a *Assembler) Pinned(recipe string, chosen matrix.Filter, drafts []lock.Dr
 	}
 	hint := "run `" + a.Locks.PinCommand(recipe, chosen) + "`"
 	if a.Forbids != "" {
-		hint += ", or leave out " + a.Forbids
+		hint += ", or allow names to be resolved with " + a.Forbids + "=false"
 	}
 	return nil, e.WithHint("%s", hint)
 }

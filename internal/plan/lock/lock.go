@@ -315,7 +315,7 @@ func sorted(s []string) []string {
 func Assemble(drafts []Draft, f File, pipeline string) ([]Entry, error) {
 	if m := f.Missing(drafts); !m.None() {
 		return nil, diag.Errorf(diag.Drift, "the lock of %s lacks %s", f.Recipe, m).
-			WithHint("run `builder lock %s`, or leave out --locked", f.Recipe)
+			WithHint("run `builder lock %s`, or allow names to be resolved with --locked=false", f.Recipe)
 	}
 	pins := NewPins(f, pipeline)
 	entries := make([]Entry, len(drafts))
