@@ -73,6 +73,27 @@ func TestNearestCountsFirst(t *testing.T) {
 	}
 }
 
+// Values of a list are preferred in the order of the file. A constraint is one condition:
+// its parts are no list.
+func TestPreferred(t *testing.T) {
+	r := &recipe.Recipe{Name: "tool", Axes: []recipe.Axis{{Name: "rocm", Values: []string{"5.7", "6.1", "6.2", "6.3"}}}}
+	for text, want := range map[string]struct {
+		values string
+		site   int
+	}{
+		"6.2": {"6.2 5.7 6.1 6.3", 1}, "6.2,6.1": {"6.2 6.1 5.7 6.3", 2}, ">=6.1,<6.3": {"6.1 6.2 5.7 6.3", 2},
+	} {
+		c := config.Config{Preferences: []config.Preference{{Recipe: "tool", Axis: "rocm", Value: text}}}
+		all, err := c.Preferred([]*recipe.Recipe{r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all[0].Axes[0]; strings.Join(got.Values, " ") != want.values || got.Site != want.site || r.Axes[0].Site != 0 {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}
+
 func TestEffective(t *testing.T) {
 	h, _ := host(t, "a", map[string]string{"a/builder.yaml": "home: state\njobs: 2\nlocked: false\nccache: true\n"})
 	c, err := config.Load(h)

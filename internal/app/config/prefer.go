@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
@@ -38,17 +37,9 @@ func prefer(r *recipe.Recipe, p Preference) (*recipe.Recipe, error) {
 	if !ok {
 		return nil, diag.At(p.Pos, "recipe %s has no axis %q", r.Name, p.Axis).WithHint("%s", diag.DidYouMean(p.Axis, r.AxisNames()))
 	}
-	var first []string // in the order of the file
-	for part := range strings.SplitSeq(p.Value, ",") {
-		values, err := version.Select(part, axis.Values)
-		if err != nil {
-			return nil, diag.At(p.Pos, "%s: %w", p.Axis, err)
-		}
-		for _, v := range values {
-			if !slices.Contains(first, v) {
-				first = append(first, v)
-			}
-		}
+	first, err := version.Ranked(p.Value, axis.Values)
+	if err != nil {
+		return nil, diag.At(p.Pos, "%s: %w", p.Axis, err)
 	}
 	behind := slices.DeleteFunc(slices.Clone(axis.Values), func(v string) bool { return slices.Contains(first, v) })
 	axis.Values, axis.Site = slices.Concat(first, behind), len(first)

@@ -323,6 +323,12 @@ func Ascending(values []string) []string {
 // (mi300x, cp311), a list (6.1,6.2), a constraint (>=6.0,<6.3) or all. all leaves out
 // the value none, so that --rocm all selects no cell without ROCm; [Every] selects it.
 func Select(text string, known []string) ([]string, error) {
+	values, err := Ranked(text, known)
+	return keep(known, func(k string) bool { return slices.Contains(values, k) }), err
+}
+
+// Ranked is like [Select], and returns the values of a list in the order of the list.
+func Ranked(text string, known []string) ([]string, error) {
 	text = strings.TrimSpace(text)
 	values, part, err := choose(text, known)
 	if err != nil {
@@ -350,7 +356,7 @@ func others(known []string) []string {
 	return known
 }
 
-// choose implements Select. With an error it returns the part of text at fault.
+// choose implements Ranked. With an error it returns the part of text at fault.
 func choose(text string, known []string) (values []string, part string, err *diag.Error) {
 	switch {
 	case text == "":
@@ -361,22 +367,26 @@ func choose(text string, known []string) (values []string, part string, err *dia
 		values, err = constrained(text, known)
 		return values, text, err
 	}
-	chosen := map[string]bool{}
+	add := func(all ...string) {
+		for _, value := range all {
+			if !slices.Contains(values, value) {
+				values = append(values, value)
+			}
+		}
+	}
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
 		if part == all {
-			for _, value := range others(known) {
-				chosen[value] = true
-			}
+			add(others(known)...)
 			continue
 		}
 		value, err := exact(part, known)
 		if err != nil {
 			return nil, part, err
 		}
-		chosen[value] = true
+		add(value)
 	}
-	return keep(known, func(k string) bool { return chosen[k] }), text, nil
+	return values, text, nil
 }
 
 func constrained(text string, known []string) ([]string, *diag.Error) {
