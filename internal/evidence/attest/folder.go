@@ -43,13 +43,13 @@ type Bundle struct {
 	Full       json.RawMessage // the SBOM with the digests of the artifact, SPDX 3.0.1
 	Rounds     []TestResult
 	Documents  []Document
-	Keys       []string // ids of the keys, without duplicates
-	Signed     int      // number of statements
-	maker      string   // id of the key that signed the provenance
-	strangers  int      // statements of keys that are not trusted
-	others     int      // statements of trusted keys about other bytes or another name
-	allow      []string // remedies for statements that the limits of their keys forbid
-	forbidden  []Document
+	Keys       []string   // ids of the keys, without duplicates
+	Signed     int        // number of statements
+	maker      string     // id of the key that signed the provenance
+	strangers  int        // statements of keys that are not trusted
+	others     int        // statements of trusted keys about other bytes or another name
+	allow      []string   // remedies for statements that the limits of their keys forbid
+	forbidden  []Document // these statements
 }
 
 // A Document describes a signed file of the folder.
@@ -100,9 +100,8 @@ func list(dir string) ([]artifact.Artifact, error) {
 // ReadSaid is [Read] for files at any paths.
 func ReadSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	var b Bundle
-	var errs problems
+	var found problems
 	var plain []artifact.Artifact
-	var unknown strangers
 	left := int64(maxFolder)
 	refused := map[string]bool{} // names of files
 	for _, file := range said {
@@ -116,45 +115,69 @@ func ReadSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust
 			err = errors.New("it is unsigned, and this folder may hold only signed files: remove it")
 		}
 		if s, ok := errors.AsType[signing.Stranger](err); ok {
-			unknown.add(s.ID, file)
+			b.strangers++
+			found.add(file, s)
 		} else if err != nil {
-			errs.add(file.Name, err)
+			found.add(file, err)
 		}
 		refused[file.Name] = err != nil
 	}
-	all := slices.Concat(errs.errors(), unknown.errors())
-	for _, id := range unknown.ids {
-		b.strangers += len(unknown.files[id])
-	}
+	errs := found.errors()
 	for _, file := range plain {
 		if err := b.readPlain(file, &left); err != nil && !refused[signedAs[file.Name]] {
-			all = append(all, fmt.Errorf("%s: %w", shown(file.Name), err))
+			errs = append(errs, fmt.Errorf("%s: %w", shown(file.Name), err))
 		}
 	}
-	return b, errors.Join(all...)
+	return b, errors.Join(errs...)
 }
 
-// problems are the errors of files. Files with the same error share one line: a changed
-// wheel has the same problem with each of its statements.
-type problems struct {
-	errs  []error
-	files [][]string
+// A problem is an error of one or more files. A changed wheel has the same one with each
+// of its statements, and so has a key that is not trusted.
+type problem struct {
+	err   error
+	files []artifact.Artifact
 }
 
-func (p *problems) add(name string, err error) {
-	i := slices.IndexFunc(p.errs, func(e error) bool { return e.Error() == err.Error() })
+type problems []problem
+
+func (p *problems) add(file artifact.Artifact, err error) {
+	i := slices.IndexFunc(*p, func(x problem) bool { return x.err.Error() == err.Error() })
 	if i < 0 {
-		i = len(p.errs)
-		p.errs, p.files = append(p.errs, err), append(p.files, nil)
+		i = len(*p)
+		*p = append(*p, problem{err: err})
 	}
-	p.files[i] = append(p.files[i], shown(name))
+	(*p)[i].files = append((*p)[i].files, file)
 }
 
-func (p *problems) errors() (all []error) {
-	for i, err := range p.errs {
-		all = append(all, fmt.Errorf("%s: %w", strings.Join(p.files[i], ", "), err))
+// errors returns one error for each problem, first those of trusted keys.
+func (p problems) errors() []error {
+	var trusted, others []error
+	for _, x := range p {
+		if _, stranger := x.err.(signing.Stranger); stranger {
+			others = append(others, x.ofStranger())
+			continue
+		}
+		var names []string
+		for _, file := range x.files {
+			names = append(names, shown(file.Name))
+		}
+		trusted = append(trusted, fmt.Errorf("%s: %w", strings.Join(names, ", "), x.err))
 	}
-	return all
+	return append(trusted, others...)
+}
+
+// ofStranger returns the error of a key that is not trusted, with the owner that it
+// claims.
+func (x problem) ofStranger() error {
+	where := shown(x.files[0].Name)
+	if n := len(x.files) - 1; n > 0 {
+		where += fmt.Sprintf(" and %d more", n)
+	}
+	err := fmt.Errorf("%s: %w", where, x.err)
+	if who := claimedOwner(x.files); who != "" {
+		err = fmt.Errorf("%w; it claims to be of %s, and nobody has checked that", err, who)
+	}
+	return err
 }
 
 // shown quotes a name with characters other than plain text.
@@ -191,7 +214,9 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 		if !slices.Contains(b.allow, remedy) {
 			b.allow = append(b.allow, remedy)
 		}
-		b.forbidden = append(b.forbidden, Document{SHA256: file.SHA256, PredicateType: s.PredicateType, Verdicts: verdictsOf(s)})
+		d, _ := new(Bundle).add(s) // unreadable verdicts are the reason why
+		d.SHA256, d.PredicateType = file.SHA256, s.PredicateType
+		b.forbidden = append(b.forbidden, d)
 		return errors.New(why)
 	}
 	d, err := b.add(s)
@@ -211,15 +236,6 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 		b.Keys = append(b.Keys, signed.KeyID)
 	}
 	return nil
-}
-
-// verdictsOf returns the verdicts in a statement, if it can be read as a round of gates.
-func verdictsOf(s Statement) []verdict.Verdict {
-	var r TestResult
-	if s.PredicateType != TestResultType || decode(s.Predicate, &r) != nil {
-		return nil
-	}
-	return r.Verdicts
 }
 
 // add adds the predicate of a statement to the bundle. It ignores unknown types.

@@ -3,7 +3,6 @@ package attest
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"builder/internal/base/regular"
@@ -75,39 +74,6 @@ func names(roles []signing.Role) (all []string) {
 
 // unknown reports whether keys that are not trusted signed all statements.
 func (b Bundle) unknown() bool { return b.Signed == 0 && b.strangers > 0 }
-
-// strangers are the statements of keys that are not trusted, by the id of the key.
-type strangers struct {
-	ids   []string
-	files map[string][]artifact.Artifact
-}
-
-func (s *strangers) add(id string, file artifact.Artifact) {
-	if s.files == nil {
-		s.files = map[string][]artifact.Artifact{}
-	}
-	if !slices.Contains(s.ids, id) {
-		s.ids = append(s.ids, id)
-	}
-	s.files[id] = append(s.files[id], file)
-}
-
-// errors returns one error for each key, with the owner that it claims.
-func (s *strangers) errors() (errs []error) {
-	for _, id := range s.ids {
-		files := s.files[id]
-		where := shown(files[0].Name)
-		if n := len(files) - 1; n > 0 {
-			where += fmt.Sprintf(" and %d more", n)
-		}
-		err := fmt.Errorf("%s: %w", where, signing.Stranger{ID: id})
-		if who := claimedOwner(files); who != "" {
-			err = fmt.Errorf("%w; it claims to be of %s, and nobody has checked that", err, who)
-		}
-		errs = append(errs, err)
-	}
-	return errs
-}
 
 // claimedOwner returns the supplier in an SBOM whose signature nobody has verified, or
 // "".
