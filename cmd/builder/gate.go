@@ -78,9 +78,10 @@ func readGate(c *cli.Context) (app.GateRequest, error) {
 		errs = append(errs, diag.Errorf(diag.Usage, "--run has no effect without --env").WithHint("add --env PYTHON|DIR, or run the gates on GPUs with --gpus all"))
 	}
 	for _, name := range r.Only {
-		if name == gate.Reproducible.Name {
+		switch {
+		case name == gate.Reproducible.Name:
 			errs = append(errs, diag.Errorf(diag.Usage, "--only: the gate %s compares two builds, and this command has one", name).WithHint("builder verify out/CELL --rebuild --attach"))
-		} else if !slices.Contains(gate.Names(), name) {
+		case !slices.Contains(gate.Names(), name):
 			errs = append(errs, diag.Errorf(diag.Usage, "--only: unknown gate %q", name).WithHint("%s", diag.DidYouMean(name, gate.Names())))
 		}
 	}

@@ -31,7 +31,7 @@ type answer struct {
 	Imported string            `json:"imported"`
 	Fault    string            `json:"fault"`
 	Files    map[string]string `json:"files"` // path to version, "" if unknown
-	Says     string            `json:"says"`  // torch.cuda.nccl.version(): torch was built with its headers
+	Says     string            `json:"says"`  // torch.cuda.nccl.version(): that of the headers torch was built with, a constant in torch/csrc/cuda/nccl.cpp
 }
 
 // checkProcess imports the framework in the environment's own interpreter and compares

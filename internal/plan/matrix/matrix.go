@@ -326,15 +326,15 @@ func (s *search) prefer(i int) bool {
 		return s.complete(s.named)
 	}
 	axis, reason := s.order[i], s.broken
-	defer delete(s.point, axis.Name)
 	for _, value := range axis.Values[:axis.Site] {
 		s.point[axis.Name] = value
-		if s.violated() == nil && s.prefer(i+1) {
+		found := s.violated() == nil && s.prefer(i+1)
+		delete(s.point, axis.Name)
+		if found {
 			return true
 		}
 		s.broken = reason // the axis may have another value
 	}
-	delete(s.point, axis.Name)
 	return s.prefer(i + 1)
 }
 
