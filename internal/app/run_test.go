@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
 	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
@@ -219,5 +221,66 @@ func TestRunWithoutItsFiles(t *testing.T) {
 	}
 	if _, err := app.PlanRun(t.Context(), s, app.PlanRequest{Selection: of}); diag.CodeOf(err) != diag.Fetch {
 		t.Errorf("the plan is %v", err)
+	}
+}
+
+// A cell that is built and gated again, as by --tests, keeps the verdicts that another
+// round attached to the same bytes. Its earlier round of the same gates goes.
+func TestSealKeepsAttachedVerdicts(t *testing.T) {
+	engine := &builds{holds: "tiny"}
+	s, of := newSession(t, engine)
+	out := filepath.Join(t.TempDir(), "out")
+	if _, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out}); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(out, "tiny-1.0")
+	signed, err := app.Verifiable(s, app.VerifyRequest{Paths: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.Verify(t.Context(), s, app.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true}, signed); err != nil {
+		t.Fatal(err)
+	}
+	e, err := lock.ReadEntry(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust, err1 := s.Trusted()
+	sealer, err2 := s.Sealer()
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	round := []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}, {Gate: "upstream-tests", Status: verdict.Pass}}
+	for _, text := range []string{"", "name = 'other'\n"} {
+		engine.text = text
+		path := filepath.Join(dir, "tiny-1.0-py3-none-any.whl")
+		if err := engine.wheel(path, e); err != nil {
+			t.Fatal(err)
+		}
+		a, err := artifact.Of(path, e.Key())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, round); err != nil {
+			t.Fatal(err)
+		}
+		said, err := attest.Read(a, trust)
+		if err != nil {
+			t.Error(err)
+		}
+		var gates []string
+		for _, r := range said.Rounds {
+			for _, v := range r.Verdicts {
+				gates = append(gates, v.Gate)
+			}
+		}
+		want := "reproducible upstream-tests wheel-format"
+		if text != "" {
+			want = "upstream-tests wheel-format" // the attached verdict is about other bytes
+		}
+		slices.Sort(gates)
+		if got := strings.Join(gates, " "); got != want {
+			t.Errorf("with the text %q: %s, want %s", text, got, want)
+		}
 	}
 }

@@ -39,10 +39,14 @@ func (s *Session) Sealer() (run.Sealer, error) {
 	return sealer{key, trust, s.describe(), s.Version, s.Ccache}, err
 }
 
-// Seal implements [run.Sealer].
+// Seal implements [run.Sealer]. With new provenance it keeps the verdicts that trusted
+// keys attached to the same bytes, unless this round asked the same gates.
 func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]artifact.Artifact, error) {
 	signer := attest.Sealer{Key: s.key}
+	trust := signing.Trust{Keys: append(slices.Clone(s.trust.Keys), s.key.Public()), Now: time.Now()}
+	var attached []attest.Round
 	if len(r.Attestations) == 0 {
+		attached = attest.Rounds(r.Artifacts[0], trust)
 		p := attest.NewProvenance(e, attest.Build{
 			Builder: s.builder(os.Getenv), Invocation: invocation(os.Getenv),
 			Started: r.Started, Finished: r.Finished, Canary: r.Canary,
@@ -52,10 +56,14 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 		}
 	}
 	result := attest.NewTestResult(round, e.Key(), s.tool, nil, time.Now())
-	if err := signer.AddRound(r.Artifacts[0], result); err != nil {
+	asked := map[string]bool{}
+	for _, v := range round {
+		asked[v.Gate] = true
+	}
+	attached = slices.DeleteFunc(attached, func(a attest.Round) bool { return len(verdict.Others(a.Verdicts, asked)) == 0 })
+	if err := errors.Join(signer.AddRound(r.Artifacts[0], result), attest.Keep(r.Artifacts[0], attached)); err != nil {
 		return nil, err
 	}
-	trust := signing.Trust{Keys: append(slices.Clone(s.trust.Keys), s.key.Public()), Now: time.Now()}
 	// Problems in the folder are not problems of the result: verify reports them.
 	said, err := attest.Read(r.Artifacts[0], trust)
 	if said.Provenance == nil {

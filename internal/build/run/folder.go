@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"builder/internal/build/steplog"
@@ -56,8 +57,14 @@ func removeOthers(dir string, e lock.Entry) error {
 
 // removeStale removes the files of an earlier run of this cell: good and refused
 // artifacts and their attestations. It keeps the entry, which is already the one of
-// this run, and other directories, such as the logs.
-func removeStale(dir string) error {
+// this run, the given artifacts with their attestations, and other directories, such as
+// the logs.
+func removeStale(dir string, keep ...artifact.Artifact) error {
+	kept := []string{filepath.Join(dir, lock.EntryFile)}
+	for _, a := range keep {
+		path := filepath.Join(dir, a.Name)
+		kept = append(kept, path, attest.Dir(path))
+	}
 	for _, place := range []string{dir, filepath.Join(dir, artifact.RejectedDir)} {
 		old, err := os.ReadDir(place)
 		if errors.Is(err, os.ErrNotExist) {
@@ -67,11 +74,12 @@ func removeStale(dir string) error {
 			return err
 		}
 		for _, file := range old {
+			path := filepath.Join(place, file.Name())
 			of := strings.HasSuffix(file.Name(), attest.Dir("")) || file.Name() == stack.Folder
-			if file.IsDir() && !of || file.Name() == lock.EntryFile {
+			if file.IsDir() && !of || slices.Contains(kept, path) {
 				continue
 			}
-			if err := os.RemoveAll(filepath.Join(place, file.Name())); err != nil {
+			if err := os.RemoveAll(path); err != nil {
 				return err
 			}
 		}

@@ -228,7 +228,7 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artif
 	}
 	if !known {
 		result.From = FromBuild
-		if err := r.build(ctx, e, inputs, dir, result); err != nil || !r.Rebuild {
+		if err := r.build(ctx, e, inputs, dir, found.Artifacts, result); err != nil || !r.Rebuild {
 			return err
 		}
 	}
@@ -260,8 +260,10 @@ func (r Runner) recalled(found Result, e lock.Entry) Result {
 	return found
 }
 
-// build fetches and builds an entry, runs the gates and keeps a passed result.
-func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result *Result) error {
+// build fetches and builds an entry, runs the gates and keeps a passed result. earlier
+// are the artifacts of a known result that lacks verdicts. They stay in dir until the
+// build replaces them, and their statements until the new ones are signed.
+func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, earlier []artifact.Artifact, result *Result) error {
 	if err := os.RemoveAll(filepath.Join(dir, steplog.Dir)); err != nil {
 		return err // logs of an earlier run would name causes that are gone
 	}
@@ -270,7 +272,7 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 	if err := Fetch(ctx, rec, r.Fetcher, e); err != nil {
 		return err
 	}
-	if err := errors.Join(removeStale(dir), os.RemoveAll(filepath.Join(dir, TestsDir))); err != nil {
+	if err := errors.Join(removeStale(dir, earlier...), os.RemoveAll(filepath.Join(dir, TestsDir))); err != nil {
 		return err
 	}
 	err := r.Engine.Build(ctx, e, inputs, dir, rec, func(ctx context.Context, built Built) (err error) {

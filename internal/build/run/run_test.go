@@ -342,3 +342,29 @@ func TestGatesThatTakeMinutes(t *testing.T) {
 		}
 	}
 }
+
+// A stored result without the verdicts of this run stays in place, with its statements,
+// until the build has replaced it: an interrupted run loses nothing.
+func TestAnEarlierResultStaysUntilTheBuild(t *testing.T) {
+	slow := entry("slow")
+	slow.Expect.Tests.Files = []recipe.TestFile{{File: "test/a.py", Seconds: 5}}
+	f := &fake{known: map[string]run.Result{"slow": {Artifacts: []artifact.Artifact{{Name: "x.whl"}}}}}
+	out := t.TempDir()
+	dir := filepath.Join(out, "slow")
+	for _, name := range []string{"x.whl", "x.whl.attestations/verdicts.json", "y.whl", "y.whl.attestations/verdicts.json"} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	o := run.Runner{
+		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Most: gate.Long, Watch: watch, Done: func(int, run.Outcome) {},
+	}.Run(ctx, []lock.Entry{slow})[0]
+	found, err := filepath.Glob(filepath.Join(dir, "*.whl*"))
+	want := []string{filepath.Join(dir, "x.whl"), filepath.Join(dir, "x.whl.attestations")}
+	if o.Err == nil || err != nil || !slices.Equal(found, want) {
+		t.Errorf("%v; %q, want %q, %v", o.Err, found, want, err)
+	}
+}

@@ -422,6 +422,41 @@ func (s Sealer) AddRound(a artifact.Artifact, r TestResult) error {
 	return s.write(Dir(a.Path), name, []artifact.Artifact{a}, TestResultType, r)
 }
 
+// A Round is a signed file with the verdicts of one round of gates.
+type Round struct {
+	Verdicts []verdict.Verdict
+	file     artifact.Artifact
+	signed   []byte
+}
+
+// Rounds returns the rounds in the folder of an artifact that trusted keys signed about
+// its bytes. It leaves out every other file, also those with a problem.
+func Rounds(a artifact.Artifact, trust signing.Trust) []Round {
+	b, _ := Read(a, trust)
+	var rounds []Round
+	left := int64(maxFolder)
+	for i, d := range b.Documents {
+		if d.PredicateType != TestResultType {
+			continue
+		}
+		file := b.Said[i]
+		if signed, err := readFile(&file, &left); err == nil && file.SHA256 == d.SHA256 {
+			rounds = append(rounds, Round{d.Verdicts, file, signed})
+		}
+	}
+	return rounds
+}
+
+// Keep writes rounds to the folder of an artifact.
+func Keep(a artifact.Artifact, rounds []Round) error {
+	for _, r := range rounds {
+		if err := writeFile(filepath.Join(Dir(a.Path), r.file.Name), r.signed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // write signs a statement and writes its file atomically.
 func (s Sealer) write(dir, name string, about []artifact.Artifact, predicateType string, predicate any) error {
 	statement, err := newStatement(about, predicateType, predicate)
