@@ -41,7 +41,7 @@ func onAMDsLayout(b *tool) {
 	registry := httptest.NewServer(ocitest.New(true))
 	defer registry.Close()
 	host := strings.TrimPrefix(registry.URL, "http://")
-	pushed := b.pushed(root, registry.URL+"/v2/rocm/dev-ubuntu-22.04")
+	pushed := b.pushed(root, registry.URL+"/v2/rocm/dev-ubuntu-22.04", "6.1-complete")
 
 	recipe := b.read("recipes/horovod.yaml")
 	for _, edit := range [][2]string{
@@ -80,7 +80,7 @@ func onAMDsLayout(b *tool) {
 
 // pushed makes an image of one layer from a root file system, in a repository of a
 // registry, and returns its digest.
-func (b *tool) pushed(root, repository string) string {
+func (b *tool) pushed(root, repository, tag string) string {
 	b.t.Helper()
 	layer := filepath.Join(b.t.TempDir(), "layer.tar.gz")
 	line := `tar --numeric-owner -C "$1" -cf "$2.tar" . && sha256sum < "$2.tar" && gzip -2 < "$2.tar" > "$2" && rm "$2.tar"`
@@ -114,7 +114,7 @@ func (b *tool) pushed(root, repository string) string {
 	})
 	b.send(http.MethodPost, repository+"/blobs/uploads/?digest="+packed.String(), f)
 	b.send(http.MethodPost, repository+"/blobs/uploads/?digest="+ocidigest.FromBytes(config).String(), bytes.NewReader(config))
-	b.send(http.MethodPut, repository+"/manifests/6.1-complete", bytes.NewReader(manifest))
+	b.send(http.MethodPut, repository+"/manifests/"+tag, bytes.NewReader(manifest))
 	return ocidigest.FromBytes(manifest).String()
 }
 

@@ -43,6 +43,7 @@ var story = []lane{
 		{"without the patch findhip", withoutFindHIP},
 		{"a build that accesses the host", leaks},
 		{"escapes from a step and a gate", waysOut},
+		{"an image whose Python is a virtual environment", venvImage},
 		{"a wrong digest", wrongDigest},
 		{"no engine and not root", notRoot},
 		{"Ray and OpenRLHF on ROCm", neighbours},

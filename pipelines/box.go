@@ -22,7 +22,8 @@ import (
 // packages and the artifact.
 type box struct {
 	*session
-	ctr *dagger.Container
+	ctr  *dagger.Container
+	venv string // path of the virtual environment
 }
 
 var _ gate.Box = box{}
@@ -54,7 +55,7 @@ func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 		return nil, err
 	}
 	if filepath.Ext(file) == ".whl" {
-		ctr, err = c.install(ctx, ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV)), file)
+		ctr, err = c.install(ctx, ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV)), venvOf(c.entry.Runtime), file)
 	} else {
 		ctr, err = c.unfold(ctx, ctr, file)
 	}
@@ -63,7 +64,7 @@ func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 	}
 	ctr = withEnv(ctr.WithoutMount(uvPath).WithWorkdir(boxDir),
 		map[string]string{"HOME": boxDir, "LC_ALL": "C.UTF-8", "TF_CPP_MIN_LOG_LEVEL": "2"})
-	return box{c.session, ctr}, nil
+	return box{c.session, ctr, venvOf(c.entry.Runtime)}, nil
 }
 
 // runtime returns the container of a box before it gets the artifact.
@@ -151,7 +152,7 @@ func (c *cell) tests(ctx context.Context, file string) (gate.Box, error) {
 	}
 	script := untar("/source/"+c.entry.Tests.Filename, testsDir) + `for wheel in /wheels/*.whl; do
   [ -e "$wheel" ] || break
-  UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 ` + uvPath + " pip install --python " + venvDir + ` --no-index --no-deps --compile-bytecode /wheels/*.whl
+  UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 ` + uvPath + " pip install --python " + b.venv + ` --no-index --no-deps --compile-bytecode /wheels/*.whl
   break
 done
 `
@@ -188,7 +189,7 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 	for i, arg := range args {
 		switch arg {
 		case "PYTHON":
-			args[i] = venvDir + "/bin/python"
+			args[i] = b.venv + "/bin/python"
 		case "UV":
 			args[i] = uvPath
 		}

@@ -83,7 +83,7 @@ func TestAGateIsNeverTakenFromTheCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range engine.exits {
-		b := box{&session{client: client, bubblewrap: "/bwrap"}, client.Container()}
+		b := box{&session{client: client, bubblewrap: "/bwrap"}, client.Container(), venvDir}
 		got, err := b.Run(t.Context(), gate.Command{Name: "load", Args: []string{"PYTHON", "load.py"}})
 		if err != nil {
 			t.Fatal(err)

@@ -37,7 +37,7 @@ func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.I
 	}
 	ctr = ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV))
 	for _, wheel := range c.inputs {
-		if ctr, err = c.install(ctx, ctr, wheel.Path); err != nil {
+		if ctr, err = c.install(ctx, ctr, venvOf(img), wheel.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -53,25 +53,45 @@ func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock
 		return nil, err
 	}
 	uv := c.client.Host().File(c.UV)
-	site := ""
+	venv, site := venvOf(img), ""
+	making := strings.ReplaceAll(script("wheels.sh"), venvDir, venv)
 	if img.Site {
 		site = "--system-site-packages"
+		making += addImageSite
 	}
-	args := append(shell(script("wheels.sh")), "wheels", img.Python, "/wheels", site)
-	ctr = c.writable(ctr, append(dirs, venvDir)...).
+	args := append(shell(making), "wheels", img.Python, "/wheels", site, venv)
+	ctr = c.writable(ctr, append(dirs, venv)...).
 		WithMountedFile(uvPath, uv).
 		WithMountedDirectory("/wheels", wheels)
 	ctr, _, err = c.exec(ctx, ctr, installCaps, args)
 	if err != nil {
 		return nil, err
 	}
-	return setEnv(ctr.WithoutMount("/wheels").WithoutMount(uvPath), "PATH", venvDir+"/bin:"+img.Env["PATH"]), nil
+	return setEnv(ctr.WithoutMount("/wheels").WithoutMount(uvPath), "PATH", venv+"/bin:"+img.Env["PATH"]), nil
+}
+
+// addImageSite follows wheels.sh if the packages of the interpreter belong to the image.
+// An interpreter that is itself a virtual environment hands on only those of its base, so
+// its own directory is added, with the .pth files in it. It is no part of [Revision]:
+// without it no cell with such an interpreter could be built.
+const addImageSite = `
+site=$("$1" -I -c 'import sys, sysconfig; print("" if sys.prefix == sys.base_prefix else sysconfig.get_path("purelib"))')
+[ -z "$site" ] || printf 'import site; site.addsitedir("%s")\n' "$site" > "$("$4/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/image.pth"
+`
+
+// venvOf returns the path of the virtual environment that builder makes in an image. An
+// image may have its own at venvDir, such as AMD's with PyTorch for ROCm 7.0.
+func venvOf(img lock.Image) string {
+	if strings.HasPrefix(img.Python, venvDir+"/") {
+		return "/opt/builder-venv"
+	}
+	return venvDir
 }
 
 // install installs a wheel into the virtual environment of a container with uv.
-func (c *cell) install(ctx context.Context, ctr *dagger.Container, wheel string) (*dagger.Container, error) {
+func (c *cell) install(ctx context.Context, ctr *dagger.Container, venv, wheel string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(wheel)
-	script := fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode '%s'", uvPath, venvDir, at)
+	script := fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode '%s'", uvPath, venv, at)
 	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(wheel)), installCaps, shell(script))
 	if err != nil {
 		return nil, err
@@ -159,7 +179,7 @@ func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	ctr, script := withEnv(ctr, buildEnv(c.entry)), c.entry.Script
 	err := gate.AskFramework(c.entry.Expect, func(args ...string) (string, error) {
-		_, output, err := c.exec(ctx, ctr, noCaps, append([]string{venvDir + "/bin/python"}, args...))
+		_, output, err := c.exec(ctx, ctr, noCaps, append([]string{venvOf(c.entry.Image) + "/bin/python"}, args...))
 		return output, err
 	})
 	if err != nil {
@@ -178,7 +198,7 @@ func buildEnv(e lock.Entry) map[string]string {
 	env := maps.Clone(e.Image.Env)
 	maps.Copy(env, e.Env)
 	maps.Copy(env, map[string]string{
-		"PATH":              venvDir + "/bin:" + e.Image.Env["PATH"],
+		"PATH":              venvOf(e.Image) + "/bin:" + e.Image.Env["PATH"],
 		"SOURCE_DATE_EPOCH": fmt.Sprint(e.Epoch),
 		"HOME":              buildDir,
 		"LC_ALL":            "C.UTF-8",

@@ -88,5 +88,5 @@ func (c *cell) emptyBox(ctx context.Context, manifest string) (gate.Box, error) 
 		WithMountedFile(uvPath, c.client.Host().File(c.UV)).
 		WithMountedDirectory(boxDir+"/"+stack.Folder, wheels).
 		WithWorkdir(boxDir)
-	return box{c.session, withEnv(ctr, map[string]string{"HOME": boxDir, "LC_ALL": "C.UTF-8"})}, nil
+	return box{c.session, withEnv(ctr, map[string]string{"HOME": boxDir, "LC_ALL": "C.UTF-8"}), venvOf(img)}, nil
 }

@@ -183,6 +183,7 @@ var notRun = []string{
 	"horovod-rocm.md: it installs TensorFlow for ROCm",
 	"horovod-rocm.md: it needs an installed environment",
 	"horovod-rocm.md: it needs two nodes with GPUs",
+	"horovod-rocm.md: it pulls an image of AMD",
 	"horovod-rocm.md: it needs an environment with ROCm",
 	"install.md: it builds the program that the tests have built already",
 	"nccl-torch.md: it takes half an hour on two cores",
