@@ -72,6 +72,19 @@ func Reasons(c Cell) (preferred []string, forced []Forced, err error) {
 	return preferred, forced, nil
 }
 
+// Unused returns the values of builder.yaml, as axis=value, that a cell does not have
+// because they are not compatible with its other values.
+func Unused(c Cell) []string {
+	var unused []string
+	for _, name := range c.Chosen {
+		axis, _ := c.Recipe.Axis(name)
+		if preferred := axis.Values[:axis.Site]; len(preferred) > 0 && !slices.Contains(preferred, c.Axes[name]) {
+			unused = append(unused, name+"="+strings.Join(preferred, ","))
+		}
+	}
+	return unused
+}
+
 // Filter maps axes to their values on the command line.
 type Filter map[string]string
 
