@@ -54,7 +54,7 @@ func listCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 				if err == nil {
 					sayLocked(c.Context, out, asm, r)
 				}
-				if err := sayProven(out, cat, r); err != nil {
+				if err := sayProven(out, cat, r, c.Args().Present()); err != nil {
 					return err
 				}
 			}
@@ -93,18 +93,24 @@ func sayLocked(ctx context.Context, out printer, asm *assemble.Assembler, r *rec
 	}
 }
 
-// sayProven prints the number of built and gated cells of a recipe and the day of the
-// last build.
-func sayProven(out printer, cat catalogue.Catalogue, r *recipe.Recipe) error {
+// sayProven prints the number of built and gated cells of a recipe, the day of the last
+// build, and with each also the cells.
+func sayProven(out printer, cat catalogue.Catalogue, r *recipe.Recipe, each bool) error {
 	built, last, err := app.ProvenCells(cat, r)
 	if err != nil {
 		return err
 	}
-	if built == 0 {
+	if len(built) == 0 {
 		out.say("proven: no build of a cell is recorded yet\n")
 		return nil
 	}
-	out.say("proven: %d cells were built and gated, the last on %s\n", built, last)
+	out.say("proven: %d cells were built and gated, the last on %s", len(built), last)
+	for _, id := range built {
+		if each {
+			out.say("  %s", id)
+		}
+	}
+	out.say("")
 	return nil
 }
 
