@@ -95,7 +95,7 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	}
 	var b bytes.Buffer
 	shown := progress.New(&b, o)
-	w := &workspace{Session: &Session{Home: home, Display: shown, Note: shown.Note}, store: s, results: results.New(s)}
+	w := &workspace{Session: &Session{Home: home, Display: shown, Note: shown.Note}, store: s, results: results.New(s), scratch: home}
 	c = &cellRun{workspace: w, RunRequest: RunRequest{Out: filepath.Join(home, "out")}}
 	entries := []lock.Entry{{ID: "tool-1", Recipe: "tool", Memory: 8e9}, {ID: "tool-2", Recipe: "tool", Memory: 8e9}, {ID: "tool-3", Recipe: "tool"}}
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
