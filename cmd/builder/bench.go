@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -10,6 +9,7 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
 	"builder/internal/machine/bench"
@@ -29,7 +29,7 @@ compared, and the exit code is 6.
 PATH is libnccl.so.2 or librccl.so.1, a directory with one of them, a wheel, or the
 directory of a cell. DIR/bench.json holds the result, DIR/bench.html shows it.`
 
-func benchCommand(args []string, out printer) *cli.Command {
+func benchCommand(args []string, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "bench", Usage: "compare libraries with nccl-tests or rccl-tests on the GPUs of this host", OnUsageError: usageError,
 		Description: benchDescription, Flags: benchFlags(), HideHelpCommand: true,
@@ -58,7 +58,7 @@ func commandLine(args []string) string {
 }
 
 // doBench measures and prints the results.
-func doBench(c *cli.Context, in invocation, r app.BenchRequest, out printer) error {
+func doBench(c *cli.Context, in invocation, r app.BenchRequest, out term.Printer) error {
 	scratch, err := os.MkdirTemp("", "builder-bench-*")
 	if err != nil {
 		return err
@@ -74,38 +74,12 @@ func doBench(c *cli.Context, in invocation, r app.BenchRequest, out printer) err
 		if measured.Finished.IsZero() {
 			return err
 		}
-		return errors.Join(err, printBench(r.Out, measured, c.Bool("json"), out))
+		return errors.Join(err, show.Bench(out, r.Out, measured, c.Bool("json")))
 	})
 }
 
-func printBench(dir string, r bench.Result, asJSON bool, out printer) error {
-	if r.Stopped != "" {
-		out.note("stopped: %s", r.Stopped)
-	}
-	if asJSON {
-		content, err := bench.Encode(r)
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(out.stdout, term.ShownJSON(string(content)))
-		return err
-	}
-	for _, table := range []func(bench.Result) ([]string, [][]string){bench.Table, bench.SummaryTable} {
-		if header, rows := table(r); len(rows) > 0 {
-			out.table(header, rows)
-			out.say("")
-		}
-	}
-	for _, said := range r.OtherReleases() {
-		out.say("%s", said)
-	}
-	out.say("%s", filepath.Join(dir, "bench.json"))
-	out.say("%s", filepath.Join(dir, "bench.html"))
-	return nil
-}
-
 // renderBench renders the page of an earlier measurement.
-func renderBench(c *cli.Context, out printer) error {
+func renderBench(c *cli.Context, out term.Printer) error {
 	for _, f := range benchFlags() {
 		if name := f.Names()[0]; name != "render" && name != "out" && c.IsSet(name) {
 			return diag.Errorf(diag.Usage, "--render and --%s contradict each other", name).
@@ -128,6 +102,6 @@ func renderBench(c *cli.Context, out printer) error {
 	if err := app.WritePage(page, r); err != nil {
 		return err
 	}
-	out.say("%s", page)
+	out.Say("%s", page)
 	return nil
 }

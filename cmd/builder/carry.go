@@ -7,11 +7,12 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
-	"builder/internal/build/carry"
+	"builder/internal/view/term"
 )
 
-func exportCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func exportCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "write all inputs of the chosen cells for a machine without a network", ArgsUsage: "RECIPE [axes]",
 		Description: "Fetches missing inputs into the store first. On the other machine, with the same\nbuilder, recipes and locks: `builder store import`, then\n`builder run RECIPE --offline --locked`.",
@@ -27,7 +28,7 @@ func exportCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command
 			if err != nil {
 				return err
 			}
-			return printExport(out, r.To, index, c.Bool("json"))
+			return show.Export(out, r.To, index, c.Bool("json"))
 		}),
 	}
 }
@@ -40,24 +41,9 @@ func exportFlags() []cli.Flag {
 	)
 }
 
-func printExport(out printer, to string, index carry.Index, asJSON bool) error {
-	if asJSON {
-		return printJSON(out, struct {
-			To    string `json:"to"`
-			Bytes int64  `json:"bytes"`
-			carry.Index
-		}{to, index.Bytes(), index})
-	}
-	for _, c := range index.Cells {
-		out.say("%s %s", c.ID, c.Key[:12])
-	}
-	out.say("wrote %s: %d cells, %d files, %s, %d results", to, len(index.Cells), len(index.Blobs), megabytes(index.Bytes()), len(index.Results))
-	return nil
-}
-
 func importFlags() []cli.Flag { return []cli.Flag{recipesFlag(), jsonFlag(), trustFlag()} }
 
-func importCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func importCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "import", Usage: "read an export of another machine, and list the cells that it completes", ArgsUsage: "FILE|DIR…",
 		OnUsageError: usageError,
@@ -78,11 +64,11 @@ func importCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command
 			if took.Cells == nil {
 				return err
 			}
-			return errors.Join(err, out.print(c.Bool("json"), took, func() {
+			return errors.Join(err, out.Print(c.Bool("json"), took, func() {
 				for _, c := range took.Cells {
-					out.say("%s: %s", c.ID, c.State)
+					out.Say("%s: %s", c.ID, c.State)
 				}
-				out.say("imported %d files, %s, %d results; the store already had %d files", took.Files, megabytes(took.Bytes), took.Results, took.Known)
+				out.Say("imported %d files, %s, %d results; the store already had %d files", took.Files, show.Megabytes(took.Bytes), took.Results, took.Known)
 			}))
 		},
 	}

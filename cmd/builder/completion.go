@@ -15,6 +15,7 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/files/inspect"
 	"builder/internal/gates/gate"
+	"builder/internal/view/term"
 )
 
 // operands maps a verb to its possible operands.
@@ -70,13 +71,13 @@ func engineAddresses() []string {
 
 // completeCommand answers the completion scripts. It reads the catalogue and run.json
 // and ignores all errors: a shell cannot show them.
-func completeCommand(cat catalogue.Catalogue, out printer) *cli.Command {
+func completeCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: complete.Verb, Usage: "print the possible next words of a command line", ArgsUsage: "WORD…", Hidden: true, HideHelp: true, SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
 			tool := syntaxOf(c.App)
 			complete.NameRecipes(&tool, cat.Names())
-			return complete.Line(tool, c.Args().Slice(), complete.LastCells(resultsDir())).Write(out.stdout)
+			return complete.Line(tool, c.Args().Slice(), complete.LastCells(resultsDir())).Write(out.Stdout)
 		},
 	}
 }
@@ -89,7 +90,7 @@ func resultsDir() string {
 	return "out"
 }
 
-func completionCommand(out printer) *cli.Command {
+func completionCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "print the completion script of a shell, or man pages", ArgsUsage: strings.Join(complete.Shells, "|"), OnUsageError: usageError,
 		Description: "The script completes verbs, flags, recipes, axes and their values, and the cells of\n" +
@@ -113,7 +114,7 @@ func completionCommand(out printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			_, err = out.stdout.Write([]byte(script))
+			_, err = out.Stdout.Write([]byte(script))
 			return err
 		},
 	}

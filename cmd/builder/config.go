@@ -12,6 +12,7 @@ import (
 	"builder/internal/app"
 	"builder/internal/app/complete"
 	"builder/internal/app/config"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
@@ -76,7 +77,7 @@ func (c configuration) refuse(commands []*cli.Command) {
 	}
 }
 
-func configCommand(c configuration, preferenceErr error, out printer) *cli.Command {
+func configCommand(c configuration, preferenceErr error, out term.Printer) *cli.Command {
 	e := errors.Join(c.err, preferenceErr)
 	return &cli.Command{
 		Name: "config", Usage: "print the settings and their origins, and the schemas of files", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
@@ -94,14 +95,14 @@ func configCommand(c configuration, preferenceErr error, out printer) *cli.Comma
 					if err := errors.Join(unexpected(ctx, 0), e); err != nil {
 						return err
 					}
-					return showConfig(c.ShownSettings(c.effective, defaults(ctx.App)), ctx.Bool("origin"), ctx.Bool("json"), out)
+					return show.Config(out, c.ShownSettings(c.effective, defaults(ctx.App)), ctx.Bool("origin"), ctx.Bool("json"))
 				},
 			},
 			{
 				Name: "path", Usage: "print the files in use, the nearest first", OnUsageError: usageError,
 				Action: func(ctx *cli.Context) error {
 					for _, file := range c.Files {
-						out.say("%s", file)
+						out.Say("%s", file)
 					}
 					return unexpected(ctx, 0)
 				},
@@ -132,34 +133,9 @@ func defaults(tool *cli.App) map[string]string {
 	return texts
 }
 
-func showConfig(settings []config.Shown, origin, asJSON bool, out printer) error {
-	if asJSON {
-		return printJSON(out, struct {
-			Schema   int            `json:"schema"`
-			Settings []config.Shown `json:"settings"`
-		}{1, settings})
-	}
-	header, rows := []string{"key", "value"}, [][]string{}
-	if origin {
-		header = append(header, "from")
-	}
-	for _, s := range settings {
-		row := []string{s.Key, term.Clean(s.Value)}
-		switch {
-		case origin && s.Place != "":
-			row = append(row, term.Clean(s.Place))
-		case origin:
-			row = append(row, s.Origin)
-		}
-		rows = append(rows, row)
-	}
-	out.table(header, rows)
-	return nil
-}
-
 func schemaNames() []string { return slices.Sorted(maps.Keys(app.Schemas)) }
 
-func schemaCommand(out printer) *cli.Command {
+func schemaCommand(out term.Printer) *cli.Command {
 	names := schemaNames()
 	return &cli.Command{
 		Name: "schema", Usage: "print the JSON schema of a kind of file, for editors", ArgsUsage: strings.Join(names, "|"), OnUsageError: usageError,
@@ -175,7 +151,7 @@ func schemaCommand(out printer) *cli.Command {
 				return diag.Errorf(diag.Usage, "unknown kind of file %q", c.Args().First()).
 					WithHint("%s", diag.DidYouMean(c.Args().First(), names))
 			}
-			_, err := out.stdout.Write(recipe.Schema(value))
+			_, err := out.Stdout.Write(recipe.Schema(value))
 			return err
 		},
 	}

@@ -7,7 +7,7 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
-	"builder/internal/app/doctor"
+	"builder/internal/app/show"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
@@ -32,7 +32,7 @@ func doctorFlags() []cli.Flag {
 	}
 }
 
-func doctorCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func doctorCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "check whether this host can build and run", ArgsUsage: "[RECIPE [axes]]", Description: doctorDescription,
 		OnUsageError: axisWithoutRecipe(cat), HideHelpCommand: true,
@@ -65,7 +65,7 @@ func doctorCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command
 }
 
 // examineHost checks this host for the chosen work and prints the report.
-func examineHost(c *cli.Context, cat catalogue.Catalogue, of app.Selection, out printer) error {
+func examineHost(c *cli.Context, cat catalogue.Catalogue, of app.Selection, out term.Printer) error {
 	in, err := openSession(c, cat, out)
 	if err != nil {
 		return err
@@ -74,44 +74,5 @@ func examineHost(c *cli.Context, cat catalogue.Catalogue, of app.Selection, out 
 	if report.Schema == 0 {
 		return err
 	}
-	return errors.Join(out.print(c.Bool("json"), report, func() { printReport(out, report) }), err)
-}
-
-// printReport prints a table by purpose, the details and the remedies.
-func printReport(out printer, r doctor.Report) {
-	width := term.Width(out.stdout)
-	var rows [][]string
-	last := doctor.Purpose("")
-	for _, c := range r.Checks {
-		purpose := ""
-		if c.For != last {
-			purpose, last = string(c.For), c.For
-		}
-		rows = append(rows, []string{purpose, c.Name, c.Verdict.String(), c.Found})
-	}
-	out.table([]string{"for", "check", "verdict", "found"}, rows)
-	for _, c := range r.Checks {
-		if len(c.Detail) == 0 {
-			continue
-		}
-		out.say("\n%s", c.Name)
-		for _, line := range c.Detail {
-			term.Indented(out.stdout, width, line)
-		}
-	}
-	printRemedies(out, width, r)
-}
-
-func printRemedies(out printer, width int, r doctor.Report) {
-	said := false
-	for _, c := range r.Checks {
-		if c.Remedy == "" {
-			continue
-		}
-		if !said {
-			out.say("\nwhat to do")
-			said = true
-		}
-		term.Labelled(out.stdout, width, c.Name, c.Remedy)
-	}
+	return errors.Join(out.Print(c.Bool("json"), report, func() { show.Doctor(out, report) }), err)
 }

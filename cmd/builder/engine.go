@@ -7,10 +7,12 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
 	"builder/internal/build/native"
+	"builder/internal/view/term"
 )
 
-func engineCommand(out printer) *cli.Command {
+func engineCommand(out term.Printer) *cli.Command {
 	verb := func(name, usage string, do func(*cli.Context, *app.Session) error, flags ...cli.Flag) *cli.Command {
 		return &cli.Command{Name: name, Usage: usage, OnUsageError: usageError, Flags: append(flags, noInstallFlag(), idleFlag(), cacheFlag()), Action: func(c *cli.Context) error {
 			if err := unexpected(c, 0); err != nil {
@@ -30,7 +32,7 @@ func engineCommand(out printer) *cli.Command {
 			verb("up", "build and start the engine, if it does not run", func(c *cli.Context, s *app.Session) error {
 				r, err := s.NativeEngine().Up(c.Context)
 				if err == nil {
-					out.say("%s", r.Address)
+					out.Say("%s", r.Address)
 				}
 				return err
 			}),
@@ -44,7 +46,7 @@ func engineCommand(out printer) *cli.Command {
 				if err := s.NativeEngine().Image(c.Context, c.String("to")); err != nil {
 					return err
 				}
-				out.say("%s is %s: docker load -i %s", c.String("to"), native.ImageName, c.String("to"))
+				out.Say("%s is %s: docker load -i %s", c.String("to"), native.ImageName, c.String("to"))
 				return nil
 			}, &cli.StringFlag{Name: "to", Aliases: []string{"o"}, Usage: "write the image to `FILE`, which must not exist"}),
 			verb("status", "print whether the engine is built and runs, and the place of its cache", func(c *cli.Context, s *app.Session) error {
@@ -52,7 +54,7 @@ func engineCommand(out printer) *cli.Command {
 				if err != nil {
 					return err
 				}
-				return out.print(c.Bool("json"), statusOf(now), func() { printStatus(out, now) })
+				return out.Print(c.Bool("json"), statusOf(now), func() { show.Engine(out, now) })
 			}, jsonFlag()),
 		},
 	}
@@ -81,17 +83,4 @@ func statusOf(s native.Status) status {
 		v.Since = s.Since.Format(time.RFC3339)
 	}
 	return v
-}
-
-func printStatus(out printer, s native.Status) {
-	switch {
-	case s.Running:
-		out.say("running %s at %s (process %d, since %s, %d connections)", s.Version, s.Address, s.PID, s.Since.Format(time.DateTime), s.Connections)
-	case s.Built:
-		out.say("built %s, not running", s.Version)
-	default:
-		out.say("not built: the first run builds it")
-	}
-	out.say("cache %s, %.1f GB", s.StateDir, float64(s.StateBytes)/1e9)
-	out.say("log %s", s.Log)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,14 +9,16 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/files/inspect"
 	"builder/internal/gates/gate"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/progress"
+	"builder/internal/view/term"
 )
 
-func gateCommand(out printer) *cli.Command {
+func gateCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "gate", Usage: "run gates on a finished artifact on this host", ArgsUsage: "PATH|ADDRESS…",
 		Description: "PATH is the directory of a cell (out/<cell>), a wheel or a library. The gates compare it\n" +
@@ -47,7 +48,7 @@ func gateCommand(out printer) *cli.Command {
 					return err
 				}
 				d.Close()
-				return errors.Join(out.print(c.Bool("json"), done, func() { printGated(out, done) }), err)
+				return errors.Join(out.Print(c.Bool("json"), done, func() { show.Gated(out, done) }), err)
 			})
 		},
 	}
@@ -89,38 +90,4 @@ func readGate(c *cli.Context) (app.GateRequest, error) {
 	r.Expect, err1 = inspect.ParseExpectations(c.StringSlice("expect"))
 	r.Device, err2 = deviceGroup{}.read(c)
 	return r, errors.Join(append(errs, err1, err2)...)
-}
-
-// printFacts prints the facts of a file.
-func printFacts(is inspect.Report, out printer) {
-	var rows [][]string
-	for _, f := range is.Facts {
-		value := strings.Join(f.Values, ", ")
-		if f.Claim != "" && f.Claim != value {
-			value += fmt.Sprintf(" (%s by its version)", f.Claim)
-		}
-		rows = append(rows, []string{f.Name, value, strings.Join(f.Because, "; ")})
-	}
-	out.table([]string{is.Kind, "is", "seen"}, rows)
-}
-
-func printGated(out printer, r app.GateReport) {
-	for _, a := range r.Artifacts {
-		out.say("%s sha256:%s", a.Name, a.SHA256)
-		if a.Is != nil {
-			printFacts(*a.Is, out)
-		}
-		if len(a.Verdicts) == 0 {
-			continue
-		}
-		var rows [][]string
-		for _, v := range a.Verdicts {
-			from := "now"
-			if a.Attached[v.Gate] {
-				from = "attached"
-			}
-			rows = append(rows, []string{v.Gate, v.Status.String(), from, fmt.Sprintf("%.1fs", v.Seconds), v.Evidence})
-		}
-		out.table([]string{"gate", "status", "from", "time", "evidence"}, rows)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"builder/internal/app"
 	"builder/internal/base/diag"
 	"builder/internal/gates/environment"
+	"builder/internal/view/term"
 )
 
 // envFlags are the flags of gate for judging an environment instead of a file.
@@ -23,7 +24,7 @@ func envFlags() []cli.Flag {
 }
 
 // gateEnvironments runs the gates on environments and prints the verdicts.
-func gateEnvironments(ctx context.Context, c *cli.Context, out printer) error {
+func gateEnvironments(ctx context.Context, c *cli.Context, out term.Printer) error {
 	if err := errors.Join(environmentFlags(c)...); err != nil {
 		return err
 	}
@@ -31,15 +32,15 @@ func gateEnvironments(ctx context.Context, c *cli.Context, out printer) error {
 	if done.Schema == 0 {
 		return err
 	}
-	return errors.Join(out.print(c.Bool("json"), done, func() {
+	return errors.Join(out.Print(c.Bool("json"), done, func() {
 		for _, e := range done.Environments {
-			out.say("%s", e.Path)
+			out.Say("%s", e.Path)
 			var rows [][]string
 			for _, v := range e.Verdicts {
 				rows = append(rows, []string{v.Gate, v.Status.String(), fmt.Sprintf("%.1fs", v.Seconds), v.Evidence})
 			}
 			if len(rows) > 0 {
-				out.table([]string{"gate", "status", "time", "evidence"}, rows)
+				out.Table([]string{"gate", "status", "time", "evidence"}, rows)
 			}
 		}
 	}), err)

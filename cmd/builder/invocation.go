@@ -16,6 +16,7 @@ import (
 	"builder/internal/input/deb"
 	"builder/internal/input/oci"
 	"builder/internal/view/progress"
+	"builder/internal/view/term"
 )
 
 // An invocation is the state shared by all verbs: the session and the display options.
@@ -24,13 +25,13 @@ import (
 type invocation struct {
 	*app.Session
 	display displayOptions
-	out     printer
+	out     term.Printer
 }
 
 // openSession reads the flags shared by all verbs.
-func openSession(c *cli.Context, cat catalogue.Catalogue, out printer) (invocation, error) {
+func openSession(c *cli.Context, cat catalogue.Catalogue, out term.Printer) (invocation, error) {
 	home, err := app.HomeDir()
-	in := invocation{Session: &app.Session{Version: version, Home: home, Catalogue: cat, Note: out.note}, out: out}
+	in := invocation{Session: &app.Session{Version: version, Home: home, Catalogue: cat, Note: out.Note}, out: out}
 	if err != nil {
 		return in, err
 	}
@@ -44,7 +45,7 @@ func openSession(c *cli.Context, cat catalogue.Catalogue, out printer) (invocati
 
 // show calls do and shows its progress on stderr.
 func (in invocation) show(ctx context.Context, do func(*progress.Shown) error) error {
-	d, err := progress.Begin(ctx, in.out.stderr, progress.Format(in.display.format), in.display.verbose)
+	d, err := progress.Begin(ctx, in.out.Stderr, progress.Format(in.display.format), in.display.verbose)
 	if err != nil {
 		return err
 	}

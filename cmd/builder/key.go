@@ -11,6 +11,7 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/signing"
+	"builder/internal/view/term"
 )
 
 func keyFlag() cli.Flag {
@@ -32,7 +33,7 @@ func trustFlag() cli.Flag {
 	return &cli.StringSliceFlag{Name: "trust", EnvVars: []string{"BUILDER_TRUST"}, Usage: "trust signatures of the public key in `FILE`, or of the keys that a FILE.yaml names and limits, besides this host's own"}
 }
 
-func keyCommand(out printer) *cli.Command {
+func keyCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "key", Usage: "make and print the keys that sign attestations",
 		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
@@ -60,7 +61,7 @@ func keyCommand(out printer) *cli.Command {
 	}
 }
 
-func doKeyShow(c *cli.Context, out printer) error {
+func doKeyShow(c *cli.Context, out term.Printer) error {
 	if err := unexpected(c, 1); err != nil {
 		return err
 	}
@@ -68,16 +69,16 @@ func doKeyShow(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	k, err := app.PublicKey(&app.Session{Home: home, Note: out.note}, c.Args().First())
+	k, err := app.PublicKey(&app.Session{Home: home, Note: out.Note}, c.Args().First())
 	if err != nil {
 		return err
 	}
-	out.say("%s", strings.TrimSuffix(string(k.PEM()), "\n"))
-	out.note("id of the key: %s", k.ID)
+	out.Say("%s", strings.TrimSuffix(string(k.PEM()), "\n"))
+	out.Note("id of the key: %s", k.ID)
 	return nil
 }
 
-func doKeySign(c *cli.Context, out printer) error {
+func doKeySign(c *cli.Context, out term.Printer) error {
 	if err := unexpected(c, 1); err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func doKeySign(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	out.say("%s", path)
+	out.Say("%s", path)
 	return nil
 }
 
@@ -107,7 +108,7 @@ func keyNewFlags() []cli.Flag {
 	}
 }
 
-func doKeyNew(c *cli.Context, out printer) error {
+func doKeyNew(c *cli.Context, out term.Printer) error {
 	if err := unexpected(c, 1); err != nil {
 		return err
 	}
@@ -139,6 +140,6 @@ func doKeyNew(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	out.say("%s\n%s\n%s", path, app.PublicOf(path), k.ID)
+	out.Say("%s\n%s\n%s", path, app.PublicOf(path), k.ID)
 	return nil
 }

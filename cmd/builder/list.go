@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"runtime/debug"
 	"strings"
@@ -9,14 +8,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
-	"builder/internal/app/assemble"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
 	"builder/internal/build/native"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
 )
 
-func listCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func listCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list the recipes and the values of their axes", ArgsUsage: "[RECIPE…]", OnUsageError: usageError,
 		Flags: []cli.Flag{recipesFlag(), jsonFlag()},
@@ -29,32 +28,32 @@ func listCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 				return err
 			}
 			if c.Bool("json") {
-				return printJSON(out, recipes)
+				return out.JSON(recipes)
 			}
 			home, err := app.HomeDir()
 			if err != nil {
-				out.note("cannot find the locked cells: %v", err)
+				out.Note("cannot find the locked cells: %v", err)
 			}
 			asm := (&app.Session{Home: home, Catalogue: cat}).Assembler()
 			for _, r := range recipes {
-				out.say("%s: %s\n", r.Name, term.OneLine(r.Summary))
+				out.Say("%s: %s\n", r.Name, term.OneLine(r.Summary))
 				var rows [][]string
 				for _, a := range r.Axes {
 					rows = append(rows, []string{"--" + a.Name, strings.Join(a.Values, ", "), a.About})
 				}
-				out.table([]string{"axis", "values, most preferred first", "about"}, rows)
+				out.Table([]string{"axis", "values, most preferred first", "about"}, rows)
 				for _, s := range r.Selectors {
-					out.say("\n--%s: %s", s.Name, s.About)
+					out.Say("\n--%s: %s", s.Name, s.About)
 					var rows [][]string
 					for _, v := range s.Values {
 						rows = append(rows, []string{v.Value, v.Axes.String()})
 					}
-					out.table([]string{s.Name, "chooses"}, rows)
+					out.Table([]string{s.Name, "chooses"}, rows)
 				}
 				if err == nil {
-					sayLocked(c.Context, out, asm, r)
+					show.Locked(c.Context, out, asm, r)
 				}
-				if err := sayProven(out, cat, r, c.Args().Present()); err != nil {
+				if err := show.Proven(out, cat, r, c.Args().Present()); err != nil {
 					return err
 				}
 			}
@@ -77,44 +76,7 @@ func named(all []*recipe.Recipe, names []string) ([]*recipe.Recipe, error) {
 	return found, errors.Join(errs...)
 }
 
-// sayLocked prints the number of locked cells of a recipe and the needs of the others.
-func sayLocked(ctx context.Context, out printer, asm *assemble.Assembler, r *recipe.Recipe) {
-	c, err := asm.CoverAll(ctx, r)
-	if err != nil {
-		out.note("cannot find the locked cells of %s: %v", r.Name, err)
-		return
-	}
-	out.say("\nlocked: %d of %d cells", c.Locked, c.Cells)
-	for _, u := range c.Unstated {
-		out.say("  %d need %s: `%s --all`", u.Cells, u.Why, asm.Locks.PinCommand(r.Name, nil))
-	}
-	if len(c.Lacks) > 0 {
-		out.say("  pin the others with `%s --all`", asm.Locks.PinCommand(r.Name, nil))
-	}
-}
-
-// sayProven prints the number of built and gated cells of a recipe, the day of the last
-// build, and with each also the cells.
-func sayProven(out printer, cat catalogue.Catalogue, r *recipe.Recipe, each bool) error {
-	built, last, err := app.ProvenCells(cat, r)
-	if err != nil {
-		return err
-	}
-	if len(built) == 0 {
-		out.say("proven: no build of a cell is recorded yet\n")
-		return nil
-	}
-	out.say("proven: %d cells were built and gated, the last on %s", len(built), last)
-	for _, id := range built {
-		if each {
-			out.say("  %s", id)
-		}
-	}
-	out.say("")
-	return nil
-}
-
-func versionCommand(out printer) *cli.Command {
+func versionCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "print the version of the tool and of its engine", OnUsageError: usageError,
 		Flags: []cli.Flag{jsonFlag()},
@@ -137,14 +99,10 @@ func versionCommand(out printer) *cli.Command {
 				}
 			}
 			if c.Bool("json") {
-				return printJSON(out, v)
+				return out.JSON(v)
 			}
-			out.say("%s\nengine %s\n%s", strings.TrimSpace("builder "+v.Builder+" "+v.Revision), v.Engine, v.Go)
+			out.Say("%s\nengine %s\n%s", strings.TrimSpace("builder "+v.Builder+" "+v.Revision), v.Engine, v.Go)
 			return nil
 		},
 	}
-}
-
-func printJSON(out printer, v any) error {
-	return term.JSON(out.stdout, v, "  ")
 }

@@ -1,23 +1,21 @@
 package main
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"os"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/app/config"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
-	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
+	"builder/internal/view/term"
 )
 
-func lockCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "lock", Usage: "resolve names to digests and write the lock", ArgsUsage: "[RECIPE] [axes]",
 		Description: "Only this command and a run without --locked resolve names. With `--recipes DIR` the\nlock is DIR/recipes/RECIPE.lock.json, which overrides the built-in one. In a checkout\nof the recipes, `--recipes .` writes the lock beside the recipe.\n\nRECIPE alone means its preferred cell, RECIPE --all every cell of it, and --all without\nRECIPE every cell of every recipe and stack. If a registry is unreachable, the command\nstill writes all other pins. --all --check exits with 0 if the unlocked cells lack only\npins that a registry or a repository has to provide.\n\n--locked and --offline work only with --check: without it the command has to resolve\nnames and ends with exit code 2.",
@@ -41,7 +39,7 @@ func lockCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 			if result.Recipe == "" {
 				return err
 			}
-			return errors.Join(err, out.print(c.Bool("json"), result, func() { printLock(out, result) }))
+			return errors.Join(err, out.Print(c.Bool("json"), result, func() { show.Lock(out, result) }))
 		}),
 	}
 }
@@ -60,7 +58,7 @@ func flagsBefore(c *cli.Context, word string) error {
 
 // lockCatalogue locks every cell of every recipe and stack. An error in one recipe does
 // not stop the others.
-func lockCatalogue(c *cli.Context, cat catalogue.Catalogue, out printer) error {
+func lockCatalogue(c *cli.Context, cat catalogue.Catalogue, out term.Printer) error {
 	r, err := readLock(c)
 	if err != nil {
 		return err
@@ -83,12 +81,12 @@ func lockCatalogue(c *cli.Context, cat catalogue.Catalogue, out printer) error {
 			continue
 		}
 		if !r.Check {
-			out.say("%s, %d cells", of.Name, len(result.Cells))
+			out.Say("%s, %d cells", of.Name, len(result.Cells))
 		}
-		printLock(out, result)
+		show.Lock(out, result)
 	}
 	if c.Bool("json") {
-		errs = append(errs, printJSON(out, results))
+		errs = append(errs, out.JSON(results))
 	}
 	return errors.Join(errs...)
 }
@@ -112,62 +110,4 @@ func readLock(c *cli.Context) (app.LockRequest, error) {
 		return r, diag.Errorf(diag.Usage, "--update updates every pin and --upgrade the pins of a name: give one of them")
 	}
 	return r, nil
-}
-
-func printLock(out printer, r app.LockResult) {
-	if r.Checked {
-		printLockCheck(out, r)
-		return
-	}
-	if rows := lockRows(r.Changes); len(rows) > 0 {
-		out.table([]string{"kind", "name", "was", "is"}, rows)
-	}
-	if r.Wrote == "" {
-		out.say("nothing changed")
-	} else {
-		out.say("wrote %s", r.Wrote)
-	}
-}
-
-// manyPins is the number of new pins of one kind from which on a table only counts them.
-const manyPins = 20
-
-// lockRows returns a row for each change. Many new pins of a kind, such as the Debian
-// packages of a first lock, share one row; the lock and --json list them.
-func lockRows(changes []lock.PinChange) [][]string {
-	added := map[string]int{}
-	for _, c := range changes {
-		if c.Was == "" {
-			added[c.Kind]++
-		}
-	}
-	var rows [][]string
-	for _, c := range changes {
-		n := added[c.Kind]
-		if c.Was != "" || n < manyPins {
-			rows = append(rows, []string{c.Kind, c.Name, cmp.Or(c.Was, "-"), cmp.Or(c.Is, "-")})
-			continue
-		}
-		row := []string{c.Kind, fmt.Sprintf("%d new", n), "-", "in the lock"}
-		if !slices.ContainsFunc(rows, func(r []string) bool { return slices.Equal(r, row) }) {
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}
-
-// printLockCheck prints the locked cells and the needs of the others.
-func printLockCheck(out printer, r app.LockResult) {
-	cells := fmt.Sprintf("%d cells", len(r.Cells))
-	if len(r.Cells) == 1 {
-		cells = r.Cells[0]
-	}
-	if len(r.Unstated) == 0 {
-		out.say("the lock of %s pins everything for %s", r.Recipe, cells)
-		return
-	}
-	out.say("the lock of %s pins everything for all of %s except the cells that need", r.Recipe, cells)
-	for _, u := range r.Unstated {
-		out.say("  %s (%d)", u.Why, u.Cells)
-	}
 }

@@ -26,7 +26,7 @@ if no other name has it.
 -f prints new lines until the step ends or the run is killed. Without CELL it follows
 the one running cell.`
 
-func logsCommand(out printer) *cli.Command {
+func logsCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "print the logs of a run, also while it runs", ArgsUsage: "[CELL] [STEP]",
 		Description: logsDescription, Flags: logsFlags(), OnUsageError: usageError, HideHelpCommand: true,
@@ -72,7 +72,7 @@ func readLogsOptions(c *cli.Context) (logsOptions, error) {
 }
 
 // doLogs lists the logs of a run or prints one log.
-func doLogs(ctx context.Context, o logsOptions, out printer) error {
+func doLogs(ctx context.Context, o logsOptions, out term.Printer) error {
 	root, cells, err := app.Logs(o.LogsRequest)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func doLogs(ctx context.Context, o logsOptions, out printer) error {
 	defer root.Close()
 	switch {
 	case o.json:
-		return printJSON(out, cells)
+		return out.JSON(cells)
 	case o.Cell == "" && !o.follow:
 		listLogs(cells, out)
 		return nil
@@ -93,9 +93,9 @@ func doLogs(ctx context.Context, o logsOptions, out printer) error {
 }
 
 // listLogs prints the cells and their steps.
-func listLogs(cells []runlog.Cell, out printer) {
+func listLogs(cells []runlog.Cell, out term.Printer) {
 	for _, c := range cells {
-		out.say("%s: %s", term.Clean(c.Cell), c.Status)
+		out.Say("%s: %s", term.Clean(c.Cell), c.Status)
 		var rows [][]string
 		for _, l := range c.Steps {
 			took, size := "-", "-"
@@ -108,13 +108,13 @@ func listLogs(cells []runlog.Cell, out printer) {
 			rows = append(rows, []string{l.Step, l.Verdict, took, size})
 		}
 		if len(rows) > 0 {
-			out.table([]string{"step", "verdict", "time", "log"}, rows)
+			out.Table([]string{"step", "verdict", "time", "log"}, rows)
 		}
 	}
 }
 
 // printLog prints a log without its control characters, and its name on stderr.
-func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions, out printer) error {
+func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions, out term.Printer) error {
 	f, err := steplog.Open(root, log.Log)
 	if errors.Is(err, fs.ErrNotExist) {
 		return diag.Errorf(diag.Usage, "%w", err)
@@ -123,11 +123,11 @@ func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions,
 		return err
 	}
 	defer f.Close()
-	out.note("%s: %s", term.Clean(filepath.Join(o.Out, log.Log)), log.Verdict)
+	out.Note("%s: %s", term.Clean(filepath.Join(o.Out, log.Log)), log.Verdict)
 	if err := steplog.SeekTail(f, o.tail); err != nil {
 		return err
 	}
-	to := term.Cleaned(out.stdout)
+	to := term.Cleaned(out.Stdout)
 	defer to.Flush()
 	if o.follow {
 		return steplog.Follow(ctx, to, f)

@@ -77,7 +77,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 // subcommand of run, plan and lock with its axes as flags. Verbs that need the
 // catalogue report its errors.
 func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.App {
-	out := printer{stdout: stdout, stderr: stderr}
+	out := term.Printer{Stdout: stdout, Stderr: stderr}
 	cat, err := catalogue.Load(siteDir(args), takenNames())
 	recipes, preferenceErr := conf.Preferred(cat.Recipes)
 	cat.Recipes, err = recipes, errors.Join(err, preferenceErr)
@@ -270,30 +270,4 @@ func kindOf(name string, flags []cli.Flag) string {
 		return "float64"
 	}
 	return ""
-}
-
-// printer holds the output streams. stdout carries only the result; everything else
-// goes to stderr.
-type printer struct{ stdout, stderr io.Writer }
-
-func (p printer) note(format string, args ...any) {
-	fmt.Fprintf(p.stderr, format+"\n", args...)
-}
-
-func (p printer) say(format string, args ...any) {
-	fmt.Fprintf(p.stdout, format+"\n", args...)
-}
-
-// print prints a value as JSON or calls text.
-func (p printer) print(asJSON bool, value any, text func()) error {
-	if asJSON {
-		return printJSON(p, value)
-	}
-	text()
-	return nil
-}
-
-// table prints rows in the width of the terminal.
-func (p printer) table(header []string, rows [][]string) {
-	term.Table(p.stdout, term.Width(p.stdout), header, rows)
 }

@@ -8,9 +8,10 @@ import (
 
 	"builder/internal/app/manual"
 	"builder/internal/base/diag"
+	"builder/internal/view/term"
 )
 
-func manCommand(out printer) *cli.Command {
+func manCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "man", Usage: "print a man page, or write all of them", ArgsUsage: "[COMMAND…]", OnUsageError: usageError,
 		Flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the pages of all commands into `DIR`, and make it if missing"}},
@@ -27,7 +28,7 @@ func manCommand(out printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			out.say("%s", strings.TrimSuffix(manual.Page(append([]string{tool.Name}, words...), v, edition()), "\n"))
+			out.Say("%s", strings.TrimSuffix(manual.Page(append([]string{tool.Name}, words...), v, edition()), "\n"))
 			return nil
 		},
 	}

@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
@@ -57,7 +58,7 @@ func matrixFlags() []cli.Flag {
 
 func allFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "all", Usage: usage} }
 
-func matrixCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func matrixCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "matrix", Usage: "print cells as the jobs of a build matrix", ArgsUsage: "[RECIPE] [axes]",
 		Description: matrixDescription,
@@ -82,12 +83,12 @@ type matrixOptions struct {
 	all      bool
 }
 
-func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, filter matrix.Filter, out printer) error {
+func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, filter matrix.Filter, out term.Printer) error {
 	o, err := readMatrixOptions(c)
 	if err != nil {
 		return err
 	}
-	jobs, err := app.Jobs(cat, app.MatrixRequest{Recipes: rs, Filter: filter, All: o.all, Condense: o.condense}, out.note)
+	jobs, err := app.Jobs(cat, app.MatrixRequest{Recipes: rs, Filter: filter, All: o.all, Condense: o.condense}, out.Note)
 	if err != nil {
 		return err
 	}
@@ -99,19 +100,19 @@ func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, f
 			return err
 		}
 		if len(part) == 0 {
-			out.note("the shard is empty, which GitHub refuses: begin the job with `if: fromJSON(…).include[0]`")
+			out.Note("the shard is empty, which GitHub refuses: begin the job with `if: fromJSON(…).include[0]`")
 		}
-		return term.JSON(out.stdout, matrix, "")
+		return term.JSON(out.Stdout, matrix, "")
 	case "gitlab":
 		if len(part) == 0 {
-			out.note("the shard is empty, which GitLab refuses: trigger the pipeline only if it has jobs")
+			out.Note("the shard is empty, which GitLab refuses: trigger the pipeline only if it has jobs")
 		}
-		return printJSON(out, ci.GitLab(part))
+		return out.JSON(ci.GitLab(part))
 	case "text":
-		printJobs(out, part)
+		show.Jobs(out, part)
 		return nil
 	}
-	return printJSON(out, part)
+	return out.JSON(part)
 }
 
 // readMatrixOptions reads flags, which may come before and after the recipe.
@@ -142,12 +143,4 @@ func readMatrixOptions(c *cli.Context) (matrixOptions, error) {
 		o.shard = shard
 	}
 	return o, nil
-}
-
-func printJobs(out printer, jobs []ci.Job) {
-	var rows [][]string
-	for _, j := range jobs {
-		rows = append(rows, []string{j.ID, j.Recipe, matrix.Pairs(j.Axes)})
-	}
-	out.table([]string{"cell", "recipe", "axes"}, rows)
 }

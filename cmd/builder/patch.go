@@ -1,25 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
-	"builder/internal/plan/audit"
-	"builder/internal/plan/matrix"
-	"builder/internal/plan/patch"
+	"builder/internal/app/show"
 	"builder/internal/plan/recipe"
+	"builder/internal/view/term"
 )
 
-func patchCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func patchCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	verb := func(c cli.Command, do func(*cli.Context, []*recipe.Recipe) error) *cli.Command {
 		c.ArgsUsage, c.OnUsageError, c.HideHelpCommand = "[RECIPE…]", usageError, true
 		c.Flags = append([]cli.Flag{recipesFlag(), jsonFlag()}, c.Flags...)
@@ -49,10 +43,10 @@ func patchCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command 
 						return err
 					}
 					text, err := app.PatchAsDiff(c.Context, in.Session, rs, name)
-					_, err2 := io.WriteString(out.stdout, text)
+					_, err2 := io.WriteString(out.Stdout, text)
 					return errors.Join(err, err2)
 				}
-				return showPatches(cat, rs, out, c.Bool("json"))
+				return show.Patches(out, cat, rs, c.Bool("json"))
 			}),
 			verb(cli.Command{
 				Name: "audit", Usage: "apply every patch over the whole matrix and report faults",
@@ -98,64 +92,15 @@ func patched(cat catalogue.Catalogue, names []string) ([]*recipe.Recipe, error) 
 	return rs, errors.Join(errs...)
 }
 
-func showPatches(cat catalogue.Catalogue, rs []*recipe.Recipe, out printer, asJSON bool) error {
-	all := map[string][]patch.Patch{}
-	for _, r := range rs {
-		all[r.Name] = cat.Patches[r.Name]
-	}
-	if asJSON {
-		return printJSON(out, all)
-	}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		for _, p := range all[name] {
-			out.say("%s/%s", name, p.Name)
-			out.say("  %-9s%s", "reason", p.Reason)
-			out.say("  %-9s%s", "when", matrix.Pairs(p.When))
-			if p.Merged != "" {
-				out.say("  %-9sin %s", "merged", p.Merged)
-			}
-			out.say("  %-9s%s", "upstream", p.Upstream)
-			for _, e := range p.Edits {
-				out.say("  %-9s%s", e.Kind, cmp.Or(e.File, e.Link, e.Diff))
-			}
-			out.say("")
-		}
-	}
-	return nil
-}
-
 // auditPatches prints the report of each recipe and returns its findings.
-func auditPatches(c *cli.Context, s *app.Session, rs []*recipe.Recipe, out printer) error {
+func auditPatches(c *cli.Context, s *app.Session, rs []*recipe.Recipe, out term.Printer) error {
 	reports, err := app.Audit(c.Context, s, rs, c.Bool("fetch"))
 	if reports == nil {
 		return err
 	}
-	return errors.Join(err, out.print(c.Bool("json"), reports, func() {
+	return errors.Join(err, out.Print(c.Bool("json"), reports, func() {
 		for _, r := range rs {
-			printAudit(out, r, reports[r.Name])
+			show.Audit(out, r, reports[r.Name])
 		}
 	}))
-}
-
-// printAudit prints for each patch the number of its cells and its effect on the
-// versions, in the order of the catalogue.
-func printAudit(out printer, r *recipe.Recipe, report audit.Report) {
-	if len(report.Rows) == 0 {
-		out.say("%s has no patches", r.Name)
-		return
-	}
-	versions, _ := r.Axis("version")
-	var rows [][]string
-	for _, row := range report.Rows {
-		name, cells := row.Patch, fmt.Sprintf("%d of %d", row.Cells, row.Of)
-		for _, state := range patch.States() {
-			in := slices.DeleteFunc(slices.Clone(versions.Values), func(v string) bool { return row.States[v] != state })
-			if len(in) == 0 {
-				continue
-			}
-			rows = append(rows, []string{name, cells, string(state), strings.Join(in, " ")})
-			name, cells = "", ""
-		}
-	}
-	out.table([]string{r.Name, "cells", "state", "versions"}, rows)
 }

@@ -2,22 +2,18 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
-	"builder/internal/evidence/proven"
-	"builder/internal/plan/lock"
-	"builder/internal/plan/matrix"
+	"builder/internal/view/term"
 )
 
-func planCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func planCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "plan", Usage: "explain a run without running it", ArgsUsage: "RECIPE [axes]",
 		Flags: []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
@@ -38,7 +34,7 @@ func planCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 			if p.Recipe == "" {
 				return err
 			}
-			return errors.Join(out.print(c.Bool("json"), p, func() { printPlan(out, p) }), err)
+			return errors.Join(out.Print(c.Bool("json"), p, func() { show.Plan(out, p) }), err)
 		}),
 	}
 }
@@ -68,150 +64,3 @@ func readComparison(c *cli.Context, of app.Selection) (app.Comparison, error) {
 	}
 	return nil, nil
 }
-
-// mostAlike is the number of exclusions with the same reason that are printed one by
-// one. --json has all.
-const mostAlike = 3
-
-func printPlan(out printer, p app.Plan) {
-	for i, c := range p.Cells {
-		if i > 0 {
-			out.say("")
-		}
-		printPlannedCell(out, c)
-	}
-	if len(p.Excluded) > 0 {
-		out.say("\nexcluded")
-	}
-	of := map[string]int{} // exclusions by reason
-	for _, e := range p.Excluded {
-		of[e.Because]++
-	}
-	for _, e := range p.Excluded {
-		n := of[e.Because]
-		if n == 0 { // printed as one of many
-			continue
-		}
-		if n > mostAlike {
-			of[e.Because] = 0
-			out.say("  %d combinations, such as %s: %s (%s)", n, matrix.Pairs(e.Axes), e.Because, e.Source)
-		} else {
-			out.say("  %s: %s (%s)", matrix.Pairs(e.Axes), e.Because, e.Source)
-		}
-		for _, row := range e.Instead {
-			out.say("    compatible: %s", row)
-		}
-	}
-}
-
-func printPlannedCell(out printer, c app.PlannedCell) {
-	out.say("%s", c.ID)
-	line := func(name, format string, args ...any) { out.say("  %-9s%s", name, fmt.Sprintf(format, args...)) }
-	line("axes", "%s", matrix.Pairs(c.Axes))
-	if len(c.Chosen) > 0 {
-		line("", "by preference: %s", strings.Join(c.Chosen, ", "))
-	}
-	for _, by := range c.By {
-		line("", "by --%s %s: %s: %s (%s)", by.Name, by.Value, matrix.Pairs(by.Axes), by.Because, by.Source)
-	}
-	for _, f := range c.Forced {
-		line("", "by a rule: %s=%s: %s (%s)", f.Axis, f.Value, f.Because, f.Source)
-	}
-	for _, value := range c.Unused {
-		line("", "not used from builder.yaml: %s: it does not go with the other values", value)
-	}
-	for _, what := range c.Site {
-		line("site", "%s", what)
-	}
-	line("image", "%s", from(c.Image, c.ImageFrom))
-	line("runtime", "%s", from(c.Runtime, c.RuntimeFrom))
-	line("source", "%s", from(c.Source, c.From))
-	if len(c.Python) > 0 {
-		line("python", "%s", strings.Join(c.Python, " "))
-	}
-	for _, in := range c.Inputs {
-		line("input", "%s", in)
-	}
-	for _, p := range c.Provided {
-		line("platform", "%s", p)
-	}
-	for _, p := range c.Patches {
-		sign := "apply"
-		if !p.Applies {
-			sign = "leave"
-		}
-		line("patch", "%s %s: %s", sign, p.Name, p.Because)
-	}
-	if len(c.Env) > 0 {
-		line("env", "%s", matrix.Pairs(c.Env))
-	}
-	line("steps", "%s", strings.Join(c.Steps, ", "))
-	line("gates", "%s", strings.Join(c.Gates, ", "))
-	if len(c.OnGPUs) > 0 {
-		line("on gpus", "%s, for the channel stable", strings.Join(c.OnGPUs, ", "))
-	}
-	if sys := c.Systems; sys != nil {
-		load := strings.Join(sys.Load, ", ")
-		if load == "" {
-			load = "no listed release has it"
-		}
-		line("systems", "glibc %s or newer: %s", sys.Glibc, load)
-		if len(sys.Old) > 0 {
-			line("", "too old: %s", strings.Join(sys.Old, ", "))
-		}
-	}
-	if t := c.Tests; t != nil {
-		line("tests", "none of upstream's; --tests quick runs upstream-tests, about %s, --tests full also upstream-tests-full, about %s", seconds(t.Quick), seconds(t.Full))
-	}
-	if c.Stable != "" {
-		line("channel", "candidate: %s", c.Stable)
-	}
-	if c.Known && !c.Proven.Built {
-		line("proven", "no build is recorded in %s; this host has built or taken it", proven.Name)
-	} else {
-		line("proven", "%s", c.Proven)
-	}
-	switch {
-	case c.Missing != "":
-		line("lock", "lacks %s, which run resolves", c.Missing)
-		for _, why := range c.Unstated {
-			line("", "%s", why)
-		}
-	case c.Known:
-		line("lock", "complete, key %s; the result is in the store", c.Key[:12])
-	default:
-		line("lock", "complete, key %s; to be built", c.Key[:12])
-	}
-	if c.Diff != nil {
-		explainDiff(*c.Diff, line)
-	}
-}
-
-func explainDiff(p app.PlannedDiff, line func(name, format string, args ...any)) {
-	if p.Missing != "" {
-		line("diff", "%s", p.Missing)
-	} else {
-		line("diff", "with %s", p.With)
-	}
-	for _, c := range p.Changes {
-		line("", "%-9s%s", c.Step, changed(c))
-	}
-	line("", "%s", p.Result)
-}
-
-// changed describes a change in words.
-func changed(c lock.Change) string {
-	switch {
-	case c.Was == "":
-		return c.What + ": new, " + c.Is
-	case c.Is == "":
-		return c.What + ": removed, was " + c.Was
-	}
-	return c.What + ": " + c.Is + ", was " + c.Was
-}
-
-// seconds formats a number of seconds as a duration.
-func seconds(n int) string { return (time.Duration(n) * time.Second).String() }
-
-// from adds the origin of an input to its name; "" is none.
-func from(name, origin string) string { return strings.TrimSuffix(name+", "+origin, ", ") }

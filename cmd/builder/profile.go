@@ -43,7 +43,7 @@ func profileFlags() []cli.Flag {
 	}
 }
 
-func profileCommand(cat catalogue.Catalogue, out printer) *cli.Command {
+func profileCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 	all, e := cat.Profiles()
 	var names []string
 	command := &cli.Command{
@@ -115,7 +115,7 @@ func readProfileOptions(c *cli.Context, p *profile.Profile) (profileOptions, err
 
 // printProfile prints an environment. If the format has no comments, options without a
 // variable go to stderr.
-func printProfile(p *profile.Profile, o profileOptions, out printer) error {
+func printProfile(p *profile.Profile, o profileOptions, out term.Printer) error {
 	e, err := p.Resolve(o.filter, o.asked)
 	if err != nil {
 		return err
@@ -126,12 +126,12 @@ func printProfile(p *profile.Profile, o profileOptions, out printer) error {
 	}
 	if o.format == profile.RayRuntimeEnv {
 		for _, option := range e.Options {
-			out.note("option: %s", term.Clean(profile.Asked{Name: option.Name, Value: option.Value}.String()))
+			out.Note("option: %s", term.Clean(profile.Asked{Name: option.Name, Value: option.Value}.String()))
 		}
 		for _, n := range e.Notes {
-			out.note("note: %s (%s)", n.Text, n.Source)
+			out.Note("note: %s (%s)", n.Text, n.Source)
 		}
 	}
-	_, err = out.stdout.Write(text)
+	_, err = out.Stdout.Write(text)
 	return err
 }

@@ -7,11 +7,13 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/publishing/publish"
+	"builder/internal/view/term"
 )
 
-func promoteCommand(out printer) *cli.Command {
+func promoteCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "promote", Usage: "add a published wheel to another channel, if its verdicts allow that", ArgsUsage: "CELL --at DEST --to stable",
 		Description: "CELL is the id or the key of a published cell. The command reads its attestations from\n" +
@@ -33,7 +35,7 @@ func promoteFlags() []cli.Flag {
 	)
 }
 
-func doPromote(c *cli.Context, out printer) error {
+func doPromote(c *cli.Context, out term.Printer) error {
 	at, cell, err1 := publishedCell(c)
 	channel, err2 := publish.Channel(c.String("to"))
 	if err2 != nil {
@@ -51,7 +53,7 @@ func doPromote(c *cli.Context, out printer) error {
 	if done.Already {
 		state = "was there"
 	}
-	return out.print(c.Bool("json"), done, func() { printPublished(out, done, state) })
+	return out.Print(c.Bool("json"), done, func() { show.Published(out, done, state) })
 }
 
 // catalogueFlags are the flags that name a place and the access to it.
@@ -74,7 +76,7 @@ func publishedCell(c *cli.Context) (at publish.Catalogue, cell string, err error
 	return at, c.Args().First(), err
 }
 
-func yankCommand(out printer) *cli.Command {
+func yankCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "yank", Usage: "withdraw a published wheel, so that installers skip it", ArgsUsage: "CELL --at file:DIR --because TEXT",
 		Description: "CELL is the id or the key of a published cell. The wheel stays in the index. pip and uv\n" +
@@ -94,7 +96,7 @@ func yankFlags() []cli.Flag {
 	), append(keyFlags{}.flags(), translogFlags()...)...)
 }
 
-func doYank(c *cli.Context, out printer) error {
+func doYank(c *cli.Context, out term.Printer) error {
 	at, cell, err := publishedCell(c)
 	because := c.String("because")
 	if (because == "") != c.Bool("undo") {
@@ -114,15 +116,15 @@ func doYank(c *cli.Context, out printer) error {
 		return err
 	}
 	if because == "" && log.Dir == "" {
-		out.note("if you keep a log, give --log and --log-key too: it still says that the wheel was withdrawn")
+		out.Note("if you keep a log, give --log and --log-key too: it still says that the wheel was withdrawn")
 	}
 	if c.Bool("json") {
-		return printJSON(out, map[string]any{"schema": 1, "wheel": r})
+		return out.JSON(map[string]any{"schema": 1, "wheel": r})
 	}
 	state := "yanked"
 	if r.Yanked == "" {
 		state = "not yanked"
 	}
-	out.say("%s %s at %s", r.Filename, state, place)
+	out.Say("%s %s at %s", r.Filename, state, place)
 	return nil
 }

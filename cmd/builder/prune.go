@@ -8,11 +8,13 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/publishing/publish"
+	"builder/internal/view/term"
 )
 
-func pruneCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func pruneCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "prune", Usage: "list old published wheels, and remove them with --yes", ArgsUsage: "[CELL…] --at DEST",
 		Description: "Selects the wheels of the channel that are older than --older-than and not among the\n" +
@@ -34,7 +36,7 @@ func pruneCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command 
 
 // doPrune lists the wheels to remove, and removes them with --yes. If the catalogue has
 // an error it removes nothing: a lock that needs a wheel may be missing.
-func doPrune(c *cli.Context, cat catalogue.Catalogue, e error, out printer) error {
+func doPrune(c *cli.Context, cat catalogue.Catalogue, e error, out term.Printer) error {
 	at, rule, err := readPrune(c)
 	in, err2 := openSession(c, cat, out)
 	if err := errors.Join(e, err, err2); err != nil {
@@ -44,7 +46,7 @@ func doPrune(c *cli.Context, cat catalogue.Catalogue, e error, out printer) erro
 	if err != nil {
 		return err
 	}
-	return out.print(c.Bool("json"), done, func() { printPruned(out, done) })
+	return out.Print(c.Bool("json"), done, func() { show.Pruned(out, done) })
 }
 
 func readPrune(c *cli.Context) (publish.Catalogue, publish.Retention, error) {
@@ -67,19 +69,4 @@ func readPrune(c *cli.Context) (publish.Catalogue, publish.Retention, error) {
 		errs = append(errs, diag.Errorf(diag.Usage, "%s: choose the wheels to remove", c.Command.HelpName).WithHint("--older-than DAYS, --keep N, or both, each of at least 1; or name cells"))
 	}
 	return at, rule, errors.Join(errs...)
-}
-
-func printPruned(out printer, r app.PruneReport) {
-	var rows [][]string
-	for _, d := range r.Wheels {
-		state := "kept"
-		switch {
-		case d.Remove && r.DryRun:
-			state = "would be removed"
-		case d.Remove:
-			state = "removed"
-		}
-		rows = append(rows, []string{d.Cell, state, d.Because})
-	}
-	out.table([]string{"cell", "state", "because"}, rows)
 }

@@ -1,21 +1,20 @@
 package main
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/progress"
+	"builder/internal/view/term"
 )
 
-func publishCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "publish", Usage: "copy wheels that passed to an index, registry or upload server", ArgsUsage: "PATH… --to DEST",
 		Description: "PATH is the directory of a cell (out/<cell>) or its wheel. publish verifies it like\n" +
@@ -48,7 +47,7 @@ func publishCommand(cat catalogue.Catalogue, err error, out printer) *cli.Comman
 					return err
 				}
 				d.Close()
-				return errors.Join(out.print(c.Bool("json"), done, func() { printPublished(out, done, "was there") }), err)
+				return errors.Join(out.Print(c.Bool("json"), done, func() { show.Published(out, done, "was there") }), err)
 			})
 		},
 	}
@@ -110,33 +109,4 @@ func readPublish(c *cli.Context) (app.PublishRequest, error) {
 		err = placeError("channel", c.String("channel"), "channel", "to", err)
 	}
 	return o, errors.Join(append(errs, err)...)
-}
-
-// printPublished prints a row for each wheel. existed is the state of a wheel that the
-// destination had before.
-func printPublished(out printer, r app.PublishReport, existed string) {
-	var rows [][]string
-	would := ""
-	if r.DryRun {
-		would, existed = "would be ", "is there"
-	}
-	for _, p := range r.Published {
-		state := would + "published"
-		if p.Existed {
-			state = existed
-		}
-		if p.Existed && p.More > 0 {
-			state += fmt.Sprintf(", %s %sadded", plural(p.More, "file"), would)
-		}
-		if len(p.Repaired) > 0 {
-			state += fmt.Sprintf(", %srepaired: %s", would, strings.Join(p.Repaired, " "))
-		}
-		if p.Yanked != "" {
-			state += ", yanked: " + p.Yanked
-		}
-		rows = append(rows, []string{p.Wheel, state, cmp.Or(p.Channel, "-"), cmp.Or(strings.Join(p.Checked, ", "), "-"), cmp.Or(p.Where, r.To)})
-	}
-	if len(rows) > 0 {
-		out.table([]string{"wheel", "state", "channels", "checked by", "where"}, rows)
-	}
 }

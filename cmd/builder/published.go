@@ -1,17 +1,16 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
-	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
+	"builder/internal/view/term"
 )
 
-func publishedCommand(out printer) *cli.Command {
+func publishedCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list the wheels at a destination", ArgsUsage: "--at PLACE [WORD…]",
 		Description: "Words filter the list: the cell's id, a value of an axis or a channel must contain each\n" +
@@ -25,7 +24,7 @@ func publishedFlags() []cli.Flag {
 	return []cli.Flag{jsonFlag(), insecureFlag(), &cli.StringFlag{Name: "at", Usage: "list `PLACE`: " + publish.Sources}}
 }
 
-func doListPublished(c *cli.Context, out printer) error {
+func doListPublished(c *cli.Context, out term.Printer) error {
 	at, err := publish.OpenSource(c.String("at"), c.Bool("insecure"), nil)
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--at: %w", err)
@@ -34,21 +33,5 @@ func doListPublished(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	return printPublishedCells(all, c.Bool("json"), out)
-}
-
-func printPublishedCells(all []index.Record, asJSON bool, out printer) error {
-	if asJSON {
-		return printJSON(out, map[string]any{"schema": 1, "wheels": all})
-	}
-	var rows [][]string
-	for _, r := range all {
-		state := strings.Join(r.Channels, ", ")
-		if r.Yanked != "" {
-			state += ", yanked"
-		}
-		rows = append(rows, []string{r.Cell, state, r.Passed(), r.Published.Format("2006-01-02"), r.Filename})
-	}
-	out.table([]string{"cell", "channels", "gates", "published", "wheel"}, rows)
-	return nil
+	return show.PublishedCells(out, all, c.Bool("json"))
 }

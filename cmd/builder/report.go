@@ -11,6 +11,7 @@ import (
 	"builder/internal/app"
 	"builder/internal/base/diag"
 	"builder/internal/view/report"
+	"builder/internal/view/term"
 )
 
 // reportFormats are the values of --format, the default first.
@@ -27,7 +28,7 @@ same as for one run of all cells: 0 only if every cell passed every gate.
 
 markdown is a page for GITHUB_STEP_SUMMARY.`
 
-func reportCommand(out printer) *cli.Command {
+func reportCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "report", Usage: "merge the results of runs",
 		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
@@ -102,14 +103,14 @@ func checkMergeOut(o mergeOptions) error {
 	return app.CheckOut(o.Out)
 }
 
-func printMerged(merged report.Run, format string, out printer) error {
+func printMerged(merged report.Run, format string, out term.Printer) error {
 	switch format {
 	case "json":
-		return printJSON(out, merged)
+		return out.JSON(merged)
 	case "markdown":
-		out.say("%s", strings.TrimSuffix(report.Markdown(merged), "\n"))
+		out.Say("%s", strings.TrimSuffix(report.Markdown(merged), "\n"))
 		return nil
 	}
-	out.table(report.Summary(merged))
+	out.Table(report.Summary(merged))
 	return nil
 }

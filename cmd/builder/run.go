@@ -4,21 +4,20 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
-	"builder/internal/plan/stack"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/progress"
-	"builder/internal/view/report"
+	"builder/internal/view/term"
 )
 
-func runCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func runCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "build, gate and keep the chosen cells of a recipe", ArgsUsage: "RECIPE [axes]",
 		Description: "DIR/<cell>/ holds the wheel, its verdicts and the logs of every step. The result of\nthe run is in DIR/run.json, as a page in DIR/report.html, and for CI servers in\nDIR/junit.xml. The exit code is 0 only if every cell passed every gate.\n\nThe flags of a recipe are its axes and the options of a run: see builder run RECIPE --help.",
@@ -36,7 +35,7 @@ func runCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 				if done.Finished.IsZero() {
 					return err
 				}
-				return errors.Join(out.print(c.Bool("json"), done, func() { printRunReport(out, done) }), err)
+				return errors.Join(out.Print(c.Bool("json"), done, func() { show.Run(out, done) }), err)
 			})
 		}),
 	}
@@ -68,24 +67,4 @@ func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 			WithHint("name a place with --from ("+publish.Sources+"), or leave out --from-only to build"))
 	}
 	return r, errors.Join(append(errs, app.CheckOut(r.Out))...)
-}
-
-// printRunReport prints the cells and the files of passing cells, and as a note those of
-// refused cells. For a wheelhouse it prints the requirements file, which lists the
-// wheels.
-func printRunReport(out printer, done report.Run) {
-	out.table(report.Summary(done))
-	for _, c := range done.Cells {
-		for _, a := range c.Artifacts {
-			if strings.HasPrefix(a.Name, stack.Folder+"/") {
-				continue
-			}
-			switch report.StatusOf(c) {
-			case report.Pass:
-				out.say("%s", a.Path)
-			case report.Fail, report.NotMeasured:
-				out.note("refused by its gates: %s", a.Path)
-			}
-		}
-	}
 }

@@ -19,14 +19,14 @@ import (
 	"builder/internal/view/term"
 )
 
-func debugCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func debugCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "debug", Usage: "run the build step of a cell by hand", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{shellCommand(out), reproCommand(out), rootfsCommand(cat, err, out)},
 	}
 }
 
-func rootfsCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func rootfsCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "rootfs", Usage: "write the file system of the build step, to run a build by hand", ArgsUsage: "RECIPE [axes]",
 		Description: "DIR/rootfs holds the patched source and its build environment. DIR/build runs the\nbuild step in it, DIR/shell opens a shell: as root, in a chroot without a network.\nNeither needs builder. For a cell of an earlier run, use repro or shell.",
@@ -50,7 +50,7 @@ func rootfsCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command
 					return err
 				}
 				d.Close()
-				return out.print(c.Bool("json"), made, func() { out.say("%s", made.Build) })
+				return out.Print(c.Bool("json"), made, func() { out.Say("%s", made.Build) })
 			})
 		}),
 	}
@@ -65,7 +65,7 @@ type debugOptions struct {
 	to   string // directory to write to; "" is a temporary one
 }
 
-func shellCommand(out printer) *cli.Command {
+func shellCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "shell", Usage: "open a shell before the failed step of a cell from an earlier run", ArgsUsage: "CELL", OnUsageError: usageError,
 		Description: "The shell sees the file system before the step: the image, packages and source so far,\nwith the environment of the build step and without a network. Changes are lost when\nthe shell ends, unless --to keeps them.",
@@ -74,7 +74,7 @@ func shellCommand(out printer) *cli.Command {
 	}
 }
 
-func reproCommand(out printer) *cli.Command {
+func reproCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "repro", Usage: "write a directory that replays the build step of an earlier run without this tool", ArgsUsage: "CELL", OnUsageError: usageError,
 		Description: "DIR/rootfs is the file system before the step. The script DIR/build runs the build\nstep in it, DIR/shell opens a shell. Both need only root, unshare and chroot, so you\ncan copy DIR to another host.",
@@ -84,7 +84,7 @@ func reproCommand(out printer) *cli.Command {
 }
 
 // debugAction returns an action that reads the flags and calls do.
-func debugAction(out printer, do func(context.Context, debugOptions) error) cli.ActionFunc {
+func debugAction(out term.Printer, do func(context.Context, debugOptions) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		o, err := readDebugOptions(c, out)
 		if err != nil {
@@ -105,7 +105,7 @@ func debugFlags(to string) []cli.Flag {
 	}, engineGroup{}.flags()...)
 }
 
-func readDebugOptions(c *cli.Context, out printer) (debugOptions, error) {
+func readDebugOptions(c *cli.Context, out term.Printer) (debugOptions, error) {
 	in, err := openSession(c, catalogue.Catalogue{}, out)
 	o := debugOptions{invocation: in, out: c.String("out"), cell: c.Args().First(), step: c.String("at"), to: c.String("to")}
 	errs := []error{err, unexpected(c, 1)}
@@ -149,7 +149,7 @@ func writeRepro(ctx context.Context, o debugOptions) error {
 		return diag.Errorf(diag.Usage, "--to is missing").WithHint("name a directory that does not exist: --to DIR")
 	}
 	return o.prepare(ctx, o.to, func(build string) error {
-		o.invocation.out.say("%s", build)
+		o.invocation.out.Say("%s", build)
 		return nil
 	})
 }
@@ -168,9 +168,9 @@ func openShell(ctx context.Context, o debugOptions) (err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
 	return o.prepare(ctx, dir, func(build string) error {
-		o.invocation.out.note("before step %s of %s; leave with `exit`", o.step, o.cell)
+		o.invocation.out.Note("before step %s of %s; leave with `exit`", o.step, o.cell)
 		shell := exec.Command(filepath.Join(filepath.Dir(build), "shell"))                                                       // Ctrl-C belongs to the commands in the shell
-		shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, term.Raw(o.invocation.out.stdout), term.Raw(o.invocation.out.stderr) // the user controls the terminal directly
+		shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, term.Raw(o.invocation.out.Stdout), term.Raw(o.invocation.out.Stderr) // the user controls the terminal directly
 		err := shell.Run()
 		if _, ended := errors.AsType[*exec.ExitError](err); ended {
 			return nil

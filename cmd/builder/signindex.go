@@ -10,9 +10,10 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/publishing/publish"
+	"builder/internal/view/term"
 )
 
-func signCommand(out printer) *cli.Command {
+func signCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "sign", Usage: "sign a whole static index", ArgsUsage: "--at file:DIR",
 		Description: "The command verifies the attestations of every wheel, compares every file with its\n" +
@@ -28,7 +29,7 @@ func signCommand(out printer) *cli.Command {
 	}
 }
 
-func doSign(c *cli.Context, out printer) error {
+func doSign(c *cli.Context, out term.Printer) error {
 	at, err := publish.OpenCatalogue(c.String("at"), false)
 	if err != nil {
 		err = placeError("at", c.String("at"), "to", "at", err)
@@ -45,6 +46,6 @@ func doSign(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	out.say("%s: %d files, signed by %s on %s", place, len(state.Files), state.By, state.Made.UTC().Format(time.DateTime))
+	out.Say("%s: %d files, signed by %s on %s", place, len(state.Files), state.By, state.Made.UTC().Format(time.DateTime))
 	return nil
 }

@@ -8,9 +8,11 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
+	"builder/internal/view/term"
 )
 
-func storeCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
+func storeCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "store", Usage: "export, import, clean, verify and list the inputs of builds",
 		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
@@ -43,14 +45,14 @@ func storeCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command 
 }
 
 // openStore reads the flags of a verb without operands.
-func openStore(c *cli.Context, out printer) (invocation, error) {
+func openStore(c *cli.Context, out term.Printer) (invocation, error) {
 	if err := unexpected(c, 0); err != nil {
 		return invocation{}, err
 	}
 	return openSession(c, catalogue.Catalogue{}, out)
 }
 
-func collect(c *cli.Context, out printer) error {
+func collect(c *cli.Context, out term.Printer) error {
 	in, err := openStore(c, out)
 	if err != nil {
 		return err
@@ -60,33 +62,10 @@ func collect(c *cli.Context, out printer) error {
 	if done.Places == nil {
 		return err
 	}
-	return errors.Join(err, out.print(c.Bool("json"), done, func() { printCollected(out, done, r) }))
+	return errors.Join(err, out.Print(c.Bool("json"), done, func() { show.Collected(out, done, r) }))
 }
 
-func printCollected(out printer, done app.Collected, r app.CollectRequest) {
-	verb := "removed"
-	if r.DryRun {
-		verb = "would remove"
-	}
-	for _, f := range done.Files {
-		out.say("%s %s %s, %s, last used %s", verb, f.Kind, f.SHA256, megabytes(f.Size), f.Used.Format("2006-01-02"))
-	}
-	for _, name := range done.Staged {
-		out.say("%s scratch/%s", verb, name)
-	}
-	out.say("%s %d files and %d results; the store has %s, had %s", verb, len(done.Files), len(done.Results), megabytes(done.After), megabytes(done.Before))
-	for _, p := range done.Places {
-		would := ""
-		if p.Emptied() && r.DryRun && !r.KeepEngine {
-			would = ", and would be emptied"
-		}
-		out.say("%s has %s, had %s%s", p.Name, megabytes(p.After), megabytes(p.Before), would)
-	}
-}
-
-func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
-
-func verifyStore(c *cli.Context, out printer) error {
+func verifyStore(c *cli.Context, out term.Printer) error {
 	in, err := openStore(c, out)
 	if err != nil {
 		return err
@@ -95,12 +74,12 @@ func verifyStore(c *cli.Context, out printer) error {
 	if read.Damaged == nil {
 		return err
 	}
-	return errors.Join(err, out.print(c.Bool("json"), read, func() {
-		out.say("read %d files, %s: %d damaged", read.Files, megabytes(read.Bytes), len(read.Damaged))
+	return errors.Join(err, out.Print(c.Bool("json"), read, func() {
+		out.Say("read %d files, %s: %d damaged", read.Files, show.Megabytes(read.Bytes), len(read.Damaged))
 	}))
 }
 
-func listStore(c *cli.Context, out printer) error {
+func listStore(c *cli.Context, out term.Printer) error {
 	in, err := openStore(c, out)
 	if err != nil {
 		return err
@@ -109,15 +88,15 @@ func listStore(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	return out.print(c.Bool("json"), held, func() {
+	return out.Print(c.Bool("json"), held, func() {
 		var rows [][]string
 		for _, g := range held.Kinds {
-			rows = append(rows, []string{string(g.Kind), fmt.Sprint(g.Files), megabytes(g.Bytes)})
+			rows = append(rows, []string{string(g.Kind), fmt.Sprint(g.Files), show.Megabytes(g.Bytes)})
 		}
-		out.table([]string{"kind", "files", "size"}, rows)
-		out.say("%d files, %s, %d results in %s", held.Files, megabytes(held.Bytes), held.Results, held.Store)
+		out.Table([]string{"kind", "files", "size"}, rows)
+		out.Say("%d files, %s, %d results in %s", held.Files, show.Megabytes(held.Bytes), held.Results, held.Store)
 		for _, p := range held.Places {
-			out.say("%s has %s", p.Name, megabytes(p.Before))
+			out.Say("%s has %s", p.Name, show.Megabytes(p.Before))
 		}
 	})
 }

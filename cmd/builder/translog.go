@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/view/term"
 )
 
 // translogFlags name the transparency log of a publisher.
@@ -23,7 +24,7 @@ func readTranslog(c *cli.Context) app.LogRequest {
 	return app.LogRequest{Dir: c.String("log"), Key: c.String("log-key"), Witnesses: c.String("witnesses")}
 }
 
-func logCommand(out printer) *cli.Command {
+func logCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "log", Usage: "list the statements in a transparency log, or make a log", ArgsUsage: "--trust FILE.yaml [WORD…]",
 		Description: "The command reads the whole log of a trust file, and checks its signatures and that it\n" +
@@ -46,7 +47,7 @@ func logFlags() []cli.Flag {
 	}
 }
 
-func doLog(c *cli.Context, out printer) error {
+func doLog(c *cli.Context, out term.Printer) error {
 	if name := c.String("new"); name != "" {
 		if err := unexpected(c, 0); err != nil {
 			return err
@@ -55,7 +56,7 @@ func doLog(c *cli.Context, out printer) error {
 		if err := app.NewLog(name, r); err != nil {
 			return err
 		}
-		out.say("%s\n%s\n%s", r.Dir, r.Key, app.PublicOf(r.Key))
+		out.Say("%s\n%s\n%s", r.Dir, r.Key, app.PublicOf(r.Key))
 		return nil
 	}
 	in, err := openSession(c, catalogue.Catalogue{}, out)
@@ -67,9 +68,9 @@ func doLog(c *cli.Context, out printer) error {
 		return err
 	}
 	if len(all) == 0 && c.Args().Present() {
-		out.note("no entry has every word")
+		out.Note("no entry has every word")
 	}
-	return out.print(c.Bool("json"), map[string]any{"schema": 1, "entries": all}, func() {
+	return out.Print(c.Bool("json"), map[string]any{"schema": 1, "entries": all}, func() {
 		var rows [][]string
 		for _, l := range all {
 			statement, artifact := l.Name, l.Artifact
@@ -78,6 +79,6 @@ func doLog(c *cli.Context, out printer) error {
 			}
 			rows = append(rows, []string{l.Logged.Format(time.DateTime), artifact, l.Subject, statement, l.Kind + strings.TrimSuffix(": "+l.Because, ": ")})
 		}
-		out.table([]string{"logged", "about", "sha256", "statement", "kind"}, rows)
+		out.Table([]string{"logged", "about", "sha256", "statement", "kind"}, rows)
 	})
 }

@@ -3,19 +3,20 @@ package main
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/progress"
+	"builder/internal/view/term"
 )
 
-func verifyCommand(out printer) *cli.Command {
+func verifyCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "verify", Usage: "check signatures, provenance, digests and verdicts of an artifact", ArgsUsage: "PATH|ADDRESS…",
 		Description: "PATH is the directory of a cell (out/<cell>), a wheel or an archive. Its attestations\n" +
@@ -46,7 +47,7 @@ func verifyCommand(out printer) *cli.Command {
 					return err
 				}
 				d.Close()
-				return errors.Join(out.print(c.Bool("json"), done, func() { printVerified(out, done) }), err)
+				return errors.Join(out.Print(c.Bool("json"), done, func() { show.Verified(out, done) }), err)
 			})
 		},
 	}
@@ -105,23 +106,4 @@ func readVerify(c *cli.Context) (app.VerifyRequest, error) {
 		errs = append(errs, diag.Errorf(diag.Usage, "--attach has no effect without --rebuild"))
 	}
 	return r, errors.Join(errs...)
-}
-
-func printVerified(out printer, r app.VerifyReport) {
-	for _, a := range r.Artifacts {
-		if a.SHA256 == "" { // an index
-			out.say("%s", a.Name)
-		} else {
-			out.say("%s sha256:%s", a.Name, a.SHA256)
-		}
-		var rows [][]string
-		for _, c := range a.Checks {
-			status, text := "pass", c.Seen
-			if len(c.Wrong) > 0 {
-				status, text = "fail", strings.Join(c.Wrong, "; ")
-			}
-			rows = append(rows, []string{c.Name, status, text})
-		}
-		out.table([]string{"check", "status", "seen"}, rows)
-	}
 }

@@ -1,4 +1,4 @@
-package main
+package show
 
 import (
 	"bytes"
@@ -20,12 +20,12 @@ func hostile() doctor.Report {
 
 func TestReportIsClean(t *testing.T) {
 	var b bytes.Buffer
-	printReport(printer{stdout: &b}, hostile())
+	Doctor(term.Printer{Stdout: &b}, hostile())
 	if got := b.String(); term.Clean(got) != got || !strings.Contains(got, "fine") {
 		t.Errorf("%q", got)
 	}
 	b.Reset()
-	if err := printJSON(printer{stdout: &b}, hostile()); err != nil {
+	if err := (term.Printer{Stdout: &b}).JSON(hostile()); err != nil {
 		t.Fatal(err)
 	}
 	if strings.ContainsAny(b.String(), "\x1b\x07\r") {

@@ -1,0 +1,120 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"builder/internal/app"
+	"builder/internal/machine/nccllog"
+	"builder/internal/plan/diagnose"
+	"builder/internal/plan/matrix"
+	"builder/internal/view/term"
+)
+
+// Diagnosed prints the findings in each file.
+func Diagnosed(out term.Printer, reports []app.Examined) {
+	for _, r := range reports {
+		for _, f := range r.Findings {
+			printFinding(out, r.Report, f)
+		}
+		if r.Run != nil {
+			printRun(out, r.File, r.Run)
+		}
+		if len(r.Findings) == 0 {
+			out.Say("%s: no known failure in %s", r.File, extent(r.Report))
+		}
+	}
+	n := Count(reports)
+	job := func(r app.Examined) bool { return r.Run != nil || r.Kind != "log" }
+	if len(n) == 0 && len(reports) > 0 && !slices.ContainsFunc(reports, job) {
+		out.Note("no known failure: read the end of the log; if the step packages, source, patch, canary or build failed, `builder debug shell CELL` opens a shell before it; docs/recipes.md says how to add a failure of your own")
+	}
+	if len(n) > 0 {
+		var parts []string
+		for _, s := range diagnose.Severities() {
+			parts = append(parts, Plural(n[s], string(s)))
+		}
+		out.Say("%s: %s", Plural(len(reports), "file"), strings.Join(parts, ", "))
+	}
+}
+
+// printRun prints the facts of a run found in a log.
+func printRun(out term.Printer, file string, r *nccllog.Run) {
+	out.Say("%s: a run of %s", term.Clean(file), term.Clean(r.Speaker()))
+	for _, row := range r.Rows() {
+		out.Say("  %-13s%s", row.About, term.Clean(row.Text))
+	}
+	out.Say("")
+}
+
+// printFinding prints the place, the symptom, the cause and the remedy.
+func printFinding(out term.Printer, r diagnose.Report, f diagnose.Finding) {
+	where := r.File
+	if f.Member != "" {
+		where += ": " + f.Member
+	}
+	if f.Line > 0 {
+		where += fmt.Sprintf(":%d", f.Line)
+	}
+	out.Say("%s: %s: %s", term.Clean(where), f.Severity, f.Name)
+	out.Say("    %s", strings.TrimSpace(term.Clean(f.Text)))
+	row := func(name, text string) { out.Say("  %-8s%s", name, text) }
+	row("why", f.Cause)
+	row("do", f.Remedy)
+	if f.MendedBy != nil {
+		row("here", f.MendedBy.String())
+	}
+	if len(f.Versions) > 0 {
+		row("seen in", matrix.Pairs(f.Versions))
+	}
+	if f.Count > 1 {
+		row("shown", fmt.Sprintf("%d times", f.Count))
+	}
+	row("source", f.Source)
+	out.Say("")
+}
+
+// Diagnoses prints the known failures, grouped by topic.
+func Diagnoses(out term.Printer, known []diagnose.Diagnosis, asJSON bool) error {
+	if asJSON {
+		return out.JSON(known)
+	}
+	var rows [][]string
+	for _, d := range known {
+		var of []string
+		for _, s := range d.AppliesTo {
+			of = append(of, string(s))
+		}
+		rows = append(rows, []string{d.Name, string(d.Severity), strings.Join(of, ", "), d.Cause})
+	}
+	out.Table([]string{Plural(len(known), "known failure"), "severity", "seen in", "why"}, rows)
+	return nil
+}
+
+// extent returns how much of a file was examined.
+func extent(r diagnose.Report) string {
+	if r.Kind == "log" {
+		return Plural(r.Lines, "line")
+	}
+	return fmt.Sprintf("a %s (%s)", r.Kind, Plural(r.Lines, "fact"))
+}
+
+// Plural returns a number with its noun.
+func Plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// Count returns the number of findings by severity; the map is empty without findings.
+func Count(reports []app.Examined) map[diagnose.Severity]int {
+	n := map[diagnose.Severity]int{}
+	for _, r := range reports {
+		for _, f := range r.Findings {
+			n[f.Severity]++
+		}
+	}
+	return n
+}

@@ -1,0 +1,73 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"builder/internal/app"
+	"builder/internal/publishing/index"
+	"builder/internal/view/term"
+)
+
+// Pruned prints each publication, and whether it was removed.
+func Pruned(out term.Printer, r app.PruneReport) {
+	var rows [][]string
+	for _, d := range r.Wheels {
+		state := "kept"
+		switch {
+		case d.Remove && r.DryRun:
+			state = "would be removed"
+		case d.Remove:
+			state = "removed"
+		}
+		rows = append(rows, []string{d.Cell, state, d.Because})
+	}
+	out.Table([]string{"cell", "state", "because"}, rows)
+}
+
+// Published prints a row for each wheel. existed is the state of a wheel that the
+// destination had before.
+func Published(out term.Printer, r app.PublishReport, existed string) {
+	var rows [][]string
+	would := ""
+	if r.DryRun {
+		would, existed = "would be ", "is there"
+	}
+	for _, p := range r.Published {
+		state := would + "published"
+		if p.Existed {
+			state = existed
+		}
+		if p.Existed && p.More > 0 {
+			state += fmt.Sprintf(", %s %sadded", Plural(p.More, "file"), would)
+		}
+		if len(p.Repaired) > 0 {
+			state += fmt.Sprintf(", %srepaired: %s", would, strings.Join(p.Repaired, " "))
+		}
+		if p.Yanked != "" {
+			state += ", yanked: " + p.Yanked
+		}
+		rows = append(rows, []string{p.Wheel, state, cmp.Or(p.Channel, "-"), cmp.Or(strings.Join(p.Checked, ", "), "-"), cmp.Or(p.Where, r.To)})
+	}
+	if len(rows) > 0 {
+		out.Table([]string{"wheel", "state", "channels", "checked by", "where"}, rows)
+	}
+}
+
+// PublishedCells prints the records of an index as a table or as JSON.
+func PublishedCells(out term.Printer, all []index.Record, asJSON bool) error {
+	if asJSON {
+		return out.JSON(map[string]any{"schema": 1, "wheels": all})
+	}
+	var rows [][]string
+	for _, r := range all {
+		state := strings.Join(r.Channels, ", ")
+		if r.Yanked != "" {
+			state += ", yanked"
+		}
+		rows = append(rows, []string{r.Cell, state, r.Passed(), r.Published.Format("2006-01-02"), r.Filename})
+	}
+	out.Table([]string{"cell", "channels", "gates", "published", "wheel"}, rows)
+	return nil
+}
