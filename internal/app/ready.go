@@ -98,7 +98,7 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 		}
 		if err := asked[p.URL]; err != nil {
 			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: the engine does not have it, and its registry does not answer: %w", w.Registries.Reference(image), err).
-				WithHint("set HTTPS_PROXY, HTTP_PROXY and NO_PROXY, name a mirror with BUILDER_MIRROR_REGISTRY, or an engine that reaches the registry with --engine URL; nothing was fetched"))
+				WithHint("set HTTPS_PROXY, HTTP_PROXY and NO_PROXY, name a mirror with BUILDER_MIRROR_REGISTRY or an engine that reaches the registry with --engine URL, or bring the image with `builder store export` on another host and `builder store import`; nothing was fetched"))
 			continue
 		}
 		if _, err := w.imageSize(ctx, image); errors.Is(err, oci.ErrAbsent) {
