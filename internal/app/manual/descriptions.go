@@ -84,7 +84,7 @@ var Descriptions = map[string]Description{
 			{Line: "builder gate vendor.whl", Does: "print the facts of a wheel without an entry"},
 			{Line: "builder gate vendor.whl --expect framework=tensorflow,nccl=rccl,arch=gfx90a", Does: "check it against these facts"},
 			{Line: "builder gate --env .venv", Does: "check which NCCL a process of an environment loads"},
-			{Line: "builder gate out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --tests nccl_tests.whl --attach", Does: "run the gates on GPUs too, sign and keep the verdicts"},
+			{Line: "builder gate out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --tests nccl_tests.whl --against vendor.whl --attach", Does: "run the gates on GPUs too, sign and keep the verdicts"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish, diag.Fetch},
 	},
