@@ -280,7 +280,7 @@ var ofROCm = regexp.MustCompile(`^lib(amdhip64|hsa-runtime64|rccl|MIOpen|hip\w+|
 
 // hostsOwn matches the libraries of the host that NCCL, NVSHMEM and torch open by name:
 // those of the drivers for GPUs and for networks.
-var hostsOwn = regexp.MustCompile(`^lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix|ibverbs|mlx[45]|efa|rdmacm|gdrapi|fabric)\.so\.\d`)
+var hostsOwn = regexp.MustCompile(`^lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix|ibverbs|mlx[45]|efa|rdmacm|gdrapi|fabric|rocm_smi64)\.so\.\d`)
 
 // matters reports whether a file is code not to be shared by two distributions.
 func matters(path string) bool {

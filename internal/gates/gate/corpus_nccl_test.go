@@ -172,6 +172,15 @@ func badNCCL() []bad {
 			gate:   "nccl-abi", says: "ncclAllToAllv ncclGather ncclScatter", do: "cannot replace the vendor's",
 		},
 		{
+			what: "RCCL linked with Debian's librocm_smi64, which has another name in AMD's ROCm", of: rccl,
+			change: func(s *specimen) {
+				s.library().Needed = append(s.library().Needed, "librocm_smi64.so.1")
+				s.library().Undefined = append(s.library().Undefined, elftest.Named("rsmi_init")...)
+				s.box.installs(s.library(), map[string]string{"rsmi_": "librocm_smi64.so.1"})
+			},
+			gate: "elf-needed", says: "needs librocm_smi64.so*, which is forbidden", do: "read the link lines",
+		},
+		{
 			what: "RCCL without a way to libibverbs", of: rccl,
 			change: func(s *specimen) { s.library().Texts = s.library().Texts[:3] },
 			gate:   "rdma", says: "expected libibverbs dlopened, it is absent", do: order,

@@ -184,9 +184,9 @@ func rccl() *specimen {
 	const extension = "rccl/lib/librccl.so.1"
 	l := &elftest.Library{
 		Soname: "librccl.so.1",
-		Needed: []string{"libamdhip64.so.6", "librocm_smi64.so.1", "libstdc++.so.6", "libc.so.6"},
+		Needed: []string{"libamdhip64.so.6", "libstdc++.so.6", "libc.so.6"},
 		Undefined: slices.Concat(elftest.From("libc.so.6", "GLIBC_2.38", "__isoc23_strtol"),
-			elftest.From("libamdhip64.so.6", "hip_4.2", "hipMalloc"), elftest.Named("rsmi_init")),
+			elftest.From("libamdhip64.so.6", "hip_4.2", "hipMalloc")),
 		Exported: elftest.Named(functionsOf(rcclExports, "2.20.5")...),
 		Texts:    []string{"RCCL version : 2.22.3", "HIP version  : 6.4.43484-", "%s-%s\n%s", "libibverbs.so", "libibverbs.so.1"},
 		Sections: []elftest.Section{elftest.HIP("gfx942")},
@@ -206,10 +206,10 @@ func rccl() *specimen {
 	s.expect = recipe.Expect{
 		Version: "6.4.3+rocm6.4.gfx942", Packages: []string{"rccl"}, Extensions: []string{extension}, Archive: s.archive.name,
 		Library: extension, LibrarySays: "2.22.3",
-		Needed: []string{"libamdhip64.so.*"}, Forbidden: []string{"libcuda.so*", "libibverbs.so*"},
+		Needed: []string{"libamdhip64.so.*"}, Forbidden: []string{"libcuda.so*", "libibverbs.so*", "librocm_smi64.so*"},
 		DeviceCode: []string{"gfx942"}, CPU: []string{"x86-64"}, RDMA: "dlopened", Glibc: "2.39",
 	}
-	s.box.installs(l, map[string]string{"rsmi_": "librocm_smi64.so.1"})
+	s.box.installs(l, nil)
 	return s
 }
 
