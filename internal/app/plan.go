@@ -57,6 +57,8 @@ type PlannedCell struct {
 	From        string   `json:"from"` // the kind of the source, and its repository or path; empty for a stack
 	Python      []string `json:"python"`
 	Inputs      []string `json:"inputs,omitempty"` // ids of its input cells
+	// Unproven lists those of the inputs that were never built.
+	Unproven []string `json:"unproven-inputs,omitempty"`
 	// Provided lists the projects provided by the platform to a stack, with reasons.
 	Provided []string          `json:"provided,omitempty"`
 	Patches  []PlannedPatch    `json:"patches"`
@@ -213,6 +215,11 @@ func (s *Session) eachPlanned(r PlanRequest, planned func(PlannedCell)) ([]matri
 			return nil, err
 		}
 		cell.Proven = done.Standing(cell.ID, cell.Key)
+		for _, in := range cell.Inputs {
+			if _, built := done[in]; !built {
+				cell.Unproven = append(cell.Unproven, in)
+			}
+		}
 		for _, why := range missing.Unstated() {
 			cell.Unstated = append(cell.Unstated, fmt.Sprintf("%s: `%s`", why, s.Catalogue.PinCommand(r.Recipe.Name, r.Filter)))
 		}

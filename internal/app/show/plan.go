@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,6 +71,9 @@ func printPlannedCell(out term.Printer, c app.PlannedCell) {
 		line("python", "%s", strings.Join(c.Python, " "))
 	}
 	for _, in := range c.Inputs {
+		if slices.Contains(c.Unproven, in) {
+			in += ", never built"
+		}
 		line("input", "%s", in)
 	}
 	for _, p := range c.Provided {
