@@ -59,7 +59,11 @@ func (s *Session) checkLock(ctx context.Context, r LockRequest) (LockResult, err
 		s.Note("cannot check the lock for unused pins: %v", err)
 	case !left.None():
 		result.Unneeded = left.String()
-		s.Note("the lock of %s has unused pins: %s; remove them with `%s --prune`", r.Recipe.Name, left, s.Catalogue.PinCommand(r.Recipe.Name, nil))
+		prune := s.Catalogue.PinCommand(r.Recipe.Name, nil) + " --prune"
+		if s.Locked {
+			prune += " --locked=false"
+		}
+		s.Note("the lock of %s has unused pins: %s; remove them with `%s`", r.Recipe.Name, left, prune)
 	}
 	return result, nil
 }

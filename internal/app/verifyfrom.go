@@ -238,7 +238,8 @@ func (p *places) fetched(ctx context.Context, c candidate, in environment.Instal
 			if errors.Is(err, publish.ErrYanked) {
 				return found{}, diag.Errorf(diag.Gate, "%s: %s: %w", c.Filename, c.from, err).WithHint("do not use it; ask its publisher for another version")
 			}
-			err = diag.Errorf(diag.Fetch, "fetching %s from %s: %w", c.Filename, c.from, err)
+			err = diag.Errorf(diag.Fetch, "fetching %s from %s: %w", c.Filename, c.from, err).
+				WithHint("ask the publisher of that place, or name another place with --from")
 		}
 		return found{}, err
 	}

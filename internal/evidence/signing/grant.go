@@ -78,7 +78,7 @@ type trustFile struct {
 		Recipes  []string `yaml:"recipes,omitempty"`
 		Channels []string `yaml:"channels,omitempty"`
 		Gates    []string `yaml:"gates,omitempty"`
-		Days     int      `yaml:"days,omitempty"` // age of the oldest build that counts
+		Days     *int     `yaml:"days,omitempty"` // age of the oldest build that counts
 	} `yaml:"keys"`
 	Rebuilders map[string]int `yaml:"rebuilders,omitempty"` // by channel, see [Trust]
 	Timestamps []string       `yaml:"timestamps,omitempty"` // files of certificates, see [Trust]
@@ -151,15 +151,18 @@ func (r *trustReader) parse(data []byte) (Trust, error) {
 		} else if slices.ContainsFunc(all, func(x PublicKey) bool { return x.ID == k.ID }) {
 			fault(i, ".key", "the key %s is named twice", k.ID)
 		}
-		if entry.Days < 0 {
-			fault(i, ".days", "days is %d, and not a number of days", entry.Days)
+		if entry.Days != nil && *entry.Days < 1 {
+			fault(i, ".days", "days is %d, and a build has to count for one day at least; leave days out for no limit", *entry.Days)
 		}
 		for j, name := range entry.Channels {
 			if !slices.Contains(channels, name) {
 				fault(i, fmt.Sprintf(".channels[%d]", j), "%q is not a channel: known are %s", name, strings.Join(channels, " and "))
 			}
 		}
-		k.Grant = Grant{File: path, Recipes: entry.Recipes, Channels: entry.Channels, Gates: entry.Gates, Age: time.Duration(entry.Days) * 24 * time.Hour}
+		k.Grant = Grant{File: path, Recipes: entry.Recipes, Channels: entry.Channels, Gates: entry.Gates}
+		if entry.Days != nil {
+			k.Grant.Age = time.Duration(*entry.Days) * 24 * time.Hour
+		}
 		for j, name := range entry.Gates {
 			if known := gate.Names(); !slices.Contains(known, name) {
 				at := index.At("keys[%d].gates[%d]", i, j)

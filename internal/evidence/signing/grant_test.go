@@ -54,6 +54,7 @@ func TestTrustFile(t *testing.T) {
 		"a key that is missing":     {"keys:\n  - {key: b.pub}\n", "trust.yaml:2:11: reading a key"},
 		"and a wrong role":          {"keys:\n  - {key: b.pub, roles: [owner]}\nrebuilders: {stable: 1}\n", `trust.yaml:2:26: "owner" is no role`},
 		"a key named twice":         {"keys:\n  - {key: a.pub}\n  - {key: a.pub}\n", "trust.yaml:3:11: the key " + k.Public().ID + " is named twice"},
+		"an age of no day":          {"keys:\n  - {key: a.pub, days: 0}\n", "trust.yaml:2:24: days is 0, and a build has to count for one day at least"},
 		"a negative age":            {"keys:\n  - {key: a.pub, days: -1}\n", "trust.yaml:2:24: days is -1"},
 		"a limit that is not known": {"keys:\n  - {key: a.pub, role: [gates]}\n", `unknown key "role"`},
 		"unknown channel":           {"keys:\n  - {key: a.pub, channels: [beta]}\n", `trust.yaml:2:29: "beta" is not a channel: known are candidate and stable`},

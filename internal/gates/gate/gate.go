@@ -152,7 +152,7 @@ func (g Gate) Check(ctx context.Context, s Subject) (v verdict.Verdict) {
 		v = g.check(ctx, s)
 	}
 	if v.Status == verdict.NotMeasured && g.Needs == Container && s.Box == nil {
-		v.Remedy = "give the `builder run` of the cell with --rebuild: the gate needs its container, which a stored result does not have"
+		v.Remedy = "give the `builder run` of the cell again, with --rebuild if it takes the stored result: the gate needs the container of a run"
 	}
 	if err := ctx.Err(); err != nil {
 		v = verdict.Unmeasured("stopped before it had a verdict: %v", err)

@@ -34,11 +34,12 @@ func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 			return nil, nil, err
 		}
 		floor := f.Floors["GLIBC"]
-		if floor == "" && slices.Contains(f.Needed, "libc.so.6") {
+		if floor == "" {
+			if other := ofAnotherLibc(f); len(other) > 0 {
+				return nil, nil, fmt.Errorf("it requires no versioned symbol of glibc, and not libc.so.6, but %s: it may be a library for another C library; for a system with glibc, link it with -lc", listed(other, 5))
+			}
 			// An extension that calls only Python's API loads with every glibc.
 			seen = []string{name + " requires no versioned symbol of glibc"}
-		} else if floor == "" {
-			return nil, nil, fmt.Errorf("it requires no versioned symbol of glibc, and not libc.so.6: it is not a library for a system with glibc")
 		}
 		requires := func(symbols []string) string { return name + " requires " + strings.Join(symbols, ", ") }
 		if newer := linux.Beyond(f.Floors, s.Expect.Glibc); len(newer) > 0 {
@@ -65,4 +66,24 @@ func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 		}
 		return problems, seen, nil
 	})
+}
+
+// ofAnotherLibc lists what a library without a versioned symbol of glibc may require of
+// another C library: such a library itself, or symbols without a version that are not
+// Python's. It is empty if the library needs libc.so.6.
+func ofAnotherLibc(f *elf.File) (other []string) {
+	if slices.Contains(f.Needed, "libc.so.6") {
+		return nil
+	}
+	for _, name := range f.Needed {
+		if strings.HasPrefix(name, "libc.") {
+			other = append(other, name)
+		}
+	}
+	for _, u := range f.Undefined {
+		if !u.Weak && u.Version == "" && !strings.HasPrefix(u.Name, "Py") && !strings.HasPrefix(u.Name, "_Py") {
+			other = append(other, u.Name)
+		}
+	}
+	return other
 }

@@ -242,7 +242,6 @@ func noise(size int) string {
 	return string(text)
 }
 
-// The good artifacts, from which the bad ones differ, pass every applicable gate.
 // withoutGlibc returns a library that needs libc.so.6 and no symbol of it, such as an
 // extension that calls only Python's API.
 func withoutGlibc() *specimen {
@@ -252,6 +251,16 @@ func withoutGlibc() *specimen {
 	return s
 }
 
+// withoutLibc returns such a library linked with --as-needed, which drops libc.so.6.
+func withoutLibc() *specimen {
+	s := withoutGlibc()
+	s.library().Needed = slices.DeleteFunc(s.library().Needed, func(name string) bool { return name == "libc.so.6" })
+	s.library().Undefined = append(s.library().Undefined, elftest.Symbol{Name: "__cxa_finalize", Weak: true})
+	s.box.installs(s.library(), nil)
+	return s
+}
+
+// The good artifacts, from which the bad ones differ, pass every applicable gate.
 func TestGoodArtifacts(t *testing.T) {
 	for name, c := range map[string]struct {
 		good  *specimen
@@ -263,6 +272,7 @@ func TestGoodArtifacts(t *testing.T) {
 		"NCCL, libibverbs dlopened": {ncclDlopen(), 11},
 		"RCCL":                      {rccl(), 12},
 		"no symbol of glibc":        {withoutGlibc(), 11},
+		"not even libc.so.6":        {withoutLibc(), 11},
 		"a stack":                   {openrlhf(), 2},
 		"a stack with a library":    {torchNCCL(), 2},
 		"Ray for ROCm":              {rayROCm(), 4},

@@ -43,11 +43,14 @@ func (f File) Requirement() string {
 // Exact returns the requirements line for exactly this file of an index that also has
 // the release with a local part: dotprod==1.1 matches 1.1+openmp too, which pip then
 // prefers and uv refuses for its digest (seen with pip 25.3 and uv 0.13.9).
-func (f File) Exact() string {
+func (f File) Exact() string { return f.Pin() + " --hash=sha256:" + f.SHA256 }
+
+// Pin is like Exact, without the digest.
+func (f File) Pin() string {
 	if strings.Contains(f.Version, "+") {
-		return f.Requirement()
+		return f.Project + "==" + f.Version
 	}
-	return fmt.Sprintf("%s===%s --hash=sha256:%s", f.Project, f.Version, f.SHA256)
+	return f.Project + "===" + f.Version
 }
 
 // Request asks for a compatible set of wheels.

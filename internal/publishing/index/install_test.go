@@ -164,6 +164,27 @@ func TestInstallLines(t *testing.T) {
 	}
 }
 
+// The block for a project installs its wheel, beside one of the same version with a local
+// part.
+func TestProjectBlockOfAReleaseWithoutALocalPart(t *testing.T) {
+	needsUV(t)
+	x, address := served(t)
+	published(t, x, "tool", "1.0", "", "", then)
+	text := strings.Replace(said(t, address)["toml"], "[project]\n", "[project]\nname = \"mine\"\nversion = \"1\"\nrequires-python = \">=3.9\"\n", 1) + "\n"
+	published(t, x, "tool", "1.0+openmp", "", "", then)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "pyproject.toml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u := newUser(t, address+"simple/")
+	if out, err := u.does(t, dir, "uv sync --active"); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, text, out)
+	}
+	if out, err := u.does(t, dir, "python -c 'import tool; print(tool.version)'"); err != nil || out != "1.0\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // The pages state the upload time of each file, so uv can exclude files newer than a
 // date.
 func TestExcludeNewer(t *testing.T) {

@@ -71,6 +71,9 @@ func (r Record) Passed() string {
 	return fmt.Sprintf("%d of %d", passed, len(r.Gates))
 }
 
+// Pin returns the requirement for exactly this wheel, without its digest.
+func (r Record) Pin() string { return pypi.File{Project: r.Project, Version: r.Version}.Pin() }
+
 // Requirement returns the line of a requirements file for exactly this wheel.
 func (r Record) Requirement() string {
 	return pypi.File{Project: r.Project, Version: r.Version, SHA256: r.SHA256}.Exact()
