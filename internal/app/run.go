@@ -127,7 +127,7 @@ func (c *cellRun) run(ctx context.Context, entries []lock.Entry) (report.Run, er
 		return report.Run{}, err
 	}
 	if len(build) > 0 {
-		if err := c.ready(ctx, build); err != nil {
+		if err := c.begins(ctx, build); err != nil {
 			return report.Run{}, errors.Join(err, c.refuse(build, err))
 		}
 	}
@@ -225,6 +225,17 @@ func (c *cellRun) holdOut(ctx context.Context) (free func(), err error) {
 	return store.Lock(ctx, filepath.Join(c.Out, ".lock"), func() {
 		c.Note("another run writes to %s: waiting for it (to write elsewhere, use --out DIR)", c.Out)
 	})
+}
+
+// begins returns an error if the files or images of the cells to build cannot be had. A
+// cell that waits long for its inputs would report it only then.
+func (c *cellRun) begins(ctx context.Context, build []lock.Entry) error {
+	if c.Offline {
+		if err := c.fetcher().Missing(build, noteWriter(c.Note)); err != nil {
+			return err
+		}
+	}
+	return c.ready(ctx, build)
 }
 
 // refuse records the reason why no entry was started.

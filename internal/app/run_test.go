@@ -215,8 +215,13 @@ func TestRunWithoutItsFiles(t *testing.T) {
 	engine := &builds{holds: "tiny"}
 	s, of := newSession(t, engine)
 	s.Home = t.TempDir()
-	done, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: filepath.Join(s.Home, "out")})
-	if diag.CodeOf(err) != diag.Fetch || engine.n != 0 || report.StatusOf(done.Cells[0]) != report.Errored {
+	out := filepath.Join(s.Home, "out")
+	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+	written, err2 := report.Read(filepath.Join(out, "run.json"))
+	if err2 != nil {
+		t.Fatal(err2)
+	}
+	if diag.CodeOf(err) != diag.Fetch || engine.n != 0 || report.StatusOf(written.Cells[0]) != report.Errored {
 		t.Errorf("built %d times, %v", engine.n, err)
 	}
 	if _, err := app.PlanRun(t.Context(), s, app.PlanRequest{Selection: of}); diag.CodeOf(err) != diag.Fetch {
