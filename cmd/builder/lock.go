@@ -48,7 +48,7 @@ func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 // ignored. Flags set by variables are allowed, since they are set for the word too.
 func flagsBefore(c *cli.Context, word string) error {
 	for _, name := range c.Lineage()[1].LocalFlagNames() {
-		if name != "recipes" && os.Getenv(config.Variable(name)) == "" {
+		if _, set := os.LookupEnv(config.Variable(name)); name != "recipes" && !set {
 			return diag.Errorf(diag.Usage, "--%s is before %s, where it has no effect", name, word).
 				WithHint("write flags after %s: %s --%s", word, c.Command.HelpName, name)
 		}

@@ -542,3 +542,25 @@ func TestNobodySaysAnything(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A statement of a key after its last day does not count, and its remedy signs again.
+func TestAKeyThatIsOver(t *testing.T) {
+	b := newBundle(t)
+	trust := b.trust()
+	trust.Keys[0].NotAfter = trust.Now.AddDate(0, 0, -2)
+	a, err := artifact.Of(b.wheel.Path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, checks := Verify(a, trust, Candidate)
+	for _, c := range checks {
+		if c.Name != "signatures" {
+			continue
+		}
+		if all := strings.Join(c.Wrong, "\n"); !strings.Contains(all, "the last day of its key was ") || !strings.Contains(c.Remedy, "publish prune CELL") {
+			t.Errorf("%q, %q", all, c.Remedy)
+		}
+		return
+	}
+	t.Errorf("no check of signatures: %+v", checks)
+}

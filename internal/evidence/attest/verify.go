@@ -73,6 +73,7 @@ type Check struct {
 const (
 	foreign  = "copy this folder too, or run `builder verify FILE --from PLACE` with the place where it is published; to examine a wheel of another project, run `builder gate FILE`"
 	stranger = "to trust the signatures of another host, run `builder key show` there and give its public key with --trust FILE (with a trust-root: in a trust file that it signed); for a build signed with --key FILE, give --trust FILE.pub; compare the ids: `builder key show FILE.pub`"
+	expired  = "build the cell again with a valid key, with --timestamp if its statements shall outlive it; a wheel in an index keeps its first statements: remove it with `builder publish prune CELL --at DEST --yes`, and publish the cell again"
 	changed  = "copy the directory of the cell again from the host that built it, or build the cell again with `builder run`; in an index, publish the cell again"
 )
 
@@ -190,6 +191,9 @@ func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
 func (b Bundle) Remedy(err error) string {
 	if errors.Is(err, signing.ErrStranger) || len(b.allow) > 0 {
 		return b.unsigned()
+	}
+	if errors.Is(err, signing.ErrOver) {
+		return expired
 	}
 	return changed
 }
