@@ -15,6 +15,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/runlog"
 	"builder/internal/build/steplog"
+	"builder/internal/view/report"
 	"builder/internal/view/term"
 )
 
@@ -95,7 +96,11 @@ func doLogs(ctx context.Context, o logsOptions, out term.Printer) error {
 // listLogs prints the cells and their steps.
 func listLogs(cells []runlog.Cell, out term.Printer) {
 	for _, c := range cells {
-		out.Say("%s: %s", term.Clean(c.Cell), c.Status)
+		status := c.Status
+		if status == string(report.Skipped) && len(c.Steps) > 0 {
+			status = "no result: its run was killed" // a cell that was not started has no steps
+		}
+		out.Say("%s: %s", term.Clean(c.Cell), status)
 		var rows [][]string
 		for _, l := range c.Steps {
 			took, size := "-", "-"
