@@ -240,6 +240,16 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// builder gate prints 2.2.5, the first glibc of x86-64, as the one that suffices.
+func TestVersionsOfGlibc(t *testing.T) {
+	for _, version := range []string{"2.28", "2.2.5"} {
+		text := strings.Replace(good, "launcher: mpi", `glibc: "`+version+`"`, 1)
+		if _, err := recipe.Parse("recipes/tool.yaml", []byte(text)); err != nil || text == good {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
 // One bad file hides neither the errors of the next file nor the valid recipes.
 func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 	all, err := recipe.Load(fstest.MapFS{

@@ -12,7 +12,7 @@ import (
 
 var (
 	templateName = regexp.MustCompile(`\{\{[^{}]*\}\}`)
-	glibcVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
+	glibcVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+(\.[0-9]+)?$`) // 2.2.5 is the first of x86-64
 	// requirement follows PEP 508: a name, extras, then version clauses or an address,
 	// then a marker.
 	requirement = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\s*(\[[A-Za-z0-9._, -]*\])?\s*` +
