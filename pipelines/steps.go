@@ -54,12 +54,12 @@ func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock
 	}
 	uv := c.client.Host().File(c.UV)
 	venv, site := venvOf(img), ""
-	making := strings.ReplaceAll(script("wheels.sh"), venvDir, venv)
+	making := script("wheels.sh")
 	if img.Site {
 		site = "--system-site-packages"
 		making += addImageSite
 	}
-	args := append(shell(making), "wheels", img.Python, "/wheels", site, venv)
+	args := append(shell(strings.ReplaceAll(making, venvDir, venv)), "wheels", img.Python, "/wheels", site)
 	ctr = c.writable(ctr, append(dirs, venv)...).
 		WithMountedFile(uvPath, uv).
 		WithMountedDirectory("/wheels", wheels)
@@ -76,7 +76,7 @@ func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock
 // without it no cell with such an interpreter could be built.
 const addImageSite = `
 site=$("$1" -I -c 'import sys, sysconfig; print("" if sys.prefix == sys.base_prefix else sysconfig.get_path("purelib"))')
-[ -z "$site" ] || printf 'import site; site.addsitedir("%s")\n' "$site" > "$("$4/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/image.pth"
+[ -z "$site" ] || printf 'import site; site.addsitedir("%s")\n' "$site" > "$(/opt/venv/bin/python -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/image.pth"
 `
 
 // venvOf returns the path of the virtual environment that builder makes in an image. An

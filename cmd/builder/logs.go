@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,10 +11,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
+	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/build/runlog"
 	"builder/internal/build/steplog"
-	"builder/internal/view/report"
 	"builder/internal/view/term"
 )
 
@@ -83,7 +82,7 @@ func doLogs(ctx context.Context, o logsOptions, out term.Printer) error {
 	case o.json:
 		return out.JSON(cells)
 	case o.Cell == "" && !o.follow:
-		listLogs(cells, out)
+		show.Logs(out, cells)
 		return nil
 	}
 	log, err := app.ChooseLog(cells, o.LogsRequest)
@@ -91,31 +90,6 @@ func doLogs(ctx context.Context, o logsOptions, out term.Printer) error {
 		return err
 	}
 	return printLog(ctx, root, log, o, out)
-}
-
-// listLogs prints the cells and their steps.
-func listLogs(cells []runlog.Cell, out term.Printer) {
-	for _, c := range cells {
-		status := c.Status
-		if status == string(report.Skipped) && len(c.Steps) > 0 {
-			status = "no result: its run was killed" // a cell that was not started has no steps
-		}
-		out.Say("%s: %s", term.Clean(c.Cell), status)
-		var rows [][]string
-		for _, l := range c.Steps {
-			took, size := "-", "-"
-			if l.Seconds != nil {
-				took = fmt.Sprintf("%.1fs", float64(*l.Seconds))
-			}
-			if l.Bytes != nil {
-				size = fmt.Sprintf("%.1f kB", float64(*l.Bytes)/1e3)
-			}
-			rows = append(rows, []string{l.Step, l.Verdict, took, size})
-		}
-		if len(rows) > 0 {
-			out.Table([]string{"step", "verdict", "time", "log"}, rows)
-		}
-	}
 }
 
 // printLog prints a log without its control characters, and its name on stderr.

@@ -228,11 +228,7 @@ func (b *gateRun) vouch(s *subject.Subject) (attest.Bundle, error) {
 
 // add appends the new verdicts, and the attached verdicts of all other gates.
 func (g *Gated) add(now, attached []verdict.Verdict) {
-	asked := map[string]bool{}
-	for _, v := range now {
-		asked[v.Gate] = true
-	}
-	others := verdict.Others(attached, asked)
+	others := verdict.Others(attached, now)
 	for _, v := range others {
 		g.Attached[v.Gate] = true
 	}

@@ -56,11 +56,7 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 		}
 	}
 	result := attest.NewTestResult(round, e.Key(), s.tool, nil, time.Now())
-	asked := map[string]bool{}
-	for _, v := range round {
-		asked[v.Gate] = true
-	}
-	attached = slices.DeleteFunc(attached, func(a attest.Round) bool { return len(verdict.Others(a.Verdicts, asked)) == 0 })
+	attached = slices.DeleteFunc(attached, func(a attest.Round) bool { return len(verdict.Others(a.Verdicts, round)) == 0 })
 	if err := errors.Join(signer.AddRound(r.Artifacts[0], result), attest.Keep(r.Artifacts[0], attached)); err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"builder/internal/view/term"
 )
 
-// Facts prints the facts of a file.
-func Facts(out term.Printer, is inspect.Report) {
+// printFacts prints the facts of a file.
+func printFacts(out term.Printer, is inspect.Report) {
 	var rows [][]string
 	for _, f := range is.Facts {
 		value := strings.Join(f.Values, ", ")
@@ -27,7 +27,7 @@ func Gated(out term.Printer, r app.GateReport) {
 	for _, a := range r.Artifacts {
 		out.Say("%s sha256:%s", a.Name, a.SHA256)
 		if a.Is != nil {
-			Facts(out, *a.Is)
+			printFacts(out, *a.Is)
 		}
 		if len(a.Verdicts) == 0 {
 			continue

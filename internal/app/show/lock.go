@@ -13,7 +13,7 @@ import (
 // Lock prints the changes of a lock.
 func Lock(out term.Printer, r app.LockResult) {
 	if r.Checked {
-		LockCheck(out, r)
+		printLockCheck(out, r)
 		return
 	}
 	if rows := lockRows(r.Changes); len(rows) > 0 {
@@ -26,8 +26,8 @@ func Lock(out term.Printer, r app.LockResult) {
 	}
 }
 
-// LockCheck prints the locked cells and the needs of the others.
-func LockCheck(out term.Printer, r app.LockResult) {
+// printLockCheck prints the locked cells and the needs of the others.
+func printLockCheck(out term.Printer, r app.LockResult) {
 	cells := fmt.Sprintf("%d cells", len(r.Cells))
 	if len(r.Cells) == 1 {
 		cells = r.Cells[0]

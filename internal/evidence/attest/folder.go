@@ -425,8 +425,8 @@ func (s Sealer) AddRound(a artifact.Artifact, r TestResult) error {
 // A Round is a signed file with the verdicts of one round of gates.
 type Round struct {
 	Verdicts []verdict.Verdict
-	file     artifact.Artifact
-	signed   []byte
+	name     string // of the file
+	signed   []byte // its content
 }
 
 // Rounds returns the rounds in the folder of an artifact that trusted keys signed about
@@ -441,7 +441,7 @@ func Rounds(a artifact.Artifact, trust signing.Trust) []Round {
 		}
 		file := b.Said[i]
 		if signed, err := readFile(&file, &left); err == nil && file.SHA256 == d.SHA256 {
-			rounds = append(rounds, Round{d.Verdicts, file, signed})
+			rounds = append(rounds, Round{d.Verdicts, d.Name, signed})
 		}
 	}
 	return rounds
@@ -450,7 +450,7 @@ func Rounds(a artifact.Artifact, trust signing.Trust) []Round {
 // Keep writes rounds to the folder of an artifact.
 func Keep(a artifact.Artifact, rounds []Round) error {
 	for _, r := range rounds {
-		if err := writeFile(filepath.Join(Dir(a.Path), r.file.Name), r.signed); err != nil {
+		if err := writeFile(filepath.Join(Dir(a.Path), r.name), r.signed); err != nil {
 			return err
 		}
 	}

@@ -64,18 +64,13 @@ func checkStamp(token, signature []byte) error {
 	return nil
 }
 
-// ErrOver is the cause of an error about a signature of a key after its last day.
-var ErrOver = errors.New("the last day of its key is over")
-
-// over is an error with the cause [ErrOver].
-type over struct{ error }
-
-func (o over) Unwrap() []error { return []error{o.error, ErrOver} }
+// ErrOver begins an error about a signature of a key after its last day.
+var ErrOver = errors.New("the last day of its key")
 
 // proven returns an error of [ErrOver] unless an accepted authority stamped a signature on or before
 // the last day of its key.
 func (t Trust) proven(k PublicKey, b *bundle.Bundle) error {
-	last := fmt.Sprintf("the last day of its key was %s: %s", k.NotAfter.Format(time.DateOnly), k.ID)
+	over := fmt.Errorf("%w was %s: %s", ErrOver, k.NotAfter.Format(time.DateOnly), k.ID)
 	found, refused, err := verify.VerifySignedTimestamp(b, &authorities{all: t.Authorities})
 	for _, at := range found {
 		if !k.over(at.Time) {
@@ -86,13 +81,13 @@ func (t Trust) proven(k PublicKey, b *bundle.Bundle) error {
 	stamps, _ := b.Timestamps()
 	switch {
 	case err != nil:
-		return over{fmt.Errorf("%s; reading its time stamps: %w", last, err)}
+		return fmt.Errorf("%w; reading its time stamps: %w", over, err)
 	case len(stamps) == 0:
-		return over{fmt.Errorf("%s; no time stamp proves an earlier signature", last)}
+		return fmt.Errorf("%w; no time stamp proves an earlier signature", over)
 	case len(t.Authorities) == 0:
-		return over{fmt.Errorf("%s; it has a time stamp, and the trust file names no authority under timestamps", last)}
+		return fmt.Errorf("%w; it has a time stamp, and the trust file names no authority under timestamps", over)
 	}
-	return over{fmt.Errorf("%s; its time stamp proves no earlier signature: %w", last, errors.Join(refused...))}
+	return fmt.Errorf("%w; its time stamp proves no earlier signature: %w", over, errors.Join(refused...))
 }
 
 // authorities are accepted timestamp authorities in the form of Sigstore's verifier.

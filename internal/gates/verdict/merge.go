@@ -10,20 +10,22 @@ func Merge(older, newer []Verdict) []Verdict {
 			measured[v.Gate] = v
 		}
 	}
-	answered := map[string]bool{}
 	var merged []Verdict
 	for _, v := range newer {
 		if before, ok := measured[v.Gate]; ok && v.Status == NotMeasured {
 			v = before
 		}
-		answered[v.Gate] = true
 		merged = append(merged, v)
 	}
-	return append(merged, Others(older, answered)...)
+	return append(merged, Others(older, newer)...)
 }
 
-// Others returns the verdicts of gates not in answered.
-func Others(verdicts []Verdict, answered map[string]bool) []Verdict {
+// Others returns the verdicts of gates without a verdict in answers.
+func Others(verdicts, answers []Verdict) []Verdict {
+	answered := map[string]bool{}
+	for _, v := range answers {
+		answered[v.Gate] = true
+	}
 	var others []Verdict
 	for _, v := range verdicts {
 		if !answered[v.Gate] {

@@ -72,11 +72,13 @@ func (r Record) Passed() string {
 }
 
 // Pin returns the requirement for exactly this wheel, without its digest.
-func (r Record) Pin() string { return pypi.File{Project: r.Project, Version: r.Version}.Pin() }
+func (r Record) Pin() string { return r.file().Pin() }
 
 // Requirement returns the line of a requirements file for exactly this wheel.
-func (r Record) Requirement() string {
-	return pypi.File{Project: r.Project, Version: r.Version, SHA256: r.SHA256}.Exact()
+func (r Record) Requirement() string { return r.file().Exact() }
+
+func (r Record) file() pypi.File {
+	return pypi.File{Project: r.Project, Version: r.Version, SHA256: r.SHA256}
 }
 
 // requirements returns the address of the cell's requirements file from the root of the
