@@ -430,6 +430,9 @@ func fullEngine(s *scene) {
 	enlarge("3g")
 	p.again()
 	own.want(0, "engine", "down")
+	own.want(0, "engine", "up")
+	own.want(0, "engine", "up", "--engine-cache", "21GB") // nobody uses the engine that just started
+	own.want(0, "engine", "down")
 }
 
 func damagedBlob(s *scene) {

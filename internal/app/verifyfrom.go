@@ -115,16 +115,24 @@ func (p *places) beside(ctx context.Context, a artifact.Artifact, at place, r in
 		err = errors.New("it has no statements about the file")
 	}
 	if err != nil && ctx.Err() == nil {
-		hint := "ask who publishes there, and do not use the file before you know the reason"
-		if errors.Is(err, publish.ErrYanked) {
-			hint = "do not use it; ask its publisher for another version"
-		}
-		err = diag.Errorf(diag.Gate, "%s: %s: %w", a.Name, at, err).WithHint("%s", hint)
+		err = denied(a.Name, at, err)
 	}
 	if err == nil && r.Filename != a.Name { // the statements say which name is right
 		err = os.Rename(filepath.Join(dir, attest.Dir(r.Filename)), attest.Dir(f.Path))
 	}
 	return f, err
+}
+
+// denied returns the error of a file that its place does not confirm.
+func denied(name string, at fmt.Stringer, err error) error {
+	hint := "ask who publishes there, and do not use the file before you know the reason"
+	switch {
+	case errors.Is(err, publish.ErrYanked):
+		hint = "do not use it; ask its publisher for another version"
+	case errors.Is(err, signing.ErrStranger):
+		hint = "ask its publisher whether they have a new key, and then name it too with --trust FILE"
+	}
+	return diag.Errorf(diag.Gate, "%s: %s: %w", name, at, err).WithHint("%s", hint)
 }
 
 // joined puts the other files of a cell's directory into dir, so that they are checked
@@ -235,8 +243,8 @@ func (p *places) fetched(ctx context.Context, c candidate, in environment.Instal
 	path, err := c.from.Bring(ctx, c.Key, dir, publish.Vet(c.Key, p.trust, p.Policy))
 	if err != nil {
 		if diag.CodeOf(err) != diag.Gate {
-			if errors.Is(err, publish.ErrYanked) {
-				return found{}, diag.Errorf(diag.Gate, "%s: %s: %w", c.Filename, c.from, err).WithHint("do not use it; ask its publisher for another version")
+			if _, ok := errors.AsType[index.Refusal](err); ok || errors.Is(err, publish.ErrYanked) {
+				return found{}, denied(c.Filename, c.from, err)
 			}
 			err = diag.Errorf(diag.Fetch, "fetching %s from %s: %w", c.Filename, c.from, err).
 				WithHint("ask the publisher of that place, or name another place with --from")

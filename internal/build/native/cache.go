@@ -39,7 +39,7 @@ func (e *Engine) Empty(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if pid, alive := e.pid(); alive && e.connections() > 0 {
+	if pid, alive := e.pid(); alive && e.used() {
 		return diag.Errorf(diag.NoEngine, "the engine (process %d) is in use, its cache was not removed", pid).
 			WithHint("wait for the other run, or stop it: builder engine down")
 	}

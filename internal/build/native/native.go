@@ -214,11 +214,13 @@ func (e *Engine) Status(ctx context.Context) (Status, error) {
 func (e *Engine) Look() Status {
 	s := Status{
 		Built: exists(e.bin("")), Version: Version, CLI: e.bin("dagger"),
-		Log: e.path("engine.log"), StateDir: e.path("state"), Current: e.current(),
+		Log: e.path("engine.log"), StateDir: e.path("state"),
+		Connections: e.connections(), // before current makes one itself
 	}
+	s.Current = e.current()
 	s.PID, s.Running = e.pid()
 	if s.Running {
-		s.Address, s.Connections = e.address(), e.connections()
+		s.Address = e.address()
 		if info, err := os.Stat(e.path("pid")); err == nil {
 			s.Since = info.ModTime()
 		}
@@ -239,7 +241,7 @@ func (e *Engine) retire(ctx context.Context) error {
 		}
 	}
 	if pid, alive := e.pid(); alive {
-		if e.connections() > 0 {
+		if e.used() {
 			return diag.Errorf(diag.NoEngine, "the running engine (process %d) has another build or configuration and is in use", pid).
 				WithHint("wait for the other run, use another BUILDER_HOME, or stop it: builder engine down")
 		}
@@ -254,7 +256,7 @@ func (e *Engine) current() bool {
 		return false
 	}
 	// An engine with clients keeps the cache limit of its start.
-	return e.wanted() && (e.readRecord().Cache == e.opts.Cache || e.connections() > 0) && e.answers()
+	return e.wanted() && (e.readRecord().Cache == e.opts.Cache || e.used()) && e.answers()
 }
 
 // wanted reports whether the last started engine has this build and configuration.

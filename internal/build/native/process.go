@@ -224,6 +224,18 @@ func (e *Engine) connections() int {
 	return max(0, strings.Count(string(text), " "+e.inner()+"\n")-1)
 }
 
+// used reports whether a client uses the engine. A client keeps its connections while it
+// works. The connection of an [Engine.answers] disappears after a moment.
+func (e *Engine) used() bool {
+	for range 20 {
+		if e.connections() == 0 {
+			return false
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return true
+}
+
 // DiskUsage returns the size of a directory on disk. It skips files selected by a
 // function of without.
 func DiskUsage(ctx context.Context, dir string, without ...func(fs.FileInfo) bool) (int64, error) {

@@ -137,6 +137,15 @@ func (b bundle) trust() signing.Trust {
 
 func (b bundle) file(name string) string { return filepath.Join(Dir(b.wheel.Path), name) }
 
+func (b bundle) append(name, text string) {
+	b.t.Helper()
+	data, err := os.ReadFile(b.file(name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.write(name, append(data, text...))
+}
+
 // verify verifies the current bytes of the wheel.
 func (b bundle) verify(policy Policy) []Check {
 	b.t.Helper()
@@ -258,22 +267,24 @@ func TestTampering(t *testing.T) {
 				b.t.Fatal(err)
 			}
 		}, "artifacts", "entry.json has sha256"},
-		"a material is changed":       {func(b bundle) { b.edit("provenance.sigstore.json", strings.Repeat("b", 64), strings.Repeat("c", 64)) }, "signatures", "the signature is invalid"},
-		"the subject is changed":      {func(b bundle) { b.edit("provenance.sigstore.json", b.wheel.SHA256, strings.Repeat("0", 64)) }, "signatures", "the signature is invalid"},
-		"the builder is changed":      {func(b bundle) { b.edit("provenance.sigstore.json", "urn:builder:local", "urn:builder:other") }, "signatures", "the signature is invalid"},
-		"a verdict is changed":        {func(b bundle) { b.edit(b.rounds()[0], `"status":"pass"`, `"status":"waived"`) }, "signatures", "the signature is invalid"},
-		"the SBOM is changed":         {func(b bundle) { b.edit("sbom.sigstore.json", "SPDX-2.3", "SPDX-2.2") }, "signatures", "the signature is invalid"},
-		"the VEX document is changed": {func(b bundle) { b.edit("vex.sigstore.json", `"affected"`, `"fixed"`) }, "signatures", "the signature is invalid"},
-		"the full SBOM is changed":    {func(b bundle) { b.write("sbom.spdx3.json", []byte("{}")) }, "signatures", "sbom.spdx3.json: it differs from the signed document"},
-		"the plain SBOM is changed":   {func(b bundle) { b.write("sbom.spdx.json", []byte("{}")) }, "signatures", "sbom.spdx.json: it differs from the signed document"},
-		"the plain VEX is changed":    {func(b bundle) { b.write("vex.openvex.json", []byte("{}")) }, "signatures", "vex.openvex.json: it differs from the signed document"},
-		"the provenance is removed":   {func(b bundle) { os.Remove(b.file("provenance.sigstore.json")) }, "provenance", "no trusted key signed a provenance"},
-		"the SBOM is removed":         {func(b bundle) { os.Remove(b.file("sbom.sigstore.json")) }, "sbom", "no trusted key signed an SBOM of this artifact"},
-		"the verdicts are removed":    {func(b bundle) { os.Remove(b.file(b.rounds()[0])) }, "verdicts", "gate wheel-format did not run, and the policy candidate requires it"},
-		"everything is removed":       {func(b bundle) { os.RemoveAll(Dir(b.wheel.Path)) }, "signatures", "is missing"},
-		"the folder is empty":         {func(b bundle) { os.RemoveAll(Dir(b.wheel.Path)); os.Mkdir(Dir(b.wheel.Path), 0o755) }, "signatures", "holds no statement"},
-		"a statement is cut":          {func(b bundle) { b.write("sbom.sigstore.json", []byte(`{"mediaType"`)) }, "signatures", "sbom.sigstore.json: it is not a Sigstore bundle"},
-		"a statement is a folder":     {func(b bundle) { os.Mkdir(b.file("x.sigstore.json"), 0o755) }, "signatures", "x.sigstore.json: "},
+		"a material is changed":         {func(b bundle) { b.edit("provenance.sigstore.json", strings.Repeat("b", 64), strings.Repeat("c", 64)) }, "signatures", "the signature is invalid"},
+		"the subject is changed":        {func(b bundle) { b.edit("provenance.sigstore.json", b.wheel.SHA256, strings.Repeat("0", 64)) }, "signatures", "the signature is invalid"},
+		"the builder is changed":        {func(b bundle) { b.edit("provenance.sigstore.json", "urn:builder:local", "urn:builder:other") }, "signatures", "the signature is invalid"},
+		"a verdict is changed":          {func(b bundle) { b.edit(b.rounds()[0], `"status":"pass"`, `"status":"waived"`) }, "signatures", "the signature is invalid"},
+		"the SBOM is changed":           {func(b bundle) { b.edit("sbom.sigstore.json", "SPDX-2.3", "SPDX-2.2") }, "signatures", "the signature is invalid"},
+		"the VEX document is changed":   {func(b bundle) { b.edit("vex.sigstore.json", `"affected"`, `"fixed"`) }, "signatures", "the signature is invalid"},
+		"the full SBOM is changed":      {func(b bundle) { b.write("sbom.spdx3.json", []byte("{}")) }, "signatures", "sbom.spdx3.json: it differs from the signed document"},
+		"the plain SBOM is changed":     {func(b bundle) { b.write("sbom.spdx.json", []byte("{}")) }, "signatures", "sbom.spdx.json: it differs from the signed document"},
+		"the plain SBOM has more space": {func(b bundle) { b.append("sbom.spdx.json", " ") }, "signatures", "sbom.spdx.json: it differs from the signed document"},
+		"the plain VEX has more space":  {func(b bundle) { b.append("vex.openvex.json", "\n") }, "signatures", "vex.openvex.json: it differs from the signed document"},
+		"the plain VEX is changed":      {func(b bundle) { b.write("vex.openvex.json", []byte("{}")) }, "signatures", "vex.openvex.json: it differs from the signed document"},
+		"the provenance is removed":     {func(b bundle) { os.Remove(b.file("provenance.sigstore.json")) }, "provenance", "no trusted key signed a provenance"},
+		"the SBOM is removed":           {func(b bundle) { os.Remove(b.file("sbom.sigstore.json")) }, "sbom", "no trusted key signed an SBOM of this artifact"},
+		"the verdicts are removed":      {func(b bundle) { os.Remove(b.file(b.rounds()[0])) }, "verdicts", "gate wheel-format did not run, and the policy candidate requires it"},
+		"everything is removed":         {func(b bundle) { os.RemoveAll(Dir(b.wheel.Path)) }, "signatures", "is missing"},
+		"the folder is empty":           {func(b bundle) { os.RemoveAll(Dir(b.wheel.Path)); os.Mkdir(Dir(b.wheel.Path), 0o755) }, "signatures", "holds no statement"},
+		"a statement is cut":            {func(b bundle) { b.write("sbom.sigstore.json", []byte(`{"mediaType"`)) }, "signatures", "sbom.sigstore.json: it is not a Sigstore bundle"},
+		"a statement is a folder":       {func(b bundle) { os.Mkdir(b.file("x.sigstore.json"), 0o755) }, "signatures", "x.sigstore.json: "},
 		"the verdicts belong to another artifact": {func(b bundle) {
 			other := newBundle(b.t)
 			other.key = b.key // the same signer, other bytes

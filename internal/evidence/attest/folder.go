@@ -1,6 +1,7 @@
 package attest
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"crypto/sha512"
@@ -306,11 +307,27 @@ func (b *Bundle) readPlain(file artifact.Artifact, left *int64) error {
 		return err
 	case signed == nil:
 		return errors.New("no trusted key signed this document")
-	case !equalJSON(data, signed):
+	case !bytes.Equal(data, written(file.Name, signed)):
 		return errors.New("it differs from the signed document")
 	}
 	b.Said = append(b.Said, file)
 	return nil
+}
+
+// written returns the bytes of a plain file with a signed document: a VEX document in one
+// line, an SBOM with one space of indentation and a newline at the end.
+func written(name string, signed []byte) []byte {
+	var b bytes.Buffer
+	if name == plainVEX {
+		if json.Compact(&b, signed) != nil {
+			return nil
+		}
+		return b.Bytes()
+	}
+	if json.Indent(&b, signed, "", " ") != nil {
+		return nil
+	}
+	return append(b.Bytes(), '\n')
 }
 
 // readFile reads a file of a folder and records the digest and size of the bytes read.

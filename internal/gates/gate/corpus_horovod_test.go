@@ -281,7 +281,7 @@ func badLinks() []bad {
 				delete(s.box.libraries, "librccl.so.1")
 				s.cannotImport("ImportError: librccl.so.1: cannot open shared object file: No such file or directory")
 			},
-			gate: "elf-symbols", says: "needs librccl.so.1, which cannot be loaded", do: "missing from the link line", also: running,
+			gate: "elf-symbols", says: "needs librccl.so.1, which cannot be loaded", do: "add its package to the packages of that image", also: running,
 		},
 		{
 			what: "an extension without its dynamic symbols", of: horovodROCm,

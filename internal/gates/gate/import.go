@@ -11,7 +11,7 @@ import (
 var importModule = Gate{
 	Name:   "import",
 	Asks:   "the promised modules (for Horovod, the framework's extension) import in a clean container",
-	Remedy: "the extension does not fit the installed framework: an undefined symbol names the differing library; or the run-time packages lack a needed module; or the wheel lacks the module: correct expect.import",
+	Remedy: "the extension does not fit the installed framework: an undefined symbol names the differing library; or the run-time image lacks a library: read the gate elf-symbols; or the run-time packages lack a needed module; or the wheel lacks the module: correct expect.import",
 	Wants:  func(e recipe.Expect) bool { return len(e.Import) > 0 },
 	Needs:  Container,
 	check:  checkImport,

@@ -46,7 +46,8 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 	if s.Box == nil {
 		return verdict.Unmeasured("no container to check")
 	}
-	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
+	absent := false
+	v := eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err
@@ -59,8 +60,13 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 		if err != nil {
 			return nil, nil, err
 		}
+		absent = absent || len(have.Unloaded) > 0
 		return have.problems(name), []string{have.evidence(name, len(ask.Symbols))}, nil
 	})
+	if absent && v.Status == verdict.Fail {
+		return v.Because("the run-time image lacks a library that the wheel links: add its package to the packages of that image, or link the library statically")
+	}
+	return v
 }
 
 // wantedOf lists the symbols to find. A weak symbol may stay undefined.

@@ -173,6 +173,7 @@ func (d Draft) expand(s recipe.Settings, patches *patch.Selector) (Draft, error)
 		*text = expanded
 	}
 	d.Settings = s
+	errs = append(errs, s.Expect.CPUFault())
 
 	source, err := sourceOf(d.Cell.Recipe.Source, s.From, d.Vars)
 	errs = append(errs, err, s.StockFault())

@@ -182,7 +182,7 @@ func (w *work) replace(ctx context.Context, e Edit) error {
 	if len(lines) != e.Count {
 		const format = "%s: search text matches %s, not %d: %q"
 		args := []any{e.File, times(lines), e.Count, short(e.Search)}
-		if len(lines) == 0 && len(matches(text, e.Replace)) >= e.Count {
+		if len(lines) == 0 && replaced(text, e) {
 			err := upstream(format, args...)
 			err.Hint = "the file already has the replacement; " + err.Hint
 			return err

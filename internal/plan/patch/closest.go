@@ -16,14 +16,7 @@ const (
 // closest describes where a text that is missing in a file comes closest to it: the line
 // most like its first missing line. It returns "" if no line is like it.
 func closest(text []byte, search string) string {
-	missing := ""
-	for line := range strings.Lines(search) {
-		line = strings.TrimSpace(line)
-		if line != "" && !bytes.Contains(text, []byte(line)) {
-			missing = line
-			break
-		}
-	}
+	missing := lacked(text, search)
 	if missing == "" && strings.TrimSpace(search) != "" {
 		for i, line := range bytes.Split(text, []byte("\n")) {
 			if first, _, _ := strings.Cut(strings.TrimLeft(search, "\n"), "\n"); bytes.Contains(line, []byte(strings.TrimSpace(first))) {
@@ -34,13 +27,7 @@ func closest(text []byte, search string) string {
 	if missing == "" {
 		return ""
 	}
-	pattern := missing[:min(len(missing), maxPattern)]
-	at, best, found := 0, len(pattern)/2, ""
-	for i, line := range bytes.Split(text[:min(len(text), maxCompared)], []byte("\n")) {
-		if d := within(pattern, line); d < best {
-			at, best, found = i+1, d, string(line)
-		}
-	}
+	at, found := likest(text, missing)
 	switch {
 	case found == "":
 		return ""
@@ -50,6 +37,45 @@ func closest(text []byte, search string) string {
 	}
 	missing, found = fromDifference(missing, found)
 	return fmt.Sprintf("; the file lacks the line %q, the closest is line %d: %q", missing, at, found)
+}
+
+// lacked returns the first line of search that a file does not have, or "".
+func lacked(text []byte, search string) string {
+	for line := range strings.Lines(search) {
+		if line = strings.TrimSpace(line); line != "" && !bytes.Contains(text, []byte(line)) {
+			return line
+		}
+	}
+	return ""
+}
+
+// likest returns the line most like a missing one, and its number. It returns 0 and ""
+// if no line is like it.
+func likest(text []byte, missing string) (at int, found string) {
+	pattern := missing[:min(len(missing), maxPattern)]
+	best := len(pattern) / 2
+	for i, line := range bytes.Split(text[:min(len(text), maxCompared)], []byte("\n")) {
+		if d := within(pattern, line); d < best {
+			at, best, found = i+1, d, string(line)
+		}
+	}
+	return at, found
+}
+
+// replaced reports whether a file has the replacement of a text that it lacks. The
+// replacement can also stand elsewhere in the file, while the search text has an error.
+// Then another line, without the replacement, is more like the search text.
+func replaced(text []byte, e Edit) bool {
+	if len(matches(text, e.Replace)) < e.Count {
+		return false
+	}
+	missing := lacked(text, e.Search)
+	_, other := likest(bytes.ReplaceAll(text, []byte(e.Replace), nil), missing)
+	if missing == "" || other == "" {
+		return true
+	}
+	pattern := missing[:min(len(missing), maxPattern)]
+	return within(pattern, []byte(strings.ReplaceAll(e.Replace, "\n", " "))) <= within(pattern, []byte(other))
 }
 
 // lead is the number of characters shown before the first difference of two lines.

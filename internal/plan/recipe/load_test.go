@@ -88,7 +88,7 @@ func TestTextsAreAccepted(t *testing.T) {
 		`tomli>=1; python_version < "3.11"`, "x===1+local", "x==1!2.0", "{{framework}}", "tensorflow-rocm=={{tensorflow}}.570", "x @ https://mirror.example/x.whl",
 	} {
 		text := strings.Replace(good, "build: make", "requires: {build: ['"+requires+"']}\nbuild: make", 1)
-		text = strings.Replace(text, "launcher: mpi", `launcher: mpi, cpu: [x86-64-v3, f16c, "{{cpu}}"], glibc: "{{glibc}}", needed: ["lib*.so.[0-9]"]`, 1)
+		text = strings.Replace(text, "launcher: mpi", `launcher: mpi, cpu: [x86-64-v3, f16c, "{{cpu}}", "x86-64-{{level}}"], glibc: "{{glibc}}", needed: ["lib*.so.[0-9]"]`, 1)
 		if _, err := recipe.Parse("tool.yaml", []byte(text)); err != nil {
 			t.Errorf("%s: %v", requires, err)
 		}
@@ -149,6 +149,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"axis in the script":         {`{{this is for the shell}}`, "{{ version }}", `21:8: build: the script gets no value for {{ version }} | write VERSION: "{{ version }}" in env, and $VERSION in the script`},
 		"pattern of a package":       {"launcher: mpi", `packages: ["ujson*.so"]`, `23:21: expect.packages: "ujson*.so" is no name of a package | packages takes no patterns`},
 		"unknown extension of a CPU": {"launcher: mpi", "cpu: [avx3]", `23:16: expect.cpu: "avx3" is no level or extension of x86-64 | did you mean "avx"? known: x86-64, x86-64-v2,`},
+		"template of no level":       {"launcher: mpi", `cpu: ["x86_64-{{level}}"]`, `23:16: expect.cpu: "x86_64-{{level}}" is no level or extension of x86-64`},
 		"glibc in words":             {"launcher: mpi", "glibc: two", `23:17: expect.glibc: "two" is no version of glibc | write a version such as "2.28"`},
 		"requirement of a variant":   {`env: {B: "2"}`, `requires: {run: ["numpy>>1"]}`, `26:22: requires.run: "numpy>>1" is no requirement of a Python package | write a requirement such as "numpy>=1.26,<2"`},
 		"unknown name in the id":     {"tool-{{version}}", "tool-{{vresion}}", `5:5: unknown name "vresion" in "tool-{{vresion}}-{{ cp }}" | did you mean "version"? known: cp, python, version`},

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"errors"
 	"path"
 	"regexp"
 	"slices"
@@ -74,10 +75,24 @@ func nameProblem(text string) (why, hint string) {
 }
 
 func cpuProblem(text string) (why, hint string) {
-	if text == wildcard || slices.Contains(x86.Names(), text) {
+	before, after, template := strings.Cut(text, wildcard) // CPUFault checks the value
+	fits := func(name string) bool { return strings.HasPrefix(name, before) && strings.HasSuffix(name, after) }
+	if slices.Contains(x86.Names(), text) || template && slices.ContainsFunc(x86.Names(), fits) {
 		return "", ""
 	}
 	return "level or extension of x86-64", diag.DidYouMean(text, x86.Names())
+}
+
+// CPUFault rejects values of expect.cpu that no processor has, after templates were
+// replaced.
+func (e Expect) CPUFault() error {
+	var errs []error
+	for _, text := range e.CPU {
+		if why, hint := cpuProblem(text); why != "" {
+			errs = append(errs, diag.Errorf(diag.Usage, "expect.cpu: %q is no %s", text, why).WithHint("%s", hint))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func requirementProblem(text string) (why, hint string) {

@@ -18,7 +18,13 @@ type Guard struct {
 	Memory signing.Memory
 }
 
-// Check returns an error unless the signed index at a place, a directory or an address,
+// A Refusal is the reason why a signed index does not confirm a record.
+type Refusal struct{ error }
+
+// Unwrap returns the reason.
+func (r Refusal) Unwrap() error { return r.error }
+
+// Check returns a [Refusal] unless the signed index at a place, a directory or an address,
 // has the record under its key: an older file of the key could hide a yank. An index
 // that no trusted publisher signed states nothing, but if this host has seen such a
 // signature there, its absence is an error.
@@ -38,10 +44,10 @@ func (g Guard) Check(ctx context.Context, at string, r Record) error {
 		err = g.Memory.Newest(memorable(at), s.Made)
 	}
 	if err != nil {
-		return fmt.Errorf("the signature of its index does not count: %w", err)
+		return Refusal{fmt.Errorf("the signature of its index does not count: %w", err)}
 	}
 	if name := path.Join(keysDir, r.Key+".json"); s.Files[name].SHA256 != r.sum {
-		return fmt.Errorf("%s is not as its index was signed: if it was published or yanked a moment ago, run the command again; otherwise ask its publisher", name)
+		return Refusal{fmt.Errorf("%s is not as its index was signed: if it was published or yanked a moment ago, run the command again; otherwise ask its publisher", name)}
 	}
 	return nil
 }
