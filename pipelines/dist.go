@@ -90,6 +90,9 @@ func writeRequirements(e lock.Entry, made artifact.Artifact, inputs []artifact.A
 	for _, f := range e.Runtime.Wheels {
 		lines = append(lines, f.Requirement())
 	}
+	for _, in := range e.Inputs { // builder run writes their directories beside this one
+		beside += " --find-links ../" + in.ID
+	}
 	path := filepath.Join(dir, e.ID+lock.RequirementsEnd)
 	// The published copy has the same bytes, so the header serves both.
 	text := fmt.Sprintf("# %s, and what it was tested with.\n"+

@@ -60,7 +60,7 @@ func TestSortDist(t *testing.T) {
 // The requirements of a cell list its wheel, other cells' wheels and the locked
 // packages, each with its digest.
 func TestWriteRequirements(t *testing.T) {
-	e := lock.Entry{ID: "tool-1.0-cp311", Runtime: lock.Image{Wheels: []pypi.File{{Project: "dep", Version: "2.0", SHA256: "cc"}}}}
+	e := lock.Entry{ID: "tool-1.0-cp311", Inputs: []lock.Input{{ID: "nccl-2"}}, Runtime: lock.Image{Wheels: []pypi.File{{Project: "dep", Version: "2.0", SHA256: "cc"}}}}
 	made := artifact.Artifact{Name: "The_Tool-1.0+rocm5.7-cp311-cp311-linux_x86_64.whl", SHA256: "aa"}
 	input := artifact.Artifact{Name: "nccl-2-py3-none-any.whl", SHA256: "bb"}
 	a, err := writeRequirements(e, made, []artifact.Artifact{input}, t.TempDir())
@@ -73,12 +73,13 @@ func TestWriteRequirements(t *testing.T) {
 	}
 	header, lines, _ := strings.Cut(string(text), "\nthe-tool")
 	lines = "the-tool" + lines
-	if line := "\n#   pip install --require-hashes --find-links . -r tool-1.0-cp311.requirements.txt\n"; !strings.Contains(header, line) {
+	if line := "\n#   pip install --require-hashes --find-links . --find-links ../nccl-2 -r tool-1.0-cp311.requirements.txt\n"; !strings.Contains(header, line) {
 		t.Errorf("the header lacks the line that works beside the wheel:\n%s", header)
 	}
 	if want := "the-tool==1.0+rocm5.7 --hash=sha256:aa\nnccl===2 --hash=sha256:bb\ndep==2.0 --hash=sha256:cc\n"; lines != want || a.Name != "tool-1.0-cp311.requirements.txt" {
 		t.Errorf("%s:\n%s", a.Name, lines)
 	}
+	e.Inputs = nil
 	made.Name = "The_Tool-1.0-cp311-cp311-linux_x86_64.whl" // an index may have this version too
 	if a, err = writeRequirements(e, made, nil, t.TempDir()); err == nil {
 		text, err = os.ReadFile(a.Path)

@@ -1,16 +1,20 @@
 package pipelines
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"dagger.io/dagger"
 
+	"builder/internal/base/diag"
 	"builder/internal/build/run"
 	"builder/internal/files/artifact"
 	"builder/internal/plan/lock"
@@ -56,9 +60,15 @@ func (c *cell) unpack(ctx context.Context, container *dagger.Container, dir stri
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, "tar", "-x", "-p", "--numeric-owner", "-C", dir, "-f", archive).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "tar", "-x", "-p", "--numeric-owner", "-C", dir, "-f", archive)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	out, err := cmd.CombinedOutput()
+	if err != nil && bytes.Contains(out, []byte("No space left on device")) { // tar prints a line for each file
+		return diag.Errorf(diag.Usage, "unpacking the file system: %w", &fs.PathError{Op: "write", Path: dir, Err: syscall.ENOSPC})
+	}
 	if err != nil {
-		return fmt.Errorf("unpacking the file system: %w: %s", err, strings.TrimSpace(string(out)))
+		first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+		return fmt.Errorf("unpacking the file system: %w: %s", err, first)
 	}
 	return nil
 }

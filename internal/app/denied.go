@@ -19,7 +19,7 @@ func Denied(err error) error {
 	for _, err := range all {
 		if err.Hint == "" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) {
 			changed = true
-			err.Hint = "the disk of this file is full: make room there, or name another directory (BUILDER_HOME for the state directory, --out for results), and give the same command again"
+			err.Hint = "the disk of this file is full: make room there, or name another directory (BUILDER_HOME for the state directory, --out or --to for results), and give the same command again"
 			continue
 		}
 		path, readOnly := refusedPath(err.Err)
@@ -30,9 +30,9 @@ func Denied(err error) error {
 		if err.Code == diag.Unexpected {
 			err.Code = diag.Usage
 		}
-		err.Hint = fmt.Sprintf("%s: name a writable directory (BUILDER_HOME for the state directory, --out for results)", ownerOf(path))
+		err.Hint = fmt.Sprintf("%s: name a writable directory (BUILDER_HOME for the state directory, --out or --to for results)", ownerOf(path))
 		if readOnly {
-			err.Hint = "the file system is mounted read-only: name another directory (BUILDER_HOME for the state directory, --out for results)"
+			err.Hint = "the file system is mounted read-only: name another directory (BUILDER_HOME for the state directory, --out or --to for results)"
 		}
 	}
 	if !changed {

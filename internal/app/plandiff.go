@@ -116,7 +116,7 @@ func (with Comparison) diff(d lock.Draft, now lock.Entry, known bool) (*PlannedD
 // undecided is the diff of a cell not yet pinned by the lock.
 func undecided() *PlannedDiff {
 	const why = "the lock does not pin the cell yet"
-	return &PlannedDiff{Missing: why, Changes: []lock.Change{}, From: lock.Steps()[0], Again: stepsFrom(lock.Steps()[0]), Result: "every step runs"}
+	return &PlannedDiff{Missing: why, Changes: []lock.Change{}, From: lock.Steps()[0], Again: stepsFrom(lock.Steps()[0]), Result: "`builder lock` tells which steps run again"}
 }
 
 // stepsFrom returns a step and all later ones, ending with the gates.

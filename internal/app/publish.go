@@ -96,7 +96,33 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 		}
 		report.Published = append(report.Published, receipt)
 	}
+	if !r.DryRun {
+		errs = append(errs, s.sayLacking(ctx, to, bundles))
+	}
 	return report, errors.Join(errs...)
+}
+
+// sayLacking notes the input cells whose wheels the requirements of published cells name
+// and the destination lacks. An upload server is not asked.
+func (s *Session) sayLacking(ctx context.Context, to publish.Destination, bundles []publish.Bundle) error {
+	at, ok := to.(publish.Source)
+	needs := func(b publish.Bundle) bool { return b.Entry.Expect.Wheelhouse == nil && len(b.Entry.Inputs) > 0 }
+	if !ok || !slices.ContainsFunc(bundles, needs) {
+		return nil
+	}
+	records, err := at.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range bundles {
+		for _, in := range b.Entry.Inputs {
+			there := func(r index.Record) bool { return r.Key == in.Key }
+			if needs(b) && !slices.ContainsFunc(records, there) {
+				s.Note("%s: its requirements file names the wheel of %s, which %s lacks: publish the directory of that cell too", b.Entry.ID, in.ID, to)
+			}
+		}
+	}
+	return nil
 }
 
 // A PlaceError is an error in the name of a place.

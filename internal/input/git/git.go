@@ -65,7 +65,8 @@ func Resolve(ctx context.Context, r Repository, tag string) (string, error) {
 		found, _, _ = strings.Cut(line, "\t")
 	}
 	if !commit.MatchString(found) {
-		return "", diag.Errorf(diag.Fetch, "%s has no tag %s", r, tag)
+		return "", diag.Errorf(diag.Fetch, "%s has no tag %s", r, tag).
+			WithHint("`git ls-remote --tags %s` lists its tags: a copy may be older than the release (git fetch --tags), or the recipe names another tag", r)
 	}
 	return found, nil
 }

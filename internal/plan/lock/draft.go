@@ -191,7 +191,7 @@ func (d Draft) expand(s recipe.Settings, patches *patch.Selector) (Draft, error)
 		return d, nil // the pin has the date of the commit; a stack is not compiled
 	}
 	if d.Epoch, err = released(d.Cell.Recipe, source.Version); err != nil {
-		return Draft{}, d.Cell.Recipe.Fault(err)
+		return Draft{}, d.Cell.Recipe.FaultAt("source.released", err)
 	}
 	return d, nil
 }

@@ -339,8 +339,12 @@ func choose(p Patch, facts map[string]string) (Choice, error) {
 	for _, name := range slices.Sorted(maps.Keys(p.When)) {
 		value, stated := facts[name]
 		if !stated {
-			return Choice{}, diag.Errorf(diag.Usage, "patch %s depends on %q, which is not an axis or a fact of the image", p.Name, name).
+			err := diag.Errorf(diag.Usage, "patch %s depends on %q, which is not an axis or a fact of the image", p.Name, name).
 				WithHint("%s", diag.DidYouMean(name, slices.Sorted(maps.Keys(facts))))
+			if len(p.Edits) > 0 {
+				err.Pos.File = p.Edits[0].At.File
+			}
+			return Choice{}, err
 		}
 		ok, err := allows(p.When[name], value)
 		if err != nil {

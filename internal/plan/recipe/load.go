@@ -335,13 +335,20 @@ func Find(all []*Recipe, name string) (*Recipe, error) {
 // Fault adds the recipe's file to errors that were found after decoding and have no
 // position. Their texts quote the faulty value.
 func (r *Recipe) Fault(err error) error {
+	return r.faultAt(diag.Pos{File: r.index.At("").File}, err)
+}
+
+// FaultAt is like Fault for errors in the value of a key such as source.released.
+func (r *Recipe) FaultAt(key string, err error) error { return r.faultAt(r.index.At("%s", key), err) }
+
+func (r *Recipe) faultAt(pos diag.Pos, err error) error {
 	if err == nil {
 		return nil
 	}
 	all := diag.All(err)
 	for _, e := range all {
 		if e.Pos.File == "" {
-			e.Pos.File = r.index.At("").File
+			e.Pos = pos
 			e.Hint = cmp.Or(e.Hint, "correct the recipe; docs/recipes.md explains its keys")
 		}
 	}
