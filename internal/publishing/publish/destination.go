@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,20 +127,39 @@ func leavesAt(ctx context.Context, to Destination, b Bundle) (leaves []translog.
 	if !ok { // an upload server takes no statements
 		return attest.Bundle{Documents: b.documents}.Leaves(b.Wheel), nil
 	}
-	scratch, err := os.MkdirTemp("", "builder-log-*")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(scratch)
-	said, err := BringStatements(ctx, at, b.Entry.Key(), scratch)
+	there, err := statementsAt(ctx, at, b)
 	if errors.Is(err, ErrNotPublished) { // the same bytes are there under another key
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	there, err := attest.ReadSaid(b.Wheel, said, b.trust)
 	return there.Leaves(b.Wheel), err
+}
+
+// statementsAt reads the statements that a place has about a bundle, as [attest.Read].
+func statementsAt(ctx context.Context, at Source, b Bundle) (attest.Bundle, error) {
+	scratch, err := os.MkdirTemp("", "builder-statements-*")
+	if err != nil {
+		return attest.Bundle{}, err
+	}
+	defer os.RemoveAll(scratch)
+	said, err := BringStatements(ctx, at, b.Entry.Key(), scratch)
+	if err != nil {
+		return attest.Bundle{}, err
+	}
+	return attest.ReadSaid(b.Wheel, said, b.trust)
+}
+
+// Mixed reports whether a destination has statements about a bundle by other keys than
+// those of the bundle, such as an earlier key of its publisher. Users then need each of
+// the keys.
+func Mixed(ctx context.Context, to Destination, b Bundle) bool {
+	at, ok := to.(Source)
+	if !ok {
+		return false
+	}
+	there, err := statementsAt(ctx, at, b)
+	own, _ := attest.ReadSaid(b.Wheel, b.Said, b.trust) // read before
+	other := func(id string) bool { return !slices.Contains(own.Keys, id) }
+	return errors.Is(err, signing.ErrStranger) || slices.ContainsFunc(there.Keys, other)
 }
 
 // Destinations describes the syntax of a destination.

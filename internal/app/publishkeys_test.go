@@ -1,0 +1,44 @@
+package app_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/app"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+)
+
+// The statements of a second key join those of the first: users who trust only one of the
+// keys can no longer verify the wheel.
+func TestPublishNotesAnotherKey(t *testing.T) {
+	s, of := newSession(t, &builds{holds: "tiny"})
+	var notes []string
+	s.Note = func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	to := "file:" + filepath.Join(t.TempDir(), "wheels")
+	for _, want := range []int{0, 1, 0} { // the third time publishes the second cell again
+		if want > 0 || s.Key == "" {
+			s.Key = filepath.Join(t.TempDir(), "key.pem")
+			key, err := signing.NewKey(time.Now().Add(time.Hour))
+			if err = errors.Join(err, key.Write(s.Key)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out := filepath.Join(t.TempDir(), "out")
+		if _, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out}); err != nil {
+			t.Fatal(err)
+		}
+		notes = nil
+		r, err := app.Publish(t.Context(), s, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: to, Channel: attest.Candidate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(notes, "\n"); strings.Count(text, "its users must trust both keys") != want {
+			t.Errorf("%+v: %s", r.Published, text)
+		}
+	}
+}
