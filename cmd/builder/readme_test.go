@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +15,7 @@ import (
 	"builder/internal/evidence/proven"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
 	"builder/internal/testutil/golden"
 	"builder/recipes"
 )
@@ -90,6 +94,64 @@ func supported(t *testing.T) string {
 			}
 			text += fmt.Sprintf("| `%s` | %s | %d | %d | %s |\n", r.Name, name, n.cells, n.locked, last)
 		}
+	}
+	return text
+}
+
+// TestChoosingTable compares the table of Horovod for ROCm on the page about choosing with
+// the catalogue.
+func TestChoosingTable(t *testing.T) {
+	golden.CheckSection(t, filepath.Join(repositoryRoot, "docs", "choosing.md"),
+		"<!-- written by go test ./cmd/builder -run ChoosingTable -update -->\n", "<!-- end -->\n", horovodROCm(t))
+}
+
+// horovodROCm returns the table with a row for each ROCm, framework and Python.
+func horovodROCm(t *testing.T) string {
+	t.Helper()
+	cat, err := catalogue.Load("", takenNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := proven.Read(recipes.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := recipe.Find(cat.Recipes, "horovod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drafts, _, err := assemble.Choose(cat, r, app.OpenAxes(r, nil, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	built := map[string]map[string]string{} // by row: the GPUs of built cells, and the last day
+	for _, d := range drafts {
+		axes := d.Cell.Axes
+		if axes["rocm"] == "none" {
+			continue
+		}
+		framework, base := "TensorFlow "+axes["tensorflow"], "Debian"
+		if axes["torch"] != "none" {
+			framework = "torch " + axes["torch"]
+		}
+		if d.Image.Registry != "" {
+			base = "AMD"
+		}
+		row := fmt.Sprintf("| %s | %s | %s | %s | %s |", axes["rocm"], framework, axes["python"], base, d.Settings.Expect.Glibc)
+		if built[row] == nil {
+			built[row] = map[string]string{}
+		}
+		if proof, ok := done[d.Cell.ID]; ok {
+			built[row][axes["arch"]] = max(built[row][axes["arch"]], proof.Day)
+		}
+	}
+	text := "| ROCm | framework | Python | image of | glibc of the node | built and gated |\n| --- | --- | --- | --- | --- | --- |\n"
+	for _, row := range slices.Sorted(maps.Keys(built)) {
+		var gpus []string
+		for _, gpu := range slices.Sorted(maps.Keys(built[row])) {
+			gpus = append(gpus, gpu+" "+built[row][gpu])
+		}
+		text += row + " " + cmp.Or(strings.Join(gpus, ", "), "never") + " |\n"
 	}
 	return text
 }

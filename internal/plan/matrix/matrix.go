@@ -595,13 +595,27 @@ func (s *search) instead(r *rule) []string {
 	return rows[:min(len(rows), maxInstead)]
 }
 
-// nothing returns the error for a filter that leaves no cell.
+// nothing returns the error for a filter that leaves no cell: one for each reason, with
+// the first combination that has it.
 func (s *search) nothing(instead string) error {
 	if s.err != nil {
 		return s.err
 	}
 	var errs []error
+	count := map[string]int{}
 	for _, e := range s.excluded {
+		count[e.Because]++
+	}
+	for _, e := range s.excluded {
+		n := count[e.Because]
+		if n == 0 {
+			continue // the reason was given
+		}
+		count[e.Because] = 0
+		which := e.String()
+		if n > 1 {
+			which += fmt.Sprintf(" and %d more combinations", n-1)
+		}
 		hint := e.Source
 		if len(e.Instead) > 0 {
 			hint = "compatible: " + strings.Join(e.Instead, "; ") + " (" + e.Source + ")"
@@ -609,7 +623,7 @@ func (s *search) nothing(instead string) error {
 		if instead != "" {
 			hint = "did you mean " + instead + "? " + hint
 		}
-		errs = append(errs, diag.Errorf(diag.Usage, "%s %s cannot be built: %s", s.recipe.Name, e, e.Because).WithHint("%s", hint))
+		errs = append(errs, diag.Errorf(diag.Usage, "%s %s cannot be built: %s", s.recipe.Name, which, e.Because).WithHint("%s", hint))
 	}
 	return errors.Join(errs...)
 }
