@@ -99,4 +99,4 @@ docs:
 	$(UV) venv --quiet --clear --python '>=3.11' .docs/venv
 	$(UV) pip sync --quiet --require-hashes --python .docs/venv docs/requirements.txt
 	NO_MKDOCS_2_WARNING=1 .docs/venv/bin/mkdocs build --quiet --strict
-	BUILDER_TEST_SITE=.docs/site $(GO) test -count=1 -run 'Links|EveryPage|BuiltSite' .
+	BUILDER_TEST_SITE=$(CURDIR)/.docs/site $(GO) test -trimpath -count=1 -run 'Links|EveryPage|BuiltSite' ./internal/testutil/repo
