@@ -60,8 +60,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if progress.Unprinted(err) != nil {
 		err = helped(app.Denied(err), args, tool.Commands)
 	}
-	if ctx.Err() != nil && len(args) > 1 && args[1] == "run" {
-		err = continued(err)
+	if ctx.Err() != nil && err != nil {
+		err = interrupted(err, context.Cause(ctx), len(args) > 1 && args[1] == "run")
 	}
 	if e := progress.Unprinted(err); e != nil {
 		term.PrintError(said, e)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -109,16 +110,22 @@ func twice(args []string, verbs []*cli.Command) error {
 	return errors.Join(errs...)
 }
 
-// continued adds a hint to the error of an interrupted run.
-func continued(err error) error {
+// interrupted returns the error of an interrupted command. It drops the hints and logs of
+// what the interruption stopped: they would blame a server or a file. A run gets a hint.
+func interrupted(err, cause error, run bool) error {
 	all := diag.All(err)
 	for _, e := range all {
-		if e.Code == diag.Interrupted && e.Hint == "" {
-			e.Hint = "give the same command again: it continues after the finished steps"
-			return diag.Joined(all)
+		stopped := errors.Is(e.Err, context.Canceled) || errors.Is(e.Err, cause) ||
+			strings.Contains(e.Error(), context.Canceled.Error()) // of a program or a client
+		if !stopped {
+			continue
+		}
+		e.Hint, e.Log = "", nil
+		if run {
+			e.Hint, run = "give the same command again: it continues after the finished steps", false
 		}
 	}
-	return err
+	return diag.Joined(all)
 }
 
 // single reports whether the named flag has a single value.

@@ -162,6 +162,9 @@ func (p program) ensurePip(ctx context.Context, log func(format string, args ...
 	if pip := findPip(ctx); pip != nil {
 		return pip, nil
 	}
+	if err := context.Cause(ctx); err != nil { // an interruption stopped the search
+		return nil, err
+	}
 	none := diag.Errorf(diag.Fetch, "this host has no pip, which fetches %s %s", p.name, p.version)
 	aptGet, err := exec.LookPath("apt-get")
 	if err != nil || os.Geteuid() != 0 || opts.NoInstall {

@@ -122,6 +122,6 @@ func (s *Store) Verify(b Blob) error {
 		return nil
 	}
 	err = diag.Errorf(diag.Fetch, "verifying %s: the file in the store is damaged: expected sha256 %s, got %s", b.Name, b.SHA256, found.SHA256).
-		WithHint("builder removed it, and the next run fetches it again; if this repeats, check the disk")
+		WithHint("builder removed it; the next run fetches or builds it again, with the same --set if it came from there; if this repeats, check the disk")
 	return errors.Join(err, s.drop(b.SHA256))
 }
