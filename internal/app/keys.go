@@ -52,8 +52,12 @@ func PublicKey(s *Session, file string) (signing.PublicKey, error) {
 		return k.Public(), nil
 	}
 	// The first error is about a private key, which the file may be.
-	if public, other := signing.ReadPublicKey(file); other == nil {
+	public, other := signing.ReadPublicKey(file)
+	switch {
+	case other == nil:
 		return public, nil
+	case signing.HoldsPublic(file):
+		return signing.PublicKey{}, other
 	}
 	return signing.PublicKey{}, err
 }
