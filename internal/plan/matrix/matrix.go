@@ -595,26 +595,27 @@ func (s *search) instead(r *rule) []string {
 	return rows[:min(len(rows), maxInstead)]
 }
 
-// nothing returns the error for a filter that leaves no cell: one for each reason, with
-// the first combination that has it.
+// shown is the number of combinations that nothing names for a reason with many.
+const shown = 3
+
+// nothing returns the error for a filter that leaves no cell: one for each excluded
+// combination, or for the first ones of a reason that excludes many.
 func (s *search) nothing(instead string) error {
 	if s.err != nil {
 		return s.err
 	}
 	var errs []error
-	count := map[string]int{}
+	all, named := map[string]int{}, map[string]int{} // by reason
 	for _, e := range s.excluded {
-		count[e.Because]++
+		all[e.Because]++
 	}
 	for _, e := range s.excluded {
-		n := count[e.Because]
-		if n == 0 {
-			continue // the reason was given
-		}
-		count[e.Because] = 0
-		which := e.String()
-		if n > 1 {
-			which += fmt.Sprintf(" and %d more combinations", n-1)
+		which, many := e.String(), all[e.Because] > shown+1
+		switch named[e.Because]++; {
+		case many && named[e.Because] > shown:
+			continue
+		case many && named[e.Because] == shown:
+			which += fmt.Sprintf(" and %d more combinations", all[e.Because]-shown)
 		}
 		hint := e.Source
 		if len(e.Instead) > 0 {
