@@ -144,7 +144,7 @@ func sortDist(dir, tree string) (first string, beside []string, err error) {
 	switch {
 	case tree == "" && len(wheels) != 1:
 		return "", nil, diag.Errorf(diag.Build, "the build left %d wheels in $BUILDER_DIST, 1 is wanted", len(wheels)).
-			WithHint("let the script of the recipe write one wheel there: `builder logs CELL build` prints what it said, and `builder debug shell CELL` runs it by hand")
+			WithHint("let the script of the recipe write one wheel there; the log of the step build, in the same folder as this one, has what it said")
 	case tree != "" && len(trees) != 1:
 		return "", nil, diag.Errorf(diag.Build, "the build left no %s in $BUILDER_DIST", tree)
 	case tree != "" && len(wheels) > 0:

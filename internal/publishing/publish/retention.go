@@ -57,6 +57,9 @@ func (r Retention) judge(record index.Record, nth int, needed bool, now time.Tim
 	})
 	switch {
 	case slices.Contains(r.Cells, record.Cell) || slices.Contains(r.Cells, record.Key):
+		if record.Yanked != "" {
+			return "it was named; its yank ends with it: " + record.Yanked, true
+		}
 		return "it was named", true
 	case len(r.Cells) > 0:
 		return "it was not named", false
