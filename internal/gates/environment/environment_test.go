@@ -529,6 +529,23 @@ func TestROCm(t *testing.T) {
 	}
 }
 
+// TestRCCLOfBuilder: the number of this wheel is that of ROCm's RCCL, and its library
+// reports the NCCL in it.
+func TestRCCLOfBuilder(t *testing.T) {
+	w := &world{dists: []*installed{
+		{"rccl", "6.2.0+rocm6.4.gfx942", nil, map[string]string{
+			"rccl/lib/librccl.so.1": elfOf(elftest.Library{Soname: "librccl.so.1", Texts: []string{"RCCL version 2.20.5"}, Exported: elftest.Named("ncclAllReduce")}),
+		}},
+		{"horovod", "0.28.1", nil, map[string]string{
+			"horovod/tensorflow/mpi_lib.cpython-312-x86_64-linux-gnu.so": elfOf(elftest.Library{Needed: []string{"librccl.so.1"}, Rpath: "$ORIGIN/../../rccl/lib", Undefined: elftest.Named("ncclAllReduce")}),
+		}},
+	}}
+	v := w.write(t).Judge(t.Context(), []string{"env-version"})[0]
+	if v.Status != verdict.Pass || !strings.Contains(v.Evidence, "2.20.5") {
+		t.Errorf("%+v", v)
+	}
+}
+
 // TestAsking: the process imports the extensions of Horovod that are there, and not only
 // its package.
 func TestAsking(t *testing.T) {

@@ -335,6 +335,9 @@ func checkVersion(_ context.Context, e *Environment) verdict.Verdict {
 		}
 		seen = append(seen, e.describe(c.family, c.path))
 		for _, o := range e.owners(c.path) {
+			if o.name == "rccl" && strings.Contains(o.version, "+rocm") {
+				continue // builder's wheel has the number of ROCm's RCCL, and the library that of its NCCL
+			}
 			// A framework with a bundled library has its own version.
 			if says != "" && strings.Contains(o.name, strings.ToLower(c.name)) && !sameVersion(says, o.version) {
 				problems = append(problems, problem{
