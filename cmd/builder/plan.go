@@ -45,6 +45,7 @@ func planFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "diff", Usage: "print the changes since the last started run, and the steps that run again"},
 		&cli.StringFlag{Name: "against", Usage: "compare with the entries of another `LOCK` instead, a file *.lock.json"},
 		outFlag("find the results of the last run below `DIR`"),
+		keyFlag(), // another key does not count results that this one signed
 	)
 }
 

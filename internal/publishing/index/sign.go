@@ -113,7 +113,7 @@ func (x *Index) missing() bool {
 func (x *Index) continues() error {
 	if err := x.asSigned(); errors.Is(err, signing.ErrStranger) {
 		return diag.Errorf(diag.Publish, "changing %s: the signature of the index: %w", x.dir, err).
-			WithHint("if that key is yours too, give it with --key FILE; to trust another publisher, give the public key with --trust FILE (with a trust-root: in a trust file that it signed); compare the ids: `builder key show FILE.pub`")
+			WithHint("if it is your newer key, sign with it: --key FILE; if it is an older key of yours, or of another publisher, give the public key with --trust FILE (with a trust-root: in a trust file that it signed); compare the ids: `builder key show FILE.pub`")
 	} else if err != nil {
 		if _, unreadable := x.All(context.Background()); unreadable != nil {
 			return unreadable // with the remedy for this record
