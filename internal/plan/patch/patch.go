@@ -254,7 +254,7 @@ func parseDiff(content string) ([]*gitdiff.File, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, errors.New("the file has no diff")
+		return nil, errors.New("the file of the diff has none: git writes nothing for a file that it does not track, such as one of a .gitignore")
 	}
 	// Without the line "diff --git", the prefixes a/ and b/ are not reliable.
 	if strings.Count("\n"+content, "\ndiff --git ") != len(files) {
