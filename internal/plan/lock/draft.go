@@ -173,7 +173,9 @@ func (d Draft) expand(s recipe.Settings, patches *patch.Selector) (Draft, error)
 		*text = expanded
 	}
 	d.Settings = s
-	errs = append(errs, s.Expect.CPUFault())
+	if errors.Join(errs...) == nil { // a name without a value leaves an empty text
+		errs = append(errs, s.Expect.CPUFault())
+	}
 
 	source, err := sourceOf(d.Cell.Recipe.Source, s.From, d.Vars)
 	errs = append(errs, err, s.StockFault())

@@ -95,6 +95,7 @@ func TestNewDraftRefuses(t *testing.T) {
 			[]string{"recipes/tiny.yaml: ", `unknown name "rocm-root"`, `unknown name "num"`, `unknown name "pack"`, `unknown name "rcom"`},
 		},
 		"no such processor":         {[]string{"  packages: [tiny]\n", "  packages: [tiny]\n  cpu: [\"x86-64-v{{python}}\"]\n"}, nil, []string{`recipes/tiny.yaml: expect.cpu: "x86-64-v3.11" is no level or extension of x86-64`}},
+		"processor of a wildcard":   {[]string{"  packages: [tiny]\n", "  packages: [tiny]\n  cpu: [\"x86-64-{{zero}}\"]\n"}, func(c *lock.Catalogue) { c.Images[0].Provides["zero"] = image.Fact{Is: "0.0"} }, []string{`expect.cpu: "x86-64-0.0" is no level or extension of x86-64`}},
 		"patch on an unstated fact": {nil, conditional("gcc"), []string{`recipe tiny: patch p depends on "gcc"`}},
 		"no date":                   {[]string{`"1.0": "2023-06-12", `, ""}, nil, []string{"recipes/tiny.yaml:17:13: source.released has no date for 1.0"}},
 	} {
