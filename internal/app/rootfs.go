@@ -58,16 +58,13 @@ func (w *workspace) rootfs(ctx context.Context, e lock.Entry, step, dir string) 
 	}
 	_, err = os.Lstat(dir)
 	ours := errors.Is(err, fs.ErrNotExist)
-	if err := os.MkdirAll(dir, 0o755); err != nil { // before minutes of work
-		return Rootfs{}, err
+	if err = os.MkdirAll(dir, 0o755); err == nil { // before minutes of work
+		err = w.ready(ctx, []lock.Entry{e})
 	}
-	if err := w.ready(ctx, []lock.Entry{e}); err != nil {
-		if ours {
-			os.Remove(dir)
-		}
-		return Rootfs{}, err
+	build := ""
+	if err == nil {
+		build, err = w.writeStep(ctx, e, inputs, step, dir)
 	}
-	build, err := w.writeStep(ctx, e, inputs, step, dir)
 	if err != nil && ours { // half of a file system helps nobody, and the next try needs the name
 		err = errors.Join(err, os.RemoveAll(dir))
 	}

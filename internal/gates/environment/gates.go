@@ -321,6 +321,14 @@ func reinstall(what string) string {
 	return shell.Line("pip", "install", "--force-reinstall", "--no-deps", what)
 }
 
+// numbered reports whether a distribution has the version of a library in it. A framework
+// with a bundled library has its own, and builder's wheel of RCCL the number of ROCm's RCCL,
+// whose library reports that of its NCCL.
+func numbered(o owner, library string) bool {
+	ofROCm := o.name == "rccl" && strings.Contains(o.version, "+rocm")
+	return strings.Contains(o.name, strings.ToLower(library)) && !ofROCm
+}
+
 func checkVersion(_ context.Context, e *Environment) verdict.Verdict {
 	var problems []problem
 	var blind, seen []string
@@ -335,11 +343,7 @@ func checkVersion(_ context.Context, e *Environment) verdict.Verdict {
 		}
 		seen = append(seen, e.describe(c.family, c.path))
 		for _, o := range e.owners(c.path) {
-			if o.name == "rccl" && strings.Contains(o.version, "+rocm") {
-				continue // builder's wheel has the number of ROCm's RCCL, and the library that of its NCCL
-			}
-			// A framework with a bundled library has its own version.
-			if says != "" && strings.Contains(o.name, strings.ToLower(c.name)) && !sameVersion(says, o.version) {
+			if says != "" && numbered(o, c.name) && !sameVersion(says, o.version) {
 				problems = append(problems, problem{
 					fmt.Sprintf("%s reports %s, and its distribution is %s", e.short(c.path), says, o),
 					e.right(o),

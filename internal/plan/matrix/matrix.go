@@ -610,12 +610,13 @@ func (s *search) nothing(instead string) error {
 		all[e.Because]++
 	}
 	for _, e := range s.excluded {
-		which, many := e.String(), all[e.Because] > shown+1
-		switch named[e.Because]++; {
-		case many && named[e.Because] > shown:
+		named[e.Because]++
+		which, n, more := e.String(), named[e.Because], all[e.Because]-shown
+		if more > 1 && n > shown {
 			continue
-		case many && named[e.Because] == shown:
-			which += fmt.Sprintf(" and %d more combinations", all[e.Because]-shown)
+		}
+		if more > 1 && n == shown {
+			which += fmt.Sprintf(" and %d more combinations", more)
 		}
 		hint := e.Source
 		if len(e.Instead) > 0 {

@@ -52,10 +52,9 @@ func lacked(text []byte, search string) string {
 // likest returns the line most like a missing one, and its number. It returns 0 and ""
 // if no line is like it.
 func likest(text []byte, missing string) (at int, found string) {
-	pattern := missing[:min(len(missing), maxPattern)]
-	best := len(pattern) / 2
+	best := min(len(missing), maxPattern) / 2
 	for i, line := range bytes.Split(text[:min(len(text), maxCompared)], []byte("\n")) {
-		if d := within(pattern, line); d < best {
+		if d := within(missing, line); d < best {
 			at, best, found = i+1, d, string(line)
 		}
 	}
@@ -74,8 +73,7 @@ func replaced(text []byte, e Edit) bool {
 	if missing == "" || other == "" {
 		return true
 	}
-	pattern := missing[:min(len(missing), maxPattern)]
-	return within(pattern, []byte(strings.ReplaceAll(e.Replace, "\n", " "))) <= within(pattern, []byte(other))
+	return within(missing, []byte(strings.ReplaceAll(e.Replace, "\n", " "))) <= within(missing, []byte(other))
 }
 
 // lead is the number of characters shown before the first difference of two lines.
@@ -95,9 +93,10 @@ func fromDifference(a, b string) (string, string) {
 	return "…" + short(string(ra[same-lead:])), "…" + short(string(rb[same-lead:]))
 }
 
-// within returns the smallest Levenshtein distance between a pattern and any part of a
-// line, in bytes.
+// within returns the smallest Levenshtein distance between the start of a pattern and any
+// part of a line, in bytes.
 func within(pattern string, line []byte) int {
+	pattern = pattern[:min(len(pattern), maxPattern)]
 	row := make([]int, len(pattern)+1)
 	for j := range row {
 		row[j] = j
