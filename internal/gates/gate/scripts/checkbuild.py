@@ -1,8 +1,10 @@
 """Run `horovodrun --check-build` with the frameworks loaded.
 
-horovodrun forks a process for every question, and each imports Horovod's extension. A
-framework is loaded once here, so that these processes do not load it ten times.
+horovodrun forks a process for every question, and each imports Horovod's extension.
+Framework and extension are loaded once here, so that these processes do not load them
+ten times.
 """
+import gc
 import importlib
 import runpy
 import shutil
@@ -11,8 +13,10 @@ import sys
 for framework in sys.argv[1:]:
     try:
         importlib.import_module(framework)
+        importlib.import_module("horovod." + framework)
     except BaseException as problem:  # horovodrun will not list it
         print(f"import {framework}: {problem}", file=sys.stderr)
+gc.freeze()  # so that no fork writes to these objects, which copies their pages
 program = shutil.which("horovodrun") or sys.exit("horovodrun: not found")
 sys.argv = [program, "--check-build"]
 runpy.run_path(program, run_name="__main__")

@@ -3,6 +3,7 @@
 questions.json names the frameworks, and the arguments of Python for each program. Each
 program ends as it would alone. Its exit status and output are one line of JSON.
 """
+import gc
 import importlib
 import json
 import os
@@ -17,6 +18,7 @@ for framework in questions["load"]:
         importlib.import_module(framework)
     except BaseException:  # the programs report it
         pass
+gc.freeze()  # so that no fork writes to the objects of the frameworks, which copies their pages
 for number, args in enumerate(questions["programs"]):
     sys.stdout.flush()
     sys.stderr.flush()

@@ -4,6 +4,7 @@ task.json holds the data and what to try. What is right is not known here.
 """
 import collections
 import faulthandler
+import gc
 import importlib
 import json
 import math
@@ -211,6 +212,7 @@ def torch_cases():
 
 
 cases = tensorflow_cases() if sys.argv[1].endswith(".tensorflow") else torch_cases()
+gc.freeze()  # no search for garbage among the objects of the framework
 if task["collectives"]:
     import allreduce
 
