@@ -29,9 +29,10 @@ var module []byte
 
 const upstream = "github.com/dagger/dagger/"
 
-// buildOptions are the options of go build, except for the output.
+// buildOptions are the options of go build, except for the output. The linker drops
+// DWARF (-w), so the compiler need not make any.
 var buildOptions = []string{
-	"-trimpath", "-buildvcs=false",
+	"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
 	"-ldflags=-s -w -X " + upstream + "engine.Version=" + Version + " -X " + upstream + "engine.Tag=" + Version,
 }
 
@@ -46,6 +47,14 @@ var buildEnv = []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", 
 // buildKey identifies the programs by a hash of all their inputs.
 func buildKey() string {
 	return hash(append(slices.Concat(buildFlags, buildEnv), string(module))...)[:12]
+}
+
+// goEnv returns the environment of go build. GOGC has no effect on the programs, so it
+// is no part of buildKey. The compiler collects garbage less often than by default: that
+// saves a quarter of the time and needs a third more memory (156 s and 1.48 GB, 119 s and
+// 1.91 GB on two processors).
+func goEnv() []string {
+	return append(append([]string{"GOGC=400"}, os.Environ()...), buildEnv...)
 }
 
 // bin returns the path of a built program. An empty name gives their directory.
@@ -69,7 +78,7 @@ func (e *Engine) build(ctx context.Context, goTool string) error {
 	if exists(e.bin("")) {
 		return nil
 	}
-	e.log("building the engine %s from its Go modules: about 4 minutes, once", Version)
+	e.log("building the engine %s from its Go modules: about 3 minutes, once", Version)
 	start := time.Now()
 	err := e.appear(func(tmp string) error {
 		if err := e.compile(ctx, goTool, tmp, buildFlags); err != nil {
@@ -113,7 +122,7 @@ func (e *Engine) compile(ctx context.Context, goTool, dir string, flags []string
 	out := filepath.Join(dir, "bin") + string(filepath.Separator) // the separator makes it a directory for go build
 	cmd := exec.CommandContext(ctx, goTool, slices.Concat([]string{"build", "-o", out}, flags)...)
 	cmd.Dir = filepath.Join(dir, "src")
-	cmd.Env = append(os.Environ(), buildEnv...)
+	cmd.Env = goEnv()
 	if err := e.runLogged(ctx, cmd, "build.log"); err != nil {
 		return fmt.Errorf("building the engine %s: %w", Version, err)
 	}
