@@ -135,6 +135,11 @@ func stamp(printed string) (time.Time, string) {
 	return time.Unix(0, nanoseconds), rest
 }
 
+// exitError is the exit status of a failed exec.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
 // failure gives a failed exec the class of a failed build and attaches its output.
 func (c *cell) failure(err error) error {
 	var failed *dagger.ExecError
@@ -145,7 +150,7 @@ func (c *cell) failure(err error) error {
 	c.stream.settle(output)
 	return &diag.Error{
 		Code: diag.Build,
-		Err:  fmt.Errorf("exit %d", failed.ExitCode),
+		Err:  exitError(failed.ExitCode),
 		Log:  strings.Split(strings.TrimRight(output+failed.Stderr, "\n"), "\n"),
 	}
 }

@@ -23,9 +23,19 @@ func imageStep(ctx context.Context, c *cell, _ *dagger.Container) (*dagger.Conta
 	return c.proven(ctx, c.entry.Image)
 }
 
-// packagesStep installs the locked Python packages of the build.
+// packagesStep installs the locked Python packages of the build, and asks the framework
+// among them for its platform. It asks before the source comes, so that the engine keeps
+// the answer for every change of the source.
 func packagesStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	return c.withWheels(ctx, ctr, c.entry.Image, buildDir)
+	ctr, err := c.withWheels(ctx, ctr, c.entry.Image, buildDir)
+	if err != nil {
+		return nil, err
+	}
+	asked := withEnv(ctr, buildEnv(c.entry))
+	return ctr, gate.AskFramework(c.entry.Expect, func(args ...string) (string, error) {
+		_, output, err := c.exec(ctx, asked, noCaps, append([]string{venvOf(c.entry.Image) + "/bin/python"}, args...))
+		return output, err
+	})
 }
 
 // withWheels installs the locked Python packages of an image and the wheels of the
@@ -174,21 +184,17 @@ func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 	return ctr, nil
 }
 
-// buildStep runs the recipe's script without network and capabilities. Before, it asks
-// the framework for its platform.
+// buildStep runs the recipe's script without network and capabilities.
 func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	ctr, script := withEnv(ctr, buildEnv(c.entry)), c.entry.Script
-	err := gate.AskFramework(c.entry.Expect, func(args ...string) (string, error) {
-		_, output, err := c.exec(ctx, ctr, noCaps, append([]string{venvOf(c.entry.Image) + "/bin/python"}, args...))
-		return output, err
-	})
-	if err != nil {
-		return nil, err
-	}
 	if c.usesCcache() {
-		ctr, script = c.withCcache(ctr), ccacheScript+script
+		built, _, err := c.execNamed(ctx, c.withCcache(ctr), c.turn, noCaps, shell(ccacheScript+script))
+		if stale := new(exitError); !errors.As(err, stale) || *stale != ccacheStale {
+			return built, err
+		}
+		c.stream.note("this build made files with other names than the build that filled the compiler cache: building again without the cache")
 	}
-	ctr, _, err = c.execNamed(ctx, ctr, c.turn, noCaps, shell(script))
+	ctr, _, err := c.execNamed(ctx, ctr, c.turn, noCaps, shell(script))
 	return ctr, err
 }
 
