@@ -1,9 +1,13 @@
 """The work as a bare script."""
 
+import re
 import shutil
 from pathlib import Path
 
 from .place import Place
+
+# The names of GCC, as in pipelines/ccache.go.
+COMPILER = re.compile(r"(x86_64-linux-gnu-)?(gcc|g\+\+)(-[0-9]+)?|cc|c\+\+")
 
 
 class Bare:
@@ -56,9 +60,9 @@ class BareCcache(Bare):
         (self.place.rootfs / "opt/ccache").mkdir(exist_ok=True)
         compilers = self.place.below("ccache", "compilers")
         shutil.copy(program, compilers)
-        for name in ("cc", "c++", "gcc", "g++", "x86_64-linux-gnu-gcc", "x86_64-linux-gnu-g++"):
-            if not (compilers / name).is_symlink():
-                (compilers / name).symlink_to("ccache")
+        for path in (self.place.rootfs / "usr/bin").iterdir():
+            if COMPILER.fullmatch(path.name) and not (compilers / path.name).is_symlink():
+                (compilers / path.name).symlink_to("ccache")
         self.build(0, list(self.place.workload.cells[:1]))
 
     def binds(self) -> dict[Path, str]:
