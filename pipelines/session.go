@@ -80,6 +80,9 @@ func (e *Engine) connect(parent context.Context) (context.Context, *session, err
 // environment. Without one the SDK downloads it.
 func useClient(program string) error {
 	os.Setenv("DO_NOT_TRACK", "1")
+	if os.Getenv("GOGC") == "" {
+		os.Setenv("GOGC", "400") // the client lives for one cell and is small
+	}
 	if program == "" {
 		return nil
 	}

@@ -194,7 +194,7 @@ func TestPrepare(t *testing.T) {
 func TestEngineEnv(t *testing.T) {
 	env := engineEnv([]string{"HTTP_PROXY=http://p:1", "no_proxy=local", "SECRET=x", "HOME=/root", "SSL_CERT_FILE=/ca.pem", "FTP_PROXY=f"})
 	got := strings.Join(env[1:], " ")
-	want := "HOME=/run/dagger/tmp TMPDIR=/run/dagger/tmp DO_NOT_TRACK=1 http_proxy=http://p:1 no_proxy=local SSL_CERT_FILE=/ca.pem"
+	want := "HOME=/run/dagger/tmp TMPDIR=/run/dagger/tmp DO_NOT_TRACK=1 GOGC=200 http_proxy=http://p:1 no_proxy=local SSL_CERT_FILE=/ca.pem"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
