@@ -52,7 +52,7 @@ class Bare:
 class BareCcache(Bare):
     name = "bare script, ccache"
     asked = "The same with the ccache pinned by builder: default settings, one cache for everything, filled by one build."
-    scenarios = ("patch",)
+    scenarios = ("patch", "axis")
     env = ("COMPILERS=/opt/ccache/compilers", "CCACHE_DIR=/opt/ccache/objects")
 
     def prepare(self) -> None:

@@ -66,7 +66,7 @@ class Builder:
 class Ccache(Builder):
     name = "builder --ccache"
     asked = "The same with `--ccache`, after one build that filled the cache."
-    scenarios = ("patch",)
+    scenarios = ("patch", "axis")
     apart = 5  # its own source, because the round's is already built
     arguments = ("--ccache",)
 
