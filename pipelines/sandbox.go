@@ -118,7 +118,7 @@ func (c *cell) execNamed(ctx context.Context, ctr *dagger.Container, name, caps 
 		return nil, "", err
 	}
 	ran, output := stamp(printed)
-	c.stream.ran(ran.Before(start), output)
+	c.stream.ran(ran.Before(start), printed)
 	return done, output, nil
 }
 
@@ -127,12 +127,21 @@ const stampPrefix = "builder-ran "
 // stamp removes the first line from an exec's output and returns the time in it, when
 // the exec ran.
 func stamp(printed string) (time.Time, string) {
-	first, rest, _ := strings.Cut(printed, "\n")
+	first, rest := cutStamp(printed)
 	nanoseconds, err := strconv.ParseInt(strings.TrimPrefix(first, stampPrefix), 10, 64)
 	if err != nil {
 		return time.Time{}, printed
 	}
 	return time.Unix(0, nanoseconds), rest
+}
+
+// cutStamp separates the line with the time from an exec's output. The line is empty if
+// there is none.
+func cutStamp(printed string) (line, output string) {
+	if first, rest, _ := strings.Cut(printed, "\n"); strings.HasPrefix(first, stampPrefix) {
+		return first, rest
+	}
+	return "", printed
 }
 
 // exitError is the exit status of a failed exec.
@@ -147,7 +156,7 @@ func (c *cell) failure(err error) error {
 		return err
 	}
 	_, output := stamp(failed.Stdout)
-	c.stream.settle(output)
+	c.stream.settle(failed.Stdout)
 	return &diag.Error{
 		Code: diag.Build,
 		Err:  exitError(failed.ExitCode),

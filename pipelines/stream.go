@@ -16,9 +16,10 @@ import (
 //	14  : ┆ [12.3s] | Building CXX object …
 //
 // The API returns results and errors. The log is for users watching a run and for
-// failed steps. Progress arrives later than the API's answer. So stream waits for the
-// output of a finished exec ([stream.settle]) and drops anything later. No line can get
-// into the log of another step.
+// failed steps. Progress arrives later than the API's answer, often by a tenth of a
+// second. So stream completes the log from the answer when an exec ends
+// ([stream.settle]), and drops what comes later. It recognises such lines by the exec's
+// stamp, which comes before them. No line can get into the log of another step.
 type stream struct {
 	mu     sync.Mutex
 	rest   []byte
@@ -26,7 +27,7 @@ type stream struct {
 	lines  int             // printed by the running exec
 	last   string          // last line of the running exec
 	number string          // client's number for the running exec
-	ended  map[string]bool // numbers of earlier execs
+	ended  map[string]bool // numbers and stamps of earlier execs
 	execs  int             // execs of the step
 	cached int             // execs of the step from the cache
 }
@@ -61,6 +62,10 @@ func (s *stream) line(line []byte) {
 	if m == nil || s.ended[string(m[1])] || clientLine.Match(m[2]) {
 		return
 	}
+	if bytes.HasPrefix(m[2], []byte(stampPrefix)) && s.ended[string(m[2])] {
+		s.ended[string(m[1])] = true
+		return
+	}
 	s.number = string(m[1])
 	if bytes.HasPrefix(m[2], []byte(stampPrefix)) {
 		return
@@ -72,17 +77,36 @@ func (s *stream) line(line []byte) {
 // lag is the longest wait for the output of a finished exec.
 const lag = time.Second
 
-// settle waits until the progress includes the output of a finished exec, then closes
-// its part of the log.
-func (s *stream) settle(output string) {
+// settle completes the log of a finished exec from all that it printed, and closes its
+// part of the log. If the progress differs from that, for example after a carriage
+// return, settle waits for the last line.
+func (s *stream) settle(printed string) {
+	first, output := cutStamp(printed)
 	want := lastLine(output)
-	for deadline := time.Now().Add(lag); !s.seen(want) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(lag); !s.complete(first, output) && !s.seen(want) && time.Now().Before(deadline); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended[s.number] = true
-	s.last = ""
+	s.last, s.number = "", ""
+}
+
+// complete writes the lines of output that the progress has not shown yet, if those that
+// it has shown are the first of them.
+func (s *stream) complete(stamp, output string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines := strings.SplitAfter(string(ansi.ReplaceAll([]byte(output), nil)), "\n")
+	if stamp == "" || s.lines > len(lines) || s.lines > 0 && strings.TrimSuffix(lines[s.lines-1], "\n") != s.last {
+		return false
+	}
+	s.ended[stamp] = true
+	for _, line := range lines[s.lines:] {
+		io.WriteString(s.log, line)
+	}
+	s.lines = len(lines)
+	return true
 }
 
 func (s *stream) seen(line string) bool {
@@ -103,11 +127,11 @@ func (s *stream) begin(log io.Writer) {
 	s.log, s.lines, s.execs, s.cached = log, 0, 0, 0
 }
 
-// ran records a finished exec of the step with its output. The client shows no cached
-// output, so ran writes it to the log.
-func (s *stream) ran(cached bool, output string) {
+// ran records a finished exec of the step with all that it printed. The client shows no
+// cached output, so ran writes it to the log.
+func (s *stream) ran(cached bool, printed string) {
 	if !cached {
-		s.settle(output)
+		s.settle(printed)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,6 +140,7 @@ func (s *stream) ran(cached bool, output string) {
 		s.cached++
 	}
 	if s.lines == 0 {
+		_, output := cutStamp(printed)
 		io.WriteString(s.log, output)
 	}
 	s.lines = 0

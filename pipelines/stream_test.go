@@ -54,22 +54,46 @@ func TestStreamOfACachedStep(t *testing.T) {
 	}
 }
 
-// Late progress of a finished exec is logged until settle times out, and dropped
+// The log is complete when an exec ends, and late progress of the exec is dropped.
+func TestStreamDropsWhatLags(t *testing.T) {
+	const stamp = "builder-ran 1763710000000000000\n"
+	for _, c := range []struct{ name, early, late string }{
+		{"all of it", "", "7   : [0.1s] | " + stamp + "7   : [0.1s] | one\n7   : [0.1s] | two\n"},
+		{"all but the stamp", "7   : [0.1s] | " + stamp, "7   : [0.1s] | one\n7   : [0.1s] | two\n"},
+		{"the end", "7   : [0.1s] | " + stamp + "7   : [0.1s] | one\n", "7   : [0.1s] | two\n"},
+		{"nothing", "7   : [0.1s] | " + stamp + "7   : [0.1s] | one\n7   : [0.1s] | two\n", ""},
+	} {
+		var first, second strings.Builder
+		s := newStream()
+		s.begin(&first)
+		fmt.Fprint(s, c.early)
+		s.ran(false, stamp+"one\n\x1b[1mtwo\x1b[0m\n")
+		s.end()
+		s.begin(&second)
+		fmt.Fprint(s, c.late+"8   : [0.1s] | builder-ran 1763710000000000001\n8   : [0.1s] | of the next\n")
+		s.ran(false, "builder-ran 1763710000000000001\nof the next\n")
+		if first.String() != "one\ntwo\n" || second.String() != "of the next\n" {
+			t.Errorf("%s lags: got %q and %q", c.name, first.String(), second.String())
+		}
+	}
+}
+
+// Progress that differs from the output is logged until settle times out, and dropped
 // afterwards.
-func TestStreamWaitsForWhatLags(t *testing.T) {
+func TestStreamWaitsForOtherProgress(t *testing.T) {
 	var first, second strings.Builder
 	s := newStream()
 	s.begin(&first)
-	fmt.Fprint(s, "7   : [0.1s] | builder-ran 1763710000000000000\n")
+	fmt.Fprint(s, "7   : [0.1s] | builder-ran 1763710000000000000\n7   : [0.1s] | 50%\n")
 	go func() {
 		time.Sleep(50 * time.Millisecond)
 		fmt.Fprint(s, "7   : [0.1s] | refused\n")
 	}()
-	s.ran(false, "refused\n")
+	s.ran(false, "builder-ran 1763710000000000000\n50%\r100%\nrefused\n")
 	s.end()
 	s.begin(&second)
 	fmt.Fprint(s, "7   : [0.1s] | refused again\n8   : [0.1s] | of the next\n")
-	if first.String() != "refused\n" || second.String() != "of the next\n" {
+	if first.String() != "50%\nrefused\n" || second.String() != "of the next\n" {
 		t.Errorf("got %q and %q", first.String(), second.String())
 	}
 }
