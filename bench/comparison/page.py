@@ -59,12 +59,25 @@ def section(r: dict, picture: str) -> str:
     for s in r["scenarios"]:
         for name, seconds in s["seconds"].items():
             lines.append(f"| {s['name']} | {name} | {text(spread(seconds))} | {ratio(s, name, Bare.name)} | {ratio(s, name, Builder.name)} |")
+    lines += ["", *behind(r)]
     lines += ["", "| scenario | means |", "| --- | --- |"]
     lines += [f"| {s['name']} | {s['about']} |" for s in r["scenarios"]]
     lines += ["", "| tool | version | command | preparation | same library as the bare script |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| {p['name']} | {p['version']} | {p['asked']} | {p['preparation']} s | {ANSWER[p['same-library']]} |" for p in r["peers"]]
     lines += [""] + [f"Left out: {x['peer']}: {x['reason']}." for x in r["left-out"]]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def behind(r: dict) -> list[str]:
+    """Lists the other tools that are faster than builder, by scenario."""
+    found = []
+    for s in r["scenarios"]:
+        for name, seconds in s["seconds"].items():
+            if not name.startswith((Builder.name, Bare.name)) and Builder.name in s["seconds"]:
+                took = ratios(s["seconds"][Builder.name], seconds)
+                if took.median > 1:
+                    found.append(f"{s['name']} {text(took)} of {name}")
+    return ["builder takes longer than another tool in: " + "; ".join(found) + ". It alone runs gates and signs what it made."] if found else []
 
 
 def ratio(scenario: dict, of: str, to: str) -> str:

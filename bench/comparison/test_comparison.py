@@ -84,6 +84,12 @@ class TestRounds(unittest.TestCase):
         self.rounds.compare({"bare script": {"x86-64": "a"}, "buildah": {"x86-64": "a"}, "fromager": {"x86-64": "b"}})
         self.assertEqual(self.rounds.differ, {"fromager"})
 
+    def test_the_page_says_where_builder_is_slower(self):
+        seconds = {"bare script": [1, 1], "builder": [3, 4], "builder: build step": [1, 1], "fromager": [6, 2], "buildah": [2, 2]}
+        found = page.behind({"scenarios": [{"name": "cold", "seconds": seconds}, {"name": "patch", "seconds": {"builder": [1], "buildah": [2]}}]})
+        self.assertIn("cold 1.25 (0.50–2.00) of fromager; cold 1.75 (1.50–2.00) of buildah.", found[0])
+        self.assertEqual(page.behind({"scenarios": []}), [])
+
     def test_the_result_makes_a_page(self):
         self.one_round(Peer(self.place))
         self.rounds.left_out = [{"peer": "buildah", "reason": "this host has none"}]
