@@ -76,8 +76,8 @@ func (e *Engine) connect(parent context.Context) (context.Context, *session, err
 	return nil, nil, err
 }
 
-// useClient sets the client program of the SDK, which is possible only through the
-// environment. Without one the SDK downloads it.
+// useClient sets the client program of the SDK and its environment, which is possible only
+// through the environment of this process. Without a program the SDK downloads it.
 func useClient(program string) error {
 	os.Setenv("DO_NOT_TRACK", "1")
 	if os.Getenv("GOGC") == "" {
