@@ -43,10 +43,10 @@ const ccacheStale = 97
 // and C++ compiler of the image, under the same names, and adds no other names.
 //
 // A build may use direct mode with what an earlier build left only if both trees have the
-// same file names, before the build and after it. What a build generates follows from the
-// files that are no C or C++, and from programs that it compiles. So the names and the
-// content of all other files select the part of the cache for direct mode, as
-// OBJC_INCLUDE_PATH: ccache 4.14 mixes this variable into the key of a direct lookup and
+// same file names, before the build and after it. What a build generates follows from its
+// script, its environment, the files that are no C or C++, and programs that it compiles.
+// So the script, the environment, all names and the content of those files select the
+// part of the cache for direct mode, as OBJC_INCLUDE_PATH: ccache 4.14 mixes this variable into the key of a direct lookup and
 // not into that of an object, and GCC reads it only for Objective-C. The names after the
 // build are compared with those of the first build with this selection. If they differ,
 // the build ends with ccacheStale, and direct mode stays off for the selection. A build
@@ -60,6 +60,8 @@ PATH="/tmp/builder-compilers:$PATH"
 builder_digest() { LC_ALL=C sort -o /tmp/builder-names /tmp/builder-names; sha256sum </tmp/builder-names | cut -c 1-64; }
 builder_names() { find ` + buildDir + ` -printf '%y %p %l\n' >/tmp/builder-names; }
 builder_names
+env >>/tmp/builder-names
+echo "$builder_script" >>/tmp/builder-names
 find ` + buildDir + ` -type f ! -name '*.[ch]' ! -name '*.[ch][cpx+]*' ! -name '*.cu' ! -name '*.cuh' ! -name '*.hh' -exec sha256sum {} + >>/tmp/builder-names
 OBJC_INCLUDE_PATH=/builder/$(builder_digest)
 export OBJC_INCLUDE_PATH
@@ -83,12 +85,17 @@ builder_end() {
 trap builder_end EXIT
 `
 
+// withCcache returns the script of a build that uses the cache.
+func withCcache(script string) string {
+	return "builder_script=" + shortDigest(script) + "\n" + ccacheScript + script
+}
+
 // usesCcache reports whether the build step of c may use the compiler cache. A second
 // build never does, because it has to verify the first.
 func (c *cell) usesCcache() bool { return c.Ccache != "" && c.turn == firstTime }
 
-// withCcache adds the entry's compiler cache to the container of its build step.
-func (c *cell) withCcache(ctr *dagger.Container) *dagger.Container {
+// cached adds the entry's compiler cache to the container of its build step.
+func (c *cell) cached(ctr *dagger.Container) *dagger.Container {
 	ctr = ctr.
 		WithMountedFile(ccachePath, c.client.Host().File(c.Ccache)).
 		WithNewFile(ccacheConfig, ccacheSettings).

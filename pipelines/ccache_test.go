@@ -94,6 +94,15 @@ func TestCcacheSelectsDirectLookupsByTheTree(t *testing.T) {
 	if selection() == first {
 		t.Error("another tree has the selection of the first one")
 	}
+	before := selection()
+	at.script = "other"
+	if selection() == before {
+		t.Error("another script has the same selection")
+	}
+	before, at.a = selection(), "other"
+	if selection() == before {
+		t.Error("another variable has the same selection")
+	}
 }
 
 func TestCcacheRefusesABuildThatMadeOtherFiles(t *testing.T) {
@@ -136,11 +145,13 @@ func TestCcacheKeepsNoManifestsOfAFailedBuild(t *testing.T) {
 
 // ccached runs builds with [ccacheScript] in a directory in place of the container.
 type ccached struct {
-	t    *testing.T
-	root string
+	t      *testing.T
+	root   string
+	script string // digest of the script
+	a      string // variable A
 }
 
-func newCcached(t *testing.T) ccached {
+func newCcached(t *testing.T) *ccached {
 	root := t.TempDir()
 	for _, dir := range []string{"bin", "tmp", "build/src", "objects"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
@@ -150,7 +161,7 @@ func newCcached(t *testing.T) ccached {
 	if err := os.WriteFile(filepath.Join(root, "ccache"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range []string{"mkdir", "ls", "grep", "ln", "sh", "find", "sort", "sha256sum", "cut", "mktemp", "mv", "rm", "cat", "touch", "sleep"} {
+	for _, tool := range []string{"mkdir", "ls", "grep", "ln", "sh", "env", "find", "sort", "sha256sum", "cut", "mktemp", "mv", "rm", "cat", "touch", "sleep"} {
 		path, err := exec.LookPath(tool)
 		if err != nil {
 			t.Skipf("this host has no %s", tool)
@@ -159,10 +170,10 @@ func newCcached(t *testing.T) ccached {
 			t.Fatal(err)
 		}
 	}
-	return ccached{t, root}
+	return &ccached{t: t, root: root}
 }
 
-func (at ccached) write(name, text string) {
+func (at *ccached) write(name, text string) {
 	at.t.Helper()
 	if err := os.WriteFile(filepath.Join(at.root, "build", name), []byte(text), 0o644); err != nil {
 		at.t.Fatal(err)
@@ -171,15 +182,15 @@ func (at ccached) write(name, text string) {
 
 // build runs the script of a recipe in src with the root directory as $1, and returns
 // its exit status and output.
-func (at ccached) build(script string) (status int, output string) {
+func (at *ccached) build(script string) (status int, output string) {
 	at.t.Helper()
 	if err := os.RemoveAll(filepath.Join(at.root, "tmp/builder-compilers")); err != nil { // each container is new
 		at.t.Fatal(err)
 	}
 	all := strings.NewReplacer("/opt/builder", at.root, buildDir+" ", at.root+"/build ", "/tmp/", at.root+"/tmp/").Replace(ccacheScript)
-	cmd := exec.Command("sh", "-euc", all+script, "sh", at.root)
+	cmd := exec.Command("sh", "-euc", "builder_script="+at.script+"\n"+all+script, "sh", at.root)
 	cmd.Dir = filepath.Join(at.root, "build/src")
-	cmd.Env = []string{"PATH=" + at.root + "/bin"} // excludes the host's compilers
+	cmd.Env = []string{"PATH=" + at.root + "/bin", "A=" + at.a} // excludes the host's compilers
 	out, err := cmd.CombinedOutput()
 	if failed := new(exec.ExitError); err != nil && !errors.As(err, &failed) {
 		at.t.Fatal(err)
