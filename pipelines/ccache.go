@@ -46,11 +46,13 @@ const ccacheStale = 97
 // same file names, before the build and after it. What a build generates follows from its
 // script, its environment, the files that are no C or C++, and programs that it compiles.
 // So the script, the environment, all names and the content of those files select the
-// part of the cache for direct mode, as OBJC_INCLUDE_PATH: ccache 4.14 mixes this variable into the key of a direct lookup and
-// not into that of an object, and GCC reads it only for Objective-C. The names after the
-// build are compared with those of the first build with this selection. If they differ,
+// part of the cache for direct mode, as OBJC_INCLUDE_PATH: ccache 4.14 mixes this variable
+// into the key of a direct lookup and not into that of an object, and GCC reads it only for
+// Objective-C. The names after the build are compared with those of the first build with this selection. If they differ,
 // the build ends with ccacheStale, and direct mode stays off for the selection. A build
-// that fails leaves nothing for direct lookups.
+// that fails leaves nothing for direct lookups. What a killed build left, or one that runs
+// at the same time, is not compared before its use: there a program that the build compiles
+// could still generate a header that hides another. The gate reproducible finds that.
 var ccacheScript = `mkdir -p /tmp/builder-compilers ` + ccacheDir + `/trees
 for builder_name in $(IFS=:; for d in $PATH; do
   ls "$d" 2>/dev/null | grep -E '^(x86_64-linux-gnu-)?(gcc|g\+\+)(-[0-9]+)?$|^(cc|c\+\+)$' || true
