@@ -48,11 +48,13 @@ const ccacheStale = 97
 // So the script, the environment, all names and the content of those files select the
 // part of the cache for direct mode, as OBJC_INCLUDE_PATH: ccache 4.14 mixes this variable
 // into the key of a direct lookup and not into that of an object, and GCC reads it only for
-// Objective-C. The names after the build are compared with those of the first build with this selection. If they differ,
-// the build ends with ccacheStale, and direct mode stays off for the selection. A build
-// that fails leaves nothing for direct lookups. What a killed build left, or one that runs
-// at the same time, is not compared before its use: there a program that the build compiles
-// could still generate a header that hides another. The gate reproducible finds that.
+// Objective-C. The names after the build are compared with those of the first build with
+// this selection. If they differ, the build ends with ccacheStale, and direct mode stays
+// off for the selection. It also stays off if the first build did not come to its end here,
+// because it was killed, still runs, or has replaced this shell by exec. A build that fails
+// leaves nothing for direct lookups. What a later build leaves when it is killed, or before
+// it ends, is not compared: a program that it compiles could have generated a header that
+// hides another. The gate reproducible finds that.
 var ccacheScript = `mkdir -p /tmp/builder-compilers ` + ccacheDir + `/trees
 for builder_name in $(IFS=:; for d in $PATH; do
   ls "$d" 2>/dev/null | grep -E '^(x86_64-linux-gnu-)?(gcc|g\+\+)(-[0-9]+)?$|^(cc|c\+\+)$' || true
@@ -64,16 +66,18 @@ builder_names() { find ` + buildDir + ` -printf '%y %p %l\n' >/tmp/builder-names
 builder_names
 env >>/tmp/builder-names
 echo "$builder_script" >>/tmp/builder-names
-find ` + buildDir + ` -type f ! -name '*.[ch]' ! -name '*.[ch][cpx+]*' ! -name '*.cu' ! -name '*.cuh' ! -name '*.hh' -exec sha256sum {} + >>/tmp/builder-names
+find ` + buildDir + ` -type f ! -name '*.[ch]' ! -name '*.[ch]pp' ! -name '*.[ch]xx' ! -name '*.[ch]++' ! -name '*.cc' ! -name '*.hh' ! -name '*.cu' ! -name '*.cuh' -exec sha256sum {} + >>/tmp/builder-names
 OBJC_INCLUDE_PATH=/builder/$(builder_digest)
 export OBJC_INCLUDE_PATH
 builder_tree=` + ccacheDir + `/trees/${OBJC_INCLUDE_PATH#/builder/}
-if [ -f "$builder_tree" ] && [ ! -s "$builder_tree" ]; then export CCACHE_NODIRECT=1; fi
+builder_first=
+if [ ! -e "$builder_tree" ] && mkdir "$builder_tree.begun" 2>/dev/null; then builder_first=1
+elif [ ! -s "$builder_tree" ]; then export CCACHE_NODIRECT=1; fi
 builder_end() {
   builder_status=$?
   ` + ccachePath + ` --show-log-stats || true
   builder_names
-  if [ $builder_status = 0 ] && [ ! -e "$builder_tree" ]; then
+  if [ $builder_status = 0 ] && [ "$builder_first" ]; then
     builder_new=$(mktemp "$builder_tree.XXXXXX")
     builder_digest >"$builder_new"
     mv "$builder_new" "$builder_tree"
@@ -81,7 +85,10 @@ builder_end() {
     : >"$builder_tree"
     builder_status=` + strconv.Itoa(ccacheStale) + `
   fi
-  if [ $builder_status != 0 ]; then find ` + ccacheDir + ` -name '*M' -newer /tmp/builder-compilers -exec rm -f {} +; fi
+  if [ $builder_status != 0 ]; then
+    find ` + ccacheDir + ` -name '*M' -newer /tmp/builder-compilers -exec rm -f {} +
+    if [ "$builder_first" ]; then rmdir "$builder_tree.begun"; fi
+  fi
   exit $builder_status
 }
 trap builder_end EXIT
@@ -96,8 +103,8 @@ func withCcache(script string) string {
 // build never does, because it has to verify the first.
 func (c *cell) usesCcache() bool { return c.Ccache != "" && c.turn == firstTime }
 
-// cached adds the entry's compiler cache to the container of its build step.
-func (c *cell) cached(ctr *dagger.Container) *dagger.Container {
+// mountCcache adds the entry's compiler cache to the container of its build step.
+func (c *cell) mountCcache(ctr *dagger.Container) *dagger.Container {
 	ctr = ctr.
 		WithMountedFile(ccachePath, c.client.Host().File(c.Ccache)).
 		WithNewFile(ccacheConfig, ccacheSettings).

@@ -81,12 +81,12 @@ func TestCcacheSelectsDirectLookupsByTheTree(t *testing.T) {
 	at.write("src/a.h", "1")
 	at.write("src/setup.py", "1")
 	first := selection()
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name string
 		same bool
-	}{{"src/a.cc", true}, {"src/a.h", true}, {"src/setup.py", false}, {"src/b.h", false}, {"src/a.h.in", false}} {
+	}{{"src/a.cc", true}, {"src/a.h", true}, {"src/setup.py", false}, {"src/b.h", false}, {"src/a.h.in", false}, {"src/a.cpp", false}, {"src/a.cpp", true}, {"src/a.cpp.in", false}, {"src/a.cpp.in", false}} {
 		before := selection()
-		at.write(c.name, "2")
+		at.write(c.name, fmt.Sprint(i))
 		if same := selection() == before; same != c.same {
 			t.Errorf("after a change of %s, the selection is the same: %v, want %v", c.name, same, c.same)
 		}
@@ -122,6 +122,24 @@ func TestCcacheRefusesABuildThatMadeOtherFiles(t *testing.T) {
 		for _, made := range []string{"made.h", "other.h"} {
 			os.Remove(filepath.Join(at.root, "build/src", made))
 		}
+	}
+}
+
+// A first build that did not come to its end in the script left manifests, and nothing is
+// known of its files.
+func TestCcacheWithoutTheEndOfTheFirstBuild(t *testing.T) {
+	at := newCcached(t)
+	const direct = `echo "${CCACHE_NODIRECT-yes}"; `
+	for _, c := range []struct{ name, script, want string }{
+		{"fails", direct + "exit 3", "3 yes"},
+		{"first after it", direct + "exec touch made.h", "0 yes"},
+		{"next", direct, "0 1"},
+	} {
+		status, out := at.build(c.script)
+		if got := fmt.Sprint(status, " ", strings.TrimSpace(out)); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+		os.Remove(filepath.Join(at.root, "build/src/made.h"))
 	}
 }
 
@@ -161,7 +179,7 @@ func newCcached(t *testing.T) *ccached {
 	if err := os.WriteFile(filepath.Join(root, "ccache"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range []string{"mkdir", "ls", "grep", "ln", "sh", "env", "find", "sort", "sha256sum", "cut", "mktemp", "mv", "rm", "cat", "touch", "sleep"} {
+	for _, tool := range []string{"mkdir", "ls", "grep", "ln", "sh", "env", "find", "sort", "sha256sum", "cut", "mktemp", "mv", "rm", "cat", "touch", "sleep", "rmdir"} {
 		path, err := exec.LookPath(tool)
 		if err != nil {
 			t.Skipf("this host has no %s", tool)

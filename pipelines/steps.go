@@ -188,7 +188,7 @@ func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	ctr, script := withEnv(ctr, buildEnv(c.entry)), c.entry.Script
 	if c.usesCcache() {
-		built, _, err := c.execNamed(ctx, c.cached(ctr), c.turn, noCaps, shell(withCcache(script)))
+		built, _, err := c.execNamed(ctx, c.mountCcache(ctr), c.turn, noCaps, shell(withCcache(script)))
 		if stale := new(exitError); !errors.As(err, stale) || *stale != ccacheStale {
 			return built, err
 		}

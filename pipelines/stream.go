@@ -88,8 +88,11 @@ func (s *stream) settle(printed string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.lines == 0 {
+		io.WriteString(s.log, output)
+	}
 	s.ended[s.number] = true
-	s.last, s.number = "", ""
+	s.lines, s.last, s.number = 0, "", ""
 }
 
 // complete writes the lines of output that the progress has not shown yet, if those that
@@ -138,12 +141,9 @@ func (s *stream) ran(cached bool, printed string) {
 	s.execs++
 	if cached {
 		s.cached++
-	}
-	if s.lines == 0 {
 		_, output := cutStamp(printed)
 		io.WriteString(s.log, output)
 	}
-	s.lines = 0
 }
 
 // note writes a line to the log of the running step.

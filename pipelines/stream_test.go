@@ -78,6 +78,21 @@ func TestStreamDropsWhatLags(t *testing.T) {
 	}
 }
 
+// A step may go on after a failed exec.
+func TestStreamAfterAFailedExec(t *testing.T) {
+	var log strings.Builder
+	s := newStream()
+	s.begin(&log)
+	fmt.Fprint(s, "7   : [0.1s] | builder-ran 1\n7   : [0.1s] | one\n")
+	s.settle("builder-ran 1\none\ntwo\n")
+	fmt.Fprint(s, "8   : [0.1s] | builder-ran 2\n8   : [0.1s] | three\n")
+	begun := time.Now()
+	s.ran(false, "builder-ran 2\nthree\nfour\n")
+	if log.String() != "one\ntwo\nthree\nfour\n" || time.Since(begun) >= lag {
+		t.Errorf("after %v: %q", time.Since(begun), log.String())
+	}
+}
+
 // Progress that differs from the output is logged until settle times out, and dropped
 // afterwards.
 func TestStreamWaitsForOtherProgress(t *testing.T) {
