@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,9 +18,12 @@ import (
 // registry. The image is made of the native engine's files. Both daemons use their own
 // directories, so that the other chapters do not see them.
 func inContainers(b *tool) {
-	image := filepath.Join(b.dir, "engine.tar")
+	image, small := filepath.Join(b.dir, "engine.tar"), filepath.Join(b.dir, "engine.tar.gz")
 	b.want(0, "engine", "image", "--to", image)
 	b.want(2, "engine", "image", "--to", image)
+	pinned := regexp.MustCompile(`--engine-image (\S+@sha256:[0-9a-f]{64})`).FindStringSubmatch(b.want(0, "engine", "image", "--to", small).stdout)[1]
+	b.want(2, "engine", "image", "--to", filepath.Join(b.dir, "engine"))
+	b.t.Run("native", func(t *testing.T) { copyEngine(b.beside(t, "native"), pinned) })
 	site, _ := b.steady()
 	cell := []string{"run", "steady", "--recipes", site, "--turn", "1", "--pace", "swift"}
 	sums := map[string]string{}
@@ -38,7 +42,13 @@ func inContainers(b *tool) {
 			}
 			own.cache = append(own.cache, append(d.start(&own), "BUILDER_ENGINE=")...)
 			own.stopsEngine() // uses the variables of the daemon
-			sums[d.program] = own.contained(d.program, image, cell)
+			if d.program == "docker" {
+				own.ask("docker", "load", "--input", image)
+				contains(t, own.run("doctor").stdout, "docker answers and has the image localhost/builder-engine:")
+				sums[d.program] = own.contained(d.program, cell)
+			} else {
+				sums[d.program] = own.contained(d.program, append(cell, "--engine-image", pinned))
+			}
 		})
 	}
 	b.want(0, append(cell, "--engine", "native")...)
@@ -50,12 +60,19 @@ func inContainers(b *tool) {
 	}
 }
 
-// contained loads the image and builds a cell with it. The sandbox holds, the cache
-// limit applies, and the cache can be freed. It returns the digest of the wheel.
-func (b *tool) contained(program, image string, run []string) string {
+// copyEngine starts the native engine of a new home without Go and without a network.
+func copyEngine(b *tool, pinned string) {
+	b.cache = append(b.cache, "BUILDER_ENGINE=native", "HOME="+b.dir, "XDG_CACHE_HOME="+b.dir, "GOPROXY=off", "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
+	file, digest, _ := strings.Cut(pinned, "@")
+	contains(b.t, b.want(8, "engine", "up", "--engine-image", file+"@sha256:"+strings.Repeat("0", 64)).stderr, "wrong content")
+	contains(b.t, b.want(0, "engine", "up", "--engine-image", "file://"+file+"@"+digest).stderr, "copied the engine")
+	contains(b.t, b.want(0, "engine", "status").stdout, "running")
+}
+
+// contained builds a cell in a container. The sandbox holds, the cache limit applies,
+// and the cache can be freed. It returns the digest of the wheel.
+func (b *tool) contained(program string, run []string) string {
 	b.t.Helper()
-	b.ask(program, "load", "--input", image)
-	contains(b.t, b.run("doctor").stdout, program+" answers and has the image localhost/builder-engine:")
 	r := b.want(0, append(run, "--engine-cache", "20GB")...)
 	cell := b.runJSON("out").Cells[0]
 	if !strings.HasPrefix(cell.Engine, "container+"+program+"://builder-engine-") || cell.Status != "pass" || cell.From != "build" {

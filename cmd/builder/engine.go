@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -14,7 +15,7 @@ import (
 
 func engineCommand(out term.Printer) *cli.Command {
 	verb := func(name, usage string, do func(*cli.Context, *app.Session) error, flags ...cli.Flag) *cli.Command {
-		return &cli.Command{Name: name, Usage: usage, OnUsageError: usageError, Flags: append(flags, noInstallFlag(), idleFlag(), cacheFlag()), Action: func(c *cli.Context) error {
+		return &cli.Command{Name: name, Usage: usage, OnUsageError: usageError, Flags: append(flags, noInstallFlag(), idleFlag(), cacheFlag(), imageFlag()), Action: func(c *cli.Context) error {
 			if err := unexpected(c, 0); err != nil {
 				return err
 			}
@@ -39,16 +40,18 @@ func engineCommand(out term.Printer) *cli.Command {
 			verb("down", "stop the engine, also in Docker and Podman; its cache stays", func(c *cli.Context, s *app.Session) error {
 				return app.StopEngine(c.Context, s)
 			}),
-			verb("image", "write the engine as an image for `docker load` and `podman load`, for sites without its registry", func(c *cli.Context, s *app.Session) error {
-				if err := app.AbsentFile(c.String("to")); err != nil {
+			verb("image", "write the engine as an image for `docker load`, `podman load` and --engine-image", func(c *cli.Context, s *app.Session) error {
+				image, err := app.WriteEngineImage(c.Context, s, c.String("to"))
+				if err != nil {
 					return err
 				}
-				if err := s.NativeEngine().Image(c.Context, c.String("to")); err != nil {
-					return err
+				out.Say("%s is %s", c.String("to"), native.ImageName)
+				out.Say("use it on another host with --%s %s", app.ImageFlag, image)
+				if filepath.Ext(c.String("to")) == ".tar" {
+					out.Say("or with docker load -i %s", c.String("to"))
 				}
-				out.Say("%s is %s: docker load -i %s", c.String("to"), native.ImageName, c.String("to"))
 				return nil
-			}, &cli.StringFlag{Name: "to", Aliases: []string{"o"}, Usage: "write the image to `FILE`, which must not exist"}),
+			}, &cli.StringFlag{Name: "to", Aliases: []string{"o"}, Usage: "write the image to `FILE`, which must not exist; a name with .gz, .xz or .zst at its end compresses it"}),
 			verb("status", "print whether the engine is built and runs, and the place of its cache", func(c *cli.Context, s *app.Session) error {
 				now, err := s.NativeEngine().Status(c.Context)
 				if err != nil {

@@ -17,6 +17,7 @@ func (engineGroup) flags() []cli.Flag {
 		noInstallFlag(),
 		idleFlag(),
 		cacheFlag(),
+		imageFlag(),
 	}
 }
 

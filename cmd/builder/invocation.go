@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/config"
 	"builder/internal/base/diag"
 	"builder/internal/input/deb"
 	"builder/internal/input/oci"
@@ -108,8 +110,10 @@ func (engineGroup) read(c *cli.Context, home string) (e app.Engines, err error) 
 	if c.IsSet("jobs") && jobs < 1 {
 		return e, diag.Errorf(diag.Usage, "--jobs: %d is less than 1", jobs)
 	}
+	var image error
+	e.Image, image = app.ParseEngineImage(cmp.Or(c.String(app.ImageFlag), os.Getenv(config.Variable(app.ImageFlag))))
 	e.Choices, err = readEngines(c, min(max(jobs, 1), 4*runtime.NumCPU()))
-	return e, err
+	return e, errors.Join(image, err)
 }
 
 // keyFlags is the group of flags for the signing key, its time stamps and the trusted keys.

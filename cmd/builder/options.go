@@ -56,6 +56,13 @@ func cacheFlag() cli.Flag {
 	}
 }
 
+func imageFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name: app.ImageFlag, EnvVars: []string{config.Variable(app.ImageFlag)},
+		Usage: "copy the engine from `PLACE@sha256:DIGEST` and do not compile it; PLACE is a URL or a path of a file written by builder engine image",
+	}
+}
+
 // cacheBytes returns the size limit of an engine's cache, also for verbs without the
 // flag: verbs with different limits would restart each other's engine.
 func cacheBytes(c *cli.Context, home string) int64 {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -20,16 +21,19 @@ func program(t *testing.T, path, script string) {
 	}
 }
 
-// Docker has the image, can pull it, or neither. In the last case the native engine
+// Docker has the image, can pull it, loads it from a file, or none of these. In the last case the native engine
 // runs, or the error explains how to load the image. If the native engine exists, nothing
 // is pulled.
 func TestDockerWithAndWithoutItsImage(t *testing.T) {
 	const wanted = native.UpstreamImage
-	for name, c := range map[string]struct{ held, pull, image string }{
-		"our image":    {native.ImageName, "exit 1", native.ImageName},
-		"upstream's":   {wanted, "exit 1", wanted},
-		"can pull":     {"", "exit 0", wanted},
-		"out of reach": {"", "echo a trace >&2; echo no such host >&2; exit 1", ""},
+	const file = "an image"
+	for name, c := range map[string]struct{ held, pull, image, digest string }{
+		"our image":    {held: native.ImageName, pull: "exit 1", image: native.ImageName},
+		"upstream's":   {held: wanted, pull: "exit 1", image: wanted},
+		"can pull":     {pull: "exit 0", image: wanted},
+		"out of reach": {pull: "echo a trace >&2; echo no such host >&2; exit 1"},
+		"a file":       {pull: "exit 1", image: native.ImageName, digest: fmt.Sprintf("%x", sha256.Sum256([]byte(file)))},
+		"a wrong file": {pull: "exit 1", digest: strings.Repeat("0", 64)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			home, bin := t.TempDir(), t.TempDir()
@@ -41,15 +45,27 @@ func TestDockerWithAndWithoutItsImage(t *testing.T) {
 info*) echo '{"ID":"number"}' ;;
 *"inspect --format {{.Id}} `+c.held+`") echo sha256:0011 ;;
 "image inspect"*) [ -e `+bin+`/pulled ] || exit 1 ;;
+"load --quiet") [ "$(cat)" = "`+file+`" ] && : >`+bin+`/pulled ;;
 pull*) : >`+bin+`/pulled; `+c.pull+` ;;
 container*) exit 1 ;;
 run*) echo "$*" >`+bin+`/ran ;;
 esac`)
 			t.Setenv("PATH", bin+":/usr/bin:/bin")
 			e := &engine{Session: &Session{Home: home, Engines: Engines{Native: native.Options{Cache: 20e9}}, Note: note}}
+			if c.digest != "" {
+				place := filepath.Join(t.TempDir(), "engine.tar")
+				if err := os.WriteFile(place, []byte(file), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				e.Image, _ = ParseEngineImage(place + "@sha256:" + c.digest)
+			}
 			address, _, there, err := e.contained(t.Context(), own)
 			ran, _ := os.ReadFile(filepath.Join(bin, "ran"))
 			switch {
+			case name == "a wrong file":
+				if diag.CodeOf(err) != diag.Fetch || there || ran != nil || !strings.Contains(firstHint(err), "the digest of --engine-image") {
+					t.Errorf("%v, %v; started with %s", there, err, ran)
+				}
 			case c.image != "":
 				if err != nil || !there || !strings.HasPrefix(address, "container+docker://builder-engine-") || !strings.Contains(string(ran), c.image+" --oci-worker-gc-keepstorage 1000,2000,10000") {
 					t.Errorf("%q, %v, %v; started with %s", address, there, err, ran)

@@ -70,7 +70,7 @@ func (s *Session) workOf(ctx context.Context, of Selection) (doctor.Work, error)
 // image: the native engine, if the image's registry does not answer and this host
 // supports it.
 func reachable(ctx context.Context, state doctor.EngineState, unsupported error) (doctor.EngineState, error) {
-	if state.Kind != doctor.Container || state.Holds || state.Image == "" || unsupported != nil {
+	if state.Kind != doctor.Container || state.Holds || state.Image == "" || state.From != "" || unsupported != nil {
 		return state, nil
 	}
 	registry, err := oci.Endpoint(state.Image)
@@ -88,7 +88,7 @@ const engineTime = 20 * time.Second
 func (s *Session) engineState(ctx context.Context) doctor.EngineState {
 	own := native.New(s.Home, func(string, ...any) {}, s.Native).Look()
 	state := doctor.EngineState{
-		Kind: doctor.Native, Wanted: native.Version, NoInstall: s.Native.NoInstall,
+		Kind: doctor.Native, Wanted: native.Version, NoInstall: s.Native.NoInstall, From: s.Image.Place.String(),
 		Addresses: []string{own.Address}, Built: own.Built, Running: own.Running, Current: own.Current,
 	}
 	if s.Choices[0].Address != "" {

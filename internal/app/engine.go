@@ -164,7 +164,13 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 	}
 	c := daemon.Of(e.Home)
 	c.Args, c.Image = native.Bound(e.Native.Cache), image
-	if !holds {
+	switch {
+	case !holds && e.Image.Place != "":
+		c.Image = native.ImageName
+		if err := e.load(ctx, d); err != nil {
+			return "", "", false, err
+		}
+	case !holds:
 		err = e.pull(ctx, d, image)
 	}
 	if err == nil {
@@ -183,6 +189,20 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 		return "", client, false, nil
 	}
 	return "", client, false, err
+}
+
+// load loads --engine-image into a daemon that has no image of the engine.
+func (e *engine) load(ctx context.Context, d daemon.Daemon) error {
+	image, err := e.openImage(ctx)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	e.Note("%s loads the engine's image from %s, once", d, e.Image.Place)
+	if err := d.Load(ctx, image); err != nil {
+		return diag.Errorf(diag.NoEngine, "%s cannot load the engine's image from %s: %w", d, e.Image.Place, err)
+	}
+	return nil
 }
 
 // pull pulls the engine's image into a daemon that has none.
@@ -217,7 +237,13 @@ func (s *Session) addresses() []string {
 }
 
 // NativeEngine returns the native engine of the session's home.
-func (s *Session) NativeEngine() *native.Engine { return native.New(s.Home, s.Note, s.Native) }
+func (s *Session) NativeEngine() *native.Engine {
+	o := s.Native
+	if s.Image.Place != "" {
+		o.Image = s.openImage
+	}
+	return native.New(s.Home, s.Note, o)
+}
 
 // StopEngine stops the native engine. It also removes the home's engine container from
 // Docker or Podman.

@@ -61,6 +61,7 @@ type Sources struct {
 type Engines struct {
 	Choices   []EngineChoice // at least one
 	Native    native.Options
+	Image     EngineImage   // the engine's programs, to copy instead of building them
 	StepLimit time.Duration // limit for one build step; 0 is no limit
 	Patience  time.Duration // how long a silent engine counts as running
 	Ccache    bool          // take objects from the compiler cache

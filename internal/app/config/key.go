@@ -33,6 +33,7 @@ func Variable(key string) string {
 var forms = map[reflect.Type]string{
 	reflect.TypeFor[Address]():   "address",
 	reflect.TypeFor[Path]():      "path",
+	reflect.TypeFor[Place]():     "place",
 	reflect.TypeFor[Size]():      "size",
 	reflect.TypeFor[Share]():     "size or share",
 	reflect.TypeFor[Duration]():  "time",

@@ -164,6 +164,8 @@ func TestEngine(t *testing.T) {
 		"of another kind":            {bare, EngineState{Kind: Native, Running: true}, Warn, Unknown},
 		"no root":                    {user, EngineState{Kind: Native}, Fail, None},
 		"no go":                      {noGo, EngineState{Kind: Native}, Fail, None},
+		"to be copied, no go":        {noGo, EngineState{Kind: Native, From: "/site/engine.tar"}, OK, None},
+		"to be copied, no root":      {user, EngineState{Kind: Native, From: "/site/engine.tar"}, Fail, None},
 		"built, no go":               {noGo, EngineState{Kind: Native, Built: true}, OK, OK},
 		"refuses":                    {bare, EngineState{Kind: Named, Addresses: []string{"unix:///x"}}, Fail, Unknown},
 		"answers":                    {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("0.19.10", nil)}, OK, OK},

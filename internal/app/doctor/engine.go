@@ -39,6 +39,8 @@ func (e *exam) nativeEngine() Finding {
 		return fail("no engine runs, and only root can start the native engine").remedy("run as root, %s", anotherEngine)
 	case state.Built:
 		return ok("the native engine is built; a run starts it")
+	case state.From != "":
+		return ok("the native engine is not there; the first run copies it from %s", state.From)
 	case !has:
 		return fail("no engine runs, and the native engine needs go for its build").
 			remedy("install Go 1.25 or newer, %s", anotherEngine)
@@ -52,6 +54,9 @@ func (e *exam) nativeEngine() Finding {
 func contained(state EngineState) Finding {
 	if state.Holds {
 		return ok("%s answers and has the image %s of the engine", state.Program, state.Image)
+	}
+	if state.From != "" {
+		return ok("%s answers; a run loads the image of the engine from %s", state.Program, state.From)
 	}
 	return unknown("%s answers and has no image of the engine; a run pulls it, or as root uses the native engine if the pull fails", state.Program).
 		remedy("without its registry: builder engine image --to engine.tar && %s load -i engine.tar", state.Program)
@@ -110,6 +115,9 @@ func engineVersion(ctx context.Context, e *exam) Finding {
 		return ok("%s, as required", state.Wanted)
 	case state.Running:
 		return unknown("another build runs; required: %s", state.Wanted)
+	}
+	if state.From != "" {
+		return none("no engine runs; the first run copies %s", state.Wanted)
 	}
 	return none("no engine runs; the first run builds %s", state.Wanted)
 }

@@ -292,11 +292,15 @@ var Descriptions = map[string]Description{
 		[]syntax.Example{
 			{Line: "builder engine up", Does: "start the engine before the first run"},
 			{Line: "builder engine up --engine-idle 4h --no-install", Does: "stop it after four idle hours, install no host packages"},
+			{Line: "builder engine up --engine-image /site/engine.tar.zst@sha256:8d3f…f3cd", Does: "copy the engine and do not compile it; the digest has 64 digits"},
 		},
 		[]diag.Code{diag.Usage, diag.Fetch, diag.NoEngine},
 	},
 	"engine image": {
-		[]syntax.Example{{Line: "builder engine image --to engine.tar", Does: "write the image for docker load -i engine.tar"}},
+		[]syntax.Example{
+			{Line: "builder engine image --to engine.tar", Does: "write the image for docker load -i engine.tar"},
+			{Line: "builder engine image --to engine.tar.zst", Does: "write it compressed, and print the value of --engine-image"},
+		},
 		[]diag.Code{diag.Usage, diag.Fetch, diag.NoEngine},
 	},
 	"engine down": {

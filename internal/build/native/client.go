@@ -35,7 +35,10 @@ func (e *Engine) Client(ctx context.Context) (string, error) {
 			return "", err
 		}
 		defer unlock()
-		if e.take(); !exists(program) {
+		if err := e.take(ctx); err != nil {
+			return "", err
+		}
+		if !exists(program) {
 			program = e.clientAlone()
 		}
 		if !exists(program) {

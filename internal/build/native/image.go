@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"builder/internal/files/unpack"
 )
 
 // ImageName is the name of the image made by [Engine.Image].
@@ -28,14 +30,29 @@ var entrypoint []byte
 // its shell and the programs of the entrypoint.
 var hostPrograms = []string{"sh", "mkdir", "ln"}
 
+// Paths in the image.
+const (
+	helpers    = "usr/lib/builder-engine/"
+	imageBuild = helpers + "build" // holds the buildKey of the programs
+)
+
+// imagePrograms maps the paths of the engine's programs in the image to their names.
+var imagePrograms = map[string]string{
+	"usr/local/bin/engine":   "engine",
+	"usr/local/bin/dagger":   "dagger",
+	"usr/local/bin/buildctl": "dialstdio",
+	helpers + "dagger-init":  "init",
+}
+
 // A member is a file of the image: a copy of a host file, a link, or a text.
 type member struct {
 	from, link, text string
 	mode             int64
 }
 
-// Image writes the engine as an image for `docker load` and `podman load`. The image
-// has the engine's programs, the host programs it runs, and their libraries. The same
+// Image writes the engine as an image for `docker load`, `podman load` and
+// [Options.Image]. The image has the engine's programs, the host programs it runs, and
+// their libraries. It is compressed according to the suffix of the file name. The same
 // files make the same bytes.
 func (e *Engine) Image(ctx context.Context, to string) error {
 	unlock, err := e.lock(ctx)
@@ -59,12 +76,9 @@ func (e *Engine) Image(ctx context.Context, to string) error {
 
 // members returns the files of the image by path.
 func (e *Engine) members(ctx context.Context, tools map[string]string) (map[string]member, error) {
-	const helpers = "usr/lib/builder-engine/"
 	files := map[string]member{
-		"usr/local/bin/engine":         {from: e.bin("engine"), mode: 0o755},
-		"usr/local/bin/dagger":         {from: e.bin("dagger"), mode: 0o755},
-		"usr/local/bin/buildctl":       {from: e.bin("dialstdio"), mode: 0o755},
 		"usr/local/bin/builder-engine": {text: string(entrypoint), mode: 0o755},
+		imageBuild:                     {text: buildKey() + "\n", mode: 0o644},
 		"etc/dagger/engine.toml":       {text: config, mode: 0o644},
 		"etc/dagger/engine.json":       {text: engineJSON, mode: 0o644},
 		"etc/dagger/network.conflist":  {text: networkConfig, mode: 0o644},
@@ -73,6 +87,9 @@ func (e *Engine) members(ctx context.Context, tools map[string]string) (map[stri
 		"etc/passwd":                   {text: "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n", mode: 0o644},
 		"etc/group":                    {text: "root:x:0:\nnogroup:x:65534:\n", mode: 0o644},
 		"bin":                          {link: "usr/bin"}, "sbin": {link: "usr/sbin"}, "lib": {link: "usr/lib"}, "lib64": {link: "usr/lib64"},
+	}
+	for path, name := range imagePrograms {
+		files[path] = member{from: e.bin(name), mode: 0o755}
 	}
 	for name, path := range e.helpers(tools) {
 		files[helpers+name] = member{from: path, mode: 0o755}
@@ -142,7 +159,10 @@ func writeImage(to string, members map[string]member) (err error) {
 		return err
 	}
 	defer os.Remove(image.Name())
-	err = writeArchive(image, layer, hex.EncodeToString(sum.Sum(nil)))
+	out, err := unpack.Writer(image, to)
+	if err == nil {
+		err = cmp.Or(writeArchive(out, layer, hex.EncodeToString(sum.Sum(nil))), out.Close())
+	}
 	if err = cmp.Or(err, image.Chmod(0o644), image.Close()); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -40,6 +41,9 @@ type Options struct {
 	// From is another home. Its programs are copied instead of built, if it has
 	// trustworthy ones. It may be "".
 	From string
+	// Image opens an image made by [Engine.Image], without its compression, after a check
+	// of its digest. Its programs are copied instead of built. nil means none.
+	Image func(context.Context) (io.ReadCloser, error)
 	// Cache is the limit of the cache in bytes. 0 means the engine's own limit, three
 	// quarters of the disk.
 	Cache int64
@@ -159,7 +163,9 @@ func (e *Engine) up(ctx context.Context) error {
 // programs builds the engine's programs if they are missing, and returns the paths of
 // the host programs it runs. The caller holds the lock.
 func (e *Engine) programs(ctx context.Context) (tools map[string]string, err error) {
-	e.take()
+	if err := e.take(ctx); err != nil {
+		return nil, err
+	}
 	goTool, err := e.goTool()
 	if err != nil {
 		return nil, err

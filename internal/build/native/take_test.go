@@ -1,8 +1,11 @@
 package native
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +37,9 @@ func made(t *testing.T) *Engine {
 func taken(t *testing.T, from *Engine) (e *Engine, said string) {
 	t.Helper()
 	e = New(t.TempDir(), func(format string, args ...any) { said += fmt.Sprintf(format, args...) }, Options{From: filepath.Dir(from.dir)})
-	e.take()
+	if err := e.take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return e, said
 }
 
@@ -108,5 +113,94 @@ func TestProgramsThatOthersCouldChangeAreNotTaken(t *testing.T) {
 				t.Errorf("left: %v", left)
 			}
 		})
+	}
+}
+
+// imageOf returns an image with the programs of an engine, after a change of its members.
+func imageOf(t *testing.T, e *Engine, change func(map[string]member)) []byte {
+	t.Helper()
+	members := map[string]member{imageBuild: {text: buildKey() + "\n", mode: 0o644}}
+	for path, name := range imagePrograms {
+		members[path] = member{from: e.bin(name), mode: 0o755}
+	}
+	change(members)
+	path := filepath.Join(t.TempDir(), "engine.tar")
+	if err := writeImage(path, members); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// unpacked calls take for a new home with an image, and returns the log.
+func unpacked(t *testing.T, image []byte) (e *Engine, said string) {
+	t.Helper()
+	open := func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(image)), nil }
+	e = New(t.TempDir(), func(format string, args ...any) { said += fmt.Sprintf(format, args...) }, Options{Image: open})
+	if err := e.take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return e, said
+}
+
+// Programs of an image are copied, and a third home can copy them again.
+func TestProgramsOfAnImageAreTaken(t *testing.T) {
+	e, said := unpacked(t, imageOf(t, made(t), func(map[string]member) {}))
+	for _, name := range programs {
+		data, err := os.ReadFile(e.bin(name))
+		info, _ := os.Stat(e.bin(name))
+		if err != nil || string(data) != "program "+name || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: %q, %v; it said %q", name, data, err, said)
+		}
+	}
+	if third, said := taken(t, e); !exists(third.bin("")) {
+		t.Errorf("the copy cannot be copied: %s", said)
+	}
+}
+
+// An image of another build, or without all programs, is refused and leaves nothing.
+func TestImagesThatAreNotTaken(t *testing.T) {
+	none := func(map[string]member) {}
+	for name, c := range map[string]struct {
+		change func(map[string]member)
+		cut    func([]byte) []byte
+		said   string
+	}{
+		"another build":     {change: func(m map[string]member) { m[imageBuild] = member{text: "0123"} }, said: `it has build "0123", this builder needs`},
+		"no build":          {change: func(m map[string]member) { delete(m, imageBuild) }, said: "lacks usr/lib/builder-engine/build: EOF"},
+		"a missing program": {change: func(m map[string]member) { delete(m, "usr/local/bin/dagger") }, said: "lacks usr/local/bin/dagger: EOF"},
+		"a link as program": {change: func(m map[string]member) { m["usr/local/bin/dagger"] = member{link: "/bin/sh"} }, said: "lacks usr/local/bin/dagger: EOF"},
+		"truncated":         {cut: func(image []byte) []byte { return image[:4000] }, said: "unexpected EOF"},
+		"empty":             {cut: func([]byte) []byte { return nil }, said: "reading an image of `builder engine image`: EOF"},
+		"no image":          {cut: func([]byte) []byte { return bytes.Repeat([]byte("no"), 600) }, said: "invalid tar header"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.change == nil {
+				c.change = none
+			}
+			image := imageOf(t, made(t), c.change)
+			if c.cut != nil {
+				image = c.cut(image)
+			}
+			e, said := unpacked(t, image)
+			if exists(e.bin("")) || !strings.Contains(said, c.said) {
+				t.Errorf("taken: %v, it said %q", exists(e.bin("")), said)
+			}
+			if left, _ := filepath.Glob(e.path("build-*")); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// An image that cannot be had stops the start: its place is wrong, or its digest.
+func TestImageThatCannotBeHad(t *testing.T) {
+	wrong := errors.New("wrong digest")
+	e := New(t.TempDir(), t.Logf, Options{Image: func(context.Context) (io.ReadCloser, error) { return nil, wrong }})
+	if err := e.take(t.Context()); !errors.Is(err, wrong) || exists(e.dir) {
+		t.Errorf("%v, left: %v", err, exists(e.dir))
 	}
 }

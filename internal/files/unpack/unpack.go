@@ -4,6 +4,7 @@ package unpack
 
 import (
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -14,6 +15,9 @@ import (
 
 // maxWindow limits the memory of the zstd decoder, in bytes.
 const maxWindow = 256 << 20
+
+// ErrUnknown is the error for a name whose suffix is that of no known compression.
+var ErrUnknown = errors.New("an unknown compression")
 
 // Reader decompresses r according to the suffix of name: .gz, .tgz, .xz, .txz or .zst.
 // It returns a .tar unchanged. The caller must limit how much it reads.
@@ -32,7 +36,7 @@ func Reader(r io.Reader, name string) (io.ReadCloser, error) {
 		}
 		return d.IOReadCloser(), nil
 	}
-	return nil, fmt.Errorf("%s has an unknown compression", name)
+	return nil, fmt.Errorf("%s has %w", name, ErrUnknown)
 }
 
 // Writer compresses to w according to the suffix of name. Closing it does not close w.
@@ -47,7 +51,7 @@ func Writer(w io.Writer, name string) (io.WriteCloser, error) {
 	case ".zst":
 		return zstd.NewWriter(w)
 	}
-	return nil, fmt.Errorf("%s names an unknown compression", name)
+	return nil, fmt.Errorf("%s names %w", name, ErrUnknown)
 }
 
 type plain struct{ io.Writer }

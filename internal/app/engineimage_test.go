@@ -1,0 +1,104 @@
+package app
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/base/diag"
+)
+
+func TestParseEngineImage(t *testing.T) {
+	digest := strings.Repeat("0f", 32)
+	for text, want := range map[string]EngineImage{
+		"":                                    {},
+		"/a/e.tar@sha256:" + digest:           {"/a/e.tar", digest},
+		"file:/a/e.tar.gz@sha256:" + digest:   {"/a/e.tar.gz", digest},
+		"file:///a/e.tar.xz@sha256:" + digest: {"file:///a/e.tar.xz", digest},
+		"https://u:p@site.example/e.tar.zst?token=1@sha256:" + digest: {"https://u:p@site.example/e.tar.zst?token=1", digest},
+	} {
+		if got, err := ParseEngineImage(text); err != nil || got != want {
+			t.Errorf("%q: %#v, %v", text, got, err)
+		}
+	}
+	for text, said := range map[string]string{
+		"/a/e.tar":           "does not end in the digest",
+		"/a/e.tar@sha256:0f": "does not end in the digest",
+		"/a/e.tar@sha256:" + strings.ToUpper(digest):    "does not end in the digest",
+		"@sha256:" + digest:                             "is not the name of an image",
+		"/a/engine@sha256:" + digest:                    "is not the name of an image",
+		"/a/e.zip@sha256:" + digest:                     "is not the name of an image",
+		"https://u:secret@site.example/e.zip@sha256:00": "does not end in the digest",
+	} {
+		_, err := ParseEngineImage(text)
+		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), said) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// The image comes from the network once, and later from the store. Offline only a file
+// or the store counts. Bytes with another digest are refused.
+func TestOpenImage(t *testing.T) {
+	var file bytes.Buffer
+	w := gzip.NewWriter(&file)
+	if _, err := w.Write([]byte("a tar file")); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		_, _ = w.Write(file.Bytes())
+	}))
+	defer site.Close()
+	sum := sha256.Sum256(file.Bytes())
+	right, wrong := hex.EncodeToString(sum[:]), strings.Repeat("0", 64)
+	local := filepath.Join(t.TempDir(), "e.tgz")
+	if err := os.WriteFile(local, file.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	open := func(home, place, digest string, offline bool) (string, error) {
+		image, err := ParseEngineImage(place + "@sha256:" + digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Session{Home: home, Engines: Engines{Image: image}, Sources: Sources{Offline: offline}}
+		r, err := s.openImage(t.Context())
+		if err != nil {
+			return firstHint(err), err
+		}
+		data, err := io.ReadAll(r)
+		if err == nil {
+			err = r.Close()
+		}
+		return string(data), err
+	}
+	home, remote := t.TempDir(), site.URL+"/e.tar.gz?token=secret"
+	if hint, err := open(home, remote, right, true); diag.CodeOf(err) != diag.Fetch || strings.Contains(err.Error(), "secret") || !strings.Contains(hint, "builder engine up") {
+		t.Errorf("offline: %v", err)
+	}
+	for range 2 {
+		if got, err := open(home, remote, right, false); err != nil || got != "a tar file" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if got, err := open(home, remote, right, true); err != nil || got != "a tar file" || asked != 1 {
+		t.Errorf("offline, from the store: %q, %v, asked %d times", got, err, asked)
+	}
+	if got, err := open(t.TempDir(), local, right, true); err != nil || got != "a tar file" {
+		t.Errorf("offline, a file: %q, %v", got, err)
+	}
+	for _, place := range []string{remote, local} {
+		if hint, err := open(t.TempDir(), place, wrong, false); diag.CodeOf(err) != diag.Fetch || !strings.Contains(hint, "or the digest of --engine-image") {
+			t.Errorf("%s with another digest: %v, hint %q", place, err, hint)
+		}
+	}
+}
