@@ -28,6 +28,7 @@ func doctorFlags() []cli.Flag {
 		jsonFlag(),
 		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "check the Dagger engine at `URL`"},
 		noInstallFlag(),
+		cacheFlag(),
 		imageFlag(),
 		setFlag(),
 	}

@@ -91,8 +91,9 @@ func (s *Session) engineState(ctx context.Context) doctor.EngineState {
 		Kind: doctor.Native, Wanted: native.Version, NoInstall: s.Native.NoInstall, From: s.Image.Place.String(),
 		Addresses: []string{own.Address}, Built: own.Built, Running: own.Running, Current: own.Current,
 	}
+	state.Limit = s.Native.Cache
 	if s.Choices[0].Address != "" {
-		state.Kind, state.Addresses = doctor.Named, s.addresses()
+		state.Kind, state.Addresses, state.Limit = doctor.Named, s.addresses(), 0
 	} else if d, found := s.Daemon(ctx); found && !s.Choices[0].NativeOnly {
 		state.Kind, state.Program = doctor.Container, string(d)
 		state.Image, state.Holds = s.heldImage(ctx, d)

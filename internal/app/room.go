@@ -168,16 +168,21 @@ func (e *engine) collect(ctx context.Context, wanted int64) (has int64, err erro
 
 // enough returns an error if a cell still has too little room after collecting.
 func (e *engine) enough(need int64, how string, entry lock.Entry) error {
-	bound := e.Native.Cache
-	_, left, err := host.Disk(e.disk)
-	switch {
-	case err != nil:
+	if err := e.within(need, how, entry); err != nil {
 		return err
-	case bound > 0 && need > bound:
-		return diag.Errorf(diag.NoEngine, "%s needs about %s of the engine's cache (%s), whose limit is %s", entry.ID, gigabytes(need), how, gigabytes(bound)).
+	}
+	_, left, err := host.Disk(e.disk)
+	if err == nil && left < need {
+		err = tooLittle(e.disk, left, fmt.Sprintf("%s needs about %s of the engine's cache (%s)", entry.ID, gigabytes(need), how))
+	}
+	return err
+}
+
+// within returns an error if a cell needs more than the limit of the cache.
+func (e *engine) within(need int64, how string, entry lock.Entry) error {
+	if limit := e.Native.Cache; limit > 0 && need > limit {
+		return diag.Errorf(diag.NoEngine, "%s needs about %s of the engine's cache (%s), whose limit is %s", entry.ID, gigabytes(need), how, gigabytes(limit)).
 			WithHint("if the disk is large enough, raise the limit: --%s 90%%, or a size such as %dGB", CacheFlag, need/1e9+1)
-	case left < need:
-		return tooLittle(e.disk, left, fmt.Sprintf("%s needs about %s of the engine's cache (%s)", entry.ID, gigabytes(need), how))
 	}
 	return nil
 }
@@ -234,7 +239,8 @@ func tooLittle(disk string, left int64, wanted string) error {
 
 // makeRoom checks the disk space before the first fetch. The disk needs room for the
 // files of all cells to build and for the cache of the largest cell. If it has too
-// little, makeRoom collects the engine's cache.
+// little, makeRoom collects the engine's cache. If there is only one engine, each cell
+// must fit the limit of its cache.
 func (w *workspace) makeRoom(ctx context.Context, build []lock.Entry) error {
 	i := slices.IndexFunc(w.engines, func(e *engine) bool { return e.Address == "" })
 	if len(build) == 0 {
@@ -247,12 +253,21 @@ func (w *workspace) makeRoom(ctx context.Context, build []lock.Entry) error {
 		}
 	}
 	wanted := fmt.Sprintf("the run fetches %s", gigabytes(files))
-	if i >= 0 && w.engines[i].here(ctx) {
+	if i >= 0 {
+		here := w.engines[i].here(ctx)
+		var large []error
 		for _, entry := range build {
-			if need, how := w.engines[i].need(ctx, entry); need > cache {
+			need, how := w.engines[i].need(ctx, entry)
+			if len(w.engines) == 1 {
+				large = append(large, w.engines[i].within(need, how, entry))
+			}
+			if here && need > cache {
 				cache = need
 				wanted = fmt.Sprintf("the run fetches %s, and %s needs about %s of the engine's cache (%s)", gigabytes(files), entry.ID, gigabytes(need), how)
 			}
+		}
+		if err := errors.Join(large...); err != nil {
+			return err
 		}
 	}
 	_, left, err := host.Disk(w.Home)

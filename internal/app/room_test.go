@@ -46,6 +46,33 @@ func TestRunThatDoesNotFit(t *testing.T) {
 	}
 }
 
+// Cells that need more than the limit of the cache are refused before anything is
+// fetched, all at once. With a second engine they may fit there.
+func TestCellsBeyondTheCacheLimit(t *testing.T) {
+	home := t.TempDir()
+	s, err := store.Open(home + "/store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &workspace{Session: &Session{Home: home, Engines: Engines{Native: native.Options{Cache: 20e9}}, Note: t.Logf}, store: s, results: results.New(s)}
+	w.engines = []*engine{{Session: w.Session}}
+	t.Setenv("PATH", "")
+	entries := []lock.Entry{{Recipe: "tiny", ID: "tiny-1"}, {Recipe: "tiny", ID: "tiny-2"}, {Recipe: "tiny", ID: "tiny-3"}}
+	for id, bytes := range map[string]int64{"tiny-1": 34e9, "tiny-2": 1e9, "tiny-3": 21e9} {
+		if err := history.AddDisk(t.Context(), home, "tiny", id, bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = w.makeRoom(t.Context(), entries)
+	if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "tiny-1 needs about 34.0 GB") || !strings.Contains(err.Error(), "tiny-3 needs about 21.0 GB") || strings.Contains(err.Error(), "tiny-2") {
+		t.Errorf("got %v", err)
+	}
+	w.engines = append(w.engines, &engine{EngineChoice: EngineChoice{Address: "tcp://far:1"}, Session: w.Session})
+	if err := w.makeRoom(t.Context(), entries); err != nil {
+		t.Errorf("with a second engine: %v", err)
+	}
+}
+
 // The recorded cache use of a cell overrides the estimate from its lock. A cell larger
 // than the cache bound is refused. The hint names the flag to raise the bound.
 func TestCellThatDoesNotFit(t *testing.T) {

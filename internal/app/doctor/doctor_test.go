@@ -438,6 +438,24 @@ func TestRoomOfAnEngineWithCache(t *testing.T) {
 	}
 }
 
+// A cell that does not fit the limit of the cache cannot be built, however large the disk.
+func TestCacheLimit(t *testing.T) {
+	h := recorded(t, "bare")
+	h.Free = func(string) (int64, error) { return 1e12, nil }
+	w := withRecipe(func(*Needs) {})
+	for limit, want := range map[int64]Verdict{0: OK, 20e9: OK, 19e9: Fail} {
+		w.Engine.Limit = limit
+		if got := examine(t, "disk", h, w); got.Verdict != want {
+			t.Errorf("limit %d: %+v", limit, got)
+		}
+	}
+	w.Engine.Limit = 19e9
+	got := examine(t, "disk", h, w)
+	if !strings.Contains(got.Found, "in the engine's cache (estimated), whose limit is 19.0 GB") || !strings.Contains(got.Remedy, "--engine-cache 90%, or a size such as 21GB") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // The remedy names another place for what a silent server provides, and nothing else.
 func TestRemediesForSilentServers(t *testing.T) {
 	h := recorded(t, "bare")

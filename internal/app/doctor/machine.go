@@ -101,8 +101,8 @@ const (
 )
 
 // disk compares the free disk space with the size of the files to fetch and the engine
-// cache of the cell. A run without enough space removes unused cache first, so only an
-// engine that never ran has too little.
+// cache of the cell, and this cache with its limit. A run without enough space removes
+// unused cache first, so only an engine that never ran has too little.
 func disk(_ context.Context, e *exam) Finding {
 	dir := e.existing()
 	free, err := e.Free(dir)
@@ -124,6 +124,9 @@ func disk(_ context.Context, e *exam) Finding {
 		}
 	}
 	switch {
+	case r != nil && e.work.Engine.Limit > 0 && r.Cache > e.work.Engine.Limit:
+		return fail("%s, whose limit is %s", text, size(e.work.Engine.Limit)).
+			remedy("if the disk is large enough, raise the limit: --engine-cache 90%%, or a size such as %dGB", r.Cache/1e9+1)
 	case free < least:
 		return fail("%s; the first run needs at least %s", text, size(least)).remedy("%s", room)
 	case free < comfortable:
