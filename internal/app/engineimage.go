@@ -76,6 +76,11 @@ func (i EngineImage) name() string {
 	return path.Base(place)
 }
 
+// remote reports whether the image is in the network.
+func (i EngineImage) remote() bool {
+	return strings.HasPrefix(string(i.Place), "http://") || strings.HasPrefix(string(i.Place), "https://")
+}
+
 // fetchImage brings the image into the store and returns its path there. The path has
 // no suffix.
 func (s *Session) fetchImage(ctx context.Context) (string, error) {
@@ -88,7 +93,7 @@ func (s *Session) fetchImage(ctx context.Context) (string, error) {
 		return held, nil
 	}
 	leaveOut := "or leave out --" + ImageFlag + ": builder then compiles the engine"
-	if s.Offline && strings.Contains(string(s.Image.Place), "://") {
+	if s.Offline && s.Image.remote() {
 		return "", diag.Errorf(diag.Fetch, "the engine's image %s is not in the store, and --offline was given", s.Image.Place).
 			WithHint("run `builder engine up` once with a network, name a file, %s", leaveOut)
 	}

@@ -93,8 +93,10 @@ func TestOpenImage(t *testing.T) {
 	if got, err := open(home, remote, right, true); err != nil || got != "a tar file" || asked != 1 {
 		t.Errorf("offline, from the store: %q, %v, asked %d times", got, err, asked)
 	}
-	if got, err := open(t.TempDir(), local, right, true); err != nil || got != "a tar file" {
-		t.Errorf("offline, a file: %q, %v", got, err)
+	for _, place := range []string{local, "file://" + local} {
+		if got, err := open(t.TempDir(), place, right, true); err != nil || got != "a tar file" {
+			t.Errorf("offline, %s: %q, %v", place, got, err)
+		}
 	}
 	for _, place := range []string{remote, local} {
 		if hint, err := open(t.TempDir(), place, wrong, false); diag.CodeOf(err) != diag.Fetch || !strings.Contains(hint, "or the digest of --engine-image") {
