@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -86,10 +88,39 @@ func (s Subject) trainsToo() bool {
 	return shared && wantsTraining(s.Expect)
 }
 
+// rankTag is what mpirun and horovodrun print before each piece of a rank's output:
+// [1,0]<stdout>: and [0]<stdout>:.
+var rankTag = regexp.MustCompile(`\[(?:\d+,)?\d+\]<std(?:out|err)>:`)
+
+// untangled returns the output of ranks without tags, one stream after the other. mpirun
+// prints a piece of one rank behind the unfinished line of another.
+func untangled(output string) string {
+	streams := map[string]*strings.Builder{}
+	write := func(tag, piece string) {
+		if streams[tag] == nil {
+			streams[tag] = &strings.Builder{}
+		}
+		streams[tag].WriteString(piece)
+	}
+	for line := range strings.Lines(output) {
+		tag, from := "", 0
+		for _, at := range rankTag.FindAllStringIndex(line, -1) {
+			write(tag, line[from:at[0]])
+			tag, from = line[at[0]:at[1]], at[1]
+		}
+		write(tag, line[from:])
+	}
+	var all strings.Builder
+	for _, tag := range slices.Sorted(maps.Keys(streams)) {
+		all.WriteString(streams[tag].String() + "\n")
+	}
+	return all.String()
+}
+
 // rankReports parses the reports in lines such as `[1,0]<stdout>: {"rank": 0, …}`.
 func rankReports[T any](output string) []T {
 	var reports []T
-	for line := range strings.Lines(output) {
+	for line := range strings.Lines(untangled(output)) {
 		start := strings.Index(line, `{"rank"`)
 		if start < 0 {
 			continue

@@ -116,6 +116,8 @@ func TestAllreduce(t *testing.T) {
 		says   string
 	}{
 		"right":             {good, 0, verdict.Pass, "2 ranks"},
+		"tangled":           {tangled(rank("0", "[3.0, 30.0]") + rank("1", "[3.0, 30.0]")), 0, verdict.Pass, "2 ranks"},
+		"in pieces":         {inPieces(good), 0, verdict.Pass, "2 ranks"},
 		"without a prefix":  {strings.ReplaceAll(strings.ReplaceAll(good, "[1,0]<stdout>: ", ""), "[1,1]<stdout>: ", ""), 0, verdict.Pass, "2 ranks"},
 		"input unchanged":   {rank("0", "[1.0, 10.0]") + rank("1", "[2.0, 20.0]"), 0, verdict.Fail, "rank 0: allreduce gave [1 10], expected [3 30]"},
 		"one rank silent":   {rank("0", "[3.0, 30.0]"), 0, verdict.NotMeasured, "1 ranks reported"},
@@ -128,6 +130,46 @@ func TestAllreduce(t *testing.T) {
 			t.Errorf("%s: got %v: %s", name, v.Status, v.Evidence)
 		}
 	}
+}
+
+// A rank writes a report and the end of its line at once.
+func TestRanksDoNotPrint(t *testing.T) {
+	for name, script := range map[string]string{"allreduce.py": allreduceScript, "train.py": trainScript, "gpu.py": gpuScript} {
+		if strings.Contains(script, " print(") {
+			t.Errorf("%s prints: print writes the end of a line on its own", name)
+		}
+	}
+}
+
+// tangled moves the end of each rank's line behind the next line, as mpirun does if the
+// rank writes the end on its own (seen with PyTorch and MPI, 2026-11-26).
+func tangled(output string) string {
+	lines := strings.Split(strings.TrimSuffix(output, "\n"), "\n")
+	var all strings.Builder
+	for i, line := range lines {
+		all.WriteString(line)
+		if i%2 == 1 {
+			for _, l := range lines[i-1 : i+1] {
+				all.WriteString("\n" + rankTag.FindString(l))
+			}
+			all.WriteString("\n")
+		}
+	}
+	return all.String() + "\n"
+}
+
+// inPieces cuts each line in its middle and shuffles the halves of two lines, as mpirun
+// does with lines longer than its buffer.
+func inPieces(output string) string {
+	lines := strings.Split(strings.TrimSuffix(output, "\n"), "\n")
+	var heads, tails strings.Builder
+	for _, line := range lines {
+		tag := rankTag.FindString(line)
+		cut := max(len(tag), len(line)/2)
+		heads.WriteString(line[:cut])
+		tails.WriteString(tag + line[cut:] + "\n")
+	}
+	return heads.String() + tails.String()
 }
 
 func TestImport(t *testing.T) {

@@ -24,7 +24,10 @@ def report(hvd, framework):
         gathered = hvd.allgather(mine)
         sent = hvd.broadcast(mine, root_rank=1)
         results = [t.tolist() for t in (summed, gathered, sent)]
-    print(json.dumps({"rank": rank, "size": hvd.size(), "allreduce": results[0], "allgather": results[1], "broadcast": results[2]}), flush=True)
+    said = {"rank": rank, "size": hvd.size(), "allreduce": results[0], "allgather": results[1], "broadcast": results[2]}
+    # print writes the end of a line on its own, and the other rank's line may come before.
+    sys.stdout.write("\n%s\n" % json.dumps(said))
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

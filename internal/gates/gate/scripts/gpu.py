@@ -26,7 +26,9 @@ rank = hvd.rank()
 
 
 def say(**said):
-    print("\n" + json.dumps(dict({"rank": rank, "size": hvd.size()}, **said)), flush=True)
+    # print writes the end of a line on its own, and another rank's line may come before.
+    sys.stdout.write("\n%s\n" % json.dumps(dict({"rank": rank, "size": hvd.size()}, **said)))
+    sys.stdout.flush()
 
 
 def explained(e):

@@ -224,6 +224,8 @@ for name, case in cases.items():
     except Exception as e:
         lines = [line for line in str(e).splitlines() if line.strip()]
         said["error"] = ("%s: %s" % (type(e).__name__, lines[-1] if lines else ""))[-300:]
-    print("\n" + json.dumps(said), flush=True)
+    # print writes the end of a line on its own, and the other rank's line may come before.
+    sys.stdout.write("\n%s\n" % json.dumps(said))
+    sys.stdout.flush()
 # The end of a rank ends Horovod on the other too, which may still be in its last case.
 hvd.broadcast_object(rank, name="end")
