@@ -34,6 +34,7 @@ func TestDockerWithAndWithoutItsImage(t *testing.T) {
 		"out of reach": {pull: "echo a trace >&2; echo no such host >&2; exit 1"},
 		"a file":       {pull: "exit 1", image: native.ImageName, digest: fmt.Sprintf("%x", sha256.Sum256([]byte(file)))},
 		"a wrong file": {pull: "exit 1", digest: strings.Repeat("0", 64)},
+		"other engine": {pull: "exit 1", digest: fmt.Sprintf("%x", sha256.Sum256([]byte("another")))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			home, bin := t.TempDir(), t.TempDir()
@@ -45,7 +46,7 @@ func TestDockerWithAndWithoutItsImage(t *testing.T) {
 info*) echo '{"ID":"number"}' ;;
 *"inspect --format {{.Id}} `+c.held+`") echo sha256:0011 ;;
 "image inspect"*) [ -e `+bin+`/pulled ] || exit 1 ;;
-"load --quiet") [ "$(cat)" = "`+file+`" ] && : >`+bin+`/pulled ;;
+"load --quiet") if [ "$(cat)" = "`+file+`" ]; then : >`+bin+`/pulled; fi ;;
 pull*) : >`+bin+`/pulled; `+c.pull+` ;;
 container*) exit 1 ;;
 run*) echo "$*" >`+bin+`/ran ;;
@@ -54,7 +55,11 @@ esac`)
 			e := &engine{Session: &Session{Home: home, Engines: Engines{Native: native.Options{Cache: 20e9}}, Note: note}}
 			if c.digest != "" {
 				place := filepath.Join(t.TempDir(), "engine.tar")
-				if err := os.WriteFile(place, []byte(file), 0o644); err != nil {
+				data := file
+				if name == "other engine" {
+					data = "another"
+				}
+				if err := os.WriteFile(place, []byte(data), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				e.Image, _ = ParseEngineImage(place + "@sha256:" + c.digest)
@@ -69,6 +74,14 @@ esac`)
 			case c.image != "":
 				if err != nil || !there || !strings.HasPrefix(address, "container+docker://builder-engine-") || !strings.Contains(string(ran), c.image+" --oci-worker-gc-keepstorage 1000,2000,10000") {
 					t.Errorf("%q, %v, %v; started with %s", address, there, err, ran)
+				}
+			case name == "other engine" && native.Supported() == nil:
+				if err != nil || there || !strings.Contains(strings.Join(notes, "\n"), "does not hold localhost/builder-engine:v0.19.10, the engine of this builder: using the native engine") {
+					t.Errorf("%v, %v, %q", there, err, notes)
+				}
+			case name == "other engine":
+				if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(firstHint(err), "builder engine image") {
+					t.Errorf("%v, hint %q", err, firstHint(err))
 				}
 			case native.Supported() == nil:
 				if err != nil || there || address != "" || !strings.Contains(strings.Join(notes, "\n"), "cannot pull it: docker pull: no such host: using the native engine") {

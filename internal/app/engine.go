@@ -166,8 +166,8 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 	c.Args, c.Image = native.Bound(e.Native.Cache), image
 	switch {
 	case !holds && e.Image.Place != "":
-		c.Image = native.ImageName
-		if err := e.load(ctx, d); err != nil {
+		c.Image, err = native.ImageName, e.load(ctx, d)
+		if diag.CodeOf(err) == diag.Fetch {
 			return "", "", false, err
 		}
 	case !holds:
@@ -199,8 +199,12 @@ func (e *engine) load(ctx context.Context, d daemon.Daemon) error {
 	}
 	defer image.Close()
 	e.Note("%s loads the engine's image from %s, once", d, e.Image.Place)
-	if err := d.Load(ctx, image); err != nil {
+	switch err := d.Load(ctx, image); {
+	case err != nil:
 		return diag.Errorf(diag.NoEngine, "%s cannot load the engine's image from %s: %w", d, e.Image.Place, err)
+	case !d.Has(ctx, native.ImageName):
+		return diag.Errorf(diag.NoEngine, "%s does not hold %s, the engine of this builder", e.Image.Place, native.ImageName).
+			WithHint("make it with this version: builder engine image")
 	}
 	return nil
 }
