@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -13,7 +12,6 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
-	"builder/internal/app/config"
 	"builder/internal/base/diag"
 	"builder/internal/input/deb"
 	"builder/internal/input/oci"
@@ -111,7 +109,7 @@ func (engineGroup) read(c *cli.Context, home string) (e app.Engines, err error) 
 		return e, diag.Errorf(diag.Usage, "--jobs: %d is less than 1", jobs)
 	}
 	var image error
-	e.Image, image = app.ParseEngineImage(cmp.Or(c.String(app.ImageFlag), os.Getenv(config.Variable(app.ImageFlag))))
+	e.Image, image = app.ParseEngineImage(c.String(app.ImageFlag))
 	e.Choices, err = readEngines(c, min(max(jobs, 1), 4*runtime.NumCPU()))
 	return e, errors.Join(image, err)
 }

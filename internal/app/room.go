@@ -182,7 +182,7 @@ func (e *engine) enough(need int64, how string, entry lock.Entry) error {
 func (e *engine) within(need int64, how string, entry lock.Entry) error {
 	if limit := e.Native.Cache; limit > 0 && need > limit {
 		return diag.Errorf(diag.NoEngine, "%s needs about %s of the engine's cache (%s), whose limit is %s", entry.ID, gigabytes(need), how, gigabytes(limit)).
-			WithHint("if the disk is large enough, raise the limit: --%s 90%%, or a size such as %dGB", CacheFlag, need/1e9+1)
+			WithHint("%s", doctor.RaiseLimit(need))
 	}
 	return nil
 }

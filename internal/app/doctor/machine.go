@@ -100,6 +100,12 @@ const (
 	engineBytes = 1e9 // 0.2 GB for the engine's programs, the rest for its empty cache
 )
 
+// RaiseLimit returns the remedy for a cell that needs more bytes than the limit of the
+// engine's cache.
+func RaiseLimit(need int64) string {
+	return fmt.Sprintf("if the disk is large enough, raise the limit: --engine-cache 90%%, or a size such as %dGB", need/1e9+1)
+}
+
 // disk compares the free disk space with the size of the files to fetch and the engine
 // cache of the cell, and this cache with its limit. A run without enough space removes
 // unused cache first, so only an engine that never ran has too little.
@@ -126,7 +132,7 @@ func disk(_ context.Context, e *exam) Finding {
 	switch {
 	case r != nil && e.work.Engine.Limit > 0 && r.Cache > e.work.Engine.Limit:
 		return fail("%s, whose limit is %s", text, size(e.work.Engine.Limit)).
-			remedy("if the disk is large enough, raise the limit: --engine-cache 90%%, or a size such as %dGB", r.Cache/1e9+1)
+			remedy("%s", RaiseLimit(r.Cache))
 	case free < least:
 		return fail("%s; the first run needs at least %s", text, size(least)).remedy("%s", room)
 	case free < comfortable:

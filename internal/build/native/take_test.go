@@ -36,7 +36,12 @@ func made(t *testing.T) *Engine {
 // taken calls take for a new home with the programs of another, and returns the log.
 func taken(t *testing.T, from *Engine) (e *Engine, said string) {
 	t.Helper()
-	e = New(t.TempDir(), func(format string, args ...any) { said += fmt.Sprintf(format, args...) }, Options{From: filepath.Dir(from.dir)})
+	return takenWith(t, Options{From: filepath.Dir(from.dir)})
+}
+
+func takenWith(t *testing.T, o Options) (e *Engine, said string) {
+	t.Helper()
+	e = New(t.TempDir(), func(format string, args ...any) { said += fmt.Sprintf(format, args...) }, o)
 	if err := e.take(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -117,13 +122,16 @@ func TestProgramsThatOthersCouldChangeAreNotTaken(t *testing.T) {
 }
 
 // imageOf returns an image with the programs of an engine, after a change of its members.
+// A nil change leaves them.
 func imageOf(t *testing.T, e *Engine, change func(map[string]member)) []byte {
 	t.Helper()
 	members := map[string]member{imageBuild: {text: buildKey() + "\n", mode: 0o644}}
 	for path, name := range imagePrograms {
 		members[path] = member{from: e.bin(name), mode: 0o755}
 	}
-	change(members)
+	if change != nil {
+		change(members)
+	}
 	path := filepath.Join(t.TempDir(), "engine.tar")
 	if err := writeImage(path, members); err != nil {
 		t.Fatal(err)
@@ -139,16 +147,12 @@ func imageOf(t *testing.T, e *Engine, change func(map[string]member)) []byte {
 func unpacked(t *testing.T, image []byte) (e *Engine, said string) {
 	t.Helper()
 	open := func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(image)), nil }
-	e = New(t.TempDir(), func(format string, args ...any) { said += fmt.Sprintf(format, args...) }, Options{Image: open})
-	if err := e.take(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return e, said
+	return takenWith(t, Options{Image: open})
 }
 
 // Programs of an image are copied, and a third home can copy them again.
 func TestProgramsOfAnImageAreTaken(t *testing.T) {
-	e, said := unpacked(t, imageOf(t, made(t), func(map[string]member) {}))
+	e, said := unpacked(t, imageOf(t, made(t), nil))
 	for _, name := range programs {
 		data, err := os.ReadFile(e.bin(name))
 		info, _ := os.Stat(e.bin(name))
@@ -163,7 +167,6 @@ func TestProgramsOfAnImageAreTaken(t *testing.T) {
 
 // An image of another build, or without all programs, is refused and leaves nothing.
 func TestImagesThatAreNotTaken(t *testing.T) {
-	none := func(map[string]member) {}
 	for name, c := range map[string]struct {
 		change func(map[string]member)
 		cut    func([]byte) []byte
@@ -178,9 +181,6 @@ func TestImagesThatAreNotTaken(t *testing.T) {
 		"no image":          {cut: func([]byte) []byte { return bytes.Repeat([]byte("no"), 600) }, said: "invalid tar header"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c.change == nil {
-				c.change = none
-			}
 			image := imageOf(t, made(t), c.change)
 			if c.cut != nil {
 				image = c.cut(image)
