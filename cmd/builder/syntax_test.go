@@ -412,5 +412,6 @@ func referenceConfig(v syntax.Verb) string {
 		}
 		fmt.Fprintf(&keys, "| `%s` | %s | %s | %s | %s |\n", key.Name, key.Form, manual.Cell(key.About), manual.Code(fallback), strings.Join(verbs, ", "))
 	}
-	return generated + strings.Replace(string(text), "KEYS\n", keys.String(), 1)
+	found := "`" + strings.Join(config.FoundKeys(), "`, `") + "`"
+	return generated + strings.NewReplacer("KEYS\n", keys.String(), "FOUND", found).Replace(string(text))
 }

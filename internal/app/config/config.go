@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,7 +64,7 @@ func Load(host Host) (Config, error) {
 		}
 		errs = append(errs, err)
 		if host.found(path) {
-			errs = append(errs, one.presumes())
+			errs = append(errs, host.presumes(filepath.Dir(path), one))
 		}
 		all = all.under(path, one)
 	}
@@ -77,22 +78,56 @@ func (h Host) found(path string) bool {
 	return !named && path != h.own()
 }
 
-// personal maps the keys that only the user may set to what they choose.
-var personal = map[string]string{
-	"trust": "the trusted keys", "trust-root": "the trusted root", "key": "the signing key", "engine": "the engine",
+// foundKeys are the keys that a file found beside the work may set. They choose what is
+// built and how, and no program, address, identity, trust or place elsewhere. Every
+// other key is refused there, a new one too.
+var foundKeys = []string{
+	"recipes", "out", "jobs", "memory", "fail-fast", "locked", "offline", "step-limit", "tests", "ccache", "progress",
 }
 
-// presumes rejects the personal keys in a file found beside the work. Otherwise an
-// untrusted checkout could choose the trusted keys, the signing key and the build host.
-func (c Config) presumes() error {
+// FoundKeys lists the keys that a file in or above the working directory may set besides
+// axes.
+func FoundKeys() []string { return slices.Clone(foundKeys) }
+
+// presumes rejects other keys than foundKeys, and directories outside of dir, in a file
+// that was found in dir. Otherwise an untrusted checkout could choose the programs that
+// run, the trusted keys, where a token is sent, and which directory is overwritten.
+func (h Host) presumes(dir string, c Config) error {
 	var errs []error
 	for _, s := range c.Settings {
-		if chosen, ok := personal[s.Key]; ok {
-			errs = append(errs, diag.At(s.Pos, "%s: a file in or above the working directory cannot choose %s", s.Key, chosen).
-				WithHint("set it in builder/builder.yaml of your configuration directory or in %s, or name this file: %s=FILE", Variable(s.Key), Override))
+		var why error
+		switch {
+		case !slices.Contains(foundKeys, s.Key):
+			why = errors.New("a file in or above the working directory cannot set this key")
+		case s.Key == "recipes" || s.Key == "out":
+			why = h.below(dir, s.Value)
+		}
+		if why != nil {
+			errs = append(errs, diag.At(s.Pos, "%s: %w", s.Key, why).
+				WithHint("set it in builder/builder.yaml of your configuration directory or in %s; or, if you trust this file, name it: %s=FILE", Variable(s.Key), Override))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// below returns an error unless a path that need not exist lies below the directory dir,
+// also after all links.
+func (h Host) below(dir, path string) error {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(h.Dir, path)
+	}
+	rest, err := filepath.Rel(dir, path)
+	if err != nil || !filepath.IsLocal(rest) {
+		return fmt.Errorf("a file in or above the working directory cannot name a directory outside of its own, and %s is outside", path)
+	}
+	inside, err := regular.Inside(dir, 0)
+	if err == nil {
+		_, err = fs.Stat(inside, filepath.ToSlash(rest))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // short returns a path relative to the working directory if it is below it.

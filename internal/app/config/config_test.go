@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -95,7 +97,7 @@ func TestPreferred(t *testing.T) {
 }
 
 func TestEffective(t *testing.T) {
-	h, _ := host(t, "a", map[string]string{"a/builder.yaml": "home: state\njobs: 2\nlocked: false\nccache: true\n"})
+	h, _ := host(t, "a", map[string]string{"a/builder.yaml": "out: state\njobs: 2\nlocked: false\nccache: true\n"})
 	c, err := config.Load(h)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +110,7 @@ func TestEffective(t *testing.T) {
 		value  string
 		origin config.Origin
 	}{
-		"home":   {"state", config.FromFile},
+		"out":    {"state", config.FromFile},
 		"jobs":   {"5", config.FromVariable},
 		"engine": {"", config.FromDefault}, // an empty variable
 		"locked": {"false", config.FromFile},
@@ -202,21 +204,73 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A checkout must not choose the trusted keys.
-func TestAFoundFileTrustsNobody(t *testing.T) {
-	text := "jobs: 2\ntrust: [a.pub]\ntrust-root: r.pub\nkey: k.pem\nengine: [\"unix:///x\"]\n"
-	h, root := host(t, "a", map[string]string{"a/builder.yaml": text})
-	_, err := config.Load(h)
-	if errs := diag.All(err); len(errs) != 4 || !strings.Contains(errs[1].Error(), "builder.yaml:2:8: trust: ") || !strings.Contains(errs[1].Hint, "BUILDER_TRUST") {
-		t.Errorf("got %v", err)
+// values holds one value of each form for a file of settings.
+var values = map[string]string{
+	"home": ".b", "recipes": "site", "out": "results", "jobs": "2", "memory": "8GB", "tests": "full", "progress": "plain",
+	"fail-fast": "true", "locked": "true", "offline": "true", "ccache": "true", "step-limit": "1h",
+}
+
+// A checkout must not choose programs, keys, addresses and places: every key that is not
+// listed as harmless is refused in a file that was found, whichever keys there are.
+func TestAFoundFileDecidesNothingThatMatters(t *testing.T) {
+	harmless := []string{"recipes", "out", "jobs", "memory", "fail-fast", "locked", "offline", "step-limit", "tests", "ccache", "progress"}
+	if got := config.FoundKeys(); !slices.Equal(got, harmless) {
+		t.Errorf("a found file may set %q, want %q", got, harmless)
 	}
-	h.Lookup = environment{config.Override: "builder.yaml"}.lookup
-	if c, err := config.Load(h); err != nil || len(c.Settings) != 5 {
-		t.Errorf("named by the user: %+v, %v", c, err)
+	for _, key := range config.Keys() {
+		value := values[key.Name]
+		switch {
+		case value != "":
+		case strings.HasPrefix(key.Form, "list"):
+			value = "[a=x]"
+		case key.Form == "true or false":
+			value = "true"
+		case key.Form == "time":
+			value = "1h"
+		case key.Form == "size or share":
+			value = "1GB"
+		default:
+			value = "x"
+		}
+		text := fmt.Sprintf("%s: %s\n", key.Name, value)
+		h, _ := host(t, "a", map[string]string{"a/builder.yaml": text})
+		_, err := config.Load(h)
+		if slices.Contains(harmless, key.Name) {
+			if err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		hint := config.Variable(key.Name)
+		if errs := diag.All(err); len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), "builder.yaml:1:") || !strings.Contains(errs[0].Error(), key.Name+": a file in or above the working directory cannot set this key") || !strings.Contains(errs[0].Hint, hint) {
+			t.Errorf("%s: got %v", text, err)
+		}
+		h.Lookup = environment{config.Override: "builder.yaml"}.lookup
+		if c, err := config.Load(h); err != nil || len(c.Settings) != 1 {
+			t.Errorf("%s, in a file that the user names: %+v, %v", text, c, err)
+		}
+		h, _ = host(t, "b", map[string]string{"own/builder/builder.yaml": text})
+		if c, err := config.Load(h); err != nil || len(c.Settings) != 1 {
+			t.Errorf("%s, in the user's own file: %+v, %v", text, c, err)
+		}
 	}
-	h, _ = host(t, "b", map[string]string{"own/builder/builder.yaml": text})
-	if c, err := config.Load(h); err != nil || len(c.Settings) != 5 {
-		t.Errorf("the user's own below %s: %+v, %v", root, c, err)
+}
+
+// A checkout names only directories below its file, also through a link.
+func TestAFoundFileStaysInItsDirectory(t *testing.T) {
+	for value, want := range map[string]string{
+		"results": "", "./a/b": "", ".": "", "near": "",
+		"../results": "is outside", "/srv": "is outside", "~/Documents": "is outside", "a/../../x": "is outside",
+		"far": "points outside", "far/new": "points outside", "file/new": "not a directory",
+	} {
+		h, root := host(t, "a/deep", map[string]string{"a/builder.yaml": "out: " + value + "\nrecipes: " + value + "\n", "a/file": "", "a/real/x": ""})
+		if err := errors.Join(os.Symlink(t.TempDir(), root+"/a/far"), os.Symlink("real", root+"/a/near")); err != nil {
+			t.Fatal(err)
+		}
+		_, err := config.Load(h)
+		if errs := diag.All(err); want == "" && err != nil || want != "" && (len(errs) != 2 || !strings.Contains(errs[0].Error(), want)) {
+			t.Errorf("%s: got %v", value, err)
+		}
 	}
 }
 
