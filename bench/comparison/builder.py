@@ -87,8 +87,12 @@ class TwoEngines(Builder):
             raise LeftOut("--engine takes one address in this version")
         second = self.place.directory / "home2"
         for programs in (self.place.home / "engine").glob("build-*"):  # saves building them again
-            if not (second / "engine" / programs.name).exists():  # with --keep, its engine may run
-                shutil.copytree(programs, second / "engine" / programs.name)
+            copy = second / "engine" / programs.name
+            if programs.is_file():  # the digests
+                copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                shutil.copy2(programs, copy)
+            elif not copy.exists():  # with --keep, its engine may run
+                shutil.copytree(programs, copy)
         addresses = [self.up(self.place.home), self.up(second)]
         for n, address in enumerate(addresses):  # gives each engine the image and packages before the measurement
             self.arguments = ("--engine", address)

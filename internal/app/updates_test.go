@@ -13,6 +13,7 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/base/owned"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/recipe"
 )
@@ -57,6 +58,9 @@ func homeWithUV(t *testing.T, program []byte) string {
 		if err := os.WriteFile(filepath.Join(tool, name), data, 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := owned.Seal(tool, tool); err != nil {
+		t.Fatal(err)
 	}
 	return home
 }

@@ -17,6 +17,7 @@ import (
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
+	"builder/internal/base/owned"
 )
 
 // The engine's module, ../../../engine, as text. A go.mod makes its directory a
@@ -59,7 +60,7 @@ func goEnv() []string {
 
 // bin returns the path of a built program. An empty name gives their directory.
 func (e *Engine) bin(name string) string {
-	return e.path("build-"+buildKey(), "bin", name)
+	return filepath.Join(e.programsDir(), "bin", name)
 }
 
 // goTool returns the path of go. A missing go is an error only if the programs have to
@@ -80,34 +81,32 @@ func (e *Engine) build(ctx context.Context, goTool string) error {
 	}
 	e.log("building the engine %s from its Go modules: about 3 minutes, once", Version)
 	start := time.Now()
-	err := e.appear(func(tmp string) error {
-		if err := e.compile(ctx, goTool, tmp, buildFlags); err != nil {
-			return err
-		}
-		return writeSums(tmp)
-	})
+	err := e.appear(func(tmp string) error { return e.compile(ctx, goTool, tmp, buildFlags) })
 	if err == nil {
 		e.log("built the engine in %s", time.Since(start).Round(time.Second))
 	}
 	return err
 }
 
-// appear fills the directory of the programs with fill and renames it into place at the
-// end. A killed process leaves only a temporary directory. Nothing reads it, and prune
+// appear fills the directory of the programs with fill, records its digests and renames
+// it into place at the end. A killed process leaves only a temporary directory. Nothing reads it, and prune
 // removes it.
 func (e *Engine) appear(fill func(tmp string) error) error {
 	return e.temporary(func(tmp string) error {
 		if err := fill(tmp); err != nil {
 			return err
 		}
-		return os.Rename(tmp, e.path("build-"+buildKey()))
+		if err := owned.Seal(tmp, e.programsDir()); err != nil {
+			return err
+		}
+		return os.Rename(tmp, e.programsDir())
 	})
 }
 
 // temporary calls fill with an empty directory for a build, and removes what is left of
 // it.
 func (e *Engine) temporary(fill func(tmp string) error) error {
-	tmp := fmt.Sprintf("%s.%d.tmp", e.path("build-"+buildKey()), os.Getpid())
+	tmp := fmt.Sprintf("%s.%d.tmp", e.programsDir(), os.Getpid())
 	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(filepath.Join(tmp, "bin"), 0o755)); err != nil {
 		return err
 	}
@@ -134,8 +133,9 @@ func (e *Engine) compile(ctx context.Context, goTool, dir string, flags []string
 func (e *Engine) prune() {
 	entries, _ := os.ReadDir(e.dir)
 	for _, entry := range entries {
-		if name := entry.Name(); strings.HasPrefix(name, "build-") && name != "build-"+buildKey() {
-			os.RemoveAll(e.path(name))
+		current := e.path(entry.Name()) == e.programsDir() || e.path(entry.Name()) == owned.Seals(e.programsDir())
+		if strings.HasPrefix(entry.Name(), "build-") && !current {
+			os.RemoveAll(e.path(entry.Name()))
 		}
 	}
 }

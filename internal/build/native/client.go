@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/owned"
 )
 
 // UpstreamImage is the name of the engine's image published by upstream.
@@ -28,34 +30,52 @@ func (e *Engine) Client(ctx context.Context) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", nil
 	}
-	program := e.bin("dagger")
-	if !exists(program) {
-		unlock, err := e.lock(ctx)
+	if program := e.client(); program != "" {
+		return e.leashed(program)
+	}
+	unlock, err := e.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if err := e.take(ctx); err != nil {
+		return "", err
+	}
+	if e.client() == "" {
+		goTool, err := e.goTool()
 		if err != nil {
-			return "", err
+			return "", nil
 		}
-		defer unlock()
-		if err := e.take(ctx); err != nil {
-			return "", err
-		}
-		if !exists(program) {
-			program = e.clientAlone()
-		}
-		if !exists(program) {
-			goTool, err := e.goTool()
-			if err != nil {
-				return "", nil
-			}
-			if err := e.buildClient(ctx, goTool); err != nil {
-				return "", noEngine(ctx, err)
-			}
+		if err := e.buildClient(ctx, goTool); err != nil {
+			return "", noEngine(ctx, err)
 		}
 	}
-	return e.leashed(program)
+	return e.leashed(e.client())
+}
+
+// client returns the path of a client program that is as it was made: that of the engine
+// or a client alone. It returns "" if there is none.
+func (e *Engine) client() string {
+	switch {
+	case owned.Intact(e.programsDir(), "bin/dagger") == nil:
+		return e.bin("dagger")
+	case owned.Intact(filepath.Dir(e.clientAlone()), "dagger") == nil:
+		return e.clientAlone()
+	}
+	return ""
 }
 
 // clientAlone returns the path of a client program without an engine.
 func (e *Engine) clientAlone() string { return e.path("client-"+Version, "dagger") }
+
+// keepClient moves a client program into place, with the record of its digest.
+func (e *Engine) keepClient(program string) error {
+	dir := filepath.Dir(e.clientAlone())
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755), os.Rename(program, e.clientAlone())); err != nil {
+		return err
+	}
+	return owned.Seal(dir, dir)
+}
 
 // buildClient builds the client program alone. The caller holds the lock.
 func (e *Engine) buildClient(ctx context.Context, goTool string) error {
@@ -65,10 +85,7 @@ func (e *Engine) buildClient(ctx context.Context, goTool string) error {
 		if err := e.compile(ctx, goTool, tmp, append(slices.Clip(buildOptions), upstream+"cmd/dagger")); err != nil {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Dir(e.clientAlone()), 0o755); err != nil {
-			return err
-		}
-		return os.Rename(filepath.Join(tmp, "bin", "dagger"), e.clientAlone())
+		return e.keepClient(filepath.Join(tmp, "bin", "dagger"))
 	})
 	if err == nil {
 		e.log("built the client in %s", time.Since(start).Round(time.Second))
@@ -79,56 +96,49 @@ func (e *Engine) buildClient(ctx context.Context, goTool string) error {
 // ClientIn returns the path of the client program from an engine image in docker or
 // podman, so nothing is compiled. If that fails it uses [Engine.Client].
 func (e *Engine) ClientIn(ctx context.Context, daemon, image string) (string, error) {
-	if runtime.GOOS != "linux" || exists(e.bin("dagger")) {
+	if runtime.GOOS != "linux" || e.client() != "" {
 		return e.Client(ctx)
 	}
-	program, err := e.copyClient(ctx, daemon, image)
-	switch {
-	case err == nil:
-		return e.leashed(program)
-	case ctx.Err() != nil:
-		return "", err
+	if err := e.copyClient(ctx, daemon, image); err != nil {
+		if ctx.Err() != nil {
+			return "", err
+		}
+		e.log("%v; building the client instead", err)
 	}
-	e.log("%v; building the client instead", err)
 	return e.Client(ctx)
 }
 
-// copyClient copies the client program out of an engine image, once, and returns its
-// path.
-func (e *Engine) copyClient(ctx context.Context, daemon, image string) (string, error) {
-	path := e.clientAlone()
+// copyClient copies the client program out of an engine image, once.
+func (e *Engine) copyClient(ctx context.Context, daemon, image string) error {
 	unlock, err := e.lock(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer unlock()
-	if exists(path) {
-		return path, nil
+	if e.client() != "" {
+		return nil
 	}
 	problem := func(err error) error {
 		return fmt.Errorf("copying the client from %s with %s: %w", image, daemon, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", problem(err)
-	}
 	container, err := output(ctx, daemon, "create", image)
 	if err != nil {
-		return "", problem(err)
+		return problem(err)
 	}
 	defer func() { _, _ = output(context.WithoutCancel(ctx), daemon, "rm", "--volumes", container) }()
-	tmp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
+	tmp := e.path(fmt.Sprintf("client.%d.tmp", os.Getpid()))
 	defer os.Remove(tmp)
 	if _, err := output(ctx, daemon, "cp", container+":"+imageClient, tmp); err != nil {
-		return "", problem(err)
+		return problem(err)
 	}
 	said, err := output(ctx, tmp, "version")
 	if err == nil && !strings.Contains(said+" ", " "+Version+" ") {
 		err = fmt.Errorf("its version is %q, expected %s", said, Version)
 	}
 	if err != nil {
-		return "", problem(err)
+		return problem(err)
 	}
-	return path, os.Rename(tmp, path)
+	return e.keepClient(tmp)
 }
 
 // output runs a program and returns its output without surrounding white space.

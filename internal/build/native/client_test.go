@@ -47,8 +47,19 @@ func TestClientFromImage(t *testing.T) {
 	if err != nil || len(lines) != 3 || lines[0] != "create "+ImageName || !strings.HasPrefix(lines[1], "cp c0ffee:"+imageClient+" ") || lines[2] != "rm --volumes c0ffee" {
 		t.Errorf("docker was asked %q, %v", lines, err)
 	}
-	if exists(e.path("build-" + buildKey())) {
+	if exists(e.programsDir()) {
 		t.Error("something was built")
+	}
+	for _, damage := range []string{"dagger", "dagger-of-another"} {
+		if err := os.WriteFile(e.clientAlone(), []byte(damage), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.ClientIn(t.Context(), "docker", ImageName); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(e.clientAlone()); err != nil || !strings.HasPrefix(string(text), "#!/bin/sh") {
+			t.Errorf("the damaged client stays: %q, %v", text, err)
+		}
 	}
 }
 
@@ -58,11 +69,11 @@ func TestClientNotFromImage(t *testing.T) {
 	for version, want := range map[string]string{"v0.0.1": "v0.0.1", "": "no route to host"} {
 		fakeDocker(t, version)
 		e := New(t.TempDir(), t.Logf, Options{})
-		_, err := e.copyClient(t.Context(), "docker", UpstreamImage)
+		err := e.copyClient(t.Context(), "docker", UpstreamImage)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), UpstreamImage) {
 			t.Errorf("%q: %v", version, err)
 		}
-		if left, _ := os.ReadDir(e.path("client-" + Version)); len(left) != 0 {
+		if left, _ := filepath.Glob(e.path("client*")); len(left) != 0 {
 			t.Errorf("%q: left behind: %v", version, left)
 		}
 	}

@@ -3,9 +3,11 @@ package native
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"builder/internal/base/diag"
@@ -249,6 +251,37 @@ func TestPidFile(t *testing.T) {
 	if _, alive := e.pid(); alive {
 		t.Error("a file that nobody locks is a dead engine's")
 	}
+}
+
+// Other users can neither lock nor write the pid file, whatever the umask.
+func TestPidFileIsPrivate(t *testing.T) {
+	e := engine(t, Options{})
+	defer syscall.Umask(syscall.Umask(0))
+	if err := errors.Join(os.MkdirAll(e.dir, 0o755), e.launch(exec.Command("true"))); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(e.path("pid")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// An engine that ends without a fault during its start is an error too.
+func TestEngineThatEndsAtOnce(t *testing.T) {
+	exited := make(chan error, 1)
+	exited <- nil
+	if err := engine(t, Options{}).ready(t.Context(), exited); err == nil || err.Error() != "the engine ended during its start: exit status 0" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A directory in the place of the lock is named.
+func TestLockThatIsADirectory(t *testing.T) {
+	e := engine(t, Options{})
+	if err := os.MkdirAll(e.path("lock"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := e.lock(t.Context())
+	wantNoEngine(t, err, e.path("lock")+": is a directory")
 }
 
 func TestDownWithoutEngine(t *testing.T) {

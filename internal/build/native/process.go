@@ -30,7 +30,15 @@ var supervisor []byte
 
 // lock waits for other processes that start or stop this home's engine.
 func (e *Engine) lock(ctx context.Context) (unlock func(), err error) {
-	if err := os.MkdirAll(e.dir, 0o755); err != nil {
+	unlock, err = e.waitForLock(ctx)
+	if err != nil {
+		err = noEngine(ctx, fmt.Errorf("locking the native engine: %w", err))
+	}
+	return unlock, err
+}
+
+func (e *Engine) waitForLock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(e.dir, 0o700); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(e.path("lock"), os.O_CREATE|os.O_RDWR, 0o644)
@@ -102,7 +110,7 @@ func (e *Engine) start(ctx context.Context) error {
 
 // launch starts the supervisor and passes it the locked pid file.
 func (e *Engine) launch(cmd *exec.Cmd) error {
-	pid, err := os.Create(e.path("pid"))
+	pid, err := os.OpenFile(e.path("pid"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -152,6 +160,9 @@ func (e *Engine) ready(ctx context.Context, exited <-chan error) error {
 	for !e.answers() {
 		select {
 		case err := <-exited:
+			if err == nil {
+				err = errors.New("exit status 0")
+			}
 			return fmt.Errorf("the engine ended during its start: %w", err)
 		case <-ctx.Done():
 			return ctx.Err()

@@ -3,8 +3,6 @@ package native
 import (
 	"archive/tar"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,27 +11,41 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"builder/internal/base/atomicfile"
+	"builder/internal/base/owned"
 )
 
-// programs are the programs made by the build.
-var programs = []string{"dagger", "dialstdio", "engine", "init"}
+// programs are the programs made by the build, below its directory.
+var programs = []string{"bin/dagger", "bin/dialstdio", "bin/engine", "bin/init"}
 
-// sumsName is a file beside the programs with their digests, for sha256sum -c.
-const sumsName = "sums"
+// programsDir returns the directory of the programs.
+func (e *Engine) programsDir() string { return e.path("build-" + buildKey()) }
+
+// intact reports whether the programs are as they were made. It removes others, so that
+// they are made again. The caller holds the lock.
+func (e *Engine) intact() (bool, error) {
+	dir := e.programsDir()
+	if !exists(dir) {
+		return false, nil
+	}
+	if err := owned.Intact(dir); err != nil {
+		e.log("making the programs of the engine again: %v", err)
+		return false, os.RemoveAll(dir)
+	}
+	return true, nil
+}
 
 // take copies the programs of [Options.From] or [Options.Image], which saves minutes of
 // building. It copies and does not link, so later changes in one home do not affect
 // another. If it rejects programs it logs the reason, and they are built. An image that
 // cannot be had is an error.
 func (e *Engine) take(ctx context.Context) error {
-	if exists(e.bin("")) {
-		return nil
+	if have, err := e.intact(); have || err != nil {
+		return err
 	}
 	if e.opts.From != "" {
-		from := New(e.opts.From, e.log, Options{}).path("build-" + buildKey())
+		from := New(e.opts.From, e.log, Options{}).programsDir()
 		if exists(from) && e.copied(from, func(tmp string) error { return copyPrograms(from, tmp) }) {
 			return nil
 		}
@@ -68,10 +80,7 @@ func unpackImage(image io.Reader, to string) error {
 			return fmt.Errorf("reading an image of `builder engine image`: %w", err)
 		}
 		if strings.HasSuffix(h.Name, ".tar") {
-			if err := unpackLayer(tar.NewReader(archive), to); err != nil {
-				return err
-			}
-			return writeSums(to)
+			return unpackLayer(tar.NewReader(archive), to)
 		}
 	}
 }
@@ -127,79 +136,19 @@ func unpackProgram(r io.Reader, path string) error {
 }
 
 // copyPrograms copies the programs of a build if no other user can have changed them,
-// and compares them with their digests.
+// and compares the copies with their digests.
 func copyPrograms(from, to string) error {
-	sums, err := readOurs(filepath.Join(from, sumsName))
-	if err != nil {
+	if err := owned.File(owned.Seals(from)); err != nil {
 		return err
 	}
 	for _, name := range programs {
-		path := filepath.Join(from, "bin", name)
-		if err := ours(path); err != nil {
+		path, copied := filepath.Join(from, name), filepath.Join(to, name)
+		if err := owned.File(path); err != nil {
 			return err
 		}
-		copied := filepath.Join(to, "bin", name)
 		if err := errors.Join(atomicfile.Copy(path, copied), os.Chmod(copied, 0o755)); err != nil {
 			return err
 		}
 	}
-	if err := writeSums(to); err != nil {
-		return err
-	}
-	if got, err := os.ReadFile(filepath.Join(to, sumsName)); err != nil || string(got) != sums {
-		return errors.Join(err, fmt.Errorf("%s does not have the digests of its build", filepath.Join(from, "bin")))
-	}
-	return nil
-}
-
-// writeSums writes the digests of a build's programs.
-func writeSums(dir string) error {
-	var text strings.Builder
-	for _, name := range programs {
-		f, err := os.Open(filepath.Join(dir, "bin", name))
-		if err != nil {
-			return err
-		}
-		h := sha256.New()
-		_, err = io.Copy(h, f)
-		if err := errors.Join(err, f.Close()); err != nil {
-			return err
-		}
-		fmt.Fprintf(&text, "%s  bin/%s\n", hex.EncodeToString(h.Sum(nil)), name)
-	}
-	return atomicfile.Write(filepath.Join(dir, sumsName), []byte(text.String()))
-}
-
-func readOurs(path string) (string, error) {
-	if err := ours(path); err != nil {
-		return "", err
-	}
-	text, err := os.ReadFile(path)
-	return string(text), err
-}
-
-// ours returns an error unless only this user and root can change or replace a file.
-// They must own the file and all directories above it, and others must not have write
-// permission. Others may write to a sticky directory such as /tmp, because only owners
-// can remove files there.
-func ours(path string) error {
-	for at := path; ; at = filepath.Dir(at) {
-		info, err := os.Lstat(at)
-		if err != nil {
-			return err
-		}
-		if at == path && !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is not a regular file", at)
-		}
-		stat, ok := info.Sys().(*syscall.Stat_t)
-		if !ok || stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
-			return fmt.Errorf("%s belongs to another user", at)
-		}
-		if sticky := info.IsDir() && info.Mode()&os.ModeSticky != 0; info.Mode().Perm()&0o022 != 0 && !sticky {
-			return fmt.Errorf("other users can write to %s", at)
-		}
-		if at == filepath.Dir(at) {
-			return nil
-		}
-	}
+	return owned.Match(to, owned.Seals(from), programs...)
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"builder/internal/base/owned"
 )
 
 // made returns an engine with its programs in place, as after a build.
@@ -20,11 +22,11 @@ func made(t *testing.T) *Engine {
 	if err == nil {
 		err = e.appear(func(tmp string) error {
 			for _, name := range programs {
-				if err := os.WriteFile(filepath.Join(tmp, "bin", name), []byte("program "+name), 0o755); err != nil {
+				if err := os.WriteFile(filepath.Join(tmp, name), []byte("program "+name), 0o755); err != nil {
 					return err
 				}
 			}
-			return writeSums(tmp)
+			return nil
 		})
 	}
 	if err != nil {
@@ -56,10 +58,10 @@ func TestProgramsOfAnotherHomeAreTaken(t *testing.T) {
 		t.Errorf("it said %q", said)
 	}
 	for _, name := range programs {
-		if data, err := os.ReadFile(e.bin(name)); err != nil || string(data) != "program "+name {
+		if data, err := os.ReadFile(filepath.Join(e.programsDir(), name)); err != nil || string(data) != "program "+name {
 			t.Errorf("%s: %q, %v", name, data, err)
 		}
-		if info, err := os.Stat(e.bin(name)); err != nil || info.Mode().Perm() != 0o755 {
+		if info, err := os.Stat(filepath.Join(e.programsDir(), name)); err != nil || info.Mode().Perm() != 0o755 {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
@@ -72,7 +74,7 @@ func TestProgramsOfAnotherHomeAreTaken(t *testing.T) {
 	if again, said := taken(t, from); !exists(again.bin("")) {
 		t.Errorf("what happened to one home happened to the other: %s", said)
 	}
-	if third, said := taken(t, e); exists(third.bin("")) || !strings.Contains(said, "does not have the digests of its build") {
+	if third, said := taken(t, e); exists(third.bin("")) || !strings.Contains(said, "does not have the digest that it was made with") {
 		t.Errorf("taken from a home where they were damaged: %s", said)
 	}
 }
@@ -86,13 +88,13 @@ func TestProgramsThatOthersCouldChangeAreNotTaken(t *testing.T) {
 		"no programs":                 {func(e *Engine) error { return os.RemoveAll(e.bin("")) }, "no such file"},
 		"no home":                     {func(e *Engine) error { return os.RemoveAll(e.dir) }, ""},
 		"programs of another version": {func(e *Engine) error { return os.Rename(e.path("build-"+buildKey()), e.path("build-other")) }, ""},
-		"a damaged program":           {func(e *Engine) error { return os.WriteFile(e.bin("engine"), []byte("program Engine"), 0o755) }, "does not have the digests of its build"},
-		"a truncated program":         {func(e *Engine) error { return os.Truncate(e.bin("dagger"), 3) }, "does not have the digests of its build"},
+		"a damaged program":           {func(e *Engine) error { return os.WriteFile(e.bin("engine"), []byte("program Engine"), 0o755) }, "does not have the digest that it was made with"},
+		"a truncated program":         {func(e *Engine) error { return os.Truncate(e.bin("dagger"), 3) }, "does not have the digest that it was made with"},
 		"a missing program":           {func(e *Engine) error { return os.Remove(e.bin("init")) }, "no such file"},
-		"no file of digests":          {func(e *Engine) error { return os.Remove(e.path("build-"+buildKey(), sumsName)) }, "no such file"},
+		"no file of digests":          {func(e *Engine) error { return os.Remove(owned.Seals(e.programsDir())) }, "no such file"},
 		"all may write a program":     {func(e *Engine) error { return os.Chmod(e.bin("engine"), 0o777) }, "other users can write"},
 		"a group may write the sums": {
-			func(e *Engine) error { return os.Chmod(e.path("build-"+buildKey(), sumsName), 0o664) }, "other users can write",
+			func(e *Engine) error { return os.Chmod(owned.Seals(e.programsDir()), 0o664) }, "other users can write",
 		},
 		"all may write beside a program": {func(e *Engine) error { return os.Chmod(e.bin(""), 0o777) }, "other users can write"},
 		"all may write above":            {func(e *Engine) error { return os.Chmod(filepath.Dir(e.dir), 0o777) }, "other users can write"},
@@ -116,6 +118,49 @@ func TestProgramsThatOthersCouldChangeAreNotTaken(t *testing.T) {
 			}
 			if left, _ := filepath.Glob(e.path("build-*")); len(left) > 0 {
 				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// Programs with other digests than those of their build are made again before a start,
+// and so are programs that another directory brought with digests of its own.
+func TestChangedProgramsAreMadeAgain(t *testing.T) {
+	for name, change := range map[string]func(e *Engine, dir string) error{
+		"a damaged engine": func(e *Engine, dir string) error {
+			return os.WriteFile(e.bin("engine"), []byte("program Engine"), 0o755)
+		},
+		"a truncated client":   func(e *Engine, dir string) error { return os.Truncate(e.bin("dagger"), 3) },
+		"a missing init":       func(e *Engine, dir string) error { return os.Remove(e.bin("init")) },
+		"an engine for others": func(e *Engine, dir string) error { return os.Chmod(e.bin("engine"), 0o777) },
+		"a directory": func(e *Engine, dir string) error {
+			return errors.Join(os.Remove(e.bin("init")), os.Mkdir(e.bin("init"), 0o755))
+		},
+		"a link": func(e *Engine, dir string) error {
+			return errors.Join(os.Remove(e.bin("init")), os.Symlink("/bin/true", e.bin("init")))
+		},
+		"no record": func(e *Engine, dir string) error { return os.Remove(owned.Seals(dir)) },
+		"another directory with a record of its own": func(e *Engine, dir string) error {
+			return errors.Join(os.WriteFile(e.bin("engine"), []byte("evil"), 0o755), owned.Seal(dir, filepath.Join(dir, "sums")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := taken(t, made(t))
+			if err := change(e, e.programsDir()); err != nil {
+				t.Fatal(err)
+			}
+			var said string
+			e.log = func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
+			if err := e.take(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range programs {
+				if data, err := os.ReadFile(filepath.Join(e.programsDir(), name)); err != nil || string(data) != "program "+name {
+					t.Errorf("%s: %q, %v", name, data, err)
+				}
+			}
+			if !strings.Contains(said, "making the programs of the engine again: ") {
+				t.Errorf("it said %q", said)
 			}
 		})
 	}
@@ -154,8 +199,8 @@ func unpacked(t *testing.T, image []byte) (e *Engine, said string) {
 func TestProgramsOfAnImageAreTaken(t *testing.T) {
 	e, said := unpacked(t, imageOf(t, made(t), nil))
 	for _, name := range programs {
-		data, err := os.ReadFile(e.bin(name))
-		info, _ := os.Stat(e.bin(name))
+		data, err := os.ReadFile(filepath.Join(e.programsDir(), name))
+		info, _ := os.Stat(filepath.Join(e.programsDir(), name))
 		if err != nil || string(data) != "program "+name || info.Mode().Perm() != 0o755 {
 			t.Errorf("%s: %q, %v; it said %q", name, data, err, said)
 		}

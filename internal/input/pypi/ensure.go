@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
+	"builder/internal/base/owned"
 	"builder/internal/files/wheel"
 	"builder/internal/input/store"
 )
@@ -57,13 +59,17 @@ type Options struct {
 	Store *store.Store
 }
 
-// kept returns the path of the wheel in the store, if the store holds it.
-func (o Options) kept(pin store.Blob) (string, bool) {
-	if o.Store == nil {
-		return "", false
+// kept returns the path of the wheel of a program on this host: in the store, or in the
+// directory of the program.
+func (p program) kept(dir string, pin store.Blob, o Options) (string, bool) {
+	if o.Store != nil {
+		if path, err := o.Store.Use(pin); err == nil {
+			return path, true
+		}
 	}
-	path, err := o.Store.Use(pin)
-	return path, err == nil
+	path := filepath.Join(dir, pin.Name)
+	own, err := store.Of(path)
+	return path, err == nil && own.SHA256 == pin.SHA256
 }
 
 // EnsureUV returns the pinned uv and keeps it under home. On the first call pip fetches
@@ -85,15 +91,15 @@ func (p program) ensure(ctx context.Context, home string, log func(format string
 	tools := filepath.Join(home, "tools")
 	dir := p.directory(home)
 	path := filepath.Join(dir, p.place())
-	if present(path, filepath.Join(dir, pin.Name)) {
+	if intact(dir, log) {
 		return path, pin, nil
 	}
-	kept, have := opts.kept(pin)
+	kept, have := p.kept(dir, pin, opts)
 	if opts.Offline && !have {
 		return "", pin, diag.Errorf(diag.Fetch, "%s %s is not under %s, and --offline was given", p.name, p.version, tools).
 			WithHint("run once without --offline, or copy it with `builder store export` and `builder store import`")
 	}
-	if err := os.MkdirAll(tools, 0o755); err != nil {
+	if err := os.MkdirAll(tools, 0o700); err != nil {
 		return "", pin, fmt.Errorf("installing %s: %w", p.name, err)
 	}
 	unlock, err := store.Lock(ctx, dir+".lock", nil)
@@ -101,7 +107,7 @@ func (p program) ensure(ctx context.Context, home string, log func(format string
 		return "", pin, fmt.Errorf("installing %s: %w", p.name, err)
 	}
 	defer unlock()
-	if present(path, filepath.Join(dir, pin.Name)) { // another process was faster
+	if owned.Intact(dir) == nil { // another process was faster
 		return path, pin, nil
 	}
 	if have {
@@ -126,7 +132,7 @@ func Missing(home string, opts Options) []string {
 	var names []string
 	for _, p := range []program{uv, bubblewrap} {
 		pin, dir := p.wheels[runtime.GOARCH], p.directory(home)
-		if _, kept := opts.kept(pin); !kept && !present(filepath.Join(dir, p.place()), filepath.Join(dir, pin.Name)) {
+		if _, kept := p.kept(dir, pin, opts); !kept && owned.Intact(dir) != nil {
 			names = append(names, p.name)
 		}
 	}
@@ -141,19 +147,21 @@ func (p program) architectures() string {
 // KeptUV returns the path of the pinned uv, or "" before the first fetch. It does not
 // use the host's uv, because its version may take other options.
 func KeptUV(home string) string {
-	kept := filepath.Join(home, "tools", "uv-"+uvVersion, "uv")
-	if _, err := os.Stat(kept); err != nil {
+	dir := uv.directory(home)
+	if owned.Intact(dir) != nil {
 		return ""
 	}
-	return kept
+	return filepath.Join(dir, uv.place())
 }
 
-// present reports whether both files exist. The directory is renamed into place as a
-// whole, so no other check is necessary.
-func present(program, wheel string) bool {
-	_, err1 := os.Stat(program)
-	_, err2 := os.Stat(wheel)
-	return err1 == nil && err2 == nil
+// intact reports whether a directory has the files that were installed, and logs why a
+// program is installed again.
+func intact(dir string, log func(format string, args ...any)) bool {
+	err := owned.Intact(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		log("installing %s again: %v", filepath.Base(dir), err)
+	}
+	return err == nil
 }
 
 // ensurePip returns the command of a pip. If the host has none, it installs one where
@@ -208,8 +216,7 @@ func (p program) install(pin store.Blob, dir string, bring func(dir string) erro
 	if err := p.unpack(filepath.Join(fresh, pin.Name), fresh); err != nil {
 		return fmt.Errorf("installing %s: %w", p.name, err)
 	}
-	err = errors.Join(os.Chmod(fresh, 0o755), os.RemoveAll(dir))
-	if err == nil {
+	if err = errors.Join(os.Chmod(fresh, 0o755), owned.Seal(fresh, dir), os.RemoveAll(dir)); err == nil {
 		err = os.Rename(fresh, dir)
 	}
 	if err != nil {

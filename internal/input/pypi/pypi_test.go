@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/owned"
 	"builder/internal/files/wheel"
 	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/input/store"
@@ -280,7 +281,7 @@ func TestEnsureUV(t *testing.T) {
 	}
 	pin := uvWheels[runtime.GOARCH]
 	dir := filepath.Join(home, "tools", "uv-"+uvVersion)
-	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "uv"), nil, 0o755), os.WriteFile(filepath.Join(dir, pin.Name), nil, 0o644))
+	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "uv"), nil, 0o755), os.WriteFile(filepath.Join(dir, pin.Name), nil, 0o644), owned.Seal(dir, dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +291,8 @@ func TestEnsureUV(t *testing.T) {
 	}
 }
 
-// A wheel in the store needs neither pip nor a network.
+// A wheel in the store needs neither pip nor a network. A damaged program is installed
+// again, from the store or from the wheel beside it.
 func TestEnsureUVFromTheStore(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("uv is pinned for Linux")
@@ -310,15 +312,21 @@ func TestEnsureUVFromTheStore(t *testing.T) {
 	defer func() { uvWheels[runtime.GOARCH] = pin }()
 	uvWheels[runtime.GOARCH] = store.Blob{Name: pin.Name, SHA256: kept.SHA256}
 	t.Setenv("PATH", t.TempDir())
-	for range 2 {
-		uv, err := EnsureUV(t.Context(), home, t.Logf, Options{Offline: true, NoInstall: true, Store: s})
+	for _, from := range []*store.Store{s, s, nil, nil} {
+		uv, err := EnsureUV(t.Context(), home, t.Logf, Options{Offline: true, NoInstall: true, Store: from})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err1 := os.ReadFile(uv.Path)
-		from, err2 := store.Of(uv.Wheel)
-		if err := errors.Join(err1, err2); err != nil || string(got) != program || from.SHA256 != kept.SHA256 {
-			t.Errorf("%q of %s, %v", got, from.SHA256, err)
+		beside, err2 := store.Of(uv.Wheel)
+		if err := errors.Join(err1, err2); err != nil || string(got) != program || beside.SHA256 != kept.SHA256 {
+			t.Errorf("%q of %s, %v", got, beside.SHA256, err)
+		}
+		if err := os.WriteFile(uv.Path, []byte("#!/bin/sh!"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if kept := KeptUV(home); kept != "" {
+			t.Errorf("the damaged %s is run", kept)
 		}
 	}
 }
