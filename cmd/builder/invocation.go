@@ -30,7 +30,7 @@ type invocation struct {
 
 // openSession reads the flags shared by all verbs.
 func openSession(c *cli.Context, cat catalogue.Catalogue, out term.Printer) (invocation, error) {
-	home, err := app.HomeDir()
+	home, err := app.Home(out.Note)
 	in := invocation{Session: &app.Session{Version: version, Home: home, Catalogue: cat, Note: out.Note}, out: out}
 	if err != nil {
 		return in, err

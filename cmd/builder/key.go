@@ -65,7 +65,7 @@ func doKeyShow(c *cli.Context, out term.Printer) error {
 	if err := unexpected(c, 1); err != nil {
 		return err
 	}
-	home, err := app.HomeDir()
+	home, err := app.Home(out.Note)
 	if err != nil {
 		return err
 	}

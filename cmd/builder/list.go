@@ -30,7 +30,7 @@ func listCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 			if c.Bool("json") {
 				return out.JSON(recipes)
 			}
-			home, err := app.HomeDir()
+			home, err := app.Home(out.Note)
 			if err != nil {
 				out.Note("cannot find the locked cells: %v", err)
 			}

@@ -159,7 +159,7 @@ func writeRepro(ctx context.Context, o debugOptions) error {
 func openShell(ctx context.Context, o debugOptions) (err error) {
 	dir := o.to
 	if dir == "" {
-		if err := os.MkdirAll(filepath.Join(o.Home, "scratch"), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(o.Home, "scratch"), 0o700); err != nil {
 			return err
 		}
 		if dir, err = os.MkdirTemp(filepath.Join(o.Home, "scratch"), "shell-*"); err != nil {

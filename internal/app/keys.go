@@ -116,7 +116,7 @@ func NewKey(path string, owner signing.Owner, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	if err := k.Write(path); err != nil {

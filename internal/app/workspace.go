@@ -34,7 +34,7 @@ func (s *Session) open(ctx context.Context) (*workspace, error) {
 		return nil, err
 	}
 	scratch := filepath.Join(s.Home, "scratch")
-	if err := os.MkdirAll(scratch, 0o755); err != nil {
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("opening the state directory: %w", err)
 	}
 	release, err := kept.Hold(ctx, func() { s.Note("the store is being collected: waiting for it") })

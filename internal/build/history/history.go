@@ -88,7 +88,7 @@ func AddDisk(ctx context.Context, dir, recipe, id string, bytes int64) error {
 
 // change replaces the file by its content after with.
 func change(ctx context.Context, dir, id string, with func(History) History) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("recording the times of %s: %w", id, err)
 	}
 	err := locked(ctx, dir, func() error {

@@ -136,7 +136,7 @@ func (m Memory) Newest(name string, made time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(string(m), 0o755); err != nil {
+	if err := os.MkdirAll(string(m), 0o700); err != nil {
 		return err
 	}
 	return atomicfile.Write(m.file(name), text)

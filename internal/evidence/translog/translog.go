@@ -260,7 +260,7 @@ func (l *Log) remember(data []byte, size uint64) error {
 	if seen, err := l.remembered(); err != nil || seen != nil && seen.Size >= size {
 		return err
 	}
-	if err := os.MkdirAll(l.Memory, 0o755); err != nil {
+	if err := os.MkdirAll(l.Memory, 0o700); err != nil {
 		return err
 	}
 	if err := atomicfile.Write(l.memory(), data); err != nil {

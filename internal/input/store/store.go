@@ -64,7 +64,7 @@ func Open(dir string) (*Store, error) {
 		return nil, fmt.Errorf("opening store: %w", err)
 	}
 	for _, folder := range []string{contents, partials, locks, temps, results, records} {
-		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
 			return nil, fmt.Errorf("opening store: %w", err)
 		}
 	}
