@@ -52,3 +52,14 @@ func TestWithoutAddress(t *testing.T) {
 		t.Error("another error does not stay as it is")
 	}
 }
+
+func TestLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "localhost:5000": true, "127.0.0.1": true, "127.0.0.1:80": true, "[::1]:80": true, "::1": true,
+		"registry.example": false, "localhost.example:5000": false, "10.0.0.1:5000": false, "": false,
+	} {
+		if got := Loopback(host); got != want {
+			t.Errorf("%s: %v", host, got)
+		}
+	}
+}

@@ -42,13 +42,13 @@ type certifier struct {
 // identity in a token.
 func Keyless(address string, token func(context.Context) (string, error)) (Key, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return Key{}, diag.Errorf(diag.Usage, "--keyless: %q is not the URL of a certificate authority", address).
+	if err != nil || !web.Private(u) {
+		return Key{}, diag.Errorf(diag.Usage, "--keyless: %q is not an https URL of a certificate authority, and only over https may the token of the job go there", diag.Redact(address)).
 			WithHint("write the address of a Fulcio, such as https://fulcio.sigstore.dev")
 	}
 	k, err := NewKey(time.Time{})
 	k.certifier = &certifier{token: token, fulcio: sign.NewFulcio(&sign.FulcioOptions{
-		BaseURL: strings.TrimRight(address, "/"), Timeout: stampTime, Retries: stampRetries, Transport: web.Client(nil).Transport,
+		BaseURL: strings.TrimRight(address, "/"), Timeout: stampTime, Retries: stampRetries, Transport: web.Firm(),
 	})}
 	return k, err
 }
@@ -101,8 +101,8 @@ func Token(env func(string) string) func(context.Context) (string, error) {
 // ofActions asks GitHub Actions for a token.
 func ofActions(ctx context.Context, address, bearer string) (string, error) {
 	u, err := url.Parse(address)
-	if err != nil {
-		return "", errors.New("ACTIONS_ID_TOKEN_REQUEST_URL is not a URL")
+	if err != nil || !web.Private(u) {
+		return "", errors.New("ACTIONS_ID_TOKEN_REQUEST_URL is not an https URL")
 	}
 	q := u.Query()
 	q.Set("audience", "sigstore")

@@ -206,8 +206,39 @@ func TestKeylessRefuses(t *testing.T) {
 	if _, err := Sign(f.key(t, a), []byte(statement)); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "the certificate is about another key") {
 		t.Errorf("%v", err)
 	}
-	if _, err := Keyless("fulcio", tokenOf); diag.CodeOf(err) != diag.Usage {
-		t.Errorf("%v", err)
+	for _, address := range []string{"fulcio", "http://fulcio.example.com", "http://10.0.0.1:80", "http://localhost.example.com", "ftp://127.0.0.1", "https:///x"} {
+		if _, err := Keyless(address, tokenOf); diag.CodeOf(err) != diag.Usage {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// The token of a job goes to the named address only, and over TLS or to this host.
+func TestTokenGoesNowhereElse(t *testing.T) {
+	var seen []string
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Header.Get("Authorization"))
+	}))
+	defer thief.Close()
+	for _, code := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		server := httptest.NewServer(http.RedirectHandler(thief.URL, code))
+		k, err := Keyless(server.URL, tokenOf)
+		if err == nil {
+			_, err = Sign(k, []byte(statement))
+		}
+		server.Close()
+		if err == nil || !strings.Contains(err.Error(), "answers with a redirect") {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+	token := Token(func(name string) string {
+		return map[string]string{"ACTIONS_ID_TOKEN_REQUEST_URL": "http://token.example.com/x", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "job"}[name]
+	})
+	if _, err := token(t.Context()); err == nil || !strings.Contains(err.Error(), "not an https URL") {
+		t.Errorf("got %v", err)
+	}
+	if len(seen) > 0 {
+		t.Errorf("another server was asked with %q", seen)
 	}
 }
 

@@ -21,7 +21,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/distribution/reference"
@@ -118,7 +117,7 @@ func open(text string) (*remote.Repository, error) {
 	if repo.Reference.Reference == "" {
 		return nil, errors.New("no tag and no digest")
 	}
-	repo.PlainHTTP = isLocal(repo.Reference.Host())
+	repo.PlainHTTP = web.Loopback(repo.Reference.Host())
 	// The default transport of oras-go repeats requests. Package retry does that here.
 	client := &auth.Client{Client: web.Client(nil), Cache: auth.NewCache()}
 	if store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{}); err == nil {
@@ -139,17 +138,6 @@ func Endpoint(name string) (string, error) {
 		scheme = "http"
 	}
 	return scheme + "://" + repo.Reference.Host() + "/v2/", nil
-}
-
-// isLocal reports whether a registry runs on this host. Local registries have no TLS
-// certificates.
-func isLocal(host string) bool {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
-	ip := net.ParseIP(strings.Trim(name, "[]"))
-	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // mark marks the errors worth another attempt as temporary.

@@ -250,17 +250,6 @@ func TestShortNames(t *testing.T) {
 	}
 }
 
-func TestIsLocal(t *testing.T) {
-	for host, want := range map[string]bool{
-		"localhost": true, "localhost:5000": true, "127.0.0.1:80": true, "[::1]:80": true,
-		"registry.example": false, "localhost.example:5000": false, "10.0.0.1:5000": false,
-	} {
-		if got := isLocal(host); got != want {
-			t.Errorf("%s: %v", host, got)
-		}
-	}
-}
-
 func TestEndpoint(t *testing.T) {
 	for in, want := range map[string]string{
 		"registry.example/a/b:1":                          "https://registry.example/v2/",

@@ -66,7 +66,7 @@ func OpenRepository(text string, o Options) (*Repository, error) {
 	}
 	r.repo = &remote.Repository{
 		Reference: where,
-		PlainHTTP: o.Insecure || isLocal(where.Host()),
+		PlainHTTP: o.Insecure || web.Loopback(where.Host()),
 		// Keep old lists of referrers: another publisher may be reading them, and some
 		// registries refuse to delete them.
 		SkipReferrersGC:      true,
@@ -134,7 +134,7 @@ func (r *Repository) redirect(req *http.Request, via []*http.Request) error {
 		return fmt.Errorf("%w: an upload goes to no other host", errRedirect)
 	case req.URL.Scheme == "https":
 		return nil
-	case req.URL.Scheme != "http" || !r.insecure && !isLocal(req.URL.Host):
+	case req.URL.Scheme != "http" || !r.insecure && !web.Loopback(req.URL.Host):
 		return fmt.Errorf("%w: the other host has no TLS", errRedirect)
 	}
 	return nil

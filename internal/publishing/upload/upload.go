@@ -16,7 +16,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -164,16 +163,11 @@ func (o Options) address(text string) (*url.URL, error) {
 		return nil, diag.Errorf(diag.Usage, "the address %q holds credentials, and every process of this host could read them", store.Redact(text)).
 			WithHint("%s", whereCredentials)
 	}
-	if u.Scheme == "http" && !o.Insecure && !loopback(u.Hostname()) {
+	if !o.Insecure && !web.Private(u) {
 		return nil, diag.Errorf(diag.Usage, "%q is not encrypted: others on the network could read and change the password and the wheel", store.Redact(text)).
 			WithHint("write https://, or allow http with --insecure in a trusted network")
 	}
 	return u, nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // Upload uploads the wheel unless the server already has it. It reads the file while
