@@ -123,6 +123,13 @@ func (c *cellRun) run(ctx context.Context, entries []lock.Entry) (report.Run, er
 		return report.Run{}, err
 	}
 	defer free()
+	var foreign []error
+	for _, e := range entries {
+		foreign = append(foreign, run.Foreign(c.Out, e.ID))
+	}
+	if err := errors.Join(foreign...); err != nil {
+		return report.Run{}, err
+	}
 	if err := c.record(entries); err != nil {
 		return report.Run{}, err
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"builder/internal/build/steplog"
 	"builder/internal/evidence/attest"
@@ -42,50 +40,17 @@ func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, e
 
 // removeOthers removes all files of an earlier run with other inputs, its logs too. A
 // directory without an entry may hold anything and is left alone.
-func removeOthers(dir string, e lock.Entry) error {
-	old, err := os.ReadFile(filepath.Join(dir, lock.EntryFile))
+func (f folder) removeOthers(e lock.Entry) error {
+	old, err := os.ReadFile(filepath.Join(f.dir, lock.EntryFile))
 	if err != nil || bytes.Equal(old, e.Canonical()) {
 		return nil // the caller writes the entry, which reports any fault of the directory
 	}
 	return errors.Join(
-		removeStale(dir),
-		os.RemoveAll(filepath.Join(dir, TestsDir)),
-		os.RemoveAll(filepath.Join(dir, RebuiltDir)),
-		os.RemoveAll(filepath.Join(dir, steplog.Dir)),
+		f.removeStale(),
+		os.RemoveAll(filepath.Join(f.dir, TestsDir)),
+		os.RemoveAll(filepath.Join(f.dir, RebuiltDir)),
+		os.RemoveAll(filepath.Join(f.dir, steplog.Dir)),
 	)
-}
-
-// removeStale removes the files of an earlier run of this cell: good and refused
-// artifacts and their attestations. It keeps the entry, which is already the one of
-// this run, the given artifacts with their attestations, and other directories, such as
-// the logs.
-func removeStale(dir string, keep ...artifact.Artifact) error {
-	kept := []string{filepath.Join(dir, lock.EntryFile)}
-	for _, a := range keep {
-		path := filepath.Join(dir, a.Name)
-		kept = append(kept, path, attest.Dir(path))
-	}
-	for _, place := range []string{dir, filepath.Join(dir, artifact.RejectedDir)} {
-		old, err := os.ReadDir(place)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, file := range old {
-			path := filepath.Join(place, file.Name())
-			of := strings.HasSuffix(file.Name(), attest.Dir("")) || file.Name() == stack.Folder
-			if file.IsDir() && !of || slices.Contains(kept, path) {
-				continue
-			}
-			if err := os.RemoveAll(path); err != nil {
-				return err
-			}
-		}
-	}
-	_ = os.Remove(filepath.Join(dir, artifact.RejectedDir)) // unless files of others are in it
-	return nil
 }
 
 // keepBack sets the artifacts aside and returns an error if a gate refuses them.

@@ -77,6 +77,7 @@ func TestAnInputWithoutAResultLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(old, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	listMade(t, out, "user", "wheelhouse/old.whl")
 	f := &fake{}
 	got := run.Runner{
 		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {},

@@ -192,7 +192,7 @@ func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome)
 	o = Outcome{Entry: e}
 	begun := time.Now()
 	inputs := func() ([]artifact.Artifact, error) { return inputsOf(e, done) }
-	o.Err = r.take(ctx, e, inputs, filepath.Join(r.Out, e.ID), &o.Result)
+	o.Err = r.take(ctx, e, inputs, folderOf(r.Out, e.ID), &o.Result)
 	o.Took = time.Since(begun)
 	if o.Err != nil {
 		_, o.Skipped = errors.AsType[*inputError](o.Err)
@@ -204,14 +204,18 @@ func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome)
 // take gets the result of an entry from the store or by a build. It writes the entry
 // first, so that failed runs can be compared too. A known result needs no inputs, so
 // they need not be part of the run.
-func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artifact.Artifact, error), dir string, result *Result) error {
-	if err := removeOthers(dir, e); err != nil {
+func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artifact.Artifact, error), in folder, result *Result) error {
+	if err := in.removeOthers(e); err != nil {
 		return err
 	}
+	dir := in.dir
 	if err := lock.WriteEntry(dir, e); err != nil {
 		return fmt.Errorf("writing the entry: %w", err)
 	}
 	found, known, err := r.Finder.Find(ctx, e, dir)
+	if err == nil {
+		err = in.add(found.Artifacts)
+	}
 	if err != nil {
 		return err
 	}
@@ -224,11 +228,11 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artif
 	}
 	inputs, err := inputsOf()
 	if err != nil {
-		return errors.Join(err, removeStale(dir)) // the artifacts in dir are from other inputs
+		return errors.Join(err, in.removeStale()) // the artifacts in dir are from other inputs
 	}
 	if !known {
 		result.From = FromBuild
-		if err := r.build(ctx, e, inputs, dir, found.Artifacts, result); err != nil || !r.Rebuild {
+		if err := r.build(ctx, e, inputs, in, found.Artifacts, result); err != nil || !r.Rebuild {
 			return err
 		}
 	}
@@ -263,7 +267,8 @@ func (r Runner) recalled(found Result, e lock.Entry) Result {
 // build fetches and builds an entry, runs the gates and keeps a passed result. earlier
 // are the artifacts of a known result that lacks verdicts. They stay in dir until the
 // build replaces them, and their statements until the new ones are signed.
-func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, earlier []artifact.Artifact, result *Result) error {
+func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, in folder, earlier []artifact.Artifact, result *Result) error {
+	dir := in.dir
 	if err := os.RemoveAll(filepath.Join(dir, steplog.Dir)); err != nil {
 		return err // logs of an earlier run would name causes that are gone
 	}
@@ -272,11 +277,14 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 	if err := Fetch(ctx, rec, r.Fetcher, e); err != nil {
 		return err
 	}
-	if err := errors.Join(removeStale(dir, earlier...), os.RemoveAll(filepath.Join(dir, TestsDir))); err != nil {
+	if err := errors.Join(in.removeStale(earlier...), os.RemoveAll(filepath.Join(dir, TestsDir))); err != nil {
 		return err
 	}
 	err := r.Engine.Build(ctx, e, inputs, dir, rec, func(ctx context.Context, built Built) (err error) {
 		result.Artifacts, result.Canary, result.Engine = built.Artifacts, built.Canary, built.Engine
+		if err := in.add(built.Artifacts); err != nil {
+			return err
+		}
 		result.Verdicts, err = r.gates(ctx, rec, e, dir, built)
 		return err
 	})

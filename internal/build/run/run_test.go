@@ -217,6 +217,117 @@ func TestARefusedWheelIsSetAside(t *testing.T) {
 	}
 }
 
+// listMade lists artifacts as an earlier run does that wrote them.
+func listMade(t *testing.T, out, id string, names ...string) {
+	t.Helper()
+	list := filepath.Join(out, ".made", id)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(list), 0o755), os.WriteFile(list, []byte(strings.Join(names, "\n")+"\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run removes what an earlier run wrote, and no other file: neither one beside it nor
+// one that a list names elsewhere.
+func TestFilesOfOthersStay(t *testing.T) {
+	out := t.TempDir()
+	before := entry("broken")
+	before.Script = "false"
+	dir := filepath.Join(out, "broken")
+	others := []string{filepath.Join(dir, "thesis.txt"), filepath.Join(dir, artifact.RejectedDir, "notes.txt"), filepath.Join(dir, "own.attestations", "x"), filepath.Join(out, "above.txt")}
+	ours := []string{filepath.Join(dir, "old.whl"), filepath.Join(dir, "old.whl.attestations", "x"), filepath.Join(dir, artifact.RejectedDir, "old.env")}
+	for _, file := range append(others, ours...) {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := lock.WriteEntry(dir, before); err != nil {
+		t.Fatal(err)
+	}
+	listMade(t, out, "broken", "old.whl", "old.env", "../above.txt", filepath.Join(out, "above.txt"))
+	f := &fake{}
+	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("broken"))
+	for _, file := range others {
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("a file of others is gone: %v", err)
+		}
+	}
+	for _, file := range ours {
+		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there: %v", file, err)
+		}
+	}
+}
+
+// What a run writes, the next one removes.
+func TestARunListsWhatItWrites(t *testing.T) {
+	f := &fake{}
+	got, out := start(t, t.Context(), f, 1, false, "refused")
+	other := entry("refused")
+	other.Script = "false"
+	if err := os.WriteFile(filepath.Join(out, "refused", "thesis.txt"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f = &fake{known: map[string]run.Result{"refused": {}}}
+	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), []lock.Entry{other})
+	if _, err := os.Stat(got[0].Artifacts[0].Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the wheel of other inputs is still there: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(out, "refused", "thesis.txt")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A list that comes with a link, as in a checkout, removes nothing elsewhere.
+func TestAListRemovesNothingElsewhere(t *testing.T) {
+	out, elsewhere := t.TempDir(), t.TempDir()
+	thesis := filepath.Join(elsewhere, "thesis.txt")
+	if err := errors.Join(os.WriteFile(thesis, nil, 0o644), os.Symlink(elsewhere, filepath.Join(out, "broken"))); err != nil {
+		t.Fatal(err)
+	}
+	listMade(t, out, "broken", "thesis.txt")
+	f := &fake{}
+	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("broken"))
+	if _, err := os.Stat(thesis); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestForeign(t *testing.T) {
+	for name, c := range map[string]struct {
+		files []string
+		want  string
+	}{
+		"nothing":              {},
+		"an unfinished write":  {files: []string{"cell/.entry.json.123.tmp"}},
+		"a run's directory":    {files: []string{"cell/entry.json", "cell/thesis.txt"}},
+		"an entry was removed": {files: []string{"cell/x.whl", ".made/cell"}},
+		"a file":               {files: []string{"cell/thesis.txt"}, want: "holds thesis.txt, and no entry.json of a run"},
+		"a directory":          {files: []string{"cell/deep/thesis.txt"}, want: "holds deep, and no entry.json of a run"},
+		"a file in its place":  {files: []string{"cell"}, want: "not a directory"},
+	} {
+		out := t.TempDir()
+		for _, file := range c.files {
+			path := filepath.Join(out, file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := run.Foreign(out, "cell")
+		if moved := t.TempDir(); name == "a run's directory" { // a link to one is of others
+			os.RemoveAll(moved)
+			if err := errors.Join(os.Rename(filepath.Join(out, "cell"), moved), os.Symlink(moved, filepath.Join(out, "cell"))); err != nil {
+				t.Fatal(err)
+			}
+			if err := run.Foreign(out, "cell"); err == nil || !strings.Contains(err.Error(), "not a directory") {
+				t.Errorf("a link: %v", err)
+			}
+		}
+		if c.want == "" && err != nil || c.want != "" && (diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestAnEarlierWheelDoesNotSurviveAFailure(t *testing.T) {
 	out := t.TempDir()
 	old := filepath.Join(out, "broken", "old-1-py3-none-any.whl")
@@ -226,6 +337,7 @@ func TestAnEarlierWheelDoesNotSurviveAFailure(t *testing.T) {
 	if err := os.WriteFile(old, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	listMade(t, out, "broken", filepath.Base(old))
 	f := &fake{}
 	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("broken"))
 	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
@@ -250,6 +362,7 @@ func TestLogsOfAnEarlierRunAreRemoved(t *testing.T) {
 			if err := lock.WriteEntry(dir, before); err != nil {
 				t.Fatal(err)
 			}
+			listMade(t, out, id, "old-1-py3-none-any.whl")
 			f := &fake{known: map[string]run.Result{"known": {}}}
 			run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries(id))
 			for _, file := range files {
@@ -357,6 +470,7 @@ func TestAnEarlierResultStaysUntilTheBuild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	listMade(t, out, "slow", "x.whl", "y.whl")
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
 	o := run.Runner{
