@@ -10,6 +10,12 @@ import (
 func TestRedact(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain text":                          "plain text",
+		"u:p@h":                               "h",
+		"docker.io=u:p@h:5000/x,v:q@g":        "docker.io=h:5000/x,g",
+		`mirror "u:p@h.example" is wrong`:     `mirror "h.example" is wrong`,
+		"debian:trixie@sha256:00":             "debian:trixie@sha256:00",
+		"h:5000/n@sha256:00 file:a@b":         "h:5000/n@sha256:00 file:a@b",
+		"mailto:me@example.com git@h:r":       "mailto:me@example.com git@h:r",
 		"ftp://u:p@h/x":                       "ftp://h/x",
 		"tcp://u:p@h:1":                       "tcp://h:1",
 		"git+https://tok@h/r@v1":              "git+https://h/r@v1",
