@@ -213,7 +213,7 @@ func planted(dir, path string) bool {
 func (h Host) readBounded(path string) ([]byte, error) {
 	read := regular.ReadFollowed
 	if h.found(path) {
-		read = readInside
+		read = regular.ReadInside
 	}
 	data, err := read(path, maxBytes)
 	pathErr, ok := errors.AsType[*fs.PathError](err)
@@ -226,15 +226,6 @@ func (h Host) readBounded(path string) ([]byte, error) {
 		err = pathErr.Err
 	}
 	return nil, diag.At(diag.Pos{File: path}, "%w", err)
-}
-
-// readInside reads a file without following links out of its directory.
-func readInside(path string, max int64) ([]byte, error) {
-	dir, err := regular.Inside(filepath.Dir(path), max)
-	if err != nil {
-		return nil, err
-	}
-	return fs.ReadFile(dir, filepath.Base(path))
 }
 
 // under adds the settings of a farther file. Settings already in c take precedence.

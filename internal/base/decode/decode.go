@@ -150,6 +150,9 @@ func syntaxFault(name string, err error) error {
 		return diag.At(diag.Pos{File: name}, "not valid YAML: %w", err)
 	}
 	text := problem.Message
+	if strings.HasPrefix(text, "unknown anchor") { // the library quotes its name, which may be a password
+		text = "an alias refers to nothing"
+	}
 	if problem.ContextMsg != "" {
 		text += " " + problem.ContextMsg
 		if line := problem.ContextMark.Line; line > 0 && line != problem.Mark.Line {
@@ -230,7 +233,11 @@ func (c *checker) checkMap(n *yaml.Node, t reflect.Type, key string) {
 // eachPair visits the pairs of a mapping and reports repeated keys.
 func (c *checker) eachPair(n *yaml.Node, key string, visit func(k, v *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		c.problem(n, "%s must be keys with values, not %s", cmp.Or(key, "the file"), kind(n))
+		is := kind(n)
+		if key == "" && n.Kind == yaml.ScalarNode { // of the whole file, which may be a token or a password
+			is = "a single value"
+		}
+		c.problem(n, "%s must be keys with values, not %s", cmp.Or(key, "the file"), is)
 		return
 	}
 	first := map[string]int{}

@@ -74,7 +74,7 @@ func TestFaults(t *testing.T) {
 		"comment only":    {"# x\n", "the file is empty"},
 		"syntax":          {"title: [a\n", "a.yaml:2:1: not valid YAML: did not find expected ',' or ']' while parsing a flow sequence, which begins in line 1"},
 		"tab":             {"a:\n\tb: c\n", "a.yaml:2:1: not valid YAML"},
-		"no anchor":       {"title: *b\n", "a.yaml:1:8: not valid YAML: unknown anchor"},
+		"no anchor":       {"title: *b\n", "a.yaml:1:8: not valid YAML: an alias refers to nothing"},
 		"second broken":   {"title: a\n---\nc: [\n", "not valid YAML"},
 		"alias":           {"title: &a x\nenv: {b: *a}\n", "anchors and aliases"},
 		"number":          {"axes: [{count: many}]\n", `count must be a whole number, not "many"`},
@@ -150,4 +150,18 @@ func FuzzYAML(f *testing.F) {
 		}
 		_, _ = decode.Positions("a.yaml", data)
 	})
+}
+
+// A file that is one value may be a token or a password, and is never shown.
+func TestAFileOfOneValueIsNotQuoted(t *testing.T) {
+	for _, text := range []string{
+		"secret", "---\nsecret\n", "\"secret\"", "'secret'", "!x secret", "|\n secret", "machine host login me\n  secret\n", "*secret", "&a secret", "!secret", "%secret", "[secret",
+	} {
+		var into struct {
+			Name string `yaml:"name"`
+		}
+		if err := decode.YAML("file", []byte(text), &into); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 }

@@ -22,6 +22,15 @@ func Inside(dir string, max int64) (fs.FS, error) {
 	return inside{root, dir, ".", max}, nil
 }
 
+// ReadInside reads a file of at most max bytes. No link leads out of its directory.
+func ReadInside(path string, max int64) ([]byte, error) {
+	dir, err := Inside(filepath.Dir(path), max)
+	if err != nil {
+		return nil, err
+	}
+	return fs.ReadFile(dir, filepath.Base(path))
+}
+
 type inside struct {
 	root *os.Root
 	dir  string // prefix of paths in errors
