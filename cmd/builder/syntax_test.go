@@ -196,7 +196,7 @@ func hollow(tool *cli.App, do cli.ActionFunc) {
 			case strings.Contains(operands, "RECIPE") && i >= 0:
 				command.Action = func(c *cli.Context) error {
 					of := app.Selection{Recipe: cat.Recipes[i], Filter: readAxes(c, cat.Recipes[i].Axes)}
-					_, err := openSession(c, cat, term.Printer{})
+					_, err := openSession(c, cat, term.Printer{Stdout: io.Discard, Stderr: io.Discard})
 					_, err2 := readRun(c, of)
 					if err := errors.Join(err, err2, unexpected(c, 0)); err != nil {
 						return err
