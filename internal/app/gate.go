@@ -117,6 +117,10 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 		doubt := gate.Doubted(s.Promise)
 		return done, diag.Errorf(diag.Gate, "--attach: %s: verdicts by this promise are not attached", doubt.Evidence).WithHint("%s", doubt.Remedy)
 	}
+	if p := said.Provenance; p != nil && b.options.Attach && s.Key != p.Definition.Internal.Key {
+		return done, diag.Errorf(diag.Usage, "--attach: %s was built from another entry than the one that judges it: verdicts by another promise do not count", s.Artifact.Name).
+			WithHint("give the directory of its cell, or the entry.json of its cell with --entry")
+	}
 	gpus, release, err := b.setup(s)
 	if err != nil {
 		return done, err

@@ -27,6 +27,7 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/proven"
 	"builder/internal/evidence/sbom"
+	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
 	"builder/internal/files/wheel/wheeltest"
@@ -229,6 +230,52 @@ func TestRunWithoutItsFiles(t *testing.T) {
 	}
 }
 
+// A build of the same bytes does not end the refusal of another key, also if it asks the
+// same gate again.
+func TestSealKeepsRefusalsOfOtherKeys(t *testing.T) {
+	engine := &builds{holds: "tiny"}
+	s, of := newSession(t, engine)
+	out := filepath.Join(t.TempDir(), "out")
+	if _, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out}); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(out, "tiny-1.0")
+	e, err := lock.ReadEntry(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := artifact.Of(filepath.Join(dir, "tiny-1.0-py3-none-any.whl"), e.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := signing.NewKey(time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := filepath.Join(t.TempDir(), "other.pem.pub")
+	if err := other.Public().Write(public); err != nil {
+		t.Fatal(err)
+	}
+	refusal := []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Fail, Evidence: "seen"}}
+	if err := (attest.Sealer{Key: other}).AddRound(a, attest.NewTestResult(refusal, e.Key(), "v1", nil, time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	s.Trust = []string{public}
+	sealer, err1 := s.Sealer()
+	trust, err2 := s.Trusted()
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	pass := []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}
+	if _, err := sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, pass); err != nil {
+		t.Fatal(err)
+	}
+	_, checks := attest.Verify(a, trust, attest.Candidate)
+	if err := attest.Faults(a.Name, checks); err == nil || !strings.Contains(err.Error(), "gate wheel-format: fail: seen") {
+		t.Errorf("%v", err)
+	}
+}
+
 // A cell that is built and gated again, as by --tests, keeps the verdicts that another
 // round attached to the same bytes. Its earlier round of the same gates goes.
 func TestSealKeepsAttachedVerdicts(t *testing.T) {
@@ -274,7 +321,7 @@ func TestSealKeepsAttachedVerdicts(t *testing.T) {
 			t.Error(err)
 		}
 		var gates []string
-		for _, r := range said.Rounds {
+		for _, r := range said.Counted() {
 			for _, v := range r.Verdicts {
 				gates = append(gates, v.Gate)
 			}

@@ -39,24 +39,31 @@ func (s *Session) Sealer() (run.Sealer, error) {
 	return sealer{key, trust, s.describe(), s.Version, s.Ccache}, err
 }
 
-// Seal implements [run.Sealer]. With new provenance it keeps the verdicts that trusted
-// keys attached to the same bytes, unless this round asked the same gates.
+// Seal implements [run.Sealer]. If this key signed before that the same entry has the same
+// bytes, the time of that build stays, because verdicts from before a build do not count.
+// Seal then keeps the verdicts that trusted keys attached, but no round of its own whose
+// gates this round asked.
 func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]artifact.Artifact, error) {
 	signer := attest.Sealer{Key: s.key}
 	trust := signing.Trust{Keys: append(slices.Clone(s.trust.Keys), s.key.Public()), Now: time.Now()}
 	var attached []attest.Round
 	if len(r.Attestations) == 0 {
-		attached = attest.Rounds(r.Artifacts[0], trust)
 		p := attest.NewProvenance(e, attest.Build{
 			Builder: s.builder(os.Getenv), Invocation: invocation(os.Getenv),
 			Started: r.Started, Finished: r.Finished, Canary: r.Canary,
 		})
+		attached = attest.Rounds(r.Artifacts[0], trust)
+		if earlier, _ := attest.Read(r.Artifacts[0], trust); earlier.Repeats(p, r.Artifacts, s.key.Public().ID) {
+			p = *earlier.Provenance
+		}
 		if err := signer.Seal(r.Artifacts, p); err != nil {
 			return nil, err
 		}
 	}
 	result := attest.NewTestResult(round, e.Key(), s.tool, nil, time.Now())
-	attached = slices.DeleteFunc(attached, func(a attest.Round) bool { return len(verdict.Others(a.Verdicts, round)) == 0 })
+	attached = slices.DeleteFunc(attached, func(a attest.Round) bool {
+		return a.Signer == s.key.Public().ID && len(verdict.Others(a.Verdicts, round)) == 0
+	})
 	if err := errors.Join(signer.AddRound(r.Artifacts[0], result), attest.Keep(r.Artifacts[0], attached)); err != nil {
 		return nil, err
 	}

@@ -191,6 +191,13 @@ func (b bundle) write(name string, data []byte) {
 	}
 }
 
+func (b bundle) remove(name string) {
+	b.t.Helper()
+	if err := os.Remove(b.file(name)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // link replaces a file in the folder with a link to a file outside.
 func (b bundle) link(name string) {
 	b.t.Helper()
@@ -538,7 +545,7 @@ func TestJudged(t *testing.T) {
 	e := testEntry()
 	e.Expect.Waivers = []recipe.Waiver{{Gate: "size", Because: "known", Issue: "https://example.com/2", Until: "2999-01-01"}}
 	p := NewProvenance(e, Build{})
-	b := Bundle{Provenance: &p, Rounds: []TestResult{{Verdicts: []verdict.Verdict{{Gate: "size", Status: verdict.Fail}}}}}
+	b := Bundle{Provenance: &p, Rounds: []TestResult{NewTestResult([]verdict.Verdict{{Gate: "size", Status: verdict.Fail}}, e.Key(), "v1", nil, built)}}
 	if all := b.Judged(built); len(all) != 1 || all[0].Status != verdict.Waived {
 		t.Errorf("%+v", all)
 	}

@@ -215,12 +215,12 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 		if !slices.Contains(b.allow, remedy) {
 			b.allow = append(b.allow, remedy)
 		}
-		d, _ := new(Bundle).add(s) // unreadable verdicts are the reason why
+		d, _ := new(Bundle).add(s, trust.Now) // unreadable verdicts are the reason why
 		d.SHA256, d.PredicateType = file.SHA256, s.PredicateType
 		b.forbidden = append(b.forbidden, d)
 		return errors.New(why)
 	}
-	d, err := b.add(s)
+	d, err := b.add(s, trust.Now)
 	if err != nil {
 		return err
 	}
@@ -239,8 +239,23 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 	return nil
 }
 
+// clockError is the largest difference of two clocks for which statements still count.
+const clockError = 24 * time.Hour
+
+// errFuture means that a statement has a time in the future.
+var errFuture = errors.New("it is from the future")
+
+// notLater returns an error if a statement was made more than a day after now. A pass with
+// such a time would hide every later refusal.
+func notLater(made, now time.Time) error {
+	if made.After(now.Add(clockError)) {
+		return fmt.Errorf("%w: it was made on %s, and here it is %s", errFuture, made.UTC().Format(time.DateOnly), now.UTC().Format(time.DateOnly))
+	}
+	return nil
+}
+
 // add adds the predicate of a statement to the bundle. It ignores unknown types.
-func (b *Bundle) add(s Statement) (d Document, err error) {
+func (b *Bundle) add(s Statement, now time.Time) (d Document, err error) {
 	twice := fmt.Errorf("the folder holds more than one %s", s.PredicateType)
 	switch s.PredicateType {
 	case ProvenanceType:
@@ -250,6 +265,9 @@ func (b *Bundle) add(s Statement) (d Document, err error) {
 		}
 		if err := decode(s.Predicate, &p); err != nil {
 			return d, fmt.Errorf("reading its provenance: %w", err)
+		}
+		if err := notLater(p.Run.Metadata.Finished, now); err != nil {
+			return d, err
 		}
 		b.Provenance, b.Artifacts, d.Made = &p, s.Subject, p.Run.Metadata.Finished
 	case sbom.PredicateType:
@@ -271,6 +289,12 @@ func (b *Bundle) add(s Statement) (d Document, err error) {
 		var r TestResult
 		if err := decode(s.Predicate, &r); err != nil {
 			return d, fmt.Errorf("reading its verdicts: %w", err)
+		}
+		if wrong := r.contradiction(); wrong != "" {
+			return d, fmt.Errorf("it contradicts itself: %s", wrong)
+		}
+		if err := notLater(r.Finished, now); err != nil {
+			return d, err
 		}
 		b.Rounds, d.Made, d.Verdicts = append(b.Rounds, r), r.Finished, r.Verdicts
 	}
@@ -442,6 +466,7 @@ func (s Sealer) AddRound(a artifact.Artifact, r TestResult) error {
 // A Round is a signed file with the verdicts of one round of gates.
 type Round struct {
 	Verdicts []verdict.Verdict
+	Signer   string // id of the key
 	name     string // of the file
 	signed   []byte // its content
 }
@@ -452,13 +477,16 @@ func Rounds(a artifact.Artifact, trust signing.Trust) []Round {
 	b, _ := Read(a, trust)
 	var rounds []Round
 	left := int64(maxFolder)
+	next := 0 // index of the next round in b.Rounds
 	for i, d := range b.Documents {
 		if d.PredicateType != TestResultType {
 			continue
 		}
+		signer := b.Rounds[next].signer
+		next++
 		file := b.Said[i]
 		if signed, err := readFile(&file, &left); err == nil && file.SHA256 == d.SHA256 {
-			rounds = append(rounds, Round{d.Verdicts, d.Name, signed})
+			rounds = append(rounds, Round{d.Verdicts, signer, d.Name, signed})
 		}
 	}
 	return rounds

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"builder/internal/evidence/sbom"
+	"builder/internal/files/artifact"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
@@ -126,6 +127,18 @@ func (p Provenance) problem() string {
 		return "its materials differ from those of its entry"
 	}
 	return ""
+}
+
+// Repeats reports whether the provenance in the bundle already tells of the build in p: the
+// same key signed the same files of the same entry, and both builds or neither used the
+// compiler cache.
+func (b Bundle) Repeats(p Provenance, made []artifact.Artifact, signer string) bool {
+	return b.Provenance != nil && b.maker == signer && b.Provenance.problem() == "" &&
+		b.Provenance.Definition.Internal.Key == p.Definition.Internal.Key &&
+		b.Provenance.Run.Builder.Version["ccache"] == p.Run.Builder.Version["ccache"] &&
+		slices.EqualFunc(b.Artifacts, subjects(made), func(x, y Subject) bool {
+			return x.Name == y.Name && x.Digest["sha256"] == y.Digest["sha256"]
+		})
 }
 
 func (m Material) line() string { return m.Name + "\x00" + m.URI + "\x00" + m.Digest["sha256"] }

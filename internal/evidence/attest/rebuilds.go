@@ -16,30 +16,18 @@ import (
 // than the trust file requires, and otherwise empty. The key of the first build does not
 // count as one of them.
 func (b Bundle) rebuilds(policy Policy, trust signing.Trust) (refused []verdict.Verdict, few string) {
-	rounds := slices.Clone(b.Rounds)
-	slices.SortStableFunc(rounds, func(x, y TestResult) int { return x.Finished.Compare(y.Finished) })
-	newest := map[string]verdict.Verdict{}
-	var signers []string // newest last
-	for _, r := range rounds {
-		for _, v := range r.Verdicts {
-			if v.Gate != reproducible {
-				continue
-			}
-			if _, asked := newest[r.signer]; asked && v.Status == verdict.NotMeasured {
-				continue // it does not replace a measurement
-			}
-			signers = append(slices.DeleteFunc(signers, func(id string) bool { return id == r.signer }), r.signer)
-			newest[r.signer] = v.Waive(b.Provenance.Definition.Internal.Entry.Expect.Waivers, trust.Now)
-		}
-	}
+	waivers := b.Provenance.Definition.Internal.Entry.Expect.Waivers
 	var agree []string
-	for _, id := range signers {
-		key, _ := trust.Find(id)
-		switch v := newest[id]; {
+	for _, v := range newestOfKeys(b.Counted()) {
+		if v.Gate != reproducible {
+			continue
+		}
+		key, _ := trust.Find(v.signer)
+		switch v, of := v.Waive(waivers, trust.Now), v.signer; {
 		case v.Refuses():
 			v.Evidence = fmt.Sprintf("in the build of %s: %s", key, v.Evidence)
 			refused = append(refused, v)
-		case v.Status == verdict.Pass && id != b.maker:
+		case v.Status == verdict.Pass && of != b.maker:
 			agree = append(agree, key.String())
 		}
 	}

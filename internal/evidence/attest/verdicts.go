@@ -1,7 +1,7 @@
 package attest
 
 import (
-	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -58,13 +58,100 @@ func NewTestResult(verdicts []verdict.Verdict, key, builder string, host *gpu.Ho
 	return r
 }
 
-// sum returns the newest verdict of each gate, whatever the order of the rounds.
-func sum(rounds []TestResult) []verdict.Verdict {
-	rounds = slices.Clone(rounds)
-	slices.SortStableFunc(rounds, func(a, b TestResult) int { return cmp.Compare(a.Finished.UnixNano(), b.Finished.UnixNano()) })
-	var verdicts []verdict.Verdict
+// contradiction returns the first difference between the result and its verdicts, or "".
+func (r TestResult) contradiction() string {
+	follows := NewTestResult(r.Verdicts, "", "", nil, time.Time{})
+	switch {
+	case r.Result != follows.Result:
+		return fmt.Sprintf("its result is %q, and its verdicts say %s", r.Result, follows.Result)
+	case !slices.Equal(r.Passed, follows.Passed) || !slices.Equal(r.Warned, follows.Warned) || !slices.Equal(r.Failed, follows.Failed):
+		return "its lists of passed, waived and failed gates differ from its verdicts"
+	}
+	return ""
+}
+
+// judges reports whether the gates judged by the promise of the entry with the given key.
+func (r TestResult) judges(key string) bool {
+	return slices.ContainsFunc(r.Configuration, func(m Material) bool { return m.Name == "entry" && m.Digest["sha256"] == key })
+}
+
+// Counted returns the rounds that count, the oldest first: those that judged by the entry
+// of the provenance. Of a round from before the end of the build only the refusals count.
+// It cannot have seen this build, but nobody may lose a refusal because a clock was wrong.
+// Without a provenance all rounds count.
+func (b Bundle) Counted() []TestResult {
+	var counted []TestResult
+	for _, r := range b.Rounds {
+		if p := b.Provenance; p != nil {
+			if !r.judges(p.Definition.Internal.Key) {
+				continue
+			}
+			if r.Finished.Before(p.Run.Metadata.Finished) {
+				r.Verdicts = slices.DeleteFunc(slices.Clone(r.Verdicts), func(v verdict.Verdict) bool { return !v.Refuses() })
+			}
+		}
+		if len(r.Verdicts) > 0 {
+			counted = append(counted, r)
+		}
+	}
+	slices.SortStableFunc(counted, func(x, y TestResult) int { return x.Finished.Compare(y.Finished) })
+	return counted
+}
+
+// A signedVerdict is the newest verdict of one key on one gate.
+type signedVerdict struct {
+	verdict.Verdict
+	signer string // id of the key
+}
+
+// newestOfKeys returns the newest verdict of each key on each gate, the oldest first. A
+// gate that could not run does not replace a measurement. The rounds are sorted by time.
+func newestOfKeys(rounds []TestResult) []signedVerdict {
+	var newest []signedVerdict
 	for _, r := range rounds {
-		verdicts = verdict.Merge(verdicts, r.Verdicts)
+		for _, v := range r.Verdicts {
+			i := slices.IndexFunc(newest, func(x signedVerdict) bool { return x.signer == r.signer && x.Gate == v.Gate })
+			if i >= 0 && v.Status == verdict.NotMeasured {
+				continue
+			}
+			if i >= 0 {
+				newest = slices.Delete(newest, i, i+1)
+			}
+			newest = append(newest, signedVerdict{v, r.signer})
+		}
+	}
+	return newest
+}
+
+// sum returns one verdict for each gate: the newest measurement, unless another key
+// refused the gate and has not let it pass since. The rounds are sorted by time.
+func sum(rounds []TestResult) []verdict.Verdict {
+	of := map[string]signedVerdict{}
+	for _, v := range newestOfKeys(rounds) {
+		before, asked := of[v.Gate]
+		switch {
+		case !asked || before.Status == verdict.NotMeasured || v.foundFault():
+			of[v.Gate] = v
+		case v.Status == verdict.Pass && before.foundFault():
+			before.Remedy = "a later pass counts only with the signature of the same key, " + before.signer + "; " + before.Remedy
+			of[v.Gate] = before
+		case v.Status == verdict.Pass:
+			of[v.Gate] = v
+		}
+	}
+	var verdicts []verdict.Verdict // the gates of the newest round first
+	for _, r := range slices.Backward(rounds) {
+		for _, v := range r.Verdicts {
+			if answer, left := of[v.Gate]; left {
+				verdicts = append(verdicts, answer.Verdict)
+				delete(of, v.Gate)
+			}
+		}
 	}
 	return verdicts
+}
+
+// foundFault reports whether the gate found a fault, waived or not.
+func (v signedVerdict) foundFault() bool {
+	return v.Status == verdict.Fail || v.Status == verdict.Waived
 }

@@ -73,6 +73,7 @@ type Check struct {
 const (
 	foreign  = "copy this folder too, or run `builder verify FILE --from PLACE` with the place where it is published; to examine a wheel of another project, run `builder gate FILE`"
 	stranger = "to trust the signatures of another host, run `builder key show` there and give its public key with --trust FILE (with a trust-root: in a trust file that it signed); for a build signed with --key FILE, give --trust FILE.pub; compare the ids: `builder key show FILE.pub`"
+	early    = "set the clock of this host right; if it is right, remove the file, and run its gates again on a host whose clock is right"
 	expired  = "build the cell again with a valid key, with --timestamp if its statements shall outlive it; a wheel in an index keeps its first statements: remove it with `builder publish prune CELL --at DEST --yes`, and publish the cell again"
 	changed  = "copy the directory of the cell again from the host that built it, or build the cell again with `builder run`; in an index, publish the cell again"
 )
@@ -194,6 +195,9 @@ func (b Bundle) Remedy(err error) string {
 	}
 	if errors.Is(err, signing.ErrOver) {
 		return expired
+	}
+	if errors.Is(err, errFuture) {
+		return early
 	}
 	return changed
 }
@@ -389,7 +393,11 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	if len(wanted) == 0 {
 		wrong("add promises to the recipe's expect", "the entry promises nothing that a gate can check")
 	}
-	c.Seen = fmt.Sprintf("%d gates in %d rounds, policy %s", len(verdicts), len(b.Rounds), policy)
+	rounds := len(b.Counted())
+	c.Seen = fmt.Sprintf("%d gates in %d rounds, policy %s", len(verdicts), rounds, policy)
+	if n := len(b.Rounds) - rounds; n > 0 {
+		c.Seen += fmt.Sprintf("; %d rounds do not count: they judged by another entry, or before this build ended", n)
+	}
 	c.Remedy = strings.Join(remedies, "; ")
 	return c
 }
@@ -419,8 +427,9 @@ func howToAsk(name string) string {
 	return "build the cell again with `builder run`, which runs this gate"
 }
 
-// Verdicts returns the newest verdict of each gate over all rounds.
-func (b Bundle) Verdicts() []verdict.Verdict { return sum(b.Rounds) }
+// Verdicts returns one verdict for each gate over all rounds that count. A refusal ends
+// only by a later pass of the same key.
+func (b Bundle) Verdicts() []verdict.Verdict { return sum(b.Counted()) }
 
 // Judged returns the verdicts as [Verify] judges them: with the waivers of the entry,
 // as of the given time. A host without the entry could not apply them.

@@ -164,7 +164,7 @@ func (cells Cells) Add(b attest.Bundle, sha256 string) error {
 		}
 		c.Rebuilt = c.Rebuilt || v.Gate == "reproducible"
 	}
-	for _, r := range b.Rounds {
+	for _, r := range b.Counted() {
 		c.GPUs = c.GPUs || r.Host != nil && len(r.Host.GPUs) > 0 && r.Result != "FAILED"
 		c.Day = max(c.Day, r.Finished.UTC().Format("2006-01-02"))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"builder/internal/evidence/attest"
 	"builder/internal/gates/verdict"
@@ -55,7 +56,8 @@ func TestRecordAddsToTheSameBytes(t *testing.T) {
 // The recorded level of upstream's tests is the highest that passed.
 func TestAddRecordsTheLevelOfTests(t *testing.T) {
 	verdicts := func(all ...verdict.Verdict) attest.Bundle {
-		return attest.Bundle{Provenance: &attest.Provenance{}, Rounds: []attest.TestResult{{Verdicts: all}}}
+		p := &attest.Provenance{Definition: attest.Definition{Internal: attest.Internal{Key: "k"}}}
+		return attest.Bundle{Provenance: p, Rounds: []attest.TestResult{attest.NewTestResult(all, "k", "v1", nil, time.Time{})}}
 	}
 	size := verdict.Verdict{Gate: "size", Status: verdict.Pass}
 	quick := verdict.Verdict{Gate: "upstream-tests", Status: verdict.Pass}
