@@ -1,10 +1,9 @@
 // Conformance checks the signed statements about artifacts with the programs of others:
 // cosign, in-toto-golang and go-vex. Usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT...
 // With --timestamps, every bundle must have a time stamp of the authority with these
-// certificates. conformance tsa is such an authority. conformance log DIR PUBLIC-KEY
-// checks a transparency log with Tessera. conformance --timestamps CHAIN identity ISSUER
-// SUBJECT CA ARTIFACT checks signatures with certificates, and conformance fulcio CA
-// issues them.
+// certificates. conformance tsa is such an authority. conformance --timestamps CHAIN
+// identity ISSUER SUBJECT CA ARTIFACT checks signatures with certificates, and conformance
+// fulcio CA issues them.
 //
 // It imports no package of builder, so that no mistake of builder can hide another.
 package main
@@ -44,9 +43,6 @@ func main() {
 	if len(args) == 2 && args[0] == "fulcio" {
 		exit(serveCertificates(args[1]))
 	}
-	if len(args) == 3 && args[0] == "log" {
-		exit(checkLog(args[1], args[2]))
-	}
 	if len(args) > 2 && args[0] == "--timestamps" {
 		var err error
 		options.UseSignedTimestamps = true
@@ -61,7 +57,7 @@ func main() {
 		errs, args = append(errs, err), []string{"", args[4]}
 	}
 	if len(args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT... | conformance tsa | conformance log DIR PUBLIC-KEY")
+		fmt.Fprintln(os.Stderr, "usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT... | conformance tsa")
 		os.Exit(2)
 	}
 	for _, path := range args[1:] {

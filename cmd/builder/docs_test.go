@@ -191,7 +191,6 @@ var notRun = []string{
 	"nccl-torch.md: it needs an environment with torch",
 	"nccl-torch.md: it needs GPUs",
 	"publish.md: it needs a web server of yours",
-	"publish.md: it needs a log of yours",
 	"slurm.md: it needs an environment with Open MPI from PyPI",
 	"index.md: the guide shows it",
 	"kubernetes.md: it needs a cluster",

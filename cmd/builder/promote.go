@@ -93,7 +93,7 @@ func yankFlags() []cli.Flag {
 		jsonFlag(),
 		&cli.StringFlag{Name: "because", Usage: "give `TEXT` as the reason"},
 		&cli.BoolFlag{Name: "undo", Usage: "remove the mark"},
-	), append(keyFlags{}.flags(), translogFlags()...)...)
+	), keyFlags{}.flags()...)
 }
 
 func doYank(c *cli.Context, out term.Printer) error {
@@ -110,13 +110,9 @@ func doYank(c *cli.Context, out term.Printer) error {
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	log := readTranslog(c)
-	r, err := app.Yank(c.Context, in.Session, place, cell, because, log)
+	r, err := app.Yank(c.Context, in.Session, place, cell, because)
 	if err != nil {
 		return err
-	}
-	if because == "" && log.Dir == "" {
-		out.Note("if you keep a log, give --log and --log-key too: it still says that the wheel was withdrawn")
 	}
 	if c.Bool("json") {
 		return out.JSON(map[string]any{"schema": 1, "wheel": r})

@@ -28,7 +28,7 @@ func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.C
 			"or keyring, and looks the file up by its digest. The other destinations are checked as a\n" +
 			"client would: by pip and uv with hashes, or by a pull by digest with verification.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
-		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out), signCommand(out), logCommand(out), pruneCommand(cat, err, out)),
+		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out), signCommand(out), pruneCommand(cat, err, out)),
 		Action: func(c *cli.Context) error {
 			in, err := openSession(c, cat, out)
 			r, err2 := readPublish(c)
@@ -68,7 +68,7 @@ func behindPublish(verbs ...*cli.Command) []*cli.Command {
 }
 
 func publishFlags() []cli.Flag {
-	return append([]cli.Flag{
+	return []cli.Flag{
 		jsonFlag(),
 		trustFlag(),
 		keyFlag(),
@@ -80,7 +80,7 @@ func publishFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "no-check", Usage: "skip the check of the destination as a client"},
 		insecureFlag(),
 		progressFlag(),
-	}, translogFlags()...)
+	}
 }
 
 func insecureFlag() cli.Flag {
@@ -94,7 +94,6 @@ func channelFlag(usage string) cli.Flag {
 func readPublish(c *cli.Context) (app.PublishRequest, error) {
 	o := app.PublishRequest{
 		Paths: c.Args().Slice(), DryRun: c.Bool("dry-run"), Check: !c.Bool("no-check"), To: c.String("to"), Insecure: c.Bool("insecure"),
-		Log: readTranslog(c),
 	}
 	var errs []error
 	if len(o.Paths) == 0 {

@@ -14,13 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/app"
 	"builder/internal/app/assemble"
 	"builder/internal/app/catalogue"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
-	"builder/internal/evidence/translog"
 	"builder/internal/files/artifact"
 	"builder/internal/files/elf/elftest"
 	"builder/internal/files/wheel"
@@ -68,10 +66,6 @@ func TestConformance(t *testing.T) {
 	t.Run("refuses", func(t *testing.T) {
 		t.Parallel()
 		v.refuses(t, key, cells[0], paths[0], public)
-	})
-	t.Run("log", func(t *testing.T) {
-		t.Parallel()
-		v.checkLog(t)
 	})
 	t.Run("keyless", func(t *testing.T) {
 		t.Parallel()
@@ -349,43 +343,6 @@ func (v validators) keyless(t *testing.T, e lock.Entry, stamps, chain string) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("without a token: %v", err)
-	}
-}
-
-// checkLog requires that Tessera accepts each state of a growing log, and refuses a
-// changed tile of hashes, which builder itself does not read.
-func (v validators) checkLog(t *testing.T) {
-	t.Helper()
-	dir, key := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "log.key")
-	if err := app.NewLog("example.com/builds", app.LogRequest{Dir: dir, Key: key}); err != nil {
-		t.Fatal(err)
-	}
-	signer, verifier, err := signing.ReadLogKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &translog.Log{Place: dir, Key: verifier, Memory: t.TempDir()}
-	for at, n := range []int{1, 254, 1, 1, 400} {
-		var more []translog.Leaf
-		for i := range n {
-			more = append(more, translog.Leaf{Kind: "k", Subject: "s", Statement: fmt.Sprint(at, "-", i), Name: "n"})
-		}
-		if _, err := l.Append(t.Context(), signer, more); err != nil {
-			t.Fatal(err)
-		}
-		v.accepts(t, "conformance", "log", dir, app.PublicOf(key))
-	}
-	tile := filepath.Join(dir, "tile/0/000")
-	data, err := os.ReadFile(tile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data[40] ^= 1
-	if err := os.WriteFile(tile, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, ok := v.run(t, "conformance", "log", dir, app.PublicOf(key)); ok || !strings.Contains(out, "tessera: ") {
-		t.Errorf("a changed tile: %s", out)
 	}
 }
 

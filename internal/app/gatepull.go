@@ -16,16 +16,6 @@ import (
 	"builder/internal/publishing/subject"
 )
 
-// mayAttachThere returns an error if --attach cannot add verdicts to a publication: with a
-// transparency log, an unlogged statement makes the publication invalid for everybody.
-func (b *gateRun) mayAttachThere() error {
-	if !b.options.Attach || len(b.trust.Logs) == 0 || !slices.ContainsFunc(b.options.Paths, publish.InRegistry) {
-		return nil
-	}
-	return diag.Errorf(diag.Usage, "--attach: the trust file names a transparency log, and this command cannot add the verdicts to it").
-		WithHint("judge a copy of the cell's directory, and publish it again with `builder publish --log`")
-}
-
 // subjects finds the artifacts of the request. It pulls those in registries. An artifact
 // that cannot be found stops all.
 func (b *gateRun) subjects(ctx context.Context) ([]subject.Subject, error) {
@@ -58,18 +48,13 @@ func (b *gateRun) pull(ctx context.Context, address string, passed bool) (from p
 	if from, err = publish.OpenDigest(address, b.options.Insecure); err != nil {
 		return from, "", err
 	}
-	// The logs count where a publication is used. A subject's are checked when it is
-	// promoted.
-	trust, verify := unlogged(b.trust), publish.Verify(publish.Origin)
+	verify := publish.Verify(publish.Origin)
 	if passed {
-		trust, verify = b.trust, publish.Passed
-		if err := trust.ReadLogs(ctx); err != nil {
-			return from, "", err
-		}
+		verify = publish.Passed
 	}
 	start := time.Now()
 	b.Display.Start(from.String(), "pull")
-	path, err = pullBelow(ctx, from, b.scratch, trust, verify)
+	path, err = pullBelow(ctx, from, b.scratch, b.trust, verify)
 	b.Display.Done(from.String(), "pull", time.Since(start), false, err)
 	return from, path, err
 }
@@ -90,7 +75,7 @@ func (b *gateRun) attachThere(ctx context.Context, a artifact.Artifact, key sign
 	if !ok {
 		return nil
 	}
-	trust := unlogged(b.trust)
+	trust := b.trust
 	trust.Keys = append(slices.Clone(trust.Keys), key.Public())
 	err := from.Attach(ctx, a, trust)
 	if err == nil {

@@ -158,10 +158,6 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 		}
 		t.Keys, errs = append(t.Keys, more.Keys...), append(errs, err)
 		t.Authorities = append(t.Authorities, more.Authorities...)
-		for _, l := range more.Logs {
-			l.Memory = s.seenLogs()
-			t.Logs = append(t.Logs, l)
-		}
 		for channel, n := range more.Rebuilders {
 			if t.Rebuilders == nil {
 				t.Rebuilders = map[string]int{}
@@ -181,8 +177,8 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 	return t, errors.Join(errs...)
 }
 
-// seenLogs returns the directory with the newest checkpoint seen of each transparency
-// log, and the newest trust files of a trust-root.
+// seenLogs returns the directory with the newest state seen of each signed index, and the
+// newest trust files of a trust-root.
 func (s *Session) seenLogs() string { return filepath.Join(s.Home, "checkpoints") }
 
 // sealing signs the records in a home, and decides which of them count: with the key of

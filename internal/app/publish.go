@@ -17,7 +17,6 @@ import (
 	"builder/internal/base/regular"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
-	"builder/internal/evidence/translog"
 	"builder/internal/input/pypi"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
@@ -32,7 +31,6 @@ type PublishRequest struct {
 	DryRun   bool
 	Check    bool // check the published wheels as a client
 	Insecure bool
-	Log      LogRequest
 }
 
 // A PublishReport lists the published wheels.
@@ -60,14 +58,7 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 	if err != nil {
 		return PublishReport{}, &PlaceError{err}
 	}
-	log, err := s.openLog(r.Log)
-	if err != nil {
-		return PublishReport{}, err
-	}
-	bundles, err := loadBundles(r, unlogged(trust))
-	if err != nil && !r.DryRun {
-		err = errors.Join(err, log.addRefusals(ctx, r.Paths, trust))
-	}
+	bundles, err := loadBundles(r, trust)
 	if err != nil {
 		return PublishReport{}, err
 	}
@@ -85,7 +76,7 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 			continue
 		}
 		current = newPush(s.Display, s.Format, b.Wheel.Name)
-		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), log.adder(ctx, trust), client)
+		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), client)
 		current.end(err)
 		if ctx.Err() != nil {
 			return PublishReport{}, context.Cause(ctx)
@@ -198,9 +189,6 @@ func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string,
 	if err != nil {
 		return PublishReport{}, err
 	}
-	if err := trust.ReadLogs(ctx); err != nil {
-		return PublishReport{}, err
-	}
 	s.signing(at, trust)
 	r, err := publish.FindCell(ctx, at, cell)
 	if err != nil {
@@ -264,13 +252,8 @@ func matching(all []index.Record, words []string) []index.Record {
 	return kept
 }
 
-// Yank marks a published cell as not to be used, and adds the mark to a log. An empty
-// because removes the mark.
-func Yank(ctx context.Context, s *Session, place publish.Directory, cell, because string, in LogRequest) (index.Record, error) {
-	log, err := s.openLog(in)
-	if err != nil {
-		return index.Record{}, err
-	}
+// Yank marks a published cell as not to be used. An empty because removes the mark.
+func Yank(ctx context.Context, s *Session, place publish.Directory, cell, because string) (index.Record, error) {
 	trust, err := s.Trusted()
 	if err != nil {
 		return index.Record{}, err
@@ -287,9 +270,5 @@ func Yank(ctx context.Context, s *Session, place publish.Directory, cell, becaus
 		}
 		return r, diag.Errorf(code, "yanking %s: %w", cell, err)
 	}
-	mark := translog.Leaf{Kind: translog.Yank, Subject: r.SHA256, Name: r.Filename, Because: because}
-	if because == "" {
-		mark.Kind = translog.Unyank
-	}
-	return r, log.add(ctx, []translog.Leaf{mark})
+	return r, nil
 }

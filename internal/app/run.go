@@ -67,9 +67,6 @@ func Run(ctx context.Context, s *Session, r RunRequest) (report.Run, error) {
 		return report.Run{}, err
 	}
 	trust, err := s.Trusted()
-	if err == nil && len(r.From) > 0 {
-		err = trust.ReadLogs(ctx)
-	}
 	if err != nil {
 		return report.Run{}, err
 	}

@@ -39,9 +39,6 @@ func SignIndex(ctx context.Context, s *Session, at publish.Directory, anew bool)
 	if err != nil {
 		return index.State{}, err
 	}
-	if err := trust.ReadLogs(ctx); err != nil {
-		return index.State{}, err
-	}
 	s.signing(at, trust)
 	return at.Sign(ctx, trust, anew)
 }

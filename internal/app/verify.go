@@ -70,9 +70,6 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 	if err != nil {
 		return VerifyReport{}, err
 	}
-	if err := trust.ReadLogs(ctx); err != nil {
-		return VerifyReport{}, err
-	}
 	all, errs, remove, err := s.findAll(ctx, r, trust, artifacts)
 	if err != nil {
 		return VerifyReport{}, err

@@ -130,13 +130,6 @@ var Descriptions = map[string]Description{
 		},
 		[]diag.Code{diag.Usage, diag.Publish},
 	},
-	"publish log": {
-		[]syntax.Example{
-			{Line: "builder publish log --new example.com/builds --log /srv/log --log-key log.key", Does: "make a log and its key"},
-			{Line: "builder publish log --trust trust.yaml nccl", Does: "check the log of a trust file, and list what it says about nccl"},
-		},
-		[]diag.Code{diag.Usage, diag.Gate},
-	},
 	"publish list": {
 		[]syntax.Example{
 			{Line: "builder publish list --at file:/srv/wheels", Does: "list all published wheels"},

@@ -97,9 +97,8 @@ func Passed(checks []Check) bool {
 
 // Verify verifies the statements beside an artifact. They must be signed by trusted
 // keys, name these bytes under this name, agree with each other, and show every gate
-// required by the policy as passed. The folder must hold no unsigned file. Verify needs
-// a network only for a transparency log at a URL. The bundle holds the readable
-// statements.
+// required by the policy as passed. The folder must hold no unsigned file. The bundle
+// holds the readable statements.
 func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := Read(a, trust)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +120,7 @@ func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []
 	if b.Provenance != nil {
 		checks = append(checks, b.checkVerdicts(policy, trust))
 	}
-	return b, settled(append(checks, b.checkLogs(a, trust)...))
+	return b, settled(checks)
 }
 
 // settled removes the remedy of checks without a problem.
@@ -140,7 +139,7 @@ func settled(checks []Check) []Check {
 func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, checks := VerifyOrigin(a, said, trust, policy)
 	if b.Provenance != nil {
-		checks = slices.Insert(checks, 2, b.checkVerdicts(policy, trust)) // before the logs
+		checks = append(checks, b.checkVerdicts(policy, trust))
 	}
 	return b, settled(checks)
 }
@@ -154,7 +153,7 @@ func VerifyOrigin(a artifact.Artifact, said []artifact.Artifact, trust signing.T
 		return b, []Check{b.checkSignatures(a, err)}
 	}
 	checks := []Check{b.checkSignatures(a, err), b.checkProvenance(policy, trust)}
-	return b, settled(append(checks, b.checkLogs(a, trust)...))
+	return b, settled(checks)
 }
 
 // Announces returns the files of an artifact according to the statements, the artifact

@@ -82,7 +82,6 @@ type trustFile struct {
 	} `yaml:"keys"`
 	Rebuilders map[string]int `yaml:"rebuilders,omitempty"` // by channel, see [Trust]
 	Timestamps []string       `yaml:"timestamps,omitempty"` // files of certificates, see [Trust]
-	Log        *logEntry      `yaml:"log,omitempty"`
 }
 
 // maxTrustFile limits the size of a trust file in bytes.
@@ -208,13 +207,6 @@ func (r *trustReader) parse(data []byte) (Trust, error) {
 			errs = append(errs, diag.At(index.At("timestamps[%d]", i), "reading a timestamp authority: %w", err))
 		}
 		t.Authorities = append(t.Authorities, a)
-	}
-	if file.Log != nil {
-		l, faults := file.Log.open(r)
-		for _, at := range slices.Sorted(maps.Keys(faults)) {
-			errs = append(errs, diag.At(index.At("%s", at), "%w", faults[at]))
-		}
-		t.Logs = append(t.Logs, l)
 	}
 	return t, errors.Join(errs...)
 }

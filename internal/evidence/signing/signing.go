@@ -7,7 +7,6 @@
 package signing
 
 import (
-	"context"
 	"crypto"
 	"errors"
 	"fmt"
@@ -21,7 +20,6 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/web"
-	"builder/internal/evidence/translog"
 )
 
 // payloadType is the type of in-toto statements in DSSE envelopes.
@@ -59,18 +57,6 @@ type Trust struct {
 
 	// Authorities are the timestamp authorities whose time stamps count.
 	Authorities []root.TimestampingAuthority
-
-	// Logs are the transparency logs that must hold every statement.
-	Logs []*translog.Log
-}
-
-// ReadLogs reads the logs now, so that ctx can stop it. Their faults show when a statement
-// is compared with them.
-func (t Trust) ReadLogs(ctx context.Context) error {
-	for _, l := range t.Logs {
-		_, _ = l.All(ctx)
-	}
-	return context.Cause(ctx)
 }
 
 // A Signed is a statement with a valid signature, and the id of its key.

@@ -30,17 +30,15 @@ func TestSignedTrust(t *testing.T) {
 		by   PublicKey
 		says string // "" if it counts
 	}{
-		"as signed":               {func(string) error { return nil }, root.Public(), ""},
-		"another key":             {func(string) error { return nil }, other.Public(), "an untrusted key signed it: " + root.Public().ID},
-		"an expired key":          {func(string) error { return nil }, expired, "the last day of its key was"},
-		"no signature":            {func(dir string) error { return os.Remove(filepath.Join(dir, signature)) }, root.Public(), "no such file"},
-		"a damaged signature":     {replace(signature, []byte("{}")), root.Public(), "not a Sigstore bundle"},
-		"a signature of others":   {replace(signature, signed(t, root, statement)), root.Public(), "the signature is about a x"},
-		"limits removed":          {replace("trust.yaml", []byte("keys: [{key: keys/a.pub}]\n")), root.Public(), "trust.yaml: key " + root.Public().ID + ", the trust-root, did not sign these bytes under this name"},
-		"a key exchanged":         {replace("keys/a.pub", other.Public().PEM()), root.Public(), "keys/a.pub: key " + root.Public().ID + ", the trust-root, did not sign"},
-		"an authority exchanged":  {replace("tsa.pem", append(chain, '\n')), root.Public(), "tsa.pem: key "},
-		"the log's key exchanged": {replace("log.pub", []byte("x")), root.Public(), "log.pub: key "},
-		"witnesses exchanged":     {replace("witnesses", []byte("quorum none\n\n")), root.Public(), "witnesses: key "},
+		"as signed":              {func(string) error { return nil }, root.Public(), ""},
+		"another key":            {func(string) error { return nil }, other.Public(), "an untrusted key signed it: " + root.Public().ID},
+		"an expired key":         {func(string) error { return nil }, expired, "the last day of its key was"},
+		"no signature":           {func(dir string) error { return os.Remove(filepath.Join(dir, signature)) }, root.Public(), "no such file"},
+		"a damaged signature":    {replace(signature, []byte("{}")), root.Public(), "not a Sigstore bundle"},
+		"a signature of others":  {replace(signature, signed(t, root, statement)), root.Public(), "the signature is about a x"},
+		"limits removed":         {replace("trust.yaml", []byte("keys: [{key: keys/a.pub}]\n")), root.Public(), "trust.yaml: key " + root.Public().ID + ", the trust-root, did not sign these bytes under this name"},
+		"a key exchanged":        {replace("keys/a.pub", other.Public().PEM()), root.Public(), "keys/a.pub: key " + root.Public().ID + ", the trust-root, did not sign"},
+		"an authority exchanged": {replace("tsa.pem", append(chain, '\n')), root.Public(), "tsa.pem: key "},
 		"another trust file": {func(dir string) error {
 			return errors.Join(os.Rename(filepath.Join(dir, "keys/a.pub"), filepath.Join(dir, "a.pub")), replace("trust.yaml", []byte("keys: [{key: a.pub}]\n"))(dir))
 		}, root.Public(), "trust.yaml: key "},
@@ -50,10 +48,8 @@ func TestSignedTrust(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, "keys"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		_, err := NewLogKey(filepath.Join(dir, "log"), filepath.Join(dir, "log.pub"), "example.com/builds")
-		if err := errors.Join(err, replace("keys/a.pub", newTestKey(t, time.Time{}).Public().PEM())(dir), replace("tsa.pem", chain)(dir),
-			replace("witnesses", []byte("quorum none\n"))(dir),
-			replace("trust.yaml", []byte("keys:\n  - {key: keys/a.pub, roles: [gates]}\ntimestamps: [tsa.pem]\nlog: {key: log.pub, at: log, witnesses: witnesses}\n"))(dir)); err != nil {
+		if err := errors.Join(replace("keys/a.pub", newTestKey(t, time.Time{}).Public().PEM())(dir), replace("tsa.pem", chain)(dir),
+			replace("trust.yaml", []byte("keys:\n  - {key: keys/a.pub, roles: [gates]}\ntimestamps: [tsa.pem]\n"))(dir)); err != nil {
 			t.Fatal(err)
 		}
 		if written, err := SignTrust(path, root); err != nil || written != filepath.Join(dir, signature) {
@@ -64,7 +60,7 @@ func TestSignedTrust(t *testing.T) {
 		}
 		trust, err := ReadTrusted(path, &TrustRoot{c.by, Memory(t.TempDir())}, now)
 		switch {
-		case c.says == "" && (err != nil || len(trust.Keys) != 1 || len(trust.Authorities) != 1 || len(trust.Logs) != 1):
+		case c.says == "" && (err != nil || len(trust.Keys) != 1 || len(trust.Authorities) != 1):
 			t.Errorf("%s: %+v, %v", name, trust, err)
 		case c.says != "" && (diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.says)):
 			t.Errorf("%s: %v; want %q", name, err, c.says)

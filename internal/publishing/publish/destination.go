@@ -12,7 +12,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
-	"builder/internal/evidence/translog"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
 	"builder/internal/input/oci"
@@ -70,26 +69,11 @@ func (b Bundle) Receipt(channel, where string, existed bool) Receipt {
 	return Receipt{Wheel: b.Wheel.Name, SHA256: b.Wheel.SHA256, Cell: b.Entry.ID, Key: b.Entry.Key(), Channel: channel, Where: where, Existed: existed}
 }
 
-// Publish puts a bundle in a destination. If logged is not nil, it then gets the
-// entries of a transparency log for the statements at the destination. If c is not nil,
-// Publish also checks the publication with this client. If the check fails, Publish
-// withdraws a new publication, if the destination supports it.
-func Publish(ctx context.Context, to Destination, b Bundle, channel string, logged func([]translog.Leaf) error, c *Client) (Receipt, error) {
+// Publish puts a bundle in a destination. If c is not nil, Publish also checks the
+// publication with this client. If the check fails, Publish withdraws a new publication,
+// if the destination supports it.
+func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *Client) (Receipt, error) {
 	receipt, err := to.Put(ctx, b, channel)
-	if err == nil && logged != nil {
-		var leaves []translog.Leaf
-		if leaves, err = leavesAt(ctx, to, b); err == nil {
-			err = logged(leaves)
-		}
-		if errors.Is(err, ErrYanked) {
-			return Receipt{}, diag.Errorf(diag.Publish, "%s gets no further entries in the log: %w", b.Wheel.Name, err).
-				WithHint("take the mark back with `builder publish yank %s --at %s --undo` and the same --log and --log-key, or leave the cell out", b.Entry.ID, to)
-		}
-		if err != nil {
-			return Receipt{}, diag.Errorf(diag.Publish, "%s is published, but the log lacks its statements: %w", b.Wheel.Name, err).
-				WithHint("correct what is wrong with the log (restore it, if it is an older copy), and publish it again: that changes nothing at the destination, and adds what the log lacks")
-		}
-	}
 	if err != nil || c == nil {
 		return receipt, err
 	}
@@ -118,20 +102,6 @@ func Preview(ctx context.Context, to Destination, b Bundle, channel string) (Rec
 		return b.Receipt("", to.URL, false), to.takes(b)
 	}
 	return b.Receipt(channel, "", false), nil
-}
-
-// leavesAt returns the entries of a log for the statements that a destination has about
-// a bundle. It can have older ones: the first publisher of the same bytes keeps its place.
-func leavesAt(ctx context.Context, to Destination, b Bundle) (leaves []translog.Leaf, err error) {
-	at, ok := to.(Source)
-	if !ok { // an upload server takes no statements
-		return attest.Bundle{Documents: b.documents}.Leaves(b.Wheel), nil
-	}
-	there, err := statementsAt(ctx, at, b)
-	if errors.Is(err, ErrNotPublished) { // the same bytes are there under another key
-		return nil, nil
-	}
-	return there.Leaves(b.Wheel), err
 }
 
 // statementsAt reads the statements that a place has about a bundle, as [attest.Read].

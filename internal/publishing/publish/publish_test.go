@@ -326,7 +326,7 @@ func TestClients(t *testing.T) {
 	if uv != "" {
 		want = append(want, "uv")
 	}
-	r, err := Publish(t.Context(), place, b, "candidate", nil, client)
+	r, err := Publish(t.Context(), place, b, "candidate", client)
 	if err != nil || !slices.Equal(r.Checked, want) {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -334,7 +334,7 @@ func TestClients(t *testing.T) {
 	// pip refuses a wheel with another name inside.
 	liar := bundle(t, "2.0")
 	liar.project = "toll"
-	if _, err := Publish(t.Context(), place, liar, "candidate", nil, client); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "with pip") {
+	if _, err := Publish(t.Context(), place, liar, "candidate", client); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "with pip") {
 		t.Errorf("%v", err)
 	}
 	if all := list(t, place); len(all) != 1 || all[0].Cell != b.Entry.ID {
@@ -377,14 +377,14 @@ func TestPullIsVerified(t *testing.T) {
 	wrong := &Client{Take: func(context.Context, Source, string, string) (Bundle, error) {
 		return Bundle{}, diag.Errorf(diag.Gate, "it does not verify")
 	}}
-	if _, err := Publish(t.Context(), place, b, "candidate", nil, wrong); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "does not verify") {
+	if _, err := Publish(t.Context(), place, b, "candidate", wrong); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "does not verify") {
 		t.Errorf("%v", err)
 	}
 	if all := list(t, place); len(all) != 0 {
 		t.Errorf("left: %+v", all)
 	}
 	right := &Client{Take: taken}
-	if r, err := Publish(t.Context(), place, b, "candidate", nil, right); err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) {
+	if r, err := Publish(t.Context(), place, b, "candidate", right); err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -54,7 +54,7 @@ func TestTrees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			put(t, place, bundle(t, "1.0"), "candidate")
 			b := treeBundle(t)
-			r, err := Publish(t.Context(), place, b, "candidate", nil, client)
+			r, err := Publish(t.Context(), place, b, "candidate", client)
 			if err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) || strings.HasSuffix(r.Where, "/simple/") {
 				t.Fatalf("%+v, %v", r, err)
 			}
