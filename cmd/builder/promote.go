@@ -89,11 +89,11 @@ func yankCommand(out term.Printer) *cli.Command {
 }
 
 func yankFlags() []cli.Flag {
-	return append(append(catalogueFlags(),
+	return append(catalogueFlags(),
 		jsonFlag(),
 		&cli.StringFlag{Name: "because", Usage: "give `TEXT` as the reason"},
 		&cli.BoolFlag{Name: "undo", Usage: "remove the mark"},
-	), keyFlags{}.flags()...)
+	)
 }
 
 func doYank(c *cli.Context, out term.Printer) error {
@@ -106,11 +106,10 @@ func doYank(c *cli.Context, out term.Printer) error {
 	if at != nil && !ok {
 		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %s cannot mark a wheel as withdrawn", at).WithHint("`builder publish prune %s --at %s --yes` removes it there", cell, c.String("at")))
 	}
-	in, err2 := openSession(c, catalogue.Catalogue{}, out)
-	if err := errors.Join(err, err2); err != nil {
+	if err != nil {
 		return err
 	}
-	r, err := app.Yank(c.Context, in.Session, place, cell, because)
+	r, err := app.Yank(c.Context, place, cell, because)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func pruneCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Com
 			"stays if it is in a higher channel too, has a tag set by others, or is needed by a known\n" +
 			"lock. With CELL, the id or the key of a published cell, it selects only that, whatever\n" +
 			"its channel and age: this withdraws a wheel from a registry, where yank has no mark.",
-		Flags: append(append(catalogueFlags(), keyFlags{}.flags()...),
+		Flags: append(catalogueFlags(),
 			recipesFlag(),
 			jsonFlag(),
 			channelFlag("prune `CHANNEL`: candidate or stable"),

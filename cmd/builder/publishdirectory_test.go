@@ -64,12 +64,12 @@ func directoryFaults() []fault {
 		{
 			"the record of the wheel is damaged", func(s *scene) { s.damageRecord(name) },
 			diag.Publish, name + `.record.json: reading a record of the index: unexpected end of JSON input`,
-			"restore the file from a copy. Without it the index forgets the wheel's channels, its yank and the gates of other hosts: remove the file, publish the wheel with all statements, then promote and yank it again. In a signed index, run `builder publish sign --at INDEX --anew` after you removed the file: it names the files that no record lists any more; remove them too and repeat it before you publish", whole,
+			"restore the file from a copy. Without it the index forgets the wheel's channels, its yank and the gates of other hosts: remove the file, publish the wheel with all statements, then promote and yank it again.", whole,
 		},
 		{
 			"the record of another wheel is damaged", func(s *scene) { s.put(s.index("files", "other", "other-1.0-py3-none-any.whl.record.json")) },
 			diag.Publish, `other-1.0-py3-none-any.whl.record.json: reading a record of the index: unexpected end of JSON input`,
-			"restore the file from a copy. Without it the index forgets the wheel's channels, its yank and the gates of other hosts: remove the file, publish the wheel with all statements, then promote and yank it again. In a signed index, run `builder publish sign --at INDEX --anew` after you removed the file: it names the files that no record lists any more; remove them too and repeat it before you publish", nothing,
+			"restore the file from a copy. Without it the index forgets the wheel's channels, its yank and the gates of other hosts: remove the file, publish the wheel with all statements, then promote and yank it again.", nothing,
 		},
 		{
 			"the published wheel is damaged", func(s *scene) { s.damagePublished() },

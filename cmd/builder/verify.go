@@ -27,8 +27,7 @@ func verifyCommand(out term.Printer) *cli.Command {
 			"With --from a wheel needs no attestations beside it: they come from the place where it\n" +
 			"is published, by its digest. With --env too, PATH is the name of an installed\n" +
 			"distribution, and every installed file is compared with the published wheel.\n\n" +
-			"PATH can also be a static index, file:DIR or its URL: the command compares it with the\n" +
-			"signature of builder publish sign. ADDRESS is a published cell,\n" +
+			"ADDRESS is a published cell,\n" +
 			publish.Digests + ".",
 		Flags: verifyFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {

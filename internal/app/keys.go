@@ -177,8 +177,7 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 	return t, errors.Join(errs...)
 }
 
-// seenLogs returns the directory with the newest state seen of each signed index, and the
-// newest trust files of a trust-root.
+// seenLogs returns the directory with the newest trust files of a trust-root.
 func (s *Session) seenLogs() string { return filepath.Join(s.Home, "checkpoints") }
 
 // sealing signs the records in a home, and decides which of them count: with the key of

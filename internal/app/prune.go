@@ -20,11 +20,6 @@ type PruneReport struct {
 
 // Prune decides which wheels a place may remove, and removes them unless dry is set.
 func Prune(ctx context.Context, s *Session, at publish.Catalogue, rule publish.Retention, dry bool) (PruneReport, error) {
-	trust, err := s.Trusted()
-	if err != nil {
-		return PruneReport{}, err
-	}
-	s.signing(at, trust)
 	all, err := at.List(ctx)
 	if err != nil {
 		return PruneReport{}, err

@@ -53,7 +53,6 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 	to, err := publish.Open(ctx, r.To, publish.Options{
 		Insecure: r.Insecure, Warn: s.Note,
 		Progress: func(done, total int64) { current.bytes(done, total) },
-		Signer:   s.indexSigner(trust),
 	})
 	if err != nil {
 		return PublishReport{}, &PlaceError{err}
@@ -189,7 +188,6 @@ func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string,
 	if err != nil {
 		return PublishReport{}, err
 	}
-	s.signing(at, trust)
 	r, err := publish.FindCell(ctx, at, cell)
 	if err != nil {
 		return PublishReport{}, err
@@ -253,12 +251,7 @@ func matching(all []index.Record, words []string) []index.Record {
 }
 
 // Yank marks a published cell as not to be used. An empty because removes the mark.
-func Yank(ctx context.Context, s *Session, place publish.Directory, cell, because string) (index.Record, error) {
-	trust, err := s.Trusted()
-	if err != nil {
-		return index.Record{}, err
-	}
-	s.signing(place, trust)
+func Yank(ctx context.Context, place publish.Directory, cell, because string) (index.Record, error) {
 	r, err := publish.FindCell(ctx, place, cell)
 	if err != nil {
 		return r, err

@@ -217,7 +217,7 @@ func gatesAtOnce(jobs int) int {
 
 // finder searches for results in the store and in the places of --from.
 func (c *cellRun) finder() run.Finder {
-	return reuse.Finder{Results: c.results, Places: c.From, Trust: c.trust, Memory: signing.Memory(c.seenLogs()), Only: c.FromOnly, Store: c.store, Scratch: c.scratch, Note: c.Note}
+	return reuse.Finder{Results: c.results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.store, Scratch: c.scratch, Note: c.Note}
 }
 
 // holdOut waits until no other run writes to the output directory: two runs would

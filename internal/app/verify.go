@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
@@ -43,11 +44,20 @@ type VerifyRequest struct {
 	Env      string   // the environment in which Paths are installed distributions; "" is none
 }
 
+// isIndex reports whether a path names an index: with file: or by a URL.
+func isIndex(path string) bool {
+	return strings.HasPrefix(path, "file:") || strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://")
+}
+
 // Verifiable hashes the artifacts of a request, unless they are installed. It returns an
 // error if no key is trusted.
 func Verifiable(s *Session, r VerifyRequest) (artifacts []artifact.Artifact, err error) {
+	if i := slices.IndexFunc(r.Paths, isIndex); i >= 0 && r.Env == "" {
+		return nil, diag.Errorf(diag.Usage, "%s is an index, and has no signature of its own", r.Paths[i]).
+			WithHint("check a wheel of it: builder verify WHEEL --from %s --trust FILE.pub", r.Paths[i])
+	}
 	if r.Env == "" {
-		artifacts, err = artifactsOf(slices.DeleteFunc(slices.Clone(r.Paths), func(path string) bool { return isIndex(path) || publish.InRegistry(path) }))
+		artifacts, err = artifactsOf(slices.DeleteFunc(slices.Clone(r.Paths), publish.InRegistry))
 	}
 	if err != nil {
 		return nil, err
@@ -82,15 +92,6 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 	defer removePulled()
 	all, errs = append(all, pulled...), append(errs, pullErrs...)
 	report := VerifyReport{Schema: 1, Policy: r.Policy, Artifacts: []Verified{}}
-	for _, path := range r.Paths {
-		if place, ok := indexPlace(path); ok && r.Env == "" {
-			v, err := s.verifyIndex(ctx, place, trust)
-			if err != nil {
-				return VerifyReport{}, err
-			}
-			report.Artifacts, errs = append(report.Artifacts, v), append(errs, attest.Faults(v.Name, v.Checks))
-		}
-	}
 	cells := proven.Cells{}
 	for _, f := range all {
 		a := f.Artifact

@@ -62,7 +62,7 @@ func (s *Session) places(ctx context.Context, r VerifyRequest, trust signing.Tru
 		if err != nil {
 			return nil, err
 		}
-		p.all = append(p.all, place{publish.Guarded(source, index.Guard{Trust: trust, Memory: signing.Memory(s.seenLogs())}), records})
+		p.all = append(p.all, place{source, records})
 	}
 	p.scratch, err = os.MkdirTemp("", "builder-verify-*")
 	return p, err
@@ -243,7 +243,7 @@ func (p *places) fetched(ctx context.Context, c candidate, in environment.Instal
 	path, err := c.from.Bring(ctx, c.Key, dir, publish.Vet(c.Key, p.trust, p.Policy))
 	if err != nil {
 		if diag.CodeOf(err) != diag.Gate {
-			if _, ok := errors.AsType[index.Refusal](err); ok || errors.Is(err, publish.ErrYanked) {
+			if errors.Is(err, publish.ErrYanked) {
 				return found{}, denied(c.Filename, c.from, err)
 			}
 			err = diag.Errorf(diag.Fetch, "fetching %s from %s: %w", c.Filename, c.from, err).

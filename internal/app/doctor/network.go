@@ -253,7 +253,7 @@ func hostsOf(places []Place) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// Limits for the error of the clock. The validity of certificates and signed indexes
+// Limits for the error of the clock. The validity of certificates
 // depends on the clock. A poorly kept clock is off by about a minute.
 const (
 	clockWarn = time.Minute

@@ -94,7 +94,6 @@ var Descriptions = map[string]Description{
 			{Line: "builder verify horovod.whl --trust ci.pem.pub --policy stable", Does: "verify a wheel of another signer by the stricter policy"},
 			{Line: "builder verify horovod.whl --trust ci.pem.pub --rebuild", Does: "rebuild it and compare the bytes"},
 			{Line: "builder verify horovod --env .venv --from https://wheels.example.org --trust ci.pem.pub", Does: "verify a wheel that pip installed, and its installed files"},
-			{Line: "builder verify https://wheels.example.org --trust ci.pem.pub", Does: "compare an index with its signature before pip installs from it"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Gate, diag.Fetch, diag.NoEngine},
 	},
@@ -116,12 +115,6 @@ var Descriptions = map[string]Description{
 			{Line: "builder publish prune --at file:/srv/wheels --older-than 90 --keep 3", Does: "list old wheels; --yes removes them"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Publish, diag.Fetch},
-	},
-	"publish sign": {
-		[]syntax.Example{
-			{Line: "builder publish sign --at file:/srv/wheels", Does: "sign the index; later changes are signed too"},
-		},
-		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish},
 	},
 	"publish yank": {
 		[]syntax.Example{

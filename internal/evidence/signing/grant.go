@@ -26,10 +26,9 @@ const (
 	Maker     Role = "builder"   // how an artifact was made, and what is in it
 	GateHost  Role = "gates"     // verdicts of gates
 	Rebuilder Role = "rebuilder" // the verdict of a second build
-	Publisher Role = "publisher" // the state of an index
 )
 
-var roles = []Role{Maker, GateHost, Rebuilder, Publisher}
+var roles = []Role{Maker, GateHost, Rebuilder}
 
 // A Grant limits what the signatures of a trusted key count for. An empty list limits
 // nothing, and neither does an age of 0.
@@ -170,7 +169,7 @@ func (r *trustReader) parse(data []byte) (Trust, error) {
 		}
 		for j, r := range entry.Roles {
 			if !slices.Contains(roles, Role(r)) {
-				fault(i, fmt.Sprintf(".roles[%d]", j), "%q is no role: known are builder, gates, rebuilder and publisher", r)
+				fault(i, fmt.Sprintf(".roles[%d]", j), "%q is no role: known are builder, gates and rebuilder", r)
 			}
 			k.Grant.Roles = append(k.Grant.Roles, Role(r))
 		}

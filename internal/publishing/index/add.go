@@ -73,9 +73,6 @@ func (x *Index) Preview(ctx context.Context, p Publication) (Added, error) {
 	if problem := p.problem(); problem != "" {
 		return Added{}, diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, problem)
 	}
-	if err := x.continues(); err != nil {
-		return Added{}, err
-	}
 	added, damaged, _, err := x.add(ctx, p, looking)
 	if err == nil && len(damaged) > 0 {
 		err = lost(added.Record, damaged)
@@ -195,7 +192,7 @@ func (x *Index) files(ctx context.Context, r *Record, p Publication, by putter) 
 	folder := filepath.Join(x.dir, filesDir, r.Project)
 	if r.IsWheel() {
 		var wrote bool
-		if r.Metadata, wrote, err = by.bytes(x.metadataPath(*r), p.Metadata); err != nil {
+		if r.Metadata, wrote, err = by.bytes(x.PathOf(*r)+metadata, p.Metadata); err != nil {
 			return nil, nil, err
 		}
 		if wrote {

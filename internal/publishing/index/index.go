@@ -10,7 +10,6 @@
 //	files/<project>/<wheel>.record.json         the record of the wheel
 //	keys/<key>.json                             the wheel of a cell
 //	index.html, index.json                      for users and for builder
-//	index.sigstore.json                         a signature over all these files
 //
 // The index writes files before the pages that link them, and each file atomically, so
 // readers never find a half-finished publication. Names in the directory are checked
@@ -44,12 +43,8 @@ const (
 	listFile  = "index.json"
 )
 
-// An Index is a directory. Signer signs each state of a signed index; it may be nil for
-// other indexes.
-type Index struct {
-	dir    string
-	Signer *Signer
-}
+// An Index is a directory.
+type Index struct{ dir string }
 
 // Open returns the index in dir. Reading creates nothing. The first publication creates
 // missing directories.
@@ -70,21 +65,8 @@ func (x *Index) Where(r Record) string {
 // PathOf returns the path of a record's wheel or archive.
 func (x *Index) PathOf(r Record) string { return filepath.Join(x.dir, filesDir, r.Project, r.Filename) }
 
-// lock excludes other publishers. It refuses an index that differs from its signature.
+// lock excludes other publishers.
 func (x *Index) lock(ctx context.Context) (free func(), err error) {
-	free, err = x.lockOnly(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := x.continues(); err != nil {
-		free()
-		return nil, err
-	}
-	return free, nil
-}
-
-// lockOnly excludes other publishers.
-func (x *Index) lockOnly(ctx context.Context) (free func(), err error) {
 	if err := os.MkdirAll(x.dir, 0o755); err != nil {
 		return nil, failed(err, "opening the index")
 	}
@@ -146,7 +128,7 @@ func (x *Index) read(ctx context.Context, path string) (Record, error) {
 		err = fmt.Errorf("it holds the record of %s", r.Filename)
 	}
 	if err != nil {
-		return Record{}, diag.Errorf(diag.Publish, "%s: %w", path, err).WithHint("restore the file from a copy. Without it the index forgets the wheel's channels, its yank and the gates of other hosts: remove the file, publish the wheel with all statements, then promote and yank it again. In a signed index, run `builder publish sign --at INDEX --anew` after you removed the file: it names the files that no record lists any more; remove them too and repeat it before you publish")
+		return Record{}, diag.Errorf(diag.Publish, "%s: %w", path, err).WithHint("restore the file from a copy. Without it the index forgets the wheel's channels, its yank and the gates of other hosts: remove the file, publish the wheel with all statements, then promote and yank it again.")
 	}
 	return r, nil
 }

@@ -453,3 +453,24 @@ func TestAConflictBesideLeavesNothing(t *testing.T) {
 		t.Errorf("left: %q, before: %q", after, before)
 	}
 }
+
+// A requirements file of two wheels stays until the last of them is withdrawn.
+func TestRequirementsOfACell(t *testing.T) {
+	dir := t.TempDir()
+	x := index.Open(dir)
+	const name = "tool-9.requirements.txt"
+	for n, text := range map[int]string{8: "eight", 9: "nine"} {
+		p := publication(t, n, text)
+		p.Beside[name] = file(t, name, "tool==9")
+		add(t, x, p)
+	}
+	path := filepath.Join(dir, "files/tool", name)
+	for i, n := range []int{8, 9} {
+		if err := x.Withdraw(t.Context(), key(n)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); (err == nil) != (i == 0) {
+			t.Errorf("after %d withdrawals: %v", i+1, err)
+		}
+	}
+}

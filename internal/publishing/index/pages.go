@@ -12,17 +12,8 @@ import (
 	"strings"
 )
 
-// pages rewrites the pages of the given projects, then the pages of the whole index, and
-// its signature.
+// pages rewrites the pages of the given projects, then the pages of the whole index.
 func (x *Index) pages(all []Record, projects ...string) error {
-	if err := x.pagesOnly(all, projects...); err != nil {
-		return err
-	}
-	return x.seal(all)
-}
-
-// pagesOnly rewrites the pages without the signature.
-func (x *Index) pagesOnly(all []Record, projects ...string) error {
 	slices.SortFunc(all, byName)
 	slices.Sort(projects)
 	for _, project := range slices.Compact(projects) {

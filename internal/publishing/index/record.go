@@ -36,8 +36,6 @@ type Record struct {
 	Published      time.Time         `json:"published"`
 	Yanked         string            `json:"yanked,omitempty"` // reason not to use it (PEP 592)
 	Tags           []string          `json:"tags,omitempty"`   // in a registry: tags set by others
-
-	sum string // sha256 of the JSON that was read
 }
 
 // sameFile reports whether two records describe the same file. A name identifies a file
@@ -72,7 +70,6 @@ var (
 func parse(data []byte, key string) (Record, error) {
 	var r Record
 	err := json.Unmarshal(data, &r)
-	r.sum = hexSum(data)
 	switch {
 	case err != nil:
 	case r.Schema != schema:

@@ -12,8 +12,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
-	"builder/internal/files/artifact"
-	"builder/internal/files/wheel"
 	"builder/internal/input/oci"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/upload"
@@ -140,15 +138,13 @@ type Options struct {
 	Insecure bool // allow plain HTTP to other hosts
 	Warn     func(format string, args ...any)
 	Progress func(done, total int64) // bytes of one bundle
-	Signer   *index.Signer           // signs a static index
 }
 
 // Open parses a destination. It contacts no server.
 func Open(ctx context.Context, text string, o Options) (Destination, error) {
 	switch {
 	case strings.HasPrefix(text, "file:"):
-		d, err := openDirectory(text)
-		return d.Signed(o.Signer), err
+		return openDirectory(text)
 	case strings.HasPrefix(text, oci.Scheme):
 		registry, err := openRegistry(text, o.Insecure)
 		registry.progress = o.Progress
@@ -187,65 +183,6 @@ func openDirectory(text string) (Directory, error) {
 	dir, err := filepath.Abs(dir)
 	x := index.Open(dir)
 	return Directory{indexSource{records: x, name: "file:" + dir}, dir, x}, err
-}
-
-// Signed returns the directory with the signer of its index.
-func (d Directory) Signed(s *index.Signer) Directory {
-	if d.index != nil {
-		d.index.Signer = s
-	}
-	return d
-}
-
-// Sign signs the index as it is. The statements about every wheel must verify by the
-// policy of each of its channels. See [index.Index.Sign] for anew.
-func (d Directory) Sign(ctx context.Context, trust signing.Trust, anew bool) (index.State, error) {
-	return d.index.Sign(ctx, func(r index.Record) ([]byte, error) { return d.metadata(r), d.vouched(ctx, r, trust) }, anew)
-}
-
-// vouched verifies the statements about a published wheel, known by its digest.
-func (d Directory) vouched(ctx context.Context, r index.Record, trust signing.Trust) error {
-	scratch, err := os.MkdirTemp("", "builder-sign-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
-	enough := errors.New("the statements are enough")
-	_, err = d.index.Take(ctx, r, scratch, func(offered, said []artifact.Artifact) ([]artifact.Artifact, error) {
-		for _, channel := range r.Channels {
-			policy, err := Channel(channel)
-			if err != nil {
-				err = diag.Errorf(diag.Publish, "the record of %s: %w", r.Filename, err).WithHint("restore the record from a copy, or publish the cell again")
-			} else {
-				_, err = Vet(r.Key, trust, policy)(offered, said)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		return nil, enough
-	})
-	if errors.Is(err, enough) {
-		return nil
-	}
-	return err
-}
-
-// metadata returns the METADATA of a record's wheel, or nil if the wheel is not readable.
-func (d Directory) metadata(r index.Record) []byte {
-	if !r.IsWheel() {
-		return nil
-	}
-	w, err := wheel.Open(d.index.PathOf(r))
-	if err != nil {
-		return nil
-	}
-	defer w.Close()
-	text, err := w.ReadFile(w.DistInfo+"/METADATA", maxMetadata)
-	if err != nil {
-		return nil
-	}
-	return text
 }
 
 // List implements [Source]. A missing directory is an error, not an empty index.

@@ -58,28 +58,12 @@ func OpenSource(text string, insecure bool, s *store.Store) (Source, error) {
 type records interface {
 	All(ctx context.Context) ([]index.Record, error)
 	Find(ctx context.Context, key string) (index.Record, error)
-	Place() string
 	Take(ctx context.Context, r index.Record, dir string, vet index.Vet) (wheel artifact.Artifact, err error)
 }
 
 type indexSource struct {
 	records
-	name  string
-	guard *index.Guard // compares records with the signature of the index, if not nil
-}
-
-// Guarded returns a source that refuses records of a signed index that differ from its
-// signature. A registry has no such signature.
-func Guarded(s Source, g index.Guard) Source {
-	switch x := s.(type) {
-	case indexSource:
-		x.guard = &g
-		return x
-	case Directory:
-		x.guard = &g
-		return x
-	}
-	return s
+	name string
 }
 
 // String implements [Source].
@@ -96,9 +80,6 @@ func (x indexSource) Bring(ctx context.Context, key, dir string, vet index.Vet) 
 	}
 	if err == nil && r.Yanked != "" {
 		err = fmt.Errorf("%w: %s", ErrYanked, r.Yanked)
-	}
-	if err == nil && x.guard != nil {
-		err = x.guard.Check(ctx, x.Place(), r)
 	}
 	if err != nil {
 		return "", err

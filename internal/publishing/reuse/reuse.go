@@ -17,7 +17,6 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
-	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
 )
 
@@ -29,8 +28,7 @@ type Finder struct {
 
 	Places  []string // directories and addresses with published cells
 	Trust   signing.Trust
-	Memory  signing.Memory // of the signatures of indexes
-	Only    bool           // a cell missing in every place is an error
+	Only    bool // a cell missing in every place is an error
 	Store   *store.Store
 	Scratch string
 	Note    func(string, ...any)
@@ -91,7 +89,7 @@ func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	b, err := publish.Take(ctx, publish.Guarded(source, index.Guard{Trust: f.Trust, Memory: f.Memory}), e.Key(), dir, f.Trust, attest.Candidate)
+	b, err := publish.Take(ctx, source, e.Key(), dir, f.Trust, attest.Candidate)
 	if err != nil {
 		return err
 	}
