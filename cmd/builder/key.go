@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
-	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/signing"
 	"builder/internal/view/term"
@@ -45,13 +44,6 @@ func keyCommand(out term.Printer) *cli.Command {
 				Action:      func(c *cli.Context) error { return doKeyNew(c, out) },
 			},
 			{
-				Name: "sign", Usage: "sign a trust file and all files that it names", ArgsUsage: "FILE.yaml", OnUsageError: usageError, HideHelpCommand: true,
-				Description: "The command writes FILE.yaml.sigstore.json. A host whose builder.yaml or BUILDER_TRUST_ROOT\n" +
-					"names the public key as trust-root counts no other file in --trust.",
-				Flags:  []cli.Flag{keyFlag()},
-				Action: func(c *cli.Context) error { return doKeySign(c, out) },
-			},
-			{
 				Name: "show", Usage: "print the public key of this host, or of FILE, and its id", ArgsUsage: "[FILE]", OnUsageError: usageError, HideHelpCommand: true,
 				Description: "FILE is a private or a public key. The key goes to the standard output, and its id\n" +
 					"to the standard error. Statements and messages name a key by its id.",
@@ -75,29 +67,6 @@ func doKeyShow(c *cli.Context, out term.Printer) error {
 	}
 	out.Say("%s", strings.TrimSuffix(string(k.PEM()), "\n"))
 	out.Note("id of the key: %s", k.ID)
-	return nil
-}
-
-func doKeySign(c *cli.Context, out term.Printer) error {
-	if err := unexpected(c, 1); err != nil {
-		return err
-	}
-	if !c.Args().Present() {
-		return diag.Errorf(diag.Usage, "%s: name the trust file", c.Command.HelpName).WithHint("%s trust.yaml --key root.pem", c.Command.HelpName)
-	}
-	in, err := openSession(c, catalogue.Catalogue{}, out)
-	if err != nil {
-		return err
-	}
-	k, err := in.SigningKey()
-	if err != nil {
-		return err
-	}
-	path, err := signing.SignTrust(c.Args().First(), k)
-	if err != nil {
-		return err
-	}
-	out.Say("%s", path)
 	return nil
 }
 

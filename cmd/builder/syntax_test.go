@@ -281,7 +281,7 @@ func TestScriptsExitAsDescribed(t *testing.T) {
 // a flag of some verb or is read elsewhere.
 func TestKeysAreVariables(t *testing.T) {
 	v := tool(t)
-	seen := map[string]bool{"home": true, "trust-root": true, "mirror-debian": true, "mirror-debian-snapshot": true, "mirror-registry": true, "mirror-source": true}
+	seen := map[string]bool{"home": true, "mirror-debian": true, "mirror-debian-snapshot": true, "mirror-registry": true, "mirror-source": true}
 	v.Walk(func(words []string, v syntax.Verb) {
 		for _, f := range v.Options() {
 			if f.Variable == "" {

@@ -103,7 +103,7 @@ func countsLater(t *testing.T, path, public, chain string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		trust, err := signing.ReadTrusted(file, nil, time.Time{})
+		trust, err := signing.ReadTrusted(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +318,7 @@ func (v validators) keyless(t *testing.T, e lock.Entry, stamps, chain string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		trust, err := signing.ReadTrusted(file, nil, time.Time{})
+		trust, err := signing.ReadTrusted(file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -138,7 +138,6 @@ func TestForgedHome(t *testing.T) {
 			f.remove("store/results")
 			f.write("history.json", `{"schema":1,"cells":{"tiny-1.0":{"seconds":-1e300}}}`)
 		}, false, ""},
-		"a state in which the log was older": {func(f forgery) { f.remove("store/results"); f.write("checkpoints/x", "evil") }, false, ""},
 	}
 	other, of := newSession(t, &builds{holds: "tiny", text: evil})
 	if _, err := app.Run(t.Context(), other, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out")}); err != nil {

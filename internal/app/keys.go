@@ -139,21 +139,13 @@ func (s *Session) Trusted() (signing.Trust, error) {
 
 func (s *Session) trusting(named []string) (signing.Trust, error) {
 	t := signing.Trust{Now: time.Now()}
-	var root *signing.TrustRoot
 	var errs []error
-	if s.TrustRoot != "" && len(named) > 0 {
-		k, err := signing.ReadPublicKey(s.TrustRoot)
-		if err != nil {
-			return t, err
-		}
-		root = &signing.TrustRoot{Key: k, Memory: signing.Memory(s.seenLogs())}
-	}
 	for _, path := range named {
 		if path == "" { // an environment variable may be set but empty
 			continue
 		}
-		more, err := signing.ReadTrusted(path, root, t.Now)
-		if e, ok := errors.AsType[*diag.Error](err); ok && root == nil && !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
+		more, err := signing.ReadTrusted(path)
+		if e, ok := errors.AsType[*diag.Error](err); ok && !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
 			err = e.WithHint("--trust needs the public key of the host that signed: `builder key show` prints it there")
 		}
 		t.Keys, errs = append(t.Keys, more.Keys...), append(errs, err)
@@ -176,9 +168,6 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 	}
 	return t, errors.Join(errs...)
 }
-
-// seenLogs returns the directory with the newest trust files of a trust-root.
-func (s *Session) seenLogs() string { return filepath.Join(s.Home, "checkpoints") }
 
 // sealing signs the records in a home, and decides which of them count: with the key of
 // --key if there is one, and with the home's own key otherwise. Others may write to a

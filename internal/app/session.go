@@ -72,7 +72,6 @@ type Keys struct {
 	Key   string   // file of the signing key; "" is the host's key
 	Trust []string // public key files, in addition to the host's key
 
-	TrustRoot string // file of the key that must have signed every trust file; "" is none
 	Keyless   string // URL of a Fulcio for signatures without a key; "" is none
 	Timestamp string // URL of a timestamp authority for every signature; "" is none
 }

@@ -46,7 +46,6 @@ type File struct {
 	From                 []Place   `yaml:"from,omitempty" json:"from,omitempty" jsonschema:"description=places of published cells to download instead of building them"`
 	FromOnly             *bool     `yaml:"from-only,omitempty" json:"from-only,omitempty" jsonschema:"description=build nothing: a cell missing at all places of from is an error"`
 	Trust                []Path    `yaml:"trust,omitempty" json:"trust,omitempty" jsonschema:"description=files of trusted public keys or of their limits (.yaml); besides this host's own"`
-	TrustRoot            Path      `yaml:"trust-root,omitempty" json:"trust-root,omitempty" jsonschema:"description=file of the public key that must have signed every trust file; then no other file counts in trust"`
 	Key                  Path      `yaml:"key,omitempty" json:"key,omitempty" jsonschema:"description=file of the private key for signatures; never the key itself"`
 	Keyless              Address   `yaml:"keyless,omitempty" json:"keyless,omitempty" jsonschema:"description=address of a Fulcio that certifies the identity of a job for signatures without a key"`
 	Timestamp            Address   `yaml:"timestamp,omitempty" json:"timestamp,omitempty" jsonschema:"description=address of a timestamp authority (RFC 3161) that proves the time of every signature"`

@@ -301,10 +301,6 @@ var Descriptions = map[string]Description{
 		[]syntax.Example{{Line: "builder key show", Does: "print the public key that verifies this host's signatures"}},
 		[]diag.Code{diag.Usage},
 	},
-	"key sign": {
-		[]syntax.Example{{Line: "builder key sign trust.yaml --key root.pem", Does: "sign a trust file for hosts that name root.pem.pub as trust-root"}},
-		[]diag.Code{diag.Usage},
-	},
 	"key new": {
 		[]syntax.Example{
 			{Line: "builder key new signing.pem --days 365", Does: "make a key that is valid for a year"},

@@ -86,29 +86,11 @@ type trustFile struct {
 // maxTrustFile limits the size of a trust file in bytes.
 const maxTrustFile = 1 << 20
 
-// ReadTrusted reads a public key, or a trust file, whose name ends in .yaml or .yml. With
-// a root, only a trust file that it signed counts. The time of the result is not set.
-func ReadTrusted(path string, root *TrustRoot, now time.Time) (Trust, error) {
+// ReadTrusted reads a public key, or a trust file, whose name ends in .yaml or .yml. The
+// time of the result is not set.
+func ReadTrusted(path string) (Trust, error) {
 	if end := filepath.Ext(path); end == ".yaml" || end == ".yml" {
-		r := &trustReader{path: path}
-		if root == nil {
-			return r.trust()
-		}
-		if err := r.verify(*root, now); err != nil {
-			return Trust{}, err
-		}
-		t, err := r.trust()
-		if err != nil {
-			return Trust{}, err
-		}
-		if err := root.Memory.Newest(root.Key.ID+"\n"+filepath.Base(path), r.made); err != nil {
-			return Trust{}, fmt.Errorf("the trust file %s: %w", path, err)
-		}
-		return t, nil
-	}
-	if root != nil {
-		return Trust{}, diag.Errorf(diag.Usage, "%s is no trust file, and with a trust-root only trust files that it signed count", path).
-			WithHint("name the key in a trust file, and sign that: builder key sign FILE.yaml --key FILE, with the private key of the trust-root")
+		return (&trustReader{path: path}).trust()
 	}
 	k, err := ReadPublicKey(path)
 	return Trust{Keys: []PublicKey{k}}, err

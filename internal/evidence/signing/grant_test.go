@@ -21,7 +21,7 @@ func TestTrustFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return ReadTrusted(path, nil, time.Time{})
+		return ReadTrusted(path)
 	}
 	trust, err := read("keys:\n  - {key: a.pub, roles: [gates, rebuilder], recipes: [nccl], channels: [candidate], gates: [size], days: 30}\nrebuilders: {stable: 1}\n")
 	if err != nil || len(trust.Keys) != 1 || trust.Keys[0].ID != k.Public().ID || trust.Rebuilders["stable"] != 1 {

@@ -106,7 +106,7 @@ func (f *testFulcio) trusts(t *testing.T, a *tsa, change ...string) Trust {
 	if err := os.WriteFile(path, []byte(strings.NewReplacer(change...).Replace(text)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	trust, err := ReadTrusted(path, nil, time.Time{})
+	trust, err := ReadTrusted(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestIdentitiesOfATrustFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte("keys:\n  - {"+c.text+"}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadTrusted(path, nil, time.Time{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := ReadTrusted(path); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -114,7 +114,7 @@ func (a *tsa) trust(t *testing.T, k Key, daysAgo int, authorities ...*tsa) Trust
 	if err := errors.Join(p.Write(filepath.Join(dir, "key.pub")), os.WriteFile(filepath.Join(dir, "trust.yaml"), []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	trust, err := ReadTrusted(filepath.Join(dir, "trust.yaml"), nil, time.Time{})
+	trust, err := ReadTrusted(filepath.Join(dir, "trust.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
