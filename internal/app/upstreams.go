@@ -175,9 +175,9 @@ func (w *workspace) releases(ctx context.Context, u upstream, before time.Time) 
 			_ = add(f.Version, func(string) (time.Time, error) { return f.Uploaded, nil })
 		}
 	case u.repository != "":
-		from := git.Repository(u.repository)
-		if local := w.Places()[u.recipe.Source.Project]; len(local) > 0 {
-			from = git.Repository(local[0])
+		from, err := git.Source(u.repository, w.Places()[u.recipe.Source.Project])
+		if err != nil {
+			return nil, err
 		}
 		tags, err := git.Tags(ctx, from)
 		if err != nil {

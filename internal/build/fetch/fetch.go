@@ -271,15 +271,15 @@ func (f *Fetcher) make(ctx context.Context, all []want) (scratch string, err err
 // supplies the archive.
 func (f *Fetcher) archive(ctx context.Context, dir string, w want) (string, error) {
 	file := filepath.Join(dir, w.source.Filename)
-	from := git.Repository(w.source.Repository)
 	places := f.Overrides[w.name]
-	switch {
-	case slices.ContainsFunc(places, isArchive):
+	if slices.ContainsFunc(places, isArchive) {
 		return "", nil
-	case len(places) > 0:
-		from = git.Repository(places[0]) // same choice as in resolving names
 	}
-	_, err := git.Make(ctx, f.Scratch, from, w.source.Tree(), file)
+	from, err := git.Source(w.source.Repository, places)
+	if err != nil {
+		return "", err
+	}
+	_, err = git.Make(ctx, f.Scratch, from, w.source.Tree(), file)
 	return file, err
 }
 

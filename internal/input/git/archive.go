@@ -130,6 +130,12 @@ func (c *clone) tree(ctx context.Context, from Repository, sha, prefix string, d
 		if !ok {
 			return nil, fmt.Errorf("submodule %s is not in .gitmodules of commit %s", link.path, sha)
 		}
+		if !filepath.IsAbs(string(from)) || !within(from, place) {
+			if err := place.Remote(); err != nil {
+				return nil, diag.Errorf(diag.Fetch, "submodule %s: %w", link.path, err).
+					WithHint("bring it into a local clone with `git submodule update --init --recursive`, and name the clone with --set source.NAME=PATH")
+			}
+		}
 		if err := c.bring(ctx, place, link.object); err != nil {
 			return nil, fmt.Errorf("submodule %s: %w", link.path, err)
 		}

@@ -29,6 +29,15 @@ import (
 // local one.
 type Repository string
 
+// Source returns the repository of a source: the first of the user's places, or the
+// address in the recipe. Only the user may name a repository of this host.
+func Source(address string, places []string) (Repository, error) {
+	if len(places) > 0 {
+		return Repository(places[0]), nil
+	}
+	return Repository(address), Repository(address).Remote()
+}
+
 var (
 	refName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+-]{0,200}$`)
 	commit  = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
@@ -39,9 +48,15 @@ func (r Repository) check() error {
 	if filepath.IsAbs(string(r)) {
 		return nil
 	}
+	return r.Remote()
+}
+
+// Remote refuses everything but the address of a repository on another host.
+func (r Repository) Remote() error {
 	u, err := url.Parse(string(r))
 	if err != nil || (u.Scheme != "https" && u.Scheme != "ssh") || u.Host == "" || strings.HasPrefix(u.Host, "-") {
-		return diag.Errorf(diag.Usage, "%q is not a repository: write https://…, ssh://… or an absolute path", string(r))
+		return diag.Errorf(diag.Usage, "%q is not the address of a repository: write https://… or ssh://…", string(r)).
+			WithHint("a recipe cannot name a repository of this host, because it could then read any of them: give its absolute path with --set source.NAME=PATH")
 	}
 	return nil
 }
@@ -192,21 +207,15 @@ func (c *clone) submodules(ctx context.Context, from Repository, sha string) (ma
 	return places, nil
 }
 
-// submodule returns the repository of a submodule. In a local repository it prefers the
-// submodule's local copy. Otherwise it uses address, which may be relative.
+// submodule returns the repository of a submodule: its copy inside a local repository,
+// or its address, which may be relative to a remote one. The address comes from the
+// source, so [clone.tree] refuses one that names another repository of this host.
 func submodule(from Repository, name, at, address string) Repository {
-	if filepath.IsAbs(string(from)) {
-		for _, dir := range []string{filepath.Join(string(from), ".git", "modules", name), filepath.Join(string(from), "modules", name), filepath.Join(string(from), at)} {
-			if rel, err := filepath.Rel(string(from), dir); err == nil && filepath.IsLocal(rel) && isRepository(dir) {
-				return Repository(dir)
-			}
-		}
+	if dir, ok := inside(from, name, at); ok {
+		return Repository(dir)
 	}
-	if !strings.HasPrefix(address, "./") && !strings.HasPrefix(address, "../") {
+	if !strings.HasPrefix(address, "./") && !strings.HasPrefix(address, "../") || from.Remote() != nil {
 		return Repository(address)
-	}
-	if filepath.IsAbs(string(from)) {
-		return Repository(filepath.Join(string(from), address))
 	}
 	u, err := url.Parse(string(from))
 	if err != nil {
@@ -214,6 +223,25 @@ func submodule(from Repository, name, at, address string) Repository {
 	}
 	u.Path = path.Join(u.Path, address)
 	return Repository(u.String())
+}
+
+// inside returns the copy of a submodule inside a local repository.
+func inside(from Repository, name, at string) (dir string, ok bool) {
+	if !filepath.IsAbs(string(from)) {
+		return "", false
+	}
+	for _, dir := range []string{filepath.Join(string(from), ".git", "modules", name), filepath.Join(string(from), "modules", name), filepath.Join(string(from), at)} {
+		if within(from, Repository(dir)) && isRepository(dir) {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+// within reports whether a local repository lies below another.
+func within(outer, inner Repository) bool {
+	rel, err := filepath.Rel(string(outer), string(inner))
+	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
 // isRepository reports whether dir is a bare repository or a working tree.

@@ -135,8 +135,8 @@ func TestResolveFaults(t *testing.T) {
 	}{
 		{repo, "v2", "has no tag v2", diag.Fetch},
 		{repo, "--upload-pack=touch /tmp/x", "is not the name of a tag", diag.Usage},
-		{"ext::sh -c id", "v1", "is not a repository", diag.Usage},
-		{"--help", "v1", "is not a repository", diag.Usage},
+		{"ext::sh -c id", "v1", "is not the address of a repository", diag.Usage},
+		{"--help", "v1", "is not the address of a repository", diag.Usage},
 		{filepath.Join(repo, "absent"), "v1", "does not appear to be a git repository", diag.Fetch},
 	} {
 		_, err := Resolve(t.Context(), Repository(c.repo), c.tag)
@@ -159,10 +159,67 @@ func TestSubmodulePlaces(t *testing.T) {
 	for _, c := range []struct{ from, address, want string }{
 		{"https://host.example/org/repo.git", "../gloo.git", "https://host.example/org/gloo.git"},
 		{"https://host.example/org/repo.git", "https://other.example/gloo.git", "https://other.example/gloo.git"},
-		{"/srv/repo", "../gloo", "/srv/gloo"},
+		{"https://host.example/org/repo.git", "/srv/gloo", "/srv/gloo"},
+		{"/srv/repo", "../gloo", "../gloo"},
 	} {
 		if got := submodule(Repository(c.from), "gloo", "third_party/gloo", c.address); string(got) != c.want {
 			t.Errorf("%s %s: got %s", c.from, c.address, got)
+		}
+	}
+}
+
+// A source must not choose another repository of this host as its submodule.
+func TestASubmoduleIsNoOtherRepositoryOfThisHost(t *testing.T) {
+	private := repository(t, map[string]string{"password": "secret\n"})
+	bare := filepath.Join(t.TempDir(), "bare") // has no copy of the submodule
+	relative, err := filepath.Rel(bare, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, address := range map[string]string{"absolute": private, "relative": relative} {
+		outer := repository(t, map[string]string{"Makefile": "all:\n"})
+		git(t, outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", private, "gloo")
+		git(t, outer, "config", "--file", ".gitmodules", "submodule.gloo.url", address)
+		git(t, outer, "commit", "-q", "-a", "-m", "with a submodule")
+		if err := os.RemoveAll(bare); err != nil {
+			t.Fatal(err)
+		}
+		git(t, outer, "clone", "-q", "--bare", outer, bare)
+		sha := revision(t, bare)
+		_, err := Make(t.Context(), t.TempDir(), Repository(bare), Tree{Commit: sha, Folder: "src"}, filepath.Join(t.TempDir(), "a.tar"))
+		if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "submodule gloo: ") || !strings.Contains(err.Error(), "is not the address of a repository") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func revision(t *testing.T, dir string) string {
+	t.Helper()
+	out, err := exec.Command("git", "-C", dir, "rev-parse", "HEAD").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Only the user may name a repository of this host.
+func TestSource(t *testing.T) {
+	for _, c := range []struct {
+		address string
+		places  []string
+		want    Repository
+		code    diag.Code
+	}{
+		{"https://host.example/repo", nil, "https://host.example/repo", diag.OK},
+		{"ssh://git@host.example/repo", nil, "ssh://git@host.example/repo", diag.OK},
+		{"https://host.example/repo", []string{"/srv/repo", "/srv/other"}, "/srv/repo", diag.OK},
+		{"/srv/repo", nil, "", diag.Usage},
+		{"file:///srv/repo", nil, "", diag.Usage},
+		{"../repo", nil, "", diag.Usage},
+	} {
+		got, err := Source(c.address, c.places)
+		if diag.CodeOf(err) != c.code || err == nil && got != c.want {
+			t.Errorf("%s %v: %s, %v", c.address, c.places, got, err)
 		}
 	}
 }

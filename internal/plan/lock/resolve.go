@@ -113,11 +113,11 @@ func (r Resolver) source(ctx context.Context, s SourceNeed) (SourcePin, error) {
 // If the recipe also states the commit and the tag has another, the tag was moved, and
 // git returns an error.
 func (r Resolver) git(ctx context.Context, s SourceNeed) (SourcePin, error) {
-	from := git.Repository(s.Repository)
-	if local := r.Overrides[s.Project]; len(local) > 0 {
-		from = git.Repository(local[0])
+	from, err := git.Source(s.Repository, r.Overrides[s.Project])
+	if err != nil {
+		return SourcePin{}, err
 	}
-	commit, err := s.Commit, error(nil)
+	commit := s.Commit
 	if s.Tag != "" {
 		commit, err = git.Resolve(ctx, from, s.Tag)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
+	"builder/internal/input/git"
 	"builder/internal/plan/version"
 )
 
@@ -160,6 +161,9 @@ func (s Origin) Fault() error {
 		if !needs[name] {
 			errs = append(errs, diag.Errorf(diag.Usage, "a source of kind %s needs from.%s", s.Kind, name))
 		}
+	}
+	if s.Kind == Git && s.Repository != "" {
+		errs = append(errs, git.Repository(s.Repository).Remote())
 	}
 	return errors.Join(errs...)
 }
