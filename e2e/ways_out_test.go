@@ -36,7 +36,7 @@ expect:
 	logs := filepath.Join(b.dir, "out-ways", cell.ID, "logs")
 
 	contains(b.t, contentOf(b, filepath.Join(logs, "build.log")), `"out": "none"`)
-	contains(b.t, b.evidence(cell.Verdicts), "ways-out: it reports out=none tried=48")
+	contains(b.t, b.evidence(cell.Verdicts), "ways-out: it reports out=none tried=68")
 	b.trapped(site, path, recipe)
 	if now := contentOf(b, "/proc/sys/kernel/core_pattern"); now != string(pattern) {
 		b.t.Errorf("core_pattern of the host was %q and is %q", pattern, now)

@@ -16,9 +16,16 @@ import (
 	"builder/internal/testutil/golden"
 )
 
-// families are the socket address families allowed to a guest: local, IPv4 and IPv6
-// over its own loopback, and netlink for listing its interfaces.
-var families = []uint64{1, 2, 10, 16}
+// families are the socket address families allowed to a guest: local, and IPv4 and IPv6
+// over its own loopback.
+var families = []uint64{1, 2, 10}
+
+// interfaces are the conditions of the only netlink socket allowed to a guest. It lists
+// the guest's network interfaces (NETLINK_ROUTE).
+var interfaces = seccompbpf.ArgumentConditions{
+	{Argument: 0, Operation: seccompbpf.Equal, Value: 16},
+	{Argument: 2, Operation: seccompbpf.Equal, Value: 0},
+}
 
 // denied lists calls allowed by Docker's profile on new kernels but not needed by any
 // build.
@@ -39,7 +46,10 @@ func TestSeccompFilter(t *testing.T) {
 	for _, rule := range profile.Syscalls {
 		policy.Syscalls = append(policy.Syscalls, group(t, rule))
 	}
-	sockets := seccompbpf.SyscallGroup{Action: seccompbpf.ActionAllow}
+	sockets := seccompbpf.SyscallGroup{
+		Action:             seccompbpf.ActionAllow,
+		NamesWithCondtions: []seccompbpf.NameWithConditions{{Name: "socket", Conditions: interfaces}},
+	}
 	for _, family := range families {
 		for _, call := range []string{"socket", "socketpair"} {
 			sockets.NamesWithCondtions = append(sockets.NamesWithCondtions, seccompbpf.NameWithConditions{

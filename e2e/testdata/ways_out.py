@@ -39,6 +39,11 @@ def get(path, size=16):
             raise OSError(0, "empty")
 
 
+def entries(path):
+    if not os.listdir(path):
+        raise OSError(0, "empty")
+
+
 def connects(family, kind, address):
     with socket.socket(family, kind) as s:
         s.settimeout(3)
@@ -134,6 +139,9 @@ WAYS = {
     "packets": ("AF_PACKET", lambda: socket.socket(17, socket.SOCK_RAW)),
     "hypervisor": ("AF_VSOCK", lambda: connects(40, socket.SOCK_STREAM, (2, 1024))),
     "cryptography of the kernel": ("AF_ALG", lambda: socket.socket(38, socket.SOCK_SEQPACKET)),
+    "events of devices": ("netlink beside interfaces", lambda: socket.socket(16, socket.SOCK_RAW, 15)),
+    "audit of the kernel": ("netlink beside interfaces", lambda: socket.socket(16, socket.SOCK_RAW, 9)),
+    "connectors of the kernel": ("netlink beside interfaces", lambda: socket.socket(16, socket.SOCK_DGRAM, 11)),
     "trace a process": ("ptrace of a neighbour", traces),
     "write another's memory": ("write into a neighbour", writes_memory),
     "add a key": ("keyctl", lambda: syscall(248, ctypes.create_string_buffer(b"user"), ctypes.create_string_buffer(b"x"), ctypes.create_string_buffer(b"y"), 1, -3)),
@@ -147,6 +155,23 @@ WAYS = {
     "host name": ("set the host name", lambda: syscall(170, ctypes.create_string_buffer(b"out"), 3)),
     "log of the kernel": ("log of the kernel", lambda: syscall(103, 10, 0, 0)),
     "memory of the kernel": ("memory of the kernel", lambda: get("/proc/kcore")),
+    "interrupts of a device": ("interrupts of devices", lambda: get("/proc/irq/default_smp_affinity")),
+    "device of a bus": ("buses of the host", lambda: get("/proc/bus/pci/devices")),
+    "options of a file system": ("file systems of the host", lambda: entries("/proc/fs")),
+    "device numbers": ("device drivers", lambda: get("/proc/devices")),
+    "other device numbers": ("small device drivers", lambda: get("/proc/misc")),
+    "ciphers": ("cryptography of the host", lambda: get("/proc/crypto")),
+    "file systems": ("kinds of file systems", lambda: get("/proc/filesystems")),
+    "number of control groups": ("control groups of the host", lambda: get("/proc/cgroups")),
+    "console": ("consoles", lambda: get("/proc/consoles")),
+    "free memory by size": ("free pages", lambda: get("/proc/buddyinfo")),
+    "locks": ("file locks of the host", lambda: get("/proc/locks")),
+    "swap": ("other files of /proc", lambda: get("/proc/swaps")),
+    "cached names": ("directory entries of the host", lambda: get("/proc/sys/fs/dentry-state")),
+    "cached inodes": ("inodes of the host", lambda: get("/proc/sys/fs/inode-nr")),
+    "number of open files": ("open files of the host", lambda: get("/proc/sys/fs/file-nr")),
+    "state of the kernel": ("faults of the kernel", lambda: get("/proc/sys/kernel/tainted")),
+    "optical drives": ("drives of the host", lambda: entries("/proc/sys/dev")),
     "processes of the host": ("processes of the host", process_of_the_host),
     "program of the engine": ("file of the host", lambda: put("/.init", "x")),
     "more processes": ("unbounded processes", grows),

@@ -135,6 +135,29 @@ def empty(path):
     raise OSError(errno.ENOENT, "empty")
 
 
+def masked():
+    """Files of /proc beside those that docs/hermetic.md names."""
+    named = "cpuinfo loadavg meminfo mounts net self stat sys sysvipc thread-self uptime version vmstat".split()
+    got = [name for name in sorted(os.listdir("/proc")) if not name.isdigit() and name not in named and holds("/proc/" + name)]
+    if got:
+        raise Reached(f"/proc holds {got}")
+    raise OSError(errno.ENOENT, "empty")
+
+
+def holds(path):
+    """Whether anything can be read at a path."""
+    try:
+        if os.path.isdir(path):
+            return bool(os.listdir(path))
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            return bool(os.read(fd, 4096))
+        finally:
+            os.close(fd)
+    except OSError:
+        return False
+
+
 def shows(path, want):
     with open(path) as f:
         got = f.read(4096)
@@ -179,6 +202,21 @@ def families():
     raise OSError(errno.EPERM, "none")
 
 
+def netlink():
+    """Interfaces of the kernel over netlink, beside that for network interfaces."""
+    got = []
+    for protocol in range(1, 32):
+        try:
+            socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol).close()
+            got.append(protocol)
+        except OSError as err:
+            if err.errno != errno.EPERM:
+                got.append(protocol)  # the kernel behind the filter answers
+    if got:
+        raise Reached(f"protocols {got}")
+    raise OSError(errno.EPERM, "none")
+
+
 def leave_root():
     here = os.open("/tmp", os.O_RDONLY)
     os.mkdir("/tmp/builder-canary")
@@ -209,6 +247,7 @@ ATTEMPTS = {
     "AF_KEY": lambda: socket.socket(15, socket.SOCK_RAW, 2).close(),
     "AF_BLUETOOTH": lambda: socket.socket(31, socket.SOCK_RAW).close(),
     "other address families": families,
+    "netlink beside interfaces": netlink,
     "core_pattern": lambda: write("/proc/sys/kernel/core_pattern"),
     "modprobe": lambda: write("/proc/sys/kernel/modprobe"),
     "sysrq-trigger": lambda: opens("/proc/sysrq-trigger", os.O_WRONLY),
@@ -256,6 +295,23 @@ ATTEMPTS = {
     "file of the host": lambda: write("/.init"),
     "command line of the kernel": lambda: empty("/proc/cmdline"),
     "partitions": lambda: empty("/proc/partitions"),
+    "interrupts of devices": lambda: empty("/proc/irq"),
+    "buses of the host": lambda: empty("/proc/bus"),
+    "file systems of the host": lambda: empty("/proc/fs"),
+    "kinds of file systems": lambda: empty("/proc/filesystems"),
+    "device drivers": lambda: empty("/proc/devices"),
+    "small device drivers": lambda: empty("/proc/misc"),
+    "cryptography of the host": lambda: empty("/proc/crypto"),
+    "control groups of the host": lambda: empty("/proc/cgroups"),
+    "consoles": lambda: empty("/proc/consoles"),
+    "free pages": lambda: empty("/proc/buddyinfo"),
+    "file locks of the host": lambda: empty("/proc/locks"),
+    "other files of /proc": masked,
+    "directory entries of the host": lambda: empty("/proc/sys/fs/dentry-state"),
+    "inodes of the host": lambda: empty("/proc/sys/fs/inode-nr"),
+    "open files of the host": lambda: empty("/proc/sys/fs/file-nr"),
+    "faults of the kernel": lambda: empty("/proc/sys/kernel/tainted"),
+    "drives of the host": lambda: empty("/proc/sys/dev"),
     "boot_id": lambda: shows("/proc/sys/kernel/random/boot_id", "00000000-0000-0000-0000-000000000000"),
     "uptime": lambda: shows("/proc/uptime", "0.00 0.00"),
     "load": lambda: shows("/proc/loadavg", "0.00 0.00 0.00"),

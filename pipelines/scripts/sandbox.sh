@@ -110,17 +110,29 @@ exec setpriv --bounding-set "$caps" --inh-caps "$caps" --no-new-privs env -i "$@
 set -- --setenv GUESTCAPS "$caps" --cap-add CAP_SETPCAP --seccomp 9 --chdir "$PWD" -- /bin/sh -euc "$begin" sh "$@"
 for cap in $words; do set -- --cap-add "$cap" "$@"; done
 set -- --cap-drop ALL "$@"
-for file in acpi asound config.gz diskstats interrupts iomem ioports kallsyms kcore key-users keys kmsg \
-  kpagecgroup kpagecount kpageflags latency_stats modules mtrr partitions pressure sched_debug scsi slabinfo softirqs \
-  timer_list timer_stats vmallocinfo zoneinfo; do
-  if [ -d "/proc/$file" ]; then set -- --tmpfs "/proc/$file" --remount-ro "/proc/$file" "$@"
-  elif [ -e "/proc/$file" ]; then set -- --ro-bind "$shown/empty" "/proc/$file" "$@"; fi
+# /proc shows the guest what docs/hermetic.md names. Every other file is empty, those of
+# newer kernels too.
+for path in /proc/*; do
+  file=${path#/proc/}
+  case $file in
+  [0-9]* | self | thread-self | mounts | net | sys | sysvipc | meminfo | stat | vmstat) ;;
+  cpuinfo | uptime | loadavg | version) set -- --ro-bind "$shown/$file" "$path" "$@" ;;
+  *)
+    if [ -d "$path" ]; then set -- --tmpfs "$path" --remount-ro "$path" "$@"
+    else set -- --ro-bind "$shown/empty" "$path" "$@"; fi
+    ;;
+  esac
 done
-for file in cpuinfo uptime loadavg version; do set -- --ro-bind "$shown/$file" "/proc/$file" "$@"; done
-set -- --ro-bind "$shown/empty" /proc/cmdline --ro-bind "$shown/boot_id" /proc/sys/kernel/random/boot_id "$@"
-for dir in sys fs irq bus sysrq-trigger; do
-  if [ -e "/proc/$dir" ]; then set -- --ro-bind "/proc/$dir" "/proc/$dir" "$@"; fi
+# Settings of the kernel stay, because programs ask for them. Its counters do not.
+set -- --ro-bind "$shown/boot_id" /proc/sys/kernel/random/boot_id "$@"
+for file in fs/aio-nr fs/dentry-state fs/file-nr fs/inode-nr fs/inode-state kernel/ns_last_pid kernel/pty/nr \
+  kernel/random/entropy_avail kernel/tainted; do
+  if [ -e "/proc/sys/$file" ]; then set -- --ro-bind "$shown/empty" "/proc/sys/$file" "$@"; fi
 done
+for dir in dev fs/quota; do
+  if [ -d "/proc/sys/$dir" ]; then set -- --tmpfs "/proc/sys/$dir" --remount-ro "/proc/sys/$dir" "$@"; fi
+done
+set -- --ro-bind /proc/sys /proc/sys "$@"
 if [ -f /etc/hosts ]; then set -- --ro-bind "$shown/hosts" /etc/hosts "$@"; fi
 if [ -f /etc/resolv.conf ]; then set -- --ro-bind "$shown/empty" /etc/resolv.conf "$@"; fi
 for dir in sandbox host; do
