@@ -89,7 +89,9 @@ var faults = []fault{
 	{"the record of a result is damaged", "0", "the record is ignored, and the cell is built again", damagedRecord},
 	{"the base layer made from Debian packages is damaged", "0", "it is made again", damagedLayer},
 	{"the engine's databases are damaged", "0", "builder detects the damage, at the start or during the build, and the engine starts with an empty cache", damagedDatabases},
-	{"the engine's snapshots are missing", "0", "builder detects the damage, and the engine starts with an empty cache", goneSnapshots},
+	{"the engine's snapshots are missing", "9", "the error names the command that empties the cache; after it, the next run succeeds", goneSnapshots},
+	{"a step leaves directories that are too deep for the engine", "5", "the build fails and is not retried; the engine keeps its cache", deepDirectories},
+	{"a step prints more than the engine gives back", "0", "the log of the step is cut", longOutput},
 	{"run.json of an earlier run is damaged", "0", "it is written again", damagedReport},
 	{"two runs with the same results directory", "0 and 0", "the second waits for the first", sameOut},
 	{"two runs build the same cell at the same time", "0 and 0", "both wheels have the same bytes", sameCell},
@@ -505,7 +507,53 @@ func goneSnapshots(s *scene) {
 			s.t.Fatal(err)
 		}
 	}
-	s.start(s.cell("swift")).exits(0, "the engine's cache is damaged")
+	p := s.start(s.cell("swift"))
+	p.exits(9, "the engine failed in all 3 attempts", "`builder store gc` empties the cache")
+	s.want(0, "store", "gc")
+	p.again()
+	s.sound()
+}
+
+// ending returns the scene with builds that end with these lines.
+func (s *scene) ending(lines string) *scene {
+	s.t.Helper()
+	own := *s
+	own.site, own.stamp = s.steady()
+	path := filepath.Join(own.site, "recipes", "steady.yaml")
+	const last = "--wheel-dir \"$BUILDER_DIST\" .\n"
+	recipe := contentOf(s.tool, path)
+	contains(s.t, recipe, last)
+	if err := os.WriteFile(path, []byte(strings.Replace(recipe, last, last+lines, 1)), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	return &own
+}
+
+// The engine's error names files of its cache.
+func deepDirectories(s *scene) {
+	s = s.ending("  python -c 'import os; [(os.mkdir(\"d\" * 200), os.chdir(\"d\" * 200)) for _ in range(30)]'\n")
+	s.want(0, "engine", "up")
+	cache := filepath.Join(s.home, "engine", "state")
+	before, err := os.Stat(cache)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p := s.start(s.cell("swift"))
+	p.exits(5, "the engine cannot keep or read what the step made")
+	if strings.Contains(p.said.String(), "starts again") {
+		s.t.Error("the build was retried")
+	}
+	if after, err := os.Stat(cache); err != nil || !os.SameFile(before, after) {
+		s.t.Errorf("the engine has another cache: %v", err)
+	}
+	s.sound()
+}
+
+func longOutput(s *scene) {
+	s = s.ending("  head -c 100000000 /dev/zero | base64\n") // 135 MB
+	s.start(s.cell("swift")).exits(0)
+	log := contentOf(s.tool, filepath.Join(s.dir, s.out, s.runJSON(s.out).Cells[0].ID, "logs", "build.log"))
+	contains(s.t, log, "the step printed more than the engine gives back")
 	s.sound()
 }
 

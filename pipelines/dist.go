@@ -26,12 +26,16 @@ import (
 // of entries with fixed times and modes, so that equal content gives equal bytes. All
 // other files are exported unchanged.
 func (c *cell) export(ctx context.Context, container *dagger.Container, dir string) ([]artifact.Artifact, error) {
+	left := container.Directory(distDir)
+	if err := c.measure(ctx, left); err != nil {
+		return nil, err
+	}
 	raw, err := os.MkdirTemp(c.Scratch, "dist-*")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(raw)
-	if _, err := container.Directory(distDir).Export(ctx, raw); err != nil {
+	if _, err := left.Export(ctx, raw); err != nil {
 		return nil, err
 	}
 	first, beside, err := sortDist(raw, c.entry.Expect.Tree)
@@ -67,6 +71,33 @@ func (c *cell) export(ctx context.Context, container *dagger.Container, dir stri
 	}
 	a, err = writeProfile(c.entry, dir)
 	return append(made, a), err
+}
+
+// measure refuses a build's output with too many, too large or other files than regular
+// ones, before it is written to this host. It looks from a container that the build has
+// not changed.
+func (c *cell) measure(ctx context.Context, left *dagger.Directory) error {
+	ctr := c.image.WithMountedDirectory(distDir, left)
+	_, said, err := c.exec(ctx, ctr, noCaps, []string{c.entry.Image.Python, "-I", "-c", script("dist.py"), distDir})
+	if err != nil {
+		return leftNone(err)
+	}
+	if said = strings.TrimSpace(said); said != "" {
+		return diag.Errorf(diag.Build, "the build left %s in $BUILDER_DIST", said).
+			WithHint("let the script of the recipe leave only the wheel and the files to publish beside it there")
+	}
+	return nil
+}
+
+// leftNone gives an error of the engine about a missing output directory the class of a
+// failed build.
+func leftNone(err error) error {
+	for _, words := range []string{"no such file or directory", "not a directory"} {
+		if diag.Worst(err) == diag.OK && strings.Contains(err.Error(), words) {
+			return diag.Errorf(diag.Build, "the build left no directory $BUILDER_DIST: %w", err)
+		}
+	}
+	return err
 }
 
 // writeRequirements writes a requirements file for pip and uv with a digest for each

@@ -1,10 +1,14 @@
 package pipelines
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"builder/internal/base/diag"
@@ -52,6 +56,46 @@ func TestSortDist(t *testing.T) {
 			}
 			if err != nil || filepath.Base(first) != c.first || !slices.Equal(beside, c.beside) {
 				t.Errorf("%s, %v, %v", first, beside, err)
+			}
+		})
+	}
+}
+
+// What a build left is measured before it is copied to this host.
+func TestMeasureDist(t *testing.T) {
+	file := func(name string, size int64) func(dir string) error {
+		return func(dir string) error {
+			at := filepath.Join(dir, name)
+			return errors.Join(os.WriteFile(at, nil, 0o600), os.Truncate(at, size))
+		}
+	}
+	for name, c := range map[string]struct {
+		leave func(dir string) error
+		says  string
+	}{
+		"a wheel":       {file("tool-1.0-py3-none-any.whl", 5), ""},
+		"a sparse file": {file("big", 40<<30), "more than 16 GiB"},
+		"many files": {func(dir string) (err error) {
+			for i := range 1001 {
+				err = errors.Join(err, file(strconv.Itoa(i), 0)(dir))
+			}
+			return err
+		}, "more than 1000 files"},
+		"a directory": {func(dir string) error { return os.MkdirAll(filepath.Join(dir, "deep/er"), 0o700) }, "'deep', which is no regular file"},
+		"a pipe":      {func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600) }, "'pipe', which is no regular file"},
+		"a link":      {func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "link")) }, "'link', which is no regular file"},
+		"a long name": {file(strings.Repeat("d", 201), 0), "whose name is not at most 200 printable characters of ASCII"},
+		"an escape":   {file("\x1b[31m", 0), `'\x1b[31m', whose name`},
+		"no UTF-8":    {file("\xff", 0), `'\udcff', whose name`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := c.leave(dir); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.Command("python3", "-I", "-c", script("dist.py"), dir).CombinedOutput()
+			if said := strings.TrimSpace(string(out)); err != nil || (said == "") != (c.says == "") || !strings.Contains(said, c.says) {
+				t.Errorf("%q, %v", said, err)
 			}
 		})
 	}

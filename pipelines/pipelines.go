@@ -107,6 +107,7 @@ type cell struct {
 	entry  lock.Entry
 	inputs []artifact.Artifact // wheels of other cells
 	turn   string              // name of the build's exec; see [session.guest]
+	image  *dagger.Container   // of the build, before any other step
 	canary string
 }
 

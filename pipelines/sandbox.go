@@ -113,13 +113,33 @@ func (c *cell) execNamed(ctx context.Context, ctr *dagger.Container, name, caps 
 	if err != nil {
 		return nil, "", c.failure(err)
 	}
-	printed, err := done.Stdout(ctx)
+	printed, whole, err := outputOf(ctx, done)
 	if err != nil {
 		return nil, "", err
+	}
+	if !whole {
+		time.Sleep(lag) // the progress has shown it, but for its last lines
+		c.stream.ran(false, "")
+		c.stream.note("builder: the step printed more than the engine gives back, and the log may lack its end")
+		return done, "", nil
 	}
 	ran, output := stamp(printed)
 	c.stream.ran(ran.Before(start), printed)
 	return done, output, nil
+}
+
+// tooLong is part of the engine's error (v0.19.10) about an output or a file of more than
+// 128 MiB.
+const tooLong = "exceeds limit"
+
+// outputOf returns what an exec printed. An output that is too long for the engine is not
+// whole, and the exec is as good as any other.
+func outputOf(ctx context.Context, done *dagger.Container) (printed string, whole bool, err error) {
+	printed, err = done.Stdout(ctx)
+	if err != nil && strings.Contains(err.Error(), tooLong) {
+		return "", false, nil
+	}
+	return printed, true, err
 }
 
 const stampPrefix = "builder-ran "

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -143,12 +144,24 @@ func (s *session) ask(ctx context.Context, within time.Duration) {
 	}
 }
 
+// stepFaults are parts of the engine's errors (v0.19.10) about what a step left or
+// printed. A step can cause each of them, so none says anything about the engine.
+var stepFaults = []string{
+	syscall.ENAMETOOLONG.Error(), // directories nested too deep
+	syscall.ELOOP.Error(), "too many links",
+	tooLong,
+}
+
 // engines returns err as a [run.EngineError] if the engine caused it and not the build:
 // an error without a class from the engine's interface. If the engine no longer
 // answers, the session ends.
 func (s *session) engines(ctx context.Context, err error) error {
 	if err == nil || diag.Worst(err) != diag.OK || local(err) {
 		return err
+	}
+	if slices.ContainsFunc(stepFaults, func(words string) bool { return strings.Contains(err.Error(), words) }) {
+		return diag.Errorf(diag.Build, "the engine cannot keep or read what the step made: %.400s", err).
+			WithHint("let the step leave no directories nested deeper than 4,096 letters and no links in a circle, and print less than 128 MiB")
 	}
 	if strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
 		return diag.Errorf(diag.NoEngine, "a disk is full: %w", err).

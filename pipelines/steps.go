@@ -19,8 +19,9 @@ import (
 )
 
 // imageStep makes the build image and verifies its facts.
-func imageStep(ctx context.Context, c *cell, _ *dagger.Container) (*dagger.Container, error) {
-	return c.proven(ctx, c.entry.Image)
+func imageStep(ctx context.Context, c *cell, _ *dagger.Container) (ctr *dagger.Container, err error) {
+	c.image, err = c.proven(ctx, c.entry.Image)
+	return c.image, err
 }
 
 // packagesStep installs the locked Python packages of the build, and asks the framework

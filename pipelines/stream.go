@@ -24,6 +24,7 @@ type stream struct {
 	mu     sync.Mutex
 	rest   []byte
 	log    io.Writer
+	size   int             // bytes in the log of the step
 	lines  int             // printed by the running exec
 	last   string          // last line of the running exec
 	number string          // client's number for the running exec
@@ -71,7 +72,22 @@ func (s *stream) line(line []byte) {
 		return
 	}
 	s.lines, s.last = s.lines+1, string(m[2])
-	s.log.Write(append(m[2], '\n'))
+	s.print(s.last + "\n")
+}
+
+// maxLog bounds the log of a step in bytes. A step can print without end, and its log
+// lies on another disk than the engine's cache.
+const maxLog = 128 << 20
+
+// print adds text to the log, up to its bound.
+func (s *stream) print(text string) {
+	if s.size > maxLog {
+		return
+	}
+	if s.size += len(text); s.size > maxLog {
+		text = "builder: the log ends here, because the step printed too much\n"
+	}
+	io.WriteString(s.log, text)
 }
 
 // lag is the longest wait for the output of a finished exec.
@@ -89,7 +105,7 @@ func (s *stream) settle(printed string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lines == 0 {
-		io.WriteString(s.log, output)
+		s.print(output)
 	}
 	s.ended[s.number] = true
 	s.lines, s.last, s.number = 0, "", ""
@@ -106,7 +122,7 @@ func (s *stream) complete(stamp, output string) bool {
 	}
 	s.ended[stamp] = true
 	for _, line := range lines[s.lines:] {
-		io.WriteString(s.log, line)
+		s.print(line)
 	}
 	s.lines = len(lines)
 	return true
@@ -127,7 +143,7 @@ func lastLine(output string) string {
 func (s *stream) begin(log io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log, s.lines, s.execs, s.cached = log, 0, 0, 0
+	s.log, s.size, s.lines, s.execs, s.cached = log, 0, 0, 0, 0
 }
 
 // ran records a finished exec of the step with all that it printed. The client shows no
@@ -142,7 +158,7 @@ func (s *stream) ran(cached bool, printed string) {
 	if cached {
 		s.cached++
 		_, output := cutStamp(printed)
-		io.WriteString(s.log, output)
+		s.print(output)
 	}
 }
 

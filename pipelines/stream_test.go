@@ -33,6 +33,37 @@ func TestStreamPassesOnWhatTheExecPrints(t *testing.T) {
 	}
 }
 
+// The log of a step is bounded, whatever the step prints.
+func TestStreamBoundsTheLog(t *testing.T) {
+	var log counter
+	s := newStream()
+	s.begin(&log)
+	line := strings.Repeat("x", 1<<20) + "\n"
+	for range 200 {
+		s.ran(true, line)
+	}
+	if log.bytes > maxLog+1000 || !strings.HasPrefix(log.last, "builder: the log ends here") {
+		t.Errorf("%d bytes, the last are %.40q", log.bytes, log.last)
+	}
+	s.begin(&log)
+	s.ran(true, "line 1\n")
+	if log.last != "line 1\n" {
+		t.Errorf("the next step has %.40q in its log", log.last)
+	}
+}
+
+// counter counts what is written to it.
+type counter struct {
+	bytes int
+	last  string
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.bytes += len(p)
+	c.last = string(p)
+	return len(p), nil
+}
+
 func TestStreamOfACachedStep(t *testing.T) {
 	var log strings.Builder
 	s := newStream()

@@ -10,6 +10,7 @@ import (
 
 	"dagger.io/dagger"
 
+	"builder/internal/base/diag"
 	"builder/internal/plan/patch"
 )
 
@@ -20,10 +21,18 @@ type containerTree struct{ ctr *dagger.Container }
 var _ patch.Tree = (*containerTree)(nil)
 
 func (t *containerTree) ReadFile(ctx context.Context, name string) ([]byte, error) {
-	text, err := t.ctr.File(path.Join(sourceDir, name)).Contents(ctx)
+	at := path.Join(sourceDir, name)
+	kind, err := t.ctr.Stat(at).FileType(ctx) // opening a pipe would block
 	if err != nil && strings.Contains(err.Error(), "no such file") {
 		return nil, fmt.Errorf("%s: %w", name, os.ErrNotExist)
 	}
+	if err != nil {
+		return nil, err
+	}
+	if kind != dagger.FileTypeRegular {
+		return nil, diag.Errorf(diag.Build, "%s is no regular file in the source", name)
+	}
+	text, err := t.ctr.File(at).Contents(ctx)
 	return []byte(text), err
 }
 

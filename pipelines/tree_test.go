@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"dagger.io/dagger"
+
+	"builder/internal/base/diag"
 )
 
 // modes is an engine that only returns file modes.
@@ -24,6 +26,28 @@ func (m *modes) Do(req *http.Request) (*http.Response, error) {
 	}
 	m.query = asked.Query
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(m.answer))}, nil
+}
+
+// The engine would wait for a writer to a pipe. So only regular files are read.
+func TestOnlyARegularFileIsPatched(t *testing.T) {
+	engine := &modes{}
+	client, err := dagger.Connect(t.Context(), dagger.WithConn(engine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := &containerTree{ctr: client.Container()}
+	for answer, want := range map[string]diag.Code{
+		`{"data":{"container":{"stat":{"fileType":"UNKNOWN"}}}}`:               diag.Build,
+		`{"data":{"container":{"stat":{"fileType":"DIRECTORY"}}}}`:             diag.Build,
+		`{"errors":[{"message":"stat x: no such file or directory"}]}`:         diag.OK, // the patch says so
+		`{"errors":[{"message":"stat x: too many levels of symbolic links"}]}`: diag.OK, // see stepFaults
+	} {
+		engine.answer = answer
+		_, err := tree.ReadFile(t.Context(), "configure.ac")
+		if err == nil || diag.Worst(err) != want || strings.Contains(engine.query, "contents") {
+			t.Errorf("%s: %v, asked %s", answer, err, engine.query)
+		}
+	}
 }
 
 // The engine's default mode is not named, because that would change the cache key.

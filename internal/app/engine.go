@@ -56,9 +56,10 @@ func (w *workspace) fleet() *fleet.Fleet {
 	for _, e := range w.engines {
 		members = append(members, fleet.Member{
 			Name: cmp.Or(e.Address, "here"), Jobs: e.Jobs, Memory: e.Memory,
-			Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
-			Room:  e.room,
-			Renew: e.renew,
+			Up:     func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
+			Room:   e.room,
+			Served: e.served,
+			Renew:  e.renew,
 		})
 	}
 	return fleet.New(members, w.Note)
@@ -116,9 +117,9 @@ func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
 	}, nil
 }
 
-// renew repairs an engine for a [fleet.Member]. It restarts the native engine, with an
-// empty cache if the cache is damaged. Any other engine only has to answer.
-func (e *engine) renew(ctx context.Context, why *run.EngineError) error {
+// renew repairs an engine for a [fleet.Member]. It restarts the native engine if it does
+// not answer. Any other engine has to answer.
+func (e *engine) renew(ctx context.Context) error {
 	p, err := e.up(ctx)
 	if err != nil {
 		return err
@@ -126,10 +127,20 @@ func (e *engine) renew(ctx context.Context, why *run.EngineError) error {
 	asked, done := context.WithTimeout(ctx, cmp.Or(e.Patience, pipelines.Patience))
 	defer done()
 	_, silent := pipelines.Version(asked, p.Address, p.CLI)
-	if e.own == nil || ctx.Err() != nil {
+	if silent == nil || e.own == nil || ctx.Err() != nil {
 		return silent
 	}
-	return e.own.Mend(ctx, cmp.Or(silent, why.Err), silent != nil)
+	return e.own.Restart(ctx, silent)
+}
+
+// served tells the native engine that it has built a cell.
+func (e *engine) served() {
+	if e.own == nil {
+		return
+	}
+	if err := e.own.Served(); err != nil {
+		e.Note("cannot remove the engine's old cache: %v", err)
+	}
 }
 
 // ccache returns the path of the compiler cache program, or "" if it was not requested.

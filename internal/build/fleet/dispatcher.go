@@ -153,7 +153,7 @@ func (p *place) lose(why *run.EngineError) {
 
 // renew repairs an engine, or removes it from the run.
 func (p *place) renew(ctx context.Context, why *run.EngineError) {
-	if err := p.Renew(ctx, why); err != nil && ctx.Err() == nil {
+	if err := p.Renew(ctx); err != nil && ctx.Err() == nil {
 		p.lose(&run.EngineError{Err: err})
 		return
 	}

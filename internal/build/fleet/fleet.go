@@ -32,9 +32,11 @@ type Member struct {
 	// Room makes room for a build before it starts. The caller calls ended after the
 	// build. On an error the build does not start. A nil Room always has room.
 	Room func(context.Context, lock.Entry) (ended func(), err error)
+	// Served is called after a build that succeeded. It may be nil.
+	Served func()
 	// Renew repairs an engine that failed independently of the build. After an error
 	// the engine gets no more builds.
-	Renew func(ctx context.Context, why *run.EngineError) error
+	Renew func(context.Context) error
 }
 
 // Fleet is the engines of one run.
@@ -126,5 +128,9 @@ func (p *place) do(ctx context.Context, e lock.Entry, events run.Events, work fu
 		return err
 	}
 	defer ended()
-	return work(engine)
+	err = work(engine)
+	if err == nil && p.Served != nil {
+		p.Served()
+	}
+	return err
 }

@@ -31,6 +31,7 @@ type site struct {
 	dead   map[string]bool          // engines that do not start
 	takes  map[string]time.Duration // duration of a build on the engine
 	renews int
+	served int
 }
 
 func newSite() *site {
@@ -52,7 +53,8 @@ func (s *site) member(name string, jobs int, memory int64) fleet.Member {
 	}
 	return fleet.Member{
 		Name: name, Jobs: jobs, Memory: memory, Up: up,
-		Renew: func(ctx context.Context, _ *run.EngineError) error {
+		Served: func() { s.change(func() { s.served++ }) },
+		Renew: func(ctx context.Context) error {
 			s.mu.Lock()
 			s.renews++
 			s.mu.Unlock()
@@ -79,6 +81,12 @@ func (s *site) StepStarted(step string) io.Writer {
 // StepDone implements [run.Events].
 func (s *site) StepDone(string, time.Duration, bool, error) {}
 
+func (s *site) change(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+}
+
 type engine struct {
 	*site
 	name string
@@ -102,12 +110,6 @@ func (e engine) Build(ctx context.Context, entry lock.Entry, _ []artifact.Artifa
 	}
 	e.change(func() { e.built[e.name] = append(e.built[e.name], entry.ID) })
 	return look(ctx, run.Built{Engine: e.name})
-}
-
-func (e engine) change(do func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	do()
 }
 
 func (e engine) Rebuild(context.Context, lock.Entry, []artifact.Artifact, string, run.Events) ([]artifact.Artifact, error) {
@@ -246,8 +248,8 @@ func TestAnEngineThatComesBackGoesOn(t *testing.T) {
 			defer s.mu.Unlock()
 			delete(s.fails, "a")
 		})
-		if err := s.build(t.Context(), f, cells(1, 0))[0]; err != nil || len(s.built["a"]) != 1 || s.renews != 1 {
-			t.Errorf("%v, built %v, put in order %d times", err, s.built, s.renews)
+		if err := s.build(t.Context(), f, cells(1, 0))[0]; err != nil || len(s.built["a"]) != 1 || s.renews != 1 || s.served != 1 {
+			t.Errorf("%v, built %v, put in order %d times, served %d builds", err, s.built, s.renews, s.served)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func (e *Engine) CacheBytes(ctx context.Context) (int64, error) {
 // Empty stops the engine if it runs and removes its cache. It returns an error and
 // changes nothing if a client uses the engine.
 func (e *Engine) Empty(ctx context.Context) error {
-	if !exists(e.path("state")) {
+	if !exists(e.path("state")) && !exists(e.aside()) {
 		return nil
 	}
 	unlock, err := e.lock(ctx)

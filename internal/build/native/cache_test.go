@@ -48,6 +48,12 @@ func TestEmpty(t *testing.T) {
 	if err := e.Empty(t.Context()); err != nil || exists(e.path("state")) {
 		t.Errorf("the cache is still there: %v", err)
 	}
+	if err := os.MkdirAll(e.aside(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Empty(t.Context()); err != nil || exists(e.aside()) {
+		t.Errorf("the cache that was set aside is still there: %v", err)
+	}
 }
 
 // The image archive has the files that docker and podman require, and its bytes depend

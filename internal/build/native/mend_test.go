@@ -8,25 +8,6 @@ import (
 	"testing"
 )
 
-// The texts are messages of v0.19.10 with its snapshots missing, and messages unrelated
-// to the cache.
-func TestDamaged(t *testing.T) {
-	home := t.TempDir()
-	e := New(home, t.Logf, Options{})
-	for text, want := range map[string]bool{
-		"failed to stat parent: stat " + filepath.Join(home, "engine/state/worker/snapshots/snapshots/2/fs") + ": no such file or directory": true,
-		"opening cache: file is not a database": true,
-		"read /x: input/output error":           true,
-		"stat /other/engine/state/worker/snapshots/snapshots/2/fs: no such file or directory": false,
-		"dial unix /run/x.sock: connect: connection refused":                                  false,
-		"context deadline exceeded":                                                           false,
-	} {
-		if got := e.damaged(errors.New(text)); got != want {
-			t.Errorf("%q: %v", text, got)
-		}
-	}
-}
-
 func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
 	e := New(t.TempDir(), t.Logf, Options{})
 	file := e.path("state", "cache.db")
@@ -60,8 +41,19 @@ func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
 	if err := e.comeAgain(t.Context(), problem, starts(problem, errors.New("no bridge"))); !errors.Is(err, problem) || !exists(file) {
 		t.Errorf("the cache was at no fault: %v, and it is there: %v", err, exists(file))
 	}
-	if err := e.comeAgain(t.Context(), problem, starts(problem, nil)); err != nil || exists(file) || exists(e.path("state.old")) {
+	if err := e.comeAgain(t.Context(), problem, starts(problem, nil)); err != nil || exists(file) {
 		t.Errorf("the cache was at fault: %v", err)
+	}
+	old := filepath.Join(e.aside(), "cache.db")
+	if !exists(old) {
+		t.Error("the old cache is gone before the new one has served a build")
+	}
+	write()
+	if err := e.setAside(); err != nil || exists(e.path("state")) || !exists(old) {
+		t.Errorf("a cache that has served no build: %v, and the old one is there: %v", err, exists(old))
+	}
+	if err := e.Served(); err != nil || exists(e.aside()) {
+		t.Errorf("after a build: %v", err)
 	}
 }
 
@@ -73,10 +65,12 @@ func TestDiedOfCache(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, since, want string
 	}{
-		"at work":    {"", panics, "panic: assertion failed: Page expected to be: 256, but self identifies as 7"},
-		"before":     {panics, "level=info msg=works\n", ""},
-		"other":      {"", "level=info\npanic: nil pointer\n\ngoroutine 1 [running]:\nmain.main()\n", ""},
-		"was killed": {"", "level=info msg=works\n", ""},
+		"at work":             {"", panics, "panic: assertion failed: Page expected to be: 256, but self identifies as 7"},
+		"before":              {panics, "level=info msg=works\n", ""},
+		"other":               {"", "level=info\npanic: nil pointer\n\ngoroutine 1 [running]:\nmain.main()\n", ""},
+		"was killed":          {"", "level=info msg=works\n", ""},
+		"beside the database": {"", "fatal error: runtime: out of memory\n\ngoroutine 7 [running]:\nmain.grow()\n\ngoroutine 8 [select]:\ngo.etcd.io/bbolt.(*DB).Update(...)\n", ""},
+		"words of a step":     {"", "level=error msg=\"failed to commit x: lstat /h/engine/state/worker/snapshots/snapshots/1/fs/build/dist/d: file name too long: input/output error\"\n", ""},
 	} {
 		err := errors.Join(
 			os.MkdirAll(e.dir, 0o755),

@@ -143,7 +143,7 @@ func (e *Engine) up(ctx context.Context) error {
 	}
 	if said := e.diedOfCache(); said != "" {
 		e.log("the engine's cache is damaged, starting with an empty one: %s", said)
-		if err := e.forget(); err != nil {
+		if err := e.setAside(); err != nil {
 			return err
 		}
 	}

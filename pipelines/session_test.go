@@ -1,0 +1,60 @@
+package pipelines
+
+import (
+	"errors"
+	"testing"
+
+	"dagger.io/dagger"
+
+	"builder/internal/base/diag"
+)
+
+// What a step leaves or prints is never a fault of the engine: the build would start
+// again, and fail again.
+func TestStepsCannotBlameTheEngine(t *testing.T) {
+	const snapshot = "/home/engine/state/worker/snapshots/snapshots/1805/fs/build/dist/"
+	for _, text := range []string{
+		"failed to commit k7: failed to compute snapshot usage: lstat " + snapshot + "dddd: file name too long",
+		"stat " + snapshot + "loop: too many levels of symbolic links",
+		"failed to resolve path: too many links",
+		"file size 134250496 exceeds limit 134217728",
+	} {
+		err := (&session{}).engines(t.Context(), errors.New(text))
+		if diag.CodeOf(err) != diag.Build {
+			t.Errorf("%s: class %v", text, diag.CodeOf(err))
+		}
+	}
+	for text, want := range map[string]diag.Code{
+		"lstat " + snapshot + "..: no such file or directory": diag.Build,
+		"failed to mount: not a directory":                    diag.Build,
+		"connection refused":                                  diag.OK,
+	} {
+		if err := leftNone(errors.New(text)); diag.Worst(err) != want {
+			t.Errorf("%s: class %v", text, diag.Worst(err))
+		}
+	}
+}
+
+// An exec that prints more than the engine gives back has succeeded.
+func TestOutputThatIsTooLong(t *testing.T) {
+	engine := &modes{}
+	client, err := dagger.Connect(t.Context(), dagger.WithConn(engine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answer, want := range map[string]struct {
+		printed string
+		whole   bool
+		fails   bool
+	}{
+		`{"data":{"container":{"stdout":"said"}}}`:                               {"said", true, false},
+		`{"errors":[{"message":"file size 134250496 exceeds limit 134217728"}]}`: {"", false, false},
+		`{"errors":[{"message":"connection refused"}]}`:                          {"", true, true},
+	} {
+		engine.answer = answer
+		printed, whole, err := outputOf(t.Context(), client.Container())
+		if printed != want.printed || whole != want.whole || (err != nil) != want.fails {
+			t.Errorf("%s: %q, whole %v, %v", answer, printed, whole, err)
+		}
+	}
+}
