@@ -122,6 +122,9 @@ func (e *Engine) compile(ctx context.Context, goTool, dir string, flags []string
 	cmd := exec.CommandContext(ctx, goTool, slices.Concat([]string{"build", "-o", out}, flags)...)
 	cmd.Dir = filepath.Join(dir, "src")
 	cmd.Env = goEnv()
+	cmd.SysProcAttr = interrupted()
+	runtime.LockOSThread() // the signal comes when the thread that started the process ends
+	defer runtime.UnlockOSThread()
 	if err := e.runLogged(ctx, cmd, "build.log"); err != nil {
 		return fmt.Errorf("building the engine %s: %w", Version, err)
 	}

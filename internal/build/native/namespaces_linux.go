@@ -7,3 +7,8 @@ import "syscall"
 func detached() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}
 }
+
+// interrupted interrupts a process when this one has ended, killed or not.
+func interrupted() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGINT}
+}

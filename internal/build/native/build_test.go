@@ -1,0 +1,66 @@
+package native
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// compiles is the variable that makes a test process compile in a directory.
+const compiles = "BUILDER_TEST_COMPILES"
+
+// A killed builder leaves no compiler behind.
+func TestCompilerEndsWithBuilder(t *testing.T) {
+	if dir := os.Getenv(compiles); dir != "" {
+		t.Fatal(New(dir, t.Logf, Options{}).compile(t.Context(), filepath.Join(dir, "go"), dir, nil))
+	}
+	dir := t.TempDir()
+	started := filepath.Join(dir, "started")
+	compiler := "#!/bin/sh\necho $$ >" + started + ".tmp\nmv " + started + ".tmp " + started + "\nexec sleep 1000\n"
+	err := errors.Join(
+		os.Mkdir(filepath.Join(dir, "engine"), 0o755),
+		os.WriteFile(filepath.Join(dir, "go"), []byte(compiler), 0o755),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := exec.Command(os.Args[0], "-test.run=^TestCompilerEndsWithBuilder$")
+	builder.Env = append(os.Environ(), compiles+"="+dir)
+	if err := builder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	within(t, "the compiler does not start", func() bool {
+		text, _ := os.ReadFile(started)
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		return pid > 0
+	})
+	if err := builder.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = builder.Wait() // it was killed
+	defer syscall.Kill(pid, syscall.SIGKILL)
+	within(t, "the compiler is left behind", func() bool { return !running(pid) })
+}
+
+// within fails the test if it does not happen in time.
+func within(t *testing.T, fault string, happens func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !happens(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(fault)
+		}
+	}
+}
+
+// running reports whether a process runs. An orphan that nobody waits for does not.
+func running(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
