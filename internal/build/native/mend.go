@@ -80,7 +80,7 @@ func (e *Engine) comeAgain(ctx context.Context, problem error, start func() erro
 	if start() != nil { // same failure without the cache: restore it
 		return errors.Join(problem, os.RemoveAll(e.path("state")), os.Rename(e.aside(), e.path("state")))
 	}
-	e.log("the engine starts only without its cache, and keeps it aside until it has served a build: %v", problem)
+	e.log("the engine's cache keeps it from starting, and is set aside until another has served a build: %v", problem)
 	return nil
 }
 
