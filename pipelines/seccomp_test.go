@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 
 	seccompbpf "github.com/elastic/go-seccomp-bpf"
@@ -25,6 +26,14 @@ var families = []uint64{1, 2, 10}
 var interfaces = seccompbpf.ArgumentConditions{
 	{Argument: 0, Operation: seccompbpf.Equal, Value: 16},
 	{Argument: 2, Operation: seccompbpf.Equal, Value: 0},
+}
+
+// audit are the conditions of a socket to the kernel's audit. Debian's shadow opens one
+// and gives up with any error but those of a kernel without audit (lib/audit_help.c), so
+// groupadd would fail in the maintainer scripts of packages.
+var audit = seccompbpf.ArgumentConditions{
+	{Argument: 0, Operation: seccompbpf.Equal, Value: 16},
+	{Argument: 2, Operation: seccompbpf.Equal, Value: 9},
 }
 
 // denied lists calls allowed by Docker's profile on new kernels but not needed by any
@@ -57,7 +66,10 @@ func TestSeccompFilter(t *testing.T) {
 			})
 		}
 	}
-	policy.Syscalls = append(policy.Syscalls, sockets)
+	policy.Syscalls = append(policy.Syscalls, sockets, seccompbpf.SyscallGroup{
+		Action:             seccompbpf.ActionErrno | seccompbpf.Action(syscall.EPROTONOSUPPORT),
+		NamesWithCondtions: []seccompbpf.NameWithConditions{{Name: "socket", Conditions: audit}},
+	})
 	program, err := policy.Assemble()
 	if err != nil {
 		t.Fatal(err)
