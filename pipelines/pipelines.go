@@ -109,6 +109,7 @@ type cell struct {
 	turn   string              // name of the build's exec; see [session.guest]
 	image  *dagger.Container   // of the build, before any other step
 	canary string
+	ccache string // hits of the compiler cache in the build step; "" without it
 }
 
 // A Step is a named step of a cell's container, with its own time and log.
@@ -143,7 +144,7 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.
 			return err
 		}
 		source, _ := e.Store.Path(entry.Source.Blob())
-		built := run.Built{Artifacts: made, Source: source, Canary: c.canary, Engine: e.Address}
+		built := run.Built{Artifacts: made, Source: source, Canary: c.canary, Ccache: c.ccache, Engine: e.Address}
 		err = c.step(ctx, events, "box", func(ctx context.Context) (err error) {
 			early.wait(ctx)
 			built.Box, err = c.box(ctx, made[0].Path)

@@ -189,11 +189,7 @@ func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	ctr, script := withEnv(ctr, buildEnv(c.entry)), c.entry.Script
 	if c.usesCcache() {
-		built, _, err := c.execNamed(ctx, c.mountCcache(ctr), c.turn, noCaps, shell(withCcache(script)))
-		if stale := new(exitError); !errors.As(err, stale) || *stale != ccacheStale {
-			return built, err
-		}
-		c.stream.note("this build made files with other names than the build that filled the compiler cache: building again without the cache")
+		return c.withCcache(ctx, ctr, script)
 	}
 	ctr, _, err := c.execNamed(ctx, ctr, c.turn, noCaps, shell(script))
 	return ctr, err

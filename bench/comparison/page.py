@@ -19,6 +19,8 @@ bench/compare horovod --rounds 1 --scenarios cold  # one build of Horovod
 The command needs root, Go, and a network for its first downloads. It includes buildah if you have installed it. It works below one directory (`--dir`) and removes it at the end. Run it on an otherwise idle machine.
 
 Each figure is the time of the whole command. With several rounds, it is the median, with the least and the most in brackets. A ratio divides two figures of the same round, so that a slower machine affects both alike; the table has the median of the ratios. The comparison opens every wheel and fails if a wheel lacks the change of its round.
+
+The rows on the compiler cache of builder are of 2026-11-26. Since then a changed patch or axis begins with an empty cache.
 """
 
 

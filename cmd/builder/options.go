@@ -101,7 +101,7 @@ func runFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "engine-patience", EnvVars: []string{"BUILDER_ENGINE_PATIENCE"}, Value: pipelines.Patience, Usage: "give up an engine after `TIME` without a response"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every passed cell a second time and compare the bytes (gate reproducible)"},
 		&cli.StringFlag{Name: "tests", EnvVars: []string{"BUILDER_TESTS"}, Value: levels[0], Usage: "run upstream's own tests: `HOW` is none, quick for tests of patched code, or full for all of them, which takes minutes"},
-		&cli.BoolFlag{Name: "ccache", EnvVars: []string{"BUILDER_CCACHE"}, Usage: "reuse objects from earlier builds of the same source in the same image; the provenance records it"},
+		&cli.BoolFlag{Name: "ccache", EnvVars: []string{"BUILDER_CCACHE"}, Usage: "reuse objects of earlier attempts at the same cell; publish then needs a second build without it"},
 		keyFlag(),
 		keylessFlag(),
 		timestampFlag(),

@@ -24,7 +24,6 @@ type sealer struct {
 	trust  signing.Trust // signers of earlier statements to keep with a result
 	engine report.Engine
 	tool   string // version of builder
-	ccache bool   // the build step may use objects from the compiler cache
 }
 
 var _ run.Sealer = sealer{}
@@ -36,7 +35,7 @@ func (s *Session) Sealer() (run.Sealer, error) {
 		return nil, err
 	}
 	trust, err := s.Trusted()
-	return sealer{key, trust, s.describe(), s.Version, s.Ccache}, err
+	return sealer{key, trust, s.describe(), s.Version}, err
 }
 
 // Seal implements [run.Sealer]. If this key signed before that the same entry has the same
@@ -49,8 +48,8 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 	var attached []attest.Round
 	if len(r.Attestations) == 0 {
 		p := attest.NewProvenance(e, attest.Build{
-			Builder: s.builder(os.Getenv), Invocation: invocation(os.Getenv),
-			Started: r.Started, Finished: r.Finished, Canary: r.Canary,
+			Builder: s.builder(r, os.Getenv), Invocation: invocation(os.Getenv),
+			Started: r.Started, Finished: r.Finished, Canary: r.Canary, Ccache: r.Ccache,
 		})
 		attached = attest.Rounds(r.Artifacts[0], trust)
 		if earlier, _ := attest.Read(r.Artifacts[0], trust); earlier.Repeats(p, r.Artifacts, s.key.Public().ID) {
@@ -77,14 +76,14 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 
 // builder identifies the builder: on GitHub Actions by the workflow reference, on any
 // other host as local.
-func (s sealer) builder(env func(string) string) attest.Builder {
+func (s sealer) builder(r run.Result, env func(string) string) attest.Builder {
 	id := "urn:builder:local"
 	if ref := env("GITHUB_WORKFLOW_REF"); ref != "" && env("GITHUB_ACTIONS") == "true" {
 		id = env("GITHUB_SERVER_URL") + "/" + ref
 	}
 	versions := map[string]string{"builder": s.tool, s.engine.Kind: cmp.Or(s.engine.Version, "unknown")}
-	if s.ccache {
-		versions["ccache"] = pypi.CcacheVersion
+	if r.Ccache != "" {
+		versions[attest.CompilerCache] = pypi.CcacheVersion
 	}
 	return attest.Builder{ID: id, Version: versions}
 }

@@ -35,7 +35,7 @@ type File struct {
 	Offline              *bool     `yaml:"offline,omitempty" json:"offline,omitempty" jsonschema:"description=use the store only and not the network"`
 	StepLimit            Duration  `yaml:"step-limit,omitempty" json:"step-limit,omitempty" jsonschema:"description=stop a step after this time; such as 6h; 0s is never"`
 	Tests                string    `yaml:"tests,omitempty" json:"tests,omitempty" jsonschema:"enum=none,enum=quick,enum=full,description=set of upstream's own tests to run"`
-	Ccache               *bool     `yaml:"ccache,omitempty" json:"ccache,omitempty" jsonschema:"description=reuse objects from earlier builds of the same source in the same image"`
+	Ccache               *bool     `yaml:"ccache,omitempty" json:"ccache,omitempty" jsonschema:"description=reuse objects of earlier attempts at the same cell"`
 	Progress             string    `yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,enum=json,description=format of the progress"`
 	Engine               []Address `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; limits follow a #"`
 	EnginePatience       Duration  `yaml:"engine-patience,omitempty" json:"engine-patience,omitempty" jsonschema:"description=give up an engine after this time without a response"`

@@ -66,6 +66,7 @@ type Built struct {
 	Tests  func(context.Context) (gate.Box, error)
 	Stock  gate.Box // has the released source in place of the wheel; nil if no gate needs it
 	Canary string   // findings of the build step's canary, as JSON
+	Ccache string   // hits of the compiler cache in the build step, as JSON; "" without it
 	Engine string   // address of the engine
 }
 
@@ -93,6 +94,7 @@ type Result struct {
 	Verdicts  []verdict.Verdict   `json:"verdicts"`
 	Steps     []Step              `json:"steps"`
 	Canary    string              `json:"canary"`
+	Ccache    string              `json:"ccache,omitempty"` // as in [Built]
 	Engine    string              `json:"engine,omitempty"` // address of the engine that built it
 	// Attestations are the files of [attest.Dir] of the first artifact.
 	Attestations []artifact.Artifact `json:"attestations"`
@@ -281,7 +283,7 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 		return err
 	}
 	err := r.Engine.Build(ctx, e, inputs, dir, rec, func(ctx context.Context, built Built) (err error) {
-		result.Artifacts, result.Canary, result.Engine = built.Artifacts, built.Canary, built.Engine
+		result.Artifacts, result.Canary, result.Ccache, result.Engine = built.Artifacts, built.Canary, built.Ccache, built.Engine
 		if err := in.add(built.Artifacts); err != nil {
 			return err
 		}

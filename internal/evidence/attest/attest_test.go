@@ -74,6 +74,12 @@ type bundle struct {
 
 func newBundle(t *testing.T) bundle {
 	t.Helper()
+	return newBundleOf(t, Build{Builder: Builder{ID: "urn:builder:local", Version: map[string]string{"builder": "v1"}}, Canary: `{"reached":[]}`})
+}
+
+func newBundleOf(t *testing.T, made Build) bundle {
+	t.Helper()
+	made.Started, made.Finished = built, built.Add(time.Minute)
 	b := bundle{t, testKey(t), testEntry(), artifact.Artifact{}}
 	dir := filepath.Join(t.TempDir(), b.entry.ID)
 	if err := lock.WriteEntry(dir, b.entry); err != nil {
@@ -89,8 +95,7 @@ func newBundle(t *testing.T) bundle {
 		t.Fatal(err)
 	}
 	s := Sealer{b.key}
-	p := NewProvenance(b.entry, Build{Builder: Builder{ID: "urn:builder:local", Version: map[string]string{"builder": "v1"}}, Started: built, Finished: built.Add(time.Minute), Canary: `{"reached":[]}`})
-	if err := s.Seal([]artifact.Artifact{b.wheel, txz}, p); err != nil {
+	if err := s.Seal([]artifact.Artifact{b.wheel, txz}, NewProvenance(b.entry, made)); err != nil {
 		t.Fatal(err)
 	}
 	b.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass, Evidence: "right"}, {Gate: "size", Status: verdict.Pass, Evidence: "right"}, {Gate: "build-paths", Status: verdict.Pass, Evidence: "right"}}, 2*time.Minute)
@@ -252,6 +257,34 @@ func TestWhatARunLeavesVerifies(t *testing.T) {
 	b.round([]verdict.Verdict{{Gate: "reproducible", Status: verdict.Pass, Evidence: "same"}}, 3*time.Minute)
 	if checks := b.verify(Stable); !Passed(checks) {
 		t.Errorf("%+v", checks)
+	}
+}
+
+// A build that could take objects from the compiler cache counts after a second build
+// without it, whatever number of hits the step reported.
+func TestACompilerCacheNeedsASecondBuild(t *testing.T) {
+	for _, hits := range []string{`{"hits":7,"misses":0}`, `{"hits":0,"misses":7}`} {
+		b := newBundleOf(t, Build{Builder: Builder{ID: "urn:builder:local", Version: map[string]string{CompilerCache: "4"}}, Ccache: hits})
+		got, err := Read(b.wheel, b.trust())
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := got.Provenance.Run.Byproducts
+		if len(made) != 1 || made[0].Name != CompilerCache || made[0].Content != base64.StdEncoding.EncodeToString([]byte(hits)) {
+			t.Errorf("the provenance has the byproducts %+v", made)
+		}
+		const want = "compiler cache: the build could take objects from a compiler cache, and no second build without one has the same bytes"
+		if got := wrong(b.verify(Candidate)); !slices.Equal(got, []string{want}) {
+			t.Errorf("without a second build: %q", got)
+		}
+		b.round([]verdict.Verdict{{Gate: reproducible, Status: verdict.NotMeasured, Evidence: "interrupted", Remedy: "again"}}, 3*time.Minute)
+		if got := wrong(b.verify(Candidate)); !slices.Contains(got, want) {
+			t.Errorf("with a second build that did not end: %q", got)
+		}
+		b.round([]verdict.Verdict{{Gate: reproducible, Status: verdict.Pass, Evidence: "same"}}, 4*time.Minute)
+		if got := wrong(b.verify(Candidate)); len(got) > 0 {
+			t.Errorf("with a second build: %q", got)
+		}
 	}
 }
 

@@ -88,6 +88,7 @@ type Build struct {
 	Invocation        string
 	Started, Finished time.Time
 	Canary            string // result of the build step's canary, as JSON
+	Ccache            string // hits of the compiler cache, as JSON; "" without it
 }
 
 // NewProvenance returns the provenance of the artifacts of an entry.
@@ -98,13 +99,23 @@ func NewProvenance(e lock.Entry, b Build) Provenance {
 		},
 		RunDetails{Builder: b.Builder, Metadata: Metadata{b.Invocation, b.Started.UTC(), b.Finished.UTC()}},
 	}
-	if b.Canary != "" {
-		p.Run.Byproducts = []Material{{
-			Name: "canary", MediaType: "application/json", Content: base64.StdEncoding.EncodeToString([]byte(b.Canary)),
-		}}
+	for _, made := range []struct{ name, text string }{{"canary", b.Canary}, {CompilerCache, b.Ccache}} {
+		if made.text != "" {
+			p.Run.Byproducts = append(p.Run.Byproducts, Material{
+				Name: made.name, MediaType: "application/json", Content: base64.StdEncoding.EncodeToString([]byte(made.text)),
+			})
+		}
 	}
 	return p
 }
+
+// CompilerCache is the name of the compiler cache in provenance: among the versions of a
+// builder whose build step used it, and of the byproduct with its hits.
+const CompilerCache = "ccache"
+
+// cached reports whether the build step could take objects from the compiler cache. It
+// does not ask for hits: the step itself counts them.
+func (p Provenance) cached() bool { return p.Run.Builder.Version[CompilerCache] != "" }
 
 // isStack reports whether the artifacts form a wheelhouse.
 func (p Provenance) isStack() bool { return p.Definition.Internal.Entry.Expect.Wheelhouse != nil }

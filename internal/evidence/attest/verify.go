@@ -118,7 +118,7 @@ func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []
 		checks = append(checks, b.checkSBOM(a))
 	}
 	if b.Provenance != nil {
-		checks = append(checks, b.checkVerdicts(policy, trust))
+		checks = append(checks, b.checkGates(policy, trust)...)
 	}
 	return b, settled(checks)
 }
@@ -139,7 +139,7 @@ func settled(checks []Check) []Check {
 func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, checks := VerifyOrigin(a, said, trust, policy)
 	if b.Provenance != nil {
-		checks = append(checks, b.checkVerdicts(policy, trust))
+		checks = append(checks, b.checkGates(policy, trust)...)
 	}
 	return b, settled(checks)
 }
@@ -342,6 +342,25 @@ func sbomIn(path string) ([]byte, error) {
 	defer w.Close()
 	return w.ReadFile(w.DistInfo+"/"+sbom.Member, maxStatement)
 }
+
+// checkGates checks the verdicts, and that a build with the compiler cache was repeated
+// without it.
+func (b Bundle) checkGates(policy Policy, trust signing.Trust) []Check {
+	checks := []Check{b.checkVerdicts(policy, trust)}
+	if !b.Provenance.cached() {
+		return checks
+	}
+	c := Check{Name: CacheCheck, Seen: "a second build without it has the same bytes", Remedy: howToAsk(reproducible)}
+	same := func(v verdict.Verdict) bool { return v.Gate == reproducible && v.Status == verdict.Pass }
+	if !slices.ContainsFunc(b.Judged(trust.Now), same) {
+		c.Wrong = []string{"the build could take objects from a compiler cache, and no second build without one has the same bytes"}
+	}
+	return append(checks, c)
+}
+
+// CacheCheck is the name of the check of a build with the compiler cache. A second build
+// answers it.
+const CacheCheck = "compiler cache"
 
 // checkVerdicts requires a passing or waived verdict of every gate in the policy, and
 // no refusal of any other gate.
