@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-
 // A trust file of a checkout is no link to a file that only the user may read. One that
 // the user keeps elsewhere may be a link.
 func TestATrustFileOfACheckoutIsNoLink(t *testing.T) {
