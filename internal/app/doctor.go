@@ -52,7 +52,7 @@ func (s *Session) workOf(ctx context.Context, of Selection) (doctor.Work, error)
 	}
 	pinned := s.Assembler()
 	pinned.Forbids = "--offline" // no network access here
-	w.Recipe, err = needs.Of(ctx, pinned, of.Recipe, of.Filter, store.Peek(filepath.Join(s.Home, "store")), s.estimator(ctx, s.heldBy(w.Engine)))
+	w.Recipe, err = needs.Of(ctx, pinned, of.Recipe, of.Filter, store.Peek(filepath.Join(s.Home, "store")), s.host(s.heldBy(w.Engine)))
 	if err != nil {
 		return w, err
 	}
@@ -91,9 +91,8 @@ func (s *Session) engineState(ctx context.Context) doctor.EngineState {
 		Kind: doctor.Native, Wanted: native.Version, NoInstall: s.Native.NoInstall, From: s.Image.Place.String(),
 		Addresses: []string{own.Address}, Built: own.Built, Running: own.Running, Current: own.Current,
 	}
-	state.Limit = s.Native.Cache
 	if s.Choices[0].Address != "" {
-		state.Kind, state.Addresses, state.Limit = doctor.Named, s.addresses(), 0
+		state.Kind, state.Addresses = doctor.Named, s.addresses()
 	} else if d, found := s.Daemon(ctx); found && !s.Choices[0].NativeOnly {
 		state.Kind, state.Program = doctor.Container, string(d)
 		state.Image, state.Holds = s.heldImage(ctx, d)

@@ -41,8 +41,6 @@ type engine struct {
 	own      *native.Engine                                    // nil unless it is the native engine
 	chosen   *pipelines.Engine                                 // nil before the first cell
 	wakes    func(context.Context) (address string, err error) // starts the engine if it is not running; nil for an engine given by address
-	disk     string                                            // path of its cache if builder limits the cache's size, else ""
-	rooms    rooms
 }
 
 // fleet returns the engines shared by the cells of a run.
@@ -57,7 +55,6 @@ func (w *workspace) fleet() *fleet.Fleet {
 		members = append(members, fleet.Member{
 			Name: cmp.Or(e.Address, "here"), Jobs: e.Jobs, Memory: e.Memory,
 			Up:     func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
-			Room:   e.room,
 			Served: e.served,
 			Renew:  e.renew,
 		})
@@ -90,7 +87,7 @@ func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
 		address, client, contained, err = e.contained(ctx, own)
 	}
 	if err == nil && address == "" && !contained {
-		e.own, e.disk, e.wakes = own, e.Home, e.wake
+		e.own, e.wakes = own, e.wake
 		address, err = e.wake(ctx)
 	}
 	if err == nil && client == "" {
@@ -193,7 +190,6 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 	switch {
 	case err == nil:
 		e.wakes = func(ctx context.Context) (string, error) { return d.Up(ctx, c) }
-		e.disk = cmp.Or(d.Volume(ctx, c), e.Home)
 		return address, client, true, nil
 	case native.Supported() == nil && ctx.Err() == nil:
 		e.Note("%v: using the native engine", err)

@@ -134,10 +134,6 @@ func TestForgedHome(t *testing.T) {
 			f.blobs(`"payloadType":"application/vnd.in-toto+json"`, `"payloadType":"application/vnd.in-toto+evil"`)
 		}, false, ""},
 		"all inputs": {func(f forgery) { f.remove("store/results"); f.blobs(source, "CONTENT") }, false, "are not in the store, and --offline was given"},
-		"the history of builds": {func(f forgery) {
-			f.remove("store/results")
-			f.write("history.json", `{"schema":1,"cells":{"tiny-1.0":{"seconds":-1e300}}}`)
-		}, false, ""},
 	}
 	other, of := newSession(t, &builds{holds: "tiny", text: evil})
 	if _, err := app.Run(t.Context(), other, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out")}); err != nil {
@@ -185,14 +181,6 @@ func TestForgedHome(t *testing.T) {
 func (f forgery) remove(name string) {
 	f.t.Helper()
 	if err := os.RemoveAll(filepath.Join(f.s.Home, name)); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-func (f forgery) write(name, text string) {
-	f.t.Helper()
-	path := filepath.Join(f.s.Home, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"builder/internal/app/assemble"
+	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/proven"
 	"builder/internal/files/elf"
@@ -74,9 +75,11 @@ type PlannedCell struct {
 	// Unstated lists missing pins that no file or index states: a registry or
 	// repository must be queried. Each has the reason and the command to run.
 	Unstated []string        `json:"unstated,omitempty"`
-	Proven   proven.Standing `json:"proven"`         // whether the cell was ever built, and its record
-	Known    bool            `json:"known"`          // the result is in the store
-	Diff     *PlannedDiff    `json:"diff,omitempty"` // changes since the last run, if requested
+	Proven   proven.Standing `json:"proven"` // whether the cell was ever built, and its record
+	Known    bool            `json:"known"`  // the result is in the store
+	// Took is how long the build and the gates of that result took in seconds.
+	Took float64      `json:"took-seconds,omitempty"`
+	Diff *PlannedDiff `json:"diff,omitempty"` // changes since the last run, if requested
 }
 
 // A PlannedPatch says whether a cell gets a patch.
@@ -230,19 +233,19 @@ func (s *Session) eachPlanned(r PlanRequest, planned func(PlannedCell)) ([]matri
 }
 
 // knownResults opens the results. It does not create a missing store.
-func (s *Session) knownResults() (func(key string) bool, error) {
+func (s *Session) knownResults() (func(key string) (run.Result, bool), error) {
 	dir := filepath.Join(s.Home, "store")
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return func(string) bool { return false }, nil
+		return func(string) (run.Result, bool) { return run.Result{}, false }, nil
 	}
 	kept, err := store.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	return s.Results(kept).Has, nil
+	return s.Results(kept).Known, nil
 }
 
-func planCell(asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lock.Missing, known func(key string) bool, with Comparison) (PlannedCell, error) {
+func planCell(asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lock.Missing, known func(key string) (run.Result, bool), with Comparison) (PlannedCell, error) {
 	chosen, forced, err := matrix.Reasons(d.Cell)
 	if err != nil {
 		return PlannedCell{}, err
@@ -292,7 +295,8 @@ func planCell(asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lo
 		c.Inputs = append(c.Inputs, in.ID)
 	}
 	c.Key = e.Key()
-	c.Known = known(c.Key)
+	found, is := known(c.Key)
+	c.Known, c.Took = is, found.Seconds()
 	if with != nil {
 		c.Diff, err = with.diff(d, e.Entry, c.Known)
 	}

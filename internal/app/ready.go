@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"builder/internal/app/doctor"
+	"builder/internal/app/needs"
 	"builder/internal/base/diag"
 	"builder/internal/build/native"
 	"builder/internal/input/oci"
@@ -30,7 +31,7 @@ func (w *workspace) ready(ctx context.Context, entries []lock.Entry) error {
 	work := doctor.Work{Home: w.Home, Engine: w.engineState(ctx)}
 	if len(entries) > 0 {
 		var err error
-		work.Recipe, err = w.estimator(ctx, w.heldBy(work.Engine)).OfEntries(entries, store.Peek(filepath.Join(w.Home, "store")))
+		work.Recipe, err = w.host(w.heldBy(work.Engine)).OfEntries(entries, store.Peek(filepath.Join(w.Home, "store")))
 		if err != nil {
 			return err
 		}
@@ -78,6 +79,30 @@ func (s *Session) heldBy(state doctor.EngineState) func(digest string) bool {
 	return nil
 }
 
+// heldHere reports whether an engine that builder starts has an image.
+func (s *Session) heldHere(digest string) bool {
+	return s.heldBy(doctor.EngineState{Kind: doctor.Native})(digest) || s.heldBy(doctor.EngineState{Kind: doctor.Container})(digest)
+}
+
+// host returns the state of this host that decides what a run fetches. held reports
+// whether the engine has an image.
+func (s *Session) host(held func(digest string) bool) needs.Host {
+	return needs.Host{Home: s.Home, Overrides: s.Places(), Held: held, Stored: s.stored, Registries: s.Registries}
+}
+
+// stored reports whether the store of the home has an image.
+func (s *Session) stored(digest string) bool {
+	_, held := oci.Held(store.Peek(filepath.Join(s.Home, "store")), digest)
+	return held
+}
+
+// find asks the registry of an image for it.
+func (s *Session) find(ctx context.Context, image string) error {
+	asked, done := context.WithTimeout(ctx, registryTime)
+	defer done()
+	return oci.Find(asked, s.Registries.Reference(image))
+}
+
 // pullable returns an error for each image missing from the engine if its registry does
 // not answer or --offline forbids the query.
 func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
@@ -101,7 +126,7 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 				WithHint("set HTTPS_PROXY, HTTP_PROXY and NO_PROXY, name a mirror with BUILDER_MIRROR_REGISTRY or an engine that reaches the registry with --engine URL, or bring the image with `builder store export` on another host and `builder store import`; nothing was fetched"))
 			continue
 		}
-		if _, err := w.imageSize(ctx, image); errors.Is(err, oci.ErrAbsent) {
+		if err := w.find(ctx, image); errors.Is(err, oci.ErrAbsent) {
 			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: %w", w.Registries.Reference(image), oci.ErrAbsent).
 				WithHint("copy the image there with this digest, or name another mirror with BUILDER_MIRROR_REGISTRY; nothing was fetched"))
 		}

@@ -40,7 +40,7 @@ func TestImagesArePullableBeforeTheRun(t *testing.T) {
 		e.Image.Pin = lock.ImagePin{Name: "ours", Registry: registry, Digest: digest}
 		e.Runtime = e.Image
 		s.Home = home
-		n, err := needs.Estimator{Held: s.heldBy(doctor.EngineState{Kind: kind}), Registries: s.Registries}.OfEntries([]lock.Entry{e}, store.Peek(home))
+		n, err := needs.Host{Held: s.heldBy(doctor.EngineState{Kind: kind}), Registries: s.Registries}.OfEntries([]lock.Entry{e}, store.Peek(home))
 		if err != nil || len(n.Places) != 1 {
 			t.Fatalf("%+v, %v", n, err)
 		}
@@ -119,7 +119,7 @@ func TestImagesArePullableFromAMirror(t *testing.T) {
 	}
 	for digest, want := range map[string]string{held: "", other: "image " + place + "/rocm/ours:6.1@" + other + ": not in the registry for linux/amd64"} {
 		s := &Session{Home: t.TempDir(), Sources: Sources{Registries: mirrors}}
-		n, err := s.estimator(t.Context(), s.heldBy(doctor.EngineState{Kind: doctor.Native})).OfEntries([]lock.Entry{ours(digest)}, store.Peek(s.Home))
+		n, err := s.host(s.heldBy(doctor.EngineState{Kind: doctor.Native})).OfEntries([]lock.Entry{ours(digest)}, store.Peek(s.Home))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestAnExportedImageStaysInTheStore(t *testing.T) {
 	defer w.close()
 	entries := []lock.Entry{ours(held), ours(held)}
 	ready := func() error {
-		n, err := w.estimator(t.Context(), w.heldBy(doctor.EngineState{Kind: doctor.Native})).OfEntries(entries, w.store)
+		n, err := w.host(w.heldBy(doctor.EngineState{Kind: doctor.Native})).OfEntries(entries, w.store)
 		return errors.Join(err, w.pullable(t.Context(), n.Places))
 	}
 	w.Offline = true

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/build/history"
 	"builder/internal/build/run"
 	"builder/internal/evidence/signing"
 	"builder/internal/gates/gate"
@@ -44,7 +43,6 @@ type cellRun struct {
 	trust    signing.Trust
 	sealer   run.Sealer
 	examiner func() (*diagnose.Examiner, error) // made for the first failure
-	past     history.History
 	rec      *report.Recorder
 }
 
@@ -112,9 +110,6 @@ func (c *cellRun) run(ctx context.Context, entries []lock.Entry) (report.Run, er
 			build = append(build, e)
 		}
 	}
-	if err := c.makeRoom(ctx, build); err != nil {
-		return report.Run{}, err
-	}
 	free, err := c.holdOut(ctx)
 	if err != nil {
 		return report.Run{}, err
@@ -174,8 +169,11 @@ func (c *cellRun) sayUnproven(build []lock.Entry) error {
 // take fetches, builds and judges every entry, and records the outcomes.
 func (c *cellRun) take(ctx context.Context, entries, build []lock.Entry) []run.Outcome {
 	engines := c.fleet()
-	c.past = c.history(ctx)
-	c.Display.Run(c.planned(c.past, entries), engines.Jobs())
+	var ids []string
+	for _, e := range entries {
+		ids = append(ids, e.ID)
+	}
+	c.Display.Run(ids)
 	if slices.ContainsFunc(build, func(e lock.Entry) bool { return !c.has(e) }) {
 		engines.Warm(ctx) // while the first files download
 	}
@@ -185,15 +183,11 @@ func (c *cellRun) take(ctx context.Context, entries, build []lock.Entry) []run.O
 	return run.Runner{
 		Fetcher: files, Engine: engines, Finder: c.finder(), Sealer: c.sealer,
 		Out: c.Out, Jobs: engines.Jobs(), Gates: gatesAtOnce(jobs), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
-		Seconds: func(e lock.Entry) float64 {
-			seconds, _ := c.past.Cell(e.Recipe, e.ID)
-			return seconds
-		},
 		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, c.Display) },
 		Done: func(_ int, done run.Outcome) {
 			done.Err = c.Catalogue.Hinted(done.Err)
 			cell := c.cellOf(done)
-			if err := errors.Join(c.rec.Update(cell), c.remember(ctx, done)); err != nil {
+			if err := c.rec.Update(cell); err != nil {
 				c.Note("%v", err)
 			}
 			showDone(c.Display, cell)

@@ -39,9 +39,6 @@ type Session struct {
 	found  daemon.Daemon // "" if none runs
 	image  string        // of the engine in found; "" if nobody asked
 	holds  bool          // found holds image
-
-	sizing sync.Mutex
-	sizes  map[string]imageSize // by image with digest
 }
 
 // Sources configures how names become digests and where files come from.

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,11 +9,8 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/build/fleet"
-	"builder/internal/build/history"
 	"builder/internal/build/run"
 	"builder/internal/build/steplog"
-	"builder/internal/plan/lock"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
 	"builder/internal/view/term"
@@ -138,61 +133,4 @@ func remark(c report.Cell, status report.Status) string {
 		}
 	}
 	return strings.Join(gates, ", ")
-}
-
-// planned returns the cells of a run with their expected durations. A second build has
-// no record, and a cell in the store takes no time.
-func (c *cellRun) planned(past history.History, entries []lock.Entry) []progress.Cell {
-	var cells []progress.Cell
-	for _, e := range entries {
-		cell := progress.Cell{ID: e.ID}
-		switch likely := past.Steps(e.Recipe, e.ID); {
-		case c.Rebuild:
-		case c.has(e):
-			cell.Steps = map[string]time.Duration{}
-		case len(likely) > 0:
-			cell.Steps = map[string]time.Duration{}
-			delete(likely, fleet.Step) // long only in the run that built the engine
-			for step, seconds := range likely {
-				cell.Steps[step] = time.Duration(seconds * float64(time.Second))
-			}
-		}
-		cells = append(cells, cell)
-	}
-	return cells
-}
-
-// history returns the recorded durations of cells on this host. A run can do without
-// it, so an error is only a note.
-func (w *workspace) history(ctx context.Context) history.History {
-	past, err := history.Read(ctx, w.Home)
-	if err != nil {
-		w.Note("%v", err)
-	}
-	return past
-}
-
-// remember records the durations of a cell's steps and its use of the engine's cache.
-func (w *workspace) remember(ctx context.Context, o run.Outcome) error {
-	steps := timed(o)
-	err := errors.Join(
-		history.Add(ctx, w.Home, o.Entry.Recipe, o.Entry.ID, steps),
-		w.rememberDisk(ctx, o.Entry, steps),
-	)
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
-
-// timed returns the seconds of the completed steps. It omits cached, waiting and failed
-// steps and a second build.
-func timed(o run.Outcome) map[string]float64 {
-	took := map[string]float64{}
-	for _, s := range o.Steps {
-		if !s.Cached && !s.Failed && !run.IsWait(s.Name) && !strings.HasPrefix(s.Name, run.Again) {
-			took[s.Name] = s.Seconds
-		}
-	}
-	return took
 }

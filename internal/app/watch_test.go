@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/base/diag"
 	"builder/internal/build/fetch"
 	"builder/internal/build/fleet"
@@ -104,7 +102,7 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	if err := c.record(entries); err != nil {
 		t.Fatal(err)
 	}
-	shown.Run(c.planned(c.history(t.Context()), entries), 3)
+	shown.Run([]string{"tool-1", "tool-2", "tool-3"})
 	bench := workbench{fails: "tool-3", out: c.Out}
 	member := fleet.Member{Name: "bench", Jobs: 3, Memory: 8e9, Up: func(context.Context) (run.Engine, error) { return bench, nil }}
 	var errs []error
@@ -113,7 +111,7 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, shown) },
 		Done: func(_ int, o run.Outcome) {
 			cell := cellOf(o)
-			if err := errors.Join(c.rec.Update(cell), w.remember(t.Context(), o)); err != nil {
+			if err := c.rec.Update(cell); err != nil {
 				t.Error(err)
 			}
 			showDone(shown, cell)
@@ -186,35 +184,6 @@ func TestWaitingIsRecorded(t *testing.T) {
 	}
 	if waited != 1 {
 		t.Errorf("%d cells waited, want 1", waited)
-	}
-}
-
-// A run records the durations of its completed steps. The next run uses them as its
-// estimate.
-func TestTheNextRunKnowsHowLong(t *testing.T) {
-	_, w := ran(t, progress.Options{Format: progress.Plain})
-	cells := w.planned(w.history(t.Context()), []lock.Entry{{ID: "tool-1", Recipe: "tool"}, {ID: "tool-4", Recipe: "tool"}, {ID: "other", Recipe: "other"}})
-	for i, want := range []bool{true, true, false} {
-		if _, known := cells[i].Steps["build"]; known != want {
-			t.Errorf("%s: %v", cells[i].ID, cells[i].Steps)
-		}
-		for _, step := range []string{"image", "wait"} {
-			if _, known := cells[i].Steps[step]; known {
-				t.Errorf("%s: a step that took no work is remembered: %v", cells[i].ID, cells[i].Steps)
-			}
-		}
-	}
-	w.Rebuild = true
-	if c := w.planned(w.history(t.Context()), []lock.Entry{{ID: "tool-1", Recipe: "tool"}}); c[0].Steps != nil {
-		t.Errorf("of a second build nothing is known: %v", c[0].Steps)
-	}
-}
-
-func TestTimed(t *testing.T) {
-	steps := []run.Step{{Name: "wait", Seconds: 9}, {Name: "fetch", Seconds: 1, Cached: true}, {Name: "build", Seconds: 2}, {Name: "again build", Seconds: 3}, {Name: "gate import", Seconds: 4}, {Name: "gate size", Seconds: 5, Failed: true}}
-	want := map[string]float64{"build": 2, "gate import": 4}
-	if diff := cmp.Diff(want, timed(run.Outcome{Result: run.Result{Steps: steps}})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -12,7 +12,7 @@ func Checks() []Check {
 		{"cgroups", Engine, "control groups are mounted, to limit builds and end them as a group", "`/proc/self/mountinfo`, `/sys/fs/cgroup`", nativeEngine, cgroups},
 
 		{"state-directory", Build, "the state directory is writable and on a suitable file system", "`access`, mounts", always, stateDirectory},
-		{"disk", Build, "free disk for engine, inputs and unpacked images", "`statfs` of the state directory, sizes in the lock", always, disk},
+		{"disk", Build, "at least 3 GB of free disk", "`statfs` of the state directory", always, disk},
 		{"locks", Build, "processes that use the state directory now", "`/proc/locks`", never, locks},
 		{"store", Build, "files in the store", "the state directory", never, storeSize},
 		{"cores", Build, "processors available to a build", "`Cpus_allowed_list`, quota of the control group", never, cores},

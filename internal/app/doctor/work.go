@@ -30,7 +30,6 @@ type EngineState struct {
 	Instead   string   // native: why a run does not use the daemon that answers; "" if none does
 	Wanted    string   // the version required by builder
 	From      string   // the place of --engine-image, where a run gets the engine if it has none; "" if none is set
-	Limit     int64    // of the cache in bytes, if builder starts the engine; 0 is none
 	Built     bool     // native: its programs are built
 	Running   bool     // native
 	Current   bool     // native: the running engine is the wanted one and answers
@@ -45,10 +44,7 @@ type Needs struct {
 	Name, Cell string
 	Memory     int64    // peak memory of the build in bytes; 0 is unknown
 	Fetch      int64    // bytes of the files missing from the store
-	Cache      int64    // engine cache of the largest cell in bytes; 0 is unknown
-	CacheFrom  string   // source of this figure
-	Unsized    []string // images to pull whose size is unknown
-	Unpinned   string   // which inputs the lock lacks: their size is unknown
+	Unpinned   string   // which inputs the lock lacks
 	Pin        string   // the command that pins them
 	Debian     bool     // some files come from a Debian archive
 	Python     bool     // some files come from a Python package index

@@ -50,7 +50,7 @@ var Descriptions = map[string]Description{
 			{Line: "builder plan horovod --json | jq -r '.cells[].id'", Does: "print the ids of the cells"},
 			{Line: "builder plan horovod --rocm 6.1 --locked", Does: "exit 3 if run --locked would exit 3"},
 		},
-		[]diag.Code{diag.Usage, diag.Drift, diag.Fetch},
+		[]diag.Code{diag.Usage, diag.Drift},
 	},
 	"matrix": {
 		[]syntax.Example{

@@ -15,7 +15,6 @@ import (
 	"builder/internal/app/doctor"
 	"builder/internal/base/diag"
 	"builder/internal/build/fetch"
-	"builder/internal/build/history"
 	"builder/internal/input/oci"
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
@@ -29,7 +28,7 @@ const configTime = 20 * time.Second
 
 // Of returns the requirements of the first chosen cell and its input cells. Files in
 // the store need no fetch, and images held by the engine need no pull.
-func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen matrix.Filter, s *store.Store, est Estimator) (*doctor.Needs, error) {
+func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen matrix.Filter, s *store.Store, h Host) (*doctor.Needs, error) {
 	drafts, _, err := assemble.Choose(asm.Locks.Catalogue, r, chosen)
 	if err != nil {
 		return nil, err
@@ -46,13 +45,12 @@ func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen m
 		needs.Pin = asm.Locks.PinCommand(r.Name, chosen)
 		needs.Debian = d.Image.Debian != nil || d.Runtime.Debian != nil || d.Source.Kind == recipe.Archive
 		needs.Python = d.Source.Kind == recipe.Sdist || d.Source.Kind == recipe.Wheel || len(d.Settings.Requires.Build)+len(d.Settings.Requires.Run) > 0
-		est.addSource(needs, d.Source.Project, d.Source.Repository)
-		err = errors.Join(est.addImage(needs, d.Image.Registry, d.Image.Digest), est.addImage(needs, d.Runtime.Registry, d.Runtime.Digest))
+		h.addSource(needs, d.Source.Project, d.Source.Repository)
+		err = errors.Join(h.addImage(needs, d.Image.Registry, d.Image.Digest), h.addImage(needs, d.Runtime.Registry, d.Runtime.Digest))
 	case err == nil:
-		err = est.addEntries(needs, entries, s)
-		addCache(ctx, needs, entries, est)
+		err = h.addEntries(needs, entries, s)
 	}
-	needs.Programs = pypi.Missing(est.Home, pypi.Options{Store: s})
+	needs.Programs = pypi.Missing(h.Home, pypi.Options{Store: s})
 	if err == nil && (needs.Python || len(needs.Programs) > 0) {
 		configured, cancel := context.WithTimeout(ctx, configTime)
 		defer cancel()
@@ -67,10 +65,10 @@ func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen m
 }
 
 // OfEntries returns the combined requirements of entries.
-func (est Estimator) OfEntries(entries []lock.Entry, s *store.Store) (*doctor.Needs, error) {
+func (h Host) OfEntries(entries []lock.Entry, s *store.Store) (*doctor.Needs, error) {
 	last := entries[len(entries)-1]
 	needs := &doctor.Needs{Name: last.Recipe, Cell: last.ID}
-	return needs, est.addEntries(needs, entries, s)
+	return needs, h.addEntries(needs, entries, s)
 }
 
 // releaseOf returns the value of an axis, or "" for none.
@@ -83,7 +81,7 @@ func releaseOf(value string) string {
 
 // addEntries adds up the files of entries, and adds the places of files missing from
 // the store.
-func (est Estimator) addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store) error {
+func (h Host) addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store) error {
 	for _, b := range fetch.Blobs(entries...) {
 		if _, here := s.Path(b); !here {
 			needs.Fetch += b.Size
@@ -95,10 +93,10 @@ func (est Estimator) addEntries(needs *doctor.Needs, entries []lock.Entry, s *st
 		needs.Debian = needs.Debian || kind == recipe.Archive || len(e.Image.Pin.Packages)+len(e.Runtime.Pin.Packages) > 0
 		needs.Python = needs.Python || kind == recipe.Sdist || kind == recipe.Wheel || len(e.Image.Wheels)+len(e.Runtime.Wheels) > 0
 		if _, here := s.Path(e.Source.Blob()); !here {
-			est.addSource(needs, e.Source.Project, e.Source.Repository)
+			h.addSource(needs, e.Source.Project, e.Source.Repository)
 		}
 		for _, pin := range e.Pulled() {
-			if err := est.addImage(needs, pin.Registry, pin.Digest); err != nil {
+			if err := h.addImage(needs, pin.Registry, pin.Digest); err != nil {
 				return err
 			}
 		}
@@ -108,9 +106,9 @@ func (est Estimator) addEntries(needs *doctor.Needs, entries []lock.Entry, s *st
 
 // addSource adds the repository of a source, or the addresses of --set in its place. ""
 // is no repository.
-func (est Estimator) addSource(needs *doctor.Needs, project, repository string) {
+func (h Host) addSource(needs *doctor.Needs, project, repository string) {
 	places := []string{repository}
-	if other := est.Overrides[project]; len(other) > 0 {
+	if other := h.Overrides[project]; len(other) > 0 {
 		places = other
 	}
 	for _, p := range places {
@@ -121,11 +119,11 @@ func (est Estimator) addSource(needs *doctor.Needs, project, repository string) 
 }
 
 // addImage adds the registry of an image or its mirror; "" is none.
-func (est Estimator) addImage(needs *doctor.Needs, reference, digest string) error {
+func (h Host) addImage(needs *doctor.Needs, reference, digest string) error {
 	if reference == "" {
 		return nil
 	}
-	endpoint, err := oci.Endpoint(est.Registries.Reference(reference))
+	endpoint, err := oci.Endpoint(h.Registries.Reference(reference))
 	if err != nil {
 		return err
 	}
@@ -133,7 +131,7 @@ func (est Estimator) addImage(needs *doctor.Needs, reference, digest string) err
 	if digest != "" {
 		name += "@" + digest
 	}
-	place := doctor.Place{For: doctor.ImagePlace + name, URL: endpoint, Cached: est.Held == nil || est.Held(digest) || est.Stored != nil && est.Stored(digest)}
+	place := doctor.Place{For: doctor.ImagePlace + name, URL: endpoint, Cached: h.Held == nil || h.Held(digest) || h.Stored != nil && h.Stored(digest)}
 	if !slices.Contains(needs.Places, place) {
 		needs.Places = append(needs.Places, place)
 	}
@@ -142,83 +140,18 @@ func (est Estimator) addImage(needs *doctor.Needs, reference, digest string) err
 
 // AddImage adds the registry of an image to pull.
 func AddImage(needs *doctor.Needs, image string) error {
-	return Estimator{Held: func(string) bool { return false }}.addImage(needs, image, "")
+	return Host{Held: func(string) bool { return false }}.addImage(needs, image, "")
 }
 
-// addCache adds the engine cache of the largest cell to build.
-func addCache(ctx context.Context, needs *doctor.Needs, entries []lock.Entry, est Estimator) {
-	for _, e := range entries {
-		bytes, how, unsized := est.Cache(ctx, e)
-		if bytes > needs.Cache {
-			needs.Cache, needs.CacheFrom = bytes, how
-		}
-		for _, image := range unsized {
-			if !slices.Contains(needs.Unsized, image) {
-				needs.Unsized = append(needs.Unsized, image)
-			}
-		}
-	}
-}
-
-// An Estimator estimates the engine cache that a cell needs. A run and doctor use the
-// same one.
-type Estimator struct {
-	Home       string              // the state directory
-	Overrides  map[string][]string // other places of sources, by project
-	Past       history.History
+// A Host is the state of this host that decides which inputs are still to be fetched. A
+// run and doctor use the same one.
+type Host struct {
+	Home       string                   // the state directory
+	Overrides  map[string][]string      // other places of sources, by project
 	Held       func(digest string) bool // whether the engine has an image; nil is unknown
 	Stored     func(digest string) bool // whether the store has an image
 	Registries oci.Mirrors
-	// Size returns the bytes of an image's layers.
-	Size func(ctx context.Context, image string) (int64, error)
 }
-
-// unpackedImage is the ratio of the engine cache of an image to its layers in the
-// registry: the cache keeps the layers, and unpacks them. It is an estimate of
-// 2026-11-23, not a measurement.
-const unpackedImage = 4
-
-// Measured is the source of a figure that an earlier build of the cell left.
-const Measured = "measured in an earlier build"
-
-// Cache returns the engine cache that a cell needs in bytes, the source of the figure,
-// and the images to pull whose size is unknown.
-func (s Estimator) Cache(ctx context.Context, e lock.Entry) (bytes int64, how string, unsized []string) {
-	if bytes, known := s.Past.Disk(e.Recipe, e.ID); known {
-		return bytes, Measured, nil
-	}
-	bytes, how = Cache(e), "estimated from the files of its lock"
-	for _, pin := range e.Pulled() {
-		if s.Held == nil || s.Held(pin.Digest) {
-			continue
-		}
-		layers, err := s.Size(ctx, pin.Reference())
-		if err != nil {
-			unsized = append(unsized, pin.Reference())
-			continue
-		}
-		bytes, how = bytes+unpackedImage*layers, "estimated from the files of its lock and the layers of its images"
-	}
-	return bytes, how, unsized
-}
-
-// Cache estimates a cell's use of the engine's cache in bytes, from the files in its
-// lock: packages and wheels are unpacked, and every step stores its changes.
-func Cache(e lock.Entry) int64 {
-	var files int64
-	for _, b := range fetch.Blobs(e) {
-		files += b.Size
-	}
-	return emptyCell + unpacked*files
-}
-
-// unpacked is the ratio of a cell's engine cache to its files. Measured on 2026-11-22:
-// 1.15 GB for 109 MB, 1.40 GB for 122 MB. The cache keeps every layer of the image, and
-// the container of the gates is a second image.
-const unpacked = 10
-
-// emptyCell is the cache use of a cell without files, in bytes.
-const emptyCell = 50e6
 
 // Modules returns the first Go module proxy in this host's configuration, for the
 // modules of the engine.

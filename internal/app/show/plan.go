@@ -122,7 +122,7 @@ func printPlannedCell(out term.Printer, c app.PlannedCell) {
 			line("", "%s", why)
 		}
 	case c.Known:
-		line("lock", "complete, key %s; the result is in the store", c.Key[:12])
+		line("lock", "complete, key %s; the result is in the store, made in %s", c.Key[:12], seconds(int(c.Took)))
 	default:
 		line("lock", "complete, key %s; to be built", c.Key[:12])
 	}

@@ -29,9 +29,6 @@ type Member struct {
 	// Up returns the engine. It starts a local engine if necessary. It is called before
 	// every build.
 	Up func(context.Context) (run.Engine, error)
-	// Room makes room for a build before it starts. The caller calls ended after the
-	// build. On an error the build does not start. A nil Room always has room.
-	Room func(context.Context, lock.Entry) (ended func(), err error)
 	// Served is called after a build that succeeded. It may be nil.
 	Served func()
 	// Renew repairs an engine that failed independently of the build. After an error
@@ -119,15 +116,10 @@ func (p *place) do(ctx context.Context, e lock.Entry, events run.Events, work fu
 	} else {
 		fmt.Fprintf(log, "engine at %s\n", p.Name)
 	}
-	ended := func() {}
-	if err == nil && p.Room != nil {
-		ended, err = p.Room(ctx, e)
-	}
 	events.StepDone(Step, time.Since(start), false, err)
 	if err != nil {
 		return err
 	}
-	defer ended()
 	err = work(engine)
 	if err == nil && p.Served != nil {
 		p.Served()

@@ -319,26 +319,3 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 		}
 	})
 }
-
-// A cell without room is not started on any engine. For the others ended is called
-// after the build.
-func TestRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite()
-		m, asked, ended := s.member("a", 1, 0), 0, 0
-		m.Room = func(_ context.Context, e lock.Entry) (func(), error) {
-			asked++
-			if e.ID == "cell-1" {
-				return nil, diag.Errorf(diag.NoEngine, "the disk is too small")
-			}
-			return func() { ended++ }, nil
-		}
-		errs := s.build(t.Context(), fleet.New([]fleet.Member{m}, s.note), cells(3, 0))
-		if errs[0] != nil || diag.CodeOf(errs[1]) != diag.NoEngine || errs[2] != nil {
-			t.Errorf("faults: %v", errs)
-		}
-		if asked != 3 || ended != 2 || len(s.built["a"]) != 2 || s.renews != 0 {
-			t.Errorf("asked %d times, ended %d, built %v, put in order %d times", asked, ended, s.built["a"], s.renews)
-		}
-	})
-}

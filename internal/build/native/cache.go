@@ -23,11 +23,6 @@ func Bound(cache int64) []string {
 // connected.
 func Rest(cache int64) int64 { return cache / 2 }
 
-// CacheBytes returns the size of the cache on disk. The sum takes seconds.
-func (e *Engine) CacheBytes(ctx context.Context) (int64, error) {
-	return DiskUsage(ctx, e.path("state"))
-}
-
 // Empty stops the engine if it runs and removes its cache. It returns an error and
 // changes nothing if a client uses the engine.
 func (e *Engine) Empty(ctx context.Context) error {

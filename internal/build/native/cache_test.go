@@ -42,7 +42,7 @@ func TestEmpty(t *testing.T) {
 	if err := os.Link(file, file+"-again"); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := e.CacheBytes(t.Context()); err != nil || n < 100_000 || n > 150_000 {
+	if n, err := DiskUsage(t.Context(), e.path("state")); err != nil || n < 100_000 || n > 150_000 {
 		t.Errorf("the cache has %d, %v", n, err)
 	}
 	if err := e.Empty(t.Context()); err != nil || exists(e.path("state")) {

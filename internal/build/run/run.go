@@ -103,6 +103,16 @@ type Result struct {
 	Finished     time.Time           `json:"finished"`
 }
 
+// Seconds returns how long the steps of the result took, without the waiting.
+func (r Result) Seconds() (sum float64) {
+	for _, s := range r.Steps {
+		if !IsWait(s.Name) {
+			sum += s.Seconds
+		}
+	}
+	return sum
+}
+
 // From is the origin of a cell's artifacts.
 type From string
 
@@ -136,9 +146,6 @@ type Runner struct {
 	Most     gate.Need // run only gates with at most this need, at least [gate.Container]
 	// Now is the time for checking the end of waivers. It does not affect builds.
 	Now time.Time
-	// Seconds estimates the duration of an entry and may be nil. Among the entries that
-	// can start, the longest start first, so no long one runs alone at the end.
-	Seconds func(lock.Entry) float64
 	// Watch returns the receiver of a cell's events.
 	Watch func(lock.Entry) Events
 	// Done is called with every outcome as it arrives.
@@ -152,7 +159,6 @@ func (r Runner) Run(ctx context.Context, entries []lock.Entry) []Outcome {
 	outcomes := make([]Outcome, len(entries))
 	done := map[string]*Outcome{}
 	for _, wave := range waves(entries) {
-		r.longestFirst(wave, entries)
 		mapper := iter.Iterator[int]{MaxGoroutines: max(1, r.Jobs)}
 		mapper.ForEach(wave, func(i *int) {
 			o := r.one(ctx, entries[*i], done)
@@ -167,15 +173,6 @@ func (r Runner) Run(ctx context.Context, entries []lock.Entry) []Outcome {
 		}
 	}
 	return outcomes
-}
-
-// longestFirst sorts the indexes of entries by estimated duration, longest first.
-// Entries with equal estimates keep their order.
-func (r Runner) longestFirst(wave []int, entries []lock.Entry) {
-	if r.Seconds == nil {
-		return
-	}
-	slices.SortStableFunc(wave, func(a, b int) int { return cmp.Compare(r.Seconds(entries[b]), r.Seconds(entries[a])) })
 }
 
 var errFailFast = errors.New("another cell failed and --fail-fast was given")

@@ -185,6 +185,9 @@ func (b blobs) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, er
 	return os.Open(file)
 }
 
+// maxImage bounds the stated size of a blob in bytes.
+const maxImage = 1 << 50
+
 func (b blobs) Push(_ context.Context, d ocispec.Descriptor, r io.Reader) error {
 	if d.Digest.Algorithm() != digest.SHA256 || d.Size < 0 || d.Size > maxImage {
 		return fmt.Errorf("%w: a blob %s of %d bytes", errContent, d.Digest, d.Size)

@@ -15,7 +15,6 @@ package oci
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -73,35 +72,18 @@ func resolve(ctx context.Context, name string, patience time.Duration, policy re
 		WithHint("only a lock needs the digest: run `builder lock` on a host that reaches the registry and check the lock in, set HTTPS_PROXY, or write the digest into images/*.yaml")
 }
 
-// maxImage bounds the stated size of an image in bytes.
-const maxImage = 1 << 50
-
-// Size returns the bytes of the layers and of the configuration of an image as the
-// registry stores them, for linux/amd64. It asks once.
-func Size(ctx context.Context, name string) (int64, error) {
+// Find asks once whether the registry has an image for linux/amd64. It returns
+// [ErrAbsent] if it has none.
+func Find(ctx context.Context, name string) error {
 	repo, err := open(name)
 	if err != nil {
-		return 0, diag.Errorf(diag.Usage, "sizing image %q: %w", name, err)
+		return diag.Errorf(diag.Usage, "finding image %q: %w", name, err)
 	}
 	target := platform
-	_, data, err := oras.FetchBytes(ctx, repo, repo.Reference.Reference, oras.FetchBytesOptions{
-		FetchOptions: oras.FetchOptions{ResolveOptions: oras.ResolveOptions{TargetPlatform: &target}}, MaxBytes: maxManifest,
-	})
-	if err != nil {
-		return 0, fmt.Errorf("sizing image %q: %w", name, plain(err))
+	if _, err := oras.Resolve(ctx, repo, repo.Reference.Reference, oras.ResolveOptions{TargetPlatform: &target}); err != nil {
+		return fmt.Errorf("finding image %q: %w", name, plain(err))
 	}
-	var m ocispec.Manifest
-	if err := json.Unmarshal(data, &m); err != nil {
-		return 0, fmt.Errorf("sizing image %q: %w", name, err)
-	}
-	var bytes int64
-	for _, part := range append(m.Layers, m.Config) {
-		if part.Size < 0 || part.Size > maxImage-bytes {
-			return 0, fmt.Errorf("sizing image %q: a layer of %d bytes", name, part.Size)
-		}
-		bytes += part.Size
-	}
-	return bytes, nil
+	return nil
 }
 
 // open returns the repository of a reference, including the tag or digest.

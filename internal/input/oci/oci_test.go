@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -128,33 +129,15 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// The size of an image is that of its layers and its configuration for this platform.
-func TestSize(t *testing.T) {
-	r, host, amd64 := start(t)
+func TestFind(t *testing.T) {
+	_, host, amd64 := start(t)
 	for _, reference := range []string{"/rocm/dev:both", "/rocm/dev@" + amd64} {
-		got, err := Size(t.Context(), host+reference)
-		if err != nil || got != int64(len(r.blobs["config-amd64"])) {
-			t.Errorf("%s: %d, %v", reference, got, err)
+		if err := Find(t.Context(), host+reference); err != nil {
+			t.Errorf("%s: %v", reference, err)
 		}
 	}
-	config := object{"mediaType": configType, "digest": r.add(configType, "config-amd64", object{"os": "linux", "architecture": "amd64"}), "size": len(r.blobs["config-amd64"])}
-	layers := func(sizes ...int64) string {
-		var all []object
-		for _, size := range sizes {
-			all = append(all, object{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", "digest": amd64, "size": size})
-		}
-		return r.add(manifestType, "layers", object{"schemaVersion": 2, "mediaType": manifestType, "layers": all, "config": config})
-	}
-	if got, err := Size(t.Context(), host+"/rocm/dev@"+layers(5e9, 2e9)); err != nil || got != 7e9+int64(len(r.blobs["config-amd64"])) {
-		t.Errorf("%d, %v", got, err)
-	}
-	for _, sizes := range [][]int64{{-5}, {1 << 62, 1 << 62}} {
-		if got, err := Size(t.Context(), host+"/rocm/dev@"+layers(sizes...)); err == nil {
-			t.Errorf("layers of %v bytes: %d", sizes, got)
-		}
-	}
-	if _, err := Size(t.Context(), host+"/rocm/dev:gone"); err == nil {
-		t.Error("a missing image has a size")
+	if err := Find(t.Context(), host+"/rocm/dev:gone"); !errors.Is(err, ErrAbsent) {
+		t.Errorf("a missing image: %v", err)
 	}
 }
 

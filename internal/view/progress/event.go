@@ -16,9 +16,9 @@ type Kind string
 
 // The kinds of events. Each comment lists the fields in use.
 const (
-	RunStarted  Kind = "run-started"  // cells, estimate
-	CellStarted Kind = "cell-started" // cell, estimate: before its first step; never for a cell from a store
-	StepStarted Kind = "step-started" // cell, step, estimate, status if it waits
+	RunStarted  Kind = "run-started"  // cells
+	CellStarted Kind = "cell-started" // cell: before its first step; never for a cell from a store
+	StepStarted Kind = "step-started" // cell, step, status if it waits
 	LogLine     Kind = "line"         // cell, step, text: only if log lines are requested
 	Bytes       Kind = "bytes"        // cell, step, done, total: at most once a second
 	StepDone    Kind = "step-done"    // cell, step, status, seconds, text if it failed
@@ -44,21 +44,20 @@ const (
 
 // Event is one line of --progress json. Its Kind determines which fields are set.
 type Event struct {
-	Schema   int       `json:"schema" jsonschema:"enum=1,description=number of this format"`
-	Time     time.Time `json:"time" jsonschema:"description=when it happened in UTC"`
-	Event    Kind      `json:"event" jsonschema:"enum=run-started,enum=cell-started,enum=step-started,enum=line,enum=bytes,enum=step-done,enum=cell-done,enum=note,enum=fault,enum=run-done,description=what happened"`
-	Cells    []string  `json:"cells,omitempty" jsonschema:"description=ids of all cells of the run in their order"`
-	Cell     string    `json:"cell,omitempty" jsonschema:"description=id of the cell or the name of what else is looked at"`
-	Step     string    `json:"step,omitempty" jsonschema:"description=name of the step"`
-	Status   string    `json:"status,omitempty" jsonschema:"description=waiting - done - cached - failed or stopped for a step; that of run.json for a cell"`
-	Seconds  *float64  `json:"seconds,omitempty" jsonschema:"description=how long it took"`
-	Estimate *float64  `json:"estimate,omitempty" jsonschema:"description=how many seconds it is likely to take; absent where nothing is known"`
-	Done     *int64    `json:"done,omitempty" jsonschema:"description=bytes that were moved"`
-	Total    *int64    `json:"total,omitempty" jsonschema:"description=bytes that are to be moved"`
-	Code     string    `json:"code,omitempty" jsonschema:"description=name of the exit code that a fault stands for"`
-	Text     string    `json:"text,omitempty" jsonschema:"description=a line of a log or what is said to people"`
-	Hint     string    `json:"hint,omitempty" jsonschema:"description=what mends a fault"`
-	Log      string    `json:"log,omitempty" jsonschema:"description=path of the log that explains a fault"`
+	Schema  int       `json:"schema" jsonschema:"enum=1,description=number of this format"`
+	Time    time.Time `json:"time" jsonschema:"description=when it happened in UTC"`
+	Event   Kind      `json:"event" jsonschema:"enum=run-started,enum=cell-started,enum=step-started,enum=line,enum=bytes,enum=step-done,enum=cell-done,enum=note,enum=fault,enum=run-done,description=what happened"`
+	Cells   []string  `json:"cells,omitempty" jsonschema:"description=ids of all cells of the run in their order"`
+	Cell    string    `json:"cell,omitempty" jsonschema:"description=id of the cell or the name of what else is looked at"`
+	Step    string    `json:"step,omitempty" jsonschema:"description=name of the step"`
+	Status  string    `json:"status,omitempty" jsonschema:"description=waiting - done - cached - failed or stopped for a step; that of run.json for a cell"`
+	Seconds *float64  `json:"seconds,omitempty" jsonschema:"description=how long it took"`
+	Done    *int64    `json:"done,omitempty" jsonschema:"description=bytes that were moved"`
+	Total   *int64    `json:"total,omitempty" jsonschema:"description=bytes that are to be moved"`
+	Code    string    `json:"code,omitempty" jsonschema:"description=name of the exit code that a fault stands for"`
+	Text    string    `json:"text,omitempty" jsonschema:"description=a line of a log or what is said to people"`
+	Hint    string    `json:"hint,omitempty" jsonschema:"description=what mends a fault"`
+	Log     string    `json:"log,omitempty" jsonschema:"description=path of the log that explains a fault"`
 }
 
 // said returns the text of an event after the names of its cell and step.

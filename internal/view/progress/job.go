@@ -2,26 +2,15 @@ package progress
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"builder/internal/view/term"
 )
 
-// Cell is one cell of a run.
-type Cell struct {
-	ID string
-	// Steps holds the expected duration of each step, or nil if unknown. Missing steps
-	// count as zero.
-	Steps map[string]time.Duration
-}
-
 // A job is a cell of the run, or another task with steps.
 type job struct {
 	id, label string
 	planned   bool      // a cell of the run: shown until it is done
-	known     bool      // its duration can be estimated
 	begun     time.Time // zero until its first step
 	ended     bool
 	failed    bool
@@ -33,12 +22,10 @@ type job struct {
 	last  string    // last line of the step's log
 	shown time.Time // when a plain log last mentioned it
 	moved transfer
-
-	ahead map[string]time.Duration // expected durations of the steps not yet ended
 }
 
-func newJob(c Cell) *job {
-	return &job{id: c.ID, label: term.OneLine(c.ID), planned: true, known: c.Steps != nil, ahead: maps.Clone(c.Steps)}
+func newJob(id string, planned bool) *job {
+	return &job{id: id, label: term.OneLine(id), planned: planned}
 }
 
 func (j *job) running() bool { return !j.begun.IsZero() && !j.ended }
@@ -52,21 +39,9 @@ func (j *job) start(step string, waits bool, now time.Time) {
 }
 
 func (j *job) done(step string) {
-	delete(j.ahead, step)
 	if j.step == step {
 		j.over, j.waits, j.last, j.moved = true, false, "", transfer{}
 	}
-}
-
-// left returns the expected remaining time of the job, if known.
-func (j *job) left(now time.Time) (left time.Duration, known bool) {
-	for step, likely := range j.ahead {
-		if step == j.step && !j.over {
-			likely -= now.Sub(j.since)
-		}
-		left += max(0, likely)
-	}
-	return left, j.known
 }
 
 // says returns the latest state of the running step: its transferred bytes or the last
@@ -118,13 +93,10 @@ func bar(done, total int64) string {
 type totals struct {
 	all, done, failed, running, waiting int
 	elapsed                             time.Duration
-	left                                time.Duration
-	known                               bool // whether left is known
 }
 
-// total counts the jobs at the time now. slots is the number of cells running at the
-// same time.
-func total(jobs []*job, begun, now time.Time, slots int) totals {
+// total counts the jobs at the time now.
+func total(jobs []*job, begun, now time.Time) totals {
 	t := totals{elapsed: now.Sub(begun)}
 	for _, j := range jobs {
 		switch {
@@ -142,45 +114,7 @@ func total(jobs []*job, begun, now time.Time, slots int) totals {
 		}
 		t.all++
 	}
-	t.left, t.known = remaining(jobs, now, slots)
 	return t
-}
-
-// remaining returns the expected time for all unfinished cells, if each waiting cell
-// starts as soon as another has ended. It is unknown if the estimate of any cell is
-// unknown.
-func remaining(jobs []*job, now time.Time, slots int) (time.Duration, bool) {
-	ends := make([]time.Duration, 0, len(jobs))
-	for _, j := range jobs {
-		if !j.planned || j.ended {
-			continue
-		}
-		left, known := j.left(now)
-		if !known {
-			return 0, false
-		}
-		if len(ends) < max(1, slots) {
-			ends = append(ends, left)
-			continue
-		}
-		first := slices.Index(ends, slices.Min(ends))
-		ends[first] += left
-	}
-	if len(ends) == 0 {
-		return 0, false
-	}
-	return slices.Max(ends), true
-}
-
-// about formats an estimate with few digits.
-func about(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return d.Round(time.Second).String()
-	case d < 10*time.Minute:
-		return short(d.Round(10 * time.Second))
-	}
-	return short(d.Round(time.Minute))
 }
 
 // short formats a duration without trailing zero units: 12m, 1h3m.

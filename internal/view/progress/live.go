@@ -156,9 +156,8 @@ func block(now moment, width, height int) []string {
 	return append(lines, sum...)
 }
 
-// line returns the moving line of a job: its step, the elapsed and the expected time,
-// and its latest output. It cuts the middle out of a long name, and drops the estimate
-// if there is not enough room for the name.
+// line returns the moving line of a job: its step, the elapsed time and its latest
+// output. It cuts the middle out of a long name.
 func (j *job) line(now time.Time, width int) string {
 	name := shorten(j.label, max(12, width*2/5))
 	step, from := term.OneLine(j.step), j.since
@@ -168,13 +167,7 @@ func (j *job) line(now time.Time, width int) string {
 	if j.planned {
 		from = j.begun // the line of a cell covers all its steps
 	}
-	took := now.Sub(from).Truncate(time.Second)
-	spent := fmt.Sprintf("%4s", took)
-	if left, known := j.left(now); known {
-		if likely := spent + " of ~" + about(took+left); term.Columns(words("▸ "+name, pad(step), likely)) <= width {
-			spent = likely
-		}
-	}
+	spent := fmt.Sprintf("%4s", now.Sub(from).Truncate(time.Second))
 	line := words("▸ "+name, pad(step), spent)
 	if over := term.Columns(line) - width; over > 0 {
 		line = words("▸ "+shorten(name, max(8, term.Columns(name)-over)), pad(step), spent)
@@ -182,22 +175,17 @@ func (j *job) line(now time.Time, width int) string {
 	return term.Truncate(words(line, j.says(now)), width)
 }
 
-// sum returns the last line: the number of cells in each state, the elapsed time and
-// the expected time. A narrow screen gets the shortest form.
+// sum returns the last line: the number of cells in each state and the elapsed
+// time. A narrow screen gets the shortest form.
 func (m moment) sum(width int) string {
-	t := total(m.jobs, m.begun, m.time, m.slots)
-	took, whole, brief := t.elapsed.Truncate(time.Second).String(), "", ""
-	if t.known {
-		whole = ", about " + about(t.left) + " left"
-		brief = " of ~" + about(t.elapsed+t.left)
-	}
+	t := total(m.jobs, m.begun, m.time)
+	took := t.elapsed.Truncate(time.Second)
 	failed, fail := "", ""
 	if t.failed > 0 {
 		failed, fail = fmt.Sprintf(" (%d failed)", t.failed), fmt.Sprintf(" (%d bad)", t.failed)
 	}
 	forms := []string{
-		fmt.Sprintf("= %d of %s done%s, %d running, %d waiting, %s%s", t.done, counted(t.all, "cell"), failed, t.running, t.waiting, took, whole),
-		fmt.Sprintf("= %d done%s, %d run, %d wait, %s%s", t.done, fail, t.running, t.waiting, took, brief),
+		fmt.Sprintf("= %d of %s done%s, %d running, %d waiting, %s", t.done, counted(t.all, "cell"), failed, t.running, t.waiting, took),
 		fmt.Sprintf("= %d done%s, %d run, %d wait, %s", t.done, fail, t.running, t.waiting, took),
 	}
 	for _, form := range forms {

@@ -28,15 +28,11 @@ func (p *plain) draw(events []Event, now moment) {
 	p.flush(&b)
 }
 
-// event writes the line of an event. The start of cells and the bytes of transfers get
-// no line, because steps show both.
+// event writes the line of an event. The start of a run or cell and the bytes of transfers
+// get no line, because steps show both.
 func (p *plain) event(b *strings.Builder, e Event, now moment) {
 	switch e.Event {
-	case CellStarted, Bytes, Fault, RunDone:
-	case RunStarted:
-		if e.Estimate != nil && *e.Estimate > 0 {
-			p.line(b, now, fmt.Sprintf("%s, likely to take about %s", counted(len(e.Cells), "cell"), about(duration(*e.Estimate))))
-		}
+	case RunStarted, CellStarted, Bytes, Fault, RunDone:
 	case LogLine:
 		cell := ""
 		if now.several() {

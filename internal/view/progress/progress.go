@@ -1,6 +1,6 @@
 // Package progress shows a run while it is in progress: as moving lines on a terminal,
 // a log, a log with groups and annotations for GitHub Actions, or events for programs.
-// It receives events and knows only the names and the expected durations of cells.
+// It receives events and knows only the names of cells.
 // [builder/internal/view/term] prints the results at the end.
 //
 //   - A permanent line is written once. Only the lines of running steps are redrawn,
@@ -50,7 +50,6 @@ type view interface {
 type moment struct {
 	time  time.Time
 	begun time.Time // start of the run, zero if there is none
-	slots int       // number of cells running at the same time
 	jobs  []*job    // the cells of the run, then other tasks
 }
 
@@ -67,20 +66,19 @@ func New(w io.Writer, options Options) *Display {
 	return p
 }
 
-// Run announces the cells to build, slots of them at a time. Each cell has one line
-// from its first step until CellDone.
-func (p *Display) Run(cells []Cell, slots int) {
+// Run announces the cells to build. Each cell has one line from its first step until
+// CellDone.
+func (p *Display) Run(cells []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.now.begun, p.now.slots = time.Now(), slots
+	p.now.begun = time.Now()
 	var ids []string
 	for _, c := range cells {
-		p.now.jobs = append(p.now.jobs, newJob(c))
-		ids = append(ids, term.OneLine(c.ID))
+		p.now.jobs = append(p.now.jobs, newJob(c, true))
+		ids = append(ids, term.OneLine(c))
 	}
 	label(p.now.jobs)
-	left, known := remaining(p.now.jobs, p.now.begun, slots)
-	p.say(Event{Event: RunStarted, Cells: ids, Estimate: estimate(left, known)})
+	p.say(Event{Event: RunStarted, Cells: ids})
 }
 
 // Start reports the start of a cell's step.
@@ -95,22 +93,17 @@ func (p *Display) start(cell, step string, waits bool) {
 	now := time.Now()
 	j := p.job(cell)
 	if j == nil {
-		j = newJob(Cell{ID: cell})
-		j.planned = false
+		j = newJob(cell, false)
 		p.now.jobs = append(p.now.jobs, j)
 	}
 	var events []Event
 	if j.planned && j.begun.IsZero() {
-		left, known := j.left(now)
-		events = append(events, Event{Event: CellStarted, Cell: cell, Estimate: estimate(left, known)})
+		events = append(events, Event{Event: CellStarted, Cell: cell})
 	}
 	j.start(step, waits, now)
 	e := Event{Event: StepStarted, Cell: cell, Step: step}
 	if waits {
 		e.Status = Waiting
-	}
-	if likely, known := j.ahead[step]; known {
-		e.Estimate = estimate(likely, true)
 	}
 	p.say(append(events, e)...)
 }
@@ -294,14 +287,6 @@ func (p *Display) job(cell string) *job {
 		return nil
 	}
 	return p.now.jobs[i]
-}
-
-// estimate returns an expected duration in seconds for an event, or nil if unknown.
-func estimate(d time.Duration, known bool) *float64 {
-	if !known {
-		return nil
-	}
-	return inSeconds(d)
 }
 
 func inSeconds(d time.Duration) *float64 {
