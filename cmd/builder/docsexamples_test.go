@@ -2,11 +2,13 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"builder/internal/base/decode"
+	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
 	"builder/internal/testutil/acttest"
 )
@@ -90,32 +92,54 @@ func TestWorkflowsOfPages(t *testing.T) {
 	}
 }
 
-// The pipeline in the GitLab page must make cells of the example.
+// The pipeline in the page on other CI services must build the cells of the example, and
+// its report must name them.
 func TestPipelineOfPages(t *testing.T) {
-	var pipeline struct {
-		Plan struct {
-			Script    []string            `yaml:"script"`
-			Artifacts map[string][]string `yaml:"artifacts"`
-		} `yaml:"plan"`
-		Cells struct {
-			Needs   []string `yaml:"needs"`
-			Trigger struct {
-				Strategy string              `yaml:"strategy"`
-				Include  []map[string]string `yaml:"include"`
-			} `yaml:"trigger"`
-		} `yaml:"cells"`
+	if _, err := exec.LookPath("jq"); err != nil {
+		t.Skip(err)
 	}
-	readYAML(t, filepath.Join(repositoryRoot, "docs", "examples", "gitlab", "gitlab-ci.yml"), &pipeline)
+	file := filepath.Join(repositoryRoot, "docs", "examples", "other-ci", "gitlab-ci.yml")
+	type job struct {
+		Extends   string   `yaml:"extends"`
+		Stage     string   `yaml:"stage"`
+		When      string   `yaml:"when"`
+		Parallel  int      `yaml:"parallel"`
+		Script    []string `yaml:"script"`
+		Artifacts struct {
+			When    string            `yaml:"when"`
+			Paths   []string          `yaml:"paths"`
+			Reports map[string]string `yaml:"reports"`
+		} `yaml:"artifacts"`
+	}
+	var pipeline struct {
+		Stages  []string            `yaml:"stages"`
+		Cells   job                 `yaml:"cells"`
+		Report  job                 `yaml:"report"`
+		Include []map[string]string `yaml:"include"`
+	}
+	readYAML(t, file, &pipeline)
 	host := reader(t)
 	host.Dir = filepath.Join(host.Dir, "examples") // the directory of site
-	for _, line := range pipeline.Plan.Script {
+	print := func(line string) {
+		t.Helper()
 		if printed, code, err := host.Do(t.Context(), line); code != 0 || err != nil {
 			t.Fatalf("%s: %d, %v\n%s", line, code, err, printed)
 		}
 	}
-	made, err := os.ReadFile(filepath.Join(host.Dir, pipeline.Plan.Artifacts["paths"][0]))
-	if err != nil || strings.Count(string(made), "builder run dotprod") != 3 {
-		t.Errorf("%v: %s", err, made)
+	print(strings.NewReplacer("$CI_NODE_INDEX", "1", "$CI_NODE_TOTAL", "1").Replace(pipeline.Cells.Script[0]))
+	print(pipeline.Report.Script[0])
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", pipeline.Cells.Script[1])
+	cmd.Dir = host.Dir
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	commands, err := os.ReadFile(filepath.Join(host.Dir, "part.sh"))
+	if err != nil || strings.Count(string(commands), "builder run 'dotprod' '--recipes' 'site' ") != 3 || !strings.HasSuffix(string(commands), "\nexit $failed\n") {
+		t.Errorf("%v: %s", err, commands)
+	}
+	printed, code, err := host.Do(t.Context(), pipeline.Report.Script[1])
+	if code != int(diag.Unexpected) || err != nil || !strings.Contains(printed, "dotprod-1.0") {
+		t.Errorf("a report without results: exit %d, %v\n%s", code, err, printed)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // matrixFormats are the values of --format, the default first.
-var matrixFormats = []string{"json", "github", "gitlab", "text"}
+var matrixFormats = []string{"json", "github", "text"}
 
 const matrixDescription = `Prints every cell of every recipe, or with RECIPE every cell of it. The flag of an
 axis filters; the other axes then take the recipe's preference as in run, unless
@@ -26,8 +26,7 @@ axis filters; the other axes then take the recipe's preference as in run, unless
 json is a list of {id, recipe, axes, flags}: ` + "`builder run`" + ` with these flags builds
 exactly this cell. github is one line {"include": [{id, recipe, args, artifact}]}:
 args holds the flags for a shell, artifact a valid name for an artifact or a cache.
-gitlab is a child pipeline: a job for each cell, which extends .builder, and a job
-that merges their reports. text is a table.
+text is a table.
 
 --shard i/n keeps one of n parts. The id of a cell alone decides its part. --condense
 keeps a few cells that together cover every word of each axis, its oldest and newest
@@ -103,11 +102,6 @@ func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, f
 			out.Note("the shard is empty, which GitHub refuses: begin the job with `if: fromJSON(…).include[0]`")
 		}
 		return term.JSON(out.Stdout, matrix, "")
-	case "gitlab":
-		if len(part) == 0 {
-			out.Note("the shard is empty, which GitLab refuses: trigger the pipeline only if it has jobs")
-		}
-		return out.JSON(ci.GitLab(part))
 	case "text":
 		show.Jobs(out, part)
 		return nil

@@ -120,7 +120,6 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		{"run", "nccl", "--locked", "--set", "ftp://me:hush@h/x", "--progress", "json"},
 		{"matrix", "own", "--recipes", "site"},
 		{"matrix", "own", "--recipes", "site", "--version", "1.0", "--format", "github"},
-		{"matrix", "own", "--recipes", "site", "--version", "1.0", "--format", "gitlab"},
 		{"gate", "own-1.0-cp311-cp311-linux_x86_64.whl"},
 		{"gate", "own-1.0-cp311-cp311-linux_x86_64.whl", "--json"},
 		{"gate", "lib.so"},

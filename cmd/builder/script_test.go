@@ -485,7 +485,6 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 		{"plan", "horovod", "--json"},
 		{"matrix"},
 		{"matrix", "--condense", "--format", "github"},
-		{"matrix", "--condense", "--format", "gitlab"},
 		{"matrix", "--format", "text", "--condense"},
 		{"lock", "horovod", "--check"},
 		{"config", "schema", "recipe"},

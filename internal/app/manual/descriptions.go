@@ -57,7 +57,7 @@ var Descriptions = map[string]Description{
 			{Line: "builder matrix horovod --rocm '>=6.0' --all --format text", Does: "print a table of all cells with ROCm 6.0 or newer"},
 			{Line: "builder matrix --condense --format github", Does: "select a few cells for a pull request"},
 			{Line: "builder matrix --condense --format github --shard 2/3", Does: "select the second third of the condensed matrix, for a nightly build"},
-			{Line: "builder matrix horovod --format gitlab > cells.yml", Does: "write a child pipeline"},
+			{Line: "builder matrix horovod --shard 2/3 > part.json", Does: "write the second third of the cells for a job of another CI service"},
 		},
 		[]diag.Code{diag.Usage},
 	},

@@ -1,6 +1,6 @@
 // Package ci turns cells into jobs of a continuous integration service: all cells, a
-// shard of them, or a condensed matrix. Package matrix determines the cells. The
-// functions [GitHub] and [GitLab] return jobs in the format of their service.
+// shard of them, or a condensed matrix. Package matrix determines the cells. [GitHub]
+// returns jobs as a matrix of GitHub Actions.
 //
 // # Shards
 //
