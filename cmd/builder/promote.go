@@ -81,8 +81,8 @@ func yankCommand(out term.Printer) *cli.Command {
 		Name: "yank", Usage: "withdraw a published wheel, so that installers skip it", ArgsUsage: "CELL --at file:DIR --because TEXT",
 		Description: "CELL is the id or the key of a published cell. The wheel stays in the index. pip and uv\n" +
 			"install it only if its exact version is requested (PEP 592), and run --from ignores it.\n" +
-			"--undo removes the mark. A registry has no such mark: builder publish prune CELL\n" +
-			"removes a wheel there.",
+			"--undo removes the mark. A registry has no such mark: remove a wheel there with the\n" +
+			"registry's own tool.",
 		Flags: yankFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error { return doYank(c, out) },
 	}
@@ -104,7 +104,7 @@ func doYank(c *cli.Context, out term.Printer) error {
 	}
 	place, ok := at.(publish.Directory)
 	if at != nil && !ok {
-		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %s cannot mark a wheel as withdrawn", at).WithHint("`builder publish prune %s --at %s --yes` removes it there", cell, c.String("at")))
+		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %s cannot mark a wheel as withdrawn", at).WithHint("remove the tags and the manifest of %s there with the registry's own tool, such as crane", cell))
 	}
 	if err != nil {
 		return err

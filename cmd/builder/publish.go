@@ -28,7 +28,7 @@ func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.C
 			"or keyring, and looks the file up by its digest. The other destinations are checked as a\n" +
 			"client would: by pip and uv with hashes, or by a pull by digest with verification.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
-		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out), pruneCommand(cat, err, out)),
+		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out)),
 		Action: func(c *cli.Context) error {
 			in, err := openSession(c, cat, out)
 			r, err2 := readPublish(c)

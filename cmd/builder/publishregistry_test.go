@@ -214,7 +214,7 @@ func registryFaults() []fault {
 		{
 			"other bytes are published at once", func(s *scene) { s.meets(sendTag, s.made.other) },
 			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: the tag tiny-1.0 names sha256:[0-9a-f]{64}, not sha256:[0-9a-f]{64}`,
-			"builder never moves this tag: publish to another repository, or under another name; if the cell has another key because its lock was renewed, give its recipe a new version, or remove the published one with `builder publish prune CELL --at PLACE --yes`", whole,
+			"builder never moves this tag: publish to another repository, or under another name; if the cell has another key because its lock was renewed, give its recipe a new version, or remove the published one with the registry's own tool", whole,
 		},
 	}
 }

@@ -85,7 +85,7 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 			continue
 		}
 		if receipt.Existed && receipt.More > 0 && publish.Mixed(ctx, to, b) {
-			s.Note("%s: its earlier statements at %s are by another key: its users must trust both keys, until you remove it with `builder publish prune %s --at %s --yes` and publish it again", b.Entry.ID, to, b.Entry.ID, to)
+			s.Note("%s: its earlier statements at %s are by another key: its users must trust both keys, until you remove its files there and publish it again", b.Entry.ID, to)
 		}
 		report.Published = append(report.Published, receipt)
 	}

@@ -110,12 +110,6 @@ var Descriptions = map[string]Description{
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish, diag.Fetch},
 	},
-	"publish prune": {
-		[]syntax.Example{
-			{Line: "builder publish prune --at file:/srv/wheels --older-than 90 --keep 3", Does: "list old wheels; --yes removes them"},
-		},
-		[]diag.Code{diag.Usage, diag.Drift, diag.Publish, diag.Fetch},
-	},
 	"publish yank": {
 		[]syntax.Example{
 			{Line: "builder publish yank nccl-2.29.7+cuda13.0-verbs-sm_90 --at file:/srv/wheels --because 'hangs on two nodes'", Does: "withdraw a broken wheel"},

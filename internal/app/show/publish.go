@@ -10,22 +10,6 @@ import (
 	"builder/internal/view/term"
 )
 
-// Pruned prints each publication, and whether it was removed.
-func Pruned(out term.Printer, r app.PruneReport) {
-	var rows [][]string
-	for _, d := range r.Wheels {
-		state := "kept"
-		switch {
-		case d.Remove && r.DryRun:
-			state = "would be removed"
-		case d.Remove:
-			state = "removed"
-		}
-		rows = append(rows, []string{d.Cell, state, d.Because})
-	}
-	out.Table([]string{"cell", "state", "because"}, rows)
-}
-
 // Published prints a row for each wheel. existed is the state of a wheel that the
 // destination had before.
 func Published(out term.Printer, r app.PublishReport, existed string) {

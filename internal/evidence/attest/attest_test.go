@@ -608,7 +608,7 @@ func TestAKeyThatIsOver(t *testing.T) {
 		if c.Name != "signatures" {
 			continue
 		}
-		if all := strings.Join(c.Wrong, "\n"); !strings.Contains(all, "the last day of its key was ") || !strings.Contains(c.Remedy, "publish prune CELL") {
+		if all := strings.Join(c.Wrong, "\n"); !strings.Contains(all, "the last day of its key was ") || !strings.Contains(c.Remedy, "remove its files there") {
 			t.Errorf("%q, %q", all, c.Remedy)
 		}
 		return

@@ -74,7 +74,7 @@ const (
 	foreign  = "copy this folder too, or run `builder verify FILE --from PLACE` with the place where it is published; to examine a wheel of another project, run `builder gate FILE`"
 	stranger = "to trust the signatures of another host, run `builder key show` there and give its public key with --trust FILE; for a build signed with --key FILE, give --trust FILE.pub; compare the ids: `builder key show FILE.pub`"
 	early    = "set the clock of this host right; if it is right, remove the file, and run its gates again on a host whose clock is right"
-	expired  = "build the cell again with a valid key, with --timestamp if its statements shall outlive it; a wheel in an index keeps its first statements: remove it with `builder publish prune CELL --at DEST --yes`, and publish the cell again"
+	expired  = "build the cell again with a valid key, with --timestamp if its statements shall outlive it; a wheel in an index keeps its first statements: remove its files there, and publish the cell again"
 	changed  = "copy the directory of the cell again from the host that built it, or build the cell again with `builder run`; in an index, publish the cell again"
 )
 

@@ -212,7 +212,7 @@ func (r *Repository) hint(err error, cost string) string {
 		return hintOf(refusal.Status, host, cost)
 	}
 	if _, ok := errors.AsType[*Conflict](err); ok {
-		return "builder never moves this tag: publish to another repository, or under another name; if the cell has another key because its lock was renewed, give its recipe a new version, or remove the published one with `builder publish prune CELL --at PLACE --yes`"
+		return "builder never moves this tag: publish to another repository, or under another name; if the cell has another key because its lock was renewed, give its recipe a new version, or remove the published one with the registry's own tool"
 	}
 	_, network := errors.AsType[net.Error](err)
 	network = network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
