@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/input/oci/ocitest"
 	"builder/internal/input/store"
+	"builder/internal/machine/guest/guesttest"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
@@ -59,9 +61,10 @@ func TestScript(t *testing.T) {
 		UpdateScripts:       golden.Updating(),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition:           guests,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "sealed": sealed, "files": files, "unseen": unseen, "serve": serve, "repository": repository, "tarball": tarball,
-			"seal": seal, "edit": edit, "registry": registry, "damage": damage, "install": install, "lie": lie,
+			"seal": seal, "edit": edit, "registry": registry, "damage": damage, "install": install, "lie": lie, "bubblewrap": bubblewrap,
 		},
 	})
 }
@@ -90,6 +93,24 @@ func alone(env *testscript.Env) error {
 		env.Setenv(name, value)
 	}
 	return nil
+}
+
+// bubblewrap installs bubblewrap in the script's state directory.
+func bubblewrap(ts *testscript.TestScript, _ bool, _ []string) {
+	home, err := guesttest.Home()
+	ts.Check(err)
+	ts.Check(os.MkdirAll(ts.Getenv("BUILDER_HOME"), 0o700))
+	ts.Check(os.CopyFS(filepath.Join(ts.Getenv("BUILDER_HOME"), "tools"), os.DirFS(filepath.Join(home, "tools"))))
+}
+
+// guests implements the condition guest: this host fetches bubblewrap, and lets it make
+// namespaces.
+func guests(condition string) (bool, error) {
+	if condition != "guest" {
+		return false, fmt.Errorf("unknown condition %q", condition)
+	}
+	_, err := guesttest.Contained(context.Background())
+	return err == nil, nil
 }
 
 // exits runs a program and checks its exit code: exits CODE PROGRAM ARGS... The output

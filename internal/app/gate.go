@@ -19,6 +19,7 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/gpu"
+	"builder/internal/machine/guest"
 	"builder/internal/machine/locate"
 	"builder/internal/publishing/publish"
 	"builder/internal/publishing/subject"
@@ -99,6 +100,7 @@ type gateRun struct {
 	err     error // error of the search for GPUs
 	trust   signing.Trust
 	pulled  map[string]publish.Digest // by the path of the artifact
+	guest   guest.Guest               // runs artifacts on this host, if it has GPUs
 	scratch string
 	log     io.Writer
 	close   func()

@@ -17,7 +17,9 @@ import (
 	"builder/internal/gates/device"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/overlay"
+	"builder/internal/input/pypi"
 	"builder/internal/machine/gpu"
+	"builder/internal/machine/guest"
 	"builder/internal/machine/host"
 	"builder/internal/machine/locate"
 	"builder/internal/machine/nccltests"
@@ -65,6 +67,9 @@ func openGateRun(s *Session, r GateRequest) (*gateRun, error) {
 	if err != nil {
 		err = diag.Errorf(diag.Usage, "%w", err).WithHint("TMPDIR must name a directory: make it, or leave TMPDIR out")
 	}
+	if err == nil {
+		err = os.Chmod(scratch, 0o711) // guests of another user read files in it
+	}
 	closeLog := b.close
 	b.scratch, b.close = scratch, func() { closeLog(); os.RemoveAll(scratch) }
 	return b, err
@@ -111,7 +116,49 @@ func (b *gateRun) fill(ctx context.Context) error {
 	host = host.VisibleTo(d.Env)
 	host.GPUs = append([]gpu.GPU{}, host.GPUs...) // an empty list in JSON, not null
 	b.host = &host
-	return nil
+	if len(host.GPUs) == 0 {
+		return nil
+	}
+	return b.isolate(ctx)
+}
+
+// isolate finds the way to run artifacts on this host: without the user's home, keys and
+// sockets.
+func (b *gateRun) isolate(ctx context.Context) error {
+	if b.guest.Found() {
+		return nil
+	}
+	w, err := b.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	dir, why := pypi.EnsureBubblewrap(ctx, b.Home, b.Note, b.pypiOptions(w.store))
+	program := ""
+	if why == nil {
+		program = pypi.BubblewrapProgram(dir)
+	}
+	hidden := []string{b.Home}
+	if b.Key != "" {
+		hidden = append(hidden, b.Key)
+	}
+	if home, err := os.UserHomeDir(); err == nil && home != "/" {
+		hidden = append(hidden, home)
+	}
+	b.guest, err = guest.Find(ctx, program, why, hidden...)
+	if weaker := b.guest.Weaker(); weaker != "" {
+		b.Note("%s", weaker)
+	}
+	return err
+}
+
+// openDir makes a directory for files that guests may read.
+func (b *gateRun) openDir(pattern string) (string, error) {
+	dir, err := os.MkdirTemp(b.scratch, pattern)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o755)
 }
 
 // setup unpacks the library of an artifact and returns the setup for the gates on GPUs.
@@ -126,9 +173,12 @@ func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
 		host = *b.host
 	}
 	d := &device.Setup{
-		Sweep: nccltests.Run, Host: host, Fault: b.err, GPUs: o.GPUs, Launcher: o.Launcher, Programs: b.tests,
+		Sweep: nccltests.Run, Host: host, Fault: b.err, GPUs: o.GPUs, Launcher: o.Launcher, Guest: b.guest, Programs: b.tests,
 		Against: b.against.Dir, Baseline: b.against.Name, Transport: o.Transport, MaxBytes: o.MaxBytes,
 		Rounds: 3, Tolerance: o.Tolerance, Env: o.Env, Timeout: o.Limit, Log: b.log,
+	}
+	if len(o.Launcher) > 0 {
+		d.Guest = guest.AsCaller()
 	}
 	if d.GPUs == 0 {
 		d.GPUs = len(host.GPUs)
@@ -136,7 +186,7 @@ func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
 	if s.Library == "" {
 		return d, func() {}, nil
 	}
-	dir, err := os.MkdirTemp(b.scratch, "library-*")
+	dir, err := b.openDir("library-*")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,12 +202,17 @@ func (b *gateRun) framework(ctx context.Context, s subject.Subject, gpus *device
 	if gpus == nil || o.Python == "" || !slices.ContainsFunc(gate.All(), runs) {
 		return nil, nil
 	}
-	dir, err := os.MkdirTemp(b.scratch, "overlay-*")
+	if err := b.isolate(ctx); err != nil {
+		return nil, err
+	}
+	dir, err := b.openDir("overlay-*")
 	if err != nil {
 		return nil, err
 	}
 	wheels := append([]string{s.Artifact.Path}, b.with...)
-	made, err := overlay.New(ctx, overlay.Overlay{Python: o.Python, Dir: dir, Env: o.Env, Timeout: o.Limit}, wheels...)
+	made, err := overlay.New(ctx, overlay.Overlay{
+		Python: o.Python, Dir: dir, Guest: b.guest, Network: gpus.Network(), Read: []string{b.scratch}, Env: o.Env, Timeout: o.Limit,
+	}, wheels...)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +249,7 @@ func (b *gateRun) testsTree(ctx context.Context, s subject.Subject, gpus *device
 	if err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(b.scratch, "tests-*")
+	dir, err := b.openDir("tests-*")
 	if err != nil {
 		return "", err
 	}

@@ -35,7 +35,8 @@ const busbwBytes = 1 << 20
 
 // CheckBusbw compares the speed of the library with that of the library it replaces,
 // both measured alternately on this host.
-func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
+func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.Verdict) {
+	defer func() { d.tell(&judged) }()
 	if a, lacks := d.lacks(2); lacks {
 		return a
 	}

@@ -18,7 +18,8 @@ import (
 // CheckCollectives checks the results of the promised collectives at every size, the
 // version of the library that ran, and the bandwidth, which must not exceed that of the
 // links.
-func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
+func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.Verdict) {
+	defer func() { d.tell(&judged) }()
 	if a, lacks := d.lacks(1); lacks {
 		return a
 	}

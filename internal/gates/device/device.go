@@ -16,6 +16,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/gpu"
+	"builder/internal/machine/guest"
 	"builder/internal/machine/nccltests"
 )
 
@@ -26,11 +27,12 @@ type Setup struct {
 	// does.
 	Sweep    func(context.Context, nccltests.Sweep) (nccltests.Measured, error)
 	Host     gpu.Host
-	Fault    error    // error of the detection of GPUs
-	GPUs     int      // number of requested GPUs
-	Launcher []string // as in [nccltests.Sweep]: the ranks run on any hosts; empty for this one
-	Programs string   // directory with all_reduce_perf, or ""
-	Library  string   // directory of the artifact's library
+	Fault    error       // error of the detection of GPUs
+	GPUs     int         // number of requested GPUs
+	Launcher []string    // as in [nccltests.Sweep]: the ranks run on any hosts; empty for this one
+	Guest    guest.Guest // runs the programs, or the launcher
+	Programs string      // directory with all_reduce_perf, or ""
+	Library  string      // directory of the artifact's library
 	// Against is the directory of the library to compare with, or "". Baseline is its
 	// name.
 	Against, Baseline string
@@ -60,8 +62,21 @@ func (d *Setup) sweep(collective, library string, from, to int64, env map[string
 	maps.Copy(merged, env)
 	return nccltests.Sweep{
 		Program: filepath.Join(d.Programs, collective+"_perf"), Library: library, GPUs: d.GPUs, Launcher: d.Launcher,
+		Guest: d.Guest, Network: d.Network(),
 		MinBytes: min(from, to), MaxBytes: to, Factor: factor, Iterations: iterations, Warmup: warmup,
 		Env: merged, Timeout: d.Timeout,
+	}
+}
+
+// Network reports whether the programs use the network of this host: RDMA does not reach
+// a loopback.
+func (d *Setup) Network() bool { return d.Transport == IB || d.Transport == GDRDMA }
+
+// tell adds to a verdict how far the artifact was from the user's files, if it was not
+// isolated.
+func (d *Setup) tell(v *verdict.Verdict) {
+	if d != nil && d.Guest.Weaker() != "" && v.Status != verdict.NotMeasured {
+		v.Evidence += "; " + d.Guest.Weaker()
 	}
 }
 

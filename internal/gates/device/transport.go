@@ -54,7 +54,8 @@ const transportBytes = 64 << 20
 
 // CheckTransport checks the transport between the GPUs: it must be the requested one,
 // not silently a slower one.
-func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
+func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.Verdict) {
+	defer func() { d.tell(&judged) }()
 	if a, lacks := d.lacks(2); lacks {
 		return a
 	}

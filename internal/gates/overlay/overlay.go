@@ -1,10 +1,11 @@
 // Package overlay runs programs on this host in an environment of the user with wheels
 // installed over it. The environment itself does not change: the wheels lie in a
-// temporary prefix whose packages come first.
+// temporary prefix whose packages come first. The programs are guests of the host.
 package overlay
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,8 +17,10 @@ import (
 	"syscall"
 	"time"
 
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
+	"builder/internal/machine/guest"
 )
 
 // maxOutput bounds the kept output of a program. A log of NCCL for eight ranks has a
@@ -31,39 +34,45 @@ const grace = 5 * time.Second
 type Overlay struct {
 	Python  string            // interpreter of the environment
 	Dir     string            // empty directory for the prefix and the files of programs
+	Guest   guest.Guest       // runs all programs
+	Network bool              // programs use the network of this host
+	Read    []string          // what programs may read, besides the environment and the system
 	Env     map[string]string // for every program
 	Timeout time.Duration     // of one program
 	site    string
+	own     []string // directories of the environment
 }
 
 // New installs the wheels without their dependencies, with the pip of the environment.
 func New(ctx context.Context, o Overlay, wheels ...string) (*Overlay, error) {
-	python, err := exec.LookPath(o.Python)
-	if err == nil {
-		o.Python, err = filepath.Abs(python)
-	}
-	if err != nil {
+	if err := o.find(ctx); err != nil {
 		return nil, diag.Errorf(diag.Usage, "--python: %w", err).WithHint("name the interpreter of an environment with the framework")
-	}
-	for _, dir := range []string{o.prefix(), o.home()} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return nil, err
-		}
 	}
 	args := []string{
 		"-m", "pip", "--isolated", "--disable-pip-version-check", "--no-cache-dir", "install", "--quiet", "--no-deps", "--no-index", "--no-compile",
 		"--ignore-installed", "--no-warn-script-location", "--root-user-action=ignore", "--prefix", o.prefix(),
 	}
-	for _, w := range wheels {
-		w, err := filepath.Abs(w)
-		if err != nil {
+	for _, path := range wheels {
+		copied := filepath.Join(o.wheels(), filepath.Base(path))
+		if err := atomicfile.Copy(path, copied); err != nil {
 			return nil, err
 		}
-		args = append(args, w)
+		if err := os.Chmod(copied, 0o644); err != nil {
+			return nil, err
+		}
+		args = append(args, copied)
 	}
-	out, err := o.run(ctx, o.Dir, o.Python, args, nil)
+	dir, remove, err := o.room()
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	out, err := o.run(ctx, dir, o.Python, args, nil, o.prefix())
 	if err == nil && out.Exit != 0 {
 		err = fmt.Errorf("pip: exit %d: %s", out.Exit, tail(out.Output))
+	}
+	if err == nil {
+		err = o.Guest.Take(o.prefix())
 	}
 	if err != nil {
 		return nil, diag.Errorf(diag.Gate, "installing %s over %s: %w", strings.Join(names(wheels), " "), o.Python, err).
@@ -81,18 +90,75 @@ func New(ctx context.Context, o Overlay, wheels ...string) (*Overlay, error) {
 	return &o, nil
 }
 
+// where prints the interpreter and the directories that it reads modules and libraries from.
+const where = `import json, os, sys
+print(json.dumps([sys.executable, os.path.dirname(os.path.realpath(sys.executable)), sys.prefix, sys.exec_prefix, sys.base_prefix] + sys.path))`
+
+// find asks the interpreter where its environment lies. The environment belongs to the
+// user, who runs it without a guest, too.
+func (o *Overlay) find(ctx context.Context) error {
+	python, err := exec.LookPath(o.Python)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, python, "-I", "-c", where)
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("%s: %w", python, err)
+	}
+	var said []string
+	if err := json.Unmarshal(out, &said); err != nil || len(said) < 2 || !filepath.IsAbs(said[0]) {
+		return fmt.Errorf("%s is not an interpreter of Python", python)
+	}
+	o.Python = said[0]
+	for _, dir := range append(said[1:], listed(o.Env)...) {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && filepath.IsAbs(dir) {
+			o.own = append(o.own, dir)
+		}
+	}
+	for _, dir := range []string{o.prefix(), o.wheels()} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.Chmod(o.Dir, 0o711), o.Guest.Give(o.prefix()))
+}
+
+// listed returns the directories in the variables with a search path.
+func listed(env map[string]string) []string {
+	var dirs []string
+	for name, value := range env {
+		if strings.HasSuffix(name, "PATH") {
+			dirs = append(dirs, filepath.SplitList(value)...)
+		}
+	}
+	return dirs
+}
+
 func (o Overlay) prefix() string { return filepath.Join(o.Dir, "prefix") }
 
-func (o Overlay) home() string { return filepath.Join(o.Dir, "home") }
+func (o Overlay) wheels() string { return filepath.Join(o.Dir, "wheels") }
+
+// room makes a directory for one program, with an empty home. A program leaves nothing
+// for the next one.
+func (o Overlay) room() (dir string, remove func(), err error) {
+	room, err := os.MkdirTemp(o.Dir, "run-*")
+	if err != nil {
+		return "", nil, err
+	}
+	dir = filepath.Join(room, "work")
+	err = errors.Join(os.Chmod(room, 0o711), os.Mkdir(dir, 0o755), os.Mkdir(home(dir), 0o755))
+	return dir, func() { os.RemoveAll(room) }, err
+}
 
 // Run runs a command of a gate in a new directory. Programs of the wheels come first in
 // PATH, then those beside the interpreter.
 func (o Overlay) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
-	dir, err := os.MkdirTemp(o.Dir, "run-*")
+	dir, remove, err := o.room()
 	if err != nil {
 		return gate.Result{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	for name, text := range c.Files {
 		if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), []byte(text), 0o644); err != nil {
 			return gate.Result{}, err
@@ -123,10 +189,11 @@ func (o Overlay) programs() []string {
 
 // environ returns the complete environment of a program. Variables of the user do not
 // reach it unless Env has them.
-func (o Overlay) environ(more map[string]string) []string {
+func (o Overlay) environ(dir string, more map[string]string) []string {
 	env := map[string]string{
 		"PATH":                    strings.Join(o.programs(), ":") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME":                    o.home(),
+		"HOME":                    home(dir),
+		"USER":                    "nobody",
 		"LC_ALL":                  "C.UTF-8",
 		"PYTHONNOUSERSITE":        "1",
 		"PYTHONDONTWRITEBYTECODE": "1",
@@ -146,17 +213,39 @@ func (o Overlay) environ(more map[string]string) []string {
 	return list
 }
 
-// run runs a program in its own process group, and ends all of the group with it.
-func (o Overlay) run(ctx context.Context, dir, program string, args []string, env map[string]string) (gate.Result, error) {
+// home returns the home of the program in a directory.
+func home(dir string) string { return filepath.Join(filepath.Dir(dir), "home") }
+
+// run runs a program in its own process group, and ends all of the group with it. It may
+// write to the directory, its home and the directories in more.
+func (o Overlay) run(ctx context.Context, dir, program string, args []string, env map[string]string, more ...string) (gate.Result, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("it was killed after %v", o.Timeout))
 	defer stop()
-	cmd := exec.CommandContext(ctx, program, args...)
+	written := append([]string{dir, home(dir)}, more...)
+	for _, d := range written[:2] {
+		if err := o.Guest.Give(d); err != nil {
+			return gate.Result{}, err
+		}
+	}
+	if !strings.Contains(program, "/") {
+		found, err := exec.LookPath(program)
+		if err != nil {
+			return gate.Result{}, err
+		}
+		program = found
+	}
+	cmd, err := o.Guest.Command(ctx, guest.Program{
+		Path: program, Args: args, Env: o.environ(dir, env), Dir: dir, Network: o.Network,
+		Read: slices.Concat(o.Read, o.own, []string{o.prefix(), o.wheels()}), Write: written,
+	})
+	if err != nil {
+		return gate.Result{}, err
+	}
 	out := &bounded{}
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, o.environ(env), out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
-	err := cmd.Run()
+	err = cmd.Run()
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of the group
 	}

@@ -11,11 +11,13 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/gate"
+	"builder/internal/machine/guest/guesttest"
 )
 
 // newOverlay installs a wheel with a program and a module over the host's Python.
-func newOverlay(t *testing.T, name string, limit time.Duration) (*Overlay, error) {
+func newOverlay(t *testing.T, name string, limit time.Duration, hidden ...string) (*Overlay, error) {
 	t.Helper()
+	g := guesttest.Find(t, hidden...)
 	python, err := exec.LookPath("python3")
 	if err != nil || exec.Command(python, "-m", "pip", "--version").Run() != nil {
 		t.Skip("needs python3 with pip")
@@ -28,7 +30,7 @@ func newOverlay(t *testing.T, name string, limit time.Duration) (*Overlay, error
 	if err := os.WriteFile(path, w.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return New(t.Context(), Overlay{Python: python, Dir: t.TempDir(), Env: map[string]string{"MINE": "1"}, Timeout: limit}, path)
+	return New(t.Context(), Overlay{Python: python, Dir: t.TempDir(), Guest: g, Env: map[string]string{"MINE": "1"}, Timeout: limit}, path)
 }
 
 func TestProgramOfAWheel(t *testing.T) {
@@ -54,6 +56,31 @@ func TestWheelOfAnotherPython(t *testing.T) {
 	}
 	if _, err := New(t.Context(), Overlay{Python: "/no/such/python", Dir: t.TempDir()}); diag.Worst(err) != diag.Usage {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A wheel reads neither the key and the home of the user nor the environment of the
+// process that runs it, and leaves nothing for its next run.
+func TestProgramIsAGuest(t *testing.T) {
+	secret := t.TempDir()
+	if err := os.WriteFile(filepath.Join(secret, "key.pem"), []byte("PRIVATE KEY"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SIGNING_KEY", "secret-of-the-environment")
+	o, err := newOverlay(t, "tiny-1-py3-none-any.whl", time.Minute, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steal := `cat "$1/key.pem" 2>&1
+cat /proc/[0-9]*/environ | tr '\0' '\n' | grep secret-of
+(echo faster > "$2/prefix/mine") 2>&1
+ls "$HOME" /tmp; echo kept > "$HOME/kept"; echo kept > /tmp/kept`
+	for range 2 {
+		out, err := o.Run(t.Context(), gate.Command{Args: []string{"sh", "-c", steal, "sh", secret, o.Dir}})
+		if err != nil || strings.Contains(out.Output, "PRIVATE KEY") || strings.Contains(out.Output, "secret-of") || strings.Contains(out.Output, "kept") ||
+			!strings.Contains(out.Output, "Read-only file system") {
+			t.Errorf("%+v, %v", out, err)
+		}
 	}
 }
 

@@ -26,5 +26,8 @@ func EnsureBubblewrap(ctx context.Context, home string, log func(format string, 
 	return filepath.Dir(filepath.Dir(filepath.Dir(program))), err
 }
 
+// BubblewrapProgram returns the path of bubblewrap in its directory.
+func BubblewrapProgram(dir string) string { return filepath.Join(dir, bubblewrap.member) }
+
 // BubblewrapPin returns the wheel of the pinned bubblewrap.
 func BubblewrapPin() store.Blob { return bubblewrap.wheels["amd64"] }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/machine/guest"
 	"builder/internal/machine/nccltests"
 )
 
@@ -137,6 +138,7 @@ func (p Plan) sizes() int {
 
 func (p Plan) sweep(s Turn) nccltests.Sweep {
 	return nccltests.Sweep{
+		Guest:   guest.AsCaller(),
 		Program: s.Program.Path, Library: s.Library.Dir, GPUs: p.GPUs, Launcher: p.Launcher,
 		MinBytes: p.MinBytes, MaxBytes: p.MaxBytes, Factor: p.Factor,
 		Iterations: p.Iterations, Warmup: p.Warmup, Env: p.Env, Timeout: p.Timeout,

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/base/diag"
+	"builder/internal/machine/guest"
 	"builder/internal/machine/nccltests"
 )
 
@@ -68,10 +69,10 @@ func TestMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := nccltests.Sweep{
-		Program: "/tests/all_reduce_perf", Library: "/lib/vendor", GPUs: 2, MinBytes: 1 << 10, MaxBytes: 4 << 10, Factor: 2,
+		Guest: guest.AsCaller(), Program: "/tests/all_reduce_perf", Library: "/lib/vendor", GPUs: 2, MinBytes: 1 << 10, MaxBytes: 4 << 10, Factor: 2,
 		Iterations: 20, Warmup: 5, Env: map[string]string{"NCCL_NVLS_ENABLE": "0"}, Timeout: time.Minute,
 	}
-	if diff := cmp.Diff(want, sweeps[0]); diff != "" || len(sweeps) != 12 {
+	if diff := cmp.Diff(want, sweeps[0], cmp.AllowUnexported(guest.Guest{})); diff != "" || len(sweeps) != 12 {
 		t.Errorf("%d sweeps, the first (-want +got):\n%s", len(sweeps), diff)
 	}
 	if len(w.saved) != 2 || len(w.ended) != 12 || w.turns[11].Done != 11 || w.turns[11].Left != 1 {

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// document is the file written with -J (src/util.cu, since 2.17.3). Its version is that
+// jsonReport is the file written with -J (src/util.cu, since 2.17.3). Its version is that
 // of the format. Without MPI it lists only the first device.
-type document struct {
+type jsonReport struct {
 	Args    []string   `json:"args"`
 	Library int        `json:"nccl_version"`
 	Config  config     `json:"config"`
@@ -61,7 +61,7 @@ type pass struct {
 }
 
 func parseJSON(r io.Reader) (Report, error) {
-	var doc document
+	var doc jsonReport
 	dec := json.NewDecoder(r)
 	if err := dec.Decode(&doc); err != nil {
 		return Report{}, fmt.Errorf("reading JSON: %w", err)
@@ -78,7 +78,7 @@ func parseJSON(r io.Reader) (Report, error) {
 
 // report requires the fields written at the end of a complete run. Closed brackets
 // prove nothing: since 2.18.5 a failed run closes them too.
-func (d document) report() (Report, error) {
+func (d jsonReport) report() (Report, error) {
 	switch {
 	case len(d.Results) == 0:
 		return Report{}, errors.New("it has no results")

@@ -29,8 +29,11 @@ mktemp "$dir/rank.XXXXXX" > /dev/null || { echo "$(uname -n) cannot write to $di
 // unseen matches the complaint of a rank, and not the text of the script.
 var unseen = regexp.MustCompile(`(?m)^.*?\S+ (does not see|cannot write to) /.*`)
 
+// kept matches the variables that no launcher gets: settings of the library, and secrets.
+var kept = regexp.MustCompile(`^(NCCL|RCCL|BUILDER|ACTIONS)_|(?i:token|secret|passw|credential|signing|private|api_?key)`)
+
 // launched returns the command that starts the ranks, in the user's directory and with
-// the user's environment without settings of the library. Every rank gets the environment
+// the user's environment without secrets and settings of the library. Every rank gets the environment
 // of a run on top of the one that the launcher gives it, which names its place in the job.
 func (c command) launched(launcher []string) (command, error) {
 	path, err := exec.LookPath(launcher[0])
@@ -45,7 +48,8 @@ func (c command) launched(launcher []string) (command, error) {
 	}
 	c.args = slices.Concat(launcher[1:], []string{"sh", "-c", inRank, "sh"}, c.env, []string{"--", c.path}, c.args)
 	c.path, c.env = path, slices.DeleteFunc(os.Environ(), func(pair string) bool {
-		return strings.HasPrefix(pair, "NCCL_") || strings.HasPrefix(pair, "RCCL_")
+		name, _, _ := strings.Cut(pair, "=")
+		return kept.MatchString(name)
 	})
 	return c, nil
 }

@@ -44,6 +44,9 @@ env | sort >&2; pwd >&2`))
 	s.Env = map[string]string{"NCCL_NVLS_ENABLE": "0", "ODD": "a b=c'd"}
 	t.Setenv("NCCL_P2P_DISABLE", "1")
 	t.Setenv("OF_THE_ALLOCATION", "kept")
+	for _, name := range []string{"SIGNING_KEY", "BUILDER_PUBLISH_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_URL", "GH_TOKEN", "Some_Password"} {
+		t.Setenv(name, "secret-of-the-environment")
+	}
 	m, err := Run(t.Context(), s)
 	if err != nil || len(m.Report.Rows) != 3 || strings.Count(m.Log, "NCCL version") != 2 {
 		t.Fatalf("%d rows, log %q, %v", len(m.Report.Rows), m.Log, err)
@@ -56,6 +59,9 @@ env | sort >&2; pwd >&2`))
 		if !strings.Contains(m.Output, want) {
 			t.Errorf("%q is not in %s", want, m.Output)
 		}
+	}
+	if strings.Contains(m.Output, "secret-of") {
+		t.Errorf("a rank sees a secret: %s", m.Output)
 	}
 	for _, name := range []string{"NCCL_P2P_DISABLE", "NCCL_IB_DISABLE"} {
 		if strings.Contains(m.Output, name) {

@@ -8,7 +8,11 @@
 // package bench those of several libraries.
 package nccltests
 
-import "time"
+import (
+	"time"
+
+	"builder/internal/machine/guest"
+)
 
 // A Report is the output of one run of a program.
 type Report struct {
@@ -58,6 +62,8 @@ type Sweep struct {
 	Library    string            // directory of the libnccl.so.2 or librccl.so.1 to load; "" means the loader's choice
 	GPUs       int               // of this host, in one process; with a launcher the ranks, one GPU each
 	Launcher   []string          // command that starts the ranks, such as mpirun -np 16; empty for none
+	Guest      guest.Guest       // runs the program, or the launcher
+	Network    bool              // the program uses the network of this host
 	MinBytes   int64             // first size
 	MaxBytes   int64             // last size
 	Factor     int               // ratio of successive sizes

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"builder/internal/machine/guest"
 )
 
 // grace is the time between SIGTERM and SIGKILL for a process group. It is also how
@@ -19,11 +21,15 @@ var grace = 5 * time.Second
 
 // command is a program to run in its own process group, with exactly this environment.
 type command struct {
-	path  string
-	args  []string
-	env   []string
-	dir   string
-	limit time.Duration
+	guest   guest.Guest
+	path    string
+	args    []string
+	env     []string
+	dir     string
+	read    []string // what it may read beside the host's system
+	write   []string
+	network bool
+	limit   time.Duration
 }
 
 // ended is the result of a finished program.
@@ -44,21 +50,26 @@ func (c command) run(ctx context.Context) (ended, error) {
 	full := func() { stop(fmt.Errorf("it printed more than %d bytes and was killed", maxOutput)) }
 	stdout, stderr := &capture{full: full}, &capture{full: full}
 
-	cmd := exec.CommandContext(ctx, c.path, c.args...)
-	cmd.Env, cmd.Dir = c.env, c.dir
+	cmd, err := c.guest.Command(ctx, guest.Program{
+		Path: c.path, Args: c.args, Env: c.env, Dir: c.dir, Read: c.read, Write: c.write, Network: c.network,
+	})
+	if err != nil {
+		return ended{}, err
+	}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
 	if err := cmd.Start(); err != nil {
 		return ended{}, err
 	}
-	err := wait(ctx, cmd)
+	err = wait(ctx, cmd)
 	e := ended{stdout: stdout.text(), stderr: stderr.text(), exit: -1}
 	if err == nil {
 		e.exit = cmd.ProcessState.ExitCode()
 		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			e.signal = status.Signal()
+		} else if e.signal = c.guest.Signal(e.exit); e.signal != 0 {
+			e.exit = -1
 		}
 	}
 	if cause := context.Cause(ctx); cause != nil && err != nil {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"builder/internal/base/regular"
 	"builder/internal/machine/nccllog"
 )
 
@@ -41,6 +42,9 @@ func Run(ctx context.Context, s Sweep) (Measured, error) {
 	if s, err = s.absolute(); err != nil {
 		return Measured{}, err
 	}
+	if err := s.Guest.Give(dir); err != nil {
+		return Measured{}, err
+	}
 	m, err := s.run(ctx, dir)
 	if err != nil {
 		return m, fmt.Errorf("running %s: %w", filepath.Base(s.Program), err)
@@ -57,8 +61,26 @@ func (s Sweep) absolute() (Sweep, error) {
 	return s, err
 }
 
+// reads lists the directories with the program, the library and the libraries that the
+// user named.
+func (s Sweep) reads() []string {
+	dirs := []string{filepath.Dir(s.Program)}
+	if s.Library != "" {
+		dirs = append(dirs, s.Library)
+	}
+	for _, dir := range filepath.SplitList(s.Env["LD_LIBRARY_PATH"]) {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && filepath.IsAbs(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
 func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
-	c := command{path: s.Program, env: environ(s, dir, nil), dir: dir, limit: min(s.Timeout, maxQuestion)}
+	c := command{
+		guest: s.Guest, path: s.Program, env: environ(s, dir, nil), dir: dir, read: s.reads(), write: []string{dir}, network: s.Network,
+		limit: min(s.Timeout, maxQuestion),
+	}
 	if err := c.prepare(ctx, s, dir); err != nil {
 		return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, unstartable(s.Program, err))
 	}
@@ -66,10 +88,9 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	if err != nil {
 		return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, unstartable(s.Program, err))
 	}
-	document := filepath.Join(dir, "report.json")
 	c.args, c.limit = s.arguments(), s.Timeout
 	if writes {
-		c.args = append(c.args, "-J", document)
+		c.args = append(c.args, "-J", filepath.Join(dir, document))
 	}
 	if len(s.Launcher) > 0 {
 		if err := c.shared(ctx, s, dir); err != nil {
@@ -90,7 +111,7 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	if err != nil {
 		return m, fmt.Errorf("%w; it last printed: %s; the library last logged: %s", err, lastLines(m.Output), lastLines(m.Log))
 	}
-	m.Report, err = end.report(document)
+	m.Report, err = end.report(dir)
 	if err = errors.Join(err, logErr); len(s.Launcher) > 0 {
 		err = s.oneJob(m.Report, files, err)
 	}
@@ -132,7 +153,7 @@ func (c command) writesJSON(ctx context.Context) (bool, error) {
 
 // report parses the table of a finished program. If the program also wrote JSON, report
 // takes the numbers from there, because they have more digits.
-func (e ended) report(document string) (Report, error) {
+func (e ended) report(dir string) (Report, error) {
 	report, err := Parse(strings.NewReader(e.stdout))
 	switch {
 	case err != nil && e.exit == unsupported:
@@ -144,7 +165,7 @@ func (e ended) report(document string) (Report, error) {
 	case e.exit != 0 && report.OutOfBounds == 0:
 		return Report{}, fmt.Errorf("%w, although its table is complete: %s: %s", ErrFailed, e.words(), e.telling())
 	}
-	exact, err := readDocument(document)
+	exact, err := readDocument(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return report, nil
 	}
@@ -154,8 +175,16 @@ func (e ended) report(document string) (Report, error) {
 	return report, err
 }
 
-func readDocument(path string) (Report, error) {
-	f, err := os.Open(path)
+// document is the name of the JSON in the directory of a run.
+const document = "report.json"
+
+// readDocument reads the JSON. The program may have left a link or a pipe in its place.
+func readDocument(dir string) (Report, error) {
+	in, err := regular.Inside(dir, maxOutput)
+	if err != nil {
+		return Report{}, err
+	}
+	f, err := in.Open(document)
 	if err != nil {
 		return Report{}, err
 	}
@@ -182,15 +211,20 @@ func (r *Report) refine(exact Report) error {
 	return nil
 }
 
-// logs returns the library's logs and their number, one for each process.
+// logs returns the library's logs and their number, one for each process. A link to a
+// file outside of the directory is an error.
 func logs(dir string) (text string, n int, err error) {
-	files, err := filepath.Glob(filepath.Join(dir, "nccl.*.log"))
+	in, err := regular.Inside(dir, nccllog.MaxLog)
+	if err != nil {
+		return "", 0, err
+	}
+	files, err := fs.Glob(in, "nccl.*.log")
 	if err != nil {
 		return "", 0, err
 	}
 	var b strings.Builder
-	for _, path := range files {
-		f, err := os.Open(path)
+	for _, name := range files {
+		f, err := in.Open(name)
 		if err != nil {
 			return b.String(), len(files), err
 		}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"builder/internal/machine/guest"
 )
 
 // fakeSweep writes a shell script in place of a program. These tests cover the handling of
@@ -24,7 +26,7 @@ func fakeSweep(t *testing.T, script string) Sweep {
 		t.Fatal(err)
 	}
 	return Sweep{
-		Program: path, GPUs: 2, MinBytes: 1 << 20, MaxBytes: 256 << 20, Factor: 16,
+		Guest: guest.AsCaller(), Program: path, GPUs: 2, MinBytes: 1 << 20, MaxBytes: 256 << 20, Factor: 16,
 		Iterations: 20, Warmup: 5, Timeout: 20 * time.Second,
 	}
 }
@@ -273,7 +275,7 @@ func TestLoader(t *testing.T) {
 	ask := func(program, library string) loader {
 		t.Helper()
 		s := Sweep{Program: filepath.Join(dir, program), Library: library}
-		l, err := command{path: s.Program, env: environ(s, dir, nil), limit: 10 * time.Second}.trace(t.Context())
+		l, err := command{guest: guest.AsCaller(), path: s.Program, dir: dir, env: environ(s, dir, nil), limit: 10 * time.Second}.trace(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

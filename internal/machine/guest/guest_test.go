@@ -1,0 +1,158 @@
+package guest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"builder/internal/base/diag"
+	"builder/internal/machine/guest"
+	"builder/internal/machine/guest/guesttest"
+)
+
+// run runs a shell script as a guest and returns its output.
+func run(t *testing.T, g guest.Guest, script string, p guest.Program) string {
+	t.Helper()
+	p.Path, p.Args = "/bin/sh", []string{"-c", script}
+	if p.Dir == "" {
+		p.Dir = "/"
+	}
+	cmd, err := g.Command(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+// secrets makes a home with a key, and a directory in it that a guest may read.
+func secrets(t *testing.T) (home, shown string) {
+	t.Helper()
+	home = filepath.Join(t.TempDir(), "home")
+	shown = filepath.Join(home, "venv")
+	if err := os.MkdirAll(shown, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(home, "key.pem"), filepath.Join(shown, "module.py")} {
+		if err := os.WriteFile(path, []byte("content of "+filepath.Base(path)+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return home, shown
+}
+
+func TestGuestSeesNoSecrets(t *testing.T) {
+	home, shown := secrets(t)
+	t.Setenv("SIGNING_KEY", "secret-of-the-environment")
+	work := t.TempDir()
+	g := guesttest.Find(t, home)
+	out := run(t, g, `cat "$SECRET/key.pem" "$VENV/module.py" /etc/shadow 2>&1
+cat /proc/[0-9]*/environ | tr '\0' '\n' | grep secret-of || echo no secret in any environment
+ls /run
+(echo write > "$VENV/module.py") 2>&1
+echo interfaces: $(grep -c : /proc/net/dev)
+echo write > "$WORK/file"`, guest.Program{
+		Env:  []string{"SECRET=" + home, "VENV=" + shown, "WORK=" + work, "PATH=/usr/bin:/bin"},
+		Read: []string{shown, filepath.Dir(home)}, Write: []string{work},
+	})
+	for _, want := range []string{"key.pem: No such file", "content of module.py", "/etc/shadow: No such file", "no secret in any environment", "Read-only file system", "interfaces: 1\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in %s", want, out)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(work, "file")); err != nil || string(text) != "write\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestGuestOfASecretPlace(t *testing.T) {
+	home, _ := secrets(t)
+	g := guesttest.Find(t, home)
+	alias := filepath.Join(t.TempDir(), "alias")
+	if err := os.Symlink(home, alias); err != nil {
+		t.Fatal(err)
+	}
+	for _, place := range []string{home, alias, "/"} {
+		if _, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Dir: "/", Read: []string{place}}); err == nil {
+			t.Errorf("a guest may read %s", place)
+		}
+	}
+	above := filepath.Join(t.TempDir(), "above")
+	if err := os.Symlink(filepath.Dir(home), above); err != nil {
+		t.Fatal(err)
+	}
+	if out := run(t, g, "cat "+above+"/home/key.pem 2>&1 || :", guest.Program{Env: []string{"PATH=/usr/bin:/bin"}, Read: []string{above}}); strings.Contains(out, "content of") {
+		t.Errorf("got %s", out)
+	}
+}
+
+// The libraries of the program are not those of bubblewrap.
+func TestGuestHasTheEnvironment(t *testing.T) {
+	g := guesttest.Find(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "libc.so.6"), []byte("no library"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Args: []string{"-c", ":"}, Dir: dir, Read: []string{dir}, Env: []string{"LD_LIBRARY_PATH=" + dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := cmd.CombinedOutput(); err == nil || strings.Contains(string(out), "bwrap: ") || !strings.Contains(string(out), "/bin/sh: ") {
+		t.Errorf("got %s, %v", out, err)
+	}
+}
+
+func TestGuestEnds(t *testing.T) {
+	g := guesttest.Find(t)
+	cmd, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Args: []string{"-c", "kill -SEGV $$"}, Dir: "/", Env: []string{"PATH=/bin"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Run()
+	if signal := g.Signal(cmd.ProcessState.ExitCode()); signal != syscall.SIGSEGV || g.Signal(255) != 0 || g.Signal(1) != 0 {
+		t.Errorf("got %v of %v", signal, cmd.ProcessState)
+	}
+}
+
+// Without bubblewrap root uses another user, and nobody else runs the artifact at all.
+func TestGuestWithoutNamespaces(t *testing.T) {
+	g, err := guest.Find(t.Context(), "", errors.New("it was not fetched"))
+	if os.Geteuid() != 0 {
+		if diag.Worst(err) != diag.Usage || !strings.Contains(err.Error(), "it was not fetched") {
+			t.Errorf("got %v", err)
+		}
+		return
+	}
+	if err != nil || !strings.Contains(g.Weaker(), "nobody") {
+		t.Fatalf("got %q, %v", g.Weaker(), err)
+	}
+	home, _ := secrets(t)
+	if err := os.Chmod(filepath.Join(home, "key.pem"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SIGNING_KEY", "secret-of-the-environment")
+	out := run(t, g, `id -u; cat "$HOME/key.pem" /proc/$PPID/environ 2>&1 || :`, guest.Program{Env: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}})
+	if !strings.HasPrefix(out, "65534\n") || strings.Contains(out, "content of") || strings.Contains(out, "secret-of") {
+		t.Errorf("got %s", out)
+	}
+	closed := filepath.Join(t.TempDir(), "closed")
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Dir: "/", Read: []string{filepath.Join(closed, "file")}}); diag.Worst(err) != diag.Usage {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNoGuest(t *testing.T) {
+	if _, err := (guest.Guest{}).Command(context.Background(), guest.Program{Path: "/bin/sh", Dir: "/"}); err == nil {
+		t.Error("the zero Guest runs a program")
+	}
+}
