@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
+	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/signing"
 	"builder/internal/view/term"
@@ -49,8 +50,34 @@ func keyCommand(out term.Printer) *cli.Command {
 					"to the standard error. Statements and messages name a key by its id.",
 				Action: func(c *cli.Context) error { return doKeyShow(c, out) },
 			},
+			{
+				Name: "sign", Usage: "sign the statements of other hosts again, with a key that they do not have", ArgsUsage: "PATH…", OnUsageError: usageError, HideHelpCommand: true,
+				Description: "PATH is the directory of a cell or a wheel. The hosts that build and gate it sign with\n" +
+					"keys of their own, which --trust names. This command runs nothing of the artifact. It\n" +
+					"checks that trusted keys signed every statement about these bytes, and signs each again.",
+				Flags:  keyFlags{}.flags(),
+				Action: func(c *cli.Context) error { return doKeySign(c, out) },
+			},
 		},
 	}
+}
+
+func doKeySign(c *cli.Context, out term.Printer) error {
+	if !c.Args().Present() {
+		return diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
+			WithHint("%s out/CELL --trust builder.pub --key signing.pem", c.Command.HelpName)
+	}
+	in, err := openSession(c, catalogue.Catalogue{}, out)
+	if err != nil {
+		return err
+	}
+	all, err := app.SignAgain(in.Session, c.Args().Slice())
+	for _, a := range all {
+		if a.Statements > 0 {
+			out.Say("%s: signed %d statements", a.Name, a.Statements)
+		}
+	}
+	return err
 }
 
 func doKeyShow(c *cli.Context, out term.Printer) error {

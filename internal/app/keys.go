@@ -10,7 +10,9 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/build/results"
+	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
 )
 
 // homeKey is the file name of the default signing key in the state directory.
@@ -187,4 +189,37 @@ func (s *Session) sealing() results.Sealing {
 		}
 	}
 	return own
+}
+
+// Resigned is an artifact with the number of statements that the key signed again.
+type Resigned struct {
+	artifact.Artifact
+	Statements int
+}
+
+// SignAgain signs the statements about artifacts again, with the key of the session. They
+// must all be signed by trusted keys.
+func SignAgain(s *Session, paths []string) ([]Resigned, error) {
+	artifacts, err := artifactsOf(paths)
+	if err != nil {
+		return nil, err
+	}
+	key, err := s.SigningKey()
+	if err != nil {
+		return nil, err
+	}
+	trust, err := s.Trusted()
+	if err != nil {
+		return nil, err
+	}
+	var all []Resigned
+	var errs []error
+	for _, a := range artifacts {
+		n, err := attest.Sealer{Key: key}.SignAgain(a, trust)
+		if err != nil {
+			err = diag.Errorf(diag.Gate, "%s: %w", a.Name, err).WithHint("name the public keys of the hosts that signed with --trust")
+		}
+		all, errs = append(all, Resigned{a, n}), append(errs, err)
+	}
+	return all, errors.Join(errs...)
 }

@@ -302,6 +302,12 @@ var Descriptions = map[string]Description{
 		},
 		[]diag.Code{diag.Usage},
 	},
+	"key sign": {
+		[]syntax.Example{
+			{Line: "builder key sign out/CELL --trust build.pub --trust gate.pub --key signing.pem", Does: "sign what the hosts that built and gated a cell have signed"},
+		},
+		[]diag.Code{diag.Usage, diag.Gate},
+	},
 	"key show": {
 		[]syntax.Example{
 			{Line: "builder key show > ours.pem.pub", Does: "write a file for --trust on other hosts"},

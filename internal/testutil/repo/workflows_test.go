@@ -104,6 +104,39 @@ func TestNoExpressionInABlock(t *testing.T) {
 	}
 }
 
+// jobKey matches the name of a job.
+var jobKey = regexp.MustCompile(`^  ([a-z]+):$`)
+
+// secretUse matches the value of a secret, and not the question whether there is one.
+var secretUse = regexp.MustCompile(`: \$\{\{ secrets\.([a-z-]+) \}\}`)
+
+// The jobs that run what a cell holds have no secret with which they could sign or
+// publish, and a pull request is neither signed nor published.
+func TestSecretsOfJobs(t *testing.T) {
+	atRoot(t)
+	lines := workflows(t)[".github/workflows/build.yml"]
+	job, has := "", map[string][]string{}
+	for _, line := range lines[slices.Index(lines, "jobs:"):] {
+		if m := jobKey.FindStringSubmatch(line); m != nil {
+			job = m[1]
+		}
+		if m := secretUse.FindStringSubmatch(line); m != nil {
+			has[job] = append(has[job], m[1])
+		}
+		if (job == "sign" || job == "publish") && strings.HasPrefix(line, "    if: ") && !strings.Contains(line, "&& !github.event.pull_request }}") {
+			t.Errorf("the job %s runs for pull requests: %s", job, line)
+		}
+	}
+	want := map[string][]string{
+		"build":   {"reader-username", "reader-password"},
+		"sign":    {"signing-key"},
+		"publish": {"registry-username", "registry-password", "publish-token"},
+	}
+	if !maps.EqualFunc(has, want, slices.Equal) {
+		t.Errorf("the jobs have the secrets %v, want %v", has, want)
+	}
+}
+
 // A workflow has no permissions by default, and every job has a time limit.
 func TestWorkflowsAreBounded(t *testing.T) {
 	atRoot(t)

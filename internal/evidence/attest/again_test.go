@@ -1,0 +1,64 @@
+package attest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"builder/internal/evidence/signing"
+	"builder/internal/gates/verdict"
+)
+
+func TestSignAgain(t *testing.T) {
+	b := newBundle(t)
+	gates, release := testKey(t), testKey(t)
+	round := NewTestResult([]verdict.Verdict{{Gate: "nccl-tests", Status: verdict.Pass, Evidence: "seen"}}, b.entry.Key(), "1", nil, built.Add(time.Hour))
+	if err := (Sealer{gates}).AddRound(b.wheel, round); err != nil {
+		t.Fatal(err)
+	}
+	of := func(keys ...signing.Key) signing.Trust {
+		trust := signing.Trust{Now: built.Add(2 * time.Hour)}
+		for _, k := range keys {
+			trust.Keys = append(trust.Keys, k.Public())
+		}
+		return trust
+	}
+	before, err := Read(b.wheel, of(b.key, gates))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Statements of a stranger are not signed, nor is anything beside them.
+	if n, err := (Sealer{release}).SignAgain(b.wheel, of(b.key)); err == nil || n != 0 {
+		t.Errorf("signed %d statements of a stranger", n)
+	}
+	if _, err := Read(b.wheel, of(b.key, gates)); err != nil {
+		t.Error(err)
+	}
+	n, err := Sealer{release}.SignAgain(b.wheel, of(b.key, gates))
+	if err != nil || n != before.Signed {
+		t.Fatalf("signed %d of %d, %v", n, before.Signed, err)
+	}
+	after, err := Read(b.wheel, of(release))
+	if err != nil || len(after.Rounds) != len(before.Rounds) || after.Provenance == nil || len(after.Keys) != 1 {
+		t.Errorf("%+v, %v", after.Keys, err)
+	}
+	if n, err := (Sealer{release}).SignAgain(b.wheel, of(release)); n != 0 || err != nil {
+		t.Errorf("signed %d again, %v", n, err)
+	}
+	// Other bytes get no signature.
+	if err := os.WriteFile(b.wheel.Path, []byte("other"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	other := b.wheel
+	other.SHA256 = "0"
+	if n, err := (Sealer{gates}).SignAgain(other, of(release)); n != 0 || err == nil {
+		t.Errorf("signed %d statements about other bytes", n)
+	}
+	if err := os.RemoveAll(filepath.Join(Dir(b.wheel.Path))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Sealer{gates}).SignAgain(b.wheel, of(release)); err == nil {
+		t.Error("signed nothing without an error")
+	}
+}
