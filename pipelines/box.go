@@ -195,7 +195,7 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 		}
 	}
 	args = append([]string{"sh", "-c", `exec "$@" 2>&1`, c.Name}, args...)
-	done := b.guest(ctr, nextTime(), noCaps, args, dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny})
+	done := b.guest(ctr, nextTime(), noCaps, args, dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny, Stdin: c.Stdin})
 	output, err := done.Stdout(ctx)
 	var died *dagger.ExecError
 	if errors.As(err, &died) {

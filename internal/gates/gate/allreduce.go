@@ -2,13 +2,8 @@ package gate
 
 import (
 	"context"
-	_ "embed"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
-	"strings"
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
@@ -16,69 +11,93 @@ import (
 
 var allreduce2 = Gate{
 	Name:   "allreduce-2",
-	Asks:   "two ranks on this host's CPU agree on an allreduce, an allgather and a broadcast of known tensors",
+	Asks:   "two ranks on this host's CPU, started without the wheel, get an allreduce, an allgather and a broadcast of random tensors right, with the wheel's extension mapped",
 	Remedy: "the controller does not start or the results are wrong: on a cluster the wheel would hang or compute wrongly",
-	Wants:  func(e recipe.Expect) bool { return e.Launcher != "" && len(e.Import) > 0 },
+	Wants:  wantsCollectivesOfRanks,
 	Needs:  Container,
 	check:  checkAllreduce,
 }
 
-//go:embed scripts/allreduce.py
-var allreduceScript string
-
-// launchers maps controllers to horovodrun's arguments. Open MPI needs --oversubscribe
-// to start two ranks in one slot. MPICH counts no slots.
-var launchers = map[string][]string{
-	"mpi":   {"--mpi", "--mpi-args=--oversubscribe"},
-	"mpich": {"--mpi"},
-	"gloo":  {"--gloo"},
+var launcherGate = Gate{
+	Name:   "launcher",
+	Asks:   "horovodrun of the wheel starts two ranks that get collectives of random tensors right",
+	Remedy: "horovodrun does not start ranks that work together: compare with the gate allreduce-2, whose ranks start without it",
+	Wants:  wantsCollectivesOfRanks,
+	Needs:  Container,
+	check:  checkLauncher,
 }
 
-// launch returns the command line that starts n ranks of a script on this host.
-func launch(n string, launcher []string, script, module string) []string {
-	return slices.Concat([]string{"horovodrun", "-np", n, "-H", "localhost:" + n}, launcher, []string{"PYTHON", script, module})
+func wantsCollectivesOfRanks(e recipe.Expect) bool { return e.Launcher != "" && len(e.Import) > 0 }
+
+// A ring is a task of collectives: the values of each rank, and the root of the
+// broadcast. Small multiples of 1/8 and their sums are exact in float32.
+type ring struct {
+	values [2][]float64
+	root   int
 }
 
-// rankReport is the JSON line printed by each rank.
-type rankReport struct {
+// A ringPart is the part of one rank.
+type ringPart struct {
+	Values []float64 `json:"values"`
+	Root   int       `json:"root"`
+	Limit  int       `json:"limit"`
+}
+
+// rankSeconds is the time limit of ranks on a CPU.
+const rankSeconds = 900
+
+func (s Subject) ring() ring {
+	random := s.random()
+	r := ring{root: random.IntN(2)}
+	for rank := range r.values {
+		for range 5 {
+			r.values[rank] = append(r.values[rank], float64(1+random.IntN(1<<16))/8)
+		}
+	}
+	return r
+}
+
+func (r ring) part(rank int) ringPart { return ringPart{r.values[rank], r.root, rankSeconds} }
+
+// ringReport is the report of a rank.
+type ringReport struct {
+	Case      string    `json:"case"`
 	Rank      int       `json:"rank"`
 	Size      int       `json:"size"`
 	Allreduce []float64 `json:"allreduce"`
 	Allgather []float64 `json:"allgather"`
 	Broadcast []float64 `json:"broadcast"`
-	Case      string    `json:"case"` // of the training: such a line is no report of collectives
 }
 
+const ringCase = "collectives"
+
 func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
-	args, ok := launchers[s.Expect.Launcher]
-	if !ok {
-		return verdict.Unmeasured("unknown launcher %q", s.Expect.Launcher)
-	}
-	c := Command{
-		Name:  "allreduce-2",
-		Args:  launch("2", args, "allreduce.py", s.Expect.Import[0]),
-		Env:   ranksEnv(nil),
-		Files: map[string]string{"allreduce.py": allreduceScript},
-	}
-	trains := s.trainsToo()
-	if trains {
-		var err error
-		if c, err = s.trainCommand(args, nil, s.trainTask(s.Expect.Launcher, false)); err != nil {
+	if s.trainsToo() {
+		task := s.trainTask(s.Expect.Launcher, false)
+		end, err := s.startTraining(ctx, s.Expect.Launcher, nil, task)
+		if err != nil {
 			return verdict.Unmeasured("%v", err)
 		}
+		return s.judgeRing(*task.ring, end, true)
 	}
-	out, err := s.run(ctx, c)
+	return s.ringOf(ctx, launch{gate: "allreduce-2"})
+}
+
+func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
+	return s.ringOf(ctx, launch{gate: "launcher", horovodrun: true})
+}
+
+// ringOf runs the collectives alone.
+func (s Subject) ringOf(ctx context.Context, l launch) verdict.Verdict {
+	task := s.ring()
+	l.controller, l.program, l.limit = s.Expect.Launcher, []string{"PYTHON", "collectives.py", s.Expect.Import[0]}, rankSeconds
+	l.scripts = []string{"collectives.py"}
+	l.parts = []any{task.part(0), task.part(1)}
+	end, err := s.start(ctx, l)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	reports := rankReports[rankReport](out.Output)
-	reports = slices.DeleteFunc(reports, func(r rankReport) bool { return r.Case != "" })
-	// A fault behind the collectives is one of the training, which the gate train-step
-	// reports.
-	if out.Exit != 0 && !(trains && len(reports) == 2) {
-		return verdict.Failed("horovodrun: exit %d: %s", out.Exit, lastLine(out.Output))
-	}
-	return judgeRanks(reports)
+	return s.judgeRing(task, end, false)
 }
 
 // trainsToo reports whether the ranks of the gate train-step report the collectives too.
@@ -88,79 +107,78 @@ func (s Subject) trainsToo() bool {
 	return shared && wantsTraining(s.Expect)
 }
 
-// rankTag is what mpirun and horovodrun print before each piece of a rank's output:
-// [1,0]<stdout>: and [0]<stdout>:.
-var rankTag = regexp.MustCompile(`\[(?:\d+,)?\d+\]<std(?:out|err)>:`)
-
-// untangled returns the output of ranks without tags, one stream after the other. mpirun
-// prints a piece of one rank behind the unfinished line of another.
-func untangled(output string) string {
-	streams := map[string]*strings.Builder{}
-	write := func(tag, piece string) {
-		if streams[tag] == nil {
-			streams[tag] = &strings.Builder{}
-		}
-		streams[tag].WriteString(piece)
+// judgeRing compares the reports of the collectives with the right results. more says
+// that other reports follow: a fault behind the collectives is then one of those.
+func (s Subject) judgeRing(task ring, end ranksEnd, more bool) verdict.Verdict {
+	digests, err := s.digests(s.Expect.Extensions...)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
 	}
-	for line := range strings.Lines(output) {
-		tag, from := "", 0
-		for _, at := range rankTag.FindAllStringIndex(line, -1) {
-			write(tag, line[from:at[0]])
-			tag, from = line[at[0]:at[1]], at[1]
-		}
-		write(tag, line[from:])
-	}
-	var all strings.Builder
-	for _, tag := range slices.Sorted(maps.Keys(streams)) {
-		all.WriteString(streams[tag].String() + "\n")
-	}
-	return all.String()
-}
-
-// rankReports parses the reports in lines such as `[1,0]<stdout>: {"rank": 0, …}`.
-func rankReports[T any](output string) []T {
-	var reports []T
-	for line := range strings.Lines(untangled(output)) {
-		start := strings.Index(line, `{"rank"`)
-		if start < 0 {
-			continue
-		}
-		var r T
-		if json.Unmarshal([]byte(strings.TrimSpace(line[start:])), &r) == nil {
-			reports = append(reports, r)
-		}
-	}
-	return reports
-}
-
-// judgeRanks compares reports with the known results. Rank r holds [r+1, 10(r+1)], so
-// the sum is [3, 30], the allgather is [1, 10, 2, 20], and rank 1 broadcasts [2, 20].
-func judgeRanks(reports []rankReport) verdict.Verdict {
-	if len(reports) != 2 {
-		return verdict.Unmeasured("%d ranks reported, 2 started", len(reports))
+	faults, err := end.ends(digests)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
 	}
 	var problems []string
-	seen := map[int]bool{}
-	for _, r := range reports {
-		seen[r.Rank] = true
-		if r.Size != 2 {
-			problems = append(problems, fmt.Sprintf("rank %d sees %d ranks", r.Rank, r.Size))
+	reported := 0
+	for rank, r := range end.Ranks {
+		reports, err := reportsOf[ringReport](r)
+		if err != nil {
+			return verdict.Failed("rank %d: %v", rank, err)
 		}
-		for _, c := range []struct {
-			name       string
-			have, want []float64
-		}{
-			{"allreduce", r.Allreduce, []float64{3, 30}},
-			{"allgather", r.Allgather, []float64{1, 10, 2, 20}},
-			{"broadcast", r.Broadcast, []float64{2, 20}},
-		} {
-			if !slices.Equal(c.have, c.want) {
-				problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, expected %v", r.Rank, c.name, c.have, c.want))
-			}
+		reports = slices.DeleteFunc(reports, func(r ringReport) bool { return r.Case != ringCase })
+		if len(reports) != 1 {
+			problems = append(problems, fmt.Sprintf("rank %d reported its collectives %d times", rank, len(reports)))
+			continue
+		}
+		reported++
+		problems = append(problems, task.problems(rank, reports[0])...)
+	}
+	if len(problems) == 0 && more {
+		problems = faultsOfMaps(end, digests)
+	} else if reported < len(end.Ranks) || len(problems) == 0 {
+		problems = append(faults, problems...)
+	}
+	return verdict.Judge(problems, []string{fmt.Sprintf("2 ranks started by %s, each with its own random values: allreduce, allgather and broadcast are right; each maps the wheel's extension", end.by)})
+}
+
+// faultsOfMaps returns the problems of ranks that came to their end without the
+// extension. Ranks that did not come so far are judged by the gate of their later cases.
+func faultsOfMaps(end ranksEnd, digests map[string]string) (problems []string) {
+	for rank, r := range end.Ranks {
+		if !r.End {
+			continue
+		}
+		for _, problem := range unmapped(r.Mapped, digests) {
+			problems = append(problems, fmt.Sprintf("rank %d: %s", rank, problem))
 		}
 	}
-	if !seen[0] || !seen[1] {
-		problems = append(problems, "the two reports are not of ranks 0 and 1")
+	return problems
+}
+
+// problems compares the report of a rank with the right results.
+func (r ring) problems(rank int, have ringReport) (problems []string) {
+	if have.Rank != rank || have.Size != 2 {
+		problems = append(problems, fmt.Sprintf("rank %d sees itself as rank %d of %d", rank, have.Rank, have.Size))
 	}
-	return verdict.Judge(problems, []string{"2 ranks: allreduce [3 30], allgather [1 10 2 20], broadcast [2 20]"})
+	var sum []float64
+	for i, value := range r.values[0] {
+		sum = append(sum, value+r.values[1][i])
+	}
+	for _, c := range []struct {
+		name       string
+		have, want []float64
+	}{
+		{"allreduce", have.Allreduce, sum},
+		{"allgather", have.Allgather, slices.Concat(r.values[0], r.values[1])},
+		{"broadcast", have.Broadcast, r.values[r.root]},
+	} {
+		switch {
+		case slices.Equal(c.have, c.want):
+		case slices.Equal(c.have, r.values[rank]):
+			problems = append(problems, fmt.Sprintf("rank %d: %s gave the rank's own input %v, expected %v", rank, c.name, c.have, c.want))
+		default:
+			problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, expected %v", rank, c.name, c.have, c.want))
+		}
+	}
+	return problems
 }

@@ -1,33 +1,38 @@
 package gate
 
 import (
-	"context"
-	"strings"
+	"slices"
 	"testing"
 
 	"builder/internal/gates/verdict"
-	"builder/internal/plan/recipe"
 )
 
-// launched records the arguments of horovodrun and answers like two good ranks.
-type launched struct{ args *string }
-
-// Run implements [Box].
-func (l launched) Run(_ context.Context, c Command) (Result, error) {
-	*l.args = strings.Join(c.Args, " ")
-	return Result{Output: strings.NewReplacer("[1,0]<stdout>:", "[0]", "[1,1]<stdout>:", "[1]").Replace(ranks)}, nil
-}
-
-// MPICH's launcher refuses Open MPI's option to start two ranks on one processor, and
-// labels lines differently.
+// The ranks of allreduce-2 are started by the image's MPI, or by the gate itself. Only the
+// gate launcher starts them by the wheel's horovodrun.
 func TestLaunchers(t *testing.T) {
-	for launcher, want := range map[string]string{
-		"mpi": "--mpi --mpi-args=--oversubscribe PYTHON", "mpich": "localhost:2 --mpi PYTHON", "gloo": "localhost:2 --gloo PYTHON",
-	} {
-		var args string
-		v := checkAllreduce(t.Context(), Subject{Box: launched{&args}, Expect: recipe.Expect{Launcher: launcher, Import: []string{"horovod.torch"}}})
-		if v.Status != verdict.Pass || !strings.Contains(args, want) {
-			t.Errorf("%s: %q: %+v", launcher, args, v)
+	for controller, want := range map[string][]string{"mpi": {"mpirun", "--oversubscribe"}, "mpich": {"mpirun", "fork"}, "gloo": nil} {
+		s := horovodROCm()
+		s.expect.Launcher = controller
+		subject := s.subject(t)
+		box := &recorder{box: s.box}
+		subject.Box = box
+		for i, g := range []Gate{allreduce2, launcherGate} {
+			v := g.Check(t.Context(), subject)
+			job := box.job(t, i)
+			if v.Status != verdict.Pass {
+				t.Errorf("%s: %+v", controller, v)
+			}
+			if g.Name == "launcher" {
+				want = []string{"horovodrun", "localhost:2"}
+			}
+			for _, word := range want {
+				if !slices.Contains(job.Launcher, word) {
+					t.Errorf("%s, %s: %q lacks %q", controller, g.Name, job.Launcher, word)
+				}
+			}
+			if job.Meet != (controller == "gloo" && g.Name != "launcher") {
+				t.Errorf("%s, %s: %+v", controller, g.Name, job)
+			}
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestAnswersAreBounded(t *testing.T) {
 
 // For Horovod the gate imports the extension, for other projects the module.
 func TestImportOfAModule(t *testing.T) {
-	v := importModule.Check(t.Context(), Subject{Expect: recipe.Expect{Import: []string{"ray"}}, Box: &answers{}})
+	v := importModule.Check(t.Context(), Subject{Expect: recipe.Expect{Import: []string{"ray"}}, Box: container{}})
 	if v.Status != verdict.Pass || v.Evidence != "import ray" {
 		t.Errorf("got %+v", v)
 	}

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -22,6 +23,7 @@ type Command struct {
 	Args  []string
 	Env   map[string]string
 	Files map[string]string
+	Stdin string
 }
 
 // Result is the output of a command, including standard error, and its exit status.
@@ -33,12 +35,14 @@ type Result struct {
 // run executes a command in the subject's box, if it has one.
 func (s Subject) run(ctx context.Context, c Command) (Result, error) {
 	if s.Box == nil {
-		return Result{}, fmt.Errorf("no container to run the artifact in")
+		return Result{}, errNoBox
 	}
 	result, err := s.Box.Run(ctx, c)
 	s.log(c, result)
 	return result, err
 }
+
+var errNoBox = errors.New("no container to run the artifact in")
 
 // log writes a command and its result to the log.
 func (s Subject) log(c Command, result Result) {

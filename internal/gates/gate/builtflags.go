@@ -3,8 +3,6 @@ package gate
 import (
 	"cmp"
 	"context"
-	_ "embed"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,25 +15,31 @@ import (
 
 var builtFlags = Gate{
 	Name:   "built-flags",
-	Asks:   "nccl_built(), rocm_built(), cuda_built(), mpi_built() and gloo_built() return the promised values",
+	Asks:   "nccl_built(), rocm_built(), cuda_built(), mpi_built() and gloo_built() return the promised values, in Python and in the extension, as far as its bytes have them",
 	Remedy: "the library was compiled against another stack than the cell's, or without one",
 	Wants:  wantsBuiltFlags,
 	Needs:  Container,
 	check:  checkBuiltFlags,
 }
 
-//go:embed scripts/built.py
-var builtScript string
-
 func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
-	out, err := s.probe(ctx, builtCommand(s.Expect))
+	said, err := s.answers(ctx, "built-flags")
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	var have map[string]string
-	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &have); err != nil || out.Exit != 0 {
-		return verdict.Unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
+	claims, err := s.claims(ctx)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
 	}
+	var all []map[string]string
+	for _, is := range said {
+		reports, err := reportsOf[struct{ Flags map[string]string }](&is.rankEnd)
+		if err != nil || len(reports) != 1 || !is.End || is.Exit == nil || *is.Exit != 0 {
+			return verdict.Unmeasured("%s and %d reports: %s", exited(is.Exit), len(reports), lastLine(is.Output))
+		}
+		all = append(all, reports[0].Flags)
+	}
+	have := all[0]
 	var problems, seen []string
 	for _, name := range slices.Sorted(maps.Keys(s.Expect.Built)) {
 		problem, err := builtFault(have[name], s.Expect.Built[name])
@@ -47,17 +51,23 @@ func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
 		}
 		seen = append(seen, fmt.Sprintf("%s_built()=%s", name, have[name]))
 	}
-	return verdict.Judge(problems, seen)
+	for _, library := range all[1:] {
+		for _, name := range slices.Sorted(maps.Keys(library)) {
+			if library[name] != have[name] {
+				problems = append(problems, fmt.Sprintf("%s_built() of the module is %s, and that of its extension is %s", name, have[name], library[name]))
+			}
+		}
+	}
+	flags := map[string]bool{}
+	for _, name := range []string{"mpi", "gloo", "nccl", "rocm", "cuda"} {
+		flags[name] = have[name] != "false" && have[name] != "0"
+	}
+	denied, agreed := claims.compare(flags, "_built()")
+	problems = append(problems, denied...)
+	return verdict.Judge(problems, append(seen, agreed))
 }
 
 func wantsBuiltFlags(e recipe.Expect) bool { return len(e.Built) > 0 && len(e.Import) > 0 }
-
-func builtCommand(e recipe.Expect) Command {
-	return Command{
-		Name: "built-flags", Args: []string{"PYTHON", "built.py", e.Import[0]},
-		Files: map[string]string{"built.py": builtScript},
-	}
-}
 
 // builtFault describes how the result of NAME_built() differs from its promise. The
 // promise is true, false, or a constraint on a version; the function returns versions

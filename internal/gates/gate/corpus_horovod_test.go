@@ -10,7 +10,7 @@ import (
 )
 
 // running lists the gates that import the extension.
-const running = "import check-build built-flags allreduce-2 train-step"
+const running = "import check-build built-flags launcher allreduce-2 train-step"
 
 // cannotImport sets the answers of a container in which the extension does not load.
 // The listing is that of Horovod 0.28.1, which always ticks PyTorch.
@@ -19,8 +19,17 @@ func (s *specimen) cannotImport(why string) {
 	s.box.answers["import"] = Result{Exit: 1, Output: traceback}
 	s.box.answers["check-build"] = Result{Output: strings.NewReplacer("[X] TensorFlow", "[ ] TensorFlow", "[X] MPI", "[ ] MPI", "[X] NCCL", "[ ] NCCL").Replace(listing)}
 	s.box.answers["built-flags"] = Result{Exit: 1, Output: traceback}
-	s.box.answers["allreduce-2"] = Result{Exit: 1, Output: "[1,0]<stderr>: " + traceback}
-	s.box.answers["train-step"] = s.box.answers["allreduce-2"]
+	s.box.end = ended(1, traceback)
+}
+
+// ended lets every rank end early.
+func ended(exit int, log string) func(rankJob, *ranksEnd) {
+	return func(_ rankJob, e *ranksEnd) {
+		e.Exit, e.Log = at(exit), log
+		for _, r := range e.Ranks {
+			*r = rankEnd{Exit: at(exit)}
+		}
+	}
 }
 
 // replace changes the output of a gate's command.
@@ -55,7 +64,7 @@ func badBuilds() []bad {
 				s.cannotImport("ImportError: mpi_lib.so: undefined symbol: " + gpuDevice)
 			},
 			gate: "import", says: "undefined symbol: _ZN10tensorflow7functor11DenseUpdate", do: "does not fit the installed framework",
-			also: "elf-symbols check-build built-flags allreduce-2 train-step",
+			also: "elf-symbols check-build built-flags launcher allreduce-2 train-step",
 		},
 		{
 			what: "Horovod for the CPU: its build had no GPU operations", of: horovodROCm,
@@ -115,10 +124,9 @@ func badBuilds() []bad {
 				s.drop("libmpi.so.40", "MPI_")
 				s.replace("check-build", "[X] MPI\n    [ ] Gloo\n\n", "[ ] MPI\n    [ ] Gloo\n\n")
 				s.replace("built-flags", `"mpi": "true"`, `"mpi": "false"`)
-				s.box.answers["allreduce-2"] = Result{Exit: 1, Output: "ValueError: No controller was built\n"}
-				s.box.answers["train-step"] = s.box.answers["allreduce-2"]
+				s.box.end = ended(1, "ValueError: No controller was built\n")
 			},
-			gate: "check-build", says: "controller [ ] MPI", do: "a part without [X]", also: "elf-needed built-flags allreduce-2 train-step",
+			gate: "check-build", says: "controller [ ] MPI", do: "a part without [X]", also: "elf-needed built-flags launcher allreduce-2 train-step",
 		},
 		{
 			what: "an unrequested controller", of: horovodROCm,

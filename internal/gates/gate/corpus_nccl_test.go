@@ -145,7 +145,7 @@ func badNCCL() []bad {
 		loads("NCCL that fails to report its version", `{"code": 3, "version": 22907, "error": "invalid argument"}`, 0, "with status 3", "NVCC_PREPEND_FLAGS"),
 		loads("NCCL without a text for its errors", `{"code": 0, "version": 22907, "error": ""}`, 0, "ncclGetErrorString returns nothing", "NVCC_PREPEND_FLAGS"),
 		loads("NCCL that crashes at its load", "Segmentation fault (core dumped)\n", 139, "cannot be loaded: exit 139", missing),
-		loads("NCCL that ends the program at its load", "", 0, "cannot be loaded: exit 0: no output", missing),
+		loads("NCCL that ends the program at its load", "", 0, "cannot be loaded: exit 0 with 0 reports: no output", missing),
 		{
 			what: "RCCL of another release", of: rccl,
 			change: func(s *specimen) {
@@ -185,7 +185,7 @@ func badNCCL() []bad {
 			change: func(s *specimen) { s.library().Texts = s.library().Texts[:3] },
 			gate:   "rdma", says: "expected libibverbs dlopened, it is absent", do: order,
 		},
-		loads("NCCL without a needed library at run time", "OSError: libibverbs.so.1: cannot open shared object file: No such file or directory\n", 1, "exit 1: OSError: libibverbs.so.1: cannot open shared object file", missing),
+		loads("NCCL without a needed library at run time", "OSError: libibverbs.so.1: cannot open shared object file: No such file or directory\n", 1, "exit 1 with 0 reports: OSError: libibverbs.so.1: cannot open shared object file", missing),
 	}
 }
 

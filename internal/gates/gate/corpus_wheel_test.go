@@ -46,7 +46,7 @@ func badWheels() []bad {
 	}
 	// If a file cannot be opened, all gates on its content refuse too.
 	closed := func(b bad) bad {
-		b.also = "extension-present elf-needed cpu-isa build-paths device-code elf-symbols"
+		b.also = "extension-present elf-needed cpu-isa build-paths device-code elf-symbols " + running
 		return b
 	}
 	hostile := func(what, says string, damage func([]byte) []byte) bad {
@@ -76,7 +76,7 @@ func badWheels() []bad {
 				other.library().Texts = []string{"other"}
 				s.wheel.Swapped = map[string]string{s.extension: string(other.library().Bytes())}
 			},
-			gate: "wheel-format", says: `mpi_lib.cpython-311-x86_64-linux-gnu.so" has hash`, do: again,
+			gate: "wheel-format", says: `mpi_lib.cpython-311-x86_64-linux-gnu.so" has hash`, do: again, also: "import launcher allreduce-2 train-step",
 		},
 		cut("a wheel without its last byte", unread, func(size int) int { return size - 1 }),
 		cut("a wheel truncated in its directory", unread, func(size int) int { return size - 300 }),

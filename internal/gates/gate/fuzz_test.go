@@ -27,12 +27,22 @@ func FuzzCheckBuild(f *testing.F) {
 	})
 }
 
+// No lines of ranks that lack a report of each pass, and none crash a gate.
 func FuzzRanks(f *testing.F) {
-	f.Add(ranks)
-	f.Add(`{"rank": 0, "size": 2, "allreduce": [3, 30], "allgather": null}`)
-	f.Fuzz(func(t *testing.T, output string) {
-		if a := judgeRanks(rankReports[rankReport](output)); a.Status == verdict.Pass && strings.Count(output, `{"rank"`) < 2 {
-			t.Errorf("two ranks passed, fewer reported: %q", output)
+	task := Subject{}.ring()
+	f.Add(`{"case": "collectives", "rank": 0, "size": 2, "allreduce": [3, 30], "allgather": null}`, "")
+	f.Add("{", `{"case": "collectives", "rank": 1}`)
+	f.Fuzz(func(t *testing.T, first, second string) {
+		end := ranksEnd{Exit: at(0), Ranks: []*rankEnd{{Lines: []string{first}, End: true, Exit: at(0)}, {Lines: []string{second}, End: true, Exit: at(0)}}}
+		problems := 0
+		for rank, r := range end.Ranks {
+			reports, err := reportsOf[ringReport](r)
+			if err != nil || len(task.problems(rank, reports[0])) > 0 {
+				problems++
+			}
+		}
+		if problems == 0 {
+			t.Errorf("random results were reported: %q, %q", first, second)
 		}
 	})
 }
@@ -41,7 +51,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add(regexp.MustCompile(`,"detail":"[^"]*"`).ReplaceAllString(allRequests(nil), ""))
 	f.Add(`{"requests": [{"name": "registration", "kind": "honest", "outcome": "served"}, null]}`)
 	f.Fuzz(func(t *testing.T, output string) {
-		v := check(rendezvous, output, 0)
+		v := rendezvous.Check(t.Context(), Subject{Expect: expect(), Box: &answers{result: Result{Output: output}}})
 		if v.Status == verdict.Pass && strings.Count(output, "refused") < len(requests["hostile"]) {
 			t.Errorf("every attack was refused, fewer are reported: %q", output)
 		}

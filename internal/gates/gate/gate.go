@@ -97,6 +97,7 @@ func All() []Gate {
 		checkBuild,
 		builtFlags,
 		rendezvous,
+		launcherGate,
 		allreduce2,
 		trainStep,
 		wheelhouse,

@@ -2,11 +2,10 @@ package gate
 
 import (
 	"context"
-	_ "embed"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
@@ -45,9 +44,6 @@ var gpuTrainStep = Gate{
 		return s.train(ctx, s.Device.Env, true)
 	},
 }
-
-//go:embed scripts/gpu.py
-var gpuScript string
 
 func wantsFramework(e recipe.Expect) bool {
 	return len(gpuOperations(e)) > 0 && len(e.Import) > 0 && e.Launcher != "" && promisedPlatform(e) != ""
@@ -91,27 +87,53 @@ func (s Subject) lacksFramework(ranks int) (verdict.Verdict, bool) {
 	return verdict.Verdict{}, false
 }
 
-// A gpuTask is the input of the script.
-type gpuTask struct {
-	Cases []gpuCase `json:"cases"`
-	Limit int       `json:"limit"` // seconds until a rank gives up
-}
+// A gpuTask holds the cases of all ranks.
+type gpuTask struct{ Cases []gpuCase }
 
 // A gpuCase is one call on every rank. The script repeats the values of a tensor, and
 // returns one period of a result after checking that it repeats.
 type gpuCase struct {
-	Name      string        `json:"name"`
-	Op        string        `json:"op"`
-	Reduce    string        `json:"reduce"`
-	Type      string        `json:"type"`
-	Root      int           `json:"root"`
-	Splits    [][]int       `json:"splits"` // by rank
-	Repeat    int           `json:"repeat"`
-	Period    int           `json:"period"` // 0 for a result that does not repeat
-	In        [][]gpuTensor `json:"in"`     // by rank
+	gpuCall
+	in        [][]gpuTensor // by rank
+	splits    [][]int       // by rank
 	right     [][]gpuTensor // by rank
 	operation string        // name in gpu-operations
 	direct    bool          // the library gets the address of a tensor itself
+}
+
+// A gpuCall is the part of a case that one rank gets.
+type gpuCall struct {
+	Name   string      `json:"name"`
+	Op     string      `json:"op"`
+	Reduce string      `json:"reduce"`
+	Type   string      `json:"type"`
+	Root   int         `json:"root"`
+	Splits []int       `json:"splits"`
+	Repeat int         `json:"repeat"`
+	Period int         `json:"period"` // 0 for a result that does not repeat
+	In     []gpuTensor `json:"in"`
+}
+
+// A gpuPart is the part of one rank.
+type gpuPart struct {
+	Cases []gpuCall `json:"cases"`
+	Limit int       `json:"limit"` // seconds until a rank gives up
+}
+
+// gpuSeconds is the time limit of ranks on GPUs.
+const gpuSeconds = 240
+
+func (t gpuTask) part(rank int) gpuPart {
+	p := gpuPart{Limit: gpuSeconds}
+	for _, c := range t.Cases {
+		call := c.gpuCall
+		call.In = c.in[rank]
+		if c.splits != nil {
+			call.Splits = c.splits[rank]
+		}
+		p.Cases = append(p.Cases, call)
+	}
+	return p
 }
 
 type gpuTensor struct {
@@ -130,32 +152,33 @@ const (
 	gpuRepeats = 1 << 18 // of the large case: 6 values in float32 make 6 MiB
 )
 
-// newGPUTask returns every promised operation with every type, for a number of ranks.
-func newGPUTask(operations []string, ranks int) (gpuTask, error) {
-	t := gpuTask{Limit: 240}
+// newGPUTask returns every promised operation with every type, for a number of ranks,
+// with random data.
+func newGPUTask(operations []string, ranks int, random *rand.Rand) (gpuTask, error) {
+	var t gpuTask
 	for _, op := range operations {
 		switch op {
 		case "allreduce":
 			for _, kind := range reducedTypes {
 				for _, reduce := range []string{"Sum", "Average", "Min", "Max", "Product"} {
-					t.Cases = append(t.Cases, reduction(op, reduce, kind, ranks, 1, 1))
+					t.Cases = append(t.Cases, reduction(op, reduce, kind, ranks, 1, 1, random))
 				}
-				t.Cases = append(t.Cases, reduction(op, "Sum", kind, ranks, 3, 1))
+				t.Cases = append(t.Cases, reduction(op, "Sum", kind, ranks, 3, 1, random))
 			}
-			t.Cases = append(t.Cases, reduction(op, "Sum", "float32", ranks, 1, gpuRepeats))
+			t.Cases = append(t.Cases, reduction(op, "Sum", "float32", ranks, 1, gpuRepeats, random))
 		case "reducescatter":
 			for _, kind := range reducedTypes {
 				for _, reduce := range []string{"Sum", "Average"} {
-					t.Cases = append(t.Cases, reduction(op, reduce, kind, ranks, 1, 1))
+					t.Cases = append(t.Cases, reduction(op, reduce, kind, ranks, 1, 1, random))
 				}
-				t.Cases = append(t.Cases, reduction(op, "Sum", kind, ranks, 2, 1))
+				t.Cases = append(t.Cases, reduction(op, "Sum", kind, ranks, 2, 1, random))
 			}
 		case "allgather", "broadcast", "alltoall":
 			for _, kind := range movedTypes {
-				t.Cases = append(t.Cases, moved(op, kind, ranks, 1))
+				t.Cases = append(t.Cases, moved(op, kind, ranks, 1, random))
 			}
 			if op == "allgather" {
-				t.Cases = append(t.Cases, moved(op, "float32", ranks, 2))
+				t.Cases = append(t.Cases, moved(op, "float32", ranks, 2, random))
 			}
 		default:
 			return t, fmt.Errorf("no operation is called %q", op)
@@ -166,7 +189,8 @@ func newGPUTask(operations []string, ranks int) (gpuTask, error) {
 
 // newCase names a case, such as allreduce Sum float32 or allreduce Sum float32 x3.
 func newCase(op, reduce, kind string, tensors int) gpuCase {
-	c := gpuCase{Name: strings.Join(strings.Fields(op+" "+reduce+" "+kind), " "), Op: op, Reduce: reduce, Type: kind, Repeat: 1, operation: op}
+	c := gpuCase{operation: op}
+	c.gpuCall = gpuCall{Name: strings.Join(strings.Fields(op+" "+reduce+" "+kind), " "), Op: op, Reduce: reduce, Type: kind, Repeat: 1}
 	c.direct = tensors == 1 && reduce != "Average"
 	if tensors > 1 {
 		c.Op, c.Name = "grouped_"+op, fmt.Sprintf("%s x%d", c.Name, tensors)
@@ -176,7 +200,7 @@ func newCase(op, reduce, kind string, tensors int) gpuCase {
 
 // reduction returns an allreduce or a reducescatter. All numbers are small integers:
 // every type holds the results exactly, and an average is one too.
-func reduction(op, reduce, kind string, ranks, tensors, repeat int) gpuCase {
+func reduction(op, reduce, kind string, ranks, tensors, repeat int, random *rand.Rand) gpuCase {
 	c := newCase(op, reduce, kind, tensors)
 	if c.Repeat = repeat; repeat > 1 {
 		c.Name += " large"
@@ -189,32 +213,47 @@ func reduction(op, reduce, kind string, ranks, tensors, repeat int) gpuCase {
 	if op == "allreduce" {
 		c.Period = n
 	}
-	c.right = make([][]gpuTensor, ranks)
 	for rank := range ranks {
 		var mine []gpuTensor
-		for tensor := range tensors {
+		for range tensors {
 			values := make([]float64, n)
 			for i := range values {
-				values[i] = reduced(reduce, ranks, rank, tensor+i)
+				values[i] = reduced(reduce, ranks, rank, random)
 			}
 			mine = append(mine, gpuTensor{[]int{rows * repeat, gpuColumns}, values})
 		}
-		c.In = append(c.In, mine)
+		c.in = append(c.in, mine)
 	}
-	for tensor := range tensors {
-		values := make([]float64, n)
+	c.complete(ranks)
+	return c
+}
+
+// complete adds the right results and splits, which follow from what the ranks hold.
+func (c *gpuCase) complete(ranks int) {
+	c.right = make([][]gpuTensor, ranks)
+	if c.Reduce != "" {
+		c.reduce(ranks)
+		return
+	}
+	c.move(ranks)
+}
+
+// reduce adds the right results of an allreduce or a reducescatter.
+func (c *gpuCase) reduce(ranks int) {
+	for tensor, first := range c.in[0] {
+		values := make([]float64, len(first.Values))
 		for i := range values {
-			values[i] = c.In[0][tensor].Values[i]
-			for _, other := range c.In[1:] {
-				values[i] = combine(reduce, values[i], other[tensor].Values[i])
+			values[i] = first.Values[i]
+			for _, other := range c.in[1:] {
+				values[i] = combine(c.Reduce, values[i], other[tensor].Values[i])
 			}
-			if reduce == "Average" {
+			if c.Reduce == "Average" {
 				values[i] /= float64(ranks)
 			}
 		}
 		for rank := range ranks {
-			out := gpuTensor{[]int{rows * repeat, gpuColumns}, values}
-			if op == "reducescatter" {
+			out := gpuTensor{first.Shape, values}
+			if c.operation == "reducescatter" { // rank 0 gets two rows
 				from, to := rank+1, rank+2
 				if rank == 0 {
 					from = 0
@@ -224,21 +263,20 @@ func reduction(op, reduce, kind string, ranks, tensors, repeat int) gpuCase {
 			c.right[rank] = append(c.right[rank], out)
 		}
 	}
-	return c
 }
 
-// reduced returns an element of a rank's tensor. The ranks differ, and the product of
-// many ranks stays below 1024.
-func reduced(reduce string, ranks, rank, i int) float64 {
+// reduced returns a random element of a rank's tensor. The product of many ranks stays
+// below 1024.
+func reduced(reduce string, ranks, rank int, random *rand.Rand) float64 {
 	switch {
 	case reduce == "Product" && rank < 10:
-		return float64(1 + (rank+i)%2)
+		return float64(1 + random.IntN(2))
 	case reduce == "Product":
 		return 1
 	case reduce == "Average":
-		return float64(ranks * (1 + (rank+i)%3))
+		return float64(ranks * (1 + random.IntN(3)))
 	}
-	return float64(1 + (3*rank+2*i)%7)
+	return float64(1 + random.IntN(7))
 }
 
 func combine(reduce string, a, b float64) float64 {
@@ -255,11 +293,9 @@ func combine(reduce string, a, b float64) float64 {
 
 // moved returns an operation that copies elements. The ranks hold different numbers of
 // rows, except for broadcast.
-func moved(op, kind string, ranks, tensors int) gpuCase {
+func moved(op, kind string, ranks, tensors int, random *rand.Rand) gpuCase {
 	c := newCase(op, "", kind, tensors)
 	c.Root = ranks - 1
-	c.right = make([][]gpuTensor, ranks)
-	value := func(rank, tensor, i int) float64 { return float64((11*rank + 5*tensor + i) % 100) }
 	for rank := range ranks {
 		rows := rank + 1
 		switch op {
@@ -269,35 +305,42 @@ func moved(op, kind string, ranks, tensors int) gpuCase {
 			rows = ranks * (ranks + 1) / 2 // one row to rank 0, two to rank 1
 		}
 		var mine []gpuTensor
-		for tensor := range tensors {
+		for range tensors {
 			t := gpuTensor{Shape: []int{rows, gpuColumns}}
-			for i := range rows * gpuColumns {
-				t.Values = append(t.Values, value(rank, tensor, i))
+			for range rows * gpuColumns {
+				t.Values = append(t.Values, float64(random.IntN(100)))
 			}
 			mine = append(mine, t)
 		}
-		c.In = append(c.In, mine)
-		if op == "alltoall" {
+		c.in = append(c.in, mine)
+	}
+	c.complete(ranks)
+	return c
+}
+
+// move adds the right results of an operation that copies elements. Of an alltoall, one
+// row goes to rank 0 and two to rank 1.
+func (c *gpuCase) move(ranks int) {
+	for rank := range ranks {
+		if c.operation == "alltoall" {
 			var splits []int
 			for to := range ranks {
 				splits = append(splits, to+1)
 			}
-			c.Splits = append(c.Splits, splits)
+			c.splits = append(c.splits, splits)
 		}
-	}
-	for rank := range ranks {
-		for tensor := range tensors {
+		for tensor := range c.in[0] {
 			out := gpuTensor{}
-			switch op {
+			switch c.operation {
 			case "broadcast":
-				out.Values = c.In[c.Root][tensor].Values
+				out.Values = c.in[c.Root][tensor].Values
 			case "allgather":
-				for _, from := range c.In {
+				for _, from := range c.in {
 					out.Values = append(out.Values, from[tensor].Values...)
 				}
 			case "alltoall":
 				start := rank * (rank + 1) / 2 * gpuColumns
-				for _, from := range c.In {
+				for _, from := range c.in {
 					out.Values = append(out.Values, from[tensor].Values[start:start+(rank+1)*gpuColumns]...)
 				}
 			}
@@ -305,7 +348,6 @@ func moved(op, kind string, ranks, tensors int) gpuCase {
 			c.right[rank] = append(c.right[rank], out)
 		}
 	}
-	return c
 }
 
 // A gpuReport is a JSON line of a rank: its start, a case, its end, or a line of the
@@ -324,6 +366,7 @@ type gpuReport struct {
 	Calls     map[string]int `json:"calls"` // of the library, by kind
 	Own       int            `json:"own"`   // calls with the address of a tensor; -1 if unknown
 	Log       string         `json:"log"`
+	by        int            // the rank by the launcher
 }
 
 type gpuLibrary struct {
@@ -342,7 +385,7 @@ func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 	if v, lacks := s.lacksFramework(2); lacks {
 		return v
 	}
-	task, err := newGPUTask(gpuOperations(s.Expect), s.Device.GPUs)
+	task, err := newGPUTask(gpuOperations(s.Expect), s.Device.GPUs, s.random())
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -350,42 +393,49 @@ func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 	if v != nil {
 		return *v
 	}
-	text, err := json.Marshal(task)
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
+	var parts []any
+	for rank := range s.Device.GPUs {
+		parts = append(parts, task.part(rank))
 	}
 	s.Box = s.Framework
 	var verdicts []verdict.Verdict
 	controllers := s.controllers()
 	for _, controller := range controllers {
-		args, ok := launchers[controller]
-		if !ok {
-			return verdict.Unmeasured("no launcher is called %q", controller)
-		}
-		n := fmt.Sprint(s.Device.GPUs)
-		out, err := s.run(ctx, Command{
-			Name:  "gpu-allreduce",
-			Args:  launch(n, args, "gpu.py", s.Expect.Import[0]),
-			Env:   ranksEnv(way.Env),
-			Files: map[string]string{"gpu.py": gpuScript, "task.json": string(text)},
+		end, err := s.start(ctx, launch{
+			gate: "gpu-allreduce", controller: controller, parts: parts, env: way.Env, limit: 2 * gpuSeconds,
+			program: []string{"PYTHON", "gpu.py", s.Expect.Import[0]}, scripts: []string{"gpu.py"},
 		})
 		if err != nil {
 			verdicts = append(verdicts, verdict.Unmeasured("%v", err))
 			continue
 		}
-		v := s.judgeGPUs(task, out, func(log nccllog.Evidence) verdict.Verdict { return s.Device.JudgeLog(way, log) })
+		v := s.judgeGPUs(task, end, func(log nccllog.Evidence) verdict.Verdict { return s.Device.JudgeLog(way, log) })
 		verdicts = append(verdicts, v)
 	}
 	return joinVerdicts(controllers, verdicts)
 }
 
-// judgeGPUs judges the reports of all ranks. A rank that says nothing of a case is a
-// failure if the program failed, and not measured otherwise.
-func (s Subject) judgeGPUs(task gpuTask, out Result, connected func(nccllog.Evidence) verdict.Verdict) verdict.Verdict {
-	reports := rankReports[gpuReport](out.Output)
+// judgeGPUs judges the reports of all ranks. A rank without a report of a case is a
+// failure.
+func (s Subject) judgeGPUs(task gpuTask, end ranksEnd, connected func(nccllog.Evidence) verdict.Verdict) verdict.Verdict {
+	faults, err := s.gpuFaults(end)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	var reports []gpuReport
+	for rank, r := range end.Ranks {
+		of, err := reportsOf[gpuReport](r)
+		if err != nil {
+			return verdict.Failed("rank %d: %v", rank, err)
+		}
+		for i := range of {
+			of[i].by = rank
+		}
+		reports = append(reports, of...)
+	}
 	ranks := s.Device.GPUs
 	of := func(name string, rank int) *gpuReport {
-		i := slices.IndexFunc(reports, func(r gpuReport) bool { return r.Case == name && r.Rank == rank })
+		i := slices.IndexFunc(reports, func(r gpuReport) bool { return r.Case == name && r.by == rank && r.Rank == rank })
 		if i < 0 {
 			return nil
 		}
@@ -399,7 +449,7 @@ func (s Subject) judgeGPUs(task gpuTask, out Result, connected func(nccllog.Evid
 			missing = append(missing, fmt.Sprintf("the start of rank %d", rank))
 			continue
 		}
-		named, faults := s.judgeStart(*r, ranks)
+		named, faults := s.judgeStart(*r, end.Ranks[rank].Mapped, ranks)
 		if r.GPU != "" && gpus[r.GPU] && promisedPlatform(s.Expect) == "cuda" {
 			faults = append(faults, "it shares the GPU "+r.GPU+" with another rank")
 		}
@@ -427,14 +477,10 @@ func (s Subject) judgeGPUs(task gpuTask, out Result, connected func(nccllog.Evid
 			}
 		}
 	}
-	switch {
-	case out.Exit != 0 && len(missing) > 0:
-		problems = append(problems, fmt.Sprintf("horovodrun: exit %d before %s came to its end: %s", out.Exit, missing[0], lastLine(out.Output)))
-	case out.Exit != 0:
-		problems = append(problems, fmt.Sprintf("horovodrun: exit %d after all cases: %s", out.Exit, lastLine(out.Output)))
-	case len(problems) == 0 && len(missing) > 0:
-		return verdict.Unmeasured("nothing is said of %s", listed(missing, 4))
+	if len(missing) > 0 {
+		problems = append(problems, "no report of "+listed(missing, 4))
 	}
+	problems = append(problems, faults...)
 	var lines strings.Builder
 	for _, r := range reports {
 		if r.Log != "" {
@@ -468,13 +514,28 @@ func (s Subject) judgeGPUs(task gpuTask, out Result, connected func(nccllog.Evid
 	return verdict.Passed("%s", strings.Join(seen, "; "))
 }
 
-// judgeStart judges the library in the process of a rank, and returns its file.
-func (s Subject) judgeStart(r gpuReport, ranks int) (library string, problems []string) {
+// gpuFaults judges how the ranks ended.
+func (s Subject) gpuFaults(end ranksEnd) ([]string, error) {
+	digests, err := s.digests(s.Expect.Extensions...)
+	if err != nil {
+		return nil, err
+	}
+	return end.ends(digests)
+}
+
+// judgeStart judges the library in the process of a rank, as the rank reports it and as
+// it was mapped at its end, and returns its file.
+func (s Subject) judgeStart(r gpuReport, mapped []mappedFile, ranks int) (library string, problems []string) {
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	wanted := vendorLibraries[promisedPlatform(s.Expect)]
 	var files []string
 	for _, l := range r.Libraries {
 		files = append(files, l.Path)
+	}
+	for _, file := range files {
+		if len(mapped) > 0 && !slices.ContainsFunc(mapped, func(m mappedFile) bool { return m.Path == file }) {
+			wrong("it reports %s, which its process does not map", file)
+		}
 	}
 	switch {
 	case r.Built == 0:

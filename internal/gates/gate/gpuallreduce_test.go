@@ -32,55 +32,55 @@ func (b *gpuBox) Run(_ context.Context, c Command) (Result, error) {
 	if b.failure != nil {
 		return Result{}, b.failure
 	}
-	var task gpuTask
-	if err := json.Unmarshal([]byte(c.Files["task.json"]), &task); err != nil {
-		return Result{}, err
-	}
-	if c.Name != "gpu-allreduce" {
-		return Result{Output: training("horovod.torch", func(r *trainReport) { r.Device = "cuda" })}, nil
-	}
-	operations := map[string]bool{}
+	p := played{gpus: b.reports, training: nil, end: func(_ rankJob, e *ranksEnd) {
+		if b.exit != 0 {
+			e.Ranks[1].Exit, e.Ranks[1].End = at(b.exit), false
+		}
+	}}
+	return p.ranks(c.Stdin, "cuda"), nil
+}
+
+// reports returns the right reports of a rank, changed by b.
+func (b *gpuBox) reports(job rankJob, rank int) (lines []any) {
+	task := gpuTaskOf(job)
+	ranks := len(job.Parts)
+	reports := []gpuReport{{Rank: rank, Size: ranks, Case: "start", Built: b.built, Libraries: []gpuLibrary{b.library}, Name: "NVIDIA H200", GPU: fmt.Sprint("GPU-", rank)}}
 	for _, c := range task.Cases {
-		operations[strings.TrimPrefix(c.Op, "grouped_")] = true
-	}
-	var names []string
-	for name := range operations {
-		names = append(names, name)
-	}
-	ranks := len(task.Cases[0].In)
-	right, err := newGPUTask(names, ranks)
-	if err != nil {
-		return Result{}, err
-	}
-	var reports []gpuReport
-	for rank := range ranks {
-		reports = append(reports, gpuReport{Rank: rank, Size: ranks, Case: "start", Built: b.built, Libraries: []gpuLibrary{b.library}, Name: "NVIDIA H200", GPU: fmt.Sprint("GPU-", rank)})
-		for _, c := range right.Cases {
-			r := gpuReport{Rank: rank, Size: ranks, Case: c.Name, Calls: map[string]int{gpuCalls[c.operation][0]: 1}, Own: 1}
-			for _, t := range c.right[rank] {
-				r.Out = append(r.Out, gpuResult{gpuTensor: t, Type: c.Type, Device: "cuda", Same: true})
-			}
-			reports = append(reports, r)
+		r := gpuReport{Rank: rank, Size: ranks, Case: c.Name, Calls: map[string]int{gpuCalls[c.operation][0]: 1}, Own: 1}
+		for _, t := range c.right[rank] {
+			r.Out = append(r.Out, gpuResult{gpuTensor: t, Type: c.Type, Device: "cuda", Same: true})
 		}
-		for _, line := range b.log {
-			reports = append(reports, gpuReport{Rank: rank, Size: ranks, Log: line})
-		}
+		reports = append(reports, r)
 	}
-	var out strings.Builder
+	for _, line := range b.log {
+		reports = append(reports, gpuReport{Rank: rank, Size: ranks, Log: line})
+	}
 	for _, r := range reports {
 		if b.change != nil {
 			b.change(&r)
 		}
-		if r.Case == "" && r.Log == "" {
-			continue
+		if r.Case != "" || r.Log != "" {
+			lines = append(lines, r)
 		}
-		text, err := json.Marshal(r)
-		if err != nil {
-			return Result{}, err
-		}
-		fmt.Fprintf(&out, "[1,%d]<stdout>: %s\n", r.Rank, text)
 	}
-	return Result{Exit: b.exit, Output: out.String()}, nil
+	return lines
+}
+
+// gpuTaskOf returns the cases of which a job has the parts, with the right results.
+func gpuTaskOf(job rankJob) (task gpuTask) {
+	var parts []gpuPart
+	if err := json.Unmarshal([]byte(jsonOf(job.Parts)), &parts); err != nil {
+		panic(err) // the job of the gate
+	}
+	for i, call := range parts[0].Cases {
+		c := gpuCase{gpuCall: call, operation: strings.TrimPrefix(call.Op, "grouped_")}
+		for _, p := range parts {
+			c.in = append(c.in, p.Cases[i].In)
+		}
+		c.complete(len(parts))
+		task.Cases = append(task.Cases, c)
+	}
+	return task
 }
 
 // The lines are those of the logs in internal/machine/nccllog/testdata.
@@ -175,12 +175,12 @@ func TestGPUOperations(t *testing.T) {
 		"over sockets": {want: verdict.Fail, says: "2 of 2 connections do not run over nvlink: 2 via NET/Socket/0", change: func(_ *Subject, b *gpuBox) {
 			b.log = []string{logNCCL[0], "h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0"}
 		}},
-		"a crash": {want: verdict.Fail, says: "horovodrun: exit 139 before allreduce Sum float64 of rank 0 came to its end", change: func(s *Subject, b *gpuBox) {
+		"a crash": {want: verdict.Fail, says: "no report of allreduce Sum float64 of rank 0 allreduce Sum float64 of rank 1; rank 1 ended before its end: exit 139", change: func(s *Subject, b *gpuBox) {
 			onCase("allreduce Sum float64", func(r *gpuReport) { r.Case = "" })(s, b)
 			b.exit = 139
 		}},
-		"a crash at the end": {want: verdict.Fail, says: "exit 139 after all cases", change: func(_ *Subject, b *gpuBox) { b.exit = 139 }},
-		"silence":            {want: verdict.NotMeasured, says: "nothing is said of broadcast int8 of rank 0", change: onCase("broadcast int8", func(r *gpuReport) { r.Case = "" })},
+		"a crash at the end": {want: verdict.Fail, says: "rank 1 ended before its end: exit 139", change: func(_ *Subject, b *gpuBox) { b.exit = 139 }},
+		"silence":            {want: verdict.Fail, says: "no report of broadcast int8 of rank 0", change: onCase("broadcast int8", func(r *gpuReport) { r.Case = "" })},
 		"no channel":         {want: verdict.NotMeasured, says: "the log names no connection", change: func(_ *Subject, b *gpuBox) { b.log = logNCCL[:1] }},
 		"no box":             {want: verdict.NotMeasured, says: "no environment with the framework", remedy: "--python", change: func(s *Subject, _ *gpuBox) { s.Framework = nil }},
 		"no device":          {want: verdict.NotMeasured, says: "no GPU requested", change: func(s *Subject, _ *gpuBox) { s.Device = nil }},
@@ -210,13 +210,14 @@ func TestGPUOperationsAskEveryController(t *testing.T) {
 	gpuAllreduce.Check(t.Context(), s)
 	gpuTrainStep.Check(t.Context(), s)
 	var launched []string
-	for _, c := range box.asked {
-		launched = append(launched, c.Name+" "+c.Args[5])
-		if c.Env["NCCL_NVLS_ENABLE"] != "0" || !slices.Equal(c.Args[:5], []string{"horovodrun", "-np", "2", "-H", "localhost:2"}) {
-			t.Errorf("got %q with %v", c.Args, c.Env)
+	for i, c := range box.asked {
+		job := (&recorder{asked: box.asked}).job(t, i)
+		launched = append(launched, fmt.Sprint(c.Name, job.Meet))
+		if c.Env["NCCL_NVLS_ENABLE"] != "0" || len(job.Parts) != 2 || job.Meet == (len(job.Launcher) > 0) {
+			t.Errorf("got %+v with %v", job, c.Env)
 		}
 	}
-	if got := strings.Join(launched, ", "); got != "gpu-allreduce --mpi, gpu-allreduce --gloo, gpu-train-step --mpi, gpu-train-step --gloo" {
+	if got := strings.Join(launched, ", "); got != "gpu-allreducefalse, gpu-allreducetrue, gpu-train-stepfalse, gpu-train-steptrue" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -226,8 +227,8 @@ func TestTrainingOnGPUs(t *testing.T) {
 	if v := gpuTrainStep.Check(t.Context(), s); v.Status != verdict.Pass || !strings.Contains(v.Evidence, "gloo: 5 cases on 2 ranks") {
 		t.Errorf("%+v", v)
 	}
-	s.Framework = Box(answered{Result{Output: training("horovod.torch", nil)}})
-	if v := gpuTrainStep.Check(t.Context(), s); v.Status != verdict.Fail || !strings.Contains(v.Evidence, `its results lie on "", not on a GPU`) {
+	s.Framework = Box(container{})
+	if v := gpuTrainStep.Check(t.Context(), s); v.Status != verdict.Fail || !strings.Contains(v.Evidence, `its results lie on "cpu", not on a GPU`) {
 		t.Errorf("%+v", v)
 	}
 	s.Device = nil
@@ -236,14 +237,10 @@ func TestTrainingOnGPUs(t *testing.T) {
 	}
 }
 
-type answered struct{ result Result }
-
-func (a answered) Run(context.Context, Command) (Result, error) { return a.result, nil }
-
 // Results are exact in every type, and no rank alone has them.
 func TestGPUCases(t *testing.T) {
 	for _, ranks := range []int{2, 3, 8, 16} {
-		task, err := newGPUTask([]string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, ranks)
+		task, err := newGPUTask([]string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, ranks, Subject{}.random())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +262,7 @@ func TestGPUCases(t *testing.T) {
 					if len(tensor.Values)*c.Repeat != tensor.Shape[0]*tensor.Shape[1] {
 						t.Errorf("%s of %d ranks: %d values for the shape %v", c.Name, ranks, len(tensor.Values), tensor.Shape)
 					}
-					if slices.Equal(tensor.Values, c.In[rank][i].Values) {
+					if slices.Equal(tensor.Values, c.in[rank][i].Values) {
 						same++
 					}
 				}

@@ -3,6 +3,8 @@ package gate
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
@@ -10,7 +12,7 @@ import (
 
 var importModule = Gate{
 	Name:   "import",
-	Asks:   "the promised modules (for Horovod, the framework's extension) import in a clean container",
+	Asks:   "the promised modules (for Horovod, the framework's extension) import in a clean container, with the extension of the wheel mapped",
 	Remedy: "the extension does not fit the installed framework: an undefined symbol names the differing library; or the run-time image lacks a library: read the gate elf-symbols; or the run-time packages lack a needed module; or the wheel lacks the module: correct expect.import",
 	Wants:  func(e recipe.Expect) bool { return len(e.Import) > 0 },
 	Needs:  Container,
@@ -18,29 +20,45 @@ var importModule = Gate{
 }
 
 func checkImport(ctx context.Context, s Subject) verdict.Verdict {
-	var problems, seen []string
-	for _, c := range importCommands(s.Expect) {
-		statement := c.Args[len(c.Args)-1]
-		out, err := s.probe(ctx, c)
-		if err != nil {
+	said, err := s.answers(ctx, "import")
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	digests := map[string]string{}
+	if len(s.Expect.Frameworks) > 0 {
+		if digests, err = s.digests(s.Expect.Extensions...); err != nil {
 			return verdict.Unmeasured("%v", err)
 		}
-		if out.Exit != 0 {
-			problems = append(problems, fmt.Sprintf("%s: exit %d: %s", statement, out.Exit, lastLine(out.Output)))
-			continue
+	}
+	var problems, seen []string
+	for i, module := range importsOf(s.Expect) {
+		statement, is := "import "+module, said[i]
+		switch {
+		case is.Exit == nil || *is.Exit != 0:
+			problems = append(problems, fmt.Sprintf("%s: %s: %s", statement, exited(is.Exit), lastLine(is.Output)))
+		case !is.End:
+			problems = append(problems, statement+": the process ended with exit 0 before the import had")
+		default:
+			for _, problem := range unmapped(is.Mapped, digests) {
+				problems = append(problems, statement+": "+problem)
+			}
+			seen = append(seen, statement)
 		}
-		seen = append(seen, statement)
+	}
+	for _, name := range slices.Sorted(maps.Keys(digests)) {
+		seen = append(seen, "it maps "+name+" of the wheel")
 	}
 	return verdict.Judge(problems, seen)
 }
 
-// importCommands returns one import statement for each promised module.
-func importCommands(e recipe.Expect) (all []Command) {
+// importsOf lists the modules to import. The package of a framework imports even without
+// its extension.
+func importsOf(e recipe.Expect) (all []string) {
 	for _, module := range e.Import {
 		if len(e.Frameworks) > 0 {
-			module += ".mpi_ops" // the package of a framework imports even without its extension
+			module += ".mpi_ops"
 		}
-		all = append(all, Command{Name: "import", Args: []string{"PYTHON", "-c", "import " + module}})
+		all = append(all, module)
 	}
 	return all
 }

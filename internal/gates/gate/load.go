@@ -2,8 +2,6 @@ package gate
 
 import (
 	"context"
-	_ "embed"
-	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
@@ -23,9 +21,6 @@ var ncclLoad = Gate{
 	check:  checkLoad,
 }
 
-//go:embed scripts/load.py
-var loadScript string
-
 // loaded is the answer of the library.
 type loaded struct {
 	Code    int    `json:"code"`
@@ -38,19 +33,24 @@ func checkLoad(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	out, err := s.run(ctx, Command{
-		Name: "nccl-load", Args: []string{"PYTHON", "load.py", s.Expect.Library},
-		Files: map[string]string{"load.py": loadScript},
-	})
+	digests, err := s.digests(s.Expect.Library)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	var have loaded
-	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &have); err != nil || out.Exit != 0 {
-		return verdict.Failed("%s cannot be loaded: exit %d: %s", s.Expect.Library, out.Exit, lastLine(out.Output)).
+	said, err := s.asks(ctx, "nccl-load", nil, [][]string{{"load.py", s.Expect.Library}})
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	is := said[0]
+	reports, err := reportsOf[loaded](&is.rankEnd)
+	if err != nil || len(reports) != 1 || !is.End || is.Exit == nil || *is.Exit != 0 {
+		return verdict.Failed("%s cannot be loaded: %s with %d reports: %s", s.Expect.Library, exited(is.Exit), len(reports), lastLine(is.Output)).
 			Because("a needed library is missing or too old in the run-time image: read the gate elf-symbols; after a crash, run load.py in that image under a debugger")
 	}
-	return judgeLoaded(have, says, s.Expect.LibrarySays)
+	if problems := unmapped(is.Mapped, digests); len(problems) > 0 {
+		return verdict.Judge(problems, nil)
+	}
+	return judgeLoaded(reports[0], says, s.Expect.LibrarySays)
 }
 
 func judgeLoaded(have loaded, says []string, want string) verdict.Verdict {

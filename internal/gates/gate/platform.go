@@ -44,26 +44,20 @@ type framework struct {
 }
 
 func checkPlatform(ctx context.Context, s Subject) verdict.Verdict {
-	out, err := s.probe(ctx, platformCommand(s.Expect))
+	said, err := s.answers(ctx, "platform")
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
 	var f framework
-	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &f); err != nil || out.Exit != 0 || f.Version == "" {
-		return verdict.Unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
+	is := said[0]
+	if err := json.Unmarshal([]byte(jsonLine(is.Output)), &f); err != nil || is.Exit == nil || *is.Exit != 0 || f.Version == "" {
+		return verdict.Unmeasured("%s: %s", exited(is.Exit), lastLine(is.Output))
 	}
 	return f.judge(promisedPlatform(s.Expect))
 }
 
 func wantsPlatform(e recipe.Expect) bool {
 	return promisedPlatform(e) != "" && len(e.Import) > 0 && len(e.Frameworks) > 0
-}
-
-func platformCommand(e recipe.Expect) Command {
-	return Command{
-		Name: "platform", Args: []string{"PYTHON", "framework_platform.py", e.Import[0]},
-		Files: map[string]string{"framework_platform.py": platformScript},
-	}
 }
 
 // AskFramework asks the framework in a build's container for its platform, so that the
@@ -115,7 +109,7 @@ func (f framework) judge(promised string) verdict.Verdict {
 	if f.Built != f.Version {
 		problems = append(problems, fmt.Sprintf("the wheel was built against %q, and %q is installed", f.Built, f.Version))
 	}
-	seen := []string{fmt.Sprintf("the framework %s is for %s, and the wheel was built against it", f.Version, f.says())}
+	seen := []string{fmt.Sprintf("the framework %s is for %s, and the wheel's metadata.json names it", f.Version, f.says())}
 	if files := f.Loaded[promised]; len(files) > 0 {
 		seen = append(seen, "it loads "+listed(files, 4))
 	}

@@ -27,6 +27,12 @@ func newHost(t *testing.T) host {
 	if err != nil || runtime.GOARCH != "amd64" {
 		t.Skip("needs python3 on x86_64")
 	}
+	// A shim of pyenv leads elsewhere: only the interpreter itself makes an environment.
+	real, err := exec.Command(python, "-c", "import sys; print(sys.executable)").Output()
+	if err != nil {
+		t.Skip("python3 does not start")
+	}
+	python = strings.TrimSpace(string(real))
 	env := t.TempDir()
 	h := host{python: filepath.Join(env, "bin", "python"), work: t.TempDir()}
 	err = errors.Join(os.Mkdir(filepath.Dir(h.python), 0o755), os.Symlink(python, h.python))
@@ -54,7 +60,10 @@ func (h host) Run(ctx context.Context, c Command) (Result, error) {
 		args[0] = h.python
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Dir = h.work
+	cmd.Dir, cmd.Stdin, cmd.Env = h.work, strings.NewReader(c.Stdin), os.Environ()
+	for name, value := range c.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
 	out, err := cmd.CombinedOutput()
 	var died *exec.ExitError
 	if err != nil && !errors.As(err, &died) {
@@ -150,7 +159,7 @@ func TestLoadingOnThisHost(t *testing.T) {
 		"other release": {nil, []elftest.Symbol{givesVersion(22304), text}, verdict.Fail, "ncclGetVersion returns 22304, which is 2.23.4"},
 		"an error":      {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0xb8, 3, 0, 0, 0, 0xc3}}, text}, verdict.Fail, "ncclGetVersion returns 0, which is 0.0.0, with status 3"},
 		"no text":       {nil, []elftest.Symbol{givesVersion(22907), {Name: "ncclGetErrorString"}}, verdict.Fail, "ncclGetErrorString returns nothing"},
-		"a crash":       {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0x0f, 0x0b}}, text}, verdict.Fail, "cannot be loaded: exit 132"},
+		"a crash":       {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0x0f, 0x0b}}, text}, verdict.Fail, "cannot be loaded: exit 132 with 0 reports"},
 		"no function":   {nil, []elftest.Symbol{text}, verdict.Fail, "undefined symbol: ncclGetVersion"},
 		"no library":    {[]string{"libnothing.so.9"}, []elftest.Symbol{givesVersion(22907), text}, verdict.Fail, "OSError: libnothing.so.9: cannot open shared object file"},
 	} {

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -84,8 +85,12 @@ func badRequests() []bad {
 	}
 }
 
+func answering(output string) verdict.Verdict {
+	return rendezvous.Check(context.Background(), Subject{Expect: expect(), Box: &answers{result: Result{Output: output}}})
+}
+
 func TestRendezvousThatIsPromised(t *testing.T) {
-	v := check(rendezvous, "a warning\n"+allRequests(nil), 0)
+	v := answering("a warning\n" + allRequests(nil))
 	if v.Status != verdict.Pass || v.Evidence != "10 attacks refused, 3 honest requests served" {
 		t.Errorf("%+v", v)
 	}
@@ -96,7 +101,7 @@ func TestRendezvousThatIsPromised(t *testing.T) {
 	}
 	// A request with the other kind is another request.
 	swapped := strings.Replace(allRequests(nil), `"name":"stolen-key","kind":"hostile"`, `"name":"stolen-key","kind":"honest"`, 1)
-	if v := check(rendezvous, swapped, 0); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "no report of stolen-key") {
+	if v := answering(swapped); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "no report of stolen-key") {
 		t.Errorf("%+v", v)
 	}
 }

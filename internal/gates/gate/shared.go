@@ -2,8 +2,8 @@ package gate
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +17,7 @@ import (
 type Shared struct {
 	box   Box
 	limit chan struct{}
+	seed  [32]byte // of the random tasks of all gates
 	mu    sync.Mutex
 	runs  map[string]func(context.Context) (Result, error) // by the command as JSON
 }
@@ -25,12 +26,12 @@ var _ Box = (*Shared)(nil)
 
 // Share returns a shared box around box that runs at most atOnce commands at a time.
 func Share(box Box, atOnce int) *Shared {
-	return &Shared{box: box, limit: make(chan struct{}, max(1, atOnce)), runs: map[string]func(context.Context) (Result, error){}}
+	return &Shared{box: box, limit: make(chan struct{}, max(1, atOnce)), seed: newSeed(), runs: map[string]func(context.Context) (Result, error){}}
 }
 
 // Beside returns a shared box around another box. Both together obey the limit of b.
 func (b *Shared) Beside(box Box) *Shared {
-	return &Shared{box: box, limit: b.limit, runs: map[string]func(context.Context) (Result, error){}}
+	return &Shared{box: box, limit: b.limit, seed: b.seed, runs: map[string]func(context.Context) (Result, error){}}
 }
 
 // Run implements [Box].
@@ -66,21 +67,29 @@ func (b *Shared) limited(ctx context.Context, c Command) (Result, error) {
 	return b.box.Run(ctx, c)
 }
 
-//go:embed scripts/together.py
-var togetherScript string
+// An extensionQuestion is one about the extension of an artifact, and its arguments of Python.
+type extensionQuestion struct {
+	gate string
+	args []string
+}
 
-// probes returns the Python programs about the extension of an artifact that its gates
-// run. All of them load its frameworks first.
-func probes(e recipe.Expect) (all []Command) {
-	all = importCommands(e)
+// questionsOf lists the questions about the extension of an artifact. All of them load
+// its frameworks first.
+func questionsOf(e recipe.Expect, extension string) (all []extensionQuestion) {
+	for _, module := range importsOf(e) {
+		all = append(all, extensionQuestion{"import", []string{"imports.py", module}})
+	}
 	if wantsPlatform(e) {
-		all = append(all, platformCommand(e))
+		all = append(all, extensionQuestion{"platform", []string{"framework_platform.py", e.Import[0]}})
 	}
 	if wantsCheckBuild(e) {
-		all = append(all, checkBuildCommand(e))
+		all = append(all, extensionQuestion{"check-build", append([]string{"checkbuild.py"}, frameworks(e)...)})
 	}
 	if wantsBuiltFlags(e) {
-		all = append(all, builtCommand(e))
+		all = append(all, extensionQuestion{"built-flags", []string{"flags.py", "module", e.Import[0]}})
+		if extension != "" {
+			all = append(all, extensionQuestion{"built-flags", []string{"flags.py", "library", extension}})
+		}
 	}
 	return all
 }
@@ -95,48 +104,59 @@ func frameworks(e recipe.Expect) (modules []string) {
 	return modules
 }
 
-// probe runs one of the [probes]. In a shared box one process loads the frameworks for
-// all of them. If that process ends early, for example because the import of a framework
-// crashes, the program runs alone.
-func (s Subject) probe(ctx context.Context, c Command) (Result, error) {
-	all := probes(s.Expect)
-	if _, shared := s.Box.(*Shared); !shared || len(s.Expect.Frameworks) == 0 || len(all) < 2 {
-		return s.run(ctx, c)
-	}
-	out, err := s.Box.Run(ctx, together(frameworks(s.Expect), all))
-	if err != nil {
-		return out, err
-	}
-	number := slices.IndexFunc(all, func(other Command) bool { return slices.Equal(other.Args, c.Args) })
-	for line := range strings.Lines(out.Output) {
-		var is struct {
-			Program *int
-			Exit    int
-			Output  string
+// answers returns the answers to the questions of one gate. In a shared box one process
+// loads the frameworks for the questions of all gates. If that process ends early, for
+// example because the import of a framework crashes, each question has a process of its
+// own.
+func (s Subject) answers(ctx context.Context, gate string) ([]answer, error) {
+	all := questionsOf(s.Expect, s.extensionName())
+	mine := slices.DeleteFunc(slices.Clone(all), func(q extensionQuestion) bool { return q.gate != gate })
+	if _, shared := s.Box.(*Shared); shared && len(s.Expect.Frameworks) > 0 {
+		said, err := s.asks(ctx, "framework", frameworks(s.Expect), argsOf(all))
+		if err == nil {
+			var mine []answer
+			for i, q := range all {
+				if q.gate == gate {
+					mine = append(mine, said[i])
+					s.log(Command{Args: q.args}, Result{Exit: status(said[i].Exit), Output: said[i].Output})
+				}
+			}
+			return mine, nil
 		}
-		if json.Unmarshal([]byte(line), &is) == nil && is.Program != nil && *is.Program == number {
-			result := Result{Exit: is.Exit, Output: is.Output}
-			s.log(c, result)
-			return result, nil
+		if !errors.Is(err, errEarly) {
+			return nil, err
 		}
 	}
-	return s.run(ctx, c)
+	var said []answer
+	for _, q := range mine {
+		one, err := s.asks(ctx, gate, nil, [][]string{q.args})
+		if err != nil {
+			return nil, err
+		}
+		s.log(Command{Args: q.args}, Result{Exit: status(one[0].Exit), Output: one[0].Output})
+		said = append(said, one...)
+	}
+	return said, nil
 }
 
-// together returns the command that runs the programs of several commands.
-func together(load []string, all []Command) Command {
-	var programs [][]string
-	files := map[string]string{"together.py": togetherScript}
-	for _, c := range all {
-		programs = append(programs, c.Args[1:]) // without PYTHON
-		for name, text := range c.Files {
-			files[name] = text
-		}
+func argsOf(all []extensionQuestion) (args [][]string) {
+	for _, q := range all {
+		args = append(args, q.args)
 	}
-	text, err := json.Marshal(map[string]any{"load": load, "programs": programs})
-	if err != nil {
-		panic("gate: " + err.Error()) // strings only
+	return args
+}
+
+// extensionName returns the path in the wheel of the extension with the flags, or "".
+func (s Subject) extensionName() string {
+	if len(s.Expect.Frameworks) == 0 || len(s.Expect.Extensions) != 1 {
+		return ""
 	}
-	files["questions.json"] = string(text)
-	return Command{Name: "framework", Args: []string{"PYTHON", "together.py"}, Files: files}
+	digests, err := s.digests(s.Expect.Extensions...)
+	if err != nil || len(digests) != 1 {
+		return "" // the gate extension-present says so
+	}
+	for name := range digests {
+		return name
+	}
+	return ""
 }

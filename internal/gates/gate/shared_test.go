@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
-	"builder/internal/plan/recipe"
 )
 
 // counted is a box that counts its commands and those that run at once.
@@ -61,56 +60,46 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestTogether runs the real programs with a stand-in for TensorFlow, whose imports are
-// counted. What one program does, even a crash, does not reach the others.
-func TestTogether(t *testing.T) {
-	const frameworkModule = "import os\nwith open(os.environ['COUNT'], 'a') as f: f.write('x')\n" +
-		"__version__ = '2.13.0'\nclass sysconfig:\n    get_build_info = staticmethod(lambda: {'is_rocm_build': True})\n"
+// One process loads the frameworks for the questions of all gates, whose imports are
+// counted. What one question does, even a crash, does not reach the others.
+func TestQuestionsShareTheFramework(t *testing.T) {
+	const framework = "import os\nwith open(os.environ['COUNT'], 'a') as f: f.write('x')\nGOOD\nclass version:\n    hip, cuda = None, '12.4'\n"
 	for name, c := range map[string]struct {
 		ops     string // source of the extension's module
 		loads   string // source added to the framework
 		imports int    // of the framework
 		fails   string // gates that do not pass
 	}{
-		"a good wheel":                    {"", "", 1, ""},
-		"the extension does not load":     {"raise ImportError('undefined symbol: x')", "", 1, "import"},
-		"the extension crashes":           {"import os; os.abort()", "", 1, "import"},
-		"the extension ends the process":  {"import os; os._exit(7)", "", 1, "import"},
-		"the framework does not load":     {"", "raise ImportError('libtensorflow.so')", 5, "import platform built-flags"},
-		"the framework crashes":           {"", "import os; os.abort()", 4, "import platform built-flags"},
-		"the extension prints other JSON": {"print('{\"program\": 0, \"exit\": 9}')", "", 1, ""},
+		"a good wheel":                    {"GOOD", "", 1, ""},
+		"the extension does not load":     {"raise ImportError('undefined symbol: x')", "", 1, "import built-flags"},
+		"the extension crashes":           {"import os; os.abort()", "", 1, "import built-flags"},
+		"the extension ends the process":  {"import os; os._exit(7)", "", 1, "import built-flags"},
+		"the framework does not load":     {"GOOD", "raise ImportError('libtorch.so')", 5, "import platform built-flags"},
+		"the framework crashes":           {"GOOD", "import os; os.abort()", 4, "import platform built-flags"},
+		"the extension prints other JSON": {"GOOD\nprint('{\"answers\": [], \"nonce\": \"\"}')", "", 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHost(t)
-			home := t.TempDir()
-			t.Setenv("COUNT", filepath.Join(home, "count"))
-			for path, text := range map[string]string{
-				"tensorflow.py":                 frameworkModule + c.loads,
-				"horovod/__init__.py":           "",
-				"horovod/metadata.json":         `{"tensorflow": "2.13.0"}`,
-				"horovod/tensorflow/mpi_ops.py": "import tensorflow\n" + c.ops,
-				"horovod/tensorflow/__init__.py": "import tensorflow\n" +
-					"nccl_built = rocm_built = cuda_built = mpi_built = gloo_built = ddl_built = ccl_built = lambda: True\n",
-			} {
-				at := filepath.Join(h.site, path)
-				if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				write(t, at, []byte(text))
-			}
-			s := Subject{Box: Share(h, 1), Expect: recipe.Expect{
-				Import: []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"}, Built: map[string]string{"rocm": "true"},
-			}}
+			count := filepath.Join(t.TempDir(), "count")
+			t.Setenv("COUNT", count)
+			s := onThisHost(t, map[string]string{"torch.py": framework + c.loads, "horovod/torch/mpi_ops.py": "import torch\n" + c.ops})
+			s.Box = Share(s.Box, 1)
+			write(t, filepath.Join(siteOf(s), "horovod/metadata.json"), []byte(`{"pytorch": "2.6.0"}`))
 			var failed []string
 			for _, g := range []Gate{importModule, platform, builtFlags} {
 				if v := g.Check(t.Context(), s); v.Status != verdict.Pass {
 					failed = append(failed, v.Gate)
 				}
 			}
-			count, _ := os.ReadFile(filepath.Join(home, "count"))
-			if got := strings.Join(failed, " "); got != c.fails || len(count) != c.imports {
-				t.Errorf("failed: %q, want %q; %d imports of the framework, want %d", got, c.fails, len(count), c.imports)
+			imports, _ := os.ReadFile(count)
+			if got := strings.Join(failed, " "); got != c.fails || len(imports) != c.imports {
+				t.Errorf("failed: %q, want %q; %d imports of the framework, want %d", got, c.fails, len(imports), c.imports)
 			}
 		})
 	}
+}
+
+// siteOf returns the directory of packages of a subject on this host.
+func siteOf(s Subject) string {
+	h, _ := s.Box.(*Shared).box.(host)
+	return h.site
 }

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -58,6 +59,10 @@ func (s *specimen) subject(t *testing.T) Subject {
 	for _, name := range slices.Sorted(maps.Keys(s.libraries)) {
 		s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: name, Text: string(s.libraries[name].Bytes()), Mode: 0o755})
 	}
+	if s.box.mapped == nil {
+		s.box.mapped = s.maps()
+	}
+	s.tests.mapped = s.box.mapped
 	data := s.wheel.Bytes()
 	if s.damage != nil {
 		data = s.damage(data)
@@ -76,6 +81,14 @@ func (s *specimen) subject(t *testing.T) Subject {
 		subject.Beside = []string{beside, filepath.Join(at, "nccl.log")}
 	}
 	return subject
+}
+
+// maps returns the libraries of the wheel as a process maps them.
+func (s *specimen) maps() (all []mappedFile) {
+	for name, l := range s.libraries {
+		all = append(all, mappedFile{"/env/lib/python3.11/site-packages/" + name, fmt.Sprintf("%x", sha256.Sum256(l.Bytes()))})
+	}
+	return all
 }
 
 func (s *specimen) archiveBytes(t *testing.T) []byte {
@@ -126,8 +139,10 @@ func verdictsOn(subject Subject) []verdict.Verdict {
 	return all
 }
 
-// container is a box with libraries and with answers to commands, by name.
+// container is a box with libraries and with answers to commands, by name. Answers to
+// questions have the output that the program's module would print.
 type container struct {
+	played
 	libraries map[string][]string // soname to exports, NAME or NAME@VERSION
 	answers   map[string]Result
 	failure   error
@@ -138,41 +153,25 @@ func (c container) Run(_ context.Context, asked Command) (Result, error) {
 		return Result{}, c.failure
 	}
 	switch {
-	case asked.Name == "framework":
-		return c.together(asked.Files["questions.json"]), nil
-	case strings.Contains(asked.Files["task.json"], `"collectives":true`):
-		ring, training := c.answers["allreduce-2"], c.answers[asked.Name]
-		if ring.Exit != 0 {
-			return ring, nil // the ranks have ended before the training
+	case asked.Files["ranks.py"] != "":
+		if answer, ok := c.answers[asked.Name]; ok {
+			return answer, nil // the program that starts ranks itself fails
 		}
-		return Result{Exit: training.Exit, Output: ring.Output + training.Output}, nil
+		return c.ranks(asked.Stdin, "cpu"), nil
+	case asked.Files["questions.py"] != "":
+		return c.questions(asked.Stdin), nil
+	case asked.Name == "elf-symbols" && !c.has("elf-symbols"):
+		return c.resolve(asked.Files["question.json"]), nil
 	}
 	if answer, ok := c.answers[asked.Name]; ok {
 		return answer, nil
 	}
-	if asked.Name == "elf-symbols" {
-		return c.resolve(asked.Files["question.json"]), nil
-	}
 	return Result{Exit: 127, Output: asked.Name + ": not found"}, nil
 }
 
-// together answers like together.py.
-func (c container) together(questions string) Result {
-	var ask struct{ Programs [][]string }
-	if err := json.Unmarshal([]byte(questions), &ask); err != nil {
-		return Result{Exit: 1, Output: err.Error()}
-	}
-	var out strings.Builder
-	names := map[string]string{"-c": "import", "framework_platform.py": "platform", "checkbuild.py": "check-build", "built.py": "built-flags"}
-	for number, args := range ask.Programs {
-		answer := c.answers[names[args[0]]]
-		line, err := json.Marshal(map[string]any{"program": number, "exit": answer.Exit, "output": answer.Output})
-		if err != nil {
-			return Result{Exit: 1, Output: err.Error()}
-		}
-		fmt.Fprintf(&out, "a warning\n%s\n", line)
-	}
-	return Result{Output: out.String()}
+func (c container) has(name string) bool {
+	_, ok := c.answers[name]
+	return ok
 }
 
 // resolve answers like resolve.py.

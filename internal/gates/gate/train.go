@@ -3,11 +3,9 @@ package gate
 import (
 	"cmp"
 	"context"
-	_ "embed"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -28,9 +26,6 @@ func wantsTraining(e recipe.Expect) bool {
 	return e.Launcher != "" && len(e.Import) > 0 && len(trainCases[e.Import[0]]) > 0
 }
 
-//go:embed scripts/train.py
-var trainScript string
-
 // trainCases lists the cases reported by each rank, in order, by module.
 var trainCases = map[string][]string{
 	"horovod.tensorflow": {
@@ -45,17 +40,56 @@ var trainCases = map[string][]string{
 // by 0.01 or more.
 const trainTolerance = 1e-5
 
-// A trainTask is the input of the script: data, different for each rank, without the
-// results.
+// A trainTask is the data of all ranks, and the results come from it alone.
 type trainTask struct {
-	Start   weights         `json:"start"`
-	Rate    float64         `json:"rate"`
-	Batches [][]batch       `json:"batches"` // by rank and step
-	Grouped []groupedTensor `json:"grouped"`
-	Limit   int             `json:"limit"` // seconds until a rank gives up
-	GPUs    bool            `json:"gpus"`  // each rank on a GPU of its own
-	// Collectives asks for the report of the gate allreduce-2 first.
-	Collectives bool `json:"collectives"`
+	start   weights
+	batches [2][]batch // by rank and step
+	sparse  [2]float64
+	dense   [2]float64
+	grouped []groupedTensor
+	gpus    bool  // each rank on a GPU of its own
+	ring    *ring // the collectives of the gate allreduce-2, asked first; nil for none
+}
+
+// A trainPart is the part of one rank.
+type trainPart struct {
+	Start       weights     `json:"start"`
+	Rate        float64     `json:"rate"`
+	Batches     []batch     `json:"batches"` // by step
+	Sparse      float64     `json:"sparse"`
+	Dense       float64     `json:"dense"`
+	Grouped     []groupPart `json:"grouped"`
+	Limit       int         `json:"limit"` // seconds until a rank gives up
+	GPUs        bool        `json:"gpus"`
+	Collectives *ringPart   `json:"collectives"`
+}
+
+// A groupPart is a rank's part of a call of grouped_allreduce, with values by tensor.
+type groupPart struct {
+	Op     string      `json:"op"`
+	Type   string      `json:"type"`
+	Shapes [][]int     `json:"shapes"`
+	Values [][]float64 `json:"values"`
+}
+
+// learningRate is the rate of the optimizer. Weights then change by 0.01 or more.
+const learningRate = 0.1
+
+// part returns the part of a rank.
+func (t trainTask) part(rank int) trainPart {
+	p := trainPart{Start: t.start, Rate: learningRate, Batches: t.batches[rank], Sparse: t.sparse[rank], Dense: t.dense[rank], Limit: rankSeconds, GPUs: t.gpus}
+	for _, g := range t.grouped {
+		mine := groupPart{Op: g.Op, Type: g.Type, Shapes: g.Shapes}
+		for _, values := range g.Values {
+			mine.Values = append(mine.Values, values[rank])
+		}
+		p.Grouped = append(p.Grouped, mine)
+	}
+	if t.ring != nil {
+		ring := t.ring.part(rank)
+		p.Collectives = &ring
+	}
+	return p
 }
 
 // weights holds the weights of y = scale·(x·matrix + bias).
@@ -72,10 +106,10 @@ type batch struct {
 
 // groupedTensor is one call of grouped_allreduce, with values by tensor and rank.
 type groupedTensor struct {
-	Op     string        `json:"op"`
-	Type   string        `json:"type"`
-	Shapes [][]int       `json:"shapes"`
-	Values [][][]float64 `json:"values"`
+	Op     string
+	Type   string
+	Shapes [][]int
+	Values [][2][]float64
 }
 
 // right returns the correct result of a tensor of the group on both ranks. Averages of
@@ -95,35 +129,44 @@ func (g groupedTensor) right(tensor int) []float64 {
 	return sums
 }
 
-// newTrainTask returns the task for a module. Horovod for PyTorch reduces no bytes.
-func newTrainTask(module string) trainTask {
-	t := trainTask{
-		Start: weights{Matrix: []float64{0.5, -0.3, 0.2, 0.8}, Bias: []float64{0.1, -0.2}, Scale: []float64{1.2}},
-		Rate:  0.1, Limit: 900,
-	}
-	// Any numbers will do, as long as the ranks differ.
-	for rank := range 2 {
-		var steps []batch
-		for step := range 3 {
-			var b batch
-			for row := range 4 {
-				n := float64(12*rank + 4*step + row)
-				b.X = append(b.X, []float64{math.Sin(n), math.Cos(2 * n)})
-				b.Y = append(b.Y, []float64{math.Sin(3*n) + float64(rank), math.Cos(n) - float64(rank)})
-			}
-			steps = append(steps, b)
+// newTrainTask returns a random task for a module. Horovod for PyTorch reduces no bytes.
+func newTrainTask(module string, random *rand.Rand) trainTask {
+	number := func() float64 { return float64(float32(2*random.Float64() - 1)) }
+	numbers := func(n int) (all []float64) {
+		for range n {
+			all = append(all, number())
 		}
-		t.Batches = append(t.Batches, steps)
+		return all
+	}
+	t := trainTask{start: weights{Matrix: numbers(4), Bias: numbers(2), Scale: []float64{1 + random.Float64()/2}}}
+	for rank := range 2 {
+		t.sparse[rank], t.dense[rank] = float64(1+random.IntN(100)), float64(1+random.IntN(100))
+		for range 3 {
+			var b batch
+			for range 4 {
+				b.X = append(b.X, numbers(2))
+				// The ranks pull in different directions, so a wrong reduction is far off.
+				b.Y = append(b.Y, []float64{number() + 2*float64(rank), number() - 2*float64(rank)})
+			}
+			t.batches[rank] = append(t.batches[rank], b)
+		}
 	}
 	groups := [][2]string{{"Average", "float32"}, {"Sum", "float32"}, {"Average", "int32"}, {"Sum", "int32"}}
 	if module != "horovod.torch" {
 		groups = append(groups, [2]string{"Average", "uint8"})
 	}
 	for _, g := range groups {
-		t.Grouped = append(t.Grouped, groupedTensor{
-			Op: g[0], Type: g[1], Shapes: [][]int{{1}, {1}, {2, 2}},
-			Values: [][][]float64{{{1}, {4}}, {{3}, {9}}, {{1, 2, 3, 4}, {10, 20, 31, 40}}},
-		})
+		group := groupedTensor{Op: g[0], Type: g[1], Shapes: [][]int{{1}, {1}, {2, 2}}}
+		for tensor, n := range []int{1, 1, 4} {
+			var values [2][]float64
+			for i := range n {
+				values[0] = append(values[0], float64(1+random.IntN(50)))
+				odd := float64(2*random.IntN(25) + (tensor+i)%2) // some averages are no integers
+				values[1] = append(values[1], values[0][i]+odd)
+			}
+			group.Values = append(group.Values, values)
+		}
+		t.grouped = append(t.grouped, group)
 	}
 	return t
 }
@@ -131,14 +174,14 @@ func newTrainTask(module string) trainTask {
 // trained returns the weights after the steps of one process, with the joined batches
 // of the given ranks.
 func (t trainTask) trained(ranks ...int) []float64 {
-	w := weights{slices.Clone(t.Start.Matrix), slices.Clone(t.Start.Bias), slices.Clone(t.Start.Scale)}
-	for step := range t.Batches[0] {
+	w := weights{slices.Clone(t.start.Matrix), slices.Clone(t.start.Bias), slices.Clone(t.start.Scale)}
+	for step := range t.batches[0] {
 		var joined batch
 		for _, rank := range ranks {
-			joined.X = append(joined.X, t.Batches[rank][step].X...)
-			joined.Y = append(joined.Y, t.Batches[rank][step].Y...)
+			joined.X = append(joined.X, t.batches[rank][step].X...)
+			joined.Y = append(joined.Y, t.batches[rank][step].Y...)
 		}
-		w.descend(joined, t.Rate)
+		w.descend(joined, learningRate)
 	}
 	return slices.Concat(w.Matrix, w.Bias, w.Scale)
 }
@@ -172,22 +215,23 @@ func (w *weights) descend(b batch, rate float64) {
 func (t trainTask) right(name string, rank int) []float64 {
 	switch {
 	case name == "sparse-in-a-group":
-		return []float64{15, 0.5, 1} // the dense gradient and the two rows of the sparse one
+		return []float64{(t.dense[0] + t.dense[1]) / 2, t.sparse[0] / 2, t.sparse[1] / 2} // the dense gradient and the two rows of the sparse one
 	case strings.HasSuffix(name, "-alone"):
 		return t.trained(rank)
 	}
 	return t.trained(0, 1)
 }
 
-// trainReport is the JSON line printed by each rank for each case.
+// trainReport is the report of a rank on a case.
 type trainReport struct {
+	Case    string          `json:"case"`
 	Rank    int             `json:"rank"`
 	Size    int             `json:"size"`
-	Case    string          `json:"case"`
 	Device  string          `json:"device"` // of the results
 	Error   string          `json:"error"`
 	Weights []float64       `json:"weights"`
 	Grouped []groupedResult `json:"grouped"`
+	task    *trainTask      // that of a test
 }
 
 type groupedResult struct {
@@ -246,89 +290,80 @@ func joinVerdicts(controllers []string, verdicts []verdict.Verdict) verdict.Verd
 	return joined
 }
 
-// ranksEnv adds to an environment what Open MPI needs to start ranks for root. A rank
-// that waits for the other yields its processor: without that, two ranks take half as
-// much time again.
-func ranksEnv(env map[string]string) map[string]string {
-	all := map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
-	maps.Copy(all, env)
-	return all
-}
-
 // trains runs all cases with one controller.
 func (s Subject) trains(ctx context.Context, controller string, env map[string]string, gpus bool) verdict.Verdict {
-	args, ok := launchers[controller]
-	if !ok {
-		return verdict.Unmeasured("unknown launcher %q", controller)
-	}
 	task := s.trainTask(controller, gpus)
-	c, err := s.trainCommand(args, env, task)
+	end, err := s.startTraining(ctx, controller, env, task)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	out, err := s.run(ctx, c)
+	digests, err := s.digests(s.Expect.Extensions...)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return judgeTraining(task, trainCases[s.Expect.Import[0]], out)
+	return judgeTraining(task, trainCases[s.Expect.Import[0]], end, digests)
 }
 
 // trainTask returns the task for the ranks of a controller.
 func (s Subject) trainTask(controller string, gpus bool) trainTask {
-	task := newTrainTask(s.Expect.Import[0])
-	task.GPUs = gpus
-	task.Collectives = !gpus && controller == s.Expect.Launcher && s.trainsToo()
+	task := newTrainTask(s.Expect.Import[0], s.random())
+	task.gpus = gpus
+	if !gpus && controller == s.Expect.Launcher && s.trainsToo() {
+		ring := s.ring()
+		task.ring = &ring
+	}
 	return task
 }
 
-// trainCommand returns the command that starts the ranks with a task.
-func (s Subject) trainCommand(launcher []string, env map[string]string, task trainTask) (Command, error) {
+// startTraining starts the ranks with a task.
+func (s Subject) startTraining(ctx context.Context, controller string, env map[string]string, task trainTask) (ranksEnd, error) {
 	name := "train-step"
-	if task.GPUs {
+	if task.gpus {
 		name = "gpu-train-step"
 	}
-	text, err := json.Marshal(task)
-	if err != nil {
-		return Command{}, err
-	}
-	return Command{
-		Name:  name,
-		Args:  launch("2", launcher, "train.py", s.Expect.Import[0]),
-		Env:   ranksEnv(env),
-		Files: map[string]string{"train.py": trainScript, "allreduce.py": allreduceScript, "task.json": string(text)},
-	}, nil
+	return s.start(ctx, launch{
+		gate: name, controller: controller, env: env, limit: rankSeconds, scripts: []string{"train.py", "collectives.py"},
+		parts: []any{task.part(0), task.part(1)}, program: []string{"PYTHON", "train.py", s.Expect.Import[0]},
+	})
 }
 
-// judgeTraining requires every case from both ranks. A problem is a failure even if
-// other cases are missing. If the program failed early, the first missing case names
-// the place.
-func judgeTraining(task trainTask, cases []string, out Result) verdict.Verdict {
-	reports := rankReports[trainReport](out.Output)
-	var problems, missing []string
-	worst := 0.0
-	for _, name := range cases {
-		for rank := range 2 {
-			i := slices.IndexFunc(reports, func(r trainReport) bool { return r.Case == name && r.Rank == rank })
-			if i < 0 {
-				missing = append(missing, fmt.Sprintf("%s of rank %d", name, rank))
+// judgeTraining requires every case from both ranks, once. A rank that ended early is a
+// failure, and the first missing case names the place.
+func judgeTraining(task trainTask, cases []string, end ranksEnd, digests map[string]string) verdict.Verdict {
+	faults, err := end.ends(digests)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	var problems []string
+	worst, missing := 0.0, ""
+	for rank, r := range end.Ranks {
+		reports, err := reportsOf[trainReport](r)
+		if err != nil {
+			return verdict.Failed("rank %d: %v", rank, err)
+		}
+		for _, name := range cases {
+			reports := slices.DeleteFunc(slices.Clone(reports), func(r trainReport) bool { return r.Case != name })
+			switch {
+			case len(reports) == 0:
+				missing = cmp.Or(missing, fmt.Sprintf("no report of %s of rank %d", name, rank))
 				continue
+			case len(reports) > 1:
+				problems = append(problems, fmt.Sprintf("rank %d reported %s %d times", rank, name, len(reports)))
+				continue
+			case reports[0].Rank != rank:
+				problems = append(problems, fmt.Sprintf("rank %d sees itself as rank %d", rank, reports[0].Rank))
 			}
-			problem, off := task.judge(reports[i])
+			problem, off := task.judge(reports[0])
 			if problem != "" {
 				problems = append(problems, fmt.Sprintf("%s, rank %d: %s", name, rank, problem))
 			}
 			worst = max(worst, off)
 		}
 	}
-	switch {
-	case out.Exit != 0 && len(missing) > 0:
-		problems = append(problems, fmt.Sprintf("horovodrun: exit %d before the end of %s: %s", out.Exit, missing[0], lastLine(out.Output)))
-	case out.Exit != 0:
-		problems = append(problems, fmt.Sprintf("horovodrun: exit %d after all cases: %s", out.Exit, lastLine(out.Output)))
-	case len(problems) == 0 && len(missing) > 0:
-		return verdict.Unmeasured("no report of %s", listed(missing, 4))
+	if missing != "" {
+		problems = append(problems, missing)
 	}
-	return verdict.Judge(problems, []string{fmt.Sprintf("%d cases on 2 ranks (%s), weights within %.1g of those of one process", len(cases), strings.Join(cases, " "), worst)})
+	return verdict.Judge(append(problems, faults...), []string{fmt.Sprintf("%d cases on 2 ranks started by %s, each with its own random batches (%s), weights within %.1g of those of one process", len(cases), end.by, strings.Join(cases, " "), worst)})
 }
 
 // judge returns the problem of a report, and the distance of its weights from the
@@ -339,7 +374,7 @@ func (t trainTask) judge(r trainReport) (problem string, off float64) {
 		return r.Error, 0
 	case r.Size != 2:
 		return fmt.Sprintf("it sees %d ranks", r.Size), 0
-	case t.GPUs && r.Device != "cuda":
+	case t.gpus && r.Device != "cuda":
 		return fmt.Sprintf("its results lie on %q, not on a GPU", r.Device), 0
 	case r.Case == "grouped-allreduce":
 		return t.judgeGrouped(r.Grouped), 0
@@ -377,11 +412,11 @@ func distance(have, want []float64) float64 {
 }
 
 func (t trainTask) judgeGrouped(results []groupedResult) string {
-	if len(results) != len(t.Grouped) {
-		return fmt.Sprintf("%d results for %d reduced groups", len(results), len(t.Grouped))
+	if len(results) != len(t.grouped) {
+		return fmt.Sprintf("%d results for %d reduced groups", len(results), len(t.grouped))
 	}
 	var problems []string
-	for i, want := range t.Grouped {
+	for i, want := range t.grouped {
 		if problem := want.judge(results[i]); problem != "" {
 			problems = append(problems, fmt.Sprintf("%s of %s: %s", want.Op, want.Type, problem))
 		}

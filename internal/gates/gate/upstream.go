@@ -3,7 +3,6 @@ package gate
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,9 +67,6 @@ var gpuUpstreamTests = Gate{
 // TestsVariable is the variable with the path of upstream's tests.
 const TestsVariable = "BUILDER_TESTS"
 
-//go:embed scripts/upstream.py
-var upstreamScript string
-
 // An upstreamRun says where and how much of upstream's tests a gate runs.
 type upstreamRun struct {
 	box  Box
@@ -119,6 +115,27 @@ func checkUpstream(ctx context.Context, s Subject, name string, how upstreamRun)
 	return verdict.Judge(nil, seen)
 }
 
+// caseStatus is the result of a test case.
+type caseStatus string
+
+const (
+	casePassed  caseStatus = "passed"
+	caseFailed  caseStatus = "failed" // including errors before or after the test
+	caseSkipped caseStatus = "skipped"
+)
+
+// A testCase is one case of a file. Message is the reason for a failure or a skip.
+type testCase struct {
+	Class   string     `json:"class,omitempty"`
+	Name    string     `json:"name"`
+	Status  caseStatus `json:"status"`
+	Seconds float64    `json:"seconds,omitempty"`
+	Message string     `json:"message,omitempty"`
+}
+
+// maxMessage bounds the message of a case, in bytes.
+const maxMessage = 2_000
+
 // A fileResult holds the results of one file. Unmeasured is the reason if they do not
 // count.
 type fileResult struct {
@@ -155,56 +172,33 @@ func (s Subject) runFile(ctx context.Context, f recipe.TestFile, how upstreamRun
 		r.Select, most = f.Quick.Select, limit(f.Quick.Seconds)
 	}
 	tests := s.Expect.Tests
-	ranks := max(1, tests.Ranks)
-	args := []string{"PYTHON", "upstream.py", "file", fmt.Sprint(most.Seconds()), strconv.Itoa(ranks)}
+	controller := ""
 	if tests.Launcher != "" {
-		name := cmp.Or(f.Controller, s.Expect.Launcher)
-		controller, ok := launchers[name]
-		if !ok {
-			r.Unmeasured = fmt.Sprintf("unknown launcher %q", name)
-			return r
-		}
-		args = append(args, tests.Launcher, "-np", strconv.Itoa(ranks), "-H", "localhost:"+strconv.Itoa(ranks))
-		args = append(args, controller...)
+		controller = cmp.Or(f.Controller, s.Expect.Launcher)
 	}
-	args = append(args, "PYTHON", "SELF", "rank", f.File, r.Select)
+	var parts []any
+	for range max(1, tests.Ranks) {
+		parts = append(parts, map[string]string{"file": f.File, "select": r.Select})
+	}
 	ctx, cancel := context.WithTimeout(ctx, most+time.Minute)
 	defer cancel()
 	s.Box = how.box
-	env := map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-	maps.Copy(env, how.env)
-	out, err := s.run(ctx, Command{
-		Name: "upstream-tests", Args: args, Files: map[string]string{"upstream.py": upstreamScript}, Env: env,
+	begun := time.Now()
+	end, err := s.start(ctx, launch{
+		gate: "upstream-tests", controller: controller, parts: parts, env: how.env, limit: int(most.Seconds()),
+		program: []string{"PYTHON", "upstream.py"}, scripts: []string{"upstream.py"},
 	})
+	r.Seconds = time.Since(begun).Seconds()
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		r.Unmeasured = fmt.Sprintf("it did not end within %s", most)
 	case err != nil:
 		r.Unmeasured = err.Error()
 	default:
-		r.read(out, ranks, most)
+		r.read(s, end)
 	}
 	return r
 }
-
-// ended is the script's output for a file.
-type ended struct {
-	Exit    int       `json:"exit"`
-	Seconds float64   `json:"seconds"`
-	Late    bool      `json:"late"`
-	Log     string    `json:"log"`
-	Ranks   []rankEnd `json:"ranks"`
-}
-
-// A rankEnd is the result of a rank. Why is the reason for a missing result.
-type rankEnd struct {
-	Exit  int    `json:"exit"`
-	Junit string `json:"junit"`
-	Why   string `json:"why"`
-}
-
-// maxPrinted bounds the output of a file, in bytes.
-const maxPrinted = 128 << 20
 
 // The exit codes of pytest. The results count after 0 (all passed) and 1 (some failed);
 // 5 means no test was collected.
@@ -213,40 +207,42 @@ const (
 	exitNothing            = 5
 )
 
-// read parses the script's output. The results count only if all ranks completed the
-// same cases.
-func (r *fileResult) read(out Result, ranks int, most time.Duration) {
-	var e ended
-	line := jsonLine(out.Output[:min(len(out.Output), maxPrinted)])
-	if err := json.Unmarshal([]byte(line), &e); err != nil || len(e.Ranks) != ranks {
-		r.Unmeasured = fmt.Sprintf("exit %d without results: %s", out.Exit, lastLine(out.Output))
+// A testReport is a line of a rank: a case, or the number of cases and the status of
+// pytest at its end.
+type testReport struct {
+	testCase
+	Collected int  `json:"collected"`
+	Pytest    *int `json:"pytest"`
+}
+
+// read parses the reports. They count only if all ranks completed the same cases.
+func (r *fileResult) read(s Subject, end ranksEnd) {
+	r.Log = cut(end.Log, 8000)
+	digests := map[string]string{}
+	var err error
+	if len(s.Expect.Frameworks) > 0 {
+		digests, err = s.digests(s.Expect.Extensions...)
+	}
+	if err != nil {
+		r.Unmeasured = err.Error()
 		return
 	}
-	r.Seconds, r.Log = e.Seconds, cut(e.Log, 8000)
-	if e.Late {
-		r.Unmeasured = fmt.Sprintf("it did not end within %s: %s", most, lastLine(e.Log))
+	faults, err := end.ends(digests)
+	if err != nil {
+		r.Unmeasured = err.Error()
 		return
 	}
-	for i, rank := range e.Ranks {
-		var cases []testCase
-		var err error
-		switch rank.Exit {
-		case exitNothing:
-			err = errors.New("it collected no test")
-		case exitPassed, exitFailed:
-			cases, err = readJUnit(rank.Junit)
-		default:
-			err = fmt.Errorf("pytest ended with exit %d%s: %s", rank.Exit, reason(rank.Why), lastLine(e.Log))
-		}
+	for i, rank := range end.Ranks {
+		cases, err := casesOf(rank)
 		if err != nil {
-			r.Unmeasured = fmt.Sprintf("rank %d: %v", i, err)
+			r.Unmeasured = strings.Join(append([]string{fmt.Sprintf("rank %d: %v", i, err)}, faults...), "; ")
 			return
 		}
 		r.Ranks = append(r.Ranks, cases)
 	}
 	switch {
-	case e.Exit != 0:
-		r.Unmeasured = fmt.Sprintf("the ranks ended with exit %d after their tests: %s", e.Exit, lastLine(e.Log))
+	case len(faults) > 0:
+		r.Unmeasured = strings.Join(faults, "; ")
 	case !r.alike():
 		r.Unmeasured = "the ranks ran different cases"
 	case r.count(casePassed)+r.count(caseFailed) == 0:
@@ -254,12 +250,32 @@ func (r *fileResult) read(out Result, ranks int, most time.Duration) {
 	}
 }
 
-// reason formats why a rank has no results.
-func reason(why string) string {
-	if why == "" {
-		return ""
+// casesOf returns the cases of a rank. There are as many as pytest collected.
+func casesOf(rank *rankEnd) (cases []testCase, err error) {
+	reports, err := reportsOf[testReport](rank)
+	if err != nil {
+		return nil, err
 	}
-	return " (" + cut(why, 200) + ")"
+	var last testReport
+	for _, report := range reports {
+		if report.Pytest != nil {
+			last = report
+			continue
+		}
+		report.Class, report.Name, report.Message = cut(report.Class, 200), cut(report.Name, 200), cut(report.Message, maxMessage)
+		cases = append(cases, report.testCase)
+	}
+	switch {
+	case last.Pytest == nil:
+		return nil, errors.New("pytest did not come to its end")
+	case *last.Pytest == exitNothing || *last.Pytest == exitPassed && len(cases) == 0:
+		return nil, errors.New("it collected no test")
+	case *last.Pytest != exitPassed && *last.Pytest != exitFailed:
+		return nil, fmt.Errorf("pytest ended with exit %d", *last.Pytest)
+	case last.Collected != len(cases):
+		return nil, fmt.Errorf("%d cases were collected and %d reported", last.Collected, len(cases))
+	}
+	return cases, nil
 }
 
 // alike reports whether all ranks ran the same cases.

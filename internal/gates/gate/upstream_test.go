@@ -2,11 +2,8 @@ package gate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,50 +12,23 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// recorded returns the JUnit file of a rank: pytest 7.4.4 on two ranks of Horovod
-// 0.28.1 for ROCm 5.7, reduced to a few cases.
-func recorded(t *testing.T, name string) string {
-	t.Helper()
-	data, err := os.ReadFile("testdata/junit/" + name + ".xml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-// one returns the script's output for a file with these JUnit files, one per rank.
-func one(exit int, junit ...string) Result {
-	e := ended{Exit: exit, Seconds: 7, Log: "1 failed\n"}
-	for _, text := range junit {
-		e.Ranks = append(e.Ranks, rankEnd{Exit: 0, Junit: text})
-	}
-	return printed(e)
-}
-
-func printed(e ended) Result {
-	data, err := json.Marshal(e)
-	if err != nil {
-		panic(err)
-	}
-	return Result{Output: "noise\n\n" + string(data) + "\n"}
-}
-
-// suite returns a JUnit file with these cases. "name!" failed and "name?" was skipped.
-func suite(names ...string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite name="pytest" tests="%d">`, len(names))
+// suite returns cases. "name!" failed and "name?" was skipped.
+func suite(names ...string) (cases []testCase) {
 	for _, name := range names {
-		inner := ""
+		c := testCase{Class: "test_x.T", Name: strings.TrimRight(name, "!?"), Status: casePassed, Seconds: 0.1}
 		switch name[len(name)-1] {
 		case '!':
-			inner = `<failure message="AssertionError: hvd.allreduce produces incorrect results">trace</failure>`
+			c.Status, c.Message = caseFailed, "AssertionError: hvd.allreduce produces incorrect results"
 		case '?':
-			inner = `<skipped type="pytest.skip" message="No GPUs available"/>`
+			c.Status, c.Message = caseSkipped, "No GPUs available"
 		}
-		fmt.Fprintf(&b, `<testcase classname="test_x.T" name="%s" time="0.1">%s</testcase>`, strings.TrimRight(name, "!?"), inner)
+		cases = append(cases, c)
 	}
-	return b.String() + "</testsuite></testsuites>"
+	return cases
 }
+
+// ran returns a box with upstream's tests whose ranks report these cases.
+func ran(cases ...[]testCase) container { return container{played: played{cases: cases}} }
 
 func tested(known ...string) recipe.Expect {
 	f := recipe.TestFile{File: "test/test_x.py", Seconds: 100, Quick: &recipe.Quick{Select: "grouped", Seconds: 10}}
@@ -70,93 +40,64 @@ func tested(known ...string) recipe.Expect {
 
 func TestUpstreamTests(t *testing.T) {
 	good := suite("test_a", "test_b?")
+	both := func(cases []testCase) played { return played{cases: [][]testCase{cases, cases}} }
+	ending := func(change func(*ranksEnd)) played {
+		p := both(good)
+		p.end = func(_ rankJob, e *ranksEnd) { change(e) }
+		return p
+	}
+	early := func(exit int, log string) played {
+		return ending(func(e *ranksEnd) { *e.Ranks[0], e.Log = rankEnd{Exit: at(exit)}, log })
+	}
+	line := func(text string) played {
+		return ending(func(e *ranksEnd) { e.Ranks[0].Lines = []string{text} })
+	}
 	for name, c := range map[string]struct {
-		answer Result
+		answer played
 		known  []string
 		full   bool
 		want   verdict.Status
 		says   string
 	}{
-		"all pass":                          {one(0, good, good), nil, false, verdict.Pass, "test_x.py on 2 ranks: 1 passed, 1 skipped, 0 failed"},
-		"one case fails on one rank":        {one(0, suite("test_a", "test_b"), suite("test_a", "test_b!")), nil, false, verdict.Fail, "test_x.py: test_b failed on rank 1: AssertionError: hvd.allreduce produces"},
-		"one case fails on both ranks":      {one(0, suite("test_a!", "test_b"), suite("test_a!", "test_b")), nil, false, verdict.Fail, "test_a failed on rank 0 1"},
-		"a known failure":                   {one(0, suite("test_a!", "test_b"), suite("test_a!", "test_b")), []string{"test_a"}, false, verdict.Pass, "1 failed, 1 of them known"},
-		"a known failure with parameters":   {one(0, suite("test_a[1-x]!", "test_a[2]"), suite("test_a[1-x]!", "test_a[2]")), []string{"test_a"}, false, verdict.Pass, "1 of them known"},
-		"a known failure on one rank":       {one(0, suite("test_a!"), suite("test_a")), []string{"test_a"}, false, verdict.Pass, "1 of them known"},
-		"a known failure passes":            {one(0, good, good), []string{"test_a"}, false, verdict.Fail, "test_a passed, and is named as a known failure (https://example.org/1)"},
-		"a known failure is skipped":        {one(0, good, good), []string{"test_b"}, false, verdict.Fail, "test_b was skipped, and is named as a known failure"},
-		"a known failure of another part":   {one(0, good, good), []string{"test_z"}, false, verdict.Pass, "1 passed"},
-		"a known failure without a case":    {one(0, good, good), []string{"test_z"}, true, verdict.Fail, "test_z is named as a known failure, and the file has no such case"},
-		"no collected tests":                {printed(ended{Ranks: []rankEnd{{Exit: 5}, {Exit: 5}}}), nil, false, verdict.NotMeasured, "rank 0: it collected no test"},
-		"all cases skipped":                 {one(0, suite("test_b?"), suite("test_b?")), nil, false, verdict.NotMeasured, "all 1 cases were skipped"},
-		"the file cannot be imported":       {printed(ended{Log: "ModuleNotFoundError: No module named 'mock'\n", Ranks: []rankEnd{{Exit: 2, Junit: good}, {Exit: 2, Junit: good}}}), nil, false, verdict.NotMeasured, "rank 0: pytest ended with exit 2: ModuleNotFoundError: No module named 'mock'"},
-		"a rank crashes":                    {printed(ended{Exit: 139, Log: "signal 11 (Segmentation fault)\n", Ranks: []rankEnd{{Exit: -1, Why: "No such file"}, {Junit: good}}}), nil, false, verdict.NotMeasured, "rank 0: pytest ended with exit -1 (No such file): signal 11 (Segmentation fault)"},
-		"the ranks crash after their tests": {one(134, good, good), nil, false, verdict.NotMeasured, "the ranks ended with exit 134 after their tests"},
-		"the tests hang":                    {printed(ended{Late: true, Log: "test_join\n", Ranks: []rankEnd{{}, {}}}), nil, false, verdict.NotMeasured, "it did not end within 6m0s: test_join"},
-		"a rank is missing":                 {one(0, good), nil, false, verdict.NotMeasured, "exit 0 without results"},
-		"the ranks ran different cases":     {one(0, good, suite("test_a")), nil, false, verdict.NotMeasured, "the ranks ran different cases"},
-		"the script dies":                   {Result{Exit: 137, Output: "Killed\n"}, nil, false, verdict.NotMeasured, "exit 137 without results: Killed"},
-		"a truncated JUnit file":            {one(0, good, good[:len(good)-20]), nil, false, verdict.NotMeasured, "rank 1: its JUnit file is unreadable: XML syntax error"},
+		"all pass":                          {both(good), nil, false, verdict.Pass, "test_x.py on 2 ranks: 1 passed, 1 skipped, 0 failed"},
+		"one case fails on one rank":        {played{cases: [][]testCase{suite("test_a", "test_b"), suite("test_a", "test_b!")}}, nil, false, verdict.Fail, "test_x.py: test_b failed on rank 1: AssertionError: hvd.allreduce produces"},
+		"one case fails on both ranks":      {both(suite("test_a!", "test_b")), nil, false, verdict.Fail, "test_a failed on rank 0 1"},
+		"a known failure":                   {both(suite("test_a!", "test_b")), []string{"test_a"}, false, verdict.Pass, "1 failed, 1 of them known"},
+		"a known failure with parameters":   {both(suite("test_a[1-x]!", "test_a[2]")), []string{"test_a"}, false, verdict.Pass, "1 of them known"},
+		"a known failure on one rank":       {played{cases: [][]testCase{suite("test_a!"), suite("test_a")}}, []string{"test_a"}, false, verdict.Pass, "1 of them known"},
+		"a known failure passes":            {both(good), []string{"test_a"}, false, verdict.Fail, "test_a passed, and is named as a known failure (https://example.org/1)"},
+		"a known failure is skipped":        {both(good), []string{"test_b"}, false, verdict.Fail, "test_b was skipped, and is named as a known failure"},
+		"a known failure of another part":   {both(good), []string{"test_z"}, false, verdict.Pass, "1 passed"},
+		"a known failure without a case":    {both(good), []string{"test_z"}, true, verdict.Fail, "test_z is named as a known failure, and the file has no such case"},
+		"no collected tests":                {line(`{"pytest": 5, "collected": 0}`), nil, false, verdict.NotMeasured, "rank 0: it collected no test"},
+		"all cases skipped":                 {both(suite("test_b?")), nil, false, verdict.NotMeasured, "all 1 cases were skipped"},
+		"the file cannot be imported":       {line(`{"pytest": 2, "collected": 0}`), nil, false, verdict.NotMeasured, "rank 0: pytest ended with exit 2"},
+		"a rank crashes":                    {early(-11, "signal 11 (Segmentation fault)\n"), nil, false, verdict.NotMeasured, "rank 0: pytest did not come to its end; rank 0 ended before its end: exit -11: signal 11 (Segmentation fault)"},
+		"a rank ends as if all was well":    {early(0, ""), nil, false, verdict.NotMeasured, "rank 0 ended before its end: exit 0"},
+		"the ranks crash after their tests": {ending(func(e *ranksEnd) { e.Ranks[1].Exit = at(-6) }), nil, false, verdict.NotMeasured, "rank 1 came to its end and then ended with exit -6"},
+		"the tests hang":                    {ending(func(e *ranksEnd) { *e.Ranks[0] = rankEnd{Why: "it was still running after 360 seconds"} }), nil, false, verdict.NotMeasured, "it was still running after 360 seconds"},
+		"a rank does not start":             {ending(func(e *ranksEnd) { e.Ranks[1] = nil }), nil, false, verdict.NotMeasured, "rank 1 did not start: mpirun"},
+		"the ranks ran different cases":     {played{cases: [][]testCase{good, suite("test_a")}}, nil, false, verdict.NotMeasured, "the ranks ran different cases"},
+		"a report that cannot be read":      {line("{"), nil, false, verdict.NotMeasured, "a report cannot be read: {"},
+		"a case that was not reported":      {ending(func(e *ranksEnd) { e.Ranks[1].Lines = e.Ranks[1].Lines[1:] }), nil, false, verdict.NotMeasured, "rank 1: 2 cases were collected and 1 reported"},
 	} {
 		g := upstreamTests
 		if c.full {
 			g = upstreamTestsFull
 		}
-		v := g.Check(context.Background(), Subject{Expect: tested(c.known...), Tests: &answers{result: c.answer}})
+		v := g.Check(context.Background(), Subject{Expect: tested(c.known...), Tests: container{played: c.answer}})
 		if v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
 			t.Errorf("%s: got %v: %s", name, v.Status, v.Evidence)
 		}
 	}
-}
-
-// Recorded output of pytest for Horovod without the patch grouped-allreduce, with
-// passed and failed cases.
-func TestRecordedJUnit(t *testing.T) {
-	cases, err := readJUnit(recorded(t, "tensorflow"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := map[caseStatus]int{}
-	for _, c := range cases {
-		count[c.Status]++
-		if c.Name == "" || c.Class == "" || (c.Message == "") != (c.Status == casePassed) {
-			t.Errorf("%+v", c)
-		}
-	}
-	if count[casePassed] == 0 || count[caseFailed] == 0 {
-		t.Errorf("%v", count)
+	dead := container{answers: map[string]Result{"upstream-tests": {Exit: 137, Output: "Killed\n"}}}
+	if v := upstreamTests.Check(t.Context(), Subject{Expect: tested(), Tests: dead}); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "exit 137 and 0 answers: Killed") {
+		t.Errorf("%+v", v)
 	}
 }
 
-func TestHostileJUnit(t *testing.T) {
-	long := strings.Repeat("x", 1<<20)
-	for name, c := range map[string]struct{ text, says string }{
-		"nothing":                     {"", "holds no suite"},
-		"another format":              {`{"tests": 1}`, "holds no suite"},
-		"a growing entity":            {`<!DOCTYPE x [<!ENTITY a "aa">]><testsuites><testsuite tests="1"><testcase name="&a;"/></testsuite></testsuites>`, "declares a document type"},
-		"an undefined entity":         {`<testsuites><testsuite tests="1"><testcase name="&a;"/></testsuite></testsuites>`, "invalid character entity"},
-		"depth":                       {strings.Repeat("<testsuites>", 100), "deeper than 8"},
-		"a case in a case":            {`<testsuite tests="1"><testcase name="a"><testcase name="b"/></testcase></testsuite>`, "a case lies in a case"},
-		"a failure outside of a case": {`<testsuite tests="1"><failure/></testsuite>`, "failure lies outside a case"},
-		"no count":                    {`<testsuite><testcase name="a"/></testsuite>`, "counts"},
-		"a count below zero":          {`<testsuite tests="-1"><testcase name="a"/></testsuite>`, "counts"},
-		"a count above the limit":     {`<testsuite tests="9999999"><testcase name="a"/></testsuite>`, "counts"},
-		"missing cases":               {`<testsuite tests="3"><testcase name="a"/></testsuite>`, "counts 3 cases and holds 1"},
-		"too many cases":              {`<testsuite tests="1">` + strings.Repeat(`<testcase name="a"/>`, maxCases+1) + `</testsuite>`, "more than 20000 cases"},
-		"a suite without cases":       {`<testsuite tests="0"></testsuite>`, "it collected no test"},
-		"another encoding":            {`<?xml version="1.0" encoding="utf-7"?><testsuite tests="1"><testcase name="a"/></testsuite>`, "utf-7"},
-	} {
-		if _, err := readJUnit(c.text); err == nil || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 400 {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	cases, err := readJUnit(`<testsuite tests="1"><testcase classname="` + long + `" name="` + long + `"><failure message="` + long + `"/><skipped/></testcase></testsuite>`)
-	if err != nil || len(cases) != 1 || cases[0].Status != caseFailed || len(cases[0].Name) > 300 || len(cases[0].Message) > 2100 {
-		t.Errorf("%v, %d cases", err, len(cases))
-	}
-}
-
-// A file runs with its launcher and its own limit, and only in part at the level quick.
+// A file runs with the launcher of the image and its own limit, and only in part at the
+// level quick.
 func TestUpstreamCommands(t *testing.T) {
 	good := suite("test_a")
 	for name, c := range map[string]struct {
@@ -164,32 +105,38 @@ func TestUpstreamCommands(t *testing.T) {
 		change func(*recipe.Expect)
 		want   string
 	}{
-		"quick":              {upstreamTests, func(*recipe.Expect) {}, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --mpi --mpi-args=--oversubscribe PYTHON SELF rank test/test_x.py grouped"},
-		"full":               {upstreamTestsFull, func(*recipe.Expect) {}, "PYTHON upstream.py file 900 2 horovodrun -np 2 -H localhost:2 --mpi --mpi-args=--oversubscribe PYTHON SELF rank test/test_x.py "},
-		"another launcher":   {upstreamTests, func(e *recipe.Expect) { e.Launcher = "gloo" }, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --gloo PYTHON SELF rank test/test_x.py grouped"},
-		"a file with gloo":   {upstreamTests, func(e *recipe.Expect) { e.Tests.Files[0].Controller = "gloo" }, "PYTHON upstream.py file 360 2 horovodrun -np 2 -H localhost:2 --gloo PYTHON SELF rank test/test_x.py grouped"},
-		"without a launcher": {upstreamTests, func(e *recipe.Expect) { e.Tests.Launcher, e.Tests.Ranks = "", 0 }, "PYTHON upstream.py file 360 1 PYTHON SELF rank test/test_x.py grouped"},
+		"quick":              {upstreamTests, func(*recipe.Expect) {}, "360 2 mpirun grouped"},
+		"full":               {upstreamTestsFull, func(*recipe.Expect) {}, "900 2 mpirun "},
+		"another launcher":   {upstreamTests, func(e *recipe.Expect) { e.Launcher = "gloo" }, "360 2 meet grouped"},
+		"a file with gloo":   {upstreamTests, func(e *recipe.Expect) { e.Tests.Files[0].Controller = "gloo" }, "360 2 meet grouped"},
+		"without a launcher": {upstreamTests, func(e *recipe.Expect) { e.Tests.Launcher, e.Tests.Ranks = "", 0 }, "360 1  grouped"},
 	} {
-		e, box := tested(), &answers{result: one(0, good, good)}
+		e, box := tested(), &recorder{box: ran(good, good)}
 		c.change(&e)
-		if e.Tests.Ranks == 0 {
-			box.result = one(0, good)
-		}
 		v := c.gate.Check(context.Background(), Subject{Expect: e, Tests: box})
-		if v.Status != verdict.Pass || len(box.asked) != 1 || strings.Join(box.asked[0].Args, " ") != c.want {
-			t.Errorf("%s: %+v, %+v", name, v, box.asked)
+		job := box.job(t, 0)
+		part, _ := job.Parts[0].(map[string]any)
+		by := ""
+		if len(job.Launcher) > 0 {
+			by = job.Launcher[0]
+		} else if job.Meet {
+			by = "meet"
+		}
+		got := fmt.Sprintf("%d %d %s %s", job.Limit, len(job.Parts), by, part["select"])
+		if v.Status != verdict.Pass || len(box.asked) != 1 || got != c.want || part["file"] != "test/test_x.py" {
+			t.Errorf("%s: %+v, %q, %+v", name, v, got, job)
 		}
 	}
 	e := tested()
 	e.Tests.Files[0].Select = "not alone"
-	box := &answers{result: one(0, good, good)}
+	box := &recorder{box: ran(good, good)}
 	v := upstreamTestsFull.Check(context.Background(), Subject{Expect: e, Tests: box})
-	if len(box.asked) != 1 || !strings.HasSuffix(strings.Join(box.asked[0].Args, " "), "rank test/test_x.py not alone") || !strings.Contains(v.Evidence, `test_x.py -k "not alone" on 2 ranks: 1 passed`) {
+	if len(box.asked) != 1 || !strings.Contains(box.asked[0].Stdin, `"select":"not alone"`) || !strings.Contains(v.Evidence, `test_x.py -k "not alone" on 2 ranks: 1 passed`) {
 		t.Errorf("%+v, %+v", v, box.asked)
 	}
 	e = tested()
 	e.Tests.Files = append(e.Tests.Files, recipe.TestFile{File: "test/test_long.py", Seconds: 1})
-	box = &answers{result: one(0, good, good)}
+	box = &recorder{box: ran(good, good)}
 	if upstreamTests.Check(context.Background(), Subject{Expect: e, Tests: box}); len(box.asked) != 1 {
 		t.Errorf("a file that is not quick was run: %+v", box.asked)
 	}
@@ -209,7 +156,7 @@ func TestUpstreamResultsAreKept(t *testing.T) {
 		return nil
 	}
 	bad := suite("test_a!")
-	v := upstreamTestsFull.Check(context.Background(), Subject{Expect: e, Tests: &answers{result: one(0, bad, bad)}, Keep: keep})
+	v := upstreamTestsFull.Check(context.Background(), Subject{Expect: e, Tests: ran(bad, bad), Keep: keep})
 	if v.Status != verdict.Fail || strings.Count(v.Evidence, "test_a failed on rank 0 1") != 2 {
 		t.Errorf("%+v", v)
 	}
@@ -220,7 +167,7 @@ func TestUpstreamResultsAreKept(t *testing.T) {
 	}
 	keep = func(string, []byte) error { return errors.New("the disk is full") }
 	good := suite("test_a")
-	v = upstreamTests.Check(context.Background(), Subject{Expect: e, Tests: &answers{result: one(0, good, good)}, Keep: keep})
+	v = upstreamTests.Check(context.Background(), Subject{Expect: e, Tests: ran(good, good), Keep: keep})
 	if v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "the disk is full") {
 		t.Errorf("%+v", v)
 	}
@@ -234,7 +181,7 @@ func TestUpstreamTestsOnGPUs(t *testing.T) {
 	}
 	passed, failed := suite("test_a", "test_k"), suite("test_a", "test_k!")
 	for name, c := range map[string]struct {
-		answer string
+		answer []testCase
 		change func(*recipe.Expect)
 		tree   string
 		want   verdict.Status
@@ -248,19 +195,19 @@ func TestUpstreamTestsOnGPUs(t *testing.T) {
 		"no tree":                         {passed, onCPU(recipe.OnCPU), "", verdict.NotMeasured, "no tree of upstream's tests is named"},
 		"the recipe has no quick part":    {passed, func(e *recipe.Expect) { onCPU(recipe.OnCPU)(e); e.Tests.Files[0].Quick = nil }, "/trees/1", verdict.Pass, "2 passed"},
 		"more ranks than GPUs":            {passed, func(e *recipe.Expect) { e.Tests.Ranks = 3 }, "/trees/1", verdict.NotMeasured, "with 2 GPU nothing goes from one to another"},
-		"an environment that cannot test": {"", onCPU(recipe.OnCPU), "/trees/1", verdict.NotMeasured, "its JUnit file holds no suite"},
+		"an environment that cannot test": {nil, onCPU(recipe.OnCPU), "/trees/1", verdict.NotMeasured, "it collected no test"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := cudaOnGPUs()
 			s.Expect.Tests, s.TestsTree = tested("test_k").Tests, c.tree
 			c.change(&s.Expect)
-			box := &asked{result: one(0, c.answer, c.answer)}
+			box := &recorder{box: ran(c.answer, c.answer)}
 			s.Framework = box
 			v := gpuUpstreamTests.Check(t.Context(), s)
 			if v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
 				t.Errorf("%+v", v)
 			}
-			for _, got := range box.commands {
+			for _, got := range box.asked {
 				if got.Env["BUILDER_TESTS"] != c.tree || got.Env["NCCL_NVLS_ENABLE"] != "0" {
 					t.Errorf("got %v", got.Env)
 				}
@@ -270,17 +217,6 @@ func TestUpstreamTestsOnGPUs(t *testing.T) {
 			}
 		})
 	}
-}
-
-// asked is a box that records its commands.
-type asked struct {
-	result   Result
-	commands []Command
-}
-
-func (a *asked) Run(_ context.Context, c Command) (Result, error) {
-	a.commands = append(a.commands, c)
-	return a.result, nil
 }
 
 // A box that never answers does not block the gate forever.
@@ -312,19 +248,4 @@ type silent struct{}
 func (silent) Run(ctx context.Context, _ Command) (Result, error) {
 	<-ctx.Done()
 	return Result{}, ctx.Err()
-}
-
-func FuzzJUnit(f *testing.F) {
-	f.Add(suite("test_a", "test_b!", "test_c?"))
-	f.Add(`<testsuite tests="1"><testcase name="a"><error/></testcase></testsuite>`)
-	f.Fuzz(func(t *testing.T, text string) {
-		cases, err := readJUnit(text)
-		if err == nil && len(cases) == 0 {
-			t.Error("a file without cases was read")
-		}
-		failed := slices.ContainsFunc(cases, func(c testCase) bool { return c.Status == caseFailed })
-		if failed && !strings.Contains(text, "failure") && !strings.Contains(text, "error") {
-			t.Errorf("a case failed: %q", text)
-		}
-	})
 }

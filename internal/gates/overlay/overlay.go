@@ -67,7 +67,7 @@ func New(ctx context.Context, o Overlay, wheels ...string) (*Overlay, error) {
 		return nil, err
 	}
 	defer remove()
-	out, err := o.run(ctx, dir, o.Python, args, nil, o.prefix())
+	out, err := o.run(ctx, dir, o.Python, args, nil, "", o.prefix())
 	if err == nil && out.Exit != 0 {
 		err = fmt.Errorf("pip: exit %d: %s", out.Exit, tail(out.Output))
 	}
@@ -179,7 +179,7 @@ func (o Overlay) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 			}
 		}
 	}
-	return o.run(ctx, dir, program, args[1:], c.Env)
+	return o.run(ctx, dir, program, args[1:], c.Env, c.Stdin)
 }
 
 // programs lists the directories of programs, in the order of PATH.
@@ -218,7 +218,7 @@ func home(dir string) string { return filepath.Join(filepath.Dir(dir), "home") }
 
 // run runs a program in its own process group, and ends all of the group with it. It may
 // write to the directory, its home and the directories in more.
-func (o Overlay) run(ctx context.Context, dir, program string, args []string, env map[string]string, more ...string) (gate.Result, error) {
+func (o Overlay) run(ctx context.Context, dir, program string, args []string, env map[string]string, stdin string, more ...string) (gate.Result, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("it was killed after %v", o.Timeout))
 	defer stop()
 	written := append([]string{dir, home(dir)}, more...)
@@ -242,6 +242,7 @@ func (o Overlay) run(ctx context.Context, dir, program string, args []string, en
 		return gate.Result{}, err
 	}
 	out := &bounded{}
+	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace

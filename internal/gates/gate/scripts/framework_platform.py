@@ -2,12 +2,15 @@
 
     framework_platform.py tensorflow           in a build, where no Horovod is installed
     framework_platform.py horovod.tensorflow   beside the wheel: also the version that the wheel was built against
+
+Nothing of the wheel runs here. The version is in a file of the wheel, which its build wrote.
 """
 import importlib
 import json
 import os
 import re
 import sys
+import sysconfig
 
 package, _, framework = sys.argv[1].rpartition(".")
 module = importlib.import_module(framework)
@@ -25,8 +28,7 @@ with open("/proc/self/maps") as maps:
 # The version that CMake saw when the wheel was built.
 built = ""
 if package:
-    top = importlib.import_module(package)  # loads no extension
-    with open(os.path.join(os.path.dirname(top.__file__), "metadata.json")) as f:
+    with open(os.path.join(sysconfig.get_path("platlib"), package, "metadata.json")) as f:
         built = json.load(f).get(key, "")
 names = {"rocm": r"lib(amdhip64|hsa-runtime64|rccl)\b", "cuda": r"lib(cuda|cudart|nccl)\b"}
 loaded = {platform: sorted(n for n in files if re.match(pattern, n)) for platform, pattern in names.items()}

@@ -1,20 +1,17 @@
-"""One rank of many, each on a GPU of its own: collectives on tensors of the GPU, one
-line of JSON for each case.
+"""One rank of many, each on a GPU of its own: collectives on tensors of the GPU, a report
+for each case.
 
-task.json holds the cases and their data. The right results are not known here.
+The part of a rank holds the cases and its own data. The right results are not known here.
 """
 import ctypes
-import faulthandler
 import importlib
-import json
 import os
 import re
 import sys
 
-with open("task.json") as f:
-    task = json.load(f)
-# It needs no lock of Python: a rank that waits in C code for another ends too.
-faulthandler.dump_traceback_later(task["limit"], exit=True)
+import asked
+
+task = asked.part
 
 # The library reads these at its first call. RCCL has the same names.
 log = os.path.abspath("nccl.%d.log" % os.getpid())
@@ -26,14 +23,7 @@ rank = hvd.rank()
 
 
 def say(**said):
-    # print writes the end of a line on its own, and another rank's line may come before.
-    sys.stdout.write("\n%s\n" % json.dumps(dict({"rank": rank, "size": hvd.size()}, **said)))
-    sys.stdout.flush()
-
-
-def explained(e):
-    lines = [line for line in str(e).splitlines() if line.strip()]
-    return ("%s: %s" % (type(e).__name__, lines[-1] if lines else ""))[-300:]
+    asked.report(rank=rank, size=hvd.size(), **said)
 
 
 def libraries():
@@ -154,7 +144,7 @@ def collective(case, tensors):
     if case["op"] == "broadcast":
         options["root_rank"] = case["root"]
     if case["op"] == "alltoall":
-        return [function(tensors[0], splits=backend.splits(case["splits"][rank]))[0]]
+        return [function(tensors[0], splits=backend.splits(case["splits"]))[0]]
     if case["op"].startswith("grouped_"):
         return list(function(tensors, **options))
     return [function(tensors[0], **options)]
@@ -165,9 +155,10 @@ try:
     backend = tensorflow_backend() if sys.argv[1].endswith(".tensorflow") else torch_backend()
     said.update(name=backend.name, gpu=backend.gpu)
 except Exception as e:
-    said["error"] = explained(e)
+    said["error"] = asked.explained(e)
 say(case="start", **said)
 if "error" in said or not said["nccl_built"]:
+    asked.end()
     sys.exit(0)  # a tensor of the GPU would crash what reads it as memory of the host
 
 news = Log()
@@ -175,7 +166,7 @@ for case in task["cases"]:
     said = {"case": case["name"]}
     lines = []
     try:
-        tensors = [backend.tensor(t, case["type"], case["repeat"]) for t in case["in"][rank]]
+        tensors = [backend.tensor(t, case["type"], case["repeat"]) for t in case["in"]]
         news.news()
         results = collective(case, tensors)
         if results is None:
@@ -191,10 +182,9 @@ for case in task["cases"]:
             else:
                 said["own"] = -1
     except Exception as e:
-        said["error"] = explained(e)
+        said["error"] = asked.explained(e)
     say(**said)
     for line in lines:
         say(log=line[:400])
 say(case="end", libraries=libraries())
-# The end of a rank ends Horovod on the others too, which may still be in their last case.
-hvd.broadcast_object(rank, name="end")
+asked.end()

@@ -1,20 +1,16 @@
-"""One rank of two: optimizer steps and collectives, one line of JSON for each case.
+"""One rank of two: collectives, optimizer steps and grouped collectives, a report for each case.
 
-task.json holds the data and what to try. What is right is not known here.
+The part of a rank holds its own data and what to try. What is right is not known here.
 """
 import collections
-import faulthandler
 import gc
 import importlib
-import json
 import math
 import sys
 
-with open("task.json") as f:
-    task = json.load(f)
-# It needs no lock of Python: a rank that waits in C code for the other ends too.
-faulthandler.dump_traceback_later(task["limit"], exit=True)
+import asked
 
+task = asked.part
 hvd = importlib.import_module(sys.argv[1])
 alone = [hvd.ProcessSet([0]), hvd.ProcessSet([1])]
 hvd.init(process_sets=alone)
@@ -26,7 +22,7 @@ shapes = collections.OrderedDict([("matrix", (2, 2)), ("bias", (2,)), ("scale", 
 
 def batches(passes):
     """The batches of this rank, one for each backward pass."""
-    rows = task["batches"][rank]
+    rows = task["batches"]
     for step in rows:
         size = len(step["x"]) // passes
         for i in range(passes):
@@ -116,7 +112,7 @@ def tensorflow_cases():
     def grouped():
         results = []
         for want in task["grouped"]:
-            mine = [tf.cast(tf.reshape(tf.constant(v[rank]), s), want["type"]) for v, s in zip(want["values"], want["shapes"])]
+            mine = [tf.cast(tf.reshape(tf.constant(v), s), want["type"]) for v, s in zip(want["values"], want["shapes"])]
             op = getattr(hvd, want["op"])
             with tf.device(where):
                 one = hvd.allreduce(mine[0], op=op)
@@ -132,8 +128,8 @@ def tensorflow_cases():
     def sparse():
         """A sparse and a dense gradient in one group, as of an embedding."""
         with tf.device(where):
-            mine = tf.IndexedSlices(tf.constant([[rank + 1.0]]), tf.constant([rank], tf.int64), tf.constant([2, 1], tf.int64))
-            dense = tf.constant([10.0 * (rank + 1)])
+            mine = tf.IndexedSlices(tf.constant([[float(task["sparse"])]]), tf.constant([rank], tf.int64), tf.constant([2, 1], tf.int64))
+            dense = tf.constant([float(task["dense"])])
             out = hvd.grouped_allreduce([dense, mine], op=hvd.Average)
         note(out[0])
         return flat(tf.convert_to_tensor(t).numpy() for t in out)
@@ -190,7 +186,7 @@ def torch_cases():
         results = []
         for i, want in enumerate(task["grouped"]):
             kind = getattr(torch, want["type"])
-            mine = [torch.tensor(v[rank], device=where).reshape(s).to(kind) for v, s in zip(want["values"], want["shapes"])]
+            mine = [torch.tensor(v, device=where).reshape(s).to(kind) for v, s in zip(want["values"], want["shapes"])]
             op = getattr(hvd, want["op"])
             one = hvd.allreduce(mine[0], op=op, name="one.%d" % i)
             all_of_them = hvd.grouped_allreduce(mine, op=op, name="grouped.%d" % i)
@@ -214,18 +210,14 @@ def torch_cases():
 cases = tensorflow_cases() if sys.argv[1].endswith(".tensorflow") else torch_cases()
 gc.freeze()  # no search for garbage among the objects of the framework
 if task["collectives"]:
-    import allreduce
+    import collectives
 
-    allreduce.report(hvd, sys.argv[1].rsplit(".", 1)[1])
+    collectives.report(hvd, sys.argv[1].rsplit(".", 1)[1], task["collectives"])
 for name, case in cases.items():
-    said = {"rank": rank, "size": hvd.size(), "case": name}
+    said = {"case": name, "rank": rank, "size": hvd.size()}
     try:
         said["grouped" if name == "grouped-allreduce" else "weights"] = case()
     except Exception as e:
-        lines = [line for line in str(e).splitlines() if line.strip()]
-        said["error"] = ("%s: %s" % (type(e).__name__, lines[-1] if lines else ""))[-300:]
-    # print writes the end of a line on its own, and the other rank's line may come before.
-    sys.stdout.write("\n%s\n" % json.dumps(said))
-    sys.stdout.flush()
-# The end of a rank ends Horovod on the other too, which may still be in its last case.
-hvd.broadcast_object(rank, name="end")
+        said["error"] = asked.explained(e)
+    asked.report(**said)
+asked.end()

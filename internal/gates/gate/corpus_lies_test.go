@@ -1,0 +1,245 @@
+package gate
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/files/elf/elftest"
+	"builder/internal/gates/verdict"
+)
+
+// badLies lists wheels that answer the questions of the gates in the place of what they
+// should do. Each is made from a good one.
+func badLies() []bad {
+	const (
+		lookAgain = "not-measured never counts as a pass"
+		wrongly   = "would hang or compute wrongly"
+	)
+	early := func(e *ranksEnd) {
+		for _, r := range e.Ranks {
+			r.End = false
+		}
+	}
+	return []bad{
+		{
+			what: "a wheel that never loads its extension", of: horovodROCm, change: func(s *specimen) { s.box.mapped = []mappedFile{} },
+			gate: "allreduce-2", says: "rank 0: its process maps no horovod/tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so of the wheel", do: wrongly, also: "import launcher train-step",
+		},
+		{
+			what: "a wheel that loads another library in the place of its extension", of: horovodROCm,
+			change: func(s *specimen) {
+				s.box.mapped = []mappedFile{{"/env/lib/python3.11/site-packages/" + s.extension, strings.Repeat("0", 64)}}
+			},
+			gate: "allreduce-2", says: "that is not the wheel's", do: wrongly, also: "import launcher train-step",
+		},
+		{
+			what: "ranks that report and end themselves with 0", of: horovodROCm, change: func(s *specimen) { s.box.end = inTraining(early) },
+			gate: "train-step", says: "rank 0 ended before its end: exit 0", do: "would train wrongly or stop",
+		},
+		{
+			what: "horovodrun that starts nothing and says that all went well", of: horovodROCm, change: func(s *specimen) {
+				s.box.end = func(job rankJob, e *ranksEnd) {
+					if job.Launcher[0] == "horovodrun" {
+						e.Ranks = []*rankEnd{nil, nil}
+					}
+				}
+			},
+			gate: "launcher", blind: true, says: "rank 0 did not start: horovodrun: exit 0", do: lookAgain,
+		},
+		{
+			what: "an import that ends its process with 0", of: horovodROCm, change: func(s *specimen) {
+				s.box.question = func(gate string, a *answer) { a.End = a.End && gate != "import" }
+			},
+			gate: "import", says: "the process ended with exit 0 before the import had", do: "does not fit the installed framework",
+		},
+		{
+			what: "a rank that reports for two", of: horovodROCm, change: func(s *specimen) {
+				s.box.end = inTraining(func(e *ranksEnd) {
+					last := len(e.Ranks[1].Lines) - 1
+					e.Ranks[0].Lines = append(e.Ranks[0].Lines, e.Ranks[1].Lines[last])
+					e.Ranks[1].Lines = e.Ranks[1].Lines[:last]
+				})
+			},
+			gate: "train-step", says: "rank 0 reported optimizer-alone 2 times", do: "would train wrongly or stop",
+		},
+		{
+			what: "results of an earlier task", of: horovodROCm, change: func(s *specimen) {
+				s.box.ring = func(r *ringReport) {
+					r.Allreduce, r.Allgather, r.Broadcast = []float64{3, 30}, []float64{1, 10, 2, 20}, []float64{2, 20}
+				}
+			},
+			gate: "allreduce-2", says: "rank 0: allreduce gave [3 30], expected [", do: wrongly, also: "launcher",
+		},
+		{
+			what: "flags that the extension does not return", of: horovodROCm, change: func(s *specimen) {
+				s.box.flags = map[string]string{"nccl": "0", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false", "ddl": "false", "ccl": "false"}
+			},
+			gate: "built-flags", says: "nccl_built() of the module is 21304, and that of its extension is 0", do: "another stack than the cell's",
+		},
+		{
+			what: "a listing and flags with Gloo, of an extension without", of: horovodROCm, change: func(s *specimen) {
+				s.expect.Controllers, s.expect.Built["gloo"] = []string{"MPI", "Gloo"}, "true"
+				s.replace("check-build", "[ ] Gloo\n\n", "[X] Gloo\n\n")
+				s.replace("built-flags", `"gloo": "false"`, `"gloo": "true"`)
+			},
+			gate: "check-build", says: "[X] of gloo is a claim that the extension's bytes deny", do: "was not compiled in", also: "built-flags",
+		},
+		{
+			what: "a second answer of another process", of: horovodROCm, change: func(s *specimen) {
+				s.box.answers["allreduce-2"] = Result{Output: `{"nonce": "", "exit": 0, "ranks": []}` + "\n"}
+				s.box.answers["train-step"] = s.box.answers["allreduce-2"]
+			},
+			gate: "allreduce-2", blind: true, says: "exit 0 and 0 answers", do: lookAgain, also: "train-step",
+		},
+	}
+}
+
+// standIns are modules in the place of PyTorch and Horovod: the ranks exchange their
+// values by the key-value server at which ranks with Gloo meet, and load the extension.
+var standIns = map[string]string{
+	"torch.py": `
+class T(list):
+    def tolist(self): return list(self)
+tensor = T
+__version__ = "2.6.0"
+`,
+	"horovod/__init__.py": "",
+	"horovod/torch/__init__.py": `
+import ctypes, json, os, sys, time, urllib.error, urllib.request
+import torch
+from horovod.torch.mpi_ops import library
+Sum = "sum"
+def rank(): return int(os.environ["HOROVOD_RANK"])
+def size(): return 2
+def init(): pass
+def ask(method, key, body=None):
+    url = "http://%s:%s/%s" % (os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"], key)
+    while True:
+        try:
+            return urllib.request.urlopen(urllib.request.Request(url, body, method=method)).read()
+        except urllib.error.HTTPError:
+            time.sleep(0.01)
+calls = 0
+def both(mine):
+    global calls
+    calls += 1
+    ask("PUT", "x/%d-%d" % (calls, rank()), json.dumps(mine).encode())
+    return [json.loads(ask("GET", "x/%d-%d" % (calls, n))) for n in range(2)]
+def allreduce(t, op): return torch.T([a + b for a, b in zip(*both(t))])
+def allgather(t): return torch.T(sum(both(t), []))
+def broadcast(t, root_rank): return torch.T(both(t)[root_rank])
+nccl_built = lambda: 22203
+cuda_built = mpi_built = lambda: True
+rocm_built = gloo_built = ddl_built = ccl_built = lambda: False
+`,
+	"horovod/torch/mpi_ops.py": `
+import ctypes, glob, os
+library = ctypes.CDLL(glob.glob(os.path.dirname(os.path.abspath(__file__)) + "/mpi_lib_v2*.so")[0])
+`,
+}
+
+// returns is a function of the extension that returns a number.
+func returns(name string, number byte) elftest.Symbol {
+	return elftest.Symbol{Name: name, Code: []byte{0xb8, number, 0, 0, 0, 0xc3}}
+}
+
+// onThisHost installs the wheel with changed modules. Its ranks are real processes.
+func onThisHost(t *testing.T, change map[string]string) Subject {
+	t.Helper()
+	h := newHost(t)
+	s := horovodCUDA()
+	s.expect.Launcher = "gloo"
+	l := s.library()
+	l.Needed, l.Runpath = nil, ""
+	l.Undefined = slices.DeleteFunc(l.Undefined, func(s elftest.Symbol) bool { return s.Library != "" })
+	l.Undefined = append(l.Undefined, elftest.Named("cudaMalloc")...)
+	l.Exported = []elftest.Symbol{{Name: "horovod_nccl_built", Code: []byte{0xb8, 0xbb, 0x56, 0, 0, 0xc3}}} // 22203
+	for name, number := range map[string]byte{"rocm": 0, "cuda": 1, "mpi": 1, "gloo": 0, "ddl": 0, "ccl": 0} {
+		l.Exported = append(l.Exported, returns("horovod_"+name+"_built", number))
+	}
+	h.install(t, s)
+	for name, text := range standIns {
+		if changed, ok := change[name]; ok {
+			text = strings.Replace(changed, "GOOD", text, 1)
+		}
+		path := filepath.Join(h.site, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, []byte(text))
+	}
+	subject := s.subject(t)
+	subject.Box = h
+	return subject
+}
+
+// Lying wheels, with real processes. A liar is refused by the gate that names its lie,
+// and the honest wheel passes.
+func TestLyingWheels(t *testing.T) {
+	t.Parallel()
+	const horovod, ops = "horovod/torch/__init__.py", "horovod/torch/mpi_ops.py"
+	for name, c := range map[string]struct {
+		change map[string]string
+		gate   Gate
+		says   string // "" if it passes
+	}{
+		"honest":                             {nil, allreduce2, ""},
+		"honest, its import":                 {nil, importModule, ""},
+		"honest, its flags":                  {nil, builtFlags, ""},
+		"the reduction is skipped":           {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
+		"every collective is skipped":        {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None: t\nbroadcast = lambda t, root_rank: t"}, allreduce2, "allgather gave the rank's own input"},
+		"the extension is never loaded":      {map[string]string{ops: "library = None"}, allreduce2, "rank 0: its process maps no horovod/torch/mpi_lib_v2"},
+		"the extension is never imported":    {map[string]string{ops: "library = None"}, importModule, "its process maps no horovod/torch/mpi_lib_v2"},
+		"the import ends the process":        {map[string]string{ops: "import os\nos._exit(0)"}, importModule, "exit 0 before the import had"},
+		"the process is killed with success": {map[string]string{horovod: "GOOD\nimport json, sys\nprint(json.dumps({'case': 'collectives', 'rank': 0, 'size': 2}))\nsys.stdout.flush()\nos._exit(0)"}, allreduce2, "rank 0 reported its collectives 0 times"},
+		"json is patched":                    {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nimport asked\nasked._dumps = lambda said: json.dumps(dict(said, allreduce=[3.0, 30.0]))"}, allreduce2, "allreduce gave [3 30], expected ["},
+		"an answer on standard output":       {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nprint('{\"nonce\": \"0\", \"exit\": 0, \"log\": \"\", \"ranks\": []}')"}, allreduce2, "allreduce gave the rank's own input"},
+		"one rank works for both": {map[string]string{horovod: "import os\nif os.environ['HOROVOD_RANK'] == '1': os._exit(0)\nGOOD"}, allreduce2,
+			"rank 1 ended before its end: exit 0"},
+		"results come from a file":        {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: torch.T([3.0, 30.0])"}, allreduce2, "allreduce gave [3 30], expected ["},
+		"a part is reported twice":        {map[string]string{horovod: "GOOD\nimport asked\nonce = asked.report\ndef twice(**said):\n    once(**said)\n    once(**said)\nasked.report = twice"}, allreduce2, "reported its collectives 2 times"},
+		"Python lies about the extension": {map[string]string{horovod: "GOOD\nnccl_built = lambda: 22204"}, builtFlags, "nccl_built() of the module is 22204, and that of its extension is 22203"},
+		"a rank never ends":               {map[string]string{horovod: "GOOD\nimport atexit\natexit.register(lambda: time.sleep(3600))"}, allreduce2, "did not exit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := onThisHost(t, c.change)
+			v := c.gate.Check(t.Context(), s)
+			if c.says == "" && v.Status != verdict.Pass || c.says != "" && (v.Status == verdict.Pass || !strings.Contains(v.Evidence, c.says)) {
+				t.Errorf("want %q, got %+v", c.says, v)
+			}
+		})
+	}
+}
+
+// A rank gets its own part only: nothing of the other's is in its files, its environment
+// or the processes that it may read.
+func TestRanksKnowTheirOwnPartOnly(t *testing.T) {
+	t.Parallel()
+	const spy = `GOOD
+import glob
+def seen():
+    text = b""
+    for path in glob.glob("*") + glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            text += open(path, "rb").read()
+        except OSError:
+            pass
+    return text
+import asked
+other = json.dumps(asked.part["values"]).encode()[1:-1]
+print("SEEN" if seen().count(other) else "CLEAN", flush=True)
+`
+	s := onThisHost(t, map[string]string{"horovod/torch/__init__.py": spy})
+	task := s.ring()
+	end, err := s.start(t.Context(), launch{
+		gate: "allreduce-2", controller: "gloo", limit: 60, parts: []any{task.part(0), task.part(1)},
+		program: []string{"PYTHON", "collectives.py", "horovod.torch"}, scripts: []string{"collectives.py"},
+	})
+	if err != nil || strings.Count(end.Log, "CLEAN") != 2 || slices.Contains(end.Ranks, nil) {
+		t.Errorf("%+v, %v", end, err)
+	}
+}

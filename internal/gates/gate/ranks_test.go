@@ -1,0 +1,182 @@
+package gate
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// played answers the programs of ranks and questions in the place of real processes.
+// Without a change they are those of a good artifact.
+type played struct {
+	mapped   []mappedFile             // by every process
+	training func(*trainReport)       // changes a report, or omits it by clearing its case
+	ring     func(*ringReport)        // the same
+	cases    [][]testCase             // of upstream's tests, by rank
+	end      func(rankJob, *ranksEnd) // changes the end of the ranks
+	flags    map[string]string        // of the extension; nil for those of the module
+	question func(string, *answer)    // changes the answer to a question of a gate
+	gpus     func(rankJob, int) []any
+}
+
+func jsonOf(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // numbers and strings only
+	}
+	return string(text)
+}
+
+func at(exit int) *int { return &exit }
+
+// ranks answers like ranks.py.
+func (p played) ranks(stdin, device string) Result {
+	var job rankJob
+	var parts struct{ Parts []json.RawMessage }
+	if err := json.Unmarshal([]byte(stdin), &job); err != nil {
+		return Result{Exit: 1, Output: err.Error()}
+	}
+	if err := json.Unmarshal([]byte(stdin), &parts); err != nil {
+		return Result{Exit: 1, Output: err.Error()}
+	}
+	end := ranksEnd{Nonce: job.Nonce, Exit: at(0), Log: "a warning\n"}
+	for rank := range parts.Parts {
+		end.Ranks = append(end.Ranks, &rankEnd{Lines: p.lines(job, parts.Parts, rank, device), End: true, Exit: at(0), Mapped: p.mapped})
+	}
+	if p.end != nil {
+		p.end(job, &end)
+	}
+	return Result{Output: "a line\n" + jsonOf(end) + "\n"}
+}
+
+// lines returns the reports of one rank.
+func (p played) lines(job rankJob, parts []json.RawMessage, rank int, device string) (lines []string) {
+	switch job.Program[1] {
+	case "collectives.py":
+		return p.ringLines(partsOf[ringPart](parts), rank)
+	case "train.py":
+		all := partsOf[trainPart](parts)
+		if all[0].Collectives != nil {
+			lines = p.ringLines([]ringPart{*all[0].Collectives, *all[1].Collectives}, rank)
+		}
+		task := taskOf(all)
+		for _, name := range trainCases[job.Program[2]] {
+			r := task.report(name, rank)
+			r.Device = device
+			if p.training != nil {
+				p.training(&r)
+			}
+			if r.Case != "" {
+				lines = append(lines, jsonOf(r))
+			}
+		}
+	case "gpu.py":
+		for _, r := range p.gpus(job, rank) {
+			lines = append(lines, jsonOf(r))
+		}
+	case "upstream.py":
+		if rank < len(p.cases) {
+			for _, c := range p.cases[rank] {
+				lines = append(lines, jsonOf(c))
+			}
+			lines = append(lines, jsonOf(map[string]int{"pytest": 0, "collected": len(p.cases[rank])}))
+		}
+	}
+	return lines
+}
+
+func partsOf[T any](raw []json.RawMessage) (all []T) {
+	for _, text := range raw {
+		var part T
+		if err := json.Unmarshal(text, &part); err != nil {
+			panic(err) // the job of the gate
+		}
+		all = append(all, part)
+	}
+	return all
+}
+
+func (p played) ringLines(parts []ringPart, rank int) []string {
+	task := ring{root: parts[0].Root}
+	for i, part := range parts {
+		task.values[i] = part.Values
+	}
+	r := ringReport{Case: ringCase, Rank: rank, Size: 2, Allgather: append(append([]float64{}, task.values[0]...), task.values[1]...), Broadcast: task.values[task.root]}
+	for i, value := range task.values[0] {
+		r.Allreduce = append(r.Allreduce, value+task.values[1][i])
+	}
+	if p.ring != nil {
+		p.ring(&r)
+	}
+	if r.Case == "" {
+		return nil
+	}
+	return []string{jsonOf(r)}
+}
+
+// taskOf returns the task of which these are the parts.
+func taskOf(parts []trainPart) trainTask {
+	t := trainTask{start: parts[0].Start, gpus: parts[0].GPUs}
+	for rank, p := range parts {
+		t.batches[rank], t.sparse[rank], t.dense[rank] = p.Batches, p.Sparse, p.Dense
+	}
+	for i, g := range parts[0].Grouped {
+		group := groupedTensor{Op: g.Op, Type: g.Type, Shapes: g.Shapes}
+		for tensor := range g.Values {
+			group.Values = append(group.Values, [2][]float64{g.Values[tensor], parts[1].Grouped[i].Values[tensor]})
+		}
+		t.grouped = append(t.grouped, group)
+	}
+	return t
+}
+
+// report returns the right report on a case.
+func (t trainTask) report(name string, rank int) trainReport {
+	r := trainReport{Case: name, Rank: rank, Size: 2, task: &t}
+	if name == "grouped-allreduce" {
+		r.Grouped = t.groups()
+	} else {
+		r.Weights = t.right(name, rank)
+	}
+	return r
+}
+
+// asked answers like questions.py. The answers of the module to each gate are those of
+// Answers.
+func (c container) questions(stdin string) Result {
+	first, nonce, _ := strings.Cut(stdin, "\n")
+	var job questionJob
+	if err := json.Unmarshal([]byte(first), &job); err != nil {
+		return Result{Exit: 1, Output: err.Error()}
+	}
+	said := struct {
+		Answers []answer `json:"answers"`
+		Nonce   string   `json:"nonce"`
+	}{Nonce: strings.TrimSpace(nonce)}
+	for _, args := range job.Questions {
+		said.Answers = append(said.Answers, c.answer(args))
+	}
+	return Result{Output: "a warning\n" + jsonOf(said) + "\n"}
+}
+
+func (c container) answer(args []string) answer {
+	gate := map[string]string{
+		"imports.py": "import", "framework_platform.py": "platform", "checkbuild.py": "check-build", "flags.py": "built-flags", "load.py": "nccl-load",
+	}[args[0]]
+	result := c.answers[gate]
+	a := answer{rankEnd: rankEnd{Exit: at(result.Exit), End: result.Exit == 0, Mapped: c.mapped}, Output: result.Output}
+	text := jsonLine(result.Output)
+	if gate == "built-flags" && text != "" {
+		if args[1] == "library" && c.flags != nil {
+			text = jsonOf(c.flags)
+		}
+		a.Lines = []string{fmt.Sprintf(`{"flags": %s}`, text)}
+	}
+	if gate == "nccl-load" && text != "" {
+		a.Lines = []string{text}
+	}
+	if c.question != nil {
+		c.question(gate, &a)
+	}
+	return a
+}
