@@ -11,6 +11,7 @@ The job is one line of JSON on standard input:
     meet      whether ranks started here meet at a key-value server, as Horovod's do with Gloo
     watch     a regular expression; files that a rank maps with such a path are named with their digests
     limit     seconds until all ends
+    grace     seconds in which ranks end, once all came to their end or one has ended early
 
 The answer is one line of JSON on standard output:
 
@@ -39,8 +40,6 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import witness
-
-GRACE = 10  # seconds until the other ranks end, once one has ended early
 
 
 class Rank:
@@ -144,7 +143,7 @@ class Job:
         while any(thread.is_alive() for thread in threads):
             late = time.monotonic() > self.deadline
             first = self.early or self.all_ended
-            if late or first and time.monotonic() > first + GRACE:
+            if late or first and time.monotonic() > first + self.job["grace"]:
                 for rank in self.ranks:
                     if rank.report["exit"] is None and not rank.report["why"]:
                         rank.report["why"] = self.why(rank, late)
@@ -196,7 +195,7 @@ class Job:
         status = 0
         for process in started[1:]:
             try:
-                process.wait(max(0.1, min(GRACE, self.deadline - time.monotonic())))
+                process.wait(max(0.1, min(self.job["grace"], self.deadline - time.monotonic())))
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGTERM)
                 try:
