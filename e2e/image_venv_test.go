@@ -18,7 +18,8 @@ func venvImage(b *tool) {
 	site, _ := b.steady()
 	steady := []string{"steady", "--recipes", site, "--turn", "1", "--pace", "swift"}
 	bare := filepath.Join(b.t.TempDir(), "bare")
-	b.want(0, slices.Concat([]string{"debug", "rootfs"}, steady, []string{"--to", bare})...)
+	b.want(0, slices.Concat([]string{"run"}, steady, []string{"--out", "out-bare"})...)
+	b.want(0, "debug", "shell", "steady", "--out", "out-bare", "--to", bare)
 	root := filepath.Join(bare, "rootfs")
 	for _, dir := range []string{"build", "opt/builder"} {
 		if err := os.RemoveAll(filepath.Join(root, dir)); err != nil {

@@ -28,7 +28,7 @@ func lookedAt(b *tool) {
 	contains(b.t, string(said), "/build/src", "turn 1 of ", "nowhere.c: No such file")
 
 	dir := filepath.Join(b.t.TempDir(), "sent")
-	b.want(0, "debug", "repro", "steady", "--out", "out-broken", "--to", dir)
+	b.want(0, "debug", "shell", "steady", "--out", "out-broken", "--to", dir)
 	said, err = exec.Command(filepath.Join(dir, "build")).CombinedOutput()
 	if err == nil || !strings.Contains(string(said), "nowhere.c: No such file") {
 		b.t.Errorf("the replay ended with %v\n%s", err, said)

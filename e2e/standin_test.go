@@ -33,7 +33,7 @@ func onAMDsLayout(b *tool) {
 		b.t.Fatal(wheels, err)
 	}
 	bare := filepath.Join(b.t.TempDir(), "bare")
-	b.want(0, slices.Concat([]string{"debug", "rootfs", "rccl", "--rocm", "6.4", "--to", bare}, sets)...)
+	b.want(0, slices.Concat([]string{"debug", "shell", filepath.Base(filepath.Dir(wheels[0])), "--to", bare}, sets)...)
 	root := filepath.Join(bare, "rootfs")
 	if out, err := exec.CommandContext(b.t.Context(), "sh", "testdata/standin/layout.sh", root, wheels[0]).CombinedOutput(); err != nil {
 		b.t.Fatalf("%v\n%s", err, out)

@@ -28,7 +28,6 @@ var operands = map[string]syntax.Takes{
 	"publish yank":    {Cells: true},
 	"publish list":    {Cells: true},
 	"debug shell":     {Cells: true},
-	"debug repro":     {Cells: true},
 	"logs":            {Cells: true},
 	"report merge":    {Directories: true},
 	"init":            {Directories: true},

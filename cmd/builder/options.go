@@ -118,15 +118,10 @@ func fromFlags() []cli.Flag {
 	}
 }
 
-func rootfsFlags() []cli.Flag {
-	return append(append(selectionFlags(), engineGroup{}.flags()...),
-		&cli.StringFlag{Name: "to", Usage: "write the file system and the script to `DIR`, which must not exist"}, progressFlag())
-}
-
 // recipeFlagNames returns the flags that every recipe has below some verb: no axis can
 // have such a name.
 func recipeFlagNames() []string {
-	return flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), rootfsFlags(), matrixFlags(), exportFlags(), doctorFlags()))
+	return flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), matrixFlags(), exportFlags(), doctorFlags()))
 }
 
 // takenNames returns the flag names that no axis can have.

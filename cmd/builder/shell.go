@@ -19,44 +19,14 @@ import (
 	"builder/internal/view/term"
 )
 
-func debugCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
+func debugCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "debug", Usage: "run the build step of a cell by hand", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
-		Subcommands: []*cli.Command{shellCommand(out), reproCommand(out), rootfsCommand(cat, err, out)},
+		Subcommands: []*cli.Command{shellCommand(out)},
 	}
 }
 
-func rootfsCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
-	return &cli.Command{
-		Name: "rootfs", Usage: "write the file system of the build step, to run a build by hand", ArgsUsage: "RECIPE [axes]",
-		Description: "DIR/rootfs holds the patched source and its build environment. DIR/build runs the\nbuild step in it, DIR/shell opens a shell: as root, in a chroot without a network.\nNeither needs builder. For a cell of an earlier run, use repro or shell.",
-		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
-		Action: unknownRecipe(cat, err),
-		Subcommands: recipeCommands(cat, err, rootfsFlags(), func(c *cli.Context, of app.Selection) error {
-			in, err := openSession(c, cat, out)
-			if err != nil {
-				return err
-			}
-			to := c.String("to")
-			if err := app.AbsentPath(to); err != nil {
-				return err
-			}
-			if err := app.OneCell(in.Session, of); err != nil {
-				return err
-			}
-			return in.show(c.Context, func(d *progress.Shown) error {
-				made, err := app.WriteRootfs(c.Context, in.Session, of, to)
-				if err != nil {
-					return err
-				}
-				d.Close()
-				return out.Print(c.Bool("json"), made, func() { out.Say("%s", made.Build) })
-			})
-		}),
-	}
-}
-
-// debugOptions are the flags of shell and repro.
+// debugOptions are the flags of debug shell.
 type debugOptions struct {
 	invocation
 	out  string // the output directory
@@ -68,37 +38,23 @@ type debugOptions struct {
 func shellCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "shell", Usage: "open a shell before the failed step of a cell from an earlier run", ArgsUsage: "CELL", OnUsageError: usageError,
-		Description: "The shell sees the file system before the step: the image, packages and source so far,\nwith the environment of the build step and without a network. Changes are lost when\nthe shell ends, unless --to keeps them.",
-		Flags:       debugFlags("keep the file system in `DIR`, which must not exist"),
-		Action:      debugAction(out, func(ctx context.Context, o debugOptions) error { return openShell(ctx, o) }),
+		Description: "The shell sees the file system before the step: the image, packages and source so far,\nwith the environment of the build step and without a network. Changes are lost when\nthe shell ends, unless --to keeps them. The script DIR/build then runs the build step\nin DIR/rootfs, and DIR/shell opens a shell. Both need only root, unshare and chroot,\nso you can copy DIR to another host.",
+		Flags:       shellFlags(),
+		Action: func(c *cli.Context) error {
+			o, err := readDebugOptions(c, out)
+			if err != nil {
+				return err
+			}
+			return openShell(c.Context, o)
+		},
 	}
 }
 
-func reproCommand(out term.Printer) *cli.Command {
-	return &cli.Command{
-		Name: "repro", Usage: "write a directory that replays the build step of an earlier run without this tool", ArgsUsage: "CELL", OnUsageError: usageError,
-		Description: "DIR/rootfs is the file system before the step. The script DIR/build runs the build\nstep in it, DIR/shell opens a shell. Both need only root, unshare and chroot, so you\ncan copy DIR to another host.",
-		Flags:       debugFlags("write to `DIR`, which must not exist"),
-		Action:      debugAction(out, func(ctx context.Context, o debugOptions) error { return writeRepro(ctx, o) }),
-	}
-}
-
-// debugAction returns an action that reads the flags and calls do.
-func debugAction(out term.Printer, do func(context.Context, debugOptions) error) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		o, err := readDebugOptions(c, out)
-		if err != nil {
-			return err
-		}
-		return do(c.Context, o)
-	}
-}
-
-func debugFlags(to string) []cli.Flag {
+func shellFlags() []cli.Flag {
 	return append([]cli.Flag{
 		outFlag("find the cell in the results in `DIR`"),
 		&cli.StringFlag{Name: "at", Usage: "stop before `STEP`: " + strings.Join(app.DebugSteps(), ", "), DefaultText: "the step that failed, or build"},
-		&cli.StringFlag{Name: "to", Usage: to},
+		&cli.StringFlag{Name: "to", Usage: "keep the file system and a script of the build step in `DIR`, which must not exist"},
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use the store only, not the network"},
 		setFlag(),
 		progressFlag(),
@@ -141,17 +97,6 @@ func (o debugOptions) prepare(ctx context.Context, dir string, do func(build str
 		return err
 	}
 	return do(made.Build)
-}
-
-// writeRepro writes to o.to a script that replays the build step, with its file system.
-func writeRepro(ctx context.Context, o debugOptions) error {
-	if o.to == "" {
-		return diag.Errorf(diag.Usage, "--to is missing").WithHint("name a directory that does not exist: --to DIR")
-	}
-	return o.prepare(ctx, o.to, func(build string) error {
-		o.invocation.out.Say("%s", build)
-		return nil
-	})
 }
 
 // openShell opens a shell in the file system of a cell and waits until it ends. The

@@ -27,29 +27,6 @@ type Rootfs struct {
 	Build string `json:"build"` // path of the script for the build step
 }
 
-// WriteRootfs writes the file system of the one chosen cell to a new directory.
-func WriteRootfs(ctx context.Context, s *Session, of Selection, to string) (Rootfs, error) {
-	w, err := s.open(ctx)
-	if err != nil {
-		return Rootfs{}, err
-	}
-	defer w.close()
-	entries, err := w.entries(ctx, of, w.has)
-	if err != nil {
-		return Rootfs{}, err
-	}
-	return w.rootfs(ctx, entries[len(entries)-1], pipelines.LastStep, to) // its input cells come before it
-}
-
-// OneCell returns an error unless exactly one cell is selected.
-func OneCell(s *Session, of Selection) error {
-	drafts, _, err := s.choose(of)
-	if err == nil && len(drafts) != 1 {
-		err = diag.Errorf(diag.Usage, "the flags select %d cells, not one", len(drafts)).WithHint("give each axis one value")
-	}
-	return err
-}
-
 // rootfs writes the file system of a cell at the start of a step to dir.
 func (w *workspace) rootfs(ctx context.Context, e lock.Entry, step, dir string) (Rootfs, error) {
 	inputs, err := w.builtInputs(e)

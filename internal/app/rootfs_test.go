@@ -11,7 +11,8 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/build/run"
-	"builder/internal/plan/matrix"
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
 )
@@ -77,14 +78,14 @@ type noEngine struct{ run.Engine }
 // TestWriteRootfsLeavesNothing: after a failure the directory is free for the next try.
 // A directory that was there before stays.
 func TestWriteRootfsLeavesNothing(t *testing.T) {
-	cat, r := builtIn(t, "horovod")
 	shown := progress.New(io.Discard, progress.Options{})
 	t.Cleanup(shown.Close)
-	s := &Session{Home: t.TempDir(), Catalogue: cat, Display: shown, Sources: Sources{Offline: true, Locked: true}, Builder: noEngine{}}
-	of := Selection{Recipe: r, Filter: matrix.Filter{"rocm": "5.7"}}
+	s := &Session{Home: t.TempDir(), Display: shown, Sources: Sources{Offline: true, Locked: true}, Builder: noEngine{}}
+	e := lock.Entry{Recipe: "tiny", ID: "tiny-1"}
+	e.Image.Wheels = []pypi.File{{Filename: "tool-1-py3-none-any.whl", SHA256: strings.Repeat("0", 64), Size: 1}}
 	made, there := filepath.Join(t.TempDir(), "new"), t.TempDir()
 	for _, dir := range []string{made, there} {
-		if _, err := WriteRootfs(t.Context(), s, of, dir); diag.CodeOf(err) != diag.Fetch {
+		if _, err := WriteStepRootfs(t.Context(), s, e, "build", dir); diag.CodeOf(err) != diag.Fetch {
 			t.Fatalf("an empty store offline: %v", err)
 		}
 	}

@@ -159,22 +159,11 @@ var Descriptions = map[string]Description{
 		[]syntax.Example{{Line: "builder debug shell gfx90a", Does: "open a shell before the build step of a cell"}},
 		[]diag.Code{diag.Usage},
 	},
-	"debug rootfs": {
-		[]syntax.Example{
-			{Line: "builder debug rootfs horovod --rocm 5.7 --to /tmp/horovod", Does: "write the file system; /tmp/horovod/build runs the build step"},
-		},
-		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Fetch, diag.NoEngine},
-	},
 	"debug shell": {
 		[]syntax.Example{
 			{Line: "builder debug shell gfx90a", Does: "open a shell before the build step of the one cell that matches"},
 			{Line: "builder debug shell gfx90a --at patch", Does: "open a shell before the patches are applied"},
-		},
-		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Fetch, diag.NoEngine},
-	},
-	"debug repro": {
-		[]syntax.Example{
-			{Line: "builder debug repro gfx90a --to /tmp/failed", Does: "write the file system; /tmp/failed/build replays the build step"},
+			{Line: "builder debug shell gfx90a --to /tmp/failed", Does: "keep the file system; /tmp/failed/build runs the build step again"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Fetch, diag.NoEngine},
 	},
