@@ -232,7 +232,7 @@ func (b *bundles) unpack(h compressedHeader, r *bufio.Reader, visit visitor) err
 	if err != nil {
 		return err
 	}
-	plain := &io.LimitedReader{R: weighed{decoder, b.meter, 1}, N: int64(h.uncompressed)}
+	plain := &io.LimitedReader{R: weighed{decoder, b.meter, weighUnpacked}, N: int64(h.uncompressed)}
 	count, err := containers(bufio.NewReader(plain), []string{plainMagic}, func(r *bufio.Reader) error {
 		return b.readBundle(r, visit)
 	})
