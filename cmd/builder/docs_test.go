@@ -170,7 +170,6 @@ var notRun = []string{
 	"actions.md: it merges what other runs have left",
 	"advisories.md: it needs an installed Horovod of each release",
 	"bench.md: it needs GPUs, and the libraries to compare",
-	"bench.md: it needs GPUs of AMD",
 	"environments.md: it needs torch",
 	"gates.md: it needs GPUs",
 	"gates.md: it needs two nodes with GPUs",

@@ -94,7 +94,7 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 			errs = append(errs, diag.Errorf(diag.Usage, "--transport: %w", err).WithHint("%s", diag.DidYouMean(text, transportNames())))
 		}
 	}
-	if !(o.Tolerance > 0 && o.Tolerance <= 1) {
+	if c.IsSet("tolerance") && !(o.Tolerance > 0 && o.Tolerance <= 1) {
 		problem("--tolerance: %v is not between 0 and 1", o.Tolerance)
 	}
 	if o.Limit <= 0 {
@@ -134,3 +134,16 @@ func readEnv(env map[string]string, inherited, settings []string) error {
 	}
 	return errors.Join(errs...)
 }
+
+// texts are the values of a repeatable flag. Unlike those of package cli they can
+// contain a comma.
+type texts []string
+
+// Set implements [cli.Generic].
+func (t *texts) Set(text string) error {
+	*t = append(*t, text)
+	return nil
+}
+
+// String implements [cli.Generic].
+func (t *texts) String() string { return strings.Join(*t, " ") }

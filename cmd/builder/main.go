@@ -97,7 +97,7 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 		// Help sorts the groups by their names.
 		Commands: slices.Concat(
 			group("Build", runCommand(cat, err, out), planCommand(cat, err, out), lockCommand(cat, err, out), updatesCommand(cat, err, out), matrixCommand(cat, err, out), initCommand(out)),
-			group("Check", gateCommand(out), verifyCommand(out), benchCommand(args, out)),
+			group("Check", gateCommand(out), verifyCommand(out), benchCommand(out)),
 			group("Look", listCommand(cat, err, out), patchCommand(cat, err, out), profileCommand(cat, out), logsCommand(out), reportCommand(out), diagnoseCommand(cat, out), debugCommand(out)),
 			group("Publish", publishCommand(cat, err, out), keyCommand(out)),
 			group("This host", doctorCommand(cat, err, out), engineCommand(out), storeCommand(cat, err, out), configCommand(conf, preferenceErr, out), completionCommand(out), versionCommand(out)),

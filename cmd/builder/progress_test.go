@@ -212,3 +212,10 @@ func TestProgressFlag(t *testing.T) {
 		}
 	}
 }
+
+// builder runs a command line in this process.
+func builder(args ...string) (code diag.Code, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	n := Main(append([]string{"builder"}, args...), &out, &errs)
+	return diag.Code(n), out.String(), errs.String()
+}

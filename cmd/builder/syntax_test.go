@@ -108,9 +108,6 @@ var readers = map[string]func(*cli.Context) error{
 		return err
 	},
 	"builder bench": func(c *cli.Context) error {
-		if c.IsSet("render") {
-			return nil
-		}
 		_, err := readBench(c)
 		return err
 	},

@@ -96,7 +96,7 @@ type gateRun struct {
 	host    *gpu.Host // nil without --gpus and if the search for GPUs failed
 	tests   string    // directory of the test programs
 	with    []string  // wheels to install beside the artifact
-	against locate.Baseline
+	against locate.Library
 	err     error // error of the search for GPUs
 	trust   signing.Trust
 	pulled  map[string]publish.Digest // by the path of the artifact

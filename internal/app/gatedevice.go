@@ -91,11 +91,8 @@ func (b *gateRun) fill(ctx context.Context) error {
 		}
 	}
 	if d.Against != "" {
-		path, err := b.tool(ctx, d.Against)
-		if err != nil {
-			return err
-		}
-		if b.against, err = locate.FindBaseline(path, b.scratch); err != nil {
+		var err error
+		if b.against, err = b.library(ctx, "--against", d.Against, "against"); err != nil {
 			return err
 		}
 	}
@@ -161,13 +158,9 @@ func (b *gateRun) openDir(pattern string) (string, error) {
 	return dir, os.Chmod(dir, 0o755)
 }
 
-// setup unpacks the library of an artifact and returns the setup for the gates on GPUs.
-// It returns nil if no gate on GPUs was requested.
-func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
+// device returns the setup for the programs of nccl-tests, without a library.
+func (b *gateRun) device() *device.Setup {
 	o := b.options.Device
-	if o == nil {
-		return nil, func() {}, nil
-	}
 	host := gpu.Host{}
 	if b.host != nil {
 		host = *b.host
@@ -183,6 +176,16 @@ func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
 	if d.GPUs == 0 {
 		d.GPUs = len(host.GPUs)
 	}
+	return d
+}
+
+// setup unpacks the library of an artifact and returns the setup for the gates on GPUs.
+// It returns nil if no gate on GPUs was requested.
+func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
+	if b.options.Device == nil {
+		return nil, func() {}, nil
+	}
+	d := b.device()
 	if s.Library == "" {
 		return d, func() {}, nil
 	}

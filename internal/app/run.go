@@ -323,7 +323,7 @@ func cellOf(o run.Outcome) report.Cell {
 }
 
 func toReport(v verdict.Verdict) report.Verdict {
-	said := report.Verdict{Gate: v.Gate, Status: v.Status.String(), Evidence: v.Evidence, Measured: v.Measured, Remedy: v.Remedy, Seconds: report.Seconds(v.Seconds)}
+	said := report.Verdict{Gate: v.Gate, Status: v.Status.String(), Evidence: v.Evidence, Remedy: v.Remedy, Seconds: report.Seconds(v.Seconds)}
 	if v.Waiver != nil {
 		said.Waiver = &report.Waiver{Because: v.Waiver.Because, Issue: v.Waiver.Issue, Until: v.Waiver.Until}
 	}

@@ -170,11 +170,10 @@ var Descriptions = map[string]Description{
 	"bench": {
 		[]syntax.Example{
 			{
-				Line: "builder bench --tests nccl_tests.whl --library vendor=vendor.whl --library ours=out/nccl-2.29.7+cuda13.0-verbs-sm_90",
+				Line: "builder bench out/nccl-2.29.7+cuda13.0-verbs-sm_90 vendor.whl --gpus all --tests nccl_tests.whl",
 				Does: "compare our library with the vendor's",
 			},
-			{Line: "builder bench --library rccl --library ours=out/rccl-6.2.0+rocm6.2-gfx942", Does: "compare our library with the RCCL of this host"},
-			{Line: "builder bench --render out/bench.json", Does: "write the page of an earlier measurement again"},
+			{Line: `builder bench librccl.so.1 --gpus 16 --launcher "mpirun -np 16 -H a:8,b:8" --tests rccl-tests/build --json`, Does: "measure a library on two hosts"},
 		},
 		[]diag.Code{diag.Usage, diag.Gate},
 	},

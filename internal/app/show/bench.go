@@ -1,36 +1,26 @@
 package show
 
 import (
-	"io"
-	"path/filepath"
+	"fmt"
 
-	"builder/internal/machine/bench"
+	"builder/internal/app"
+	"builder/internal/gates/device"
 	"builder/internal/view/term"
 )
 
-// Bench prints a comparison and the paths of its files in dir, or the result as JSON.
-func Bench(out term.Printer, dir string, r bench.Result, asJSON bool) error {
-	if r.Stopped != "" {
-		out.Note("stopped: %s", r.Stopped)
+// Bench prints the speed of one library, or of two.
+func Bench(out term.Printer, r app.BenchReport) {
+	header := []string{"collective", "size", r.Library + ", GB/s"}
+	if r.Other != "" {
+		header = append(header, r.Other+", GB/s", "ratio")
 	}
-	if asJSON {
-		content, err := bench.Encode(r)
-		if err != nil {
-			return err
+	var rows [][]string
+	for _, s := range r.Sizes {
+		row := []string{s.Collective, device.SizeText(s.Bytes), fmt.Sprintf("%.2f", s.BusBW)}
+		if r.Other != "" {
+			row = append(row, fmt.Sprintf("%.2f", s.Other), fmt.Sprintf("%.2f", s.Ratio))
 		}
-		_, err = io.WriteString(out.Stdout, term.ShownJSON(string(content)))
-		return err
+		rows = append(rows, row)
 	}
-	for _, table := range []func(bench.Result) ([]string, [][]string){bench.Table, bench.SummaryTable} {
-		if header, rows := table(r); len(rows) > 0 {
-			out.Table(header, rows)
-			out.Say("")
-		}
-	}
-	for _, said := range r.OtherReleases() {
-		out.Say("%s", said)
-	}
-	out.Say("%s", filepath.Join(dir, "bench.json"))
-	out.Say("%s", filepath.Join(dir, "bench.html"))
-	return nil
+	out.Table(header, rows)
 }

@@ -24,7 +24,6 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/input/deb"
 	"builder/internal/input/pypi"
-	"builder/internal/machine/curve"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
@@ -547,28 +546,6 @@ func TestTestResultFollowsTheVerdicts(t *testing.T) {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-	}
-}
-
-// Measured curves are part of their verdict. Impossible measurements are refused, even
-// if signed.
-func TestMeasured(t *testing.T) {
-	b := newBundle(t)
-	curves := curve.Curves{{Collective: "all_reduce", Library: "NCCL 2.29.7", Place: curve.InPlace, Rounds: 1, Points: []curve.Point{{Bytes: 8, BusBW: 0.01}}}}
-	b.round([]verdict.Verdict{{Gate: "busbw", Status: verdict.Pass, Measured: curves}}, time.Minute)
-	said, err := Read(b.wheel, b.trust())
-	if err != nil {
-		t.Fatal(err)
-	}
-	verdicts := said.Verdicts()
-	i := slices.IndexFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == "busbw" })
-	if diff := cmp.Diff(curves, verdicts[i].Measured); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	curves[0].Points[0].BusBW = -1
-	b.round([]verdict.Verdict{{Gate: "busbw", Status: verdict.Pass, Measured: curves}}, 2*time.Minute)
-	if _, err := Read(b.wheel, b.trust()); err == nil || !strings.Contains(err.Error(), `reading its verdicts: reading the measurements: "all_reduce" of "NCCL 2.29.7": -1 GB/s`) {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"builder/internal/gates/verdict"
-	"builder/internal/machine/curve"
 	"builder/internal/machine/nccltests"
 	"builder/internal/plan/recipe"
 )
@@ -24,7 +23,7 @@ const again = 3
 //
 // A size is slower if it was slower in all rounds but one at most. With equal libraries
 // and twelve rounds this happens once in 315 sizes, and a comparison of six collectives
-// has 66. The ratio alone does not decide: with NCCL 2.28.9 of the vendor and of this
+// has 36. The ratio alone does not decide: with NCCL 2.28.9 of the vendor and of this
 // project on two H100, reduce_scatter had 0.93 to 0.94 at 1 to 4 MiB by twelve rounds, and
 // 1.04 to 1.26 by nine rounds a few minutes later.
 const gross = 0.8
@@ -32,6 +31,9 @@ const gross = 0.8
 // busbwBytes is the smallest compared size. Below it the time is the launch of a
 // kernel, with more noise than any difference.
 const busbwBytes = 1 << 20
+
+// busbwFactor leaves a handful of sizes: 1, 4, 16, 64 and 256 MiB, and 1 GiB.
+const busbwFactor = 4
 
 // CheckBusbw compares the speed of the library with that of the library it replaces,
 // both measured alternately on this host.
@@ -45,21 +47,19 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.
 		return verdict.Unmeasured("no library to compare with: a bandwidth alone does not judge a library").
 			Because("name the library to replace: --against DIR|WHEEL|LIB")
 	case d.MaxBytes < busbwBytes:
-		return verdict.Unmeasured("sizes up to %s are too small to compare", sizeText(d.MaxBytes)).
-			Because("raise --max-bytes to at least %s", sizeText(busbwBytes))
+		return verdict.Unmeasured("sizes up to %s are too small to compare", SizeText(d.MaxBytes)).
+			Because("raise --max-bytes to at least %s", SizeText(busbwBytes))
 	}
 	var problems, seen, blind []string
-	var measured curve.Curves
 	other := ""
 	for _, collective := range e.Collectives {
 		c, stopped := d.compareTwice(ctx, collective)
 		if stopped != nil {
-			return stopped.With(measured)
+			return *stopped
 		}
-		measured = append(measured, sideBySide(collective, d.Baseline, c.ours, c.ratios)...)
 		for _, r := range short(c.ratios, d.Tolerance) {
 			text := fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: ratio %.2f by the medians of %d rounds, below %.2f",
-				collective, sizeText(r.bytes), r.ours, d.Baseline, r.theirs, r.ratio, len(c.ours), d.Tolerance)
+				collective, SizeText(r.bytes), r.ours, d.Baseline, r.theirs, r.ratio, len(c.ours), d.Tolerance)
 			undecided := fmt.Sprintf("%s, but slower in %d of %d rounds only", text, r.slower, r.rounds)
 			switch {
 			case r.slower >= r.rounds-1:
@@ -80,9 +80,9 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.
 	}
 	if len(problems) == 0 && len(blind) > 0 {
 		return verdict.Unmeasured("the rounds differ too much: %s", strings.Join(blind, "; ")).
-			Because("run the gate again on a quieter host").With(measured)
+			Because("run the gate again on a quieter host")
 	}
-	return verdict.Judge(append(problems, blind...), seen).With(measured)
+	return verdict.Judge(append(problems, blind...), seen)
 }
 
 // A comparison holds the rounds of both libraries and the ratios of their medians.
@@ -127,11 +127,13 @@ func short(ratios []ratio, tolerance float64) []ratio {
 	return slices.DeleteFunc(slices.Clone(ratios), func(r ratio) bool { return r.ratio >= tolerance })
 }
 
-// duel runs both libraries alternately. The order changes every round, and heat, clocks
+// duel runs both libraries alternately, or the only one. The order changes every round, and heat, clocks
 // and other load affect both alike.
 func (d *Setup) duel(ctx context.Context, collective string, rounds int) (ours, theirs []nccltests.Measured, stopped *verdict.Verdict) {
 	run := func(library string, into *[]nccltests.Measured) error {
-		m, err := d.run(ctx, d.sweep(collective, library, busbwBytes, d.MaxBytes, nil))
+		sweep := d.sweep(collective, library, busbwBytes, d.MaxBytes, nil)
+		sweep.Factor = busbwFactor
+		m, err := d.run(ctx, sweep)
 		if err == nil {
 			*into = append(*into, m)
 		}
@@ -145,6 +147,9 @@ func (d *Setup) duel(ctx context.Context, collective string, rounds int) (ours, 
 		return nil
 	}
 	other := func() *verdict.Verdict {
+		if d.Against == "" {
+			return nil
+		}
 		if err := run(d.Against, &theirs); err != nil {
 			a := verdict.Unmeasured("%s with %s: %v", collective, d.Baseline, err).Because("give --against a library for this host")
 			return &a
@@ -180,7 +185,7 @@ func compare(ours, theirs []nccltests.Measured) ([]ratio, error) {
 	var ratios []ratio
 	for _, bytes := range slices.Sorted(maps.Keys(mine)) {
 		if other[bytes] <= 0 {
-			return nil, fmt.Errorf("the other library has no measurement at %s", sizeText(bytes))
+			return nil, fmt.Errorf("the other library has no measurement at %s", SizeText(bytes))
 		}
 		slower := 0
 		for round := range ours {
@@ -200,8 +205,7 @@ func compare(ours, theirs []nccltests.Measured) ([]ratio, error) {
 func speed(m nccltests.Measured, bytes int64) float64 {
 	for _, row := range m.Report.Rows {
 		if row.Bytes == bytes {
-			half, _ := halfOf(row)
-			return half.BusBW
+			return halfOf(row).BusBW
 		}
 	}
 	return 0
@@ -212,8 +216,7 @@ func medians(runs []nccltests.Measured) map[int64]float64 {
 	all := map[int64][]float64{}
 	for _, m := range runs {
 		for _, row := range m.Report.Rows {
-			half, _ := halfOf(row)
-			all[row.Bytes] = append(all[row.Bytes], half.BusBW)
+			all[row.Bytes] = append(all[row.Bytes], halfOf(row).BusBW)
 		}
 	}
 	result := map[int64]float64{}
@@ -238,8 +241,16 @@ func ratioText(ratios []ratio) string {
 	})
 	first, last := ratios[0], ratios[len(ratios)-1]
 	return strings.Join([]string{
-		fmt.Sprintf("%.2f at %s", first.ratio, sizeText(first.bytes)),
-		fmt.Sprintf("%.2f at %s (%.1f of %.1f GB/s)", last.ratio, sizeText(last.bytes), last.ours, last.theirs),
-		fmt.Sprintf("lowest %.2f at %s", worst.ratio, sizeText(worst.bytes)),
+		fmt.Sprintf("%.2f at %s", first.ratio, SizeText(first.bytes)),
+		fmt.Sprintf("%.2f at %s (%.1f of %.1f GB/s)", last.ratio, SizeText(last.bytes), last.ours, last.theirs),
+		fmt.Sprintf("lowest %.2f at %s", worst.ratio, SizeText(worst.bytes)),
 	}, ", ")
+}
+
+// halfOf returns the half of a row used to compare libraries: out of place if measured.
+func halfOf(row nccltests.Row) nccltests.Timing {
+	if row.OutOfPlace.Measured {
+		return row.OutOfPlace
+	}
+	return row.InPlace
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"builder/internal/gates/verdict"
-	"builder/internal/machine/curve"
 	"builder/internal/machine/gpu"
 	"builder/internal/machine/nccllog"
 	"builder/internal/machine/nccltests"
@@ -24,18 +23,16 @@ func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) (judged ve
 		return a
 	}
 	var problems, seen []string
-	var measured curve.Curves
 	tooFast := false
 	for _, collective := range e.Collectives {
 		m, err := d.run(ctx, d.sweep(collective, d.Library, minBytes, d.MaxBytes, nil))
 		if err != nil {
-			return failedRun(collective, err).With(measured)
+			return failedRun(collective, err)
 		}
 		library, err := speaks(m, e.LibrarySays)
 		if err != nil {
-			return verdict.Unmeasured("%s: %v", collective, err).With(measured)
+			return verdict.Unmeasured("%s: %v", collective, err)
 		}
-		measured = append(measured, halves(collective, library.says, m.Report)...)
 		fast := impossible(m.Report)
 		tooFast = tooFast || fast != ""
 		found := slices.Concat(wrongValues(m.Report), atLeast(m.Report, d.GPUs), nonEmpty(library.problem), nonEmpty(fast))
@@ -44,7 +41,7 @@ func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) (judged ve
 		}
 		seen = append(seen, collective+": "+summary(m.Report, library.says))
 	}
-	a := verdict.Judge(problems, seen).With(measured)
+	a := verdict.Judge(problems, seen)
 	if tooFast {
 		a = a.Because("the library lacks the kernel and returns its input unchanged, without an error, so the bandwidth exceeds that of the links: run the gate device-functions, and build again with a matching pattern in ONLY_FUNCS (two stars at its end)")
 	}
@@ -63,10 +60,10 @@ func wrongValues(r nccltests.Report) []string {
 	var problems []string
 	for _, row := range r.Rows {
 		if n := row.OutOfPlace.Wrong + row.InPlace.Wrong; n > 0 {
-			problems = append(problems, fmt.Sprintf("%d wrong elements at %s of %s", n, sizeText(row.Bytes), row.Type))
+			problems = append(problems, fmt.Sprintf("%d wrong elements at %s of %s", n, SizeText(row.Bytes), row.Type))
 		}
 		if r.Unchecked(row) {
-			problems = append(problems, fmt.Sprintf("the program did not check the results at %s", sizeText(row.Bytes)))
+			problems = append(problems, fmt.Sprintf("the program did not check the results at %s", SizeText(row.Bytes)))
 		}
 	}
 	if len(problems) == 0 && r.OutOfBounds > 0 {
@@ -108,9 +105,9 @@ func impossible(r nccltests.Report) string {
 			continue
 		}
 		if known {
-			return fmt.Sprintf("%.0f GB/s at %s, but the links between %d of %s carry %.0f in both directions together", busbw, sizeText(row.Bytes), len(r.Devices), r.Devices[0].Name, limit)
+			return fmt.Sprintf("%.0f GB/s at %s, but the links between %d of %s carry %.0f in both directions together", busbw, SizeText(row.Bytes), len(r.Devices), r.Devices[0].Name, limit)
 		}
-		return fmt.Sprintf("%.0f GB/s at %s, but no known GPU carries more than %.0f (%s is unknown)", busbw, sizeText(row.Bytes), limit, r.Devices[0].Name)
+		return fmt.Sprintf("%.0f GB/s at %s, but no known GPU carries more than %.0f (%s is unknown)", busbw, SizeText(row.Bytes), limit, r.Devices[0].Name)
 	}
 	return ""
 }
@@ -185,5 +182,5 @@ func summary(r nccltests.Report, library string) string {
 		rate = ", up to " + strconv.FormatFloat(best, 'f', 1, 64) + " GB/s"
 	}
 	return fmt.Sprintf("%d sizes of %s to %s correct on %d x %s%s, by %s",
-		len(r.Rows), sizeText(r.Rows[0].Bytes), sizeText(last), len(r.Devices), name, rate, library)
+		len(r.Rows), SizeText(r.Rows[0].Bytes), SizeText(last), len(r.Devices), name, rate, library)
 }

@@ -141,9 +141,9 @@ func failedRun(collective string, err error) verdict.Verdict {
 	return verdict.Unmeasured("%s: %v", collective, err)
 }
 
-// sizeText formats a number of bytes exactly, in the largest unit that divides it.
+// SizeText formats a number of bytes exactly, in the largest unit that divides it.
 // Verdicts compare sizes, so they must not be rounded.
-func sizeText(n int64) string {
+func SizeText(n int64) string {
 	for _, unit := range []struct {
 		shift int
 		name  string

@@ -4,7 +4,6 @@ package device
 const BusbwBytes = busbwBytes
 
 var (
-	SizeText    = sizeText
 	Summary     = summary
 	WrongValues = wrongValues
 )

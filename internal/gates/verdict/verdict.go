@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"builder/internal/base/diag"
-	"builder/internal/machine/curve"
 	"builder/internal/plan/recipe"
 )
 
@@ -50,13 +49,11 @@ func (s *Status) UnmarshalText(text []byte) error {
 
 // A Verdict is the answer of one gate about one artifact. Evidence describes the
 // observations. Remedy names the next step for the user; it is empty for a pass. Waiver
-// is the recipe's waiver for this gate, if any. Measured holds the figures of a
-// measuring gate.
+// is the recipe's waiver for this gate, if any.
 type Verdict struct {
 	Gate     string         `json:"gate"`
 	Status   Status         `json:"status"`
 	Evidence string         `json:"evidence"`
-	Measured curve.Curves   `json:"measured,omitempty"`
 	Remedy   string         `json:"remedy,omitempty"`
 	Waiver   *recipe.Waiver `json:"waiver,omitempty"`
 	Seconds  float64        `json:"seconds"`
@@ -120,12 +117,6 @@ func few(problems []string) []string {
 // Because returns the verdict with its own remedy in place of the gate's.
 func (v Verdict) Because(remedy string, args ...any) Verdict {
 	v.Remedy = fmt.Sprintf(remedy, args...)
-	return v
-}
-
-// With returns the verdict with its measurements.
-func (v Verdict) With(measured curve.Curves) Verdict {
-	v.Measured = measured
 	return v
 }
 

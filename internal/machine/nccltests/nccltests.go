@@ -4,8 +4,7 @@
 //
 // The output is not trusted. Without rows, truncated, or with invalid numbers, it is an
 // error and never a shorter report. The programs exit with status 0 and print "OK" even
-// if they measured nothing. Package gate judges the results of one artifact, and
-// package bench those of several libraries.
+// if they measured nothing. Package device judges the results.
 package nccltests
 
 import (

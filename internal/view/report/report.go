@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"builder/internal/files/artifact"
-	"builder/internal/machine/curve"
 )
 
 // Schema is the version of the format of run.json. Fields may be added without a new
@@ -109,15 +108,14 @@ type Step struct {
 	Log     string    `json:"log"`
 }
 
-// Verdict is the answer of a gate. Measured holds the figures of a measuring gate.
+// Verdict is the answer of a gate.
 type Verdict struct {
-	Gate     string       `json:"gate"`
-	Status   string       `json:"status"`
-	Evidence string       `json:"evidence"`
-	Measured curve.Curves `json:"measured,omitempty"`
-	Remedy   string       `json:"remedy"`
-	Waiver   *Waiver      `json:"waiver,omitempty"`
-	Seconds  Seconds      `json:"seconds"`
+	Gate     string  `json:"gate"`
+	Status   string  `json:"status"`
+	Evidence string  `json:"evidence"`
+	Remedy   string  `json:"remedy"`
+	Waiver   *Waiver `json:"waiver,omitempty"`
+	Seconds  Seconds `json:"seconds"`
 }
 
 // Waiver states why a failure does not keep an artifact back, and until which day.

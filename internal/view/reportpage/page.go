@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"builder/internal/files/artifact"
-	"builder/internal/machine/curve"
-	"builder/internal/view/chart"
 	"builder/internal/view/report"
 )
 
@@ -37,9 +35,7 @@ var pageText string
 //go:embed page.css
 var style string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"percent": percent, "size": curve.HumanSize,
-}).Parse(pageText + chart.Template))
+var page = template.Must(template.New("page").Funcs(template.FuncMap{"percent": percent}).Parse(pageText))
 
 // Write writes the page of a run. Texts of the run and of its logs are escaped.
 func Write(w io.Writer, run report.Run, o Options) error {
@@ -93,8 +89,6 @@ type cell struct {
 	Commands []command
 	Logs     []excerpt
 	Refused  bool
-
-	Bandwidths []bandwidth
 }
 
 type step struct {
@@ -110,7 +104,7 @@ type file struct {
 
 func newView(run report.Run, o Options) view {
 	v := view{
-		Style: template.CSS(style + chart.Style), //nolint:gosec // our own files
+		Style: template.CSS(style), //nolint:gosec // our own files
 		Run:   run, Killed: run.Finished.IsZero(), Timeline: newTimeline(run), Engines: newEngines(run.Cells),
 	}
 	if !v.Killed {
@@ -184,7 +178,6 @@ func newCell(c report.Cell, anchor string, axes []axis, o Options) cell {
 		if v.Status == "pass" {
 			passed++
 		}
-		shown.Bandwidths = append(shown.Bandwidths, newBandwidths(v)...)
 	}
 	shown.Gates = fmt.Sprintf("%d of %d", passed, len(c.Verdicts))
 	for _, s := range c.Steps {

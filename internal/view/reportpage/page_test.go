@@ -17,7 +17,6 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/testutil/browsertest"
 	"builder/internal/testutil/pagetest"
-	"builder/internal/view/chart"
 	"builder/internal/view/report"
 )
 
@@ -164,7 +163,7 @@ func TestPageForEveryone(t *testing.T) {
 	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
 	before := sample(3)
 	for name, page := range map[string]string{
-		"all there is": write(t, measured(t), Options{Logs: logs, Before: &before}),
+		"all there is": write(t, twoEngines(), Options{Logs: logs, Before: &before}),
 		"one cell":     write(t, sample(1), Options{}),
 		"no cell":      write(t, report.Run{Started: began, Finished: began}, Options{}),
 	} {
@@ -172,12 +171,12 @@ func TestPageForEveryone(t *testing.T) {
 			t.Errorf("%s: %s", name, problem)
 		}
 	}
-	css := style + chart.Style
+	css := style
 	for _, problem := range slices.Concat(
 		pagetest.Contrasts(css, pagetest.Text, "--ground", "--text", "--quiet", "--link", "--good", "--bad", "--open"),
 		pagetest.Contrasts(css, pagetest.Text, "--raised", "--text", "--quiet", "--link", "--good", "--bad", "--open"),
 		pagetest.Contrasts(css, pagetest.Drawn, "--raised", "--build", "--gate", "--other"),
-		pagetest.Contrasts(css, pagetest.Drawn, "--ground", "--build", "--gate", "--other", "--c0", "--c1", "--c2", "--c3", "--c4", "--c5"),
+		pagetest.Contrasts(css, pagetest.Drawn, "--ground", "--build", "--gate", "--other"),
 	) {
 		t.Error(problem)
 	}
@@ -192,7 +191,7 @@ func TestInABrowser(t *testing.T) {
 		case "/few":
 			run = sample(8)
 		case "/measured":
-			run = measured(t)
+			run = sample(3)
 			run.Cells = run.Cells[2:3]
 			run.Cells[0].Verdicts[0].Status = "fail" // cells that did not pass are open
 		}
@@ -208,4 +207,29 @@ func TestInABrowser(t *testing.T) {
 	browsertest.Picture(t, server.URL+"/few", "400,1500", "report-many-phone")
 	browsertest.Picture(t, server.URL+"/measured", "1100,2500", "report-busbw")
 	browsertest.Picture(t, server.URL+"/measured", "500,2500", "report-busbw-phone")
+}
+
+// twoEngines returns a run with cells from two engines.
+func twoEngines() report.Run {
+	run := sample(4)
+	for i := range run.Cells {
+		run.Cells[i].Engine = []string{"tcp://one:8080", "unix:///run/two.sock"}[i%2]
+	}
+	return run
+}
+
+// With several engines, each cell names its engine.
+func TestEngines(t *testing.T) {
+	page := write(t, twoEngines(), Options{})
+	demand(t, page,
+		"built by 2 engines: tcp://one:8080 (2 cells), unix:///run/two.sock (2 cells)", "built by unix:///run/two.sock · gates",
+		`<select name="engine" data-axis="2">`, `|fail|tcp://one:8080" open>`,
+		`<div class="lane"><span>tool-0 <span class="quiet">tcp://one:8080</span></span>`)
+	one := sample(4)
+	for i := range one.Cells {
+		one.Cells[i].Engine = "tcp://one:8080"
+	}
+	if page := write(t, one, Options{}); strings.Contains(page, "tcp://one:8080") || strings.Contains(page, `name="engine"`) {
+		t.Error("one engine built all cells, and each says so")
+	}
 }

@@ -1,0 +1,87 @@
+package locate
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ncclWheel has a text as its library.
+const ncclWheel = "testdata/nvidia_nccl_cu13-2.29.7-py3-none-any.whl"
+
+func TestLibraryIn(t *testing.T) {
+	for _, c := range []struct{ file, promised, want string }{
+		{ncclWheel, "", "nvidia/nccl/lib/libnccl.so.2"},
+		{ncclWheel, "nvidia/nccl/lib/libnccl.so.2", "nvidia/nccl/lib/libnccl.so.2"},
+		{ncclWheel, "nvidia/nccl/lib/libnccl.so.3", ""},
+		{"locate_test.go", "", ""},
+		{"nowhere.whl", "", ""},
+	} {
+		if got := LibraryIn(c.file, c.promised); got != c.want {
+			t.Errorf("%+v: got %q", c, got)
+		}
+	}
+}
+
+func TestFindLibrary(t *testing.T) {
+	scratch := t.TempDir()
+	site := t.TempDir()
+	lib, cell := filepath.Join(site, "nvidia", "nccl", "lib"), filepath.Join(site, "cell")
+	for _, dir := range []string{lib, cell} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(ncclWheel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{filepath.Join(lib, "librccl.so.1"): nil, filepath.Join(cell, filepath.Base(ncclWheel)): data, filepath.Join(site, "other.so"): nil} {
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, place := range map[string]string{"wheel": ncclWheel, "cell": cell} {
+		l, err := FindLibrary(place, scratch, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(l.Dir, "libnccl.so.2"))
+		if err != nil || string(data) != "library" || l.Name != filepath.Base(place) {
+			t.Errorf("got %q in %+v, %v", data, l, err)
+		}
+	}
+	if l, err := FindLibrary(site, scratch, "below"); err != nil || l.Dir != lib {
+		t.Errorf("below a directory: got %+v, %v", l, err)
+	}
+	for place, says := range map[string]string{filepath.Join(site, "other.so"): "other.so", "nowhere": "nowhere", scratch + "/wheel/..": "not found in"} {
+		if _, err := FindLibrary(place, scratch, "bad-"+filepath.Base(place)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v", place, err)
+		}
+	}
+}
+
+// A wheel without programs is refused, and a wheel is unpacked only below the scratch
+// directory.
+func TestProgramsOfAWheel(t *testing.T) {
+	scratch := t.TempDir()
+	if _, err := TestsDir(ncclWheel, scratch); err == nil || !strings.Contains(err.Error(), "no program in") {
+		t.Errorf("got %v", err)
+	}
+	if err := Unpack(ncclWheel, func(string) bool { return true }, filepath.Join(scratch, "programs")); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(filepath.Join(scratch, "programs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range left {
+		names = append(names, e.Name())
+	}
+	if want := []string{"METADATA", "RECORD", "WHEEL", "libibverbs.so.1", "libnccl.so.2", "nccl.h"}; !slices.Equal(names, want) {
+		t.Errorf("got %v", names)
+	}
+}
