@@ -61,7 +61,7 @@ workflows:
 	BUILDER_TEST_ACT=1 $(GO) test -trimpath -count=1 -run '^TestWorkflows$$' ./cmd/builder
 
 # Checks the signed statements with independent validators: those of SPDX, in-toto and
-# OpenVEX, and cosign. Needs python3 and an index of Python packages.
+# cosign. Needs python3 and an index of Python packages.
 conformance:
 	$(GO) vet -C conformance ./...
 	BUILDER_TEST_CONFORMANCE=1 $(GO) test -trimpath -count=1 -timeout 40m -run '^TestConformance$$' ./internal/app

@@ -1,5 +1,5 @@
 // Conformance checks the signed statements about artifacts with the programs of others:
-// cosign, in-toto-golang and go-vex. Usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT...
+// cosign and in-toto-golang. Usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT...
 // With --timestamps, every bundle must have a time stamp of the authority with these
 // certificates. conformance tsa is such an authority. conformance --timestamps CHAIN
 // identity ISSUER SUBJECT CA ARTIFACT checks signatures with certificates, and conformance
@@ -17,13 +17,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	statement "github.com/in-toto/attestation/go/v1"
 	"github.com/in-toto/in-toto-golang/in_toto"
 	slsa "github.com/in-toto/in-toto-golang/in_toto/slsa_provenance/v1"
-	"github.com/openvex/go-vex/pkg/vex"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 	"github.com/secure-systems-lab/go-securesystemslib/signerverifier"
 	"github.com/sigstore/cosign/v3/pkg/cosign"
@@ -86,15 +84,11 @@ func artifact(options cosign.CheckOpts, key, path string) error {
 	bundles := 0
 	for _, f := range files {
 		file := filepath.Join(dir, f.Name())
-		var err error
-		switch {
-		case strings.HasSuffix(f.Name(), ".sigstore.json"):
-			bundles++
-			err = signed(options, key, path, file)
-		case strings.HasSuffix(f.Name(), ".openvex.json"):
-			err = openVEX(file)
+		if !strings.HasSuffix(f.Name(), ".sigstore.json") {
+			continue
 		}
-		if err != nil {
+		bundles++
+		if err := signed(options, key, path, file); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", file, err))
 		}
 	}
@@ -217,39 +211,6 @@ func inToto(pem string, e dsse.Envelope) (kind string, err error) {
 	}
 	return s.GetPredicateType(), nil
 }
-
-// openVEX reads a document with the library of OpenVEX and validates each statement.
-func openVEX(file string) error {
-	d, err := vex.Open(file)
-	if err != nil {
-		return err
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	errs := []error{strictly(data, new(vex.VEX))}
-	for i := range d.Statements {
-		errs = append(errs, d.Statements[i].Validate())
-		for _, p := range d.Statements[i].Products {
-			for algorithm := range p.Hashes {
-				if !slices.Contains(algorithms, algorithm) {
-					errs = append(errs, fmt.Errorf("%s is no algorithm of OpenVEX", algorithm))
-				}
-			}
-			if !vex.PurlMatches(p.ID, p.ID) {
-				errs = append(errs, fmt.Errorf("%s is no package URL", p.ID))
-			}
-		}
-	}
-	if len(d.Statements) == 0 {
-		errs = append(errs, errors.New("it holds no statement"))
-	}
-	fmt.Printf("%s: go-vex reads %d statements\n", filepath.Base(file), len(d.Statements))
-	return errors.Join(errs...)
-}
-
-var algorithms = []vex.Algorithm{vex.SHA256, vex.SHA512}
 
 // strictly decodes JSON without unknown fields.
 func strictly(data []byte, into any) error {

@@ -100,7 +100,7 @@ func doKeyShow(c *cli.Context, out term.Printer) error {
 func keyNewFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "days", Usage: "let its signatures expire after `N` days; 0: never"},
-		&cli.StringFlag{Name: "owner", Usage: "say in the key and in SBOMs who holds it, as `NAME <E-MAIL>`"},
+		&cli.StringFlag{Name: "owner", Usage: "say in the key who holds it, as `NAME <E-MAIL>`"},
 	}
 }
 

@@ -2,14 +2,12 @@ package attest
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
-	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +20,6 @@ import (
 	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
-	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
 )
 
@@ -40,17 +37,17 @@ type Bundle struct {
 	Artifacts  []Subject           // subjects of the provenance
 	Beside     []artifact.Artifact // other subjects [Verify] found beside the artifact with the right digest
 	Said       []artifact.Artifact // the signed files, and the plain files equal to a signed one; only these are published
-	SBOM, VEX  json.RawMessage
-	Full       json.RawMessage // the SBOM with the digests of the artifact, SPDX 3.0.1
+	SBOM       json.RawMessage
 	Rounds     []TestResult
 	Documents  []Document
-	Keys       []string   // ids of the keys, without duplicates
-	Signed     int        // number of statements
-	maker      string     // id of the key that signed the provenance
-	strangers  int        // statements of keys that are not trusted
-	others     int        // statements of trusted keys about other bytes or another name
-	allow      []string   // remedies for statements that the limits of their keys forbid
-	forbidden  []Document // these statements
+	Keys       []string                   // ids of the keys, without duplicates
+	Signed     int                        // number of statements
+	maker      string                     // id of the key that signed the provenance
+	strangers  int                        // statements of keys that are not trusted
+	others     int                        // statements of trusted keys about other bytes or another name
+	allow      []string                   // remedies for statements that the limits of their keys forbid
+	forbidden  []Document                 // these statements
+	older      map[string]json.RawMessage // documents of earlier versions, by the names of their plain copies
 }
 
 // A Document describes a signed file of the folder.
@@ -108,7 +105,7 @@ func ReadSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust
 	for _, file := range said {
 		var err error
 		switch {
-		case file.Name == plainSBOM || file.Name == plainFull || file.Name == plainVEX:
+		case file.Name == plainSBOM || isOlder(file.Name):
 			plain = append(plain, file) // read after the signed documents
 		case strings.HasSuffix(file.Name, suffix):
 			err = b.read(a, file, &left, trust)
@@ -167,17 +164,13 @@ func (p problems) errors() []error {
 	return append(trusted, others...)
 }
 
-// ofStranger returns the error of a key that is not trusted, with the owner that it
-// claims.
+// ofStranger returns the error of a key that is not trusted.
 func (x problem) ofStranger() error {
 	where := shown(x.files[0].Name)
 	if n := len(x.files) - 1; n > 0 {
 		where += fmt.Sprintf(" and %d more", n)
 	}
 	err := fmt.Errorf("%s: %w", where, x.err)
-	if who := claimedOwner(x.files); who != "" {
-		err = fmt.Errorf("%w; it claims to be of %s, and nobody has checked that", err, who)
-	}
 	return err
 }
 
@@ -275,16 +268,6 @@ func (b *Bundle) add(s Statement, now time.Time) (d Document, err error) {
 			return d, twice
 		}
 		b.SBOM = s.Predicate
-	case sbom.FullType:
-		if b.Full != nil {
-			return d, twice
-		}
-		b.Full = s.Predicate
-	case VEXType:
-		if b.VEX != nil {
-			return d, twice
-		}
-		b.VEX = s.Predicate
 	case TestResultType:
 		var r TestResult
 		if err := decode(s.Predicate, &r); err != nil {
@@ -297,33 +280,43 @@ func (b *Bundle) add(s Statement, now time.Time) (d Document, err error) {
 			return d, err
 		}
 		b.Rounds, d.Made, d.Verdicts = append(b.Rounds, r), r.Finished, r.Verdicts
+	default:
+		if plain, known := olderTypes[s.PredicateType]; known {
+			if b.older == nil {
+				b.older = map[string]json.RawMessage{}
+			}
+			b.older[plain] = s.Predicate
+		}
 	}
 	return d, nil
 }
 
-// Names of files in a folder. The folder also holds the documents as plain files, for
+// olderTypes are the types of the documents that earlier versions signed too, and the
+// names of their plain copies. A folder with them stays valid, and nothing reads them.
+var olderTypes = map[string]string{
+	"https://spdx.dev/Document/v3.0": "sbom.spdx3.json",
+	"https://openvex.dev/ns/v0.2.0":  "vex.openvex.json",
+}
+
+// isOlder reports whether a file has the name of a plain copy of an earlier version.
+func isOlder(name string) bool { return slices.Contains(slices.Collect(maps.Values(olderTypes)), name) }
+
+// Names of files in a folder. The folder also holds the SBOM as a plain file, for
 // programs without support for signatures.
 const (
 	provenanceFile = "provenance" + suffix
 	sbomFile       = "sbom" + suffix
-	fullFile       = "sbom3" + suffix
-	vexFile        = "vex" + suffix
 	plainSBOM      = "sbom.spdx.json"
-	plainFull      = "sbom.spdx3.json"
-	plainVEX       = "vex.openvex.json"
 )
 
 // signedAs maps the plain documents to their signed statements.
-var signedAs = map[string]string{plainSBOM: sbomFile, plainFull: fullFile, plainVEX: vexFile}
+var signedAs = map[string]string{plainSBOM: sbomFile, "sbom.spdx3.json": "sbom3" + suffix, "vex.openvex.json": "vex" + suffix}
 
 // readPlain adds a plain file. It must equal the signed document.
 func (b *Bundle) readPlain(file artifact.Artifact, left *int64) error {
 	signed := b.SBOM
-	switch file.Name {
-	case plainFull:
-		signed = b.Full
-	case plainVEX:
-		signed = b.VEX
+	if isOlder(file.Name) {
+		signed = b.older[file.Name]
 	}
 	data, err := readFile(&file, left)
 	switch {
@@ -331,23 +324,17 @@ func (b *Bundle) readPlain(file artifact.Artifact, left *int64) error {
 		return err
 	case signed == nil:
 		return errors.New("no trusted key signed this document")
-	case !bytes.Equal(data, written(file.Name, signed)):
+	case !bytes.Equal(data, written(signed)) && !(isOlder(file.Name) && bytes.Equal(data, signed)):
 		return errors.New("it differs from the signed document")
 	}
 	b.Said = append(b.Said, file)
 	return nil
 }
 
-// written returns the bytes of a plain file with a signed document: a VEX document in one
-// line, an SBOM with one space of indentation and a newline at the end.
-func written(name string, signed []byte) []byte {
+// written returns the bytes of a plain file with a signed SBOM: one space of indentation
+// and a newline at the end.
+func written(signed []byte) []byte {
 	var b bytes.Buffer
-	if name == plainVEX {
-		if json.Compact(&b, signed) != nil {
-			return nil
-		}
-		return b.Bytes()
-	}
 	if json.Indent(&b, signed, "", " ") != nil {
 		return nil
 	}
@@ -370,14 +357,14 @@ func readFile(file *artifact.Artifact, left *int64) ([]byte, error) {
 // A Sealer signs statements about artifacts.
 type Sealer struct{ Key signing.Key }
 
-// Seal writes the provenance of all artifacts of a cell, and the SBOMs and the VEX
-// document of the first one, to the folder of the first artifact. The first artifact is
-// the wheel or the archive in its place. For the manifest of a stack, Seal writes only
-// the provenance, because each wheel has its own documents. Seal first deletes the old
-// contents of the folder, which belong to another build.
+// Seal writes the provenance of all artifacts of a cell, and the SBOM of the first one,
+// to the folder of the first artifact. The first artifact is the wheel or the archive in
+// its place. For the manifest of a stack, Seal writes only the provenance, because each
+// wheel has its own SBOM. Seal first deletes the old contents of the folder, which belong
+// to another build.
 func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	dir := Dir(artifacts[0].Path)
-	spdx, full, err := s.sboms(artifacts[0], p)
+	spdx, err := sbomOf(artifacts[0], p)
 	if err != nil {
 		return fmt.Errorf("the SBOM of %s: %w", artifacts[0].Name, err)
 	}
@@ -390,66 +377,23 @@ func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	if p.isStack() {
 		return nil
 	}
-	for _, d := range []struct {
-		signed, plain, predicate string
-		data                     []byte
-	}{{sbomFile, plainSBOM, sbom.PredicateType, spdx}, {fullFile, plainFull, sbom.FullType, full}} {
-		if err := s.write(dir, d.signed, artifacts[:1], d.predicate, json.RawMessage(d.data)); err != nil {
-			return err
-		}
-		if err := writeFile(filepath.Join(dir, d.plain), d.data); err != nil {
-			return err
-		}
+	if err := s.write(dir, sbomFile, artifacts[:1], sbom.PredicateType, json.RawMessage(spdx)); err != nil {
+		return err
 	}
-	return s.sealVEX(dir, artifacts[0], p)
+	return writeFile(filepath.Join(dir, plainSBOM), spdx)
 }
 
-// sboms returns both documents of an artifact. It reads the SPDX 2.3 document inside a
-// wheel, and creates the one of an archive. A stack has none.
-func (s Sealer) sboms(a artifact.Artifact, p Provenance) (spdx, full []byte, err error) {
+// sbomOf returns the SBOM of an artifact. It reads the one inside a wheel, and creates
+// the one of an archive. A stack has none.
+func sbomOf(a artifact.Artifact, p Provenance) ([]byte, error) {
 	e := p.Definition.Internal.Entry
-	if p.isStack() {
-		return nil, nil, nil
+	switch {
+	case p.isStack():
+		return nil, nil
+	case e.Expect.Tree != "":
+		return sbom.OfTree(e, a.SHA256)
 	}
-	about, err := s.delivered(a, p)
-	if err != nil {
-		return nil, nil, err
-	}
-	if e.Expect.Tree != "" {
-		spdx, err1 := sbom.OfTree(e, a.SHA256)
-		full, err2 := about.Document(e, nil)
-		return spdx, full, errors.Join(err1, err2)
-	}
-	w, err := wheel.Open(a.Path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer w.Close()
-	spdx, err1 := w.ReadFile(w.DistInfo+"/"+sbom.Member, maxStatement)
-	full, err2 := about.Document(e, w)
-	return spdx, full, errors.Join(err1, err2)
-}
-
-// delivered describes the file of an artifact. The owner of the key is its supplier.
-func (s Sealer) delivered(a artifact.Artifact, p Provenance) (sbom.Delivered, error) {
-	f, err := regular.Follow(a.Path)
-	if err != nil {
-		return sbom.Delivered{}, err
-	}
-	defer f.Close()
-	short, long := sha256.New(), sha512.New()
-	if _, err := io.Copy(io.MultiWriter(short, long), f); err != nil {
-		return sbom.Delivered{}, err
-	}
-	if sum := hex.EncodeToString(short.Sum(nil)); sum != a.SHA256 {
-		return sbom.Delivered{}, fmt.Errorf("%s has sha256 %s, and had %s", a.Path, sum, a.SHA256)
-	}
-	key := s.Key.Public()
-	return sbom.Delivered{
-		Name: a.Name, SHA256: a.SHA256, SHA512: hex.EncodeToString(long.Sum(nil)),
-		Supplier: cmp.Or(key.Owner.Name, "holder of the key "+key.ID), Address: key.Owner.Address,
-		Made: p.Run.Metadata.Finished,
-	}, nil
+	return sbomIn(a.Path)
 }
 
 // AddRound writes the results of one round of gates for an artifact.

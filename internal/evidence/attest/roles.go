@@ -1,14 +1,11 @@
 package attest
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
-	"builder/internal/base/regular"
 	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
-	"builder/internal/files/artifact"
 )
 
 // reproducible is the gate whose verdict a rebuilder signs.
@@ -21,7 +18,7 @@ func forbidden(k signing.PublicKey, s Statement) (why, remedy string) {
 		return "", ""
 	}
 	switch s.PredicateType {
-	case ProvenanceType, sbom.PredicateType, sbom.FullType, VEXType:
+	case ProvenanceType, sbom.PredicateType:
 		if !k.Grant.May(signing.Maker) {
 			return lacks(k, signing.Maker)
 		}
@@ -44,6 +41,9 @@ func forbidden(k signing.PublicKey, s Statement) (why, remedy string) {
 			}
 		}
 	default:
+		if _, older := olderTypes[s.PredicateType]; older && k.Grant.May(signing.Maker) {
+			return "", ""
+		}
 		return limited(k, fmt.Sprintf("no role covers a statement of the type %s", s.PredicateType)),
 			fmt.Sprintf("if %s may sign any statement, remove its roles and gates in %s", k, k.Grant.File)
 	}
@@ -74,28 +74,3 @@ func names(roles []signing.Role) (all []string) {
 
 // unknown reports whether keys that are not trusted signed all statements.
 func (b Bundle) unknown() bool { return b.Signed == 0 && b.strangers > 0 }
-
-// claimedOwner returns the supplier in an SBOM whose signature nobody has verified, or
-// "".
-func claimedOwner(files []artifact.Artifact) string {
-	for _, file := range files {
-		if file.Name != fullFile {
-			continue
-		}
-		data, err := regular.Read(file.Path, maxStatement)
-		if err != nil {
-			return ""
-		}
-		var bundle struct {
-			Envelope struct {
-				Payload []byte `json:"payload"`
-			} `json:"dsseEnvelope"`
-		}
-		var s Statement
-		if json.Unmarshal(data, &bundle) != nil || json.Unmarshal(bundle.Envelope.Payload, &s) != nil {
-			return ""
-		}
-		return sbom.CreatorOf(s.Predicate)
-	}
-	return ""
-}

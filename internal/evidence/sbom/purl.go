@@ -24,21 +24,6 @@ func PURL(kind, name, version string, qualifiers ...string) string {
 	return b.String()
 }
 
-// forgeURL returns the package URL of a commit in a repository of a forge that has a type
-// of package URL, or "".
-func forgeURL(repository, commit string) string {
-	u, err := url.Parse(repository)
-	if err != nil {
-		return ""
-	}
-	kind, known := map[string]string{"github.com": "github", "gitlab.com": "gitlab", "bitbucket.org": "bitbucket"}[u.Host]
-	path := strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git")
-	if !known || strings.Count(path, "/") != 1 {
-		return ""
-	}
-	return PURL(kind, strings.ToLower(path), commit)
-}
-
 // escape percent-encodes all characters except unreserved ones and colons, as the
 // specification requires.
 func escape(text string) string {

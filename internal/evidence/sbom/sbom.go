@@ -1,13 +1,11 @@
 // Package sbom describes the contents of an artifact: the source it was built from,
 // third-party code in that source, the patches, and the linked libraries.
 //
-// There are two documents. [Of] and [OfTree] write SPDX 2.3, which most scanners read.
-// The SPDX 2.3 document of a wheel is a member of the wheel (PEP 770), so it depends
-// only on the contents of the wheel. It has no time except the release's, no version of
-// this tool and no key of a cell. [Delivered.Document] writes SPDX 3.0.1, always as a
-// file beside the artifact, with the digests of the artifact and the builder's name.
-// Build requirements are in the provenance, not here. Nothing is added to an archive of
-// upstream's source tree, so both of its documents are files beside it.
+// [Of] and [OfTree] write SPDX 2.3, which most scanners read. The document of a wheel is a
+// member of the wheel (PEP 770), so it depends only on the contents of the wheel. It has
+// no time except the release's, no version of this tool and no key of a cell. Build
+// requirements are in the provenance, not here. Nothing is added to an archive of
+// upstream's source tree, so its document is a file beside it.
 package sbom
 
 import (
@@ -189,7 +187,7 @@ func newDocument(e lock.Entry, id string, about pkg) *document {
 		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: about.Name + "-" + about.Version,
 		Creation: creation{time.Unix(e.Epoch, 0).UTC().Format(time.RFC3339), []string{"Tool: builder"}},
 	}
-	about.Supplier, about.Origin = organization(maker), organization(ownerOf(e.Homepage).name)
+	about.Supplier, about.Origin = organization(maker), organization(ownerOf(e.Homepage))
 	about.Concluded, about.Declared = e.License, e.License
 	d.add(about, id)
 	d.Describes = []string{spdxID(id)}
@@ -204,7 +202,7 @@ func (d *document) addSource(e lock.Entry, id string) {
 	s := e.Source
 	source := pkg{
 		Name: s.Filename, Version: s.Version, Purpose: "SOURCE",
-		Supplier:  organization(ownerOf(e.Homepage).name),
+		Supplier:  organization(ownerOf(e.Homepage)),
 		Checksums: []checksum{{"SHA256", s.SHA256}},
 		Location:  location(s.Repository, s.Commit),
 		Concluded: e.License, Declared: e.License,
@@ -219,7 +217,7 @@ func (d *document) addSource(e lock.Entry, id string) {
 		id := "vendored-" + v.Path
 		d.add(pkg{
 			Name: v.Name, Version: v.Commit, Purpose: "SOURCE", Concluded: v.License, Declared: v.License,
-			Supplier: organization(ownerOf(v.Repository).name),
+			Supplier: organization(ownerOf(v.Repository)),
 			Location: location(v.Repository, v.Commit), Comment: "at " + v.Path + " in the source",
 		}, id)
 		d.relate(sourceID, "CONTAINS", id)

@@ -2,7 +2,6 @@ package sbom_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -125,66 +124,6 @@ func TestNotices(t *testing.T) {
 	if want := `"copyrightText": "Copyright (c) 2015-2020, Example.\nCopyright 2019 Other",`; !strings.Contains(data, want) {
 		t.Errorf("no %s in\n%s", want, data)
 	}
-}
-
-// The full document has the digests of the file, its supplier, and no library as a
-// package. It depends on the entry, the wheel and the file alone.
-func TestFullDocument(t *testing.T) {
-	e := entry()
-	e.Homepage, e.License = "https://example.com/tools/tool", "MIT"
-	w, err := wheel.Open(wheeltest.Wheel{
-		Name: "tool-1.0-py3-none-any.whl", Files: []wheeltest.File{{Name: "tool/a.so", Text: library("liba.so.1", "libnccl.so.2")}},
-	}.Write(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	f := sbom.Delivered{Name: "tool.whl", SHA256: strings.Repeat("1", 64), SHA512: strings.Repeat("2", 128), Supplier: "Example", Address: "a@example.com"}
-	data, err := f.Document(e, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var doc struct {
-		Context string           `json:"@context"`
-		Graph   []map[string]any `json:"@graph"`
-	}
-	if err := json.Unmarshal(data, &doc); err != nil {
-		t.Fatal(err)
-	}
-	ids, packages := map[string]bool{}, []string{}
-	for _, x := range doc.Graph {
-		id, _ := x["spdxId"].(string)
-		if ids[id] {
-			t.Errorf("two elements are called %s", id)
-		}
-		ids[id] = true
-		if x["type"] == "software_Package" {
-			packages = append(packages, x["name"].(string)+" "+x["software_packageVersion"].(string))
-		}
-	}
-	if want := []string{"tool 1.0", "gloo " + strings.Repeat("b", 40)}; !slices.Equal(packages, want) {
-		t.Errorf("packages %q, want %q", packages, want)
-	}
-	for _, x := range doc.Graph { // every end of a relationship is an element of the document
-		for _, to := range append([]any{x["from"]}, anything(x["to"])...) {
-			if id, ok := to.(string); ok && !ids[id] {
-				t.Errorf("%v leads to %s, which is missing", x["spdxId"], id)
-			}
-		}
-	}
-	for _, want := range []string{f.SHA256, f.SHA512, `"identifier": "a@example.com"`, `"https://example.com/tools"`} {
-		if !strings.Contains(string(data), want) {
-			t.Errorf("no %s in\n%s", want, data)
-		}
-	}
-	if again, err := f.Document(e, w); err != nil || !bytes.Equal(again, data) {
-		t.Errorf("it changes: %v", err)
-	}
-}
-
-func anything(v any) []any {
-	all, _ := v.([]any)
-	return all
 }
 
 // The document is part of the wheel, so it must depend only on the contents of the

@@ -17,22 +17,19 @@ import (
 // maker is the supplier of the artifact and of the patches in it.
 const maker = "builder"
 
-// An owner is the organization or the person that a repository belongs to.
-type owner struct{ name, address string }
-
 // ownerOf returns the owner of a repository by its address: of https://forge/OWNER/NAME
-// the OWNER, and of an address without a path its host. It returns no owner for
-// anything but a web address.
-func ownerOf(repository string) owner {
+// the OWNER, and of an address without a path its host. It returns "" for anything but a
+// web address.
+func ownerOf(repository string) string {
 	u, err := url.Parse(repository)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return owner{}
+		return ""
 	}
 	first, rest, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
 	if rest == "" {
-		return owner{u.Host, u.Scheme + "://" + u.Host}
+		return u.Host
 	}
-	return owner{first, u.Scheme + "://" + u.Host + "/" + first}
+	return first
 }
 
 // organization returns a supplier in the form of SPDX 2.3, or "" for no name.
