@@ -158,22 +158,11 @@ func unknownCommand(c *cli.Context) error {
 	if below := verbsBelow(c.App, word); len(below) > 0 && c.Command.Name == c.App.Name {
 		return err.WithHint("did you mean `%s`?", strings.Join(below, "` or `"))
 	}
-	if other := otherVerbs[word]; slices.ContainsFunc(other, func(name string) bool { return slices.Contains(names, strings.Fields(name)[0]) }) {
-		other = slices.DeleteFunc(slices.Clone(other), func(name string) bool { return !slices.Contains(names, strings.Fields(name)[0]) })
-		for i, name := range other {
-			other[i] = c.Command.HelpName + " " + name
-		}
-		return err.WithHint("did you mean `%s`?", strings.Join(other, "` or `"))
-	}
 	return err.WithHint("%s", diag.DidYouMean(word, names))
 }
 
 // verbsBelow are the command lines of the verbs with this name that lie below others.
-// What a place holds was listed by a verb called index.
 func verbsBelow(tool *cli.App, name string) (lines []string) {
-	if name == "index" {
-		return []string{tool.Name + " publish list"}
-	}
 	syntaxOf(tool).Walk(func(words []string, v syntax.Verb) {
 		if len(words) > 2 && v.Name == name {
 			lines = append(lines, strings.Join(words, " "))
@@ -209,7 +198,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 			return diag.Errorf(diag.Usage, "unknown command %q", word).WithHint("did you mean `%s %s`?", c.Command.HelpName, near)
 		}
 		return diag.Errorf(diag.Usage, "%s has no flag --%s", c.Command.HelpName, name).
-			WithHint("%s", flagHint(name, flagNames(c.Command.Flags)))
+			WithHint("%s", diag.DidYouMean(name, flagNames(c.Command.Flags)))
 	}
 	if m := unreadable.FindStringSubmatch(err.Error()); m != nil {
 		return diag.Errorf(diag.Usage, "%s: invalid value %q", m[3], m[1]).WithHint("%s", kindHints[m[2]])

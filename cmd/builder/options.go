@@ -247,7 +247,7 @@ func axisUsageError(r *recipe.Recipe, flags []cli.Flag) cli.OnUsageErrorFunc {
 		if hint, ok := flagsElsewhere[name]; ok {
 			return e.WithHint("%s", hint)
 		}
-		return e.WithHint("%s", flagHint(name, slices.Concat(r.AxisNames(), flagNames(selectorFlags(r.Selectors)), flagNames(flags))))
+		return e.WithHint("%s", diag.DidYouMean(name, slices.Concat(r.AxisNames(), flagNames(selectorFlags(r.Selectors)), flagNames(flags))))
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,21 +15,6 @@ import (
 // Errors and hints for command lines that are almost right: flags of another verb,
 // repeated flags, and a channel in place of a destination.
 
-// alike are groups of flag names with a similar meaning, in other verbs of builder or
-// in other tools.
-var alike = [][]string{
-	{"to", "at", "from", "dest", "destination", "registry", "index"},
-	{"channel", "policy", "to"},
-	{"step", "at"},
-	{"out", "output", "to", "dir"},
-	{"jobs", "parallel"},
-	{"engine", "host"},
-	{"recipes", "site"},
-	{"trust", "pubkey"},
-	{"format", "output"},
-	{"because", "reason"},
-}
-
 // flagsElsewhere maps flags that no verb with axes has to hints.
 var flagsElsewhere = map[string]string{
 	"gpus":    "run the gates on GPUs after the build: builder gate out/CELL --gpus N",
@@ -38,34 +22,7 @@ var flagsElsewhere = map[string]string{
 	"tests":   "upstream's own tests run with a build: builder run RECIPE --tests full; nccl-tests run after it: builder gate out/CELL --gpus N --tests DIR",
 	"channel": "publish after the run: builder publish out/CELL --to DEST --channel CHANNEL",
 	"to":      "publish after the run: builder publish out/CELL --to DEST",
-	"force":   "run never builds a cell again if its result is known: --rebuild builds it a second time and compares",
-	"dry-run": "`builder plan` explains a run without running it",
 	"gpu":     "the axis is arch: --arch mi300x, --arch h100",
-}
-
-// otherVerbs maps verbs of other tools to verbs of this one.
-var otherVerbs = map[string][]string{
-	"build": {"run"}, "make": {"run"}, "compile": {"run"}, "install": {"run"},
-	"start": {"up"}, "stop": {"down"}, "restart": {"down", "up"}, "load": {"image", "import"}, "save": {"image", "export"},
-	"list": {"show"}, "ls": {"list", "show"}, "get": {"show"}, "print": {"show"}, "show": {"list"}, "info": {"list", "status", "show"},
-	"explain": {"plan"}, "test": {"gate"}, "check": {"gate", "verify", "doctor"}, "inspect": {"gate"}, "validate": {"verify"},
-	"clean": {"store gc", "gc"}, "upload": {"publish"}, "push": {"publish"}, "update": {"updates"}, "upgrade": {"updates"},
-	"generate": {"new"}, "create": {"init", "new"}, "delete": {"yank", "gc"}, "rm": {"yank", "gc"}, "log": {"logs"},
-}
-
-// flagHint suggests a known flag for an unknown one.
-func flagHint(name string, known []string) string {
-	for _, group := range alike {
-		if !slices.Contains(group, name) {
-			continue
-		}
-		for _, other := range group {
-			if other != name && slices.Contains(known, other) {
-				return fmt.Sprintf("did you mean --%s? known: %s", other, strings.Join(known, ", "))
-			}
-		}
-	}
-	return diag.DidYouMean(name, known)
 }
 
 // placeError returns the error for the value of a flag. It adds a hint if the value is
