@@ -173,22 +173,23 @@ func PlanRun(ctx context.Context, s *Session, r PlanRequest) (Plan, error) {
 
 func (s *Session) plan(r PlanRequest) (Plan, error) {
 	p := Plan{Recipe: r.Recipe.Name, Cells: []PlannedCell{}, Excluded: []Excluded{}}
-	left, err := s.eachPlanned(r, func(cell PlannedCell) { p.Cells = append(p.Cells, cell) })
+	cells, left, err := matrix.Expand(r.Recipe, r.Filter)
 	if err != nil {
 		return Plan{}, err
 	}
 	for _, e := range left {
 		p.Excluded = append(p.Excluded, Excluded{e.Axes, e.Because, e.Source, notNil(e.Instead)})
 	}
+	planned, err := s.planCells(r, cells)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Cells = append(p.Cells, planned...)
 	return p, nil
 }
 
-// eachPlanned plans one cell after another, and returns the excluded combinations.
-func (s *Session) eachPlanned(r PlanRequest, planned func(PlannedCell)) ([]matrix.Exclusion, error) {
-	cells, left, err := matrix.Walk(r.Recipe, r.Filter)
-	if err != nil {
-		return nil, err
-	}
+// planCells plans cells in their order.
+func (s *Session) planCells(r PlanRequest, cells []matrix.Cell) (all []PlannedCell, err error) {
 	asm := s.Assembler()
 	f, err := asm.Locks.Read(r.Recipe.Name)
 	if err != nil {
@@ -204,7 +205,7 @@ func (s *Session) eachPlanned(r PlanRequest, planned func(PlannedCell)) ([]matri
 	}
 	drafter, pins := lock.NewDrafter(r.Recipe, s.Catalogue.LockInputs()), lock.NewPins(f, asm.Revision)
 	var errs []error
-	for c := range cells {
+	for _, c := range cells {
 		d, err := drafter.Draft(c)
 		if err != nil {
 			errs = append(errs, err)
@@ -227,9 +228,9 @@ func (s *Session) eachPlanned(r PlanRequest, planned func(PlannedCell)) ([]matri
 			cell.Unstated = append(cell.Unstated, fmt.Sprintf("%s: `%s`", why, s.Catalogue.PinCommand(r.Recipe.Name, r.Filter)))
 		}
 		cell.By = r.By
-		planned(cell)
+		all = append(all, cell)
 	}
-	return left, errors.Join(errs...)
+	return all, errors.Join(errs...)
 }
 
 // knownResults opens the results. It does not create a missing store.
@@ -283,7 +284,7 @@ func planCell(asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lo
 		return c, nil
 	}
 	e := pins.Entry(d)
-	parts, err := asm.Inputs(context.Background(), d, &e.Entry)
+	parts, err := asm.Inputs(context.Background(), d, &e)
 	if err != nil {
 		c.Missing = err.Error()
 		return c, nil
@@ -298,7 +299,7 @@ func planCell(asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lo
 	found, is := known(c.Key)
 	c.Known, c.Took = is, found.Seconds()
 	if with != nil {
-		c.Diff, err = with.diff(d, e.Entry, c.Known)
+		c.Diff, err = with.diff(d, e, c.Known)
 	}
 	return c, err
 }

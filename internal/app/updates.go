@@ -184,7 +184,7 @@ func (s *Session) update(u upstream, f release) Update {
 	}
 	filter := matrix.Everything(wide)
 	filter[u.axis.Name] = f.value
-	cells, excluded, err := matrix.Walk(wide, filter)
+	cells, excluded, err := matrix.Expand(wide, filter)
 	if err != nil {
 		if n.Because = reasons(excluded, apart(wide, u.axis.Name, u.newest(), f.value)); len(excluded) == 0 {
 			n.Because = []string{err.Error()}
@@ -192,7 +192,7 @@ func (s *Session) update(u upstream, f release) Update {
 		return n
 	}
 	drafter := lock.NewDrafter(wide, s.Catalogue.LockInputs())
-	for c := range cells {
+	for _, c := range cells {
 		if _, err := drafter.Draft(c); err != nil {
 			for _, e := range diag.All(err) {
 				n.Because = append(n.Because, e.Error())

@@ -298,21 +298,3 @@ func TestCondenseDependsOnNoOrder(t *testing.T) {
 		}
 	})
 }
-
-// BenchmarkCondense uses the 100,000 cells of the plan benchmark.
-func BenchmarkCondense(b *testing.B) {
-	r := &recipe.Recipe{Name: "wide", ID: "wide-{{a}}-{{b}}-{{c}}-{{d}}-{{e}}"}
-	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		r.Axes = append(r.Axes, axis(name, "1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9"))
-	}
-	for _, name := range []string{"1.1", "1.3", "1.5", "1.7"} {
-		r.Variants = append(r.Variants, recipe.Variant{When: recipe.Condition{"a": ">=" + name, "c": name}})
-	}
-	cells, _ := whole(r)
-	all := points(cells)
-	for b.Loop() {
-		if few, err := ci.Condense(all, nil); err != nil || len(few) < 8 {
-			b.Fatalf("%v, %v", idsOf(few), err)
-		}
-	}
-}

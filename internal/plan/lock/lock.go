@@ -320,7 +320,7 @@ func Assemble(drafts []Draft, f File, pipeline string) ([]Entry, error) {
 	pins := NewPins(f, pipeline)
 	entries := make([]Entry, len(drafts))
 	for i, d := range drafts {
-		entries[i] = pins.Entry(d).Entry
+		entries[i] = pins.Entry(d)
 	}
 	return entries, nil
 }

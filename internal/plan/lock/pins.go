@@ -2,13 +2,7 @@ package lock
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
-	"io"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -17,19 +11,16 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// Pins are the pins of a lock by need, for the drafts of one catalogue. Cells share
-// images and packages, which are most of an entry: each is found and encoded once.
+// Pins are the pins of a lock by need, for the drafts of one catalogue.
 type Pins struct {
 	file     File
 	pipeline string // digest of the scripts of the steps
 	packages map[string]PythonPin
-	images   map[string]ImagePin // found so far, by name
-	encoded  map[string][]byte   // JSON of parts of entries, by a name of the part
 }
 
 // NewPins returns the pins of f.
 func NewPins(f File, pipeline string) *Pins {
-	p := &Pins{f, pipeline, make(map[string]PythonPin, len(f.Python)), map[string]ImagePin{}, map[string][]byte{}}
+	p := &Pins{f, pipeline, make(map[string]PythonPin, len(f.Python))}
 	for _, pin := range slices.Backward(f.Python) {
 		p.packages[pin.need().key()] = pin
 	}
@@ -87,12 +78,8 @@ func (p *Pins) image(img image.Image) (ImagePin, bool) {
 	if img.Digest != "" {
 		return ImagePin{Name: img.Name, Registry: img.Registry, Digest: img.Digest}, true
 	}
-	if pin, ok := p.images[img.Name]; ok {
-		return pin, true
-	}
 	for _, pin := range p.file.Images {
 		if pin.Name == img.Name && pin.Registry == img.Registry && same(pin.Debian, img.Debian) {
-			p.images[img.Name] = pin
 			return pin, true
 		}
 	}
@@ -104,15 +91,8 @@ func (p *Pins) python(need PythonNeed) (PythonPin, bool) {
 	return pin, ok
 }
 
-// A Pinned is an entry made by [Pins].
-type Pinned struct {
-	Entry
-	pins           *Pins
-	image, runtime string // identify the images
-}
-
 // Entry returns the entry of a draft that misses nothing.
-func (p *Pins) Entry(d Draft) Pinned {
+func (p *Pins) Entry(d Draft) Entry {
 	source, _ := p.file.source(d.Source)
 	needs := d.pythonNeeds()
 	e := Entry{
@@ -132,98 +112,11 @@ func (p *Pins) Entry(d Draft) Pinned {
 		pin, _ := p.python(needs[2])
 		e.TestWheels = pin.Files
 	}
-	return Pinned{e, p, "image " + d.Image.Name + " " + needs[0].key(), "image " + d.Runtime.Name + " " + needs[1].key()}
+	return e
 }
 
 func (p *Pins) locked(img image.Image, need PythonNeed) Image {
 	pin, _ := p.image(img)
 	python, _ := p.python(need)
 	return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, Site: img.Site, Wheels: python.Files, Provides: img.Provides}
-}
-
-// field is a field of an entry in JSON.
-type field struct {
-	index               int
-	name                string // with quotes and colon
-	omitEmpty, omitZero bool
-}
-
-// entryFields lists the fields of an entry in their order.
-var entryFields = func() (all []field) {
-	t := reflect.TypeFor[Entry]()
-	for i := range t.NumField() {
-		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		all = append(all, field{i, `"` + name + `":`, options == "omitempty", options == "omitzero"})
-	}
-	return all
-}()
-
-// Key returns the same as [Entry.Key]. It encodes the images and patches once for all
-// entries of the pins: do not change them in an entry.
-func (e Pinned) Key() string {
-	sum := sha256.New()
-	entry := reflect.ValueOf(&e.Entry).Elem()
-	before := "{"
-	for _, f := range entryFields {
-		value := entry.Field(f.index)
-		if f.omitZero && value.IsZero() || f.omitEmpty && empty(value) {
-			continue
-		}
-		io.WriteString(sum, before+f.name)
-		before = ","
-		switch part := value.Addr().Interface(); part {
-		case any(&e.Entry.Image):
-			sum.Write(e.pins.encode(e.image, part))
-		case any(&e.Entry.Runtime):
-			sum.Write(e.pins.encode(e.runtime, part))
-		case any(&e.Entry.Patches):
-			e.writePatches(sum)
-		default:
-			sum.Write(encode(part))
-		}
-	}
-	io.WriteString(sum, "}")
-	return hex.EncodeToString(sum.Sum(nil))
-}
-
-// writePatches writes the list of patches.
-func (e Pinned) writePatches(w io.Writer) {
-	if e.Patches == nil {
-		io.WriteString(w, "null")
-		return
-	}
-	before := "["
-	for i := range e.Patches {
-		io.WriteString(w, before)
-		before = ","
-		w.Write(e.pins.encode("patch "+e.Patches[i].Name, &e.Patches[i]))
-	}
-	io.WriteString(w, "]")
-}
-
-// encode returns the JSON of a part, which is equal for equal names.
-func (p *Pins) encode(name string, part any) []byte {
-	data, ok := p.encoded[name]
-	if !ok {
-		data = encode(part)
-		p.encoded[name] = data
-	}
-	return data
-}
-
-func encode(part any) []byte {
-	data, err := json.Marshal(part)
-	if err != nil {
-		panic(fmt.Sprintf("lock: a part of an entry is not JSON: %v", err)) // see Entry.Canonical
-	}
-	return data
-}
-
-// empty reports whether encoding/json omits a field with omitempty.
-func empty(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Map, reflect.Slice:
-		return v.Len() == 0
-	}
-	return v.IsZero()
 }

@@ -24,35 +24,30 @@ func square(axes, values int) *recipe.Recipe {
 	return r
 }
 
-// Too many combinations for the memory of a host are rejected before they are made. The
-// error states their number and the axes to restrict.
-func TestTooManyCombinationsAreRefusedBeforeTheyAreMade(t *testing.T) {
+// A search without an end is stopped, and takes little memory until then.
+func TestAnEndlessSearchIsStopped(t *testing.T) {
 	r := square(12, 40)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, _, err := matrix.Expand(r, matrix.Everything(r))
 	runtime.ReadMemStats(&after)
-	if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "16777216000000000000 combinations") {
+	if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "takes more than") {
 		t.Fatal(err)
 	}
-	if hint := diag.All(err)[0].Hint; !strings.Contains(hint, "--axis11 has 40 values") {
-		t.Errorf("hint %q", hint)
-	}
-	if spent := after.TotalAlloc - before.TotalAlloc; spent > 64<<20 {
+	if spent := after.TotalAlloc - before.TotalAlloc; spent > 1<<30 {
 		t.Errorf("%d bytes were spent", spent)
 	}
 	filter := matrix.Everything(r)
-	for _, name := range r.AxisNames()[3:] {
+	for _, name := range r.AxisNames()[2:] {
 		filter[name] = "1.0"
 	}
-	if cells, _, err := matrix.Expand(r, filter); err != nil || len(cells) != 64_000 {
+	if cells, _, err := matrix.Expand(r, filter); err != nil || len(cells) != 1600 {
 		t.Errorf("%d cells, %v", len(cells), err)
 	}
 }
 
-// A request with many possible combinations is valid if the rules leave few of them. An
-// endless search is stopped.
-func TestRulesAreAskedBeforeCombinationsAreCounted(t *testing.T) {
+// A request with many possible combinations is valid if the rules leave few of them.
+func TestRulesLeaveFewCombinations(t *testing.T) {
 	r := square(6, 10)
 	for i := range 6 {
 		r.Compatible = append(r.Compatible, rule(recipe.Condition{fmt.Sprintf("axis%d", i): ">=3.0"}, recipe.Condition{"axis0": "1.0"}, "few"))

@@ -7,9 +7,7 @@ package matrix
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
-	"math/big"
 	"path"
 	"slices"
 	"strings"
@@ -101,29 +99,18 @@ func Everything(r *recipe.Recipe) Filter {
 // combinations excluded by the recipe. If no cell remains, it returns an error with
 // every exclusion.
 func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
-	all, excluded, err := Walk(r, filter)
-	return slices.Collect(all), excluded, err
-}
-
-// Walk is like [Expand] and makes each cell when it is asked for. A hundred thousand
-// cells take hundreds of megabytes together, and their points ten.
-func Walk(r *recipe.Recipe, filter Filter) (iter.Seq[Cell], []Exclusion, error) {
-	none := func(func(Cell) bool) {}
 	s, err := newSearch(r, filter)
 	if err != nil {
-		return none, nil, err
-	}
-	if err := s.bounded(); err != nil {
-		return none, nil, err
+		return nil, nil, err
 	}
 	s.enumerate(0)
 	if s.steps > maxSteps {
-		return none, nil, s.tooLong()
+		return nil, nil, s.tooLong()
 	}
-	if len(s.points) == 0 {
-		return none, s.excluded, s.nothing(finer(r, filter))
+	if len(s.cells) == 0 {
+		return nil, s.excluded, s.nothing(finer(r, filter))
 	}
-	slices.SortFunc(s.points, func(a, b point) int { return strings.Compare(a.id, b.id) })
+	slices.SortFunc(s.cells, func(a, b Cell) int { return strings.Compare(a.ID, b.ID) })
 	return s.cells, s.excluded, errors.Join(s.err, s.twins())
 }
 
@@ -148,19 +135,11 @@ type search struct {
 	names    []names
 	id       subst.Template
 	point    map[string]string
-	points   []point
+	cells    []Cell
 	excluded []Exclusion
-	counted  int   // number of combinations, if counts is set
-	counts   bool  // count combinations without keeping them
 	steps    int   // number of evaluations of the rules
 	broken   *rule // rule broken by the current named combination; see explains
 	err      error
-}
-
-// point is a cell in short: its id, and the index of its value for each axis of order.
-type point struct {
-	id     string
-	values []uint32
 }
 
 // rule is a compatibility rule, evaluated in advance for every value of its axes. A
@@ -264,52 +243,19 @@ func (r *rule) axes() map[string]bool {
 	return all
 }
 
-// MaxCells bounds the combinations of one call. Each takes a few kilobytes, and its
-// processing more.
-const MaxCells = 200_000
-
-// maxSteps bounds the evaluations of the rules. Even a hundredth of it is a large
-// search.
-const maxSteps = 2_000_000
-
-// bounded refuses a request with more combinations than fit into a host's memory. If
-// the product of the selected values exceeds MaxCells, it first counts the combinations
-// without keeping them, because the rules may leave only a few.
-func (s *search) bounded() error {
-	all, axes := big.NewInt(1), []string{}
-	for _, axis := range s.order[:s.named] {
-		all.Mul(all, big.NewInt(int64(len(axis.Values))))
-		if len(axis.Values) > 1 {
-			axes = append(axes, fmt.Sprintf("--%s has %d values", axis.Name, len(axis.Values)))
-		}
-	}
-	if all.Cmp(big.NewInt(MaxCells)) <= 0 {
-		return nil
-	}
-	s.counts = true
-	s.enumerate(0)
-	s.counts, s.broken = false, nil
-	clear(s.point)
-	if !s.over() {
-		s.counted, s.steps = 0, 0
-		return nil
-	}
-	return diag.Errorf(diag.Usage, "recipe %s: the flags select %s combinations of values, more than %d", s.recipe.Name, all, MaxCells).
-		WithHint("name fewer values: %s", strings.Join(axes, ", "))
-}
-
-// over reports whether the walk has exceeded a bound.
-func (s *search) over() bool { return s.counted > MaxCells || s.steps > maxSteps }
+// maxSteps bounds the evaluations of the rules, and with them the memory of the cells. The
+// largest matrix of the catalogue, that of Horovod, takes 8,476 (2026-11-27).
+const maxSteps = 250_000
 
 func (s *search) tooLong() error {
-	return diag.Errorf(diag.Usage, "recipe %s: no compatible values found in %d steps", s.recipe.Name, maxSteps).
-		WithHint("name a value for more axes, or write fewer rules")
+	return diag.Errorf(diag.Usage, "recipe %s: the search for compatible values takes more than %d steps", s.recipe.Name, maxSteps).
+		WithHint("name one value for more axes, or write fewer rules")
 }
 
 // enumerate walks the named axes from index i. It excludes a combination as soon as its
 // known values break a rule, so the exclusion names only axes known by then.
 func (s *search) enumerate(i int) {
-	if s.over() {
+	if s.steps > maxSteps {
 		return
 	}
 	if s.broken = s.newlyViolated(i); s.broken != nil {
@@ -354,7 +300,7 @@ func (s *search) prefer(i int) bool {
 // complete gives the axes from index i without a value their first compatible one. It
 // returns false if there are none.
 func (s *search) complete(i int) bool {
-	if s.over() {
+	if s.steps > maxSteps {
 		return true
 	}
 	if broken := s.newlyViolated(i); broken != nil {
@@ -449,10 +395,6 @@ func (s *search) possible(c recipe.Truths) bool {
 }
 
 func (s *search) add() {
-	if s.counts {
-		s.counted++
-		return
-	}
 	named, err := s.derive(s.point)
 	if err != nil {
 		s.err = err // equal for all cells: they differ in values, not in names
@@ -467,34 +409,11 @@ func (s *search) add() {
 		s.err = err
 		return
 	}
-	p := point{id, make([]uint32, len(s.order))}
-	for i, axis := range s.order {
-		p.values[i] = uint32(slices.Index(axis.Values, s.point[axis.Name]))
+	cell := Cell{Recipe: s.recipe, ID: id, Axes: maps.Clone(s.point), Names: named}
+	for _, axis := range s.order[s.named:] {
+		cell.Chosen = append(cell.Chosen, axis.Name)
 	}
-	s.points = append(s.points, p)
-}
-
-// cells makes the cells of the points.
-func (s *search) cells(yield func(Cell) bool) {
-	for _, p := range s.points {
-		cell := Cell{Recipe: s.recipe, ID: p.id, Axes: s.axes(p)}
-		cell.Names, _ = s.derive(cell.Axes) // add derived the same names
-		for _, axis := range s.order[s.named:] {
-			cell.Chosen = append(cell.Chosen, axis.Name)
-		}
-		if !yield(cell) {
-			return
-		}
-	}
-}
-
-// axes returns the values of a point.
-func (s *search) axes(p point) map[string]string {
-	all := make(map[string]string, len(s.order))
-	for i, axis := range s.order {
-		all[axis.Name] = axis.Values[p.values[i]]
-	}
-	return all
+	s.cells = append(s.cells, cell)
 }
 
 // folder returns the directory part of a recipe's name, or "". The name of a stack has
@@ -541,14 +460,14 @@ func (s *search) derive(axes map[string]string) (map[string]string, error) {
 // the wheel of one would be taken for the wheel of the other.
 func (s *search) twins() error {
 	shared, differ := "", map[string]bool{}
-	for i := 1; i < len(s.points); i++ {
-		a, b := s.points[i-1], s.points[i]
-		if a.id != b.id {
+	for i := 1; i < len(s.cells); i++ {
+		a, b := s.cells[i-1], s.cells[i]
+		if a.ID != b.ID {
 			continue
 		}
-		shared = a.id
-		for j, axis := range s.order {
-			differ[axis.Name] = differ[axis.Name] || a.values[j] != b.values[j]
+		shared = a.ID
+		for name, value := range a.Axes {
+			differ[name] = differ[name] || b.Axes[name] != value
 		}
 	}
 	if shared == "" {
@@ -560,10 +479,6 @@ func (s *search) twins() error {
 }
 
 func (s *search) exclude() {
-	if s.counts {
-		s.counted++
-		return
-	}
 	e := Exclusion{Axes: maps.Clone(s.point), Because: "no values of the other axes are compatible with it"}
 	if s.broken != nil {
 		e.Because, e.Source, e.Instead = s.broken.Because, s.broken.Source, s.instead(s.broken)
@@ -645,7 +560,7 @@ func finer(r *recipe.Recipe, filter Filter) string {
 			if err != nil {
 				continue
 			}
-			if s.enumerate(0); len(s.points) > 0 {
+			if s.enumerate(0); len(s.cells) > 0 {
 				return "--" + axis.Name + " " + value
 			}
 		}

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"testing"
+
+	"builder/internal/app/catalogue"
+	"builder/internal/plan/matrix"
+)
+
+// The key in a plan is that of the entry that a run builds, with its input cells.
+func TestPlanKeys(t *testing.T) {
+	cat, err := catalogue.Load("", catalogue.Taken{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Session{Home: t.TempDir(), Catalogue: cat}
+	keys := 0
+	for _, r := range cat.Recipes {
+		of := Selection{Recipe: r, Filter: matrix.Filter{}}
+		p, err := s.plan(PlanRequest{Selection: of})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Cells[0].Key == "" {
+			continue
+		}
+		drafts, _, err := s.choose(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, err := s.Assembler().Entries(t.Context(), r, of.Filter, drafts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys++; entries[len(entries)-1].Key() != p.Cells[0].Key {
+			t.Errorf("%s: the plan says %s, the entry is %s", p.Cells[0].ID, p.Cells[0].Key, entries[len(entries)-1].Key())
+		}
+	}
+	if keys < 5 {
+		t.Errorf("%d keys", keys)
+	}
+}
