@@ -15,7 +15,6 @@ import (
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
-	"builder/internal/gates/environment"
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
@@ -171,7 +170,7 @@ func joined(from, dir string) error {
 // installed fetches the wheel of an installed distribution with its statements, and
 // compares both. If several wheels are candidates, the one with the same files counts.
 func (p *places) installed(ctx context.Context, name string) (found, error) {
-	in, err := environment.Find(p.Env, name)
+	in, err := wheel.FindInstalled(p.Env, name)
 	if err != nil {
 		return found{}, err
 	}
@@ -211,7 +210,7 @@ type candidate struct {
 
 // candidates lists the published wheels of the installed version: those with its tags,
 // or all if there is none.
-func (p *places) candidates(in environment.Installed) []candidate {
+func (p *places) candidates(in wheel.Installed) []candidate {
 	var tagged, all []candidate
 	for _, at := range p.all {
 		for _, r := range at.records {
@@ -235,7 +234,7 @@ func (p *places) candidates(in environment.Installed) []candidate {
 }
 
 // fetched fetches a published wheel and compares the installation with it.
-func (p *places) fetched(ctx context.Context, c candidate, in environment.Installed) (found, error) {
+func (p *places) fetched(ctx context.Context, c candidate, in wheel.Installed) (found, error) {
 	dir, err := p.dir()
 	if err != nil {
 		return found{}, err
@@ -260,13 +259,13 @@ func (p *places) fetched(ctx context.Context, c candidate, in environment.Instal
 		return found{}, diag.Errorf(diag.Gate, "%w", err)
 	}
 	defer w.Close()
-	seen, err := w.Compare(ctx, in.Installation)
+	seen, err := w.Compare(ctx, in)
 	if err != nil {
-		return found{}, diag.Errorf(diag.Gate, "%s: %w", in.Site, err)
+		return found{}, diag.Errorf(diag.Gate, "%s: %w", in.Info, err)
 	}
 	check := attest.Check{
 		Name: "installed", Wrong: seen.Wrong,
-		Seen: fmt.Sprintf("%d files in %s are those of the wheel; not compared: %d of bytecode, %d programs of entry points", seen.Same, in.Site, seen.Bytecode, seen.Programs),
+		Seen: fmt.Sprintf("%d files of %s are those of the wheel; not compared: %d, such as bytecode and programs made by the installer", seen.Same, filepath.Base(in.Info), seen.NotCompared),
 	}
 	if len(check.Wrong) > 0 {
 		line := pypi.File{Project: in.Project, Version: in.Version, SHA256: a.SHA256}.Exact()
