@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/testutil/docscript"
 	"builder/internal/testutil/markdown"
 )
@@ -73,7 +71,6 @@ func reader(t *testing.T) docscript.Host {
 	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(repositoryRoot, "docs", "examples"))); err != nil {
 		t.Fatal(err)
 	}
-	exampleEnvironment(t, filepath.Join(dir, ".venv", "lib", "python3.12", "site-packages"))
 	bin := t.TempDir()
 	for _, name := range tools {
 		path, err := exec.LookPath(name)
@@ -85,44 +82,6 @@ func reader(t *testing.T) docscript.Host {
 		}
 	}
 	return docscript.Host{Dir: dir, Env: readerEnv(dir, underTest()+string(filepath.ListSeparator)+bin)}
-}
-
-// exampleEnvironment installs NCCL and a package that needs it, as pip does.
-func exampleEnvironment(t *testing.T, site string) {
-	t.Helper()
-	nccl := elftest.Library{
-		Soname: "libnccl.so.2", Texts: []string{"NCCL version 2.30.7+cuda13.0"},
-		Exported: elftest.Named("ncclAllReduce"), Sections: []elftest.Section{elftest.CUDA("sm_90")},
-	}
-	module := elftest.Library{
-		Needed: []string{"libnccl.so.2"}, Rpath: "$ORIGIN/../nvidia/nccl/lib",
-		Undefined: elftest.Named("ncclAllReduce"),
-	}
-	for _, d := range []struct {
-		name, version, file string
-		library             elftest.Library
-	}{
-		{"nvidia-nccl-cu13", "2.30.7", "nvidia/nccl/lib/libnccl.so.2", nccl},
-		{"trainer", "1.0", "trainer/_C.cpython-312-x86_64-linux-gnu.so", module},
-	} {
-		info := strings.ReplaceAll(d.name, "-", "_") + "-" + d.version + ".dist-info/"
-		files := []wheeltest.File{
-			{Name: info + "METADATA", Text: "Metadata-Version: 2.1\nName: " + d.name + "\nVersion: " + d.version + "\n"},
-			{Name: d.file, Text: string(d.library.Bytes())},
-		}
-		for _, f := range append(files, wheeltest.Record(info+"RECORD", files...)) {
-			path := filepath.Join(site, filepath.FromSlash(f.Name))
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(f.Text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := os.WriteFile(filepath.Join(site, "..", "..", "..", "pyvenv.cfg"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // underTest returns the directory of the programs under test.

@@ -25,8 +25,8 @@ func gateCommand(out term.Printer) *cli.Command {
 			"with the entry.json beside it, if a trusted key signed that, with --entry, or with\n" +
 			"--expect. Without any of these the table only prints facts about the file. The gates\n" +
 			"that read the file always run, gates on GPUs with --gpus. The command needs no engine.\n" +
-			"The exit code is 0 only if every gate passed. With --env the gates check the environment\n" +
-			"of an interpreter instead.\n\n" +
+			"The exit code is 0 only if every gate passed. With --env the gates run the interpreter of\n" +
+			"an environment and check what its processes load.\n\n" +
 			"ADDRESS is a published cell, " + publish.Digests + ". The\n" +
 			"command copies what trusted keys signed, and --attach adds the verdicts to the registry.\n" +
 			"--tests, --against and --with take such an address too.\n\n" +
@@ -35,7 +35,7 @@ func gateCommand(out term.Printer) *cli.Command {
 		OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			if c.IsSet("env") {
-				return gateEnvironments(c.Context, c, out)
+				return gateEnvironment(c, out)
 			}
 			in, err := openSession(c, catalogue.Catalogue{}, out)
 			r, err2 := readGate(c)
@@ -65,7 +65,8 @@ func gateFlags() []cli.Flag {
 		&cli.StringFlag{Name: "log", Usage: "write the output of the programs to `FILE`"},
 		insecureFlag(),
 		progressFlag(),
-	}, envFlags(), deviceGroup{}.flags())
+		envFlag(),
+	}, deviceGroup{}.flags())
 }
 
 func readGate(c *cli.Context) (app.GateRequest, error) {
@@ -75,9 +76,6 @@ func readGate(c *cli.Context) (app.GateRequest, error) {
 	}
 	r := app.GateRequest{Paths: c.Args().Slice(), Only: c.StringSlice("only"), Attach: c.Bool("attach"), Entry: c.String("entry"), Log: c.String("log"), Insecure: c.Bool("insecure")}
 	var errs []error
-	if c.IsSet("run") {
-		errs = append(errs, diag.Errorf(diag.Usage, "--run has no effect without --env").WithHint("add --env PYTHON|DIR, or run the gates on GPUs with --gpus all"))
-	}
 	for _, name := range r.Only {
 		switch {
 		case name == gate.Reproducible.Name:

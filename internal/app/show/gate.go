@@ -25,7 +25,11 @@ func printFacts(out term.Printer, is inspect.Report) {
 // Gated prints the verdicts about each artifact.
 func Gated(out term.Printer, r app.GateReport) {
 	for _, a := range r.Artifacts {
-		out.Say("%s sha256:%s", a.Name, a.SHA256)
+		if a.SHA256 == "" { // an environment
+			out.Say("%s", a.Name)
+		} else {
+			out.Say("%s sha256:%s", a.Name, a.SHA256)
+		}
 		if a.Is != nil {
 			printFacts(out, *a.Is)
 		}

@@ -1,8 +1,6 @@
 package environment
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,65 +8,150 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"builder/internal/files/elf/elftest"
+	"builder/internal/base/diag"
 	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
 )
 
-// installed is a distribution as installed by pip.
-type installed struct {
-	name, version string
-	requires      []string
-	files         map[string]string // path below site-packages
+// library describes a library to compile.
+type library struct {
+	source string
+	needs  []string // soname of a stub that the linker sees
+	calls  []string // functions, which a stub exports
+	rpath  string
+	soname string
 }
 
-// world describes an environment and its host.
-type world struct {
-	dists  []*installed
-	after  map[string]string // files to write after the installation; "" removes the file
-	system map[string]string // below the directory of system libraries
-	ahead  map[string]string // below the directory in LD_LIBRARY_PATH
+// compiler makes libraries. It needs gcc.
+type compiler struct {
+	*testing.T
+	dir string
 }
 
-func (w *world) of(name string) *installed {
-	i := slices.IndexFunc(w.dists, func(d *installed) bool { return d.name == name })
-	return w.dists[i]
+func newCompiler(t *testing.T) compiler {
+	t.Helper()
+	for _, tool := range []string{"gcc", "python3"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("needs %s", tool)
+		}
+	}
+	return compiler{t, t.TempDir()}
+}
+
+// text returns the bytes of a compiled library.
+func (c compiler) text(l library) string {
+	c.Helper()
+	source := l.source
+	args := []string{"-shared", "-fPIC", "-o", "out.so", "a.c", "-Wl,--no-as-needed", "-Wl,--disable-new-dtags"}
+	for i, soname := range l.needs {
+		stub := fmt.Sprintf("stub%d.so", i)
+		exports := ""
+		for _, name := range l.calls {
+			exports += fmt.Sprintf("int %s(void) { return 0; }\n", name)
+		}
+		c.write("stub.c", exports)
+		c.run("gcc", "-shared", "-fPIC", "-o", stub, "stub.c", "-Wl,-soname,"+soname)
+		args = append(args, stub)
+	}
+	for _, name := range l.calls {
+		source += fmt.Sprintf("int %s(void); int call_%[1]s(void) { return %[1]s(); }\n", name)
+	}
+	if l.soname != "" {
+		args = append(args, "-Wl,-soname,"+l.soname)
+	}
+	if l.rpath != "" {
+		args = append(args, "-Wl,-rpath,"+l.rpath)
+	}
+	c.write("a.c", source)
+	c.run("gcc", args...)
+	text, err := os.ReadFile(filepath.Join(c.dir, "out.so"))
+	if err != nil {
+		c.Fatal(err)
+	}
+	return string(text)
+}
+
+func (c compiler) run(name string, args ...string) {
+	c.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = c.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		c.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+}
+
+func (c compiler) write(name, text string) {
+	c.Helper()
+	put(c.T, c.dir, map[string]string{name: text})
 }
 
 func put(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if text == "" {
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// write installs everything into a virtual environment and opens it.
-func (w *world) write(t *testing.T) *Environment {
+// nccl returns a stub of NCCL. Only its number differs from release to release.
+func (c compiler) nccl(version int, more ...string) string {
+	source := fmt.Sprintf("int ncclGetVersion(int *v) { *v = %d; return 0; } int ncclAllReduce(void) { return 0; }\n", version)
+	return c.text(library{source: source + strings.Join(more, "\n"), soname: "libnccl.so.2"})
+}
+
+// module returns an extension module that needs a library.
+func (c compiler) module(soname, rpath string, calls ...string) string {
+	return c.text(library{needs: []string{soname}, rpath: rpath, calls: calls})
+}
+
+// installed is a distribution as pip installs it.
+type installed struct {
+	name, version string
+	files         map[string]string // path below site-packages
+}
+
+// world is an environment to make.
+type world struct {
+	dists []installed
+	after map[string]string // written after the installation
+	bare  bool              // without an interpreter
+}
+
+const (
+	torchModule = "torch/_C.cpython-312-x86_64-linux-gnu.so"
+	cupyModule  = "cupy_backends/cuda/libs/nccl.cpython-312-x86_64-linux-gnu.so"
+	ncclFile    = "nvidia/nccl/lib/libnccl.so.2"
+	toNCCL      = "$ORIGIN/../nvidia/nccl/lib"
+)
+
+// write makes a virtual environment, and returns its directory and that of its packages.
+func (w world) write(t *testing.T) (venv, site string) {
 	t.Helper()
-	root := t.TempDir()
-	site := filepath.Join(root, "venv/lib/python3.12/site-packages")
-	put(t, root, map[string]string{"venv/pyvenv.cfg": "include-system-site-packages = false\n", "venv/bin/python": "#!/bin/sh\nexit 1\n"})
+	out, err := exec.Command("python3", "-c", "import os, sys; print(os.path.realpath(sys.executable), 'python%d.%d' % sys.version_info[:2])").Output()
+	if err != nil {
+		t.Skipf("needs python3: %v", err)
+	}
+	words := strings.Fields(string(out))
+	python, version := words[0], words[1]
+	if venv, err = filepath.EvalSymlinks(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	site = filepath.Join(venv, "lib", version, "site-packages")
+	put(t, venv, map[string]string{"pyvenv.cfg": "home = " + filepath.Dir(python) + "\n"})
+	if !w.bare {
+		if err := errorsOf(os.Mkdir(filepath.Join(venv, "bin"), 0o755), os.Symlink(python, filepath.Join(venv, "bin/python3"))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, d := range w.dists {
 		info := strings.ReplaceAll(d.name, "-", "_") + "-" + d.version + ".dist-info"
-		metadata := fmt.Sprintf("Metadata-Version: 2.1\nName: %s\nVersion: %s\n", d.name, d.version)
-		for _, r := range d.requires {
-			metadata += "Requires-Dist: " + r + "\n"
-		}
-		files := []wheeltest.File{{Name: info + "/METADATA", Text: metadata}}
+		files := []wheeltest.File{{Name: info + "/METADATA", Text: fmt.Sprintf("Metadata-Version: 2.1\nName: %s\nVersion: %s\n", d.name, d.version)}}
 		for _, name := range sorted(d.files) {
 			files = append(files, wheeltest.File{Name: name, Text: d.files[name]})
 		}
@@ -77,506 +160,262 @@ func (w *world) write(t *testing.T) *Environment {
 		}
 	}
 	put(t, site, w.after)
-	put(t, filepath.Join(root, "system"), w.system)
-	put(t, filepath.Join(root, "ahead"), w.ahead)
-	host := Host{Directories: []string{filepath.Join(root, "system")}}
-	if len(w.ahead) > 0 {
-		host.LibraryPath = []string{filepath.Join(root, "ahead")}
+	return venv, site
+}
+
+func errorsOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
 	}
-	e, err := Open(t.Context(), filepath.Join(root, "venv"), host)
+	return nil
+}
+
+func judge(t *testing.T, path string) []verdict.Verdict {
+	t.Helper()
+	e, err := Ask(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return e.Judge()
 }
 
-func elfOf(l elftest.Library) string { return string(l.Bytes()) }
-
-func nccl(version string, more ...string) string {
-	return elfOf(elftest.Library{
-		Soname: "libnccl.so.2", Texts: []string{"NCCL version " + version + "+cuda13.0"},
-		Exported: elftest.Named(append([]string{"ncclAllReduce", "ncclGetVersion"}, more...)...), Sections: []elftest.Section{elftest.CUDA("sm_90")},
-	})
-}
-
-func nvshmem(version string) string {
-	return elfOf(elftest.Library{Soname: "libnvshmem_host.so.3", Texts: []string{"NVSHMEM v" + version}, Exported: elftest.Named("nvshmem_init")})
-}
-
-func nvshmemHeader(version string) string {
-	var text string
-	for i, part := range strings.Split(version, ".") {
-		text += fmt.Sprintf("#define NVSHMEM_VENDOR_%s_VERSION %s\n", []string{"MAJOR", "MINOR", "PATCH"}[i], part)
+// refusals returns the names of gates that refuse, their evidence and their remedies.
+func refusals(verdicts []verdict.Verdict) (names []string, evidence, remedies string) {
+	for _, v := range verdicts {
+		if v.Refuses() {
+			names = append(names, v.Gate)
+			evidence, remedies = evidence+v.Evidence+"\n", remedies+v.Remedy+"\n"
+		}
 	}
-	return text
+	return names, evidence, remedies
 }
 
-// half returns the version constant of NVSHMEM's device library.
-func half(major, minor, patch uint32) elftest.Symbol {
-	var b []byte
-	for _, n := range []uint32{major, minor, patch} {
-		b = binary.LittleEndian.AppendUint32(b, n)
+func torch(c compiler) []installed {
+	return []installed{
+		{"torch", "2.11.0", map[string]string{
+			torchModule:         c.module("libnccl.so.2", toNCCL, "ncclAllReduce"),
+			"torch/__init__.py": "raise SystemExit('a package was imported')\n",
+		}},
+		{"nvidia-nccl-cu13", "2.28.9", map[string]string{ncclFile: c.nccl(22809)}},
 	}
-	return elftest.Symbol{Name: deviceVersion, Code: b}
-}
-
-const (
-	module  = "torch/_C.cpython-312-x86_64-linux-gnu.so"
-	cuda    = "torch/lib/libtorch_cuda.so"
-	cu13    = "$ORIGIN/../../nvidia/nccl/lib:$ORIGIN/../../nvidia/nvshmem/lib:$ORIGIN/../../nvidia/cu13/lib:$ORIGIN"
-	ncclLib = "nvidia/nccl/lib/libnccl.so.2"
-	hostLib = "nvidia/nvshmem/lib/libnvshmem_host.so.3"
-)
-
-func torchModule() string {
-	return elfOf(elftest.Library{Needed: []string{"libtorch_cuda.so"}, Rpath: "$ORIGIN/lib"})
-}
-
-// torchCUDA returns the library of torch linked with NCCL.
-func torchCUDA() elftest.Library {
-	return elftest.Library{
-		Soname: "libtorch_cuda.so", Needed: []string{"libnccl.so.2", "libcudart.so.13", "libnvshmem_host.so.3"}, Rpath: cu13,
-		Undefined: slices.Concat(elftest.Named("ncclAllReduce", "ncclMemFree", "nvshmem_init"), elftest.From("libcudart.so.13", "libcudart.so.13", "cudaMalloc")),
-		Exported:  []elftest.Symbol{half(3, 7, 2)},
-		Texts:     []string{"libnvrtc.so.13", "libnvrtc.so.12", "libibverbs.so.1", "libcuda.so.1"},
-	}
-}
-
-// torch13 returns torch for CUDA 13 in the layout of PyPI, taken from version 2.15.0 on
-// 2026-11-23.
-func torch13() *world {
-	return &world{dists: []*installed{
-		{"torch", "2.15.0", []string{"nvidia-nccl-cu13==2.30.7; platform_system == 'Linux'", "nvidia-nvshmem-cu13 ==3.7.2", "nvidia-cuda-nvrtc==13.2.86"},
-			map[string]string{module: torchModule(), cuda: elfOf(torchCUDA())}},
-		{"nvidia-nccl-cu13", "2.30.7", nil, map[string]string{ncclLib: nccl("2.30.7", "ncclMemFree")}},
-		{"nvidia-nvshmem-cu13", "3.7.2", nil, map[string]string{hostLib: nvshmem("3.7.2"), "nvidia/nvshmem/include/non_abi/nvshmem_version.h": nvshmemHeader("3.7.2")}},
-		{"nvidia-cuda-runtime", "13.2.86", nil, map[string]string{"nvidia/cu13/lib/libcudart.so.13": cudart("13")}},
-		{"nvidia-cuda-nvrtc", "13.2.86", nil, map[string]string{"nvidia/cu13/lib/libnvrtc.so.13": elfOf(elftest.Library{Soname: "libnvrtc.so.13"})}},
-	}}
-}
-
-func cudart(major string) string {
-	soname := "libcudart.so." + major
-	return elfOf(elftest.Library{Soname: soname, Exported: []elftest.Symbol{{Name: "cudaMalloc", Version: soname}}})
-}
-
-// torch12 returns torch for CUDA 12, with each library in its own folder.
-func torch12() *world {
-	l := elftest.Library{
-		Soname: "libtorch_cuda.so", Needed: []string{"libnccl.so.2", "libcudart.so.12"}, Rpath: "$ORIGIN/../../nvidia/nccl/lib:$ORIGIN/../../nvidia/cuda_runtime/lib:$ORIGIN",
-		Undefined: elftest.Named("ncclAllReduce"),
-	}
-	return &world{dists: []*installed{
-		{"torch", "2.6.0", []string{"nvidia-nccl-cu12==2.21.5"}, map[string]string{module: torchModule(), cuda: elfOf(l)}},
-		{"nvidia-nccl-cu12", "2.21.5", nil, map[string]string{ncclLib: nccl("2.21.5")}},
-		{"nvidia-cuda-runtime-cu12", "12.4.127", nil, map[string]string{"nvidia/cuda_runtime/lib/libcudart.so.12": cudart("12")}},
-	}}
-}
-
-func rccl(more elftest.Section, symbols ...string) string {
-	return elfOf(elftest.Library{
-		Soname: "librccl.so.1", Texts: []string{"RCCL version 2.27.7+hip7.0"}, Exported: elftest.Named(append([]string{"ncclAllReduce"}, symbols...)...),
-		Sections: []elftest.Section{more},
-	})
-}
-
-// torchROCm returns torch with RCCL and HIP inside its wheel.
-func torchROCm() *world {
-	l := elftest.Library{Soname: "libtorch_hip.so", Needed: []string{"librccl.so.1", "libamdhip64.so.7"}, Rpath: "$ORIGIN", Undefined: elftest.Named("ncclAllReduce", "ncclCommWindowRegister", "hipMalloc")}
-	return &world{dists: []*installed{{"torch", "2.11.0+rocm7.0", nil, map[string]string{
-		module:                       elfOf(elftest.Library{Needed: []string{"libtorch_hip.so"}, Rpath: "$ORIGIN/lib"}),
-		"torch/lib/libtorch_hip.so":  elfOf(l),
-		"torch/lib/librccl.so.1":     rccl(elftest.HIP("gfx942"), "ncclCommWindowRegister"),
-		"torch/lib/libamdhip64.so.7": elfOf(elftest.Library{Soname: "libamdhip64.so.7", Exported: elftest.Named("hipMalloc")}),
-	}}}}
-}
-
-// theRock returns torch with an RCCL that has its device code in separate files.
-func theRock() *world {
-	w := torchROCm()
-	files := w.of("torch").files
-	files["torch/lib/librccl.so.1"] = rccl(elftest.Section{Name: ".rocm_kpack_ref", Data: []byte("\x82\xaekernel_archives\x91\xd9$../.kpack/rccl_lib_@GFXARCH@.kpack")}, "ncclCommWindowRegister")
-	files["torch/.kpack/rccl_lib_gfx942.kpack"] = "kernels"
-	return w
-}
-
-func with(w *world, change func(*world)) *world {
-	change(w)
-	return w
 }
 
 func TestHealthy(t *testing.T) {
-	for name, w := range map[string]*world{
-		"torch for CUDA 13":          torch13(),
-		"torch for CUDA 12":          torch12(),
-		"torch for ROCm":             torchROCm(),
-		"kernels beside the library": theRock(),
-		"NVSHMEM alone": {dists: []*installed{{"nvidia-nvshmem-cu13", "3.7.2", nil, map[string]string{
-			hostLib: elfOf(elftest.Library{Soname: "libnvshmem_host.so.3", Texts: []string{"NVSHMEM v3.7.2", "libnccl.so.2"}}),
-		}}}},
-		"NCCL alone": {dists: []*installed{torch13().of("nvidia-nccl-cu13")}},
-		// torch's DT_RPATH takes precedence over both.
-		"a host with its own NCCL": with(torch13(), func(w *world) {
-			w.system = map[string]string{"libnccl.so.2": nccl("2.18.1"), "libibverbs.so.1": elfOf(elftest.Library{Soname: "libibverbs.so.1"})}
-			w.ahead = map[string]string{"libnccl.so.2": nccl("2.19.3")}
-		}),
-		"a run time inside another wheel": with(torch13(), func(w *world) {
-			w.dists = append(w.dists, &installed{"cupy", "14.0", nil, map[string]string{
-				"cupy/core.cpython-312-x86_64-linux-gnu.so": elfOf(elftest.Library{Needed: []string{"libcudart-9e1ebc30.so.12"}, Rpath: "$ORIGIN/../cupy.libs"}),
-				"cupy.libs/libcudart-9e1ebc30.so.12":        elfOf(elftest.Library{Soname: "libcudart-9e1ebc30.so.12"}),
-			}})
-		}),
-		// torchaudio and torchvision have no path to torch's libraries, because their
-		// import loads torch first. Seen with torch 2.11.0 and a CUDA of the host.
-		"an extension of torch, and a run time of the host": with(torch13(), func(w *world) {
-			w.system = map[string]string{"libcudart.so.13": cudart("13"), "libnccl.so.2": nccl("2.28.3")}
-			w.dists = append(w.dists, &installed{"torchaudio", "2.11.0", nil, map[string]string{
-				"torchaudio/lib/_torchaudio.abi3.so": elfOf(elftest.Library{Needed: []string{"libtorch_cuda.so", "libcudart.so.13", "libnccl.so.2"}}),
-			}})
-		}),
-		"one file in two distributions": with(torch13(), func(w *world) {
-			w.dists = append(w.dists, &installed{"nvidia-nccl-extra", "1.0", nil, map[string]string{ncclLib: nccl("2.30.7", "ncclMemFree")}})
-		}),
+	c := newCompiler(t)
+	venv, site := world{dists: torch(c)}.write(t)
+	for _, path := range []string{venv, filepath.Join(venv, "bin/python3")} {
+		verdicts := judge(t, path)
+		if !verdict.AllPass(verdicts) || len(verdicts) < 4 {
+			t.Errorf("%s: %+v", path, verdicts)
+		}
+		i := slices.IndexFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == "env-library" })
+		if want := "NCCL is " + ncclFile + " (2.28.9 nvidia-nccl-cu13 2.28.9) for " + torchModule; i < 0 || verdicts[i].Evidence != want {
+			t.Errorf("%s: %+v, want %s", path, verdicts, want)
+		}
+	}
+	// Packages without an interpreter are asked as far as that is possible.
+	if names, evidence, _ := refusals(judge(t, site)); !slices.Equal(names, []string{"env-process"}) || !strings.Contains(evidence, "no interpreter") {
+		t.Errorf("%q %s", names, evidence)
+	}
+}
+
+// The environment has one NCCL for torch, and cupy gets that of the system, from a path of
+// its own or from LD_LIBRARY_PATH.
+func TestTwoNCCLs(t *testing.T) {
+	c := newCompiler(t)
+	system := t.TempDir()
+	put(t, system, map[string]string{"libnccl.so.2": c.nccl(22803)})
+	for rpath, remedy := range map[string]string{"": "take " + system + " out of LD_LIBRARY_PATH", system: "start processes with LD_LIBRARY_PATH=SITE/nvidia/nccl/lib"} {
+		w := world{dists: append(torch(c), installed{"cupy-cuda13x", "14.0", map[string]string{cupyModule: c.module("libnccl.so.2", rpath, "ncclAllReduce")}})}
+		venv, site := w.write(t)
+		if rpath == "" {
+			t.Setenv("LD_LIBRARY_PATH", system)
+		} else {
+			os.Unsetenv("LD_LIBRARY_PATH")
+		}
+		names, evidence, remedies := refusals(judge(t, venv))
+		for _, want := range []string{"modules get 2 files of NCCL", ncclFile + " (2.28.9 nvidia-nccl-cu13 2.28.9) for " + torchModule, system + "/libnccl.so.2 (2.28.3) for " + cupyModule} {
+			if !slices.Equal(names, []string{"env-library"}) || !strings.Contains(evidence, want) {
+				t.Errorf("%q, %q is missing in %s", names, want, evidence)
+			}
+		}
+		if want := strings.ReplaceAll(remedy, "SITE", site); !strings.Contains(remedies, want) {
+			t.Errorf("%s, want %s", remedies, want)
+		}
+	}
+}
+
+// broken is a broken environment, the gates that refuse it, and what they say.
+type broken struct {
+	name   string
+	world  world
+	gates  []string
+	says   string
+	remedy string
+}
+
+func brokenOnes(c compiler) []broken {
+	other := installed{"nvidia-nccl-cu12", "2.26.2", map[string]string{ncclFile: c.nccl(22602)}}
+	denied := torch(c)
+	denied[1].files[ncclFile] = c.nccl(22703)
+	older := torch(c)
+	older[0].files[torchModule] = c.module("libnccl.so.2", toNCCL, "ncclMemFree")
+	own := torch(c)
+	own[1].version = "2.28.9+cuda13.0.verbs"
+	rccl := installed{"rocm-sdk-libraries", "7.14.0", map[string]string{
+		"_rocm_sdk_libraries/lib/librccl.so.1": c.text(library{source: "const char *a = \"libhsa-runtime64.so\"; int ncclGetVersion(int *v) { *v = 22803; return 0; }\n", soname: "librccl.so.1"}),
+	}}
+	return []broken{
+		{
+			"ROCm/TheRock#5562: RCCL opens a name that the wheels lack",
+			world{dists: []installed{
+				rccl,
+				{"rocm-sdk-core", "7.14.0", map[string]string{"_rocm_sdk_core/lib/libhsa-runtime64.so.1": c.text(library{soname: "libhsa-runtime64.so.1"})}},
+				{"torch", "2.12.0", map[string]string{torchModule: c.module("librccl.so.1", "$ORIGIN/../_rocm_sdk_libraries/lib")}},
+			}},
+			[]string{"env-dlopen"}, "opens libhsa-runtime64.so by name, which was not found; there is _rocm_sdk_core/lib/libhsa-runtime64.so.1", "ln -s libhsa-runtime64.so.1 ",
+		},
+		{
+			"vllm#44335: the wheel for another CUDA",
+			world{dists: []installed{
+				{"nvidia-cuda-runtime-cu12", "12.9.79", map[string]string{"nvidia/cuda_runtime/lib/libcudart.so.12": c.text(library{soname: "libcudart.so.12"})}},
+				{"vllm", "0.22.0", map[string]string{"vllm/_C.abi3.so": c.module("libcudart.so.13", "$ORIGIN/../nvidia/cuda_runtime/lib")}},
+			}},
+			[]string{"env-needed"}, "vllm/_C.abi3.so needs libcudart.so.13, which was not found; there is nvidia/cuda_runtime/lib/libcudart.so.12", "install the build of vllm/_C.abi3.so (vllm 0.22.0) for libcudart.so.12",
+		},
+		{
+			"nothing of CUDA is there",
+			world{dists: []installed{{"vllm", "0.22.0", map[string]string{"vllm/_C.abi3.so": c.module("libcudart.so.13", "")}}}},
+			[]string{"env-needed"}, "needs libcudart.so.13, which was not found", "-m pip check",
+		},
+		{
+			"the library is outside of the search path",
+			world{dists: append(torch(c)[1:], installed{"trainer", "1.0", map[string]string{"trainer.abi3.so": c.module("libnccl.so.2", "")}})},
+			[]string{"env-needed"}, ncclFile + " (2.28.9 nvidia-nccl-cu13 2.28.9) is outside its search path", "from wheels of one release",
+		},
+		{
+			"pytorch/pytorch#186591: NCCL for CUDA 12 and 13", world{dists: append(torch(c), other)},
+			[]string{"env-metadata"}, "is listed by nvidia-nccl-cu12 2.26.2 and nvidia-nccl-cu13 2.28.9; the installed file is that of nvidia-nccl-cu12 2.26.2", "pip uninstall -y nvidia-nccl-cu12 nvidia-nccl-cu13",
+		},
+		{
+			"verl-project/verl#6621: pip says one version, the library another", world{dists: denied},
+			[]string{"env-metadata"}, "says that it is 2.27.3, and its distribution is nvidia-nccl-cu13 2.28.9", "pip install --force-reinstall --no-deps nvidia-nccl-cu13==2.28.9",
+		},
+		{
+			"NCCL copied over the vendor's", world{dists: torch(c), after: map[string]string{ncclFile: c.nccl(22809, "int ours;")}},
+			[]string{"env-metadata"}, "nvidia-nccl-cu13 2.28.9 was replaced after its installation", "--no-deps nvidia-nccl-cu13==2.28.9",
+		},
+		{
+			"NCCL copied over one's own wheel", world{dists: own, after: map[string]string{ncclFile: c.nccl(22809, "int ours;")}},
+			[]string{"env-metadata"}, "was replaced", "FILE is the wheel of nvidia-nccl-cu13 2.28.9+cuda13.0.verbs",
+		},
+		{
+			"verl-project/verl#6621: a third file that CDLL finds",
+			world{dists: append(torch(c), installed{"trainer", "1.0", map[string]string{"trainer/lib/libnccl.so.2": c.nccl(22703)}})},
+			[]string{"env-library"}, "the packages bring 2 releases of NCCL", "uninstall or rebuild",
+		},
+		{
+			"rwth-i6/returnn#1802: a symbol that NCCL lacks", world{dists: older},
+			[]string{"env-process"}, "undefined symbol: ncclMemFree", "install the release of the library",
+		},
+		{
+			"a library that ends the process",
+			world{dists: append(torch(c)[1:], installed{"trainer", "1.0", map[string]string{"trainer.abi3.so": c.text(library{
+				source: "#include <stdlib.h>\n__attribute__((constructor)) void end(void) { _Exit(3); }\n", needs: []string{"libnccl.so.2"}, rpath: "$ORIGIN/nvidia/nccl/lib",
+			})}})},
+			[]string{"env-process"}, "the process ended with wait status", "install the release",
+		},
+		{
+			"a host without the driver of the GPU",
+			world{dists: append(torch(c)[1:], installed{"trainer", "1.0", map[string]string{"trainer.abi3.so": c.text(library{
+				needs: []string{"libnccl.so.2", "libnvidia-none.so.1"}, rpath: "$ORIGIN/nvidia/nccl/lib",
+			})}})},
+			[]string{"env-process"}, "this host has no libnvidia-none.so.1", "with the driver of the GPU",
+		},
+		{
+			"a library that is cut off", world{dists: torch(c), after: map[string]string{"torch/lib/libhalf.so": c.nccl(1)[:9000]}},
+			[]string{"env-needed"}, "torch/lib/libhalf.so: ", "",
+		},
+	}
+}
+
+func TestBroken(t *testing.T) {
+	refuses := map[string]bool{}
+	for _, b := range brokenOnes(newCompiler(t)) {
+		t.Run(b.name, func(t *testing.T) {
+			venv, _ := b.world.write(t)
+			names, evidence, remedies := refusals(judge(t, venv))
+			for _, name := range names {
+				refuses[name] = true
+			}
+			if !slices.Equal(names, b.gates) || !strings.Contains(evidence, b.says) || !strings.Contains(remedies, b.remedy) {
+				t.Errorf("%q, want %q with %q and %q of\n%s%s", names, b.gates, b.says, b.remedy, evidence, remedies)
+			}
+			if strings.Contains(remedies, "nvidia-cuda-runtime") {
+				t.Errorf("a remedy names a project by the name of a library: %s", remedies)
+			}
+		})
+	}
+	for _, g := range gates {
+		if !refuses[g.name] {
+			t.Errorf("no broken environment is refused by %s", g.name)
+		}
+	}
+}
+
+// A module without a search path finds its libraries after the import of another one, and
+// a file in two distributions is no problem if its bytes are those of both.
+func TestNothingIsWrong(t *testing.T) {
+	c := newCompiler(t)
+	after := torch(c)
+	after[0].files["torch/lib/libtorch.so"] = c.text(library{soname: "libtorch.so", needs: []string{"libnccl.so.2"}, rpath: "$ORIGIN/../../nvidia/nccl/lib"})
+	after[0].files[torchModule] = c.module("libtorch.so", "$ORIGIN/lib")
+	twice, system := torch(c), t.TempDir()
+	put(t, system, map[string]string{"libnccl.so.2": c.nccl(22803)}) // torch has loaded its own before
+	for name, w := range map[string]world{
+		"an extension of torch": {dists: append(after, installed{"torchvision", "0.26", map[string]string{
+			"torchvision/_C.so": c.text(library{needs: []string{"libtorch.so", "libnccl.so.2"}, calls: []string{"ncclAllReduce"}, rpath: system}),
+		}})},
+		"one file in two distributions": {dists: append(twice, installed{"nvidia-nccl-extra", "2.28.9", twice[1].files})},
+		"a copy among headers":          {dists: torch(c), after: map[string]string{"tensorflow/include/lib/libnccl.so": c.nccl(22703)}},
+		"a library that prints": {dists: append(torch(c)[:1], installed{"nvidia-nccl-cu13", "2.28.9", map[string]string{
+			ncclFile: c.nccl(22809, "#include <stdio.h>", "__attribute__((constructor)) void say(void) { puts(\"hello\"); fflush(stdout); }"),
+		}})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			verdicts := w.write(t).Judge(t.Context(), nil)
-			if name == "one file in two distributions" { // only its version is not NCCL's
-				verdicts = slices.DeleteFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == "env-version" })
-			}
-			if !verdict.AllPass(verdicts) {
+			venv, _ := w.write(t)
+			if verdicts := judge(t, venv); !verdict.AllPass(verdicts) {
 				t.Errorf("%+v", verdicts)
 			}
 		})
 	}
 }
 
-// broken is a reported broken environment, the gates that refuse it, and their remedy.
-type broken struct {
-	thread string
-	world  *world
-	gates  []string
-	says   string
-	remedy string
-}
-
-func brokenOnes() []broken {
-	return []broken{
-		{"pytorch/pytorch#186591", with(torch13(), func(w *world) {
-			w.dists = append(w.dists, &installed{"nvidia-nccl-cu12", "2.26.2", nil, map[string]string{ncclLib: nccl("2.26.2", "ncclMemFree")}})
-		}), []string{"env-owners", "env-version"}, "is listed by nvidia-nccl-cu12 2.26.2 and nvidia-nccl-cu13 2.30.7; the installed file is that of nvidia-nccl-cu12 2.26.2", "pip uninstall -y nvidia-nccl-cu12 nvidia-nccl-cu13 && pip install nvidia-nccl-cu13==2.30.7"},
-		{"rwth-i6/returnn#1802", with(torch13(), func(w *world) {
-			*w.of("nvidia-nccl-cu13") = installed{"nvidia-nccl-cu13", "2.18.1", nil, map[string]string{ncclLib: nccl("2.18.1")}}
-		}), []string{"env-symbols"}, "ncclMemFree", "pip install --force-reinstall nvidia-nccl-cu13==2.30.7"},
-		{"verl-project/verl#6621, metadata", with(torch13(), func(w *world) {
-			w.of("nvidia-nccl-cu13").files[ncclLib] = nccl("2.28.9", "ncclMemFree")
-		}), []string{"env-version"}, "reports 2.28.9, and its distribution is nvidia-nccl-cu13 2.30.7", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
-		{"verl-project/verl#6621, a third file", with(torch13(), func(w *world) {
-			w.dists = append(w.dists, &installed{"trainer", "1.0", nil, map[string]string{"trainer/lib/libnccl.so.2": nccl("2.27.3")}})
-		}), []string{"env-library"}, "2 releases of NCCL", "keep one NCCL: that of nvidia-nccl-cu13==2.30.7"},
-		{"pegainfer-project/pegainfer#810", with(torch13(), func(w *world) {
-			w.dists = append(w.dists, &installed{"pegainfer", "1.0", nil, map[string]string{
-				"pegainfer/core.abi3.so": elfOf(elftest.Library{Needed: []string{"libnccl.so.2"}, Undefined: elftest.Named("ncclAllReduce")}),
-			}})
-			w.system = map[string]string{"libnccl.so.2": nccl("2.30.7", "ncclMemFree")}
-		}), []string{"env-library"}, "imports load 2 files of NCCL", "keep one NCCL"},
-		{"a module of the site sets LD_LIBRARY_PATH", with(torch13(), func(w *world) {
-			l := torchCUDA()
-			l.Rpath, l.Runpath = "", l.Rpath
-			w.of("torch").files[cuda] = elfOf(l)
-			w.ahead = map[string]string{"libnccl.so.2": nccl("2.30.7", "ncclMemFree")}
-		}), []string{"env-library"}, "from LD_LIBRARY_PATH, before nvidia/nccl/lib/libnccl.so.2", "/ahead out of LD_LIBRARY_PATH"},
-		{"torch built for the system's NCCL", with(torch13(), func(w *world) {
-			l := torchCUDA()
-			l.Rpath = "$ORIGIN/../../nvidia/nvshmem/lib:$ORIGIN/../../nvidia/cu13/lib"
-			w.of("torch").files[cuda] = elfOf(l)
-			w.system = map[string]string{"libnccl.so.2": nccl("2.30.7", "ncclMemFree")}
-		}), []string{"env-library"}, "from the system's libraries", "install torch/_C.cpython-312-x86_64-linux-gnu.so from a wheel with a search path to nvidia/nccl/lib"},
-		{"NVIDIA-NeMo/Automodel#2614", with(torch13(), func(w *world) {
-			w.dists = append(w.dists, &installed{"deep-ep", "1.2.1", nil, map[string]string{
-				"deep_ep_cpp.cpython-312-x86_64-linux-gnu.so": elfOf(elftest.Library{
-					Needed: []string{"libnvshmem_host.so.3"}, Rpath: "$ORIGIN/nvidia/nvshmem/lib", Exported: []elftest.Symbol{half(3, 4, 5)},
-				}),
-			}})
-		}), []string{"env-nvshmem"}, "has the device half of NVSHMEM 3.4.5", "nvidia-nvshmem-cu13==3.4.5"},
-		{"sgl-project/sglang#12949", with(torch13(), func(w *world) {
-			w.of("nvidia-nvshmem-cu13").files["nvidia/nvshmem/include/non_abi/nvshmem_version.h"] = nvshmemHeader("3.3.9")
-		}), []string{"env-nvshmem"}, "have release 3.3.9", "--force-reinstall --no-deps nvidia-nvshmem-cu13==3.7.2"},
-		{"ROCm/TheRock#5446", with(theRock(), func(w *world) { delete(w.of("torch").files, "torch/.kpack/rccl_lib_gfx942.kpack") }),
-			[]string{"env-device-code"}, "../.kpack/rccl_lib_@GFXARCH@.kpack, and this file is missing", "rocm[device-all]"},
-		{"kyuz0/amd-strix-halo-vllm-toolboxes#60", with(torchROCm(), func(w *world) {
-			w.of("torch").files["torch/lib/librccl.so.1"] = rccl(elftest.HIP("gfx1151"))
-		}), []string{"env-symbols"}, "ncclCommWindowRegister", "by the RCCL release used to build torch"},
-		{"pytorch/test-infra#8706", with(torch13(), func(w *world) {
-			w.dists = slices.DeleteFunc(w.dists, func(d *installed) bool { return d.name == "nvidia-cuda-nvrtc" })
-		}), []string{"env-dlopen"}, "opens libnvrtc.so.12 or libnvrtc.so.13 at run time", "pip install nvidia-cuda-nvrtc==13.2.86"},
-		{"a wheel with libibverbs from auditwheel", with(torch13(), func(w *world) {
-			w.dists = append(w.dists, &installed{"transfer", "0.3", nil, map[string]string{
-				"transfer/core.cpython-312-x86_64-linux-gnu.so": elfOf(elftest.Library{Needed: []string{"libibverbs-6a7f8bc0.so.1"}, Rpath: "$ORIGIN/../transfer.libs"}),
-				"transfer.libs/libibverbs-6a7f8bc0.so.1":        elfOf(elftest.Library{Soname: "libibverbs-6a7f8bc0.so.1"}),
-			}})
-		}), []string{"env-ibverbs"}, "comes from transfer 0.3", "--exclude libibverbs.so.1"},
-		{"pip install --no-deps torch", with(torch13(), func(w *world) {
-			w.dists = slices.DeleteFunc(w.dists, func(d *installed) bool { return d.name == "nvidia-nccl-cu13" })
-		}), []string{"env-needed"}, "needs libnccl.so.2, which was not found", "pip install nvidia-nccl-cu13==2.30.7"},
-		{"NCCL copied over the vendor's", with(torch13(), func(w *world) {
-			w.after = map[string]string{ncclLib: nccl("2.30.7", "ncclMemFree", "ncclOurs")}
-		}), []string{"env-owners"}, "was replaced after its installation", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
-		{"NCCL copied over that of two wheels with the same bytes", with(torch13(), func(w *world) {
-			first := w.of("nvidia-nccl-cu13")
-			w.dists = append(w.dists, &installed{"nvidia-nccl-cu12", first.version, nil, first.files})
-			w.after = map[string]string{ncclLib: nccl("2.30.7", "ncclMemFree", "ncclOurs")}
-		}), []string{"env-owners"}, "was replaced after its installation", "--force-reinstall --no-deps nvidia-nccl-cu1"},
-		// A version with a local part, as a build of one's own has, is on no index. The
-		// remedy keeps it and does not bring the vendor's release back.
-		{"one's own wheel beside the vendor's for CUDA 12", with(torch13(), func(w *world) {
-			w.of("nvidia-nccl-cu13").version = "2.30.7+cuda13.0.verbs"
-			w.dists = append(w.dists, &installed{"nvidia-nccl-cu12", "2.26.2", nil, map[string]string{ncclLib: nccl("2.26.2", "ncclMemFree")}})
-		}), []string{"env-owners", "env-version"}, "is listed by nvidia-nccl-cu12 2.26.2 and nvidia-nccl-cu13 2.30.7+cuda13.0.verbs", "pip uninstall -y nvidia-nccl-cu12 nvidia-nccl-cu13 && pip install --force-reinstall --no-deps FILE, where FILE is the wheel of nvidia-nccl-cu13 2.30.7+cuda13.0.verbs\npip install --force-reinstall --no-deps FILE, where"},
-		{"two wheels of NCCL without torch", &world{dists: []*installed{
-			{"nvidia-nccl-cu13", "2.30.7", nil, map[string]string{ncclLib: nccl("2.30.7")}},
-			{"nvidia-nccl-cu12", "2.26.2", nil, map[string]string{ncclLib: nccl("2.26.2")}},
-		}}, []string{"env-owners", "env-version"}, "is listed by", "`pip uninstall -y nvidia-nccl-cu12 nvidia-nccl-cu13`, then either `pip install nvidia-nccl-cu12==2.26.2` or `pip install nvidia-nccl-cu13==2.30.7`\n"},
-		{"pip uninstall of one of two", with(torch13(), func(w *world) { w.after = map[string]string{ncclLib: ""} }),
-			[]string{"env-owners", "env-needed"}, "lists nvidia/nccl/lib/libnccl.so.2, and the file is missing", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
+// What an interpreter prints is data: it can be anything.
+func TestAnswers(t *testing.T) {
+	dir := t.TempDir()
+	python := filepath.Join(dir, "python")
+	ask := func(script string) (*Environment, error) {
+		put(t, dir, map[string]string{"python": "#!/bin/sh\n" + script})
+		return Ask(t.Context(), python)
 	}
-}
-
-func TestBroken(t *testing.T) {
-	asked := map[string]bool{}
-	for _, b := range brokenOnes() {
-		t.Run(b.thread, func(t *testing.T) {
-			start := time.Now()
-			verdicts := b.world.write(t).Judge(t.Context(), nil)
-			if took := time.Since(start); took > 2*time.Second {
-				t.Errorf("it took %v", took)
-			}
-			var refused []string
-			var evidence, remedies string
-			for _, v := range verdicts {
-				if v.Refuses() {
-					refused, asked[v.Gate] = append(refused, v.Gate), true
-					evidence, remedies = evidence+v.Evidence+"\n", remedies+v.Remedy+"\n"
-				}
-			}
-			if !slices.Equal(refused, b.gates) {
-				t.Errorf("refused by %v, want %v: %+v", refused, b.gates, verdicts)
-			}
-			if !strings.Contains(evidence, b.says) || !strings.Contains(remedies, b.remedy) {
-				t.Errorf("%q and %q are wanted of\n%s%s", b.says, b.remedy, evidence, remedies)
-			}
-		})
-	}
-	for _, name := range Names() {
-		if !asked[name] && name != "env-process" {
-			t.Errorf("no broken environment is refused by %s", name)
-		}
-	}
-}
-
-// Libraries of the host do not fail the gate, because NCCL works without RDMA and a login
-// node has no GPU. The evidence says which of them this host has.
-func TestOpenedFromTheHost(t *testing.T) {
-	library := func(texts ...string) *world {
-		return &world{dists: []*installed{{"nvidia-nccl-cu13", "2.30.7", nil, map[string]string{
-			ncclLib: elfOf(elftest.Library{Soname: "libnccl.so.2", Texts: append([]string{"NCCL version 2.30.7+cuda13.0"}, texts...)}),
-		}}}}
-	}
-	opens := library("libibverbs.so", "libibverbs.so.1", "libnvidia-ml.so.1", "libcuda.so.1")
-	opens.system = map[string]string{"libibverbs.so.1": elfOf(elftest.Library{Soname: "libibverbs.so.1"})}
-	shmem := &world{dists: []*installed{{"nvidia-nvshmem-cu13", "3.7.2", nil, map[string]string{
-		hostLib: elfOf(elftest.Library{Soname: "libnvshmem_host.so.3", Texts: []string{"libnccl.so.2"}}),
-	}}}}
-	for _, c := range []struct {
-		world *world
-		want  string
-	}{
-		{opens, "libnccl.so.2 opens by name, from the host: libcuda.so.1 not found here, libibverbs.so.1 found SYSTEM/libibverbs.so.1, libnvidia-ml.so.1 not found here"},
-		{shmem, "libnvshmem_host.so.3 opens libnccl.so.2 if it is there: not found"},
-		{library("libibverbs.so"), "no numbered name of a library for GPUs or RDMA among the texts of 1 libraries"},
+	for script, want := range map[string]string{
+		"echo no JSON": "invalid character", "echo a reason >&2; exit 1": "exit status 1: a reason", "yes": "asking",
 	} {
-		e := c.world.write(t)
-		want := strings.ReplaceAll(c.want, "SYSTEM", e.loader.host.Directories[0])
-		if v := e.Judge(t.Context(), []string{"env-dlopen"})[0]; v.Status != verdict.Pass || v.Evidence != want {
-			t.Errorf("%+v, want %s", v, want)
+		if _, err := ask(script); diag.CodeOf(err) != diag.Gate || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v", script, err)
 		}
 	}
-}
-
-// The answer of a process is compared with the files.
-func TestProcess(t *testing.T) {
-	for name, c := range map[string]struct{ line, want string }{
-		"agrees":       {`{"imported":"torch","says":"2.30.7","files":{"SITE/` + ncclLib + `":"2.30.7"}}`, "imported torch"},
-		"another file": {`{"imported":"torch","files":{"/opt/libnccl.so.2":"2.30.7"}}`, "and the files predict"},
-		"two files":    {`{"imported":"torch","files":{"SITE/` + ncclLib + `":"2.30.7","/opt/libnccl.so.2":""}}`, "2 files of NCCL"},
-		"built with":   {`{"imported":"torch","says":"2.21.5","files":{"SITE/` + ncclLib + `":"2.30.7"}}`, "torch was built with NCCL 2.21.5"},
-		"no import":    {`{"imported":"torch","fault":"ImportError: undefined symbol: ncclMemFree"}`, "undefined symbol: ncclMemFree"},
-		"no framework": {`{"imported":""}`, "no framework is installed"},
-		"no answer":    {"Segmentation fault", "printed no answer"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := torch13().write(t)
-			site, err := filepath.EvalSymlinks(e.Site[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			script := "#!/bin/sh\ncat <<'END'\nwarning\n" + strings.ReplaceAll(c.line, "SITE", site) + "\nEND\n"
-			if err := os.WriteFile(e.Python, []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(e.Python, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			e.Run = true
-			v := e.Judge(t.Context(), []string{"env-process"})[0]
-			if !strings.Contains(v.Evidence, c.want) || v.Refuses() == (name == "agrees" || name == "built with") || v.Refuses() && v.Remedy == "" {
-				t.Errorf("%+v", v)
-			}
-		})
+	e, err := ask(`echo '{"owned": {"/a.so": {"by": null}}, "modules": {"/b.so": {"families": [""]}}, "files": {"": {"opens": {"": false}}}}'`)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestOpen(t *testing.T) {
-	e := torch13().write(t)
-	for _, path := range []string{e.Python, e.Site[0], filepath.Dir(filepath.Dir(filepath.Dir(e.Site[0])))} {
-		again, err := Open(t.Context(), path, Host{})
-		if err != nil || len(again.Site) != 1 || again.Site[0] != e.Site[0] || len(again.processes) == 0 {
-			t.Errorf("%s: %+v, %v", path, again, err)
-		}
-	}
-	empty := t.TempDir()
-	put(t, empty, map[string]string{"python": "#!/bin/sh\n"})
-	for path, want := range map[string]string{empty: "no packages found", filepath.Join(empty, "no"): "no such file", filepath.Join(empty, "python"): "a script"} {
-		if _, err := Open(t.Context(), path, Host{}); err == nil || !strings.Contains(err.Error(), want) {
+	e.Judge()
+	for _, path := range []string{dir, filepath.Join(dir, "nowhere")} {
+		if _, err := Ask(t.Context(), path); diag.CodeOf(err) != diag.Usage {
 			t.Errorf("%s: %v", path, err)
 		}
-	}
-	nothing := (&world{dists: []*installed{{"jinja2", "3.1", nil, map[string]string{"jinja2/a.py": "pass"}}}}).write(t)
-	if v := nothing.Judge(t.Context(), nil); len(v) != 0 {
-		t.Errorf("%+v", v)
-	}
-	alone := &world{dists: []*installed{torch13().of("nvidia-nccl-cu13"), {"trainer", "1", nil, map[string]string{"trainer/a.abi3.so": elfOf(elftest.Library{})}}}}
-	if v := alone.write(t).Judge(t.Context(), nil); slices.ContainsFunc(v, func(v verdict.Verdict) bool { return v.Gate == "env-symbols" }) || !verdict.AllPass(v) {
-		t.Errorf("nothing is linked with NCCL: %+v", v)
-	}
-	if v := nothing.Judge(t.Context(), []string{"env-version"}); len(v) != 1 || v[0].Status != verdict.NotMeasured || v[0].Remedy == "" {
-		t.Errorf("%+v", v)
-	}
-}
-
-// A remedy's command holds text from files. Quoting keeps each text one word.
-func TestRemediesAreQuoted(t *testing.T) {
-	w := torch13()
-	w.of("torch").requires = []string{"nvidia-nccl-cu13==1; rm -rf ~", "nvidia-nccl-cu13==$(id)"}
-	w.dists = slices.DeleteFunc(w.dists, func(d *installed) bool { return d.name == "nvidia-nccl-cu13" })
-	for _, v := range w.write(t).Judge(t.Context(), []string{"env-needed"}) {
-		if v.Remedy != "pip install nvidia-nccl-cu13==1" {
-			t.Errorf("%+v", v)
-		}
-	}
-	w.of("torch").requires = w.of("torch").requires[1:]
-	for _, v := range w.write(t).Judge(t.Context(), []string{"env-needed"}) {
-		if v.Remedy != "pip install 'nvidia-nccl-cu13==$(id)'" {
-			t.Errorf("%+v", v)
-		}
-	}
-}
-
-// An unreadable file is not a pass: neither a truncated library nor an invalid RECORD.
-func TestUnreadable(t *testing.T) {
-	half := nccl("2.30.7", "ncclMemFree")
-	for name, w := range map[string]*world{
-		"library": with(torch13(), func(w *world) { w.of("nvidia-nccl-cu13").files[ncclLib] = half[:len(half)/2] }),
-		"record": with(torch13(), func(w *world) {
-			w.after = map[string]string{"torch-2.15.0.dist-info/RECORD": "one,two\n"}
-		}),
-	} {
-		verdicts := w.write(t).Judge(t.Context(), nil)
-		i := slices.IndexFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == "env-needed" })
-		if verdict.AllPass(verdicts) || i < 0 || !verdicts[i].Refuses() {
-			t.Errorf("%s: %+v", name, verdicts)
-		}
-	}
-}
-
-// TestROCm: the copy of RCCL among TensorFlow's headers is no library of a process. A
-// missing library of ROCm is not on a package index. No package has a library whose owner
-// could be asked, so that gate is left out.
-func TestROCm(t *testing.T) {
-	w := &world{
-		dists: []*installed{
-			{"tensorflow-rocm", "2.13.0.570", nil, map[string]string{
-				"tensorflow/include/external/local_config_rocm/rocm/rocm/lib/librccl.so": elfOf(elftest.Library{Soname: "librccl.so.1", Needed: []string{"librocm_smi64.so.5"}, Texts: []string{"RCCL version 2.17.1"}}),
-			}},
-			{"horovod", "0.28.1", nil, map[string]string{
-				"horovod/tensorflow/mpi_lib.cpython-312-x86_64-linux-gnu.so": elfOf(elftest.Library{Needed: []string{"librccl.so.1"}, Undefined: elftest.Named("ncclAllReduce")}),
-			}},
-		},
-		system: map[string]string{"librccl.so.1": elfOf(elftest.Library{Soname: "librccl.so.1", Texts: []string{"RCCL version 2.13.4"}, Exported: elftest.Named("ncclAllReduce")})},
-	}
-	all := w.write(t).Judge(t.Context(), nil)
-	for _, v := range all {
-		if v.Status != verdict.Pass {
-			t.Errorf("%+v", v)
-		}
-	}
-	if len(all) < 4 || slices.ContainsFunc(all, func(v verdict.Verdict) bool { return v.Gate == "env-owners" }) {
-		t.Errorf("%+v", all)
-	}
-	w.system = nil
-	v := w.write(t).Judge(t.Context(), []string{"env-needed"})[0]
-	if v.Status != verdict.Fail || !strings.Contains(v.Remedy, "install the ROCm of the package") {
-		t.Errorf("%+v", v)
-	}
-}
-
-// TestRCCLOfBuilder: the number of this wheel is that of ROCm's RCCL, and its library
-// reports the NCCL in it.
-func TestRCCLOfBuilder(t *testing.T) {
-	w := &world{dists: []*installed{
-		{"rccl", "6.2.0+rocm6.4.gfx942", nil, map[string]string{
-			"rccl/lib/librccl.so.1": elfOf(elftest.Library{Soname: "librccl.so.1", Texts: []string{"RCCL version 2.20.5"}, Exported: elftest.Named("ncclAllReduce")}),
-		}},
-		{"horovod", "0.28.1", nil, map[string]string{
-			"horovod/tensorflow/mpi_lib.cpython-312-x86_64-linux-gnu.so": elfOf(elftest.Library{Needed: []string{"librccl.so.1"}, Rpath: "$ORIGIN/../../rccl/lib", Undefined: elftest.Named("ncclAllReduce")}),
-		}},
-	}}
-	v := w.write(t).Judge(t.Context(), []string{"env-version"})[0]
-	if v.Status != verdict.Pass || !strings.Contains(v.Evidence, "2.20.5") {
-		t.Errorf("%+v", v)
-	}
-}
-
-// TestAsking: the process imports the extensions of Horovod that are there, and not only
-// its package.
-func TestAsking(t *testing.T) {
-	dir := t.TempDir()
-	put(t, dir, map[string]string{
-		"horovod/__init__.py": "#", "horovod/tensorflow/__init__.py": "#", "horovod/torch/__init__.py": "raise ImportError('not built')",
-		"horovod/tensorflow/mpi_ops.py": "#", "horovod/tensorflow/mpi_lib.cpython-312-x86_64-linux-gnu.so": "x",
-		"tensorflow/__init__.py": "#",
-	})
-	ask := func() (said answer) {
-		t.Helper()
-		cmd := exec.Command("python3", "-S", "-c", asking)
-		cmd.Env = append(os.Environ(), "PYTHONPATH="+dir)
-		out, err := cmd.Output()
-		if err == nil {
-			err = json.Unmarshal(lastLine(out), &said)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return said
-	}
-	if said := ask(); said.Imported != "horovod.tensorflow.mpi_ops" || said.Fault != "" {
-		t.Errorf("%+v", said)
-	}
-	put(t, dir, map[string]string{"horovod/tensorflow/mpi_ops.py": "raise ImportError('libhsa-runtime64.so.1')"})
-	if said := ask(); said.Imported != "horovod.tensorflow.mpi_ops" || said.Fault != "ImportError: libhsa-runtime64.so.1" {
-		t.Errorf("%+v", said)
-	}
-	put(t, dir, map[string]string{"horovod/tensorflow/mpi_lib.cpython-312-x86_64-linux-gnu.so": ""})
-	if said := ask(); said.Imported != "tensorflow" {
-		t.Errorf("%+v", said)
 	}
 }

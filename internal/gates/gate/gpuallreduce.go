@@ -19,7 +19,7 @@ import (
 var gpuAllreduce = Gate{
 	Name:   "gpu-allreduce",
 	Asks:   "each rank on a GPU of its own gets correct results from every collective on GPU tensors, from the promised NCCL or RCCL, over the requested transport, without a copy through host memory",
-	Remedy: "a job with this wheel would compute wrongly, stop, or copy its tensors through the host: compare HOROVOD_GPU_OPERATIONS and HOROVOD_GPU_<NAME> of the build with gpu-operations, and the library that the process loads with the promised one (`builder gate --env PYTHON --run`)",
+	Remedy: "a job with this wheel would compute wrongly, stop, or copy its tensors through the host: compare HOROVOD_GPU_OPERATIONS and HOROVOD_GPU_<NAME> of the build with gpu-operations, and the library that the process loads with the promised one (`builder gate --env PYTHON`)",
 	Wants:  wantsFramework,
 	Needs:  GPUs,
 	check:  checkGPUOperations,
