@@ -64,6 +64,9 @@ func (b *Shared) limited(ctx context.Context, c Command) (Result, error) {
 		return Result{}, context.Cause(ctx)
 	}
 	defer func() { <-b.limit }()
+	if ctx.Err() != nil { // an interrupt may free the place and end the wait at once
+		return Result{}, context.Cause(ctx)
+	}
 	return b.box.Run(ctx, c)
 }
 
