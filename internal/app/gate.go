@@ -157,7 +157,11 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	if gpus != nil && !slices.ContainsFunc(newer, gate.UsesGPUs) {
 		shown = append(slices.Clone(newer), gate.Unused(gpus)) // not attached, since it says nothing about the artifact
 	}
-	done.add(shown, verdict.WaiveAll(said.Verdicts(), s.Expect.Waivers, time.Now()))
+	attached := verdict.WaiveAll(said.Verdicts(), s.Expect.Waivers, time.Now())
+	if len(b.options.Only) == 0 {
+		shown = withoutBlind(shown, attached)
+	}
+	done.add(shown, attached)
 	if !b.options.Attach || ctx.Err() != nil {
 		return done, nil
 	}
@@ -230,6 +234,16 @@ func (b *gateRun) vouch(s *subject.Subject) (attest.Bundle, error) {
 		b.Note("%s", note)
 	}
 	return said, err
+}
+
+// withoutBlind leaves out new verdicts that are not measured where a measurement is
+// attached: a host that has no source tree keeps the verdict of the host that built.
+func withoutBlind(now, attached []verdict.Verdict) []verdict.Verdict {
+	return slices.DeleteFunc(slices.Clone(now), func(v verdict.Verdict) bool {
+		return v.Status == verdict.NotMeasured && slices.ContainsFunc(attached, func(a verdict.Verdict) bool {
+			return a.Gate == v.Gate && a.Status != verdict.NotMeasured
+		})
+	})
 }
 
 // add appends the new verdicts, and the attached verdicts of all other gates.

@@ -36,6 +36,7 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	"builder/internal/plan/sourcetree/sourcetreetest"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
 )
@@ -59,7 +60,16 @@ func (b *builds) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact,
 	if err != nil {
 		return err
 	}
-	return look(ctx, run.Built{Artifacts: []artifact.Artifact{a}, Canary: `{"network":false}`, Engine: "here"})
+	scratch, err := os.MkdirTemp("", "source-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	tree := filepath.Join(scratch, "tiny.tar")
+	if err := sourcetreetest.Write(tree, map[string]string{"tiny-1.0/" + b.module(): b.code()}); err != nil {
+		return err
+	}
+	return look(ctx, run.Built{Artifacts: []artifact.Artifact{a}, Source: tree, Canary: `{"network":false}`, Engine: "here"})
 }
 
 func (b *builds) Rebuild(_ context.Context, e lock.Entry, _ []artifact.Artifact, dir string, _ run.Events) ([]artifact.Artifact, error) {
@@ -71,9 +81,12 @@ func (b *builds) Rebuild(_ context.Context, e lock.Entry, _ []artifact.Artifact,
 	return []artifact.Artifact{a}, err
 }
 
+func (b *builds) module() string { return b.holds + "/__init__.py" }
+func (b *builds) code() string   { return cmp.Or(b.text, "name = 'tiny'\n") }
+
 // wheel writes a wheel with its SBOM inside.
 func (b *builds) wheel(path string, e lock.Entry) error {
-	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: b.holds + "/__init__.py", Text: cmp.Or(b.text, "name = 'tiny'\n")}}}
+	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: b.module(), Text: b.code()}}}
 	if err := os.WriteFile(path, raw.Bytes(), 0o600); err != nil {
 		return err
 	}
@@ -299,7 +312,7 @@ func TestSealKeepsAttachedVerdicts(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	round := []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}, {Gate: "upstream-tests", Status: verdict.Pass}}
+	round := []verdict.Verdict{{Gate: "python-source", Status: verdict.Pass, Evidence: "seen"}, {Gate: "wheel-format", Status: verdict.Pass}, {Gate: "upstream-tests", Status: verdict.Pass}}
 	for _, text := range []string{"", "name = 'other'\n"} {
 		engine.text = text
 		path := filepath.Join(dir, "tiny-1.0-py3-none-any.whl")
@@ -323,9 +336,9 @@ func TestSealKeepsAttachedVerdicts(t *testing.T) {
 				gates = append(gates, v.Gate)
 			}
 		}
-		want := "reproducible upstream-tests wheel-format"
+		want := "python-source reproducible upstream-tests wheel-format"
 		if text != "" {
-			want = "upstream-tests wheel-format" // the attached verdict is about other bytes
+			want = "python-source upstream-tests wheel-format" // the attached verdict is about other bytes
 		}
 		slices.Sort(gates)
 		if got := strings.Join(gates, " "); got != want {

@@ -26,7 +26,7 @@ type bad struct {
 }
 
 func corpus() []bad {
-	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badPlatforms(), badTraining(), badTests(), badRequests(), badLies(), badWheels(), badNCCL(), badArchives(), badTrees(), badBehaviour(), badStacks())
+	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badPlatforms(), badTraining(), badTests(), badRequests(), badLies(), badWheels(), badPython(), badNCCL(), badArchives(), badTrees(), badBehaviour(), badStacks())
 }
 
 func TestBadArtifacts(t *testing.T) {

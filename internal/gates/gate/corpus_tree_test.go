@@ -24,7 +24,7 @@ func (o *original) write(t *testing.T) *Upstream {
 	}
 	path := filepath.Join(t.TempDir(), "0f1e2d")
 	write(t, path, tarOf(t, o.entries...))
-	return &Upstream{Archive: path, Name: "gpt-sovits-20250606v2pro.tar", Patches: o.patches, Facts: map[string]string{"rocm": "6.1"}}
+	return &Upstream{Archive: path, Name: strings.SplitN(o.entries[0].Name, "/", 2)[0] + ".tar", Patches: o.patches, Facts: map[string]string{"rocm": "6.1"}}
 }
 
 // The lines of GPT-SoVITS 20250606v2pro that choose a backend.

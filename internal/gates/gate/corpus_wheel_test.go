@@ -20,7 +20,7 @@ func badWheels() []bad {
 		torch  = "torch/__init__.py"
 		dist   = "horovod-0.28.1+rocm5.7.tf2.13.0.gfx90a.dist-info/"
 		data   = "horovod-0.28.1+rocm5.7.tf2.13.0.gfx90a.data/"
-		unread = "extension-present elf-needed cpu-isa build-paths device-code elf-symbols rendezvous platform " + running
+		unread = "python-source extension-present elf-needed cpu-isa build-paths device-code elf-symbols rendezvous platform " + running
 	)
 	row := func(what, says string, change func(*wheeltest.Wheel)) bad {
 		return bad{what: what, of: horovodROCm, change: func(s *specimen) { change(&s.wheel) }, gate: "wheel-format", says: says, do: again}
@@ -46,7 +46,7 @@ func badWheels() []bad {
 	}
 	// If a file cannot be opened, all gates on its content refuse too.
 	closed := func(b bad) bad {
-		b.also = "extension-present elf-needed cpu-isa build-paths device-code elf-symbols " + running
+		b.also = "python-source extension-present elf-needed cpu-isa build-paths device-code elf-symbols " + running
 		return b
 	}
 	hostile := func(what, says string, damage func([]byte) []byte) bad {
@@ -128,7 +128,7 @@ func badWheels() []bad {
 		more("a program of entry_points.txt that hides the system's", "the program pip would hide the system's", wheeltest.File{Name: dist + "entry_points.txt", Text: "[console_scripts]\npip = horovod:main\n"}),
 		more("a directory .data of another wheel, which pip installs too", "in another .data directory", wheeltest.File{Name: "other-1.data/purelib/x.py"}),
 		more("compiled code that runs in place of its source", "forbids Python to compare it with its source", wheeltest.File{Name: "horovod/__pycache__/__init__.cpython-311.pyc", Text: "\xa7\r\r\n\x01\x00\x00\x00code"}),
-		more("two files for one place", "install to the same path", wheeltest.File{Name: data + "purelib/horovod/__init__.py"}),
+		more("two files for one place", "install to the same path", wheeltest.File{Name: data + "purelib/horovod/__init__.py", Text: "__version__ = '0.28.1'\n"}),
 		more("a library for another machine beside the extension", "horovod/lib/libhelper.so is for aarch64", wheeltest.File{Name: "horovod/lib/libhelper.so", Text: string((&elftest.Library{Machine: "aarch64"}).Bytes())}),
 		more("a program for another machine", "scripts/horovodrun is for aarch64", wheeltest.File{Name: data + "scripts/horovodrun", Text: string((&elftest.Library{Machine: "aarch64"}).Bytes()), Mode: 0o755}),
 		more("a library for musl", "needs libc.musl-x86_64.so.1, and the tag is linux_x86_64", wheeltest.File{Name: "horovod/lib/libhelper.so", Text: string((&elftest.Library{Needed: []string{"libc.musl-x86_64.so.1"}}).Bytes())}),

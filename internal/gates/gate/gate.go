@@ -77,6 +77,7 @@ func All() []Gate {
 		partsAgree,
 		wheelFormat,
 		changes,
+		pythonSource,
 		size,
 		extensionPresent,
 		elfNeeded,

@@ -15,6 +15,7 @@ import (
 	"builder/internal/files/elf/elftest"
 	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
+	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
 )
 
@@ -28,10 +29,13 @@ type specimen struct {
 	damage    func(file []byte) []byte // changes the wheel's file
 	archive   archived                 // beside the wheel, or in its place
 	source    *original
-	box       container
-	house     *house    // a stack, in place of the wheel
-	tests     container // box with upstream's tests
-	stock     container // box with upstream's release in place of the wheel
+	// sourceless removes the source tree. Without it and without a source, the source
+	// holds the files of the wheel.
+	sourceless bool
+	box        container
+	house      *house    // a stack, in place of the wheel
+	tests      container // box with upstream's tests
+	stock      container // box with upstream's release in place of the wheel
 }
 
 // archived is the archive beside the wheel. Without a name there is none.
@@ -75,6 +79,9 @@ func (s *specimen) subject(t *testing.T) Subject {
 		}
 	})
 	write(t, subject.Artifact, data)
+	if !s.sourceless {
+		subject.Source = s.sourceOfWheel().write(t)
+	}
 	if s.archive.name != "" {
 		beside := filepath.Join(at, s.archive.name)
 		write(t, beside, s.archiveBytes(t))
@@ -87,6 +94,20 @@ func (s *specimen) subject(t *testing.T) Subject {
 func (s *specimen) maps() (all []mappedFile) {
 	for name, l := range s.libraries {
 		all = append(all, mappedFile{"/env/lib/python3.11/site-packages/" + name, fmt.Sprintf("%x", sha256.Sum256(l.Bytes()))})
+	}
+	return all
+}
+
+// sourceOfWheel returns the source of the wheel.
+func (s *specimen) sourceOfWheel() *original {
+	if s.source != nil {
+		return s.source
+	}
+	all := &original{entries: []member{file("source/NEWS", "old\n")}, patches: []patch.Patch{
+		{Name: "news", Edits: []patch.Edit{{Kind: patch.Replace, File: "NEWS", Search: "old", Replace: "new", Count: 1}}},
+	}}
+	for _, f := range slices.Concat(s.wheel.Files, s.wheel.Unlisted) {
+		all.entries = append(all.entries, file("source/"+f.Name, f.Text))
 	}
 	return all
 }

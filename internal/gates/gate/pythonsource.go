@@ -1,0 +1,276 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"builder/internal/files/wheel"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/sourcetree"
+)
+
+var pythonSource = Gate{
+	Name:   "python-source",
+	Asks:   "every Python file, program and entry point of the wheel is that of the patched source tree",
+	Remedy: "the recipe's script changed or added Python: make each change with a patch, and give its reason there",
+	Wants:  func(e recipe.Expect) bool { return e.Tree == "" && e.Wheelhouse == nil && len(e.Packages) > 0 },
+	check:  checkPythonSource,
+}
+
+// maxPython bounds a Python file in bytes, as package sourcetree does.
+const maxPython = 8 << 20
+
+func checkPythonSource(ctx context.Context, s Subject) verdict.Verdict {
+	w, err := wheel.Open(s.Artifact)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	defer w.Close()
+	names := pythonOf(w)
+	if len(names) == 0 {
+		return verdict.Passed("Python runs no file of the wheel")
+	}
+	if s.Source == nil {
+		return verdict.Unmeasured("the source tree is not in the store").Because("build the cell here, or import its source: builder store import")
+	}
+	source, err := s.Source.python(ctx, w.Name.Distribution, s.Expect.Packages)
+	if err != nil {
+		return verdict.Unmeasured("reading the source tree: %v", err)
+	}
+	problems := source.hiddenModules(w, s.Expect.Extensions)
+	for _, name := range names {
+		data, err := w.ReadFile(name, maxPython)
+		if err != nil {
+			return verdict.Unmeasured("%v", err)
+		}
+		if fault := source.fault(placeOf(name), data); fault != "" {
+			problems = append(problems, name+" "+fault)
+		}
+	}
+	return verdict.Judge(problems, []string{fmt.Sprintf("%d files, as in %s with %d patches", len(names), s.Source.Name, len(s.Source.Patches))})
+}
+
+// pythonOf lists the files of a wheel that Python, or a user by name, runs.
+func pythonOf(w *wheel.Wheel) (names []string) {
+	for _, f := range w.Files {
+		if isPython(placeOf(f.Name)) {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// hiddenModules names the libraries that Python imports in place of a module beside
+// them: a.so and a.cpython-311.so come before a.py. Libraries that the recipe promises
+// or the source holds may do so.
+func (t pythonTree) hiddenModules(w *wheel.Wheel, extensions []string) (problems []string) {
+	module := func(place string) string {
+		base, _, _ := strings.Cut(path.Base(place), ".")
+		return path.Join(path.Dir(place), base)
+	}
+	modules := map[string]string{}
+	for _, f := range w.Files {
+		if place := placeOf(f.Name); path.Ext(place) == ".py" {
+			modules[module(place)] = f.Name
+		}
+	}
+	for _, f := range w.Files {
+		place := placeOf(f.Name)
+		promised := slices.ContainsFunc(extensions, func(pattern string) bool {
+			ok, err := path.Match(pattern, f.Name)
+			return ok && err == nil
+		})
+		if hidden := modules[module(place)]; path.Ext(place) == ".so" && hidden != "" && !promised && !t.libraries[place] {
+			problems = append(problems, fmt.Sprintf("%s is imported in place of %s", f.Name, hidden))
+		}
+	}
+	return problems
+}
+
+// placeOf returns the name of a member of a wheel where it is installed: without .data
+// and its scheme for modules, and without the version for the rest of .data and for
+// .dist-info.
+func placeOf(name string) string {
+	top, rest, below := strings.Cut(name, "/")
+	switch {
+	case !below:
+		return name
+	case strings.HasSuffix(top, ".dist-info"):
+		return ".dist-info/" + rest
+	case !strings.HasSuffix(top, ".data"):
+		return name
+	}
+	if scheme, module, _ := strings.Cut(rest, "/"); scheme == "purelib" || scheme == "platlib" {
+		return module
+	}
+	return ".data/" + rest
+}
+
+// entryPointsFile is the place of the list of programs and plugins.
+const entryPointsFile = ".dist-info/entry_points.txt"
+
+// isPython reports whether Python, or a user by name, runs the file at a place.
+func isPython(place string) bool {
+	return slices.Contains([]string{".py", ".pyi", ".pyc", ".pyo", ".pth"}, path.Ext(place)) ||
+		strings.HasPrefix(place, ".data/scripts/") || place == entryPointsFile
+}
+
+// pythonTree is the Python of a patched source tree.
+type pythonTree struct {
+	files       map[string][]byte // by the place in a wheel
+	libraries   map[string]bool   // places of libraries
+	entryPoints []string
+}
+
+// python reads the Python of the source and applies the patches. The names of the files
+// and of the directory with the packages are those before the patches.
+func (s Upstream) python(ctx context.Context, distribution string, packages []string) (pythonTree, error) {
+	names := sourcetree.Files(s.Patches)
+	tree, err := sourcetree.Read(s.Archive, func(name string) bool {
+		names[name] = names[name] || isPython(placeOf(name)) || describes(name)
+		return names[name]
+	})
+	if err != nil {
+		return pythonTree{}, err
+	}
+	t := pythonTree{files: map[string][]byte{}, libraries: map[string]bool{}}
+	for name, wanted := range names {
+		if !wanted {
+			t.libraries[placeOf(name)] = path.Ext(name) == ".so"
+			delete(names, name)
+		}
+	}
+	info := eggInfo(ctx, tree, names, distribution)
+	root := rootOf(info, names, packages)
+	for _, p := range s.Patches {
+		if _, err := patch.Apply(ctx, tree, p, s.Facts); err != nil {
+			return pythonTree{}, fmt.Errorf("patch %s: %w", p.Name, err)
+		}
+	}
+	for name := range names {
+		data, err := tree.ReadFile(ctx, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // too large, or no regular file
+		}
+		if err != nil {
+			return pythonTree{}, err
+		}
+		if below, ok := strings.CutPrefix(name, root); ok {
+			t.files[placeOf(below)] = data
+		}
+	}
+	t.entryPoints, err = entryPointsOf(ctx, tree, t.files[entryPointsFile], info)
+	return t, err
+}
+
+// pyproject is the file in which newer projects state their entry points.
+const pyproject = "pyproject.toml"
+
+// describes reports whether a file of a source states its distribution or its entry
+// points.
+func describes(name string) bool {
+	base := path.Base(name)
+	return name == pyproject || strings.HasSuffix(path.Dir(name), ".egg-info") && (base == "PKG-INFO" || base == "entry_points.txt")
+}
+
+// eggInfo returns the directory in which setuptools described the distribution when it
+// packed the source, or "".
+func eggInfo(ctx context.Context, tree *sourcetree.Tree, names map[string]bool, distribution string) string {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		data, err := tree.ReadFile(ctx, name)
+		if err != nil || !describes(name) || path.Base(name) != "PKG-INFO" {
+			continue
+		}
+		h, err := wheel.ParseHeader(data)
+		if err == nil && wheel.NormalName(h.Get("Name")) == wheel.NormalName(distribution) {
+			return path.Dir(name)
+		}
+	}
+	return ""
+}
+
+// rootOf returns the directory of the source with the packages: the one with the
+// .egg-info, src if only that holds a promised package, or else the top.
+func rootOf(info string, names map[string]bool, packages []string) string {
+	if info != "" {
+		return strings.TrimPrefix(path.Dir(info)+"/", "./")
+	}
+	holds := func(root string) bool {
+		return slices.ContainsFunc(packages, func(p string) bool { return names[root+p+"/__init__.py"] })
+	}
+	if holds("src/") && !holds("") {
+		return "src/"
+	}
+	return ""
+}
+
+// entryPointsOf reads the entry points that the source states: in a released wheel, in
+// .egg-info or in pyproject.toml.
+func entryPointsOf(ctx context.Context, tree *sourcetree.Tree, released []byte, info string) ([]string, error) {
+	if released != nil {
+		return readEntryPoints(released)
+	}
+	data, err := tree.ReadFile(ctx, path.Join(info, "entry_points.txt"))
+	if info != "" && err == nil {
+		return readEntryPoints(data)
+	}
+	if data, err = tree.ReadFile(ctx, pyproject); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return projectEntryPoints(data)
+}
+
+// fault describes how a file of the wheel differs from the source, or returns "".
+func (t pythonTree) fault(place string, data []byte) string {
+	if place == entryPointsFile {
+		return t.entryPointsFault(data)
+	}
+	want, known := t.files[place]
+	switch {
+	case !known:
+		return "is neither in the source nor made by a patch"
+	case bytes.Equal(want, data):
+		return ""
+	}
+	return fmt.Sprintf("differs from the patched source from line %d on", firstDifference(want, data))
+}
+
+// firstDifference returns the number of the first line in which two texts differ.
+func firstDifference(a, b []byte) int {
+	same := 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	return bytes.Count(a[:same], []byte("\n")) + 1
+}
+
+func (t pythonTree) entryPointsFault(data []byte) string {
+	have, err := readEntryPoints(data)
+	if err != nil {
+		return err.Error()
+	}
+	for _, e := range have {
+		if !slices.Contains(t.entryPoints, e) {
+			return "has " + e + ", which the source does not state"
+		}
+	}
+	for _, e := range t.entryPoints {
+		if !slices.Contains(have, e) {
+			return "lacks " + e + " of the source"
+		}
+	}
+	return ""
+}
