@@ -211,7 +211,7 @@ func contains(t *testing.T, text string, wants ...string) {
 	}
 }
 
-const gates = 16
+const gates = 18
 
 // mainJob runs the commands of the README.
 func mainJob(b *tool) {
