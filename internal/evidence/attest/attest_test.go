@@ -97,7 +97,7 @@ func newBundleOf(t *testing.T, made Build) bundle {
 	if err := s.Seal([]artifact.Artifact{b.wheel, txz}, NewProvenance(b.entry, made)); err != nil {
 		t.Fatal(err)
 	}
-	b.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass, Evidence: "right"}, {Gate: "size", Status: verdict.Pass, Evidence: "right"}, {Gate: "build-paths", Status: verdict.Pass, Evidence: "right"}}, 2*time.Minute)
+	b.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass, Evidence: "right"}, {Gate: "python-source", Status: verdict.Pass, Evidence: "right"}, {Gate: "size", Status: verdict.Pass, Evidence: "right"}, {Gate: "build-paths", Status: verdict.Pass, Evidence: "right"}}, 2*time.Minute)
 	return b
 }
 

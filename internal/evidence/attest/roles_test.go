@@ -39,7 +39,7 @@ func TestLimitsOfKeys(t *testing.T) {
 	for name, g := range map[string]signing.Grant{
 		"no limit":             {},
 		"its roles":            {Roles: both},
-		"every limit suffices": {Roles: both, Recipes: []string{"tool"}, Channels: []string{"candidate"}, Gates: []string{"wheel-format", "size", "build-paths"}, Age: time.Hour},
+		"every limit suffices": {Roles: both, Recipes: []string{"tool"}, Channels: []string{"candidate"}, Gates: []string{"wheel-format", "python-source", "size", "build-paths"}, Age: time.Hour},
 	} {
 		if got := b.verifyAs(g); len(got) > 0 {
 			t.Errorf("%s: %q", name, got)
@@ -51,7 +51,7 @@ func TestLimitsOfKeys(t *testing.T) {
 	}{
 		"the key may not build":           {signing.Grant{Roles: []signing.Role{signing.GateHost}}, "signatures: provenance.sigstore.json, sbom.sigstore.json: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it has the role gates, and not the role builder"},
 		"the key may not judge":           {signing.Grant{Roles: []signing.Role{signing.Maker}}, "it has the role builder, and not the role gates: it has a verdict of wheel-format"},
-		"the key may not judge this gate": {signing.Grant{Gates: []string{"size", "build-paths"}}, "it may judge size, build-paths, and not wheel-format"},
+		"the key may not judge this gate": {signing.Grant{Gates: []string{"python-source", "size", "build-paths"}}, "it may judge python-source, size, build-paths, and not wheel-format"},
 		"a verdict that does not count":   {signing.Grant{Roles: []signing.Role{signing.Maker}}, "verdicts: the verdict of gate wheel-format does not count, because the limits of its key forbid it, and the policy candidate requires one"},
 		"another recipe":                  {signing.Grant{Recipes: []string{"other"}}, "provenance: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it may sign for other, and not for the recipe tool"},
 		"another channel":                 {signing.Grant{Channels: []string{"stable"}}, "it may sign for the channel stable, and not for candidate"},
@@ -73,7 +73,7 @@ func TestRemediesForLimitsOfKeys(t *testing.T) {
 	}{
 		{signing.Grant{Roles: []signing.Role{signing.GateHost}}, "if KEY may sign that, add builder to its roles in trust.yaml", "if KEY may sign that, add builder to its roles in trust.yaml"},
 		{signing.Grant{Roles: []signing.Role{signing.Maker}}, "if KEY may sign that, add gates to its roles in trust.yaml", ""},
-		{signing.Grant{Gates: []string{"size", "build-paths"}}, "if KEY may sign that, add wheel-format to its gates in trust.yaml", ""},
+		{signing.Grant{Gates: []string{"python-source", "size", "build-paths"}}, "if KEY may sign that, add wheel-format to its gates in trust.yaml", ""},
 	} {
 		trust := b.trust()
 		c.g.File = "trust.yaml"

@@ -48,12 +48,12 @@ func TestRoundsThatDoNotCount(t *testing.T) {
 		"a pass of the next hours": {func(b bundle) { b.round(sizeIs(verdict.Pass), 20*time.Hour) }, ""},
 		"a refusal from before the build": {func(b bundle) {
 			b.drop()
-			b.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}, {Gate: "build-paths", Status: verdict.Pass}}, 2*time.Minute)
+			b.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}, {Gate: "python-source", Status: verdict.Pass}, {Gate: "build-paths", Status: verdict.Pass}}, 2*time.Minute)
 			b.round(sizeIs(verdict.Fail), -time.Hour)
 		}, "verdicts: gate size: fail: seen"},
 		"only a pass from before the build": {func(b bundle) {
 			b.drop()
-			b.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}, {Gate: "build-paths", Status: verdict.Pass}}, 2*time.Minute)
+			b.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}, {Gate: "python-source", Status: verdict.Pass}, {Gate: "build-paths", Status: verdict.Pass}}, 2*time.Minute)
 			b.round(sizeIs(verdict.Pass), -100*365*24*time.Hour)
 		}, "verdicts: gate size did not run"},
 		"a pass by another promise after a refusal": {func(b bundle) {
@@ -99,7 +99,7 @@ func TestRoundsThatDoNotCountAreTold(t *testing.T) {
 	b := newBundle(t)
 	b.add(NewTestResult(sizeIs(verdict.Pass), "", "v1", nil, built.Add(3*time.Minute)))
 	checks := b.verify(Candidate)
-	if last := checks[len(checks)-1]; last.Seen != "3 gates in 1 rounds, policy candidate; 1 rounds do not count: they judged by another entry, or before this build ended" {
+	if last := checks[len(checks)-1]; last.Seen != "4 gates in 1 rounds, policy candidate; 1 rounds do not count: they judged by another entry, or before this build ended" {
 		t.Errorf("%+v", last)
 	}
 }
