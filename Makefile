@@ -24,13 +24,13 @@ wheel: build
 
 check: unit
 	$(GO) vet -trimpath ./...
-	test -z "$$(gofmt -l cmd internal pipelines recipes patches images diagnoses profiles stacks engine e2e conformance)"
+	test -z "$$(gofmt -l cmd internal pipelines recipes patches images diagnoses profiles stacks test)"
 
 # The command line's scripts alone take minutes on a busy machine. build and e2e use
 # -trimpath too, so Go compiles every package only once.
 unit:
 	$(GO) test -trimpath -timeout 30m ./...
-	cd bench && python3 -m unittest -q comparison.test_comparison
+	cd test/compare && python3 -m unittest -q comparison.test_comparison
 
 # Runs every fuzz target of the module in turn. -fuzzminimizetime is low because Go
 # otherwise spends a short run on minimizing the first interesting input.
@@ -54,7 +54,7 @@ mutation:
 
 # Uses a new state directory unless BUILDER_HOME names one.
 e2e:
-	BUILDER_E2E=1 $(GO) test -trimpath -count=1 -v -timeout 80m -run E2E ./e2e
+	BUILDER_E2E=1 $(GO) test -trimpath -count=1 -v -timeout 80m -run E2E ./test/e2e
 
 # Plays GitHub's workflows with act. `go install` fetches and compiles act.
 workflows:
@@ -63,7 +63,7 @@ workflows:
 # Checks the signed statements with independent validators: those of SPDX, in-toto and
 # cosign. Needs python3 and an index of Python packages.
 conformance:
-	$(GO) vet -C conformance ./...
+	$(GO) vet -C test/conformance ./...
 	BUILDER_TEST_CONFORMANCE=1 $(GO) test -trimpath -count=1 -timeout 40m -run '^TestConformance$$' ./internal/app
 
 test: check workflows conformance e2e
@@ -72,20 +72,20 @@ test: check workflows conformance e2e
 # minute of each fuzz target.
 test-full: test
 	$(MAKE) fuzz FUZZTIME=60s
-	BUILDER_E2E=full $(GO) test -trimpath -count=1 -v -timeout 80m -run Full ./e2e
+	BUILDER_E2E=full $(GO) test -trimpath -count=1 -v -timeout 80m -run Full ./test/e2e
 
 lint:
 	golangci-lint run
 	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 bench:
-	bench/build-step
+	test/compare/build-step
 
 # Compares builder with a bare script, fromager and buildah, and writes
 # docs/performance.md. Run it on an otherwise idle machine.
 compare:
-	bench/compare small
-	bench/compare horovod --rounds 1 --scenarios cold
+	test/compare/compare small
+	test/compare/compare horovod --rounds 1 --scenarios cold
 
 # Updates the checked-in pins. Only this target resolves names to their current
 # versions.
@@ -99,4 +99,4 @@ docs:
 	$(UV) venv --quiet --clear --python '>=3.11' .docs/venv
 	$(UV) pip sync --quiet --require-hashes --python .docs/venv docs/requirements.txt
 	NO_MKDOCS_2_WARNING=1 .docs/venv/bin/mkdocs build --quiet --strict
-	BUILDER_TEST_SITE=$(CURDIR)/.docs/site $(GO) test -trimpath -count=1 -run 'Links|EveryPage|BuiltSite' ./internal/testutil/repo
+	BUILDER_TEST_SITE=$(CURDIR)/.docs/site $(GO) test -trimpath -count=1 -run 'Links|EveryPage|BuiltSite' ./test/repo

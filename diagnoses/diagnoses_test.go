@@ -15,9 +15,9 @@ import (
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
-	"builder/internal/testutil/golden"
 	"builder/patches"
 	"builder/recipes"
+	"builder/test/kit/golden"
 )
 
 func TestSchema(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"builder/images"
 	"builder/internal/plan/image"
 	"builder/internal/plan/recipe"
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
 )
 
 func TestSchema(t *testing.T) {

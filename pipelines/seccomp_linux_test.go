@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
 )
 
 // families are the socket address families allowed to a guest: local, and IPv4 and IPv6

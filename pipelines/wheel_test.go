@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"builder/internal/files/wheel"
-	"builder/internal/files/wheel/wheeltest"
+	"builder/test/kit/wheeltest"
 )
 
 // The scripts to unpack and repack a released wheel run with this host's interpreter.

@@ -13,8 +13,8 @@ import (
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/profile"
 	"builder/internal/plan/recipe"
-	"builder/internal/testutil/golden"
 	"builder/profiles"
+	"builder/test/kit/golden"
 )
 
 func TestSchema(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 	"builder/internal/files/wheel"
 	"builder/internal/plan/version"
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
 )
 
 // BUILDER_TEST_WHEELS names a directory with wheels of OpenRLHF and Ray, as fetched by

@@ -15,9 +15,9 @@ import (
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
-	"builder/internal/testutil/golden"
 	"builder/patches"
 	"builder/recipes"
+	"builder/test/kit/golden"
 )
 
 func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"builder/internal/plan/profile"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/stack"
-	"builder/internal/testutil/golden"
 	"builder/profiles"
 	"builder/recipes"
 	"builder/stacks"
+	"builder/test/kit/golden"
 )
 
 func TestSchema(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"builder/internal/testutil/docscript"
-	"builder/internal/testutil/markdown"
+	"builder/test/kit/docscript"
+	"builder/test/kit/markdown"
 )
 
 // pages returns every page written by hand.

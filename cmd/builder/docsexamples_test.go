@@ -10,7 +10,7 @@ import (
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
-	"builder/internal/testutil/acttest"
+	"builder/test/kit/acttest"
 )
 
 // shownWorkflow has all fields allowed in a workflow of the pages.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/testutil/docscript"
-	"builder/internal/testutil/markdown"
+	"builder/test/kit/docscript"
+	"builder/test/kit/markdown"
 )
 
 // callsBuilder matches commands of builder, with optional shell variables before them.

@@ -17,8 +17,8 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/input/oci"
-	"builder/internal/input/oci/ocitest"
 	"builder/internal/publishing/index"
+	"builder/test/kit/ocitest"
 )
 
 // takeFrom takes the cell from a place on a new host that trusts the workshop's host.

@@ -11,7 +11,7 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
 )
 
 // TestMatrixGolden records the cells built for a pull request and the number of all

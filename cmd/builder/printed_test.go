@@ -10,9 +10,9 @@ import (
 	"testing"
 	"unicode"
 
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/view/term"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 // evil contains control sequences of terminals and workflow commands of CI servers.

@@ -17,9 +17,9 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/runlog"
 	"builder/internal/plan/recipe"
-	"builder/internal/testutil/golden"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
+	"builder/test/kit/golden"
 )
 
 const eventSchema = "../../docs/progress.schema.json"

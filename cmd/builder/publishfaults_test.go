@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
 )
 
 // A fault is a failure during the publication of a wheel and its expected result. The

@@ -16,7 +16,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/input/oci"
-	"builder/internal/input/oci/ocitest"
+	"builder/test/kit/ocitest"
 )
 
 // elsewhere is a registry on another host, reachable only through a proxy.

@@ -23,8 +23,8 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/plan/lock"
+	"builder/test/kit/wheeltest"
 )
 
 // hasty runs the program with short waits between retries.

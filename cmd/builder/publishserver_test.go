@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"builder/internal/base/diag"
-	"builder/internal/publishing/upload/uploadtest"
+	"builder/test/kit/uploadtest"
 )
 
 func (s *scene) openServer() {

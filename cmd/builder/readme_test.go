@@ -16,8 +16,8 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
-	"builder/internal/testutil/golden"
 	"builder/recipes"
+	"builder/test/kit/golden"
 )
 
 // TestReadmeTable compares the table of the README with the catalogue: the cells of

@@ -33,17 +33,17 @@ import (
 	"builder/internal/evidence/sbom"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
-	"builder/internal/input/oci/ocitest"
 	"builder/internal/input/store"
-	"builder/internal/machine/guest/guesttest"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/sourcetree/sourcetreetest"
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
+	"builder/test/kit/guesttest"
+	"builder/test/kit/ocitest"
+	"builder/test/kit/sourcetreetest"
+	"builder/test/kit/wheeltest"
 )
 
 // TestMain makes the test binary also the program builder, and variants of it on faulty

@@ -24,8 +24,8 @@ import (
 	"builder/internal/app/syntax"
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
-	"builder/internal/testutil/golden"
 	"builder/internal/view/term"
+	"builder/test/kit/golden"
 )
 
 // bare removes all settings of the host's variables and files.

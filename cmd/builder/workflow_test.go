@@ -15,7 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"builder/internal/base/decode"
-	"builder/internal/testutil/acttest"
+	"builder/test/kit/acttest"
 )
 
 // repositoryRoot is relative to this package's directory, in which tests run.

@@ -20,16 +20,16 @@ import (
 	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
-	"builder/internal/files/elf/elftest"
 	"builder/internal/files/wheel"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 // conformance is the folder of the module and the programs that judge the statements.
-const conformance = "../../conformance"
+const conformance = "../../test/conformance"
 
 // Validators that others wrote must accept the statements about an artifact of every
 // recipe: its preferred cell, with a small wheel in place of the built one. The test

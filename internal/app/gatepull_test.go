@@ -14,8 +14,8 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/inspect"
-	"builder/internal/input/oci/ocitest"
 	"builder/internal/publishing/publish"
+	"builder/test/kit/ocitest"
 )
 
 // Another host judges a published cell by its digest, and a third sees its verdicts.

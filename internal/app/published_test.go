@@ -19,10 +19,10 @@ import (
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/files/difference"
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
-	"builder/internal/input/oci/ocitest"
 	"builder/internal/publishing/publish"
+	"builder/test/kit/elftest"
+	"builder/test/kit/ocitest"
+	"builder/test/kit/wheeltest"
 )
 
 // published requires that cosign and in-toto verify what publish wrote to an index and to

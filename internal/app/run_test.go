@@ -30,15 +30,15 @@ import (
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/sourcetree/sourcetreetest"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
+	"builder/test/kit/sourcetreetest"
+	"builder/test/kit/wheeltest"
 )
 
 // builds is an engine. It writes a wheel with one package and counts its builds.

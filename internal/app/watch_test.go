@@ -23,9 +23,9 @@ import (
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/recipe/recipetest"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
+	"builder/test/kit/recipetest"
 )
 
 // workbench is a fake fetcher, engine, finder and sealer for a run with one failing

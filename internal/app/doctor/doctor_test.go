@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"builder/internal/machine/host"
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
 )
 
 // work is the default work of the tests.

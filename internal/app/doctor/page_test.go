@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
 )
 
 const (

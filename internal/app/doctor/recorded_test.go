@@ -17,8 +17,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"builder/internal/files/elf/elftest"
 	"builder/internal/machine/host"
+	"builder/test/kit/elftest"
 )
 
 // recorded reads a host from testdata/hosts. The README there describes the format.

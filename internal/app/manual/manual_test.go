@@ -6,7 +6,7 @@ import (
 
 	"builder/internal/app/manual"
 	"builder/internal/app/syntax"
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
 )
 
 var run = syntax.Verb{

@@ -20,9 +20,8 @@ import (
 	"builder/internal/base/owned"
 )
 
-// The engine's module, ../../../engine, as text. A go.mod makes its directory a
-// separate module, and files of another module cannot be embedded. A test keeps the two
-// equal.
+// The engine's module, ./engine, as text. A go.mod makes its directory a separate
+// module, and files of another module cannot be embedded. A test keeps the two equal.
 //
 //go:generate go test -run TestModule -update .
 //go:embed module.txtar

@@ -12,7 +12,7 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/sourcetree/sourcetreetest"
+	"builder/test/kit/sourcetreetest"
 )
 
 // packer is an engine. Its artifact is an archive of its input.

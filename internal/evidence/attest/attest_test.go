@@ -20,13 +20,13 @@ import (
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/deb"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/wheeltest"
 )
 
 var built = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -10,13 +10,13 @@ import (
 	"github.com/spdx/tools-golang/spdx"
 
 	"builder/internal/evidence/sbom"
-	"builder/internal/files/elf/elftest"
 	"builder/internal/files/wheel"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 func entry() lock.Entry {

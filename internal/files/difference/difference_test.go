@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"builder/internal/files/difference"
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 func TestWheels(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"builder/internal/files/elf"
-	"builder/internal/files/elf/elftest"
+	"builder/test/kit/elftest"
 )
 
 // changed returns a library after change edited one of its sections in place.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"builder/internal/files/elf"
-	"builder/internal/files/elf/elftest"
 	"builder/internal/files/x86"
+	"builder/test/kit/elftest"
 )
 
 var (

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"builder/internal/files/elf/elftest"
+	"builder/test/kit/elftest"
 )
 
 const (

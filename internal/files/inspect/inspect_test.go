@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 const extension = "horovod/tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so"

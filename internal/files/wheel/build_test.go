@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/files/wheel/wheeltest"
+	"builder/test/kit/wheeltest"
 )
 
 const goodName = "horovod-0.28.1+rocm5.7-cp311-cp311-linux_x86_64.whl"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/files/wheel/wheeltest"
+	"builder/test/kit/wheeltest"
 )
 
 const wholeWheel = "tool-1.0-py3-none-any.whl"

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/wheeltest"
 )
 
 // library describes a library to compile.

@@ -3,8 +3,8 @@ package gate
 import (
 	"slices"
 
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 // badCode lists wheels with code for other processors than promised, or of another

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 // running lists the gates that import the extension.

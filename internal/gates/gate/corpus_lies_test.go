@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/files/elf/elftest"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/elftest"
 )
 
 // badLies lists wheels that answer the questions of the gates in the place of what they

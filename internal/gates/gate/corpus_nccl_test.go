@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/files/elf/elftest"
+	"builder/test/kit/elftest"
 )
 
 // badNCCL lists libraries claiming to be NCCL.

@@ -3,8 +3,8 @@ package gate
 import (
 	"errors"
 
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/wheeltest"
 )
 
 // The recorded answers of two actors of Ray 2.12.0 on a node with two simulated GPUs,

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/patch"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 // The files of Horovod 0.28.1 that the rows change, shortened.

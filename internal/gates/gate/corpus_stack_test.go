@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"builder/internal/files/artifact"
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/stack"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 // house describes a wheelhouse.

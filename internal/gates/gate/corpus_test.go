@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
 )
 
 // A bad artifact is a good one with a small change, and the gate that must refuse it.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 // badWheels lists files refused by some or all installers, or read differently than

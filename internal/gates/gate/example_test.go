@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 
 	"builder/internal/files/wheel"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/wheeltest"
 )
 
 // licensed is the gate explained in docs/writing-a-gate.md.

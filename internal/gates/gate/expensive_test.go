@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 // bombs returns a wheel of libraries that unpack to 10 GB each.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/wheeltest"
 )
 
 // A pattern without a file may be wrong. The evidence then names the libraries of the

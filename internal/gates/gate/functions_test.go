@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/files/elf/elftest"
 	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/elftest"
 )
 
 // wheelOf returns the path of a wheel with one library.

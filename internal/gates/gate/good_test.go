@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/version"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 // The good artifacts match the recipes horovod and nccl and real builds: Horovod 0.28.1

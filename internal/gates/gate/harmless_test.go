@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 // checkBuildOf returns the listing of a release. The third operation was called MLSL up

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"builder/internal/files/inspect"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/wheeltest"
 )
 
 func TestKnownFaults(t *testing.T) {

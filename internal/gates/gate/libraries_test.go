@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/files/elf/elftest"
 	"builder/internal/files/wheel"
+	"builder/test/kit/elftest"
 )
 
 func nameOf(t *testing.T, tag string) wheel.Name {

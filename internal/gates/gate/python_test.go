@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"builder/internal/files/elf/elftest"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/elftest"
 )
 
 // host is a box on this machine. The dynamic linker and the libraries are real, and the

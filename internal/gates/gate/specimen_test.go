@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/files/elf/elftest"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/elftest"
+	"builder/test/kit/wheeltest"
 )
 
 // specimen describes an artifact: its promises, the wheel with its libraries or the

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/wheeltest"
 )
 
 // Files outside the package of the wheel's name are refused unless promised.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/gate"
-	"builder/internal/machine/guest/guesttest"
+	"builder/test/kit/guesttest"
+	"builder/test/kit/wheeltest"
 )
 
 // newOverlay installs a wheel with a program and a module over the host's Python.

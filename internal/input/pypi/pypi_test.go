@@ -19,8 +19,8 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/base/owned"
 	"builder/internal/files/wheel"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/input/store"
+	"builder/test/kit/wheeltest"
 )
 
 // recorded returns recorded output of uv with replaced host names.

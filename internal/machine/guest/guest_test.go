@@ -11,7 +11,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/machine/guest"
-	"builder/internal/machine/guest/guesttest"
+	"builder/test/kit/guesttest"
 )
 
 // run runs a shell script as a guest and returns its output.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
 )
 
 func fixture(t testing.TB, name string) string {

@@ -11,8 +11,8 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
-	"builder/internal/testutil/golden"
 	"builder/recipes"
+	"builder/test/kit/golden"
 )
 
 func TestEncode(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/profile"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/recipe/recipetest"
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
+	"builder/test/kit/recipetest"
 )
 
 // good is a profile with one element of every kind.

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/recipe/recipetest"
-	"builder/internal/testutil/golden"
+	"builder/test/kit/golden"
+	"builder/test/kit/recipetest"
 )
 
 func TestSchema(t *testing.T) {

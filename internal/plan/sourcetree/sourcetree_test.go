@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"builder/internal/files/wheel/wheeltest"
+	"builder/test/kit/wheeltest"
 )
 
 func TestRead(t *testing.T) {

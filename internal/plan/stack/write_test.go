@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"builder/internal/files/artifact"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/wheeltest"
 )
 
 // house returns a manifest of wheels and the path of each.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/testutil/browsertest"
+	"builder/test/kit/browsertest"
 )
 
 // Visitors choose by axis, and get the pip command with the address of the page.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"builder/internal/files/artifact"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/publishing/index"
+	"builder/test/kit/wheeltest"
 )
 
 // published adds an installable wheel to an index. If requirements is set, the cell has

@@ -3,7 +3,7 @@ package index_test
 import (
 	"testing"
 
-	"builder/internal/testutil/pagetest"
+	"builder/test/kit/pagetest"
 )
 
 // The page must be usable with a screen reader, with a keyboard, and in high contrast.

@@ -18,12 +18,12 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
-	"builder/internal/files/wheel/wheeltest"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/oci"
-	"builder/internal/input/oci/ocitest"
 	"builder/internal/plan/lock"
 	"builder/internal/publishing/index"
+	"builder/test/kit/ocitest"
+	"builder/test/kit/wheeltest"
 )
 
 var built = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -15,7 +15,7 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/sourcetree/sourcetreetest"
+	"builder/test/kit/sourcetreetest"
 )
 
 // The gate changes also runs on a finished archive if the store has the source. A

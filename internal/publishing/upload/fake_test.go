@@ -20,7 +20,7 @@ import (
 
 	"builder/internal/base/retry"
 	"builder/internal/files/artifact"
-	"builder/internal/files/wheel/wheeltest"
+	"builder/test/kit/wheeltest"
 )
 
 // fake is a minimal upload server with its index.

@@ -20,7 +20,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
 	"builder/internal/files/artifact"
-	"builder/internal/files/wheel/wheeltest"
+	"builder/test/kit/wheeltest"
 )
 
 func upload(t *testing.T, s *Server, w artifact.Artifact) (Result, error) {

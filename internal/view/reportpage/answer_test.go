@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"builder/internal/files/artifact"
-	"builder/internal/testutil/browsertest"
-	"builder/internal/testutil/pagetest"
 	"builder/internal/view/report"
+	"builder/test/kit/browsertest"
+	"builder/test/kit/pagetest"
 )
 
 // wheels returns a run of three cells of Horovod. If failed, the first was built

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"builder/internal/files/artifact"
-	"builder/internal/testutil/browsertest"
-	"builder/internal/testutil/pagetest"
 	"builder/internal/view/report"
+	"builder/test/kit/browsertest"
+	"builder/test/kit/pagetest"
 )
 
 var began = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

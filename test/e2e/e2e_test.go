@@ -1,0 +1,663 @@
+// Package e2e runs the tool as users do: the real engine builds the real wheel from
+// nothing, with real input. The tests are slow (CONTRIBUTING.md has the times) and need
+// root and a network, so they run only with BUILDER_E2E=1, as in make test. Then they
+// fail, and never skip, if something is missing.
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"builder/test/kit/ocitest"
+)
+
+// tool is the built program with its own state directory.
+type tool struct {
+	t     *testing.T
+	path  string
+	home  string
+	dir   string   // working directory, with out/ in it
+	cache []string // variables that set the user's cache directory; its home holds the engine, built once
+}
+
+func newTool(t *testing.T) *tool {
+	t.Helper()
+	if os.Getenv("BUILDER_E2E") == "" {
+		t.Skip("set BUILDER_E2E=1, or run make test")
+	}
+	temporary := oneTemporary(t)
+	dir := t.TempDir()
+	checkOut(t, dir)
+	path := filepath.Join(dir, "builder")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/builder")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the tool: %v\n%s", err, out)
+	}
+	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := cmp.Or(os.Getenv("BUILDER_ENGINE"), "native") // only one chapter uses Docker and Podman
+	cache := filepath.Join(dir, "cache")
+	b := &tool{t, path, filepath.Join(cache, "builder"), dir, []string{"XDG_CACHE_HOME=" + cache, "GOCACHE=" + strings.TrimSpace(string(goCache)), "BUILDER_ENGINE=" + engine}}
+	if err := os.Mkdir(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if home := os.Getenv("BUILDER_HOME"); home != "" {
+		if err := errors.Join(os.MkdirAll(home, 0o755), os.Symlink(home, b.home)); err != nil {
+			t.Fatal(err)
+		}
+		b.home = home
+	}
+	b.stopsEngine()
+	b.clearsUp(temporary)
+	return b
+}
+
+// checkOut copies the files of the repository to dir, as git clone would after a commit
+// of all changes. make wheel runs there.
+func checkOut(t *testing.T, dir string) {
+	t.Helper()
+	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = "../.."
+	names, err := list.Output()
+	if err != nil {
+		t.Fatalf("listing the files of the repository: %v", err)
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		info, err := os.Lstat(filepath.Join("..", "..", name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted, but not committed yet
+		}
+		data, err2 := os.ReadFile(filepath.Join("..", "..", name))
+		if err := errors.Join(err, err2, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, info.Mode().Perm()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// stopsEngine stops the engine of a home at the end of the test.
+func (b *tool) stopsEngine() {
+	own := *b
+	b.t.Cleanup(func() { own.command(context.Background(), "engine", "down").Run() })
+}
+
+// beside returns the tool with another home and another working directory.
+func (b *tool) beside(t *testing.T, name string) *tool {
+	t.Helper()
+	own := *b
+	own.t, own.home, own.dir = t, filepath.Join(b.dir, name, "home"), filepath.Join(b.dir, name)
+	if err := os.MkdirAll(own.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	own.stopsEngine()
+	return &own
+}
+
+func (b *tool) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, b.path, args...)
+	cmd.Dir = b.dir
+	cmd.Env = append(b.env(), "PLANTED=planted")
+	return cmd
+}
+
+// env is the environment of the tool.
+func (b *tool) env() []string {
+	return append(append(os.Environ(), b.cache...), "BUILDER_HOME="+b.home)
+}
+
+// result is the visible outcome of one invocation.
+type result struct {
+	code           int
+	stdout, stderr string
+	took           time.Duration
+}
+
+// run runs the tool to its end and copies its output to the test's log.
+func (b *tool) run(args ...string) result {
+	b.t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := b.command(b.t.Context(), args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	start := time.Now()
+	err := cmd.Run()
+	r := result{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String(), took: time.Since(start)}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		b.t.Fatal(err)
+	}
+	b.t.Logf("$ builder %s  # exit %d, %.2fs\n%s%s", strings.Join(args, " "), r.code, r.took.Seconds(), r.stderr, r.stdout)
+	return r
+}
+
+// want runs the tool and fails the test on another exit code.
+func (b *tool) want(code int, args ...string) result {
+	b.t.Helper()
+	r := b.run(args...)
+	if r.code != code {
+		b.t.Fatalf("builder %s: exit %d, want %d", strings.Join(args, " "), r.code, code)
+	}
+	return r
+}
+
+// runFile holds the used parts of run.json.
+type runFile struct{ Cells []cellFile }
+
+type cellFile struct {
+	ID, Key, Status, From, Engine string
+	Artifacts                     []struct{ Path, SHA256 string }
+	Verdicts                      []struct{ Gate, Status, Evidence, Remedy string }
+	Steps                         []struct {
+		Name    string
+		Seconds float64
+		Cached  bool
+	}
+}
+
+// quick fails the test if a command took more than a twentieth of the build that it
+// replaced. The bound is wide, because the host may be busy.
+func (b *tool) quick(r result, made cellFile) {
+	b.t.Helper()
+	var whole float64
+	for _, s := range made.Steps {
+		if s.Name == "build" && s.Cached {
+			return // cached by the engine of an earlier story: no time to compare with
+		}
+		whole += s.Seconds
+	}
+	if ratio := r.took.Seconds() / whole; ratio > 1./20 {
+		b.t.Errorf("it took %v, %.3f of the %.0f s of the build", r.took, ratio, whole)
+	}
+}
+
+func (b *tool) runJSON(out string) runFile {
+	b.t.Helper()
+	if !filepath.IsAbs(out) {
+		out = filepath.Join(b.dir, out)
+	}
+	data, err := os.ReadFile(filepath.Join(out, "run.json"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var f runFile
+	if err := json.Unmarshal(data, &f); err != nil {
+		b.t.Fatal(err)
+	}
+	return f
+}
+
+func contains(t *testing.T, text string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+}
+
+const gates = 18
+
+// mainJob runs the commands of the README.
+func mainJob(b *tool) {
+	b.getsGo()
+	b.shows(readme)
+	cell := b.runJSON("out").Cells[0]
+	if cell.Status != "pass" || cell.From != "build" || len(cell.Verdicts) != gates {
+		b.t.Fatalf("got %+v", cell)
+	}
+	for _, v := range cell.Verdicts {
+		if v.Status != "pass" || v.Evidence == "" {
+			b.t.Errorf("gate %s: %s: %q", v.Gate, v.Status, v.Evidence)
+		}
+	}
+	wheel := cell.Artifacts[0].Path
+	if !strings.Contains(wheel, "+rocm5.7.tf2.13.0.gfx90a-cp311") {
+		b.t.Errorf("the wheel's version does not name the stack: %s", wheel)
+	}
+	log, err := os.ReadFile(filepath.Join(b.dir, "out", cell.ID, "logs", "build.log"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	contains(b.t, string(log), "-DHAVE_ROCM=1", "-DHAVE_NCCL=1")
+}
+
+// getsGo checks that a host without Go gets the pinned one.
+func (b *tool) getsGo() {
+	b.t.Helper()
+	cmd := exec.Command("./toolchain.sh")
+	cmd.Dir = b.dir
+	cmd.Env = append(b.env(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
+	cmd.Stderr = b.t.Output()
+	bin, err := cmd.Output()
+	if err != nil {
+		b.t.Fatalf("toolchain.sh: %v", err)
+	}
+	said, err := exec.Command(filepath.Join(strings.TrimSpace(string(bin)), "go"), "version").Output()
+	if err != nil || !strings.HasPrefix(string(said), "go version go1.") {
+		b.t.Errorf("the Go in %q says %q: %v", bin, said, err)
+	}
+}
+
+// again runs the main job once more. The key is in the store, so neither engine nor
+// network is used.
+func again(b *tool) {
+	before := b.runJSON("out").Cells[0]
+	b.want(0, "engine", "down")
+	r := b.want(0, "run", "horovod", "--rocm", "5.7", "--locked", "--offline")
+	b.quick(r, before)
+	cell := b.runJSON("out").Cells[0]
+	if cell.From != "store" || cell.Artifacts[0].SHA256 != before.Artifacts[0].SHA256 || len(cell.Verdicts) != gates {
+		b.t.Errorf("got %+v", cell)
+	}
+	contains(b.t, b.want(0, "engine", "status").stdout, "not running")
+}
+
+// makeSite makes a directory for --recipes with these files.
+func (b *tool) makeSite(files map[string]string) string {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// read returns a file of the repository.
+func (b *tool) read(path string) string {
+	b.t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", path))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func withoutFindHIP(b *tool) {
+	patch := b.read("patches/horovod/10-findhip.yaml")
+	never := strings.Replace(patch, `when: {rocm: ">=5.2"}`, `when: {rocm: ">=99"}`, 1)
+	if never == patch {
+		b.t.Fatal("the patch's condition has moved")
+	}
+	site := b.makeSite(map[string]string{"patches/horovod/10-findhip.yaml": never})
+	r := b.want(5, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-nofindhip")
+	contains(b.t, r.stderr, `Unknown CMake command "hip_add_library"`, "hint: ", "apply the patch findhip", "logs/build.log")
+	if cell := b.runJSON("out-nofindhip").Cells[0]; cell.Status != "error" {
+		b.t.Errorf("got %+v", cell)
+	}
+}
+
+// verified checks the results of a run with only the public key, and detects a changed
+// byte.
+func verified(b *tool) {
+	cell := b.runJSON("out").Cells[0]
+	dir := filepath.Join("out", cell.ID)
+	r := b.want(0, "verify", dir)
+	contains(b.t, r.stdout, "signatures  pass", "provenance  pass", "sbom        pass", "verdicts    pass", cell.ID)
+	b.quick(r, cell)
+	// The cell promises glibc 2.35, which Ubuntu 22.04 has.
+	if got := auditwheel(b.t, filepath.Join(b.dir, cell.Artifacts[0].Path)); got != "manylinux_2_35_x86_64" {
+		b.t.Errorf("auditwheel reads %s", got)
+	}
+	copied := filepath.Join(b.t.TempDir(), cell.ID)
+	if out, err := exec.Command("cp", "-r", filepath.Join(b.dir, dir), copied).CombinedOutput(); err != nil {
+		b.t.Fatalf("%v: %s", err, out)
+	}
+	wheels, err := filepath.Glob(filepath.Join(copied, "*.whl"))
+	if err != nil || len(wheels) != 1 {
+		b.t.Fatalf("%v, %v", wheels, err)
+	}
+	data, err := os.ReadFile(wheels[0])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	data[len(data)/2] ^= 1
+	if err := os.WriteFile(wheels[0], data, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	contains(b.t, b.want(6, "verify", copied).stderr, "the statement is about other bytes")
+}
+
+// published puts the wheel into an index, a registry and an upload server, where
+// clients without knowledge of builder find it. Hosts with only the public key take it
+// back from the first two.
+func published(b *tool) {
+	made := b.runJSON("out").Cells[0]
+	dir := filepath.Join("out", made.ID)
+	place := "file:" + filepath.Join(b.t.TempDir(), "index")
+	registry, stop := ocitest.Serve(false)
+	defer stop()
+	server, simple := uploadServer(b.t)
+
+	contains(b.t, b.want(0, "publish", dir, "--to", place).stdout, "published", "candidate", "pip, uv")
+	contains(b.t, b.want(0, "publish", dir, "--to", place).stdout, "was there")
+	contains(b.t, b.want(6, "publish", "promote", made.ID, "--at", place).stderr, "gate reproducible")
+	b.takenFrom(place, made)
+
+	contains(b.t, b.want(0, "publish", dir, "--to", registry).stdout, "published", "candidate", "pull and verify")
+	contains(b.t, b.want(0, "publish", "list", "--at", registry).stdout, made.ID, strconv.Itoa(gates)+" of "+strconv.Itoa(gates))
+	files, err := ocitest.Pull(registry, strings.ReplaceAll(made.ID, "+", "_")+"-candidate")
+	if err != nil || sum(files[filepath.Base(made.Artifacts[0].Path)]) != made.Artifacts[0].SHA256 {
+		b.t.Errorf("pulled %d files, %v", len(files), err)
+	}
+	b.takenFrom(registry, made)
+
+	contains(b.t, b.want(0, "publish", dir, "--to", server).stdout, "published")
+	contains(b.t, b.want(0, "publish", dir, "--to", server).stdout, "was there")
+	if got := pipDownload(b.t, simple, filepath.Join(b.dir, made.Artifacts[0].Path)); got != made.Artifacts[0].SHA256 {
+		b.t.Errorf("pip got %s", got)
+	}
+}
+
+// takenFrom takes a cell from its place of publication on a host with an empty home.
+func (b *tool) takenFrom(place string, made cellFile) {
+	own := *b
+	own.home = filepath.Join(b.t.TempDir(), "home")
+	trust := filepath.Join(b.home, "key.pem.pub")
+	out := filepath.Join(b.t.TempDir(), "out")
+	r := own.want(0, "run", "horovod", "--rocm", "5.7", "--locked", "--from", place, "--from-only", "--trust", trust, "--out", out)
+	b.quick(r, made)
+	taken := b.runJSON(out).Cells[0]
+	if taken.From != "registry" || taken.Artifacts[0].SHA256 != made.Artifacts[0].SHA256 || len(taken.Verdicts) != gates {
+		b.t.Errorf("got %+v", taken)
+	}
+	own.want(0, "verify", filepath.Join(out, taken.ID), "--trust", trust)
+}
+
+// elsewhere builds the main wheel once more from its bundle and the exported store,
+// without a network. The state directory, the engine and the key are new; only the
+// engine's programs are taken from the first home. TestFull covers a build on one
+// processor.
+func elsewhere(b *tool) {
+	cell := b.runJSON("out").Cells[0]
+	own := *b
+	own.home = filepath.Join(b.t.TempDir(), "another", "home")
+	own.stopsEngine()
+	carried := filepath.Join(b.t.TempDir(), "carried.tar")
+	b.want(0, "store", "export", "horovod", "--rocm", "5.7", "--offline", "--no-results", "--to", carried)
+	contains(b.t, own.want(0, "store", "import", carried).stdout, "can be built without a network")
+	if err := os.Remove(carried); err != nil {
+		b.t.Fatal(err)
+	}
+	r := own.want(0, "verify", filepath.Join("out", cell.ID), "--rebuild", "--attach", "--offline", "--trust", filepath.Join(b.home, "key.pem.pub"))
+	contains(b.t, r.stdout, "rebuild     pass", "2 files are equal in a second build")
+
+	// Device code must pass a gate on a GPU before stable, even if another host rebuilt
+	// it.
+	place := "file:" + filepath.Join(b.t.TempDir(), "index")
+	b.want(0, "publish", filepath.Join("out", cell.ID), "--to", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
+	r = b.want(6, "publish", "promote", cell.ID, "--at", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
+	contains(b.t, r.stderr, "gate gpu-allreduce did not run, and the policy stable requires it")
+
+	// A wheel without device code reaches stable after another host has rebuilt it.
+	site, err := filepath.Abs("../../docs/examples/stack")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.want(0, "run", "jinja", "--recipes", site, "--out", "out-jinja", "--locked")
+	cell = b.runJSON("out-jinja").Cells[0]
+	b.want(0, "publish", filepath.Join("out-jinja", cell.ID), "--to", place)
+	r = b.want(6, "publish", "promote", cell.ID, "--at", place)
+	contains(b.t, r.stderr, "gate reproducible did not run, and the policy stable requires it")
+	own.want(0, "verify", filepath.Join("out-jinja", cell.ID), "--rebuild", "--attach", "--trust", filepath.Join(b.home, "key.pem.pub"))
+	b.want(0, "publish", filepath.Join("out-jinja", cell.ID), "--to", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
+	r = b.want(0, "publish", "promote", cell.ID, "--at", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
+	contains(b.t, r.stdout, "candidate, stable")
+}
+
+// leaks runs a build that tries to reach the network, to read the host's files, and to
+// use the host's processor. Each attempt is refused, gives the same result everywhere,
+// or is detected.
+func leaks(b *tool) {
+	built := b.read("recipes/horovod.yaml")
+	from, to := strings.Index(built, "\nbuild: |\n"), strings.Index(built, "\nrequires:\n")
+	if from < 0 || to < from {
+		b.t.Fatal("the recipe's build script has moved")
+	}
+	site := b.makeSite(map[string]string{
+		"recipes/horovod.yaml":      built[:from] + leakyBuild + built[to:],
+		"recipes/horovod.lock.json": b.read("recipes/horovod.lock.json"),
+	})
+	r := b.want(6, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-leaks")
+	contains(b.t, r.stderr, "gate cpu-isa: fail")
+	cell := b.runJSON("out-leaks").Cells[0]
+	log, err := os.ReadFile(filepath.Join(b.dir, "out-leaks", cell.ID, "logs", "build.log"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	contains(b.t, string(log), "http: refused", "names: refused", "host: localhost", "model name\t: builder", "processors in cpuinfo: 1")
+	for _, never := range []string{"got out", "TRACEPARENT", "OTEL_", "planted"} {
+		if strings.Contains(string(log), never) {
+			b.t.Errorf("%q is in the log of the build:\n%s", never, log)
+		}
+	}
+}
+
+// leakyBuild is a build script that writes its observations into a wheel.
+const leakyBuild = `
+build: |
+  tried() {
+    name=$1
+    shift
+    if ! command -v "$1" >/dev/null; then echo "$name: absent"
+    elif timeout 20 "$@" >/dev/null 2>&1 </dev/null; then echo "$name: got out"
+    else echo "$name: refused"; fi
+  }
+  tried pip pip download --no-deps six
+  tried curl curl --fail --max-time 5 http://192.0.2.1/
+  tried git git ls-remote https://github.com/horovod/horovod
+  tried http python -c 'import urllib.request; urllib.request.urlopen("http://192.0.2.1/", timeout=5)'
+  tried names python -c 'import socket; socket.getaddrinfo("github.com", 443)'
+  tried loopback-of-the-host python -c 'import socket; socket.create_connection(("127.0.0.1", 53), 5)'
+  echo "host: $(hostname)"
+  grep 'model name' /proc/cpuinfo
+  echo "processors in cpuinfo: $(grep -c ^processor /proc/cpuinfo)"
+  env
+  mkdir -p w/horovod/tensorflow w/horovod-0.28.1.dist-info
+  printf 'void add(int *a, int *b, int n) { for (int i = 0; i < n; i++) a[i] = a[i] * 3 + b[i]; }\n' > add.c
+  "$CC" -O3 -march=native -shared -fPIC -o w/horovod/tensorflow/mpi_lib.so add.c
+  printf 'Metadata-Version: 2.1\nName: horovod\nVersion: 0.28.1\n' > w/horovod-0.28.1.dist-info/METADATA
+  printf 'Wheel-Version: 1.0\nGenerator: leaky\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n' > w/horovod-0.28.1.dist-info/WHEEL
+  python -m wheel pack w --dest-dir "$BUILDER_DIST"
+`
+
+// cpuTensorFlow builds against tensorflow-cpu, without the patch that seals the
+// rendezvous. builder refuses it before anything is compiled. With that answer waived the
+// build succeeds silently, and the gates refuse a wheel that cannot load.
+func cpuTensorFlow(b *tool) {
+	built := b.read("recipes/horovod.yaml")
+	recipe := strings.ReplaceAll(built, "tensorflow-rocm=={{tensorflow}}.570", "tensorflow-cpu==2.15.1")
+	if recipe == built {
+		b.t.Fatal("the recipe's requirement has moved")
+	}
+	// The wheel is refused anyway, so it need not be fast.
+	debug := strings.Replace(recipe, "\nenv:\n", "\nenv:\n  HOROVOD_DEBUG: \"1\"\n", 1)
+	if debug == recipe {
+		b.t.Fatal("the recipe's environment has moved")
+	}
+	patch := b.read("patches/horovod/70-rendezvous-seal.yaml")
+	never := strings.Replace(patch, `when: {hardening: "on"}`, `when: {hardening: "on", rocm: ">=99"}`, 1)
+	if never == patch {
+		b.t.Fatal("the patch's condition has moved")
+	}
+	site := b.makeSite(map[string]string{
+		"recipes/horovod.yaml":      debug,
+		"recipes/horovod.lock.json": b.read("recipes/horovod.lock.json"),
+	})
+	r := b.want(5, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-asked")
+	contains(b.t, r.stderr, "nothing was compiled", "the framework 2.15.1 reports platform none, expected rocm", "hint: the framework is of the other vendor")
+
+	waived := strings.Replace(debug, "\nexpect:\n", `
+expect:
+  waivers:
+    - {gate: platform, because: the other gates are on trial, issue: "https://github.com/horovod/horovod/issues/1", until: "2099-12-31"}
+`, 1)
+	if waived == debug {
+		b.t.Fatal("the recipe's promises have moved")
+	}
+	site = b.makeSite(map[string]string{
+		"recipes/horovod.yaml":                     waived,
+		"recipes/horovod.lock.json":                b.read("recipes/horovod.lock.json"),
+		"patches/horovod/70-rendezvous-seal.yaml":  never,
+		"patches/horovod/70-rendezvous-seal.patch": b.read("patches/horovod/70-rendezvous-seal.patch"),
+	})
+	r = b.want(6, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-cpu")
+	contains(b.t, r.stderr, "gate import: fail", "undefined symbol", "gate check-build: fail", "framework [ ] TensorFlow")
+	contains(b.t, r.stderr, "gate rendezvous: fail")
+	cell := b.runJSON("out-cpu").Cells[0]
+	if cell.Status != "fail" || len(cell.Verdicts) != gates || !strings.Contains(cell.Artifacts[0].Path, "/rejected/") {
+		b.t.Errorf("got %+v", cell)
+	}
+	for _, v := range cell.Verdicts {
+		if v.Status != "pass" && v.Remedy == "" {
+			b.t.Errorf("gate %s has no remedy", v.Gate)
+		}
+	}
+}
+
+// wrongDigest sets the source of the sdist to a file with other bytes of the same size.
+func wrongDigest(b *tool) {
+	bad := filepath.Join(b.t.TempDir(), "horovod-0.28.1.tar.gz")
+	if err := os.WriteFile(bad, bytes.Repeat([]byte{'x'}, 3515786), 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+	home := b.t.TempDir()
+	own := *b
+	own.home = home
+	// The store has the Debian packages already and lacks the sdist.
+	b.linkStore(home)
+	own.forget("92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0")
+	r := own.want(8, "run", "horovod", "--rocm", "5.7", "--set", "source.horovod="+bad)
+	contains(b.t, r.stderr, "horovod-0.28.1.tar.gz", "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0")
+}
+
+// linkStore fills the store of another home with links to the files of this one. Other
+// lanes may change them at the same time.
+func (b *tool) linkStore(home string) {
+	b.t.Helper()
+	err := filepath.WalkDir(filepath.Join(b.home, "store"), func(path string, d os.DirEntry, err error) error {
+		rest, outside := filepath.Rel(b.home, path)
+		switch {
+		case errors.Is(err, os.ErrNotExist): // a temporary file
+			return nil
+		case errors.Join(err, outside) != nil:
+			return errors.Join(err, outside)
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(home, rest), 0o755)
+		}
+		if err := os.Link(path, filepath.Join(home, rest)); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// forget removes a blob and all results from the store.
+func (b *tool) forget(sha256 string) {
+	b.t.Helper()
+	filepath.WalkDir(filepath.Join(b.home, "store"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && (strings.Contains(path, sha256) || strings.Contains(path, "result")) {
+			os.Remove(path)
+		}
+		return err
+	})
+}
+
+// notRoot requests an engine as an ordinary user on a host without Docker.
+func notRoot(b *tool) {
+	dir, err := os.MkdirTemp("", "builder-nobody-*")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o777); err != nil {
+		b.t.Fatal(err)
+	}
+	program := filepath.Join(dir, "builder")
+	if out, err := exec.Command("cp", b.path, program).CombinedOutput(); err != nil {
+		b.t.Fatalf("%v: %s", err, out)
+	}
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(b.t.Context(), program, "engine", "up")
+	cmd.Dir, cmd.Stderr = "/", &stderr
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "BUILDER_HOME=" + filepath.Join(dir, "home")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	err = cmd.Run()
+	b.t.Logf("$ builder engine up  # as nobody: %v\n%s", err, &stderr)
+	if code := cmd.ProcessState.ExitCode(); code != 9 {
+		b.t.Fatalf("exit %d, want 9", code)
+	}
+	contains(b.t, stderr.String(), "root", "--engine")
+}
+
+// smallNCCL builds a library with one function of NCCL. All functions would take an
+// hour.
+var smallNCCL = []string{"run", "nccl", "--version", "2.29.7", "--cuda", "13.0", "--functions", "allreduce-sum-f32", "--rdma", "verbs"}
+
+func ncclVerbs(b *tool) {
+	b.want(0, append(smallNCCL, "--out", "out-nccl")...)
+	cell := b.runJSON("out-nccl").Cells[0]
+	if cell.Status != "pass" || len(cell.Artifacts) != 4 {
+		b.t.Fatalf("got %+v", cell)
+	}
+	contains(b.t, b.evidence(cell.Verdicts),
+		"needs libibverbs.so.1", "libibverbs is linked", "in libibverbs.so.1", "functions of the vendor's 2.29.7",
+		"reports 2.29.7+cuda13.0 and 22907", "requires GLIBC_2.38", ".txz: ")
+	path := filepath.Join(b.dir, cell.Artifacts[0].Path)
+	if tag := auditwheel(b.t, path); !strings.HasSuffix(path, "-py3-none-"+tag+".whl") {
+		b.t.Errorf("auditwheel reads %s from %s", tag, filepath.Base(path))
+	}
+}
+
+// ncclUnlinked builds NCCL as upstream's makefiles do on Debian: the link succeeds, but
+// no symbol of libibverbs can be resolved.
+func ncclUnlinked(b *tool) {
+	patch := b.read("patches/nccl/12-rdma-libverbs-order.yaml")
+	never := strings.Replace(patch, `version: ">=2.27"`, `version: ">=99"`, 1)
+	if never == patch {
+		b.t.Fatal("the patch's condition has moved")
+	}
+	site := b.makeSite(map[string]string{"patches/nccl/12-rdma-libverbs-order.yaml": never})
+	r := b.want(6, append(smallNCCL, "--recipes", site, "--out", "out-unlinked")...)
+	contains(b.t, r.stderr, "gate elf-needed: fail", "gate elf-symbols: fail", "requires 25 symbols", "ibv_reg_mr_iova2", "gate rdma: fail", "used but not linked")
+	if cell := b.runJSON("out-unlinked").Cells[0]; cell.Status != "fail" || !strings.Contains(cell.Artifacts[0].Path, "/rejected/") {
+		b.t.Errorf("got %+v", cell)
+	}
+}
+
+// evidence joins the evidence of the gates and fails the test unless all passed.
+func (b *tool) evidence(verdicts []struct{ Gate, Status, Evidence, Remedy string }) string {
+	b.t.Helper()
+	var all []string
+	for _, v := range verdicts {
+		if v.Status != "pass" {
+			b.t.Errorf("gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
+		}
+		all = append(all, v.Evidence)
+	}
+	return strings.Join(all, "\n")
+}

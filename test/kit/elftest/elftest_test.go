@@ -1,0 +1,136 @@
+package elftest_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/files/elf"
+	"builder/test/kit/elftest"
+)
+
+func sample() elftest.Library {
+	return elftest.Library{
+		Soname: "libsample.so.1", Needed: []string{"libm.so.6", "libc.so.6"},
+		Runpath: "$ORIGIN/lib:/opt/x", Rpath: "/opt/y",
+		Undefined: append(elftest.From("libm.so.6", "GLIBC_2.2.5", "cos", "sin"),
+			elftest.Symbol{Name: "memcpy", Library: "libc.so.6", Version: "GLIBC_2.14"},
+			elftest.Symbol{Name: "absent", Weak: true}),
+		Exported: []elftest.Symbol{{Name: "given"}, {Name: "versioned", Version: "SAMPLE_1.2", Code: []byte{0xb8, 42, 0, 0, 0, 0xc3}}},
+		Texts:    []string{"libibverbs.so.1"},
+		Sections: []elftest.Section{elftest.HIP("gfx90a:xnack+", "gfx942"), elftest.CUDA("sm_90", "sm_90a", "sm_100f", "compute_90")},
+	}
+}
+
+func TestLibraryIsRead(t *testing.T) {
+	got, err := elf.Read(bytes.NewReader(sample().Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &elf.File{
+		Soname: "libsample.so.1", Needed: []string{"libm.so.6", "libc.so.6"},
+		Runpath: []string{"$ORIGIN/lib", "/opt/x"}, Rpath: []string{"/opt/y"},
+		Undefined: []elf.Symbol{
+			{Name: "cos", Version: "GLIBC_2.2.5", Library: "libm.so.6"},
+			{Name: "sin", Version: "GLIBC_2.2.5", Library: "libm.so.6"},
+			{Name: "memcpy", Version: "GLIBC_2.14", Library: "libc.so.6"},
+			{Name: "absent", Weak: true},
+		},
+		Exported: []elf.Symbol{{Name: "given"}, {Name: "versioned", Version: "SAMPLE_1.2"}},
+		Floors:   map[string]string{"GLIBC": "2.14"}, Machine: "x86_64",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("read (-want +got):\n%s", diff)
+	}
+	targets, err := elf.DeviceTargets(bytes.NewReader(sample().Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, target := range targets {
+		names = append(names, target.String())
+	}
+	if diff := cmp.Diff([]string{"gfx90a:xnack+", "gfx942", "compute_90", "sm_100f", "sm_90", "sm_90a"}, names); diff != "" {
+		t.Errorf("targets (-want +got):\n%s", diff)
+	}
+}
+
+// The dynamic linker must accept the library and find its symbols.
+func TestLibraryLoads(t *testing.T) {
+	const script = `
+p = ctypes.CDLL(None)
+p.dlvsym.restype = ctypes.c_void_p
+p.dlvsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
+print(l.given(), l.versioned(), bool(p.dlvsym(l._handle, b"versioned", b"SAMPLE_1.2")), bool(p.dlvsym(l._handle, b"versioned", b"SAMPLE_9")))
+`
+	if out := run(t, sample().Bytes(), script); out != "0 42 True False\n" {
+		t.Error(out)
+	}
+}
+
+func TestZeroLibrary(t *testing.T) {
+	got, err := elf.Read(bytes.NewReader(elftest.Library{Machine: "aarch64"}.Bytes()))
+	if err != nil || got.Machine != "aarch64" || len(got.Needed)+len(got.Undefined)+len(got.Exported) > 0 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// One file can hold two libraries: the section table describes one, and the loader runs
+// the other. Every reader must refuse it.
+func TestTwoLibrariesInOneFileAreRefused(t *testing.T) {
+	returns := func(n byte) []byte { return []byte{0xb8, n, 0, 0, 0, 0xc3} }
+	good := elftest.Library{
+		Soname: "libgood.so", Needed: []string{"libc.so.6"}, Texts: []string{"the good one"},
+		Exported: []elftest.Symbol{{Name: "which", Code: returns(1)}},
+		Sections: []elftest.Section{elftest.HIP("gfx90a"), elftest.CUDA("sm_90")},
+	}
+	evil := elftest.Library{
+		Soname: "libevil.so", Needed: []string{"libc.so.6", "libm.so.6"}, Rpath: "/home/x",
+		Exported: []elftest.Symbol{{Name: "which", Code: returns(13)}},
+	}
+	for name, file := range map[string][]byte{"beside": elftest.Two(evil, good, false), "mapped": elftest.Two(evil, good, true)} {
+		t.Run(name, func(t *testing.T) {
+			if out := run(t, file, "print(l.which())"); out != "13\n" {
+				t.Fatalf("the loader says %q: this is not the attack", out)
+			}
+			r := bytes.NewReader(file)
+			got, err := elf.Read(r)
+			if err == nil || !strings.Contains(err.Error(), "the loader") {
+				t.Errorf("it is read as %+v, %v", got, err)
+			}
+			if targets, err := elf.DeviceTargets(r); err == nil {
+				t.Errorf("its device code is %v", targets)
+			}
+			if err := elf.EachText(r, func(s string) { t.Errorf("its text is %q", s) }); err == nil {
+				t.Error("its texts are read")
+			}
+			if uses, err := elf.CPUUses(r); err == nil {
+				t.Errorf("its code is read: %v", uses)
+			}
+		})
+	}
+}
+
+// run loads a library with the loader of this host.
+func run(t *testing.T, library []byte, script string) string {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil || runtime.GOARCH != "amd64" {
+		t.Skip("needs python3 on x86_64")
+	}
+	file := filepath.Join(t.TempDir(), "library.so")
+	if err := os.WriteFile(file, library, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(python, "-c", "import ctypes, sys\nl = ctypes.CDLL(sys.argv[1])\n"+script, file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}

@@ -1,0 +1,97 @@
+package repo_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tableBelow returns the cells of the table below a heading of docs/dependencies.md,
+// without backticks.
+func tableBelow(t *testing.T, heading string) [][]string {
+	t.Helper()
+	page, err := os.ReadFile("docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, below, _ := strings.Cut(string(page), "\n## "+heading+"\n")
+	section, _, _ := strings.Cut(below, "\n## ")
+	var all [][]string
+	for line := range strings.Lines(section) {
+		if cells := strings.Split(strings.ReplaceAll(line, "`", ""), "|"); len(cells) > 4 {
+			for i, c := range cells {
+				cells[i] = strings.TrimSpace(c)
+			}
+			all = append(all, cells[1:len(cells)-1])
+		}
+	}
+	if len(all) < 4 {
+		t.Fatalf("the table below %q has only %d lines", heading, len(all))
+	}
+	return all[2:] // without the header and its separator
+}
+
+// direct returns the version of every direct requirement in a go.mod.
+func direct(t *testing.T, gomod string) map[string]string {
+	t.Helper()
+	out, err := exec.Command("go", "mod", "edit", "-json", gomod).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mod struct {
+		Require []struct {
+			Path, Version string
+			Indirect      bool
+		}
+	}
+	if err := json.Unmarshal(out, &mod); err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, r := range mod.Require {
+		if !r.Indirect {
+			versions[r.Path] = r.Version
+		}
+	}
+	return versions
+}
+
+// The page lists exactly the modules required by go.mod, with their versions.
+func TestEveryDependencyIsExplained(t *testing.T) {
+	atRoot(t)
+	want := direct(t, "go.mod")
+	for _, r := range tableBelow(t, "Modules") {
+		module, version := r[0], r[1]
+		if want[module] != version {
+			t.Errorf("docs/dependencies.md has %s %s, go.mod %q", module, version, want[module])
+		}
+		if slices.Contains(r, "") {
+			t.Errorf("docs/dependencies.md leaves something out about %s", module)
+		}
+		delete(want, module)
+	}
+	for module := range want {
+		t.Errorf("docs/dependencies.md has nothing about %s", module)
+	}
+}
+
+// The version of each other pin occurs in the file named on the page.
+func TestEveryPinIsWhereThePageSays(t *testing.T) {
+	atRoot(t)
+	table := tableBelow(t, "What is pinned elsewhere")
+	for _, r := range table {
+		what, version, file := r[0], r[1], r[2]
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(text), version) {
+			t.Errorf("docs/dependencies.md: %s %s is not pinned in %s: %v", what, version, file, err)
+		}
+	}
+	for module := range direct(t, "internal/build/native/engine/go.mod") {
+		if !slices.ContainsFunc(table, func(r []string) bool { return r[0] == module }) {
+			t.Errorf("docs/dependencies.md has nothing about %s of internal/build/native/engine/go.mod", module)
+		}
+	}
+}
