@@ -15,15 +15,19 @@ func waysOut(b *tool) {
 	site, _ := b.steady()
 	path := filepath.Join(site, "recipes", "steady.yaml")
 	recipe := contentOf(b, path)
-	tries := strings.Replace(recipe, "  pip wheel", "  cat > src/markupsafe/ways_out.py <<'WAYS'\n"+indent(script, "  ")+"  WAYS\n  python src/markupsafe/ways_out.py\n  pip wheel", 1)
-	tries = strings.Replace(tries, "\nexpect:\n", `
+	inStep := "  python - <<'WAYS'\n" + indent(script, "  ") + "  WAYS\n"
+	inGate := `
 expect:
   behaviour:
     - name: ways-out
       about: which ways lead out of the sandbox of a gate
-      run: exec /opt/venv/bin/python -m markupsafe.ways_out
+      run: |
+        /opt/venv/bin/python - <<'WAYS'
+` + indent(script, "        ") + `        WAYS
       says: {out: none}
-`, 1)
+`
+	tries := strings.Replace(recipe, "  pip wheel", inStep+"  pip wheel", 1)
+	tries = strings.Replace(tries, "\nexpect:\n", inGate, 1)
 	if err := os.WriteFile(path, []byte(tries), 0o644); err != nil {
 		b.t.Fatal(err)
 	}
