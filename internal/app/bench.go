@@ -45,6 +45,9 @@ func Bench(ctx context.Context, s *Session, r BenchRequest) (BenchReport, error)
 	}
 	setup := run.device()
 	setup.Library = library.Dir
+	if setup.GPUs == 1 {
+		return BenchReport{}, diag.Errorf(diag.Usage, "a collective of one GPU moves nothing, so its bandwidth is 0").WithHint("measure on two GPUs or more: --gpus 2 on a host with two, or --launcher with several hosts")
+	}
 	report := BenchReport{Schema: 1, Builder: s.Version, Host: run.host, GPUs: setup.GPUs, Library: library.Name, Other: run.against.Name, Sizes: []device.Size{}}
 	for _, collective := range r.Collectives {
 		s.Display.Start("bench", collective)
