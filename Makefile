@@ -14,7 +14,7 @@ GO ?= go
 # The tests have the same setting, so that Go compiles every package once.
 export CGO_ENABLED := 0
 
-.PHONY: wheel build check test test-full unit fuzz mutation workflows conformance e2e bench compare lock lint docs
+.PHONY: wheel build check test test-full unit fuzz mutation workflows conformance servers e2e bench compare lock lint docs
 
 build:
 	$(GO) build -trimpath -o builder ./cmd/builder
@@ -60,13 +60,18 @@ e2e:
 workflows:
 	BUILDER_TEST_ACT=1 $(GO) test -trimpath -count=1 -run '^TestWorkflows$$' ./cmd/builder
 
+# Uploads with the pinned uv to pypiserver, devpi and a server with faults. Needs python3
+# and an index of Python packages.
+servers:
+	BUILDER_TEST_SERVERS=1 $(GO) test -trimpath -count=1 -run '^(TestRealServers|TestPublishFaults)$$' ./internal/publishing/upload ./cmd/builder
+
 # Checks the signed statements with independent validators: those of SPDX, in-toto and
 # cosign. Needs python3 and an index of Python packages.
 conformance:
 	$(GO) vet -C test/conformance ./...
 	BUILDER_TEST_CONFORMANCE=1 $(GO) test -trimpath -count=1 -timeout 40m -run '^TestConformance$$' ./internal/app
 
-test: check workflows conformance e2e
+test: check workflows conformance servers e2e
 
 # Adds tests too slow for every change: the CUDA wheel with 5 GB of inputs, NCCL, and a
 # minute of each fuzz target.

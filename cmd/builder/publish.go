@@ -24,9 +24,10 @@ func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.C
 			"file:DIR is a static index. If a web server serves DIR, DIR/simple is an --index-url\n" +
 			"for pip and uv, and DIR a page for browsers. oci:// stores the cell as an artifact and\n" +
 			"its attestations as referrers, with docker's credentials. pypi:URL uploads the wheel\n" +
-			"alone, with credentials from BUILDER_PUBLISH_TOKEN, or _USERNAME and _PASSWORD, netrc\n" +
-			"or keyring, and looks the file up by its digest. The other destinations are checked as a\n" +
-			"client would: by pip and uv with hashes, or by a pull by digest with verification.",
+			"alone with uv publish, and compares the digest in the index before and after. uv takes\n" +
+			"the credentials from UV_PUBLISH_TOKEN, or UV_PUBLISH_USERNAME and _PASSWORD, netrc or a\n" +
+			"keyring. The other destinations are checked as a client would: by pip and uv with\n" +
+			"hashes, or by a pull by digest with verification.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out)),
 		Action: func(c *cli.Context) error {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/internal/input/pypi"
 	"builder/test/kit/golden"
 )
 
@@ -58,10 +60,19 @@ func kinds() []kind {
 func TestPublishFaults(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir()) // the inspecting client has no password
 	made := newWorkshop(t)
+	real := os.Getenv("BUILDER_TEST_SERVERS") == "1"
+	if real {
+		if _, err := pypi.EnsureUV(t.Context(), made.home, t.Logf, pypi.Options{NoInstall: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, k := range kinds() {
 		scheme, _, _ := strings.Cut(k.to, ":")
 		for _, f := range k.faults {
 			t.Run(scheme+" "+f.what, func(t *testing.T) {
+				if scheme == "pypi" && !real {
+					t.Skip("BUILDER_TEST_SERVERS=1 installs uv and tries uploads")
+				}
 				t.Parallel()
 				s := made.scene(t)
 				k.open(s)

@@ -144,8 +144,8 @@ func (w workshop) scene(t *testing.T) *scene {
 			"BUILDER_HOME": w.home, "BUILDER_RECIPES": w.site, "BUILDER_NO_INSTALL": "1",
 			"BUILDER_ENGINE": "unix://" + filepath.Join(dir, "no-engine"), "BUILDER_MIRROR_DEBIAN": "http://127.0.0.1:1",
 			"http_proxy": "http://127.0.0.1:1", "https_proxy": "http://127.0.0.1:1",
-			"GOGC":                  "off", // a short process needs no garbage collection
-			"BUILDER_PUBLISH_TOKEN": password, "DOCKER_CONFIG": filepath.Join(dir, "docker"),
+			"GOGC":             "off", // a short process needs no garbage collection
+			"UV_PUBLISH_TOKEN": password, "DOCKER_CONFIG": filepath.Join(dir, "docker"),
 		},
 	}
 }

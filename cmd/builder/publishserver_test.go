@@ -17,6 +17,7 @@ func (s *scene) openServer() {
 	kept := &uploadtest.Server{}
 	s.front = s.serve(kept)
 	s.to = "pypi:http://" + s.front.addr + "/"
+	s.env["no_proxy"] = "127.0.0.0/8" // uv asks the proxy for this host too
 	s.look = func() remains {
 		data, there := kept.File(filepath.Base(s.wheel()))
 		switch {
@@ -35,10 +36,13 @@ var (
 	see  = request{http.MethodGet, "/simple/", 0}
 )
 
+// serverFaults are tried with the pinned uv.
 func serverFaults() []fault {
 	const name = "tiny-1.0-py3-none-any.whl"
-	const unreachable = "check that this host can reach the server, and run the same command again: it does not send a file twice"
-	const again = "run the same command again: it does not send a file twice"
+	const unreachable = "check that this host can reach the server and trusts its certificate (SSL_CERT_FILE), and run the same command again: it sends nothing that the index shows"
+	const uv = "uv takes credentials from UV_PUBLISH_TOKEN, or UV_PUBLISH_USERNAME and UV_PUBLISH_PASSWORD, netrc, or a keyring (UV_KEYRING_PROVIDER=subprocess). If they are right, run the same command again: it sends nothing that the index shows"
+	const unseen = "name the index with ?simple=URL, or run the same command again later: it sends nothing that the index shows"
+	const other = "give the new file another version or build tag, or find the origin of the published file; builder never replaces it"
 	const to = `uploading ` + name + ` to http://127.*/: `
 	return []fault{
 		{
@@ -50,11 +54,7 @@ func serverFaults() []fault {
 		},
 		{
 			"the server stops in the middle of an upload", func(s *scene) { s.dies(send) },
-			diag.Publish, to + `.*connection refused`, unreachable, nothing,
-		},
-		{
-			"the server stops and starts again", func(s *scene) { s.restarts(send) },
-			diag.OK, `^$`, "", whole,
+			diag.Publish, to + `uv publish: Failed to publish`, uv, nothing,
 		},
 		{
 			"the answer is lost", func(s *scene) {
@@ -66,75 +66,38 @@ func serverFaults() []fault {
 			diag.OK, `^$`, "", whole,
 		},
 		{
-			"401: the password is wrong", func(s *scene) { s.breaks(anyRequest, always, says(401)) },
-			diag.Publish, to + `.*the server answered 401 Unauthorized`,
-			"the server refuses the credentials from BUILDER_PUBLISH_TOKEN: correct them there", nothing,
+			"the password is wrong, and the index asks for it", func(s *scene) { s.breaks(anyRequest, always, says(401)) },
+			diag.Publish, to + `reading the index: the server answered 401 Unauthorized`,
+			"the index wants credentials too: set UV_PUBLISH_TOKEN, or UV_PUBLISH_USERNAME and UV_PUBLISH_PASSWORD. builder reads no netrc and no keyring for the index", nothing,
 		},
 		{
 			"403: the user may not upload", func(s *scene) { s.breaks(send, always, says(403)) },
-			diag.Publish, to + `the server answered 403 Forbidden`,
-			"the credentials from BUILDER_PUBLISH_TOKEN are wrong, or lack the right to upload there", nothing,
-		},
-		{
-			"404: the address accepts no uploads", func(s *scene) { s.breaks(send, always, says(404)) },
-			diag.Publish, to + `the server answered 404 Not Found`,
-			"check the address, it accepts no uploads: a slash at its end may be missing or wrong", nothing,
-		},
-		{
-			"405: uploads are forbidden", func(s *scene) { s.breaks(send, always, says(405)) },
-			diag.Publish, to + `the server answered 405 Method Not Allowed`,
-			"check the address, it accepts no uploads: a slash at its end may be missing or wrong", nothing,
-		},
-		{
-			"409: the name belongs to an unknown file", func(s *scene) { s.breaks(send, always, says(409)) },
-			diag.Publish, to + `the server answered 409 Conflict`,
-			"add the address of its index with ?simple=URL, so that builder can compare the files", nothing,
-		},
-		{
-			"413: the wheel is too large", func(s *scene) { s.breaks(send, always, says(413)) },
-			diag.Publish, to + `the server answered 413 Request Entity Too Large`,
-			"the server, or a proxy before it, accepts less than N bytes: raise its limit", nothing,
-		},
-		{
-			"429 with Retry-After", func(s *scene) { s.breaks(send, 1, says(429, "Retry-After", "1")) },
-			diag.OK, `^$`, "", whole,
-		},
-		{
-			"429 every time", func(s *scene) { s.breaks(send, always, says(429, "Retry-After", "0")) },
-			diag.Publish, to + `the server answered 429 Too Many Requests`,
-			again, nothing,
+			diag.Publish, to + `uv publish: .*status code 403 Forbidden`, uv, nothing,
 		},
 		{
 			"500 once", func(s *scene) { s.breaks(send, 1, says(500)) },
-			diag.OK, `^$`, "", whole,
+			diag.Publish, to + `uv publish: .*status code 500 Internal Server Error`, uv, nothing,
 		},
 		{
-			"500 every time", func(s *scene) { s.breaks(send, always, says(500)) },
-			diag.Publish, to + `the server answered 500 Internal Server Error`,
-			again, nothing,
+			"the server answers 200 and keeps nothing", func(s *scene) { s.breaks(send, always, says(200)) },
+			diag.Publish, to + `the server took the file, but its index does not show it`, unseen, nothing,
 		},
 		{
 			"the index shows another digest after the upload", func(s *scene) { s.showsOther() },
-			diag.Publish, to + `the server accepted the file, but its index shows another: .*sha256 0{64}, ours has [0-9a-f]{64}`,
-			"give the new file another version or build tag, or find the origin of the published file; builder never replaces it", whole,
-		},
-		{
-			"an answer of the index is cut", func(s *scene) { s.breaks(see, 1, cutPage) },
-			diag.OK, `^$`, "", whole,
+			diag.Publish, to + `the server took the file, but its index shows another: .*sha256 0{64}, ours has [0-9a-f]{64}`,
+			other, whole,
 		},
 		{
 			"every answer of the index is cut", func(s *scene) { s.breaks(see, always, cutPage) },
-			diag.Publish, to + `.*unexpected EOF`,
-			again, nothing,
+			diag.Publish, to + `.*unexpected EOF`, unreachable, nothing,
 		},
 		{
 			"a redirect of the upload to another host", func(s *scene) { s.redirects(send, false, s.unexpectedly) },
-			diag.Publish, to + `the server answered 307 Temporary Redirect.*, and redirects to http://127`,
-			"builder does not follow redirects of uploads; if the new address is right, publish to it", nothing,
+			diag.Publish, to + `uv publish: .*Redirected URL is not in the same realm`, uv, nothing,
 		},
 		{
 			"a redirect of the index to another host", func(s *scene) { s.redirects(see, false, s.unexpectedly) },
-			diag.OK, `^$`, "", whole,
+			diag.Publish, to + `the server took the file, but its index does not show it`, unseen, whole,
 		},
 		{
 			"plain HTTP to another host", func(s *scene) {
@@ -146,9 +109,14 @@ func serverFaults() []fault {
 			"write https://, or allow http with --insecure in a trusted network", nothing,
 		},
 		{
-			"an untrusted certificate", func(s *scene) { s.to = "pypi:https://" + s.overTLS() + "/" },
+			"an untrusted certificate", func(s *scene) {
+				to := s.to
+				s.to = "pypi:https://" + s.overTLS() + "/"
+				// uv trusts no certificate that is its own authority, as that of the test is.
+				s.whenMended(func() { s.to = to })
+			},
 			diag.Publish, `uploading ` + name + ` to https://127.*/: .*tls: failed to verify certificate: x509: certificate signed by unknown authority`,
-			"set SSL_CERT_FILE to a file with the server's certificate authority; builder checks every certificate, and --insecure only allows http", nothing,
+			unreachable, nothing,
 		},
 		{
 			"the wheel changes while it is published", func(s *scene) { s.changes(see) },
@@ -160,24 +128,20 @@ func serverFaults() []fault {
 			diag.Interrupted, `interrupt`, "", nothing,
 		},
 		{
-			"builder is killed", func(s *scene) { s.sends(send, syscall.SIGKILL) },
-			killed, ``, "", nothing,
-		},
-		{
 			"the same bytes are published at once", func(s *scene) { s.meets(send, s.made.cell) },
 			diag.OK, `^$`, "", whole,
 		},
 		{
 			"other bytes are published at once", func(s *scene) { s.meets(send, s.made.other) },
 			diag.Publish, to + `the server has another file named "` + name + `": sha256 [0-9a-f]{64}, ours has [0-9a-f]{64}`,
-			"give the new file another version or build tag, or find the origin of the published file; builder never replaces it", whole,
+			other, whole,
 		},
 	}
 }
 
 // cutPage is an index with truncated pages.
 func cutPage(w http.ResponseWriter, _ *http.Request) {
-	cut(w, http.Header{"Content-Type": {"application/vnd.pypi.simple.v1+json"}}, []byte(`{"meta":{"api-version":"1.1"},"files":[`))
+	cut(w, http.Header{"Content-Type": {"text/html"}}, []byte(`<html><a href="`))
 }
 
 // showsOther is an index with a wrong digest for every file.

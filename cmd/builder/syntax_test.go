@@ -375,7 +375,7 @@ func referenceIndex(v syntax.Verb) string {
 		fmt.Fprintf(&b, "| `%s` | the key [`%s`](builder-yaml.md): %s |\n", config.Variable(key.Name), key.Name, manual.Cell(key.About))
 	}
 	fmt.Fprintf(&b, "| `%s` | the only builder.yaml to read; if it is empty, builder reads none |\n", config.Override)
-	fmt.Fprintf(&b, "| `BUILDER_PUBLISH_TOKEN`, `BUILDER_PUBLISH_USERNAME`, `BUILDER_PUBLISH_PASSWORD` | credentials of an upload server; never in a file |\n")
+	fmt.Fprintf(&b, "| `UV_PUBLISH_TOKEN`, or `UV_PUBLISH_USERNAME` and `UV_PUBLISH_PASSWORD` | credentials of an upload server, for uv; never in a file |\n")
 	fmt.Fprintf(&b, "\n## Axes\n\nAn axis is a flag of every verb with a RECIPE.\n")
 	run, _ := v.Find("run")
 	for _, r := range run.Verbs {

@@ -50,9 +50,10 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 		return PublishReport{}, err
 	}
 	var current *push
-	to, err := publish.Open(ctx, r.To, publish.Options{
-		Insecure: r.Insecure, Warn: s.Note,
+	to, err := publish.Open(r.To, publish.Options{
+		Insecure: r.Insecure,
 		Progress: func(done, total int64) { current.bytes(done, total) },
+		Send:     s.uvPublish,
 	})
 	if err != nil {
 		return PublishReport{}, &PlaceError{err}
@@ -93,6 +94,20 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 		errs = append(errs, s.sayLacking(ctx, to, bundles))
 	}
 	return report, errors.Join(errs...)
+}
+
+// uvPublish uploads a wheel with the pinned uv, which it fetches on the first call.
+func (s *Session) uvPublish(ctx context.Context, address, wheel string) error {
+	w, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	uv, err := w.uv(ctx)
+	if err != nil {
+		return err
+	}
+	return uv.Publish(ctx, address, wheel)
 }
 
 // sayLacking notes the input cells whose wheels the requirements of published cells name

@@ -24,14 +24,19 @@ var uvOfPip = map[string]string{
 	"cert":            "SSL_CERT_FILE",
 }
 
-// environ returns the environment for uv: the user's variables, with defaults for those
-// not set. The defaults are the system's certificates, the cache of this tool, and the
-// index of pip.
-func (t Tool) environ(ctx context.Context) vars {
+// ownEnviron returns the environment for uv: the user's variables, with defaults for those
+// not set. The defaults are the system's certificates and the cache of this tool.
+func (t Tool) ownEnviron() vars {
 	env := variables(os.Environ())
 	env.fill("UV_CACHE_DIR", t.cache)
 	env.fill("UV_SYSTEM_CERTS", "true")
 	env.fill("UV_PYTHON_DOWNLOADS", "never")
+	return env
+}
+
+// environ is like ownEnviron, with the index of pip as a further default.
+func (t Tool) environ(ctx context.Context) vars {
+	env := t.ownEnviron()
 	if !env.configured() {
 		for name, value := range pipSettings(ctx, env) {
 			env.fill(uvOfPip[name], value)

@@ -3,8 +3,8 @@
 // code, in a lock or in a log.
 //
 // Locks use [Tool.Resolve], [Tool.Sdist] and [Tool.Released]. Fetches use
-// [Tool.Locate], which takes exact digests. The host runs no program from an index
-// other than uv. The wheels of uv and of ccache, which runs in builds, are pinned here.
+// [Tool.Locate], which takes exact digests. [Tool.Publish] uploads a wheel. The host
+// runs no program from an index other than uv. The wheels of uv and of ccache, which runs in builds, are pinned here.
 // internal/build/fetch downloads the files and internal/files/wheel reads them.
 package pypi
 

@@ -44,7 +44,7 @@ env | sort >&2; pwd >&2`))
 	s.Env = map[string]string{"NCCL_NVLS_ENABLE": "0", "ODD": "a b=c'd"}
 	t.Setenv("NCCL_P2P_DISABLE", "1")
 	t.Setenv("OF_THE_ALLOCATION", "kept")
-	for _, name := range []string{"SIGNING_KEY", "BUILDER_PUBLISH_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_URL", "GH_TOKEN", "Some_Password"} {
+	for _, name := range []string{"SIGNING_KEY", "UV_PUBLISH_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_URL", "GH_TOKEN", "Some_Password"} {
 		t.Setenv(name, "secret-of-the-environment")
 	}
 	m, err := Run(t.Context(), s)

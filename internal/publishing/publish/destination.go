@@ -135,13 +135,13 @@ const Destinations = "file:DIR, oci://HOST/REPOSITORY or pypi:URL"
 
 // Options control the connection to a destination. The functions may be nil.
 type Options struct {
-	Insecure bool // allow plain HTTP to other hosts
-	Warn     func(format string, args ...any)
-	Progress func(done, total int64) // bytes of one bundle
+	Insecure bool                    // allow plain HTTP to other hosts
+	Progress func(done, total int64) // bytes of one bundle, to a registry
+	Send     upload.Send             // sends a wheel to an upload server
 }
 
 // Open parses a destination. It contacts no server.
-func Open(ctx context.Context, text string, o Options) (Destination, error) {
+func Open(text string, o Options) (Destination, error) {
 	switch {
 	case strings.HasPrefix(text, "file:"):
 		return openDirectory(text)
@@ -150,8 +150,8 @@ func Open(ctx context.Context, text string, o Options) (Destination, error) {
 		registry.progress = o.Progress
 		return registry, err
 	case strings.HasPrefix(text, upload.Prefix):
-		server, err := upload.Open(ctx, text, upload.Options{Insecure: o.Insecure, Warn: o.Warn})
-		return Server{server, o.Progress}, err
+		server, err := upload.Open(text, upload.Options{Insecure: o.Insecure, Send: o.Send})
+		return Server{server}, err
 	}
 	return nil, diag.Errorf(diag.Usage, "%q is not a destination", text).WithHint("write %s", Destinations)
 }
@@ -232,10 +232,7 @@ func (d Directory) Yank(ctx context.Context, key, because string) (index.Record,
 
 // Server is an upload server. It accepts only the wheel, without the statements and
 // files beside it.
-type Server struct {
-	*upload.Server
-	progress func(done, total int64)
-}
+type Server struct{ *upload.Server }
 
 // String implements [Destination].
 func (s Server) String() string { return upload.Prefix + s.URL }
@@ -246,8 +243,8 @@ func (s Server) Put(ctx context.Context, b Bundle, _ string) (Receipt, error) {
 	if err := s.takes(b); err != nil {
 		return Receipt{}, err
 	}
-	result, err := s.Upload(ctx, b.Wheel, s.progress)
-	return b.Receipt("", s.URL, result == upload.Existed), err
+	existed, err := s.Upload(ctx, b.Wheel)
+	return b.Receipt("", s.URL, existed), err
 }
 
 // takes returns an error for an artifact that no upload server accepts.

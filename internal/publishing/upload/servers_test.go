@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,6 +19,8 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/files/artifact"
+	"builder/internal/input/pypi"
+	"builder/test/kit/wheeltest"
 )
 
 // tools are real servers and installers, in a temporary directory of the test.
@@ -86,6 +89,15 @@ func serve(t *testing.T, address, name string, args ...string) {
 	t.Fatalf("%s does not answer", name)
 }
 
+func write(t *testing.T, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -104,7 +116,7 @@ func freePort(t *testing.T) string {
 func (v tools) pypiserver(t *testing.T) string {
 	dir, port := t.TempDir(), freePort(t)
 	hash := sha1.Sum([]byte(secret))
-	users := write(t, filepath.Join(t.TempDir(), "htpasswd"), "ann:{SHA}"+base64.StdEncoding.EncodeToString(hash[:])+"\n", 0o600)
+	users := write(t, "htpasswd", "ann:{SHA}"+base64.StdEncoding.EncodeToString(hash[:])+"\n")
 	address := "http://127.0.0.1:" + port + "/"
 	serve(t, address, v.path("pypi-server"), "run", "-i", "127.0.0.1", "-p", port, "-a", "update", "-P", users, dir)
 	return address
@@ -140,13 +152,17 @@ func (v tools) devpi(t *testing.T, volatile bool) string {
 	return address + "ann/dev/"
 }
 
-// Real servers and installers must agree with this package about the protocol. The test
+// Real servers, the pinned uv and installers must agree about the protocol. The test
 // needs BUILDER_TEST_SERVERS=1, python3 and an index to install from.
 func TestRealServers(t *testing.T) {
 	if os.Getenv("BUILDER_TEST_SERVERS") != "1" {
 		t.Skip("BUILDER_TEST_SERVERS=1 installs and starts pypiserver and devpi")
 	}
 	v := install(t)
+	uv, err := pypi.EnsureUV(t.Context(), t.TempDir(), t.Logf, pypi.Options{NoInstall: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		start  func(*testing.T) string
 		simple string
@@ -158,58 +174,64 @@ func TestRealServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := c.start(t)
-			s, w, other := open(t, address, Options{}), small(t, "a = 1\n"), small(t, "a = 2\n")
-			wrong := open(t, address, Options{env: env("BUILDER_PUBLISH_USERNAME=ann", "BUILDER_PUBLISH_PASSWORD=wrong")})
-			_, err := upload(t, wrong, w)
+			w, other := wheelWith(t, "a = 1\n"), wheelWith(t, "a = 2\n")
+			s := open(t, address, uv.Publish)
+			t.Setenv("UV_PUBLISH_PASSWORD", "wrong-4711")
+			_, err := s.Upload(t.Context(), w)
 			if err == nil || diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), " 401 ") && !strings.Contains(err.Error(), " 403 ") {
 				t.Errorf("wrong password: %v", err)
 			}
 			t.Logf("wrong password: %v", err)
-			for i, want := range []Result{Uploaded, Existed} {
-				if got, err := upload(t, s, w); got != want || err != nil {
-					t.Fatalf("upload %d: %q, %v", i+1, got, err)
+			t.Setenv("UV_PUBLISH_PASSWORD", secret)
+			for _, want := range []bool{false, true} {
+				if existed, err := s.Upload(t.Context(), w); existed != want || err != nil {
+					t.Fatalf("%v, %v", existed, err)
 				}
 			}
-			if got, err := upload(t, open(t, address+"?simple="+c.simple, Options{}), w); got != Existed || err != nil {
-				t.Errorf("with the index named: %q, %v", got, err)
+			if existed, err := open(t, address+"?simple="+c.simple, uv.Publish).Upload(t.Context(), w); !existed || err != nil {
+				t.Errorf("with the index named: %v, %v", existed, err)
 			}
-			_, err = upload(t, s, other)
-			if !isConflict(err) {
+			if _, err = s.Upload(t.Context(), other); !isConflict(err) {
 				t.Errorf("other bytes: %v", err)
 			}
 			t.Logf("other bytes: %v", err)
-			if c.keeps {
-				asServerSays(t, s, w, other)
-			}
-			big := large(t)
-			if got, err := upload(t, s, big); got != Uploaded || err != nil {
-				t.Errorf("a larger file: %q, %v", got, err)
-			}
 			v.use(t, address+c.simple, w)
+			s.overtaken(t, w, other, c.keeps)
 		})
 	}
 }
 
-// asServerSays sends without first reading the index, like a concurrent upload.
-func asServerSays(t *testing.T, s *Server, same, other artifact.Artifact) {
+// overtaken uploads a third wheel while somebody else uploads other bytes under its name.
+// A server that replaces files has the later ones afterwards, and the index tells.
+func (s *Server) overtaken(t *testing.T, first, second artifact.Artifact, keeps bool) {
 	t.Helper()
-	for _, w := range []artifact.Artifact{same, other} {
-		f, err := newForm(w)
+	named := func(w artifact.Artifact) artifact.Artifact {
+		path := wheeltest.Wheel{Name: "later-1.0-py3-none-any.whl", Files: []wheeltest.File{{Name: "later/__init__.py", Text: w.SHA256}}}.Write(t)
+		a, err := artifact.Of(path, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := s.attempt(t.Context(), f, func(int64, int64) {})
-		if isConflict(err) != (w == other) || w == same && err != nil {
-			t.Errorf("%q, %v", got, err)
-		}
-		t.Logf("sent all the same: %q, %v", got, err)
+		return a
 	}
+	ours, theirs, send := named(first), named(second), s.send
+	defer func() { s.send = send }()
+	s.send = func(ctx context.Context, address, path string) error {
+		if keeps {
+			return errors.Join(send(ctx, address, theirs.Path), send(ctx, address, path))
+		}
+		return errors.Join(send(ctx, address, path), send(ctx, address, theirs.Path))
+	}
+	_, err := s.Upload(t.Context(), ours)
+	if !isConflict(err) {
+		t.Errorf("overtaken: %v", err)
+	}
+	t.Logf("overtaken: %v", err)
 }
 
 // use installs the uploaded wheel by digest and imports it.
 func (v tools) use(t *testing.T, index string, w artifact.Artifact) {
 	t.Helper()
-	wish := write(t, filepath.Join(t.TempDir(), "requirements.txt"), "demo-pkg==1.0+cu130 --hash=sha256:"+w.SHA256+"\n", 0o600)
+	wish := write(t, "requirements.txt", "demo-pkg==1.0+cu130 --hash=sha256:"+w.SHA256+"\n")
 	for name, args := range map[string][]string{
 		"pip": {v.path("pip"), "install", "--no-cache-dir", "--no-deps", "--index-url", index, "--require-hashes", "-r", wish, "--target"},
 		"uv":  {v.path("uv"), "pip", "install", "--python", v.path("python"), "--no-deps", "--default-index", index, "--require-hashes", "-r", wish, "--target"},

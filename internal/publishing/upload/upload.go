@@ -1,154 +1,93 @@
-// Package upload uploads a wheel to a server with the protocol of PyPI, such as PyPI
-// itself, devpi, pypiserver, Artifactory and Nexus, and reports whether the server has
-// it.
+// Package upload puts a wheel on a server with the upload protocol of Python indexes,
+// such as devpi, pypiserver, Artifactory and Nexus. A program such as `uv publish` sends
+// the wheel. The package reads the server's index before and after it.
 //
-// A name identifies one file. Before and after the upload, the package compares the
-// digest in the server's index with the wheel. It sends nothing if the same bytes are
-// there. Other bytes under the name are a [Conflict], even if the server would have
-// accepted the upload. An upload can therefore be repeated, by the user or by the retry
-// after a broken connection.
-//
-// Credentials come from the environment, a netrc file or a keyring. They are sent only
-// to the given address, and no error contains them.
+// A name identifies one file. The package sends nothing if the index shows the same
+// bytes. Other bytes under the name are a [Conflict], before the upload and after it,
+// even if the server would accept them. An upload can therefore be repeated.
 package upload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
-	"sync/atomic"
-	"time"
 
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
 	"builder/internal/base/web"
 	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
 	"builder/internal/input/store"
 )
 
 // Prefix begins a destination of this package.
 const Prefix = "pypi:"
 
+// A Send sends the wheel at path to the address of an upload server. The path is that of
+// a private copy with the verified bytes.
+type Send func(ctx context.Context, address, path string) error
+
+// Options control [Open].
+type Options struct {
+	Insecure bool // allow http to other hosts, with a readable password
+	Send     Send
+}
+
 // A Server is an upload server.
 type Server struct {
 	URL string // address for uploads
-	// simple is the root of the server's index, PEP 503 or 691. If it is empty, the
-	// usual places below URL are tried.
-	simple      string
-	credentials credentials
 
-	foreign  credentials // for an index of another origin
-	client   *http.Client
-	policy   retry.Policy
-	shown    retry.Policy  // how long to wait for an upload to appear in the index
-	stall    time.Duration // maximum time without progress on a connection
-	answered *atomic.Bool  // whether the server answered since Open
+	target *url.URL
+	roots  []*url.URL // possible roots of the index
+	send   Send
+	policy retry.Policy
 }
 
-// Options control [Open]. The zero value suits the user's own host.
-type Options struct {
-	simple   string                                   // index, in place of the one in the destination
-	Insecure bool                                     // allow http to other hosts, with a readable password
-	env      func(name string) string                 // nil means [os.Getenv]
-	Warn     func(format string, args ...any)         // may be nil
-	keyring  func(url, user string) (password string) // replaces the program in tests
-}
-
-// Result is the outcome of an upload.
-type Result string
-
-// The results of an upload.
-const (
-	// Uploaded: the index now shows the file with its digest, and did not before.
-	Uploaded Result = "uploaded"
-	// Accepted: the server accepted the file, but no known index shows it yet.
-	Accepted Result = "accepted"
-	// Existed: the same file was already there, and nothing changed.
-	Existed Result = "existed"
-)
-
-// A Conflict is a different file with the name of the wheel.
-type Conflict struct {
-	Name string
-	Want string // sha256 of the wheel
-	Have string // sha256 of the server's file, "" if unknown
-}
+// A Conflict is another file with the name of the wheel.
+type Conflict struct{ Name, Want, Have string } // Want and Have are sha256; Have may be ""
 
 // Error returns the name and both digests.
 func (c *Conflict) Error() string {
-	if c.Have == "" {
-		return fmt.Sprintf("the server has another file named %q (ours has sha256 %s)", c.Name, c.Want)
-	}
-	return fmt.Sprintf("the server has another file named %q: sha256 %s, ours has %s", c.Name, c.Have, c.Want)
+	return fmt.Sprintf("the server has another file named %q: sha256 %.64s, ours has %s", c.Name, cmp.Or(c.Have, "unknown"), c.Want)
 }
 
-// Open parses a destination: pypi:URL, with an optional ?simple=URL for the index,
-// which may be relative. It searches for credentials, but contacts no server. All
-// errors have class [diag.Usage].
-func Open(ctx context.Context, text string, o Options) (*Server, error) {
-	if o.env == nil {
-		o.env = os.Getenv
-	}
-	if o.Warn == nil {
-		o.Warn = func(string, ...any) {}
-	}
-	target, index, err := o.addresses(text)
+// Open parses a destination: pypi:URL, with an optional ?simple=URL for the root of the
+// index, which may be relative. It contacts no server. All errors have class
+// [diag.Usage].
+func Open(text string, o Options) (*Server, error) {
+	target, err := o.address(strings.TrimPrefix(text, Prefix))
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{URL: target.String(), policy: retry.Default, stall: 5 * time.Minute, answered: new(atomic.Bool)}
-	s.shown = retry.Policy{Tries: 4, First: time.Second, Most: 5 * time.Second}
-	s.client = web.Client(redirected)
-	if s.credentials, err = o.find(ctx, target); err != nil {
-		return nil, err
-	}
-	if index != nil {
-		s.simple = index.String()
-		if sameOrigin(target, index) {
-			return s, nil
-		}
-		if s.foreign, err = o.netrc(index); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
-}
-
-// addresses splits a destination into the address for uploads and the address of the
-// index, which may be nil.
-func (o Options) addresses(text string) (target, index *url.URL, err error) {
-	target, err = o.address(strings.TrimPrefix(text, Prefix))
-	if err != nil {
-		return nil, nil, err
-	}
-	simple, meant := strings.CutPrefix(target.RawQuery, "simple=")
-	if meant = meant || target.RawQuery == ""; !meant || strings.Contains(simple, "&") || target.Fragment != "" {
-		return nil, nil, diag.Errorf(diag.Usage, "%q has an unsupported query or fragment", store.Redact(text)).
-			WithHint("only ?simple=URL is supported; put a token into BUILDER_PUBLISH_TOKEN")
-	}
-	if simple, err = url.PathUnescape(simple); err != nil { // not QueryUnescape, which turns the + in devpi's +simple/ into a space
-		return nil, nil, diag.Errorf(diag.Usage, "the address of the index is malformed")
+	simple, named := strings.CutPrefix(target.RawQuery, "simple=")
+	if !named && target.RawQuery != "" || strings.Contains(simple, "&") || target.Fragment != "" {
+		return nil, diag.Errorf(diag.Usage, "the address of the upload server has an unsupported query or fragment").
+			WithHint("only ?simple=URL is supported; %s", whereCredentials)
 	}
 	target.RawQuery, target.ForceQuery = "", false
-	if o.simple != "" {
-		simple = o.simple
+	s := &Server{URL: target.String(), target: target, send: o.Send, policy: retry.Default}
+	if !named {
+		// The usual places of pypiserver, Artifactory and Nexus, and of devpi.
+		s.roots = []*url.URL{target.JoinPath("simple"), target.JoinPath("+simple")}
+		return s, nil
 	}
-	if simple == "" {
-		return target, nil, nil
+	simple, err = url.PathUnescape(simple) // not QueryUnescape, which turns the + in devpi's +simple/ into a space
+	relative, err2 := url.Parse(simple)
+	if err != nil || err2 != nil || simple == "" {
+		return nil, diag.Errorf(diag.Usage, "the address of the index is malformed").WithHint("write pypi:https://HOST/PATH?simple=URL")
 	}
-	relative, err := url.Parse(simple)
-	if err != nil {
-		return nil, nil, diag.Errorf(diag.Usage, "the address of the index is malformed")
+	root, err := o.address(target.ResolveReference(relative).String())
+	if err == nil && (root.RawQuery != "" || root.Fragment != "") {
+		err = diag.Errorf(diag.Usage, "the address of the index, %q, has a query or a fragment", store.Redact(root.String()))
 	}
-	index, err = o.address(target.ResolveReference(relative).String())
-	if err == nil && (index.RawQuery != "" || index.Fragment != "") {
-		err = diag.Errorf(diag.Usage, "the address of the index, %q, has a query or a fragment", store.Redact(index.String()))
-	}
-	return target, index, err
+	s.roots = []*url.URL{root}
+	return s, err
 }
 
 // address parses an address to which a password may be sent. Its errors do not quote an
@@ -170,132 +109,100 @@ func (o Options) address(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Upload uploads the wheel unless the server already has it. It reads the file while
-// sending, and sends the end of the form only after it has verified size and sha256. If
-// progress is not nil, it is called with the bytes of the file sent so far. done
-// decreases when a retry starts over.
-//
-// Errors have class [diag.Publish]. Use errors.As to find a [Conflict].
-func (s *Server) Upload(ctx context.Context, w artifact.Artifact, progress func(done, total int64)) (Result, error) {
-	if progress == nil {
-		progress = func(int64, int64) {}
-	}
-	result, err := s.upload(ctx, w, progress)
+// Upload uploads the wheel, and reports whether the server had it before. After an
+// upload, an index without the wheel or with other bytes is an error. Errors have class
+// [diag.Publish].
+func (s *Server) Upload(ctx context.Context, w artifact.Artifact) (existed bool, err error) {
+	existed, err = s.upload(ctx, w)
 	switch {
 	case err == nil:
-		return result, nil
+		return existed, nil
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("uploading %s: %w", w.Name, context.Cause(ctx))
+		return false, fmt.Errorf("uploading %s: %w", w.Name, context.Cause(ctx))
 	}
-	return "", s.explain(fmt.Sprintf("uploading %s to %s", w.Name, s.URL), err)
+	return false, diag.Errorf(diag.Publish, "uploading %s to %s: %w", w.Name, s.URL, err)
 }
 
-func (s *Server) upload(ctx context.Context, w artifact.Artifact, progress func(done, total int64)) (Result, error) {
-	f, err := newForm(w)
+func (s *Server) upload(ctx context.Context, w artifact.Artifact) (existed bool, err error) {
+	name, err := wheel.ParseName(w.Name)
 	if err != nil {
-		return "", err
+		return false, err
 	}
-	there, err := retry.Do(ctx, s.policy, func(ctx context.Context) (bool, error) { return s.compare(ctx, f) })
-	if there || err != nil {
-		return Existed, err
+	page := wheel.NormalName(name.Distribution) + "/"
+	if there, err := s.compare(ctx, page, w); there || err != nil {
+		return there, err
 	}
-	tried := false
-	result, err := retry.Do(ctx, s.policy, func(ctx context.Context) (Result, error) {
-		if tried { // an earlier try may have succeeded without an answer
-			if there, err := s.compare(ctx, f); there || err != nil {
-				return Uploaded, err
+	dir, err := os.MkdirTemp("", "builder-upload-*")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, w.Name)
+	if err := privateCopy(w, path); err != nil {
+		return false, err
+	}
+	if refused := s.send(ctx, s.URL, path); refused != nil {
+		// The answer may be lost, or somebody else uploaded the same bytes meanwhile.
+		there, err := s.compare(ctx, page, w)
+		if there || isConflict(err) {
+			return false, err
+		}
+		return false, refused
+	}
+	return false, s.confirm(ctx, page, w)
+}
+
+// privateCopy copies the wheel to a path that no other program knows. It fails if the
+// bytes are not those that were verified.
+func privateCopy(w artifact.Artifact, path string) error {
+	if err := atomicfile.Copy(w.Path, path); err != nil {
+		return err
+	}
+	got, err := artifact.Of(path, "")
+	if err == nil && got.SHA256 != w.SHA256 {
+		err = diag.Errorf(diag.Publish, "the wheel has changed: it has sha256 %s, and had %s", got.SHA256, w.SHA256).
+			WithHint("build or verify the wheel again: another program wrote to the file")
+	}
+	return err
+}
+
+// confirm waits until the index shows the wheel, because an index may be cached.
+func (s *Server) confirm(ctx context.Context, page string, w artifact.Artifact) error {
+	_, err := retry.Do(ctx, s.policy, func(ctx context.Context) (bool, error) {
+		there, err := s.compare(ctx, page, w)
+		if err == nil && !there {
+			err = retry.Temporary(diag.Errorf(diag.Publish, "the server took the file, but its index does not show it").
+				WithHint("name the index with ?simple=URL, or run the same command again later: it sends nothing that the index shows"), 0)
+		}
+		return there, err
+	})
+	if isConflict(err) {
+		return fmt.Errorf("the server took the file, but its index shows another: %w", err)
+	}
+	return err
+}
+
+// compare reports whether the index shows the wheel. Another file under its name is a
+// [Conflict]. A missing project or file is no error.
+func (s *Server) compare(ctx context.Context, page string, w artifact.Artifact) (bool, error) {
+	for _, root := range s.roots {
+		sums, err := retry.Do(ctx, s.policy, func(ctx context.Context) ([]string, error) {
+			return s.listed(ctx, root.JoinPath(page), w.Name)
+		})
+		if err != nil {
+			return false, fmt.Errorf("reading the index: %w", err)
+		}
+		for _, sum := range sums {
+			if sum != w.SHA256 {
+				return false, diag.Errorf(diag.Publish, "%w", &Conflict{w.Name, w.SHA256, sum}).
+					WithHint("give the new file another version or build tag, or find the origin of the published file; builder never replaces it")
 			}
 		}
-		tried = true
-		return s.attempt(ctx, f, progress)
-	})
-	if retry.IsTemporary(err) && ctx.Err() == nil {
-		if there, again := s.compare(ctx, f); there || isConflict(again) {
-			return Uploaded, again
+		if len(sums) > 0 {
+			return true, nil
 		}
 	}
-	return result, err
-}
-
-// attempt sends the file once and interprets the answer.
-func (s *Server) attempt(ctx context.Context, f *form, progress func(done, total int64)) (Result, error) {
-	a, err := s.post(ctx, f, progress)
-	switch {
-	case err != nil:
-		return "", err
-	case a.taken():
-		return s.confirm(ctx, f, a)
-	case a.maybeThere():
-		return s.resolve(ctx, f, a)
-	}
-	return "", s.refused(a, f)
-}
-
-var errNotShown = errors.New("the index does not show the file")
-
-// confirm checks whether the index shows the accepted file.
-func (s *Server) confirm(ctx context.Context, f *form, a answer) (Result, error) {
-	there, err := s.await(ctx, f)
-	switch {
-	case isConflict(err):
-		return "", fmt.Errorf("the server accepted the file, but its index shows another: %w", err)
-	case errors.Is(err, errNotShown) && a.page:
-		return "", fmt.Errorf("the server answered with a web page, and its index does not show the file: %w", a.err())
-	case errors.Is(err, errNotShown):
-		return Accepted, nil
-	case err != nil:
-		return "", fmt.Errorf("comparing the uploaded file: %w", err)
-	case there:
-		return Uploaded, nil
-	}
-	return Accepted, nil
-}
-
-// resolve decides whether a refusal means that the server already has the file.
-func (s *Server) resolve(ctx context.Context, f *form, a answer) (Result, error) {
-	if !a.saysExists() {
-		if there, err := s.compare(ctx, f); there || err != nil {
-			return Existed, err
-		}
-		return "", s.refused(a, f)
-	}
-	there, err := s.await(ctx, f)
-	switch {
-	case errors.Is(err, errNotShown):
-		return "", s.refused(a, f)
-	case there || err != nil:
-		return Existed, err
-	}
-	return "", s.refused(a, f)
-}
-
-// await compares until the index shows the file or the time is up, because an index may
-// be cached. It queries a guessed index only once.
-func (s *Server) await(ctx context.Context, f *form) (bool, error) {
-	if s.simple == "" {
-		there, err := s.compare(ctx, f)
-		if err == nil && !there {
-			err = errNotShown
-		}
-		return there, err
-	}
-	return retry.Do(ctx, s.shown, func(ctx context.Context) (bool, error) {
-		there, err := s.compare(ctx, f)
-		if err == nil && !there {
-			err = retry.Temporary(errNotShown, 0)
-		}
-		return there, err
-	})
-}
-
-// compare reports whether the index shows the file. Another file under its name is a
-// [Conflict].
-func (s *Server) compare(ctx context.Context, f *form) (bool, error) {
-	sum, found, err := s.lookup(ctx, f.name.Distribution, f.wheel.Name)
-	if found && err == nil && sum != f.wheel.SHA256 {
-		err = &Conflict{Name: f.wheel.Name, Want: f.wheel.SHA256, Have: sum}
-	}
-	return found && err == nil, err
+	return false, nil
 }
 
 func isConflict(err error) bool {

@@ -8,10 +8,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 )
@@ -84,20 +84,14 @@ func received(req *http.Request) (name string, data []byte, err error) {
 	return header.Filename, data, nil
 }
 
-// show answers with a page of PEP 691.
-func (s *Server) show(w http.ResponseWriter, req *http.Request) {
+// show answers with a page of PEP 503.
+func (s *Server) show(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.files) == 0 {
-		http.NotFound(w, req)
-		return
-	}
-	files := []any{}
+	w.Header().Set("Content-Type", "text/html")
 	for name, data := range s.files {
-		files = append(files, map[string]any{"filename": name, "url": name, "hashes": map[string]string{"sha256": digest(data)}})
+		fmt.Fprintf(w, "<a href=\"../../%s#sha256=%s\">%s</a>\n", url.PathEscape(name), digest(data), name)
 	}
-	w.Header().Set("Content-Type", "application/vnd.pypi.simple.v1+json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"meta": map[string]string{"api-version": "1.1"}, "files": files})
 }
 
 func digest(data []byte) string {

@@ -1,0 +1,157 @@
+package upload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/retry"
+	"builder/internal/base/web"
+)
+
+// Limits of an index page: its bytes, and the time to read it.
+const (
+	maxPage  = 32 << 20
+	patience = 5 * time.Minute
+)
+
+// whereCredentials is a hint with the variables of a user's credentials. They are those
+// of uv.
+const whereCredentials = "set UV_PUBLISH_TOKEN, or UV_PUBLISH_USERNAME and UV_PUBLISH_PASSWORD"
+
+var (
+	client       = web.Client(sameServer)
+	errElsewhere = errors.New("the index redirects to another server")
+)
+
+// sameServer follows redirects within the server, for a missing slash or a normalized
+// name.
+func sameServer(req *http.Request, via []*http.Request) error {
+	switch {
+	case !sameOrigin(req.URL, via[0].URL):
+		return errElsewhere
+	case len(via) >= 10:
+		return errors.New("stopped after 10 redirects of the index")
+	}
+	return nil
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
+}
+
+// authorise adds the credentials for uploads to a request, if it goes to the same
+// server.
+func (s *Server) authorise(req *http.Request) {
+	if !sameOrigin(req.URL, s.target) {
+		return
+	}
+	user, password := os.Getenv("UV_PUBLISH_USERNAME"), os.Getenv("UV_PUBLISH_PASSWORD")
+	if token := os.Getenv("UV_PUBLISH_TOKEN"); token != "" {
+		user, password = "__token__", token
+	}
+	if password != "" {
+		req.SetBasicAuth(user, password)
+	}
+}
+
+// listed returns the sha256 of every file with the name on the page of a project. An
+// index that redirects the project to another server has no such project: that server
+// cannot say what this one has.
+func (s *Server) listed(ctx context.Context, page *url.URL, name string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), http.NoBody)
+	if err != nil {
+		return nil, web.WithoutAddress(err)
+	}
+	req.Header.Set("Accept", "application/vnd.pypi.simple.v1+html, text/html;q=0.5")
+	req.Header.Set("Cache-Control", "no-cache") // the page must include the latest upload
+	s.authorise(req)
+	resp, err := client.Do(req)
+	if errors.Is(err, errElsewhere) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound {
+		return nil, nil
+	}
+	if err := refusal(resp); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxPage+1))
+	switch {
+	case err != nil:
+		return nil, unreachable(err)
+	case len(data) > maxPage:
+		return nil, fmt.Errorf("the page has more than %d bytes", int64(maxPage))
+	}
+	return parse(data, name), nil
+}
+
+// unreachable returns an error for a request without a whole answer. A broken connection
+// is temporary.
+func unreachable(err error) error {
+	return diag.Errorf(diag.Publish, "%w", retry.Dropped(web.WithoutAddress(err))).
+		WithHint("check that this host can reach the server and trusts its certificate (SSL_CERT_FILE), and run the same command again: it sends nothing that the index shows")
+}
+
+// refusal returns an error for an answer that is no index page.
+func refusal(resp *http.Response) error {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	err := diag.Errorf(diag.Publish, "the server answered %d %s, with the content type %.80q", resp.StatusCode, http.StatusText(resp.StatusCode), kind)
+	switch code := resp.StatusCode; {
+	case code == http.StatusOK && (kind == "text/html" || kind == "application/vnd.pypi.simple.v1+html"):
+		return nil
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		return err.WithHint("the index wants credentials too: %s. builder reads no netrc and no keyring for the index", whereCredentials)
+	case code == http.StatusTooManyRequests || code >= http.StatusInternalServerError:
+		return retry.Temporary(err.WithHint("run the same command again: it sends nothing that the index shows"), retry.After(resp.Header.Get("Retry-After"), time.Now()))
+	}
+	return err.WithHint("name an index in HTML (PEP 503) with ?simple=URL")
+}
+
+// parse returns the sha256 of every link of a page (PEP 503) to a file with the name, ""
+// for a link without it. The name of a file is the last part of its address, which
+// installers use too. The text of the link does not count.
+func parse(page []byte, name string) (sums []string) {
+	z := html.NewTokenizer(bytes.NewReader(page))
+	for kind := z.Next(); kind != html.ErrorToken; kind = z.Next() {
+		if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
+			continue
+		}
+		tag := z.Token()
+		for _, a := range tag.Attr {
+			u, err := url.Parse(strings.TrimSpace(a.Val))
+			if tag.Data == "a" && a.Key == "href" && err == nil && path.Base(u.Path) == name && !strings.HasSuffix(u.Path, "/") {
+				sums = append(sums, digest(u.Fragment))
+			}
+		}
+	}
+	return sums
+}
+
+// digest returns the sha256 in the fragment of a link, in lower case.
+func digest(fragment string) string {
+	for part := range strings.SplitSeq(fragment, "&") {
+		if sum, ok := strings.CutPrefix(part, "sha256="); ok {
+			return strings.ToLower(sum)
+		}
+	}
+	return ""
+}
