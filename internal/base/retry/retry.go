@@ -6,6 +6,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -66,6 +67,17 @@ func After(header string, now time.Time) time.Duration {
 		return max(0, date.Sub(now))
 	}
 	return 0
+}
+
+// Status returns the error for a refusal of a server. The statuses 408, 429 and 5xx except
+// 501 are temporary.
+func Status(resp *http.Response) error {
+	err := fmt.Errorf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	switch code := resp.StatusCode; {
+	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500 && code != http.StatusNotImplemented:
+		return Temporary(err, After(resp.Header.Get("Retry-After"), time.Now()))
+	}
+	return err
 }
 
 // Dropped marks errors of a broken or slow connection as temporary. A refused

@@ -129,24 +129,13 @@ func (s *Store) request(ctx context.Context, source Place, offset int64) (*http.
 	if offset > 0 && (resp.StatusCode == http.StatusRequestedRangeNotSatisfiable || resp.StatusCode == http.StatusPartialContent) {
 		return nil, 0, retry.Temporary(errRange, 0)
 	}
-	return nil, offset, status(resp)
+	return nil, offset, retry.Status(resp)
 }
 
 func begins(resp *http.Response, offset int64) bool {
 	var first int64
 	_, err := fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes %d-", &first)
 	return err == nil && first == offset
-}
-
-// status turns a refusal into an error. The statuses 408, 429 and 5xx except 501 are
-// temporary.
-func status(resp *http.Response) error {
-	err := fmt.Errorf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
-	switch code := resp.StatusCode; {
-	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500 && code != http.StatusNotImplemented:
-		return retry.Temporary(err, retry.After(resp.Header.Get("Retry-After"), time.Now()))
-	}
-	return err
 }
 
 // broken marks an interrupted body as temporary, because the rest can be requested.

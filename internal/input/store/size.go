@@ -35,7 +35,7 @@ func size(ctx context.Context, source Place) (int64, error) {
 	}
 	return ask(ctx, http.MethodHead, source, func(resp *http.Response) (int64, error) {
 		if resp.StatusCode != http.StatusOK {
-			return 0, status(resp)
+			return 0, retry.Status(resp)
 		}
 		if resp.ContentLength <= 0 {
 			return 0, errors.New("the server sent no size")

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"builder/internal/base/regular"
+	"builder/internal/base/retry"
 )
 
 // Small reads a file of unknown digest, such as an index of digests. It refuses a file
@@ -38,8 +39,8 @@ func small(ctx context.Context, source Place, limit int64) ([]byte, error) {
 		case http.StatusOK:
 			return regular.All(resp.Body, limit)
 		case http.StatusNotFound, http.StatusGone:
-			return nil, errors.Join(fs.ErrNotExist, status(resp))
+			return nil, errors.Join(fs.ErrNotExist, retry.Status(resp))
 		}
-		return nil, status(resp)
+		return nil, retry.Status(resp)
 	})
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -17,6 +15,7 @@ import (
 	"golang.org/x/net/html"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/base/retry"
 	"builder/internal/base/web"
 )
@@ -43,7 +42,7 @@ func sameServer(req *http.Request, via []*http.Request) error {
 	case !sameOrigin(req.URL, via[0].URL):
 		return errElsewhere
 	case len(via) >= 10:
-		return errors.New("stopped after 10 redirects of the index")
+		return errors.New("the index redirected 10 times")
 	}
 	return nil
 }
@@ -94,14 +93,11 @@ func (s *Server) listed(ctx context.Context, page *url.URL, name string) ([]stri
 	if err := refusal(resp); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxPage+1))
-	switch {
-	case err != nil:
-		return nil, unreachable(err)
-	case len(data) > maxPage:
-		return nil, fmt.Errorf("the page has more than %d bytes", int64(maxPage))
+	data, err := regular.All(resp.Body, maxPage)
+	if err != nil && !errors.Is(err, regular.ErrLarger) {
+		err = unreachable(err)
 	}
-	return parse(data, name), nil
+	return parse(data, name), err
 }
 
 // unreachable returns an error for a request without a whole answer. A broken connection
@@ -114,16 +110,14 @@ func unreachable(err error) error {
 // refusal returns an error for an answer that is no index page.
 func refusal(resp *http.Response) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	err := diag.Errorf(diag.Publish, "the server answered %d %s, with the content type %.80q", resp.StatusCode, http.StatusText(resp.StatusCode), kind)
-	switch code := resp.StatusCode; {
-	case code == http.StatusOK && (kind == "text/html" || kind == "application/vnd.pypi.simple.v1+html"):
+	if resp.StatusCode == http.StatusOK && (kind == "text/html" || kind == "application/vnd.pypi.simple.v1+html") {
 		return nil
-	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return err.WithHint("the index wants credentials too: %s. builder reads no netrc and no keyring for the index", whereCredentials)
-	case code == http.StatusTooManyRequests || code >= http.StatusInternalServerError:
-		return retry.Temporary(err.WithHint("run the same command again: it sends nothing that the index shows"), retry.After(resp.Header.Get("Retry-After"), time.Now()))
 	}
-	return err.WithHint("name an index in HTML (PEP 503) with ?simple=URL")
+	err := diag.Errorf(diag.Publish, "%w, with the content type %.80q", retry.Status(resp), kind)
+	if code := resp.StatusCode; code == http.StatusUnauthorized || code == http.StatusForbidden {
+		return err.WithHint("the index wants credentials too: %s. builder reads no netrc and no keyring for the index", whereCredentials)
+	}
+	return err.WithHint("name an index in HTML (PEP 503) with ?simple=URL, or run the same command again later: it sends nothing that the index shows")
 }
 
 // parse returns the sha256 of every link of a page (PEP 503) to a file with the name, ""
@@ -132,26 +126,17 @@ func refusal(resp *http.Response) error {
 func parse(page []byte, name string) (sums []string) {
 	z := html.NewTokenizer(bytes.NewReader(page))
 	for kind := z.Next(); kind != html.ErrorToken; kind = z.Next() {
-		if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
+		tag := z.Token()
+		if tag.Data != "a" || kind != html.StartTagToken && kind != html.SelfClosingTagToken {
 			continue
 		}
-		tag := z.Token()
 		for _, a := range tag.Attr {
 			u, err := url.Parse(strings.TrimSpace(a.Val))
-			if tag.Data == "a" && a.Key == "href" && err == nil && path.Base(u.Path) == name && !strings.HasSuffix(u.Path, "/") {
-				sums = append(sums, digest(u.Fragment))
+			if a.Key == "href" && err == nil && path.Base(u.Path) == name && !strings.HasSuffix(u.Path, "/") {
+				fragment, _ := url.ParseQuery(u.Fragment)
+				sums = append(sums, strings.ToLower(fragment.Get("sha256")))
 			}
 		}
 	}
 	return sums
-}
-
-// digest returns the sha256 in the fragment of a link, in lower case.
-func digest(fragment string) string {
-	for part := range strings.SplitSeq(fragment, "&") {
-		if sum, ok := strings.CutPrefix(part, "sha256="); ok {
-			return strings.ToLower(sum)
-		}
-	}
-	return ""
 }

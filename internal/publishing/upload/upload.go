@@ -132,16 +132,7 @@ func (s *Server) upload(ctx context.Context, w artifact.Artifact) (existed bool,
 	if there, err := s.compare(ctx, page, w); there || err != nil {
 		return there, err
 	}
-	dir, err := os.MkdirTemp("", "builder-upload-*")
-	if err != nil {
-		return false, err
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, w.Name)
-	if err := privateCopy(w, path); err != nil {
-		return false, err
-	}
-	if refused := s.send(ctx, s.URL, path); refused != nil {
+	if refused := s.sendCopy(ctx, w); refused != nil {
 		// The answer may be lost, or somebody else uploaded the same bytes meanwhile.
 		there, err := s.compare(ctx, page, w)
 		if there || isConflict(err) {
@@ -152,18 +143,27 @@ func (s *Server) upload(ctx context.Context, w artifact.Artifact) (existed bool,
 	return false, s.confirm(ctx, page, w)
 }
 
-// privateCopy copies the wheel to a path that no other program knows. It fails if the
-// bytes are not those that were verified.
-func privateCopy(w artifact.Artifact, path string) error {
+// sendCopy sends a copy of the wheel whose path no other program knows. It sends nothing
+// if the bytes are not those that were verified.
+func (s *Server) sendCopy(ctx context.Context, w artifact.Artifact) error {
+	dir, err := os.MkdirTemp("", "builder-upload-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, w.Name)
 	if err := atomicfile.Copy(w.Path, path); err != nil {
 		return err
 	}
 	got, err := artifact.Of(path, "")
-	if err == nil && got.SHA256 != w.SHA256 {
-		err = diag.Errorf(diag.Publish, "the wheel has changed: it has sha256 %s, and had %s", got.SHA256, w.SHA256).
+	if err != nil {
+		return err
+	}
+	if got.SHA256 != w.SHA256 {
+		return diag.Errorf(diag.Publish, "the wheel has changed: it has sha256 %s, and had %s", got.SHA256, w.SHA256).
 			WithHint("build or verify the wheel again: another program wrote to the file")
 	}
-	return err
+	return s.send(ctx, s.URL, path)
 }
 
 // confirm waits until the index shows the wheel, because an index may be cached.
