@@ -15,10 +15,11 @@ import (
 
 // Publish uploads a wheel to the address of an upload server. The directory of the wheel
 // must hold no other file. uv finds the credentials: in its variables, netrc, a keyring,
-// or by trusted publishing. It asks no index before.
+// or by trusted publishing. It asks no index before. It reads no configuration file:
+// it would look for one above the wheel too, where everybody can write temporary files.
 func (t Tool) Publish(ctx context.Context, address, wheel string) error {
 	env := t.ownEnviron()
-	for _, name := range []string{"UV_PUBLISH_URL", "UV_PUBLISH_INDEX", "UV_PUBLISH_CHECK_URL"} {
+	for _, name := range []string{"UV_PUBLISH_URL", "UV_PUBLISH_INDEX", "UV_PUBLISH_CHECK_URL", "UV_CONFIG_FILE"} {
 		delete(env, name) // they name another place
 	}
 	for _, name := range []string{"UV_PUBLISH_TOKEN", "UV_PUBLISH_USERNAME", "UV_PUBLISH_PASSWORD"} {
@@ -27,7 +28,7 @@ func (t Tool) Publish(ctx context.Context, address, wheel string) error {
 		}
 	}
 	// The name of the wheel alone: uv takes it as a pattern, and a directory may have any name.
-	cmd := exec.CommandContext(ctx, t.Path, "publish", "--publish-url", address, "--quiet", "--no-progress", "--color", "never", filepath.Base(wheel))
+	cmd := exec.CommandContext(ctx, t.Path, "publish", "--no-config", "--publish-url", address, "--quiet", "--no-progress", "--color", "never", filepath.Base(wheel))
 	cmd.Dir, cmd.Env = filepath.Dir(wheel), env.list()
 	cmd.WaitDelay = 5 * time.Second
 	var stderr bytes.Buffer

@@ -32,7 +32,7 @@ func TestPublish(t *testing.T) {
 	t.Setenv("UV_PUBLISH_TOKEN", "")
 	t.Setenv("UV_PUBLISH_USERNAME", "ann")
 	t.Setenv("UV_PUBLISH_PASSWORD", "geheim-4711")
-	for _, elsewhere := range []string{"UV_PUBLISH_URL", "UV_PUBLISH_INDEX", "UV_PUBLISH_CHECK_URL"} {
+	for _, elsewhere := range []string{"UV_PUBLISH_URL", "UV_PUBLISH_INDEX", "UV_PUBLISH_CHECK_URL", "UV_CONFIG_FILE"} {
 		t.Setenv(elsewhere, "https://elsewhere.invalid/")
 	}
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func TestPublish(t *testing.T) {
 		t.Fatal(err)
 	}
 	args, rest, _ := strings.Cut(asked(), "\n")
-	if args != "publish --publish-url https://h.invalid/up/ --quiet --no-progress --color never a-1-py3-none-any.whl" {
+	if args != "publish --no-config --publish-url https://h.invalid/up/ --quiet --no-progress --color never a-1-py3-none-any.whl" {
 		t.Errorf("the arguments are %s", args)
 	}
 	for _, want := range []string{dir + "\n", "\nUV_PUBLISH_USERNAME=ann\n", "\nUV_PUBLISH_PASSWORD=geheim-4711\n"} {

