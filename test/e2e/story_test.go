@@ -34,7 +34,7 @@ var story = []lane{
 		{onceMore, again},
 		{"the commands on the pages", whatPagesShow},
 		{"verification of the results", verified},
-		{"published in three places and taken from there", published},
+		{"published in two places and taken from there", published},
 		{"the same bytes on another host", elsewhere},
 		{"the workflow on real cells", workflow},
 	}},
