@@ -19,14 +19,14 @@ import (
 	"builder/internal/publishing/index"
 )
 
-func open(t testing.TB) (*index.Index, string) {
+func open(t *testing.T) (*index.Index, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "index")
 	return index.Open(dir), dir
 }
 
 // file writes a file with the given content.
-func file(t testing.TB, name, text string) artifact.Artifact {
+func file(t *testing.T, name, text string) artifact.Artifact {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -41,7 +41,7 @@ func file(t testing.TB, name, text string) artifact.Artifact {
 
 func key(n int) string { return fmt.Sprintf("%064x", n) }
 
-func publication(t testing.TB, n int, text string) index.Publication {
+func publication(t *testing.T, n int, text string) index.Publication {
 	t.Helper()
 	name := fmt.Sprintf("tool-1.%d+cuda13.0-py3-none-any.whl", n)
 	return index.Publication{
@@ -55,7 +55,7 @@ func publication(t testing.TB, n int, text string) index.Publication {
 	}
 }
 
-func add(t testing.TB, x *index.Index, p index.Publication) index.Record {
+func add(t *testing.T, x *index.Index, p index.Publication) index.Record {
 	t.Helper()
 	added, err := x.Add(t.Context(), p)
 	if err != nil {
@@ -64,7 +64,7 @@ func add(t testing.TB, x *index.Index, p index.Publication) index.Record {
 	return added.Record
 }
 
-func read(t testing.TB, path ...string) string {
+func read(t *testing.T, path ...string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(path...))
 	if err != nil {
@@ -400,27 +400,6 @@ func TestPublishersAtOnce(t *testing.T) {
 		if !strings.Contains(page, p.Wheel.SHA256) {
 			t.Errorf("%s is not in the page", p.Wheel.Name)
 		}
-	}
-}
-
-// BenchmarkAdd publishes one more wheel to an index of 10,000.
-func BenchmarkAdd(b *testing.B) {
-	x, dir := open(b)
-	r := add(b, x, publication(b, 0, "wheel"))
-	for n := 1; n < 10_000; n++ {
-		r.Filename, r.Key, r.Cell = fmt.Sprintf("tool-1.%d-py3-none-any.whl", n), key(n), fmt.Sprintf("tool-1.%d", n)
-		data, err := json.Marshal(r)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "files", "tool", r.Filename+".record.json"), data, 0o600); err != nil {
-			b.Fatal(err)
-		}
-	}
-	n := 10_000
-	for b.Loop() {
-		n++
-		add(b, x, publication(b, n, fmt.Sprint(n)))
 	}
 }
 
