@@ -42,38 +42,9 @@ func directoryFaults() []fault {
 			"raise the file size limit (ulimit -f), and publish again", nothing,
 		},
 		{
-			"a file has the name of the directory", func(s *scene) { s.put(s.index()) },
-			diag.Publish, `opening the index: mkdir .*/index: not a directory`,
-			"move the file or directory at the named path away, and publish again", nothing,
-		},
-		{
-			"a file has the name of the folder of pages", func(s *scene) { s.put(s.index("simple")) },
-			diag.Publish, `writing the pages of tiny: mkdir .*/simple: not a directory`,
-			"move the file or directory at the named path away, and publish again", partly,
-		},
-		{
 			"the directory is read-only", func(s *scene) { s.protect() },
 			diag.Publish, `opening the index: locking: open .*/index/.lock: (read-only file system|permission denied)`,
 			"make the index writable for this user, or publish as its owner", nothing,
-		},
-		{
-			"the wheel changes while it is published", func(s *scene) { s.changeWhenLocked() },
-			diag.Publish, name + ` has changed: sha256 is [0-9a-f]{64}, was [0-9a-f]{64}`,
-			"stop the program that writes to the file, and publish again", nothing,
-		},
-		{
-			"the record of the wheel is damaged", func(s *scene) { s.damageRecord(name) },
-			diag.Publish, name + `.record.json: reading a record of the index: unexpected end of JSON input`,
-			"restore the file from a copy. Without it the index forgets the wheel's channels, its yank and the gates of other hosts: remove the file, publish the wheel with all statements, then promote and yank it again.", whole,
-		},
-		{
-			"the record of another wheel is damaged", func(s *scene) { s.put(s.index("files", "other", "other-1.0-py3-none-any.whl.record.json")) },
-			diag.Publish, `other-1.0-py3-none-any.whl.record.json: reading a record of the index: unexpected end of JSON input`,
-			"restore the file from a copy. Without it the index forgets the wheel's channels, its yank and the gates of other hosts: remove the file, publish the wheel with all statements, then promote and yank it again.", nothing,
-		},
-		{
-			"the published wheel is damaged", func(s *scene) { s.damagePublished() },
-			diag.OK, `^$`, "", whole,
 		},
 		{
 			"pip cannot install the wheel", func(s *scene) { s.python("echo no wheel fits; exit 1") },
@@ -112,31 +83,20 @@ func directoryFaults() []fault {
 	}
 }
 
-// put writes an empty file in a place where no file belongs.
-func (s *scene) put(path string) {
-	s.check(os.MkdirAll(filepath.Dir(path), 0o755))
-	s.check(os.WriteFile(path, nil, 0o600))
-	s.whenMended(func() { s.check(os.Remove(path)) })
-}
-
 // fill mounts a disk smaller than a wheel as the index. The next row tests a failing
 // write without a mount.
 func (s *scene) fill() {
-	if err := s.mount("size=512k"); err != nil {
+	if err := s.mount("size=512k", 0); err != nil {
 		s.Skipf("a full disk has to be mounted: %v", err)
 	}
 	s.whenMended(func() { s.check(s.mount("size=64m", syscall.MS_REMOUNT)) })
 }
 
 // mount mounts a new file system as the index.
-func (s *scene) mount(options string, flags ...uintptr) error {
+func (s *scene) mount(options string, flags uintptr) error {
 	s.check(os.MkdirAll(s.index(), 0o755))
-	all := uintptr(0)
-	for _, f := range flags {
-		all |= f
-	}
-	err := syscall.Mount("tmpfs", s.index(), "tmpfs", all, options)
-	if err == nil && all&syscall.MS_REMOUNT == 0 {
+	err := syscall.Mount("tmpfs", s.index(), "tmpfs", flags, options)
+	if err == nil && flags&syscall.MS_REMOUNT == 0 {
 		s.Cleanup(func() { s.check(syscall.Unmount(s.index(), syscall.MNT_DETACH)) })
 	}
 	return err
@@ -160,12 +120,6 @@ func (s *scene) protect() {
 		s.Skipf("root may write everywhere, and not mount: %v", err)
 	}
 	s.whenMended(func() { s.check(s.mount("size=64m", syscall.MS_REMOUNT)) })
-}
-
-// changeWhenLocked changes the wheel after it was verified: the program then waits for
-// the lock of the index, which the test holds.
-func (s *scene) changeWhenLocked() {
-	s.lock(1, s.change())
 }
 
 // lock holds the lock of the index until the given number of attempts, then calls f and
@@ -200,29 +154,6 @@ func (s *scene) hold(f func(free func()) (more bool)) {
 func (s *scene) race(other string) {
 	s.other = other
 	s.lock(8, func() {})
-}
-
-func (s *scene) damageRecord(name string) {
-	s.before()
-	path := s.index("files", "tiny", name+".record.json")
-	s.check(os.Truncate(path, 0))
-	s.whenMended(func() { s.check(os.Remove(path)) }) // the hint's remedy
-}
-
-// damagePublished truncates published files, as a full disk would.
-func (s *scene) damagePublished() {
-	s.before()
-	for _, name := range []string{"tiny-1.0-py3-none-any.whl", "tiny-1.0-py3-none-any.whl.attestations/provenance.sigstore.json"} {
-		s.check(os.Truncate(s.index("files", "tiny", name), 100))
-	}
-	s.check(os.Truncate(s.index("simple", "tiny", "index.html"), 10))
-}
-
-// before publishes without a fault.
-func (s *scene) before() {
-	if got := s.publish(s.cell); got.exit != diag.OK {
-		s.Fatalf("exit code %d\n%s", got.exit, got.stderr)
-	}
 }
 
 // python installs a fake pip, which builder runs to check the index as a client.

@@ -14,7 +14,9 @@ import (
 )
 
 // A fault is a failure during the publication of a wheel and its expected result. The
-// rows are the table of docs/publish-faults.md.
+// rows are the tables of docs/publish-faults.md. They need several processes, a full disk
+// or uv. The tests of internal/input/oci, internal/publishing/index and
+// internal/publishing/upload cause the other faults.
 type fault struct {
 	what string       // the text of the page
 	make func(*scene) // causes the fault and registers its repair

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
@@ -9,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -141,19 +138,6 @@ func (s *scene) dies(at request) {
 	s.whenMended(func() { s.check(s.front.start()) })
 }
 
-// restarts kills the server during a request. It is up again after 100 ms.
-func (s *scene) restarts(at request) {
-	s.breaks(at, 1, func(_ http.ResponseWriter, req *http.Request) {
-		some(req)
-		s.front.kill()
-		time.AfterFunc(100*time.Millisecond, func() {
-			if err := s.front.start(); err != nil {
-				s.Error(err)
-			}
-		})
-	})
-}
-
 // sends sends a signal to the program during a request and waits until the request
 // ends.
 func (s *scene) sends(at request, sig syscall.Signal) {
@@ -164,18 +148,6 @@ func (s *scene) sends(at request, sig syscall.Signal) {
 			<-req.Context().Done()
 		}
 	})
-}
-
-// changes changes the wheel before a request is answered.
-func (s *scene) changes(at request) {
-	change := s.change()
-	s.front.breaks(func(_ http.ResponseWriter, req *http.Request) bool {
-		if at.is(req) {
-			change()
-		}
-		return false
-	})
-	s.whenMended(func() { s.front.breaks(nil) })
 }
 
 // meets publishes a second result at the same time. Both reach the same request before
@@ -196,114 +168,22 @@ func (s *scene) meets(at request, other string) {
 		s.front.back.ServeHTTP(answer, req)
 		after.Done()
 		after.Wait()
-		repeat(w, answer.Header(), answer.Code, answer.Body.Bytes())
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
 		return true
 	})
 	s.whenMended(func() { s.front.breaks(nil) })
 }
 
-// repeat sends a recorded answer.
-func repeat(w http.ResponseWriter, header http.Header, code int, body []byte) {
-	maps.Copy(w.Header(), header)
-	w.WriteHeader(code)
-	_, _ = w.Write(body)
-}
-
-// stranger is another host. It must not receive the password.
-func (s *scene) stranger(answer http.HandlerFunc) (url string) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		var said strings.Builder
-		_ = req.Header.Write(&said)
-		said.WriteString(req.URL.String())
-		_, _ = io.Copy(&said, io.LimitReader(req.Body, largest))
-		for _, secret := range secrets() {
-			if strings.Contains(said.String(), secret) {
-				s.Errorf("another host was told the password: %s %s", req.Method, req.URL)
-			}
-		}
-		if req.Header.Get("Authorization") != "" {
-			s.Errorf("another host was told who publishes: %s %s", req.Method, req.URL)
-		}
-		answer(w, req)
+// redirects redirects a request to another host, which must not be asked.
+func (s *scene) redirects(at request) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		s.Errorf("another host was asked: %s %s", req.Method, req.URL)
+		w.WriteHeader(http.StatusTeapot)
 	}))
-	s.Cleanup(server.Close)
-	return server.URL
-}
-
-// redirects redirects a request to another host and checks whether the client follows.
-func (s *scene) redirects(at request, followed bool, answer http.HandlerFunc) {
-	var asked atomic.Bool
-	to := s.stranger(func(w http.ResponseWriter, req *http.Request) {
-		asked.Store(true)
-		answer(w, req)
-	})
-	s.whenMended(func() {
-		if followed != asked.Load() {
-			s.Errorf("followed: %v", !followed)
-		}
-	})
+	s.Cleanup(other.Close)
 	s.breaks(at, always, func(w http.ResponseWriter, req *http.Request) {
-		http.Redirect(w, req, to+req.URL.RequestURI(), http.StatusTemporaryRedirect)
+		http.Redirect(w, req, other.URL+req.URL.RequestURI(), http.StatusTemporaryRedirect)
 	})
-}
-
-// unexpectedly fails the scene at any request.
-func (s *scene) unexpectedly(w http.ResponseWriter, req *http.Request) {
-	s.Errorf("another host was asked: %s %s", req.Method, req.URL)
-	w.WriteHeader(http.StatusTeapot)
-}
-
-// overTLS serves the front with a certificate for example.com and this host. It is not
-// trusted until the fault is mended.
-func (s *scene) overTLS() (addr string) {
-	server := httptest.NewUnstartedServer(s.front)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.StartTLS()
-	s.Cleanup(server.Close)
-	trusted := filepath.Join(s.dir, "authority.pem")
-	s.check(os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
-	s.whenMended(func() { s.env["SSL_CERT_FILE"] = trusted })
-	return server.Listener.Addr().String()
-}
-
-// proxy routes all requests of the program to one address, whatever the host name.
-func (s *scene) proxy(addr string) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.Method != http.MethodConnect {
-			s.front.ServeHTTP(w, req)
-			return
-		}
-		to, err := net.Dial("tcp", addr)
-		if err != nil {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		from, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			s.Error(err)
-			return
-		}
-		_, _ = io.WriteString(from, "HTTP/1.1 200 OK\r\n\r\n")
-		go func() { _, _ = io.Copy(to, from); to.Close() }()
-		_, _ = io.Copy(from, to)
-		from.Close()
-	}))
-	s.Cleanup(server.Close)
-	s.env["http_proxy"], s.env["https_proxy"] = server.URL, server.URL
-}
-
-// cuts sends only the first half of the server's answer.
-func (s *scene) cuts(w http.ResponseWriter, req *http.Request) {
-	answer := httptest.NewRecorder()
-	s.front.back.ServeHTTP(answer, req)
-	cut(w, answer.Header(), answer.Body.Bytes()[:answer.Body.Len()/2])
-}
-
-// cut sends a body shorter than its Content-Length.
-func cut(w http.ResponseWriter, header http.Header, body []byte) {
-	maps.Copy(w.Header(), header)
-	w.Header().Set("Content-Length", "100000")
-	_, _ = w.Write(body)
-	_ = http.NewResponseController(w).Flush()
-	panic(http.ErrAbortHandler)
 }

@@ -6,14 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -23,7 +21,6 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
-	"builder/internal/plan/lock"
 	"builder/test/kit/wheeltest"
 )
 
@@ -78,25 +75,12 @@ func newWorkshop(t *testing.T) workshop {
 		t.Fatal(err)
 	}
 	w := workshop{home: filepath.Join(dir, "home"), site: filepath.Join(dir, "site")}
-	sealLock(t, filepath.Join(w.site, "recipes", "tiny.lock.json"))
+	if err := sealLock(filepath.Join(w.site, "recipes", "tiny.lock.json")); err != nil {
+		t.Fatal(err)
+	}
 	w.cell = w.run(t, filepath.Join(dir, "first"))
 	w.other = w.run(t, filepath.Join(dir, "second"))
 	return w
-}
-
-func sealLock(t *testing.T, path string) {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	var f lock.File
-	if err == nil {
-		err = json.Unmarshal(data, &f)
-	}
-	if err == nil {
-		err = os.WriteFile(path, f.Encode(), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // run writes a result. Its wheel is large enough for an interruption during the upload.
@@ -162,31 +146,6 @@ func (s *scene) mend() {
 
 // wheel returns the path of the file to publish.
 func (s *scene) wheel() string { return filepath.Join(s.cell, "tiny-1.0-py3-none-any.whl") }
-
-// own replaces the cell by a copy for the scene to change.
-func (s *scene) own() {
-	s.Helper()
-	to := filepath.Join(s.dir, "cell")
-	s.check(os.CopyFS(to, os.DirFS(s.cell)))
-	s.cell = to
-}
-
-// change returns a function that changes the wheel, like another process writing to it.
-func (s *scene) change() func() {
-	s.Helper()
-	s.own()
-	path := s.wheel()
-	right, err := os.ReadFile(path)
-	s.check(err)
-	s.whenMended(func() { s.check(os.WriteFile(path, right, 0o600)) })
-	wrong := bytes.Clone(right)
-	wrong[len(wrong)/2] ^= 1
-	return sync.OnceFunc(func() {
-		if err := os.WriteFile(path, wrong, 0o600); err != nil {
-			s.Error(err)
-		}
-	})
-}
 
 func (s *scene) check(err error) {
 	s.Helper()

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -25,10 +26,17 @@ func seal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: seal FILE...")
 	}
 	for _, name := range args {
-		var f lock.File
-		ts.Check(json.Unmarshal([]byte(ts.ReadFile(name)), &f))
-		ts.Check(os.WriteFile(ts.MkAbs(name), f.Encode(), 0o644))
+		ts.Check(sealLock(ts.MkAbs(name)))
 	}
+}
+
+func sealLock(path string) error {
+	data, err := os.ReadFile(path)
+	var f lock.File
+	if err := errors.Join(err, json.Unmarshal(data, &f)); err != nil {
+		return err
+	}
+	return os.WriteFile(path, f.Encode(), 0o600)
 }
 
 // edit copies a file and replaces every match of a pattern: edit FROM TO PATTERN TEXT.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"builder/internal/base/diag"
 )
@@ -238,6 +239,30 @@ func TestTokens(t *testing.T) {
 	logIn(t, "other.example")
 	_, _, err := at.open(t).Push(t.Context(), sample(t, "b"), nil)
 	if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != http.StatusUnauthorized || strings.Contains(err.Error(), secret) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A registry with TLS may not send the password to a token service without TLS.
+func TestATokenServiceWithoutTLS(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }))
+	defer plain.Close()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="`+plain.URL+`/token",service="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "https://")
+	logIn(t, host)
+	r, err := OpenRepository("oci://"+host+"/a", Options{retry: quick})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.repo.PlainHTTP = false // as for any other host
+	r.repo.Client.(*auth.Client).Client.Transport = server.Client().Transport
+	_, err = r.Resolve(t.Context(), "v1")
+	if e, ok := errors.AsType[*diag.Error](err); !errors.Is(err, errRealm) || !ok || !strings.Contains(e.Hint, "a token service with TLS") {
 		t.Errorf("got %v", err)
 	}
 }
