@@ -24,12 +24,12 @@ var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 // become spaces and a carriage return becomes a newline. Newlines stay.
 func Clean(s string) string {
 	s = newlines.Replace(strings.ToValidUTF8(s, "\uFFFD"))
-	return strings.Map(printable, escapes.ReplaceAllString(s, ""))
+	return strings.Map(printable, shown(s))
 }
 
 func printable(r rune) rune {
 	switch {
-	case r == '\n':
+	case r == '\n' || ' ' <= r && r <= '~': // most of all text
 		return r
 	case r == '\t' || unicode.In(r, unicode.Zl, unicode.Zp):
 		return ' '

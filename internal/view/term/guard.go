@@ -79,6 +79,9 @@ var ownColours = regexp.MustCompile(`^\x1b\[(?:1|2|31|32|35|1;31)?m$`)
 
 // visible is [Clean] for a line that may hold this package's colours and tabs.
 func visible(line string) string {
+	if !mayEscape(line) {
+		return tabbed(line)
+	}
 	var b strings.Builder
 	from := 0
 	for _, at := range escapes.FindAllStringIndex(line, -1) {
@@ -106,7 +109,7 @@ func (g *Guard) inert(part string) string {
 	if shown(g.line) == "" {
 		safe = Inert(part)
 	} else {
-		safe = commands.ReplaceAllString(part, "# #$1[")
+		safe = disarmed(part, "# #$1[")
 	}
 	if whole := g.line + safe; shown(Inert(whole)) != shown(whole) {
 		safe = " " + safe // the command started in an earlier part
@@ -120,7 +123,18 @@ func (g *Guard) inert(part string) string {
 }
 
 // shown returns a text without escape sequences.
-func shown(text string) string { return escapes.ReplaceAllString(text, "") }
+func shown(text string) string {
+	if !mayEscape(text) {
+		return text
+	}
+	return escapes.ReplaceAllString(text, "")
+}
+
+// mayEscape tells whether a text has a character that starts an escape sequence. Output
+// of megabytes has none, and a search for one character is much cheaper than [escapes].
+func mayEscape(text string) bool {
+	return strings.Contains(text, "\x1b") || strings.Contains(text, "\u009b")
+}
 
 // maxCommand bounds the name of a command.
 const maxCommand = 32
@@ -129,11 +143,19 @@ const maxCommand = 32
 // of GitHub Actions, ##vso[command] and ##teamcity[command] of others.
 var commands = regexp.MustCompile(`##(\w{0,16})\[`)
 
+// disarmed replaces the commands in a text.
+func disarmed(text, by string) string {
+	if !strings.Contains(text, "##") {
+		return text
+	}
+	return commands.ReplaceAllString(text, by)
+}
+
 // Inert changes a line of untrusted text so that a CI server executes no command in it.
 // GitHub Actions executes ::command:: at the beginning of a line, also after blanks,
 // and ##[command] anywhere.
 func Inert(line string) string {
-	line = commands.ReplaceAllString(line, "# #$1[")
+	line = disarmed(line, "# #$1[")
 	if strings.HasPrefix(strings.TrimSpace(shown(line)), "::") {
 		line = "| " + line
 	}
