@@ -97,7 +97,7 @@ func readerEnv(dir, path string) []string {
 		"BUILDER_HOME=" + filepath.Join(dir, ".builder"),
 		"BUILDER_ENGINE=unix://" + filepath.Join(dir, "no-engine"),
 		"BUILDER_NO_INSTALL=1", "BUILDER_MIRROR_DEBIAN=http://127.0.0.1:1",
-		"http_proxy=http://127.0.0.1:1", "https_proxy=http://127.0.0.1:1", "UV_OFFLINE=1", "GOPROXY=off",
+		"http_proxy=http://127.0.0.1:1", "https_proxy=http://127.0.0.1:1", "UV_OFFLINE=1", "GOPROXY=off", "GOGC=off",
 	}
 }
 

@@ -6,10 +6,8 @@ import (
 	"testing"
 )
 
-const standIn = "testdata/wheels/nvidia_nccl_cu13-2.29.7+stand.in-py3-none-any.whl"
-
 func TestFlagsFirst(t *testing.T) {
-	verbs := newApp([]string{"builder"}, configuration{}, io.Discard, io.Discard).Commands
+	verbs := wired([]string{"builder"}, io.Discard, io.Discard).Commands
 	for typed, want := range map[string]string{
 		"builder diagnose - --exit-code":        "builder diagnose --exit-code -- -",
 		"builder store import x.tar --json":     "builder store import --json -- x.tar",

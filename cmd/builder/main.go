@@ -73,12 +73,16 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return int(diag.CodeOf(err))
 }
 
-// newApp wires the verbs. It reads the catalogue first, because every recipe is a
-// subcommand of run, plan and lock with its axes as flags. Verbs that need the
-// catalogue report its errors.
+// newApp reads the catalogue and wires the verbs. It reads first, because every recipe is
+// a subcommand of run, plan and lock with its axes as flags.
 func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.App {
-	out := term.Printer{Stdout: stdout, Stderr: stderr}
 	cat, err := catalogue.Load(siteDir(args), takenNames())
+	return wire(cat, err, conf, stdout, stderr)
+}
+
+// wire wires the verbs. Those that need the catalogue report the error of reading it.
+func wire(cat catalogue.Catalogue, err error, conf configuration, stdout, stderr io.Writer) *cli.App {
+	out := term.Printer{Stdout: stdout, Stderr: stderr}
 	recipes, preferenceErr := conf.Preferred(cat.Recipes)
 	cat.Recipes, err = recipes, errors.Join(err, preferenceErr)
 	tool := &cli.App{

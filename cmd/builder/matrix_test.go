@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"builder/internal/app"
-	"builder/internal/app/catalogue"
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
 	"builder/test/kit/golden"
@@ -24,10 +23,7 @@ func TestMatrixGolden(t *testing.T) {
 		Values map[string]string `json:"values"` // values in the condensed matrix
 		Few    []string          `json:"condensed"`
 	}
-	cat, err := catalogue.Load("", takenNames())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cat := builtIn()
 	var all []condensed
 	for _, r := range cat.Recipes {
 		cells, _, err := matrix.Expand(r, matrix.Everything(r))
@@ -67,10 +63,7 @@ func TestMatrixGolden(t *testing.T) {
 
 // Every cell of every recipe must fit into the matrices named by the hint of matrix.
 func TestEveryCellHasAMatrix(t *testing.T) {
-	cat, err := catalogue.Load("", takenNames())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cat := builtIn()
 	jobs, err := app.Jobs(cat, app.MatrixRequest{Recipes: cat.Recipes, All: true}, t.Errorf)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/assemble"
-	"builder/internal/app/catalogue"
 	"builder/internal/evidence/proven"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
@@ -28,25 +27,21 @@ func TestReadmeTable(t *testing.T) {
 		"<!-- written by go test ./cmd/builder -run ReadmeTable -update -->\n", "<!-- end -->\n", supported(t))
 }
 
-// provenCatalogue returns the built-in catalogue and the record of built cells.
-func provenCatalogue(t *testing.T) (catalogue.Catalogue, proven.Cells) {
+// provenCells returns the record of built cells.
+func provenCells(t *testing.T) proven.Cells {
 	t.Helper()
-	cat, err := catalogue.Load("", takenNames())
-	if err != nil {
-		t.Fatal(err)
-	}
 	done, err := proven.Read(recipes.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cat, done
+	return done
 }
 
 // supported returns the table with a row for each recipe and major release of its
 // platform.
 func supported(t *testing.T) string {
 	t.Helper()
-	cat, done := provenCatalogue(t)
+	cat, done := builtIn(), provenCells(t)
 	asm := (&app.Session{Home: t.TempDir(), Catalogue: cat, Sources: app.Sources{Offline: true}}).Assembler()
 	text := "| recipe | platform | cells | locked | last built and gated |\n| --- | --- | --- | --- | --- |\n"
 	for _, r := range cat.Recipes {
@@ -115,7 +110,7 @@ func TestChoosingTable(t *testing.T) {
 // horovodROCm returns the table with a row for each ROCm, framework and Python.
 func horovodROCm(t *testing.T) string {
 	t.Helper()
-	cat, done := provenCatalogue(t)
+	cat, done := builtIn(), provenCells(t)
 	r, err := recipe.Find(cat.Recipes, "horovod")
 	if err != nil {
 		t.Fatal(err)

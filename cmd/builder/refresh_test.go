@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -45,8 +46,10 @@ fi`, underTest()),
 	var checkout string
 	for _, step := range []string{"move the pins", "ask the upstreams", "propose"} {
 		checkout = t.TempDir() // each is a separate job
-		for _, folder := range []string{"recipes", "stacks"} {
-			if err := os.CopyFS(filepath.Join(checkout, site, folder), os.DirFS(filepath.Join(repositoryRoot, folder))); err != nil {
+		for _, file := range []string{"recipes/horovod.yaml", "recipes/horovod.lock.json", "stacks/openrlhf-rocm6.1.yaml", "stacks/openrlhf-rocm6.1.lock.json"} {
+			data, err := os.ReadFile(filepath.Join(repositoryRoot, file))
+			to := filepath.Join(checkout, site, file)
+			if err := errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o644)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -44,7 +44,25 @@ func bare(t *testing.T) {
 func tool(t *testing.T) syntax.Verb {
 	t.Helper()
 	bare(t)
-	return syntaxOf(newApp([]string{"builder"}, configuration{}, io.Discard, io.Discard))
+	return syntaxOf(wired([]string{"builder"}, io.Discard, io.Discard))
+}
+
+// builtIn reads the built-in catalogue once for all tests.
+var builtIn = sync.OnceValue(func() catalogue.Catalogue {
+	cat, err := catalogue.Load("", takenNames())
+	if err != nil {
+		panic(err)
+	}
+	return cat
+})
+
+// wired is newApp without settings. It reads a catalogue only if the command line names a
+// site.
+func wired(args []string, stdout, stderr io.Writer) *cli.App {
+	if siteDir(args) != "" {
+		return newApp(args, configuration{}, stdout, stderr)
+	}
+	return wire(builtIn(), nil, configuration{}, stdout, stderr)
 }
 
 // Every verb has examples and exit codes, and every description belongs to a verb.
@@ -156,7 +174,7 @@ func TestExamplesAreRead(t *testing.T) {
 
 // parse parses a command line.
 func parse(args []string) error {
-	app := newApp(args, configuration{}, io.Discard, io.Discard)
+	app := wired(args, io.Discard, io.Discard)
 	reads := false
 	hollow(app, func(c *cli.Context) error {
 		reads = true
@@ -174,12 +192,6 @@ func parse(args []string) error {
 	}
 	return err
 }
-
-// builtIn is read once, because there are many examples.
-var builtIn = sync.OnceValue(func() catalogue.Catalogue {
-	cat, _ := catalogue.Load("", takenNames()) // other tests check its errors
-	return cat
-})
 
 // hollow replaces the actions of the lowest verbs by do. For recipes it also reads the
 // axes like plan.
