@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -136,47 +135,4 @@ func TestReceive(t *testing.T) {
 	if left := names(t, filepath.Join(s.dir, temps)); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-}
-
-// BenchmarkUse measures the cost of a check, once a week and after each write. Run it
-// with go test -bench Use.
-func BenchmarkUse(b *testing.B) {
-	s, err := Open(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
-	const size = 1 << 30
-	blob, err := s.Put(&zeros{size})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("checked", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := s.Use(blob); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("unchecked", func(b *testing.B) {
-		b.SetBytes(size)
-		for b.Loop() {
-			_ = os.Remove(s.record(blob.SHA256))
-			if _, err := s.Use(blob); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// zeros reads as left zero bytes.
-type zeros struct{ left int }
-
-func (z *zeros) Read(p []byte) (int, error) {
-	n := min(len(p), z.left)
-	clear(p[:n])
-	z.left -= n
-	if n == 0 {
-		return 0, io.EOF
-	}
-	return n, nil
 }
