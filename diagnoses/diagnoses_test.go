@@ -18,6 +18,7 @@ import (
 	"builder/patches"
 	"builder/recipes"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 func TestSchema(t *testing.T) {
@@ -54,9 +55,7 @@ func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
 func found(t *testing.T, e *diagnose.Examiner, of diagnose.Subject, text string) []string {
 	t.Helper()
 	r, err := e.Text(of, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	names := []string{}
 	for i, f := range r.Findings {
 		if i == 0 || !f.Symptom {
@@ -105,18 +104,14 @@ func TestExamplesInTheWild(t *testing.T) {
 // Every named fix exists.
 func TestMenders(t *testing.T) {
 	rs, err := recipe.Load(recipes.FS, "recipes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	known := map[string]bool{}
 	for _, r := range rs {
 		for _, axis := range r.AxisNames() {
 			known["the axis "+r.Name+"/"+axis] = true
 		}
 		ps, err := patch.Load(patches.FS, "patches", r.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, p := range ps {
 			known["the patch "+r.Name+"/"+p.Name] = true
 		}
@@ -166,9 +161,7 @@ const made = "<!-- The tables below are generated from diagnoses/*.yaml: go test
 func TestTroubleshooting(t *testing.T) {
 	path := filepath.Join("..", "docs", "troubleshooting.md")
 	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	byHand, _, ok := strings.Cut(string(page), made)
 	if !ok {
 		t.Fatalf("%s has lost its mark %q", path, made)

@@ -13,6 +13,7 @@ import (
 	"builder/patches"
 	"builder/recipes"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 func TestSchema(t *testing.T) {
@@ -23,9 +24,7 @@ func TestSchema(t *testing.T) {
 func TestEveryFileIsEmbedded(t *testing.T) {
 	for _, name := range files(t) {
 		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got, err := fs.ReadFile(patches.FS, name); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
 		}
@@ -42,9 +41,7 @@ func files(t *testing.T) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 
@@ -54,9 +51,7 @@ var numbered = regexp.MustCompile(`^[0-9]{2}-`)
 func TestEveryFileIsRead(t *testing.T) {
 	read := map[string]bool{"schema.json": true}
 	all, err := recipe.Load(recipes.FS, "recipes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, r := range all {
 		loaded, err := patch.Load(patches.FS, "patches", r.Name)
 		if err != nil {

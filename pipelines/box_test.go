@@ -15,6 +15,7 @@ import (
 	"github.com/vektah/gqlparser/v2/parser"
 
 	"builder/internal/gates/gate"
+	"builder/test/kit/must"
 )
 
 // A rememberingEngine answers like an engine with a cache: a query that it has seen
@@ -79,15 +80,11 @@ func (e *rememberingEngine) exit(exec string) int {
 func TestAGateIsNeverTakenFromTheCache(t *testing.T) {
 	engine := &rememberingEngine{exits: []int{3, 0}, known: map[string]int{}}
 	client, err := dagger.Connect(t.Context(), dagger.WithConn(engine))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, want := range engine.exits {
 		b := box{&session{client: client, bubblewrap: "/bwrap"}, client.Container(), venvDir}
 		got, err := b.Run(t.Context(), gate.Command{Name: "load", Args: []string{"PYTHON", "load.py"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got.Exit != want || got.Output != fmt.Sprintf("exit %d\n", want) {
 			t.Errorf("the gate ends with %+v, want exit %d", got, want)
 		}

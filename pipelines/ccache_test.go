@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
+	"builder/test/kit/must"
 )
 
 // A step can write objects of any text into its cache. So nothing that another recipe, or
@@ -56,9 +57,7 @@ func TestASecondBuildTakesNothingFromTheCache(t *testing.T) {
 func TestCcacheTakesTheNamesThatAreThere(t *testing.T) {
 	at := newCcached(t)
 	for _, name := range []string{"gcc", "g++-14", "x86_64-linux-gnu-g++", "c++", "gcc-ar", "gcc-ar-14", "clang++", "cpp", "g++.real"} {
-		if err := os.WriteFile(filepath.Join(at.root, "bin", name), nil, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(at.root, "bin", name), nil, 0o755))
 	}
 	status, out := at.build("ls " + at.root + "/tmp/builder-compilers\nprintf %s \"$PATH\"\n")
 	want := "c++\ng++-14\ngcc\nx86_64-linux-gnu-g++\n" + at.root + "/tmp/builder-compilers:" + at.root + "/bin"
@@ -87,9 +86,7 @@ func TestCcacheReusesOnlyTheSameText(t *testing.T) {
 	at.real()
 	at.write("src/a.c", "#include <x.h>\nint f(void) { return X; }\n")
 	for _, dir := range []string{"first", "second"} {
-		if err := os.Mkdir(filepath.Join(at.root, "build/src", dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Mkdir(filepath.Join(at.root, "build/src", dir), 0o755))
 	}
 	at.write("src/second/x.h", "#define X 1\n")
 	const compile = "gcc -O1 -Ifirst -Isecond -c a.c -o a.o\n"
@@ -123,13 +120,9 @@ type ccached struct {
 func newCcached(t *testing.T) *ccached {
 	root := t.TempDir()
 	for _, dir := range []string{"bin", "tmp", "build/src", "objects"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(root, "ccache"), []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(root, "ccache"), []byte("#!/bin/sh\n"), 0o755))
 	at := &ccached{t: t, root: root}
 	for _, tool := range []string{"mkdir", "ls", "grep", "ln", "sh"} {
 		at.link(tool, "bin/"+tool)

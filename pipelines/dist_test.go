@@ -15,6 +15,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 func TestSortDist(t *testing.T) {
@@ -40,9 +41,7 @@ func TestSortDist(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, file := range c.left {
-				if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(filepath.Join(dir, file), nil, 0o600))
 			}
 			first, beside, err := sortDist(dir, c.tree)
 			if c.says != "" {
@@ -90,9 +89,7 @@ func TestMeasureDist(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := c.leave(dir); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, c.leave(dir))
 			out, err := exec.Command("python3", "-I", "-c", script("dist.py"), dir).CombinedOutput()
 			if said := strings.TrimSpace(string(out)); err != nil || (said == "") != (c.says == "") || !strings.Contains(said, c.says) {
 				t.Errorf("%q, %v", said, err)
@@ -108,13 +105,9 @@ func TestWriteRequirements(t *testing.T) {
 	made := artifact.Artifact{Name: "The_Tool-1.0+rocm5.7-cp311-cp311-linux_x86_64.whl", SHA256: "aa"}
 	input := artifact.Artifact{Name: "nccl-2-py3-none-any.whl", SHA256: "bb"}
 	a, err := writeRequirements(e, made, []artifact.Artifact{input}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text, err := os.ReadFile(a.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	header, lines, _ := strings.Cut(string(text), "\nthe-tool")
 	lines = "the-tool" + lines
 	if line := "\n#   pip install --require-hashes --find-links . --find-links ../nccl-2 -r tool-1.0-cp311.requirements.txt\n"; !strings.Contains(header, line) {

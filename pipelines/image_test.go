@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 // TestBootstrapOnce: of several runs that need the same first layer, one writes it, and
@@ -51,9 +52,7 @@ func TestIntact(t *testing.T) {
 	sum := archive + ".sha256"
 	write := func(path, text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	digest := sha256.Sum256([]byte("layer"))
 	write(sum, hex.EncodeToString(digest[:]))

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 // families are the socket address families allowed to a guest: local, and IPv4 and IPv6
@@ -55,9 +56,7 @@ func TestSeccompFilter(t *testing.T) {
 		t.Skip("the filter is for amd64")
 	}
 	profile, err := seccomp.GetDefaultProfile(&specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	policy := seccompbpf.Policy{DefaultAction: seccompbpf.ActionErrno}
 	for _, rule := range profile.Syscalls {
 		policy.Syscalls = append(policy.Syscalls, group(t, rule))
@@ -75,9 +74,7 @@ func TestSeccompFilter(t *testing.T) {
 	}
 	policy.Syscalls = append(policy.Syscalls, sockets)
 	program, err := policy.Assemble()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	golden.CheckFile(t, "scripts/seccomp.b64", encoded(t, append(noAudit, program...)))
 }
 
@@ -124,9 +121,7 @@ func condition(t *testing.T, arg specs.LinuxSeccompArg) seccompbpf.Condition {
 func encoded(t *testing.T, program []bpf.Instruction) []byte {
 	t.Helper()
 	raw, err := bpf.Assemble(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var data []byte
 	for _, i := range raw {
 		data = binary.LittleEndian.AppendUint16(data, i.Op)

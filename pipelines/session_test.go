@@ -7,6 +7,7 @@ import (
 	"dagger.io/dagger"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 // What a step leaves or prints is never a fault of the engine: the build would start
@@ -39,9 +40,7 @@ func TestStepsCannotBlameTheEngine(t *testing.T) {
 func TestOutputThatIsTooLong(t *testing.T) {
 	engine := &modes{}
 	client, err := dagger.Connect(t.Context(), dagger.WithConn(engine))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for answer, want := range map[string]struct {
 		printed string
 		whole   bool

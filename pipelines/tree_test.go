@@ -10,6 +10,7 @@ import (
 	"dagger.io/dagger"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 // modes is an engine that only returns file modes.
@@ -32,9 +33,7 @@ func (m *modes) Do(req *http.Request) (*http.Response, error) {
 func TestOnlyARegularFileIsPatched(t *testing.T) {
 	engine := &modes{}
 	client, err := dagger.Connect(t.Context(), dagger.WithConn(engine))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tree := &containerTree{ctr: client.Container()}
 	for answer, want := range map[string]diag.Code{
 		`{"data":{"container":{"stat":{"fileType":"UNKNOWN"}}}}`:               diag.Build,
@@ -55,13 +54,9 @@ func TestAPatchedFileKeepsItsMode(t *testing.T) {
 	for mode, named := range map[string]bool{"493": true, "436": true, "420": false} { // 0755, 0664, 0644
 		engine := &modes{answer: `{"data":{"container":{"file":{"stat":{"permissions":` + mode + `}}}}}`}
 		client, err := dagger.Connect(t.Context(), dagger.WithConn(engine))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		tree := &containerTree{ctr: client.Container()}
-		if err := tree.WriteFile(t.Context(), "bin/run", []byte("new")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, tree.WriteFile(t.Context(), "bin/run", []byte("new")))
 		engine.answer = `{"data":{"container":{"withNewFile":{"stdout":""}}}}`
 		if _, err := tree.ctr.Stdout(t.Context()); err != nil {
 			t.Fatal(err)

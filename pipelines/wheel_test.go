@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"builder/internal/files/wheel"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -48,9 +49,7 @@ func python(t *testing.T, dir, name string, env []string, args ...string) (strin
 func unpacked(t *testing.T, file []byte) (tree, says string, err error) {
 	t.Helper()
 	at := filepath.Join(t.TempDir(), released)
-	if err := os.WriteFile(at, file, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(at, file, 0o644))
 	tree = t.TempDir()
 	says, err = python(t, tree, "unpack.py", nil, at, tree)
 	return tree, says, err
@@ -71,17 +70,13 @@ func TestRepack(t *testing.T) {
 		t.Fatalf("%v: %s", err, says)
 	}
 	changed := filepath.Join(tree, "tool-1.0.data/purelib/tool/__init__.py")
-	if err := os.WriteFile(changed, []byte("VARIABLE = 'B'\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(changed, []byte("VARIABLE = 'B'\n"), 0o644))
 	first, says, err := repacked(t, tree, "--local", "rocm6.1")
 	if err != nil {
 		t.Fatalf("%v: %s", err, says)
 	}
 	w, err := wheel.Open(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer w.Close()
 	if problems := w.Check(); len(problems) > 0 {
 		t.Errorf("the wheel is not in order: %q", problems)
@@ -118,17 +113,13 @@ func TestRepackIsAFunctionOfTheTree(t *testing.T) {
 			t.Fatalf("%v: %s", err, says)
 		}
 		late := time.Unix(1800000000+int64(len(made)), 0)
-		if err := os.Chtimes(filepath.Join(tree, "tool/run"), late, late); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chtimes(filepath.Join(tree, "tool/run"), late, late))
 		path, says, err := repacked(t, tree, "--local", "rocm6.1")
 		if err != nil {
 			t.Fatalf("%v: %s", err, says)
 		}
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		made = append(made, data)
 	}
 	if !bytes.Equal(made[0], made[1]) {
@@ -149,17 +140,13 @@ func requiring(lines ...string) wheeltest.Wheel {
 
 func TestRepackDropsWhatThePlatformProvides(t *testing.T) {
 	tree, _, err := unpacked(t, requiring("Requires-Dist: flash-attn==2.8.3", "Requires-Dist: torch", "Requires-Dist: torchmetrics", "Requires-Dist: Flash_Attn>1; extra == 'x'").Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	path, says, err := repacked(t, tree, "--local", "rocm6.1", "--provided", "flash-attn", "--provided", "Torch")
 	if err != nil || strings.Count(says, "dropped ") != 3 {
 		t.Fatalf("%v: %s", err, says)
 	}
 	w, err := wheel.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer w.Close()
 	if left := w.Metadata.Values("Requires-Dist"); len(left) != 1 || left[0] != "torchmetrics" {
 		t.Errorf("left are %q", left)

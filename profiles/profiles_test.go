@@ -15,6 +15,7 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/profiles"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 func TestSchema(t *testing.T) {
@@ -127,9 +128,7 @@ type release struct {
 func recorded(t *testing.T, project string) []release {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", project+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all []release
 	if err := json.Unmarshal(data, &all); err != nil || len(all) < 15 {
 		t.Fatalf("%d releases, %v", len(all), err)

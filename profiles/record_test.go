@@ -17,6 +17,7 @@ import (
 	"builder/internal/files/wheel"
 	"builder/internal/plan/version"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 // BUILDER_TEST_WHEELS names a directory with wheels of OpenRLHF and Ray, as fetched by
@@ -35,9 +36,7 @@ func TestRecordsAreWhatTheWheelsSay(t *testing.T) {
 		var all []release
 		for _, path := range paths {
 			w, err := wheel.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			r := read(t, w)
 			w.Close()
 			r.Version, r.Wheel, r.SHA256 = w.Name.Version, filepath.Base(path), digest(t, path)
@@ -45,9 +44,7 @@ func TestRecordsAreWhatTheWheelsSay(t *testing.T) {
 		}
 		slices.SortFunc(all, newerFirst)
 		text, err := json.MarshalIndent(all, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		golden.Check(t, project+".json", append(text, '\n'))
 	}
 }
@@ -64,9 +61,7 @@ func newerFirst(a, b release) int {
 func digest(t *testing.T, path string) string {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer f.Close()
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
@@ -122,14 +117,10 @@ func member(t *testing.T, w *wheel.Wheel, end string) string {
 			continue
 		}
 		r, err := w.Open(t.Context(), f.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer r.Close()
 		text, err := io.ReadAll(io.NewSectionReader(r, 0, 1<<20))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return string(text)
 	}
 	return ""

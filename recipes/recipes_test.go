@@ -18,6 +18,7 @@ import (
 	"builder/patches"
 	"builder/recipes"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {
@@ -53,9 +54,7 @@ func TestEveryRecipeLoads(t *testing.T) {
 func load(t *testing.T) []*recipe.Recipe {
 	t.Helper()
 	all, err := recipe.Load(recipes.FS, "recipes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 
@@ -63,14 +62,10 @@ func load(t *testing.T) []*recipe.Recipe {
 func catalogue(t *testing.T) lock.Catalogue {
 	t.Helper()
 	all, err := image.Load(images.FS, "images")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := lock.Catalogue{Images: all, Patches: map[string][]patch.Patch{}}
 	folders, err := fs.ReadDir(patches.FS, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, folder := range folders {
 		if !folder.IsDir() {
 			continue
@@ -87,9 +82,7 @@ func catalogue(t *testing.T) lock.Catalogue {
 func drafts(t *testing.T, r *recipe.Recipe, c lock.Catalogue) ([]lock.Draft, []matrix.Exclusion) {
 	t.Helper()
 	cells, excluded, err := matrix.Expand(r, matrix.Everything(r))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all []lock.Draft
 	for _, cell := range cells {
 		d, err := lock.NewDraft(cell, c)
@@ -200,18 +193,12 @@ func TestAdvisories(t *testing.T) {
 		}
 	}
 	r, err := recipe.Find(load(t), "horovod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for hardening, sealed := range map[string]bool{"on": true, "off": false} {
 		cells, _, err := matrix.Expand(r, matrix.Filter{"hardening": hardening})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		d, err := lock.NewDraft(cells[0], c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		applied := slices.ContainsFunc(d.Chosen(), func(p patch.Patch) bool { return p.Name == "rendezvous-seal" })
 		if applied != sealed || (d.Settings.Expect.Rendezvous == "sealed") != sealed || len(d.Settings.Advisories) != 2 ||
 			strings.HasSuffix(d.Cell.ID, ".unhardened") == sealed || strings.HasSuffix(d.Settings.Expect.Version, ".unhardened") == sealed ||
@@ -225,17 +212,13 @@ func TestAdvisories(t *testing.T) {
 func draft(t *testing.T, recipeName string, chosen matrix.Filter) lock.Draft {
 	t.Helper()
 	r, err := recipe.Find(load(t), recipeName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cells, _, err := matrix.Expand(r, chosen)
 	if err != nil || len(cells) != 1 {
 		t.Fatalf("%v: %d cells, %v", chosen, len(cells), err)
 	}
 	d, err := lock.NewDraft(cells[0], catalogue(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return d
 }
 
@@ -243,9 +226,7 @@ func draft(t *testing.T, recipeName string, chosen matrix.Filter) lock.Draft {
 // discards local symbols, because two builds would differ by that number.
 func TestCUDACellsDiscardLocalSymbols(t *testing.T) {
 	r, err := recipe.Find(load(t), "horovod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	chosen := matrix.Everything(r)
 	chosen["cuda"] = "!=none"
 	cells, _, err := matrix.Expand(r, chosen)
@@ -254,9 +235,7 @@ func TestCUDACellsDiscardLocalSymbols(t *testing.T) {
 	}
 	for _, c := range cells {
 		d, err := lock.NewDraft(c, catalogue(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if flags := d.Settings.Env["LDFLAGS"]; !strings.Contains(flags, "-Wl,--discard-all") {
 			t.Errorf("%s: LDFLAGS=%q", c.ID, flags)
 		}
@@ -319,9 +298,7 @@ func TestLocks(t *testing.T) {
 		t.Run(r.Name, func(t *testing.T) {
 			name := r.Name + ".lock.json"
 			data, err := fs.ReadFile(recipes.FS, name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			f, err := lock.Decode("recipes/"+name, data)
 			if err != nil || f.Recipe != r.Name {
 				t.Fatalf("the lock of %q: %v", f.Recipe, err)
@@ -348,9 +325,7 @@ func TestLocks(t *testing.T) {
 func locked(t *testing.T, r *recipe.Recipe, c lock.Catalogue, f lock.File, all []lock.Draft) {
 	t.Helper()
 	preferred, _, err := matrix.Expand(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, d := range all {
 		missing := f.Missing([]lock.Draft{d})
 		switch left := missing.Else(); {

@@ -16,6 +16,7 @@ import (
 	"builder/recipes"
 	"builder/stacks"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 func TestSchema(t *testing.T) {
@@ -38,9 +39,7 @@ func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {
 // environment finds profiles by name.
 func environment(t *testing.T) func(string, map[string]string) (string, error) {
 	all, err := profile.Load(profiles.FS, "profiles")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return func(name string, axes map[string]string) (string, error) {
 		i := slices.IndexFunc(all, func(p *profile.Profile) bool { return p.Name == name })
 		if i < 0 {
@@ -54,13 +53,9 @@ func environment(t *testing.T) func(string, map[string]string) (string, error) {
 // Every stack consists of existing, compatible cells and has a lock.
 func TestEveryStackIsARecipe(t *testing.T) {
 	all, err := stack.Load(stacks.FS, "stacks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	parts, err := recipe.Load(recipes.FS, "recipes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, s := range all {
 		if _, err := s.Recipe(stack.Catalogue{Recipes: parts, Profile: environment(t)}); err != nil {
 			t.Error(err)

@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"builder/internal/app/catalogue"
+	"builder/test/kit/must"
 )
 
 // Options named in remedies must exist.
 func TestDiagnosesNameOptions(t *testing.T) {
 	known, err := catalogue.Catalogue{}.Diagnoses()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	options := []string{"BUILDER_HOME"} // read by homeDir
 	for _, name := range flagNames(runFlags()) {
 		options = append(options, "--"+name)

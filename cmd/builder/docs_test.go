@@ -11,6 +11,7 @@ import (
 
 	"builder/test/kit/docscript"
 	"builder/test/kit/markdown"
+	"builder/test/kit/must"
 )
 
 // pages returns every page written by hand.
@@ -37,13 +38,9 @@ func pages(t *testing.T) []string {
 func blocks(t *testing.T, path string) []docscript.Block {
 	t.Helper()
 	page, err := markdown.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all, err := docscript.Of(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 
@@ -68,18 +65,12 @@ var tools = []string{"cp", "grep", "head", "mkdir", "sed", "tar"}
 func reader(t *testing.T) docscript.Host {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(repositoryRoot, "docs", "examples"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(repositoryRoot, "docs", "examples"))))
 	bin := t.TempDir()
 	for _, name := range tools {
 		path, err := exec.LookPath(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, os.Symlink(path, filepath.Join(bin, name)))
 	}
 	return docscript.Host{Dir: dir, Env: readerEnv(dir, underTest()+string(filepath.ListSeparator)+bin)}
 }

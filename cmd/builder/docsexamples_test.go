@@ -11,6 +11,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/acttest"
+	"builder/test/kit/must"
 )
 
 // shownWorkflow has all fields allowed in a workflow of the pages.
@@ -157,9 +158,7 @@ func readYAML(t *testing.T, file string, into any) {
 	if err == nil {
 		err = decode.YAML(file, data, into)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }
 
 // The part of a recipe in the page on gates must be valid.

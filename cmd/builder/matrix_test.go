@@ -11,6 +11,7 @@ import (
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 // TestMatrixGolden records the cells built for a pull request and the number of all
@@ -27,21 +28,13 @@ func TestMatrixGolden(t *testing.T) {
 	var all []condensed
 	for _, r := range cat.Recipes {
 		cells, _, err := matrix.Expand(r, matrix.Everything(r))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		points, err := app.Points(cat, cells)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		pairs, err := ci.Pairs(points, cat.Patches[r.Name])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		few, err := ci.Condense(points, cat.Patches[r.Name])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		c := condensed{Recipe: r.Name, Cells: len(cells), Values: map[string]string{}}
 		for _, p := range pairs {
 			c.Values[p.Axis] = strings.TrimSpace(c.Values[p.Axis] + " " + p.Value)
@@ -55,9 +48,7 @@ func TestMatrixGolden(t *testing.T) {
 	enc := json.NewEncoder(&text)
 	enc.SetIndent("", " ")
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(all); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, enc.Encode(all))
 	golden.CheckFile(t, filepath.Join("testdata", "matrix.golden.json"), text.Bytes())
 }
 
@@ -65,9 +56,7 @@ func TestMatrixGolden(t *testing.T) {
 func TestEveryCellHasAMatrix(t *testing.T) {
 	cat := builtIn()
 	jobs, err := app.Jobs(cat, app.MatrixRequest{Recipes: cat.Recipes, All: true}, t.Errorf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var ids []string
 	seen := map[string]bool{}
 	for _, j := range jobs {

@@ -20,6 +20,7 @@ import (
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 const eventSchema = "../../docs/progress.schema.json"
@@ -27,9 +28,7 @@ const eventSchema = "../../docs/progress.schema.json"
 func TestProgressSchema(t *testing.T) {
 	golden.CheckFile(t, eventSchema, recipe.Schema(&progress.Event{}))
 	page, err := os.ReadFile("../../docs/progress.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, kind := range progress.Kinds() {
 		if !strings.Contains(string(page), "\n| `"+string(kind)+"` |") {
 			t.Errorf("docs/progress.md does not explain the event %s", kind)
@@ -45,9 +44,7 @@ func TestProgressSchema(t *testing.T) {
 func TestWhoIsTold(t *testing.T) {
 	for format, printed := range map[string]bool{"json": true, "plain": false} {
 		shown, err := progress.Begin(t.Context(), io.Discard, progress.Format(format), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if err := shown.End(errors.New("it failed")); (progress.Unprinted(err) == nil) != printed {
 			t.Errorf("%s: %v", format, err)
 		}
@@ -58,17 +55,13 @@ func TestWhoIsTold(t *testing.T) {
 func recorded(t *testing.T, ids ...string) (out string, rec *report.Recorder) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "out")
-	if err := os.Mkdir(out, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(out, 0o755))
 	var begun report.Run
 	for _, id := range ids {
 		begun.Cells = append(begun.Cells, report.Cell{ID: id, Recipe: "tool"})
 	}
 	rec, err := report.NewRecorder(filepath.Join(out, "run.json"), begun)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return out, rec
 }
 
@@ -94,9 +87,7 @@ func ran(t *testing.T) (out string) {
 			events.StepDone(step.name, time.Second, false, step.err)
 			cell.Steps = append(cell.Steps, report.Step{Name: step.name, Seconds: 1, Failed: step.err != nil, Log: id + "/logs/" + step.name + ".log"})
 		}
-		if err := rec.Update(cell); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, rec.Update(cell))
 	}
 	if _, err := rec.Finish(time.Now()); err != nil {
 		t.Fatal(err)

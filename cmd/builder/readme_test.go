@@ -17,6 +17,7 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/recipes"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 // TestReadmeTable compares the table of the README with the catalogue: the cells of
@@ -31,9 +32,7 @@ func TestReadmeTable(t *testing.T) {
 func provenCells(t *testing.T) proven.Cells {
 	t.Helper()
 	done, err := proven.Read(recipes.FS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return done
 }
 
@@ -49,13 +48,9 @@ func supported(t *testing.T) string {
 			continue // the README names the command that lists them
 		}
 		drafts, _, err := assemble.Choose(cat, r, app.OpenAxes(r, nil, true))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		file, err := cat.Locks("").Read(r.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		type row struct {
 			cells, locked, built, changed int // changed: built from other inputs than today's
 			day                           string
@@ -77,9 +72,7 @@ func supported(t *testing.T) string {
 				continue
 			}
 			entries, err := asm.Entries(t.Context(), r, nil, []lock.Draft{d})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			n.built++
 			n.day = max(n.day, proof.Day)
 			if entries[len(entries)-1].Key() != proof.Key {
@@ -112,13 +105,9 @@ func horovodROCm(t *testing.T) string {
 	t.Helper()
 	cat, done := builtIn(), provenCells(t)
 	r, err := recipe.Find(cat.Recipes, "horovod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	drafts, _, err := assemble.Choose(cat, r, app.OpenAxes(r, nil, true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	built := map[string]map[string]string{} // by row: the GPUs of built cells, and the last day
 	for _, d := range drafts {
 		axes := d.Cell.Axes

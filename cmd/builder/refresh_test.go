@@ -1,13 +1,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // refresh.yml updates the locks of recipes and stacks and proposes both, here and in the
@@ -21,9 +22,7 @@ func TestRefresh(t *testing.T) {
 
 func refresh(t *testing.T, site string) {
 	workflow, err := os.ReadFile(filepath.Join(repositoryRoot, ".github", "workflows", "refresh.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tools, temp := t.TempDir(), t.TempDir()
 	asked := filepath.Join(temp, "asked")
 	for name, text := range map[string]string{
@@ -39,9 +38,7 @@ else
 	exec %s/builder "$@"
 fi`, underTest()),
 	} {
-		if err := os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/bash\n"+text+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/bash\n"+text+"\n"), 0o755))
 	}
 	var checkout string
 	for _, step := range []string{"move the pins", "ask the upstreams", "propose"} {
@@ -49,9 +46,7 @@ fi`, underTest()),
 		for _, file := range []string{"recipes/horovod.yaml", "recipes/horovod.lock.json", "stacks/openrlhf-rocm6.1.yaml", "stacks/openrlhf-rocm6.1.lock.json"} {
 			data, err := os.ReadFile(filepath.Join(repositoryRoot, file))
 			to := filepath.Join(checkout, site, file)
-			if err := errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o644))
 		}
 		cmd := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", blockOf(t, string(workflow), step))
 		cmd.Dir = checkout

@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"builder/internal/input/store"
+	"builder/test/kit/must"
 )
 
 // terminal opens a pseudo-terminal of 80 columns: the user's side and the programs'
@@ -49,16 +50,12 @@ func onTerminal(t *testing.T, dir string, env []string, args ...string) (*exec.C
 	t.Helper()
 	person, program := terminal(t)
 	path, err := exec.LookPath("builder")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, program, program, program
 	cmd.Env = append([]string{"TERM=xterm-256color", "PATH=/nowhere", "BUILDER_HOME=" + filepath.Join(dir, "home"), "BUILDER_NO_INSTALL=1"}, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	program.Close()
 	return cmd, person
@@ -83,13 +80,9 @@ func until(t *testing.T, person *os.File, text string) string {
 // Ctrl-C is answered at once, before running steps end.
 func TestAnInterruptIsAnswered(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "out"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, "out"), 0o755))
 	free, err := store.Lock(context.Background(), filepath.Join(dir, "out", ".lock"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer free()
 	cmd, person := onTerminal(t, dir, nil, "run", "horovod", "--rocm", "5.7", "--locked")
 	until(t, person, "another run writes to out")
@@ -107,9 +100,7 @@ func TestAnInterruptIsAnswered(t *testing.T) {
 // plain, it prints a log. NO_COLOR removes colours.
 func TestTerminals(t *testing.T) {
 	home := t.TempDir()
-	if err := sealCells("", filepath.Join(home, "home"), []string{"horovod", "rocm=5.7"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, sealCells("", filepath.Join(home, "home"), []string{"horovod", "rocm=5.7"}))
 	const cell, frame, green = "horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", "\x1b[?2026h", "\x1b[32m"
 	for _, c := range []struct {
 		name        string

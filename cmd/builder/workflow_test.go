@@ -16,6 +16,7 @@ import (
 
 	"builder/internal/base/decode"
 	"builder/test/kit/acttest"
+	"builder/test/kit/must"
 )
 
 // repositoryRoot is relative to this package's directory, in which tests run.
@@ -28,9 +29,7 @@ func TestWorkflows(t *testing.T) {
 		t.Skip("BUILDER_TEST_ACT=1 installs act and plays the workflows")
 	}
 	program, err := acttest.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "workflow"),
 		Setup:               alone,
@@ -156,9 +155,7 @@ chmod +x "$6"
 // takes.
 func TestPartsFitAMatrix(t *testing.T) {
 	text, err := os.ReadFile("../../docs/examples/actions/parts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	found := regexp.MustCompile(`cells: "(\w+) --shard [^/]*/(\d+)"`).FindStringSubmatch(string(text))
 	if found == nil {
 		t.Fatalf("no cells in\n%s", text)

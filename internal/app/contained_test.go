@@ -2,7 +2,6 @@ package app
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,14 +10,13 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/build/native"
+	"builder/test/kit/must"
 )
 
 // program writes a shell script as a program.
 func program(t *testing.T, path, script string) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755))
 }
 
 // Docker has the image, can pull it, loads it from a file, or none of these. In the last case the native engine
@@ -59,9 +57,7 @@ esac`)
 				if name == "other engine" {
 					data = "another"
 				}
-				if err := os.WriteFile(place, []byte(data), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(place, []byte(data), 0o644))
 				e.Image, _ = ParseEngineImage(place + "@sha256:" + c.digest)
 			}
 			address, _, there, err := e.contained(t.Context(), own)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 func TestParseEngineImage(t *testing.T) {
@@ -62,14 +63,10 @@ func TestOpenImage(t *testing.T) {
 	sum := sha256.Sum256(file.Bytes())
 	right, wrong := hex.EncodeToString(sum[:]), strings.Repeat("0", 64)
 	local := filepath.Join(t.TempDir(), "e.tgz")
-	if err := os.WriteFile(local, file.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(local, file.Bytes(), 0o644))
 	open := func(home, place, digest string, offline bool) (string, error) {
 		image, err := ParseEngineImage(place + "@sha256:" + digest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		s := &Session{Home: home, Engines: Engines{Image: image}, Sources: Sources{Offline: offline}}
 		r, err := s.openImage(t.Context())
 		if err != nil {

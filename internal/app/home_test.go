@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 // A home belongs to its user, who alone can read, write and lock its files.
@@ -68,7 +69,5 @@ func makeHome(t *testing.T, home string, mode os.FileMode, content bool, owner i
 	if err == nil {
 		err = os.Chmod(home, mode)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }

@@ -5,33 +5,26 @@ import (
 
 	"builder/internal/app/catalogue"
 	"builder/internal/plan/matrix"
+	"builder/test/kit/must"
 )
 
 // The key in a plan is that of the entry that a run builds, with its input cells.
 func TestPlanKeys(t *testing.T) {
 	cat, err := catalogue.Load("", catalogue.Taken{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := &Session{Home: t.TempDir(), Catalogue: cat}
 	keys := 0
 	for _, r := range cat.Recipes {
 		of := Selection{Recipe: r, Filter: matrix.Filter{}}
 		p, err := s.plan(PlanRequest{Selection: of})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if p.Cells[0].Key == "" {
 			continue
 		}
 		drafts, _, err := s.choose(of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		entries, err := s.Assembler().Entries(t.Context(), r, of.Filter, drafts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if keys++; entries[len(entries)-1].Key() != p.Cells[0].Key {
 			t.Errorf("%s: the plan says %s, the entry is %s", p.Cells[0].ID, p.Cells[0].Key, entries[len(entries)-1].Key())
 		}

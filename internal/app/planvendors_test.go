@@ -9,6 +9,7 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // The plan of a cell for ROCm and of one for CUDA shows the same gates, and the channel
@@ -16,9 +17,7 @@ import (
 // on the vendor.
 func TestBothVendorsAreAskedTheSame(t *testing.T) {
 	cat, err := catalogue.Load("", catalogue.Taken{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := &Session{Catalogue: cat, Home: t.TempDir()}
 	planned := func(name string, pairs ...string) PlannedCell {
 		t.Helper()

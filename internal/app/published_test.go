@@ -3,7 +3,6 @@ package app_test
 import (
 	"archive/zip"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 	"builder/internal/files/difference"
 	"builder/internal/publishing/publish"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 	"builder/test/kit/ocitest"
 	"builder/test/kit/wheeltest"
 )
@@ -31,9 +31,7 @@ func (v validators) published(t *testing.T, key signing.Key, public string) {
 	t.Helper()
 	s, of := newSession(t, &builds{holds: "tiny"})
 	s.Key = filepath.Join(t.TempDir(), "key.pem")
-	if err := key.Write(s.Key); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, key.Write(s.Key))
 	out := filepath.Join(t.TempDir(), "out")
 	if _, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out}); err != nil {
 		t.Fatal(err)
@@ -51,9 +49,7 @@ func (v validators) published(t *testing.T, key signing.Key, public string) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		at, err := publish.OpenCatalogue(place, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all, err := at.List(t.Context())
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%s: %+v, %v", name, all, err)
@@ -126,30 +122,22 @@ func (v validators) agreesOnDifferences(t *testing.T) {
 func rezipped(t *testing.T, path string, edit func([]*zip.File)) string {
 	t.Helper()
 	r, err := zip.OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer r.Close()
 	edit(r.File)
 	out := filepath.Join(t.TempDir(), filepath.Base(path))
 	f, err := os.Create(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	w := zip.NewWriter(f)
 	for _, m := range r.File {
 		to, err1 := w.CreateHeader(&zip.FileHeader{Name: m.Name, Method: m.Method, Modified: m.Modified, ExternalAttrs: m.ExternalAttrs, CreatorVersion: m.CreatorVersion})
 		from, err2 := m.Open()
-		if err := errors.Join(err1, err2); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err1, err2)
 		if _, err := io.Copy(to, from); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(w.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Close(), f.Close())
 	return out
 }
 
@@ -176,9 +164,7 @@ func (v validators) diffoscope(t *testing.T, first, second string) []string {
 	}
 	data, err := os.ReadFile(report)
 	var root diffoscopeReport
-	if err := errors.Join(err, json.Unmarshal(data, &root)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err, json.Unmarshal(data, &root))
 	var sections, packed []string
 	for _, member := range root.Details {
 		if strings.HasPrefix(member.Name, "zipinfo") {

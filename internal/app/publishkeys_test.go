@@ -11,6 +11,7 @@ import (
 	"builder/internal/app"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
+	"builder/test/kit/must"
 )
 
 // The statements of a second key join those of the first: users who trust only one of the
@@ -34,9 +35,7 @@ func TestPublishNotesAnotherKey(t *testing.T) {
 		}
 		notes = nil
 		r, err := app.Publish(t.Context(), s, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: to, Channel: attest.Candidate})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if text := strings.Join(notes, "\n"); strings.Count(text, "its users must trust both keys") != want {
 			t.Errorf("%+v: %s", r.Published, text)
 		}

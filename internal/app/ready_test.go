@@ -23,6 +23,7 @@ import (
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
 	"builder/pipelines"
+	"builder/test/kit/must"
 )
 
 // A missing image must come from its registry. If the registry does not answer, the
@@ -65,12 +66,8 @@ func TestImagesArePullableBeforeTheRun(t *testing.T) {
 	pulled := pipelines.Pulled(filepath.Join(home, "scratch"), digest)
 	kept := filepath.Join(native.New(home, nil, native.Options{}).Look().StateDir, "worker", "content", "blobs", "sha256", digest[len("sha256:"):])
 	for _, file := range []string{kept, pulled} {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Succeed(t, os.WriteFile(file, nil, 0o644))
 	}
 	if err := check(address(gone), &Session{}, doctor.Container); err != nil {
 		t.Errorf("an image that Docker has pulled: %v", err)
@@ -114,15 +111,11 @@ func TestImagesArePullableFromAMirror(t *testing.T) {
 	_, place, held := mirrored(t)
 	other := godigest.FromString("other").String()
 	mirrors, err := oci.ParseMirrors([]string{place})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for digest, want := range map[string]string{held: "", other: "image " + place + "/rocm/ours:6.1@" + other + ": not in the registry for linux/amd64"} {
 		s := &Session{Home: t.TempDir(), Sources: Sources{Registries: mirrors}}
 		n, err := s.host(s.heldBy(doctor.EngineState{Kind: doctor.Native})).OfEntries([]lock.Entry{ours(digest)}, store.Peek(s.Home))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		err = (&workspace{Session: s}).pullable(t.Context(), n.Places)
 		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%s: %v", digest, err)
@@ -134,15 +127,11 @@ func TestImagesArePullableFromAMirror(t *testing.T) {
 func TestAnExportedImageStaysInTheStore(t *testing.T) {
 	server, place, held := mirrored(t)
 	mirrors, err := oci.ParseMirrors([]string{place})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var notes []string
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	w, err := (&Session{Home: t.TempDir(), Note: note, Sources: Sources{Registries: mirrors}}).open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer w.close()
 	entries := []lock.Entry{ours(held), ours(held)}
 	ready := func() error {

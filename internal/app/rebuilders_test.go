@@ -15,6 +15,7 @@ import (
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/report"
+	"builder/test/kit/must"
 )
 
 // The trust file asks for the second builds of two of three homes, each with an engine
@@ -41,15 +42,11 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 		homes = append(homes, s)
 		text += "  - {key: " + app.PublicOf(filepath.Join(s.Home, "key.pem")) + ", roles: [rebuilder]}\n"
 		k, err := s.SigningKey()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		ids = append(ids, "key "+k.Public().ID)
 	}
 	text += "rebuilders: {candidate: 0, stable: 2}\n"
-	if err := os.WriteFile(trust, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(trust, []byte(text), 0o600))
 	out := filepath.Join(dir, "out")
 	if _, err := app.Run(t.Context(), first, app.RunRequest{Selection: of, Out: out}); err != nil {
 		t.Fatal(err)
@@ -58,9 +55,7 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 		t.Helper()
 		r := app.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, Policy: attest.Candidate, Rebuild: true, Attach: true}
 		all, err := app.Verifiable(homes[i], r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, err = app.Verify(t.Context(), homes[i], r, all)
 		return err
 	}
@@ -72,9 +67,7 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 	promote := func(place string) error {
 		t.Helper()
 		at, err := publish.OpenCatalogue(place, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		done, err := app.Promote(t.Context(), first, at, "tiny-1.0", attest.Stable)
 		already = done.Already
 		return err
@@ -93,20 +86,14 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 	}
 
 	place := "file:" + filepath.Join(dir, "index")
-	if err := errors.Join(rebuild(0, out), publishTo(place, out)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, rebuild(0, out), publishTo(place, out))
 	refused("one home", promote(place), "second builds of 1 keys agree ("+ids[0]+"), and the trust file requires 2 for the channel stable")
-	if err := rebuild(1, out); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, rebuild(1, out))
 
 	// The third home attaches its verdict to a copy.
 	lied := filepath.Join(dir, "lied")
 	lie := "in the build of " + ids[2] + ": tiny-1.0-py3-none-any.whl has sha256 "
-	if err := os.CopyFS(lied, os.DirFS(out)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.CopyFS(lied, os.DirFS(out)))
 	refused("other bytes", rebuild(2, lied), `tiny/__init__.py differs: "name = 'tiny'", "name = 'else'"`)
 	refused("publishing", publishTo("file:"+filepath.Join(dir, "never"), lied), lie, "tiny/__init__.py differs")
 	said, err := filepath.Glob(filepath.Join(lied, "tiny-1.0", "*.attestations", "verdicts-*"))
@@ -119,9 +106,7 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 		t.Fatal(said, err)
 	}
 	tampered := filepath.Join(dir, "tampered")
-	if err := os.CopyFS(tampered, os.DirFS(filepath.Join(dir, "index"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.CopyFS(tampered, os.DirFS(filepath.Join(dir, "index"))))
 	addStatements(t, tampered, filepath.Join(lied, "tiny-1.0"))
 	refused("two agree and one lies", promote("file:"+tampered), lie)
 
@@ -155,18 +140,12 @@ func addStatements(t *testing.T, at, cell string) {
 		t.Fatal(records, err)
 	}
 	data, err := os.ReadFile(records[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var r index.Record
-	if err := json.Unmarshal(data, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(data, &r))
 	folder := r.Filename + ".attestations"
 	files, err := os.ReadDir(filepath.Join(cell, folder))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	have := map[string]bool{}
 	for _, f := range r.Beside {
 		have[filepath.Base(f.Path)] = true
@@ -178,12 +157,8 @@ func addStatements(t *testing.T, at, cell string) {
 			continue
 		}
 		a, err := artifact.Of(filepath.Join(cell, folder, f.Name()), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Link(a.Path, filepath.Join(to, a.Name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, os.Link(a.Path, filepath.Join(to, a.Name)))
 		r.Beside = append(r.Beside, index.File{Path: folder + "/" + a.Name, SHA256: a.SHA256, Size: a.Size})
 	}
 	data, err = json.Marshal(r)
@@ -196,12 +171,8 @@ func addStatements(t *testing.T, at, cell string) {
 func statementIn(t *testing.T, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, raw, err := opened(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(raw)
 }

@@ -15,6 +15,7 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
+	"builder/test/kit/must"
 )
 
 // The script must set the build step's environment and nothing else, even for values
@@ -63,9 +64,7 @@ func TestStepToDebug(t *testing.T) {
 			steps[i].Failed = steps[i].Name == failed
 		}
 		run := report.Run{Schema: report.Schema, Started: time.Now(), Cells: []report.Cell{{ID: "tiny-1", Steps: steps}}}
-		if err := report.Write(filepath.Join(out, "run.json"), run); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, report.Write(filepath.Join(out, "run.json"), run))
 		if got := StepToDebug(out, "tiny"); got != want {
 			t.Errorf("%q failed: %s, want %s", failed, got, want)
 		}

@@ -37,6 +37,7 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
+	"builder/test/kit/must"
 	"builder/test/kit/sourcetreetest"
 	"builder/test/kit/wheeltest"
 )
@@ -113,32 +114,22 @@ func newSession(t *testing.T, b run.Engine) (*app.Session, app.Selection) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(source))
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "site.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
 	for _, f := range archive.Files {
 		data := bytes.ReplaceAll(f.Data, []byte("SHA256"), []byte(hex.EncodeToString(sum[:])))
 		if filepath.Base(f.Name) == "tiny.lock.json" {
 			var pins lock.File
-			if err := json.Unmarshal(data, &pins); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(data, &pins))
 			data = pins.Encode()
 		}
 		path := filepath.Join(dir, f.Name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o644))
 	}
 	cat, err := catalogue.Load(filepath.Join(dir, "site"), catalogue.Taken{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tiny, err := recipe.Find(cat.Recipes, "tiny")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	shown := progress.New(io.Discard, progress.Options{})
 	t.Cleanup(shown.Close)
 	s := &app.Session{
@@ -149,9 +140,7 @@ func newSession(t *testing.T, b run.Engine) (*app.Session, app.Selection) {
 	if err == nil {
 		_, err = kept.Receive(store.Blob{Name: "source", SHA256: hex.EncodeToString(sum[:]), Size: int64(len(source))}, strings.NewReader(source))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s, app.Selection{Recipe: tiny, Filter: matrix.Filter{}}
 }
 
@@ -161,9 +150,7 @@ func TestRun(t *testing.T) {
 	s, of := newSession(t, engine)
 	out := filepath.Join(t.TempDir(), "out")
 	done, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cell := done.Cells[0]
 	if len(done.Cells) != 1 || cell.ID != "tiny-1.0" || report.StatusOf(cell) != report.Pass || cell.From != report.Build || len(cell.Verdicts) == 0 || done.Builder != "1.2.3" {
 		t.Errorf("%+v", done)
@@ -180,9 +167,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	signed, err := app.Verifiable(s, app.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	record := filepath.Join(t.TempDir(), proven.Name)
 	checked, err := app.Verify(t.Context(), s, app.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true, Record: record}, signed)
 	if err != nil || len(checked.Artifacts) != 1 || checked.Artifacts[0].Key != cell.Key || !attest.Passed(checked.Artifacts[0].Checks) {
@@ -251,31 +236,19 @@ func TestSealKeepsRefusalsOfOtherKeys(t *testing.T) {
 	}
 	dir := filepath.Join(out, "tiny-1.0")
 	e, err := lock.ReadEntry(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	a, err := artifact.Of(filepath.Join(dir, "tiny-1.0-py3-none-any.whl"), e.Key())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	other, err := signing.NewKey(time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	public := filepath.Join(t.TempDir(), "other.pem.pub")
-	if err := other.Public().Write(public); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, other.Public().Write(public))
 	refusal := []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Fail, Evidence: "seen"}}
-	if err := (attest.Sealer{Key: other}).AddRound(a, attest.NewTestResult(refusal, e.Key(), "v1", nil, time.Now())); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, (attest.Sealer{Key: other}).AddRound(a, attest.NewTestResult(refusal, e.Key(), "v1", nil, time.Now())))
 	s.Trust = []string{public}
 	sealer, err1 := s.Sealer()
 	trust, err2 := s.Trusted()
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err1, err2)
 	pass := []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}
 	if _, err := sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, pass); err != nil {
 		t.Fatal(err)
@@ -297,32 +270,22 @@ func TestSealKeepsAttachedVerdicts(t *testing.T) {
 	}
 	dir := filepath.Join(out, "tiny-1.0")
 	signed, err := app.Verifiable(s, app.VerifyRequest{Paths: []string{dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := app.Verify(t.Context(), s, app.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true}, signed); err != nil {
 		t.Fatal(err)
 	}
 	e, err := lock.ReadEntry(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	trust, err1 := s.Trusted()
 	sealer, err2 := s.Sealer()
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err1, err2)
 	round := []verdict.Verdict{{Gate: "python-source", Status: verdict.Pass, Evidence: "seen"}, {Gate: "wheel-format", Status: verdict.Pass}, {Gate: "upstream-tests", Status: verdict.Pass}}
 	for _, text := range []string{"", "name = 'other'\n"} {
 		engine.text = text
 		path := filepath.Join(dir, "tiny-1.0-py3-none-any.whl")
-		if err := engine.wheel(path, e); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, engine.wheel(path, e))
 		a, err := artifact.Of(path, e.Key())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, err := sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, round); err != nil {
 			t.Fatal(err)
 		}

@@ -25,6 +25,7 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
+	"builder/test/kit/must"
 	"builder/test/kit/recipetest"
 )
 
@@ -88,20 +89,14 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	t.Helper()
 	home := t.TempDir()
 	s, err := store.Open(filepath.Join(home, "store"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var b bytes.Buffer
 	shown := progress.New(&b, o)
 	w := &workspace{Session: &Session{Home: home, Display: shown, Note: shown.Note}, store: s, results: results.New(s), scratch: home}
 	c = &cellRun{workspace: w, RunRequest: RunRequest{Out: filepath.Join(home, "out")}}
 	entries := []lock.Entry{{ID: "tool-1", Recipe: "tool", Memory: 8e9}, {ID: "tool-2", Recipe: "tool", Memory: 8e9}, {ID: "tool-3", Recipe: "tool"}}
-	if err := os.MkdirAll(c.Out, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.record(entries); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(c.Out, 0o755))
+	must.Succeed(t, c.record(entries))
 	shown.Run([]string{"tool-1", "tool-2", "tool-3"})
 	bench := workbench{fails: "tool-3", out: c.Out}
 	member := fleet.Member{Name: "bench", Jobs: 3, Memory: 8e9, Up: func(context.Context) (run.Engine, error) { return bench, nil }}
@@ -141,9 +136,7 @@ func TestEventsFollowTheirSchema(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 		var e progress.Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(line), &e))
 		seen[e.Event] = true
 		if e.Event == progress.LogLine && strings.ContainsRune(e.Text, '\x1b') {
 			t.Errorf("%q would colour a terminal", e.Text)
@@ -168,9 +161,7 @@ func TestWaitingIsRecorded(t *testing.T) {
 		t.Errorf("stderr is\n%s", stderr)
 	}
 	r, err := report.Read(filepath.Join(w.Out, "run.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	waited := 0
 	for _, c := range r.Cells {
 		for _, s := range c.Steps {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // tableBelow returns the cells of the table below a heading of docs/dependencies.md,
@@ -14,9 +16,7 @@ import (
 func tableBelow(t *testing.T, heading string) [][]string {
 	t.Helper()
 	page, err := os.ReadFile("docs/dependencies.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, below, _ := strings.Cut(string(page), "\n## "+heading+"\n")
 	section, _, _ := strings.Cut(below, "\n## ")
 	var all [][]string
@@ -38,18 +38,14 @@ func tableBelow(t *testing.T, heading string) [][]string {
 func direct(t *testing.T, gomod string) map[string]string {
 	t.Helper()
 	out, err := exec.Command("go", "mod", "edit", "-json", gomod).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var mod struct {
 		Require []struct {
 			Path, Version string
 			Indirect      bool
 		}
 	}
-	if err := json.Unmarshal(out, &mod); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(out, &mod))
 	versions := map[string]string{}
 	for _, r := range mod.Require {
 		if !r.Indirect {

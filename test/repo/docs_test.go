@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"builder/test/kit/markdown"
+	"builder/test/kit/must"
 )
 
 // below returns the files below a directory with one of the extensions.
@@ -32,9 +33,7 @@ func below(t *testing.T, dir string, ends ...string) []string {
 func readPage(t *testing.T, path string) markdown.Page {
 	t.Helper()
 	page, err := markdown.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return page
 }
 
@@ -87,9 +86,7 @@ var inNav = regexp.MustCompile(`(?m)^ +- [^:#]+(?:: [^:#]+")?: ([\w/-]+\.md)$`)
 func TestEveryPageIsFound(t *testing.T) {
 	atRoot(t)
 	config, err := os.ReadFile("mkdocs.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var got, want []string
 	for _, m := range inNav.FindAllStringSubmatch(string(config), -1) {
 		got = append(got, m[1])
@@ -161,9 +158,7 @@ func TestBuiltSiteLoadsNothing(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, address := range loads(string(text)) {
 			t.Errorf("%s loads %s", file, address)
 		}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // groups lists the folders with Go code, the highest first. A package imports only from
@@ -89,16 +91,12 @@ var row = regexp.MustCompile("(?m)^\\| `internal/(\\w+)` \\|.*\\| (.+) \\|$")
 func TestGroupsAreTheContentsOfThePage(t *testing.T) {
 	atRoot(t)
 	page, err := os.ReadFile("docs/architecture.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var order []string
 	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
 		order = append(order, "internal/"+m[1])
 		entries, err := os.ReadDir("internal/" + m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var want []string
 		for _, e := range entries {
 			if e.IsDir() && e.Name() != "testdata" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"builder/test/kit/acttest"
+	"builder/test/kit/must"
 )
 
 // ownAction is the action that installs builder.
@@ -25,9 +26,7 @@ func workflows(t *testing.T) map[string][]string {
 	all := map[string][]string{}
 	for _, file := range append(files, ownAction) {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all[file] = strings.Split(string(text), "\n")
 	}
 	return all
@@ -70,9 +69,7 @@ func TestEveryActionIsPinned(t *testing.T) {
 func TestARealCellIsBuilt(t *testing.T) {
 	atRoot(t)
 	text, err := os.ReadFile(filepath.Join(".github", "workflows", "ci.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if call := "    uses: ./.github/workflows/build.yml\n    permissions:\n      contents: read\n    with:\n      cells: horovod --rocm 5.7\n"; !strings.Contains(string(text), call) {
 		t.Errorf("ci.yml does not call build.yml:\n%s", text)
 	}
@@ -189,13 +186,9 @@ var inputKey = regexp.MustCompile(`(?m)^  ([a-z-]+):$`)
 func TestEveryInputIsExplained(t *testing.T) {
 	atRoot(t)
 	w, err := acttest.Load(filepath.Join(".github", "workflows", "build.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	page, err := os.ReadFile(filepath.Join("docs", "actions.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	names := slices.Concat(slices.Collect(maps.Keys(w.On.Call.Inputs)), slices.Collect(maps.Keys(w.On.Call.Secrets)), slices.Collect(maps.Keys(w.Jobs)))
 	if len(names) < 15 {
 		t.Fatalf("only %v were found", names)

@@ -9,14 +9,13 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
+	"builder/test/kit/must"
 )
 
 func builtIn(t *testing.T) catalogue.Catalogue {
 	t.Helper()
 	cat, err := catalogue.Load("", catalogue.Taken{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return cat
 }
 
@@ -62,9 +61,7 @@ func TestCoverageNamesWhatIsMissing(t *testing.T) {
 	r.Requires.Run = append(r.Requires.Run, "nothing-has-this")
 	asm := &assemble.Assembler{Locks: cat.Locks(t.TempDir())}
 	drafts, _, err := assemble.Choose(cat, &r, matrix.Filter{"rocm": "5.7,6.0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c, err := asm.Cover(t.Context(), "horovod", drafts)
 	if err != nil || c.Cells != 2 || c.Locked != 0 || len(c.Unstated) != 1 || c.Unstated[0].Cells != 1 || len(c.Lacks) != 1 || !strings.Contains(c.Lacks[0], "nothing-has-this") {
 		t.Errorf("%+v, %v", c, err)
@@ -77,9 +74,7 @@ func TestPreferenceIsForImagesWithADigest(t *testing.T) {
 	cat := builtIn(t)
 	for _, r := range cat.Recipes {
 		all, _, err := assemble.Choose(cat, r, matrix.Everything(r))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, axis := range r.Axes {
 			for _, value := range axis.Values {
 				cells, _, err := matrix.Expand(r, matrix.Filter{axis.Name: value})
@@ -87,9 +82,7 @@ func TestPreferenceIsForImagesWithADigest(t *testing.T) {
 					continue // the value exists only to explain why it is unavailable
 				}
 				chosen, err := lock.NewDraft(cells[0], cat.LockInputs())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				if !chosen.Image.Unstated() && !chosen.Runtime.Unstated() {
 					continue
 				}

@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 // secret is the content of a file readable by the user but not by the author of a site.
@@ -18,12 +19,8 @@ const secret = "-----BEGIN KEY----- dont-tell"
 // write writes a file of a site and creates its directories.
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // everything reads all data of a site.
@@ -71,9 +68,7 @@ func TestNoFileOfASiteLeadsOutOfIt(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	write(t, key, secret)
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Mkfifo(pipe, 0o600))
 	for _, file := range []string{
 		"recipes/x.yaml", "stacks/x.yaml", "images/x.yaml", "patches/horovod/x.yaml", "patches/horovod", "diagnoses/x.yaml", "profiles/x.yaml",
 		"recipes", "stacks", "images", "patches", "diagnoses", "profiles", "recipes/own.lock.json",
@@ -84,12 +79,8 @@ func TestNoFileOfASiteLeadsOutOfIt(t *testing.T) {
 				write(t, filepath.Join(site, "recipes", "own.yaml"), ownRecipe)
 			}
 			path := filepath.Join(site, file)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(to, path); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			must.Succeed(t, os.Symlink(to, path))
 			err := everything(t, site)
 			switch {
 			case err == nil:
@@ -108,12 +99,8 @@ func TestNoFileOfASiteLeadsOutOfIt(t *testing.T) {
 func TestWhatLiesInASiteIsARegularFile(t *testing.T) {
 	site := t.TempDir()
 	write(t, filepath.Join(site, "shared", "own.yaml"), ownRecipe)
-	if err := os.MkdirAll(filepath.Join(site, "recipes"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../shared/own.yaml", filepath.Join(site, "recipes", "own.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Join(site, "recipes"), 0o700))
+	must.Succeed(t, os.Symlink("../shared/own.yaml", filepath.Join(site, "recipes", "own.yaml")))
 	if err := everything(t, site); err != nil {
 		t.Error(err)
 	}
@@ -122,12 +109,8 @@ func TestWhatLiesInASiteIsARegularFile(t *testing.T) {
 	if err := everything(t, site); err == nil || strings.Count(err.Error(), "dont-tell") > 6 {
 		t.Errorf("a key in the place of a recipe: %v", err)
 	}
-	if err := os.Remove(long); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(long, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(long))
+	must.Succeed(t, syscall.Mkfifo(long, 0o600))
 	if err := everything(t, site); err == nil || !strings.Contains(err.Error(), "pipe") {
 		t.Errorf("a pipe in the place of a recipe: %v", err)
 	}

@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"builder/internal/app/config"
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // environment is a map of environment variables.
@@ -30,17 +30,11 @@ func host(t *testing.T, dir string, files map[string]string) (config.Host, strin
 	root := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	work := filepath.Join(root, dir)
-	if err := os.MkdirAll(work, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(work, 0o755))
 	return config.Host{
 		Dir: work, User: filepath.Join(root, "own"), Home: filepath.Join(root, "me"), Lookup: environment{}.lookup,
 	}, root
@@ -53,9 +47,7 @@ func TestNearestCountsFirst(t *testing.T) {
 		"own/builder/builder.yaml": "jobs: 3\nmemory: 8GB\naxes: {horovod: {rocm: \"5.7\", arch: gfx90a}}\n",
 	})
 	c, err := config.Load(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []string{filepath.Join(root, "a/builder.yaml"), filepath.Join(root, "own/builder/builder.yaml")}
 	if !slices.Equal(c.Files, want) {
 		t.Errorf("read %v, want %v", c.Files, want)
@@ -87,9 +79,7 @@ func TestPreferred(t *testing.T) {
 	} {
 		c := config.Config{Preferences: []config.Preference{{Recipe: "tool", Axis: "rocm", Value: text}}}
 		all, err := c.Preferred([]*recipe.Recipe{r})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := all[0].Axes[0]; strings.Join(got.Values, " ") != want.values || got.Site != want.site || r.Axes[0].Site != 0 {
 			t.Errorf("%s: %+v", text, got)
 		}
@@ -99,9 +89,7 @@ func TestPreferred(t *testing.T) {
 func TestEffective(t *testing.T) {
 	h, _ := host(t, "a", map[string]string{"a/builder.yaml": "out: state\njobs: 2\nlocked: false\nccache: true\n"})
 	c, err := config.Load(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := map[string]config.Effective{}
 	for _, e := range c.Effective(environment{"BUILDER_JOBS": "5", "BUILDER_ENGINE": ""}.lookup) {
 		got[e.Key] = e
@@ -131,9 +119,7 @@ func TestPathsMeanTheSameFromEverywhere(t *testing.T) {
 	})
 	h.Lookup = environment{config.Override: "../named.yaml"}.lookup
 	c, err := config.Load(h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for key, want := range map[string][]string{
 		"trust":         {root + "/a/keys/a.pub", root + "/me/b.pub", "/c.pub", root + "/d.pub"},
 		"from":          {"file:" + root + "/a/wheels", "file:/srv", "oci://h/r", "https://h/simple", "file:///x"},
@@ -264,9 +250,7 @@ func TestAFoundFileStaysInItsDirectory(t *testing.T) {
 		"far": "points outside", "far/new": "points outside", "file/new": "not a directory",
 	} {
 		h, root := host(t, "a/deep", map[string]string{"a/builder.yaml": "out: " + value + "\nrecipes: " + value + "\n", "a/file": "", "a/real/x": ""})
-		if err := errors.Join(os.Symlink(t.TempDir(), root+"/a/far"), os.Symlink("real", root+"/a/near")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Symlink(t.TempDir(), root+"/a/far"), os.Symlink("real", root+"/a/near"))
 		_, err := config.Load(h)
 		if errs := diag.All(err); want == "" && err != nil || want != "" && (len(errs) != 2 || !strings.Contains(errs[0].Error(), want)) {
 			t.Errorf("%s: got %v", value, err)
@@ -286,18 +270,14 @@ func TestEveryFaultOfEveryFileAtOnce(t *testing.T) {
 // such a file in a test.
 func TestPlanted(t *testing.T) {
 	h, root := host(t, "tmp/mine", map[string]string{"tmp/builder.yaml": "jobs: 2\n"})
-	if err := os.Chmod(filepath.Join(root, "tmp"), 0o777|os.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(filepath.Join(root, "tmp"), 0o777|os.ModeSticky))
 	if c, err := config.Load(h); err != nil || len(c.Settings) != 1 {
 		t.Errorf("the user's own file: got %+v, %v", c, err)
 	}
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a file to another user")
 	}
-	if err := os.Chown(filepath.Join(root, "tmp/builder.yaml"), 12345, 12345); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chown(filepath.Join(root, "tmp/builder.yaml"), 12345, 12345))
 	if c, err := config.Load(h); err == nil || len(c.Settings) > 0 || !strings.Contains(err.Error(), "another user owns") {
 		t.Errorf("a file of another user: got %+v, %v", c, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"builder/internal/app/config"
+	"builder/test/kit/must"
 )
 
 // A file found beside the work must not be a link out of its directory: an untrusted
@@ -18,9 +19,7 @@ func TestALinkBesideTheWorkIsNotFollowed(t *testing.T) {
 		os.WriteFile(elsewhere, []byte("offline: true\n"), 0o600), os.Symlink(elsewhere, filepath.Join(dir, config.Name)),
 		os.Mkdir(filepath.Join(user, "builder"), 0o700), os.Symlink(elsewhere, filepath.Join(user, "builder", config.Name)),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	host := config.Host{Dir: dir, Lookup: func(string) (string, bool) { return "", false }}
 	if _, err := config.Load(host); err == nil || !strings.Contains(err.Error(), "points outside") {

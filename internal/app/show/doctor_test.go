@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/app/doctor"
 	"builder/internal/view/term"
+	"builder/test/kit/must"
 )
 
 // hostile returns a report whose texts contain control characters.
@@ -25,9 +26,7 @@ func TestReportIsClean(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	b.Reset()
-	if err := (term.Printer{Stdout: &b}).JSON(hostile()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, (term.Printer{Stdout: &b}).JSON(hostile()))
 	if strings.ContainsAny(b.String(), "\x1b\x07\r") {
 		t.Errorf("%q", b.String())
 	}

@@ -6,14 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 func TestWriteAndFill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, content := range []string{"first", "second", ""} {
-		if err := Write(path, []byte(content)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, Write(path, []byte(content)))
 		if data, err := os.ReadFile(path); err != nil || string(data) != content {
 			t.Errorf("%q, %v", data, err)
 		}
@@ -40,9 +40,7 @@ func TestWriteAndFill(t *testing.T) {
 
 func TestWriteHere(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := Write("file", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Write("file", []byte("x")))
 }
 
 func TestCopy(t *testing.T) {
@@ -51,9 +49,7 @@ func TestCopy(t *testing.T) {
 	if err := Copy(from, to); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a file: %v", err)
 	}
-	if err := errors.Join(os.WriteFile(from, []byte("new"), 0o600), os.WriteFile(to, []byte("old and longer"), 0o600), Copy(from, to)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(from, []byte("new"), 0o600), os.WriteFile(to, []byte("old and longer"), 0o600), Copy(from, to))
 	if data, err := os.ReadFile(to); err != nil || string(data) != "new" {
 		t.Errorf("%q, %v", data, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 type inner struct {
@@ -116,9 +117,7 @@ func TestHintNamesTheNearestKey(t *testing.T) {
 func TestPositions(t *testing.T) {
 	text := []byte("title: x\naxes:\n  - name: rocm\n    values: [\"5.7\", \"6.1\"]\n")
 	index, err := decode.Positions("a.yaml", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var v outer
 	if beside, err := decode.Placed("a.yaml", text, &v); err != nil || v.Title != "x" || !reflect.DeepEqual(beside, index) {
 		t.Errorf("beside %+v: %+v, %v", v, beside, err)

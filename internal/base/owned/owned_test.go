@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // sealed returns a directory of two programs and its record.
@@ -17,9 +19,7 @@ func sealed(t *testing.T) string {
 		os.MkdirAll(filepath.Join(dir, "bin"), 0o777), os.WriteFile(filepath.Join(dir, "bin/a"), []byte("a"), 0o777),
 		os.WriteFile(filepath.Join(dir, "b"), []byte("b"), 0o777), Seal(dir, dir),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return dir
 }
 

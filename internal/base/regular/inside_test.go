@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 func TestInsideEndsAtTheDirectory(t *testing.T) {
@@ -20,14 +22,10 @@ func TestInsideEndsAtTheDirectory(t *testing.T) {
 		os.Symlink("file", at("sub/link")), os.Symlink("../../key", at("sub/out")), os.Symlink("/dev/zero", at("sub/zero")),
 		os.Symlink("pipe", at("sub/to-pipe")), os.Symlink("/", at("root")), os.Symlink("sub", at("alias")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	whole, err := Inside(dir, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, want := range map[string]string{
 		"sub/file": "", "sub/link": "", "alias/file": "",
 		"sub/large":   "larger than 4 bytes",

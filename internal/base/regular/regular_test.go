@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"builder/test/kit/must"
 )
 
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
@@ -18,14 +20,10 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 		os.WriteFile("file", []byte("four"), 0o600), os.Symlink("file", "link"), os.Symlink("pipe", "to-pipe"),
 		os.Symlink("/dev/zero", "to-device"), os.Mkdir("dir", 0o700), syscall.Mkfifo("pipe", 0o600),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	l, err := net.Listen("unix", "socket")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	for _, c := range []struct{ path, open, follow string }{
 		{"file", "", ""},
@@ -69,9 +67,7 @@ func within(t *testing.T, f func() ([]byte, error)) (data []byte, err error) {
 
 func TestAFileLargerThanItsBoundIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte("four"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("four"), 0o600))
 	if data, err := Read(path, 4); err != nil || string(data) != "four" {
 		t.Errorf("at its bound: %q, %v", data, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 func TestClient(t *testing.T) {
@@ -24,9 +26,7 @@ func TestClient(t *testing.T) {
 	}{{Stay, 1, http.StatusFound}, {nil, 2, http.StatusOK}} {
 		seen = nil
 		resp, err := Client(c.follow).Get(server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != c.code || len(seen) != c.asked {
 			t.Errorf("%d after %d requests, want %d after %d", resp.StatusCode, len(seen), c.code, c.asked)

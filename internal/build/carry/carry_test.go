@@ -18,6 +18,7 @@ import (
 	"builder/internal/build/carry"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 // receiver records its calls.
@@ -129,9 +130,7 @@ func TestWriteIsAllOrNothing(t *testing.T) {
 // Members before the manipulated one are taken, and none after it.
 func TestReadRefuses(t *testing.T) {
 	good, err := os.ReadFile(written(t, "x.tar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	first := min(sum("one"), sum("two"))
 	for name, c := range map[string]struct {
 		change func(members []file) []file
@@ -178,9 +177,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 	for n := 0; n < len(good); n += 100 {
 		path := filepath.Join(t.TempDir(), "x.tar")
-		if err := os.WriteFile(path, good[:n], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, good[:n], 0o644))
 		if _, err := carry.Read(path, &receiver{}); err == nil {
 			t.Errorf("%d of %d bytes were taken for all", n, len(good))
 		}
@@ -213,9 +210,7 @@ func TestReadRefusesADirectoryThatLies(t *testing.T) {
 		}, "wrong content"},
 	} {
 		dir := written(t, "dir")
-		if err := c.spoil(dir); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.spoil(dir))
 		if _, err := carry.Read(dir, &receiver{}); err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Fetch {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -242,13 +237,9 @@ func FuzzRead(f *testing.F) {
 			f.Fatal(err)
 		}
 		good, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Succeed(f, err)
 		data, err := os.ReadFile(repack(f, good, change))
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Succeed(f, err)
 		whole = append(whole, data)
 	}
 	f.Add(uint8(0), uint16(0), []byte(nil), uint16(0))
@@ -281,13 +272,9 @@ func repack(t testing.TB, data []byte, change func([]file) []file) string {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		content, err := io.ReadAll(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all = append(all, file{*h, content})
 	}
 	var packed bytes.Buffer
@@ -297,17 +284,11 @@ func repack(t testing.TB, data []byte, change func([]file) []file) string {
 		if err == nil {
 			_, err = out.Write(f.data)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, out.Close())
 	path := filepath.Join(t.TempDir(), "x.tar")
-	if err := os.WriteFile(path, packed.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, packed.Bytes(), 0o644))
 	return path
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 // fake installs a client program that logs its arguments. answers are the branches of a
@@ -18,9 +19,7 @@ func fake(t *testing.T, name, answers string) (asked func() string) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log")
 	script := "#!/bin/sh\necho \"$*\" >>" + log + "\ncase \"$*\" in\n" + answers + "\n*) exit 0 ;;\nesac\n"
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
 	t.Setenv("PATH", dir)
 	return func() string {
 		text, _ := os.ReadFile(log)

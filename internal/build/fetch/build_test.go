@@ -25,6 +25,7 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 // noise returns pseudo-random content that differs for each seed.
@@ -133,9 +134,7 @@ func (m *mirror) requests() []string {
 func newFetcher(t *testing.T, mirrors ...*mirror) *fetch.Fetcher {
 	t.Helper()
 	s, err := store.Open(filepath.Join(t.TempDir(), "store"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	f := &fetch.Fetcher{Store: s, Scratch: t.TempDir(), Overrides: map[string][]string{}, UV: func(context.Context) (pypi.Tool, error) {
 		t.Error("uv was asked for")
 		return pypi.Tool{}, errors.New("no uv")
@@ -186,11 +185,10 @@ func fakeUV(t *testing.T, places map[string]pypi.File) (uv func(context.Context)
 			f.Project, f.Version, url, f.SHA256)
 	}
 	script := fmt.Sprintf("#!/bin/sh\ncat requirements.in >>%[1]s/asked\ncp %[1]s/answer pylock.toml\n", dir)
-	if err := errors.Join(
+	must.Succeed(t,
 		os.WriteFile(filepath.Join(dir, "uv"), []byte(script), 0o755),
-		os.WriteFile(filepath.Join(dir, "answer"), []byte(answer.String()), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+		os.WriteFile(filepath.Join(dir, "answer"), []byte(answer.String()), 0o644),
+	)
 	tool := pypi.Tool{Path: filepath.Join(dir, "uv")}
 	return func(context.Context) (pypi.Tool, error) { return tool, nil }, func() string {
 		data, _ := os.ReadFile(filepath.Join(dir, "asked"))
@@ -216,9 +214,7 @@ func isolate(t *testing.T) {
 // An entry that nobody signed cannot name a file outside of the scratch directory.
 func TestSourceOfAHostileEntry(t *testing.T) {
 	kept, err := store.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	repository := t.TempDir()
 	f := &fetch.Fetcher{Store: kept, Scratch: t.TempDir(), Overrides: map[string][]string{"tests": {repository}}}
 	good := lock.SourcePin{Commit: strings.Repeat("a", 40), Epoch: 1}

@@ -22,6 +22,7 @@ import (
 	"builder/internal/input/deb"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 func TestFetchBringsAllThatAnEntryNames(t *testing.T) {
@@ -44,9 +45,7 @@ func TestFetchBringsAllThatAnEntryNames(t *testing.T) {
 		Image:   lock.Image{Pin: lock.ImagePin{Packages: []deb.Package{pack("both", contents["both"]), pack("build", contents["build"])}}, Wheels: []pypi.File{a}},
 		Runtime: lock.Image{Pin: lock.ImagePin{Packages: []deb.Package{pack("both", contents["both"]), pack("run", contents["run"])}}, Wheels: []pypi.File{a, b}},
 	}
-	if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Fetch(t.Context(), e, io.Discard))
 	for name, data := range contents {
 		if !has(t, f, data) {
 			t.Errorf("%s is not there", name)
@@ -106,9 +105,7 @@ func TestFetchGoesOn(t *testing.T) {
 			one, two := newMirror(t, map[string]answer{"a_1_amd64.deb": c.first}), newMirror(t, map[string]answer{"a_1_amd64.deb": c.second})
 			f := newFetcher(t, one, two)
 			start := time.Now()
-			if err := f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard))
 			if !has(t, f, data) {
 				t.Error("it is not there")
 			}
@@ -127,9 +124,7 @@ func TestFetchTriesTheSnapshotLast(t *testing.T) {
 	gone, archive := newMirror(t, nil), newMirror(t, map[string]answer{"a_1_amd64.deb": serves(data)})
 	f := newFetcher(t, gone)
 	f.Snapshot = archive.URL
-	if err := f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard))
 	if got := archive.requests(); len(gone.requests()) != 1 || len(got) != 1 || got[0] != "/archive/debian/20261121T000000Z/pool/main/a_1_amd64.deb" {
 		t.Errorf("asked %v, then %v", gone.requests(), got)
 	}
@@ -309,9 +304,7 @@ func TestOtherPlaces(t *testing.T) {
 	dir := t.TempDir()
 	local := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, data, 0o644))
 		return path
 	}
 	for name, c := range map[string]struct {
@@ -331,9 +324,7 @@ func TestOtherPlaces(t *testing.T) {
 			e := lock.Entry{Source: lock.SourcePin{File: file("tool", sdist, source)}, Image: lock.Image{
 				Pin: lock.ImagePin{Packages: []deb.Package{pack("a", debian)}}, Wheels: []pypi.File{file("w", wheel, wheelData)},
 			}}
-			if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, f.Fetch(t.Context(), e, io.Discard))
 			if !has(t, f, debian) || !has(t, f, wheelData) || !has(t, f, source) {
 				t.Error("something is not there")
 			}
@@ -352,9 +343,7 @@ func TestOtherPlaces(t *testing.T) {
 func TestAnotherPlaceWithOtherBytes(t *testing.T) {
 	want, got := noise(1, 1000), noise(2, 1000)
 	path := filepath.Join(t.TempDir(), "tool.tar.gz")
-	if err := os.WriteFile(path, got, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, got, 0o644))
 	f := newFetcher(t)
 	f.Overrides["tool"] = []string{path}
 	err := f.Fetch(t.Context(), lock.Entry{Source: lock.SourcePin{File: file("tool", sdist, want)}}, io.Discard)
@@ -454,9 +443,7 @@ func TestProgress(t *testing.T) {
 	a, b := noise(1, 3e6), noise(2, 1e6)
 	f := newFetcher(t, newMirror(t, map[string]answer{"a_1_amd64.deb": serves(a), "b_1_amd64.deb": serves(b)}))
 	var log counted
-	if err := f.Fetch(t.Context(), entry(t, f, pack("a", a), pack("b", b)), &log); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Fetch(t.Context(), entry(t, f, pack("a", a), pack("b", b)), &log))
 	if log.done != 4e6 || log.total != 4e6 {
 		t.Errorf("%d of %d bytes were counted", log.done, log.total)
 	}
@@ -476,14 +463,10 @@ func TestFetchBringsAgainWhatIsDamaged(t *testing.T) {
 	m := newMirror(t, map[string]answer{"a_1_amd64.deb": serves(data)})
 	f := newFetcher(t, m)
 	e := entry(t, f, pack("a", data))
-	if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Fetch(t.Context(), e, io.Discard))
 	spoil := func() {
 		path, _ := f.Store.Path(pack("a", data).Blob())
-		if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, noise(2, 1000), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chmod(path, 0o644), os.WriteFile(path, noise(2, 1000), 0o644))
 	}
 	spoil()
 	var log bytes.Buffer

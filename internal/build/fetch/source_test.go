@@ -17,15 +17,14 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 // repository returns a git repository with one commit, and the pin of its archive.
 func repository(t *testing.T) (dir string, pin lock.SourcePin) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all:\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all:\n"), 0o644))
 	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}, {"tag", "v1"}} {
 		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=n", "-c", "user.email=e@example"}, args...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -33,9 +32,7 @@ func repository(t *testing.T) (dir string, pin lock.SourcePin) {
 		}
 	}
 	commit, err := git.Resolve(t.Context(), git.Repository(dir), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pin = lock.SourcePin{
 		File:       pypi.File{Project: "tool", Version: "1", Filename: "tool-1.tar"},
 		Repository: "https://git.invalid/tool", Tag: "v1", Commit: commit,
@@ -45,9 +42,7 @@ func repository(t *testing.T) (dir string, pin lock.SourcePin) {
 		t.Fatal(err)
 	}
 	blob, err := store.Of(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pin.Size, pin.SHA256 = blob.Size, blob.SHA256
 	return dir, pin
 }
@@ -57,9 +52,7 @@ func TestFetchMakesTheArchiveOfACommit(t *testing.T) {
 	f := newFetcher(t)
 	f.Overrides["tool"] = []string{dir}
 	e := lock.Entry{Source: pin}
-	if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Fetch(t.Context(), e, io.Discard))
 	if _, ok := f.Store.Path(pin.Blob()); !ok {
 		t.Fatal("the archive is not in the store")
 	}
@@ -122,9 +115,7 @@ func TestFetchTakesAnArchiveFromThePool(t *testing.T) {
 		File: pypi.File{Project: "tool", Version: "1", Filename: "tool_1.orig.tar.gz", Size: int64(len(data)), SHA256: digest(data)},
 		Path: "pool/main/t/tool/tool_1.orig.tar.gz",
 	}
-	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard))
 	if got := m.requests(); len(got) != 1 || got[0] != "/debian/pool/main/t/tool/tool_1.orig.tar.gz" {
 		t.Errorf("asked for %v", got)
 	}
@@ -144,9 +135,7 @@ func TestFetchBringsAReleasedWheel(t *testing.T) {
 	}
 
 	local := filepath.Join(t.TempDir(), "anything")
-	if err := os.WriteFile(local, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(local, data, 0o644))
 	f = newFetcher(t) // a call of uv fails the test
 	f.Overrides["tool"] = []string{local}
 	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil || !has(t, f, data) {
@@ -158,20 +147,14 @@ func TestFetchBringsAReleasedWheel(t *testing.T) {
 func packed(t *testing.T, path string) fstest.MapFS {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var out bytes.Buffer
 	w, err := xz.NewWriter(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := w.Write(data); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Close())
 	return fstest.MapFS{"tool-1.tar.xz": {Data: out.Bytes()}}
 }
 
@@ -185,16 +168,12 @@ func TestFetchMakesEveryArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	blob, err := store.Of(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tests.Commit, tests.Size, tests.SHA256 = pin.Commit, blob.Size, blob.SHA256
 	f := newFetcher(t)
 	f.Tests = true
 	f.Overrides["tool"], f.Overrides["tool-tests"] = []string{dir}, []string{dir}
-	if err := f.Fetch(t.Context(), lock.Entry{Source: pin, Tests: tests}, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Fetch(t.Context(), lock.Entry{Source: pin, Tests: tests}, io.Discard))
 	for _, b := range []store.Blob{pin.Blob(), tests.Blob()} {
 		if _, ok := f.Store.Path(b); !ok {
 			t.Errorf("%s is not in the store", b.Name)

@@ -17,6 +17,7 @@ import (
 	"builder/internal/build/run"
 	"builder/internal/files/artifact"
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 // site is several engines with a record of their builds.
@@ -164,9 +165,7 @@ func TestImagesStayTogether(t *testing.T) {
 		for i, python := range []string{"3.10", "3.11", "3.11", "3.10"} {
 			entries = append(entries, lock.Entry{ID: fmt.Sprint(python, "-", i), Image: lock.Image{Python: python}})
 		}
-		if err := errors.Join(s.build(t.Context(), f, entries)...); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(s.build(t.Context(), f, entries)...))
 		for name, ids := range s.built {
 			if len(ids) != 2 || ids[0][:4] != ids[1][:4] {
 				t.Errorf("engine %s built %q", name, ids)
@@ -180,9 +179,7 @@ func TestMemoryIsShared(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSite()
 			f := fleet.New([]fleet.Member{s.member("here", 4, memory)}, s.note)
-			if err := errors.Join(s.build(t.Context(), f, cells(4, 16e9))...); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, errors.Join(s.build(t.Context(), f, cells(4, 16e9))...))
 			if len(s.built["here"]) != 4 || s.most["here"] != most {
 				t.Errorf("with %d bytes: %d cells took up to %d bytes together, want %d", memory, len(s.built["here"]), s.most["here"], most)
 			}
@@ -194,9 +191,7 @@ func TestALargeBuildGoesWhereItFits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite()
 		f := fleet.New([]fleet.Member{s.member("small", 4, 8e9), s.member("large", 1, 64e9)}, s.note)
-		if err := errors.Join(s.build(t.Context(), f, cells(2, 32e9))...); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(s.build(t.Context(), f, cells(2, 32e9))...))
 		if len(s.built["large"]) != 2 {
 			t.Errorf("built: %v", s.built)
 		}
@@ -226,9 +221,7 @@ func TestCellsOfALostEngineGoToTheOthers(t *testing.T) {
 			defer s.mu.Unlock()
 			s.dead["a"] = true
 		})
-		if err := errors.Join(s.build(t.Context(), f, cells(5, 0))...); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(s.build(t.Context(), f, cells(5, 0))...))
 		if len(s.built["b"]) != 5 {
 			t.Errorf("built: %v", s.built)
 		}

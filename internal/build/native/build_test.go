@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"builder/test/kit/must"
 )
 
 // compiles is the variable that makes a test process compile in a directory.
@@ -27,23 +29,17 @@ func TestCompilerEndsWithBuilder(t *testing.T) {
 		os.Mkdir(filepath.Join(dir, "engine"), 0o755),
 		os.WriteFile(filepath.Join(dir, "go"), []byte(compiler), 0o755),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	builder := exec.Command(os.Args[0], "-test.run=^TestCompilerEndsWithBuilder$")
 	builder.Env = append(os.Environ(), compiles+"="+dir)
-	if err := builder.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, builder.Start())
 	pid := 0
 	within(t, "the compiler does not start", func() bool {
 		text, _ := os.ReadFile(started)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 		return pid > 0
 	})
-	if err := builder.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, builder.Process.Kill())
 	_ = builder.Wait() // it was killed
 	defer syscall.Kill(pid, syscall.SIGKILL)
 	within(t, "the compiler is left behind", func() bool { return !running(pid) })

@@ -6,13 +6,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 func TestBound(t *testing.T) {
@@ -36,21 +37,15 @@ func TestEmpty(t *testing.T) {
 		t.Errorf("nothing there: %v", err)
 	}
 	file := e.path("state", "worker", "snapshot")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, make([]byte, 100_000), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Link(file, file+"-again"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, make([]byte, 100_000), 0o644))
+	must.Succeed(t, os.Link(file, file+"-again"))
 	if n, err := DiskUsage(t.Context(), e.path("state")); err != nil || n < 100_000 || n > 150_000 {
 		t.Errorf("the cache has %d, %v", n, err)
 	}
 	if err := e.Empty(t.Context()); err != nil || exists(e.path("state")) {
 		t.Errorf("the cache is still there: %v", err)
 	}
-	if err := os.MkdirAll(e.aside(), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(e.aside(), 0o755))
 	if err := e.Empty(t.Context()); err != nil || exists(e.aside()) {
 		t.Errorf("the cache that was set aside is still there: %v", err)
 	}
@@ -61,21 +56,15 @@ func TestEmpty(t *testing.T) {
 func TestWriteImage(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "program")
-	if err := os.WriteFile(program, []byte("program"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(program, []byte("program"), 0o700))
 	members := map[string]member{
 		"bin": {link: "usr/bin"}, "usr/bin/engine": {from: program, mode: 0o755}, "etc/passwd": {text: "root", mode: 0o644},
 	}
 	var images [][]byte
 	for _, name := range []string{"a.tar", "b.tar"} {
-		if err := writeImage(filepath.Join(dir, name), members); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, writeImage(filepath.Join(dir, name), members))
 		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		images = append(images, data)
 	}
 	if !bytes.Equal(images[0], images[1]) {
@@ -111,13 +100,9 @@ func untar(t *testing.T, data []byte) map[string]string {
 		if err == io.EOF {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if h.ModTime.Unix() > 0 || h.Uid != 0 {
 			t.Errorf("%s has time %v and owner %d", h.Name, h.ModTime, h.Uid)
 		}

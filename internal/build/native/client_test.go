@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // fakeDocker puts a docker into PATH that can create, cp and rm. Its image has a client
@@ -20,9 +22,7 @@ create) [ -n "` + version + `" ] || { echo "no route to host" >&2; exit 125; }; 
 cp) printf '#!/bin/sh\necho "dagger ` + version + ` (` + UpstreamImage + `) linux/amd64"\n' > "$3"; chmod 755 "$3" ;;
 esac
 `
-	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "docker"), []byte(script), 0o755))
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 	return log
 }
@@ -34,9 +34,7 @@ func TestClientFromImage(t *testing.T) {
 	e := New(t.TempDir(), t.Logf, Options{})
 	for range 2 {
 		path, err := e.ClientIn(t.Context(), "docker", ImageName)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		leash, err := os.ReadFile(path)
 		if want := e.path("client-"+Version, "dagger"); err != nil || !strings.Contains(string(leash), "exec '"+want+"'") {
 			t.Fatalf("%v: %s does not start %s", err, leash, want)
@@ -51,9 +49,7 @@ func TestClientFromImage(t *testing.T) {
 		t.Error("something was built")
 	}
 	for _, damage := range []string{"dagger", "dagger-of-another"} {
-		if err := os.WriteFile(e.clientAlone(), []byte(damage), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(e.clientAlone(), []byte(damage), 0o755))
 		if _, err := e.ClientIn(t.Context(), "docker", ImageName); err != nil {
 			t.Fatal(err)
 		}

@@ -7,23 +7,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"builder/test/kit/must"
 )
 
 // The client runs in the started process, with its arguments and streams. The watching
 // process ends with it.
 func TestLeash(t *testing.T) {
 	e := New(t.TempDir(), t.Logf, Options{})
-	if err := os.MkdirAll(filepath.Dir(e.bin("dagger")), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(e.bin("dagger")), 0o755))
 	program := "#!/bin/sh\necho \"$$ $*\"\nread line\necho \"$line\"\n"
-	if err := os.WriteFile(e.bin("dagger"), []byte(program), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(e.bin("dagger"), []byte(program), 0o755))
 	path, err := e.leashed(e.bin("dagger"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cmd := exec.Command(path, "session", "a b")
 	cmd.Stdin = strings.NewReader("asked\n")
 	start := time.Now()
@@ -35,9 +31,7 @@ func TestLeash(t *testing.T) {
 		t.Errorf("%q after %v", out, time.Since(start))
 	}
 	before, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := e.leashed(e.bin("dagger")); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
@@ -13,9 +15,7 @@ func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
 	file := e.path("state", "cache.db")
 	write := func() {
 		t.Helper()
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("days of work"), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("days of work"), 0o644))
 	}
 	problem := errors.New("the engine ended during its start: signal: killed")
 	// starts returns a start function. Its first call must find the cache, its second
@@ -77,9 +77,7 @@ func TestDiedOfCache(t *testing.T) {
 			os.WriteFile(e.path("engine.log"), []byte(c.before+c.since), 0o644),
 			os.WriteFile(e.path("log-start"), []byte(strconv.Itoa(len(c.before))), 0o644),
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := e.diedOfCache(); got != c.want {
 			t.Errorf("%s: %q", name, got)
 		}

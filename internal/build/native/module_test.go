@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"builder/test/kit/must"
 )
 
 var update = flag.Bool("update", false, "rewrite module.txtar from engine")
@@ -23,14 +25,10 @@ func TestModule(t *testing.T) {
 		archive.Files = append(archive.Files, txtar.File{Name: path, Data: data})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := txtar.Format(archive)
 	if *update {
-		if err := os.WriteFile("module.txtar", want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile("module.txtar", want, 0o644))
 		return
 	}
 	if string(module) != string(want) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 func engine(t *testing.T, opts Options) *Engine {
@@ -57,9 +58,7 @@ func TestInChroot(t *testing.T) {
 		proc := t.TempDir()
 		for link, target := range map[string]string{"self/ns/mnt": "mnt:[1]", "1/ns/mnt": c.ns, "1/root": outer} {
 			link = filepath.Join(proc, link)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(target, link)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(target, link))
 		}
 		if got := inChroot(proc, c.root); got != c.want {
 			t.Errorf("%s: inChroot is %v", name, got)
@@ -73,9 +72,7 @@ func TestInChroot(t *testing.T) {
 func TestOneHomeHasOneName(t *testing.T) {
 	home := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(home, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(home, link))
 	a, b := New(home, t.Logf, Options{}), New(link, t.Logf, Options{})
 	if a.dir != b.dir || a.id() != b.id() {
 		t.Errorf("got %s and %s", a.dir, b.dir)
@@ -109,9 +106,7 @@ func TestBuildKey(t *testing.T) {
 func TestSurvey(t *testing.T) {
 	bin := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"git": 0o755, "runc": 0o644} {
-		if err := os.WriteFile(filepath.Join(bin, name), nil, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(bin, name), nil, mode))
 	}
 	found, missing := survey(Needs, []string{"", bin})
 	if want := []string{"runc", "mount"}; !slices.Equal(missing, want) {
@@ -139,17 +134,11 @@ case "$*" in
 *) test -e ` + dir + `/index || { echo "E: Unable to locate package"; exit 100; } ;;
 esac
 `
-	if err := os.WriteFile(aptGet, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(aptGet, []byte(script), 0o755))
 	e := engine(t, Options{})
-	if err := os.MkdirAll(e.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(e.dir, 0o755))
 	for range 2 {
-		if err := e.install(t.Context(), aptGet, []string{"runc"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, e.install(t.Context(), aptGet, []string{"runc"}))
 	}
 	calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
 	pre := "noninteractive -o DPkg::Lock::Timeout=300 "
@@ -168,14 +157,10 @@ esac
 func TestPrepare(t *testing.T) {
 	e := engine(t, Options{})
 	left := e.path("state", "net", "cni", "left")
-	if err := os.MkdirAll(left, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(left, 0o755))
 	tools := map[string]string{"runc": "/usr/sbin/runc", "git": "/usr/bin/git"}
 	for range 2 { // the second time over existing files
-		if err := e.prepare(tools); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, e.prepare(tools))
 	}
 	if exists(left) {
 		t.Error("names of dead networks are left")
@@ -215,9 +200,7 @@ func TestSocketIsNeverTooLong(t *testing.T) {
 
 func TestLogIsPutAside(t *testing.T) {
 	e := engine(t, Options{})
-	if err := os.MkdirAll(e.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(e.dir, 0o755))
 	for i, want := range []int64{0, 4, 0} {
 		f, size, err := e.openLog(4)
 		if err != nil || size != want {
@@ -239,15 +222,11 @@ func TestLogIsPutAside(t *testing.T) {
 
 func TestPidFile(t *testing.T) {
 	e := engine(t, Options{})
-	if err := os.MkdirAll(e.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(e.dir, 0o755))
 	if _, alive := e.pid(); alive {
 		t.Error("no file, no engine")
 	}
-	if err := os.WriteFile(e.path("pid"), []byte("1\n"), 0o644); err != nil { // process 1 lives, but is not the supervisor
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(e.path("pid"), []byte("1\n"), 0o644)) // process 1 lives, but is not the supervisor
 	if _, alive := e.pid(); alive {
 		t.Error("a file that nobody locks is a dead engine's")
 	}
@@ -257,9 +236,7 @@ func TestPidFile(t *testing.T) {
 func TestPidFileIsPrivate(t *testing.T) {
 	e := engine(t, Options{})
 	defer syscall.Umask(syscall.Umask(0))
-	if err := errors.Join(os.MkdirAll(e.dir, 0o755), e.launch(exec.Command("true"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(e.dir, 0o755), e.launch(exec.Command("true")))
 	if info, err := os.Stat(e.path("pid")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
@@ -277,9 +254,7 @@ func TestEngineThatEndsAtOnce(t *testing.T) {
 // A directory in the place of the lock is named.
 func TestLockThatIsADirectory(t *testing.T) {
 	e := engine(t, Options{})
-	if err := os.MkdirAll(e.path("lock"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(e.path("lock"), 0o755))
 	_, err := e.lock(t.Context())
 	wantNoEngine(t, err, e.path("lock")+": is a directory")
 }

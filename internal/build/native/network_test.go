@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // TestNetworkPlugin runs the plugin as the engine does. The specification of CNI asks for
@@ -14,9 +16,7 @@ import (
 // failure without a command.
 func TestNetworkPlugin(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "loopback")
-	if err := os.WriteFile(path, []byte(networkPlugin), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(networkPlugin), 0o755))
 	run := func(env ...string) (string, error) {
 		cmd := exec.Command(path)
 		cmd.Env = env
@@ -28,9 +28,7 @@ func TestNetworkPlugin(t *testing.T) {
 		CNIVersion string
 		Interfaces []struct{ Name string }
 	}
-	if err := json.Unmarshal([]byte(networkConfig), &list); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(networkConfig), &list))
 	out, err := run("CNI_COMMAND=ADD")
 	if json.Unmarshal([]byte(out), &result); err != nil || result.CNIVersion != list.CNIVersion || len(result.Interfaces) != 1 {
 		t.Fatalf("ADD: %q, %v", out, err)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 func TestClaim(t *testing.T) {
@@ -16,9 +18,7 @@ func TestClaim(t *testing.T) {
 			t.Errorf("claim %d: got %v", i, got)
 		}
 	}
-	if err := os.Remove(a); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(a))
 	if !claim(dir, "bd60ac8f", b) {
 		t.Error("the claim of an owner that is gone is void")
 	}
@@ -32,18 +32,12 @@ func TestRecord(t *testing.T) {
 	if got := e.readRecord(); got != (record{}) {
 		t.Errorf("got %+v", got)
 	}
-	if err := os.MkdirAll(e.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(e.path("state.json"), []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(e.dir, 0o755))
+	must.Succeed(t, os.WriteFile(e.path("state.json"), []byte("{"), 0o644))
 	if got := e.readRecord(); got != (record{}) {
 		t.Errorf("half a record is no record: %+v", got)
 	}
-	if err := e.record(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.record())
 	if !e.wanted() {
 		t.Errorf("the engine just recorded is not wanted: %+v", e.readRecord())
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"builder/internal/base/owned"
+	"builder/test/kit/must"
 )
 
 // made returns an engine with its programs in place, as after a build.
@@ -29,9 +30,7 @@ func made(t *testing.T) *Engine {
 			return nil
 		})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return e
 }
 
@@ -44,9 +43,7 @@ func taken(t *testing.T, from *Engine) (e *Engine, said string) {
 func takenWith(t *testing.T, o Options) (e *Engine, said string) {
 	t.Helper()
 	e = New(t.TempDir(), func(format string, args ...any) { said += fmt.Sprintf(format, args...) }, o)
-	if err := e.take(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.take(t.Context()))
 	return e, said
 }
 
@@ -68,9 +65,7 @@ func TestProgramsOfAnotherHomeAreTaken(t *testing.T) {
 	if err := e.build(t.Context(), "/no/go"); err != nil {
 		t.Errorf("they are built again: %v", err)
 	}
-	if err := os.WriteFile(e.bin("init"), []byte("damaged"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(e.bin("init"), []byte("damaged"), 0o755))
 	if again, said := taken(t, from); !exists(again.bin("")) {
 		t.Errorf("what happened to one home happened to the other: %s", said)
 	}
@@ -146,14 +141,10 @@ func TestChangedProgramsAreMadeAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := taken(t, made(t))
-			if err := change(e, e.programsDir()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, change(e, e.programsDir()))
 			var said string
 			e.log = func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
-			if err := e.take(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, e.take(t.Context()))
 			for _, name := range programs {
 				if data, err := os.ReadFile(filepath.Join(e.programsDir(), name)); err != nil || string(data) != "program "+name {
 					t.Errorf("%s: %q, %v", name, data, err)
@@ -178,13 +169,9 @@ func imageOf(t *testing.T, e *Engine, change func(map[string]member)) []byte {
 		change(members)
 	}
 	path := filepath.Join(t.TempDir(), "engine.tar")
-	if err := writeImage(path, members); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, writeImage(path, members))
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"builder/internal/plan/stack"
+	"builder/test/kit/must"
 )
 
 // The folder of a stack's wheels is installed as a whole, so it must hold nothing else
@@ -19,12 +20,8 @@ func TestAWheelhouseIsLaidOutAsAWhole(t *testing.T) {
 	keep(t, r, entry("stack/pair"), house)
 	dir := t.TempDir()
 	stale := filepath.Join(dir, stack.Folder, "old-1-py3-none-any.whl")
-	if err := os.MkdirAll(filepath.Dir(stale), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(stale, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(stale), 0o755))
+	must.Succeed(t, os.WriteFile(stale, nil, 0o600))
 	got, ok, err := r.Find(t.Context(), entry("stack/pair"), dir)
 	if !ok || err != nil || got.Artifacts[1].Path != filepath.Join(dir, stack.Folder, "a-1.whl") {
 		t.Fatalf("%+v, %v, %v", got, ok, err)

@@ -23,14 +23,13 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 func open(t *testing.T, dir string) (*results.Results, *store.Store) {
 	t.Helper()
 	s, err := store.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return results.New(s), s
 }
 
@@ -50,13 +49,9 @@ func made(t *testing.T, contents ...string) run.Result {
 	}
 	for i, content := range contents {
 		path := filepath.Join(dir, fmt.Sprintf("a-%d.whl", i))
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(content), 0o644))
 		a, err := artifact.Of(path, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Artifacts = append(r.Artifacts, a)
 	}
 	return r
@@ -64,9 +59,7 @@ func made(t *testing.T, contents ...string) run.Result {
 
 func keep(t *testing.T, r *results.Results, e lock.Entry, result run.Result) {
 	t.Helper()
-	if err := r.Keep(e, result); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Keep(e, result))
 }
 
 // absent fails the test if the result, or a part of it, is found.
@@ -161,12 +154,8 @@ func TestWhatIsFoundIsTheUsers(t *testing.T) {
 	keep(t, r, entry("cell"), made(t, "wheel"))
 	dir := t.TempDir()
 	got, _, err := r.Find(t.Context(), entry("cell"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(got.Artifacts[0].Path, []byte("mine"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, os.WriteFile(got.Artifacts[0].Path, []byte("mine"), 0o644))
 	got, ok, err := r.Find(t.Context(), entry("cell"), dir)
 	if !ok || err != nil {
 		t.Fatalf("%v, %v", ok, err)
@@ -178,9 +167,7 @@ func TestWhatIsFoundIsTheUsers(t *testing.T) {
 
 func TestDamagedRecordsAreNoResults(t *testing.T) {
 	good, err := json.Marshal(made(t, "wheel"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	named := func(name string) []byte { return bytes.ReplaceAll(good, []byte(`"a-0.whl"`), []byte(`"`+name+`"`)) }
 	for name, record := range map[string][]byte{
 		"empty":                        {},
@@ -207,9 +194,7 @@ func TestDamagedRecordsAreNoResults(t *testing.T) {
 			if bytes.Equal(record, good) {
 				t.Fatal("the record is not damaged")
 			}
-			if err := s.PutResult(e.Key(), record); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.PutResult(e.Key(), record))
 			if r.Has(e.Key()) {
 				t.Error("has it")
 			}
@@ -239,9 +224,7 @@ func TestDamagedArtifactsAreNoResults(t *testing.T) {
 			if !ok {
 				t.Fatal("it is not in the store")
 			}
-			if err := damage(path); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, damage(path))
 			absent(t, r, e)
 			if r.Has(e.Key()) {
 				t.Error("has it after it was found damaged")
@@ -267,16 +250,12 @@ func overwrite(path string, data []byte) error {
 func TestKeepRefusesWhatTheGatesDidNotSee(t *testing.T) {
 	r, _ := open(t, t.TempDir())
 	changed, gone := made(t, "intact", "wheel"), made(t, "intact", "wheel")
-	if err := os.WriteFile(changed.Artifacts[1].Path, []byte("other"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(changed.Artifacts[1].Path, []byte("other"), 0o644))
 	err := r.Keep(entry("changed"), changed)
 	if err == nil || !strings.Contains(err.Error(), "keeping a-1.whl: the file changed after its gates: expected sha256 "+changed.Artifacts[1].SHA256) {
 		t.Errorf("got %v", err)
 	}
-	if err := os.Remove(gone.Artifacts[1].Path); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(gone.Artifacts[1].Path))
 	if err := r.Keep(entry("gone"), gone); err == nil || !strings.Contains(err.Error(), "a-1.whl") {
 		t.Errorf("got %v", err)
 	}
@@ -291,13 +270,9 @@ func TestFindWhereItCannotWrite(t *testing.T) {
 	r, _ := open(t, t.TempDir())
 	keep(t, r, entry("cell"), made(t, "wheel"))
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, nil, 0o644))
 	taken := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(taken, "a-0.whl", "x"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Join(taken, "a-0.whl", "x"), 0o755))
 	for _, dir := range []string{file, filepath.Join(file, "below"), taken} {
 		if _, ok, err := r.Find(t.Context(), entry("cell"), dir); ok || err == nil {
 			t.Errorf("%s: %v, %v", dir, ok, err)
@@ -399,9 +374,7 @@ func TestCarryAndAccept(t *testing.T) {
 	if kept, _ := s.Result(e.Key()); bytes.Contains(kept, []byte("it exports")) {
 		t.Errorf("the result that was here was replaced by %s", kept)
 	}
-	if err := s.PutResult(e.Key(), []byte("{")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.PutResult(e.Key(), []byte("{")))
 	if added, err := here.Accept(e.Key(), record, proven); !added || err != nil || !here.Has(e.Key()) {
 		t.Errorf("in the place of a damaged one: %v, %v", added, err)
 	}
@@ -423,12 +396,8 @@ func TestCheckForgetsWhatIsDamaged(t *testing.T) {
 		t.Errorf("made of %v", got)
 	}
 	path, _ := s.Path(store.Blob{SHA256: a.SHA256})
-	if err := errors.Join(r.Check(), os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.PutResult("unreadable", []byte("{")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Check(), os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644))
+	must.Succeed(t, s.PutResult("unreadable", []byte("{")))
 	err := r.Check()
 	for _, want := range []string{"result " + bad.Key(), a.Name, "result unreadable"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -494,9 +463,7 @@ func TestAForgedRecordIsNoResult(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			_, s := open(t, t.TempDir())
-			if err := forge(s); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, forge(s))
 			var notes []string
 			r := sealed(s, own, &notes, own)
 			if r.Has(e.Key()) {

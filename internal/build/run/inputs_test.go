@@ -11,6 +11,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 // with returns an entry with the given inputs.
@@ -71,12 +72,8 @@ func TestAKnownResultNeedsNoInputs(t *testing.T) {
 func TestAnInputWithoutAResultLeavesNothing(t *testing.T) {
 	out := t.TempDir()
 	old := filepath.Join(out, "user", "wheelhouse", "old.whl")
-	if err := os.MkdirAll(filepath.Dir(old), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(old, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(old), 0o755))
+	must.Succeed(t, os.WriteFile(old, nil, 0o600))
 	listMade(t, out, "user", "wheelhouse/old.whl")
 	f := &fake{}
 	got := run.Runner{

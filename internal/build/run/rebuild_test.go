@@ -12,6 +12,7 @@ import (
 	"builder/internal/build/run"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/must"
 )
 
 func TestRebuild(t *testing.T) {
@@ -36,9 +37,7 @@ func TestRebuild(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, a := range good.Artifacts {
-				if err := os.WriteFile(a.Path, nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(a.Path, nil, 0o600))
 			}
 			f := &fake{known: map[string]run.Result{name: good, "good": good}}
 			o := rebuild(t, f, name)

@@ -21,6 +21,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // fake implements every interface of a Runner. The cell's ID selects its behaviour.
@@ -221,9 +222,7 @@ func TestARefusedWheelIsSetAside(t *testing.T) {
 func listMade(t *testing.T, out, id string, names ...string) {
 	t.Helper()
 	list := filepath.Join(out, ".made", id)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(list), 0o755), os.WriteFile(list, []byte(strings.Join(names, "\n")+"\n"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(list), 0o755), os.WriteFile(list, []byte(strings.Join(names, "\n")+"\n"), 0o644))
 }
 
 // A run removes what an earlier run wrote, and no other file: neither one beside it nor
@@ -236,13 +235,9 @@ func TestFilesOfOthersStay(t *testing.T) {
 	others := []string{filepath.Join(dir, "thesis.txt"), filepath.Join(dir, artifact.RejectedDir, "notes.txt"), filepath.Join(dir, "own.attestations", "x"), filepath.Join(out, "above.txt")}
 	ours := []string{filepath.Join(dir, "old.whl"), filepath.Join(dir, "old.whl.attestations", "x"), filepath.Join(dir, artifact.RejectedDir, "old.env")}
 	for _, file := range append(others, ours...) {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644))
 	}
-	if err := lock.WriteEntry(dir, before); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, lock.WriteEntry(dir, before))
 	listMade(t, out, "broken", "old.whl", "old.env", "../above.txt", filepath.Join(out, "above.txt"))
 	f := &fake{}
 	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("broken"))
@@ -264,9 +259,7 @@ func TestARunListsWhatItWrites(t *testing.T) {
 	got, out := start(t, t.Context(), f, 1, false, "refused")
 	other := entry("refused")
 	other.Script = "false"
-	if err := os.WriteFile(filepath.Join(out, "refused", "thesis.txt"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(out, "refused", "thesis.txt"), nil, 0o644))
 	f = &fake{known: map[string]run.Result{"refused": {}}}
 	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), []lock.Entry{other})
 	if _, err := os.Stat(got[0].Artifacts[0].Path); !errors.Is(err, os.ErrNotExist) {
@@ -281,9 +274,7 @@ func TestARunListsWhatItWrites(t *testing.T) {
 func TestAListRemovesNothingElsewhere(t *testing.T) {
 	out, elsewhere := t.TempDir(), t.TempDir()
 	thesis := filepath.Join(elsewhere, "thesis.txt")
-	if err := errors.Join(os.WriteFile(thesis, nil, 0o644), os.Symlink(elsewhere, filepath.Join(out, "broken"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(thesis, nil, 0o644), os.Symlink(elsewhere, filepath.Join(out, "broken")))
 	listMade(t, out, "broken", "thesis.txt")
 	f := &fake{}
 	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("broken"))
@@ -308,16 +299,12 @@ func TestForeign(t *testing.T) {
 		out := t.TempDir()
 		for _, file := range c.files {
 			path := filepath.Join(out, file)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644))
 		}
 		err := run.Foreign(out, "cell")
 		if moved := t.TempDir(); name == "a run's directory" { // a link to one is of others
 			os.RemoveAll(moved)
-			if err := errors.Join(os.Rename(filepath.Join(out, "cell"), moved), os.Symlink(moved, filepath.Join(out, "cell"))); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Rename(filepath.Join(out, "cell"), moved), os.Symlink(moved, filepath.Join(out, "cell")))
 			if err := run.Foreign(out, "cell"); err == nil || !strings.Contains(err.Error(), "not a directory") {
 				t.Errorf("a link: %v", err)
 			}
@@ -331,12 +318,8 @@ func TestForeign(t *testing.T) {
 func TestAnEarlierWheelDoesNotSurviveAFailure(t *testing.T) {
 	out := t.TempDir()
 	old := filepath.Join(out, "broken", "old-1-py3-none-any.whl")
-	if err := os.MkdirAll(filepath.Dir(old), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(old, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(old), 0o755))
+	must.Succeed(t, os.WriteFile(old, nil, 0o644))
 	listMade(t, out, "broken", filepath.Base(old))
 	f := &fake{}
 	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("broken"))
@@ -355,13 +338,9 @@ func TestLogsOfAnEarlierRunAreRemoved(t *testing.T) {
 			dir := filepath.Join(out, id)
 			files := []string{filepath.Join(dir, "logs", "build.log"), filepath.Join(dir, artifact.RejectedDir, "old-1-py3-none-any.whl")}
 			for _, file := range files {
-				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644))
 			}
-			if err := lock.WriteEntry(dir, before); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, lock.WriteEntry(dir, before))
 			listMade(t, out, id, "old-1-py3-none-any.whl")
 			f := &fake{known: map[string]run.Result{"known": {}}}
 			run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries(id))
@@ -412,9 +391,7 @@ func TestEveryCellThatIsBegunLeavesItsEntry(t *testing.T) {
 
 func TestAnEntryThatCannotBeWritten(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(out, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(out, nil, 0o644))
 	f := &fake{}
 	got := run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("refused"))
 	if got[0].Err == nil || !strings.HasPrefix(got[0].Err.Error(), "building refused: writing the entry: ") || len(f.built) > 0 {
@@ -466,9 +443,7 @@ func TestAnEarlierResultStaysUntilTheBuild(t *testing.T) {
 	dir := filepath.Join(out, "slow")
 	for _, name := range []string{"x.whl", "x.whl.attestations/verdicts.json", "y.whl", "y.whl.attestations/verdicts.json"} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644))
 	}
 	listMade(t, out, "slow", "x.whl", "y.whl")
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -13,6 +13,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // waived promises no packages, so that wheel-format alone judges the fake's artifact.
@@ -26,9 +27,7 @@ func waived(id, gate string) lock.Entry {
 func runAt(t *testing.T, f *fake, date, out string, e lock.Entry) run.Outcome {
 	t.Helper()
 	now, err := time.Parse(time.DateOnly, date)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return run.Runner{
 		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Watch: watch, Now: now,
 		Done: func(int, run.Outcome) {},
@@ -58,12 +57,8 @@ func TestAWaiverEndsInTheStoreToo(t *testing.T) {
 		Verdicts:  []verdict.Verdict{{Gate: "size", Status: verdict.Waived, Evidence: "it is small", Remedy: "look"}},
 	}
 	f := &fake{known: map[string]run.Result{"x": known}}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Succeed(t, os.WriteFile(path, []byte("x"), 0o644))
 	if o := runAt(t, f, "2026-12-01", out, waived("x", "size")); o.Err != nil || o.From != run.FromStore {
 		t.Errorf("while it holds: %v, from %v", o.Err, o.From)
 	}

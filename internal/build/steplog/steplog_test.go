@@ -16,14 +16,13 @@ import (
 	"time"
 
 	"builder/internal/build/steplog"
+	"builder/test/kit/must"
 )
 
 func create(t *testing.T, dir, step string) *os.File {
 	t.Helper()
 	f, err := steplog.Create(dir, step)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -31,14 +30,10 @@ func create(t *testing.T, dir, step string) *os.File {
 func open(t *testing.T, dir, name string) *os.File {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer root.Close()
 	f, err := steplog.Open(root, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -123,12 +118,8 @@ func TestKilledWriter(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWriter$")
 	cmd.Env = append(os.Environ(), "STEPLOG_WRITER="+dir)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.Start())
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -136,9 +127,7 @@ func TestKilledWriter(t *testing.T) {
 	if !steplog.Running(reader) {
 		t.Error("the step runs")
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed
 	if err := steplog.Follow(t.Context(), io.Discard, reader); err != nil || steplog.Running(reader) {
 		t.Errorf("%v: a killed run is followed for ever", err)
@@ -176,16 +165,13 @@ func TestSeekTail(t *testing.T) {
 // A directory of results may come from an untrusted machine.
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
-	if err := errors.Join(
+	must.Succeed(t,
 		os.Symlink("/etc/passwd", filepath.Join(dir, "link.log")),
 		os.Mkdir(filepath.Join(dir, "directory.log"), 0o755),
-		syscall.Mkfifo(filepath.Join(dir, "pipe.log"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+		syscall.Mkfifo(filepath.Join(dir, "pipe.log"), 0o600),
+	)
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer root.Close()
 	for _, name := range []string{"link.log", "directory.log", "pipe.log", "../x.log", "none.log"} {
 		if f, err := steplog.Open(root, name); err == nil {
@@ -193,12 +179,8 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s was opened", name)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("kept"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("secret", filepath.Join(dir, "build.log")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("kept"), 0o600))
+	must.Succeed(t, os.Symlink("secret", filepath.Join(dir, "build.log")))
 	fmt.Fprint(create(t, dir, "build"), "written")
 	if data, err := os.ReadFile(filepath.Join(dir, "secret")); err != nil || string(data) != "kept" {
 		t.Errorf("a link was written through: %q, %v", data, err)

@@ -7,17 +7,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/test/kit/must"
 )
 
 func TestOf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.whl")
-	if err := os.WriteFile(path, []byte("abc"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("abc"), 0o644))
 	got, err := Of(path, "key")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := Artifact{
 		Name: "a.whl", Path: path, Size: 3, Key: "key",
 		SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
@@ -38,9 +36,7 @@ func TestOfRefuses(t *testing.T) {
 
 func TestJSONHoldsNoKey(t *testing.T) {
 	got, err := json.Marshal(Artifact{Name: "n", Path: "p", SHA256: "s", Size: 1, Key: "k"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if want := `{"name":"n","path":"p","sha256":"s","size":1}`; string(got) != want {
 		t.Errorf("JSON is %s, want %s", got, want)
 	}

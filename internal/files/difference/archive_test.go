@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/files/difference"
+	"builder/test/kit/must"
 )
 
 // packed writes an archive of files with the given owner. gzip stores name in its
@@ -19,27 +20,19 @@ func packed(t *testing.T, name string, owner int, files ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tool.tar.gz")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer f.Close()
 	z := gzip.NewWriter(f)
 	z.Name = name
 	w := tar.NewWriter(z)
 	for i := 0; i < len(files); i += 2 {
-		if err := w.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Uid: owner, ModTime: time.Unix(7, 0), Size: int64(len(files[i+1]))}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, w.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Uid: owner, ModTime: time.Unix(7, 0), Size: int64(len(files[i+1]))}))
 		if _, err := w.Write([]byte(files[i+1])); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Close())
+	must.Succeed(t, z.Close())
 	return path
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/files/difference"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -62,9 +63,7 @@ func TestWheels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lines, err := difference.Of(make(c.first...), make(c.second...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			for _, says := range c.says {
 				if text := strings.Join(lines, "\n"); !strings.Contains(text, says) {
 					t.Errorf("%q is not in\n%s", says, text)
@@ -81,9 +80,7 @@ func TestOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	a := write("a.txz", "hello world")

@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/files/elf"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 )
 
 // changed returns a library after change edited one of its sections in place.
@@ -16,9 +17,7 @@ func changed(t *testing.T, l elftest.Library, section string, change func([]byte
 	t.Helper()
 	file := l.Bytes()
 	parsed, err := delf.NewFile(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := parsed.Section(section)
 	change(file[s.Offset : s.Offset+s.Size])
 	return bytes.NewReader(file)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+
+	"builder/test/kit/must"
 )
 
 // The helpers of this file write the formats read by the package.
@@ -234,9 +236,7 @@ func fuzz(f *testing.F, files [][]byte, check func(*testing.T, []byte)) {
 
 func TestLibraryIsReadable(t *testing.T) {
 	f, err := elf.NewFile(bytes.NewReader(library(part{".x", []byte("abc")})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got, _ := f.Section(".x").Data(); string(got) != "abc" {
 		t.Errorf("section holds %q", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"builder/internal/files/elf"
 	"builder/internal/files/x86"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 )
 
 var (
@@ -22,9 +23,7 @@ func TestCPUUses(t *testing.T) {
 		{Name: "a", Code: append(bytes.Clone(vpxord), vxorps...)},
 	}}
 	uses, err := elf.CPUUses(bytes.NewReader(l.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	type use struct {
 		feature  x86.Feature
 		function string

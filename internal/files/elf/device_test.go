@@ -11,6 +11,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/test/kit/must"
 )
 
 const (
@@ -22,9 +24,7 @@ const (
 func targetNames(t *testing.T, file []byte) []string {
 	t.Helper()
 	targets, err := DeviceTargets(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names []string
 	for _, target := range targets {
 		names = append(names, target.Vendor+" "+target.String())
@@ -87,9 +87,7 @@ func TestDeviceTargets(t *testing.T) {
 // gfx942 and gfx1100, with --offload-compress.
 func TestDeviceTargetsOfClang(t *testing.T) {
 	data, err := os.ReadFile("testdata/clang19-compressed.hip_fatbin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []string{"amd gfx1100", "amd gfx90a:xnack+", "amd gfx942"}
 	if diff := cmp.Diff(want, targetNames(t, library(part{".hip_fatbin", data}))); diff != "" {
 		t.Errorf("targets (-want +got):\n%s", diff)
@@ -169,9 +167,7 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 func TestTargetsAreBounded(t *testing.T) {
 	targets := targetSet{}
 	for i := range maxTargets {
-		if err := targets.add(Target{Vendor: "amd", Arch: strconv.Itoa(i)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, targets.add(Target{Vendor: "amd", Arch: strconv.Itoa(i)}))
 	}
 	if err := targets.add(Target{Vendor: "amd", Arch: "0"}); err != nil {
 		t.Error("one that is there already is refused")

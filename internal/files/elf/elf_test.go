@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 )
 
 const (
@@ -49,21 +50,15 @@ func compile(t *testing.T) string {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestRead(t *testing.T) {
 	file, err := os.Open(compile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer file.Close()
 	got, err := Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff([]string{"libm.so.6", "libc.so.6"}, got.Needed); diff != "" {
 		t.Errorf("Needed (-want +got):\n%s", diff)
 	}
@@ -127,9 +122,7 @@ func TestReadRefuses(t *testing.T) {
 
 func TestReadRefusesEveryTruncation(t *testing.T) {
 	whole, err := os.ReadFile(compile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for n := range len(whole) {
 		if _, err := Read(bytes.NewReader(whole[:n])); err == nil {
 			t.Fatalf("the first %d of %d bytes are read without an error", n, len(whole))

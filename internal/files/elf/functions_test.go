@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/test/kit/must"
 )
 
 // functionNames returns functions as "sm_90 name", and kernels as "sm_90 name()".
 func functionNames(t *testing.T, file []byte) []string {
 	t.Helper()
 	functions, err := DeviceFunctions(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names []string
 	for _, f := range functions {
 		call := ""
@@ -89,9 +89,7 @@ func TestDeviceFunctions(t *testing.T) {
 func testdata(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
@@ -139,9 +137,7 @@ func TestDeviceFunctionsRefuses(t *testing.T) {
 	claim := func(plain []byte, flags uint64, edit func(*entryHeader)) []byte {
 		raw := entryOf(kindCubin, 90, flags, plain)
 		var h entryHeader
-		if err := decode(bytes.NewReader(raw), 0, &h); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, decode(bytes.NewReader(raw), 0, &h))
 		edit(&h)
 		return region(append(pack(h), raw[64:]...))
 	}

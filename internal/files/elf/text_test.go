@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/test/kit/must"
 )
 
 func TestEachText(t *testing.T) {
@@ -16,9 +18,7 @@ func TestEachText(t *testing.T) {
 		part{".rodata.str1.1", []byte(long + "\x00")},
 	)
 	var got []string
-	if err := EachText(bytes.NewReader(file), func(s string) { got = append(got, s) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, EachText(bytes.NewReader(file), func(s string) { got = append(got, s) }))
 	want := []string{"NCCL version 2", "~sixth", "two words", "next line", "at the end", long[:maxName]}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%.500s", diff)
@@ -33,9 +33,7 @@ func TestEachSourceText(t *testing.T) {
 		part{".comment", []byte("GCC: (Debian)\x00")},
 	)
 	var got []string
-	if err := EachSourceText(bytes.NewReader(file), func(s string) { got = append(got, s) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, EachSourceText(bytes.NewReader(file), func(s string) { got = append(got, s) }))
 	if diff := cmp.Diff([]string{"a constant", "/home/me/src", "GCC: (Debian)"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -17,13 +18,9 @@ const extension = "horovod/tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so"
 func inspectLibrary(t *testing.T, l elftest.Library) Report {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lib.so")
-	if err := os.WriteFile(path, l.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, l.Bytes(), 0o600))
 	r, err := File(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r
 }
 
@@ -92,9 +89,7 @@ func wheelReport(t *testing.T, version string, libraries map[string]elftest.Libr
 	}
 	w.Files = append(w.Files, wheeltest.File{Name: "horovod/libscript.so", Text: "INPUT(libmpi.so.12)"}, wheeltest.File{Name: "horovod/__init__.py"})
 	r, err := File(t.Context(), w.Write(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r
 }
 
@@ -231,9 +226,7 @@ func TestOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"text": "no wheel", "empty": "", "cut.so": "\x7fELF", "cut-1-py3-none-any.whl": "PK\x03\x04"} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 		if r, err := File(t.Context(), path); err == nil {
 			t.Errorf("%s is said to be %+v", name, r)
 		}

@@ -8,21 +8,18 @@ import (
 	"testing/iotest"
 
 	"builder/internal/files/unpack"
+	"builder/test/kit/must"
 )
 
 func packed(t *testing.T, suffix, text string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := unpack.Writer(&b, "file"+suffix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := io.WriteString(w, text); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Close())
 	return b.Bytes()
 }
 
@@ -93,9 +90,7 @@ func FuzzReader(f *testing.F) {
 	for i, suffix := range suffixes {
 		var b bytes.Buffer
 		w, err := unpack.Writer(&b, "file"+suffix)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Succeed(f, err)
 		io.WriteString(w, "text")
 		w.Close()
 		f.Add(b.Bytes(), i)

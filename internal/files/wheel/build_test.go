@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -58,13 +59,9 @@ func zipOf(t testing.TB, modified time.Time, entries ...entry) []byte {
 func openBytes(t testing.TB, name string, data []byte) *Wheel {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, data, 0o600))
 	w, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { w.Close() })
 	return w
 }

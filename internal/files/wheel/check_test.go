@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/test/kit/must"
 )
 
 // edit returns the good entries with one of them changed. RECORD keeps the old line;
@@ -133,9 +135,7 @@ func TestCheckTellsAllFaults(t *testing.T) {
 func TestCheckFindsABrokenMember(t *testing.T) {
 	data := zipOf(t, firstTime, goodEntries()...)
 	off, err := openBytes(t, goodName, data).zip.File[1].DataOffset()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	data[off+3] ^= 0xff
 	if got := openBytes(t, goodName, data).Check(); len(got) != 1 || !strings.Contains(got[0], "mpi_lib.so") {
 		t.Errorf("a flipped byte gives %q", got)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 func TestFindInstalled(t *testing.T) {
@@ -26,9 +27,7 @@ func TestFindInstalled(t *testing.T) {
 	}
 	writeAt(t, filepath.Join(venv, "pyvenv.cfg"), "home = /usr/bin\n")
 	writeAt(t, filepath.Join(venv, "bin/python"), "")
-	if err := os.Symlink("lib", filepath.Join(venv, "lib64")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink("lib", filepath.Join(venv, "lib64")))
 	for _, path := range []string{venv, site, filepath.Join(venv, "bin/python")} {
 		in, err := FindInstalled(path, "some.tool")
 		if err != nil || in.Project != "some-tool" || in.Version != "1.0" || in.site != site || filepath.Base(in.Info) != "x-1.0.dist-info" ||

@@ -10,15 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/files/wheel"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
 func TestReadFiles(t *testing.T) {
 	w := wheeltest.Wheel{Name: "x-1.0-py3-none-any.whl", Files: []wheeltest.File{{Name: "x/a.py", Text: "a"}, {Name: "x/b.py", Text: "bb"}}}
 	unnamed := filepath.Join(t.TempDir(), "digest")
-	if err := os.WriteFile(unnamed, w.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(unnamed, w.Bytes(), 0o600))
 	below := func(name string) bool { return strings.HasPrefix(name, "x/") }
 	for limit, want := range map[int64]map[string][]byte{
 		1000: {"x/a.py": []byte("a"), "x/b.py": []byte("bb")},
@@ -31,9 +30,7 @@ func TestReadFiles(t *testing.T) {
 	}
 	w.Unlisted = w.Files[:1]
 	for name, data := range map[string][]byte{"in the ZIP 2 times": w.Bytes(), "truncated, or not a wheel": w.Bytes()[:50]} {
-		if err := os.WriteFile(unnamed, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(unnamed, data, 0o600))
 		if got, err := wheel.ReadFiles(unnamed, below, 9); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -28,21 +29,15 @@ func whole(t *testing.T) (*Wheel, string) {
 		{Name: "tool-1.0.dist-info/entry_points.txt", Text: "[console_scripts]\ntool-main = tool:main\n"},
 	}}.Write(t)
 	w, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { w.Close() })
 	return w, path
 }
 
 func writeAt(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o755))
 }
 
 // byHandInstalled installs the wheel into a prefix like pip.
@@ -53,9 +48,7 @@ func byHandInstalled(t *testing.T, w *Wheel) (prefix string, in Installed) {
 	var record []string
 	for _, f := range w.Files {
 		text, err := w.ReadFile(f.Name, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		name := f.Name
 		switch scheme, below := w.place(f.Name); scheme {
 		case "scripts":
@@ -156,9 +149,7 @@ func TestCompare(t *testing.T) {
 			prefix, in := byHandInstalled(t, w)
 			c.change(t, prefix, &in)
 			got, err := w.Compare(t.Context(), in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if c.want == "" && len(got.Wrong) > 0 || c.want != "" && (len(got.Wrong) != 1 || !strings.HasPrefix(got.Wrong[0], c.want)) {
 				t.Errorf("%q, want %q", got.Wrong, c.want)
 			}
@@ -212,9 +203,7 @@ func TestCompareWithInstallers(t *testing.T) {
 func compareInstalled(t *testing.T, w *Wheel, below string) {
 	t.Helper()
 	in, err := FindInstalled(below, "tool")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got, err := w.Compare(t.Context(), in)
 	if err != nil || len(got.Wrong) > 0 || got.Same != len(w.Files)-3 {
 		t.Errorf("%s: %+v, %v", in.site, got, err)

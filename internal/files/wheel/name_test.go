@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/test/kit/must"
 )
 
 func TestParseName(t *testing.T) {
@@ -122,9 +124,7 @@ func TestNormalVersion(t *testing.T) {
 
 func TestParseHeader(t *testing.T) {
 	got, err := ParseHeader([]byte(metadata))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := Header{"Metadata-Version": {"2.1"}, "Name": {"horovod"}, "Version": {"0.28.1+rocm5.7"}, "License": {"Apache\n        2.0"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("ParseHeader (-want +got):\n%s", diff)
@@ -138,9 +138,7 @@ func TestParseHeader(t *testing.T) {
 
 func TestHasVersion(t *testing.T) {
 	n, err := ParseName(goodName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for version, want := range map[string]bool{"0.28.1+rocm5.7": true, "0.28.1+ROCm5-7": true, "0.28.1": false, "0.28.1+rocm6.1": false, "0.28.2+rocm5.7": false, "": false} {
 		if n.HasVersion(version) != want {
 			t.Errorf("%q: %v", version, !want)

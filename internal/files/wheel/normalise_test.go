@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/test/kit/must"
 )
 
 var epoch = time.Unix(1700000000, 0)
@@ -17,9 +19,7 @@ var epoch = time.Unix(1700000000, 0)
 func normalised(t *testing.T, w *Wheel, opts Options) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Normalise(&b, w, opts); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Normalise(&b, w, opts))
 	return b.Bytes()
 }
 
@@ -47,9 +47,7 @@ func TestNormaliseIsAFunctionOfTheContent(t *testing.T) {
 func TestNormaliseOrderTimesAndModes(t *testing.T) {
 	data := normalised(t, openEntries(t, goodEntries()...), Options{Epoch: epoch})
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var got []string
 	for _, f := range r.File {
 		got = append(got, f.Mode().String()+" "+f.Name)
@@ -100,9 +98,7 @@ func TestNormaliseClampsTheTime(t *testing.T) {
 	for in, want := range map[int64]time.Time{0: firstTime, 1700000000: epoch, 1 << 40: lastTime} {
 		data := normalised(t, openEntries(t, goodEntries()...), Options{Epoch: time.Unix(in, 0)})
 		r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := r.File[0].Modified; !got.Equal(want) {
 			t.Errorf("epoch %d became %v, want %v", in, got, want)
 		}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // installed returns the files an installer created from a wheel, by name, or nil if it
@@ -109,12 +111,8 @@ func TestInstallersAgreeOnWhatIsTaken(t *testing.T) {
 		key := fmt.Sprintf("%03d", i)
 		cases[key] = c
 		dir := filepath.Join(wheels, key)
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, oracleName), h.bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Mkdir(dir, 0o755))
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, oracleName), h.bytes(), 0o600))
 	}
 	pip := byPip(t, wheels)
 	differ := 0

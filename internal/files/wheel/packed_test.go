@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // The sizes of a member precede its content. The Python index refuses wheels with sizes
@@ -16,14 +18,10 @@ func TestNormaliseWritesNoDescriptors(t *testing.T) {
 	entries := append(goodEntries(), entry{"horovod/ünicode.py", "x", 0o644}, entry{"horovod/empty.py", "", 0o644})
 	data := normalised(t, openEntries(t, entries...), Options{Epoch: epoch})
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range r.File {
 		at, err := f.DataOffset()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		local := data[int(at)-len(f.Name)-len(f.Extra)-localLength:]
 		crc, packed, size := binary.LittleEndian.Uint32(local[14:]), binary.LittleEndian.Uint32(local[18:]), binary.LittleEndian.Uint32(local[22:])
 		if string(local[:4]) != localSignature || f.Flags&flagDescriptor != 0 || local[6]&flagDescriptor != 0 ||
@@ -42,9 +40,7 @@ func TestNormaliseWritesNoDescriptors(t *testing.T) {
 // Other programs can read the output.
 func TestOthersReadIt(t *testing.T) {
 	at := filepath.Join(t.TempDir(), goodName)
-	if err := os.WriteFile(at, normalised(t, openEntries(t, goodEntries()...), Options{Epoch: epoch}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(at, normalised(t, openEntries(t, goodEntries()...), Options{Epoch: epoch}), 0o600))
 	for _, command := range [][]string{{"python3", "-m", "zipfile", "-t", at}, {"python3", "-m", "zipfile", "-l", at}, {"unzip", "-t", at}} {
 		if _, err := exec.LookPath(command[0]); err != nil {
 			continue // TestNormaliseWritesNoDescriptors checks the bytes

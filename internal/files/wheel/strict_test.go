@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"builder/test/kit/must"
 )
 
 // A handMade ZIP is written record by record, so that each record can contradict the
@@ -432,9 +434,7 @@ func TestBytesBehindTheEndOfACompressedMemberAreRefused(t *testing.T) {
 	h.members[0].padding = []byte("hidden")
 	data := h.bytes()
 	w, err := read(goodName, bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if problems := w.Check(); len(problems) != 1 || !strings.Contains(problems[0], "bytes follow the end of the compressed data") {
 		t.Errorf("%q", problems)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/test/kit/must"
 )
 
 func TestOpen(t *testing.T) {
@@ -52,9 +54,7 @@ func TestOpenMember(t *testing.T) {
 	t.Setenv("TMPDIR", tmp)
 	w := openEntries(t, goodEntries()...)
 	m, err := w.Open(t.Context(), "horovod/tensorflow/mpi_lib.so")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer m.Close()
 	got, err := io.ReadAll(io.NewSectionReader(m, 1, 100))
 	if err != nil || string(got) != "ELF code" {
@@ -84,9 +84,7 @@ func TestOpenRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.test, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), test.name)
-			if err := os.WriteFile(path, test.data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(path, test.data, 0o600))
 			w, err := Open(path)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("Open = %v, %v; want an error with %q", w, err, test.want)
@@ -153,9 +151,7 @@ func FuzzOpen(f *testing.F) {
 func TestExtractAs(t *testing.T) {
 	w := openEntries(t, goodEntries()...)
 	to := filepath.Join(t.TempDir(), "lib.so")
-	if err := w.ExtractAs("horovod/tensorflow/mpi_lib.so", to, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.ExtractAs("horovod/tensorflow/mpi_lib.so", to, 0o755))
 	info, err := os.Stat(to)
 	if err != nil || info.Mode().Perm() != 0o755 || info.Size() != int64(len("\x7fELF code")) {
 		t.Errorf("got %v, %v", info, err)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // The encodings are the output of GNU as 2.40.
@@ -135,9 +137,7 @@ func TestDecode(t *testing.T) {
 		{"8f00", "pop (%rax)", ""},
 	} {
 		code, err := hex.DecodeString(c.code)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		// The bytes after the instruction must not count as part of it.
 		got, err := Decode(append(slices.Clone(code), slices.Repeat([]byte{0x90}, MaxLength)...))
 		if err != nil || got != (Instruction{len(code), c.want}) {
@@ -159,9 +159,7 @@ func TestNoInstructions(t *testing.T) {
 		"66", // more prefixes than an instruction may have
 	} {
 		raw, err := hex.DecodeString(code)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		raw = append(raw, slices.Repeat([]byte{0x66}, MaxLength)...)
 		if got, err := Decode(raw); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: got %+v, %v", code, got, err)

@@ -11,6 +11,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -66,9 +67,7 @@ func (c compiler) text(l library) string {
 	c.write("a.c", source)
 	c.run("gcc", args...)
 	text, err := os.ReadFile(filepath.Join(c.dir, "out.so"))
-	if err != nil {
-		c.Fatal(err)
-	}
+	must.Succeed(c, err)
 	return string(text)
 }
 
@@ -90,12 +89,8 @@ func put(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o755))
 	}
 }
 
@@ -145,9 +140,7 @@ func (w world) write(t *testing.T) (venv, site string) {
 	site = filepath.Join(venv, "lib", version, "site-packages")
 	put(t, venv, map[string]string{"pyvenv.cfg": "home = " + filepath.Dir(python) + "\n"})
 	if !w.bare {
-		if err := errorsOf(os.Mkdir(filepath.Join(venv, "bin"), 0o755), os.Symlink(python, filepath.Join(venv, "bin/python3"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errorsOf(os.Mkdir(filepath.Join(venv, "bin"), 0o755), os.Symlink(python, filepath.Join(venv, "bin/python3"))))
 	}
 	for _, d := range w.dists {
 		info := strings.ReplaceAll(d.name, "-", "_") + "-" + d.version + ".dist-info"
@@ -175,9 +168,7 @@ func errorsOf(errs ...error) error {
 func judge(t *testing.T, path string) []verdict.Verdict {
 	t.Helper()
 	e, err := Ask(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return e.Judge()
 }
 
@@ -409,9 +400,7 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	e, err := ask(`echo '{"owned": {"/a.so": {"by": null}}, "modules": {"/b.so": {"families": [""]}}, "files": {"": {"opens": {"": false}}}}'`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e.Judge()
 	for _, path := range []string{dir, filepath.Join(dir, "nowhere")} {
 		if _, err := Ask(t.Context(), path); diag.CodeOf(err) != diag.Usage {

@@ -6,14 +6,13 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/version"
+	"builder/test/kit/must"
 )
 
 func parse(t *testing.T, text string) version.Version {
 	t.Helper()
 	v, err := version.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return v
 }
 
@@ -52,9 +51,7 @@ func TestExports(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	_, releases, err := exports(exportTable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for text, want := range map[string]string{
 		"2.17.1": "2.17.1", "2.29.7": "2.17.1", "2.30.3": "2.30.3", "2.30.4": "2.30.3", "2.30.7": "2.30.7", "2.31.1": "2.30.7", "2.16.5": "",
 	} {
@@ -79,9 +76,7 @@ func TestExportsRefuses(t *testing.T) {
 // The built-in table is complete: sorted releases, each with functions.
 func TestTheTableOfTheVendor(t *testing.T) {
 	all, releases, err := exports(ncclExports)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, r := range releases {
 		if i > 0 && version.Compare(releases[i-1], r) >= 0 {
 			t.Errorf("%v stands before %v", releases[i-1], r)
@@ -100,9 +95,7 @@ func TestTheTableOfTheVendor(t *testing.T) {
 
 func TestJudgeExports(t *testing.T) {
 	all, _, err := exports(exportTable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	have := map[string]bool{"ncclSend": true, "other": true}
 	for release, c := range map[string]struct {
 		want verdict.Status

@@ -14,26 +14,21 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 )
 
 // wheelOf returns the path of a wheel with one library.
 func wheelOf(t testing.TB, library []byte) string {
 	t.Helper()
 	empty, err := wheel.Open("testdata/x-1.0-py3-none-any.whl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer empty.Close()
 	path := filepath.Join(t.TempDir(), "x-1.0-py3-none-any.whl")
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer file.Close()
 	err = wheel.Normalise(file, empty, wheel.Options{Epoch: time.Unix(1700000000, 0), Replace: map[string][]byte{"x/libx.so": library}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return path
 }
 

@@ -13,6 +13,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/gpu"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // gpuBox plays the ranks of a job on GPUs. change may edit a report, or omit it by
@@ -241,9 +242,7 @@ func TestTrainingOnGPUs(t *testing.T) {
 func TestGPUCases(t *testing.T) {
 	for _, ranks := range []int{2, 3, 8, 16} {
 		task, err := newGPUTask([]string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, ranks, Subject{}.random())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		seen := map[string]bool{}
 		for _, c := range task.Cases {
 			if seen[c.Name] {

@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/files/inspect"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -41,9 +42,7 @@ func TestKnownFaults(t *testing.T) {
 		}
 	}
 	bad := filepath.Join(t.TempDir(), "x.whl")
-	if err := os.WriteFile(bad, []byte("no wheel"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(bad, []byte("no wheel"), 0o600))
 	if got := KnownFaults(bad, rocm); len(got) != 1 || got[0].Status != verdict.NotMeasured {
 		t.Errorf("%+v", got)
 	}

@@ -7,14 +7,13 @@ import (
 
 	"builder/internal/files/wheel"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 )
 
 func nameOf(t *testing.T, tag string) wheel.Name {
 	t.Helper()
 	name, err := wheel.ParseName("x-1-" + tag + ".whl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return name
 }
 

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // The program sees the files that a process maps, whatever the module prints.
@@ -20,18 +22,12 @@ func TestPartsLoadProgram(t *testing.T) {
 		t.Skip("needs a library to map")
 	}
 	data, err := os.ReadFile(libm[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
 	put := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o755))
 		return path
 	}
 	one, two := put("libnccl.so.2", string(data)), put("torch.libs/libnccl-0a1b2c3d.so.2", string(data)+"\n")

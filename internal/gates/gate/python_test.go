@@ -15,6 +15,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 )
 
 // host is a box on this machine. The dynamic linker and the libraries are real, and the
@@ -36,14 +37,10 @@ func newHost(t *testing.T) host {
 	env := t.TempDir()
 	h := host{python: filepath.Join(env, "bin", "python"), work: t.TempDir()}
 	err = errors.Join(os.Mkdir(filepath.Dir(h.python), 0o755), os.Symlink(python, h.python))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	write(t, filepath.Join(env, "pyvenv.cfg"), []byte("home = "+filepath.Dir(python)+"\n")) // the only relevant file of a venv
 	site, err := exec.Command(h.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	h.site = strings.TrimSpace(string(site))
 	return h
 }
@@ -81,9 +78,7 @@ func (h host) install(t *testing.T, s *specimen) {
 	t.Helper()
 	for name, l := range s.libraries {
 		at := filepath.Join(h.site, name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(at), 0o755))
 		write(t, at, l.Bytes())
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
+	"builder/test/kit/must"
 )
 
 // allRequests returns the script's output for a sealed rendezvous with other outcomes
@@ -137,15 +138,11 @@ func TestRendezvousOfATree(t *testing.T) {
 		t.Skip("BUILDER_TEST_HOROVOD names no source tree of Horovod")
 	}
 	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Setenv("PYTHONPATH", tree)
 	v := rendezvous.Check(t.Context(), Subject{Expect: expect(), Box: host{python: python, work: t.TempDir()}})
 	source, err := os.ReadFile(filepath.Join(tree, "horovod", "runner", "common", "util", "secret.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := verdict.Fail
 	if strings.Contains(string(source), "open_sealed") {
 		want = verdict.Pass

@@ -16,6 +16,7 @@ import (
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -133,9 +134,7 @@ func (s *specimen) archiveBytes(t *testing.T) []byte {
 
 func write(t *testing.T, path string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, data, 0o600))
 }
 
 // verdicts runs every applicable gate.

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"builder/internal/files/elf"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/must"
 )
 
 func TestWantedOf(t *testing.T) {
@@ -87,16 +87,14 @@ func TestLibraryOfTheEnvironmentIsFound(t *testing.T) {
 	}
 	dir := t.TempDir()
 	data, err := os.ReadFile(libm[0])
-	if err := errors.Join(
+	must.Succeed(t,
 		err, os.Mkdir(filepath.Join(dir, "bin"), 0o755), os.Mkdir(filepath.Join(dir, "lib"), 0o755),
 		os.Symlink(python, filepath.Join(dir, "bin", "python")),
 		os.WriteFile(filepath.Join(dir, "pyvenv.cfg"), []byte("home = "+filepath.Dir(python)+"\n"), 0o644),
 		os.WriteFile(filepath.Join(dir, "lib", "libown.so.1"), data, 0o644),
 		os.WriteFile(filepath.Join(dir, "resolve.py"), []byte(resolveScript), 0o644),
 		os.WriteFile(filepath.Join(dir, "question.json"), []byte(`{"needed": ["libown.so.1", "libnone.so.1"], "symbols": [["cos", ""], ["none", ""]]}`), 0o644),
-	); err != nil {
-		t.Fatal(err)
-	}
+	)
 	out, err := exec.Command(filepath.Join(dir, "bin", "python"), filepath.Join(dir, "resolve.py"), filepath.Join(dir, "question.json")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"builder/internal/files/unpack"
+	"builder/test/kit/must"
 )
 
 // member is an entry of an archive.
@@ -46,16 +47,12 @@ func tarOf(t testing.TB, entries ...member) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, e := range entries {
-		if err := w.WriteHeader(&e.Header); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, w.WriteHeader(&e.Header))
 		if _, err := io.WriteString(w, e.text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Close())
 	return b.Bytes()
 }
 
@@ -71,15 +68,11 @@ func compressed(t testing.TB, name string, plain []byte) []byte {
 	}
 	var b bytes.Buffer
 	w, err := unpack.Writer(&b, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := w.Write(plain); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Close())
 	alreadyPacked.Store(key, b.Bytes())
 	return b.Bytes()
 }
@@ -196,9 +189,7 @@ func TestCutTarball(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "nccl"+suffix)
 		for _, cut := range []int{0, 1, 4, 8, 12, 24} { // xz: the footer has 12 bytes, the index 12
 			n := len(whole) - cut
-			if err := os.WriteFile(path, whole[:n], 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(path, whole[:n], 0o600))
 			if _, err := readArchive(path, 1<<20); (err == nil) != (n == len(whole)) {
 				t.Errorf("%d of %d bytes of %s: %v", n, len(whole), suffix, err)
 			}
@@ -226,9 +217,7 @@ func TestTarballHoldsTheLibrary(t *testing.T) {
 		},
 	} {
 		got, err := readTar(tarOf(t, c.entries...), 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		problems := got.differs("libnccl.so.2", sum)
 		if len(problems) != len(c.says) {
 			t.Errorf("%s: %q", name, problems)

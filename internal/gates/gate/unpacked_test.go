@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"builder/internal/files/wheel"
+	"builder/test/kit/must"
 )
 
 func TestALibraryIsUnpackedOnce(t *testing.T) {
 	s := horovodROCm()
 	subject := s.subject(t)
 	w, err := wheel.Open(subject.Artifact)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer w.Close()
 	open := func(u *Unpacked, name string) (member io.ReaderAt, err error) {
 		err = u.read(t.Context(), w, name, func(r io.ReaderAt) error {

@@ -11,6 +11,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
 	"builder/test/kit/guesttest"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -27,18 +28,14 @@ func newOverlay(t *testing.T, name string, limit time.Duration, hidden ...string
 		{Name: strings.Join(strings.Split(name, "-")[:2], "-") + ".data/scripts/tinyrun", Text: "#!python\nimport os, sys, tiny\ntiny.main()\nprint(sys.argv[1:], open('task.json').read(), os.environ.get('MINE'), os.environ.get('OMPI_MCA_plm_rsh_agent'), os.environ.get('HOME'))\nsys.exit(3)\n", Mode: 0o755},
 	}}
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, w.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, w.Bytes(), 0o600))
 	return New(t.Context(), Overlay{Python: python, Dir: t.TempDir(), Guest: g, Env: map[string]string{"MINE": "1"}, Timeout: limit}, path)
 }
 
 func TestProgramOfAWheel(t *testing.T) {
 	t.Setenv("PYTHONPATH", "/somewhere/else")
 	o, err := newOverlay(t, "tiny-1-py3-none-any.whl", time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	out, err := o.Run(t.Context(), gate.Command{Args: []string{"tinyrun", "PYTHON"}, Files: map[string]string{"task.json": "{}"}})
 	if err != nil || out.Exit != 3 || !strings.Contains(out.Output, "tiny at "+o.Dir) || !strings.Contains(out.Output, "['"+o.Python+"'] {} 1 /bin/true "+o.Dir) {
 		t.Errorf("%+v, %v", out, err)
@@ -63,14 +60,10 @@ func TestWheelOfAnotherPython(t *testing.T) {
 // process that runs it, and leaves nothing for its next run.
 func TestProgramIsAGuest(t *testing.T) {
 	secret := t.TempDir()
-	if err := os.WriteFile(filepath.Join(secret, "key.pem"), []byte("PRIVATE KEY"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(secret, "key.pem"), []byte("PRIVATE KEY"), 0o644))
 	t.Setenv("SIGNING_KEY", "secret-of-the-environment")
 	o, err := newOverlay(t, "tiny-1-py3-none-any.whl", time.Minute, secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	steal := `cat "$1/key.pem" 2>&1
 cat /proc/[0-9]*/environ | tr '\0' '\n' | grep secret-of
 (echo faster > "$2/prefix/mine") 2>&1
@@ -87,9 +80,7 @@ ls "$HOME" /tmp; echo kept > "$HOME/kept"; echo kept > /tmp/kept`
 // A program that hangs ends with all of its children.
 func TestProgramThatHangs(t *testing.T) {
 	o, err := newOverlay(t, "tiny-1-py3-none-any.whl", time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	o.Timeout = 2 * time.Second
 	start := time.Now()
 	_, err = o.Run(t.Context(), gate.Command{Args: []string{"sh", "-c", "echo started; sleep 60 & wait"}})

@@ -6,15 +6,14 @@ import (
 	"time"
 
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 func TestWaive(t *testing.T) {
 	waivers := []recipe.Waiver{{Gate: "rdma", Because: "no fabric here", Issue: "https://example.org/7", Until: "2026-12-31"}}
 	day := func(text string) time.Time {
 		d, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return d
 	}
 	during, last, after := day("2026-11-01T00:00:00Z"), day("2026-12-31T23:59:59Z"), day("2027-01-01T00:00:00Z")

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 var suffixes = []string{"", ".gz", ".xz", ".zst"}
@@ -132,9 +133,7 @@ func TestExtractReportsTheWriter(t *testing.T) {
 
 func TestVerify(t *testing.T) {
 	d := pack(t, "good", file("./x", "x"))
-	if err := verify(d.Path, d.Package); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, verify(d.Path, d.Package))
 	longer, other := d.Package, d.Package
 	longer.Size++
 	other.SHA256 = strings.Repeat("0", 64)
@@ -153,13 +152,9 @@ func TestVerify(t *testing.T) {
 func TestUnpackVerifiesFirst(t *testing.T) {
 	d := pack(t, "good", file("./x", "x"))
 	content, err := os.ReadFile(d.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	content[len(content)-1] ^= 1
-	if err := os.WriteFile(d.Path, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(d.Path, content, 0o644))
 	out := filepath.Join(t.TempDir(), "data.tar")
 	if err := unpackData(d, out); diag.CodeOf(err) != diag.Fetch {
 		t.Errorf("got %v", err)

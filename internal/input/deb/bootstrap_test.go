@@ -21,6 +21,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 func TestPlace(t *testing.T) {
@@ -72,9 +73,7 @@ func entries(t *testing.T, archive io.Reader) (headers []string, files map[strin
 		files[h.Name] = content
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return headers, files
 }
 
@@ -82,13 +81,9 @@ func entries(t *testing.T, archive io.Reader) (headers []string, files map[strin
 func bootstrapped(t *testing.T, debs ...Deb) []byte {
 	t.Helper()
 	archive := filepath.Join(t.TempDir(), "image.tar")
-	if err := Bootstrap(archive, debs, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Bootstrap(archive, debs, 0))
 	content, err := os.ReadFile(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if left, _ := os.ReadDir(filepath.Dir(archive)); len(left) != 1 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -108,14 +103,10 @@ func layerOf(t *testing.T, image []byte) []byte {
 	decode(t, blobs["index.json"], &index)
 	decode(t, blobs[blobPath(index.Manifests[0])], &manifest)
 	z, err := zstd.NewReader(bytes.NewReader(blobs[blobPath(manifest.Layers[0])]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer z.Close()
 	plain, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return plain
 }
 
@@ -170,9 +161,7 @@ func TestBootstrapKeepsOwnersAndTimes(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }
 
 func TestBootstrapIsAFunctionOfItsPackages(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"builder/internal/files/unpack"
+	"builder/test/kit/must"
 )
 
 // The helpers of this file write the formats read by package deb.
@@ -54,16 +54,12 @@ func data(t testing.TB, items ...item) []byte {
 	w := tar.NewWriter(&b)
 	for _, i := range items {
 		i.Size, i.ModTime = int64(len(i.body)), then
-		if err := w.WriteHeader(&i.Header); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, w.WriteHeader(&i.Header))
 		if _, err := io.WriteString(w, i.body); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Close())
 	return b.Bytes()
 }
 
@@ -98,13 +94,9 @@ func compress(t testing.TB, suffix string, plain []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := unpack.Writer(&b, "data.tar"+suffix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, err = w.Write(plain)
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err, w.Close())
 	return b.Bytes()
 }
 
@@ -112,9 +104,7 @@ func compress(t testing.TB, suffix string, plain []byte) []byte {
 func locked(t testing.TB, name string, content []byte) Deb {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name+"_1.0-1_amd64.deb")
-	if err := os.WriteFile(path, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, content, 0o644))
 	sum := sha256.Sum256(content)
 	return Deb{Package{
 		Name: name, Version: "1.0-1", Architecture: "amd64", Path: "pool/main/x/" + name + "/" + filepath.Base(path),

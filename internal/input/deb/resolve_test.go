@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 const (
@@ -28,9 +29,7 @@ func TestParseURIs(t *testing.T) {
 		uri("pool/main/g/gcc/g%2b%2b_14%7e1_amd64.deb", "g++_4%3a14~1_amd64.deb") +
 		" " + uri("pool/main/a/adduser/adduser_3.152_all.deb", "adduser_3.152_all.deb")
 	got, err := parseURIs(text, mirror)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []Package{
 		{Name: "make", Version: "4.4.1-2", Architecture: "amd64", Path: "pool/main/m/make-dfsg/make_4.4.1-2_amd64.deb", Size: 463104, SHA256: sum},
 		{Name: "g++", Version: "4:14~1", Architecture: "amd64", Path: "pool/main/g/gcc/g++_14~1_amd64.deb", Size: 463104, SHA256: sum},
@@ -129,14 +128,10 @@ esac
 test -f "$file" || { echo "W: a warning" >&2; echo "E: Unable to locate package" >&2; exit 100; }
 cat "$file"
 `
-	if err := os.WriteFile(filepath.Join(dir, "apt-get"), []byte(program), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "apt-get"), []byte(program), 0o755))
 	answers["update"] += ""
 	for name, text := range answers {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("ANSWERS", dir)
@@ -160,9 +155,7 @@ func resolved(t *testing.T, answers map[string]string) ([]Package, string, error
 func TestResolve(t *testing.T) {
 	zlib, apt, extra := uri("pool/z/zlib_1_amd64.deb", "zlib_1_amd64.deb"), uri("pool/a/apt_3_amd64.deb", "apt_3_amd64.deb"), uri("pool/e/extra_2_all.deb", "extra_2_all.deb")
 	packages, calls, err := resolved(t, map[string]string{"minimal": zlib + apt, "all": zlib + extra + apt})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var got []string
 	for _, p := range packages {
 		line := p.Name

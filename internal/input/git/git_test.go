@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 // repository makes a repository with these files at tag v1. A name with a final @ is a
@@ -25,9 +26,7 @@ func repository(t *testing.T, files map[string]string) string {
 	git(t, dir, "init", "-q")
 	for name, text := range files {
 		path := filepath.Join(dir, strings.TrimRight(name, "@*"))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		var err error
 		switch {
 		case strings.HasSuffix(name, "@"):
@@ -37,9 +36,7 @@ func repository(t *testing.T, files map[string]string) string {
 		default:
 			err = os.WriteFile(path, []byte(text), 0o644)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	git(t, dir, "add", "-A")
 	git(t, dir, "commit", "-q", "-m", "first")
@@ -59,17 +56,13 @@ func git(t *testing.T, dir string, args ...string) {
 func archive(t *testing.T, repo string) []byte {
 	t.Helper()
 	sha, err := Resolve(t.Context(), Repository(repo), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	file := filepath.Join(t.TempDir(), "a.tar")
 	if _, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Folder: "src"}, file); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
@@ -81,13 +74,9 @@ func entries(t *testing.T, data []byte) map[string]string {
 		if errors.Is(err, io.EOF) {
 			return got
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got[h.Name] = h.FileInfo().Mode().String() + " " + h.Linkname + string(text)
 	}
 }
@@ -173,17 +162,13 @@ func TestASubmoduleIsNoOtherRepositoryOfThisHost(t *testing.T) {
 	private := repository(t, map[string]string{"password": "secret\n"})
 	bare := filepath.Join(t.TempDir(), "bare") // has no copy of the submodule
 	relative, err := filepath.Rel(bare, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, address := range map[string]string{"absolute": private, "relative": relative} {
 		outer := repository(t, map[string]string{"Makefile": "all:\n"})
 		git(t, outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", private, "gloo")
 		git(t, outer, "config", "--file", ".gitmodules", "submodule.gloo.url", address)
 		git(t, outer, "commit", "-q", "-a", "-m", "with a submodule")
-		if err := os.RemoveAll(bare); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.RemoveAll(bare))
 		git(t, outer, "clone", "-q", "--bare", outer, bare)
 		sha := revision(t, bare)
 		_, err := Make(t.Context(), t.TempDir(), Repository(bare), Tree{Commit: sha, Folder: "src"}, filepath.Join(t.TempDir(), "a.tar"))
@@ -196,9 +181,7 @@ func TestASubmoduleIsNoOtherRepositoryOfThisHost(t *testing.T) {
 func revision(t *testing.T, dir string) string {
 	t.Helper()
 	out, err := exec.Command("git", "-C", dir, "rev-parse", "HEAD").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return strings.TrimSpace(string(out))
 }
 
@@ -232,9 +215,7 @@ func TestArchiveOfAFolder(t *testing.T) {
 	git(t, repo, "commit", "-q", "-m", "with a submodule")
 	git(t, repo, "tag", "-f", "-a", "-m", "release", "v1")
 	sha, err := Resolve(t.Context(), Repository(repo), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	file := filepath.Join(t.TempDir(), "a.tar")
 	for root, want := range map[bool]map[string]string{
 		false: {"src/test/a.py": "-rw-r--r-- 1", "src/test/deep/b.py": "-rw-r--r-- 2"},
@@ -244,9 +225,7 @@ func TestArchiveOfAFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := cmp.Diff(want, entries(t, data)); diff != "" {
 			t.Error(diff)
 		}

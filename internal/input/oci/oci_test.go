@@ -18,6 +18,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/test/kit/must"
 )
 
 // images serves documents under the paths of the distribution API.
@@ -201,9 +202,7 @@ func TestResolveWithCredentials(t *testing.T) {
 		t.Errorf("without credentials: %v", err)
 	}
 	config := fmt.Sprintf(`{"auths":{%q:{"auth":"bWU6c2VjcmV0"}}}`, host) // me:secret
-	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(config), 0o600))
 	if got, err := resolve(t.Context(), host+"/rocm/dev:both", time.Minute, quick); err != nil || got != amd64 {
 		t.Errorf("with docker's: %q, %v", got, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"oras.land/oras-go/v2/content/memory"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 // oras copies the graph of a package and finds the files by name.
@@ -29,18 +30,14 @@ func TestOrasReadsAPackage(t *testing.T) {
 			p := sample(t, "a")
 			r := at.open(t)
 			want, _ := push(t, r, p)
-			if err := r.Tag(t.Context(), want, "v1", TagOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, r.Tag(t.Context(), want, "v1", TagOptions{}))
 			store := memory.New()
 			got, err := oras.ExtendedCopy(t.Context(), at.open(t).repo, "v1", store, "", oras.DefaultExtendedCopyOptions)
 			if err != nil || got.Digest.String() != want {
 				t.Fatalf("%s, %v", got.Digest, err)
 			}
 			layers, err := content.Successors(t.Context(), store, got)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			for _, f := range p.Files {
 				data, err := content.FetchAll(t.Context(), store, f.descriptor())
 				onDisk, _ := os.ReadFile(f.Path)
@@ -64,14 +61,10 @@ func TestAPackageOfOras(t *testing.T) {
 	at := newPlace(t, true)
 	r := at.open(t)
 	f := file(t, "a.whl", []byte("wheel"))
-	if err := r.repo.Push(t.Context(), f.descriptor(), strings.NewReader("wheel")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.repo.Push(t.Context(), f.descriptor(), strings.NewReader("wheel")))
 	for _, version := range []oras.PackManifestVersion{oras.PackManifestVersion1_0, oras.PackManifestVersion1_1} {
 		d, err := oras.PackManifest(t.Context(), r.repo, version, wheelType, oras.PackManifestOptions{Layers: []ocispec.Descriptor{f.descriptor()}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		m, err := r.Manifest(t.Context(), d.Digest.String())
 		if err != nil || m.ArtifactType != wheelType || len(m.Files) != 1 || m.Files[0].Name != "a.whl" {
 			t.Errorf("%+v, %v", m, err)
@@ -83,13 +76,9 @@ func TestAPackageOfOras(t *testing.T) {
 func put(t *testing.T, r *Repository, m any) string {
 	t.Helper()
 	data, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := document{ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(data), Size: int64(len(data))}, data}
-	if err := r.put(t.Context(), d, d.Digest.String()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.put(t.Context(), d, d.Digest.String()))
 	return d.Digest.String()
 }
 
@@ -141,13 +130,9 @@ func TestManifestsThatAreNotTaken(t *testing.T) {
 	}
 	// Fetch refuses such a name even if a caller asks for it.
 	dir := filepath.Join(t.TempDir(), "in", "here")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(dir, 0o700))
 	f := file(t, "x", []byte("x"))
-	if err := r.repo.Push(t.Context(), f.descriptor(), strings.NewReader("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.repo.Push(t.Context(), f.descriptor(), strings.NewReader("x")))
 	for _, name := range []string{"../../x", "..", ".", "", "/tmp/x", "a/b", "a\x00"} {
 		f.Name = name
 		if err := r.Fetch(t.Context(), f, dir, nil); err == nil {
@@ -206,9 +191,7 @@ func TestResolveInARepository(t *testing.T) {
 		}
 	}
 	empty, err := OpenRepository("oci://"+at.addr+"/nothing/here", Options{retry: quick})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := empty.Tags(t.Context()); !isMissing(err) {
 		t.Errorf("no repository: %v", err)
 	}
@@ -225,9 +208,7 @@ func TestWrongDigests(t *testing.T) {
 	p := sample(t, "a")
 	good, _ := push(t, r, p)
 	other, _ := push(t, r, sample(t, "b"))
-	if err := r.Tag(t.Context(), good, "v1", TagOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Tag(t.Context(), good, "v1", TagOptions{}))
 	at.breaks(func(w http.ResponseWriter, req *http.Request) bool { // the second manifest under the digest of the first
 		if !strings.Contains(req.URL.Path, "/manifests/") {
 			return false
@@ -339,9 +320,7 @@ func TestFetchWhatIsThere(t *testing.T) {
 		func() error { return errors.Join(os.Remove(path), os.Symlink(outside, path)) },
 		func() error { return errors.Join(os.Remove(path), os.Symlink(f.Path, path)) },
 	} {
-		if err := prepare(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, prepare())
 		at.forget()
 		if err := r.Fetch(t.Context(), f, dir, nil); err != nil || at.count("GET") != 1 {
 			t.Errorf("%v after %d requests", err, at.count("GET"))

@@ -19,6 +19,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/test/kit/must"
 )
 
 var sansPath = cmpopts.IgnoreFields(File{}, "Path")
@@ -26,9 +27,7 @@ var sansPath = cmpopts.IgnoreFields(File{}, "Path")
 func push(t *testing.T, r *Repository, p Package) (string, bool) {
 	t.Helper()
 	digest, existed, err := r.Push(t.Context(), p, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return digest, existed
 }
 
@@ -53,9 +52,7 @@ func TestPushAndFetch(t *testing.T) {
 // reads pulls a package and compares it with the pushed package.
 func reads(t *testing.T, r *Repository, digest string, p Package) {
 	t.Helper()
-	if err := r.Tag(t.Context(), digest, "v1", TagOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Tag(t.Context(), digest, "v1", TagOptions{}))
 	if got, err := r.Resolve(t.Context(), "v1"); got != digest || err != nil {
 		t.Errorf("the tag is %s, %v; want %s", got, err, digest)
 	}
@@ -334,9 +331,7 @@ func TestAFileThatChangedIsNotStored(t *testing.T) {
 	} {
 		at := newPlace(t, true)
 		p := sample(t, "a")
-		if err := os.WriteFile(p.Files[0].Path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(p.Files[0].Path, content, 0o600))
 		_, _, err := at.open(t).Push(t.Context(), p, nil)
 		if !errors.Is(err, errChanged) || diag.CodeOf(err) != diag.Publish || at.count("POST") > 2 {
 			t.Errorf("%s: %v after %d uploads", name, err, at.count("POST"))
@@ -407,13 +402,9 @@ func TestAnEmptyFile(t *testing.T) {
 	f := file(t, "empty", nil)
 	digest, _ := push(t, at.open(t), Package{ArtifactType: wheelType, Files: []File{f}})
 	m, err := at.open(t).Manifest(t.Context(), digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
-	if err := at.open(t).Fetch(t.Context(), m.Files[0], dir, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, at.open(t).Fetch(t.Context(), m.Files[0], dir, nil))
 	same(t, f.Path, filepath.Join(dir, "empty"))
 }
 

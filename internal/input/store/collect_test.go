@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"builder/test/kit/must"
 )
 
 // used sets the last use of b to a time in the past.
 func used(t *testing.T, s *Store, b Blob, ago time.Duration) {
 	t.Helper()
 	at := time.Now().Add(-ago)
-	if err := os.Chtimes(s.record(b.SHA256), at, at); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chtimes(s.record(b.SHA256), at, at))
 }
 
 func TestCollect(t *testing.T) {
@@ -29,9 +29,7 @@ func TestCollect(t *testing.T) {
 	used(t, s, made, 100*time.Hour)
 	half := strings.Repeat("0", 64)
 	write(t, filepath.Join(s.dir, partials, half), []byte("1234567890"))
-	if err := s.PutResult("k", []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.PutResult("k", []byte("{}")))
 	want := func(most int64, dry bool) Want {
 		return Want{Most: most, Made: map[string][]string{made.SHA256: {"k"}}, DryRun: dry}
 	}
@@ -47,9 +45,7 @@ func TestCollect(t *testing.T) {
 		{0, []string{half, old.SHA256, recent.SHA256, made.SHA256}, 1},
 	} {
 		got, err := s.Collect(want(c.most, true))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if names := digestsOf(got); !slices.Equal(names, c.gone) || len(got.Results) != c.results || got.Before != 3010 {
 			t.Errorf("keeping %d: %v", c.most, got)
 		}
@@ -89,9 +85,7 @@ func TestCollectLeavesWhatSomebodyIsAt(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "a", "content")
 	unlock, err := lock(t.Context(), filepath.Join(s.dir, locks, b.SHA256))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer unlock()
 	if got, err := s.Collect(Want{}); err != nil || len(got.Files) > 0 || got.After != b.Size {
 		t.Errorf("%v, %v", got, err)
@@ -105,9 +99,7 @@ func TestCollectWaitsForUsers(t *testing.T) {
 	s := fresh(t)
 	one, err1 := s.Hold(t.Context(), nil)
 	two, err2 := s.Hold(t.Context(), nil) // several processes may hold the store
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err1, err2)
 	one()
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := s.Alone(ctx, cancel); !errors.Is(err, context.Canceled) {
@@ -115,9 +107,7 @@ func TestCollectWaitsForUsers(t *testing.T) {
 	}
 	two()
 	alone, err := s.Alone(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel = context.WithCancel(t.Context())
 	if _, err := s.Hold(ctx, cancel); !errors.Is(err, context.Canceled) {
 		t.Errorf("a collection is under way: %v", err)
@@ -131,14 +121,10 @@ func TestUnstage(t *testing.T) {
 	kept, gone := put(t, s, "kept", "kept"), put(t, s, "gone", "gone")
 	long := time.Now().Add(-25 * time.Hour)
 	for name, b := range map[string]Blob{"old": kept, "young": kept, "orphan": gone, "git-clone": kept} {
-		if err := s.Stage(filepath.Join(scratch, name), []Blob{b}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Stage(filepath.Join(scratch, name), []Blob{b}))
 	}
 	for _, name := range []string{"old", "git-clone"} {
-		if err := os.Chtimes(filepath.Join(scratch, name), long, long); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chtimes(filepath.Join(scratch, name), long, long))
 	}
 	c := Collected{Files: []Kept{{SHA256: gone.SHA256}}}
 	for _, dry := range []bool{true, false} {
@@ -160,9 +146,7 @@ func TestVerifyIsNoUse(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "a", "content")
 	used(t, s, b, 100*time.Hour)
-	if err := s.Verify(b); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Verify(b))
 	if all, err := s.Survey(nil); err != nil || time.Since(all[0].Used) < 99*time.Hour {
 		t.Errorf("%v, %v", all, err)
 	}
@@ -181,16 +165,12 @@ func TestStageNotesThatItIsUsed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	long := time.Now().Add(-25 * time.Hour)
 	for range 2 {
-		if err := s.Stage(dir, []Blob{b}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Stage(dir, []Blob{b}))
 		info, err := os.Stat(dir)
 		if err != nil || time.Since(info.ModTime()) > time.Minute {
 			t.Fatalf("%v, %v", info.ModTime(), err)
 		}
-		if err := os.Chtimes(dir, long, long); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chtimes(dir, long, long))
 	}
 }
 

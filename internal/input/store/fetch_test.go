@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 // sample is a file larger than any buffer of a transfer.
@@ -81,9 +82,7 @@ func cut(w http.ResponseWriter, data []byte, promised int) {
 func fetched(t *testing.T, s *Store, b Blob, from ...Place) {
 	t.Helper()
 	path, err := s.Fetch(t.Context(), b, from, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got, err := Of(path)
 	info, _ := os.Stat(path)
 	if err != nil || got.SHA256 != b.SHA256 || info.Mode().Perm() != 0o444 {
@@ -348,9 +347,7 @@ func TestFetchOnceForManyProcesses(t *testing.T) {
 	b := blobOf(sample)
 	if dir := os.Getenv("STORE_TEST_DIR"); dir != "" {
 		s, err := Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		fetchedBy, err := s.Fetch(t.Context(), b, []Place{Place(os.Getenv("STORE_TEST_URL"))}, nil)
 		if err != nil {
 			t.Fatal(fetchedBy, err)
@@ -414,9 +411,7 @@ func TestDamagedBlobIsFetchedAgain(t *testing.T) {
 	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
 	fetched(t, s, b, Place(server.URL))
 	path := s.place(b.SHA256)
-	if err := errors.Join(os.Chmod(path, 0o644), os.Truncate(path, 5)); err != nil { // blobs are read-only for users other than root
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(path, 0o644), os.Truncate(path, 5)) // blobs are read-only for users other than root
 	if _, ok := s.Path(b); ok {
 		t.Error("a truncated blob counts")
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 func TestFetchOntoAFullDisk(t *testing.T) {
@@ -22,9 +23,7 @@ func TestFetchOntoAFullDisk(t *testing.T) {
 		}
 	}()
 	s, err := Open(small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	b := blobOf(sample)
 	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
 	local := write(t, filepath.Join(t.TempDir(), "sample"), sample)

@@ -2,28 +2,25 @@ package store
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"builder/test/kit/must"
 )
 
 // Other users of a home can put pipes into the store. No operation blocks on one.
 func TestPipesInAStoreKeepNobodyWaiting(t *testing.T) {
 	s, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	digest := strings.Repeat("ab", 32)
 	pipes := []string{s.result("key"), s.record(digest), s.place(digest), filepath.Join(s.dir, partials, digest), filepath.Join(s.dir, users)}
 	for _, path := range pipes {
 		_ = os.Remove(path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600))
 	}
 	for what, ask := range map[string]func(){
 		"a result":  func() { s.Result("key") },

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 // readOnly makes a directory read-only, also for root.
@@ -22,9 +23,7 @@ func readOnly(t *testing.T, dir string) {
 			t.Error(err)
 		}
 	})
-	if err := syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 }
 
 // A read-only store serves its blobs and explains why it cannot add one.
@@ -33,13 +32,9 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	b, absent := put(t, s, "a.whl", "good"), blobOf(sample)
 	readOnly(t, s.dir)
 	s, err := Open(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	release, err := s.Hold(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	release()
 	if _, err := s.Use(b); err != nil {
 		t.Errorf("what is there: %v", err)

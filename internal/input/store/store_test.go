@@ -16,15 +16,14 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/test/kit/must"
 )
 
 // fresh returns an empty store with short waiting times.
 func fresh(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(filepath.Join(t.TempDir(), "store"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s.policy = retry.Policy{Tries: 4, First: time.Millisecond, Most: 5 * time.Millisecond}
 	s.stall = 5 * time.Second
 	return s
@@ -34,9 +33,7 @@ func fresh(t *testing.T) *Store {
 func put(t *testing.T, s *Store, name, content string) Blob {
 	t.Helper()
 	b, err := s.Put(strings.NewReader(content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	b.Name = name
 	return b
 }
@@ -45,9 +42,7 @@ func put(t *testing.T, s *Store, name, content string) Blob {
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all []string
 	for _, e := range entries {
 		all = append(all, e.Name())
@@ -57,9 +52,7 @@ func names(t *testing.T, dir string) []string {
 
 func write(t *testing.T, path string, content []byte) string {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, content, 0o644))
 	return path
 }
 
@@ -117,9 +110,7 @@ func TestVerifyRemovesWhatIsDamaged(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "a.whl", "good")
 	path, _ := s.Path(b)
-	if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644))
 	if _, ok := s.Path(b); !ok {
 		t.Fatal("Path reads the content: it is to be cheap")
 	}
@@ -141,13 +132,9 @@ func TestStage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mounts", "wheels")
 	stage := func(all ...Blob) os.FileInfo {
 		t.Helper()
-		if err := s.Stage(dir, all); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Stage(dir, all))
 		info, err := os.Stat(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return info
 	}
 	made := stage(a, b, a)
@@ -165,9 +152,7 @@ func TestStage(t *testing.T) {
 	if write(t, filepath.Join(dir, "c"), nil); os.SameFile(made, stage(a, b)) {
 		t.Error("a stray file was left")
 	}
-	if err := os.Remove(filepath.Join(dir, "a.whl")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(dir, "a.whl")))
 	write(t, filepath.Join(dir, "a.whl"), []byte("first"))
 	copied := stage(a, b)
 	write(t, filepath.Join(dir, "a.whl"), []byte("worst"))
@@ -208,9 +193,7 @@ func TestResults(t *testing.T) {
 		t.Error("found before it was put")
 	}
 	for _, want := range []string{`{"a":1}`, `{"a":2}`} {
-		if err := s.PutResult("k1", []byte(want)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.PutResult("k1", []byte(want)))
 		if got, ok := s.Result("k1"); !ok || string(got) != want {
 			t.Errorf("got %q, %v", got, ok)
 		}
@@ -228,9 +211,7 @@ func TestSweep(t *testing.T) {
 	old := write(t, filepath.Join(dir, "old"), nil)
 	write(t, filepath.Join(dir, "new"), nil)
 	day := time.Now().Add(-25 * time.Hour)
-	if err := os.Chtimes(old, day, day); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chtimes(old, day, day))
 	if _, err := Open(s.dir); err != nil {
 		t.Fatal(err)
 	}
@@ -299,9 +280,7 @@ func FuzzRedact(f *testing.F) {
 func TestLockSaysThatItWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := Lock(t.Context(), path, func() { t.Error("nobody else holds it") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
 	if _, err := Lock(ctx, path, func() { calls++; cancel() }); !errors.Is(err, context.Canceled) || calls != 1 {
@@ -309,8 +288,6 @@ func TestLockSaysThatItWaits(t *testing.T) {
 	}
 	unlock()
 	again, err := Lock(t.Context(), path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	again()
 }

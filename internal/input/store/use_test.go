@@ -11,15 +11,14 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 // spoil replaces the content "good" of a file with other content of the same size.
 func spoil(t *testing.T, s *Store, b Blob) {
 	t.Helper()
 	path := s.place(b.SHA256)
-	if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644))
 }
 
 func TestUseNoticesWhatWasWrittenTo(t *testing.T) {
@@ -44,13 +43,9 @@ func TestUseReadsAgainAfterAWhile(t *testing.T) {
 	b := put(t, s, "a.whl", "good")
 	path := s.place(b.SHA256)
 	before, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	spoil(t, s, b)
-	if err := os.Chtimes(path, before.ModTime(), before.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chtimes(path, before.ModTime(), before.ModTime()))
 	if _, err := s.Use(b); err != nil {
 		t.Fatalf("what was checked just now was read: %v", err)
 	}
@@ -71,9 +66,7 @@ func TestUseWithoutARecord(t *testing.T) {
 		b := put(t, s, "a.whl", "good")
 		spoil(t, s, b)
 		info, err := os.Stat(s.place(b.SHA256))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		boot, file, _ := strings.Cut(markOf(info), " ")
 		write(t, s.record(b.SHA256), []byte(strings.NewReplacer("BOOT", boot, "FILE", file).Replace(record)))
 		if _, err := s.Use(b); err == nil {
@@ -87,9 +80,7 @@ func TestUseWritesThroughNoLink(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "a.whl", "good")
 	other := write(t, filepath.Join(t.TempDir(), "other"), []byte("of the user"))
-	if err := errors.Join(os.Remove(s.record(b.SHA256)), os.Symlink(other, s.record(b.SHA256))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(s.record(b.SHA256)), os.Symlink(other, s.record(b.SHA256)))
 	if _, err := s.Use(b); err != nil {
 		t.Fatal(err)
 	}
@@ -104,9 +95,7 @@ func TestFetchReplacesWhatIsDamaged(t *testing.T) {
 	spoil(t, s, b)
 	from := write(t, filepath.Join(t.TempDir(), "a.whl"), []byte("good"))
 	path, err := s.Fetch(t.Context(), b, []Place{Place(from)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if data, err := os.ReadFile(path); err != nil || string(data) != "good" {
 		t.Errorf("%q, %v", data, err)
 	}

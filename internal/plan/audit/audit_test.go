@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/plan/patch"
 	"builder/internal/plan/sourcetree"
+	"builder/test/kit/must"
 )
 
 // replace returns a patch with one edit: it replaces search in a.h.
@@ -46,9 +47,7 @@ func TestGoodCatalogue(t *testing.T) {
 	p := replace("one", "#include <rccl.h>", "#include <rccl/rccl.h>", always())
 	q := replace("two", "int a;", "long a;", map[string]string{"gcc": ">=13"})
 	got, err := Run(t.Context(), []patch.Patch{p, q}, cells(), sources("#include <rccl.h>\nint a;\n", "#include <rccl.h>\nint a;\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := Report{Rows: []Row{
 		{"one", 4, 4, map[string]patch.State{"0.27.0": patch.Applied, "0.28.1": patch.Applied}},
 		{"two", 2, 4, map[string]patch.State{"0.27.0": patch.Applied, "0.28.1": patch.Applied}},
@@ -118,9 +117,7 @@ func TestPlantedFaults(t *testing.T) {
 		},
 	} {
 		report, err := Run(t.Context(), c.patches, cells(), c.open)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		said := fmt.Sprint(report.Findings)
 		for _, want := range c.want {
 			if !strings.Contains(said, want) {

@@ -15,6 +15,7 @@ import (
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 func axis(name string, values ...string) recipe.Axis {
@@ -74,9 +75,7 @@ func TestFlagsChooseTheCellAlone(t *testing.T) {
 		cells, _ := whole(r)
 		for _, cell := range cells {
 			job, err := ci.NewJob(cell)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if job.Flags[0] != r.Name || len(job.Flags) != 1+2*len(r.Axes) {
 				t.Fatalf("flags %q", job.Flags)
 			}
@@ -96,9 +95,7 @@ func TestNewJob(t *testing.T) {
 	r := &recipe.Recipe{Name: "lib", ID: "lib-{{version}}-{{kernels}}", Axes: []recipe.Axis{axis("version", "2.10", "2.9"), axis("kernels", "all", "sum")}}
 	cells, _ := whole(r)
 	job, err := ci.NewJob(cells[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	data, err := json.Marshal(job)
 	want := `{"id":"lib-2.10-all","recipe":"lib","axes":{"kernels":"all","version":"2.10"},"flags":["lib","--version","2.10","--kernels","=all"]}`
 	if string(data) != want || err != nil {
@@ -149,9 +146,7 @@ func TestAbsent(t *testing.T) {
 	for text, want := range map[string][]ci.Pair{"5.7": {{"rocm", "5.7"}}, "6.2": nil, "all": {{"rocm", "5.7"}}, "": nil} {
 		filter := matrix.Filter{"rocm": "all", "arch": "gfx942"}
 		cells, _, err := matrix.Expand(r, filter)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if filter["rocm"] = text; text == "" {
 			delete(filter, "rocm")
 		}

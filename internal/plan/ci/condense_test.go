@@ -13,6 +13,7 @@ import (
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/version"
+	"builder/test/kit/must"
 )
 
 // stack has boundaries of every kind: a rule, a table, a variant, a patch's condition
@@ -86,9 +87,7 @@ func TestCondense(t *testing.T) {
 		t.Fatalf("%v (-want +got):\n%s", err, diff)
 	}
 	few, err := ci.Condense(points(cells), patches)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ids := []string{
 		"stack-0.5-rocm6.0-gfx90a-on", "stack-0.7-rocm6.4-gfx90a-on", "stack-0.8-rocm6.1-gfx942-off",
 		"stack-0.9-rocm5.7-gfx90a-on", "stack-0.9-rocm6.3-gfx90a-on", "stack-0.9-rocm7.0-gfx90a-on",
@@ -230,9 +229,7 @@ func TestCondenseHoldsWhatIsWanted(t *testing.T) {
 			t.Skip("no cells")
 		}
 		few, err := ci.Condense(all, patches)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		want := wanted(all, patches)
 		pairs, err := ci.Pairs(all, patches)
 		if err != nil || len(pairs) != len(want) {
@@ -281,9 +278,7 @@ func TestCondenseDependsOnNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, patches := anyMatrix(t)
 		few, err := ci.Condense(all, patches)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if len(all) > 0 {
 			turned := *all[0].Recipe
 			turned.Compatible = rapid.Permutation(turned.Compatible).Draw(t, "rules in another order")

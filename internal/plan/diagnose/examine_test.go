@@ -19,6 +19,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/diagnose"
+	"builder/test/kit/must"
 )
 
 // compile builds a library with gcc. The flag -libverbs links a stub of libibverbs.
@@ -37,18 +38,14 @@ func compile(t *testing.T, source string, flags ...string) []byte {
 		}
 	}
 	for name, text := range map[string]string{"a.c": source, "stub.c": "int ibv_reg_mr(void) { return 0; }"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	if slices.Contains(flags, "-libverbs") {
 		run("-shared", "-fPIC", "-o", "libibverbs.so", "-Wl,-soname,libibverbs.so.1", "stub.c")
 	}
 	run(append([]string{"-shared", "-fPIC", "-O1", "-o", "a.so", "a.c", "-L."}, flags...)...)
 	data, err := os.ReadFile(filepath.Join(dir, "a.so"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
@@ -74,9 +71,7 @@ const (
 func TestFacts(t *testing.T) {
 	library := compile(t, nccl+kernels+fatbin, soname, "-Wl,-rpath,/tmp/build/lib", "-Wl,--no-as-needed", "-libverbs")
 	var got []string
-	if err := diagnose.Facts(t.Context(), bytes.NewReader(library), func(fact string) { got = append(got, fact) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, diagnose.Facts(t.Context(), bytes.NewReader(library), func(fact string) { got = append(got, fact) }))
 	for _, want := range []string{
 		"soname: libnccl.so.2", "needs: libibverbs.so.1", "needs: libc.so.6", "runpath: /tmp/build/lib",
 		"device: sm_90", "undefined: ibv_reg_mr", "exports: ncclGetVersion", "text: NCCL version 2.29.7+cuda12.4",
@@ -96,9 +91,7 @@ func TestFacts(t *testing.T) {
 func builtIn(t *testing.T) *diagnose.Examiner {
 	t.Helper()
 	all, err := diagnose.Load(os.DirFS(filepath.Join("..", "..", "..", "diagnoses")), "diagnoses")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return diagnose.NewExaminer(all)
 }
 

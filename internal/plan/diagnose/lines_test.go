@@ -10,6 +10,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/test/kit/must"
 )
 
 // pieces returns the visited pieces of a log as number:text. A piece that continues the
@@ -25,9 +27,7 @@ func pieces(t testing.TB, log io.Reader) ([]string, int) {
 		got = append(got, fmt.Sprintf("%d:%s%s", l.number, mark, l.text))
 		return true
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return got, n
 }
 

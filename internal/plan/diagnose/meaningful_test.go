@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"builder/internal/plan/diagnose"
+	"builder/test/kit/must"
 )
 
 // write writes a file and returns its path.
 func write(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/plan/diagnose"
+	"builder/test/kit/must"
 )
 
 // entry returns one diagnosis in YAML. rules are its signs and other expressions. shown
@@ -26,9 +27,7 @@ func entry(name, rules, shown string) string {
 func examiner(t *testing.T, entries ...string) *diagnose.Examiner {
 	t.Helper()
 	all, err := read("topic: Tests\ndiagnoses:" + strings.Join(entries, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return diagnose.NewExaminer(all)
 }
 
@@ -36,9 +35,7 @@ func examiner(t *testing.T, entries ...string) *diagnose.Examiner {
 func show(t *testing.T, e *diagnose.Examiner, log string) string {
 	t.Helper()
 	r, err := e.Text(diagnose.BuildLog, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all []string
 	for _, f := range r.Findings {
 		all = append(all, fmt.Sprintf("%s@%d x%d", f.Name, f.Line, f.Count))
@@ -119,9 +116,7 @@ func TestSubjects(t *testing.T) {
 	got := map[diagnose.Subject][]string{}
 	for _, of := range diagnose.Subjects() {
 		r, err := e.Text(of, "needs: liba.so\n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, f := range r.Findings {
 			got[of] = append(got[of], f.Name)
 		}

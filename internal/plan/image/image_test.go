@@ -15,6 +15,7 @@ import (
 	"builder/images"
 	"builder/internal/base/diag"
 	"builder/internal/plan/image"
+	"builder/test/kit/must"
 )
 
 const (
@@ -55,9 +56,7 @@ func files(texts map[string]string) fs.FS {
 
 func TestLoad(t *testing.T) {
 	got, err := image.Load(files(map[string]string{"a.yaml": good, "schema.json": "{", "sub/b.yaml": "not read"}), "images")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []image.Image{
 		{
 			Name: "deb", Summary: "a Debian", Python: "/usr/bin/python3", Setup: "ln -s a b\n", Env: map[string]string{"PATH": "/usr/bin"},
@@ -181,9 +180,7 @@ func TestLoadReportsWhatCannotBeRead(t *testing.T) {
 
 func TestFacts(t *testing.T) {
 	all, err := image.Load(files(map[string]string{"a.yaml": good}), "images")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	facts := all[0].Facts()
 	if diff := cmp.Diff(map[string]string{"rocm": "5.7", "rocm-path": "/usr"}, facts); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
@@ -220,9 +217,7 @@ func TestFind(t *testing.T) {
 // The embedded images load, and each states the facts required for a build.
 func TestEmbeddedImages(t *testing.T) {
 	all, err := image.Load(images.FS, "images")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(all) == 0 {
 		t.Fatal("there is none")
 	}
@@ -254,9 +249,7 @@ func TestEmbeddedScriptsAreShell(t *testing.T) {
 		t.Skip("needs sh")
 	}
 	all, err := image.Load(images.FS, "images")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, img := range all {
 		scripts := map[string]string{"setup": img.Setup}
 		for name, fact := range img.Provides {

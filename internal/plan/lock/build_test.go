@@ -11,6 +11,7 @@ import (
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // The helpers of this file make a recipe with two cells, and the lock of both.
@@ -97,13 +98,9 @@ func cells(t testing.TB, replace ...string) []matrix.Cell {
 		t.Fatalf("%q is not in the recipe", replace)
 	}
 	r, err := recipe.Parse("recipes/tiny.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all, _, err := matrix.Expand(r, matrix.Filter{"version": "all"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 
@@ -112,9 +109,7 @@ func drafts(t testing.TB, replace ...string) []lock.Draft {
 	var all []lock.Draft
 	for _, c := range cells(t, replace...) {
 		d, err := lock.NewDraft(c, tinyCatalogue())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all = append(all, d)
 	}
 	return all

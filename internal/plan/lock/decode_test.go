@@ -13,6 +13,7 @@ import (
 	"builder/internal/plan/lock"
 	"builder/recipes"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 func TestEncode(t *testing.T) {
@@ -35,9 +36,7 @@ func TestEncode(t *testing.T) {
 
 func TestDecode(t *testing.T) {
 	got, err := lock.Decode("tiny.lock.json", tinyLock().Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(tinyLock(), got); diff != "" {
 		t.Errorf("round trip (-want +got):\n%s", diff)
 	}
@@ -53,9 +52,7 @@ func TestEncodeKeepsValues(t *testing.T) {
 	f.Images[0].Debian = &image.Debian{Suites: []image.Suite{{Name: "two  spaces, {braces  in  it}\t[and]\nmore"}}, Packages: []string{"a  {b\n  c}"}}
 	f.Python[0].Requirements = []string{`x[a,b]>=1  ; python_version < "3" and {`}
 	got, err := lock.Decode("x", f.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(f.With(lock.File{}), got); diff != "" {
 		t.Errorf("round trip (-want +got):\n%s", diff)
 	}
@@ -64,9 +61,7 @@ func TestEncodeKeepsValues(t *testing.T) {
 // The embedded locks have exactly the form that builder writes.
 func TestEmbeddedLocks(t *testing.T) {
 	files, err := recipes.FS.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	found := 0
 	for _, file := range files {
 		name, ok := strings.CutSuffix(file.Name(), ".lock.json")
@@ -75,9 +70,7 @@ func TestEmbeddedLocks(t *testing.T) {
 		}
 		found++
 		data, err := recipes.FS.ReadFile(file.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		f, err := lock.Decode(file.Name(), data)
 		if err != nil {
 			t.Errorf("%v", err)

@@ -11,15 +11,14 @@ import (
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
+	"builder/test/kit/must"
 )
 
 // entry returns the entry of the second cell of the tiny recipe.
 func entry(t *testing.T) lock.Entry {
 	t.Helper()
 	entries, err := lock.Assemble(drafts(t), tinyLock(), "0123456789abcdef")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return entries[1]
 }
 

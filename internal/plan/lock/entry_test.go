@@ -14,6 +14,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 func TestWriteEntry(t *testing.T) {
@@ -25,9 +26,7 @@ func TestWriteEntry(t *testing.T) {
 	whole.Schema = lock.Schema
 	for i, e := range []lock.Entry{entry(t), entry(t), whole} {
 		was, _ := os.Stat(filepath.Join(dir, lock.EntryFile))
-		if err := lock.WriteEntry(dir, e); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, lock.WriteEntry(dir, e))
 		if is, err := os.Stat(filepath.Join(dir, lock.EntryFile)); err != nil || os.SameFile(was, is) != (i == 1) {
 			t.Errorf("entry %d: what is there already was written again, or another was not: %v", i, err)
 		}
@@ -57,9 +56,7 @@ func TestReadEntryRefuses(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, lock.EntryFile)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o644))
 		_, err := lock.ReadEntry(dir)
 		if err == nil || err.Error() != path+": reading the entry of a run: "+want || diag.CodeOf(err) != diag.Drift {
 			t.Errorf("class %v: %v, want %s", diag.CodeOf(err), err, want)

@@ -18,6 +18,7 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 func TestMissing(t *testing.T) {
@@ -98,9 +99,7 @@ func TestImageByDigestNeedsNoPin(t *testing.T) {
 	f := tinyLock()
 	for _, f := range []lock.File{f, {Recipe: "tiny", Sources: f.Sources, Images: f.Images[:1], Python: f.Python}} {
 		entries, err := lock.Assemble([]lock.Draft{d}, f, "p")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		want := lock.ImagePin{Name: "registry", Registry: "registry.example/base:1", Digest: "sha256:" + sha("ee")}
 		if diff := cmp.Diff(want, entries[0].Runtime.Pin); diff != "" {
 			t.Errorf("pin (-want +got):\n%s", diff)
@@ -110,9 +109,7 @@ func TestImageByDigestNeedsNoPin(t *testing.T) {
 
 func TestAssemble(t *testing.T) {
 	entries, err := lock.Assemble(drafts(t), tinyLock(), "pipeline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(entries) != 2 || entries[0].ID != "tiny-1.0-cp311" || entries[1].ID != "tiny-1.1-cp312" {
 		t.Fatalf("got %d entries: %+v", len(entries), entries)
 	}
@@ -344,9 +341,7 @@ func TestKeyDependsOnEverything(t *testing.T) {
 
 func TestKeyDependsOnNothingElse(t *testing.T) {
 	first, err := lock.Assemble(drafts(t), tinyLock(), "p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	key := first[0].Key()
 	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(key) || key == first[1].Key() {
 		t.Errorf("keys %s and %s", key, first[1].Key())
@@ -365,9 +360,7 @@ func TestKeyDependsOnNothingElse(t *testing.T) {
 		same("nothing", drafts(t), tinyLock())
 	}
 	read, err := lock.Decode("l", tinyLock().Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	same("writing and reading", drafts(t), read)
 	more := tinyLock()
 	more.Sources = append(more.Sources, source(pin("tiny", "9", "f0")))
@@ -392,9 +385,7 @@ func TestKeyIsStable(t *testing.T) {
 		}},
 	}
 	data, err := json.MarshalIndent(e, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const want = "ae9c31f2623745378fd2eeed087ebce0a1e29890d4bada969d18e99c0f8584da"
 	if got := e.Key(); got != want {
 		t.Errorf("got %s, want %s, of\n%s", got, want, data)

@@ -21,6 +21,7 @@ import (
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // registry serves one image index. It returns a reference to it and the digest of the
@@ -73,9 +74,7 @@ func TestResolveADebian(t *testing.T) {
 	dir := t.TempDir()
 	program := "#!/bin/sh\ncp \"$(dirname \"$APT_CONFIG\")/etc/sources.list\" '" + dir + "/sources'\n" +
 		"echo \"'http://mirror.example/debian/pool/main/a/apt/apt_3.0_amd64.deb' apt_3.0_amd64.deb 3 SHA256:" + sha("b0") + "\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "apt-get"), []byte(program), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "apt-get"), []byte(program), 0o755))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	r := resolver(errors.New("uv is not asked"))
 	r.Scratch, r.Mirrors = t.TempDir(), []string{"http://mirror.example/debian", "http://other.example/debian"}

@@ -11,6 +11,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // A recipe may state the commit of a tag, because tags can be moved and a lock may not
@@ -27,9 +28,7 @@ func TestResolveATagAndItsCommit(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	git("init", "-q")
-	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all:\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all:\n"), 0o600))
 	git("add", "Makefile")
 	git("commit", "-q", "-m", "one")
 	git("tag", "v1")

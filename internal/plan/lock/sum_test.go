@@ -14,6 +14,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 // A change of any letter or digit of a lock is detected.
@@ -131,9 +132,7 @@ func TestTheSumIsInTheLastLine(t *testing.T) {
 		Sum string `json:"sum"`
 	}
 	text := tinyLock().Encode()
-	if err := json.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &file))
 	if !bytes.HasSuffix(text, []byte("\n \"sum\": \""+file.Sum+"\"\n}\n")) || len(file.Sum) != 64 {
 		t.Errorf("the lock ends in %s", text[len(text)-100:])
 	}

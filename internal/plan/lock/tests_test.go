@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"builder/internal/plan/lock"
+	"builder/test/kit/must"
 )
 
 // The tree of upstream's tests has its own pin, and so do their packages. A cell
@@ -27,9 +28,7 @@ func TestTestsArePinned(t *testing.T) {
 	f.Sources = append(f.Sources, pinned)
 	f.Python = append(f.Python, lock.PythonPin{Python: "3.11", Requirements: []string{"pytest"}, Files: slices.Clone(f.Python[0].Files)})
 	entries, err := lock.Assemble(all[:1], f, "p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e := entries[0]
 	if e.Tests.SHA256 != pinned.SHA256 || e.Tests.Repository != "https://git.invalid/tiny" || len(e.TestWheels) != 1 || e.Source.Project != "tiny" {
 		t.Errorf("%+v, %+v", e.Tests, e.TestWheels)

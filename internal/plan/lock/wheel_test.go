@@ -14,6 +14,7 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // wheelPin returns a wheel of the tiny recipe for one Python.
@@ -111,9 +112,7 @@ func TestResolveAWheel(t *testing.T) {
 	answer := "lock-version = \"1.0\"\n[[packages]]\nname = \"tiny\"\nversion = \"1.0\"\nwheels = [" + strings.Join(files, ", ") + "]\n"
 	script := "#!/bin/sh\necho \"$@\" >'" + dir + "/asked'\ncat requirements.in >>'" + dir + "/asked'\ncp '" + dir + "/answer' pylock.toml\n"
 	for name, text := range map[string]string{"uv": script, "answer": answer} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
 	}
 	r := resolver(nil)
 	r.Scratch, r.UV = t.TempDir(), func(context.Context) (pypi.Tool, error) { return pypi.Tool{Path: filepath.Join(dir, "uv")}, nil }

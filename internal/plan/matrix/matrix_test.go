@@ -13,6 +13,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 func axis(name string, values ...string) recipe.Axis {
@@ -100,9 +101,7 @@ func TestExpand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cells, excluded, err := matrix.Expand(stack(), c.filter)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if diff := cmp.Diff(c.cells, ids(cells)); diff != "" {
 				t.Errorf("cells (-want +got):\n%s", diff)
 			}

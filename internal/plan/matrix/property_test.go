@@ -12,6 +12,7 @@ import (
 
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // anyRecipe has two to four axes and up to five rules over them. Its id names every
@@ -62,14 +63,10 @@ func anyFilter(t *rapid.T, r *recipe.Recipe) (matrix.Filter, map[string][]string
 func holds(t *rapid.T, r *recipe.Recipe, axes map[string]string) bool {
 	return !slices.ContainsFunc(r.Compatible, func(rule recipe.Rule) bool {
 		_, when, err := rule.When.Holds(axes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return when && !slices.ContainsFunc(rule.Rows(), func(row recipe.Condition) bool {
 			_, holds, err := row.Holds(axes)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return holds
 		})
 	})

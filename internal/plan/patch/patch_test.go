@@ -15,6 +15,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/patch"
+	"builder/test/kit/must"
 )
 
 // tree is a source in memory. image lists the paths present in the image.
@@ -208,9 +209,7 @@ func TestOffset(t *testing.T) {
 func TestAnEditNamesItsLine(t *testing.T) {
 	text := good + "  - {kind: replace, file: a.h, search: rccl.g, replace: b, count: 1}\n"
 	ps, err := patch.Load(fstest.MapFS{"d/1.yaml": {Data: []byte(text)}}, "patches", "d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ps[0].Edits[0].Search = "rccl.h"
 	_, err = patch.Apply(t.Context(), source(), ps[0], nil)
 	all := diag.All(err)
@@ -372,9 +371,7 @@ func TestSelect(t *testing.T) {
 func TestDigestIsOfTheMeaning(t *testing.T) {
 	load := func(text string) patch.Patch {
 		all, err := patch.Load(fstest.MapFS{"d/1.yaml": {Data: []byte(text)}}, "patches", "d")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return all[0]
 	}
 	if load(good).Digest() != load("# a comment\n"+good).Digest() {
@@ -388,9 +385,7 @@ func TestDigestIsOfTheMeaning(t *testing.T) {
 // If git apply accepts a diff, Apply produces the same result.
 func TestAgreesWithGitApply(t *testing.T) {
 	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text := source().files["c.cc"]
 	for name, c := range map[string]struct{ before, hunks string }{
 		"as written": {text, hunkOf5},
@@ -401,18 +396,14 @@ func TestAgreesWithGitApply(t *testing.T) {
 	} {
 		diff := headOfC + c.hunks
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "c.cc"), []byte(c.before), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, "c.cc"), []byte(c.before), 0o644))
 		cmd := exec.Command(git, "apply", "-")
 		cmd.Dir, cmd.Stdin = dir, strings.NewReader(diff)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", name, err, out)
 		}
 		want, err := os.ReadFile(filepath.Join(dir, "c.cc"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		src := &tree{files: map[string]string{"c.cc": c.before}}
 		if _, err := patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diff}), nil); err != nil || src.files["c.cc"] != string(want) {
 			t.Errorf("%s: got %q, %v; git apply gives %q", name, src.files["c.cc"], err, want)

@@ -14,6 +14,7 @@ import (
 	"builder/internal/plan/profile"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 	"builder/test/kit/recipetest"
 )
 
@@ -53,9 +54,7 @@ contradictions:
 func parse(t testing.TB, text string) *profile.Profile {
 	t.Helper()
 	p, err := profile.Parse("stack.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return p
 }
 
@@ -140,14 +139,10 @@ func TestRefused(t *testing.T) {
 
 func TestRender(t *testing.T) {
 	e, err := parse(t, good).Resolve(matrix.Filter{"version": "2.0", "lib": "4"}, []profile.Asked{{"A", "1,2"}, {"--b", "x"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range profile.Formats() {
 		text, err := e.Render(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		golden.Check(t, "environment."+string(f), text)
 	}
 	if _, err := e.Render("toml"); err == nil {
@@ -161,13 +156,9 @@ func TestJSON(t *testing.T) {
 	p := parse(t, good)
 	for _, asked := range [][]profile.Asked{nil, {{"A", "1"}, {"--b", ""}}} {
 		e, err := p.Resolve(nil, asked)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		text, err := e.Render(profile.JSON)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if err := valid(text); err != nil {
 			t.Errorf("%s\n%v", text, err)
 		}
@@ -258,9 +249,7 @@ func TestLoad(t *testing.T) {
 func TestSchemaTakesTheSame(t *testing.T) {
 	valid := recipetest.Validator(t, recipe.Schema(&profile.Profile{}))
 	text, err := json.Marshal(parse(t, good))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := valid(text); err != nil {
 		t.Error(err)
 	}
@@ -333,9 +322,7 @@ func FuzzParse(f *testing.F) {
 			return // the profile has no combination
 		}
 		text, err := e.Render(profile.Env)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for line := range strings.Lines(string(text)) {
 			name, _, assigns := strings.Cut(line, "=")
 			if line != "\n" && !strings.HasPrefix(line, "#") && (!assigns || strings.ContainsAny(name, " \t$`")) {

@@ -7,14 +7,13 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // An invalid variable name would run as a command in the script of a build step.
 func TestNamesOfVariablesAreNames(t *testing.T) {
 	text, err := os.ReadFile("../../../recipes/horovod.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, line := range map[string]string{
 		"a;touch x": `"a;touch x": v`, "1a": "1a: v", "a.b": "a.b: v", "$(x)": `"$(x)": v`, "-S": `"-S": v`, "": `"": v`,
 	} {

@@ -12,6 +12,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // good is a valid recipe. Tests refer to its line numbers.
@@ -46,9 +47,7 @@ variants:
 func parse(t *testing.T, text string) *recipe.Recipe {
 	t.Helper()
 	r, err := recipe.Parse("recipes/tool.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r
 }
 

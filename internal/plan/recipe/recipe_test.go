@@ -11,6 +11,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 func TestHolds(t *testing.T) {
@@ -157,9 +158,7 @@ func TestForSharesNothing(t *testing.T) {
 	}, recipe.Condition{"x": "on"})}}
 	for _, axes := range []map[string]string{{"x": "on"}, {"x": "off"}} {
 		got, err := r.For(axes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		scribble(reflect.ValueOf(&got).Elem())
 		if diff := cmp.Diff(filled("a"), r.Settings); diff != "" || r.Variants[0].Env["B"] != "b" || r.Variants[0].Requires.Build[0] != "b" {
 			t.Errorf("the recipe was changed (-want +got):\n%s", diff)

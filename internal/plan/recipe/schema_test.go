@@ -14,6 +14,7 @@ import (
 
 	"builder/internal/plan/recipe"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 	"builder/test/kit/recipetest"
 )
 
@@ -135,16 +136,12 @@ func TestTheLoaderIsAsStrictAsTheSchema(t *testing.T) {
 	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as in an editor, with the schema alone
 	rapid.Check(t, func(t *rapid.T) {
 		var doc any
-		if err := json.Unmarshal([]byte(goodJSON), &doc); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(goodJSON), &doc))
 		for range rapid.IntRange(1, 3).Draw(t, "changes") {
 			doc = change(t, doc)
 		}
 		text, err := json.Marshal(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		refused := read(text)
 		_, err = recipe.Parse("recipes/tool.yaml", text)
 		if refused != nil && err == nil {
@@ -206,9 +203,7 @@ func TestCheckedInRecipesMeetTheSchema(t *testing.T) {
 	}
 	for _, r := range all {
 		text, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if err := read(text); err != nil {
 			t.Errorf("%s: %v", r.Name, err)
 		}

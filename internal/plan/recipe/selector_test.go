@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 const selecting = `
@@ -47,9 +48,7 @@ func withSelector(text string) (*recipe.Recipe, error) {
 // of the flag that it allows.
 func TestSelector(t *testing.T) {
 	r, err := withSelector(selecting)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := r.Selectors[0]
 	for _, c := range []struct {
 		text   string

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 // withTests returns the good recipe with tests of its own and of a variant that holds
@@ -20,15 +21,11 @@ func TestTestsAddUp(t *testing.T) {
 	const own = `{launcher: horovodrun, ranks: 2, files: [{file: test/a.py, seconds: 60, quick: {select: x, seconds: 9}}]}`
 	settings := func(more string) (recipe.Settings, error) {
 		r, err := recipe.Parse("site/recipes/tool.yaml", []byte(withTests(own, more)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return r.For(map[string]string{"python": "3.12", "version": "2.10"})
 	}
 	s, err := settings(`{files: [{file: test/a.py, known: [{cases: [test_x], because: b, issue: "https://example.org/1"}]}, {file: test/b.py, seconds: 5}, {file: test/a.py, select: alone, seconds: 2}]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := recipe.Tests{Launcher: "horovodrun", Ranks: 2, Files: []recipe.TestFile{
 		{
 			File: "test/a.py", Seconds: 60, Quick: &recipe.Quick{Select: "x", Seconds: 9},

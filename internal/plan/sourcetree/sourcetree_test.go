@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -22,9 +23,7 @@ func TestRead(t *testing.T) {
 	out.Close()
 	zip.Close()
 	path := filepath.Join(t.TempDir(), "x.tar.gz")
-	if err := os.WriteFile(path, packed.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, packed.Bytes(), 0o644))
 	tree, err := Read(path, func(name string) bool { return name == "a.h" })
 	if err != nil || len(tree.files) != 1 || string(tree.files["a.h"]) != "x" {
 		t.Errorf("got %v, %v", tree, err)

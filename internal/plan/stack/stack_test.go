@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 )
 
 const good = `name: pair
@@ -41,9 +42,7 @@ build: make
 image: base
 runtime: base
 `))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return r
 	}
 	return []*recipe.Recipe{text("ray", "ray", ""), text("horovod", "Horovod", `, "3.12"`)}
@@ -63,17 +62,13 @@ func known(t *testing.T) Catalogue {
 func parse(t *testing.T, text string) *Stack {
 	t.Helper()
 	s, err := Parse("stacks/pair.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s
 }
 
 func TestRecipe(t *testing.T) {
 	r, err := parse(t, good).Recipe(known(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if r.Name != "stack/pair" || r.ID != r.Name || r.Image != "base" || r.Runtime != "base" || r.From.Kind != recipe.Cells {
 		t.Errorf("%+v", r)
 	}

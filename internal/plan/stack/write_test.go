@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/files/artifact"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -22,9 +23,7 @@ func house(t *testing.T, names ...string) (m Manifest, places map[string]string)
 	for i, name := range names {
 		path := wheeltest.Wheel{Name: name}.Write(t)
 		a, err := artifact.Of(path, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		w := Wheel{Name: name, SHA256: a.SHA256, Size: a.Size}
 		places[name] = path
 		if i == 0 {
@@ -45,9 +44,7 @@ func TestWrite(t *testing.T) {
 	m, places := house(t, ray, click)
 	dir := filepath.Join(t.TempDir(), "stack", "pair")
 	made, err := m.Write(dir, places, []byte("A=1\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names []string
 	for _, a := range made {
 		names = append(names, a.Name)
@@ -75,14 +72,10 @@ func TestWriteAgain(t *testing.T) {
 	m, places := house(t, ray, click)
 	dir := t.TempDir()
 	first, err := m.Write(dir, places, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	old := filepath.Join(dir, Folder, "old-1-py3-none-any.whl")
 	for _, path := range []string{old, filepath.Join(dir, profileFile)} {
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, nil, 0o600))
 	}
 	second, err := m.Write(dir, places, nil)
 	if err != nil || len(first) != len(second) {
@@ -143,16 +136,10 @@ func TestOpenRefuses(t *testing.T) {
 		m, places := house(t, ray, click)
 		dir := t.TempDir()
 		made, err := m.Write(dir, places, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		text, err := os.ReadFile(made[0].Path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(made[0].Path, []byte(c.change(string(text))), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, os.WriteFile(made[0].Path, []byte(c.change(string(text))), 0o600))
 		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"builder/internal/plan/version"
+	"builder/test/kit/must"
 )
 
 // tags holds all release tags of each project as written, oldest first.
@@ -44,9 +45,7 @@ func TestTagsOfRealReleases(t *testing.T) {
 				continue
 			}
 			from, err := version.Select(">="+tag, all)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			want := slices.DeleteFunc(slices.Clone(all[i:]), func(s string) bool { return parse(t, s).IsPrerelease() })
 			if !slices.Equal(from, want) {
 				t.Errorf("%s: >=%s is %v", project, tag, from)

@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/version"
+	"builder/test/kit/must"
 )
 
 // ordered holds real release tags in ascending order.
@@ -308,9 +309,7 @@ func TestLowerBoundIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bound, a, b := anyVersion().Draw(t, "bound"), anyVersion().Draw(t, "a"), anyVersion().Draw(t, "b")
 		c, err := version.ParseConstraint(">=" + bound.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if c.Allows(a) && version.Compare(b, a) >= 0 && !b.IsPrerelease() && !c.Allows(b) {
 			t.Fatalf("%v allows %v and not %v", c, a, b)
 		}

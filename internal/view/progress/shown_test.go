@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // late is a cancelled context that has not called its functions yet.
@@ -21,9 +23,7 @@ func TestAnInterruptIsAnsweredByACommandThatEndsAtOnce(t *testing.T) {
 		defer cancel()
 		var out strings.Builder
 		shown, err := Begin(late{ctx}, &out, Plain, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if interrupted {
 			cancel()
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/xml"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 func TestJUnit(t *testing.T) {
@@ -17,9 +19,7 @@ func TestJUnit(t *testing.T) {
 		{ID: "b", Error: &CellError{Code: "build", Message: "make failed", Hint: "read the log"}},
 		{ID: "c"},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var back junitSuites
 	if err := xml.Unmarshal(data, &back); err != nil {
 		t.Fatalf("%v\n%s", err, data)

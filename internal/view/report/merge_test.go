@@ -14,6 +14,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/files/artifact"
 	"builder/internal/view/report"
+	"builder/test/kit/must"
 )
 
 // passed returns a cell with one wheel and one passed gate.
@@ -39,9 +40,7 @@ func TestMergeJoins(t *testing.T) {
 	west := part("west", passed("a", "2"), failed("c", "build"))
 	west.Run.Builder, west.Run.Started = "v2", west.Run.Started.Add(-time.Hour)
 	got, err := report.Merge([]report.Part{east, west}, []report.Cell{{ID: "a"}, {ID: "e", Recipe: "r"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var states []string
 	for _, c := range got.Cells {
 		states = append(states, c.ID+" "+string(c.Status))
@@ -69,9 +68,7 @@ func TestMergeTakesTheWorst(t *testing.T) {
 	for i := range order {
 		for j := range order {
 			got, err := report.Merge([]report.Part{part("x", order[i]), part("y", order[j])}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if want := report.StatusOf(order[max(i, j)]); got.Cells[0].Status != want {
 				t.Errorf("%s and %s is %s", report.StatusOf(order[i]), report.StatusOf(order[j]), got.Cells[0].Status)
 			}
@@ -122,9 +119,7 @@ func TestMergeIsOneRun(t *testing.T) {
 			cells = append(cells, c)
 		}
 		whole, err := report.Merge([]report.Part{part("whole", cells...)}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		parts := make([]report.Part, rapid.IntRange(1, 5).Draw(t, "parts"))
 		for i := range parts {
 			parts[i] = part(fmt.Sprint(i))
@@ -135,9 +130,7 @@ func TestMergeIsOneRun(t *testing.T) {
 		}
 		parts = append(parts, parts[rapid.IntRange(0, len(parts)-1).Draw(t, "again")])
 		got, err := report.Merge(rapid.Permutation(parts).Draw(t, "order"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := cmp.Diff(whole, got); diff != "" {
 			t.Errorf("(-whole +dealt):\n%s", diff)
 		}
@@ -182,13 +175,9 @@ func TestOpenPlacesFiles(t *testing.T) {
 	cell := passed("tiny-1.0", "1")
 	cell.Artifacts[0].Path = "/elsewhere/out/tiny-1.0/rejected/a.whl"
 	cell.Steps = []report.Step{{Name: "build", Log: "tiny-1.0/logs/build.log"}, {Name: "gate"}}
-	if err := report.Write(filepath.Join(dir, "run.json"), report.Run{Cells: []report.Cell{cell}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, report.Write(filepath.Join(dir, "run.json"), report.Run{Cells: []report.Cell{cell}}))
 	p, err := report.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := p.Run.Cells[0]
 	if want := filepath.Join(dir, "tiny-1.0/rejected/a.whl"); got.Artifacts[0].Path != want {
 		t.Errorf("the wheel is at %s, want %s", got.Artifacts[0].Path, want)
@@ -213,9 +202,7 @@ func TestOpenRefuses(t *testing.T) {
 		"other schema": {`{"schema": 2}`, []string{"schema 2, want 1"}},
 		"no JSON":      {`cells: []`, []string{"invalid character"}},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte(c.content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, "run.json"), []byte(c.content), 0o644))
 		_, err := report.Open(dir)
 		if diag.CodeOf(err) != diag.Usage {
 			t.Errorf("%s: %v is of class %v", name, err, diag.CodeOf(err))
@@ -227,18 +214,12 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Truncate(filepath.Join(dir, "run.json"), 1<<30); err != nil { // a sparse file: no disk space is used
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Truncate(filepath.Join(dir, "run.json"), 1<<30)) // a sparse file: no disk space is used
 	if _, err := report.Open(dir); err == nil || !strings.Contains(err.Error(), "larger than") {
 		t.Errorf("a file of 1 GB: %v", err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "x"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "x", "run.json"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, "x"), 0o755))
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, "x", "run.json"), 0o755))
 	if _, err := report.Open(filepath.Join(dir, "x")); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a directory: %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"builder/internal/files/artifact"
 	"builder/internal/view/report"
+	"builder/test/kit/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -57,15 +58,11 @@ func example() report.Run {
 
 func TestWriteGolden(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
-	if err := report.Write(path, example()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, report.Write(path, example()))
 	const golden = "testdata/run.json"
 	got := contents(t, path)
 	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(golden, []byte(got), 0o644))
 	}
 	if diff := cmp.Diff(contents(t, golden), got); diff != "" {
 		t.Errorf("run.json (-want +got), -update accepts it:\n%s", diff)
@@ -74,20 +71,14 @@ func TestWriteGolden(t *testing.T) {
 
 func TestReadReturnsWhatWasWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
-	if err := report.Write(path, example()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, report.Write(path, example()))
 	first, err := report.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := first.Cells[0].Artifacts[0].Key; got != "ab12" {
 		t.Errorf("the artifact lost its key: %q", got)
 	}
 	before := contents(t, path)
-	if err := report.Write(path, first); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, report.Write(path, first))
 	if diff := cmp.Diff(before, contents(t, path)); diff != "" {
 		t.Errorf("written again (-before +after):\n%s", diff)
 	}
@@ -102,9 +93,7 @@ func TestReadRefuses(t *testing.T) {
 		"trailing": {`{"schema": 1, "cells": []} {}`, "after top-level value"},
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(c.content), 0o644))
 		if _, err := report.Read(path); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
@@ -152,9 +141,7 @@ func TestRecorderKeepsInputOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	run := planned(20)
 	recorder, err := report.NewRecorder(path, run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all sync.WaitGroup
 	for _, cell := range run.Cells {
 		all.Go(func() {
@@ -169,13 +156,9 @@ func TestRecorderKeepsInputOrder(t *testing.T) {
 	}
 	all.Wait()
 	returned, err := recorder.Finish(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	read, err := report.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, cell := range run.Cells {
 		for _, got := range []report.Cell{returned.Cells[i], read.Cells[i]} {
 			if got.ID != cell.ID || got.Status != report.Pass {
@@ -197,9 +180,7 @@ func TestRecorderKeepsInputOrder(t *testing.T) {
 func TestRecorderRefusesCellsItDoesNotKnow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	recorder, err := report.NewRecorder(path, planned(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := recorder.Update(report.Cell{ID: "other"}); err == nil {
 		t.Error("an unknown cell was recorded")
 	}
@@ -211,9 +192,7 @@ func TestRecorderRefusesCellsItDoesNotKnow(t *testing.T) {
 func TestWriteLeavesTheOldFileWhereItFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "run.json")
-	if err := os.Mkdir(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(path, 0o755))
 	if err := report.Write(path, example()); err == nil {
 		t.Error("a folder was replaced")
 	}
@@ -235,9 +214,7 @@ func TestKilledRunLeavesAValidFile(t *testing.T) {
 		}
 	}
 	// A kill between writing and renaming leaves a truncated file with another name.
-	if err := os.WriteFile(filepath.Join(filepath.Dir(path), ".run.json.1.tmp"), []byte(`{"schema`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(filepath.Dir(path), ".run.json.1.tmp"), []byte(`{"schema`), 0o600))
 	if _, err := report.NewRecorder(path, planned(2)); err != nil {
 		t.Error(err)
 	}
@@ -252,19 +229,13 @@ func kill(t *testing.T, path string, after time.Duration) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), killedRun+"="+path)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.Start())
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(after)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Process.Kill())
 	_ = cmd.Wait() // the error is the kill
 }
 
@@ -328,18 +299,14 @@ func finished(cell report.Cell) report.Cell {
 func contents(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(content)
 }
 
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all []string
 	for _, e := range entries {
 		all = append(all, e.Name())

@@ -17,6 +17,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/view/report"
 	"builder/test/kit/browsertest"
+	"builder/test/kit/must"
 	"builder/test/kit/pagetest"
 )
 
@@ -53,9 +54,7 @@ func sample(n int) report.Run {
 func write(t testing.TB, run report.Run, o Options) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, run, o); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Write(&b, run, o))
 	return b.String()
 }
 
@@ -131,22 +130,12 @@ func TestCompared(t *testing.T) {
 // Neither the names nor the sizes of logs are trusted.
 func TestHostileLogs(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "out"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "out", "large.log"), bytes.Repeat([]byte("line\n"), 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../secret", filepath.Join(dir, "out", "link.log")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600))
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, "out"), 0o755))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "out", "large.log"), bytes.Repeat([]byte("line\n"), 1<<20), 0o600))
+	must.Succeed(t, os.Symlink("../secret", filepath.Join(dir, "out", "link.log")))
 	root, err := os.OpenRoot(filepath.Join(dir, "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer root.Close()
 	run := sample(2)
 	for path, want := range map[string]int{"../secret": 0, "/etc/passwd": 0, "": 0, "missing": 0, "link.log": 0, ".": 0, "large.log": 1} {

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"builder/internal/view/term"
+	"builder/test/kit/must"
 )
 
 // guarded returns the output of a guard for parts written one by one.
@@ -91,9 +92,7 @@ func FuzzJSON(f *testing.F) {
 			return // credentials are removed
 		}
 		var b bytes.Buffer
-		if err := term.JSON(&b, s, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, term.JSON(&b, s, ""))
 		if line := obeyed(b.String()); line != "" {
 			t.Errorf("%q is obeyed", line)
 		}

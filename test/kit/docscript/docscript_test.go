@@ -11,14 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"builder/test/kit/markdown"
+	"builder/test/kit/must"
 )
 
 func read(t *testing.T, text string) ([]Block, error) {
 	t.Helper()
 	p, err := markdown.Parse("a.md", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return Of(p)
 }
 
@@ -31,9 +30,7 @@ func TestOf(t *testing.T) {
 		"<!-- file: x/y.yaml -->", "```yaml", "a: b", "```", "",
 		"```text", "plain", "```", "",
 	}, "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []Block{
 		{Kind: Run, Exit: 2, Cut: true, Commands: []Command{{5, "one \\\n  two", []string{"1.5s"}}, {8, "three", []string{"...", "3"}}}},
 		{Kind: E2E, Commands: []Command{{15, "four", nil}}},
@@ -118,9 +115,7 @@ func TestPlay(t *testing.T) {
 		"<!-- e2e -->", "```console", "$ echo not now > never", "```",
 		"<!-- always -->", "```console", "$ echo now and then > always", "```", "",
 	}, "\n")
-	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(page, []byte(text), 0o644))
 	work := t.TempDir()
 	Host{Dir: work}.Play(t, page, Run)
 	if _, err := os.Stat(filepath.Join(work, "never")); !os.IsNotExist(err) {
@@ -136,20 +131,14 @@ func TestPlay(t *testing.T) {
 
 // -update replaces only output that differs.
 func TestUpdate(t *testing.T) {
-	if err := flag.Set("update", "true"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, flag.Set("update", "true"))
 	defer flag.Set("update", "false")
 	page := filepath.Join(t.TempDir(), "page.md")
 	text := "<!-- varies: seconds -->\n```console\n$ echo 2.5s\n1.5s\n$ echo b; echo c\nX\n```\n\n```text\nX\n```\n"
-	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(page, []byte(text), 0o644))
 	Host{Dir: t.TempDir()}.Play(t, page, Run)
 	got, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(strings.Replace(text, "X", "b\nc", 1), string(got)); diff != "" {
 		t.Error(diff)
 	}

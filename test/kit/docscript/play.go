@@ -13,6 +13,7 @@ import (
 
 	"builder/test/kit/golden"
 	"builder/test/kit/markdown"
+	"builder/test/kit/must"
 )
 
 // A Host runs the commands of a page: in a directory, called /home/you on pages, and
@@ -31,13 +32,9 @@ const you = "/home/you"
 func (h Host) Play(t *testing.T, path string, kind Kind) {
 	t.Helper()
 	page, err := markdown.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	blocks, err := Of(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	seen := h.seen(t, page, blocks, kind)
 	if golden.Updating() {
 		lines := slices.Clone(page.Lines)
@@ -56,9 +53,7 @@ func (h Host) seen(t *testing.T, page markdown.Page, blocks []Block, kind Kind) 
 		all[n] = b.Lines
 		switch b.Kind {
 		case Write:
-			if err := h.write(b); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, h.write(b))
 		case kind, Always:
 			all[n] = nil
 			for i, c := range b.Commands {

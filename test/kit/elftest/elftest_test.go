@@ -13,6 +13,7 @@ import (
 
 	"builder/internal/files/elf"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 )
 
 func sample() elftest.Library {
@@ -30,9 +31,7 @@ func sample() elftest.Library {
 
 func TestLibraryIsRead(t *testing.T) {
 	got, err := elf.Read(bytes.NewReader(sample().Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := &elf.File{
 		Soname: "libsample.so.1", Needed: []string{"libm.so.6", "libc.so.6"},
 		Runpath: []string{"$ORIGIN/lib", "/opt/x"}, Rpath: []string{"/opt/y"},
@@ -49,9 +48,7 @@ func TestLibraryIsRead(t *testing.T) {
 		t.Errorf("read (-want +got):\n%s", diff)
 	}
 	targets, err := elf.DeviceTargets(bytes.NewReader(sample().Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names []string
 	for _, target := range targets {
 		names = append(names, target.String())
@@ -125,9 +122,7 @@ func run(t *testing.T, library []byte, script string) string {
 		t.Skip("needs python3 on x86_64")
 	}
 	file := filepath.Join(t.TempDir(), "library.so")
-	if err := os.WriteFile(file, library, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, library, 0o600))
 	out, err := exec.Command(python, "-c", "import ctypes, sys\nl = ctypes.CDLL(sys.argv[1])\n"+script, file).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

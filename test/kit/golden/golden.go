@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/test/kit/must"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -30,12 +32,8 @@ func Check(t *testing.T, name string, got []byte) {
 func CheckFile(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Succeed(t, os.WriteFile(path, got, 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)
@@ -51,9 +49,7 @@ func CheckFile(t *testing.T, path string, got []byte) {
 func CheckSection(t *testing.T, path, begin, end, got string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	before, rest, ok1 := strings.Cut(string(text), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok1 || !ok2 {
@@ -68,9 +64,7 @@ func CheckSection(t *testing.T, path, begin, end, got string) {
 func CheckEmbedded(t *testing.T, embedded fs.FS, beside ...string) map[string][]byte {
 	t.Helper()
 	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	files := map[string][]byte{}
 	for _, e := range entries {
 		name := e.Name()
@@ -78,9 +72,7 @@ func CheckEmbedded(t *testing.T, embedded fs.FS, beside ...string) map[string][]
 			continue
 		}
 		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got, err := fs.ReadFile(embedded, name); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: the embedded text differs from the file: %v", name, err)
 		}

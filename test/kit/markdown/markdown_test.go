@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 const sample = "# One `thing` more\n" +
@@ -29,9 +30,7 @@ const sample = "# One `thing` more\n" +
 
 func TestParse(t *testing.T) {
 	got, err := Parse("a.md", sample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got.Lines = nil
 	want := Page{
 		Path: "a.md",

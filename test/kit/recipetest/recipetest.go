@@ -6,23 +6,19 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"builder/test/kit/must"
 )
 
 // Validator returns a function that validates a JSON document against a schema.
 func Validator(t testing.TB, schema []byte) func(doc []byte) error {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.AddResource("schema.json", doc))
 	compiled, err := c.Compile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return func(doc []byte) error {
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
 		if err != nil {

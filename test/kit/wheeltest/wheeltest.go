@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"builder/test/kit/must"
 )
 
 // File is a member of a wheel.
@@ -98,9 +100,7 @@ func (w Wheel) Bytes() []byte {
 func (w Wheel) Write(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), w.Name)
-	if err := os.WriteFile(path, w.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, w.Bytes(), 0o600))
 	return path
 }
 

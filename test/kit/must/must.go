@@ -1,0 +1,18 @@
+// Package must ends a test at an error that makes the rest of it pointless.
+package must
+
+import "errors"
+
+// A Test is a test of package testing or of a library for properties.
+type Test interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// Succeed ends the test if one of the errors is not nil.
+func Succeed(t Test, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
