@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/owned"
 	"builder/internal/build/native"
 	"builder/test/kit/must"
 )
@@ -39,7 +40,9 @@ func TestDockerWithAndWithoutItsImage(t *testing.T) {
 			var notes []string
 			note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 			own := native.New(home, note, native.Options{})
-			program(t, filepath.Join(home, "engine", "client-"+native.Version, "dagger"), `echo "dagger v0.19.10 (image://`+wanted+`) linux/amd64"`)
+			client := filepath.Join(home, "engine", "client-"+native.Version)
+			program(t, filepath.Join(client, "dagger"), `echo "dagger v0.19.10 (image://`+wanted+`) linux/amd64"`)
+			must.Succeed(t, owned.Seal(client, client)) // otherwise it is built
 			program(t, filepath.Join(bin, "docker"), `case "$*" in
 info*) echo '{"ID":"number"}' ;;
 *"inspect --format {{.Id}} `+c.held+`") echo sha256:0011 ;;
