@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"builder/internal/base/diag"
@@ -40,8 +41,20 @@ func newCompiler(t *testing.T) compiler {
 	return compiler{t, t.TempDir()}
 }
 
-// text returns the bytes of a compiled library.
+// compiled holds the libraries made so far: the worlds of all tests have the same few.
+var compiled = map[string]string{}
+
+// text returns the bytes of a library, which it compiles once.
 func (c compiler) text(l library) string {
+	c.Helper()
+	key := fmt.Sprintf("%+v", l)
+	if compiled[key] == "" {
+		compiled[key] = c.compile(l)
+	}
+	return compiled[key]
+}
+
+func (c compiler) compile(l library) string {
 	c.Helper()
 	source := l.source
 	args := []string{"-shared", "-fPIC", "-o", "out.so", "a.c", "-Wl,--no-as-needed", "-Wl,--disable-new-dtags"}
@@ -125,14 +138,19 @@ const (
 	toNCCL      = "$ORIGIN/../nvidia/nccl/lib"
 )
 
+// interpreter returns the path of this host's Python and the name of its folder in lib.
+var interpreter = sync.OnceValues(func() ([]string, error) {
+	out, err := exec.Command("python3", "-c", "import os, sys; print(os.path.realpath(sys.executable), 'python%d.%d' % sys.version_info[:2])").Output()
+	return strings.Fields(string(out)), err
+})
+
 // write makes a virtual environment, and returns its directory and that of its packages.
 func (w world) write(t *testing.T) (venv, site string) {
 	t.Helper()
-	out, err := exec.Command("python3", "-c", "import os, sys; print(os.path.realpath(sys.executable), 'python%d.%d' % sys.version_info[:2])").Output()
+	words, err := interpreter()
 	if err != nil {
 		t.Skipf("needs python3: %v", err)
 	}
-	words := strings.Fields(string(out))
 	python, version := words[0], words[1]
 	if venv, err = filepath.EvalSymlinks(t.TempDir()); err != nil {
 		t.Fatal(err)
@@ -140,7 +158,7 @@ func (w world) write(t *testing.T) (venv, site string) {
 	site = filepath.Join(venv, "lib", version, "site-packages")
 	put(t, venv, map[string]string{"pyvenv.cfg": "home = " + filepath.Dir(python) + "\n"})
 	if !w.bare {
-		must.Succeed(t, errorsOf(os.Mkdir(filepath.Join(venv, "bin"), 0o755), os.Symlink(python, filepath.Join(venv, "bin/python3"))))
+		must.Succeed(t, os.Mkdir(filepath.Join(venv, "bin"), 0o755), os.Symlink(python, filepath.Join(venv, "bin/python3")))
 	}
 	for _, d := range w.dists {
 		info := strings.ReplaceAll(d.name, "-", "_") + "-" + d.version + ".dist-info"
@@ -154,15 +172,6 @@ func (w world) write(t *testing.T) (venv, site string) {
 	}
 	put(t, site, w.after)
 	return venv, site
-}
-
-func errorsOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func judge(t *testing.T, path string) []verdict.Verdict {
