@@ -163,23 +163,17 @@ func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"jbos: 2\n":                                  `builder.yaml:1:1: unknown key "jbos"`,
 		"jobs: 0\n":                                  "builder.yaml:1:7: jobs: 0 is less than 1",
-		"jobs: two\n":                                "jobs must be a whole number",
-		"locked: on\n":                               "locked must be true or false",
 		"memory: much\n":                             `"much" is not a size`,
 		"engine-idle: soon\n":                        `"soon" is not a time`,
 		"engine-cache: 200%\n":                       `"200%" is not a share`,
 		"engine-cache: much\n":                       "is not a size such as 40GB or a share",
-		"trust: a.pub\n":                             "trust must be a list",
 		"trust: [\"a,b\"]\n":                         "a value cannot have a comma",
 		"key: \"-----BEGIN PRIVATE KEY-----\"\n":     "looks like a secret",
 		"engine: [\"tcp://me:hush@host:1\"]\n":       "looks like a secret",
 		"from: [\"https://host/simple?key=hush\"]\n": "looks like a secret",
 		"mirror-debian: [\"http://u:hush@h\"]\n":     "looks like a secret",
 		"home: \"\"\n":                               "the value is empty",
-		"axes: {horovod: {rocm: 6.1}}\n":             "quote the version 6.1",
-		"axes: {horovod: [rocm]}\n":                  "horovod must be keys with values",
 		"axes: {rocm: \"6.1\"}\n":                    `write axes: {RECIPE: {AXIS: "VALUE"}}`,
-		"jobs: 1\n---\njobs: 2\n":                    "a second document",
 		strings.Repeat("# x\n", 20000):               "larger than",
 	} {
 		h, _ := host(t, ".", map[string]string{"builder.yaml": text})

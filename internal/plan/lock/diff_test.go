@@ -164,9 +164,3 @@ func TestDiffSeesEverything(t *testing.T) {
 		}
 	}
 }
-
-func TestDiffOfTheSame(t *testing.T) {
-	if got := lock.Diff(entry(t), entry(t)); len(got) > 0 || lock.First(got) != "" {
-		t.Errorf("got %+v", got)
-	}
-}
