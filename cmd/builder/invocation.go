@@ -120,5 +120,5 @@ type keyFlags struct{}
 func (keyFlags) flags() []cli.Flag { return append(signFlags(), trustFlag()) }
 
 func (keyFlags) read(c *cli.Context) app.Keys {
-	return app.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), Timestamp: c.String("timestamp"), Keyless: c.String("keyless")}
+	return app.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), Timestamp: c.String("timestamp"), Keyless: c.String("keyless"), Rekor: c.String("rekor")}
 }

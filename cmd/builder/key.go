@@ -19,18 +19,17 @@ func keyFlag() cli.Flag {
 }
 
 // signFlags are the flags of verbs that sign.
-func signFlags() []cli.Flag { return []cli.Flag{keyFlag(), keylessFlag(), timestampFlag()} }
-
-func keylessFlag() cli.Flag {
-	return &cli.StringFlag{Name: "keyless", EnvVars: []string{"BUILDER_KEYLESS"}, Usage: "sign without a key: the Fulcio at `URL` certifies the identity of a job (needs --timestamp)"}
-}
-
-func timestampFlag() cli.Flag {
-	return &cli.StringFlag{Name: "timestamp", EnvVars: []string{"BUILDER_TIMESTAMP"}, Usage: "let the timestamp authority at `URL` (RFC 3161) prove the time of every signature"}
+func signFlags() []cli.Flag {
+	return []cli.Flag{
+		keyFlag(),
+		&cli.StringFlag{Name: "keyless", EnvVars: []string{"BUILDER_KEYLESS"}, Usage: "sign without a key: the Fulcio at `URL` certifies the identity of a job (needs --timestamp)"},
+		&cli.StringFlag{Name: "timestamp", EnvVars: []string{"BUILDER_TIMESTAMP"}, Usage: "let the timestamp authority at `URL` (RFC 3161) prove the time of every signature"},
+		&cli.StringFlag{Name: "rekor", EnvVars: []string{"BUILDER_REKOR"}, Usage: "with --keyless: log every signature in the Rekor at `URL`"},
+	}
 }
 
 func trustFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "trust", EnvVars: []string{"BUILDER_TRUST"}, Usage: "trust signatures of the public key in `FILE`, or of the keys that a FILE.yaml names and limits, besides this host's own"}
+	return &cli.StringSliceFlag{Name: "trust", EnvVars: []string{"BUILDER_TRUST"}, Usage: "trust signatures of the public key in `FILE`, or of the keys in a FILE.yaml with their roles, besides this host's own"}
 }
 
 func keyCommand(out term.Printer) *cli.Command {
@@ -41,7 +40,7 @@ func keyCommand(out term.Printer) *cli.Command {
 			{
 				Name: "new", Usage: "make a private key, and FILE.pub with its public key", ArgsUsage: "FILE", OnUsageError: usageError, HideHelpCommand: true,
 				Description: "The key is ECDSA on P-256 in PEM; only its owner can read FILE. No file is replaced.",
-				Flags:       keyNewFlags(),
+				Flags:       []cli.Flag{&cli.IntFlag{Name: "days", Usage: "let its signatures expire after `N` days; 0: never"}},
 				Action:      func(c *cli.Context) error { return doKeyNew(c, out) },
 			},
 			{
@@ -97,13 +96,6 @@ func doKeyShow(c *cli.Context, out term.Printer) error {
 	return nil
 }
 
-func keyNewFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.IntFlag{Name: "days", Usage: "let its signatures expire after `N` days; 0: never"},
-		&cli.StringFlag{Name: "owner", Usage: "say in the key who holds it, as `NAME <E-MAIL>`"},
-	}
-}
-
 func doKeyNew(c *cli.Context, out term.Printer) error {
 	if err := unexpected(c, 1); err != nil {
 		return err
@@ -118,18 +110,11 @@ func doKeyNew(c *cli.Context, out term.Printer) error {
 			return diag.Errorf(diag.Usage, "%s exists, and builder replaces no key", file).WithHint("name another file, or move this one away")
 		}
 	}
-	var owner signing.Owner
-	if text := c.String("owner"); text != "" {
-		var err error
-		if owner, err = signing.ParseOwner(text); err != nil {
-			return err
-		}
-	}
 	var until time.Time
 	if days > 0 {
 		until = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, days)
 	}
-	if err := app.NewKey(path, owner, until); err != nil {
+	if err := app.NewKey(path, until); err != nil {
 		return diag.Errorf(diag.Usage, "making a key: %w", err)
 	}
 	k, err := signing.ReadPublicKey(app.PublicOf(path))

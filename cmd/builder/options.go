@@ -93,7 +93,7 @@ func outFlag(usage string) cli.Flag {
 }
 
 func runFlags() []cli.Flag {
-	return append(slices.Concat(engineGroup{}.flags(), fromFlags()),
+	return append(slices.Concat(engineGroup{}.flags(), fromFlags(), signFlags()),
 		outFlag("write results below `DIR`"),
 		&cli.IntFlag{Name: "jobs", EnvVars: []string{"BUILDER_JOBS"}, Value: 1, Usage: "build `N` cells at a time on each engine"},
 		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "limit the memory of concurrent builds on each engine to `SIZE`, such as 64GB; the default is this host's memory if the engine runs here"},
@@ -102,9 +102,6 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every passed cell a second time and compare the bytes (gate reproducible)"},
 		&cli.StringFlag{Name: "tests", EnvVars: []string{"BUILDER_TESTS"}, Value: levels[0], Usage: "run upstream's own tests: `HOW` is none, quick for tests of patched code, or full for all of them, which takes minutes"},
 		&cli.BoolFlag{Name: "ccache", EnvVars: []string{"BUILDER_CCACHE"}, Usage: "reuse objects of earlier attempts at the same cell; publish then needs a second build without it"},
-		keyFlag(),
-		keylessFlag(),
-		timestampFlag(),
 		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "start no further cell after the first failure"},
 		progressFlag(), verboseFlag(),
 	)

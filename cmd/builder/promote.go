@@ -29,8 +29,6 @@ func promoteFlags() []cli.Flag {
 		jsonFlag(),
 		trustFlag(),
 		keyFlag(),
-		keylessFlag(),
-		timestampFlag(),
 		&cli.StringFlag{Name: "to", Value: "stable", Usage: "promote to `CHANNEL`: candidate or stable"},
 	)
 }

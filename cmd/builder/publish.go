@@ -73,8 +73,6 @@ func publishFlags() []cli.Flag {
 		jsonFlag(),
 		trustFlag(),
 		keyFlag(),
-		keylessFlag(),
-		timestampFlag(),
 		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: " + publish.Destinations},
 		channelFlag("publish into `CHANNEL`: candidate or stable"),
 		&cli.BoolFlag{Name: "dry-run", Usage: "print the changes without making them; a registry or server is not asked"},

@@ -61,15 +61,12 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "env", Usage: "with --from: verify distributions installed in `PYTHON|DIR`, an interpreter, a virtual environment or a directory of packages"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell again from its provenance and compare the bytes"},
 		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign the result as the verdict of gate reproducible, and write it beside the artifact"},
-		keyFlag(),
-		keylessFlag(),
-		timestampFlag(),
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "with --rebuild: take everything from the store"},
 		&cli.StringFlag{Name: "record", Usage: "record in `FILE` (recipes/proven.json) which cells passed, the time, the number of gates, and the level of upstream's tests"},
 		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: fetch the same bytes from another place, `source.NAME=PATH|URL`"},
 		insecureFlag(),
 		progressFlag(),
-	}, engineGroup{}.flags()...)
+	}, slices.Concat(signFlags(), engineGroup{}.flags())...)
 }
 
 func readVerify(c *cli.Context) (app.VerifyRequest, error) {

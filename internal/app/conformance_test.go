@@ -39,10 +39,11 @@ func TestConformance(t *testing.T) {
 	if os.Getenv("BUILDER_TEST_CONFORMANCE") != "1" {
 		t.Skip("BUILDER_TEST_CONFORMANCE=1 installs the validators of others; make conformance sets it")
 	}
-	key, public := ownedKey(t)
+	key, public := newKey(t)
 	cells := preferredCells(t)
 	v := install(t)
 	address, chain := v.authority(t)
+	roots := v.roots(t, chain)
 	key, err := key.Stamped(address)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func TestConformance(t *testing.T) {
 		t.Run(cells[i].Recipe, func(t *testing.T) {
 			t.Parallel()
 			documents := path + ".attestations/"
-			v.accepts(t, "conformance", "--timestamps", chain, public, path)
+			v.accepts(t, "conformance", "--roots", roots, public, path)
 			v.accepts(t, "pyspdxtools", "-i", documents+"sbom.spdx.json")
 			v.accepts(t, "sbomcheck", "--verbose", "-s", "spdx2", "-c", "ntia", documents+"sbom.spdx.json")
 		})
@@ -78,25 +79,25 @@ func TestConformance(t *testing.T) {
 	})
 	t.Run("time", func(t *testing.T) {
 		t.Parallel()
-		countsLater(t, paths[0], public, chain)
+		countsLater(t, paths[0], public, roots)
 		_, other := v.authority(t)
-		if out, ok := v.run(t, "conformance", "--timestamps", other, public, paths[0]); ok || !strings.Contains(out, "threshold not met for verified signed timestamps") {
+		if out, ok := v.run(t, "conformance", "--roots", v.roots(t, other), public, paths[0]); ok || !strings.Contains(out, "threshold not met for verified signed timestamps") {
 			t.Errorf("another authority: %s", out)
 		}
 	})
 }
 
 // countsLater requires that statements still count two years after their key expired, if
-// a trust file names the authority that stamped them.
-func countsLater(t *testing.T, path, public, chain string) {
+// the roots in a trust file have the authority that stamped them.
+func countsLater(t *testing.T, path, public, roots string) {
 	t.Helper()
 	a, err := artifact.Of(path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for timestamps, counts := range map[string]bool{chain: true, "": false} {
+	for line, counts := range map[string]bool{"\n    roots: " + roots: true, "": false} {
 		file := filepath.Join(t.TempDir(), "trust.yaml")
-		text := "keys:\n  - key: " + public + "\ntimestamps: [" + timestamps + "]\n"
+		text := "keys:\n  - key: " + public + line + "\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -106,20 +107,15 @@ func countsLater(t *testing.T, path, public, chain string) {
 		}
 		trust.Now = time.Now().AddDate(3, 0, 0)
 		if b, err := attest.Read(a, trust); (err == nil) != counts || (b.Signed > 0) != counts {
-			t.Errorf("timestamps %q: %d statements, %v", timestamps, b.Signed, err)
+			t.Errorf("%q: %d statements, %v", line, b.Signed, err)
 		}
 	}
 }
 
-// ownedKey returns a key that names its owner, as a site's key does, and the path of
-// its public half.
-func ownedKey(t *testing.T) (signing.Key, string) {
+// newKey returns a key with a last day, and the path of its public half.
+func newKey(t *testing.T) (signing.Key, string) {
 	t.Helper()
-	owner, err := signing.ParseOwner("Example Builds <builds@example.com>")
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := signing.NewKeyOf(owner, time.Now().AddDate(1, 0, 0))
+	key, err := signing.NewKey(time.Now().AddDate(1, 0, 0))
 	public := filepath.Join(t.TempDir(), "key.pub")
 	if err := errors.Join(err, key.Public().Write(public)); err != nil {
 		t.Fatal(err)
@@ -260,6 +256,17 @@ func (v validators) authority(t *testing.T) (address, chain string) {
 	return address, chain
 }
 
+// roots writes a trusted_root.json with the certificates of a timestamp authority, and of
+// a CA if there is one. It returns the path.
+func (v validators) roots(t *testing.T, chain string, ca ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "trusted_root.json")
+	if out, ok := v.run(t, "conformance", append([]string{"roots", file, chain}, ca...)...); !ok {
+		t.Fatal(out)
+	}
+	return file
+}
+
 // serves starts a server of the conformance program and returns its address.
 func (v validators) serves(t *testing.T, args ...string) (address string) {
 	t.Helper()
@@ -302,16 +309,17 @@ func (v validators) keyless(t *testing.T, e lock.Entry, stamps, chain string) {
 	}
 	path := sealedCell(t, key, e)
 	subject := "https://github.com/" + workflow
-	v.accepts(t, "conformance", "--timestamps", chain, "identity", fulcio, subject, ca, path)
-	for _, c := range []struct{ issuer, subject, ca, path, want, cosign string }{
-		{fulcio, subject, ca, path, "", ""},
-		{fulcio, subject + "2", ca, path, "an untrusted key signed it: " + subject + " of " + fulcio, "certificate identity"},
-		{stamps, subject, ca, path, "an untrusted key signed it: " + subject + " of " + fulcio, "certificate identity"},
-		{fulcio, subject, other, path, "its certificate is not of the CA that the trust file names for " + subject, "leaf certificate"},
-		{fulcio, subject, ca, unstamped, "no time stamp proves when", "timestamp"},
+	roots := v.roots(t, chain, ca)
+	v.accepts(t, "conformance", "--roots", roots, "identity", fulcio, subject, path)
+	for _, c := range []struct{ issuer, subject, roots, path, want, cosign string }{
+		{fulcio, subject, roots, path, "", ""},
+		{fulcio, subject + "2", roots, path, "an untrusted key signed it: " + subject + " of " + fulcio, "certificate identity"},
+		{stamps, subject, roots, path, "an untrusted key signed it: " + subject + " of " + fulcio, "certificate identity"},
+		{fulcio, subject, v.roots(t, chain, other), path, "failed to verify leaf certificate", "leaf certificate"},
+		{fulcio, subject, roots, unstamped, "threshold not met for verified signed timestamps", "timestamp"},
 	} {
 		file := filepath.Join(t.TempDir(), "trust.yaml")
-		text := "keys:\n  - {issuer: \"" + c.issuer + "\", subject: \"" + c.subject + "\", roots: " + c.ca + "}\ntimestamps: [" + chain + "]\n"
+		text := "keys:\n  - {issuer: \"" + c.issuer + "\", subject: \"" + c.subject + "\", roots: " + c.roots + "}\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +336,7 @@ func (v validators) keyless(t *testing.T, e lock.Entry, stamps, chain string) {
 		if (err == nil) != (c.want == "") || (b.Signed > 0) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %d statements, %v", c, b.Signed, err)
 		}
-		out, ok := v.run(t, "conformance", "--timestamps", chain, "identity", c.issuer, c.subject, c.ca, c.path)
+		out, ok := v.run(t, "conformance", "--roots", c.roots, "identity", c.issuer, c.subject, c.path)
 		if ok != (c.want == "") || !strings.Contains(out, c.cosign) {
 			t.Errorf("cosign: %+v: %s", c, out)
 		}
@@ -397,7 +405,7 @@ func (v validators) refuses(t *testing.T, key signing.Key, e lock.Entry, path, p
 	if out, ok := v.run(t, "conformance", public, other); ok || !strings.Contains(out, "cosign: ") {
 		t.Errorf("other bytes: %s", out)
 	}
-	_, stranger := ownedKey(t)
+	_, stranger := newKey(t)
 	if out, ok := v.run(t, "conformance", stranger, path); ok || !strings.Contains(out, "cosign: ") {
 		t.Errorf("another key: %s", out)
 	}

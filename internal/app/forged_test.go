@@ -102,7 +102,7 @@ func (f forgery) blobs(was, is string) {
 func (f forgery) own() {
 	f.t.Helper()
 	f.s.Key = filepath.Join(f.t.TempDir(), "signing.pem")
-	if err := app.NewKey(f.s.Key, signing.Owner{}, time.Time{}); err != nil {
+	if err := app.NewKey(f.s.Key, time.Time{}); err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"strings"
 	"time"
 
 	"builder/internal/base/diag"
@@ -113,7 +112,7 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	said, err := b.vouch(&s)
 	if done.Promise = s.Promise; err != nil {
 		return done, diag.Errorf(diag.Gate, "%s: %w", attest.Dir(s.Artifact.Path), err).
-			WithHint("%s", said.Remedy(err))
+			WithHint("%s", attest.Remedy(err))
 	}
 	if s.Doubted && b.options.Attach {
 		doubt := gate.Doubted(s.Promise)
@@ -128,7 +127,7 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 		return done, err
 	}
 	defer release()
-	if err := b.mayAttach(b.names(s, gpus)); err != nil {
+	if err := b.mayAttach(); err != nil {
 		return done, err
 	}
 	framework, err := b.framework(ctx, s, gpus)
@@ -168,12 +167,8 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	if now, err := artifact.Of(s.Artifact.Path, ""); err != nil || now.SHA256 != s.Artifact.SHA256 {
 		return done, errors.Join(err, diag.Errorf(diag.Gate, "%s changed during the gates: the verdicts were not attached", s.Artifact.Path))
 	}
-	var names []string
-	for _, v := range newer {
-		names = append(names, v.Gate)
-	}
 	key, err := b.SigningKey()
-	if err := errors.Join(err, b.mayAttach(names)); err != nil {
+	if err != nil {
 		return done, err
 	}
 	round := attest.NewTestResult(newer, s.Key, b.Version, b.host, time.Now())
@@ -184,9 +179,9 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 }
 
 // mayAttach returns an error if a trust file does not let the session's key sign
-// verdicts of these gates: with such verdicts beside it, nothing about the artifact
-// could be read any more.
-func (b *gateRun) mayAttach(names []string) error {
+// verdicts: with such verdicts beside it, nothing about the artifact could be read any
+// more.
+func (b *gateRun) mayAttach() error {
 	if !b.options.Attach {
 		return nil
 	}
@@ -195,28 +190,10 @@ func (b *gateRun) mayAttach(names []string) error {
 		return err
 	}
 	of, ok := b.trust.Find(key.Public().ID)
-	if !ok {
-		return nil // it becomes trusted where its public half is
-	}
-	if !of.Grant.May(signing.GateHost) {
-		return diag.Errorf(diag.Usage, "--attach: %s does not give %s the role %s", of.Grant.File, of, signing.GateHost).WithHint("sign with another key: --key FILE")
-	}
-	allowed := func(name string) bool { return of.Grant.Judges(name) }
-	if forbidden := slices.DeleteFunc(slices.Clone(names), allowed); len(forbidden) > 0 {
-		return diag.Errorf(diag.Usage, "--attach: %s does not let %s judge %s", of.Grant.File, of, strings.Join(forbidden, ", ")).
-			WithHint("choose gates with --only %s, or sign with another key: --key FILE", strings.Join(of.Grant.Gates, ","))
+	if ok && !of.May(signing.GateHost) { // another key becomes trusted where its public half is
+		return diag.Errorf(diag.Usage, "--attach: %s does not give %s the role %s", of.File, of, signing.GateHost).WithHint("sign with another key: --key FILE")
 	}
 	return nil
-}
-
-// names lists the gates that ask would run.
-func (b *gateRun) names(s subject.Subject, gpus *device.Setup) (all []string) {
-	for _, g := range gate.All() {
-		if b.chosen(g, s, gpus) {
-			all = append(all, g.Name)
-		}
-	}
-	return all
 }
 
 // vouch reads the attestations of an artifact and decides from the signed entry whether

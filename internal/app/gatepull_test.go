@@ -12,7 +12,6 @@ import (
 	"builder/internal/app"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
-	"builder/internal/evidence/signing"
 	"builder/internal/files/inspect"
 	"builder/internal/publishing/publish"
 	"builder/test/kit/ocitest"
@@ -38,7 +37,7 @@ func TestGateByDigest(t *testing.T) {
 
 			judges, _ := newSession(t, nil)
 			judges.Key = filepath.Join(t.TempDir(), "gpu.pem")
-			if err := app.NewKey(judges.Key, signing.Owner{}, time.Time{}); err != nil {
+			if err := app.NewKey(judges.Key, time.Time{}); err != nil {
 				t.Fatal(err)
 			}
 			refused := func(says string, r app.GateRequest) {

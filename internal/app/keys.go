@@ -22,11 +22,16 @@ const homeKey = "key.pem"
 func PublicOf(path string) string { return path + ".pub" }
 
 // SigningKey reads the key given by --key, or the host's key. It creates the host's key
-// if it does not exist. Its signatures get time stamps if --timestamp says so.
+// if it does not exist. Its signatures get time stamps if --timestamp says so, and a log
+// entry if --rekor does.
 func (s *Session) SigningKey() (k signing.Key, err error) {
 	if s.Timestamp != "" && s.Offline {
 		return k, diag.Errorf(diag.Usage, "--timestamp asks an authority over the network, and --offline forbids that").
 			WithHint("leave one of them out")
+	}
+	if s.Rekor != "" && s.Keyless == "" {
+		return k, diag.Errorf(diag.Usage, "--rekor has no effect without --keyless: nobody looks for a signature of a key in a log").
+			WithHint("leave it out")
 	}
 	switch {
 	case s.Keyless != "":
@@ -39,7 +44,10 @@ func (s *Session) SigningKey() (k signing.Key, err error) {
 	if err != nil {
 		return k, err
 	}
-	return k.Stamped(s.Timestamp)
+	if k, err = k.Stamped(s.Timestamp); err != nil {
+		return k, err
+	}
+	return k.Logged(s.Rekor)
 }
 
 // PublicKey returns the public key in a file of a private or a public key. Without a
@@ -82,7 +90,7 @@ func (s *Session) keyless() (signing.Key, error) {
 func (s *Session) hostKey() (signing.Key, error) {
 	path := filepath.Join(s.Home, homeKey)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		err := NewKey(path, signing.Owner{}, time.Time{})
+		err := NewKey(path, time.Time{})
 		switch {
 		case err == nil:
 			s.Note("made a key to sign the artifacts of this host; other hosts verify them with %s", PublicOf(path))
@@ -113,8 +121,8 @@ func publicHalf(k signing.Key, path string) error {
 }
 
 // NewKey creates a key and its public half beside it. It replaces no file.
-func NewKey(path string, owner signing.Owner, until time.Time) error {
-	k, err := signing.NewKeyOf(owner, until)
+func NewKey(path string, until time.Time) error {
+	k, err := signing.NewKey(until)
 	if err != nil {
 		return err
 	}
@@ -151,7 +159,6 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 			err = e.WithHint("--trust needs the public key of the host that signed: `builder key show` prints it there")
 		}
 		t.Keys, errs = append(t.Keys, more.Keys...), append(errs, err)
-		t.Authorities = append(t.Authorities, more.Authorities...)
 		for channel, n := range more.Rebuilders {
 			if t.Rebuilders == nil {
 				t.Rebuilders = map[string]int{}
@@ -159,7 +166,7 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 			t.Rebuilders[channel] = max(t.Rebuilders[channel], n)
 		}
 	}
-	// The host's key comes last: a trust file can limit it. A public half alone does not
+	// The host's key comes last: a trust file can give it roles. A public half alone does not
 	// count, because whoever writes to the home can put one of their own there.
 	k, err := signing.ReadPublicHalf(filepath.Join(s.Home, homeKey))
 	switch {

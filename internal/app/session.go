@@ -71,6 +71,7 @@ type Keys struct {
 
 	Keyless   string // URL of a Fulcio for signatures without a key; "" is none
 	Timestamp string // URL of a timestamp authority for every signature; "" is none
+	Rekor     string // URL of a log for signatures without a key; "" is none
 }
 
 // A Selection chooses cells of a recipe.

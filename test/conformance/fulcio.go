@@ -21,7 +21,6 @@ import (
 	fulcio "github.com/sigstore/fulcio/pkg/generated/protobuf"
 	"github.com/sigstore/fulcio/pkg/server"
 	common "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
-	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
 	"google.golang.org/grpc/metadata"
@@ -93,31 +92,6 @@ func serveCertificates(file string) error {
 		return err
 	}
 	return nil
-}
-
-// certified adds the CA in a file to the material with a timestamp authority.
-func certified(with root.TrustedMaterial, file string) (root.TrustedMaterial, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	chain, err := cryptoutils.UnmarshalCertificatesFromPEM(data)
-	if err != nil {
-		return nil, err
-	}
-	n := len(chain) - 1
-	return certifying{with, &root.FulcioCertificateAuthority{Root: chain[n], Intermediates: chain[:n]}}, nil
-}
-
-// certifying is one CA.
-type certifying struct {
-	root.TrustedMaterial
-	of root.CertificateAuthority
-}
-
-// FulcioCertificateAuthorities implements [root.TrustedMaterial].
-func (c certifying) FulcioCertificateAuthorities() []root.CertificateAuthority {
-	return []root.CertificateAuthority{c.of}
 }
 
 // newIssuer returns an OIDC issuer. /token?workflow=WORKFLOW&audience=AUDIENCE returns a

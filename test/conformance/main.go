@@ -1,9 +1,9 @@
 // Conformance checks the signed statements about artifacts with the programs of others:
-// cosign and in-toto-golang. Usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT...
-// With --timestamps, every bundle must have a time stamp of the authority with these
-// certificates. conformance tsa is such an authority. conformance --timestamps CHAIN
-// identity ISSUER SUBJECT CA ARTIFACT checks signatures with certificates, and conformance
-// fulcio CA issues them.
+// cosign and in-toto-golang. Usage: conformance [--roots FILE] PUBLIC-KEY ARTIFACT...
+// With --roots, every bundle must have a time stamp of an authority in this
+// trusted_root.json, and conformance roots FILE CHAIN [CA] writes one. conformance tsa is
+// such an authority. conformance --roots FILE identity ISSUER SUBJECT ARTIFACT checks
+// signatures with certificates, and conformance fulcio CA issues them.
 //
 // It imports no package of builder, so that no mistake of builder can hide another.
 package main
@@ -26,6 +26,7 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/signerverifier"
 	"github.com/sigstore/cosign/v3/pkg/cosign"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
@@ -41,21 +42,21 @@ func main() {
 	if len(args) == 2 && args[0] == "fulcio" {
 		exit(serveCertificates(args[1]))
 	}
-	if len(args) > 2 && args[0] == "--timestamps" {
-		var err error
-		options.UseSignedTimestamps = true
-		options.TrustedMaterial, err = authority(args[1])
-		errs, args = append(errs, err), args[2:]
+	if len(args) > 2 && args[0] == "roots" {
+		exit(writeRoots(args[1], args[2], args[3:]))
 	}
-	if len(args) == 5 && args[0] == "identity" {
+	if len(args) > 2 && args[0] == "--roots" {
+		roots, err := root.NewTrustedRootFromPath(args[1])
+		exitOn(err)
+		options.UseSignedTimestamps, options.TrustedMaterial, args = true, roots, args[2:]
+	}
+	if len(args) == 4 && args[0] == "identity" {
 		options.Identities = []cosign.Identity{{Issuer: args[1], Subject: args[2]}}
 		options.IgnoreSCT = true
-		var err error
-		options.TrustedMaterial, err = certified(options.TrustedMaterial, args[3])
-		errs, args = append(errs, err), []string{"", args[4]}
+		args = []string{"", args[3]}
 	}
 	if len(args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: conformance [--timestamps CHAIN] PUBLIC-KEY ARTIFACT... | conformance tsa")
+		fmt.Fprintln(os.Stderr, "usage: conformance [--roots FILE] PUBLIC-KEY ARTIFACT... | conformance tsa")
 		os.Exit(2)
 	}
 	for _, path := range args[1:] {
@@ -66,11 +67,16 @@ func main() {
 
 // exit ends the program.
 func exit(err error) {
+	exitOn(err)
+	os.Exit(0)
+}
+
+// exitOn ends the program if there is an error.
+func exitOn(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(0)
 }
 
 // artifact checks all statements beside one artifact.

@@ -8,8 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/sigstore/sigstore-go/pkg/root"
-	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/timestamp-authority/v2/pkg/server"
 	"github.com/spf13/viper"
 )
@@ -38,30 +36,4 @@ func serveTime() error {
 		return err
 	}
 	return nil
-}
-
-// authority reads the certificates of a timestamp authority, the one of its key first
-// and the root last.
-func authority(file string) (root.TrustedMaterial, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	chain, err := cryptoutils.UnmarshalCertificatesFromPEM(data)
-	if err != nil {
-		return nil, err
-	}
-	n := len(chain) - 1
-	return accepted{of: &root.SigstoreTimestampingAuthority{Leaf: chain[0], Intermediates: chain[1:n], Root: chain[n]}, TrustedMaterial: &root.BaseTrustedMaterial{}}, nil
-}
-
-// accepted is one timestamp authority.
-type accepted struct {
-	root.TrustedMaterial
-	of root.TimestampingAuthority
-}
-
-// TimestampingAuthorities implements [root.TrustedMaterial].
-func (a accepted) TimestampingAuthorities() []root.TimestampingAuthority {
-	return []root.TimestampingAuthority{a.of}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,14 +39,11 @@ type Bundle struct {
 	SBOM       json.RawMessage
 	Rounds     []TestResult
 	Documents  []Document
-	Keys       []string                   // ids of the keys, without duplicates
-	Signed     int                        // number of statements
-	maker      string                     // id of the key that signed the provenance
-	strangers  int                        // statements of keys that are not trusted
-	others     int                        // statements of trusted keys about other bytes or another name
-	allow      []string                   // remedies for statements that the limits of their keys forbid
-	forbidden  []Document                 // these statements
-	older      map[string]json.RawMessage // documents of earlier versions, by the names of their plain copies
+	Keys       []string // ids of the keys, without duplicates
+	Signed     int      // number of statements
+	maker      string   // id of the key that signed the provenance
+	strangers  int      // statements of keys that are not trusted
+	others     int      // statements of trusted keys about other bytes or another name
 }
 
 // A Document describes a signed file of the folder.
@@ -99,31 +95,33 @@ func list(dir string) ([]artifact.Artifact, error) {
 func ReadSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	var b Bundle
 	var found problems
-	var plain []artifact.Artifact
+	var plain []artifact.Artifact // the SBOM, read after the signed one
+	var errSBOM error             // of the signed one
 	left := int64(maxFolder)
-	refused := map[string]bool{} // names of files
 	for _, file := range said {
-		var err error
-		switch {
-		case file.Name == plainSBOM || isOlder(file.Name):
-			plain = append(plain, file) // read after the signed documents
-		case strings.HasSuffix(file.Name, suffix):
+		if file.Name == plainSBOM {
+			plain = append(plain, file)
+			continue
+		}
+		err := errors.New("it is unsigned, and this folder may hold only signed files: remove it")
+		if strings.HasSuffix(file.Name, suffix) {
 			err = b.read(a, file, &left, trust)
-		default:
-			err = errors.New("it is unsigned, and this folder may hold only signed files: remove it")
 		}
 		if s, ok := errors.AsType[signing.Stranger](err); ok {
 			b.strangers++
-			found.add(file, s)
-		} else if err != nil {
+			err = s
+		}
+		if err != nil {
 			found.add(file, err)
 		}
-		refused[file.Name] = err != nil
+		if file.Name == sbomFile {
+			errSBOM = err
+		}
 	}
 	errs := found.errors()
 	for _, file := range plain {
-		if err := b.readPlain(file, &left); err != nil && !refused[signedAs[file.Name]] {
-			errs = append(errs, fmt.Errorf("%s: %w", shown(file.Name), err))
+		if err := b.readPlain(file, &left); err != nil && errSBOM == nil {
+			errs = append(errs, fmt.Errorf("%s: %w", plainSBOM, err))
 		}
 	}
 	return b, errors.Join(errs...)
@@ -152,7 +150,7 @@ func (p problems) errors() []error {
 	var trusted, others []error
 	for _, x := range p {
 		if _, stranger := x.err.(signing.Stranger); stranger {
-			others = append(others, x.ofStranger())
+			others = append(others, fmt.Errorf("%s: %w", x.where(), x.err))
 			continue
 		}
 		var names []string
@@ -164,14 +162,13 @@ func (p problems) errors() []error {
 	return append(trusted, others...)
 }
 
-// ofStranger returns the error of a key that is not trusted.
-func (x problem) ofStranger() error {
-	where := shown(x.files[0].Name)
+// where names the first file of a problem, and the number of the others.
+func (x problem) where() string {
+	first := shown(x.files[0].Name)
 	if n := len(x.files) - 1; n > 0 {
-		where += fmt.Sprintf(" and %d more", n)
+		return fmt.Sprintf("%s and %d more", first, n)
 	}
-	err := fmt.Errorf("%s: %w", where, x.err)
-	return err
+	return first
 }
 
 // shown quotes a name with characters other than plain text.
@@ -204,14 +201,8 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 		return errors.New(problem)
 	}
 	key, _ := trust.Find(signed.KeyID)
-	if why, remedy := forbidden(key, s); why != "" {
-		if !slices.Contains(b.allow, remedy) {
-			b.allow = append(b.allow, remedy)
-		}
-		d, _ := new(Bundle).add(s, trust.Now) // unreadable verdicts are the reason why
-		d.SHA256, d.PredicateType = file.SHA256, s.PredicateType
-		b.forbidden = append(b.forbidden, d)
-		return errors.New(why)
+	if err := checkRole(key, s); err != nil {
+		return err
 	}
 	d, err := b.add(s, trust.Now)
 	if err != nil {
@@ -280,26 +271,9 @@ func (b *Bundle) add(s Statement, now time.Time) (d Document, err error) {
 			return d, err
 		}
 		b.Rounds, d.Made, d.Verdicts = append(b.Rounds, r), r.Finished, r.Verdicts
-	default:
-		if plain, known := olderTypes[s.PredicateType]; known {
-			if b.older == nil {
-				b.older = map[string]json.RawMessage{}
-			}
-			b.older[plain] = s.Predicate
-		}
 	}
 	return d, nil
 }
-
-// olderTypes are the types of the documents that earlier versions signed too, and the
-// names of their plain copies. A folder with them stays valid, and nothing reads them.
-var olderTypes = map[string]string{
-	"https://spdx.dev/Document/v3.0": "sbom.spdx3.json",
-	"https://openvex.dev/ns/v0.2.0":  "vex.openvex.json",
-}
-
-// isOlder reports whether a file has the name of a plain copy of an earlier version.
-func isOlder(name string) bool { return slices.Contains(slices.Collect(maps.Values(olderTypes)), name) }
 
 // Names of files in a folder. The folder also holds the SBOM as a plain file, for
 // programs without support for signatures.
@@ -309,22 +283,15 @@ const (
 	plainSBOM      = "sbom.spdx.json"
 )
 
-// signedAs maps the plain documents to their signed statements.
-var signedAs = map[string]string{plainSBOM: sbomFile, "sbom.spdx3.json": "sbom3" + suffix, "vex.openvex.json": "vex" + suffix}
-
-// readPlain adds a plain file. It must equal the signed document.
+// readPlain adds the plain SBOM. It must equal the signed document.
 func (b *Bundle) readPlain(file artifact.Artifact, left *int64) error {
-	signed := b.SBOM
-	if isOlder(file.Name) {
-		signed = b.older[file.Name]
-	}
 	data, err := readFile(&file, left)
 	switch {
 	case err != nil:
 		return err
-	case signed == nil:
+	case b.SBOM == nil:
 		return errors.New("no trusted key signed this document")
-	case !bytes.Equal(data, written(signed)) && !(isOlder(file.Name) && bytes.Equal(data, signed)):
+	case !bytes.Equal(data, written(b.SBOM)):
 		return errors.New("it differs from the signed document")
 	}
 	b.Said = append(b.Said, file)

@@ -2,7 +2,6 @@ package attest
 
 import (
 	"fmt"
-	"strings"
 
 	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
@@ -11,66 +10,48 @@ import (
 // reproducible is the gate whose verdict a rebuilder signs.
 const reproducible = "reproducible"
 
-// forbidden returns the reason why a key may not make a statement, and the remedy, or
-// "". A statement of an unknown type needs a key without limits.
-func forbidden(k signing.PublicKey, s Statement) (why, remedy string) {
-	if len(k.Grant.Roles) == 0 && len(k.Grant.Gates) == 0 {
-		return "", ""
+// A lack is a statement of a trusted key that has no role for it, and the remedy.
+type lack struct{ why, remedy string }
+
+func (l lack) Error() string { return l.why }
+
+// checkRole returns a [lack] unless the trust file lets a key make a statement. A
+// statement of an unknown type needs a key without roles.
+func checkRole(k signing.PublicKey, s Statement) error {
+	if len(k.Roles) == 0 {
+		return nil
 	}
 	switch s.PredicateType {
 	case ProvenanceType, sbom.PredicateType:
-		if !k.Grant.May(signing.Maker) {
-			return lacks(k, signing.Maker)
+		if !k.May(signing.Maker) {
+			return lacks(k, signing.Maker, "")
 		}
 	case TestResultType:
 		var r TestResult
 		if err := decode(s.Predicate, &r); err != nil {
-			return fmt.Sprintf("reading its verdicts: %v", err), changed
+			return fmt.Errorf("reading its verdicts: %w", err)
 		}
 		for _, v := range r.Verdicts {
-			role := signing.GateHost
-			if v.Gate == reproducible {
-				role = signing.Rebuilder
-			}
-			switch {
-			case !k.Grant.May(role):
-				why, remedy = lacks(k, role)
-				return why + ": it has a verdict of " + v.Gate, remedy
-			case !k.Grant.Judges(v.Gate):
-				return limited(k, fmt.Sprintf("it may judge %s, and not %s", strings.Join(k.Grant.Gates, ", "), v.Gate)), allow(k, v.Gate, "gates")
+			if role := roleOf(v.Gate); !k.May(role) {
+				return lacks(k, role, ": it has a verdict of "+v.Gate)
 			}
 		}
 	default:
-		if _, older := olderTypes[s.PredicateType]; older && k.Grant.May(signing.Maker) {
-			return "", ""
-		}
-		return limited(k, fmt.Sprintf("no role covers a statement of the type %s", s.PredicateType)),
-			fmt.Sprintf("if %s may sign any statement, remove its roles and gates in %s", k, k.Grant.File)
+		return lack{fmt.Sprintf("it is signed by %s, and no role of %s covers a statement of the type %s", k, k.File, s.PredicateType),
+			fmt.Sprintf("if %s may sign any statement, remove its roles in %s", k, k.File)}
 	}
-	return "", ""
+	return nil
 }
 
-// lacks names the role that a key does not have, and the remedy.
-func lacks(k signing.PublicKey, role signing.Role) (why, remedy string) {
-	return limited(k, fmt.Sprintf("it has the role %s, and not the role %s", strings.Join(names(k.Grant.Roles), ", "), role)),
-		allow(k, string(role), "roles")
+func lacks(k signing.PublicKey, role signing.Role, because string) lack {
+	return lack{fmt.Sprintf("it is signed by %s, and %s does not give it the role %s%s", k, k.File, role, because),
+		fmt.Sprintf("if %s may sign that, add %s to its roles in %s", k, role, k.File)}
 }
 
-// allow says how to extend a list of a key in its trust file.
-func allow(k signing.PublicKey, item, list string) string {
-	return fmt.Sprintf("if %s may sign that, add %s to its %s in %s", k, item, list, k.Grant.File)
-}
-
-func limited(k signing.PublicKey, why string) string {
-	return fmt.Sprintf("it is signed by %s, which %s limits: %s", k, k.Grant.File, why)
-}
-
-func names(roles []signing.Role) (all []string) {
-	for _, r := range roles {
-		all = append(all, string(r))
+// roleOf returns the role that may sign a verdict of a gate.
+func roleOf(gate string) signing.Role {
+	if gate == reproducible {
+		return signing.Rebuilder
 	}
-	return all
+	return signing.GateHost
 }
-
-// unknown reports whether keys that are not trusted signed all statements.
-func (b Bundle) unknown() bool { return b.Signed == 0 && b.strangers > 0 }

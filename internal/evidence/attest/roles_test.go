@@ -21,69 +21,49 @@ func wrong(checks []Check) (all []string) {
 	return all
 }
 
-// verifyAs verifies the wheel with limits on the key of the bundle.
-func (b bundle) verifyAs(g signing.Grant, more ...signing.PublicKey) []string {
+// verifyAs verifies the wheel with roles of the key of the bundle.
+func (b bundle) verifyAs(roles []signing.Role, more ...signing.PublicKey) []Check {
 	trust := b.trust()
-	g.File = "trust.yaml"
-	trust.Keys[0].Grant = g
+	trust.Keys[0].File, trust.Keys[0].Roles = "trust.yaml", roles
 	trust.Keys = append(trust.Keys, more...)
 	_, checks := Verify(b.wheel, trust, Candidate)
-	return wrong(checks)
+	return checks
 }
 
-// A key counts for its roles, recipes, channels, gates and age alone. The error names
-// the key, the file and the limit.
-func TestLimitsOfKeys(t *testing.T) {
+// A key counts for its roles alone. The error names the key, the file and the role, and
+// the remedy is the role to add.
+func TestRolesOfKeys(t *testing.T) {
 	b := newBundle(t)
-	both := []signing.Role{signing.Maker, signing.GateHost}
-	for name, g := range map[string]signing.Grant{
-		"no limit":             {},
-		"its roles":            {Roles: both},
-		"every limit suffices": {Roles: both, Recipes: []string{"tool"}, Channels: []string{"candidate"}, Gates: []string{"wheel-format", "python-source", "size", "build-paths"}, Age: time.Hour},
-	} {
-		if got := b.verifyAs(g); len(got) > 0 {
+	for name, roles := range map[string][]signing.Role{"no roles": nil, "its roles": {signing.Maker, signing.GateHost}} {
+		if got := wrong(b.verifyAs(roles)); len(got) > 0 {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	for name, c := range map[string]struct {
-		g    signing.Grant
-		says string
+	key := b.key.Public().String()
+	for role, c := range map[signing.Role]struct {
+		wrong, remedy string
+		fails         []string // the checks
 	}{
-		"the key may not build":           {signing.Grant{Roles: []signing.Role{signing.GateHost}}, "signatures: provenance.sigstore.json, sbom.sigstore.json: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it has the role gates, and not the role builder"},
-		"the key may not judge":           {signing.Grant{Roles: []signing.Role{signing.Maker}}, "it has the role builder, and not the role gates: it has a verdict of wheel-format"},
-		"the key may not judge this gate": {signing.Grant{Gates: []string{"python-source", "size", "build-paths"}}, "it may judge python-source, size, build-paths, and not wheel-format"},
-		"a verdict that does not count":   {signing.Grant{Roles: []signing.Role{signing.Maker}}, "verdicts: the verdict of gate wheel-format does not count, because the limits of its key forbid it, and the policy candidate requires one"},
-		"another recipe":                  {signing.Grant{Recipes: []string{"other"}}, "provenance: it is signed by key " + b.key.Public().ID + ", which trust.yaml limits: it may sign for other, and not for the recipe tool"},
-		"another channel":                 {signing.Grant{Channels: []string{"stable"}}, "it may sign for the channel stable, and not for candidate"},
-		"the build is too old":            {signing.Grant{Age: time.Minute}, "and this one is of 2026-11-21"},
+		signing.GateHost: {"signatures: provenance.sigstore.json, sbom.sigstore.json: it is signed by " + key + ", and trust.yaml does not give it the role builder",
+			"if " + key + " may sign that, add builder to its roles in trust.yaml", []string{"signatures", "provenance", "sbom"}},
+		signing.Maker: {"it is signed by " + key + ", and trust.yaml does not give it the role gates: it has a verdict of wheel-format",
+			"if " + key + " may sign that, add gates to its roles in trust.yaml", []string{"signatures", "verdicts"}},
 	} {
-		if got := b.verifyAs(c.g); !slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, c.says) }) {
-			t.Errorf("%s: %q", name, got)
+		checks := b.verifyAs([]signing.Role{role})
+		if got := wrong(checks); !slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, c.wrong) }) {
+			t.Errorf("%s: %q", role, got)
 		}
-	}
-}
-
-// The remedy for a key without the right is the item to add to its list in the trust
-// file. A verdict that the limits forbid needs no second remedy.
-func TestRemediesForLimitsOfKeys(t *testing.T) {
-	b := newBundle(t)
-	for _, c := range []struct {
-		g                signing.Grant
-		signatures, sbom string
-	}{
-		{signing.Grant{Roles: []signing.Role{signing.GateHost}}, "if KEY may sign that, add builder to its roles in trust.yaml", "if KEY may sign that, add builder to its roles in trust.yaml"},
-		{signing.Grant{Roles: []signing.Role{signing.Maker}}, "if KEY may sign that, add gates to its roles in trust.yaml", ""},
-		{signing.Grant{Gates: []string{"python-source", "size", "build-paths"}}, "if KEY may sign that, add wheel-format to its gates in trust.yaml", ""},
-	} {
-		trust := b.trust()
-		c.g.File = "trust.yaml"
-		trust.Keys[0].Grant = c.g
-		_, checks := Verify(b.wheel, trust, Candidate)
-		for _, got := range checks {
-			want := map[string]string{"signatures": c.signatures, "provenance": c.sbom, "sbom": c.sbom}[got.Name]
-			if want = strings.ReplaceAll(want, "KEY", b.key.Public().String()); got.Name != "artifacts" && got.Remedy != want {
-				t.Errorf("%+v: %s: %q, want %q", c.g, got.Name, got.Remedy, want)
+		var fails []string
+		for _, check := range checks {
+			if len(check.Wrong) == 0 {
+				continue
 			}
+			if fails = append(fails, check.Name); check.Remedy != c.remedy {
+				t.Errorf("%s: %s: remedy %q", role, check.Name, check.Remedy)
+			}
+		}
+		if !slices.Equal(fails, c.fails) {
+			t.Errorf("%s: %q fail", role, fails)
 		}
 	}
 }
@@ -96,14 +76,14 @@ func TestRoleOfARebuilder(t *testing.T) {
 	other.round([]verdict.Verdict{{Gate: reproducible, Status: verdict.Pass, Evidence: "equal"}}, 3*time.Minute)
 	of := func(roles ...signing.Role) signing.PublicKey {
 		k := second.Public()
-		k.Grant = signing.Grant{File: "trust.yaml", Roles: roles}
+		k.File, k.Roles = "trust.yaml", roles
 		return k
 	}
-	if got := b.verifyAs(signing.Grant{}, of(signing.Rebuilder)); len(got) > 0 {
+	if got := wrong(b.verifyAs(nil, of(signing.Rebuilder))); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
-	got := b.verifyAs(signing.Grant{}, of(signing.GateHost, signing.Maker))
-	if len(got) != 1 || !strings.Contains(got[0], "it has the role gates, builder, and not the role rebuilder: it has a verdict of reproducible") {
+	got := wrong(b.verifyAs(nil, of(signing.GateHost, signing.Maker)))
+	if len(got) != 1 || !strings.Contains(got[0], "trust.yaml does not give it the role rebuilder: it has a verdict of reproducible") {
 		t.Errorf("%q", got)
 	}
 }
@@ -114,11 +94,11 @@ func TestNoRoleCoversAnUnknownStatement(t *testing.T) {
 	if err := (Sealer{b.key}).write(Dir(b.wheel.Path), "more.sigstore.json", []artifact.Artifact{b.wheel}, "urn:example:more", struct{}{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.verifyAs(signing.Grant{}); len(got) > 0 {
+	if got := wrong(b.verifyAs(nil)); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
-	got := b.verifyAs(signing.Grant{Roles: []signing.Role{signing.Maker, signing.GateHost, signing.Rebuilder}})
-	if len(got) != 1 || !strings.Contains(got[0], "no role covers a statement of the type urn:example:more") {
+	got := wrong(b.verifyAs([]signing.Role{signing.Maker, signing.GateHost, signing.Rebuilder}))
+	if len(got) != 1 || !strings.Contains(got[0], "no role of trust.yaml covers a statement of the type urn:example:more") {
 		t.Errorf("%q", got)
 	}
 }

@@ -108,17 +108,17 @@ func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []
 		}
 		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing, so the artifact has no statements"}, Remedy: remedy}}
 	}
-	if b.unknown() || b.others > 0 && b.Provenance == nil {
+	if b.foreign() {
 		return b, []Check{b.checkSignatures(a, err)}
 	}
-	checks := []Check{b.checkSignatures(a, err), b.checkProvenance(policy, trust)}
+	checks := []Check{b.checkSignatures(a, err), b.checkProvenance(err)}
 	artifacts, beside := b.checkArtifacts(a)
 	b.Beside, checks = beside, append(checks, artifacts)
 	if b.Provenance == nil || !b.Provenance.isStack() {
-		checks = append(checks, b.checkSBOM(a))
+		checks = append(checks, b.checkSBOM(a, err))
 	}
 	if b.Provenance != nil {
-		checks = append(checks, b.checkGates(policy, trust)...)
+		checks = append(checks, b.checkGates(policy, trust, err)...)
 	}
 	return b, settled(checks)
 }
@@ -137,23 +137,27 @@ func settled(checks []Check) []Check {
 // for an artifact not yet fetched or known only by its digest. said lists the files of
 // its folder.
 func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
-	b, checks := VerifyOrigin(a, said, trust, policy)
+	b, checks, err := verifyOrigin(a, said, trust)
 	if b.Provenance != nil {
-		checks = append(checks, b.checkGates(policy, trust)...)
+		checks = append(checks, b.checkGates(policy, trust, err)...)
 	}
 	return b, settled(checks)
 }
 
 // VerifyOrigin makes the checks of [VerifyStatements] except that of the verdicts: a gate
-// can judge an artifact again that it refused before. The policy counts for the limits of
-// the keys only.
-func VerifyOrigin(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
-	b, err := ReadSaid(a, said, trust)
-	if b.unknown() || b.others > 0 && b.Provenance == nil {
-		return b, []Check{b.checkSignatures(a, err)}
-	}
-	checks := []Check{b.checkSignatures(a, err), b.checkProvenance(policy, trust)}
+// can judge an artifact again that it refused before.
+func VerifyOrigin(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, []Check) {
+	b, checks, _ := verifyOrigin(a, said, trust)
 	return b, settled(checks)
+}
+
+func verifyOrigin(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, []Check, error) {
+	b, err := ReadSaid(a, said, trust)
+	checks := []Check{b.checkSignatures(a, err)}
+	if !b.foreign() {
+		checks = append(checks, b.checkProvenance(err))
+	}
+	return b, checks, err
 }
 
 // Announces returns the files of an artifact according to the statements, the artifact
@@ -180,60 +184,49 @@ func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
 			}
 		}
 	}
-	c.Remedy = b.Remedy(err)
+	c.Remedy = Remedy(err)
 	if b.Signed == 0 && err == nil {
 		c.Wrong, c.Remedy = []string{Dir(a.Path) + " holds no statement"}, foreign
 	}
 	return c
 }
 
+// unknown reports whether keys that are not trusted signed all statements.
+func (b Bundle) unknown() bool { return b.Signed == 0 && b.strangers > 0 }
+
+// foreign reports whether the statements are of strangers, or about another artifact. Then
+// only that is worth saying.
+func (b Bundle) foreign() bool { return b.unknown() || b.others > 0 && b.Provenance == nil }
+
 // Remedy returns the remedy for an error of [Read].
-func (b Bundle) Remedy(err error) string {
-	if errors.Is(err, signing.ErrStranger) || len(b.allow) > 0 {
-		return b.unsigned()
+func Remedy(err error) string {
+	var lacks []string
+	for _, e := range diag.Split(err) {
+		if l, ok := errors.AsType[lack](e); ok && !slices.Contains(lacks, l.remedy) {
+			lacks = append(lacks, l.remedy)
+		}
 	}
-	if errors.Is(err, signing.ErrOver) {
+	switch {
+	case len(lacks) > 0:
+		return strings.Join(lacks, "; ")
+	case errors.Is(err, signing.ErrStranger):
+		return stranger
+	case errors.Is(err, signing.ErrOver):
 		return expired
-	}
-	if errors.Is(err, errFuture) {
+	case errors.Is(err, errFuture):
 		return early
 	}
 	return changed
 }
 
-// unsigned returns the remedy for a statement that no trusted key signed.
-func (b Bundle) unsigned() string {
-	if len(b.allow) > 0 {
-		return strings.Join(b.allow, "; ")
-	}
-	return stranger
-}
-
-// absent returns the remedy for a kind of statement that no trusted key signed. If all
-// statements here count, the file is missing.
-func (b Bundle) absent() string {
-	if b.strangers == 0 && len(b.allow) == 0 && b.Signed > 0 {
-		return changed
-	}
-	return b.unsigned()
-}
-
-func (b Bundle) checkProvenance(policy Policy, trust signing.Trust) Check {
+func (b Bundle) checkProvenance(err error) Check {
 	c := Check{Name: "provenance"}
 	if b.Provenance == nil {
-		c.Wrong = []string{"no trusted key signed a provenance of this artifact"}
-		c.Remedy = b.absent()
+		c.Wrong, c.Remedy = []string{"no trusted key signed a provenance of this artifact"}, Remedy(err)
 		return c
 	}
 	if problem := b.Provenance.problem(); problem != "" {
 		c.Wrong, c.Remedy = []string{problem}, changed
-	}
-	for _, id := range b.Keys {
-		k, _ := trust.Find(id)
-		if problem := k.Grant.Problem(b.Provenance.Definition.External.Recipe, string(policy), b.Provenance.Run.Metadata.Finished, trust.Now); problem != "" {
-			c.Wrong = append(c.Wrong, limited(k, problem))
-			c.Remedy = fmt.Sprintf("if the build counts for you, change the limits of %s in %s", k, k.Grant.File)
-		}
 	}
 	d := b.Provenance.Definition
 	c.Seen = fmt.Sprintf("cell %s, key %s, %d materials, built by %s", d.External.Cell, d.Internal.Key, len(d.Materials), b.Provenance.Run.Builder.ID)
@@ -313,10 +306,10 @@ func (b Bundle) checkEntry(dir string) (wrong []string) {
 
 // checkSBOM compares the document in the wheel with the signed one. An archive contains
 // no document. For an archive, the signature binds the document to its bytes.
-func (b Bundle) checkSBOM(a artifact.Artifact) Check {
+func (b Bundle) checkSBOM(a artifact.Artifact, err error) Check {
 	c := Check{Name: "sbom", Remedy: changed}
 	if b.SBOM == nil {
-		c.Wrong, c.Remedy = []string{"no trusted key signed an SBOM of this artifact"}, b.absent()
+		c.Wrong, c.Remedy = []string{"no trusted key signed an SBOM of this artifact"}, Remedy(err)
 		return c
 	}
 	if p := b.Provenance; p != nil && p.Definition.Internal.Entry.Expect.Tree != "" {
@@ -345,8 +338,8 @@ func sbomIn(path string) ([]byte, error) {
 
 // checkGates checks the verdicts, and that a build with the compiler cache was repeated
 // without it.
-func (b Bundle) checkGates(policy Policy, trust signing.Trust) []Check {
-	checks := []Check{b.checkVerdicts(policy, trust)}
+func (b Bundle) checkGates(policy Policy, trust signing.Trust, err error) []Check {
+	checks := []Check{b.checkVerdicts(policy, trust, err)}
 	if !b.Provenance.cached() {
 		return checks
 	}
@@ -363,8 +356,9 @@ func (b Bundle) checkGates(policy Policy, trust signing.Trust) []Check {
 const CacheCheck = "compiler cache"
 
 // checkVerdicts requires a passing or waived verdict of every gate in the policy, and
-// no refusal of any other gate.
-func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
+// no refusal of any other gate. err is the error of reading the statements: one that does
+// not count may be the missing verdict.
+func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust, err error) Check {
 	c := Check{Name: "verdicts"}
 	e := b.Provenance.Definition.Internal.Entry
 	verdicts := b.Judged(trust.Now)
@@ -382,28 +376,23 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 		}
 		passed[v.Gate] = true
 	}
+	ask, missing := howToAsk, "gate %s did not run, and the policy %s requires it"
+	if remedy := Remedy(err); remedy != changed {
+		ask = func(string) string { return remedy }
+		missing = "no trusted key signed a verdict of gate %s that counts, and the policy %s requires it"
+	}
 	wanted := policy.Gates(e.Expect)
 	for _, name := range wanted {
-		switch {
-		case passed[name]:
-		case b.forbids(name): // the remedy is that of the signatures
-			wrong("", "the verdict of gate %s does not count, because the limits of its key forbid it, and the policy %s requires one", name, policy)
-		case b.strangers > 0:
-			wrong(stranger, "no trusted key signed a verdict of gate %s, and the policy %s requires it", name, policy)
-		default:
-			wrong(howToAsk(name), "gate %s did not run, and the policy %s requires it", name, policy)
+		if !passed[name] {
+			wrong(ask(name), missing, name, policy)
 		}
 	}
 	refused, few := b.rebuilds(policy, trust)
 	for _, v := range refused {
 		wrong(v.Remedy, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
 	}
-	switch {
-	case few == "":
-	case b.forbids(reproducible):
-		wrong("", "%s", few)
-	default:
-		wrong(howToAsk(reproducible), "%s", few)
+	if few != "" {
+		wrong(ask(reproducible), "%s", few)
 	}
 	if why := policy.Unreachable(e.Expect); why != "" {
 		wrong("use the policy candidate, the highest that this recipe can reach", "%s", why)
@@ -418,13 +407,6 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	}
 	c.Remedy = strings.Join(remedies, "; ")
 	return c
-}
-
-// forbids reports whether the limits of a trusted key forbid a verdict of a gate.
-func (b Bundle) forbids(gate string) bool {
-	return slices.ContainsFunc(b.forbidden, func(d Document) bool {
-		return slices.ContainsFunc(d.Verdicts, func(v verdict.Verdict) bool { return v.Gate == gate })
-	})
 }
 
 // howToAsk returns the command that adds the verdict of a gate.

@@ -13,15 +13,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/mail"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/sign"
 
 	"builder/internal/base/diag"
@@ -30,22 +30,32 @@ import (
 
 // A Key signs with ECDSA on P-256, which every Sigstore client supports.
 type Key struct {
-	private   *ecdsa.PrivateKey
-	public    PublicKey
-	authority string // URL of a timestamp authority, see [Key.Stamped]
-	certifier *certifier
+	private  *ecdsa.PrivateKey
+	public   PublicKey
+	services sign.BundleOptions // that it asks for each signature
 }
 
-// A PublicKey verifies signatures. NotAfter is its last day, or zero for no limit. ID
-// is the base64 of the sha256 of its DER form, as in Sigstore bundles. Owner says who
-// holds the private half, or is empty. Grant limits what its signatures count for.
+// A PublicKey verifies signatures, with its own key or with certificates for an identity.
 type PublicKey struct {
-	ID       string
-	NotAfter time.Time
-	Owner    Owner
-	Grant    Grant
-	key      *ecdsa.PublicKey
-	identity *identity // signs with certificates; key is nil then
+	ID       string    // base64 of the sha256 of its DER form, as in Sigstore bundles; or subject and issuer
+	NotAfter time.Time // its last day, or zero for no limit
+	Roles    []Role    // what it may sign; empty limits nothing
+	File     string    // the trust file that names it, or ""
+
+	key             *ecdsa.PublicKey // nil for an identity
+	issuer, subject string           // of the certificates of an identity
+	roots           *root.TrustedRoot
+}
+
+// May reports whether the key may sign statements of a role.
+func (p PublicKey) May(r Role) bool { return len(p.Roles) == 0 || slices.Contains(p.Roles, r) }
+
+// String names a key or an identity to a person.
+func (p PublicKey) String() string {
+	if p.key == nil {
+		return p.ID
+	}
+	return "key " + p.ID
 }
 
 const (
@@ -53,64 +63,30 @@ const (
 	publicBlock  = "PUBLIC KEY"
 	// notAfter is the PEM header with the last day of a key. Other programs ignore it.
 	notAfter = "Not-After"
-	// ownedBy is the PEM header with the owner of a key, as in an e-mail.
-	ownedBy = "Owner"
-	maxKey  = 64 << 10 // bytes of a key file
+	maxKey   = 64 << 10 // bytes of a key file
 )
 
 // NewKey creates a key valid until the end of a day. The zero time means no limit.
-func NewKey(until time.Time) (Key, error) { return NewKeyOf(Owner{}, until) }
-
-// NewKeyOf creates a key that names its owner.
-func NewKeyOf(owner Owner, until time.Time) (Key, error) {
+func NewKey(until time.Time) (Key, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Key{}, fmt.Errorf("making a key: %w", err)
 	}
-	return newKey(private, headers{until, owner})
+	return newKey(private, until)
 }
 
-func newKey(private *ecdsa.PrivateKey, h headers) (Key, error) {
-	public, err := newPublicKey(&private.PublicKey, h)
+func newKey(private *ecdsa.PrivateKey, until time.Time) (Key, error) {
+	public, err := newPublicKey(&private.PublicKey, until)
 	return Key{private: private, public: public}, err
 }
 
-func newPublicKey(key *ecdsa.PublicKey, h headers) (PublicKey, error) {
+func newPublicKey(key *ecdsa.PublicKey, until time.Time) (PublicKey, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
 		return PublicKey{}, fmt.Errorf("encoding a public key: %w", err)
 	}
 	sum := sha256.Sum256(der)
-	return PublicKey{ID: base64.StdEncoding.EncodeToString(sum[:]), NotAfter: h.until, Owner: h.owner, key: key}, nil
-}
-
-// An Owner holds a key. Address is an e-mail address. Nobody but the owner vouches for
-// either.
-type Owner struct{ Name, Address string }
-
-// ParseOwner reads an owner such as "Example Builds <builds@example.com>". Name and
-// address are both required.
-func ParseOwner(text string) (Owner, error) {
-	a, err := mail.ParseAddress(text)
-	if err != nil || a.Name == "" || strings.ContainsFunc(text, unicode.IsControl) {
-		return Owner{}, diag.Errorf(diag.Usage, "%q is no owner of a key", text).
-			WithHint(`write a name and an e-mail address: "Example Builds <builds@example.com>"`)
-	}
-	return Owner{a.Name, a.Address}, nil
-}
-
-// String returns the owner as in an e-mail, or "".
-func (o Owner) String() string {
-	if o == (Owner{}) {
-		return ""
-	}
-	return fmt.Sprintf("%s <%s>", o.Name, o.Address)
-}
-
-// headers are the facts about a key in its PEM block.
-type headers struct {
-	until time.Time
-	owner Owner
+	return PublicKey{ID: base64.StdEncoding.EncodeToString(sum[:]), NotAfter: until, key: key}, nil
 }
 
 // Public returns the public key for verifying signatures.
@@ -123,7 +99,7 @@ func (k Key) Write(path string) error {
 	if err != nil {
 		return fmt.Errorf("encoding a key: %w", err)
 	}
-	return writeNew(path, 0o600, pemOf(privateBlock, der, k.public.headers()))
+	return writeNew(path, 0o600, pemOf(privateBlock, der, k.public.NotAfter))
 }
 
 // Write writes the public key to a new file. It never replaces a file.
@@ -135,18 +111,13 @@ func (p PublicKey) PEM() []byte {
 	if err != nil {
 		panic(fmt.Sprintf("signing: encoding a P-256 key: %v", err)) // cannot happen: reading the key checked its point
 	}
-	return pemOf(publicBlock, der, p.headers())
+	return pemOf(publicBlock, der, p.NotAfter)
 }
 
-func (p PublicKey) headers() headers { return headers{p.NotAfter, p.Owner} }
-
-func pemOf(kind string, der []byte, h headers) []byte {
+func pemOf(kind string, der []byte, until time.Time) []byte {
 	block := &pem.Block{Type: kind, Bytes: der, Headers: map[string]string{}}
-	if !h.until.IsZero() {
-		block.Headers[notAfter] = h.until.Format(time.DateOnly)
-	}
-	if h.owner != (Owner{}) {
-		block.Headers[ownedBy] = h.owner.String()
+	if !until.IsZero() {
+		block.Headers[notAfter] = until.Format(time.DateOnly)
 	}
 	return pem.EncodeToMemory(block)
 }
@@ -193,7 +164,7 @@ func ReadKey(path string) (Key, error) {
 }
 
 func parseKey(path string, data []byte) (Key, error) {
-	block, h, err := readPEM(path, data, privateBlock)
+	block, until, err := readPEM(path, data, privateBlock)
 	if err != nil {
 		return Key{}, err
 	}
@@ -205,7 +176,7 @@ func parseKey(path string, data []byte) (Key, error) {
 	if !ok || own.Curve != elliptic.P256() {
 		return Key{}, keyFault(path, "it is not an ECDSA key on P-256")
 	}
-	return newKey(own, h)
+	return newKey(own, until)
 }
 
 // ReadPublicHalf returns the public half of a private key, for verifying only: the key
@@ -259,11 +230,7 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	if err != nil {
 		return PublicKey{}, unread(err)
 	}
-	return parsePublicKey(path, data)
-}
-
-func parsePublicKey(path string, data []byte) (PublicKey, error) {
-	block, h, err := readPEM(path, data, publicBlock)
+	block, until, err := readPEM(path, data, publicBlock)
 	if err != nil {
 		return PublicKey{}, err
 	}
@@ -275,29 +242,24 @@ func parsePublicKey(path string, data []byte) (PublicKey, error) {
 	if !ok || key.Curve != elliptic.P256() {
 		return PublicKey{}, keyFault(path, "it is not an ECDSA key on P-256")
 	}
-	return newPublicKey(key, h)
+	return newPublicKey(key, until)
 }
 
 // readPEM returns the only block of a file. Its errors never contain the key.
-func readPEM(path string, data []byte, kind string) (der []byte, h headers, err error) {
+func readPEM(path string, data []byte, kind string) (der []byte, until time.Time, err error) {
 	block, rest := pem.Decode(data)
 	switch {
 	case block == nil || len(strings.TrimSpace(string(rest))) > 0:
-		return nil, h, keyFault(path, "it is not one PEM block")
+		return nil, until, keyFault(path, "it is not one PEM block")
 	case block.Type != kind:
-		return nil, h, keyFault(path, fmt.Sprintf("it holds a %s, expected a %s", strings.ToLower(block.Type), strings.ToLower(kind)))
+		return nil, until, keyFault(path, fmt.Sprintf("it holds a %s, expected a %s", strings.ToLower(block.Type), strings.ToLower(kind)))
 	}
 	if day := block.Headers[notAfter]; day != "" {
-		if h.until, err = time.Parse(time.DateOnly, day); err != nil {
-			return nil, h, keyFault(path, fmt.Sprintf("%s %q is not a date such as 2027-11-21", notAfter, day))
+		if until, err = time.Parse(time.DateOnly, day); err != nil {
+			return nil, until, keyFault(path, fmt.Sprintf("%s %q is not a date such as 2027-11-21", notAfter, day))
 		}
 	}
-	if text := block.Headers[ownedBy]; text != "" {
-		if h.owner, err = ParseOwner(text); err != nil {
-			return nil, h, keyFault(path, err.Error())
-		}
-	}
-	return block.Bytes, h, nil
+	return block.Bytes, until, nil
 }
 
 func keyFault(path, what string) *diag.Error {
@@ -305,10 +267,16 @@ func keyFault(path, what string) *diag.Error {
 		WithHint("builder key new FILE makes FILE and FILE.pub")
 }
 
-// over reports whether the key has expired.
-func (p PublicKey) over(now time.Time) bool {
-	return !p.NotAfter.IsZero() && !now.Before(p.NotAfter.AddDate(0, 0, 1))
+// end returns the end of the last day of the key, or zero for no limit.
+func (p PublicKey) end() time.Time {
+	if p.NotAfter.IsZero() {
+		return time.Time{}
+	}
+	return p.NotAfter.AddDate(0, 0, 1).Add(-time.Nanosecond)
 }
+
+// over reports whether the key has expired.
+func (p PublicKey) over(now time.Time) bool { return !p.NotAfter.IsZero() && now.After(p.end()) }
 
 // keypair adapts a key to Sigstore's signer.
 type keypair struct{ Key }

@@ -8,15 +8,24 @@ package signing
 
 import (
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
+	fulcio "github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/sign"
+	"github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/signature"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/web"
@@ -25,25 +34,21 @@ import (
 // payloadType is the type of in-toto statements in DSSE envelopes.
 const payloadType = "application/vnd.in-toto+json"
 
-// Sign returns a statement in a signed bundle, as JSON, with a time stamp if the key
-// names an authority.
+// Sign returns a statement in a signed bundle, as JSON. It asks the services of the key
+// for a certificate, a time stamp and a log entry.
 func Sign(k Key, statement []byte) ([]byte, error) {
-	b, err := sign.Bundle(&sign.DSSEData{Data: statement, PayloadType: payloadType}, keypair{k}, k.options())
-	for _, stamp := range b.GetVerificationMaterial().GetTimestampVerificationData().GetRfc3161Timestamps() {
-		err = errors.Join(err, checkStamp(stamp.GetSignedTimestamp(), b.GetDsseEnvelope().GetSignatures()[0].GetSig()))
-	}
-	if err != nil && k.certifier != nil {
-		return nil, diag.Errorf(diag.Fetch, "signing with a certificate and a time stamp of %s: %w", diag.Redact(k.authority), web.WithoutAddress(err)).
+	b, err := sign.Bundle(&sign.DSSEData{Data: statement, PayloadType: payloadType}, keypair{k}, k.services)
+	switch {
+	case err == nil:
+		return protojson.MarshalOptions{}.Marshal(b)
+	case k.Certified():
+		return nil, diag.Errorf(diag.Fetch, "signing without a key: %w", web.WithoutAddress(err)).
 			WithHint("try again, or sign with a key: leave out --keyless")
-	}
-	if err != nil && k.authority != "" {
-		return nil, diag.Errorf(diag.Fetch, "signing with a time stamp of %s: %w", diag.Redact(k.authority), web.WithoutAddress(err)).
+	case len(k.services.TimestampAuthorities) > 0:
+		return nil, diag.Errorf(diag.Fetch, "signing with a time stamp: %w", web.WithoutAddress(err)).
 			WithHint("try again, or sign without --timestamp: then the signature counts only until the last day of the key")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("signing: %w", err)
-	}
-	return protojson.MarshalOptions{}.Marshal(b)
+	return nil, fmt.Errorf("signing: %w", err)
 }
 
 // Trust holds the trusted keys, and the time for checking their expiry.
@@ -54,9 +59,15 @@ type Trust struct {
 	// Rebuilders is the number of keys, by channel, whose second build must have the same
 	// bytes as the first.
 	Rebuilders map[string]int
+}
 
-	// Authorities are the timestamp authorities whose time stamps count.
-	Authorities []root.TimestampingAuthority
+// Find returns the trusted key with an id.
+func (t Trust) Find(id string) (PublicKey, bool) {
+	i := slices.IndexFunc(t.Keys, func(k PublicKey) bool { return k.ID == id })
+	if i < 0 {
+		return PublicKey{}, false
+	}
+	return t.Keys[i], true
 }
 
 // A Signed is a statement with a valid signature, and the id of its key.
@@ -81,21 +92,109 @@ func (t Trust) Open(data []byte) (Signed, error) {
 	if err != nil {
 		return Signed{}, err
 	}
-	id := b.GetVerificationMaterial().GetPublicKey().GetHint()
-	if leaf := content.Certificate(); leaf != nil {
-		id, err = t.openCertified(b, leaf)
-	} else if _, err = t.admits(id); err == nil {
-		err = t.verifyKey(b, id)
+	k, err := t.signer(b, content.Certificate())
+	switch {
+	case err != nil:
+	case k.key != nil:
+		err = k.verify(b, t.Now)
+	default:
+		err = k.verifyCertified(b)
 	}
 	if err != nil {
 		return Signed{}, err
 	}
-	if k, _ := t.Find(id); k.over(t.Now) {
-		if err := t.proven(k, b); err != nil {
-			return Signed{}, err
+	return Signed{envelope.GetPayload(), k.ID}, nil
+}
+
+// signer returns the trusted key or identity that a bundle names. This is only a claim:
+// Open verifies the signature with it.
+func (t Trust) signer(b *bundle.Bundle, leaf *x509.Certificate) (PublicKey, error) {
+	id := b.GetVerificationMaterial().GetPublicKey().GetHint()
+	if leaf != nil {
+		// A trusted key needs no certificate: that of this process, which made the bundle.
+		if key, ok := leaf.PublicKey.(*ecdsa.PublicKey); ok && key.Curve == elliptic.P256() {
+			own, err := newPublicKey(key, time.Time{})
+			if k, known := t.Find(own.ID); err == nil && known && k.key != nil {
+				return k, nil
+			}
+		}
+		says, err := fulcio.SummarizeCertificate(leaf)
+		if err != nil {
+			return PublicKey{}, fmt.Errorf("reading its certificate: %w", err)
+		}
+		id = says.SubjectAlternativeName + " of " + says.Issuer
+	}
+	if id == "" {
+		return PublicKey{}, errors.New("it names no key and has no certificate")
+	}
+	if k, known := t.Find(id); known && (k.key == nil) == (leaf != nil) {
+		return k, nil
+	}
+	return PublicKey{}, Stranger{id}
+}
+
+// ErrOver begins an error about a signature of a key after its last day.
+var ErrOver = errors.New("the last day of its key")
+
+// verify verifies a signature of a key, whatever certificate is beside it. After the last
+// day of the key, every time stamp of the authorities in its roots has to be of that day
+// or before, and there must be one.
+func (p PublicKey) verify(b *bundle.Bundle, now time.Time) error {
+	if b.GetVerificationMaterial().GetPublicKey() == nil {
+		plain := proto.CloneOf(b.Bundle)
+		plain.VerificationMaterial.Content = &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: p.ID}}
+		var err error
+		if b, err = bundle.NewBundle(plain); err != nil {
+			return err
 		}
 	}
-	return Signed{envelope.GetPayload(), id}, nil
+	verifier, err := signature.LoadECDSAVerifier(p.key, crypto.SHA256)
+	if err != nil {
+		return err
+	}
+	material := root.TrustedMaterialCollection{
+		root.NewTrustedPublicKeyMaterialFromMapping(map[string]*root.ExpiringKey{p.ID: root.NewExpiringKey(verifier, time.Time{}, p.end())}),
+	}
+	if err := verified(b, material, verify.WithKey(), verify.WithNoObserverTimestamps()); err != nil || !p.over(now) {
+		return err
+	}
+	if p.roots != nil {
+		material = append(material, p.roots)
+	}
+	if err := verified(b, material, verify.WithKey(), verify.WithSignedTimestamps(1)); err != nil {
+		return fmt.Errorf("%w was %s, and no time stamp proves an earlier signature: %s: %w", ErrOver, p.NotAfter.Format(time.DateOnly), p, err)
+	}
+	return nil
+}
+
+// verifyCertified verifies a signature with a certificate of an identity. A time stamp has
+// to prove that the certificate was valid. Certificate and signature have to be in a log
+// of their kind, if the roots name one.
+func (p PublicKey) verifyCertified(b *bundle.Bundle) error {
+	who, err := verify.NewShortCertificateIdentity(p.issuer, "", p.subject, "")
+	if err != nil {
+		return err
+	}
+	required := []verify.VerifierOption{verify.WithSignedTimestamps(1)}
+	if len(p.roots.CTLogs()) > 0 {
+		required = append(required, verify.WithSignedCertificateTimestamps(1))
+	}
+	if len(p.roots.RekorLogs()) > 0 {
+		required = append(required, verify.WithTransparencyLog(1))
+	}
+	return verified(b, p.roots, verify.WithCertificateIdentity(who), required...)
+}
+
+// verified lets Sigstore's verifier judge the signature of a bundle.
+func verified(b *bundle.Bundle, material root.TrustedMaterial, by verify.PolicyOption, required ...verify.VerifierOption) error {
+	v, err := verify.NewVerifier(material, required...)
+	if err == nil {
+		_, err = v.Verify(b, verify.NewPolicy(verify.WithoutArtifactUnsafe(), by))
+	}
+	if err != nil {
+		return fmt.Errorf("the signature is invalid: %w", err)
+	}
+	return nil
 }
 
 // ErrStranger means that an untrusted key signed a statement.
@@ -106,31 +205,3 @@ type Stranger struct{ ID string }
 
 func (s Stranger) Error() string { return ErrStranger.Error() + ": " + s.ID }
 func (s Stranger) Unwrap() error { return ErrStranger }
-
-// admits returns the key with an id, or an error if it is not trusted. The id in a
-// bundle is only a claim. Open verifies the signature with the key itself.
-func (t Trust) admits(id string) (PublicKey, error) {
-	if id == "" {
-		return PublicKey{}, errors.New("it names no key and has no certificate")
-	}
-	k, known := t.Find(id)
-	if !known || k.key == nil {
-		return k, Stranger{id}
-	}
-	return k, nil
-}
-
-// material returns the trusted keys in the form used by Sigstore's verifier.
-func (t Trust) material() root.TrustedMaterial {
-	keys := map[string]*root.ExpiringKey{}
-	for _, k := range t.Keys {
-		if k.key == nil {
-			continue
-		}
-		v, err := signature.LoadECDSAVerifier(k.key, crypto.SHA256)
-		if err == nil { // always nil for a key on P-256
-			keys[k.ID] = root.NewExpiringKey(v, time.Time{}, time.Time{})
-		}
-	}
-	return root.NewTrustedPublicKeyMaterialFromMapping(keys)
-}

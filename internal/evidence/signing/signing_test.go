@@ -149,41 +149,6 @@ func TestKeysAreFiles(t *testing.T) {
 	}
 }
 
-// A key names its owner in both halves. Text that is no owner is refused when a key is
-// made, and when a file has it.
-func TestOwner(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "key.pem")
-	owner, err := ParseOwner(`Zoë of Example <zoe@example.com>`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := NewKeyOf(owner, time.Time{})
-	if err := errors.Join(err, k.Write(path), k.Public().Write(path+".pub")); err != nil {
-		t.Fatal(err)
-	}
-	private, err1 := ReadKey(path)
-	public, err2 := ReadPublicKey(path + ".pub")
-	if err1 != nil || err2 != nil || private.Public().Owner != owner || public.Owner != owner || public.ID != k.Public().ID {
-		t.Errorf("%v %v, %v %v", private.Public().Owner, err1, public.Owner, err2)
-	}
-	data, err := os.ReadFile(path + ".pub")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, bad := range []string{"Zoë", "zoe@example.com", "Zoë <>", "Zoë <zoe@example.com>, B <b@example.com>", "Zoë\r <zoe@example.com>"} {
-		if o, err := ParseOwner(bad); err == nil || diag.CodeOf(err) != diag.Usage {
-			t.Errorf("%q is the owner %v: %v", bad, o, err)
-		}
-		wrong := bytes.Replace(data, []byte(owner.String()), []byte(bad), 1)
-		if err := os.WriteFile(path+".pub", wrong, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := ReadPublicKey(path + ".pub"); err == nil || !strings.Contains(err.Error(), "is no owner") {
-			t.Errorf("%q: %v", bad, err)
-		}
-	}
-}
-
 func TestReadKeyRefuses(t *testing.T) {
 	k := newTestKey(t, time.Time{})
 	path := filepath.Join(t.TempDir(), "key")

@@ -42,7 +42,7 @@ func (d Digest) String() string { return d.Registry.String() + "@" + d.digest }
 // Origin checks who signed the statements about a publication, and not its verdicts: a
 // gate can judge an artifact again that it refused.
 func Origin(wheel artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (attest.Bundle, []attest.Check) {
-	return attest.VerifyOrigin(wheel, said, trust, attest.Candidate)
+	return attest.VerifyOrigin(wheel, said, trust)
 }
 
 // Passed checks the verdicts too, by the policy candidate.
