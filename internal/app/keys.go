@@ -57,19 +57,11 @@ func PublicKey(s *Session, file string) (signing.PublicKey, error) {
 		k, err := s.SigningKey()
 		return k.Public(), err
 	}
+	if signing.HoldsPublic(file) {
+		return signing.ReadPublicKey(file)
+	}
 	k, err := signing.ReadKey(file)
-	if err == nil {
-		return k.Public(), nil
-	}
-	// The first error is about a private key, which the file may be.
-	public, other := signing.ReadPublicKey(file)
-	switch {
-	case other == nil:
-		return public, nil
-	case signing.HoldsPublic(file):
-		return signing.PublicKey{}, other
-	}
-	return signing.PublicKey{}, err
+	return k.Public(), err
 }
 
 // keyless returns a key of this process, which Fulcio certifies.

@@ -45,14 +45,15 @@ func (s *Session) Sealer() (run.Sealer, error) {
 func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]artifact.Artifact, error) {
 	signer := attest.Sealer{Key: s.key}
 	trust := signing.Trust{Keys: append(slices.Clone(s.trust.Keys), s.key.Public()), Now: time.Now()}
-	var attached []attest.Round
+	var attached []attest.Document
 	if len(r.Attestations) == 0 {
 		p := attest.NewProvenance(e, attest.Build{
 			Builder: s.builder(r, os.Getenv), Invocation: invocation(os.Getenv),
 			Started: r.Started, Finished: r.Finished, Canary: r.Canary, Ccache: r.Ccache,
 		})
-		attached = attest.Rounds(r.Artifacts[0], trust)
-		if earlier, _ := attest.Read(r.Artifacts[0], trust); earlier.Repeats(p, r.Artifacts, s.key.Public().ID) {
+		earlier, _ := attest.Read(r.Artifacts[0], trust)
+		attached = earlier.Attached()
+		if earlier.Repeats(p, r.Artifacts, s.key.Public().ID) {
 			p = *earlier.Provenance
 		}
 		if err := signer.Seal(r.Artifacts, p); err != nil {
@@ -60,7 +61,7 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 		}
 	}
 	result := attest.NewTestResult(round, e.Key(), s.tool, nil, time.Now())
-	attached = slices.DeleteFunc(attached, func(a attest.Round) bool {
+	attached = slices.DeleteFunc(attached, func(a attest.Document) bool {
 		return a.Signer == s.key.Public().ID && len(verdict.Others(a.Verdicts, round)) == 0
 	})
 	if err := errors.Join(signer.AddRound(r.Artifacts[0], result), attest.Keep(r.Artifacts[0], attached)); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
@@ -44,18 +43,9 @@ type VerifyRequest struct {
 	Env      string   // the environment in which Paths are installed distributions; "" is none
 }
 
-// isIndex reports whether a path names an index: with file: or by a URL.
-func isIndex(path string) bool {
-	return strings.HasPrefix(path, "file:") || strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://")
-}
-
 // Verifiable hashes the artifacts of a request, unless they are installed. It returns an
 // error if no key is trusted.
 func Verifiable(s *Session, r VerifyRequest) (artifacts []artifact.Artifact, err error) {
-	if i := slices.IndexFunc(r.Paths, isIndex); i >= 0 && r.Env == "" {
-		return nil, diag.Errorf(diag.Usage, "%s is an index, and has no signature of its own", r.Paths[i]).
-			WithHint("check a wheel of it: builder verify WHEEL --from %s --trust FILE.pub", r.Paths[i])
-	}
 	if r.Env == "" {
 		artifacts, err = artifactsOf(slices.DeleteFunc(slices.Clone(r.Paths), publish.InRegistry))
 	}
@@ -80,17 +70,15 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 	if err != nil {
 		return VerifyReport{}, err
 	}
-	all, errs, remove, err := s.findAll(ctx, r, trust, artifacts)
+	scratch, err := os.MkdirTemp("", "builder-verify-*")
 	if err != nil {
 		return VerifyReport{}, err
 	}
-	defer remove()
-	pulled, pullErrs, removePulled, err := s.pullAll(ctx, r, trust)
+	defer os.RemoveAll(scratch)
+	all, errs, err := s.findAll(ctx, r, trust, artifacts, scratch)
 	if err != nil {
 		return VerifyReport{}, err
 	}
-	defer removePulled()
-	all, errs = append(all, pulled...), append(errs, pullErrs...)
 	report := VerifyReport{Schema: 1, Policy: r.Policy, Artifacts: []Verified{}}
 	cells := proven.Cells{}
 	for _, f := range all {
@@ -127,18 +115,8 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 }
 
 // findAll returns the artifacts of a request with their statements, and the errors of
-// those that were not found. The caller calls remove.
-func (s *Session) findAll(ctx context.Context, r VerifyRequest, trust signing.Trust, artifacts []artifact.Artifact) (all []found, errs []error, remove func(), err error) {
-	if len(r.From) == 0 {
-		for _, a := range artifacts {
-			all = append(all, found{Artifact: a, shown: a})
-		}
-		return all, nil, func() {}, nil
-	}
-	p, err := s.places(ctx, r, trust)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+// those that were not found. It fetches below scratch.
+func (s *Session) findAll(ctx context.Context, r VerifyRequest, trust signing.Trust, artifacts []artifact.Artifact, scratch string) (all []found, errs []error, err error) {
 	add := func(f found, err error) {
 		if err != nil {
 			errs = append(errs, err)
@@ -146,49 +124,26 @@ func (s *Session) findAll(ctx context.Context, r VerifyRequest, trust signing.Tr
 			all = append(all, f)
 		}
 	}
+	statements := func(_ context.Context, a artifact.Artifact) (found, error) { return found{Artifact: a, shown: a}, nil }
+	var p *places
+	if len(r.From) > 0 {
+		if p, err = s.places(ctx, r, trust, scratch); err != nil {
+			return nil, nil, err
+		}
+		statements = p.statements
+	}
 	for _, a := range artifacts {
-		add(p.statements(ctx, a))
+		add(statements(ctx, a))
 	}
-	if r.Env != "" {
-		for _, name := range r.Paths {
+	for _, name := range r.Paths {
+		switch {
+		case r.Env != "":
 			add(p.installed(ctx, name))
+		case publish.InRegistry(name): // its verdicts are not checked yet
+			add(pullOne(ctx, name, r.Insecure, scratch, trust))
 		}
 	}
-	remove = func() { os.RemoveAll(p.scratch) }
-	if ctx.Err() != nil {
-		remove()
-		return nil, nil, nil, context.Cause(ctx)
-	}
-	return all, errs, remove, nil
-}
-
-// pullAll copies the published cells of the request to a new directory, which the caller
-// removes. Their verdicts are not checked yet.
-func (s *Session) pullAll(ctx context.Context, r VerifyRequest, trust signing.Trust) (all []found, errs []error, remove func(), err error) {
-	if r.Env != "" || !slices.ContainsFunc(r.Paths, publish.InRegistry) {
-		return nil, nil, func() {}, nil
-	}
-	scratch, err := os.MkdirTemp("", "builder-verify-*")
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	remove = func() { os.RemoveAll(scratch) }
-	for _, address := range r.Paths {
-		if !publish.InRegistry(address) {
-			continue
-		}
-		f, err := pullOne(ctx, address, r.Insecure, scratch, trust)
-		if ctx.Err() != nil {
-			remove()
-			return nil, nil, nil, context.Cause(ctx)
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		all = append(all, f)
-	}
-	return all, errs, remove, nil
+	return all, errs, context.Cause(ctx)
 }
 
 func pullOne(ctx context.Context, address string, insecure bool, scratch string, trust signing.Trust) (found, error) {

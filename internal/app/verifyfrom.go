@@ -45,13 +45,13 @@ type place struct {
 	records []index.Record
 }
 
-// places opens the places of a request. The caller removes scratch.
-func (s *Session) places(ctx context.Context, r VerifyRequest, trust signing.Trust) (*places, error) {
+// places opens the places of a request.
+func (s *Session) places(ctx context.Context, r VerifyRequest, trust signing.Trust, scratch string) (*places, error) {
 	kept, err := store.Open(filepath.Join(s.Home, "store"))
 	if err != nil {
 		return nil, err
 	}
-	p := &places{VerifyRequest: r, trust: trust}
+	p := &places{VerifyRequest: r, trust: trust, scratch: scratch}
 	for _, text := range r.From {
 		source, err := publish.OpenSource(text, false, kept)
 		if err != nil {
@@ -63,8 +63,7 @@ func (s *Session) places(ctx context.Context, r VerifyRequest, trust signing.Tru
 		}
 		p.all = append(p.all, place{source, records})
 	}
-	p.scratch, err = os.MkdirTemp("", "builder-verify-*")
-	return p, err
+	return p, nil
 }
 
 // dir makes a directory for one artifact.

@@ -10,11 +10,7 @@ import (
 // Verified prints the checks of each artifact.
 func Verified(out term.Printer, r app.VerifyReport) {
 	for _, a := range r.Artifacts {
-		if a.SHA256 == "" { // an index
-			out.Say("%s", a.Name)
-		} else {
-			out.Say("%s sha256:%s", a.Name, a.SHA256)
-		}
+		out.Say("%s sha256:%s", a.Name, a.SHA256)
 		var rows [][]string
 		for _, c := range a.Checks {
 			status, text := "pass", c.Seen

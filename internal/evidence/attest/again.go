@@ -2,7 +2,6 @@ package attest
 
 import (
 	"errors"
-	"path/filepath"
 
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
@@ -20,32 +19,19 @@ func (s Sealer) SignAgain(a artifact.Artifact, trust signing.Trust) (int, error)
 	if said.Signed == 0 {
 		return 0, errors.New("no trusted key signed a statement about it")
 	}
-	signed := map[string][]byte{} // new content of each file
-	left := int64(maxFolder)
+	var signed []Document
 	for _, d := range said.Documents {
-		file := artifact.Artifact{Name: d.Name, Path: filepath.Join(Dir(a.Path), d.Name)}
-		data, err := readFile(&file, &left)
-		if err != nil {
-			return 0, err
-		}
-		if file.SHA256 != d.SHA256 {
-			return 0, errors.New(d.Name + " changed while it was read")
-		}
-		before, err := trust.Open(data)
-		if err != nil {
-			return 0, err
-		}
-		if before.KeyID == s.Key.Public().ID {
+		if d.Signer == s.Key.Public().ID {
 			continue
 		}
-		if signed[d.Name], err = signing.Sign(s.Key, before.Statement); err != nil {
+		before, err := trust.Open(d.content)
+		if err != nil {
 			return 0, err
 		}
-	}
-	for name, data := range signed {
-		if err := writeFile(filepath.Join(Dir(a.Path), name), data); err != nil {
+		if d.content, err = signing.Sign(s.Key, before.Statement); err != nil {
 			return 0, err
 		}
+		signed = append(signed, d)
 	}
-	return len(signed), nil
+	return len(signed), Keep(a, signed)
 }

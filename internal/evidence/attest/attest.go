@@ -43,7 +43,7 @@ type Statement struct {
 type Subject struct {
 	Name        string            `json:"name"`
 	Digest      map[string]string `json:"digest"`
-	Annotations *Annotations      `json:"annotations,omitempty"`
+	Annotations Annotations       `json:"annotations"`
 }
 
 // Annotations hold the size of a subject.
@@ -51,19 +51,10 @@ type Annotations struct {
 	Size int64 `json:"size"` // bytes
 }
 
-// Size returns the size of the subject in bytes. It returns 0 for statements made
-// before 2026-11-22, which do not state it.
-func (s Subject) Size() int64 {
-	if s.Annotations == nil {
-		return 0
-	}
-	return s.Annotations.Size
-}
-
 func subjects(artifacts []artifact.Artifact) []Subject {
 	all := make([]Subject, len(artifacts))
 	for i, a := range artifacts {
-		all[i] = Subject{a.Name, map[string]string{"sha256": a.SHA256}, &Annotations{a.Size}}
+		all[i] = Subject{a.Name, map[string]string{"sha256": a.SHA256}, Annotations{a.Size}}
 	}
 	return all
 }

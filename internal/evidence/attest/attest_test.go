@@ -474,7 +474,7 @@ func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for _, s := range got.Artifacts {
-		if s.Size() <= 0 {
+		if s.Annotations.Size <= 0 {
 			t.Errorf("%s has no signed size", s.Name)
 		}
 	}

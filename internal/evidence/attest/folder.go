@@ -46,12 +46,13 @@ type Bundle struct {
 	others     int      // statements of trusted keys about other bytes or another name
 }
 
-// A Document describes a signed file of the folder.
+// A Document is a signed file of the folder.
 type Document struct {
 	Name, PredicateType string
-	SHA256              string            // of the file
 	Made                time.Time         // zero if the statement has no time
 	Verdicts            []verdict.Verdict // of a round of gates
+	Signer              string            // id of the key
+	content             []byte
 }
 
 // Read reads every statement about an artifact. The error joins all problems. A
@@ -208,13 +209,13 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 	if err != nil {
 		return err
 	}
-	d.Name, d.PredicateType, d.SHA256 = file.Name, s.PredicateType, file.SHA256
 	switch s.PredicateType {
 	case ProvenanceType:
 		b.maker = signed.KeyID
 	case TestResultType:
 		b.Rounds[len(b.Rounds)-1].signer = signed.KeyID
 	}
+	d.Name, d.PredicateType, d.Signer, d.content = file.Name, s.PredicateType, signed.KeyID, data
 	b.Documents, b.Said = append(b.Documents, d), append(b.Said, file)
 	b.Signed++
 	if !slices.Contains(b.Keys, signed.KeyID) {
@@ -374,39 +375,15 @@ func (s Sealer) AddRound(a artifact.Artifact, r TestResult) error {
 	return s.write(Dir(a.Path), name, []artifact.Artifact{a}, TestResultType, r)
 }
 
-// A Round is a signed file with the verdicts of one round of gates.
-type Round struct {
-	Verdicts []verdict.Verdict
-	Signer   string // id of the key
-	name     string // of the file
-	signed   []byte // its content
+// Attached returns the documents with verdicts.
+func (b Bundle) Attached() []Document {
+	return slices.DeleteFunc(slices.Clone(b.Documents), func(d Document) bool { return d.PredicateType != TestResultType })
 }
 
-// Rounds returns the rounds in the folder of an artifact that trusted keys signed about
-// its bytes. It leaves out every other file, also those with a problem.
-func Rounds(a artifact.Artifact, trust signing.Trust) []Round {
-	b, _ := Read(a, trust)
-	var rounds []Round
-	left := int64(maxFolder)
-	next := 0 // index of the next round in b.Rounds
-	for i, d := range b.Documents {
-		if d.PredicateType != TestResultType {
-			continue
-		}
-		signer := b.Rounds[next].signer
-		next++
-		file := b.Said[i]
-		if signed, err := readFile(&file, &left); err == nil && file.SHA256 == d.SHA256 {
-			rounds = append(rounds, Round{d.Verdicts, signer, d.Name, signed})
-		}
-	}
-	return rounds
-}
-
-// Keep writes rounds to the folder of an artifact.
-func Keep(a artifact.Artifact, rounds []Round) error {
-	for _, r := range rounds {
-		if err := writeFile(filepath.Join(Dir(a.Path), r.name), r.signed); err != nil {
+// Keep writes documents to the folder of an artifact.
+func Keep(a artifact.Artifact, documents []Document) error {
+	for _, d := range documents {
+		if err := writeFile(filepath.Join(Dir(a.Path), d.Name), d.content); err != nil {
 			return err
 		}
 	}

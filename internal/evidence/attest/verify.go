@@ -161,11 +161,11 @@ func verifyOrigin(a artifact.Artifact, said []artifact.Artifact, trust signing.T
 }
 
 // Announces returns the files of an artifact according to the statements, the artifact
-// first, with their signed sizes. A size of 0 means that the statement has none.
+// first, with their signed sizes.
 func (b Bundle) Announces(a artifact.Artifact) []artifact.Artifact {
 	var all []artifact.Artifact
 	for _, s := range b.Artifacts {
-		f := artifact.Artifact{Name: s.Name, SHA256: s.Digest["sha256"], Size: s.Size()}
+		f := artifact.Artifact{Name: s.Name, SHA256: s.Digest["sha256"], Size: s.Annotations.Size}
 		if f.Name == a.Name && f.SHA256 == a.SHA256 {
 			all = append([]artifact.Artifact{f}, all...)
 		} else {

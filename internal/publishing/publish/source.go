@@ -111,10 +111,6 @@ func BringStatements(ctx context.Context, from Source, key, dir string) (said []
 	return said, err
 }
 
-// maxUnsigned limits a file without a signed size, in bytes. Statements made before
-// 2026-11-22 state no sizes.
-const maxUnsigned = 4 << 30
-
 // Vet admits the files of a key listed in verified statements, with their signed sizes.
 // One unsigned file is enough to refuse all, because a file added by the place is not
 // part of the cell.
@@ -158,14 +154,12 @@ func signedSize(f artifact.Artifact, signed []artifact.Artifact) (int64, error) 
 	switch {
 	case i < 0:
 		return 0, fmt.Errorf("the file %q beside it, with sha256 %s, is unsigned", f.Name, f.SHA256)
-	case signed[i].Size > 0 && f.Size > 0 && signed[i].Size != f.Size:
+	case signed[i].Size <= 0:
+		return 0, fmt.Errorf("%s: its statement has no size", f.Name)
+	case f.Size > 0 && signed[i].Size != f.Size:
 		return 0, fmt.Errorf("%s: the source lists %d bytes, the signed size is %d", f.Name, f.Size, signed[i].Size)
-	case signed[i].Size > 0:
-		return signed[i].Size, nil
-	case f.Size <= 0 || f.Size > maxUnsigned:
-		return 0, fmt.Errorf("%s: the source lists %d bytes, the limit for an unsigned size is %d", f.Name, f.Size, int64(maxUnsigned))
 	}
-	return f.Size, nil
+	return signed[i].Size, nil
 }
 
 // FindCell returns the record of a cell by its id or key.
