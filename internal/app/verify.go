@@ -83,7 +83,7 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 	cells := proven.Cells{}
 	for _, f := range all {
 		a := f.Artifact
-		bundle, checks := attest.Verify(a, trust, r.Policy)
+		bundle, checks := attest.VerifyBy(f.statements, a, trust, r.Policy)
 		checks = append(checks, f.checks...)
 		others := slices.DeleteFunc(slices.Clone(checks), func(c attest.Check) bool { return c.Name == attest.CacheCheck })
 		if r.Rebuild && attest.Passed(others) {
@@ -124,7 +124,7 @@ func (s *Session) findAll(ctx context.Context, r VerifyRequest, trust signing.Tr
 			all = append(all, f)
 		}
 	}
-	statements := func(_ context.Context, a artifact.Artifact) (found, error) { return found{Artifact: a, shown: a}, nil }
+	statements := func(_ context.Context, a artifact.Artifact) (found, error) { return foundAt(a, a.Path), nil }
 	var p *places
 	if len(r.From) > 0 {
 		if p, err = s.places(ctx, r, trust, scratch); err != nil {
@@ -156,9 +156,7 @@ func pullOne(ctx context.Context, address string, insecure bool, scratch string,
 		return found{}, err
 	}
 	a, err := artifact.Of(path, "")
-	f := found{Artifact: a, shown: a}
-	f.shown.Path = from.String()
-	return f, err
+	return foundAt(a, from.String()), err
 }
 
 // artifactsOf hashes the wheels of every path and returns all errors.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
@@ -17,18 +16,25 @@ import (
 	"builder/internal/files/wheel"
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
-	"builder/internal/plan/lock"
-	"builder/internal/plan/stack"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
 )
 
-// A found is an artifact with its statements beside it, and the checks of its
+// A found is an artifact, the folder of its statements, and the checks of its
 // installation.
 type found struct {
 	artifact.Artifact
-	shown  artifact.Artifact // as the user knows it
-	checks []attest.Check
+	statements string
+	shown      artifact.Artifact // as the user knows it
+	checks     []attest.Check
+}
+
+// foundAt returns an artifact that has its statements beside it. at is its path as the
+// user knows it.
+func foundAt(a artifact.Artifact, at string) found {
+	f := found{Artifact: a, statements: attest.Dir(a.Path), shown: a}
+	f.shown.Path = at
+	return f
 }
 
 // places are the places of --from, which have the statements of artifacts.
@@ -75,7 +81,7 @@ func (p *places) statements(ctx context.Context, a artifact.Artifact) (found, er
 	for _, at := range p.all {
 		for _, r := range at.records {
 			if r.SHA256 == a.SHA256 {
-				return p.beside(ctx, a, at, r)
+				return p.with(ctx, a, at, r)
 			}
 			if r.Filename == a.Name {
 				others = append(others, fmt.Sprintf("%s has it with sha256 %s", at, r.SHA256))
@@ -90,21 +96,9 @@ func (p *places) statements(ctx context.Context, a artifact.Artifact) (found, er
 		WithHint("name the place where it is published; to examine a wheel of another project, run `builder gate FILE`")
 }
 
-// beside links an artifact into a directory with the statements of its record.
-func (p *places) beside(ctx context.Context, a artifact.Artifact, at place, r index.Record) (found, error) {
+// with fetches the statements of a record about an artifact.
+func (p *places) with(ctx context.Context, a artifact.Artifact, at place, r index.Record) (found, error) {
 	dir, err := p.dir()
-	if err != nil {
-		return found{}, err
-	}
-	f := found{Artifact: a, shown: a}
-	f.Path = filepath.Join(dir, a.Name)
-	from, err := filepath.Abs(a.Path)
-	if err == nil {
-		err = os.Symlink(from, f.Path)
-	}
-	if err == nil {
-		err = joined(filepath.Dir(from), dir)
-	}
 	if err != nil {
 		return found{}, err
 	}
@@ -115,9 +109,8 @@ func (p *places) beside(ctx context.Context, a artifact.Artifact, at place, r in
 	if err != nil && ctx.Err() == nil {
 		err = denied(a.Name, at, err)
 	}
-	if err == nil && r.Filename != a.Name { // the statements say which name is right
-		err = os.Rename(filepath.Join(dir, attest.Dir(r.Filename)), attest.Dir(f.Path))
-	}
+	f := foundAt(a, a.Path)
+	f.statements = filepath.Join(dir, attest.Dir(r.Filename))
 	return f, err
 }
 
@@ -131,39 +124,6 @@ func denied(name string, at fmt.Stringer, err error) error {
 		hint = "ask its publisher whether they have a new key, and then name it too with --trust FILE"
 	}
 	return diag.Errorf(diag.Gate, "%s: %s: %w", name, at, err).WithHint("%s", hint)
-}
-
-// joined puts the other files of a cell's directory into dir, so that they are checked
-// too. Symbolic links stay such, and are refused. A directory without an entry may be
-// any, such as one of downloads; nothing in it belongs to the wheel.
-func joined(from, dir string) error {
-	if _, err := os.Lstat(filepath.Join(from, lock.EntryFile)); err != nil {
-		return nil
-	}
-	files, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		at, to := filepath.Join(from, file.Name()), filepath.Join(dir, file.Name())
-		if _, err := os.Lstat(to); err == nil || file.IsDir() && file.Name() != stack.Folder {
-			continue // the artifact is there, and the statements come from the place
-		}
-		switch {
-		case file.IsDir():
-			err = os.Symlink(at, to)
-		case file.Type().IsRegular():
-			if err = os.Link(at, to); err != nil { // another file system
-				err = atomicfile.Copy(at, to)
-			}
-		default:
-			err = os.Symlink("/", to)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // installed fetches the wheel of an installed distribution with its statements, and
@@ -270,7 +230,7 @@ func (p *places) fetched(ctx context.Context, c candidate, in wheel.Installed) (
 		line := pypi.File{Project: in.Project, Version: in.Version, SHA256: a.SHA256}.Exact()
 		check.Remedy = fmt.Sprintf("install it again by its digest: put the line `%s` into a file and run pip install --force-reinstall --no-deps --require-hashes -r FILE, from the index that you use", line)
 	}
-	f := found{Artifact: a, shown: a, checks: []attest.Check{check}}
-	f.shown.Path = in.Info
+	f := foundAt(a, in.Info)
+	f.checks = []attest.Check{check}
 	return f, nil
 }

@@ -60,7 +60,11 @@ type Document struct {
 // and an unsigned file are problems and add nothing to the bundle. Read returns
 // [fs.ErrNotExist] if the folder is missing.
 func Read(a artifact.Artifact, trust signing.Trust) (Bundle, error) {
-	said, err := list(Dir(a.Path))
+	return readFolder(Dir(a.Path), a, trust)
+}
+
+func readFolder(folder string, a artifact.Artifact, trust signing.Trust) (Bundle, error) {
+	said, err := list(folder)
 	if err != nil {
 		return Bundle{}, err
 	}

@@ -100,7 +100,12 @@ func Passed(checks []Check) bool {
 // required by the policy as passed. The folder must hold no unsigned file. The bundle
 // holds the readable statements.
 func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
-	b, err := Read(a, trust)
+	return VerifyBy(Dir(a.Path), a, trust, policy)
+}
+
+// VerifyBy is [Verify] with the statements in another folder.
+func VerifyBy(folder string, a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
+	b, err := readFolder(folder, a, trust)
 	if errors.Is(err, fs.ErrNotExist) {
 		remedy := foreign
 		if filepath.Base(filepath.Dir(a.Path)) == artifact.RejectedDir {
