@@ -117,11 +117,8 @@ func (p *places) with(ctx context.Context, a artifact.Artifact, at place, r inde
 // denied returns the error of a file that its place does not confirm.
 func denied(name string, at fmt.Stringer, err error) error {
 	hint := "ask who publishes there, and do not use the file before you know the reason"
-	switch {
-	case errors.Is(err, publish.ErrYanked):
+	if errors.Is(err, publish.ErrYanked) {
 		hint = "do not use it; ask its publisher for another version"
-	case errors.Is(err, signing.ErrStranger):
-		hint = "ask its publisher whether they have a new key, and then name it too with --trust FILE"
 	}
 	return diag.Errorf(diag.Gate, "%s: %s: %w", name, at, err).WithHint("%s", hint)
 }
