@@ -316,7 +316,7 @@ func (v validators) keyless(t *testing.T, e lock.Entry, stamps, chain string) {
 		{fulcio, subject + "2", roots, path, "an untrusted key signed it: " + subject + " of " + fulcio, "certificate identity"},
 		{stamps, subject, roots, path, "an untrusted key signed it: " + subject + " of " + fulcio, "certificate identity"},
 		{fulcio, subject, v.roots(t, chain, other), path, "failed to verify leaf certificate", "leaf certificate"},
-		{fulcio, subject, roots, unstamped, "threshold not met for verified signed timestamps", "timestamp"},
+		{fulcio, subject, roots, unstamped, "it has no time stamp", "timestamp"},
 	} {
 		file := filepath.Join(t.TempDir(), "trust.yaml")
 		text := "keys:\n  - {issuer: \"" + c.issuer + "\", subject: \"" + c.subject + "\", roots: " + c.roots + "}\n"

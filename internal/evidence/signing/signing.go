@@ -161,7 +161,7 @@ func (p PublicKey) verify(b *bundle.Bundle, now time.Time) error {
 	if p.roots != nil {
 		material = append(material, p.roots)
 	}
-	if err := verified(b, material, verify.WithKey(), verify.WithSignedTimestamps(1)); err != nil {
+	if err := verifiedInTime(b, material, verify.WithKey()); err != nil {
 		return fmt.Errorf("%w was %s, and no time stamp proves an earlier signature: %s: %w", ErrOver, p.NotAfter.Format(time.DateOnly), p, err)
 	}
 	return nil
@@ -175,14 +175,23 @@ func (p PublicKey) verifyCertified(b *bundle.Bundle) error {
 	if err != nil {
 		return err
 	}
-	required := []verify.VerifierOption{verify.WithSignedTimestamps(1)}
+	var required []verify.VerifierOption
 	if len(p.roots.CTLogs()) > 0 {
 		required = append(required, verify.WithSignedCertificateTimestamps(1))
 	}
 	if len(p.roots.RekorLogs()) > 0 {
 		required = append(required, verify.WithTransparencyLog(1))
 	}
-	return verified(b, p.roots, verify.WithCertificateIdentity(who), required...)
+	return verifiedInTime(b, p.roots, verify.WithCertificateIdentity(who), required...)
+}
+
+// verifiedInTime is [verified] with a time stamp that proves when the key or certificate
+// signed.
+func verifiedInTime(b *bundle.Bundle, material root.TrustedMaterial, by verify.PolicyOption, required ...verify.VerifierOption) error {
+	if stamps, err := b.Timestamps(); err != nil || len(stamps) == 0 {
+		return errors.Join(errors.New("it has no time stamp"), err)
+	}
+	return verified(b, material, by, append(required, verify.WithSignedTimestamps(1))...)
 }
 
 // verified lets Sigstore's verifier judge the signature of a bundle.
