@@ -286,7 +286,6 @@ var Descriptions = map[string]Description{
 	"key new": {
 		[]syntax.Example{
 			{Line: "builder key new signing.pem --days 365", Does: "make a key that is valid for a year"},
-			{Line: `builder key new signing.pem --owner "Example Builds <builds@example.com>"`, Does: "make a key that says who holds it"},
 		},
 		[]diag.Code{diag.Usage},
 	},

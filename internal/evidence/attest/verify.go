@@ -113,7 +113,7 @@ func VerifyBy(folder string, a artifact.Artifact, trust signing.Trust, policy Po
 		}
 		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing, so the artifact has no statements"}, Remedy: remedy}}
 	}
-	if b.foreign() {
+	if b.nothingCounts() {
 		return b, []Check{b.checkSignatures(a, err)}
 	}
 	checks := []Check{b.checkSignatures(a, err), b.checkProvenance(err)}
@@ -159,7 +159,7 @@ func VerifyOrigin(a artifact.Artifact, said []artifact.Artifact, trust signing.T
 func verifyOrigin(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, []Check, error) {
 	b, err := ReadSaid(a, said, trust)
 	checks := []Check{b.checkSignatures(a, err)}
-	if !b.foreign() {
+	if !b.nothingCounts() {
 		checks = append(checks, b.checkProvenance(err))
 	}
 	return b, checks, err
@@ -199,9 +199,9 @@ func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
 // unknown reports whether keys that are not trusted signed all statements.
 func (b Bundle) unknown() bool { return b.Signed == 0 && b.strangers > 0 }
 
-// foreign reports whether the statements are of strangers, or about another artifact. Then
-// only that is worth saying.
-func (b Bundle) foreign() bool { return b.unknown() || b.others > 0 && b.Provenance == nil }
+// nothingCounts reports whether the statements are of strangers, or about another
+// artifact. Then only that is worth saying.
+func (b Bundle) nothingCounts() bool { return b.unknown() || b.others > 0 && b.Provenance == nil }
 
 // Remedy returns the remedy for an error of [Read].
 func Remedy(err error) string {
