@@ -75,26 +75,6 @@ func says(code int) answer {
 	return func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// first answers the first request with one and later requests with others.
-func first(one, others answer) answer {
-	return func(n int, w http.ResponseWriter, r *http.Request) {
-		if n == 1 {
-			one(n, w, r)
-			return
-		}
-		others(n, w, r)
-	}
-}
-
-// cut announces all of data, sends the first part and closes the connection.
-func cut(data []byte, at int) answer {
-	return func(_ int, w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", fmt.Sprint(len(data)))
-		_, _ = w.Write(data[:at])
-		panic(http.ErrAbortHandler)
-	}
-}
-
 // mirror serves files by base name and records the requests.
 type mirror struct {
 	*httptest.Server

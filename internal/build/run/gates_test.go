@@ -84,10 +84,8 @@ func TestGatesBesideEachOther(t *testing.T) {
 	e := entry("x")
 	e.Expect = recipe.Expect{Packages: []string{"x"}, Import: []string{"x"}, Built: map[string]string{"nccl": "true"}}
 	f, seen := &fake{}, &steps{logs: map[string]*strings.Builder{}}
-	r := run.Runner{
-		Fetcher: f, Engine: boxed{f, newMeeting(2)}, Finder: f, Sealer: f, Out: t.TempDir(), Jobs: 1, Gates: 2,
-		Watch: func(lock.Entry) run.Events { return seen }, Done: func(int, run.Outcome) {},
-	}
+	r := runner(f, t.TempDir())
+	r.Engine, r.Gates, r.Watch = boxed{f, newMeeting(2)}, 2, func(lock.Entry) run.Events { return seen }
 	outcomes := r.Run(t.Context(), []lock.Entry{e})
 	var gates []string
 	for _, v := range outcomes[0].Result.Verdicts {
@@ -111,10 +109,8 @@ func TestGatesInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	f := &fake{}
-	r := run.Runner{
-		Fetcher: f, Engine: boxed{f, box}, Finder: f, Sealer: f, Out: t.TempDir(), Jobs: 1, Gates: 1,
-		Watch: watch, Done: func(int, run.Outcome) {},
-	}
+	r := runner(f, t.TempDir())
+	r.Engine, r.Gates = boxed{f, box}, 1
 	go func() {
 		for len(box.running) == 0 {
 			time.Sleep(time.Millisecond)

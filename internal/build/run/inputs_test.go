@@ -25,10 +25,9 @@ func with(id string, inputs ...lock.Entry) lock.Entry {
 
 func take(t *testing.T, f *fake, jobs int, entries ...lock.Entry) []run.Outcome {
 	t.Helper()
-	return run.Runner{
-		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: t.TempDir(), Jobs: jobs, Watch: watch,
-		Done: func(int, run.Outcome) {},
-	}.Run(t.Context(), entries)
+	r := runner(f, t.TempDir())
+	r.Jobs = jobs
+	return r.Run(t.Context(), entries)
 }
 
 var passed = []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}
@@ -76,9 +75,7 @@ func TestAnInputWithoutAResultLeavesNothing(t *testing.T) {
 	must.Succeed(t, os.WriteFile(old, nil, 0o600))
 	listMade(t, out, "user", "wheelhouse/old.whl")
 	f := &fake{}
-	got := run.Runner{
-		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {},
-	}.Run(t.Context(), []lock.Entry{with("user", entry("absent"))})
+	got := runner(f, out).Run(t.Context(), []lock.Entry{with("user", entry("absent"))})
 	if _, err := os.Stat(filepath.Dir(old)); !got[0].Skipped || !os.IsNotExist(err) {
 		t.Errorf("%+v, %v", got[0], err)
 	}

@@ -72,10 +72,9 @@ func TestRebuild(t *testing.T) {
 
 func rebuild(t *testing.T, f *fake, id string) run.Outcome {
 	t.Helper()
-	return run.Runner{
-		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: t.TempDir(), Rebuild: true, Watch: watch,
-		Done: func(int, run.Outcome) {},
-	}.Run(t.Context(), entries(id))[0]
+	r := runner(f, t.TempDir())
+	r.Rebuild = true
+	return r.Run(t.Context(), entries(id))[0]
 }
 
 func TestWhatWasComparedIsNotBuiltAThirdTime(t *testing.T) {

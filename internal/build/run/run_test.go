@@ -148,16 +148,20 @@ func entries(ids ...string) (all []lock.Entry) {
 	return all
 }
 
+// runner returns a runner whose every part is f.
+func runner(f *fake, out string) run.Runner {
+	return run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}
+}
+
 func start(t *testing.T, ctx context.Context, f *fake, jobs int, failFast bool, ids ...string) ([]run.Outcome, string) {
 	t.Helper()
 	out := t.TempDir()
-	r := run.Runner{
-		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: jobs, FailFast: failFast, Watch: watch,
-		Done: func(i int, _ run.Outcome) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.done = append(f.done, i)
-		},
+	r := runner(f, out)
+	r.Jobs, r.FailFast = jobs, failFast
+	r.Done = func(i int, _ run.Outcome) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.done = append(f.done, i)
 	}
 	return r.Run(ctx, entries(ids...)), out
 }
@@ -240,7 +244,7 @@ func TestFilesOfOthersStay(t *testing.T) {
 	must.Succeed(t, lock.WriteEntry(dir, before))
 	listMade(t, out, "broken", "old.whl", "old.env", "../above.txt", filepath.Join(out, "above.txt"))
 	f := &fake{}
-	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("broken"))
+	runner(f, out).Run(t.Context(), entries("broken"))
 	for _, file := range others {
 		if _, err := os.Stat(file); err != nil {
 			t.Errorf("a file of others is gone: %v", err)
@@ -261,7 +265,7 @@ func TestARunListsWhatItWrites(t *testing.T) {
 	other.Script = "false"
 	must.Succeed(t, os.WriteFile(filepath.Join(out, "refused", "thesis.txt"), nil, 0o644))
 	f = &fake{known: map[string]run.Result{"refused": {}}}
-	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), []lock.Entry{other})
+	runner(f, out).Run(t.Context(), []lock.Entry{other})
 	if _, err := os.Stat(got[0].Artifacts[0].Path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the wheel of other inputs is still there: %v", err)
 	}
@@ -277,7 +281,7 @@ func TestAListRemovesNothingElsewhere(t *testing.T) {
 	must.Succeed(t, os.WriteFile(thesis, nil, 0o644), os.Symlink(elsewhere, filepath.Join(out, "broken")))
 	listMade(t, out, "broken", "thesis.txt")
 	f := &fake{}
-	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("broken"))
+	runner(f, out).Run(t.Context(), entries("broken"))
 	if _, err := os.Stat(thesis); err != nil {
 		t.Error(err)
 	}
@@ -315,19 +319,6 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-func TestAnEarlierWheelDoesNotSurviveAFailure(t *testing.T) {
-	out := t.TempDir()
-	old := filepath.Join(out, "broken", "old-1-py3-none-any.whl")
-	must.Succeed(t, os.MkdirAll(filepath.Dir(old), 0o755))
-	must.Succeed(t, os.WriteFile(old, nil, 0o644))
-	listMade(t, out, "broken", filepath.Base(old))
-	f := &fake{}
-	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("broken"))
-	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the wheel of another run is still there: %v", err)
-	}
-}
-
 // The logs of an earlier run would name causes that are gone.
 func TestLogsOfAnEarlierRunAreRemoved(t *testing.T) {
 	other := entry("known")
@@ -343,7 +334,7 @@ func TestLogsOfAnEarlierRunAreRemoved(t *testing.T) {
 			must.Succeed(t, lock.WriteEntry(dir, before))
 			listMade(t, out, id, "old-1-py3-none-any.whl")
 			f := &fake{known: map[string]run.Result{"known": {}}}
-			run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries(id))
+			runner(f, out).Run(t.Context(), entries(id))
 			for _, file := range files {
 				if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 					t.Errorf("%s is still there: %v", file, err)
@@ -393,7 +384,7 @@ func TestAnEntryThatCannotBeWritten(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "file")
 	must.Succeed(t, os.WriteFile(out, nil, 0o644))
 	f := &fake{}
-	got := run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("refused"))
+	got := runner(f, out).Run(t.Context(), entries("refused"))
 	if got[0].Err == nil || !strings.HasPrefix(got[0].Err.Error(), "building refused: writing the entry: ") || len(f.built) > 0 {
 		t.Errorf("got %v, built %v", got[0].Err, f.built)
 	}
@@ -416,13 +407,11 @@ func TestGatesThatTakeMinutes(t *testing.T) {
 		"quick, of a full run": {full, false, 0},
 	} {
 		f := &fake{known: map[string]run.Result{"x": {Verdicts: c.known}}}
-		most := gate.Container
+		r := runner(f, t.TempDir())
 		if c.full {
-			most = gate.Long
+			r.Most = gate.Long
 		}
-		o := run.Runner{
-			Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: t.TempDir(), Most: most, Watch: watch, Done: func(int, run.Outcome) {},
-		}.Run(t.Context(), []lock.Entry{tested})[0]
+		o := r.Run(t.Context(), []lock.Entry{tested})[0]
 		asked := slices.ContainsFunc(o.Verdicts, func(v verdict.Verdict) bool { return v.Gate == "upstream-tests-full" })
 		if len(f.built) != c.built || c.full && !asked {
 			t.Errorf("%s: built %q, verdicts %+v", name, f.built, o.Verdicts)
@@ -448,9 +437,9 @@ func TestAnEarlierResultStaysUntilTheBuild(t *testing.T) {
 	listMade(t, out, "slow", "x.whl", "y.whl")
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
-	o := run.Runner{
-		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Most: gate.Long, Watch: watch, Done: func(int, run.Outcome) {},
-	}.Run(ctx, []lock.Entry{slow})[0]
+	r := runner(f, out)
+	r.Most = gate.Long
+	o := r.Run(ctx, []lock.Entry{slow})[0]
 	found, err := filepath.Glob(filepath.Join(dir, "*.whl*"))
 	want := []string{filepath.Join(dir, "x.whl"), filepath.Join(dir, "x.whl.attestations")}
 	if o.Err == nil || err != nil || !slices.Equal(found, want) {

@@ -28,10 +28,9 @@ func runAt(t *testing.T, f *fake, date, out string, e lock.Entry) run.Outcome {
 	t.Helper()
 	now, err := time.Parse(time.DateOnly, date)
 	must.Succeed(t, err)
-	return run.Runner{
-		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Watch: watch, Now: now,
-		Done: func(int, run.Outcome) {},
-	}.Run(t.Context(), []lock.Entry{e})[0]
+	r := runner(f, out)
+	r.Now = now
+	return r.Run(t.Context(), []lock.Entry{e})[0]
 }
 
 // The fake's artifact is not a wheel, so wheel-format refuses it.

@@ -234,19 +234,14 @@ func TestBootstrapRefuses(t *testing.T) {
 		want  string
 	}{
 		"traversal":                   {[]item{file("./../etc/passwd", "x")}, `path "./../etc/passwd" is outside the root`},
-		"traversal inside":            {[]item{file("./usr/../etc/passwd", "x")}, "is outside the root"},
-		"absolute":                    {[]item{file("/etc/passwd", "x")}, `path "/etc/passwd" is outside the root`},
-		"directory above":             {[]item{dir("../")}, "is outside the root"},
 		"no name":                     {[]item{file(".", "x")}, `"." is not a file, directory or link`},
 		"root is a link":              {[]item{symlink("./", "/etc")}, `"./" is not a file, directory or link`},
 		"hard link out":               {[]item{hardLink("./x", "../../etc/shadow")}, `x: path "../../etc/shadow" is outside the root`},
-		"absolute hard link":          {[]item{hardLink("./x", "/etc/shadow")}, "is outside the root"},
 		"hard link to a missing file": {[]item{hardLink("./x", "./etc/shadow")}, `x: a hard link to "./etc/shadow", which is not a file of an earlier package`},
 		"hard link to itself":         {[]item{hardLink("./x", "./x")}, "which is not a file of an earlier package"},
 		"hard link to the root":       {[]item{hardLink("./x", "./")}, "which is not a file of an earlier package"},
 		"hard link to a directory":    {[]item{dir("./d/"), hardLink("./x", "./d")}, "which is not a file of an earlier package"},
 		"below a link":                {[]item{link, file("./srv/passwd", "x")}, "srv/passwd is below srv, which is not a directory in package hostile"},
-		"far below a link":            {[]item{link, file("./srv/a/b/c", "x")}, "srv/a/b/c is below srv"},
 		"link below a link":           {[]item{link, symlink("./srv/x", "y")}, "srv/x is below srv"},
 		"directory below a link":      {[]item{link, dir("./srv/"), dir("./srv/x/")}, "srv/x is below srv"},
 		"below a file":                {[]item{file("./srv", "x"), file("./srv/x", "x")}, "srv/x is below srv"},
@@ -256,9 +251,6 @@ func TestBootstrapRefuses(t *testing.T) {
 		"twice through merged /usr":   {[]item{file("./bin/x", "1"), file("./usr/bin/x", "2")}, "usr/bin/x is also in package hostile"},
 		"file for bin":                {[]item{file("./bin", "x")}, "bin is also in the merged /usr"},
 		"character device":            {[]item{special("./dev/mem", tar.TypeChar)}, `"./dev/mem" is not a file, directory or link`},
-		"block device":                {[]item{special("./dev/sda", tar.TypeBlock)}, "not a file, directory or link"},
-		"pipe":                        {[]item{special("./run/x", tar.TypeFifo)}, "not a file, directory or link"},
-		"unsupported type":            {[]item{special("./x", tar.TypeCont)}, "not a file, directory or link"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := filepath.Join(t.TempDir(), "image.tar")

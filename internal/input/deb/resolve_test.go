@@ -47,8 +47,6 @@ func TestParseURIsRefuses(t *testing.T) {
 		"chatter":        {"Reading package lists...\n" + good, `a line without a package: "Reading package lists..."`},
 		"another digest": {strings.Replace(good, "SHA256:", "MD5Sum:", 1), "a line without a package"},
 		"short digest":   {strings.Replace(good, sum, sum[1:], 1), "a line without a package"},
-		"capitals":       {strings.Replace(good, sum, strings.ToUpper(sum), 1), "a line without a package"},
-		"no digest":      {"'" + mirror + "pool/x_1_all.deb' x_1_all.deb 463104 \n", "a line without a package"},
 		"no version":     {uri("pool/x_all.deb", "x_all.deb"), "a line without a package"},
 		"no .deb":        {uri("pool/x_1_all.udeb", "x_1_all.udeb"), "a line without a package"},
 		"two in a line":  {strings.TrimSpace(good) + " " + good, "a line without a package"},
