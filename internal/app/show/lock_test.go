@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 )
 
 // TestLockRows: many new pins of a kind share a row, and a changed pin has its own.
@@ -21,9 +20,7 @@ func TestLockRows(t *testing.T) {
 		{"package", "20 new", "-", "in the lock"},
 		{"package", "z", "1", "2"},
 	}
-	if diff := cmp.Diff(want, lockRows(changes)); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	check.Same(t, "rows", want, lockRows(changes))
 	if got := lockRows(changes[1:manyPins]); len(got) != manyPins-1 {
 		t.Errorf("%d rows for %d pins", len(got), manyPins-1)
 	}

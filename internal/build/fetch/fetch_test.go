@@ -22,6 +22,7 @@ import (
 	"builder/internal/input/deb"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -55,9 +56,7 @@ func TestFetchBringsAllThatAnEntryNames(t *testing.T) {
 		"/debian/pool/main/both_1_amd64.deb", "/debian/pool/main/build_1_amd64.deb", "/debian/pool/main/run_1_amd64.deb",
 		"/files/a-1-py3-none-any.whl", "/files/b-1-py3-none-any.whl", "/files/tool-1.tar.gz",
 	}
-	if diff := cmp.Diff(want, m.requests()); diff != "" {
-		t.Errorf("each file once (-want +got):\n%s", diff)
-	}
+	check.Same(t, "each file once", want, m.requests())
 	if asked() != "a==1\nb==1\ntool==1\n" {
 		t.Errorf("uv was asked for %q", asked())
 	}
@@ -162,9 +161,7 @@ func TestFetchReportsEveryFault(t *testing.T) {
 		}
 	}
 	// Errors are in the order of the lock, whatever the order of the answers.
-	if diff := cmp.Diff([]string{"gone_1_amd64.deb", "evil_1_amd64.deb", "closed_1_amd64.deb"}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Same(t, "values", []string{"gone_1_amd64.deb", "evil_1_amd64.deb", "closed_1_amd64.deb"}, got)
 	if !has(t, f, good) || has(t, f, other) {
 		t.Error("the good one is not kept, or an evil one is")
 	}

@@ -23,6 +23,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -98,9 +99,7 @@ func TestKeepAndFind(t *testing.T) {
 		for i := range want.Artifacts {
 			want.Artifacts[i].Path, want.Artifacts[i].Key = filepath.Join(dir, want.Artifacts[i].Name), e.Key()
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		check.Same(t, "values", want, got)
 		for _, a := range got.Artifacts {
 			found, err := artifact.Of(a.Path, e.Key())
 			if err != nil || found != a {

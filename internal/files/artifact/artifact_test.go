@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -20,9 +19,7 @@ func TestOf(t *testing.T) {
 		Name: "a.whl", Path: path, Size: 3, Key: "key",
 		SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Of (-want +got):\n%s", diff)
-	}
+	check.Same(t, "Of", want, got)
 }
 
 func TestOfRefuses(t *testing.T) {

@@ -9,8 +9,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
-
-	"builder/test/kit/must"
 )
 
 // The helpers of this file write the formats read by the package.
@@ -232,12 +230,4 @@ func fuzz(f *testing.F, files [][]byte, check func(*testing.T, []byte)) {
 	f.Fuzz(func(t *testing.T, which byte, edits []byte) {
 		check(t, edited(files[int(which)%len(files)], edits[:min(len(edits), 64)]))
 	})
-}
-
-func TestLibraryIsReadable(t *testing.T) {
-	f, err := elf.NewFile(bytes.NewReader(library(part{".x", []byte("abc")})))
-	must.Succeed(t, err)
-	if got, _ := f.Section(".x").Data(); string(got) != "abc" {
-		t.Errorf("section holds %q", got)
-	}
 }

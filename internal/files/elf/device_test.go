@@ -10,8 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/google/go-cmp/cmp"
-
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -76,9 +75,7 @@ func TestDeviceTargets(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, targetNames(t, library(part{test.section, test.data}))); diff != "" {
-				t.Errorf("targets (-want +got):\n%s", diff)
-			}
+			check.Same(t, "targets", test.want, targetNames(t, library(part{test.section, test.data})))
 		})
 	}
 }
@@ -89,9 +86,7 @@ func TestDeviceTargetsOfClang(t *testing.T) {
 	data, err := os.ReadFile("testdata/clang19-compressed.hip_fatbin")
 	must.Succeed(t, err)
 	want := []string{"amd gfx1100", "amd gfx90a:xnack+", "amd gfx942"}
-	if diff := cmp.Diff(want, targetNames(t, library(part{".hip_fatbin", data}))); diff != "" {
-		t.Errorf("targets (-want +got):\n%s", diff)
-	}
+	check.Same(t, "targets", want, targetNames(t, library(part{".hip_fatbin", data})))
 }
 
 func TestDeviceTargetsOfBothVendors(t *testing.T) {
@@ -101,9 +96,7 @@ func TestDeviceTargetsOfBothVendors(t *testing.T) {
 		part{".hip_fatbin", bundle(code{gfx90a, 3})},
 	))
 	want := []string{"amd gfx90a:xnack+", "amd gfx942", "nvidia compute_80"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("targets (-want +got):\n%s", diff)
-	}
+	check.Same(t, "targets", want, got)
 }
 
 func TestDeviceTargetsRefuses(t *testing.T) {

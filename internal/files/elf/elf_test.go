@@ -11,8 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 )
@@ -59,21 +58,15 @@ func TestRead(t *testing.T) {
 	defer file.Close()
 	got, err := Read(file)
 	must.Succeed(t, err)
-	if diff := cmp.Diff([]string{"libm.so.6", "libc.so.6"}, got.Needed); diff != "" {
-		t.Errorf("Needed (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"$ORIGIN/lib", "/opt/x"}, got.Runpath); diff != "" {
-		t.Errorf("Runpath (-want +got):\n%s", diff)
-	}
+	check.Same(t, "Needed", []string{"libm.so.6", "libc.so.6"}, got.Needed)
+	check.Same(t, "Runpath", []string{"$ORIGIN/lib", "/opt/x"}, got.Runpath)
 	if got.Soname != "liba.so.1" || got.Rpath != nil {
 		t.Errorf("Soname %q, Rpath %q", got.Soname, got.Rpath)
 	}
 	if got.Floors["GLIBC"] == "" || strings.Contains(got.Machine, "EM_") {
 		t.Errorf("Floors %v, Machine %q", got.Floors, got.Machine)
 	}
-	if diff := cmp.Diff([]Symbol{{Name: "given", Version: "MINE_1.2"}}, exportedCode(got)); diff != "" {
-		t.Errorf("Exported (-want +got):\n%s", diff)
-	}
+	check.Same(t, "Exported", []Symbol{{Name: "given", Version: "MINE_1.2"}}, exportedCode(got))
 	wantUndefined(t, got, "absent", "", true)
 	wantUndefined(t, got, "cos", "libm.so.6", false)
 	wantUndefined(t, got, "puts", "libc.so.6", false)

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -79,9 +78,7 @@ func TestDeviceFunctions(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, functionNames(t, library(test.parts...))); diff != "" {
-				t.Errorf("functions (-want +got):\n%s", diff)
-			}
+			check.Same(t, "functions", test.want, functionNames(t, library(test.parts...)))
 		})
 	}
 }
@@ -111,9 +108,7 @@ func TestDeviceFunctionsOfCompilers(t *testing.T) {
 		}},
 	} {
 		t.Run(test.file, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, functionNames(t, library(part{test.section, testdata(t, test.file)}))); diff != "" {
-				t.Errorf("functions (-want +got):\n%s", diff)
-			}
+			check.Same(t, "functions", test.want, functionNames(t, library(part{test.section, testdata(t, test.file)})))
 		})
 	}
 }
@@ -123,13 +118,9 @@ func TestDeviceFunctionsOfCompilers(t *testing.T) {
 func TestDeviceFunctionsOfTheDeviceLinker(t *testing.T) {
 	linked, compiled := part{loaded, testdata(t, "nvcc13-rdc.nv_fatbin")}, part{relocatable, testdata(t, "nvcc13-rdc.nv_relfatbin")}
 	want := []string{"sm_90 _Z4usedPf", "sm_90 _Z5firstPf()"}
-	if diff := cmp.Diff(want, functionNames(t, library(compiled, linked))); diff != "" {
-		t.Errorf("functions (-want +got):\n%s", diff)
-	}
+	check.Same(t, "functions", want, functionNames(t, library(compiled, linked)))
 	want = []string{"sm_90 _Z4usedPf", "sm_90 _Z5firstPf()", "sm_90 _Z6unusedPf"}
-	if diff := cmp.Diff(want, functionNames(t, library(compiled))); diff != "" {
-		t.Errorf("functions without the device linker's (-want +got):\n%s", diff)
-	}
+	check.Same(t, "functions without the device linker's", want, functionNames(t, library(compiled)))
 }
 
 func TestDeviceFunctionsRefuses(t *testing.T) {

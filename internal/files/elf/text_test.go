@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -34,9 +35,7 @@ func TestEachSourceText(t *testing.T) {
 	)
 	var got []string
 	must.Succeed(t, EachSourceText(bytes.NewReader(file), func(s string) { got = append(got, s) }))
-	if diff := cmp.Diff([]string{"a constant", "/home/me/src", "GCC: (Debian)"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Same(t, "values", []string{"a constant", "/home/me/src", "GCC: (Debian)"}, got)
 }
 
 func TestEachTextOfWhatIsNotThere(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -47,9 +48,7 @@ func TestParseNameRefuses(t *testing.T) {
 func TestTags(t *testing.T) {
 	n := Name{Python: "py3.py2", ABI: "none", Platform: "linux_b.linux_a"}
 	want := []string{"py2-none-linux_a", "py2-none-linux_b", "py3-none-linux_a", "py3-none-linux_b"}
-	if diff := cmp.Diff(want, n.Tags()); diff != "" {
-		t.Errorf("Tags (-want +got):\n%s", diff)
-	}
+	check.Same(t, "Tags", want, n.Tags())
 }
 
 func TestTagsAreBounded(t *testing.T) {
@@ -126,9 +125,7 @@ func TestParseHeader(t *testing.T) {
 	got, err := ParseHeader([]byte(metadata))
 	must.Succeed(t, err)
 	want := Header{"Metadata-Version": {"2.1"}, "Name": {"horovod"}, "Version": {"0.28.1+rocm5.7"}, "License": {"Apache\n        2.0"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("ParseHeader (-want +got):\n%s", diff)
-	}
+	check.Same(t, "ParseHeader", want, got)
 	for _, text := range []string{" begins with space", "no colon", ": no name", "a b: c"} {
 		if h, err := ParseHeader([]byte(text)); err == nil {
 			t.Errorf("ParseHeader(%q) = %v, want an error", text, h)

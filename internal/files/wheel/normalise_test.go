@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -64,9 +63,7 @@ func TestNormaliseOrderTimesAndModes(t *testing.T) {
 		"-rw-r--r-- " + info + "entry, points.txt",
 		"-rw-r--r-- " + info + "RECORD",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("members (-want +got):\n%s", diff)
-	}
+	check.Same(t, "members", want, got)
 	if problems := openBytes(t, goodName, data).Check(); len(problems) > 0 {
 		t.Errorf("Check found %q", problems)
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"builder/test/kit/must"
 )
@@ -568,12 +567,4 @@ func FuzzReadersAgree(f *testing.F) {
 			}
 		}
 	})
-}
-
-// The reader accepts the output of [Normalise].
-func TestWhatIsWrittenIsRead(t *testing.T) {
-	data := normalised(t, openEntries(t, goodEntries()...), Options{Epoch: time.Unix(1700000000, 0)})
-	if err := checkLayout(bytes.NewReader(data), int64(len(data))); err != nil {
-		t.Error(err)
-	}
 }

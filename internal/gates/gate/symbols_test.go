@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/files/elf"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -21,9 +20,7 @@ func TestWantedOf(t *testing.T) {
 		{Name: "memcpy", Version: "GLIBC_2.14", Library: "libc.so.6"}, {Name: "absent", Weak: true}, {Name: "ncclSend"},
 	}})
 	want := wanted{[]string{"libc.so.6"}, [][2]string{{"memcpy", "GLIBC_2.14"}, {"ncclSend", ""}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Same(t, "values", want, got)
 }
 
 // The script receives lists, never null.
@@ -42,9 +39,7 @@ func TestResolved(t *testing.T) {
 		"x.so needs liba.so, which cannot be loaded: too old", "x.so needs libb.so, which cannot be loaded: not found",
 		"x.so requires 2 symbols missing from all its libraries: x@V_1 y",
 	}
-	if diff := cmp.Diff(want, r.problems("x.so")); diff != "" {
-		t.Errorf("faults (-want +got):\n%s", diff)
-	}
+	check.Same(t, "faults", want, r.problems("x.so"))
 	if got, want := r.evidence("x.so", 9), "x.so: all 9 symbols found, 7 in libc.so.6, 2 in libm.so.6"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -15,12 +15,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -143,9 +143,7 @@ func TestBootstrapMergesUsr(t *testing.T) {
 		"0 644 usr/bin/tool", "1 644 usr/bin/alias -> usr/bin/tool", "2 777 etc/tool -> /etc/alternatives/tool",
 		"0 644 usr/lib/x.so", "0 4755 usr/bin/su",
 	}
-	if diff := cmp.Diff(want, headers); diff != "" {
-		t.Errorf("layer (-want +got):\n%s", diff)
-	}
+	check.Same(t, "layer", want, headers)
 	if string(files["etc/shadow"]) != "secret" || string(files["usr/lib/x.so"]) != "elf" {
 		t.Errorf("got %q", files)
 	}
@@ -214,9 +212,7 @@ func TestBootstrapIsAnImage(t *testing.T) {
 	decode(t, blobs[blobPath(index.Manifests[0])], &manifest)
 	decode(t, blobs[blobPath(manifest.Config)], &config)
 	layer := manifest.Layers[0]
-	if diff := cmp.Diff([]digest.Digest{digest.FromBytes(layerOf(t, image))}, config.RootFS.DiffIDs); diff != "" {
-		t.Errorf("diff_ids (-want +got):\n%s", diff)
-	}
+	check.Same(t, "diff_ids", []digest.Digest{digest.FromBytes(layerOf(t, image))}, config.RootFS.DiffIDs)
 	if config.Architecture != "amd64" || config.OS != "linux" || index.Manifests[0].Platform.Architecture != "amd64" {
 		t.Errorf("got %+v, %+v", config, index)
 	}

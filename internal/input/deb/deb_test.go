@@ -3,17 +3,14 @@ package deb
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/input/store"
+	"builder/test/kit/check"
 )
 
 func TestBlob(t *testing.T) {
 	p := Package{Name: "g++", Path: "pool/main/g/gcc/g++_14~1_amd64.deb", Size: 3, SHA256: "ab"}
 	want := store.Blob{Name: "g++_14~1_amd64.deb", Size: 3, SHA256: "ab"}
-	if diff := cmp.Diff(want, p.Blob()); diff != "" {
-		t.Errorf("Blob (-want +got):\n%s", diff)
-	}
+	check.Same(t, "Blob", want, p.Blob())
 }
 
 func TestURLs(t *testing.T) {
@@ -46,8 +43,6 @@ func TestURLs(t *testing.T) {
 		if c.path != "" {
 			q.Path = c.path
 		}
-		if diff := cmp.Diff(c.want, URLs(c.mirrors, c.snapshot, c.date, q.Path)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Same(t, name, c.want, URLs(c.mirrors, c.snapshot, c.date, q.Path))
 	}
 }

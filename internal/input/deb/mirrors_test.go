@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 )
 
 func TestMirror(t *testing.T) {
@@ -78,9 +79,7 @@ func TestParse(t *testing.T) {
 		"switched on":        {parseDeb822, "Types: deb\nURIs: http://mirror.example/debian\nSuites: trixie\nEnabled: yes\n", []entry{trixie}},
 		"junk":               {parseDeb822, " begins with a continuation\nno colon\n:\n\x00\n", nil},
 	} {
-		if diff := cmp.Diff(c.want, c.parse(c.text), cmp.AllowUnexported(entry{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Same(t, name, c.want, c.parse(c.text), cmp.AllowUnexported(entry{}))
 	}
 }
 
@@ -117,9 +116,7 @@ func TestHostMirrors(t *testing.T) {
 		"etc/apt/sources.list.d/e.list/x":    text("a directory"),
 	}
 	want := []string{"http://one.example/debian", "http://two.example/debian", "http://three.example/debian"}
-	if diff := cmp.Diff(want, HostMirrors(root)); diff != "" {
-		t.Errorf("mirrors (-want +got):\n%s", diff)
-	}
+	check.Same(t, "mirrors", want, HostMirrors(root))
 	if got := HostMirrors(fstest.MapFS{}); got != nil {
 		t.Errorf("a host without apt has %q", got)
 	}

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -35,9 +34,7 @@ func TestParseURIs(t *testing.T) {
 		{Name: "g++", Version: "4:14~1", Architecture: "amd64", Path: "pool/main/g/gcc/g++_14~1_amd64.deb", Size: 463104, SHA256: sum},
 		{Name: "adduser", Version: "3.152", Architecture: "all", Path: "pool/main/a/adduser/adduser_3.152_all.deb", Size: 463104, SHA256: sum},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("packages (-want +got):\n%s", diff)
-	}
+	check.Same(t, "packages", want, got)
 }
 
 func TestParseURIsRefuses(t *testing.T) {
@@ -162,14 +159,10 @@ func TestResolve(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	if diff := cmp.Diff([]string{"apt bootstrap", "extra", "zlib bootstrap"}, got); diff != "" {
-		t.Errorf("packages (-want +got):\n%s", diff)
-	}
+	check.Same(t, "packages", []string{"apt bootstrap", "extra", "zlib bootstrap"}, got)
 	const question = "-qq --print-uris --yes install apt ?narrow(?codename(trixie),?essential) ?narrow(?codename(trixie),?priority(required))"
 	want := "update -o Acquire::Retries=3 --error-on=any\n" + question + "\n" + question + " extra\n"
-	if diff := cmp.Diff(want, calls); diff != "" {
-		t.Errorf("apt-get was asked (-want +got):\n%s", diff)
-	}
+	check.Same(t, "apt-get was asked", want, calls)
 }
 
 func TestResolveReports(t *testing.T) {

@@ -12,9 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -87,9 +86,7 @@ func TestArchive(t *testing.T) {
 		"src/Makefile": "-rw-r--r-- all:\n", "src/empty": "-rw-r--r-- ",
 		"src/latest": "Lrwxrwxrwx Makefile", "src/tools/run": "-rwxr-xr-x #!/bin/sh\n",
 	}
-	if diff := cmp.Diff(want, entries(t, archive(t, repo))); diff != "" {
-		t.Error(diff)
-	}
+	check.Same(t, "values", want, entries(t, archive(t, repo)))
 }
 
 func TestArchiveFollowsFromTheCommitAlone(t *testing.T) {
@@ -226,9 +223,7 @@ func TestArchiveOfAFolder(t *testing.T) {
 		}
 		data, err := os.ReadFile(file)
 		must.Succeed(t, err)
-		if diff := cmp.Diff(want, entries(t, data)); diff != "" {
-			t.Error(diff)
-		}
+		check.Same(t, "values", want, entries(t, data))
 	}
 	for under, code := range map[string]diag.Code{"tests": diag.Fetch, "../test": diag.Usage, "/etc": diag.Usage, "Makefile": diag.Fetch, "*": diag.Fetch} {
 		_, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Under: under, Folder: "src"}, file)

@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/base/diag"
 	"builder/internal/base/owned"
 	"builder/internal/files/wheel"
 	"builder/internal/input/store"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
@@ -95,9 +94,7 @@ func TestResolve(t *testing.T) {
 		"setuptools-69.5.1-py3-none-any.whl",
 		"tensorflow_rocm-2.13.0.570-cp311-cp311-manylinux2014_x86_64.whl",
 	}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Error(diff)
-	}
+	check.Same(t, "values", want, names)
 	for _, want := range []string{"--only-binary :all:", "--python-version 3.11", "--python-platform x86_64-manylinux_2_36", "\nsetuptools<70\n"} {
 		if !strings.Contains(asked(), want) {
 			t.Errorf("%q is not in %s", want, asked())
@@ -400,9 +397,7 @@ nonsense
 	want := map[string]string{
 		"index-url": "https://last.invalid/simple", "extra-index-url": "https://a.invalid https://b.invalid", "cert": "/etc/it's.pem",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Same(t, "values", want, got)
 }
 
 func TestAuthorise(t *testing.T) {

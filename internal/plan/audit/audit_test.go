@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/plan/patch"
 	"builder/internal/plan/sourcetree"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -52,9 +51,7 @@ func TestGoodCatalogue(t *testing.T) {
 		{"one", 4, 4, map[string]patch.State{"0.27.0": patch.Applied, "0.28.1": patch.Applied}},
 		{"two", 2, 4, map[string]patch.State{"0.27.0": patch.Applied, "0.28.1": patch.Applied}},
 	}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Same(t, "values", want, got)
 }
 
 func TestWithoutSourcesNothingIsClaimed(t *testing.T) {

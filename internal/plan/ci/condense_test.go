@@ -13,6 +13,7 @@ import (
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/version"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -92,9 +93,7 @@ func TestCondense(t *testing.T) {
 		"stack-0.5-rocm6.0-gfx90a-on", "stack-0.7-rocm6.4-gfx90a-on", "stack-0.8-rocm6.1-gfx942-off",
 		"stack-0.9-rocm5.7-gfx90a-on", "stack-0.9-rocm6.3-gfx90a-on", "stack-0.9-rocm7.0-gfx90a-on",
 	}
-	if diff := cmp.Diff(ids, idsOf(few)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Same(t, "values", ids, idsOf(few))
 }
 
 func TestCondenseNothing(t *testing.T) {

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/plan/diagnose"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -125,7 +124,5 @@ func TestSubjects(t *testing.T) {
 		diagnose.BuildLog: {"log", "both"}, diagnose.RuntimeLog: {"log", "both"},
 		diagnose.Library: {"library", "both"}, diagnose.Wheel: {"wheel"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Same(t, "values", want, got)
 }

@@ -10,11 +10,10 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/images"
 	"builder/internal/base/diag"
 	"builder/internal/plan/image"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -76,9 +75,7 @@ func TestLoad(t *testing.T) {
 			Python: "/usr/bin/python3", Env: map[string]string{"PATH": "/usr/bin"}, Provides: map[string]image.Fact{},
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("images (-want +got):\n%s", diff)
-	}
+	check.Same(t, "images", want, got)
 	if none, err := image.Load(fstest.MapFS{}, "images"); err != nil || none != nil {
 		t.Errorf("an empty folder: %v, %v", none, err)
 	}
@@ -139,9 +136,7 @@ func TestLoadReportsAllFaultsOfAllFiles(t *testing.T) {
 		`images/a.yaml:2:5: image "x": write exactly one of debian and registry`,
 		`images/b.yaml:1:11: unknown key "titel"`,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("faults (-want +got):\n%s", diff)
-	}
+	check.Same(t, "faults", want, got)
 }
 
 func TestLoadRefusesASecondImageOfAName(t *testing.T) {
@@ -163,9 +158,7 @@ func TestFacts(t *testing.T) {
 	all, err := image.Load(files(map[string]string{"a.yaml": good}), "images")
 	must.Succeed(t, err)
 	facts := all[0].Facts()
-	if diff := cmp.Diff(map[string]string{"rocm": "5.7", "rocm-path": "/usr"}, facts); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
+	check.Same(t, "facts", map[string]string{"rocm": "5.7", "rocm-path": "/usr"}, facts)
 	facts["rocm"] = "6.1"
 	if all[0].Provides["rocm"].Is != "5.7" {
 		t.Error("the image changed with its facts")

@@ -12,6 +12,7 @@ import (
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
 	"builder/recipes"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
 )
@@ -37,9 +38,7 @@ func TestEncode(t *testing.T) {
 func TestDecode(t *testing.T) {
 	got, err := lock.Decode("tiny.lock.json", tinyLock().Encode())
 	must.Succeed(t, err)
-	if diff := cmp.Diff(tinyLock(), got); diff != "" {
-		t.Errorf("round trip (-want +got):\n%s", diff)
-	}
+	check.Same(t, "round trip", tinyLock(), got)
 	empty := lock.File{Schema: lock.Schema, Recipe: "tiny"}
 	if got, err := lock.Decode("x", empty.Encode()); err != nil || got.Recipe != "tiny" {
 		t.Errorf("an empty lock: %+v, %v", got, err)
@@ -53,9 +52,7 @@ func TestEncodeKeepsValues(t *testing.T) {
 	f.Python[0].Requirements = []string{`x[a,b]>=1  ; python_version < "3" and {`}
 	got, err := lock.Decode("x", f.Encode())
 	must.Succeed(t, err)
-	if diff := cmp.Diff(f.With(lock.File{}), got); diff != "" {
-		t.Errorf("round trip (-want +got):\n%s", diff)
-	}
+	check.Same(t, "round trip", f.With(lock.File{}), got)
 }
 
 // The embedded locks have exactly the form that builder writes.
@@ -192,9 +189,7 @@ func TestDecodeReportsAllFaults(t *testing.T) {
 		`l: image registry: "" is not a digest`,
 		"l: cmake 3.0: the file name, the size or the sha256 is not valid",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("faults (-want +got):\n%s", diff)
-	}
+	check.Same(t, "faults", want, got)
 }
 
 // A pin without files or packages is invalid.

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -126,9 +125,7 @@ func TestDiff(t *testing.T) {
 			changed := entry(t)
 			c.change(&changed)
 			got := lock.Diff(entry(t), changed)
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			check.Same(t, "values", c.want, got)
 			first := ""
 			if len(c.want) > 0 {
 				first = c.want[0].Step

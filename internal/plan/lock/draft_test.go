@@ -11,6 +11,7 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 func TestNewDraft(t *testing.T) {
@@ -23,9 +24,7 @@ func TestNewDraft(t *testing.T) {
 		t.Errorf("got %s on %s and %s", d.Cell.ID, d.Image.Name, d.Runtime.Name)
 	}
 	wantVars := map[string]string{"version": "1.1", "python": "3.12", "cp": "cp312", "rocm": "5.7", "rocm-path": "/usr"}
-	if diff := cmp.Diff(wantVars, d.Vars); diff != "" {
-		t.Errorf("variables (-want +got):\n%s", diff)
-	}
+	check.Same(t, "variables", wantVars, d.Vars)
 	type expanded struct {
 		Env      map[string]string
 		Requires recipe.Requirements
@@ -39,9 +38,7 @@ func TestNewDraft(t *testing.T) {
 			Needed: []string{"libx.so.1.1"}, Forbidden: []string{"liby.so.1.1"}, Built: map[string]string{"rocm": "5.7"},
 		},
 	}
-	if diff := cmp.Diff(wantSettings, expanded{d.Settings.Env, d.Settings.Requires, d.Settings.Expect}); diff != "" {
-		t.Errorf("settings (-want +got):\n%s", diff)
-	}
+	check.Same(t, "settings", wantSettings, expanded{d.Settings.Env, d.Settings.Requires, d.Settings.Expect})
 	if d.Source != (lock.SourceNeed{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "tiny", Version: "1.1"}) || d.Epoch != 1709164800 || all[0].Epoch != 1686528000 {
 		t.Errorf("source %+v of %d, and %d", d.Source, d.Epoch, all[0].Epoch)
 	}

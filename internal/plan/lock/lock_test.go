@@ -18,6 +18,7 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -101,9 +102,7 @@ func TestImageByDigestNeedsNoPin(t *testing.T) {
 		entries, err := lock.Assemble([]lock.Draft{d}, f, "p")
 		must.Succeed(t, err)
 		want := lock.ImagePin{Name: "registry", Registry: "registry.example/base:1", Digest: "sha256:" + sha("ee")}
-		if diff := cmp.Diff(want, entries[0].Runtime.Pin); diff != "" {
-			t.Errorf("pin (-want +got):\n%s", diff)
-		}
+		check.Same(t, "pin", want, entries[0].Runtime.Pin)
 	}
 }
 
@@ -123,9 +122,7 @@ func TestAssemble(t *testing.T) {
 		Runtime: lock.Image{Pin: f.Images[1], Env: img[1].Env, Python: img[1].Python, Wheels: f.Python[3].Files, Provides: img[1].Provides},
 		Env:     map[string]string{"VERSION": "1.1", "ROOT": "/usr"}, Script: "make", Epoch: 1709164800, Expect: d.Settings.Expect,
 	}
-	if diff := cmp.Diff(want, entries[1]); diff != "" {
-		t.Errorf("entry (-want +got):\n%s", diff)
-	}
+	check.Same(t, "entry", want, entries[1])
 }
 
 func TestAssembleNamesWhatIsMissing(t *testing.T) {
@@ -153,18 +150,12 @@ func TestWith(t *testing.T) {
 	want.Sources = []lock.SourcePin{own.Sources[1], want.Sources[0], own.Sources[0]}
 	want.Images[1] = own.Images[0]
 	want.Python[0] = own.Python[0]
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("merged (-want +got):\n%s", diff)
-	}
+	check.Same(t, "merged", want, got)
 	if diff := cmp.Diff(tinyLock(), built); diff != "" {
 		t.Errorf("the lower lock changed (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff(tinyLock(), tinyLock().With(lock.File{})); diff != "" {
-		t.Errorf("nothing laid over it (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(tinyLock(), lock.File{Recipe: "tiny"}.With(tinyLock())); diff != "" {
-		t.Errorf("laid over nothing (-want +got):\n%s", diff)
-	}
+	check.Same(t, "nothing laid over it", tinyLock(), tinyLock().With(lock.File{}))
+	check.Same(t, "laid over nothing", tinyLock(), lock.File{Recipe: "tiny"}.With(tinyLock()))
 	if diff := cmp.Diff(got, got.With(own)); diff != "" {
 		t.Errorf("twice is not once (-once +twice):\n%s", diff)
 	}

@@ -4,13 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/base/diag"
 	"builder/internal/input/deb"
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 // A later resolution with the same packages moves nothing.
@@ -200,9 +199,7 @@ func TestCompare(t *testing.T) {
 		{Kind: "wheel", Name: "wheel (Python 3.11)", Was: "0.45 d20000000000", Is: "0.46 d90000000000"},
 		{Kind: "wheel", Name: "wheel (Python 3.12)", Was: "0.45 d20000000000", Is: "0.46 d90000000000"},
 	}
-	if diff := cmp.Diff(want, lock.Compare(f, g)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Same(t, "values", want, lock.Compare(f, g))
 }
 
 // Different releases of a source are separate changes, and so are sets with different
@@ -218,9 +215,7 @@ func TestCompareTellsApart(t *testing.T) {
 		{Kind: "wheel", Name: "numpy (Python 3.11)", Was: "1.0 d10000000000", Is: "1.2 e30000000000"},
 		{Kind: "wheel", Name: "numpy (Python 3.11)", Was: "2.0 d00000000000", Is: "2.1 e20000000000"},
 	}
-	if diff := cmp.Diff(want, lock.Compare(f, g)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Same(t, "values", want, lock.Compare(f, g))
 	added := lock.PythonPin{Python: "3.11", Requirements: []string{"wheel"}, Files: g.Python[1].Files[1:]}
 	g, again := tinyLock(), added
 	again.Requirements = []string{"wheel<1"}

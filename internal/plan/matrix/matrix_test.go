@@ -13,6 +13,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -102,9 +103,7 @@ func TestExpand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cells, excluded, err := matrix.Expand(stack(), c.filter)
 			must.Succeed(t, err)
-			if diff := cmp.Diff(c.cells, ids(cells)); diff != "" {
-				t.Errorf("cells (-want +got):\n%s", diff)
-			}
+			check.Same(t, "cells", c.cells, ids(cells))
 			var why []string
 			for _, e := range excluded {
 				why = append(why, e.String()+": "+e.Because)
@@ -113,9 +112,7 @@ func TestExpand(t *testing.T) {
 				}
 			}
 			slices.Sort(why)
-			if diff := cmp.Diff(c.excluded, why); diff != "" {
-				t.Errorf("excluded (-want +got):\n%s", diff)
-			}
+			check.Same(t, "excluded", c.excluded, why)
 		})
 	}
 }
@@ -132,9 +129,7 @@ func TestCell(t *testing.T) {
 		Names:  map[string]string{"torch": "2.10", "rocm": "6.2", "python": "3.14t", "arch": "gfx90a", "cp": "cp314t"},
 		Chosen: []string{"torch", "arch"}, // the open axes, in the order of the recipe
 	}
-	if diff := cmp.Diff(want, cells[0], cmp.Comparer(func(a, b *recipe.Recipe) bool { return a == b })); diff != "" {
-		t.Error(diff)
-	}
+	check.Same(t, "values", want, cells[0], cmp.Comparer(func(a, b *recipe.Recipe) bool { return a == b }))
 	// Cells share no maps, so a caller may change one.
 	cells[0].Axes["rocm"] = "5.7"
 	if again, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "python": "3.14t"}); err != nil || again[0].Axes["rocm"] != "6.2" {

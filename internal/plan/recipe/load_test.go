@@ -12,6 +12,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -230,9 +231,7 @@ func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 		"site/recipes/b.yaml: the file is empty",
 		`site/recipes/z.yaml:2:7: the recipe has the name "tool", and its file "z"`,
 	}
-	if diff := cmp.Diff(want, messages(err)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Same(t, "values", want, messages(err))
 	if len(all) != 1 || all[0].Name != "tool" {
 		t.Errorf("got %v", all)
 	}

@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -35,9 +34,7 @@ func TestTestsAddUp(t *testing.T) {
 		{File: "test/a.py", Select: "alone", Seconds: 2},
 	}}
 	got := s.Expect.Tests
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Same(t, "values", want, got)
 	if got.QuickSeconds() != 9 || got.FullSeconds() != 67 {
 		t.Errorf("quick %d, full %d", got.QuickSeconds(), got.FullSeconds())
 	}

@@ -11,10 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
+	"builder/test/kit/check"
 )
 
 func TestMain(m *testing.M) {
@@ -39,9 +38,7 @@ func onScreen(t *testing.T, width, height int, f func(p *progress.Display, s *sc
 func see(t *testing.T, s *screen, want ...string) {
 	t.Helper()
 	synctest.Wait()
-	if diff := cmp.Diff(strings.Join(want, "\n")+"\n", s.String()); diff != "" {
-		t.Errorf("the screen differs (-want +got):\n%s", diff)
-	}
+	check.Same(t, "the screen differs", strings.Join(want, "\n")+"\n", s.String())
 	if s.cursorHidden() {
 		t.Error("a frame left the cursor hidden")
 	}
@@ -83,23 +80,6 @@ func TestLiveFitsTheWidth(t *testing.T) {
 		p.Line(cell, strings.Repeat("長い", 30))
 		time.Sleep(1050 * time.Millisecond)
 		see(t, s, "▸ nccl-2.27…a12.9-sm90  build     1s  長い長い長い…") // 51 columns
-	})
-}
-
-func TestLiveFitsTheHeight(t *testing.T) {
-	onScreen(t, 40, 4, func(p *progress.Display, s *screen) {
-		for i := range 9 {
-			p.Start(fmt.Sprint("cell-", i), "build")
-		}
-		time.Sleep(3*time.Second + 50*time.Millisecond)
-		see(t, s, "▸ cell-0  build     3s", "▸ cell-1  build     3s", "… and 7 more")
-		for i := range 6 {
-			p.Done(fmt.Sprint("cell-", i), "build", time.Second, false, nil)
-		}
-		see(t, s,
-			"✓ cell-0  build   done 1.0s", "✓ cell-1  build   done 1.0s", "✓ cell-2  build   done 1.0s",
-			"✓ cell-3  build   done 1.0s", "✓ cell-4  build   done 1.0s", "✓ cell-5  build   done 1.0s",
-			"▸ cell-6  build     3s", "▸ cell-7  build     3s", "▸ cell-8  build     3s")
 	})
 }
 
@@ -193,9 +173,7 @@ func TestPlain(t *testing.T) {
 			"00:01:25 " + cell + " gate cached",
 			"00:01:25 see out",
 		}, "\n") + "\n"
-		if diff := cmp.Diff(want, b.String()); diff != "" {
-			t.Errorf("the log differs (-want +got):\n%s", diff)
-		}
+		check.Same(t, "the log differs", want, b.String())
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
+	"builder/test/kit/check"
 )
 
 // horovod returns an id longer than half a screen.
@@ -152,9 +153,7 @@ func logged(t *testing.T, options progress.Options, f func(p *progress.Display))
 
 func same(t *testing.T, got string, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(strings.Join(want, "\n")+"\n", got); diff != "" {
-		t.Errorf("the log differs (-want +got):\n%s", diff)
-	}
+	check.Same(t, "the log differs", strings.Join(want, "\n")+"\n", got)
 }
 
 func TestPlainRun(t *testing.T) {
@@ -273,9 +272,7 @@ func TestJSON(t *testing.T) {
 		"cell-done seconds=1 a error build", "note well", "cell-started b", "step-started b build",
 		"step-done seconds=0 b build stopped", "run-done seconds=2", "fault build bad mend it",
 	}
-	if diff := cmp.Diff(want, kinds); diff != "" {
-		t.Errorf("the events differ (-want +got):\n%s", diff)
-	}
+	check.Same(t, "the events differ", want, kinds)
 }
 
 func TestLabels(t *testing.T) {
@@ -297,9 +294,7 @@ func TestLabels(t *testing.T) {
 					got = append(got, strings.Fields(line)[1])
 				}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%v (-want +got):\n%s", c.ids, diff)
-			}
+			check.Same(t, fmt.Sprintf("%v", c.ids), c.want, got)
 		})
 	}
 }

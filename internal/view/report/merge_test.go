@@ -14,6 +14,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/files/artifact"
 	"builder/internal/view/report"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -45,9 +46,7 @@ func TestMergeJoins(t *testing.T) {
 	for _, c := range got.Cells {
 		states = append(states, c.ID+" "+string(c.Status))
 	}
-	if diff := cmp.Diff([]string{"a pass", "b pass", "c error", "d skipped", "e skipped"}, states); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Same(t, "values", []string{"a pass", "b pass", "c error", "d skipped", "e skipped"}, states)
 	if got.Builder != "v1, v2" || got.Engine.Kind != "docker" || !got.Started.Equal(west.Run.Started) || !got.Finished.Equal(east.Run.Finished) {
 		t.Errorf("around the cells: %+v", got)
 	}
@@ -101,9 +100,7 @@ func TestMergeRefusesContradictions(t *testing.T) {
 	for _, e := range diag.All(err) {
 		got[e.Error()] = e.Code
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Same(t, "values", want, got)
 }
 
 // The merged run does not depend on the distribution of cells to runs or on the order
@@ -195,12 +192,10 @@ func TestOpenRefuses(t *testing.T) {
 		content string
 		want    []string
 	}{
-		"twice":        {`{"schema": 1, "cells": [{"id": "a"}, {"id": "a"}, {"id": "b"}, {"id": "b"}]}`, []string{`"a" appears twice`, `"b" appears twice`}},
-		"ids":          {`{"schema": 1, "cells": [{"id": ""}, {"id": ".."}, {"id": "a/b"}, {"id": "/"}]}`, []string{`cell ""`, `cell ".."`, `cell "a/b"`, `cell "/"`}},
-		"artifacts":    {`{"schema": 1, "cells": [{"id": "a", "artifacts": [{"name": "../x"}, {"name": "y", "path": "out/a/../../y"}, {"name": "z", "path": "out/a/q"}]}]}`, []string{`"../x"`, `"../../y"`, `"q"`}},
-		"logs":         {`{"schema": 1, "cells": [{"id": "a", "steps": [{"log": "/etc/passwd"}, {"log": "a/../../b"}]}]}`, []string{`"/etc/passwd"`, `"a/../../b"`}},
-		"other schema": {`{"schema": 2}`, []string{"schema 2, want 1"}},
-		"no JSON":      {`cells: []`, []string{"invalid character"}},
+		"twice":     {`{"schema": 1, "cells": [{"id": "a"}, {"id": "a"}, {"id": "b"}, {"id": "b"}]}`, []string{`"a" appears twice`, `"b" appears twice`}},
+		"ids":       {`{"schema": 1, "cells": [{"id": ""}, {"id": ".."}, {"id": "a/b"}, {"id": "/"}]}`, []string{`cell ""`, `cell ".."`, `cell "a/b"`, `cell "/"`}},
+		"artifacts": {`{"schema": 1, "cells": [{"id": "a", "artifacts": [{"name": "../x"}, {"name": "y", "path": "out/a/../../y"}, {"name": "z", "path": "out/a/q"}]}]}`, []string{`"../x"`, `"../../y"`, `"q"`}},
+		"logs":      {`{"schema": 1, "cells": [{"id": "a", "steps": [{"log": "/etc/passwd"}, {"log": "a/../../b"}]}]}`, []string{`"/etc/passwd"`, `"a/../../b"`}},
 	} {
 		must.Succeed(t, os.WriteFile(filepath.Join(dir, "run.json"), []byte(c.content), 0o644))
 		_, err := report.Open(dir)

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/view/term"
+	"builder/test/kit/check"
 )
 
 func TestLines(t *testing.T) {
@@ -21,7 +20,5 @@ func TestLines(t *testing.T) {
 	lines.Flush()
 	lines.Flush()
 	want := []string{"ab", "", "c", "de" + strings.Repeat("x", 64<<10), "", "last"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the lines differ (-want +got):\n%s", diff)
-	}
+	check.Same(t, "the lines differ", want, got)
 }

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"charm.land/lipgloss/v2"
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/base/diag"
 	"builder/internal/view/term"
+	"builder/test/kit/check"
+	"charm.land/lipgloss/v2"
 )
 
 func TestClean(t *testing.T) {
@@ -73,9 +72,7 @@ log: out/horovod/build.log
 
 error: plain
 `
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Same(t, "values", want, b.String())
 	b.Reset()
 	if term.PrintError(&b, nil); b.Len() > 0 {
 		t.Errorf("no error prints %q", b.String())
@@ -94,9 +91,7 @@ error: a.whl: gate z: fail: no
 error: a.whl: gate y: fail: no
 hint: ask
 `
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Same(t, "values", want, b.String())
 }
 
 func TestTable(t *testing.T) {
@@ -112,9 +107,7 @@ func TestTable(t *testing.T) {
 horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a  pass    horovod-0.28.1+rocm5.7-cp311-cp311-linux_x86_64.whl
 nccl 長い                                     error
 `
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Same(t, "values", want, b.String())
 	for _, width := range []int{60, 80, 100} {
 		b.Reset()
 		term.Table(&b, width, header, rows)
@@ -134,9 +127,7 @@ func TestWrap(t *testing.T) {
 		24: "a path\n/usr/lib/x86_64-linux-gnu/libnccl.so.2\nstays whole\n  and  short lines stay",
 		60: text,
 	} {
-		if diff := cmp.Diff(want, strings.Join(term.Wrap(text, width), "\n")); diff != "" {
-			t.Errorf("width %d (-want +got):\n%s", width, diff)
-		}
+		check.Same(t, fmt.Sprintf("width %d", width), want, strings.Join(term.Wrap(text, width), "\n"))
 	}
 }
 
@@ -148,9 +139,7 @@ func TestIndented(t *testing.T) {
 		var b bytes.Buffer
 		term.Indented(&b, width, "GPU0   X    PIX  ")
 		term.Indented(&b, width, "the quick \x1b[2Jbrown fox jumps over the dog")
-		if diff := cmp.Diff(want, b.String()); diff != "" {
-			t.Errorf("width %d (-want +got):\n%s", width, diff)
-		}
+		check.Same(t, fmt.Sprintf("width %d", width), want, b.String())
 	}
 }
 
@@ -158,9 +147,7 @@ func TestLabelled(t *testing.T) {
 	var b bytes.Buffer
 	term.Labelled(&b, 30, "rdma", "look at cables, \x1b]0;x\x07switch and subnet manager")
 	want := "rdma: look at cables, switch\n      and subnet manager\n"
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Same(t, "values", want, b.String())
 }
 
 func TestOneLineKeepsSpaces(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"builder/test/kit/check"
 	"builder/test/kit/markdown"
 	"builder/test/kit/must"
 )
@@ -38,9 +38,7 @@ func TestOf(t *testing.T) {
 		{Kind: File, About: "x/y.yaml"},
 		{Kind: Text},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Block{}, "Block", "Varies")); diff != "" {
-		t.Error(diff)
-	}
+	check.Same(t, "values", want, got, cmpopts.IgnoreFields(Block{}, "Block", "Varies"))
 	if len(got[0].Varies) != 1 || got[0].Varies[0].Name != "seconds" {
 		t.Errorf("got %v", got[0].Varies)
 	}
@@ -139,7 +137,5 @@ func TestUpdate(t *testing.T) {
 	Host{Dir: t.TempDir()}.Play(t, page, Run)
 	got, err := os.ReadFile(page)
 	must.Succeed(t, err)
-	if diff := cmp.Diff(strings.Replace(text, "X", "b\nc", 1), string(got)); diff != "" {
-		t.Error(diff)
-	}
+	check.Same(t, "values", strings.Replace(text, "X", "b\nc", 1), string(got))
 }

@@ -3,9 +3,8 @@ package markdown
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -42,9 +41,7 @@ func TestParse(t *testing.T) {
 		Links:    []Text{{3, "b.md#c"}},
 		Code:     []Text{{1, "thing"}, {3, "[no](link)"}, {3, "a `b` c"}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Same(t, "values", want, got)
 }
 
 func TestParseFaults(t *testing.T) {
