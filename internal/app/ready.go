@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"builder/internal/app/doctor"
@@ -109,8 +108,8 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 	asked := map[string]error{}
 	var errs []error
 	for _, p := range places {
-		image, isImage := strings.CutPrefix(p.For, doctor.ImagePlace)
-		if !isImage || p.Cached {
+		image := p.Image
+		if image == "" || p.Cached {
 			continue
 		}
 		if w.Offline {
@@ -138,11 +137,11 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 func answers(ctx context.Context, url string) error {
 	asked, done := context.WithTimeout(ctx, registryTime)
 	defer done()
-	a, err := host.This().Ask(asked, url)
+	status, err := host.This().Ask(asked, url)
 	switch {
 	case err != nil && asked.Err() == nil:
 		return err
-	case a.Status == 407:
+	case status == 407:
 		return errors.New("the proxy requires a password (407)")
 	}
 	return nil

@@ -1,6 +1,6 @@
-// Package doctor checks whether a host can build wheels and run them. It examines the
-// engine and its requirements, memory and disk, the servers that provide inputs, GPUs,
-// the fabric between them, and installed libraries.
+// Package doctor answers two questions about a host: will a run work here, and will NCCL
+// use the GPUs and the network. It examines the engine and its requirements, disk, memory
+// and the servers of the inputs, then GPUs, RDMA devices and installed libraries.
 //
 // A [Check] is an item of the list [Checks]. It judges the facts read by packages host,
 // fabric and gpu. If a fact cannot be read, the verdict is [Unknown], and Unknown is
@@ -45,8 +45,7 @@ type Purpose string
 // The purposes, in the order of the report.
 const (
 	Engine    Purpose = "engine"    // an engine for builds
-	Build     Purpose = "build"     // disk and memory for builds
-	Network   Purpose = "network"   // servers that provide inputs
+	Build     Purpose = "build"     // disk, memory and inputs of builds
 	GPU       Purpose = "gpu"       // GPUs for the result
 	Fabric    Purpose = "fabric"    // communication between the GPUs of several hosts
 	Libraries Purpose = "libraries" // installed libraries
@@ -107,7 +106,7 @@ func Examine(ctx context.Context, h host.Host, w Work) Report {
 	if w.Recipe != nil {
 		r.Recipe, r.Cell = w.Recipe.Name, w.Recipe.Cell
 	}
-	e := newExam(h, w)
+	e := &exam{Host: h, work: w}
 	for _, c := range Checks() {
 		f := unknown("the check was interrupted")
 		if ctx.Err() == nil {
@@ -122,14 +121,15 @@ func Examine(ctx context.Context, h host.Host, w Work) Report {
 	return r
 }
 
-// Cannot runs the checks that a run makes before it fetches anything: the required
-// checks of the engine and of the build resources, without network access. It returns
-// the failed ones.
+// Cannot runs the checks that a run makes before it fetches anything: those of the engine,
+// the disk and the memory that the work needs, without the servers of its inputs. It
+// returns the failed ones.
 func Cannot(ctx context.Context, h host.Host, w Work) []Result {
 	var failed []Result
-	e := newExam(h, w)
+	e := &exam{Host: h, work: w}
 	for _, c := range Checks() {
-		if c.For != Engine && c.For != Build || c.Name == askedByClient || !c.needed(w) || ctx.Err() != nil {
+		early := c.For == Engine && c.Name != askedByClient || c.For == Build && c.Name != askedOfServers
+		if !early || !c.needed(w) || ctx.Err() != nil {
 			continue
 		}
 		if f := c.look(ctx, e); f.Verdict == Fail {
@@ -139,9 +139,12 @@ func Cannot(ctx context.Context, h host.Host, w Work) []Result {
 	return failed
 }
 
-// askedByClient is the check that starts the client program. A run starts the client
-// anyway, so Cannot skips it.
-const askedByClient = "engine-version"
+// The checks that Cannot skips. A run starts the client anyway, and it asks the servers
+// when it fetches.
+const (
+	askedByClient  = "engine-version"
+	askedOfServers = "sources"
+)
 
 // Constructors of findings, one per verdict.
 
@@ -155,26 +158,34 @@ func found(v Verdict, format string, args ...any) Finding {
 	return Finding{Verdict: v, Found: clip(fmt.Sprintf(format, args...))}
 }
 
-// each combines the findings on several items. The result has the worst verdict and the
-// texts of all items.
+// each combines the findings on several items by name.
 func each(names []string, look func(name string) Finding) Finding {
-	badness := []Verdict{None, OK, Warn, Unknown, Fail}
-	var all Finding
-	var texts, remedies []string
-	for i, name := range names {
+	var parts []Finding
+	for _, name := range names {
 		f := look(name)
-		if i == 0 || slices.Index(badness, f.Verdict) > slices.Index(badness, all.Verdict) {
-			all.Verdict = f.Verdict
-		}
 		if len(names) > 1 && !strings.Contains(f.Found, name) {
 			f.Found = name + ": " + f.Found
 		}
+		parts = append(parts, f)
+	}
+	return merge(parts)
+}
+
+// merge combines findings. The result has the worst verdict and all texts.
+func merge(parts []Finding) Finding {
+	badness := []Verdict{None, OK, Warn, Unknown, Fail}
+	worst := 0
+	var texts, remedies, lines []string
+	for _, f := range parts {
+		worst = max(worst, slices.Index(badness, f.Verdict))
 		texts = append(texts, f.Found)
+		lines = append(lines, f.Detail...)
 		if f.Remedy != "" && !slices.Contains(remedies, f.Remedy) {
 			remedies = append(remedies, f.Remedy)
 		}
 	}
-	all.Found, all.Remedy = clip(strings.Join(texts, "; ")), strings.Join(remedies, "; ")
+	all := found(badness[worst], "%s", strings.Join(texts, "; ")).detail(lines...)
+	all.Remedy = strings.Join(remedies, "; ")
 	return all
 }
 

@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"builder/internal/machine/host"
 	"builder/test/kit/golden"
@@ -189,75 +188,35 @@ func TestEngine(t *testing.T) {
 	}
 }
 
-func TestContainerVersion(t *testing.T) {
-	for images, want := range map[string]Verdict{
-		"registry.test/engine:v0.19.10\n":             OK,
-		"registry.test/engine:v0.19.10@sha256:0011\n": OK,
-		"registry.test/engine:v0.18.0\n":              Warn,
-		"":                                            None,
-		"time=\"07Z\" level=warning msg=\"Using cgroups-v1\"\n":                              None,
-		"time=\"07Z\" level=warning msg=\"Using cgroups-v1\"\nregistry.test/engine:v0.19.10": OK,
-		"registry.test:5000/engine:v0.18.0\nx:v0.19.10":                                      OK,
-	} {
-		h := fake(fstest.MapFS{}, map[string]string{"docker ps --filter name=dagger-engine --filter name=builder-engine --format {{.Image}}": images})
-		got := examine(t, "engine-version", h, Work{Home: "/x", Engine: EngineState{Kind: Container, Program: "docker", Wanted: "v0.19.10"}})
-		if got.Verdict != want {
-			t.Errorf("%q: %s: %s", images, got.Verdict, got.Found)
-		}
-	}
-}
-
-func TestStateDirectory(t *testing.T) {
+func TestDiskOfStateDirectory(t *testing.T) {
 	const mounts = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:40 / /home rw - nfs4 server:/home rw\n" +
-		"3 1 0:41 / /tmp rw,nosuid - tmpfs tmpfs rw\n4 1 8:2 / /data rw,noexec - xfs /dev/sdb rw\n5 1 8:3 / /with\\040space rw - btrfs /dev/sdc rw\n"
+		"3 1 0:41 / /tmp rw,nosuid - tmpfs tmpfs rw\n4 1 8:2 / /data rw,noexec - xfs /dev/sdb rw\n6 1 0:42 / /layer rw - overlay overlay rw\n5 1 8:3 / /with\\040space rw - btrfs /dev/sdc rw\n"
 	root := fstest.MapFS{"proc/self/mountinfo": &fstest.MapFile{Data: []byte(mounts)}, "file": &fstest.MapFile{}}
-	for _, dir := range []string{"home/me", "tmp", "data", "with space", "var"} {
+	for _, dir := range []string{"home/me", "tmp", "layer", "data", "with space", "var"} {
 		root[dir] = &fstest.MapFile{Mode: fs.ModeDir | 0o755}
 	}
 	for home, want := range map[string]struct {
 		verdict Verdict
 		text    string
 	}{
-		"/var/cache/builder": {OK, "on ext4, created by the first run"},
+		"/var/cache/builder": {OK, "/var/cache/builder on ext4, 100 GB free"},
 		"/var":               {OK, "/var on ext4"},
 		"/home/me/builder":   {Warn, "on nfs4"},
 		"/tmp/builder":       {Warn, "on tmpfs"},
+		"/layer/x":           {Warn, "copies whole images"},
 		"/data/builder":      {Fail, "mounted noexec"},
 		"/with space/x":      {OK, "on btrfs"},
 		"/homely":            {OK, "on ext4"},
 		"/file/x":            {Fail, "/file is not a directory"},
 	} {
-		got := examine(t, "state-directory", fake(root, nil), Work{Home: home, Engine: work.Engine})
+		got := examine(t, "disk", fake(root, nil), Work{Home: home, Engine: work.Engine})
 		if got.Verdict != want.verdict || !strings.Contains(got.Found, want.text) {
 			t.Errorf("%s: %s: %s", home, got.Verdict, got.Found)
 		}
 	}
 	readOnly := fake(root, nil)
 	readOnly.Writable = func(string) error { return syscall.EROFS }
-	if got := examine(t, "state-directory", readOnly, work); got.Verdict != Fail || !strings.Contains(got.Found, "read-only") {
-		t.Errorf("%s: %s", got.Verdict, got.Found)
-	}
-}
-
-func TestLocks(t *testing.T) {
-	h := recorded(t, "bare")
-	root := h.FS.(fstest.MapFS)
-	root["root/.cache/builder/store/users"] = &fstest.MapFile{Sys: &syscall.Stat_t{Ino: 4711}}
-	if got := examine(t, "locks", h, work); got.Found != "store/users by process 12177 (builder)" {
-		t.Error(got.Found)
-	}
-	root["root/.cache/builder/store/users"].Sys = &syscall.Stat_t{Ino: 9977922} // a POSIX lock of another program
-	if got := examine(t, "locks", h, work); got.Found != "no process" {
-		t.Error(got.Found)
-	}
-}
-
-func TestStoreSize(t *testing.T) {
-	root := fstest.MapFS{}
-	for i, bytes := range []int{1000, 2_000_000} {
-		root[fmt.Sprintf("root/.cache/builder/store/sha256/%02d/x", i)] = &fstest.MapFile{Data: make([]byte, bytes)}
-	}
-	if got := examine(t, "store", fake(root, nil), work); got.Verdict != OK || got.Found != "2 files, 2 MB" {
+	if got := examine(t, "disk", readOnly, work); got.Verdict != Fail || !strings.Contains(got.Found, "read-only") {
 		t.Errorf("%s: %s", got.Verdict, got.Found)
 	}
 }
@@ -289,59 +248,32 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-func TestQuota(t *testing.T) {
-	for files, want := range map[string]string{
-		"cpu.max=150000 100000": "1.5 of 2, by the control group's quota",
-		"cpu.max=max 100000":    "2",
-		"cpu/cpu.cfs_quota_us=-1,cpu/cpu.cfs_period_us=100000":                   "2",
-		"cpu/cpu.cfs_quota_us=50000,cpu/cpu.cfs_period_us=100000":                "0.5 of 2, by the control group's quota",
-		"cpu/cpu.cfs_quota_us=9223372036854775807,cpu/cpu.cfs_period_us=garbage": "2",
-	} {
-		h := recorded(t, "bare")
-		for f := range strings.SplitSeq(files, ",") {
-			name, text, _ := strings.Cut(f, "=")
-			h.FS.(fstest.MapFS)["sys/fs/cgroup/"+name] = &fstest.MapFile{Data: []byte(text)}
-		}
-		if got := examine(t, "cores", h, work); !strings.HasPrefix(got.Found, want) {
-			t.Errorf("%s: %s", files, got.Found)
-		}
-	}
-}
-
-func TestCountList(t *testing.T) {
-	for list, want := range map[string]int{"0-3,8": 5, "0": 1, "": 0, "0-127": 128, "3-1": 0, "0-99999999": 0, "a-b": 0, "1, 2": 2} {
-		if got := countList(list); got != want {
-			t.Errorf("%q: %d, want %d", list, got, want)
-		}
-	}
-}
-
-// serve returns a host that reaches a server with a wrong clock.
-func serve(t *testing.T, status int, off time.Duration) (host.Host, string) {
+// serve returns a host that reaches a server with this answer.
+func serve(t *testing.T, status int) (host.Host, string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead {
 			t.Errorf("asked by %s", r.Method)
 		}
-		w.Header().Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat))
 		w.WriteHeader(status)
 	}))
 	t.Cleanup(s.Close)
 	h := recorded(t, "bare")
-	h.Ask, h.Now = host.This().Ask, time.Now
+	h.Ask = host.This().Ask
 	return h, s.URL
 }
 
 func TestPlaces(t *testing.T) {
 	for status, want := range map[int]Verdict{200: OK, 401: OK, 404: OK, 302: OK, 407: Fail, 503: Fail} {
-		h, address := serve(t, status, 0)
-		w := withRecipe(func(r *Needs) {
-			r.Debian, r.Mirrors = true, []string{address}
-			r.Python, r.Indexes = true, []string{strings.Replace(address, "://", "://user:secret@", 1)}
-			r.Places = []Place{{For: "source", URL: address + "/repository"}}
-		})
-		for _, name := range []string{"mirror", "python-index", "upstream"} {
-			got := examine(t, name, h, w)
+		h, address := serve(t, status)
+		for name, change := range map[string]func(*Needs){
+			"mirror": func(r *Needs) { r.Debian, r.Mirrors = true, []string{address} },
+			"index": func(r *Needs) {
+				r.Python, r.Indexes = true, []string{strings.Replace(address, "://", "://user:secret@", 1)}
+			},
+			"repository": func(r *Needs) { r.Places = []Place{{For: "source", URL: address + "/repository"}} },
+		} {
+			got := examine(t, "sources", h, withRecipe(func(r *Needs) { r.Fetch = 1; change(r) }))
 			if got.Verdict != want || len(got.Detail) == 0 {
 				t.Errorf("%d: %s: %s: %s", status, name, got.Verdict, got.Found)
 			}
@@ -353,46 +285,37 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestSilence(t *testing.T) {
-	h, address := serve(t, 200, 0)
-	h.Ask = func(ctx context.Context, url string) (host.Answer, error) {
+	h, address := serve(t, 200)
+	h.Ask = func(ctx context.Context, url string) (int, error) {
 		if url == address+"/" || url == address {
 			return host.This().Ask(ctx, url)
 		}
-		return host.Answer{}, errors.New("connection refused")
+		return 0, errors.New("connection refused")
 	}
 	for name, c := range map[string]struct {
-		check   string
 		change  func(*Needs)
 		verdict Verdict
 	}{
-		"one of two mirrors answers": {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{address, "http://gone.test/debian"} }, Warn},
-		"no mirror answers":          {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"http://gone.test/debian"} }, Fail},
-		"no mirror configured":       {"mirror", func(r *Needs) { r.Debian = true }, Fail},
-		"a directory":                {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///etc/apt"} }, OK},
-		"no directory":               {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///nowhere/debian"} }, Fail},
-		"no mirror needed":           {"mirror", func(*Needs) {}, None},
-		"no index known, no pip":     {"python-index", func(r *Needs) { r.Python = true }, Unknown},
-		"the default index answers":  {"python-index", func(r *Needs) { r.Python, r.Pip = true, true }, OK},
-		"it does not answer":         {"python-index", func(r *Needs) { r.Python, r.Pip, r.Answer = true, true, errors.New("no") }, Fail},
-		"pip has to fetch programs":  {"python-index", func(r *Needs) { r.Python, r.Programs = true, []string{"uv"} }, Fail},
-		"a registry":                 {"upstream", func(r *Needs) { r.Places = []Place{{"image", "https://gone.test/v2/", true}} }, Warn},
-		"a repository":               {"upstream", func(r *Needs) { r.Places = []Place{{"source", "https://gone.test/x", false}} }, Fail},
-		"by ssh":                     {"upstream", func(r *Needs) { r.Places = []Place{{"source", "ssh://git@gone.test/x", false}} }, Fail},
-		"no address":                 {"upstream", func(r *Needs) { r.Places = []Place{{"source", "::", false}} }, Fail},
-		"no server reports the time": {"clock", func(r *Needs) { r.Places = []Place{{"source", "https://gone.test/x", false}} }, Unknown},
+		"one of two mirrors answers": {func(r *Needs) { r.Debian, r.Mirrors = true, []string{address, "http://gone.test/debian"} }, Warn},
+		"no mirror answers":          {func(r *Needs) { r.Debian, r.Mirrors = true, []string{"http://gone.test/debian"} }, Fail},
+		"no mirror configured":       {func(r *Needs) { r.Debian = true }, Fail},
+		"a directory":                {func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///usr/sbin"} }, OK},
+		"no directory":               {func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///nowhere/debian"} }, Fail},
+		"nothing needed":             {func(*Needs) {}, None},
+		"nothing to fetch":           {func(r *Needs) { r.Fetch, r.Debian, r.Python = 0, true, true }, None},
+		"no index known, no pip":     {func(r *Needs) { r.Python = true }, Unknown},
+		"the default index answers":  {func(r *Needs) { r.Python, r.Pip = true, true }, OK},
+		"it does not answer":         {func(r *Needs) { r.Python, r.Pip, r.Answer = true, true, errors.New("no") }, Fail},
+		"pip has to fetch programs":  {func(r *Needs) { r.Python, r.Programs = true, []string{"uv"} }, Fail},
+		"a registry":                 {func(r *Needs) { r.Places = []Place{{For: "image", URL: "https://gone.test/v2/", Cached: true}} }, Warn},
+		"a repository":               {func(r *Needs) { r.Places = []Place{{For: "source", URL: "https://gone.test/x"}} }, Fail},
+		"by ssh":                     {func(r *Needs) { r.Places = []Place{{For: "source", URL: "ssh://git@gone.test/x"}} }, Fail},
+		"no address":                 {func(r *Needs) { r.Places = []Place{{For: "source", URL: "::"}} }, Fail},
+		"the worst counts":           {func(r *Needs) { r.Debian, r.Mirrors, r.Python = true, []string{address}, true }, Unknown},
 	} {
-		if got := examine(t, c.check, h, withRecipe(c.change)); got.Verdict != c.verdict {
-			t.Errorf("%s: %s: %s", name, got.Verdict, got.Found)
-		}
-	}
-}
-
-func TestClock(t *testing.T) {
-	for off, want := range map[time.Duration]Verdict{0: OK, 10 * time.Minute: Warn, -10 * time.Minute: Warn, -48 * time.Hour: Fail} {
-		h, address := serve(t, 200, off)
-		w := withRecipe(func(r *Needs) { r.Places = []Place{{"source", address, false}} })
-		if got := examine(t, "clock", h, w); got.Verdict != want {
-			t.Errorf("%v: %s: %s", off, got.Verdict, got.Found)
+		got := examine(t, "sources", h, withRecipe(func(r *Needs) { r.Fetch = 1; c.change(r) }))
+		if got.Verdict != c.verdict || (got.Remedy == "") != (c.verdict == OK || c.verdict == None) {
+			t.Errorf("%s: %s: %s (%s)", name, got.Verdict, got.Found, got.Remedy)
 		}
 	}
 }
@@ -400,9 +323,9 @@ func TestClock(t *testing.T) {
 // Without a recipe no server is contacted.
 func TestNobodyIsAskedWithoutARecipe(t *testing.T) {
 	h := recorded(t, "bare")
-	h.Ask = func(_ context.Context, url string) (host.Answer, error) {
+	h.Ask = func(_ context.Context, url string) (int, error) {
 		t.Errorf("asked %s", url)
-		return host.Answer{}, nil
+		return 0, nil
 	}
 	h.Dial = func(_ context.Context, _, address string) error {
 		t.Errorf("dialled %s", address)
@@ -425,21 +348,6 @@ func TestRealHost(t *testing.T) {
 	}
 }
 
-// The remedy names another place for what a silent server provides, and nothing else.
-func TestRemediesForSilentServers(t *testing.T) {
-	h := recorded(t, "bare")
-	h.Ask = func(context.Context, string) (host.Answer, error) { return host.Answer{}, errors.New("no such host") }
-	ways := map[string]string{SourcePlace: "--set source.NAME", ImagePlace + "x/rocm": "--engine URL", ModulePlace: "GOPROXY"}
-	for place, want := range ways {
-		got := examine(t, "upstream", h, withRecipe(func(r *Needs) { r.Places = []Place{{For: place, URL: "https://x.test"}} }))
-		for other, way := range ways {
-			if strings.Contains(got.Remedy, way) != (way == want) {
-				t.Errorf("%s: %s: %s", place, other, got.Remedy)
-			}
-		}
-	}
-}
-
 // A daemon that a run cannot use leaves the native engine, and the report says why.
 func TestInsteadOfADaemon(t *testing.T) {
 	w := work
@@ -455,7 +363,7 @@ func TestInsteadOfADaemon(t *testing.T) {
 // The requirements of the native engine do not apply to other engines.
 func TestAnotherEngineNeedsLess(t *testing.T) {
 	h := recorded(t, "nvidia-container")
-	lacking := []string{"host-packages", "privileges", "overlayfs"}
+	lacking := []string{"host-packages", "privileges"}
 	for _, name := range lacking {
 		if got := examine(t, name, h, work); got.Verdict != Fail && got.Verdict != Warn {
 			t.Errorf("native: %s: %s: %s", name, got.Verdict, got.Found)
@@ -467,8 +375,8 @@ func TestAnotherEngineNeedsLess(t *testing.T) {
 	}
 }
 
-func TestHostOf(t *testing.T) {
-	if name := hostOf("https://me:secret@index.test/secret?secret"); name != "index.test" {
+func TestHostOfPlace(t *testing.T) {
+	if name := (Place{URL: "https://me:secret@index.test/secret?secret"}).host(); name != "index.test" {
 		t.Error(name)
 	}
 }

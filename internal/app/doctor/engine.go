@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"builder/internal/machine/host"
@@ -108,7 +107,7 @@ func engineVersion(ctx context.Context, e *exam) Finding {
 			return state.judge(has)
 		})
 	case state.Kind == Container:
-		return e.containerVersion(ctx)
+		return none("a run starts %s in %s", state.Wanted, state.Program)
 	case state.Kind == Named:
 		return unknown("the version is unknown until the client program is built; required: %s", state.Wanted)
 	case state.Current || state.Built:
@@ -129,29 +128,4 @@ func (s EngineState) judge(has string) Finding {
 		return ok("%s, as required", has)
 	}
 	return fail("the version is %s; required: %s", has, s.Wanted).remedy("start the engine %s, or name another with --engine", s.Wanted)
-}
-
-// containerVersion checks the engines that run as containers. The client starts an
-// engine of its own version beside them.
-func (e *exam) containerVersion(ctx context.Context) Finding {
-	text, err := e.Run(ctx, e.work.Engine.Program, "ps", "--filter", "name=dagger-engine", "--filter", "name=builder-engine", "--format", "{{.Image}}")
-	if err != nil {
-		return unknown("%s", silence(e.work.Engine.Program, err))
-	}
-	var versions []string
-	for line := range strings.Lines(text) {
-		image, _, _ := strings.Cut(strings.TrimSpace(line), "@")
-		if image == "" || strings.Contains(image, " ") { // podman logs warnings to stderr
-			continue
-		}
-		versions = append(versions, image[strings.LastIndexByte(image, ':')+1:])
-	}
-	switch {
-	case len(versions) == 0:
-		return none("no engine runs in a container; the first run starts %s", e.work.Engine.Wanted)
-	case slices.Contains(versions, e.work.Engine.Wanted):
-		return ok("%s, as required", e.work.Engine.Wanted)
-	}
-	return warn("%s runs; the first run starts %s beside it", strings.Join(versions, ", "), e.work.Engine.Wanted).
-		remedy("stop the other engine if it is idle")
 }

@@ -13,35 +13,21 @@ type exam struct {
 	host.Host
 	work Work
 
-	answers   map[string]answered
-	devices   *fabric.Tree
-	gpus      *gpuTools
-	nodes     []fabric.Node        // nil: not yet read
-	libraries map[string]installed // by soname
+	gpus    *gpuTools
+	devices *fabric.Tree
 }
 
-func newExam(h host.Host, w Work) *exam {
-	return &exam{Host: h, work: w, answers: map[string]answered{}, libraries: map[string]installed{}}
-}
-
-// A gpuTools holds the output of the vendors' tools.
+// A gpuTools holds the answer of the vendors' tools.
 type gpuTools struct {
 	gpu.Host
-	err  error
-	tool string // the tool that answered, or ""
+	err error
 }
 
 // tools runs the vendors' tools.
 func (e *exam) tools(ctx context.Context) gpuTools {
 	if e.gpus == nil {
 		e.gpus = &gpuTools{}
-		e.gpus.Host, e.gpus.err = gpu.Find(ctx, func(ctx context.Context, name string, args ...string) (string, error) {
-			text, err := e.Run(ctx, name, args...)
-			if err == nil && e.gpus.tool == "" {
-				e.gpus.tool = name
-			}
-			return text, err
-		})
+		e.gpus.Host, e.gpus.err = gpu.Find(ctx, e.Run)
 	}
 	return *e.gpus
 }
@@ -52,12 +38,4 @@ func (e *exam) pci() *fabric.Tree {
 		e.devices = fabric.ReadPCI(e.Host)
 	}
 	return e.devices
-}
-
-// kfd reads the GPUs known to AMD's compute driver.
-func (e *exam) kfd() []fabric.Node {
-	if e.nodes == nil {
-		e.nodes = fabric.ReadKFD(e.Host)
-	}
-	return e.nodes
 }

@@ -32,15 +32,6 @@ func (e *exam) linked(ctx context.Context) (map[string][]string, error) {
 	return found, nil
 }
 
-// library returns the path of a soname, or "" if the linker's cache has none.
-func (e *exam) library(ctx context.Context, soname string) (string, error) {
-	found, err := e.linked(ctx)
-	if err != nil || len(found[soname]) == 0 {
-		return "", err
-	}
-	return found[soname][0], nil
-}
-
 // packages returns the package directories of the default python3.
 func (e *exam) packages(ctx context.Context) []string {
 	text, err := e.Run(ctx, "python3", "-I", "-c", "import sys; print('\\n'.join(sys.path))")
@@ -60,94 +51,63 @@ func (e *exam) packages(ctx context.Context) []string {
 // maxLibraries limits the number of libraries to read.
 const maxLibraries = 32
 
-// A family describes a collectives library: its soname and its usual locations outside
-// the linker's cache.
-type family struct {
-	soname     string
-	places     []string
-	inPackages []string // relative to Python's package directories
-	unnumbered bool     // also search without the version suffix, as in PyTorch's wheel
+// libraryPlaces are the usual directories of NCCL and RCCL outside the linker's cache.
+var libraryPlaces = []string{
+	"/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/usr/local/nccl*/lib",
+	"/opt/rocm*/lib", "/opt/rocm*/rccl/lib",
+	"/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64",
 }
 
-var (
-	ncclFamily = family{
-		soname:     "libnccl.so.2",
-		places:     []string{"/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/usr/local/nccl*/lib", "/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64"},
-		inPackages: []string{"nvidia/nccl/lib", "torch/lib"},
-	}
-	rcclFamily = family{
-		soname:     "librccl.so.1",
-		places:     []string{"/opt/rocm*/lib", "/opt/rocm*/rccl/lib", "/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64"},
-		inPackages: []string{"_rocm_sdk_libraries*/lib", "_rocm_sdk_core/lib", "torch/lib"},
-		unnumbered: true,
-	}
-)
+// packagePlaces are their directories in Python's package directories.
+var packagePlaces = []string{"nvidia/nccl/lib", "torch/lib", "_rocm_sdk_libraries*/lib", "_rocm_sdk_core/lib"}
 
-func nccl(ctx context.Context, e *exam) Finding { return e.collectives(ctx, ncclFamily) }
+func nccl(ctx context.Context, e *exam) Finding { return e.collectives(ctx, "libnccl.so.2") }
 
-func rccl(ctx context.Context, e *exam) Finding { return e.collectives(ctx, rcclFamily) }
+func rccl(ctx context.Context, e *exam) Finding { return e.collectives(ctx, "librccl.so.1") }
 
-// collectives checks the installed versions of a family.
-func (e *exam) collectives(ctx context.Context, f family) Finding {
-	switch found := e.installed(ctx, f); {
-	case len(found.lines) > 0 && len(found.versions) == 0:
-		return unknown("%s, not readable", count(len(found.lines), "file")).detail(found.lines...)
-	case len(found.versions) > 1:
-		return warn("%d versions: %s", len(found.versions), strings.Join(found.versions, ", ")).
-			remedy("keep one: the order of loading and LD_LIBRARY_PATH decide which one a process gets").detail(found.lines...)
-	case len(found.versions) == 1:
-		return ok("%s", found.versions[0]).detail(found.lines...)
-	case found.err != nil:
-		return unknown("not in the usual places; %s", silence("ldconfig", found.err))
+// collectives checks the installed versions of a library. It reads them from the files'
+// bytes. It loads no library, so no code of it runs.
+func (e *exam) collectives(ctx context.Context, soname string) Finding {
+	files, err := e.libraries(ctx, soname)
+	var lines, versions []string
+	for _, file := range files {
+		version, err := e.version(file)
+		if err != nil {
+			lines = append(lines, fmt.Sprintf("%s: %v", file, err))
+			continue
+		}
+		versions = append(versions, version)
+		lines = append(lines, fmt.Sprintf("%s: %s", file, version))
 	}
-	return none("no %s", f.soname)
+	switch versions = sorted(versions); {
+	case len(versions) > 1:
+		return warn("%d versions: %s", len(versions), strings.Join(versions, ", ")).
+			remedy("keep one: the order of loading and LD_LIBRARY_PATH decide which one a process gets").detail(lines...)
+	case len(versions) == 1:
+		return ok("%s", versions[0]).detail(lines...)
+	case len(lines) > 0:
+		return unknown("%s, not readable", count(len(lines), "file")).detail(lines...)
+	case err != nil:
+		return unknown("not in the usual places; %s", silence("ldconfig", err))
+	}
+	return none("no %s", soname)
 }
 
-// installed holds the versions of a family's libraries.
-type installed struct {
-	lines    []string // one per file
-	versions []string // sorted, each once
-	err      error    // of ldconfig
-}
-
-// installed reads the versions of a family from the files' bytes. It loads no library,
-// so no code of it runs. The files have some hundred megabytes and are read once.
-func (e *exam) installed(ctx context.Context, f family) installed {
-	found, known := e.libraries[f.soname]
-	if !known {
-		found = e.readFamily(ctx, f)
-		e.libraries[f.soname] = found
-	}
-	return found
-}
-
-func (e *exam) readFamily(ctx context.Context, f family) (found installed) {
+// libraries returns the files of a library. PyTorch's wheel has it without the number in
+// its name. The error is that of ldconfig.
+func (e *exam) libraries(ctx context.Context, soname string) ([]string, error) {
 	linked, err := e.linked(ctx)
-	found.err = err
-	files, places := slices.Clone(linked[f.soname]), slices.Clone(f.places)
+	files, places := slices.Clone(linked[soname]), slices.Clone(libraryPlaces)
 	for _, dir := range e.packages(ctx) {
-		for _, below := range f.inPackages {
+		for _, below := range packagePlaces {
 			places = append(places, path.Join(dir, below))
 		}
 	}
 	for _, place := range places {
-		files = append(files, e.Glob(path.Join(place, f.soname))...)
-		if f.unnumbered {
-			files = append(files, e.Glob(path.Join(place, strings.TrimRight(f.soname, ".0123456789")))...)
-		}
+		files = append(files, e.Glob(path.Join(place, soname))...)
+		files = append(files, e.Glob(path.Join(place, strings.TrimRight(soname, ".0123456789")))...)
 	}
-	for _, file := range e.distinct(files) {
-		version, err := e.version(file)
-		if err != nil {
-			found.lines = append(found.lines, fmt.Sprintf("%s: %v", file, err))
-			continue
-		}
-		found.versions = append(found.versions, version)
-		found.lines = append(found.lines, fmt.Sprintf("%s: %s", file, version))
-	}
-	slices.Sort(found.versions)
-	found.versions = slices.Compact(found.versions)
-	return found
+	return e.distinct(files), err
 }
 
 // distinct drops other names of the same file.
@@ -193,8 +153,7 @@ func mpi(ctx context.Context, e *exam) Finding {
 	case host.FirstLine(text) == "":
 		return unknown("mpirun prints nothing")
 	}
-	// MPICH prints a heading first.
-	if v, has := field(text, "Version"); has {
+	if v, has := field(text, "Version"); has { // MPICH prints a heading first
 		return ok("MPICH or similar, %s", v)
 	}
 	return ok("%s", host.FirstLine(text))

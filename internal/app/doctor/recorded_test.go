@@ -8,12 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -34,8 +32,6 @@ func recorded(t *testing.T, name string) host.Host {
 		switch kind {
 		case "$":
 			programs[rest] = string(f.Data)
-		case "hex":
-			root[rest] = &fstest.MapFile{Data: fromHex(t, string(f.Data)), Mode: 0o644}
 		case "elf":
 			root[rest] = &fstest.MapFile{Data: library(string(f.Data)), Mode: 0o644}
 		case "links":
@@ -65,39 +61,13 @@ func fake(root fstest.MapFS, programs map[string]string) host.Host {
 			}
 			return text, nil
 		},
-		Ask: func(context.Context, string) (host.Answer, error) {
-			return host.Answer{}, errors.New("no route to host")
+		Ask: func(context.Context, string) (int, error) {
+			return 0, errors.New("no route to host")
 		},
 		Dial:     func(context.Context, string, string) error { return syscall.ECONNREFUSED },
 		Free:     func(string) (int64, error) { return 100e9, nil },
 		Writable: func(string) error { return nil },
-		Now:      func() time.Time { return time.Unix(0, 0) },
 	}
-}
-
-// fromHex parses lines of offset and bytes.
-func fromHex(t *testing.T, text string) []byte {
-	t.Helper()
-	var data []byte
-	for line := range strings.Lines(text) {
-		offset, values, _ := strings.Cut(line, ":")
-		at, err := strconv.ParseInt(offset, 16, 32)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for value := range strings.FieldsSeq(values) {
-			b, err := strconv.ParseUint(value, 16, 8)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for int64(len(data)) <= at {
-				data = append(data, 0)
-			}
-			data[at] = byte(b)
-			at++
-		}
-	}
-	return data
 }
 
 // library builds a shared library from a description in lines.

@@ -20,27 +20,16 @@ type end struct {
 // unknown to PCI has no path.
 func (e *exam) ends(ctx context.Context) (gpus, nics []end) {
 	tree := e.pci()
-	for _, g := range e.tools(ctx).GPUs {
-		gpus = append(gpus, end{name: g.Name, Device: tree.Device(g.BusID)})
+	for i, g := range e.tools(ctx).GPUs {
+		gpus = append(gpus, end{fmt.Sprintf("GPU%d", i), g.Name, tree.Device(g.BusID)})
 	}
 	if len(gpus) == 0 {
-		for _, d := range slices.Concat(tree.GPUs(fabric.NVIDIA), tree.GPUs(fabric.AMD)) {
-			gpus = append(gpus, end{Device: d})
+		for i, d := range tree.GPUs(fabric.NVIDIA, fabric.AMD) {
+			gpus = append(gpus, end{fmt.Sprintf("GPU%d", i), "", d})
 		}
 	}
-	if len(gpus) == 0 && tree.Err != nil { // a container may have the driver but not the PCI devices
-		for _, n := range e.kfd() {
-			gpus = append(gpus, end{name: n.Target, Device: tree.Device(n.Address)})
-		}
-	}
-	for _, d := range fabric.ReadRDMA(e.Host) {
-		nics = append(nics, end{name: d.Name, Device: tree.Device(d.Address)})
-	}
-	for i := range gpus {
-		gpus[i].label = fmt.Sprintf("GPU%d", i)
-	}
-	for i := range nics {
-		nics[i].label = fmt.Sprintf("NIC%d", i)
+	for i, d := range fabric.ReadRDMA(e.Host) {
+		nics = append(nics, end{fmt.Sprintf("NIC%d", i), d.Name, tree.Device(d.Address)})
 	}
 	return gpus, nics
 }
@@ -56,8 +45,7 @@ func topology(ctx context.Context, e *exam) Finding {
 		}
 		return none("no GPU")
 	}
-	drawing := draw(gpus, nics, e.links(ctx, gpus))
-	drawing = append(drawing, weigh(gpus, e.kfd())...)
+	drawing := draw(gpus, nics, e.tools(ctx).Links)
 	summary := fmt.Sprintf("%s, %s", count(len(gpus), "GPU"), count(len(nics), "NIC"))
 	if e.pci().Err != nil {
 		return unknown("%s; %s", summary, because(e.pci().Err)).detail(drawing...)
@@ -67,7 +55,7 @@ func topology(ctx context.Context, e *exam) Finding {
 	}
 	var far, blind []string
 	for _, g := range gpus {
-		switch nearest := nearest(g, nics); nearest {
+		switch nearest(g, nics) {
 		case fabric.PIX, fabric.PXB:
 		case fabric.Unknown:
 			blind = append(blind, g.label)
@@ -86,67 +74,14 @@ func topology(ctx context.Context, e *exam) Finding {
 	return ok("%s; each GPU has a NIC behind the same PCIe switches", summary).detail(drawing...)
 }
 
-// links returns the links between GPUs from their tool, or from the kernel. It returns
-// nil if neither knows every pair.
-func (e *exam) links(ctx context.Context, gpus []end) [][]string {
-	if said := e.tools(ctx).Links; said != nil {
-		return said
-	}
-	links := make([][]string, len(gpus))
-	for i, a := range gpus {
-		links[i] = make([]string, len(gpus))
-		for j, b := range gpus {
-			link := fabric.LinkBetween(e.kfd(), a.Address, b.Address)
-			if i != j && link.Kind == "" {
-				return nil
-			}
-			if link.Kind == fabric.XGMI { // for PCIe the path is more informative
-				links[i][j] = link.Kind
-			}
-		}
-	}
-	return links
-}
-
-// weigh draws the kernel's weights of the paths between GPUs and counts the kinds of
-// paths. It returns nil if the kernel names no kind.
-func weigh(gpus []end, nodes []fabric.Node) []string {
-	var kinds []string
-	for _, way := range fabric.Pairs(nodes) {
-		if way.Kind != "" {
-			kinds = append(kinds, way.String())
-		}
-	}
-	if len(kinds) == 0 {
-		return nil
-	}
-	lines := []string{"", "weight of the paths between GPUs, reported by the kernel"}
-	for begin := 0; begin < len(gpus); begin += perRow {
-		part := gpus[begin:min(begin+perRow, len(gpus))]
-		lines = append(lines, row("", "", part, func(i int) string { return part[i].label }))
-		for _, g := range gpus {
-			lines = append(lines, row(g.label, "", part, func(k int) string {
-				link := fabric.LinkBetween(nodes, g.Address, part[k].Address)
-				switch {
-				case g.Address == part[k].Address:
-					return "X"
-				case link.Kind == "":
-					return "-"
-				}
-				return fmt.Sprint(link.Weight)
-			}))
-		}
-	}
-	return append(lines, "pairs: "+tally(kinds))
-}
-
 // nearest returns the kinship of a GPU with its nearest NIC.
 func nearest(g end, nics []end) string {
-	var devices []fabric.Device
+	order := []string{fabric.PIX, fabric.PXB, fabric.PHB, fabric.NODE, fabric.SYS, fabric.Unknown}
+	best := len(order) - 1
 	for _, n := range nics {
-		devices = append(devices, n.Device)
+		best = min(best, slices.Index(order, fabric.Kinship(g.Device, n.Device)))
 	}
-	return fabric.Nearest(g.Device, devices)
+	return order[best]
 }
 
 // perRow is the number of columns that fit into 80 characters.
@@ -161,11 +96,10 @@ func draw(gpus, nics []end, links [][]string) []string {
 		lines = append(lines, row("", "node", part, func(i int) string { return part[i].label }))
 		for i, g := range gpus {
 			lines = append(lines, row(g.label, nodeName(g.NUMA), part, func(k int) string {
-				j := begin + k
-				switch {
+				switch j := begin + k; {
 				case j == i:
 					return "X"
-				case j < len(gpus) && i < len(links) && j < len(links[i]) && links[i][j] != "":
+				case i < len(links) && j < len(links[i]):
 					return links[i][j]
 				}
 				return fabric.Kinship(g.Device, part[k].Device)
@@ -199,11 +133,11 @@ func nodeName(node int) string {
 // which slows down GPUs reading the pages.
 func numa(ctx context.Context, e *exam) Finding {
 	gpus, _ := e.ends(ctx)
-	nodes := countList(e.Says("/sys/devices/system/node/online"))
+	nodes := len(e.Glob("/sys/devices/system/node/node[0-9]*"))
 	balancing := e.Says("/proc/sys/kernel/numa_balancing")
 	switch {
 	case nodes == 0:
-		return unknown("/sys/devices/system/node/online cannot be read")
+		return unknown("/sys/devices/system/node cannot be read")
 	case len(gpus) > 0 && nodes > 1 && balancing != "" && balancing != "0":
 		return warn("%s, and the kernel moves pages between them", count(nodes, "node")).
 			remedy("run sysctl kernel.numa_balancing=0, and add it to /etc/sysctl.d to keep it")

@@ -54,21 +54,15 @@ type Needs struct {
 	Pip        bool     // the host has pip
 	Answer     error    // of pip's default index, if no index is configured and the host has pip
 	Places     []Place  // other sources of its inputs
-	CUDA, ROCm string   // target releases, empty if none
+	CUDA       string   // target release, empty if none
 }
-
-// Prefixes and values of [Place.For] with a remedy of their own.
-const (
-	ImagePlace  = "image "
-	SourcePlace = "source"
-	ModulePlace = "Go modules of the engine"
-)
 
 // A Place is an address that provides inputs.
 type Place struct {
 	For    string // the inputs from there
 	URL    string
-	Cached bool // the inputs may already be on the host or in an engine
+	Image  string // the reference of the image from there; "" if it is something else
+	Cached bool   // the inputs may already be on the host or in an engine
 }
 
 // fetches reports whether inputs are still to be fetched.
@@ -78,9 +72,8 @@ func (r *Needs) fetches() bool {
 
 // Conditions under which a check is needed.
 
-func never(Work) bool            { return false }
-func always(Work) bool           { return true }
-func nativeEngine(w Work) bool   { return w.Engine.Kind == Native }
-func localBuild(w Work) bool     { return w.Recipe != nil && w.Engine.Kind != Named }
-func reached(w Work) bool        { return w.Recipe != nil && len(w.Recipe.Places) > 0 }
-func somethingComes(w Work) bool { return w.Recipe.fetches() }
+func never(Work) bool          { return false }
+func always(Work) bool         { return true }
+func nativeEngine(w Work) bool { return w.Engine.Kind == Native }
+func localBuild(w Work) bool   { return w.Recipe != nil && w.Engine.Kind != Named }
+func fetches(w Work) bool      { return w.Recipe.fetches() || w.Recipe != nil && len(w.Recipe.Places) > 0 }

@@ -36,7 +36,9 @@ func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen m
 	d := drafts[0]
 	needs := &doctor.Needs{
 		Name: r.Name, Cell: d.Cell.ID, Memory: d.Memory,
-		CUDA: releaseOf(d.Cell.Axes["cuda"]), ROCm: releaseOf(d.Cell.Axes["rocm"]),
+	}
+	if cuda := d.Cell.Axes["cuda"]; cuda != "none" {
+		needs.CUDA = cuda
 	}
 	entries, err := asm.Entries(ctx, r, chosen, drafts[:1])
 	switch {
@@ -69,14 +71,6 @@ func (h Host) OfEntries(entries []lock.Entry, s *store.Store) (*doctor.Needs, er
 	last := entries[len(entries)-1]
 	needs := &doctor.Needs{Name: last.Recipe, Cell: last.ID}
 	return needs, h.addEntries(needs, entries, s)
-}
-
-// releaseOf returns the value of an axis, or "" for none.
-func releaseOf(value string) string {
-	if value == "none" {
-		return ""
-	}
-	return value
 }
 
 // addEntries adds up the files of entries, and adds the places of files missing from
@@ -113,7 +107,7 @@ func (h Host) addSource(needs *doctor.Needs, project, repository string) {
 	}
 	for _, p := range places {
 		if strings.Contains(p, "://") {
-			needs.Places = append(needs.Places, doctor.Place{For: doctor.SourcePlace, URL: p})
+			needs.Places = append(needs.Places, doctor.Place{For: "source", URL: p})
 		}
 	}
 }
@@ -131,7 +125,10 @@ func (h Host) addImage(needs *doctor.Needs, reference, digest string) error {
 	if digest != "" {
 		name += "@" + digest
 	}
-	place := doctor.Place{For: doctor.ImagePlace + name, URL: endpoint, Cached: h.Held == nil || h.Held(digest) || h.Stored != nil && h.Stored(digest)}
+	place := doctor.Place{
+		For: "image " + name, URL: endpoint, Image: name,
+		Cached: h.Held == nil || h.Held(digest) || h.Stored != nil && h.Stored(digest),
+	}
 	if !slices.Contains(needs.Places, place) {
 		needs.Places = append(needs.Places, place)
 	}
@@ -164,7 +161,7 @@ func Modules(ctx context.Context) []doctor.Place {
 	}
 	for _, address := range strings.FieldsFunc(string(out), func(r rune) bool { return strings.ContainsRune(",| \n", r) }) {
 		if strings.HasPrefix(address, "http") {
-			return []doctor.Place{{For: doctor.ModulePlace, URL: address, Cached: true}}
+			return []doctor.Place{{For: "Go modules of the engine", URL: address, Cached: true}}
 		}
 	}
 	return nil

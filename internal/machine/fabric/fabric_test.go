@@ -30,11 +30,3 @@ func TestKinship(t *testing.T) {
 		}
 	}
 }
-
-func TestGFX(t *testing.T) {
-	for version, want := range map[int64]string{90010: "gfx90a", 90402: "gfx942", 110000: "gfx1100", 100306: "gfx1036", 0: "an unknown target", -1: "an unknown target"} {
-		if got := gfx(version); got != want {
-			t.Errorf("%d: %s, want %s", version, got, want)
-		}
-	}
-}

@@ -1,6 +1,6 @@
-// Package fabric reads the GPUs and NICs of a host and their connections, as reported
-// by the kernel: the PCI tree, AMD's compute driver and the RDMA devices. It runs no
-// vendor tool; package gpu does. It judges nothing; package doctor does.
+// Package fabric reads the GPUs and NICs of a host and the paths between them from the
+// kernel's list of PCI and RDMA devices. It runs no tool; package gpu does. It judges
+// nothing; package doctor does.
 package fabric
 
 import (
@@ -35,23 +35,20 @@ const maxDevices = 10000
 
 const pciDir = "/sys/bus/pci/devices"
 
-// DeviceFile returns the path of a kernel file for a device.
-func DeviceFile(address, name string) string { return path.Join(pciDir, address, name) }
-
 // ReadPCI reads the PCI tree.
 func ReadPCI(h host.Host) *Tree {
 	t := &Tree{devices: map[string]Device{}}
-	var names []string
-	names, t.Err = h.List(pciDir)
-	for _, name := range names[:min(len(names), maxDevices)] {
-		node, known := h.Number(DeviceFile(name, "numa_node"))
+	t.order, t.Err = h.List(pciDir)
+	t.order = t.order[:min(len(t.order), maxDevices)]
+	for _, name := range t.order {
+		dir := path.Join(pciDir, name)
+		node, known := h.Number(path.Join(dir, "numa_node"))
 		if !known {
 			node = -1
 		}
-		t.order = append(t.order, name)
 		t.devices[name] = Device{
-			Address: name, NUMA: int(node), Way: wayOf(h.Link(path.Join(pciDir, name))),
-			vendor: h.Says(DeviceFile(name, "vendor")), class: h.Says(DeviceFile(name, "class")),
+			Address: name, NUMA: int(node), Way: wayOf(h.Link(dir)),
+			vendor: h.Says(path.Join(dir, "vendor")), class: h.Says(path.Join(dir, "class")),
 		}
 	}
 	return t
@@ -63,10 +60,8 @@ var hostBridge = regexp.MustCompile(`^pci[0-9a-f]{4,}:[0-9a-f]{2}$`)
 // ../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0.
 func wayOf(link string) []string {
 	parts := strings.Split(link, "/")
-	for i, part := range parts {
-		if hostBridge.MatchString(part) {
-			return parts[i:]
-		}
+	if i := slices.IndexFunc(parts, hostBridge.MatchString); i >= 0 {
+		return parts[i:]
 	}
 	return nil
 }
@@ -86,13 +81,13 @@ func (t *Tree) Device(address string) Device {
 	return Device{Address: address, NUMA: -1}
 }
 
-// GPUs lists the GPUs of a vendor. Class 03 is a display controller. Class 12 is a
+// GPUs lists the GPUs of vendors. Class 03 is a display controller. Class 12 is a
 // processing accelerator, used by Instinct cards since 2023.
-func (t *Tree) GPUs(vendor string) []Device {
+func (t *Tree) GPUs(vendors ...string) []Device {
 	var all []Device
 	for _, address := range t.order {
 		d := t.devices[address]
-		if d.vendor == vendor && (strings.HasPrefix(d.class, "0x03") || strings.HasPrefix(d.class, "0x12")) {
+		if slices.Contains(vendors, d.vendor) && (strings.HasPrefix(d.class, "0x03") || strings.HasPrefix(d.class, "0x12")) {
 			all = append(all, d)
 		}
 	}
@@ -109,8 +104,6 @@ const (
 
 	Unknown = "?" // paths or NUMA nodes are unknown
 )
-
-var kinships = []string{PIX, PXB, PHB, NODE, SYS}
 
 // Kinship returns the distance between two devices as a class.
 func Kinship(a, b Device) string {
@@ -135,33 +128,4 @@ func Kinship(a, b Device) string {
 		return NODE
 	}
 	return SYS
-}
-
-// Nearest returns the kinship of a device with the nearest of others.
-func Nearest(d Device, others []Device) string {
-	best := len(kinships)
-	for _, o := range others {
-		if i := slices.Index(kinships, Kinship(d, o)); i >= 0 {
-			best = min(best, i)
-		}
-	}
-	if best == len(kinships) {
-		return Unknown
-	}
-	return kinships[best]
-}
-
-// Bridges lists the addresses of all bridges above the devices, each once.
-func Bridges(devices []Device) []string {
-	var all []string
-	seen := map[string]bool{}
-	for _, d := range devices {
-		for i, address := range d.Way {
-			if i > 0 && i < len(d.Way)-1 && !seen[address] { // neither the host bridge nor the device
-				seen[address] = true
-				all = append(all, address)
-			}
-		}
-	}
-	return all
 }

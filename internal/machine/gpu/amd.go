@@ -3,57 +3,44 @@ package gpu
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-const (
-	amdSMI  = "amd-smi"
-	rocmSMI = "rocm-smi"
-)
-
 func findAMD(ctx context.Context, tool Tool) (Host, error) {
-	text, err := tool(ctx, amdSMI, "static", "--asic", "--bus", "--board", "--driver", "--json")
+	text, err := tool(ctx, "amd-smi", "static", "--asic", "--bus", "--board", "--driver", "--json")
 	if err != nil {
-		return Host{}, amdError(amdSMI, text, err)
+		return Host{}, err
 	}
-	host, err := parseAMD(text)
+	h, err := parseAMD(text)
 	if err == nil {
-		host.Links = topology(ctx, tool, len(host.GPUs))
+		h.Links = findLinks(ctx, tool, len(h.GPUs))
 	}
-	return host, err
+	return h, err
 }
 
 func findROCm(ctx context.Context, tool Tool) (Host, error) {
-	text, err := tool(ctx, rocmSMI, "--showproductname", "--showbus", "--showdriverversion", "--json")
+	text, err := tool(ctx, "rocm-smi", "--showproductname", "--showbus", "--showdriverversion", "--json")
 	if err != nil {
-		return Host{}, amdError(rocmSMI, text, err)
+		return Host{}, err
 	}
-	host, err := parseROCm(text)
+	h, err := parseROCm(text)
 	if err == nil {
-		host.Links = topology(ctx, tool, len(host.GPUs))
+		h.Links = findLinks(ctx, tool, len(h.GPUs))
 	}
-	return host, err
+	return h, err
 }
 
-func topology(ctx context.Context, tool Tool, n int) [][]string {
-	text, err := tool(ctx, rocmSMI, "--showtopotype", "--json")
+// findLinks returns the links between n GPUs, or nil if rocm-smi does not report them.
+func findLinks(ctx context.Context, tool Tool, n int) [][]string {
+	text, err := tool(ctx, "rocm-smi", "--showtopotype", "--json")
 	if err != nil {
 		return nil
 	}
 	return parseROCmTopology(text, n)
-}
-
-func amdError(name, output string, err error) error {
-	if errors.Is(err, exec.ErrNotFound) {
-		return err
-	}
-	return failed(name, output, err)
 }
 
 // amdGPU is one element of amd-smi's list.

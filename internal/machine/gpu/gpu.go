@@ -58,17 +58,17 @@ func Find(ctx context.Context, tool Tool) (Host, error) {
 // toolTime limits the run time of a tool, because it hangs if the driver hangs.
 const toolTime = 60 * time.Second
 
-// bounded runs a tool with the limit toolTime.
+// bounded runs a tool with the limit toolTime. The error of a failed tool has the first
+// line of its output.
 func (t Tool) bounded(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, toolTime, fmt.Errorf("%s did not end within %v: the driver hangs", name, toolTime))
 	defer cancel()
-	return t(ctx, name, args...)
-}
-
-// failed returns the error of a failed tool, with the first line of its output.
-func failed(name, output string, err error) error {
-	first, _, _ := strings.Cut(strings.TrimSpace(output), "\n")
-	return fmt.Errorf("%s: %w: %.200s", name, err, first)
+	text, err := t(ctx, name, args...)
+	if err == nil || errors.Is(err, exec.ErrNotFound) {
+		return text, err
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return text, fmt.Errorf("%s: %w: %.200s", name, err, first)
 }
 
 // busID converts a PCI address to the kernel's notation: 00000000:8D:00.0 is
@@ -140,7 +140,7 @@ func (h Host) VisibleTo(env map[string]string) Host {
 func (h Host) Linked(addresses []string) (all bool, worst string, known bool) {
 	var indexes []int
 	for _, address := range addresses {
-		i := h.index(address)
+		i := slices.IndexFunc(h.GPUs, func(g GPU) bool { return g.BusID == busID(address) })
 		if i < 0 {
 			return false, "", false
 		}
@@ -160,15 +160,6 @@ func (h Host) Linked(addresses []string) (all bool, worst string, known bool) {
 		}
 	}
 	return len(indexes) > 1, "", len(indexes) > 1
-}
-
-func (h Host) index(address string) int {
-	for i, g := range h.GPUs {
-		if g.BusID == busID(address) {
-			return i
-		}
-	}
-	return -1
 }
 
 // direct reports whether a link connects GPUs directly: NV with the number of bonded

@@ -2,9 +2,7 @@ package gpu
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os/exec"
 	"regexp"
 	"strings"
 )
@@ -17,7 +15,7 @@ func findNVIDIA(ctx context.Context, tool Tool) (Host, error) {
 		return Host{}, nil
 	}
 	if err != nil {
-		return Host{}, nvidiaError(list, err)
+		return Host{}, err
 	}
 	host, err := parseNVIDIA(list)
 	if err != nil {
@@ -32,13 +30,6 @@ func findNVIDIA(ctx context.Context, tool Tool) (Host, error) {
 		host.Links = parseTopology(text, len(host.GPUs))
 	}
 	return host, nil
-}
-
-func nvidiaError(output string, err error) error {
-	if errors.Is(err, exec.ErrNotFound) {
-		return err
-	}
-	return failed(nvidiaSMI, output, err)
 }
 
 // parseNVIDIA parses the CSV of name, pci.bus_id and driver_version.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"builder/internal/base/regular"
 )
@@ -23,21 +22,14 @@ type Host struct {
 	// Run runs a program and returns its stdout and stderr. A missing program is
 	// [exec.ErrNotFound].
 	Run func(ctx context.Context, name string, args ...string) (string, error)
-	// Ask sends a HEAD request to an http or https address.
-	Ask func(ctx context.Context, url string) (Answer, error)
+	// Ask sends a HEAD request to an http or https address and returns the status.
+	Ask func(ctx context.Context, url string) (status int, err error)
 	// Dial connects to an address and closes the connection.
 	Dial func(ctx context.Context, network, address string) error
 	// Free returns the bytes available to this user on the disk of a path.
 	Free func(path string) (int64, error)
 	// Writable returns nil if this user may write into a directory. It writes nothing.
 	Writable func(path string) error
-	Now      func() time.Time
-}
-
-// An Answer is the response of a server.
-type Answer struct {
-	Status int
-	Date   time.Time // zero if absent
 }
 
 // maxFile is the largest size in bytes of a file read as a whole. The largest such
@@ -86,11 +78,6 @@ func (h Host) Bytes(name string) (io.ReaderAt, func(), error) {
 
 // Stat describes a file and follows symbolic links.
 func (h Host) Stat(name string) (fs.FileInfo, error) { return fs.Stat(h.FS, local(name)) }
-
-// Walk walks a directory tree like [fs.WalkDir].
-func (h Host) Walk(dir string, visit fs.WalkDirFunc) error {
-	return fs.WalkDir(h.FS, local(dir), visit)
-}
 
 // local converts an absolute path to a path in an [fs.FS].
 func local(name string) string {
@@ -172,6 +159,9 @@ func (h Host) Program(name string, dirs []string) (string, bool) {
 	}
 	return "", false
 }
+
+// Kernel returns the release of the running kernel.
+func (h Host) Kernel() string { return h.Says("/proc/sys/kernel/osrelease") }
 
 // FirstLine returns the first nonempty line of a text.
 func FirstLine(text string) string {

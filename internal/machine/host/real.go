@@ -25,7 +25,7 @@ const (
 func This() Host {
 	return Host{
 		FS: os.DirFS("/"), Path: os.Getenv("PATH"),
-		Run: run, Ask: ask, Dial: dial, Free: free, Writable: writable, Now: time.Now,
+		Run: run, Ask: ask, Dial: dial, Free: free, Writable: writable,
 	}
 }
 
@@ -51,18 +51,17 @@ var client = func() *http.Client {
 	return c
 }()
 
-func ask(ctx context.Context, address string) (Answer, error) {
+func ask(ctx context.Context, address string) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
 	if err != nil {
-		return Answer{}, errors.New("it is not an address")
+		return 0, errors.New("it is not an address")
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return Answer{}, withoutAddress(err)
+		return 0, withoutAddress(err)
 	}
 	resp.Body.Close()
-	date, _ := http.ParseTime(resp.Header.Get("Date"))
-	return Answer{Status: resp.StatusCode, Date: date}, nil
+	return resp.StatusCode, nil
 }
 
 // withoutAddress removes the address that net/http puts before a message, and the

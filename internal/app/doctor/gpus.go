@@ -1,0 +1,98 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"builder/internal/files/elf"
+	"builder/internal/machine/fabric"
+	"builder/internal/machine/gpu"
+)
+
+// The files in which the drivers give their versions.
+const (
+	nvidiaVersion = "/proc/driver/nvidia/version"
+	amdVersion    = "/sys/module/amdgpu/version" // only AMD's own driver has one
+	amdModule     = "/sys/module/amdgpu"
+)
+
+// moduleVersion matches the version in the first line of /proc/driver/nvidia/version:
+//
+//	NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun …
+var moduleVersion = regexp.MustCompile(`Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)`)
+
+// gpus compares three sources: the vendors' tools, the kernel modules and the PCI devices.
+func gpus(ctx context.Context, e *exam) Finding {
+	tools := e.tools(ctx)
+	devices := len(e.pci().GPUs(fabric.NVIDIA, fabric.AMD))
+	switch driver := e.driver(); {
+	case len(tools.GPUs) > 0:
+		return e.judgeGPUs(tools.Host)
+	case tools.err != nil && !errors.Is(tools.err, gpu.ErrNoTool):
+		return fail("%v", tools.err).remedy("restart the host after an update of the driver, or install the driver again")
+	case driver != "":
+		return warn("%s; the GPUs are unknown without the tool of the vendor in PATH", driver).
+			remedy("install nvidia-smi, amd-smi or rocm-smi, of the same version as the driver")
+	case devices > 0:
+		return warn("%s on the bus, no driver", count(devices, "GPU")).
+			remedy("install the driver of the vendor, or load its module: nvidia or amdgpu")
+	case e.pci().Err != nil:
+		return unknown("%s; no driver, no tool", because(e.pci().Err))
+	}
+	return none("no GPU")
+}
+
+// driver names the loaded driver of GPUs, or returns "".
+func (e *exam) driver() string {
+	if m := moduleVersion.FindStringSubmatch(e.Says(nvidiaVersion)); m != nil {
+		return "NVIDIA's driver " + m[1]
+	}
+	if e.Exists(amdModule) {
+		return strings.TrimSpace("AMD's driver " + e.Says(amdVersion))
+	}
+	return ""
+}
+
+// judgeGPUs compares the GPUs of a tool with the PCI devices, and the driver with the
+// recipe.
+func (e *exam) judgeGPUs(h gpu.Host) Finding {
+	text := fmt.Sprintf("%s, driver %s", models(h), h.Driver)
+	vendor, release := fabric.NVIDIA, ""
+	if h.AMD {
+		vendor = fabric.AMD
+	} else if release = h.CUDA; release == "" {
+		text += ", highest CUDA unknown"
+	} else {
+		text += ", highest CUDA " + release
+	}
+	r := e.work.Recipe
+	switch devices := len(e.pci().GPUs(vendor)); {
+	case devices > len(h.GPUs):
+		return warn("%s; %d on the bus", text, devices).remedy("look for the others with the tool and in the kernel log")
+	case h.AMD && !e.Exists("/dev/kfd"):
+		return warn("%s; no /dev/kfd", text).remedy("give the container the devices /dev/kfd and /dev/dri")
+	case r != nil && r.CUDA != "" && release != "" && elf.CompareVersions(major(r.CUDA), major(release)) > 0:
+		return warn("%s; the cell is for CUDA %s: this host can build it, but not run it", text, r.CUDA).
+			remedy("install a newer driver, or choose --cuda %s", major(release))
+	}
+	return ok("%s", text)
+}
+
+// major returns the major version: a driver supports every minor release of its CUDA
+// version.
+func major(version string) string {
+	first, _, _ := strings.Cut(version, ".")
+	return first
+}
+
+// models counts the GPUs by name.
+func models(h gpu.Host) string {
+	var names []string
+	for _, g := range h.GPUs {
+		names = append(names, g.Name)
+	}
+	return tally(names)
+}

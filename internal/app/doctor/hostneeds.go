@@ -1,0 +1,84 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"builder/internal/build/native"
+	"builder/internal/machine/host"
+)
+
+// The checks of this file cover the requirements of the native engine.
+
+// hostPackages checks that the programs used by the native engine are installed.
+func hostPackages(_ context.Context, e *exam) Finding {
+	var lacking []string
+	for _, n := range native.Needs {
+		if _, has := e.Program(n.Name, host.ProgramDirs(e.Path)); !has && !slices.Contains(lacking, n.Package) {
+			lacking = append(lacking, n.Package)
+		}
+	}
+	if len(lacking) == 0 {
+		return ok("all %d programs", len(native.Needs))
+	}
+	list := strings.Join(lacking, " ")
+	_, apt := e.Program("apt-get", host.ProgramDirs(e.Path))
+	switch {
+	case apt && !e.work.Engine.NoInstall && e.effectiveUser() == "0":
+		return warn("missing: %s; the first run installs them", list).remedy("apt-get install --no-install-recommends %s", list)
+	case apt:
+		return fail("missing: %s", list).remedy("apt-get install --no-install-recommends %s", list)
+	}
+	return fail("missing: %s", list).remedy("install them (the names are Debian's), %s", anotherEngine)
+}
+
+// capabilities are required by the engine: it mounts file systems, creates namespaces,
+// and changes owners and roots.
+var capabilities = []struct {
+	bit  uint
+	name string
+}{
+	{0, "CAP_CHOWN"},
+	{1, "CAP_DAC_OVERRIDE"},
+	{18, "CAP_SYS_CHROOT"},
+	{21, "CAP_SYS_ADMIN"},
+}
+
+// privileges checks capabilities, namespaces and control groups, which containers often
+// withhold from root.
+func privileges(_ context.Context, e *exam) Finding {
+	status, err := e.Text("/proc/self/status")
+	if err != nil {
+		return unknown("%s", because(err))
+	}
+	var effective uint64
+	text, has := field(status, "CapEff")
+	if _, err := fmt.Sscanf(text, "%x", &effective); err != nil || !has {
+		return unknown("/proc/self/status has no CapEff")
+	}
+	var lacking []string
+	for _, c := range capabilities {
+		if effective>>c.bit&1 == 0 {
+			lacking = append(lacking, c.name)
+		}
+	}
+	for _, kind := range []string{"mnt", "pid", "net"} {
+		if e.Link("/proc/self/ns/"+kind) == "" {
+			lacking = append(lacking, kind+" namespaces")
+		}
+	}
+	mounts, err := e.Mounts()
+	if err != nil {
+		return unknown("%s", because(err))
+	}
+	if !slices.ContainsFunc(mounts, func(m host.Mount) bool { return strings.HasPrefix(m.Kind, "cgroup") }) {
+		lacking = append(lacking, "control groups")
+	}
+	if len(lacking) == 0 {
+		return ok("all privileges of the native engine")
+	}
+	return fail("missing: %s", strings.Join(lacking, ", ")).
+		remedy("run as root (a container: privileged), %s", anotherEngine)
+}

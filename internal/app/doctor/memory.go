@@ -1,0 +1,44 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// memory compares the host's memory with the peak memory stated in the recipe. A run
+// refuses a build too large for the host.
+func memory(_ context.Context, e *exam) Finding {
+	total, err := e.Memory()
+	if err != nil {
+		return unknown("%v", err)
+	}
+	free := e.available()
+	text := size(total)
+	if free > 0 {
+		text += fmt.Sprintf(", %s of it available", size(free))
+	}
+	r := e.work.Recipe
+	switch {
+	case r == nil:
+		return ok("%s", text)
+	case r.Memory == 0:
+		return ok("%s; the need of the recipe is unknown", text)
+	case total < r.Memory && e.work.Engine.Kind != Named:
+		return fail("%s; the build needs %s", text, size(r.Memory)).remedy("build on a larger host: --engine URL, or a runner with more memory")
+	case free > 0 && free < r.Memory:
+		return warn("%s; the build needs %s", text, size(r.Memory)).remedy("end other programs before the build")
+	}
+	return ok("%s; the build needs %s", text, size(r.Memory))
+}
+
+// available returns the kernel's MemAvailable in bytes, or 0 if unknown.
+func (e *exam) available() int64 {
+	text, _ := field(e.Says("/proc/meminfo"), "MemAvailable")
+	kib, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kib << 10
+}
