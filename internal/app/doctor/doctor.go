@@ -45,7 +45,8 @@ type Purpose string
 // The purposes, in the order of the report.
 const (
 	Engine    Purpose = "engine"    // an engine for builds
-	Build     Purpose = "build"     // disk, memory and inputs of builds
+	Build     Purpose = "build"     // disk and memory of builds
+	Network   Purpose = "network"   // servers that provide inputs
 	GPU       Purpose = "gpu"       // GPUs for the result
 	Fabric    Purpose = "fabric"    // communication between the GPUs of several hosts
 	Libraries Purpose = "libraries" // installed libraries
@@ -122,14 +123,14 @@ func Examine(ctx context.Context, h host.Host, w Work) Report {
 }
 
 // Cannot runs the checks that a run makes before it fetches anything: those of the engine,
-// the disk and the memory that the work needs, without the servers of its inputs. It
-// returns the failed ones.
+// the disk and the memory that the work needs. It returns the failed ones. It does not ask
+// an engine for its version, because a run starts the client anyway.
 func Cannot(ctx context.Context, h host.Host, w Work) []Result {
 	var failed []Result
+	w.Engine.Version = nil
 	e := &exam{Host: h, work: w}
 	for _, c := range Checks() {
-		early := c.For == Engine && c.Name != askedByClient || c.For == Build && c.Name != askedOfServers
-		if !early || !c.needed(w) || ctx.Err() != nil {
+		if c.For != Engine && c.For != Build || !c.needed(w) || ctx.Err() != nil {
 			continue
 		}
 		if f := c.look(ctx, e); f.Verdict == Fail {
@@ -138,13 +139,6 @@ func Cannot(ctx context.Context, h host.Host, w Work) []Result {
 	}
 	return failed
 }
-
-// The checks that Cannot skips. A run starts the client anyway, and it asks the servers
-// when it fetches.
-const (
-	askedByClient  = "engine-version"
-	askedOfServers = "sources"
-)
 
 // Constructors of findings, one per verdict.
 

@@ -1,8 +1,11 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -127,19 +130,20 @@ func (e *exam) distinct(files []string) []string {
 
 // version returns the versions found in the bytes of a library.
 func (e *exam) version(file string) (string, error) {
-	r, done, err := e.Bytes(file)
+	f, err := e.Open(file)
 	if err != nil {
 		return "", err
 	}
-	defer done()
+	defer f.Close()
+	r, random := f.(io.ReaderAt)
+	if !random {
+		return "", errors.New("no random access")
+	}
 	versions, err := inspect.Versions(r)
 	if err != nil {
 		return "", err
 	}
-	if len(versions) == 0 {
-		return "has no version", nil
-	}
-	return strings.Join(versions, ", "), nil
+	return cmp.Or(strings.Join(versions, ", "), "has no version"), nil
 }
 
 // mpi runs mpirun to read its version.

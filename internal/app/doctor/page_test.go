@@ -65,7 +65,7 @@ func TestChecksAreInOrder(t *testing.T) {
 		}
 		names, purposes = append(names, c.Name), append(purposes, c.For)
 	}
-	if got, want := slices.Compact(purposes), []Purpose{Engine, Build, GPU, Fabric, Libraries}; !slices.Equal(got, want) {
+	if got, want := slices.Compact(purposes), []Purpose{Engine, Build, Network, GPU, Fabric, Libraries}; !slices.Equal(got, want) {
 		t.Errorf("purposes: %v, want %v", got, want)
 	}
 }

@@ -3,8 +3,6 @@ package gpu
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"os/exec"
 	"strings"
 	"testing"
@@ -185,7 +183,8 @@ func TestVisibleTo(t *testing.T) {
 func TestLimit(t *testing.T) {
 	for name, want := range map[string]float64{
 		"NVIDIA H200": 900, "NVIDIA H100 80GB HBM3": 900, "NVIDIA H100 PCIe": 600, "NVIDIA H20": 900, "NVIDIA A100-SXM4-80GB": 600,
-		"NVIDIA GB200": 1800, "NVIDIA B200": 1800, "NVIDIA L40S": 64, "NVIDIA A10": 64, "AMD Instinct MI300X": 128,
+		"NVIDIA GB200": 1800, "NVIDIA B200": 1800, "NVIDIA L40S": 64, "NVIDIA A10": 64, "AMD Instinct MI300X": 896,
+		"AMD Instinct MI300A": 768, "AMD Instinct MI355X": 1075.2, "AMD INSTINCT MI250X": 800, "AMD Instinct MI210": 300, "AMD Instinct MI100": 276,
 	} {
 		if got, known := Limit([]GPU{{Name: name}, {Name: name}}); !known || got != want {
 			t.Errorf("%s: got %v, %v, want %v", name, got, known, want)
@@ -199,31 +198,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// More GPUs in a mesh have more links to each other, up to all links of a GPU.
-func TestLimitOfMesh(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		n    int
-		want float64 // both directions
-	}{
-		{"AMD Instinct MI300X", 2, 128},
-		{"AMD Instinct MI300X", 4, 384},
-		{"AMD Instinct MI300X", 8, 896},
-		{"AMD Instinct MI300A", 4, 768},
-		{"AMD Instinct MI355X", 8, 1075.2},
-		{"AMD INSTINCT MI250X", 2, 400},
-		{"AMD INSTINCT MI250X", 8, 800},
-		{"AMD Instinct MI210", 4, 300},
-		{"AMD Instinct MI100", 4, 276},
-	} {
-		gpus := make([]GPU, c.n)
-		for i := range gpus {
-			gpus[i] = GPU{Name: c.name, BusID: fmt.Sprintf("0000:%02x:00.0", i+1)}
-		}
-		if got, known := Limit(gpus); !known || math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("%d of %s: got %v, %v, want %v", c.n, c.name, got, known, c.want)
-		}
-	}
+// Partitions of one GPU communicate inside it.
+func TestLimitOfPartitions(t *testing.T) {
 	// In CPX mode, the partitions of an MI300X are functions of one device. The kernel
 	// reports 819 GB/s between two of them (testdata/topo-mi300-cpx of
 	// ROCm/k8s-device-plugin).

@@ -2,14 +2,28 @@ package gpu
 
 import "strings"
 
-// switched lists the total bandwidth of a GPU's links to other GPUs, in one direction,
-// in GB/s, from the vendors' data sheets. A switch or a bus connects these GPUs, so two
-// of them have the whole bandwidth between them. The first entry contained in a GPU's
-// name applies.
-var switched = []struct {
+// links lists the bandwidth of all links of a GPU to other GPUs, in one direction, in
+// GB/s. The first entry contained in a GPU's name applies.
+//
+// The values of NVIDIA are from its data sheets. xGMI is the number of links of one GPU
+// (rocm.docs.amd.com, conceptual/gpu-arch) by the rate of a link, 16 bits wide: 25 GT/s up
+// to gfx90a and 32 GT/s from gfx942 by the kernel (amdgpu_xgmi_early_init in
+// drivers/gpu/drm/amd/amdgpu/amdgpu_xgmi.c), and 23 and 38.4 GT/s by AMD's data sheets of
+// MI100 and MI350.
+var links = []struct {
 	part string
-	all  float64
+	gbps float64
 }{
+	{"MI355", 537.6},
+	{"MI350", 537.6},
+	{"MI300A", 384},
+	{"MI300", 448},
+	{"MI308", 448},
+	{"MI325", 448},
+	{"MI250", 400},
+	{"MI200", 400},
+	{"MI210", 150},
+	{"MI100", 138},
 	{"GB300", 900},
 	{"GB200", 900},
 	{"B300", 900},
@@ -35,37 +49,6 @@ var switched = []struct {
 	{"T4", 16}, // PCIe 4 and 3
 }
 
-// An xgmi describes AMD GPUs with direct links and no switch. Fewer GPUs have fewer
-// links between them.
-type xgmi struct {
-	part string
-	link float64 // one link in one direction, GB/s
-	pair int     // most links between two GPUs
-	all  int     // links of one GPU
-}
-
-// meshed lists AMD GPUs with xGMI links, each 16 bits wide. If no source gives the
-// number of links between two GPUs, pair is the number of all links.
-//
-// The kernel gives the rate (amdgpu_xgmi_early_init in
-// drivers/gpu/drm/amd/amdgpu/amdgpu_xgmi.c): 25 GT/s up to gfx90a, and 32 GT/s from
-// gfx942. AMD's data sheets give other rates for MI100 and MI350: 23 and 38.4 GT/s. AMD's
-// architecture pages give the number of links (rocm.docs.amd.com, conceptual/gpu-arch).
-// An MI250 appears as two GPUs, one for each die, with four links between them
-// (/sys/class/drm/card*/device/xgmi_num_links in ROCm/rocm-systems#5763).
-var meshed = []xgmi{
-	{"MI355", 76.8, 1, 7},
-	{"MI350", 76.8, 1, 7},
-	{"MI325", 64, 1, 7},
-	{"MI300A", 64, 6, 6},
-	{"MI308", 64, 1, 7},
-	{"MI300", 64, 1, 7},
-	{"MI250", 50, 4, 8},
-	{"MI210", 50, 3, 3},
-	{"MI200", 50, 4, 8},
-	{"MI100", 46, 3, 3},
-}
-
 // Limit returns an upper limit in GB/s for any collective between these GPUs: the
 // bandwidth of one GPU's links to the others, both directions together. The bus
 // bandwidth of a ring is limited by one direction. A reduction in the switch (NVLS) is
@@ -76,40 +59,26 @@ var meshed = []xgmi{
 func Limit(gpus []GPU) (limit float64, known bool) {
 	known = len(gpus) > 0 && !partitioned(gpus)
 	for _, g := range gpus {
-		each, listed := carried(g.Name, len(gpus)-1)
-		limit, known = max(limit, each), known && listed
+		gbps := linksOf(g.Name)
+		limit, known = max(limit, gbps), known && gbps > 0
 	}
 	if !known {
-		limit = fastest()
+		for _, l := range links {
+			limit = max(limit, l.gbps)
+		}
 	}
 	return 2 * limit, known
 }
 
-// carried returns the bandwidth of the links from a GPU with this name to a number of
-// other GPUs, in one direction.
-func carried(name string, others int) (gbps float64, listed bool) {
-	for _, m := range meshed {
-		if strings.Contains(name, m.part) {
-			return m.link * float64(min(m.pair*max(others, 1), m.all)), true
+// linksOf returns the bandwidth of the links of a GPU with this name, or 0 if no entry
+// matches.
+func linksOf(name string) float64 {
+	for _, l := range links {
+		if strings.Contains(name, l.part) {
+			return l.gbps
 		}
 	}
-	for _, s := range switched {
-		if strings.Contains(name, s.part) {
-			return s.all, true
-		}
-	}
-	return 0, false
-}
-
-func fastest() float64 {
-	best := 0.0
-	for _, s := range switched {
-		best = max(best, s.all)
-	}
-	for _, m := range meshed {
-		best = max(best, m.link*float64(m.all))
-	}
-	return best
+	return 0
 }
 
 // partitioned reports whether two of the GPUs are parts of one device. In CPX or DPX

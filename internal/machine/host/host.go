@@ -5,7 +5,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -36,20 +35,6 @@ type Host struct {
 // file, a kernel configuration, has 300 KB.
 const maxFile = 2 << 20
 
-// Read returns the content of a regular file.
-func (h Host) Read(name string) ([]byte, error) {
-	f, err := h.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := regular.All(f, maxFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return data, nil
-}
-
 // Open opens a regular file. Opening a pipe could block forever.
 func (h Host) Open(name string) (fs.File, error) {
 	info, err := h.Stat(name)
@@ -60,20 +45,6 @@ func (h Host) Open(name string) (fs.File, error) {
 		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
 	return h.FS.Open(local(name))
-}
-
-// Bytes opens a file for random access.
-func (h Host) Bytes(name string) (io.ReaderAt, func(), error) {
-	f, err := h.Open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	done := func() { f.Close() }
-	if r, can := f.(io.ReaderAt); can {
-		return r, done, nil
-	}
-	done()
-	return nil, nil, fmt.Errorf("%s does not support random access", name)
 }
 
 // Stat describes a file and follows symbolic links.
@@ -87,10 +58,18 @@ func local(name string) string {
 	return "."
 }
 
-// Text returns the content of a file without surrounding white space.
+// Text returns the content of a regular file without surrounding white space.
 func (h Host) Text(name string) (string, error) {
-	data, err := h.Read(name)
-	return strings.TrimSpace(string(data)), err
+	f, err := h.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	data, err := regular.All(f, maxFile)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return strings.TrimSpace(string(data)), nil
 }
 
 // Says returns the text of a file, or "" if it is missing or unreadable.

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"time"
 
 	"builder/internal/base/web"
@@ -29,18 +28,11 @@ func This() Host {
 	}
 }
 
-// run runs a program from PATH, or else from the directories the engine uses. The PATH
-// of a user often lacks ldconfig.
+// run runs a program like Run, within programTime.
 func run(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, programTime, fmt.Errorf("%s did not end within %v", name, programTime))
 	defer cancel()
-	text, err := Run(ctx, name, args...)
-	if errors.Is(err, exec.ErrNotFound) {
-		if file, found := This().Program(name, ProgramDirs("")); found {
-			return Run(ctx, file, args...)
-		}
-	}
-	return text, err
+	return Run(ctx, name, args...)
 }
 
 // client does not follow redirects: an answer of the named server is enough, and no
@@ -68,6 +60,11 @@ func ask(ctx context.Context, address string) (int, error) {
 // address of a proxy inside it. Either may contain a password.
 func withoutAddress(err error) error {
 	return errors.New(store.Redact(web.WithoutAddress(err).Error()))
+}
+
+func free(path string) (int64, error) {
+	_, left, err := Disk(path)
+	return left, err
 }
 
 func dial(ctx context.Context, network, address string) error {

@@ -7,14 +7,6 @@ import (
 	"syscall"
 )
 
-func free(path string) (int64, error) {
-	var s syscall.Statfs_t
-	if err := syscall.Statfs(path, &s); err != nil {
-		return 0, fmt.Errorf("reading the free space of %s: %w", path, err)
-	}
-	return int64(s.Bavail) * s.Bsize, nil
-}
-
 // Disk returns the size of the disk of a path, which need not exist yet, and the bytes
 // available to this user.
 func Disk(path string) (size, left int64, err error) {

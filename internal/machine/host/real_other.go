@@ -6,8 +6,6 @@ import "errors"
 
 var errNotLinux = errors.New("only supported on Linux")
 
-func free(string) (int64, error) { return 0, errNotLinux }
-
 // Disk works only on Linux.
 func Disk(string) (size, left int64, err error) { return 0, 0, errNotLinux }
 

@@ -7,18 +7,20 @@ import (
 	"time"
 )
 
-// Run runs a program from PATH and returns its stdout and stderr. A missing program is
+// Run runs a program and returns its stdout and stderr. It searches PATH, and then the
+// usual directories, because the PATH of a user often lacks ldconfig. A missing program is
 // [exec.ErrNotFound]. If ctx ends, the error is its cause.
 func Run(ctx context.Context, name string, args ...string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err != nil {
+	h := This()
+	path, found := h.Program(name, ProgramDirs(h.Path))
+	if !found {
 		return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
 	}
 	out := &head{}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = time.Second
-	err = cmd.Run()
+	err := cmd.Run()
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
