@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// columns is the layout of a table, from its header. Before 2.13 each program has its
-// own layout. Later releases add columns.
+// columns is the layout of a table, from its header: the leading columns, and one or two
+// halves that begin with a time. Releases add columns to both.
 type columns struct {
 	names   []string
 	outside bool // the first half is out-of-place
@@ -19,29 +19,30 @@ type columns struct {
 // All known columns. Those of a half appear once for each half.
 var (
 	leading = []string{"size", "count", "type", "redop", "root"}
-	half    = []string{"time", "algbw", "busbw"}
-	checks  = []string{"#wrong", "error"} // since 2.13; before 2.13
+	half    = []string{"time", "algbw", "busbw", "#wrong"}
 	// Ignored columns are from the options -I (2.18) and -S (2.17.6), and from
 	// rccl-tests' -A.
 	ignored = []string{"i_min", "i_max", "i_p99", "i_cv%", "timestamp", "algo", "proto", "nchannels"}
 )
 
 func newColumns(names []string, outside bool) (*columns, error) {
-	known := slices.Concat(leading, half, checks, ignored)
+	known := slices.Concat(leading, half, ignored)
 	count := map[string]int{}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("the table has an unknown column %.40q", name)
+			return nil, fmt.Errorf("the table has an unknown column %.40q; releases before 2.13 are not supported", name)
 		}
 		count[name]++
 	}
-	c := &columns{outside: outside}
-	c.names = append(c.names, names...)
 	halves := count["time"]
-	if count["size"] != 1 || count["count"] != 1 || count["type"] != 1 || halves < 1 || halves > 2 ||
-		count["algbw"] != halves || count["busbw"] != halves || count["#wrong"]+count["error"] != halves {
+	whole := slices.Equal(names[:min(len(names), len(leading))], leading) && (halves == 1 || halves == 2)
+	for _, name := range half {
+		whole = whole && count[name] == halves
+	}
+	if !whole {
 		return nil, fmt.Errorf("the header of the table is incomplete: %.200q", strings.Join(names, " "))
 	}
+	c := &columns{slices.Clone(names), outside}
 	if i := slices.Index(c.names, "timestamp"); i >= 0 {
 		c.names = slices.Insert(c.names, i, "timestamp") // it has two fields: date and time
 	}
@@ -54,30 +55,30 @@ func (c *columns) row(text string) (Row, error) {
 	if len(fields) != len(c.names) {
 		return Row{}, fmt.Errorf("a row has %d of %d columns: %.200q", len(fields), len(c.names), text)
 	}
-	row, timing := Row{Op: "none", Root: -1}, -1
-	timings := [2]Timing{}
+	var row Row
+	var timings [2]Timing
+	timing := -1
 	for i, name := range c.names {
 		if name == "time" {
 			timing++
 			timings[timing].Measured = true
 		}
 		var err error
-		if slices.Contains(leading, name) {
+		switch {
+		case slices.Contains(leading, name):
 			err = row.set(name, fields[i])
-		} else if !slices.Contains(ignored, name) {
-			if timing < 0 {
-				return Row{}, fmt.Errorf("column %s comes before the first time", name)
-			}
+		case timing >= 0 && !slices.Contains(ignored, name):
 			err = timings[timing].set(name, fields[i])
+		case slices.Contains(half, name):
+			err = errors.New("it comes before the first time")
 		}
 		if err != nil {
 			return Row{}, fmt.Errorf("column %s: %w", name, err)
 		}
 	}
+	row.OutOfPlace, row.InPlace = timings[0], timings[1]
 	if timing == 0 && !c.outside {
-		row.InPlace = timings[0]
-	} else {
-		row.OutOfPlace, row.InPlace = timings[0], timings[1]
+		row.OutOfPlace, row.InPlace = timings[1], timings[0]
 	}
 	return row, nil
 }
@@ -110,12 +111,6 @@ func (t *Timing) set(name, text string) (err error) {
 		t.BusBW, err = positive(text)
 	case "#wrong":
 		t.Wrong, t.Checked, err = wrong(text)
-	case "error":
-		// The value is the largest error of an element. Only the footer says whether it
-		// is too large, because that depends on the type and the number of ranks.
-		if t.Checked = text != "N/A"; t.Checked {
-			_, err = positive(text)
-		}
 	}
 	return err
 }

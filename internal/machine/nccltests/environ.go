@@ -9,14 +9,13 @@ import (
 	"strings"
 )
 
-// environ returns the complete environment of a run. The report of -J contains all of
-// it. A variable of the user's environment cannot change a result unless the sweep sets
-// it.
+// environ returns the complete environment of a run. A variable of the user's environment
+// cannot change a result unless the sweep sets it.
 //
 // HOME and NCCL_CONF_FILE keep ~/.nccl.conf out (src/misc/param.cc). Before 2.23.4 the
 // library always reads that file in the home from passwd. /etc/nccl.conf belongs to the
 // host and is used.
-func environ(s Sweep, dir string, libraries []string) []string {
+func environ(s Sweep, dir string) []string {
 	env := map[string]string{
 		"PATH":              "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"LC_ALL":            "C",
@@ -28,15 +27,10 @@ func environ(s Sweep, dir string, libraries []string) []string {
 		"NCCL_DEBUG_FILE":   filepath.Join(dir, "nccl.%h.%p.log"),
 	}
 	maps.Copy(env, s.Env)
-	path := libraries
-	if own := env["LD_LIBRARY_PATH"]; own != "" {
-		path = append(slices.Clip(path), own)
-	}
-	if s.Library != "" {
-		path = slices.Concat([]string{s.Library}, path)
-	}
-	if len(path) > 0 {
-		env["LD_LIBRARY_PATH"] = strings.Join(path, ":")
+	if own := env["LD_LIBRARY_PATH"]; s.Library != "" && own != "" {
+		env["LD_LIBRARY_PATH"] = s.Library + ":" + own
+	} else if s.Library != "" {
+		env["LD_LIBRARY_PATH"] = s.Library
 	}
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {

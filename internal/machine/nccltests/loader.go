@@ -76,7 +76,7 @@ func (l loader) problem(library string) error {
 	case len(l.problems) > 0:
 		return fmt.Errorf("the loader refuses it: %s", strings.Join(l.problems, "; "))
 	case len(l.missing) > 0:
-		return fmt.Errorf("the loader does not find %s", strings.Join(l.missing, ", "))
+		return fmt.Errorf("the loader does not find %s: set LD_LIBRARY_PATH to its directory", strings.Join(l.missing, ", "))
 	case library != "" && l.collective != "" && !within(l.collective, library):
 		return fmt.Errorf("the loader takes %s, not the library in %s: a DT_RPATH of the program comes before LD_LIBRARY_PATH", l.collective, library)
 	}
@@ -92,31 +92,4 @@ func within(file, dir string) bool {
 	}
 	want, err := os.Stat(dir)
 	return err == nil && os.SameFile(have, want)
-}
-
-// runtimes are the usual places of CUDA's and ROCm's run-time libraries outside the
-// loader's directories.
-var runtimes = []string{
-	"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64", "/usr/local/cuda-*/targets/*/lib", "/opt/rocm/lib", "/opt/rocm/core*/lib", "/opt/rocm-*/lib",
-	"/usr/local/lib/python3*/*-packages/nvidia/cuda_runtime/lib", "/usr/local/lib/python3*/*-packages/nvidia/cu*/lib",
-	"/usr/lib/python3*/*-packages/nvidia/cuda_runtime/lib", "/opt/*/lib/python3*/site-packages/nvidia/cuda_runtime/lib",
-}
-
-// supply returns the directories with missing run-time libraries, if this host has
-// them.
-func supply(missing, places []string) []string {
-	var dirs []string
-	for _, name := range missing {
-		if !strings.HasPrefix(name, "libcudart.so") && !strings.HasPrefix(name, "libamdhip64.so") {
-			continue
-		}
-		for _, place := range places {
-			found, _ := filepath.Glob(filepath.Join(place, name)) // an invalid pattern would fail a test
-			if len(found) > 0 {
-				dirs = append(dirs, filepath.Dir(found[len(found)-1]))
-				break
-			}
-		}
-	}
-	return dirs
 }

@@ -1,6 +1,5 @@
 // Package nccltests runs the programs of nccl-tests and rccl-tests on the GPUs of this
-// host and parses their output: every layout of the table in any release, and the JSON
-// of later releases.
+// host and parses the table that they print, of releases since 2.13.
 //
 // The output is not trusted. Without rows, truncated, or with invalid numbers, it is an
 // error and never a shorter report. The programs exit with status 0 and print "OK" even
@@ -20,8 +19,7 @@ type Report struct {
 	Library int      `json:"library"` // NCCL's version number of the loaded library, 22907; 0 if the release does not print it
 	Devices []Device `json:"devices"` // one for each rank
 	Rows    []Row    `json:"rows"`    // in the order of the run; at least one
-	// OutOfBounds is the number of passes with a wrong value, from the footer. Releases
-	// before 2.13 report wrong values only here.
+	// OutOfBounds is the number of passes with a wrong value, from the footer.
 	OutOfBounds int `json:"out_of_bounds"`
 }
 
@@ -52,7 +50,7 @@ type Timing struct {
 	AlgBW        float64 `json:"algbw"`   // GB/s, where 1 GB is 1e9 bytes
 	BusBW        float64 `json:"busbw"`   // GB/s
 	Checked      bool    `json:"checked"` // false if #wrong is N/A
-	Wrong        int64   `json:"wrong"`   // elements; always 0 before 2.13, see Report.OutOfBounds
+	Wrong        int64   `json:"wrong"`   // elements
 }
 
 // A Sweep is a measurement to run.

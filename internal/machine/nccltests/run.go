@@ -78,24 +78,18 @@ func (s Sweep) reads() []string {
 
 func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	c := command{
-		guest: s.Guest, path: s.Program, env: environ(s, dir, nil), dir: dir, read: s.reads(), write: []string{dir}, network: s.Network,
+		guest: s.Guest, path: s.Program, env: environ(s, dir), dir: dir, read: s.reads(), write: []string{dir}, network: s.Network,
 		limit: min(s.Timeout, maxQuestion),
 	}
-	if err := c.prepare(ctx, s, dir); err != nil {
-		return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, unstartable(s.Program, err))
-	}
-	writes, err := c.writesJSON(ctx)
-	if err != nil {
+	if err := c.starts(ctx, s.Library); err != nil {
 		return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, unstartable(s.Program, err))
 	}
 	c.args, c.limit = s.arguments(), s.Timeout
-	if writes {
-		c.args = append(c.args, "-J", filepath.Join(dir, document))
-	}
 	if len(s.Launcher) > 0 {
 		if err := c.shared(ctx, s, dir); err != nil {
 			return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, err)
 		}
+		var err error
 		if c, err = c.launched(s.Launcher); err != nil {
 			return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, err)
 		}
@@ -111,7 +105,7 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	if err != nil {
 		return m, fmt.Errorf("%w; it last printed: %s; the library last logged: %s", err, lastLines(m.Output), lastLines(m.Log))
 	}
-	m.Report, err = end.report(dir)
+	m.Report, err = end.report()
 	if err = errors.Join(err, logErr); len(s.Launcher) > 0 {
 		err = s.oneJob(m.Report, files, err)
 	}
@@ -121,39 +115,26 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	return m, err
 }
 
-// prepare checks that the loader will use the intended library. It adds the directories
-// of run-time libraries outside the loader's path to the environment.
-func (c *command) prepare(ctx context.Context, s Sweep, dir string) error {
+// starts checks that the loader takes the library in the directory library, and that the
+// program starts. In every release, --help exits with 0 without using a GPU.
+func (c command) starts(ctx context.Context, library string) error {
 	l, err := c.trace(ctx)
+	if err == nil {
+		err = l.problem(library)
+	}
 	if err != nil {
 		return err
 	}
-	if dirs := supply(l.missing, runtimes); len(dirs) > 0 {
-		c.env = environ(s, dir, dirs)
-		if l, err = c.trace(ctx); err != nil {
-			return err
-		}
-	}
-	return l.problem(s.Library)
-}
-
-// writesJSON reports whether the program has the option -J. In every release, --help
-// exits with 0 without using a GPU.
-func (c command) writesJSON(ctx context.Context) (bool, error) {
-	c.args, c.limit = []string{"--help"}, min(c.limit, maxQuestion)
+	c.args = []string{"--help"}
 	end, err := c.run(ctx)
-	if err != nil {
-		return false, err
+	if err == nil && end.exit != 0 {
+		err = fmt.Errorf("%s: %s", end.words(), end.telling())
 	}
-	if end.exit != 0 {
-		return false, fmt.Errorf("%s: %s", end.words(), end.telling())
-	}
-	return strings.Contains(end.stdout+end.stderr, "--output_file"), nil
+	return err
 }
 
-// report parses the table of a finished program. If the program also wrote JSON, report
-// takes the numbers from there, because they have more digits.
-func (e ended) report(dir string) (Report, error) {
+// report parses the table of a finished program.
+func (e ended) report() (Report, error) {
 	report, err := Parse(strings.NewReader(e.stdout))
 	switch {
 	case err != nil && e.exit == unsupported:
@@ -165,50 +146,7 @@ func (e ended) report(dir string) (Report, error) {
 	case e.exit != 0 && report.OutOfBounds == 0:
 		return Report{}, fmt.Errorf("%w, although its table is complete: %s: %s", ErrFailed, e.words(), e.telling())
 	}
-	exact, err := readDocument(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return report, nil
-	}
-	if err == nil {
-		err = report.refine(exact)
-	}
-	return report, err
-}
-
-// document is the name of the JSON in the directory of a run.
-const document = "report.json"
-
-// readDocument reads the JSON. The program may have left a link or a pipe in its place.
-func readDocument(dir string) (Report, error) {
-	in, err := regular.Inside(dir, maxOutput)
-	if err != nil {
-		return Report{}, err
-	}
-	f, err := in.Open(document)
-	if err != nil {
-		return Report{}, err
-	}
-	defer f.Close()
-	return Parse(f)
-}
-
-// refine replaces the rows by those of the JSON. Both come from one run, so a
-// difference in sizes, counts or checks is an error.
-func (r *Report) refine(exact Report) error {
-	if len(exact.Rows) != len(r.Rows) || exact.OutOfBounds != r.OutOfBounds {
-		return fmt.Errorf("the JSON has %d rows and %d out of bounds, the table %d and %d", len(exact.Rows), exact.OutOfBounds, len(r.Rows), r.OutOfBounds)
-	}
-	for i, row := range exact.Rows {
-		have := r.Rows[i]
-		if row.Bytes != have.Bytes || row.Count != have.Count || row.OutOfPlace.Checked != have.OutOfPlace.Checked || row.InPlace.Checked != have.InPlace.Checked {
-			return fmt.Errorf("row %d has %d bytes in the JSON and %d in the table, or only one of them has it as checked", i+1, row.Bytes, have.Bytes)
-		}
-	}
-	r.Rows = exact.Rows
-	if r.Library == 0 {
-		r.Library = exact.Library
-	}
-	return nil
+	return report, nil
 }
 
 // logs returns the library's logs and their number, one for each process. A link to a

@@ -7,27 +7,26 @@ import (
 	"strconv"
 )
 
-// sizes are the sizes of a run, from first to last by a factor or a number of bytes
-// (TimeTest in src/common.cu).
+// sizes are the sizes of a run, from first to last by a factor (TimeTest in
+// src/common.cu).
 type sizes struct {
-	first, last, step int64
-	factor            bool
-	want              int64 // next expected size
-	partial           bool  // only some sizes of the current round have appeared
+	first, last, factor int64
+	want                int64 // next expected size
+	partial             bool  // only some sizes of the current round have appeared
 }
 
-func newSizes(first, last, step, unit string) (*sizes, error) {
+func newSizes(first, last, factor string) (*sizes, error) {
 	var values [3]int64
-	for i, text := range []string{first, last, step} {
+	for i, text := range []string{first, last, factor} {
 		v, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return nil, err
 		}
 		values[i] = v
 	}
-	s := &sizes{first: values[0], last: values[1], step: values[2], factor: unit == "factor", want: values[0]}
-	if s.first > s.last || s.step < 1 || s.factor && (s.step < 2 || s.first < 1) {
-		return nil, fmt.Errorf("invalid sizes from %s to %s by %s %s", first, last, step, unit)
+	s := &sizes{first: values[0], last: values[1], factor: values[2], want: values[0]}
+	if s.first < 1 || s.first > s.last || s.factor < 2 {
+		return nil, fmt.Errorf("invalid sizes from %s to %s by factor %s", first, last, factor)
 	}
 	return s, nil
 }
@@ -53,14 +52,10 @@ func (s *sizes) next(bytes int64, r Report) error {
 		return fmt.Errorf("a row has %d bytes, expected %d", bytes, s.want)
 	}
 	s.partial = true
-	switch {
-	case s.factor && s.want <= math.MaxInt64/s.step:
-		s.want *= s.step
-	case !s.factor && s.want <= math.MaxInt64-s.step:
-		s.want += s.step
-	default:
+	if s.want > math.MaxInt64/s.factor {
 		return errors.New("the sizes overflow")
 	}
+	s.want *= s.factor
 	if s.want > s.last { // several types, operations, roots or cycles repeat the sizes
 		s.want, s.partial = s.first, false
 	}

@@ -2,7 +2,6 @@ package nccltests
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -17,22 +16,14 @@ const (
 	maxLine   = 64 << 10
 )
 
-// Parse parses the output of a program, or its JSON, and detects which it is. Truncated
-// output, an invalid number and a missing size are errors. Parse never returns a
-// partial report.
+// Parse parses the output of a program. Truncated output, an invalid number and a missing
+// size are errors. Parse never returns a partial report.
 func Parse(r io.Reader) (Report, error) {
-	in := bufio.NewReaderSize(&bounded{r: r, left: maxOutput}, maxLine)
-	for {
-		c, err := in.ReadByte()
-		switch {
-		case err != nil:
-			return parseTable(in, err)
-		case c == '{':
-			return parseJSON(io.MultiReader(strings.NewReader("{"), in))
-		case c != ' ' && c != '\t' && c != '\r' && c != '\n':
-			return parseTable(in, in.UnreadByte())
-		}
+	report, err := parseTable(r)
+	if err != nil {
+		return Report{}, fmt.Errorf("reading output: %w", err)
 	}
+	return report, nil
 }
 
 // bounded returns an error beyond a limit of bytes.
@@ -50,27 +41,23 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func parseTable(in *bufio.Reader, err error) (Report, error) {
+func parseTable(r io.Reader) (Report, error) {
 	t := table{}
-	for number := 1; err == nil; number++ {
-		var line []byte
-		if line, err = in.ReadSlice('\n'); errors.Is(err, bufio.ErrBufferFull) {
-			err = fmt.Errorf("line %d exceeds %d bytes", number, maxLine)
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			break
-		}
-		if err := t.line(string(bytes.TrimRight(line, "\r\n"))); err != nil {
-			return Report{}, fmt.Errorf("reading output: line %d: %w", number, err)
+	lines := bufio.NewScanner(&bounded{r: r, left: maxOutput})
+	lines.Buffer(nil, maxLine)
+	number := 0
+	for lines.Scan() {
+		number++
+		if err := t.line(lines.Text()); err != nil {
+			return Report{}, fmt.Errorf("line %d: %w", number, err)
 		}
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return Report{}, fmt.Errorf("reading output: %w", err)
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return Report{}, fmt.Errorf("line %d exceeds %d bytes", number+1, maxLine)
+	} else if err != nil {
+		return Report{}, err
 	}
-	if err := t.end(); err != nil {
-		return Report{}, fmt.Errorf("reading output: %w", err)
-	}
-	return t.report, nil
+	return t.report, t.end()
 }
 
 // table is the state of parsing an output.
@@ -107,7 +94,7 @@ var (
 	failure = regexp.MustCompile(`: Test (CUDA |NCCL |HIP )?failure |: Test timeout \(`)
 	number  = regexp.MustCompile(`^\d+(\s|$)`)
 
-	asked    = regexp.MustCompile(`^nThread \d+ nGpus \d+ minBytes (\d+) maxBytes (\d+) step: (\d+)\((factor|bytes)\) `)
+	asked    = regexp.MustCompile(`^nThread \d+ nGpus \d+ minBytes (\d+) maxBytes (\d+) step: (\d+)\(factor\) `)
 	reduced  = regexp.MustCompile(`^Reducing maxBytes to (\d+) due to memory limitation`)
 	starting = regexp.MustCompile(`^Collective test starting: (\S+)$`)
 	versions = regexp.MustCompile(`^[nr]ccl-tests version (\S+) [nr]ccl-headers=\d+ [nr]ccl-library=(\d+)`)
@@ -139,7 +126,7 @@ func (t *table) comment(text string) error {
 // preamble parses a comment above the table.
 func (t *table) preamble(text, last string) (err error) {
 	if m := asked.FindStringSubmatch(text); m != nil {
-		t.sizes, err = newSizes(m[1], m[2], m[3], m[4])
+		t.sizes, err = newSizes(m[1], m[2], m[3])
 		return err
 	}
 	if m := reduced.FindStringSubmatch(text); m != nil && t.sizes != nil {
