@@ -16,11 +16,10 @@ import (
 // Limits for the data kept of a run. A log may have any size.
 const (
 	maxCommunicators = 64
-	maxNumbers       = 1 << 20 // total of ranks in rings and trees
 	maxSettings      = 256
 )
 
-// A Run is the communication structure of a job, read from its log. One log may come
+// A Run tells how the ranks of a job connected, read from its log. One log may come
 // from several processes. The log of a single rank is less complete.
 type Run struct {
 	Library       string         `json:"library"` // NCCL or RCCL, empty if the log does not name it
@@ -39,27 +38,8 @@ type Communicator struct {
 	Ranks    int    `json:"ranks"`    // 0 if unknown
 	Nodes    int    `json:"nodes"`    // 0 if unknown
 	Channels int    `json:"channels"` // channels of collectives, 0 if unknown
-	Rings    []Ring `json:"rings"`    // sorted by channel
-	Trees    []Tree `json:"trees"`    // sorted by channel
 	// Connections counts the connections by transport, as in [Evidence.Channels].
 	Connections map[string]int `json:"connections"`
-
-	next map[int]map[int]int // for rings: channel to rank to next rank
-}
-
-// A Ring is the order of the ranks in a channel. The library prints only the first
-// twenty ranks, except with NCCL_DEBUG_SUBSYS=GRAPH.
-type Ring struct {
-	Channel int   `json:"channel"`
-	Ranks   []int `json:"ranks"`
-	Whole   bool  `json:"whole"` // includes all ranks
-}
-
-// A Tree holds the parents of the ranks in a channel, -1 for the root. A rank is
-// missing if the logs of both the rank and its parent are missing.
-type Tree struct {
-	Channel int         `json:"channel"`
-	Up      map[int]int `json:"up"`
 }
 
 // Shown reports whether the log contains a run at all.
@@ -88,7 +68,6 @@ type runParser struct {
 	evidence Evidence
 	current  map[string]int // current communicator of a process and GPU, by index
 	settings map[string]string
-	numbers  int
 }
 
 var (
@@ -100,11 +79,7 @@ var (
 	begins   = regexp.MustCompile(`comm 0x[0-9a-f]+ rank \d+ nranks (\d+) .*commId (0x[0-9a-f]+) - Init START`)
 	finished = regexp.MustCompile(`comm 0x[0-9a-f]+ rank \d+ nranks (\d+) .*- Init COMPLETE`)
 	shape    = regexp.MustCompile(`comm 0x[0-9a-f]+ rank \d+ nRanks (\d+) nNodes (\d+) `)
-	ordered  = regexp.MustCompile(`^Channel (\d+)/\d+ :((?: +\d+)+)$`)
-	linked   = regexp.MustCompile(`^Ring (\d+) : (\d+) -> (\d+) -> (\d+)`)
-	treeLine = regexp.MustCompile(`^Trees \[`)
-	tree     = regexp.MustCompile(`\[(\d+)\] ((?:-?\d+/){2}-?\d+)->(\d+)->(-?\d+)`)
-	members  = regexp.MustCompile(` comm 0x[0-9a-f]+ nRanks (\d+)`) // only RCCL
+	members  = regexp.MustCompile(`^Trees \[.* comm 0x[0-9a-f]+ nRanks (\d+)`) // only RCCL
 	counts   = regexp.MustCompile(`^(\d+) coll channels,`)
 	setting  = regexp.MustCompile(`^((?:NCCL|RCCL|HSA)_[A-Z0-9_]+) set by environment to (.*?)\.?$`)
 )
@@ -137,16 +112,9 @@ func (p *runParser) line(line string) {
 	case shape.MatchString(text):
 		m, c := shape.FindStringSubmatch(text), p.of(who)
 		c.Ranks, c.Nodes = cmp.Or(c.Ranks, number(m[1])), number(m[2])
-	case ordered.MatchString(text):
-		p.ring(p.of(who), ordered.FindStringSubmatch(text))
-	case linked.MatchString(text):
-		p.link(p.of(who), linked.FindStringSubmatch(text))
-	case treeLine.MatchString(text):
+	case members.MatchString(text):
 		c := p.of(who)
-		if m := members.FindStringSubmatch(text); m != nil {
-			c.Ranks = cmp.Or(c.Ranks, number(m[1]))
-		}
-		p.trees(c, tree.FindAllStringSubmatch(text, -1))
+		c.Ranks = cmp.Or(c.Ranks, number(members.FindStringSubmatch(text)[1]))
 	case counts.MatchString(text):
 		p.of(who).Channels = number(counts.FindStringSubmatch(text)[1])
 	case channel.MatchString(line):
@@ -189,58 +157,8 @@ func (p *runParser) add(id string) int {
 		p.run.Cut = true
 		return maxCommunicators - 1
 	}
-	p.run.Communicators = append(p.run.Communicators, Communicator{ID: id, Connections: map[string]int{}, next: map[int]map[int]int{}})
+	p.run.Communicators = append(p.run.Communicators, Communicator{ID: id, Connections: map[string]int{}})
 	return len(p.run.Communicators) - 1
-}
-
-// keep reports whether n more ranks are within the limit.
-func (p *runParser) keep(n int) bool {
-	if p.numbers += n; p.numbers > maxNumbers {
-		p.run.Cut = true
-		return false
-	}
-	return true
-}
-
-func (p *runParser) ring(c *Communicator, m []string) {
-	var ranks []int
-	for text := range strings.FieldsSeq(m[2]) {
-		ranks = append(ranks, number(text))
-	}
-	i := number(m[1])
-	if p.keep(len(ranks)) && !slices.ContainsFunc(c.Rings, func(r Ring) bool { return r.Channel == i }) {
-		c.Rings = append(c.Rings, Ring{Channel: i, Ranks: ranks})
-	}
-}
-
-func (p *runParser) link(c *Communicator, m []string) {
-	if !p.keep(1) {
-		return
-	}
-	i := number(m[1])
-	if c.next[i] == nil {
-		c.next[i] = map[int]int{}
-	}
-	c.next[i][number(m[2])], c.next[i][number(m[3])] = number(m[3]), number(m[4])
-}
-
-func (p *runParser) trees(c *Communicator, lines [][]string) {
-	for _, m := range lines {
-		i := slices.IndexFunc(c.Trees, func(t Tree) bool { return t.Channel == number(m[1]) })
-		if !p.keep(4) {
-			return
-		}
-		if i < 0 {
-			c.Trees, i = append(c.Trees, Tree{number(m[1]), map[int]int{}}), len(c.Trees)
-		}
-		rank := number(m[3])
-		c.Trees[i].Up[rank] = number(m[4])
-		for text := range strings.SplitSeq(m[2], "/") {
-			if below := number(text); below >= 0 {
-				c.Trees[i].Up[below] = rank
-			}
-		}
-	}
 }
 
 func (p *runParser) connect(c *Communicator, way string) {
@@ -260,46 +178,13 @@ func number(text string) int {
 	return n
 }
 
-// end completes the rings and returns the run.
+// end returns the run.
 func (p *runParser) end() Run {
 	r := p.run
 	r.Library, r.Version = p.evidence.Library, p.evidence.Version
 	r.Networks, r.Reasons, r.Warnings = p.evidence.Networks, p.evidence.Reasons, p.evidence.Warnings
-	for i := range r.Communicators {
-		r.Communicators[i].complete()
-	}
 	for _, name := range slices.Sorted(maps.Keys(p.settings)) {
 		r.Settings = append(r.Settings, Setting{name, p.settings[name], costOf(name, p.settings[name])})
 	}
 	return r
-}
-
-// complete uses the rings printed link by link if they are longer, and sorts rings and
-// trees by channel.
-func (c *Communicator) complete() {
-	for i, next := range c.next {
-		ring := Ring{Channel: i, Ranks: follow(next)}
-		at := slices.IndexFunc(c.Rings, func(r Ring) bool { return r.Channel == i })
-		switch {
-		case at < 0:
-			c.Rings = append(c.Rings, ring)
-		case len(ring.Ranks) > len(c.Rings[at].Ranks):
-			c.Rings[at] = ring
-		}
-	}
-	for i := range c.Rings {
-		c.Rings[i].Whole = c.Ranks > 0 && len(c.Rings[i].Ranks) == c.Ranks
-	}
-	slices.SortFunc(c.Rings, func(a, b Ring) int { return cmp.Compare(a.Channel, b.Channel) })
-	slices.SortFunc(c.Trees, func(a, b Tree) int { return cmp.Compare(a.Channel, b.Channel) })
-}
-
-// follow returns the ranks from the lowest one as far as the links are known.
-func follow(next map[int]int) []int {
-	first := slices.Min(slices.Collect(maps.Keys(next)))
-	ranks := []int{first}
-	for at, known := next[first]; known && at != first && len(ranks) <= len(next); at, known = next[at] {
-		ranks = append(ranks, at)
-	}
-	return ranks
 }

@@ -31,8 +31,7 @@ func logOf(t *testing.T, name string) string {
 	return string(data)
 }
 
-// Two hosts with GPUs that could use NICs but use sockets. The log has the trees of
-// some ranks and RCCL's warnings.
+// Two hosts with GPUs that could use NICs but use sockets. The log has RCCL's warnings.
 func TestRunOfMI250X(t *testing.T) {
 	r := parseRun(t, logOf(t, "rccl-2.16.5-mi250x.log"))
 	if r.Library != "RCCL" || r.Version != "2.16.5+hip5.6" || len(r.Communicators) != 1 || len(r.Warnings) != 3 || r.Cut {
@@ -45,15 +44,6 @@ func TestRunOfMI250X(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"P2P/IPC": 4, "NET/Socket/1": 2, "NET/Socket/2": 2}, c.Connections); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	want := []Tree{
-		{0, map[int]int{3: 1, 2: 3, 7: 5, 5: 4, 6: 7}},
-		{1, map[int]int{3: 2, 2: -1, 7: 6, 5: 7, 1: 3, 6: 2, 4: 5}},
-		{2, map[int]int{3: 1, 2: 3, 7: 5, 5: 4, 6: 7}},
-		{3, map[int]int{3: 2, 2: 6, 7: 6, 5: 7, 1: 3, 4: 5}},
-	}
-	if diff := cmp.Diff(want, c.Trees); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
 	if diff := cmp.Diff([]Setting{{Name: "NCCL_P2P_LEVEL", Value: "XGMI"}}, r.Settings); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -64,7 +54,7 @@ func TestRunOfMI50(t *testing.T) {
 	if r.Library != "RCCL" || r.Version != "2.21.5-HEAD:9a0e6a1" || !slices.Equal(r.Networks, []string{"Socket"}) || len(r.Communicators) != 1 {
 		t.Fatalf("got %+v", r)
 	}
-	if c := r.Communicators[0]; c.Ranks != 4 || c.Nodes != 1 || len(c.Trees) != 2 || c.Trees[0].Up[3] != 2 || c.Trees[0].Up[2] != 1 {
+	if c := r.Communicators[0]; c.Ranks != 4 || c.Nodes != 1 {
 		t.Errorf("got %+v", c)
 	}
 	if !slices.Contains(r.Reasons, "Failed to open libibverbs.so[.1]") {
@@ -74,32 +64,25 @@ func TestRunOfMI50(t *testing.T) {
 
 func TestRunOfTwoHosts(t *testing.T) {
 	c := parseRun(t, logOf(t, "nccl-two-hosts.log")).Communicators[0]
-	if c.Ranks != 16 || c.Nodes != 2 || len(c.Rings) != 5 || len(c.Trees) != 8 {
+	if c.Ranks != 16 || c.Nodes != 2 {
 		t.Fatalf("got %+v", c)
-	}
-	if diff := cmp.Diff(Ring{1, []int{0, 5, 4, 7, 6, 3, 10, 9, 8, 13, 12, 15, 14, 11, 2, 1}, true}, c.Rings[1]); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]int{"P2P/direct pointer": 2, "NET/IB/3": 3}, c.Connections); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-// Two successive communicators in one process, one printed link by link, and settings
-// with a cost.
+// Two successive communicators in one process, and settings with a cost.
 func TestRunsAfterOneAnother(t_ *testing.T) {
 	var b strings.Builder
 	for _, line := range []string{
 		"NCCL_P2P_DISABLE set by environment to 1.",
 		"NCCL_ALGO set by environment to Ring",
 		"ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId c1000 commId 0xaa - Init START",
-		"Channel 00/01 :    0   1",
 		"Channel 00/0 : 0[0] -> 1[1] via SHM/direct/direct",
 		"2 coll channels, 2 collnet channels, 0 nvls channels, 2 p2p channels, 2 p2p channels per peer",
 		"ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 busId c1000 commId 0xaa localSize 136 used 1 bytes - Init COMPLETE",
 		"ncclCommInitRank comm 0x2 rank 0 nranks 3 cudaDev 0 nvmlDev 0 busId c1000 commId 0xbb - Init START",
-		"Ring 0 : 2 -> 0 -> 1 comm 0x2 nRanks 03 busId c1000",
-		"Ring 0 : 1 -> 2 -> 0 comm 0x2 nRanks 03 busId c1000",
 		"Channel 00/0 : 0[0] -> 1[1] via P2P/IPC comm 0x2 nRanks 03",
 	} {
 		b.WriteString(h + line + "\n")
@@ -109,10 +92,10 @@ func TestRunsAfterOneAnother(t_ *testing.T) {
 		t_.Fatalf("got %+v", r)
 	}
 	first, second := r.Communicators[0], r.Communicators[1]
-	if first.ID != "0xaa" || first.Ranks != 2 || first.Channels != 2 || first.Connections["SHM"] != 1 || !first.Rings[0].Whole {
+	if first.ID != "0xaa" || first.Ranks != 2 || first.Channels != 2 || first.Connections["SHM"] != 1 {
 		t_.Errorf("first: %+v", first)
 	}
-	if second.ID != "0xbb" || second.Connections["P2P/IPC"] != 1 || !slices.Equal(second.Rings[0].Ranks, []int{0, 1, 2}) || !second.Rings[0].Whole {
+	if second.ID != "0xbb" || second.Ranks != 3 || second.Connections["P2P/IPC"] != 1 {
 		t_.Errorf("second: %+v", second)
 	}
 	want := []Setting{
@@ -148,10 +131,6 @@ func TestRunIsBounded(t_ *testing.T) {
 	var b strings.Builder
 	for i := range 3 * maxCommunicators {
 		fmt.Fprintf(&b, "%sncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId c1000 commId 0x%x - Init START\n", h, i+1)
-	}
-	long := strings.Repeat(" 1", 20000)
-	for i := range 54 {
-		fmt.Fprintf(&b, "%sChannel %02d/99 :%s\n", h, i, long)
 	}
 	r := parseRun(t_, b.String())
 	if len(r.Communicators) != maxCommunicators || !r.Cut {
