@@ -103,21 +103,9 @@ func (r Report) Lacking() []string {
 
 // Examine runs all checks. When ctx ends, the remaining checks are unknown.
 func Examine(ctx context.Context, h host.Host, w Work) Report {
-	r := Report{Schema: Schema}
+	r := Report{Schema: Schema, Checks: run(ctx, h, w, Checks())}
 	if w.Recipe != nil {
 		r.Recipe, r.Cell = w.Recipe.Name, w.Recipe.Cell
-	}
-	e := &exam{Host: h, work: w}
-	for _, c := range Checks() {
-		f := unknown("the check was interrupted")
-		if ctx.Err() == nil {
-			f = c.look(ctx, e)
-		}
-		needed := c.needed(w)
-		if c.For == Engine && !needed && (f.Verdict == Fail || f.Verdict == Warn) {
-			f = none("not needed: %s", f.Found) // another engine does the work
-		}
-		r.Checks = append(r.Checks, Result{c.Name, c.For, c.About, c.How, needed, f})
 	}
 	return r
 }
@@ -126,18 +114,26 @@ func Examine(ctx context.Context, h host.Host, w Work) Report {
 // the disk and the memory that the work needs. It returns the failed ones. It does not ask
 // an engine for its version, because a run starts the client anyway.
 func Cannot(ctx context.Context, h host.Host, w Work) []Result {
-	var failed []Result
 	w.Engine.Version = nil
+	early := slices.DeleteFunc(Checks(), func(c Check) bool { return c.For != Engine && c.For != Build || !c.needed(w) })
+	return slices.DeleteFunc(run(ctx, h, w, early), func(r Result) bool { return r.Verdict != Fail })
+}
+
+func run(ctx context.Context, h host.Host, w Work, checks []Check) []Result {
+	var results []Result
 	e := &exam{Host: h, work: w}
-	for _, c := range Checks() {
-		if c.For != Engine && c.For != Build || !c.needed(w) || ctx.Err() != nil {
-			continue
+	for _, c := range checks {
+		f := unknown("the check was interrupted")
+		if ctx.Err() == nil {
+			f = c.look(ctx, e)
 		}
-		if f := c.look(ctx, e); f.Verdict == Fail {
-			failed = append(failed, Result{c.Name, c.For, c.About, c.How, true, f})
+		needed := c.needed(w)
+		if c.For == Engine && !needed && (f.Verdict == Fail || f.Verdict == Warn) {
+			f = none("not needed: %s", f.Found) // another engine does the work
 		}
+		results = append(results, Result{c.Name, c.For, c.About, c.How, needed, f})
 	}
-	return failed
+	return results
 }
 
 // Constructors of findings, one per verdict.
