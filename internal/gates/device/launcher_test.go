@@ -18,14 +18,14 @@ func onHosts(log ...string) func(nccltests.Sweep) (nccltests.Measured, error) {
 	return but(func(m *nccltests.Measured) {
 		m.Log = version2297 + strings.Join(log, "")
 		m.Report.Devices = []nccltests.Device{
-			{Rank: 0, Host: "node1", Name: "NVIDIA H200", BusID: "0000:8d:00.0"},
-			{Rank: 1, Host: "node2", Name: "NVIDIA H200", BusID: "0000:8d:00.0"},
+			{Host: "node1", Name: "NVIDIA H200", BusID: "0000:8d:00.0"},
+			{Host: "node2", Name: "NVIDIA H200", BusID: "0000:8d:00.0"},
 		}
 	})
 }
 
 func onOneHost() []nccltests.Device {
-	return []nccltests.Device{{Host: "node1", BusID: "0000:8d:00.0"}, {Rank: 1, Host: "node1", BusID: "0000:95:00.0"}}
+	return []nccltests.Device{{Host: "node1", BusID: "0000:8d:00.0"}, {Host: "node1", BusID: "0000:95:00.0"}}
 }
 
 // launched requests ranks by a launcher, from a host without a GPU.
@@ -41,7 +41,7 @@ func TestRanksOfALauncher(t *testing.T) {
 	checkCases(t, "nccl-tests", map[string]deviceCase{
 		"two hosts": {measured: onHosts(), edit: launched(""), want: verdict.Pass, says: "correct on 2 x NVIDIA H200 of node1, node2, up to"},
 		"one GPU for two ranks": {measured: but(func(m *nccltests.Measured) {
-			m.Report.Devices = []nccltests.Device{{Host: "node1", BusID: "0000:8d:00.0"}, {Rank: 1, Host: "node1", BusID: "0000:8d:00.0"}}
+			m.Report.Devices = []nccltests.Device{{Host: "node1", BusID: "0000:8d:00.0"}, {Host: "node1", BusID: "0000:8d:00.0"}}
 		}), edit: launched(""), want: verdict.Fail, says: "two ranks share the GPU 0000:8d:00.0 of node1"},
 	})
 	checkCases(t, "transport", map[string]deviceCase{

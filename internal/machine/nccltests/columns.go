@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// columns is the layout of a table, from its header: the leading columns, and one or two
-// halves that begin with a time. Releases add columns to both.
+// columns is the layout of a table, from its header.
 type columns struct {
-	names   []string
-	outside bool // the first half is out-of-place
+	width   int   // fields of a row
+	halves  []int // the first field of each half
+	outside bool  // the first half is out-of-place
 }
 
-// All known columns. Those of a half appear once for each half.
+// The columns of a table. Those of a half appear once or twice.
 var (
 	leading = []string{"size", "count", "type", "redop", "root"}
 	half    = []string{"time", "algbw", "busbw", "#wrong"}
@@ -26,113 +26,83 @@ var (
 )
 
 func newColumns(names []string, outside bool) (*columns, error) {
-	known := slices.Concat(leading, half, ignored)
-	count := map[string]int{}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("the table has an unknown column %.40q; releases before 2.13 are not supported", name)
+	incomplete := fmt.Errorf("the header of the table is incomplete, or of a release before 2.13: %.200q", strings.Join(names, " "))
+	if !begins(names, leading) {
+		return nil, incomplete
+	}
+	c := &columns{width: len(leading), outside: outside}
+	for rest := names[len(leading):]; len(rest) > 0; {
+		taken := 1
+		switch name := rest[0]; {
+		case begins(rest, half):
+			c.halves = append(c.halves, c.width)
+			taken = len(half)
+		case slices.Contains(half, name):
+			return nil, incomplete
+		case !slices.Contains(ignored, name):
+			return nil, fmt.Errorf("the table has an unknown column %.40q", name)
+		case name == "timestamp":
+			c.width++ // it has two fields: date and time
 		}
-		count[name]++
+		c.width, rest = c.width+taken, rest[taken:]
 	}
-	halves := count["time"]
-	whole := slices.Equal(names[:min(len(names), len(leading))], leading) && (halves == 1 || halves == 2)
-	for _, name := range half {
-		whole = whole && count[name] == halves
-	}
-	if !whole {
-		return nil, fmt.Errorf("the header of the table is incomplete: %.200q", strings.Join(names, " "))
-	}
-	c := &columns{slices.Clone(names), outside}
-	if i := slices.Index(c.names, "timestamp"); i >= 0 {
-		c.names = slices.Insert(c.names, i, "timestamp") // it has two fields: date and time
+	if len(c.halves) < 1 || len(c.halves) > 2 {
+		return nil, incomplete
 	}
 	return c, nil
+}
+
+func begins(names, with []string) bool {
+	return len(names) >= len(with) && slices.Equal(names[:len(with)], with)
 }
 
 // row parses a line of the table.
 func (c *columns) row(text string) (Row, error) {
 	fields := strings.Fields(text)
-	if len(fields) != len(c.names) {
-		return Row{}, fmt.Errorf("a row has %d of %d columns: %.200q", len(fields), len(c.names), text)
+	if len(fields) != c.width {
+		return Row{}, fmt.Errorf("a row has %d of %d columns: %.200q", len(fields), c.width, text)
 	}
-	var row Row
+	bytes, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return Row{}, err
+	}
 	var timings [2]Timing
-	timing := -1
-	for i, name := range c.names {
-		if name == "time" {
-			timing++
-			timings[timing].Measured = true
-		}
-		var err error
-		switch {
-		case slices.Contains(leading, name):
-			err = row.set(name, fields[i])
-		case timing >= 0 && !slices.Contains(ignored, name):
-			err = timings[timing].set(name, fields[i])
-		case slices.Contains(half, name):
-			err = errors.New("it comes before the first time")
-		}
-		if err != nil {
-			return Row{}, fmt.Errorf("column %s: %w", name, err)
+	for i, at := range c.halves {
+		if timings[i], err = newTiming(fields[at : at+len(half)]); err != nil {
+			return Row{}, err
 		}
 	}
-	row.OutOfPlace, row.InPlace = timings[0], timings[1]
-	if timing == 0 && !c.outside {
+	row := Row{Bytes: bytes, Type: fields[2], OutOfPlace: timings[0], InPlace: timings[1]}
+	if len(c.halves) == 1 && !c.outside {
 		row.OutOfPlace, row.InPlace = timings[1], timings[0]
 	}
 	return row, nil
 }
 
-func (r *Row) set(name, text string) (err error) {
-	switch name {
-	case "size":
-		r.Bytes, err = natural(text)
-	case "count":
-		r.Count, err = natural(text)
-	case "type":
-		r.Type = text
-	case "redop":
-		r.Op = text
-	case "root":
-		r.Root, err = strconv.Atoi(text)
-	}
-	return err
-}
-
-func (t *Timing) set(name, text string) (err error) {
-	switch name {
-	case "time":
-		if t.Microseconds, err = positive(text); err == nil && t.Microseconds == 0 {
-			err = errors.New("the time is zero")
+// newTiming parses the fields of a half.
+func newTiming(fields []string) (Timing, error) {
+	t := Timing{Measured: true}
+	var numbers [3]float64
+	for i, text := range fields[:3] {
+		v, err := positive(text)
+		if err != nil {
+			return Timing{}, fmt.Errorf("column %s: %w", half[i], err)
 		}
-	case "algbw":
-		t.AlgBW, err = positive(text)
-	case "busbw":
-		t.BusBW, err = positive(text)
-	case "#wrong":
-		t.Wrong, t.Checked, err = wrong(text)
+		numbers[i] = v
 	}
-	return err
-}
-
-// wrong parses a number of elements, printed as %g or N/A.
-func wrong(text string) (n int64, checked bool, err error) {
-	if text == "N/A" {
-		return 0, false, nil
+	if numbers[0] == 0 {
+		return Timing{}, errors.New("the time is zero")
 	}
-	v, err := positive(text)
-	if err == nil && (v != math.Trunc(v) || v > 1<<53) {
-		err = fmt.Errorf("%.40q is not a number of elements", text)
+	t.BusBW = numbers[2]
+	if fields[3] == "N/A" {
+		return t, nil
 	}
-	return int64(v), err == nil, err
-}
-
-func natural(text string) (int64, error) {
-	v, err := strconv.ParseInt(text, 10, 64)
-	if err == nil && v < 0 {
-		err = fmt.Errorf("%.40q is negative", text)
+	wrong, err := positive(fields[3]) // printed as %g
+	if err == nil && (wrong != math.Trunc(wrong) || wrong > 1<<53) {
+		err = fmt.Errorf("%.40q is not a number of elements", fields[3])
 	}
-	return v, err
+	t.Wrong, t.Checked = int64(wrong), true
+	return t, err
 }
 
 // positive parses a measured number. It refuses negative numbers, infinity and NaN.

@@ -15,7 +15,6 @@ import (
 // A Report is the output of one run of a program.
 type Report struct {
 	Program string   `json:"program"` // all_reduce_perf
-	Version string   `json:"version"` // version of nccl-tests, 2.17.6; empty if the release does not print it
 	Library int      `json:"library"` // NCCL's version number of the loaded library, 22907; 0 if the release does not print it
 	Devices []Device `json:"devices"` // one for each rank
 	Rows    []Row    `json:"rows"`    // in the order of the run; at least one
@@ -25,7 +24,6 @@ type Report struct {
 
 // A Device is the GPU of one rank.
 type Device struct {
-	Rank  int    `json:"rank"`
 	Host  string `json:"host"`
 	Name  string `json:"name"`   // NVIDIA H200
 	BusID string `json:"bus_id"` // 0000:8d:00.0, empty if the release does not print it
@@ -34,10 +32,7 @@ type Device struct {
 // A Row is one size of a sweep.
 type Row struct {
 	Bytes      int64  `json:"bytes"`
-	Count      int64  `json:"count"` // elements
-	Type       string `json:"type"`  // float
-	Op         string `json:"op"`    // sum; none for a collective without an operation
-	Root       int    `json:"root"`  // -1 for a collective without a root
+	Type       string `json:"type"` // float
 	OutOfPlace Timing `json:"out_of_place"`
 	InPlace    Timing `json:"in_place"`
 }
@@ -45,12 +40,10 @@ type Row struct {
 // A Timing is one of the two halves of a row. If the program does not measure it, like
 // alltoall in place, Measured is false and all other fields are zero.
 type Timing struct {
-	Measured     bool    `json:"measured"`
-	Microseconds float64 `json:"us"`
-	AlgBW        float64 `json:"algbw"`   // GB/s, where 1 GB is 1e9 bytes
-	BusBW        float64 `json:"busbw"`   // GB/s
-	Checked      bool    `json:"checked"` // false if #wrong is N/A
-	Wrong        int64   `json:"wrong"`   // elements
+	Measured bool    `json:"measured"`
+	BusBW    float64 `json:"busbw"`   // GB/s, where 1 GB is 1e9 bytes
+	Checked  bool    `json:"checked"` // false if #wrong is N/A
+	Wrong    int64   `json:"wrong"`   // elements
 }
 
 // A Sweep is a measurement to run.

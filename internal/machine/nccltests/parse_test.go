@@ -78,13 +78,13 @@ func TestParseRefuses(t *testing.T) {
 		"timeout":            {swap(row(1), "node1: Test timeout (10s) common.cu:1\n .. node1 pid 1: Test failure common.cu:1\n"), "Test timeout (10s)"},
 		"a line in a row":    {swap(row(1), row(1)[:40]+"node1:1:2 [0] NCCL INFO x\n"+row(1)[40:]), "columns"},
 		"contradiction":      {swap("0 OK", "3 OK"), "contradicts itself"},
-		"unknown column":     {swap("  #wrong", "  #right"), `column "#right"`},
+		"unknown column":     {swap("root     time", "root right time"), `column "right"`},
 		"header cut":         {swap("root     time   algbw   busbw  #wrong     time", "root     time   algbw   busbw  #wrong     "), "incomplete"},
 		"no requested sizes": {strings.Replace(whole, lines[2], "", 1), "before the line with the requested sizes"},
 		"invalid step":       {swap("step: 16(factor)", "step: 1(factor)"), "invalid sizes"},
 		"huge size":          {swap("maxBytes 268435456", "maxBytes 99999999999999999999"), "out of range"},
 		"sizes in steps":     {swap("step: 16(factor)", "step: 16(bytes)"), "before the line with the requested sizes"},
-		"before 2.13":        {strings.ReplaceAll(whole, "#wrong", " error"), "releases before 2.13 are not supported"},
+		"before 2.13":        {strings.ReplaceAll(whole, "#wrong", " error"), "a release before 2.13"},
 		"endless line":       {strings.Repeat("x", maxLine+1), "exceeds 65536 bytes"},
 	} {
 		report, err := Parse(strings.NewReader(c.text))
@@ -172,7 +172,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, row := range report.Rows {
 			for _, timing := range []Timing{row.OutOfPlace, row.InPlace} {
-				if timing.Measured && !(timing.Microseconds > 0 && timing.BusBW >= 0 && timing.Wrong >= 0) {
+				if timing.Measured && !(timing.BusBW >= 0 && timing.Wrong >= 0) {
 					t.Fatalf("%+v is not a measurement", timing)
 				}
 			}

@@ -29,18 +29,17 @@ func TestRecordedLinesOfRCCL(t *testing.T) {
 	starting, concluded := "# Collective test starting: all_reduce_perf\n", "# Collective test concluded: all_reduce_perf\n"
 	for name, c := range map[string]struct {
 		output  string
-		version string
 		library int
 		device  Device
 	}{
 		"one host": {
 			recorded("", "rccl-tests: Version develop:83d38d9\n", []string{"#  Rank  0 Group  0 Pid  37300 on   g100n126 device  0 [0000:05:00] AMD Instinct MI300X"}, "", foot),
-			"develop:83d38d9", 0,
+			0,
 			Device{Host: "g100n126", Name: "AMD Instinct MI300X", BusID: "0000:05:00.0"},
 		},
 		"no name": {
 			recorded(starting, "rccl-tests: Version develop:5272cd1\n", []string{"#  Rank  0 Group  0 Pid 864817 on smc300x-ccs-aus-gpu611e device  0 [0000:05:00] "}, "", foot+concluded),
-			"develop:5272cd1", 0,
+			0,
 			Device{Host: "smc300x-ccs-aus-gpu611e", BusID: "0000:05:00.0"},
 		},
 		"two hosts": {
@@ -48,13 +47,13 @@ func TestRecordedLinesOfRCCL(t *testing.T) {
 				"#   Rank  0 Pid 590032 on pinoak0003 device  0 [0000:c1:00.0] AMD Instinct MI250X",
 				"#   Rank  8 Pid 1018129 on pinoak0004 device  0 [0000:c1:00.0] AMD Instinct MI250X",
 			}, "", foot),
-			"develop:448c4c7", 0,
+			0,
 			Device{Host: "pinoak0003", Name: "AMD Instinct MI250X", BusID: "0000:c1:00.0"},
 		},
 		"new home": {
 			recorded("# rccl-tests version 2.17.9-users/speriaswamy-amd/gfx1151-rccl-tests-enablement:f220897c9b rccl-headers=22803 rccl-library=22803\n"+starting, "",
 				[]string{"#  Rank  0 Group  0 Pid 135241 on stxh-4602-MAPLE device  0 [0000:c4:00] Radeon 8050S Graphics"}, said, foot+concluded),
-			"2.17.9-users/speriaswamy-amd/gfx1151-rccl-tests-enablement:f220897c9b", 22803,
+			22803,
 			Device{Host: "stxh-4602-MAPLE", Name: "Radeon 8050S Graphics", BusID: "0000:c4:00.0"},
 		},
 	} {
@@ -63,7 +62,7 @@ func TestRecordedLinesOfRCCL(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if r.Version != c.version || r.Library != c.library || r.Devices[0] != c.device || len(r.Rows) != 1 || r.Rows[0].OutOfPlace.BusBW != 161.14 || r.Rows[0].InPlace.Microseconds != 94.94 {
+		if r.Library != c.library || r.Devices[0] != c.device || len(r.Rows) != 1 || r.Rows[0].OutOfPlace.BusBW != 161.14 || r.Rows[0].InPlace.BusBW != 154.63 {
 			t.Errorf("%s: got %+v", name, r)
 		}
 	}

@@ -80,8 +80,6 @@ func (t *table) line(line string) error {
 		return t.comment(strings.TrimSpace(comment))
 	case failure.MatchString(text):
 		return errors.New(text)
-	case strings.HasPrefix(text, "rccl-tests: Version "): // rccl-tests of 2024 print it without #
-		t.report.Version = strings.TrimPrefix(text, "rccl-tests: Version ")
 	case t.columns != nil && number.MatchString(text):
 		return t.row(text)
 	}
@@ -97,8 +95,8 @@ var (
 	asked    = regexp.MustCompile(`^nThread \d+ nGpus \d+ minBytes (\d+) maxBytes (\d+) step: (\d+)\(factor\) `)
 	reduced  = regexp.MustCompile(`^Reducing maxBytes to (\d+) due to memory limitation`)
 	starting = regexp.MustCompile(`^Collective test starting: (\S+)$`)
-	versions = regexp.MustCompile(`^[nr]ccl-tests version (\S+) [nr]ccl-headers=\d+ [nr]ccl-library=(\d+)`)
-	device   = regexp.MustCompile(`^Rank\s+(\d+)(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S+)\s+device\s+\d+\s+\[([^\]]*)\]\s*(.*)$`)
+	versions = regexp.MustCompile(`^[nr]ccl-tests version \S+ [nr]ccl-headers=\d+ [nr]ccl-library=(\d+)`)
+	device   = regexp.MustCompile(`^Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S+)\s+device\s+\d+\s+\[([^\]]*)\]\s*(.*)$`)
 	bounds   = regexp.MustCompile(`^Out of bounds values\s*: (\d+) (OK|FAILED)$`)
 	average  = regexp.MustCompile(`^Avg bus bandwidth\s*: (\S+)(?: (?:OK|FAILED))?$`)
 )
@@ -136,14 +134,11 @@ func (t *table) preamble(text, last string) (err error) {
 		t.report.Program, t.starting = m[1], true
 	}
 	if m := versions.FindStringSubmatch(text); m != nil {
-		t.report.Version = m[1]
-		t.report.Library, err = strconv.Atoi(m[2])
+		t.report.Library, err = strconv.Atoi(m[1])
 		return err
 	}
 	if m := device.FindStringSubmatch(text); m != nil {
-		rank, err := strconv.Atoi(m[1])
-		t.report.Devices = append(t.report.Devices, Device{Rank: rank, Host: m[2], BusID: busID(m[3]), Name: m[4]})
-		return err
+		t.report.Devices = append(t.report.Devices, Device{Host: m[1], BusID: busID(m[2]), Name: m[3]})
 	}
 	if fields := strings.Fields(text); len(fields) > 2 && fields[0] == "size" && fields[1] == "count" {
 		t.columns, err = newColumns(fields, strings.Contains(last, "out-of-place"))
