@@ -33,9 +33,12 @@ func gpus(ctx context.Context, e *exam) Finding {
 		return e.judgeGPUs(tools.Host)
 	case tools.err != nil && !errors.Is(tools.err, gpu.ErrNoTool):
 		return fail("%v", tools.err).remedy("restart the host after an update of the driver, or install the driver again")
-	case driver != "":
+	case driver != "" && tools.err != nil:
 		return warn("%s; the GPUs are unknown without the tool of the vendor in PATH", driver).
 			remedy("install nvidia-smi, amd-smi or rocm-smi, of the same version as the driver")
+	case driver != "" && devices > 0:
+		return warn("%s on the bus, and the tool of the driver finds none", count(devices, "GPU")).
+			remedy("look in the kernel log for errors of the driver")
 	case devices > 0:
 		return warn("%s on the bus, no driver", count(devices, "GPU")).
 			remedy("install the driver of the vendor, or load its module: nvidia or amdgpu")

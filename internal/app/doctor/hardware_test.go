@@ -89,6 +89,7 @@ func TestGPUs(t *testing.T) {
 		"one GPU is off the bus": {"gpus", change(t, theirs, map[string]string{"sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/class": "0x030200", "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/vendor": "0x10de"}, nil), work, Warn, "3 on the bus"},
 		"a newer CUDA":           {"gpus", recorded(t, theirs), cuda13, Warn, "but not run it"},
 		"a minor release":        {"gpus", recorded(t, theirs), cuda12, OK, "2 x NVIDIA H100"},
+		"the tool finds none":    {"gpus", change(t, theirs, nil, only("nvidia-smi", "No devices were found\n", errors.New("exit status 6"))), work, Warn, "2 GPUs on the bus, and the tool of the driver finds none"},
 		"AMD without a tool":     {"gpus", change(t, "amd-roce", nil, only("amd-smi", "", exec.ErrNotFound)), work, Warn, "AMD's driver 6.12.12; the GPUs are unknown"},
 		"no device file":         {"gpus", change(t, "amd-roce", map[string]string{"dev/kfd": ""}, nil), work, Warn, "no /dev/kfd"},
 		"no peer memory":         {"peer-memory", change(t, theirs, map[string]string{"sys/module/nvidia_peermem/version": ""}, nil), work, Warn, "is not the open one"},
