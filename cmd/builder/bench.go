@@ -46,7 +46,7 @@ func benchFlags() []cli.Flag {
 	}
 	for _, f := range (deviceGroup{}).flags() {
 		switch f.Names()[0] {
-		case "gpus", "launcher", "tests", "max-bytes", "time-limit", "set-env":
+		case "gpus", "launcher", "programs", "max-bytes", "time-limit", "set-env":
 			flags = append(flags, f)
 		}
 	}
@@ -57,11 +57,11 @@ func readBench(c *cli.Context) (app.BenchRequest, error) {
 	r := app.BenchRequest{Library: c.Args().First(), Collectives: list(c.String("collectives"))}
 	if c.NArg() < 1 || c.NArg() > 2 {
 		return r, diag.Errorf(diag.Usage, "%s: name one library, or two to compare", c.Command.HelpName).
-			WithHint("%s out/CELL VENDORS.whl --gpus all --tests DIR", c.Command.HelpName)
+			WithHint("%s out/CELL VENDORS.whl --gpus all --programs DIR", c.Command.HelpName)
 	}
-	if !c.IsSet("gpus") || !c.IsSet("tests") {
+	if !c.IsSet("gpus") || !c.IsSet("programs") {
 		return r, diag.Errorf(diag.Usage, "%s needs GPUs and the programs of nccl-tests or rccl-tests", c.Command.HelpName).
-			WithHint("add --gpus all --tests DIR|WHEEL; `builder run nccl-tests` or `builder run rccl-tests` builds a wheel of them")
+			WithHint("add --gpus all --programs DIR|WHEEL; `builder run nccl-tests` or `builder run rccl-tests` builds a wheel of them")
 	}
 	var err error
 	r.Device, err = deviceGroup{}.read(c)

@@ -16,14 +16,14 @@ func exportCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 	return &cli.Command{
 		Name: "export", Usage: "write all inputs of the chosen cells for a machine without a network", ArgsUsage: "RECIPE [axes]",
 		Description: "Fetches missing inputs into the store first. On the other machine, with the same\nbuilder, recipes and locks: `builder store import`, then\n`builder run RECIPE --offline --locked`.",
-		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
+		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, err),
 		Subcommands: recipeCommands(cat, err, exportFlags(), func(c *cli.Context, of app.Selection) error {
 			in, err := openSession(c, cat, out)
 			if err != nil {
 				return err
 			}
-			r := app.ExportRequest{Selection: of, To: c.String("to"), NoResults: c.Bool("no-results"), Without: c.StringSlice("without")}
+			r := app.ExportRequest{Selection: of, To: c.String("to"), Without: c.StringSlice("without")}
 			index, err := app.Export(c.Context, in.Session, r)
 			if err != nil {
 				return err
@@ -36,8 +36,7 @@ func exportCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 func exportFlags() []cli.Flag {
 	return append(selectionFlags(), noInstallFlag(), keyFlag(),
 		&cli.StringFlag{Name: "to", Usage: "write a tar file if `FILE|DIR` ends in .tar, else a directory; it must not exist"},
-		&cli.BoolFlag{Name: "no-results", Usage: "export the inputs only, without the results of the cells"},
-		&cli.StringSliceFlag{Name: "without", Usage: "leave out `images|uv` (uv: also bubblewrap) if the other machine has them already; repeatable"},
+		&cli.StringSliceFlag{Name: "without", Usage: "leave out `images|uv|results`, which the other machine may have already (uv: also bubblewrap); repeatable"},
 	)
 }
 

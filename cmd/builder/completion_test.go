@@ -12,10 +12,10 @@ import (
 	"builder/internal/base/shell"
 )
 
-// shells lists the shells, each with a function that returns a script. The script
+// shellsUnderTest lists the shells, each with a function that returns a script. The script
 // prints the completions of a command line, one word per line. Files are printed as the
 // word FILES.
-var shells = []struct {
+var shellsUnderTest = []struct {
 	name string
 	args []string
 	ask  func(words []string) string
@@ -49,7 +49,7 @@ func askBash(words []string) string {
 	last := words[len(words)-1]
 	kept := last[:strings.LastIndexAny(last, "=:")+1]
 	line := strings.Join(words, " ")
-	return fmt.Sprintf(`eval "$(builder completion bash)"
+	return fmt.Sprintf(`eval "$(builder config completion bash)"
 compopt() { [[ $2 == filenames ]] && echo FILES; }
 COMP_LINE=%s COMP_POINT=%d COMP_WORDS=(%s)
 COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
@@ -66,14 +66,14 @@ func askZsh(words []string) string {
 	return fmt.Sprintf(`compdef() { : }
 _files() { print FILES }
 compadd() { while [[ $1 != -- ]]; do shift; done; shift; print -rl -- "$@" }
-eval "$(builder completion zsh)"
+eval "$(builder config completion zsh)"
 words=(%s)
 CURRENT=${#words}
 _builder`, strings.Join(list, " "))
 }
 
 func askFish(words []string) string {
-	return fmt.Sprintf(`builder completion fish | source
+	return fmt.Sprintf(`builder config completion fish | source
 function __fish_complete_path; echo $argv[1]FILES; end
 function __fish_complete_directories; echo $argv[1]FILES; end
 complete -C %s | string replace -r '^.*FILES$' FILES`, shell.Quote(strings.Join(words, " ")))
@@ -81,7 +81,7 @@ complete -C %s | string replace -r '^.*FILES$' FILES`, shell.Quote(strings.Join(
 
 // TestShells loads the scripts in real shells and completes command lines.
 func TestShells(t *testing.T) {
-	for _, shell := range shells {
+	for _, shell := range shellsUnderTest {
 		t.Run(shell.name, func(t *testing.T) {
 			program, err := exec.LookPath(shell.name)
 			if err != nil {
@@ -142,6 +142,7 @@ var completions = []struct {
 	{[]string{"run", "horovod", "--arch", "gfx90a,gfx9"}, []string{"gfx90a,gfx942"}, true},
 	{[]string{"run", "horovod", "--engine", "unix:"}, []string{"unix://"}, true},
 	{[]string{"patch", "show", "nccl"}, []string{"nccl", "nccl-tests"}, true},
+	{[]string{"run", "horovod", "--tests", "q"}, []string{"quick"}, true},
 	{[]string{"publish", "yank", "ti"}, []string{"tiny-1.0+x"}, true},
 	{[]string{"gate", "out/ti"}, []string{"FILES", "out/tiny-1.0+x"}, false},
 	{[]string{"verify", "--trust", "x"}, []string{"FILES"}, true},

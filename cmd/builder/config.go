@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
-	"builder/internal/app/complete"
 	"builder/internal/app/config"
 	"builder/internal/app/show"
 	"builder/internal/base/diag"
@@ -57,17 +56,14 @@ func (c configuration) checkEngine() error {
 	return errors.Join(errs...)
 }
 
-// withoutConfig are the verbs that use no setting. They work even if builder.yaml has
-// errors.
-var withoutConfig = []string{"config", "version", helpVerb, "completion", complete.Verb}
-
-// refuse makes all other verbs return the errors of builder.yaml.
+// refuse makes all verbs but config, which uses no setting, return the errors of
+// builder.yaml.
 func (c configuration) refuse(commands []*cli.Command) {
 	if c.err == nil {
 		return
 	}
 	for _, command := range commands {
-		if slices.Contains(withoutConfig, command.Name) {
+		if command.Name == "config" {
 			continue
 		}
 		if command.Action != nil {
@@ -80,41 +76,32 @@ func (c configuration) refuse(commands []*cli.Command) {
 func configCommand(c configuration, preferenceErr error, out term.Printer) *cli.Command {
 	e := errors.Join(c.err, preferenceErr)
 	return &cli.Command{
-		Name: "config", Usage: "print the settings and their origins, and the schemas of files", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
+		Name: "config", Usage: "print the settings and schemas, make a site, and complete command lines", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Description: "A flag overrides its variable. A variable overrides the nearest builder.yaml, in the\n" +
 			"working directory or above it. That file overrides the user's own, which overrides the\n" +
 			"default. Lists are not joined. An empty variable means the default.\n" +
 			"BUILDER_CONFIG=FILE reads this file only, BUILDER_CONFIG= reads none.",
 		Subcommands: []*cli.Command{
 			{
-				Name: "show", Usage: "print every setting in effect without flags", OnUsageError: usageError,
-				Flags: []cli.Flag{
-					&cli.BoolFlag{Name: "origin", Usage: "print the origin of each: default, variable, or file and line"}, jsonFlag(),
-				},
+				Name: "show", Usage: "print every setting in effect without flags, with its origin: default, variable, or file and line", OnUsageError: usageError,
+				Flags: []cli.Flag{jsonFlag()},
 				Action: func(ctx *cli.Context) error {
 					if err := errors.Join(unexpected(ctx, 0), e); err != nil {
 						return err
 					}
-					return show.Config(out, c.ShownSettings(c.effective, defaults(ctx.App)), ctx.Bool("origin"), ctx.Bool("json"))
-				},
-			},
-			{
-				Name: "path", Usage: "print the files in use, the nearest first", OnUsageError: usageError,
-				Action: func(ctx *cli.Context) error {
-					for _, file := range c.Files {
-						out.Say("%s", file)
-					}
-					return unexpected(ctx, 0)
+					return show.Config(out, c.ShownSettings(c.effective, defaults(ctx.App)), ctx.Bool("json"))
 				},
 			},
 			schemaCommand(out),
+			initCommand(out),
+			completionCommand(out),
 		},
 	}
 }
 
 // defaults returns the defaults of the flags by name, as shown in the help.
 func defaults(tool *cli.App) map[string]string {
-	texts := map[string]string{}
+	texts := maps.Clone(engineDefaults)
 	if home, err := app.HomeDir(); err == nil {
 		texts["home"] = home
 	}

@@ -9,8 +9,6 @@ import (
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/app/show"
-	"builder/internal/base/diag"
-	"builder/internal/plan/diagnose"
 	"builder/internal/view/term"
 )
 
@@ -19,9 +17,8 @@ known failure in it: the place, the cause and the remedy. The content of a file
 decides its type. A directory means the logs and wheels of the cells in it, - means
 standard input. Logs may be of any size.
 
-A finding is a result, so the exit code is 0 with or without findings. With
---exit-code a finding that is an error makes it 6, as at a gate. An unreadable file
-is exit 2.`
+A finding is a result, so the exit code is 0 with or without findings. An unreadable
+file is exit 2.`
 
 func diagnoseCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 	return &cli.Command{
@@ -30,17 +27,8 @@ func diagnoseCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 		Flags: []cli.Flag{
 			recipesFlag(),
 			jsonFlag(),
-			&cli.BoolFlag{Name: "exit-code", Usage: "exit with 6 if a finding is an error"},
-			&cli.BoolFlag{Name: "list", Usage: "print the catalogue of known failures and examine nothing"},
 		},
 		Action: func(c *cli.Context) error {
-			known, err := cat.Diagnoses()
-			if err != nil {
-				return err
-			}
-			if c.Bool("list") {
-				return errors.Join(unexpected(c, 0), show.Diagnoses(out, known, c.Bool("json")))
-			}
 			files, err := app.Diagnosable(c.Args().Slice())
 			if err != nil {
 				return err
@@ -54,9 +42,5 @@ func diagnoseCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 // not examine.
 func doDiagnose(c *cli.Context, s *app.Session, files []string, out term.Printer) error {
 	reports, err := app.Diagnose(c.Context, s, files, os.Stdin)
-	errs := []error{err, out.Print(c.Bool("json"), app.DiagnosedJSON(reports), func() { show.Diagnosed(out, reports) })}
-	if n := show.Count(reports)[diagnose.Error]; c.Bool("exit-code") && n > 0 {
-		errs = append(errs, diag.Errorf(diag.Gate, "%s found", show.Plural(n, "error")))
-	}
-	return errors.Join(errs...)
+	return errors.Join(err, out.Print(c.Bool("json"), app.DiagnosedJSON(reports), func() { show.Diagnosed(out, reports) }))
 }

@@ -28,8 +28,6 @@ func doctorFlags() []cli.Flag {
 		jsonFlag(),
 		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "check the Dagger engine at `URL`"},
 		noInstallFlag(),
-		cacheFlag(),
-		imageFlag(),
 		setFlag(),
 	}
 }
@@ -37,7 +35,7 @@ func doctorFlags() []cli.Flag {
 func doctorCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "check whether this host can build and run", ArgsUsage: "[RECIPE [axes]]", Description: doctorDescription,
-		OnUsageError: axisWithoutRecipe(cat), HideHelpCommand: true,
+		OnUsageError: usageError, HideHelpCommand: true,
 		Flags: doctorFlags(),
 		Action: func(c *cli.Context) error {
 			name := c.Args().First()
@@ -58,9 +56,6 @@ func doctorCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 			return examineHost(c, cat, of, out)
 		},
 		Subcommands: recipeCommands(cat, err, doctorFlags(), func(c *cli.Context, of app.Selection) error {
-			if err := flagsBefore(c, "the recipe"); err != nil {
-				return err
-			}
 			return examineHost(c, cat, of, out)
 		}),
 	}

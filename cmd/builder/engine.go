@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/config"
 	"builder/internal/app/show"
 	"builder/internal/build/native"
 	"builder/internal/view/term"
@@ -15,7 +16,7 @@ import (
 
 func engineCommand(out term.Printer) *cli.Command {
 	verb := func(name, usage string, do func(*cli.Context, *app.Session) error, flags ...cli.Flag) *cli.Command {
-		return &cli.Command{Name: name, Usage: usage, OnUsageError: usageError, Flags: append(flags, noInstallFlag(), idleFlag(), cacheFlag(), imageFlag()), Action: func(c *cli.Context) error {
+		return &cli.Command{Name: name, Usage: usage, OnUsageError: usageError, Flags: append(flags, noInstallFlag()), Action: func(c *cli.Context) error {
 			if err := unexpected(c, 0); err != nil {
 				return err
 			}
@@ -40,13 +41,13 @@ func engineCommand(out term.Printer) *cli.Command {
 			verb("down", "stop the engine, also in Docker and Podman; its cache stays", func(c *cli.Context, s *app.Session) error {
 				return app.StopEngine(c.Context, s)
 			}),
-			verb("image", "write the engine as an image for `docker load`, `podman load` and --engine-image", func(c *cli.Context, s *app.Session) error {
+			verb("image", "write the engine as an image for `docker load`, `podman load` and other hosts of builder", func(c *cli.Context, s *app.Session) error {
 				image, err := app.WriteEngineImage(c.Context, s, c.String("to"))
 				if err != nil {
 					return err
 				}
 				out.Say("%s is %s", c.String("to"), native.ImageName)
-				out.Say("use it on another host with --%s %s", app.ImageFlag, image)
+				out.Say("use it on another host with %s=%s", config.Variable(app.ImageKey), image)
 				if filepath.Ext(c.String("to")) == ".tar" {
 					out.Say("or with docker load -i %s", c.String("to"))
 				}

@@ -29,7 +29,7 @@ func gateCommand(out term.Printer) *cli.Command {
 			"an environment and check what its processes load.\n\n" +
 			"ADDRESS is a published cell, " + publish.Digests + ". The\n" +
 			"command copies what trusted keys signed, and --attach adds the verdicts to the registry.\n" +
-			"--tests, --against and --with take such an address too.\n\n" +
+			"--programs, --against and --with take such an address too.\n\n" +
 			"Facts for --expect: " + strings.Join(inspect.Names(), ", ") + ".",
 		Flags:        gateFlags(),
 		OnUsageError: usageError, HideHelpCommand: true,
@@ -72,7 +72,7 @@ func gateFlags() []cli.Flag {
 func readGate(c *cli.Context) (app.GateRequest, error) {
 	if !c.Args().Present() {
 		return app.GateRequest{}, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
-			WithHint("%s out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --tests DIR", c.Command.HelpName)
+			WithHint("%s out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --programs DIR", c.Command.HelpName)
 	}
 	r := app.GateRequest{Paths: c.Args().Slice(), Only: c.StringSlice("only"), Attach: c.Bool("attach"), Entry: c.String("entry"), Log: c.String("log"), Insecure: c.Bool("insecure")}
 	var errs []error

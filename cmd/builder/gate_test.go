@@ -6,12 +6,11 @@ import (
 	"testing"
 )
 
-func TestFlagsFirst(t *testing.T) {
-	verbs := wired([]string{"builder"}, io.Discard, io.Discard).Commands
+func TestArranged(t *testing.T) {
+	tool := wired([]string{"builder"}, io.Discard, io.Discard)
 	for typed, want := range map[string]string{
-		"builder diagnose - --exit-code":        "builder diagnose --exit-code -- -",
+		"builder diagnose - --json":             "builder diagnose --json -- -",
 		"builder store import x.tar --json":     "builder store import --json -- x.tar",
-		"builder help plan tiny --recipes site": "builder help plan tiny --recipes site",
 		"builder plan horovod --rocm 5.7":       "builder plan horovod --rocm 5.7",
 		"builder gate a --gpus 2 b --json":      "builder gate --gpus 2 --json -- a b",
 		"builder gate --gpus=2 a":               "builder gate --gpus=2 -- a",
@@ -24,9 +23,20 @@ func TestFlagsFirst(t *testing.T) {
 		"builder gate -- --help":                "builder gate -- --help",
 		"builder gate":                          "builder gate",
 		"builder run horovod --out gate --json": "builder run horovod --out gate --json",
+		"builder run --rocm 5.7 horovod":        "builder run horovod --rocm 5.7",
+		"builder lock --check horovod --rocm 6": "builder lock horovod --check --rocm 6",
+		"builder lock --all --check":            "builder lock --all --check",
+		"builder run horovd --rocm 5.7":         "builder run horovd --rocm 5.7",
+		"builder rnu horovod --rocm 5.7":        "builder rnu horovod --rocm 5.7",
+		"builder --recipes site list a --json":  "builder --recipes site list --json -- a",
+		"builder publish --at x list gfx90a":    "builder publish list --at x -- gfx90a",
+		"builder publish a --to x":              "builder publish --to x -- a",
+		"builder publish list a":                "builder publish list -- a",
+		"builder run horovod --help extra":      "builder run horovod --help",
+		"builder run horovd --help":             "builder run horovd --help",
 		"builder":                               "builder",
 	} {
-		if got := strings.Join(flagsFirst(strings.Fields(typed), verbs), " "); got != want {
+		if got := strings.Join(arranged(strings.Fields(typed), tool), " "); got != want {
 			t.Errorf("%s: got %s, want %s", typed, got, want)
 		}
 	}

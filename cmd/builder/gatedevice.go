@@ -22,16 +22,15 @@ type deviceGroup struct{}
 
 func (deviceGroup) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "gpus", Usage: "run the gates on GPUs too, on `N` GPUs of this host or on all"},
+		&cli.StringFlag{Name: "gpus", Usage: "run the gates on GPUs too, on `N|all` GPUs of this host"},
 		launcherFlag(),
-		&cli.StringFlag{Name: "tests", Usage: "take the programs of nccl-tests or rccl-tests from `DIR|WHEEL`"},
+		&cli.StringFlag{Name: "programs", Usage: "take the programs of nccl-tests or rccl-tests from `DIR|WHEEL`"},
 		&cli.StringFlag{Name: "python", Usage: "run a wheel with a framework in the environment of the interpreter `PYTHON`, installed over it without dependencies"},
 		&cli.StringSliceFlag{Name: "with", Usage: "install `WHEEL,…` beside it, such as its MPI"},
 		&cli.StringSliceFlag{Name: "set", Usage: "take the tree of upstream's tests from `source.NAME=PATH`, a clone or an archive with the pinned commit"},
 		&cli.StringFlag{Name: "against", Usage: "compare speeds with the library in `DIR|WHEEL|LIB`"},
 		&cli.StringFlag{Name: "transport", Usage: "require this transport between the GPUs: `nvlink|p2p|shm|ib|gdrdma|socket`"},
 		&cli.StringFlag{Name: "max-bytes", Value: "1G", Usage: "measure sizes up to `BYTES` (K, M and G are powers of 1024)"},
-		&cli.Float64Flag{Name: "tolerance", Value: 0.95, Usage: "compare more rounds below this `RATIO` of ours to theirs"},
 		&cli.DurationFlag{Name: "time-limit", Value: 10 * time.Minute, Usage: "kill a program that runs longer than `TIME`"},
 		&cli.GenericFlag{Name: "set-env", Value: &texts{}, Usage: "set `NAME=VALUE` for the programs, which otherwise inherit only LD_LIBRARY_PATH and *_VISIBLE_DEVICES; repeatable"},
 	}
@@ -75,7 +74,7 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 		}
 		return nil, nil
 	}
-	o := &app.DeviceRequest{Tests: c.String("tests"), Against: c.String("against"), Tolerance: c.Float64("tolerance"), Limit: c.Duration("time-limit"), Python: c.String("python"), With: c.StringSlice("with"), Env: map[string]string{}}
+	o := &app.DeviceRequest{Tests: c.String("programs"), Against: c.String("against"), Limit: c.Duration("time-limit"), Python: c.String("python"), With: c.StringSlice("with"), Env: map[string]string{}}
 	var errs []error
 	problem := func(format string, args ...any) { errs = append(errs, diag.Errorf(diag.Usage, format, args...)) }
 	if text := c.String("gpus"); text != "all" {
@@ -93,9 +92,6 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 		if o.Transport, err = device.TransportNamed(text); err != nil {
 			errs = append(errs, diag.Errorf(diag.Usage, "--transport: %w", err).WithHint("%s", diag.DidYouMean(text, transportNames())))
 		}
-	}
-	if c.IsSet("tolerance") && !(o.Tolerance > 0 && o.Tolerance <= 1) {
-		problem("--tolerance: %v is not between 0 and 1", o.Tolerance)
 	}
 	if o.Limit <= 0 {
 		problem("--time-limit: %v is not a positive time", o.Limit)

@@ -271,7 +271,7 @@ func TestPromoteIsToldWhichCell(t *testing.T) {
 	data, err := os.ReadFile(s.index("files", "tiny", name))
 	s.check(err)
 	s.plant(name, strings.Replace(string(data), `"cell": "tiny-1.0"`, `"cell": "tiny-1.1"`, 1))
-	got := s.builder("publish", "promote", "tiny-1.1", "--at", s.to, "--to", "candidate")
+	got := s.builder("publish", "promote", "tiny-1.1", "--at", s.to, "--channel", "candidate")
 	if got.exit != diag.Publish || !strings.Contains(got.stderr, "the destination names it tiny-1.1, but the signed entry names it tiny-1.0") {
 		t.Errorf("exit code %d: %s", got.exit, got.stderr)
 	}

@@ -10,17 +10,14 @@ import (
 
 func initCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
-		Name: "init", Usage: "make a directory for a site's own recipes, stacks, patches, images, diagnoses and profiles", ArgsUsage: "DIR",
-		Description: "Makes DIR/recipes, DIR/stacks, DIR/patches, DIR/images, DIR/diagnoses and\nDIR/profiles, with schemas for editors. --recipe copies the built-in recipe, its lock\nand its patches for you to change, or a stack (stack/NAME) with its lock; DIR can then\nbe a site that exists. A file replaces the built-in one of the same name\nif `--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
-		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "recipe", Usage: "copy the built-in recipe or stack `NAME`, with its lock and its patches"},
-		},
+		Name: "init", Usage: "make a directory for a site's own recipes, stacks, patches, images, diagnoses and profiles", ArgsUsage: "DIR [RECIPE…]",
+		Description:  "Makes DIR/recipes, DIR/stacks, DIR/patches, DIR/images, DIR/diagnoses and\nDIR/profiles, with schemas for editors. Copies each built-in RECIPE with its lock and its\npatches for you to change, or a stack (stack/NAME) with its lock; DIR can then be a\nsite that exists. A file replaces the built-in one of the same name\nif `--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
 		OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return diag.Errorf(diag.Usage, "init needs one directory, got %d", c.NArg()).WithHint("builder init DIR")
+			if !c.Args().Present() {
+				return diag.Errorf(diag.Usage, "%s: name a directory", c.Command.HelpName)
 			}
-			written, err := app.NewSite(c.Args().First(), c.StringSlice("recipe"))
+			written, err := app.NewSite(c.Args().First(), c.Args().Tail())
 			for _, path := range written {
 				out.Say("%s", path)
 			}

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
-	"builder/internal/base/diag"
 	"builder/internal/input/deb"
 	"builder/internal/input/oci"
 	"builder/internal/view/progress"
@@ -95,23 +93,6 @@ func fileURL(place string) string {
 		return place // the first use reports it
 	}
 	return "file://" + abs
-}
-
-// engineGroup is the group of flags for the engines and their time limits.
-type engineGroup struct{}
-
-func (engineGroup) read(c *cli.Context, home string) (e app.Engines, err error) {
-	e = app.Engines{
-		Native: nativeOptions(c, home), StepLimit: c.Duration("step-limit"), Patience: c.Duration("engine-patience"), Ccache: c.Bool("ccache"),
-	}
-	jobs := c.Int("jobs")
-	if c.IsSet("jobs") && jobs < 1 {
-		return e, diag.Errorf(diag.Usage, "--jobs: %d is less than 1", jobs)
-	}
-	var image error
-	e.Image, image = app.ParseEngineImage(c.String(app.ImageFlag))
-	e.Choices, err = readEngines(c, min(max(jobs, 1), 4*runtime.NumCPU()))
-	return e, errors.Join(image, err)
 }
 
 // keyFlags is the group of flags for the signing key, its time stamps and the trusted keys.

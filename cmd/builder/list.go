@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"runtime/debug"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -10,7 +9,6 @@ import (
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/app/show"
-	"builder/internal/build/native"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
 )
@@ -74,35 +72,4 @@ func named(all []*recipe.Recipe, names []string) ([]*recipe.Recipe, error) {
 		found, errs = append(found, r), append(errs, err)
 	}
 	return found, errors.Join(errs...)
-}
-
-func versionCommand(out term.Printer) *cli.Command {
-	return &cli.Command{
-		Name: "version", Usage: "print the version of the tool and of its engine", OnUsageError: usageError,
-		Flags: []cli.Flag{jsonFlag()},
-		Action: func(c *cli.Context) error {
-			if err := unexpected(c, 0); err != nil {
-				return err
-			}
-			v := struct {
-				Builder  string `json:"builder"`
-				Revision string `json:"revision,omitempty"`
-				Engine   string `json:"engine"`
-				Go       string `json:"go"`
-			}{Builder: version, Engine: native.Version}
-			if info, ok := debug.ReadBuildInfo(); ok {
-				v.Go = info.GoVersion
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						v.Revision = s.Value
-					}
-				}
-			}
-			if c.Bool("json") {
-				return out.JSON(v)
-			}
-			out.Say("%s\nengine %s\n%s", strings.TrimSpace("builder "+v.Builder+" "+v.Revision), v.Engine, v.Go)
-			return nil
-		},
-	}
 }

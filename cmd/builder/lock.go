@@ -2,13 +2,12 @@ package main
 
 import (
 	"errors"
-	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
-	"builder/internal/app/config"
 	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
@@ -19,7 +18,7 @@ func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 	return &cli.Command{
 		Name: "lock", Usage: "resolve names to digests and write the lock", ArgsUsage: "[RECIPE] [axes]",
 		Description: "Only this command and a run without --locked resolve names. With `--recipes DIR` the\nlock is DIR/recipes/RECIPE.lock.json, which overrides the built-in one. In a checkout\nof the recipes, `--recipes .` writes the lock beside the recipe.\n\nRECIPE alone means its preferred cell, RECIPE --all every cell of it, and --all without\nRECIPE every cell of every recipe and stack. If a registry is unreachable, the command\nstill writes all other pins. --all --check exits with 0 if the unlocked cells lack only\npins that a registry or a repository has to provide.\n\n--locked and --offline work only with --check: without it the command has to resolve\nnames and ends with exit code 2.",
-		Flags:       lockFlags(), OnUsageError: verbUsageError, HideHelpCommand: true,
+		Flags:       lockFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			if err != nil || c.Args().Present() || !c.Bool("all") {
 				return unknownRecipe(cat, err)(c)
@@ -29,7 +28,7 @@ func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 		Subcommands: recipeCommands(cat, err, lockFlags(), func(c *cli.Context, of app.Selection) error {
 			in, err := openSession(c, cat, out)
 			r, err2 := readLock(c)
-			if err = errors.Join(err, err2, flagsBefore(c, "the recipe")); err != nil {
+			if err = errors.Join(err, err2); err != nil {
 				return err
 			}
 			if r.Selection = of; r.Every {
@@ -42,18 +41,6 @@ func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 			return errors.Join(err, out.Print(c.Bool("json"), result, func() { show.Lock(out, result) }))
 		}),
 	}
-}
-
-// flagsBefore rejects flags before a word that has flags of its own: they would be
-// ignored. Flags set by variables are allowed, since they are set for the word too.
-func flagsBefore(c *cli.Context, word string) error {
-	for _, name := range c.Lineage()[1].LocalFlagNames() {
-		if _, set := os.LookupEnv(config.Variable(name)); name != "recipes" && !set {
-			return diag.Errorf(diag.Usage, "--%s is before %s, where it has no effect", name, word).
-				WithHint("write flags after %s: %s --%s", word, c.Command.HelpName, name)
-		}
-	}
-	return nil
 }
 
 // lockCatalogue locks every cell of every recipe and stack. An error in one recipe does
@@ -95,19 +82,18 @@ func lockFlags() []cli.Flag {
 	return append(selectionFlags(), noInstallFlag(),
 		allFlag("select every value of the axes without a flag; without RECIPE: every recipe"),
 		&cli.BoolFlag{Name: "check", Usage: "write nothing: exit 3 if the lock was edited or lacks a pin of the cells"},
-		&cli.BoolFlag{Name: "update", Usage: "resolve every name again, not only missing ones"},
-		&cli.StringSliceFlag{Name: "upgrade", Usage: "resolve `NAME` again: a source, an image, a package of an image, a Python package; repeatable"},
+		&cli.StringSliceFlag{Name: "update", Usage: "resolve `NAME|all` again: a source, an image, a package of an image, a Python package; repeatable"},
 		&cli.BoolFlag{Name: "prune", Usage: "remove pins that no cell of the recipe needs"},
 	)
 }
 
 func readLock(c *cli.Context) (app.LockRequest, error) {
-	r := app.LockRequest{Check: c.Bool("check"), Every: c.Bool("all"), Update: c.Bool("update"), Upgrade: c.StringSlice("upgrade"), Prune: c.Bool("prune")}
-	switch {
-	case r.Check && (r.Update || r.Prune || len(r.Upgrade) > 0):
-		return r, diag.Errorf(diag.Usage, "--check excludes --update, --upgrade and --prune, which write: give one of them")
-	case r.Update && len(r.Upgrade) > 0:
-		return r, diag.Errorf(diag.Usage, "--update updates every pin and --upgrade the pins of a name: give one of them")
+	r := app.LockRequest{Check: c.Bool("check"), Every: c.Bool("all"), Upgrade: c.StringSlice("update"), Prune: c.Bool("prune")}
+	if r.Check && (r.Prune || len(r.Upgrade) > 0) {
+		return r, diag.Errorf(diag.Usage, "--check excludes --update and --prune, which write: give one of them")
+	}
+	if slices.Contains(r.Upgrade, "all") {
+		r.Update, r.Upgrade = true, nil
 	}
 	return r, nil
 }

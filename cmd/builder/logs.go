@@ -45,7 +45,6 @@ func logsFlags() []cli.Flag {
 		jsonFlag(),
 		outFlag("read the run in `DIR`"),
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print new lines until the step ends"},
-		&cli.IntFlag{Name: "tail", Usage: "print the last `N` lines only"},
 	}
 }
 
@@ -53,18 +52,14 @@ func logsFlags() []cli.Flag {
 type logsOptions struct {
 	app.LogsRequest
 	follow, json bool
-	tail         int // number of lines; 0 is all
 }
 
 func readLogsOptions(c *cli.Context) (logsOptions, error) {
 	o := logsOptions{
 		LogsRequest: app.LogsRequest{Out: c.String("out"), Cell: c.Args().Get(0), Step: c.Args().Get(1)},
-		follow:      c.Bool("follow"), json: c.Bool("json"), tail: c.Int("tail"),
+		follow:      c.Bool("follow"), json: c.Bool("json"),
 	}
 	var errs []error
-	if c.IsSet("tail") && o.tail < 1 {
-		errs = append(errs, diag.Errorf(diag.Usage, "--tail: %d is less than 1", o.tail))
-	}
 	if o.json && (o.follow || o.Step != "") {
 		errs = append(errs, diag.Errorf(diag.Usage, "--json lists logs and does not print them").WithHint("leave out --json, or --follow and STEP"))
 	}
@@ -103,9 +98,6 @@ func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions,
 	}
 	defer f.Close()
 	out.Note("%s: %s", term.Clean(filepath.Join(o.Out, log.Log)), log.Verdict)
-	if err := steplog.SeekTail(f, o.tail); err != nil {
-		return err
-	}
 	to := term.Cleaned(out.Stdout)
 	defer to.Flush()
 	if o.follow {

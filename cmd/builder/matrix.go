@@ -47,8 +47,7 @@ version, and both sides of each boundary in a rule, a variant or a patch.
 func matrixFlags() []cli.Flag {
 	return []cli.Flag{
 		recipesFlag(),
-		jsonFlag(),
-		&cli.StringFlag{Name: "format", Value: matrixFormats[0], Usage: "print the cells as `FORMAT`: " + strings.Join(matrixFormats, ", ")},
+		formatFlag("print the cells as", matrixFormats),
 		&cli.StringFlag{Name: "shard", Usage: "keep part `i/n` of the cells: --shard 2/3"},
 		&cli.BoolFlag{Name: "condense", Usage: "keep a few representative cells"},
 		allFlag("select every value of the axes without a flag; without RECIPE: every recipe"),
@@ -61,16 +60,16 @@ func matrixCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 	return &cli.Command{
 		Name: "matrix", Usage: "print cells as the jobs of a build matrix", ArgsUsage: "[RECIPE] [axes]",
 		Description: matrixDescription,
-		Flags:       matrixFlags(), OnUsageError: verbUsageError, HideHelpCommand: true,
+		Flags:       matrixFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			if err != nil || c.Args().Present() {
 				return unknownRecipe(cat, err)(c)
 			}
 			return printMatrix(c, cat, cat.Recipes, nil, out)
 		},
-		Subcommands: recipeCommands(cat, err, matrixFlags(), func(c *cli.Context, of app.Selection) error {
+		Subcommands: append(recipeCommands(cat, err, matrixFlags(), func(c *cli.Context, of app.Selection) error {
 			return printMatrix(c, cat, []*recipe.Recipe{of.Recipe}, of.Filter, out)
-		}),
+		}), mergeCommand(out)),
 	}
 }
 
@@ -109,32 +108,26 @@ func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, f
 	return out.JSON(part)
 }
 
-// readMatrixOptions reads flags, which may come before and after the recipe.
-func readMatrixOptions(c *cli.Context) (matrixOptions, error) {
-	at := func(name string) *cli.Context {
-		for _, level := range c.Lineage() {
-			if level.IsSet(name) {
-				return level
-			}
-		}
-		return c
+func readMatrixOptions(c *cli.Context) (o matrixOptions, err error) {
+	o = matrixOptions{shard: ci.Shard{Index: 1, Count: 1}, condense: c.Bool("condense"), all: c.Bool("all")}
+	if o.format, err = readFormat(c, matrixFormats); err != nil || !c.IsSet("shard") {
+		return o, err
 	}
-	o := matrixOptions{
-		format: at("format").String("format"), shard: ci.Shard{Index: 1, Count: 1},
-		condense: at("condense").Bool("condense"), all: at("all").Bool("all"),
-	}
-	if !slices.Contains(matrixFormats, o.format) {
-		return o, diag.Errorf(diag.Usage, "--format: unknown format %q", o.format).WithHint("%s", diag.DidYouMean(o.format, matrixFormats))
-	}
-	if at("json").Bool("json") && o.format != "json" {
-		return o, diag.Errorf(diag.Usage, "--json and --format %s contradict each other", o.format).WithHint("give one of them")
-	}
-	if part := at("shard"); part.IsSet("shard") {
-		shard, err := ci.ParseShard(part.String("shard"))
-		if err != nil {
-			return o, diag.Errorf(diag.Usage, "--shard: %w", err).WithHint("three shards are 1/3, 2/3 and 3/3")
-		}
-		o.shard = shard
+	if o.shard, err = ci.ParseShard(c.String("shard")); err != nil {
+		return o, diag.Errorf(diag.Usage, "--shard: %w", err).WithHint("three shards are 1/3, 2/3 and 3/3")
 	}
 	return o, nil
+}
+
+// formatFlag chooses one of several formats, the first by default.
+func formatFlag(usage string, formats []string) cli.Flag {
+	return &cli.StringFlag{Name: "format", Value: formats[0], Usage: usage + " `" + strings.Join(formats, "|") + "`"}
+}
+
+func readFormat(c *cli.Context, formats []string) (string, error) {
+	format := c.String("format")
+	if !slices.Contains(formats, format) {
+		return "", diag.Errorf(diag.Usage, "--format: unknown format %q", format).WithHint("%s", diag.DidYouMean(format, formats))
+	}
+	return format, nil
 }

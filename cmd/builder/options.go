@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -13,15 +12,11 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
-	"builder/internal/app/config"
 	"builder/internal/base/diag"
-	"builder/internal/build/native"
-	"builder/internal/machine/host"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
 	versions "builder/internal/plan/version"
 	"builder/internal/publishing/publish"
-	"builder/pipelines"
 )
 
 func recipesFlag() cli.Flag {
@@ -34,52 +29,6 @@ func jsonFlag() cli.Flag {
 
 func noInstallFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "no-install", EnvVars: []string{"BUILDER_NO_INSTALL"}, Usage: "never install host packages"}
-}
-
-func idleFlag() cli.Flag {
-	return &cli.DurationFlag{Name: "engine-idle", EnvVars: []string{"BUILDER_ENGINE_IDLE"}, Value: native.DefaultIdle, Usage: "stop the native engine after `TIME` without a client; -1s: never"}
-}
-
-func cacheFlag() cli.Flag {
-	return &cli.StringFlag{
-		Name: app.CacheFlag, EnvVars: []string{config.Variable(app.CacheFlag)}, Value: "60%",
-		Usage: "limit the cache of an engine started by builder to `SIZE`, such as 40GB, or a share of the disk",
-		Action: func(_ *cli.Context, text string) error {
-			if text == "" { // the variable may be set but empty
-				return nil
-			}
-			if _, err := recipe.ParseShare(text, 0); err != nil {
-				return diag.Errorf(diag.Usage, "--%s: %w", app.CacheFlag, err)
-			}
-			return nil
-		},
-	}
-}
-
-func imageFlag() cli.Flag {
-	return &cli.StringFlag{
-		Name: app.ImageFlag, EnvVars: []string{config.Variable(app.ImageFlag)},
-		Usage: "copy the engine from `PLACE@sha256:DIGEST` and do not compile it; PLACE is a URL or a path of a file written by builder engine image",
-	}
-}
-
-// cacheBytes returns the size limit of an engine's cache, also for verbs without the
-// flag: verbs with different limits would restart each other's engine.
-func cacheBytes(c *cli.Context, home string) int64 {
-	disk, _, err := host.Disk(home)
-	if err != nil {
-		return 0 // the engine chooses by its own disk
-	}
-	text := cmp.Or(c.String(app.CacheFlag), os.Getenv(config.Variable(app.CacheFlag)), cacheFlag().(*cli.StringFlag).Value)
-	bytes, _ := recipe.ParseShare(text, disk) // the flag's action reports the error
-	return bytes
-}
-
-// nativeOptions returns the options of the native engine. Other homes copy the engine's
-// programs from the default home, if they exist there.
-func nativeOptions(c *cli.Context, home string) native.Options {
-	from, _ := app.DefaultHome()
-	return native.Options{NoInstall: c.Bool("no-install"), Idle: c.Duration("engine-idle"), From: from, Cache: cacheBytes(c, home)}
 }
 
 // selectionFlags are the flags that choose cells and the sources of their inputs.
@@ -98,9 +47,8 @@ func runFlags() []cli.Flag {
 		&cli.IntFlag{Name: "jobs", EnvVars: []string{"BUILDER_JOBS"}, Value: 1, Usage: "build `N` cells at a time on each engine"},
 		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "limit the memory of concurrent builds on each engine to `SIZE`, such as 64GB; the default is this host's memory if the engine runs here"},
 		&cli.DurationFlag{Name: "step-limit", EnvVars: []string{"BUILDER_STEP_LIMIT"}, Value: 12 * time.Hour, Usage: "stop a step that takes longer than `TIME`; 0: never"},
-		&cli.DurationFlag{Name: "engine-patience", EnvVars: []string{"BUILDER_ENGINE_PATIENCE"}, Value: pipelines.Patience, Usage: "give up an engine after `TIME` without a response"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every passed cell a second time and compare the bytes (gate reproducible)"},
-		&cli.StringFlag{Name: "tests", EnvVars: []string{"BUILDER_TESTS"}, Value: levels[0], Usage: "run upstream's own tests: `HOW` is none, quick for tests of patched code, or full for all of them, which takes minutes"},
+		&cli.StringFlag{Name: "tests", EnvVars: []string{"BUILDER_TESTS"}, Value: levels[0], Usage: "run upstream's own tests, `none|quick|full`: quick means those of patched code, full takes minutes"},
 		&cli.BoolFlag{Name: "ccache", EnvVars: []string{"BUILDER_CCACHE"}, Usage: "reuse objects of earlier attempts at the same cell; publish then needs a second build without it"},
 		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "start no further cell after the first failure"},
 		progressFlag(), verboseFlag(),
@@ -182,12 +130,31 @@ func (v *axisValue) Set(text string) error {
 // String implements [cli.Generic].
 func (v *axisValue) String() string { return strings.Join(v.texts, ",") }
 
+// axisOf returns the axis of a flag, and whether it has one.
+func axisOf(f cli.Flag) (*axisValue, bool) {
+	g, ok := f.(*cli.GenericFlag)
+	if !ok {
+		return nil, false
+	}
+	axis, ok := g.Value.(*axisValue)
+	return axis, ok
+}
+
+// repeats reports whether a flag may occur several times.
+func repeats(f cli.Flag) bool {
+	if slice, ok := f.(cli.DocGenerationSliceFlag); ok && slice.IsSliceFlag() {
+		return true
+	}
+	_, ok := f.(*cli.GenericFlag)
+	return ok
+}
+
 // recipeCommands returns a command for each recipe.
 func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do func(*cli.Context, app.Selection) error) []*cli.Command {
 	var commands []*cli.Command
 	for _, r := range cat.Recipes {
 		commands = append(commands, &cli.Command{
-			Name: r.Name, Usage: r.Summary, OnUsageError: axisUsageError(r, flags), HideHelpCommand: true,
+			Name: r.Name, Usage: r.Summary, OnUsageError: usageError, HideHelpCommand: true,
 			Flags: slices.Concat(flags, axisFlags(r.Axes), selectorFlags(r.Selectors)),
 			Action: func(c *cli.Context) error {
 				if err != nil {
@@ -224,55 +191,11 @@ func unknownRecipe(cat catalogue.Catalogue, err error) cli.ActionFunc {
 		}
 		word := c.Args().First()
 		_, err := recipe.Find(cat.Recipes, word)
-		if e, ok := errors.AsType[*diag.Error](err); ok && slices.Contains(flagNames(c.Command.Flags), word) {
-			return e.WithHint("did you mean --%s? write it after the recipe: %s RECIPE --%s", word, c.Command.HelpName, word)
-		} else if ok && cat.Site == "" && strings.HasPrefix(e.Hint, "known:") {
+		if e, ok := errors.AsType[*diag.Error](err); ok && cat.Site == "" && strings.HasPrefix(e.Hint, "known:") {
 			return e.WithHint("%s; for a recipe of your own, add --recipes DIR", e.Hint)
 		}
 		return err
 	}
-}
-
-// axisUsageError suggests the axis or flag that a mistyped one may stand for.
-func axisUsageError(r *recipe.Recipe, flags []cli.Flag) cli.OnUsageErrorFunc {
-	return func(c *cli.Context, err error, sub bool) error {
-		name, ok := undefinedFlag(err)
-		if !ok {
-			return usageError(c, err, sub)
-		}
-		e := diag.Errorf(diag.Usage, "recipe %s has no axis or flag --%s", r.Name, name)
-		if hint, ok := flagsElsewhere[name]; ok {
-			return e.WithHint("%s", hint)
-		}
-		return e.WithHint("%s", diag.DidYouMean(name, slices.Concat(r.AxisNames(), flagNames(selectorFlags(r.Selectors)), flagNames(flags))))
-	}
-}
-
-// verbUsageError explains that flags come after the recipe: each recipe has its own.
-func verbUsageError(c *cli.Context, err error, sub bool) error {
-	name, ok := undefinedFlag(err)
-	if !ok {
-		return usageError(c, err, sub)
-	}
-	if hint, known := flagsElsewhere[name]; known {
-		return diag.Errorf(diag.Usage, "the recipe is missing before --%s", name).WithHint("name a recipe: %s RECIPE; %s", c.Command.HelpName, hint)
-	}
-	return diag.Errorf(diag.Usage, "the recipe is missing before --%s", name).
-		WithHint("write axes and flags after the recipe: %s RECIPE --%s", c.Command.HelpName, name)
-}
-
-// undefinedFlag returns the name of a flag unknown to the parser.
-func undefinedFlag(err error) (string, bool) {
-	name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
-	return strings.TrimPrefix(name, "-"), ok
-}
-
-func flagNames(flags []cli.Flag) []string {
-	var names []string
-	for _, f := range flags {
-		names = append(names, f.Names()...)
-	}
-	return names
 }
 
 // readAxes reads the axes of the command line.
@@ -320,17 +243,4 @@ func siteDir(args []string) string {
 		}
 	}
 	return site
-}
-
-// axisWithoutRecipe explains the place of axes for a verb whose recipe is optional.
-func axisWithoutRecipe(cat catalogue.Catalogue) cli.OnUsageErrorFunc {
-	return func(c *cli.Context, err error, sub bool) error {
-		name, _ := undefinedFlag(err)
-		for _, r := range cat.Recipes {
-			if slices.Contains(r.AxisNames(), name) {
-				return verbUsageError(c, err, sub)
-			}
-		}
-		return usageError(c, err, sub)
-	}
 }

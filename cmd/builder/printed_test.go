@@ -113,7 +113,7 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		{"plan", "own", "--recipes", "site", "--version", "2.0"},
 		{"plan", "own", "--recipes", "site", "--version", evil},
 		{"plan", evil, "--recipes", "site"},
-		{"plan", "nccl", "--against", "against.json"},
+		{"plan", "nccl", "--since", "against.json"},
 		{"plan", "nccl", "--" + evil},
 		{"lock", "own", "--recipes", "site", "--check"},
 		{"run", "own", "--recipes", "site", "--locked", "--set", "source.own=ftp://me:hush@h/x"},
@@ -132,11 +132,11 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		{"logs", "--out", "run"},
 		{"logs", "own-1.0", "--out", "run"},
 		{"logs", evil, "--out", "run"},
-		{"report", "merge", "run"},
-		{"report", "merge", "run", "--format", "markdown"},
-		{"report", "merge", "run", "--json"},
-		{"report", "merge", "run", "--out", "merged"},
-		{"report", "merge", "run", "--matrix", "matrix.json"},
+		{"matrix", "merge", "run"},
+		{"matrix", "merge", "run", "--format", "markdown"},
+		{"matrix", "merge", "run", "--format", "json"},
+		{"matrix", "merge", "run", "--out", "merged"},
+		{"matrix", "merge", "run", "--matrix", "matrix.json"},
 		{"publish", "own-1.0-cp311-cp311-linux_x86_64.whl", "--to", "ftp://me:hush@h/x"},
 		{"run", "nccl", "--from", "https://me:hush@127.0.0.1:1/x", "--trust", evil},
 		{"config", "show", "--json"},
@@ -149,7 +149,7 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 				t.Errorf("%q: exit code %d: %s has the line %q", args, code, where, line)
 			}
 		}
-		if args[len(args)-1] == "--json" && stdout.Len() > 0 && !json.Valid(stdout.Bytes()) {
+		if strings.TrimPrefix(args[len(args)-1], "--") == "json" && stdout.Len() > 0 && !json.Valid(stdout.Bytes()) {
 			t.Errorf("%q: no JSON: %s", args, stdout.String())
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -33,11 +32,9 @@ func profileFormats() []string {
 
 // profileFlags are the flags of every profile other than its axes.
 func profileFlags() []cli.Flag {
-	formats := profileFormats()
 	return []cli.Flag{
 		recipesFlag(),
-		jsonFlag(),
-		&cli.StringFlag{Name: "format", Value: formats[0], Usage: "print the environment as `" + strings.Join(formats, "|") + "`"},
+		formatFlag("print the environment as", profileFormats()),
 		&cli.GenericFlag{Name: "set-env", Value: &texts{}, Usage: "add the variable `NAME=VALUE`"},
 		&cli.GenericFlag{Name: "set-option", Value: &texts{}, Usage: "add the option `NAME[=VALUE]` of the program"},
 	}
@@ -86,17 +83,10 @@ type profileOptions struct {
 }
 
 func readProfileOptions(c *cli.Context, p *profile.Profile) (profileOptions, error) {
-	o := profileOptions{format: profile.Format(c.String("format")), filter: readAxes(c, p.Axes)}
-	errs := []error{unexpected(c, 0)}
-	switch {
-	case !slices.Contains(profile.Formats(), o.format):
-		errs = append(errs, diag.Errorf(diag.Usage, "--format: unknown format %q", o.format).
-			WithHint("%s", diag.DidYouMean(string(o.format), profileFormats())))
-	case c.Bool("json") && c.IsSet("format") && o.format != profile.JSON:
-		errs = append(errs, diag.Errorf(diag.Usage, "--json and --format %s contradict each other", o.format).WithHint("give one of them"))
-	case c.Bool("json"):
-		o.format = profile.JSON
-	}
+	o := profileOptions{filter: readAxes(c, p.Axes)}
+	format, err := readFormat(c, profileFormats())
+	o.format = profile.Format(format)
+	errs := []error{unexpected(c, 0), err}
 	for _, flag := range []struct {
 		name string
 		read func(string) (profile.Asked, error)

@@ -117,13 +117,12 @@ func TestLogs(t *testing.T) {
 		stderr string
 	}{
 		{[]string{"tool-3"}, 0, "cc <a.c>\ndone\nexit 1\n", "tool-3/logs/build.log: error"},
-		{[]string{"3", "bui", "--tail", "1"}, 0, "exit 1\n", ""},
+		{[]string{"3", "bui"}, 0, "cc <a.c>\ndone\nexit 1\n", ""},
 		{[]string{"tool-3", "-f"}, 0, "cc <a.c>\ndone\nexit 1\n", ""},
 		{[]string{"tool-1", "fetch"}, 0, "2 of 2 MB, 1 of 1 files\n", ""},
 		{[]string{"tool"}, diag.Usage, "", `"tool" matches 3 cells`},
 		{[]string{"tol-3"}, diag.Usage, "", `did you mean "tool-3"`},
 		{[]string{"tool-3", "biuld"}, diag.Usage, "", `did you mean "build"`},
-		{[]string{"tool-3", "--tail", "0"}, diag.Usage, "", "--tail: 0 is less than 1"},
 		{[]string{"tool-3", "build", "--json"}, diag.Usage, "", "lists logs and does not print them"},
 		{[]string{"-f"}, diag.Usage, "", "no cell runs in"},
 	} {

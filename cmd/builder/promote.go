@@ -9,13 +9,14 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/app/show"
 	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/term"
 )
 
 func promoteCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
-		Name: "promote", Usage: "add a published wheel to another channel, if its verdicts allow that", ArgsUsage: "CELL --at DEST --to stable",
+		Name: "promote", Usage: "add a published wheel to another channel, if its verdicts allow that", ArgsUsage: "CELL --at DEST",
 		Description: "CELL is the id or the key of a published cell. The command reads its attestations from\n" +
 			"the destination and verifies them by the policy of the channel. It builds nothing and\n" +
 			"changes no byte of the wheel.",
@@ -29,15 +30,15 @@ func promoteFlags() []cli.Flag {
 		jsonFlag(),
 		trustFlag(),
 		keyFlag(),
-		&cli.StringFlag{Name: "to", Value: "stable", Usage: "promote to `CHANNEL`: candidate or stable"},
+		channelFlag(attest.Stable, "promote to the channel"),
 	)
 }
 
 func doPromote(c *cli.Context, out term.Printer) error {
 	at, cell, err1 := publishedCell(c)
-	channel, err2 := publish.Channel(c.String("to"))
+	channel, err2 := publish.Channel(c.String("channel"))
 	if err2 != nil {
-		err2 = placeError("to", c.String("to"), "to", "at", err2)
+		err2 = diag.Errorf(diag.Usage, "--channel: %w", err2)
 	}
 	in, err3 := openSession(c, catalogue.Catalogue{}, out)
 	if err := errors.Join(err1, err2, err3); err != nil {
@@ -69,7 +70,7 @@ func publishedCell(c *cli.Context) (at publish.Catalogue, cell string, err error
 	}
 	at, e := publish.OpenCatalogue(c.String("at"), c.Bool("insecure"))
 	if e != nil {
-		err = errors.Join(err, placeError("at", c.String("at"), "to", "at", e))
+		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %w", e))
 	}
 	return at, c.Args().First(), err
 }

@@ -9,6 +9,7 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/app/show"
 	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
@@ -29,7 +30,7 @@ func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.C
 			"keyring. The other destinations are checked as a client would: by pip and uv with\n" +
 			"hashes, or by a pull by digest with verification.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
-		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out)),
+		Subcommands: []*cli.Command{promoteCommand(out), yankCommand(out), publishedCommand(out)},
 		Action: func(c *cli.Context) error {
 			in, err := openSession(c, cat, out)
 			r, err2 := readPublish(c)
@@ -41,9 +42,6 @@ func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.C
 			}
 			return in.show(c.Context, func(d *progress.Shown) error {
 				done, err := app.Publish(c.Context, in.Session, r)
-				if place, ok := errors.AsType[*app.PlaceError](err); ok {
-					return placeError("to", r.To, "channel", "to", place.Err)
-				}
 				if done.Schema == 0 {
 					return err
 				}
@@ -54,27 +52,13 @@ func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.C
 	}
 }
 
-// behindPublish are verbs that take no flag of publish, which stands before them.
-func behindPublish(verbs ...*cli.Command) []*cli.Command {
-	for _, verb := range verbs {
-		do := verb.Action
-		verb.Action = func(c *cli.Context) error {
-			if err := flagsBefore(c, verb.Name); err != nil {
-				return err
-			}
-			return do(c)
-		}
-	}
-	return verbs
-}
-
 func publishFlags() []cli.Flag {
 	return []cli.Flag{
 		jsonFlag(),
 		trustFlag(),
 		keyFlag(),
 		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: " + publish.Destinations},
-		channelFlag("publish into `CHANNEL`: candidate or stable"),
+		channelFlag(attest.Candidate, "publish into the channel"),
 		&cli.BoolFlag{Name: "dry-run", Usage: "print the changes without making them; a registry or server is not asked"},
 		&cli.BoolFlag{Name: "no-check", Usage: "skip the check of the destination as a client"},
 		insecureFlag(),
@@ -86,8 +70,8 @@ func insecureFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "insecure", Usage: "use plain HTTP for other hosts too"}
 }
 
-func channelFlag(usage string) cli.Flag {
-	return &cli.StringFlag{Name: "channel", Value: "candidate", Usage: usage}
+func channelFlag(preferred attest.Policy, usage string) cli.Flag {
+	return &cli.StringFlag{Name: "channel", Value: string(preferred), Usage: usage + " `candidate|stable`"}
 }
 
 func readPublish(c *cli.Context) (app.PublishRequest, error) {
@@ -104,7 +88,7 @@ func readPublish(c *cli.Context) (app.PublishRequest, error) {
 	}
 	var err error
 	if o.Channel, err = publish.Channel(c.String("channel")); err != nil {
-		err = placeError("channel", c.String("channel"), "channel", "to", err)
+		err = diag.Errorf(diag.Usage, "--channel: %w", err)
 	}
 	return o, errors.Join(append(errs, err)...)
 }

@@ -5,14 +5,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/urfave/cli/v2"
+
 	"builder/images"
+	"builder/internal/app/config"
 	"builder/internal/app/manual"
+	"builder/internal/base/diag"
 	"builder/internal/plan/image"
 	"builder/recipes"
+	"builder/test/kit/golden"
 )
 
 // schema is the part of a JSON schema that the reference shows. Keys keep the order of
@@ -79,7 +86,7 @@ func (s schema) rows(t *testing.T, b *strings.Builder, below string) {
 		if form == "array" {
 			form = "list"
 		}
-		fmt.Fprintf(b, "| `%s%s` | %s | %s | %s |\n", below, name, form, need, manual.Cell(about))
+		fmt.Fprintf(b, "| `%s%s` | %s | %s | %s |\n", below, name, form, need, tableCell(about))
 		if below+name == "variants" {
 			continue // the same keys again
 		}
@@ -130,7 +137,232 @@ func referenceImages(t *testing.T) string {
 		for _, name := range slices.Sorted(maps.Keys(i.Provides)) {
 			facts = append(facts, name+" "+i.Provides[name].Is)
 		}
-		fmt.Fprintf(&b, "| `%s`: %s | %s | %s |\n", i.Name, manual.Cell(i.Summary), from, manual.Cell(strings.Join(facts, ", ")))
+		fmt.Fprintf(&b, "| `%s`: %s | %s | %s |\n", i.Name, tableCell(i.Summary), from, tableCell(strings.Join(facts, ", ")))
 	}
 	return b.String()
+}
+
+const referenceDir = "../../docs/reference"
+
+// TestReference compares docs/reference with the code; -update rewrites it.
+func TestReference(t *testing.T) {
+	v := tool(t)
+	pages := map[string]string{"README.md": referenceIndex(v), "builder-yaml.md": referenceConfig(v), "recipe.md": referenceRecipe(t), "images.md": referenceImages(t)}
+	for _, below := range v.own() {
+		pages["builder-"+below.Name+".md"] = generated + referenceOf("#", below)
+	}
+	for name, text := range pages {
+		golden.CheckFile(t, filepath.Join(referenceDir, name), []byte(text))
+	}
+	there, err := os.ReadDir(referenceDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range there {
+		if _, ok := pages[e.Name()]; !ok {
+			t.Errorf("%s/%s speaks of nothing that is there: remove it", referenceDir, e.Name())
+		}
+	}
+}
+
+const generated = "<!-- Written by go test ./cmd/builder -run Reference -update from the code. -->\n\n"
+
+// referenceIndex returns the first page: verbs, variables, axes and exit codes.
+func referenceIndex(v verb) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s# Reference\n\n%s\n\n", generated, v.Description)
+	fmt.Fprintf(&b, "`builder VERB --help` prints the same texts. `builder --version` prints the versions of builder, its engine and Go. `builder config completion SHELL` prints a completion script.\n\n## Verbs\n")
+	group := ""
+	for _, below := range v.own() {
+		if below.Category != group {
+			group = below.Category
+			fmt.Fprintf(&b, "\n### %s\n\n| verb | does |\n| --- | --- |\n", group)
+		}
+		fmt.Fprintf(&b, "| [`builder %s`](builder-%s.md) | %s |\n", below.Name, below.Name, tableCell(below.Usage))
+	}
+	fmt.Fprintf(&b, "\n## Variables\n\nA flag overrides its variable. A variable overrides [builder.yaml](builder-yaml.md), which overrides the default.\n\n| variable | is |\n| --- | --- |\n")
+	for _, key := range config.Keys() {
+		fmt.Fprintf(&b, "| `%s` | the key [`%s`](builder-yaml.md): %s |\n", config.Variable(key.Name), key.Name, tableCell(key.About))
+	}
+	fmt.Fprintf(&b, "| `%s` | the only builder.yaml to read; if it is empty, builder reads none |\n", config.Override)
+	fmt.Fprintf(&b, "| `UV_PUBLISH_TOKEN`, or `UV_PUBLISH_USERNAME` and `UV_PUBLISH_PASSWORD` | credentials of an upload server, for uv; never in a file |\n")
+	fmt.Fprintf(&b, "\n## Axes\n\nAn axis is a flag of every verb with a RECIPE.\n")
+	run, _ := v.find([]string{"run"})
+	for _, r := range run.names() {
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n%s", r.Name, tableCell(r.Usage), axesTable(r))
+	}
+	fmt.Fprintf(&b, "\n## Exit codes\n\n| code | means |\n| --- | --- |\n")
+	for _, code := range diag.Codes() {
+		fmt.Fprintf(&b, "| %d | %s |\n", int(code), tableCell(manual.ExitMeanings[code]))
+	}
+	fmt.Fprintf(&b, "\n[More about exit codes](../exit-codes.md).\n")
+	return b.String()
+}
+
+// referenceConfig returns the page of builder.yaml.
+func referenceConfig(v verb) string {
+	text, err := os.ReadFile(filepath.Join("testdata", "builder-yaml.md"))
+	if err != nil {
+		return err.Error()
+	}
+	var keys strings.Builder
+	for _, key := range config.Keys() {
+		var verbs []string
+		fallback := engineDefaults[key.Name]
+		for _, below := range v.all() {
+			for _, f := range below.options() {
+				if f.(cli.Flag).Names()[0] == key.Name && len(f.GetEnvVars()) > 0 {
+					verbs, fallback = append(verbs, code(below.path())), defaultOf(f)
+				}
+			}
+		}
+		if len(verbs) == 0 || len(verbs) > 8 {
+			verbs = []string{"all"}
+		}
+		fmt.Fprintf(&keys, "| `%s` | %s | %s | %s | %s |\n", key.Name, key.Form, tableCell(key.About), code(fallback), strings.Join(verbs, ", "))
+	}
+	found := "`" + strings.Join(config.FoundKeys(), "`, `") + "`"
+	return generated + strings.NewReplacer("KEYS\n", keys.String(), "FOUND", found).Replace(string(text))
+}
+
+// referenceOf returns the chapter of a verb and those of its subverbs. level is the prefix
+// of its heading.
+func referenceOf(level string, v verb) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n\n%s%s.\n\n```text\n%s\n```\n", level, strings.Join(v.words, " "), strings.ToUpper(v.Usage[:1]), v.Usage[1:], usageOf(v))
+	if v.Description != "" {
+		b.WriteString("\n" + paragraphs(v.Description) + "\n")
+	}
+	kind, _, _ := strings.Cut(strings.Trim(v.ArgsUsage, "[]"), " ")
+	kind = strings.TrimRight(kind, "]")
+	var names []string
+	for _, r := range v.names() {
+		names = append(names, "`"+r.Name+"`")
+	}
+	if len(names) > 0 {
+		axes := "axes"
+		if kind == "RECIPE" {
+			axes = "[axes](README.md#axes)" // many verbs share them
+		}
+		fmt.Fprintf(&b, "\n%s is one of %s. Flags and its %s come with it.\n", kind, strings.Join(names, ", "), axes)
+	}
+	if options := v.options(); len(options) > 0 {
+		b.WriteString("\n| flag | does | default | variable |\n| --- | --- | --- | --- |\n")
+		for _, f := range options {
+			b.WriteString(flagRow(f))
+		}
+	}
+	if kind == "PROFILE" {
+		for _, r := range v.names() {
+			fmt.Fprintf(&b, "\nAxes of `%s`:\n\n%s", r.Name, axesTable(r))
+		}
+	}
+	b.WriteString("\nExamples:\n\n```text\n")
+	for i, e := range manual.Descriptions[v.path()].Examples {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "# %s\n%s\n", e.Does, e.Line)
+	}
+	var codes []string
+	for _, c := range v.exits() {
+		codes = append(codes, fmt.Sprint(int(c)))
+	}
+	fmt.Fprintf(&b, "```\n\n[Exit codes](../exit-codes.md): %s.\n", strings.Join(codes, ", "))
+	for _, below := range v.own() {
+		b.WriteString("\n" + referenceOf(level+"#", below))
+	}
+	return b.String()
+}
+
+// usageOf returns the usage line of a verb.
+func usageOf(v verb) string {
+	words := v.words
+	switch {
+	case v.ArgsUsage != "":
+		words = append(slices.Clone(words), v.ArgsUsage)
+	case len(v.own()) > 0:
+		words = append(slices.Clone(words), "COMMAND")
+	}
+	if len(v.options()) > 0 {
+		words = append(slices.Clone(words), "[flags]")
+	}
+	return strings.Join(words, " ")
+}
+
+// paragraphs returns a description with its indented lines as blocks of code.
+func paragraphs(text string) string {
+	var blocks []string
+	for block := range strings.SplitSeq(text, "\n\n") {
+		if strings.HasPrefix(block, "   ") {
+			block = "```text\n" + strings.TrimPrefix(strings.ReplaceAll(block, "\n   ", "\n"), "   ") + "\n```"
+		} else {
+			block = inert(block)
+		}
+		blocks = append(blocks, block)
+	}
+	return strings.Join(blocks, "\n\n")
+}
+
+// flagRow returns the row of a flag in a table of flags.
+func flagRow(f cli.DocGenerationFlag) string {
+	var names []string
+	for _, name := range f.(cli.Flag).Names() {
+		names = append(names, strings.TrimSuffix("--", strings.Repeat("-", max(0, 2-len(name))))+name)
+	}
+	spelling, about := strings.Join(names, ", "), strings.ReplaceAll(f.GetUsage(), "`", "")
+	if _, placeholder, ok := strings.Cut(f.GetUsage(), "`"); ok {
+		placeholder, _, _ = strings.Cut(placeholder, "`")
+		spelling += " " + placeholder
+	}
+	if repeats(f.(cli.Flag)) && !strings.Contains(about, "repeatable") {
+		about += "; repeatable"
+	}
+	variable := ""
+	if len(f.GetEnvVars()) > 0 {
+		variable = f.GetEnvVars()[0]
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", code(spelling), tableCell(about), code(defaultOf(f)), code(variable))
+}
+
+// defaultOf returns the default of a flag. Zero is not shown; the text explains it.
+func defaultOf(f cli.DocGenerationFlag) string {
+	text := strings.Trim(f.GetDefaultText(), `"`)
+	if !f.TakesValue() || text == "0" || text == "0s" {
+		return ""
+	}
+	return text
+}
+
+// axesTable returns the table of the axes of a recipe or a profile.
+func axesTable(recipe *cli.Command) string {
+	var b strings.Builder
+	b.WriteString("| axis | is | values, most preferred first |\n| --- | --- | --- |\n")
+	for _, f := range recipe.Flags {
+		axis, ok := axisOf(f)
+		if !ok {
+			continue
+		}
+		about, _, _ := strings.Cut(f.(cli.DocGenerationFlag).GetUsage(), ": `")
+		fmt.Fprintf(&b, "| `--%s` | %s | `%s` |\n", f.Names()[0], tableCell(about), strings.Join(axis.known, "` `"))
+	}
+	return b.String()
+}
+
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + strings.ReplaceAll(text, "|", `\|`) + "`"
+}
+
+func tableCell(text string) string { return strings.ReplaceAll(inert(text), "|", `\|`) }
+
+// inert escapes markup in text. Text between backticks needs no escape.
+func inert(text string) string {
+	parts := strings.Split(text, "`")
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = strings.NewReplacer("<", "&lt;", "*", `\*`, "[", `\[`).Replace(parts[i])
+	}
+	return strings.Join(parts, "`")
 }

@@ -21,7 +21,7 @@ func runCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comma
 	return &cli.Command{
 		Name: "run", Usage: "build, gate and keep the chosen cells of a recipe", ArgsUsage: "RECIPE [axes]",
 		Description: "DIR/<cell>/ holds the wheel, its verdicts and the logs of every step. The result of\nthe run is in DIR/run.json, as a page in DIR/report.html, and for CI servers in\nDIR/junit.xml. The exit code is 0 only if every cell passed every gate.\n\nThe flags of a recipe are its axes and the options of a run: see builder run RECIPE --help.",
-		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
+		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, err),
 		Subcommands: recipeCommands(cat, err, append(selectionFlags(), runFlags()...), func(c *cli.Context, of app.Selection) error {
 			in, err := openSession(c, cat, out)

@@ -502,6 +502,7 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 		{"plan", "horovod"},
 		{"plan", "horovod", "--json"},
 		{"config", "schema", "recipe"},
+		{"--version"},
 		{"engine", "status"},
 	} {
 		var stderr bytes.Buffer

@@ -37,8 +37,8 @@ type debugOptions struct {
 
 func shellCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
-		Name: "shell", Usage: "open a shell before the failed step of a cell from an earlier run", ArgsUsage: "CELL", OnUsageError: usageError,
-		Description: "The shell sees the file system before the step: the image, packages and source so far,\nwith the environment of the build step and without a network. Changes are lost when\nthe shell ends, unless --to keeps them. The script DIR/build then runs the build step\nin DIR/rootfs, and DIR/shell opens a shell. Both need only root, unshare and chroot,\nso you can copy DIR to another host.",
+		Name: "shell", Usage: "open a shell before the failed step of a cell from an earlier run", ArgsUsage: "CELL [STEP]", OnUsageError: usageError,
+		Description: "The shell stops before STEP: " + strings.Join(app.DebugSteps(), ", ") + ".\nThe default is the step that failed, or build.\n\nThe shell sees the file system before the step: the image, packages and source so far,\nwith the environment of the build step and without a network. Changes are lost when\nthe shell ends, unless --to keeps them. The script DIR/build then runs the build step\nin DIR/rootfs, and DIR/shell opens a shell. Both need only root, unshare and chroot,\nso you can copy DIR to another host.",
 		Flags:       shellFlags(),
 		Action: func(c *cli.Context) error {
 			o, err := readDebugOptions(c, out)
@@ -53,7 +53,6 @@ func shellCommand(out term.Printer) *cli.Command {
 func shellFlags() []cli.Flag {
 	return append([]cli.Flag{
 		outFlag("find the cell in the results in `DIR`"),
-		&cli.StringFlag{Name: "at", Usage: "stop before `STEP`: " + strings.Join(app.DebugSteps(), ", "), DefaultText: "the step that failed, or build"},
 		&cli.StringFlag{Name: "to", Usage: "keep the file system and a script of the build step in `DIR`, which must not exist"},
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use the store only, not the network"},
 		setFlag(),
@@ -63,15 +62,15 @@ func shellFlags() []cli.Flag {
 
 func readDebugOptions(c *cli.Context, out term.Printer) (debugOptions, error) {
 	in, err := openSession(c, catalogue.Catalogue{}, out)
-	o := debugOptions{invocation: in, out: c.String("out"), cell: c.Args().First(), step: c.String("at"), to: c.String("to")}
-	errs := []error{err, unexpected(c, 1)}
+	o := debugOptions{invocation: in, out: c.String("out"), cell: c.Args().First(), step: c.Args().Get(1), to: c.String("to")}
+	errs := []error{err, unexpected(c, 2)}
 	if o.cell == "" {
 		errs = append(errs, diag.Errorf(diag.Usage, "%s: name a cell", c.Command.HelpName).WithHint("list the cells of the run with `builder logs --out %s`", o.out))
 	}
 	if known := app.DebugSteps(); o.step == "" {
 		o.step = app.StepToDebug(o.out, o.cell)
 	} else if !slices.Contains(known, o.step) {
-		errs = append(errs, diag.Errorf(diag.Usage, "--at: unknown step %q", o.step).WithHint("%s", diag.DidYouMean(o.step, known)))
+		errs = append(errs, diag.Errorf(diag.Usage, "unknown step %q", o.step).WithHint("%s", diag.DidYouMean(o.step, known)))
 	}
 	if o.to != "" {
 		errs = append(errs, app.AbsentPath(o.to))

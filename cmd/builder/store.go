@@ -24,7 +24,6 @@ func storeCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Com
 				Description: "Empties the cache of the engine started by builder. The next builds fill it again\nfrom the store. Removes from the store the files unused for the longest time: first\npartial downloads, then files that can be fetched again, last the results of cells.\nRemoves scratch files that nobody used for a day or whose blob is gone. Waits until no other builder uses the store.",
 				Flags: []cli.Flag{
 					&cli.StringFlag{Name: "keep", Value: "10%", Usage: "shrink the store to at most `SIZE`, such as 50GB or 0, or a share of the disk"},
-					&cli.BoolFlag{Name: "keep-engine", Usage: "leave the engine's cache, which has its own limit (--engine-cache)"},
 					&cli.BoolFlag{Name: "dry-run", Usage: "list the removals, and remove nothing"},
 					jsonFlag(),
 				},
@@ -57,7 +56,7 @@ func collect(c *cli.Context, out term.Printer) error {
 	if err != nil {
 		return err
 	}
-	r := app.CollectRequest{Keep: c.String("keep"), KeepEngine: c.Bool("keep-engine"), DryRun: c.Bool("dry-run")}
+	r := app.CollectRequest{Keep: c.String("keep"), DryRun: c.Bool("dry-run")}
 	done, err := app.Collect(c.Context, in.Session, r)
 	if done.Places == nil {
 		return err

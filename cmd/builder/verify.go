@@ -56,7 +56,7 @@ func verifyFlags() []cli.Flag {
 	return append([]cli.Flag{
 		jsonFlag(),
 		trustFlag(),
-		&cli.StringFlag{Name: "policy", Value: string(attest.Candidate), Usage: "require the verdicts of `POLICY`: candidate (every gate that needs no GPU) or stable (also the gates on GPUs and a second build)"},
+		channelFlag(attest.Candidate, "require the verdicts of every gate that needs no GPU, or also of the gates on GPUs and a second build:"),
 		&cli.StringSliceFlag{Name: "from", Usage: "take the attestations from `PLACE`: " + publish.Sources + "; repeatable"},
 		&cli.StringFlag{Name: "env", Usage: "with --from: verify distributions installed in `PYTHON|DIR`, an interpreter, a virtual environment or a directory of packages"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell again from its provenance and compare the bytes"},
@@ -71,7 +71,7 @@ func verifyFlags() []cli.Flag {
 
 func readVerify(c *cli.Context) (app.VerifyRequest, error) {
 	r := app.VerifyRequest{
-		Paths: c.Args().Slice(), Policy: attest.Policy(c.String("policy")), Rebuild: c.Bool("rebuild"), Attach: c.Bool("attach"), Record: c.String("record"),
+		Paths: c.Args().Slice(), Rebuild: c.Bool("rebuild"), Attach: c.Bool("attach"), Record: c.String("record"),
 		From: c.StringSlice("from"), Env: c.String("env"), Insecure: c.Bool("insecure"),
 	}
 	if len(r.Paths) == 0 {
@@ -79,8 +79,9 @@ func readVerify(c *cli.Context) (app.VerifyRequest, error) {
 			WithHint("%s out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", c.Command.HelpName)
 	}
 	var errs []error
-	if !slices.Contains(attest.Policies(), string(r.Policy)) {
-		errs = append(errs, diag.Errorf(diag.Usage, "--policy: unknown policy %q", string(r.Policy)).WithHint("%s", diag.DidYouMean(string(r.Policy), attest.Policies())))
+	var err error
+	if r.Policy, err = publish.Channel(c.String("channel")); err != nil {
+		errs = append(errs, diag.Errorf(diag.Usage, "--channel: %w", err))
 	}
 	for _, place := range r.From {
 		if _, err := publish.OpenSource(place, false, nil); err != nil {

@@ -31,15 +31,17 @@ import (
 // An ExportRequest names the cells to export and the destination.
 type ExportRequest struct {
 	Selection
-	To        string   // a tar file or a directory; must not exist yet
-	NoResults bool     // leave out the results of the cells
-	Without   []string // any of images and uv: the other machine has these already
+	To      string   // a tar file or a directory; must not exist yet
+	Without []string // any of leftOut: the other machine has these already
 }
+
+// leftOut are the parts that an export can lack.
+var leftOut = []string{"images", "uv", "results"}
 
 func (x ExportRequest) problem() error {
 	for _, what := range x.Without {
-		if what != "images" && what != "uv" {
-			return diag.Errorf(diag.Usage, "--without: %q is not images or uv", what).WithHint("%s", diag.DidYouMean(what, []string{"images", "uv"}))
+		if !slices.Contains(leftOut, what) {
+			return diag.Errorf(diag.Usage, "--without: %q is not %s", what, strings.Join(leftOut, ", ")).WithHint("%s", diag.DidYouMean(what, leftOut))
 		}
 	}
 	switch filepath.Ext(x.To) {
@@ -87,7 +89,7 @@ func (x ExportRequest) gather(ctx context.Context, w *workspace, entries []lock.
 	}
 	load.Blobs = append(load.Blobs, images...)
 	for _, e := range entries {
-		if x.NoResults {
+		if slices.Contains(x.Without, "results") {
 			continue
 		}
 		record, artifacts, ok := w.results.Carry(e)

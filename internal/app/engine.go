@@ -198,7 +198,7 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 	return "", client, false, err
 }
 
-// load loads --engine-image into a daemon that has no image of the engine.
+// load loads the setting engine-image into a daemon that has no image of the engine.
 func (e *engine) load(ctx context.Context, d daemon.Daemon) error {
 	image, err := e.openImage(ctx)
 	if err != nil {

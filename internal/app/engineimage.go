@@ -15,8 +15,8 @@ import (
 	"builder/internal/input/store"
 )
 
-// ImageFlag is the flag that names an [EngineImage].
-const ImageFlag = "engine-image"
+// ImageKey is the setting that names an [EngineImage].
+const ImageKey = "engine-image"
 
 // An EngineImage is a file written by `builder engine image`, with its digest. The zero
 // value is none.
@@ -32,7 +32,7 @@ func ParseEngineImage(text string) (EngineImage, error) {
 	}
 	place, digest, _ := strings.Cut(text, "@sha256:")
 	if raw, err := hex.DecodeString(digest); err != nil || len(raw) != 32 || strings.ToLower(digest) != digest {
-		return EngineImage{}, diag.Errorf(diag.Usage, "--%s: %s does not end in the digest of the file", ImageFlag, store.Redact(text)).
+		return EngineImage{}, diag.Errorf(diag.Usage, "%s: %s does not end in the digest of the file", ImageKey, store.Redact(text)).
 			WithHint("write PLACE@sha256:DIGEST with the digest that `builder engine image` or sha256sum prints")
 	}
 	if file, is := strings.CutPrefix(place, "file:"); is && !strings.HasPrefix(file, "//") {
@@ -40,7 +40,7 @@ func ParseEngineImage(text string) (EngineImage, error) {
 	}
 	image := EngineImage{Place: store.Place(place), SHA256: digest}
 	if !isImageName(image.name()) {
-		return EngineImage{}, diag.Errorf(diag.Usage, "--%s: %s is not the name of an image", ImageFlag, image.Place).WithHint("%s", imageNames)
+		return EngineImage{}, diag.Errorf(diag.Usage, "%s: %s is not the name of an image", ImageKey, image.Place).WithHint("%s", imageNames)
 	}
 	return image, nil
 }
@@ -92,14 +92,14 @@ func (s *Session) fetchImage(ctx context.Context) (string, error) {
 	if held, err := kept.Use(image); err == nil {
 		return held, nil
 	}
-	leaveOut := "or leave out --" + ImageFlag + ": builder then compiles the engine"
+	leaveOut := "or leave out " + ImageKey + ": builder then compiles the engine"
 	if s.Offline && s.Image.remote() {
 		return "", diag.Errorf(diag.Fetch, "the engine's image %s is not in the store, and --offline was given", s.Image.Place).
 			WithHint("run `builder engine up` once with a network, name a file, %s", leaveOut)
 	}
 	got, err := kept.Fetch(ctx, image, []store.Place{s.Image.Place}, nil)
 	if fault, is := errors.AsType[*diag.Error](err); is && strings.Contains(fault.Hint, "--set source") {
-		return "", fault.WithHint("correct the place or the digest of --%s, %s", ImageFlag, leaveOut)
+		return "", fault.WithHint("correct the place or the digest of %s, %s", ImageKey, leaveOut)
 	}
 	return got, err
 }

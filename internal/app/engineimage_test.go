@@ -96,7 +96,7 @@ func TestOpenImage(t *testing.T) {
 		}
 	}
 	for _, place := range []string{remote, local} {
-		if hint, err := open(t.TempDir(), place, wrong, false); diag.CodeOf(err) != diag.Fetch || !strings.Contains(hint, "or the digest of --engine-image") {
+		if hint, err := open(t.TempDir(), place, wrong, false); diag.CodeOf(err) != diag.Fetch || !strings.Contains(hint, "or the digest of engine-image") {
 			t.Errorf("%s with another digest: %v, hint %q", place, err, hint)
 		}
 	}

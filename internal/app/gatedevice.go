@@ -28,6 +28,9 @@ import (
 	"builder/internal/publishing/subject"
 )
 
+// tolerance is the ratio of our speed to theirs below which more rounds are compared.
+const tolerance = 0.95
+
 // A DeviceRequest configures the gates on GPUs.
 type DeviceRequest struct {
 	GPUs      int      // 0: all
@@ -36,7 +39,6 @@ type DeviceRequest struct {
 	Against   string
 	Transport device.Transport
 	MaxBytes  int64
-	Tolerance float64
 	Limit     time.Duration
 	Env       map[string]string
 	Python    string   // interpreter of an environment with the framework
@@ -168,7 +170,7 @@ func (b *gateRun) device() *device.Setup {
 	d := &device.Setup{
 		Sweep: nccltests.Run, Host: host, Fault: b.err, GPUs: o.GPUs, Launcher: o.Launcher, Guest: b.guest, Programs: b.tests,
 		Against: b.against.Dir, Baseline: b.against.Name, Transport: o.Transport, MaxBytes: o.MaxBytes,
-		Rounds: 3, Tolerance: o.Tolerance, Env: o.Env, Timeout: o.Limit, Log: b.log,
+		Rounds: 3, Tolerance: tolerance, Env: o.Env, Timeout: o.Limit, Log: b.log,
 	}
 	if len(o.Launcher) > 0 {
 		d.Guest = guest.AsCaller()

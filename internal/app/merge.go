@@ -62,7 +62,7 @@ func writeMerged(r MergeRequest, merged report.Run) error {
 	if r.Against != "" {
 		before, err := report.Open(r.Against)
 		if err != nil {
-			return diag.Errorf(diag.Usage, "--against: %w", err)
+			return diag.Errorf(diag.Usage, "--since: %w", err)
 		}
 		page.Before = &before.Run
 	}

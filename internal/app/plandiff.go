@@ -47,19 +47,19 @@ const maxLock = 32 << 20
 func WithLock(file, recipe string) (Comparison, error) {
 	f, err := os.Open(file) // may be a pipe: <(git show HEAD:recipes/NAME.lock.json)
 	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "--against: %w", err)
+		return nil, diag.Errorf(diag.Usage, "--since: %w", err)
 	}
 	defer f.Close()
 	data, err := regular.All(f, maxLock)
 	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "--against: %w", err)
+		return nil, diag.Errorf(diag.Usage, "--since: %w", err)
 	}
 	other, err := lock.Decode(file, data)
 	if err != nil {
 		return nil, diag.HintAll(err, "use the lock from version control")
 	}
 	if other.Recipe != recipe {
-		return nil, diag.Errorf(diag.Usage, "--against: %s is the lock of %q", file, other.Recipe)
+		return nil, diag.Errorf(diag.Usage, "--since: %s is the lock of %q", file, other.Recipe)
 	}
 	return func(d lock.Draft) (earlier, error) {
 		had := earlier{place: file}

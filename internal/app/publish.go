@@ -56,7 +56,7 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 		Send:     s.uvPublish,
 	})
 	if err != nil {
-		return PublishReport{}, &PlaceError{err}
+		return PublishReport{}, diag.Errorf(diag.Usage, "--to: %w", err)
 	}
 	bundles, err := loadBundles(r, trust)
 	if err != nil {
@@ -132,14 +132,6 @@ func (s *Session) sayLacking(ctx context.Context, to publish.Destination, bundle
 	}
 	return nil
 }
-
-// A PlaceError is an error in the name of a place.
-type PlaceError struct{ Err error }
-
-func (e *PlaceError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the error in the name.
-func (e *PlaceError) Unwrap() error { return e.Err }
 
 // loadBundles verifies the wheels of every path and returns all errors.
 func loadBundles(r PublishRequest, trust signing.Trust) ([]publish.Bundle, error) {

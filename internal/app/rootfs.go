@@ -215,7 +215,7 @@ func shellAt(o run.Outcome, out string) string {
 	}
 	command := "builder debug shell " + o.Entry.ID
 	if step != pipelines.LastStep {
-		command += " --at " + step
+		command += " " + step
 	}
 	if out != "out" {
 		command += " --out " + out

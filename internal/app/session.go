@@ -142,5 +142,5 @@ func (s *Session) choose(of Selection) ([]lock.Draft, []matrix.Exclusion, error)
 	return assemble.Choose(s.Catalogue, of.Recipe, of.Filter)
 }
 
-// CacheFlag is the flag and configuration key for the size limit of an engine's cache.
-const CacheFlag = "engine-cache"
+// CacheKey is the configuration key for the size limit of an engine's cache.
+const CacheKey = "engine-cache"

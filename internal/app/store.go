@@ -30,9 +30,8 @@ func (s *Session) kept() (kept, error) {
 
 // A CollectRequest sets the limits for collecting.
 type CollectRequest struct {
-	Keep       string // a size or a percentage of the disk
-	KeepEngine bool   // keep the engines' caches
-	DryRun     bool
+	Keep   string // a size or a percentage of the disk
+	DryRun bool
 }
 
 // Collected lists the removed files; with DryRun the files to remove.
@@ -73,7 +72,7 @@ func Collect(ctx context.Context, s *Session, r CollectRequest) (Collected, erro
 	c.Staged, err2 = k.Unstage(filepath.Join(s.Home, "scratch"), c.Collected, r.DryRun)
 	errs := []error{err1, err2}
 	for _, p := range c.Places {
-		if p.empty != nil && !r.DryRun && !r.KeepEngine {
+		if p.empty != nil && !r.DryRun {
 			errs = append(errs, p.empty())
 		}
 		p.After = p.bytes()

@@ -21,7 +21,7 @@ func inContainers(b *tool) {
 	image, small := filepath.Join(b.dir, "engine.tar"), filepath.Join(b.dir, "engine.tar.gz")
 	b.want(0, "engine", "image", "--to", image)
 	b.want(2, "engine", "image", "--to", image)
-	pinned := regexp.MustCompile(`--engine-image (\S+@sha256:[0-9a-f]{64})`).FindStringSubmatch(b.want(0, "engine", "image", "--to", small).stdout)[1]
+	pinned := regexp.MustCompile(`BUILDER_ENGINE_IMAGE=(\S+@sha256:[0-9a-f]{64})`).FindStringSubmatch(b.want(0, "engine", "image", "--to", small).stdout)[1]
 	b.want(2, "engine", "image", "--to", filepath.Join(b.dir, "engine"))
 	b.t.Run("native", func(t *testing.T) { copyEngine(b.beside(t, "native"), pinned) })
 	site, _ := b.steady()
@@ -47,7 +47,8 @@ func inContainers(b *tool) {
 				contains(t, own.run("doctor").stdout, "docker answers and has the image localhost/builder-engine:")
 				sums[d.program] = own.contained(d.program, cell)
 			} else {
-				sums[d.program] = own.contained(d.program, append(cell, "--engine-image", pinned))
+				own.cache = append(own.cache, "BUILDER_ENGINE_IMAGE="+pinned)
+				sums[d.program] = own.contained(d.program, cell)
 			}
 		})
 	}
@@ -64,8 +65,10 @@ func inContainers(b *tool) {
 func copyEngine(b *tool, pinned string) {
 	b.cache = append(b.cache, "BUILDER_ENGINE=native", "HOME="+b.dir, "XDG_CACHE_HOME="+b.dir, "GOPROXY=off", "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
 	file, digest, _ := strings.Cut(pinned, "@")
-	contains(b.t, b.want(8, "engine", "up", "--engine-image", file+"@sha256:"+strings.Repeat("0", 64)).stderr, "wrong content")
-	contains(b.t, b.want(0, "engine", "up", "--engine-image", "file://"+file+"@"+digest).stderr, "copied the engine")
+	b.cache = append(b.cache, "BUILDER_ENGINE_IMAGE="+file+"@sha256:"+strings.Repeat("0", 64))
+	contains(b.t, b.want(8, "engine", "up").stderr, "wrong content")
+	b.cache = append(b.cache, "BUILDER_ENGINE_IMAGE=file://"+file+"@"+digest)
+	contains(b.t, b.want(0, "engine", "up").stderr, "copied the engine")
 	contains(b.t, b.want(0, "engine", "status").stdout, "running")
 }
 
@@ -73,7 +76,8 @@ func copyEngine(b *tool, pinned string) {
 // and the cache can be freed. It returns the digest of the wheel.
 func (b *tool) contained(program string, run []string) string {
 	b.t.Helper()
-	r := b.want(0, append(run, "--engine-cache", "20GB")...)
+	b.cache = append(b.cache, "BUILDER_ENGINE_CACHE=20GB")
+	r := b.want(0, run...)
 	cell := b.runJSON("out").Cells[0]
 	if !strings.HasPrefix(cell.Engine, "container+"+program+"://builder-engine-") || cell.Status != "pass" || cell.From != "build" {
 		b.t.Errorf("not built in %s: %+v\n%s", program, cell, r.stderr)

@@ -388,7 +388,7 @@ func elsewhere(b *tool) {
 	own.home = filepath.Join(b.t.TempDir(), "another", "home")
 	own.stopsEngine()
 	carried := filepath.Join(b.t.TempDir(), "carried.tar")
-	b.want(0, "store", "export", "horovod", "--rocm", "5.7", "--offline", "--no-results", "--to", carried)
+	b.want(0, "store", "export", "horovod", "--rocm", "5.7", "--offline", "--without", "results", "--to", carried)
 	contains(b.t, own.want(0, "store", "import", carried).stdout, "can be built without a network")
 	if err := os.Remove(carried); err != nil {
 		b.t.Fatal(err)

@@ -73,7 +73,7 @@ var faults = []fault{
 		killEngine("engine.sh", "build"),
 	},
 	{"the client and the engine are killed together", "-", "the next run starts the engine and repeats the step", killBoth},
-	{"the engine hangs (SIGSTOP)", "0", "after `--engine-patience`, builder restarts the engine and repeats the step", hungEngine},
+	{"the engine hangs (SIGSTOP)", "0", "after `engine-patience`, builder restarts the engine and repeats the step", hungEngine},
 	{"a step hangs", "5", "after `--step-limit`, its processes are killed; the error names the step", hungStep},
 	{"a build process is killed, as by the kernel when memory runs out", "5", "the build fails and is not retried", killedCompiler},
 	{"the only given engine cannot be reached", "9", "nothing is built; the error names the address", unreachableEngine},
@@ -210,7 +210,7 @@ func killBoth(s *scene) {
 }
 
 func hungEngine(s *scene) {
-	p := s.start(append(s.cell("slow"), "--engine-patience", "6s")).in("build")
+	p := s.start(s.cell("slow"), "BUILDER_ENGINE_PATIENCE=6s").in("build")
 	s.killEngine("engine", syscall.SIGSTOP)
 	p.exits(0, "the engine does not answer, restarting it")
 	s.sound()
@@ -433,7 +433,8 @@ func fullEngine(s *scene) {
 	p.again()
 	own.want(0, "engine", "down")
 	own.want(0, "engine", "up")
-	own.want(0, "engine", "up", "--engine-cache", "21GB") // nobody uses the engine that just started
+	own.cache = append(own.cache, "BUILDER_ENGINE_CACHE=21GB")
+	own.want(0, "engine", "up") // nobody uses the engine that just started
 	own.want(0, "engine", "down")
 }
 

@@ -40,7 +40,7 @@ func (s siteFiles) folder(name string) fs.FS {
 func openSite(site string) (siteFiles, error) {
 	info, err := os.Stat(site)
 	if err != nil {
-		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %w", err).WithHint("make the folders of a site with `builder init DIR`")
+		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %w", err).WithHint("make the folders of a site with `builder config init DIR`")
 	}
 	if !info.IsDir() {
 		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %s is not a directory", site).WithHint("name the directory with the folders recipes, stacks, images or patches")

@@ -134,7 +134,7 @@ func (l Locks) ownFile(name string) ([]byte, error) {
 func (l Locks) damaged(err error, name string) error {
 	pin := l.PinCommand(name, nil)
 	if errors.Is(err, lock.ErrEdited) {
-		return diag.HintAll(err, "restore it from version control, or resolve every name again with `"+pin+" --update`")
+		return diag.HintAll(err, "restore it from version control, or resolve every name again with `"+pin+" --update all`")
 	}
 	return diag.HintAll(err, "restore the file, or remove it and run `"+pin+"`")
 }

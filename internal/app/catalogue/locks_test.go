@@ -140,7 +140,7 @@ func TestPinCommand(t *testing.T) {
 func TestHintsRepeatTheSite(t *testing.T) {
 	c := Catalogue{Site: "our site", Recipes: []*recipe.Recipe{{Name: "dotprod"}}}
 	for hint, want := range map[string]string{
-		"run `builder lock dotprod --update`":     "run `builder lock dotprod --recipes 'our site' --update`",
+		"run `builder lock dotprod --update all`": "run `builder lock dotprod --recipes 'our site' --update all`",
 		"`builder patch audit --fetch dotprod`":   "`builder patch audit --fetch dotprod --recipes 'our site'`",
 		"`builder plan dotprod --recipes other`":  "`builder plan dotprod --recipes other`",
 		"`builder verify out/dotprod` of dotprod": "`builder verify out/dotprod` of dotprod",

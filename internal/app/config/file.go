@@ -27,7 +27,7 @@ import (
 type File struct {
 	Home                 Path      `yaml:"home,omitempty" json:"home,omitempty" jsonschema:"description=directory of the tool's own files: store and engine and keys"`
 	Recipes              Path      `yaml:"recipes,omitempty" json:"recipes,omitempty" jsonschema:"description=directory of a site's recipes and images and patches and diagnoses and profiles; they replace built-in ones of the same name"`
-	Out                  Path      `yaml:"out,omitempty" json:"out,omitempty" jsonschema:"description=output directory of run; plan --diff reads the last run there"`
+	Out                  Path      `yaml:"out,omitempty" json:"out,omitempty" jsonschema:"description=output directory of run; plan --since OUT compares with the last run there"`
 	Jobs                 *int      `yaml:"jobs,omitempty" json:"jobs,omitempty" jsonschema:"minimum=1,description=number of cells built at a time on each engine"`
 	Memory               Size      `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=memory limit of concurrent builds on each engine; such as 64GB"`
 	FailFast             *bool     `yaml:"fail-fast,omitempty" json:"fail-fast,omitempty" jsonschema:"description=start no further cell after the first failure"`

@@ -29,7 +29,7 @@ type EngineState struct {
 	Holds     bool     // Docker or Podman has the image
 	Instead   string   // native: why a run does not use the daemon that answers; "" if none does
 	Wanted    string   // the version required by builder
-	From      string   // the place of --engine-image, where a run gets the engine if it has none; "" if none is set
+	From      string   // the place of engine-image, where a run gets the engine if it has none; "" if none is set
 	Built     bool     // native: its programs are built
 	Running   bool     // native
 	Current   bool     // native: the running engine is the wanted one and answers

@@ -1,9 +1,7 @@
+// Package manual holds the texts of the command line that help and reference share.
 package manual
 
-import (
-	"builder/internal/app/syntax"
-	"builder/internal/base/diag"
-)
+import "builder/internal/base/diag"
 
 // About is the description of the tool in its help.
 const About = `Builds wheels and libraries for distributed training: Horovod with RCCL or NCCL, NCCL,
@@ -15,16 +13,22 @@ Axes are flags: an exact value (--rocm 6.1 is the newest 6.1.x), a list
 (--arch gfx90a,gfx1100), a constraint (--rocm '>=5.7,<6.2') or all. An axis without a
 flag takes the first compatible value of builder.yaml or of the recipe.`
 
+// An Example is a command line to copy.
+type Example struct {
+	Line string
+	Does string // its purpose
+}
+
 // A Description holds the examples and exit codes of a verb for help and reference.
 type Description struct {
-	Examples []syntax.Example
+	Examples []Example
 	Exits    []diag.Code // in addition to 0, 1 and 130, which every verb has
 }
 
 // Descriptions holds the descriptions of all verbs, by the words after the tool's name.
 var Descriptions = map[string]Description{
 	"": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder run horovod --rocm 5.7", Does: "build, gate and sign the wheel"},
 			{Line: "builder plan horovod --rocm 6.1", Does: "print the plan and its reasons first"},
 			{Line: "builder doctor horovod", Does: "check whether this host can build it"},
@@ -32,7 +36,7 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage},
 	},
 	"run": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder run horovod --rocm 5.7", Does: "build the preferred cell with ROCm 5.7"},
 			{Line: "builder run horovod --rocm 5.7 --locked --offline", Does: "build it again from the store alone"},
 			{Line: "builder run nccl --cuda '>=12.4' --jobs 2 --fail-fast", Does: "build all cells with CUDA 12.4 or newer, two at a time"},
@@ -43,17 +47,17 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Gate, diag.Fetch, diag.NoEngine},
 	},
 	"plan": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder plan horovod --rocm 6.1 --arch gfx90a,gfx942", Does: "explain two cells: patches, gates and reasons"},
 			{Line: "builder plan horovod --rocm all", Does: "explain every ROCm, and the reason for each one left out"},
-			{Line: "builder plan horovod --rocm 5.7 --diff", Does: "list the steps that run again since the last run, and why"},
+			{Line: "builder plan horovod --rocm 5.7 --since out", Does: "list the steps that run again since the last run, and why"},
 			{Line: "builder plan horovod --json | jq -r '.cells[].id'", Does: "print the ids of the cells"},
 			{Line: "builder plan horovod --rocm 6.1 --locked", Does: "exit 3 if run --locked would exit 3"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift},
 	},
 	"matrix": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder matrix horovod --rocm '>=6.0' --all --format text", Does: "print a table of all cells with ROCm 6.0 or newer"},
 			{Line: "builder matrix --condense --format github", Does: "select a few cells for a pull request"},
 			{Line: "builder matrix --condense --format github --shard 2/3", Does: "select the second third of the condensed matrix, for a nightly build"},
@@ -61,17 +65,24 @@ var Descriptions = map[string]Description{
 		},
 		[]diag.Code{diag.Usage},
 	},
+	"matrix merge": {
+		[]Example{
+			{Line: "builder matrix merge runs/* --out report", Does: "write one page and return one exit code for all"},
+			{Line: `builder matrix merge runs/* --matrix cells.json --format markdown >> "$GITHUB_STEP_SUMMARY"`, Does: "print a summary and require every cell"},
+		},
+		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Gate, diag.Fetch, diag.NoEngine},
+	},
 	"lock": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder lock horovod --check", Does: "compare only, write nothing"},
 			{Line: "builder lock horovod --recipes . --all", Does: "lock every cell of a recipe; without RECIPE, of all recipes"},
-			{Line: "builder lock horovod --recipes . --upgrade numpy", Does: "update one pin of the lock in this checkout"},
-			{Line: "builder lock horovod --recipes . --rocm all --update --prune", Does: "update all pins, remove unused ones"},
+			{Line: "builder lock horovod --recipes . --update numpy", Does: "update one pin of the lock in this checkout"},
+			{Line: "builder lock horovod --recipes . --rocm all --update all --prune", Does: "update all pins, remove unused ones"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Fetch},
 	},
 	"updates": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder updates nccl nccl-tests", Does: "list releases of upstreams that two recipes lack"},
 			{Line: "builder updates --older-than 30d --osv osv", Does: "leave out releases of the last 30 days; list known weaknesses of the pins"},
 			{Line: "builder updates --propose next", Does: "write a directory for --recipes with the new values, locked and audited"},
@@ -79,173 +90,155 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.Fetch},
 	},
 	"gate": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder gate out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Does: "check the wheel against its entry"},
 			{Line: "builder gate vendor.whl", Does: "print the facts of a wheel without an entry"},
 			{Line: "builder gate vendor.whl --expect framework=tensorflow,nccl=rccl,arch=gfx90a", Does: "check it against these facts"},
 			{Line: "builder gate --env .venv", Does: "check which NCCL a process of an environment loads"},
-			{Line: "builder gate out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --tests nccl_tests.whl --against vendor.whl --attach", Does: "run the gates on GPUs too, sign and keep the verdicts"},
+			{Line: "builder gate out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --programs nccl_tests.whl --against vendor.whl --attach", Does: "run the gates on GPUs too, sign and keep the verdicts"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish, diag.Fetch},
 	},
 	"verify": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder verify out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Does: "verify a wheel built on this host"},
-			{Line: "builder verify horovod.whl --trust ci.pem.pub --policy stable", Does: "verify a wheel of another signer by the stricter policy"},
+			{Line: "builder verify horovod.whl --trust ci.pem.pub --channel stable", Does: "verify a wheel of another signer by the stricter policy"},
 			{Line: "builder verify horovod.whl --trust ci.pem.pub --rebuild", Does: "rebuild it and compare the bytes"},
 			{Line: "builder verify horovod --env .venv --from https://wheels.example.org --trust ci.pem.pub", Does: "verify a wheel that pip installed, and its installed files"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Gate, diag.Fetch, diag.NoEngine},
 	},
 	"publish": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder publish out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a --to file:/srv/wheels", Does: "publish to a static index for pip and uv"},
 			{Line: "builder publish out/nccl-2.29.7+cuda13.0-verbs-sm_90 --to oci://registry.example.com/wheels --channel stable", Does: "publish to a registry by the stricter policy"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish},
 	},
 	"publish promote": {
-		[]syntax.Example{
-			{Line: "builder publish promote nccl-2.29.7+cuda13.0-verbs-sm_90 --at oci://registry.example.com/wheels --to stable", Does: "promote after the gates on GPUs have passed"},
+		[]Example{
+			{Line: "builder publish promote nccl-2.29.7+cuda13.0-verbs-sm_90 --at oci://registry.example.com/wheels", Does: "promote after the gates on GPUs have passed"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish, diag.Fetch},
 	},
 	"publish yank": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder publish yank nccl-2.29.7+cuda13.0-verbs-sm_90 --at file:/srv/wheels --because 'hangs on two nodes'", Does: "withdraw a broken wheel"},
 			{Line: "builder publish yank nccl-2.29.7+cuda13.0-verbs-sm_90 --at file:/srv/wheels --undo", Does: "allow the wheel again"},
 		},
 		[]diag.Code{diag.Usage, diag.Publish},
 	},
 	"publish list": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder publish list --at file:/srv/wheels", Does: "list all published wheels"},
 			{Line: "builder publish list --at https://wheels.example.com stable gfx90a", Does: "list stable wheels for gfx90a"},
 		},
 		[]diag.Code{diag.Usage, diag.Publish, diag.Fetch},
 	},
 	"logs": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder logs", Does: "list the cells and steps of the last run, with their verdicts"},
-			{Line: "builder logs horovod build --tail 50", Does: "print the end of the build log of the one cell that matches"},
+			{Line: "builder logs horovod build | tail -50", Does: "print the end of the build log of the one cell that matches"},
 			{Line: "builder logs -f", Does: "follow the running step until it ends"},
 		},
 		[]diag.Code{diag.Usage},
 	},
 	"patch": {
-		[]syntax.Example{{Line: "builder patch audit", Does: "check every patch of every recipe"}},
+		[]Example{{Line: "builder patch audit", Does: "check every patch of every recipe"}},
 		[]diag.Code{diag.Usage},
 	},
 	"patch show": {
-		[]syntax.Example{{Line: "builder patch show horovod", Does: "list the patches with their reasons and conditions"},
+		[]Example{{Line: "builder patch show horovod", Does: "list the patches with their reasons and conditions"},
 			{Line: "builder patch show horovod --as-diff grouped-allreduce", Does: "print one as a diff for upstream"}},
 		[]diag.Code{diag.Usage, diag.Patch},
 	},
 	"patch audit": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder patch audit", Does: "check all patches on the sources in the store"},
 			{Line: "builder patch audit horovod --fetch", Does: "fetch the sources of every version first"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Fetch},
 	},
-	"init": {
-		[]syntax.Example{
-			{Line: "builder init site", Does: "make empty directories with schemas"},
-			{Line: "builder init site --recipe horovod", Does: "copy a recipe to change"},
-		},
-		[]diag.Code{diag.Usage},
-	},
 	"debug": {
-		[]syntax.Example{{Line: "builder debug shell gfx90a", Does: "open a shell before the build step of a cell"}},
+		[]Example{{Line: "builder debug shell gfx90a", Does: "open a shell before the build step of a cell"}},
 		[]diag.Code{diag.Usage},
 	},
 	"debug shell": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder debug shell gfx90a", Does: "open a shell before the build step of the one cell that matches"},
-			{Line: "builder debug shell gfx90a --at patch", Does: "open a shell before the patches are applied"},
+			{Line: "builder debug shell gfx90a patch", Does: "open a shell before the patches are applied"},
 			{Line: "builder debug shell gfx90a --to /tmp/failed", Does: "keep the file system; /tmp/failed/build runs the build step again"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Fetch, diag.NoEngine},
 	},
 	"bench": {
-		[]syntax.Example{
+		[]Example{
 			{
-				Line: "builder bench out/nccl-2.29.7+cuda13.0-verbs-sm_90 vendor.whl --gpus all --tests nccl_tests.whl",
+				Line: "builder bench out/nccl-2.29.7+cuda13.0-verbs-sm_90 vendor.whl --gpus all --programs nccl_tests.whl",
 				Does: "compare our library with the vendor's",
 			},
-			{Line: `builder bench librccl.so.1 --gpus 16 --launcher "mpirun -np 16 -H a:8,b:8" --tests rccl-tests/build --json`, Does: "measure a library on two hosts"},
+			{Line: `builder bench librccl.so.1 --gpus 16 --launcher "mpirun -np 16 -H a:8,b:8" --programs rccl-tests/build --json`, Does: "measure a library on two hosts"},
 		},
 		[]diag.Code{diag.Usage, diag.Gate},
 	},
 	"profile": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder profile openrlhf --rocm 6.1 --ray 2.12.0", Does: "print the settings for OpenRLHF with this Ray, with reasons"},
 			{Line: "builder profile openrlhf --version 0.11.2 --format ray-runtime-env > env.json", Does: "write JSON for ray job submit --runtime-env-json"},
 			{Line: "builder profile rccl --fabric infiniband --gpu mi300 --format dockerfile", Does: "print ENV lines for an image"},
 			{Line: "builder profile nccl --fabric roce --set-env NCCL_SOCKET_IFNAME=eth0 > nccl.env", Does: "add a variable of the site, for docker run --env-file"},
-			{Line: "builder profile openrlhf --json | jq -r '.variables[] | .name + \"=\" + .value'", Does: "print the variables as NAME=VALUE"},
+			{Line: "builder profile openrlhf --format json | jq -r '.variables[] | .name + \"=\" + .value'", Does: "print the variables as NAME=VALUE"},
 		},
 		[]diag.Code{diag.Usage},
 	},
 	"diagnose": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder diagnose build.log", Does: "diagnose a failed build of any tool"},
 			{Line: "builder diagnose out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Does: "diagnose the logs and the wheel of a cell"},
-			{Line: "builder diagnose libnccl.so.2 dist/*.whl --exit-code", Does: "diagnose libraries and wheels; exit 6 on an error"},
+			{Line: "builder diagnose libnccl.so.2 dist/*.whl", Does: "diagnose libraries and wheels"},
 			{Line: "kubectl logs job/train | builder diagnose -", Does: "diagnose a failed job, and print how its ranks were connected"},
 		},
-		[]diag.Code{diag.Usage, diag.Gate},
-	},
-	"report": {
-		[]syntax.Example{{Line: "builder report merge runs/* --out report", Does: "merge the runs of several machines"}},
 		[]diag.Code{diag.Usage},
 	},
-	"report merge": {
-		[]syntax.Example{
-			{Line: "builder report merge runs/* --out report", Does: "write one page and return one exit code for all"},
-			{Line: `builder report merge runs/* --matrix cells.json --format markdown >> "$GITHUB_STEP_SUMMARY"`, Does: "print a summary and require every cell"},
-		},
-		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Gate, diag.Fetch, diag.NoEngine},
-	},
 	"list": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder list", Does: "list recipes, axes and values"},
 			{Line: "builder list --json | jq '.[].name'", Does: "print the names of the recipes"},
 		},
 		[]diag.Code{diag.Usage},
 	},
 	"store": {
-		[]syntax.Example{{Line: "builder store list", Does: "count the files and their bytes"}},
+		[]Example{{Line: "builder store list", Does: "count the files and their bytes"}},
 		[]diag.Code{diag.Usage},
 	},
 	"store export": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder store export horovod --rocm 5.7 --to horovod.tar", Does: "write all inputs for a machine without a network"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Fetch},
 	},
 	"store import": {
-		[]syntax.Example{{Line: "builder store import horovod.tar", Does: "read the export on that machine"}},
+		[]Example{{Line: "builder store import horovod.tar", Does: "read the export on that machine"}},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Fetch},
 	},
 	"store gc": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder store gc --dry-run", Does: "list the removals, remove nothing"},
 			{Line: "builder store gc", Does: "free disk space"},
-			{Line: "builder store gc --keep 50GB --keep-engine", Does: "shrink the store, keep the engine's cache"},
+			{Line: "builder store gc --keep 50GB", Does: "shrink the store to 50 GB"},
 		},
 		[]diag.Code{diag.Usage, diag.NoEngine},
 	},
 	"store verify": {
-		[]syntax.Example{{Line: "builder store verify", Does: "check the digest of every file"}},
+		[]Example{{Line: "builder store verify", Does: "check the digest of every file"}},
 		[]diag.Code{diag.Usage, diag.Fetch},
 	},
 	"store list": {
-		[]syntax.Example{{Line: "builder store list --json", Does: "print JSON for a program"}},
+		[]Example{{Line: "builder store list --json", Does: "print JSON for a program"}},
 		[]diag.Code{diag.Usage},
 	},
 	"doctor": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder doctor", Does: "check the engine and this host"},
 			{Line: "builder doctor horovod --rocm 6.1", Does: "check the needs of the cell for ROCm 6.1 too"},
 			{Line: `builder doctor --json | jq '.checks[] | select(.verdict == "fail")'`, Does: "print failures only"},
@@ -253,90 +246,82 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.NoEngine},
 	},
 	"engine": {
-		[]syntax.Example{{Line: "builder engine status", Does: "check whether the engine runs"}},
+		[]Example{{Line: "builder engine status", Does: "check whether the engine runs"}},
 		[]diag.Code{diag.Usage},
 	},
 	"engine up": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder engine up", Does: "start the engine before the first run"},
-			{Line: "builder engine up --engine-idle 4h --no-install", Does: "stop it after four idle hours, install no host packages"},
-			{Line: "builder engine up --engine-image /site/engine.tar.zst@sha256:8d3f…f3cd", Does: "copy the engine and do not compile it; the digest has 64 digits"},
+			{Line: "BUILDER_ENGINE_IDLE=4h builder engine up --no-install", Does: "stop it after four idle hours, install no host packages"},
+			{Line: "BUILDER_ENGINE_IMAGE=/site/engine.tar.zst@sha256:8d3f…f3cd builder engine up", Does: "copy the engine and do not compile it; the digest has 64 digits"},
 		},
 		[]diag.Code{diag.Usage, diag.Fetch, diag.NoEngine},
 	},
 	"engine image": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder engine image --to engine.tar", Does: "write the image for docker load -i engine.tar"},
-			{Line: "builder engine image --to engine.tar.zst", Does: "write it compressed, and print the value of --engine-image"},
+			{Line: "builder engine image --to engine.tar.zst", Does: "write it compressed, and print the value of BUILDER_ENGINE_IMAGE"},
 		},
 		[]diag.Code{diag.Usage, diag.Fetch, diag.NoEngine},
 	},
 	"engine down": {
-		[]syntax.Example{{Line: "builder engine down", Does: "stop the engine, keep its cache"}},
+		[]Example{{Line: "builder engine down", Does: "stop the engine, keep its cache"}},
 		[]diag.Code{diag.Usage, diag.NoEngine},
 	},
 	"engine status": {
-		[]syntax.Example{{Line: "builder engine status --json", Does: "print JSON for a program"}},
+		[]Example{{Line: "builder engine status --json", Does: "print JSON for a program"}},
 		[]diag.Code{diag.Usage, diag.NoEngine},
 	},
 	"key": {
-		[]syntax.Example{{Line: "builder key show", Does: "print the public key that verifies this host's signatures"}},
+		[]Example{{Line: "builder key show", Does: "print the public key that verifies this host's signatures"}},
 		[]diag.Code{diag.Usage},
 	},
 	"key new": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder key new signing.pem --days 365", Does: "make a key that is valid for a year"},
 		},
 		[]diag.Code{diag.Usage},
 	},
 	"key sign": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder key sign out/CELL --trust build.pub --trust gate.pub --key signing.pem", Does: "sign what the hosts that built and gated a cell have signed"},
 		},
 		[]diag.Code{diag.Usage, diag.Gate},
 	},
 	"key show": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder key show > ours.pem.pub", Does: "write a file for --trust on other hosts"},
 			{Line: "builder key show builder.pub", Does: "print a key with its id, to compare it with the id in a statement"},
 		},
 		[]diag.Code{diag.Usage},
 	},
 	"config": {
-		[]syntax.Example{{Line: "builder config show --origin", Does: "print every setting and its origin"}},
+		[]Example{{Line: "builder config show", Does: "print every setting and its origin"}},
 		[]diag.Code{diag.Usage},
 	},
 	"config show": {
-		[]syntax.Example{
-			{Line: "builder config show --origin", Does: "print every setting, with file and line"},
+		[]Example{
+			{Line: "builder config show", Does: "print every setting, with file and line"},
 			{Line: `builder config show --json | jq '.settings[] | select(.origin == "file")'`, Does: "print only settings from files"},
 		},
 		[]diag.Code{diag.Usage},
 	},
-	"config path": {
-		[]syntax.Example{{Line: "builder config path", Does: "list the configuration files in use"}},
+	"config init": {
+		[]Example{
+			{Line: "builder config init site", Does: "make empty directories with schemas"},
+			{Line: "builder config init site horovod", Does: "copy a recipe to change"},
+		},
+		[]diag.Code{diag.Usage},
+	},
+	"config completion": {
+		[]Example{{Line: "builder config completion bash > /etc/bash_completion.d/builder", Does: "install completion for every user of this host"}},
 		[]diag.Code{diag.Usage},
 	},
 	"config schema": {
-		[]syntax.Example{
+		[]Example{
 			{Line: "builder config schema recipe > recipes/schema.json", Does: "write a schema for # yaml-language-server: $schema=schema.json"},
 			{Line: "builder config schema config", Does: "print the schema of builder.yaml"},
 		},
-		[]diag.Code{diag.Usage},
-	},
-	"completion": {
-		[]syntax.Example{{Line: "builder completion bash > /etc/bash_completion.d/builder", Does: "install completion for every user of this host"}},
-		[]diag.Code{diag.Usage},
-	},
-	"completion man": {
-		[]syntax.Example{
-			{Line: "builder completion man run | man -l -", Does: "read the man page of run"},
-			{Line: "builder completion man --out /usr/local/share/man/man1", Does: "install all man pages"},
-		},
-		[]diag.Code{diag.Usage},
-	},
-	"version": {
-		[]syntax.Example{{Line: "builder version --json", Does: "print versions for a bug report"}},
 		[]diag.Code{diag.Usage},
 	},
 }

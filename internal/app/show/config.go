@@ -1,32 +1,24 @@
 package show
 
 import (
+	"cmp"
+
 	"builder/internal/app/config"
 	"builder/internal/view/term"
 )
 
-// Config prints settings as a table, with their origin on request, or as JSON.
-func Config(out term.Printer, settings []config.Shown, origin, asJSON bool) error {
+// Config prints settings with their origins as a table or as JSON.
+func Config(out term.Printer, settings []config.Shown, asJSON bool) error {
 	if asJSON {
 		return out.JSON(struct {
 			Schema   int            `json:"schema"`
 			Settings []config.Shown `json:"settings"`
 		}{1, settings})
 	}
-	header, rows := []string{"key", "value"}, [][]string{}
-	if origin {
-		header = append(header, "from")
-	}
+	var rows [][]string
 	for _, s := range settings {
-		row := []string{s.Key, term.Clean(s.Value)}
-		switch {
-		case origin && s.Place != "":
-			row = append(row, term.Clean(s.Place))
-		case origin:
-			row = append(row, s.Origin)
-		}
-		rows = append(rows, row)
+		rows = append(rows, []string{s.Key, term.Clean(s.Value), term.Clean(cmp.Or(s.Place, s.Origin))})
 	}
-	out.Table(header, rows)
+	out.Table([]string{"key", "value", "from"}, rows)
 	return nil
 }

@@ -75,23 +75,6 @@ func printFinding(out term.Printer, r diagnose.Report, f diagnose.Finding) {
 	out.Say("")
 }
 
-// Diagnoses prints the known failures, grouped by topic.
-func Diagnoses(out term.Printer, known []diagnose.Diagnosis, asJSON bool) error {
-	if asJSON {
-		return out.JSON(known)
-	}
-	var rows [][]string
-	for _, d := range known {
-		var of []string
-		for _, s := range d.AppliesTo {
-			of = append(of, string(s))
-		}
-		rows = append(rows, []string{d.Name, string(d.Severity), strings.Join(of, ", "), d.Cause})
-	}
-	out.Table([]string{Plural(len(known), "known failure"), "severity", "seen in", "why"}, rows)
-	return nil
-}
-
 // extent returns how much of a file was examined.
 func extent(r diagnose.Report) string {
 	if r.Kind == "log" {

@@ -22,7 +22,7 @@ func Collected(out term.Printer, done app.Collected, r app.CollectRequest) {
 	out.Say("%s %d files and %d results; the store has %s, had %s", verb, len(done.Files), len(done.Results), Megabytes(done.After), Megabytes(done.Before))
 	for _, p := range done.Places {
 		would := ""
-		if p.Emptied() && r.DryRun && !r.KeepEngine {
+		if p.Emptied() && r.DryRun {
 			would = ", and would be emptied"
 		}
 		out.Say("%s has %s, had %s%s", p.Name, Megabytes(p.After), Megabytes(p.Before), would)

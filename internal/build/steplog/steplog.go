@@ -4,7 +4,6 @@
 package steplog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -64,49 +63,6 @@ func Running(f *os.File) bool {
 		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 	}
 	return errors.Is(err, syscall.EWOULDBLOCK)
-}
-
-// block is the size of the reads backwards from the end.
-const block = 64 << 10
-
-// SeekTail seeks to the start of the last n lines of f, or to the start of f if n <= 0.
-func SeekTail(f io.ReadSeeker, n int) error {
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err
-	}
-	at := int64(0)
-	if n > 0 {
-		if at, err = tailOffset(f, n, end); err != nil {
-			return err
-		}
-	}
-	_, err = f.Seek(at, io.SeekStart)
-	return err
-}
-
-// tailOffset returns the offset of the last n lines before end.
-func tailOffset(f io.ReadSeeker, n int, end int64) (int64, error) {
-	for to := end; to > 0; {
-		from := max(0, to-block)
-		part := make([]byte, to-from)
-		if _, err := f.Seek(from, io.SeekStart); err != nil {
-			return 0, err
-		}
-		if _, err := io.ReadFull(f, part); err != nil {
-			return 0, err
-		}
-		for i := bytes.LastIndexByte(part, '\n'); i >= 0; i = bytes.LastIndexByte(part[:i], '\n') {
-			if from+int64(i) == end-1 {
-				continue // the last newline starts no line
-			}
-			if n--; n == 0 {
-				return from + int64(i) + 1, nil
-			}
-		}
-		to = from
-	}
-	return 0, nil
 }
 
 // pause is the interval between reads of a followed log.

@@ -134,34 +134,6 @@ func TestKilledWriter(t *testing.T) {
 	}
 }
 
-func TestSeekTail(t *testing.T) {
-	long := strings.Repeat(strings.Repeat("x", 100)+"\n", 2000)
-	for _, c := range []struct {
-		text string
-		n    int
-		want string
-	}{
-		{"a\nb\nc\n", 2, "b\nc\n"},
-		{"a\nb\nc", 2, "b\nc"},
-		{"a\nb\nc\n", 3, "a\nb\nc\n"},
-		{"a\nb\nc\n", 9, "a\nb\nc\n"},
-		{"a\nb\n", 0, "a\nb\n"},
-		{"a\n\n\n", 2, "\n\n"},
-		{"", 2, ""},
-		{"\n", 1, "\n"},
-		{"a", 1, "a"},
-		{long, 1500, long[500*101:]},
-	} {
-		r := strings.NewReader(c.text)
-		if err := steplog.SeekTail(r, c.n); err != nil {
-			t.Error(err)
-		}
-		if got, _ := io.ReadAll(r); string(got) != c.want {
-			t.Errorf("the last %d lines of %.20q: got %.40q, want %.40q", c.n, c.text, got, c.want)
-		}
-	}
-}
-
 // A directory of results may come from an untrusted machine.
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()

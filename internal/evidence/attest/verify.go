@@ -426,7 +426,7 @@ func howToAsk(name string) string {
 		case g.Framework:
 			return "run `builder gate out/CELL --gpus all --python PYTHON --attach` on a host with GPUs: it adds these verdicts; then publish the cell again, if it is published"
 		case g.Needs == gate.GPUs:
-			return "run `builder gate out/CELL --gpus all --tests DIR --against LIBRARY --attach` on a host with GPUs: it adds these verdicts; then publish the cell again, if it is published"
+			return "run `builder gate out/CELL --gpus all --programs DIR --against LIBRARY --attach` on a host with GPUs: it adds these verdicts; then publish the cell again, if it is published"
 		}
 	}
 	return "build the cell again with `builder run`, which runs this gate"

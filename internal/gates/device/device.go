@@ -106,7 +106,7 @@ func (d *Setup) Short() (verdict.Verdict, bool) {
 // lacks returns a verdict if a check cannot run. Its remedy names the missing input.
 func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
 	if d == nil {
-		return verdict.Unmeasured("no GPU requested").Because("run it on a host with GPUs: builder gate PATH --gpus N --tests DIR"), true
+		return verdict.Unmeasured("no GPU requested").Because("run it on a host with GPUs: builder gate PATH --gpus N --programs DIR"), true
 	}
 	if v, short := d.Short(); short {
 		return v, true
@@ -120,7 +120,7 @@ func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
 			Because("name the library file as library in the recipe's expect"), true
 	case d.Programs == "":
 		return verdict.Unmeasured("the programs for the measurement are missing").
-			Because("name them with --tests: a directory with all_reduce_perf, or a wheel of nccl-tests"), true
+			Because("name them with --programs: a directory with all_reduce_perf, or a wheel of nccl-tests"), true
 	}
 	return verdict.Verdict{}, false
 }
@@ -131,7 +131,7 @@ func failedRun(collective string, err error) verdict.Verdict {
 	switch {
 	case errors.Is(err, nccltests.ErrNotStarted):
 		return verdict.Unmeasured("%s: %v", collective, err).
-			Because("do what the message says; for a missing library add its directory to LD_LIBRARY_PATH, and take --tests built for this host's libc")
+			Because("do what the message says; for a missing library add its directory to LD_LIBRARY_PATH, and take --programs built for this host's libc")
 	case errors.Is(err, nccltests.ErrTimeout):
 		return verdict.Failed("%s hangs: %v", collective, err).
 			Because("the library makes no progress on these GPUs: read its last lines; to rule out the links between the GPUs, try --set-env NCCL_P2P_DISABLE=1; for more time, raise --time-limit")

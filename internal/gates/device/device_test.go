@@ -188,7 +188,7 @@ func TestDeviceGatesNeedADevice(t *testing.T) {
 		"no tool":       {edit: func(s *gate.Subject) { s.Device.Fault = gpu.ErrNoTool }, want: verdict.NotMeasured, says: "rocm-smi do not work", remedy: "driver"},
 		"too few GPUs":  {edit: func(s *gate.Subject) { s.Device.GPUs = 4 }, want: verdict.NotMeasured, says: "4 GPUs requested, this host has 2", remedy: "fewer"},
 		"no GPU at all": {edit: func(s *gate.Subject) { s.Device.GPUs, s.Device.Host = 0, gpu.Host{} }, want: verdict.NotMeasured, says: "this host has 0", remedy: "larger host"},
-		"no programs":   {edit: func(s *gate.Subject) { s.Device.Programs = "" }, want: verdict.NotMeasured, says: "the programs for the measurement are missing", remedy: "--tests"},
+		"no programs":   {edit: func(s *gate.Subject) { s.Device.Programs = "" }, want: verdict.NotMeasured, says: "the programs for the measurement are missing", remedy: "--programs"},
 		"no library":    {edit: func(s *gate.Subject) { s.Device.Library = "" }, want: verdict.NotMeasured, says: "holds neither libnccl.so.2 nor librccl.so.1", remedy: "expect"},
 	}
 	for _, name := range []string{"nccl-tests", "transport", "busbw"} {

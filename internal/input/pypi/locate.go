@@ -53,7 +53,7 @@ func absent(missing map[string]File) error {
 	}
 	slices.Sort(names)
 	return diag.Errorf(diag.Fetch, "the Python package index does not have %s", strings.Join(names, ", ")).
-		WithHint("name another place for the same bytes with --set source.NAME=PATH|URL, or update the pins with `builder lock --update`")
+		WithHint("name another place for the same bytes with --set source.NAME=PATH|URL, or update the pins with `builder lock --update all`")
 }
 
 // A round is the question of one call of uv: one version of each project and one

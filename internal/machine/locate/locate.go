@@ -119,7 +119,7 @@ func TestsDir(place, scratch string) (string, error) {
 			return "", err
 		}
 		if err := Unpack(place, func(name string) bool { return strings.HasSuffix(name, "_perf") }, dir); err != nil {
-			return "", diag.Errorf(diag.Usage, "--tests: %w", err)
+			return "", diag.Errorf(diag.Usage, "--programs: %w", err)
 		}
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "*_perf"))
@@ -127,7 +127,7 @@ func TestsDir(place, scratch string) (string, error) {
 		return "", err
 	}
 	if len(found) == 0 {
-		return "", diag.Errorf(diag.Usage, "--tests: no program in %s", place).
+		return "", diag.Errorf(diag.Usage, "--programs: no program in %s", place).
 			WithHint("name the directory of all_reduce_perf, or a wheel of the recipe nccl-tests")
 	}
 	return dir, nil

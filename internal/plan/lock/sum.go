@@ -50,7 +50,7 @@ func sumOf(data []byte) string {
 }
 
 // restore is the hint for a lock that was edited.
-const restore = "restore the lock from version control, or resolve every name again with `builder lock RECIPE --update`"
+const restore = "restore the lock from version control, or resolve every name again with `builder lock RECIPE --update all`"
 
 // edited compares the sum in the file with the sum of its pins. name is the path in
 // error messages.

@@ -47,7 +47,7 @@ func opened(dir string, run Run, err error) (Part, error) {
 		for _, name := range place(cell, dir) {
 			err := diag.Errorf(diag.Usage, "%s: cell %q: %q is outside the directory", path, cell.ID, name)
 			if filepath.IsAbs(name) {
-				err = err.WithHint("a run names its files below its own directory, and so does a report merged from relative directories: merge again with relative ones")
+				err = err.WithHint("a run names its files below its own directory, and so does runs merged from relative directories: merge again with relative ones")
 			}
 			errs = append(errs, err)
 		}

@@ -1,0 +1,372 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/app"
+	"builder/internal/app/catalogue"
+	"builder/internal/app/config"
+	"builder/internal/app/manual"
+	"builder/internal/base/diag"
+	"builder/internal/plan/matrix"
+	"builder/internal/view/term"
+)
+
+// bare removes all settings of the host's variables and files.
+func bare(t *testing.T) {
+	t.Helper()
+	for _, key := range config.Keys() {
+		t.Setenv(config.Variable(key.Name), "") // Setenv restores it after the test
+		if err := os.Unsetenv(config.Variable(key.Name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv(config.Override, "")
+	t.Setenv("BUILDER_HOME", t.TempDir())
+}
+
+// A verb is the tool, a verb or a subverb, with the words of its command line.
+type verb struct {
+	*cli.Command
+	words []string
+}
+
+func (v verb) path() string { return strings.Join(v.words[1:], " ") }
+
+// own returns the subverbs other than names of recipes and profiles.
+func (v verb) own() (all []verb) {
+	for _, below := range v.Subcommands {
+		if !slices.Contains(builtIn().Names(), below.Name) {
+			all = append(all, verb{below, append(slices.Clone(v.words), below.Name)})
+		}
+	}
+	return all
+}
+
+// names returns the recipes or profiles below a verb.
+func (v verb) names() (all []*cli.Command) {
+	return slices.DeleteFunc(slices.Clone(v.Subcommands), func(c *cli.Command) bool { return !slices.Contains(builtIn().Names(), c.Name) })
+}
+
+// options returns the flags of the verb and of its recipes, without axes.
+func (v verb) options() (all []cli.DocGenerationFlag) {
+	flags := slices.Clone(v.Flags)
+	for _, below := range v.names() {
+		flags = append(flags, below.Flags...)
+	}
+	seen := map[string]bool{}
+	for _, f := range flags {
+		if _, isAxis := axisOf(f); !isAxis && !seen[f.Names()[0]] {
+			all = append(all, f.(cli.DocGenerationFlag))
+		}
+		seen[f.Names()[0]] = true
+	}
+	return all
+}
+
+// tool returns the whole command line.
+func tool(t *testing.T) verb {
+	t.Helper()
+	bare(t)
+	app := wired([]string{"builder"}, io.Discard, io.Discard)
+	return verb{&cli.Command{Name: app.Name, Usage: app.Usage, ArgsUsage: "COMMAND", Description: app.Description, Flags: app.Flags, Subcommands: app.Commands}, []string{app.Name}}
+}
+
+// all returns a verb and all verbs below it.
+func (v verb) all() []verb {
+	list := []verb{v}
+	for _, below := range v.own() {
+		list = append(list, below.all()...)
+	}
+	return list
+}
+
+// exits returns the exit codes of a verb.
+func (v verb) exits() []diag.Code {
+	return slices.Concat([]diag.Code{diag.OK, diag.Unexpected}, manual.Descriptions[v.path()].Exits, []diag.Code{diag.Interrupted})
+}
+
+// The command line stays small: it has few verbs and few different flags, besides axes.
+func TestCommandLineIsSmall(t *testing.T) {
+	v := tool(t)
+	v.Subcommands = slices.DeleteFunc(v.Subcommands, func(c *cli.Command) bool { return c.Name == "updates" }) // goes
+	names := map[string]bool{"help": true, "version": true}
+	for _, below := range v.all() {
+		for _, f := range below.options() {
+			names[f.(cli.Flag).Names()[0]] = true
+		}
+	}
+	t.Logf("%d verbs and %d flags", len(v.own()), len(names))
+	if len(v.own()) > 19 || len(names) > 70 {
+		t.Errorf("%d verbs and %d flags, at most 19 and 70: %q", len(v.own()), len(names), slices.Sorted(maps.Keys(names)))
+	}
+}
+
+// Every verb has examples, and every description belongs to a verb.
+func TestEveryVerbIsDescribed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, v := range tool(t).all() {
+		seen[v.path()] = true
+		examples := manual.Descriptions[v.path()].Examples
+		if len(examples) == 0 {
+			t.Errorf("builder %s has no example", v.path())
+		}
+		for _, e := range examples {
+			if e.Does == "" || !strings.Contains(e.Line, strings.Join(v.words, " ")) {
+				t.Errorf("builder %s: %q is no example of it, or does not say what it is for", v.path(), e.Line)
+			}
+		}
+		for _, code := range v.exits() {
+			if manual.ExitMeanings[code] == "" {
+				t.Errorf("exit code %d says nothing", code)
+			}
+		}
+	}
+	for path := range manual.Descriptions {
+		if !seen[path] {
+			t.Errorf("no verb is called %q", path)
+		}
+	}
+}
+
+// readers map verbs to the functions that read their flags beyond parsing.
+var readers = map[string]func(*cli.Context) error{
+	"builder gate": func(c *cli.Context) error {
+		if c.IsSet("env") {
+			return errors.Join(environmentFlags(c)...)
+		}
+		_, err := readGate(c)
+		return err
+	},
+	"builder verify": func(c *cli.Context) error { _, err := readVerify(c); return err },
+	"builder publish": func(c *cli.Context) error {
+		_, err := readPublish(c)
+		return err
+	},
+	"builder bench": func(c *cli.Context) error {
+		_, err := readBench(c)
+		return err
+	},
+	"builder matrix merge": func(c *cli.Context) error { _, err := readMerge(c); return err },
+}
+
+// Every example must be a valid command line. The test reads its words and executes
+// nothing.
+func TestExamples(t *testing.T) {
+	all := tool(t).all()
+	t.Chdir(t.TempDir())
+	n := 0
+	for _, v := range all {
+		for _, e := range manual.Descriptions[v.path()].Examples {
+			n++
+			args, err := wordsOf(e.Line)
+			if err == nil {
+				err = parse(args)
+			}
+			if err != nil {
+				t.Errorf("%s\n\t%v", e.Line, err)
+			}
+		}
+	}
+	if n < 40 {
+		t.Errorf("only %d examples", n)
+	}
+}
+
+// The same check must reject wrong command lines.
+func TestExamplesAreRead(t *testing.T) {
+	bare(t)
+	for _, line := range []string{
+		"builder rnu horovod", "builder run horovd", "builder run horovod --rocm 99", "builder run horovod --jbos 2", "builder run horovod x",
+		"builder gate x --only frob", "builder list --all", "builder engine stats", "builder store gc --keep", "builder plan horovod --rocm 'x",
+	} {
+		args, err := wordsOf(line)
+		if err == nil {
+			err = parse(args)
+		}
+		if err == nil {
+			t.Errorf("%s is taken", line)
+		}
+	}
+}
+
+// parse parses a command line.
+func parse(args []string) error {
+	app := wired(args, io.Discard, io.Discard)
+	reads := false
+	hollow(app, func(c *cli.Context) error {
+		reads = true
+		if read, ok := readers[c.Command.HelpName]; ok {
+			return read(c)
+		}
+		if c.Command.ArgsUsage == "" {
+			return unexpected(c, 0)
+		}
+		return nil
+	})
+	err := app.RunContext(context.Background(), arranged(args, app))
+	if err == nil && !reads {
+		err = errors.New("no verb reads it")
+	}
+	return err
+}
+
+// builtIn reads the built-in catalogue once for all tests.
+var builtIn = sync.OnceValue(func() catalogue.Catalogue {
+	cat, err := catalogue.Load("", takenNames())
+	if err != nil {
+		panic(err)
+	}
+	return cat
+})
+
+// wired is newApp without settings. It reads a catalogue only if the command line names a
+// site.
+func wired(args []string, stdout, stderr io.Writer) *cli.App {
+	if siteDir(args) != "" {
+		return newApp(args, configuration{}, stdout, stderr)
+	}
+	return wire(builtIn(), nil, configuration{}, stdout, stderr)
+}
+
+// hollow replaces the actions of the lowest verbs by do. For recipes it also reads the
+// axes like plan.
+func hollow(tool *cli.App, do cli.ActionFunc) {
+	cat := builtIn()
+	var visit func(parent string, commands []*cli.Command)
+	visit = func(operands string, commands []*cli.Command) {
+		for _, command := range commands {
+			i := slices.Index(cat.Names(), command.Name)
+			switch {
+			case strings.Contains(operands, "RECIPE") && i >= 0:
+				command.Action = func(c *cli.Context) error {
+					of := app.Selection{Recipe: cat.Recipes[i], Filter: readAxes(c, cat.Recipes[i].Axes)}
+					_, err := openSession(c, cat, term.Printer{Stdout: io.Discard, Stderr: io.Discard})
+					_, err2 := readRun(c, of)
+					if err := errors.Join(err, err2, unexpected(c, 0)); err != nil {
+						return err
+					}
+					_, _, err = matrix.Expand(of.Recipe, of.Filter)
+					return errors.Join(err, do(c))
+				}
+			case len(command.Subcommands) == 0 || slices.Contains([]string{"doctor", "lock", "matrix", "publish"}, command.Name):
+				command.Action = do
+			}
+			visit(command.ArgsUsage, command.Subcommands)
+		}
+	}
+	visit("", tool.Commands)
+}
+
+// wordsOf returns the words of the part of a shell line that calls the tool.
+func wordsOf(line string) ([]string, error) {
+	var words []string
+	word, quote, started := "", rune(0), false
+	for _, r := range line + " " {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, started = r, true
+		case quote == 0 && r == ' ' && (started || word != ""):
+			words, word, started = append(words, word), "", false
+		case quote == 0 && r == ' ':
+		default:
+			word += string(r)
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("a quote is not closed: %s", line)
+	}
+	begin := slices.Index(words, "builder")
+	if begin < 0 {
+		return nil, fmt.Errorf("it does not call builder: %s", line)
+	}
+	words = words[begin:]
+	if end := slices.IndexFunc(words, func(w string) bool { return w == "|" || w == ">" || w == ">>" }); end > 0 {
+		words = words[:end]
+	}
+	return words, nil
+}
+
+// find follows words to a subverb, and reports whether all of them name one.
+func (v verb) find(words []string) (verb, bool) {
+	if len(words) == 0 {
+		return v, true
+	}
+	own := v.own()
+	i := slices.IndexFunc(own, func(below verb) bool { return below.Name == words[0] })
+	if i < 0 {
+		return v, false
+	}
+	return own[i].find(words[1:])
+}
+
+// Every exit code of a verb in the scripts must be in its description.
+func TestScriptsExitAsDescribed(t *testing.T) {
+	v := tool(t)
+	scripts, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			words := strings.Fields(line)
+			if len(words) < 4 || words[0] != "exits" || words[2] != "builder" {
+				continue
+			}
+			at, _ := v.find(words[3:])
+			code, err := strconv.Atoi(words[1])
+			if err != nil || !slices.Contains(at.exits(), diag.Code(code)) {
+				t.Errorf("%s: %s: exit code %d is not described for %s", filepath.Base(script), strings.TrimSpace(line), code, at.Name)
+			}
+		}
+	}
+}
+
+// Every flag with a variable is a key of builder.yaml with the same name. Every key is
+// a flag of some verb or is read elsewhere.
+func TestKeysAreVariables(t *testing.T) {
+	seen := map[string]bool{"home": true, "mirror-debian": true, "mirror-debian-snapshot": true, "mirror-registry": true, "mirror-source": true}
+	for key := range engineDefaults {
+		seen[key] = true
+	}
+	for _, v := range tool(t).all() {
+		for _, f := range v.options() {
+			name := f.(cli.Flag).Names()[0]
+			if len(f.GetEnvVars()) == 0 {
+				continue
+			}
+			seen[name] = true
+			if f.GetEnvVars()[0] != config.Variable(name) {
+				t.Errorf("%s: --%s has the variable %s", v.path(), name, f.GetEnvVars()[0])
+			}
+		}
+	}
+	for _, key := range config.Keys() {
+		if !seen[key.Name] {
+			t.Errorf("nothing reads the key %s", key.Name)
+		}
+		delete(seen, key.Name)
+	}
+	for name := range seen {
+		t.Errorf("--%s has a variable, and no key of builder.yaml", name)
+	}
+}
