@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"builder/images"
@@ -51,48 +52,67 @@ func TestEveryRecipeLoads(t *testing.T) {
 	}
 }
 
+var loaded = sync.OnceValues(func() ([]*recipe.Recipe, error) { return recipe.Load(recipes.FS, "recipes") })
+
+// load returns the built-in recipes. A test does not change them.
 func load(t *testing.T) []*recipe.Recipe {
 	t.Helper()
-	all, err := recipe.Load(recipes.FS, "recipes")
+	all, err := loaded()
 	must.Succeed(t, err)
 	return all
 }
 
-// catalogue returns the images and patches available to recipes.
-func catalogue(t *testing.T) lock.Catalogue {
-	t.Helper()
-	all, err := image.Load(images.FS, "images")
-	must.Succeed(t, err)
-	c := lock.Catalogue{Images: all, Patches: map[string][]patch.Patch{}}
+var inputs = sync.OnceValues(func() (lock.Catalogue, error) {
+	c := lock.Catalogue{Patches: map[string][]patch.Patch{}}
 	folders, err := fs.ReadDir(patches.FS, ".")
-	must.Succeed(t, err)
 	for _, folder := range folders {
-		if !folder.IsDir() {
-			continue
-		}
-		if c.Patches[folder.Name()], err = patch.Load(patches.FS, "patches", folder.Name()); err != nil {
-			t.Fatal(err)
+		if err == nil && folder.IsDir() {
+			c.Patches[folder.Name()], err = patch.Load(patches.FS, "patches", folder.Name())
 		}
 	}
+	if err == nil {
+		c.Images, err = image.Load(images.FS, "images")
+	}
+	return c, err
+})
+
+// catalogue returns the images and patches available to recipes. A test does not change
+// them.
+func catalogue(t *testing.T) lock.Catalogue {
+	t.Helper()
+	c, err := inputs()
+	must.Succeed(t, err)
 	return c
 }
 
+// expanded is all cells of a recipe with their inputs.
+type expanded struct {
+	drafts   []lock.Draft
+	excluded []matrix.Exclusion
+}
+
+var expansions = map[string]expanded{} // by recipe
+
 // drafts returns all cells of a recipe with their inputs. It checks that every named
 // input exists and every name in double braces has a value.
-func drafts(t *testing.T, r *recipe.Recipe, c lock.Catalogue) ([]lock.Draft, []matrix.Exclusion) {
+func drafts(t *testing.T, r *recipe.Recipe) ([]lock.Draft, []matrix.Exclusion) {
 	t.Helper()
+	if e, ok := expansions[r.Name]; ok {
+		return e.drafts, e.excluded
+	}
 	cells, excluded, err := matrix.Expand(r, matrix.Everything(r))
 	must.Succeed(t, err)
-	var all []lock.Draft
+	e := expanded{excluded: excluded}
 	for _, cell := range cells {
-		d, err := lock.NewDraft(cell, c)
+		d, err := lock.NewDraft(cell, catalogue(t))
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		all = append(all, d)
+		e.drafts = append(e.drafts, d)
 	}
-	return all, excluded
+	expansions[r.Name] = e
+	return e.drafts, e.excluded
 }
 
 // Every value of a selector chooses cells.
@@ -114,10 +134,9 @@ func TestEverySelectorChoosesCells(t *testing.T) {
 
 // An entry unused by all cells is a mistake or a leftover.
 func TestNothingInARecipeIsIdle(t *testing.T) {
-	c := catalogue(t)
 	for _, r := range load(t) {
 		t.Run(r.Name, func(t *testing.T) {
-			all, excluded := drafts(t, r, c)
+			all, excluded := drafts(t, r)
 			used := func(what string, by func(lock.Draft) bool) {
 				if !slices.ContainsFunc(all, by) {
 					t.Errorf("no cell of %d has %s", len(all), what)
@@ -155,10 +174,11 @@ func TestNothingInARecipeIsIdle(t *testing.T) {
 // Every patch applies to some cell, and every image is used by some cell.
 func TestEveryPatchAndImageIsUsed(t *testing.T) {
 	c := catalogue(t)
-	usedImages := map[string]bool{}
+	usedImages, recipeNames := map[string]bool{}, map[string]bool{}
 	for _, r := range load(t) {
+		recipeNames[r.Name] = true
 		applied := map[string]bool{}
-		all, _ := drafts(t, r, c)
+		all, _ := drafts(t, r)
 		for _, d := range all {
 			usedImages[d.Image.Name], usedImages[d.Runtime.Name] = true, true
 			for _, p := range d.Chosen() {
@@ -170,10 +190,11 @@ func TestEveryPatchAndImageIsUsed(t *testing.T) {
 				t.Errorf("patch %s of %s applies to no cell", p.Name, r.Name)
 			}
 		}
-		delete(c.Patches, r.Name)
 	}
-	for distribution := range c.Patches {
-		t.Errorf("patches/%s belongs to no recipe", distribution)
+	for name := range c.Patches {
+		if !recipeNames[name] {
+			t.Errorf("patches/%s belongs to no recipe", name)
+		}
 	}
 	for _, img := range c.Images {
 		if !usedImages[img.Name] {
@@ -227,17 +248,14 @@ func draft(t *testing.T, recipeName string, chosen matrix.Filter) lock.Draft {
 func TestCUDACellsDiscardLocalSymbols(t *testing.T) {
 	r, err := recipe.Find(load(t), "horovod")
 	must.Succeed(t, err)
-	chosen := matrix.Everything(r)
-	chosen["cuda"] = "!=none"
-	cells, _, err := matrix.Expand(r, chosen)
-	if err != nil || len(cells) == 0 {
-		t.Fatalf("%d cells, %v", len(cells), err)
+	all, _ := drafts(t, r)
+	all = slices.DeleteFunc(slices.Clone(all), func(d lock.Draft) bool { return d.Cell.Axes["cuda"] == "none" })
+	if len(all) == 0 {
+		t.Error("no cell has CUDA")
 	}
-	for _, c := range cells {
-		d, err := lock.NewDraft(c, catalogue(t))
-		must.Succeed(t, err)
+	for _, d := range all {
 		if flags := d.Settings.Env["LDFLAGS"]; !strings.Contains(flags, "-Wl,--discard-all") {
-			t.Errorf("%s: LDFLAGS=%q", c.ID, flags)
+			t.Errorf("%s: LDFLAGS=%q", d.Cell.ID, flags)
 		}
 	}
 }
@@ -293,7 +311,6 @@ func TestNoReducedBuildIsPreferred(t *testing.T) {
 }
 
 func TestLocks(t *testing.T) {
-	c := catalogue(t)
 	for _, r := range load(t) {
 		t.Run(r.Name, func(t *testing.T) {
 			name := r.Name + ".lock.json"
@@ -311,8 +328,8 @@ func TestLocks(t *testing.T) {
 					t.Errorf("line %d holds an address: %s", i+1, line)
 				}
 			}
-			all, _ := drafts(t, r, c)
-			locked(t, r, c, f, all)
+			all, _ := drafts(t, r)
+			locked(t, r, f, all)
 			if left := f.Unneeded(all); !left.None() {
 				t.Errorf("no cell needs %s: make lock", left)
 			}
@@ -322,7 +339,7 @@ func TestLocks(t *testing.T) {
 
 // locked fails for a cell that the lock does not cover. It only allows a missing image
 // digest if no file states it. The lock must cover the default cell.
-func locked(t *testing.T, r *recipe.Recipe, c lock.Catalogue, f lock.File, all []lock.Draft) {
+func locked(t *testing.T, r *recipe.Recipe, f lock.File, all []lock.Draft) {
 	t.Helper()
 	preferred, _, err := matrix.Expand(r, nil)
 	must.Succeed(t, err)
