@@ -278,11 +278,6 @@ func TestAConstraintThatIsNone(t *testing.T) {
 	}
 }
 
-func ExampleExclusion_String() {
-	fmt.Println(matrix.Exclusion{Axes: map[string]string{"rocm": "5.7", "arch": "gfx942"}})
-	// Output: --arch gfx942 --rocm 5.7
-}
-
 // A table lists compatible combinations. A request outside it gets an error with the
 // matching rows.
 func TestTable(t *testing.T) {

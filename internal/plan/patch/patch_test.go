@@ -93,14 +93,6 @@ func TestApply(t *testing.T) {
 	}
 }
 
-func TestTwoEditsOfOneFile(t *testing.T) {
-	src := source()
-	_, err := patch.Apply(t.Context(), src, with(replace("rccl.h", "x.h", 1), replace("x.h", "y.h", 1)), nil)
-	if err != nil || !strings.Contains(src.files["a.h"], "y.h") {
-		t.Errorf("got %q, %v", src.files["a.h"], err)
-	}
-}
-
 func TestWhatDoesNotActIsAnError(t *testing.T) {
 	hunk := func(text string) patch.Edit {
 		return patch.Edit{Kind: patch.Diff, Diff: "x", Content: headOfC + text}
