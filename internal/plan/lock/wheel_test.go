@@ -89,6 +89,7 @@ func TestBehaviourOfACell(t *testing.T) {
 // The index is queried for the release's wheel for the Python of the cell, without
 // dependencies.
 func TestResolveAWheel(t *testing.T) {
+	t.Setenv("UV_NO_INDEX", "true") // else the pip of this host is asked for its index
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "content") }))
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
