@@ -138,9 +138,7 @@ func (at *ccached) link(program, name string) {
 		at.t.Skipf("this host has no %s", program)
 	}
 	name = filepath.Join(at.root, name)
-	if err := errors.Join(os.RemoveAll(name), os.Symlink(path, name)); err != nil {
-		at.t.Fatal(err)
-	}
+	must.Succeed(at.t, os.RemoveAll(name), os.Symlink(path, name))
 }
 
 // real gives the builds a compiler and the ccache of this host, with builder's settings.
@@ -150,9 +148,7 @@ func (at *ccached) real() {
 	for _, tool := range []string{"gcc", "as"} {
 		at.link(tool, "bin/"+tool)
 	}
-	if err := os.WriteFile(filepath.Join(at.root, "ccache.conf"), []byte(at.moved(ccacheSettings)), 0o644); err != nil {
-		at.t.Fatal(err)
-	}
+	must.Succeed(at.t, os.WriteFile(filepath.Join(at.root, "ccache.conf"), []byte(at.moved(ccacheSettings)), 0o644))
 }
 
 // moved replaces the paths of a container by those of this test.
@@ -162,9 +158,7 @@ func (at *ccached) moved(text string) string {
 
 func (at *ccached) write(name, text string) {
 	at.t.Helper()
-	if err := os.WriteFile(filepath.Join(at.root, "build", name), []byte(text), 0o644); err != nil {
-		at.t.Fatal(err)
-	}
+	must.Succeed(at.t, os.WriteFile(filepath.Join(at.root, "build", name), []byte(text), 0o644))
 }
 
 // build runs the script of a recipe in src with the root directory as $1, and returns
@@ -212,8 +206,6 @@ func (at *ccached) manifests() (left []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		at.t.Fatal(err)
-	}
+	must.Succeed(at.t, err)
 	return left
 }

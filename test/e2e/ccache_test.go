@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // compilerCache fails a build at its end and builds again with its objects. That build
@@ -13,9 +15,7 @@ import (
 // the same source in the same image, finds no objects.
 func compilerCache(b *tool) {
 	site, err := filepath.Abs("../compare/site")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	// Only a build with the cache has its directory.
 	out := filepath.Join(b.dir, "ccache")
 	failing := b.siteEnding(site, "failing", "  if mkdir /opt/builder/objects/tried; then exit 3; fi\n")
@@ -45,16 +45,12 @@ func compilerCache(b *tool) {
 func (b *tool) siteEnding(site, name, lines string) string {
 	b.t.Helper()
 	copied := filepath.Join(b.dir, name)
-	if err := os.CopyFS(copied, os.DirFS(site)); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.CopyFS(copied, os.DirFS(site)))
 	path := filepath.Join(copied, "recipes", "kiwisolver.yaml")
 	const last = "bdist_wheel --dist-dir \"$BUILDER_DIST\"\n"
 	text := contentOf(b, path)
 	contains(b.t, text, last)
-	if err := os.WriteFile(path, []byte(strings.Replace(text, last, last+lines, 1)), 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(path, []byte(strings.Replace(text, last, last+lines, 1)), 0o644))
 	return copied
 }
 
@@ -86,9 +82,7 @@ func madeWith(t *testing.T, dir string) (version, hits string) {
 	if err == nil {
 		err = json.Unmarshal(bundle.Envelope.Payload, &statement)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, made := range statement.Predicate.Run.Byproducts {
 		if made.Name == "ccache" {
 			hits = string(made.Content)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"builder/test/kit/must"
 )
 
 // inContainers builds a small cell through Docker and through Podman without a
@@ -125,25 +127,19 @@ func bring(t *testing.T, program, pkg string) {
 func startDocker(b *tool) []string {
 	b.t.Helper()
 	dir, err := os.MkdirTemp("", "d") // a short path, because it holds sockets
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	socket := "unix://" + filepath.Join(dir, "sock")
 	args := []string{
 		"--host", socket, "--data-root", filepath.Join(dir, "data"), "--exec-root", filepath.Join(dir, "exec"), "--pidfile", filepath.Join(dir, "pid"),
 		"--add-runtime", "fit=" + fittingRuntime(b), "--default-runtime", "fit",
 	}
 	log, err := os.Create(filepath.Join(b.dir, "dockerd.log"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	defer log.Close()
 	cmd := exec.Command("dockerd", args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, cmd.Start())
 	b.t.Cleanup(func() {
 		cmd.Process.Signal(syscall.SIGTERM)
 		cmd.Wait()
@@ -173,9 +169,7 @@ func confinePodman(b *tool) []string {
 		os.WriteFile(storage, []byte("[storage]\ndriver = \"overlay\"\ngraphroot = "+strconv.Quote(graph)+"\nrunroot = "+strconv.Quote(run)+"\n"), 0o644),
 		os.WriteFile(settings, []byte("[engine]\nruntime = \"fit\"\n[engine.runtimes]\nfit = ["+strconv.Quote(fittingRuntime(b))+"]\n"), 0o644),
 	)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	b.t.Cleanup(func() { // Podman mounts the directory over itself and never unmounts it
 		if err := syscall.Unmount(filepath.Join(graph, "overlay"), syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOENT) {
 			b.t.Errorf("unmounting what Podman left: %v", err)
@@ -190,9 +184,7 @@ func confinePodman(b *tool) []string {
 func fittingRuntime(b *tool) string {
 	b.t.Helper()
 	path := filepath.Join(b.dir, "fit")
-	if err := os.WriteFile(path, []byte(fitting), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(path, []byte(fitting), 0o755))
 	return path
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"builder/test/kit/docscript"
 	"builder/test/kit/markdown"
+	"builder/test/kit/must"
 )
 
 // readme is the page with the main job from the beginning.
@@ -30,9 +31,7 @@ func shownPages(t *testing.T) []string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return pages
 }
 
@@ -40,13 +39,9 @@ func shownPages(t *testing.T) []string {
 func shown(t *testing.T, path string) []string {
 	t.Helper()
 	page, err := markdown.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	blocks, err := docscript.Of(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var commands []string
 	for _, b := range blocks {
 		if b.Kind == docscript.E2E {
@@ -74,9 +69,7 @@ func whatPagesShow(b *tool) {
 		b.t.Run(filepath.Base(path), func(t *testing.T) {
 			own := *b
 			own.t, own.dir = t, t.TempDir()
-			if err := os.CopyFS(filepath.Join(own.dir, "examples"), os.DirFS("../../docs/examples")); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.CopyFS(filepath.Join(own.dir, "examples"), os.DirFS("../../docs/examples")))
 			own.shows(path)
 		})
 	}

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"builder/test/kit/must"
 	"builder/test/kit/ocitest"
 )
 
@@ -47,19 +48,13 @@ func newTool(t *testing.T) *tool {
 		t.Fatalf("building the tool: %v\n%s", err, out)
 	}
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	engine := cmp.Or(os.Getenv("BUILDER_ENGINE"), "native") // only one chapter uses Docker and Podman
 	cache := filepath.Join(dir, "cache")
 	b := &tool{t, path, filepath.Join(cache, "builder"), dir, []string{"XDG_CACHE_HOME=" + cache, "GOCACHE=" + strings.TrimSpace(string(goCache)), "BUILDER_ENGINE=" + engine}}
-	if err := os.Mkdir(cache, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(cache, 0o755))
 	if home := os.Getenv("BUILDER_HOME"); home != "" {
-		if err := errors.Join(os.MkdirAll(home, 0o755), os.Symlink(home, b.home)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(home, 0o755), os.Symlink(home, b.home))
 		b.home = home
 	}
 	b.stopsEngine()
@@ -83,12 +78,8 @@ func checkOut(t *testing.T, dir string) {
 			continue // deleted, but not committed yet
 		}
 		data, err2 := os.ReadFile(filepath.Join("..", "..", name))
-		if err := errors.Join(err, err2, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, info.Mode().Perm()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err, err2, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), data, info.Mode().Perm()))
 	}
 }
 
@@ -103,9 +94,7 @@ func (b *tool) beside(t *testing.T, name string) *tool {
 	t.Helper()
 	own := *b
 	own.t, own.home, own.dir = t, filepath.Join(b.dir, name, "home"), filepath.Join(b.dir, name)
-	if err := os.MkdirAll(own.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(own.dir, 0o755))
 	own.stopsEngine()
 	return &own
 }
@@ -192,13 +181,9 @@ func (b *tool) runJSON(out string) runFile {
 		out = filepath.Join(b.dir, out)
 	}
 	data, err := os.ReadFile(filepath.Join(out, "run.json"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	var f runFile
-	if err := json.Unmarshal(data, &f); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, json.Unmarshal(data, &f))
 	return f
 }
 
@@ -231,9 +216,7 @@ func mainJob(b *tool) {
 		b.t.Errorf("the wheel's version does not name the stack: %s", wheel)
 	}
 	log, err := os.ReadFile(filepath.Join(b.dir, "out", cell.ID, "logs", "build.log"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	contains(b.t, string(log), "-DHAVE_ROCM=1", "-DHAVE_NCCL=1")
 }
 
@@ -274,12 +257,8 @@ func (b *tool) makeSite(files map[string]string) string {
 	dir := b.t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			b.t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			b.t.Fatal(err)
-		}
+		must.Succeed(b.t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Succeed(b.t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return dir
 }
@@ -288,9 +267,7 @@ func (b *tool) makeSite(files map[string]string) string {
 func (b *tool) read(path string) string {
 	b.t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", path))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	return string(data)
 }
 
@@ -329,13 +306,9 @@ func verified(b *tool) {
 		b.t.Fatalf("%v, %v", wheels, err)
 	}
 	data, err := os.ReadFile(wheels[0])
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	data[len(data)/2] ^= 1
-	if err := os.WriteFile(wheels[0], data, 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(wheels[0], data, 0o600))
 	contains(b.t, b.want(6, "verify", copied).stderr, "the statement is about other bytes")
 }
 
@@ -390,9 +363,7 @@ func elsewhere(b *tool) {
 	carried := filepath.Join(b.t.TempDir(), "carried.tar")
 	b.want(0, "store", "export", "horovod", "--rocm", "5.7", "--offline", "--without", "results", "--to", carried)
 	contains(b.t, own.want(0, "store", "import", carried).stdout, "can be built without a network")
-	if err := os.Remove(carried); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.Remove(carried))
 	r := own.want(0, "verify", filepath.Join("out", cell.ID), "--rebuild", "--attach", "--offline", "--trust", filepath.Join(b.home, "key.pem.pub"))
 	contains(b.t, r.stdout, "rebuild     pass", "2 files are equal in a second build")
 
@@ -405,9 +376,7 @@ func elsewhere(b *tool) {
 
 	// A wheel without device code reaches stable after another host has rebuilt it.
 	site, err := filepath.Abs("../../docs/examples/stack")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	b.want(0, "run", "jinja", "--recipes", site, "--out", "out-jinja", "--locked")
 	cell = b.runJSON("out-jinja").Cells[0]
 	b.want(0, "publish", filepath.Join("out-jinja", cell.ID), "--to", place)
@@ -436,9 +405,7 @@ func leaks(b *tool) {
 	contains(b.t, r.stderr, "gate cpu-isa: fail")
 	cell := b.runJSON("out-leaks").Cells[0]
 	log, err := os.ReadFile(filepath.Join(b.dir, "out-leaks", cell.ID, "logs", "build.log"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	contains(b.t, string(log), "http: refused", "names: refused", "host: localhost", "model name\t: builder", "processors in cpuinfo: 1")
 	for _, never := range []string{"got out", "TRACEPARENT", "OTEL_", "planted"} {
 		if strings.Contains(string(log), never) {
@@ -532,9 +499,7 @@ expect:
 // wrongDigest sets the source of the sdist to a file with other bytes of the same size.
 func wrongDigest(b *tool) {
 	bad := filepath.Join(b.t.TempDir(), "horovod-0.28.1.tar.gz")
-	if err := os.WriteFile(bad, bytes.Repeat([]byte{'x'}, 3515786), 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(bad, bytes.Repeat([]byte{'x'}, 3515786), 0o644))
 	home := b.t.TempDir()
 	own := *b
 	own.home = home
@@ -564,9 +529,7 @@ func (b *tool) linkStore(home string) {
 		}
 		return nil
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 }
 
 // forget removes a blob and all results from the store.
@@ -583,13 +546,9 @@ func (b *tool) forget(sha256 string) {
 // notRoot requests an engine as an ordinary user on a host without Docker.
 func notRoot(b *tool) {
 	dir, err := os.MkdirTemp("", "builder-nobody-*")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	b.t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o777); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.Chmod(dir, 0o777))
 	program := filepath.Join(dir, "builder")
 	if out, err := exec.Command("cp", b.path, program).CombinedOutput(); err != nil {
 		b.t.Fatalf("%v: %s", err, out)

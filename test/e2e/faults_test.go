@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 // fault is a failure before or during a run of the tool.
@@ -295,9 +296,7 @@ const markupsafe = "d283d37a890ba4c1ae73ffadf8046435c76e7bc2247bbb63c00bd1a709c6
 func (s *scene) source(handle func(w http.ResponseWriter, r *http.Request, data []byte) (done bool)) (set string) {
 	s.t.Helper()
 	data, err := os.ReadFile(s.blob(markupsafe))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !handle(w, r, data) {
 			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(data)))
@@ -323,9 +322,7 @@ func (b *tool) blob(sum string) string {
 // drop removes a file from the store.
 func (b *tool) drop(sum string) {
 	b.t.Helper()
-	if err := os.Remove(b.blob(sum)); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.Remove(b.blob(sum)))
 }
 
 // alone is an environment without access to other hosts.
@@ -449,9 +446,7 @@ func damagedWheel(s *scene) {
 	p.exits(0)
 	wheel := s.runJSON(s.out).Cells[0].Artifacts[0]
 	s.damage("store/sha256", func(path string) bool { return filepath.Base(path) == wheel.SHA256 })
-	if err := os.RemoveAll(filepath.Join(s.dir, s.out)); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.RemoveAll(filepath.Join(s.dir, s.out)))
 	p.again()
 	if c := s.runJSON(s.out).Cells[0]; c.From != "build" || c.Artifacts[0].SHA256 != wheel.SHA256 {
 		s.t.Errorf("got %+v", c)
@@ -504,9 +499,7 @@ func goneSnapshots(s *scene) {
 		s.t.Fatal("no snapshots")
 	}
 	for _, dir := range dirs {
-		if err := os.RemoveAll(dir); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, os.RemoveAll(dir))
 	}
 	p := s.start(s.cell("swift"))
 	p.exits(9, "the engine failed in all 3 attempts", "`builder store gc` empties the cache")
@@ -524,9 +517,7 @@ func (s *scene) ending(lines string) *scene {
 	const last = "--wheel-dir \"$BUILDER_DIST\" .\n"
 	recipe := contentOf(s.tool, path)
 	contains(s.t, recipe, last)
-	if err := os.WriteFile(path, []byte(strings.Replace(recipe, last, last+lines, 1)), 0o644); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.WriteFile(path, []byte(strings.Replace(recipe, last, last+lines, 1)), 0o644))
 	return &own
 }
 
@@ -536,9 +527,7 @@ func deepDirectories(s *scene) {
 	s.want(0, "engine", "up")
 	cache := filepath.Join(s.home, "engine", "state")
 	before, err := os.Stat(cache)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	p := s.start(s.cell("swift"))
 	p.exits(5, "the engine cannot keep or read what the step made")
 	if strings.Contains(p.said.String(), "starts again") {
@@ -563,9 +552,7 @@ func damagedReport(s *scene) {
 	p.exits(0)
 	path := filepath.Join(s.dir, s.out, "run.json")
 	data := s.report()
-	if err := os.WriteFile(path, data[:len(data)/2], 0o644); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.WriteFile(path, data[:len(data)/2], 0o644))
 	p.again()
 	s.sound()
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // TestFull runs cells too slow for every change: make test-full. They fetch 8 GB.
@@ -76,9 +78,7 @@ func oneProcessor(b *tool) {
 	own.path = filepath.Join(b.t.TempDir(), "builder")
 	own.stopsEngine()
 	script := "#!/bin/sh\nexec taskset -c 0 " + b.path + ` "$@"` + "\n"
-	if err := os.WriteFile(own.path, []byte(script), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(own.path, []byte(script), 0o755))
 	dir := filepath.Join("out", b.runJSON("out").Cells[0].ID)
 	r := own.want(0, "verify", dir, "--rebuild", "--trust", filepath.Join(b.home, "key.pem.pub"))
 	contains(b.t, r.stdout, "2 files are equal in a second build")

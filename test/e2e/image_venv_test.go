@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/test/kit/must"
 	"builder/test/kit/ocitest"
 )
 
@@ -22,9 +23,7 @@ func venvImage(b *tool) {
 	b.want(0, "debug", "shell", "steady", "--out", "out-bare", "--to", bare)
 	root := filepath.Join(bare, "rootfs")
 	for _, dir := range []string{"build", "opt/builder"} {
-		if err := os.RemoveAll(filepath.Join(root, dir)); err != nil {
-			b.t.Fatal(err)
-		}
+		must.Succeed(b.t, os.RemoveAll(filepath.Join(root, dir)))
 	}
 	registry := httptest.NewServer(ocitest.New(true))
 	defer registry.Close()
@@ -55,9 +54,7 @@ expect:
       says: {own: "True", image: /opt/venv}
 `, 1)
 	for name, text := range map[string]string{path: recipe, filepath.Join(site, "images", "steady.yaml"): image} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			b.t.Fatal(err)
-		}
+		must.Succeed(b.t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	b.want(0, slices.Concat([]string{"run"}, steady, []string{"--out", "out-venv"})...)
 	b.evidence(b.runJSON("out-venv").Cells[0].Verdicts)

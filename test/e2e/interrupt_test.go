@@ -14,15 +14,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"builder/test/kit/must"
 )
 
 // oneTemporary makes one directory for all temporary files of a test.
 func oneTemporary(t *testing.T) (dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "builder-e2e-*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	if err := os.Chmod(dir, 0o711); err != nil { // for the chapter with an ordinary user
 		t.Fatal(err)

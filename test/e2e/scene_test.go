@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"builder/test/kit/must"
 )
 
 // scene is the setting of a fault: the tool, its own directory of results, and cells
@@ -43,9 +45,7 @@ func (b *tool) steady() (site, stamp string) {
 	files := map[string]string{}
 	for _, name := range []string{"images/steady.yaml", "recipes/steady.yaml", "recipes/steady.lock.json"} {
 		data, err := os.ReadFile(filepath.Join("testdata", "steady", name))
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must.Succeed(b.t, err)
 		files[name] = strings.Replace(string(data), turn, turn+" of "+stamp, 1)
 	}
 	return b.makeSite(files), stamp
@@ -90,9 +90,7 @@ func (s *scene) start(args []string, env ...string) *proc {
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := p.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, p.cmd.Start())
 	go func() {
 		p.cmd.Wait()
 		close(p.ended)
@@ -192,9 +190,7 @@ func (b *tool) killEngine(program string, sig syscall.Signal) {
 	if pid == 0 {
 		b.t.Fatalf("no process %s of %s", program, b.home)
 	}
-	if err := syscall.Kill(pid, sig); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, syscall.Kill(pid, sig))
 }
 
 // processes returns the processes of this host with their environments, where readable.
@@ -322,9 +318,7 @@ func (b *tool) damage(dir string, chosen func(path string) bool) {
 			return nil
 		}
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must.Succeed(b.t, err)
 		defer f.Close()
 		if _, err := f.WriteAt(bytes.Repeat([]byte{0xA5}, int(min(info.Size(), 4096))), info.Size()/2); err != nil {
 			b.t.Fatal(err)
@@ -341,9 +335,7 @@ func (b *tool) damage(dir string, chosen func(path string) bool) {
 // size.
 func (s *scene) limited(dir, size string) (enlarge func(size string)) {
 	s.t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.MkdirAll(dir, 0o755))
 	mount := func(options string) {
 		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput(); err != nil {
 			s.t.Fatalf("mount: %v: %s", err, out)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"builder/test/kit/must"
 )
 
 // stacked builds a wheelhouse of two built parts, three wheels of the index and one
@@ -14,9 +16,7 @@ import (
 // bytes without an engine.
 func stacked(b *tool) {
 	site, err := filepath.Abs("../../docs/examples/stack")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	args := []string{"run", "stack/templates", "--recipes", site, "--out", "out-stack", "--locked"}
 	b.want(0, args...)
 	cells := b.runJSON("out-stack").Cells
@@ -27,9 +27,7 @@ func stacked(b *tool) {
 	contains(b.t, cells[2].Verdicts[1].Evidence, "6 wheels installed by digest without a network", "the platform provides click>=8.1.3 (flask needs it)")
 	first := b.house("out-stack")
 	b.want(0, "engine", "down")
-	if err := os.RemoveAll(filepath.Join(b.dir, "out-stack")); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.RemoveAll(filepath.Join(b.dir, "out-stack")))
 	b.want(0, append(args, "--offline")...)
 	if cell := b.runJSON("out-stack").Cells[0]; cell.From != "store" {
 		b.t.Errorf("got %+v", cell)
@@ -50,9 +48,7 @@ func (b *tool) house(out string) map[string]string {
 		}
 		for _, a := range c.Artifacts {
 			data, err := os.ReadFile(filepath.Join(b.dir, a.Path))
-			if err != nil {
-				b.t.Fatal(err)
-			}
+			must.Succeed(b.t, err)
 			sums[strings.TrimPrefix(a.Path, filepath.Join(out, c.ID)+"/")] = fmt.Sprintf("%x", sha256.Sum256(data))
 		}
 	}
@@ -64,22 +60,14 @@ func (b *tool) house(out string) map[string]string {
 func (b *tool) lacking(site string) {
 	b.t.Helper()
 	bare := b.t.TempDir()
-	if err := os.CopyFS(bare, os.DirFS(site)); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.CopyFS(bare, os.DirFS(site)))
 	file := filepath.Join(bare, "stacks", "templates.yaml")
 	text, err := os.ReadFile(file)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	swapped := strings.Replace(string(text), "project: click", "project: nothing-needs-this", 1)
 	lock := filepath.Join(bare, "stacks", "templates.lock.json")
-	if err := os.WriteFile(file, []byte(swapped), 0o644); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.Remove(lock); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(file, []byte(swapped), 0o644))
+	must.Succeed(b.t, os.Remove(lock))
 	r := b.want(6, "run", "stack/templates", "--recipes", bare, "--out", "out-lacking")
 	contains(b.t, r.stderr, "gate wheelhouse: fail: nothing-needs-this is declared as provided, and no wheel requires it")
 	if _, err := os.Stat(filepath.Join(b.dir, "out-lacking", "stack", "templates", "wheelhouse")); !os.IsNotExist(err) {

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"builder/test/kit/must"
 )
 
 // lookedAt makes a build fail, opens a shell at the failure, and replays the build
@@ -13,9 +15,7 @@ func lookedAt(b *tool) {
 	site, _ := b.steady()
 	path := filepath.Join(site, "recipes", "steady.yaml")
 	broken := strings.Replace(contentOf(b, path), "  pip wheel", "  gcc -c nowhere.c\n  pip wheel", 1)
-	if err := os.WriteFile(path, []byte(broken), 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(path, []byte(broken), 0o644))
 	r := b.want(5, "run", "steady", "--recipes", site, "--turn", "1", "--pace", "swift", "--out", "out-broken")
 	contains(b.t, r.stderr, "nowhere.c: No such file", "`builder debug shell steady-1-swift --out out-broken` opens a shell where it failed")
 
@@ -41,8 +41,6 @@ func lookedAt(b *tool) {
 func contentOf(b *tool, path string) string {
 	b.t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	return string(data)
 }

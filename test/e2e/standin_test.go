@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +17,7 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"builder/test/kit/must"
 	"builder/test/kit/ocitest"
 )
 
@@ -91,15 +91,11 @@ func (b *tool) pushed(root, repository, tag string) string {
 	}
 	plain := ocidigest.NewDigestFromEncoded(ocidigest.SHA256, sum[0])
 	f, err := os.Open(layer)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	defer f.Close()
 	packed, err := ocidigest.FromReader(f)
 	info, err2 := f.Stat()
-	if err := errors.Join(err, err2); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err, err2)
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		b.t.Fatal(err)
 	}
@@ -121,9 +117,7 @@ func (b *tool) pushed(root, repository, tag string) string {
 func encoded(t *testing.T, v any) []byte {
 	t.Helper()
 	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
@@ -131,14 +125,10 @@ func encoded(t *testing.T, v any) []byte {
 func (b *tool) send(method, address string, body io.Reader) {
 	b.t.Helper()
 	req, err := http.NewRequestWithContext(b.t.Context(), method, address, body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	req.Header.Set("Content-Type", ocispec.MediaTypeImageManifest)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusCreated {
 		text, _ := io.ReadAll(resp.Body)

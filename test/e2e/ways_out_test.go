@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"builder/test/kit/must"
 )
 
 // waysOut runs a build step, and a gate on its wheel, that try to escape their sandbox.
@@ -28,13 +30,9 @@ expect:
 `
 	tries := strings.Replace(recipe, "  pip wheel", inStep+"  pip wheel", 1)
 	tries = strings.Replace(tries, "\nexpect:\n", inGate, 1)
-	if err := os.WriteFile(path, []byte(tries), 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(path, []byte(tries), 0o644))
 	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	b.want(0, "run", "steady", "--recipes", site, "--turn", "1", "--pace", "swift", "--out", "out-ways")
 	cell := b.runJSON("out-ways").Cells[0]
 	logs := filepath.Join(b.dir, "out-ways", cell.ID, "logs")
@@ -50,13 +48,9 @@ expect:
 		Canary   string
 		Attempts map[string]string
 	}
-	if err := json.Unmarshal([]byte(contentOf(b, filepath.Join(logs, "canary.log"))), &canary); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, json.Unmarshal([]byte(contentOf(b, filepath.Join(logs, "canary.log"))), &canary))
 	names, err := exec.Command("python3", "testdata/ways_out.py", "names").Output()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	for name := range strings.Lines(string(names)) {
 		if canary.Attempts[strings.TrimSpace(name)] == "" {
 			b.t.Errorf("the canary does not try %q", strings.TrimSpace(name))
@@ -75,9 +69,7 @@ func (b *tool) trapped(site, path, recipe string) {
 	if laid == recipe {
 		b.t.Fatal("the recipe's build script has moved")
 	}
-	if err := os.WriteFile(path, []byte(laid), 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(path, []byte(laid), 0o644))
 	r := b.want(6, "run", "steady", "--recipes", site, "--turn", "2", "--pace", "swift", "--out", "out-traps")
 	contains(b.t, r.stderr, "gate wheel-format: fail", "the program date would hide the system's")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"builder/test/kit/acttest"
+	"builder/test/kit/must"
 )
 
 // workflow runs every step of build.yml on real cells, as a repository with its own
@@ -13,12 +14,8 @@ import (
 func workflow(b *tool) {
 	checkout, _ := b.steady()
 	key, err := os.ReadFile(filepath.Join(b.home, "key.pem.pub"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(checkout, "ours.pem.pub"), key, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
+	must.Succeed(b.t, os.WriteFile(filepath.Join(checkout, "ours.pem.pub"), key, 0o644))
 	place := filepath.Join(b.t.TempDir(), "index")
 
 	// The wheel of Horovod, already built by this story.
@@ -39,13 +36,9 @@ func workflow(b *tool) {
 func (b *tool) executes(checkout string, inputs map[string]string) string {
 	b.t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	program, err := acttest.Program()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	inputs["home"] = b.home
 	call := acttest.Call{
 		Program: program, Workflow: filepath.Join(root, ".github", "workflows", "build.yml"), Checkout: checkout, Own: root,
@@ -53,9 +46,7 @@ func (b *tool) executes(checkout string, inputs map[string]string) string {
 	}
 	result, err := call.Play(b.t.Context())
 	b.t.Log(result.Log)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	if strings.Contains(result.String(), "failure") {
 		b.t.Errorf("the jobs are\n%s", result)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 )
 
 // badLies lists wheels that answer the questions of the gates in the place of what they
@@ -168,9 +169,7 @@ func onThisHost(t *testing.T, change map[string]string) Subject {
 			text = strings.Replace(changed, "GOOD", text, 1)
 		}
 		path := filepath.Join(h.site, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		write(t, path, []byte(text))
 	}
 	subject := s.subject(t)

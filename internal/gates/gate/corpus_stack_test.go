@@ -13,6 +13,7 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/stack"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -44,9 +45,7 @@ func (h *house) write(t *testing.T) string {
 		path := filepath.Join(from, files.Name)
 		write(t, path, files.Bytes())
 		a, err := artifact.Of(path, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		places[a.Name] = path
 		return stack.Wheel{Name: a.Name, SHA256: a.SHA256, Size: a.Size}
 	}
@@ -60,13 +59,9 @@ func (h *house) write(t *testing.T) string {
 		m.Provided = []recipe.Provided{{Project: "torch", Because: "the site brings it"}}
 	}
 	made, err := m.Write(dir, places, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if h.after != nil {
-		if err := h.after(dir); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.after(dir))
 	}
 	return made[0].Path
 }

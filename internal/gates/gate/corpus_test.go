@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 // A bad artifact is a good one with a small change, and the gate that must refuse it.
@@ -102,9 +103,7 @@ const (
 // The page states the questions in the words of the gates.
 func TestGatesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	rows := strings.ReplaceAll(string(text), "`", "")
 	for _, g := range All() {
 		if row := fmt.Sprintf("| %s | %s | ", g.Name, g.Asks); !strings.Contains(rows, "\n"+row) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
+	"builder/test/kit/must"
 )
 
 // groups returns the results of a correct grouped_allreduce.
@@ -243,8 +244,6 @@ func (r *recorder) Run(ctx context.Context, c Command) (Result, error) {
 // job returns the job of a command that starts ranks.
 func (r *recorder) job(t *testing.T, n int) (job rankJob) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(r.asked[n].Stdin), &job); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(r.asked[n].Stdin), &job))
 	return job
 }

@@ -12,6 +12,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/machine/guest"
 	"builder/test/kit/guesttest"
+	"builder/test/kit/must"
 )
 
 // run runs a shell script as a guest and returns its output.
@@ -22,9 +23,7 @@ func run(t *testing.T, g guest.Guest, script string, p guest.Program) string {
 		p.Dir = "/"
 	}
 	cmd, err := g.Command(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -37,13 +36,9 @@ func secrets(t *testing.T) (home, shown string) {
 	t.Helper()
 	home = filepath.Join(t.TempDir(), "home")
 	shown = filepath.Join(home, "venv")
-	if err := os.MkdirAll(shown, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(shown, 0o755))
 	for _, path := range []string{filepath.Join(home, "key.pem"), filepath.Join(shown, "module.py")} {
-		if err := os.WriteFile(path, []byte("content of "+filepath.Base(path)+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte("content of "+filepath.Base(path)+"\n"), 0o644))
 	}
 	return home, shown
 }
@@ -76,18 +71,14 @@ func TestGuestOfASecretPlace(t *testing.T) {
 	home, _ := secrets(t)
 	g := guesttest.Find(t, home)
 	alias := filepath.Join(t.TempDir(), "alias")
-	if err := os.Symlink(home, alias); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(home, alias))
 	for _, place := range []string{home, alias, "/"} {
 		if _, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Dir: "/", Read: []string{place}}); err == nil {
 			t.Errorf("a guest may read %s", place)
 		}
 	}
 	above := filepath.Join(t.TempDir(), "above")
-	if err := os.Symlink(filepath.Dir(home), above); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(filepath.Dir(home), above))
 	if out := run(t, g, "cat "+above+"/home/key.pem 2>&1 || :", guest.Program{Env: []string{"PATH=/usr/bin:/bin"}, Read: []string{above}}); strings.Contains(out, "content of") {
 		t.Errorf("got %s", out)
 	}
@@ -97,13 +88,9 @@ func TestGuestOfASecretPlace(t *testing.T) {
 func TestGuestHasTheEnvironment(t *testing.T) {
 	g := guesttest.Find(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "libc.so.6"), []byte("no library"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "libc.so.6"), []byte("no library"), 0o755))
 	cmd, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Args: []string{"-c", ":"}, Dir: dir, Read: []string{dir}, Env: []string{"LD_LIBRARY_PATH=" + dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if out, err := cmd.CombinedOutput(); err == nil || strings.Contains(string(out), "bwrap: ") || !strings.Contains(string(out), "/bin/sh: ") {
 		t.Errorf("got %s, %v", out, err)
 	}
@@ -112,9 +99,7 @@ func TestGuestHasTheEnvironment(t *testing.T) {
 func TestGuestEnds(t *testing.T) {
 	g := guesttest.Find(t)
 	cmd, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Args: []string{"-c", "kill -SEGV $$"}, Dir: "/", Env: []string{"PATH=/bin"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_ = cmd.Run()
 	if signal := g.Signal(cmd.ProcessState.ExitCode()); signal != syscall.SIGSEGV || g.Signal(255) != 0 || g.Signal(1) != 0 {
 		t.Errorf("got %v of %v", signal, cmd.ProcessState)
@@ -134,18 +119,14 @@ func TestGuestWithoutNamespaces(t *testing.T) {
 		t.Fatalf("got %q, %v", g.Weaker(), err)
 	}
 	home, _ := secrets(t)
-	if err := os.Chmod(filepath.Join(home, "key.pem"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(filepath.Join(home, "key.pem"), 0o600))
 	t.Setenv("SIGNING_KEY", "secret-of-the-environment")
 	out := run(t, g, `id -u; cat "$HOME/key.pem" /proc/$PPID/environ 2>&1 || :`, guest.Program{Env: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}})
 	if !strings.HasPrefix(out, "65534\n") || strings.Contains(out, "content of") || strings.Contains(out, "secret-of") {
 		t.Errorf("got %s", out)
 	}
 	closed := filepath.Join(t.TempDir(), "closed")
-	if err := os.Mkdir(closed, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(closed, 0o700))
 	if _, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Dir: "/", Read: []string{filepath.Join(closed, "file")}}); diag.Worst(err) != diag.Usage {
 		t.Errorf("got %v", err)
 	}

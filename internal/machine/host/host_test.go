@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // An endless file and a pipe without a writer must not block.
@@ -19,9 +21,7 @@ func TestHostileFiles(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
 		t.Skip(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "long"), make([]byte, maxFile+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "long"), make([]byte, maxFile+1), 0o600))
 	h := Host{FS: os.DirFS(dir)}
 	for _, name := range []string{"/fifo", "/long", "/../../etc/passwd", "/"} {
 		if text, err := h.Text(name); err == nil {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 func TestMemory(t *testing.T) {
@@ -22,12 +24,8 @@ func TestMemory(t *testing.T) {
 		root := t.TempDir()
 		write := func(file, text string) {
 			path := filepath.Join(root, file)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		write("proc/meminfo", c.info)
 		if c.limit != "" {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // ncclWheel has a text as its library.
@@ -30,24 +32,16 @@ func TestFindLibrary(t *testing.T) {
 	site := t.TempDir()
 	lib, cell := filepath.Join(site, "nvidia", "nccl", "lib"), filepath.Join(site, "cell")
 	for _, dir := range []string{lib, cell} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(dir, 0o755))
 	}
 	data, err := os.ReadFile(ncclWheel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for path, content := range map[string][]byte{filepath.Join(lib, "librccl.so.1"): nil, filepath.Join(cell, filepath.Base(ncclWheel)): data, filepath.Join(site, "other.so"): nil} {
-		if err := os.WriteFile(path, content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, content, 0o644))
 	}
 	for name, place := range map[string]string{"wheel": ncclWheel, "cell": cell} {
 		l, err := FindLibrary(place, scratch, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		data, err := os.ReadFile(filepath.Join(l.Dir, "libnccl.so.2"))
 		if err != nil || string(data) != "library" || l.Name != filepath.Base(place) {
 			t.Errorf("got %q in %+v, %v", data, l, err)
@@ -70,13 +64,9 @@ func TestProgramsOfAWheel(t *testing.T) {
 	if _, err := TestsDir(ncclWheel, scratch); err == nil || !strings.Contains(err.Error(), "no program in") {
 		t.Errorf("got %v", err)
 	}
-	if err := Unpack(ncclWheel, func(string) bool { return true }, filepath.Join(scratch, "programs")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Unpack(ncclWheel, func(string) bool { return true }, filepath.Join(scratch, "programs")))
 	left, err := os.ReadDir(filepath.Join(scratch, "programs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names []string
 	for _, e := range left {
 		names = append(names, e.Name())

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/test/kit/must"
 )
 
 // h is the prefix of a log line. t has the time that 2.25 and later add to warnings.
@@ -19,9 +21,7 @@ const (
 func parse(t *testing.T, lines ...string) Evidence {
 	t.Helper()
 	e, err := Parse(strings.NewReader(strings.Join(lines, "\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return e
 }
 
@@ -144,9 +144,7 @@ func TestWholeLogs(t *testing.T) {
 		"rccl-6.2.0.log":         "RCCL 2.20.5+hip6.2: 4 via NET/IB/0/GDRDMA, 2 via P2P/IPC",
 	} {
 		data, err := os.ReadFile(filepath.Join("testdata", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		e := parse(t, string(data))
 		if got := e.Library + " " + e.Version + ": " + e.Summary(); got != want {
 			t.Errorf("%s: got %s, want %s", file, got, want)

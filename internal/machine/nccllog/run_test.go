@@ -11,23 +11,21 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/test/kit/must"
 )
 
 func parseRun(t *testing.T, text string) Run {
 	t.Helper()
 	r, err := ParseRun(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r
 }
 
 func logOf(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(data)
 }
 
@@ -147,9 +145,7 @@ func FuzzParseRun(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := ParseRun(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if len(r.Communicators) > maxCommunicators || len(r.Settings) > maxSettings {
 			t.Fatalf("kept too much: %d communicators", len(r.Communicators))
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"builder/internal/machine/nccllog"
+	"builder/test/kit/must"
 )
 
 // startsTwo is a launcher that starts two ranks and gives each its number.
@@ -18,9 +19,7 @@ const startsTwo = `for RANK in 0 1; do export RANK; "$@" || exit; done`
 func fakeLauncher(t *testing.T, script string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mpirun")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n[ \"$1\" = -np ] || exit 9\nshift 2\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("#!/bin/sh\n[ \"$1\" = -np ] || exit 9\nshift 2\n"+script), 0o755))
 	return []string{path, "-np", "2"}
 }
 
@@ -35,9 +34,7 @@ func TestLauncher(t *testing.T) {
 	s := fakeSweep(t, ranked(t, `echo "args: $*" >&2
 env | sort >&2; pwd >&2`))
 	odd := filepath.Join(t.TempDir(), "run=3") // "env" would take it for a variable
-	if err := os.Rename(filepath.Dir(s.Program), odd); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Rename(filepath.Dir(s.Program), odd))
 	s.Program = filepath.Join(odd, "all_reduce_perf")
 	s.Library, s.Launcher = t.TempDir(), fakeLauncher(t, `export OF_THE_JOB=yes NCCL_IB_DISABLE=1 LD_PRELOAD=
 `+startsTwo)
@@ -52,9 +49,7 @@ env | sort >&2; pwd >&2`))
 		t.Fatalf("%d rows, log %q, %v", len(m.Report.Rows), m.Log, err)
 	}
 	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, want := range []string{"-g 1 ", "LD_LIBRARY_PATH=" + s.Library + "\n", "NCCL_NVLS_ENABLE=0\n", "NCCL_DEBUG=INFO\n", "OF_THE_JOB=yes\n", "OF_THE_ALLOCATION=kept\n", "ODD=a b=c'd\n", here + "\n"} {
 		if !strings.Contains(m.Output, want) {
 			t.Errorf("%q is not in %s", want, m.Output)
@@ -112,9 +107,7 @@ func TestTooMuchLog(t *testing.T) {
 	if err == nil {
 		err = errors.Join(f.Truncate(nccllog.MaxLog+1), f.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, _, err := logs(dir); err == nil {
 		t.Error("a log that is cut off hides connections")
 	}

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 func fixture(t testing.TB, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(data)
 }
 
@@ -30,13 +29,9 @@ func TestParseEveryLayout(t *testing.T) {
 		name := filepath.Base(file)
 		t.Run(name, func(t *testing.T) {
 			report, err := Parse(strings.NewReader(fixture(t, name)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			text, err := json.MarshalIndent(report, "", " ")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			golden.Check(t, filepath.Join("golden", name+".json"), append(text, '\n'))
 		})
 	}
@@ -101,9 +96,7 @@ func TestParseRefuses(t *testing.T) {
 func TestParseTolerates(t *testing.T) {
 	whole := fixture(t, "v2.17.6-all_reduce.txt")
 	want, err := Parse(strings.NewReader(whole))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	lines := strings.SplitAfter(whole, "\n")
 	for name, text := range map[string]string{
 		"CRLF":          strings.ReplaceAll(whole, "\n", "\r\n"),
@@ -156,9 +149,7 @@ func TestParseIsBounded(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*-*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	for _, file := range files {
 		f.Add(fixture(f, filepath.Base(file)))
 	}

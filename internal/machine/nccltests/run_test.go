@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"builder/internal/machine/guest"
+	"builder/test/kit/must"
 )
 
 // fakeSweep writes a shell script in place of a program. These tests cover the handling of
@@ -22,9 +23,7 @@ func fakeSweep(t *testing.T, script string) Sweep {
 	t.Helper()
 	grace = 300 * time.Millisecond
 	path := filepath.Join(t.TempDir(), "all_reduce_perf")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755))
 	return Sweep{
 		Guest: guest.AsCaller(), Program: path, GPUs: 2, MinBytes: 1 << 20, MaxBytes: 256 << 20, Factor: 16,
 		Iterations: 20, Warmup: 5, Timeout: 20 * time.Second,
@@ -37,9 +36,7 @@ const help = `case "$1" in --help) echo "USAGE: all_reduce_perf [-h,--help]"; ex
 func data(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return path
 }
 
@@ -53,9 +50,7 @@ echo "NCCL version 2.22.3+cuda12.4" > "$(echo "$NCCL_DEBUG_FILE" | sed 's/%h/hos
 	t.Setenv("NCCL_P2P_DISABLE", "1")
 	t.Setenv("SECRET", "leaked")
 	m, err := Run(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(m.Report.Rows) != 3 || m.Report.Program != "all_reduce_perf" || m.Log != "NCCL version 2.22.3+cuda12.4\n" {
 		t.Errorf("got %d rows of %s, log %q", len(m.Report.Rows), m.Report.Program, m.Log)
 	}
@@ -77,9 +72,7 @@ func TestRunFromAnywhere(t *testing.T) {
 	s := fakeSweep(t, help+"cat "+data(t, "v2.13.13-all_reduce.txt")+"; pwd >&2; echo $LD_LIBRARY_PATH >&2")
 	t.Chdir(filepath.Dir(s.Program))
 	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s.Program, s.Library = "./all_reduce_perf", "lib"
 	m, err := Run(t.Context(), s)
 	if err != nil || !strings.HasSuffix(m.Output, "\n"+filepath.Join(here, "lib")+"\n") || strings.Contains(m.Output, here+"\n") {
@@ -157,9 +150,7 @@ func gone(t *testing.T, name, pids string) {
 		t.Fatalf("%s: %v", name, err)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for range 50 {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(stat), ") Z ") {
@@ -184,9 +175,7 @@ func TestRunNeedsAProgram(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(content), mode))
 		return path
 	}
 	for name, c := range map[string]struct{ program, says string }{
@@ -242,14 +231,10 @@ func TestLoader(t *testing.T) {
 		"lib.c":  "int ncclProbe(void) { return 0; }\n",
 		"main.c": "int ncclProbe(void); int main(void) { return ncclProbe(); }\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	for _, sub := range []string{"ours", "theirs"} {
-		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Mkdir(filepath.Join(dir, sub), 0o755))
 		build("-shared", "-o", sub+"/libnccl.so.2", "-Wl,-soname,libnccl.so.2", "lib.c")
 	}
 	build("-o", "plain", "main.c", "ours/libnccl.so.2")
@@ -259,9 +244,7 @@ func TestLoader(t *testing.T) {
 		t.Helper()
 		s := Sweep{Program: filepath.Join(dir, program), Library: library}
 		l, err := command{guest: guest.AsCaller(), path: s.Program, dir: dir, env: environ(s, dir), limit: 10 * time.Second}.trace(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return l
 	}
 	ours := filepath.Join(dir, "ours")
