@@ -44,14 +44,8 @@ var faults = []fault{
 		"the client is killed while gates run", "-", "no verdict is recorded; the next run takes the wheel from the engine's cache",
 		killClient("gate elf-symbols"),
 	},
-	{
-		"the client is killed during a download", "-", "finished files are kept; the next run continues the partial file",
-		killedInFetch,
-	},
-	{
-		"Ctrl-C in the build step", "130", "no new work starts, the build ends, and run.json is complete",
-		interrupt(syscall.SIGINT),
-	},
+	{"the client is killed during a download", "-", "finished files are kept; the next run continues the partial file", killedInFetch},
+	{"Ctrl-C in the build step", "130", "no new work starts, the build ends, and run.json is complete", interrupt(syscall.SIGINT)},
 	{
 		"Ctrl-C twice", "130, or killed by the signal", "the second Ctrl-C ends the process at once; the engine ends the build",
 		interruptTwice,

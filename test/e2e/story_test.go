@@ -49,18 +49,9 @@ var story = []lane{
 		{"Ray and OpenRLHF on ROCm", neighbours},
 		{"Ray with an edit without effect", rayWithTheSetEdit},
 	}},
-	{"faults", "", []chapter{
-		{"a shell at a failed step", lookedAt},
-		{"faults", unlucky},
-	}},
-	{"contained", "", []chapter{
-		{"through Docker and Podman", inContainers},
-	}},
-	{"others", "", []chapter{
-		{"NCCL with verbs", ncclVerbs},
-		{"the compiler cache", compilerCache},
-		{"a stack of two parts", stacked},
-	}},
+	{"faults", "", []chapter{{"a shell at a failed step", lookedAt}, {"faults", unlucky}}},
+	{"contained", "", []chapter{{"through Docker and Podman", inContainers}}},
+	{"others", "", []chapter{{"NCCL with verbs", ncclVerbs}, {"the compiler cache", compilerCache}, {"a stack of two parts", stacked}}},
 }
 
 // TestE2E runs the story. A failed chapter ends its lane.

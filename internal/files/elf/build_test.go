@@ -69,13 +69,11 @@ func library(parts ...part) []byte {
 }
 
 // Symbols for the code objects of tests.
-func cudaKernel(name string) symbol   { return symbol{name, elf.STT_FUNC, cudaEntry, 1, 128} }
-func cudaFunction(name string) symbol { return symbol{name, elf.STT_FUNC, 0, 1, 128} }
-func outside(name string) symbol      { return symbol{name, elf.STT_FUNC, 0, elf.SHN_UNDEF, 0} }
-func amdFunction(name string) symbol  { return symbol{name, elf.STT_FUNC, 0, 1, 128} }
-func amdObject(name string, size uint64) symbol {
-	return symbol{name, elf.STT_OBJECT, 0, 1, size}
-}
+func cudaKernel(name string) symbol             { return symbol{name, elf.STT_FUNC, cudaEntry, 1, 128} }
+func cudaFunction(name string) symbol           { return symbol{name, elf.STT_FUNC, 0, 1, 128} }
+func outside(name string) symbol                { return symbol{name, elf.STT_FUNC, 0, elf.SHN_UNDEF, 0} }
+func amdFunction(name string) symbol            { return symbol{name, elf.STT_FUNC, 0, 1, 128} }
+func amdObject(name string, size uint64) symbol { return symbol{name, elf.STT_OBJECT, 0, 1, size} }
 
 type symbol struct {
 	name    string

@@ -77,9 +77,7 @@ func TestDeviceFunctions(t *testing.T) {
 		{"AMD, packed", []part{{".hip_fatbin", compressed(3, 1, bundleOf(amdCode{gfx942, amdObject}))}}, []string{"gfx942 f", "gfx942 k()"}},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			check.Same(t, "functions", test.want, functionNames(t, library(test.parts...)))
-		})
+		t.Run(test.name, func(t *testing.T) { check.Same(t, "functions", test.want, functionNames(t, library(test.parts...))) })
 	}
 }
 

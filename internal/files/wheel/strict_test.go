@@ -279,9 +279,7 @@ func endCases() []zipCase {
 		{"two end records", func(h *handMade) {
 			h.end = func(dir span) []byte { return append(endOf(dir), endOf(dir)...) }
 		}, "extra bytes lie before, between or behind"},
-		{"two directories", func(h *handMade) {
-			h.central = func(b []byte) []byte { return append(b, b...) }
-		}, "counts 4 members"},
+		{"two directories", func(h *handMade) { h.central = func(b []byte) []byte { return append(b, b...) } }, "counts 4 members"},
 		{"a comment", func(h *handMade) {
 			h.end = func(dir span) []byte { return append(put(20, 5)(endOf(dir)), "hello"...) }
 		}, "5 bytes follow the end record"},
@@ -325,9 +323,7 @@ func headerCases() []zipCase {
 			m.local = func(b []byte) []byte { return append(put(28, 20)(b), large...) }
 		}),
 		first("encrypted", "it is encrypted", func(m *handMember) { m.flags = 1 }),
-		first("an unknown method", "is compressed by method 99", func(m *handMember) {
-			m.local, m.central = put(8, 99), put(10, 99)
-		}),
+		first("an unknown method", "is compressed by method 99", func(m *handMember) { m.local, m.central = put(8, 99), put(10, 99) }),
 		first("another disk", "on another disk", func(m *handMember) { m.central = put(34, 1) }),
 		first("a version to come", "for a newer reader", func(m *handMember) { m.central = put(6, 64) }),
 		first("stored in other sizes", "is not compressed, but has", func(m *handMember) { m.stored, m.padding = true, []byte("x") }),

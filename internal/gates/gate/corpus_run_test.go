@@ -37,10 +37,8 @@ func badRuns() []bad {
 		},
 		{
 			what: "the wheel lacks the module", of: horovodROCm,
-			change: func(s *specimen) {
-				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_ops'")
-			},
-			gate: "import", says: "No module named 'horovod.tensorflow.mpi_ops'", do: "correct expect.import", also: "check-build built-flags launcher allreduce-2 train-step",
+			change: func(s *specimen) { s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_ops'") },
+			gate:   "import", says: "No module named 'horovod.tensorflow.mpi_ops'", do: "correct expect.import", also: "check-build built-flags launcher allreduce-2 train-step",
 		},
 		{
 			what: "the import ends in a crash", of: horovodROCm, change: answers("import", "", 139),

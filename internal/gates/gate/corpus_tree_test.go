@@ -79,9 +79,7 @@ func badTrees() []bad {
 			change(&s.archive.entries[i])
 		}
 	}
-	text := func(name, to string) func(*specimen) {
-		return edit(name, func(m *member) { *m = file(m.Name, to) })
-	}
+	text := func(name, to string) func(*specimen) { return edit(name, func(m *member) { *m = file(m.Name, to) }) }
 	row := func(what, says string, change func(*specimen)) bad {
 		return bad{what: what, of: soVITS, change: change, gate: "changes", says: says, do: "make each change with a patch"}
 	}

@@ -49,9 +49,7 @@ func badWheels() []bad {
 		b.also = "python-source extension-present elf-needed cpu-isa build-paths device-code elf-symbols " + running
 		return b
 	}
-	hostile := func(what, says string, damage func([]byte) []byte) bad {
-		return damaged(what, says, unread, damage)
-	}
+	hostile := func(what, says string, damage func([]byte) []byte) bad { return damaged(what, says, unread, damage) }
 	cut := func(what, also string, keep func(size int) int) bad {
 		return damaged(what, "truncated, or not a wheel", also, func(b []byte) []byte { return b[:keep(len(b))] })
 	}

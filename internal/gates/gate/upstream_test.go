@@ -49,9 +49,7 @@ func TestUpstreamTests(t *testing.T) {
 	early := func(exit int, log string) played {
 		return ending(func(e *ranksEnd) { *e.Ranks[0], e.Log = rankEnd{Exit: at(exit)}, log })
 	}
-	line := func(text string) played {
-		return ending(func(e *ranksEnd) { e.Ranks[0].Lines = []string{text} })
-	}
+	line := func(text string) played { return ending(func(e *ranksEnd) { e.Ranks[0].Lines = []string{text} }) }
 	for name, c := range map[string]struct {
 		answer played
 		known  []string

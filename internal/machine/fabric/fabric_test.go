@@ -3,9 +3,7 @@ package fabric
 import "testing"
 
 func TestKinship(t *testing.T) {
-	at := func(node int, way string) Device {
-		return Device{NUMA: node, Way: wayOf("../../../devices/" + way)}
-	}
+	at := func(node int, way string) Device { return Device{NUMA: node, Way: wayOf("../../../devices/" + way)} }
 	gpu := at(0, "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0")
 	for _, c := range []struct {
 		what  string
