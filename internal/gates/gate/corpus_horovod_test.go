@@ -57,116 +57,66 @@ func (s *specimen) relink(from, to string) {
 func badBuilds() []bad {
 	const gpuDevice = "_ZN10tensorflow7functor11DenseUpdateIN5Eigen9GpuDeviceEhLNS_15DenseUpdateTypeE2E"
 	return []bad{
-		{
-			what: "Horovod built against the CPU package of its framework", of: horovodROCm,
-			change: func(s *specimen) {
-				s.library().Undefined = append(s.library().Undefined, elftest.Named(gpuDevice)...)
-				s.cannotImport("ImportError: mpi_lib.so: undefined symbol: " + gpuDevice)
-			},
-			gate: "import", says: "undefined symbol: _ZN10tensorflow7functor11DenseUpdate", do: "does not fit the installed framework",
-			also: "elf-symbols check-build built-flags launcher allreduce-2 train-step",
-		},
-		{
-			what: "Horovod for the CPU: its build had no GPU operations", of: horovodROCm,
-			change: func(s *specimen) {
-				s.drop("librccl.so.1", "nccl")
-				s.drop("libamdhip64.so.5", "hip")
-				s.library().Sections = nil
-				s.replace("check-build", "[X] NCCL", "[ ] NCCL")
-				s.replace("built-flags", "21304", "0", `"rocm": "true"`, `"rocm": "false"`)
-			},
-			gate: "elf-needed", says: "does not need librccl.so.1", do: "read the link lines", also: "device-code check-build built-flags",
-		},
-		{
-			what: "a wheel without an extension: its build did not find the framework", of: horovodROCm,
-			change: func(s *specimen) {
-				s.libraries = nil
-				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
-			},
-			gate: "extension-present", says: "0 files match horovod/tensorflow/mpi_lib*.so, expected 1", do: "HOROVOD_WITH_<FRAMEWORK>=1",
-			also: "elf-needed cpu-isa build-paths device-code elf-symbols " + running,
-		},
-		{
-			what: "the extension of another framework", of: horovodROCm,
-			change: func(s *specimen) {
-				s.libraries = map[string]*elftest.Library{"horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so": s.library()}
-				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
-			},
-			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not requested", do: "HOROVOD_WITH_<FRAMEWORK>=1",
-			also: "wheel-format elf-needed cpu-isa build-paths device-code elf-symbols " + running,
-		},
-		{
-			what: "the extensions of two frameworks in place of one", of: horovodROCm,
-			change: func(s *specimen) {
-				s.libraries["horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so"] = s.library()
-			},
-			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not requested", do: "HOROVOD_WITHOUT_<FRAMEWORK>=1", also: "wheel-format",
-		},
-		{
-			what: "the extension twice, for two Pythons", of: horovodROCm,
-			change: func(s *specimen) {
-				s.libraries["horovod/tensorflow/mpi_lib.cpython-310-x86_64-linux-gnu.so"] = s.library()
-			},
-			gate: "extension-present", says: "2 files match", do: "look for the first compiler or configure error", also: "wheel-format",
-		},
-		{
-			what: "Horovod without NCCL or RCCL", of: horovodROCm,
-			change: func(s *specimen) {
-				s.drop("librccl.so.1", "nccl")
-				s.replace("check-build", "[X] NCCL", "[ ] NCCL")
-				s.replace("built-flags", "21304", "0")
-			},
-			gate: "check-build", says: "tensor operation [ ] NCCL", do: "a part without [X]", also: "elf-needed built-flags",
-		},
-		{
-			what: "Horovod without a controller: neither MPI nor Gloo", of: horovodROCm,
-			change: func(s *specimen) {
-				s.drop("libmpi.so.40", "MPI_")
-				s.replace("check-build", "[X] MPI\n    [ ] Gloo\n\n", "[ ] MPI\n    [ ] Gloo\n\n")
-				s.replace("built-flags", `"mpi": "true"`, `"mpi": "false"`)
-				s.box.end = ended(1, "ValueError: No controller was built\n")
-			},
-			gate: "check-build", says: "controller [ ] MPI", do: "a part without [X]", also: "elf-needed built-flags launcher allreduce-2 train-step",
-		},
-		{
-			what: "an unrequested controller", of: horovodROCm,
-			change: func(s *specimen) {
-				s.replace("check-build", "[ ] Gloo\n\n", "[X] Gloo\n\n")
-				s.replace("built-flags", `"gloo": "false"`, `"gloo": "true"`)
-			},
-			gate: "check-build", says: "controller [X] Gloo was not requested", do: "a part without [X]", also: "built-flags",
-		},
-		{
-			what: "Horovod built against another MPI", of: horovodROCm,
-			change: func(s *specimen) {
-				s.relink("libmpi.so.40", "libmpi.so.12")
-				s.cannotImport("ImportError: libmpi.so.12: cannot open shared object file: No such file or directory")
-			},
-			gate: "elf-needed", says: "does not need libmpi.so.40; it needs libmpi.so.12", do: "other libraries or paths", also: "elf-symbols " + running,
-		},
-		{
-			what: "RCCL of another major version", of: horovodROCm,
-			change: func(s *specimen) {
-				s.relink("librccl.so.1", "librccl.so.2")
-				s.cannotImport("ImportError: librccl.so.2: cannot open shared object file: No such file or directory")
-			},
-			gate: "elf-needed", says: "does not need librccl.so.1", do: "other libraries or paths", also: "elf-symbols " + running,
-		},
-		{
-			what: "RCCL of another release than the cell's", of: horovodROCm,
-			change: func(s *specimen) { s.replace("built-flags", "21304", "21806") },
-			gate:   "built-flags", says: "nccl_built() is 21806, which is version 2.18.6; expected 2.13.4", do: "another stack than the cell's",
-		},
-		{
-			what: "Horovod for CUDA in place of ROCm", of: horovodROCm,
-			change: func(s *specimen) {
-				other := horovodCUDA()
-				s.libraries[s.extension] = other.library()
-				s.box.libraries = other.box.libraries
-				s.replace("built-flags", `"rocm": "true"`, `"rocm": "false"`, `"cuda": "false"`, `"cuda": "true"`, "21304", "22203")
-			},
-			gate: "elf-needed", says: "needs libcudart.so*, which is forbidden", do: "read the link lines", also: "wheel-format device-code built-flags",
-		},
+		refused("Horovod built against the CPU package of its framework", horovodROCm, func(s *specimen) {
+			s.library().Undefined = append(s.library().Undefined, elftest.Named(gpuDevice)...)
+			s.cannotImport("ImportError: mpi_lib.so: undefined symbol: " + gpuDevice)
+		}, "import", "undefined symbol: _ZN10tensorflow7functor11DenseUpdate", "does not fit the installed framework",
+			"elf-symbols check-build built-flags launcher allreduce-2 train-step"),
+		refused("Horovod for the CPU: its build had no GPU operations", horovodROCm, func(s *specimen) {
+			s.drop("librccl.so.1", "nccl")
+			s.drop("libamdhip64.so.5", "hip")
+			s.library().Sections = nil
+			s.replace("check-build", "[X] NCCL", "[ ] NCCL")
+			s.replace("built-flags", "21304", "0", `"rocm": "true"`, `"rocm": "false"`)
+		}, "elf-needed", "does not need librccl.so.1", "read the link lines", "device-code check-build built-flags"),
+		refused("a wheel without an extension: its build did not find the framework", horovodROCm, func(s *specimen) {
+			s.libraries = nil
+			s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
+		}, "extension-present", "0 files match horovod/tensorflow/mpi_lib*.so, expected 1", "HOROVOD_WITH_<FRAMEWORK>=1",
+			"elf-needed cpu-isa build-paths device-code elf-symbols "+running),
+		refused("the extension of another framework", horovodROCm, func(s *specimen) {
+			s.libraries = map[string]*elftest.Library{"horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so": s.library()}
+			s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
+		}, "extension-present", "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not requested", "HOROVOD_WITH_<FRAMEWORK>=1",
+			"wheel-format elf-needed cpu-isa build-paths device-code elf-symbols "+running),
+		refused("the extensions of two frameworks in place of one", horovodROCm, func(s *specimen) {
+			s.libraries["horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so"] = s.library()
+		}, "extension-present", "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not requested", "HOROVOD_WITHOUT_<FRAMEWORK>=1",
+			"wheel-format"),
+		refused("the extension twice, for two Pythons", horovodROCm, func(s *specimen) {
+			s.libraries["horovod/tensorflow/mpi_lib.cpython-310-x86_64-linux-gnu.so"] = s.library()
+		}, "extension-present", "2 files match", "look for the first compiler or configure error", "wheel-format"),
+		refused("Horovod without NCCL or RCCL", horovodROCm, func(s *specimen) {
+			s.drop("librccl.so.1", "nccl")
+			s.replace("check-build", "[X] NCCL", "[ ] NCCL")
+			s.replace("built-flags", "21304", "0")
+		}, "check-build", "tensor operation [ ] NCCL", "a part without [X]", "elf-needed built-flags"),
+		refused("Horovod without a controller: neither MPI nor Gloo", horovodROCm, func(s *specimen) {
+			s.drop("libmpi.so.40", "MPI_")
+			s.replace("check-build", "[X] MPI\n    [ ] Gloo\n\n", "[ ] MPI\n    [ ] Gloo\n\n")
+			s.replace("built-flags", `"mpi": "true"`, `"mpi": "false"`)
+			s.box.end = ended(1, "ValueError: No controller was built\n")
+		}, "check-build", "controller [ ] MPI", "a part without [X]", "elf-needed built-flags launcher allreduce-2 train-step"),
+		refused("an unrequested controller", horovodROCm, func(s *specimen) {
+			s.replace("check-build", "[ ] Gloo\n\n", "[X] Gloo\n\n")
+			s.replace("built-flags", `"gloo": "false"`, `"gloo": "true"`)
+		}, "check-build", "controller [X] Gloo was not requested", "a part without [X]", "built-flags"),
+		refused("Horovod built against another MPI", horovodROCm, func(s *specimen) {
+			s.relink("libmpi.so.40", "libmpi.so.12")
+			s.cannotImport("ImportError: libmpi.so.12: cannot open shared object file: No such file or directory")
+		}, "elf-needed", "does not need libmpi.so.40; it needs libmpi.so.12", "other libraries or paths", "elf-symbols "+running),
+		refused("RCCL of another major version", horovodROCm, func(s *specimen) {
+			s.relink("librccl.so.1", "librccl.so.2")
+			s.cannotImport("ImportError: librccl.so.2: cannot open shared object file: No such file or directory")
+		}, "elf-needed", "does not need librccl.so.1", "other libraries or paths", "elf-symbols "+running),
+		refused("RCCL of another release than the cell's", horovodROCm, func(s *specimen) { s.replace("built-flags", "21304", "21806") },
+			"built-flags", "nccl_built() is 21806, which is version 2.18.6; expected 2.13.4", "another stack than the cell's"),
+		refused("Horovod for CUDA in place of ROCm", horovodROCm, func(s *specimen) {
+			other := horovodCUDA()
+			s.libraries[s.extension] = other.library()
+			s.box.libraries = other.box.libraries
+			s.replace("built-flags", `"rocm": "true"`, `"rocm": "false"`, `"cuda": "false"`, `"cuda": "true"`, "21304", "22203")
+		}, "elf-needed", "needs libcudart.so*, which is forbidden", "read the link lines", "wheel-format device-code built-flags"),
 	}
 }
 
@@ -179,10 +129,8 @@ func badTargets() []bad {
 		return func(s *specimen) { s.library().Sections = []elftest.Section{elftest.CUDA(targets...)} }
 	}
 	row := func(what string, of func() *specimen, change func(*specimen), have, promised string) bad {
-		return bad{
-			what: what, of: of, change: change, gate: "device-code", do: "the compiler chose its own targets",
-			says: fmt.Sprintf("holds code for [%s], expected [%s]", have, promised),
-		}
+		return refused(what, of, change,
+			"device-code", fmt.Sprintf("holds code for [%s], expected [%s]", have, promised), "the compiler chose its own targets")
 	}
 	const cuda, nccl = "compute_90 sm_90", "sm_100f sm_90"
 	return []bad{
@@ -198,23 +146,17 @@ func badTargets() []bad {
 		row("no PTX for later GPUs", horovodCUDA, nvidia("sm_90"), "sm_90", cuda),
 		row("code for only one chip of the sm target", horovodCUDA, nvidia("sm_90a", "compute_90"), "compute_90 sm_90a", cuda),
 		row("NCCL without the kernels of one family", ncclVerbs, nvidia("sm_90"), "sm_90", nccl),
-		{
-			what: "a fat binary without valid content", of: horovodROCm,
-			change: func(s *specimen) {
-				s.library().Sections = []elftest.Section{{Name: ".hip_fatbin", Data: []byte("junk")}}
-			},
-			gate: "device-code", blind: true, says: "it holds no known container", do: "not-measured never counts as a pass",
-		},
+		refused("a fat binary without valid content", horovodROCm, func(s *specimen) {
+			s.library().Sections = []elftest.Section{{Name: ".hip_fatbin", Data: []byte("junk")}}
+		}, "device-code", "it holds no known container", "not-measured never counts as a pass").unmeasured(),
 	}
 }
 
 // badLinks lists libraries with dependencies or search paths missing on other hosts.
 func badLinks() []bad {
 	path := func(what, runpath, why string) bad {
-		return bad{
-			what: what, of: horovodCUDA, change: func(s *specimen) { s.library().Runpath = "/usr/lib/x86_64-linux-gnu/openmpi/lib:" + runpath },
-			gate: "elf-needed", says: fmt.Sprintf("looks for libraries in %q, %s", runpath, why), do: "libraries or paths",
-		}
+		return refused(what, horovodCUDA, func(s *specimen) { s.library().Runpath = "/usr/lib/x86_64-linux-gnu/openmpi/lib:" + runpath },
+			"elf-needed", fmt.Sprintf("looks for libraries in %q, %s", runpath, why), "libraries or paths")
 	}
 	return []bad{
 		path("RUNPATH into the build tree", "/build/src/build/lib", "a directory of the build machine"),
@@ -222,82 +164,45 @@ func badLinks() []bad {
 		path("RUNPATH out of site-packages", "$ORIGIN/../../../../build/lib", "which leads out of site-packages"),
 		path("RUNPATH to the stubs of the toolkit", "/usr/local/cuda/lib64/stubs", "the toolkit's directory of libraries without code"),
 		path("RUNPATH to the directory in which the program starts", "", "relative to the directory in which the program starts"),
-		{
-			what: "RPATH into the build tree", of: horovodROCm, change: func(s *specimen) { s.library().Rpath = "/tmp/build-env/lib" },
-			gate: "elf-needed", says: `looks for libraries in "/tmp/build-env/lib", a directory of the build machine`, do: "read the link lines",
-		},
-		{
-			what: "the driver library is linked", of: horovodCUDA,
-			change: func(s *specimen) {
-				s.library().Needed = append(s.library().Needed, "libcuda.so.1")
-				s.cannotImport("ImportError: libcuda.so.1: cannot open shared object file: No such file or directory")
-				s.replace("check-build", "[X] PyTorch", "[ ] PyTorch")
-			},
-			gate: "elf-needed", says: "needs libcuda.so*, which is forbidden", do: "read the link lines", also: "elf-symbols " + running,
-		},
-		{
-			what: "a second library of the wheel needs the driver library", of: horovodCUDA,
-			change: func(s *specimen) {
-				s.libraries["horovod/lib/libhelper.so.1"] = &elftest.Library{Needed: []string{"libcuda.so.1"}}
-			},
-			gate: "elf-needed", says: "horovod/lib/libhelper.so.1 needs libcuda.so*, which is forbidden", do: "read the link lines",
-		},
-		{
-			what: "a link to the CUDA runtime, which must be inside", of: ncclVerbs,
-			change: func(s *specimen) {
-				s.library().Needed = append(s.library().Needed, "libcudart.so.13")
-				s.box.libraries["libcudart.so.13"] = []string{}
-			},
-			gate: "elf-needed", says: "needs libcudart.so*, which is forbidden", do: "read the link lines",
-		},
-		{
-			what: "an extension for another machine", of: horovodROCm,
-			change: func(s *specimen) {
-				s.library().Machine = "aarch64"
-				s.cannotImport("ImportError: mpi_lib.so: cannot open shared object file: No such file or directory")
-			},
-			gate: "wheel-format", says: "is for aarch64, and the tag is cp311-cp311-linux_x86_64", do: "build it again", also: "cpu-isa " + running,
-		},
-		{
-			what: "an extension with the content of no library", of: horovodROCm,
-			change: func(s *specimen) {
-				s.libraries = nil
-				s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: s.extension, Text: strings.Repeat("version https://git-lfs\n", 9)})
-				s.cannotImport("ImportError: mpi_lib.so: invalid ELF header")
-			},
-			gate: "elf-needed", blind: true, says: "not an ELF file: wrong magic", do: "not-measured never counts as a pass",
-			also: "cpu-isa build-paths device-code elf-symbols " + running,
-		},
-		{
-			what: "a missing symbol, bound at its first call", of: horovodROCm,
-			change: func(s *specimen) {
-				s.library().Undefined = append(s.library().Undefined, elftest.Named("ncclCommRegister")...)
-			},
-			gate: "elf-symbols", says: "requires 1 symbols missing from all its libraries: ncclCommRegister", do: "missing from the link line",
-		},
-		{
-			what: "a symbol of a newer release than the run-time image's", of: horovodROCm,
-			change: func(s *specimen) {
-				s.library().Undefined = append(s.library().Undefined, elftest.From("libamdhip64.so.5", "hip_6.0", "hipMalloc")...)
-				s.cannotImport("ImportError: libamdhip64.so.5: version `hip_6.0' not found (required by mpi_lib.so)")
-			},
-			gate: "elf-symbols", says: "hipMalloc@hip_6.0", do: "the run-time image has an older one", also: running,
-		},
-		{
-			what: "a library missing in the run-time image", of: horovodROCm,
-			change: func(s *specimen) {
-				delete(s.box.libraries, "librccl.so.1")
-				s.cannotImport("ImportError: librccl.so.1: cannot open shared object file: No such file or directory")
-			},
-			gate: "elf-symbols", says: "needs librccl.so.1, which cannot be loaded", do: "add its package to the packages of that image", also: running,
-		},
-		{
-			what: "an extension without its dynamic symbols", of: horovodROCm,
-			change: func(s *specimen) {
-				s.library().Undefined, s.library().Exported = nil, nil
-				s.cannotImport("ImportError: dynamic module does not define module export function")
-			},
-			gate: "elf-symbols", blind: true, says: "it neither requires nor exports a symbol", do: "not-measured never counts as a pass", also: "cpu-isa " + running,
-		},
+		refused("RPATH into the build tree", horovodROCm, func(s *specimen) { s.library().Rpath = "/tmp/build-env/lib" },
+			"elf-needed", `looks for libraries in "/tmp/build-env/lib", a directory of the build machine`, "read the link lines"),
+		refused("the driver library is linked", horovodCUDA, func(s *specimen) {
+			s.library().Needed = append(s.library().Needed, "libcuda.so.1")
+			s.cannotImport("ImportError: libcuda.so.1: cannot open shared object file: No such file or directory")
+			s.replace("check-build", "[X] PyTorch", "[ ] PyTorch")
+		}, "elf-needed", "needs libcuda.so*, which is forbidden", "read the link lines", "elf-symbols "+running),
+		refused("a second library of the wheel needs the driver library", horovodCUDA, func(s *specimen) {
+			s.libraries["horovod/lib/libhelper.so.1"] = &elftest.Library{Needed: []string{"libcuda.so.1"}}
+		}, "elf-needed", "horovod/lib/libhelper.so.1 needs libcuda.so*, which is forbidden", "read the link lines"),
+		refused("a link to the CUDA runtime, which must be inside", ncclVerbs, func(s *specimen) {
+			s.library().Needed = append(s.library().Needed, "libcudart.so.13")
+			s.box.libraries["libcudart.so.13"] = []string{}
+		}, "elf-needed", "needs libcudart.so*, which is forbidden", "read the link lines"),
+		refused("an extension for another machine", horovodROCm, func(s *specimen) {
+			s.library().Machine = "aarch64"
+			s.cannotImport("ImportError: mpi_lib.so: cannot open shared object file: No such file or directory")
+		}, "wheel-format", "is for aarch64, and the tag is cp311-cp311-linux_x86_64", "build it again", "cpu-isa "+running),
+		refused("an extension with the content of no library", horovodROCm, func(s *specimen) {
+			s.libraries = nil
+			s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: s.extension, Text: strings.Repeat("version https://git-lfs\n", 9)})
+			s.cannotImport("ImportError: mpi_lib.so: invalid ELF header")
+		}, "elf-needed", "not an ELF file: wrong magic", "not-measured never counts as a pass",
+			"cpu-isa build-paths device-code elf-symbols "+running).unmeasured(),
+		refused("a missing symbol, bound at its first call", horovodROCm, func(s *specimen) {
+			s.library().Undefined = append(s.library().Undefined, elftest.Named("ncclCommRegister")...)
+		}, "elf-symbols", "requires 1 symbols missing from all its libraries: ncclCommRegister", "missing from the link line"),
+		refused("a symbol of a newer release than the run-time image's", horovodROCm, func(s *specimen) {
+			s.library().Undefined = append(s.library().Undefined, elftest.From("libamdhip64.so.5", "hip_6.0", "hipMalloc")...)
+			s.cannotImport("ImportError: libamdhip64.so.5: version `hip_6.0' not found (required by mpi_lib.so)")
+		}, "elf-symbols", "hipMalloc@hip_6.0", "the run-time image has an older one", running),
+		refused("a library missing in the run-time image", horovodROCm, func(s *specimen) {
+			delete(s.box.libraries, "librccl.so.1")
+			s.cannotImport("ImportError: librccl.so.1: cannot open shared object file: No such file or directory")
+		}, "elf-symbols", "needs librccl.so.1, which cannot be loaded", "add its package to the packages of that image", running),
+		refused("an extension without its dynamic symbols", horovodROCm, func(s *specimen) {
+			s.library().Undefined, s.library().Exported = nil, nil
+			s.cannotImport("ImportError: dynamic module does not define module export function")
+		}, "elf-symbols", "it neither requires nor exports a symbol", "not-measured never counts as a pass",
+			"cpu-isa "+running).unmeasured(),
 	}
 }

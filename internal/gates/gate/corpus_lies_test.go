@@ -25,76 +25,48 @@ func badLies() []bad {
 		}
 	}
 	return []bad{
-		{
-			what: "a wheel that never loads its extension", of: horovodROCm, change: func(s *specimen) { s.box.mapped = []mappedFile{} },
-			gate: "allreduce-2", says: "rank 0: its process maps no horovod/tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so of the wheel", do: wrongly, also: "import launcher train-step",
-		},
-		{
-			what: "a wheel that loads another library in the place of its extension", of: horovodROCm,
-			change: func(s *specimen) {
-				s.box.mapped = []mappedFile{{"/env/lib/python3.11/site-packages/" + s.extension, strings.Repeat("0", 64)}}
-			},
-			gate: "allreduce-2", says: "that is not the wheel's", do: wrongly, also: "import launcher train-step",
-		},
-		{
-			what: "ranks that report and end themselves with 0", of: horovodROCm, change: func(s *specimen) { s.box.end = inTraining(early) },
-			gate: "train-step", says: "rank 0 ended before its end: exit 0", do: "would train wrongly or stop",
-		},
-		{
-			what: "horovodrun that starts nothing and says that all went well", of: horovodROCm, change: func(s *specimen) {
-				s.box.end = func(job rankJob, e *ranksEnd) {
-					if job.Launcher[0] == "horovodrun" {
-						e.Ranks = []*rankEnd{nil, nil}
-					}
+		refused("a wheel that never loads its extension", horovodROCm, func(s *specimen) { s.box.mapped = []mappedFile{} },
+			"allreduce-2", "rank 0: its process maps no horovod/tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so of the wheel", wrongly,
+			"import launcher train-step"),
+		refused("a wheel that loads another library in the place of its extension", horovodROCm, func(s *specimen) {
+			s.box.mapped = []mappedFile{{"/env/lib/python3.11/site-packages/" + s.extension, strings.Repeat("0", 64)}}
+		}, "allreduce-2", "that is not the wheel's", wrongly, "import launcher train-step"),
+		refused("ranks that report and end themselves with 0", horovodROCm, func(s *specimen) { s.box.end = inTraining(early) },
+			"train-step", "rank 0 ended before its end: exit 0", "would train wrongly or stop"),
+		refused("horovodrun that starts nothing and says that all went well", horovodROCm, func(s *specimen) {
+			s.box.end = func(job rankJob, e *ranksEnd) {
+				if job.Launcher[0] == "horovodrun" {
+					e.Ranks = []*rankEnd{nil, nil}
 				}
-			},
-			gate: "launcher", blind: true, says: "rank 0 did not start: horovodrun: exit 0", do: lookAgain,
-		},
-		{
-			what: "an import that ends its process with 0", of: horovodROCm, change: func(s *specimen) {
-				s.box.question = func(gate string, a *answer) { a.End = a.End && gate != "import" }
-			},
-			gate: "import", says: "the process ended with exit 0 before the import had", do: "does not fit the installed framework",
-		},
-		{
-			what: "a rank that reports for two", of: horovodROCm, change: func(s *specimen) {
-				s.box.end = inTraining(func(e *ranksEnd) {
-					last := len(e.Ranks[1].Lines) - 1
-					e.Ranks[0].Lines = append(e.Ranks[0].Lines, e.Ranks[1].Lines[last])
-					e.Ranks[1].Lines = e.Ranks[1].Lines[:last]
-				})
-			},
-			gate: "train-step", says: "rank 0 reported optimizer-alone 2 times", do: "would train wrongly or stop",
-		},
-		{
-			what: "results of an earlier task", of: horovodROCm, change: func(s *specimen) {
-				s.box.ring = func(r *ringReport) {
-					r.Allreduce, r.Allgather, r.Broadcast = []float64{3, 30}, []float64{1, 10, 2, 20}, []float64{2, 20}
-				}
-			},
-			gate: "allreduce-2", says: "rank 0: allreduce gave [3 30], expected [", do: wrongly, also: "launcher",
-		},
-		{
-			what: "flags that the extension does not return", of: horovodROCm, change: func(s *specimen) {
-				s.box.flags = map[string]string{"nccl": "0", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false", "ddl": "false", "ccl": "false"}
-			},
-			gate: "built-flags", says: "nccl_built() of the module is 21304, and that of its extension is 0", do: "another stack than the cell's",
-		},
-		{
-			what: "a listing and flags with Gloo, of an extension without", of: horovodROCm, change: func(s *specimen) {
-				s.expect.Controllers, s.expect.Built["gloo"] = []string{"MPI", "Gloo"}, "true"
-				s.replace("check-build", "[ ] Gloo\n\n", "[X] Gloo\n\n")
-				s.replace("built-flags", `"gloo": "false"`, `"gloo": "true"`)
-			},
-			gate: "check-build", says: "[X] of gloo is a claim that the extension's bytes deny", do: "was not compiled in", also: "built-flags",
-		},
-		{
-			what: "a second answer of another process", of: horovodROCm, change: func(s *specimen) {
-				s.box.answers["allreduce-2"] = Result{Output: `{"nonce": "", "exit": 0, "ranks": []}` + "\n"}
-				s.box.answers["train-step"] = s.box.answers["allreduce-2"]
-			},
-			gate: "allreduce-2", blind: true, says: "exit 0 and 0 answers", do: lookAgain, also: "train-step",
-		},
+			}
+		}, "launcher", "rank 0 did not start: horovodrun: exit 0", lookAgain).unmeasured(),
+		refused("an import that ends its process with 0", horovodROCm, func(s *specimen) {
+			s.box.question = func(gate string, a *answer) { a.End = a.End && gate != "import" }
+		}, "import", "the process ended with exit 0 before the import had", "does not fit the installed framework"),
+		refused("a rank that reports for two", horovodROCm, func(s *specimen) {
+			s.box.end = inTraining(func(e *ranksEnd) {
+				last := len(e.Ranks[1].Lines) - 1
+				e.Ranks[0].Lines = append(e.Ranks[0].Lines, e.Ranks[1].Lines[last])
+				e.Ranks[1].Lines = e.Ranks[1].Lines[:last]
+			})
+		}, "train-step", "rank 0 reported optimizer-alone 2 times", "would train wrongly or stop"),
+		refused("results of an earlier task", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) {
+				r.Allreduce, r.Allgather, r.Broadcast = []float64{3, 30}, []float64{1, 10, 2, 20}, []float64{2, 20}
+			}
+		}, "allreduce-2", "rank 0: allreduce gave [3 30], expected [", wrongly, "launcher"),
+		refused("flags that the extension does not return", horovodROCm, func(s *specimen) {
+			s.box.flags = map[string]string{"nccl": "0", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false", "ddl": "false", "ccl": "false"}
+		}, "built-flags", "nccl_built() of the module is 21304, and that of its extension is 0", "another stack than the cell's"),
+		refused("a listing and flags with Gloo, of an extension without", horovodROCm, func(s *specimen) {
+			s.expect.Controllers, s.expect.Built["gloo"] = []string{"MPI", "Gloo"}, "true"
+			s.replace("check-build", "[ ] Gloo\n\n", "[X] Gloo\n\n")
+			s.replace("built-flags", `"gloo": "false"`, `"gloo": "true"`)
+		}, "check-build", "[X] of gloo is a claim that the extension's bytes deny", "was not compiled in", "built-flags"),
+		refused("a second answer of another process", horovodROCm, func(s *specimen) {
+			s.box.answers["allreduce-2"] = Result{Output: `{"nonce": "", "exit": 0, "ranks": []}` + "\n"}
+			s.box.answers["train-step"] = s.box.answers["allreduce-2"]
+		}, "allreduce-2", "exit 0 and 0 answers", lookAgain, "train-step").unmeasured(),
 	}
 }
 

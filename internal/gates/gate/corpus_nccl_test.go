@@ -16,175 +16,102 @@ func badNCCL() []bad {
 		return bad{what: what, of: ncclVerbs, change: named(platform), gate: "glibc-floor", says: says, do: "promise the newer glibc"}
 	}
 	loads := func(what, output string, exit int, says, do string) bad {
-		return bad{
-			what: what, of: ncclVerbs, change: func(s *specimen) { s.box.answers["nccl-load"] = Result{Exit: exit, Output: output} },
-			gate: "nccl-load", says: says, do: do,
-		}
+		return refused(what, ncclVerbs, func(s *specimen) { s.box.answers["nccl-load"] = Result{Exit: exit, Output: output} },
+			"nccl-load", says, do)
 	}
 	const order, missing, release = "-libverbs comes after the objects", "missing or too old in the run-time image", "another release than the cell's"
 	musl := floor("a tag that promises musl", "musllinux_1_2_x86_64", "the tag py3-none-musllinux_1_2_x86_64 promises musl")
 	musl.also = "wheel-format"
 	return []bad{
-		{
-			what: "libibverbs dropped by --as-needed", of: ncclVerbs,
-			change: func(s *specimen) { s.library().Needed = s.library().Needed[1:] },
-			gate:   "rdma", says: "expected libibverbs linked, it is used but not linked", do: order, also: "elf-needed elf-symbols",
-		},
-		{
-			what: "libibverbs linked but unused", of: ncclVerbs,
-			change: func(s *specimen) { s.drop("", "ibv_") },
-			gate:   "rdma", says: "expected libibverbs linked, it is linked but unused", do: order,
-		},
-		{
-			what: "libibverbs linked in place of opened at run time", of: ncclDlopen,
-			change: func(s *specimen) {
-				linked := ncclVerbs()
-				s.libraries[s.extension], s.box.libraries = linked.library(), linked.box.libraries
-			},
-			gate: "rdma", says: "expected libibverbs dlopened, it is linked", do: order, also: "elf-needed",
-		},
-		{
-			what: "libibverbs opened at run time in place of linked", of: ncclVerbs,
-			change: func(s *specimen) { s.libraries[s.extension] = ncclDlopen().library() },
-			gate:   "rdma", says: "expected libibverbs linked, it is dlopened", do: order, also: "elf-needed",
-		},
-		{
-			what: "no way to libibverbs at all", of: ncclDlopen,
-			change: func(s *specimen) { s.library().Texts = s.library().Texts[:3] },
-			gate:   "rdma", says: "expected libibverbs dlopened, it is absent", do: order,
-		},
-		{
-			what: "a function of a libibverbs newer than in any distribution", of: ncclVerbs,
-			change: func(s *specimen) {
-				s.library().Undefined = append(s.library().Undefined, elftest.From("libibverbs.so.1", "IBVERBS_1.16", "ibv_query_port_speed")...)
-			},
-			gate: "elf-symbols", says: "ibv_query_port_speed@IBVERBS_1.16", do: "the run-time image has an older one",
-		},
+		refused("libibverbs dropped by --as-needed", ncclVerbs, func(s *specimen) { s.library().Needed = s.library().Needed[1:] },
+			"rdma", "expected libibverbs linked, it is used but not linked", order, "elf-needed elf-symbols"),
+		refused("libibverbs linked but unused", ncclVerbs, func(s *specimen) { s.drop("", "ibv_") },
+			"rdma", "expected libibverbs linked, it is linked but unused", order),
+		refused("libibverbs linked in place of opened at run time", ncclDlopen, func(s *specimen) {
+			linked := ncclVerbs()
+			s.libraries[s.extension], s.box.libraries = linked.library(), linked.box.libraries
+		}, "rdma", "expected libibverbs dlopened, it is linked", order, "elf-needed"),
+		refused("libibverbs opened at run time in place of linked", ncclVerbs,
+			func(s *specimen) { s.libraries[s.extension] = ncclDlopen().library() },
+			"rdma", "expected libibverbs linked, it is dlopened", order, "elf-needed"),
+		refused("no way to libibverbs at all", ncclDlopen, func(s *specimen) { s.library().Texts = s.library().Texts[:3] },
+			"rdma", "expected libibverbs dlopened, it is absent", order),
+		refused("a function of a libibverbs newer than in any distribution", ncclVerbs, func(s *specimen) {
+			s.library().Undefined = append(s.library().Undefined, elftest.From("libibverbs.so.1", "IBVERBS_1.16", "ibv_query_port_speed")...)
+		}, "elf-symbols", "ibv_query_port_speed@IBVERBS_1.16", "the run-time image has an older one"),
 		floor("a tag that promises an older glibc", "manylinux_2_17_x86_64", "requires GLIBC_2.38, and the tag py3-none-manylinux_2_17_x86_64 promises glibc 2.17"),
 		floor("a tag that promises an older glibc by its old name", "manylinux2014_x86_64", "requires GLIBC_2.38, and the tag py3-none-manylinux2014_x86_64 promises glibc 2.17"),
 		floor("two tags, one of which promises an older glibc", "manylinux_2_38_x86_64.manylinux2010_x86_64", "the tag py3-none-manylinux2010_x86_64 promises glibc 2.12"),
 		musl,
-		{
-			what: "a glibc newer than the recipe promises", of: ncclVerbs,
-			change: func(s *specimen) {
-				named("manylinux_2_39_x86_64")(s)
-				s.library().Undefined = append(s.library().Undefined, elftest.From("libc.so.6", "GLIBC_2.39", "pidfd_spawnp")...)
-				s.box.installs(s.library(), nil)
-			},
-			gate: "glibc-floor", says: "requires GLIBC_2.39, expected at most the symbols of systems with glibc 2.38", do: "build on an older distribution",
+		refused("a glibc newer than the recipe promises", ncclVerbs, func(s *specimen) {
+			named("manylinux_2_39_x86_64")(s)
+			s.library().Undefined = append(s.library().Undefined, elftest.From("libc.so.6", "GLIBC_2.39", "pidfd_spawnp")...)
+			s.box.installs(s.library(), nil)
 		},
-		{
-			what: "a library compiled with g++ 14, for a system with g++ 12", of: ncclVerbs,
-			change: func(s *specimen) {
-				s.library().Needed = append(s.library().Needed, "libstdc++.so.6")
-				s.library().Undefined = append(s.library().Undefined, elftest.From("libstdc++.so.6", "CXXABI_1.3.15", "__cxa_call_terminate")...)
-				s.box.installs(s.library(), nil)
-			},
-			gate: "glibc-floor", says: "requires CXXABI_1.3.15, expected at most the symbols of systems with glibc 2.38", do: "with an older g++",
+			"glibc-floor", "requires GLIBC_2.39, expected at most the symbols of systems with glibc 2.38", "build on an older distribution"),
+		refused("a library compiled with g++ 14, for a system with g++ 12", ncclVerbs, func(s *specimen) {
+			s.library().Needed = append(s.library().Needed, "libstdc++.so.6")
+			s.library().Undefined = append(s.library().Undefined, elftest.From("libstdc++.so.6", "CXXABI_1.3.15", "__cxa_call_terminate")...)
+			s.box.installs(s.library(), nil)
+		}, "glibc-floor", "requires CXXABI_1.3.15, expected at most the symbols of systems with glibc 2.38", "with an older g++"),
+		refused("a library without a version of glibc", ncclVerbs, func(s *specimen) {
+			s.library().Undefined = append(ibverbs(), elftest.Named("malloc")...)
+			s.library().Needed = slices.DeleteFunc(s.library().Needed, func(name string) bool { return name == "libc.so.6" })
+			s.box.installs(s.library(), nil)
+		}, "glibc-floor", "not libc.so.6, but malloc: it may be a library for another C library", "not-measured never counts as a pass",
+			"elf-symbols").unmeasured(),
+		refused("a tag for every machine", ncclVerbs, named("any"),
+			"wheel-format", "is for x86_64, and the tag is py3-none-any", "build it again"),
+		refused("one missing function of the vendor's library", ncclVerbs, func(s *specimen) {
+			s.library().Exported = slices.DeleteFunc(s.library().Exported, func(e elftest.Symbol) bool { return e.Name == "pncclCommSplit" })
+		}, "nccl-abi", "functions of the vendor's 2.29.7 are missing: pncclCommSplit", "cannot replace the vendor's"),
+		refused("a function of a later release in place of one of this", ncclVerbs, func(s *specimen) {
+			l := s.library()
+			l.Exported[slices.IndexFunc(l.Exported, func(e elftest.Symbol) bool { return e.Name == "ncclSignal" })].Name = "ncclParamGet"
 		},
-		{
-			what: "a library without a version of glibc", of: ncclVerbs,
-			change: func(s *specimen) {
-				s.library().Undefined = append(ibverbs(), elftest.Named("malloc")...)
-				s.library().Needed = slices.DeleteFunc(s.library().Needed, func(name string) bool { return name == "libc.so.6" })
-				s.box.installs(s.library(), nil)
-			},
-			gate: "glibc-floor", blind: true, says: "not libc.so.6, but malloc: it may be a library for another C library", do: "not-measured never counts as a pass", also: "elf-symbols",
-		},
-		{
-			what: "a tag for every machine", of: ncclVerbs, change: named("any"),
-			gate: "wheel-format", says: "is for x86_64, and the tag is py3-none-any", do: "build it again",
-		},
-		{
-			what: "one missing function of the vendor's library", of: ncclVerbs,
-			change: func(s *specimen) {
-				s.library().Exported = slices.DeleteFunc(s.library().Exported, func(e elftest.Symbol) bool { return e.Name == "pncclCommSplit" })
-			},
-			gate: "nccl-abi", says: "functions of the vendor's 2.29.7 are missing: pncclCommSplit", do: "cannot replace the vendor's",
-		},
-		{
-			what: "a function of a later release in place of one of this", of: ncclVerbs,
-			change: func(s *specimen) {
-				l := s.library()
-				l.Exported[slices.IndexFunc(l.Exported, func(e elftest.Symbol) bool { return e.Name == "ncclSignal" })].Name = "ncclParamGet"
-			},
-			gate: "nccl-abi", says: "1 of the 137 functions of the vendor's 2.29.7 are missing: ncclSignal", do: "programs with calls to the function fail at load",
-		},
-		{
-			what: "the functions of an older release", of: ncclVerbs,
-			change: func(s *specimen) { s.library().Exported = elftest.Named(functionsOf(ncclExports, "2.27.7")...) },
-			gate:   "nccl-abi", says: "ncclAlltoAll", do: "cannot replace the vendor's",
-		},
-		{
-			what: "a release older than all measured ones", of: ncclVerbs,
-			change: func(s *specimen) {
-				s.expect.LibrarySays, s.library().Texts = "2.16.5+cuda13.0", []string{"NCCL version 2.16.5+cuda13.0"}
-				s.replace("nccl-load", "22907", "21605")
-			},
-			gate: "nccl-abi", blind: true, says: "the table has no vendor library as old as 2.16.5", do: "not-measured never counts as a pass",
-		},
-		{
-			what: "flags inside NVCC=: the library says `compiled with CUDA .`", of: ncclVerbs,
-			change: func(s *specimen) { s.library().Texts = []string{"NCCL version 2.29.7+cuda."} },
-			gate:   "nccl-load", says: `its version string is ["2.29.7+cuda."], expected "2.29.7+cuda13.0"`, do: "put the flags into NVCC_PREPEND_FLAGS",
-		},
-		{
-			what: "NCCL compiled with another CUDA", of: ncclVerbs,
-			change: func(s *specimen) { s.library().Texts = []string{"NCCL version 2.29.7+cuda12.4"} },
-			gate:   "nccl-load", says: `its version string is ["2.29.7+cuda12.4"]`, do: "NVCC",
-		},
-		{
-			what: "NCCL of another release", of: ncclVerbs,
-			change: func(s *specimen) {
-				s.library().Texts = []string{"NCCL version 2.29.3+cuda13.0"}
-				s.replace("nccl-load", "22907", "22903")
-			},
-			gate: "nccl-load", says: "ncclGetVersion returns 22903, which is 2.29.3, with status 0; expected 2.29.7", do: release,
-		},
+			"nccl-abi", "1 of the 137 functions of the vendor's 2.29.7 are missing: ncclSignal", "programs with calls to the function fail at load"),
+		refused("the functions of an older release", ncclVerbs,
+			func(s *specimen) { s.library().Exported = elftest.Named(functionsOf(ncclExports, "2.27.7")...) },
+			"nccl-abi", "ncclAlltoAll", "cannot replace the vendor's"),
+		refused("a release older than all measured ones", ncclVerbs, func(s *specimen) {
+			s.expect.LibrarySays, s.library().Texts = "2.16.5+cuda13.0", []string{"NCCL version 2.16.5+cuda13.0"}
+			s.replace("nccl-load", "22907", "21605")
+		}, "nccl-abi", "the table has no vendor library as old as 2.16.5", "not-measured never counts as a pass").unmeasured(),
+		refused("flags inside NVCC=: the library says `compiled with CUDA .`", ncclVerbs,
+			func(s *specimen) { s.library().Texts = []string{"NCCL version 2.29.7+cuda."} },
+			"nccl-load", `its version string is ["2.29.7+cuda."], expected "2.29.7+cuda13.0"`, "put the flags into NVCC_PREPEND_FLAGS"),
+		refused("NCCL compiled with another CUDA", ncclVerbs,
+			func(s *specimen) { s.library().Texts = []string{"NCCL version 2.29.7+cuda12.4"} },
+			"nccl-load", `its version string is ["2.29.7+cuda12.4"]`, "NVCC"),
+		refused("NCCL of another release", ncclVerbs, func(s *specimen) {
+			s.library().Texts = []string{"NCCL version 2.29.3+cuda13.0"}
+			s.replace("nccl-load", "22907", "22903")
+		}, "nccl-load", "ncclGetVersion returns 22903, which is 2.29.3, with status 0; expected 2.29.7", release),
 		loads("NCCL with a number of another release than its text", `{"code": 0, "version": 22304, "error": "invalid argument"}`, 0, "ncclGetVersion returns 22304, which is 2.23.4", release),
 		loads("NCCL that fails to report its version", `{"code": 3, "version": 22907, "error": "invalid argument"}`, 0, "with status 3", "NVCC_PREPEND_FLAGS"),
 		loads("NCCL without a text for its errors", `{"code": 0, "version": 22907, "error": ""}`, 0, "ncclGetErrorString returns nothing", "NVCC_PREPEND_FLAGS"),
 		loads("NCCL that crashes at its load", "Segmentation fault (core dumped)\n", 139, "cannot be loaded: exit 139", missing),
 		loads("NCCL that ends the program at its load", "", 0, "cannot be loaded: exit 0 with 0 reports: no output", missing),
-		{
-			what: "RCCL of another release", of: rccl,
-			change: func(s *specimen) {
-				s.library().Texts[0] = "RCCL version : 2.20.5"
-				s.replace("nccl-load", "22203", "22005")
-			},
-			gate: "nccl-load", says: `its version string is ["2.20.5"], expected "2.22.3"; ncclGetVersion returns 22005`, do: release,
-		},
-		{
-			what: "RCCL that names the HIP of its build, as before 2.22.3", of: rccl,
-			change: func(s *specimen) { s.library().Texts[0] = "RCCL version 2.22.3+hip6.4" },
-			gate:   "nccl-load", says: `its version string is ["2.22.3+hip6.4"], expected "2.22.3"`, do: "NVCC",
-		},
-		{
-			what: "RCCL without a function of AMD's library", of: rccl,
-			change: func(s *specimen) {
-				s.library().Exported = slices.DeleteFunc(s.library().Exported, func(e elftest.Symbol) bool { return e.Name == "mscclLoadAlgo" })
-			},
-			gate: "nccl-abi", says: "1 of the 38 functions of the vendor's 2.20.5 are missing: mscclLoadAlgo", do: "cannot replace the vendor's",
-		},
-		{
-			what: "NCCL under the name of RCCL", of: rccl,
-			change: func(s *specimen) { s.library().Exported = elftest.Named(functionsOf(ncclExports, "2.22.3")...) },
-			gate:   "nccl-abi", says: "ncclAllToAllv ncclGather ncclScatter", do: "cannot replace the vendor's",
-		},
-		{
-			what: "RCCL linked with Debian's librocm_smi64, which has another name in AMD's ROCm", of: rccl,
-			change: func(s *specimen) {
-				s.library().Needed = append(s.library().Needed, "librocm_smi64.so.1")
-				s.library().Undefined = append(s.library().Undefined, elftest.Named("rsmi_init")...)
-				s.box.installs(s.library(), map[string]string{"rsmi_": "librocm_smi64.so.1"})
-			},
-			gate: "elf-needed", says: "needs librocm_smi64.so*, which is forbidden", do: "read the link lines",
-		},
-		{
-			what: "RCCL without a way to libibverbs", of: rccl,
-			change: func(s *specimen) { s.library().Texts = s.library().Texts[:3] },
-			gate:   "rdma", says: "expected libibverbs dlopened, it is absent", do: order,
-		},
+		refused("RCCL of another release", rccl, func(s *specimen) {
+			s.library().Texts[0] = "RCCL version : 2.20.5"
+			s.replace("nccl-load", "22203", "22005")
+		}, "nccl-load", `its version string is ["2.20.5"], expected "2.22.3"; ncclGetVersion returns 22005`, release),
+		refused("RCCL that names the HIP of its build, as before 2.22.3", rccl,
+			func(s *specimen) { s.library().Texts[0] = "RCCL version 2.22.3+hip6.4" },
+			"nccl-load", `its version string is ["2.22.3+hip6.4"], expected "2.22.3"`, "NVCC"),
+		refused("RCCL without a function of AMD's library", rccl, func(s *specimen) {
+			s.library().Exported = slices.DeleteFunc(s.library().Exported, func(e elftest.Symbol) bool { return e.Name == "mscclLoadAlgo" })
+		}, "nccl-abi", "1 of the 38 functions of the vendor's 2.20.5 are missing: mscclLoadAlgo", "cannot replace the vendor's"),
+		refused("NCCL under the name of RCCL", rccl,
+			func(s *specimen) { s.library().Exported = elftest.Named(functionsOf(ncclExports, "2.22.3")...) },
+			"nccl-abi", "ncclAllToAllv ncclGather ncclScatter", "cannot replace the vendor's"),
+		refused("RCCL linked with Debian's librocm_smi64, which has another name in AMD's ROCm", rccl, func(s *specimen) {
+			s.library().Needed = append(s.library().Needed, "librocm_smi64.so.1")
+			s.library().Undefined = append(s.library().Undefined, elftest.Named("rsmi_init")...)
+			s.box.installs(s.library(), map[string]string{"rsmi_": "librocm_smi64.so.1"})
+		}, "elf-needed", "needs librocm_smi64.so*, which is forbidden", "read the link lines"),
+		refused("RCCL without a way to libibverbs", rccl, func(s *specimen) { s.library().Texts = s.library().Texts[:3] },
+			"rdma", "expected libibverbs dlopened, it is absent", order),
 		loads("NCCL without a needed library at run time", "OSError: libibverbs.so.1: cannot open shared object file: No such file or directory\n", 1, "exit 1 with 0 reports: OSError: libibverbs.so.1: cannot open shared object file", missing),
 	}
 }

@@ -55,9 +55,9 @@ func badBehaviour() []bad {
 		}}
 	}
 	release := func(what, output string, exit int, says string) bad {
-		return bad{what: what, of: rayROCm, gate: "behaviour", blind: true, says: says, do: lookAgain, change: func(s *specimen) {
+		return refused(what, rayROCm, func(s *specimen) {
 			s.stock.answers[asked] = Result{Exit: exit, Output: output}
-		}}
+		}, "behaviour", says, lookAgain).unmeasured()
 	}
 	const wrong = "set is ROCR_VISIBLE_DEVICES, expected CUDA_VISIBLE_DEVICES"
 	return []bad{
@@ -70,9 +70,7 @@ func badBehaviour() []bad {
 		row("an answer with a value other than a string", `{"gpus": 2}`, 0, true, `not a flat JSON object of strings: {"gpus": 2}`),
 		release("a script that cannot tell the patch: upstream's release passes", raySwapped, 0, "upstream's release differs from its record: set is CUDA_VISIBLE_DEVICES, recorded ROCR_VISIBLE_DEVICES"),
 		release("a script that ends with an error in upstream's release", "RuntimeError: x\n", 1, "asking upstream's release: the script ended with exit 1"),
-		{
-			what: "upstream's release cannot be installed", of: rayROCm, gate: "behaviour", blind: true, says: "asking upstream's release: no space", do: lookAgain,
-			change: func(s *specimen) { s.stock.failure = errors.New("no space") },
-		},
+		refused("upstream's release cannot be installed", rayROCm, func(s *specimen) { s.stock.failure = errors.New("no space") },
+			"behaviour", "asking upstream's release: no space", lookAgain).unmeasured(),
 	}
 }

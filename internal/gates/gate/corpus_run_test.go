@@ -27,49 +27,36 @@ func badRuns() []bad {
 		linker("the script for the dynamic linker prints nothing", "", 0, "asking the dynamic linker: exit 0: no output"),
 		linker("the script for the dynamic linker leaves symbols out", `{"unloaded": {}, "missing": [], "found": {"libc.so.6": 3}}`, 0, "3 answers to 11 questions"),
 		linker("the script for the dynamic linker counts below zero", `{"unloaded": {}, "missing": [], "found": {"a": 12, "b": -1}}`, 0, "12 answers to 11 questions"),
-		{
-			what: "the framework is missing in the run-time image", of: horovodROCm,
-			change: func(s *specimen) {
-				s.cannotImport("ModuleNotFoundError: No module named 'tensorflow'")
-				s.box.answers["platform"] = s.box.answers["import"]
-			},
-			gate: "import", says: "exit 1: ModuleNotFoundError: No module named 'tensorflow'", do: "does not fit the installed framework", also: "platform check-build built-flags launcher allreduce-2 train-step",
-		},
-		{
-			what: "the wheel lacks the module", of: horovodROCm,
-			change: func(s *specimen) { s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_ops'") },
-			gate:   "import", says: "No module named 'horovod.tensorflow.mpi_ops'", do: "correct expect.import", also: "check-build built-flags launcher allreduce-2 train-step",
-		},
-		{
-			what: "the import ends in a crash", of: horovodROCm, change: answers("import", "", 139),
-			gate: "import", says: "import horovod.tensorflow.mpi_ops: exit 139: no output", do: "does not fit the installed framework",
-		},
-		{
-			what: "the engine cannot make the container", of: horovodROCm, change: func(s *specimen) { s.box.failure = errors.New("the engine is gone") },
-			gate: "import", blind: true, says: "the engine is gone", do: lookAgain, also: "elf-symbols platform check-build built-flags rendezvous launcher allreduce-2 train-step",
-		},
+		refused("the framework is missing in the run-time image", horovodROCm, func(s *specimen) {
+			s.cannotImport("ModuleNotFoundError: No module named 'tensorflow'")
+			s.box.answers["platform"] = s.box.answers["import"]
+		}, "import", "exit 1: ModuleNotFoundError: No module named 'tensorflow'", "does not fit the installed framework",
+			"platform check-build built-flags launcher allreduce-2 train-step"),
+		refused("the wheel lacks the module", horovodROCm,
+			func(s *specimen) { s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_ops'") },
+			"import", "No module named 'horovod.tensorflow.mpi_ops'", "correct expect.import",
+			"check-build built-flags launcher allreduce-2 train-step"),
+		refused("the import ends in a crash", horovodROCm, answers("import", "", 139),
+			"import", "import horovod.tensorflow.mpi_ops: exit 139: no output", "does not fit the installed framework"),
+		refused("the engine cannot make the container", horovodROCm, func(s *specimen) { s.box.failure = errors.New("the engine is gone") },
+			"import", "the engine is gone", lookAgain,
+			"elf-symbols platform check-build built-flags rendezvous launcher allreduce-2 train-step").unmeasured(),
 		listed("a listing without a tick, and the exit status 0", strings.ReplaceAll(listing, "[X]", "[ ]"), 0, false, "framework [ ] TensorFlow; controller [ ] MPI; tensor operation [ ] NCCL", "was not compiled in"),
 		listed("a listing without the framework", strings.Replace(listing, "    [X] TensorFlow\n", "", 1), 0, false, "framework TensorFlow is not listed", "was not compiled in"),
 		listed("a truncated listing", strings.SplitAfter(listing, "[ ] Gloo\n")[0], 0, true, `no items under "Available Tensor Operations:"`, lookAgain),
 		listed("horovodrun --check-build crashes in a child", "Traceback (most recent call last):\n_queue.Empty\n", 1, true, "(exit 1)", lookAgain),
 		listed("horovodrun prints nothing, as up to 0.24.3 in a pipe", "", 0, true, "no items under", lookAgain),
-		{
-			what: "a listing with every tick, of a build for the CPU", of: horovodROCm,
-			change: func(s *specimen) {
-				s.expect.Controllers = []string{"MPI", "Gloo"}
-				s.replace("check-build", "[ ]", "[X]")
-				s.replace("built-flags", "21304", "0", `"rocm": "true"`, `"rocm": "false"`)
-			},
-			gate: "built-flags", says: "nccl_built() is 0, expected version 2.13.4; rocm_built() is false, expected true", do: "another stack than the cell's", also: "check-build",
+		refused("a listing with every tick, of a build for the CPU", horovodROCm, func(s *specimen) {
+			s.expect.Controllers = []string{"MPI", "Gloo"}
+			s.replace("check-build", "[ ]", "[X]")
+			s.replace("built-flags", "21304", "0", `"rocm": "true"`, `"rocm": "false"`)
 		},
-		{
-			what: "Python crashes after it printed the flags", of: horovodROCm, change: answers("built-flags", builtROCm+"\nSegmentation fault\n", 139),
-			gate: "built-flags", blind: true, says: "exit 139", do: lookAgain,
-		},
-		{
-			what: "a flag missing in the extension", of: horovodROCm, change: func(s *specimen) { s.replace("built-flags", `"rocm": "true", `, "") },
-			gate: "built-flags", says: "rocm_built() is missing, expected true", do: "another stack than the cell's",
-		},
+			"built-flags", "nccl_built() is 0, expected version 2.13.4; rocm_built() is false, expected true", "another stack than the cell's",
+			"check-build"),
+		refused("Python crashes after it printed the flags", horovodROCm, answers("built-flags", builtROCm+"\nSegmentation fault\n", 139),
+			"built-flags", "exit 139", lookAgain).unmeasured(),
+		refused("a flag missing in the extension", horovodROCm, func(s *specimen) { s.replace("built-flags", `"rocm": "true", `, "") },
+			"built-flags", "rocm_built() is missing, expected true", "another stack than the cell's"),
 		ring("an allreduce with its input as result", func(r *ringReport) { r.Allreduce = r.Allgather[5*r.Rank : 5*r.Rank+5] }, "rank 0: allreduce gave the rank's own input"),
 		ring("an allgather in the wrong order", func(r *ringReport) { r.Allgather = slices.Concat(r.Allgather[5:], r.Allgather[:5]) }, "rank 0: allgather gave ["),
 		ring("a broadcast of the wrong rank", func(r *ringReport) {
@@ -85,13 +72,11 @@ func badRuns() []bad {
 				r.Case = ""
 			}
 		}, "rank 1 reported its collectives 0 times"),
-		{
-			what: "the launcher of the image does not start", of: horovodROCm, change: func(s *specimen) {
-				s.box.end = func(_ rankJob, e *ranksEnd) {
-					e.Exit, e.Log, e.Ranks = at(127), "mpirun: command not found\n", []*rankEnd{nil, nil}
-				}
-			},
-			gate: "allreduce-2", blind: true, says: "rank 0 did not start: mpirun: exit 127: mpirun: command not found", do: lookAgain, also: "launcher train-step",
-		},
+		refused("the launcher of the image does not start", horovodROCm, func(s *specimen) {
+			s.box.end = func(_ rankJob, e *ranksEnd) {
+				e.Exit, e.Log, e.Ranks = at(127), "mpirun: command not found\n", []*rankEnd{nil, nil}
+			}
+		}, "allreduce-2", "rank 0 did not start: mpirun: exit 127: mpirun: command not found", lookAgain,
+			"launcher train-step").unmeasured(),
 	}
 }

@@ -169,121 +169,65 @@ func badStacks() []bad {
 		return func(s *specimen) { s.box.answers["parts-load"] = Result{Exit: exit, Output: output} }
 	}
 	return []bad{
-		{
-			what: "a torch that loads the vendor's NCCL", of: torchNCCL,
-			change: loads(0, "== imported torch\n"+mapped(ncclPath, "the vendor's")),
-			gate:   "parts-load", says: "a process that imports torch maps " + ncclPath + " with sha256", do: leave,
-		},
-		{
-			what: "a torch that loads two NCCLs", of: torchNCCL,
-			change: loads(0, "== imported torch\n"+mapped(ncclPath, ncclText)+mapped("/usr/lib/libnccl.so.2.19.3", "Debian's")),
-			gate:   "parts-load", says: "maps /usr/lib/libnccl.so.2.19.3 with sha256", do: leave,
-		},
-		{
-			what: "two copies of the part's NCCL in a process", of: torchNCCL,
-			change: loads(0, "== imported torch\n"+mapped(ncclPath, ncclText)+mapped("/opt/venv/libnccl.so.2", ncclText)),
-			gate:   "parts-load", says: "maps libnccl.so.2 twice: " + ncclPath + ", /opt/venv/libnccl.so.2", do: leave,
-		},
-		{
-			what: "a torch without an NCCL, the one for CPUs", of: torchNCCL,
-			change: loads(0, "== imported torch\n"),
-			gate:   "parts-load", says: "a process that imports torch maps no libnccl.so.2", do: leave,
-		},
-		{
-			what: "an NCCL without a symbol that torch needs", of: torchNCCL,
-			change: loads(1, "Traceback (most recent call last):\nImportError: libtorch_cuda.so: undefined symbol: ncclCommWindowRegister\n"),
-			gate:   "parts-load", says: "exit 1: ImportError: libtorch_cuda.so: undefined symbol: ncclCommWindowRegister", do: leave,
-		},
-		{
-			what: "a stack that promises a library of no part", of: torchNCCL,
-			change: func(s *specimen) { s.expect.Wheelhouse.Loads[0].Project = "nvidia-nccl-cu12" },
-			gate:   "parts-load", says: "no part of the stack makes a wheel of nvidia-nccl-cu12", do: leave,
-		},
-		{
-			what: "a stack whose part lacks the promised library", of: torchNCCL,
-			change: func(s *specimen) { s.expect.Wheelhouse.Loads[0].Library = "libnccl.so.3" },
-			gate:   "parts-load", says: "holds no libnccl.so.3", do: leave,
-		},
-		{
-			what: "an import that leaves no trace", of: torchNCCL,
-			change: loads(0, mapped(ncclPath, ncclText)),
-			gate:   "parts-load", blind: true, says: "does not say that it imported torch", do: "not-measured never counts as a pass",
-		},
-		{
-			what: "a part of a stack requested for another ROCm", of: openrlhf,
-			change: func(s *specimen) { s.house.parts[0].axes["rocm"] = "5.7" },
-			gate:   "parts-agree", says: "rocm is 5.7 in ray-2.12.0+cudavis.1 and 6.1 in horovod-", do: agree,
-		},
-		{
-			what: "a part of a stack linked with another ROCm than requested", of: openrlhf,
-			change: func(s *specimen) { s.house.parts[1].lib.Needed[0] = "libamdhip64.so.5" },
-			gate:   "parts-agree", says: "is for rocm 6.1, but its rocm is 5: horovod/lib.so needs libamdhip64.so.5", do: "rebuild a part whose bytes differ",
-		},
-		{
-			what: "parts of a stack for two Pythons", of: openrlhf,
-			change: func(s *specimen) {
-				s.house.parts[0].wheel.Name = strings.ReplaceAll(s.house.parts[0].wheel.Name, "cp311", "cp310")
-			},
-			gate: "parts-agree", says: "is for python 3.11, but its python is cp310", do: agree,
-		},
-		{
-			what: "parts of a stack with two MPIs", of: openrlhf,
-			change: second(&elftest.Library{Needed: []string{"libmpi.so.12"}}),
-			gate:   "parts-agree", says: "mpi is mpich in ray-", do: agree,
-		},
-		{
-			what: "parts of a stack with two C++ ABIs towards PyTorch", of: openrlhf,
-			change: second(&elftest.Library{Undefined: elftest.Named("_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE")}),
-			gate:   "parts-agree", says: "cxxabi is cxx11 in ray-", do: agree,
-		},
-		{
-			what: "a wheel in a wheelhouse with another digest than in the manifest", of: openrlhf,
-			change: func(s *specimen) {
-				s.house.after = func(dir string) error {
-					return os.WriteFile(filepath.Join(dir, stack.Folder, "click-8.1.7-py3-none-any.whl"), []byte("other"), 0o600)
-				}
-			},
-			gate: "wheelhouse", says: "click-8.1.7-py3-none-any.whl has sha256", do: add, also: "parts-agree",
-		},
-		{
-			what: "a requirement missing in both the wheelhouse and the platform", of: openrlhf,
-			change: prints(found("2", "The package `ray` requires `jsonschema`, but it's not installed\n")),
-			gate:   "wheelhouse", says: "jsonschema (ray needs it)", do: add,
-		},
-		{
-			what: "a requirement left to the platform, and missing among the provided packages", of: openrlhf,
-			change: func(s *specimen) { s.house.parts[0].wheel.External = []string{"flash-attn==2.8.3"} },
-			gate:   "wheelhouse", says: "flash-attn==2.8.3 (ray needs it)", do: add,
-		},
-		{
-			what: "a requirement of another version than the wheelhouse's", of: openrlhf,
-			change: prints(found("2", "The package `ray` requires `click<8`, but `8.1.7` is installed\n")),
-			gate:   "wheelhouse", says: "ray needs click<8, and 8.1.7 is installed", do: add,
-		},
-		{
-			what: "a provided project required by no wheel", of: openrlhf,
-			change: func(s *specimen) { s.house.parts[1].wheel.Requires = nil },
-			gate:   "wheelhouse", says: "torch is declared as provided, and no wheel requires it", do: add,
-		},
-		{
-			what: "a wheel with another digest than its pin", of: openrlhf,
-			change: prints("error: Failed to download `ray==2.12.0+cudavis.1`\n  cause: Hash mismatch for `ray==2.12.0+cudavis.1`\n\n         Expected:\n"),
-			gate:   "wheelhouse", says: "installing requirements.txt: exit 1: Failed to download `ray==2.12.0+cudavis.1`: Hash mismatch", do: add,
-		},
-		{
-			what: "a wheel missing among the installed packages", of: openrlhf,
-			change: prints(strings.Replace(houseInstalled, "== installed\nUsing Python 3.11.7 environment at: /opt/venv\nclick==8.1.7\n", "== installed\n", 1) + torchLacks),
-			gate:   "wheelhouse", says: "click-8.1.7-py3-none-any.whl is in the wheelhouse, installed version: missing", do: add,
-		},
-		{
-			what: "missing packages that are counted but not named", of: openrlhf,
-			change: prints(found("3", "The package `ray` wants something\n")),
-			gate:   "wheelhouse", blind: true, says: "it counts 3 missing packages and names 1", do: "not-measured never counts as a pass",
-		},
-		{
-			what: "a wheelhouse without a container to install it in", of: openrlhf,
-			change: func(s *specimen) { s.box.answers = nil; s.box.failure = os.ErrDeadlineExceeded },
-			gate:   "wheelhouse", blind: true, says: "i/o timeout", do: "not-measured never counts as a pass",
-		},
+		refused("a torch that loads the vendor's NCCL", torchNCCL, loads(0, "== imported torch\n"+mapped(ncclPath, "the vendor's")),
+			"parts-load", "a process that imports torch maps "+ncclPath+" with sha256", leave),
+		refused("a torch that loads two NCCLs", torchNCCL,
+			loads(0, "== imported torch\n"+mapped(ncclPath, ncclText)+mapped("/usr/lib/libnccl.so.2.19.3", "Debian's")),
+			"parts-load", "maps /usr/lib/libnccl.so.2.19.3 with sha256", leave),
+		refused("two copies of the part's NCCL in a process", torchNCCL,
+			loads(0, "== imported torch\n"+mapped(ncclPath, ncclText)+mapped("/opt/venv/libnccl.so.2", ncclText)),
+			"parts-load", "maps libnccl.so.2 twice: "+ncclPath+", /opt/venv/libnccl.so.2", leave),
+		refused("a torch without an NCCL, the one for CPUs", torchNCCL, loads(0, "== imported torch\n"),
+			"parts-load", "a process that imports torch maps no libnccl.so.2", leave),
+		refused("an NCCL without a symbol that torch needs", torchNCCL,
+			loads(1, "Traceback (most recent call last):\nImportError: libtorch_cuda.so: undefined symbol: ncclCommWindowRegister\n"),
+			"parts-load", "exit 1: ImportError: libtorch_cuda.so: undefined symbol: ncclCommWindowRegister", leave),
+		refused("a stack that promises a library of no part", torchNCCL,
+			func(s *specimen) { s.expect.Wheelhouse.Loads[0].Project = "nvidia-nccl-cu12" },
+			"parts-load", "no part of the stack makes a wheel of nvidia-nccl-cu12", leave),
+		refused("a stack whose part lacks the promised library", torchNCCL,
+			func(s *specimen) { s.expect.Wheelhouse.Loads[0].Library = "libnccl.so.3" }, "parts-load", "holds no libnccl.so.3", leave),
+		refused("an import that leaves no trace", torchNCCL, loads(0, mapped(ncclPath, ncclText)),
+			"parts-load", "does not say that it imported torch", "not-measured never counts as a pass").unmeasured(),
+		refused("a part of a stack requested for another ROCm", openrlhf, func(s *specimen) { s.house.parts[0].axes["rocm"] = "5.7" },
+			"parts-agree", "rocm is 5.7 in ray-2.12.0+cudavis.1 and 6.1 in horovod-", agree),
+		refused("a part of a stack linked with another ROCm than requested", openrlhf,
+			func(s *specimen) { s.house.parts[1].lib.Needed[0] = "libamdhip64.so.5" },
+			"parts-agree", "is for rocm 6.1, but its rocm is 5: horovod/lib.so needs libamdhip64.so.5", "rebuild a part whose bytes differ"),
+		refused("parts of a stack for two Pythons", openrlhf, func(s *specimen) {
+			s.house.parts[0].wheel.Name = strings.ReplaceAll(s.house.parts[0].wheel.Name, "cp311", "cp310")
+		}, "parts-agree", "is for python 3.11, but its python is cp310", agree),
+		refused("parts of a stack with two MPIs", openrlhf, second(&elftest.Library{Needed: []string{"libmpi.so.12"}}),
+			"parts-agree", "mpi is mpich in ray-", agree),
+		refused("parts of a stack with two C++ ABIs towards PyTorch", openrlhf,
+			second(&elftest.Library{Undefined: elftest.Named("_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE")}),
+			"parts-agree", "cxxabi is cxx11 in ray-", agree),
+		refused("a wheel in a wheelhouse with another digest than in the manifest", openrlhf, func(s *specimen) {
+			s.house.after = func(dir string) error {
+				return os.WriteFile(filepath.Join(dir, stack.Folder, "click-8.1.7-py3-none-any.whl"), []byte("other"), 0o600)
+			}
+		}, "wheelhouse", "click-8.1.7-py3-none-any.whl has sha256", add, "parts-agree"),
+		refused("a requirement missing in both the wheelhouse and the platform", openrlhf,
+			prints(found("2", "The package `ray` requires `jsonschema`, but it's not installed\n")),
+			"wheelhouse", "jsonschema (ray needs it)", add),
+		refused("a requirement left to the platform, and missing among the provided packages", openrlhf,
+			func(s *specimen) { s.house.parts[0].wheel.External = []string{"flash-attn==2.8.3"} },
+			"wheelhouse", "flash-attn==2.8.3 (ray needs it)", add),
+		refused("a requirement of another version than the wheelhouse's", openrlhf,
+			prints(found("2", "The package `ray` requires `click<8`, but `8.1.7` is installed\n")),
+			"wheelhouse", "ray needs click<8, and 8.1.7 is installed", add),
+		refused("a provided project required by no wheel", openrlhf, func(s *specimen) { s.house.parts[1].wheel.Requires = nil },
+			"wheelhouse", "torch is declared as provided, and no wheel requires it", add),
+		refused("a wheel with another digest than its pin", openrlhf,
+			prints("error: Failed to download `ray==2.12.0+cudavis.1`\n  cause: Hash mismatch for `ray==2.12.0+cudavis.1`\n\n         Expected:\n"),
+			"wheelhouse", "installing requirements.txt: exit 1: Failed to download `ray==2.12.0+cudavis.1`: Hash mismatch", add),
+		refused("a wheel missing among the installed packages", openrlhf,
+			prints(strings.Replace(houseInstalled, "== installed\nUsing Python 3.11.7 environment at: /opt/venv\nclick==8.1.7\n", "== installed\n", 1)+torchLacks),
+			"wheelhouse", "click-8.1.7-py3-none-any.whl is in the wheelhouse, installed version: missing", add),
+		refused("missing packages that are counted but not named", openrlhf, prints(found("3", "The package `ray` wants something\n")),
+			"wheelhouse", "it counts 3 missing packages and names 1", "not-measured never counts as a pass").unmeasured(),
+		refused("a wheelhouse without a container to install it in", openrlhf,
+			func(s *specimen) { s.box.answers = nil; s.box.failure = os.ErrDeadlineExceeded },
+			"wheelhouse", "i/o timeout", "not-measured never counts as a pass").unmeasured(),
 	}
 }

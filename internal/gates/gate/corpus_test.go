@@ -26,6 +26,17 @@ type bad struct {
 	also   string // other gates that refuse it
 }
 
+// refused returns a row. Its last argument lists the other gates that refuse it.
+func refused(what string, of func() *specimen, change func(*specimen), gate, says, do string, also ...string) bad {
+	return bad{what: what, of: of, change: change, gate: gate, says: says, do: do, also: strings.Join(also, " ")}
+}
+
+// unmeasured returns a row whose verdict is not measured.
+func (b bad) unmeasured() bad {
+	b.blind = true
+	return b
+}
+
 func corpus() []bad {
 	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badPlatforms(), badTraining(), badTests(), badRequests(), badLies(), badWheels(), badPython(), badNCCL(), badArchives(), badTrees(), badBehaviour(), badStacks())
 }

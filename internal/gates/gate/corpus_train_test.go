@@ -44,10 +44,7 @@ const (
 func badTraining() []bad {
 	const trainsWrongly = "would train wrongly or stop"
 	row := func(what, says string, change func(*trainReport)) bad {
-		return bad{
-			what: what, of: horovodROCm, change: func(s *specimen) { s.box.training = change },
-			gate: "train-step", says: says, do: trainsWrongly,
-		}
+		return refused(what, horovodROCm, func(s *specimen) { s.box.training = change }, "train-step", says, trainsWrongly)
 	}
 	ending := func(what string, change func(*trainReport), end func(*ranksEnd), says string) bad {
 		b := row(what, says, nil)
@@ -173,10 +170,8 @@ func inTraining(change func(*ranksEnd)) func(rankJob, *ranksEnd) {
 func badPlatforms() []bad {
 	const otherVendor = "the framework is of the other vendor"
 	row := func(what, output string, exit int, says string) bad {
-		return bad{
-			what: what, of: horovodROCm, change: func(s *specimen) { s.box.answers["platform"] = Result{Exit: exit, Output: output} },
-			gate: "platform", says: says, do: otherVendor,
-		}
+		return refused(what, horovodROCm, func(s *specimen) { s.box.answers["platform"] = Result{Exit: exit, Output: output} },
+			"platform", says, otherVendor)
 	}
 	blind := func(b bad) bad {
 		b.blind, b.do = true, "not-measured never counts as a pass"

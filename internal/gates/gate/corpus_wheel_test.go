@@ -67,15 +67,11 @@ func badWheels() []bad {
 		}),
 		row("no RECORD", "RECORD\": it is not in the wheel", func(w *wheeltest.Wheel) { w.Omitted = []string{w.Info() + "/RECORD"} }),
 		row("no METADATA", "METADATA\": it is not in the wheel", func(w *wheeltest.Wheel) { w.Omitted = []string{w.Info() + "/METADATA"} }),
-		{
-			what: "the extension of another wheel, put in after the build", of: horovodROCm,
-			change: func(s *specimen) {
-				other := horovodROCm()
-				other.library().Texts = []string{"other"}
-				s.wheel.Swapped = map[string]string{s.extension: string(other.library().Bytes())}
-			},
-			gate: "wheel-format", says: `mpi_lib.cpython-311-x86_64-linux-gnu.so" has hash`, do: again, also: "import launcher allreduce-2 train-step",
-		},
+		refused("the extension of another wheel, put in after the build", horovodROCm, func(s *specimen) {
+			other := horovodROCm()
+			other.library().Texts = []string{"other"}
+			s.wheel.Swapped = map[string]string{s.extension: string(other.library().Bytes())}
+		}, "wheel-format", `mpi_lib.cpython-311-x86_64-linux-gnu.so" has hash`, again, "import launcher allreduce-2 train-step"),
 		cut("a wheel without its last byte", unread, func(size int) int { return size - 1 }),
 		cut("a wheel truncated in its directory", unread, func(size int) int { return size - 300 }),
 		cut("a wheel truncated in the middle", "size "+unread, func(size int) int { return size / 2 }),
@@ -87,16 +83,11 @@ func badWheels() []bad {
 			return b
 		}),
 		row("METADATA without the local part of the version", `has Version "0.28.1", the file name has "0.28.1+rocm5.7.tf2.13.0.gfx90a"`, func(w *wheeltest.Wheel) { w.Version = "0.28.1" }),
-		{
-			what: "a version without the local part in all places", of: horovodROCm,
-			change: func(s *specimen) { s.wheel.Name = strings.Replace(s.wheel.Name, "+rocm5.7.tf2.13.0.gfx90a", "", 1) },
-			gate:   "wheel-format", says: "the version is 0.28.1, expected 0.28.1+rocm5.7.tf2.13.0.gfx90a", do: "HOROVOD_LOCAL_VERSION",
-		},
-		{
-			what: "a version with a local part that nobody promised", of: horovodROCm,
-			change: func(s *specimen) { s.expect.Version = "0.28.1" },
-			gate:   "wheel-format", says: "the version is 0.28.1+rocm5.7.tf2.13.0.gfx90a, expected 0.28.1", do: "or correct expect.version",
-		},
+		refused("a version without the local part in all places", horovodROCm,
+			func(s *specimen) { s.wheel.Name = strings.Replace(s.wheel.Name, "+rocm5.7.tf2.13.0.gfx90a", "", 1) },
+			"wheel-format", "the version is 0.28.1, expected 0.28.1+rocm5.7.tf2.13.0.gfx90a", "HOROVOD_LOCAL_VERSION"),
+		refused("a version with a local part that nobody promised", horovodROCm, func(s *specimen) { s.expect.Version = "0.28.1" },
+			"wheel-format", "the version is 0.28.1+rocm5.7.tf2.13.0.gfx90a, expected 0.28.1", "or correct expect.version"),
 		row("METADATA whose local part names another ROCm", `has Version "0.28.1+rocm6.1.tf2.13.0.gfx90a"`, func(w *wheeltest.Wheel) { w.Version = "0.28.1+rocm6.1.tf2.13.0.gfx90a" }),
 		row("a tag missing in WHEEL", `has tags ["py3-none-any"]`, func(w *wheeltest.Wheel) { w.Tags = []string{"py3-none-any"} }),
 		more("a file outside the promised packages", "torch/__init__.py lies outside the promised packages horovod", wheeltest.File{Name: torch}),
