@@ -15,6 +15,7 @@ import (
 	"github.com/vektah/gqlparser/v2/parser"
 
 	"builder/internal/gates/gate"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -85,11 +86,7 @@ func TestAGateIsNeverTakenFromTheCache(t *testing.T) {
 		b := box{&session{client: client, bubblewrap: "/bwrap"}, client.Container(), venvDir}
 		got, err := b.Run(t.Context(), gate.Command{Name: "load", Args: []string{"PYTHON", "load.py"}})
 		must.Succeed(t, err)
-		if got.Exit != want || got.Output != fmt.Sprintf("exit %d\n", want) {
-			t.Errorf("the gate ends with %+v, want exit %d", got, want)
-		}
+		check.That(t, got.Exit == want && got.Output == fmt.Sprintf("exit %d\n", want), "the gate ends with %+v, want exit %d", got, want)
 	}
-	if engine.ran != 2 {
-		t.Errorf("%d execs, want 2", engine.ran)
-	}
+	check.That(t, engine.ran == 2, "%d execs, want 2", engine.ran)
 }

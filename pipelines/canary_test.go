@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os/exec"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 // The canary runs as a process of this host, outside of the sandbox. It must report
@@ -23,9 +25,7 @@ func TestCanaryOutsideOfTheSandbox(t *testing.T) {
 	if err := json.Unmarshal(out, &says); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if says.Canary != "escaped" {
-		t.Errorf("it says %q", says.Canary)
-	}
+	check.That(t, says.Canary == "escaped", "it says %q", says.Canary)
 	reached := map[string]bool{}
 	for _, name := range says.Reached {
 		reached[name] = true

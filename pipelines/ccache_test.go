@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -31,26 +32,17 @@ func TestCcacheBelongsToOneEntry(t *testing.T) {
 	} {
 		other := e
 		change(&other)
-		if ccacheVolume(e) == ccacheVolume(other) {
-			t.Errorf("%s has the same cache", name)
-		}
+		check.That(t, ccacheVolume(e) != ccacheVolume(other), "%s has the same cache", name)
 	}
-	if same := e; ccacheVolume(e) != ccacheVolume(same) {
-		t.Error("the next attempt has another cache")
-	}
+	same := e
+	check.That(t, ccacheVolume(e) == ccacheVolume(same), "the next attempt has another cache")
 }
 
 func TestASecondBuildTakesNothingFromTheCache(t *testing.T) {
 	engine := &Engine{Ccache: "/ccache"}
-	if !(&cell{Engine: engine, turn: firstTime}).usesCcache() {
-		t.Error("the first build does not use the cache")
-	}
-	if (&cell{Engine: engine, turn: "again-1"}).usesCcache() {
-		t.Error("the second build uses the cache")
-	}
-	if (&cell{Engine: &Engine{}, turn: firstTime}).usesCcache() {
-		t.Error("the cache is used where nobody asked for it")
-	}
+	check.That(t, (&cell{Engine: engine, turn: firstTime}).usesCcache(), "the first build does not use the cache")
+	check.That(t, !(&cell{Engine: engine, turn: "again-1"}).usesCcache(), "the second build uses the cache")
+	check.That(t, !(&cell{Engine: &Engine{}, turn: firstTime}).usesCcache(), "the cache is used where nobody asked for it")
 }
 
 // A build must find exactly the compiler names of the image.
@@ -61,9 +53,7 @@ func TestCcacheTakesTheNamesThatAreThere(t *testing.T) {
 	}
 	status, out := at.build("ls " + at.root + "/tmp/builder-compilers\nprintf %s \"$PATH\"\n")
 	want := "c++\ng++-14\ngcc\nx86_64-linux-gnu-g++\n" + at.root + "/tmp/builder-compilers:" + at.root + "/bin"
-	if status != 0 || out != want {
-		t.Errorf("exit %d: got %q, want %q", status, out, want)
-	}
+	check.That(t, status == 0 && out == want, "exit %d: got %q, want %q", status, out, want)
 }
 
 func TestCcacheHits(t *testing.T) {
@@ -72,9 +62,7 @@ func TestCcacheHits(t *testing.T) {
 		"preprocessed_cache_hit\t-7\ncache_miss\tmany\n":         `{"hits":0,"misses":0}`,
 		"": `{"hits":0,"misses":0}`,
 	} {
-		if got := hits(said); got != want {
-			t.Errorf("%q: %s", said, got)
-		}
+		check.Same(t, said, want, hits(said))
 	}
 }
 
@@ -102,12 +90,9 @@ func TestCcacheReusesOnlyTheSameText(t *testing.T) {
 		if status, out := at.build(c.script); status != c.status {
 			t.Fatalf("%s: exit %d: %s", c.name, status, out)
 		}
-		if got := hits(at.stats()); got != c.hits {
-			t.Errorf("%s: %s, want %s", c.name, got, c.hits)
-		}
-		if left := at.manifests(); len(left) > 0 {
-			t.Errorf("%s: it left what direct lookups read: %v", c.name, left)
-		}
+		check.Same(t, c.name, c.hits, hits(at.stats()))
+		left := at.manifests()
+		check.That(t, len(left) == 0, "%s: it left what direct lookups read: %v", c.name, left)
 	}
 }
 

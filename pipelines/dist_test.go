@@ -15,6 +15,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -45,17 +46,13 @@ func TestSortDist(t *testing.T) {
 			}
 			first, beside, err := sortDist(dir, c.tree)
 			if c.says != "" {
-				if diag.CodeOf(err) != diag.Build || !strings.Contains(err.Error(), c.says) {
-					t.Errorf("%v", err)
-				}
+				check.That(t, diag.CodeOf(err) == diag.Build && strings.Contains(err.Error(), c.says), "%v", err)
 				return
 			}
 			for i := range beside {
 				beside[i] = filepath.Base(beside[i])
 			}
-			if err != nil || filepath.Base(first) != c.first || !slices.Equal(beside, c.beside) {
-				t.Errorf("%s, %v, %v", first, beside, err)
-			}
+			check.That(t, err == nil && filepath.Base(first) == c.first && slices.Equal(beside, c.beside), "%s, %v, %v", first, beside, err)
 		})
 	}
 }
@@ -91,9 +88,8 @@ func TestMeasureDist(t *testing.T) {
 			dir := t.TempDir()
 			must.Succeed(t, c.leave(dir))
 			out, err := exec.Command("python3", "-I", "-c", script("dist.py"), dir).CombinedOutput()
-			if said := strings.TrimSpace(string(out)); err != nil || (said == "") != (c.says == "") || !strings.Contains(said, c.says) {
-				t.Errorf("%q, %v", said, err)
-			}
+			said := strings.TrimSpace(string(out))
+			check.That(t, err == nil && (said == "") == (c.says == "") && strings.Contains(said, c.says), "%q, %v", said, err)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -69,8 +70,7 @@ func TestIntact(t *testing.T) {
 		{func() { os.Remove(archive) }, false},
 	} {
 		step.do()
-		if got := e.intact(archive, sum); got != step.want {
-			t.Errorf("step %d: got %v", i, got)
-		}
+		got := e.intact(archive, sum)
+		check.That(t, got == step.want, "step %d: got %v", i, got)
 	}
 }

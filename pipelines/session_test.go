@@ -7,6 +7,7 @@ import (
 	"dagger.io/dagger"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -21,9 +22,7 @@ func TestStepsCannotBlameTheEngine(t *testing.T) {
 		"file size 134250496 exceeds limit 134217728",
 	} {
 		err := (&session{}).engines(t.Context(), errors.New(text))
-		if diag.CodeOf(err) != diag.Build {
-			t.Errorf("%s: class %v", text, diag.CodeOf(err))
-		}
+		check.That(t, diag.CodeOf(err) == diag.Build, "%s: class %v", text, diag.CodeOf(err))
 	}
 	for text, want := range map[string]diag.Code{
 		"lstat " + snapshot + "..: no such file or directory": diag.Build,
@@ -52,8 +51,7 @@ func TestOutputThatIsTooLong(t *testing.T) {
 	} {
 		engine.answer = answer
 		printed, whole, err := outputOf(t.Context(), client.Container())
-		if printed != want.printed || whole != want.whole || (err != nil) != want.fails {
-			t.Errorf("%s: %q, whole %v, %v", answer, printed, whole, err)
-		}
+		check.That(t, printed == want.printed && whole == want.whole && (err != nil) == want.fails,
+			"%s: %q, whole %v, %v", answer, printed, whole, err)
 	}
 }

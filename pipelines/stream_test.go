@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"builder/test/kit/check"
 )
 
 // progress is the output of the Dagger client v0.19.10 while it connects and an exec
@@ -42,14 +44,11 @@ func TestStreamBoundsTheLog(t *testing.T) {
 	for range 200 {
 		s.ran(true, line)
 	}
-	if log.bytes > maxLog+1000 || !strings.HasPrefix(log.last, "builder: the log ends here") {
-		t.Errorf("%d bytes, the last are %.40q", log.bytes, log.last)
-	}
+	check.That(t, log.bytes <= maxLog+1000 && strings.HasPrefix(log.last, "builder: the log ends here"),
+		"%d bytes, the last are %.40q", log.bytes, log.last)
 	s.begin(&log)
 	s.ran(true, "line 1\n")
-	if log.last != "line 1\n" {
-		t.Errorf("the next step has %.40q in its log", log.last)
-	}
+	check.That(t, log.last == "line 1\n", "the next step has %.40q in its log", log.last)
 }
 
 // counter counts what is written to it.
@@ -70,19 +69,14 @@ func TestStreamOfACachedStep(t *testing.T) {
 	s.begin(&log)
 	s.ran(true, "line 1\n")
 	s.ran(true, "line 2\n")
-	if cached := s.end(); !cached || log.String() != "line 1\nline 2\n" {
-		t.Errorf("cached %v, log %q", cached, log.String())
-	}
+	cached := s.end()
+	check.That(t, cached && log.String() == "line 1\nline 2\n", "cached %v, log %q", cached, log.String())
 	s.begin(&log)
-	if s.end() {
-		t.Error("a step without an exec is not cached")
-	}
+	check.That(t, !s.end(), "a step without an exec is not cached")
 	s.begin(&log)
 	s.ran(true, "")
 	s.ran(false, "")
-	if s.end() {
-		t.Error("a step of which one exec ran is not cached")
-	}
+	check.That(t, !s.end(), "a step of which one exec ran is not cached")
 }
 
 // The log is complete when an exec ends, and late progress of the exec is dropped.
@@ -103,9 +97,8 @@ func TestStreamDropsWhatLags(t *testing.T) {
 		s.begin(&second)
 		fmt.Fprint(s, c.late+"8   : [0.1s] | builder-ran 1763710000000000001\n8   : [0.1s] | of the next\n")
 		s.ran(false, "builder-ran 1763710000000000001\nof the next\n")
-		if first.String() != "one\ntwo\n" || second.String() != "of the next\n" {
-			t.Errorf("%s lags: got %q and %q", c.name, first.String(), second.String())
-		}
+		check.That(t, first.String() == "one\ntwo\n" && second.String() == "of the next\n",
+			"%s lags: got %q and %q", c.name, first.String(), second.String())
 	}
 }
 
@@ -119,9 +112,7 @@ func TestStreamAfterAFailedExec(t *testing.T) {
 	fmt.Fprint(s, "8   : [0.1s] | builder-ran 2\n8   : [0.1s] | three\n")
 	begun := time.Now()
 	s.ran(false, "builder-ran 2\nthree\nfour\n")
-	if log.String() != "one\ntwo\nthree\nfour\n" || time.Since(begun) >= lag {
-		t.Errorf("after %v: %q", time.Since(begun), log.String())
-	}
+	check.That(t, log.String() == "one\ntwo\nthree\nfour\n" && time.Since(begun) < lag, "after %v: %q", time.Since(begun), log.String())
 }
 
 // Progress that differs from the output is logged until settle times out, and dropped
@@ -139,29 +130,23 @@ func TestStreamWaitsForOtherProgress(t *testing.T) {
 	s.end()
 	s.begin(&second)
 	fmt.Fprint(s, "7   : [0.1s] | refused again\n8   : [0.1s] | of the next\n")
-	if first.String() != "50%\nrefused\n" || second.String() != "of the next\n" {
-		t.Errorf("got %q and %q", first.String(), second.String())
-	}
+	check.That(t, first.String() == "50%\nrefused\n" && second.String() == "of the next\n",
+		"got %q and %q", first.String(), second.String())
 }
 
 func TestStamp(t *testing.T) {
 	at, output := stamp("builder-ran 1763710000000000000\nhello\n")
-	if !at.Equal(time.Unix(1763710000, 0)) || output != "hello\n" {
-		t.Errorf("got %v, %q", at, output)
-	}
+	check.That(t, at.Equal(time.Unix(1763710000, 0)) && output == "hello\n", "got %v, %q", at, output)
 	for _, text := range []string{"", "hello\n", "builder-ran x\nhello\n"} {
-		if at, output := stamp(text); !at.IsZero() || output != text {
-			t.Errorf("%q: got %v, %q", text, at, output)
-		}
+		at, output := stamp(text)
+		check.That(t, at.IsZero() && output == text, "%q: got %v, %q", text, at, output)
 	}
 }
 
 func TestStepsAreNamedOnce(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range Steps() {
-		if s.Name == "" || seen[s.Name] || s.do == nil {
-			t.Errorf("step %q", s.Name)
-		}
+		check.That(t, s.Name != "" && !seen[s.Name] && s.do != nil, "step %q", s.Name)
 		seen[s.Name] = true
 	}
 }

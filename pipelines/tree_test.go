@@ -10,6 +10,7 @@ import (
 	"dagger.io/dagger"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -43,9 +44,8 @@ func TestOnlyARegularFileIsPatched(t *testing.T) {
 	} {
 		engine.answer = answer
 		_, err := tree.ReadFile(t.Context(), "configure.ac")
-		if err == nil || diag.Worst(err) != want || strings.Contains(engine.query, "contents") {
-			t.Errorf("%s: %v, asked %s", answer, err, engine.query)
-		}
+		check.That(t, err != nil && diag.Worst(err) == want && !strings.Contains(engine.query, "contents"),
+			"%s: %v, asked %s", answer, err, engine.query)
 	}
 }
 
@@ -61,8 +61,7 @@ func TestAPatchedFileKeepsItsMode(t *testing.T) {
 		if _, err := tree.ctr.Stdout(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(engine.query, "withNewFile(") || strings.Contains(engine.query, "permissions:"+mode) != named {
-			t.Errorf("mode %s: the engine is asked %s", mode, engine.query)
-		}
+		check.That(t, strings.Contains(engine.query, "withNewFile(") && strings.Contains(engine.query, "permissions:"+mode) == named,
+			"mode %s: the engine is asked %s", mode, engine.query)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"builder/internal/files/wheel"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
@@ -78,28 +79,22 @@ func TestRepack(t *testing.T) {
 	w, err := wheel.Open(first)
 	must.Succeed(t, err)
 	defer w.Close()
-	if problems := w.Check(); len(problems) > 0 {
-		t.Errorf("the wheel is not in order: %q", problems)
-	}
-	if version := w.Metadata.Get("Version"); version != "1.0+rocm6.1" || w.Metadata.Get("Name") != "tool" {
-		t.Errorf("METADATA says %s %s", w.Metadata.Get("Name"), version)
-	}
-	if tags := w.WheelInfo.Values("Tag"); len(tags) != 1 || tags[0] != "cp311-cp311-manylinux2014_x86_64" {
-		t.Errorf("WHEEL says %v", tags)
-	}
+	problems := w.Check()
+	check.That(t, len(problems) == 0, "the wheel is not in order: %q", problems)
+	version := w.Metadata.Get("Version")
+	check.That(t, version == "1.0+rocm6.1" && w.Metadata.Get("Name") == "tool", "METADATA says %s %s", w.Metadata.Get("Name"), version)
+	tags := w.WheelInfo.Values("Tag")
+	check.That(t, len(tags) == 1 && tags[0] == "cp311-cp311-manylinux2014_x86_64", "WHEEL says %v", tags)
 	for name, want := range map[string]string{"tool/run": "#!/bin/sh\n", "tool-1.0+rocm6.1.data/purelib/tool/__init__.py": "VARIABLE = 'B'\n"} {
-		if have, err := w.ReadFile(name, 100); err != nil || string(have) != want {
-			t.Errorf("%s: %q, %v", name, have, err)
-		}
+		have, err := w.ReadFile(name, 100)
+		check.That(t, err == nil && string(have) == want, "%s: %q, %v", name, have, err)
 	}
 	for _, f := range w.Files {
 		want := fs.FileMode(0o644)
 		if f.Name == "tool/run" {
 			want = 0o755
 		}
-		if f.Mode.Perm() != want {
-			t.Errorf("%s has mode %v", f.Name, f.Mode)
-		}
+		check.That(t, f.Mode.Perm() == want, "%s has mode %v", f.Name, f.Mode)
 	}
 }
 
@@ -122,9 +117,7 @@ func TestRepackIsAFunctionOfTheTree(t *testing.T) {
 		must.Succeed(t, err)
 		made = append(made, data)
 	}
-	if !bytes.Equal(made[0], made[1]) {
-		t.Error("two repacks differ")
-	}
+	check.That(t, bytes.Equal(made[0], made[1]), "two repacks differ")
 }
 
 const info = "tool-1.0.dist-info/"
@@ -148,16 +141,13 @@ func TestRepackDropsWhatThePlatformProvides(t *testing.T) {
 	w, err := wheel.Open(path)
 	must.Succeed(t, err)
 	defer w.Close()
-	if left := w.Metadata.Values("Requires-Dist"); len(left) != 1 || left[0] != "torchmetrics" {
-		t.Errorf("left are %q", left)
-	}
-	if external := w.Metadata.Values("Requires-External"); len(external) != 3 || external[0] != "flash-attn==2.8.3" {
-		t.Errorf("of the platform are %q", external)
-	}
+	left := w.Metadata.Values("Requires-Dist")
+	check.That(t, len(left) == 1 && left[0] == "torchmetrics", "left are %q", left)
+	external := w.Metadata.Values("Requires-External")
+	check.That(t, len(external) == 3 && external[0] == "flash-attn==2.8.3", "of the platform are %q", external)
 	text, err := w.ReadFile(w.DistInfo+"/METADATA", 1000)
-	if err != nil || !strings.HasSuffix(string(text), "\n\nVersion: 9\nRequires-Dist: torch\n") {
-		t.Errorf("the description was changed: %q, %v", text, err)
-	}
+	check.That(t, err == nil && strings.HasSuffix(string(text), "\n\nVersion: 9\nRequires-Dist: torch\n"),
+		"the description was changed: %q, %v", text, err)
 }
 
 func TestRepackRefuses(t *testing.T) {
@@ -196,16 +186,12 @@ func TestUnpackRefuses(t *testing.T) {
 		w := tool()
 		w.Unlisted = []wheeltest.File{f}
 		tree, says, err := unpacked(t, w.Bytes())
-		if err == nil || !strings.Contains(says, name) {
-			t.Errorf("%s: %v: %s", name, err, says)
-		}
-		if left, err := os.ReadDir(tree); err != nil || len(left) > 0 {
-			t.Errorf("%s: %v was written, %v", name, left, err)
-		}
+		check.That(t, err != nil && strings.Contains(says, name), "%s: %v: %s", name, err, says)
+		left, err := os.ReadDir(tree)
+		check.That(t, err == nil && len(left) == 0, "%s: %v was written, %v", name, left, err)
 	}
 	damaged := tool().Bytes()
 	damaged[50] ^= 0xff
-	if _, says, err := unpacked(t, damaged); err == nil {
-		t.Errorf("a damaged member was unpacked: %s", says)
-	}
+	_, says, err := unpacked(t, damaged)
+	check.That(t, err != nil, "a damaged member was unpacked: %s", says)
 }

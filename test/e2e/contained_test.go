@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -57,9 +58,7 @@ func inContainers(b *tool) {
 	b.want(0, append(cell, "--engine", "native")...)
 	native := b.runJSON("out").Cells[0].Artifacts[0].SHA256
 	for program, sum := range sums {
-		if sum != native {
-			b.t.Errorf("through %s the wheel is %s, and by the native engine %s", program, sum, native)
-		}
+		check.That(b.t, sum == native, "through %s the wheel is %s, and by the native engine %s", program, sum, native)
 	}
 }
 
@@ -88,9 +87,7 @@ func (b *tool) contained(program string, run []string) string {
 	contains(b.t, b.ask(program, "inspect", "--format", "{{.Args}} {{.Config.Cmd}}", name), "1000,2000,10000")
 	r = b.want(0, "store", "gc", "--keep", "20GB")
 	contains(b.t, r.stdout, "the engine's cache in "+program+" has 0.0 MB, had ")
-	if left := b.ask(program, "volume", "ls", "--quiet") + b.ask(program, "ps", "--all", "--quiet"); left != "" {
-		b.t.Errorf("store gc left %s", left)
-	}
+	check.Same(b.t, "store gc left", "", b.ask(program, "volume", "ls", "--quiet")+b.ask(program, "ps", "--all", "--quiet"))
 	return cell.Artifacts[0].SHA256
 }
 

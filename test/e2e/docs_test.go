@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/docscript"
 	"builder/test/kit/markdown"
 	"builder/test/kit/must"
@@ -79,9 +80,8 @@ func whatPagesShow(b *tool) {
 // skipped silently, so this test lists the marked commands.
 func TestPagesOfTheStory(t *testing.T) {
 	want := []string{"make wheel"}
-	if got := shown(t, readme); !slices.Equal(got, want) {
-		t.Errorf("the README runs %q, want %q", got, want)
-	}
+	got := shown(t, readme)
+	check.That(t, slices.Equal(got, want), "the README runs %q, want %q", got, want)
 	var names []string
 	commands := 0
 	for _, path := range shownPages(t) {
@@ -91,7 +91,5 @@ func TestPagesOfTheStory(t *testing.T) {
 	if want := []string{"gates.md", "horovod-rocm.md", "publish.md", "mending.md", "neighbours.md", "offline.md", "publishing.md", "trust.md", "writing-a-recipe.md"}; !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)
 	}
-	if commands < 20 {
-		t.Errorf("only %d commands were found", commands)
-	}
+	check.That(t, commands >= 20, "only %d commands were found", commands)
 }

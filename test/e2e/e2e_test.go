@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/ocitest"
 )
@@ -170,9 +171,8 @@ func (b *tool) quick(r result, made cellFile) {
 		}
 		whole += s.Seconds
 	}
-	if ratio := r.took.Seconds() / whole; ratio > 1./20 {
-		b.t.Errorf("it took %v, %.3f of the %.0f s of the build", r.took, ratio, whole)
-	}
+	ratio := r.took.Seconds() / whole
+	check.That(b.t, ratio <= 1./20, "it took %v, %.3f of the %.0f s of the build", r.took, ratio, whole)
 }
 
 func (b *tool) runJSON(out string) runFile {
@@ -190,9 +190,7 @@ func (b *tool) runJSON(out string) runFile {
 func contains(t *testing.T, text string, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in:\n%s", want, text)
-		}
+		check.That(t, strings.Contains(text, want), "%q is not in:\n%s", want, text)
 	}
 }
 
@@ -207,14 +205,10 @@ func mainJob(b *tool) {
 		b.t.Fatalf("got %+v", cell)
 	}
 	for _, v := range cell.Verdicts {
-		if v.Status != "pass" || v.Evidence == "" {
-			b.t.Errorf("gate %s: %s: %q", v.Gate, v.Status, v.Evidence)
-		}
+		check.That(b.t, v.Status == "pass" && v.Evidence != "", "gate %s: %s: %q", v.Gate, v.Status, v.Evidence)
 	}
 	wheel := cell.Artifacts[0].Path
-	if !strings.Contains(wheel, "+rocm5.7.tf2.13.0.gfx90a-cp311") {
-		b.t.Errorf("the wheel's version does not name the stack: %s", wheel)
-	}
+	check.That(b.t, strings.Contains(wheel, "+rocm5.7.tf2.13.0.gfx90a-cp311"), "the wheel's version does not name the stack: %s", wheel)
 	log, err := os.ReadFile(filepath.Join(b.dir, "out", cell.ID, "logs", "build.log"))
 	must.Succeed(b.t, err)
 	contains(b.t, string(log), "-DHAVE_ROCM=1", "-DHAVE_NCCL=1")
@@ -232,9 +226,7 @@ func (b *tool) getsGo() {
 		b.t.Fatalf("toolchain.sh: %v", err)
 	}
 	said, err := exec.Command(filepath.Join(strings.TrimSpace(string(bin)), "go"), "version").Output()
-	if err != nil || !strings.HasPrefix(string(said), "go version go1.") {
-		b.t.Errorf("the Go in %q says %q: %v", bin, said, err)
-	}
+	check.That(b.t, err == nil && strings.HasPrefix(string(said), "go version go1."), "the Go in %q says %q: %v", bin, said, err)
 }
 
 // again runs the main job once more. The key is in the store, so neither engine nor
@@ -245,9 +237,8 @@ func again(b *tool) {
 	r := b.want(0, "run", "horovod", "--rocm", "5.7", "--locked", "--offline")
 	b.quick(r, before)
 	cell := b.runJSON("out").Cells[0]
-	if cell.From != "store" || cell.Artifacts[0].SHA256 != before.Artifacts[0].SHA256 || len(cell.Verdicts) != gates {
-		b.t.Errorf("got %+v", cell)
-	}
+	check.That(b.t, cell.From == "store" && cell.Artifacts[0].SHA256 == before.Artifacts[0].SHA256 && len(cell.Verdicts) == gates,
+		"got %+v", cell)
 	contains(b.t, b.want(0, "engine", "status").stdout, "not running")
 }
 
@@ -280,9 +271,8 @@ func withoutFindHIP(b *tool) {
 	site := b.makeSite(map[string]string{"patches/horovod/10-findhip.yaml": never})
 	r := b.want(5, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-nofindhip")
 	contains(b.t, r.stderr, `Unknown CMake command "hip_add_library"`, "hint: ", "apply the patch findhip", "logs/build.log")
-	if cell := b.runJSON("out-nofindhip").Cells[0]; cell.Status != "error" {
-		b.t.Errorf("got %+v", cell)
-	}
+	cell := b.runJSON("out-nofindhip").Cells[0]
+	check.That(b.t, cell.Status == "error", "got %+v", cell)
 }
 
 // verified checks the results of a run with only the public key, and detects a changed
@@ -294,9 +284,7 @@ func verified(b *tool) {
 	contains(b.t, r.stdout, "signatures  pass", "provenance  pass", "sbom        pass", "verdicts    pass", cell.ID)
 	b.quick(r, cell)
 	// The cell promises glibc 2.35, which Ubuntu 22.04 has.
-	if got := auditwheel(b.t, filepath.Join(b.dir, cell.Artifacts[0].Path)); got != "manylinux_2_35_x86_64" {
-		b.t.Errorf("auditwheel reads %s", got)
-	}
+	check.Same(b.t, "auditwheel reads", "manylinux_2_35_x86_64", auditwheel(b.t, filepath.Join(b.dir, cell.Artifacts[0].Path)))
 	copied := filepath.Join(b.t.TempDir(), cell.ID)
 	if out, err := exec.Command("cp", "-r", filepath.Join(b.dir, dir), copied).CombinedOutput(); err != nil {
 		b.t.Fatalf("%v: %s", err, out)
@@ -330,9 +318,8 @@ func published(b *tool) {
 	contains(b.t, b.want(0, "publish", dir, "--to", registry).stdout, "published", "candidate", "pull and verify")
 	contains(b.t, b.want(0, "publish", "list", "--at", registry).stdout, made.ID, strconv.Itoa(gates)+" of "+strconv.Itoa(gates))
 	files, err := ocitest.Pull(registry, strings.ReplaceAll(made.ID, "+", "_")+"-candidate")
-	if err != nil || sum(files[filepath.Base(made.Artifacts[0].Path)]) != made.Artifacts[0].SHA256 {
-		b.t.Errorf("pulled %d files, %v", len(files), err)
-	}
+	check.That(b.t, err == nil && sum(files[filepath.Base(made.Artifacts[0].Path)]) == made.Artifacts[0].SHA256,
+		"pulled %d files, %v", len(files), err)
 	b.takenFrom(registry, made)
 }
 
@@ -345,9 +332,8 @@ func (b *tool) takenFrom(place string, made cellFile) {
 	r := own.want(0, "run", "horovod", "--rocm", "5.7", "--locked", "--from", place, "--from-only", "--trust", trust, "--out", out)
 	b.quick(r, made)
 	taken := b.runJSON(out).Cells[0]
-	if taken.From != "registry" || taken.Artifacts[0].SHA256 != made.Artifacts[0].SHA256 || len(taken.Verdicts) != gates {
-		b.t.Errorf("got %+v", taken)
-	}
+	check.That(b.t, taken.From == "registry" && taken.Artifacts[0].SHA256 == made.Artifacts[0].SHA256 && len(taken.Verdicts) == gates,
+		"got %+v", taken)
 	own.want(0, "verify", filepath.Join(out, taken.ID), "--trust", trust)
 }
 
@@ -408,9 +394,7 @@ func leaks(b *tool) {
 	must.Succeed(b.t, err)
 	contains(b.t, string(log), "http: refused", "names: refused", "host: localhost", "model name\t: builder", "processors in cpuinfo: 1")
 	for _, never := range []string{"got out", "TRACEPARENT", "OTEL_", "planted"} {
-		if strings.Contains(string(log), never) {
-			b.t.Errorf("%q is in the log of the build:\n%s", never, log)
-		}
+		check.That(b.t, !strings.Contains(string(log), never), "%q is in the log of the build:\n%s", never, log)
 	}
 }
 
@@ -486,13 +470,10 @@ expect:
 	contains(b.t, r.stderr, "gate import: fail", "undefined symbol", "gate check-build: fail", "framework [ ] TensorFlow")
 	contains(b.t, r.stderr, "gate rendezvous: fail")
 	cell := b.runJSON("out-cpu").Cells[0]
-	if cell.Status != "fail" || len(cell.Verdicts) != gates || !strings.Contains(cell.Artifacts[0].Path, "/rejected/") {
-		b.t.Errorf("got %+v", cell)
-	}
+	check.That(b.t, cell.Status == "fail" && len(cell.Verdicts) == gates && strings.Contains(cell.Artifacts[0].Path, "/rejected/"),
+		"got %+v", cell)
 	for _, v := range cell.Verdicts {
-		if v.Status != "pass" && v.Remedy == "" {
-			b.t.Errorf("gate %s has no remedy", v.Gate)
-		}
+		check.That(b.t, v.Status == "pass" || v.Remedy != "", "gate %s has no remedy", v.Gate)
 	}
 }
 
@@ -580,9 +561,8 @@ func ncclVerbs(b *tool) {
 		"needs libibverbs.so.1", "libibverbs is linked", "in libibverbs.so.1", "functions of the vendor's 2.29.7",
 		"reports 2.29.7+cuda13.0 and 22907", "requires GLIBC_2.38", ".txz: ")
 	path := filepath.Join(b.dir, cell.Artifacts[0].Path)
-	if tag := auditwheel(b.t, path); !strings.HasSuffix(path, "-py3-none-"+tag+".whl") {
-		b.t.Errorf("auditwheel reads %s from %s", tag, filepath.Base(path))
-	}
+	tag := auditwheel(b.t, path)
+	check.That(b.t, strings.HasSuffix(path, "-py3-none-"+tag+".whl"), "auditwheel reads %s from %s", tag, filepath.Base(path))
 }
 
 // ncclUnlinked builds NCCL as upstream's makefiles do on Debian: the link succeeds, but
@@ -596,9 +576,8 @@ func ncclUnlinked(b *tool) {
 	site := b.makeSite(map[string]string{"patches/nccl/12-rdma-libverbs-order.yaml": never})
 	r := b.want(6, append(smallNCCL, "--recipes", site, "--out", "out-unlinked")...)
 	contains(b.t, r.stderr, "gate elf-needed: fail", "gate elf-symbols: fail", "requires 25 symbols", "ibv_reg_mr_iova2", "gate rdma: fail", "used but not linked")
-	if cell := b.runJSON("out-unlinked").Cells[0]; cell.Status != "fail" || !strings.Contains(cell.Artifacts[0].Path, "/rejected/") {
-		b.t.Errorf("got %+v", cell)
-	}
+	cell := b.runJSON("out-unlinked").Cells[0]
+	check.That(b.t, cell.Status == "fail" && strings.Contains(cell.Artifacts[0].Path, "/rejected/"), "got %+v", cell)
 }
 
 // evidence joins the evidence of the gates and fails the test unless all passed.
@@ -606,9 +585,7 @@ func (b *tool) evidence(verdicts []struct{ Gate, Status, Evidence, Remedy string
 	b.t.Helper()
 	var all []string
 	for _, v := range verdicts {
-		if v.Status != "pass" {
-			b.t.Errorf("gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
-		}
+		check.That(b.t, v.Status == "pass", "gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
 		all = append(all, v.Evidence)
 	}
 	return strings.Join(all, "\n")

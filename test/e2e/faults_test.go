@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
 )
@@ -95,9 +96,7 @@ var faults = []fault{
 
 // docs/reliability.md has the same table of faults. TestE2E checks each row.
 func TestFaultTable(t *testing.T) {
-	if len(faults) < 25 {
-		t.Errorf("%d faults, 25 are promised", len(faults))
-	}
+	check.That(t, len(faults) >= 25, "%d faults, 25 are promised", len(faults))
 	golden.CheckSection(t, "../../docs/reliability.md", "<!-- faults -->\n", "<!-- end of faults -->", faultTable(faults))
 }
 
@@ -155,18 +154,15 @@ func interrupt(sig syscall.Signal) func(*scene) {
 // report returns the current run.json.
 func (s *scene) report() []byte {
 	data, err := os.ReadFile(filepath.Join(s.dir, s.out, "run.json"))
-	if err != nil {
-		s.t.Error(err)
-	}
+	check.That(s.t, err == nil, "%v", err)
 	return data
 }
 
 func interruptTwice(s *scene) {
 	p := s.start(s.cell("slow")).in("build").signal(syscall.SIGINT)
 	time.Sleep(50 * time.Millisecond)
-	if code := p.signal(syscall.SIGINT).end(); code != 130 && code != -1 {
-		s.t.Errorf("exit %d", code)
-	}
+	code := p.signal(syscall.SIGINT).end()
+	check.That(s.t, code == 130 || code == -1, "exit %d", code)
 	s.sound()
 	p.again()
 }
@@ -277,9 +273,7 @@ func oneOfTwoKilled(s *scene) {
 	p.exits(0, "lost engine "+there+", the other engines build its cells")
 	s.sound()
 	for _, c := range s.runJSON(s.out).Cells {
-		if c.Engine != here {
-			s.t.Errorf("%s was built at %s", c.ID, c.Engine)
-		}
+		check.That(s.t, c.Engine == here, "%s was built at %s", c.ID, c.Engine)
 	}
 }
 
@@ -385,14 +379,11 @@ func fullResults(s *scene) {
 	dir := filepath.Join(s.dir, s.out)
 	enlarge := s.limited(dir, "32k")
 	p := s.start(s.cell("swift"))
-	if code := p.end(); code == 0 || code == 130 {
-		s.t.Errorf("exit %d", code)
-	}
+	code := p.end()
+	check.That(s.t, code != 0 && code != 130, "exit %d", code)
 	contains(s.t, p.said.String(), "no space left on device")
 	found, _ := filepath.Glob(filepath.Join(dir, "*", "*.whl"))
-	if len(found) > 0 {
-		s.t.Errorf("half a wheel has a good name: %v", found)
-	}
+	check.That(s.t, len(found) == 0, "half a wheel has a good name: %v", found)
 	s.nothingLeft()
 	enlarge("64m")
 	p.again()
@@ -442,9 +433,8 @@ func damagedWheel(s *scene) {
 	s.damage("store/sha256", func(path string) bool { return filepath.Base(path) == wheel.SHA256 })
 	must.Succeed(s.t, os.RemoveAll(filepath.Join(s.dir, s.out)))
 	p.again()
-	if c := s.runJSON(s.out).Cells[0]; c.From != "build" || c.Artifacts[0].SHA256 != wheel.SHA256 {
-		s.t.Errorf("got %+v", c)
-	}
+	c := s.runJSON(s.out).Cells[0]
+	check.That(s.t, c.From == "build" && c.Artifacts[0].SHA256 == wheel.SHA256, "got %+v", c)
 	s.sound()
 }
 
@@ -454,9 +444,8 @@ func damagedRecord(s *scene) {
 	key := s.runJSON(s.out).Cells[0].Key
 	s.damage("store/results", func(path string) bool { return strings.Contains(path, key) })
 	p.again()
-	if c := s.runJSON(s.out).Cells[0]; c.From != "build" {
-		s.t.Errorf("got %+v", c)
-	}
+	c := s.runJSON(s.out).Cells[0]
+	check.That(s.t, c.From == "build", "got %+v", c)
 	s.sound()
 }
 
@@ -524,12 +513,9 @@ func deepDirectories(s *scene) {
 	must.Succeed(s.t, err)
 	p := s.start(s.cell("swift"))
 	p.exits(5, "the engine cannot keep or read what the step made")
-	if strings.Contains(p.said.String(), "starts again") {
-		s.t.Error("the build was retried")
-	}
-	if after, err := os.Stat(cache); err != nil || !os.SameFile(before, after) {
-		s.t.Errorf("the engine has another cache: %v", err)
-	}
+	check.That(s.t, !strings.Contains(p.said.String(), "starts again"), "the build was retried")
+	after, err := os.Stat(cache)
+	check.That(s.t, err == nil && os.SameFile(before, after), "the engine has another cache: %v", err)
 	s.sound()
 }
 

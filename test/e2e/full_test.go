@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -38,9 +39,7 @@ func TestFull(t *testing.T) {
 			for _, v := range cell.Verdicts {
 				got = append(got, v.Gate)
 			}
-			if cell.Status != "pass" || !slices.Equal(got, want) {
-				t.Errorf("%s, gates %v, planned were %v", cell.Status, got, want)
-			}
+			check.That(t, cell.Status == "pass" && slices.Equal(got, want), "%s, gates %v, planned were %v", cell.Status, got, want)
 		})
 	}
 	t.Run("Horovod for ROCm 6.1 on an image of a registry in AMD's layout", func(t *testing.T) {

@@ -3,6 +3,8 @@ package e2e
 import (
 	"path/filepath"
 	"strings"
+
+	"builder/test/kit/check"
 )
 
 // neighbours repackages Ray and OpenRLHF twice and checks the behaviour of both.
@@ -42,8 +44,6 @@ func rayWithTheSetEdit(b *tool) {
 	r := b.want(6, "run", "ray", "--recipes", site, "--version", "2.12.0", "--rocm", "6.1", "--out", "out-ray-set")
 	contains(b.t, r.stderr, "gate behaviour: fail", "set is ROCR_VISIBLE_DEVICES, expected CUDA_VISIBLE_DEVICES")
 	for _, v := range b.runJSON("out-ray-set").Cells[0].Verdicts {
-		if (v.Status == "pass") == (v.Gate == "behaviour") {
-			b.t.Errorf("gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
-		}
+		check.That(b.t, (v.Status == "pass") != (v.Gate == "behaviour"), "gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -145,9 +146,8 @@ func (p *proc) end() int {
 // exits waits for the end and checks the exit code and the output.
 func (p *proc) exits(code int, words ...string) {
 	p.t.Helper()
-	if got := p.end(); got != code {
-		p.t.Errorf("exit %d, want %d", got, code)
-	}
+	got := p.end()
+	check.That(p.t, got == code, "exit %d, want %d", got, code)
 	contains(p.t, p.said.String(), words...)
 }
 
@@ -211,9 +211,8 @@ func processes() map[int]string {
 func (s *scene) sound() {
 	s.t.Helper()
 	s.nothingLeft()
-	if verify := s.run("store", "verify"); verify.code != 0 {
-		s.t.Errorf("the store is not whole after it")
-	}
+	verify := s.run("store", "verify")
+	check.That(s.t, verify.code == 0, "the store is not whole after it")
 	s.trueReport()
 }
 
@@ -266,20 +265,16 @@ func (s *scene) trueReport() {
 	}
 	for _, c := range f.Cells {
 		for _, v := range c.Verdicts {
-			if v.Status != "pass" || v.Evidence == "" {
-				s.t.Errorf("%s: a verdict that nobody reached: %+v", c.ID, v)
-			}
+			check.That(s.t, v.Status == "pass" && v.Evidence != "", "%s: a verdict that nobody reached: %+v", c.ID, v)
 		}
 		if c.Status != "pass" {
 			continue
 		}
-		if len(c.Verdicts) < 5 || len(c.Artifacts) == 0 {
-			s.t.Errorf("%s: passed with %d verdicts and %d artifacts", c.ID, len(c.Verdicts), len(c.Artifacts))
-		}
+		check.That(s.t, len(c.Verdicts) >= 5 && len(c.Artifacts) != 0,
+			"%s: passed with %d verdicts and %d artifacts", c.ID, len(c.Verdicts), len(c.Artifacts))
 		for _, a := range c.Artifacts {
-			if got := digest(s.abs(a.Path)); got != a.SHA256 {
-				s.t.Errorf("%s has sha256 %s, run.json says %s", a.Path, got, a.SHA256)
-			}
+			got := digest(s.abs(a.Path))
+			check.That(s.t, got == a.SHA256, "%s has sha256 %s, run.json says %s", a.Path, got, a.SHA256)
 		}
 	}
 }

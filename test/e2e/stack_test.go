@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -29,12 +30,10 @@ func stacked(b *tool) {
 	b.want(0, "engine", "down")
 	must.Succeed(b.t, os.RemoveAll(filepath.Join(b.dir, "out-stack")))
 	b.want(0, append(args, "--offline")...)
-	if cell := b.runJSON("out-stack").Cells[0]; cell.From != "store" {
-		b.t.Errorf("got %+v", cell)
-	}
-	if again := b.house("out-stack"); len(first) != 8 || !maps.Equal(first, again) {
-		b.t.Errorf("made %v, then %v", first, again)
-	}
+	cell := b.runJSON("out-stack").Cells[0]
+	check.That(b.t, cell.From == "store", "got %+v", cell)
+	again := b.house("out-stack")
+	check.That(b.t, len(first) == 8 && maps.Equal(first, again), "made %v, then %v", first, again)
 	b.lacking(site)
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -22,20 +23,15 @@ func lookedAt(b *tool) {
 	shell := b.command(b.t.Context(), "debug", "shell", "steady-1", "--out", "out-broken")
 	shell.Stdin = strings.NewReader("pwd; echo turn $TURN; gcc -c nowhere.c; ls /sys/class/net; exit 3\n")
 	said, err := shell.CombinedOutput()
-	if err != nil {
-		b.t.Errorf("%v\n%s", err, said)
-	}
+	check.That(b.t, err == nil, "%v\n%s", err, said)
 	contains(b.t, string(said), "/build/src", "turn 1 of ", "nowhere.c: No such file")
 
 	dir := filepath.Join(b.t.TempDir(), "sent")
 	b.want(0, "debug", "shell", "steady", "--out", "out-broken", "--to", dir)
 	said, err = exec.Command(filepath.Join(dir, "build")).CombinedOutput()
-	if err == nil || !strings.Contains(string(said), "nowhere.c: No such file") {
-		b.t.Errorf("the replay ended with %v\n%s", err, said)
-	}
-	if mounts := contentOf(b, "/proc/mounts"); strings.Contains(mounts, dir) {
-		b.t.Errorf("mounts are left:\n%s", mounts)
-	}
+	check.That(b.t, err != nil && strings.Contains(string(said), "nowhere.c: No such file"), "the replay ended with %v\n%s", err, said)
+	mounts := contentOf(b, "/proc/mounts")
+	check.That(b.t, !strings.Contains(mounts, dir), "mounts are left:\n%s", mounts)
 }
 
 func contentOf(b *tool, path string) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/ocitest"
 )
@@ -71,9 +72,7 @@ func onAMDsLayout(b *tool) {
 	for _, v := range cell.Verdicts {
 		got = append(got, v.Gate)
 	}
-	if cell.Status != "pass" || !slices.Equal(got, want) {
-		b.t.Errorf("%s, gates %v, planned were %v", cell.Status, got, want)
-	}
+	check.That(b.t, cell.Status == "pass" && slices.Equal(got, want), "%s, gates %v, planned were %v", cell.Status, got, want)
 	r := b.want(8, "run", "horovod", "--rocm", "6.1", "--locked")
 	contains(b.t, r.stderr, "rocm/tensorflow")
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -40,9 +41,8 @@ expect:
 	contains(b.t, contentOf(b, filepath.Join(logs, "build.log")), `"out": "none"`)
 	contains(b.t, b.evidence(cell.Verdicts), "ways-out: it reports out=none tried=68")
 	b.trapped(site, path, recipe)
-	if now := contentOf(b, "/proc/sys/kernel/core_pattern"); now != string(pattern) {
-		b.t.Errorf("core_pattern of the host was %q and is %q", pattern, now)
-	}
+	now := contentOf(b, "/proc/sys/kernel/core_pattern")
+	check.That(b.t, now == string(pattern), "core_pattern of the host was %q and is %q", pattern, now)
 
 	var canary struct {
 		Canary   string
@@ -52,13 +52,9 @@ expect:
 	names, err := exec.Command("python3", "testdata/ways_out.py", "names").Output()
 	must.Succeed(b.t, err)
 	for name := range strings.Lines(string(names)) {
-		if canary.Attempts[strings.TrimSpace(name)] == "" {
-			b.t.Errorf("the canary does not try %q", strings.TrimSpace(name))
-		}
+		check.That(b.t, canary.Attempts[strings.TrimSpace(name)] != "", "the canary does not try %q", strings.TrimSpace(name))
 	}
-	if canary.Canary != "refused" {
-		b.t.Errorf("the canary says %q", canary.Canary)
-	}
+	check.That(b.t, canary.Canary == "refused", "the canary says %q", canary.Canary)
 }
 
 // trapped builds a wheel that replaces the programs for making a sandbox. Its programs

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"builder/test/kit/acttest"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -22,9 +23,7 @@ func workflow(b *tool) {
 	said := b.executes(checkout, map[string]string{"cells": "horovod --rocm 5.7", "publish": "file:" + place, "trust": "ours.pem.pub"})
 	contains(b.t, said, "### builder: 1 of 1 cells passed", "gfx90a | pass | ")
 	found, err := filepath.Glob(filepath.Join(place, "files", "horovod", "*.whl"))
-	if err != nil || len(found) != 1 {
-		b.t.Errorf("published: %v, %v", found, err)
-	}
+	check.That(b.t, err == nil && len(found) == 1, "published: %v, %v", found, err)
 
 	// Two cells never built before.
 	said = b.executes(checkout, map[string]string{"cells": "steady --turn 1,2 --pace swift", "recipes": "."})
@@ -47,9 +46,7 @@ func (b *tool) executes(checkout string, inputs map[string]string) string {
 	result, err := call.Play(b.t.Context())
 	b.t.Log(result.Log)
 	must.Succeed(b.t, err)
-	if strings.Contains(result.String(), "failure") {
-		b.t.Errorf("the jobs are\n%s", result)
-	}
+	check.That(b.t, !strings.Contains(result.String(), "failure"), "the jobs are\n%s", result)
 	return result.Summary
 }
 

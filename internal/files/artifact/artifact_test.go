@@ -25,9 +25,8 @@ func TestOf(t *testing.T) {
 func TestOfRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{dir, filepath.Join(dir, "absent")} {
-		if a, err := Of(path, ""); err == nil {
-			t.Errorf("Of(%q) = %v, want an error", path, a)
-		}
+		a, err := Of(path, "")
+		check.That(t, err != nil, "Of(%q) = %v, want an error", path, a)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/files/difference"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -53,9 +54,8 @@ func TestArchives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := difference.Of(first, c.second)
-			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
-				t.Errorf("%v (-want +got):\n%s", err, diff)
-			}
+			diff := cmp.Diff(c.want, got)
+			check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 		})
 	}
 }

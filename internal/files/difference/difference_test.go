@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"builder/internal/files/difference"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
@@ -65,13 +66,11 @@ func TestWheels(t *testing.T) {
 			lines, err := difference.Of(make(c.first...), make(c.second...))
 			must.Succeed(t, err)
 			for _, says := range c.says {
-				if text := strings.Join(lines, "\n"); !strings.Contains(text, says) {
-					t.Errorf("%q is not in\n%s", says, text)
-				}
+				text := strings.Join(lines, "\n")
+				check.That(t, strings.Contains(text, says), "%q is not in\n%s", says, text)
 			}
-			if text := strings.Join(lines, "\n"); strings.Contains(text, ".same") && name != "a section" {
-				t.Errorf("what is the same is told: %s", text)
-			}
+			text := strings.Join(lines, "\n")
+			check.That(t, !strings.Contains(text, ".same") || name == "a section", "what is the same is told: %s", text)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"builder/internal/files/elf"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 )
@@ -54,9 +55,7 @@ func TestARequiredVersionIsNotHiddenByAnother(t *testing.T) {
 	low, err := elf.Read(changed(t, l, ".gnu.version_r", func(b []byte) {
 		copy(b[16+6:], []byte{1, 0}) // the index of no version
 	}))
-	if err != nil || low.Floors["GLIBC"] != "2.99" {
-		t.Errorf("the floor is %+v, %v", low, err)
-	}
+	check.That(t, err == nil && low.Floors["GLIBC"] == "2.99", "the floor is %+v, %v", low, err)
 }
 
 // The loader loads the library named by a filter, as it does for DT_NEEDED.
@@ -65,9 +64,7 @@ func TestFiltersAreNeeded(t *testing.T) {
 		f, err := elf.Read(changed(t, elftest.Library{Needed: []string{"libforbidden.so"}}, ".dynamic", func(b []byte) {
 			binary.LittleEndian.PutUint64(b, tag)
 		}))
-		if err != nil || len(f.Needed) != 1 || f.Needed[0] != "libforbidden.so" {
-			t.Errorf("%#x: %+v, %v", tag, f, err)
-		}
+		check.That(t, err == nil && len(f.Needed) == 1 && f.Needed[0] == "libforbidden.so", "%#x: %+v, %v", tag, f, err)
 	}
 }
 
@@ -87,9 +84,8 @@ func TestFunctionsOutsideOfTheCodeThatIsReadAreRefused(t *testing.T) {
 		at := binary.LittleEndian.Uint64(b[24+8:])
 		binary.LittleEndian.PutUint64(b[24+8:], at+17) // into .rodata, which is executable too
 	})
-	if uses, err := elf.CPUUses(r); err == nil || !strings.Contains(err.Error(), "outside all sections of code") {
-		t.Errorf("it takes %v, %v", uses, err)
-	}
+	uses, err := elf.CPUUses(r)
+	check.That(t, err != nil && strings.Contains(err.Error(), "outside all sections of code"), "it takes %v, %v", uses, err)
 }
 
 // Names with shared bytes cost as much work as other names.
@@ -114,9 +110,8 @@ func TestTheBudgetIsOfAllLibraries(t *testing.T) {
 	for i := range 10 {
 		targets, err := elf.DeviceTargets(budget.Reader(t.Context(), bytes.NewReader(file)))
 		if err != nil {
-			if !strings.Contains(err.Error(), "exceeds the work for a file of 0 bytes") || i < 4 {
-				t.Errorf("library %d: %v, %v", i, targets, err)
-			}
+			check.That(t, strings.Contains(err.Error(), "exceeds the work for a file of 0 bytes") && i >= 4,
+				"library %d: %v, %v", i, targets, err)
 			return
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 // zeros is an endless stream, like that of a small hostile container.
@@ -19,7 +21,5 @@ func (zeros) Read(p []byte) (int, error) {
 func TestASmallFileUnpacksLittle(t *testing.T) {
 	m := metered(NewBudget(5247).Reader(t.Context(), bytes.NewReader(nil)))
 	unpacked, err := io.Copy(io.Discard, weighed{zeros{}, m, weighUnpacked})
-	if err == nil || unpacked > 600<<20 {
-		t.Errorf("%d bytes were unpacked, %v", unpacked, err)
-	}
+	check.That(t, err != nil && unpacked <= 600<<20, "%d bytes were unpacked, %v", unpacked, err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"builder/internal/files/elf"
 	"builder/internal/files/x86"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 )
@@ -34,12 +35,8 @@ func TestCPUUses(t *testing.T) {
 		got = append(got, use{u.Feature, u.Function, u.Count})
 	}
 	want := []use{{x86.AVX, "b", 3}, {x86.AVX, "a", 1}, {x86.AVX512, "a", 1}}
-	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if uses[1].First != uses[2].First+uint64(len(vpxord)) {
-		t.Errorf("the first places are wrong: %+v", uses)
-	}
+	check.That(t, len(got) == len(want) && got[0] == want[0] && got[1] == want[1] && got[2] == want[2], "got %v, want %v", got, want)
+	check.That(t, uses[1].First == uses[2].First+uint64(len(vpxord)), "the first places are wrong: %+v", uses)
 }
 
 func TestNoCPUUses(t *testing.T) {
@@ -53,8 +50,7 @@ func TestNoCPUUses(t *testing.T) {
 		{elftest.Library{Exported: []elftest.Symbol{{Name: "f", Code: append(bytes.Repeat([]byte{0x90}, 63), 0xe8)}}}.Bytes(), "truncated"},
 		{[]byte("text"), "not an ELF file"},
 	} {
-		if uses, err := elf.CPUUses(bytes.NewReader(c.of)); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, %v", c.says, uses, err)
-		}
+		uses, err := elf.CPUUses(bytes.NewReader(c.of))
+		check.That(t, err != nil && strings.Contains(err.Error(), c.says), "%s: got %v, %v", c.says, uses, err)
 	}
 }

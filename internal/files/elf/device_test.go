@@ -3,6 +3,7 @@ package elf
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -150,9 +151,7 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := DeviceTargets(bytes.NewReader(library(part{test.section, test.data})))
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("DeviceTargets = %v, %v; want an error with %q", got, err, test.want)
-			}
+			check.Fails(t, err, test.want, got)
 		})
 	}
 }
@@ -165,25 +164,20 @@ func TestTargetsAreBounded(t *testing.T) {
 	if err := targets.add(Target{Vendor: "amd", Arch: "0"}); err != nil {
 		t.Error("one that is there already is refused")
 	}
-	if targets.add(Target{Vendor: "amd", Arch: "more"}) == nil {
-		t.Error("one more is taken")
-	}
+	check.That(t, targets.add(Target{Vendor: "amd", Arch: "more"}) != nil, "one more is taken")
 }
 
 // A decoder returns an error at its end if the checksum is wrong.
 func TestAtEnd(t *testing.T) {
-	if !atEnd(strings.NewReader("")) || atEnd(strings.NewReader("x")) || atEnd(iotest.ErrReader(errors.New("checksum"))) {
-		t.Error("what follows the end is misjudged")
-	}
+	check.That(t, atEnd(strings.NewReader("")) && !atEnd(strings.NewReader("x")) && !atEnd(iotest.ErrReader(errors.New("checksum"))),
+		"what follows the end is misjudged")
 }
 
 // A function without a size extends to the next one.
 func TestFunctionAt(t *testing.T) {
 	functions := []place{{"a", 10, 20}, {"b", 25, 25}, {"c", 30, 40}}
 	for at, want := range map[uint64]int{9: -1, 10: 0, 19: 0, 20: -1, 24: -1, 25: 1, 29: 1, 30: 2, 39: 2, 40: -1} {
-		if got := functionAt(functions, at); got != want {
-			t.Errorf("at %d lies %d, want %d", at, got, want)
-		}
+		check.Same(t, fmt.Sprint(at), want, functionAt(functions, at))
 	}
 }
 
@@ -195,8 +189,6 @@ func FuzzDeviceTargets(f *testing.F) {
 	}
 	fuzz(f, files, func(t *testing.T, file []byte) {
 		targets, err := DeviceTargets(bytes.NewReader(file))
-		if err != nil && targets != nil {
-			t.Errorf("an error and targets: %v, %v", targets, err)
-		}
+		check.That(t, err == nil || targets == nil, "an error and targets: %v, %v", targets, err)
 	})
 }

@@ -60,12 +60,8 @@ func TestRead(t *testing.T) {
 	must.Succeed(t, err)
 	check.Same(t, "Needed", []string{"libm.so.6", "libc.so.6"}, got.Needed)
 	check.Same(t, "Runpath", []string{"$ORIGIN/lib", "/opt/x"}, got.Runpath)
-	if got.Soname != "liba.so.1" || got.Rpath != nil {
-		t.Errorf("Soname %q, Rpath %q", got.Soname, got.Rpath)
-	}
-	if got.Floors["GLIBC"] == "" || strings.Contains(got.Machine, "EM_") {
-		t.Errorf("Floors %v, Machine %q", got.Floors, got.Machine)
-	}
+	check.That(t, got.Soname == "liba.so.1" && got.Rpath == nil, "Soname %q, Rpath %q", got.Soname, got.Rpath)
+	check.That(t, got.Floors["GLIBC"] != "" && !strings.Contains(got.Machine, "EM_"), "Floors %v, Machine %q", got.Floors, got.Machine)
 	check.Same(t, "Exported", []Symbol{{Name: "given", Version: "MINE_1.2"}}, exportedCode(got))
 	wantUndefined(t, got, "absent", "", true)
 	wantUndefined(t, got, "cos", "libm.so.6", false)
@@ -85,9 +81,8 @@ func wantUndefined(t *testing.T, f *File, name, library string, weak bool) {
 		return
 	}
 	s := f.Undefined[i]
-	if s.Library != library || s.Weak != weak || strings.HasPrefix(s.Version, "GLIBC_") != (library != "") {
-		t.Errorf("%s is %+v, want library %q, weak %v", name, s, library, weak)
-	}
+	check.That(t, s.Library == library && s.Weak == weak && strings.HasPrefix(s.Version, "GLIBC_") == (library != ""),
+		"%s is %+v, want library %q, weak %v", name, s, library, weak)
 }
 
 func TestReadRefuses(t *testing.T) {
@@ -106,9 +101,7 @@ func TestReadRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := Read(bytes.NewReader(test.data))
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("Read = %v, %v; want an error with %q", got, err, test.want)
-			}
+			check.Fails(t, err, test.want, got)
 		})
 	}
 }
@@ -151,9 +144,7 @@ func FuzzRead(f *testing.F) {
 	files := [][]byte{small().Bytes(), library(part{".text", []byte("x")})}
 	fuzz(f, files, func(t *testing.T, file []byte) {
 		got, err := Read(bytes.NewReader(file))
-		if err == nil && got == nil {
-			t.Error("neither an error nor a file")
-		}
+		check.That(t, err != nil || got != nil, "neither an error nor a file")
 	})
 }
 
@@ -174,12 +165,10 @@ func FuzzTheLoaderSeesTheSame(f *testing.F) {
 			}
 			seen, err1 := img.data(s, 1<<20)
 			runs, err2 := img.at("section", s.Addr, s.Size, 1<<20)
-			if s.Size < 1<<20 && (err1 != nil || err2 != nil || !bytes.Equal(seen, runs)) {
-				t.Errorf("section %d shows %x (%v), the loader has %x (%v)", i, seen, err1, runs, err2)
-			}
-			if kind == elf.SHT_DYNAMIC && (img.dynamic == nil || s.Addr != img.dynamic.Vaddr) {
-				t.Errorf("section %d is not the dynamic segment", i)
-			}
+			check.That(t, s.Size >= 1<<20 || err1 == nil && err2 == nil && bytes.Equal(seen, runs),
+				"section %d shows %x (%v), the loader has %x (%v)", i, seen, err1, runs, err2)
+			check.That(t, kind != elf.SHT_DYNAMIC || img.dynamic != nil && s.Addr == img.dynamic.Vaddr,
+				"section %d is not the dynamic segment", i)
 		}
 	})
 }

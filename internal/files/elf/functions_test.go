@@ -168,9 +168,7 @@ func TestDeviceFunctionsRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := DeviceFunctions(bytes.NewReader(library(part{loaded, test.data})))
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("DeviceFunctions = %v, %v; want an error with %q", got, err, test.want)
-			}
+			check.Fails(t, err, test.want, got)
 		})
 	}
 }
@@ -190,9 +188,7 @@ func FuzzDeviceFunctions(f *testing.F) {
 	}
 	fuzz(f, files, func(t *testing.T, file []byte) {
 		functions, err := DeviceFunctions(bytes.NewReader(file))
-		if err != nil && functions != nil {
-			t.Errorf("an error and functions: %v, %v", functions, err)
-		}
+		check.That(t, err == nil || functions == nil, "an error and functions: %v, %v", functions, err)
 		for i, f := range functions {
 			if f.Name == "" || f.Target.Arch == "" || i > 0 && f.Name == functions[i-1].Name && f.Target.key() == functions[i-1].Target.key() {
 				t.Errorf("function %d: %+v", i, f)

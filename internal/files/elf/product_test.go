@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"builder/internal/files/elf"
+	"builder/test/kit/check"
 )
 
 func TestArchitectureOfAProduct(t *testing.T) {
@@ -13,8 +14,6 @@ func TestArchitectureOfAProduct(t *testing.T) {
 		"rtx 4090": "sm_89", "RTX_4090": "sm_89", "GeForce RTX 4090": "sm_89", "rx 7900 xtx": "gfx1100", "radeon vii": "gfx906",
 		"gfx942": "", "sm_90": "", "": "", "5.7": "", "nvidia": "", "80gb": "",
 	} {
-		if got := elf.Architecture(name); got != want {
-			t.Errorf("%q: got %q, want %q", name, got, want)
-		}
+		check.Same(t, name, want, elf.Architecture(name))
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -21,9 +19,7 @@ func TestEachText(t *testing.T) {
 	var got []string
 	must.Succeed(t, EachText(bytes.NewReader(file), func(s string) { got = append(got, s) }))
 	want := []string{"NCCL version 2", "~sixth", "two words", "next line", "at the end", long[:maxName]}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%.500s", diff)
-	}
+	check.Same(t, "texts", want, got)
 }
 
 func TestEachSourceText(t *testing.T) {
@@ -48,7 +44,5 @@ func TestEachTextOfWhatIsNotThere(t *testing.T) {
 	// offset of the size in a section header.
 	at := int(file[0x28]) | int(file[0x29])<<8
 	file[at+64+32+2] = 1
-	if err := EachText(bytes.NewReader(file), func(string) {}); err == nil || !strings.Contains(err.Error(), "no segment loads") {
-		t.Errorf("got %v", err)
-	}
+	check.Fails(t, EachText(bytes.NewReader(file), func(string) {}), "no segment loads")
 }

@@ -2,12 +2,14 @@ package inspect
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
@@ -72,12 +74,8 @@ func TestFeatures(t *testing.T) {
 		{"name", "unknown", elftest.Library{}},
 	} {
 		f, _ := inspectLibrary(t, c.of).Fact(c.fact)
-		if got := strings.Join(f.Values, " "); got != c.want {
-			t.Errorf("%s of %+v: got %q, want %q", c.fact, c.of, got, c.want)
-		}
-		if len(f.Because) == 0 {
-			t.Errorf("%s: %s for no reason", c.fact, c.want)
-		}
+		check.Same(t, fmt.Sprint(c.fact, c.of), c.want, strings.Join(f.Values, " "))
+		check.That(t, len(f.Because) != 0, "%s: %s for no reason", c.fact, c.want)
 	}
 }
 
@@ -108,15 +106,11 @@ func TestWheel(t *testing.T) {
 	}
 	want := "name=horovod version=0.28.1+rocm5.7.tf2.13.0.gfx90a python=cp311 platform=linux_x86_64 packages=horovod programs=none data=none framework=tensorflow cxxabi=none " +
 		"rocm=5 cuda=none sycl=none arch=gfx90a nccl=rccl mpi=openmpi gloo=none rdma=none glibc=2.34"
-	if strings.Join(got, " ") != want {
-		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
-	}
+	check.That(t, strings.Join(got, " ") == want, "got  %s\nwant %s", strings.Join(got, " "), want)
 	if f, _ := r.Fact("mpi"); f.Because[0] != "horovod/lib/libhelper.so.1 needs libmpi.so.40" {
 		t.Errorf("%+v", f)
 	}
-	if got := expectedOf(r); got != "framework=tensorflow rocm=5.7 arch=gfx90a nccl=rccl mpi=openmpi" {
-		t.Errorf("it would be expected to be %s", got)
-	}
+	check.Same(t, "it would be expected to be", "framework=tensorflow rocm=5.7 arch=gfx90a nccl=rccl mpi=openmpi", expectedOf(r))
 	if f, _ := wheelReport(t, "1", nil).Fact("nccl"); f.Because[0] != "no library" {
 		t.Errorf("%+v", f)
 	}
@@ -140,9 +134,7 @@ func TestClaim(t *testing.T) {
 		{"5.7", "rocm", ""},
 		{"rocm5.7", "cuda", ""},
 	} {
-		if got := claim(c.local, c.name); got != c.want {
-			t.Errorf("claim(%q, %s) = %q, want %q", c.local, c.name, got, c.want)
-		}
+		check.Same(t, fmt.Sprint(c.local, c.name), c.want, claim(c.local, c.name))
 	}
 }
 
@@ -207,18 +199,15 @@ func TestExpectations(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%s: %v, %v", c.word, all, err)
 		}
-		if got, evidence := all[0].Judge(c.of); got != c.want || evidence == "" {
-			t.Errorf("%s: got %v, want %v: %s", c.word, got, c.want, evidence)
-		}
+		got, evidence := all[0].Judge(c.of)
+		check.That(t, got == c.want && evidence != "", "%s: got %v, want %v: %s", c.word, got, c.want, evidence)
 	}
 }
 
 func TestBadExpectations(t *testing.T) {
 	_, err := ParseExpectations([]string{"gfx90a", "archs=gfx90a", "rocm=five", "arch=", "nccl=rccl", "nccl=nccl"})
 	for _, want := range []string{`"gfx90a" is not an expectation`, `unknown fact "archs"`, `"five" is not a version`, `"arch=" is not an expectation`, "nccl is expected twice"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v lacks %s", err, want)
-		}
+		check.Fails(t, err, want)
 	}
 }
 
@@ -227,17 +216,15 @@ func TestOtherFiles(t *testing.T) {
 	for name, text := range map[string]string{"text": "no wheel", "empty": "", "cut.so": "\x7fELF", "cut-1-py3-none-any.whl": "PK\x03\x04"} {
 		path := filepath.Join(dir, name)
 		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
-		if r, err := File(t.Context(), path); err == nil {
-			t.Errorf("%s is said to be %+v", name, r)
-		}
+		r, err := File(t.Context(), path)
+		check.That(t, err != nil, "%s is said to be %+v", name, r)
 	}
 	if _, err := File(t.Context(), filepath.Join(dir, "none")); !os.IsNotExist(err) {
 		t.Errorf("%v", err)
 	}
 	broken := wheeltest.Wheel{Name: "x-1-py3-none-any.whl", Files: []wheeltest.File{{Name: "x/x.so", Text: "\x7fELF and no more"}}}
-	if r, err := File(t.Context(), broken.Write(t)); err == nil || !strings.Contains(err.Error(), "x/x.so") {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := File(t.Context(), broken.Write(t))
+	check.That(t, err != nil && strings.Contains(err.Error(), "x/x.so"), "%+v, %v", r, err)
 }
 
 func TestVersions(t *testing.T) {
@@ -248,9 +235,7 @@ func TestVersions(t *testing.T) {
 	} {
 		l := elftest.Library{Soname: "lib.so", Texts: texts}
 		got, err := Versions(bytes.NewReader(l.Bytes()))
-		if strings.Join(got, " ") != want || err != nil {
-			t.Errorf("%q, %v; want %q", got, err, want)
-		}
+		check.That(t, strings.Join(got, " ") == want && err == nil, "%q, %v; want %q", got, err, want)
 	}
 	if _, err := Versions(strings.NewReader("\x7fELF and no more")); err == nil {
 		t.Error("half a library has no version, and no fault")

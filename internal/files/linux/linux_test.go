@@ -1,11 +1,13 @@
 package linux
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"builder/internal/files/elf"
+	"builder/test/kit/check"
 )
 
 // Split sends a release with exactly the wanted glibc to those that have enough.
@@ -21,17 +23,14 @@ func TestSplit(t *testing.T) {
 	} {
 		enough, old := Split(glibc)
 		got := [2]string{strings.Join(enough[:min(1, len(enough))], ""), strings.Join(old[max(0, len(old)-1):], "")}
-		if got != want || len(enough)+len(old) != len(Releases) {
-			t.Errorf("%s: %q, want %q", glibc, got, want)
-		}
+		check.That(t, got == want && len(enough)+len(old) == len(Releases), "%s: %q, want %q", glibc, got, want)
 	}
 }
 
 // The list is sorted, so that both halves of Split are read from old to new.
 func TestReleasesAreSorted(t *testing.T) {
-	if !slices.IsSortedFunc(Releases, func(a, b Release) int { return elf.CompareVersions(a.Glibc, b.Glibc) }) {
-		t.Error("Releases are not sorted by glibc")
-	}
+	check.That(t, slices.IsSortedFunc(Releases, func(a, b Release) int { return elf.CompareVersions(a.Glibc, b.Glibc) }),
+		"Releases are not sorted by glibc")
 }
 
 // A wheel of g++ 14 promised 2.35 and passed, and Ubuntu 22.04 could not load it.
@@ -51,9 +50,7 @@ func TestBeyond(t *testing.T) {
 		{map[string]string{"GLIBCXX": "3.4"}, "2.4", "GLIBCXX_3.4"},
 		{map[string]string{"OTHER": "9"}, "2.17", ""},
 	} {
-		if got := strings.Join(Beyond(c.floors, c.glibc), " "); got != c.want {
-			t.Errorf("%v with glibc %s: %q, want %q", c.floors, c.glibc, got, c.want)
-		}
+		check.Same(t, fmt.Sprint(c.floors, c.glibc), c.want, strings.Join(Beyond(c.floors, c.glibc), " "))
 	}
 }
 
@@ -70,8 +67,6 @@ func TestOldest(t *testing.T) {
 		{map[string]string{"OMPI": "1"}, ""},
 		{nil, ""},
 	} {
-		if got := Oldest(c.floors); got != c.want {
-			t.Errorf("%v: %q, want %q", c.floors, got, c.want)
-		}
+		check.Same(t, fmt.Sprint(c.floors), c.want, Oldest(c.floors))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing/iotest"
 
 	"builder/internal/files/unpack"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -31,9 +32,7 @@ func TestReader(t *testing.T) {
 			continue
 		}
 		have, err := io.ReadAll(r)
-		if err != nil || string(have) != "what was packed" {
-			t.Errorf("%s: %q, %v", suffix, have, err)
-		}
+		check.That(t, err == nil && string(have) == "what was packed", "%s: %q, %v", suffix, have, err)
 		if err := r.Close(); err != nil {
 			t.Errorf("closing %s: %v", suffix, err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -91,9 +92,7 @@ func TestCheck(t *testing.T) {
 			for i := range test.want {
 				ok = ok && strings.Contains(got[i], test.want[i])
 			}
-			if !ok {
-				t.Errorf("faults (-want +got):\n%s", cmp.Diff(test.want, got))
-			}
+			check.That(t, ok, "faults (-want +got):\n%s", cmp.Diff(test.want, got))
 		})
 	}
 }
@@ -109,17 +108,14 @@ func TestCheckComparesWithTheFileName(t *testing.T) {
 	}
 	// With two directories, Check compares neither.
 	got := openBytes(t, "hvd-0.28.1"+tags, zipOf(t, firstTime, added("other-1.dist-info/x", 0o644)...)).Check()
-	if len(got) != 1 || !strings.Contains(got[0], "2 .dist-info directories") {
-		t.Errorf("%q", got)
-	}
+	check.That(t, len(got) == 1 && strings.Contains(got[0], "2 .dist-info directories"), "%q", got)
 }
 
 // Both the lines of RECORD and the problems reported for them are limited.
 func TestRecordIsBounded(t *testing.T) {
 	_, problems := parseRecord("RECORD", bytes.Repeat([]byte("a,,\n"), 3*maxMembers))
-	if n := len(problems); n != 2*maxMembers+1 || !strings.Contains(problems[n-1], "more lines than") {
-		t.Errorf("%d faults", n)
-	}
+	n := len(problems)
+	check.That(t, n == 2*maxMembers+1 && strings.Contains(problems[n-1], "more lines than"), "%d faults", n)
 }
 
 func TestCheckTellsAllFaults(t *testing.T) {
@@ -137,7 +133,6 @@ func TestCheckFindsABrokenMember(t *testing.T) {
 	off, err := openBytes(t, goodName, data).zip.File[1].DataOffset()
 	must.Succeed(t, err)
 	data[off+3] ^= 0xff
-	if got := openBytes(t, goodName, data).Check(); len(got) != 1 || !strings.Contains(got[0], "mpi_lib.so") {
-		t.Errorf("a flipped byte gives %q", got)
-	}
+	got := openBytes(t, goodName, data).Check()
+	check.That(t, len(got) == 1 && strings.Contains(got[0], "mpi_lib.so"), "a flipped byte gives %q", got)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"builder/internal/files/wheel"
+	"builder/test/kit/check"
 )
 
 func TestDescribed(t *testing.T) {
@@ -21,11 +22,8 @@ func TestDescribed(t *testing.T) {
 		"an empty file":                 {"", ""},
 	} {
 		got := wheel.Described([]byte(c.in))
-		if string(got) != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-		if again := wheel.Described(got); string(again) != string(got) {
-			t.Errorf("%s: described twice it is %q", name, again)
-		}
+		check.That(t, string(got) == c.want, "%s: %q, want %q", name, got, c.want)
+		again := wheel.Described(got)
+		check.That(t, string(again) == string(got), "%s: described twice it is %q", name, again)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/files/wheel"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
@@ -24,25 +25,21 @@ func TestReadFiles(t *testing.T) {
 		1:    {"x/a.py": []byte("a")},
 	} {
 		got, err := wheel.ReadFiles(unnamed, below, limit)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("at most %d bytes: %v\n%s", limit, err, diff)
-		}
+		diff := cmp.Diff(want, got)
+		check.That(t, err == nil && diff == "", "at most %d bytes: %v\n%s", limit, err, diff)
 	}
 	w.Unlisted = w.Files[:1]
 	for name, data := range map[string][]byte{"in the ZIP 2 times": w.Bytes(), "truncated, or not a wheel": w.Bytes()[:50]} {
 		must.Succeed(t, os.WriteFile(unnamed, data, 0o600))
-		if got, err := wheel.ReadFiles(unnamed, below, 9); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
+		got, err := wheel.ReadFiles(unnamed, below, 9)
+		check.That(t, err != nil && strings.Contains(err.Error(), name), "%s: %v, %v", name, got, err)
 	}
 }
 
 func TestParseRecord(t *testing.T) {
 	got, err := wheel.ParseRecord([]byte("b.py,,\na/lib.so,sha256=LPJNul-wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ,5\n../../bin/x,md5=1,2\n"))
 	want := []wheel.Listed{{Path: "../../bin/x", Size: "2"}, {"a/lib.so", "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", "5"}, {Path: "b.py"}}
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	check.That(t, err == nil && slices.Equal(got, want), "%+v, %v", got, err)
 	for _, text := range []string{"a,b\n", "a,sha256=!,1\n", "a,,\na,,\n"} {
 		if _, err := wheel.ParseRecord([]byte(text)); err == nil {
 			t.Errorf("%q is no RECORD", text)

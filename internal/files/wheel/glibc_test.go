@@ -1,6 +1,10 @@
 package wheel
 
-import "testing"
+import (
+	"testing"
+
+	"builder/test/kit/check"
+)
 
 func TestGlibc(t *testing.T) {
 	for platform, want := range map[string][2]string{
@@ -18,8 +22,7 @@ func TestGlibc(t *testing.T) {
 		"macosx_14_0_arm64":      {},
 		"x_manylinux2014_x86_64": {},
 	} {
-		if glibc, machine := Glibc(platform); glibc != want[0] || machine != want[1] {
-			t.Errorf("%s: %q, %q; want %q", platform, glibc, machine, want)
-		}
+		glibc, machine := Glibc(platform)
+		check.That(t, glibc == want[0] && machine == want[1], "%s: %q, %q; want %q", platform, glibc, machine, want)
 	}
 }

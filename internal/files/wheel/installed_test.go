@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
@@ -153,9 +154,7 @@ func TestCompare(t *testing.T) {
 			if c.want == "" && len(got.Wrong) > 0 || c.want != "" && (len(got.Wrong) != 1 || !strings.HasPrefix(got.Wrong[0], c.want)) {
 				t.Errorf("%q, want %q", got.Wrong, c.want)
 			}
-			if c.want == "" && (got.Same != len(w.Files)-3 || got.NotCompared < 3) {
-				t.Errorf("%+v of %d files", got, len(w.Files))
-			}
+			check.That(t, c.want != "" || got.Same == len(w.Files)-3 && got.NotCompared >= 3, "%+v of %d files", got, len(w.Files))
 		})
 	}
 }
@@ -167,9 +166,7 @@ func TestCompareIsBounded(t *testing.T) {
 		writeAt(t, filepath.Join(in.site, "tool", string(rune('a'+i))+".txt"), "")
 	}
 	got, err := w.Compare(t.Context(), in)
-	if err != nil || len(got.Wrong) != maxWrong+1 || !slices.Contains(got.Wrong, "and 7 more") {
-		t.Errorf("%q, %v", got.Wrong, err)
-	}
+	check.That(t, err == nil && len(got.Wrong) == maxWrong+1 && slices.Contains(got.Wrong, "and 7 more"), "%q, %v", got.Wrong, err)
 }
 
 // pip and uv install the wheel, into an environment and into a directory.
@@ -205,9 +202,7 @@ func compareInstalled(t *testing.T, w *Wheel, below string) {
 	in, err := FindInstalled(below, "tool")
 	must.Succeed(t, err)
 	got, err := w.Compare(t.Context(), in)
-	if err != nil || len(got.Wrong) > 0 || got.Same != len(w.Files)-3 {
-		t.Errorf("%s: %+v, %v", in.site, got, err)
-	}
+	check.That(t, err == nil && len(got.Wrong) == 0 && got.Same == len(w.Files)-3, "%s: %+v, %v", in.site, got, err)
 	writeAt(t, filepath.Join(in.site, "tool/__init__.py"), "evil()\n")
 	if got, err := w.Compare(t.Context(), in); err != nil || !slices.Equal(got.Wrong, []string{`"tool/__init__.py" was changed`}) {
 		t.Errorf("%s: %+v, %v", in.site, got, err)

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -24,12 +22,8 @@ func TestParseName(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("ParseName(%q) (-want +got):\n%s", file, diff)
-		}
-		if got.String() != file {
-			t.Errorf("String() = %q, want %q", got, file)
-		}
+		check.Same(t, file, want, got)
+		check.That(t, got.String() == file, "String() = %q, want %q", got, file)
 	}
 }
 
@@ -39,9 +33,8 @@ func TestParseNameRefuses(t *testing.T) {
 		"a--py3-none-any.whl", "-1-py3-none-any.whl", "a-1-py3--any.whl", "a-1-py3-none-any..whl", "../a-1-py3-none-any.whl",
 		"a-1-py3-none-a/b.whl", "a b-1-py3-none-any.whl", "a-1\n-py3-none-any.whl", "a-1-py3-none-any.whl\n",
 	} {
-		if n, err := ParseName(file); err == nil {
-			t.Errorf("ParseName(%q) = %+v, want an error", file, n)
-		}
+		n, err := ParseName(file)
+		check.That(t, err != nil, "ParseName(%q) = %+v, want an error", file, n)
 	}
 }
 
@@ -56,9 +49,8 @@ func TestTagsAreBounded(t *testing.T) {
 	for tag, want := range map[string]bool{
 		many(16) + "-" + many(16) + "-" + many(16): true, many(17) + "-" + many(241) + "-b": false, "a-b": false, "a-b-c-d": false,
 	} {
-		if tags, ok := expandTag(tag); ok != want || ok && len(tags) != 1 {
-			t.Errorf("%.40s: %d tags, %v", tag, len(tags), ok)
-		}
+		tags, ok := expandTag(tag)
+		check.That(t, ok == want && (!ok || len(tags) == 1), "%.40s: %d tags, %v", tag, len(tags), ok)
 	}
 }
 
@@ -66,9 +58,7 @@ func TestIsLibrary(t *testing.T) {
 	for member, want := range map[string]bool{
 		"nccl/lib/libnccl.so.2": true, "horovod/mpi_lib.cpython-311-x86_64-linux-gnu.so": true, "a.so/x.py": false, "a.source": false,
 	} {
-		if IsLibrary(member) != want {
-			t.Errorf("%s: %v", member, !want)
-		}
+		check.That(t, IsLibrary(member) == want, "%s: %v", member, !want)
 	}
 }
 
@@ -87,17 +77,13 @@ func TestNormalVersion(t *testing.T) {
 	seen := map[string]bool{}
 	for _, same := range tests {
 		want := normalVersion(same[0])
-		if seen[want] {
-			t.Errorf("%q is not told apart", want)
-		}
+		check.That(t, !seen[want], "%q is not told apart", want)
 		seen[want] = true
 		if pep440.MatchString(same[0]) && !pep440.MatchString(want) || normalVersion(want) != want {
 			t.Errorf("%q is written %q, which is not the normal form", same[0], want)
 		}
 		for _, s := range same {
-			if got := normalVersion(s); got != want {
-				t.Errorf("normalVersion(%q) = %q, want %q", s, got, want)
-			}
+			check.Same(t, s, want, normalVersion(s))
 		}
 	}
 	for _, pair := range [][2]string{
@@ -127,9 +113,8 @@ func TestParseHeader(t *testing.T) {
 	want := Header{"Metadata-Version": {"2.1"}, "Name": {"horovod"}, "Version": {"0.28.1+rocm5.7"}, "License": {"Apache\n        2.0"}}
 	check.Same(t, "ParseHeader", want, got)
 	for _, text := range []string{" begins with space", "no colon", ": no name", "a b: c"} {
-		if h, err := ParseHeader([]byte(text)); err == nil {
-			t.Errorf("ParseHeader(%q) = %v, want an error", text, h)
-		}
+		h, err := ParseHeader([]byte(text))
+		check.That(t, err != nil, "ParseHeader(%q) = %v, want an error", text, h)
 	}
 }
 
@@ -137,9 +122,7 @@ func TestHasVersion(t *testing.T) {
 	n, err := ParseName(goodName)
 	must.Succeed(t, err)
 	for version, want := range map[string]bool{"0.28.1+rocm5.7": true, "0.28.1+ROCm5-7": true, "0.28.1": false, "0.28.1+rocm6.1": false, "0.28.2+rocm5.7": false, "": false} {
-		if n.HasVersion(version) != want {
-			t.Errorf("%q: %v", version, !want)
-		}
+		check.That(t, n.HasVersion(version) == want, "%q: %v", version, !want)
 	}
 }
 
@@ -151,8 +134,6 @@ func FuzzParseName(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if n.String() != file || len(n.Tags()) > maxTags {
-			t.Errorf("%q is written as %q, with %d tags", file, n, len(n.Tags()))
-		}
+		check.That(t, n.String() == file && len(n.Tags()) <= maxTags, "%q is written as %q, with %d tags", file, n, len(n.Tags()))
 	})
 }

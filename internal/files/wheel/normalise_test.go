@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"io/fs"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -34,13 +33,9 @@ func TestNormaliseIsAFunctionOfTheContent(t *testing.T) {
 	slices.Reverse(other)
 	w := openBytes(t, goodName, zipOf(t, time.Now(), other...))
 	got := normalised(t, w, Options{Epoch: epoch.In(time.FixedZone("x", 3600))})
-	if !bytes.Equal(want, got) {
-		t.Error("order, times and modes of the original show in the result")
-	}
+	check.That(t, bytes.Equal(want, got), "order, times and modes of the original show in the result")
 	again := normalised(t, openBytes(t, goodName, got), Options{Epoch: epoch})
-	if !bytes.Equal(want, again) {
-		t.Error("normalising twice changes the wheel")
-	}
+	check.That(t, bytes.Equal(want, again), "normalising twice changes the wheel")
 }
 
 func TestNormaliseOrderTimesAndModes(t *testing.T) {
@@ -50,9 +45,7 @@ func TestNormaliseOrderTimesAndModes(t *testing.T) {
 	var got []string
 	for _, f := range r.File {
 		got = append(got, f.Mode().String()+" "+f.Name)
-		if !f.Modified.Equal(epoch) || f.Method != zip.Deflate {
-			t.Errorf("%s: %v, method %d", f.Name, f.Modified, f.Method)
-		}
+		check.That(t, f.Modified.Equal(epoch) && f.Method == zip.Deflate, "%s: %v, method %d", f.Name, f.Modified, f.Method)
 	}
 	want := []string{
 		"-rwxr-xr-x horovod-0.28.1+rocm5.7.data/scripts/horovodrun",
@@ -64,9 +57,8 @@ func TestNormaliseOrderTimesAndModes(t *testing.T) {
 		"-rw-r--r-- " + info + "RECORD",
 	}
 	check.Same(t, "members", want, got)
-	if problems := openBytes(t, goodName, data).Check(); len(problems) > 0 {
-		t.Errorf("Check found %q", problems)
-	}
+	problems := openBytes(t, goodName, data).Check()
+	check.That(t, len(problems) == 0, "Check found %q", problems)
 }
 
 func TestNormaliseReplacesAndRemoves(t *testing.T) {
@@ -77,18 +69,15 @@ func TestNormaliseReplacesAndRemoves(t *testing.T) {
 		Remove:  func(name string) bool { return name == "horovod/__init__.py" },
 	})
 	w := openBytes(t, goodName, data)
-	if problems := w.Check(); len(problems) > 0 {
-		t.Errorf("Check found %q", problems)
-	}
-	if got, err := w.ReadFile("horovod/tensorflow/mpi_lib.so", 10); err != nil || string(got) != "new" {
-		t.Errorf("the replaced file holds %q, %v", got, err)
-	}
+	problems := w.Check()
+	check.That(t, len(problems) == 0, "Check found %q", problems)
+	got, err := w.ReadFile("horovod/tensorflow/mpi_lib.so", 10)
+	check.That(t, err == nil && string(got) == "new", "the replaced file holds %q, %v", got, err)
 	if _, err := w.ReadFile("horovod/__init__.py", 100); err == nil {
 		t.Error("the removed file is still there")
 	}
-	if i := slices.IndexFunc(w.Files, func(f File) bool { return f.Name == sbom }); i < 0 || w.Files[i].Mode != 0o644 {
-		t.Errorf("the new file is not there, or of another mode: %v", w.Files)
-	}
+	i := slices.IndexFunc(w.Files, func(f File) bool { return f.Name == sbom })
+	check.That(t, i >= 0 && w.Files[i].Mode == 0o644, "the new file is not there, or of another mode: %v", w.Files)
 }
 
 func TestNormaliseClampsTheTime(t *testing.T) {
@@ -96,9 +85,8 @@ func TestNormaliseClampsTheTime(t *testing.T) {
 		data := normalised(t, openEntries(t, goodEntries()...), Options{Epoch: time.Unix(in, 0)})
 		r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 		must.Succeed(t, err)
-		if got := r.File[0].Modified; !got.Equal(want) {
-			t.Errorf("epoch %d became %v, want %v", in, got, want)
-		}
+		got := r.File[0].Modified
+		check.That(t, got.Equal(want), "epoch %d became %v, want %v", in, got, want)
 	}
 }
 
@@ -119,9 +107,7 @@ func TestNormaliseRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			err := Normalise(&bytes.Buffer{}, openEntries(t, test.entries...), test.opts)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("Normalise = %v, want an error with %q", err, test.want)
-			}
+			check.Fails(t, err, test.want)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -29,9 +30,7 @@ func installed(t *testing.T, dir string) map[string]string {
 		files[name] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	check.That(t, err == nil, "%v", err)
 	return files
 }
 
@@ -123,23 +122,17 @@ func TestInstallersAgreeOnWhatIsTaken(t *testing.T) {
 			theirs = append(theirs, byUV(t, uv, path))
 		}
 		own := ours(t, path)
-		if (own != nil) != (c.says == "") {
-			t.Errorf("%s: taken %v", c.name, own != nil)
-		}
+		check.That(t, (own != nil) == (c.says == ""), "%s: taken %v", c.name, own != nil)
 		for i, their := range theirs {
 			same := their != nil && maps.Equal(own, their)
-			if own != nil && !same {
-				t.Errorf("%s: here it is %q, for installer %d %q", c.name, own, i, their)
-			}
+			check.That(t, own == nil || same, "%s: here it is %q, for installer %d %q", c.name, own, i, their)
 		}
 		if uv != "" && (theirs[0] == nil) != (theirs[1] == nil) || theirs[0] != nil && !maps.Equal(theirs[0], theirs[len(theirs)-1]) {
 			differ++
 		}
 	}
 	t.Logf("pip and uv differ in %d of %d", differ, len(cases))
-	if uv != "" && differ < 5 {
-		t.Errorf("pip and uv differ in %d of %d: the hostile ones are not hostile", differ, len(cases))
-	}
+	check.That(t, uv == "" || differ >= 5, "pip and uv differ in %d of %d: the hostile ones are not hostile", differ, len(cases))
 }
 
 const oracleName = "horovod-0.28.1+rocm5.7-py3-none-any.whl"

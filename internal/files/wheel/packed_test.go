@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -28,13 +29,10 @@ func TestNormaliseWritesNoDescriptors(t *testing.T) {
 			crc != f.CRC32 || uint64(packed) != f.CompressedSize64 || uint64(size) != f.UncompressedSize64 {
 			t.Errorf("%s: flags %#x, %08x, %d of %d", f.Name, f.Flags, crc, packed, size)
 		}
-		if utf8 := f.Flags&flagUTF8 != 0; utf8 != !isASCII(f.Name) || f.NonUTF8 {
-			t.Errorf("%s: UTF-8 is %v", f.Name, utf8)
-		}
+		utf8 := f.Flags&flagUTF8 != 0
+		check.That(t, utf8 == !isASCII(f.Name) && !f.NonUTF8, "%s: UTF-8 is %v", f.Name, utf8)
 	}
-	if bytes.Contains(data, []byte(descriptorSignature)) {
-		t.Error("there is a data descriptor")
-	}
+	check.That(t, !bytes.Contains(data, []byte(descriptorSignature)), "there is a data descriptor")
 }
 
 // Other programs can read the output.
@@ -45,8 +43,7 @@ func TestOthersReadIt(t *testing.T) {
 		if _, err := exec.LookPath(command[0]); err != nil {
 			continue // TestNormaliseWritesNoDescriptors checks the bytes
 		}
-		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
-			t.Errorf("%v: %v: %s", command, err, out)
-		}
+		out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
+		check.That(t, err == nil, "%v: %v: %s", command, err, out)
 	}
 }

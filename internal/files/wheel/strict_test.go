@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -430,9 +431,8 @@ func TestBytesBehindTheEndOfACompressedMemberAreRefused(t *testing.T) {
 	data := h.bytes()
 	w, err := read(goodName, bytes.NewReader(data), int64(len(data)))
 	must.Succeed(t, err)
-	if problems := w.Check(); len(problems) != 1 || !strings.Contains(problems[0], "bytes follow the end of the compressed data") {
-		t.Errorf("%q", problems)
-	}
+	problems := w.Check()
+	check.That(t, len(problems) == 1 && strings.Contains(problems[0], "bytes follow the end of the compressed data"), "%q", problems)
 }
 
 // A directory can be as long as the file, and stays in memory.
@@ -443,9 +443,7 @@ func TestDirectoryIsBounded(t *testing.T) {
 	} {
 		data := end64Of(dir, 0)
 		data = append(data, endOf(span{0xffffffff, 0xffffffff, 0xffff})...)
-		if err := checkLayout(bytes.NewReader(data), int64(len(data))); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v, want %q", err, says)
-		}
+		check.Fails(t, checkLayout(bytes.NewReader(data), int64(len(data))), says)
 	}
 }
 
@@ -457,15 +455,13 @@ func TestLargeMembersAreRead(t *testing.T) {
 	long := binary.LittleEndian.AppendUint64(nil, size)
 	long = binary.LittleEndian.AppendUint64(long, size-1)
 	m.extra = extra(zip64Extra, string(binary.LittleEndian.AppendUint64(long, 7)))
-	if problem := m.problem(); problem != "" || m.size != size || m.packed != size-1 || m.offset != 7 {
-		t.Errorf("%q, %+v", problem, m)
-	}
+	problem := m.problem()
+	check.That(t, problem == "" && m.size == size && m.packed == size-1 && m.offset == 7, "%q, %+v", problem, m)
 	want := binary.LittleEndian.AppendUint64(append([]byte(descriptorSignature), 0, 0, 0, 0), size-1)
 	want = binary.LittleEndian.AppendUint64(want, size)
 	z := layout{bytes.NewReader(want), uint64(len(want))}
-	if at, err := z.descriptor(m, 0, false); err != nil || at != uint64(len(want)) {
-		t.Errorf("%d, %v", at, err)
-	}
+	at, err := z.descriptor(m, 0, false)
+	check.That(t, err == nil && at == uint64(len(want)), "%d, %v", at, err)
 }
 
 // walk reads a ZIP from the front without the directory, as uv does.

@@ -15,31 +15,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
 func TestOpen(t *testing.T) {
 	w := openEntries(t, append([]entry{{"horovod/", "", fs.ModeDir | 0o755}}, goodEntries()...)...)
-	if problems := w.Check(); len(problems) > 0 {
-		t.Errorf("Check found %q", problems)
-	}
-	if w.Name.Version != "0.28.1+rocm5.7" || w.DistInfo+"/" != info {
-		t.Errorf("Name %+v, DistInfo %q", w.Name, w.DistInfo)
-	}
-	if w.Metadata.Get("name") != "horovod" || w.WheelInfo.Get("Wheel-Version") != "1.0" {
-		t.Errorf("Metadata %v, WheelInfo %v", w.Metadata, w.WheelInfo)
-	}
+	problems := w.Check()
+	check.That(t, len(problems) == 0, "Check found %q", problems)
+	check.That(t, w.Name.Version == "0.28.1+rocm5.7" && w.DistInfo+"/" == info, "Name %+v, DistInfo %q", w.Name, w.DistInfo)
+	check.That(t, w.Metadata.Get("name") == "horovod" && w.WheelInfo.Get("Wheel-Version") == "1.0",
+		"Metadata %v, WheelInfo %v", w.Metadata, w.WheelInfo)
 	want := File{"horovod/tensorflow/mpi_lib.so", 9, 0o755}
-	if diff := cmp.Diff(want, w.Files[1]); diff != "" || len(w.Files) != 7 {
-		t.Errorf("%d files, the second (-want +got):\n%s", len(w.Files), diff)
-	}
+	diff := cmp.Diff(want, w.Files[1])
+	check.That(t, diff == "" && len(w.Files) == 7, "%d files, the second (-want +got):\n%s", len(w.Files), diff)
 }
 
 func TestReadFile(t *testing.T) {
 	w := openEntries(t, append(goodEntries(), entry{"horovod/", "", fs.ModeDir | 0o755})...)
-	if got, err := w.ReadFile("horovod/tensorflow/mpi_lib.so", 9); err != nil || string(got) != "\x7fELF code" {
-		t.Errorf("ReadFile = %q, %v", got, err)
-	}
+	got, err := w.ReadFile("horovod/tensorflow/mpi_lib.so", 9)
+	check.That(t, err == nil && string(got) == "\x7fELF code", "ReadFile = %q, %v", got, err)
 	for name, want := range map[string]string{
 		"horovod/tensorflow/mpi_lib.so": "above the limit of 8", "absent": "not in the wheel", "horovod/": "not in the wheel",
 	} {
@@ -57,12 +52,9 @@ func TestOpenMember(t *testing.T) {
 	must.Succeed(t, err)
 	defer m.Close()
 	got, err := io.ReadAll(io.NewSectionReader(m, 1, 100))
-	if err != nil || string(got) != "ELF code" {
-		t.Errorf("the member holds %q, %v", got, err)
-	}
-	if left, err := filepath.Glob(filepath.Join(tmp, "wheel-member-*")); err != nil || len(left) > 0 {
-		t.Errorf("the temporary file has a name: %v, %v", left, err)
-	}
+	check.That(t, err == nil && string(got) == "ELF code", "the member holds %q, %v", got, err)
+	left, err := filepath.Glob(filepath.Join(tmp, "wheel-member-*"))
+	check.That(t, err == nil && len(left) == 0, "the temporary file has a name: %v, %v", left, err)
 	if _, err := w.Open(t.Context(), "absent"); err == nil {
 		t.Error("an absent member was opened")
 	}
@@ -86,9 +78,7 @@ func TestOpenRefuses(t *testing.T) {
 			path := filepath.Join(t.TempDir(), test.name)
 			must.Succeed(t, os.WriteFile(path, test.data, 0o600))
 			w, err := Open(path)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("Open = %v, %v; want an error with %q", w, err, test.want)
-			}
+			check.Fails(t, err, test.want, w)
 		})
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), goodName)); !errors.Is(err, fs.ErrNotExist) {
@@ -118,9 +108,8 @@ func TestPlausible(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			err := plausible(test.files)
-			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("plausible = %v, want %q", err, test.want)
-			}
+			check.That(t, (test.want != "" || err == nil) && (test.want == "" || err != nil && strings.Contains(err.Error(), test.want)),
+				"plausible = %v, want %q", err, test.want)
 		})
 	}
 }
@@ -153,9 +142,7 @@ func TestExtractAs(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "lib.so")
 	must.Succeed(t, w.ExtractAs("horovod/tensorflow/mpi_lib.so", to, 0o755))
 	info, err := os.Stat(to)
-	if err != nil || info.Mode().Perm() != 0o755 || info.Size() != int64(len("\x7fELF code")) {
-		t.Errorf("got %v, %v", info, err)
-	}
+	check.That(t, err == nil && info.Mode().Perm() == 0o755 && info.Size() == int64(len("\x7fELF code")), "got %v, %v", info, err)
 	if err := w.ExtractAs("horovod/tensorflow/mpi_lib.so", to, 0o755); err == nil {
 		t.Error("a file was overwritten")
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -140,13 +141,11 @@ func TestDecode(t *testing.T) {
 		must.Succeed(t, err)
 		// The bytes after the instruction must not count as part of it.
 		got, err := Decode(append(slices.Clone(code), slices.Repeat([]byte{0x90}, MaxLength)...))
-		if err != nil || got != (Instruction{len(code), c.want}) {
-			t.Errorf("%s (%s): got %+v, %v, want %d bytes of %q", c.text, c.code, got, err, len(code), c.want)
-		}
+		check.That(t, err == nil && got == (Instruction{len(code), c.want}),
+			"%s (%s): got %+v, %v, want %d bytes of %q", c.text, c.code, got, err, len(code), c.want)
 		for n := range code {
-			if short, err := Decode(code[:n]); !errors.Is(err, ErrShort) {
-				t.Errorf("%s: its first %d bytes are %+v, %v", c.text, n, short, err)
-			}
+			short, err := Decode(code[:n])
+			check.That(t, errors.Is(err, ErrShort), "%s: its first %d bytes are %+v, %v", c.text, n, short, err)
 		}
 	}
 }
@@ -161,9 +160,8 @@ func TestNoInstructions(t *testing.T) {
 		raw, err := hex.DecodeString(code)
 		must.Succeed(t, err)
 		raw = append(raw, slices.Repeat([]byte{0x66}, MaxLength)...)
-		if got, err := Decode(raw); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: got %+v, %v", code, got, err)
-		}
+		got, err := Decode(raw)
+		check.That(t, errors.Is(err, ErrInvalid), "%s: got %+v, %v", code, got, err)
 	}
 	if _, err := Decode(nil); !errors.Is(err, ErrShort) {
 		t.Errorf("nothing: %v", err)
@@ -181,17 +179,12 @@ func TestLevels(t *testing.T) {
 		var names []string
 		for _, f := range all {
 			names = append(names, string(f))
-			if !slices.Contains(Features(), f) {
-				t.Errorf("%s is not listed", f)
-			}
+			check.That(t, slices.Contains(Features(), f), "%s is not listed", f)
 		}
-		if !ok || strings.Join(names, " ") != want {
-			t.Errorf("%s: %v, %v", name, names, ok)
-		}
+		check.That(t, ok && strings.Join(names, " ") == want, "%s: %v, %v", name, names, ok)
 	}
-	if _, ok := Level("x86-64-v5"); ok {
-		t.Error("there is no level 5")
-	}
+	_, ok := Level("x86-64-v5")
+	check.That(t, !ok, "there is no level 5")
 }
 
 func FuzzDecode(f *testing.F) {
@@ -199,11 +192,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte{0x8f, 0xe8, 0x78, 0xc2, 0xc8, 0x01})
 	f.Fuzz(func(t *testing.T, code []byte) {
 		in, err := Decode(code)
-		if err == nil && (in.Length < 1 || in.Length > min(len(code), MaxLength)) {
-			t.Errorf("%x has %d bytes", code, in.Length)
-		}
-		if in.Feature != "" && !slices.Contains(Features(), in.Feature) {
-			t.Errorf("%x takes %q", code, in.Feature)
-		}
+		check.That(t, err != nil || in.Length >= 1 && in.Length <= min(len(code), MaxLength), "%x has %d bytes", code, in.Length)
+		check.That(t, in.Feature == "" || slices.Contains(Features(), in.Feature), "%x takes %q", code, in.Feature)
 	})
 }

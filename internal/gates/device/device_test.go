@@ -16,6 +16,7 @@ import (
 	"builder/internal/machine/nccllog"
 	"builder/internal/machine/nccltests"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 // named returns a gate of package gate, so that the tests cover its additions to a
@@ -117,12 +118,10 @@ func checkCases(t *testing.T, gateName string, cases map[string]deviceCase) {
 		}
 		s, _ := subject(c.measured, c.edit)
 		v := g.Check(t.Context(), s)
-		if v.Status != c.want || !strings.Contains(v.Evidence, c.says) || !strings.Contains(v.Remedy, c.remedy) {
-			t.Errorf("%s: got %v: %s\nremedy: %s", name, v.Status, v.Evidence, v.Remedy)
-		}
-		if (v.Remedy == "") != (v.Status == verdict.Pass) {
-			t.Errorf("%s: a remedy stands where, and only where, it did not pass: %q", name, v.Remedy)
-		}
+		check.That(t, v.Status == c.want && strings.Contains(v.Evidence, c.says) && strings.Contains(v.Remedy, c.remedy),
+			"%s: got %v: %s\nremedy: %s", name, v.Status, v.Evidence, v.Remedy)
+		check.That(t, (v.Remedy == "") == (v.Status == verdict.Pass),
+			"%s: a remedy stands where, and only where, it did not pass: %q", name, v.Remedy)
 	}
 }
 
@@ -173,13 +172,11 @@ func TestWrongValuesAreShortened(t *testing.T) {
 	for i := range 4 {
 		m.Report.Rows[i].InPlace.Wrong = 1
 		problems := device.WrongValues(m.Report)
-		if last := problems[len(problems)-1]; len(problems) != i+1 || strings.HasPrefix(last, "and 1 more") != (i == 3) {
-			t.Errorf("%d wrong: %q", i+1, problems)
-		}
+		last := problems[len(problems)-1]
+		check.That(t, len(problems) == i+1 && strings.HasPrefix(last, "and 1 more") == (i == 3), "%d wrong: %q", i+1, problems)
 	}
-	if says := device.Summary(nccltests.Report{Rows: m.Report.Rows}, "NCCL"); !strings.Contains(says, "0 x GPU") {
-		t.Errorf("without devices: %s", says)
-	}
+	says := device.Summary(nccltests.Report{Rows: m.Report.Rows}, "NCCL")
+	check.That(t, strings.Contains(says, "0 x GPU"), "without devices: %s", says)
 }
 
 func TestDeviceGatesNeedADevice(t *testing.T) {
@@ -239,15 +236,11 @@ func TestTransportForcesTheWay(t *testing.T) {
 		s, b := subject(right, func(s *gate.Subject) { s.Device.Transport, s.Device.Env = name, map[string]string{"MINE": "1"} })
 		named(t, "transport").Check(t.Context(), s)
 		env := b.asked[0].Env
-		if _, set := env[want]; env["MINE"] != "1" || want != "" && !set || want == "" && len(env) != 1 {
-			t.Errorf("%s: got %v", name, env)
-		}
-		if len(s.Device.Env) != 1 {
-			t.Errorf("%s: the device was changed: %v", name, s.Device.Env)
-		}
-		if got, err := device.TransportNamed(string(name)); got != name || err != nil {
-			t.Errorf("%s: got %s, %v", name, got, err)
-		}
+		_, set := env[want]
+		check.That(t, env["MINE"] == "1" && (want == "" || set) && (want != "" || len(env) == 1), "%s: got %v", name, env)
+		check.That(t, len(s.Device.Env) == 1, "%s: the device was changed: %v", name, s.Device.Env)
+		got, err := device.TransportNamed(string(name))
+		check.That(t, got == name && err == nil, "%s: got %s, %v", name, got, err)
 	}
 }
 
@@ -319,16 +312,12 @@ func TestBusbwRunsInTurn(t *testing.T) {
 			t.Errorf("asked %+v", sweep)
 		}
 	}
-	if got := strings.Join(order, " "); got != "/ours /theirs /theirs /ours /ours /theirs" {
-		t.Errorf("got %s", got)
-	}
+	check.Same(t, "order", "/ours /theirs /theirs /ours /ours /theirs", strings.Join(order, " "))
 }
 
 func TestSizeText(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 8: "8 B", 1000: "1000 B", 1 << 20: "1 MiB", 3 << 29: "1536 MiB", 2 << 30: "2 GiB"} {
-		if got := device.SizeText(n); got != want {
-			t.Errorf("%d: got %s, want %s", n, got, want)
-		}
+		check.Same(t, fmt.Sprint(n), want, device.SizeText(n))
 	}
 }
 

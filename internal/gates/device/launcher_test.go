@@ -11,6 +11,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/gpu"
 	"builder/internal/machine/nccltests"
+	"builder/test/kit/check"
 )
 
 // onHosts returns a run of two ranks on different hosts with the same bus address.
@@ -60,10 +61,8 @@ func TestRanksOfALauncher(t *testing.T) {
 // connections inside a host stay as they are.
 func TestLauncherForcesNoTransport(t *testing.T) {
 	s, b := subject(onHosts(overSocket), launched(device.Socket))
-	if v := named(t, "transport").Check(t.Context(), s); v.Status != verdict.Pass {
-		t.Errorf("%+v", v)
-	}
-	if asked := b.asked[0]; len(asked.Env) != 0 || !slices.Equal(asked.Launcher, s.Device.Launcher) || asked.GPUs != 2 {
-		t.Errorf("%+v", asked)
-	}
+	v := named(t, "transport").Check(t.Context(), s)
+	check.That(t, v.Status == verdict.Pass, "%+v", v)
+	asked := b.asked[0]
+	check.That(t, len(asked.Env) == 0 && slices.Equal(asked.Launcher, s.Device.Launcher) && asked.GPUs == 2, "%+v", asked)
 }

@@ -12,6 +12,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
@@ -207,18 +208,15 @@ func TestHealthy(t *testing.T) {
 	venv, site := world{dists: torch(c)}.write(t)
 	for _, path := range []string{venv, filepath.Join(venv, "bin/python3")} {
 		verdicts := judge(t, path)
-		if !verdict.AllPass(verdicts) || len(verdicts) < 4 {
-			t.Errorf("%s: %+v", path, verdicts)
-		}
+		check.That(t, verdict.AllPass(verdicts) && len(verdicts) >= 4, "%s: %+v", path, verdicts)
 		i := slices.IndexFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == "env-library" })
 		if want := "NCCL is " + ncclFile + " (2.28.9 nvidia-nccl-cu13 2.28.9) for " + torchModule; i < 0 || verdicts[i].Evidence != want {
 			t.Errorf("%s: %+v, want %s", path, verdicts, want)
 		}
 	}
 	// Packages without an interpreter are asked as far as that is possible.
-	if names, evidence, _ := refusals(judge(t, site)); !slices.Equal(names, []string{"env-process"}) || !strings.Contains(evidence, "no interpreter") {
-		t.Errorf("%q %s", names, evidence)
-	}
+	names, evidence, _ := refusals(judge(t, site))
+	check.That(t, slices.Equal(names, []string{"env-process"}) && strings.Contains(evidence, "no interpreter"), "%q %s", names, evidence)
 }
 
 // The environment has one NCCL for torch, and cupy gets that of the system, from a path of
@@ -237,9 +235,8 @@ func TestTwoNCCLs(t *testing.T) {
 		}
 		names, evidence, remedies := refusals(judge(t, venv))
 		for _, want := range []string{"modules get 2 files of NCCL", ncclFile + " (2.28.9 nvidia-nccl-cu13 2.28.9) for " + torchModule, system + "/libnccl.so.2 (2.28.3) for " + cupyModule} {
-			if !slices.Equal(names, []string{"env-library"}) || !strings.Contains(evidence, want) {
-				t.Errorf("%q, %q is missing in %s", names, want, evidence)
-			}
+			check.That(t, slices.Equal(names, []string{"env-library"}) && strings.Contains(evidence, want),
+				"%q, %q is missing in %s", names, want, evidence)
 		}
 		if want := strings.ReplaceAll(remedy, "SITE", site); !strings.Contains(remedies, want) {
 			t.Errorf("%s, want %s", remedies, want)
@@ -350,18 +347,14 @@ func TestBroken(t *testing.T) {
 			for _, name := range names {
 				refuses[name] = true
 			}
-			if !slices.Equal(names, b.gates) || !strings.Contains(evidence, b.says) || !strings.Contains(remedies, b.remedy) {
-				t.Errorf("%q, want %q with %q and %q of\n%s%s", names, b.gates, b.says, b.remedy, evidence, remedies)
-			}
-			if strings.Contains(remedies, "nvidia-cuda-runtime") {
-				t.Errorf("a remedy names a project by the name of a library: %s", remedies)
-			}
+			check.That(t, slices.Equal(names, b.gates) && strings.Contains(evidence, b.says) && strings.Contains(remedies, b.remedy),
+				"%q, want %q with %q and %q of\n%s%s", names, b.gates, b.says, b.remedy, evidence, remedies)
+			check.That(t, !strings.Contains(remedies, "nvidia-cuda-runtime"),
+				"a remedy names a project by the name of a library: %s", remedies)
 		})
 	}
 	for _, g := range gates {
-		if !refuses[g.name] {
-			t.Errorf("no broken environment is refused by %s", g.name)
-		}
+		check.That(t, refuses[g.name], "no broken environment is refused by %s", g.name)
 	}
 }
 
@@ -386,9 +379,8 @@ func TestNothingIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			venv, _ := w.write(t)
-			if verdicts := judge(t, venv); !verdict.AllPass(verdicts) {
-				t.Errorf("%+v", verdicts)
-			}
+			verdicts := judge(t, venv)
+			check.That(t, verdict.AllPass(verdicts), "%+v", verdicts)
 		})
 	}
 }

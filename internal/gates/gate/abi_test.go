@@ -6,6 +6,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/version"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -43,9 +44,7 @@ func TestExports(t *testing.T) {
 				names = append(names, e.name)
 			}
 		}
-		if got := strings.Join(names, " "); got != c.want {
-			t.Errorf("%s: %q, want %q", c.release, got, c.want)
-		}
+		check.Same(t, c.release, c.want, strings.Join(names, " "))
 	}
 }
 
@@ -56,9 +55,7 @@ func TestNearest(t *testing.T) {
 		"2.17.1": "2.17.1", "2.29.7": "2.17.1", "2.30.3": "2.30.3", "2.30.4": "2.30.3", "2.30.7": "2.30.7", "2.31.1": "2.30.7", "2.16.5": "",
 	} {
 		got, ok := nearest(releases, parse(t, text))
-		if ok != (want != "") || ok && got.String() != want {
-			t.Errorf("%s: %v, %v; want %s", text, got, ok, want)
-		}
+		check.That(t, ok == (want != "") && (!ok || got.String() == want), "%s: %v, %v; want %s", text, got, ok, want)
 	}
 }
 
@@ -87,9 +84,7 @@ func TestTheTableOfTheVendor(t *testing.T) {
 				count++
 			}
 		}
-		if count < 50 {
-			t.Errorf("%v has %d functions", r, count)
-		}
+		check.That(t, count >= 50, "%v has %d functions", r, count)
 	}
 }
 
@@ -105,8 +100,7 @@ func TestJudgeExports(t *testing.T) {
 		"2.30.3": {verdict.Fail, "1 of the 2 functions of the vendor's 2.30.3 are missing: ncclParamFlag"},
 		"2.16.2": {verdict.NotMeasured, "the table has no function of 2.16.2"},
 	} {
-		if a := judgeExports(all, parse(t, release), have); a.Status != c.want || a.Evidence != c.says {
-			t.Errorf("%s: %v %s", release, a.Status, a.Evidence)
-		}
+		a := judgeExports(all, parse(t, release), have)
+		check.That(t, a.Status == c.want && a.Evidence == c.says, "%s: %v %s", release, a.Status, a.Evidence)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 )
 
 // The ranks of allreduce-2 are started by the image's MPI, or by the gate itself. Only the
@@ -19,20 +20,14 @@ func TestLaunchers(t *testing.T) {
 		for i, g := range []Gate{allreduce2, launcherGate} {
 			v := g.Check(t.Context(), subject)
 			job := box.job(t, i)
-			if v.Status != verdict.Pass {
-				t.Errorf("%s: %+v", controller, v)
-			}
+			judged(t, v, verdict.Pass, "", controller)
 			if g.Name == "launcher" {
 				want = []string{"horovodrun", "localhost:2"}
 			}
 			for _, word := range want {
-				if !slices.Contains(job.Launcher, word) {
-					t.Errorf("%s, %s: %q lacks %q", controller, g.Name, job.Launcher, word)
-				}
+				check.That(t, slices.Contains(job.Launcher, word), "%s, %s: %q lacks %q", controller, g.Name, job.Launcher, word)
 			}
-			if job.Meet != (controller == "gloo" && g.Name != "launcher") {
-				t.Errorf("%s, %s: %+v", controller, g.Name, job)
-			}
+			check.That(t, job.Meet == (controller == "gloo" && g.Name != "launcher"), "%s, %s: %+v", controller, g.Name, job)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 // Every behaviour is checked, and one that was not measured hides no failure.
@@ -20,14 +21,10 @@ func TestEveryBehaviourIsAsked(t *testing.T) {
 	}}
 	v := behaviour.Check(t.Context(), s)
 	for _, want := range []string{"wrong: a is 2, expected 1; it reports a=2", "silent: the script ended with exit 0 and no answer"} {
-		if v.Status != verdict.Fail || !strings.Contains(v.Evidence, want) {
-			t.Errorf("%q is missing in %+v", want, v)
-		}
+		judged(t, v, verdict.Fail, want)
 	}
 	s.Expect.Behaviour = []recipe.Behaviour{b("right"), b("silent")}
-	if v := behaviour.Check(t.Context(), s); v.Status != verdict.NotMeasured {
-		t.Errorf("got %+v", v)
-	}
+	judged(t, behaviour.Check(t.Context(), s), verdict.NotMeasured, "")
 	s.Expect.Behaviour = s.Expect.Behaviour[:1]
 	if v := behaviour.Check(t.Context(), s); v.Status != verdict.Pass || v.Evidence != "right: it reports a=1 b=2" {
 		t.Errorf("got %+v", v)
@@ -41,18 +38,14 @@ func TestTheScriptIsRunInBothContainers(t *testing.T) {
 		{Name: "x", Run: "the script", Says: map[string]string{"a": "1"}, Stock: map[string]string{"a": "0"}},
 	}}}
 	v := behaviour.Check(t.Context(), s)
-	if v.Status != verdict.Pass || v.Evidence != "x: it reports a=1; upstream's release reports a=0" {
-		t.Errorf("got %+v", v)
-	}
+	check.That(t, v.Status == verdict.Pass && v.Evidence == "x: it reports a=1; upstream's release reports a=0", "got %+v", v)
 	for name, box := range map[string]*answers{"the artifact's": artifact, "the release's": release} {
 		if len(box.asked) != 1 || box.asked[0].Files["behaviour.sh"] != "the script" || fmt.Sprint(box.asked[0].Args) != "[sh -eu behaviour.sh]" {
 			t.Errorf("%s container was asked %+v", name, box.asked)
 		}
 	}
 	s.Stock = nil
-	if v := behaviour.Check(t.Context(), s); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "upstream's release: no container") {
-		t.Errorf("without a container for the release: %+v", v)
-	}
+	judged(t, behaviour.Check(t.Context(), s), verdict.NotMeasured, "upstream's release: no container")
 }
 
 func TestAnswersAreBounded(t *testing.T) {
@@ -66,7 +59,5 @@ func TestAnswersAreBounded(t *testing.T) {
 // For Horovod the gate imports the extension, for other projects the module.
 func TestImportOfAModule(t *testing.T) {
 	v := importModule.Check(t.Context(), Subject{Expect: recipe.Expect{Import: []string{"ray"}}, Box: container{}})
-	if v.Status != verdict.Pass || v.Evidence != "import ray" {
-		t.Errorf("got %+v", v)
-	}
+	check.That(t, v.Status == verdict.Pass && v.Evidence == "import ray", "got %+v", v)
 }

@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 // listing is the output of horovodrun --check-build (Horovod 0.28.1), including leading
@@ -82,12 +83,9 @@ func TestCheckBuild(t *testing.T) {
 		"verbose":            {"\n" + listing, verdict.Pass, "TensorFlow"},
 	} {
 		v := checked(t, checkBuild, printing("check-build", c.output, 0))
-		if v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
-			t.Errorf("%s: got %v: %s", name, v.Status, v.Evidence)
-		}
-		if (v.Remedy == "") != (v.Status == verdict.Pass) {
-			t.Errorf("%s: a remedy stands where, and only where, it did not pass: %q", name, v.Remedy)
-		}
+		judged(t, v, c.want, c.says, name)
+		check.That(t, (v.Remedy == "") == (v.Status == verdict.Pass),
+			"%s: a remedy stands where, and only where, it did not pass: %q", name, v.Remedy)
 	}
 }
 
@@ -106,17 +104,13 @@ func TestBuiltFlags(t *testing.T) {
 		"silence":       {"", 0, verdict.NotMeasured, "0 reports"},
 		"missing flag":  {`{"nccl": "21304"}`, 0, verdict.Fail, "rocm_built() is missing"},
 	} {
-		if v := checked(t, builtFlags, printing("built-flags", c.output, c.exit)); v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
-			t.Errorf("%s: got %v: %s", name, v.Status, v.Evidence)
-		}
+		judged(t, checked(t, builtFlags, printing("built-flags", c.output, c.exit)), c.want, c.says, name)
 	}
 }
 
 func TestImport(t *testing.T) {
 	v := checked(t, importModule, printing("import", "Traceback\nundefined symbol: _ZN10tensorflow7functor11DenseUpdate\n", 1))
-	if v.Status != verdict.Fail || !strings.Contains(v.Evidence, "undefined symbol") || v.Remedy == "" {
-		t.Errorf("got %+v", v)
-	}
+	check.That(t, v.Status == verdict.Fail && strings.Contains(v.Evidence, "undefined symbol") && v.Remedy != "", "got %+v", v)
 	// Every module is imported, also after a failed import.
 	v = checked(t, importModule, func(s *specimen) {
 		printing("import", "", 1)(s)
@@ -138,18 +132,14 @@ func TestNoGatePassesWithoutLooking(t *testing.T) {
 			"broken box":      g.Check(context.Background(), Subject{Artifact: "/does/not/exist.whl", Expect: expect(), Box: broken}),
 			"cancelled":       g.Check(cancelled, Subject{Artifact: "/does/not/exist.whl", Expect: expect(), Box: &answers{}}),
 		} {
-			if v.Status == verdict.Pass || v.Remedy == "" || v.Gate != g.Name {
-				t.Errorf("%s, %s: %+v", g.Name, name, v)
-			}
+			check.That(t, v.Status != verdict.Pass && v.Remedy != "" && v.Gate == g.Name, "%s, %s: %+v", g.Name, name, v)
 		}
 	}
 }
 
 func TestAPanicIsNotMeasured(t *testing.T) {
 	g := Gate{Name: "boom", check: func(context.Context, Subject) verdict.Verdict { panic("x") }}
-	if v := g.Check(context.Background(), Subject{}); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "the gate crashed: x") {
-		t.Errorf("got %+v", v)
-	}
+	judged(t, g.Check(context.Background(), Subject{}), verdict.NotMeasured, "the gate crashed: x")
 }
 
 func TestBuiltFault(t *testing.T) {
@@ -163,9 +153,8 @@ func TestBuiltFault(t *testing.T) {
 		{"0", ">=2.22", "0, expected version >=2.22"},
 		{"false", "2.13.4", "false, expected version 2.13.4"},
 	} {
-		if got, err := builtFault(c.have, c.promise); err != nil || got != c.says {
-			t.Errorf("%+v: got %q, %v", c, got, err)
-		}
+		got, err := builtFault(c.have, c.promise)
+		check.That(t, err == nil && got == c.says, "%+v: got %q, %v", c, got, err)
 	}
 	if _, err := builtFault("1", "x y"); err == nil {
 		t.Error("a promise that is none was judged")

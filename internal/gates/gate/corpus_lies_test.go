@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 )
@@ -212,7 +213,5 @@ print("SEEN" if seen().count(other) else "CLEAN", flush=True)
 		gate: "allreduce-2", controller: "gloo", limit: 60, parts: []any{task.part(0), task.part(1)},
 		program: []string{"PYTHON", "collectives.py", "horovod.torch"}, scripts: []string{"collectives.py"},
 	})
-	if err != nil || strings.Count(end.Log, "CLEAN") != 2 || slices.Contains(end.Ranks, nil) {
-		t.Errorf("%+v, %v", end, err)
-	}
+	check.That(t, err == nil && strings.Count(end.Log, "CLEAN") == 2 && !slices.Contains(end.Ranks, nil), "%+v, %v", end, err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/patch"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/wheeltest"
 )
@@ -125,16 +126,14 @@ func TestPythonOfItsSource(t *testing.T) {
 	} {
 		s := sourced()
 		change(s)
-		if v := pythonSource.Check(t.Context(), s.subject(t)); v.Status != verdict.Pass || v.Evidence != "4 files, as in horovod-0.28.1.tar with 1 patches" {
-			t.Errorf("%s: %+v", name, v)
-		}
+		v := pythonSource.Check(t.Context(), s.subject(t))
+		check.That(t, v.Status == verdict.Pass && v.Evidence == "4 files, as in horovod-0.28.1.tar with 1 patches", "%s: %+v", name, v)
 	}
 }
 
 func TestEntryPoints(t *testing.T) {
 	for _, text := range []string{"a = b\n", "[g]\nno entry\n", "[g]\na = b\n  c = d\n", "[g]\n# a = b\n", "[g\na = b\n"} {
-		if got, err := readEntryPoints([]byte(text)); err == nil {
-			t.Errorf("%q: %v", text, got)
-		}
+		got, err := readEntryPoints([]byte(text))
+		check.That(t, err != nil, "%q: %v", text, got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
 )
@@ -44,9 +45,7 @@ func corpus() []bad {
 func TestBadArtifacts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, b := range corpus() {
-		if seen[b.what] || b.says == "" || b.do == "" {
-			t.Errorf("%q stands there twice, or says too little", b.what)
-		}
+		check.That(t, !seen[b.what] && b.says != "" && b.do != "", "%q stands there twice, or says too little", b.what)
 		seen[b.what] = true
 		t.Run(b.what, func(t *testing.T) {
 			s := b.of()
@@ -67,19 +66,14 @@ func (b bad) judge(t *testing.T, verdicts []verdict.Verdict) {
 			continue
 		}
 		i := slices.Index(also, v.Gate)
-		if (v.Status == verdict.Pass) != (i < 0) {
-			t.Errorf("%+v, and it is listed: %v", v, i >= 0)
-		}
+		check.That(t, (v.Status == verdict.Pass) == (i < 0), "%+v, and it is listed: %v", v, i >= 0)
 		if i >= 0 {
 			also = slices.Delete(also, i, i+1)
 		}
 	}
-	if len(also) > 0 || !slices.ContainsFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == b.gate }) {
-		t.Errorf("not asked: %v, or %s", also, b.gate)
-	}
-	if verdict.AllPass(verdicts) {
-		t.Error("it may be published")
-	}
+	check.That(t, len(also) == 0 && slices.ContainsFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == b.gate }),
+		"not asked: %v, or %s", also, b.gate)
+	check.That(t, !verdict.AllPass(verdicts), "it may be published")
 }
 
 func (b bad) judgeRefusal(t *testing.T, v verdict.Verdict) {
@@ -87,9 +81,8 @@ func (b bad) judgeRefusal(t *testing.T, v verdict.Verdict) {
 	if b.blind {
 		want = verdict.NotMeasured
 	}
-	if v.Status != want || !strings.Contains(v.Evidence, b.says) || !strings.Contains(v.Remedy, b.do) {
-		t.Errorf("want %v, %q, %q; got %v\nevidence: %s\nremedy: %s", want, b.says, b.do, v.Status, v.Evidence, v.Remedy)
-	}
+	check.That(t, v.Status == want && strings.Contains(v.Evidence, b.says) && strings.Contains(v.Remedy, b.do),
+		"want %v, %q, %q; got %v\nevidence: %s\nremedy: %s", want, b.says, b.do, v.Status, v.Evidence, v.Remedy)
 }
 
 // The bad artifacts of the GPU gates and of the gate on two builds are in the tests of
@@ -98,9 +91,8 @@ func TestEveryGateRefusesSomething(t *testing.T) {
 	all := corpus()
 	for _, g := range All() {
 		elsewhere := g.Needs > Container || g.Name == deviceFunctions.Name
-		if !elsewhere && !slices.ContainsFunc(all, func(b bad) bool { return b.gate == g.Name }) {
-			t.Errorf("no bad artifact is refused by %s alone: add one to the corpus", g.Name)
-		}
+		check.That(t, elsewhere || slices.ContainsFunc(all, func(b bad) bool { return b.gate == g.Name }),
+			"no bad artifact is refused by %s alone: add one to the corpus", g.Name)
 	}
 }
 
@@ -117,9 +109,8 @@ func TestGatesAreDocumented(t *testing.T) {
 	must.Succeed(t, err)
 	rows := strings.ReplaceAll(string(text), "`", "")
 	for _, g := range All() {
-		if row := fmt.Sprintf("| %s | %s | ", g.Name, g.Asks); !strings.Contains(rows, "\n"+row) {
-			t.Errorf("%s has no row %s", page, row)
-		}
+		row := fmt.Sprintf("| %s | %s | ", g.Name, g.Asks)
+		check.That(t, strings.Contains(rows, "\n"+row), "%s has no row %s", page, row)
 	}
 }
 

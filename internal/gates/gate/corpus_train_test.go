@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -200,9 +201,8 @@ func TestWrongTrainingIsFarOff(t *testing.T) {
 			"rank 0 alone": task.trained(0), "rank 1 alone": task.trained(1), "summed": task.summed(),
 			"no step": slices.Concat(task.start.Matrix, task.start.Bias, task.start.Scale),
 		} {
-			if off := distance(wrong, right); off < 100*trainTolerance {
-				t.Errorf("%s is %g from what is right", what, off)
-			}
+			off := distance(wrong, right)
+			check.That(t, off >= 100*trainTolerance, "%s is %g from what is right", what, off)
 		}
 	}
 }
@@ -215,14 +215,11 @@ func TestEveryControllerTrains(t *testing.T) {
 	box := &recorder{box: s.box}
 	subject.Box = box
 	v := trainStep.Check(t.Context(), subject)
-	if v.Status != verdict.Pass || len(box.asked) != 2 || box.job(t, 0).Launcher[0] != "mpirun" || !box.job(t, 1).Meet {
-		t.Errorf("%+v, %+v", v, box.asked)
-	}
+	check.That(t, v.Status == verdict.Pass && len(box.asked) == 2 && box.job(t, 0).Launcher[0] == "mpirun" && box.job(t, 1).Meet,
+		"%+v, %+v", v, box.asked)
 	s.box.training = func(r *trainReport) { r.Error = "RuntimeError: no" }
 	subject.Box = s.box
-	if v := trainStep.Check(t.Context(), subject); v.Status != verdict.Fail || !strings.Contains(v.Evidence, "; gloo: grouped-allreduce, rank 0: RuntimeError: no") {
-		t.Errorf("%+v", v)
-	}
+	judged(t, trainStep.Check(t.Context(), subject), verdict.Fail, "; gloo: grouped-allreduce, rank 0: RuntimeError: no")
 }
 
 // recorder is a box that records the commands to another.

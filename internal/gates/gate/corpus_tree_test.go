@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 // original is a source tree and its patches.
@@ -115,9 +117,8 @@ func TestFaultsOfATreeAreNotEndless(t *testing.T) {
 		s.source.entries = append(s.source.entries, file("gpt-sovits-20250606v2pro/docs/"+strings.Repeat("x", len(s.source.entries)), ""))
 	}
 	v := changes.Check(t.Context(), s.subject(t))
-	if v.Status != verdict.Fail || strings.Count(v.Evidence, "; ") != 20 || !strings.HasSuffix(v.Evidence, "and 40 more") {
-		t.Errorf("got %+v", v)
-	}
+	check.That(t, v.Status == verdict.Fail && strings.Count(v.Evidence, "; ") == 20 && strings.HasSuffix(v.Evidence, "and 40 more"),
+		"got %+v", v)
 }
 
 func TestChangedLines(t *testing.T) {
@@ -130,8 +131,6 @@ func TestChangedLines(t *testing.T) {
 		{"a\na\n", "a\na\na\n", "lines 3 to 3"},
 		{"a\nb\nc\n", "a\nc\n", "after line 1"},
 	} {
-		if got := changedLines([]byte(c.was), []byte(c.is)); got != c.want {
-			t.Errorf("%q to %q: %s, want %s", c.was, c.is, got, c.want)
-		}
+		check.Same(t, fmt.Sprint(c.was, c.is), c.want, changedLines([]byte(c.was), []byte(c.is)))
 	}
 }

@@ -1,20 +1,20 @@
 package gate
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"builder/internal/files/elf"
 	"builder/internal/files/x86"
+	"builder/test/kit/check"
 )
 
 func TestPlaces(t *testing.T) {
 	uses := []elf.CPUUse{{Function: "a", First: 0x10}, {First: 0x20}, {Function: "c", First: 0x30}, {Function: "d", First: 0x40}}
 	const three = "a (0x10), code without a name (0x20), c (0x30)"
 	for n, want := range map[int]string{1: "a (0x10)", 3: three, 4: three + ", and 1 more functions"} {
-		if got := places(uses[:n]); got != want {
-			t.Errorf("%d: got %q, want %q", n, got, want)
-		}
+		check.Same(t, fmt.Sprint(n), want, places(uses[:n]))
 	}
 }
 

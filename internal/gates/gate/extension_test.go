@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/wheeltest"
 )
 
@@ -34,9 +35,7 @@ func TestMissingExtensionNamesTheLibraries(t *testing.T) {
 		v := extensionPresent.Check(context.Background(), Subject{
 			Artifact: w.Write(t), Expect: recipe.Expect{Extensions: []string{"simplejson/speedups*.so"}, Frameworks: c.frameworks},
 		})
-		if !strings.HasSuffix(v.Evidence, c.says) {
-			t.Errorf("evidence %q, want %q", v.Evidence, c.says)
-		}
+		check.That(t, strings.HasSuffix(v.Evidence, c.says), "evidence %q, want %q", v.Evidence, c.says)
 		if !strings.Contains(v.Remedy, "the pattern in expect.extensions") || !strings.Contains(v.Remedy, "compiler or configure error") ||
 			strings.Contains(v.Remedy, "Horovod") != (c.frameworks != nil) {
 			t.Errorf("remedy %q", v.Remedy)

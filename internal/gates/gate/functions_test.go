@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 )
@@ -219,20 +221,12 @@ func TestDeviceFunctions(t *testing.T) {
 				c.expect.Extensions = []string{"x/*.so"}
 			}
 			v := deviceFunctions.Check(context.Background(), Subject{Artifact: wheelOf(t, c.library), Expect: c.expect})
-			if v.Status != c.want {
-				t.Errorf("got %v: %s", v.Status, v.Evidence)
-			}
+			judged(t, v, c.want, "")
 			for _, says := range c.says {
-				if !strings.Contains(v.Evidence, says) {
-					t.Errorf("the evidence lacks %q:\n%s", says, v.Evidence)
-				}
+				check.That(t, strings.Contains(v.Evidence, says), "the evidence lacks %q:\n%s", says, v.Evidence)
 			}
-			if len(v.Evidence) > 2000 {
-				t.Errorf("evidence of %d bytes", len(v.Evidence))
-			}
-			if c.want == verdict.Fail && !strings.Contains(v.Remedy, `write "AllReduce Sum f32 * *"`) {
-				t.Errorf("remedy: %s", v.Remedy)
-			}
+			check.That(t, len(v.Evidence) <= 2000, "evidence of %d bytes", len(v.Evidence))
+			check.That(t, c.want != verdict.Fail || strings.Contains(v.Remedy, `write "AllReduce Sum f32 * *"`), "remedy: %s", v.Remedy)
 		})
 	}
 }
@@ -246,8 +240,6 @@ func TestDeviceFunctionsIsWanted(t *testing.T) {
 		{recipe.Expect{Kernels: kernels}, true},
 		{recipe.Expect{NoKernels: filtered}, true},
 	} {
-		if got := deviceFunctions.Wants(c.expect); got != c.want {
-			t.Errorf("%+v: %v", c.expect, got)
-		}
+		check.Same(t, fmt.Sprint(c.expect), c.want, deviceFunctions.Wants(c.expect))
 	}
 }

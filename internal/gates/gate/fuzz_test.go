@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 )
 
 // The output of a container is not trusted, because the artifact's own code runs in it.
@@ -17,13 +18,11 @@ func FuzzCheckBuild(f *testing.F) {
 	f.Add("Available Frameworks:\n[X] \n[ ] a\nAvailable Frameworks:\n")
 	f.Fuzz(func(t *testing.T, output string) {
 		l, err := parseCheckBuild(output)
-		if err == nil && (len(l.frameworks) == 0 || len(l.controllers) == 0 || len(l.operations) == 0) {
-			t.Error("a listing without a section was read")
-		}
+		check.That(t, err != nil || len(l.frameworks) != 0 && len(l.controllers) != 0 && len(l.operations) != 0,
+			"a listing without a section was read")
 		ticks := strings.Count(output, "[X] ")
-		if have := len(ticked(l.frameworks)) + len(ticked(l.controllers)) + len(ticked(l.operations)); have > ticks {
-			t.Errorf("%d items are ticked, the output has %d ticks", have, ticks)
-		}
+		have := len(ticked(l.frameworks)) + len(ticked(l.controllers)) + len(ticked(l.operations))
+		check.That(t, have <= ticks, "%d items are ticked, the output has %d ticks", have, ticks)
 	})
 }
 
@@ -41,9 +40,7 @@ func FuzzRanks(f *testing.F) {
 				problems++
 			}
 		}
-		if problems == 0 {
-			t.Errorf("random results were reported: %q, %q", first, second)
-		}
+		check.That(t, problems != 0, "random results were reported: %q, %q", first, second)
 	})
 }
 
@@ -52,9 +49,8 @@ func FuzzRequests(f *testing.F) {
 	f.Add(`{"requests": [{"name": "registration", "kind": "honest", "outcome": "served"}, null]}`)
 	f.Fuzz(func(t *testing.T, output string) {
 		v := rendezvous.Check(t.Context(), Subject{Expect: expect(), Box: &answers{result: Result{Output: output}}})
-		if v.Status == verdict.Pass && strings.Count(output, "refused") < len(requests["hostile"]) {
-			t.Errorf("every attack was refused, fewer are reported: %q", output)
-		}
+		check.That(t, v.Status != verdict.Pass || strings.Count(output, "refused") >= len(requests["hostile"]),
+			"every attack was refused, fewer are reported: %q", output)
 	})
 }
 

@@ -2,12 +2,14 @@ package gate
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 // Gates run in the order of increasing need.
@@ -15,9 +17,8 @@ func TestGates(t *testing.T) {
 	before := File
 	seen := map[string]bool{}
 	for _, g := range All() {
-		if seen[g.Name] || g.Asks == "" || g.Remedy == "" || g.Wants == nil {
-			t.Errorf("gate %q: named twice, or something is missing", g.Name)
-		}
+		check.That(t, !seen[g.Name] && g.Asks != "" && g.Remedy != "" && g.Wants != nil,
+			"gate %q: named twice, or something is missing", g.Name)
 		if seen[g.Name] = true; g.Needs < before {
 			t.Errorf("gate %s stands behind one that needs more", g.Name)
 		}
@@ -68,9 +69,7 @@ func TestWanted(t *testing.T) {
 		if c.expect.Wheelhouse == nil {
 			want = strings.TrimSpace("wheel-format " + c.want)
 		}
-		if got := strings.Join(names, " "); got != want {
-			t.Errorf("%+v: %q, want %q", c.expect, got, want)
-		}
+		check.Same(t, fmt.Sprint(c.expect), want, strings.Join(names, " "))
 	}
 }
 
@@ -89,9 +88,8 @@ func TestRemedyOfAVerdict(t *testing.T) {
 	} {
 		g.check = func(context.Context, Subject) verdict.Verdict { return c.a }
 		v := g.Check(context.Background(), Subject{})
-		if !strings.Contains(v.Remedy, c.want) || (v.Remedy == "") != (c.want == "") || v.Evidence != "seen" || v.Seconds < 0 {
-			t.Errorf("%s: %+v", name, v)
-		}
+		check.That(t, strings.Contains(v.Remedy, c.want) && (v.Remedy == "") == (c.want == "") && v.Evidence == "seen" && v.Seconds >= 0,
+			"%s: %+v", name, v)
 	}
 }
 
@@ -106,9 +104,7 @@ func TestLastLine(t *testing.T) {
 		long:       long,
 		long + "é": long + "…",
 	} {
-		if got := lastLine(output); got != want {
-			t.Errorf("%q: %q, want %q", output, got, want)
-		}
+		check.Same(t, output, want, lastLine(output))
 	}
 }
 
@@ -121,9 +117,7 @@ func TestJSONLine(t *testing.T) {
 		"{\"a\": 1\n":               "",
 		"\"a\": 1}\n":               "",
 	} {
-		if got := jsonLine(output); got != want {
-			t.Errorf("%q: %q, want %q", output, got, want)
-		}
+		check.Same(t, output, want, jsonLine(output))
 	}
 }
 
@@ -146,7 +140,13 @@ func TestCommandsAreLogged(t *testing.T) {
 func TestUnknownLauncher(t *testing.T) {
 	e := expect()
 	e.Launcher = "jsrun"
-	if v := allreduce2.Check(context.Background(), Subject{Expect: e, Box: &answers{}}); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, `unknown launcher "jsrun"`) {
-		t.Errorf("%+v", v)
+	judged(t, allreduce2.Check(context.Background(), Subject{Expect: e, Box: &answers{}}), verdict.NotMeasured, `unknown launcher "jsrun"`)
+}
+
+// judged fails the test unless a verdict has a status, and its evidence says a text.
+func judged(t *testing.T, v verdict.Verdict, want verdict.Status, says string, about ...any) {
+	t.Helper()
+	if v.Status != want || !strings.Contains(v.Evidence, says) {
+		t.Errorf("%v: want %v and %q, got %+v", about, want, says, v)
 	}
 }

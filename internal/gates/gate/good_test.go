@@ -9,6 +9,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/version"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/wheeltest"
 )
@@ -271,13 +272,9 @@ func TestGoodArtifacts(t *testing.T) {
 		"Ray for ROCm":              {rayROCm(), 4},
 	} {
 		verdicts := c.good.verdicts(t)
-		if len(verdicts) < c.gates {
-			t.Errorf("%s: only %d gates apply", name, len(verdicts))
-		}
+		check.That(t, len(verdicts) >= c.gates, "%s: only %d gates apply", name, len(verdicts))
 		for _, v := range verdicts {
-			if v.Status != verdict.Pass {
-				t.Errorf("%s: %+v", name, v)
-			}
+			judged(t, v, verdict.Pass, "", name)
 		}
 	}
 }

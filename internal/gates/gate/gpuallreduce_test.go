@@ -13,6 +13,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/gpu"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -199,9 +200,8 @@ func TestGPUOperations(t *testing.T) {
 			c.change(&s, box)
 		}
 		v := gpuAllreduce.Check(t.Context(), s)
-		if v.Status != c.want || !strings.Contains(v.Evidence, c.says) || !strings.Contains(v.Remedy, c.remedy) {
-			t.Errorf("%s: got %v: %s\nremedy: %s", name, v.Status, v.Evidence, v.Remedy)
-		}
+		check.That(t, v.Status == c.want && strings.Contains(v.Evidence, c.says) && strings.Contains(v.Remedy, c.remedy),
+			"%s: got %v: %s\nremedy: %s", name, v.Status, v.Evidence, v.Remedy)
 	}
 }
 
@@ -214,24 +214,18 @@ func TestGPUOperationsAskEveryController(t *testing.T) {
 	for i, c := range box.asked {
 		job := (&recorder{asked: box.asked}).job(t, i)
 		launched = append(launched, fmt.Sprint(c.Name, job.Meet))
-		if c.Env["NCCL_NVLS_ENABLE"] != "0" || len(job.Parts) != 2 || job.Meet == (len(job.Launcher) > 0) {
-			t.Errorf("got %+v with %v", job, c.Env)
-		}
+		check.That(t, c.Env["NCCL_NVLS_ENABLE"] == "0" && len(job.Parts) == 2 && job.Meet != (len(job.Launcher) > 0),
+			"got %+v with %v", job, c.Env)
 	}
-	if got := strings.Join(launched, ", "); got != "gpu-allreducefalse, gpu-allreducetrue, gpu-train-stepfalse, gpu-train-steptrue" {
-		t.Errorf("got %s", got)
-	}
+	got := strings.Join(launched, ", ")
+	check.That(t, got == "gpu-allreducefalse, gpu-allreducetrue, gpu-train-stepfalse, gpu-train-steptrue", "got %s", got)
 }
 
 func TestTrainingOnGPUs(t *testing.T) {
 	s, box := cudaOnGPUs()
-	if v := gpuTrainStep.Check(t.Context(), s); v.Status != verdict.Pass || !strings.Contains(v.Evidence, "gloo: 5 cases on 2 ranks") {
-		t.Errorf("%+v", v)
-	}
+	judged(t, gpuTrainStep.Check(t.Context(), s), verdict.Pass, "gloo: 5 cases on 2 ranks")
 	s.Framework = Box(container{})
-	if v := gpuTrainStep.Check(t.Context(), s); v.Status != verdict.Fail || !strings.Contains(v.Evidence, `its results lie on "cpu", not on a GPU`) {
-		t.Errorf("%+v", v)
-	}
+	judged(t, gpuTrainStep.Check(t.Context(), s), verdict.Fail, `its results lie on "cpu", not on a GPU`)
 	s.Device = nil
 	if v := gpuTrainStep.Check(t.Context(), s); v.Status != verdict.NotMeasured || len(box.asked) != 2 {
 		t.Errorf("%+v", v)
@@ -245,30 +239,24 @@ func TestGPUCases(t *testing.T) {
 		must.Succeed(t, err)
 		seen := map[string]bool{}
 		for _, c := range task.Cases {
-			if seen[c.Name] {
-				t.Errorf("%s stands there twice", c.Name)
-			}
+			check.That(t, !seen[c.Name], "%s stands there twice", c.Name)
 			seen[c.Name] = true
 			largest := map[string]float64{"int8": 127, "uint8": 255, "float16": 2048}[c.Type]
 			same := 0
 			for rank, out := range c.right {
 				for i, tensor := range out {
 					for _, v := range tensor.Values {
-						if v != float64(int(v)) || v < 0 || largest > 0 && v > largest {
-							t.Errorf("%s of %d ranks: %v", c.Name, ranks, v)
-						}
+						check.That(t, v == float64(int(v)) && v >= 0 && (largest <= 0 || v <= largest),
+							"%s of %d ranks: %v", c.Name, ranks, v)
 					}
-					if len(tensor.Values)*c.Repeat != tensor.Shape[0]*tensor.Shape[1] {
-						t.Errorf("%s of %d ranks: %d values for the shape %v", c.Name, ranks, len(tensor.Values), tensor.Shape)
-					}
+					check.That(t, len(tensor.Values)*c.Repeat == tensor.Shape[0]*tensor.Shape[1],
+						"%s of %d ranks: %d values for the shape %v", c.Name, ranks, len(tensor.Values), tensor.Shape)
 					if slices.Equal(tensor.Values, c.in[rank][i].Values) {
 						same++
 					}
 				}
 			}
-			if same == ranks*len(c.right[0]) {
-				t.Errorf("%s of %d ranks: every rank has its result before the call", c.Name, ranks)
-			}
+			check.That(t, same != ranks*len(c.right[0]), "%s of %d ranks: every rank has its result before the call", c.Name, ranks)
 		}
 	}
 }

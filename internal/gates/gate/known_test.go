@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/files/inspect"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
@@ -36,14 +37,12 @@ func TestKnownFaults(t *testing.T) {
 			continue
 		}
 		for _, v := range got {
-			if v.Status != c.want || !strings.Contains(v.Evidence, c.says) || (v.Remedy == "") != (v.Status == verdict.Pass) {
-				t.Errorf("%s: %+v", name, v)
-			}
+			check.That(t, v.Status == c.want && strings.Contains(v.Evidence, c.says) && (v.Remedy == "") == (v.Status == verdict.Pass),
+				"%s: %+v", name, v)
 		}
 	}
 	bad := filepath.Join(t.TempDir(), "x.whl")
 	must.Succeed(t, os.WriteFile(bad, []byte("no wheel"), 0o600))
-	if got := KnownFaults(bad, rocm); len(got) != 1 || got[0].Status != verdict.NotMeasured {
-		t.Errorf("%+v", got)
-	}
+	got := KnownFaults(bad, rocm)
+	check.That(t, len(got) == 1 && got[0].Status == verdict.NotMeasured, "%+v", got)
 }

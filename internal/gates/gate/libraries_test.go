@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"builder/internal/files/wheel"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 )
@@ -47,14 +48,12 @@ func TestLibrariesAreForTheTag(t *testing.T) {
 		{"cp311-cp311-macosx_11_0_x86_64", header(), "is for x86_64"},
 	} {
 		native, problem := nativeFault(bytes.NewReader(c.file), nameOf(t, c.tag))
-		if !native || (problem == "") != (c.says == "") || !strings.Contains(problem, c.says) {
-			t.Errorf("%s: %v, %q, want %q", c.tag, native, problem, c.says)
-		}
+		check.That(t, native && (problem == "") == (c.says == "") && strings.Contains(problem, c.says),
+			"%s: %v, %q, want %q", c.tag, native, problem, c.says)
 	}
 	for name, file := range map[string][]byte{"text": []byte("INPUT(libx.so.1) and more"), "short": []byte("\x7fELF"), "code of a GPU": header(18, 224)} {
-		if native, problem := nativeFault(bytes.NewReader(file), nameOf(t, "py3-none-any")); native || problem != "" {
-			t.Errorf("%s: %v, %q", name, native, problem)
-		}
+		native, problem := nativeFault(bytes.NewReader(file), nameOf(t, "py3-none-any"))
+		check.That(t, !native && problem == "", "%s: %v, %q", name, native, problem)
 	}
 }
 
@@ -71,9 +70,8 @@ func TestLibrariesAreForTheLibcOfTheTag(t *testing.T) {
 		{"cp311-cp311-manylinux_2_28_x86_64.musllinux_1_2_x86_64", "libc.musl-x86_64.so.1", false},
 		{"cp311-cp311-musllinux_1_2_x86_64", "libc.so.6", false},
 	} {
-		if problem := libcFault([]string{"libz.so.1", c.needs}, nameOf(t, c.tag)); (problem == "") != c.ok {
-			t.Errorf("%+v: %q", c, problem)
-		}
+		problem := libcFault([]string{"libz.so.1", c.needs}, nameOf(t, c.tag))
+		check.That(t, (problem == "") == c.ok, "%+v: %q", c, problem)
 	}
 }
 
@@ -95,8 +93,7 @@ func TestExtensionsAreNamedForTheTag(t *testing.T) {
 		{"cp311-cp311-linux_x86_64", "x/a.cpython-311-x86_64-linux-musl.so", false},
 		{"cp311-cp311-musllinux_1_2_x86_64", "x/a.cpython-311-x86_64-linux-gnu.so", false},
 	} {
-		if problem := suffixFault(c.file, nameOf(t, c.tag)); (problem == "") != c.ok {
-			t.Errorf("%+v: %q", c, problem)
-		}
+		problem := suffixFault(c.file, nameOf(t, c.tag))
+		check.That(t, (problem == "") == c.ok, "%+v: %q", c, problem)
 	}
 }

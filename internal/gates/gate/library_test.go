@@ -1,10 +1,12 @@
 package gate
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 )
 
 func TestVerbsState(t *testing.T) {
@@ -20,14 +22,11 @@ func TestVerbsState(t *testing.T) {
 		{verbs{"", nil, soname}, "dlopened"},
 		{verbs{}, "absent"},
 	} {
-		if got := c.v.state(); got != c.want {
-			t.Errorf("%+v: %s, want %s", c.v, got, c.want)
-		}
+		check.Same(t, fmt.Sprint(c.v), c.want, c.v.state())
 	}
 	const says = "absent: NEEDED none; 0 undefined ibv_ symbols none; names for dlopen none"
-	if got := (verbs{}).String(); got != says {
-		t.Errorf("%q, want %q", got, says)
-	}
+	got := (verbs{}).String()
+	check.That(t, got == says, "%q, want %q", got, says)
 }
 
 func TestJudgeLoaded(t *testing.T) {
@@ -50,19 +49,14 @@ func TestJudgeLoaded(t *testing.T) {
 		"nothing":       {loaded{}, []string{want}, "ncclGetVersion returns 0", "another release"},
 	} {
 		a := judgeLoaded(c.have, c.says, want)
-		if (a.Status == verdict.Pass) != (c.evidence == "") || !strings.Contains(a.Evidence, c.evidence) {
-			t.Errorf("%s: %v %s", name, a.Status, a.Evidence)
-		}
-		if (a.Remedy == "") != (c.remedy == "") || !strings.Contains(a.Remedy, c.remedy) {
-			t.Errorf("%s: remedy %q", name, a.Remedy)
-		}
+		check.That(t, (a.Status == verdict.Pass) == (c.evidence == "") && strings.Contains(a.Evidence, c.evidence),
+			"%s: %v %s", name, a.Status, a.Evidence)
+		check.That(t, (a.Remedy == "") == (c.remedy == "") && strings.Contains(a.Remedy, c.remedy), "%s: remedy %q", name, a.Remedy)
 	}
 }
 
 func TestNCCLRelease(t *testing.T) {
 	for number, want := range map[int]string{22907: "2.29.7", 21304: "2.13.4", 20000: "2.0.0", 30112: "3.1.12", 0: "0.0.0"} {
-		if got := ncclRelease(number); got != want {
-			t.Errorf("%d: %s, want %s", number, got, want)
-		}
+		check.Same(t, fmt.Sprint(number), want, ncclRelease(number))
 	}
 }

@@ -3,6 +3,8 @@ package gate
 import (
 	"strings"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 func TestPathFault(t *testing.T) {
@@ -44,8 +46,6 @@ func TestPathFault(t *testing.T) {
 		"/tmp/pip-build-env-x/overlay/lib/libraries/lib": "of the build machine",
 	} {
 		got := pathFault(dir, library)
-		if (got == "") != (says == "") || !strings.Contains(got, says) {
-			t.Errorf("%q: %q", dir, got)
-		}
+		check.That(t, (got == "") == (says == "") && strings.Contains(got, says), "%q: %q", dir, got)
 	}
 }

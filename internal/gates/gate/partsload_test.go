@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -62,8 +63,6 @@ func TestPartsLoadProgram(t *testing.T) {
 		for line := range strings.Lines(second) {
 			got = append(got, strings.Split(line, "\t")[1])
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: maps %v, want %v", module, got, want)
-		}
+		check.That(t, fmt.Sprint(got) == fmt.Sprint(want), "%s: maps %v, want %v", module, got, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 // A build against the framework of another platform fails before it compiles anything.
@@ -42,24 +43,18 @@ func TestAskFramework(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := AskFramework(c.expect, func(args ...string) (string, error) {
-				if got := args[len(args)-1]; got != "tensorflow" {
-					t.Errorf("asked is %q", got)
-				}
+				check.Same(t, "asked is", "tensorflow", args[len(args)-1])
 				return c.output, c.err
 			})
 			if len(c.says) == 0 {
-				if err != nil {
-					t.Error(err)
-				}
+				check.That(t, err == nil, "%v", err)
 				return
 			}
 			if diag.CodeOf(err) != diag.Build {
 				t.Fatalf("%v", err)
 			}
 			for _, text := range c.says {
-				if !strings.Contains(err.Error(), text) {
-					t.Errorf("%v\nlacks %q", err, text)
-				}
+				check.That(t, strings.Contains(err.Error(), text), "%v\nlacks %q", err, text)
 			}
 		})
 	}

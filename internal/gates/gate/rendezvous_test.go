@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -92,9 +93,7 @@ func answering(output string) verdict.Verdict {
 
 func TestRendezvousThatIsPromised(t *testing.T) {
 	v := answering("a warning\n" + allRequests(nil))
-	if v.Status != verdict.Pass || v.Evidence != "10 attacks refused, 3 honest requests served" {
-		t.Errorf("%+v", v)
-	}
+	check.That(t, v.Status == verdict.Pass && v.Evidence == "10 attacks refused, 3 honest requests served", "%+v", v)
 	e := expect()
 	e.Rendezvous = "open"
 	if v := rendezvous.Check(t.Context(), Subject{Expect: e, Box: &answers{result: Result{Output: allRequests(nil)}}}); v.Status != verdict.NotMeasured {
@@ -102,9 +101,7 @@ func TestRendezvousThatIsPromised(t *testing.T) {
 	}
 	// A request with the other kind is another request.
 	swapped := strings.Replace(allRequests(nil), `"name":"stolen-key","kind":"hostile"`, `"name":"stolen-key","kind":"honest"`, 1)
-	if v := answering(swapped); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "no report of stolen-key") {
-		t.Errorf("%+v", v)
-	}
+	judged(t, answering(swapped), verdict.NotMeasured, "no report of stolen-key")
 }
 
 var scriptRow = regexp.MustCompile(`(?m)^@(hostile|honest)\ndef (\w+)\(`)
@@ -125,9 +122,7 @@ func TestRequestsAreThoseOfTheScript(t *testing.T) {
 // On a host without Horovod the script reports it, and the gate does not pass.
 func TestRendezvousWithoutHorovod(t *testing.T) {
 	h := newHost(t)
-	if v := h.ask(t, rendezvous, horovodROCm()); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "ModuleNotFoundError") {
-		t.Errorf("%+v", v)
-	}
+	judged(t, h.ask(t, rendezvous, horovodROCm()), verdict.NotMeasured, "ModuleNotFoundError")
 }
 
 // TestRendezvousOfATree checks the source tree of Horovod in BUILDER_TEST_HOROVOD with
@@ -147,7 +142,6 @@ func TestRendezvousOfATree(t *testing.T) {
 	if strings.Contains(string(source), "open_sealed") {
 		want = verdict.Pass
 	}
-	if v.Status != want || want == verdict.Fail && strings.Count(v.Evidence, "had an effect") != len(requests["hostile"]) {
-		t.Errorf("%+v", v)
-	}
+	check.That(t, v.Status == want && (want != verdict.Fail || strings.Count(v.Evidence, "had an effect") == len(requests["hostile"])),
+		"%+v", v)
 }

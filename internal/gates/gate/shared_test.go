@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 )
 
 // counted is a box that counts its commands and those that run at once.
@@ -40,17 +41,15 @@ func TestShared(t *testing.T) {
 	for _, name := range []string{"a", "b", "a", "c", "b"} {
 		for _, b := range []Box{box, beside} {
 			wg.Go(func() {
-				if r, err := b.Run(t.Context(), Command{Name: name, Files: map[string]string{"x": name}}); err != nil || r.Output != "answer" {
-					t.Errorf("%s: %+v, %v", name, r, err)
-				}
+				r, err := b.Run(t.Context(), Command{Name: name, Files: map[string]string{"x": name}})
+				check.That(t, err == nil && r.Output == "answer", "%s: %+v, %v", name, r, err)
 			})
 		}
 	}
 	close(c.wait)
 	wg.Wait()
-	if c.commands.Load() != 6 || c.most.Load() > 2 {
-		t.Errorf("%d commands ran, %d at once; want 6 and 2", c.commands.Load(), c.most.Load())
-	}
+	check.That(t, c.commands.Load() == 6 && c.most.Load() <= 2,
+		"%d commands ran, %d at once; want 6 and 2", c.commands.Load(), c.most.Load())
 	interrupted, stop := context.WithCancel(t.Context())
 	stop()
 	full := Share(c, 1)

@@ -1,12 +1,14 @@
 package gate
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 // The range includes both ends.
@@ -15,22 +17,14 @@ func TestSize(t *testing.T) {
 	for bytes, want := range map[int]verdict.Status{19_999: verdict.Fail, 20_000: verdict.Pass, 30_000: verdict.Pass, 30_001: verdict.Fail} {
 		write(t, path, make([]byte, bytes))
 		v := size.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: "20KB..30KB"}})
-		if v.Status != want || !strings.Contains(v.Evidence, "KB, expected 20KB..30KB") {
-			t.Errorf("%d bytes: %+v", bytes, v)
-		}
+		judged(t, v, want, "KB, expected 20KB..30KB", bytes)
 	}
 	for _, band := range []string{"30KB..20KB", "20KB"} {
-		if v := size.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: band}}); v.Status != verdict.NotMeasured {
-			t.Errorf("%s: %+v", band, v)
-		}
+		judged(t, size.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: band}}), verdict.NotMeasured, "", band)
 	}
-	if v := size.Check(t.Context(), Subject{Artifact: path + "x", Expect: recipe.Expect{Size: "1KB..2KB"}}); v.Status != verdict.NotMeasured {
-		t.Errorf("a file that is not there: %+v", v)
-	}
+	judged(t, size.Check(t.Context(), Subject{Artifact: path + "x", Expect: recipe.Expect{Size: "1KB..2KB"}}), verdict.NotMeasured, "")
 	for bytes, want := range map[int64]string{0: "0.0KB", 999_999: "1000.0KB", 1_000_000: "1.0MB", 15_834_289: "15.8MB"} {
-		if got := fileSize(bytes); got != want {
-			t.Errorf("%d: got %s, want %s", bytes, got, want)
-		}
+		check.Same(t, fmt.Sprint(bytes), want, fileSize(bytes))
 	}
 }
 
@@ -44,9 +38,7 @@ func TestExtensionsAreAllNamed(t *testing.T) {
 	if strings.Count(v.Evidence, "was not requested") != 2 || !strings.Contains(v.Evidence, "match a/*.so") || !strings.Contains(v.Evidence, "match b/*.so") {
 		t.Errorf("%+v", v)
 	}
-	if strings.Contains(v.Remedy, "HOROVOD_WITHOUT") {
-		t.Errorf("the remedy is for another fault: %s", v.Remedy)
-	}
+	check.That(t, !strings.Contains(v.Remedy, "HOROVOD_WITHOUT"), "the remedy is for another fault: %s", v.Remedy)
 	s = horovodROCm()
 	s.expect.Extensions, s.expect.Frameworks, s.expect.NoExtensions = nil, nil, []string{"horovod/*/mpi_lib*.so"}
 	if v = extensionPresent.Check(t.Context(), s.subject(t)); strings.Contains(v.Remedy, "HOROVOD") || !strings.Contains(v.Remedy, "leaves the library out") {
@@ -56,11 +48,8 @@ func TestExtensionsAreAllNamed(t *testing.T) {
 
 func TestSome(t *testing.T) {
 	for n, want := range map[int]string{0: "", 1: `"a"`, 3: `"a" "b" "c"`, 4: `"a" "b" "c" and 1 more`} {
-		if got := some([]string{"a", "b", "c", "d"}[:n]); got != want {
-			t.Errorf("%d: got %s, want %s", n, got, want)
-		}
+		check.Same(t, fmt.Sprint(n), want, some([]string{"a", "b", "c", "d"}[:n]))
 	}
-	if got := nearestNames(t.Context(), "*ncclDevFunc_X*", []string{"ncclDevFunc_A"}); !strings.Contains(got, "ncclDevFunc_A") {
-		t.Errorf("got %s", got)
-	}
+	got := nearestNames(t.Context(), "*ncclDevFunc_X*", []string{"ncclDevFunc_A"})
+	check.That(t, strings.Contains(got, "ncclDevFunc_A"), "got %s", got)
 }

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,9 +26,8 @@ func TestWantedOf(t *testing.T) {
 
 // The script receives lists, never null.
 func TestNothingWantedIsAList(t *testing.T) {
-	if got, err := json.Marshal(wantedOf(&elf.File{})); err != nil || string(got) != `{"needed":[],"symbols":[]}` {
-		t.Errorf("%s, %v", got, err)
-	}
+	got, err := json.Marshal(wantedOf(&elf.File{}))
+	check.That(t, err == nil && string(got) == `{"needed":[],"symbols":[]}`, "%s, %v", got, err)
 }
 
 func TestResolved(t *testing.T) {
@@ -43,9 +43,8 @@ func TestResolved(t *testing.T) {
 	if got, want := r.evidence("x.so", 9), "x.so: all 9 symbols found, 7 in libc.so.6, 2 in libm.so.6"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if problems := (resolved{}).problems("x.so"); problems != nil {
-		t.Errorf("%q", problems)
-	}
+	problems := (resolved{}).problems("x.so")
+	check.That(t, problems == nil, "%q", problems)
 }
 
 // A library without undefined symbols passes if it exports some: its dynamic symbols
@@ -54,18 +53,14 @@ func TestALibraryThatStandsAlone(t *testing.T) {
 	s := horovodROCm()
 	s.library().Undefined = nil
 	for _, v := range s.verdicts(t) {
-		if v.Gate == "elf-symbols" && (v.Status != verdict.Pass || !strings.Contains(v.Evidence, "requires no symbol")) {
-			t.Errorf("%+v", v)
-		}
+		check.That(t, v.Gate != "elf-symbols" || v.Status == verdict.Pass && strings.Contains(v.Evidence, "requires no symbol"), "%+v", v)
 	}
 }
 
 func TestListed(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	for n, want := range map[int]string{1: "a and 2 more", 2: "a b and 1 more", 3: "a b c", 4: "a b c"} {
-		if got := listed(names, n); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
-		}
+		check.Same(t, fmt.Sprint(n), want, listed(names, n))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"builder/internal/files/unpack"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -158,9 +159,8 @@ func TestTarballIsBounded(t *testing.T) {
 		"a hole has 1 TiB":         {sparse(), 1 << 30, "x has 1099511627776 bytes, above the limit"},
 	} {
 		_, err := readTar(c.plain, c.limit)
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, want %q", name, err, c.says)
-		}
+		check.That(t, (err == nil) == (c.says == "") && (err == nil || strings.Contains(err.Error(), c.says)),
+			"%s: %v, want %q", name, err, c.says)
 	}
 }
 
@@ -237,9 +237,7 @@ func FuzzTarball(f *testing.F) {
 	f.Add(sparse())
 	f.Fuzz(func(t *testing.T, plain []byte) {
 		c, err := readTar(plain, 1<<16)
-		if err == nil && (c.left < 0 || c.count > maxArchived) {
-			t.Error("more was read than may be")
-		}
+		check.That(t, err != nil || c.left >= 0 && c.count <= maxArchived, "more was read than may be")
 		c.differs("libnccl.so.2", "")
 	})
 }

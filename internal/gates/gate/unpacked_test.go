@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"builder/internal/files/wheel"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -25,9 +26,8 @@ func TestALibraryIsUnpackedOnce(t *testing.T) {
 	first, err1 := open(subject.Unpacked, s.extension)
 	kept := subject.Unpacked.members[s.extension]
 	_, err2 := open(subject.Unpacked, s.extension)
-	if err1 != nil || err2 != nil || kept == nil || kept != subject.Unpacked.members[s.extension] {
-		t.Errorf("it was unpacked twice: %v, %v", err1, err2)
-	}
+	check.That(t, err1 == nil && err2 == nil && kept != nil && kept == subject.Unpacked.members[s.extension],
+		"it was unpacked twice: %v, %v", err1, err2)
 	if _, err := open(subject.Unpacked, "horovod/none.so"); err == nil {
 		t.Error("a file that is not there can be read")
 	}
@@ -38,9 +38,7 @@ func TestALibraryIsUnpackedOnce(t *testing.T) {
 		t.Error("it is open after Close")
 	}
 	third, err := open(nil, s.extension)
-	if err != nil {
-		t.Error(err)
-	}
+	check.That(t, err == nil, "%v", err)
 	if _, err := third.ReadAt(make([]byte, 4), 0); err == nil {
 		t.Error("nothing keeps it, and it is open after its use")
 	}

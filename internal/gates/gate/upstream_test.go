@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 // suite returns cases. "name!" failed and "name?" was skipped.
@@ -84,9 +85,7 @@ func TestUpstreamTests(t *testing.T) {
 			g = upstreamTestsFull
 		}
 		v := g.Check(context.Background(), Subject{Expect: tested(c.known...), Tests: container{played: c.answer}})
-		if v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
-			t.Errorf("%s: got %v: %s", name, v.Status, v.Evidence)
-		}
+		judged(t, v, c.want, c.says, name)
 	}
 	dead := container{answers: map[string]Result{"upstream-tests": {Exit: 137, Output: "Killed\n"}}}
 	if v := upstreamTests.Check(t.Context(), Subject{Expect: tested(), Tests: dead}); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "exit 137 and 0 answers: Killed") {
@@ -121,9 +120,8 @@ func TestUpstreamCommands(t *testing.T) {
 			by = "meet"
 		}
 		got := fmt.Sprintf("%d %d %s %s", job.Limit, len(job.Parts), by, part["select"])
-		if v.Status != verdict.Pass || len(box.asked) != 1 || got != c.want || part["file"] != "test/test_x.py" {
-			t.Errorf("%s: %+v, %q, %+v", name, v, got, job)
-		}
+		check.That(t, v.Status == verdict.Pass && len(box.asked) == 1 && got == c.want && part["file"] == "test/test_x.py",
+			"%s: %+v, %q, %+v", name, v, got, job)
 	}
 	e := tested()
 	e.Tests.Files[0].Select = "not alone"
@@ -139,9 +137,7 @@ func TestUpstreamCommands(t *testing.T) {
 		t.Errorf("a file that is not quick was run: %+v", box.asked)
 	}
 	e.Tests.Files = e.Tests.Files[1:]
-	if upstreamTests.Wants(e) || !upstreamTestsFull.Wants(e) {
-		t.Error("a file that is not quick is for the level full alone")
-	}
+	check.That(t, !upstreamTests.Wants(e) && upstreamTestsFull.Wants(e), "a file that is not quick is for the level full alone")
 }
 
 // All files run, and all results are stored.
@@ -155,20 +151,14 @@ func TestUpstreamResultsAreKept(t *testing.T) {
 	}
 	bad := suite("test_a!")
 	v := upstreamTestsFull.Check(context.Background(), Subject{Expect: e, Tests: ran(bad, bad), Keep: keep})
-	if v.Status != verdict.Fail || strings.Count(v.Evidence, "test_a failed on rank 0 1") != 2 {
-		t.Errorf("%+v", v)
-	}
+	check.That(t, v.Status == verdict.Fail && strings.Count(v.Evidence, "test_a failed on rank 0 1") == 2, "%+v", v)
 	for _, want := range []string{"upstream-tests-full.json[", `"test/test_x.py"`, `"test/test_y.py"`, `"failed"`} {
-		if !strings.Contains(kept, want) {
-			t.Errorf("%q is missing in %s", want, kept)
-		}
+		check.That(t, strings.Contains(kept, want), "%q is missing in %s", want, kept)
 	}
 	keep = func(string, []byte) error { return errors.New("the disk is full") }
 	good := suite("test_a")
 	v = upstreamTests.Check(context.Background(), Subject{Expect: e, Tests: ran(good, good), Keep: keep})
-	if v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "the disk is full") {
-		t.Errorf("%+v", v)
-	}
+	judged(t, v, verdict.NotMeasured, "the disk is full")
 }
 
 // The gate on GPUs runs all files with the user's tree, in the user's environment, and a
@@ -202,17 +192,11 @@ func TestUpstreamTestsOnGPUs(t *testing.T) {
 			box := &recorder{box: ran(c.answer, c.answer)}
 			s.Framework = box
 			v := gpuUpstreamTests.Check(t.Context(), s)
-			if v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
-				t.Errorf("%+v", v)
-			}
+			judged(t, v, c.want, c.says)
 			for _, got := range box.asked {
-				if got.Env["BUILDER_TESTS"] != c.tree || got.Env["NCCL_NVLS_ENABLE"] != "0" {
-					t.Errorf("got %v", got.Env)
-				}
+				check.That(t, got.Env["BUILDER_TESTS"] == c.tree && got.Env["NCCL_NVLS_ENABLE"] == "0", "got %v", got.Env)
 			}
-			if len(s.Device.Env) != 1 {
-				t.Errorf("the user's environment became %v", s.Device.Env)
-			}
+			check.That(t, len(s.Device.Env) == 1, "the user's environment became %v", s.Device.Env)
 		})
 	}
 }
@@ -222,12 +206,8 @@ func TestUpstreamTestsEnd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	v := upstreamTests.Check(ctx, Subject{Expect: tested(), Tests: silent{}})
-	if v.Status != verdict.NotMeasured {
-		t.Errorf("%+v", v)
-	}
-	if limit(100) != 900*time.Second {
-		t.Errorf("a file of 100 seconds may take %s", limit(100))
-	}
+	judged(t, v, verdict.NotMeasured, "")
+	check.That(t, limit(100) == 900*time.Second, "a file of 100 seconds may take %s", limit(100))
 }
 
 // A file of an interrupted run counts as unmeasured, not as one over its time limit.
@@ -235,9 +215,7 @@ func TestStoppedUpstreamTests(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := Subject{Expect: tested(), Tests: silent{}}.runFile(ctx, tested().Tests.Files[0], upstreamRun{box: silent{}, full: true})
-	if r.Unmeasured != context.Canceled.Error() {
-		t.Errorf("%+v", r)
-	}
+	check.That(t, r.Unmeasured == context.Canceled.Error(), "%+v", r)
 }
 
 // silent is a box with commands that end with their context.

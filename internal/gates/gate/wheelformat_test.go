@@ -7,6 +7,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/wheeltest"
 )
 
@@ -64,23 +65,18 @@ func TestWhatNobodyPromisedIsRefused(t *testing.T) {
 			Files: []wheeltest.File{{Name: "horovod/__init__.py"}, {Name: c.file, Text: c.text}},
 		}
 		v := wheelFormat.Check(context.Background(), Subject{Artifact: w.Write(t), Expect: recipe.Expect{Packages: c.packages}})
-		if (v.Status == verdict.Pass) != (c.says == "") || !strings.Contains(v.Evidence, c.says) {
-			t.Errorf("%s, promised %q: %v %s, want %q", c.file, c.packages, v.Status, v.Evidence, c.says)
-		}
+		check.That(t, (v.Status == verdict.Pass) == (c.says == "") && strings.Contains(v.Evidence, c.says),
+			"%s, promised %q: %v %s, want %q", c.file, c.packages, v.Status, v.Evidence, c.says)
 	}
 }
 
 // A wheel may have the name of a system program and install that program.
 func TestProgramsOfTheSystem(t *testing.T) {
 	for program, distribution := range map[string]string{"pip": "pip", "pip3.11": "pip", "uv": "uv", "cmake": "cmake", "mpiexec2": "mpiexec", "pythonista": "x", "horovodrun": "horovod", "shell": "x"} {
-		if ofSystem(program, distribution) {
-			t.Errorf("%s of %s is refused", program, distribution)
-		}
+		check.That(t, !ofSystem(program, distribution), "%s of %s is refused", program, distribution)
 	}
 	for _, program := range []string{"python", "python3.13", "python3-config", "pip-3.11", "bash", "env", "ls", "gcc-13", "activate_this.py", "mpirun"} {
-		if !ofSystem(program, "horovod") {
-			t.Errorf("%s is not refused", program)
-		}
+		check.That(t, ofSystem(program, "horovod"), "%s is not refused", program)
 	}
 }
 
@@ -97,7 +93,6 @@ func TestFaultsOfAWheelAreNotEndless(t *testing.T) {
 		},
 	}
 	v := wheelFormat.Check(context.Background(), Subject{Artifact: w.Write(t)})
-	if v.Status != verdict.Fail || len(v.Evidence) > 10_000 || !strings.Contains(v.Evidence, " more") {
-		t.Errorf("%v: %d bytes: %.300s", v.Status, len(v.Evidence), v.Evidence)
-	}
+	check.That(t, v.Status == verdict.Fail && len(v.Evidence) <= 10_000 && strings.Contains(v.Evidence, " more"),
+		"%v: %d bytes: %.300s", v.Status, len(v.Evidence), v.Evidence)
 }

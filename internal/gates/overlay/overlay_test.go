@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
+	"builder/test/kit/check"
 	"builder/test/kit/guesttest"
 	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
@@ -41,9 +42,7 @@ func TestProgramOfAWheel(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	left, err := filepath.Glob(filepath.Join(o.Dir, "run-*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("%v are left, %v", left, err)
-	}
+	check.That(t, err == nil && len(left) == 0, "%v are left, %v", left, err)
 }
 
 func TestWheelOfAnotherPython(t *testing.T) {

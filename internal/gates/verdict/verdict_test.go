@@ -1,6 +1,11 @@
 package verdict
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"builder/test/kit/check"
+)
 
 func TestStatusTexts(t *testing.T) {
 	for _, s := range []Status{NotMeasured, Pass, Fail, Waived} {
@@ -11,9 +16,7 @@ func TestStatusTexts(t *testing.T) {
 		}
 	}
 	var zero Status
-	if zero != NotMeasured {
-		t.Error("the zero value must be not-measured")
-	}
+	check.That(t, zero == NotMeasured, "the zero value must be not-measured")
 	if err := zero.UnmarshalText([]byte("passed")); err == nil {
 		t.Error("an unknown verdict must not be read")
 	}
@@ -21,9 +24,7 @@ func TestStatusTexts(t *testing.T) {
 
 func TestStatusOutsideItsRange(t *testing.T) {
 	for s, want := range map[Status]string{-1: "not-measured", 0: "not-measured", 3: "waived", 4: "not-measured"} {
-		if got := s.String(); got != want {
-			t.Errorf("%d: %s, want %s", int(s), got, want)
-		}
+		check.Same(t, fmt.Sprint(int(s)), want, s.String())
 	}
 }
 
@@ -38,9 +39,8 @@ func TestJudge(t *testing.T) {
 		{[]string{"x", "y"}, []string{"a"}, Fail, "x; y"},
 		{[]string{"x"}, nil, Fail, "x"},
 	} {
-		if a := Judge(c.problems, c.seen); a.Status != c.status || a.Evidence != c.evidence {
-			t.Errorf("%q, %q: %v %q", c.problems, c.seen, a.Status, a.Evidence)
-		}
+		a := Judge(c.problems, c.seen)
+		check.That(t, a.Status == c.status && a.Evidence == c.evidence, "%q, %q: %v %q", c.problems, c.seen, a.Status, a.Evidence)
 	}
 }
 
@@ -54,8 +54,6 @@ func TestAllPass(t *testing.T) {
 		"one fails":    {[]Verdict{{Status: Pass}, {Status: Fail}}, false},
 		"not measured": {[]Verdict{{Status: Pass}, {}}, false},
 	} {
-		if got := AllPass(c.verdicts); got != c.want {
-			t.Errorf("%s: got %v", name, got)
-		}
+		check.Same(t, name, c.want, AllPass(c.verdicts))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -38,14 +39,9 @@ func TestWaive(t *testing.T) {
 		"waived earlier, waiver removed":   {"import", Waived, during, Fail, "no longer has a waiver for it; do this"},
 	} {
 		got := Verdict{Gate: c.gate, Status: c.status, Evidence: "seen", Remedy: "do this"}.Waive(waivers, c.now)
-		if got.Status != c.want || !strings.Contains(got.Evidence+"; "+got.Remedy, c.says) {
-			t.Errorf("%s: got %+v", name, got)
-		}
-		if (got.Waiver != nil) != (c.gate == "rdma") {
-			t.Errorf("%s: the waiver is not told: %+v", name, got)
-		}
-		if again := got.Waive(waivers, c.now); again.Status != got.Status || again.Evidence != got.Evidence {
-			t.Errorf("%s: judged again it is %v", name, again.Status)
-		}
+		check.That(t, got.Status == c.want && strings.Contains(got.Evidence+"; "+got.Remedy, c.says), "%s: got %+v", name, got)
+		check.That(t, (got.Waiver != nil) == (c.gate == "rdma"), "%s: the waiver is not told: %+v", name, got)
+		again := got.Waive(waivers, c.now)
+		check.That(t, again.Status == got.Status && again.Evidence == got.Evidence, "%s: judged again it is %v", name, again.Status)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"builder/test/kit/check"
 )
 
 const (
@@ -77,12 +77,9 @@ func TestFind(t *testing.T) {
 		"no tool":       {answers{}, Host{}, ErrNoTool.Error()},
 	} {
 		got, err := Find(t.Context(), c.host.tool)
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want %q", name, err, c.says)
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", name, diff)
-		}
+		check.That(t, (err == nil) == (c.says == "") && (err == nil || strings.Contains(err.Error(), c.says)),
+			"%s: got %v, want %q", name, err, c.says)
+		check.Same(t, name, c.want, got)
 	}
 }
 
@@ -98,17 +95,14 @@ func TestParseTopology(t *testing.T) {
 		"none":  {"", 2, nil},
 		"cut":   {nvidiaTopo[:90], 2, nil},
 	} {
-		if diff := cmp.Diff(c.want, parseTopology(c.text, c.n)); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", name, diff)
-		}
+		check.Same(t, name, c.want, parseTopology(c.text, c.n))
 	}
 }
 
 func TestParseROCmTopology(t *testing.T) {
 	for _, text := range []string{"", "{}", `{"system": {"(Topology) Link type between DRM devices 0 and 9": "XGMI"}}`, `{"system": {"x": "XGMI"}}`} {
-		if got := parseROCmTopology(text, 2); got != nil {
-			t.Errorf("%s: got %v", text, got)
-		}
+		got := parseROCmTopology(text, 2)
+		check.That(t, got == nil, "%s: got %v", text, got)
 	}
 }
 
@@ -125,13 +119,11 @@ func TestLinked(t *testing.T) {
 		"stranger": {[]string{"0000:8d:00.0", "0000:01:00.0"}, false, false, ""},
 		"unnamed":  {[]string{"", ""}, false, false, ""},
 	} {
-		if all, worst, known := h.Linked(c.gpus); all != c.all || worst != c.worst || known != c.known {
-			t.Errorf("%s: got %v %q %v", name, all, worst, known)
-		}
+		all, worst, known := h.Linked(c.gpus)
+		check.That(t, all == c.all && worst == c.worst && known == c.known, "%s: got %v %q %v", name, all, worst, known)
 	}
-	if _, _, known := (Host{GPUs: h.GPUs}).Linked([]string{"0000:8d:00.0", "0000:95:00.0"}); known {
-		t.Error("links that nobody told are known")
-	}
+	_, _, known := (Host{GPUs: h.GPUs}).Linked([]string{"0000:8d:00.0", "0000:95:00.0"})
+	check.That(t, !known, "links that nobody told are known")
 }
 
 func TestVisible(t *testing.T) {
@@ -143,9 +135,7 @@ func TestVisible(t *testing.T) {
 		"":         {Driver: "5"},
 		"GPU-1a2b": h,
 	} {
-		if diff := cmp.Diff(want, h.visible(list)); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", list, diff)
-		}
+		check.Same(t, list, want, h.visible(list))
 	}
 }
 
@@ -174,9 +164,7 @@ func TestVisibleTo(t *testing.T) {
 			seen = append(seen, g.BusID)
 		}
 		got := strings.Join(seen, "")
-		if got != c.want {
-			t.Errorf("%v: got %q, want %q", c.env, got, c.want)
-		}
+		check.That(t, got == c.want, "%v: got %q, want %q", c.env, got, c.want)
 	}
 }
 
@@ -186,9 +174,8 @@ func TestLimit(t *testing.T) {
 		"NVIDIA GB200": 1800, "NVIDIA B200": 1800, "NVIDIA L40S": 64, "NVIDIA A10": 64, "AMD Instinct MI300X": 896,
 		"AMD Instinct MI300A": 768, "AMD Instinct MI355X": 1075.2, "AMD INSTINCT MI250X": 800, "AMD Instinct MI210": 300, "AMD Instinct MI100": 276,
 	} {
-		if got, known := Limit([]GPU{{Name: name}, {Name: name}}); !known || got != want {
-			t.Errorf("%s: got %v, %v, want %v", name, got, known, want)
-		}
+		got, known := Limit([]GPU{{Name: name}, {Name: name}})
+		check.That(t, known && got == want, "%s: got %v, %v, want %v", name, got, known, want)
 	}
 	if got, known := Limit([]GPU{{Name: "a GPU of tomorrow"}, {Name: "NVIDIA H200"}}); known || got != 1800 {
 		t.Errorf("got %v, %v", got, known)
@@ -204,9 +191,8 @@ func TestLimitOfPartitions(t *testing.T) {
 	// reports 819 GB/s between two of them (testdata/topo-mi300-cpx of
 	// ROCm/k8s-device-plugin).
 	parts := []GPU{{Name: "AMD Instinct MI300X", BusID: "0000:05:00.0"}, {Name: "AMD Instinct MI300X", BusID: "0000:05:00.1"}}
-	if got, known := Limit(parts); known || got < 819.2 {
-		t.Errorf("two partitions: got %v, %v", got, known)
-	}
+	got, known := Limit(parts)
+	check.That(t, !known && got >= 819.2, "two partitions: got %v, %v", got, known)
 }
 
 func FuzzParse(f *testing.F) {

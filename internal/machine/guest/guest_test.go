@@ -11,6 +11,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/machine/guest"
+	"builder/test/kit/check"
 	"builder/test/kit/guesttest"
 	"builder/test/kit/must"
 )
@@ -58,13 +59,10 @@ echo write > "$WORK/file"`, guest.Program{
 		Read: []string{shown, filepath.Dir(home)}, Write: []string{work},
 	})
 	for _, want := range []string{"key.pem: No such file", "content of module.py", "/etc/shadow: No such file", "no secret in any environment", "Read-only file system", "interfaces: 1\n"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing in %s", want, out)
-		}
+		check.That(t, strings.Contains(out, want), "%q is missing in %s", want, out)
 	}
-	if text, err := os.ReadFile(filepath.Join(work, "file")); err != nil || string(text) != "write\n" {
-		t.Errorf("%q, %v", text, err)
-	}
+	text, err := os.ReadFile(filepath.Join(work, "file"))
+	check.That(t, err == nil && string(text) == "write\n", "%q, %v", text, err)
 }
 
 func TestGuestOfASecretPlace(t *testing.T) {
@@ -79,9 +77,8 @@ func TestGuestOfASecretPlace(t *testing.T) {
 	}
 	above := filepath.Join(t.TempDir(), "above")
 	must.Succeed(t, os.Symlink(filepath.Dir(home), above))
-	if out := run(t, g, "cat "+above+"/home/key.pem 2>&1 || :", guest.Program{Env: []string{"PATH=/usr/bin:/bin"}, Read: []string{above}}); strings.Contains(out, "content of") {
-		t.Errorf("got %s", out)
-	}
+	out := run(t, g, "cat "+above+"/home/key.pem 2>&1 || :", guest.Program{Env: []string{"PATH=/usr/bin:/bin"}, Read: []string{above}})
+	check.That(t, !strings.Contains(out, "content of"), "got %s", out)
 }
 
 // The libraries of the program are not those of bubblewrap.
@@ -101,18 +98,15 @@ func TestGuestEnds(t *testing.T) {
 	cmd, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Args: []string{"-c", "kill -SEGV $$"}, Dir: "/", Env: []string{"PATH=/bin"}})
 	must.Succeed(t, err)
 	_ = cmd.Run()
-	if signal := g.Signal(cmd.ProcessState.ExitCode()); signal != syscall.SIGSEGV || g.Signal(255) != 0 || g.Signal(1) != 0 {
-		t.Errorf("got %v of %v", signal, cmd.ProcessState)
-	}
+	signal := g.Signal(cmd.ProcessState.ExitCode())
+	check.That(t, signal == syscall.SIGSEGV && g.Signal(255) == 0 && g.Signal(1) == 0, "got %v of %v", signal, cmd.ProcessState)
 }
 
 // Without bubblewrap root uses another user, and nobody else runs the artifact at all.
 func TestGuestWithoutNamespaces(t *testing.T) {
 	g, err := guest.Find(t.Context(), "", errors.New("it was not fetched"))
 	if os.Geteuid() != 0 {
-		if diag.Worst(err) != diag.Usage || !strings.Contains(err.Error(), "it was not fetched") {
-			t.Errorf("got %v", err)
-		}
+		check.That(t, diag.Worst(err) == diag.Usage && strings.Contains(err.Error(), "it was not fetched"), "got %v", err)
 		return
 	}
 	if err != nil || !strings.Contains(g.Weaker(), "nobody") {
@@ -122,9 +116,8 @@ func TestGuestWithoutNamespaces(t *testing.T) {
 	must.Succeed(t, os.Chmod(filepath.Join(home, "key.pem"), 0o600))
 	t.Setenv("SIGNING_KEY", "secret-of-the-environment")
 	out := run(t, g, `id -u; cat "$HOME/key.pem" /proc/$PPID/environ 2>&1 || :`, guest.Program{Env: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}})
-	if !strings.HasPrefix(out, "65534\n") || strings.Contains(out, "content of") || strings.Contains(out, "secret-of") {
-		t.Errorf("got %s", out)
-	}
+	check.That(t, strings.HasPrefix(out, "65534\n") && !strings.Contains(out, "content of") && !strings.Contains(out, "secret-of"),
+		"got %s", out)
 	closed := filepath.Join(t.TempDir(), "closed")
 	must.Succeed(t, os.Mkdir(closed, 0o700))
 	if _, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Dir: "/", Read: []string{filepath.Join(closed, "file")}}); diag.Worst(err) != diag.Usage {

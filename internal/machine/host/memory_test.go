@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -32,9 +33,7 @@ func TestMemory(t *testing.T) {
 			write("sys/fs/cgroup/memory.max", c.limit)
 		}
 		have, err := Host{FS: os.DirFS(root)}.Memory()
-		if have != c.want || (err != nil) != (c.want == 0) {
-			t.Errorf("%s: %d, %v; want %d", name, have, err, c.want)
-		}
+		check.That(t, have == c.want && (err != nil) == (c.want == 0), "%s: %d, %v; want %d", name, have, err, c.want)
 	}
 	if _, err := (Host{FS: os.DirFS(t.TempDir())}).Memory(); err == nil {
 		t.Error("a host without /proc has memory")

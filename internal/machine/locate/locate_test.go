@@ -1,12 +1,14 @@
 package locate
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -21,9 +23,7 @@ func TestLibraryIn(t *testing.T) {
 		{"locate_test.go", "", ""},
 		{"nowhere.whl", "", ""},
 	} {
-		if got := LibraryIn(c.file, c.promised); got != c.want {
-			t.Errorf("%+v: got %q", c, got)
-		}
+		check.Same(t, fmt.Sprint(c), c.want, LibraryIn(c.file, c.promised))
 	}
 }
 
@@ -43,13 +43,10 @@ func TestFindLibrary(t *testing.T) {
 		l, err := FindLibrary(place, scratch, name)
 		must.Succeed(t, err)
 		data, err := os.ReadFile(filepath.Join(l.Dir, "libnccl.so.2"))
-		if err != nil || string(data) != "library" || l.Name != filepath.Base(place) {
-			t.Errorf("got %q in %+v, %v", data, l, err)
-		}
+		check.That(t, err == nil && string(data) == "library" && l.Name == filepath.Base(place), "got %q in %+v, %v", data, l, err)
 	}
-	if l, err := FindLibrary(site, scratch, "below"); err != nil || l.Dir != lib {
-		t.Errorf("below a directory: got %+v, %v", l, err)
-	}
+	l, err := FindLibrary(site, scratch, "below")
+	check.That(t, err == nil && l.Dir == lib, "below a directory: got %+v, %v", l, err)
 	for place, says := range map[string]string{filepath.Join(site, "other.so"): "other.so", "nowhere": "nowhere", scratch + "/wheel/..": "not found in"} {
 		if _, err := FindLibrary(place, scratch, "bad-"+filepath.Base(place)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v", place, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -40,9 +41,8 @@ func TestVersions(t *testing.T) {
 		h + "HIP version  : 6.3.42131-fa1d09cbd":              {"", ""},
 		h + "NET/Plugin: Loaded net plugin AWS version 1.2.3": {"", ""},
 	} {
-		if e := parse(t, line); e.Library != want[0] || e.Version != want[1] {
-			t.Errorf("%s: got %q %q", line, e.Library, e.Version)
-		}
+		e := parse(t, line)
+		check.That(t, e.Library == want[0] && e.Version == want[1], "%s: got %q %q", line, e.Library, e.Version)
 	}
 	if _, err := Parse(strings.NewReader(h + "NCCL version 2.29.7+cuda13.0\n" + h + "NCCL version 2.28.9+cuda13.0\n")); err == nil {
 		t.Error("two libraries were taken for one")
@@ -77,18 +77,16 @@ func TestChannels(t *testing.T) {
 		"Channel 00/0 : 0[c000] -> 1[22000] via P2P/direct pointer comm 0x55d0c8 nRanks 02 extra": {"P2P/direct pointer", P2P},
 	} {
 		e := parse(t, h+line)
-		if e.Channels[want.way] != 1 || len(e.Channels) != 1 || TransportOf(want.way) != want.kind {
-			t.Errorf("%s: got %v, %s", line, e.Channels, TransportOf(want.way))
-		}
+		check.That(t, e.Channels[want.way] == 1 && len(e.Channels) == 1 && TransportOf(want.way) == want.kind,
+			"%s: got %v, %s", line, e.Channels, TransportOf(want.way))
 	}
 	for _, line := range []string{
 		"Channel 00/24 :    0   1", // a ring
 		"24 coll channels, 16 collnet channels, 16 nvls channels, 32 p2p channels, 32 p2p channels per peer",
 		"Connected all rings",
 	} {
-		if e := parse(t, h+line); len(e.Channels) > 0 {
-			t.Errorf("%s: got %v", line, e.Channels)
-		}
+		e := parse(t, h+line)
+		check.That(t, len(e.Channels) == 0, "%s: got %v", line, e.Channels)
 	}
 }
 
@@ -131,9 +129,8 @@ func TestNVLS(t *testing.T) {
 		"Connected NVLS tree": true,
 		"NVLS multicast support is available on dev 0 (NVLS_NCHANNELS 16)": false, // supported, but not set up yet
 	} {
-		if e := parse(t, h+line); e.NVLS != want {
-			t.Errorf("%s: got %v", line, e.NVLS)
-		}
+		e := parse(t, h+line)
+		check.That(t, e.NVLS == want, "%s: got %v", line, e.NVLS)
 	}
 }
 
@@ -146,23 +143,16 @@ func TestWholeLogs(t *testing.T) {
 		data, err := os.ReadFile(filepath.Join("testdata", file))
 		must.Succeed(t, err)
 		e := parse(t, string(data))
-		if got := e.Library + " " + e.Version + ": " + e.Summary(); got != want {
-			t.Errorf("%s: got %s, want %s", file, got, want)
-		}
+		check.Same(t, file, want, e.Library+" "+e.Version+": "+e.Summary())
 	}
 }
 
 func TestSummary(t *testing.T) {
-	if got := (Evidence{}).Summary(); got != "no channels" {
-		t.Errorf("got %q", got)
-	}
+	check.Same(t, "no evidence", "no channels", (Evidence{}).Summary())
 	e := Evidence{Channels: map[string]int{"SHM": 2, "P2P/IPC": 2, "NET/IB/0": 8}, NVLS: true}
-	if got := e.Summary(); got != "8 via NET/IB/0, 2 via P2P/IPC, 2 via SHM, NVLS" {
-		t.Errorf("got %q", got)
-	}
-	if n := e.Transports()[IB]; n != 8 {
-		t.Errorf("got %d over IB", n)
-	}
+	check.Same(t, "summary", "8 via NET/IB/0, 2 via P2P/IPC, 2 via SHM, NVLS", e.Summary())
+	n := e.Transports()[IB]
+	check.That(t, n == 8, "got %d over IB", n)
 }
 
 type endless struct{ n int }

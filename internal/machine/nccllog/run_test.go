@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -36,15 +37,9 @@ func TestRunOfMI250X(t *testing.T) {
 		t.Fatalf("got %+v", r)
 	}
 	c := r.Communicators[0]
-	if c.Ranks != 8 {
-		t.Errorf("%d ranks", c.Ranks)
-	}
-	if diff := cmp.Diff(map[string]int{"P2P/IPC": 4, "NET/Socket/1": 2, "NET/Socket/2": 2}, c.Connections); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	if diff := cmp.Diff([]Setting{{Name: "NCCL_P2P_LEVEL", Value: "XGMI"}}, r.Settings); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.That(t, c.Ranks == 8, "%d ranks", c.Ranks)
+	check.Same(t, "connections", map[string]int{"P2P/IPC": 4, "NET/Socket/1": 2, "NET/Socket/2": 2}, c.Connections)
+	check.Same(t, "settings", []Setting{{Name: "NCCL_P2P_LEVEL", Value: "XGMI"}}, r.Settings)
 }
 
 func TestRunOfMI50(t *testing.T) {
@@ -52,12 +47,9 @@ func TestRunOfMI50(t *testing.T) {
 	if r.Library != "RCCL" || r.Version != "2.21.5-HEAD:9a0e6a1" || !slices.Equal(r.Networks, []string{"Socket"}) || len(r.Communicators) != 1 {
 		t.Fatalf("got %+v", r)
 	}
-	if c := r.Communicators[0]; c.Ranks != 4 || c.Nodes != 1 {
-		t.Errorf("got %+v", c)
-	}
-	if !slices.Contains(r.Reasons, "Failed to open libibverbs.so[.1]") {
-		t.Errorf("reasons: %v", r.Reasons)
-	}
+	c := r.Communicators[0]
+	check.That(t, c.Ranks == 4 && c.Nodes == 1, "got %+v", c)
+	check.That(t, slices.Contains(r.Reasons, "Failed to open libibverbs.so[.1]"), "reasons: %v", r.Reasons)
 }
 
 func TestRunOfTwoHosts(t *testing.T) {
@@ -65,9 +57,7 @@ func TestRunOfTwoHosts(t *testing.T) {
 	if c.Ranks != 16 || c.Nodes != 2 {
 		t.Fatalf("got %+v", c)
 	}
-	if diff := cmp.Diff(map[string]int{"P2P/direct pointer": 2, "NET/IB/3": 3}, c.Connections); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Same(t, "connections", map[string]int{"P2P/direct pointer": 2, "NET/IB/3": 3}, c.Connections)
 }
 
 // Two successive communicators in one process, and settings with a cost.

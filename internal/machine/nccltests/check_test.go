@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"builder/internal/machine/nccltests"
+	"builder/test/kit/check"
 )
 
 func TestUnchecked(t *testing.T) {
@@ -27,8 +28,6 @@ func TestUnchecked(t *testing.T) {
 		"alltoall, no results": {"alltoall_perf", none, none, true},
 	} {
 		r := nccltests.Report{Program: c.program}
-		if have := r.Unchecked(nccltests.Row{OutOfPlace: c.out, InPlace: c.in}); have != c.want {
-			t.Errorf("%s: %v", name, have)
-		}
+		check.Same(t, name, c.want, r.Unchecked(nccltests.Row{OutOfPlace: c.out, InPlace: c.in}))
 	}
 }

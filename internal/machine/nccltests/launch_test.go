@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"builder/internal/machine/nccllog"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -51,17 +52,11 @@ env | sort >&2; pwd >&2`))
 	here, err := os.Getwd()
 	must.Succeed(t, err)
 	for _, want := range []string{"-g 1 ", "LD_LIBRARY_PATH=" + s.Library + "\n", "NCCL_NVLS_ENABLE=0\n", "NCCL_DEBUG=INFO\n", "OF_THE_JOB=yes\n", "OF_THE_ALLOCATION=kept\n", "ODD=a b=c'd\n", here + "\n"} {
-		if !strings.Contains(m.Output, want) {
-			t.Errorf("%q is not in %s", want, m.Output)
-		}
+		check.That(t, strings.Contains(m.Output, want), "%q is not in %s", want, m.Output)
 	}
-	if strings.Contains(m.Output, "secret-of") {
-		t.Errorf("a rank sees a secret: %s", m.Output)
-	}
+	check.That(t, !strings.Contains(m.Output, "secret-of"), "a rank sees a secret: %s", m.Output)
 	for _, name := range []string{"NCCL_P2P_DISABLE", "NCCL_IB_DISABLE"} {
-		if strings.Contains(m.Output, name) {
-			t.Errorf("%s of the user or the node changes the library: %s", name, m.Output)
-		}
+		check.That(t, !strings.Contains(m.Output, name), "%s of the user or the node changes the library: %s", name, m.Output)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
 )
@@ -83,12 +84,8 @@ func TestParseRefuses(t *testing.T) {
 		"endless line":       {strings.Repeat("x", maxLine+1), "exceeds 65536 bytes"},
 	} {
 		report, err := Parse(strings.NewReader(c.text))
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want %q", name, err, c.says)
-		}
-		if len(report.Rows) > 0 {
-			t.Errorf("%s: an error and a report", name)
-		}
+		check.Fails(t, err, c.says, name)
+		check.That(t, len(report.Rows) == 0, "%s: an error and a report", name)
 	}
 }
 
@@ -105,9 +102,8 @@ func TestParseTolerates(t *testing.T) {
 		"no last break": strings.TrimRight(whole, "\n"),
 	} {
 		got, err := Parse(strings.NewReader(text))
-		if err != nil || len(got.Rows) != len(want.Rows) || got.Rows[2] != want.Rows[2] {
-			t.Errorf("%s: got %d rows, %v", name, len(got.Rows), err)
-		}
+		check.That(t, err == nil && len(got.Rows) == len(want.Rows) && got.Rows[2] == want.Rows[2],
+			"%s: got %d rows, %v", name, len(got.Rows), err)
 	}
 	reduced := strings.Replace(whole, "# nThread 1 nGpus 2 minBytes 1048576 maxBytes 268435456", "# nThread 1 nGpus 2 minBytes 1048576 maxBytes 99999999999", 1)
 	reduced = strings.Replace(reduced, "#\n#  ", "#\n# Reducing maxBytes to 300000000 due to memory limitation\n#  ", 1)
@@ -115,9 +111,8 @@ func TestParseTolerates(t *testing.T) {
 		t.Errorf("less memory than asked for: %v", err)
 	}
 	twice := strings.Replace(whole, lines[11]+lines[12]+lines[13], strings.Repeat(lines[11]+lines[12]+lines[13], 2), 1)
-	if r, err := Parse(strings.NewReader(twice)); err != nil || len(r.Rows) != 6 {
-		t.Errorf("two cycles: got %d rows, %v", len(r.Rows), err)
-	}
+	r, err := Parse(strings.NewReader(twice))
+	check.That(t, err == nil && len(r.Rows) == 6, "two cycles: got %d rows, %v", len(r.Rows), err)
 }
 
 // endless returns the same line forever and counts the bytes read.
@@ -141,9 +136,7 @@ func TestParseIsBounded(t *testing.T) {
 		if _, err := Parse(e); err == nil {
 			t.Errorf("%q: an endless output was read", line)
 		}
-		if e.taken > 2*maxOutput {
-			t.Errorf("%q: %d bytes were read", line, e.taken)
-		}
+		check.That(t, e.taken <= 2*maxOutput, "%q: %d bytes were read", line, e.taken)
 	}
 }
 

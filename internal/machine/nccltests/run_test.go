@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"builder/internal/machine/guest"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -51,20 +52,16 @@ echo "NCCL version 2.22.3+cuda12.4" > "$(echo "$NCCL_DEBUG_FILE" | sed 's/%h/hos
 	t.Setenv("SECRET", "leaked")
 	m, err := Run(t.Context(), s)
 	must.Succeed(t, err)
-	if len(m.Report.Rows) != 3 || m.Report.Program != "all_reduce_perf" || m.Log != "NCCL version 2.22.3+cuda12.4\n" {
-		t.Errorf("got %d rows of %s, log %q", len(m.Report.Rows), m.Report.Program, m.Log)
-	}
+	check.That(t, len(m.Report.Rows) == 3 && m.Report.Program == "all_reduce_perf" && m.Log == "NCCL version 2.22.3+cuda12.4\n",
+		"got %d rows of %s, log %q", len(m.Report.Rows), m.Report.Program, m.Log)
 	for _, want := range []string{
 		"args: -b 1048576 -e 268435456 -f 16 -g 2 -n 20 -w 5 -c 1\n",
 		"LD_LIBRARY_PATH=/opt/of our own:/x:/y\n", "NCCL_NVLS_ENABLE=0\n", "NCCL_DEBUG=INFO\n", "NCCL_CONF_FILE=/dev/null\n",
 	} {
-		if !strings.Contains(m.Output, want) {
-			t.Errorf("%q is not in %s", want, m.Output)
-		}
+		check.That(t, strings.Contains(m.Output, want), "%q is not in %s", want, m.Output)
 	}
-	if strings.Contains(m.Output, "SECRET") || strings.Contains(m.Output, "NCCL_P2P_DISABLE") {
-		t.Errorf("the environment of this process leaked: %s", m.Output)
-	}
+	check.That(t, !strings.Contains(m.Output, "SECRET") && !strings.Contains(m.Output, "NCCL_P2P_DISABLE"),
+		"the environment of this process leaked: %s", m.Output)
 }
 
 // A program runs in its own directory, and relative paths are those of the caller.
@@ -75,9 +72,8 @@ func TestRunFromAnywhere(t *testing.T) {
 	must.Succeed(t, err)
 	s.Program, s.Library = "./all_reduce_perf", "lib"
 	m, err := Run(t.Context(), s)
-	if err != nil || !strings.HasSuffix(m.Output, "\n"+filepath.Join(here, "lib")+"\n") || strings.Contains(m.Output, here+"\n") {
-		t.Errorf("got %v, %s", err, m.Output)
-	}
+	check.That(t, err == nil && strings.HasSuffix(m.Output, "\n"+filepath.Join(here, "lib")+"\n") && !strings.Contains(m.Output, here+"\n"),
+		"got %v, %s", err, m.Output)
 }
 
 func TestRunSaysWhy(t *testing.T) {
@@ -94,21 +90,15 @@ func TestRunSaysWhy(t *testing.T) {
 		"too much on stderr": {help + "yes this is a line of output >&2", "printed more than 16777216 bytes"},
 	} {
 		m, err := Run(t.Context(), fakeSweep(t, c.script))
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want %q", name, err, c.says)
-		}
-		if len(m.Report.Rows) > 0 {
-			t.Errorf("%s: an error and a report", name)
-		}
+		check.Fails(t, err, c.says, name)
+		check.That(t, len(m.Report.Rows) == 0, "%s: an error and a report", name)
 	}
 }
 
 // A run with wrong values exits with 1, 6 or 7, and its report has the details.
 func TestRunReportsWrongValues(t *testing.T) {
 	m, err := Run(t.Context(), fakeSweep(t, help+"cat "+data(t, "v2.13.13-wrong.txt")+"; exit 1"))
-	if err != nil || m.Report.OutOfBounds != 2 || m.Report.Rows[2].InPlace.Wrong != 1_000_000 {
-		t.Errorf("got %+v, %v", m.Report, err)
-	}
+	check.That(t, err == nil && m.Report.OutOfBounds == 2 && m.Report.Rows[2].InPlace.Wrong == 1_000_000, "got %+v, %v", m.Report, err)
 }
 
 // Run leaves neither a hanging program behind nor a child that ignores SIGTERM and
@@ -129,15 +119,11 @@ func TestRunKillsTheGroup(t *testing.T) {
 		}
 		start := time.Now()
 		m, err := Run(t.Context(), s)
-		if took := time.Since(start); took > 10*time.Second {
-			t.Errorf("%s: took %v", name, took)
-		}
-		if hangs := name != "grandchild left behind"; hangs != errors.Is(err, ErrTimeout) || err == nil || !strings.Contains(err.Error(), "before") {
-			t.Errorf("%s: got %v", name, err)
-		}
-		if !strings.Contains(m.Output, "before") {
-			t.Errorf("%s: the output is lost: %q", name, m.Output)
-		}
+		took := time.Since(start)
+		check.That(t, took <= 10*time.Second, "%s: took %v", name, took)
+		hangs := name != "grandchild left behind"
+		check.That(t, hangs == errors.Is(err, ErrTimeout) && err != nil && strings.Contains(err.Error(), "before"), "%s: got %v", name, err)
+		check.That(t, strings.Contains(m.Output, "before"), "%s: the output is lost: %q", name, m.Output)
 		gone(t, name, pids)
 	}
 }
@@ -266,10 +252,6 @@ func TestParseLoader(t *testing.T) {
 	/lib64/ld-linux-x86-64.so.2 (0x00007fc60462e000)
 ./all_reduce_perf: /lib/x86_64-linux-gnu/libc.so.6: version ` + "`GLIBC_2.38'" + ` not found (required by ./all_reduce_perf)
 `)
-	if l.collective != "/opt/rocm/lib/librccl.so.1" || len(l.missing) != 1 || l.missing[0] != "libibverbs.so.1" {
-		t.Errorf("got %+v", l)
-	}
-	if err := l.problem(""); err == nil || !strings.Contains(err.Error(), "GLIBC_2.38") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, l.collective == "/opt/rocm/lib/librccl.so.1" && len(l.missing) == 1 && l.missing[0] == "libibverbs.so.1", "got %+v", l)
+	check.Fails(t, l.problem(""), "GLIBC_2.38")
 }
