@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // The canary runs as a process of this host, outside of the sandbox. It must report
@@ -14,9 +15,7 @@ import (
 func TestCanaryOutsideOfTheSandbox(t *testing.T) {
 	out, err := exec.Command("python3", "-I", "-c", script("canary.py")).Output()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
-		t.Fatalf("it ended with %v, want exit 3\n%s", err, out)
-	}
+	must.Hold(t, errors.As(err, &exit) && exit.ExitCode() == 3, "it ended with %v, want exit 3\n%s", err, out)
 	var says struct {
 		Canary   string
 		Reached  []string

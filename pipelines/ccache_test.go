@@ -87,9 +87,8 @@ func TestCcacheReusesOnlyTheSameText(t *testing.T) {
 		{"again", compile, 0, `{"hits":1,"misses":0}`},
 		{"shadowed", "echo '#define X 2' >first/x.h\n" + compile, 0, `{"hits":0,"misses":1}`},
 	} {
-		if status, out := at.build(c.script); status != c.status {
-			t.Fatalf("%s: exit %d: %s", c.name, status, out)
-		}
+		status, out := at.build(c.script)
+		must.Hold(t, status == c.status, "%s: exit %d: %s", c.name, status, out)
 		check.Same(t, c.name, c.hits, hits(at.stats()))
 		left := at.manifests()
 		check.That(t, len(left) == 0, "%s: it left what direct lookups read: %v", c.name, left)
@@ -163,9 +162,8 @@ func (at *ccached) run(program string, args ...string) (status int, output strin
 	cmd.Dir = filepath.Join(at.root, "build/src")
 	cmd.Env = []string{"PATH=" + at.root + "/bin", "CCACHE_CONFIGPATH=" + filepath.Join(at.root, "ccache.conf")} // excludes the host's compilers
 	out, err := cmd.CombinedOutput()
-	if failed := new(exec.ExitError); err != nil && !errors.As(err, &failed) {
-		at.t.Fatal(err)
-	}
+	failed := new(exec.ExitError)
+	must.Hold(at.t, err == nil || errors.As(err, &failed), "%v", err)
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
@@ -173,9 +171,7 @@ func (at *ccached) run(program string, args ...string) (status int, output strin
 func (at *ccached) stats() string {
 	at.t.Helper()
 	status, out := at.run(filepath.Join(at.root, "ccache"), "--print-log-stats")
-	if status != 0 {
-		at.t.Fatalf("exit %d: %s", status, out)
-	}
+	must.Hold(at.t, status == 0, "exit %d: %s", status, out)
 	return out
 }
 

@@ -41,9 +41,7 @@ func TestBootstrapOnce(t *testing.T) {
 	close(begin)
 	wg.Wait()
 	for _, ino := range files {
-		if ino != files[0] {
-			t.Fatalf("the file was replaced: inodes %v", files)
-		}
+		must.Hold(t, ino == files[0], "the file was replaced: inodes %v", files)
 	}
 }
 

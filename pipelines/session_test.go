@@ -29,9 +29,8 @@ func TestStepsCannotBlameTheEngine(t *testing.T) {
 		"failed to mount: not a directory":                    diag.Build,
 		"connection refused":                                  diag.OK,
 	} {
-		if err := leftNone(errors.New(text)); diag.Worst(err) != want {
-			t.Errorf("%s: class %v", text, diag.Worst(err))
-		}
+		err := leftNone(errors.New(text))
+		check.That(t, diag.Worst(err) == want, "%s: class %v", text, diag.Worst(err))
 	}
 }
 

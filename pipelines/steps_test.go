@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 )
 
 // Each error of a patch names the patch and the position of the edit, and its hint the
@@ -21,7 +22,5 @@ func TestAFailedPatchNamesItsAudit(t *testing.T) {
 	if len(all) != 2 || all[0].Code != diag.Patch || all[0].Error() != "patch no-native: ours/patches/dotprod/no-native.yaml:7:5: Makefile: search text matches 0 times, not 1" || all[0].Hint != audit {
 		t.Fatalf("%+v", all[0])
 	}
-	if all[1].Hint != "state merged; "+audit || !strings.HasPrefix(all[1].Error(), "patch no-native: b.c") {
-		t.Errorf("%+v", all[1])
-	}
+	check.That(t, all[1].Hint == "state merged; "+audit && strings.HasPrefix(all[1].Error(), "patch no-native: b.c"), "%+v", all[1])
 }

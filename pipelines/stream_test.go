@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // progress is the output of the Dagger client v0.19.10 while it connects and an exec
@@ -29,9 +30,8 @@ func TestStreamPassesOnWhatTheExecPrints(t *testing.T) {
 			rest = rest[n:]
 		}
 		s.ran(false, "line 1\nline | 2\n")
-		if cached := s.end(); cached || log.String() != "line 1\nline | 2\n" {
-			t.Fatalf("in pieces of %d: cached %v, log %q", size, cached, log.String())
-		}
+		cached := s.end()
+		must.Hold(t, !cached && log.String() == "line 1\nline | 2\n", "in pieces of %d: cached %v, log %q", size, cached, log.String())
 	}
 }
 

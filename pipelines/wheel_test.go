@@ -67,15 +67,11 @@ func repacked(t *testing.T, tree string, args ...string) (path, says string, err
 
 func TestRepack(t *testing.T) {
 	tree, says, err := unpacked(t, tool().Bytes())
-	if err != nil {
-		t.Fatalf("%v: %s", err, says)
-	}
+	must.Hold(t, err == nil, "%v: %s", err, says)
 	changed := filepath.Join(tree, "tool-1.0.data/purelib/tool/__init__.py")
 	must.Succeed(t, os.WriteFile(changed, []byte("VARIABLE = 'B'\n"), 0o644))
 	first, says, err := repacked(t, tree, "--local", "rocm6.1")
-	if err != nil {
-		t.Fatalf("%v: %s", err, says)
-	}
+	must.Hold(t, err == nil, "%v: %s", err, says)
 	w, err := wheel.Open(first)
 	must.Succeed(t, err)
 	defer w.Close()
@@ -104,15 +100,11 @@ func TestRepackIsAFunctionOfTheTree(t *testing.T) {
 	var made [][]byte
 	for range 2 {
 		tree, says, err := unpacked(t, tool().Bytes())
-		if err != nil {
-			t.Fatalf("%v: %s", err, says)
-		}
+		must.Hold(t, err == nil, "%v: %s", err, says)
 		late := time.Unix(1800000000+int64(len(made)), 0)
 		must.Succeed(t, os.Chtimes(filepath.Join(tree, "tool/run"), late, late))
 		path, says, err := repacked(t, tree, "--local", "rocm6.1")
-		if err != nil {
-			t.Fatalf("%v: %s", err, says)
-		}
+		must.Hold(t, err == nil, "%v: %s", err, says)
 		data, err := os.ReadFile(path)
 		must.Succeed(t, err)
 		made = append(made, data)
@@ -135,9 +127,7 @@ func TestRepackDropsWhatThePlatformProvides(t *testing.T) {
 	tree, _, err := unpacked(t, requiring("Requires-Dist: flash-attn==2.8.3", "Requires-Dist: torch", "Requires-Dist: torchmetrics", "Requires-Dist: Flash_Attn>1; extra == 'x'").Bytes())
 	must.Succeed(t, err)
 	path, says, err := repacked(t, tree, "--local", "rocm6.1", "--provided", "flash-attn", "--provided", "Torch")
-	if err != nil || strings.Count(says, "dropped ") != 3 {
-		t.Fatalf("%v: %s", err, says)
-	}
+	must.Hold(t, err == nil && strings.Count(says, "dropped ") == 3, "%v: %s", err, says)
 	w, err := wheel.Open(path)
 	must.Succeed(t, err)
 	defer w.Close()
@@ -164,9 +154,7 @@ func TestRepackRefuses(t *testing.T) {
 		"a signature":           {wheeltest.Wheel{Name: released, Unlisted: []wheeltest.File{{Name: info + "RECORD.jws"}}}, []string{"--local", "a"}, "it is signed"},
 	} {
 		tree, says, err := unpacked(t, c.release.Bytes())
-		if err != nil {
-			t.Fatalf("%s: %v: %s", name, err, says)
-		}
+		must.Hold(t, err == nil, "%s: %v: %s", name, err, says)
 		if _, says, err := repacked(t, tree, c.args...); err == nil || !strings.Contains(says, c.says) {
 			t.Errorf("%s: %v: %s", name, err, says)
 		}

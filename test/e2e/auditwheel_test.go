@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"builder/test/kit/must"
 )
 
 // auditwheelVersion is the release whose table of symbols internal/files/linux holds.
@@ -34,9 +36,7 @@ func auditwheel(t *testing.T, wheel string) string {
 	if err == nil {
 		err = json.Unmarshal(out, &is)
 	}
-	if err != nil {
-		t.Fatalf("auditwheel show %s: %v\n%s%s", wheel, err, out, &stderr)
-	}
+	must.Hold(t, err == nil, "auditwheel show %s: %v\n%s%s", wheel, err, out, &stderr)
 	return is.SymTag
 }
 

@@ -80,9 +80,8 @@ func (b *tool) contained(program string, run []string) string {
 	b.cache = append(b.cache, "BUILDER_ENGINE_CACHE=20GB")
 	r := b.want(0, run...)
 	cell := b.runJSON("out").Cells[0]
-	if !strings.HasPrefix(cell.Engine, "container+"+program+"://builder-engine-") || cell.Status != "pass" || cell.From != "build" {
-		b.t.Errorf("not built in %s: %+v\n%s", program, cell, r.stderr)
-	}
+	check.That(b.t, strings.HasPrefix(cell.Engine, "container+"+program+"://builder-engine-") && cell.Status == "pass" &&
+		cell.From == "build", "not built in %s: %+v\n%s", program, cell, r.stderr)
 	name := strings.TrimPrefix(cell.Engine, "container+"+program+"://")
 	contains(b.t, b.ask(program, "inspect", "--format", "{{.Args}} {{.Config.Cmd}}", name), "1000,2000,10000")
 	r = b.want(0, "store", "gc", "--keep", "20GB")
@@ -99,9 +98,7 @@ func (b *tool) ask(program string, args ...string) string {
 	var stderr bytes.Buffer // podman logs warnings
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if err != nil {
-		b.t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, &stderr)
-	}
+	must.Hold(b.t, err == nil, "%s %s: %v\n%s", program, strings.Join(args, " "), err, &stderr)
 	return strings.TrimSpace(string(out))
 }
 
@@ -141,9 +138,8 @@ func startDocker(b *tool) []string {
 		cmd.Process.Signal(syscall.SIGTERM)
 		cmd.Wait()
 		_ = syscall.Unmount(filepath.Join(dir, "data"), syscall.MNT_DETACH) // dockerd may mount it over itself and leave that
-		if err := os.RemoveAll(dir); err != nil {
-			b.t.Error(err)
-		}
+		err := os.RemoveAll(dir)
+		check.That(b.t, err == nil, "%v", err)
 	})
 	for range 60 {
 		if exec.Command("docker", "--host", socket, "info").Run() == nil {

@@ -45,9 +45,8 @@ func newTool(t *testing.T) *tool {
 	path := filepath.Join(dir, "builder")
 	build := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/builder")
 	build.Dir = dir
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the tool: %v\n%s", err, out)
-	}
+	out, err := build.CombinedOutput()
+	must.Hold(t, err == nil, "building the tool: %v\n%s", err, out)
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
 	must.Succeed(t, err)
 	engine := cmp.Or(os.Getenv("BUILDER_ENGINE"), "native") // only one chapter uses Docker and Podman
@@ -70,9 +69,7 @@ func checkOut(t *testing.T, dir string) {
 	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = "../.."
 	names, err := list.Output()
-	if err != nil {
-		t.Fatalf("listing the files of the repository: %v", err)
-	}
+	must.Hold(t, err == nil, "listing the files of the repository: %v", err)
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 		info, err := os.Lstat(filepath.Join("..", "..", name))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -129,9 +126,7 @@ func (b *tool) run(args ...string) result {
 	err := cmd.Run()
 	r := result{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String(), took: time.Since(start)}
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		b.t.Fatal(err)
-	}
+	must.Hold(b.t, err == nil || errors.As(err, &exit), "%v", err)
 	b.t.Logf("$ builder %s  # exit %d, %.2fs\n%s%s", strings.Join(args, " "), r.code, r.took.Seconds(), r.stderr, r.stdout)
 	return r
 }
@@ -140,9 +135,7 @@ func (b *tool) run(args ...string) result {
 func (b *tool) want(code int, args ...string) result {
 	b.t.Helper()
 	r := b.run(args...)
-	if r.code != code {
-		b.t.Fatalf("builder %s: exit %d, want %d", strings.Join(args, " "), r.code, code)
-	}
+	must.Hold(b.t, r.code == code, "builder %s: exit %d, want %d", strings.Join(args, " "), r.code, code)
 	return r
 }
 
@@ -201,9 +194,7 @@ func mainJob(b *tool) {
 	b.getsGo()
 	b.shows(readme)
 	cell := b.runJSON("out").Cells[0]
-	if cell.Status != "pass" || cell.From != "build" || len(cell.Verdicts) != gates {
-		b.t.Fatalf("got %+v", cell)
-	}
+	must.Hold(b.t, cell.Status == "pass" && cell.From == "build" && len(cell.Verdicts) == gates, "got %+v", cell)
 	for _, v := range cell.Verdicts {
 		check.That(b.t, v.Status == "pass" && v.Evidence != "", "gate %s: %s: %q", v.Gate, v.Status, v.Evidence)
 	}
@@ -222,9 +213,7 @@ func (b *tool) getsGo() {
 	cmd.Env = append(b.env(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
 	cmd.Stderr = b.t.Output()
 	bin, err := cmd.Output()
-	if err != nil {
-		b.t.Fatalf("toolchain.sh: %v", err)
-	}
+	must.Hold(b.t, err == nil, "toolchain.sh: %v", err)
 	said, err := exec.Command(filepath.Join(strings.TrimSpace(string(bin)), "go"), "version").Output()
 	check.That(b.t, err == nil && strings.HasPrefix(string(said), "go version go1."), "the Go in %q says %q: %v", bin, said, err)
 }
@@ -265,9 +254,7 @@ func (b *tool) read(path string) string {
 func withoutFindHIP(b *tool) {
 	patch := b.read("patches/horovod/10-findhip.yaml")
 	never := strings.Replace(patch, `when: {rocm: ">=5.2"}`, `when: {rocm: ">=99"}`, 1)
-	if never == patch {
-		b.t.Fatal("the patch's condition has moved")
-	}
+	must.Hold(b.t, never != patch, "the patch's condition has moved")
 	site := b.makeSite(map[string]string{"patches/horovod/10-findhip.yaml": never})
 	r := b.want(5, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-nofindhip")
 	contains(b.t, r.stderr, `Unknown CMake command "hip_add_library"`, "hint: ", "apply the patch findhip", "logs/build.log")
@@ -286,13 +273,10 @@ func verified(b *tool) {
 	// The cell promises glibc 2.35, which Ubuntu 22.04 has.
 	check.Same(b.t, "auditwheel reads", "manylinux_2_35_x86_64", auditwheel(b.t, filepath.Join(b.dir, cell.Artifacts[0].Path)))
 	copied := filepath.Join(b.t.TempDir(), cell.ID)
-	if out, err := exec.Command("cp", "-r", filepath.Join(b.dir, dir), copied).CombinedOutput(); err != nil {
-		b.t.Fatalf("%v: %s", err, out)
-	}
+	out, err := exec.Command("cp", "-r", filepath.Join(b.dir, dir), copied).CombinedOutput()
+	must.Hold(b.t, err == nil, "%v: %s", err, out)
 	wheels, err := filepath.Glob(filepath.Join(copied, "*.whl"))
-	if err != nil || len(wheels) != 1 {
-		b.t.Fatalf("%v, %v", wheels, err)
-	}
+	must.Hold(b.t, err == nil && len(wheels) == 1, "%v, %v", wheels, err)
 	data, err := os.ReadFile(wheels[0])
 	must.Succeed(b.t, err)
 	data[len(data)/2] ^= 1
@@ -380,9 +364,7 @@ func elsewhere(b *tool) {
 func leaks(b *tool) {
 	built := b.read("recipes/horovod.yaml")
 	from, to := strings.Index(built, "\nbuild: |\n"), strings.Index(built, "\nrequires:\n")
-	if from < 0 || to < from {
-		b.t.Fatal("the recipe's build script has moved")
-	}
+	must.Hold(b.t, from >= 0 && to >= from, "the recipe's build script has moved")
 	site := b.makeSite(map[string]string{
 		"recipes/horovod.yaml":      built[:from] + leakyBuild + built[to:],
 		"recipes/horovod.lock.json": b.read("recipes/horovod.lock.json"),
@@ -432,19 +414,13 @@ build: |
 func cpuTensorFlow(b *tool) {
 	built := b.read("recipes/horovod.yaml")
 	recipe := strings.ReplaceAll(built, "tensorflow-rocm=={{tensorflow}}.570", "tensorflow-cpu==2.15.1")
-	if recipe == built {
-		b.t.Fatal("the recipe's requirement has moved")
-	}
+	must.Hold(b.t, recipe != built, "the recipe's requirement has moved")
 	// The wheel is refused anyway, so it need not be fast.
 	debug := strings.Replace(recipe, "\nenv:\n", "\nenv:\n  HOROVOD_DEBUG: \"1\"\n", 1)
-	if debug == recipe {
-		b.t.Fatal("the recipe's environment has moved")
-	}
+	must.Hold(b.t, debug != recipe, "the recipe's environment has moved")
 	patch := b.read("patches/horovod/70-rendezvous-seal.yaml")
 	never := strings.Replace(patch, `when: {hardening: "on"}`, `when: {hardening: "on", rocm: ">=99"}`, 1)
-	if never == patch {
-		b.t.Fatal("the patch's condition has moved")
-	}
+	must.Hold(b.t, never != patch, "the patch's condition has moved")
 	site := b.makeSite(map[string]string{
 		"recipes/horovod.yaml":      debug,
 		"recipes/horovod.lock.json": b.read("recipes/horovod.lock.json"),
@@ -457,9 +433,7 @@ expect:
   waivers:
     - {gate: platform, because: the other gates are on trial, issue: "https://github.com/horovod/horovod/issues/1", until: "2099-12-31"}
 `, 1)
-	if waived == debug {
-		b.t.Fatal("the recipe's promises have moved")
-	}
+	must.Hold(b.t, waived != debug, "the recipe's promises have moved")
 	site = b.makeSite(map[string]string{
 		"recipes/horovod.yaml":                     waived,
 		"recipes/horovod.lock.json":                b.read("recipes/horovod.lock.json"),
@@ -531,9 +505,8 @@ func notRoot(b *tool) {
 	b.t.Cleanup(func() { os.RemoveAll(dir) })
 	must.Succeed(b.t, os.Chmod(dir, 0o777))
 	program := filepath.Join(dir, "builder")
-	if out, err := exec.Command("cp", b.path, program).CombinedOutput(); err != nil {
-		b.t.Fatalf("%v: %s", err, out)
-	}
+	out, err := exec.Command("cp", b.path, program).CombinedOutput()
+	must.Hold(b.t, err == nil, "%v: %s", err, out)
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(b.t.Context(), program, "engine", "up")
 	cmd.Dir, cmd.Stderr = "/", &stderr
@@ -541,9 +514,8 @@ func notRoot(b *tool) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	err = cmd.Run()
 	b.t.Logf("$ builder engine up  # as nobody: %v\n%s", err, &stderr)
-	if code := cmd.ProcessState.ExitCode(); code != 9 {
-		b.t.Fatalf("exit %d, want 9", code)
-	}
+	code := cmd.ProcessState.ExitCode()
+	must.Hold(b.t, code == 9, "exit %d, want 9", code)
 	contains(b.t, stderr.String(), "root", "--engine")
 }
 
@@ -554,9 +526,7 @@ var smallNCCL = []string{"run", "nccl", "--version", "2.29.7", "--cuda", "13.0",
 func ncclVerbs(b *tool) {
 	b.want(0, append(smallNCCL, "--out", "out-nccl")...)
 	cell := b.runJSON("out-nccl").Cells[0]
-	if cell.Status != "pass" || len(cell.Artifacts) != 4 {
-		b.t.Fatalf("got %+v", cell)
-	}
+	must.Hold(b.t, cell.Status == "pass" && len(cell.Artifacts) == 4, "got %+v", cell)
 	contains(b.t, b.evidence(cell.Verdicts),
 		"needs libibverbs.so.1", "libibverbs is linked", "in libibverbs.so.1", "functions of the vendor's 2.29.7",
 		"reports 2.29.7+cuda13.0 and 22907", "requires GLIBC_2.38", ".txz: ")
@@ -570,9 +540,7 @@ func ncclVerbs(b *tool) {
 func ncclUnlinked(b *tool) {
 	patch := b.read("patches/nccl/12-rdma-libverbs-order.yaml")
 	never := strings.Replace(patch, `version: ">=2.27"`, `version: ">=99"`, 1)
-	if never == patch {
-		b.t.Fatal("the patch's condition has moved")
-	}
+	must.Hold(b.t, never != patch, "the patch's condition has moved")
 	site := b.makeSite(map[string]string{"patches/nccl/12-rdma-libverbs-order.yaml": never})
 	r := b.want(6, append(smallNCCL, "--recipes", site, "--out", "out-unlinked")...)
 	contains(b.t, r.stderr, "gate elf-needed: fail", "gate elf-symbols: fail", "requires 25 symbols", "ibv_reg_mr_iova2", "gate rdma: fail", "used but not linked")

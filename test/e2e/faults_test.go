@@ -226,9 +226,7 @@ func killedCompiler(s *scene) {
 		if killed {
 			break
 		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("no process of the build\n%s", p.said)
-		}
+		must.Hold(s.t, !time.Now().After(deadline), "no process of the build\n%s", p.said)
 	}
 	p.exits(5, "step build: exit 137")
 	s.sound()
@@ -478,9 +476,7 @@ func damagedDatabases(s *scene) {
 func goneSnapshots(s *scene) {
 	s.elsewhere()
 	dirs, _ := filepath.Glob(filepath.Join(s.home, "engine", "state", "worker", "snapshots", "snapshots", "*"))
-	if len(dirs) == 0 {
-		s.t.Fatal("no snapshots")
-	}
+	must.Hold(s.t, len(dirs) != 0, "no snapshots")
 	for _, dir := range dirs {
 		must.Succeed(s.t, os.RemoveAll(dir))
 	}
@@ -555,9 +551,7 @@ func sameCell(s *scene) {
 	first.exits(0)
 	second.exits(0)
 	a, b := s.runJSON(s.out).Cells[0], s.runJSON(other.out).Cells[0]
-	if a.Artifacts[0].SHA256 != b.Artifacts[0].SHA256 {
-		s.t.Errorf("%s and %s", a.Artifacts[0].SHA256, b.Artifacts[0].SHA256)
-	}
+	check.That(s.t, a.Artifacts[0].SHA256 == b.Artifacts[0].SHA256, "%s and %s", a.Artifacts[0].SHA256, b.Artifacts[0].SHA256)
 	s.sound()
 }
 

@@ -92,8 +92,7 @@ func (b *tool) plannedGates(args []string) []string {
 		args, rebuilt = args[:i], []string{"reproducible"}
 	}
 	var plan struct{ Cells []struct{ Gates []string } }
-	if err := json.Unmarshal([]byte(b.want(0, append(append([]string{"plan"}, args...), "--json")...).stdout), &plan); err != nil || len(plan.Cells) != 1 {
-		b.t.Fatalf("the plan of %v: %v", args, err)
-	}
+	err := json.Unmarshal([]byte(b.want(0, append(append([]string{"plan"}, args...), "--json")...).stdout), &plan)
+	must.Hold(b.t, err == nil && len(plan.Cells) == 1, "the plan of %v: %v", args, err)
 	return append(plan.Cells[0].Gates, rebuilt...)
 }

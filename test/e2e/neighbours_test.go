@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // neighbours repackages Ray and OpenRLHF twice and checks the behaviour of both.
@@ -37,9 +38,7 @@ const setEdit = `edits:
 func rayWithTheSetEdit(b *tool) {
 	const patch = "patches/ray/10-visible-devices-rocr.yaml"
 	head, _, ok := strings.Cut(b.read(patch), "edits:\n")
-	if !ok {
-		b.t.Fatal("the edits of the patch have moved")
-	}
+	must.Hold(b.t, ok, "the edits of the patch have moved")
 	site := b.makeSite(map[string]string{patch: head + setEdit})
 	r := b.want(6, "run", "ray", "--recipes", site, "--version", "2.12.0", "--rocm", "6.1", "--out", "out-ray-set")
 	contains(b.t, r.stderr, "gate behaviour: fail", "set is ROCR_VISIBLE_DEVICES, expected CUDA_VISIBLE_DEVICES")

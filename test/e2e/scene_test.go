@@ -111,9 +111,7 @@ func (p *proc) until(words string) *proc {
 			p.t.Fatalf("it ended without saying %q\n%s", words, p.said)
 		default:
 		}
-		if time.Now().After(deadline) {
-			p.t.Fatalf("it does not say %q\n%s", words, p.said)
-		}
+		must.Hold(p.t, !time.Now().After(deadline), "it does not say %q\n%s", words, p.said)
 	}
 	return p
 }
@@ -187,9 +185,7 @@ func parentIsNot(pid int, program, home string) bool {
 func (b *tool) killEngine(program string, sig syscall.Signal) {
 	b.t.Helper()
 	pid := b.engineProcess(program)
-	if pid == 0 {
-		b.t.Fatalf("no process %s of %s", program, b.home)
-	}
+	must.Hold(b.t, pid != 0, "no process %s of %s", program, b.home)
 	must.Succeed(b.t, syscall.Kill(pid, sig))
 }
 
@@ -321,9 +317,7 @@ func (b *tool) damage(dir string, chosen func(path string) bool) {
 		n++
 		return nil
 	})
-	if n == 0 {
-		b.t.Fatalf("nothing to damage below %s", dir)
-	}
+	must.Hold(b.t, n != 0, "nothing to damage below %s", dir)
 }
 
 // limited mounts a file system of a fixed size over a directory. enlarge changes the
@@ -332,9 +326,8 @@ func (s *scene) limited(dir, size string) (enlarge func(size string)) {
 	s.t.Helper()
 	must.Succeed(s.t, os.MkdirAll(dir, 0o755))
 	mount := func(options string) {
-		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput(); err != nil {
-			s.t.Fatalf("mount: %v: %s", err, out)
-		}
+		out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput()
+		must.Hold(s.t, err == nil, "mount: %v: %s", err, out)
 	}
 	mount("size=" + size)
 	s.t.Cleanup(func() { exec.Command("umount", "-l", dir).Run() })

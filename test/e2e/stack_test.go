@@ -21,9 +21,8 @@ func stacked(b *tool) {
 	args := []string{"run", "stack/templates", "--recipes", site, "--out", "out-stack", "--locked"}
 	b.want(0, args...)
 	cells := b.runJSON("out-stack").Cells
-	if len(cells) != 3 || cells[2].ID != "stack/templates" || cells[2].Status != "pass" || len(cells[2].Verdicts) != 2 {
-		b.t.Fatalf("got %+v", cells)
-	}
+	must.Hold(b.t, len(cells) == 3 && cells[2].ID == "stack/templates" && cells[2].Status == "pass" && len(cells[2].Verdicts) == 2,
+		"got %+v", cells)
 	contains(b.t, cells[2].Verdicts[0].Evidence, "python is 3.11 (MarkupSafe-2.1.5, jinja2-3.1.4)", "mpi has no value in 2 parts")
 	contains(b.t, cells[2].Verdicts[1].Evidence, "6 wheels installed by digest without a network", "the platform provides click>=8.1.3 (flask needs it)")
 	first := b.house("out-stack")

@@ -36,9 +36,8 @@ func onAMDsLayout(b *tool) {
 	bare := filepath.Join(b.t.TempDir(), "bare")
 	b.want(0, slices.Concat([]string{"debug", "shell", filepath.Base(filepath.Dir(wheels[0])), "--to", bare}, sets)...)
 	root := filepath.Join(bare, "rootfs")
-	if out, err := exec.CommandContext(b.t.Context(), "sh", "testdata/standin/layout.sh", root, wheels[0]).CombinedOutput(); err != nil {
-		b.t.Fatalf("%v\n%s", err, out)
-	}
+	out, err := exec.CommandContext(b.t.Context(), "sh", "testdata/standin/layout.sh", root, wheels[0]).CombinedOutput()
+	must.Hold(b.t, err == nil, "%v\n%s", err, out)
 	registry := httptest.NewServer(ocitest.New(true))
 	defer registry.Close()
 	host := strings.TrimPrefix(registry.URL, "http://")
@@ -53,9 +52,7 @@ func onAMDsLayout(b *tool) {
 		{`      - {rocm: "6.1", tensorflow: "2.15", python: "3.9"}` + "\n", ""},
 		{`{rocm: "6.1", tensorflow: "2.14.0", python: "3.10"}`, `{rocm: "6.1", tensorflow: "2.14.0", python: "3.11"}`},
 	} {
-		if strings.Count(recipe, edit[0]) != 1 {
-			b.t.Fatalf("the recipe has %d times %q", strings.Count(recipe, edit[0]), edit[0])
-		}
+		must.Hold(b.t, strings.Count(recipe, edit[0]) == 1, "the recipe has %d times %q", strings.Count(recipe, edit[0]), edit[0])
 		recipe = strings.Replace(recipe, edit[0], edit[1], 1)
 	}
 	site := b.makeSite(map[string]string{
@@ -85,9 +82,7 @@ func (b *tool) pushed(root, repository, tag string) string {
 	line := `tar --numeric-owner -C "$1" -cf "$2.tar" . && sha256sum < "$2.tar" && gzip -2 < "$2.tar" > "$2" && rm "$2.tar"`
 	out, err := exec.CommandContext(b.t.Context(), "sh", "-ec", line, "sh", root, layer).CombinedOutput()
 	sum := strings.Fields(string(out))
-	if err != nil || len(sum) != 2 {
-		b.t.Fatalf("%v\n%s", err, out)
-	}
+	must.Hold(b.t, err == nil && len(sum) == 2, "%v\n%s", err, out)
 	plain := ocidigest.NewDigestFromEncoded(ocidigest.SHA256, sum[0])
 	f, err := os.Open(layer)
 	must.Succeed(b.t, err)

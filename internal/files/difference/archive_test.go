@@ -28,9 +28,8 @@ func packed(t *testing.T, name string, owner int, files ...string) string {
 	w := tar.NewWriter(z)
 	for i := 0; i < len(files); i += 2 {
 		must.Succeed(t, w.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Uid: owner, ModTime: time.Unix(7, 0), Size: int64(len(files[i+1]))}))
-		if _, err := w.Write([]byte(files[i+1])); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.Write([]byte(files[i+1]))
+		must.Hold(t, err == nil, "%v", err)
 	}
 	must.Succeed(t, w.Close())
 	must.Succeed(t, z.Close())

@@ -41,9 +41,8 @@ func compile(t *testing.T) string {
 	cmd := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-fno-builtin", "-o", out, "a.c",
 		"-Wl,-soname,liba.so.1,-rpath,$ORIGIN/lib:/opt/x,--enable-new-dtags,--version-script,a.map,--no-as-needed", "-lm")
 	cmd.Dir = dir
-	if log, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("compiling: %v\n%s", err, log)
-	}
+	log, err := cmd.CombinedOutput()
+	must.Hold(t, err == nil, "compiling: %v\n%s", err, log)
 	return out
 }
 
@@ -110,9 +109,8 @@ func TestReadRefusesEveryTruncation(t *testing.T) {
 	whole, err := os.ReadFile(compile(t))
 	must.Succeed(t, err)
 	for n := range len(whole) {
-		if _, err := Read(bytes.NewReader(whole[:n])); err == nil {
-			t.Fatalf("the first %d of %d bytes are read without an error", n, len(whole))
-		}
+		_, err := Read(bytes.NewReader(whole[:n]))
+		must.Hold(t, err != nil, "the first %d of %d bytes are read without an error", n, len(whole))
 	}
 }
 
@@ -122,13 +120,11 @@ func TestVersionTableIsBounded(t *testing.T) {
 		return walk(&versionTable{metered(bytes.NewReader(data)), data, "\x00", &versions{of: map[uint16]version{}}, maxVersions})
 	}
 	overlap := pack(uint16(1), uint16(65535), uint32(0), uint32(16), uint32(0), make([]byte, 16))
-	if err := walk(overlap, (*versionTable).needs); !errors.Is(err, errVersions) {
-		t.Errorf("a record repeated 65535 times: %v", err)
-	}
+	err := walk(overlap, (*versionTable).needs)
+	check.That(t, errors.Is(err, errVersions), "a record repeated 65535 times: %v", err)
 	outside := pack(uint16(1), uint16(0), uint16(2), uint16(1), uint32(0), ^uint32(0), uint32(0))
-	if err := walk(outside, (*versionTable).definitions); !errors.Is(err, errVersions) {
-		t.Errorf("a record outside the table: %v", err)
-	}
+	err = walk(outside, (*versionTable).definitions)
+	check.That(t, errors.Is(err, errVersions), "a record outside the table: %v", err)
 }
 
 // small is a library of a few hundred bytes with every kind of content.

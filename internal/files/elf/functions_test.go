@@ -190,9 +190,8 @@ func FuzzDeviceFunctions(f *testing.F) {
 		functions, err := DeviceFunctions(bytes.NewReader(file))
 		check.That(t, err == nil || functions == nil, "an error and functions: %v, %v", functions, err)
 		for i, f := range functions {
-			if f.Name == "" || f.Target.Arch == "" || i > 0 && f.Name == functions[i-1].Name && f.Target.key() == functions[i-1].Target.key() {
-				t.Errorf("function %d: %+v", i, f)
-			}
+			check.That(t, f.Name != "" && f.Target.Arch != "" &&
+				(i <= 0 || f.Name != functions[i-1].Name || f.Target.key() != functions[i-1].Target.key()), "function %d: %+v", i, f)
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 // The binding, the definition and the visibility of a symbol decide how the linker
@@ -38,9 +40,8 @@ func TestSymbolsByBinding(t *testing.T) {
 			t.Errorf("%s: wants %v, gives %v, %v", c.name, f.Undefined, f.Exported, err)
 		}
 	}
-	if err := new(File).addSymbol(d, symbol(99, elf.STB_GLOBAL, elf.STV_DEFAULT, 7), version{}); err == nil {
-		t.Error("a name outside of the table is none")
-	}
+	err := new(File).addSymbol(d, symbol(99, elf.STB_GLOBAL, elf.STV_DEFAULT, 7), version{})
+	check.That(t, err != nil, "a name outside of the table is none")
 }
 
 // A section may begin at offset 0 and may be empty. Its offset and its end must fit in
@@ -51,8 +52,7 @@ func TestPlacesOfSections(t *testing.T) {
 		good      bool
 	}{{0, 0, true}, {0, 8, true}, {8, 0, true}, {1 << 63, 8, false}, {8, 1 << 63, false}, {1<<64 - 4, 8, false}, {1 << 62, 1 << 62, false}, {1<<63 - 1, 0, true}} {
 		s := &section{Section64: elf.Section64{Off: c.off, Size: c.size}}
-		if _, err := new(image).open(s); (err == nil) != c.good {
-			t.Errorf("%d bytes at %d: %v", c.size, c.off, err)
-		}
+		_, err := new(image).open(s)
+		check.That(t, (err == nil) == c.good, "%d bytes at %d: %v", c.size, c.off, err)
 	}
 }

@@ -196,9 +196,7 @@ func TestExpectations(t *testing.T) {
 		{inspectLibrary(t, elftest.Library{}), "python=3.11", Unsaid},
 	} {
 		all, err := ParseExpectations(strings.Split(c.word, ","))
-		if err != nil || len(all) != 1 {
-			t.Fatalf("%s: %v, %v", c.word, all, err)
-		}
+		must.Hold(t, err == nil && len(all) == 1, "%s: %v, %v", c.word, all, err)
 		got, evidence := all[0].Judge(c.of)
 		check.That(t, got == c.want && evidence != "", "%s: got %v, want %v: %s", c.word, got, c.want, evidence)
 	}
@@ -219,9 +217,8 @@ func TestOtherFiles(t *testing.T) {
 		r, err := File(t.Context(), path)
 		check.That(t, err != nil, "%s is said to be %+v", name, r)
 	}
-	if _, err := File(t.Context(), filepath.Join(dir, "none")); !os.IsNotExist(err) {
-		t.Errorf("%v", err)
-	}
+	_, err := File(t.Context(), filepath.Join(dir, "none"))
+	check.That(t, os.IsNotExist(err), "%v", err)
 	broken := wheeltest.Wheel{Name: "x-1-py3-none-any.whl", Files: []wheeltest.File{{Name: "x/x.so", Text: "\x7fELF and no more"}}}
 	r, err := File(t.Context(), broken.Write(t))
 	check.That(t, err != nil && strings.Contains(err.Error(), "x/x.so"), "%+v, %v", r, err)
@@ -237,7 +234,6 @@ func TestVersions(t *testing.T) {
 		got, err := Versions(bytes.NewReader(l.Bytes()))
 		check.That(t, strings.Join(got, " ") == want && err == nil, "%q, %v; want %q", got, err, want)
 	}
-	if _, err := Versions(strings.NewReader("\x7fELF and no more")); err == nil {
-		t.Error("half a library has no version, and no fault")
-	}
+	_, err := Versions(strings.NewReader("\x7fELF and no more"))
+	check.That(t, err != nil, "half a library has no version, and no fault")
 }

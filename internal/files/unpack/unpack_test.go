@@ -40,21 +40,18 @@ func TestReader(t *testing.T) {
 }
 
 func TestReaderRefuses(t *testing.T) {
-	if _, err := unpack.Reader(strings.NewReader(""), "data.tar.lzma"); err == nil || !strings.Contains(err.Error(), "data.tar.lzma has an unknown compression") {
-		t.Errorf("an unknown suffix: %v", err)
-	}
-	if _, err := unpack.Writer(io.Discard, "data.tar.lzma"); err == nil || !strings.Contains(err.Error(), "data.tar.lzma names an unknown compression") {
-		t.Errorf("an unknown suffix to write: %v", err)
-	}
+	_, err := unpack.Reader(strings.NewReader(""), "data.tar.lzma")
+	check.Fails(t, err, "data.tar.lzma has an unknown compression")
+	_, err = unpack.Writer(io.Discard, "data.tar.lzma")
+	check.Fails(t, err, "data.tar.lzma names an unknown compression")
 }
 
 func TestReaderRefusesEveryTruncation(t *testing.T) {
 	for _, suffix := range []string{".gz", ".xz", ".zst"} {
 		whole := packed(t, suffix, strings.Repeat("text ", 1000))
 		for n := 1; n < len(whole); n++ { // zstd accepts an empty file
-			if err := readAll(whole[:n], suffix); err == nil {
-				t.Errorf("%d of %d bytes of a file%s were read to their end", n, len(whole), suffix)
-			}
+			err := readAll(whole[:n], suffix)
+			check.That(t, err != nil, "%d of %d bytes of a file%s were read to their end", n, len(whole), suffix)
 		}
 	}
 }
@@ -73,13 +70,11 @@ func TestPaddedXZ(t *testing.T) {
 	for _, zeros := range []int{0, 4, 12, 16, 4096, 9000} {
 		padded := append(bytes.Clone(one), make([]byte, zeros)...)
 		for _, whole := range [][]byte{padded, append(bytes.Clone(padded), one...)} {
-			if err := readAll(whole, ".xz"); err != nil {
-				t.Errorf("%d zeros: %v", zeros, err)
-			}
+			err := readAll(whole, ".xz")
+			check.That(t, err == nil, "%d zeros: %v", zeros, err)
 		}
-		if err := readAll(append(padded, one[:12]...), ".xz"); err == nil {
-			t.Errorf("%d zeros and a stream that is cut were read to their end", zeros)
-		}
+		err := readAll(append(padded, one[:12]...), ".xz")
+		check.That(t, err != nil, "%d zeros and a stream that is cut were read to their end", zeros)
 	}
 }
 

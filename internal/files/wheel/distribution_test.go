@@ -42,9 +42,8 @@ func TestFindInstalled(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for path, want := range map[string]string{filepath.Join(venv, "nowhere"): "no such file", filepath.Join(venv, "bin"): "no packages found"} {
-		if _, err := FindInstalled(path, "other"); diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", path, err)
-		}
+		_, err := FindInstalled(path, "other")
+		check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), want), "%s: %v", path, err)
 	}
 	writeAt(t, filepath.Join(site, "other-3.0.dist-info/METADATA"), "Metadata-Version: 2.1\nName: Other\nVersion: 3.0\n")
 	if _, err := FindInstalled(venv, "other"); diag.CodeOf(err) != diag.Gate || !strings.Contains(err.Error(), "other-3.0.dist-info: Python finds either") {

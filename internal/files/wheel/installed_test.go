@@ -151,9 +151,8 @@ func TestCompare(t *testing.T) {
 			c.change(t, prefix, &in)
 			got, err := w.Compare(t.Context(), in)
 			must.Succeed(t, err)
-			if c.want == "" && len(got.Wrong) > 0 || c.want != "" && (len(got.Wrong) != 1 || !strings.HasPrefix(got.Wrong[0], c.want)) {
-				t.Errorf("%q, want %q", got.Wrong, c.want)
-			}
+			good := len(got.Wrong) == 0 && c.want == "" || len(got.Wrong) == 1 && c.want != "" && strings.HasPrefix(got.Wrong[0], c.want)
+			check.That(t, good, "%q, want %q", got.Wrong, c.want)
 			check.That(t, c.want != "" || got.Same == len(w.Files)-3 && got.NotCompared >= 3, "%+v of %d files", got, len(w.Files))
 		})
 	}
@@ -189,9 +188,8 @@ func TestCompareWithInstallers(t *testing.T) {
 	for _, line := range commands {
 		cmd := exec.Command(line[0], line[1:]...)
 		cmd.Env = append(os.Environ(), "PIP_CONFIG_FILE="+os.DevNull, "PIP_ROOT_USER_ACTION=ignore", "PIP_DISABLE_PIP_VERSION_CHECK=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", line, err, out)
-		}
+		out, err := cmd.CombinedOutput()
+		must.Hold(t, err == nil, "%q: %v\n%s", line, err, out)
 	}
 	compareInstalled(t, w, venv)
 	compareInstalled(t, w, target)

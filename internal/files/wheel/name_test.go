@@ -79,9 +79,8 @@ func TestNormalVersion(t *testing.T) {
 		want := normalVersion(same[0])
 		check.That(t, !seen[want], "%q is not told apart", want)
 		seen[want] = true
-		if pep440.MatchString(same[0]) && !pep440.MatchString(want) || normalVersion(want) != want {
-			t.Errorf("%q is written %q, which is not the normal form", same[0], want)
-		}
+		check.That(t, (!pep440.MatchString(same[0]) || pep440.MatchString(want)) && normalVersion(want) == want,
+			"%q is written %q, which is not the normal form", same[0], want)
 		for _, s := range same {
 			check.Same(t, s, want, normalVersion(s))
 		}
@@ -101,9 +100,7 @@ func TestNormalVersion(t *testing.T) {
 		{"1.dev1", "1.dev2"},
 		{"1+a", "1+0a"},
 	} {
-		if normalVersion(pair[0]) == normalVersion(pair[1]) {
-			t.Errorf("%q equals %q", pair[0], pair[1])
-		}
+		check.That(t, normalVersion(pair[0]) != normalVersion(pair[1]), "%q equals %q", pair[0], pair[1])
 	}
 }
 

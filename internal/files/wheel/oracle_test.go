@@ -47,9 +47,7 @@ func byPip(t *testing.T, wheels string) map[string]map[string]string {
 	if err == nil {
 		err = json.Unmarshal(out, &took)
 	}
-	if err != nil {
-		t.Fatalf("%v\n%s", err, stderr.String())
-	}
+	must.Hold(t, err == nil, "%v\n%s", err, stderr.String())
 	all := map[string]map[string]string{}
 	for name, ok := range took {
 		if ok {

@@ -414,9 +414,8 @@ func TestZIPsThatReadersReadDifferentlyAreRefused(t *testing.T) {
 		case c.says == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
 		case c.says == "":
-			if _, err := w.ReadFile("horovod/a.py", 100); err != nil {
-				t.Errorf("%s: %v", c.name, err)
-			}
+			_, err := w.ReadFile("horovod/a.py", 100)
+			check.That(t, err == nil, "%s: %v", c.name, err)
 		case err == nil || !strings.Contains(err.Error(), c.says):
 			t.Errorf("%s: %v, want %q", c.name, err, c.says)
 		}
@@ -546,17 +545,11 @@ func FuzzReadersAgree(f *testing.F) {
 			have[m.Name] = b.String()
 		}
 		theirs, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-		if err != nil || len(theirs.File) != len(have) {
-			t.Fatalf("archive/zip: %v, %d members of %d", err, len(theirs.File), len(have))
-		}
+		must.Hold(t, err == nil && len(theirs.File) == len(have), "archive/zip: %v, %d members of %d", err, len(theirs.File), len(have))
 		front, ok := walk(data)
-		if !ok || len(front) != len(have) {
-			t.Fatalf("from the front: %v, %q of %q", ok, front, have)
-		}
+		must.Hold(t, ok && len(front) == len(have), "from the front: %v, %q of %q", ok, front, have)
 		for name, text := range have {
-			if front[name] != text {
-				t.Errorf("%q is %q, from the front %q", name, text, front[name])
-			}
+			check.That(t, front[name] == text, "%q is %q, from the front %q", name, text, front[name])
 		}
 	})
 }

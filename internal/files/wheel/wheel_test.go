@@ -81,9 +81,8 @@ func TestOpenRefuses(t *testing.T) {
 			check.Fails(t, err, test.want, w)
 		})
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), goodName)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an absent file: %v", err)
-	}
+	_, err := Open(filepath.Join(t.TempDir(), goodName))
+	check.That(t, errors.Is(err, fs.ErrNotExist), "an absent file: %v", err)
 }
 
 func TestPlausible(t *testing.T) {
@@ -128,9 +127,7 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		n, err := read(goodName, bytes.NewReader(out.Bytes()), int64(out.Len()))
-		if err != nil {
-			t.Fatalf("a wheel without faults is normalised to what cannot be opened: %v", err)
-		}
+		must.Hold(t, err == nil, "a wheel without faults is normalised to what cannot be opened: %v", err)
 		if problems := n.Check(); len(problems) > 0 {
 			t.Errorf("a wheel without faults is normalised to one with %q", problems)
 		}

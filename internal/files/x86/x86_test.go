@@ -163,9 +163,8 @@ func TestNoInstructions(t *testing.T) {
 		got, err := Decode(raw)
 		check.That(t, errors.Is(err, ErrInvalid), "%s: got %+v, %v", code, got, err)
 	}
-	if _, err := Decode(nil); !errors.Is(err, ErrShort) {
-		t.Errorf("nothing: %v", err)
-	}
+	_, err := Decode(nil)
+	check.That(t, errors.Is(err, ErrShort), "nothing: %v", err)
 }
 
 func TestLevels(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"builder/internal/machine/nccltests"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // named returns a gate of package gate, so that the tests cover its additions to a
@@ -24,9 +25,7 @@ import (
 func named(t *testing.T, name string) gate.Gate {
 	t.Helper()
 	i := slices.Index(gate.Names(), name)
-	if i < 0 {
-		t.Fatalf("no gate is called %s", name)
-	}
+	must.Hold(t, i >= 0, "no gate is called %s", name)
 	return gate.All()[i]
 }
 
@@ -308,9 +307,8 @@ func TestBusbwRunsInTurn(t *testing.T) {
 	var order []string
 	for _, sweep := range b.asked {
 		order = append(order, sweep.Library)
-		if sweep.MinBytes != device.BusbwBytes || sweep.MaxBytes != s.Device.MaxBytes || sweep.Program != "/programs/all_reduce_perf" || sweep.Timeout != time.Minute {
-			t.Errorf("asked %+v", sweep)
-		}
+		check.That(t, sweep.MinBytes == device.BusbwBytes && sweep.MaxBytes == s.Device.MaxBytes &&
+			sweep.Program == "/programs/all_reduce_perf" && sweep.Timeout == time.Minute, "asked %+v", sweep)
 	}
 	check.Same(t, "order", "/ours /theirs /theirs /ours /ours /theirs", strings.Join(order, " "))
 }

@@ -89,9 +89,8 @@ func (c compiler) run(name string, args ...string) {
 	c.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir = c.dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		c.Fatalf("%s %q: %v\n%s", name, args, err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	must.Hold(c, err == nil, "%s %q: %v\n%s", name, args, err, out)
 }
 
 func (c compiler) write(name, text string) {
@@ -396,16 +395,14 @@ func TestAnswers(t *testing.T) {
 	for script, want := range map[string]string{
 		"echo no JSON": "invalid character", "echo a reason >&2; exit 1": "exit status 1: a reason", "yes": "asking",
 	} {
-		if _, err := ask(script); diag.CodeOf(err) != diag.Gate || !strings.Contains(fmt.Sprint(err), want) {
-			t.Errorf("%s: %v", script, err)
-		}
+		_, err := ask(script)
+		check.That(t, diag.CodeOf(err) == diag.Gate && strings.Contains(fmt.Sprint(err), want), "%s: %v", script, err)
 	}
 	e, err := ask(`echo '{"owned": {"/a.so": {"by": null}}, "modules": {"/b.so": {"families": [""]}}, "files": {"": {"opens": {"": false}}}}'`)
 	must.Succeed(t, err)
 	e.Judge()
 	for _, path := range []string{dir, filepath.Join(dir, "nowhere")} {
-		if _, err := Ask(t.Context(), path); diag.CodeOf(err) != diag.Usage {
-			t.Errorf("%s: %v", path, err)
-		}
+		_, err := Ask(t.Context(), path)
+		check.That(t, diag.CodeOf(err) == diag.Usage, "%s: %v", path, err)
 	}
 }

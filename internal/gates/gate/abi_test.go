@@ -29,9 +29,7 @@ pncclSignal 2.30.7
 
 func TestExports(t *testing.T) {
 	all, releases, err := exports(exportTable)
-	if err != nil || len(all) != 3 || len(releases) != 3 {
-		t.Fatalf("%v, %v, %v", all, releases, err)
-	}
+	must.Hold(t, err == nil && len(all) == 3 && len(releases) == 3, "%v, %v, %v", all, releases, err)
 	for _, c := range []struct {
 		release string
 		want    string
@@ -64,9 +62,8 @@ func TestExportsRefuses(t *testing.T) {
 		"ncclSend": "is not a name with one or two", "ncclSend 1 2 3": "is not a name with one or two", "ncclSend x": `"ncclSend x"`,
 		"release 2.30.3\nncclSend 2.30.3 y": `"ncclSend 2.30.3 y"`,
 	} {
-		if _, _, err := exports(table); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: %v", table, err)
-		}
+		_, _, err := exports(table)
+		check.Fails(t, err, says, table)
 	}
 }
 

@@ -40,9 +40,8 @@ func TestTheScriptIsRunInBothContainers(t *testing.T) {
 	v := behaviour.Check(t.Context(), s)
 	check.That(t, v.Status == verdict.Pass && v.Evidence == "x: it reports a=1; upstream's release reports a=0", "got %+v", v)
 	for name, box := range map[string]*answers{"the artifact's": artifact, "the release's": release} {
-		if len(box.asked) != 1 || box.asked[0].Files["behaviour.sh"] != "the script" || fmt.Sprint(box.asked[0].Args) != "[sh -eu behaviour.sh]" {
-			t.Errorf("%s container was asked %+v", name, box.asked)
-		}
+		check.That(t, len(box.asked) == 1 && box.asked[0].Files["behaviour.sh"] == "the script" &&
+			fmt.Sprint(box.asked[0].Args) == "[sh -eu behaviour.sh]", "%s container was asked %+v", name, box.asked)
 	}
 	s.Stock = nil
 	judged(t, behaviour.Check(t.Context(), s), verdict.NotMeasured, "upstream's release: no container")

@@ -116,9 +116,8 @@ func TestImport(t *testing.T) {
 		printing("import", "", 1)(s)
 		s.expect.Import = []string{"horovod.torch", "horovod.tensorflow"}
 	})
-	if v.Status != verdict.Fail || !strings.Contains(v.Evidence, "horovod.torch") || !strings.Contains(v.Evidence, "horovod.tensorflow") {
-		t.Errorf("got %+v", v)
-	}
+	check.That(t, v.Status == verdict.Fail && strings.Contains(v.Evidence, "horovod.torch") &&
+		strings.Contains(v.Evidence, "horovod.tensorflow"), "got %+v", v)
 }
 
 // A gate that could not run never passes.
@@ -156,7 +155,6 @@ func TestBuiltFault(t *testing.T) {
 		got, err := builtFault(c.have, c.promise)
 		check.That(t, err == nil && got == c.says, "%+v: got %q, %v", c, got, err)
 	}
-	if _, err := builtFault("1", "x y"); err == nil {
-		t.Error("a promise that is none was judged")
-	}
+	_, err := builtFault("1", "x y")
+	check.That(t, err != nil, "a promise that is none was judged")
 }

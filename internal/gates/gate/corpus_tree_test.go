@@ -11,6 +11,7 @@ import (
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // original is a source tree and its patches.
@@ -64,13 +65,9 @@ func soVITS() *specimen {
 
 func TestTreeThatDiffersByItsPatches(t *testing.T) {
 	verdicts := soVITS().verdicts(t)
-	if !verdict.AllPass(verdicts) || len(verdicts) != 1 {
-		t.Fatalf("got %+v", verdicts)
-	}
+	must.Hold(t, verdict.AllPass(verdicts) && len(verdicts) == 1, "got %+v", verdicts)
 	const want = "4 files, 2 of them changed from gpt-sovits-20250606v2pro.tar: GPT_SoVITS/s1_train.py line 3, GPT_SoVITS/s2_train.py line 2"
-	if verdicts[0].Gate != "changes" || verdicts[0].Evidence != want {
-		t.Errorf("got %+v\nwant %s", verdicts[0], want)
-	}
+	check.That(t, verdicts[0].Gate == "changes" && verdicts[0].Evidence == want, "got %+v\nwant %s", verdicts[0], want)
 }
 
 // badTrees lists archives that differ from the patched source tree.

@@ -227,9 +227,8 @@ func TestTrainingOnGPUs(t *testing.T) {
 	s.Framework = Box(container{})
 	judged(t, gpuTrainStep.Check(t.Context(), s), verdict.Fail, `its results lie on "cpu", not on a GPU`)
 	s.Device = nil
-	if v := gpuTrainStep.Check(t.Context(), s); v.Status != verdict.NotMeasured || len(box.asked) != 2 {
-		t.Errorf("%+v", v)
-	}
+	v := gpuTrainStep.Check(t.Context(), s)
+	check.That(t, v.Status == verdict.NotMeasured && len(box.asked) == 2, "%+v", v)
 }
 
 // Results are exact in every type, and no rank alone has them.

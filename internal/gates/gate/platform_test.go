@@ -8,6 +8,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // A build against the framework of another platform fails before it compiles anything.
@@ -50,9 +51,7 @@ func TestAskFramework(t *testing.T) {
 				check.That(t, err == nil, "%v", err)
 				return
 			}
-			if diag.CodeOf(err) != diag.Build {
-				t.Fatalf("%v", err)
-			}
+			must.Hold(t, diag.CodeOf(err) == diag.Build, "%v", err)
 			for _, text := range c.says {
 				check.That(t, strings.Contains(err.Error(), text), "%v\nlacks %q", err, text)
 			}

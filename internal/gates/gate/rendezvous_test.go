@@ -113,9 +113,7 @@ func TestRequestsAreThoseOfTheScript(t *testing.T) {
 		made[m[1]] = append(made[m[1]], strings.ReplaceAll(m[2], "_", "-"))
 	}
 	for kind, names := range requests {
-		if !slices.Equal(names, made[kind]) {
-			t.Errorf("%s: the gate knows %q, the script makes %q", kind, names, made[kind])
-		}
+		check.That(t, slices.Equal(names, made[kind]), "%s: the gate knows %q, the script makes %q", kind, names, made[kind])
 	}
 }
 

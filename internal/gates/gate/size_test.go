@@ -35,9 +35,8 @@ func TestExtensionsAreAllNamed(t *testing.T) {
 	s.expect.Extensions = []string{"a/*.so", "b/*.so"}
 	s.expect.NoExtensions = []string{"horovod/tensorflow/mpi_lib*.so", "horovod/*/mpi_lib*.so"}
 	v := extensionPresent.Check(t.Context(), s.subject(t))
-	if strings.Count(v.Evidence, "was not requested") != 2 || !strings.Contains(v.Evidence, "match a/*.so") || !strings.Contains(v.Evidence, "match b/*.so") {
-		t.Errorf("%+v", v)
-	}
+	check.That(t, strings.Count(v.Evidence, "was not requested") == 2 && strings.Contains(v.Evidence, "match a/*.so") &&
+		strings.Contains(v.Evidence, "match b/*.so"), "%+v", v)
 	check.That(t, !strings.Contains(v.Remedy, "HOROVOD_WITHOUT"), "the remedy is for another fault: %s", v.Remedy)
 	s = horovodROCm()
 	s.expect.Extensions, s.expect.Frameworks, s.expect.NoExtensions = nil, nil, []string{"horovod/*/mpi_lib*.so"}

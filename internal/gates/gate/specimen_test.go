@@ -15,6 +15,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
@@ -75,9 +76,8 @@ func (s *specimen) subject(t *testing.T) Subject {
 	at := t.TempDir()
 	subject := Subject{Artifact: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box, Tests: s.tests, Stock: s.stock}
 	t.Cleanup(func() {
-		if err := subject.Unpacked.Close(); err != nil {
-			t.Error(err)
-		}
+		err := subject.Unpacked.Close()
+		check.That(t, err == nil, "%v", err)
 	})
 	write(t, subject.Artifact, data)
 	if !s.sourceless {

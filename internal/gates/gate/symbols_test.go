@@ -86,14 +86,11 @@ func TestLibraryOfTheEnvironmentIsFound(t *testing.T) {
 		os.WriteFile(filepath.Join(dir, "question.json"), []byte(`{"needed": ["libown.so.1", "libnone.so.1"], "symbols": [["cos", ""], ["none", ""]]}`), 0o644),
 	)
 	out, err := exec.Command(filepath.Join(dir, "bin", "python"), filepath.Join(dir, "resolve.py"), filepath.Join(dir, "question.json")).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	must.Hold(t, err == nil, "%v\n%s", err, out)
 	var got resolved
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if got.Found["libown.so.1"] != 1 || got.Unloaded["libown.so.1"] != "" || got.Unloaded["libnone.so.1"] == "" || !slices.Equal(got.Missing, []string{"none"}) {
-		t.Errorf("got %+v", got)
-	}
+	check.That(t, got.Found["libown.so.1"] == 1 && got.Unloaded["libown.so.1"] == "" && got.Unloaded["libnone.so.1"] != "" &&
+		slices.Equal(got.Missing, []string{"none"}), "got %+v", got)
 }

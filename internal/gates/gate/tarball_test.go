@@ -49,9 +49,8 @@ func tarOf(t testing.TB, entries ...member) []byte {
 	w := tar.NewWriter(&b)
 	for _, e := range entries {
 		must.Succeed(t, w.WriteHeader(&e.Header))
-		if _, err := io.WriteString(w, e.text); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(w, e.text)
+		must.Hold(t, err == nil, "%v", err)
 	}
 	must.Succeed(t, w.Close())
 	return b.Bytes()
@@ -129,9 +128,7 @@ func TestTarball(t *testing.T) {
 			continue
 		}
 		for i, says := range c.says {
-			if !strings.Contains(got.problems[i], says) {
-				t.Errorf("%s: %q lacks %q", name, got.problems[i], says)
-			}
+			check.That(t, strings.Contains(got.problems[i], says), "%s: %q lacks %q", name, got.problems[i], says)
 		}
 	}
 }
@@ -190,14 +187,12 @@ func TestCutTarball(t *testing.T) {
 		for _, cut := range []int{0, 1, 4, 8, 12, 24} { // xz: the footer has 12 bytes, the index 12
 			n := len(whole) - cut
 			must.Succeed(t, os.WriteFile(path, whole[:n], 0o600))
-			if _, err := readArchive(path, 1<<20); (err == nil) != (n == len(whole)) {
-				t.Errorf("%d of %d bytes of %s: %v", n, len(whole), suffix, err)
-			}
+			_, err := readArchive(path, 1<<20)
+			check.That(t, (err == nil) == (n == len(whole)), "%d of %d bytes of %s: %v", n, len(whole), suffix, err)
 		}
 	}
-	if _, err := readArchive(filepath.Join(t.TempDir(), "none.txz"), 1); !os.IsNotExist(err) {
-		t.Errorf("no archive: %v", err)
-	}
+	_, err := readArchive(filepath.Join(t.TempDir(), "none.txz"), 1)
+	check.That(t, os.IsNotExist(err), "no archive: %v", err)
 }
 
 func TestTarballHoldsTheLibrary(t *testing.T) {
@@ -224,9 +219,7 @@ func TestTarballHoldsTheLibrary(t *testing.T) {
 			continue
 		}
 		for i, says := range c.says {
-			if !strings.Contains(problems[i], says) {
-				t.Errorf("%s: %q lacks %q", name, problems[i], says)
-			}
+			check.That(t, strings.Contains(problems[i], says), "%s: %q lacks %q", name, problems[i], says)
 		}
 	}
 }

@@ -127,9 +127,8 @@ func TestUpstreamCommands(t *testing.T) {
 	e.Tests.Files[0].Select = "not alone"
 	box := &recorder{box: ran(good, good)}
 	v := upstreamTestsFull.Check(context.Background(), Subject{Expect: e, Tests: box})
-	if len(box.asked) != 1 || !strings.Contains(box.asked[0].Stdin, `"select":"not alone"`) || !strings.Contains(v.Evidence, `test_x.py -k "not alone" on 2 ranks: 1 passed`) {
-		t.Errorf("%+v, %+v", v, box.asked)
-	}
+	check.That(t, len(box.asked) == 1 && strings.Contains(box.asked[0].Stdin, `"select":"not alone"`) &&
+		strings.Contains(v.Evidence, `test_x.py -k "not alone" on 2 ranks: 1 passed`), "%+v, %+v", v, box.asked)
 	e = tested()
 	e.Tests.Files = append(e.Tests.Files, recipe.TestFile{File: "test/test_long.py", Seconds: 1})
 	box = &recorder{box: ran(good, good)}

@@ -38,18 +38,16 @@ func TestProgramOfAWheel(t *testing.T) {
 	o, err := newOverlay(t, "tiny-1-py3-none-any.whl", time.Minute)
 	must.Succeed(t, err)
 	out, err := o.Run(t.Context(), gate.Command{Args: []string{"tinyrun", "PYTHON"}, Files: map[string]string{"task.json": "{}"}})
-	if err != nil || out.Exit != 3 || !strings.Contains(out.Output, "tiny at "+o.Dir) || !strings.Contains(out.Output, "['"+o.Python+"'] {} 1 /bin/true "+o.Dir) {
-		t.Errorf("%+v, %v", out, err)
-	}
+	check.That(t, err == nil && out.Exit == 3 && strings.Contains(out.Output, "tiny at "+o.Dir) &&
+		strings.Contains(out.Output, "['"+o.Python+"'] {} 1 /bin/true "+o.Dir), "%+v, %v", out, err)
 	left, err := filepath.Glob(filepath.Join(o.Dir, "run-*"))
 	check.That(t, err == nil && len(left) == 0, "%v are left, %v", left, err)
 }
 
 func TestWheelOfAnotherPython(t *testing.T) {
 	_, err := newOverlay(t, "tiny-1-cp27-cp27m-linux_x86_64.whl", time.Minute)
-	if err == nil || !strings.Contains(err.Error(), "installing tiny-1-cp27-cp27m-linux_x86_64.whl over ") || !strings.Contains(err.Error(), "not a supported wheel on this platform") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "installing tiny-1-cp27-cp27m-linux_x86_64.whl over ") &&
+		strings.Contains(err.Error(), "not a supported wheel on this platform"), "got %v", err)
 	if _, err := New(t.Context(), Overlay{Python: "/no/such/python", Dir: t.TempDir()}); diag.Worst(err) != diag.Usage {
 		t.Errorf("got %v", err)
 	}
@@ -83,7 +81,6 @@ func TestProgramThatHangs(t *testing.T) {
 	o.Timeout = 2 * time.Second
 	start := time.Now()
 	_, err = o.Run(t.Context(), gate.Command{Args: []string{"sh", "-c", "echo started; sleep 60 & wait"}})
-	if err == nil || !strings.Contains(err.Error(), "it was killed after 2s; it last printed: started") || time.Since(start) > 20*time.Second {
-		t.Errorf("after %v: %v", time.Since(start), err)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "it was killed after 2s; it last printed: started") &&
+		time.Since(start) <= 20*time.Second, "after %v: %v", time.Since(start), err)
 }

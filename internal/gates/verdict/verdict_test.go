@@ -11,15 +11,13 @@ func TestStatusTexts(t *testing.T) {
 	for _, s := range []Status{NotMeasured, Pass, Fail, Waived} {
 		text, _ := s.MarshalText()
 		var back Status
-		if err := back.UnmarshalText(text); err != nil || back != s {
-			t.Errorf("%v: got %v, %v", s, back, err)
-		}
+		err := back.UnmarshalText(text)
+		check.That(t, err == nil && back == s, "%v: got %v, %v", s, back, err)
 	}
 	var zero Status
 	check.That(t, zero == NotMeasured, "the zero value must be not-measured")
-	if err := zero.UnmarshalText([]byte("passed")); err == nil {
-		t.Error("an unknown verdict must not be read")
-	}
+	err := zero.UnmarshalText([]byte("passed"))
+	check.That(t, err != nil, "an unknown verdict must not be read")
 }
 
 func TestStatusOutsideItsRange(t *testing.T) {

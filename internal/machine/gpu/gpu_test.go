@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 const (
@@ -201,16 +202,12 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		h, err := parseNVIDIA(text)
-		if err != nil && len(h.GPUs) > 0 {
-			t.Fatal("an error and GPUs")
-		}
+		must.Hold(t, err == nil || len(h.GPUs) == 0, "an error and GPUs")
 		_, _ = parseAMD(text)
 		_, _ = parseROCm(text)
 		_ = parseCUDA(text)
 		for _, links := range [][][]string{parseTopology(text, 2), parseROCmTopology(text, 2)} {
-			if links != nil && (len(links) != 2 || len(links[0]) != 2 || len(links[1]) != 2) {
-				t.Fatalf("got %v", links)
-			}
+			must.Hold(t, links == nil || len(links) == 2 && len(links[0]) == 2 && len(links[1]) == 2, "got %v", links)
 		}
 	})
 }

@@ -26,9 +26,7 @@ func run(t *testing.T, g guest.Guest, script string, p guest.Program) string {
 	cmd, err := g.Command(t.Context(), p)
 	must.Succeed(t, err)
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	must.Hold(t, err == nil, "%v: %s", err, out)
 	return string(out)
 }
 
@@ -71,9 +69,8 @@ func TestGuestOfASecretPlace(t *testing.T) {
 	alias := filepath.Join(t.TempDir(), "alias")
 	must.Succeed(t, os.Symlink(home, alias))
 	for _, place := range []string{home, alias, "/"} {
-		if _, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Dir: "/", Read: []string{place}}); err == nil {
-			t.Errorf("a guest may read %s", place)
-		}
+		_, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Dir: "/", Read: []string{place}})
+		check.That(t, err != nil, "a guest may read %s", place)
 	}
 	above := filepath.Join(t.TempDir(), "above")
 	must.Succeed(t, os.Symlink(filepath.Dir(home), above))
@@ -109,9 +106,7 @@ func TestGuestWithoutNamespaces(t *testing.T) {
 		check.That(t, diag.Worst(err) == diag.Usage && strings.Contains(err.Error(), "it was not fetched"), "got %v", err)
 		return
 	}
-	if err != nil || !strings.Contains(g.Weaker(), "nobody") {
-		t.Fatalf("got %q, %v", g.Weaker(), err)
-	}
+	must.Hold(t, err == nil && strings.Contains(g.Weaker(), "nobody"), "got %q, %v", g.Weaker(), err)
 	home, _ := secrets(t)
 	must.Succeed(t, os.Chmod(filepath.Join(home, "key.pem"), 0o600))
 	t.Setenv("SIGNING_KEY", "secret-of-the-environment")
@@ -126,7 +121,6 @@ func TestGuestWithoutNamespaces(t *testing.T) {
 }
 
 func TestNoGuest(t *testing.T) {
-	if _, err := (guest.Guest{}).Command(context.Background(), guest.Program{Path: "/bin/sh", Dir: "/"}); err == nil {
-		t.Error("the zero Guest runs a program")
-	}
+	_, err := (guest.Guest{}).Command(context.Background(), guest.Program{Path: "/bin/sh", Dir: "/"})
+	check.That(t, err != nil, "the zero Guest runs a program")
 }

@@ -28,9 +28,8 @@ func TestHostileFiles(t *testing.T) {
 		text, err := h.Text(name)
 		check.That(t, err != nil, "%s was read: %d bytes", name, len(text))
 	}
-	if _, err := h.Text("/nowhere"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("/nowhere: %v", err)
-	}
+	_, err := h.Text("/nowhere")
+	check.That(t, errors.Is(err, fs.ErrNotExist), "/nowhere: %v", err)
 }
 
 func TestPasswordsStayOut(t *testing.T) {
@@ -44,9 +43,8 @@ func TestPasswordsStayOut(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	if _, err := Run(t.Context(), "no-such-tool"); !errors.Is(err, exec.ErrNotFound) {
-		t.Errorf("got %v", err)
-	}
+	_, err := Run(t.Context(), "no-such-tool")
+	check.That(t, errors.Is(err, exec.ErrNotFound), "got %v", err)
 	out, err := Run(t.Context(), "sh", "-c", "echo a; echo b >&2; exit 3")
 	check.That(t, err != nil && out == "a\nb\n", "got %q, %v", out, err)
 	ctx, stop := context.WithCancel(t.Context())

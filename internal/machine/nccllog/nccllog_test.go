@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -44,9 +42,8 @@ func TestVersions(t *testing.T) {
 		e := parse(t, line)
 		check.That(t, e.Library == want[0] && e.Version == want[1], "%s: got %q %q", line, e.Library, e.Version)
 	}
-	if _, err := Parse(strings.NewReader(h + "NCCL version 2.29.7+cuda13.0\n" + h + "NCCL version 2.28.9+cuda13.0\n")); err == nil {
-		t.Error("two libraries were taken for one")
-	}
+	_, err := Parse(strings.NewReader(h + "NCCL version 2.29.7+cuda13.0\n" + h + "NCCL version 2.28.9+cuda13.0\n"))
+	check.That(t, err != nil, "two libraries were taken for one")
 }
 
 // The formats are from src/transport of 2.18.1, 2.22.3, 2.29.7 and 2.30.7, and of RCCL
@@ -118,9 +115,7 @@ func TestReasonsAndWarnings(t_ *testing.T) {
 			"P2P is disabled between NVLINK connected GPUs 0 and 1.",
 		},
 	}
-	if diff := cmp.Diff(want, e); diff != "" {
-		t_.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Same(t_, "evidence", want, e)
 }
 
 func TestNVLS(t *testing.T) {
@@ -167,20 +162,17 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func TestBounds(t *testing.T) {
 	e := &endless{}
-	if _, err := Parse(e); err == nil || e.n > 2*MaxLog {
-		t.Errorf("an endless log was read: %d bytes, %v", e.n, err)
-	}
+	_, err := Parse(e)
+	check.That(t, err != nil && e.n <= 2*MaxLog, "an endless log was read: %d bytes, %v", e.n, err)
 	var b strings.Builder
 	for i := range maxPaths + 1 {
 		b.WriteString(h + "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/" + strings.Repeat("1", i%100) + string(rune('a'+i%26)) + strings.Repeat("2", i/100) + "\n")
 		b.WriteString("x NCCL WARN " + strings.Repeat("w", i) + "\n")
 	}
-	if _, err := Parse(strings.NewReader(b.String())); err == nil {
-		t.Error("any number of ways was kept")
-	}
-	if _, err := Parse(io.MultiReader(strings.NewReader("x\n"), broken{})); err == nil {
-		t.Error("a log that cannot be read was read")
-	}
+	_, err = Parse(strings.NewReader(b.String()))
+	check.That(t, err != nil, "any number of ways was kept")
+	_, err = Parse(io.MultiReader(strings.NewReader("x\n"), broken{}))
+	check.That(t, err != nil, "a log that cannot be read was read")
 }
 
 type broken struct{}
@@ -212,9 +204,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(e.Reasons) > maxLines || len(e.Warnings) > maxLines || len(e.Channels) > maxPaths || len(e.Version) > 4*maxText+4 {
-			t.Fatalf("kept too much of it: %d reasons", len(e.Reasons))
-		}
+		must.Hold(t, len(e.Reasons) <= maxLines && len(e.Warnings) <= maxLines && len(e.Channels) <= maxPaths &&
+			len(e.Version) <= 4*maxText+4, "kept too much of it: %d reasons", len(e.Reasons))
 		_ = e.Summary()
 	})
 }

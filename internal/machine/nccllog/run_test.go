@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -33,9 +31,8 @@ func logOf(t *testing.T, name string) string {
 // Two hosts with GPUs that could use NICs but use sockets. The log has RCCL's warnings.
 func TestRunOfMI250X(t *testing.T) {
 	r := parseRun(t, logOf(t, "rccl-2.16.5-mi250x.log"))
-	if r.Library != "RCCL" || r.Version != "2.16.5+hip5.6" || len(r.Communicators) != 1 || len(r.Warnings) != 3 || r.Cut {
-		t.Fatalf("got %+v", r)
-	}
+	must.Hold(t, r.Library == "RCCL" && r.Version == "2.16.5+hip5.6" && len(r.Communicators) == 1 && len(r.Warnings) == 3 && !r.Cut,
+		"got %+v", r)
 	c := r.Communicators[0]
 	check.That(t, c.Ranks == 8, "%d ranks", c.Ranks)
 	check.Same(t, "connections", map[string]int{"P2P/IPC": 4, "NET/Socket/1": 2, "NET/Socket/2": 2}, c.Connections)
@@ -44,9 +41,8 @@ func TestRunOfMI250X(t *testing.T) {
 
 func TestRunOfMI50(t *testing.T) {
 	r := parseRun(t, logOf(t, "rccl-2.21.5-mi50.log"))
-	if r.Library != "RCCL" || r.Version != "2.21.5-HEAD:9a0e6a1" || !slices.Equal(r.Networks, []string{"Socket"}) || len(r.Communicators) != 1 {
-		t.Fatalf("got %+v", r)
-	}
+	must.Hold(t, r.Library == "RCCL" && r.Version == "2.21.5-HEAD:9a0e6a1" && slices.Equal(r.Networks, []string{"Socket"}) &&
+		len(r.Communicators) == 1, "got %+v", r)
 	c := r.Communicators[0]
 	check.That(t, c.Ranks == 4 && c.Nodes == 1, "got %+v", c)
 	check.That(t, slices.Contains(r.Reasons, "Failed to open libibverbs.so[.1]"), "reasons: %v", r.Reasons)
@@ -54,9 +50,7 @@ func TestRunOfMI50(t *testing.T) {
 
 func TestRunOfTwoHosts(t *testing.T) {
 	c := parseRun(t, logOf(t, "nccl-two-hosts.log")).Communicators[0]
-	if c.Ranks != 16 || c.Nodes != 2 {
-		t.Fatalf("got %+v", c)
-	}
+	must.Hold(t, c.Ranks == 16 && c.Nodes == 2, "got %+v", c)
 	check.Same(t, "connections", map[string]int{"P2P/direct pointer": 2, "NET/IB/3": 3}, c.Connections)
 }
 
@@ -76,26 +70,16 @@ func TestRunsAfterOneAnother(t_ *testing.T) {
 		b.WriteString(h + line + "\n")
 	}
 	r := parseRun(t_, h+"RCCL version 2.20.5+hip6.2\n"+b.String())
-	if len(r.Communicators) != 2 {
-		t_.Fatalf("got %+v", r)
-	}
+	must.Hold(t_, len(r.Communicators) == 2, "got %+v", r)
 	first, second := r.Communicators[0], r.Communicators[1]
-	if first.ID != "0xaa" || first.Ranks != 2 || first.Channels != 2 || first.Connections["SHM"] != 1 {
-		t_.Errorf("first: %+v", first)
-	}
-	if second.ID != "0xbb" || second.Ranks != 3 || second.Connections["P2P/IPC"] != 1 {
-		t_.Errorf("second: %+v", second)
-	}
+	check.That(t_, first.ID == "0xaa" && first.Ranks == 2 && first.Channels == 2 && first.Connections["SHM"] == 1, "first: %+v", first)
+	check.That(t_, second.ID == "0xbb" && second.Ranks == 3 && second.Connections["P2P/IPC"] == 1, "second: %+v", second)
 	want := []Setting{
 		{"NCCL_ALGO", "Ring", "the library no longer chooses the algorithm by size"},
 		{"NCCL_P2P_DISABLE", "1", "no traffic from GPU to GPU: xGMI and NVLink are unused"},
 	}
-	if diff := cmp.Diff(want, r.Settings); diff != "" {
-		t_.Errorf("(-want +got)\n%s", diff)
-	}
-	if len(r.Reasons) > 0 {
-		t_.Errorf("a setting is no reason: %v", r.Reasons)
-	}
+	check.Same(t_, "settings", want, r.Settings)
+	check.That(t_, len(r.Reasons) == 0, "a setting is no reason: %v", r.Reasons)
 }
 
 // Many settings must not displace the library's lines on devices.
@@ -105,9 +89,7 @@ func TestManySettings(t_ *testing.T) {
 		fmt.Fprintf(&b, "%sNCCL_SETTING_%d set by environment to 1.\n", h, i)
 	}
 	r := parseRun(t_, b.String()+h+"NET/IB : No device found.\n")
-	if len(r.Settings) != 2*maxLines || len(r.Reasons) != 1 {
-		t_.Errorf("%d settings, reasons %v", len(r.Settings), r.Reasons)
-	}
+	check.That(t_, len(r.Settings) == 2*maxLines && len(r.Reasons) == 1, "%d settings, reasons %v", len(r.Settings), r.Reasons)
 }
 
 // A text without a run gives an empty run. An endless log is kept only up to the
@@ -121,12 +103,9 @@ func TestRunIsBounded(t_ *testing.T) {
 		fmt.Fprintf(&b, "%sncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId c1000 commId 0x%x - Init START\n", h, i+1)
 	}
 	r := parseRun(t_, b.String())
-	if len(r.Communicators) != maxCommunicators || !r.Cut {
-		t_.Errorf("%d communicators, cut: %v", len(r.Communicators), r.Cut)
-	}
-	if _, err := ParseRun(io.MultiReader(strings.NewReader("x\n"), broken{})); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t_.Errorf("got %v", err)
-	}
+	check.That(t_, len(r.Communicators) == maxCommunicators && r.Cut, "%d communicators, cut: %v", len(r.Communicators), r.Cut)
+	_, err := ParseRun(io.MultiReader(strings.NewReader("x\n"), broken{}))
+	check.That(t_, errors.Is(err, io.ErrUnexpectedEOF), "got %v", err)
 }
 
 func FuzzParseRun(f *testing.F) {
@@ -136,8 +115,7 @@ func FuzzParseRun(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := ParseRun(strings.NewReader(text))
 		must.Succeed(t, err)
-		if len(r.Communicators) > maxCommunicators || len(r.Settings) > maxSettings {
-			t.Fatalf("kept too much: %d communicators", len(r.Communicators))
-		}
+		must.Hold(t, len(r.Communicators) <= maxCommunicators && len(r.Settings) <= maxSettings,
+			"kept too much: %d communicators", len(r.Communicators))
 	})
 }

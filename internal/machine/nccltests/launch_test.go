@@ -46,9 +46,8 @@ env | sort >&2; pwd >&2`))
 		t.Setenv(name, "secret-of-the-environment")
 	}
 	m, err := Run(t.Context(), s)
-	if err != nil || len(m.Report.Rows) != 3 || strings.Count(m.Log, "NCCL version") != 2 {
-		t.Fatalf("%d rows, log %q, %v", len(m.Report.Rows), m.Log, err)
-	}
+	must.Hold(t, err == nil && len(m.Report.Rows) == 3 && strings.Count(m.Log, "NCCL version") == 2,
+		"%d rows, log %q, %v", len(m.Report.Rows), m.Log, err)
 	here, err := os.Getwd()
 	must.Succeed(t, err)
 	for _, want := range []string{"-g 1 ", "LD_LIBRARY_PATH=" + s.Library + "\n", "NCCL_NVLS_ENABLE=0\n", "NCCL_DEBUG=INFO\n", "OF_THE_JOB=yes\n", "OF_THE_ALLOCATION=kept\n", "ODD=a b=c'd\n", here + "\n"} {

@@ -23,9 +23,7 @@ func fixture(t testing.TB, name string) string {
 // the reports.
 func TestParseEveryLayout(t *testing.T) {
 	files, err := filepath.Glob("testdata/*-*.txt")
-	if err != nil || len(files) < 10 {
-		t.Fatalf("%d fixtures, %v", len(files), err)
-	}
+	must.Hold(t, err == nil && len(files) >= 10, "%d fixtures, %v", len(files), err)
 	for _, file := range files {
 		name := filepath.Base(file)
 		t.Run(name, func(t *testing.T) {
@@ -42,9 +40,7 @@ func TestParseRefuses(t *testing.T) {
 	whole := fixture(t, "v2.17.6-all_reduce.txt")
 	lines := strings.SplitAfter(whole, "\n")
 	swap := func(old, new string) string {
-		if !strings.Contains(whole, old) {
-			t.Fatalf("%q is not in the fixture", old)
-		}
+		must.Hold(t, strings.Contains(whole, old), "%q is not in the fixture", old)
 		return strings.Replace(whole, old, new, 1)
 	}
 	row := func(i int) string { return lines[11+i] }
@@ -133,9 +129,8 @@ func (e *endless) Read(p []byte) (int, error) {
 func TestParseIsBounded(t *testing.T) {
 	for _, line := range []string{"noise\n", "# comment\n"} {
 		e := &endless{line: line}
-		if _, err := Parse(e); err == nil {
-			t.Errorf("%q: an endless output was read", line)
-		}
+		_, err := Parse(e)
+		check.That(t, err != nil, "%q: an endless output was read", line)
 		check.That(t, e.taken <= 2*maxOutput, "%q: %d bytes were read", line, e.taken)
 	}
 }
@@ -151,14 +146,10 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(report.Rows) == 0 {
-			t.Fatal("a report without a row")
-		}
+		must.Hold(t, len(report.Rows) != 0, "a report without a row")
 		for _, row := range report.Rows {
 			for _, timing := range []Timing{row.OutOfPlace, row.InPlace} {
-				if timing.Measured && !(timing.BusBW >= 0 && timing.Wrong >= 0) {
-					t.Fatalf("%+v is not a measurement", timing)
-				}
+				must.Hold(t, !timing.Measured || timing.BusBW >= 0 && timing.Wrong >= 0, "%+v is not a measurement", timing)
 			}
 		}
 	})

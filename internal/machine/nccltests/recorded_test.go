@@ -3,6 +3,8 @@ package nccltests
 import (
 	"strings"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 // recorded completes lines of real rccl-tests runs to an output with one size. Only the
@@ -62,8 +64,7 @@ func TestRecordedLinesOfRCCL(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if r.Library != c.library || r.Devices[0] != c.device || len(r.Rows) != 1 || r.Rows[0].OutOfPlace.BusBW != 161.14 || r.Rows[0].InPlace.BusBW != 154.63 {
-			t.Errorf("%s: got %+v", name, r)
-		}
+		check.That(t, r.Library == c.library && r.Devices[0] == c.device && len(r.Rows) == 1 && r.Rows[0].OutOfPlace.BusBW == 161.14 &&
+			r.Rows[0].InPlace.BusBW == 154.63, "%s: got %+v", name, r)
 	}
 }

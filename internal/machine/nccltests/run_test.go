@@ -132,9 +132,7 @@ func TestRunKillsTheGroup(t *testing.T) {
 func gone(t *testing.T, name, pids string) {
 	t.Helper()
 	text, err := os.ReadFile(pids)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	must.Hold(t, err == nil, "%s: %v", name, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	must.Succeed(t, err)
 	for range 50 {
@@ -152,9 +150,8 @@ func TestRunStopsWithTheContext(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer stop()
 	start := time.Now()
-	if _, err := Run(ctx, fakeSweep(t, help+"sleep 1000")); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
-		t.Errorf("got %v after %v", err, time.Since(start))
-	}
+	_, err := Run(ctx, fakeSweep(t, help+"sleep 1000"))
+	check.That(t, errors.Is(err, context.DeadlineExceeded) && time.Since(start) <= 5*time.Second, "got %v after %v", err, time.Since(start))
 }
 
 func TestRunNeedsAProgram(t *testing.T) {
@@ -173,9 +170,8 @@ func TestRunNeedsAProgram(t *testing.T) {
 	} {
 		s := fakeSweep(t, "")
 		s.Program = c.program
-		if _, err := Run(t.Context(), s); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %v, want %q", name, err, c.says)
-		}
+		_, err := Run(t.Context(), s)
+		check.Fails(t, err, c.says, name)
 	}
 }
 
@@ -193,9 +189,8 @@ func TestRunRefusesSweeps(t *testing.T) {
 	} {
 		s := fakeSweep(t, "exit 9")
 		edit(&s)
-		if _, err := Run(t.Context(), s); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("got %v, want %q", err, says)
-		}
+		_, err := Run(t.Context(), s)
+		check.Fails(t, err, says)
 	}
 }
 
@@ -209,9 +204,8 @@ func TestLoader(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command("gcc", args...)
 		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("gcc %v: %v\n%s", args, err, out)
-		}
+		out, err := cmd.CombinedOutput()
+		must.Hold(t, err == nil, "gcc %v: %v\n%s", args, err, out)
 	}
 	for name, text := range map[string]string{
 		"lib.c":  "int ncclProbe(void) { return 0; }\n",
