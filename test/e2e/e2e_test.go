@@ -237,8 +237,7 @@ func (b *tool) makeSite(files map[string]string) string {
 	dir := b.t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		must.Succeed(b.t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must.Succeed(b.t, os.WriteFile(path, []byte(text), 0o644))
+		must.Succeed(b.t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644))
 	}
 	return dir
 }

@@ -64,8 +64,7 @@ func (b *tool) lacking(site string) {
 	must.Succeed(b.t, err)
 	swapped := strings.Replace(string(text), "project: click", "project: nothing-needs-this", 1)
 	lock := filepath.Join(bare, "stacks", "templates.lock.json")
-	must.Succeed(b.t, os.WriteFile(file, []byte(swapped), 0o644))
-	must.Succeed(b.t, os.Remove(lock))
+	must.Succeed(b.t, os.WriteFile(file, []byte(swapped), 0o644), os.Remove(lock))
 	r := b.want(6, "run", "stack/templates", "--recipes", bare, "--out", "out-lacking")
 	contains(b.t, r.stderr, "gate wheelhouse: fail: nothing-needs-this is declared as provided, and no wheel requires it")
 	if _, err := os.Stat(filepath.Join(b.dir, "out-lacking", "stack", "templates", "wheelhouse")); !os.IsNotExist(err) {

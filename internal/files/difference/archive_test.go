@@ -31,8 +31,7 @@ func packed(t *testing.T, name string, owner int, files ...string) string {
 		_, err := w.Write([]byte(files[i+1]))
 		must.Hold(t, err == nil, "%v", err)
 	}
-	must.Succeed(t, w.Close())
-	must.Succeed(t, z.Close())
+	must.Succeed(t, w.Close(), z.Close())
 	return path
 }
 

@@ -37,8 +37,7 @@ func whole(t *testing.T) (*Wheel, string) {
 
 func writeAt(t *testing.T, path, text string) {
 	t.Helper()
-	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must.Succeed(t, os.WriteFile(path, []byte(text), 0o755))
+	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755))
 }
 
 // byHandInstalled installs the wheel into a prefix like pip.

@@ -108,8 +108,7 @@ func TestInstallersAgreeOnWhatIsTaken(t *testing.T) {
 		key := fmt.Sprintf("%03d", i)
 		cases[key] = c
 		dir := filepath.Join(wheels, key)
-		must.Succeed(t, os.Mkdir(dir, 0o755))
-		must.Succeed(t, os.WriteFile(filepath.Join(dir, oracleName), h.bytes(), 0o600))
+		must.Succeed(t, os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, oracleName), h.bytes(), 0o600))
 	}
 	pip := byPip(t, wheels)
 	differ := 0

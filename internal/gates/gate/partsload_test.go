@@ -27,8 +27,7 @@ func TestPartsLoadProgram(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must.Succeed(t, os.WriteFile(path, []byte(text), 0o755))
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755))
 		return path
 	}
 	one, two := put("libnccl.so.2", string(data)), put("torch.libs/libnccl-0a1b2c3d.so.2", string(data)+"\n")

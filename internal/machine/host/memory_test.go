@@ -25,8 +25,7 @@ func TestMemory(t *testing.T) {
 		root := t.TempDir()
 		write := func(file, text string) {
 			path := filepath.Join(root, file)
-			must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
-			must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
+			must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600))
 		}
 		write("proc/meminfo", c.info)
 		if c.limit != "" {
