@@ -242,13 +242,15 @@ func TestTwoNCCLs(t *testing.T) {
 	}
 }
 
-// broken is a broken environment, the gates that refuse it, and what they say.
+// broken is a broken environment, the gate that refuses it, and what it says.
 type broken struct {
-	name   string
-	world  world
-	gates  []string
-	says   string
-	remedy string
+	name               string
+	world              world
+	gate, says, remedy string
+}
+
+func refused(name string, w world, gate, says, remedy string) broken {
+	return broken{name, w, gate, says, remedy}
 }
 
 func brokenOnes(c compiler) []broken {
@@ -262,77 +264,48 @@ func brokenOnes(c compiler) []broken {
 	rccl := installed{"rocm-sdk-libraries", "7.14.0", map[string]string{
 		"_rocm_sdk_libraries/lib/librccl.so.1": c.text(library{source: "const char *a = \"libhsa-runtime64.so\"; int ncclGetVersion(int *v) { *v = 22803; return 0; }\n", soname: "librccl.so.1"}),
 	}}
+	with := func(dists []installed, name string, text string) world {
+		return world{dists: append(dists, installed{"trainer", "1.0", map[string]string{name: text}})}
+	}
 	return []broken{
-		{
-			"ROCm/TheRock#5562: RCCL opens a name that the wheels lack",
-			world{dists: []installed{
-				rccl,
-				{"rocm-sdk-core", "7.14.0", map[string]string{"_rocm_sdk_core/lib/libhsa-runtime64.so.1": c.text(library{soname: "libhsa-runtime64.so.1"})}},
-				{"torch", "2.12.0", map[string]string{torchModule: c.module("librccl.so.1", "$ORIGIN/../_rocm_sdk_libraries/lib")}},
-			}},
-			[]string{"env-dlopen"}, "opens libhsa-runtime64.so by name, which was not found; there is _rocm_sdk_core/lib/libhsa-runtime64.so.1", "ln -s libhsa-runtime64.so.1 ",
-		},
-		{
-			"vllm#44335: the wheel for another CUDA",
-			world{dists: []installed{
-				{"nvidia-cuda-runtime-cu12", "12.9.79", map[string]string{"nvidia/cuda_runtime/lib/libcudart.so.12": c.text(library{soname: "libcudart.so.12"})}},
-				{"vllm", "0.22.0", map[string]string{"vllm/_C.abi3.so": c.module("libcudart.so.13", "$ORIGIN/../nvidia/cuda_runtime/lib")}},
-			}},
-			[]string{"env-needed"}, "vllm/_C.abi3.so needs libcudart.so.13, which was not found; there is nvidia/cuda_runtime/lib/libcudart.so.12", "install the build of vllm/_C.abi3.so (vllm 0.22.0) for libcudart.so.12",
-		},
-		{
-			"nothing of CUDA is there",
-			world{dists: []installed{{"vllm", "0.22.0", map[string]string{"vllm/_C.abi3.so": c.module("libcudart.so.13", "")}}}},
-			[]string{"env-needed"}, "needs libcudart.so.13, which was not found", "-m pip check",
-		},
-		{
-			"the library is outside of the search path",
-			world{dists: append(torch(c)[1:], installed{"trainer", "1.0", map[string]string{"trainer.abi3.so": c.module("libnccl.so.2", "")}})},
-			[]string{"env-needed"}, ncclFile + " (2.28.9 nvidia-nccl-cu13 2.28.9) is outside its search path", "from wheels of one release",
-		},
-		{
-			"pytorch/pytorch#186591: NCCL for CUDA 12 and 13", world{dists: append(torch(c), other)},
-			[]string{"env-metadata"}, "is listed by nvidia-nccl-cu12 2.26.2 and nvidia-nccl-cu13 2.28.9; the installed file is that of nvidia-nccl-cu12 2.26.2", "pip uninstall -y nvidia-nccl-cu12 nvidia-nccl-cu13",
-		},
-		{
-			"verl-project/verl#6621: pip says one version, the library another", world{dists: denied},
-			[]string{"env-metadata"}, "says that it is 2.27.3, and its distribution is nvidia-nccl-cu13 2.28.9", "pip install --force-reinstall --no-deps nvidia-nccl-cu13==2.28.9",
-		},
-		{
-			"NCCL copied over the vendor's", world{dists: torch(c), after: map[string]string{ncclFile: c.nccl(22809, "int ours;")}},
-			[]string{"env-metadata"}, "nvidia-nccl-cu13 2.28.9 was replaced after its installation", "--no-deps nvidia-nccl-cu13==2.28.9",
-		},
-		{
-			"NCCL copied over one's own wheel", world{dists: own, after: map[string]string{ncclFile: c.nccl(22809, "int ours;")}},
-			[]string{"env-metadata"}, "was replaced", "FILE is the wheel of nvidia-nccl-cu13 2.28.9+cuda13.0.verbs",
-		},
-		{
-			"verl-project/verl#6621: a third file that CDLL finds",
-			world{dists: append(torch(c), installed{"trainer", "1.0", map[string]string{"trainer/lib/libnccl.so.2": c.nccl(22703)}})},
-			[]string{"env-library"}, "the packages bring 2 releases of NCCL", "uninstall or rebuild",
-		},
-		{
-			"rwth-i6/returnn#1802: a symbol that NCCL lacks", world{dists: older},
-			[]string{"env-process"}, "undefined symbol: ncclMemFree", "install the release of the library",
-		},
-		{
-			"a library that ends the process",
-			world{dists: append(torch(c)[1:], installed{"trainer", "1.0", map[string]string{"trainer.abi3.so": c.text(library{
-				source: "#include <stdlib.h>\n__attribute__((constructor)) void end(void) { _Exit(3); }\n", needs: []string{"libnccl.so.2"}, rpath: "$ORIGIN/nvidia/nccl/lib",
-			})}})},
-			[]string{"env-process"}, "the process ended with wait status", "install the release",
-		},
-		{
-			"a host without the driver of the GPU",
-			world{dists: append(torch(c)[1:], installed{"trainer", "1.0", map[string]string{"trainer.abi3.so": c.text(library{
-				needs: []string{"libnccl.so.2", "libnvidia-none.so.1"}, rpath: "$ORIGIN/nvidia/nccl/lib",
-			})}})},
-			[]string{"env-process"}, "this host has no libnvidia-none.so.1", "with the driver of the GPU",
-		},
-		{
-			"a library that is cut off", world{dists: torch(c), after: map[string]string{"torch/lib/libhalf.so": c.nccl(1)[:9000]}},
-			[]string{"env-needed"}, "torch/lib/libhalf.so: ", "",
-		},
+		refused("ROCm/TheRock#5562: RCCL opens a name that the wheels lack", world{dists: []installed{
+			rccl,
+			{"rocm-sdk-core", "7.14.0", map[string]string{"_rocm_sdk_core/lib/libhsa-runtime64.so.1": c.text(library{soname: "libhsa-runtime64.so.1"})}},
+			{"torch", "2.12.0", map[string]string{torchModule: c.module("librccl.so.1", "$ORIGIN/../_rocm_sdk_libraries/lib")}},
+		}}, "env-dlopen", "opens libhsa-runtime64.so by name, which was not found; there is _rocm_sdk_core/lib/libhsa-runtime64.so.1",
+			"ln -s libhsa-runtime64.so.1 "),
+		refused("vllm#44335: the wheel for another CUDA", world{dists: []installed{
+			{"nvidia-cuda-runtime-cu12", "12.9.79", map[string]string{"nvidia/cuda_runtime/lib/libcudart.so.12": c.text(library{soname: "libcudart.so.12"})}},
+			{"vllm", "0.22.0", map[string]string{"vllm/_C.abi3.so": c.module("libcudart.so.13", "$ORIGIN/../nvidia/cuda_runtime/lib")}},
+		}}, "env-needed", "vllm/_C.abi3.so needs libcudart.so.13, which was not found; there is nvidia/cuda_runtime/lib/libcudart.so.12",
+			"install the build of vllm/_C.abi3.so (vllm 0.22.0) for libcudart.so.12"),
+		refused("nothing of CUDA is there", with(nil, "trainer.abi3.so", c.module("libcudart.so.13", "")),
+			"env-needed", "needs libcudart.so.13, which was not found", "-m pip check"),
+		refused("the library is outside of the search path", with(torch(c)[1:], "trainer.abi3.so", c.module("libnccl.so.2", "")),
+			"env-needed", ncclFile+" (2.28.9 nvidia-nccl-cu13 2.28.9) is outside its search path", "from wheels of one release"),
+		refused("pytorch/pytorch#186591: NCCL for CUDA 12 and 13", world{dists: append(torch(c), other)}, "env-metadata",
+			"is listed by nvidia-nccl-cu12 2.26.2 and nvidia-nccl-cu13 2.28.9; the installed file is that of nvidia-nccl-cu12 2.26.2",
+			"pip uninstall -y nvidia-nccl-cu12 nvidia-nccl-cu13"),
+		refused("verl-project/verl#6621: pip says one version, the library another", world{dists: denied}, "env-metadata",
+			"says that it is 2.27.3, and its distribution is nvidia-nccl-cu13 2.28.9",
+			"pip install --force-reinstall --no-deps nvidia-nccl-cu13==2.28.9"),
+		refused("NCCL copied over the vendor's", world{dists: torch(c), after: map[string]string{ncclFile: c.nccl(22809, "int ours;")}},
+			"env-metadata", "nvidia-nccl-cu13 2.28.9 was replaced after its installation", "--no-deps nvidia-nccl-cu13==2.28.9"),
+		refused("NCCL copied over one's own wheel", world{dists: own, after: map[string]string{ncclFile: c.nccl(22809, "int ours;")}},
+			"env-metadata", "was replaced", "FILE is the wheel of nvidia-nccl-cu13 2.28.9+cuda13.0.verbs"),
+		refused("verl-project/verl#6621: a third file that CDLL finds", with(torch(c), "trainer/lib/libnccl.so.2", c.nccl(22703)),
+			"env-library", "the packages bring 2 releases of NCCL", "uninstall or rebuild"),
+		refused("rwth-i6/returnn#1802: a symbol that NCCL lacks", world{dists: older},
+			"env-process", "undefined symbol: ncclMemFree", "install the release of the library"),
+		refused("a library that ends the process", with(torch(c)[1:], "trainer.abi3.so", c.text(library{
+			source: "#include <stdlib.h>\n__attribute__((constructor)) void end(void) { _Exit(3); }\n",
+			needs:  []string{"libnccl.so.2"}, rpath: "$ORIGIN/nvidia/nccl/lib",
+		})), "env-process", "the process ended with wait status", "install the release"),
+		refused("a host without the driver of the GPU", with(torch(c)[1:], "trainer.abi3.so", c.text(library{
+			needs: []string{"libnccl.so.2", "libnvidia-none.so.1"}, rpath: "$ORIGIN/nvidia/nccl/lib",
+		})), "env-process", "this host has no libnvidia-none.so.1", "with the driver of the GPU"),
+		refused("a library that is cut off", world{dists: torch(c), after: map[string]string{"torch/lib/libhalf.so": c.nccl(1)[:9000]}},
+			"env-needed", "torch/lib/libhalf.so: ", ""),
 	}
 }
 
@@ -345,8 +318,8 @@ func TestBroken(t *testing.T) {
 			for _, name := range names {
 				refuses[name] = true
 			}
-			check.That(t, slices.Equal(names, b.gates) && strings.Contains(evidence, b.says) && strings.Contains(remedies, b.remedy),
-				"%q, want %q with %q and %q of\n%s%s", names, b.gates, b.says, b.remedy, evidence, remedies)
+			check.That(t, slices.Equal(names, []string{b.gate}) && strings.Contains(evidence, b.says) && strings.Contains(remedies, b.remedy),
+				"%q, want %q with %q and %q of\n%s%s", names, b.gate, b.says, b.remedy, evidence, remedies)
 			check.That(t, !strings.Contains(remedies, "nvidia-cuda-runtime"),
 				"a remedy names a project by the name of a library: %s", remedies)
 		})
