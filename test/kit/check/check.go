@@ -1,4 +1,4 @@
-// Package check compares values in tests.
+// Package check reports what does not hold in a test, and lets the test go on.
 package check
 
 import (
