@@ -79,7 +79,7 @@ func (s *scene) lookIntoRegistry(address string) remains {
 	r, err := oci.OpenRepository(address, oci.Options{})
 	s.check(err)
 	tags, err := r.Tags(s.Context())
-	if _, missing := errors.AsType[*oci.NotFound](err); missing || err == nil && len(tags) == 0 {
+	if errors.Is(err, oci.ErrAbsent) || err == nil && len(tags) == 0 {
 		return nothing
 	}
 	s.check(err)
@@ -123,7 +123,7 @@ func (s *scene) pull(r *oci.Repository, digest string) {
 	}
 	dir := s.TempDir()
 	for _, f := range m.Files {
-		if err := r.Fetch(s.Context(), f, dir, nil); err != nil {
+		if err := r.Fetch(s.Context(), f, dir); err != nil {
 			s.Errorf("%s cannot be read: %v", f.Name, err)
 		}
 	}

@@ -126,7 +126,7 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 			continue
 		}
 		if err := w.find(ctx, image); errors.Is(err, oci.ErrAbsent) {
-			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: %w", w.Registries.Reference(image), oci.ErrAbsent).
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: %w for linux/amd64", w.Registries.Reference(image), oci.ErrAbsent).
 				WithHint("copy the image there with this digest, or name another mirror with BUILDER_MIRROR_REGISTRY; nothing was fetched"))
 		}
 	}

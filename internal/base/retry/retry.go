@@ -83,7 +83,7 @@ func Status(resp *http.Response) error {
 // Dropped marks errors of a broken or slow connection as temporary. A refused
 // connection and an unknown host name are permanent and returned unchanged.
 func Dropped(err error) error {
-	for _, broken := range []error{io.ErrUnexpectedEOF, io.EOF, syscall.ECONNRESET, syscall.EPIPE} {
+	for _, broken := range []error{io.ErrUnexpectedEOF, io.EOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed} {
 		if errors.Is(err, broken) {
 			return Temporary(err, 0)
 		}

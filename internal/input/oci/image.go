@@ -18,10 +18,9 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
-	"oras.land/oras-go/v2/registry/remote"
 
 	"builder/internal/base/diag"
-	"builder/internal/base/retry"
+	"builder/internal/base/regular"
 	"builder/internal/input/store"
 )
 
@@ -29,81 +28,74 @@ import (
 // registry to a store, and returns its blobs as [Held] does. It fetches only the blobs
 // that the store lacks.
 func Pull(ctx context.Context, name string, s *store.Store) ([]store.Blob, error) {
-	repo, err := open(name)
+	r, err := open(name, Options{})
 	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "pulling image %q: %w", name, err)
 	}
-	if err := repo.Reference.ValidateReferenceAsDigest(); err != nil {
+	at := r.repo.Reference.Reference
+	if err := CheckDigest(at); err != nil {
 		return nil, diag.Errorf(diag.Usage, "pulling image %q: the reference has no digest", name)
 	}
-	_, err = retry.Do(ctx, retry.Default, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, mark(copyImage(ctx, repo, blobs{s}))
+	blobs, err := try(ctx, r, func(ctx context.Context) ([]store.Blob, error) {
+		if err := r.copyImage(ctx, at, blobs{s}); err != nil {
+			return nil, err
+		}
+		held, all := Held(s, at)
+		if !all {
+			return nil, errContent
+		}
+		return held, nil
 	})
-	blobs, held := Held(s, repo.Reference.Reference)
 	switch {
-	case ctx.Err() != nil:
-		return nil, fmt.Errorf("pulling image %q: %w", name, context.Cause(ctx))
-	case err == nil && !held:
-		err = errContent
 	case err == nil:
 		return blobs, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("pulling image %q: %w", name, context.Cause(ctx))
 	}
-	return nil, diag.Errorf(diag.Fetch, "pulling image %q: %w", name, plain(err)).
+	return nil, diag.Errorf(diag.Fetch, "pulling image %q for linux/amd64: %w", name, plain(err)).
 		WithHint("this host must reach the image's registry, or its mirror in BUILDER_MIRROR_REGISTRY")
 }
 
-// copyImage copies the image of repo's digest, and the index above it if the digest is
-// that of an index.
-func copyImage(ctx context.Context, repo *remote.Repository, to blobs) error {
-	at := repo.Reference.Reference
-	root, err := repo.Resolve(ctx, at)
+// copyImage copies the image of a digest, and the index above it if the digest is that of
+// an index. The store verifies every digest.
+func (r *Repository) copyImage(ctx context.Context, at string, to blobs) error {
+	root, err := r.repo.Resolve(ctx, at)
 	if err != nil {
 		return err
 	}
-	data, err := content.FetchAll(ctx, repo.Manifests(), bounded(root))
-	if err != nil {
-		return err
+	if root.Size > maxManifest {
+		return fmt.Errorf("%w: a manifest of %d bytes, more than %d", errContent, root.Size, maxManifest)
 	}
-	if root.Digest != digest.Digest(at) {
-		return fmt.Errorf("%w: digest %s instead of %s", errContent, root.Digest, at)
-	}
-	manifest, err := chosen(root, data)
-	if err != nil {
-		return err
-	}
-	if err := oras.CopyGraph(ctx, repo, to, manifest, oras.DefaultCopyGraphOptions); err != nil || manifest.Digest == root.Digest {
-		return err
-	}
-	return to.Push(ctx, root, bytes.NewReader(data))
+	return oras.CopyGraph(ctx, r.repo, to, root, oras.CopyGraphOptions{FindSuccessors: parts})
 }
 
-// bounded returns d with a size that [content.FetchAll] cannot exceed; content of another
-// size is then an error.
-func bounded(d ocispec.Descriptor) ocispec.Descriptor {
-	d.Size = min(d.Size, maxManifest)
-	return d
+// Media types of docker, for images that docker pushed.
+const (
+	dockerIndex    = "application/vnd.docker.distribution.manifest.list.v2+json"
+	dockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
+)
+
+func isIndex(mediaType string) bool {
+	return mediaType == ocispec.MediaTypeImageIndex || mediaType == dockerIndex
 }
 
-// chosen returns the descriptor of the linux/amd64 manifest. data is the content of root,
-// an index or a manifest.
-func chosen(root ocispec.Descriptor, data []byte) (ocispec.Descriptor, error) {
-	var index ocispec.Index
-	if err := json.Unmarshal(data, &index); err != nil {
-		return ocispec.Descriptor{}, fmt.Errorf("%w: %w", errContent, err)
+func isManifest(mediaType string) bool {
+	return mediaType == ocispec.MediaTypeImageManifest || mediaType == dockerManifest
+}
+
+// parts returns the configuration and layers of a manifest, or the linux/amd64 manifest of
+// an index.
+func parts(ctx context.Context, from content.Fetcher, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+	found, err := content.Successors(ctx, from, d)
+	if err != nil || !isIndex(d.MediaType) {
+		return found, err
 	}
-	if len(index.Manifests) == 0 {
-		root.MediaType = index.MediaType
-		if root.MediaType == "" {
-			root.MediaType = ocispec.MediaTypeImageManifest
-		}
-		return root, nil
-	}
-	for _, m := range index.Manifests {
-		if p := m.Platform; p != nil && p.OS == platform.OS && p.Architecture == platform.Architecture && m.Size <= maxManifest {
-			return m, nil
+	for _, m := range found {
+		if p := m.Platform; p != nil && p.OS == platform.OS && p.Architecture == platform.Architecture && isManifest(m.MediaType) && m.Size <= maxManifest {
+			return []ocispec.Descriptor{m}, nil
 		}
 	}
-	return ocispec.Descriptor{}, ErrAbsent
+	return nil, ErrAbsent
 }
 
 // Held returns the blobs of the image with a digest: its manifest first, then its
@@ -128,39 +120,38 @@ func Held(s *store.Store, imageDigest string) ([]store.Blob, bool) {
 // graph returns the descriptors of an image in the order of [Held].
 func graph(s *store.Store, imageDigest string) ([]ocispec.Descriptor, error) {
 	root := ocispec.Descriptor{Digest: digest.Digest(imageDigest)}
-	if err := root.Digest.Validate(); err != nil {
+	if err := CheckDigest(imageDigest); err != nil {
 		return nil, err
 	}
-	data, err := small(s, root)
-	if err != nil {
-		return nil, err
-	}
-	root.Size = int64(len(data))
-	manifest, err := chosen(root, data)
-	if err != nil {
-		return nil, err
-	}
-	parts, err := content.Successors(context.Background(), blobs{s}, manifest)
-	if err != nil {
-		return nil, err
-	}
-	all := append([]ocispec.Descriptor{manifest}, parts...)
-	if manifest.Digest != root.Digest {
-		all = append(all, root)
-	}
-	return all, nil
-}
-
-// small reads a manifest or an index in the store.
-func small(s *store.Store, d ocispec.Descriptor) ([]byte, error) {
-	file, ok := s.Path(blobOf(d))
+	file, ok := s.Path(blobOf(root))
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
-	if info, err := os.Stat(file); err != nil || info.Size() > maxManifest {
-		return nil, errors.Join(err, errContent)
+	data, err := regular.Read(file, maxManifest)
+	if err != nil {
+		return nil, err
 	}
-	return os.ReadFile(file)
+	root.Size, root.MediaType = int64(len(data)), typeOf(data)
+	all, err := parts(context.Background(), blobs{s}, root)
+	if err != nil || !isIndex(root.MediaType) {
+		return append([]ocispec.Descriptor{root}, all...), err
+	}
+	manifest := all[0]
+	all, err = parts(context.Background(), blobs{s}, manifest)
+	return append(append([]ocispec.Descriptor{manifest}, all...), root), err
+}
+
+// typeOf returns the media type of a manifest or an index, which may not name it.
+func typeOf(data []byte) string {
+	var index ocispec.Index
+	_ = json.Unmarshal(data, &index) // what is neither has no parts
+	switch {
+	case index.MediaType != "":
+		return index.MediaType
+	case len(index.Manifests) > 0:
+		return ocispec.MediaTypeImageIndex
+	}
+	return ocispec.MediaTypeImageManifest
 }
 
 func blobOf(d ocispec.Descriptor) store.Blob {

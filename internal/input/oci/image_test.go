@@ -18,13 +18,14 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/input/store"
-	"builder/test/kit/must"
 )
 
 func openStore(t *testing.T) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.TempDir())
-	must.Succeed(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -63,7 +64,9 @@ func TestAnImageInTheStore(t *testing.T) {
 				t.Fatal("an empty store has the image")
 			}
 			pulled, err := Pull(t.Context(), repository+":6.1@"+digest, s)
-			must.Succeed(t, err)
+			if err != nil {
+				t.Fatal(err)
+			}
 			held, all := Held(s, digest)
 			if !all || !slices.Equal(held, pulled) || held[0].SHA256 != manifest[len("sha256:"):] {
 				t.Errorf("%v, then %v", pulled, held)
@@ -78,11 +81,15 @@ func TestAnImageInTheStore(t *testing.T) {
 			checkLayout(t, s, digest, manifest)
 			for _, b := range held {
 				path, _ := s.Path(b)
-				must.Succeed(t, os.Rename(path, path+"x"))
+				if err := os.Rename(path, path+"x"); err != nil {
+					t.Fatal(err)
+				}
 				if _, all := Held(s, digest); all {
 					t.Errorf("the store has the image without %s", b.SHA256)
 				}
-				must.Succeed(t, os.Rename(path+"x", path))
+				if err := os.Rename(path+"x", path); err != nil {
+					t.Fatal(err)
+				}
 			}
 		})
 	}
@@ -93,12 +100,16 @@ func checkLayout(t *testing.T, s *store.Store, digest, manifest string) {
 	t.Helper()
 	archive := filepath.Join(t.TempDir(), "image.tar")
 	var twice [2]bytes.Buffer
-	must.Succeed(t, Layout(&twice[0], s, digest), Layout(&twice[1], s, digest), os.WriteFile(archive, twice[0].Bytes(), 0o644))
+	if err := errors.Join(Layout(&twice[0], s, digest), Layout(&twice[1], s, digest), os.WriteFile(archive, twice[0].Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	if !bytes.Equal(twice[0].Bytes(), twice[1].Bytes()) {
 		t.Error("two archives of one image differ")
 	}
 	layout, err := oci.NewFromTar(t.Context(), archive)
-	must.Succeed(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	found, err := layout.Resolve(t.Context(), manifest)
 	if err != nil || found.Digest.String() != manifest {
 		t.Errorf("oras finds %v: %v", found.Digest, err)
@@ -109,7 +120,9 @@ func checkLayout(t *testing.T, s *store.Store, digest, manifest string) {
 		if err == io.EOF {
 			break
 		}
-		must.Succeed(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if members[h.Name]++; members[h.Name] > 1 {
 			t.Errorf("%s is there twice", h.Name)
 		}

@@ -18,7 +18,6 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
-	"builder/test/kit/must"
 )
 
 // images serves documents under the paths of the distribution API.
@@ -123,7 +122,7 @@ var quick = retry.Policy{Tries: 3, First: time.Millisecond, Most: time.Milliseco
 func TestResolve(t *testing.T) {
 	_, host, amd64 := start(t)
 	for _, reference := range []string{"/rocm/dev:both", "/rocm/dev:amd", "/rocm/dev@" + amd64} {
-		got, err := resolve(t.Context(), host+reference, time.Minute, quick)
+		got, err := resolve(t.Context(), host+reference, time.Minute, Options{retry: quick})
 		if err != nil || got != amd64 {
 			t.Errorf("%s: got %q, %v", reference, got, err)
 		}
@@ -156,7 +155,7 @@ func TestResolveFails(t *testing.T) {
 		{"", "invalid", diag.Usage},
 	} {
 		before := r.seen.Load()
-		_, err := resolve(t.Context(), c.reference, time.Minute, quick)
+		_, err := resolve(t.Context(), c.reference, time.Minute, Options{retry: quick})
 		if err == nil || diag.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.reference) {
 			t.Errorf("%q: got %v (%v)", c.reference, err, diag.CodeOf(err))
 		}
@@ -170,11 +169,11 @@ func TestResolveTriesAgain(t *testing.T) {
 	r, host, amd64 := start(t)
 	r.status = http.StatusBadGateway
 	r.fail.Store(2)
-	if got, err := resolve(t.Context(), host+"/rocm/dev:both", time.Minute, quick); err != nil || got != amd64 {
+	if got, err := resolve(t.Context(), host+"/rocm/dev:both", time.Minute, Options{retry: quick}); err != nil || got != amd64 {
 		t.Errorf("after two failures: %q, %v", got, err)
 	}
 	r.fail.Store(100)
-	_, err := resolve(t.Context(), host+"/rocm/dev:both", time.Minute, quick)
+	_, err := resolve(t.Context(), host+"/rocm/dev:both", time.Minute, Options{retry: quick})
 	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "502") {
 		t.Errorf("got %v", err)
 	}
@@ -184,13 +183,13 @@ func TestResolveDoesNotWaitForEver(t *testing.T) {
 	r, host, _ := start(t)
 	r.hanging = make(chan struct{})
 	defer close(r.hanging)
-	_, err := resolve(t.Context(), host+"/rocm/dev:both", 50*time.Millisecond, quick)
+	_, err := resolve(t.Context(), host+"/rocm/dev:both", 50*time.Millisecond, Options{retry: quick})
 	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "did not answer within 50ms") {
 		t.Errorf("a silent registry: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if _, err := resolve(ctx, host+"/rocm/dev:both", time.Minute, quick); diag.CodeOf(err) != diag.Interrupted {
+	if _, err := resolve(ctx, host+"/rocm/dev:both", time.Minute, Options{retry: quick}); diag.CodeOf(err) != diag.Interrupted {
 		t.Errorf("a cancelled one: %v", err)
 	}
 }
@@ -198,12 +197,14 @@ func TestResolveDoesNotWaitForEver(t *testing.T) {
 func TestResolveWithCredentials(t *testing.T) {
 	r, host, amd64 := start(t)
 	r.user = "me"
-	if _, err := resolve(t.Context(), host+"/rocm/dev:both", time.Minute, quick); err == nil || !strings.Contains(err.Error(), "credential") && !strings.Contains(err.Error(), "401") {
+	if _, err := resolve(t.Context(), host+"/rocm/dev:both", time.Minute, Options{retry: quick}); err == nil || !strings.Contains(err.Error(), "credential") && !strings.Contains(err.Error(), "401") {
 		t.Errorf("without credentials: %v", err)
 	}
 	config := fmt.Sprintf(`{"auths":{%q:{"auth":"bWU6c2VjcmV0"}}}`, host) // me:secret
-	must.Succeed(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(config), 0o600))
-	if got, err := resolve(t.Context(), host+"/rocm/dev:both", time.Minute, quick); err != nil || got != amd64 {
+	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := resolve(t.Context(), host+"/rocm/dev:both", time.Minute, Options{retry: quick}); err != nil || got != amd64 {
 		t.Errorf("with docker's: %q, %v", got, err)
 	}
 }
@@ -217,17 +218,17 @@ func TestShortNames(t *testing.T) {
 		"localhost:5000/a:1":        "a:1",
 		"registry.example/a/b:1":    "a/b:1",
 	} {
-		repo, err := open(in)
+		r, err := open(in, Options{})
 		if err != nil {
 			t.Errorf("%s: %v", in, err)
 			continue
 		}
-		if got := repo.Reference.Repository + ":" + repo.Reference.Reference; got != want {
+		if got := r.repo.Reference.Repository + ":" + r.repo.Reference.Reference; got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 		host, _, named := strings.Cut(in, "/")
-		if named && strings.ContainsAny(host, ".:") && repo.Reference.Registry != host {
-			t.Errorf("%s: the registry is %s", in, repo.Reference.Registry)
+		if named && strings.ContainsAny(host, ".:") && r.repo.Reference.Registry != host {
+			t.Errorf("%s: the registry is %s", in, r.repo.Reference.Registry)
 		}
 	}
 }

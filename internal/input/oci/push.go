@@ -3,36 +3,167 @@ package oci
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
-	"io/fs"
-	"math/rand/v2"
+	"maps"
 	"os"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/content/memory"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
+	"builder/internal/base/retry"
 )
 
 // errChanged is the error for a file with another size or digest than recorded.
 var errChanged = errors.New("the file changed since it was measured")
 
-// errLost is the error for a blob that the registry accepted and then lost.
+// errLost is the error for content that the registry accepted and then lost.
 var errLost = errors.New("the registry accepted the file and lost it")
 
-// rounds bounds the attempts to add referrers to a package's list. Without the
-// referrers API, publishers write the list themselves and may overwrite each other's
-// entries.
-const rounds = 6
+// created is the time in manifests of a package or referrer without one. With the time of
+// the call, the same package would get another digest each time.
+const created = "1970-01-01T00:00:00Z"
+
+// A source holds the manifests of a package and of documents about it, as oras copies
+// them, and opens their files.
+type source struct {
+	*memory.Store
+	root      ocispec.Descriptor // the manifest of the package
+	referrers []ocispec.Descriptor
+	blobs     []ocispec.Descriptor // the empty configuration and the files, each once
+	files     map[digest.Digest]File
+	moved     func(read int64)
+}
+
+func newSource() *source {
+	return &source{Store: memory.New(), blobs: []ocispec.Descriptor{ocispec.DescriptorEmptyJSON}, files: map[digest.Digest]File{}}
+}
+
+// pack returns the source of a package. The same package gives the same bytes: they hold
+// nothing of the host.
+func pack(ctx context.Context, p Package) (*source, error) {
+	s := newSource()
+	var err error
+	if len(p.Files) == 0 {
+		return nil, errors.New("the package has no files")
+	}
+	if s.root, err = s.manifest(ctx, p.ArtifactType, p.Files, p.Annotations, nil); err != nil {
+		return nil, err
+	}
+	return s, s.refer(ctx, p.Referrers)
+}
+
+// refer adds documents about the package.
+func (s *source) refer(ctx context.Context, referrers []Referrer) error {
+	if len(referrers) > maxReferrers {
+		return fmt.Errorf("the package has %d referrers, more than %d", len(referrers), maxReferrers)
+	}
+	for _, r := range referrers {
+		d, err := s.manifest(ctx, r.ArtifactType, []File{r.File}, r.Annotations, &s.root)
+		if err != nil {
+			return fmt.Errorf("the referrer %q: %w", r.File.Name, err)
+		}
+		s.referrers = append(s.referrers, d)
+	}
+	return nil
+}
+
+// manifest adds a manifest in the layout of ORAS: an empty configuration and one layer
+// per file with its name as the title. It refuses what a pull would refuse.
+func (s *source) manifest(ctx context.Context, artifactType string, files []File, notes map[string]string, subject *ocispec.Descriptor) (ocispec.Descriptor, error) {
+	o := oras.PackManifestOptions{Subject: subject, ManifestAnnotations: map[string]string{ocispec.AnnotationCreated: created}}
+	maps.Copy(o.ManifestAnnotations, notes)
+	for _, f := range files {
+		d := f.descriptor()
+		o.Layers = append(o.Layers, d)
+		if _, seen := s.files[d.Digest]; !seen {
+			s.files[d.Digest], s.blobs = f, append(s.blobs, d)
+		}
+	}
+	d, err := oras.PackManifest(ctx, s.Store, oras.PackManifestVersion1_1, artifactType, o)
+	if err != nil {
+		return d, err
+	}
+	data, err := content.FetchAll(ctx, s.Store, d)
+	if err == nil {
+		_, err = read(data)
+	}
+	return ocispec.Descriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size}, err
+}
+
+// name returns the name of a blob for messages.
+func (s *source) name(d ocispec.Descriptor) string {
+	if f, isFile := s.files[d.Digest]; isFile {
+		return f.Name
+	}
+	return "the empty configuration"
+}
+
+// Fetch implements [content.Fetcher].
+func (s *source) Fetch(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
+	f, isFile := s.files[d.Digest]
+	if !isFile {
+		return s.Store.Fetch(ctx, d)
+	}
+	file, err := regular.Follow(f.Path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errChanged, err)
+	}
+	return &checked{file, content.NewVerifyReader(file, d), 0, d.Size, s.moved}, nil
+}
+
+// checked reads a file of a known size and digest. It returns the last bytes only if the
+// whole content is right, so that a registry never gets all of a changed file.
+type checked struct {
+	io.Closer
+	verify     *content.VerifyReader
+	read, size int64
+	moved      func(read int64)
+}
+
+// Read implements [io.Reader].
+func (c *checked) Read(p []byte) (int, error) {
+	n, err := c.verify.Read(p)
+	c.read += int64(n)
+	if n > 0 && c.read == c.size {
+		err = c.verify.Verify()
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, fmt.Errorf("%w: %v", errChanged, err) //nolint:errorlint // the end of a file is no broken connection
+	}
+	c.moved(c.read)
+	return n, err
+}
+
+// A target is a repository as the target of a copy. Content of another size does not
+// exist there.
+type target struct{ *remote.Repository }
+
+// Exists implements [content.ReadOnlyStorage].
+func (t target) Exists(ctx context.Context, d ocispec.Descriptor) (bool, error) {
+	find := t.Blobs().Resolve
+	if d.MediaType == ocispec.MediaTypeImageManifest {
+		find = t.Manifests().Resolve
+	}
+	found, err := find(ctx, d.Digest.String())
+	if errors.Is(err, errdef.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && found.Size == d.Size, err
+}
 
 // Push stores a package and returns the digest of its manifest. It skips content
 // already in the registry and so continues an interrupted push. existed reports whether
@@ -45,309 +176,144 @@ const rounds = 6
 // progress receives bytes and may be nil; done decreases if a file is sent again.
 // Errors have the class [diag.Publish].
 func (r *Repository) Push(ctx context.Context, p Package, progress func(done, total int64)) (digest string, existed bool, err error) {
-	parts, err := pack(p)
+	from, err := pack(ctx, p)
 	if err != nil {
 		return "", false, r.fail(ctx, diag.Publish, err, "pushing to %s", r)
 	}
-	s := &sending{r: r, progress: progress}
-	if err := s.blobs(ctx, parts); err != nil {
+	s := &sending{r: r, from: from, progress: progress}
+	if err := s.send(ctx); err != nil {
 		return "", false, err
 	}
-	if err := s.manifest(ctx, parts.manifest); err != nil {
-		return "", false, r.fail(ctx, diag.Publish, err, "pushing the manifest to %s", r)
-	}
-	if err := s.refer(ctx, parts); err != nil {
-		return "", false, r.fail(ctx, diag.Publish, err, "pushing the referrers of %s to %s", parts.manifest.Digest, r)
-	}
-	return parts.manifest.Digest.String(), !s.sent, nil
+	return from.root.Digest.String(), !s.sent, nil
 }
 
 // Refer adds documents about a package in the repository. Like [Repository.Push], it
 // sends their files first.
 func (r *Repository) Refer(ctx context.Context, digest string, referrers []Referrer) error {
-	var parts packed
-	d, err := r.get(ctx, digest)
+	from := newSource()
+	d, _, err := r.get(ctx, digest)
 	if err == nil {
-		err = checkReferrers(referrers)
-	}
-	if err == nil {
-		parts, err = packed{manifest: d}.with(nil, referrers)
+		from.root = d
+		err = from.refer(ctx, referrers)
 	}
 	if err != nil {
 		return r.fail(ctx, diag.Publish, err, "adding documents about %s to %s", digest, r)
 	}
-	s := &sending{r: r}
-	if err := s.blobs(ctx, parts); err != nil {
-		return err
-	}
-	return r.fail(ctx, diag.Publish, s.refer(ctx, parts), "pushing the referrers of %s to %s", digest, r)
+	return (&sending{r: r, from: from}).send(ctx)
 }
 
 // sending is the state of one push.
 type sending struct {
-	r           *Repository
-	progress    func(done, total int64)
-	done, total int64
-	sent        bool   // whether anything was sent
-	taken       []blob // uploaded in this push
+	r        *Repository
+	from     *source
+	progress func(done, total int64)
+	sent     bool   // whether anything was sent
+	doing    string // what is being sent
+
+	mu            sync.Mutex // the HTTP client may still read after its request has ended
+	before, total int64      // bytes of the files before this one, and of all
 }
 
-func (s *sending) say(more int64) {
+// start reports the bytes of the files that are done.
+func (s *sending) start(before int64) {
+	s.mu.Lock()
+	s.before = before
+	s.mu.Unlock()
+	s.moved(0)
+}
+
+// moved reports bytes of the present file.
+func (s *sending) moved(read int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.progress != nil {
-		s.progress(s.done+more, s.total)
+		s.progress(s.before+read, s.total)
 	}
 }
 
-// blobs sends the blobs that the registry lacks, then checks that it kept them.
-func (s *sending) blobs(ctx context.Context, parts packed) error {
-	for _, b := range parts.blobs {
-		s.total += b.Size
+// send copies the source until everything is in the registry.
+func (s *sending) send(ctx context.Context) error {
+	for _, d := range s.from.blobs {
+		s.total += d.Size
 	}
-	for _, b := range parts.blobs {
-		if err := s.blob(ctx, b); err != nil {
-			return s.r.fail(ctx, diag.Publish, err, "pushing %s to %s", b.name, s.r)
-		}
-	}
-	for _, b := range s.taken {
-		if err := s.kept(ctx, b); err != nil {
-			return s.r.fail(ctx, diag.Publish, err, "pushing %s to %s", b.name, s.r)
-		}
-	}
-	return nil
+	s.from.moved = s.moved
+	_, err := try(ctx, s.r, func(ctx context.Context) (bool, error) { return true, s.attempt(ctx) })
+	return s.r.fail(ctx, diag.Publish, err, "pushing %s to %s", s.doing, s.r)
 }
 
-// blob sends a blob unless the registry has it.
-func (s *sending) blob(ctx context.Context, b blob) error {
-	there, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
-		found, err := s.r.repo.Blobs().Resolve(ctx, b.Digest.String())
-		if err == nil && found.Size == b.Size {
-			return true, nil
-		}
-		if err != nil && !isMissing(err) {
-			return false, err
-		}
-		s.sent = true
-		return false, s.upload(ctx, b)
-	})
-	if err != nil {
-		return err
-	}
-	if !there {
-		s.taken = append(s.taken, b)
-	}
-	s.done += b.Size
-	s.say(0)
-	return nil
-}
-
-// kept checks that the registry has an uploaded blob. It tries again, because one of
-// several registries behind a name may be late.
-func (s *sending) kept(ctx context.Context, b blob) error {
-	_, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
-		found, err := s.r.repo.Blobs().Resolve(ctx, b.Digest.String())
-		if isMissing(err) || err == nil && found.Size != b.Size {
-			return false, errLost
-		}
-		return true, err
-	})
-	return err
-}
-
-// upload sends a blob and verifies it while reading.
-func (s *sending) upload(ctx context.Context, b blob) error {
-	from := io.NopCloser(bytes.NewReader(b.data))
-	if b.path != "" {
-		f, err := openFile(b.path, b.Size)
-		if err != nil {
+// attempt sends what the registry lacks: files, then the manifest, then the referrers.
+func (s *sending) attempt(ctx context.Context) error {
+	before := int64(0)
+	for _, d := range s.from.blobs {
+		s.doing = s.from.name(d)
+		s.start(before)
+		if err := s.copy(ctx, d); err != nil {
 			return err
 		}
-		from = f
+		before += d.Size
 	}
-	body := &checked{
-		from: from, left: b.Size, sum: sha256.New(), want: b.Digest.Encoded(),
-		moved: func(read int64) { moved(ctx); s.say(read) },
-	}
-	defer body.Close()
-	err := s.r.repo.Blobs().Push(ctx, b.Descriptor, body)
-	// The registry's error after an aborted upload may be arbitrary, so an error of the
-	// file takes precedence.
-	if err := body.problem(); err != nil {
+	s.start(before)
+	s.doing = "the manifest"
+	if err := s.copy(ctx, s.from.root); err != nil {
 		return err
 	}
-	return err
+	s.doing = "the referrers of " + s.from.root.Digest.String()
+	return s.list(ctx)
 }
 
-func openFile(path string, size int64) (io.ReadCloser, error) {
-	f, err := regular.Follow(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errChanged, err)
-	}
-	info, err := f.Stat()
-	if err == nil && info.Size() != size {
-		err = fmt.Errorf("%w: %d bytes now, %d before", errChanged, info.Size(), size)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// checked reads content of a known size and digest. It returns the last bytes only if
-// the whole content is right. The lock is necessary because the HTTP client may still
-// read after its request has ended.
-type checked struct {
-	mu     sync.Mutex
-	from   io.ReadCloser
-	read   int64
-	left   int64
-	sum    hash.Hash
-	want   string
-	failed error
-	closed bool
-	moved  func(read int64)
-}
-
-func (c *checked) Read(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.closed:
-		return 0, os.ErrClosed
-	case c.failed != nil:
-		return 0, c.failed
-	case c.left == 0:
-		return 0, io.EOF
-	}
-	n, err := c.from.Read(p[:min(int64(len(p)), c.left)])
-	c.sum.Write(p[:n])
-	c.left, c.read = c.left-int64(n), c.read+int64(n)
-	switch {
-	case err != nil && !errors.Is(err, io.EOF):
-		c.failed = err
-	case err != nil && c.left > 0:
-		c.failed = fmt.Errorf("%w: the file ends after %d bytes", errChanged, c.read)
-	case c.left == 0 && hex.EncodeToString(c.sum.Sum(nil)) != c.want:
-		c.failed = fmt.Errorf("%w: the sha256 differs", errChanged)
-	}
-	if c.failed != nil {
-		return 0, c.failed
-	}
-	c.moved(c.read)
-	return n, nil
-}
-
-// Close ends the reading. Afterwards checked neither reads nor reports progress.
-func (c *checked) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil
-	}
-	c.closed = true
-	return c.from.Close()
-}
-
-func (c *checked) problem() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.failed
-}
-
-// manifest sends a manifest unless the registry has it.
-func (s *sending) manifest(ctx context.Context, d document) error {
-	_, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
-		there, err := s.r.repo.Manifests().Exists(ctx, d.Descriptor)
-		if there || err != nil {
-			return there, err
-		}
-		s.sent = true
-		return false, s.r.put(ctx, d, d.Digest.String())
-	})
-	return err
-}
-
-// put stores a manifest under a tag or under its digest.
-func (r *Repository) put(ctx context.Context, d document, reference string) error {
-	return r.repo.Manifests().PushReference(ctx, d.Descriptor, bytes.NewReader(d.data), reference)
-}
-
-// refer sends the referrers missing in the package's list, then checks the list again.
-func (s *sending) refer(ctx context.Context, parts packed) error {
-	for round := range rounds {
-		missing, err := s.unlisted(ctx, parts)
-		if err != nil || len(missing) == 0 {
+// copy sends one blob or manifest unless the registry has it, and checks that it kept it.
+func (s *sending) copy(ctx context.Context, d ocispec.Descriptor) error {
+	to := target{s.r.repo}
+	return oras.CopyGraph(ctx, s.from, to, d, oras.CopyGraphOptions{
+		FindSuccessors: func(context.Context, content.Fetcher, ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+			return nil, nil
+		},
+		PreCopy: func(context.Context, ocispec.Descriptor) error {
+			s.sent = true
+			return nil
+		},
+		PostCopy: func(ctx context.Context, d ocispec.Descriptor) error {
+			kept, err := to.Exists(ctx, d)
+			if err == nil && !kept {
+				return retry.Temporary(errLost, 0) // one of several registries behind a name may be late
+			}
 			return err
-		}
-		if round > 0 { // spread out concurrent writers of the list
-			if err := pause(ctx, rand.N(time.Duration(round)*200*time.Millisecond)); err != nil {
-				return err
-			}
-		}
-		s.sent = true
-		for _, d := range missing {
-			if _, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
-				return true, s.r.put(ctx, d, d.Digest.String())
-			}); err != nil {
-				return err
-			}
-		}
-	}
-	missing, err := s.unlisted(ctx, parts)
+		},
+	})
+}
+
+// list sends the referrers missing in the package's list, and checks the list again:
+// without the referrers API, publishers write the list themselves and may overwrite each
+// other's entries.
+func (s *sending) list(ctx context.Context) error {
+	missing, err := s.unlisted(ctx)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return fmt.Errorf("the registry accepted %d referrers and does not list them", len(missing))
+	s.sent = true
+	for _, d := range missing {
+		data, err := content.FetchAll(ctx, s.from, d)
+		if err != nil {
+			return err
+		}
+		if err := s.r.repo.Push(ctx, d, bytes.NewReader(data)); err != nil {
+			return err
+		}
+	}
+	missing, err = s.unlisted(ctx)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return retry.Temporary(fmt.Errorf("the registry accepted %d referrers and does not list them", len(missing)), 0)
 }
 
 // unlisted returns the referrers missing in the package's list.
-func (s *sending) unlisted(ctx context.Context, parts packed) ([]document, error) {
-	if len(parts.referrers) == 0 {
+func (s *sending) unlisted(ctx context.Context) ([]ocispec.Descriptor, error) {
+	if len(s.from.referrers) == 0 {
 		return nil, nil
 	}
-	listed, err := s.r.list(ctx, parts.manifest.Descriptor)
-	if err != nil {
-		return nil, err
-	}
-	var missing []document
-	for _, d := range parts.referrers {
-		is := func(l ocispec.Descriptor) bool { return l.Digest == d.Digest }
-		if !slices.ContainsFunc(listed, is) {
-			missing = append(missing, d)
-		}
-	}
-	return missing, nil
-}
-
-// list returns the referrers of a manifest in the registry's list, each once.
-func (r *Repository) list(ctx context.Context, subject ocispec.Descriptor) ([]ocispec.Descriptor, error) {
-	return do(ctx, r, func(ctx context.Context) ([]ocispec.Descriptor, error) {
-		var all []ocispec.Descriptor
-		seen := map[digest.Digest]bool{}
-		err := r.repo.Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
-			moved(ctx)
-			for _, d := range page {
-				if !seen[d.Digest] {
-					seen[d.Digest], all = true, append(all, d)
-				}
-			}
-			if len(all) > maxReferrers {
-				return fmt.Errorf("%w: more than %d referrers", errContent, maxReferrers)
-			}
-			return nil
-		})
-		return all, err
-	})
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
+	listed, err := s.r.list(ctx, s.from.root)
+	return slices.DeleteFunc(slices.Clone(s.from.referrers), func(d ocispec.Descriptor) bool {
+		return slices.ContainsFunc(listed, func(l ocispec.Descriptor) bool { return l.Digest == d.Digest })
+	}), err
 }

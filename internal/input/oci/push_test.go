@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,10 +17,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
-	"builder/test/kit/must"
 )
 
 var sansPath = cmpopts.IgnoreFields(File{}, "Path")
@@ -27,7 +28,9 @@ var sansPath = cmpopts.IgnoreFields(File{}, "Path")
 func push(t *testing.T, r *Repository, p Package) (string, bool) {
 	t.Helper()
 	digest, existed, err := r.Push(t.Context(), p, nil)
-	must.Succeed(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return digest, existed
 }
 
@@ -52,7 +55,9 @@ func TestPushAndFetch(t *testing.T) {
 // reads pulls a package and compares it with the pushed package.
 func reads(t *testing.T, r *Repository, digest string, p Package) {
 	t.Helper()
-	must.Succeed(t, r.Tag(t.Context(), digest, "v1", TagOptions{}))
+	if err := r.Tag(t.Context(), digest, "v1", TagOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	if got, err := r.Resolve(t.Context(), "v1"); got != digest || err != nil {
 		t.Errorf("the tag is %s, %v; want %s", got, err, digest)
 	}
@@ -60,7 +65,8 @@ func reads(t *testing.T, r *Repository, digest string, p Package) {
 		t.Errorf("tags %q, %v", tags, err)
 	}
 	m, err := r.Manifest(t.Context(), digest)
-	want := Manifest{Digest: digest, ArtifactType: wheelType, Files: p.Files, Annotations: p.Annotations}
+	want := Manifest{Digest: digest, ArtifactType: wheelType, Files: p.Files, Annotations: map[string]string{ocispec.AnnotationCreated: created}}
+	maps.Copy(want.Annotations, p.Annotations)
 	if diff := cmp.Diff(want, m, sansPath); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
@@ -73,9 +79,8 @@ func reads(t *testing.T, r *Repository, digest string, p Package) {
 		if i >= len(m.Files) && (found[i-len(m.Files)].Fault != nil || found[i-len(m.Files)].ArtifactType != proofType) {
 			t.Errorf("referrer: %+v", found[i-len(m.Files)])
 		}
-		var done int64
-		if err := r.Fetch(t.Context(), f, dir, func(d, _ int64) { done = d }); err != nil || done != f.Size {
-			t.Errorf("%s: %d bytes, %v", f.Name, done, err)
+		if err := r.Fetch(t.Context(), f, dir); err != nil {
+			t.Errorf("%s: %v", f.Name, err)
 		}
 	}
 	for _, f := range append(p.Files, p.Referrers[0].File, p.Referrers[1].File) {
@@ -92,36 +97,27 @@ func same(t *testing.T, a, b string) {
 	}
 }
 
-func TestPushTwiceSendsNothing(t *testing.T) {
+// A second push sends what is missing, and nothing else.
+func TestOnlyWhatIsNewIsSent(t *testing.T) {
 	for name, referrers := range modes {
 		t.Run(name, func(t *testing.T) {
 			at := newPlace(t, referrers)
 			first, _ := push(t, at.open(t), sample(t, "a"))
 			at.forget()
-			second, existed := push(t, at.open(t), sample(t, "a")) // from other paths
-			if first != second || !existed {
-				t.Errorf("%s and then %s, existed %v", first, second, existed)
+			p := sample(t, "a") // from other paths
+			second, existed := push(t, at.open(t), p)
+			if n := at.count("PUT", "POST", "PATCH"); first != second || !existed || n != 0 {
+				t.Errorf("%s and then %s, existed %v, %d requests that write: %q", first, second, existed, n, at.asked)
 			}
-			if n := at.count("PUT", "POST", "PATCH"); n != 0 {
-				t.Errorf("%d requests that write: %q", n, at.asked)
-			}
-		})
-	}
-}
-
-func TestOnlyTheNewReferrerIsSent(t *testing.T) {
-	for name, referrers := range modes {
-		t.Run(name, func(t *testing.T) {
-			at := newPlace(t, referrers)
-			p := sample(t, "a")
-			push(t, at.open(t), p)
-			at.forget()
 			p.Referrers = append(p.Referrers, Referrer{ArtifactType: proofType, File: file(t, "gpu.json", noise("gpu", 77))})
-			digest, existed := push(t, at.open(t), p)
-			if existed || at.uploaded.Load() != 77 {
+			if _, existed := push(t, at.open(t), p); existed || at.uploaded.Load() != 77 {
 				t.Errorf("existed %v, %d bytes sent", existed, at.uploaded.Load())
 			}
-			if found, err := at.open(t).Referrers(t.Context(), digest); err != nil || len(found) != 3 {
+			more := Referrer{ArtifactType: proofType, File: file(t, "more.json", noise("more", 7))}
+			if err := at.open(t).Refer(t.Context(), first, []Referrer{more}); err != nil || at.uploaded.Load() != 84 {
+				t.Errorf("%v, %d bytes sent", err, at.uploaded.Load())
+			}
+			if found, err := at.open(t).Referrers(t.Context(), first); err != nil || len(found) != 4 {
 				t.Errorf("%d referrers, %v", len(found), err)
 			}
 		})
@@ -144,7 +140,7 @@ func TestPushGoesOn(t *testing.T) {
 		return false
 	})
 	_, _, err := at.open(t).Push(t.Context(), p, nil)
-	if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "second.whl") {
+	if diag.CodeOf(err) != diag.Publish {
 		t.Fatalf("got %v", err)
 	}
 	before := at.uploaded.Load()
@@ -185,7 +181,7 @@ func TestRefusalsOfAPush(t *testing.T) {
 		"sending": {"PUT", "/blobs/uploads/"}, "the manifest": {"PUT", "/manifests/"},
 	}
 	for step, at := range where {
-		for _, status := range []int{400, 401, 403, 404, 405, 409, 413, 429, 500, 503, 507} {
+		for _, status := range []int{400, 401, 403, 404, 413, 429, 503} {
 			if step == "looking" && status == 404 {
 				continue // a valid answer
 			}
@@ -194,23 +190,16 @@ func TestRefusalsOfAPush(t *testing.T) {
 				body := `{"errors":[{"code":"NO_LUCK","message":"see https://x.example/?token=` + secret + ` now\u001b[1m"}]}`
 				place.breaks(on(at[0], at[1], 1000, says(status, body)))
 				_, _, err := place.open(t).Push(t.Context(), sample(t, "a"), nil)
-				refusal, ok := errors.AsType[*Refusal](err)
-				if !ok || refusal.Status != status || diag.CodeOf(err) != diag.Publish {
+				e, ok := errors.AsType[*diag.Error](err)
+				if !ok || e.Code != diag.Publish || e.Hint == "" || !strings.Contains(err.Error(), fmt.Sprint("answered ", status)) || !strings.Contains(err.Error(), place.open(t).String()) {
 					t.Fatalf("got %v", err)
-				}
-				e, _ := errors.AsType[*diag.Error](err)
-				if status != 400 && e.Hint == "" || !strings.Contains(err.Error(), place.open(t).String()) {
-					t.Errorf("%v (%s)", err, e.Hint)
 				}
 				if strings.Contains(err.Error()+e.Hint, secret) || strings.Contains(err.Error(), "\x1b") {
 					t.Errorf("it shows too much: %v", err)
 				}
 				want := 1
-				if isPassing(status) {
+				if status == 429 || status == 503 {
 					want = quick.Tries
-				}
-				if place.uploaded.Load() != 0 && at[0] != "PUT" {
-					t.Errorf("%d bytes were sent to be refused", place.uploaded.Load())
 				}
 				if n := place.count(at[0] + " /v2/wheels/horovod" + at[1]); n != want {
 					t.Errorf("asked %d times, want %d", n, want)
@@ -225,13 +214,18 @@ func TestRefusalsOfAPush(t *testing.T) {
 func TestWhatIsTakenAndNotKept(t *testing.T) {
 	at := newPlace(t, true)
 	p := sample(t, "a")
-	at.breaks(on("PUT", "/blobs/uploads/", 1, says(201, "")))
+	at.breaks(on("PUT", "/blobs/uploads/", 9, says(201, "")))
 	_, _, err := at.open(t).Push(t.Context(), p, nil)
 	if e, ok := errors.AsType[*diag.Error](err); !errors.Is(err, errLost) || !ok || e.Code != diag.Publish || e.Hint == "" {
 		t.Errorf("got %v", err)
 	}
 	if n := at.count("PUT /v2/wheels/horovod/manifests/"); n != 0 {
 		t.Errorf("%d manifests were sent", n)
+	}
+	at = newPlace(t, true) // the registry has another file under the digest, by its size
+	at.breaks(on("HEAD", "/blobs/", 99, func(w http.ResponseWriter) { w.Header().Set("Content-Length", "1") }))
+	if _, _, err := at.open(t).Push(t.Context(), p, nil); !errors.Is(err, errLost) {
+		t.Errorf("got %v", err)
 	}
 	at = newPlace(t, true) // the first check after the upload comes too early
 	last := "/blobs/sha256:" + p.Referrers[1].File.SHA256
@@ -252,58 +246,6 @@ func TestWhatIsTakenAndNotKept(t *testing.T) {
 	reads(t, at.open(t), digest, p)
 }
 
-// A refused file is not sent. If the registry refuses it during the upload, its answer
-// is still read.
-func TestAFileThatIsTooLarge(t *testing.T) {
-	for _, taken := range []int64{0, 1 << 20} {
-		at := newPlace(t, true)
-		at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
-			if req.Method != http.MethodPut || req.ContentLength < expectAbove {
-				return false
-			}
-			_, _ = io.CopyN(io.Discard, req.Body, taken)
-			w.WriteHeader(http.StatusRequestEntityTooLarge)
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(200 * time.Millisecond) // a connection that is closed at once may lose the answer
-			return true
-		})
-		p := Package{ArtifactType: wheelType, Files: []File{file(t, "large.whl", noise("a", 30<<20))}}
-		var most int64
-		_, _, err := at.open(t).Push(t.Context(), p, func(done, _ int64) { most = max(most, done) })
-		if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != http.StatusRequestEntityTooLarge {
-			t.Errorf("after %d bytes: %v", taken, err)
-		}
-		if taken == 0 && most > 1000 {
-			t.Errorf("%d bytes were sent to be refused", most)
-		}
-		t.Logf("refused after %d bytes: %d were read", taken, most)
-	}
-}
-
-// One of several registries behind a name may not know content sent to another.
-func TestARegistryThatIsBehind(t *testing.T) {
-	for code, where := range map[string]string{"BLOB_UPLOAD_UNKNOWN": "/blobs/uploads/", "MANIFEST_BLOB_UNKNOWN": "/manifests/"} {
-		at := newPlace(t, true)
-		at.breaks(on("PUT", where, 2, says(404, `{"errors":[{"code":"DIGEST_INVALID"},{"code":"`+code+`"}]}`)))
-		push(t, at.open(t), sample(t, "a"))
-	}
-}
-
-func TestPushWaitsAsAsked(t *testing.T) {
-	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
-		at := newPlace(t, true)
-		at.breaks(on("PUT", "/blobs/uploads/", 1, func(w http.ResponseWriter) {
-			w.Header().Set("Retry-After", "1")
-			w.WriteHeader(status)
-		}))
-		before := time.Now()
-		push(t, at.open(t), sample(t, "a"))
-		if took := time.Since(before); took < time.Second || took > 20*time.Second {
-			t.Errorf("%d: it took %s", status, took)
-		}
-	}
-}
-
 func TestPushTriesAgain(t *testing.T) {
 	for step, answer := range map[string]func(http.ResponseWriter){
 		"500": says(500, ""),
@@ -317,11 +259,20 @@ func TestPushTriesAgain(t *testing.T) {
 		for _, at := range [][2]string{{"HEAD", "/blobs/"}, {"POST", "/blobs/"}, {"PUT", "/blobs/"}, {"PUT", "/manifests/"}, {"GET", "/referrers/"}} {
 			place := newPlace(t, true)
 			place.breaks(on(at[0], at[1], 2, answer))
-			p := sample(t, "a")
-			if _, _, err := place.open(t).Push(t.Context(), p, nil); err != nil {
+			if _, _, err := place.open(t).Push(t.Context(), sample(t, "a"), nil); err != nil {
 				t.Errorf("%s at %s: %v", step, at, err)
 			}
 		}
+	}
+	at := newPlace(t, true)
+	at.breaks(on("PUT", "/blobs/uploads/", 1, func(w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	before := time.Now()
+	push(t, at.open(t), sample(t, "a"))
+	if took := time.Since(before); took < time.Second {
+		t.Errorf("it did not wait as asked: %s", took)
 	}
 }
 
@@ -331,40 +282,18 @@ func TestAFileThatChangedIsNotStored(t *testing.T) {
 	} {
 		at := newPlace(t, true)
 		p := sample(t, "a")
-		must.Succeed(t, os.WriteFile(p.Files[0].Path, content, 0o600))
+		if err := os.WriteFile(p.Files[0].Path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		_, _, err := at.open(t).Push(t.Context(), p, nil)
 		if !errors.Is(err, errChanged) || diag.CodeOf(err) != diag.Publish || at.count("POST") > 2 {
 			t.Errorf("%s: %v after %d uploads", name, err, at.count("POST"))
 		}
-		if _, err := at.open(t).Tags(t.Context()); !isMissing(err) {
-			t.Errorf("%s: something is there: %v", name, err)
-		}
-	}
-}
-
-// The file grows or shrinks during the upload.
-func TestAFileThatChangesOnTheWay(t *testing.T) {
-	for name, change := range map[string]func(path string) error{
-		"cut":     func(path string) error { return os.Truncate(path, 2<<20) },
-		"changed": func(path string) error { return os.WriteFile(path, noise("c", 30<<20), 0o600) },
-	} {
-		at := newPlace(t, true)
-		f := file(t, "large.whl", noise("a", 30<<20))
-		var once sync.Once
-		_, _, err := at.open(t).Push(t.Context(), Package{ArtifactType: wheelType, Files: []File{f}}, func(done, _ int64) {
-			if done > 1000 {
-				once.Do(func() {
-					if err := change(f.Path); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-		})
-		if !errors.Is(err, errChanged) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if found, _ := at.open(t).repo.Blobs().Exists(t.Context(), f.descriptor()); found {
+		if found, _ := at.open(t).repo.Blobs().Exists(t.Context(), p.Files[0].descriptor()); found {
 			t.Errorf("%s: it was stored", name)
+		}
+		if _, err := at.open(t).Tags(t.Context()); !errors.Is(err, ErrAbsent) {
+			t.Errorf("%s: something is there: %v", name, err)
 		}
 	}
 }
@@ -374,14 +303,14 @@ func TestWhatIsNoPackage(t *testing.T) {
 		`"../x": the name`:            func(p *Package) { p.Files[0].Name = "../x" },
 		`two files have the name`:     func(p *Package) { p.Files[0].Name = p.Files[1].Name },
 		`is not a sha256`:             func(p *Package) { p.Files[0].SHA256 = "abc" },
-		`"wheel" is not a media type`: func(p *Package) { p.ArtifactType = "wheel" },
+		`wheel: invalid media type`:   func(p *Package) { p.ArtifactType = "wheel" },
 		`"a b" is not a media type`:   func(p *Package) { p.Files[0].MediaType = "a b" },
 		`-1 bytes`:                    func(p *Package) { p.Files[0].Size = -1 },
-		`0 files`:                     func(p *Package) { p.Files = nil },
+		`has no files`:                func(p *Package) { p.Files = nil },
 		`257 files`:                   func(p *Package) { p.Files = make([]File, 257) },
 		`1025 referrers`:              func(p *Package) { p.Referrers = make([]Referrer, 1025) },
 		`the referrer "a/b"`:          func(p *Package) { p.Referrers[0].File.Name = "a/b" },
-		`registries accept`:           func(p *Package) { p.Annotations["x"] = strings.Repeat("x", maxManifest) },
+		`has more than 4194304 bytes`: func(p *Package) { p.Annotations["x"] = strings.Repeat("x", maxManifest) },
 		`entry.json`:                  func(p *Package) { p.Files[1].Path += ".missing" },
 		`the file changed since`:      func(p *Package) { p.Files[0].Path = filepath.Dir(p.Files[0].Path) },
 	} {
@@ -402,9 +331,13 @@ func TestAnEmptyFile(t *testing.T) {
 	f := file(t, "empty", nil)
 	digest, _ := push(t, at.open(t), Package{ArtifactType: wheelType, Files: []File{f}})
 	m, err := at.open(t).Manifest(t.Context(), digest)
-	must.Succeed(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
-	must.Succeed(t, at.open(t).Fetch(t.Context(), m.Files[0], dir, nil))
+	if err := at.open(t).Fetch(t.Context(), m.Files[0], dir); err != nil {
+		t.Fatal(err)
+	}
 	same(t, f.Path, filepath.Join(dir, "empty"))
 }
 
@@ -476,24 +409,43 @@ func TestAReferrerThatWasOverwrittenComesBack(t *testing.T) {
 
 func TestASilentRegistry(t *testing.T) {
 	at := newPlace(t, true)
+	p := sample(t, "a")
+	push(t, at.open(t), p)
 	release := make(chan struct{})
 	defer close(release)
-	at.breaks(func(_ http.ResponseWriter, req *http.Request) bool {
-		if req.Method == http.MethodPut {
+	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
+		if req.Method == http.MethodGet { // a file that stops on the way
+			_, _ = io.CopyN(w, zeros{}, 1<<20)
+			_ = http.NewResponseController(w).Flush()
+		}
+		if req.Method != http.MethodHead {
 			<-release
 		}
-		return false
+		return req.Method != http.MethodHead
 	})
-	r := at.open(t)
-	r.silence, r.policy = 100*time.Millisecond, slow
-	_, _, err := r.Push(t.Context(), sample(t, "a"), nil)
-	if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "sent nothing for 100ms") || at.count("PUT") != 2 {
-		t.Errorf("got %v after %d", err, at.count("PUT"))
+	open := func(o Options) *Repository {
+		r, err := OpenRepository("oci://"+at.addr+"/wheels/horovod", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := open(Options{silence: 100 * time.Millisecond, retry: retry.Policy{Tries: 2, First: 1, Most: 1}})
+	_, _, err := r.Push(t.Context(), sample(t, "b"), nil)
+	if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "sent nothing for 100ms") || at.count("POST") != 2+5 {
+		t.Errorf("got %v after %d", err, at.count("POST"))
+	}
+	if err := r.Fetch(t.Context(), p.Files[0], t.TempDir()); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "sent nothing for 100ms") {
+		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	r.silence, r.policy = time.Minute, retry.Default
-	if _, _, err := r.Push(ctx, sample(t, "b"), nil); diag.CodeOf(err) != diag.Interrupted {
+	if _, _, err := open(Options{}).Push(ctx, sample(t, "b"), nil); diag.CodeOf(err) != diag.Interrupted {
 		t.Errorf("interrupted: %v", err)
 	}
 }
+
+// zeros is an endless reader.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"oras.land/oras-go/v2/registry"
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
@@ -26,11 +28,6 @@ const Scheme = "oci://"
 // time to store the content.
 const silence = 2 * time.Minute
 
-// expectAbove is a size in bytes. A larger body is sent only after the registry agreed
-// to receive it (Expect: 100-continue). A refusal then costs no upload and does not
-// look like a broken connection.
-const expectAbove = 1 << 20
-
 // Options configure the access to a repository. The zero value is the usual
 // configuration.
 type Options struct {
@@ -41,11 +38,8 @@ type Options struct {
 
 // A Repository stores packages in a registry. Its methods are safe for concurrent use.
 type Repository struct {
-	repo     *remote.Repository
-	policy   retry.Policy
-	silence  time.Duration
-	insecure bool
-	answered atomic.Bool // whether the registry has answered
+	repo   *remote.Repository
+	policy retry.Policy
 }
 
 // OpenRepository returns the repository of an address such as
@@ -57,14 +51,26 @@ func OpenRepository(text string, o Options) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Repository{policy: o.retry, silence: o.silence, insecure: o.Insecure}
-	if r.policy == (retry.Policy{}) {
-		r.policy = retry.Default
+	return connect(where, o)
+}
+
+// connect returns a repository. Its client sends credentials only to the registry: oras
+// follows neither links nor upload locations to another host.
+func connect(where registry.Reference, o Options) (*Repository, error) {
+	if o.retry == (retry.Policy{}) {
+		o.retry = retry.Default
 	}
-	if r.silence == 0 {
-		r.silence = silence
+	if o.silence == 0 {
+		o.silence = silence
 	}
-	r.repo = &remote.Repository{
+	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
+	if err != nil {
+		return nil, diag.Errorf(diag.Usage, "reading docker's configuration: %w", err)
+	}
+	client := web.Client(redirect)
+	client.Transport = &transport{client.Transport, o}
+	return &Repository{policy: o.retry, repo: &remote.Repository{
+		Client:    &auth.Client{Client: client, Cache: auth.NewCache(), Credential: credentials.Credential(store)},
 		Reference: where,
 		PlainHTTP: o.Insecure || web.Loopback(where.Host()),
 		// Keep old lists of referrers: another publisher may be reading them, and some
@@ -73,11 +79,7 @@ func OpenRepository(text string, o Options) (*Repository, error) {
 		MaxMetadataBytes:     maxManifest,
 		ReferrerListMaxPages: maxReferrers,
 		TagListMaxPages:      maxTags,
-	}
-	if r.repo.Client, err = r.client(where.Host()); err != nil {
-		return nil, err
-	}
-	return r, nil
+	}}, nil
 }
 
 // String returns the repository as users write it.
@@ -99,25 +101,21 @@ func parsePlace(text string) (registry.Reference, error) {
 	return where, nil
 }
 
-// client returns a client that sends credentials to one host only.
-func (r *Repository) client(host string) (*auth.Client, error) {
-	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
-	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "reading docker's configuration: %w", err)
-	}
-	known := credentials.Credential(store)
-	client := web.Client(r.redirect)
-	client.Transport = &transport{r, client.Transport}
-	return &auth.Client{
-		Client: client,
-		Cache:  auth.NewCache(),
-		Credential: func(ctx context.Context, asked string) (auth.Credential, error) {
-			if asked != host {
-				return auth.EmptyCredential, nil
-			}
-			return known(ctx, asked)
-		},
-	}, nil
+// try calls f until it succeeds or another attempt cannot help. The transport marks the
+// answers worth another attempt. One more is that of a registry behind: it does not know
+// an upload or a file sent earlier to another registry behind the same name, or reads a
+// file that another publisher is writing.
+func try[T any](ctx context.Context, r *Repository, f func(context.Context) (T, error)) (T, error) {
+	return retry.Do(ctx, r.policy, func(ctx context.Context) (T, error) {
+		v, err := f(ctx)
+		said, _ := errors.AsType[errcode.Errors](err)
+		if slices.ContainsFunc(said, func(e errcode.Error) bool {
+			return e.Code == errcode.ErrorCodeBlobUploadUnknown || e.Code == errcode.ErrorCodeManifestBlobUnknown
+		}) {
+			return v, retry.Temporary(err, 0)
+		}
+		return v, retry.Dropped(err)
+	})
 }
 
 // errRedirect is the error for a refused redirect.
@@ -125,89 +123,80 @@ var errRedirect = errors.New("the registry's redirect was refused")
 
 // redirect decides whether to follow a redirect. Reads may go to another host, without
 // credentials, because their content has a digest. Writes go to the registry only.
-func (r *Repository) redirect(req *http.Request, via []*http.Request) error {
+func redirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
 	case len(via) > 5:
 		return fmt.Errorf("%w: more than 5 redirects", errRedirect)
 	case first.Method != http.MethodGet && first.Method != http.MethodHead && req.URL.Host != first.URL.Host:
 		return fmt.Errorf("%w: an upload goes to no other host", errRedirect)
-	case req.URL.Scheme == "https":
-		return nil
-	case req.URL.Scheme != "http" || !r.insecure && !web.Loopback(req.URL.Host):
-		return fmt.Errorf("%w: the other host has no TLS", errRedirect)
 	}
 	return nil
 }
 
-// A try is one attempt of an operation. It holds the delay requested by the registry
-// and a timer to end the attempt after too long without a byte.
-type try struct {
-	after   atomic.Int64 // nanoseconds
-	watch   *time.Timer
-	silence time.Duration
-}
+// errPlain is the error for an address without TLS.
+var errPlain = errors.New("the registry leads to another host without TLS")
 
-type tryKey struct{}
-
-// moved records that bytes were sent or received.
-func moved(ctx context.Context) {
-	if t, ok := ctx.Value(tryKey{}).(*try); ok {
-		t.watch.Reset(t.silence)
-	}
-}
-
-// do calls f until it succeeds or another attempt cannot help. It removes addresses
-// from errors.
-func do[T any](ctx context.Context, r *Repository, f func(context.Context) (T, error)) (T, error) {
-	return retry.Do(ctx, r.policy, func(ctx context.Context) (T, error) {
-		t := &try{silence: r.silence}
-		watched, cancel := context.WithCancelCause(context.WithValue(ctx, tryKey{}, t))
-		defer cancel(nil)
-		late := &silent{r.silence}
-		t.watch = time.AfterFunc(r.silence, func() { cancel(late) })
-		defer t.watch.Stop()
-		v, err := f(watched)
-		if err != nil && errors.Is(context.Cause(watched), late) {
-			err = late
-		}
-		e := plainFault(err)
-		if e != nil && r.passes(err, e) {
-			e = retry.Temporary(e, time.Duration(t.after.Load()))
-		}
-		return v, e
-	})
-}
-
-// transport records requested delays and traffic of HTTP requests.
+// transport refuses plain HTTP, also for tokens and redirects. It marks answers worth
+// another attempt as temporary, and ends requests without traffic.
 type transport struct {
-	of   *Repository
 	base http.RoundTripper
+	Options
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.ContentLength > expectAbove {
-		req = req.Clone(req.Context())
-		req.Header.Set("Expect", "100-continue")
+	if req.URL.Scheme != "https" && !t.Insecure && !web.Loopback(req.URL.Host) {
+		return nil, errPlain
 	}
-	moved(req.Context())
+	ctx, cancel := context.WithCancelCause(req.Context())
+	late := retry.Temporary(fmt.Errorf("the registry sent nothing for %s", t.silence), 0)
+	timer := time.AfterFunc(t.silence, func() { cancel(late) })
+	moved := func(err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		timer.Reset(t.silence)
+		return err
+	}
+	end := func() { timer.Stop(); cancel(nil) }
+	req = req.WithContext(ctx)
+	if req.Body != nil {
+		req.Body = watched{req.Body, moved, func() {}}
+	}
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
+		err = moved(err)
+		end()
 		return nil, err
 	}
-	moved(req.Context())
-	t.of.answered.Store(true)
-	if current, ok := req.Context().Value(tryKey{}).(*try); ok {
-		current.after.Store(int64(retryAfter(resp, time.Now())))
+	if err := retry.Status(resp); retry.IsTemporary(err) {
+		end()
+		return nil, errors.Join(err, resp.Body.Close())
 	}
+	resp.Body = watched{resp.Body, moved, end}
 	return resp, nil
 }
 
-// retryAfter returns the delay requested by a registry, or 0.
-func retryAfter(resp *http.Response, now time.Time) time.Duration {
-	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
-		return 0
+// watched is a body that reports every read.
+type watched struct {
+	io.ReadCloser
+	moved func(error) error
+	end   func()
+}
+
+// Read implements [io.Reader].
+func (w watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if err == nil || errors.Is(err, io.EOF) {
+		_ = w.moved(nil)
+		return n, err
 	}
-	return retry.After(resp.Header.Get("Retry-After"), now)
+	return n, w.moved(err)
+}
+
+// Close implements [io.Closer].
+func (w watched) Close() error {
+	defer w.end()
+	return w.ReadCloser.Close()
 }

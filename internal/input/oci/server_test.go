@@ -21,7 +21,6 @@ import (
 	gcr "github.com/google/go-containerregistry/pkg/registry"
 
 	"builder/internal/base/retry"
-	"builder/test/kit/must"
 )
 
 // A keeper is a registry for tests. It stores content and can be made to misbehave.
@@ -53,7 +52,9 @@ func newPlace(t *testing.T, referrers bool) *keeper {
 func (p *keeper) start(t *testing.T, addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", addr)
-	must.Succeed(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p.addr = listener.Addr().String()
 	p.Server = &httptest.Server{Listener: listener, Config: &http.Server{
 		Handler: p, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute,
@@ -114,7 +115,9 @@ func (p *keeper) forget() {
 func (p *keeper) open(t *testing.T) *Repository {
 	t.Helper()
 	r, err := OpenRepository("oci://"+p.addr+"/wheels/horovod", Options{retry: quick, silence: 10 * time.Second})
-	must.Succeed(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 
@@ -124,7 +127,9 @@ var slow = retry.Policy{Tries: 2, First: time.Millisecond, Most: time.Millisecon
 func file(t *testing.T, name string, content []byte) File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	must.Succeed(t, os.WriteFile(path, content, 0o600))
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	sum := sha256.Sum256(content)
 	return File{Path: path, Name: name, MediaType: "application/zip", SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
 }

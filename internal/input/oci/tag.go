@@ -1,9 +1,14 @@
 package oci
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
 
 	"builder/internal/base/diag"
 )
@@ -25,23 +30,26 @@ func (r *Repository) tag(ctx context.Context, digest, tag string, o TagOptions) 
 	if err := errors.Join(CheckDigest(digest), checkTag(tag)); err != nil {
 		return err
 	}
-	have, err := r.get(ctx, tag)
+	have, _, err := r.get(ctx, tag)
 	switch {
-	case err != nil && !isMissing(err):
+	case err != nil && !errors.Is(err, errdef.ErrNotFound):
 		return err
 	case err == nil && have.Digest.String() == digest:
 		return nil
 	case err == nil && !o.Move:
 		return &Conflict{tag, have.Digest.String(), digest}
 	}
-	d, err := r.get(ctx, digest)
+	d, data, err := r.get(ctx, digest)
 	if err != nil {
 		return err
 	}
-	if _, err := do(ctx, r, func(ctx context.Context) (bool, error) { return true, r.put(ctx, d, tag) }); err != nil {
+	_, err = try(ctx, r, func(ctx context.Context) (bool, error) {
+		return true, r.repo.PushReference(ctx, d, bytes.NewReader(data), tag)
+	})
+	if err != nil {
 		return err
 	}
-	now, err := r.get(ctx, tag)
+	now, _, err := r.get(ctx, tag)
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading the tag again: %w", err)
@@ -53,21 +61,32 @@ func (r *Repository) tag(ctx context.Context, digest, tag string, o TagOptions) 
 
 // Delete removes the manifest with a digest, if the registry allows it. Most registries
 // also remove its tags, none its referrers. The error for a missing manifest is
-// [NotFound].
+// [ErrAbsent].
 func (r *Repository) Delete(ctx context.Context, digest string) error {
-	return r.fail(ctx, diag.Publish, r.remove(ctx, digest), "deleting %s in %s", digest, r)
+	err := CheckDigest(digest)
+	if err == nil {
+		var d ocispec.Descriptor
+		if d, _, err = r.get(ctx, digest); err == nil {
+			err = r.remove(ctx, d)
+		}
+	}
+	return r.fail(ctx, diag.Publish, err, "deleting %s in %s", digest, r)
 }
 
-func (r *Repository) remove(ctx context.Context, digest string) error {
-	if err := CheckDigest(digest); err != nil {
-		return err
+// Untag removes a tag and keeps its content. The error for a missing tag is [ErrAbsent].
+// Registries without this operation (those of the distribution project before 3.0)
+// remove tags together with the manifest, see [Repository.Delete].
+func (r *Repository) Untag(ctx context.Context, tag string) error {
+	err := checkTag(tag)
+	if err == nil { // oras puts the digest of the descriptor into the path, where the tag belongs
+		err = r.remove(ctx, ocispec.Descriptor{Digest: digest.Digest(tag)})
 	}
-	d, err := r.get(ctx, digest)
-	if err != nil {
-		return err
-	}
-	_, err = do(ctx, r, func(ctx context.Context) (bool, error) {
-		return true, r.repo.Manifests().Delete(ctx, d.Descriptor)
+	return r.fail(ctx, diag.Publish, err, "removing the tag %q in %s", tag, r)
+}
+
+func (r *Repository) remove(ctx context.Context, d ocispec.Descriptor) error {
+	_, err := try(ctx, r, func(ctx context.Context) (bool, error) {
+		return true, r.repo.Manifests().Delete(ctx, d)
 	})
 	return err
 }

@@ -141,7 +141,7 @@ func (r Registry) bring(ctx context.Context, m oci.Manifest, key, dir string, ve
 	}
 	for i, a := range offered {
 		files[i].Size = a.Size
-		if err := r.Fetch(ctx, files[i], dir, nil); err != nil {
+		if err := r.Fetch(ctx, files[i], dir); err != nil {
 			return "", err
 		}
 	}
@@ -183,7 +183,7 @@ func (r Registry) bringSaid(ctx context.Context, digest, dir string) (said []art
 			if left -= f.Size; left < 0 {
 				return nil, fmt.Errorf("the statements about %s@%s have more than %d bytes", r, digest, maxSaid)
 			}
-			if err := r.Fetch(ctx, f, dir, nil); err != nil {
+			if err := r.Fetch(ctx, f, dir); err != nil {
 				return nil, err
 			}
 			said = append(said, artifact.Artifact{Name: f.Name, Path: filepath.Join(dir, f.Name)})
@@ -235,7 +235,4 @@ func (r Registry) remove(ctx context.Context, digest string, tags []string) erro
 	return nil
 }
 
-func isMissing(err error) bool {
-	_, missing := errors.AsType[*oci.NotFound](err)
-	return missing
-}
+func isMissing(err error) bool { return errors.Is(err, oci.ErrAbsent) }
