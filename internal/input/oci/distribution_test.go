@@ -25,7 +25,7 @@ func TestAgainstDistribution(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	host := distribution(t, binary)
 	open := func() *Repository {
-		r, err := OpenRepository("oci://"+host+"/wheels/horovod", Options{retry: quick})
+		r, err := OpenRepository("oci://"+host+"/wheels/horovod", Options{retry: patient})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -128,8 +128,14 @@ func (r *Repository) hint(err error, again string) string {
 		return "builder never moves this tag: publish to another repository, or under another name; if the cell has another key because its lock was renewed, give its recipe a new version, or remove the published one with the registry's own tool"
 	case isUnauthorized(err):
 		return host + " accepts no credentials of docker's configuration: run docker login " + host
+	case refused && response.StatusCode == http.StatusForbidden:
+		return "your login at " + host + " lacks this permission: ask the owner of the repository"
+	case refused && response.StatusCode == http.StatusNotFound:
+		return host + " does not create repositories on push: create this one first, or correct its name"
+	case refused && response.StatusCode == http.StatusRequestEntityTooLarge:
+		return "a file is larger than the limit of " + host + " or of a proxy before it: ask its owner to raise it"
 	case refused:
-		return hintOf(response, host)
+		return "ask the owner of " + host
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return host + " uses plain HTTP: put TLS before it, or add --insecure to publish"
 	case isTLS(err):
@@ -146,17 +152,4 @@ func (r *Repository) hint(err error, again string) string {
 		return "the registry is busy or has a fault: " + again
 	}
 	return ""
-}
-
-// hintOf returns the remedy of a refusal that stays.
-func hintOf(response *errcode.ErrorResponse, host string) string {
-	switch {
-	case response.StatusCode == http.StatusForbidden:
-		return "your login at " + host + " lacks this permission: ask the owner of the repository"
-	case response.StatusCode == http.StatusNotFound:
-		return host + " does not create repositories on push: create this one first, or correct its name"
-	case response.StatusCode == http.StatusRequestEntityTooLarge:
-		return "a file is larger than the limit of " + host + " or of a proxy before it: ask its owner to raise it"
-	}
-	return "ask the owner of " + host
 }

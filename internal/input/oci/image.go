@@ -36,19 +36,13 @@ func Pull(ctx context.Context, name string, s *store.Store) ([]store.Blob, error
 	if err := CheckDigest(at); err != nil {
 		return nil, diag.Errorf(diag.Usage, "pulling image %q: the reference has no digest", name)
 	}
-	blobs, err := try(ctx, r, func(ctx context.Context) ([]store.Blob, error) {
-		if err := r.copyImage(ctx, at, blobs{s}); err != nil {
-			return nil, err
-		}
-		held, all := Held(s, at)
-		if !all {
-			return nil, errContent
-		}
-		return held, nil
-	})
+	err = r.try(ctx, func(ctx context.Context) error { return r.copyImage(ctx, at, blobs{s}) })
+	held, all := Held(s, at)
 	switch {
+	case err == nil && all:
+		return held, nil
 	case err == nil:
-		return blobs, nil
+		err = errContent
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("pulling image %q: %w", name, context.Cause(ctx))
 	}

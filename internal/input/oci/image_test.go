@@ -5,15 +5,17 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/opencontainers/go-digest"
 	"oras.land/oras-go/v2/content/oci"
 
 	"builder/internal/base/diag"
@@ -29,34 +31,8 @@ func openStore(t *testing.T) *store.Store {
 	return s
 }
 
-// layered serves an image with two layers, one of them twice, for amd64 and arm64. It
-// returns the registry, the repository, and the digests of the manifest and the index.
-func layered(t *testing.T) (r *images, repository, manifest, index string) {
-	t.Helper()
-	r, host, _ := start(t)
-	var manifests []object
-	for _, arch := range []string{"arm64", "amd64"} {
-		config := r.add(configType, "config-"+arch, object{"os": "linux", "architecture": arch})
-		layers := []object{}
-		for _, content := range []string{"first", "second", "first"} {
-			d := r.add(ocispec.MediaTypeImageLayer, "layer-"+content, object{"layer": content})
-			layers = append(layers, object{"mediaType": ocispec.MediaTypeImageLayer, "digest": d, "size": len(r.blobs[d])})
-		}
-		manifest = r.add(manifestType, "layered-"+arch, object{
-			"schemaVersion": 2, "mediaType": manifestType, "layers": layers,
-			"config": object{"mediaType": configType, "digest": config, "size": len(r.blobs[config])},
-		})
-		manifests = append(manifests, object{
-			"mediaType": manifestType, "digest": manifest, "size": len(r.blobs[manifest]),
-			"platform": object{"os": "linux", "architecture": arch},
-		})
-	}
-	index = r.add(indexType, "layered", object{"schemaVersion": 2, "mediaType": indexType, "manifests": manifests})
-	return r, host + "/rocm/ours", manifest, index
-}
-
 func TestAnImageInTheStore(t *testing.T) {
-	r, repository, manifest, index := layered(t)
+	at, repository, manifest, index := images(t)
 	for name, digest := range map[string]string{"manifest": manifest, "index": index} {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t)
@@ -71,12 +47,9 @@ func TestAnImageInTheStore(t *testing.T) {
 			if !all || !slices.Equal(held, pulled) || held[0].SHA256 != manifest[len("sha256:"):] {
 				t.Errorf("%v, then %v", pulled, held)
 			}
-			asked := r.seen.Load()
-			if _, err := Pull(t.Context(), repository+"@"+digest, s); err != nil {
-				t.Error(err)
-			}
-			if again := r.seen.Load() - asked; again > 3 {
-				t.Errorf("the second pull made %d requests", again)
+			at.forget()
+			if _, err := Pull(t.Context(), repository+"@"+digest, s); err != nil || at.count("") > 3 {
+				t.Errorf("the second pull made %d requests: %v", at.count(""), err)
 			}
 			checkLayout(t, s, digest, manifest)
 			for _, b := range held {
@@ -137,25 +110,31 @@ func checkLayout(t *testing.T, s *store.Store, digest, manifest string) {
 
 // A registry can withhold an image, and cannot replace a part of it.
 func TestAPulledImageIsTheLockedOne(t *testing.T) {
-	r, repository, manifest, _ := layered(t)
-	for name, alter := range map[string]func(digest string, data []byte) []byte{
-		"another manifest": func(d string, data []byte) []byte {
-			if d == manifest {
-				return bytes.Replace(data, []byte("sha256"), []byte("sha512"), 1)
-			}
-			return data
-		},
-		"another layer": func(_ string, data []byte) []byte { return bytes.Replace(data, []byte("second"), []byte("secnod"), 1) },
-		"no layer": func(_ string, data []byte) []byte {
-			if json.Valid(data) && bytes.Contains(data, []byte(`{"layer":"second"}`)) {
-				return nil
-			}
-			return data
-		},
+	at, repository, manifest, _ := images(t)
+	layer := digest.FromString("second").String()
+	for name, c := range map[string]struct {
+		of     string
+		answer string
+	}{
+		"another manifest": {manifest, `{"schemaVersion":2,"mediaType":"` + manifestType + `"}`},
+		"another layer":    {layer, "secnod"},
+		"a longer layer":   {layer, "second, and more"},
+		"no layer":         {layer, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r.alter = alter
-			defer func() { r.alter = nil }()
+			at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
+				switch {
+				case !strings.HasSuffix(req.URL.Path, c.of):
+					return false
+				case c.answer == "":
+					w.WriteHeader(http.StatusNotFound)
+				default:
+					w.Header().Set("Content-Type", manifestType)
+					w.Header().Set("Docker-Content-Digest", c.of)
+					_, _ = io.WriteString(w, c.answer)
+				}
+				return true
+			})
 			s := openStore(t)
 			if _, err := Pull(t.Context(), repository+"@"+manifest, s); diag.CodeOf(err) != diag.Fetch {
 				t.Errorf("%v", err)
@@ -165,14 +144,22 @@ func TestAPulledImageIsTheLockedOne(t *testing.T) {
 			}
 		})
 	}
+	at.mend()
 	s := openStore(t)
-	if _, err := Pull(t.Context(), repository+":layered", s); diag.CodeOf(err) != diag.Usage {
+	if _, err := Pull(t.Context(), repository+":both", s); diag.CodeOf(err) != diag.Usage {
 		t.Errorf("a tag: %v", err)
 	}
-	arm := r.add(indexType, "arm", object{"schemaVersion": 2, "mediaType": indexType, "manifests": []object{{
-		"mediaType": manifestType, "digest": manifest, "size": len(r.blobs[manifest]), "platform": object{"os": "linux", "architecture": "arm64"},
-	}}})
+	arm := at.addIndex(t, "arm", at.addImage(t, "arm64"))
 	if _, err := Pull(t.Context(), repository+"@"+arm, s); !errors.Is(err, ErrAbsent) {
 		t.Errorf("an index for arm64 alone: %v", err)
+	}
+	at.breaks(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Content-Type", manifestType)
+		w.Header().Set("Content-Length", fmt.Sprint(maxManifest+1))
+		return true
+	})
+	at.forget()
+	if _, err := Pull(t.Context(), repository+"@"+manifest, s); !errors.Is(err, errContent) || at.count("GET") > 0 {
+		t.Errorf("a large manifest: %v", err)
 	}
 }

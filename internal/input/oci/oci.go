@@ -48,7 +48,11 @@ func resolve(ctx context.Context, name string, patience time.Duration, o Options
 	late := fmt.Errorf("the registry did not answer within %s", patience)
 	limited, cancel := context.WithTimeoutCause(ctx, patience, late)
 	defer cancel()
-	found, err := try(limited, repo, repo.image)
+	var found ocispec.Descriptor
+	err = repo.try(limited, func(ctx context.Context) (err error) {
+		found, err = repo.image(ctx)
+		return err
+	})
 	switch {
 	case err == nil:
 		return found.Digest.String(), nil

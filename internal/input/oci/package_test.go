@@ -23,8 +23,8 @@ func TestTheBytesOfAManifest(t *testing.T) {
 		time  = `"org.opencontainers.image.created":"1970-01-01T00:00:00Z"`
 	)
 	layers := `,"layers":[{"mediaType":"application/zip","digest":"sha256:` + sum + `","size":7,"annotations":{"org.opencontainers.image.title":"a.whl"}}]`
-	from, err := pack(t.Context(), p)
-	if err != nil {
+	from := (&Repository{}).upload(nil)
+	if err := from.pack(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	bytes, err := content.FetchAll(t.Context(), from, from.root)

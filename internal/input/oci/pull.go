@@ -64,9 +64,9 @@ func (r *Repository) get(ctx context.Context, reference string) (d ocispec.Descr
 	if err := check(reference); err != nil {
 		return d, nil, err
 	}
-	data, err = try(ctx, r, func(ctx context.Context) (data []byte, err error) {
+	err = r.try(ctx, func(ctx context.Context) (err error) {
 		d, data, err = oras.FetchBytes(ctx, r.repo, reference, oras.FetchBytesOptions{MaxBytes: maxManifest})
-		return data, err
+		return err
 	})
 	return d, data, err
 }
@@ -78,53 +78,41 @@ func checkTag(tag string) error {
 	return nil
 }
 
-// A Reference is a referrer in a repository. Fault is set if the referrer was
-// unreadable, for example because another tool attached it. Its manifest then holds
-// only a digest.
-type Reference struct {
-	Manifest
-	Fault error
-}
-
 // Referrers returns the documents about a package, sorted by digest. It reads each
 // document and checks that it names the package, because the registry's list is not
-// trusted.
-func (r *Repository) Referrers(ctx context.Context, of string) ([]Reference, error) {
+// trusted. It skips other documents, such as those that another tool attached.
+func (r *Repository) Referrers(ctx context.Context, of string) ([]Manifest, error) {
 	all, err := r.referrers(ctx, of)
 	return all, r.fail(ctx, diag.Fetch, err, "listing the referrers of %s in %s", of, r)
 }
 
-func (r *Repository) referrers(ctx context.Context, of string) ([]Reference, error) {
+func (r *Repository) referrers(ctx context.Context, of string) (all []Manifest, err error) {
 	if err := CheckDigest(of); err != nil {
 		return nil, err
 	}
-	listed, err := try(ctx, r, func(ctx context.Context) ([]ocispec.Descriptor, error) {
-		return r.list(ctx, ocispec.Descriptor{Digest: digest.Digest(of)})
+	var listed []ocispec.Descriptor
+	err = r.try(ctx, func(ctx context.Context) (err error) {
+		listed, err = r.list(ctx, ocispec.Descriptor{Digest: digest.Digest(of)})
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	var all []Reference
 	for _, d := range listed {
-		id := d.Digest.String()
-		m, err := Manifest{}, CheckDigest(id)
-		if err == nil {
-			m, err = r.manifest(ctx, id)
-			ours := errors.Is(err, errContent) || errors.Is(err, errdef.ErrNotFound) || errors.Is(err, errdef.ErrSizeExceedsLimit)
-			if err != nil && !ours {
-				return nil, err
-			}
-		}
-		if err == nil && m.Subject != of {
-			err = fmt.Errorf("%w: the subject is %q", errContent, m.Subject)
-		}
 		if err != nil {
-			m = Manifest{Digest: id}
+			return nil, err
 		}
-		all = append(all, Reference{m, err})
+		if CheckDigest(d.Digest.String()) != nil {
+			continue
+		}
+		m, failed := r.manifest(ctx, d.Digest.String())
+		switch {
+		case failed == nil && m.Subject == of:
+			all = append(all, m)
+		case failed == nil, errors.Is(failed, errContent), errors.Is(failed, errdef.ErrNotFound), errors.Is(failed, errdef.ErrSizeExceedsLimit):
+		default:
+			err = failed
+		}
 	}
-	slices.SortFunc(all, func(a, b Reference) int { return strings.Compare(a.Digest, b.Digest) })
-	return all, nil
+	slices.SortFunc(all, func(a, b Manifest) int { return strings.Compare(a.Digest, b.Digest) })
+	return all, err
 }
 
 // list returns the referrers of a manifest in the registry's list, each once.
@@ -150,8 +138,10 @@ var ownTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}$`)
 // Tags returns the tags of a repository in alphabetical order, without the tags for
 // lists of referrers. The error for a missing repository is [ErrAbsent].
 func (r *Repository) Tags(ctx context.Context) ([]string, error) {
-	tags, err := try(ctx, r, func(ctx context.Context) (tags []string, err error) {
-		err = r.repo.Tags(ctx, "", func(page []string) error {
+	var tags []string
+	err := r.try(ctx, func(ctx context.Context) error {
+		tags = nil
+		return r.repo.Tags(ctx, "", func(page []string) error {
 			for _, tag := range page {
 				if checkTag(tag) == nil && !ownTag.MatchString(tag) {
 					tags = append(tags, tag)
@@ -162,7 +152,6 @@ func (r *Repository) Tags(ctx context.Context) ([]string, error) {
 			}
 			return nil
 		})
-		return tags, err
 	})
 	slices.Sort(tags)
 	return slices.Compact(tags), r.fail(ctx, diag.Fetch, err, "listing the tags of %s", r)
@@ -174,7 +163,7 @@ func (r *Repository) Tags(ctx context.Context) ([]string, error) {
 func (r *Repository) Fetch(ctx context.Context, f File, dir string) error {
 	err := f.check()
 	if err == nil {
-		_, err = try(ctx, r, func(ctx context.Context) (bool, error) { return true, r.fetch(ctx, f, dir) })
+		err = r.try(ctx, func(ctx context.Context) error { return r.fetch(ctx, f, dir) })
 	}
 	return r.fail(ctx, diag.Fetch, err, "fetching %q from %s", f.Name, r)
 }

@@ -39,12 +39,13 @@ func TestPushAndFetch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := newPlace(t, referrers)
 			p := sample(t, "a")
+			p.Files = append(p.Files, file(t, "empty", nil))
 			var last, total int64
 			digest, existed, err := at.open(t).Push(t.Context(), p, func(d, n int64) { last, total = d, n })
 			if err != nil || existed {
 				t.Fatalf("existed %v, %v", existed, err)
 			}
-			if want := p.Files[0].Size + p.Files[1].Size + 3000 + 2; last != want || total != want {
+			if want := p.Files[0].Size + p.Files[1].Size + 3000; last != want || total != want {
 				t.Errorf("progress ended at %d of %d, want %d", last, total, want)
 			}
 			reads(t, at.open(t), digest, p)
@@ -76,7 +77,7 @@ func reads(t *testing.T, r *Repository, digest string, p Package) {
 	}
 	dir := t.TempDir()
 	for i, f := range append(m.Files, found[0].Files[0], found[1].Files[0]) {
-		if i >= len(m.Files) && (found[i-len(m.Files)].Fault != nil || found[i-len(m.Files)].ArtifactType != proofType) {
+		if i >= len(m.Files) && found[i-len(m.Files)].ArtifactType != proofType {
 			t.Errorf("referrer: %+v", found[i-len(m.Files)])
 		}
 		if err := r.Fetch(t.Context(), f, dir); err != nil {
@@ -191,7 +192,7 @@ func TestRefusalsOfAPush(t *testing.T) {
 				place.breaks(on(at[0], at[1], 1000, says(status, body)))
 				_, _, err := place.open(t).Push(t.Context(), sample(t, "a"), nil)
 				e, ok := errors.AsType[*diag.Error](err)
-				if !ok || e.Code != diag.Publish || e.Hint == "" || !strings.Contains(err.Error(), fmt.Sprint("answered ", status)) || !strings.Contains(err.Error(), place.open(t).String()) {
+				if !ok || e.Code != diag.Publish || e.Hint == "" || !strings.Contains(err.Error(), fmt.Sprint("answered ", status)) || !strings.Contains(err.Error(), "oci://"+place.addr) {
 					t.Fatalf("got %v", err)
 				}
 				if strings.Contains(err.Error()+e.Hint, secret) || strings.Contains(err.Error(), "\x1b") {
@@ -326,21 +327,6 @@ func TestWhatIsNoPackage(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFile(t *testing.T) {
-	at := newPlace(t, true)
-	f := file(t, "empty", nil)
-	digest, _ := push(t, at.open(t), Package{ArtifactType: wheelType, Files: []File{f}})
-	m, err := at.open(t).Manifest(t.Context(), digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := at.open(t).Fetch(t.Context(), m.Files[0], dir); err != nil {
-		t.Fatal(err)
-	}
-	same(t, f.Path, filepath.Join(dir, "empty"))
-}
-
 // Several publishers push at once, each with its own client.
 func TestPublishersAtOnce(t *testing.T) {
 	for name, referrers := range modes {
@@ -350,6 +336,7 @@ func TestPublishersAtOnce(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range digests {
 				r, p := at.open(t), sample(t, fmt.Sprint(i%2))
+				r.policy = patient
 				all.Go(func() {
 					var err error
 					if digests[i], _, err = r.Push(t.Context(), p, nil); err != nil {

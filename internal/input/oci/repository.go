@@ -105,17 +105,18 @@ func parsePlace(text string) (registry.Reference, error) {
 // answers worth another attempt. One more is that of a registry behind: it does not know
 // an upload or a file sent earlier to another registry behind the same name, or reads a
 // file that another publisher is writing.
-func try[T any](ctx context.Context, r *Repository, f func(context.Context) (T, error)) (T, error) {
-	return retry.Do(ctx, r.policy, func(ctx context.Context) (T, error) {
-		v, err := f(ctx)
+func (r *Repository) try(ctx context.Context, f func(context.Context) error) error {
+	_, err := retry.Do(ctx, r.policy, func(ctx context.Context) (struct{}, error) {
+		err := f(ctx)
 		said, _ := errors.AsType[errcode.Errors](err)
 		if slices.ContainsFunc(said, func(e errcode.Error) bool {
 			return e.Code == errcode.ErrorCodeBlobUploadUnknown || e.Code == errcode.ErrorCodeManifestBlobUnknown
 		}) {
-			return v, retry.Temporary(err, 0)
+			err = retry.Temporary(err, 0)
 		}
-		return v, retry.Dropped(err)
+		return struct{}{}, retry.Dropped(err)
 	})
+	return err
 }
 
 // errRedirect is the error for a refused redirect.

@@ -207,42 +207,6 @@ func TestWhereRequestsMayLead(t *testing.T) {
 	}
 }
 
-// Tokens follow docker's protocol and are renewed after they expire.
-func TestTokens(t *testing.T) {
-	at := newPlace(t, true)
-	basic := logIn(t, at.addr)
-	var issued, left atomic.Int32
-	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
-		if req.URL.Path == "/token" {
-			if req.Header.Get("Authorization") != basic {
-				w.WriteHeader(http.StatusUnauthorized)
-				return true
-			}
-			left.Store(4) // number of requests before the token expires
-			_, _ = fmt.Fprintf(w, `{"token":"%s-%d"}`, secret, issued.Add(1))
-			return true
-		}
-		upload := req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/blobs/")
-		if req.Header.Get("Authorization") == fmt.Sprintf("Bearer %s-%d", secret, issued.Load()) && (upload || left.Add(-1) >= 0) {
-			return false
-		}
-		w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+at.addr+`/token",service="x",scope="repository:wheels/horovod:pull,push"`)
-		w.WriteHeader(http.StatusUnauthorized)
-		return true
-	})
-	p := sample(t, "a")
-	digest, _ := push(t, at.open(t), p)
-	reads(t, at.open(t), digest, p)
-	if issued.Load() < 4 {
-		t.Errorf("%d tokens were issued", issued.Load())
-	}
-	logIn(t, "other.example")
-	_, _, err := at.open(t).Push(t.Context(), sample(t, "b"), nil)
-	if !isUnauthorized(err) || strings.Contains(err.Error(), secret) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // A registry with TLS may not send the password to a token service without TLS.
 func TestATokenServiceWithoutTLS(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())

@@ -121,7 +121,8 @@ func (p *keeper) open(t *testing.T) *Repository {
 	return r
 }
 
-var slow = retry.Policy{Tries: 2, First: time.Millisecond, Most: time.Millisecond}
+// patient is for publishers that write the same list at once.
+var patient = retry.Policy{Tries: 6, First: 50 * time.Millisecond, Most: time.Second}
 
 // file writes a file and returns its size and digest.
 func file(t *testing.T, name string, content []byte) File {

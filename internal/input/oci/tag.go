@@ -43,9 +43,7 @@ func (r *Repository) tag(ctx context.Context, digest, tag string, o TagOptions) 
 	if err != nil {
 		return err
 	}
-	_, err = try(ctx, r, func(ctx context.Context) (bool, error) {
-		return true, r.repo.PushReference(ctx, d, bytes.NewReader(data), tag)
-	})
+	err = r.try(ctx, func(ctx context.Context) error { return r.repo.PushReference(ctx, d, bytes.NewReader(data), tag) })
 	if err != nil {
 		return err
 	}
@@ -63,12 +61,13 @@ func (r *Repository) tag(ctx context.Context, digest, tag string, o TagOptions) 
 // also remove its tags, none its referrers. The error for a missing manifest is
 // [ErrAbsent].
 func (r *Repository) Delete(ctx context.Context, digest string) error {
+	var d ocispec.Descriptor
 	err := CheckDigest(digest)
 	if err == nil {
-		var d ocispec.Descriptor
-		if d, _, err = r.get(ctx, digest); err == nil {
-			err = r.remove(ctx, d)
-		}
+		d, _, err = r.get(ctx, digest)
+	}
+	if err == nil {
+		err = r.remove(ctx, d)
 	}
 	return r.fail(ctx, diag.Publish, err, "deleting %s in %s", digest, r)
 }
@@ -85,8 +84,5 @@ func (r *Repository) Untag(ctx context.Context, tag string) error {
 }
 
 func (r *Repository) remove(ctx context.Context, d ocispec.Descriptor) error {
-	_, err := try(ctx, r, func(ctx context.Context) (bool, error) {
-		return true, r.repo.Manifests().Delete(ctx, d)
-	})
-	return err
+	return r.try(ctx, func(ctx context.Context) error { return r.repo.Manifests().Delete(ctx, d) })
 }

@@ -117,12 +117,12 @@ func sortTags(cell string, tags []string) (channels, others []string) {
 
 // notes reads the annotations of referrers: the time of the build, and the results of
 // all rounds of gates.
-func notes(all []oci.Reference) (built time.Time, gates map[string]string) {
-	created := func(ref oci.Reference) time.Time {
+func notes(all []oci.Manifest) (built time.Time, gates map[string]string) {
+	created := func(ref oci.Manifest) time.Time {
 		t, _ := time.Parse(time.RFC3339, ref.Annotations[createdNote])
 		return t
 	}
-	slices.SortStableFunc(all, func(a, b oci.Reference) int { return created(a).Compare(created(b)) })
+	slices.SortStableFunc(all, func(a, b oci.Manifest) int { return created(a).Compare(created(b)) })
 	var verdicts []verdict.Verdict
 	for _, ref := range all {
 		if ref.Annotations[saysNote] == attest.ProvenanceType {

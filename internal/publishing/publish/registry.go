@@ -162,7 +162,7 @@ func artifactOf(m oci.Manifest) (oci.File, bool) {
 const maxSaid = 128 << 20
 
 // bringSaid copies the statements about a package to dir and returns them. It skips
-// unreadable referrers and referrers of other types.
+// referrers of other types.
 func (r Registry) bringSaid(ctx context.Context, digest, dir string) (said []artifact.Artifact, err error) {
 	all, err := r.Referrers(ctx, digest)
 	if err != nil {
@@ -173,7 +173,7 @@ func (r Registry) bringSaid(ctx context.Context, digest, dir string) (said []art
 	}
 	left := int64(maxSaid)
 	for _, ref := range all {
-		if ref.Fault != nil || ref.ArtifactType != bundleType && ref.ArtifactType != plainType {
+		if ref.ArtifactType != bundleType && ref.ArtifactType != plainType {
 			continue
 		}
 		for _, f := range ref.Files {
