@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 // The test uses the registry of the distribution project from Debian. It has no
@@ -26,9 +27,7 @@ func TestAgainstDistribution(t *testing.T) {
 	host := distribution(t, binary)
 	open := func() *Repository {
 		r, err := OpenRepository("oci://"+host+"/wheels/horovod", Options{retry: patient})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return r
 	}
 	p := sample(t, "a")
@@ -73,22 +72,16 @@ func TestAgainstDistribution(t *testing.T) {
 func distribution(t testing.TB, binary string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	host := listener.Addr().String()
 	listener.Close() // the registry takes the port a moment later
 	dir := t.TempDir()
 	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage:\n  filesystem: {rootdirectory: %s}\nhttp: {addr: %s}\n", filepath.Join(dir, "data"), host)
 	path := filepath.Join(dir, "config.yml")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(config), 0o600))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	server := exec.CommandContext(ctx, binary, "serve", path)
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Start())
 	t.Cleanup(func() { cancel(); _ = server.Wait() })
 	for range 100 {
 		if resp, err := http.Get("http://" + host + "/v2/"); err == nil {

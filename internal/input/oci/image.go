@@ -157,9 +157,11 @@ type blobs struct{ *store.Store }
 
 var _ content.Storage = blobs{}
 
+// Exists implements [content.ReadOnlyStorage]. A manifest never exists: of one that does,
+// oras would not look for the layers, and the store may have removed them.
 func (b blobs) Exists(_ context.Context, d ocispec.Descriptor) (bool, error) {
 	_, here := b.Path(blobOf(d))
-	return here, nil
+	return here && !isIndex(d.MediaType) && !isManifest(d.MediaType), nil
 }
 
 func (b blobs) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {

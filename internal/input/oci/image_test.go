@@ -20,14 +20,13 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/input/store"
+	"builder/test/kit/must"
 )
 
 func openStore(t *testing.T) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s
 }
 
@@ -40,9 +39,7 @@ func TestAnImageInTheStore(t *testing.T) {
 				t.Fatal("an empty store has the image")
 			}
 			pulled, err := Pull(t.Context(), repository+":6.1@"+digest, s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			held, all := Held(s, digest)
 			if !all || !slices.Equal(held, pulled) || held[0].SHA256 != manifest[len("sha256:"):] {
 				t.Errorf("%v, then %v", pulled, held)
@@ -54,14 +51,12 @@ func TestAnImageInTheStore(t *testing.T) {
 			checkLayout(t, s, digest, manifest)
 			for _, b := range held {
 				path, _ := s.Path(b)
-				if err := os.Rename(path, path+"x"); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.Remove(path))
 				if _, all := Held(s, digest); all {
 					t.Errorf("the store has the image without %s", b.SHA256)
 				}
-				if err := os.Rename(path+"x", path); err != nil {
-					t.Fatal(err)
+				if _, err := Pull(t.Context(), repository+"@"+digest, s); err != nil {
+					t.Errorf("without %s: %v", b.SHA256, err)
 				}
 			}
 		})
@@ -73,16 +68,12 @@ func checkLayout(t *testing.T, s *store.Store, digest, manifest string) {
 	t.Helper()
 	archive := filepath.Join(t.TempDir(), "image.tar")
 	var twice [2]bytes.Buffer
-	if err := errors.Join(Layout(&twice[0], s, digest), Layout(&twice[1], s, digest), os.WriteFile(archive, twice[0].Bytes(), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(Layout(&twice[0], s, digest), Layout(&twice[1], s, digest), os.WriteFile(archive, twice[0].Bytes(), 0o644)))
 	if !bytes.Equal(twice[0].Bytes(), twice[1].Bytes()) {
 		t.Error("two archives of one image differ")
 	}
 	layout, err := oci.NewFromTar(t.Context(), archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	found, err := layout.Resolve(t.Context(), manifest)
 	if err != nil || found.Digest.String() != manifest {
 		t.Errorf("oras finds %v: %v", found.Digest, err)
@@ -93,9 +84,7 @@ func checkLayout(t *testing.T, s *store.Store, digest, manifest string) {
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if members[h.Name]++; members[h.Name] > 1 {
 			t.Errorf("%s is there twice", h.Name)
 		}

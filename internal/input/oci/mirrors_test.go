@@ -1,12 +1,14 @@
 package oci
 
-import "testing"
+import (
+	"testing"
+
+	"builder/test/kit/must"
+)
 
 func TestMirrors(t *testing.T) {
 	m, err := ParseMirrors([]string{"localhost:5000/hub/", "other.example.org=mirror.example.org"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const digest = "@sha256:e50984d2e1ef6300e3fd51303839842189a077b10cb5cadff1923df10c61c493"
 	for name, want := range map[string]string{
 		"rocm/tensorflow:6.1" + digest:                   "localhost:5000/hub/rocm/tensorflow:6.1" + digest,

@@ -14,6 +14,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/test/kit/must"
 )
 
 const (
@@ -31,9 +32,7 @@ func (p *keeper) addImage(t *testing.T, arch string, layers ...string) ocispec.D
 	repo := p.open(t).repo
 	blob := func(mediaType, text string) ocispec.Descriptor {
 		d, err := oras.PushBytes(t.Context(), repo.Blobs(), mediaType, []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return d
 	}
 	config := blob(ocispec.MediaTypeImageConfig, `{"os":"linux","architecture":"`+arch+`"}`)
@@ -42,12 +41,8 @@ func (p *keeper) addImage(t *testing.T, arch string, layers ...string) ocispec.D
 		o.Layers = append(o.Layers, blob(ocispec.MediaTypeImageLayer, text))
 	}
 	d, err := oras.PackManifest(t.Context(), repo, oras.PackManifestVersion1_1, "", o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := repo.Tag(t.Context(), d, arch); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, repo.Tag(t.Context(), d, arch))
 	d.Platform = &ocispec.Platform{OS: "linux", Architecture: arch}
 	return d
 }
@@ -56,13 +51,9 @@ func (p *keeper) addImage(t *testing.T, arch string, layers ...string) ocispec.D
 func (p *keeper) addIndex(t *testing.T, tag string, images ...ocispec.Descriptor) string {
 	t.Helper()
 	data, err := json.Marshal(object{"schemaVersion": 2, "mediaType": indexType, "manifests": images})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d, err := oras.TagBytes(t.Context(), p.open(t).repo, indexType, data, tag)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return d.Digest.String()
 }
 

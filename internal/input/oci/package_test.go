@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"oras.land/oras-go/v2/content"
+
+	"builder/test/kit/must"
 )
 
 // The bytes of a manifest depend on the package alone: otherwise every package pushed
@@ -24,9 +26,7 @@ func TestTheBytesOfAManifest(t *testing.T) {
 	)
 	layers := `,"layers":[{"mediaType":"application/zip","digest":"sha256:` + sum + `","size":7,"annotations":{"org.opencontainers.image.title":"a.whl"}}]`
 	from := (&Repository{}).upload(nil)
-	if err := from.pack(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, from.pack(t.Context(), p))
 	bytes, err := content.FetchAll(t.Context(), from, from.root)
 	if want := head + `"` + wheelType + `","config":` + empty + layers + `,"annotations":{"a":"1","b":"2",` + time + `}}`; err != nil || string(bytes) != want {
 		t.Errorf("%v\ngot  %s\nwant %s", err, bytes, want)

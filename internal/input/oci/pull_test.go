@@ -19,6 +19,7 @@ import (
 	"oras.land/oras-go/v2/errdef"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 // A package made by oras is readable here.
@@ -26,14 +27,10 @@ func TestAPackageOfOras(t *testing.T) {
 	at := newPlace(t, true)
 	r := at.open(t)
 	f := file(t, "a.whl", []byte("wheel"))
-	if err := r.repo.Push(t.Context(), f.descriptor(), strings.NewReader("wheel")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.repo.Push(t.Context(), f.descriptor(), strings.NewReader("wheel")))
 	for _, version := range []oras.PackManifestVersion{oras.PackManifestVersion1_0, oras.PackManifestVersion1_1} {
 		d, err := oras.PackManifest(t.Context(), r.repo, version, wheelType, oras.PackManifestOptions{Layers: []ocispec.Descriptor{f.descriptor()}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		m, err := r.Manifest(t.Context(), d.Digest.String())
 		if err != nil || m.ArtifactType != wheelType || len(m.Files) != 1 || m.Files[0].Name != "a.whl" {
 			t.Errorf("%+v, %v", m, err)
@@ -45,13 +42,9 @@ func TestAPackageOfOras(t *testing.T) {
 func put(t *testing.T, r *Repository, m any) string {
 	t.Helper()
 	data, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := content.NewDescriptorFromBytes(ocispec.MediaTypeImageManifest, data)
-	if err := r.repo.Push(t.Context(), d, bytes.NewReader(data)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.repo.Push(t.Context(), d, bytes.NewReader(data)))
 	return d.Digest.String()
 }
 
@@ -103,13 +96,9 @@ func TestManifestsThatAreNotTaken(t *testing.T) {
 	}
 	// Fetch refuses such a name even if a caller asks for it.
 	dir := filepath.Join(t.TempDir(), "in", "here")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(dir, 0o700))
 	f := file(t, "x", []byte("x"))
-	if err := r.repo.Push(t.Context(), f.descriptor(), strings.NewReader("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.repo.Push(t.Context(), f.descriptor(), strings.NewReader("x")))
 	for _, name := range []string{"../../x", "..", ".", "", "/tmp/x", "a/b", "a\x00"} {
 		f.Name = name
 		if err := r.Fetch(t.Context(), f, dir); err == nil {
@@ -168,9 +157,7 @@ func TestResolveInARepository(t *testing.T) {
 		}
 	}
 	empty, err := OpenRepository("oci://"+at.addr+"/nothing/here", Options{retry: quick})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := empty.Tags(t.Context()); !errors.Is(err, ErrAbsent) {
 		t.Errorf("no repository: %v", err)
 	}
@@ -187,9 +174,7 @@ func TestWrongDigests(t *testing.T) {
 	p := sample(t, "a")
 	good, _ := push(t, r, p)
 	other, _ := push(t, r, sample(t, "b"))
-	if err := r.Tag(t.Context(), good, "v1", TagOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Tag(t.Context(), good, "v1", TagOptions{}))
 	at.breaks(func(w http.ResponseWriter, req *http.Request) bool { // the second manifest under the digest of the first
 		if !strings.Contains(req.URL.Path, "/manifests/") {
 			return false
@@ -299,9 +284,7 @@ func TestFetchReplacesWhatIsThere(t *testing.T) {
 		func() error { return os.WriteFile(path, noise("z", 3<<20), 0o600) },
 		func() error { return errors.Join(os.Remove(path), os.Symlink(outside, path)) },
 	} {
-		if err := errors.Join(prepare(), r.Fetch(t.Context(), f, dir)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(prepare(), r.Fetch(t.Context(), f, dir)))
 		same(t, f.Path, path)
 		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 			t.Errorf("it is no file: %v", err)

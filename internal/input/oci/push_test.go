@@ -21,6 +21,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/test/kit/must"
 )
 
 var sansPath = cmpopts.IgnoreFields(File{}, "Path")
@@ -28,9 +29,7 @@ var sansPath = cmpopts.IgnoreFields(File{}, "Path")
 func push(t *testing.T, r *Repository, p Package) (string, bool) {
 	t.Helper()
 	digest, existed, err := r.Push(t.Context(), p, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return digest, existed
 }
 
@@ -56,9 +55,7 @@ func TestPushAndFetch(t *testing.T) {
 // reads pulls a package and compares it with the pushed package.
 func reads(t *testing.T, r *Repository, digest string, p Package) {
 	t.Helper()
-	if err := r.Tag(t.Context(), digest, "v1", TagOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Tag(t.Context(), digest, "v1", TagOptions{}))
 	if got, err := r.Resolve(t.Context(), "v1"); got != digest || err != nil {
 		t.Errorf("the tag is %s, %v; want %s", got, err, digest)
 	}
@@ -283,9 +280,7 @@ func TestAFileThatChangedIsNotStored(t *testing.T) {
 	} {
 		at := newPlace(t, true)
 		p := sample(t, "a")
-		if err := os.WriteFile(p.Files[0].Path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(p.Files[0].Path, content, 0o600))
 		_, _, err := at.open(t).Push(t.Context(), p, nil)
 		if !errors.Is(err, errChanged) || diag.CodeOf(err) != diag.Publish || at.count("POST") > 2 {
 			t.Errorf("%s: %v after %d uploads", name, err, at.count("POST"))
@@ -412,9 +407,7 @@ func TestASilentRegistry(t *testing.T) {
 	})
 	open := func(o Options) *Repository {
 		r, err := OpenRepository("oci://"+at.addr+"/wheels/horovod", o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return r
 	}
 	r := open(Options{silence: 100 * time.Millisecond, retry: retry.Policy{Tries: 2, First: 1, Most: 1}})

@@ -21,6 +21,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 func TestOpenRepository(t *testing.T) {
@@ -47,9 +48,7 @@ func TestOpenRepository(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(`{"auths":"`+secret), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(`{"auths":"`+secret), 0o600))
 	if _, err := OpenRepository("oci://registry.example/a", Options{}); diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), secret) {
 		t.Errorf("a broken configuration: %v", err)
 	}
@@ -60,9 +59,7 @@ func logIn(t *testing.T, host string) (header string) {
 	t.Helper()
 	header = base64.StdEncoding.EncodeToString([]byte("me:" + secret))
 	config := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, host, header)
-	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(config), 0o600))
 	return "Basic " + header
 }
 
@@ -220,9 +217,7 @@ func TestATokenServiceWithoutTLS(t *testing.T) {
 	host := strings.TrimPrefix(server.URL, "https://")
 	logIn(t, host)
 	r, err := OpenRepository("oci://"+host+"/a", Options{retry: quick})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.repo.PlainHTTP = false // as for any other host
 	r.repo.Client.(*auth.Client).Client.Transport = server.Client().Transport
 	_, err = r.Resolve(t.Context(), "v1")
@@ -245,9 +240,7 @@ func TestTLSIsVerified(t *testing.T) {
 		{"127.0.0.1:1", "check the connection"},
 	} {
 		r, err := OpenRepository("oci://"+c.host+"/a", Options{retry: quick})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.repo.PlainHTTP = false // as for any other host
 		before := time.Now()
 		_, err = r.Resolve(t.Context(), "v1")
@@ -268,9 +261,7 @@ func TestTags(t *testing.T) {
 			r := at.open(t)
 			a, _ := push(t, r, sample(t, "a"))
 			b, _ := push(t, r, sample(t, "b"))
-			if err := r.Tag(t.Context(), a, "v1", TagOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, r.Tag(t.Context(), a, "v1", TagOptions{}))
 			at.forget()
 			if err := r.Tag(t.Context(), a, "v1", TagOptions{}); err != nil || at.count("PUT") > 0 {
 				t.Errorf("once more: %v", err)
@@ -310,9 +301,7 @@ func TestATagThatIsTakenOnTheWay(t *testing.T) {
 	r := at.open(t)
 	a, _ := push(t, r, sample(t, "a"))
 	b, _ := push(t, r, sample(t, "b"))
-	if err := r.Tag(t.Context(), b, "other", TagOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Tag(t.Context(), b, "other", TagOptions{}))
 	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
 		if req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, "/manifests/v1") {
 			w.WriteHeader(http.StatusCreated)
@@ -337,9 +326,7 @@ func TestDelete(t *testing.T) {
 			r := at.open(t)
 			a, _ := push(t, r, sample(t, "a"))
 			about, err := r.Referrers(t.Context(), a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			at.breaks(on("DELETE", "/manifests/", 1, says(405, `{"errors":[{"code":"UNSUPPORTED"}]}`)))
 			err = r.Delete(t.Context(), a)
 			if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "answered 405") {

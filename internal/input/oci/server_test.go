@@ -21,6 +21,7 @@ import (
 	gcr "github.com/google/go-containerregistry/pkg/registry"
 
 	"builder/internal/base/retry"
+	"builder/test/kit/must"
 )
 
 // A keeper is a registry for tests. It stores content and can be made to misbehave.
@@ -52,9 +53,7 @@ func newPlace(t *testing.T, referrers bool) *keeper {
 func (p *keeper) start(t *testing.T, addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p.addr = listener.Addr().String()
 	p.Server = &httptest.Server{Listener: listener, Config: &http.Server{
 		Handler: p, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute,
@@ -115,9 +114,7 @@ func (p *keeper) forget() {
 func (p *keeper) open(t *testing.T) *Repository {
 	t.Helper()
 	r, err := OpenRepository("oci://"+p.addr+"/wheels/horovod", Options{retry: quick, silence: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r
 }
 
@@ -128,9 +125,7 @@ var patient = retry.Policy{Tries: 6, First: 50 * time.Millisecond, Most: time.Se
 func file(t *testing.T, name string, content []byte) File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, content, 0o600))
 	sum := sha256.Sum256(content)
 	return File{Path: path, Name: name, MediaType: "application/zip", SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
 }
