@@ -144,6 +144,8 @@ func (r *Repository) hint(err error, again string) string {
 		return "stop all writers of the file, and push again"
 	case errors.Is(err, errRedirect):
 		return "an upload does not follow a redirect to another host: if that host is right, name it"
+	case errors.Is(err, errPlain):
+		return "ask the owner of " + host + " for addresses with TLS"
 	case errors.Is(err, errLost), errors.Is(err, errContent), errors.Is(err, content.ErrMismatchedDigest):
 		return "the registry, or a proxy before it, loses or changes files: ask its owner"
 	case network:

@@ -107,19 +107,6 @@ func TestResolveFails(t *testing.T) {
 	}
 }
 
-func TestResolveTriesAgain(t *testing.T) {
-	at, repository, amd64, _ := images(t)
-	at.breaks(on("GET", "", 2, says(http.StatusBadGateway, "")))
-	if got, err := resolve(t.Context(), repository+":both", time.Minute, Options{retry: quick}); err != nil || got != amd64 {
-		t.Errorf("after two failures: %q, %v", got, err)
-	}
-	at.breaks(on("GET", "", 100, says(http.StatusBadGateway, "")))
-	_, err := resolve(t.Context(), repository+":both", time.Minute, Options{retry: quick})
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "502") {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestResolveDoesNotWaitForEver(t *testing.T) {
 	at, repository, _, _ := images(t)
 	hanging := make(chan struct{})

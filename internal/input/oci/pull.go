@@ -117,10 +117,11 @@ func (r *Repository) referrers(ctx context.Context, of string) (all []Manifest, 
 
 // list returns the referrers of a manifest in the registry's list, each once.
 func (r *Repository) list(ctx context.Context, subject ocispec.Descriptor) (all []ocispec.Descriptor, err error) {
+	seen := map[digest.Digest]bool{}
 	err = r.repo.Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
 		for _, d := range page {
-			if !slices.ContainsFunc(all, func(l ocispec.Descriptor) bool { return l.Digest == d.Digest }) {
-				all = append(all, d)
+			if !seen[d.Digest] {
+				seen[d.Digest], all = true, append(all, d)
 			}
 			if len(all) > maxReferrers {
 				return fmt.Errorf("%w: more than %d referrers", errContent, maxReferrers)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -222,6 +224,36 @@ func TestATokenServiceWithoutTLS(t *testing.T) {
 	r.repo.Client.(*auth.Client).Client.Transport = server.Client().Transport
 	_, err = r.Resolve(t.Context(), "v1")
 	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "uses http but registry was contacted over https") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Neither may one on this host, which needs no TLS itself.
+func TestATokenServiceElsewhereWithoutTLS(t *testing.T) {
+	at := newPlace(t, true)
+	logIn(t, at.addr)
+	addresses, err := net.InterfaceAddrs()
+	must.Succeed(t, err)
+	i := slices.IndexFunc(addresses, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast()
+	})
+	if i < 0 {
+		t.Skip("this host has no network")
+	}
+	listener, err := net.Listen("tcp", addresses[i].(*net.IPNet).IP.String()+":0")
+	must.Succeed(t, err)
+	defer listener.Close()
+	go func() {
+		_ = http.Serve(listener, http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { t.Errorf("it was asked with %q", req.Header) }))
+	}()
+	at.breaks(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+listener.Addr().String()+`/token",service="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	})
+	_, err = at.open(t).Resolve(t.Context(), "v1")
+	if e, ok := errors.AsType[*diag.Error](err); !ok || e.Code != diag.Fetch || !strings.Contains(e.Hint, "TLS") {
 		t.Errorf("got %v", err)
 	}
 }
