@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 )
 
 // A Follow decides whether to follow a redirect, as [http.Client.CheckRedirect] does.
@@ -60,7 +59,6 @@ var transport = named{func() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DisableCompression = true
 	t.MaxIdleConnsPerHost = 8
-	t.ExpectContinueTimeout = 2 * time.Second // for servers that ignore Expect: 100-continue
 	return t
 }()}
 

@@ -18,10 +18,9 @@ import (
 	"testing"
 	"time"
 
-	gcr "github.com/google/go-containerregistry/pkg/registry"
-
 	"builder/internal/base/retry"
 	"builder/test/kit/must"
+	"builder/test/kit/ocitest"
 )
 
 // A keeper is a registry for tests. It stores content and can be made to misbehave.
@@ -44,8 +43,7 @@ var modes = map[string]bool{"with the API of referrers": true, "without": false}
 func newPlace(t *testing.T, referrers bool) *keeper {
 	t.Helper()
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
-	quiet := gcr.Logger(log.New(io.Discard, "", 0))
-	p := &keeper{keeps: gcr.New(quiet, gcr.WithReferrersSupport(referrers))}
+	p := &keeper{keeps: ocitest.New(referrers)}
 	p.start(t, "127.0.0.1:0")
 	return p
 }
