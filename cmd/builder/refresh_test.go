@@ -12,8 +12,9 @@ import (
 )
 
 // refresh.yml updates the locks of recipes and stacks and proposes both, here and in the
-// directory of a site. The test replaces the programs that need a network: lock adds a
-// line to the lock, and git and gh record their arguments.
+// directory of a site. It gives osv-scanner the Python packages of the locks. The test
+// replaces the programs that need a network: lock adds a line to the lock, and git, gh and
+// osv-scanner record their arguments.
 func TestRefresh(t *testing.T) {
 	for _, site := range []string{".", "ours"} {
 		t.Run(site, func(t *testing.T) { refresh(t, site) })
@@ -26,14 +27,11 @@ func refresh(t *testing.T, site string) {
 	tools, temp := t.TempDir(), t.TempDir()
 	asked := filepath.Join(temp, "asked")
 	for name, text := range map[string]string{
-		"git": `echo "git $*" >> ` + asked + `; [ "$1" != diff ]`,
-		"gh":  `echo "gh $*" >> ` + asked,
+		"git":         `echo "git $*" >> ` + asked + `; [ "$1" != diff ]`,
+		"gh":          `echo "gh $*" >> ` + asked,
+		"osv-scanner": `echo "osv-scanner $*" >> ` + asked + `; echo GHSA-1; exit 1`,
 		"builder": fmt.Sprintf(`if [ "$1" = lock ]; then
 	case $2 in stack/*) echo >> "$SITE/stacks/${2#stack/}.lock.json" ;; *) echo >> "$SITE/recipes/$2.lock.json" ;; esac
-elif [ "$1" = updates ]; then
-	echo "builder $*" >> `+asked+`
-	echo "nccl --version 2.32.3"
-	exit 8
 else
 	exec %s/builder "$@"
 fi`, underTest()),
@@ -41,7 +39,7 @@ fi`, underTest()),
 		must.Succeed(t, os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/bash\n"+text+"\n"), 0o755))
 	}
 	var checkout string
-	for _, step := range []string{"move the pins", "ask the upstreams", "propose"} {
+	for _, step := range []string{"move the pins", "list known weaknesses", "propose"} {
 		checkout = t.TempDir() // each is a separate job
 		for _, file := range []string{"recipes/horovod.yaml", "recipes/horovod.lock.json", "stacks/openrlhf-rocm6.1.yaml", "stacks/openrlhf-rocm6.1.lock.json"} {
 			data, err := os.ReadFile(filepath.Join(repositoryRoot, file))
@@ -64,8 +62,10 @@ fi`, underTest()),
 	}
 	for file, want := range map[string]string{
 		filepath.Join(temp, "summary"): "#### stack/openrlhf-rocm6.1\n",
-		filepath.Join(temp, "body.md"): "#### releases of upstreams\n~~~\nnccl --version 2.32.3\n~~~\n",
+		filepath.Join(temp, "body.md"): "#### known weaknesses\n~~~\nGHSA-1\n~~~\n",
 		asked:                          "commit -m Move the pins -- " + site + "\n",
+		filepath.Join(temp, "locks", "horovod", "requirements.txt"):          "\nhorovod==0.28.1\n",
+		filepath.Join(temp, "locks", "openrlhf-rocm6.1", "requirements.txt"): "==",
 	} {
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s lacks %q, %v:\n%s", file, want, err, text)
