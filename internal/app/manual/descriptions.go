@@ -81,14 +81,6 @@ var Descriptions = map[string]Description{
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Fetch},
 	},
-	"updates": {
-		[]Example{
-			{Line: "builder updates nccl nccl-tests", Does: "list releases of upstreams that two recipes lack"},
-			{Line: "builder updates --older-than 30d --osv osv", Does: "leave out releases of the last 30 days; list known weaknesses of the pins"},
-			{Line: "builder updates --propose next", Does: "write a directory for --recipes with the new values, locked and audited"},
-		},
-		[]diag.Code{diag.Usage, diag.Fetch},
-	},
 	"gate": {
 		[]Example{
 			{Line: "builder gate out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Does: "check the wheel against its entry"},

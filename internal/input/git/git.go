@@ -20,7 +20,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"builder/internal/base/diag"
 )
@@ -84,50 +83,6 @@ func Resolve(ctx context.Context, r Repository, tag string) (string, error) {
 			WithHint("`git ls-remote --tags %s` lists its tags: a copy may be older than the release (git fetch --tags), or the recipe names another tag", r)
 	}
 	return found, nil
-}
-
-// Tags returns the commit of every tag.
-func Tags(ctx context.Context, r Repository) (map[string]string, error) {
-	if err := r.check(); err != nil {
-		return nil, err
-	}
-	out, err := run(ctx, "", "ls-remote", "--tags", "--", string(r))
-	if err != nil {
-		return nil, unreachable(r, err)
-	}
-	tags := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		sha, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		name := strings.TrimSuffix(strings.TrimPrefix(ref, "refs/tags/"), "^{}")
-		if refName.MatchString(name) && commit.MatchString(sha) {
-			tags[name] = sha // the peeled line of an annotated tag comes last
-		}
-	}
-	return tags, nil
-}
-
-// Made returns the time of a tag's commit. It fetches the commit into scratch.
-func Made(ctx context.Context, scratch string, r Repository, tag string) (time.Time, error) {
-	if err := r.check(); err != nil {
-		return time.Time{}, err
-	}
-	if !refName.MatchString(tag) {
-		return time.Time{}, diag.Errorf(diag.Usage, "%q is no name of a tag", tag)
-	}
-	dir, err := os.MkdirTemp(scratch, "tag-*")
-	if err != nil {
-		return time.Time{}, err
-	}
-	defer os.RemoveAll(dir)
-	c, err := open(ctx, dir, r)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if _, err := run(ctx, dir, "fetch", "--quiet", "--no-tags", "--depth", "1", "--", string(r), "+refs/tags/"+tag+":refs/tags/"+tag); err != nil {
-		return time.Time{}, unreachable(r, err)
-	}
-	seconds, err := c.made(ctx, "refs/tags/"+tag+"^{commit}")
-	return time.Unix(seconds, 0).UTC(), err
 }
 
 func unreachable(r Repository, err error) error {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/BurntSushi/toml"
 
@@ -31,14 +30,12 @@ type pylockFile struct {
 	Path   string            `toml:"path"`
 	Size   int64             `toml:"size"`
 	Hashes map[string]string `toml:"hashes"`
-	Upload time.Time         `toml:"upload-time"`
 }
 
 // release is one package of a lock with all its files in the index.
 type release struct {
 	project, version string
 	files            []found
-	uploaded         time.Time // of its first file, or zero if the index does not say
 }
 
 // found is a file and its current address. The address never leaves the process.
@@ -71,9 +68,6 @@ func parsePylock(data []byte, dir string) ([]release, error) {
 				return nil, fmt.Errorf("reading pylock.toml: %s %s: %w", p.Name, p.Version, err)
 			}
 			file.Project, file.Version = p.Name, p.Version
-			if at := f.Upload; releases[i].uploaded.IsZero() || !at.IsZero() && at.Before(releases[i].uploaded) {
-				releases[i].uploaded = at
-			}
 			releases[i].files = append(releases[i].files, file)
 		}
 	}

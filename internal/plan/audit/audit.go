@@ -51,8 +51,6 @@ type Finding struct {
 	Patch   string `json:"patch"`
 	Problem string `json:"problem"`
 	Remedy  string `json:"remedy"`
-	// Merged is the version of upstream that contains the patch, or "".
-	Merged string `json:"merged,omitempty"`
 }
 
 func (f Finding) String() string { return f.Patch + ": " + f.Problem }
@@ -97,12 +95,9 @@ type auditor struct {
 	seen     map[string]bool
 }
 
+// found adds a finding once.
 func (a *auditor) found(name, remedy, format string, args ...any) {
-	a.add(Finding{Patch: name, Problem: fmt.Sprintf(format, args...), Remedy: remedy})
-}
-
-// add adds a finding once.
-func (a *auditor) add(f Finding) {
+	f := Finding{Patch: name, Problem: fmt.Sprintf(format, args...), Remedy: remedy}
 	if !a.seen[f.String()] {
 		a.seen[f.String()] = true
 		a.findings = append(a.findings, f)
@@ -236,7 +231,7 @@ func (a *auditor) apply(i int, s *set, tree *sourcetree.Tree) {
 		a.state(i, s.version, result.State)
 	case patch.IsUpstream(err):
 		a.state(i, s.version, patch.Failed)
-		a.add(Finding{p.Name, fmt.Sprintf("version %s already contains it: %v", s.version, err), "narrow the range", s.version})
+		a.found(p.Name, "narrow the range", "version %s already contains it: %v", s.version, err)
 	default:
 		a.state(i, s.version, patch.Failed)
 		a.found(p.Name, "correct the edit, or narrow the range", "does not apply to version %s: %v", s.version, err)
