@@ -86,9 +86,6 @@ func (w *workspace) entries(ctx context.Context, of Selection, known func(lock.E
 	return assemble.Needed(entries, len(drafts), known), nil
 }
 
-// has reports whether the result of an entry is known.
-func (w *workspace) has(e lock.Entry) bool { return w.results.Has(e.Key()) }
-
 // resolving returns an assembler that resolves pins missing from a lock. It calls
 // before first.
 func (w *workspace) resolving(before func(context.Context) error) *assemble.Assembler {

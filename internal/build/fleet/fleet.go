@@ -93,7 +93,7 @@ func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work f
 		if entering != nil {
 			return entering
 		}
-		err = p.do(ctx, e, events, work)
+		err = p.do(ctx, events, work)
 		failed, isEngines := errors.AsType[*run.EngineError](err)
 		if !isEngines || ctx.Err() != nil {
 			return err
@@ -107,7 +107,7 @@ func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work f
 const Step = "engine"
 
 // do runs work at a place and releases the place.
-func (p *place) do(ctx context.Context, e lock.Entry, events run.Events, work func(run.Engine) error) error {
+func (p *place) do(ctx context.Context, events run.Events, work func(run.Engine) error) error {
 	defer p.leave()
 	log, start := events.StepStarted(Step), time.Now()
 	engine, err := p.Up(ctx)

@@ -26,8 +26,7 @@ type File struct {
 	Exported  []Symbol
 	// Floors holds the highest required version per namespace, such as "GLIBC": "2.38".
 	// It leaves out versions without a number, such as GLIBC_PRIVATE.
-	Floors  map[string]string
-	Machine string // as in platform tags: x86_64, aarch64
+	Floors map[string]string
 }
 
 // Symbol is one dynamic symbol. For an undefined symbol with a version, Library is the
@@ -61,7 +60,7 @@ func Read(r io.ReaderAt) (*File, error) {
 	if err := d.agree(); err != nil {
 		return nil, err
 	}
-	f := &File{Machine: machineName(img.machine), Floors: map[string]string{}}
+	f := &File{Floors: map[string]string{}}
 	if err := f.readNames(d); err != nil {
 		return nil, err
 	}

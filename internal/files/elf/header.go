@@ -8,7 +8,7 @@ import (
 
 // Header holds the first fields of an ELF file, for any machine.
 type Header struct {
-	Machine string // as in [File]; also cuda and amdgpu for GPU code
+	Machine string // as in platform tags: x86_64, aarch64; also cuda and amdgpu for GPU code
 	System  string // such as ELFOSABI_FREEBSD; "" for files Linux loads
 }
 

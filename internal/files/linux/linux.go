@@ -11,12 +11,10 @@ import (
 // A Release is a release of a distribution.
 type Release struct{ Name, Glibc string }
 
-// Source is the public table that Releases follows: it runs each release and reads its
-// glibc. A release of SLES has the glibc of openSUSE Leap of the same number.
-const Source = "https://github.com/mayeut/pep600_compliance"
-
 // Releases lists the releases of clusters, oldest glibc first. "RHEL" stands
 // for its rebuilds too: AlmaLinux, CentOS Stream, Oracle Linux and Rocky Linux.
+// https://github.com/mayeut/pep600_compliance runs each release and reads its glibc. A
+// release of SLES has the glibc of openSUSE Leap of the same number.
 var Releases = []Release{
 	{"RHEL 8", "2.28"},
 	{"Debian 11", "2.31"},

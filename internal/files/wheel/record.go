@@ -86,12 +86,9 @@ func formatRecord(lines []recordLine, self string) []byte {
 	return b.Bytes()
 }
 
-// Listed is a line of RECORD: a path, and the digest and size of the file. Digest and
-// size are "" if RECORD does not state them.
-type Listed struct {
-	Path, SHA256 string // digest in hexadecimal
-	Size         string
-}
+// Listed is a line of RECORD: a path, and the digest of the file in hexadecimal, or "" if
+// RECORD does not state it.
+type Listed struct{ Path, SHA256 string }
 
 // ParseRecord reads the RECORD of an installed distribution. Its paths are relative to
 // site-packages and may lead outside.
@@ -102,7 +99,7 @@ func ParseRecord(data []byte) ([]Listed, error) {
 	}
 	listed := make([]Listed, 0, len(lines))
 	for _, path := range slices.Sorted(maps.Keys(lines)) {
-		line := Listed{Path: path, Size: lines[path].size}
+		line := Listed{Path: path}
 		if text, ok := strings.CutPrefix(lines[path].hash, "sha256="); ok {
 			sum, err := base64.RawURLEncoding.DecodeString(text)
 			if err != nil {

@@ -79,7 +79,7 @@ func EnsureUV(ctx context.Context, home string, log func(format string, args ...
 	if err != nil {
 		return Tool{}, err
 	}
-	return Tool{path, filepath.Join(filepath.Dir(path), pin.Name), uvVersion, pin.SHA256, filepath.Join(home, "tools", "uv-cache")}, nil
+	return Tool{path, filepath.Join(filepath.Dir(path), pin.Name), pin.SHA256, filepath.Join(home, "tools", "uv-cache")}, nil
 }
 
 // ensure returns the path of a program under home, and its wheel.

@@ -19,10 +19,9 @@ import (
 
 // Tool is a uv program of the pinned version.
 type Tool struct {
-	Path    string // path of the program
-	Wheel   string // path of the program's wheel
-	Version string
-	SHA256  string // of the wheel
+	Path   string // path of the program
+	Wheel  string // path of the program's wheel
+	SHA256 string // of the wheel
 
 	cache string
 }

@@ -41,7 +41,7 @@ func TestLibraryIsRead(t *testing.T) {
 			{Name: "absent", Weak: true},
 		},
 		Exported: []elf.Symbol{{Name: "given"}, {Name: "versioned", Version: "SAMPLE_1.2"}},
-		Floors:   map[string]string{"GLIBC": "2.14"}, Machine: "x86_64",
+		Floors:   map[string]string{"GLIBC": "2.14"},
 	}
 	check.Same(t, "read", want, got)
 	targets, err := elf.DeviceTargets(bytes.NewReader(sample().Bytes()))
