@@ -55,10 +55,68 @@ func CPUUses(r io.ReaderAt) ([]CPUUse, error) {
 	if len(code.seen) == 0 {
 		return nil, errors.New("it has no code")
 	}
+	if err := code.outside(); err != nil {
+		return nil, err
+	}
 	if err := code.entries(); err != nil {
 		return nil, err
 	}
 	return code.sorted(), nil
+}
+
+// outside returns an error if a page of an executable segment holds bytes outside of the
+// sections: a processor may run them, and no section shows them. Zeros, nop and int3
+// fill the space between functions.
+func (c machineCode) outside() error {
+	const page = 4096
+	for _, p := range c.loads {
+		if elf.ProgFlag(p.Flags)&elf.PF_X == 0 {
+			continue
+		}
+		at, end := p.Off, (p.Off+p.Filesz+page-1)&^(page-1)
+		for _, known := range append(c.described(), [2]uint64{end, end}) {
+			if found, err := c.filled(at, min(known[0], end)); err != nil {
+				return err
+			} else if found != nil {
+				return fmt.Errorf("its code at address %#x belongs to no section", p.Vaddr+*found-p.Off)
+			}
+			at = max(at, known[1])
+		}
+	}
+	return nil
+}
+
+// described returns the start and the end of what the file describes, in order: its
+// header, its tables of segments and sections, and the sections that are loaded.
+func (c machineCode) described() [][2]uint64 {
+	ranges := [][2]uint64{{0, elfHeaderSize}, c.table, c.listing}
+	for _, s := range c.sections {
+		if elf.SectionFlag(s.Flags)&elf.SHF_ALLOC != 0 && elf.SectionType(s.Type) != elf.SHT_NOBITS {
+			ranges = append(ranges, [2]uint64{s.Off, s.Off + s.Size})
+		}
+	}
+	slices.SortFunc(ranges, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
+	return ranges
+}
+
+// filled returns the position of the first byte of a part of the file that is no filling,
+// or nil.
+func (c machineCode) filled(at, end uint64) (*uint64, error) {
+	buffer := make([]byte, 1<<16)
+	for at < end {
+		n, err := c.r.ReadAt(buffer[:min(uint64(len(buffer)), end-at)], int64(at))
+		if i := slices.IndexFunc(buffer[:n], func(b byte) bool { return b != 0 && b != 0x90 && b != 0xcc }); i >= 0 {
+			at += uint64(i)
+			return &at, nil
+		}
+		if err == io.EOF {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+		at += uint64(n)
+	}
+	return nil, nil
 }
 
 // machineCode is a library with the results read from its code so far.

@@ -28,6 +28,7 @@ type image struct {
 	machine elf.Machine
 	segments
 	sections []section
+	listing  [2]uint64         // start and end of the section table in the file
 	names    int               // index of the section with the section names
 	tables   map[uint32]string // string tables by section, each read once
 }
@@ -123,6 +124,7 @@ func openSections(m *meter, h elf.Header64, limit uint16) (*image, error) {
 		return nil, fmt.Errorf("reading section table: %w", err)
 	}
 	img := &image{r: m, machine: elf.Machine(h.Machine), names: int(h.Shstrndx), tables: map[uint32]string{}}
+	img.listing = [2]uint64{h.Shoff, h.Shoff + uint64(binary.Size(table))}
 	for _, s := range table {
 		img.sections = append(img.sections, section{Section64: s})
 	}

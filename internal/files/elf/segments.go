@@ -18,6 +18,7 @@ const minPage = 0x1000
 type segments struct {
 	loads   []elf.Prog64
 	dynamic *elf.Prog64 // nil if there is none
+	table   [2]uint64   // start and end of the program headers in the file
 }
 
 // readSegments reads the program headers. It refuses values that loaders refuse or
@@ -33,6 +34,7 @@ func readSegments(r io.ReaderAt, h elf.Header64) (s segments, err error) {
 	if err := decode(r, h.Phoff, table); err != nil {
 		return s, fmt.Errorf("reading table of segments: %w", err)
 	}
+	s.table = [2]uint64{h.Phoff, h.Phoff + uint64(len(table))*progSize}
 	for i, p := range table {
 		switch elf.ProgType(p.Type) {
 		case elf.PT_LOAD:
@@ -47,7 +49,10 @@ func readSegments(r io.ReaderAt, h elf.Header64) (s segments, err error) {
 	return s, s.check(r)
 }
 
-const progSize = 56
+const (
+	elfHeaderSize = 64
+	progSize      = 56
+)
 
 // check returns an error if segments overlap, if two segments map different bytes of
 // the file to one page, or if a segment ends after the end of the file. The dynamic

@@ -82,6 +82,11 @@ func (w *Wheel) checkMetadata() (problems []string) {
 	if version := w.Metadata.Get("Version"); version != "" && !w.Name.HasVersion(version) {
 		problems = append(problems, fmt.Sprintf("%s has Version %q, the file name has %q", file, version, w.Name.Version))
 	}
+	for _, requirement := range w.Metadata.Values("Requires-Dist") {
+		if named, _, _ := strings.Cut(requirement, ";"); strings.Contains(named, "@") {
+			problems = append(problems, fmt.Sprintf("%s requires %.200q: installers fetch it from that address, and from no index", file, requirement))
+		}
+	}
 	return problems
 }
 

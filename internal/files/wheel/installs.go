@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Places lists where installers put the files of a wheel, except .dist-info.
@@ -136,6 +137,9 @@ func (w *Wheel) entryPoints() (names []string, err error) {
 	makes := false
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
+		if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }) {
+			return names, fmt.Errorf("%s has the line %.100q, which Python reads as several lines", file, line)
+		}
 		switch name, _, ok := strings.Cut(line, "="); {
 		case strings.HasPrefix(line, "["):
 			if !strings.HasSuffix(line, "]") { // some parsers accept it as a group

@@ -2,7 +2,10 @@ package gate
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"builder/internal/gates/verdict"
@@ -34,22 +37,25 @@ func wantsCollectivesOfRanks(e recipe.Expect) bool { return e.Launcher != "" && 
 type ring struct {
 	values [2][]float64
 	root   int
+	large  [2]largeTensor
 }
 
 // A ringPart is the part of one rank.
 type ringPart struct {
-	Values []float64 `json:"values"`
-	Root   int       `json:"root"`
-	Limit  int       `json:"limit"`
+	Values []float64   `json:"values"`
+	Root   int         `json:"root"`
+	Large  largeTensor `json:"large"`
+	Limit  int         `json:"limit"`
 }
 
 // rankSeconds is the time limit of ranks on a CPU.
 const rankSeconds = 900
 
 func (s Subject) ring() ring {
-	random := s.random()
+	random := s.random("collectives")
 	r := ring{root: random.IntN(2)}
 	for rank := range r.values {
+		r.large[rank] = largeTensor{random.IntN(1 << 16), 2*random.IntN(1<<15) + 1, largeCount}
 		for range 5 {
 			r.values[rank] = append(r.values[rank], float64(1+random.IntN(1<<16))/8)
 		}
@@ -57,7 +63,46 @@ func (s Subject) ring() ring {
 	return r
 }
 
-func (r ring) part(rank int) ringPart { return ringPart{r.values[rank], r.root, rankSeconds} }
+func (r ring) part(rank int) ringPart {
+	return ringPart{r.values[rank], r.root, r.large[rank], rankSeconds}
+}
+
+// A largeTensor is the first value, the step and the number of the elements of a tensor.
+// A rank makes it, because its values are too many for a connection. Each value is a
+// multiple of 1/8 below 8192, so a sum of two is exact in 32 bits.
+type largeTensor [3]int
+
+// largeCount is the number of elements. A prime leaves a rest for every size of a
+// buffer.
+const largeCount = 100003
+
+func (t largeTensor) values() []float32 {
+	values := make([]float32, t[2])
+	for i := range values {
+		values[i] = float32((t[0]+t[1]*i)%(1<<16)) / 8
+	}
+	return values
+}
+
+var collectiveNames = [3]string{"the sum", "the concatenation", "the broadcast"}
+
+// largeResults returns the digests of the right results, in the order of
+// [collectiveNames].
+func (r ring) largeResults() (digests [3]string) {
+	a, b := r.large[0].values(), r.large[1].values()
+	sum := slices.Clone(a)
+	for i := range sum {
+		sum[i] += b[i]
+	}
+	for i, result := range [3][]float32{sum, slices.Concat(a, b), [2][]float32{a, b}[r.root]} {
+		var data []byte
+		for _, value := range result {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(value))
+		}
+		digests[i] = fmt.Sprintf("%x", sha256.Sum256(data))
+	}
+	return digests
+}
 
 // ringReport is the report of a rank.
 type ringReport struct {
@@ -67,6 +112,7 @@ type ringReport struct {
 	Allreduce []float64 `json:"allreduce"`
 	Allgather []float64 `json:"allgather"`
 	Broadcast []float64 `json:"broadcast"`
+	Large     []string  `json:"large"` // digests of the same collectives of large tensors
 }
 
 const ringCase = "collectives"
@@ -159,6 +205,11 @@ func faultsOfMaps(end ranksEnd, digests map[string]string) (problems []string) {
 func (r ring) problems(rank int, have ringReport) (problems []string) {
 	if have.Rank != rank || have.Size != 2 {
 		problems = append(problems, fmt.Sprintf("rank %d sees itself as rank %d of %d", rank, have.Rank, have.Size))
+	}
+	for i, want := range r.largeResults() {
+		if i >= len(have.Large) || have.Large[i] != want {
+			problems = append(problems, fmt.Sprintf("rank %d: %s of a tensor of %d elements is wrong", rank, collectiveNames[i], largeCount))
+		}
 	}
 	var sum []float64
 	for i, value := range r.values[0] {

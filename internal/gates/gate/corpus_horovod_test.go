@@ -86,6 +86,12 @@ func badBuilds() []bad {
 		refused("the extension twice, for two Pythons", horovodROCm, func(s *specimen) {
 			s.libraries["horovod/tensorflow/mpi_lib.cpython-310-x86_64-linux-gnu.so"] = s.library()
 		}, "extension-present", "2 files match", "look for the first compiler or configure error", "wheel-format"),
+		refused("a library under the name of a text", horovodROCm, func(s *specimen) {
+			s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: "horovod/tensorflow/op_names.txt", Text: string((&elftest.Library{}).Bytes())})
+		}, "extension-present", "horovod/tensorflow/op_names.txt is native code that nobody promised", "leave it out, or promise it"),
+		refused("an extension of another framework by .data", horovodROCm, func(s *specimen) {
+			s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: s.wheel.Info()[:len(s.wheel.Info())-len("dist-info")] + "data/platlib/horovod/torch/mpi_lib_v2.so", Text: string((&elftest.Library{}).Bytes())})
+		}, "extension-present", "horovod/torch/mpi_lib_v2.so is native code that nobody promised", "leave it out, or promise it"),
 		refused("Horovod without NCCL or RCCL", horovodROCm, func(s *specimen) {
 			s.drop("librccl.so.1", "nccl")
 			s.replace("check-build", "[X] NCCL", "[ ] NCCL")
@@ -173,7 +179,7 @@ func badLinks() []bad {
 		}, "elf-needed", "needs libcuda.so*, which is forbidden", "read the link lines", "elf-symbols "+running),
 		refused("a second library of the wheel needs the driver library", horovodCUDA, func(s *specimen) {
 			s.libraries["horovod/lib/libhelper.so.1"] = &elftest.Library{Needed: []string{"libcuda.so.1"}}
-		}, "elf-needed", "horovod/lib/libhelper.so.1 needs libcuda.so*, which is forbidden", "read the link lines"),
+		}, "elf-needed", "horovod/lib/libhelper.so.1 needs libcuda.so*, which is forbidden", "read the link lines", "extension-present"),
 		refused("a link to the CUDA runtime, which must be inside", ncclVerbs, func(s *specimen) {
 			s.library().Needed = append(s.library().Needed, "libcudart.so.13")
 			s.box.libraries["libcudart.so.13"] = []string{}

@@ -79,12 +79,13 @@ var standIns = map[string]string{
 	"torch.py": `
 class T(list):
     def tolist(self): return list(self)
+    def numpy(self): return self
 tensor = T
 __version__ = "2.6.0"
 `,
 	"horovod/__init__.py": "",
 	"horovod/torch/__init__.py": `
-import ctypes, json, os, sys, time, urllib.error, urllib.request
+import array, ctypes, json, os, sys, time, urllib.error, urllib.request
 import torch
 from horovod.torch.mpi_ops import library
 Sum = "sum"
@@ -102,8 +103,8 @@ calls = 0
 def both(mine):
     global calls
     calls += 1
-    ask("PUT", "x/%d-%d" % (calls, rank()), json.dumps(mine).encode())
-    return [json.loads(ask("GET", "x/%d-%d" % (calls, n))) for n in range(2)]
+    ask("PUT", "x/%d-%d" % (calls, rank()), array.array("f", mine).tobytes())
+    return [list(array.array("f", ask("GET", "x/%d-%d" % (calls, n)))) for n in range(2)]
 def allreduce(t, op): return torch.T([a + b for a, b in zip(*both(t))])
 def allgather(t): return torch.T(sum(both(t), []))
 def broadcast(t, root_rank): return torch.T(both(t)[root_rank])
@@ -164,6 +165,8 @@ func TestLyingWheels(t *testing.T) {
 		"honest, its import":                 {nil, importModule, ""},
 		"honest, its flags":                  {nil, builtFlags, ""},
 		"the reduction is skipped":           {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
+		"only small tensors are reduced":     {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 100003 elements is wrong"},
+		"only small tensors are sent":        {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank: sent(t, root_rank) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 100003 elements is wrong"},
 		"every collective is skipped":        {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None: t\nbroadcast = lambda t, root_rank: t"}, allreduce2, "allgather gave the rank's own input"},
 		"the extension is never loaded":      {map[string]string{ops: "library = None"}, allreduce2, "rank 0: its process maps no horovod/torch/mpi_lib_v2"},
 		"the extension is never imported":    {map[string]string{ops: "library = None"}, importModule, "its process maps no horovod/torch/mpi_lib_v2"},

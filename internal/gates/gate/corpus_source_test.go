@@ -94,7 +94,12 @@ func badPython() []bad {
 		row("a wheel that lost its program", "lacks [console_scripts] horovodrun = horovod.runner.launch:run_commandline of the source",
 			text(infoROCm+"entry_points.txt", is("[console_scripts]\n"))),
 		row("a wheel with a library that hides a module", "launch.abi3.so is imported in place of horovod/runner/launch.py",
-			more("horovod/runner/launch.abi3.so", string((&elftest.Library{}).Bytes()))),
+			more("horovod/runner/launch.abi3.so", string((&elftest.Library{}).Bytes()))).and("extension-present"),
+		row("a wheel with a library that hides a module as the package of its name", "launch/__init__.abi3.so is imported in place of horovod/runner/launch.py",
+			more("horovod/runner/launch/__init__.abi3.so", string((&elftest.Library{}).Bytes()))).and("extension-present"),
+		row("a wheel that lost a module", "the wheel lacks horovod/tensorflow/__init__.py of the source", func(s *specimen) {
+			s.wheel.Files = slices.DeleteFunc(s.wheel.Files, func(f wheeltest.File) bool { return f.Name == "horovod/tensorflow/__init__.py" })
+		}),
 		blind("a wheel whose source is not in the store", "the source tree is not in the store", "builder store import",
 			func(s *specimen) { s.sourceless = true }),
 		blind("a wheel of another source than its patches", "patch seal", "correct the cause and run the gate again", func(s *specimen) {

@@ -32,6 +32,12 @@ func refused(what string, of func() *specimen, change func(*specimen), gate, say
 	return bad{what: what, of: of, change: change, gate: gate, says: says, do: do, also: strings.Join(also, " ")}
 }
 
+// and adds gates that refuse the artifact too.
+func (b bad) and(gates string) bad {
+	b.also = strings.TrimSpace(b.also + " " + gates)
+	return b
+}
+
 // unmeasured returns a row whose verdict is not measured.
 func (b bad) unmeasured() bad {
 	b.blind = true

@@ -61,7 +61,7 @@ func badWheels() []bad {
 		row("a file that lost its line in RECORD", `"horovod/__init__.py" is not in RECORD`, func(w *wheeltest.Wheel) {
 			w.Record = func(lines []string) []string { return lines[1:] }
 		}),
-		row("a file of RECORD missing in the wheel", `names "horovod/__init__.py", which is not in the wheel`, func(w *wheeltest.Wheel) { w.Omitted = []string{module} }),
+		row("a file of RECORD missing in the wheel", `names "horovod/__init__.py", which is not in the wheel`, func(w *wheeltest.Wheel) { w.Omitted = []string{module} }).and("python-source"),
 		row("a file without a hash in RECORD", "has no hash in RECORD", func(w *wheeltest.Wheel) {
 			w.Record = func(lines []string) []string { return append([]string{module + ",,\n"}, lines[1:]...) }
 		}),
@@ -89,6 +89,9 @@ func badWheels() []bad {
 		refused("a version with a local part that nobody promised", horovodROCm, func(s *specimen) { s.expect.Version = "0.28.1" },
 			"wheel-format", "the version is 0.28.1+rocm5.7.tf2.13.0.gfx90a, expected 0.28.1", "or correct expect.version"),
 		row("METADATA whose local part names another ROCm", `has Version "0.28.1+rocm6.1.tf2.13.0.gfx90a"`, func(w *wheeltest.Wheel) { w.Version = "0.28.1+rocm6.1.tf2.13.0.gfx90a" }),
+		row("a requirement with an address", "installers fetch it from that address", func(w *wheeltest.Wheel) {
+			w.Requires = []string{"helper @ https://example.org/helper-1-py3-none-any.whl"}
+		}),
 		row("a tag missing in WHEEL", `has tags ["py3-none-any"]`, func(w *wheeltest.Wheel) { w.Tags = []string{"py3-none-any"} }),
 		more("a file outside the promised packages", "torch/__init__.py lies outside the promised packages horovod", wheeltest.File{Name: torch}),
 		more("a file installed by .data outside the promised packages", "data/purelib/torch/__init__.py lies outside", wheeltest.File{Name: data + "purelib/" + torch}),
@@ -115,13 +118,14 @@ func badWheels() []bad {
 		more("a file installed by .data for every shell", "installs etc/profile.d below the prefix", wheeltest.File{Name: data + "data/etc/profile.d/x.sh"}),
 		more("a program that hides the system's", "the program python3 would hide the system's", wheeltest.File{Name: data + "scripts/python3", Text: "#!/bin/sh\n", Mode: 0o755}),
 		more("a program of entry_points.txt that hides the system's", "the program pip would hide the system's", wheeltest.File{Name: dist + "entry_points.txt", Text: "[console_scripts]\npip = horovod:main\n"}),
+		more("lines of entry_points.txt that only Python separates", "which Python reads as several lines", wheeltest.File{Name: dist + "entry_points.txt", Text: "[x]\f[console_scripts]\fmpirun = horovod:main\n"}).and("python-source"),
 		more("a directory .data of another wheel, which pip installs too", "in another .data directory", wheeltest.File{Name: "other-1.data/purelib/x.py"}),
 		more("compiled code that runs in place of its source", "forbids Python to compare it with its source", wheeltest.File{Name: "horovod/__pycache__/__init__.cpython-311.pyc", Text: "\xa7\r\r\n\x01\x00\x00\x00code"}),
 		more("two files for one place", "install to the same path", wheeltest.File{Name: data + "purelib/horovod/__init__.py", Text: "__version__ = '0.28.1'\n"}),
-		more("a library for another machine beside the extension", "horovod/lib/libhelper.so is for aarch64", wheeltest.File{Name: "horovod/lib/libhelper.so", Text: string((&elftest.Library{Machine: "aarch64"}).Bytes())}),
-		more("a program for another machine", "scripts/horovodrun is for aarch64", wheeltest.File{Name: data + "scripts/horovodrun", Text: string((&elftest.Library{Machine: "aarch64"}).Bytes()), Mode: 0o755}),
-		more("a library for musl", "needs libc.musl-x86_64.so.1, and the tag is linux_x86_64", wheeltest.File{Name: "horovod/lib/libhelper.so", Text: string((&elftest.Library{Needed: []string{"libc.musl-x86_64.so.1"}}).Bytes())}),
-		more("an extension of TensorFlow in place of another framework's", "horovod/mxnet/x.so is in the directory of mxnet, but for tensorflow", wheeltest.File{Name: "horovod/mxnet/x.so", Text: string((&elftest.Library{Needed: []string{"libtensorflow_framework.so.2"}}).Bytes())}),
+		more("a library for another machine beside the extension", "horovod/lib/libhelper.so is for aarch64", wheeltest.File{Name: "horovod/lib/libhelper.so", Text: string((&elftest.Library{Machine: "aarch64"}).Bytes())}).and("extension-present"),
+		more("a program for another machine", "scripts/horovodrun is for aarch64", wheeltest.File{Name: data + "scripts/horovodrun", Text: string((&elftest.Library{Machine: "aarch64"}).Bytes()), Mode: 0o755}).and("extension-present"),
+		more("a library for musl", "needs libc.musl-x86_64.so.1, and the tag is linux_x86_64", wheeltest.File{Name: "horovod/lib/libhelper.so", Text: string((&elftest.Library{Needed: []string{"libc.musl-x86_64.so.1"}}).Bytes())}).and("extension-present"),
+		more("an extension of TensorFlow in place of another framework's", "horovod/mxnet/x.so is in the directory of mxnet, but for tensorflow", wheeltest.File{Name: "horovod/mxnet/x.so", Text: string((&elftest.Library{Needed: []string{"libtensorflow_framework.so.2"}}).Bytes())}).and("extension-present"),
 		more("the metadata of a second package", "2 .dist-info directories", wheeltest.File{Name: "torch-2.6.0.dist-info/METADATA"}),
 	}
 }

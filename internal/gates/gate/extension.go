@@ -3,6 +3,8 @@ package gate
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"builder/internal/files/wheel"
@@ -20,7 +22,7 @@ var extensionPresent = Gate{
 	check:  checkExtensions,
 }
 
-func checkExtensions(_ context.Context, s Subject) verdict.Verdict {
+func checkExtensions(ctx context.Context, s Subject) verdict.Verdict {
 	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -50,11 +52,17 @@ func checkExtensions(_ context.Context, s Subject) verdict.Verdict {
 		seen = append(seen, "no "+pattern)
 	}
 	onlyUnasked := unasked > 0 && unasked == len(problems)
+	promised := len(problems) == 0
+	if len(s.Expect.Frameworks) > 0 {
+		problems = append(problems, s.unpromised(ctx, w)...)
+	}
 	if absent {
 		problems = append(problems, "the wheel holds "+libraries(w))
 	}
 	a := verdict.Judge(problems, seen)
 	switch {
+	case promised && len(problems) > 0:
+		return a.Because("the build or its script added a library: leave it out, or promise it with expect.extensions, so that the other gates read it too")
 	case onlyUnasked && len(s.Expect.Frameworks) > 0:
 		return a.Because("the build found another framework too: set HOROVOD_WITHOUT_<FRAMEWORK>=1 for frameworks you do not want")
 	case onlyUnasked:
@@ -63,6 +71,28 @@ func checkExtensions(_ context.Context, s Subject) verdict.Verdict {
 		return a.Because("%s. Horovod goes on without its framework: set HOROVOD_WITH_<FRAMEWORK>=1", extensionRemedy)
 	}
 	return a
+}
+
+// unpromised names the files with native code, whatever their names, that are no promised
+// extension. The extension may load them, and gates that ask the extension would hear
+// them.
+func (s Subject) unpromised(ctx context.Context, w *wheel.Wheel) (problems []string) {
+	for _, f := range w.Files {
+		promised := func(pattern string) bool { return anyMatch(pattern, []string{f.Name}) }
+		if slices.ContainsFunc(slices.Concat(s.Expect.Extensions, s.Expect.NoExtensions), promised) {
+			continue // those of NoExtensions are named already
+		}
+		err := s.Unpacked.read(ctx, w, f.Name, func(r io.ReaderAt) error {
+			if native, _ := nativeFault(r, w.Name); native {
+				problems = append(problems, f.Name+" is native code that nobody promised")
+			}
+			return nil
+		})
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	return problems
 }
 
 // maxListed is the number of libraries in the evidence.

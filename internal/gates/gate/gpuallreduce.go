@@ -385,7 +385,7 @@ func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 	if v, lacks := s.lacksFramework(2); lacks {
 		return v
 	}
-	task, err := newGPUTask(gpuOperations(s.Expect), s.Device.GPUs, s.random())
+	task, err := newGPUTask(gpuOperations(s.Expect), s.Device.GPUs, s.random("gpu"))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}

@@ -234,7 +234,7 @@ func TestTrainingOnGPUs(t *testing.T) {
 // Results are exact in every type, and no rank alone has them.
 func TestGPUCases(t *testing.T) {
 	for _, ranks := range []int{2, 3, 8, 16} {
-		task, err := newGPUTask([]string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, ranks, Subject{}.random())
+		task, err := newGPUTask([]string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, ranks, Subject{}.random("gpu"))
 		must.Succeed(t, err)
 		seen := map[string]bool{}
 		for _, c := range task.Cases {

@@ -56,6 +56,7 @@ func checkPythonSource(ctx context.Context, s Subject) verdict.Verdict {
 			problems = append(problems, name+" "+fault)
 		}
 	}
+	problems = append(problems, source.lost(w, s.Expect.Packages)...)
 	return verdict.Judge(problems, []string{fmt.Sprintf("%d files, as in %s with %d patches", len(names), s.Source.Name, len(s.Source.Patches))})
 }
 
@@ -76,6 +77,9 @@ func pythonOf(w *wheel.Wheel) (names []string) {
 func (t pythonTree) hiddenModules(w *wheel.Wheel, extensions []string) (problems []string) {
 	module := func(place string) string {
 		base, _, _ := strings.Cut(path.Base(place), ".")
+		if base == "__init__" { // the folder is a package, and comes before a module beside it
+			return path.Dir(place)
+		}
 		return path.Join(path.Dir(place), base)
 	}
 	modules := map[string]string{}
@@ -246,6 +250,23 @@ func (t pythonTree) fault(place string, data []byte) string {
 		return ""
 	}
 	return fmt.Sprintf("differs from the patched source from line %d on", firstDifference(want, data))
+}
+
+// lost names the modules of the promised packages that the wheel lacks. A build may leave
+// out tests.
+func (t pythonTree) lost(w *wheel.Wheel, packages []string) (problems []string) {
+	have := map[string]bool{}
+	for _, f := range w.Files {
+		have[placeOf(f.Name)] = true
+	}
+	for _, place := range slices.Sorted(maps.Keys(t.files)) {
+		top, _, _ := strings.Cut(place, "/")
+		ofTests := slices.ContainsFunc(strings.Split(place, "/"), func(d string) bool { return d == "test" || d == "tests" })
+		if path.Ext(place) == ".py" && slices.Contains(packages, top) && !ofTests && !have[place] {
+			problems = append(problems, "the wheel lacks "+place+" of the source")
+		}
+	}
+	return problems
 }
 
 // firstDifference returns the number of the first line in which two texts differ.

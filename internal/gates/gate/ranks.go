@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"encoding/json"
@@ -211,8 +212,12 @@ func newSeed() (seed [32]byte) {
 	return seed
 }
 
-// random returns the source of random data of a gate.
-func (s Subject) random() *rnd.Rand { return rnd.New(rnd.NewChaCha8(s.seed())) }
+// random returns the source of random data of a task. Each task has its own, so that the
+// data of one tell nothing about those of another.
+func (s Subject) random(task string) *rnd.Rand {
+	seed := s.seed()
+	return rnd.New(rnd.NewChaCha8(sha256.Sum256(append(seed[:], task...))))
+}
 
 // nonce returns what marks the answer of a gate's program.
 func (s Subject) nonce(gate string) string {

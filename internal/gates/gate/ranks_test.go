@@ -3,6 +3,7 @@ package gate
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -99,9 +100,13 @@ func partsOf[T any](raw []json.RawMessage) (all []T) {
 func (p played) ringLines(parts []ringPart, rank int) []string {
 	task := ring{root: parts[0].Root}
 	for i, part := range parts {
-		task.values[i] = part.Values
+		task.values[i], task.large[i] = part.Values, part.Large
 	}
-	r := ringReport{Case: ringCase, Rank: rank, Size: 2, Allgather: append(append([]float64{}, task.values[0]...), task.values[1]...), Broadcast: task.values[task.root]}
+	large := task.largeResults()
+	r := ringReport{
+		Case: ringCase, Rank: rank, Size: 2, Large: large[:],
+		Allgather: slices.Concat(task.values[0], task.values[1]), Broadcast: task.values[task.root],
+	}
 	for i, value := range task.values[0] {
 		r.Allreduce = append(r.Allreduce, value+task.values[1][i])
 	}

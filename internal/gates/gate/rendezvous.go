@@ -50,6 +50,7 @@ func checkRendezvous(ctx context.Context, s Subject) verdict.Verdict {
 	out, err := s.run(ctx, Command{
 		Name: "rendezvous", Args: []string{"PYTHON", "rendezvous.py"},
 		Files: map[string]string{"rendezvous.py": rendezvousScript},
+		Env:   map[string]string{"GATE_MODULE": strings.Join(s.Expect.Import, " ")},
 	})
 	if err != nil {
 		return verdict.Unmeasured("%v", err)

@@ -79,11 +79,11 @@ type extensionQuestion struct {
 // questionsOf lists the questions about the extension of an artifact. All of them load
 // its frameworks first.
 func questionsOf(e recipe.Expect, extension string) (all []extensionQuestion) {
-	for _, module := range importsOf(e) {
-		all = append(all, extensionQuestion{"import", []string{"imports.py", module}})
-	}
 	if wantsPlatform(e) {
 		all = append(all, extensionQuestion{"platform", []string{"framework_platform.py", e.Import[0]}})
+	}
+	for _, module := range importsOf(e) {
+		all = append(all, extensionQuestion{"import", []string{"imports.py", module}})
 	}
 	if wantsCheckBuild(e) {
 		all = append(all, extensionQuestion{"check-build", append([]string{"checkbuild.py"}, frameworks(e)...)})

@@ -306,7 +306,7 @@ func (s Subject) trains(ctx context.Context, controller string, env map[string]s
 
 // trainTask returns the task for the ranks of a controller.
 func (s Subject) trainTask(controller string, gpus bool) trainTask {
-	task := newTrainTask(s.Expect.Import[0], s.random())
+	task := newTrainTask(s.Expect.Import[0], s.random("training"))
 	task.gpus = gpus
 	if !gpus && controller == s.Expect.Launcher && s.trainsToo() {
 		ring := s.ring()

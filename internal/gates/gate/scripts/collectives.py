@@ -1,8 +1,11 @@
 """One rank: collectives on CPU tensors of its own values, reported in one line.
 
-The part of a rank holds its values and the root of the broadcast. What is right is not
-known here.
+The part of a rank holds its values, the root of the broadcast, and how to make a large
+tensor. What is right is not known here.
 """
+import array
+import contextlib
+import hashlib
 import importlib
 import sys
 
@@ -10,21 +13,31 @@ import sys
 def report(hvd, framework, part):
     import asked
 
-    def all_three(tensor):
-        mine = tensor([float(v) for v in part["values"]])
-        return [hvd.allreduce(mine, op=hvd.Sum), hvd.allgather(mine), hvd.broadcast(mine, root_rank=part["root"])]
+    def all_three(values):
+        tensor, device = tensors(framework)
+        with device:
+            mine = tensor(values)
+            results = [hvd.allreduce(mine, op=hvd.Sum), hvd.allgather(mine), hvd.broadcast(mine, root_rank=part["root"])]
+            return [result.numpy().tolist() for result in results]
 
+    first, step, count = part["large"]
+    summed, gathered, sent = all_three([float(v) for v in part["values"]])
+    large = all_three([float((first + step * i) % 65536) / 8 for i in range(count)])
+    asked.report(
+        case="collectives", rank=hvd.rank(), size=hvd.size(), allreduce=summed, allgather=gathered, broadcast=sent,
+        large=[hashlib.sha256(array.array("f", values).tobytes()).hexdigest() for values in large],
+    )
+
+
+def tensors(framework):
+    """What makes a tensor, and where it lies."""
     if framework == "tensorflow":
         import tensorflow as tf
 
-        with tf.device("/cpu:0"):
-            results = [t.numpy().tolist() for t in all_three(tf.constant)]
-    else:
-        import torch
+        return tf.constant, tf.device("/cpu:0")
+    import torch
 
-        results = [t.tolist() for t in all_three(torch.tensor)]
-    summed, gathered, sent = results
-    asked.report(case="collectives", rank=hvd.rank(), size=hvd.size(), allreduce=summed, allgather=gathered, broadcast=sent)
+    return torch.tensor, contextlib.nullcontext()
 
 
 if __name__ == "__main__":

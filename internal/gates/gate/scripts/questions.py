@@ -9,8 +9,8 @@ The first line of standard input is a JSON object:
     watch      a regular expression; see ranks.py
     limit      seconds for one question
 
-The second line is the nonce of the answer. It is read after the last question has
-ended, so no fork has it in its memory. The answer is one line of JSON: the "nonce", and
+The second line is the nonce of the answer. A process of its own reads it before the
+first question, so no question has it in its memory or finds it in the pipe. The answer is one line of JSON: the "nonce", and
 as "answers" for each question the "exit" status by the kernel, what it printed as
 "output", the "lines" that it reported, whether it came to its "end", and what it had
 "mapped" there.
@@ -34,8 +34,9 @@ import witness
 MOST = 1 << 20  # bytes that a question may print, and that it may report
 
 
-def ask(args, child_output, channel):
+def ask(args, child_output, channel, reply):
     """The fork: run one program as Python would run it alone."""
+    reply.close()  # its holder can answer for all questions
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     witness.open_to_others()
     witness.end_with_parent()
@@ -47,7 +48,7 @@ def ask(args, child_output, channel):
     runpy.run_path(args[0], run_name="__main__")
 
 
-def answer(args, watch, limit):
+def answer(args, watch, limit, reply):
     said = {"lines": [], "end": False, "mapped": []}
     mine, theirs = socket.socketpair()
     with tempfile.TemporaryFile() as output:
@@ -56,7 +57,7 @@ def answer(args, watch, limit):
         child = os.fork()
         if child == 0:
             mine.close()
-            ask(args, output, theirs)
+            ask(args, output, theirs, reply)
             sys.exit(0)
         theirs.close()
         mine.sendall(b"{}\n")
@@ -96,16 +97,38 @@ def hear(child, mine, said, watch, deadline):
 
 
 def main():
+    """Keep the nonce in a process that runs nothing of the wheel.
+
+    Other processes hold the pipe of standard input too, so the nonce leaves it before
+    the first question is asked.
+    """
     witness.close_to_others()
     job = json.loads(read_line())
+    mine, reply = socket.socketpair()
+    if os.fork() == 0:
+        mine.close()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        witness.end_with_parent()
+        reply.recv(1)
+        reply.sendall(json.dumps(answers_to(job, reply)).encode())
+        os._exit(0)
+    reply.close()
+    nonce = read_line()
+    mine.sendall(b"g")
+    answers = b"".join(iter(lambda: mine.recv(1 << 16), b""))
+    os.wait()
+    if answers:  # none if a framework ended the process that asks
+        print("\n" + json.dumps({"answers": json.loads(answers), "nonce": nonce}), flush=True)
+
+
+def answers_to(job, reply):
     for framework in job["load"]:
         try:
             importlib.import_module(framework)
         except BaseException:  # the questions report it
             pass
     gc.freeze()  # so that no fork writes to the objects of the frameworks, which copies their pages
-    answers = [answer(args, job["watch"], job["limit"]) for args in job["questions"]]
-    print("\n" + json.dumps({"answers": answers, "nonce": read_line()}), flush=True)
+    return [answer(args, job["watch"], job["limit"], reply) for args in job["questions"]]
 
 
 def read_line():
