@@ -24,7 +24,9 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -45,9 +47,7 @@ func TestConformance(t *testing.T) {
 	address, chain := v.authority(t)
 	roots := v.roots(t, chain)
 	key, err := key.Stamped(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var paths []string
 	for _, e := range cells {
 		paths = append(paths, sealedCell(t, key, e))
@@ -92,19 +92,13 @@ func TestConformance(t *testing.T) {
 func countsLater(t *testing.T, path, public, roots string) {
 	t.Helper()
 	a, err := artifact.Of(path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for line, counts := range map[string]bool{"\n    roots: " + roots: true, "": false} {
 		file := filepath.Join(t.TempDir(), "trust.yaml")
 		text := "keys:\n  - key: " + public + line + "\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 		trust, err := signing.ReadTrusted(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		trust.Now = time.Now().AddDate(3, 0, 0)
 		if b, err := attest.Read(a, trust); (err == nil) != counts || (b.Signed > 0) != counts {
 			t.Errorf("%q: %d statements, %v", line, b.Signed, err)
@@ -117,9 +111,7 @@ func newKey(t *testing.T) (signing.Key, string) {
 	t.Helper()
 	key, err := signing.NewKey(time.Now().AddDate(1, 0, 0))
 	public := filepath.Join(t.TempDir(), "key.pub")
-	if err := errors.Join(err, key.Public().Write(public)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err, key.Public().Write(public))
 	return key, public
 }
 
@@ -127,19 +119,13 @@ func newKey(t *testing.T) (signing.Key, string) {
 func preferredCells(t *testing.T) []lock.Entry {
 	t.Helper()
 	cat, err := catalogue.Load("", catalogue.Taken{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all []lock.Entry
 	for _, r := range cat.Recipes {
 		drafts, _, err := assemble.Choose(cat, r, matrix.Filter{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		f, err := cat.Locks(t.TempDir()).Read(r.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		entries, err := lock.Assemble(drafts, f, "")
 		if err != nil {
 			t.Errorf("%s: %v", r.Name, err)
@@ -161,17 +147,13 @@ func sealedCell(t *testing.T, key signing.Key, e lock.Entry) string {
 	dir := t.TempDir()
 	path := filepath.Join(dir, e.Expect.Tree)
 	if e.Expect.Tree != "" {
-		if err := os.WriteFile(path, []byte("archive"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte("archive"), 0o600))
 	} else {
 		path = filepath.Join(dir, strings.ReplaceAll(e.Source.Project, "-", "_")+"-"+cmp.Or(e.Expect.Version, e.Source.Version)+"-py3-none-any.whl")
 		writeLinked(t, path, e)
 	}
 	a, err := artifact.Of(path, e.Key())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	now := time.Now()
 	s := attest.Sealer{Key: key}
 	p := attest.NewProvenance(e, attest.Build{
@@ -179,9 +161,7 @@ func sealedCell(t *testing.T, key signing.Key, e lock.Entry) string {
 		Started: now.Add(-time.Minute), Finished: now, Canary: `{"network":false}`,
 	})
 	round := attest.NewTestResult([]verdict.Verdict{{Gate: "size", Status: verdict.Pass, Evidence: "right"}}, e.Key(), "1.2.3", nil, now)
-	if err := errors.Join(s.Seal([]artifact.Artifact{a}, p), s.AddRound(a, round)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Seal([]artifact.Artifact{a}, p), s.AddRound(a, round))
 	return path
 }
 
@@ -196,19 +176,13 @@ func writeLinked(t *testing.T, path string, e lock.Entry) {
 		{Name: "x/x.so", Text: string(elftest.Library{Soname: "x.so", Needed: needed}.Bytes())},
 	}}.Write(t)
 	w, err := wheel.Open(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer w.Close()
 	spdx, err := sbom.Of(e, w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var out bytes.Buffer
 	err = wheel.Normalise(&out, w, wheel.Options{Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}})
-	if err := errors.Join(err, os.WriteFile(path, out.Bytes(), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err, os.WriteFile(path, out.Bytes(), 0o600))
 }
 
 // validators are the programs of others, in a folder.
@@ -222,9 +196,7 @@ func install(t *testing.T) validators {
 	v := validators{filepath.Join(dir, "bin")}
 	requirements, err1 := filepath.Abs(filepath.Join(conformance, "requirements.txt"))
 	sdists, err2 := filepath.Abs(filepath.Join(conformance, "sdists.txt")) // built with the setuptools of the first file
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err1, err2)
 	for _, line := range [][]string{
 		{"python3", "-m", "venv", "--without-pip", dir}, // Debian's python3 has no ensurepip
 		{"python3", "-m", "pip", "--python", dir, "install", "--quiet", "--require-hashes", "--no-deps", "-r", requirements},
@@ -244,9 +216,7 @@ func (v validators) authority(t *testing.T) (address, chain string) {
 	t.Helper()
 	address = v.serves(t, "tsa")
 	resp, err := http.Get(address + "/certchain")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	chain = filepath.Join(t.TempDir(), "tsa.pem")
@@ -272,21 +242,16 @@ func (v validators) serves(t *testing.T, args ...string) (address string) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(v.bin, "conformance"), args...) // it ends with its input
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	out, err := cmd.StdoutPipe()
-	if err := errors.Join(err, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err, cmd.Start())
 	t.Cleanup(func() {
 		if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
 			t.Error(err)
 		}
 	})
-	if _, err := fmt.Fscanln(out, &address); err != nil {
-		t.Fatal(err)
-	}
+	_, err = fmt.Fscanln(out, &address)
+	must.Succeed(t, err)
 	return address
 }
 
@@ -300,13 +265,10 @@ func (v validators) keyless(t *testing.T, e lock.Entry, stamps, chain string) {
 	const workflow = "example/wheels/.github/workflows/build.yml@refs/heads/main"
 	job := map[string]string{"ACTIONS_ID_TOKEN_REQUEST_URL": fulcio + "/token?workflow=" + workflow, "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "of-the-job"}
 	key, err := signing.Keyless(fulcio, signing.Token(func(name string) string { return job[name] }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	unstamped := sealedCell(t, key, e)
-	if key, err = key.Stamped(stamps); err != nil {
-		t.Fatal(err)
-	}
+	key, err = key.Stamped(stamps)
+	must.Succeed(t, err)
 	path := sealedCell(t, key, e)
 	subject := "https://github.com/" + workflow
 	roots := v.roots(t, chain, ca)
@@ -320,35 +282,25 @@ func (v validators) keyless(t *testing.T, e lock.Entry, stamps, chain string) {
 	} {
 		file := filepath.Join(t.TempDir(), "trust.yaml")
 		text := "keys:\n  - {issuer: \"" + c.issuer + "\", subject: \"" + c.subject + "\", roots: " + c.roots + "}\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 		trust, err := signing.ReadTrusted(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		trust.Now = time.Now().AddDate(1, 0, 0)
 		a, err := artifact.Of(c.path, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		b, err := attest.Read(a, trust)
 		if (err == nil) != (c.want == "") || (b.Signed > 0) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %d statements, %v", c, b.Signed, err)
 		}
 		out, ok := v.run(t, "conformance", "--roots", c.roots, "identity", c.issuer, c.subject, c.path)
-		if ok != (c.want == "") || !strings.Contains(out, c.cosign) {
-			t.Errorf("cosign: %+v: %s", c, out)
-		}
+		check.That(t, ok == (c.want == "") && strings.Contains(out, c.cosign), "cosign: %+v: %s", c, out)
 	}
 	job["ACTIONS_ID_TOKEN_REQUEST_TOKEN"] = "of-another-job"
 	stranger, err := signing.Keyless(fulcio, signing.Token(func(name string) string { return job[name] }))
 	if err == nil {
 		_, err = signing.Sign(stranger, []byte("{}"))
 	}
-	if err == nil || !strings.Contains(err.Error(), "401") {
-		t.Errorf("without a token: %v", err)
-	}
+	check.Fails(t, err, "401", "without a token")
 }
 
 // run runs a validator and returns its output and whether it accepted.
@@ -380,9 +332,7 @@ func (v validators) refuses(t *testing.T, key signing.Key, e lock.Entry, path, p
 	changed := func(name, was, is string) string {
 		t.Helper()
 		data, err := os.ReadFile(documents + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		bad := bytes.ReplaceAll(data, []byte(was), []byte(is))
 		out := filepath.Join(t.TempDir(), name)
 		if bytes.Equal(bad, data) || os.WriteFile(out, bad, 0o600) != nil {
@@ -399,9 +349,7 @@ func (v validators) refuses(t *testing.T, key signing.Key, e lock.Entry, path, p
 		}
 	}
 	other := sealedCell(t, key, e)
-	if err := os.WriteFile(other, []byte("other bytes"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(other, []byte("other bytes"), 0o600))
 	if out, ok := v.run(t, "conformance", public, other); ok || !strings.Contains(out, "cosign: ") {
 		t.Errorf("other bytes: %s", out)
 	}

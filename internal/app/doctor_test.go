@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/app/doctor"
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 )
 
 func TestLackingIsNoEngine(t *testing.T) {
@@ -21,9 +22,7 @@ func TestLackingIsNoEngine(t *testing.T) {
 		t.Errorf("what is not needed is an error: %v", err)
 	}
 	r.Checks[0].Needed = true
-	if err := lacking(r); diag.CodeOf(err) != diag.NoEngine {
-		t.Errorf("%v", err)
-	}
+	check.Same(t, "the class", diag.NoEngine, diag.CodeOf(lacking(r)))
 }
 
 // Without its image a daemon is as good as none if the registry is silent and the host

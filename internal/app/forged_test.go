@@ -18,6 +18,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/plan/matrix"
 	"builder/internal/view/report"
+	"builder/test/kit/must"
 )
 
 // A forgery is a home of which others wrote a part.
@@ -136,17 +137,15 @@ func TestForgedHome(t *testing.T) {
 		"all inputs": {func(f forgery) { f.remove("store/results"); f.blobs(source, "CONTENT") }, false, "are not in the store, and --offline was given"},
 	}
 	other, of := newSession(t, &builds{holds: "tiny", text: evil})
-	if _, err := app.Run(t.Context(), other, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out")}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := app.Run(t.Context(), other, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out")})
+	must.Succeed(t, err)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			engine := &builds{holds: "tiny", text: honest}
 			s, of := newSession(t, engine)
-			if _, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out")}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out")})
+			must.Succeed(t, err)
 			engine.n = 0
 			c.forge(forgery{t, s, other.Home, of})
 			out := filepath.Join(t.TempDir(), "out")
@@ -161,16 +160,12 @@ func TestForgedHome(t *testing.T) {
 				t.Fatalf("built %d times: %+v, %v", engine.n, done.Cells, err)
 			}
 			wheel, err := artifact.Of(filepath.Join(out, "tiny-1.0", "tiny-1.0-py3-none-any.whl"), "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if data, err := os.ReadFile(wheel.Path); err != nil || bytes.Contains(data, []byte("evil")) || wheel.SHA256 != done.Cells[0].Artifacts[0].SHA256 {
 				t.Errorf("the wheel is %s, and run.json says %+v, %v", wheel.SHA256, done.Cells[0].Artifacts, err)
 			}
 			key, err := s.SigningKey()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if _, checks := attest.Verify(wheel, signing.Trust{Keys: []signing.PublicKey{key.Public()}, Now: time.Now()}, attest.Candidate); !attest.Passed(checks) {
 				t.Errorf("by the victim's key alone: %+v", checks)
 			}
@@ -227,9 +222,7 @@ func repacked(t *testing.T, data []byte, was, is string) []byte {
 	}
 	bundle["dsseEnvelope"].(map[string]any)["payload"] = base64.StdEncoding.EncodeToString(bad)
 	out, err := json.Marshal(bundle)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return out
 }
 

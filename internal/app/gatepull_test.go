@@ -14,6 +14,8 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/files/inspect"
 	"builder/internal/publishing/publish"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 	"builder/test/kit/ocitest"
 )
 
@@ -26,20 +28,15 @@ func TestGateByDigest(t *testing.T) {
 			defer stop()
 			builds, of := newSession(t, &builds{holds: "tiny"})
 			out := filepath.Join(t.TempDir(), "out")
-			if _, err := app.Run(t.Context(), builds, app.RunRequest{Selection: of, Out: out}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := app.Run(t.Context(), builds, app.RunRequest{Selection: of, Out: out})
+			must.Succeed(t, err)
 			done, err := app.Publish(t.Context(), builds, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			address := done.Published[0].Where
 
 			judges, _ := newSession(t, nil)
 			judges.Key = filepath.Join(t.TempDir(), "gpu.pem")
-			if err := app.NewKey(judges.Key, time.Time{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, app.NewKey(judges.Key, time.Time{}))
 			refused := func(says string, r app.GateRequest) {
 				t.Helper()
 				if report, err := app.Judge(t.Context(), judges, r); err == nil || !strings.Contains(err.Error(), says) {
@@ -60,13 +57,9 @@ func TestGateByDigest(t *testing.T) {
 				sees, _ := newSession(t, nil)
 				sees.Trust = trusted
 				trust, err := sees.Trusted()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				at, err := publish.OpenCatalogue(place, false)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				return publish.Take(t.Context(), at, done.Published[0].Key, t.TempDir(), trust, attest.Candidate)
 			}
 			both := []string{judges.Trust[0], app.PublicOf(judges.Key)}
@@ -80,9 +73,7 @@ func TestGateByDigest(t *testing.T) {
 
 			// A refusal stays until the gate passes again.
 			wrong, err := inspect.ParseExpectations([]string{"framework=torch"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			refused("framework", app.GateRequest{Paths: []string{address}, Attach: true, Expect: wrong})
 			if _, err := take(both...); diag.CodeOf(err) != diag.Gate || !strings.Contains(err.Error(), "framework") {
 				t.Errorf("after a refusal: %v", err)
@@ -107,20 +98,17 @@ func TestGateKeepsRefusedVerdicts(t *testing.T) {
 	place := "oci://" + strings.TrimPrefix(front.URL, "http://") + "/wheels"
 	s, of := newSession(t, &builds{holds: "tiny"})
 	out := filepath.Join(t.TempDir(), "out")
-	if _, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+	must.Succeed(t, err)
 	publishAll := func(path string) app.PublishReport {
 		done, err := app.Publish(t.Context(), s, app.PublishRequest{Paths: []string{path}, To: place, Channel: attest.Candidate})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return done
 	}
 	address := publishAll(filepath.Join(out, "tiny-1.0")).Published[0].Where
 	t.Chdir(t.TempDir())
 	closed.Store(true)
-	_, err := app.Judge(t.Context(), s, app.GateRequest{Paths: []string{address}, Attach: true})
+	_, err = app.Judge(t.Context(), s, app.GateRequest{Paths: []string{address}, Attach: true})
 	if err == nil || !strings.Contains(err.Error(), "403") || !strings.Contains(err.Error(), "the cell with the verdicts is kept: gated-") {
 		t.Fatal(err)
 	}
@@ -132,7 +120,5 @@ func TestGateKeepsRefusedVerdicts(t *testing.T) {
 	before, err := filepath.Glob(filepath.Join(out, "tiny-1.0", "*.attestations", "verdicts-*"))
 	publishAll(kept[0])
 	after, err2 := filepath.Glob("gated-*/*.attestations/verdicts-*")
-	if err != nil || err2 != nil || len(after) != len(before)+1 {
-		t.Errorf("%v before, %v after", before, after)
-	}
+	check.That(t, err == nil && err2 == nil && len(after) == len(before)+1, "%v before, %v after", before, after)
 }

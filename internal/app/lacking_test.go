@@ -10,6 +10,7 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
+	"builder/test/kit/check"
 )
 
 // listed is a destination with records.
@@ -38,7 +39,5 @@ func TestPublishNotesLackingInputs(t *testing.T) {
 		cell("stack", lock.Entry{Expect: recipe.Expect{Wheelhouse: &recipe.Wheelhouse{}}}, "part"),
 	})
 	want := []string{"horovod: its requirements file names the wheel of rccl, which file:wheels lacks: publish the directory of that cell too"}
-	if err != nil || !slices.Equal(notes, want) {
-		t.Errorf("%v, %q", err, notes)
-	}
+	check.That(t, err == nil && slices.Equal(notes, want), "%v, %q", err, notes)
 }

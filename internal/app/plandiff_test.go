@@ -6,6 +6,7 @@ import (
 
 	"builder/internal/plan/lock"
 	"builder/pipelines"
+	"builder/test/kit/check"
 )
 
 // lock.Steps must be steps of the pipeline in pipeline order, plus the gates.
@@ -14,12 +15,8 @@ func TestChangesNameStepsOfThePipeline(t *testing.T) {
 	all := stepsFrom(pipelines.Steps()[0].Name)
 	for _, step := range lock.Steps() {
 		i := slices.Index(all, step)
-		if i <= last {
-			t.Errorf("step %s is at %d of %v", step, i, all)
-		}
+		check.That(t, i > last, "step %s is at %d of %v", step, i, all)
 		last = i
 	}
-	if last != len(all)-1 {
-		t.Errorf("something is behind the gates: %v", all)
-	}
+	check.That(t, last == len(all)-1, "something is behind the gates: %v", all)
 }

@@ -5,6 +5,7 @@ import (
 
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 )
 
 // A stack loads where all its parts and wheels load.
@@ -28,8 +29,6 @@ func TestGlibcOfAStack(t *testing.T) {
 		"a file that is no wheel":   {[]lock.Entry{part("2.31")}, []pypi.File{file("a-1.tar.gz")}, ""},
 		"neither glibc nor a wheel": {nil, nil, ""},
 	} {
-		if got := glibcOf(c.parts, c.wheels); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		check.Same(t, name, c.want, glibcOf(c.parts, c.wheels))
 	}
 }

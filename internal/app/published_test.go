@@ -3,6 +3,7 @@ package app_test
 import (
 	"archive/zip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/files/difference"
 	"builder/internal/publishing/publish"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 	"builder/test/kit/ocitest"
@@ -33,9 +35,8 @@ func (v validators) published(t *testing.T, key signing.Key, public string) {
 	s.Key = filepath.Join(t.TempDir(), "key.pem")
 	must.Succeed(t, key.Write(s.Key))
 	out := filepath.Join(t.TempDir(), "out")
-	if _, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+	must.Succeed(t, err)
 	index := t.TempDir()
 	places := map[string]string{"index": "file:" + index}
 	for name, referrers := range map[string]bool{"registry": true, "registry without referrers": false} {
@@ -108,12 +109,8 @@ func (v validators) agreesOnDifferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := difference.Of(first, c.second)
-			if err != nil || !slices.Equal(got, c.says) {
-				t.Errorf("%q, %v", got, err)
-			}
-			if found := v.diffoscope(t, first, c.second); !slices.Equal(found, c.agree) {
-				t.Errorf("diffoscope names %q, and builder says %q", found, got)
-			}
+			check.That(t, err == nil && slices.Equal(got, c.says), "%q, %v", got, err)
+			check.Same(t, fmt.Sprintf("diffoscope, and builder says %q", got), c.agree, v.diffoscope(t, first, c.second))
 		})
 	}
 }
@@ -133,9 +130,8 @@ func rezipped(t *testing.T, path string, edit func([]*zip.File)) string {
 		to, err1 := w.CreateHeader(&zip.FileHeader{Name: m.Name, Method: m.Method, Modified: m.Modified, ExternalAttrs: m.ExternalAttrs, CreatorVersion: m.CreatorVersion})
 		from, err2 := m.Open()
 		must.Succeed(t, err1, err2)
-		if _, err := io.Copy(to, from); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.Copy(to, from)
+		must.Succeed(t, err)
 	}
 	must.Succeed(t, w.Close(), f.Close())
 	return out

@@ -11,6 +11,7 @@ import (
 	"builder/internal/app"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -25,19 +26,15 @@ func TestPublishNotesAnotherKey(t *testing.T) {
 		if want > 0 || s.Key == "" {
 			s.Key = filepath.Join(t.TempDir(), "key.pem")
 			key, err := signing.NewKey(time.Now().Add(time.Hour))
-			if err = errors.Join(err, key.Write(s.Key)); err != nil {
-				t.Fatal(err)
-			}
+			err = errors.Join(err, key.Write(s.Key))
+			must.Succeed(t, err)
 		}
 		out := filepath.Join(t.TempDir(), "out")
-		if _, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+		must.Succeed(t, err)
 		notes = nil
 		r, err := app.Publish(t.Context(), s, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: to, Channel: attest.Candidate})
 		must.Succeed(t, err)
-		if text := strings.Join(notes, "\n"); strings.Count(text, "its users must trust both keys") != want {
-			t.Errorf("%+v: %s", r.Published, text)
-		}
+		check.Same(t, fmt.Sprintf("%+v", r.Published), want, strings.Count(strings.Join(notes, "\n"), "its users must trust both keys"))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/report"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -27,9 +28,8 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 	home := func(b *builds) (*app.Session, app.Selection) {
 		s, of := newSession(t, b)
 		s.Trust = []string{trust}
-		if _, err := s.SigningKey(); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.SigningKey()
+		must.Succeed(t, err)
 		return s, of
 	}
 	first, of := home(&builds{holds: "tiny"})
@@ -48,9 +48,8 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 	text += "rebuilders: {candidate: 0, stable: 2}\n"
 	must.Succeed(t, os.WriteFile(trust, []byte(text), 0o600))
 	out := filepath.Join(dir, "out")
-	if _, err := app.Run(t.Context(), first, app.RunRequest{Selection: of, Out: out}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := app.Run(t.Context(), first, app.RunRequest{Selection: of, Out: out})
+	must.Succeed(t, err)
 	rebuild := func(i int, out string) error {
 		t.Helper()
 		r := app.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, Policy: attest.Candidate, Rebuild: true, Attach: true}
@@ -79,9 +78,7 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 			return
 		}
 		for _, part := range parts {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%s: %v\nlacks %q", what, err, part)
-			}
+			check.That(t, strings.Contains(err.Error(), part), "%s: %v\nlacks %q", what, err, part)
 		}
 	}
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -37,27 +39,21 @@ func TestChrootScript(t *testing.T) {
 	for line := range strings.Lines(string(out)) {
 		got[strings.TrimSpace(line)] = true
 	}
-	if !got["A=it's $HOME"] || !got["B="] || len(got) > 5 {
-		t.Errorf("got %q", out)
-	}
+	check.That(t, got["A=it's $HOME"] && got["B="] && len(got) <= 5, "got %q", out)
 }
 
 // Invalid variable names must not run as commands.
 func TestAScriptQuotesTheNamesOfVariables(t *testing.T) {
 	script := chrootScript("Says what it sees.", map[string]string{"A;touch x;B": "v", "C$(touch x)": "v"}, "true")
 	for _, want := range []string{"  'A;touch x;B'='v' \\\n", "  'C$(touch x)'='v' \\\n"} {
-		if !strings.Contains(script, want) {
-			t.Errorf("%q is not in %s", want, script)
-		}
+		check.That(t, strings.Contains(script, want), "%q is not in %s", want, script)
 	}
 }
 
 // A shell opens before the step that failed, if a step can be reproduced there.
 func TestStepToDebug(t *testing.T) {
 	out := t.TempDir()
-	if got := StepToDebug(out, "tiny"); got != "build" {
-		t.Errorf("without a run: %s", got)
-	}
+	check.Same(t, "the step without a run", "build", StepToDebug(out, "tiny"))
 	for failed, want := range map[string]string{"patch": "patch", "source": "source", "gate import": "build", "": "build"} {
 		steps := []report.Step{{Name: "image"}, {Name: "source"}, {Name: "patch"}, {Name: "build"}, {Name: "gate import"}}
 		for i := range steps {
@@ -65,9 +61,7 @@ func TestStepToDebug(t *testing.T) {
 		}
 		run := report.Run{Schema: report.Schema, Started: time.Now(), Cells: []report.Cell{{ID: "tiny-1", Steps: steps}}}
 		must.Succeed(t, report.Write(filepath.Join(out, "run.json"), run))
-		if got := StepToDebug(out, "tiny"); got != want {
-			t.Errorf("%q failed: %s, want %s", failed, got, want)
-		}
+		check.Same(t, fmt.Sprintf("%q failed: the step", failed), want, StepToDebug(out, "tiny"))
 	}
 }
 

@@ -37,6 +37,7 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/sourcetreetest"
 	"builder/test/kit/wheeltest"
@@ -231,9 +232,8 @@ func TestSealKeepsRefusalsOfOtherKeys(t *testing.T) {
 	engine := &builds{holds: "tiny"}
 	s, of := newSession(t, engine)
 	out := filepath.Join(t.TempDir(), "out")
-	if _, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+	must.Succeed(t, err)
 	dir := filepath.Join(out, "tiny-1.0")
 	e, err := lock.ReadEntry(dir)
 	must.Succeed(t, err)
@@ -250,13 +250,10 @@ func TestSealKeepsRefusalsOfOtherKeys(t *testing.T) {
 	trust, err2 := s.Trusted()
 	must.Succeed(t, err1, err2)
 	pass := []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}
-	if _, err := sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, pass); err != nil {
-		t.Fatal(err)
-	}
+	_, err = sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, pass)
+	must.Succeed(t, err)
 	_, checks := attest.Verify(a, trust, attest.Candidate)
-	if err := attest.Faults(a.Name, checks); err == nil || !strings.Contains(err.Error(), "gate wheel-format: fail: seen") {
-		t.Errorf("%v", err)
-	}
+	check.Fails(t, attest.Faults(a.Name, checks), "gate wheel-format: fail: seen")
 }
 
 // A cell that is built and gated again, as by --tests, keeps the verdicts that another
@@ -265,15 +262,13 @@ func TestSealKeepsAttachedVerdicts(t *testing.T) {
 	engine := &builds{holds: "tiny"}
 	s, of := newSession(t, engine)
 	out := filepath.Join(t.TempDir(), "out")
-	if _, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+	must.Succeed(t, err)
 	dir := filepath.Join(out, "tiny-1.0")
 	signed, err := app.Verifiable(s, app.VerifyRequest{Paths: []string{dir}})
 	must.Succeed(t, err)
-	if _, err := app.Verify(t.Context(), s, app.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true}, signed); err != nil {
-		t.Fatal(err)
-	}
+	_, err = app.Verify(t.Context(), s, app.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true}, signed)
+	must.Succeed(t, err)
 	e, err := lock.ReadEntry(dir)
 	must.Succeed(t, err)
 	trust, err1 := s.Trusted()
@@ -286,13 +281,10 @@ func TestSealKeepsAttachedVerdicts(t *testing.T) {
 		must.Succeed(t, engine.wheel(path, e))
 		a, err := artifact.Of(path, e.Key())
 		must.Succeed(t, err)
-		if _, err := sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, round); err != nil {
-			t.Fatal(err)
-		}
+		_, err = sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, round)
+		must.Succeed(t, err)
 		said, err := attest.Read(a, trust)
-		if err != nil {
-			t.Error(err)
-		}
+		check.That(t, err == nil, "%v", err)
 		var gates []string
 		for _, r := range said.Counted() {
 			for _, v := range r.Verdicts {
@@ -304,8 +296,6 @@ func TestSealKeepsAttachedVerdicts(t *testing.T) {
 			want = "python-source upstream-tests wheel-format" // the attached verdict is about other bytes
 		}
 		slices.Sort(gates)
-		if got := strings.Join(gates, " "); got != want {
-			t.Errorf("with the text %q: %s, want %s", text, got, want)
-		}
+		check.Same(t, fmt.Sprintf("with the text %q", text), want, strings.Join(gates, " "))
 	}
 }

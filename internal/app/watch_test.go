@@ -25,6 +25,7 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/recipetest"
 )
@@ -114,9 +115,8 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	}).Run(t.Context(), entries) {
 		errs = append(errs, o.Err)
 	}
-	if _, err := c.rec.Finish(time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.rec.Finish(time.Now())
+	must.Succeed(t, err)
 	shown.Close()
 	err = errors.Join(errs...)
 	shown.Faults(err)
@@ -138,44 +138,32 @@ func TestEventsFollowTheirSchema(t *testing.T) {
 		var e progress.Event
 		must.Succeed(t, json.Unmarshal([]byte(line), &e))
 		seen[e.Event] = true
-		if e.Event == progress.LogLine && strings.ContainsRune(e.Text, '\x1b') {
-			t.Errorf("%q would colour a terminal", e.Text)
-		}
+		check.That(t, e.Event != progress.LogLine || !strings.ContainsRune(e.Text, '\x1b'), "%q would colour a terminal", e.Text)
 	}
 	for _, kind := range progress.Kinds() {
-		if !seen[kind] && kind != progress.Note {
-			t.Errorf("there is no event %s", kind)
-		}
+		check.That(t, seen[kind] || kind == progress.Note, "there is no event %s", kind)
 	}
 	for _, bad := range []string{`{}`, `{"schema":2,"time":"2026-11-22T00:00:00Z","event":"note"}`, `{"schema":1,"time":"2026-11-22T00:00:00Z","event":"frob"}`, `{"schema":1,"time":"2026-11-22T00:00:00Z","event":"note","more":1}`} {
-		if validate([]byte(bad)) == nil {
-			t.Errorf("the schema allows %s", bad)
-		}
+		check.That(t, validate([]byte(bad)) != nil, "the schema allows %s", bad)
 	}
 }
 
 // A waiting cell is reported while it waits and in run.json.
 func TestWaitingIsRecorded(t *testing.T) {
 	stderr, w := ran(t, progress.Options{Format: progress.Plain})
-	if !strings.Contains(stderr, " wait waiting\n") || !strings.Contains(stderr, " wait done ") {
-		t.Errorf("stderr is\n%s", stderr)
-	}
+	check.That(t, strings.Contains(stderr, " wait waiting\n") && strings.Contains(stderr, " wait done "), "stderr is\n%s", stderr)
 	r, err := report.Read(filepath.Join(w.Out, "run.json"))
 	must.Succeed(t, err)
 	waited := 0
 	for _, c := range r.Cells {
 		for _, s := range c.Steps {
-			if s.Waiting != (s.Name == "wait") {
-				t.Errorf("%s: step %s waits: %v", c.ID, s.Name, s.Waiting)
-			}
+			check.That(t, s.Waiting == (s.Name == "wait"), "%s: step %s waits: %v", c.ID, s.Name, s.Waiting)
 			if s.Waiting {
 				waited++
 			}
 		}
 	}
-	if waited != 1 {
-		t.Errorf("%d cells waited, want 1", waited)
-	}
+	check.That(t, waited == 1, "%d cells waited, want 1", waited)
 }
 
 // The log of a failed step ends with its error, also after output: a patch may fail
@@ -201,8 +189,6 @@ func TestLogEndsWithTheError(t *testing.T) {
 		}
 		events.StepDone("patch", 0, false, c.err)
 		got, err := os.ReadFile(filepath.Join(dir, logOf("tool-1", "patch")))
-		if err != nil || string(got) != c.want {
-			t.Errorf("%v: %q, want %q", err, got, c.want)
-		}
+		check.That(t, err == nil && string(got) == c.want, "%v: %q, want %q", err, got, c.want)
 	}
 }

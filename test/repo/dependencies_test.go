@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -61,12 +62,8 @@ func TestEveryDependencyIsExplained(t *testing.T) {
 	want := direct(t, "go.mod")
 	for _, r := range tableBelow(t, "Modules") {
 		module, version := r[0], r[1]
-		if want[module] != version {
-			t.Errorf("docs/dependencies.md has %s %s, go.mod %q", module, version, want[module])
-		}
-		if slices.Contains(r, "") {
-			t.Errorf("docs/dependencies.md leaves something out about %s", module)
-		}
+		check.That(t, want[module] == version, "docs/dependencies.md has %s %s, go.mod %q", module, version, want[module])
+		check.That(t, !slices.Contains(r, ""), "docs/dependencies.md leaves something out about %s", module)
 		delete(want, module)
 	}
 	for module := range want {

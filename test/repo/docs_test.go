@@ -1,6 +1,7 @@
 package repo_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/markdown"
 	"builder/test/kit/must"
 )
@@ -67,9 +69,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
-	if links < 80 {
-		t.Errorf("only %d links were found", links)
-	}
+	check.That(t, links >= 80, "only %d links were found", links)
 }
 
 func hasHeading(t *testing.T, file, anchor string) bool {
@@ -96,9 +96,7 @@ func TestEveryPageIsFound(t *testing.T) {
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("mkdocs.yml leads to %v, the pages are %v", got, want)
-	}
+	check.That(t, slices.Equal(got, want), "mkdocs.yml leads to %v, the pages are %v", got, want)
 	front := readPage(t, "docs/index.md").Links
 	for _, name := range want {
 		if strings.HasPrefix(name, "reference/") && name != "reference/README.md" {
@@ -128,9 +126,7 @@ func TestLoaded(t *testing.T) {
 		`@import 'https://example.org/a.css'`:                      true,
 		`.a { background: url(data:image/svg+xml,http://www.w3) }`: false,
 	} {
-		if got := len(loads(text)) > 0; got != outside {
-			t.Errorf("%s: %v", text, loads(text))
-		}
+		check.Same(t, fmt.Sprintf("%s: %v", text, loads(text)), outside, len(loads(text)) > 0)
 	}
 }
 

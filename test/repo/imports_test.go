@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -77,9 +78,7 @@ func TestGroupsImportThoseBelow(t *testing.T) {
 				t.Errorf("%s imports %s: only %s may", p.ImportPath, imported, by)
 			}
 		}
-		if p.Doc == "" {
-			t.Errorf("%s has no package comment", p.ImportPath)
-		}
+		check.That(t, p.Doc != "", "%s has no package comment", p.ImportPath)
 	}
 }
 
@@ -110,9 +109,7 @@ func TestGroupsAreTheContentsOfThePage(t *testing.T) {
 		}
 	}
 	want := slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return !strings.HasPrefix(g, "internal/") })
-	if !slices.Equal(order, want) {
-		t.Errorf("docs/architecture.md lists %v, the groups are %v", order, want)
-	}
+	check.That(t, slices.Equal(order, want), "docs/architecture.md lists %v, the groups are %v", order, want)
 	if entries, err := os.ReadDir("internal"); err != nil || len(entries) != len(order) {
 		t.Errorf("internal has %d folders, %d are in the table: %v", len(entries), len(order), err)
 	}

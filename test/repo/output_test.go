@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 // mayPrint lists the files that may bypass the output guard: its implementation, cursor
@@ -32,8 +34,6 @@ func TestWhatIsPrintedIsGuarded(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		check.That(t, err == nil, "%v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"builder/test/kit/acttest"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -60,9 +61,7 @@ func TestEveryActionIsPinned(t *testing.T) {
 			seen[name] = commit
 		}
 	}
-	if len(seen) < 5 {
-		t.Errorf("only %d actions were found", len(seen))
-	}
+	check.That(t, len(seen) >= 5, "only %d actions were found", len(seen))
 }
 
 // Every pull request builds one real cell with the public workflow build.yml.
@@ -96,9 +95,7 @@ func TestNoExpressionInABlock(t *testing.T) {
 			}
 		}
 	}
-	if blocks < 10 {
-		t.Errorf("only %d blocks were found", blocks)
-	}
+	check.That(t, blocks >= 10, "only %d blocks were found", blocks)
 }
 
 // jobKey matches the name of a job.
@@ -129,9 +126,7 @@ func TestSecretsOfJobs(t *testing.T) {
 		"sign":    {"signing-key"},
 		"publish": {"registry-username", "registry-password", "publish-token"},
 	}
-	if !maps.EqualFunc(has, want, slices.Equal) {
-		t.Errorf("the jobs have the secrets %v, want %v", has, want)
-	}
+	check.That(t, maps.EqualFunc(has, want, slices.Equal), "the jobs have the secrets %v, want %v", has, want)
 }
 
 // A workflow has no permissions by default, and every job has a time limit.
@@ -142,12 +137,8 @@ func TestWorkflowsAreBounded(t *testing.T) {
 			continue
 		}
 		text := strings.Join(lines, "\n")
-		if !strings.Contains(text, "\npermissions: {}\n") {
-			t.Errorf("%s does not begin with no permission", file)
-		}
-		if !strings.Contains(text, "\nconcurrency:\n") {
-			t.Errorf("%s does not say what may run at once", file)
-		}
+		check.That(t, strings.Contains(text, "\npermissions: {}\n"), "%s does not begin with no permission", file)
+		check.That(t, strings.Contains(text, "\nconcurrency:\n"), "%s does not say what may run at once", file)
 		if jobs, limits := strings.Count(text, "    runs-on: "), strings.Count(text, "    timeout-minutes: "); jobs != limits || jobs == 0 {
 			t.Errorf("%s has %d jobs and %d limits of their time", file, jobs, limits)
 		}
@@ -174,9 +165,7 @@ func TestCachesHoldTheStoreAlone(t *testing.T) {
 			}
 		}
 	}
-	if caches == 0 {
-		t.Error("no cache was found")
-	}
+	check.That(t, caches != 0, "no cache was found")
 }
 
 var inputKey = regexp.MustCompile(`(?m)^  ([a-z-]+):$`)
@@ -194,9 +183,7 @@ func TestEveryInputIsExplained(t *testing.T) {
 		t.Fatalf("only %v were found", names)
 	}
 	for _, name := range names {
-		if !strings.Contains(string(page), "`"+name+"`") {
-			t.Errorf("docs/actions.md does not explain %s", name)
-		}
+		check.That(t, strings.Contains(string(page), "`"+name+"`"), "docs/actions.md does not explain %s", name)
 	}
 	action, _, _ := strings.Cut(strings.Join(workflows(t)[ownAction], "\n"), "\noutputs:\n")
 	inputs := inputKey.FindAllStringSubmatch(action, -1)

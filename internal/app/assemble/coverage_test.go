@@ -9,6 +9,7 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -40,9 +41,7 @@ func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 		for _, u := range c.Unstated {
 			name, why, _ := strings.Cut(u.Why, ": ")
 			names, locked = append(names, name), locked-u.Cells
-			if !strings.Contains(why, "has the digest of") {
-				t.Errorf("%s: %s", r.Name, u.Why)
-			}
+			check.That(t, strings.Contains(why, "has the digest of"), "%s: %s", r.Name, u.Why)
 		}
 		if c.Locked != locked || c.Locked == 0 || !slices.Equal(names, waiting[r.Name]) {
 			t.Errorf("%s: %d cells of %d are locked, the others wait for %q", r.Name, c.Locked, c.Cells, names)

@@ -14,6 +14,8 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // tinySite returns the locks of a site with the recipe tiny.
@@ -47,13 +49,9 @@ func TestUpdateLockAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	f, err := locks.Read("tiny")
-	if err != nil || len(f.Sources) != many {
-		t.Errorf("%d pins of %d, %v", len(f.Sources), many, err)
-	}
+	check.That(t, err == nil && len(f.Sources) == many, "%d pins of %d, %v", len(f.Sources), many, err)
 	left, err := os.ReadDir(filepath.Join(locks.Site, "recipes"))
-	if err != nil || len(left) != 1 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	check.That(t, err == nil && len(left) == 1, "left behind: %v, %v", left, err)
 }
 
 func TestUpdateLock(t *testing.T) {
@@ -73,9 +71,7 @@ func TestUpdateLock(t *testing.T) {
 	if done, err = locks.Update("tiny", Update{Pins: release(2), Drop: drop}); !done.Wrote || len(done.After.Sources) != 1 || done.After.Sources[0].Version != "2" || err != nil {
 		t.Errorf("one goes, one comes: %+v, %v", done, err)
 	}
-	if err := os.WriteFile(path, []byte(`{"schema": 1, "recipe": "tiny", "sources": [], "images": [], "python": []}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(`{"schema": 1, "recipe": "tiny", "sources": [], "images": [], "python": []}`), 0o644))
 	if done, err = locks.Update("tiny", Update{Pins: release(3)}); done.Wrote || !errors.Is(err, lock.ErrEdited) {
 		t.Errorf("an edited lock: %+v, %v", done, err)
 	}
@@ -88,13 +84,9 @@ func TestUpdateLock(t *testing.T) {
 // built-in ones. The lock in the home is not used.
 func TestSiteLockOfABuiltInRecipe(t *testing.T) {
 	site, home := t.TempDir(), t.TempDir()
-	if err := os.MkdirAll(filepath.Join(site, "patches"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Join(site, "patches"), 0o755))
 	c, err := Load(site, Taken{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	built, err := Catalogue{}.Locks(home).Read("horovod")
 	if err != nil || built.None() {
 		t.Fatalf("the built-in lock: %v", err)
@@ -108,9 +100,7 @@ func TestSiteLockOfABuiltInRecipe(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	own, err := locks.Own("horovod")
-	if err != nil || len(own.Sources) != 1 || own.Sources[0].Version != "2" {
-		t.Errorf("in the site: %v, %v", own, err)
-	}
+	check.That(t, err == nil && len(own.Sources) == 1 && own.Sources[0].Version == "2", "in the site: %v, %v", own, err)
 	all, err := locks.Read("horovod")
 	if err != nil || len(all.Sources) != len(built.Sources)+1 || len(all.Python) != len(built.Python) {
 		t.Errorf("laid over the built-in one: %v, %v", all, err)

@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -116,7 +117,5 @@ func TestWhatLiesInASiteIsARegularFile(t *testing.T) {
 	}
 	must.Succeed(t, os.Remove(long))
 	must.Succeed(t, syscall.Mkfifo(long, 0o600))
-	if err := everything(t, site); err == nil || !strings.Contains(err.Error(), "pipe") {
-		t.Errorf("a pipe in the place of a recipe: %v", err)
-	}
+	check.Fails(t, everything(t, site), "pipe", "a pipe in the place of a recipe")
 }

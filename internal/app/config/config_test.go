@@ -12,6 +12,7 @@ import (
 	"builder/internal/app/config"
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -49,9 +50,7 @@ func TestNearestCountsFirst(t *testing.T) {
 	c, err := config.Load(h)
 	must.Succeed(t, err)
 	want := []string{filepath.Join(root, "a/builder.yaml"), filepath.Join(root, "own/builder/builder.yaml")}
-	if !slices.Equal(c.Files, want) {
-		t.Errorf("read %v, want %v", c.Files, want)
-	}
+	check.That(t, slices.Equal(c.Files, want), "read %v, want %v", c.Files, want)
 	if jobs, _ := c.Setting("jobs"); jobs.Value != "2" || jobs.Pos.Line != 1 || jobs.Pos.File != want[0] {
 		t.Errorf("jobs is %+v", jobs)
 	}
@@ -62,9 +61,7 @@ func TestNearestCountsFirst(t *testing.T) {
 	for _, p := range c.Preferences {
 		preferences = append(preferences, p.Axis+"="+p.Value)
 	}
-	if got := strings.Join(preferences, " "); got != "rocm=6.1 arch=gfx90a" {
-		t.Errorf("the axes prefer %s", got)
-	}
+	check.Same(t, "the preferences of the axes", "rocm=6.1 arch=gfx90a", strings.Join(preferences, " "))
 }
 
 // Values of a list are preferred in the order of the file. A constraint is one condition:
@@ -194,9 +191,7 @@ var values = map[string]string{
 // listed as harmless is refused in a file that was found, whichever keys there are.
 func TestAFoundFileDecidesNothingThatMatters(t *testing.T) {
 	harmless := []string{"recipes", "out", "jobs", "memory", "fail-fast", "locked", "offline", "step-limit", "tests", "ccache", "progress"}
-	if got := config.FoundKeys(); !slices.Equal(got, harmless) {
-		t.Errorf("a found file may set %q, want %q", got, harmless)
-	}
+	check.Same(t, "a found file may set", harmless, config.FoundKeys())
 	for _, key := range config.Keys() {
 		value := values[key.Name]
 		switch {
@@ -216,9 +211,7 @@ func TestAFoundFileDecidesNothingThatMatters(t *testing.T) {
 		h, _ := host(t, "a", map[string]string{"a/builder.yaml": text})
 		_, err := config.Load(h)
 		if slices.Contains(harmless, key.Name) {
-			if err != nil {
-				t.Errorf("%s: %v", text, err)
-			}
+			check.That(t, err == nil, "%s: %v", text, err)
 			continue
 		}
 		hint := config.Variable(key.Name)
@@ -288,7 +281,5 @@ func TestKeys(t *testing.T) {
 	if n := reflect.TypeFor[config.File]().NumField(); len(config.Keys()) != n-1 {
 		t.Errorf("%d keys of %d fields: all but axes are variables", len(config.Keys()), n)
 	}
-	if got := config.Variable("engine-idle"); got != "BUILDER_ENGINE_IDLE" {
-		t.Errorf("the variable of engine-idle is %s", got)
-	}
+	check.Same(t, "the variable of engine-idle", "BUILDER_ENGINE_IDLE", config.Variable("engine-idle"))
 }

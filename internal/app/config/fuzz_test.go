@@ -5,6 +5,7 @@ import (
 
 	"builder/internal/app/config"
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 )
 
 // Any content parses or causes usage errors, and no parsed value is a secret.
@@ -17,13 +18,9 @@ func FuzzLoad(f *testing.F) {
 	host := config.Host{Dir: "/work", Lookup: environment{}.lookup}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := host.Of(data)
-		if err != nil && diag.CodeOf(err) != diag.Usage {
-			t.Errorf("%q: %v", data, err)
-		}
+		check.That(t, err == nil || diag.CodeOf(err) == diag.Usage, "%q: %v", data, err)
 		for _, s := range c.Settings {
-			if s.Pos.Line == 0 {
-				t.Errorf("%q: %s has no place", data, s.Key)
-			}
+			check.That(t, s.Pos.Line != 0, "%q: %s has no place", data, s.Key)
 		}
 	})
 }

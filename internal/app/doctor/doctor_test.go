@@ -16,6 +16,7 @@ import (
 	"testing/fstest"
 
 	"builder/internal/machine/host"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 )
 
@@ -89,9 +90,7 @@ func TestZeroVerdictIsUnknown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, c := range Examine(ctx, recorded(t, "bare"), work).Checks {
-		if c.Verdict != Unknown {
-			t.Errorf("%s: %s after an interruption", c.Name, c.Verdict)
-		}
+		check.That(t, c.Verdict == Unknown, "%s: %s after an interruption", c.Name, c.Verdict)
 	}
 }
 
@@ -107,9 +106,7 @@ func TestLacking(t *testing.T) {
 		"a recipe":                  {small, []string{"disk", "memory"}},
 		"an engine on another host": {Work{Home: "/x", Engine: EngineState{Kind: Named, Addresses: []string{"tcp://far:1"}}, Recipe: small.Recipe}, []string{"engine", "disk"}},
 	} {
-		if got := Examine(t.Context(), bare, c.work).Lacking(); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
+		check.Same(t, name, c.want, Examine(t.Context(), bare, c.work).Lacking())
 	}
 }
 
@@ -117,9 +114,7 @@ func TestLacking(t *testing.T) {
 func TestGPUsAreNotNeeded(t *testing.T) {
 	for _, c := range Checks() {
 		r := withRecipe(func(r *Needs) { r.Fetch = 1; r.Places = []Place{{}} })
-		if needed := c.needed(r); needed && slices.Contains([]Purpose{GPU, Fabric, Libraries}, c.For) {
-			t.Errorf("%s is needed for a build", c.Name)
-		}
+		check.That(t, !c.needed(r) || !slices.Contains([]Purpose{GPU, Fabric, Libraries}, c.For), "%s is needed for a build", c.Name)
 	}
 }
 
@@ -210,9 +205,7 @@ func TestDiskOfStateDirectory(t *testing.T) {
 		"/file/x":            {Fail, "/file is not a directory"},
 	} {
 		got := examine(t, "disk", fake(root, nil), Work{Home: home, Engine: work.Engine})
-		if got.Verdict != want.verdict || !strings.Contains(got.Found, want.text) {
-			t.Errorf("%s: %s: %s", home, got.Verdict, got.Found)
-		}
+		check.That(t, got.Verdict == want.verdict && strings.Contains(got.Found, want.text), "%s: %s: %s", home, got.Verdict, got.Found)
 	}
 	readOnly := fake(root, nil)
 	readOnly.Writable = func(string) error { return syscall.EROFS }
@@ -252,9 +245,7 @@ func TestRoom(t *testing.T) {
 func serve(t *testing.T, status int) (host.Host, string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodHead {
-			t.Errorf("asked by %s", r.Method)
-		}
+		check.That(t, r.Method == http.MethodHead, "asked by %s", r.Method)
 		w.WriteHeader(status)
 	}))
 	t.Cleanup(s.Close)
@@ -274,12 +265,8 @@ func TestPlaces(t *testing.T) {
 			"repository": func(r *Needs) { r.Places = []Place{{For: "source", URL: address + "/repository"}} },
 		} {
 			got := examine(t, "sources", h, withRecipe(func(r *Needs) { r.Fetch = 1; change(r) }))
-			if got.Verdict != want || len(got.Detail) == 0 {
-				t.Errorf("%d: %s: %s: %s", status, name, got.Verdict, got.Found)
-			}
-			if strings.Contains(fmt.Sprint(got), "secret") {
-				t.Errorf("%s prints a password: %v", name, got)
-			}
+			check.That(t, got.Verdict == want && len(got.Detail) != 0, "%d: %s: %s: %s", status, name, got.Verdict, got.Found)
+			check.That(t, !strings.Contains(fmt.Sprint(got), "secret"), "%s prints a password: %v", name, got)
 		}
 	}
 }
@@ -338,9 +325,7 @@ func TestRealHost(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
 	report := Examine(t.Context(), host.This(), Work{Home: home, Engine: work.Engine})
 	for i, c := range report.Checks {
-		if c.Found == "" || c.Name != Checks()[i].Name {
-			t.Errorf("%s says nothing: %+v", c.Name, c)
-		}
+		check.That(t, c.Found != "" && c.Name == Checks()[i].Name, "%s says nothing: %+v", c.Name, c)
 		t.Logf("%-16s %-8s %s", c.Name, c.Verdict, c.Found)
 	}
 	if _, err := os.Stat(home); !errors.Is(err, fs.ErrNotExist) {

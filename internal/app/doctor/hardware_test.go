@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"builder/internal/machine/host"
+	"builder/test/kit/check"
 )
 
 // Eight GPUs and ten NICs do not fit side by side: the drawing continues below.
@@ -31,9 +32,7 @@ func TestDrawingFits(t *testing.T) {
 		}
 	}
 	for _, e := range append(gpus, nics...) {
-		if strings.Count(text, e.label) < 2 {
-			t.Errorf("%s is not drawn", e.label)
-		}
+		check.That(t, strings.Count(text, e.label) >= 2, "%s is not drawn", e.label)
 	}
 }
 
@@ -105,9 +104,7 @@ func TestGPUs(t *testing.T) {
 		"a hanging tool":          {"mpi", change(t, "bare", nil, only("mpirun", "", context.DeadlineExceeded)), work, Unknown, "deadline"},
 	} {
 		got := examine(t, c.check, c.host, c.work)
-		if got.Verdict != c.verdict || !strings.Contains(got.Found, c.says) {
-			t.Errorf("%s: %s: %s", name, got.Verdict, got.Found)
-		}
+		check.That(t, got.Verdict == c.verdict && strings.Contains(got.Found, c.says), "%s: %s: %s", name, got.Verdict, got.Found)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 )
 
@@ -57,12 +58,8 @@ func TestChecksAreInOrder(t *testing.T) {
 	var names []string
 	var purposes []Purpose
 	for _, c := range Checks() {
-		if slices.Contains(names, c.Name) {
-			t.Errorf("two checks are called %s", c.Name)
-		}
-		if c.About == "" || c.How == "" {
-			t.Errorf("%s does not say what it is for, or where it looks", c.Name)
-		}
+		check.That(t, !slices.Contains(names, c.Name), "two checks are called %s", c.Name)
+		check.That(t, c.About != "" && c.How != "", "%s does not say what it is for, or where it looks", c.Name)
 		names, purposes = append(names, c.Name), append(purposes, c.For)
 	}
 	if got, want := slices.Compact(purposes), []Purpose{Engine, Build, Network, GPU, Fabric, Libraries}; !slices.Equal(got, want) {

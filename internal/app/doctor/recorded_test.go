@@ -17,15 +17,14 @@ import (
 
 	"builder/internal/machine/host"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 )
 
 // recorded reads a host from testdata/hosts. The README there describes the format.
 func recorded(t *testing.T, name string) host.Host {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "hosts", name+".txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	root, programs := fstest.MapFS{}, map[string]string{}
 	for _, f := range archive.Files {
 		kind, rest, _ := strings.Cut(f.Name, " ")
@@ -92,9 +91,7 @@ func library(text string) []byte {
 func hosts(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join("testdata", "hosts"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names []string
 	for _, e := range entries {
 		if name, is := strings.CutSuffix(e.Name(), ".txtar"); is {

@@ -8,6 +8,7 @@ import (
 	"builder/internal/app"
 	"builder/internal/plan/diagnose"
 	"builder/internal/view/term"
+	"builder/test/kit/check"
 )
 
 // A finding in a wheel names the file inside it. Control characters of a log do not
@@ -21,8 +22,6 @@ func TestPrintFinding(t *testing.T) {
 	})
 	got := stdout.String()
 	for _, want := range []string{"a.whl: a/b.so: error: x\n    needs: evil\n", "b.so: no known failure in a library (1 fact)\n", "2 files: 1 error, 0 warnings, 0 notes\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("lacks %q:\n%s", want, got)
-		}
+		check.That(t, strings.Contains(got, want), "lacks %q:\n%s", want, got)
 	}
 }

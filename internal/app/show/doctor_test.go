@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/app/doctor"
 	"builder/internal/view/term"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -27,9 +28,7 @@ func TestReportIsClean(t *testing.T) {
 	}
 	b.Reset()
 	must.Succeed(t, (term.Printer{Stdout: &b}).JSON(hostile()))
-	if strings.ContainsAny(b.String(), "\x1b\x07\r") {
-		t.Errorf("%q", b.String())
-	}
+	check.That(t, !strings.ContainsAny(b.String(), "\x1b\x07\r"), "%q", b.String())
 	var back struct {
 		Schema int
 		Checks []struct{ Check, Verdict string }

@@ -21,7 +21,5 @@ func TestLockRows(t *testing.T) {
 		{"package", "z", "1", "2"},
 	}
 	check.Same(t, "rows", want, lockRows(changes))
-	if got := lockRows(changes[1:manyPins]); len(got) != manyPins-1 {
-		t.Errorf("%d rows for %d pins", len(got), manyPins-1)
-	}
+	check.Same(t, "rows for pins", manyPins-1, len(lockRows(changes[1:manyPins])))
 }

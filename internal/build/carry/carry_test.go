@@ -18,6 +18,7 @@ import (
 	"builder/internal/build/carry"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -76,22 +77,17 @@ func written(t *testing.T, name string) string {
 func TestRoundTrip(t *testing.T) {
 	for _, name := range []string{"x.tar", "dir"} {
 		s := &receiver{}
-		if _, err := carry.Read(written(t, name), s); err != nil {
-			t.Fatal(err)
-		}
+		_, err := carry.Read(written(t, name), s)
+		must.Succeed(t, err)
 		slices.Sort(s.took[1:3]) // they are in order of digest
-		if want := []string{"entry tiny-1.0", "blob one", "blob two", "result {}"}; !slices.Equal(s.took, want) {
-			t.Errorf("%s: took %q", name, s.took)
-		}
+		check.That(t, slices.Equal(s.took, []string{"entry tiny-1.0", "blob one", "blob two", "result {}"}), "%s: took %q", name, s.took)
 	}
 }
 
 func TestEqualContentIsAnEqualFile(t *testing.T) {
 	one, err1 := os.ReadFile(written(t, "a.tar"))
 	two, err2 := os.ReadFile(written(t, "b.tar"))
-	if err1 != nil || err2 != nil || !bytes.Equal(one, two) {
-		t.Errorf("they differ: %v, %v", err1, err2)
-	}
+	check.That(t, err1 == nil && err2 == nil && bytes.Equal(one, two), "they differ: %v, %v", err1, err2)
 	in := tar.NewReader(bytes.NewReader(one))
 	for first := true; ; first = false {
 		h, err := in.Next()
@@ -117,9 +113,7 @@ func TestWriteIsAllOrNothing(t *testing.T) {
 			}
 			dir := t.TempDir()
 			_, err := carry.Write(filepath.Join(dir, name), l)
-			if err == nil || !strings.Contains(err.Error(), "two.whl") {
-				t.Errorf("%s: %v", what, err)
-			}
+			check.Fails(t, err, "two.whl", what)
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 				t.Errorf("%s: left behind: %v, %v", what, left, err)
 			}
@@ -171,9 +165,7 @@ func TestReadRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Fetch {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if slices.Contains(s.took, "blob xxx") || slices.Contains(s.took, "result []") {
-			t.Errorf("%s: took %q", name, s.took)
-		}
+		check.That(t, !slices.Contains(s.took, "blob xxx") && !slices.Contains(s.took, "result []"), "%s: took %q", name, s.took)
 	}
 	for n := 0; n < len(good); n += 100 {
 		path := filepath.Join(t.TempDir(), "x.tar")
@@ -233,9 +225,8 @@ func FuzzRead(f *testing.F) {
 		rename("results/", "results"),
 	} {
 		path := filepath.Join(f.TempDir(), "x.tar")
-		if _, err := carry.Write(path, load()); err != nil {
-			f.Fatal(err)
-		}
+		_, err := carry.Write(path, load())
+		must.Succeed(f, err)
 		good, err := os.ReadFile(path)
 		must.Succeed(f, err)
 		data, err := os.ReadFile(repack(f, good, change))

@@ -25,6 +25,7 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -130,9 +131,8 @@ func newFetcher(t *testing.T, mirrors ...*mirror) *fetch.Fetcher {
 func entry(t *testing.T, f *fetch.Fetcher, packages ...deb.Package) lock.Entry {
 	t.Helper()
 	source := []byte("source")
-	if _, err := f.Store.Put(bytes.NewReader(source)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Store.Put(bytes.NewReader(source))
+	must.Succeed(t, err)
 	return lock.Entry{
 		Source: lock.SourcePin{File: file("tool", sdist, source)},
 		Image:  lock.Image{Pin: lock.ImagePin{Name: "base", Date: "20261121T000000Z", Packages: packages}},
@@ -208,9 +208,8 @@ func TestSourceOfAHostileEntry(t *testing.T) {
 	} {
 		pin := good
 		change(&pin)
-		if _, err := f.Source(t.Context(), pin, io.Discard); err == nil || !strings.Contains(err.Error(), "the entry's source of tests") {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := f.Source(t.Context(), pin, io.Discard)
+		check.Fails(t, err, "the entry's source of tests", name)
 	}
 	f.Overrides = nil
 	if _, err := f.Source(t.Context(), good, io.Discard); !errors.Is(err, fs.ErrNotExist) {

@@ -48,9 +48,7 @@ func TestFetchBringsAllThatAnEntryNames(t *testing.T) {
 	}
 	must.Succeed(t, f.Fetch(t.Context(), e, io.Discard))
 	for name, data := range contents {
-		if !has(t, f, data) {
-			t.Errorf("%s is not there", name)
-		}
+		check.That(t, has(t, f, data), "%s is not there", name)
 	}
 	want := []string{
 		"/debian/pool/main/both_1_amd64.deb", "/debian/pool/main/build_1_amd64.deb", "/debian/pool/main/run_1_amd64.deb",
@@ -112,9 +110,7 @@ func TestWhatAFaultSays(t *testing.T) {
 			if !strings.Contains(log.String(), what) || strings.Contains(log.String()+err.Error(), "hush") {
 				t.Errorf("the log is %s", log.String())
 			}
-			if has(t, f, data) || has(t, f, other) {
-				t.Error("something was kept")
-			}
+			check.That(t, !has(t, f, data) && !has(t, f, other), "something was kept")
 		})
 	}
 }
@@ -138,9 +134,7 @@ func TestAFaultListsEveryPlace(t *testing.T) {
 
 	f = newFetcher(t)
 	err = f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard)
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "no place to fetch it from") {
-		t.Errorf("without a mirror: %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "no place to fetch it from"), "without a mirror: %v", err)
 }
 
 // A failed file does not stop the others.
@@ -156,15 +150,11 @@ func TestFetchReportsEveryFault(t *testing.T) {
 	for _, e := range diag.All(err) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(e.Error(), "fetching "), " ")
 		got = append(got, name)
-		if !strings.Contains(log.String(), e.Error()) {
-			t.Errorf("the log lacks %v", e)
-		}
+		check.That(t, strings.Contains(log.String(), e.Error()), "the log lacks %v", e)
 	}
 	// Errors are in the order of the lock, whatever the order of the answers.
 	check.Same(t, "values", []string{"gone_1_amd64.deb", "evil_1_amd64.deb", "closed_1_amd64.deb"}, got)
-	if !has(t, f, good) || has(t, f, other) {
-		t.Error("the good one is not kept, or an evil one is")
-	}
+	check.That(t, has(t, f, good) && !has(t, f, other), "the good one is not kept, or an evil one is")
 }
 
 // With a cancelled context, Fetch returns one error and sends no request.
@@ -212,9 +202,7 @@ func TestOtherPlaces(t *testing.T) {
 				Pin: lock.ImagePin{Packages: []deb.Package{pack("a", debian)}}, Wheels: []pypi.File{file("w", wheel, wheelData)},
 			}}
 			must.Succeed(t, f.Fetch(t.Context(), e, io.Discard))
-			if !has(t, f, debian) || !has(t, f, wheelData) || !has(t, f, source) {
-				t.Error("something is not there")
-			}
+			check.That(t, has(t, f, debian) && has(t, f, wheelData) && has(t, f, source), "something is not there")
 			if got := m.requests(); len(got) != c.asked {
 				t.Errorf("the mirror was asked for %q", got)
 			}
@@ -235,9 +223,7 @@ func TestAnotherPlaceWithOtherBytes(t *testing.T) {
 	f.Overrides["tool"] = []string{path}
 	err := f.Fetch(t.Context(), lock.Entry{Source: lock.SourcePin{File: file("tool", sdist, want)}}, io.Discard)
 	text := "fetching tool-1.tar.gz (sha256 " + digest(want) + "): " + path + ": wrong content: expected sha256 " + digest(want) + ", got " + digest(got)
-	if diag.CodeOf(err) != diag.Fetch || err.Error() != text || has(t, f, got) {
-		t.Errorf("got  %v\nwant %s", err, text)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && err.Error() == text && !has(t, f, got), "got  %v\nwant %s", err, text)
 }
 
 func TestOffline(t *testing.T) {
@@ -247,10 +233,9 @@ func TestOffline(t *testing.T) {
 	f.Offline = true
 	e := entry(t, f, pack("there", there), pack("absent", absent))
 	e.Runtime.Wheels = []pypi.File{file("w", wheel, noise(3, 100))}
-	if _, err := f.Store.Put(bytes.NewReader(there)); err != nil {
-		t.Fatal(err)
-	}
-	err := f.Fetch(t.Context(), e, io.Discard)
+	_, err := f.Store.Put(bytes.NewReader(there))
+	must.Succeed(t, err)
+	err = f.Fetch(t.Context(), e, io.Discard)
 	want := "2 files are not in the store, and --offline was given: absent_1_amd64.deb (sha256 " + digest(absent) + "), w-1-py3-none-any.whl (sha256 " + digest(noise(3, 100)) + ")"
 	if diff := cmp.Diff(want, err.Error()); diff != "" || diag.CodeOf(err) != diag.Fetch || len(m.requests()) > 0 {
 		t.Errorf("%v, asked for %q (-want +got):\n%s", diag.CodeOf(err), m.requests(), diff)
@@ -331,16 +316,10 @@ func TestProgress(t *testing.T) {
 	f := newFetcher(t, newMirror(t, map[string]answer{"a_1_amd64.deb": serves(a), "b_1_amd64.deb": serves(b)}))
 	var log counted
 	must.Succeed(t, f.Fetch(t.Context(), entry(t, f, pack("a", a), pack("b", b)), &log))
-	if log.done != 4e6 || log.total != 4e6 {
-		t.Errorf("%d of %d bytes were counted", log.done, log.total)
-	}
+	check.That(t, log.done == 4e6 && log.total == 4e6, "%d of %d bytes were counted", log.done, log.total)
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	if !slices.IsSorted(lines) || len(lines) < 4 || len(lines) > 101 {
-		t.Errorf("%d lines:\n%s", len(lines), log.String())
-	}
-	if last := lines[len(lines)-1]; last != "4 of 4 MB, 2 of 2 files" {
-		t.Errorf("the last is %q", last)
-	}
+	check.That(t, slices.IsSorted(lines) && len(lines) >= 4 && len(lines) <= 101, "%d lines:\n%s", len(lines), log.String())
+	check.Same(t, "the last", "4 of 4 MB, 2 of 2 files", lines[len(lines)-1])
 }
 
 // A damaged file in the store is noticed before a build reads it, reported, and fetched
@@ -378,13 +357,10 @@ func TestBlobsAndWhatIsMissing(t *testing.T) {
 		t.Errorf("%d files: %v", len(got), got)
 	}
 	err := f.Missing([]lock.Entry{e, e}, io.Discard)
-	if diag.CodeOf(err) != diag.Fetch || !strings.HasPrefix(err.Error(), "3 files are not in the store") {
-		t.Errorf("%v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.HasPrefix(err.Error(), "3 files are not in the store"), "%v", err)
 	for _, seed := range []int{1, 2, 3} {
-		if _, err := f.Store.Put(bytes.NewReader(noise(seed, 10))); err != nil {
-			t.Fatal(err)
-		}
+		_, err := f.Store.Put(bytes.NewReader(noise(seed, 10)))
+		must.Succeed(t, err)
 	}
 	if err := f.Missing([]lock.Entry{e}, io.Discard); err != nil {
 		t.Errorf("nothing is missing: %v", err)

@@ -17,6 +17,7 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -38,9 +39,8 @@ func repository(t *testing.T) (dir string, pin lock.SourcePin) {
 		Repository: "https://git.invalid/tool", Tag: "v1", Commit: commit,
 	}
 	archive := filepath.Join(t.TempDir(), "tool-1.tar")
-	if _, err := git.Make(t.Context(), t.TempDir(), git.Repository(dir), git.Tree{Commit: commit, Folder: pin.Folder()}, archive); err != nil {
-		t.Fatal(err)
-	}
+	_, err = git.Make(t.Context(), t.TempDir(), git.Repository(dir), git.Tree{Commit: commit, Folder: pin.Folder()}, archive)
+	must.Succeed(t, err)
 	blob, err := store.Of(archive)
 	must.Succeed(t, err)
 	pin.Size, pin.SHA256 = blob.Size, blob.SHA256
@@ -63,9 +63,7 @@ func TestFetchMakesTheArchiveOfACommit(t *testing.T) {
 		t.Error(err)
 	}
 	left, err := filepath.Glob(filepath.Join(f.Scratch, "source-*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	check.That(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
 }
 
 func TestFetchRefusesAnotherArchiveOfTheCommit(t *testing.T) {
@@ -74,9 +72,7 @@ func TestFetchRefusesAnotherArchiveOfTheCommit(t *testing.T) {
 	f := newFetcher(t)
 	f.Overrides["tool"] = []string{dir}
 	err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), pin.SHA256) {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), pin.SHA256), "got %v", err)
 }
 
 func TestFetchSaysWhichRepositoryItCannotReach(t *testing.T) {
@@ -92,9 +88,7 @@ func TestFetchSaysWhichRepositoryItCannotReach(t *testing.T) {
 	}
 	f.Offline = true
 	err = f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "tool-1.tar") {
-		t.Errorf("offline: got %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "tool-1.tar"), "offline: got %v", err)
 }
 
 // An archive in a pool comes from the same mirrors as packages.
@@ -142,9 +136,8 @@ func packed(t *testing.T, path string) fstest.MapFS {
 	var out bytes.Buffer
 	w, err := xz.NewWriter(&out)
 	must.Succeed(t, err)
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
+	_, err = w.Write(data)
+	must.Succeed(t, err)
 	must.Succeed(t, w.Close())
 	return fstest.MapFS{"tool-1.tar.xz": {Data: out.Bytes()}}
 }
@@ -155,9 +148,8 @@ func TestFetchMakesEveryArchive(t *testing.T) {
 	_, tests := repository(t)
 	tests.Project, tests.Filename = "tool-tests", "tool-tests-1.tar"
 	archive := filepath.Join(t.TempDir(), "a.tar")
-	if _, err := git.Make(t.Context(), t.TempDir(), git.Repository(dir), git.Tree{Commit: pin.Commit, Folder: "tool-tests-1"}, archive); err != nil {
-		t.Fatal(err)
-	}
+	_, err := git.Make(t.Context(), t.TempDir(), git.Repository(dir), git.Tree{Commit: pin.Commit, Folder: "tool-tests-1"}, archive)
+	must.Succeed(t, err)
 	blob, err := store.Of(archive)
 	must.Succeed(t, err)
 	tests.Commit, tests.Size, tests.SHA256 = pin.Commit, blob.Size, blob.SHA256

@@ -17,6 +17,7 @@ import (
 	"builder/internal/build/run"
 	"builder/internal/files/artifact"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -151,9 +152,7 @@ func TestASlowEngineGetsFewer(t *testing.T) {
 		if fast, slow := len(s.built["fast"]), len(s.built["slow"]); fast != 5 || slow != 1 {
 			t.Errorf("the fast engine built %d, the slow one %d", fast, slow)
 		}
-		if !slices.Contains(s.steps, run.Wait) {
-			t.Errorf("that cells waited stands nowhere: %q", s.steps)
-		}
+		check.That(t, slices.Contains(s.steps, run.Wait), "that cells waited stands nowhere: %q", s.steps)
 	})
 }
 
@@ -167,9 +166,7 @@ func TestImagesStayTogether(t *testing.T) {
 		}
 		must.Succeed(t, errors.Join(s.build(t.Context(), f, entries)...))
 		for name, ids := range s.built {
-			if len(ids) != 2 || ids[0][:4] != ids[1][:4] {
-				t.Errorf("engine %s built %q", name, ids)
-			}
+			check.That(t, len(ids) == 2 && ids[0][:4] == ids[1][:4], "engine %s built %q", name, ids)
 		}
 	})
 }
@@ -192,9 +189,7 @@ func TestALargeBuildGoesWhereItFits(t *testing.T) {
 		s := newSite()
 		f := fleet.New([]fleet.Member{s.member("small", 4, 8e9), s.member("large", 1, 64e9)}, s.note)
 		must.Succeed(t, errors.Join(s.build(t.Context(), f, cells(2, 32e9))...))
-		if len(s.built["large"]) != 2 {
-			t.Errorf("built: %v", s.built)
-		}
+		check.That(t, len(s.built["large"]) == 2, "built: %v", s.built)
 	})
 }
 
@@ -205,9 +200,7 @@ func TestWhatDoesNotFitIsNotBegun(t *testing.T) {
 	if code := diag.CodeOf(err); code != diag.NoEngine || len(s.built) > 0 {
 		t.Errorf("class %v, built %v", code, s.built)
 	}
-	if !strings.Contains(err.Error(), "the build needs 32.0 GB of memory, the largest engine has 24.0 GB") {
-		t.Errorf("it says %q", err)
-	}
+	check.That(t, strings.Contains(err.Error(), "the build needs 32.0 GB of memory, the largest engine has 24.0 GB"), "it says %q", err)
 }
 
 func TestCellsOfALostEngineGoToTheOthers(t *testing.T) {
@@ -222,9 +215,7 @@ func TestCellsOfALostEngineGoToTheOthers(t *testing.T) {
 			s.dead["a"] = true
 		})
 		must.Succeed(t, errors.Join(s.build(t.Context(), f, cells(5, 0))...))
-		if len(s.built["b"]) != 5 {
-			t.Errorf("built: %v", s.built)
-		}
+		check.That(t, len(s.built["b"]) == 5, "built: %v", s.built)
 		if said := strings.Join(s.notes, "\n"); !strings.Contains(said, "lost engine a, the other engines build its cells") {
 			t.Errorf("it says %q", said)
 		}
@@ -291,9 +282,7 @@ func TestWaitingCanBeInterrupted(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		for _, err := range s.build(ctx, f, cells(3, 0)) {
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%v", err)
-			}
+			check.That(t, errors.Is(err, context.DeadlineExceeded), "%v", err)
 		}
 	})
 }

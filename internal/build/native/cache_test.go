@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -21,9 +23,7 @@ func TestBound(t *testing.T) {
 		0:    "",
 		40e9: "--oci-worker-gc-keepstorage 2000,4000,20000",
 	} {
-		if got := strings.Join(Bound(cache), " "); got != want {
-			t.Errorf("bound of %d: %q, want %q", cache, got, want)
-		}
+		check.Same(t, fmt.Sprintf("bound of %d", cache), want, strings.Join(Bound(cache), " "))
 	}
 	e := New(t.TempDir(), t.Logf, Options{Cache: 40e9})
 	if args := e.command().Args; !slices.Contains(args, "2000,4000,20000") {
@@ -67,9 +67,7 @@ func TestWriteImage(t *testing.T) {
 		must.Succeed(t, err)
 		images = append(images, data)
 	}
-	if !bytes.Equal(images[0], images[1]) {
-		t.Error("two images of the same files differ")
-	}
+	check.That(t, bytes.Equal(images[0], images[1]), "two images of the same files differ")
 	outer := untar(t, images[0])
 	var list []struct {
 		Config           string
@@ -103,9 +101,7 @@ func untar(t *testing.T, data []byte) map[string]string {
 		must.Succeed(t, err)
 		text, err := io.ReadAll(r)
 		must.Succeed(t, err)
-		if h.ModTime.Unix() > 0 || h.Uid != 0 {
-			t.Errorf("%s has time %v and owner %d", h.Name, h.ModTime, h.Uid)
-		}
+		check.That(t, h.ModTime.Unix() <= 0 && h.Uid == 0, "%s has time %v and owner %d", h.Name, h.ModTime, h.Uid)
 		files[h.Name] = string(text)
 		if h.Typeflag == tar.TypeSymlink {
 			files[h.Name] = "-> " + h.Linkname

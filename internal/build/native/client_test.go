@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -45,14 +46,11 @@ func TestClientFromImage(t *testing.T) {
 	if err != nil || len(lines) != 3 || lines[0] != "create "+ImageName || !strings.HasPrefix(lines[1], "cp c0ffee:"+imageClient+" ") || lines[2] != "rm --volumes c0ffee" {
 		t.Errorf("docker was asked %q, %v", lines, err)
 	}
-	if exists(e.programsDir()) {
-		t.Error("something was built")
-	}
+	check.That(t, !exists(e.programsDir()), "something was built")
 	for _, damage := range []string{"dagger", "dagger-of-another"} {
 		must.Succeed(t, os.WriteFile(e.clientAlone(), []byte(damage), 0o755))
-		if _, err := e.ClientIn(t.Context(), "docker", ImageName); err != nil {
-			t.Fatal(err)
-		}
+		_, err := e.ClientIn(t.Context(), "docker", ImageName)
+		must.Succeed(t, err)
 		if text, err := os.ReadFile(e.clientAlone()); err != nil || !strings.HasPrefix(string(text), "#!/bin/sh") {
 			t.Errorf("the damaged client stays: %q, %v", text, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -24,17 +25,14 @@ func TestLeash(t *testing.T) {
 	cmd.Stdin = strings.NewReader("asked\n")
 	start := time.Now()
 	out, err := cmd.Output() // returns only when every process has closed the stream
-	if want := "session a b\nasked\n"; err != nil || !strings.HasSuffix(string(out), want) {
-		t.Errorf("%q, %v", out, err)
-	}
+	check.That(t, err == nil && strings.HasSuffix(string(out), "session a b\nasked\n"), "%q, %v", out, err)
 	if pid, _, _ := strings.Cut(string(out), " "); pid == "" || time.Since(start) > time.Minute {
 		t.Errorf("%q after %v", out, time.Since(start))
 	}
 	before, err := os.Stat(path)
 	must.Succeed(t, err)
-	if _, err := e.leashed(e.bin("dagger")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = e.leashed(e.bin("dagger"))
+	must.Succeed(t, err)
 	if after, err := os.Stat(path); err != nil || !after.ModTime().Equal(before.ModTime()) {
 		t.Errorf("it was written again: %v", err)
 	}

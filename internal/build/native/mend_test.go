@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -45,9 +46,7 @@ func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
 		t.Errorf("the cache was at fault: %v", err)
 	}
 	old := filepath.Join(e.aside(), "cache.db")
-	if !exists(old) {
-		t.Error("the old cache is gone before the new one has served a build")
-	}
+	check.That(t, exists(old), "the old cache is gone before the new one has served a build")
 	write()
 	if err := e.setAside(); err != nil || exists(e.path("state")) || !exists(old) {
 		t.Errorf("a cache that has served no build: %v, and the old one is there: %v", err, exists(old))
@@ -78,11 +77,7 @@ func TestDiedOfCache(t *testing.T) {
 			os.WriteFile(e.path("log-start"), []byte(strconv.Itoa(len(c.before))), 0o644),
 		)
 		must.Succeed(t, err)
-		if got := e.diedOfCache(); got != c.want {
-			t.Errorf("%s: %q", name, got)
-		}
+		check.Same(t, name, c.want, e.diedOfCache())
 	}
-	if got := New(t.TempDir(), t.Logf, Options{}).diedOfCache(); got != "" {
-		t.Errorf("never started: %q", got)
-	}
+	check.Same(t, "never started", "", New(t.TempDir(), t.Logf, Options{}).diedOfCache())
 }

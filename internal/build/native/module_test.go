@@ -8,6 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -31,7 +32,5 @@ func TestModule(t *testing.T) {
 		must.Succeed(t, os.WriteFile("module.txtar", want, 0o644))
 		return
 	}
-	if string(module) != string(want) {
-		t.Error("module.txtar differs from engine/: run go generate ./internal/build/native")
-	}
+	check.That(t, string(module) == string(want), "module.txtar differs from engine/: run go generate ./internal/build/native")
 }

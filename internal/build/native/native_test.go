@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -33,9 +35,7 @@ func TestSupported(t *testing.T) {
 	} {
 		err := supported(c.goos, c.euid, c.chroot)
 		if c.want == "" {
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			check.That(t, err == nil, "%s: %v", name, err)
 			continue
 		}
 		wantNoEngine(t, err, c.want)
@@ -60,13 +60,9 @@ func TestInChroot(t *testing.T) {
 			link = filepath.Join(proc, link)
 			must.Succeed(t, os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(target, link))
 		}
-		if got := inChroot(proc, c.root); got != c.want {
-			t.Errorf("%s: inChroot is %v", name, got)
-		}
+		check.Same(t, fmt.Sprintf("%s: inChroot", name), c.want, inChroot(proc, c.root))
 	}
-	if inChroot(t.TempDir(), inner) {
-		t.Error("inChroot is true without /proc")
-	}
+	check.That(t, !inChroot(t.TempDir(), inner), "inChroot is true without /proc")
 }
 
 func TestOneHomeHasOneName(t *testing.T) {
@@ -74,15 +70,9 @@ func TestOneHomeHasOneName(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	must.Succeed(t, os.Symlink(home, link))
 	a, b := New(home, t.Logf, Options{}), New(link, t.Logf, Options{})
-	if a.dir != b.dir || a.id() != b.id() {
-		t.Errorf("got %s and %s", a.dir, b.dir)
-	}
-	if other := New(home+"2", t.Logf, Options{}); other.id() == a.id() {
-		t.Errorf("two homes share the name %s", a.id())
-	}
-	if len(a.id()+"0") > 15 {
-		t.Errorf("%s0 is too long for an interface", a.id())
-	}
+	check.That(t, a.dir == b.dir && a.id() == b.id(), "got %s and %s", a.dir, b.dir)
+	check.That(t, New(home+"2", t.Logf, Options{}).id() != a.id(), "two homes share the name %s", a.id())
+	check.That(t, len(a.id()+"0") <= 15, "%s0 is too long for an interface", a.id())
 }
 
 func TestBuildKey(t *testing.T) {
@@ -93,12 +83,8 @@ func TestBuildKey(t *testing.T) {
 	defer func() { buildFlags = saved }()
 	before := buildKey()
 	buildFlags = append(slices.Clone(buildFlags), "-race")
-	if buildKey() == before {
-		t.Error("other flags must give another key")
-	}
-	if hash("ab", "c") == hash("a", "bc") {
-		t.Error("parts run into each other")
-	}
+	check.That(t, buildKey() != before, "other flags must give another key")
+	check.That(t, hash("ab", "c") != hash("a", "bc"), "parts run into each other")
 }
 
 // A program that cannot be executed is missing. A package that two programs lack is
@@ -109,12 +95,8 @@ func TestSurvey(t *testing.T) {
 		must.Succeed(t, os.WriteFile(filepath.Join(bin, name), nil, mode))
 	}
 	found, missing := survey(Needs, []string{"", bin})
-	if want := []string{"runc", "mount"}; !slices.Equal(missing, want) {
-		t.Errorf("missing: got %v, want %v", missing, want)
-	}
-	if len(found) != 1 || found["git"] != filepath.Join(bin, "git") {
-		t.Errorf("found: %v", found)
-	}
+	check.Same(t, "missing", []string{"runc", "mount"}, missing)
+	check.That(t, len(found) == 1 && found["git"] == filepath.Join(bin, "git"), "found: %v", found)
 }
 
 func TestLacking(t *testing.T) {
@@ -143,9 +125,7 @@ esac
 	calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
 	pre := "noninteractive -o DPkg::Lock::Timeout=300 "
 	install := pre + "install -y --no-install-recommends runc\n"
-	if want := install + pre + "update\n" + install + install; string(calls) != want {
-		t.Errorf("got\n%swant\n%s", calls, want)
-	}
+	check.Same(t, "the calls", install+pre+"update\n"+install+install, string(calls))
 	err := e.install(t.Context(), aptGet, []string{"broken"})
 	wantNoEngine(t, err, "exit status 100")
 	var d *diag.Error
@@ -162,9 +142,7 @@ func TestPrepare(t *testing.T) {
 	for range 2 { // the second time over existing files
 		must.Succeed(t, e.prepare(tools))
 	}
-	if exists(left) {
-		t.Error("names of dead networks are left")
-	}
+	check.That(t, !exists(left), "names of dead networks are left")
 	for name, want := range map[string]string{"runc": "/usr/sbin/runc", "dagger-init": e.bin("init")} {
 		if got, err := os.Readlink(e.path("mask/run/dagger/bin", name)); err != nil || got != want {
 			t.Errorf("%s: got %q, %v", name, got, err)
@@ -182,9 +160,7 @@ func TestEngineEnv(t *testing.T) {
 	env := engineEnv([]string{"HTTP_PROXY=http://p:1", "no_proxy=local", "SECRET=x", "HOME=/root", "SSL_CERT_FILE=/ca.pem", "FTP_PROXY=f"})
 	got := strings.Join(env[1:], " ")
 	want := "HOME=/run/dagger/tmp TMPDIR=/run/dagger/tmp DO_NOT_TRACK=1 GOGC=200 http_proxy=http://p:1 no_proxy=local SSL_CERT_FILE=/ca.pem"
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	check.That(t, got == want, "got  %s\nwant %s", got, want)
 }
 
 func TestSocketIsNeverTooLong(t *testing.T) {
@@ -209,15 +185,11 @@ func TestLogIsPutAside(t *testing.T) {
 		f.WriteString("log\n")
 		if i == 1 {
 			f.WriteString("more\n")
-			if got := e.logSince(size); !slices.Equal(got, []string{"log", "more"}) {
-				t.Errorf("got %q", got)
-			}
+			check.Same(t, "the log", []string{"log", "more"}, e.logSince(size))
 		}
 		f.Close()
 	}
-	if !exists(e.path("engine.log.1")) {
-		t.Error("the old log is lost")
-	}
+	check.That(t, exists(e.path("engine.log.1")), "the old log is lost")
 }
 
 func TestPidFile(t *testing.T) {
@@ -264,13 +236,9 @@ func TestDownWithoutEngine(t *testing.T) {
 	if err := e.Down(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if exists(e.dir) {
-		t.Error("Down made a home")
-	}
+	check.That(t, !exists(e.dir), "Down made a home")
 	s, err := e.Status(t.Context())
-	if err != nil || s.Running || s.Built || s.StateBytes != 0 || s.Address != "" {
-		t.Errorf("got %+v, %v", s, err)
-	}
+	check.That(t, err == nil && !s.Running && !s.Built && s.StateBytes == 0 && s.Address == "", "got %+v, %v", s, err)
 }
 
 func wantNoEngine(t *testing.T, err error, text string) {

@@ -1,10 +1,12 @@
 package native
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -14,14 +16,10 @@ func TestClaim(t *testing.T) {
 		owner string
 		want  bool
 	}{{a, true}, {a, true}, {b, false}} {
-		if got := claim(dir, "bd60ac8f", c.owner); got != c.want {
-			t.Errorf("claim %d: got %v", i, got)
-		}
+		check.Same(t, fmt.Sprintf("claim %d", i), c.want, claim(dir, "bd60ac8f", c.owner))
 	}
 	must.Succeed(t, os.Remove(a))
-	if !claim(dir, "bd60ac8f", b) {
-		t.Error("the claim of an owner that is gone is void")
-	}
+	check.That(t, claim(dir, "bd60ac8f", b), "the claim of an owner that is gone is void")
 	if holder, _ := os.Readlink(filepath.Join(dir, "bd60ac8f")); holder != b {
 		t.Errorf("held by %s", holder)
 	}
@@ -29,16 +27,10 @@ func TestClaim(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	e := engine(t, Options{})
-	if got := e.readRecord(); got != (record{}) {
-		t.Errorf("got %+v", got)
-	}
+	check.Same(t, "the record", (record{}), e.readRecord())
 	must.Succeed(t, os.MkdirAll(e.dir, 0o755))
 	must.Succeed(t, os.WriteFile(e.path("state.json"), []byte("{"), 0o644))
-	if got := e.readRecord(); got != (record{}) {
-		t.Errorf("half a record is no record: %+v", got)
-	}
+	check.Same(t, "half a record is no record", (record{}), e.readRecord())
 	must.Succeed(t, e.record())
-	if !e.wanted() {
-		t.Errorf("the engine just recorded is not wanted: %+v", e.readRecord())
-	}
+	check.That(t, e.wanted(), "the engine just recorded is not wanted: %+v", e.readRecord())
 }

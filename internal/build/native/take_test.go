@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"builder/internal/base/owned"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -51,9 +52,7 @@ func takenWith(t *testing.T, o Options) (e *Engine, said string) {
 func TestProgramsOfAnotherHomeAreTaken(t *testing.T) {
 	from := made(t)
 	e, said := taken(t, from)
-	if !strings.Contains(said, "copied the engine") {
-		t.Errorf("it said %q", said)
-	}
+	check.That(t, strings.Contains(said, "copied the engine"), "it said %q", said)
 	for _, name := range programs {
 		if data, err := os.ReadFile(filepath.Join(e.programsDir(), name)); err != nil || string(data) != "program "+name {
 			t.Errorf("%s: %q, %v", name, data, err)
@@ -150,9 +149,7 @@ func TestChangedProgramsAreMadeAgain(t *testing.T) {
 					t.Errorf("%s: %q, %v", name, data, err)
 				}
 			}
-			if !strings.Contains(said, "making the programs of the engine again: ") {
-				t.Errorf("it said %q", said)
-			}
+			check.That(t, strings.Contains(said, "making the programs of the engine again: "), "it said %q", said)
 		})
 	}
 }

@@ -68,9 +68,7 @@ func absent(t *testing.T, r *results.Results, e lock.Entry) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
 	got, ok, err := r.Find(t.Context(), e, dir)
-	if ok || err != nil {
-		t.Errorf("found %+v, %v", got, err)
-	}
+	check.That(t, !ok && err == nil, "found %+v, %v", got, err)
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("something was laid out: %v", err)
 	}
@@ -80,9 +78,7 @@ func TestKeepAndFind(t *testing.T) {
 	home := t.TempDir()
 	r, _ := open(t, home)
 	e, want := entry("cell"), made(t, "wheel", "another")
-	if r.Has(e.Key()) {
-		t.Error("has what nobody kept")
-	}
+	check.That(t, !r.Has(e.Key()), "has what nobody kept")
 	absent(t, r, e)
 	keep(t, r, e, want)
 
@@ -102,9 +98,7 @@ func TestKeepAndFind(t *testing.T) {
 		check.Same(t, "values", want, got)
 		for _, a := range got.Artifacts {
 			found, err := artifact.Of(a.Path, e.Key())
-			if err != nil || found != a {
-				t.Errorf("%s is %+v, %v", a.Path, found, err)
-			}
+			check.That(t, err == nil && found == a, "%s is %+v, %v", a.Path, found, err)
 			if info, err := os.Stat(a.Path); err != nil || info.Mode().Perm() != 0o644 {
 				t.Errorf("%v, %v", info.Mode(), err)
 			}
@@ -174,15 +168,11 @@ func TestDamagedRecordsAreNoResults(t *testing.T) {
 				t.Fatal("the record is not damaged")
 			}
 			must.Succeed(t, s.PutResult(e.Key(), record))
-			if r.Has(e.Key()) {
-				t.Error("has it")
-			}
+			check.That(t, !r.Has(e.Key()), "has it")
 			absent(t, r, e)
 			// The cell is built again and then has a result.
 			keep(t, r, e, made(t, "wheel"))
-			if !r.Has(e.Key()) {
-				t.Error("a new result does not replace it")
-			}
+			check.That(t, r.Has(e.Key()), "a new result does not replace it")
 		})
 	}
 }
@@ -205,9 +195,7 @@ func TestDamagedArtifactsAreNoResults(t *testing.T) {
 			}
 			must.Succeed(t, damage(path))
 			absent(t, r, e)
-			if r.Has(e.Key()) {
-				t.Error("has it after it was found damaged")
-			}
+			check.That(t, !r.Has(e.Key()), "has it after it was found damaged")
 			if name != "a directory" {
 				keep(t, r, e, made(t, "intact", "wheel"))
 				if _, ok, err := r.Find(t.Context(), e, t.TempDir()); !ok || err != nil {
@@ -231,17 +219,11 @@ func TestKeepRefusesWhatTheGatesDidNotSee(t *testing.T) {
 	changed, gone := made(t, "intact", "wheel"), made(t, "intact", "wheel")
 	must.Succeed(t, os.WriteFile(changed.Artifacts[1].Path, []byte("other"), 0o644))
 	err := r.Keep(entry("changed"), changed)
-	if err == nil || !strings.Contains(err.Error(), "keeping a-1.whl: the file changed after its gates: expected sha256 "+changed.Artifacts[1].SHA256) {
-		t.Errorf("got %v", err)
-	}
+	check.Fails(t, err, "keeping a-1.whl: the file changed after its gates: expected sha256 "+changed.Artifacts[1].SHA256)
 	must.Succeed(t, os.Remove(gone.Artifacts[1].Path))
-	if err := r.Keep(entry("gone"), gone); err == nil || !strings.Contains(err.Error(), "a-1.whl") {
-		t.Errorf("got %v", err)
-	}
+	check.Fails(t, r.Keep(entry("gone"), gone), "a-1.whl")
 	for _, id := range []string{"changed", "gone"} {
-		if r.Has(entry(id).Key()) {
-			t.Errorf("%s: has it all the same", id)
-		}
+		check.That(t, !r.Has(entry(id).Key()), "%s: has it all the same", id)
 	}
 }
 
@@ -258,9 +240,7 @@ func TestFindWhereItCannotWrite(t *testing.T) {
 		}
 	}
 	left, err := fs.Glob(os.DirFS(taken), ".place-*")
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	check.That(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
 }
 
 // A concurrent reader gets one of the results, complete.
@@ -324,9 +304,8 @@ func TestCarryAndAccept(t *testing.T) {
 		if added, err := here.Accept(e.Key(), record, proven); added || err == nil || !strings.Contains(err.Error(), e.Key()) {
 			t.Errorf("without its artifacts: %v, %v", added, err)
 		}
-		if _, err := s.Put(strings.NewReader(content)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Put(strings.NewReader(content))
+		must.Succeed(t, err)
 	}
 	for says, of := range map[string]struct {
 		entry lock.Entry
@@ -379,13 +358,9 @@ func TestCheckForgetsWhatIsDamaged(t *testing.T) {
 	must.Succeed(t, s.PutResult("unreadable", []byte("{")))
 	err := r.Check()
 	for _, want := range []string{"result " + bad.Key(), a.Name, "result unreadable"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in %v", want, err)
-		}
+		check.Fails(t, err, want)
 	}
-	if !r.Has(good.Key()) || r.Has(bad.Key()) || len(s.Results()) != 1 {
-		t.Errorf("left: %v", s.Results())
-	}
+	check.That(t, r.Has(good.Key()) && !r.Has(bad.Key()) && len(s.Results()) == 1, "left: %v", s.Results())
 	if err := r.Check(); err != nil {
 		t.Errorf("again: %v", err)
 	}
@@ -412,9 +387,8 @@ func TestAForgedRecordIsNoResult(t *testing.T) {
 	var keys [2]signing.Key
 	for i := range keys {
 		var err error
-		if keys[i], err = signing.NewKey(time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		keys[i], err = signing.NewKey(time.Time{})
+		must.Succeed(t, err)
 	}
 	own, stranger := keys[0], keys[1]
 	e, other := entry("cell"), entry("other")
@@ -445,16 +419,10 @@ func TestAForgedRecordIsNoResult(t *testing.T) {
 			must.Succeed(t, forge(s))
 			var notes []string
 			r := sealed(s, own, &notes, own)
-			if r.Has(e.Key()) {
-				t.Error("it is known")
-			}
+			check.That(t, !r.Has(e.Key()), "it is known")
 			absent(t, r, e)
-			if len(notes) != 1 || !strings.HasPrefix(notes[0], "ignoring result "+e.Key()+" in the store: ") {
-				t.Errorf("told: %q", notes)
-			}
-			if len(results.New(s).Made()) == 0 {
-				t.Error("what it names cannot be listed")
-			}
+			check.That(t, len(notes) == 1 && strings.HasPrefix(notes[0], "ignoring result "+e.Key()+" in the store: "), "told: %q", notes)
+			check.That(t, len(results.New(s).Made()) != 0, "what it names cannot be listed")
 			keep(t, r, e, made(t, "good"))
 			if _, ok, err := r.Find(t.Context(), e, filepath.Join(t.TempDir(), "out")); !ok || err != nil {
 				t.Errorf("of its own: %v, %v", ok, err)

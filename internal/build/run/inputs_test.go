@@ -3,7 +3,6 @@ package run_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -41,12 +41,8 @@ func TestInputsComeFirst(t *testing.T) {
 		"tests":   {Artifacts: []artifact.Artifact{{Name: "tests.whl"}}, Verdicts: passed},
 	}}
 	got := take(t, f, 4, user, tests, library)
-	if got[0].Entry.ID != "user" || got[2].Entry.ID != "library" {
-		t.Errorf("the outcomes are in another order than the entries")
-	}
-	if want := []string{"user tests.whl", "user library.whl"}; !slices.Equal(f.inputs, want) {
-		t.Errorf("the build was given %q, want %q", f.inputs, want)
-	}
+	check.That(t, got[0].Entry.ID == "user" && got[2].Entry.ID == "library", "the outcomes are in another order than the entries")
+	check.Same(t, "the build was given", []string{"user tests.whl", "user library.whl"}, f.inputs)
 }
 
 func TestAnInputWithoutAResult(t *testing.T) {
@@ -87,8 +83,6 @@ func TestACircleEnds(t *testing.T) {
 	a.Inputs = []lock.Input{{ID: "b", Key: b.Key()}}
 	b.Inputs[0].Key = a.Key() // a real cycle of keys is impossible; here the entries merely wait for each other
 	for _, o := range take(t, &fake{}, 2, a, b) {
-		if o.Err == nil {
-			t.Errorf("%s was built", o.Entry.ID)
-		}
+		check.That(t, o.Err != nil, "%s was built", o.Entry.ID)
 	}
 }

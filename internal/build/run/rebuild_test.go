@@ -1,7 +1,6 @@
 package run_test
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"builder/internal/build/run"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -44,15 +44,9 @@ func TestRebuild(t *testing.T) {
 			if code := diag.CodeOf(o.Err); code != c.code {
 				t.Fatalf("class %v, want %v: %v", code, c.code, o.Err)
 			}
-			if !slices.Equal(f.rebuilt, []string{name}) || len(f.built) > 0 {
-				t.Errorf("built %v, rebuilt %v", f.built, f.rebuilt)
-			}
-			if kept := slices.Contains(f.kept, name); kept != (c.code == diag.OK) {
-				t.Errorf("kept: %v", kept)
-			}
-			if forgotten := slices.Contains(f.forgotten, name); forgotten != (c.code == diag.Gate) {
-				t.Errorf("forgotten: %v", forgotten)
-			}
+			check.That(t, slices.Equal(f.rebuilt, []string{name}) && len(f.built) == 0, "built %v, rebuilt %v", f.built, f.rebuilt)
+			check.Same(t, "kept", (c.code == diag.OK), slices.Contains(f.kept, name))
+			check.Same(t, "forgotten", (c.code == diag.Gate), slices.Contains(f.forgotten, name))
 			if sealed := slices.Contains(f.sealed, name+" 1"); sealed != (c.code == diag.OK) {
 				t.Errorf("sealed %v", f.sealed)
 			}
@@ -63,9 +57,7 @@ func TestRebuild(t *testing.T) {
 			if last.Gate != "reproducible" || !strings.Contains(last.Evidence, c.says) || (last.Remedy == "") != (last.Status == verdict.Pass) {
 				t.Errorf("%+v", last)
 			}
-			if steps := o.Steps[len(o.Steps)-1].Name; steps != "again build" {
-				t.Errorf("the last step is %q", steps)
-			}
+			check.Same(t, "the last step", "again build", o.Steps[len(o.Steps)-1].Name)
 		})
 	}
 }
@@ -98,10 +90,6 @@ func TestStepsOfAResultAreCached(t *testing.T) {
 	for _, s := range o.Steps {
 		cached[s.Name] = s.Cached
 	}
-	if want := map[string]bool{"build": true, "again fetch": false, "again build": false}; !maps.Equal(cached, want) {
-		t.Errorf("cached are %v, want %v", cached, want)
-	}
-	if f.known["known"].Steps[0].Cached {
-		t.Error("what the finder holds was changed")
-	}
+	check.Same(t, "cached", map[string]bool{"build": true, "again fetch": false, "again build": false}, cached)
+	check.That(t, !f.known["known"].Steps[0].Cached, "what the finder holds was changed")
 }

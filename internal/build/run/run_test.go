@@ -21,6 +21,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -177,19 +178,13 @@ func TestOneBadCellTakesNoOther(t *testing.T) {
 			codes = append(codes, diag.CodeOf(o.Err))
 		}
 		want := []diag.Code{diag.Build, diag.Unexpected, diag.Fetch, diag.OK, diag.Gate, diag.OK}
-		if !slices.Equal(codes, want) {
-			t.Errorf("%d jobs: got %v, want %v", jobs, codes, want)
-		}
-		if len(f.done) != len(got) {
-			t.Errorf("%d jobs: %d outcomes were told of %d", jobs, len(f.done), len(got))
-		}
+		check.That(t, slices.Equal(codes, want), "%d jobs: got %v, want %v", jobs, codes, want)
+		check.That(t, len(f.done) == len(got), "%d jobs: %d outcomes were told of %d", jobs, len(f.done), len(got))
 		if got[3].From != run.FromStore || got[0].Entry.ID != "broken" {
 			t.Errorf("%d jobs: got %+v", jobs, got[3])
 		}
 	}
-	if slices.Contains(f.built, "known") || len(f.kept) > 0 {
-		t.Errorf("built %v, kept %v", f.built, f.kept)
-	}
+	check.That(t, !slices.Contains(f.built, "known") && len(f.kept) == 0, "built %v, kept %v", f.built, f.kept)
 }
 
 func TestFaultsNameTheCell(t *testing.T) {
@@ -198,9 +193,7 @@ func TestFaultsNameTheCell(t *testing.T) {
 		t.Errorf("got %q", text)
 	}
 	for _, err := range diag.All(got[0].Err) {
-		if !strings.Contains(err.Error(), "building broken") {
-			t.Errorf("got %q", err)
-		}
+		check.That(t, strings.Contains(err.Error(), "building broken"), "got %q", err)
 	}
 }
 
@@ -208,9 +201,7 @@ func TestARefusedWheelIsSetAside(t *testing.T) {
 	f := &fake{}
 	got, out := start(t, t.Context(), f, 1, false, "refused")
 	path := got[0].Artifacts[0].Path
-	if filepath.Base(filepath.Dir(path)) != artifact.RejectedDir {
-		t.Errorf("the wheel lies at %s", path)
-	}
+	check.That(t, filepath.Base(filepath.Dir(path)) == artifact.RejectedDir, "the wheel lies at %s", path)
 	if _, err := os.Stat(path); err != nil {
 		t.Error(err)
 	}
@@ -309,9 +300,7 @@ func TestForeign(t *testing.T) {
 		if moved := t.TempDir(); name == "a run's directory" { // a link to one is of others
 			os.RemoveAll(moved)
 			must.Succeed(t, os.Rename(filepath.Join(out, "cell"), moved), os.Symlink(moved, filepath.Join(out, "cell")))
-			if err := run.Foreign(out, "cell"); err == nil || !strings.Contains(err.Error(), "not a directory") {
-				t.Errorf("a link: %v", err)
-			}
+			check.Fails(t, run.Foreign(out, "cell"), "not a directory", "a link")
 		}
 		if c.want == "" && err != nil || c.want != "" && (diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)
@@ -357,9 +346,7 @@ func TestInterrupted(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, cancel)
 	f := &fake{}
 	got, _ := start(t, ctx, f, 1, false, "slow", "later")
-	if !errors.Is(got[0].Err, context.Canceled) || !got[1].Skipped || len(f.kept) > 0 {
-		t.Errorf("got %+v", got)
-	}
+	check.That(t, errors.Is(got[0].Err, context.Canceled) && got[1].Skipped && len(f.kept) == 0, "got %+v", got)
 }
 
 // The entry of a started cell is written before anything else, whatever its outcome. A
@@ -370,9 +357,7 @@ func TestEveryCellThatIsBegunLeavesItsEntry(t *testing.T) {
 	_, out := start(t, t.Context(), f, 1, false, ids...)
 	for _, id := range ids {
 		data, err := os.ReadFile(filepath.Join(out, id, lock.EntryFile))
-		if err != nil || !bytes.Equal(data, entry(id).Canonical()) {
-			t.Errorf("%s left %q, %v", id, data, err)
-		}
+		check.That(t, err == nil && bytes.Equal(data, entry(id).Canonical()), "%s left %q, %v", id, data, err)
 	}
 	_, out = start(t, t.Context(), f, 1, true, "broken", "later")
 	if _, err := os.Stat(filepath.Join(out, "later")); !errors.Is(err, os.ErrNotExist) {
@@ -413,9 +398,7 @@ func TestGatesThatTakeMinutes(t *testing.T) {
 		}
 		o := r.Run(t.Context(), []lock.Entry{tested})[0]
 		asked := slices.ContainsFunc(o.Verdicts, func(v verdict.Verdict) bool { return v.Gate == "upstream-tests-full" })
-		if len(f.built) != c.built || c.full && !asked {
-			t.Errorf("%s: built %q, verdicts %+v", name, f.built, o.Verdicts)
-		}
+		check.That(t, len(f.built) == c.built && (!c.full || asked), "%s: built %q, verdicts %+v", name, f.built, o.Verdicts)
 		if c.built > 0 && (o.Err == nil || len(f.forgotten) != 1) { // the gates refuse the fake's output
 			t.Errorf("%s: %v; forgotten %q", name, o.Err, f.forgotten)
 		}
@@ -442,7 +425,5 @@ func TestAnEarlierResultStaysUntilTheBuild(t *testing.T) {
 	o := r.Run(ctx, []lock.Entry{slow})[0]
 	found, err := filepath.Glob(filepath.Join(dir, "*.whl*"))
 	want := []string{filepath.Join(dir, "x.whl"), filepath.Join(dir, "x.whl.attestations")}
-	if o.Err == nil || err != nil || !slices.Equal(found, want) {
-		t.Errorf("%v; %q, want %q, %v", o.Err, found, want, err)
-	}
+	check.That(t, o.Err != nil && err == nil && slices.Equal(found, want), "%v; %q, want %q, %v", o.Err, found, want, err)
 }

@@ -13,6 +13,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -41,9 +42,7 @@ func TestAWaivedFailureIsKept(t *testing.T) {
 		t.Errorf("%v, kept %v, %+v", o.Err, f.kept, o.Verdicts)
 	}
 	o = runAt(t, &fake{}, "2027-01-01", t.TempDir(), waived("refused", "wheel-format"))
-	if diag.CodeOf(o.Err) != diag.Gate || !strings.Contains(o.Err.Error(), "gate wheel-format: fail") {
-		t.Errorf("%v", o.Err)
-	}
+	check.That(t, diag.CodeOf(o.Err) == diag.Gate && strings.Contains(o.Err.Error(), "gate wheel-format: fail"), "%v", o.Err)
 }
 
 // A result kept under a waiver is refused after the waiver ends, without another build,

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"builder/internal/build/steplog"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -43,14 +44,10 @@ func TestRunning(t *testing.T) {
 	writer := create(t, dir, "gate import")
 	reader := open(t, dir, "gate-import.log")
 	for range 2 { // Running has no side effect
-		if !steplog.Running(reader) {
-			t.Error("the step runs")
-		}
+		check.That(t, steplog.Running(reader), "the step runs")
 	}
 	writer.Close()
-	if steplog.Running(reader) {
-		t.Error("the step has ended")
-	}
+	check.That(t, !steplog.Running(reader), "the step has ended")
 }
 
 // safe is a buffer for concurrent use.
@@ -108,9 +105,8 @@ func TestFollowEnds(t *testing.T) {
 // A killed run holds no lock.
 func TestKilledWriter(t *testing.T) {
 	if dir := os.Getenv("STEPLOG_WRITER"); dir != "" {
-		if _, err := steplog.Create(dir, "build"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := steplog.Create(dir, "build")
+		must.Succeed(t, err)
 		fmt.Println("ready")
 		time.Sleep(time.Hour)
 	}
@@ -120,13 +116,10 @@ func TestKilledWriter(t *testing.T) {
 	out, err := cmd.StdoutPipe()
 	must.Succeed(t, err)
 	must.Succeed(t, cmd.Start())
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = out.Read(make([]byte, 1))
+	must.Succeed(t, err)
 	reader := open(t, dir, "build.log")
-	if !steplog.Running(reader) {
-		t.Error("the step runs")
-	}
+	check.That(t, steplog.Running(reader), "the step runs")
 	must.Succeed(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed
 	if err := steplog.Follow(t.Context(), io.Discard, reader); err != nil || steplog.Running(reader) {

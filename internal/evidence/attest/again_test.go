@@ -8,15 +8,14 @@ import (
 
 	"builder/internal/evidence/signing"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/must"
 )
 
 func TestSignAgain(t *testing.T) {
 	b := newBundle(t)
 	gates, release := testKey(t), testKey(t)
 	round := NewTestResult([]verdict.Verdict{{Gate: "nccl-tests", Status: verdict.Pass, Evidence: "seen"}}, b.entry.Key(), "1", nil, built.Add(time.Hour))
-	if err := (Sealer{gates}).AddRound(b.wheel, round); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, (Sealer{gates}).AddRound(b.wheel, round))
 	of := func(keys ...signing.Key) signing.Trust {
 		trust := signing.Trust{Now: built.Add(2 * time.Hour)}
 		for _, k := range keys {
@@ -25,9 +24,7 @@ func TestSignAgain(t *testing.T) {
 		return trust
 	}
 	before, err := Read(b.wheel, of(b.key, gates))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// Statements of a stranger are not signed, nor is anything beside them.
 	if n, err := (Sealer{release}).SignAgain(b.wheel, of(b.key)); err == nil || n != 0 {
 		t.Errorf("signed %d statements of a stranger", n)
@@ -47,17 +44,13 @@ func TestSignAgain(t *testing.T) {
 		t.Errorf("signed %d again, %v", n, err)
 	}
 	// Other bytes get no signature.
-	if err := os.WriteFile(b.wheel.Path, []byte("other"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(b.wheel.Path, []byte("other"), 0o644))
 	other := b.wheel
 	other.SHA256 = "0"
 	if n, err := (Sealer{gates}).SignAgain(other, of(release)); n != 0 || err == nil {
 		t.Errorf("signed %d statements about other bytes", n)
 	}
-	if err := os.RemoveAll(filepath.Join(Dir(b.wheel.Path))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.RemoveAll(filepath.Join(Dir(b.wheel.Path))))
 	if _, err := (Sealer{gates}).SignAgain(b.wheel, of(release)); err == nil {
 		t.Error("signed nothing without an error")
 	}

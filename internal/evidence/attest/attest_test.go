@@ -26,6 +26,8 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -34,9 +36,7 @@ var built = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func testKey(t *testing.T) signing.Key {
 	t.Helper()
 	k, err := signing.NewKey(time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return k
 }
 
@@ -81,22 +81,14 @@ func newBundleOf(t *testing.T, made Build) bundle {
 	made.Started, made.Finished = built, built.Add(time.Minute)
 	b := bundle{t, testKey(t), testEntry(), artifact.Artifact{}}
 	dir := filepath.Join(t.TempDir(), b.entry.ID)
-	if err := lock.WriteEntry(dir, b.entry); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, lock.WriteEntry(dir, b.entry))
 	b.wheel = b.makeWheel(filepath.Join(dir, "tool-1.0-py3-none-any.whl"), "x = 1\n")
 	beside := filepath.Join(dir, "tool.txz")
-	if err := os.WriteFile(beside, []byte("archive"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(beside, []byte("archive"), 0o600))
 	txz, err := artifact.Of(beside, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := Sealer{b.key}
-	if err := s.Seal([]artifact.Artifact{b.wheel, txz}, NewProvenance(b.entry, made)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Seal([]artifact.Artifact{b.wheel, txz}, NewProvenance(b.entry, made)))
 	b.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass, Evidence: "right"}, {Gate: "python-source", Status: verdict.Pass, Evidence: "right"}, {Gate: "size", Status: verdict.Pass, Evidence: "right"}, {Gate: "build-paths", Status: verdict.Pass, Evidence: "right"}}, 2*time.Minute)
 	return b
 }
@@ -236,23 +228,13 @@ func TestWhatARunLeavesVerifies(t *testing.T) {
 	var names []string
 	for _, c := range checks {
 		names = append(names, c.Name)
-		if c.Seen == "" {
-			t.Errorf("check %s says nothing", c.Name)
-		}
+		check.That(t, c.Seen != "", "check %s says nothing", c.Name)
 	}
-	if !slices.Equal(names, []string{"signatures", "provenance", "artifacts", "sbom", "verdicts"}) {
-		t.Errorf("%v", names)
-	}
+	check.That(t, slices.Equal(names, []string{"signatures", "provenance", "artifacts", "sbom", "verdicts"}), "%v", names)
 	got, err := Read(b.wheel, b.trust())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if key := got.Provenance.Definition.Internal.Entry.Key(); key != b.entry.Key() {
-		t.Errorf("the entry of the provenance has the key %s", key)
-	}
-	if Passed(b.verify(Stable)) {
-		t.Error("stable without a second build")
-	}
+	must.Succeed(t, err)
+	check.Same(t, "the entry of the provenance has the key", b.entry.Key(), got.Provenance.Definition.Internal.Entry.Key())
+	check.That(t, !Passed(b.verify(Stable)), "stable without a second build")
 	b.round([]verdict.Verdict{{Gate: "reproducible", Status: verdict.Pass, Evidence: "same"}}, 3*time.Minute)
 	if checks := b.verify(Stable); !Passed(checks) {
 		t.Errorf("%+v", checks)
@@ -265,17 +247,13 @@ func TestACompilerCacheNeedsASecondBuild(t *testing.T) {
 	for _, hits := range []string{`{"hits":7,"misses":0}`, `{"hits":0,"misses":7}`} {
 		b := newBundleOf(t, Build{Builder: Builder{ID: "urn:builder:local", Version: map[string]string{CompilerCache: "4"}}, Ccache: hits})
 		got, err := Read(b.wheel, b.trust())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		made := got.Provenance.Run.Byproducts
 		if len(made) != 1 || made[0].Name != CompilerCache || made[0].Content != base64.StdEncoding.EncodeToString([]byte(hits)) {
 			t.Errorf("the provenance has the byproducts %+v", made)
 		}
 		const want = "compiler cache: the build could take objects from a compiler cache, and no second build without one has the same bytes"
-		if got := wrong(b.verify(Candidate)); !slices.Equal(got, []string{want}) {
-			t.Errorf("without a second build: %q", got)
-		}
+		check.Same(t, "without a second build", []string{want}, wrong(b.verify(Candidate)))
 		b.round([]verdict.Verdict{{Gate: reproducible, Status: verdict.NotMeasured, Evidence: "interrupted", Remedy: "again"}}, 3*time.Minute)
 		if got := wrong(b.verify(Candidate)); !slices.Contains(got, want) {
 			t.Errorf("with a second build that did not end: %q", got)
@@ -414,9 +392,7 @@ func TestAReplacedArtifactNeedsNoOtherKey(t *testing.T) {
 // A gate whose verdict has the signature of an unknown key did run.
 func TestAnUntrustedVerdictIsNoMissingOne(t *testing.T) {
 	b := newBundle(t)
-	if err := os.Remove(b.file(b.rounds()[0])); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(b.file(b.rounds()[0])))
 	other := b
 	other.key = testKey(t)
 	other.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}, time.Minute)
@@ -441,15 +417,11 @@ func TestAWheelOfAnotherNameDoesNotVerify(t *testing.T) {
 	for _, name := range []string{"tool-1.0-cp312-cp312-manylinux_2_17_x86_64.whl", "tool-1.0-py3-none-linux_aarch64.whl", "requests-1.0-py3-none-any.whl", "TOOL-1.0-py3-none-any.whl"} {
 		b := newBundle(t)
 		to := filepath.Join(filepath.Dir(b.wheel.Path), name)
-		if err := errors.Join(os.Rename(b.wheel.Path, to), os.Rename(Dir(b.wheel.Path), Dir(to))); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Rename(b.wheel.Path, to), os.Rename(Dir(b.wheel.Path), Dir(to)))
 		b.wheel.Path = to
 		checks := b.verify(Candidate)
 		want := "the statement is about tool-1.0-py3-none-any.whl, the artifact is named " + name + ": restore the name of the artifact"
-		if Passed(checks) || !strings.Contains(strings.Join(checks[0].Wrong, "\n"), want) {
-			t.Errorf("%s: %+v", name, checks)
-		}
+		check.That(t, !Passed(checks) && strings.Contains(strings.Join(checks[0].Wrong, "\n"), want), "%s: %+v", name, checks)
 	}
 }
 
@@ -459,9 +431,7 @@ func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
 	b := newBundle(t)
 	b.write(".verdicts.sigstore.json.123.tmp", []byte("half"))
 	got, err := Read(b.wheel, b.trust())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []string{"provenance.sigstore.json", "sbom.sigstore.json", b.rounds()[0], "sbom.spdx.json"}
 	var names []string
 	for _, a := range got.Said {
@@ -474,9 +444,7 @@ func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for _, s := range got.Artifacts {
-		if s.Annotations.Size <= 0 {
-			t.Errorf("%s has no signed size", s.Name)
-		}
+		check.That(t, s.Annotations.Size > 0, "%s has no signed size", s.Name)
 	}
 }
 
@@ -505,9 +473,7 @@ func TestMaterialsAreEverything(t *testing.T) {
 	var uris []string
 	for _, m := range materials(testEntry()) {
 		uris = append(uris, m.URI)
-		if len(m.Digest["sha256"]) != 64 {
-			t.Errorf("%+v has no digest", m)
-		}
+		check.That(t, len(m.Digest["sha256"]) == 64, "%+v has no digest", m)
 	}
 	want := []string{"pkg:deb/debian/libc6@2.41-12?arch=amd64", "pkg:pypi/numpy@1.0", "urn:builder:patch:tool:seal", "pkg:pypi/tool@1.0"}
 	if diff := cmp.Diff(want, uris); diff != "" {
@@ -526,9 +492,7 @@ func TestTestResultFollowsTheVerdicts(t *testing.T) {
 	} {
 		r := NewTestResult(verdicts, "", "v1", nil, built)
 		got := r.Result + " " + strings.Join(r.Passed, ",") + "|" + strings.Join(r.Warned, ",") + "|" + strings.Join(r.Failed, ",")
-		if got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		check.That(t, got == want, "%s, want %s", got, want)
 	}
 }
 
@@ -560,9 +524,7 @@ func TestAKeyThatIsOver(t *testing.T) {
 	trust := b.trust()
 	trust.Keys[0].NotAfter = trust.Now.AddDate(0, 0, -2)
 	a, err := artifact.Of(b.wheel.Path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, checks := Verify(a, trust, Candidate)
 	for _, c := range checks {
 		if c.Name != "signatures" {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"builder/internal/evidence/signing"
+	"builder/test/kit/must"
 )
 
 // The types of the in-toto project, used by slsa-verifier and cosign, must be able to
@@ -26,13 +27,9 @@ func TestForeignReaders(t *testing.T) {
 		b.rounds()[0]:              {predicate: new(result.TestResult), options: lenient},
 	} {
 		data, err := os.ReadFile(b.file(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		signed, err := signing.Trust{Keys: []signing.PublicKey{b.key.Public()}}.Open(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var s intoto.Statement
 		if err := protojson.Unmarshal(signed.Statement, &s); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -41,9 +38,7 @@ func TestForeignReaders(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		predicate, err := protojson.Marshal(s.GetPredicate())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if err := c.options.Unmarshal(predicate, c.predicate); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -9,6 +9,8 @@ import (
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // wrong lists all problems of checks.
@@ -62,9 +64,7 @@ func TestRolesOfKeys(t *testing.T) {
 				t.Errorf("%s: %s: remedy %q", role, check.Name, check.Remedy)
 			}
 		}
-		if !slices.Equal(fails, c.fails) {
-			t.Errorf("%s: %q fail", role, fails)
-		}
+		check.That(t, slices.Equal(fails, c.fails), "%s: %q fail", role, fails)
 	}
 }
 
@@ -109,17 +109,13 @@ func TestFirstContact(t *testing.T) {
 	b := newBundle(t)
 	b.key = testKey(t)
 	p := NewProvenance(b.entry, Build{Builder: Builder{ID: "urn:builder:local"}, Started: built, Finished: built.Add(time.Minute)})
-	if err := (Sealer{b.key}).Seal([]artifact.Artifact{b.wheel}, p); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, (Sealer{b.key}).Seal([]artifact.Artifact{b.wheel}, p))
 	_, checks := Verify(b.wheel, signing.Trust{Keys: []signing.PublicKey{testKey(t).Public()}, Now: built}, Candidate)
 	want := "signatures: provenance.sigstore.json and 1 more: an untrusted key signed it: " + b.key.Public().ID
 	if got := wrong(checks); len(got) != 1 || got[0] != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if len(checks) != 1 || checks[0].Remedy != stranger {
-		t.Errorf("%+v", checks)
-	}
+	check.That(t, len(checks) == 1 && checks[0].Remedy == stranger, "%+v", checks)
 }
 
 // The trust file can require second builds by several keys. The key of the first build
@@ -142,24 +138,16 @@ func TestSecondBuildsOfSeveralKeys(t *testing.T) {
 		return "verdicts: second builds of " + n + ", and the trust file requires 2 for the channel candidate, without the key of the first build"
 	}
 	b.round([]verdict.Verdict{{Gate: reproducible, Status: verdict.Pass, Evidence: "equal"}}, time.Minute)
-	if got := verify(); !slices.Equal(got, []string{few("0 keys agree (none)")}) {
-		t.Errorf("the first builder alone: %q", got)
-	}
+	check.Same(t, "the first builder alone", []string{few("0 keys agree (none)")}, verify())
 	one := rebuilt(verdict.Pass, 2*time.Minute)
 	trust.Keys = append(trust.Keys, one)
-	if got := verify(); !slices.Equal(got, []string{few("1 keys agree (" + one.String() + ")")}) {
-		t.Errorf("one second build: %q", got)
-	}
+	check.Same(t, "one second build", []string{few("1 keys agree (" + one.String() + ")")}, verify())
 	liar := rebuilt(verdict.Fail, 3*time.Minute)
 	trust.Keys = append(trust.Keys, liar)
 	lie := "verdicts: gate reproducible: fail: in the build of " + liar.String() + ": libx.so: section .text"
-	if got := verify(); !slices.Equal(got, []string{lie, few("1 keys agree (" + one.String() + ")")}) {
-		t.Errorf("other bytes last: %q", got)
-	}
+	check.Same(t, "other bytes last", []string{lie, few("1 keys agree (" + one.String() + ")")}, verify())
 	trust.Keys = append(trust.Keys, rebuilt(verdict.Pass, 4*time.Minute))
-	if got := verify(); !slices.Equal(got, []string{lie}) {
-		t.Errorf("one of three has other bytes: %q", got)
-	}
+	check.Same(t, "one of three has other bytes", []string{lie}, verify())
 	trust.Rebuilders = nil
 	if got := verify(); len(got) != 1 {
 		t.Errorf("other bytes count without a required number too: %q", got)

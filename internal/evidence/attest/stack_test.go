@@ -11,6 +11,8 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/stack"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // The provenance of a stack covers its manifest and all its files. Each wheel contains
@@ -22,51 +24,33 @@ func TestAWheelhouseVerifies(t *testing.T) {
 	var made []artifact.Artifact
 	for _, name := range []string{"manifest.json", stack.Folder + "/a-1-py3-none-any.whl"} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Succeed(t, os.WriteFile(path, []byte(name), 0o600))
 		a, err := artifact.Of(path, e.Key())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		a.Name = name
 		made = append(made, a)
 	}
 	s := Sealer{Key: testKey(t)}
 	now := built
-	if err := s.Seal(made, NewProvenance(e, Build{Started: now, Finished: now})); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Seal(made, NewProvenance(e, Build{Started: now, Finished: now})))
 	verdicts := []verdict.Verdict{{Gate: "wheelhouse", Status: verdict.Pass, Evidence: "it installs"}}
-	if err := s.AddRound(made[0], NewTestResult(verdicts, e.Key(), "test", nil, now)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.AddRound(made[0], NewTestResult(verdicts, e.Key(), "test", nil, now)))
 	trust := signing.Trust{Keys: []signing.PublicKey{s.Key.Public()}, Now: now}
 	if _, checks := Verify(made[0], trust, Candidate); !Passed(checks) {
 		t.Errorf("%+v", checks)
 	}
 	added := filepath.Join(dir, stack.Folder, "b-1-py3-none-any.whl")
-	if err := os.WriteFile(added, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(added, nil, 0o600))
 	if _, checks := Verify(made[0], trust, Candidate); Passed(checks) {
 		t.Error("a wheel that nobody signed is in the wheelhouse")
 	}
-	if err := os.Remove(added); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(made[1].Path, []byte("other"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(added))
+	must.Succeed(t, os.WriteFile(made[1].Path, []byte("other"), 0o600))
 	_, checks := Verify(made[0], trust, Candidate)
 	var wrong []string
 	for _, c := range checks {
 		wrong = append(wrong, c.Wrong...)
 	}
-	if len(wrong) != 1 || !strings.Contains(wrong[0], "wheelhouse/a-1-py3-none-any.whl has sha256") {
-		t.Errorf("%q", wrong)
-	}
+	check.That(t, len(wrong) == 1 && strings.Contains(wrong[0], "wheelhouse/a-1-py3-none-any.whl has sha256"), "%q", wrong)
 }

@@ -9,6 +9,8 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // newTree returns a cell with an archive as its artifact.
@@ -17,17 +19,12 @@ func newTree(t *testing.T) bundle {
 	b := bundle{t, testKey(t), testEntry(), artifact.Artifact{}}
 	b.entry.Expect = recipe.Expect{Tree: "tool-1.0.tar.gz", Version: "1.0"}
 	path := filepath.Join(t.TempDir(), b.entry.Expect.Tree)
-	if err := os.WriteFile(path, []byte("archive"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("archive"), 0o600))
 	var err error
-	if b.wheel, err = artifact.Of(path, b.entry.Key()); err != nil {
-		t.Fatal(err)
-	}
+	b.wheel, err = artifact.Of(path, b.entry.Key())
+	must.Succeed(t, err)
 	p := NewProvenance(b.entry, Build{Builder: Builder{ID: "urn:builder:local"}, Started: built, Finished: built})
-	if err := (Sealer{b.key}).Seal([]artifact.Artifact{b.wheel}, p); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, (Sealer{b.key}).Seal([]artifact.Artifact{b.wheel}, p))
 	b.round([]verdict.Verdict{{Gate: "changes", Status: verdict.Pass, Evidence: "right"}}, 0)
 	return b
 }
@@ -39,13 +36,9 @@ func TestVerifyATree(t *testing.T) {
 		t.Fatalf("%+v", checks)
 	}
 	i := indexOf(checks, "sbom")
-	if i < 0 || !strings.HasSuffix(checks[i].Seen, "signed for this archive") {
-		t.Errorf("%+v", checks)
-	}
+	check.That(t, i >= 0 && strings.HasSuffix(checks[i].Seen, "signed for this archive"), "%+v", checks)
 	data, err := os.ReadFile(b.file(plainSBOM))
-	if err != nil || !strings.Contains(string(data), b.wheel.SHA256) {
-		t.Errorf("the SBOM does not name the archive: %v\n%s", err, data)
-	}
+	check.That(t, err == nil && strings.Contains(string(data), b.wheel.SHA256), "the SBOM does not name the archive: %v\n%s", err, data)
 }
 
 // An archive contains no SBOM for comparison, so only the signatures count. Other
@@ -53,23 +46,17 @@ func TestVerifyATree(t *testing.T) {
 func TestVerifyATreeThatIsNotWhatWasSigned(t *testing.T) {
 	b := newTree(t)
 	other := newTree(t)
-	if err := os.Rename(other.file(sbomFile), b.file(sbomFile)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Rename(other.file(sbomFile), b.file(sbomFile)))
 	if checks := b.verify(Candidate); Passed(checks) {
 		t.Errorf("with the SBOM of another key: %+v", checks)
 	}
 	b = newTree(t)
-	if err := os.WriteFile(b.wheel.Path, []byte("another"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(b.wheel.Path, []byte("another"), 0o600))
 	if checks := b.verify(Candidate); Passed(checks) {
 		t.Errorf("with other bytes: %+v", checks)
 	}
 	b = newTree(t)
-	if err := os.Remove(b.file(sbomFile)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(b.file(sbomFile)))
 	checks := b.verify(Candidate)
 	if i := indexOf(checks, "sbom"); i < 0 || len(checks[i].Wrong) == 0 {
 		t.Errorf("without an SBOM: %+v", checks)

@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/evidence/signing"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 )
 
 // sizeIs is a verdict of the gate size, which every policy requires of the test's entry.
@@ -116,9 +117,7 @@ func TestARefusalEndsByThePassOfItsKey(t *testing.T) {
 	other.round(sizeIs(verdict.Fail), 3*time.Minute)
 	b.round(sizeIs(verdict.Pass), 4*time.Minute)
 	checks := verify()
-	if got := wrong(checks); !slices.Equal(got, []string{"verdicts: gate size: fail: seen"}) {
-		t.Errorf("after the pass of another key: %q", got)
-	}
+	check.Same(t, "after the pass of another key", []string{"verdicts: gate size: fail: seen"}, wrong(checks))
 	if remedy := checks[len(checks)-1].Remedy; remedy != "a later pass counts only with the signature of the same key, "+second.Public().ID+"; do this" {
 		t.Errorf("remedy %q", remedy)
 	}

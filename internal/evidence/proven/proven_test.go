@@ -1,15 +1,17 @@
 package proven
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"builder/internal/evidence/attest"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 func TestStanding(t *testing.T) {
@@ -26,9 +28,7 @@ func TestStanding(t *testing.T) {
 		{"d", "k1", "2026-11-23: 2 gates passed without upstream's tests, not rebuilt, no GPU"},
 		{"c", "k1", "never built"},
 	} {
-		if got := cells.Standing(c.id, c.key).String(); got != c.want {
-			t.Errorf("%s with key %q: %s, want %s", c.id, c.key, got, c.want)
-		}
+		check.Same(t, fmt.Sprintf("%s with key %q", c.id, c.key), c.want, cells.Standing(c.id, c.key).String())
 	}
 }
 
@@ -43,9 +43,7 @@ func TestRecordAddsToTheSameBytes(t *testing.T) {
 	both := second
 	both.Rebuilt, both.Tests = true, "full"
 	for _, step := range []struct{ record, want Proof }{{first, first}, {second, both}, {other, other}} {
-		if err := Record(path, Cells{"a": step.record}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, Record(path, Cells{"a": step.record}))
 		got, err := Read(os.DirFS(dir))
 		if err != nil || got["a"] != step.want {
 			t.Errorf("recorded %+v: read %+v, want %+v, %v", step.record, got["a"], step.want, err)
@@ -81,9 +79,7 @@ func TestReadRefuses(t *testing.T) {
 		`{`:                                                 "unexpected EOF",
 	} {
 		_, err := Read(fstest.MapFS{Name: {Data: []byte(text)}})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
+		check.Fails(t, err, want, text)
 	}
 	if cells, err := Read(fstest.MapFS{}); err != nil || len(cells) != 0 {
 		t.Errorf("without the file: %v, %v", cells, err)

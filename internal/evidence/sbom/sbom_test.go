@@ -15,7 +15,9 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -33,14 +35,10 @@ func entry() lock.Entry {
 func of(t *testing.T, e lock.Entry, files ...wheeltest.File) []byte {
 	t.Helper()
 	w, err := wheel.Open(wheeltest.Wheel{Name: "tool-1.0+cuda13.0-py3-none-any.whl", Files: files}.Write(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer w.Close()
 	data, err := sbom.Of(e, w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
@@ -64,9 +62,7 @@ func TestOf(t *testing.T) {
 		names = append(names, p.PackageName+" "+p.PackageVersion)
 	}
 	want := []string{"tool 1.0+cuda13.0", "tool-1.0.tar.gz 1.0", "gloo " + strings.Repeat("b", 40), "patch seal 7f739462d67e", "libc.so.6 6", "libnccl.so.2 2"}
-	if !slices.Equal(names, want) {
-		t.Errorf("packages %q, want %q", names, want)
-	}
+	check.That(t, slices.Equal(names, want), "packages %q, want %q", names, want)
 	for _, want := range []string{
 		"DOCUMENT DESCRIBES wheel", "wheel GENERATED_FROM source", "source CONTAINS vendored-third-party-gloo",
 		"wheel DEPENDS_ON source", "wheel DEPENDS_ON patch-seal",
@@ -91,9 +87,7 @@ func TestSuppliers(t *testing.T) {
 	e.Homepage, e.License = "https://example.com/tools/tool", "MIT"
 	data := of(t, e, wheeltest.File{Name: "tool/a.so", Text: library("liba.so.1", "libnccl.so.2", "libstrange.so", "libc.so.6")})
 	doc, err := spdxjson.Read(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var got []string
 	for _, p := range doc.Packages {
 		line := p.PackageName + ": " + p.PackageVersion + " by "
@@ -107,9 +101,7 @@ func TestSuppliers(t *testing.T) {
 		"gloo: " + strings.Repeat("b", 40) + " by example.com, BSD-3-Clause", "patch seal: 7f739462d67e by builder, NOASSERTION",
 		"libc.so.6: 6 by GNU Project, NOASSERTION", "libnccl.so.2: 2 by NVIDIA, NOASSERTION", "libstrange.so: NOASSERTION by NOASSERTION, NOASSERTION",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	check.That(t, slices.Equal(got, want), "%q, want %q", got, want)
 }
 
 // The notices in the wheel's licence files are its copyright text. The text of a licence
@@ -131,14 +123,10 @@ func TestNotices(t *testing.T) {
 func TestOfIsAFunction(t *testing.T) {
 	member := wheeltest.File{Name: "tool/a.so", Text: library("a.so", "libc.so.6")}
 	first := of(t, entry(), member)
-	if again := of(t, entry(), member); !bytes.Equal(first, again) {
-		t.Errorf("%s\n%s", first, again)
-	}
+	check.Same(t, "the second time", of(t, entry(), member), first)
 	other := entry()
 	other.ID, other.Expect.Version, other.Memory, other.Pipeline = "another", "2", 5, "x"
-	if !bytes.Equal(first, of(t, other, member)) {
-		t.Error("it depends on what is not in the wheel")
-	}
+	check.That(t, bytes.Equal(first, of(t, other, member)), "it depends on what is not in the wheel")
 	other.Patches = nil
 	if changed := of(t, other, member); bytes.Equal(first, changed) || namespace(t, changed) == namespace(t, first) {
 		t.Error("without its patch it has the same name")
@@ -151,9 +139,7 @@ func TestOfIsAFunction(t *testing.T) {
 func namespace(t *testing.T, data []byte) string {
 	t.Helper()
 	doc, err := spdxjson.Read(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return doc.DocumentNamespace
 }
 
@@ -170,13 +156,10 @@ func TestSourcesOtherThanSdists(t *testing.T) {
 	}
 	e.Vendored = append(e.Vendored, e.Vendored[0])
 	w, err := wheel.Open(wheeltest.Wheel{Name: "tool-1.0-py3-none-any.whl"}.Write(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer w.Close()
-	if _, err := sbom.Of(e, w); err == nil || !strings.Contains(err.Error(), "have the id") {
-		t.Errorf("two of one name: %v", err)
-	}
+	_, err = sbom.Of(e, w)
+	check.Fails(t, err, "have the id", "two of one name")
 }
 
 func TestPURL(t *testing.T) {
@@ -185,9 +168,7 @@ func TestPURL(t *testing.T) {
 		"pkg:deb/debian/libc6@2.41-12?arch=amd64":             sbom.PURL("deb", "debian/libc6", "2.41-12", "arch", "amd64"),
 		"pkg:deb/debian/x@1:2~rc1?arch=all&distro=trixie%20a": sbom.PURL("deb", "debian/x", "1:2~rc1", "arch", "all", "distro", "trixie a"),
 	} {
-		if got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		check.That(t, got == want, "%s, want %s", got, want)
 	}
 }
 
@@ -197,9 +178,7 @@ func TestOfTree(t *testing.T) {
 	e := entry()
 	e.Expect = recipe.Expect{Tree: "tool-1.0+rocm6.1.tar.gz", Version: "1.0+rocm6.1"}
 	data, err := sbom.OfTree(e, strings.Repeat("c", 64))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	doc, err := spdxjson.Read(bytes.NewReader(data))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, data)
@@ -209,11 +188,7 @@ func TestOfTree(t *testing.T) {
 		about.PackageChecksums[0].Value != strings.Repeat("c", 64) || about.PackageExternalReferences[0].Locator != "pkg:generic/tool@1.0%2Brocm6.1" {
 		t.Errorf("it describes %+v", about)
 	}
-	if len(doc.Packages) != 4 || !strings.Contains(string(data), `"relationshipType": "GENERATED_FROM"`) {
-		t.Errorf("%s", data)
-	}
+	check.That(t, len(doc.Packages) == 4 && strings.Contains(string(data), `"relationshipType": "GENERATED_FROM"`), "%s", data)
 	again, err := sbom.OfTree(e, strings.Repeat("d", 64))
-	if err != nil || bytes.Equal(again, data) {
-		t.Errorf("another archive has the same document: %v", err)
-	}
+	check.That(t, err == nil && !bytes.Equal(again, data), "another archive has the same document: %v", err)
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 func TestKeyless(t *testing.T) {
@@ -20,18 +22,14 @@ func TestKeyless(t *testing.T) {
 	for range 3 {
 		data = signed(t, k, statement)
 	}
-	if s.asked != 1 {
-		t.Errorf("%d certificates for one process", s.asked)
-	}
+	check.That(t, s.asked == 1, "%d certificates for one process", s.asked)
 	trust := s.trusts(t, s.roots(t, nil, nil))
 	got, err := trust.Open(data)
 	if err != nil || string(got.Statement) != statement || got.KeyID != s.subject+" of "+s.issuer {
 		t.Fatalf("%q, %v", got.KeyID, err)
 	}
 	by, ok := trust.Find(got.KeyID)
-	if !ok || !by.May(Maker) || by.May(GateHost) || by.String() != got.KeyID {
-		t.Errorf("%+v", by)
-	}
+	check.That(t, ok && by.May(Maker) && !by.May(GateHost) && by.String() == got.KeyID, "%+v", by)
 	// The process that signed trusts its own key, whatever the certificate.
 	if got, err := (Trust{Keys: []PublicKey{k.Public()}, Now: time.Now()}).Open(data); err != nil || got.KeyID != k.Public().ID {
 		t.Errorf("%q, %v", got.KeyID, err)
@@ -42,9 +40,7 @@ func TestKeyless(t *testing.T) {
 	for range 2 {
 		signed(t, k, statement)
 	}
-	if s.asked != 3 {
-		t.Errorf("%d certificates, want 3", s.asked)
-	}
+	check.That(t, s.asked == 3, "%d certificates, want 3", s.asked)
 }
 
 // A signature of an identity counts if the CA, the authority and the logs of its roots
@@ -61,15 +57,11 @@ func TestKeylessRefuses(t *testing.T) {
 	}
 	stampedBy := func(a *sigstore) []byte {
 		k, err := s.key(t, false).Stamped(a.url + "/stamp")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return signed(t, k, statement)
 	}
 	unstamped, err := Keyless(s.url, tokenOf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	data, inLog, second := signed(t, s.key(t, false), statement), signed(t, s.key(t, true), statement), signed(t, s.key(t, true), statement)
 	lateTSA := &sigstore{ca: s.ca, tsa: late.tsa}
 	for name, c := range map[string]struct {
@@ -130,9 +122,7 @@ func TestExpiredKey(t *testing.T) {
 	stamped := func(by *sigstore, at time.Time) []byte {
 		by.now = at
 		k, err := k.Stamped(by.url + "/stamp")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return signed(t, k, statement)
 	}
 	early, plain, late, foreign := stamped(s, time.Now().AddDate(0, 0, -30)), signed(t, k, statement), stamped(s, time.Now()), stamped(other, time.Now().AddDate(0, 0, -30))
@@ -140,9 +130,7 @@ func TestExpiredKey(t *testing.T) {
 		p := k.Public()
 		p.NotAfter = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -daysAgo)
 		file := filepath.Join(t.TempDir(), "key.pub")
-		if err := p.Write(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Write(file))
 		return trustIn(t, "key: '%s', roots: '%s'", file, roots)
 	}
 	for name, c := range map[string]struct {
@@ -179,9 +167,7 @@ func TestServicesFail(t *testing.T) {
 	s, k := newSigstore(t), newTestKey(t, time.Time{})
 	stamped, err1 := k.Stamped(gone.URL + "/?token=x")
 	logged, err2 := s.key(t, false).Logged(gone.URL)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err1, err2)
 	for says, k := range map[string]Key{"404": stamped, "signing without a key: ": logged} {
 		if _, err := Sign(k, []byte(statement)); err == nil || !strings.Contains(err.Error(), says) || diag.CodeOf(err) != diag.Fetch || strings.Contains(err.Error(), "token=x") {
 			t.Errorf("%v", err)
@@ -190,9 +176,7 @@ func TestServicesFail(t *testing.T) {
 	for _, address := range []string{"tsa.example.com", "ftp://tsa.example.com", "https://", "%"} {
 		_, err1 := k.Stamped(address)
 		_, err2 := k.Logged(address)
-		if diag.CodeOf(err1) != diag.Usage || diag.CodeOf(err2) != diag.Usage {
-			t.Errorf("%s: %v, %v", address, err1, err2)
-		}
+		check.That(t, diag.CodeOf(err1) == diag.Usage && diag.CodeOf(err2) == diag.Usage, "%s: %v, %v", address, err1, err2)
 	}
 	for _, address := range []string{"fulcio", "http://fulcio.example.com", "http://10.0.0.1:80", "http://localhost.example.com", "ftp://127.0.0.1", "https:///x"} {
 		if _, err := Keyless(address, tokenOf); diag.CodeOf(err) != diag.Usage {
@@ -215,19 +199,14 @@ func TestTokenGoesNowhereElse(t *testing.T) {
 			_, err = Sign(k, []byte(statement))
 		}
 		server.Close()
-		if err == nil || !strings.Contains(err.Error(), "answers with a redirect") {
-			t.Errorf("%d: %v", code, err)
-		}
+		check.Fails(t, err, "answers with a redirect", code)
 	}
 	token := Token(func(name string) string {
 		return map[string]string{"ACTIONS_ID_TOKEN_REQUEST_URL": "http://token.example.com/x", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "job"}[name]
 	})
-	if _, err := token(t.Context()); err == nil || !strings.Contains(err.Error(), "not an https URL") {
-		t.Errorf("got %v", err)
-	}
-	if len(seen) > 0 {
-		t.Errorf("another server was asked with %q", seen)
-	}
+	_, err := token(t.Context())
+	check.Fails(t, err, "not an https URL")
+	check.That(t, len(seen) == 0, "another server was asked with %q", seen)
 }
 
 func TestToken(t *testing.T) {
@@ -243,9 +222,7 @@ func TestToken(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("of-file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("of-file\n"), 0o600))
 	for name, c := range map[string]struct {
 		env        map[string]string
 		want, says string

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 const statement = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"a","digest":{"sha256":"` +
@@ -27,18 +29,14 @@ const statement = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"name"
 func newTestKey(t *testing.T, until time.Time) Key {
 	t.Helper()
 	k, err := NewKey(until)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return k
 }
 
 func signed(t *testing.T, k Key, text string) []byte {
 	t.Helper()
 	data, err := Sign(k, []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
@@ -53,9 +51,7 @@ func TestSignAndOpen(t *testing.T) {
 			Signatures           []struct{ Sig string }
 		}
 	}
-	if err := json.Unmarshal(data, &b); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(data, &b))
 	payload, err := base64.StdEncoding.DecodeString(b.DsseEnvelope.Payload)
 	if err != nil || string(payload) != statement || b.DsseEnvelope.PayloadType != "application/vnd.in-toto+json" ||
 		b.MediaType != "application/vnd.dev.sigstore.bundle.v0.3+json" || len(b.DsseEnvelope.Signatures) != 1 ||
@@ -63,9 +59,7 @@ func TestSignAndOpen(t *testing.T) {
 		t.Errorf("%s, %v", data, err)
 	}
 	got, err := Trust{Keys: []PublicKey{k.Public()}, Now: time.Now()}.Open(data)
-	if err != nil || string(got.Statement) != statement || got.KeyID != k.Public().ID {
-		t.Errorf("%+v, %v", got, err)
-	}
+	check.That(t, err == nil && string(got.Statement) == statement && got.KeyID == k.Public().ID, "%+v, %v", got, err)
 }
 
 // Open must refuse each of these, with its reason.
@@ -126,20 +120,14 @@ func TestKeysAreFiles(t *testing.T) {
 	path := filepath.Join(dir, "key.pem")
 	until := time.Date(2027, 11, 21, 0, 0, 0, 0, time.UTC)
 	k := newTestKey(t, until)
-	if err := errors.Join(k.Write(path), k.Public().Write(path+".pub")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.Write(path), k.Public().Write(path+".pub"))
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	again, err := ReadKey(path)
-	if err != nil || again.Public().ID != k.Public().ID || !again.Public().NotAfter.Equal(until) {
-		t.Errorf("%+v, %v", again.Public(), err)
-	}
+	check.That(t, err == nil && again.Public().ID == k.Public().ID && again.Public().NotAfter.Equal(until), "%+v, %v", again.Public(), err)
 	public, err := ReadPublicKey(path + ".pub")
-	if err != nil || public.ID != k.Public().ID || !public.NotAfter.Equal(until) {
-		t.Errorf("%+v, %v", public, err)
-	}
+	check.That(t, err == nil && public.ID == k.Public().ID && public.NotAfter.Equal(until), "%+v, %v", public, err)
 	// Write never replaces a key.
 	if err := newTestKey(t, until).Write(path); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("replaced: %v", err)
@@ -152,21 +140,13 @@ func TestKeysAreFiles(t *testing.T) {
 func TestReadKeyRefuses(t *testing.T) {
 	k := newTestKey(t, time.Time{})
 	path := filepath.Join(t.TempDir(), "key")
-	if err := k.Write(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.Write(path))
 	private, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	big, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(big)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, c := range map[string]struct{ text, says string }{
 		"empty":         {"", "not one PEM block"},
 		"a password":    {"hunter2", "not one PEM block"},
@@ -181,38 +161,27 @@ func TestReadKeyRefuses(t *testing.T) {
 			if name == "public" {
 				mode = 0o644 // a public key is no secret
 			}
-			if err := errors.Join(os.WriteFile(path, []byte(c.text), mode), os.Chmod(path, mode)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(path, []byte(c.text), mode), os.Chmod(path, mode))
 			_, err := ReadKey(path)
 			if err == nil || !strings.Contains(err.Error(), c.says) || diag.CodeOf(err) != diag.Usage {
 				t.Errorf("got %v, want %q", err, c.says)
 			}
-			if strings.Contains(err.Error(), "hunter2") {
-				t.Error("the error shows what is in the file")
-			}
+			check.That(t, !strings.Contains(err.Error(), "hunter2"), "the error shows what is in the file")
 		})
 	}
 	if _, err := ReadPublicKey(path + "nowhere"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	if err := os.WriteFile(path, private, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ReadPublicKey(path); err == nil || !strings.Contains(err.Error(), "holds a private key") {
-		t.Errorf("a private key was read as a public one: %v", err)
-	}
+	must.Succeed(t, os.WriteFile(path, private, 0o600))
+	_, err = ReadPublicKey(path)
+	check.Fails(t, err, "holds a private key", "a private key was read as a public one")
 }
 
 func FuzzOpen(f *testing.F) {
 	k, err := NewKey(time.Time{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	data, err := Sign(k, []byte(statement))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	trust := Trust{Keys: []PublicKey{k.Public()}, Now: time.Now()}
 	// The input is an edit of a valid bundle. With whole bundles as input, the fuzzer
 	// would spend its time on minimizing them.
@@ -251,18 +220,14 @@ func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "key.pem")
-			if err := newTestKey(t, time.Time{}).Write(path); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, newTestKey(t, time.Time{}).Write(path))
 			if err := c.do(path); errors.Is(err, fs.ErrPermission) {
 				t.Skip("only root gives files away")
 			} else if err != nil {
 				t.Fatal(err)
 			}
 			_, err := ReadKey(path)
-			if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%v", err)
-			}
+			check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), c.says), "%v", err)
 			if all := diag.All(err); c.hint != "" && (len(all) == 0 || !strings.Contains(all[0].Hint, c.hint)) {
 				t.Errorf("the hint is not %q: %v", c.hint, all)
 			}
@@ -273,10 +238,7 @@ func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
 // Reading a named pipe in place of a trusted key must not block.
 func TestAPipeIsNoTrustedKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key.pem.pub")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ReadPublicKey(path); err == nil || !strings.Contains(err.Error(), "a named pipe") {
-		t.Errorf("%v", err)
-	}
+	must.Succeed(t, syscall.Mkfifo(path, 0o600))
+	_, err := ReadPublicKey(path)
+	check.Fails(t, err, "a named pipe")
 }

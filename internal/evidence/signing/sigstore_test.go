@@ -30,6 +30,8 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/testing/ca"
+
+	"builder/test/kit/must"
 )
 
 // A sigstore is a Fulcio that certifies every key for one identity, a timestamp authority
@@ -64,17 +66,14 @@ func newSigstore(t *testing.T) *sigstore {
 	}
 	s.ca.Root, s.caKey = certificate(t, &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
 	usage, err := asn1.Marshal([]asn1.ObjectIdentifier{{1, 3, 6, 1, 5, 5, 7, 3, 8}}) // time stamping
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var rootKey *ecdsa.PrivateKey
 	s.tsa.Root, rootKey = certificate(t, &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
 	s.tsa.Leaf, s.tsaKey = certificate(t, &x509.Certificate{
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 37}, Critical: true, Value: usage}},
 	}, s.tsa.Root, rootKey)
-	if s.rekor, err = ca.NewVirtualSigstore(); err != nil {
-		t.Fatal(err)
-	}
+	s.rekor, err = ca.NewVirtualSigstore()
+	must.Succeed(t, err)
 	mux := http.NewServeMux()
 	for path, answer := range map[string]func(http.ResponseWriter, *http.Request) error{
 		"/api/v2/signingCert": s.certify, "/stamp": s.stamp, "/api/v1/log/entries": s.log,
@@ -94,22 +93,16 @@ func newSigstore(t *testing.T) *sigstore {
 func certificate(t *testing.T, of, issuer *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	of.SerialNumber, of.Subject, of.BasicConstraintsValid = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "test"}, true
 	of.NotBefore, of.NotAfter = time.Now().AddDate(-5, 0, 0), time.Now().AddDate(5, 0, 0)
 	if issuer == nil {
 		issuer, by = of, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, of, issuer, key.Public(), by)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c, key
 }
 
@@ -215,9 +208,7 @@ func (s *sigstore) key(t *testing.T, logged bool) Key {
 	if err == nil && logged {
 		k, err = k.Logged(s.url)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return k
 }
 
@@ -231,14 +222,10 @@ func (s *sigstore) roots(t *testing.T, rekor, ct map[string]*root.TransparencyLo
 		}
 	}
 	r, err := root.NewTrustedRoot(root.TrustedRootMediaType01, []root.CertificateAuthority{&s.ca}, ct, []root.TimestampingAuthority{&s.tsa}, rekor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text, err := r.MarshalJSON()
 	file := filepath.Join(t.TempDir(), "trusted_root.json")
-	if err := errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err, os.WriteFile(file, text, 0o600))
 	return file
 }
 
@@ -246,13 +233,9 @@ func (s *sigstore) roots(t *testing.T, rekor, ct map[string]*root.TransparencyLo
 func trustIn(t *testing.T, entry string, values ...any) Trust {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "trust.yaml")
-	if err := os.WriteFile(path, []byte("keys:\n  - {"+fmt.Sprintf(entry, values...)+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("keys:\n  - {"+fmt.Sprintf(entry, values...)+"}\n"), 0o600))
 	trust, err := ReadTrusted(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	trust.Now = time.Now()
 	return trust
 }
@@ -269,13 +252,9 @@ func (s *sigstore) trusts(t *testing.T, roots string) Trust {
 func with(t *testing.T, part string, to, from []byte) []byte {
 	t.Helper()
 	var one, other map[string]any
-	if err := errors.Join(json.Unmarshal(to, &one), json.Unmarshal(from, &other)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(to, &one), json.Unmarshal(from, &other))
 	one["verificationMaterial"].(map[string]any)[part] = other["verificationMaterial"].(map[string]any)[part]
 	out, err := json.Marshal(one)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return out
 }

@@ -9,29 +9,22 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/must"
 )
 
 func TestTrustFile(t *testing.T) {
 	dir := t.TempDir()
 	k := newTestKey(t, time.Time{})
 	secret := filepath.Join(dir, "secret")
-	if err := k.Write(secret); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.Write(secret))
 	private, err := os.ReadFile(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, text := range map[string]string{"a.pub": string(k.Public().PEM()), "none.json": "{}", "token": "ghp_token"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	read := func(text string) (Trust, error) {
 		path := filepath.Join(dir, "trust.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 		return ReadTrusted(path)
 	}
 	trust, err := read("keys:\n  - {key: a.pub, roles: [gates, rebuilder]}\nrebuilders: {stable: 1}\n")
@@ -77,9 +70,7 @@ func TestATrustFileOfACheckoutIsNoLink(t *testing.T) {
 	for _, err := range []error{
 		os.WriteFile(token, []byte("ghp_token\n"), 0o600), os.Symlink(token, filepath.Join(work, "trust.yaml")), os.Symlink(token, filepath.Join(elsewhere, "trust.yaml")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	t.Chdir(work)
 	for path, want := range map[string]string{

@@ -7,6 +7,8 @@ import (
 	"builder/internal/plan/audit"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/sourcetree"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // The printed diff makes the same edits as the patch.
@@ -36,17 +38,14 @@ func TestAsDiff(t *testing.T) {
 	again := p
 	again.Edits = []patch.Edit{{Kind: patch.Diff, Content: "diff --git" + body}}
 	tree, _ := open("here")
-	if _, err := patch.Apply(t.Context(), tree, again, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err = patch.Apply(t.Context(), tree, again, nil)
+	must.Succeed(t, err)
 	if got, err := tree.ReadFile(t.Context(), "x/y.py"); err != nil || string(got) != "a\nb\nc\nD\ne\nf\ng\n" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := audit.AsDiff(t.Context(), p, cells[:2], open); err == nil || !strings.Contains(err.Error(), "the store has no source for it") {
-		t.Errorf("%v", err)
-	}
+	_, err = audit.AsDiff(t.Context(), p, cells[:2], open)
+	check.Fails(t, err, "the store has no source for it")
 	p.Edits = []patch.Edit{{Kind: patch.Symlink, Link: "x", Target: "/y"}}
-	if _, err := audit.AsDiff(t.Context(), p, cells, open); err == nil || !strings.Contains(err.Error(), "the link x into an image") {
-		t.Errorf("%v", err)
-	}
+	_, err = audit.AsDiff(t.Context(), p, cells, open)
+	check.Fails(t, err, "the link x into an image")
 }

@@ -56,9 +56,7 @@ func TestGoodCatalogue(t *testing.T) {
 
 func TestWithoutSourcesNothingIsClaimed(t *testing.T) {
 	got, err := Run(t.Context(), []patch.Patch{replace("one", "x", "y", always())}, cells(), absent)
-	if err != nil || len(got.Findings) > 0 || got.Rows[0].States["0.28.1"] != patch.NotMeasured {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	check.That(t, err == nil && len(got.Findings) == 0 && got.Rows[0].States["0.28.1"] == patch.NotMeasured, "got %+v, %v", got, err)
 }
 
 // Each kind of problem in old catalogues of patches is planted once. The finding must
@@ -117,14 +115,10 @@ func TestPlantedFaults(t *testing.T) {
 		must.Succeed(t, err)
 		said := fmt.Sprint(report.Findings)
 		for _, want := range c.want {
-			if !strings.Contains(said, want) {
-				t.Errorf("%s: %q is not in %s", name, want, said)
-			}
+			check.That(t, strings.Contains(said, want), "%s: %q is not in %s", name, want, said)
 		}
 		for _, f := range report.Findings {
-			if f.Remedy == "" {
-				t.Errorf("%s: %s has no remedy", name, f)
-			}
+			check.That(t, f.Remedy != "", "%s: %s has no remedy", name, f)
 		}
 	}
 }
@@ -151,8 +145,6 @@ func TestNarrowedRanges(t *testing.T) {
 		if len(a.findings) > 0 {
 			_, got, _ = strings.Cut(a.findings[0].Problem, "version: ")
 		}
-		if strings.Trim(got, `"`) != c.want {
-			t.Errorf("%+v: got %q", c, got)
-		}
+		check.That(t, strings.Trim(got, `"`) == c.want, "%+v: got %q", c, got)
 	}
 }

@@ -3,18 +3,19 @@ package ci_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -98,9 +99,7 @@ func TestNewJob(t *testing.T) {
 	must.Succeed(t, err)
 	data, err := json.Marshal(job)
 	want := `{"id":"lib-2.10-all","recipe":"lib","axes":{"kernels":"all","version":"2.10"},"flags":["lib","--version","2.10","--kernels","=all"]}`
-	if string(data) != want || err != nil {
-		t.Errorf("got  %s, %v\nwant %s", data, err, want)
-	}
+	check.That(t, string(data) == want && err == nil, "got  %s, %v\nwant %s", data, err, want)
 }
 
 // A value that no flag can select is an error of the recipe. It must not become a job
@@ -121,9 +120,7 @@ var safe = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 func TestArtifact(t *testing.T) {
 	a := ci.Job{ID: "horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Recipe: "horovod"}
-	if got := a.Artifact(); got != "horovod-0.28.1-rocm5.7-tf2.13.0-cp311-gfx90a-1d0c537d" {
-		t.Errorf("got %s", got)
-	}
+	check.Same(t, "the artifact", "horovod-0.28.1-rocm5.7-tf2.13.0-cp311-gfx90a-1d0c537d", a.Artifact())
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-z0-9][a-z0-9+._-]{0,9}`)
 		b, c := ci.Job{ID: text.Draw(t, "id"), Recipe: text.Draw(t, "recipe")}, ci.Job{ID: text.Draw(t, "id"), Recipe: text.Draw(t, "recipe")}
@@ -150,9 +147,7 @@ func TestAbsent(t *testing.T) {
 		if filter["rocm"] = text; text == "" {
 			delete(filter, "rocm")
 		}
-		if diff := cmp.Diff(want, ci.Absent(r, filter, cells)); diff != "" {
-			t.Errorf("--rocm %s (-want +got):\n%s", text, diff)
-		}
+		check.Same(t, fmt.Sprintf("--rocm %s", text), want, ci.Absent(r, filter, cells))
 	}
 	cells, filter := whole(r)
 	if absent := ci.Absent(r, filter, cells); len(absent) > 0 {

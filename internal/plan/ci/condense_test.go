@@ -98,9 +98,7 @@ func TestCondense(t *testing.T) {
 
 func TestCondenseNothing(t *testing.T) {
 	few, err := ci.Condense(nil, nil)
-	if len(few) > 0 || err != nil {
-		t.Errorf("%v, %v", few, err)
-	}
+	check.That(t, len(few) == 0 && err == nil, "%v, %v", few, err)
 	r, _ := stack()
 	cells, _ := whole(r)
 	if _, err := ci.Condense(points(cells), []patch.Patch{{When: map[string]string{"rocm": ">=six"}}}); err == nil {

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"builder/internal/plan/ci"
+	"builder/test/kit/check"
 )
 
 func TestParseShard(t *testing.T) {
@@ -32,9 +33,7 @@ func FuzzParseShard(f *testing.F) {
 	f.Add("0/0")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := ci.ParseShard(text)
-		if err == nil && (s.Index < 1 || s.Index > s.Count) {
-			t.Errorf("%q is %v", text, s)
-		}
+		check.That(t, err != nil || (s.Index >= 1 && s.Index <= s.Count), "%q is %v", text, s)
 	})
 }
 
@@ -85,9 +84,7 @@ func TestShardsFor(t *testing.T) {
 			t.Errorf("%d ids, limit %d: %d shards, and %d are enough", len(ids), limit, n, n-1)
 		}
 	})
-	if n := ci.ShardsFor([]string{"a", "a", "a"}, 2); n != 0 {
-		t.Errorf("three of one id in %d shards of two", n)
-	}
+	check.Same(t, "three of one id in shards of two", 0, ci.ShardsFor([]string{"a", "a", "a"}, 2))
 }
 
 func largest(ids []string, n int) int {

@@ -19,6 +19,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/diagnose"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -76,14 +77,10 @@ func TestFacts(t *testing.T) {
 		"soname: libnccl.so.2", "needs: libibverbs.so.1", "needs: libc.so.6", "runpath: /tmp/build/lib",
 		"device: sm_90", "undefined: ibv_reg_mr", "exports: ncclGetVersion", "text: NCCL version 2.29.7+cuda12.4",
 	} {
-		if !slices.Contains(got, want) {
-			t.Errorf("lacks %q in %q", want, got)
-		}
+		check.That(t, slices.Contains(got, want), "lacks %q in %q", want, got)
 	}
 	for _, wrong := range []string{"device: none", "undefined: perhaps"} {
-		if slices.Contains(got, wrong) {
-			t.Errorf("has %q", wrong)
-		}
+		check.That(t, !slices.Contains(got, wrong), "has %q", wrong)
 	}
 }
 
@@ -204,9 +201,7 @@ func TestWheelWithADamagedLibrary(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "reading horovod/a.so: ") || diag.CodeOf(err) != diag.Usage {
 		t.Errorf("got %v", err)
 	}
-	if got := names(r); !slices.Equal(got, []string{"verbs-undefined"}) {
-		t.Errorf("found %q", got)
-	}
+	check.Same(t, "found", []string{"verbs-undefined"}, names(r))
 }
 
 func TestFileThatCannotBeExamined(t *testing.T) {
@@ -246,9 +241,7 @@ func TestPipe(t *testing.T) {
 		if want == "" && (err != nil || len(r.Findings) != 1 || r.Findings[0].Line != 2) {
 			t.Errorf("got %v, %v", names(r), err)
 		}
-		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("got %v", err)
-		}
+		check.That(t, want == "" || (err != nil && strings.Contains(err.Error(), want)), "got %v", err)
 	}
 }
 
@@ -258,9 +251,8 @@ func TestLog(t *testing.T) {
 	if err != nil || r.Lines != 3 || r.File != "standard input" || len(r.Findings) != 1 || r.Findings[0].Text != "No space left on device" {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if _, err := e.Log(context.Background(), "standard input", strings.NewReader("\x7fELF\x02")); err == nil || !strings.Contains(err.Error(), "a library, not a log") {
-		t.Errorf("got %v", err)
-	}
+	_, err = e.Log(context.Background(), "standard input", strings.NewReader("\x7fELF\x02"))
+	check.Fails(t, err, "a library, not a log")
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := e.Log(cancelled, "x", strings.NewReader(strings.Repeat("y\n", 1<<20))); !errors.Is(err, context.Canceled) {
@@ -292,8 +284,6 @@ func TestExaminerHasNoState(t *testing.T) {
 		}()
 	}
 	for range 8 {
-		if got := <-results; got != "true <nil>" {
-			t.Error(got)
-		}
+		check.Same(t, "the result", "true <nil>", <-results)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -68,17 +69,13 @@ func TestEachLine(t *testing.T) {
 
 func TestEachLineEndsWhenTold(t *testing.T) {
 	n, err := eachLine(strings.NewReader("a\nb\nc\n"), func(l line) bool { return l.number < 2 })
-	if n != 2 || err != nil {
-		t.Errorf("got %d, %v", n, err)
-	}
+	check.That(t, n == 2 && err == nil, "got %d, %v", n, err)
 }
 
 func TestEachLineSaysWhereItBroke(t *testing.T) {
 	broken := errors.New("broken")
 	n, err := eachLine(io.MultiReader(strings.NewReader("a\nb\n"), iotest.ErrReader(broken)), func(line) bool { return true })
-	if n != 2 || !errors.Is(err, broken) {
-		t.Errorf("got %d, %v", n, err)
-	}
+	check.That(t, n == 2 && errors.Is(err, broken), "got %d, %v", n, err)
 }
 
 // For any bytes: lines are counted as by wc, no piece exceeds the bound or contains
@@ -107,10 +104,6 @@ func linesHold(t *testing.T, log []byte) {
 		last = l.number
 		return true
 	})
-	if err != nil || n != want || last > n {
-		t.Errorf("%d lines, the last is %d, want %d: %v", n, last, want, err)
-	}
-	if !bytes.ContainsAny(log, "\r\n\x1b") && kept != len(log) {
-		t.Errorf("%d bytes of %d", kept, len(log))
-	}
+	check.That(t, err == nil && n == want && last <= n, "%d lines, the last is %d, want %d: %v", n, last, want, err)
+	check.That(t, bytes.ContainsAny(log, "\r\n\x1b") || kept == len(log), "%d bytes of %d", kept, len(log))
 }

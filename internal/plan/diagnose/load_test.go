@@ -7,6 +7,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/diagnose"
+	"builder/test/kit/check"
 )
 
 const good = `
@@ -35,9 +36,7 @@ func TestLoad(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].Name != "disk-full" || all[1].Name != "other" || all[0].Topic != "Tools" {
 		t.Fatalf("got %v, %v", all, err)
 	}
-	if hint := all[0].Hint(); hint != "the disk is full; free some space (https://example.com/1)" {
-		t.Errorf("the hint is %q", hint)
-	}
+	check.Same(t, "the hint", "the disk is full; free some space (https://example.com/1)", all[0].Hint())
 }
 
 // Every error has its position, and none hides another.
@@ -66,9 +65,7 @@ func TestLoadReportsEveryFault(t *testing.T) {
 		"except":         {"    cause:", "    except: ['(']\n    cause:", `a.yaml:8:14: disk-full: "(" is not a regular expression`},
 	} {
 		broken := strings.Replace(good, c.old, c.new, 1)
-		if broken == good {
-			t.Errorf("%s: nothing was changed", name)
-		}
+		check.That(t, broken != good, "%s: nothing was changed", name)
 		_, err := read(broken, "topic: 1")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
@@ -81,7 +78,6 @@ func TestLoadReportsEveryFault(t *testing.T) {
 }
 
 func TestNamesAreUnique(t *testing.T) {
-	if _, err := read(good, good); err == nil || !strings.Contains(err.Error(), `b.yaml:4:11: diagnosis "disk-full" is already in diagnoses/a.yaml`) {
-		t.Errorf("got %v", err)
-	}
+	_, err := read(good, good)
+	check.Fails(t, err, `b.yaml:4:11: diagnosis "disk-full" is already in diagnoses/a.yaml`)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"builder/internal/plan/diagnose"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -41,9 +42,7 @@ func TestMeaningfulPrefersTheCompiler(t *testing.T) {
 		"./src/a.c:707:5: error: 'no' undeclared\n./src/a.c:707:5: note: each undeclared identifier is reported only once\nerror: command 'gcc' failed with exit code 1\n"
 	got := diagnose.Meaningful(write(t, "build.log", []byte(log)), nil)
 	want := []string{"./src/a.c:707:5: error: 'no' undeclared", "./src/a.c:707:5: note: each undeclared identifier is reported only once", "error: command 'gcc' failed with exit code 1"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	check.That(t, slices.Equal(got, want), "got %q", got)
 }
 
 func TestMeaningfulFallsBack(t *testing.T) {

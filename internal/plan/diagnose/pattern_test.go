@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"builder/test/kit/check"
 )
 
 func TestRequired(t *testing.T) {
@@ -26,9 +28,7 @@ func TestRequired(t *testing.T) {
 		``:                     nil,
 	} {
 		p, err := compile(expression)
-		if err != nil || !slices.Equal(p.literals, want) {
-			t.Errorf("%s: got %q, %v, want %q", expression, p.literals, err, want)
-		}
+		check.That(t, err == nil && slices.Equal(p.literals, want), "%s: got %q, %v, want %q", expression, p.literals, err, want)
 	}
 	if _, err := compile("("); err == nil {
 		t.Error("half an expression compiles")

@@ -68,9 +68,7 @@ func TestRules(t *testing.T) {
 		"50%\ralpha1\rdone\nbeta1\n":     "any@1 x2",
 		"\x1b[31mal\x1b[0mpha1\x1b[0m\n": "any@1 x1",
 	} {
-		if got := show(t, e, log); got != want {
-			t.Errorf("%q: got %q, want %q", log, got, want)
-		}
+		check.Same(t, log, want, show(t, e, log))
 	}
 }
 
@@ -95,9 +93,7 @@ func TestRanking(t *testing.T) {
 func TestTextOfAFindingIsBounded(t *testing.T) {
 	e := examiner(t, entry("any", logError+"signs: ['alpha']", "alpha"))
 	r, err := e.Text(diagnose.BuildLog, "alpha"+strings.Repeat("x", 10_000))
-	if err != nil || len(r.Findings) != 1 || len(r.Findings[0].Text) != 500 {
-		t.Errorf("got %d findings, %v", len(r.Findings), err)
-	}
+	check.That(t, err == nil && len(r.Findings) == 1 && len(r.Findings[0].Text) == 500, "got %d findings, %v", len(r.Findings), err)
 	r, err = e.Text(diagnose.BuildLog, "alpha"+strings.Repeat("é", 10_000)) // a character ends at byte 501
 	if err != nil || len(r.Findings) != 1 || r.Findings[0].Text != "alpha"+strings.Repeat("é", 247) {
 		t.Errorf("the text is cut inside a character: %+v, %v", r, err)

@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/image"
+	"builder/test/kit/check"
 )
 
 const family = `images:
@@ -39,9 +40,7 @@ func TestOneImageForEachRow(t *testing.T) {
 	if a.Name != "rocm-6.1" || a.Registry != "registry.example/rocm:6.1.2" || a.Digest != "" || a.Env["PATH"] != "/opt/6.1/bin:/usr/bin" {
 		t.Errorf("got %+v", a)
 	}
-	if a.Facts()["rccl"] != "2.18.6" || b.Digest != "sha256:"+strings.Repeat("ab", 32) {
-		t.Errorf("got %+v and %+v", a, b)
-	}
+	check.That(t, a.Facts()["rccl"] == "2.18.6" && b.Digest == "sha256:"+strings.Repeat("ab", 32), "got %+v and %+v", a, b)
 	// A fact left empty is not stated, and rows share no data.
 	if _, stated := b.Provides["rccl"]; stated || b.Facts()["rocm"] != "7.0" || b.Env["PATH"] == a.Env["PATH"] {
 		t.Errorf("got %+v", b)

@@ -115,9 +115,7 @@ func TestLoadRefuses(t *testing.T) {
 				t.Fatalf("got %v, want %s", err, c.want)
 			}
 			for _, e := range diag.All(err) {
-				if e.Code != diag.Usage {
-					t.Errorf("class %v: %v", e.Code, e)
-				}
+				check.That(t, e.Code == diag.Usage, "class %v: %v", e.Code, e)
 			}
 		})
 	}
@@ -160,9 +158,7 @@ func TestFacts(t *testing.T) {
 	facts := all[0].Facts()
 	check.Same(t, "facts", map[string]string{"rocm": "5.7", "rocm-path": "/usr"}, facts)
 	facts["rocm"] = "6.1"
-	if all[0].Provides["rocm"].Is != "5.7" {
-		t.Error("the image changed with its facts")
-	}
+	check.That(t, all[0].Provides["rocm"].Is == "5.7", "the image changed with its facts")
 	if none := (image.Image{}).Facts(); none == nil || len(none) > 0 {
 		t.Errorf("facts of an image that states none: %v", none)
 	}
@@ -203,9 +199,7 @@ func TestEmbeddedImages(t *testing.T) {
 		}
 		if img.Debian != nil {
 			for _, s := range img.Debian.Suites {
-				if s.Name == "" || len(s.Components) == 0 {
-					t.Errorf("%s: suite %+v", img.Name, s)
-				}
+				check.That(t, s.Name != "" && len(s.Components) != 0, "%s: suite %+v", img.Name, s)
 			}
 			if names := img.Debian.Packages; len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
 				t.Errorf("%s names a package twice: %v", img.Name, names)

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/base/diag"
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
@@ -21,18 +19,12 @@ func TestEncode(t *testing.T) {
 	f := tinyLock()
 	text := f.Encode()
 	golden.Check(t, "tiny.lock.json", text)
-	if bytes.Contains(text, []byte("://")) {
-		t.Error("a lock names no address")
-	}
+	check.That(t, !bytes.Contains(text, []byte("://")), "a lock names no address")
 	slices.Reverse(f.Sources)
 	slices.Reverse(f.Images)
 	slices.Reverse(f.Python)
-	if diff := cmp.Diff(string(text), string(f.Encode())); diff != "" {
-		t.Errorf("the order of pins makes a difference (-first +second):\n%s", diff)
-	}
-	if f.Sources[0].Version != "1.1" {
-		t.Error("encoding sorted its input")
-	}
+	check.Same(t, "the order of pins makes a difference", string(text), string(f.Encode()))
+	check.That(t, f.Sources[0].Version == "1.1", "encoding sorted its input")
 }
 
 func TestDecode(t *testing.T) {
@@ -73,16 +65,12 @@ func TestEmbeddedLocks(t *testing.T) {
 			t.Errorf("%v", err)
 			continue
 		}
-		if diff := cmp.Diff(string(data), string(f.Encode())); diff != "" {
-			t.Errorf("%s (-file +encoded):\n%s", file.Name(), diff)
-		}
+		check.Same(t, file.Name(), string(data), string(f.Encode()))
 		if f.Recipe != name || bytes.Contains(data, []byte("://")) {
 			t.Errorf("%s is of %q, and names no address: %v", file.Name(), f.Recipe, !bytes.Contains(data, []byte("://")))
 		}
 	}
-	if found == 0 {
-		t.Error("there is none")
-	}
+	check.That(t, found != 0, "there is none")
 }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -157,13 +145,9 @@ func TestDecodeRefuses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "tiny.lock.json:") {
 				t.Fatalf("got %v, want %s", err, c.want)
 			}
-			if diff := cmp.Diff(lock.File{}, got); diff != "" {
-				t.Errorf("a fault and a lock:\n%s", diff)
-			}
+			check.Same(t, "a fault and a lock", lock.File{}, got)
 			for _, e := range diag.All(err) {
-				if e.Code != diag.Drift {
-					t.Errorf("class %v: %v", e.Code, e)
-				}
+				check.That(t, e.Code == diag.Drift, "class %v: %v", e.Code, e)
 			}
 		})
 	}
@@ -179,9 +163,7 @@ func TestDecodeReportsAllFaults(t *testing.T) {
 	var got []string
 	for _, e := range diag.All(err) {
 		got = append(got, e.Error())
-		if !strings.Contains(e.Hint, "builder lock") {
-			t.Errorf("%v has the hint %q", e, e.Hint)
-		}
+		check.That(t, strings.Contains(e.Hint, "builder lock"), "%v has the hint %q", e, e.Hint)
 	}
 	want := []string{
 		"l: tiny 1.0: the file name, the size or the sha256 is not valid",
@@ -273,8 +255,6 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		if !bytes.Equal(text, again.Encode()) {
-			t.Errorf("%s, then %s", text, again.Encode())
-		}
+		check.That(t, bytes.Equal(text, again.Encode()), "%s, then %s", text, again.Encode())
 	})
 }

@@ -130,9 +130,7 @@ func TestDiff(t *testing.T) {
 			if len(c.want) > 0 {
 				first = c.want[0].Step
 			}
-			if got := lock.First(got); got != first {
-				t.Errorf("runs again from %q, want %q", got, first)
-			}
+			check.Same(t, "runs again from", first, lock.First(got))
 		})
 	}
 }
@@ -151,9 +149,7 @@ func TestDiffSeesEverything(t *testing.T) {
 			continue
 		}
 		there, back := lock.Diff(*full(), *e), lock.Diff(*e, *full())
-		if len(there) == 0 || len(back) != len(there) {
-			t.Errorf("a change of %s is told as %v, and back as %v", where, there, back)
-		}
+		check.That(t, len(there) != 0 && len(back) == len(there), "a change of %s is told as %v, and back as %v", where, there, back)
 		for _, c := range there {
 			if !slices.Contains(lock.Steps(), c.Step) || c.What == "" || c.Was == c.Is || strings.HasPrefix(c.What, "form of") {
 				t.Errorf("a change of %s is told as %+v", where, c)

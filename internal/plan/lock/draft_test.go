@@ -1,10 +1,9 @@
 package lock_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/image"
@@ -12,6 +11,7 @@ import (
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 func TestNewDraft(t *testing.T) {
@@ -51,17 +51,11 @@ func TestDraftChoosesPatches(t *testing.T) {
 		for _, p := range d.Chosen() {
 			names = append(names, p.Name)
 		}
-		if diff := cmp.Diff(want, names); diff != "" {
-			t.Errorf("%s: patches (-want +got):\n%s", d.Cell.ID, diff)
-		}
+		check.Same(t, fmt.Sprintf("%s: patches", d.Cell.ID), want, names)
 		for _, c := range d.Patches {
-			if c.Because == "" {
-				t.Errorf("%s: no reason for %s", d.Cell.ID, c.Patch.Name)
-			}
+			check.That(t, c.Because != "", "%s: no reason for %s", d.Cell.ID, c.Patch.Name)
 		}
-		if len(d.Patches) != 3 {
-			t.Errorf("%s: %d choices, 3 patches", d.Cell.ID, len(d.Patches))
-		}
+		check.That(t, len(d.Patches) == 3, "%s: %d choices, 3 patches", d.Cell.ID, len(d.Patches))
 	}
 }
 
@@ -106,13 +100,9 @@ func TestNewDraftRefuses(t *testing.T) {
 				t.Fatalf("class %v: %v", diag.CodeOf(err), err)
 			}
 			for _, want := range c.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("got %v, want %s", err, want)
-				}
+				check.That(t, strings.Contains(err.Error(), want), "got %v, want %s", err, want)
 			}
-			if d.Cell.ID != "" {
-				t.Errorf("a fault and a draft: %+v", d)
-			}
+			check.That(t, d.Cell.ID == "", "a fault and a draft: %+v", d)
 		})
 	}
 }
@@ -120,9 +110,8 @@ func TestNewDraftRefuses(t *testing.T) {
 func TestNoDate(t *testing.T) {
 	c := cells(t)[0]
 	c.Recipe.Source.Released["1.0"] = "12.6.2023"
-	if _, err := lock.NewDraft(c, tinyCatalogue()); err == nil || !strings.Contains(err.Error(), `source.released: "12.6.2023" is not a date`) {
-		t.Errorf("got %v", err)
-	}
+	_, err := lock.NewDraft(c, tinyCatalogue())
+	check.Fails(t, err, `source.released: "12.6.2023" is not a date`)
 }
 
 // The image alone may state the Python of a cell.
@@ -153,21 +142,16 @@ func TestNewDraftAgrees(t *testing.T) {
 	cat := tinyCatalogue()
 	cat.Images[0].Provides["python"] = image.Fact{Is: "3.11", Probe: "x"}
 	d, err := lock.NewDraft(cells(t)[0], cat)
-	if err != nil || d.Vars["python"] != "3.11" {
-		t.Errorf("got %v, %v", d.Vars, err)
-	}
+	check.That(t, err == nil && d.Vars["python"] == "3.11", "got %v, %v", d.Vars, err)
 }
 
 // NewDraft must not change its arguments.
 func TestNewDraftChangesNoInput(t *testing.T) {
 	cat, c := tinyCatalogue(), cells(t)[0]
 	env := c.Recipe.Env["VERSION"]
-	if _, err := lock.NewDraft(c, cat); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(tinyCatalogue(), cat); diff != "" {
-		t.Errorf("catalogue (-before +after):\n%s", diff)
-	}
+	_, err := lock.NewDraft(c, cat)
+	must.Succeed(t, err)
+	check.Same(t, "catalogue", tinyCatalogue(), cat)
 	if c.Recipe.Env["VERSION"] != env || c.Recipe.Requires.Build[1] != "numpy=={{version}}" || c.Recipe.Expect.Extensions[0] != "tiny/{{cp}}*.so" {
 		t.Errorf("the recipe changed: %+v", c.Recipe.Settings)
 	}

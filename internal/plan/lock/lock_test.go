@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/base/diag"
 	"builder/internal/input/deb"
 	"builder/internal/input/pypi"
@@ -29,9 +27,7 @@ func TestMissing(t *testing.T) {
 	m := lock.File{}.Missing(drafts(t))
 	const all = "source tiny 1.0; source tiny 1.1; image debian; image registry; " +
 		"Python 3.11 with numpy==1.0 wheel; Python 3.11 with numpy; Python 3.12 with cmake numpy==1.1 wheel; Python 3.12 with numpy"
-	if m.None() || m.String() != all {
-		t.Errorf("an empty lock lacks %s", m)
-	}
+	check.That(t, !m.None() && m.String() == all, "an empty lock lacks %s", m)
 	if none := (lock.File{}).Missing(nil); !none.None() {
 		t.Errorf("without cells it lacks %s", none)
 	}
@@ -69,9 +65,7 @@ func TestMissingSeesAChangedQuestion(t *testing.T) {
 	} {
 		f := tinyLock()
 		c.change(&f)
-		if got := f.Missing(drafts(t)).String(); got != c.want {
-			t.Errorf("%s: the lock lacks %q, want %q", name, got, c.want)
-		}
+		check.Same(t, fmt.Sprintf("%s: the lock lacks", name), c.want, f.Missing(drafts(t)).String())
 	}
 }
 
@@ -87,9 +81,7 @@ func TestMissingSeesAnotherDigest(t *testing.T) {
 	} {
 		d := drafts(t)[0]
 		d.Source.SHA256, d.Source.Commit = c.sha256, c.commit
-		if got := f.Missing([]lock.Draft{d}).String(); got != c.want {
-			t.Errorf("%s: the lock lacks %q, want %q", name, got, c.want)
-		}
+		check.Same(t, fmt.Sprintf("%s: the lock lacks", name), c.want, f.Missing([]lock.Draft{d}).String())
 	}
 }
 
@@ -151,14 +143,10 @@ func TestWith(t *testing.T) {
 	want.Images[1] = own.Images[0]
 	want.Python[0] = own.Python[0]
 	check.Same(t, "merged", want, got)
-	if diff := cmp.Diff(tinyLock(), built); diff != "" {
-		t.Errorf("the lower lock changed (-before +after):\n%s", diff)
-	}
+	check.Same(t, "the lower lock changed", tinyLock(), built)
 	check.Same(t, "nothing laid over it", tinyLock(), tinyLock().With(lock.File{}))
 	check.Same(t, "laid over nothing", tinyLock(), lock.File{Recipe: "tiny"}.With(tinyLock()))
-	if diff := cmp.Diff(got, got.With(own)); diff != "" {
-		t.Errorf("twice is not once (-once +twice):\n%s", diff)
-	}
+	check.Same(t, "twice is not once", got, got.With(own))
 	if got.Sources[0].Project = "changed"; own.Sources[1].Project != "extra" {
 		t.Error("the upper lock changes with the merged one")
 	}
@@ -325,9 +313,7 @@ func TestKeyDependsOnEverything(t *testing.T) {
 		}
 		seen[key] = where
 	}
-	if changed < 100 {
-		t.Errorf("only %d things of an entry were changed", changed)
-	}
+	check.That(t, changed >= 100, "only %d things of an entry were changed", changed)
 }
 
 func TestKeyDependsOnNothingElse(t *testing.T) {
@@ -343,9 +329,7 @@ func TestKeyDependsOnNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if got := again[0].Key(); got != key {
-			t.Errorf("%s changes the key", what)
-		}
+		check.That(t, again[0].Key() == key, "%s changes the key", what)
 	}
 	for range 5 { // the iteration order of maps differs each time
 		same("nothing", drafts(t), tinyLock())
@@ -378,7 +362,5 @@ func TestKeyIsStable(t *testing.T) {
 	data, err := json.MarshalIndent(e, "", " ")
 	must.Succeed(t, err)
 	const want = "ae9c31f2623745378fd2eeed087ebce0a1e29890d4bada969d18e99c0f8584da"
-	if got := e.Key(); got != want {
-		t.Errorf("got %s, want %s, of\n%s", got, want, data)
-	}
+	check.Same(t, fmt.Sprintf("the key of %s", data), want, e.Key())
 }

@@ -19,12 +19,8 @@ func TestMovedKeepsTheDate(t *testing.T) {
 	if moved := tinyLock().Moved(later); !moved.None() {
 		t.Errorf("%s moved", moved)
 	}
-	if after := tinyLock().With(tinyLock().Moved(later)); after.Images[0].Date != date {
-		t.Errorf("the date is %s", after.Images[0].Date)
-	}
-	if later.Images[0].Date == date {
-		t.Error("the input changed")
-	}
+	check.Same(t, "the date", date, tinyLock().With(tinyLock().Moved(later)).Images[0].Date)
+	check.That(t, later.Images[0].Date != date, "the input changed")
 
 	// A changed request with the same packages does not change the date either.
 	later.Images[0].Debian = &image.Debian{Suites: later.Images[0].Debian.Suites, Packages: []string{"g++", "apt"}}
@@ -36,9 +32,7 @@ func TestMovedKeepsTheDate(t *testing.T) {
 	// Another image with the same packages has its own date.
 	twin := later.Images[0]
 	twin.Name = "twin"
-	if moved := tinyLock().Moved(lock.File{Images: []lock.ImagePin{twin}}); moved.Images[0].Date != twin.Date {
-		t.Errorf("%s is dated %s", moved, moved.Images[0].Date)
-	}
+	check.Same(t, "the date of what moved", twin.Date, tinyLock().Moved(lock.File{Images: []lock.ImagePin{twin}}).Images[0].Date)
 
 	// A changed package changes the date.
 	later.Images[0].Packages = append([]deb.Package{}, later.Images[0].Packages...)
@@ -71,9 +65,7 @@ func TestUnneeded(t *testing.T) {
 		t.Errorf("no cell needs %s", left)
 	}
 	const want = "source tiny 1.1; Python 3.12 with cmake numpy==1.1 wheel; Python 3.12 with numpy"
-	if left := tinyLock().Unneeded(drafts(t)[:1]); left.String() != want {
-		t.Errorf("the first cell does not need %s, want %s", left, want)
-	}
+	check.Same(t, "the first cell does not need", want, tinyLock().Unneeded(drafts(t)[:1]).String())
 	if left := tinyLock().Unneeded(nil); len(left.Sources)+len(left.Images)+len(left.Python) != 8 {
 		t.Errorf("without cells nothing is needed, and %s is", left)
 	}
@@ -83,9 +75,7 @@ func TestUnneeded(t *testing.T) {
 	d.Source.Kind = recipe.Archive
 	f := tinyLock()
 	f.Sources, f.Python = f.Sources[:1], f.Python[:2]
-	if left := f.Unneeded([]lock.Draft{d}); left.String() != "source tiny 1.0; image registry" {
-		t.Errorf("no cell needs %s", left)
-	}
+	check.Same(t, "what no cell needs", "source tiny 1.0; image registry", f.Unneeded([]lock.Draft{d}).String())
 	// A pin without packages is null in the file, and its need is an empty list.
 	bare := drafts(t)[0]
 	bare.Settings.Requires.Run = nil
@@ -96,9 +86,7 @@ func TestUnneeded(t *testing.T) {
 	// A pin of a request that has changed since.
 	f = tinyLock()
 	f.Images[0].Debian = &image.Debian{Packages: []string{"other"}}
-	if left := f.Unneeded(drafts(t)); left.String() != "image debian" {
-		t.Errorf("no cell needs %s", left)
-	}
+	check.Same(t, "what no cell needs", "image debian", f.Unneeded(drafts(t)).String())
 	if rest := f.Without(f.Unneeded(drafts(t))); len(rest.Images) != 1 || len(rest.Sources) != 2 || len(rest.Python) != 4 {
 		t.Errorf("what is left is %s", rest)
 	}
@@ -117,18 +105,14 @@ func TestHolding(t *testing.T) {
 	} {
 		asked := strings.FieldsFunc(names, func(r rune) bool { return r == ',' })
 		got, err := tinyLock().Holding(asked, drafts(t))
-		if err != nil || got.String() != want {
-			t.Errorf("%s is held by %q, want %q: %v", names, got, want, err)
-		}
+		check.That(t, err == nil && got.String() == want, "%s is held by %q, want %q: %v", names, got, want, err)
 	}
 }
 
 // A need without a pin matches only its own name.
 func TestHoldingWithoutPins(t *testing.T) {
 	got, err := (lock.File{}).Holding([]string{"debian", "tiny"}, drafts(t))
-	if err != nil || got.String() != "source tiny 1.0; source tiny 1.1; image debian" {
-		t.Errorf("got %q, %v", got, err)
-	}
+	check.That(t, err == nil && got.String() == "source tiny 1.0; source tiny 1.1; image debian", "got %q, %v", got, err)
 	if _, err := (lock.File{}).Holding([]string{"g++"}, drafts(t)); diag.CodeOf(err) != diag.Usage {
 		t.Errorf("class %v: %v", diag.CodeOf(err), err)
 	}
@@ -160,18 +144,14 @@ func TestHoldingRefuses(t *testing.T) {
 	}
 	// All errors are reported together.
 	_, err := tinyLock().Holding([]string{"one", "numpy", "two"}, drafts(t))
-	if errs := diag.All(err); len(errs) != 2 {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, len(diag.All(err)) == 2, "got %v", err)
 }
 
 func TestAnd(t *testing.T) {
 	all := lock.File{}.Missing(drafts(t))
 	some := lock.File{}.Missing(drafts(t)[:1])
 	for _, got := range []lock.Missing{all.And(some), all.And(lock.Missing{}), lock.Missing{}.And(all), all.And(all)} {
-		if got.String() != all.String() {
-			t.Errorf("got %s, want %s", got, all)
-		}
+		check.That(t, got.String() == all.String(), "got %s, want %s", got, all)
 	}
 	if both := some.And(all); len(both.Sources) != 2 || len(both.Images) != 2 || len(both.Python) != 4 {
 		t.Errorf("got %s", both)

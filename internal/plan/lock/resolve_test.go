@@ -21,6 +21,7 @@ import (
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -104,9 +105,7 @@ func TestResolveNothing(t *testing.T) {
 // Without requirements the index is not used.
 func TestResolveNoRequirements(t *testing.T) {
 	got, err := resolver(errors.New("uv is not asked")).Resolve(t.Context(), "tiny", lock.Missing{Python: []lock.PythonNeed{{Python: "3.11"}}})
-	if len(got.Python) != 1 || len(got.Python[0].Files) != 0 || err != nil {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	check.That(t, len(got.Python) == 1 && len(got.Python[0].Files) == 0 && err == nil, "got %+v, %v", got, err)
 	if read, err := lock.Decode("l", got.Encode()); err != nil || len(read.Python) != 1 {
 		t.Errorf("read back: %+v, %v", read, err)
 	}
@@ -161,9 +160,7 @@ func TestResolveTheRest(t *testing.T) {
 		t.Fatalf("%d faults, class %v: %v", len(all), diag.CodeOf(err), err)
 	}
 	for i, says := range []string{"locking image gone: ", "locking image lost: ", "locking Python packages: there is no uv"} {
-		if !strings.HasPrefix(all[i].Error(), says) {
-			t.Errorf("fault %d is %v", i, all[i])
-		}
+		check.That(t, strings.HasPrefix(all[i].Error(), says), "fault %d is %v", i, all[i])
 	}
 }
 
@@ -177,9 +174,7 @@ func TestResolveEndsWithTheContext(t *testing.T) {
 		return pypi.Tool{}, ctx.Err()
 	}}
 	_, err := r.Resolve(ctx, "tiny", lock.Missing{Python: []lock.PythonNeed{{Python: "3.11", Requirements: []string{"a"}}, {Python: "3.12", Requirements: []string{"b"}}}})
-	if asked != 1 || !errors.Is(err, context.Canceled) {
-		t.Errorf("asked %d times: %v", asked, err)
-	}
+	check.That(t, asked == 1 && errors.Is(err, context.Canceled), "asked %d times: %v", asked, err)
 }
 
 // Arguments of uv are checked before uv runs.

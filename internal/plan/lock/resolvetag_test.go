@@ -11,6 +11,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -43,9 +44,7 @@ func TestResolveATagAndItsCommit(t *testing.T) {
 		return r.Resolve(t.Context(), "tool", lock.Missing{Sources: []lock.SourceNeed{{Origin: from, Project: "tool", Version: "1"}}})
 	}
 	f, err := resolve(first)
-	if err != nil || len(f.Sources) != 1 || f.Sources[0].Commit != first || f.Sources[0].Tag != "v1" {
-		t.Errorf("%+v, %v", f.Sources, err)
-	}
+	check.That(t, err == nil && len(f.Sources) == 1 && f.Sources[0].Commit == first && f.Sources[0].Tag == "v1", "%+v, %v", f.Sources, err)
 	_, err = resolve(second)
 	if diag.CodeOf(err) != diag.Drift || !strings.Contains(err.Error(), "the tag v1 of tool names commit "+first+", but the recipe has "+second) {
 		t.Errorf("a tag that leads elsewhere: %v", err)

@@ -14,6 +14,7 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -35,18 +36,14 @@ func TestWheelsArePinnedForAPython(t *testing.T) {
 	}
 	all := drafts(t, "kind: sdist", "kind: wheel", `["3.11", "3.12"]`, `["3.12", "3.11"]`, `id: "tiny-`, `id: "wheel-`)
 	for _, d := range all {
-		if d.Source.Kind != recipe.Wheel || d.Source.Python != d.Vars["python"] {
-			t.Errorf("%s asks for %+v", d.Cell.ID, d.Source)
-		}
+		check.That(t, d.Source.Kind == recipe.Wheel && d.Source.Python == d.Vars["python"], "%s asks for %+v", d.Cell.ID, d.Source)
 	}
 	pin, ok := read.SourceOf(all[0].Cell, all[0].Vars)
 	if !ok || !pin.IsWheel() || pin.SHA256 != sha("a1") {
 		t.Errorf("%s is made from %+v, %v", all[0].Cell.ID, pin, ok)
 	}
 	m := lock.File{}.Missing(all[:1])
-	if !strings.HasPrefix(m.String(), "source tiny 1.0 for Python 3.12;") {
-		t.Errorf("missing is %s", m)
-	}
+	check.That(t, strings.HasPrefix(m.String(), "source tiny 1.0 for Python 3.12;"), "missing is %s", m)
 }
 
 // Two wheels for one Python are refused.
@@ -54,9 +51,8 @@ func TestDecodeRefusesWheels(t *testing.T) {
 	// Encode merges two pins for one need, but a lock edited by hand may have both.
 	f := lock.File{Schema: lock.Schema, Recipe: "tiny", Sources: []lock.SourcePin{wheelPin("3.11", "a0"), wheelPin("3.12", "a1")}}
 	text := strings.NewReplacer(`"python": "3.12"`, `"python": "3.11"`).Replace(string(f.Encode()))
-	if _, err := lock.Decode("tiny.lock.json", []byte(text)); err == nil || !strings.Contains(err.Error(), "source tiny 1.0 for Python 3.11 is pinned twice") {
-		t.Errorf("got %v", err)
-	}
+	_, err := lock.Decode("tiny.lock.json", []byte(text))
+	check.Fails(t, err, "source tiny 1.0 for Python 3.11 is pinned twice")
 }
 
 // A wheel is specific to a Python, so a cell without a Python is an error.
@@ -65,9 +61,7 @@ func TestAWheelNeedsAPython(t *testing.T) {
 	delete(c.Axes, "python")
 	delete(c.Names, "python")
 	_, err := lock.NewDraft(c, tinyCatalogue())
-	if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "needs a Python") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), "needs a Python"), "got %v", err)
 }
 
 // An incomplete behaviour is an error of the cell.
@@ -75,14 +69,10 @@ func TestBehaviourOfACell(t *testing.T) {
 	const asks = `  behaviour: [{name: x, about: a, run: "echo {{rocm}}", says: {rocm: "{{rocm}}"}, stock: {rocm: "{{version}}"}}]`
 	d := drafts(t, "kind: sdist", "kind: wheel", "  packages: [tiny]", "  packages: [tiny]\n"+asks)[0]
 	b := d.Settings.Expect.Behaviour[0]
-	if b.Says["rocm"] != "5.7" || b.Stock["rocm"] != "1.0" || b.Run != "echo {{rocm}}" {
-		t.Errorf("got %+v", b)
-	}
+	check.That(t, b.Says["rocm"] == "5.7" && b.Stock["rocm"] == "1.0" && b.Run == "echo {{rocm}}", "got %+v", b)
 	_, err := lock.NewDraft(cells(t, "  packages: [tiny]", "  packages: [tiny]\n"+strings.Replace(asks, "about: a, ", "", 1))[0], tinyCatalogue())
 	for _, want := range []string{"expect.behaviour x needs about", "expect.behaviour x: stock needs a source of kind wheel"} {
-		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), want), "got %v, want %s", err, want)
 	}
 }
 
@@ -107,14 +97,10 @@ func TestResolveAWheel(t *testing.T) {
 	question := lock.SourceNeed{Origin: recipe.Origin{Kind: recipe.Wheel}, Project: "tiny", Version: "1.0", Python: "3.11"}
 	f, err := r.Resolve(t.Context(), "tiny", lock.Missing{Sources: []lock.SourceNeed{question}})
 	want := wheelPin("3.11", "1")
-	if err != nil || len(f.Sources) != 1 || f.Sources[0] != want {
-		t.Errorf("got %+v, %v", f.Sources, err)
-	}
+	check.That(t, err == nil && len(f.Sources) == 1 && f.Sources[0] == want, "got %+v, %v", f.Sources, err)
 	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
 	for _, want := range []string{"--no-deps", "--python-version 3.11", "--only-binary :all:", "\ntiny==1.0\n"} {
-		if err != nil || !strings.Contains(string(asked), want) {
-			t.Errorf("%q is not in %s, %v", want, asked, err)
-		}
+		check.That(t, err == nil && strings.Contains(string(asked), want), "%q is not in %s, %v", want, asked, err)
 	}
 	question.Python = "3.9"
 	if _, err := r.Resolve(t.Context(), "tiny", lock.Missing{Sources: []lock.SourceNeed{question}}); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "tiny 1.0 has no wheel for CPython 3.9") {

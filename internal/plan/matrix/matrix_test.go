@@ -107,9 +107,7 @@ func TestExpand(t *testing.T) {
 			var why []string
 			for _, e := range excluded {
 				why = append(why, e.String()+": "+e.Because)
-				if e.Source != "https://mirror.example/"+e.Because {
-					t.Errorf("the source of %s is %q", e.Because, e.Source)
-				}
+				check.That(t, e.Source == "https://mirror.example/"+e.Because, "the source of %s is %q", e.Because, e.Source)
 			}
 			slices.Sort(why)
 			check.Same(t, "excluded", c.excluded, why)
@@ -220,9 +218,7 @@ func TestReasonNamesTheNamed(t *testing.T) {
 		rule(when, recipe.Condition{"python": "3.14t"}, "python"),
 		recipe.Rule{When: when, OneOf: []recipe.Condition{{"torch": "2.10"}, {"arch": "gfx9000"}}, Because: "torch", Source: "https://mirror.example/torch"})
 	_, excluded, err := matrix.Expand(r, matrix.Filter{"rocm": "6.1.3", "torch": "2.9"})
-	if diag.CodeOf(err) != diag.Usage || len(excluded) != 1 || excluded[0].Because != "torch" {
-		t.Errorf("%v, %v", excluded, err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Usage && len(excluded) == 1 && excluded[0].Because == "torch", "%v, %v", excluded, err)
 }
 
 // A rule may exclude values of open axes only.
@@ -230,9 +226,7 @@ func TestNothingGoesTogether(t *testing.T) {
 	r := stack()
 	r.Compatible = append(r.Compatible, rule(recipe.Condition{"rocm": ">=5"}, recipe.Condition{"arch": "gfx9000"}, "never"))
 	_, excluded, err := matrix.Expand(r, matrix.Filter{"torch": "2.9"})
-	if hint := diag.All(err)[0].Hint; hint != "https://mirror.example/never" {
-		t.Errorf("hint %q", hint)
-	}
+	check.Same(t, "hint", "https://mirror.example/never", diag.All(err)[0].Hint)
 	if diag.CodeOf(err) != diag.Usage || len(excluded) != 1 || excluded[0].String() != "--torch 2.9" || excluded[0].Because != "never" {
 		t.Errorf("%v, %v", excluded, err)
 	}
@@ -294,9 +288,7 @@ func TestTable(t *testing.T) {
 		t.Fatalf("%v %v", cells, err)
 	}
 	for _, c := range cells {
-		if c.Axes["torch"] == "2.10" && c.Axes["python"] != "3.14t" {
-			t.Errorf("%s is in no row", c.ID)
-		}
+		check.That(t, c.Axes["torch"] != "2.10" || c.Axes["python"] == "3.14t", "%s is in no row", c.ID)
 	}
 	_, excluded, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "torch": "2.10", "python": "3.12"})
 	want := []string{"python is 3.14t, rocm is 6.2, torch is 2.10", "python is 3.12, rocm is 6.2, torch is 2.6"}
@@ -317,9 +309,7 @@ func TestTable(t *testing.T) {
 	for i := range 7 {
 		want = append(want, fmt.Sprintf("torch is 1.%d", i))
 	}
-	if len(excluded) != 1 || !slices.Equal(excluded[0].Instead, want) {
-		t.Errorf("got %+v", excluded)
-	}
+	check.That(t, len(excluded) == 1 && slices.Equal(excluded[0].Instead, want), "got %+v", excluded)
 }
 
 // Vars of a recipe may contain axes, and variants add vars.

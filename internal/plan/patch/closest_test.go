@@ -2,8 +2,11 @@ package patch
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 // A search without a match names the line that is most like it.
@@ -21,13 +24,9 @@ func TestClosestLine(t *testing.T) {
 		"":                                            "",
 		strings.Repeat("x", 1<<16):                    "",
 	} {
-		if got := closest([]byte(text), search); got != want {
-			t.Errorf("%.40q: %s, want %s", search, got, want)
-		}
+		check.Same(t, fmt.Sprintf("%.40q", search), want, closest([]byte(text), search))
 	}
-	if got := closest(nil, "int a;"); got != "" {
-		t.Error(got)
-	}
+	check.Same(t, "in no file", "", closest(nil, "int a;"))
 	if got := closest(bytes.Repeat([]byte("int aa; "), 1<<20), "int b;"); !strings.HasPrefix(got, "; the closest line is 1: ") || len(got) > 200 {
 		t.Error(got)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/patch"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -136,9 +137,7 @@ func TestWhatDoesNotActIsAnError(t *testing.T) {
 			t.Errorf("%s: got %v, hint %+v", name, err, e)
 			continue
 		}
-		if fmt.Sprint(src.files) != before || len(src.links) > 0 {
-			t.Errorf("%s: the source was touched", name)
-		}
+		check.That(t, fmt.Sprint(src.files) == before && len(src.links) == 0, "%s: the source was touched", name)
 	}
 }
 
@@ -169,9 +168,7 @@ func TestEveryFileOfADiff(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	for i, err := range all {
-		if err.Code != diag.Patch || !strings.HasPrefix(err.Error(), want[i]) {
-			t.Errorf("got %v, want %q", err, want[i])
-		}
+		check.That(t, err.Code == diag.Patch && strings.HasPrefix(err.Error(), want[i]), "got %v, want %q", err, want[i])
 	}
 }
 
@@ -192,9 +189,8 @@ func TestOffset(t *testing.T) {
 	}
 	src = source()
 	src.files["c.cc"] = "x\n4\n5\n6\n" + src.files["c.cc"]
-	if _, err := patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diffOf5}), nil); err == nil || !strings.Contains(err.Error(), "the context occurs 2 times") {
-		t.Errorf("an ambiguous place: got %v", err)
-	}
+	_, err = patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diffOf5}), nil)
+	check.Fails(t, err, "the context occurs 2 times", "an ambiguous place")
 }
 
 // An edit without effect names its line in the file of the patch.
@@ -219,9 +215,8 @@ edits:
 `
 
 func TestLoadNamesEveryFault(t *testing.T) {
-	if _, err := patch.Load(fstest.MapFS{"d/1.yaml": {Data: []byte(good)}}, "patches", "d"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := patch.Load(fstest.MapFS{"d/1.yaml": {Data: []byte(good)}}, "patches", "d")
+	must.Succeed(t, err)
 	head, _, _ := strings.Cut(good, "  - {")
 	edit := func(text string) string { return head + "  - {" + text + "}\n" }
 	for name, c := range map[string]struct{ yaml, says string }{
@@ -301,9 +296,7 @@ func TestFieldsOfKinds(t *testing.T) {
 		"symlink": {"link", "target"}, "replace": {"file", "search", "replace", "count"}, "append": {"file", "text"}, "diff": {"diff"},
 	} {
 		p, err := load(kind, own)
-		if err != nil || (p.Edits[1].Content != "") != (kind == "diff") {
-			t.Errorf("%s: %+v, %v", kind, p, err)
-		}
+		check.That(t, err == nil && (p.Edits[1].Content != "") == (kind == "diff"), "%s: %+v, %v", kind, p, err)
 		for name := range values {
 			fields, says := slices.Concat(own, []string{name}), name+" is not a key of a "+kind
 			if i := slices.Index(own, name); i >= 0 {
@@ -311,14 +304,10 @@ func TestFieldsOfKinds(t *testing.T) {
 			}
 			_, err := load(kind, fields)
 			if name == "replace" && kind == "replace" {
-				if err != nil {
-					t.Errorf("what is found cannot be removed: %v", err)
-				}
+				check.That(t, err == nil, "what is found cannot be removed: %v", err)
 				continue
 			}
-			if len(diag.All(err)) != 1 || !strings.Contains(err.Error(), says) {
-				t.Errorf("want %q, got %v", says, err)
-			}
+			check.That(t, len(diag.All(err)) == 1 && strings.Contains(err.Error(), says), "want %q, got %v", says, err)
 		}
 	}
 }
@@ -355,9 +344,7 @@ func TestSelect(t *testing.T) {
 		t.Errorf("merged in a version, and none is stated: got %+v, %v", got, err)
 	}
 	_, err := patch.Select([]patch.Patch{p}, map[string]string{"rocm": "5.7", "version": "0.28.1"})
-	if err == nil || !strings.Contains(err.Error(), `depends on "gcc"`) {
-		t.Errorf("a fact that nobody states: got %v", err)
-	}
+	check.Fails(t, err, `depends on "gcc"`, "a fact that nobody states")
 }
 
 func TestDigestIsOfTheMeaning(t *testing.T) {
@@ -366,9 +353,7 @@ func TestDigestIsOfTheMeaning(t *testing.T) {
 		must.Succeed(t, err)
 		return all[0]
 	}
-	if load(good).Digest() != load("# a comment\n"+good).Digest() {
-		t.Error("a comment changes the digest")
-	}
+	check.That(t, load(good).Digest() == load("# a comment\n"+good).Digest(), "a comment changes the digest")
 	if load(good).Digest() == load(strings.Replace(good, "replace: b", "replace: c", 1)).Digest() {
 		t.Error("another replacement does not change the digest")
 	}
@@ -405,9 +390,7 @@ func TestAgreesWithGitApply(t *testing.T) {
 
 func TestRemoved(t *testing.T) {
 	got := patch.Removed(patch.Edit{Content: diffOf5})
-	if len(got) != 1 || !slices.Equal(got["c.cc"], []string{"4\n5\n6\n"}) {
-		t.Errorf("got %q", got)
-	}
+	check.That(t, len(got) == 1 && slices.Equal(got["c.cc"], []string{"4\n5\n6\n"}), "got %q", got)
 	if got := patch.Removed(patch.Edit{Content: "no diff"}); got != nil {
 		t.Errorf("got %q", got)
 	}
@@ -438,7 +421,5 @@ func (t unreadable) ReadFile(ctx context.Context, name string) ([]byte, error) {
 func TestSymlinkInTheWayCannotBeRead(t *testing.T) {
 	p := with(patch.Edit{Kind: patch.Symlink, Link: "x", Target: "/usr/lib/hip/FindHIP.cmake"})
 	_, err := patch.Apply(t.Context(), unreadable{source()}, p, nil)
-	if !errors.Is(err, fs.ErrPermission) || strings.Contains(err.Error(), "upstream") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, errors.Is(err, fs.ErrPermission) && !strings.Contains(err.Error(), "upstream"), "got %v", err)
 }

@@ -13,6 +13,7 @@ import (
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/profile"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
 	"builder/test/kit/recipetest"
@@ -130,9 +131,7 @@ func TestRefused(t *testing.T) {
 			continue
 		}
 		for i, want := range c.want {
-			if !strings.Contains(errs[i].Error(), want) {
-				t.Errorf("%s: got %v, want %s", name, errs[i], want)
-			}
+			check.That(t, strings.Contains(errs[i].Error(), want), "%s: got %v, want %s", name, errs[i], want)
 		}
 	}
 }
@@ -170,9 +169,7 @@ func TestJSON(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{`{}`, `{"schema": 1, "profile": "x", "axes": {}, "chosen": [], "variables": [{"name": 1}], "options": [], "notes": []}`} {
-		if valid([]byte(wrong)) == nil {
-			t.Errorf("%s follows the schema", wrong)
-		}
+		check.That(t, valid([]byte(wrong)) != nil, "%s follows the schema", wrong)
 	}
 }
 
@@ -216,9 +213,7 @@ func TestFaultsOfAFile(t *testing.T) {
 func TestTwoSettings(t *testing.T) {
 	p := parse(t, strings.Replace(good, "{fabric: socket}, because: nothing else", `{version: "2.0"}, because: nothing else`, 1))
 	_, err := p.Resolve(nil, nil)
-	if err == nil || !strings.Contains(err.Error(), "stack.yaml:20:5: two settings for NET where fabric roce") {
-		t.Errorf("got %v", err)
-	}
+	check.Fails(t, err, "stack.yaml:20:5: two settings for NET where fabric roce")
 }
 
 func TestLoad(t *testing.T) {
@@ -229,13 +224,9 @@ func TestLoad(t *testing.T) {
 		"schema.json": {Data: []byte("{}")},
 	}
 	all, err := profile.Load(files, "site/profiles")
-	if len(all) != 1 || all[0].Name != "stack" {
-		t.Errorf("%d profiles", len(all))
-	}
+	check.That(t, len(all) == 1 && all[0].Name == "stack", "%d profiles", len(all))
 	for _, want := range []string{`site/profiles/a.yaml:1:7: the profile has the name "b"`, `site/profiles/c.yaml:1:1: unknown key "caption"`} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		check.Fails(t, err, want)
 	}
 }
 
@@ -252,9 +243,7 @@ func TestSchemaTakesTheSame(t *testing.T) {
 	}
 	for _, wrong := range []string{`"known":"surely"`, `"knwon":"source"`} {
 		damaged := bytes.Replace(text, []byte(`"known":"source"`), []byte(wrong), 1)
-		if valid(damaged) == nil {
-			t.Errorf("the schema takes %s", wrong)
-		}
+		check.That(t, valid(damaged) != nil, "the schema takes %s", wrong)
 		if _, err := profile.Parse("stack.yaml", damaged); err == nil {
 			t.Errorf("decoding takes %s", wrong)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 // asking returns the good recipe with behaviours of its own and of two variants that
@@ -29,9 +30,7 @@ func TestBehavioursOfOneNameAddUp(t *testing.T) {
 	if diff := cmp.Diff(want, s.Expect.Behaviour); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if !s.Expect.KnowsStock() {
-		t.Error("nothing is known of upstream's release")
-	}
+	check.That(t, s.Expect.KnowsStock(), "nothing is known of upstream's release")
 	if s, err = r.For(map[string]string{"version": "2.9", "python": "3.11"}); err != nil || s.Expect.KnowsStock() || len(s.Expect.Behaviour) != 1 {
 		t.Errorf("%+v, %v", s.Expect.Behaviour, err)
 	}
@@ -88,13 +87,9 @@ func TestFaultOfABehaviour(t *testing.T) {
 		b := whole
 		c.change(&b)
 		err := b.Fault()
-		if (err == nil) != (len(c.want) == 0) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, (err == nil) == (len(c.want) == 0), "%s: %v", name, err)
 		for _, want := range c.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v lacks %q", name, err, want)
-			}
+			check.That(t, strings.Contains(err.Error(), want), "%s: %v lacks %q", name, err, want)
 		}
 	}
 }

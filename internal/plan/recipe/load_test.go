@@ -70,9 +70,7 @@ func TestParse(t *testing.T) {
 	if r.Name != "tool" || r.Build != `make "{{this is for the shell}}"` || r.Env["A"] != "{{rocm-path}}" || r.Source.Released["2.10"] != "2025-01-02" {
 		t.Errorf("got %+v", r)
 	}
-	if got := strings.Join(r.AxisNames(), " "); got != "version python" {
-		t.Errorf("axes %s", got)
-	}
+	check.Same(t, "axes", "version python", strings.Join(r.AxisNames(), " "))
 	if a, ok := r.Axis("version"); !ok || !slices.Equal(a.Values, []string{"2.10", "2.9"}) {
 		t.Errorf("the axis is %+v", a)
 	}
@@ -232,9 +230,7 @@ func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 		`site/recipes/z.yaml:2:7: the recipe has the name "tool", and its file "z"`,
 	}
 	check.Same(t, "values", want, messages(err))
-	if len(all) != 1 || all[0].Name != "tool" {
-		t.Errorf("got %v", all)
-	}
+	check.That(t, len(all) == 1 && all[0].Name == "tool", "got %v", all)
 }
 
 func TestLoadOfWhatCannotBeRead(t *testing.T) {
@@ -251,9 +247,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("name: tool\naxes: []\nvariants:\n  - {when: {b: 'x', a: 'x y'}}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := recipe.Parse("recipes/tool.yaml", data)
-		if (r == nil) != (err != nil) {
-			t.Errorf("got %v, %v", r, err)
-		}
+		check.That(t, (r == nil) == (err != nil), "got %v, %v", r, err)
 		if e, ok := errors.AsType[*diag.Error](err); err != nil && (!ok || e.Code != diag.Usage || e.Pos.File == "") {
 			t.Errorf("got %#v", err)
 		}

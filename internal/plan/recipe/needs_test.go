@@ -6,6 +6,7 @@ import (
 	"testing/fstest"
 
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 func TestParseSize(t *testing.T) {
@@ -14,9 +15,7 @@ func TestParseSize(t *testing.T) {
 		"": 0, "16": 0, "0GB": 0, "-1GB": 0, "16GiB": 0, "1.5GB": 0, "16gb": 0, "1000000GB": 0, "1 GB": 0,
 	} {
 		have, err := recipe.ParseSize(text)
-		if have != want || (err != nil) != (want == 0) {
-			t.Errorf("%q is %d, %v; want %d", text, have, err, want)
-		}
+		check.That(t, have == want && (err != nil) == (want == 0), "%q is %d, %v; want %d", text, have, err, want)
 	}
 }
 
@@ -46,9 +45,7 @@ func TestNeedsAreChecked(t *testing.T) {
 		}
 		site := fstest.MapFS{"tool.yaml": {Data: []byte(before + text + "\n")}}
 		_, err := recipe.Load(site, "recipes")
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", text, err)
-		}
+		check.Fails(t, err, says, text)
 	}
 }
 
@@ -58,8 +55,6 @@ func TestParseShare(t *testing.T) {
 		"0%": 0, "101%": 0, "-5%": 0, "%": 0, "1.5%": 0, "much": 0, "0KB": 0,
 	} {
 		have, err := recipe.ParseShare(text, 1000)
-		if have != want || (err != nil) != (want == 0) {
-			t.Errorf("%q is %d, %v; want %d", text, have, err, want)
-		}
+		check.That(t, have == want && (err != nil) == (want == 0), "%q is %d, %v; want %d", text, have, err, want)
 	}
 }

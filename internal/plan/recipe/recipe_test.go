@@ -11,6 +11,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -28,9 +29,7 @@ func TestHolds(t *testing.T) {
 		"an unknown axis":  {recipe.Condition{"cuda": ">=12"}, "cuda"},
 	} {
 		refusing, ok, err := c.condition.Holds(axes)
-		if err != nil || ok != (c.refusing == "") || refusing != c.refusing {
-			t.Errorf("%s: got %q, %v, %v", name, refusing, ok, err)
-		}
+		check.That(t, err == nil && ok == (c.refusing == "") && refusing == c.refusing, "%s: got %q, %v, %v", name, refusing, ok, err)
 	}
 	if _, ok, err := (recipe.Condition{"rocm": ">=x"}).Holds(axes); ok || err == nil || !strings.Contains(err.Error(), `condition on rocm: ">=x"`) {
 		t.Errorf("got %v, %v", ok, err)

@@ -2,6 +2,7 @@ package recipe_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
 	"builder/test/kit/recipetest"
@@ -91,12 +93,8 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		"an empty summary": {`"A tool"`, `""`, true, false},
 	} {
 		text := []byte(strings.Replace(goodJSON, c.old, c.new, 1))
-		if (c.old != "") == (string(text) == goodJSON) {
-			t.Errorf("%s: nothing was changed", name)
-		}
-		if err := read(text); (err == nil) != c.schema {
-			t.Errorf("%s: the schema says %v", name, err)
-		}
+		check.That(t, (c.old != "") != (string(text) == goodJSON), "%s: nothing was changed", name)
+		check.Same(t, fmt.Sprintf("%s: the schema", name), c.schema, read(text) == nil)
 		if _, err := recipe.Parse("recipes/tool.yaml", text); (err == nil) != c.loader {
 			t.Errorf("%s: the loader says %v", name, err)
 		}

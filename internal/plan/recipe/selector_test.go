@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -89,8 +90,6 @@ func TestSelectorsAreChecked(t *testing.T) {
 		"no reason":           {"because: torch pins it", `because: ""`, "a selector needs a name, about, because, source and at least one value"},
 	} {
 		_, err := withSelector(strings.Replace(selecting, c.was, c.is, 1))
-		if err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(c.says, "selectors[0]")) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Fails(t, err, strings.TrimPrefix(c.says, "selectors[0]"), name)
 	}
 }

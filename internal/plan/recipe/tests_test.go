@@ -35,9 +35,7 @@ func TestTestsAddUp(t *testing.T) {
 	}}
 	got := s.Expect.Tests
 	check.Same(t, "values", want, got)
-	if got.QuickSeconds() != 9 || got.FullSeconds() != 67 {
-		t.Errorf("quick %d, full %d", got.QuickSeconds(), got.FullSeconds())
-	}
+	check.That(t, got.QuickSeconds() == 9 && got.FullSeconds() == 67, "quick %d, full %d", got.QuickSeconds(), got.FullSeconds())
 	for more, clash := range map[string]string{
 		`{launcher: horovodrun, ranks: 2}`:                             "",
 		`{ranks: 3}`:                                                   "expect.tests ranks",
@@ -69,9 +67,7 @@ func TestTestsOfACellLack(t *testing.T) {
 		"no seconds":               {recipe.Tests{Files: []recipe.TestFile{{File: "test/a.py"}}}, from, "test/a.py needs seconds"},
 	} {
 		err := c.tests.Fault(c.from)
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, (err == nil) == (c.says == "") && (err == nil || strings.Contains(err.Error(), c.says)), "%s: %v", name, err)
 	}
 }
 
@@ -96,8 +92,6 @@ func TestTestsAsWritten(t *testing.T) {
 		`{files: [{file: a.py, known: [{because: b, issue: "https"}]}]}`: "a known failure needs cases, because and issue",
 	} {
 		_, err := recipe.Parse("site/recipes/tool.yaml", []byte(strings.Replace(good, "expect: {launcher: mpi}\n", "expect: {tests: "+own+"}\n", 1)))
-		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", own, err)
-		}
+		check.That(t, (err == nil) == (says == "") && (err == nil || strings.Contains(err.Error(), says)), "%s: %v", own, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
@@ -25,14 +26,10 @@ func TestRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.tar.gz")
 	must.Succeed(t, os.WriteFile(path, packed.Bytes(), 0o644))
 	tree, err := Read(path, func(name string) bool { return name == "a.h" })
-	if err != nil || len(tree.files) != 1 || string(tree.files["a.h"]) != "x" {
-		t.Errorf("got %v, %v", tree, err)
-	}
+	check.That(t, err == nil && len(tree.files) == 1 && string(tree.files["a.h"]) == "x", "got %v, %v", tree, err)
 	wheel := wheeltest.Wheel{Name: "tool-1.0-py3-none-any.whl", Files: []wheeltest.File{{Name: "tool/a.h", Text: "x"}}}
 	tree, err = Read(wheel.Write(t), func(name string) bool { return name == "tool/a.h" })
-	if err != nil || len(tree.files) != 1 || string(tree.files["tool/a.h"]) != "x" {
-		t.Errorf("a wheel: got %v, %v", tree, err)
-	}
+	check.That(t, err == nil && len(tree.files) == 1 && string(tree.files["tool/a.h"]) == "x", "a wheel: got %v, %v", tree, err)
 	os.WriteFile(path, packed.Bytes()[:packed.Len()/2], 0o644)
 	if _, err := Read(path, func(string) bool { return true }); err == nil {
 		t.Error("half an archive was read without an error")

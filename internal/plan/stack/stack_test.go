@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -77,9 +78,7 @@ func TestRecipe(t *testing.T) {
 	if in := r.Inputs; len(in) != 2 || in[0].Axes["version"] != "2.12.0" || in[1].Axes["version"] != "2.12.0" || in[1].Axes["python"] != "3.11" {
 		t.Errorf("%+v", in)
 	}
-	if axes := r.AxisNames(); !slices.Equal(axes, []string{"rocm", "python"}) || r.Axes[0].Values[0] != "6.1" {
-		t.Errorf("%+v", r.Axes)
-	}
+	check.That(t, slices.Equal(r.AxisNames(), []string{"rocm", "python"}) && r.Axes[0].Values[0] == "6.1", "%+v", r.Axes)
 	if want := []string{"ray", "Horovod", "torch"}; !slices.Equal(r.Requires.Without, want) || !slices.Equal(r.Requires.Run, []string{"click==8.1.7"}) {
 		t.Errorf("%+v", r.Requires)
 	}
@@ -101,9 +100,7 @@ func TestRecipeRefuses(t *testing.T) {
 		"an unknown fact": {"mpi]", "mip]", `stacks/pair.yaml:8:23: "mip" is not an axis of a part or a fact about wheels`},
 	} {
 		_, err := parse(t, strings.Replace(good, c.text, c.with, 1)).Recipe(known(t))
-		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), c.want), "%s: %v", name, err)
 	}
 	text := strings.Replace(good, `horovod, axes: {rocm: "6.1"}`, `horovod, axes: {rocm: "5.7", python: "3.12"}`, 1)
 	if _, err := parse(t, text).Recipe(known(t)); len(diag.All(err)) != 2 {
@@ -123,9 +120,7 @@ func TestParseRefuses(t *testing.T) {
 		"a project twice":    {"provided:\n", "provided:\n  - {project: Torch, because: x}\n", "stacks/pair.yaml:12:5: torch occurs twice"},
 	} {
 		_, err := Parse("stacks/pair.yaml", []byte(strings.Replace(good, c.text, c.with, 1)))
-		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), c.want), "%s: %v", name, err)
 	}
 	if _, err := Parse("stacks/empty.yaml", []byte("name: x\n")); len(diag.All(err)) != 4 {
 		t.Errorf("want name, summary, image and parts: %v", err)
@@ -134,13 +129,9 @@ func TestParseRefuses(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	all, err := Load(fstest.MapFS{"pair.yaml": {Data: []byte(good)}, "pair.lock.json": {Data: []byte("{}")}}, "stacks")
-	if err != nil || len(all) != 1 || all[0].FullName() != "stack/pair" {
-		t.Errorf("%v, %v", all, err)
-	}
+	check.That(t, err == nil && len(all) == 1 && all[0].FullName() == "stack/pair", "%v, %v", all, err)
 	_, err = Load(fstest.MapFS{"a.yaml": {Data: []byte("name: [")}, "b.yaml": {Data: []byte("nam: b")}}, "stacks")
-	if len(diag.All(err)) < 2 {
-		t.Errorf("want the faults of both files: %v", err)
-	}
+	check.That(t, len(diag.All(err)) >= 2, "want the faults of both files: %v", err)
 }
 
 func FuzzParse(f *testing.F) {
@@ -148,11 +139,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("parts: [{recipe: a, axes: {x: \"1\"}}]\nagree: [x, x]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := Parse("stacks/pair.yaml", data)
-		if (s == nil) == (err == nil) {
-			t.Errorf("%v, %v", s, err)
-		}
-		if err == nil && (s.Name != "pair" || len(s.Parts) == 0 || s.Image == "") {
-			t.Errorf("took %+v", s)
-		}
+		check.That(t, (s == nil) != (err == nil), "%v, %v", s, err)
+		check.That(t, err != nil || (s.Name == "pair" && len(s.Parts) != 0 && s.Image != ""), "took %+v", s)
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/files/artifact"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
@@ -49,18 +50,14 @@ func TestWrite(t *testing.T) {
 	for _, a := range made {
 		names = append(names, a.Name)
 		have, err := artifact.Of(a.Path, "")
-		if err != nil || have.SHA256 != a.SHA256 || have.Size != a.Size || a.Key != "key" {
-			t.Errorf("%+v, %+v, %v", a, have, err)
-		}
+		check.That(t, err == nil && have.SHA256 == a.SHA256 && have.Size == a.Size && a.Key == "key", "%+v, %+v, %v", a, have, err)
 	}
 	if got, want := strings.Join(names, " "), "manifest.json requirements.txt profile.env wheelhouse/"+click+" wheelhouse/"+ray; got != want {
 		t.Errorf("wrote %s, want %s", got, want)
 	}
 	pins, err := os.ReadFile(filepath.Join(dir, Requirements))
 	want := "click-plus==8.1.7 --hash=sha256:" + m.Extra[0].SHA256 + "\nray==2.12.0+cudavis.1 --hash=sha256:" + m.Parts[0].SHA256 + "\n"
-	if err != nil || string(pins) != want {
-		t.Errorf("%v\n%s\nwant\n%s", err, pins, want)
-	}
+	check.That(t, err == nil && string(pins) == want, "%v\n%s\nwant\n%s", err, pins, want)
 	read, err := Open(dir)
 	if err != nil || read.Parts[0].Cell != "ray-1" || read.Parts[0].Axes["rocm"] != "6.1" || read.Provided[0].Because == "" {
 		t.Errorf("%+v, %v", read, err)
@@ -82,17 +79,13 @@ func TestWriteAgain(t *testing.T) {
 		t.Fatalf("%v, %v", second, err)
 	}
 	for i := range first {
-		if first[i] != second[i] {
-			t.Errorf("%+v became %+v", first[i], second[i])
-		}
+		check.That(t, first[i] == second[i], "%+v became %+v", first[i], second[i])
 	}
 	if _, err := os.Stat(old); !os.IsNotExist(err) {
 		t.Errorf("an old wheel is left: %v", err)
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 3 {
-		t.Errorf("%v, %v", entries, err)
-	}
+	check.That(t, err == nil && len(entries) == 3, "%v, %v", entries, err)
 }
 
 func TestWriteRefuses(t *testing.T) {
@@ -113,9 +106,7 @@ func TestWriteRefuses(t *testing.T) {
 		}
 		dir := t.TempDir()
 		_, err := m.Write(dir, places, nil)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Fails(t, err, c.want, name)
 		if left, _ := os.ReadDir(dir); len(left) != 0 {
 			t.Errorf("%s: it left %v", name, left)
 		}
@@ -140,8 +131,7 @@ func TestOpenRefuses(t *testing.T) {
 		text, err := os.ReadFile(made[0].Path)
 		must.Succeed(t, err)
 		must.Succeed(t, os.WriteFile(made[0].Path, []byte(c.change(string(text))), 0o600))
-		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err = Open(dir)
+		check.Fails(t, err, c.want, name)
 	}
 }

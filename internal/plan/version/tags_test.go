@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"builder/internal/plan/version"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -47,13 +48,9 @@ func TestTagsOfRealReleases(t *testing.T) {
 			from, err := version.Select(">="+tag, all)
 			must.Succeed(t, err)
 			want := slices.DeleteFunc(slices.Clone(all[i:]), func(s string) bool { return parse(t, s).IsPrerelease() })
-			if !slices.Equal(from, want) {
-				t.Errorf("%s: >=%s is %v", project, tag, from)
-			}
+			check.That(t, slices.Equal(from, want), "%s: >=%s is %v", project, tag, from)
 			exact, err := version.Select(tag, all)
-			if err != nil || !slices.Equal(exact, all[i:i+1]) {
-				t.Errorf("%s: %s selects %v, %v", project, tag, exact, err)
-			}
+			check.That(t, err == nil && slices.Equal(exact, all[i:i+1]), "%s: %s selects %v, %v", project, tag, exact, err)
 		}
 	}
 }

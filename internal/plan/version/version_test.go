@@ -1,6 +1,7 @@
 package version_test
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/version"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -33,9 +35,7 @@ func TestOrderOfRealTags(t *testing.T) {
 	for i, a := range ordered {
 		for j, b := range ordered {
 			got := version.Compare(parse(t, a), parse(t, b))
-			if want := sign(i - j); got != want {
-				t.Errorf("Compare(%s, %s) = %d, want %d", a, b, got, want)
-			}
+			check.Same(t, fmt.Sprintf("Compare(%s, %s)", a, b), sign(i-j), got)
 		}
 		if parse(t, a).String() != a {
 			t.Errorf("%s is written %s", a, parse(t, a))
@@ -66,9 +66,8 @@ func TestLongTexts(t *testing.T) {
 		t.Error(err)
 	}
 	for text, shown := range map[string]string{longest + "0": longest + "…", longest[1:] + "x": longest[1:] + "x"} {
-		if _, err := version.Parse(text); err == nil || !strings.Contains(err.Error(), strconv.Quote(shown)) {
-			t.Errorf("%v", err)
-		}
+		_, err := version.Parse(text)
+		check.Fails(t, err, strconv.Quote(shown))
 	}
 }
 
@@ -76,14 +75,10 @@ func TestLongTexts(t *testing.T) {
 // constraint. The zero Constraint allows nothing.
 func TestNothing(t *testing.T) {
 	var none version.Version
-	if version.Compare(none, none) != 0 || none.String() != "" {
-		t.Error("no version is not itself")
-	}
+	check.That(t, version.Compare(none, none) == 0 && none.String() == "", "no version is not itself")
 	for _, text := range []string{"0", "0.0.dev0", "6.1"} {
 		v := parse(t, text)
-		if version.Compare(none, v) != -1 || version.Compare(v, none) != 1 {
-			t.Errorf("no version does not come before %v", v)
-		}
+		check.That(t, version.Compare(none, v) == -1 && version.Compare(v, none) == 1, "no version does not come before %v", v)
 		if c := (version.Constraint{}); c.Allows(v) || c.AllowsText("on") {
 			t.Errorf("no constraint allows %v, or a word", v)
 		}
@@ -195,9 +190,7 @@ func TestSelect(t *testing.T) {
 	// The values and the range offered by the hint are equivalent.
 	_, err := version.Select("6", known)
 	all, _ := version.Select(">=6,<7", known)
-	if hint := diag.All(err)[0].Hint; hint != "write "+strings.Join(all, " or ")+", or the range '>=6,<7'" {
-		t.Errorf("hint %q", hint)
-	}
+	check.Same(t, "hint", "write "+strings.Join(all, " or ")+", or the range '>=6,<7'", diag.All(err)[0].Hint)
 	if got, err := version.Select("v6.1", []string{"6.1.0", "6.1"}); err != nil || !slices.Equal(got, []string{"6.1.0"}) {
 		t.Errorf("of equals the first is preferred: got %v, %v", got, err)
 	}
@@ -275,9 +268,7 @@ func TestSelectByOtherNames(t *testing.T) {
 		if err != nil {
 			said = diag.All(err)[0].Hint
 		}
-		if said != c.want && (err == nil || !strings.HasPrefix(said, c.want)) {
-			t.Errorf("%q: got %q, want %q", c.text, said, c.want)
-		}
+		check.That(t, said == c.want || (err != nil && strings.HasPrefix(said, c.want)), "%q: got %q, want %q", c.text, said, c.want)
 	}
 }
 
@@ -345,7 +336,5 @@ func FuzzParse(f *testing.F) {
 
 func TestAscending(t *testing.T) {
 	got := version.Ascending([]string{"5.7", "6.4", "none", "6.10", "6.0", "gfx90a"})
-	if want := []string{"5.7", "6.0", "6.4", "6.10", "none", "gfx90a"}; !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	check.That(t, slices.Equal(got, []string{"5.7", "6.0", "6.4", "6.10", "none", "gfx90a"}), "got %q", got)
 }

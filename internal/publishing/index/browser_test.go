@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"builder/test/kit/browsertest"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // Visitors choose by axis, and get the pip command with the address of the page.
@@ -19,9 +21,8 @@ func TestPageInABrowser(t *testing.T) {
 		p.Record.Evidence = map[string]string{"import": `loaded <b>librccl.so.1</b>`}
 		add(t, x, p)
 	}
-	if _, err := x.Yank(t.Context(), key(0), `wrong <sums> & "more"`); err != nil {
-		t.Fatal(err)
-	}
+	_, err := x.Yank(t.Context(), key(0), `wrong <sums> & "more"`)
+	must.Succeed(t, err)
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
 
@@ -32,13 +33,9 @@ func TestPageInABrowser(t *testing.T) {
 		"loaded &lt;b&gt;librccl.so.1&lt;/b&gt;", `</strong> wrong &lt;sums&gt; &amp; "more"</p>`,
 		`href="files/tool/tool-1.1%2Bcuda13.0-py3-none-any.whl.attestations/provenance.sigstore.json"`,
 	} {
-		if !strings.Contains(all, want) {
-			t.Errorf("the page lacks %s", want)
-		}
+		check.That(t, strings.Contains(all, want), "the page lacks %s", want)
 	}
-	if n := shownIn(all); n != 3 {
-		t.Errorf("%d wheels are shown", n)
-	}
+	check.Same(t, "wheels are shown", 3, shownIn(all))
 	one := browsertest.DOM(t, server.URL+"/#version=1&cuda=13.0")
 	if !strings.Contains(one, `role="status">1 wheel<`) || shownIn(one) != 1 {
 		t.Errorf("%d wheels are shown", shownIn(one))

@@ -17,6 +17,8 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/files/artifact"
 	"builder/internal/publishing/index"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 func open(t *testing.T) (*index.Index, string) {
@@ -29,13 +31,9 @@ func open(t *testing.T) (*index.Index, string) {
 func file(t *testing.T, name, text string) artifact.Artifact {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	a, err := artifact.Of(path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return a
 }
 
@@ -58,18 +56,14 @@ func publication(t *testing.T, n int, text string) index.Publication {
 func add(t *testing.T, x *index.Index, p index.Publication) index.Record {
 	t.Helper()
 	added, err := x.Add(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return added.Record
 }
 
 func read(t *testing.T, path ...string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(path...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(data)
 }
 
@@ -88,9 +82,7 @@ func TestAddAndTake(t *testing.T) {
 	}
 	page := read(t, dir, "simple", "tool", "index.html")
 	for _, want := range []string{`href="../../files/tool/tool-1.1%2Bcuda13.0-py3-none-any.whl#sha256=` + r.SHA256, `data-requires-python="&gt;=3.9,&lt;4"`} {
-		if !strings.Contains(page, want) {
-			t.Errorf("%q is not in\n%s", want, page)
-		}
+		check.That(t, strings.Contains(page, want), "%q is not in\n%s", want, page)
 	}
 	var all []index.Record
 	if err := json.Unmarshal([]byte(read(t, dir, "index.json")), &all); err != nil || len(all) != 1 {
@@ -137,9 +129,7 @@ func TestAddAgain(t *testing.T) {
 	pages := read(t, dir, "index.json")
 	_, err = x.Add(t.Context(), publication(t, 1, "other"))
 	c, ok := errors.AsType[*index.Conflict](err)
-	if !ok || c.Have != r.SHA256 || diag.CodeOf(err) != diag.Publish {
-		t.Errorf("%v", err)
-	}
+	check.That(t, ok && c.Have == r.SHA256 && diag.CodeOf(err) == diag.Publish, "%v", err)
 	if read(t, dir, "index.json") != pages || read(t, dir, "files", "tool", r.Filename) != "wheel" {
 		t.Error("a refused publication changed the index")
 	}
@@ -190,31 +180,24 @@ func TestHostileRecords(t *testing.T) {
 		"another's":     strings.Replace(good, `"filename": "tool-1.1`, `"filename": "tool-1.2`, 1),
 		"no digest":     strings.Replace(good, r.SHA256, "x", 1),
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 		if all, err := x.All(t.Context()); err == nil || len(all) > 0 {
 			t.Errorf("%s: %v, %v", name, all, err)
 		}
 	}
 	r.Beside = append(r.Beside, index.File{Path: "../../../etc/passwd", SHA256: key(1)})
-	if _, err := x.Take(t.Context(), r, t.TempDir(), all); err == nil || !strings.Contains(err.Error(), "is outside its folder") {
-		t.Errorf("%v", err)
-	}
+	_, err := x.Take(t.Context(), r, t.TempDir(), all)
+	check.Fails(t, err, "is outside its folder")
 }
 
 // Add needs all records for the pages, so it fails before any change.
 func TestTheRecordOfAnotherIsDamaged(t *testing.T) {
 	x, dir := open(t)
 	other := add(t, x, publication(t, 1, "wheel"))
-	if err := os.Truncate(filepath.Join(dir, "files", "tool", other.Filename+".record.json"), 10); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Truncate(filepath.Join(dir, "files", "tool", other.Filename+".record.json"), 10))
 	p := publication(t, 2, "another")
 	_, err := x.Add(t.Context(), p)
-	if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "restore the file from a copy") {
-		t.Errorf("%v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(diag.All(err)[0].Hint, "restore the file from a copy"), "%v", err)
 	if _, err := os.Stat(filepath.Join(dir, "files", "tool", p.Wheel.Name)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it was begun: %v", err)
 	}
@@ -229,16 +212,12 @@ func TestAFileOfAnotherPublisherIsDamaged(t *testing.T) {
 	there.Beside[name] = file(t, "v", "verdicts of another host")
 	add(t, x, p)
 	add(t, x, there)
-	if err := os.Truncate(filepath.Join(dir, "files", "tool", name), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Truncate(filepath.Join(dir, "files", "tool", name), 1))
 	if _, err := x.Add(t.Context(), p); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), name) {
 		t.Errorf("got %v", err)
 	}
 	added, err := x.Add(t.Context(), there)
-	if err != nil || !slices.Equal(added.Repaired, []string{name}) {
-		t.Errorf("%+v, %v", added, err)
-	}
+	check.That(t, err == nil && slices.Equal(added.Repaired, []string{name}), "%+v, %v", added, err)
 }
 
 // Publishing the same bytes again restores damaged files and removes temporary files of
@@ -249,14 +228,10 @@ func TestPublishingAgainRepairs(t *testing.T) {
 	r := add(t, x, p)
 	folder := filepath.Join(dir, "files", "tool")
 	for _, f := range append([]index.File{{Path: r.Filename}}, r.Beside...) {
-		if err := os.Truncate(filepath.Join(folder, f.Path), 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Truncate(filepath.Join(folder, f.Path), 1))
 	}
 	half := filepath.Join(folder, "."+r.Filename+".123.tmp")
-	if err := os.WriteFile(half, []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(half, []byte("half"), 0o600))
 	added, err := x.Add(t.Context(), p)
 	if want := []string{r.Filename, r.Beside[0].Path}; !added.Existed || err != nil || !slices.Equal(added.Repaired, want) {
 		t.Fatalf("%+v, %v, want the repaired files %q", added, err, want)
@@ -275,9 +250,7 @@ func TestWhatNobodyEndedIsNotPublished(t *testing.T) {
 	p := publication(t, 1, "wheel")
 	for name := range p.Beside {
 		path := filepath.Join(dir, "files", "tool", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("of another build"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("of another build"), 0o600))
 	}
 	if _, err := x.Take(t.Context(), add(t, x, p), t.TempDir(), all); err != nil {
 		t.Error(err)
@@ -289,9 +262,7 @@ func TestFaultsOfTheDisk(t *testing.T) {
 	for _, path := range []string{"", ".lock/x", "simple"} { // a file in place of the index or of simple, and a lock that is a directory
 		x, dir := open(t)
 		blocked := filepath.Join(dir, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(blocked), 0o755), os.WriteFile(blocked, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(blocked), 0o755), os.WriteFile(blocked, nil, 0o600))
 		_, err := x.Add(t.Context(), publication(t, 1, "wheel"))
 		if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "move the file or directory at the named path away") {
 			t.Errorf("%q: %v", path, err)
@@ -317,18 +288,14 @@ func TestInterrupted(t *testing.T) {
 func TestARecordWithoutItsKey(t *testing.T) {
 	x, dir := open(t)
 	r := add(t, x, publication(t, 1, "wheel"))
-	if err := os.Remove(filepath.Join(dir, "keys", r.Key+".json")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(dir, "keys", r.Key+".json")))
 	if yanked, err := x.Yank(t.Context(), r.Key, "wrong sums"); err != nil || yanked.Yanked == "" {
 		t.Errorf("%+v, %v", yanked, err)
 	}
 	if _, err := x.Yank(t.Context(), key(7), "nobody's"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	if err := errors.Join(os.Remove(filepath.Join(dir, "keys", r.Key+".json")), x.Withdraw(t.Context(), r.Key)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(dir, "keys", r.Key+".json")), x.Withdraw(t.Context(), r.Key))
 	if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
 		t.Errorf("left: %v, %v", all, err)
 	}
@@ -338,12 +305,8 @@ func TestWithdraw(t *testing.T) {
 	x, dir := open(t)
 	first, second := add(t, x, publication(t, 1, "wheel")), add(t, x, publication(t, 2, "another"))
 	for _, r := range []index.Record{first, second} {
-		if err := x.Withdraw(t.Context(), r.Key); err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(read(t, dir, "index.json"), r.SHA256) {
-			t.Errorf("%s is still listed", r.Filename)
-		}
+		must.Succeed(t, x.Withdraw(t.Context(), r.Key))
+		check.That(t, !strings.Contains(read(t, dir, "index.json"), r.SHA256), "%s is still listed", r.Filename)
 	}
 	var left []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -352,9 +315,7 @@ func TestWithdraw(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
+	check.That(t, err == nil && len(left) == 0, "left: %v, %v", left, err)
 	if _, err := os.Stat(filepath.Join(dir, "simple", "tool")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty project is still there: %v", err)
 	}
@@ -397,9 +358,7 @@ func TestPublishersAtOnce(t *testing.T) {
 	wg.Wait()
 	page := read(t, dir, "simple", "tool", "index.html")
 	for _, p := range all {
-		if !strings.Contains(page, p.Wheel.SHA256) {
-			t.Errorf("%s is not in the page", p.Wheel.Name)
-		}
+		check.That(t, strings.Contains(page, p.Wheel.SHA256), "%s is not in the page", p.Wheel.Name)
 	}
 }
 
@@ -418,9 +377,7 @@ func TestAConflictBesideLeavesNothing(t *testing.T) {
 			all = append(all, path)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return all
 	}
 	before := paths()
@@ -428,9 +385,7 @@ func TestAConflictBesideLeavesNothing(t *testing.T) {
 	if all := diag.All(err); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "shared.txt is already published") || !strings.Contains(all[0].Hint, "`id` of the recipe") {
 		t.Errorf("got %v", err)
 	}
-	if after := paths(); !slices.Equal(after, before) {
-		t.Errorf("left: %q, before: %q", after, before)
-	}
+	check.Same(t, "the paths left", before, paths())
 }
 
 // A requirements file of two wheels stays until the last of them is withdrawn.
@@ -445,9 +400,7 @@ func TestRequirementsOfACell(t *testing.T) {
 	}
 	path := filepath.Join(dir, "files/tool", name)
 	for i, n := range []int{8, 9} {
-		if err := x.Withdraw(t.Context(), key(n)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, x.Withdraw(t.Context(), key(n)))
 		if _, err := os.Stat(path); (err == nil) != (i == 0) {
 			t.Errorf("after %d withdrawals: %v", i+1, err)
 		}

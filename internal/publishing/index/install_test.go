@@ -15,6 +15,8 @@ import (
 
 	"builder/internal/files/artifact"
 	"builder/internal/publishing/index"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -32,9 +34,7 @@ func published(t *testing.T, x *index.Index, name, version, requires, requiremen
 		metadata += "Requires-Dist: " + requires + "\n"
 	}
 	a, err := artifact.Of(w.Write(t), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	id := name + "-" + version
 	p := index.Publication{
 		Wheel: a, Metadata: []byte(metadata), Beside: map[string]artifact.Artifact{},
@@ -75,9 +75,7 @@ func newUser(t *testing.T, index string) user {
 		t.Skipf("needs python3 with venv: %v: %s", err, out)
 	}
 	pip := "#!/bin/sh\nexec " + python + " -m pip --python " + filepath.Join(u.venv, "bin/python") + " \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(u.venv, "bin/pip"), []byte(pip), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(u.venv, "bin/pip"), []byte(pip), 0o755))
 	return u
 }
 
@@ -96,14 +94,10 @@ var printed = regexp.MustCompile(`(?s)<pre class="(pip|uv|toml)">(.*?)</pre>`)
 func said(t *testing.T, address string) map[string]string {
 	t.Helper()
 	resp, err := http.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer resp.Body.Close()
 	page, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	lines := map[string]string{}
 	for _, m := range printed.FindAllStringSubmatch(string(page), -1) {
 		lines[m[1]] = html.UnescapeString(strings.ReplaceAll(m[2], `<span class="base">ADDRESS/</span>`, address))
@@ -142,9 +136,7 @@ func TestInstallLines(t *testing.T) {
 			needsUV(t)
 			dir := t.TempDir()
 			text := strings.Replace(lines["toml"], "[project]\n", "[project]\nname = \"mine\"\nversion = \"1\"\nrequires-python = \">=3.9\"\n", 1) + "\n"
-			if err := os.WriteFile(filepath.Join(dir, "pyproject.toml"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(filepath.Join(dir, "pyproject.toml"), []byte(text), 0o600))
 			return u.does(t, dir, "uv sync --active")
 		},
 	} {
@@ -173,9 +165,7 @@ func TestProjectBlockOfAReleaseWithoutALocalPart(t *testing.T) {
 	text := strings.Replace(said(t, address)["toml"], "[project]\n", "[project]\nname = \"mine\"\nversion = \"1\"\nrequires-python = \">=3.9\"\n", 1) + "\n"
 	published(t, x, "tool", "1.0+openmp", "", "", then)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "pyproject.toml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "pyproject.toml"), []byte(text), 0o600))
 	u := newUser(t, address+"simple/")
 	if out, err := u.does(t, dir, "uv sync --active"); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, text, out)
@@ -195,12 +185,8 @@ func TestExcludeNewer(t *testing.T) {
 	for before, want := range map[string]string{"2026-01-02T00:00:00Z": "", "2026-02-01": "1.0\n", "2026-04-01": "1.1\n"} {
 		u := newUser(t, address+"simple/")
 		out, err := u.does(t, t.TempDir(), "uv pip install --exclude-newer "+before+" tool")
-		if (err == nil) != (want != "") {
-			t.Errorf("%s: %v: %s", before, err, out)
-		}
-		if strings.Contains(out, "missing an upload date") {
-			t.Errorf("%s: %s", before, out)
-		}
+		check.That(t, (err == nil) == (want != ""), "%s: %v: %s", before, err, out)
+		check.That(t, !strings.Contains(out, "missing an upload date"), "%s: %s", before, out)
 		if want == "" {
 			continue
 		}

@@ -3,6 +3,7 @@ package index_test
 import (
 	"testing"
 
+	"builder/test/kit/must"
 	"builder/test/kit/pagetest"
 )
 
@@ -14,9 +15,8 @@ func TestPageForEveryone(t *testing.T) {
 		p.Record.Gates["import"] = "pass"
 		add(t, x, p)
 	}
-	if _, err := x.Yank(t.Context(), key(0), "wrong sums"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := x.Yank(t.Context(), key(0), "wrong sums")
+	must.Succeed(t, err)
 	page := read(t, dir, "index.html")
 	for _, problem := range pagetest.Faults(page) {
 		t.Error(problem)

@@ -22,6 +22,8 @@ import (
 	"builder/internal/input/oci"
 	"builder/internal/plan/lock"
 	"builder/internal/publishing/index"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 	"builder/test/kit/ocitest"
 	"builder/test/kit/wheeltest"
 )
@@ -37,9 +39,7 @@ func bundle(t *testing.T, version string) Bundle {
 		Files: []wheeltest.File{{Name: "tool/__init__.py", Text: "version = '" + version + "'\n"}},
 	}.Write(t)
 	a, err := artifact.Of(path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	b := Bundle{
 		Wheel: a, Entry: lock.Entry{ID: "tool-" + version, Recipe: "tool", Axes: map[string]string{"version": version}},
 		Verdicts: []verdict.Verdict{{Gate: "size", Status: verdict.Pass}},
@@ -49,18 +49,12 @@ func bundle(t *testing.T, version string) Bundle {
 		},
 	}
 	dir := attest.Dir(path)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(dir, 0o755))
 	for _, name := range []string{"provenance.sigstore.json", "verdicts.sigstore.json", "sbom.spdx.json"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(name+version), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(name+version), 0o600))
 	}
 	b.Said = said(t, a)
-	if err := b.readMetadata(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.readMetadata())
 	return b
 }
 
@@ -69,14 +63,10 @@ func bundle(t *testing.T, version string) Bundle {
 func said(t *testing.T, a artifact.Artifact) (files []artifact.Artifact) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(attest.Dir(a.Path), "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, path := range paths {
 		f, err := artifact.Of(path, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		files = append(files, f)
 	}
 	return files
@@ -98,18 +88,14 @@ func taken(ctx context.Context, from Source, key, dir string) (Bundle, error) {
 func put(t *testing.T, to Destination, b Bundle, channel string) Receipt {
 	t.Helper()
 	r, err := to.Put(t.Context(), b, channel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r
 }
 
 func list(t *testing.T, at Source) []index.Record {
 	t.Helper()
 	all, err := at.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 
@@ -125,9 +111,7 @@ func catalogues(t *testing.T) map[string]Catalogue {
 	all := map[string]Catalogue{}
 	for name, text := range places {
 		c, err := OpenCatalogue(text, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all[name] = c
 	}
 	return all
@@ -140,13 +124,9 @@ func TestCatalogues(t *testing.T) {
 				t.Fatalf("an empty place holds %v", all)
 			}
 			one, two := bundle(t, "1.0"), bundle(t, "2.0")
-			if r := put(t, place, one, "candidate"); r.Existed {
-				t.Error("it was there before")
-			}
+			check.That(t, !put(t, place, one, "candidate").Existed, "it was there before")
 			put(t, place, two, "candidate")
-			if r := put(t, place, two, "stable"); !r.Existed {
-				t.Error("it was not there the second time")
-			}
+			check.That(t, put(t, place, two, "stable").Existed, "it was not there the second time")
 			all := list(t, place)
 			if len(all) != 2 {
 				t.Fatalf("listed: %+v", all)
@@ -160,26 +140,18 @@ func TestCatalogues(t *testing.T) {
 				t.Errorf("channels: %v and %v", first.Channels, second.Channels)
 			}
 			found, err := FindCell(t.Context(), place, one.Entry.Key())
-			if err != nil || found.Cell != "tool-1.0" {
-				t.Errorf("%+v, %v", found, err)
-			}
+			check.That(t, err == nil && found.Cell == "tool-1.0", "%+v, %v", found, err)
 			if _, err := FindCell(t.Context(), place, "tool-1.1"); diag.CodeOf(err) != diag.Usage {
 				t.Errorf("%v", err)
 			}
 
 			path, err := place.Bring(t.Context(), one.Entry.Key(), filepath.Join(t.TempDir(), "taken"), anything)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			said, err := os.ReadDir(attest.Dir(path))
-			if err != nil || len(said) != 3 {
-				t.Errorf("came with it: %v, %v", said, err)
-			}
+			check.That(t, err == nil && len(said) == 3, "came with it: %v, %v", said, err)
 
 			for range 2 { // withdrawing a missing wheel is no error
-				if err := place.Withdraw(t.Context(), one.Entry.Key()); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, place.Withdraw(t.Context(), one.Entry.Key()))
 			}
 			if _, err := place.Bring(t.Context(), one.Entry.Key(), t.TempDir(), anything); !errors.Is(err, ErrNotPublished) {
 				t.Errorf("%v", err)
@@ -187,9 +159,7 @@ func TestCatalogues(t *testing.T) {
 			if all := list(t, place); len(all) != 1 || all[0].Cell != "tool-2.0" {
 				t.Errorf("left: %+v", all)
 			}
-			if r := put(t, place, one, "candidate"); r.Existed {
-				t.Error("what was withdrawn was still there")
-			}
+			check.That(t, !put(t, place, one, "candidate").Existed, "what was withdrawn was still there")
 		})
 	}
 }
@@ -200,9 +170,7 @@ func registry(t *testing.T) Registry {
 	address, stop := ocitest.Serve(true)
 	t.Cleanup(stop)
 	place, err := openRegistry(address, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return place
 }
 
@@ -213,16 +181,12 @@ func TestRegistryNames(t *testing.T) {
 	put(t, place, b, "candidate")
 	tags, err := place.Tags(t.Context())
 	want := []string{"key-" + b.Entry.Key(), "tool-1.0_rocm5.7", "tool-1.0_rocm5.7-candidate"}
-	if err != nil || !slices.Equal(tags, want) {
-		t.Errorf("tags %v, %v", tags, err)
-	}
+	check.That(t, err == nil && slices.Equal(tags, want), "tags %v, %v", tags, err)
 	if long := tagOf(strings.Repeat("x", 200) + "-candidate"); len(long) != 128 || long == tagOf(strings.Repeat("x", 200)+"-stable") {
 		t.Errorf("%s", long)
 	}
 	digest, err := place.Resolve(t.Context(), want[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all, err := place.Referrers(t.Context(), digest)
 	if err != nil || len(all) != 3 {
 		t.Fatalf("%v, %v", all, err)
@@ -236,12 +200,8 @@ func TestRegistryNames(t *testing.T) {
 	}
 
 	// Tags set by others stay, and are listed.
-	if err := place.Tag(t.Context(), digest, "prod", oci.TagOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if got := list(t, place)[0].Tags; !slices.Equal(got, []string{"prod"}) {
-		t.Errorf("tags of others: %v", got)
-	}
+	must.Succeed(t, place.Tag(t.Context(), digest, "prod", oci.TagOptions{}))
+	check.Same(t, "tags of others", []string{"prod"}, list(t, place)[0].Tags)
 }
 
 // A tag of the registry that names something else is an error or is skipped.
@@ -250,27 +210,18 @@ func TestRegistryThatLies(t *testing.T) {
 	b := bundle(t, "1.0")
 	put(t, place, b, "candidate")
 	digest, err := place.Resolve(t.Context(), keyTag(b.Entry.Key()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := place.Tag(t.Context(), digest, keyTag(strings.Repeat("0", 64)), oci.TagOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, place.Tag(t.Context(), digest, keyTag(strings.Repeat("0", 64)), oci.TagOptions{}))
 	if all, err := place.List(t.Context()); err != nil || len(all) != 1 || all[0].Key != b.Entry.Key() {
 		t.Errorf("%+v, %v", all, err)
 	}
 	other := bundle(t, "2.0")
 	p, err := other.ociPackage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p.ArtifactType = "application/x-other"
-	if digest, _, err = place.Push(t.Context(), p, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := place.Tag(t.Context(), digest, keyTag(other.Entry.Key()), oci.TagOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	digest, _, err = place.Push(t.Context(), p, nil)
+	must.Succeed(t, err)
+	must.Succeed(t, place.Tag(t.Context(), digest, keyTag(other.Entry.Key()), oci.TagOptions{}))
 	if _, err := place.List(t.Context()); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "has the tag of a published cell, but is not one") {
 		t.Errorf("%v", err)
 	}
@@ -280,22 +231,16 @@ func TestRegistryThatLies(t *testing.T) {
 func TestListOverTheNetwork(t *testing.T) {
 	dir := t.TempDir()
 	place, err := openDirectory("file:" + dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	put(t, place, bundle(t, "1.0"), "candidate")
 	put(t, place, bundle(t, "2.0"), "stable")
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
 	remote, err := OpenSource(server.URL, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	here, _ := json.Marshal(list(t, place))
 	there, _ := json.Marshal(list(t, remote))
-	if len(list(t, place)) != 2 || string(here) != string(there) {
-		t.Errorf("here %s\nthere %s", here, there)
-	}
+	check.That(t, len(list(t, place)) == 2 && string(here) == string(there), "here %s\nthere %s", here, there)
 	if _, err := OpenCatalogue(server.URL, false); diag.CodeOf(err) != diag.Usage {
 		t.Errorf("%v", err)
 	}
@@ -317,9 +262,7 @@ func TestClients(t *testing.T) {
 	}
 	uv, _ := exec.LookPath("uv")
 	place, err := openDirectory("file:" + t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	b := bundle(t, "1.0+rocm5.7")
 	client := &Client{Run: program, UV: uv}
 	want := []string{"pip"}
@@ -352,9 +295,7 @@ func TestArgumentsOfClients(t *testing.T) {
 		"tool-1.0-py2.py3-none-any.whl":                  "py none any |",
 	} {
 		name, err := wheel.ParseName(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var got []string
 		for _, args := range [][]string{pipArgs(name), {"|"}, uvArgs(name)} {
 			for i, arg := range args {
@@ -363,9 +304,7 @@ func TestArgumentsOfClients(t *testing.T) {
 				}
 			}
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: %s, want %s", file, strings.Join(got, " "), want)
-		}
+		check.That(t, strings.Join(got, " ") == want, "%s: %s, want %s", file, strings.Join(got, " "), want)
 	}
 }
 

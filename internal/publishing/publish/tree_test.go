@@ -14,6 +14,8 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
 	"builder/internal/publishing/upload"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // treeBundle returns a bundle as Load would return it for an archive of a source tree.
@@ -21,27 +23,17 @@ func treeBundle(t *testing.T) Bundle {
 	t.Helper()
 	const name = "gpt-sovits-20240821v2+rocm6.1.tar.gz"
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte("archive"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("archive"), 0o600))
 	a, err := artifact.Of(path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	b := Bundle{
 		Wheel: a, Verdicts: []verdict.Verdict{{Gate: "changes", Status: verdict.Pass}},
 		Entry: lock.Entry{ID: "gpt-sovits-20240821v2+rocm6.1", Recipe: "gpt-sovits", Axes: map[string]string{"rocm": "6.1"}, Expect: recipe.Expect{Tree: name, Version: "20240821v2+rocm6.1"}},
 	}
-	if err := os.Mkdir(attest.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(attest.Dir(path), "sbom.spdx.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(attest.Dir(path), 0o755))
+	must.Succeed(t, os.WriteFile(filepath.Join(attest.Dir(path), "sbom.spdx.json"), []byte("{}"), 0o600))
 	b.Said = said(t, a)
-	if err := b.readMetadata(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.readMetadata())
 	return b
 }
 
@@ -58,9 +50,7 @@ func TestTrees(t *testing.T) {
 			if err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) || strings.HasSuffix(r.Where, "/simple/") {
 				t.Fatalf("%+v, %v", r, err)
 			}
-			if r := put(t, place, b, "stable"); !r.Existed {
-				t.Error("it was not there the second time")
-			}
+			check.That(t, put(t, place, b, "stable").Existed, "it was not there the second time")
 			found, err := FindCell(t.Context(), place, b.Entry.ID)
 			if err != nil || found.Project != "gpt-sovits" || found.Version != "20240821v2+rocm6.1" || found.Filename != b.Wheel.Name || found.SHA256 != b.Wheel.SHA256 {
 				t.Errorf("%+v, %v", found, err)
@@ -72,9 +62,7 @@ func TestTrees(t *testing.T) {
 			if said, err := os.ReadDir(attest.Dir(path)); err != nil || len(said) != 1 {
 				t.Errorf("came with it: %v, %v", said, err)
 			}
-			if err := place.Withdraw(t.Context(), b.Entry.Key()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, place.Withdraw(t.Context(), b.Entry.Key()))
 			if all := list(t, place); len(all) != 1 || all[0].Project != "tool" {
 				t.Errorf("left: %+v", all)
 			}
@@ -86,14 +74,10 @@ func TestTrees(t *testing.T) {
 func TestTreesAreInNoPythonIndex(t *testing.T) {
 	dir := t.TempDir()
 	place, err := openDirectory("file:" + dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	b := treeBundle(t)
 	r := put(t, place, b, "candidate")
-	if want := "file://" + filepath.Join(dir, "files", "gpt-sovits", b.Wheel.Name); r.Where != want {
-		t.Errorf("it is at %s, want %s", r.Where, want)
-	}
+	check.Same(t, "the place", "file://"+filepath.Join(dir, "files", "gpt-sovits", b.Wheel.Name), r.Where)
 	for name, is := range map[string]bool{
 		"simple/gpt-sovits":                                 false,
 		"files/gpt-sovits/" + b.Wheel.Name:                  true,

@@ -15,6 +15,8 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 	"builder/test/kit/sourcetreetest"
 )
 
@@ -27,26 +29,16 @@ func TestTheSourceOfASubject(t *testing.T) {
 	e := lock.Entry{Schema: lock.Schema, ID: "cell", Expect: recipe.Expect{Tree: filepath.Base(made)}, Patches: []patch.Patch{
 		{Name: "gloo", Edits: []patch.Edit{{Kind: patch.Replace, File: "train.py", Search: "nccl", Replace: "gloo", Count: 1}}},
 	}}
-	if err := sourcetreetest.Write(source, map[string]string{"tool-1/train.py": "backend = 'nccl'\n", "tool-1/LICENSE": "MIT\n"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, sourcetreetest.Write(source, map[string]string{"tool-1/train.py": "backend = 'nccl'\n", "tool-1/LICENSE": "MIT\n"}))
 	kept, err := store.Open(filepath.Join(home, "store"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	blob, err := kept.Import(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e.Source = lock.SourcePin{File: pypi.File{Project: "tool", Version: "1", Filename: "tool-1.tar", Size: blob.Size, SHA256: blob.SHA256}}
-	if err := lock.WriteEntry(filepath.Dir(made), e); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, lock.WriteEntry(filepath.Dir(made), e))
 	ask := func(train string) verdict.Verdict {
 		t.Helper()
-		if err := sourcetreetest.Write(made, map[string]string{"tool-1+gloo/train.py": train, "tool-1+gloo/LICENSE": "MIT\n"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, sourcetreetest.Write(made, map[string]string{"tool-1+gloo/train.py": train, "tool-1+gloo/LICENSE": "MIT\n"}))
 		found, err := Find([]string{filepath.Dir(made)}, "")
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%+v, %v", found, err)
@@ -54,22 +46,12 @@ func TestTheSourceOfASubject(t *testing.T) {
 		s := gate.Subject{Artifact: found[0].Artifact.Path, Expect: found[0].Expect, Source: found[0].Source(home)}
 		return gate.Wanted(s.Expect, gate.Container)[0].Check(t.Context(), s)
 	}
-	if v := ask("backend = 'gloo'\n"); v.Status != verdict.Pass {
-		t.Errorf("patched: %+v", v)
-	}
-	if v := ask("backend = 'nccl'\n"); v.Status != verdict.Fail {
-		t.Errorf("not patched: %+v", v)
-	}
+	check.Same(t, "patched", verdict.Pass, ask("backend = 'gloo'\n").Status)
+	check.Same(t, "not patched", verdict.Fail, ask("backend = 'nccl'\n").Status)
 	path, _ := kept.Path(blob)
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, make([]byte, blob.Size), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if v := ask("backend = 'gloo'\n"); v.Status != verdict.NotMeasured {
-		t.Errorf("with a damaged source: %+v", v)
-	}
+	must.Succeed(t, os.Chmod(path, 0o600))
+	must.Succeed(t, os.WriteFile(path, make([]byte, blob.Size), 0o600))
+	check.Same(t, "with a damaged source", verdict.NotMeasured, ask("backend = 'gloo'\n").Status)
 }
 
 // The directory of refused wheels names them. Without wheels it is an error, as the
@@ -77,22 +59,16 @@ func TestTheSourceOfASubject(t *testing.T) {
 func TestTheDirectoryOfRefusedWheels(t *testing.T) {
 	cell := t.TempDir()
 	rejected := filepath.Join(cell, artifact.RejectedDir)
-	if err := os.Mkdir(rejected, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(rejected, 0o755))
 	if _, err := wheelsOf(rejected); diag.CodeOf(err) != diag.Usage {
 		t.Errorf("without an entry: %v", err)
 	}
-	if err := lock.WriteEntry(cell, lock.Entry{Schema: lock.Schema, ID: "cell"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, lock.WriteEntry(cell, lock.Entry{Schema: lock.Schema, ID: "cell"}))
 	if _, err := wheelsOf(rejected); diag.CodeOf(err) != diag.Usage {
 		t.Errorf("without a wheel: %v", err)
 	}
 	wheel := filepath.Join(rejected, "x-1-py3-none-any.whl")
-	if err := os.WriteFile(wheel, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(wheel, nil, 0o644))
 	if found, err := wheelsOf(rejected); err != nil || !slices.Equal(found, []string{wheel}) {
 		t.Errorf("%q, %v", found, err)
 	}

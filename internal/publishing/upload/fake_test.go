@@ -15,6 +15,7 @@ import (
 
 	"builder/internal/base/retry"
 	"builder/internal/files/artifact"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -89,9 +90,7 @@ func open(t *testing.T, text string, send Send) *Server {
 	t.Setenv("UV_PUBLISH_PASSWORD", secret)
 	t.Setenv("UV_PUBLISH_TOKEN", "")
 	s, err := Open(text, Options{Send: send})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s.policy = retry.Policy{Tries: 3, First: time.Millisecond, Most: time.Millisecond}
 	return s
 }

@@ -1,8 +1,11 @@
 package upload
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 const sum = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -23,12 +26,8 @@ func TestPages(t *testing.T) {
 		"two":           {`<a href="demo_pkg-1.0+cu130-py3-none-any.whl#sha256=` + sum + `"><a href="demo_pkg-1.0+cu130-py3-none-any.whl#sha256=abc">`, sum + " abc"},
 		"huge tag":      {`<a href="` + strings.Repeat("x", 2<<20), ""},
 	} {
-		if got := strings.Join(parse([]byte(c.page), demo), " "); got != strings.ReplaceAll(c.sums, "none", "") {
-			t.Errorf("%s: %q", title, got)
-		}
-		if n := len(parse([]byte(c.page), demo)); (n > 0) != (c.sums != "") {
-			t.Errorf("%s: %d links", title, n)
-		}
+		check.Same(t, title, strings.ReplaceAll(c.sums, "none", ""), strings.Join(parse([]byte(c.page), demo), " "))
+		check.Same(t, fmt.Sprintf("%s links", title), (c.sums != ""), len(parse([]byte(c.page), demo)) > 0)
 	}
 }
 
@@ -36,9 +35,7 @@ func FuzzPage(f *testing.F) {
 	f.Add(`<!DOCTYPE html><a href="../` + demo + `#sha256=` + sum + `" data-yanked="">` + demo + `</a>`)
 	f.Fuzz(func(t *testing.T, page string) {
 		for _, sum := range parse([]byte(page), demo) {
-			if sum != strings.ToLower(sum) {
-				t.Errorf("%q is not in lower case", sum)
-			}
+			check.That(t, sum == strings.ToLower(sum), "%q is not in lower case", sum)
 		}
 	})
 }

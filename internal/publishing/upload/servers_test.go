@@ -20,6 +20,8 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/files/artifact"
 	"builder/internal/input/pypi"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -63,9 +65,7 @@ func serve(t *testing.T, address, name string, args ...string) {
 	var out bytes.Buffer
 	c := exec.CommandContext(ctx, name, args...)
 	c.Stdout, c.Stderr, c.Env = &out, &out, clean()
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Start())
 	ended := make(chan struct{})
 	go func() { c.Wait(); close(ended) }()
 	t.Cleanup(func() {
@@ -92,22 +92,16 @@ func serve(t *testing.T, address, name string, args ...string) {
 func write(t *testing.T, name, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return port
 }
 
@@ -131,17 +125,13 @@ func (v tools) devpi(t *testing.T, volatile bool) string {
 	put := func(path, body, password string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		req.Header.Set("Content-Type", "application/json")
 		if password != "" {
 			req.SetBasicAuth("ann", password)
 		}
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		resp.Body.Close()
 		if resp.StatusCode/100 != 2 {
 			t.Fatalf("%s: %s", path, resp.Status)
@@ -160,9 +150,7 @@ func TestRealServers(t *testing.T) {
 	}
 	v := install(t)
 	uv, err := pypi.EnsureUV(t.Context(), t.TempDir(), t.Logf, pypi.Options{NoInstall: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, c := range map[string]struct {
 		start  func(*testing.T) string
 		simple string
@@ -208,9 +196,7 @@ func (s *Server) overtaken(t *testing.T, first, second artifact.Artifact, keeps 
 	named := func(w artifact.Artifact) artifact.Artifact {
 		path := wheeltest.Wheel{Name: "later-1.0-py3-none-any.whl", Files: []wheeltest.File{{Name: "later/__init__.py", Text: w.SHA256}}}.Write(t)
 		a, err := artifact.Of(path, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return a
 	}
 	ours, theirs, send := named(first), named(second), s.send
@@ -222,9 +208,7 @@ func (s *Server) overtaken(t *testing.T, first, second artifact.Artifact, keeps 
 		return errors.Join(send(ctx, address, path), send(ctx, address, theirs.Path))
 	}
 	_, err := s.Upload(t.Context(), ours)
-	if !isConflict(err) {
-		t.Errorf("overtaken: %v", err)
-	}
+	check.That(t, isConflict(err), "overtaken: %v", err)
 	t.Logf("overtaken: %v", err)
 }
 
@@ -239,8 +223,6 @@ func (v tools) use(t *testing.T, index string, w artifact.Artifact) {
 		dir := filepath.Join(t.TempDir(), name)
 		command(t, clean(), args[0], append(args[1:], dir)...)
 		out := command(t, append(clean(), "PYTHONPATH="+dir), v.path("python"), "-c", "import demo_pkg; print(demo_pkg.a, demo_pkg.__file__)")
-		if want := "1 " + filepath.Join(dir, "demo_pkg", "__init__.py"); strings.TrimSpace(out) != want {
-			t.Errorf("%s: %q, want %q", name, out, want)
-		}
+		check.Same(t, fmt.Sprintf("%s: %q", name, out), "1 "+filepath.Join(dir, "demo_pkg", "__init__.py"), strings.TrimSpace(out))
 	}
 }

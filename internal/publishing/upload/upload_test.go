@@ -14,6 +14,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/files/artifact"
+	"builder/test/kit/check"
 )
 
 func TestUploadTwiceIsOnce(t *testing.T) {
@@ -24,9 +25,7 @@ func TestUploadTwiceIsOnce(t *testing.T) {
 			t.Fatalf("%v, %v", existed, err)
 		}
 	}
-	if f.sent != 1 || f.files[demo] != w.SHA256 {
-		t.Errorf("sent %d times, %v", f.sent, f.files)
-	}
+	check.That(t, f.sent == 1 && f.files[demo] == w.SHA256, "sent %d times, %v", f.sent, f.files)
 }
 
 // Another digest is refused before anything is sent.
@@ -109,9 +108,7 @@ func TestItCanBeInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	send := func(context.Context, string, string) error { cancel(); return errors.New("killed") }
 	_, err := open(t, f.URL, send).Upload(ctx, wheelWith(t, "a = 1\n"))
-	if diag.CodeOf(err) != diag.Interrupted {
-		t.Errorf("%v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Interrupted, "%v", err)
 }
 
 // Credentials go only to the server that gets the upload.
@@ -133,12 +130,8 @@ func TestRedirectsCarryNoCredentials(t *testing.T) {
 		t.Errorf("%v, %v, the other server was asked %d times", existed, err, len(seen))
 	}
 	_, _ = open(t, f.URL+"?simple="+other.URL, f.send).Upload(t.Context(), wheelWith(t, "a = 1\n"))
-	if len(seen) == 0 || strings.Join(seen, "") != "" {
-		t.Errorf("an index of another origin sees %q", seen)
-	}
-	if len(f.auth) == 0 || f.auth[0] != "Basic YW5uOmdlaGVpbS00NzEx" {
-		t.Errorf("the server itself sees %q", f.auth)
-	}
+	check.That(t, len(seen) != 0 && strings.Join(seen, "") == "", "an index of another origin sees %q", seen)
+	check.That(t, len(f.auth) != 0 && f.auth[0] == "Basic YW5uOmdlaGVpbS00NzEx", "the server itself sees %q", f.auth)
 }
 
 // A cut page, a busy index and a page that asks to log in prove nothing about the file.
@@ -177,15 +170,11 @@ func TestAnIndexThatFails(t *testing.T) {
 			}
 			existed, err := open(t, f.URL, f.send).Upload(t.Context(), w)
 			if c.passes && times == 2 {
-				if !existed || err != nil {
-					t.Errorf("%s, %d times: %v, %v", name, times, existed, err)
-				}
+				check.That(t, existed && err == nil, "%s, %d times: %v, %v", name, times, existed, err)
 			} else if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, c.hint) {
 				t.Errorf("%s, %d times: %v, %q", name, times, err, diag.All(err)[0].Hint)
 			}
-			if f.sent != 0 {
-				t.Errorf("%s, %d times: sent %d times", name, times, f.sent)
-			}
+			check.That(t, f.sent == 0, "%s, %d times: sent %d times", name, times, f.sent)
 		}
 	}
 }
@@ -245,9 +234,7 @@ func TestAddresses(t *testing.T) {
 		for _, root := range s.roots {
 			got += " " + root.JoinPath("demo/").String()
 		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		check.That(t, got == want, "%s: %s, want %s", text, got, want)
 	}
 	if _, err := Open("pypi:http://h/", Options{Insecure: true}); err != nil {
 		t.Errorf("%v", err)

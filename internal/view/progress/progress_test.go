@@ -39,9 +39,7 @@ func see(t *testing.T, s *screen, want ...string) {
 	t.Helper()
 	synctest.Wait()
 	check.Same(t, "the screen differs", strings.Join(want, "\n")+"\n", s.String())
-	if s.cursorHidden() {
-		t.Error("a frame left the cursor hidden")
-	}
+	check.That(t, !s.cursorHidden(), "a frame left the cursor hidden")
 }
 
 func TestLive(t *testing.T) {
@@ -109,9 +107,7 @@ func TestLiveIsQuietWhileNothingChanges(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		synctest.Wait()
-		if s.frames > 15 {
-			t.Errorf("%d frames in 10 s, of which one each second differs", s.frames)
-		}
+		check.That(t, s.frames <= 15, "%d frames in 10 s, of which one each second differs", s.frames)
 	})
 }
 
@@ -129,9 +125,7 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 			p.Close()
 			left := strings.NewReplacer("\x1b[?2026h", "", "\x1b[?2026l", "", "\x1b[?25l", "", "\x1b[?25h", "",
 				"\x1b[1A", "", "\x1b[K", "", "\x1b[J", "", "\n", "", "\r", "").Replace(s.raw.String())
-			if got := term.Clean(left); got != left {
-				t.Errorf("%s: got %q", format, left)
-			}
+			check.That(t, term.Clean(left) == left, "%s: got %q", format, left)
 		})
 	}
 }
@@ -144,9 +138,7 @@ func TestColourIsNeverAlone(t *testing.T) {
 		p.Done("b", "build", time.Second, false, errors.New("x"))
 		p.Close()
 		for _, want := range []string{"\x1b[32m✓\x1b[m a  build   done", "✗\x1b[m b  build   failed"} {
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("%q is not in %q", want, b.String())
-			}
+			check.That(t, strings.Contains(b.String(), want), "%q is not in %q", want, b.String())
 		}
 	})
 }
@@ -194,9 +186,7 @@ func TestProgressIsSafeForConcurrentUse(t *testing.T) {
 	}
 	all.Wait()
 	p.Close()
-	if got := strings.Count(s.String(), "✓"); got != 400 {
-		t.Errorf("got %d finished steps, want 400", got)
-	}
+	check.Same(t, "finished steps", 400, strings.Count(s.String(), "✓"))
 }
 
 func TestDetect(t *testing.T) {
@@ -218,17 +208,13 @@ func TestDetect(t *testing.T) {
 		}
 		defer f.Close()
 		got := progress.Detect(f, lookup(c.env))
-		if (got.Format == progress.Live) != c.live || got.Colour != c.colour {
-			t.Errorf("%s with %q: got %+v", c.file, c.env, got)
-		}
+		check.That(t, (got.Format == progress.Live) == c.live && got.Colour == c.colour, "%s with %q: got %+v", c.file, c.env, got)
 		// A new pseudo-terminal has no size.
 		if c.live && term.Width(f) != 80 {
 			t.Errorf("%s: got width %d, want 80", c.file, term.Width(f))
 		}
 	}
-	if got := progress.Detect(&bytes.Buffer{}, lookup("TERM=xterm")); got.Format != progress.Plain {
-		t.Errorf("a buffer is taken for a terminal")
-	}
+	check.That(t, progress.Detect(&bytes.Buffer{}, lookup("TERM=xterm")).Format == progress.Plain, "a buffer is taken for a terminal")
 }
 
 func lookup(env string) func(string) string {

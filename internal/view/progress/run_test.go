@@ -61,9 +61,7 @@ func TestRunOnANarrowTerminal(t *testing.T) {
 	onScreen(t, 40, 24, func(p *progress.Display, s *screen) {
 		begin(p)
 		for line := range strings.Lines(s.moving()) {
-			if term.Columns(line) > 40 {
-				t.Errorf("%q is wider than the screen", line)
-			}
+			check.That(t, term.Columns(line) <= 40, "%q is wider than the screen", line)
 		}
 		if got, want := s.moving(), "▸ rocm6.1  build    30s  [ 4%] Buildin…\n= 1 done, 1 run, 1 wait, 30s\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -106,9 +104,7 @@ func TestMoreCellsThanRows(t *testing.T) {
 			s.resize(size[0], size[1])
 			time.Sleep(200 * time.Millisecond)
 		}
-		if got := strings.TrimSuffix(s.tail(4), "\n"); got != strings.Join(want, "\n") {
-			t.Errorf("after resizing:\n%s", got)
-		}
+		check.Same(t, "after resizing", strings.Join(want, "\n"), strings.TrimSuffix(s.tail(4), "\n"))
 	})
 }
 

@@ -2,9 +2,11 @@ package progress
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -28,8 +30,6 @@ func TestAnInterruptIsAnsweredByACommandThatEndsAtOnce(t *testing.T) {
 			cancel()
 		}
 		shown.Close()
-		if got := strings.Contains(out.String(), stopping); got != interrupted {
-			t.Errorf("interrupted %v, answered %v: %q", interrupted, got, out.String())
-		}
+		check.Same(t, fmt.Sprintf("stopping is told in %q", out.String()), interrupted, strings.Contains(out.String(), stopping))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -25,13 +26,9 @@ func TestJUnit(t *testing.T) {
 		t.Fatalf("%v\n%s", err, data)
 	}
 	a, b, c := back.Suites[0], back.Suites[1], back.Suites[2]
-	if a.Tests != 4 || a.Failures != 1 || a.Errors != 1 || a.Skipped != 1 || a.Time != "1.500" {
-		t.Errorf("%+v", a)
-	}
+	check.That(t, a.Tests == 4 && a.Failures == 1 && a.Errors == 1 && a.Skipped == 1 && a.Time == "1.500", "%+v", a)
 	if a.Cases[0].Out != "imported <b>" || a.Cases[1].Failure.Message != "too large" || !strings.Contains(a.Cases[1].Failure.Text, "make it smaller") || a.Cases[2].Error.Type != "not-measured" {
 		t.Errorf("%+v", a.Cases)
 	}
-	if b.Errors != 1 || b.Cases[0].Error.Type != "build" || c.Skipped != 1 || c.Tests != 1 {
-		t.Errorf("%+v %+v", b, c)
-	}
+	check.That(t, b.Errors == 1 && b.Cases[0].Error.Type == "build" && c.Skipped == 1 && c.Tests == 1, "%+v %+v", b, c)
 }

@@ -161,9 +161,7 @@ func TestErrHasTheCodeOfARun(t *testing.T) {
 		"no such code": {[]report.Cell{failed("a", "code-77")}, diag.Unexpected},
 		"the highest":  {[]report.Cell{failed("a", "fetch"), failed("b", "build"), {ID: "c"}}, diag.Fetch},
 	} {
-		if got := diag.CodeOf(report.Err(report.Run{Cells: c.cells})); got != c.want {
-			t.Errorf("%s: exit code %d, want %d", name, got, c.want)
-		}
+		check.Same(t, fmt.Sprintf("%s: exit code", name), c.want, diag.CodeOf(report.Err(report.Run{Cells: c.cells})))
 	}
 }
 
@@ -176,9 +174,7 @@ func TestOpenPlacesFiles(t *testing.T) {
 	p, err := report.Open(dir)
 	must.Succeed(t, err)
 	got := p.Run.Cells[0]
-	if want := filepath.Join(dir, "tiny-1.0/rejected/a.whl"); got.Artifacts[0].Path != want {
-		t.Errorf("the wheel is at %s, want %s", got.Artifacts[0].Path, want)
-	}
+	check.Same(t, "the wheel is at", filepath.Join(dir, "tiny-1.0/rejected/a.whl"), got.Artifacts[0].Path)
 	if want := filepath.Join(dir, "tiny-1.0/logs/build.log"); got.Steps[0].Log != want || got.Steps[1].Log != "" {
 		t.Errorf("the logs are at %q and %q, want %s", got.Steps[0].Log, got.Steps[1].Log, want)
 	}
@@ -204,20 +200,16 @@ func TestOpenRefuses(t *testing.T) {
 			continue
 		}
 		for _, want := range c.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %q is not told in:\n%v", name, want, err)
-			}
+			check.That(t, strings.Contains(err.Error(), want), "%s: %q is not told in:\n%v", name, want, err)
 		}
 	}
 	must.Succeed(t, os.Truncate(filepath.Join(dir, "run.json"), 1<<30)) // a sparse file: no disk space is used
-	if _, err := report.Open(dir); err == nil || !strings.Contains(err.Error(), "larger than") {
-		t.Errorf("a file of 1 GB: %v", err)
-	}
+	_, err := report.Open(dir)
+	check.Fails(t, err, "larger than", "a file of 1 GB")
 	must.Succeed(t, os.Mkdir(filepath.Join(dir, "x"), 0o755))
 	must.Succeed(t, os.Mkdir(filepath.Join(dir, "x", "run.json"), 0o755))
-	if _, err := report.Open(filepath.Join(dir, "x")); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-		t.Errorf("a directory: %v", err)
-	}
+	_, err = report.Open(filepath.Join(dir, "x"))
+	check.Fails(t, err, "not a regular file", "a directory")
 }
 
 // Text of a run is never read as Markdown or HTML, and the page stays below GitHub's
@@ -233,12 +225,8 @@ func TestMarkdown(t *testing.T) {
 		t.Errorf("%q is not in\n%s", want, page)
 	}
 	_, after, _ := strings.Cut(page, "1 pass")
-	if strings.ContainsAny(after, "<>[]`*@\x1b\u202e\\") || strings.Contains(after, "\n# ") {
-		t.Errorf("markup is left in\n%s", after)
-	}
-	if longest := strings.Repeat("x", 500); strings.Contains(page, longest) {
-		t.Errorf("a text is not cut:\n%s", page)
-	}
+	check.That(t, !strings.ContainsAny(after, "<>[]`*@\x1b\u202e\\") && !strings.Contains(after, "\n# "), "markup is left in\n%s", after)
+	check.That(t, !strings.Contains(page, strings.Repeat("x", 500)), "a text is not cut:\n%s", page)
 	var many []report.Cell
 	for i := range 20000 {
 		c := failed(fmt.Sprintf("cell-%d", i), "build")
@@ -269,9 +257,7 @@ func FuzzOpen(f *testing.F) {
 			}
 		}
 		merged, err := report.Merge([]report.Part{p, p}, nil)
-		if err != nil {
-			t.Errorf("a run contradicts itself: %v", err)
-		}
+		check.That(t, err == nil, "a run contradicts itself: %v", err)
 		if page := report.Markdown(merged); len(page) > 1<<20 {
 			t.Errorf("%d bytes", len(page))
 		}

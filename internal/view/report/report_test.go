@@ -63,9 +63,7 @@ func TestWriteGolden(t *testing.T) {
 		run, err = report.Read(path)
 		must.Succeed(t, err)
 	}
-	if got := run.Cells[0].Artifacts[0].Key; got != "ab12" {
-		t.Errorf("the artifact lost its key: %q", got)
-	}
+	check.Same(t, "the artifact lost its key", "ab12", run.Cells[0].Artifacts[0].Key)
 }
 
 func TestReadRefuses(t *testing.T) {
@@ -78,9 +76,8 @@ func TestReadRefuses(t *testing.T) {
 	} {
 		path := filepath.Join(dir, name)
 		must.Succeed(t, os.WriteFile(path, []byte(c.content), 0o644))
-		if _, err := report.Read(path); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		_, err := report.Read(path)
+		check.Fails(t, err, c.want, name)
 	}
 	if _, err := report.Read(filepath.Join(dir, "missing")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing: got %v", err)
@@ -107,9 +104,7 @@ func TestStatusOf(t *testing.T) {
 		"fail":         {report.Cell{Artifacts: wheel, Verdicts: verdicts("not-measured", "fail", "pass")}, report.Fail},
 		"error":        {report.Cell{Verdicts: verdicts("fail"), Error: &report.CellError{}}, report.Errored},
 	} {
-		if got := report.StatusOf(c.cell); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		check.Same(t, name, c.want, report.StatusOf(c.cell))
 	}
 }
 
@@ -142,12 +137,8 @@ func TestRecorderKeepsInputOrder(t *testing.T) {
 			}
 		}
 	}
-	if returned.Schema != report.Schema {
-		t.Errorf("the returned run has schema %d, want %d", returned.Schema, report.Schema)
-	}
-	if read.Finished.IsZero() {
-		t.Error("a finished run does not say when")
-	}
+	check.That(t, returned.Schema == report.Schema, "the returned run has schema %d, want %d", returned.Schema, report.Schema)
+	check.That(t, !read.Finished.IsZero(), "a finished run does not say when")
 	if left := names(t, filepath.Dir(path)); len(left) != 1 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -157,9 +148,7 @@ func TestRecorderRefusesCellsItDoesNotKnow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	recorder, err := report.NewRecorder(path, planned(1))
 	must.Succeed(t, err)
-	if err := recorder.Update(report.Cell{ID: "other"}); err == nil {
-		t.Error("an unknown cell was recorded")
-	}
+	check.That(t, recorder.Update(report.Cell{ID: "other"}) != nil, "an unknown cell was recorded")
 	if _, err := report.NewRecorder(path, report.Run{Cells: []report.Cell{{ID: "a"}, {ID: "a"}}}); err == nil {
 		t.Error("a cell may stand there twice")
 	}
@@ -169,9 +158,7 @@ func TestWriteLeavesTheOldFileWhereItFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "run.json")
 	must.Succeed(t, os.Mkdir(path, 0o755))
-	if err := report.Write(path, example()); err == nil {
-		t.Error("a folder was replaced")
-	}
+	check.That(t, report.Write(path, example()) != nil, "a folder was replaced")
 	if left := names(t, dir); len(left) != 1 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -185,9 +172,7 @@ func TestKilledRunLeavesAValidFile(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v; beside it: %v", err, names(t, filepath.Dir(path)))
 		}
-		if len(run.Cells) != 50 || !run.Finished.IsZero() {
-			t.Errorf("got %d cells, finished %v", len(run.Cells), run.Finished)
-		}
+		check.That(t, len(run.Cells) == 50 && run.Finished.IsZero(), "got %d cells, finished %v", len(run.Cells), run.Finished)
 	}
 	// A kill between writing and renaming leaves a truncated file with another name.
 	must.Succeed(t, os.WriteFile(filepath.Join(filepath.Dir(path), ".run.json.1.tmp"), []byte(`{"schema`), 0o600))
@@ -207,9 +192,8 @@ func kill(t *testing.T, path string, after time.Duration) {
 	out, err := cmd.StdoutPipe()
 	must.Succeed(t, err)
 	must.Succeed(t, cmd.Start())
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = out.Read(make([]byte, 1))
+	must.Succeed(t, err)
 	time.Sleep(after)
 	must.Succeed(t, cmd.Process.Kill())
 	_ = cmd.Wait() // the error is the kill
@@ -247,9 +231,7 @@ func TestSummary(t *testing.T) {
 func TestSummaryOfAStoredResult(t *testing.T) {
 	cell := report.Cell{ID: "a", From: report.Store, Taken: 0.1, Steps: []report.Step{{Name: "build", Seconds: 465, Cached: true}}}
 	_, rows := report.Summary(report.Run{Cells: []report.Cell{cell}})
-	if got := rows[0][5]; got != "0.1s, built in 465.0s" {
-		t.Errorf("got %q", got)
-	}
+	check.Same(t, "the duration", "0.1s, built in 465.0s", rows[0][5])
 	if now, then := cell.Seconds(), cell.Built(); now != 0.1 || then != 465 {
 		t.Errorf("now %v, then %v", now, then)
 	}

@@ -13,6 +13,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/view/report"
 	"builder/test/kit/browsertest"
+	"builder/test/kit/check"
 	"builder/test/kit/pagetest"
 )
 
@@ -80,12 +81,8 @@ func TestAnswerOfAFailure(t *testing.T) {
 		at += next
 	}
 	head, _, _ := strings.Cut(page, "<h2>Time</h2>")
-	if strings.Contains(head, "pip install") {
-		t.Error("the head of a page of a failed run installs something")
-	}
-	if strings.Contains(page, "#ZgotmplZ") || !strings.Contains(page, id[:12]) {
-		t.Error("an address was refused")
-	}
+	check.That(t, !strings.Contains(head, "pip install"), "the head of a page of a failed run installs something")
+	check.That(t, !strings.Contains(page, "#ZgotmplZ") && strings.Contains(page, id[:12]), "an address was refused")
 }
 
 // A pass shows how to install the wheel and links to it.
@@ -94,20 +91,14 @@ func TestAnswerOfAPass(t *testing.T) {
 	at := "horovod-0.28.1&#43;rocm5.7-tf2.13.0-cp39-gfx90a/horovod-0.28.1&#43;rocm5.7.tf2.13-cp39-cp39-linux_x86_64.whl"
 	head, _, _ := strings.Cut(page, "<h2>Time</h2>")
 	for _, want := range []string{"<pre>pip install out/" + at + "\npip install out/", "<pre>uv pip install out/" + at + "\nuv"} {
-		if !strings.Contains(head, want) {
-			t.Errorf("the head of the page lacks %s", want)
-		}
+		check.That(t, strings.Contains(head, want), "the head of the page lacks %s", want)
 	}
 	demand(t, page, `<h1 class="pass">3 of 3 cells passed</h1>`,
 		"<pre>pip install out/"+at+"\n</pre>", "builder verify out/horovod-0.28.1",
 		`<a href="`+at+`">`)
-	if strings.Contains(page, "<h2>Why</h2>") {
-		t.Error("a pass has reasons")
-	}
+	check.That(t, !strings.Contains(page, "<h2>Why</h2>"), "a pass has reasons")
 	unlinked := write(t, wheels(false), Options{})
-	if strings.Contains(unlinked, ".whl\">") || strings.Contains(unlinked, ".log\">") {
-		t.Error("files that nobody found are links")
-	}
+	check.That(t, !strings.Contains(unlinked, ".whl\">") && !strings.Contains(unlinked, ".log\">"), "files that nobody found are links")
 }
 
 // Results other than wheels have other commands to install, or none.
@@ -154,9 +145,7 @@ func TestCommands(t *testing.T) {
 		for _, c := range commandsOf(want.cell) {
 			lines = append(lines, c.Lines...)
 		}
-		if got := strings.Join(lines, "|"); got != want.lines {
-			t.Errorf("%s: got  %s\nwant %s", name, got, want.lines)
-		}
+		check.Same(t, name, want.lines, strings.Join(lines, "|"))
 	}
 }
 
@@ -179,9 +168,7 @@ func TestAnswerInABrowser(t *testing.T) {
 			t.Errorf("%s: %s", name, problem)
 		}
 		dom := browsertest.DOM(t, server.URL+"/"+name)
-		if heading := regexp.MustCompile(`<h1 class="\w+">\d of 3 cells`); !heading.MatchString(dom) {
-			t.Errorf("%s: a browser shows no answer", name)
-		}
+		check.That(t, regexp.MustCompile(`<h1 class="\w+">\d of 3 cells`).MatchString(dom), "%s: a browser shows no answer", name)
 		browsertest.Picture(t, server.URL+"/"+name, "400,1600", name+"-400")
 		browsertest.Picture(t, server.URL+"/"+name, "1280,1600", name+"-1280")
 	}

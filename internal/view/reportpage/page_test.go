@@ -17,6 +17,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/view/report"
 	"builder/test/kit/browsertest"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/pagetest"
 )
@@ -61,9 +62,7 @@ func write(t testing.TB, run report.Run, o Options) string {
 func demand(t *testing.T, page string, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %s", want)
-		}
+		check.That(t, strings.Contains(page, want), "the page lacks %s", want)
 	}
 }
 
@@ -85,9 +84,7 @@ func TestPage(t *testing.T) {
 		`<details id="cell-1" data-values="3.0|0.7|fail" open>`,
 	)
 	for _, never := range []string{"\x1b", "[31mundefined\x1b", "nobody wants", "nothing to be done", "http://", "https://", "<script>alert"} {
-		if strings.Contains(page, never) {
-			t.Errorf("the page holds %q", never)
-		}
+		check.That(t, !strings.Contains(page, never), "the page holds %q", never)
 	}
 }
 
@@ -107,9 +104,7 @@ func TestPageOfLittle(t *testing.T) {
 	one.Finished = time.Time{}
 	page := write(t, one, Options{})
 	demand(t, page, "not finished: the run was killed")
-	if strings.Contains(page, "<h2>Matrix</h2>") || strings.Contains(page, "<form>") {
-		t.Error("one cell has a matrix")
-	}
+	check.That(t, !strings.Contains(page, "<h2>Matrix</h2>") && !strings.Contains(page, "<form>"), "one cell has a matrix")
 	demand(t, write(t, report.Run{Started: began, Finished: began}, Options{}), "The run has no cells")
 }
 
@@ -189,9 +184,7 @@ func TestInABrowser(t *testing.T) {
 	defer server.Close()
 	dom := browsertest.DOM(t, server.URL+"/#cell-7")
 	demand(t, dom, `role="status">500 cells<`)
-	if open := regexp.MustCompile(`<details id="cell-7"[^>]* open`); !open.MatchString(dom) {
-		t.Error("the cell that the address names is closed")
-	}
+	check.That(t, regexp.MustCompile(`<details id="cell-7"[^>]* open`).MatchString(dom), "the cell that the address names is closed")
 	browsertest.Picture(t, server.URL+"/few", "1100,1500", "report-many")
 	browsertest.Picture(t, server.URL+"/few", "400,1500", "report-many-phone")
 	browsertest.Picture(t, server.URL+"/measured", "1100,2500", "report-busbw")

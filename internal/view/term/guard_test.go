@@ -3,6 +3,7 @@ package term_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"unicode"
 
 	"builder/internal/view/term"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -49,9 +51,7 @@ func TestGuard(t *testing.T) {
 		"see ftp://h/x\n":            {"see ftp://u:p@h/x\n"},
 		"ends":                       {"ends"},
 	} {
-		if got := guarded(parts...); got != want {
-			t.Errorf("%q: got %q, want %q", parts, got, want)
-		}
+		check.Same(t, fmt.Sprint(parts), want, guarded(parts...))
 	}
 }
 
@@ -78,9 +78,7 @@ func FuzzGuard(f *testing.F) {
 	f.Add(":", ":a::", "[x]")
 	f.Add("##vso", "[x]", "\x1b")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
-		if line := obeyed(guarded(a, b, c)); line != "" {
-			t.Errorf("%q is obeyed", line)
-		}
+		check.Same(t, "the obeyed line", "", obeyed(guarded(a, b, c)))
 	})
 }
 
@@ -93,12 +91,8 @@ func FuzzJSON(f *testing.F) {
 		}
 		var b bytes.Buffer
 		must.Succeed(t, term.JSON(&b, s, ""))
-		if line := obeyed(b.String()); line != "" {
-			t.Errorf("%q is obeyed", line)
-		}
-		if again := guarded(b.String()); again != b.String() {
-			t.Errorf("a guard makes %q of %q", again, b.String())
-		}
+		check.Same(t, "the obeyed line", "", obeyed(b.String()))
+		check.Same(t, "guarded", b.String(), guarded(b.String()))
 		var got string
 		if err := json.Unmarshal(b.Bytes(), &got); err != nil || got != strings.ToValidUTF8(s, "\uFFFD") && !strings.ContainsRune(got, '\uFFFD') {
 			t.Errorf("%q is read as %q, %v", s, got, err)

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"charm.land/lipgloss/v2"
+
 	"builder/internal/base/diag"
 	"builder/internal/view/term"
 	"builder/test/kit/check"
-	"charm.land/lipgloss/v2"
 )
 
 func TestClean(t *testing.T) {
@@ -31,9 +32,7 @@ func TestClean(t *testing.T) {
 		"line\u2028separator":            "line separator",
 		"\x1b[38:2::255:0:0mcolon\x1b[m": "colon",
 	} {
-		if got := term.Clean(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
+		check.Same(t, in, want, term.Clean(in))
 	}
 }
 
@@ -41,12 +40,8 @@ func FuzzClean(f *testing.F) {
 	f.Add("\x1b[31mred\x1b]0;t\x07\r\n\u009b")
 	f.Fuzz(func(t *testing.T, s string) {
 		got := term.Clean(s)
-		if strings.ContainsAny(got, "\x1b\x07\r\u009b\u009d\u202e") {
-			t.Errorf("%q: got %q", s, got)
-		}
-		if again := term.Clean(got); again != got {
-			t.Errorf("cleaning twice: %q, then %q", got, again)
-		}
+		check.That(t, !strings.ContainsAny(got, "\x1b\x07\r\u009b\u009d\u202e"), "%q: got %q", s, got)
+		check.Same(t, "cleaned twice", got, term.Clean(got))
 	})
 }
 
@@ -152,8 +147,6 @@ func TestLabelled(t *testing.T) {
 
 func TestOneLineKeepsSpaces(t *testing.T) {
 	for text, want := range map[string]string{"a\n  b\n\n": "a b", "not \"x  y\": the closest is \"x y\"": "not \"x  y\": the closest is \"x y\"", " \n ": ""} {
-		if got := term.OneLine(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		check.Same(t, text, want, term.OneLine(text))
 	}
 }

@@ -61,9 +61,8 @@ func TestOfFaults(t *testing.T) {
 		"<!-- exit: 1 -->\n```text\nx\n```":                "a.md:2: only a console can have this mark",
 		"<!-- ignore everything -->\n```console\n$ x\n```": "a.md:1: ignore everything: unknown mark",
 	} {
-		if _, err := read(t, text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %s", text, err, want)
-		}
+		_, err := read(t, text)
+		check.Fails(t, err, want, text)
 	}
 }
 
@@ -122,9 +121,7 @@ func TestPlay(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(work, "always")); err != nil {
 		t.Error(err)
 	}
-	if err := (Host{Dir: work}).write(Block{About: "../out"}); err == nil {
-		t.Error("a page wrote outside its directory")
-	}
+	check.That(t, (Host{Dir: work}).write(Block{About: "../out"}) != nil, "a page wrote outside its directory")
 }
 
 // -update replaces only output that differs.

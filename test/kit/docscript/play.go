@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/markdown"
 	"builder/test/kit/must"
@@ -81,9 +82,7 @@ func (h Host) show(t *testing.T, path string, b Block, c Command, exit int) []st
 	} else if diff != "" {
 		t.Errorf("%s:%d: %s\nthe page (-) differs from the output of the command (+); if the output is right, update the page with -update:\n%s", path, c.Line, c.Text, diff)
 	}
-	if code != exit {
-		t.Errorf("%s:%d: %s: exit code %d, want %d\n%s", path, c.Line, c.Text, code, exit, printed)
-	}
+	check.That(t, code == exit, "%s:%d: %s: exit code %d, want %d\n%s", path, c.Line, c.Text, code, exit, printed)
 	return append(strings.Split("$ "+c.Text, "\n"), shown...)
 }
 

@@ -2,11 +2,11 @@ package elftest_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 
 	"builder/internal/files/elf"
@@ -61,9 +61,7 @@ p.dlvsym.restype = ctypes.c_void_p
 p.dlvsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
 print(l.given(), l.versioned(), bool(p.dlvsym(l._handle, b"versioned", b"SAMPLE_1.2")), bool(p.dlvsym(l._handle, b"versioned", b"SAMPLE_9")))
 `
-	if out := run(t, sample().Bytes(), script); out != "0 42 True False\n" {
-		t.Error(out)
-	}
+	check.Same(t, "the printed", "0 42 True False\n", run(t, sample().Bytes(), script))
 }
 
 // One file can hold two libraries: the section table describes one, and the loader runs
@@ -86,9 +84,7 @@ func TestTwoLibrariesInOneFileAreRefused(t *testing.T) {
 			}
 			r := bytes.NewReader(file)
 			got, err := elf.Read(r)
-			if err == nil || !strings.Contains(err.Error(), "the loader") {
-				t.Errorf("it is read as %+v, %v", got, err)
-			}
+			check.Fails(t, err, "the loader", fmt.Sprintf("it is read as %+v", got))
 			if targets, err := elf.DeviceTargets(r); err == nil {
 				t.Errorf("its device code is %v", targets)
 			}

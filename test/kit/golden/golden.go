@@ -5,6 +5,7 @@ package golden
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,8 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -40,9 +40,7 @@ func CheckFile(t *testing.T, path string, got []byte) {
 	if err != nil {
 		t.Fatalf("%v (write it with -update)", err)
 	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs (-want +got); if the new text is right, write it with -update:\n%s", path, diff)
-	}
+	check.Same(t, fmt.Sprintf("%s differs; if the new text is right, write it with -update", path), string(want), string(got))
 }
 
 // CheckSection compares got with the part of the file at path between two markers.

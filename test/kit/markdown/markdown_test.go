@@ -64,8 +64,6 @@ func TestAnchor(t *testing.T) {
 		"What build.yml does":                   "what-buildyml-does",
 		"a - b":                                 "a-b",
 	} {
-		if got := Anchor(heading); got != want {
-			t.Errorf("%q: got %q, want %q", heading, got, want)
-		}
+		check.Same(t, heading, want, Anchor(heading))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 const good = `<!doctype html>
@@ -81,9 +83,7 @@ func TestContrasts(t *testing.T) {
 		"light: --none on --ground: \"\" is not a colour such as #112233",
 		"light: --glass on --ground: \"#00000080\" is not a colour such as #112233",
 	}
-	if got := Contrasts(style, Text, "--ground", "--text", "--quiet", "--late", "--none", "--glass"); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	check.Same(t, "the contrasts", want, Contrasts(style, Text, "--ground", "--text", "--quiet", "--late", "--none", "--glass"))
 	if ratio, err := contrast("#000", "#ffffff"); err != nil || ratio != 21 {
 		t.Errorf("black on white: %v, %v", ratio, err)
 	}
