@@ -23,6 +23,8 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
 	"builder/internal/view/term"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // bare removes all settings of the host's variables and files.
@@ -30,9 +32,7 @@ func bare(t *testing.T) {
 	t.Helper()
 	for _, key := range config.Keys() {
 		t.Setenv(config.Variable(key.Name), "") // Setenv restores it after the test
-		if err := os.Unsetenv(config.Variable(key.Name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Unsetenv(config.Variable(key.Name)))
 	}
 	t.Setenv(config.Override, "")
 	t.Setenv("BUILDER_HOME", t.TempDir())
@@ -121,24 +121,18 @@ func TestEveryVerbIsDescribed(t *testing.T) {
 	for _, v := range tool(t).all() {
 		seen[v.path()] = true
 		examples := manual.Descriptions[v.path()].Examples
-		if len(examples) == 0 {
-			t.Errorf("builder %s has no example", v.path())
-		}
+		check.That(t, len(examples) != 0, "builder %s has no example", v.path())
 		for _, e := range examples {
 			if e.Does == "" || !strings.Contains(e.Line, strings.Join(v.words, " ")) {
 				t.Errorf("builder %s: %q is no example of it, or does not say what it is for", v.path(), e.Line)
 			}
 		}
 		for _, code := range v.exits() {
-			if manual.ExitMeanings[code] == "" {
-				t.Errorf("exit code %d says nothing", code)
-			}
+			check.That(t, manual.ExitMeanings[code] != "", "exit code %d says nothing", code)
 		}
 	}
 	for path := range manual.Descriptions {
-		if !seen[path] {
-			t.Errorf("no verb is called %q", path)
-		}
+		check.That(t, seen[path], "no verb is called %q", path)
 	}
 }
 
@@ -176,14 +170,10 @@ func TestExamples(t *testing.T) {
 			if err == nil {
 				err = parse(args)
 			}
-			if err != nil {
-				t.Errorf("%s\n\t%v", e.Line, err)
-			}
+			check.That(t, err == nil, "%s\n\t%v", e.Line, err)
 		}
 	}
-	if n < 40 {
-		t.Errorf("only %d examples", n)
-	}
+	check.That(t, n >= 40, "only %d examples", n)
 }
 
 // The same check must reject wrong command lines.
@@ -197,9 +187,7 @@ func TestExamplesAreRead(t *testing.T) {
 		if err == nil {
 			err = parse(args)
 		}
-		if err == nil {
-			t.Errorf("%s is taken", line)
-		}
+		check.That(t, err != nil, "%s is taken", line)
 	}
 }
 
@@ -324,9 +312,7 @@ func TestScriptsExitAsDescribed(t *testing.T) {
 	}
 	for _, script := range scripts {
 		text, err := os.ReadFile(script)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for line := range strings.Lines(string(text)) {
 			words := strings.Fields(line)
 			if len(words) < 4 || words[0] != "exits" || words[2] != "builder" {
@@ -361,9 +347,7 @@ func TestKeysAreVariables(t *testing.T) {
 		}
 	}
 	for _, key := range config.Keys() {
-		if !seen[key.Name] {
-			t.Errorf("nothing reads the key %s", key.Name)
-		}
+		check.That(t, seen[key.Name], "nothing reads the key %s", key.Name)
 		delete(seen, key.Name)
 	}
 	for name := range seen {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"builder/internal/base/shell"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // shellsUnderTest lists the shells, each with a function that returns a script. The script
@@ -93,28 +95,18 @@ func TestShells(t *testing.T) {
 			t.Setenv("HOME", t.TempDir())
 			t.Chdir(t.TempDir())
 			last := `{"schema": 1, "cells": [{"id": "tiny-1.0+x", "status": "pass"}]}`
-			if err := os.MkdirAll("out/.lock", 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile("out/run.json", []byte(last), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.MkdirAll("out/.lock", 0o755))
+			must.Succeed(t, os.WriteFile("out/run.json", []byte(last), 0o644))
 			for _, c := range completions {
 				cmd := exec.Command(program, append(shell.args, shell.ask(append([]string{"builder"}, c.words...)))...)
 				var complaint strings.Builder
 				cmd.Stderr = &complaint
 				said, err := cmd.Output()
-				if complaint.Len() > 0 {
-					t.Errorf("%q: %v, stderr %s", c.words, err, complaint.String())
-				}
+				check.That(t, complaint.Len() == 0, "%q: %v, stderr %s", c.words, err, complaint.String())
 				got := offered(string(said))
-				if c.exact && !slices.Equal(got, c.want) {
-					t.Errorf("%q: got %q, want %q", c.words, got, c.want)
-				}
+				check.That(t, !c.exact || slices.Equal(got, c.want), "%q: got %q, want %q", c.words, got, c.want)
 				for _, word := range c.want {
-					if !slices.Contains(got, word) {
-						t.Errorf("%q: got %q, and no %q", c.words, got, word)
-					}
+					check.That(t, slices.Contains(got, word), "%q: got %q, and no %q", c.words, got, word)
 				}
 			}
 			if _, err := os.Stat(home); err == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"builder/test/kit/check"
 	"builder/test/kit/docscript"
 	"builder/test/kit/markdown"
 	"builder/test/kit/must"
@@ -109,9 +110,7 @@ func TestPagesShowFilesAsTheyAre(t *testing.T) {
 			}
 		}
 	}
-	if shown < 5 {
-		t.Errorf("only %d blocks show a file", shown)
-	}
+	check.That(t, shown >= 5, "only %d blocks show a file", shown)
 }
 
 // notRun lists the blocks not run by any test, by page, each with its reason. The test
@@ -164,7 +163,5 @@ func TestBlocksThatAreNotRun(t *testing.T) {
 		}
 	}
 	t.Logf("not run:\n%s", strings.Join(got, "\n"))
-	if diff := cmp.Diff(notRun, got); diff != "" {
-		t.Errorf("blocks that are run nowhere (-listed +found):\n%s", diff)
-	}
+	check.Same(t, "blocks that are run nowhere", notRun, got)
 }

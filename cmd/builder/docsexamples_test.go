@@ -11,6 +11,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/acttest"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -88,9 +89,7 @@ func TestWorkflowsOfPages(t *testing.T) {
 			}
 		}
 	}
-	if calls < 5 {
-		t.Errorf("only %d calls were found", calls)
-	}
+	check.That(t, calls >= 5, "only %d calls were found", calls)
 }
 
 // The pipeline in the page on other CI services must build the cells of the example, and
@@ -167,7 +166,5 @@ func TestWaiverOfPages(t *testing.T) {
 		Expect recipe.Expect `yaml:"expect"`
 	}
 	readYAML(t, filepath.Join(repositoryRoot, "docs", "examples", "waived.yaml"), &part)
-	if len(part.Expect.Waivers) != 1 || part.Expect.Waivers[0].Gate != "glibc-floor" {
-		t.Errorf("got %+v", part.Expect.Waivers)
-	}
+	check.That(t, len(part.Expect.Waivers) == 1 && part.Expect.Waivers[0].Gate == "glibc-floor", "got %+v", part.Expect.Waivers)
 }

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/docscript"
 	"builder/test/kit/markdown"
+	"builder/test/kit/must"
 )
 
 // callsBuilder matches commands of builder, with optional shell variables before them.
@@ -22,9 +24,7 @@ func understood(t *testing.T, host docscript.Host, path string) {
 	t.Helper()
 	bin := t.TempDir() // its builder only parses its arguments
 	script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", filepath.Join(underTest(), "parse"))
-	if err := os.WriteFile(filepath.Join(bin, "builder"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(bin, "builder"), []byte(script), 0o755))
 	host.Env = readerEnv(host.Dir, bin)
 	for _, b := range blocks(t, path) {
 		if b.Kind != docscript.Elsewhere && b.Kind != docscript.E2E {
@@ -53,9 +53,7 @@ func TestUnderstood(t *testing.T) {
 		"builder run horovod --jobs many":            false,
 		"builder verify out/x --rebuild --no-such x": false,
 	} {
-		if err := parse(strings.Fields(command)); (err == nil) != want {
-			t.Errorf("%s: %v", command, err)
-		}
+		check.Same(t, command, want, parse(strings.Fields(command)) == nil)
 	}
 }
 
@@ -79,9 +77,7 @@ func TestCommandsInTextParse(t *testing.T) {
 	var texts []markdown.Page
 	for _, path := range append(all, filepath.Join(repositoryRoot, "CONTRIBUTING.md")) {
 		page, err := markdown.Read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		texts = append(texts, page)
 	}
 	t.Chdir(reader(t).Dir)
@@ -102,7 +98,5 @@ func TestCommandsInTextParse(t *testing.T) {
 			}
 		}
 	}
-	if found < 40 {
-		t.Errorf("only %d commands were found in the text", found)
-	}
+	check.That(t, found >= 40, "only %d commands were found in the text", found)
 }

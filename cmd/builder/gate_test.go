@@ -4,6 +4,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"builder/test/kit/check"
 )
 
 func TestArranged(t *testing.T) {
@@ -36,8 +38,6 @@ func TestArranged(t *testing.T) {
 		"builder run horovd --help":             "builder run horovd --help",
 		"builder":                               "builder",
 	} {
-		if got := strings.Join(arranged(strings.Fields(typed), tool), " "); got != want {
-			t.Errorf("%s: got %s, want %s", typed, got, want)
-		}
+		check.Same(t, typed, want, strings.Join(arranged(strings.Fields(typed), tool), " "))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/input/oci"
 	"builder/internal/publishing/index"
+	"builder/test/kit/check"
 	"builder/test/kit/ocitest"
 )
 
@@ -122,9 +123,7 @@ func TestHostileIndexes(t *testing.T) {
 					t.Errorf("%s: exit code %d: %s", place, got.exit, got.stderr)
 				}
 			}
-			if !c.fetched && asked.Load() > 0 {
-				t.Errorf("the wheel was asked for %d times", asked.Load())
-			}
+			check.That(t, c.fetched || asked.Load() == 0, "the wheel was asked for %d times", asked.Load())
 			if kept := bytesBelow(t, filepath.Join(s.dir, "fresh-home")); kept > 1<<20 {
 				t.Errorf("%d bytes are left", kept)
 			}
@@ -223,9 +222,7 @@ func bytesBelow(t *testing.T, dir string) (total int64) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	check.That(t, err == nil, "%v", err)
 	return total
 }
 
@@ -247,9 +244,7 @@ func TestAtOnceFromOnePlace(t *testing.T) {
 			all.Go(func() {
 				got := s.builder("run", "tiny", "--locked", "--out", filepath.Join(s.dir, fmt.Sprintf("taken-%d-%d", round, i)),
 					"--from", place, "--from-only", "--trust", filepath.Join(made.home, "key.pem.pub"))
-				if got.exit != diag.OK {
-					t.Errorf("round %d: exit code %d: %s", round, got.exit, got.stderr)
-				}
+				check.That(t, got.exit == diag.OK, "round %d: exit code %d: %s", round, got.exit, got.stderr)
 			})
 		}
 		all.Wait()

@@ -10,6 +10,7 @@ import (
 	"builder/internal/app"
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
 )
@@ -80,7 +81,5 @@ func TestEveryCellHasAMatrix(t *testing.T) {
 			t.Errorf("part %d of %d has %d jobs", i+1, n, part)
 		}
 	}
-	if dealt != len(jobs) || n == 0 {
-		t.Errorf("%d jobs, %d dealt out to %d matrices", len(jobs), dealt, n)
-	}
+	check.That(t, dealt == len(jobs) && n != 0, "%d jobs, %d dealt out to %d matrices", len(jobs), dealt, n)
 }

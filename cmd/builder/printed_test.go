@@ -11,7 +11,9 @@ import (
 	"unicode"
 
 	"builder/internal/view/term"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -25,9 +27,7 @@ func hostileSite(t *testing.T) string {
 	dir := t.TempDir()
 	text := strings.TrimSuffix(evil, " ftp://me:hush@h/x") // a recipe cannot contain a URL with a password
 	said, err := json.Marshal(text)                        // JSON is valid YAML
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	recipe := fmt.Sprintf(`name: own
 summary: %[1]s
 homepage: https://example.org
@@ -42,9 +42,7 @@ image: %[1]s
 build: "true"
 `, said)
 	message, err := json.Marshal(evil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	merged := fmt.Sprintf(`{"schema": 1, "builder": "v1", "started": "2026-03-01T10:00:00Z", "finished": "2026-03-01T11:00:00Z", "cells": [
  {"id": "own-1.0", "key": "k", "recipe": "own", "axes": {"version": %[1]s}, "steps": [{"name": "build", "seconds": 1, "failed": true, "log": "own-1.0/logs/build.log"}],
   "error": {"code": "build", "message": %[1]s, "hint": %[1]s}},
@@ -62,21 +60,15 @@ build: "true"
 		"dir/" + "::debug::x\n##[x].log": evil,
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Succeed(t, os.WriteFile(path, []byte(content), 0o644))
 	}
 	w := wheeltest.Wheel{
 		Name:     "own-1.0-cp311-cp311-linux_x86_64.whl",
 		Files:    []wheeltest.File{{Name: "own/::debug::x\n##[x].py", Text: "x"}, {Name: "own/_own.so", Text: string(library)}},
 		Requires: []string{evil}, Tags: []string{"::set-output name=a::b"},
 	}
-	if err := os.WriteFile(filepath.Join(dir, w.Name), w.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, w.Name), w.Bytes(), 0o644))
 	return dir
 }
 
@@ -145,9 +137,7 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		code := Main(append([]string{"builder"}, args...), &stdout, &stderr)
 		for where, printed := range map[string]string{"stdout": stdout.String(), "stderr": stderr.String()} {
-			if line := obeyed(printed); line != "" {
-				t.Errorf("%q: exit code %d: %s has the line %q", args, code, where, line)
-			}
+			check.Same(t, fmt.Sprintf("%q: exit code %d: the obeyed line of %s", args, code, where), "", obeyed(printed))
 		}
 		if strings.TrimPrefix(args[len(args)-1], "--") == "json" && stdout.Len() > 0 && !json.Valid(stdout.Bytes()) {
 			t.Errorf("%q: no JSON: %s", args, stdout.String())
@@ -155,12 +145,8 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 	}
 	for _, name := range []string{"run.json", "report.md", "junit.xml", "report.html"} {
 		text, err := os.ReadFile(filepath.Join("merged", name))
-		if err != nil {
-			t.Error(err)
-		}
-		if strings.Contains(string(text), "hush") {
-			t.Errorf("%s holds the password", name)
-		}
+		check.That(t, err == nil, "%v", err)
+		check.That(t, !strings.Contains(string(text), "hush"), "%s holds the password", name)
 		if line := obeyed(term.ShownJSON(string(text))); name == "report.md" && line != "" {
 			t.Errorf("%s has the line %q", name, line)
 		}

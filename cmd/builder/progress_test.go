@@ -19,6 +19,7 @@ import (
 	"builder/internal/plan/recipe"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
 )
@@ -30,9 +31,7 @@ func TestProgressSchema(t *testing.T) {
 	page, err := os.ReadFile("../../docs/progress.md")
 	must.Succeed(t, err)
 	for _, kind := range progress.Kinds() {
-		if !strings.Contains(string(page), "\n| `"+string(kind)+"` |") {
-			t.Errorf("docs/progress.md does not explain the event %s", kind)
-		}
+		check.That(t, strings.Contains(string(page), "\n| `"+string(kind)+"` |"), "docs/progress.md does not explain the event %s", kind)
 		if !strings.Contains(string(recipe.Schema(&progress.Event{})), `"`+string(kind)+`"`) {
 			t.Errorf("the schema does not know the event %s", kind)
 		}
@@ -45,9 +44,7 @@ func TestWhoIsTold(t *testing.T) {
 	for format, printed := range map[string]bool{"json": true, "plain": false} {
 		shown, err := progress.Begin(t.Context(), io.Discard, progress.Format(format), false)
 		must.Succeed(t, err)
-		if err := shown.End(errors.New("it failed")); (progress.Unprinted(err) == nil) != printed {
-			t.Errorf("%s: %v", format, err)
-		}
+		check.Same(t, format, printed, progress.Unprinted(shown.End(errors.New("it failed"))) == nil)
 	}
 }
 
@@ -89,9 +86,8 @@ func ran(t *testing.T) (out string) {
 		}
 		must.Succeed(t, rec.Update(cell))
 	}
-	if _, err := rec.Finish(time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := rec.Finish(time.Now())
+	must.Succeed(t, err)
 	return out
 }
 
@@ -106,9 +102,7 @@ func TestLogs(t *testing.T) {
 	w := ran(t)
 	code, stdout, stderr := logsOf(t, w)
 	for _, want := range []string{"tool-3: error\nstep    verdict  time  log\nfetch   done ", "build   error    1.0s  0.0 kB", "build   done "} {
-		if code != 0 || !strings.Contains(stdout, want) {
-			t.Errorf("exit code %d, want %q\n%s%s", code, want, stdout, stderr)
-		}
+		check.That(t, code == 0 && strings.Contains(stdout, want), "exit code %d, want %q\n%s%s", code, want, stdout, stderr)
 	}
 	for _, c := range []struct {
 		args   []string
@@ -197,9 +191,7 @@ func TestProgressFlag(t *testing.T) {
 		{"live", "stderr is not a terminal that can move its cursor"},
 	} {
 		code, _, stderr := builder("run", "horovod", "--rocm", "5.7", "--out", t.TempDir(), "--progress", c.format)
-		if code != diag.Usage || !strings.Contains(stderr, c.says) {
-			t.Errorf("%s: exit code %d\n%s", c.format, code, stderr)
-		}
+		check.That(t, code == diag.Usage && strings.Contains(stderr, c.says), "%s: exit code %d\n%s", c.format, code, stderr)
 	}
 }
 

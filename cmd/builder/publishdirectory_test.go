@@ -16,6 +16,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/input/store"
 	"builder/internal/publishing/index"
+	"builder/test/kit/check"
 )
 
 func (s *scene) openDirectory() {
@@ -239,9 +240,7 @@ func (s *scene) lookAtPages() bool {
 		s.compare(m[1], m[2], m[3])
 		links["../../"+m[1]] = true
 	}
-	if len(links) > 1 {
-		s.Errorf("the pages name %v", links)
-	}
+	check.That(s, len(links) <= 1, "the pages name %v", links)
 	return len(links) == 1
 }
 
@@ -249,9 +248,7 @@ func (s *scene) lookAtPages() bool {
 func (s *scene) read(names ...string) []byte {
 	s.Helper()
 	data, err := os.ReadFile(s.index(names...))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		s.Error(err)
-	}
+	check.That(s, err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR), "%v", err)
 	return data
 }
 
@@ -279,9 +276,7 @@ func (s *scene) lookAtKeys() bool {
 	if err == nil {
 		_, err = x.Take(s.Context(), r, s.TempDir(), func(offered, _ []artifact.Artifact) ([]artifact.Artifact, error) { return offered, nil })
 	}
-	if err != nil || len(names) > 1 || !s.sums()[r.SHA256] {
-		s.Errorf("%d keys, %v", len(names), err)
-	}
+	check.That(s, err == nil && len(names) <= 1 && s.sums()[r.SHA256], "%d keys, %v", len(names), err)
 	return true
 }
 
@@ -295,7 +290,5 @@ func (s *scene) lookForLeftovers(there bool) {
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		s.Error(err)
-	}
+	check.That(s, err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR), "%v", err)
 }

@@ -10,7 +10,9 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/input/pypi"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 // A fault is a failure during the publication of a wheel and its expected result. The
@@ -64,9 +66,8 @@ func TestPublishFaults(t *testing.T) {
 	made := newWorkshop(t)
 	real := os.Getenv("BUILDER_TEST_SERVERS") == "1"
 	if real {
-		if _, err := pypi.EnsureUV(t.Context(), made.home, t.Logf, pypi.Options{NoInstall: true}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pypi.EnsureUV(t.Context(), made.home, t.Logf, pypi.Options{NoInstall: true})
+		must.Succeed(t, err)
 	}
 	for _, k := range kinds() {
 		scheme, _, _ := strings.Cut(k.to, ":")
@@ -123,13 +124,9 @@ func (s *scene) inspect(got outcome) {
 	s.Helper()
 	all := got.stdout + got.stderr
 	for _, unwanted := range append(secrets(), "goroutine ", "\x1b") {
-		if strings.Contains(all, unwanted) {
-			s.Errorf("%q is printed:\n%s", unwanted, all)
-		}
+		check.That(s, !strings.Contains(all, unwanted), "%q is printed:\n%s", unwanted, all)
 	}
-	if got.exit > 0 && !strings.Contains("\n"+got.stderr, "\nerror: ") {
-		s.Errorf("exit code %d without an error:\n%s", got.exit, all)
-	}
+	check.That(s, got.exit <= 0 || strings.Contains("\n"+got.stderr, "\nerror: "), "exit code %d without an error:\n%s", got.exit, all)
 }
 
 // publishAgain publishes twice: the first must succeed, and the second has nothing to
@@ -142,9 +139,7 @@ func (s *scene) publishAgain() {
 		if got.exit != diag.OK || !regexp.MustCompile(`(?m)^tiny-1\.0-py3-none-any\.whl +(`+says+`) `).MatchString(got.stdout) {
 			s.Errorf("once more: exit code %d, want %q\n%s%s", got.exit, says, got.stdout, got.stderr)
 		}
-		if left := s.look(); left != whole {
-			s.Errorf("once more: left is %s", left)
-		}
+		check.Same(s, "once more: left", whole, s.look())
 	}
 }
 
@@ -160,9 +155,7 @@ func (s *scene) publishBoth(f fault) {
 	}
 	s.inspect(first)
 	s.judge(f, second)
-	if first.exit != diag.OK {
-		s.Errorf("nobody has published:\n%s\n%s", first.stderr, second.stderr)
-	}
+	check.That(s, first.exit == diag.OK, "nobody has published:\n%s\n%s", first.stderr, second.stderr)
 }
 
 const (
@@ -209,9 +202,7 @@ func TestPublishFaultsSayWhatToDo(t *testing.T) {
 	for _, k := range kinds() {
 		var seen []string
 		for _, f := range k.faults {
-			if slices.Contains(seen, f.what) {
-				t.Errorf("%s: %q stands there twice", k.to, f.what)
-			}
+			check.That(t, !slices.Contains(seen, f.what), "%s: %q stands there twice", k.to, f.what)
 			seen = append(seen, f.what)
 			if f.exit > 0 && (f.says == "" || f.exit != diag.Interrupted && f.hint == "") {
 				t.Errorf("%s: %q does not say what happened, or what to do", k.to, f.what)

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"builder/test/kit/check"
 )
 
 // A front is a proxy before a server. It requires the password and can misbehave. The
@@ -108,9 +110,7 @@ func (s *scene) breaks(at request, n int32, answer http.HandlerFunc) {
 	})
 	s.whenMended(func() {
 		s.front.breaks(nil)
-		if left.Load() == n {
-			s.Error("nobody met the fault")
-		}
+		check.That(s, left.Load() != n, "nobody met the fault")
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/input/oci"
+	"builder/test/kit/check"
 	"builder/test/kit/ocitest"
 )
 
@@ -86,9 +87,7 @@ func (s *scene) lookIntoRegistry(address string) remains {
 	meant := map[string]bool{}
 	for _, tag := range tags {
 		digest, err := r.Resolve(s.Context(), tag)
-		if err != nil {
-			s.Errorf("the tag %s: %v", tag, err)
-		}
+		check.That(s, err == nil, "the tag %s: %v", tag, err)
 		meant[digest] = true
 	}
 	if len(meant) != 1 {
@@ -112,9 +111,7 @@ func (s *scene) pull(r *oci.Repository, digest string) {
 	s.check(err)
 	said, err := os.ReadDir(s.wheel() + ".attestations")
 	s.check(err)
-	if len(about) != len(said) {
-		s.Errorf("%d documents speak of it, want %d", len(about), len(said))
-	}
+	check.That(s, len(about) == len(said), "%d documents speak of it, want %d", len(about), len(said))
 	for _, a := range about {
 		m.Files = append(m.Files, a.Files...)
 	}
@@ -124,7 +121,5 @@ func (s *scene) pull(r *oci.Repository, digest string) {
 			s.Errorf("%s cannot be read: %v", f.Name, err)
 		}
 	}
-	if !slices.ContainsFunc(m.Files, func(f oci.File) bool { return s.sums()[f.SHA256] }) {
-		s.Errorf("there is no wheel in %v", m.Files)
-	}
+	check.That(s, slices.ContainsFunc(m.Files, func(f oci.File) bool { return s.sums()[f.SHA256] }), "there is no wheel in %v", m.Files)
 }

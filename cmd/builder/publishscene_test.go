@@ -21,6 +21,8 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 	"builder/test/kit/wheeltest"
 )
 
@@ -68,16 +70,10 @@ func newWorkshop(t *testing.T) workshop {
 	t.Helper()
 	dir := t.TempDir()
 	script, err := txtar.ParseFile(filepath.Join("testdata", "script", "publish.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := txtar.Write(script, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, txtar.Write(script, dir))
 	w := workshop{home: filepath.Join(dir, "home"), site: filepath.Join(dir, "site")}
-	if err := sealLock(filepath.Join(w.site, "recipes", "tiny.lock.json")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, sealLock(filepath.Join(w.site, "recipes", "tiny.lock.json")))
 	w.cell = w.run(t, filepath.Join(dir, "first"))
 	w.other = w.run(t, filepath.Join(dir, "second"))
 	return w
@@ -88,9 +84,7 @@ func (w workshop) run(t *testing.T, out string) string {
 	t.Helper()
 	noise := make([]byte, 3*largest)
 	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(filepath.Base(out)))).Read(noise)
-	if err := sealCells(w.site, w.home, []string{"tiny"}, wheeltest.File{Name: "tiny/noise", Text: string(noise)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, sealCells(w.site, w.home, []string{"tiny"}, wheeltest.File{Name: "tiny/noise", Text: string(noise)}))
 	s := w.scene(t)
 	if got := s.builder("run", "tiny", "--out", out); got.exit != diag.OK {
 		t.Fatalf("exit code %d\n%s", got.exit, got.stderr)
@@ -149,9 +143,7 @@ func (s *scene) wheel() string { return filepath.Join(s.cell, "tiny-1.0-py3-none
 
 func (s *scene) check(err error) {
 	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 }
 
 // An outcome is the exit code and output of a process.
@@ -188,9 +180,7 @@ func (s *scene) builder(args ...string) outcome {
 	}
 	s.process.Store(cmd.Process)
 	err = cmd.Wait()
-	if ctx.Err() != nil {
-		s.Errorf("it hangs: %v", err)
-	}
+	check.That(s, ctx.Err() == nil, "it hangs: %v", err)
 	return outcome{diag.Code(cmd.ProcessState.ExitCode()), stdout.String(), stderr.String()}
 }
 
@@ -214,9 +204,7 @@ func (s *scene) sums() map[string]bool {
 
 func (s *scene) sumOf(path string) string {
 	data, err := os.ReadFile(path)
-	if err != nil {
-		s.Error(err)
-	}
+	check.That(s, err == nil, "%v", err)
 	return sumOf(data)
 }
 

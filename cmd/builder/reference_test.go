@@ -19,7 +19,9 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/image"
 	"builder/recipes"
+	"builder/test/kit/check"
 	"builder/test/kit/golden"
+	"builder/test/kit/must"
 )
 
 // schema is the part of a JSON schema that the reference shows. Keys keep the order of
@@ -39,9 +41,7 @@ func (s schema) keys(t *testing.T) (names []string, of map[string]schema) {
 	if len(s.Properties) == 0 {
 		return nil, nil
 	}
-	if err := json.Unmarshal(s.Properties, &of); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(s.Properties, &of))
 	d := json.NewDecoder(bytes.NewReader(s.Properties))
 	depth := 0
 	for {
@@ -75,9 +75,7 @@ func (s schema) rows(t *testing.T, b *strings.Builder, below string) {
 		if len(inner.Enum) > 0 {
 			about = strings.TrimPrefix(about+": ", ": ") + strings.Join(inner.Enum, ", ")
 		}
-		if about == "" {
-			t.Errorf("the key %s%s of a recipe has no description", below, name)
-		}
+		check.That(t, about != "", "the key %s%s of a recipe has no description", below, name)
 		need := ""
 		if slices.Contains(s.Required, name) {
 			need = "yes"
@@ -101,13 +99,9 @@ func (s schema) rows(t *testing.T, b *strings.Builder, below string) {
 func referenceRecipe(t *testing.T) string {
 	t.Helper()
 	data, err := recipes.FS.ReadFile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var s schema
-	if err := json.Unmarshal(data, &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(data, &s))
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s# Keys of a recipe\n\nEvery key of `recipes/NAME.yaml`, in the order of the schema. [Recipes](../recipes.md#a-recipe) explains how they work together, and [a worked example](../writing-a-recipe.md) shows them in use. `x[]` is an item of a list. \"yes\" means that the key is required where its parent stands. A variant may hold any key from `vars` on, and needs `when`.\n\n", generated)
 	b.WriteString("| key | form | required | says |\n| --- | --- | --- | --- |\n")
@@ -119,9 +113,7 @@ func referenceRecipe(t *testing.T) string {
 func referenceImages(t *testing.T) string {
 	t.Helper()
 	all, err := image.Load(images.FS, "images")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s# Built-in images\n\nThe facts of each image are probed in every run. An image with `python3.11-dev` or `python3.13-dev` has the headers of that Python. A recipe names an image of this list in `image` or `runtime`. A name with `{{…}}` in a recipe, such as `rocm-{{rocm}}-ubuntu-22.04`, stands for several. [An image](../writing-an-image.md) shows how to write your own.\n\n| image | made from | facts |\n| --- | --- | --- |\n", generated)
 	for _, i := range all {
@@ -155,9 +147,7 @@ func TestReference(t *testing.T) {
 		golden.CheckFile(t, filepath.Join(referenceDir, name), []byte(text))
 	}
 	there, err := os.ReadDir(referenceDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, e := range there {
 		if _, ok := pages[e.Name()]; !ok {
 			t.Errorf("%s/%s speaks of nothing that is there: remove it", referenceDir, e.Name())

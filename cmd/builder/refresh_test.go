@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -56,9 +57,7 @@ fi`, underTest()),
 	for _, lock := range []string{"recipes/horovod.lock.json", "stacks/openrlhf-rocm6.1.lock.json"} {
 		before, err1 := os.ReadFile(filepath.Join(repositoryRoot, lock))
 		after, err2 := os.ReadFile(filepath.Join(checkout, site, lock))
-		if err1 != nil || err2 != nil || string(after) != string(before)+"\n" {
-			t.Errorf("%s is not proposed: %v, %v", lock, err1, err2)
-		}
+		check.That(t, err1 == nil && err2 == nil && string(after) == string(before)+"\n", "%s is not proposed: %v, %v", lock, err1, err2)
 	}
 	for file, want := range map[string]string{
 		filepath.Join(temp, "summary"): "#### stack/openrlhf-rocm6.1\n",

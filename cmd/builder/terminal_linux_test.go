@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"builder/internal/input/store"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -86,9 +87,8 @@ func TestAnInterruptIsAnswered(t *testing.T) {
 	defer free()
 	cmd, person := onTerminal(t, dir, nil, "run", "horovod", "--rocm", "5.7", "--locked")
 	until(t, person, "another run writes to out")
-	if _, err := person.WriteString("\x03"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = person.WriteString("\x03")
+	must.Succeed(t, err)
 	until(t, person, "stopping the running steps (interrupt again to stop at once)")
 	go func() { _, _ = io.Copy(io.Discard, person) }() // until the program ends
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 {
@@ -117,16 +117,10 @@ func TestTerminals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, person := onTerminal(t, home, c.env, append([]string{"run", "horovod", "--rocm", "5.7", "--locked"}, c.args...)...)
 			seen := until(t, person, ".whl")
-			if got := strings.Contains(seen, frame); got != c.moves {
-				t.Errorf("lines move: %v\n%q", got, seen)
-			}
-			if got := strings.Contains(seen, green); got != c.hues {
-				t.Errorf("colours: %v\n%q", got, seen)
-			}
+			check.Same(t, fmt.Sprintf("lines move %q", seen), c.moves, strings.Contains(seen, frame))
+			check.Same(t, fmt.Sprintf("colours %q", seen), c.hues, strings.Contains(seen, green))
 			for _, want := range []string{"pass", cell, "from store"} {
-				if !strings.Contains(seen, want) {
-					t.Errorf("no %q in\n%q", want, seen)
-				}
+				check.That(t, strings.Contains(seen, want), "no %q in\n%q", want, seen)
 			}
 		})
 	}
