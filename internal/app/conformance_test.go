@@ -220,9 +220,8 @@ func (v validators) authority(t *testing.T) (address, chain string) {
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	chain = filepath.Join(t.TempDir(), "tsa.pem")
-	if err := errors.Join(err, os.WriteFile(chain, data, 0o600)); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatal(resp.Status, err)
-	}
+	err = errors.Join(err, os.WriteFile(chain, data, 0o600))
+	must.Hold(t, err == nil && resp.StatusCode == http.StatusOK, "%v %v", resp.Status, err)
 	return address, chain
 }
 
@@ -246,9 +245,8 @@ func (v validators) serves(t *testing.T, args ...string) (address string) {
 	out, err := cmd.StdoutPipe()
 	must.Succeed(t, err, cmd.Start())
 	t.Cleanup(func() {
-		if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
-			t.Error(err)
-		}
+		err := errors.Join(in.Close(), cmd.Wait())
+		check.That(t, err == nil, "%v", err)
 	})
 	_, err = fmt.Fscanln(out, &address)
 	must.Succeed(t, err)
@@ -335,9 +333,7 @@ func (v validators) refuses(t *testing.T, key signing.Key, e lock.Entry, path, p
 		must.Succeed(t, err)
 		bad := bytes.ReplaceAll(data, []byte(was), []byte(is))
 		out := filepath.Join(t.TempDir(), name)
-		if bytes.Equal(bad, data) || os.WriteFile(out, bad, 0o600) != nil {
-			t.Fatalf("%q is not in %s", was, name)
-		}
+		must.Hold(t, !bytes.Equal(bad, data) && os.WriteFile(out, bad, 0o600) == nil, "%q is not in %s", was, name)
 		return out
 	}
 	for what, line := range map[string][]string{

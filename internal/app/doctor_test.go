@@ -14,13 +14,11 @@ import (
 
 func TestLackingIsNoEngine(t *testing.T) {
 	r := doctor.Report{Schema: doctor.Schema, Checks: []doctor.Result{{Name: "rdma", For: doctor.Fabric, Finding: doctor.Finding{Verdict: doctor.Warn}}}}
-	if err := lacking(r); err != nil {
-		t.Errorf("a warning is an error: %v", err)
-	}
+	err := lacking(r)
+	check.That(t, err == nil, "a warning is an error: %v", err)
 	r.Checks[0].Verdict = doctor.Fail
-	if err := lacking(r); err != nil {
-		t.Errorf("what is not needed is an error: %v", err)
-	}
+	err = lacking(r)
+	check.That(t, err == nil, "what is not needed is an error: %v", err)
 	r.Checks[0].Needed = true
 	check.Same(t, "the class", diag.NoEngine, diag.CodeOf(lacking(r)))
 }

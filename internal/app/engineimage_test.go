@@ -51,9 +51,8 @@ func TestParseEngineImage(t *testing.T) {
 func TestOpenImage(t *testing.T) {
 	var file bytes.Buffer
 	w := gzip.NewWriter(&file)
-	if _, err := w.Write([]byte("a tar file")); err != nil || w.Close() != nil {
-		t.Fatal(err)
-	}
+	_, err := w.Write([]byte("a tar file"))
+	must.Hold(t, err == nil && w.Close() == nil, "%v", err)
 	asked := 0
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked++

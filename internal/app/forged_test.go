@@ -217,9 +217,7 @@ func repacked(t *testing.T, data []byte, was, is string) []byte {
 	t.Helper()
 	bundle, raw, err := opened(data)
 	bad := bytes.Replace(raw, []byte(was), []byte(is), 1)
-	if err != nil || bytes.Equal(bad, raw) {
-		t.Fatalf("%q is not in %s, %v", was, raw, err)
-	}
+	must.Hold(t, err == nil && !bytes.Equal(bad, raw), "%q is not in %s, %v", was, raw, err)
 	bundle["dsseEnvelope"].(map[string]any)["payload"] = base64.StdEncoding.EncodeToString(bad)
 	out, err := json.Marshal(bundle)
 	must.Succeed(t, err)

@@ -64,9 +64,8 @@ func TestGateByDigest(t *testing.T) {
 			}
 			both := []string{judges.Trust[0], app.PublicOf(judges.Key)}
 			before := len(report.Artifacts[0].Attached) + len(report.Artifacts[0].Verdicts)
-			if _, err := take(both[0]); diag.CodeOf(err) != diag.Gate {
-				t.Errorf("without trust in the judge: %v", err)
-			}
+			_, err = take(both[0])
+			check.That(t, diag.CodeOf(err) == diag.Gate, "without trust in the judge: %v", err)
 			if b, err := take(both...); err != nil || len(b.Said) == 0 || before == 0 {
 				t.Errorf("%+v, %v", b, err)
 			}
@@ -75,9 +74,8 @@ func TestGateByDigest(t *testing.T) {
 			wrong, err := inspect.ParseExpectations([]string{"framework=torch"})
 			must.Succeed(t, err)
 			refused("framework", app.GateRequest{Paths: []string{address}, Attach: true, Expect: wrong})
-			if _, err := take(both...); diag.CodeOf(err) != diag.Gate || !strings.Contains(err.Error(), "framework") {
-				t.Errorf("after a refusal: %v", err)
-			}
+			_, err = take(both...)
+			check.That(t, diag.CodeOf(err) == diag.Gate && strings.Contains(err.Error(), "framework"), "after a refusal: %v", err)
 		})
 	}
 }
@@ -113,9 +111,7 @@ func TestGateKeepsRefusedVerdicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept, err := filepath.Glob("gated-*/*.whl")
-	if err != nil || len(kept) != 1 {
-		t.Fatal(kept, err)
-	}
+	must.Hold(t, err == nil && len(kept) == 1, "%v %v", kept, err)
 	closed.Store(false)
 	before, err := filepath.Glob(filepath.Join(out, "tiny-1.0", "*.attestations", "verdicts-*"))
 	publishAll(kept[0])

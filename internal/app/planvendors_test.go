@@ -28,9 +28,7 @@ func TestBothVendorsAreAskedTheSame(t *testing.T) {
 			f[axis] = value
 		}
 		p, err := s.plan(PlanRequest{Selection: Selection{Recipe: cat.Recipes[i], Filter: f}})
-		if err != nil || len(p.Cells) != 1 {
-			t.Fatalf("%v: %d cells, %v", pairs, len(p.Cells), err)
-		}
+		must.Hold(t, err == nil && len(p.Cells) == 1, "%v: %d cells, %v", pairs, len(p.Cells), err)
 		return p.Cells[0]
 	}
 	wheels := []string{"gpu-allreduce", "gpu-train-step", "gpu-upstream-tests"}

@@ -46,21 +46,15 @@ func (v validators) published(t *testing.T, key signing.Key, public string) {
 	}
 	for name, place := range places {
 		_, err := app.Publish(t.Context(), s, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		must.Hold(t, err == nil, "%s: %v", name, err)
 		at, err := publish.OpenCatalogue(place, false)
 		must.Succeed(t, err)
 		all, err := at.List(t.Context())
-		if err != nil || len(all) != 1 {
-			t.Fatalf("%s: %+v, %v", name, all, err)
-		}
+		must.Hold(t, err == nil && len(all) == 1, "%s: %+v, %v", name, all, err)
 		path := filepath.Join(index, "files", all[0].Project, all[0].Filename)
 		if name != "index" {
 			path, err = at.Bring(t.Context(), all[0].Key, t.TempDir(), func(offered, _ []artifact.Artifact) ([]artifact.Artifact, error) { return offered, nil })
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			must.Hold(t, err == nil, "%s: %v", name, err)
 		}
 		v.accepts(t, "conformance", public, path)
 	}

@@ -95,13 +95,11 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 	refused("publishing", publishTo("file:"+filepath.Join(dir, "never"), lied), lie, "tiny/__init__.py differs")
 	said, err := filepath.Glob(filepath.Join(lied, "tiny-1.0", "*.attestations", "verdicts-*"))
 	for _, file := range said {
-		if payload := statementIn(t, file); strings.Contains(payload, dir) {
-			t.Errorf("a statement names a directory of its host: %s", payload)
-		}
+		payload := statementIn(t, file)
+		check.That(t, !strings.Contains(payload, dir), "a statement names a directory of its host: %s", payload)
 	}
-	if err := errors.Join(err, publishTo(place, out)); err != nil || len(said) != 4 {
-		t.Fatal(said, err)
-	}
+	err = errors.Join(err, publishTo(place, out))
+	must.Hold(t, err == nil && len(said) == 4, "%v %v", said, err)
 	tampered := filepath.Join(dir, "tampered")
 	must.Succeed(t, os.CopyFS(tampered, os.DirFS(filepath.Join(dir, "index"))))
 	addStatements(t, tampered, filepath.Join(lied, "tiny-1.0"))
@@ -109,12 +107,10 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 
 	// It builds again, now the right bytes.
 	engines[2].text = ""
-	if err := errors.Join(rebuild(2, out), publishTo(place, out), promote(place)); err != nil || already {
-		t.Fatal(already, err)
-	}
-	if err := promote(place); err != nil || !already {
-		t.Errorf("promoted again: %v, %v", already, err)
-	}
+	err = errors.Join(rebuild(2, out), publishTo(place, out), promote(place))
+	must.Hold(t, err == nil && !already, "%v %v", already, err)
+	err = promote(place)
+	check.That(t, err == nil && already, "promoted again: %v, %v", already, err)
 	for from, says := range map[string]string{place: "", "file:" + tampered: lie} {
 		taker, of := home(&builds{holds: "tiny"})
 		done, err := app.Run(t.Context(), taker, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out"), From: []string{from}, FromOnly: true})
@@ -133,9 +129,7 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 func addStatements(t *testing.T, at, cell string) {
 	t.Helper()
 	records, err := filepath.Glob(filepath.Join(at, "files", "*", "*.record.json"))
-	if err != nil || len(records) != 1 {
-		t.Fatal(records, err)
-	}
+	must.Hold(t, err == nil && len(records) == 1, "%v %v", records, err)
 	data, err := os.ReadFile(records[0])
 	must.Succeed(t, err)
 	var r index.Record
@@ -159,9 +153,8 @@ func addStatements(t *testing.T, at, cell string) {
 		r.Beside = append(r.Beside, index.File{Path: folder + "/" + a.Name, SHA256: a.SHA256, Size: a.Size})
 	}
 	data, err = json.Marshal(r)
-	if err := errors.Join(err, os.WriteFile(records[0], data, 0o600), os.WriteFile(filepath.Join(at, "keys", r.Key+".json"), data, 0o600)); err != nil || len(r.Beside) == before {
-		t.Fatal(err, "nothing was added")
-	}
+	err = errors.Join(err, os.WriteFile(records[0], data, 0o600), os.WriteFile(filepath.Join(at, "keys", r.Key+".json"), data, 0o600))
+	must.Hold(t, err == nil && len(r.Beside) != before, "%v %v", err, "nothing was added")
 }
 
 // statementIn returns the signed statement in a file.

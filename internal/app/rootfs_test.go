@@ -27,14 +27,10 @@ func TestChrootScript(t *testing.T) {
 	// The test drops the parts that need root or the file system and runs the rest
 	// unchanged.
 	head, command, ok := strings.Cut(script, "' sh \\\n")
-	if !ok || !strings.Contains(head, "exec unshare --mount --net") || !strings.Contains(head, `exec env -i "$@"`) {
-		t.Fatal(script)
-	}
+	must.Hold(t, ok && strings.Contains(head, "exec unshare --mount --net") && strings.Contains(head, `exec env -i "$@"`), "%v", script)
 	command = "exec env -i " + strings.Replace(strings.TrimSpace(command), "chroot . ", "/bin/", 1)
 	out, err := exec.Command("/bin/sh", "-c", command).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	must.Hold(t, err == nil, "%v: %s", err, out)
 	got := map[string]bool{}
 	for line := range strings.Lines(string(out)) {
 		got[strings.TrimSpace(line)] = true
@@ -78,14 +74,11 @@ func TestWriteRootfsLeavesNothing(t *testing.T) {
 	e.Image.Wheels = []pypi.File{{Filename: "tool-1-py3-none-any.whl", SHA256: strings.Repeat("0", 64), Size: 1}}
 	made, there := filepath.Join(t.TempDir(), "new"), t.TempDir()
 	for _, dir := range []string{made, there} {
-		if _, err := WriteStepRootfs(t.Context(), s, e, "build", dir); diag.CodeOf(err) != diag.Fetch {
-			t.Fatalf("an empty store offline: %v", err)
-		}
+		_, err := WriteStepRootfs(t.Context(), s, e, "build", dir)
+		must.Hold(t, diag.CodeOf(err) == diag.Fetch, "an empty store offline: %v", err)
 	}
-	if _, err := os.Stat(made); err == nil {
-		t.Error("the directory is left")
-	}
-	if _, err := os.Stat(there); err != nil {
-		t.Error(err)
-	}
+	_, err := os.Stat(made)
+	check.That(t, err != nil, "the directory is left")
+	_, err = os.Stat(there)
+	check.That(t, err == nil, "%v", err)
 }

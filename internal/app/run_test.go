@@ -163,9 +163,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("run.json says something else, %v (-returned +written):\n%s", errors.Join(err, err1, err2), diff)
 	}
 	for _, name := range []string{"report.html", "report.md", "junit.xml", "tiny-1.0/logs/build.log", "tiny-1.0/" + lock.EntryFile} {
-		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
-			t.Error(err)
-		}
+		_, err := os.Stat(filepath.Join(out, name))
+		check.That(t, err == nil, "%v", err)
 	}
 	signed, err := app.Verifiable(s, app.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}})
 	must.Succeed(t, err)
@@ -198,13 +197,10 @@ func TestRunThatAGateRefuses(t *testing.T) {
 		if diag.CodeOf(err) != diag.Gate || report.StatusOf(done.Cells[0]) != report.Fail || done.Cells[0].Error != nil {
 			t.Fatalf("%+v, %v", done, err)
 		}
-		if engine.n != n+1 {
-			t.Errorf("built %d times in %d runs", engine.n, n+1)
-		}
+		check.That(t, engine.n == n+1, "built %d times in %d runs", engine.n, n+1)
 	}
-	if _, err := os.Stat(filepath.Join(out, "tiny-1.0", "rejected", "tiny-1.0-py3-none-any.whl")); err != nil {
-		t.Error(err)
-	}
+	_, err := os.Stat(filepath.Join(out, "tiny-1.0", "rejected", "tiny-1.0-py3-none-any.whl"))
+	check.That(t, err == nil, "%v", err)
 	if found, err := filepath.Glob(filepath.Join(out, "tiny-1.0", "*"+".attestations")); err != nil || len(found) > 0 {
 		t.Errorf("%v is signed, %v", found, err)
 	}
@@ -218,9 +214,7 @@ func TestRunWithoutItsFiles(t *testing.T) {
 	out := filepath.Join(s.Home, "out")
 	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
 	written, err2 := report.Read(filepath.Join(out, "run.json"))
-	if err2 != nil {
-		t.Fatal(err2)
-	}
+	must.Hold(t, err2 == nil, "%v", err2)
 	if diag.CodeOf(err) != diag.Fetch || engine.n != 0 || report.StatusOf(written.Cells[0]) != report.Errored {
 		t.Errorf("built %d times, %v", engine.n, err)
 	}

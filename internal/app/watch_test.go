@@ -107,9 +107,8 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, shown) },
 		Done: func(_ int, o run.Outcome) {
 			cell := cellOf(o)
-			if err := c.rec.Update(cell); err != nil {
-				t.Error(err)
-			}
+			err := c.rec.Update(cell)
+			check.That(t, err == nil, "%v", err)
 			showDone(shown, cell)
 		},
 	}).Run(t.Context(), entries) {
@@ -120,9 +119,7 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	shown.Close()
 	err = errors.Join(errs...)
 	shown.Faults(err)
-	if diag.CodeOf(err) != diag.Gate {
-		t.Errorf("the error is %v of class %v", err, diag.CodeOf(err))
-	}
+	check.That(t, diag.CodeOf(err) == diag.Gate, "the error is %v of class %v", err, diag.CodeOf(err))
 	return b.String(), c
 }
 
@@ -132,9 +129,8 @@ func TestEventsFollowTheirSchema(t *testing.T) {
 	validate := recipetest.Validator(t, recipe.Schema(&progress.Event{}))
 	seen := map[progress.Kind]bool{}
 	for line := range strings.Lines(stderr) {
-		if err := validate([]byte(line)); err != nil {
-			t.Errorf("%s: %v", line, err)
-		}
+		err := validate([]byte(line))
+		check.That(t, err == nil, "%s: %v", line, err)
 		var e progress.Event
 		must.Succeed(t, json.Unmarshal([]byte(line), &e))
 		seen[e.Event] = true

@@ -29,9 +29,7 @@ func tableBelow(t *testing.T, heading string) [][]string {
 			all = append(all, cells[1:len(cells)-1])
 		}
 	}
-	if len(all) < 4 {
-		t.Fatalf("the table below %q has only %d lines", heading, len(all))
-	}
+	must.Hold(t, len(all) >= 4, "the table below %q has only %d lines", heading, len(all))
 	return all[2:] // without the header and its separator
 }
 

@@ -26,9 +26,7 @@ func below(t *testing.T, dir string, ends ...string) []string {
 		}
 		return err
 	})
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files %v below %s, %v", len(files), ends, dir, err)
-	}
+	must.Hold(t, err == nil && len(files) != 0, "%d files %v below %s, %v", len(files), ends, dir, err)
 	return files
 }
 
@@ -149,9 +147,7 @@ func TestBuiltSiteLoadsNothing(t *testing.T) {
 		t.Skip("make docs builds the site and looks at it")
 	}
 	files := below(t, dir, ".html", ".css")
-	if len(files) < 20 {
-		t.Fatalf("the site has only %d files", len(files))
-	}
+	must.Hold(t, len(files) >= 20, "the site has only %d files", len(files))
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		must.Succeed(t, err)

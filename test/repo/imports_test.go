@@ -39,9 +39,7 @@ type pkg struct {
 func packages(t *testing.T) []pkg {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,GoFiles,Imports,TestImports,XTestImports", "./...").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	must.Hold(t, err == nil, "go list: %v", err)
 	var all []pkg
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p pkg
@@ -71,12 +69,10 @@ func TestGroupsImportThoseBelow(t *testing.T) {
 		from := groupOf(p.ImportPath)
 		for _, imported := range p.Imports {
 			path, ours := strings.CutPrefix(imported, "builder/")
-			if to := groupOf(path); ours && from >= 0 && to >= 0 && to < from {
-				t.Errorf("%s imports %s, which is in a group above it", p.ImportPath, path)
-			}
-			if by := only[imported]; by != "" && !within(p.ImportPath, by) {
-				t.Errorf("%s imports %s: only %s may", p.ImportPath, imported, by)
-			}
+			to := groupOf(path)
+			check.That(t, !ours || from < 0 || to < 0 || to >= from, "%s imports %s, which is in a group above it", p.ImportPath, path)
+			by := only[imported]
+			check.That(t, by == "" || within(p.ImportPath, by), "%s imports %s: only %s may", p.ImportPath, imported, by)
 		}
 		check.That(t, p.Doc != "", "%s has no package comment", p.ImportPath)
 	}

@@ -21,9 +21,7 @@ const ownAction = ".github/actions/builder/action.yml"
 func workflows(t *testing.T) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob(".github/workflows/*.yml")
-	if err != nil || len(files) < 4 {
-		t.Fatalf("%d workflows, %v", len(files), err)
-	}
+	must.Hold(t, err == nil && len(files) >= 4, "%d workflows, %v", len(files), err)
 	all := map[string][]string{}
 	for _, file := range append(files, ownAction) {
 		text, err := os.ReadFile(file)
@@ -55,9 +53,8 @@ func TestEveryActionIsPinned(t *testing.T) {
 				continue
 			}
 			name, commit, _ := strings.Cut(m[1], "@")
-			if other := seen[name]; other != "" && other != commit {
-				t.Errorf("%s:%d: %s is pinned to %s and elsewhere to %s", file, i+1, name, commit, other)
-			}
+			other := seen[name]
+			check.That(t, other == "" || other == commit, "%s:%d: %s is pinned to %s and elsewhere to %s", file, i+1, name, commit, other)
 			seen[name] = commit
 		}
 	}
@@ -90,9 +87,7 @@ func TestNoExpressionInABlock(t *testing.T) {
 			} else if strings.TrimSpace(line) != "" && len(line)-len(strings.TrimLeft(line, " ")) <= indent {
 				indent = -1
 			}
-			if indent >= 0 && strings.Contains(line, "${{") {
-				t.Errorf("%s:%d: an expression stands in a block: %s", file, i+1, line)
-			}
+			check.That(t, indent < 0 || !strings.Contains(line, "${{"), "%s:%d: an expression stands in a block: %s", file, i+1, line)
 		}
 	}
 	check.That(t, blocks >= 10, "only %d blocks were found", blocks)
@@ -179,21 +174,15 @@ func TestEveryInputIsExplained(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("docs", "actions.md"))
 	must.Succeed(t, err)
 	names := slices.Concat(slices.Collect(maps.Keys(w.On.Call.Inputs)), slices.Collect(maps.Keys(w.On.Call.Secrets)), slices.Collect(maps.Keys(w.Jobs)))
-	if len(names) < 15 {
-		t.Fatalf("only %v were found", names)
-	}
+	must.Hold(t, len(names) >= 15, "only %v were found", names)
 	for _, name := range names {
 		check.That(t, strings.Contains(string(page), "`"+name+"`"), "docs/actions.md does not explain %s", name)
 	}
 	action, _, _ := strings.Cut(strings.Join(workflows(t)[ownAction], "\n"), "\noutputs:\n")
 	inputs := inputKey.FindAllStringSubmatch(action, -1)
-	if len(inputs) < 4 {
-		t.Fatalf("only %q are inputs of the action", inputs)
-	}
+	must.Hold(t, len(inputs) >= 4, "only %q are inputs of the action", inputs)
 	for _, m := range inputs {
-		if !strings.Contains(string(page), "`"+m[1]+"`") {
-			t.Errorf("docs/actions.md does not explain the input %s of the action", m[1])
-		}
+		check.That(t, strings.Contains(string(page), "`"+m[1]+"`"), "docs/actions.md does not explain the input %s of the action", m[1])
 	}
 	for name := range w.On.Dispatch.Inputs {
 		if _, known := w.On.Call.Inputs[name]; !known {

@@ -42,9 +42,8 @@ func TestUpdateLockAtOnce(t *testing.T) {
 			if done, err := locks.Update("tiny", Update{Pins: release(n)}); err != nil || !done.Wrote {
 				t.Errorf("release %d: %+v, %v", n, done, err)
 			}
-			if _, err := locks.Read("tiny"); err != nil {
-				t.Error(err)
-			}
+			_, err := locks.Read("tiny")
+			check.That(t, err == nil, "%v", err)
 		})
 	}
 	wg.Wait()
@@ -88,17 +87,14 @@ func TestSiteLockOfABuiltInRecipe(t *testing.T) {
 	c, err := Load(site, Taken{})
 	must.Succeed(t, err)
 	built, err := Catalogue{}.Locks(home).Read("horovod")
-	if err != nil || built.None() {
-		t.Fatalf("the built-in lock: %v", err)
-	}
+	must.Hold(t, err == nil && !built.None(), "the built-in lock: %v", err)
 	if done, err := (Catalogue{}).Locks(home).Update("horovod", Update{Pins: release(1)}); err != nil || !strings.HasPrefix(done.Path, home) {
 		t.Fatalf("the lock of the home: %+v, %v", done, err)
 	}
 	locks := c.Locks(home)
 	done, err := locks.Update("horovod", Update{Pins: release(2)})
-	if want := filepath.Join(site, "recipes", "horovod.lock.json"); err != nil || !done.Wrote || done.Path != want {
-		t.Fatalf("%+v, %v", done, err)
-	}
+	want := filepath.Join(site, "recipes", "horovod.lock.json")
+	must.Hold(t, err == nil && done.Wrote && done.Path == want, "%+v, %v", done, err)
 	own, err := locks.Own("horovod")
 	check.That(t, err == nil && len(own.Sources) == 1 && own.Sources[0].Version == "2", "in the site: %v, %v", own, err)
 	all, err := locks.Read("horovod")

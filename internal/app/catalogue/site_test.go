@@ -107,14 +107,12 @@ func TestWhatLiesInASiteIsARegularFile(t *testing.T) {
 	write(t, filepath.Join(site, "shared", "own.yaml"), ownRecipe)
 	must.Succeed(t, os.MkdirAll(filepath.Join(site, "recipes"), 0o700))
 	must.Succeed(t, os.Symlink("../shared/own.yaml", filepath.Join(site, "recipes", "own.yaml")))
-	if err := everything(t, site); err != nil {
-		t.Error(err)
-	}
+	err := everything(t, site)
+	check.That(t, err == nil, "%v", err)
 	long := filepath.Join(site, "recipes", "key.yaml")
 	write(t, long, "-----BEGIN\n"+strings.Repeat("dont-tell ", 100))
-	if err := everything(t, site); err == nil || strings.Count(err.Error(), "dont-tell") > 6 {
-		t.Errorf("a key in the place of a recipe: %v", err)
-	}
+	err = everything(t, site)
+	check.That(t, err != nil && strings.Count(err.Error(), "dont-tell") <= 6, "a key in the place of a recipe: %v", err)
 	must.Succeed(t, os.Remove(long))
 	must.Succeed(t, syscall.Mkfifo(long, 0o600))
 	check.Fails(t, everything(t, site), "pipe", "a pipe in the place of a recipe")

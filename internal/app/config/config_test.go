@@ -77,9 +77,8 @@ func TestPreferred(t *testing.T) {
 		c := config.Config{Preferences: []config.Preference{{Recipe: "tool", Axis: "rocm", Value: text}}}
 		all, err := c.Preferred([]*recipe.Recipe{r})
 		must.Succeed(t, err)
-		if got := all[0].Axes[0]; strings.Join(got.Values, " ") != want.values || got.Site != want.site || r.Axes[0].Site != 0 {
-			t.Errorf("%s: %+v", text, got)
-		}
+		got := all[0].Axes[0]
+		check.That(t, strings.Join(got.Values, " ") == want.values && got.Site == want.site && r.Axes[0].Site == 0, "%s: %+v", text, got)
 	}
 }
 
@@ -105,9 +104,7 @@ func TestEffective(t *testing.T) {
 			t.Errorf("%s is %q of %s, want %q of %s", key, e.Value, e.Origin, want.value, want.origin)
 		}
 	}
-	if len(got) != len(config.Keys()) {
-		t.Errorf("%d settings of %d keys", len(got), len(config.Keys()))
-	}
+	check.That(t, len(got) == len(config.Keys()), "%d settings of %d keys", len(got), len(config.Keys()))
 }
 
 func TestPathsMeanTheSameFromEverywhere(t *testing.T) {
@@ -248,9 +245,8 @@ func TestAFoundFileStaysInItsDirectory(t *testing.T) {
 func TestEveryFaultOfEveryFileAtOnce(t *testing.T) {
 	h, _ := host(t, ".", map[string]string{"builder.yaml": "jbos: 2\nmemory: x\n", "own/builder/builder.yaml": "engin: x\n"})
 	_, err := config.Load(h)
-	if errs := diag.All(err); len(errs) != 3 || !strings.Contains(errs[2].Hint, `"engine"`) {
-		t.Errorf("got %v", err)
-	}
+	errs := diag.All(err)
+	check.That(t, len(errs) == 3 && strings.Contains(errs[2].Hint, `"engine"`), "got %v", err)
 }
 
 // In a world-writable directory another user's file is not read. Only root can create
@@ -278,8 +274,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("key %s is not explained: %+v", key.Name, key)
 		}
 	}
-	if n := reflect.TypeFor[config.File]().NumField(); len(config.Keys()) != n-1 {
-		t.Errorf("%d keys of %d fields: all but axes are variables", len(config.Keys()), n)
-	}
+	n := reflect.TypeFor[config.File]().NumField()
+	check.That(t, len(config.Keys()) == n-1, "%d keys of %d fields: all but axes are variables", len(config.Keys()), n)
 	check.Same(t, "the variable of engine-idle", "BUILDER_ENGINE_IDLE", config.Variable("engine-idle"))
 }

@@ -84,9 +84,8 @@ func (denied) Open(name string) (fs.File, error) {
 
 // An empty finding and an interrupted check are unknown.
 func TestZeroVerdictIsUnknown(t *testing.T) {
-	if v := (Finding{}).Verdict; v != Unknown || v.String() != "unknown" {
-		t.Errorf("a finding that says nothing is %s", v)
-	}
+	v := (Finding{}).Verdict
+	check.That(t, v == Unknown && v.String() == "unknown", "a finding that says nothing is %s", v)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, c := range Examine(ctx, recorded(t, "bare"), work).Checks {
@@ -328,9 +327,8 @@ func TestRealHost(t *testing.T) {
 		check.That(t, c.Found != "" && c.Name == Checks()[i].Name, "%s says nothing: %+v", c.Name, c)
 		t.Logf("%-16s %-8s %s", c.Name, c.Verdict, c.Found)
 	}
-	if _, err := os.Stat(home); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the state directory was made: %v", err)
-	}
+	_, err := os.Stat(home)
+	check.That(t, errors.Is(err, fs.ErrNotExist), "the state directory was made: %v", err)
 }
 
 // A daemon that a run cannot use leaves the native engine, and the report says why.

@@ -115,8 +115,7 @@ func TestLongTexts(t *testing.T) {
 		"sys/class/infiniband/mlx5_0/ports/1/rate": long, "sys/module/amdgpu/version": long,
 	}, only("mpirun", long, nil))
 	for _, c := range Examine(t.Context(), h, work).Checks {
-		if size := len(c.Found) + len(c.Remedy) + len(strings.Join(c.Detail, "")); size > 20000 {
-			t.Errorf("%s says %d bytes", c.Name, size)
-		}
+		size := len(c.Found) + len(c.Remedy) + len(strings.Join(c.Detail, ""))
+		check.That(t, size <= 20000, "%s says %d bytes", c.Name, size)
 	}
 }

@@ -23,9 +23,8 @@ func hostile() doctor.Report {
 func TestReportIsClean(t *testing.T) {
 	var b bytes.Buffer
 	Doctor(term.Printer{Stdout: &b}, hostile())
-	if got := b.String(); term.Clean(got) != got || !strings.Contains(got, "fine") {
-		t.Errorf("%q", got)
-	}
+	got := b.String()
+	check.That(t, term.Clean(got) == got && strings.Contains(got, "fine"), "%q", got)
 	b.Reset()
 	must.Succeed(t, (term.Printer{Stdout: &b}).JSON(hostile()))
 	check.That(t, !strings.ContainsAny(b.String(), "\x1b\x07\r"), "%q", b.String())
@@ -33,7 +32,6 @@ func TestReportIsClean(t *testing.T) {
 		Schema int
 		Checks []struct{ Check, Verdict string }
 	}
-	if err := json.Unmarshal(b.Bytes(), &back); err != nil || back.Schema != doctor.Schema || back.Checks[0].Verdict != "warn" {
-		t.Errorf("%+v, %v", back, err)
-	}
+	err := json.Unmarshal(b.Bytes(), &back)
+	check.That(t, err == nil && back.Schema == doctor.Schema && back.Checks[0].Verdict == "warn", "%+v, %v", back, err)
 }

@@ -68,9 +68,7 @@ func written(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	x, err := carry.Write(path, load())
-	if err != nil || len(x.Blobs) != 2 || len(x.Cells) != 1 || len(x.Results) != 1 {
-		t.Fatalf("%+v, %v", x, err)
-	}
+	must.Hold(t, err == nil && len(x.Blobs) == 2 && len(x.Cells) == 1 && len(x.Results) == 1, "%+v, %v", x, err)
 	return path
 }
 
@@ -170,9 +168,8 @@ func TestReadRefuses(t *testing.T) {
 	for n := 0; n < len(good); n += 100 {
 		path := filepath.Join(t.TempDir(), "x.tar")
 		must.Succeed(t, os.WriteFile(path, good[:n], 0o644))
-		if _, err := carry.Read(path, &receiver{}); err == nil {
-			t.Errorf("%d of %d bytes were taken for all", n, len(good))
-		}
+		_, err := carry.Read(path, &receiver{})
+		check.That(t, err != nil, "%d of %d bytes were taken for all", n, len(good))
 	}
 }
 
@@ -203,13 +200,11 @@ func TestReadRefusesADirectoryThatLies(t *testing.T) {
 	} {
 		dir := written(t, "dir")
 		must.Succeed(t, c.spoil(dir))
-		if _, err := carry.Read(dir, &receiver{}); err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Fetch {
-			t.Errorf("%s: got %v", name, err)
-		}
+		_, err := carry.Read(dir, &receiver{})
+		check.That(t, err != nil && strings.Contains(err.Error(), c.want) && diag.CodeOf(err) == diag.Fetch, "%s: got %v", name, err)
 	}
-	if _, err := carry.Read(filepath.Join(t.TempDir(), "absent"), &receiver{}); !errors.Is(err, fs.ErrNotExist) || diag.CodeOf(err) != diag.Usage {
-		t.Errorf("got %v", err)
-	}
+	_, err := carry.Read(filepath.Join(t.TempDir(), "absent"), &receiver{})
+	check.That(t, errors.Is(err, fs.ErrNotExist) && diag.CodeOf(err) == diag.Usage, "got %v", err)
 }
 
 // FuzzRead checks that Read of a damaged file does not panic, and either takes every

@@ -63,9 +63,7 @@ func TestUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			asked := fake(t, "docker", "image*) echo sha256:1 ;;\ncontainer*) "+s.there+" ;;")
 			address, err := Daemon("docker").Up(t.Context(), c)
-			if err != nil || address != "container+docker://"+c.Name {
-				t.Fatalf("%s, %v", address, err)
-			}
+			must.Hold(t, err == nil && address == "container+docker://"+c.Name, "%s, %v", address, err)
 			if text := asked(); !strings.Contains(text, s.want) || strings.Contains(text, "\n"+s.never) {
 				t.Errorf("want %q and no %q in:\n%s", s.want, s.never, text)
 			}
@@ -83,21 +81,18 @@ func TestUp(t *testing.T) {
 
 func TestEmptyLeavesWhatIsAtWork(t *testing.T) {
 	asked := fake(t, "docker", "top*) echo 7 buildctl dial-stdio ;;")
-	if err := Daemon("docker").Empty(t.Context(), Of("/home")); diag.CodeOf(err) != diag.NoEngine || strings.Contains(asked(), "rm --force") {
-		t.Errorf("%v\n%s", err, asked())
-	}
+	err := Daemon("docker").Empty(t.Context(), Of("/home"))
+	check.That(t, diag.CodeOf(err) == diag.NoEngine && !strings.Contains(asked(), "rm --force"), "%v\n%s", err, asked())
 	asked = fake(t, "docker", "top*) echo 1 engine ;;")
-	if err := Daemon("docker").Empty(t.Context(), Of("/home")); err != nil || !strings.Contains(asked(), "volume rm "+Of("/home").Name) {
-		t.Errorf("%v\n%s", err, asked())
-	}
+	err = Daemon("docker").Empty(t.Context(), Of("/home"))
+	check.That(t, err == nil && strings.Contains(asked(), "volume rm "+Of("/home").Name), "%v\n%s", err, asked())
 }
 
 func TestDownRepeatsARemoval(t *testing.T) {
 	late := filepath.Join(t.TempDir(), "late")
 	asked := fake(t, "podman", `rm*) [ -e `+late+` ] && exit 0; : >`+late+`; echo given PID did not die within timeout >&2; exit 1 ;;`)
-	if err := Daemon("podman").Down(t.Context(), Of("/home")); err != nil || strings.Count(asked(), "rm --force") != 2 {
-		t.Errorf("%v\n%s", err, asked())
-	}
+	err := Daemon("podman").Down(t.Context(), Of("/home"))
+	check.That(t, err == nil && strings.Count(asked(), "rm --force") == 2, "%v\n%s", err, asked())
 	// The time ends while Down looks for the container again.
 	dir := t.TempDir()
 	tried, looked := filepath.Join(dir, "tried"), filepath.Join(dir, "looked")

@@ -146,9 +146,8 @@ func has(t *testing.T, f *fetch.Fetcher, data []byte) bool {
 	if _, ok := f.Store.Path(b); !ok {
 		return false
 	}
-	if err := f.Store.Verify(b); err != nil {
-		t.Error(err)
-	}
+	err := f.Store.Verify(b)
+	check.That(t, err == nil, "%v", err)
 	return true
 }
 
@@ -212,7 +211,6 @@ func TestSourceOfAHostileEntry(t *testing.T) {
 		check.Fails(t, err, "the entry's source of tests", name)
 	}
 	f.Overrides = nil
-	if _, err := f.Source(t.Context(), good, io.Discard); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without a place: %v", err)
-	}
+	_, err = f.Source(t.Context(), good, io.Discard)
+	check.That(t, errors.Is(err, fs.ErrNotExist), "without a place: %v", err)
 }

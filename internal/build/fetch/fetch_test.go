@@ -55,9 +55,7 @@ func TestFetchBringsAllThatAnEntryNames(t *testing.T) {
 		"/files/a-1-py3-none-any.whl", "/files/b-1-py3-none-any.whl", "/files/tool-1.tar.gz",
 	}
 	check.Same(t, "each file once", want, m.requests())
-	if asked() != "a==1\nb==1\ntool==1\n" {
-		t.Errorf("uv was asked for %q", asked())
-	}
+	check.That(t, asked() == "a==1\nb==1\ntool==1\n", "uv was asked for %q", asked())
 
 	// Files in the store are requested neither from a mirror nor from uv.
 	f.UV = func(context.Context) (pypi.Tool, error) { t.Error("uv was asked for"); return pypi.Tool{}, nil }
@@ -98,15 +96,11 @@ func TestWhatAFaultSays(t *testing.T) {
 			var log bytes.Buffer
 			err := f.Fetch(t.Context(), entry(t, f, pack("a", data)), &log)
 			all := diag.All(err)
-			if len(all) != 1 || all[0].Code != diag.Fetch {
-				t.Fatalf("got %v", err)
-			}
+			must.Hold(t, len(all) == 1 && all[0].Code == diag.Fetch, "got %v", err)
 			if got, want := all[0].Error(), what+": "+m.URL+"/pool/main/a_1_amd64.deb: "+c.want; got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
-			if !strings.Contains(all[0].Hint, "--set source.a=PATH|URL") {
-				t.Errorf("the hint is %q", all[0].Hint)
-			}
+			check.That(t, strings.Contains(all[0].Hint, "--set source.a=PATH|URL"), "the hint is %q", all[0].Hint)
 			if !strings.Contains(log.String(), what) || strings.Contains(log.String()+err.Error(), "hush") {
 				t.Errorf("the log is %s", log.String())
 			}
@@ -127,9 +121,7 @@ func TestAFaultListsEveryPlace(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	for i, want := range []string{"/absent/a.deb: ", "404", "403", "http://127.0.0.1:1/archive/debian/20261121T000000Z/pool/main/a_1_amd64.deb: "} {
-		if !strings.Contains(lines[1+i], want) {
-			t.Errorf("line %d is %s, want %s", 1+i, lines[1+i], want)
-		}
+		check.That(t, strings.Contains(lines[1+i], want), "line %d is %s, want %s", 1+i, lines[1+i], want)
 	}
 
 	f = newFetcher(t)
@@ -203,9 +195,8 @@ func TestOtherPlaces(t *testing.T) {
 			}}
 			must.Succeed(t, f.Fetch(t.Context(), e, io.Discard))
 			check.That(t, has(t, f, debian) && has(t, f, wheelData) && has(t, f, source), "something is not there")
-			if got := m.requests(); len(got) != c.asked {
-				t.Errorf("the mirror was asked for %q", got)
-			}
+			got := m.requests()
+			check.That(t, len(got) == c.asked, "the mirror was asked for %q", got)
 		})
 	}
 	if data, err := os.ReadFile(filepath.Join(dir, "a.deb")); err != nil || !bytes.Equal(data, debian) {
@@ -241,9 +232,8 @@ func TestOffline(t *testing.T) {
 		t.Errorf("%v, asked for %q (-want +got):\n%s", diag.CodeOf(err), m.requests(), diff)
 	}
 	e.Runtime.Wheels, e.Image.Pin.Packages = nil, e.Image.Pin.Packages[:1]
-	if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
-		t.Errorf("everything is there: %v", err)
-	}
+	err = f.Fetch(t.Context(), e, io.Discard)
+	check.That(t, err == nil, "everything is there: %v", err)
 }
 
 func TestWhatTheIndexDoesNotHave(t *testing.T) {
@@ -260,9 +250,8 @@ func TestWhatTheIndexDoesNotHave(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	f.UV = func(context.Context) (pypi.Tool, error) { return pypi.Tool{}, diag.Errorf(diag.Fetch, "no uv") }
-	if err := f.Fetch(t.Context(), e, io.Discard); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "no uv") {
-		t.Errorf("got %v", err)
-	}
+	err = f.Fetch(t.Context(), e, io.Discard)
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "no uv"), "got %v", err)
 }
 
 // Six files at a time: neither sequential nor all at once.
@@ -298,9 +287,8 @@ func TestFetchesAFewAtATime(t *testing.T) {
 		}
 	}
 	f := newFetcher(t, newMirror(t, answers))
-	if err := f.Fetch(t.Context(), entry(t, f, packages...), io.Discard); err != nil || most != six {
-		t.Errorf("%d at a time, %v", most, err)
-	}
+	err := f.Fetch(t.Context(), entry(t, f, packages...), io.Discard)
+	check.That(t, err == nil && most == six, "%d at a time, %v", most, err)
 }
 
 // counted is a log that counts bytes.
@@ -336,33 +324,29 @@ func TestFetchBringsAgainWhatIsDamaged(t *testing.T) {
 	}
 	spoil()
 	var log bytes.Buffer
-	if err := f.Fetch(t.Context(), e, &log); err != nil || !has(t, f, data) || len(m.requests()) != 2 {
-		t.Errorf("%v, asked for %v", err, m.requests())
-	}
+	err := f.Fetch(t.Context(), e, &log)
+	check.That(t, err == nil && has(t, f, data) && len(m.requests()) == 2, "%v, asked for %v", err, m.requests())
 	if want := "verifying a_1_amd64.deb: the file in the store is damaged: expected sha256 " + digest(data); !strings.Contains(log.String(), want) {
 		t.Errorf("the log is %s", log.String())
 	}
 	spoil()
 	f.Offline = true
-	if err := f.Fetch(t.Context(), e, io.Discard); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), digest(data)) {
-		t.Errorf("offline: %v", err)
-	}
+	err = f.Fetch(t.Context(), e, io.Discard)
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), digest(data)), "offline: %v", err)
 }
 
 func TestBlobsAndWhatIsMissing(t *testing.T) {
 	f := newFetcher(t)
 	e := entry(t, f, pack("a", noise(1, 10)), pack("b", noise(2, 10)))
 	e.Runtime = lock.Image{Pin: e.Image.Pin, Wheels: []pypi.File{file("w", wheel, noise(3, 10))}}
-	if got := fetch.Blobs(e, e); len(got) != 4 {
-		t.Errorf("%d files: %v", len(got), got)
-	}
+	got := fetch.Blobs(e, e)
+	check.That(t, len(got) == 4, "%d files: %v", len(got), got)
 	err := f.Missing([]lock.Entry{e, e}, io.Discard)
 	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.HasPrefix(err.Error(), "3 files are not in the store"), "%v", err)
 	for _, seed := range []int{1, 2, 3} {
 		_, err := f.Store.Put(bytes.NewReader(noise(seed, 10)))
 		must.Succeed(t, err)
 	}
-	if err := f.Missing([]lock.Entry{e}, io.Discard); err != nil {
-		t.Errorf("nothing is missing: %v", err)
-	}
+	err = f.Missing([]lock.Entry{e}, io.Discard)
+	check.That(t, err == nil, "nothing is missing: %v", err)
 }

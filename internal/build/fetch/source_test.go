@@ -59,9 +59,8 @@ func TestFetchMakesTheArchiveOfACommit(t *testing.T) {
 	}
 	// An archive in the store is not made again, so the repository may be gone.
 	delete(f.Overrides, "tool")
-	if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
-		t.Error(err)
-	}
+	err := f.Fetch(t.Context(), e, io.Discard)
+	check.That(t, err == nil, "%v", err)
 	left, err := filepath.Glob(filepath.Join(f.Scratch, "source-*"))
 	check.That(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
 }
@@ -83,9 +82,8 @@ func TestFetchSaysWhichRepositoryItCannotReach(t *testing.T) {
 	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "source tool: reaching https://git.invalid/tool") {
 		t.Errorf("got %v", err)
 	}
-	if all := diag.All(err); len(all) != 1 || !strings.Contains(all[0].Hint, "--set source.tool=PATH") {
-		t.Errorf("got %+v", all)
-	}
+	all := diag.All(err)
+	check.That(t, len(all) == 1 && strings.Contains(all[0].Hint, "--set source.tool=PATH"), "got %+v", all)
 	f.Offline = true
 	err = f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
 	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "tool-1.tar"), "offline: got %v", err)
@@ -101,9 +99,8 @@ func TestFetchTakesAnArchiveFromThePool(t *testing.T) {
 		Path: "pool/main/t/tool/tool_1.orig.tar.gz",
 	}
 	must.Succeed(t, f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard))
-	if got := m.requests(); len(got) != 1 || got[0] != "/debian/pool/main/t/tool/tool_1.orig.tar.gz" {
-		t.Errorf("asked for %v", got)
-	}
+	got := m.requests()
+	check.That(t, len(got) == 1 && got[0] == "/debian/pool/main/t/tool/tool_1.orig.tar.gz", "asked for %v", got)
 }
 
 // A released wheel comes from the index like a source distribution, or from the user's
@@ -115,17 +112,15 @@ func TestFetchBringsAReleasedWheel(t *testing.T) {
 	f := newFetcher(t, m)
 	uv, asked := fakeUV(t, map[string]pypi.File{m.URL + "/files/tool-1-py3-none-any.whl": pin.File})
 	f.UV = uv
-	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil || !has(t, f, data) || asked() != "tool==1\n" {
-		t.Errorf("asked %q, %v", asked(), err)
-	}
+	err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
+	check.That(t, err == nil && has(t, f, data) && asked() == "tool==1\n", "asked %q, %v", asked(), err)
 
 	local := filepath.Join(t.TempDir(), "anything")
 	must.Succeed(t, os.WriteFile(local, data, 0o644))
 	f = newFetcher(t) // a call of uv fails the test
 	f.Overrides["tool"] = []string{local}
-	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil || !has(t, f, data) {
-		t.Errorf("from a local file: %v", err)
-	}
+	err = f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
+	check.That(t, err == nil && has(t, f, data), "from a local file: %v", err)
 }
 
 // packed returns a file in the form the catalogue holds.

@@ -146,9 +146,8 @@ func TestASlowEngineGetsFewer(t *testing.T) {
 		s := newSite()
 		s.takes["slow"] = 5 * time.Second
 		f := fleet.New([]fleet.Member{s.member("fast", 1, 0), s.member("slow", 1, 0)}, s.note)
-		if err := errors.Join(s.build(t.Context(), f, cells(6, 0))...); err != nil || f.Jobs() != 2 {
-			t.Fatal(err)
-		}
+		err := errors.Join(s.build(t.Context(), f, cells(6, 0))...)
+		must.Hold(t, err == nil && f.Jobs() == 2, "%v", err)
 		if fast, slow := len(s.built["fast"]), len(s.built["slow"]); fast != 5 || slow != 1 {
 			t.Errorf("the fast engine built %d, the slow one %d", fast, slow)
 		}
@@ -197,9 +196,8 @@ func TestWhatDoesNotFitIsNotBegun(t *testing.T) {
 	s := newSite()
 	f := fleet.New([]fleet.Member{s.member("a", 1, 16e9), s.member("b", 1, 24e9)}, s.note)
 	err := s.build(t.Context(), f, cells(1, 32e9))[0]
-	if code := diag.CodeOf(err); code != diag.NoEngine || len(s.built) > 0 {
-		t.Errorf("class %v, built %v", code, s.built)
-	}
+	code := diag.CodeOf(err)
+	check.That(t, code == diag.NoEngine && len(s.built) == 0, "class %v, built %v", code, s.built)
 	check.That(t, strings.Contains(err.Error(), "the build needs 32.0 GB of memory, the largest engine has 24.0 GB"), "it says %q", err)
 }
 
@@ -216,9 +214,8 @@ func TestCellsOfALostEngineGoToTheOthers(t *testing.T) {
 		})
 		must.Succeed(t, errors.Join(s.build(t.Context(), f, cells(5, 0))...))
 		check.That(t, len(s.built["b"]) == 5, "built: %v", s.built)
-		if said := strings.Join(s.notes, "\n"); !strings.Contains(said, "lost engine a, the other engines build its cells") {
-			t.Errorf("it says %q", said)
-		}
+		said := strings.Join(s.notes, "\n")
+		check.That(t, strings.Contains(said, "lost engine a, the other engines build its cells"), "it says %q", said)
 	})
 }
 
@@ -268,9 +265,8 @@ func TestAFaultOfTheBuildStaysOne(t *testing.T) {
 		s := newSite()
 		s.fails["a"] = diag.Errorf(diag.Build, "exit 1")
 		f := fleet.New([]fleet.Member{s.member("a", 1, 0), s.member("b", 1, 0)}, s.note)
-		if err := s.build(t.Context(), f, cells(1, 0))[0]; diag.CodeOf(err) != diag.Build || len(s.built) > 0 {
-			t.Errorf("%v, built %v", err, s.built)
-		}
+		err := s.build(t.Context(), f, cells(1, 0))[0]
+		check.That(t, diag.CodeOf(err) == diag.Build && len(s.built) == 0, "%v, built %v", err, s.built)
 	})
 }
 

@@ -49,9 +49,7 @@ func TestCompilerEndsWithBuilder(t *testing.T) {
 func within(t *testing.T, fault string, happens func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !happens(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(fault)
-		}
+		must.Hold(t, !time.Now().After(deadline), "%v", fault)
 	}
 }
 

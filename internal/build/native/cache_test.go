@@ -26,29 +26,25 @@ func TestBound(t *testing.T) {
 		check.Same(t, fmt.Sprintf("bound of %d", cache), want, strings.Join(Bound(cache), " "))
 	}
 	e := New(t.TempDir(), t.Logf, Options{Cache: 40e9})
-	if args := e.command().Args; !slices.Contains(args, "2000,4000,20000") {
-		t.Errorf("the engine is started without its bound: %q", args)
-	}
+	args := e.command().Args
+	check.That(t, slices.Contains(args, "2000,4000,20000"), "the engine is started without its bound: %q", args)
 }
 
 func TestEmpty(t *testing.T) {
 	e := New(t.TempDir(), t.Logf, Options{})
-	if err := e.Empty(t.Context()); err != nil {
-		t.Errorf("nothing there: %v", err)
-	}
+	err := e.Empty(t.Context())
+	check.That(t, err == nil, "nothing there: %v", err)
 	file := e.path("state", "worker", "snapshot")
 	must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, make([]byte, 100_000), 0o644))
 	must.Succeed(t, os.Link(file, file+"-again"))
 	if n, err := DiskUsage(t.Context(), e.path("state")); err != nil || n < 100_000 || n > 150_000 {
 		t.Errorf("the cache has %d, %v", n, err)
 	}
-	if err := e.Empty(t.Context()); err != nil || exists(e.path("state")) {
-		t.Errorf("the cache is still there: %v", err)
-	}
+	err = e.Empty(t.Context())
+	check.That(t, err == nil && !exists(e.path("state")), "the cache is still there: %v", err)
 	must.Succeed(t, os.MkdirAll(e.aside(), 0o755))
-	if err := e.Empty(t.Context()); err != nil || exists(e.aside()) {
-		t.Errorf("the cache that was set aside is still there: %v", err)
-	}
+	err = e.Empty(t.Context())
+	check.That(t, err == nil && !exists(e.aside()), "the cache that was set aside is still there: %v", err)
 }
 
 // The image archive has the files that docker and podman require, and its bytes depend
@@ -73,14 +69,12 @@ func TestWriteImage(t *testing.T) {
 		Config           string
 		RepoTags, Layers []string
 	}
-	if err := json.Unmarshal([]byte(outer["manifest.json"]), &list); err != nil || len(list) != 1 || list[0].RepoTags[0] != ImageName {
-		t.Fatalf("%v: %s", err, outer["manifest.json"])
-	}
+	err := json.Unmarshal([]byte(outer["manifest.json"]), &list)
+	must.Hold(t, err == nil && len(list) == 1 && list[0].RepoTags[0] == ImageName, "%v: %s", err, outer["manifest.json"])
 	layer := outer[list[0].Layers[0]]
 	sum := sha256.Sum256([]byte(layer))
-	if settings := outer[list[0].Config]; !strings.Contains(settings, hex.EncodeToString(sum[:])) {
-		t.Errorf("the layer is %x, and the settings say %s", sum, settings)
-	}
+	settings := outer[list[0].Config]
+	check.That(t, strings.Contains(settings, hex.EncodeToString(sum[:])), "the layer is %x, and the settings say %s", sum, settings)
 	inner := untar(t, []byte(layer))
 	if inner["usr/bin/engine"] != "program" || inner["bin"] != "-> usr/bin" || inner["etc/passwd"] != "root" {
 		t.Errorf("the layer holds %q", inner)

@@ -37,9 +37,8 @@ func TestClientFromImage(t *testing.T) {
 		path, err := e.ClientIn(t.Context(), "docker", ImageName)
 		must.Succeed(t, err)
 		leash, err := os.ReadFile(path)
-		if want := e.path("client-"+Version, "dagger"); err != nil || !strings.Contains(string(leash), "exec '"+want+"'") {
-			t.Fatalf("%v: %s does not start %s", err, leash, want)
-		}
+		want := e.path("client-"+Version, "dagger")
+		must.Hold(t, err == nil && strings.Contains(string(leash), "exec '"+want+"'"), "%v: %s does not start %s", err, leash, want)
 	}
 	asked, err := os.ReadFile(log)
 	lines := strings.Split(strings.TrimSpace(string(asked)), "\n")

@@ -32,28 +32,23 @@ func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
 			return errors.Join(os.MkdirAll(e.path("state"), 0o755), err)
 		}
 	}
-	if err := e.comeAgain(t.Context(), problem, starts()); !errors.Is(err, problem) {
-		t.Errorf("without a cache: %v", err)
-	}
+	err := e.comeAgain(t.Context(), problem, starts())
+	check.That(t, errors.Is(err, problem), "without a cache: %v", err)
 	write()
-	if err := e.comeAgain(t.Context(), problem, starts(nil)); err != nil || !exists(file) {
-		t.Errorf("it was killed once: %v, and the cache is there: %v", err, exists(file))
-	}
-	if err := e.comeAgain(t.Context(), problem, starts(problem, errors.New("no bridge"))); !errors.Is(err, problem) || !exists(file) {
-		t.Errorf("the cache was at no fault: %v, and it is there: %v", err, exists(file))
-	}
-	if err := e.comeAgain(t.Context(), problem, starts(problem, nil)); err != nil || exists(file) {
-		t.Errorf("the cache was at fault: %v", err)
-	}
+	err = e.comeAgain(t.Context(), problem, starts(nil))
+	check.That(t, err == nil && exists(file), "it was killed once: %v, and the cache is there: %v", err, exists(file))
+	err = e.comeAgain(t.Context(), problem, starts(problem, errors.New("no bridge")))
+	check.That(t, errors.Is(err, problem) && exists(file), "the cache was at no fault: %v, and it is there: %v", err, exists(file))
+	err = e.comeAgain(t.Context(), problem, starts(problem, nil))
+	check.That(t, err == nil && !exists(file), "the cache was at fault: %v", err)
 	old := filepath.Join(e.aside(), "cache.db")
 	check.That(t, exists(old), "the old cache is gone before the new one has served a build")
 	write()
 	if err := e.setAside(); err != nil || exists(e.path("state")) || !exists(old) {
 		t.Errorf("a cache that has served no build: %v, and the old one is there: %v", err, exists(old))
 	}
-	if err := e.Served(); err != nil || exists(e.aside()) {
-		t.Errorf("after a build: %v", err)
-	}
+	err = e.Served()
+	check.That(t, err == nil && !exists(e.aside()), "after a build: %v", err)
 }
 
 // A database panic during a build means a damaged cache. A panic from before the last

@@ -148,9 +148,8 @@ func TestPrepare(t *testing.T) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
-	if _, err := os.Lstat(e.path("mask/run/dagger/bin/git")); err == nil {
-		t.Error("git is not the engine's")
-	}
+	_, err := os.Lstat(e.path("mask/run/dagger/bin/git"))
+	check.That(t, err != nil, "git is not the engine's")
 	if toml, err := os.ReadFile(e.path("mask/etc/dagger/engine.toml")); err != nil || string(toml) != config {
 		t.Errorf("got %s, %v", toml, err)
 	}
@@ -179,9 +178,7 @@ func TestLogIsPutAside(t *testing.T) {
 	must.Succeed(t, os.MkdirAll(e.dir, 0o755))
 	for i, want := range []int64{0, 4, 0} {
 		f, size, err := e.openLog(4)
-		if err != nil || size != want {
-			t.Fatalf("start %d: %d bytes, %v", i, size, err)
-		}
+		must.Hold(t, err == nil && size == want, "start %d: %d bytes, %v", i, size, err)
 		f.WriteString("log\n")
 		if i == 1 {
 			f.WriteString("more\n")
@@ -218,9 +215,8 @@ func TestPidFileIsPrivate(t *testing.T) {
 func TestEngineThatEndsAtOnce(t *testing.T) {
 	exited := make(chan error, 1)
 	exited <- nil
-	if err := engine(t, Options{}).ready(t.Context(), exited); err == nil || err.Error() != "the engine ended during its start: exit status 0" {
-		t.Errorf("got %v", err)
-	}
+	err := engine(t, Options{}).ready(t.Context(), exited)
+	check.That(t, err != nil && err.Error() == "the engine ended during its start: exit status 0", "got %v", err)
 }
 
 // A directory in the place of the lock is named.
@@ -233,9 +229,8 @@ func TestLockThatIsADirectory(t *testing.T) {
 
 func TestDownWithoutEngine(t *testing.T) {
 	e := engine(t, Options{})
-	if err := e.Down(t.Context()); err != nil {
-		t.Error(err)
-	}
+	err := e.Down(t.Context())
+	check.That(t, err == nil, "%v", err)
 	check.That(t, !exists(e.dir), "Down made a home")
 	s, err := e.Status(t.Context())
 	check.That(t, err == nil && !s.Running && !s.Built && s.StateBytes == 0 && s.Address == "", "got %+v, %v", s, err)

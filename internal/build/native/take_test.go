@@ -61,9 +61,8 @@ func TestProgramsOfAnotherHomeAreTaken(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
-	if err := e.build(t.Context(), "/no/go"); err != nil {
-		t.Errorf("they are built again: %v", err)
-	}
+	err := e.build(t.Context(), "/no/go")
+	check.That(t, err == nil, "they are built again: %v", err)
 	must.Succeed(t, os.WriteFile(e.bin("init"), []byte("damaged"), 0o755))
 	if again, said := taken(t, from); !exists(again.bin("")) {
 		t.Errorf("what happened to one home happened to the other: %s", said)
@@ -215,9 +214,7 @@ func TestImagesThatAreNotTaken(t *testing.T) {
 				image = c.cut(image)
 			}
 			e, said := unpacked(t, image)
-			if exists(e.bin("")) || !strings.Contains(said, c.said) {
-				t.Errorf("taken: %v, it said %q", exists(e.bin("")), said)
-			}
+			check.That(t, !exists(e.bin("")) && strings.Contains(said, c.said), "taken: %v, it said %q", exists(e.bin("")), said)
 			if left, _ := filepath.Glob(e.path("build-*")); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
@@ -229,7 +226,6 @@ func TestImagesThatAreNotTaken(t *testing.T) {
 func TestImageThatCannotBeHad(t *testing.T) {
 	wrong := errors.New("wrong digest")
 	e := New(t.TempDir(), t.Logf, Options{Image: func(context.Context) (io.ReadCloser, error) { return nil, wrong }})
-	if err := e.take(t.Context()); !errors.Is(err, wrong) || exists(e.dir) {
-		t.Errorf("%v, left: %v", err, exists(e.dir))
-	}
+	err := e.take(t.Context())
+	check.That(t, errors.Is(err, wrong) && !exists(e.dir), "%v, left: %v", err, exists(e.dir))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"builder/internal/plan/stack"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -23,13 +24,10 @@ func TestAWheelhouseIsLaidOutAsAWhole(t *testing.T) {
 	must.Succeed(t, os.MkdirAll(filepath.Dir(stale), 0o755))
 	must.Succeed(t, os.WriteFile(stale, nil, 0o600))
 	got, ok, err := r.Find(t.Context(), entry("stack/pair"), dir)
-	if !ok || err != nil || got.Artifacts[1].Path != filepath.Join(dir, stack.Folder, "a-1.whl") {
-		t.Fatalf("%+v, %v, %v", got, ok, err)
-	}
+	must.Hold(t, ok && err == nil && got.Artifacts[1].Path == filepath.Join(dir, stack.Folder, "a-1.whl"), "%+v, %v, %v", got, ok, err)
 	if data, err := os.ReadFile(got.Artifacts[1].Path); err != nil || string(data) != "wheel" {
 		t.Errorf("%q, %v", data, err)
 	}
-	if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what was there before is there: %v", err)
-	}
+	_, err = os.Stat(stale)
+	check.That(t, errors.Is(err, fs.ErrNotExist), "what was there before is there: %v", err)
 }

@@ -69,9 +69,8 @@ func absent(t *testing.T, r *results.Results, e lock.Entry) {
 	dir := filepath.Join(t.TempDir(), "out")
 	got, ok, err := r.Find(t.Context(), e, dir)
 	check.That(t, !ok && err == nil, "found %+v, %v", got, err)
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("something was laid out: %v", err)
-	}
+	_, err = os.Stat(dir)
+	check.That(t, errors.Is(err, fs.ErrNotExist), "something was laid out: %v", err)
 }
 
 func TestKeepAndFind(t *testing.T) {
@@ -89,9 +88,7 @@ func TestKeepAndFind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out", "cell")
 	for range 2 { // the second time all files are in place
 		got, ok, err := r.Find(t.Context(), e, dir)
-		if !ok || err != nil {
-			t.Fatalf("%v, %v", ok, err)
-		}
+		must.Hold(t, ok && err == nil, "%v, %v", ok, err)
 		for i := range want.Artifacts {
 			want.Artifacts[i].Path, want.Artifacts[i].Key = filepath.Join(dir, want.Artifacts[i].Name), e.Key()
 		}
@@ -115,9 +112,7 @@ func TestTheLastResultStands(t *testing.T) {
 	for _, content := range []string{"first", "second", "first"} {
 		keep(t, r, entry("cell"), made(t, content))
 		got, ok, err := r.Find(t.Context(), entry("cell"), dir)
-		if !ok || err != nil {
-			t.Fatalf("%v, %v", ok, err)
-		}
+		must.Hold(t, ok && err == nil, "%v, %v", ok, err)
 		// A file of an earlier run in the same place is replaced.
 		if data, err := os.ReadFile(got.Artifacts[0].Path); err != nil || string(data) != content {
 			t.Errorf("%q, %v", data, err)
@@ -134,9 +129,7 @@ func TestWhatIsFoundIsTheUsers(t *testing.T) {
 	must.Succeed(t, err)
 	must.Succeed(t, os.WriteFile(got.Artifacts[0].Path, []byte("mine"), 0o644))
 	got, ok, err := r.Find(t.Context(), entry("cell"), dir)
-	if !ok || err != nil {
-		t.Fatalf("%v, %v", ok, err)
-	}
+	must.Hold(t, ok && err == nil, "%v, %v", ok, err)
 	if data, err := os.ReadFile(got.Artifacts[0].Path); err != nil || string(data) != "wheel" {
 		t.Errorf("%q, %v", data, err)
 	}
@@ -164,9 +157,7 @@ func TestDamagedRecordsAreNoResults(t *testing.T) {
 			r, s := open(t, t.TempDir())
 			e := entry("cell")
 			keep(t, r, e, made(t, "wheel"))
-			if bytes.Equal(record, good) {
-				t.Fatal("the record is not damaged")
-			}
+			must.Hold(t, !bytes.Equal(record, good), "the record is not damaged")
 			must.Succeed(t, s.PutResult(e.Key(), record))
 			check.That(t, !r.Has(e.Key()), "has it")
 			absent(t, r, e)
@@ -190,9 +181,7 @@ func TestDamagedArtifactsAreNoResults(t *testing.T) {
 			keep(t, r, e, result)
 			a := result.Artifacts[1]
 			path, ok := s.Path(store.Blob{Name: a.Name, Size: a.Size, SHA256: a.SHA256})
-			if !ok {
-				t.Fatal("it is not in the store")
-			}
+			must.Hold(t, ok, "it is not in the store")
 			must.Succeed(t, damage(path))
 			absent(t, r, e)
 			check.That(t, !r.Has(e.Key()), "has it after it was found damaged")
@@ -260,9 +249,8 @@ func TestConcurrentWriters(t *testing.T) {
 		dir := t.TempDir()
 		wg.Go(func() {
 			for range 10 {
-				if err := writer.Keep(e, result); err != nil {
-					t.Error(err)
-				}
+				err := writer.Keep(e, result)
+				check.That(t, err == nil, "%v", err)
 			}
 		})
 		wg.Go(func() {
@@ -350,9 +338,8 @@ func TestCheckForgetsWhatIsDamaged(t *testing.T) {
 	result := made(t, "shared", "damaged")
 	keep(t, r, bad, result)
 	a := result.Artifacts[1]
-	if got := r.Made()[a.SHA256]; len(got) != 1 || got[0] != bad.Key() {
-		t.Errorf("made of %v", got)
-	}
+	got := r.Made()[a.SHA256]
+	check.That(t, len(got) == 1 && got[0] == bad.Key(), "made of %v", got)
 	path, _ := s.Path(store.Blob{SHA256: a.SHA256})
 	must.Succeed(t, r.Check(), os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644))
 	must.Succeed(t, s.PutResult("unreadable", []byte("{")))
@@ -361,9 +348,8 @@ func TestCheckForgetsWhatIsDamaged(t *testing.T) {
 		check.Fails(t, err, want)
 	}
 	check.That(t, r.Has(good.Key()) && !r.Has(bad.Key()) && len(s.Results()) == 1, "left: %v", s.Results())
-	if err := r.Check(); err != nil {
-		t.Errorf("again: %v", err)
-	}
+	err = r.Check()
+	check.That(t, err == nil, "again: %v", err)
 }
 
 // sealed returns results signed with own. Only signatures of the keys in trust count.

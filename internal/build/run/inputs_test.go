@@ -49,18 +49,16 @@ func TestAnInputWithoutAResult(t *testing.T) {
 	broken, absent := entry("broken"), entry("absent")
 	got := take(t, &fake{}, 2, broken, with("user", broken), with("other", absent))
 	for i, says := range map[int]string{1: "its input broken has no result", 2: "its input absent is not part of the run"} {
-		if o := got[i]; !o.Skipped || o.Err == nil || !strings.Contains(o.Err.Error(), says) {
-			t.Errorf("%s: %v", o.Entry.ID, o.Err)
-		}
+		o := got[i]
+		check.That(t, o.Skipped && o.Err != nil && strings.Contains(o.Err.Error(), says), "%s: %v", o.Entry.ID, o.Err)
 	}
 }
 
 // An entry with a known result runs again without its inputs.
 func TestAKnownResultNeedsNoInputs(t *testing.T) {
 	f := &fake{known: map[string]run.Result{"tests": {Artifacts: []artifact.Artifact{{Name: "tests.whl"}}, Verdicts: passed}}}
-	if o := take(t, f, 1, with("tests", entry("library")))[0]; o.Err != nil || o.Skipped || o.From != run.FromStore {
-		t.Errorf("%+v", o)
-	}
+	o := take(t, f, 1, with("tests", entry("library")))[0]
+	check.That(t, o.Err == nil && !o.Skipped && o.From == run.FromStore, "%+v", o)
 }
 
 // Files that an earlier run built from now missing inputs are removed.
@@ -72,9 +70,8 @@ func TestAnInputWithoutAResultLeavesNothing(t *testing.T) {
 	listMade(t, out, "user", "wheelhouse/old.whl")
 	f := &fake{}
 	got := runner(f, out).Run(t.Context(), []lock.Entry{with("user", entry("absent"))})
-	if _, err := os.Stat(filepath.Dir(old)); !got[0].Skipped || !os.IsNotExist(err) {
-		t.Errorf("%+v, %v", got[0], err)
-	}
+	_, err := os.Stat(filepath.Dir(old))
+	check.That(t, got[0].Skipped && os.IsNotExist(err), "%+v, %v", got[0], err)
 }
 
 func TestACircleEnds(t *testing.T) {

@@ -47,9 +47,8 @@ func TestRebuild(t *testing.T) {
 			check.That(t, slices.Equal(f.rebuilt, []string{name}) && len(f.built) == 0, "built %v, rebuilt %v", f.built, f.rebuilt)
 			check.Same(t, "kept", (c.code == diag.OK), slices.Contains(f.kept, name))
 			check.Same(t, "forgotten", (c.code == diag.Gate), slices.Contains(f.forgotten, name))
-			if sealed := slices.Contains(f.sealed, name+" 1"); sealed != (c.code == diag.OK) {
-				t.Errorf("sealed %v", f.sealed)
-			}
+			sealed := slices.Contains(f.sealed, name+" 1")
+			check.That(t, sealed == (c.code == diag.OK), "sealed %v", f.sealed)
 			if c.says == "" {
 				return
 			}
@@ -74,9 +73,8 @@ func TestWhatWasComparedIsNotBuiltAThirdTime(t *testing.T) {
 		Artifacts: []artifact.Artifact{{Name: "x.whl", SHA256: "aa"}},
 		Verdicts:  []verdict.Verdict{{Gate: "reproducible", Status: verdict.Pass}},
 	}}}
-	if o := rebuild(t, f, "x"); o.Err != nil || o.From != run.FromStore || len(f.rebuilt) > 0 {
-		t.Errorf("%v, from %v, rebuilt %v", o.Err, o.From, f.rebuilt)
-	}
+	o := rebuild(t, f, "x")
+	check.That(t, o.Err == nil && o.From == run.FromStore && len(f.rebuilt) == 0, "%v, from %v, rebuilt %v", o.Err, o.From, f.rebuilt)
 }
 
 // The steps of a known result count as cached. Those of its second build ran now.

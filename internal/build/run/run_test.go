@@ -180,18 +180,15 @@ func TestOneBadCellTakesNoOther(t *testing.T) {
 		want := []diag.Code{diag.Build, diag.Unexpected, diag.Fetch, diag.OK, diag.Gate, diag.OK}
 		check.That(t, slices.Equal(codes, want), "%d jobs: got %v, want %v", jobs, codes, want)
 		check.That(t, len(f.done) == len(got), "%d jobs: %d outcomes were told of %d", jobs, len(f.done), len(got))
-		if got[3].From != run.FromStore || got[0].Entry.ID != "broken" {
-			t.Errorf("%d jobs: got %+v", jobs, got[3])
-		}
+		check.That(t, got[3].From == run.FromStore && got[0].Entry.ID == "broken", "%d jobs: got %+v", jobs, got[3])
 	}
 	check.That(t, !slices.Contains(f.built, "known") && len(f.kept) == 0, "built %v, kept %v", f.built, f.kept)
 }
 
 func TestFaultsNameTheCell(t *testing.T) {
 	got, _ := start(t, t.Context(), &fake{}, 1, false, "broken")
-	if text := got[0].Err.Error(); !strings.HasPrefix(text, "building broken: ") {
-		t.Errorf("got %q", text)
-	}
+	text := got[0].Err.Error()
+	check.That(t, strings.HasPrefix(text, "building broken: "), "got %q", text)
 	for _, err := range diag.All(got[0].Err) {
 		check.That(t, strings.Contains(err.Error(), "building broken"), "got %q", err)
 	}
@@ -202,15 +199,12 @@ func TestARefusedWheelIsSetAside(t *testing.T) {
 	got, out := start(t, t.Context(), f, 1, false, "refused")
 	path := got[0].Artifacts[0].Path
 	check.That(t, filepath.Base(filepath.Dir(path)) == artifact.RejectedDir, "the wheel lies at %s", path)
-	if _, err := os.Stat(path); err != nil {
-		t.Error(err)
-	}
+	_, err := os.Stat(path)
+	check.That(t, err == nil, "%v", err)
 	if left, _ := filepath.Glob(filepath.Join(out, "refused", "*.whl")); len(left) > 0 {
 		t.Errorf("it still looks like a good one: %v", left)
 	}
-	if len(got[0].Verdicts) == 0 || len(f.kept) > 0 || diag.CodeOf(got[0].Err) != diag.Gate {
-		t.Errorf("got %+v, kept %v", got[0], f.kept)
-	}
+	check.That(t, len(got[0].Verdicts) != 0 && len(f.kept) == 0 && diag.CodeOf(got[0].Err) == diag.Gate, "got %+v, kept %v", got[0], f.kept)
 }
 
 // listMade lists artifacts as an earlier run does that wrote them.
@@ -237,14 +231,12 @@ func TestFilesOfOthersStay(t *testing.T) {
 	f := &fake{}
 	runner(f, out).Run(t.Context(), entries("broken"))
 	for _, file := range others {
-		if _, err := os.Stat(file); err != nil {
-			t.Errorf("a file of others is gone: %v", err)
-		}
+		_, err := os.Stat(file)
+		check.That(t, err == nil, "a file of others is gone: %v", err)
 	}
 	for _, file := range ours {
-		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s is still there: %v", file, err)
-		}
+		_, err := os.Stat(file)
+		check.That(t, errors.Is(err, os.ErrNotExist), "%s is still there: %v", file, err)
 	}
 }
 
@@ -257,12 +249,10 @@ func TestARunListsWhatItWrites(t *testing.T) {
 	must.Succeed(t, os.WriteFile(filepath.Join(out, "refused", "thesis.txt"), nil, 0o644))
 	f = &fake{known: map[string]run.Result{"refused": {}}}
 	runner(f, out).Run(t.Context(), []lock.Entry{other})
-	if _, err := os.Stat(got[0].Artifacts[0].Path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the wheel of other inputs is still there: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(out, "refused", "thesis.txt")); err != nil {
-		t.Error(err)
-	}
+	_, err := os.Stat(got[0].Artifacts[0].Path)
+	check.That(t, errors.Is(err, os.ErrNotExist), "the wheel of other inputs is still there: %v", err)
+	_, err = os.Stat(filepath.Join(out, "refused", "thesis.txt"))
+	check.That(t, err == nil, "%v", err)
 }
 
 // A list that comes with a link, as in a checkout, removes nothing elsewhere.
@@ -273,9 +263,8 @@ func TestAListRemovesNothingElsewhere(t *testing.T) {
 	listMade(t, out, "broken", "thesis.txt")
 	f := &fake{}
 	runner(f, out).Run(t.Context(), entries("broken"))
-	if _, err := os.Stat(thesis); err != nil {
-		t.Error(err)
-	}
+	_, err := os.Stat(thesis)
+	check.That(t, err == nil, "%v", err)
 }
 
 func TestForeign(t *testing.T) {
@@ -325,9 +314,8 @@ func TestLogsOfAnEarlierRunAreRemoved(t *testing.T) {
 			f := &fake{known: map[string]run.Result{"known": {}}}
 			runner(f, out).Run(t.Context(), entries(id))
 			for _, file := range files {
-				if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
-					t.Errorf("%s is still there: %v", file, err)
-				}
+				_, err := os.Stat(file)
+				check.That(t, errors.Is(err, os.ErrNotExist), "%s is still there: %v", file, err)
 			}
 		})
 	}
@@ -336,9 +324,7 @@ func TestLogsOfAnEarlierRunAreRemoved(t *testing.T) {
 func TestFailFast(t *testing.T) {
 	f := &fake{}
 	got, _ := start(t, t.Context(), f, 1, true, "broken", "later")
-	if !got[1].Skipped || slices.Contains(f.built, "later") {
-		t.Errorf("got %+v, built %v", got[1], f.built)
-	}
+	check.That(t, got[1].Skipped && !slices.Contains(f.built, "later"), "got %+v, built %v", got[1], f.built)
 }
 
 func TestInterrupted(t *testing.T) {
@@ -360,9 +346,8 @@ func TestEveryCellThatIsBegunLeavesItsEntry(t *testing.T) {
 		check.That(t, err == nil && bytes.Equal(data, entry(id).Canonical()), "%s left %q, %v", id, data, err)
 	}
 	_, out = start(t, t.Context(), f, 1, true, "broken", "later")
-	if _, err := os.Stat(filepath.Join(out, "later")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a cell that was not begun: %v", err)
-	}
+	_, err := os.Stat(filepath.Join(out, "later"))
+	check.That(t, errors.Is(err, os.ErrNotExist), "a cell that was not begun: %v", err)
 }
 
 func TestAnEntryThatCannotBeWritten(t *testing.T) {

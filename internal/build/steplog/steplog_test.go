@@ -80,9 +80,8 @@ func TestFollow(t *testing.T) {
 	}
 	fmt.Fprintln(writer, "last")
 	writer.Close()
-	if err := <-ended; err != nil || seen.String() != "first\nlast\n" {
-		t.Errorf("%v, %q", err, seen.String())
-	}
+	err := <-ended
+	check.That(t, err == nil && seen.String() == "first\nlast\n", "%v, %q", err, seen.String())
 }
 
 // A follower does not switch to the log of a later run, and a cancelled context ends
@@ -92,14 +91,12 @@ func TestFollowEnds(t *testing.T) {
 	create(t, dir, "build").Close()
 	old := open(t, dir, "build.log")
 	create(t, dir, "build")
-	if err := steplog.Follow(t.Context(), io.Discard, old); err != nil {
-		t.Error(err)
-	}
+	err := steplog.Follow(t.Context(), io.Discard, old)
+	check.That(t, err == nil, "%v", err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := steplog.Follow(ctx, io.Discard, open(t, dir, "build.log")); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	err = steplog.Follow(ctx, io.Discard, open(t, dir, "build.log"))
+	check.That(t, errors.Is(err, context.Canceled), "%v", err)
 }
 
 // A killed run holds no lock.
@@ -122,9 +119,8 @@ func TestKilledWriter(t *testing.T) {
 	check.That(t, steplog.Running(reader), "the step runs")
 	must.Succeed(t, cmd.Process.Kill())
 	_ = cmd.Wait() // killed
-	if err := steplog.Follow(t.Context(), io.Discard, reader); err != nil || steplog.Running(reader) {
-		t.Errorf("%v: a killed run is followed for ever", err)
-	}
+	err = steplog.Follow(t.Context(), io.Discard, reader)
+	check.That(t, err == nil && !steplog.Running(reader), "%v: a killed run is followed for ever", err)
 }
 
 // A directory of results may come from an untrusted machine.

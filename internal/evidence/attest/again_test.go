@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/evidence/signing"
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -29,13 +30,10 @@ func TestSignAgain(t *testing.T) {
 	if n, err := (Sealer{release}).SignAgain(b.wheel, of(b.key)); err == nil || n != 0 {
 		t.Errorf("signed %d statements of a stranger", n)
 	}
-	if _, err := Read(b.wheel, of(b.key, gates)); err != nil {
-		t.Error(err)
-	}
+	_, err = Read(b.wheel, of(b.key, gates))
+	check.That(t, err == nil, "%v", err)
 	n, err := Sealer{release}.SignAgain(b.wheel, of(b.key, gates))
-	if err != nil || n != before.Signed {
-		t.Fatalf("signed %d of %d, %v", n, before.Signed, err)
-	}
+	must.Hold(t, err == nil && n == before.Signed, "signed %d of %d, %v", n, before.Signed, err)
 	after, err := Read(b.wheel, of(release))
 	if err != nil || len(after.Rounds) != len(before.Rounds) || after.Provenance == nil || len(after.Keys) != 1 {
 		t.Errorf("%+v, %v", after.Keys, err)
@@ -51,7 +49,6 @@ func TestSignAgain(t *testing.T) {
 		t.Errorf("signed %d statements about other bytes", n)
 	}
 	must.Succeed(t, os.RemoveAll(filepath.Join(Dir(b.wheel.Path))))
-	if _, err := (Sealer{gates}).SignAgain(b.wheel, of(release)); err == nil {
-		t.Error("signed nothing without an error")
-	}
+	_, err = (Sealer{gates}).SignAgain(b.wheel, of(release))
+	check.That(t, err != nil, "signed nothing without an error")
 }

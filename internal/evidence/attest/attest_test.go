@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
@@ -222,9 +220,7 @@ func (b bundle) rounds() []string {
 func TestWhatARunLeavesVerifies(t *testing.T) {
 	b := newBundle(t)
 	checks := b.verify(Candidate)
-	if !Passed(checks) {
-		t.Fatalf("%+v", checks)
-	}
+	must.Hold(t, Passed(checks), "%+v", checks)
 	var names []string
 	for _, c := range checks {
 		names = append(names, c.Name)
@@ -367,9 +363,7 @@ func TestTampering(t *testing.T) {
 			b := newBundle(t)
 			c.do(b)
 			checks := b.verify(Candidate)
-			if Passed(checks) {
-				t.Fatalf("it passes: %+v", checks)
-			}
+			must.Hold(t, !Passed(checks), "it passes: %+v", checks)
 			i := slices.IndexFunc(checks, func(x Check) bool { return x.Name == c.check })
 			if i < 0 || !strings.Contains(strings.Join(checks[i].Wrong, "\n"), c.says) {
 				t.Errorf("%+v; want %s: %q", checks, c.check, c.says)
@@ -440,9 +434,7 @@ func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
 			t.Errorf("%+v is %+v, %v", a, have, err)
 		}
 	}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Same(t, "names", want, names)
 	for _, s := range got.Artifacts {
 		check.That(t, s.Annotations.Size > 0, "%s has no signed size", s.Name)
 	}
@@ -476,9 +468,7 @@ func TestMaterialsAreEverything(t *testing.T) {
 		check.That(t, len(m.Digest["sha256"]) == 64, "%+v has no digest", m)
 	}
 	want := []string{"pkg:deb/debian/libc6@2.41-12?arch=amd64", "pkg:pypi/numpy@1.0", "urn:builder:patch:tool:seal", "pkg:pypi/tool@1.0"}
-	if diff := cmp.Diff(want, uris); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	check.Same(t, "uris", want, uris)
 }
 
 func TestTestResultFollowsTheVerdicts(t *testing.T) {
@@ -513,9 +503,8 @@ func TestJudged(t *testing.T) {
 }
 
 func TestNobodySaysAnything(t *testing.T) {
-	if _, err := Read(artifact.Artifact{Path: filepath.Join(t.TempDir(), "a.whl")}, signing.Trust{}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
+	_, err := Read(artifact.Artifact{Path: filepath.Join(t.TempDir(), "a.whl")}, signing.Trust{})
+	check.That(t, errors.Is(err, fs.ErrNotExist), "%v", err)
 }
 
 // A statement of a key after its last day does not count, and its remedy signs again.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"builder/internal/evidence/signing"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -31,21 +32,17 @@ func TestForeignReaders(t *testing.T) {
 		signed, err := signing.Trust{Keys: []signing.PublicKey{b.key.Public()}}.Open(data)
 		must.Succeed(t, err)
 		var s intoto.Statement
-		if err := protojson.Unmarshal(signed.Statement, &s); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if err := s.Validate(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		err = protojson.Unmarshal(signed.Statement, &s)
+		must.Hold(t, err == nil, "%s: %v", name, err)
+		err = s.Validate()
+		check.That(t, err == nil, "%s: %v", name, err)
 		predicate, err := protojson.Marshal(s.GetPredicate())
 		must.Succeed(t, err)
-		if err := c.options.Unmarshal(predicate, c.predicate); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		err = c.options.Unmarshal(predicate, c.predicate)
+		must.Hold(t, err == nil, "%s: %v", name, err)
 		if v, ok := c.predicate.(interface{ Validate() error }); ok {
-			if err := v.Validate(); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			err := v.Validate()
+			check.That(t, err == nil, "%s: %v", name, err)
 		}
 	}
 }

@@ -112,9 +112,8 @@ func TestFirstContact(t *testing.T) {
 	must.Succeed(t, (Sealer{b.key}).Seal([]artifact.Artifact{b.wheel}, p))
 	_, checks := Verify(b.wheel, signing.Trust{Keys: []signing.PublicKey{testKey(t).Public()}, Now: built}, Candidate)
 	want := "signatures: provenance.sigstore.json and 1 more: an untrusted key signed it: " + b.key.Public().ID
-	if got := wrong(checks); len(got) != 1 || got[0] != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	got := wrong(checks)
+	check.That(t, len(got) == 1 && got[0] == want, "%q, want %q", got, want)
 	check.That(t, len(checks) == 1 && checks[0].Remedy == stranger, "%+v", checks)
 }
 
@@ -149,9 +148,8 @@ func TestSecondBuildsOfSeveralKeys(t *testing.T) {
 	trust.Keys = append(trust.Keys, rebuilt(verdict.Pass, 4*time.Minute))
 	check.Same(t, "one of three has other bytes", []string{lie}, verify())
 	trust.Rebuilders = nil
-	if got := verify(); len(got) != 1 {
-		t.Errorf("other bytes count without a required number too: %q", got)
-	}
+	got := verify()
+	check.That(t, len(got) == 1, "other bytes count without a required number too: %q", got)
 }
 
 // Two keys with equal bytes are enough where two are required.

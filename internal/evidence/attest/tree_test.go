@@ -32,9 +32,7 @@ func newTree(t *testing.T) bundle {
 func TestVerifyATree(t *testing.T) {
 	b := newTree(t)
 	checks := b.verify(Candidate)
-	if !Passed(checks) {
-		t.Fatalf("%+v", checks)
-	}
+	must.Hold(t, Passed(checks), "%+v", checks)
 	i := indexOf(checks, "sbom")
 	check.That(t, i >= 0 && strings.HasSuffix(checks[i].Seen, "signed for this archive"), "%+v", checks)
 	data, err := os.ReadFile(b.file(plainSBOM))
@@ -58,9 +56,8 @@ func TestVerifyATreeThatIsNotWhatWasSigned(t *testing.T) {
 	b = newTree(t)
 	must.Succeed(t, os.Remove(b.file(sbomFile)))
 	checks := b.verify(Candidate)
-	if i := indexOf(checks, "sbom"); i < 0 || len(checks[i].Wrong) == 0 {
-		t.Errorf("without an SBOM: %+v", checks)
-	}
+	i := indexOf(checks, "sbom")
+	check.That(t, i >= 0 && len(checks[i].Wrong) != 0, "without an SBOM: %+v", checks)
 }
 
 func indexOf(checks []Check, name string) int {

@@ -155,8 +155,7 @@ func TestSum(t *testing.T) {
 		{"one key changes its answer", round("a", verdict.Fail, verdict.Pass), verdict.Pass},
 		{"one key changes its answer between others", slices.Concat(round("a", verdict.Fail), round("b", verdict.Pass), round("a", verdict.Pass)), verdict.Pass},
 	} {
-		if got := sum(c.rounds); len(got) != 1 || got[0].Status != c.want {
-			t.Errorf("%s: %+v, want %v", c.name, got, c.want)
-		}
+		got := sum(c.rounds)
+		check.That(t, len(got) == 1 && got[0].Status == c.want, "%s: %+v, want %v", c.name, got, c.want)
 	}
 }

@@ -45,9 +45,7 @@ func TestRecordAddsToTheSameBytes(t *testing.T) {
 	for _, step := range []struct{ record, want Proof }{{first, first}, {second, both}, {other, other}} {
 		must.Succeed(t, Record(path, Cells{"a": step.record}))
 		got, err := Read(os.DirFS(dir))
-		if err != nil || got["a"] != step.want {
-			t.Errorf("recorded %+v: read %+v, want %+v, %v", step.record, got["a"], step.want, err)
-		}
+		check.That(t, err == nil && got["a"] == step.want, "recorded %+v: read %+v, want %+v, %v", step.record, got["a"], step.want, err)
 	}
 }
 
@@ -65,9 +63,8 @@ func TestAddRecordsTheLevelOfTests(t *testing.T) {
 		"none": verdicts(size), "quick": verdicts(size, quick, waived), "full": verdicts(full, quick),
 	} {
 		cells := Cells{}
-		if err := cells.Add(b, "w"); err != nil || cells[""].Tests != want {
-			t.Errorf("recorded %q, want %q, %v", cells[""].Tests, want, err)
-		}
+		err := cells.Add(b, "w")
+		check.That(t, err == nil && cells[""].Tests == want, "recorded %q, want %q, %v", cells[""].Tests, want, err)
 	}
 }
 

@@ -54,9 +54,7 @@ func TestOf(t *testing.T) {
 		wheeltest.File{Name: "tool/script.so", Text: "INPUT(liba.so.1)"},
 	)
 	doc, err := spdxjson.Read(bytes.NewReader(data))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, data)
-	}
+	must.Hold(t, err == nil, "%v\n%s", err, data)
 	var names []string
 	for _, p := range doc.Packages {
 		names = append(names, p.PackageName+" "+p.PackageVersion)
@@ -113,9 +111,8 @@ func TestNotices(t *testing.T) {
 		wheeltest.File{Name: info + "NOTICE", Text: "Copyright 2019 Other\nCopyright 2019 Other\nCopyright 2020 \x1b[31mred\n" + strings.Repeat("x", 300) + " Copyright 2021\n"},
 		wheeltest.File{Name: "tool/LICENSE", Text: "Copyright 2022 elsewhere\n"},
 	))
-	if want := `"copyrightText": "Copyright (c) 2015-2020, Example.\nCopyright 2019 Other",`; !strings.Contains(data, want) {
-		t.Errorf("no %s in\n%s", want, data)
-	}
+	want := `"copyrightText": "Copyright (c) 2015-2020, Example.\nCopyright 2019 Other",`
+	check.That(t, strings.Contains(data, want), "no %s in\n%s", want, data)
 }
 
 // The document is part of the wheel, so it must depend only on the contents of the
@@ -128,9 +125,8 @@ func TestOfIsAFunction(t *testing.T) {
 	other.ID, other.Expect.Version, other.Memory, other.Pipeline = "another", "2", 5, "x"
 	check.That(t, bytes.Equal(first, of(t, other, member)), "it depends on what is not in the wheel")
 	other.Patches = nil
-	if changed := of(t, other, member); bytes.Equal(first, changed) || namespace(t, changed) == namespace(t, first) {
-		t.Error("without its patch it has the same name")
-	}
+	changed := of(t, other, member)
+	check.That(t, !bytes.Equal(first, changed) && namespace(t, changed) != namespace(t, first), "without its patch it has the same name")
 	if with := of(t, entry(), member, wheeltest.File{Name: "tool-1.0+cuda13.0.dist-info/" + sbom.Member, Text: "{}"}); !bytes.Equal(first, with) {
 		t.Error("a document that lies there changes it")
 	}
@@ -180,9 +176,7 @@ func TestOfTree(t *testing.T) {
 	data, err := sbom.OfTree(e, strings.Repeat("c", 64))
 	must.Succeed(t, err)
 	doc, err := spdxjson.Read(bytes.NewReader(data))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, data)
-	}
+	must.Hold(t, err == nil, "%v\n%s", err, data)
 	about := doc.Packages[0]
 	if about.PackageName != "tool" || about.PackageVersion != "1.0+rocm6.1" || about.PrimaryPackagePurpose != "ARCHIVE" ||
 		about.PackageChecksums[0].Value != strings.Repeat("c", 64) || about.PackageExternalReferences[0].Locator != "pkg:generic/tool@1.0%2Brocm6.1" {

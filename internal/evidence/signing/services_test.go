@@ -25,9 +25,7 @@ func TestKeyless(t *testing.T) {
 	check.That(t, s.asked == 1, "%d certificates for one process", s.asked)
 	trust := s.trusts(t, s.roots(t, nil, nil))
 	got, err := trust.Open(data)
-	if err != nil || string(got.Statement) != statement || got.KeyID != s.subject+" of "+s.issuer {
-		t.Fatalf("%q, %v", got.KeyID, err)
-	}
+	must.Hold(t, err == nil && string(got.Statement) == statement && got.KeyID == s.subject+" of "+s.issuer, "%q, %v", got.KeyID, err)
 	by, ok := trust.Find(got.KeyID)
 	check.That(t, ok && by.May(Maker) && !by.May(GateHost) && by.String() == got.KeyID, "%+v", by)
 	// The process that signed trusts its own key, whatever the certificate.
@@ -98,19 +96,16 @@ func TestKeylessRefuses(t *testing.T) {
 	// A key whose id is the name of an identity is not that identity.
 	impostor := newTestKey(t, time.Time{})
 	impostor.public.ID = s.subject + " of " + s.issuer
-	if _, err := s.trusts(t, plain).Open(signed(t, impostor, statement)); !errors.Is(err, ErrStranger) {
-		t.Errorf("%v", err)
-	}
+	_, err = s.trusts(t, plain).Open(signed(t, impostor, statement))
+	check.That(t, errors.Is(err, ErrStranger), "%v", err)
 	// A certificate does not lengthen the life of a key.
 	old := unstamped.Public()
 	old.NotAfter = time.Now().AddDate(0, 0, -2)
-	if _, err := (Trust{Keys: []PublicKey{old}, Now: time.Now()}).Open(signed(t, unstamped, statement)); !errors.Is(err, ErrOver) {
-		t.Errorf("%v", err)
-	}
+	_, err = (Trust{Keys: []PublicKey{old}, Now: time.Now()}).Open(signed(t, unstamped, statement))
+	check.That(t, errors.Is(err, ErrOver), "%v", err)
 	s.broken = true
-	if _, err := Sign(s.key(t, false), []byte(statement)); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "the certificate is about another key") {
-		t.Errorf("%v", err)
-	}
+	_, err = Sign(s.key(t, false), []byte(statement))
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "the certificate is about another key"), "%v", err)
 }
 
 // A signature of an expired key counts only if an authority in its roots stamped it on or
@@ -179,9 +174,8 @@ func TestServicesFail(t *testing.T) {
 		check.That(t, diag.CodeOf(err1) == diag.Usage && diag.CodeOf(err2) == diag.Usage, "%s: %v, %v", address, err1, err2)
 	}
 	for _, address := range []string{"fulcio", "http://fulcio.example.com", "http://10.0.0.1:80", "http://localhost.example.com", "ftp://127.0.0.1", "https:///x"} {
-		if _, err := Keyless(address, tokenOf); diag.CodeOf(err) != diag.Usage {
-			t.Errorf("%s: %v", address, err)
-		}
+		_, err := Keyless(address, tokenOf)
+		check.That(t, diag.CodeOf(err) == diag.Usage, "%s: %v", address, err)
 	}
 }
 

@@ -69,9 +69,7 @@ func TestOpenRefuses(t *testing.T) {
 	good := signed(t, k, statement)
 	changed := func(was, is string) []byte {
 		data := bytes.Replace(good, []byte(was), []byte(is), 1)
-		if bytes.Equal(data, good) {
-			t.Fatalf("%q is not in %s", was, good)
-		}
+		must.Hold(t, !bytes.Equal(data, good), "%q is not in %s", was, good)
 		return data
 	}
 	payload := base64.StdEncoding.EncodeToString([]byte(statement))
@@ -110,9 +108,8 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := expired(0).Open(good); err != nil {
-		t.Errorf("on its last day: %v", err)
-	}
+	_, err := expired(0).Open(good)
+	check.That(t, err == nil, "on its last day: %v", err)
 }
 
 func TestKeysAreFiles(t *testing.T) {
@@ -129,9 +126,8 @@ func TestKeysAreFiles(t *testing.T) {
 	public, err := ReadPublicKey(path + ".pub")
 	check.That(t, err == nil && public.ID == k.Public().ID && public.NotAfter.Equal(until), "%+v, %v", public, err)
 	// Write never replaces a key.
-	if err := newTestKey(t, until).Write(path); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("replaced: %v", err)
-	}
+	err = newTestKey(t, until).Write(path)
+	check.That(t, errors.Is(err, fs.ErrExist), "replaced: %v", err)
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("%v, %v", left, err)
 	}
@@ -169,9 +165,8 @@ func TestReadKeyRefuses(t *testing.T) {
 			check.That(t, !strings.Contains(err.Error(), "hunter2"), "the error shows what is in the file")
 		})
 	}
-	if _, err := ReadPublicKey(path + "nowhere"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
+	_, err = ReadPublicKey(path + "nowhere")
+	check.That(t, errors.Is(err, fs.ErrNotExist), "%v", err)
 	must.Succeed(t, os.WriteFile(path, private, 0o600))
 	_, err = ReadPublicKey(path)
 	check.Fails(t, err, "holds a private key", "a private key was read as a public one")
@@ -228,9 +223,8 @@ func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
 			}
 			_, err := ReadKey(path)
 			check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), c.says), "%v", err)
-			if all := diag.All(err); c.hint != "" && (len(all) == 0 || !strings.Contains(all[0].Hint, c.hint)) {
-				t.Errorf("the hint is not %q: %v", c.hint, all)
-			}
+			all := diag.All(err)
+			check.That(t, c.hint == "" || (len(all) != 0 && strings.Contains(all[0].Hint, c.hint)), "the hint is not %q: %v", c.hint, all)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -31,9 +32,8 @@ func TestTrustFile(t *testing.T) {
 	if err != nil || len(trust.Keys) != 1 || trust.Keys[0].ID != k.Public().ID || trust.Rebuilders["stable"] != 1 || filepath.Base(trust.Keys[0].File) != "trust.yaml" {
 		t.Fatalf("%+v, %v", trust, err)
 	}
-	if p := trust.Keys[0]; p.May(Maker) || !p.May(GateHost) || !p.May(Rebuilder) || !k.Public().May(Maker) {
-		t.Errorf("%+v", p)
-	}
+	p := trust.Keys[0]
+	check.That(t, !p.May(Maker) && p.May(GateHost) && p.May(Rebuilder) && k.Public().May(Maker), "%+v", p)
 	if trust, err := read("keys:\n  - {key: a.pub}\n"); err != nil || slices.ContainsFunc(roles, func(r Role) bool { return !trust.Keys[0].May(r) }) {
 		t.Errorf("a key without roles may not sign all: %+v, %v", trust, err)
 	}

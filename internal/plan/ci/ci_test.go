@@ -77,9 +77,7 @@ func TestFlagsChooseTheCellAlone(t *testing.T) {
 		for _, cell := range cells {
 			job, err := ci.NewJob(cell)
 			must.Succeed(t, err)
-			if job.Flags[0] != r.Name || len(job.Flags) != 1+2*len(r.Axes) {
-				t.Fatalf("flags %q", job.Flags)
-			}
+			must.Hold(t, job.Flags[0] == r.Name && len(job.Flags) == 1+2*len(r.Axes), "flags %q", job.Flags)
 			filter := matrix.Filter{}
 			for i := 1; i < len(job.Flags); i += 2 {
 				filter[strings.TrimPrefix(job.Flags[i], "--")] = job.Flags[i+1]
@@ -150,7 +148,6 @@ func TestAbsent(t *testing.T) {
 		check.Same(t, fmt.Sprintf("--rocm %s", text), want, ci.Absent(r, filter, cells))
 	}
 	cells, filter := whole(r)
-	if absent := ci.Absent(r, filter, cells); len(absent) > 0 {
-		t.Errorf("%v", slices.Collect(slices.Values(absent)))
-	}
+	absent := ci.Absent(r, filter, cells)
+	check.That(t, len(absent) == 0, "%v", slices.Collect(slices.Values(absent)))
 }

@@ -84,9 +84,8 @@ func TestCondense(t *testing.T) {
 		{"version", "0.8"},
 		{"version", "0.9"}, // merged after 0.7
 	}
-	if diff := cmp.Diff(want, pairs); diff != "" || err != nil {
-		t.Fatalf("%v (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(want, pairs)
+	must.Hold(t, diff == "" && err == nil, "%v (-want +got):\n%s", err, diff)
 	few, err := ci.Condense(points(cells), patches)
 	must.Succeed(t, err)
 	ids := []string{
@@ -101,9 +100,8 @@ func TestCondenseNothing(t *testing.T) {
 	check.That(t, len(few) == 0 && err == nil, "%v, %v", few, err)
 	r, _ := stack()
 	cells, _ := whole(r)
-	if _, err := ci.Condense(points(cells), []patch.Patch{{When: map[string]string{"rocm": ">=six"}}}); err == nil {
-		t.Error("a constraint that is none is no fault")
-	}
+	_, err = ci.Condense(points(cells), []patch.Patch{{When: map[string]string{"rocm": ">=six"}}})
+	check.That(t, err != nil, "a constraint that is none is no fault")
 }
 
 func idsOf(points []ci.Point) []string {
@@ -229,9 +227,7 @@ func TestCondenseHoldsWhatIsWanted(t *testing.T) {
 		must.Succeed(t, err)
 		want := wanted(all, patches)
 		pairs, err := ci.Pairs(all, patches)
-		if err != nil || len(pairs) != len(want) {
-			t.Fatalf("%v: %v, want %v", err, pairs, want)
-		}
+		must.Hold(t, err == nil && len(pairs) == len(want), "%v: %v, want %v", err, pairs, want)
 		for _, p := range pairs {
 			if !want[p] {
 				t.Errorf("nobody wants %v", p)

@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/plan/ci"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 func TestParseShard(t *testing.T) {
@@ -46,9 +47,8 @@ func TestShardsStay(t *testing.T) {
 		"rccl-6.2.0+rocm6.2-gfx942":                    "3/3",
 	} {
 		for i := range 3 {
-			if s := (ci.Shard{Index: i + 1, Count: 3}); s.Holds(id) != (s.String() == want) {
-				t.Errorf("%s: %s holds it: %v", id, s, s.Holds(id))
-			}
+			s := (ci.Shard{Index: i + 1, Count: 3})
+			check.That(t, s.Holds(id) == (s.String() == want), "%s: %s holds it: %v", id, s, s.Holds(id))
 		}
 	}
 }
@@ -77,9 +77,7 @@ func TestShardsFor(t *testing.T) {
 		}
 		limit := rapid.IntRange(20, 300).Draw(t, "limit")
 		n := ci.ShardsFor(ids, limit)
-		if n < 1 || largest(ids, n) > limit {
-			t.Fatalf("%d ids, limit %d: %d shards", len(ids), limit, n)
-		}
+		must.Hold(t, n >= 1 && largest(ids, n) <= limit, "%d ids, limit %d: %d shards", len(ids), limit, n)
 		if n > 1 && n > (len(ids)+limit-1)/limit && largest(ids, n-1) <= limit {
 			t.Errorf("%d ids, limit %d: %d shards, and %d are enough", len(ids), limit, n, n-1)
 		}

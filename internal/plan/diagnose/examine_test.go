@@ -125,9 +125,8 @@ func TestLibrary(t *testing.T) {
 			r, err := e.File(context.Background(), write(t, "build.log", compile(t, c.source, c.flags...)))
 			got := names(r)
 			slices.Sort(got)
-			if diff := cmp.Diff(c.want, got); diff != "" || err != nil || r.Kind != "library" {
-				t.Errorf("%s, %v (-want +got):\n%s", r.Kind, err, diff)
-			}
+			diff := cmp.Diff(c.want, got)
+			check.That(t, diff == "" && err == nil && r.Kind == "library", "%s, %v (-want +got):\n%s", r.Kind, err, diff)
 		})
 	}
 }
@@ -180,9 +179,8 @@ func TestWheel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := e.File(context.Background(), write(t, c.wheel, zipped(c.files)))
-			if diff := cmp.Diff(c.want, names(r)); diff != "" || err != nil || r.Kind != "wheel" {
-				t.Errorf("%s, %v (-want +got):\n%s", r.Kind, err, diff)
-			}
+			diff := cmp.Diff(c.want, names(r))
+			check.That(t, diff == "" && err == nil && r.Kind == "wheel", "%s, %v (-want +got):\n%s", r.Kind, err, diff)
 			for _, f := range r.Findings {
 				if f.Name == "verbs-undefined" && (f.Count != 2 || !strings.HasSuffix(f.Member, "libnccl.so.2")) {
 					t.Errorf("%s is shown %d times, first by %q", f.Name, f.Count, f.Member)
@@ -219,9 +217,8 @@ func TestFileThatCannotBeExamined(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := e.File(context.Background(), "/does/not/exist"); diag.CodeOf(err) != diag.Usage {
-		t.Errorf("got %v", err)
-	}
+	_, err := e.File(context.Background(), "/does/not/exist")
+	check.That(t, diag.CodeOf(err) == diag.Usage, "got %v", err)
 }
 
 // A pipe can only be read as a log.
@@ -233,14 +230,11 @@ func TestPipe(t *testing.T) {
 			t.Skip(err)
 		}
 		go func() {
-			if err := os.WriteFile(pipe, []byte(content), 0o600); err != nil {
-				t.Error(err)
-			}
+			err := os.WriteFile(pipe, []byte(content), 0o600)
+			check.That(t, err == nil, "%v", err)
 		}()
 		r, err := e.File(context.Background(), pipe)
-		if want == "" && (err != nil || len(r.Findings) != 1 || r.Findings[0].Line != 2) {
-			t.Errorf("got %v, %v", names(r), err)
-		}
+		check.That(t, want != "" || (err == nil && len(r.Findings) == 1 && r.Findings[0].Line == 2), "got %v, %v", names(r), err)
 		check.That(t, want == "" || (err != nil && strings.Contains(err.Error(), want)), "got %v", err)
 	}
 }
@@ -255,9 +249,8 @@ func TestLog(t *testing.T) {
 	check.Fails(t, err, "a library, not a log")
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := e.Log(cancelled, "x", strings.NewReader(strings.Repeat("y\n", 1<<20))); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	_, err = e.Log(cancelled, "x", strings.NewReader(strings.Repeat("y\n", 1<<20)))
+	check.That(t, errors.Is(err, context.Canceled), "got %v", err)
 }
 
 func TestCause(t *testing.T) {

@@ -59,9 +59,8 @@ func TestEachLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range []io.Reader{strings.NewReader(c.log), iotest.OneByteReader(strings.NewReader(c.log)), iotest.DataErrReader(strings.NewReader(c.log))} {
 				got, n := pieces(t, r)
-				if diff := cmp.Diff(c.want, got); diff != "" || n != c.lines {
-					t.Errorf("%d lines, want %d (-want +got):\n%.400s", n, c.lines, diff)
-				}
+				diff := cmp.Diff(c.want, got)
+				check.That(t, diff == "" && n == c.lines, "%d lines, want %d (-want +got):\n%.400s", n, c.lines, diff)
 			}
 		})
 	}

@@ -57,7 +57,5 @@ func TestMeaningfulFallsBack(t *testing.T) {
 
 func TestMeaningfulCutsLongLines(t *testing.T) {
 	got := diagnose.Meaningful(write(t, "build.log", []byte("error: "+strings.Repeat("x", 1<<20)+"\nend\n")), nil)
-	if len(got) != 2 || len(got[0]) > 64<<10 || got[1] != "end" {
-		t.Errorf("got %d lines, the first of %d bytes", len(got), len(got[0]))
-	}
+	check.That(t, len(got) == 2 && len(got[0]) <= 64<<10 && got[1] == "end", "got %d lines, the first of %d bytes", len(got), len(got[0]))
 }

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 func TestRequired(t *testing.T) {
@@ -30,9 +31,8 @@ func TestRequired(t *testing.T) {
 		p, err := compile(expression)
 		check.That(t, err == nil && slices.Equal(p.literals, want), "%s: got %q, %v, want %q", expression, p.literals, err, want)
 	}
-	if _, err := compile("("); err == nil {
-		t.Error("half an expression compiles")
-	}
+	_, err := compile("(")
+	check.That(t, err != nil, "half an expression compiles")
 }
 
 // The finder finds exactly the texts contained in the line, even if they overlap.
@@ -49,9 +49,7 @@ func TestFinder(t *testing.T) {
 		newFinder(texts).find([]byte(line), func(id int) { got[id] = true })
 		for id, list := range texts {
 			want := slices.ContainsFunc(list, func(w string) bool { return contains(line, w) })
-			if got[id] != want {
-				t.Fatalf("%q in %q: got %v, want %v", list, line, got[id], want)
-			}
+			must.Hold(t, got[id] == want, "%q in %q: got %v, want %v", list, line, got[id], want)
 		}
 	})
 }

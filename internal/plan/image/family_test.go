@@ -9,6 +9,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/image"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 const family = `images:
@@ -33,9 +34,7 @@ func loadFamily(old, replaced string) ([]image.Image, error) {
 
 func TestOneImageForEachRow(t *testing.T) {
 	all, err := loadFamily("", "")
-	if err != nil || len(all) != 2 {
-		t.Fatalf("%d images, %v", len(all), err)
-	}
+	must.Hold(t, err == nil && len(all) == 2, "%d images, %v", len(all), err)
 	a, b := all[0], all[1]
 	if a.Name != "rocm-6.1" || a.Registry != "registry.example/rocm:6.1.2" || a.Digest != "" || a.Env["PATH"] != "/opt/6.1/bin:/usr/bin" {
 		t.Errorf("got %+v", a)
@@ -64,9 +63,7 @@ const debianFamily = `images:
 
 func TestRowsNameSuites(t *testing.T) {
 	all, err := image.Load(fstest.MapFS{"d.yaml": {Data: []byte(debianFamily)}}, "images")
-	if err != nil || len(all) != 2 {
-		t.Fatalf("%d images, %v", len(all), err)
-	}
+	must.Hold(t, err == nil && len(all) == 2, "%d images, %v", len(all), err)
 	for i, want := range []string{"trixie-c trixie main contrib gcc-14", "sid-c sid main non-free gcc-15"} {
 		d := all[i].Debian
 		if got := strings.Join(slices.Concat([]string{all[i].Name, d.Suites[0].Name}, d.Suites[0].Components, d.Packages), " "); got != want {

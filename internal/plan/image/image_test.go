@@ -84,9 +84,7 @@ func TestLoad(t *testing.T) {
 // Every error has a position in its file.
 func TestLoadRefuses(t *testing.T) {
 	change := func(old, fresh string) string {
-		if strings.Count(good, old) == 0 {
-			t.Fatalf("%q is not in the example", old)
-		}
+		must.Hold(t, strings.Count(good, old) != 0, "%q is not in the example", old)
 		return strings.Replace(good, old, fresh, 1)
 	}
 	for name, c := range map[string]struct{ text, want string }{
@@ -111,9 +109,7 @@ func TestLoadRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := image.Load(files(map[string]string{"a.yaml": c.text}), "images")
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Fatalf("got %v, want %s", err, c.want)
-			}
+			must.Hold(t, err != nil && strings.Contains(err.Error(), c.want), "got %v, want %s", err, c.want)
 			for _, e := range diag.All(err) {
 				check.That(t, e.Code == diag.Usage, "class %v: %v", e.Code, e)
 			}
@@ -147,9 +143,8 @@ func TestLoadRefusesASecondImageOfAName(t *testing.T) {
 
 func TestLoadReportsWhatCannotBeRead(t *testing.T) {
 	fsys := fstest.MapFS{"a.yaml": &fstest.MapFile{Mode: fs.ModeDir | 0o755}}
-	if _, err := image.Load(fsys, "images"); err == nil {
-		t.Error("a folder is no catalogue")
-	}
+	_, err := image.Load(fsys, "images")
+	check.That(t, err != nil, "a folder is no catalogue")
 }
 
 func TestFacts(t *testing.T) {
@@ -159,9 +154,8 @@ func TestFacts(t *testing.T) {
 	check.Same(t, "facts", map[string]string{"rocm": "5.7", "rocm-path": "/usr"}, facts)
 	facts["rocm"] = "6.1"
 	check.That(t, all[0].Provides["rocm"].Is == "5.7", "the image changed with its facts")
-	if none := (image.Image{}).Facts(); none == nil || len(none) > 0 {
-		t.Errorf("facts of an image that states none: %v", none)
-	}
+	none := (image.Image{}).Facts()
+	check.That(t, none != nil && len(none) == 0, "facts of an image that states none: %v", none)
 }
 
 func TestFind(t *testing.T) {
@@ -187,9 +181,7 @@ func TestFind(t *testing.T) {
 func TestEmbeddedImages(t *testing.T) {
 	all, err := image.Load(images.FS, "images")
 	must.Succeed(t, err)
-	if len(all) == 0 {
-		t.Fatal("there is none")
-	}
+	must.Hold(t, len(all) != 0, "there is none")
 	for _, img := range all {
 		if img.Summary == "" || img.Provides["python"].Is == "" || img.Provides["glibc"].Is == "" {
 			t.Errorf("%s: summary %q, Python %q, glibc %q", img.Name, img.Summary, img.Provides["python"].Is, img.Provides["glibc"].Is)

@@ -136,9 +136,7 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := good
 			for i := 0; i < len(c.replace); i += 2 {
-				if !strings.Contains(text, c.replace[i]) {
-					t.Fatalf("%q is not in the lock", c.replace[i])
-				}
+				must.Hold(t, strings.Contains(text, c.replace[i]), "%q is not in the lock", c.replace[i])
 				text = strings.Replace(text, c.replace[i], c.replace[i+1], 1)
 			}
 			got, err := lock.Decode("tiny.lock.json", []byte(text))
@@ -183,9 +181,8 @@ func TestDecodeRefusesEmptyPins(t *testing.T) {
 	} {
 		f := tinyLock()
 		change(&f)
-		if _, err := lock.Decode("l", f.Encode()); (err == nil) != (want == "") || err != nil && err.Error() != want {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		_, err := lock.Decode("l", f.Encode())
+		check.That(t, (err == nil) == (want == "") && (err == nil || err.Error() == want), "got %v, want %q", err, want)
 	}
 }
 
@@ -227,9 +224,8 @@ func TestDecodeChecksSources(t *testing.T) {
 
 // Deeply nested lists return an error and do not exhaust the stack.
 func TestDecodeOfLists(t *testing.T) {
-	if _, err := lock.Decode("l", bytes.Repeat([]byte("["), 20000)); diag.CodeOf(err) != diag.Drift {
-		t.Errorf("%v", err)
-	}
+	_, err := lock.Decode("l", bytes.Repeat([]byte("["), 20000))
+	check.That(t, diag.CodeOf(err) == diag.Drift, "%v", err)
 }
 
 // Every accepted lock can be written and read back unchanged.
@@ -245,16 +241,12 @@ func FuzzDecode(f *testing.F) {
 		data := slices.Concat(good[:from], put, good[min(from+int(drop), len(good)):])
 		read, err := lock.Decode("l", data)
 		if err != nil {
-			if diag.CodeOf(err) != diag.Drift {
-				t.Errorf("class %v: %v", diag.CodeOf(err), err)
-			}
+			check.That(t, diag.CodeOf(err) == diag.Drift, "class %v: %v", diag.CodeOf(err), err)
 			return
 		}
 		text := read.Encode()
 		again, err := lock.Decode("l", text)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
+		must.Hold(t, err == nil, "%v\n%s", err, text)
 		check.That(t, bytes.Equal(text, again.Encode()), "%s, then %s", text, again.Encode())
 	})
 }

@@ -16,9 +16,7 @@ import (
 
 func TestNewDraft(t *testing.T) {
 	all := drafts(t)
-	if len(all) != 2 {
-		t.Fatalf("got %d drafts", len(all))
-	}
+	must.Hold(t, len(all) == 2, "got %d drafts", len(all))
 	d := all[1]
 	if d.Cell.ID != "tiny-1.1-cp312" || d.Image.Name != "debian" || d.Runtime.Name != "registry" {
 		t.Errorf("got %s on %s and %s", d.Cell.ID, d.Image.Name, d.Runtime.Name)
@@ -96,9 +94,7 @@ func TestNewDraftRefuses(t *testing.T) {
 				c.change(&cat)
 			}
 			d, err := lock.NewDraft(cells(t, c.replace...)[0], cat)
-			if diag.CodeOf(err) != diag.Usage {
-				t.Fatalf("class %v: %v", diag.CodeOf(err), err)
-			}
+			must.Hold(t, diag.CodeOf(err) == diag.Usage, "class %v: %v", diag.CodeOf(err), err)
 			for _, want := range c.want {
 				check.That(t, strings.Contains(err.Error(), want), "got %v, want %s", err, want)
 			}

@@ -14,14 +14,14 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
 func TestWriteEntry(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out", "cell")
-	if _, err := lock.ReadEntry(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("where there is none: %v", err)
-	}
+	_, err := lock.ReadEntry(dir)
+	check.That(t, errors.Is(err, fs.ErrNotExist), "where there is none: %v", err)
 	whole := *full()
 	whole.Schema = lock.Schema
 	for i, e := range []lock.Entry{entry(t), entry(t), whole} {
@@ -31,13 +31,11 @@ func TestWriteEntry(t *testing.T) {
 			t.Errorf("entry %d: what is there already was written again, or another was not: %v", i, err)
 		}
 		got, err := lock.ReadEntry(dir)
-		if diff := cmp.Diff(e, got); err != nil || diff != "" {
-			t.Errorf("%v (-want +got):\n%s", err, diff)
-		}
+		diff := cmp.Diff(e, got)
+		check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 		data, err := os.ReadFile(filepath.Join(dir, lock.EntryFile))
-		if sum := sha256.Sum256(data); err != nil || hex.EncodeToString(sum[:]) != e.Key() {
-			t.Errorf("the file is not what the key is of: %v", err)
-		}
+		sum := sha256.Sum256(data)
+		check.That(t, err == nil && hex.EncodeToString(sum[:]) == e.Key(), "the file is not what the key is of: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, %v", left, err)

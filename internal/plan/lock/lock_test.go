@@ -28,9 +28,8 @@ func TestMissing(t *testing.T) {
 	const all = "source tiny 1.0; source tiny 1.1; image debian; image registry; " +
 		"Python 3.11 with numpy==1.0 wheel; Python 3.11 with numpy; Python 3.12 with cmake numpy==1.1 wheel; Python 3.12 with numpy"
 	check.That(t, !m.None() && m.String() == all, "an empty lock lacks %s", m)
-	if none := (lock.File{}).Missing(nil); !none.None() {
-		t.Errorf("without cells it lacks %s", none)
-	}
+	none := (lock.File{}).Missing(nil)
+	check.That(t, none.None(), "without cells it lacks %s", none)
 }
 
 // Without needs nothing is missing and nothing is pinned.
@@ -159,9 +158,7 @@ func TestWrite(t *testing.T) {
 		t.Fatalf("got %v, %v", wrote, err)
 	}
 	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o644 {
-		t.Fatalf("got %v, %v", info.Mode(), err)
-	}
+	must.Hold(t, err == nil && info.Mode().Perm() == 0o644, "got %v, %v", info.Mode(), err)
 	if wrote, err := lock.Write(path, tinyLock()); err != nil || wrote {
 		t.Errorf("the same again: %v, %v", wrote, err)
 	}
@@ -320,15 +317,11 @@ func TestKeyDependsOnNothingElse(t *testing.T) {
 	first, err := lock.Assemble(drafts(t), tinyLock(), "p")
 	must.Succeed(t, err)
 	key := first[0].Key()
-	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(key) || key == first[1].Key() {
-		t.Errorf("keys %s and %s", key, first[1].Key())
-	}
+	check.That(t, regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(key) && key != first[1].Key(), "keys %s and %s", key, first[1].Key())
 	same := func(what string, ds []lock.Draft, f lock.File) {
 		t.Helper()
 		again, err := lock.Assemble(ds, f, "p")
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
+		must.Hold(t, err == nil, "%s: %v", what, err)
 		check.That(t, again[0].Key() == key, "%s changes the key", what)
 	}
 	for range 5 { // the iteration order of maps differs each time

@@ -25,9 +25,7 @@ func TestMovedKeepsTheDate(t *testing.T) {
 	// A changed request with the same packages does not change the date either.
 	later.Images[0].Debian = &image.Debian{Suites: later.Images[0].Debian.Suites, Packages: []string{"g++", "apt"}}
 	moved := tinyLock().Moved(later)
-	if moved.String() != "image debian" || moved.Images[0].Date != date {
-		t.Errorf("%s moved, dated %s", moved, moved.Images[0].Date)
-	}
+	check.That(t, moved.String() == "image debian" && moved.Images[0].Date == date, "%s moved, dated %s", moved, moved.Images[0].Date)
 
 	// Another image with the same packages has its own date.
 	twin := later.Images[0]
@@ -87,9 +85,8 @@ func TestUnneeded(t *testing.T) {
 	f = tinyLock()
 	f.Images[0].Debian = &image.Debian{Packages: []string{"other"}}
 	check.Same(t, "what no cell needs", "image debian", f.Unneeded(drafts(t)).String())
-	if rest := f.Without(f.Unneeded(drafts(t))); len(rest.Images) != 1 || len(rest.Sources) != 2 || len(rest.Python) != 4 {
-		t.Errorf("what is left is %s", rest)
-	}
+	rest := f.Without(f.Unneeded(drafts(t)))
+	check.That(t, len(rest.Images) == 1 && len(rest.Sources) == 2 && len(rest.Python) == 4, "what is left is %s", rest)
 }
 
 func TestHolding(t *testing.T) {
@@ -113,9 +110,8 @@ func TestHolding(t *testing.T) {
 func TestHoldingWithoutPins(t *testing.T) {
 	got, err := (lock.File{}).Holding([]string{"debian", "tiny"}, drafts(t))
 	check.That(t, err == nil && got.String() == "source tiny 1.0; source tiny 1.1; image debian", "got %q, %v", got, err)
-	if _, err := (lock.File{}).Holding([]string{"g++"}, drafts(t)); diag.CodeOf(err) != diag.Usage {
-		t.Errorf("class %v: %v", diag.CodeOf(err), err)
-	}
+	_, err = (lock.File{}).Holding([]string{"g++"}, drafts(t))
+	check.That(t, diag.CodeOf(err) == diag.Usage, "class %v: %v", diag.CodeOf(err), err)
 }
 
 func TestHoldingRefuses(t *testing.T) {
@@ -153,16 +149,14 @@ func TestAnd(t *testing.T) {
 	for _, got := range []lock.Missing{all.And(some), all.And(lock.Missing{}), lock.Missing{}.And(all), all.And(all)} {
 		check.That(t, got.String() == all.String(), "got %s, want %s", got, all)
 	}
-	if both := some.And(all); len(both.Sources) != 2 || len(both.Images) != 2 || len(both.Python) != 4 {
-		t.Errorf("got %s", both)
-	}
+	both := some.And(all)
+	check.That(t, len(both.Sources) == 2 && len(both.Images) == 2 && len(both.Python) == 4, "got %s", both)
 }
 
 func TestCompare(t *testing.T) {
 	f, g := tinyLock(), tinyLock()
-	if changes := lock.Compare(f, g); changes == nil || len(changes) != 0 {
-		t.Errorf("the same differs: %#v", changes)
-	}
+	changes := lock.Compare(f, g)
+	check.That(t, changes != nil && len(changes) == 0, "the same differs: %#v", changes)
 	g.Sources = g.Sources[:1]
 	g.Images[0].Date = "20300101T000000Z"
 	g.Images[0].Packages[1].Version = "4:15"
@@ -200,7 +194,6 @@ func TestCompareTellsApart(t *testing.T) {
 	g, again := tinyLock(), added
 	again.Requirements = []string{"wheel<1"}
 	g.Python = append(g.Python, added, again)
-	if got := lock.Compare(tinyLock(), g); len(got) != 1 || got[0].Was != "" {
-		t.Errorf("got %+v", got)
-	}
+	got := lock.Compare(tinyLock(), g)
+	check.That(t, len(got) == 1 && got[0].Was == "", "got %+v", got)
 }

@@ -61,9 +61,8 @@ func TestResolveAnImage(t *testing.T) {
 	missing := lock.Missing{Images: []image.Image{{Name: "base", Registry: reference}}}
 	got, err := resolver(errors.New("uv is not asked")).Resolve(t.Context(), "tiny", missing)
 	want := lock.File{Schema: lock.Schema, Recipe: "tiny", Images: []lock.ImagePin{{Name: "base", Registry: reference, Digest: digest}}}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(want, got)
+	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 }
 
 // A fake apt-get answers every request with one package.
@@ -83,23 +82,20 @@ func TestResolveADebian(t *testing.T) {
 	got, err := r.Resolve(t.Context(), "tiny", lock.Missing{Images: []image.Image{img}})
 	want := tinyLock().Images[:1]
 	want[0].Packages = want[0].Packages[:1]
-	if diff := cmp.Diff(want, got.Images); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(want, got.Images)
+	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 	sources, _ := os.ReadFile(filepath.Join(dir, "sources"))
 	if want := "deb [arch=amd64 signed-by=" + keyring + "] http://mirror.example/debian/ trixie main\n"; string(sources) != want {
 		t.Errorf("apt was given %q, want %q", sources, want)
 	}
-	if text := got.Encode(); strings.Contains(string(text), "mirror.example") {
-		t.Errorf("the lock names the mirror:\n%s", text)
-	}
+	text := got.Encode()
+	check.That(t, !strings.Contains(string(text), "mirror.example"), "the lock names the mirror:\n%s", text)
 }
 
 func TestResolveNothing(t *testing.T) {
 	got, err := resolver(errors.New("uv is not asked")).Resolve(t.Context(), "tiny", lock.Missing{})
-	if diff := cmp.Diff(lock.File{Schema: lock.Schema, Recipe: "tiny"}, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(lock.File{Schema: lock.Schema, Recipe: "tiny"}, got)
+	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 }
 
 // Without requirements the index is not used.
@@ -156,9 +152,7 @@ func TestResolveTheRest(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	all := diag.All(err)
-	if len(all) != 3 || diag.CodeOf(err) != diag.Fetch {
-		t.Fatalf("%d faults, class %v: %v", len(all), diag.CodeOf(err), err)
-	}
+	must.Hold(t, len(all) == 3 && diag.CodeOf(err) == diag.Fetch, "%d faults, class %v: %v", len(all), diag.CodeOf(err), err)
 	for i, says := range []string{"locking image gone: ", "locking image lost: ", "locking Python packages: there is no uv"} {
 		check.That(t, strings.HasPrefix(all[i].Error(), says), "fault %d is %v", i, all[i])
 	}

@@ -23,9 +23,7 @@ func TestResolveATagAndItsCommit(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
 		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("git %v: %v: %s", args, err, out)
-		}
+		must.Hold(t, err == nil, "git %v: %v: %s", args, err, out)
 		return strings.TrimSpace(string(out))
 	}
 	git("init", "-q")

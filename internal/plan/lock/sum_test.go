@@ -14,6 +14,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -43,9 +44,8 @@ func TestEveryLineCounts(t *testing.T) {
 		less := strings.Join(lines[:i], "") + strings.Join(lines[i+1:], "")
 		more := strings.Join(lines[:i+1], "") + strings.Join(lines[i:], "")
 		for _, text := range []string{less, more} {
-			if _, err := lock.Decode("l", []byte(text)); diag.CodeOf(err) != diag.Drift {
-				t.Errorf("line %d: class %v: %v", i+1, diag.CodeOf(err), err)
-			}
+			_, err := lock.Decode("l", []byte(text))
+			check.That(t, diag.CodeOf(err) == diag.Drift, "line %d: class %v: %v", i+1, diag.CodeOf(err), err)
 		}
 	}
 }
@@ -60,9 +60,8 @@ func TestEdited(t *testing.T) {
 	} {
 		got, err := lock.Decode("l", []byte(text))
 		if want == "" {
-			if diff := cmp.Diff(tinyLock(), got); err != nil || diff != "" {
-				t.Errorf("%v (-want +got):\n%s", err, diff)
-			}
+			diff := cmp.Diff(tinyLock(), got)
+			check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 			continue
 		}
 		errs := diag.All(err)
@@ -77,13 +76,11 @@ func TestEdited(t *testing.T) {
 func TestWhatIsEdited(t *testing.T) {
 	good := string(tinyLock().Encode())
 	_, err := lock.Decode("l", []byte(strings.Replace(good, `"sha256:c0`, `"sha512:c0`, 1)))
-	if errs := diag.All(err); len(errs) != 2 || !errors.Is(err, lock.ErrEdited) || !strings.Contains(errs[0].Error(), "is not a digest") {
-		t.Errorf("got %v", err)
-	}
+	errs := diag.All(err)
+	check.That(t, len(errs) == 2 && errors.Is(err, lock.ErrEdited) && strings.Contains(errs[0].Error(), "is not a digest"), "got %v", err)
 	for _, text := range []string{good[:20], strings.Replace(good, `"schema": 1`, `"schema": 2`, 1), strings.Replace(good, `"recipe"`, `"recept"`, 1)} {
-		if _, err := lock.Decode("l", []byte(text)); err == nil || errors.Is(err, lock.ErrEdited) {
-			t.Errorf("got %v", err)
-		}
+		_, err := lock.Decode("l", []byte(text))
+		check.That(t, err != nil && !errors.Is(err, lock.ErrEdited), "got %v", err)
 	}
 }
 
@@ -119,9 +116,8 @@ func TestWriteRefusesWhatDecodeWould(t *testing.T) {
 			if wrote || diag.CodeOf(err) != diag.Unexpected || !strings.HasPrefix(err.Error(), "writing the lock: "+path+": ") {
 				t.Errorf("%v, class %v: %v", wrote, diag.CodeOf(err), err)
 			}
-			if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("something was written: %v", err)
-			}
+			_, err = os.Stat(path)
+			check.That(t, errors.Is(err, os.ErrNotExist), "something was written: %v", err)
 		})
 	}
 }

@@ -21,9 +21,8 @@ func TestTestsArePinned(t *testing.T) {
 	if got := missing.String(); got != "source tiny-tests 1.0; source tiny-tests 1.1; Python 3.11 with pytest; Python 3.12 with pytest" {
 		t.Errorf("it lacks %s", got)
 	}
-	if whys := missing.Unstated(); len(whys) != 2 {
-		t.Errorf("unstated: %q", whys)
-	}
+	whys := missing.Unstated()
+	check.That(t, len(whys) == 2, "unstated: %q", whys)
 	pinned := source(pin("tiny-tests", "1.0", "e0"))
 	pinned.Tag, pinned.Under, pinned.Commit = "v1.0", "test", "0123456789012345678901234567890123456789"
 	f.Sources = append(f.Sources, pinned)

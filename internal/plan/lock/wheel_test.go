@@ -31,9 +31,7 @@ func TestWheelsArePinnedForAPython(t *testing.T) {
 	f := lock.File{Schema: lock.Schema, Recipe: "tiny", Sources: []lock.SourcePin{wheelPin("3.11", "a0")}}
 	f = f.With(lock.File{Sources: []lock.SourcePin{wheelPin("3.12", "a1")}})
 	read, err := lock.Decode("tiny.lock.json", f.Encode())
-	if err != nil || len(read.Sources) != 2 {
-		t.Fatalf("%+v, %v", read, err)
-	}
+	must.Hold(t, err == nil && len(read.Sources) == 2, "%+v, %v", read, err)
 	all := drafts(t, "kind: sdist", "kind: wheel", `["3.11", "3.12"]`, `["3.12", "3.11"]`, `id: "tiny-`, `id: "wheel-`)
 	for _, d := range all {
 		check.That(t, d.Source.Kind == recipe.Wheel && d.Source.Python == d.Vars["python"], "%s asks for %+v", d.Cell.ID, d.Source)
@@ -103,7 +101,6 @@ func TestResolveAWheel(t *testing.T) {
 		check.That(t, err == nil && strings.Contains(string(asked), want), "%q is not in %s, %v", want, asked, err)
 	}
 	question.Python = "3.9"
-	if _, err := r.Resolve(t.Context(), "tiny", lock.Missing{Sources: []lock.SourceNeed{question}}); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "tiny 1.0 has no wheel for CPython 3.9") {
-		t.Errorf("got %v", err)
-	}
+	_, err = r.Resolve(t.Context(), "tiny", lock.Missing{Sources: []lock.SourceNeed{question}})
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "tiny 1.0 has no wheel for CPython 3.9"), "got %v", err)
 }

@@ -8,6 +8,7 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 // The projects provided by the platform are part of the need: another list has another
@@ -31,16 +32,14 @@ func TestWhatIsProvidedIsPartOfTheQuestion(t *testing.T) {
 	if left := (lock.File{Python: []lock.PythonPin{other}}).Missing([]lock.Draft{d}).Python; !slices.ContainsFunc(left, func(n lock.PythonNeed) bool { return len(n.Without) == 2 }) {
 		t.Errorf("another list answers it: %+v", left)
 	}
-	if both := answered.With(lock.File{Python: []lock.PythonPin{other}}); len(both.Python) != 2 {
-		t.Errorf("one pin takes the place of the other: %+v", both.Python)
-	}
+	both := answered.With(lock.File{Python: []lock.PythonPin{other}})
+	check.That(t, len(both.Python) == 2, "one pin takes the place of the other: %+v", both.Python)
 }
 
 // A stack has no source to lock and no release date.
 func TestAStackHasNoSource(t *testing.T) {
 	d := drafts(t)[0]
 	d.Source = lock.SourceNeed{Origin: recipe.Origin{Kind: recipe.Cells}}
-	if missing := (lock.File{}).Missing([]lock.Draft{d}); len(missing.Sources) > 0 {
-		t.Errorf("%+v", missing.Sources)
-	}
+	missing := (lock.File{}).Missing([]lock.Draft{d})
+	check.That(t, len(missing.Sources) == 0, "%+v", missing.Sources)
 }

@@ -118,9 +118,7 @@ func TestExpand(t *testing.T) {
 func TestCell(t *testing.T) {
 	r := stack()
 	cells, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "python": "3.14t"})
-	if err != nil || len(cells) != 1 {
-		t.Fatalf("%v, %v", ids(cells), err)
-	}
+	must.Hold(t, err == nil && len(cells) == 1, "%v, %v", ids(cells), err)
 	want := matrix.Cell{
 		Recipe: r, ID: "stack-rocm6.2-torch2.10-cp314t-gfx90a",
 		Axes:   map[string]string{"torch": "2.10", "rocm": "6.2", "python": "3.14t", "arch": "gfx90a"},
@@ -197,9 +195,7 @@ func TestExpandRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cells, _, err := matrix.Expand(stack(), c.filter)
 			errs := diag.All(err)
-			if len(cells) > 0 || diag.CodeOf(err) != diag.Usage || len(errs) != len(c.says) {
-				t.Fatalf("%v, %v", ids(cells), err)
-			}
+			must.Hold(t, len(cells) == 0 && diag.CodeOf(err) == diag.Usage && len(errs) == len(c.says), "%v, %v", ids(cells), err)
 			for i, f := range errs {
 				if !strings.Contains(f.Error(), c.says[i]) || !strings.Contains(f.Hint, c.hints[i]) {
 					t.Errorf("fault %d is %q, hint %q", i, f.Error(), f.Hint)
@@ -284,9 +280,7 @@ func TestTable(t *testing.T) {
 		Because: "no other wheels exist", Source: "https://mirror.example/table",
 	}}
 	cells, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "torch": "all"})
-	if err != nil || len(cells) == 0 {
-		t.Fatalf("%v %v", cells, err)
-	}
+	must.Hold(t, err == nil && len(cells) != 0, "%v %v", cells, err)
 	for _, c := range cells {
 		check.That(t, c.Axes["torch"] != "2.10" || c.Axes["python"] == "3.14t", "%s is in no row", c.ID)
 	}
@@ -295,9 +289,8 @@ func TestTable(t *testing.T) {
 	if err == nil || len(excluded) != 1 || !slices.Equal(excluded[0].Instead, want) {
 		t.Errorf("got %+v, %v", excluded, err)
 	}
-	if hint := diag.All(err)[0].Hint; !strings.Contains(hint, want[0]) || !strings.Contains(hint, "https://mirror.example/table") {
-		t.Errorf("hint %q", hint)
-	}
+	hint := diag.All(err)[0].Hint
+	check.That(t, strings.Contains(hint, want[0]) && strings.Contains(hint, "https://mirror.example/table"), "hint %q", hint)
 
 	// A row without an axis of the condition applies to all its values. Only the first
 	// rows of a long table are shown.
@@ -339,8 +332,7 @@ func TestIDsAreNamesOfFolders(t *testing.T) {
 		r := stack()
 		r.ID = id
 		_, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2"})
-		if good := err == nil; good != fit.MatchString(id) || !good && diag.CodeOf(err) != diag.Usage {
-			t.Errorf("%q: got %v", id, err)
-		}
+		good := err == nil
+		check.That(t, good == fit.MatchString(id) && (good || diag.CodeOf(err) == diag.Usage), "%q: got %v", id, err)
 	}
 }

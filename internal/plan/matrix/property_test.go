@@ -135,20 +135,14 @@ func sorted(points []map[string]string) []map[string]string {
 
 func expand(t *rapid.T, r *recipe.Recipe, filter matrix.Filter) (cells, excluded []map[string]string) {
 	got, left, err := matrix.Expand(r, filter)
-	if (err != nil) != (len(got) == 0) {
-		t.Fatalf("%d cells and %v", len(got), err)
-	}
-	if !slices.IsSortedFunc(got, func(a, b matrix.Cell) int { return strings.Compare(a.ID, b.ID) }) {
-		t.Fatalf("not sorted: %v", ids(got))
-	}
+	must.Hold(t, (err != nil) == (len(got) == 0), "%d cells and %v", len(got), err)
+	must.Hold(t, slices.IsSortedFunc(got, func(a, b matrix.Cell) int { return strings.Compare(a.ID, b.ID) }), "not sorted: %v", ids(got))
 	for _, c := range got {
 		cells = append(cells, c.Axes)
 	}
 	for _, e := range left {
 		excluded = append(excluded, e.Axes)
-		if e.Because == "" {
-			t.Fatalf("%v has no reason", e)
-		}
+		must.Hold(t, e.Because != "", "%v has no reason", e)
 	}
 	return sorted(cells), sorted(excluded)
 }
@@ -219,9 +213,7 @@ func TestTheReasonIsARuleThatIsBroken(t *testing.T) {
 				}
 			}
 			i := slices.IndexFunc(r.Compatible, func(rule recipe.Rule) bool { return rule.Because == e.Because && rule.Source == e.Source })
-			if i < 0 {
-				t.Fatalf("%v: no rule says %q", e, e.Because)
-			}
+			must.Hold(t, i >= 0, "%v: no rule says %q", e, e.Because)
 			alone := &recipe.Recipe{Compatible: r.Compatible[i : i+1]}
 			breaks := slices.ContainsFunc(points(open), func(p map[string]string) bool {
 				maps.Copy(p, e.Axes)

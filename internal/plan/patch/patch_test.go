@@ -82,16 +82,12 @@ func TestApply(t *testing.T) {
 		patch.Edit{Kind: patch.Diff, Diff: "x.patch", Content: diffOf5},
 		patch.Edit{Kind: patch.Append, File: "e.mk", Text: "X = 1\n"},
 	), map[string]string{"findhip": "/usr/lib/hip"})
-	if err != nil || got.State != patch.Applied || len(got.Edits) != 5 {
-		t.Fatalf("got %+v, %v", got, err)
-	}
+	must.Hold(t, err == nil && got.State == patch.Applied && len(got.Edits) == 5, "got %+v, %v", got, err)
 	if src.files["a.h"] != "#include <rccl/rccl.h>\nint a;\n" || !strings.HasSuffix(src.files["b.mk"], "-libverbs\n") ||
 		src.links["cmake/FindHIP.cmake"] != "/usr/lib/hip/FindHIP.cmake" || !strings.Contains(src.files["c.cc"], "4\nfive\n6") || src.files["e.mk"] != "X = 1\n" {
 		t.Errorf("got %+v", src)
 	}
-	if got.Edits[0].Detail != "matches once at line 1" {
-		t.Errorf("got %+v", got.Edits[0])
-	}
+	check.That(t, got.Edits[0].Detail == "matches once at line 1", "got %+v", got.Edits[0])
 }
 
 func TestWhatDoesNotActIsAnError(t *testing.T) {
@@ -164,9 +160,7 @@ func TestEveryFileOfADiff(t *testing.T) {
 	_, err := patch.Apply(t.Context(), source(), with(patch.Edit{Kind: patch.Diff, Content: diff}), nil)
 	want := []string{"c.cc: hunk 2 (line 7): the context", "a.h: hunk 1 (line 4): the context", "gone: not in the source"}
 	all := diag.All(err)
-	if len(all) != len(want) {
-		t.Fatalf("got %v", err)
-	}
+	must.Hold(t, len(all) == len(want), "got %v", err)
 	for i, err := range all {
 		check.That(t, err.Code == diag.Patch && strings.HasPrefix(err.Error(), want[i]), "got %v, want %q", err, want[i])
 	}
@@ -318,9 +312,8 @@ func TestTwoPatchesOfOneName(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 	fsys["d/3.yaml"] = fsys["d/1.yaml"]
-	if _, err := patch.Load(fsys, "patches", "d"); err == nil || err.Error() != `patches/d/3.yaml: another patch of d has the name "p"` {
-		t.Errorf("got %v", err)
-	}
+	_, err := patch.Load(fsys, "patches", "d")
+	check.That(t, err != nil && err.Error() == `patches/d/3.yaml: another patch of d has the name "p"`, "got %v", err)
 }
 
 func TestSelect(t *testing.T) {
@@ -401,9 +394,8 @@ func FuzzDiff(f *testing.F) {
 	f.Add("diff --git a/c.cc b/c.cc\n--- a/c.cc\n+++ b/c.cc\n@@ -0,0 +1 @@\n+x\n", "")
 	f.Fuzz(func(t *testing.T, diff, text string) {
 		src := &tree{files: map[string]string{"c.cc": text}, links: map[string]string{}}
-		if _, err := patch.Apply(context.Background(), src, with(patch.Edit{Kind: patch.Diff, Content: diff}), nil); err != nil && src.writes > 0 {
-			t.Error("it failed and wrote")
-		}
+		_, err := patch.Apply(context.Background(), src, with(patch.Edit{Kind: patch.Diff, Content: diff}), nil)
+		check.That(t, err == nil || src.writes <= 0, "it failed and wrote")
 	})
 }
 

@@ -144,9 +144,8 @@ func TestRender(t *testing.T) {
 		must.Succeed(t, err)
 		golden.Check(t, "environment."+string(f), text)
 	}
-	if _, err := e.Render("toml"); err == nil {
-		t.Error("a format that does not exist is written")
-	}
+	_, err = e.Render("toml")
+	check.That(t, err != nil, "a format that does not exist is written")
 }
 
 // The JSON output matches its schema and decodes to the same environment.
@@ -158,15 +157,13 @@ func TestJSON(t *testing.T) {
 		must.Succeed(t, err)
 		text, err := e.Render(profile.JSON)
 		must.Succeed(t, err)
-		if err := valid(text); err != nil {
-			t.Errorf("%s\n%v", text, err)
-		}
+		err = valid(text)
+		check.That(t, err == nil, "%s\n%v", text, err)
 		var back profile.Environment
 		dec := json.NewDecoder(bytes.NewReader(text))
 		dec.DisallowUnknownFields()
-		if err := dec.Decode(&back); err != nil || said(back) != said(e) || !cmp.Equal(back.Axes, e.Axes) {
-			t.Errorf("read back as %+v, %v", back, err)
-		}
+		err = dec.Decode(&back)
+		check.That(t, err == nil && said(back) == said(e) && cmp.Equal(back.Axes, e.Axes), "read back as %+v, %v", back, err)
 	}
 	for _, wrong := range []string{`{}`, `{"schema": 1, "profile": "x", "axes": {}, "chosen": [], "variables": [{"name": 1}], "options": [], "notes": []}`} {
 		check.That(t, valid([]byte(wrong)) != nil, "%s follows the schema", wrong)
@@ -200,9 +197,7 @@ func TestFaultsOfAFile(t *testing.T) {
 		"rule without needs":             {"    needs: {fabric: socket}\n", "", "a rule must have either needs or one-of"},
 	} {
 		text := strings.Replace(good, c.old, c.new, 1)
-		if text == good {
-			t.Fatalf("%s: nothing was replaced", name)
-		}
+		must.Hold(t, text != good, "%s: nothing was replaced", name)
 		if _, err := profile.Parse("stack.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Usage {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
@@ -235,18 +230,16 @@ func TestSchemaTakesTheSame(t *testing.T) {
 	valid := recipetest.Validator(t, recipe.Schema(&profile.Profile{}))
 	text, err := json.Marshal(parse(t, good))
 	must.Succeed(t, err)
-	if err := valid(text); err != nil {
-		t.Error(err)
-	}
+	err = valid(text)
+	check.That(t, err == nil, "%v", err)
 	if _, err := profile.Parse("stack.yaml", text); err != nil { // JSON is YAML
 		t.Error(err)
 	}
 	for _, wrong := range []string{`"known":"surely"`, `"knwon":"source"`} {
 		damaged := bytes.Replace(text, []byte(`"known":"source"`), []byte(wrong), 1)
 		check.That(t, valid(damaged) != nil, "the schema takes %s", wrong)
-		if _, err := profile.Parse("stack.yaml", damaged); err == nil {
-			t.Errorf("decoding takes %s", wrong)
-		}
+		_, err := profile.Parse("stack.yaml", damaged)
+		check.That(t, err != nil, "decoding takes %s", wrong)
 	}
 }
 
@@ -295,9 +288,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := profile.Parse("stack.yaml", data)
 		if err != nil {
-			if diag.CodeOf(err) != diag.Usage {
-				t.Errorf("class %v: %v", diag.CodeOf(err), err)
-			}
+			check.That(t, diag.CodeOf(err) == diag.Usage, "class %v: %v", diag.CodeOf(err), err)
 			return
 		}
 		e, err := p.Resolve(nil, nil)

@@ -27,9 +27,8 @@ func TestBehavioursOfOneNameAddUp(t *testing.T) {
 		{Name: "x", About: "a", Run: "echo", Says: map[string]string{"set": "A", "gpus": "2"}, Stock: map[string]string{"set": "B"}},
 		{Name: "y"},
 	}
-	if diff := cmp.Diff(want, s.Expect.Behaviour); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(want, s.Expect.Behaviour)
+	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 	check.That(t, s.Expect.KnowsStock(), "nothing is known of upstream's release")
 	if s, err = r.For(map[string]string{"version": "2.9", "python": "3.11"}); err != nil || s.Expect.KnowsStock() || len(s.Expect.Behaviour) != 1 {
 		t.Errorf("%+v, %v", s.Expect.Behaviour, err)
@@ -109,9 +108,8 @@ func TestStockOfACompiledArtifact(t *testing.T) {
 		var s recipe.Settings
 		s.From.Kind, s.Expect.Extensions = c.kind, c.extensions
 		s.Expect.Behaviour = []recipe.Behaviour{{Name: "plain", Says: map[string]string{"a": "1"}}}
-		if err := s.StockFault(); err != nil {
-			t.Errorf("%s, without stock: %v", name, err)
-		}
+		err := s.StockFault()
+		check.That(t, err == nil, "%s, without stock: %v", name, err)
 		s.Expect.Behaviour[0].Stock = map[string]string{"a": "2"}
 		if err := s.StockFault(); (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "expect.behaviour plain: stock needs a source of kind wheel") {
 			t.Errorf("%s: %v", name, err)

@@ -19,9 +19,7 @@ func TestNamesOfVariablesAreNames(t *testing.T) {
 	} {
 		bad := string(text)
 		at := strings.Index(bad, "\nenv:\n")
-		if at < 0 {
-			t.Fatal("the recipe has no env")
-		}
+		must.Hold(t, at >= 0, "the recipe has no env")
 		bad = bad[:at] + "\nenv:\n  " + line + "\n" + bad[at+len("\nenv:\n"):]
 		_, err := recipe.Parse("recipes/horovod.yaml", []byte(bad))
 		errs := diag.All(err)

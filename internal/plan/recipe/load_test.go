@@ -87,9 +87,8 @@ func TestTextsAreAccepted(t *testing.T) {
 	} {
 		text := strings.Replace(good, "build: make", "requires: {build: ['"+requires+"']}\nbuild: make", 1)
 		text = strings.Replace(text, "launcher: mpi", `launcher: mpi, cpu: [x86-64-v3, f16c, "{{cpu}}", "x86-64-{{level}}"], glibc: "{{glibc}}", needed: ["lib*.so.[0-9]"]`, 1)
-		if _, err := recipe.Parse("tool.yaml", []byte(text)); err != nil {
-			t.Errorf("%s: %v", requires, err)
-		}
+		_, err := recipe.Parse("tool.yaml", []byte(text))
+		check.That(t, err == nil, "%s: %v", requires, err)
 	}
 }
 
@@ -142,9 +141,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(good, c.old, c.new, 1)
-			if text == good {
-				t.Fatal("nothing was changed")
-			}
+			must.Hold(t, text != good, "nothing was changed")
 			r, err := recipe.Parse("recipes/tool.yaml", []byte(text))
 			all := messages(err)
 			if r != nil || !slices.ContainsFunc(all, func(s string) bool {
@@ -184,9 +181,8 @@ func TestParseTellsAllFaultsAtOnce(t *testing.T) {
 			for _, e := range diag.All(err) {
 				got = append(got, e.Error())
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Fatalf("%s (-want +got):\n%s", name, diff)
-			}
+			diff := cmp.Diff(c.want, got)
+			must.Hold(t, diff == "", "%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -197,9 +193,7 @@ func TestLoad(t *testing.T) {
 		"tool.yaml": {Data: []byte(good)}, "other.yaml": {Data: []byte(other)},
 		"tool.lock.json": {Data: []byte("{}")}, "schema.json": {}, "below/third.yaml": {Data: []byte("no: recipe")},
 	}, "recipes")
-	if err != nil || len(all) != 2 || all[0].Name != "other" || all[1].Name != "tool" {
-		t.Fatalf("got %v, %v", all, err)
-	}
+	must.Hold(t, err == nil && len(all) == 2 && all[0].Name == "other" && all[1].Name == "tool", "got %v, %v", all, err)
 	if r, err := recipe.Find(all, "tool"); err != nil || r != all[1] {
 		t.Errorf("found %v, %v", r, err)
 	}
@@ -213,9 +207,8 @@ func TestLoad(t *testing.T) {
 func TestVersionsOfGlibc(t *testing.T) {
 	for _, version := range []string{"2.28", "2.2.5"} {
 		text := strings.Replace(good, "launcher: mpi", `glibc: "`+version+`"`, 1)
-		if _, err := recipe.Parse("recipes/tool.yaml", []byte(text)); err != nil || text == good {
-			t.Errorf("%s: %v", version, err)
-		}
+		_, err := recipe.Parse("recipes/tool.yaml", []byte(text))
+		check.That(t, err == nil && text != good, "%s: %v", version, err)
 	}
 }
 
@@ -234,9 +227,8 @@ func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 }
 
 func TestLoadOfWhatCannotBeRead(t *testing.T) {
-	if _, err := recipe.Load(fstest.MapFS{"a.yaml": {Mode: fs.ModeDir}}, "recipes"); err == nil {
-		t.Error("a directory was read")
-	}
+	_, err := recipe.Load(fstest.MapFS{"a.yaml": {Mode: fs.ModeDir}}, "recipes")
+	check.That(t, err != nil, "a directory was read")
 	if all, err := recipe.Load(fstest.MapFS{}, "recipes"); err != nil || len(all) != 0 {
 		t.Errorf("of nothing: %v, %v", all, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 func TestParseSize(t *testing.T) {
@@ -40,9 +41,7 @@ func TestNeedsAreChecked(t *testing.T) {
 		"variants: [{when: {version: \"2.9\"}, profile: [{name: A, value: \"\"}]}]":      `the value "" needs quotes, which are not supported`,
 	} {
 		before, _, ok := strings.Cut(good, "variants:")
-		if !ok {
-			t.Fatal("the example has no variants any more")
-		}
+		must.Hold(t, ok, "the example has no variants any more")
 		site := fstest.MapFS{"tool.yaml": {Data: []byte(before + text + "\n")}}
 		_, err := recipe.Load(site, "recipes")
 		check.Fails(t, err, says, text)

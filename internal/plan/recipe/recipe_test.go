@@ -82,9 +82,8 @@ func TestForKeepsEveryField(t *testing.T) {
 		"not of a variant that does not apply": {Settings: filled("a"), Variants: []recipe.Variant{variant(filled("b"), recipe.Condition{"x": "off"})}},
 	} {
 		got, err := r.For(map[string]string{"x": "on"})
-		if diff := cmp.Diff(filled("a"), got, cmpopts.EquateEmpty()); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
-		}
+		diff := cmp.Diff(filled("a"), got, cmpopts.EquateEmpty())
+		check.That(t, diff == "" && err == nil, "%s: %v (-want +got):\n%s", name, err, diff)
 	}
 }
 
@@ -108,9 +107,8 @@ func TestForAddsUp(t *testing.T) {
 		"2.10": {From: recipe.Origin{Kind: recipe.Sdist}, Image: "new", Env: map[string]string{"A": "{{rocm-path}}"}, Expect: recipe.Expect{Launcher: "mpi"}},
 	} {
 		got, err := r.For(map[string]string{"version": version, "python": "3.12"})
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", version, err, diff)
-		}
+		diff := cmp.Diff(want, got, cmpopts.EquateEmpty())
+		check.That(t, diff == "" && err == nil, "%s: %v (-want +got):\n%s", version, err, diff)
 	}
 }
 
@@ -127,9 +125,8 @@ func TestForRefusesVariantsThatDisagree(t *testing.T) {
 		text := strings.Replace(good, "expect: {launcher: mpi}\n", "", 1) + // line 23
 			"  - {when: {python: \"3.12\"}, " + first + "}\n  - {when: {version: \"2.10\"}, " + second + "}\n"
 		r := parse(t, text)
-		if _, err := r.For(map[string]string{"version": "2.9", "python": "3.12"}); err != nil {
-			t.Errorf("%s: %v", first, err)
-		}
+		_, err := r.For(map[string]string{"version": "2.9", "python": "3.12"})
+		check.That(t, err == nil, "%s: %v", first, err)
 		name := map[string]string{"advisories": "advisory CVE-2024-10190", "image": "image", "runtime": "runtime", "env": "env.X", "expect: {launcher": "expect.launcher", "expect: {built": "expect.built.nccl"}
 		want := ""
 		for prefix, field := range name {
@@ -139,15 +136,12 @@ func TestForRefusesVariantsThatDisagree(t *testing.T) {
 		}
 		for range 10 {
 			_, err := r.For(map[string]string{"version": "2.10", "python": "3.12"})
-			if diag.CodeOf(err) != diag.Usage || err.Error() != want {
-				t.Fatalf("got %v, want %s", err, want)
-			}
+			must.Hold(t, diag.CodeOf(err) == diag.Usage && err.Error() == want, "got %v, want %s", err, want)
 		}
 	}
 	bad := &recipe.Recipe{Variants: []recipe.Variant{variant(recipe.Settings{}, recipe.Condition{"x": ">=y"})}}
-	if _, err := bad.For(map[string]string{"x": "1"}); err == nil {
-		t.Error("a condition that is none holds")
-	}
+	_, err := bad.For(map[string]string{"x": "1"})
+	check.That(t, err != nil, "a condition that is none holds")
 }
 
 // Changing the result of For must not change the recipe.

@@ -95,9 +95,8 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		text := []byte(strings.Replace(goodJSON, c.old, c.new, 1))
 		check.That(t, (c.old != "") != (string(text) == goodJSON), "%s: nothing was changed", name)
 		check.Same(t, fmt.Sprintf("%s: the schema", name), c.schema, read(text) == nil)
-		if _, err := recipe.Parse("recipes/tool.yaml", text); (err == nil) != c.loader {
-			t.Errorf("%s: the loader says %v", name, err)
-		}
+		_, err := recipe.Parse("recipes/tool.yaml", text)
+		check.That(t, (err == nil) == c.loader, "%s: the loader says %v", name, err)
 	}
 }
 
@@ -168,14 +167,11 @@ func foreign(t *rapid.T) any {
 func TestCheckedInRecipesMeetTheSchema(t *testing.T) {
 	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as in an editor, with the schema alone
 	all, err := recipe.Load(os.DirFS(filepath.Join("..", "..", "..", "recipes")), "recipes")
-	if err != nil || len(all) == 0 {
-		t.Fatalf("%d recipes, %v", len(all), err)
-	}
+	must.Hold(t, err == nil && len(all) != 0, "%d recipes, %v", len(all), err)
 	for _, r := range all {
 		text, err := json.Marshal(r)
 		must.Succeed(t, err)
-		if err := read(text); err != nil {
-			t.Errorf("%s: %v", r.Name, err)
-		}
+		err = read(text)
+		check.That(t, err == nil, "%s: %v", r.Name, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 )
 
 // An archive must not promise properties of a wheel, and its name must have an archive
@@ -34,9 +35,7 @@ func TestTreeAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := recipe.Parse("recipes/tool.yaml", []byte(c.text))
 			got := messages(err)
-			if !slices.EqualFunc(got, c.want, strings.Contains) {
-				t.Error(cmp.Diff(c.want, got))
-			}
+			check.That(t, slices.EqualFunc(got, c.want, strings.Contains), "%v", cmp.Diff(c.want, got))
 		})
 	}
 }

@@ -82,9 +82,8 @@ func TestRecipe(t *testing.T) {
 	if want := []string{"ray", "Horovod", "torch"}; !slices.Equal(r.Requires.Without, want) || !slices.Equal(r.Requires.Run, []string{"click==8.1.7"}) {
 		t.Errorf("%+v", r.Requires)
 	}
-	if house := r.Expect.Wheelhouse; house.Format != Format || house.Profile != "ROCM=6.1\n" || house.Provided[0].Project != "torch" {
-		t.Errorf("%+v", house)
-	}
+	house := r.Expect.Wheelhouse
+	check.That(t, house.Format == Format && house.Profile == "ROCM=6.1\n" && house.Provided[0].Project == "torch", "%+v", house)
 }
 
 // Recipe reports all disagreements between the parts before anything is built.
@@ -103,9 +102,8 @@ func TestRecipeRefuses(t *testing.T) {
 		check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), c.want), "%s: %v", name, err)
 	}
 	text := strings.Replace(good, `horovod, axes: {rocm: "6.1"}`, `horovod, axes: {rocm: "5.7", python: "3.12"}`, 1)
-	if _, err := parse(t, text).Recipe(known(t)); len(diag.All(err)) != 2 {
-		t.Errorf("want two faults: %v", err)
-	}
+	_, err := parse(t, text).Recipe(known(t))
+	check.That(t, len(diag.All(err)) == 2, "want two faults: %v", err)
 }
 
 func TestParseRefuses(t *testing.T) {
@@ -122,9 +120,8 @@ func TestParseRefuses(t *testing.T) {
 		_, err := Parse("stacks/pair.yaml", []byte(strings.Replace(good, c.text, c.with, 1)))
 		check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), c.want), "%s: %v", name, err)
 	}
-	if _, err := Parse("stacks/empty.yaml", []byte("name: x\n")); len(diag.All(err)) != 4 {
-		t.Errorf("want name, summary, image and parts: %v", err)
-	}
+	_, err := Parse("stacks/empty.yaml", []byte("name: x\n"))
+	check.That(t, len(diag.All(err)) == 4, "want name, summary, image and parts: %v", err)
 }
 
 func TestLoad(t *testing.T) {

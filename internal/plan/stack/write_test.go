@@ -75,15 +75,12 @@ func TestWriteAgain(t *testing.T) {
 		must.Succeed(t, os.WriteFile(path, nil, 0o600))
 	}
 	second, err := m.Write(dir, places, nil)
-	if err != nil || len(first) != len(second) {
-		t.Fatalf("%v, %v", second, err)
-	}
+	must.Hold(t, err == nil && len(first) == len(second), "%v, %v", second, err)
 	for i := range first {
 		check.That(t, first[i] == second[i], "%+v became %+v", first[i], second[i])
 	}
-	if _, err := os.Stat(old); !os.IsNotExist(err) {
-		t.Errorf("an old wheel is left: %v", err)
-	}
+	_, err = os.Stat(old)
+	check.That(t, os.IsNotExist(err), "an old wheel is left: %v", err)
 	entries, err := os.ReadDir(dir)
 	check.That(t, err == nil && len(entries) == 3, "%v, %v", entries, err)
 }

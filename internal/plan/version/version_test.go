@@ -23,11 +23,9 @@ var ordered = []string{
 	"3.11", "3.14", "3.14t", "5.4.3", "5.7", "5.7.1", "6.1", "6.1.3", "6.10", "20240821v2", "20250228v3", "20250606v2pro",
 }
 
-func parse(t interface{ Fatalf(string, ...any) }, text string) version.Version {
+func parse(t must.Test, text string) version.Version {
 	v, err := version.Parse(text)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
+	must.Succeed(t, err)
 	return v
 }
 
@@ -37,9 +35,7 @@ func TestOrderOfRealTags(t *testing.T) {
 			got := version.Compare(parse(t, a), parse(t, b))
 			check.Same(t, fmt.Sprintf("Compare(%s, %s)", a, b), sign(i-j), got)
 		}
-		if parse(t, a).String() != a {
-			t.Errorf("%s is written %s", a, parse(t, a))
-		}
+		check.That(t, parse(t, a).String() == a, "%s is written %s", a, parse(t, a))
 	}
 }
 
@@ -62,9 +58,8 @@ func TestNoVersions(t *testing.T) {
 // An error message must be short even if the rejected text is long.
 func TestLongTexts(t *testing.T) {
 	longest := "1." + strings.Repeat("0", 126)
-	if _, err := version.Parse(" " + longest + "\n"); err != nil {
-		t.Error(err)
-	}
+	_, err := version.Parse(" " + longest + "\n")
+	check.That(t, err == nil, "%v", err)
 	for text, shown := range map[string]string{longest + "0": longest + "…", longest[1:] + "x": longest[1:] + "x"} {
 		_, err := version.Parse(text)
 		check.Fails(t, err, strconv.Quote(shown))
@@ -155,9 +150,7 @@ func TestConstraints(t *testing.T) {
 			t.Errorf("%s: %v", c.constraint, err)
 			continue
 		}
-		if got.AllowsText(c.value) != c.want {
-			t.Errorf("%s allows %s: got %v", c.constraint, c.value, !c.want)
-		}
+		check.That(t, got.AllowsText(c.value) == c.want, "%s allows %s: got %v", c.constraint, c.value, !c.want)
 	}
 }
 
@@ -283,12 +276,8 @@ func anyVersion() *rapid.Generator[version.Version] {
 func TestTotalOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := anyVersion().Draw(t, "a"), anyVersion().Draw(t, "b"), anyVersion().Draw(t, "c")
-		if version.Compare(a, a) != 0 {
-			t.Fatalf("%v is not itself", a)
-		}
-		if version.Compare(a, b) != -version.Compare(b, a) {
-			t.Fatalf("%v and %v have two orders", a, b)
-		}
+		must.Hold(t, version.Compare(a, a) == 0, "%v is not itself", a)
+		must.Hold(t, version.Compare(a, b) == -version.Compare(b, a), "%v and %v have two orders", a, b)
 		if version.Compare(a, b) <= 0 && version.Compare(b, c) <= 0 && version.Compare(a, c) > 0 {
 			t.Fatalf("%v <= %v <= %v is not transitive", a, b, c)
 		}
@@ -301,9 +290,7 @@ func TestLowerBoundIsMonotone(t *testing.T) {
 		bound, a, b := anyVersion().Draw(t, "bound"), anyVersion().Draw(t, "a"), anyVersion().Draw(t, "b")
 		c, err := version.ParseConstraint(">=" + bound.String())
 		must.Succeed(t, err)
-		if c.Allows(a) && version.Compare(b, a) >= 0 && !b.IsPrerelease() && !c.Allows(b) {
-			t.Fatalf("%v allows %v and not %v", c, a, b)
-		}
+		must.Hold(t, !c.Allows(a) || version.Compare(b, a) < 0 || b.IsPrerelease() || c.Allows(b), "%v allows %v and not %v", c, a, b)
 	})
 }
 

@@ -37,9 +37,7 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	check.Same(t, "wheels are shown", 3, shownIn(all))
 	one := browsertest.DOM(t, server.URL+"/#version=1&cuda=13.0")
-	if !strings.Contains(one, `role="status">1 wheel<`) || shownIn(one) != 1 {
-		t.Errorf("%d wheels are shown", shownIn(one))
-	}
+	check.That(t, strings.Contains(one, `role="status">1 wheel<`) && shownIn(one) == 1, "%d wheels are shown", shownIn(one))
 	if n := shownIn(browsertest.DOM(t, server.URL+"/#version=%3Cscript%3E&os=plan9")); n != 3 {
 		t.Errorf("a value that no wheel has hides: %d wheels are shown", n)
 	}

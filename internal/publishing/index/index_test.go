@@ -71,9 +71,7 @@ func TestAddAndTake(t *testing.T) {
 	x, dir := open(t)
 	r := add(t, x, publication(t, 1, "wheel"))
 	found, err := x.Find(t.Context(), key(1))
-	if err != nil || found.SHA256 != r.SHA256 || found.Cell != "tool-1.1" {
-		t.Fatalf("%+v, %v", found, err)
-	}
+	must.Hold(t, err == nil && found.SHA256 == r.SHA256 && found.Cell == "tool-1.1", "%+v, %v", found, err)
 	out := t.TempDir()
 	a, err := x.Take(t.Context(), found, out, all)
 	if err != nil || a.SHA256 != r.SHA256 || read(t, a.Path) != "wheel" ||
@@ -85,15 +83,12 @@ func TestAddAndTake(t *testing.T) {
 		check.That(t, strings.Contains(page, want), "%q is not in\n%s", want, page)
 	}
 	var all []index.Record
-	if err := json.Unmarshal([]byte(read(t, dir, "index.json")), &all); err != nil || len(all) != 1 {
-		t.Errorf("%v, %v", all, err)
-	}
-	if _, err := x.Find(t.Context(), key(2)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
-	if _, err := x.Find(t.Context(), "../../index"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a key that is a path: %v", err)
-	}
+	err = json.Unmarshal([]byte(read(t, dir, "index.json")), &all)
+	check.That(t, err == nil && len(all) == 1, "%v, %v", all, err)
+	_, err = x.Find(t.Context(), key(2))
+	check.That(t, errors.Is(err, fs.ErrNotExist), "%v", err)
+	_, err = x.Find(t.Context(), "../../index")
+	check.That(t, errors.Is(err, fs.ErrNotExist), "a key that is a path: %v", err)
 }
 
 func TestAddAgain(t *testing.T) {
@@ -152,15 +147,12 @@ func TestAddRefuses(t *testing.T) {
 			p := publication(t, 1, "wheel")
 			change(&p)
 			_, err := x.Add(t.Context(), p)
-			if err == nil || !strings.Contains(err.Error(), says) || diag.CodeOf(err) != diag.Publish {
-				t.Fatalf("%v", err)
-			}
+			must.Hold(t, err != nil && strings.Contains(err.Error(), says) && diag.CodeOf(err) == diag.Publish, "%v", err)
 			if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
 				t.Errorf("%v, %v", all, err)
 			}
-			if _, err := os.Stat(filepath.Join(dir, "index.json")); !errors.Is(err, fs.ErrNotExist) {
-				t.Error("a page was written")
-			}
+			_, err = os.Stat(filepath.Join(dir, "index.json"))
+			check.That(t, errors.Is(err, fs.ErrNotExist), "a page was written")
 		})
 	}
 }
@@ -198,9 +190,8 @@ func TestTheRecordOfAnotherIsDamaged(t *testing.T) {
 	p := publication(t, 2, "another")
 	_, err := x.Add(t.Context(), p)
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(diag.All(err)[0].Hint, "restore the file from a copy"), "%v", err)
-	if _, err := os.Stat(filepath.Join(dir, "files", "tool", p.Wheel.Name)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it was begun: %v", err)
-	}
+	_, err = os.Stat(filepath.Join(dir, "files", "tool", p.Wheel.Name))
+	check.That(t, errors.Is(err, fs.ErrNotExist), "it was begun: %v", err)
 }
 
 // A damaged file that only another publisher has is an error, not a success.
@@ -213,9 +204,8 @@ func TestAFileOfAnotherPublisherIsDamaged(t *testing.T) {
 	add(t, x, p)
 	add(t, x, there)
 	must.Succeed(t, os.Truncate(filepath.Join(dir, "files", "tool", name), 1))
-	if _, err := x.Add(t.Context(), p); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), name) {
-		t.Errorf("got %v", err)
-	}
+	_, err := x.Add(t.Context(), p)
+	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), name), "got %v", err)
 	added, err := x.Add(t.Context(), there)
 	check.That(t, err == nil && slices.Equal(added.Repaired, []string{name}), "%+v, %v", added, err)
 }
@@ -233,15 +223,12 @@ func TestPublishingAgainRepairs(t *testing.T) {
 	half := filepath.Join(folder, "."+r.Filename+".123.tmp")
 	must.Succeed(t, os.WriteFile(half, []byte("half"), 0o600))
 	added, err := x.Add(t.Context(), p)
-	if want := []string{r.Filename, r.Beside[0].Path}; !added.Existed || err != nil || !slices.Equal(added.Repaired, want) {
-		t.Fatalf("%+v, %v, want the repaired files %q", added, err, want)
-	}
-	if _, err := x.Take(t.Context(), r, t.TempDir(), all); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(half); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%s is left: %v", half, err)
-	}
+	want := []string{r.Filename, r.Beside[0].Path}
+	must.Hold(t, added.Existed && err == nil && slices.Equal(added.Repaired, want), "%+v, %v, want the repaired files %q", added, err, want)
+	_, err = x.Take(t.Context(), r, t.TempDir(), all)
+	check.That(t, err == nil, "%v", err)
+	_, err = os.Stat(half)
+	check.That(t, errors.Is(err, fs.ErrNotExist), "%s is left: %v", half, err)
 }
 
 // Files of a killed publisher without a record do not count as published.
@@ -252,9 +239,8 @@ func TestWhatNobodyEndedIsNotPublished(t *testing.T) {
 		path := filepath.Join(dir, "files", "tool", name)
 		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("of another build"), 0o600))
 	}
-	if _, err := x.Take(t.Context(), add(t, x, p), t.TempDir(), all); err != nil {
-		t.Error(err)
-	}
+	_, err := x.Take(t.Context(), add(t, x, p), t.TempDir(), all)
+	check.That(t, err == nil, "%v", err)
 }
 
 // Disk errors have the class of publishing and a hint.
@@ -292,9 +278,8 @@ func TestARecordWithoutItsKey(t *testing.T) {
 	if yanked, err := x.Yank(t.Context(), r.Key, "wrong sums"); err != nil || yanked.Yanked == "" {
 		t.Errorf("%+v, %v", yanked, err)
 	}
-	if _, err := x.Yank(t.Context(), key(7), "nobody's"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
+	_, err := x.Yank(t.Context(), key(7), "nobody's")
+	check.That(t, errors.Is(err, fs.ErrNotExist), "%v", err)
 	must.Succeed(t, os.Remove(filepath.Join(dir, "keys", r.Key+".json")), x.Withdraw(t.Context(), r.Key))
 	if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
 		t.Errorf("left: %v, %v", all, err)
@@ -316,24 +301,21 @@ func TestWithdraw(t *testing.T) {
 		return err
 	})
 	check.That(t, err == nil && len(left) == 0, "left: %v, %v", left, err)
-	if _, err := os.Stat(filepath.Join(dir, "simple", "tool")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an empty project is still there: %v", err)
-	}
+	_, err = os.Stat(filepath.Join(dir, "simple", "tool"))
+	check.That(t, errors.Is(err, fs.ErrNotExist), "an empty project is still there: %v", err)
 }
 
 // Reading an index creates nothing. A directory name may contain glob characters.
 func TestReadingMakesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "in[de]x")
 	x := index.Open(dir)
-	if _, err := x.Find(t.Context(), key(1)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
+	_, err := x.Find(t.Context(), key(1))
+	check.That(t, errors.Is(err, fs.ErrNotExist), "%v", err)
 	if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
 		t.Errorf("%v, %v", all, err)
 	}
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("made by reading: %v", err)
-	}
+	_, err = os.Stat(dir)
+	check.That(t, errors.Is(err, fs.ErrNotExist), "made by reading: %v", err)
 	add(t, x, publication(t, 1, "wheel"))
 	if all, err := x.All(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
@@ -350,9 +332,8 @@ func TestPublishersAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, p := range all {
 		wg.Go(func() {
-			if _, err := index.Open(dir).Add(t.Context(), p); err != nil {
-				t.Error(err)
-			}
+			_, err := index.Open(dir).Add(t.Context(), p)
+			check.That(t, err == nil, "%v", err)
 		})
 	}
 	wg.Wait()
@@ -401,8 +382,7 @@ func TestRequirementsOfACell(t *testing.T) {
 	path := filepath.Join(dir, "files/tool", name)
 	for i, n := range []int{8, 9} {
 		must.Succeed(t, x.Withdraw(t.Context(), key(n)))
-		if _, err := os.Stat(path); (err == nil) != (i == 0) {
-			t.Errorf("after %d withdrawals: %v", i+1, err)
-		}
+		_, err := os.Stat(path)
+		check.That(t, (err == nil) == (i == 0), "after %d withdrawals: %v", i+1, err)
 	}
 }

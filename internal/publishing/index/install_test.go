@@ -141,17 +141,14 @@ func TestInstallLines(t *testing.T) {
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			if lines[kind] == "" {
-				t.Fatalf("the page has no line for %s: %v", kind, lines)
-			}
+			must.Hold(t, lines[kind] != "", "the page has no line for %s: %v", kind, lines)
 			u := newUser(t, ownAddress+"simple/")
 			if out, err := does(t, u); err != nil {
 				t.Fatalf("%s\n%v\n%s", lines[kind], err, out)
 			}
 			out, err := u.does(t, t.TempDir(), "python -c 'import dep, tool; print(tool.version, dep.version)'")
-			if want := map[string]string{"toml": "1.0+cuda13.0 3.0\n"}[kind]; err != nil || want == "" && out != "1.0+cuda13.0 2.0\n" || want != "" && out != want {
-				t.Errorf("%v: %s", err, out)
-			}
+			want := map[string]string{"toml": "1.0+cuda13.0 3.0\n"}[kind]
+			check.That(t, err == nil && (want != "" || out == "1.0+cuda13.0 2.0\n") && (want == "" || out == want), "%v: %s", err, out)
 		})
 	}
 }

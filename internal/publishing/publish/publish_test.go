@@ -128,9 +128,7 @@ func TestCatalogues(t *testing.T) {
 			put(t, place, two, "candidate")
 			check.That(t, put(t, place, two, "stable").Existed, "it was not there the second time")
 			all := list(t, place)
-			if len(all) != 2 {
-				t.Fatalf("listed: %+v", all)
-			}
+			must.Hold(t, len(all) == 2, "listed: %+v", all)
 			first, second := all[0], all[1]
 			if first.Cell != "tool-1.0" || first.Key != one.Entry.Key() || first.Project != "tool" || first.Version != "1.0" || first.SHA256 != one.Wheel.SHA256 ||
 				first.Axes["version"] != "1.0" || first.Gates["size"] != "pass" || first.Published.IsZero() || len(first.Tags) > 0 {
@@ -141,9 +139,8 @@ func TestCatalogues(t *testing.T) {
 			}
 			found, err := FindCell(t.Context(), place, one.Entry.Key())
 			check.That(t, err == nil && found.Cell == "tool-1.0", "%+v, %v", found, err)
-			if _, err := FindCell(t.Context(), place, "tool-1.1"); diag.CodeOf(err) != diag.Usage {
-				t.Errorf("%v", err)
-			}
+			_, err = FindCell(t.Context(), place, "tool-1.1")
+			check.That(t, diag.CodeOf(err) == diag.Usage, "%v", err)
 
 			path, err := place.Bring(t.Context(), one.Entry.Key(), filepath.Join(t.TempDir(), "taken"), anything)
 			must.Succeed(t, err)
@@ -153,9 +150,8 @@ func TestCatalogues(t *testing.T) {
 			for range 2 { // withdrawing a missing wheel is no error
 				must.Succeed(t, place.Withdraw(t.Context(), one.Entry.Key()))
 			}
-			if _, err := place.Bring(t.Context(), one.Entry.Key(), t.TempDir(), anything); !errors.Is(err, ErrNotPublished) {
-				t.Errorf("%v", err)
-			}
+			_, err = place.Bring(t.Context(), one.Entry.Key(), t.TempDir(), anything)
+			check.That(t, errors.Is(err, ErrNotPublished), "%v", err)
 			if all := list(t, place); len(all) != 1 || all[0].Cell != "tool-2.0" {
 				t.Errorf("left: %+v", all)
 			}
@@ -182,15 +178,12 @@ func TestRegistryNames(t *testing.T) {
 	tags, err := place.Tags(t.Context())
 	want := []string{"key-" + b.Entry.Key(), "tool-1.0_rocm5.7", "tool-1.0_rocm5.7-candidate"}
 	check.That(t, err == nil && slices.Equal(tags, want), "tags %v, %v", tags, err)
-	if long := tagOf(strings.Repeat("x", 200) + "-candidate"); len(long) != 128 || long == tagOf(strings.Repeat("x", 200)+"-stable") {
-		t.Errorf("%s", long)
-	}
+	long := tagOf(strings.Repeat("x", 200) + "-candidate")
+	check.That(t, len(long) == 128 && long != tagOf(strings.Repeat("x", 200)+"-stable"), "%s", long)
 	digest, err := place.Resolve(t.Context(), want[0])
 	must.Succeed(t, err)
 	all, err := place.Referrers(t.Context(), digest)
-	if err != nil || len(all) != 3 {
-		t.Fatalf("%v, %v", all, err)
-	}
+	must.Hold(t, err == nil && len(all) == 3, "%v, %v", all, err)
 	seen := map[string]string{}
 	for _, ref := range all {
 		seen[ref.Files[0].Name] = ref.Annotations[createdNote] + " " + ref.Annotations[saysNote] + " " + ref.Annotations[gatesNote]
@@ -241,9 +234,8 @@ func TestListOverTheNetwork(t *testing.T) {
 	here, _ := json.Marshal(list(t, place))
 	there, _ := json.Marshal(list(t, remote))
 	check.That(t, len(list(t, place)) == 2 && string(here) == string(there), "here %s\nthere %s", here, there)
-	if _, err := OpenCatalogue(server.URL, false); diag.CodeOf(err) != diag.Usage {
-		t.Errorf("%v", err)
-	}
+	_, err = OpenCatalogue(server.URL, false)
+	check.That(t, diag.CodeOf(err) == diag.Usage, "%v", err)
 }
 
 // program runs a program without the host's index settings.
@@ -270,19 +262,15 @@ func TestClients(t *testing.T) {
 		want = append(want, "uv")
 	}
 	r, err := Publish(t.Context(), place, b, "candidate", client)
-	if err != nil || !slices.Equal(r.Checked, want) {
-		t.Fatalf("%+v, %v", r, err)
-	}
+	must.Hold(t, err == nil && slices.Equal(r.Checked, want), "%+v, %v", r, err)
 
 	// pip refuses a wheel with another name inside.
 	liar := bundle(t, "2.0")
 	liar.project = "toll"
-	if _, err := Publish(t.Context(), place, liar, "candidate", client); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "with pip") {
-		t.Errorf("%v", err)
-	}
-	if all := list(t, place); len(all) != 1 || all[0].Cell != b.Entry.ID {
-		t.Errorf("left: %+v", all)
-	}
+	_, err = Publish(t.Context(), place, liar, "candidate", client)
+	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "with pip"), "%v", err)
+	all := list(t, place)
+	check.That(t, len(all) == 1 && all[0].Cell == b.Entry.ID, "left: %+v", all)
 }
 
 // The arguments request the platform of the wheel, not of the host.
@@ -316,12 +304,10 @@ func TestPullIsVerified(t *testing.T) {
 	wrong := &Client{Take: func(context.Context, Source, string, string) (Bundle, error) {
 		return Bundle{}, diag.Errorf(diag.Gate, "it does not verify")
 	}}
-	if _, err := Publish(t.Context(), place, b, "candidate", wrong); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "does not verify") {
-		t.Errorf("%v", err)
-	}
-	if all := list(t, place); len(all) != 0 {
-		t.Errorf("left: %+v", all)
-	}
+	_, err := Publish(t.Context(), place, b, "candidate", wrong)
+	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "does not verify"), "%v", err)
+	all := list(t, place)
+	check.That(t, len(all) == 0, "left: %+v", all)
 	right := &Client{Take: taken}
 	if r, err := Publish(t.Context(), place, b, "candidate", right); err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) {
 		t.Errorf("%+v, %v", r, err)

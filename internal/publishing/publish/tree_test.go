@@ -56,16 +56,13 @@ func TestTrees(t *testing.T) {
 				t.Errorf("%+v, %v", found, err)
 			}
 			path, err := place.Bring(t.Context(), b.Entry.Key(), filepath.Join(t.TempDir(), "taken"), anything)
-			if err != nil || filepath.Base(path) != b.Wheel.Name {
-				t.Fatalf("%s, %v", path, err)
-			}
+			must.Hold(t, err == nil && filepath.Base(path) == b.Wheel.Name, "%s, %v", path, err)
 			if said, err := os.ReadDir(attest.Dir(path)); err != nil || len(said) != 1 {
 				t.Errorf("came with it: %v, %v", said, err)
 			}
 			must.Succeed(t, place.Withdraw(t.Context(), b.Entry.Key()))
-			if all := list(t, place); len(all) != 1 || all[0].Project != "tool" {
-				t.Errorf("left: %+v", all)
-			}
+			all := list(t, place)
+			check.That(t, len(all) == 1 && all[0].Project == "tool", "left: %+v", all)
 		})
 	}
 }
@@ -84,9 +81,8 @@ func TestTreesAreInNoPythonIndex(t *testing.T) {
 		"files/gpt-sovits/" + b.Wheel.Name + ".metadata":    false,
 		"files/gpt-sovits/" + b.Wheel.Name + ".record.json": true,
 	} {
-		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != is {
-			t.Errorf("%s: %v, and it is to be there: %v", name, err, is)
-		}
+		_, err := os.Stat(filepath.Join(dir, name))
+		check.That(t, (err == nil) == is, "%s: %v, and it is to be there: %v", name, err, is)
 	}
 	for name, want := range map[string]string{
 		"simple/index.html": "</title>", "index.html": b.Wheel.SHA256 + "  " + b.Wheel.Name + "' | sha256sum --check",

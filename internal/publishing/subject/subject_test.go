@@ -40,9 +40,7 @@ func TestTheSourceOfASubject(t *testing.T) {
 		t.Helper()
 		must.Succeed(t, sourcetreetest.Write(made, map[string]string{"tool-1+gloo/train.py": train, "tool-1+gloo/LICENSE": "MIT\n"}))
 		found, err := Find([]string{filepath.Dir(made)}, "")
-		if err != nil || len(found) != 1 {
-			t.Fatalf("%+v, %v", found, err)
-		}
+		must.Hold(t, err == nil && len(found) == 1, "%+v, %v", found, err)
 		s := gate.Subject{Artifact: found[0].Artifact.Path, Expect: found[0].Expect, Source: found[0].Source(home)}
 		return gate.Wanted(s.Expect, gate.Container)[0].Check(t.Context(), s)
 	}
@@ -60,13 +58,11 @@ func TestTheDirectoryOfRefusedWheels(t *testing.T) {
 	cell := t.TempDir()
 	rejected := filepath.Join(cell, artifact.RejectedDir)
 	must.Succeed(t, os.Mkdir(rejected, 0o755))
-	if _, err := wheelsOf(rejected); diag.CodeOf(err) != diag.Usage {
-		t.Errorf("without an entry: %v", err)
-	}
+	_, err := wheelsOf(rejected)
+	check.That(t, diag.CodeOf(err) == diag.Usage, "without an entry: %v", err)
 	must.Succeed(t, lock.WriteEntry(cell, lock.Entry{Schema: lock.Schema, ID: "cell"}))
-	if _, err := wheelsOf(rejected); diag.CodeOf(err) != diag.Usage {
-		t.Errorf("without a wheel: %v", err)
-	}
+	_, err = wheelsOf(rejected)
+	check.That(t, diag.CodeOf(err) == diag.Usage, "without a wheel: %v", err)
 	wheel := filepath.Join(rejected, "x-1-py3-none-any.whl")
 	must.Succeed(t, os.WriteFile(wheel, nil, 0o644))
 	if found, err := wheelsOf(rejected); err != nil || !slices.Equal(found, []string{wheel}) {

@@ -102,8 +102,6 @@ func wheelWith(t testing.TB, text string) artifact.Artifact {
 	t.Helper()
 	path := wheeltest.Wheel{Name: demo, Files: []wheeltest.File{{Name: "demo_pkg/__init__.py", Text: text}}}.Write(t)
 	a, err := artifact.Of(path, "")
-	if err != nil || !strings.HasSuffix(path, string(filepath.Separator)+demo) {
-		t.Fatal(path, err)
-	}
+	must.Hold(t, err == nil && strings.HasSuffix(path, string(filepath.Separator)+demo), "%v %v", path, err)
 	return a
 }

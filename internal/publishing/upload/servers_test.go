@@ -52,9 +52,7 @@ func command(t *testing.T, env []string, name string, args ...string) string {
 	c := exec.CommandContext(t.Context(), name, args...)
 	c.Env = env
 	out, err := c.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
-	}
+	must.Hold(t, err == nil, "%s %q: %v\n%s", name, args, err, out)
 	return string(out)
 }
 
@@ -133,9 +131,7 @@ func (v tools) devpi(t *testing.T, volatile bool) string {
 		resp, err := http.DefaultClient.Do(req)
 		must.Succeed(t, err)
 		resp.Body.Close()
-		if resp.StatusCode/100 != 2 {
-			t.Fatalf("%s: %s", path, resp.Status)
-		}
+		must.Hold(t, resp.StatusCode/100 == 2, "%s: %s", path, resp.Status)
 	}
 	put("ann", `{"password":"`+secret+`"}`, "")
 	put("ann/dev", fmt.Sprintf(`{"type":"stage","bases":[],"volatile":%v}`, volatile), secret)

@@ -74,9 +74,8 @@ func TestAnIndexThatLags(t *testing.T) {
 		}
 		return n < 4
 	}
-	if _, err := open(t, f.URL+"?simple=simple/", f.send).Upload(t.Context(), wheelWith(t, "a = 1\n")); err != nil || f.looks != 4 {
-		t.Errorf("%v after %d requests", err, f.looks)
-	}
+	_, err := open(t, f.URL+"?simple=simple/", f.send).Upload(t.Context(), wheelWith(t, "a = 1\n"))
+	check.That(t, err == nil && f.looks == 4, "%v after %d requests", err, f.looks)
 }
 
 // Bytes that nobody verified reach no server: a wheel that changed is not sent, and the
@@ -86,9 +85,8 @@ func TestAFileThatChanges(t *testing.T) {
 		f := newFake(t)
 		w, other := wheelWith(t, "a = 1\n"), wheelWith(t, "a = 2\n")
 		change := sync.OnceFunc(func() {
-			if err := os.Rename(other.Path, w.Path); err != nil {
-				t.Error(err)
-			}
+			err := os.Rename(other.Path, w.Path)
+			check.That(t, err == nil, "%v", err)
 		})
 		if !later {
 			change()
@@ -236,7 +234,6 @@ func TestAddresses(t *testing.T) {
 		}
 		check.That(t, got == want, "%s: %s, want %s", text, got, want)
 	}
-	if _, err := Open("pypi:http://h/", Options{Insecure: true}); err != nil {
-		t.Errorf("%v", err)
-	}
+	_, err := Open("pypi:http://h/", Options{Insecure: true})
+	check.That(t, err == nil, "%v", err)
 }

@@ -210,9 +210,7 @@ func TestDetect(t *testing.T) {
 		got := progress.Detect(f, lookup(c.env))
 		check.That(t, (got.Format == progress.Live) == c.live && got.Colour == c.colour, "%s with %q: got %+v", c.file, c.env, got)
 		// A new pseudo-terminal has no size.
-		if c.live && term.Width(f) != 80 {
-			t.Errorf("%s: got width %d, want 80", c.file, term.Width(f))
-		}
+		check.That(t, !c.live || term.Width(f) == 80, "%s: got width %d, want 80", c.file, term.Width(f))
 	}
 	check.That(t, progress.Detect(&bytes.Buffer{}, lookup("TERM=xterm")).Format == progress.Plain, "a buffer is taken for a terminal")
 }

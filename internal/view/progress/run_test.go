@@ -17,6 +17,7 @@ import (
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // horovod returns an id longer than half a screen.
@@ -248,9 +249,8 @@ func TestJSON(t *testing.T) {
 	var kinds []string
 	for line := range strings.Lines(got) {
 		var e progress.Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Schema != progress.EventSchema || e.Time.IsZero() {
-			t.Fatalf("%v: %s", err, line)
-		}
+		err := json.Unmarshal([]byte(line), &e)
+		must.Hold(t, err == nil && e.Schema == progress.EventSchema && !e.Time.IsZero(), "%v: %s", err, line)
 		said := []string{string(e.Event)}
 		if e.Seconds != nil {
 			said = append(said, fmt.Sprintf("seconds=%g", *e.Seconds))

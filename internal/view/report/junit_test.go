@@ -22,9 +22,8 @@ func TestJUnit(t *testing.T) {
 	}})
 	must.Succeed(t, err)
 	var back junitSuites
-	if err := xml.Unmarshal(data, &back); err != nil {
-		t.Fatalf("%v\n%s", err, data)
-	}
+	err = xml.Unmarshal(data, &back)
+	must.Hold(t, err == nil, "%v\n%s", err, data)
 	a, b, c := back.Suites[0], back.Suites[1], back.Suites[2]
 	check.That(t, a.Tests == 4 && a.Failures == 1 && a.Errors == 1 && a.Skipped == 1 && a.Time == "1.500", "%+v", a)
 	if a.Cases[0].Out != "imported <b>" || a.Cases[1].Failure.Message != "too large" || !strings.Contains(a.Cases[1].Failure.Text, "make it smaller") || a.Cases[2].Error.Type != "not-measured" {

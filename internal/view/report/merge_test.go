@@ -76,9 +76,7 @@ func TestMergeTakesTheWorst(t *testing.T) {
 	stored := passed("a", "1")
 	stored.From = report.Store
 	got, _ := report.Merge([]report.Part{part("x", stored), part("y", passed("a", "1"))}, nil)
-	if got.Cells[0].From != report.Build {
-		t.Errorf("built, and found in a store: %s", got.Cells[0].From)
-	}
+	check.That(t, got.Cells[0].From == report.Build, "built, and found in a store: %s", got.Cells[0].From)
 }
 
 func TestMergeRefusesContradictions(t *testing.T) {
@@ -221,9 +219,8 @@ func TestMarkdown(t *testing.T) {
 	if !strings.HasPrefix(page, "### builder: 1 of 2 cells failed: &#60;img src") {
 		t.Errorf("the page begins with %q", page[:100])
 	}
-	if want := "| tiny-1.0 | pass | build | a.whl | 1 pass | 0.0s |\n"; !strings.Contains(page, want) {
-		t.Errorf("%q is not in\n%s", want, page)
-	}
+	want := "| tiny-1.0 | pass | build | a.whl | 1 pass | 0.0s |\n"
+	check.That(t, strings.Contains(page, want), "%q is not in\n%s", want, page)
 	_, after, _ := strings.Cut(page, "1 pass")
 	check.That(t, !strings.ContainsAny(after, "<>[]`*@\x1b\u202e\\") && !strings.Contains(after, "\n# "), "markup is left in\n%s", after)
 	check.That(t, !strings.Contains(page, strings.Repeat("x", 500)), "a text is not cut:\n%s", page)
@@ -258,8 +255,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		merged, err := report.Merge([]report.Part{p, p}, nil)
 		check.That(t, err == nil, "a run contradicts itself: %v", err)
-		if page := report.Markdown(merged); len(page) > 1<<20 {
-			t.Errorf("%d bytes", len(page))
-		}
+		page := report.Markdown(merged)
+		check.That(t, len(page) <= 1<<20, "%d bytes", len(page))
 	})
 }

@@ -79,9 +79,8 @@ func TestReadRefuses(t *testing.T) {
 		_, err := report.Read(path)
 		check.Fails(t, err, c.want, name)
 	}
-	if _, err := report.Read(filepath.Join(dir, "missing")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing: got %v", err)
-	}
+	_, err := report.Read(filepath.Join(dir, "missing"))
+	check.That(t, errors.Is(err, fs.ErrNotExist), "missing: got %v", err)
 }
 
 func TestStatusOf(t *testing.T) {
@@ -116,13 +115,11 @@ func TestRecorderKeepsInputOrder(t *testing.T) {
 	var all sync.WaitGroup
 	for _, cell := range run.Cells {
 		all.Go(func() {
-			if err := recorder.Update(finished(cell)); err != nil {
-				t.Error(err)
-			}
+			err := recorder.Update(finished(cell))
+			check.That(t, err == nil, "%v", err)
 			// Readers see a complete file at any time.
-			if _, err := report.Read(path); err != nil {
-				t.Error(err)
-			}
+			_, err = report.Read(path)
+			check.That(t, err == nil, "%v", err)
 		})
 	}
 	all.Wait()
@@ -139,9 +136,8 @@ func TestRecorderKeepsInputOrder(t *testing.T) {
 	}
 	check.That(t, returned.Schema == report.Schema, "the returned run has schema %d, want %d", returned.Schema, report.Schema)
 	check.That(t, !read.Finished.IsZero(), "a finished run does not say when")
-	if left := names(t, filepath.Dir(path)); len(left) != 1 {
-		t.Errorf("left behind: %v", left)
-	}
+	left := names(t, filepath.Dir(path))
+	check.That(t, len(left) == 1, "left behind: %v", left)
 }
 
 func TestRecorderRefusesCellsItDoesNotKnow(t *testing.T) {
@@ -149,9 +145,8 @@ func TestRecorderRefusesCellsItDoesNotKnow(t *testing.T) {
 	recorder, err := report.NewRecorder(path, planned(1))
 	must.Succeed(t, err)
 	check.That(t, recorder.Update(report.Cell{ID: "other"}) != nil, "an unknown cell was recorded")
-	if _, err := report.NewRecorder(path, report.Run{Cells: []report.Cell{{ID: "a"}, {ID: "a"}}}); err == nil {
-		t.Error("a cell may stand there twice")
-	}
+	_, err = report.NewRecorder(path, report.Run{Cells: []report.Cell{{ID: "a"}, {ID: "a"}}})
+	check.That(t, err != nil, "a cell may stand there twice")
 }
 
 func TestWriteLeavesTheOldFileWhereItFails(t *testing.T) {
@@ -159,9 +154,8 @@ func TestWriteLeavesTheOldFileWhereItFails(t *testing.T) {
 	path := filepath.Join(dir, "run.json")
 	must.Succeed(t, os.Mkdir(path, 0o755))
 	check.That(t, report.Write(path, example()) != nil, "a folder was replaced")
-	if left := names(t, dir); len(left) != 1 {
-		t.Errorf("left behind: %v", left)
-	}
+	left := names(t, dir)
+	check.That(t, len(left) == 1, "left behind: %v", left)
 }
 
 func TestKilledRunLeavesAValidFile(t *testing.T) {
@@ -169,16 +163,13 @@ func TestKilledRunLeavesAValidFile(t *testing.T) {
 	for i := range 5 {
 		kill(t, path, time.Duration(i*7)*time.Millisecond)
 		run, err := report.Read(path)
-		if err != nil {
-			t.Fatalf("%v; beside it: %v", err, names(t, filepath.Dir(path)))
-		}
+		must.Hold(t, err == nil, "%v; beside it: %v", err, names(t, filepath.Dir(path)))
 		check.That(t, len(run.Cells) == 50 && run.Finished.IsZero(), "got %d cells, finished %v", len(run.Cells), run.Finished)
 	}
 	// A kill between writing and renaming leaves a truncated file with another name.
 	must.Succeed(t, os.WriteFile(filepath.Join(filepath.Dir(path), ".run.json.1.tmp"), []byte(`{"schema`), 0o600))
-	if _, err := report.NewRecorder(path, planned(2)); err != nil {
-		t.Error(err)
-	}
+	_, err := report.NewRecorder(path, planned(2))
+	check.That(t, err == nil, "%v", err)
 	if run, err := report.Read(path); err != nil || len(run.Cells) != 2 {
 		t.Errorf("got %d cells, %v", len(run.Cells), err)
 	}

@@ -108,9 +108,8 @@ nccl 長い                                     error
 		term.Table(&b, width, header, rows)
 		t.Logf("%d columns:\n%s", width, b.String())
 		for line := range strings.Lines(b.String()) {
-			if got := lipgloss.Width(strings.TrimSuffix(line, "\n")); got > width {
-				t.Errorf("%d of %d columns: %s", got, width, line)
-			}
+			got := lipgloss.Width(strings.TrimSuffix(line, "\n"))
+			check.That(t, got <= width, "%d of %d columns: %s", got, width, line)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"builder/test/kit/must"
 )
 
 // find returns the path of the host's browser. It skips the test if there is none.
@@ -28,9 +30,7 @@ func run(t *testing.T, address string, args ...string) string {
 	defer cancel()
 	args = append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000", "--user-data-dir=" + t.TempDir()}, args...)
 	out, err := exec.CommandContext(ctx, find(t), append(args, address)...).Output()
-	if err != nil {
-		t.Fatalf("showing %s: %v", address, err)
-	}
+	must.Hold(t, err == nil, "showing %s: %v", address, err)
 	return string(out)
 }
 

@@ -39,9 +39,7 @@ func TestOf(t *testing.T) {
 		{Kind: Text},
 	}
 	check.Same(t, "values", want, got, cmpopts.IgnoreFields(Block{}, "Block", "Varies"))
-	if len(got[0].Varies) != 1 || got[0].Varies[0].Name != "seconds" {
-		t.Errorf("got %v", got[0].Varies)
-	}
+	check.That(t, len(got[0].Varies) == 1 && got[0].Varies[0].Name == "seconds", "got %v", got[0].Varies)
 }
 
 func TestOfFaults(t *testing.T) {
@@ -90,12 +88,9 @@ func TestDiffers(t *testing.T) {
 		{"no key", "<!-- varies: key -->\n", "key 0123456789ab", "key none\n", false},
 	} {
 		blocks, err := read(t, c.marks+"```console\n$ x\n"+c.shown+"\n```\n")
-		if err != nil {
-			t.Fatalf("%s: %v", c.about, err)
-		}
-		if diff := blocks[0].differs(blocks[0].Commands[0], c.printed); (diff == "") != c.same {
-			t.Errorf("%s: got %q", c.about, diff)
-		}
+		must.Hold(t, err == nil, "%s: %v", c.about, err)
+		diff := blocks[0].differs(blocks[0].Commands[0], c.printed)
+		check.That(t, (diff == "") == c.same, "%s: got %q", c.about, diff)
 	}
 }
 
@@ -115,12 +110,10 @@ func TestPlay(t *testing.T) {
 	must.Succeed(t, os.WriteFile(page, []byte(text), 0o644))
 	work := t.TempDir()
 	Host{Dir: work}.Play(t, page, Run)
-	if _, err := os.Stat(filepath.Join(work, "never")); !os.IsNotExist(err) {
-		t.Errorf("a block of another kind was run: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(work, "always")); err != nil {
-		t.Error(err)
-	}
+	_, err := os.Stat(filepath.Join(work, "never"))
+	check.That(t, os.IsNotExist(err), "a block of another kind was run: %v", err)
+	_, err = os.Stat(filepath.Join(work, "always"))
+	check.That(t, err == nil, "%v", err)
 	check.That(t, (Host{Dir: work}).write(Block{About: "../out"}) != nil, "a page wrote outside its directory")
 }
 

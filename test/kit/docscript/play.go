@@ -73,9 +73,7 @@ func (h Host) seen(t *testing.T, page markdown.Page, blocks []Block, kind Kind) 
 func (h Host) show(t *testing.T, path string, b Block, c Command, exit int) []string {
 	t.Helper()
 	printed, code, err := h.Do(t.Context(), c.Text)
-	if err != nil {
-		t.Fatalf("%s:%d: %v", path, c.Line, err)
-	}
+	must.Hold(t, err == nil, "%s:%d: %v", path, c.Line, err)
 	shown := c.Shown
 	if diff := b.differs(c, printed); diff != "" && golden.Updating() {
 		shown = slices.Collect(strings.SplitSeq(strings.TrimSuffix(printed, "\n"), "\n"))

@@ -79,18 +79,16 @@ func TestTwoLibrariesInOneFileAreRefused(t *testing.T) {
 	}
 	for name, file := range map[string][]byte{"beside": elftest.Two(evil, good, false), "mapped": elftest.Two(evil, good, true)} {
 		t.Run(name, func(t *testing.T) {
-			if out := run(t, file, "print(l.which())"); out != "13\n" {
-				t.Fatalf("the loader says %q: this is not the attack", out)
-			}
+			out := run(t, file, "print(l.which())")
+			must.Hold(t, out == "13\n", "the loader says %q: this is not the attack", out)
 			r := bytes.NewReader(file)
 			got, err := elf.Read(r)
 			check.Fails(t, err, "the loader", fmt.Sprintf("it is read as %+v", got))
 			if targets, err := elf.DeviceTargets(r); err == nil {
 				t.Errorf("its device code is %v", targets)
 			}
-			if err := elf.EachText(r, func(s string) { t.Errorf("its text is %q", s) }); err == nil {
-				t.Error("its texts are read")
-			}
+			err = elf.EachText(r, func(s string) { t.Errorf("its text is %q", s) })
+			check.That(t, err != nil, "its texts are read")
 			if uses, err := elf.CPUUses(r); err == nil {
 				t.Errorf("its code is read: %v", uses)
 			}
@@ -108,8 +106,6 @@ func run(t *testing.T, library []byte, script string) string {
 	file := filepath.Join(t.TempDir(), "library.so")
 	must.Succeed(t, os.WriteFile(file, library, 0o600))
 	out, err := exec.Command(python, "-c", "import ctypes, sys\nl = ctypes.CDLL(sys.argv[1])\n"+script, file).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	must.Hold(t, err == nil, "%v: %s", err, out)
 	return string(out)
 }

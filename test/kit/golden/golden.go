@@ -37,9 +37,7 @@ func CheckFile(t *testing.T, path string, got []byte) {
 		return
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (write it with -update)", err)
-	}
+	must.Hold(t, err == nil, "%v (write it with -update)", err)
 	check.Same(t, fmt.Sprintf("%s differs; if the new text is right, write it with -update", path), string(want), string(got))
 }
 
@@ -50,9 +48,7 @@ func CheckSection(t *testing.T, path, begin, end, got string) {
 	must.Succeed(t, err)
 	before, rest, ok1 := strings.Cut(string(text), begin)
 	_, after, ok2 := strings.Cut(rest, end)
-	if !ok1 || !ok2 {
-		t.Fatalf("%s lacks its markers", path)
-	}
+	must.Hold(t, ok1 && ok2, "%s lacks its markers", path)
 	CheckFile(t, path, []byte(before+begin+got+end+after))
 }
 

@@ -50,9 +50,8 @@ func TestParseFaults(t *testing.T) {
 		"- item\n\ntext\n\n    x": "a.md:5: a block without fences",
 		"```console\n$ true\n":    "a.md:1: the block has no end",
 	} {
-		if _, err := Parse("a.md", text); err == nil || err.Error() != want || diag.CodeOf(err) != diag.Usage {
-			t.Errorf("%q: got %v, want %s", text, err, want)
-		}
+		_, err := Parse("a.md", text)
+		check.That(t, err != nil && err.Error() == want && diag.CodeOf(err) == diag.Usage, "%q: got %v, want %s", text, err, want)
 	}
 }
 
