@@ -307,9 +307,7 @@ func (v verb) find(words []string) (verb, bool) {
 func TestScriptsExitAsDescribed(t *testing.T) {
 	v := tool(t)
 	scripts, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
-	if err != nil || len(scripts) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
+	must.Hold(t, err == nil && len(scripts) != 0, "no scripts: %v", err)
 	for _, script := range scripts {
 		text, err := os.ReadFile(script)
 		must.Succeed(t, err)
@@ -341,9 +339,7 @@ func TestKeysAreVariables(t *testing.T) {
 				continue
 			}
 			seen[name] = true
-			if f.GetEnvVars()[0] != config.Variable(name) {
-				t.Errorf("%s: --%s has the variable %s", v.path(), name, f.GetEnvVars()[0])
-			}
+			check.That(t, f.GetEnvVars()[0] == config.Variable(name), "%s: --%s has the variable %s", v.path(), name, f.GetEnvVars()[0])
 		}
 	}
 	for _, key := range config.Keys() {

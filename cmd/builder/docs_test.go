@@ -29,9 +29,7 @@ func pages(t *testing.T) []string {
 		}
 		return err
 	})
-	if err != nil || len(all) < 10 {
-		t.Fatalf("%d pages, %v", len(all), err)
-	}
+	must.Hold(t, err == nil && len(all) >= 10, "%d pages, %v", len(all), err)
 	return all
 }
 

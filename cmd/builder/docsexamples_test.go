@@ -45,9 +45,7 @@ type shownJob struct {
 func TestWorkflowsOfPages(t *testing.T) {
 	t.Setenv("BUILDER_RECIPES", "")
 	files, err := filepath.Glob(filepath.Join(repositoryRoot, "docs", "examples", "actions", "*.yml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
+	must.Hold(t, err == nil && len(files) != 0, "%d files, %v", len(files), err)
 	calls := 0
 	for _, file := range files {
 		var w shownWorkflow
@@ -78,9 +76,8 @@ func TestWorkflowsOfPages(t *testing.T) {
 				ownAction, ours := strings.CutPrefix(step.Uses, "OWNER/builder/")
 				if ours {
 					ownAction, _, _ = strings.Cut(ownAction, "@")
-					if _, err := os.Stat(filepath.Join(repositoryRoot, ownAction, "action.yml")); err != nil {
-						t.Errorf("%s: %s: %v", file, name, err)
-					}
+					_, err := os.Stat(filepath.Join(repositoryRoot, ownAction, "action.yml"))
+					check.That(t, err == nil, "%s: %s: %v", file, name, err)
 				}
 				if step.With["run"] != "" {
 					calls++
@@ -146,9 +143,8 @@ func TestPipelineOfPages(t *testing.T) {
 // parses fails the test if the program cannot parse the command.
 func parses(t *testing.T, file, command string) {
 	t.Helper()
-	if err := parse(strings.Fields(command)); err != nil {
-		t.Errorf("%s: %s: %v", file, command, err)
-	}
+	err := parse(strings.Fields(command))
+	check.That(t, err == nil, "%s: %s: %v", file, command, err)
 }
 
 func readYAML(t *testing.T, file string, into any) {

@@ -127,9 +127,8 @@ func TestLogs(t *testing.T) {
 	}
 	code, stdout, _ = logsOf(t, w, "tool-2", "--json")
 	var cells []runlog.Cell
-	if err := json.Unmarshal([]byte(stdout), &cells); err != nil || code != 0 || len(cells) != 1 {
-		t.Fatalf("%v: exit code %d\n%s", err, code, stdout)
-	}
+	err := json.Unmarshal([]byte(stdout), &cells)
+	must.Hold(t, err == nil && code == 0 && len(cells) == 1, "%v: exit code %d\n%s", err, code, stdout)
 	i := slices.IndexFunc(cells[0].Steps, func(l runlog.Log) bool { return l.Step == "build" })
 	if l := cells[0].Steps[i]; l.Verdict != "done" || *l.Bytes != 23 || l.Log != "tool-2/logs/build.log" {
 		t.Errorf("%+v", l)

@@ -183,9 +183,8 @@ func (s *scene) killWhileCopying() {
 // killedBefore leaves the partial files of another build whose publication was killed.
 func (s *scene) killedBefore() {
 	s.killWhileCopying()
-	if got := s.publish(s.made.other); got.exit != killed {
-		s.Errorf("exit code %d\n%s", got.exit, got.stderr)
-	}
+	got := s.publish(s.made.other)
+	check.That(s, got.exit == killed, "exit code %d\n%s", got.exit, got.stderr)
 }
 
 // interruptWhileWaiting holds the lock until the program is interrupted.

@@ -96,9 +96,8 @@ func (f fault) judge(s *scene) {
 	} else {
 		s.judge(f, s.publish(s.cell))
 	}
-	if left := s.look(); left != f.left {
-		s.Errorf("left is %s, want %s", left, f.left)
-	}
+	left := s.look()
+	check.That(s, left == f.left, "left is %s, want %s", left, f.left)
 }
 
 // judge compares the outcome with a row.

@@ -15,6 +15,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/input/oci"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 	"builder/test/kit/ocitest"
 )
 
@@ -90,9 +91,7 @@ func (s *scene) lookIntoRegistry(address string) remains {
 		check.That(s, err == nil, "the tag %s: %v", tag, err)
 		meant[digest] = true
 	}
-	if len(meant) != 1 {
-		s.Fatalf("the tags %v stand for %v", tags, meant)
-	}
+	must.Hold(s, len(meant) == 1, "the tags %v stand for %v", tags, meant)
 	for digest := range meant {
 		s.pull(r, digest)
 	}
@@ -117,9 +116,8 @@ func (s *scene) pull(r *oci.Repository, digest string) {
 	}
 	dir := s.TempDir()
 	for _, f := range m.Files {
-		if err := r.Fetch(s.Context(), f, dir); err != nil {
-			s.Errorf("%s cannot be read: %v", f.Name, err)
-		}
+		err := r.Fetch(s.Context(), f, dir)
+		check.That(s, err == nil, "%s cannot be read: %v", f.Name, err)
 	}
 	check.That(s, slices.ContainsFunc(m.Files, func(f oci.File) bool { return s.sums()[f.SHA256] }), "there is no wheel in %v", m.Files)
 }

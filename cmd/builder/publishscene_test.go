@@ -86,9 +86,8 @@ func (w workshop) run(t *testing.T, out string) string {
 	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(filepath.Base(out)))).Read(noise)
 	must.Succeed(t, sealCells(w.site, w.home, []string{"tiny"}, wheeltest.File{Name: "tiny/noise", Text: string(noise)}))
 	s := w.scene(t)
-	if got := s.builder("run", "tiny", "--out", out); got.exit != diag.OK {
-		t.Fatalf("exit code %d\n%s", got.exit, got.stderr)
-	}
+	got := s.builder("run", "tiny", "--out", out)
+	must.Hold(t, got.exit == diag.OK, "exit code %d\n%s", got.exit, got.stderr)
 	return filepath.Join(out, "tiny-1.0")
 }
 
@@ -186,9 +185,8 @@ func (s *scene) builder(args ...string) outcome {
 
 // signal sends a signal to the running program.
 func (s *scene) signal(sig syscall.Signal) {
-	if err := s.process.Load().Signal(sig); err != nil {
-		s.Error(err)
-	}
+	err := s.process.Load().Signal(sig)
+	check.That(s, err == nil, "%v", err)
 }
 
 // sums returns the digests of the two wheels to publish.

@@ -77,9 +77,7 @@ func blockOf(t *testing.T, workflow, name string) string {
 	t.Helper()
 	_, step, ok := strings.Cut(workflow, "- name: "+name+"\n")
 	_, block, found := strings.Cut(step, "        run: |\n")
-	if !ok || !found {
-		t.Fatalf("there is no step %q", name)
-	}
+	must.Hold(t, ok && found, "there is no step %q", name)
 	var lines []string
 	for line := range strings.Lines(block) {
 		text, inside := strings.CutPrefix(line, "          ")

@@ -70,9 +70,7 @@ func until(t *testing.T, person *os.File, text string) string {
 	defer deadline.Stop()
 	for buffer := make([]byte, 4096); !strings.Contains(seen.String(), text); {
 		n, err := person.Read(buffer)
-		if err != nil {
-			t.Fatalf("%v, and no %q in\n%s", err, text, seen.String())
-		}
+		must.Hold(t, err == nil, "%v, and no %q in\n%s", err, text, seen.String())
 		seen.Write(buffer[:n])
 	}
 	return seen.String()
@@ -91,9 +89,8 @@ func TestAnInterruptIsAnswered(t *testing.T) {
 	must.Succeed(t, err)
 	until(t, person, "stopping the running steps (interrupt again to stop at once)")
 	go func() { _, _ = io.Copy(io.Discard, person) }() // until the program ends
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 {
-		t.Errorf("exit code %d: %v", cmd.ProcessState.ExitCode(), err)
-	}
+	err = cmd.Wait()
+	check.That(t, cmd.ProcessState.ExitCode() == 130, "exit code %d: %v", cmd.ProcessState.ExitCode(), err)
 }
 
 // A run updates lines in place on a terminal. On a dumb terminal, and with --progress
@@ -130,7 +127,6 @@ func TestTerminals(t *testing.T) {
 func TestLogsOnATerminal(t *testing.T) {
 	out := ran(t)
 	_, person := onTerminal(t, filepath.Dir(out), nil, "logs", "tool-3")
-	if seen := until(t, person, "done"); strings.Contains(seen, "\x1b") || !strings.Contains(seen, "cc <a.c>") {
-		t.Errorf("it shows %q", seen)
-	}
+	seen := until(t, person, "done")
+	check.That(t, !strings.Contains(seen, "\x1b") && strings.Contains(seen, "cc <a.c>"), "it shows %q", seen)
 }

@@ -157,9 +157,7 @@ func TestPartsFitAMatrix(t *testing.T) {
 	text, err := os.ReadFile("../../docs/examples/actions/parts.yml")
 	must.Succeed(t, err)
 	found := regexp.MustCompile(`cells: "(\w+) --shard [^/]*/(\d+)"`).FindStringSubmatch(string(text))
-	if found == nil {
-		t.Fatalf("no cells in\n%s", text)
-	}
+	must.Hold(t, found != nil, "no cells in\n%s", text)
 	parts, err := strconv.Atoi(found[2])
 	if err != nil || parts < 2 {
 		t.Fatalf("%q parts", found[2])
