@@ -110,9 +110,8 @@ func TestCommandLineIsSmall(t *testing.T) {
 		}
 	}
 	t.Logf("%d verbs and %d flags", len(v.own()), len(names))
-	if len(v.own()) > 19 || len(names) > 70 {
-		t.Errorf("%d verbs and %d flags, at most 19 and 70: %q", len(v.own()), len(names), slices.Sorted(maps.Keys(names)))
-	}
+	check.That(t, len(v.own()) <= 19 && len(names) <= 70,
+		"%d verbs and %d flags, at most 19 and 70: %q", len(v.own()), len(names), slices.Sorted(maps.Keys(names)))
 }
 
 // Every verb has examples, and every description belongs to a verb.
@@ -123,9 +122,8 @@ func TestEveryVerbIsDescribed(t *testing.T) {
 		examples := manual.Descriptions[v.path()].Examples
 		check.That(t, len(examples) != 0, "builder %s has no example", v.path())
 		for _, e := range examples {
-			if e.Does == "" || !strings.Contains(e.Line, strings.Join(v.words, " ")) {
-				t.Errorf("builder %s: %q is no example of it, or does not say what it is for", v.path(), e.Line)
-			}
+			check.That(t, e.Does != "" && strings.Contains(e.Line, strings.Join(v.words, " ")),
+				"builder %s: %q is no example of it, or does not say what it is for", v.path(), e.Line)
 		}
 		for _, code := range v.exits() {
 			check.That(t, manual.ExitMeanings[code] != "", "exit code %d says nothing", code)
@@ -318,9 +316,8 @@ func TestScriptsExitAsDescribed(t *testing.T) {
 			}
 			at, _ := v.find(words[3:])
 			code, err := strconv.Atoi(words[1])
-			if err != nil || !slices.Contains(at.exits(), diag.Code(code)) {
-				t.Errorf("%s: %s: exit code %d is not described for %s", filepath.Base(script), strings.TrimSpace(line), code, at.Name)
-			}
+			check.That(t, err == nil && slices.Contains(at.exits(), diag.Code(code)),
+				"%s: %s: exit code %d is not described for %s", filepath.Base(script), strings.TrimSpace(line), code, at.Name)
 		}
 	}
 }

@@ -95,8 +95,7 @@ func TestShells(t *testing.T) {
 			t.Setenv("HOME", t.TempDir())
 			t.Chdir(t.TempDir())
 			last := `{"schema": 1, "cells": [{"id": "tiny-1.0+x", "status": "pass"}]}`
-			must.Succeed(t, os.MkdirAll("out/.lock", 0o755))
-			must.Succeed(t, os.WriteFile("out/run.json", []byte(last), 0o644))
+			must.Succeed(t, os.MkdirAll("out/.lock", 0o755), os.WriteFile("out/run.json", []byte(last), 0o644))
 			for _, c := range completions {
 				cmd := exec.Command(program, append(shell.args, shell.ask(append([]string{"builder"}, c.words...)))...)
 				var complaint strings.Builder

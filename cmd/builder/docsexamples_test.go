@@ -135,9 +135,8 @@ func TestPipelineOfPages(t *testing.T) {
 		t.Errorf("%v: %s", err, commands)
 	}
 	printed, code, err := host.Do(t.Context(), pipeline.Report.Script[1])
-	if code != int(diag.Unexpected) || err != nil || !strings.Contains(printed, "dotprod-1.0") {
-		t.Errorf("a report without results: exit %d, %v\n%s", code, err, printed)
-	}
+	check.That(t, code == int(diag.Unexpected) && err == nil && strings.Contains(printed, "dotprod-1.0"),
+		"a report without results: exit %d, %v\n%s", code, err, printed)
 }
 
 // parses fails the test if the program cannot parse the command.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 )
 
 // The hints of what an interruption stopped are not printed: the index and the mirror are
@@ -18,9 +19,8 @@ func TestInterrupted(t *testing.T) {
 	err := errors.Join(&diag.Error{Code: diag.Fetch, Err: cause, Hint: "pip's own configuration names the index", Log: []string{"Aborted"}}, other)
 	for run, want := range map[bool]string{true: "give the same command again: it continues after the finished steps", false: ""} {
 		all := diag.All(interrupted(err, signal, run))
-		if len(all) != 2 || all[0].Hint != want || all[0].Log != nil || all[1].Hint != "read the log" {
-			t.Errorf("run %v: %+v, %+v", run, all[0], all[1])
-		}
+		check.That(t, len(all) == 2 && all[0].Hint == want && all[0].Log == nil && all[1].Hint == "read the log",
+			"run %v: %+v, %+v", run, all[0], all[1])
 	}
 	mirror := diag.Errorf(diag.Fetch, "resolving packages: %s", "context canceled").WithHint("name other mirrors")
 	if all := diag.All(interrupted(mirror, signal, false)); all[0].Hint != "" {

@@ -60,8 +60,7 @@ build: "true"
 		"dir/" + "::debug::x\n##[x].log": evil,
 	} {
 		path := filepath.Join(dir, name)
-		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must.Succeed(t, os.WriteFile(path, []byte(content), 0o644))
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644))
 	}
 	w := wheeltest.Wheel{
 		Name:     "own-1.0-cp311-cp311-linux_x86_64.whl",
@@ -139,9 +138,8 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		for where, printed := range map[string]string{"stdout": stdout.String(), "stderr": stderr.String()} {
 			check.Same(t, fmt.Sprintf("%q: exit code %d: the obeyed line of %s", args, code, where), "", obeyed(printed))
 		}
-		if strings.TrimPrefix(args[len(args)-1], "--") == "json" && stdout.Len() > 0 && !json.Valid(stdout.Bytes()) {
-			t.Errorf("%q: no JSON: %s", args, stdout.String())
-		}
+		check.That(t, strings.TrimPrefix(args[len(args)-1], "--") != "json" || stdout.Len() <= 0 || json.Valid(stdout.Bytes()),
+			"%q: no JSON: %s", args, stdout.String())
 	}
 	for _, name := range []string{"run.json", "report.md", "junit.xml", "report.html"} {
 		text, err := os.ReadFile(filepath.Join("merged", name))

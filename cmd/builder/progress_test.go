@@ -32,9 +32,8 @@ func TestProgressSchema(t *testing.T) {
 	must.Succeed(t, err)
 	for _, kind := range progress.Kinds() {
 		check.That(t, strings.Contains(string(page), "\n| `"+string(kind)+"` |"), "docs/progress.md does not explain the event %s", kind)
-		if !strings.Contains(string(recipe.Schema(&progress.Event{})), `"`+string(kind)+`"`) {
-			t.Errorf("the schema does not know the event %s", kind)
-		}
+		check.That(t, strings.Contains(string(recipe.Schema(&progress.Event{})), `"`+string(kind)+`"`),
+			"the schema does not know the event %s", kind)
 	}
 }
 
@@ -121,9 +120,8 @@ func TestLogs(t *testing.T) {
 		{[]string{"-f"}, diag.Usage, "", "no cell runs in"},
 	} {
 		code, stdout, stderr := logsOf(t, w, c.args...)
-		if code != c.code || stdout != c.stdout || !strings.Contains(stderr, c.stderr) {
-			t.Errorf("%v: exit code %d\n%s%s", c.args, code, stdout, stderr)
-		}
+		check.That(t, code == c.code && stdout == c.stdout && strings.Contains(stderr, c.stderr),
+			"%v: exit code %d\n%s%s", c.args, code, stdout, stderr)
 	}
 	code, stdout, _ = logsOf(t, w, "tool-2", "--json")
 	var cells []runlog.Cell

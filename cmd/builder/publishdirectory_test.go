@@ -284,9 +284,8 @@ func (s *scene) lookAtKeys() bool {
 func (s *scene) lookForLeftovers(there bool) {
 	s.Helper()
 	err := filepath.WalkDir(s.index(), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(d.Name(), ".tmp") && (there || !strings.HasPrefix(d.Name(), ".")) {
-			s.Errorf("%s is left", path)
-		}
+		check.That(s, err != nil || !strings.HasSuffix(d.Name(), ".tmp") || (!there && strings.HasPrefix(d.Name(), ".")),
+			"%s is left", path)
 		return err
 	})
 	check.That(s, err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR), "%v", err)

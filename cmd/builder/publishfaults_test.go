@@ -104,9 +104,8 @@ func (f fault) judge(s *scene) {
 func (s *scene) judge(f fault, got outcome) {
 	s.Helper()
 	s.inspect(got)
-	if got.exit != f.exit || !regexp.MustCompile(f.says).MatchString(got.stderr) || !f.hinted(got.stderr) {
-		s.Errorf("exit code %d, want %d with %q and %q\n%s%s", got.exit, f.exit, f.says, f.hint, got.stdout, got.stderr)
-	}
+	check.That(s, got.exit == f.exit && regexp.MustCompile(f.says).MatchString(got.stderr) && f.hinted(got.stderr),
+		"exit code %d, want %d with %q and %q\n%s%s", got.exit, f.exit, f.says, f.hint, got.stdout, got.stderr)
 }
 
 // hinted reports whether stderr has exactly the expected hint.
@@ -135,9 +134,8 @@ func (s *scene) publishAgain() {
 	for _, says := range []string{`published|was there`, `was there`} {
 		got := s.publish(s.cell)
 		s.inspect(got)
-		if got.exit != diag.OK || !regexp.MustCompile(`(?m)^tiny-1\.0-py3-none-any\.whl +(`+says+`) `).MatchString(got.stdout) {
-			s.Errorf("once more: exit code %d, want %q\n%s%s", got.exit, says, got.stdout, got.stderr)
-		}
+		check.That(s, got.exit == diag.OK && regexp.MustCompile(`(?m)^tiny-1\.0-py3-none-any\.whl +(`+says+`) `).MatchString(got.stdout),
+			"once more: exit code %d, want %q\n%s%s", got.exit, says, got.stdout, got.stderr)
 		check.Same(s, "once more: left", whole, s.look())
 	}
 }
@@ -203,9 +201,8 @@ func TestPublishFaultsSayWhatToDo(t *testing.T) {
 		for _, f := range k.faults {
 			check.That(t, !slices.Contains(seen, f.what), "%s: %q stands there twice", k.to, f.what)
 			seen = append(seen, f.what)
-			if f.exit > 0 && (f.says == "" || f.exit != diag.Interrupted && f.hint == "") {
-				t.Errorf("%s: %q does not say what happened, or what to do", k.to, f.what)
-			}
+			check.That(t, f.exit <= 0 || (f.says != "" && (f.exit == diag.Interrupted || f.hint != "")),
+				"%s: %q does not say what happened, or what to do", k.to, f.what)
 		}
 	}
 }

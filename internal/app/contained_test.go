@@ -11,6 +11,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/base/owned"
 	"builder/internal/build/native"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -79,9 +80,8 @@ esac`)
 					t.Errorf("%v, %v, %q", there, err, notes)
 				}
 			case name == "other engine":
-				if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(firstHint(err), "builder engine image") {
-					t.Errorf("%v, hint %q", err, firstHint(err))
-				}
+				check.That(t, diag.CodeOf(err) == diag.NoEngine && strings.Contains(firstHint(err), "builder engine image"),
+					"%v, hint %q", err, firstHint(err))
 			case native.Supported() == nil:
 				if err != nil || there || address != "" || !strings.Contains(strings.Join(notes, "\n"), "cannot pull it: docker pull: no such host: using the native engine") {
 					t.Errorf("%q, %v, %v, %q", address, there, err, notes)

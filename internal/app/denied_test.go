@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 )
 
 // A permission error becomes a usage error. Its hint names the file's owner and the
@@ -43,8 +44,7 @@ func TestDenied(t *testing.T) {
 		for _, err := range diag.All(got) {
 			hint += err.Hint
 		}
-		if diag.CodeOf(got) != c.code || !strings.HasPrefix(hint, c.hint) || c.hint == "" && hint != "" {
-			t.Errorf("%s: code %v, hint %q", name, diag.CodeOf(got), hint)
-		}
+		check.That(t, diag.CodeOf(got) == c.code && strings.HasPrefix(hint, c.hint) && (c.hint != "" || hint == ""),
+			"%s: code %v, hint %q", name, diag.CodeOf(got), hint)
 	}
 }

@@ -43,8 +43,7 @@ func TestDaemonWithoutReachableImage(t *testing.T) {
 	} {
 		c.state.Kind, c.state.Program = doctor.Container, "podman"
 		got, err := reachable(t.Context(), c.state, c.unsupported)
-		if err != nil || got.Kind != c.want || (got.Instead == "") != (c.want == doctor.Container) {
-			t.Errorf("%s: %+v, %v", name, got, err)
-		}
+		check.That(t, err == nil && got.Kind == c.want && (got.Instead == "") == (c.want == doctor.Container),
+			"%s: %+v, %v", name, got, err)
 	}
 }

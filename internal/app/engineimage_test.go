@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -40,9 +41,8 @@ func TestParseEngineImage(t *testing.T) {
 		"https://u:secret@site.example/e.zip@sha256:00": "does not end in the digest",
 	} {
 		_, err := ParseEngineImage(text)
-		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), said) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: %v", text, err)
-		}
+		check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), said) && !strings.Contains(err.Error(), "secret"),
+			"%q: %v", text, err)
 	}
 }
 

@@ -40,9 +40,7 @@ func (f forgery) bring(names ...string) {
 		} else {
 			err = errors.Join(err, os.Link(filepath.Join(f.evil, name), to))
 		}
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		must.Succeed(f.t, err)
 	}
 }
 
@@ -50,13 +48,9 @@ func (f forgery) bring(names ...string) {
 func (f forgery) record(edit func([]byte) []byte) {
 	f.t.Helper()
 	records, err := filepath.Glob(filepath.Join(f.s.Home, "store/results/*.json"))
-	if err != nil || len(records) != 1 {
-		f.t.Fatal(records, err)
-	}
+	must.Hold(f.t, err == nil && len(records) == 1, "%v %v", records, err)
 	data, err := os.ReadFile(records[0])
-	if err := errors.Join(err, os.WriteFile(records[0], edit(data), 0o600)); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err, os.WriteFile(records[0], edit(data), 0o600))
 }
 
 // blobs replaces content by other content of the same size in every blob of the store
@@ -65,47 +59,33 @@ func (f forgery) record(edit func([]byte) []byte) {
 func (f forgery) blobs(was, is string) {
 	f.t.Helper()
 	files, err := filepath.Glob(filepath.Join(f.s.Home, "store/sha256/*/*"))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	n := 0
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		bad := bytes.ReplaceAll(data, []byte(was), []byte(is))
-		if err != nil || len(bad) != len(data) {
-			f.t.Fatal(file, err)
-		}
+		must.Hold(f.t, err == nil && len(bad) == len(data), "%v %v", file, err)
 		if bytes.Equal(bad, data) {
 			continue
 		}
 		n++
 		before, err := os.Stat(file)
-		if err := errors.Join(err, os.Chmod(file, 0o644), os.WriteFile(file, bad, 0o644), os.Chtimes(file, before.ModTime(), before.ModTime())); err != nil {
-			f.t.Fatal(err)
-		}
+		must.Succeed(f.t, err, os.Chmod(file, 0o644), os.WriteFile(file, bad, 0o644), os.Chtimes(file, before.ModTime(), before.ModTime()))
 		checked := filepath.Join(f.s.Home, "store/checked", filepath.Base(file))
 		mark, err := os.ReadFile(checked)
 		words := strings.Fields(string(mark))
-		if err != nil || len(words) != 5 {
-			f.t.Fatalf("%q, %v", mark, err)
-		}
+		must.Hold(f.t, err == nil && len(words) == 5, "%q, %v", mark, err)
 		words[0] = "0f8fad5b-d9cb-469f-a165-70867728950e" // the id of another boot
-		if err := os.WriteFile(checked, []byte(strings.Join(words, " ")+"\n"), 0o600); err != nil {
-			f.t.Fatal(err)
-		}
+		must.Succeed(f.t, os.WriteFile(checked, []byte(strings.Join(words, " ")+"\n"), 0o600))
 	}
-	if n == 0 {
-		f.t.Fatalf("no blob holds %q", was)
-	}
+	must.Hold(f.t, n != 0, "no blob holds %q", was)
 }
 
 // own gives the victim a key outside of the home.
 func (f forgery) own() {
 	f.t.Helper()
 	f.s.Key = filepath.Join(f.t.TempDir(), "signing.pem")
-	if err := app.NewKey(f.s.Key, time.Time{}); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, app.NewKey(f.s.Key, time.Time{}))
 }
 
 // Whatever others wrote to a home, such as one in a cache of CI, run reports no pass that
@@ -156,9 +136,8 @@ func TestForgedHome(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || len(done.Cells) != 1 || report.StatusOf(done.Cells[0]) != report.Pass || (engine.n == 0) != c.known {
-				t.Fatalf("built %d times: %+v, %v", engine.n, done.Cells, err)
-			}
+			must.Hold(t, err == nil && len(done.Cells) == 1 && report.StatusOf(done.Cells[0]) == report.Pass && (engine.n == 0) == c.known,
+				"built %d times: %+v, %v", engine.n, done.Cells, err)
 			wheel, err := artifact.Of(filepath.Join(out, "tiny-1.0", "tiny-1.0-py3-none-any.whl"), "")
 			must.Succeed(t, err)
 			if data, err := os.ReadFile(wheel.Path); err != nil || bytes.Contains(data, []byte("evil")) || wheel.SHA256 != done.Cells[0].Artifacts[0].SHA256 {
@@ -175,9 +154,7 @@ func TestForgedHome(t *testing.T) {
 
 func (f forgery) remove(name string) {
 	f.t.Helper()
-	if err := os.RemoveAll(filepath.Join(f.s.Home, name)); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, os.RemoveAll(filepath.Join(f.s.Home, name)))
 }
 
 // otherCell puts the victim's own record of the other release in the place of the record.
@@ -188,14 +165,11 @@ func (f forgery) otherCell() {
 	of.Filter = matrix.Filter{"version": "1.1"}
 	_, err2 := app.Run(f.t.Context(), f.s, app.RunRequest{Selection: of, Out: filepath.Join(f.t.TempDir(), "out")})
 	after, err3 := filepath.Glob(filepath.Join(f.s.Home, "store/results/*.json"))
-	if err := errors.Join(err1, err2, err3); err != nil || len(before) != 1 || len(after) != 2 {
-		f.t.Fatal(before, after, err)
-	}
+	err := errors.Join(err1, err2, err3)
+	must.Hold(f.t, err == nil && len(before) == 1 && len(after) == 2, "%v %v %v", before, after, err)
 	for _, record := range after {
 		if record != before[0] {
-			if err := os.Rename(record, before[0]); err != nil {
-				f.t.Fatal(err)
-			}
+			must.Succeed(f.t, os.Rename(record, before[0]))
 		}
 	}
 }

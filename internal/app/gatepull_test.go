@@ -49,9 +49,8 @@ func TestGateByDigest(t *testing.T) {
 			refused("not in the registry", app.GateRequest{Paths: []string{place + "@sha256:" + strings.Repeat("0", 64)}})
 
 			report, err := app.Judge(t.Context(), judges, app.GateRequest{Paths: []string{address}, Attach: true})
-			if err != nil || len(report.Artifacts) != 1 || report.Artifacts[0].SHA256 != done.Published[0].SHA256 {
-				t.Fatalf("%+v, %v", report, err)
-			}
+			must.Hold(t, err == nil && len(report.Artifacts) == 1 && report.Artifacts[0].SHA256 == done.Published[0].SHA256,
+				"%+v, %v", report, err)
 			take := func(trusted ...string) (publish.Bundle, error) {
 				t.Helper()
 				sees, _ := newSession(t, nil)

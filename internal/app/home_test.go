@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -44,9 +45,8 @@ func TestHomeIsClosed(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || got != home || c.mended != strings.Contains(said, "closed "+home) {
-				t.Errorf("got %s, %v; it said %q", got, err, said)
-			}
+			check.That(t, err == nil && got == home && c.mended == strings.Contains(said, "closed "+home),
+				"got %s, %v; it said %q", got, err, said)
 			if info, err := os.Stat(home); err == nil && info.Mode().Perm() != 0o700 {
 				t.Errorf("its mode is %v", info.Mode())
 			}

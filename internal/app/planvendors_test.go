@@ -9,6 +9,7 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -42,18 +43,16 @@ func TestBothVendorsAreAskedTheSame(t *testing.T) {
 		{planned("rccl", "rocm=6.4", "arch=gfx942", "functions=full", "version=6.4.3"), planned("nccl", "cuda=13.0", "version=2.28.9", "arch=sm_90", "functions=full", "rdma=dlopen"), libraries},
 	} {
 		rocm, cuda, onGPUs := pair.rocm, pair.cuda, pair.onGPUs
-		if !slices.Equal(rocm.OnGPUs, onGPUs) || !slices.Equal(cuda.OnGPUs, onGPUs) || rocm.Stable+cuda.Stable != "" {
-			t.Errorf("on GPUs %s is asked %v, %s is asked %v; %q %q", rocm.ID, rocm.OnGPUs, cuda.ID, cuda.OnGPUs, rocm.Stable, cuda.Stable)
-		}
+		check.That(t, slices.Equal(rocm.OnGPUs, onGPUs) && slices.Equal(cuda.OnGPUs, onGPUs) && rocm.Stable+cuda.Stable == "",
+			"on GPUs %s is asked %v, %s is asked %v; %q %q", rocm.ID, rocm.OnGPUs, cuda.ID, cuda.OnGPUs, rocm.Stable, cuda.Stable)
 		for _, name := range gate.Names() {
 			// The floor of glibc is stated for images of Debian, and the size for cells that
 			// were built.
 			if name == "glibc-floor" || name == "size" {
 				continue
 			}
-			if slices.Contains(rocm.Gates, name) != slices.Contains(cuda.Gates, name) {
-				t.Errorf("gate %s: %s has %v, %s has %v", name, rocm.ID, rocm.Gates, cuda.ID, cuda.Gates)
-			}
+			check.That(t, slices.Contains(rocm.Gates, name) == slices.Contains(cuda.Gates, name),
+				"gate %s: %s has %v, %s has %v", name, rocm.ID, rocm.Gates, cuda.ID, cuda.Gates)
 		}
 	}
 }

@@ -178,13 +178,11 @@ func TestRun(t *testing.T) {
 	}
 
 	again, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
-	if err != nil || again.Cells[0].From != report.Store || engine.n != 1 {
-		t.Errorf("built %d times, the second time from %q, %v", engine.n, again.Cells[0].From, err)
-	}
+	check.That(t, err == nil && again.Cells[0].From == report.Store && engine.n == 1,
+		"built %d times, the second time from %q, %v", engine.n, again.Cells[0].From, err)
 	plan, err := app.PlanRun(t.Context(), s, app.PlanRequest{Selection: of, With: app.WithRun(out)})
-	if err != nil || !plan.Cells[0].Known || plan.Cells[0].Key != cell.Key || plan.Cells[0].Diff.Missing != "" {
-		t.Errorf("the plan does not know the result: %+v, %v", plan, err)
-	}
+	check.That(t, err == nil && plan.Cells[0].Known && plan.Cells[0].Key == cell.Key && plan.Cells[0].Diff.Missing == "",
+		"the plan does not know the result: %+v, %v", plan, err)
 }
 
 // A wheel refused by a gate is set aside, neither signed nor stored.
@@ -194,9 +192,8 @@ func TestRunThatAGateRefuses(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	for n := range 2 {
 		done, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
-		if diag.CodeOf(err) != diag.Gate || report.StatusOf(done.Cells[0]) != report.Fail || done.Cells[0].Error != nil {
-			t.Fatalf("%+v, %v", done, err)
-		}
+		must.Hold(t, diag.CodeOf(err) == diag.Gate && report.StatusOf(done.Cells[0]) == report.Fail && done.Cells[0].Error == nil,
+			"%+v, %v", done, err)
 		check.That(t, engine.n == n+1, "built %d times in %d runs", engine.n, n+1)
 	}
 	_, err := os.Stat(filepath.Join(out, "tiny-1.0", "rejected", "tiny-1.0-py3-none-any.whl"))
@@ -215,9 +212,8 @@ func TestRunWithoutItsFiles(t *testing.T) {
 	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
 	written, err2 := report.Read(filepath.Join(out, "run.json"))
 	must.Hold(t, err2 == nil, "%v", err2)
-	if diag.CodeOf(err) != diag.Fetch || engine.n != 0 || report.StatusOf(written.Cells[0]) != report.Errored {
-		t.Errorf("built %d times, %v", engine.n, err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && engine.n == 0 && report.StatusOf(written.Cells[0]) == report.Errored,
+		"built %d times, %v", engine.n, err)
 }
 
 // A build of the same bytes does not end the refusal of another key, also if it asks the

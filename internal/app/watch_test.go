@@ -96,8 +96,7 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	w := &workspace{Session: &Session{Home: home, Display: shown, Note: shown.Note}, store: s, results: results.New(s), scratch: home}
 	c = &cellRun{workspace: w, RunRequest: RunRequest{Out: filepath.Join(home, "out")}}
 	entries := []lock.Entry{{ID: "tool-1", Recipe: "tool", Memory: 8e9}, {ID: "tool-2", Recipe: "tool", Memory: 8e9}, {ID: "tool-3", Recipe: "tool"}}
-	must.Succeed(t, os.MkdirAll(c.Out, 0o755))
-	must.Succeed(t, c.record(entries))
+	must.Succeed(t, os.MkdirAll(c.Out, 0o755), c.record(entries))
 	shown.Run([]string{"tool-1", "tool-2", "tool-3"})
 	bench := workbench{fails: "tool-3", out: c.Out}
 	member := fleet.Member{Name: "bench", Jobs: 3, Memory: 8e9, Up: func(context.Context) (run.Engine, error) { return bench, nil }}

@@ -76,13 +76,11 @@ func TestEveryPinIsWhereThePageSays(t *testing.T) {
 	for _, r := range table {
 		what, version, file := r[0], r[1], r[2]
 		text, err := os.ReadFile(file)
-		if err != nil || !strings.Contains(string(text), version) {
-			t.Errorf("docs/dependencies.md: %s %s is not pinned in %s: %v", what, version, file, err)
-		}
+		check.That(t, err == nil && strings.Contains(string(text), version),
+			"docs/dependencies.md: %s %s is not pinned in %s: %v", what, version, file, err)
 	}
 	for module := range direct(t, "internal/build/native/engine/go.mod") {
-		if !slices.ContainsFunc(table, func(r []string) bool { return r[0] == module }) {
-			t.Errorf("docs/dependencies.md has nothing about %s of internal/build/native/engine/go.mod", module)
-		}
+		check.That(t, slices.ContainsFunc(table, func(r []string) bool { return r[0] == module }),
+			"docs/dependencies.md has nothing about %s of internal/build/native/engine/go.mod", module)
 	}
 }

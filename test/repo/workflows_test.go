@@ -137,9 +137,8 @@ func TestWorkflowsAreBounded(t *testing.T) {
 		if jobs, limits := strings.Count(text, "    runs-on: "), strings.Count(text, "    timeout-minutes: "); jobs != limits || jobs == 0 {
 			t.Errorf("%s has %d jobs and %d limits of their time", file, jobs, limits)
 		}
-		if strings.Contains(text, "pull_request_target") {
-			t.Errorf("%s runs what a stranger proposes with the rights of this repository", file)
-		}
+		check.That(t, !strings.Contains(text, "pull_request_target"),
+			"%s runs what a stranger proposes with the rights of this repository", file)
 	}
 }
 
@@ -155,9 +154,8 @@ func TestCachesHoldTheStoreAlone(t *testing.T) {
 			}
 			caches++
 			block := strings.Join(lines[i+1:min(i+5, len(lines))], "\n")
-			if !strings.Contains(block, "path: ${{ runner.temp }}/builder-home/store\n") {
-				t.Errorf("%s:%d: the cache holds something else:\n%s", file, i+1, block)
-			}
+			check.That(t, strings.Contains(block, "path: ${{ runner.temp }}/builder-home/store\n"),
+				"%s:%d: the cache holds something else:\n%s", file, i+1, block)
 		}
 	}
 	check.That(t, caches != 0, "no cache was found")

@@ -33,9 +33,8 @@ func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 	}
 	for _, r := range cat.Recipes {
 		c, err := asm.CoverAll(t.Context(), r)
-		if err != nil || len(c.Lacks) > 0 || c.Cells == 0 {
-			t.Errorf("%s: %d cells lack %s, %v", r.Name, c.Cells, strings.Join(c.Lacks, "; "), err)
-		}
+		check.That(t, err == nil && len(c.Lacks) == 0 && c.Cells != 0,
+			"%s: %d cells lack %s, %v", r.Name, c.Cells, strings.Join(c.Lacks, "; "), err)
 		locked := c.Cells
 		var names []string
 		for _, u := range c.Unstated {
@@ -43,9 +42,8 @@ func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 			names, locked = append(names, name), locked-u.Cells
 			check.That(t, strings.Contains(why, "has the digest of"), "%s: %s", r.Name, u.Why)
 		}
-		if c.Locked != locked || c.Locked == 0 || !slices.Equal(names, waiting[r.Name]) {
-			t.Errorf("%s: %d cells of %d are locked, the others wait for %q", r.Name, c.Locked, c.Cells, names)
-		}
+		check.That(t, c.Locked == locked && c.Locked != 0 && slices.Equal(names, waiting[r.Name]),
+			"%s: %d cells of %d are locked, the others wait for %q", r.Name, c.Locked, c.Cells, names)
 	}
 }
 

@@ -98,9 +98,8 @@ func TestSiteLockOfABuiltInRecipe(t *testing.T) {
 	own, err := locks.Own("horovod")
 	check.That(t, err == nil && len(own.Sources) == 1 && own.Sources[0].Version == "2", "in the site: %v, %v", own, err)
 	all, err := locks.Read("horovod")
-	if err != nil || len(all.Sources) != len(built.Sources)+1 || len(all.Python) != len(built.Python) {
-		t.Errorf("laid over the built-in one: %v, %v", all, err)
-	}
+	check.That(t, err == nil && len(all.Sources) == len(built.Sources)+1 && len(all.Python) == len(built.Python),
+		"laid over the built-in one: %v, %v", all, err)
 }
 
 // A shell can run the command line for missing pins unchanged.
@@ -134,9 +133,8 @@ func TestHintsRepeatTheSite(t *testing.T) {
 	} {
 		err := errors.Join(diag.Errorf(diag.Patch, "no").WithHint("%s", hint), errors.New("plain"))
 		all := diag.All(c.Hinted(err))
-		if len(all) != 2 || all[0].Hint != want || all[0].Code != diag.Patch || all[1].Error() != "plain" {
-			t.Errorf("%q: %+v", hint, all[0])
-		}
+		check.That(t, len(all) == 2 && all[0].Hint == want && all[0].Code == diag.Patch && all[1].Error() == "plain",
+			"%q: %+v", hint, all[0])
 		if got := (Catalogue{Recipes: c.Recipes}).Hinted(err); got != err { //nolint:errorlint // the same value
 			t.Errorf("without a site: %v", got)
 		}

@@ -20,8 +20,7 @@ const secret = "-----BEGIN KEY----- dont-tell"
 // write writes a file of a site and creates its directories.
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
+	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
 }
 
 // everything reads all data of a site.
@@ -85,8 +84,7 @@ func TestNoFileOfASiteLeadsOutOfIt(t *testing.T) {
 				write(t, filepath.Join(site, "recipes", "own.yaml"), ownRecipe)
 			}
 			path := filepath.Join(site, file)
-			must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700))
-			must.Succeed(t, os.Symlink(to, path))
+			must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(to, path))
 			err := everything(t, site)
 			switch {
 			case err == nil:
@@ -113,7 +111,6 @@ func TestWhatLiesInASiteIsARegularFile(t *testing.T) {
 	write(t, long, "-----BEGIN\n"+strings.Repeat("dont-tell ", 100))
 	err = everything(t, site)
 	check.That(t, err != nil && strings.Count(err.Error(), "dont-tell") <= 6, "a key in the place of a recipe: %v", err)
-	must.Succeed(t, os.Remove(long))
-	must.Succeed(t, syscall.Mkfifo(long, 0o600))
+	must.Succeed(t, os.Remove(long), syscall.Mkfifo(long, 0o600))
 	check.Fails(t, everything(t, site), "pipe", "a pipe in the place of a recipe")
 }

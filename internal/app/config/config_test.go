@@ -31,8 +31,7 @@ func host(t *testing.T, dir string, files map[string]string) (config.Host, strin
 	root := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(root, name)
-		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must.Succeed(t, os.WriteFile(path, []byte(text), 0o644))
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644))
 	}
 	work := filepath.Join(root, dir)
 	must.Succeed(t, os.MkdirAll(work, 0o755))
@@ -270,9 +269,8 @@ func TestPlanted(t *testing.T) {
 func TestKeys(t *testing.T) {
 	schema := string(recipe.Schema(&config.File{}))
 	for _, key := range config.Keys() {
-		if key.About == "" || key.Form == "" || !strings.Contains(schema, key.About) {
-			t.Errorf("key %s is not explained: %+v", key.Name, key)
-		}
+		check.That(t, key.About != "" && key.Form != "" && strings.Contains(schema, key.About),
+			"key %s is not explained: %+v", key.Name, key)
 	}
 	n := reflect.TypeFor[config.File]().NumField()
 	check.That(t, len(config.Keys()) == n-1, "%d keys of %d fields: all but axes are variables", len(config.Keys()), n)

@@ -69,9 +69,8 @@ func TestBlindness(t *testing.T) {
 	blind.FS = denied{}
 	absent := []string{"mpi", "engine-version"}
 	for _, c := range Examine(t.Context(), blind, work).Checks {
-		if c.Verdict == OK || c.Verdict == Warn || c.Verdict == None && !slices.Contains(absent, c.Name) {
-			t.Errorf("%s says %s of what it cannot see: %s", c.Name, c.Verdict, c.Found)
-		}
+		check.That(t, c.Verdict != OK && c.Verdict != Warn && (c.Verdict != None || slices.Contains(absent, c.Name)),
+			"%s says %s of what it cannot see: %s", c.Name, c.Verdict, c.Found)
 	}
 }
 
@@ -300,9 +299,8 @@ func TestSilence(t *testing.T) {
 		"the worst counts":           {func(r *Needs) { r.Debian, r.Mirrors, r.Python = true, []string{address}, true }, Unknown},
 	} {
 		got := examine(t, "sources", h, withRecipe(func(r *Needs) { r.Fetch = 1; c.change(r) }))
-		if got.Verdict != c.verdict || (got.Remedy == "") != (c.verdict == OK || c.verdict == None) {
-			t.Errorf("%s: %s: %s (%s)", name, got.Verdict, got.Found, got.Remedy)
-		}
+		check.That(t, got.Verdict == c.verdict && (got.Remedy == "") == (c.verdict == OK || c.verdict == None),
+			"%s: %s: %s (%s)", name, got.Verdict, got.Found, got.Remedy)
 	}
 }
 
@@ -377,8 +375,7 @@ func TestContainerImage(t *testing.T) {
 	} {
 		c.engine.Kind, c.engine.Program = Container, "docker"
 		got := examine(t, "engine", fake(fstest.MapFS{}, nil), Work{Home: "/x", Engine: c.engine})
-		if got.Verdict != c.want || !strings.Contains(got.Found, c.says) || (got.Remedy == "") != c.engine.Holds {
-			t.Errorf("%s: %s: %s (%s)", name, got.Verdict, got.Found, got.Remedy)
-		}
+		check.That(t, got.Verdict == c.want && strings.Contains(got.Found, c.says) && (got.Remedy == "") == c.engine.Holds,
+			"%s: %s: %s (%s)", name, got.Verdict, got.Found, got.Remedy)
 	}
 }

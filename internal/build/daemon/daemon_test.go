@@ -71,12 +71,10 @@ func TestUp(t *testing.T) {
 	}
 	asked := fake(t, "docker", "image*) echo sha256:1 ;;\ncontainer*) exit 1 ;;\nrun*) echo trace >&2; echo no caps >&2; exit 125 ;;")
 	_, err := Daemon("docker").Up(t.Context(), c)
-	if diag.CodeOf(err) != diag.NoEngine || !strings.HasSuffix(err.Error(), "docker run: no caps") {
-		t.Errorf("got %v after\n%s", err, asked())
-	}
-	if !strings.Contains(asked(), "--volume "+c.Name+":/var/lib/dagger image:1 --bound 1") {
-		t.Errorf("the engine has no volume or bound:\n%s", asked())
-	}
+	check.That(t, diag.CodeOf(err) == diag.NoEngine && strings.HasSuffix(err.Error(), "docker run: no caps"),
+		"got %v after\n%s", err, asked())
+	check.That(t, strings.Contains(asked(), "--volume "+c.Name+":/var/lib/dagger image:1 --bound 1"),
+		"the engine has no volume or bound:\n%s", asked())
 }
 
 func TestEmptyLeavesWhatIsAtWork(t *testing.T) {

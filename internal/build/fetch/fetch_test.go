@@ -101,9 +101,8 @@ func TestWhatAFaultSays(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			check.That(t, strings.Contains(all[0].Hint, "--set source.a=PATH|URL"), "the hint is %q", all[0].Hint)
-			if !strings.Contains(log.String(), what) || strings.Contains(log.String()+err.Error(), "hush") {
-				t.Errorf("the log is %s", log.String())
-			}
+			check.That(t, strings.Contains(log.String(), what) && !strings.Contains(log.String()+err.Error(), "hush"),
+				"the log is %s", log.String())
 			check.That(t, !has(t, f, data) && !has(t, f, other), "something was kept")
 		})
 	}

@@ -79,9 +79,8 @@ func TestFetchSaysWhichRepositoryItCannotReach(t *testing.T) {
 	t.Setenv("https_proxy", "http://127.0.0.1:1")
 	f := newFetcher(t)
 	err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "source tool: reaching https://git.invalid/tool") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "source tool: reaching https://git.invalid/tool"),
+		"got %v", err)
 	all := diag.All(err)
 	check.That(t, len(all) == 1 && strings.Contains(all[0].Hint, "--set source.tool=PATH"), "got %+v", all)
 	f.Offline = true

@@ -176,9 +176,8 @@ func TestMemoryIsShared(t *testing.T) {
 			s := newSite()
 			f := fleet.New([]fleet.Member{s.member("here", 4, memory)}, s.note)
 			must.Succeed(t, errors.Join(s.build(t.Context(), f, cells(4, 16e9))...))
-			if len(s.built["here"]) != 4 || s.most["here"] != most {
-				t.Errorf("with %d bytes: %d cells took up to %d bytes together, want %d", memory, len(s.built["here"]), s.most["here"], most)
-			}
+			check.That(t, len(s.built["here"]) == 4 && s.most["here"] == most,
+				"with %d bytes: %d cells took up to %d bytes together, want %d", memory, len(s.built["here"]), s.most["here"], most)
 		})
 	}
 }
@@ -241,9 +240,8 @@ func TestABuildThatKillsItsEngineEnds(t *testing.T) {
 		f := fleet.New([]fleet.Member{s.member("a", 1, 0)}, s.note)
 		s.fails["a"] = &run.EngineError{Err: errors.New("killed")}
 		err := s.build(t.Context(), f, cells(1, 0))[0]
-		if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "the engine failed in all 3 attempts: killed") {
-			t.Errorf("%v", err)
-		}
+		check.That(t, diag.CodeOf(err) == diag.NoEngine && strings.Contains(err.Error(), "the engine failed in all 3 attempts: killed"),
+			"%v", err)
 	})
 }
 

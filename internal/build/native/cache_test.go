@@ -76,9 +76,8 @@ func TestWriteImage(t *testing.T) {
 	settings := outer[list[0].Config]
 	check.That(t, strings.Contains(settings, hex.EncodeToString(sum[:])), "the layer is %x, and the settings say %s", sum, settings)
 	inner := untar(t, []byte(layer))
-	if inner["usr/bin/engine"] != "program" || inner["bin"] != "-> usr/bin" || inner["etc/passwd"] != "root" {
-		t.Errorf("the layer holds %q", inner)
-	}
+	check.That(t, inner["usr/bin/engine"] == "program" && inner["bin"] == "-> usr/bin" && inner["etc/passwd"] == "root",
+		"the layer holds %q", inner)
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}

@@ -239,7 +239,6 @@ func TestDownWithoutEngine(t *testing.T) {
 func wantNoEngine(t *testing.T, err error, text string) {
 	t.Helper()
 	var d *diag.Error
-	if !errors.As(err, &d) || d.Code != diag.NoEngine || d.Hint == "" || !strings.Contains(err.Error(), text) {
-		t.Errorf("got %v, want an error of class no-engine with %q and a hint", err, text)
-	}
+	check.That(t, errors.As(err, &d) && d.Code == diag.NoEngine && d.Hint != "" && strings.Contains(err.Error(), text),
+		"got %v, want an error of class no-engine with %q and a hint", err, text)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -34,9 +35,8 @@ func TestNetworkPlugin(t *testing.T) {
 		t.Fatalf("ADD: %q, %v", out, err)
 	}
 	name := result.Interfaces[0].Name
-	if counters := filepath.Join("/sys/class/net", name, "statistics/rx_bytes"); !strings.HasPrefix(name, "veth") || !exists(counters) {
-		t.Errorf("the engine finds no counters of %q", name)
-	}
+	check.That(t, strings.HasPrefix(name, "veth") && exists(filepath.Join("/sys/class/net", name, "statistics/rx_bytes")),
+		"the engine finds no counters of %q", name)
 	if out, err := run("CNI_COMMAND=DEL"); err != nil || out != "" {
 		t.Errorf("DEL: %q, %v", out, err)
 	}

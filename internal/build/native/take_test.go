@@ -106,9 +106,8 @@ func TestProgramsThatOthersCouldChangeAreNotTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			e, said := taken(t, from)
-			if exists(e.bin("")) || !strings.Contains(said, c.said) || (c.said == "") != (said == "") {
-				t.Errorf("taken: %v, it said %q", exists(e.bin("")), said)
-			}
+			check.That(t, !exists(e.bin("")) && strings.Contains(said, c.said) && (c.said == "") == (said == ""),
+				"taken: %v, it said %q", exists(e.bin("")), said)
 			if left, _ := filepath.Glob(e.path("build-*")); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
@@ -184,9 +183,8 @@ func TestProgramsOfAnImageAreTaken(t *testing.T) {
 	for _, name := range programs {
 		data, err := os.ReadFile(filepath.Join(e.programsDir(), name))
 		info, _ := os.Stat(filepath.Join(e.programsDir(), name))
-		if err != nil || string(data) != "program "+name || info.Mode().Perm() != 0o755 {
-			t.Errorf("%s: %q, %v; it said %q", name, data, err, said)
-		}
+		check.That(t, err == nil && string(data) == "program "+name && info.Mode().Perm() == 0o755,
+			"%s: %q, %v; it said %q", name, data, err, said)
 	}
 	if third, said := taken(t, e); !exists(third.bin("")) {
 		t.Errorf("the copy cannot be copied: %s", said)

@@ -21,8 +21,7 @@ func TestAWheelhouseIsLaidOutAsAWhole(t *testing.T) {
 	keep(t, r, entry("stack/pair"), house)
 	dir := t.TempDir()
 	stale := filepath.Join(dir, stack.Folder, "old-1-py3-none-any.whl")
-	must.Succeed(t, os.MkdirAll(filepath.Dir(stale), 0o755))
-	must.Succeed(t, os.WriteFile(stale, nil, 0o600))
+	must.Succeed(t, os.MkdirAll(filepath.Dir(stale), 0o755), os.WriteFile(stale, nil, 0o600))
 	got, ok, err := r.Find(t.Context(), entry("stack/pair"), dir)
 	must.Hold(t, ok && err == nil && got.Artifacts[1].Path == filepath.Join(dir, stack.Folder, "a-1.whl"), "%+v, %v, %v", got, ok, err)
 	if data, err := os.ReadFile(got.Artifacts[1].Path); err != nil || string(data) != "wheel" {

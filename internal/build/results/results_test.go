@@ -82,9 +82,8 @@ func TestKeepAndFind(t *testing.T) {
 	keep(t, r, e, want)
 
 	r, _ = open(t, home) // another process
-	if !r.Has(e.Key()) || r.Has(entry("other").Key()) {
-		t.Errorf("has it: %v, has another: %v", r.Has(e.Key()), r.Has(entry("other").Key()))
-	}
+	check.That(t, r.Has(e.Key()) && !r.Has(entry("other").Key()),
+		"has it: %v, has another: %v", r.Has(e.Key()), r.Has(entry("other").Key()))
 	dir := filepath.Join(t.TempDir(), "out", "cell")
 	for range 2 { // the second time all files are in place
 		got, ok, err := r.Find(t.Context(), e, dir)
@@ -278,9 +277,8 @@ func TestCarryAndAccept(t *testing.T) {
 	}
 	keep(t, there, e, want)
 	record, artifacts, ok := there.Carry(e)
-	if !ok || len(artifacts) != 2 || bytes.Contains(record, []byte(filepath.Dir(want.Artifacts[0].Path))) {
-		t.Fatalf("%v, %v, %s", ok, artifacts, record)
-	}
+	must.Hold(t, ok && len(artifacts) == 2 && !bytes.Contains(record, []byte(filepath.Dir(want.Artifacts[0].Path))),
+		"%v, %v, %s", ok, artifacts, record)
 	here, s := open(t, t.TempDir())
 	proven := func(wheel string) (lock.Entry, run.Result, error) {
 		if data, err := os.ReadFile(wheel); err != nil || string(data) != "wheel" {

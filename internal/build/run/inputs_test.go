@@ -65,8 +65,7 @@ func TestAKnownResultNeedsNoInputs(t *testing.T) {
 func TestAnInputWithoutAResultLeavesNothing(t *testing.T) {
 	out := t.TempDir()
 	old := filepath.Join(out, "user", "wheelhouse", "old.whl")
-	must.Succeed(t, os.MkdirAll(filepath.Dir(old), 0o755))
-	must.Succeed(t, os.WriteFile(old, nil, 0o600))
+	must.Succeed(t, os.MkdirAll(filepath.Dir(old), 0o755), os.WriteFile(old, nil, 0o600))
 	listMade(t, out, "user", "wheelhouse/old.whl")
 	f := &fake{}
 	got := runner(f, out).Run(t.Context(), []lock.Entry{with("user", entry("absent"))})

@@ -355,9 +355,8 @@ func TestAnEntryThatCannotBeWritten(t *testing.T) {
 	must.Succeed(t, os.WriteFile(out, nil, 0o644))
 	f := &fake{}
 	got := runner(f, out).Run(t.Context(), entries("refused"))
-	if got[0].Err == nil || !strings.HasPrefix(got[0].Err.Error(), "building refused: writing the entry: ") || len(f.built) > 0 {
-		t.Errorf("got %v, built %v", got[0].Err, f.built)
-	}
+	check.That(t, got[0].Err != nil && strings.HasPrefix(got[0].Err.Error(), "building refused: writing the entry: ") && len(f.built) == 0,
+		"got %v, built %v", got[0].Err, f.built)
 }
 
 // A result without the verdict of a slow gate counts only in a run without slow gates.

@@ -55,16 +55,13 @@ func TestAWaiverEndsInTheStoreToo(t *testing.T) {
 		Verdicts:  []verdict.Verdict{{Gate: "size", Status: verdict.Waived, Evidence: "it is small", Remedy: "look"}},
 	}
 	f := &fake{known: map[string]run.Result{"x": known}}
-	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must.Succeed(t, os.WriteFile(path, []byte("x"), 0o644))
+	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("x"), 0o644))
 	if o := runAt(t, f, "2026-12-01", out, waived("x", "size")); o.Err != nil || o.From != run.FromStore {
 		t.Errorf("while it holds: %v, from %v", o.Err, o.From)
 	}
 	o := runAt(t, f, "2027-02-01", out, waived("x", "size"))
-	if diag.CodeOf(o.Err) != diag.Gate || o.From != run.FromStore || len(f.built) > 0 {
-		t.Errorf("after its end: %v, from %v, built %v", o.Err, o.From, f.built)
-	}
-	if len(o.Artifacts) != 1 || filepath.Base(filepath.Dir(o.Artifacts[0].Path)) != artifact.RejectedDir {
-		t.Errorf("the file is still taken for a good one: %+v", o.Artifacts)
-	}
+	check.That(t, diag.CodeOf(o.Err) == diag.Gate && o.From == run.FromStore && len(f.built) == 0,
+		"after its end: %v, from %v, built %v", o.Err, o.From, f.built)
+	check.That(t, len(o.Artifacts) == 1 && filepath.Base(filepath.Dir(o.Artifacts[0].Path)) == artifact.RejectedDir,
+		"the file is still taken for a good one: %+v", o.Artifacts)
 }

@@ -35,9 +35,8 @@ func TestSignAgain(t *testing.T) {
 	n, err := Sealer{release}.SignAgain(b.wheel, of(b.key, gates))
 	must.Hold(t, err == nil && n == before.Signed, "signed %d of %d, %v", n, before.Signed, err)
 	after, err := Read(b.wheel, of(release))
-	if err != nil || len(after.Rounds) != len(before.Rounds) || after.Provenance == nil || len(after.Keys) != 1 {
-		t.Errorf("%+v, %v", after.Keys, err)
-	}
+	check.That(t, err == nil && len(after.Rounds) == len(before.Rounds) && after.Provenance != nil && len(after.Keys) == 1,
+		"%+v, %v", after.Keys, err)
 	if n, err := (Sealer{release}).SignAgain(b.wheel, of(release)); n != 0 || err != nil {
 		t.Errorf("signed %d again, %v", n, err)
 	}

@@ -96,33 +96,21 @@ func (b bundle) makeWheel(path, text string) artifact.Artifact {
 	b.t.Helper()
 	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: "tool/__init__.py", Text: text}}}.Write(b.t)
 	w, err := wheel.Open(raw)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	defer w.Close()
 	spdx, err := sbom.Of(b.entry, w)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	var out bytes.Buffer
-	if err := wheel.Normalise(&out, w, wheel.Options{Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}}); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, wheel.Normalise(&out, w, wheel.Options{Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}}))
+	must.Succeed(b.t, os.WriteFile(path, out.Bytes(), 0o600))
 	a, err := artifact.Of(path, b.entry.Key())
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	return a
 }
 
 func (b bundle) round(verdicts []verdict.Verdict, after time.Duration) {
 	b.t.Helper()
-	if err := (Sealer{b.key}).AddRound(b.wheel, NewTestResult(verdicts, b.entry.Key(), "v1", nil, built.Add(after))); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, (Sealer{b.key}).AddRound(b.wheel, NewTestResult(verdicts, b.entry.Key(), "v1", nil, built.Add(after))))
 }
 
 func (b bundle) trust() signing.Trust {
@@ -134,9 +122,7 @@ func (b bundle) file(name string) string { return filepath.Join(Dir(b.wheel.Path
 func (b bundle) append(name, text string) {
 	b.t.Helper()
 	data, err := os.ReadFile(b.file(name))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	b.write(name, append(data, text...))
 }
 
@@ -144,9 +130,7 @@ func (b bundle) append(name, text string) {
 func (b bundle) verify(policy Policy) []Check {
 	b.t.Helper()
 	a, err := artifact.Of(b.wheel.Path, "")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	_, checks := Verify(a, b.trust(), policy)
 	return checks
 }
@@ -155,62 +139,43 @@ func (b bundle) verify(policy Policy) []Check {
 func (b bundle) edit(name, was, is string) {
 	b.t.Helper()
 	data, err := os.ReadFile(b.file(name))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	var doc map[string]any
-	if err := json.Unmarshal(data, &doc); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, json.Unmarshal(data, &doc))
 	envelope := doc["dsseEnvelope"].(map[string]any)
 	payload, err := base64.StdEncoding.DecodeString(envelope["payload"].(string))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	changed := bytes.Replace(payload, []byte(was), []byte(is), 1)
-	if bytes.Equal(changed, payload) {
-		b.t.Fatalf("%q is not in %s", was, payload)
-	}
+	must.Hold(b.t, !bytes.Equal(changed, payload), "%q is not in %s", was, payload)
 	envelope["payload"] = base64.StdEncoding.EncodeToString(changed)
-	if data, err = json.Marshal(doc); err != nil {
-		b.t.Fatal(err)
-	}
+	data, err = json.Marshal(doc)
+	must.Succeed(b.t, err)
 	b.write(name, data)
 }
 
 func (b bundle) write(name string, data []byte) {
 	b.t.Helper()
-	if err := os.WriteFile(b.file(name), data, 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(b.file(name), data, 0o600))
 }
 
 func (b bundle) remove(name string) {
 	b.t.Helper()
-	if err := os.Remove(b.file(name)); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.Remove(b.file(name)))
 }
 
 // link replaces a file in the folder with a link to a file outside.
 func (b bundle) link(name string) {
 	b.t.Helper()
 	target := filepath.Join(b.t.TempDir(), "secret")
-	if err := os.WriteFile(target, []byte("-----BEGIN PRIVATE KEY-----"), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(target, []byte("-----BEGIN PRIVATE KEY-----"), 0o600))
 	_ = os.Remove(b.file(name))
-	if err := os.Symlink(target, b.file(name)); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.Symlink(target, b.file(name)))
 }
 
 func (b bundle) rounds() []string {
 	b.t.Helper()
 	found, err := filepath.Glob(b.file("verdicts-*"))
-	if err != nil || len(found) == 0 {
-		b.t.Fatalf("%v, %v", found, err)
-	}
+	must.Hold(b.t, err == nil && len(found) != 0, "%v, %v", found, err)
 	for i := range found {
 		found[i] = filepath.Base(found[i])
 	}
@@ -245,9 +210,8 @@ func TestACompilerCacheNeedsASecondBuild(t *testing.T) {
 		got, err := Read(b.wheel, b.trust())
 		must.Succeed(t, err)
 		made := got.Provenance.Run.Byproducts
-		if len(made) != 1 || made[0].Name != CompilerCache || made[0].Content != base64.StdEncoding.EncodeToString([]byte(hits)) {
-			t.Errorf("the provenance has the byproducts %+v", made)
-		}
+		check.That(t, len(made) == 1 && made[0].Name == CompilerCache && made[0].Content == base64.StdEncoding.EncodeToString([]byte(hits)),
+			"the provenance has the byproducts %+v", made)
 		const want = "compiler cache: the build could take objects from a compiler cache, and no second build without one has the same bytes"
 		check.Same(t, "without a second build", []string{want}, wrong(b.verify(Candidate)))
 		b.round([]verdict.Verdict{{Gate: reproducible, Status: verdict.NotMeasured, Evidence: "interrupted", Remedy: "again"}}, 3*time.Minute)
@@ -271,14 +235,10 @@ func TestTampering(t *testing.T) {
 	}{
 		"the wheel is replaced": {func(b bundle) { b.makeWheel(b.wheel.Path, "x = 2\n") }, "signatures", "the statement is about other bytes"},
 		"the archive is replaced": {func(b bundle) {
-			if err := os.WriteFile(filepath.Join(filepath.Dir(b.wheel.Path), "tool.txz"), []byte("Archive"), 0o600); err != nil {
-				b.t.Fatal(err)
-			}
+			must.Succeed(b.t, os.WriteFile(filepath.Join(filepath.Dir(b.wheel.Path), "tool.txz"), []byte("Archive"), 0o600))
 		}, "artifacts", "tool.txz has sha256"},
 		"the entry is changed": {func(b bundle) {
-			if err := os.WriteFile(filepath.Join(filepath.Dir(b.wheel.Path), lock.EntryFile), []byte("{}"), 0o600); err != nil {
-				b.t.Fatal(err)
-			}
+			must.Succeed(b.t, os.WriteFile(filepath.Join(filepath.Dir(b.wheel.Path), lock.EntryFile), []byte("{}"), 0o600))
 		}, "artifacts", "entry.json has sha256"},
 		"a material is changed":           {func(b bundle) { b.edit("provenance.sigstore.json", strings.Repeat("b", 64), strings.Repeat("c", 64)) }, "signatures", "the signature is invalid"},
 		"the subject is changed":          {func(b bundle) { b.edit("provenance.sigstore.json", b.wheel.SHA256, strings.Repeat("0", 64)) }, "signatures", "the signature is invalid"},
@@ -301,23 +261,17 @@ func TestTampering(t *testing.T) {
 			other.wheel = other.makeWheel(other.wheel.Path, "x = 3\n")
 			other.round([]verdict.Verdict{{Gate: "size", Status: verdict.Pass}}, 9*time.Minute)
 			data, err := os.ReadFile(other.file(other.rounds()[1]))
-			if err != nil {
-				b.t.Fatal(err)
-			}
+			must.Succeed(b.t, err)
 			b.write("verdicts-other.sigstore.json", data)
 		}, "signatures", "verdicts-other.sigstore.json: the statement is about other bytes"},
 		"an untrusted key signed the provenance": {func(b bundle) {
 			stranger := b
 			stranger.key = testKey(b.t)
-			if err := (Sealer{stranger.key}).Seal([]artifact.Artifact{b.wheel}, NewProvenance(b.entry, Build{})); err != nil {
-				b.t.Fatal(err)
-			}
+			must.Succeed(b.t, (Sealer{stranger.key}).Seal([]artifact.Artifact{b.wheel}, NewProvenance(b.entry, Build{})))
 		}, "signatures", "an untrusted key signed it"},
 		"a second provenance is added": {func(b bundle) {
 			data, err := os.ReadFile(b.file("provenance.sigstore.json"))
-			if err != nil {
-				b.t.Fatal(err)
-			}
+			must.Succeed(b.t, err)
 			b.write("again.sigstore.json", data)
 		}, "signatures", "more than one " + ProvenanceType},
 		"a gate refused later": {func(b bundle) {
@@ -332,28 +286,20 @@ func TestTampering(t *testing.T) {
 		"a link replaces a plain copy":     {func(b bundle) { b.link("sbom.spdx.json") }, "signatures", "a symbolic link"},
 		"a link replaces a statement":      {func(b bundle) { b.link("x.sigstore.json") }, "signatures", "a symbolic link"},
 		"a pipe replaces a statement": {func(b bundle) {
-			if err := syscall.Mkfifo(b.file("x.sigstore.json"), 0o600); err != nil {
-				b.t.Fatal(err)
-			}
+			must.Succeed(b.t, syscall.Mkfifo(b.file("x.sigstore.json"), 0o600))
 		}, "signatures", "a named pipe"},
 		"a link replaces the folder": {func(b bundle) {
 			elsewhere := filepath.Join(b.t.TempDir(), "elsewhere")
-			if err := errors.Join(os.Rename(Dir(b.wheel.Path), elsewhere), os.Symlink(elsewhere, Dir(b.wheel.Path))); err != nil {
-				b.t.Fatal(err)
-			}
+			must.Succeed(b.t, os.Rename(Dir(b.wheel.Path), elsewhere), os.Symlink(elsewhere, Dir(b.wheel.Path)))
 		}, "signatures", "is not a directory"},
 		"a link replaces the archive": {func(b bundle) {
 			path := filepath.Join(filepath.Dir(b.wheel.Path), "tool.txz")
 			elsewhere := filepath.Join(b.t.TempDir(), "elsewhere")
-			if err := errors.Join(os.Rename(path, elsewhere), os.Symlink(elsewhere, path)); err != nil {
-				b.t.Fatal(err)
-			}
+			must.Succeed(b.t, os.Rename(path, elsewhere), os.Symlink(elsewhere, path))
 		}, "artifacts", "a symbolic link"},
 		"a link takes the place of the entry": {func(b bundle) {
 			path := filepath.Join(filepath.Dir(b.wheel.Path), lock.EntryFile)
-			if err := errors.Join(os.Remove(path), os.Symlink("/dev/null", path)); err != nil {
-				b.t.Fatal(err)
-			}
+			must.Succeed(b.t, os.Remove(path), os.Symlink("/dev/null", path))
 		}, "artifacts", "a symbolic link"},
 		"a gate waives itself": {func(b bundle) {
 			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Waived, Evidence: "never mind"}}, 5*time.Minute)
@@ -365,9 +311,8 @@ func TestTampering(t *testing.T) {
 			checks := b.verify(Candidate)
 			must.Hold(t, !Passed(checks), "it passes: %+v", checks)
 			i := slices.IndexFunc(checks, func(x Check) bool { return x.Name == c.check })
-			if i < 0 || !strings.Contains(strings.Join(checks[i].Wrong, "\n"), c.says) {
-				t.Errorf("%+v; want %s: %q", checks, c.check, c.says)
-			}
+			check.That(t, i >= 0 && strings.Contains(strings.Join(checks[i].Wrong, "\n"), c.says),
+				"%+v; want %s: %q", checks, c.check, c.says)
 		})
 	}
 }
@@ -378,9 +323,8 @@ func TestAReplacedArtifactNeedsNoOtherKey(t *testing.T) {
 	b := newBundle(t)
 	b.makeWheel(b.wheel.Path, "x = 2\n")
 	checks := b.verify(Candidate)
-	if len(checks) != 1 || checks[0].Name != "signatures" || checks[0].Remedy != changed || len(checks[0].Wrong) != 1 {
-		t.Errorf("%+v", checks)
-	}
+	check.That(t, len(checks) == 1 && checks[0].Name == "signatures" && checks[0].Remedy == changed && len(checks[0].Wrong) == 1,
+		"%+v", checks)
 }
 
 // A gate whose verdict has the signature of an unknown key did run.

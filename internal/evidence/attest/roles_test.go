@@ -98,9 +98,8 @@ func TestNoRoleCoversAnUnknownStatement(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	got := wrong(b.verifyAs([]signing.Role{signing.Maker, signing.GateHost, signing.Rebuilder}))
-	if len(got) != 1 || !strings.Contains(got[0], "no role of trust.yaml covers a statement of the type urn:example:more") {
-		t.Errorf("%q", got)
-	}
+	check.That(t, len(got) == 1 && strings.Contains(got[0], "no role of trust.yaml covers a statement of the type urn:example:more"),
+		"%q", got)
 }
 
 // The first look at a wheel of somebody else is one sentence: whose key it is, and what to

@@ -24,8 +24,7 @@ func TestAWheelhouseVerifies(t *testing.T) {
 	var made []artifact.Artifact
 	for _, name := range []string{"manifest.json", stack.Folder + "/a-1-py3-none-any.whl"} {
 		path := filepath.Join(dir, name)
-		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must.Succeed(t, os.WriteFile(path, []byte(name), 0o600))
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o600))
 		a, err := artifact.Of(path, e.Key())
 		must.Succeed(t, err)
 		a.Name = name
@@ -45,8 +44,7 @@ func TestAWheelhouseVerifies(t *testing.T) {
 	if _, checks := Verify(made[0], trust, Candidate); Passed(checks) {
 		t.Error("a wheel that nobody signed is in the wheelhouse")
 	}
-	must.Succeed(t, os.Remove(added))
-	must.Succeed(t, os.WriteFile(made[1].Path, []byte("other"), 0o600))
+	must.Succeed(t, os.Remove(added), os.WriteFile(made[1].Path, []byte("other"), 0o600))
 	_, checks := Verify(made[0], trust, Candidate)
 	var wrong []string
 	for _, c := range checks {

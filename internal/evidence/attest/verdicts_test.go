@@ -9,6 +9,7 @@ import (
 	"builder/internal/evidence/signing"
 	"builder/internal/gates/verdict"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // sizeIs is a verdict of the gate size, which every policy requires of the test's entry.
@@ -19,9 +20,7 @@ func sizeIs(status verdict.Status) []verdict.Verdict {
 // add signs a round with the key of the bundle.
 func (b bundle) add(r TestResult) {
 	b.t.Helper()
-	if err := (Sealer{b.key}).AddRound(b.wheel, r); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, (Sealer{b.key}).AddRound(b.wheel, r))
 }
 
 // by returns the bundle with another signer, and trust in both keys.

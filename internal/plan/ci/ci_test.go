@@ -83,9 +83,8 @@ func TestFlagsChooseTheCellAlone(t *testing.T) {
 				filter[strings.TrimPrefix(job.Flags[i], "--")] = job.Flags[i+1]
 			}
 			got, _, err := matrix.Expand(r, filter)
-			if err != nil || len(got) != 1 || got[0].ID != cell.ID {
-				t.Fatalf("%q chooses %d cells, %v; want %s", job.Flags, len(got), err, cell.ID)
-			}
+			must.Hold(t, err == nil && len(got) == 1 && got[0].ID == cell.ID,
+				"%q chooses %d cells, %v; want %s", job.Flags, len(got), err, cell.ID)
 		}
 	})
 }

@@ -97,9 +97,8 @@ func linesHold(t *testing.T, log []byte) {
 	kept, last := 0, 0
 	n, err := eachLine(bytes.NewReader(log), func(l line) bool {
 		kept += len(l.text)
-		if len(l.text) > maxLine || bytes.ContainsAny(l.text, "\r\n\x1b") || l.number < last || l.number > last+1 {
-			t.Errorf("line %d after %d: %q", l.number, last, l.text)
-		}
+		check.That(t, len(l.text) <= maxLine && !bytes.ContainsAny(l.text, "\r\n\x1b") && l.number >= last && l.number <= last+1,
+			"line %d after %d: %q", l.number, last, l.text)
 		last = l.number
 		return true
 	})

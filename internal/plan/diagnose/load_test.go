@@ -8,6 +8,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/diagnose"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 const good = `
@@ -33,9 +34,8 @@ func read(files ...string) ([]diagnose.Diagnosis, error) {
 
 func TestLoad(t *testing.T) {
 	all, err := read(good, strings.ReplaceAll(good, "disk-full", "other"))
-	if err != nil || len(all) != 2 || all[0].Name != "disk-full" || all[1].Name != "other" || all[0].Topic != "Tools" {
-		t.Fatalf("got %v, %v", all, err)
-	}
+	must.Hold(t, err == nil && len(all) == 2 && all[0].Name == "disk-full" && all[1].Name == "other" && all[0].Topic == "Tools",
+		"got %v, %v", all, err)
 	check.Same(t, "the hint", "the disk is full; free some space (https://example.com/1)", all[0].Hint())
 }
 
@@ -71,9 +71,8 @@ func TestLoadReportsEveryFault(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 			continue
 		}
-		if !strings.Contains(err.Error(), "b.yaml:1:8: quote the version 1") || diag.CodeOf(err) != diag.Usage {
-			t.Errorf("%s: hides the fault of the other file: %v", name, err)
-		}
+		check.That(t, strings.Contains(err.Error(), "b.yaml:1:8: quote the version 1") && diag.CodeOf(err) == diag.Usage,
+			"%s: hides the fault of the other file: %v", name, err)
 	}
 }
 

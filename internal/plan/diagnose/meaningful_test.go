@@ -31,9 +31,8 @@ func TestMeaningfulFindsTheCauseFarAboveTheEnd(t *testing.T) {
 		fmt.Fprintf(&log, "noise %d\n", i)
 	}
 	got := diagnose.Meaningful(write(t, "build.log", []byte(log.String())), nil)
-	if !strings.HasPrefix(got[0], "CMake Error") || got[1] != "noise 0" || got[len(got)-1] != "noise 59" || len(got) > 15 {
-		t.Errorf("got %q", got)
-	}
+	check.That(t, strings.HasPrefix(got[0], "CMake Error") && got[1] == "noise 0" && got[len(got)-1] == "noise 59" && len(got) <= 15,
+		"got %q", got)
 }
 
 // A build that fails in the compiler can print a harmless Traceback first.

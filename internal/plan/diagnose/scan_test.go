@@ -95,9 +95,8 @@ func TestTextOfAFindingIsBounded(t *testing.T) {
 	r, err := e.Text(diagnose.BuildLog, "alpha"+strings.Repeat("x", 10_000))
 	check.That(t, err == nil && len(r.Findings) == 1 && len(r.Findings[0].Text) == 500, "got %d findings, %v", len(r.Findings), err)
 	r, err = e.Text(diagnose.BuildLog, "alpha"+strings.Repeat("é", 10_000)) // a character ends at byte 501
-	if err != nil || len(r.Findings) != 1 || r.Findings[0].Text != "alpha"+strings.Repeat("é", 247) {
-		t.Errorf("the text is cut inside a character: %+v, %v", r, err)
-	}
+	check.That(t, err == nil && len(r.Findings) == 1 && r.Findings[0].Text == "alpha"+strings.Repeat("é", 247),
+		"the text is cut inside a character: %+v, %v", r, err)
 }
 
 // Each subject has its own diagnoses.

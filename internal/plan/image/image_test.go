@@ -171,9 +171,8 @@ func TestFind(t *testing.T) {
 	} {
 		got, err := image.Find(all, name)
 		var e *diag.Error
-		if got.Name != "" || !errors.As(err, &e) || e.Code != diag.Usage || !strings.HasSuffix(e.Hint, hint) {
-			t.Errorf("%q: got %q, %+v", name, got.Name, e)
-		}
+		check.That(t, got.Name == "" && errors.As(err, &e) && e.Code == diag.Usage && strings.HasSuffix(e.Hint, hint),
+			"%q: got %q, %+v", name, got.Name, e)
 	}
 }
 
@@ -183,12 +182,10 @@ func TestEmbeddedImages(t *testing.T) {
 	must.Succeed(t, err)
 	must.Hold(t, len(all) != 0, "there is none")
 	for _, img := range all {
-		if img.Summary == "" || img.Provides["python"].Is == "" || img.Provides["glibc"].Is == "" {
-			t.Errorf("%s: summary %q, Python %q, glibc %q", img.Name, img.Summary, img.Provides["python"].Is, img.Provides["glibc"].Is)
-		}
-		if !strings.Contains(img.Provides["python"].Probe, img.Python) {
-			t.Errorf("%s: the probe of Python asks another than %s", img.Name, img.Python)
-		}
+		check.That(t, img.Summary != "" && img.Provides["python"].Is != "" && img.Provides["glibc"].Is != "",
+			"%s: summary %q, Python %q, glibc %q", img.Name, img.Summary, img.Provides["python"].Is, img.Provides["glibc"].Is)
+		check.That(t, strings.Contains(img.Provides["python"].Probe, img.Python),
+			"%s: the probe of Python asks another than %s", img.Name, img.Python)
 		if img.Debian != nil {
 			for _, s := range img.Debian.Suites {
 				check.That(t, s.Name != "" && len(s.Components) != 0, "%s: suite %+v", img.Name, s)

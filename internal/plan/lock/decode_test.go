@@ -66,9 +66,8 @@ func TestEmbeddedLocks(t *testing.T) {
 			continue
 		}
 		check.Same(t, file.Name(), string(data), string(f.Encode()))
-		if f.Recipe != name || bytes.Contains(data, []byte("://")) {
-			t.Errorf("%s is of %q, and names no address: %v", file.Name(), f.Recipe, !bytes.Contains(data, []byte("://")))
-		}
+		check.That(t, f.Recipe == name && !bytes.Contains(data, []byte("://")),
+			"%s is of %q, and names no address: %v", file.Name(), f.Recipe, !bytes.Contains(data, []byte("://")))
 	}
 	check.That(t, found != 0, "there is none")
 }
@@ -140,9 +139,8 @@ func TestDecodeRefuses(t *testing.T) {
 				text = strings.Replace(text, c.replace[i], c.replace[i+1], 1)
 			}
 			got, err := lock.Decode("tiny.lock.json", []byte(text))
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "tiny.lock.json:") {
-				t.Fatalf("got %v, want %s", err, c.want)
-			}
+			must.Hold(t, err != nil && strings.Contains(err.Error(), c.want) && strings.HasPrefix(err.Error(), "tiny.lock.json:"),
+				"got %v, want %s", err, c.want)
 			check.Same(t, "a fault and a lock", lock.File{}, got)
 			for _, e := range diag.All(err) {
 				check.That(t, e.Code == diag.Drift, "class %v: %v", e.Code, e)
@@ -216,9 +214,8 @@ func TestDecodeChecksSources(t *testing.T) {
 		f := tinyLock()
 		c.change(&f.Sources[0])
 		_, err := lock.Decode("l", f.Encode())
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || len(diag.All(err)) > 1 {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		check.That(t, (err == nil) == (c.want == "") && (err == nil || strings.Contains(err.Error(), c.want)) && len(diag.All(err)) <= 1,
+			"%s: got %v, want %q", name, err, c.want)
 	}
 }
 

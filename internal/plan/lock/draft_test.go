@@ -18,9 +18,8 @@ func TestNewDraft(t *testing.T) {
 	all := drafts(t)
 	must.Hold(t, len(all) == 2, "got %d drafts", len(all))
 	d := all[1]
-	if d.Cell.ID != "tiny-1.1-cp312" || d.Image.Name != "debian" || d.Runtime.Name != "registry" {
-		t.Errorf("got %s on %s and %s", d.Cell.ID, d.Image.Name, d.Runtime.Name)
-	}
+	check.That(t, d.Cell.ID == "tiny-1.1-cp312" && d.Image.Name == "debian" && d.Runtime.Name == "registry",
+		"got %s on %s and %s", d.Cell.ID, d.Image.Name, d.Runtime.Name)
 	wantVars := map[string]string{"version": "1.1", "python": "3.12", "cp": "cp312", "rocm": "5.7", "rocm-path": "/usr"}
 	check.Same(t, "variables", wantVars, d.Vars)
 	type expanded struct {

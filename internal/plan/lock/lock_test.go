@@ -39,9 +39,8 @@ func TestNone(t *testing.T) {
 		source, img, python := n&1, n>>1&1, n>>2
 		m := lock.Missing{Sources: all.Sources[:source], Images: all.Images[:img], Python: all.Python[:python]}
 		f := lock.File{Sources: tinyLock().Sources[:source], Images: tinyLock().Images[:img], Python: tinyLock().Python[:python]}
-		if m.None() != (n == 0) || f.None() != (n == 0) {
-			t.Errorf("%d sources, %d images, %d sets: %v, %v", source, img, python, m.None(), f.None())
-		}
+		check.That(t, m.None() == (n == 0) && f.None() == (n == 0),
+			"%d sources, %d images, %d sets: %v, %v", source, img, python, m.None(), f.None())
 	}
 }
 
@@ -100,9 +99,8 @@ func TestImageByDigestNeedsNoPin(t *testing.T) {
 func TestAssemble(t *testing.T) {
 	entries, err := lock.Assemble(drafts(t), tinyLock(), "pipeline")
 	must.Succeed(t, err)
-	if len(entries) != 2 || entries[0].ID != "tiny-1.0-cp311" || entries[1].ID != "tiny-1.1-cp312" {
-		t.Fatalf("got %d entries: %+v", len(entries), entries)
-	}
+	must.Hold(t, len(entries) == 2 && entries[0].ID == "tiny-1.0-cp311" && entries[1].ID == "tiny-1.1-cp312",
+		"got %d entries: %+v", len(entries), entries)
 	d, f := drafts(t)[1], tinyLock()
 	img := tinyImages()
 	want := lock.Entry{
@@ -121,9 +119,8 @@ func TestAssembleNamesWhatIsMissing(t *testing.T) {
 	f.Sources, f.Python = f.Sources[:1], f.Python[1:]
 	entries, err := lock.Assemble(drafts(t), f, "p")
 	errs := diag.All(err)
-	if entries != nil || len(errs) != 1 || errs[0].Code != diag.Drift || !strings.Contains(errs[0].Hint, "builder lock tiny") {
-		t.Fatalf("got %v, %+v", entries, errs)
-	}
+	must.Hold(t, entries == nil && len(errs) == 1 && errs[0].Code == diag.Drift && strings.Contains(errs[0].Hint, "builder lock tiny"),
+		"got %v, %+v", entries, errs)
 	if got, want := err.Error(), "the lock of tiny lacks source tiny 1.1; Python 3.11 with numpy"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

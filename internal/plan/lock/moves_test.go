@@ -36,9 +36,8 @@ func TestMovedKeepsTheDate(t *testing.T) {
 	later.Images[0].Packages = append([]deb.Package{}, later.Images[0].Packages...)
 	later.Images[0].Packages[1].Version = "4:15"
 	moved = tinyLock().Moved(later)
-	if moved.String() != "image debian" || moved.Images[0].Date != "20300101T000000Z" {
-		t.Errorf("%s moved, dated %s", moved, moved.Images[0].Date)
-	}
+	check.That(t, moved.String() == "image debian" && moved.Images[0].Date == "20300101T000000Z",
+		"%s moved, dated %s", moved, moved.Images[0].Date)
 }
 
 func TestMoved(t *testing.T) {
@@ -134,9 +133,8 @@ func TestHoldingRefuses(t *testing.T) {
 	} {
 		got, err := tinyLock().Holding([]string{name}, c.drafts)
 		errs := diag.All(err)
-		if !got.None() || len(errs) != 1 || errs[0].Error() != c.err || errs[0].Hint != c.hint || errs[0].Code != diag.Usage {
-			t.Errorf("%s: %q, %+v", name, got, errs)
-		}
+		check.That(t, got.None() && len(errs) == 1 && errs[0].Error() == c.err && errs[0].Hint == c.hint && errs[0].Code == diag.Usage,
+			"%s: %q, %+v", name, got, errs)
 	}
 	// All errors are reported together.
 	_, err := tinyLock().Holding([]string{"one", "numpy", "two"}, drafts(t))

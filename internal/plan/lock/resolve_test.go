@@ -128,9 +128,8 @@ func TestResolveReports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := resolver(noUV).Resolve(t.Context(), "tiny", c.missing)
-			if diff := cmp.Diff(lock.File{}, got); diff != "" || diag.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %+v, class %v: %v", got, diag.CodeOf(err), err)
-			}
+			check.That(t, cmp.Diff(lock.File{}, got) == "" && diag.CodeOf(err) == c.code && strings.Contains(err.Error(), c.want),
+				"got %+v, class %v: %v", got, diag.CodeOf(err), err)
 		})
 	}
 }
@@ -148,9 +147,8 @@ func TestResolveTheRest(t *testing.T) {
 		Python: []lock.PythonNeed{{Python: "3.11"}, {Python: "3.12", Requirements: []string{"numpy"}}},
 	}
 	got, err := resolver(diag.Errorf(diag.Fetch, "there is no uv")).Resolve(t.Context(), "tiny", missing)
-	if len(got.Images) != 1 || got.Images[0].Digest != digest || len(got.Python) != 1 || got.Python[0].Python != "3.11" {
-		t.Errorf("got %+v", got)
-	}
+	check.That(t, len(got.Images) == 1 && got.Images[0].Digest == digest && len(got.Python) == 1 && got.Python[0].Python == "3.11",
+		"got %+v", got)
 	all := diag.All(err)
 	must.Hold(t, len(all) == 3 && diag.CodeOf(err) == diag.Fetch, "%d faults, class %v: %v", len(all), diag.CodeOf(err), err)
 	for i, says := range []string{"locking image gone: ", "locking image lost: ", "locking Python packages: there is no uv"} {
@@ -175,9 +173,8 @@ func TestResolveEndsWithTheContext(t *testing.T) {
 func TestResolveRefusesAHostileQuestion(t *testing.T) {
 	missing := lock.Missing{Sources: []lock.SourceNeed{{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "--index-url=x", Version: "1"}}}
 	_, err := resolver(nil).Resolve(t.Context(), "tiny", missing)
-	if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "locking source --index-url=x 1: ") {
-		t.Errorf("class %v: %v", diag.CodeOf(err), err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), "locking source --index-url=x 1: "),
+		"class %v: %v", diag.CodeOf(err), err)
 	missing = lock.Missing{Python: []lock.PythonNeed{{Python: "three", Requirements: []string{"x"}}}}
 	if _, err := resolver(nil).Resolve(t.Context(), "tiny", missing); diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "locking Python packages: ") {
 		t.Errorf("class %v: %v", diag.CodeOf(err), err)

@@ -113,9 +113,8 @@ func TestWriteRefusesWhatDecodeWould(t *testing.T) {
 			f := tinyLock()
 			spoil(&f)
 			wrote, err := lock.Write(path, f)
-			if wrote || diag.CodeOf(err) != diag.Unexpected || !strings.HasPrefix(err.Error(), "writing the lock: "+path+": ") {
-				t.Errorf("%v, class %v: %v", wrote, diag.CodeOf(err), err)
-			}
+			check.That(t, !wrote && diag.CodeOf(err) == diag.Unexpected && strings.HasPrefix(err.Error(), "writing the lock: "+path+": "),
+				"%v, class %v: %v", wrote, diag.CodeOf(err), err)
 			_, err = os.Stat(path)
 			check.That(t, errors.Is(err, os.ErrNotExist), "something was written: %v", err)
 		})

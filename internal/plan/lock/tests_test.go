@@ -38,9 +38,8 @@ func TestTestsArePinned(t *testing.T) {
 	other.Sources[len(other.Sources)-1].Under = "other"
 	check.That(t, !other.Missing(all[:1]).None(), "the pin of another folder is taken")
 	folder := drafts(t, "from: {kind: sdist}\n", "from: {kind: git, repository: \"https://git.invalid/all\", tag: \"v{{version}}\", under: projects/tiny}\n")[0].Source
-	if !folder.Root || folder.Under != "projects/tiny" || e.Tests.Root {
-		t.Errorf("the folder is not the root of the source, or that of the tests is: %+v, %+v", folder, e.Tests)
-	}
+	check.That(t, folder.Root && folder.Under == "projects/tiny" && !e.Tests.Root,
+		"the folder is not the root of the source, or that of the tests is: %+v, %+v", folder, e.Tests)
 	plain, err := lock.Assemble(drafts(t)[:1], tinyLock(), "p")
 	check.That(t, err == nil && plain[0].Tests.SHA256 == "" && plain[0].TestWheels == nil, "%+v, %v", plain, err)
 }

@@ -197,9 +197,8 @@ func TestExpandRefuses(t *testing.T) {
 			errs := diag.All(err)
 			must.Hold(t, len(cells) == 0 && diag.CodeOf(err) == diag.Usage && len(errs) == len(c.says), "%v, %v", ids(cells), err)
 			for i, f := range errs {
-				if !strings.Contains(f.Error(), c.says[i]) || !strings.Contains(f.Hint, c.hints[i]) {
-					t.Errorf("fault %d is %q, hint %q", i, f.Error(), f.Hint)
-				}
+				check.That(t, strings.Contains(f.Error(), c.says[i]) && strings.Contains(f.Hint, c.hints[i]),
+					"fault %d is %q, hint %q", i, f.Error(), f.Hint)
 			}
 		})
 	}
@@ -250,9 +249,8 @@ func TestUnknownNameInTheID(t *testing.T) {
 	r := stack()
 	r.ID = "stack-{{rcom}}"
 	cells, _, err := matrix.Expand(r, matrix.Filter{"rocm": "all", "arch": "all"})
-	if len(cells) > 0 || len(diag.All(err)) != 1 || !strings.Contains(err.Error(), `unknown name "rcom"`) {
-		t.Errorf("%v, %v", ids(cells), err)
-	}
+	check.That(t, len(cells) == 0 && len(diag.All(err)) == 1 && strings.Contains(err.Error(), `unknown name "rcom"`),
+		"%v, %v", ids(cells), err)
 }
 
 func TestAConstraintThatIsNone(t *testing.T) {
@@ -316,9 +314,8 @@ func TestNames(t *testing.T) {
 		})
 	}
 	cells, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "python": "3.14t", "arch": "gfx90a"})
-	if err != nil || cells[0].ID != "stack-rocm6.2-torch2.10-cp314t-gfx90a" || cells[0].Names["card"] != "MI250-cp314t" {
-		t.Errorf("got %+v, %v", cells, err)
-	}
+	check.That(t, err == nil && cells[0].ID == "stack-rocm6.2-torch2.10-cp314t-gfx90a" && cells[0].Names["card"] == "MI250-cp314t",
+		"got %+v, %v", cells, err)
 }
 
 // An id is a folder name below --out.

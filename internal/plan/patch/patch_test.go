@@ -178,9 +178,8 @@ func TestOffset(t *testing.T) {
 	src := source()
 	src.files["c.cc"] = "new\nnew\n" + src.files["c.cc"]
 	got, err := patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diffOf5}), nil)
-	if err != nil || got.State != patch.AppliedAtOffset || !strings.Contains(got.Edits[0].Detail, "offsets 2 lines") {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	check.That(t, err == nil && got.State == patch.AppliedAtOffset && strings.Contains(got.Edits[0].Detail, "offsets 2 lines"),
+		"got %+v, %v", got, err)
 	src = source()
 	src.files["c.cc"] = "x\n4\n5\n6\n" + src.files["c.cc"]
 	_, err = patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diffOf5}), nil)
@@ -328,9 +327,8 @@ func TestSelect(t *testing.T) {
 		"merged":  {map[string]string{"gcc": "14.2", "rocm": "6.1", "version": "0.29"}, false, "merged upstream"},
 	} {
 		got, err := patch.Select([]patch.Patch{p}, c.facts)
-		if err != nil || got[0].Applies != c.applies || !strings.Contains(got[0].Because, c.because) {
-			t.Errorf("%s: got %+v, %v", name, got, err)
-		}
+		check.That(t, err == nil && got[0].Applies == c.applies && strings.Contains(got[0].Because, c.because),
+			"%s: got %+v, %v", name, got, err)
 	}
 	bare := patch.Patch{Name: "p", Merged: "0.29"}
 	if got, err := patch.Select([]patch.Patch{bare}, nil); err != nil || !got[0].Applies {
@@ -347,9 +345,8 @@ func TestDigestIsOfTheMeaning(t *testing.T) {
 		return all[0]
 	}
 	check.That(t, load(good).Digest() == load("# a comment\n"+good).Digest(), "a comment changes the digest")
-	if load(good).Digest() == load(strings.Replace(good, "replace: b", "replace: c", 1)).Digest() {
-		t.Error("another replacement does not change the digest")
-	}
+	check.That(t, load(good).Digest() != load(strings.Replace(good, "replace: b", "replace: c", 1)).Digest(),
+		"another replacement does not change the digest")
 }
 
 // If git apply accepts a diff, Apply produces the same result.

@@ -95,9 +95,8 @@ func TestResolve(t *testing.T) {
 		"elsewhere":                 {matrix.Filter{"fabric": "socket"}, []profile.Asked{{"NO_RDMA", "1"}}, "NET=Socket DEBUG=INFO NO_RDMA=1! --sync.backend=gloo", "5", 0},
 	} {
 		e, err := p.Resolve(c.filter, c.asked)
-		if err != nil || said(e) != c.want || e.Axes["lib"] != c.lib || len(e.Notes) != c.notes {
-			t.Errorf("%s: got %s with lib %s and notes %v, %v", name, said(e), e.Axes["lib"], e.Notes, err)
-		}
+		check.That(t, err == nil && said(e) == c.want && e.Axes["lib"] == c.lib && len(e.Notes) == c.notes,
+			"%s: got %s with lib %s and notes %v, %v", name, said(e), e.Axes["lib"], e.Notes, err)
 	}
 }
 
@@ -299,9 +298,8 @@ func FuzzParse(f *testing.F) {
 		must.Succeed(t, err)
 		for line := range strings.Lines(string(text)) {
 			name, _, assigns := strings.Cut(line, "=")
-			if line != "\n" && !strings.HasPrefix(line, "#") && (!assigns || strings.ContainsAny(name, " \t$`")) {
-				t.Errorf("a line that is neither variable nor comment: %q", line)
-			}
+			check.That(t, line == "\n" || strings.HasPrefix(line, "#") || (assigns && !strings.ContainsAny(name, " \t$`")),
+				"a line that is neither variable nor comment: %q", line)
 		}
 	})
 }

@@ -149,9 +149,8 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 			}) {
 				t.Errorf("got %v, %q", r, all)
 			}
-			if diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), "recipe.") {
-				t.Errorf("class %v: %v", diag.CodeOf(err), err)
-			}
+			check.That(t, diag.CodeOf(err) == diag.Usage && !strings.Contains(err.Error(), "recipe."),
+				"class %v: %v", diag.CodeOf(err), err)
 		})
 	}
 }

@@ -70,9 +70,8 @@ func parse(t *testing.T, text string) *Stack {
 func TestRecipe(t *testing.T) {
 	r, err := parse(t, good).Recipe(known(t))
 	must.Succeed(t, err)
-	if r.Name != "stack/pair" || r.ID != r.Name || r.Image != "base" || r.Runtime != "base" || r.From.Kind != recipe.Cells {
-		t.Errorf("%+v", r)
-	}
+	check.That(t, r.Name == "stack/pair" && r.ID == r.Name && r.Image == "base" && r.Runtime == "base" && r.From.Kind == recipe.Cells,
+		"%+v", r)
 	// An axis not named by the stack still has a value. A later change of the recipe's
 	// preference then leaves the lock of the stack unchanged.
 	if in := r.Inputs; len(in) != 2 || in[0].Axes["version"] != "2.12.0" || in[1].Axes["version"] != "2.12.0" || in[1].Axes["python"] != "3.11" {

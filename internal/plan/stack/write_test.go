@@ -59,9 +59,8 @@ func TestWrite(t *testing.T) {
 	want := "click-plus==8.1.7 --hash=sha256:" + m.Extra[0].SHA256 + "\nray==2.12.0+cudavis.1 --hash=sha256:" + m.Parts[0].SHA256 + "\n"
 	check.That(t, err == nil && string(pins) == want, "%v\n%s\nwant\n%s", err, pins, want)
 	read, err := Open(dir)
-	if err != nil || read.Parts[0].Cell != "ray-1" || read.Parts[0].Axes["rocm"] != "6.1" || read.Provided[0].Because == "" {
-		t.Errorf("%+v, %v", read, err)
-	}
+	check.That(t, err == nil && read.Parts[0].Cell == "ray-1" && read.Parts[0].Axes["rocm"] == "6.1" && read.Provided[0].Because != "",
+		"%+v, %v", read, err)
 }
 
 // A second Write has the same result and removes the wheels of an older stack.

@@ -75,8 +75,7 @@ func TestShortNamesOfRealReleases(t *testing.T) {
 		{"nvidia-nccl-cu12", "2.25", "2.25.1.post1"},
 	} {
 		got, err := version.Select(c.text, strings.Fields(tags[c.project]))
-		if c.want == "" && err == nil || c.want != "" && (err != nil || !slices.Equal(got, []string{c.want})) {
-			t.Errorf("%s %s: got %v, %v", c.project, c.text, got, err)
-		}
+		check.That(t, (c.want != "" || err != nil) && (c.want == "" || (err == nil && slices.Equal(got, []string{c.want}))),
+			"%s %s: got %v, %v", c.project, c.text, got, err)
 	}
 }

@@ -42,9 +42,8 @@ func TestOrderOfRealTags(t *testing.T) {
 func sign(n int) int { return max(-1, min(1, n)) }
 
 func TestEqualButWrittenDifferently(t *testing.T) {
-	if version.Compare(parse(t, "6.1"), parse(t, "6.1.0")) != 0 || version.Compare(parse(t, "v2.17.3"), parse(t, "2.17.3")) != 0 {
-		t.Error("6.1 is 6.1.0, and v2.17.3 is 2.17.3")
-	}
+	check.That(t, version.Compare(parse(t, "6.1"), parse(t, "6.1.0")) == 0 && version.Compare(parse(t, "v2.17.3"), parse(t, "2.17.3")) == 0,
+		"6.1 is 6.1.0, and v2.17.3 is 2.17.3")
 }
 
 func TestNoVersions(t *testing.T) {
@@ -278,9 +277,8 @@ func TestTotalOrder(t *testing.T) {
 		a, b, c := anyVersion().Draw(t, "a"), anyVersion().Draw(t, "b"), anyVersion().Draw(t, "c")
 		must.Hold(t, version.Compare(a, a) == 0, "%v is not itself", a)
 		must.Hold(t, version.Compare(a, b) == -version.Compare(b, a), "%v and %v have two orders", a, b)
-		if version.Compare(a, b) <= 0 && version.Compare(b, c) <= 0 && version.Compare(a, c) > 0 {
-			t.Fatalf("%v <= %v <= %v is not transitive", a, b, c)
-		}
+		must.Hold(t, version.Compare(a, b) > 0 || version.Compare(b, c) > 0 || version.Compare(a, c) <= 0,
+			"%v <= %v <= %v is not transitive", a, b, c)
 	})
 }
 

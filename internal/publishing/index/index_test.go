@@ -125,9 +125,8 @@ func TestAddAgain(t *testing.T) {
 	_, err = x.Add(t.Context(), publication(t, 1, "other"))
 	c, ok := errors.AsType[*index.Conflict](err)
 	check.That(t, ok && c.Have == r.SHA256 && diag.CodeOf(err) == diag.Publish, "%v", err)
-	if read(t, dir, "index.json") != pages || read(t, dir, "files", "tool", r.Filename) != "wheel" {
-		t.Error("a refused publication changed the index")
-	}
+	check.That(t, read(t, dir, "index.json") == pages && read(t, dir, "files", "tool", r.Filename) == "wheel",
+		"a refused publication changed the index")
 }
 
 func TestAddRefuses(t *testing.T) {

@@ -47,9 +47,8 @@ func TestTrees(t *testing.T) {
 			put(t, place, bundle(t, "1.0"), "candidate")
 			b := treeBundle(t)
 			r, err := Publish(t.Context(), place, b, "candidate", client)
-			if err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) || strings.HasSuffix(r.Where, "/simple/") {
-				t.Fatalf("%+v, %v", r, err)
-			}
+			must.Hold(t, err == nil && slices.Equal(r.Checked, []string{"pull and verify"}) && !strings.HasSuffix(r.Where, "/simple/"),
+				"%+v, %v", r, err)
 			check.That(t, put(t, place, b, "stable").Existed, "it was not there the second time")
 			found, err := FindCell(t.Context(), place, b.Entry.ID)
 			if err != nil || found.Project != "gpt-sovits" || found.Version != "20240821v2+rocm6.1" || found.Filename != b.Wheel.Name || found.SHA256 != b.Wheel.SHA256 {
@@ -94,9 +93,8 @@ func TestTreesAreInNoPythonIndex(t *testing.T) {
 		}
 	}
 	_, err = Server{Server: &upload.Server{URL: "https://example.com/"}}.Put(t.Context(), b, "candidate")
-	if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "an upload server accepts only Python packages") {
-		t.Errorf("an upload server says %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "an upload server accepts only Python packages"),
+		"an upload server says %v", err)
 }
 
 func TestTreeUnderAnotherName(t *testing.T) {

@@ -47,8 +47,7 @@ func TestTheSourceOfASubject(t *testing.T) {
 	check.Same(t, "patched", verdict.Pass, ask("backend = 'gloo'\n").Status)
 	check.Same(t, "not patched", verdict.Fail, ask("backend = 'nccl'\n").Status)
 	path, _ := kept.Path(blob)
-	must.Succeed(t, os.Chmod(path, 0o600))
-	must.Succeed(t, os.WriteFile(path, make([]byte, blob.Size), 0o600))
+	must.Succeed(t, os.Chmod(path, 0o600), os.WriteFile(path, make([]byte, blob.Size), 0o600))
 	check.Same(t, "with a damaged source", verdict.NotMeasured, ask("backend = 'gloo'\n").Status)
 }
 

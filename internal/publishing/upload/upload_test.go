@@ -35,9 +35,8 @@ func TestOtherBytesAreAConflict(t *testing.T) {
 	f.files[demo] = first.SHA256
 	_, err := open(t, f.URL, f.send).Upload(t.Context(), second)
 	conflict, ok := errors.AsType[*Conflict](err)
-	if !ok || conflict.Have != first.SHA256 || conflict.Want != second.SHA256 || diag.CodeOf(err) != diag.Publish || f.sent != 0 {
-		t.Errorf("%v, sent %d times", err, f.sent)
-	}
+	check.That(t, ok && conflict.Have == first.SHA256 && conflict.Want == second.SHA256 && diag.CodeOf(err) == diag.Publish && f.sent == 0,
+		"%v, sent %d times", err, f.sent)
 }
 
 // What the program says about the upload does not count. The index decides.

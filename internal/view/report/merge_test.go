@@ -204,8 +204,7 @@ func TestOpenRefuses(t *testing.T) {
 	must.Succeed(t, os.Truncate(filepath.Join(dir, "run.json"), 1<<30)) // a sparse file: no disk space is used
 	_, err := report.Open(dir)
 	check.Fails(t, err, "larger than", "a file of 1 GB")
-	must.Succeed(t, os.Mkdir(filepath.Join(dir, "x"), 0o755))
-	must.Succeed(t, os.Mkdir(filepath.Join(dir, "x", "run.json"), 0o755))
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, "x"), 0o755), os.Mkdir(filepath.Join(dir, "x", "run.json"), 0o755))
 	_, err = report.Open(filepath.Join(dir, "x"))
 	check.Fails(t, err, "not a regular file", "a directory")
 }
@@ -248,9 +247,8 @@ func FuzzOpen(f *testing.F) {
 		}
 		for _, c := range p.Run.Cells {
 			for _, a := range c.Artifacts {
-				if !strings.HasPrefix(a.Path, filepath.Join(dir, c.ID)+string(filepath.Separator)) {
-					t.Errorf("%q of %q is at %q", a.Name, c.ID, a.Path)
-				}
+				check.That(t, strings.HasPrefix(a.Path, filepath.Join(dir, c.ID)+string(filepath.Separator)),
+					"%q of %q is at %q", a.Name, c.ID, a.Path)
 			}
 		}
 		merged, err := report.Merge([]report.Part{p, p}, nil)

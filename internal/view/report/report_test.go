@@ -129,9 +129,8 @@ func TestRecorderKeepsInputOrder(t *testing.T) {
 	must.Succeed(t, err)
 	for i, cell := range run.Cells {
 		for _, got := range []report.Cell{returned.Cells[i], read.Cells[i]} {
-			if got.ID != cell.ID || got.Status != report.Pass {
-				t.Errorf("cell %d: got %s %s, want %s pass", i, got.ID, got.Status, cell.ID)
-			}
+			check.That(t, got.ID == cell.ID && got.Status == report.Pass,
+				"cell %d: got %s %s, want %s pass", i, got.ID, got.Status, cell.ID)
 		}
 	}
 	check.That(t, returned.Schema == report.Schema, "the returned run has schema %d, want %d", returned.Schema, report.Schema)

@@ -32,8 +32,7 @@ func Check(t *testing.T, name string, got []byte) {
 func CheckFile(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
-		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must.Succeed(t, os.WriteFile(path, got, 0o644))
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, got, 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)

@@ -54,9 +54,8 @@ func TestFaults(t *testing.T) {
 		"takes the focus out of order":               {`tabindex="0"`, `tabindex="2"`},
 	} {
 		problems := Faults(strings.ReplaceAll(good, edit[0], edit[1]))
-		if !slices.ContainsFunc(problems, func(f string) bool { return strings.Contains(f, want) }) {
-			t.Errorf("got %q, want %q", problems, want)
-		}
+		check.That(t, slices.ContainsFunc(problems, func(f string) bool { return strings.Contains(f, want) }),
+			"got %q, want %q", problems, want)
 	}
 }
 

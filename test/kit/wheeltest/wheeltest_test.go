@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"builder/internal/files/wheel"
+	"builder/test/kit/check"
 	"builder/test/kit/wheeltest"
 )
 
@@ -45,8 +46,7 @@ func TestWheel(t *testing.T) {
 			problems = file.Check()
 			file.Close()
 		}
-		if (len(problems) == 1) != (c.says != "") || !strings.Contains(strings.Join(problems, "; "), c.says) {
-			t.Errorf("%s: %q", name, problems)
-		}
+		check.That(t, (len(problems) == 1) == (c.says != "") && strings.Contains(strings.Join(problems, "; "), c.says),
+			"%s: %q", name, problems)
 	}
 }
