@@ -117,15 +117,13 @@ func TestForgedHome(t *testing.T) {
 		"all inputs": {func(f forgery) { f.remove("store/results"); f.blobs(source, "CONTENT") }, false, "are not in the store, and --offline was given"},
 	}
 	other, of := newSession(t, &builds{holds: "tiny", text: evil})
-	_, err := app.Run(t.Context(), other, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out")})
-	must.Succeed(t, err)
+	outOf(t, other, of)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			engine := &builds{holds: "tiny", text: honest}
 			s, of := newSession(t, engine)
-			_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out")})
-			must.Succeed(t, err)
+			outOf(t, s, of)
 			engine.n = 0
 			c.forge(forgery{t, s, other.Home, of})
 			out := filepath.Join(t.TempDir(), "out")

@@ -27,9 +27,7 @@ func TestGateByDigest(t *testing.T) {
 			place, stop := ocitest.Serve(referrers)
 			defer stop()
 			builds, of := newSession(t, &builds{holds: "tiny"})
-			out := filepath.Join(t.TempDir(), "out")
-			_, err := app.Run(t.Context(), builds, app.RunRequest{Selection: of, Out: out})
-			must.Succeed(t, err)
+			out := outOf(t, builds, of)
 			done, err := app.Publish(t.Context(), builds, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
 			must.Succeed(t, err)
 			address := done.Published[0].Where
@@ -94,9 +92,7 @@ func TestGateKeepsRefusedVerdicts(t *testing.T) {
 	defer front.Close()
 	place := "oci://" + strings.TrimPrefix(front.URL, "http://") + "/wheels"
 	s, of := newSession(t, &builds{holds: "tiny"})
-	out := filepath.Join(t.TempDir(), "out")
-	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
-	must.Succeed(t, err)
+	out := outOf(t, s, of)
 	publishAll := func(path string) app.PublishReport {
 		done, err := app.Publish(t.Context(), s, app.PublishRequest{Paths: []string{path}, To: place, Channel: attest.Candidate})
 		must.Succeed(t, err)
@@ -105,7 +101,7 @@ func TestGateKeepsRefusedVerdicts(t *testing.T) {
 	address := publishAll(filepath.Join(out, "tiny-1.0")).Published[0].Where
 	t.Chdir(t.TempDir())
 	closed.Store(true)
-	_, err = app.Judge(t.Context(), s, app.GateRequest{Paths: []string{address}, Attach: true})
+	_, err := app.Judge(t.Context(), s, app.GateRequest{Paths: []string{address}, Attach: true})
 	if err == nil || !strings.Contains(err.Error(), "403") || !strings.Contains(err.Error(), "the cell with the verdicts is kept: gated-") {
 		t.Fatal(err)
 	}

@@ -34,9 +34,7 @@ func (v validators) published(t *testing.T, key signing.Key, public string) {
 	s, of := newSession(t, &builds{holds: "tiny"})
 	s.Key = filepath.Join(t.TempDir(), "key.pem")
 	must.Succeed(t, key.Write(s.Key))
-	out := filepath.Join(t.TempDir(), "out")
-	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
-	must.Succeed(t, err)
+	out := outOf(t, s, of)
 	index := t.TempDir()
 	places := map[string]string{"index": "file:" + index}
 	for name, referrers := range map[string]bool{"registry": true, "registry without referrers": false} {

@@ -29,9 +29,7 @@ func TestPublishNotesAnotherKey(t *testing.T) {
 			err = errors.Join(err, key.Write(s.Key))
 			must.Succeed(t, err)
 		}
-		out := filepath.Join(t.TempDir(), "out")
-		_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
-		must.Succeed(t, err)
+		out := outOf(t, s, of)
 		notes = nil
 		r, err := app.Publish(t.Context(), s, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: to, Channel: attest.Candidate})
 		must.Succeed(t, err)

@@ -145,6 +145,15 @@ func newSession(t *testing.T, b run.Engine) (*app.Session, app.Selection) {
 	return s, app.Selection{Recipe: tiny, Filter: matrix.Filter{}}
 }
 
+// outOf runs a selection and returns the new directory it wrote.
+func outOf(t *testing.T, s *app.Session, of app.Selection) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out")
+	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+	must.Succeed(t, err)
+	return out
+}
+
 // A run builds, judges, signs and writes run.json. The next run finds the result.
 func TestRun(t *testing.T) {
 	engine := &builds{holds: "tiny"}
@@ -221,9 +230,7 @@ func TestRunWithoutItsFiles(t *testing.T) {
 func TestSealKeepsRefusalsOfOtherKeys(t *testing.T) {
 	engine := &builds{holds: "tiny"}
 	s, of := newSession(t, engine)
-	out := filepath.Join(t.TempDir(), "out")
-	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
-	must.Succeed(t, err)
+	out := outOf(t, s, of)
 	dir := filepath.Join(out, "tiny-1.0")
 	e, err := lock.ReadEntry(dir)
 	must.Succeed(t, err)
@@ -251,9 +258,7 @@ func TestSealKeepsRefusalsOfOtherKeys(t *testing.T) {
 func TestSealKeepsAttachedVerdicts(t *testing.T) {
 	engine := &builds{holds: "tiny"}
 	s, of := newSession(t, engine)
-	out := filepath.Join(t.TempDir(), "out")
-	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
-	must.Succeed(t, err)
+	out := outOf(t, s, of)
 	dir := filepath.Join(out, "tiny-1.0")
 	signed, err := app.Verifiable(s, app.VerifyRequest{Paths: []string{dir}})
 	must.Succeed(t, err)
