@@ -16,7 +16,7 @@ const extensionRemedy = "correct the pattern in expect.extensions if the wheel h
 
 var extensionPresent = Gate{
 	Name:   "extension-present",
-	Asks:   "one extension for each requested framework, none for the others",
+	Asks:   "one extension for each requested framework, none for the others, and no other native code",
 	Remedy: extensionRemedy,
 	Wants:  func(e recipe.Expect) bool { return len(e.Extensions)+len(e.NoExtensions) > 0 },
 	check:  checkExtensions,
