@@ -11,6 +11,8 @@ import http.client
 import json
 import os
 import pickle
+import select
+import signal
 import socket
 import socketserver
 import struct
@@ -298,8 +300,6 @@ def attempt(name):
     """Make one request in this process."""
     kind, row = ROWS[name]
     try:
-        for module in os.environ["GATE_MODULE"].split():  # as in a job: its extension is loaded
-            __import__(module)
         if kind == "honest":
             return "served", row()
         fired, detail = row()
@@ -309,22 +309,35 @@ def attempt(name):
 
 
 def tried(name, directory):
-    """Make one request in a process of its own."""
+    """Make one request in a fork of this process, which has loaded the extension as a job does."""
     os.mkdir(directory)
-    command = [sys.executable, os.path.abspath(__file__), name]
-    try:
-        done = subprocess.run(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
-        outcome, detail = json.loads(done.stdout.splitlines()[-1])
-    except subprocess.TimeoutExpired:
-        outcome, detail = "broken", f"no end after {LIMIT} seconds"
-    except (IndexError, ValueError):
-        outcome, detail = "broken", f"exit {done.returncode}: " + done.stderr[-300:]
+    answer, said = os.pipe()
+    with open(directory + ".log", "w+b") as log:
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            os.chdir(directory)
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+            os.write(said, json.dumps(attempt(name)).encode())
+            os._exit(0)  # whatever threads the servers have
+        os.close(said)
+        ended = select.select([answer], [], [], LIMIT)[0]
+        text = os.read(answer, 1 << 16) if ended else b""
+        os.close(answer)
+        os.kill(child, signal.SIGKILL)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        log.seek(0)
+        printed = log.read().decode(errors="replace")[-300:]
+    if text:
+        outcome, detail = json.loads(text)
+    else:
+        outcome, detail = "broken", f"exit {status}: {printed}" if ended else f"no end after {LIMIT} seconds"
     return {"name": name, "kind": ROWS[name][0], "outcome": outcome, "detail": detail}
 
 
-if __name__ == "__main__" and len(sys.argv) > 1:
-    print("\n" + json.dumps(attempt(sys.argv[1])), flush=True)
-    os._exit(0)  # whatever threads the servers have
-elif __name__ == "__main__":
+if __name__ == "__main__":
+    for module in os.environ["GATE_MODULE"].split():
+        __import__(module)
     with tempfile.TemporaryDirectory() as top:
         print(json.dumps({"requests": [tried(name, os.path.join(top, name)) for name in ROWS]}), flush=True)
