@@ -338,6 +338,9 @@ def tried(name, directory):
 
 if __name__ == "__main__":
     for module in os.environ["GATE_MODULE"].split():
-        __import__(module)
+        try:
+            __import__(module)
+        except BaseException:  # the gate import reports it
+            pass
     with tempfile.TemporaryDirectory() as top:
         print(json.dumps({"requests": [tried(name, os.path.join(top, name)) for name in ROWS]}), flush=True)
