@@ -69,12 +69,13 @@ func CPUUses(r io.ReaderAt) ([]CPUUse, error) {
 // fill the space between functions.
 func (c machineCode) outside() error {
 	const page = 4096
+	described := c.described()
 	for _, p := range c.loads {
 		if elf.ProgFlag(p.Flags)&elf.PF_X == 0 {
 			continue
 		}
 		at, end := p.Off, (p.Off+p.Filesz+page-1)&^(page-1)
-		for _, known := range append(c.described(), [2]uint64{end, end}) {
+		for _, known := range append(slices.Clip(described), [2]uint64{end, end}) {
 			if found, err := c.filled(at, min(known[0], end)); err != nil {
 				return err
 			} else if found != nil {

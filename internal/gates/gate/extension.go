@@ -77,10 +77,10 @@ func checkExtensions(ctx context.Context, s Subject) verdict.Verdict {
 // extension. The extension may load them, and gates that ask the extension would hear
 // them.
 func (s Subject) unpromised(ctx context.Context, w *wheel.Wheel) (problems []string) {
+	named := slices.Concat(s.Expect.Extensions, s.Expect.NoExtensions) // those of NoExtensions have a problem already
 	for _, f := range w.Files {
-		promised := func(pattern string) bool { return anyMatch(pattern, []string{f.Name}) }
-		if slices.ContainsFunc(slices.Concat(s.Expect.Extensions, s.Expect.NoExtensions), promised) {
-			continue // those of NoExtensions are named already
+		if slices.ContainsFunc(named, func(pattern string) bool { return anyMatch(pattern, []string{f.Name}) }) {
+			continue
 		}
 		err := s.Unpacked.read(ctx, w, f.Name, func(r io.ReaderAt) error {
 			if native, _ := nativeFault(r, w.Name); native {

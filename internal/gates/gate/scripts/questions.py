@@ -10,10 +10,10 @@ The first line of standard input is a JSON object:
     limit      seconds for one question
 
 The second line is the nonce of the answer. A process of its own reads it before the
-first question, so no question has it in its memory or finds it in the pipe. The answer is one line of JSON: the "nonce", and
-as "answers" for each question the "exit" status by the kernel, what it printed as
-"output", the "lines" that it reported, whether it came to its "end", and what it had
-"mapped" there.
+first question, so no question has it in its memory or finds it in the pipe. The answer
+is one line of JSON: the "nonce", and as "answers" for each question the "exit" status by
+the kernel, what it printed as "output", the "lines" that it reported, whether it came to
+its "end", and what it had "mapped" there.
 
 Nothing of the artifact runs in this process.
 """
