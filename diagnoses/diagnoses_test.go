@@ -154,6 +154,28 @@ func TestGoodLogs(t *testing.T) {
 	}
 }
 
+// Each file of testdata/reports is the log of a public report, below the thread and the
+// name of the failure that [diagnose.Examiner] must put first.
+func TestReports(t *testing.T) {
+	e := diagnose.NewExaminer(load(t))
+	files, err := filepath.Glob("testdata/reports/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d reports, %v", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		must.Succeed(t, err)
+		head, log, _ := strings.Cut(string(data), "\n\n")
+		thread, answer, ok := strings.Cut(strings.TrimPrefix(head, "thread: "), "\nanswer: ")
+		if !ok || !strings.HasPrefix(thread, "https://") {
+			t.Errorf("%s does not begin with its thread and its answer: %q", file, head)
+		}
+		if got := found(t, e, diagnose.RuntimeLog, log); len(got) == 0 || got[0] != answer {
+			t.Errorf("%s: found %q, want %s first", file, got, answer)
+		}
+	}
+}
+
 const made = "<!-- The tables below are generated from diagnoses/*.yaml: go test ./diagnoses -update -->\n"
 
 // The page lists the failures as the tool reports them. The part above the mark is
