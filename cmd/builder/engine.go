@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -48,11 +47,9 @@ func engineCommand(out term.Printer) *cli.Command {
 				}
 				out.Say("%s is %s", c.String("to"), native.ImageName)
 				out.Say("use it on another host with %s=%s", config.Variable(app.ImageKey), image)
-				if filepath.Ext(c.String("to")) == ".tar" {
-					out.Say("or with docker load -i %s", c.String("to"))
-				}
+				out.Say("or with docker load -i %s", c.String("to"))
 				return nil
-			}, &cli.StringFlag{Name: "to", Aliases: []string{"o"}, Usage: "write the image to `FILE`, which must not exist; a name with .gz, .xz or .zst at its end compresses it"}),
+			}, &cli.StringFlag{Name: "to", Aliases: []string{"o"}, Usage: "write the image to `FILE`, which must not exist"}),
 			verb("status", "print whether the engine is built and runs, and the place of its cache", func(c *cli.Context, s *app.Session) error {
 				now, err := s.NativeEngine().Status(c.Context)
 				if err != nil {

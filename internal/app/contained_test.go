@@ -48,7 +48,7 @@ func TestDockerWithAndWithoutItsImage(t *testing.T) {
 info*) echo '{"ID":"number"}' ;;
 *"inspect --format {{.Id}} `+c.held+`") echo sha256:0011 ;;
 "image inspect"*) [ -e `+bin+`/pulled ] || exit 1 ;;
-"load --quiet") if [ "$(cat)" = "`+file+`" ]; then : >`+bin+`/pulled; fi ;;
+"load --quiet --input"*) if [ "$(cat "$4")" = "`+file+`" ]; then : >`+bin+`/pulled; fi ;;
 pull*) : >`+bin+`/pulled; `+c.pull+` ;;
 container*) exit 1 ;;
 run*) echo "$*" >`+bin+`/ran ;;

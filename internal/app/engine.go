@@ -200,11 +200,10 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 
 // load loads the setting engine-image into a daemon that has no image of the engine.
 func (e *engine) load(ctx context.Context, d daemon.Daemon) error {
-	image, err := e.openImage(ctx)
+	image, err := e.fetchImage(ctx)
 	if err != nil {
 		return err
 	}
-	defer image.Close()
 	e.Note("%s loads the engine's image from %s, once", d, e.Image.Place)
 	switch err := d.Load(ctx, image); {
 	case err != nil:
@@ -251,7 +250,7 @@ func (s *Session) addresses() []string {
 func (s *Session) NativeEngine() *native.Engine {
 	o := s.Native
 	if s.Image.Place != "" {
-		o.Image = s.openImage
+		o.Image = s.fetchImage
 	}
 	return native.New(s.Home, s.Note, o)
 }

@@ -3,15 +3,11 @@ package app
 import (
 	"context"
 	"encoding/hex"
-	"errors"
-	"io"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
 	"builder/internal/base/diag"
-	"builder/internal/files/unpack"
 	"builder/internal/input/store"
 )
 
@@ -38,20 +34,16 @@ func ParseEngineImage(text string) (EngineImage, error) {
 	if file, is := strings.CutPrefix(place, "file:"); is && !strings.HasPrefix(file, "//") {
 		place = file
 	}
-	image := EngineImage{Place: store.Place(place), SHA256: digest}
-	if !isImageName(image.name()) {
-		return EngineImage{}, diag.Errorf(diag.Usage, "%s: %s is not the name of an image", ImageKey, image.Place).WithHint("%s", imageNames)
+	if place == "" {
+		return EngineImage{}, diag.Errorf(diag.Usage, "%s: %s names no place of the image", ImageKey, text)
 	}
-	return image, nil
+	return EngineImage{Place: store.Place(place), SHA256: digest}, nil
 }
 
 // WriteEngineImage writes the engine to a file that does not exist yet.
 func WriteEngineImage(ctx context.Context, s *Session, to string) (EngineImage, error) {
 	if err := AbsentFile(to); err != nil {
 		return EngineImage{}, err
-	}
-	if !isImageName(to) {
-		return EngineImage{}, diag.Errorf(diag.Usage, "--to: %s is not the name of an image", to).WithHint("%s", imageNames)
 	}
 	if err := s.NativeEngine().Image(ctx, to); err != nil {
 		return EngineImage{}, err
@@ -62,13 +54,6 @@ func WriteEngineImage(ctx context.Context, s *Session, to string) (EngineImage, 
 
 // String returns the image in the form of [ParseEngineImage], without credentials.
 func (i EngineImage) String() string { return i.Place.String() + "@sha256:" + i.SHA256 }
-
-const imageNames = "name a file that ends in .tar, .tar.gz, .tar.xz or .tar.zst"
-
-func isImageName(name string) bool {
-	_, err := unpack.Reader(strings.NewReader(""), name)
-	return !errors.Is(err, unpack.ErrUnknown)
-}
 
 // name returns the file name of the image, without the query of its URL.
 func (i EngineImage) name() string {
@@ -81,8 +66,7 @@ func (i EngineImage) remote() bool {
 	return strings.HasPrefix(string(i.Place), "http://") || strings.HasPrefix(string(i.Place), "https://")
 }
 
-// fetchImage brings the image into the store and returns its path there. The path has
-// no suffix.
+// fetchImage brings the image into the store and returns its path there.
 func (s *Session) fetchImage(ctx context.Context) (string, error) {
 	kept, err := store.Open(filepath.Join(s.Home, "store"))
 	if err != nil {
@@ -98,33 +82,8 @@ func (s *Session) fetchImage(ctx context.Context) (string, error) {
 			WithHint("run `builder engine up` once with a network, name a file, %s", leaveOut)
 	}
 	got, err := kept.Fetch(ctx, image, []store.Place{s.Image.Place}, nil)
-	if fault, is := errors.AsType[*diag.Error](err); is && strings.Contains(fault.Hint, "--set source") {
-		return "", fault.WithHint("correct the place or the digest of %s, %s", ImageKey, leaveOut)
+	if diag.CodeOf(err) == diag.Fetch {
+		err = diag.HintAll(err, "correct the place or the digest of "+ImageKey+", "+leaveOut)
 	}
 	return got, err
 }
-
-// openImage opens the image without its compression.
-func (s *Session) openImage(ctx context.Context) (io.ReadCloser, error) {
-	got, err := s.fetchImage(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.Open(got)
-	if err != nil {
-		return nil, err
-	}
-	r, err := unpack.Reader(f, s.Image.name())
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return opened{r, f}, nil
-}
-
-// opened is a file read through a decompressor.
-type opened struct {
-	io.ReadCloser
-	file *os.File
-}
-
-func (o opened) Close() error { return errors.Join(o.ReadCloser.Close(), o.file.Close()) }

@@ -245,14 +245,13 @@ var Descriptions = map[string]Description{
 		[]Example{
 			{Line: "builder engine up", Does: "start the engine before the first run"},
 			{Line: "BUILDER_ENGINE_IDLE=4h builder engine up --no-install", Does: "stop it after four idle hours, install no host packages"},
-			{Line: "BUILDER_ENGINE_IMAGE=/site/engine.tar.zst@sha256:8d3f…f3cd builder engine up", Does: "copy the engine and do not compile it; the digest has 64 digits"},
+			{Line: "BUILDER_ENGINE_IMAGE=/site/engine.tar@sha256:8d3f…f3cd builder engine up", Does: "copy the engine and do not compile it; the digest has 64 digits"},
 		},
 		[]diag.Code{diag.Usage, diag.Fetch, diag.NoEngine},
 	},
 	"engine image": {
 		[]Example{
-			{Line: "builder engine image --to engine.tar", Does: "write the image for docker load -i engine.tar"},
-			{Line: "builder engine image --to engine.tar.zst", Does: "write it compressed, and print the value of BUILDER_ENGINE_IMAGE"},
+			{Line: "builder engine image --to engine.tar", Does: "write it for docker load -i engine.tar, and print the value of BUILDER_ENGINE_IMAGE"},
 		},
 		[]diag.Code{diag.Usage, diag.Fetch, diag.NoEngine},
 	},

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -52,14 +51,7 @@ func answers(info []byte) bool {
 // run runs the client program and returns its output. The last line of its stderr
 // becomes the error.
 func (d Daemon) run(ctx context.Context, args ...string) (string, error) {
-	return d.feed(ctx, nil, args...)
-}
-
-// feed is run with an input.
-func (d Daemon) feed(ctx context.Context, input io.Reader, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, string(d), args...)
-	cmd.Stdin = input
-	out, err := cmd.Output()
+	out, err := exec.CommandContext(ctx, string(d), args...).Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		lines := strings.Split(strings.TrimSpace(string(failed.Stderr)), "\n")
 		err = fmt.Errorf("%s %s: %s", d, args[0], cmp.Or(lines[len(lines)-1], failed.Error()))
@@ -84,10 +76,9 @@ func (d Daemon) Pull(ctx context.Context, image string) error {
 	return err
 }
 
-// Load reads an image from a tar file without compression: podman 4.3.1 reads no image
-// of this size compressed with gzip.
-func (d Daemon) Load(ctx context.Context, image io.Reader) error {
-	_, err := d.feed(ctx, image, "load", "--quiet")
+// Load reads an image from a file.
+func (d Daemon) Load(ctx context.Context, image string) error {
+	_, err := d.run(ctx, "load", "--quiet", "--input", image)
 	return err
 }
 

@@ -1,13 +1,7 @@
 package native
 
 import (
-	"archive/tar"
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,59 +39,4 @@ func TestEmpty(t *testing.T) {
 	must.Succeed(t, os.MkdirAll(e.aside(), 0o755))
 	err = e.Empty(t.Context())
 	check.That(t, err == nil && !exists(e.aside()), "the cache that was set aside is still there: %v", err)
-}
-
-// The image archive has the files that docker and podman require, and its bytes depend
-// only on the members.
-func TestWriteImage(t *testing.T) {
-	dir := t.TempDir()
-	program := filepath.Join(dir, "program")
-	must.Succeed(t, os.WriteFile(program, []byte("program"), 0o700))
-	members := map[string]member{
-		"bin": {link: "usr/bin"}, "usr/bin/engine": {from: program, mode: 0o755}, "etc/passwd": {text: "root", mode: 0o644},
-	}
-	var images [][]byte
-	for _, name := range []string{"a.tar", "b.tar"} {
-		must.Succeed(t, writeImage(filepath.Join(dir, name), members))
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		must.Succeed(t, err)
-		images = append(images, data)
-	}
-	check.That(t, bytes.Equal(images[0], images[1]), "two images of the same files differ")
-	outer := untar(t, images[0])
-	var list []struct {
-		Config           string
-		RepoTags, Layers []string
-	}
-	err := json.Unmarshal([]byte(outer["manifest.json"]), &list)
-	must.Hold(t, err == nil && len(list) == 1 && list[0].RepoTags[0] == ImageName, "%v: %s", err, outer["manifest.json"])
-	layer := outer[list[0].Layers[0]]
-	sum := sha256.Sum256([]byte(layer))
-	settings := outer[list[0].Config]
-	check.That(t, strings.Contains(settings, hex.EncodeToString(sum[:])), "the layer is %x, and the settings say %s", sum, settings)
-	inner := untar(t, []byte(layer))
-	check.That(t, inner["usr/bin/engine"] == "program" && inner["bin"] == "-> usr/bin" && inner["etc/passwd"] == "root",
-		"the layer holds %q", inner)
-	if left, _ := filepath.Glob(filepath.Join(dir, ".*-*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-}
-
-func untar(t *testing.T, data []byte) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	for r := tar.NewReader(bytes.NewReader(data)); ; {
-		h, err := r.Next()
-		if err == io.EOF {
-			return files
-		}
-		must.Succeed(t, err)
-		text, err := io.ReadAll(r)
-		must.Succeed(t, err)
-		check.That(t, h.ModTime.Unix() <= 0 && h.Uid == 0, "%s has time %v and owner %d", h.Name, h.ModTime, h.Uid)
-		files[h.Name] = string(text)
-		if h.Typeflag == tar.TypeSymlink {
-			files[h.Name] = "-> " + h.Linkname
-		}
-	}
 }

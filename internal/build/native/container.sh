@@ -17,7 +17,7 @@ fi
 
 # /run may be empty when a container starts.
 mkdir -p /run/dagger/content /run/buildkit /var/run /var/lib/dagger /tmp
-ln -sfn /usr/lib/builder-engine /run/dagger/bin
+ln -sfn /usr/lib/builder-engine/bin /run/dagger/bin
 
 exec /usr/local/bin/engine --config /etc/dagger/engine.toml --root /var/lib/dagger \
-	--addr unix:///run/dagger/engine.sock --oci-cni-binary-dir /usr/lib/builder-engine "$@"
+	--addr unix:///run/dagger/engine.sock --oci-cni-binary-dir /usr/lib/builder-engine/bin "$@"

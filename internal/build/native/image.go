@@ -2,58 +2,63 @@ package native
 
 import (
 	"archive/tar"
-	"cmp"
 	"context"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
-	"builder/internal/files/unpack"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"builder/internal/base/atomicfile"
 )
 
 // ImageName is the name of the image made by [Engine.Image].
 const ImageName = "localhost/builder-engine:" + Version
 
 //go:embed container.sh
-var entrypoint []byte
+var entrypoint string
 
 // hostPrograms are the programs the engine's container needs in addition to [Needs]:
 // its shell and the programs of the entrypoint.
 var hostPrograms = []string{"sh", "mkdir", "ln"}
 
-// Paths in the image.
+// Paths in the image. What the native engine has in /run/dagger is elsewhere there,
+// because /run may be empty when a container starts.
 const (
-	helpers    = "usr/lib/builder-engine/"
-	imageBuild = helpers + "build" // holds the buildKey of the programs
+	runDir      = "run/dagger/"
+	imageRunDir = "usr/lib/builder-engine/"
 )
+
+// buildLabel is the label of the image with the buildKey of its programs.
+const buildLabel = "builder.engine.build"
 
 // imagePrograms maps the paths of the engine's programs in the image to their names.
 var imagePrograms = map[string]string{
-	"usr/local/bin/engine":   "engine",
-	"usr/local/bin/dagger":   "dagger",
-	"usr/local/bin/buildctl": "dialstdio",
-	helpers + "dagger-init":  "init",
+	"usr/local/bin/engine":          "engine",
+	"usr/local/bin/dagger":          "dagger",
+	"usr/local/bin/buildctl":        "dialstdio",
+	imageRunDir + "bin/dagger-init": "init",
 }
 
-// A member is a file of the image: a copy of a host file, a link, or a text.
-type member struct {
-	from, link, text string
-	mode             int64
-}
+// A member of the image is a link, a text or a copy of a file of this host. The zero
+// member is a directory.
+type member struct{ link, text, from string }
 
 // Image writes the engine as an image for `docker load`, `podman load` and
 // [Options.Image]. The image has the engine's programs, the host programs it runs, and
-// their libraries. It is compressed according to the suffix of the file name. The same
-// files make the same bytes.
+// their libraries. The same files make the same bytes.
 func (e *Engine) Image(ctx context.Context, to string) error {
 	unlock, err := e.lock(ctx)
 	if err != nil {
@@ -68,7 +73,7 @@ func (e *Engine) Image(ctx context.Context, to string) error {
 	if err != nil {
 		return noEngine(ctx, fmt.Errorf("collecting the files of the engine's image: %w", err))
 	}
-	if err := writeImage(to, members); err != nil {
+	if err := writeImage(to, members, buildKey()); err != nil {
 		return fmt.Errorf("writing the engine's image to %s: %w", to, err)
 	}
 	return nil
@@ -77,42 +82,38 @@ func (e *Engine) Image(ctx context.Context, to string) error {
 // members returns the files of the image by path.
 func (e *Engine) members(ctx context.Context, tools map[string]string) (map[string]member, error) {
 	files := map[string]member{
-		"usr/local/bin/builder-engine": {text: string(entrypoint), mode: 0o755},
-		imageBuild:                     {text: buildKey() + "\n", mode: 0o644},
-		"etc/dagger/engine.toml":       {text: config, mode: 0o644},
-		"etc/dagger/engine.json":       {text: engineJSON, mode: 0o644},
-		"etc/dagger/network.conflist":  {text: networkConfig, mode: 0o644},
-		helpers + "loopback":           {text: networkPlugin, mode: 0o755},
-		"usr/local/bin/dnsmasq":        {text: nameServer, mode: 0o755},
-		"etc/passwd":                   {text: "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n", mode: 0o644},
-		"etc/group":                    {text: "root:x:0:\nnogroup:x:65534:\n", mode: 0o644},
+		"usr/local/bin/builder-engine": {text: entrypoint},
+		"etc/passwd":                   {text: "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"},
+		"etc/group":                    {text: "root:x:0:\nnogroup:x:65534:\n"},
 		"bin":                          {link: "usr/bin"}, "sbin": {link: "usr/sbin"}, "lib": {link: "usr/lib"}, "lib64": {link: "usr/lib64"},
+		"run": {}, "root": {}, "proc": {}, "sys": {}, "dev": {}, "tmp": {}, "var/lib/dagger": {}, "usr/sbin": {}, "usr/lib64": {},
+	}
+	for path, text := range ownFiles {
+		files[strings.Replace(path, runDir, imageRunDir, 1)] = member{text: text}
 	}
 	for path, name := range imagePrograms {
-		files[path] = member{from: e.bin(name), mode: 0o755}
+		files[path] = member{from: e.bin(name)}
 	}
-	for name, path := range e.helpers(tools) {
-		files[helpers+name] = member{from: path, mode: 0o755}
-	}
+	files[imageRunDir+"bin/runc"] = member{link: "/usr/bin/runc"}
 	for name, path := range tools {
-		files["usr/bin/"+name] = member{from: path, mode: 0o755}
+		files["usr/bin/"+name] = member{from: path}
 	}
 	for _, name := range hostPrograms {
 		path, ok := find(hostDirs(), name)
 		if !ok {
 			return nil, fmt.Errorf("%s is not in PATH", name)
 		}
-		files["usr/bin/"+name] = member{from: path, mode: 0o755}
+		files["usr/bin/"+name] = member{from: path}
 	}
 	if certificates := "/etc/ssl/certs/ca-certificates.crt"; exists(certificates) {
-		files[strings.TrimPrefix(certificates, "/")] = member{from: certificates, mode: 0o644}
+		files[strings.TrimPrefix(certificates, "/")] = member{from: certificates}
 	}
 	return files, addLibraries(ctx, files)
 }
 
 // addLibraries adds the libraries loaded by the programs, at their paths on the host.
 func addLibraries(ctx context.Context, files map[string]member) error {
-	for _, m := range files {
+	for _, m := range slices.Collect(maps.Values(files)) {
 		if m.from == "" {
 			continue
 		}
@@ -120,7 +121,7 @@ func addLibraries(ctx context.Context, files map[string]member) error {
 		for line := range strings.Lines(string(out)) {
 			for field := range strings.FieldsSeq(line) {
 				if strings.HasPrefix(field, "/") {
-					files[placeOf(field)] = member{from: field, mode: 0o755}
+					files[placeOf(field)] = member{from: field}
 				}
 			}
 			if strings.Contains(line, "not found") {
@@ -141,135 +142,128 @@ func placeOf(path string) string {
 	return path
 }
 
-// writeImage writes the archive of an image with one layer. The file appears complete
-// or not at all.
-func writeImage(to string, members map[string]member) (err error) {
-	layer, err := os.CreateTemp(filepath.Dir(to), ".layer-*")
+// writeImage writes an image with one layer. The file appears complete or not at all.
+func writeImage(to string, members map[string]member, build string) error {
+	tag, err := name.NewTag(ImageName)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(layer.Name())
-	defer layer.Close()
-	sum := sha256.New()
-	if err := writeLayer(io.MultiWriter(layer, sum), members); err != nil {
-		return err
-	}
-	image, err := os.CreateTemp(filepath.Dir(to), ".image-*")
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		r, w := io.Pipe()
+		go func() { w.CloseWithError(writeLayer(w, members)) }()
+		return r, nil
+	}, tarball.WithCompressedCaching)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(image.Name())
-	out, err := unpack.Writer(image, to)
-	if err == nil {
-		err = cmp.Or(writeArchive(out, layer, hex.EncodeToString(sum.Sum(nil))), out.Close())
-	}
-	if err = cmp.Or(err, image.Chmod(0o644), image.Close()); err != nil {
+	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
+		Architecture: "amd64", OS: "linux", Created: v1.Time{Time: time.Unix(0, 0).UTC()}, RootFS: v1.RootFS{Type: "layers"},
+		Config: v1.Config{
+			Entrypoint: []string{"/bin/sh", "/usr/local/bin/builder-engine"},
+			Env:        []string{"PATH=/usr/lib/builder-engine/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "DO_NOT_TRACK=1"},
+			Volumes:    map[string]struct{}{"/var/lib/dagger": {}},
+			Labels:     map[string]string{buildLabel: build},
+		},
+	})
+	if err != nil {
 		return err
 	}
-	return os.Rename(image.Name(), to)
+	if image, err = mutate.AppendLayers(image, layer); err != nil {
+		return err
+	}
+	return atomicfile.Fill(to, func(w io.Writer) error { return tarball.Write(tag, image, w) })
 }
 
 // writeLayer writes the files and their directories, sorted by path.
 func writeLayer(to io.Writer, members map[string]member) error {
-	all := map[string]*tar.Header{}
-	for _, dir := range []string{"tmp", "run", "root", "proc", "sys", "dev", "var/lib/dagger", "usr/sbin", "usr/lib64"} {
-		addDirs(all, dir+"/.")
-	}
-	for path, m := range members {
-		addDirs(all, path)
-		all[path] = &tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: m.mode}
-		if m.link != "" {
-			all[path] = &tar.Header{Typeflag: tar.TypeSymlink, Name: path, Linkname: m.link, Mode: 0o777}
+	all := maps.Clone(members)
+	for path := range members {
+		for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
+			all[dir] = member{}
 		}
 	}
-	var paths []string
-	for path := range all {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
 	w := tar.NewWriter(to)
-	for _, path := range paths {
-		if err := writeMember(w, all[path], members[path]); err != nil {
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		if err := all[path].write(w, path); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return w.Close()
 }
 
-// addDirs adds the parent directories of a path.
-func addDirs(all map[string]*tar.Header, path string) {
-	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
-		all[dir] = &tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755}
-		if dir == "tmp" {
-			all[dir].Mode = 0o1777
-		}
-	}
-}
-
-func writeMember(w *tar.Writer, h *tar.Header, m member) error {
-	if m.from == "" {
-		h.Size = int64(len(m.text))
-		if h.Typeflag != tar.TypeReg {
-			h.Size = 0
-		}
-		if err := w.WriteHeader(h); err != nil {
+func (m member) write(w *tar.Writer, path string) error {
+	h := &tar.Header{Typeflag: tar.TypeDir, Name: path, Mode: 0o755}
+	var content io.Reader = strings.NewReader(m.text)
+	switch {
+	case m.link != "":
+		h.Typeflag, h.Linkname = tar.TypeSymlink, m.link
+	case m.text != "":
+		h.Typeflag, h.Size = tar.TypeReg, int64(len(m.text))
+	case m.from != "":
+		f, err := os.Open(m.from)
+		if err != nil {
 			return err
 		}
-		_, err := io.WriteString(w, m.text)
-		return err
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		h.Typeflag, h.Size, content = tar.TypeReg, info.Size(), f
 	}
-	f, err := os.Open(m.from)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	h.Size = info.Size()
 	if err := w.WriteHeader(h); err != nil {
 		return err
 	}
-	_, err = io.Copy(w, f)
+	_, err := io.Copy(w, content)
 	return err
 }
 
-// writeArchive writes an image with one layer in the format of `docker save`.
-func writeArchive(to io.Writer, layer *os.File, digest string) error {
-	settings, err1 := json.Marshal(map[string]any{
-		"architecture": "amd64", "os": "linux", "created": "1970-01-01T00:00:00Z",
-		"config": map[string]any{
-			"Entrypoint": []string{"/bin/sh", "/usr/local/bin/builder-engine"},
-			"Env":        []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "DO_NOT_TRACK=1"},
-			"Volumes":    map[string]any{"/var/lib/dagger": struct{}{}},
-		},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest}},
-	})
-	sum := sha256.Sum256(settings)
-	name := hex.EncodeToString(sum[:]) + ".json"
-	list, err2 := json.Marshal([]map[string]any{{"Config": name, "RepoTags": []string{ImageName}, "Layers": []string{digest + ".tar"}}})
-	size, err3 := layer.Seek(0, io.SeekCurrent)
-	_, err4 := layer.Seek(0, io.SeekStart)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+// maxProgram limits the size of a program in an image, in bytes. The largest has 0.13
+// GB.
+const maxProgram = 1 << 30
+
+// unpackImage writes the programs of an image to the directory to. It returns an error
+// if the image has other programs than this builder would build.
+func unpackImage(path, to string) error {
+	image, err := tarball.ImageFromPath(path, nil)
+	if err != nil {
+		return fmt.Errorf("reading an image of `builder engine image`: %w", err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return fmt.Errorf("reading an image of `builder engine image`: %w", err)
+	}
+	if got := config.Config.Labels[buildLabel]; got != buildKey() {
+		return fmt.Errorf("another version of builder made it: it has build %q, this builder needs %q", got, buildKey())
+	}
+	content := mutate.Extract(image)
+	defer content.Close()
+	wanted := maps.Clone(imagePrograms)
+	for files := tar.NewReader(content); len(wanted) > 0; {
+		h, err := files.Next()
+		if err != nil {
+			return fmt.Errorf("reading the image, which lacks %s: %w", strings.Join(slices.Sorted(maps.Keys(wanted)), ", "), err)
+		}
+		program, is := wanted[h.Name]
+		if !is || h.Typeflag != tar.TypeReg {
+			continue
+		}
+		if h.Size > maxProgram {
+			return fmt.Errorf("%s in the image has %d bytes", h.Name, h.Size)
+		}
+		if err := unpackProgram(files, filepath.Join(to, "bin", program)); err != nil {
+			return err
+		}
+		delete(wanted, h.Name)
+	}
+	return nil
+}
+
+func unpackProgram(r io.Reader, path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
 		return err
 	}
-	w := tar.NewWriter(to)
-	for _, part := range []struct {
-		name string
-		size int64
-		data io.Reader
-	}{
-		{digest + ".tar", size, layer},
-		{name, int64(len(settings)), strings.NewReader(string(settings))},
-		{"manifest.json", int64(len(list)), strings.NewReader(string(list))},
-	} {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: part.name, Mode: 0o644, Size: part.size}); err != nil {
-			return err
-		}
-		if _, err := io.Copy(w, part.data); err != nil {
-			return err
-		}
-	}
-	return w.Close()
+	_, err = io.Copy(f, r)
+	return errors.Join(err, f.Chmod(0o755), f.Close()) // the umask may be stricter
 }

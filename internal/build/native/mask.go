@@ -11,38 +11,26 @@ import (
 // removes leftovers of a dead engine in them: sockets and temporary files.
 func (e *Engine) prepare(tools map[string]string) error {
 	mask := e.path("mask")
-	if err := errors.Join(os.RemoveAll(mask), os.RemoveAll(e.path("state", "net"))); err != nil {
-		return err
-	}
+	err := errors.Join(os.RemoveAll(mask), os.RemoveAll(e.path("state", "net")))
 	for _, dir := range []string{"etc/dagger", "run/dagger/bin", "run/dagger/sbin", "run/dagger/content", "run/dagger/tmp"} {
-		if err := os.MkdirAll(filepath.Join(mask, dir), 0o755); err != nil {
-			return err
-		}
+		err = errors.Join(err, os.MkdirAll(filepath.Join(mask, dir), 0o755))
 	}
-	for name, path := range e.helpers(tools) {
-		if err := os.Symlink(path, filepath.Join(mask, "run/dagger/bin", name)); err != nil {
-			return err
-		}
+	for name, text := range ownFiles {
+		err = errors.Join(err, os.WriteFile(filepath.Join(mask, name), []byte(text), 0o755))
 	}
-	files := map[string]string{
-		"etc/dagger/engine.json":      engineJSON,
-		"etc/dagger/engine.toml":      config,
-		"etc/dagger/network.conflist": networkConfig,
-		"run/dagger/bin/loopback":     networkPlugin,
-		"run/dagger/sbin/dnsmasq":     nameServer,
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(mask, name), []byte(text), 0o755); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(err,
+		os.Symlink(tools["runc"], filepath.Join(mask, "run/dagger/bin/runc")),
+		os.Symlink(e.bin("init"), filepath.Join(mask, "run/dagger/bin/dagger-init")))
 }
 
-// helpers returns the programs in /run/dagger/bin. The engine looks there for runc and
-// for process 1 of its containers.
-func (e *Engine) helpers(tools map[string]string) map[string]string {
-	return map[string]string{"runc": tools["runc"], "dagger-init": e.bin("init")}
+// ownFiles are the engine's configuration and the programs that builder wrote for it, by
+// their paths in the engine's mount namespace.
+var ownFiles = map[string]string{
+	"etc/dagger/engine.json":      engineJSON,
+	"etc/dagger/engine.toml":      config,
+	"etc/dagger/network.conflist": networkConfig,
+	runDir + "bin/loopback":       networkPlugin,
+	runDir + "sbin/dnsmasq":       nameServer,
 }
 
 // engineJSON and config are the engine's configuration.

@@ -17,7 +17,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -41,9 +40,9 @@ type Options struct {
 	// From is another home. Its programs are copied instead of built, if it has
 	// trustworthy ones. It may be "".
 	From string
-	// Image opens an image made by [Engine.Image], without its compression, after a check
-	// of its digest. Its programs are copied instead of built. nil means none.
-	Image func(context.Context) (io.ReadCloser, error)
+	// Image returns the path of an image made by [Engine.Image], after a check of its
+	// digest. Its programs are copied instead of built. nil means none.
+	Image func(context.Context) (path string, err error)
 	// Cache is the limit of the cache in bytes. 0 means the engine's own limit, three
 	// quarters of the disk.
 	Cache int64
