@@ -90,8 +90,7 @@ func engineCache(home string) (int64, error) {
 }
 
 func (engineGroup) read(c *cli.Context, home string) (e app.Engines, err error) {
-	from, _ := app.DefaultHome() // other homes copy the engine's programs from there
-	e = app.Engines{StepLimit: c.Duration("step-limit"), Ccache: c.Bool("ccache"), Native: native.Options{NoInstall: c.Bool("no-install"), From: from}}
+	e = app.Engines{StepLimit: c.Duration("step-limit"), Ccache: c.Bool("ccache"), Native: native.Options{NoInstall: c.Bool("no-install")}}
 	jobs := c.Int("jobs")
 	if c.IsSet("jobs") && jobs < 1 {
 		return e, diag.Errorf(diag.Usage, "--jobs: %d is less than 1", jobs)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,7 +21,7 @@ import (
 // directories, so that the other chapters do not see them.
 func inContainers(b *tool) {
 	image := filepath.Join(b.dir, "engine.tar")
-	pinned := regexp.MustCompile(`BUILDER_ENGINE_IMAGE=(\S+@sha256:[0-9a-f]{64})`).FindStringSubmatch(b.want(0, "engine", "image", "--to", image).stdout)[1]
+	_, pinned, _ := strings.Cut(engineImage.FindString(b.want(0, "engine", "image", "--to", image).stdout), "=")
 	b.want(2, "engine", "image", "--to", image)
 	b.t.Run("native", func(t *testing.T) { copyEngine(b.beside(t, "native"), pinned) })
 	site, _ := b.steady()

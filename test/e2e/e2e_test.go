@@ -14,8 +14,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,7 +34,16 @@ type tool struct {
 	path  string
 	home  string
 	dir   string   // working directory, with out/ in it
-	cache []string // variables that set the user's cache directory; its home holds the engine, built once
+	cache []string // variables that set the user's cache directory
+	first *first
+}
+
+// first is the home that builds the engine. An image brings the engine to other homes.
+type first struct {
+	home  string
+	dir   string // of the image
+	once  sync.Once
+	image string // the line that `builder engine image` prints for other hosts
 }
 
 func newTool(t *testing.T) *tool {
@@ -51,12 +63,13 @@ func newTool(t *testing.T) *tool {
 	must.Succeed(t, err)
 	engine := cmp.Or(os.Getenv("BUILDER_ENGINE"), "native") // only one chapter uses Docker and Podman
 	cache := filepath.Join(dir, "cache")
-	b := &tool{t, path, filepath.Join(cache, "builder"), dir, []string{"XDG_CACHE_HOME=" + cache, "GOCACHE=" + strings.TrimSpace(string(goCache)), "BUILDER_ENGINE=" + engine}}
+	b := &tool{t, path, filepath.Join(cache, "builder"), dir, []string{"XDG_CACHE_HOME=" + cache, "GOCACHE=" + strings.TrimSpace(string(goCache)), "BUILDER_ENGINE=" + engine}, &first{}}
 	must.Succeed(t, os.Mkdir(cache, 0o755))
 	if home := os.Getenv("BUILDER_HOME"); home != "" {
 		must.Succeed(t, os.MkdirAll(home, 0o755), os.Symlink(home, b.home))
 		b.home = home
 	}
+	b.first.home, b.first.dir = b.home, cache
 	b.stopsEngine()
 	b.clearsUp(temporary)
 	return b
@@ -85,6 +98,21 @@ func checkOut(t *testing.T, dir string) {
 func (b *tool) stopsEngine() {
 	own := *b
 	b.t.Cleanup(func() { own.command(context.Background(), "engine", "down").Run() })
+}
+
+// engineImage matches the line for other hosts in the output of `builder engine image`.
+var engineImage = regexp.MustCompile(`BUILDER_ENGINE_IMAGE=\S+@sha256:[0-9a-f]{64}`)
+
+// copiesEngine makes a tool with another home copy the programs of the first one.
+func (b *tool) copiesEngine() {
+	b.t.Helper()
+	b.first.once.Do(func() {
+		own := *b
+		own.home = b.first.home
+		said := own.want(0, "engine", "image", "--to", filepath.Join(b.first.dir, "engine.tar")).stdout
+		b.first.image = engineImage.FindString(said)
+	})
+	b.cache = append(slices.Clip(b.cache), b.first.image)
 }
 
 // beside returns the tool with another home and another working directory.
@@ -322,12 +350,13 @@ func (b *tool) takenFrom(place string, made cellFile) {
 
 // elsewhere builds the main wheel once more from its bundle and the exported store,
 // without a network. The state directory, the engine and the key are new; only the
-// engine's programs are taken from the first home. TestFull covers a build on one
+// engine's programs are copied from an image of the first home. TestFull covers a build on one
 // processor.
 func elsewhere(b *tool) {
 	cell := b.runJSON("out").Cells[0]
 	own := *b
 	own.home = filepath.Join(b.t.TempDir(), "another", "home")
+	own.copiesEngine()
 	own.stopsEngine()
 	carried := filepath.Join(b.t.TempDir(), "carried.tar")
 	b.want(0, "store", "export", "horovod", "--rocm", "5.7", "--offline", "--without", "results", "--to", carried)

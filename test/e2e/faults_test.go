@@ -256,6 +256,7 @@ func oneOfTwoUnreachable(s *scene) {
 func (s *scene) second() *tool {
 	own := *s.tool
 	own.home = filepath.Join(s.dir, "second")
+	own.copiesEngine()
 	own.stopsEngine()
 	return &own
 }

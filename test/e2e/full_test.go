@@ -74,6 +74,7 @@ func oneProcessor(b *tool) {
 	b.want(0, "run", "horovod", "--rocm", "5.7", "--locked")
 	own := *b
 	own.home = filepath.Join(b.t.TempDir(), "home")
+	own.copiesEngine()
 	own.path = filepath.Join(b.t.TempDir(), "builder")
 	own.stopsEngine()
 	script := "#!/bin/sh\nexec taskset -c 0 " + b.path + ` "$@"` + "\n"

@@ -94,6 +94,9 @@ func (b *tool) chapter(c chapter) bool {
 		ran = true // -run may skip it
 		own := *b
 		own.t = t
+		if own.home != own.first.home {
+			own.copiesEngine()
+		}
 		c.tell(&own)
 	})
 	if ran {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 )
 
@@ -31,25 +30,4 @@ func check(path string, info fs.FileInfo) error {
 		return fmt.Errorf("other users can write to %s", path)
 	}
 	return nil
-}
-
-// File returns an error unless a path is a regular file that only this user and root can
-// change or replace: they own it and all directories above it, and others cannot write
-// to any of them.
-func File(path string) error {
-	for at := path; ; at = filepath.Dir(at) {
-		info, err := os.Lstat(at)
-		if err != nil {
-			return err
-		}
-		if at == path && !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is not a regular file", at)
-		}
-		if err := check(at, info); err != nil {
-			return err
-		}
-		if at == filepath.Dir(at) {
-			return nil
-		}
-	}
 }

@@ -54,10 +54,8 @@ func Seal(dir, as string) error {
 
 // Intact returns an error unless the files of a directory have the digests of its
 // record, and no other user can have changed them. With names it reads only these files.
-func Intact(dir string, names ...string) error { return Match(dir, Seals(dir), names...) }
-
-// Match is [Intact] with the record of another directory.
-func Match(dir, record string, names ...string) error {
+func Intact(dir string, names ...string) error {
+	record := Seals(dir)
 	lines, err := regular.Read(record, maxRecord)
 	if err != nil {
 		return err

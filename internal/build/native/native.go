@@ -37,9 +37,6 @@ type Options struct {
 	// Idle is how long the engine keeps running without a client: 0 means
 	// [DefaultIdle], a negative value forever.
 	Idle time.Duration
-	// From is another home. Its programs are copied instead of built, if it has
-	// trustworthy ones. It may be "".
-	From string
 	// Image returns the path of an image made by [Engine.Image], after a check of its
 	// digest. Its programs are copied instead of built. nil means none.
 	Image func(context.Context) (path string, err error)
