@@ -54,9 +54,8 @@ func (w *workspace) fleet() *fleet.Fleet {
 	for _, e := range w.engines {
 		members = append(members, fleet.Member{
 			Name: cmp.Or(e.Address, "here"), Jobs: e.Jobs, Memory: e.Memory,
-			Up:     func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
-			Served: e.served,
-			Renew:  e.renew,
+			Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
+			Renew: e.renew,
 		})
 	}
 	return fleet.New(members, w.Note)
@@ -128,16 +127,6 @@ func (e *engine) renew(ctx context.Context) error {
 		return silent
 	}
 	return e.own.Restart(ctx, silent)
-}
-
-// served tells the native engine that it has built a cell.
-func (e *engine) served() {
-	if e.own == nil {
-		return
-	}
-	if err := e.own.Served(); err != nil {
-		e.Note("cannot remove the engine's old cache: %v", err)
-	}
 }
 
 // ccache returns the path of the compiler cache program, or "" if it was not requested.

@@ -29,8 +29,6 @@ type Member struct {
 	// Up returns the engine. It starts a local engine if necessary. It is called before
 	// every build.
 	Up func(context.Context) (run.Engine, error)
-	// Served is called after a build that succeeded. It may be nil.
-	Served func()
 	// Renew repairs an engine that failed independently of the build. After an error
 	// the engine gets no more builds.
 	Renew func(context.Context) error
@@ -120,9 +118,5 @@ func (p *place) do(ctx context.Context, events run.Events, work func(run.Engine)
 	if err != nil {
 		return err
 	}
-	err = work(engine)
-	if err == nil && p.Served != nil {
-		p.Served()
-	}
-	return err
+	return work(engine)
 }

@@ -2,7 +2,9 @@ package native
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 
 	"builder/internal/base/diag"
 )
@@ -26,7 +28,8 @@ func Rest(cache int64) int64 { return cache / 2 }
 // Empty stops the engine if it runs and removes its cache. It returns an error and
 // changes nothing if a client uses the engine.
 func (e *Engine) Empty(ctx context.Context) error {
-	if !exists(e.path("state")) && !exists(e.aside()) {
+	state, old := e.path("state"), e.path("state.old")
+	if !exists(state) && !exists(old) {
 		return nil
 	}
 	unlock, err := e.lock(ctx)
@@ -41,5 +44,12 @@ func (e *Engine) Empty(ctx context.Context) error {
 	if err := e.stop(ctx, stopTimeout); err != nil {
 		return fmt.Errorf("stopping the native engine: %w", err)
 	}
-	return e.forget()
+	// Removing many files takes long and may be interrupted, a rename may not.
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+	if err := os.Rename(state, old); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(old)
 }

@@ -137,20 +137,12 @@ func (e *Engine) up(ctx context.Context) error {
 	if err := e.retire(ctx); err != nil {
 		return err
 	}
-	if said := e.diedOfCache(); said != "" {
-		e.log("the engine's cache is damaged, starting with an empty one: %s", said)
-		if err := e.setAside(); err != nil {
-			return err
-		}
-	}
 	tools, err := e.programs(ctx)
 	if err != nil {
 		return err
 	}
 	if err := e.come(ctx, tools); err != nil {
-		if err := e.comeAgain(ctx, err, func() error { return e.come(ctx, tools) }); err != nil {
-			return err
-		}
+		return err
 	}
 	e.prune()
 	return nil
@@ -185,6 +177,24 @@ func (e *Engine) come(ctx context.Context, tools map[string]string) error {
 		return errors.Join(err, e.stop(context.WithoutCancel(ctx), time.Second))
 	}
 	return nil
+}
+
+// hungTimeout is the time a hanging engine gets to stop.
+const hungTimeout = 10 * time.Second
+
+// Restart stops an engine that does not answer, and starts it. Builds of other processes
+// on the engine end and start again there.
+func (e *Engine) Restart(ctx context.Context, why error) error {
+	e.log("the engine does not answer, restarting it: %v", why)
+	unlock, err := e.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := e.stop(ctx, hungTimeout); err != nil {
+		return fmt.Errorf("stopping the native engine: %w", err)
+	}
+	return noEngine(ctx, e.up(ctx))
 }
 
 // Down stops the engine if it runs, and leaves nothing of it on the host but its home.

@@ -89,9 +89,6 @@ func (e *Engine) start(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	if err := os.WriteFile(e.path("log-start"), []byte(strconv.FormatInt(offset, 10)), 0o644); err != nil {
-		return err
-	}
 	cmd := e.command()
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := e.launch(cmd); err != nil {
@@ -102,7 +99,7 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := e.ready(ctx, exited); err != nil && ctx.Err() == nil {
 		return &diag.Error{
 			Code: diag.NoEngine, Err: err, Log: e.logSince(offset), LogPath: log.Name(),
-			Hint: "fix the error in the log, " + instead,
+			Hint: "fix the error in the log; if it is about files of the engine's cache, `builder store gc` empties the cache; or " + instead,
 		}
 	}
 	return ctx.Err()
