@@ -15,7 +15,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 	"builder/internal/base/owned"
 )
@@ -29,17 +28,13 @@ var module []byte
 
 const upstream = "github.com/dagger/dagger/"
 
-// buildOptions are the options of go build, except for the output. The linker drops
-// DWARF (-w), so the compiler need not make any.
-var buildOptions = []string{
+// buildFlags are the options of go build, except for the output, and the packages of the
+// programs. The linker drops DWARF (-w), so the compiler need not make any.
+var buildFlags = []string{
 	"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
 	"-ldflags=-s -w -X " + upstream + "engine.Version=" + Version + " -X " + upstream + "engine.Tag=" + Version,
+	upstream + "cmd/engine", upstream + "cmd/dagger", upstream + "cmd/init", upstream + "cmd/dialstdio",
 }
-
-// buildFlags are the options and the packages of all programs.
-var buildFlags = append(slices.Clip(buildOptions),
-	upstream+"cmd/engine", upstream+"cmd/dagger", upstream+"cmd/init", upstream+"cmd/dialstdio",
-)
 
 // buildEnv overrides the user's environment in the build.
 var buildEnv = []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=linux", "GOARCH=" + runtime.GOARCH}
@@ -80,7 +75,7 @@ func (e *Engine) build(ctx context.Context, goTool string) error {
 	}
 	e.log("building the engine %s from its Go modules: about 3 minutes, once", Version)
 	start := time.Now()
-	err := e.appear(func(tmp string) error { return e.compile(ctx, goTool, tmp, buildFlags) })
+	err := e.appear(func(tmp string) error { return e.compile(ctx, goTool, tmp) })
 	if err == nil {
 		e.log("built the engine in %s", time.Since(start).Round(time.Second))
 	}
@@ -88,37 +83,30 @@ func (e *Engine) build(ctx context.Context, goTool string) error {
 }
 
 // appear fills the directory of the programs with fill, records its digests and renames
-// it into place at the end. A killed process leaves only a temporary directory. Nothing reads it, and prune
-// removes it.
+// it into place at the end. A killed process leaves only a temporary directory. Nothing
+// reads it, and prune removes it.
 func (e *Engine) appear(fill func(tmp string) error) error {
-	return e.temporary(func(tmp string) error {
-		if err := fill(tmp); err != nil {
-			return err
-		}
-		if err := owned.Seal(tmp, e.programsDir()); err != nil {
-			return err
-		}
-		return os.Rename(tmp, e.programsDir())
-	})
-}
-
-// temporary calls fill with an empty directory for a build, and removes what is left of
-// it.
-func (e *Engine) temporary(fill func(tmp string) error) error {
 	tmp := fmt.Sprintf("%s.%d.tmp", e.programsDir(), os.Getpid())
-	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(filepath.Join(tmp, "bin"), 0o755)); err != nil {
-		return err
+	err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(filepath.Join(tmp, "bin"), 0o755))
+	if err == nil {
+		err = fill(tmp)
 	}
-	return errors.Join(fill(tmp), os.RemoveAll(tmp))
+	if err == nil {
+		err = owned.Seal(tmp, e.programsDir())
+	}
+	if err == nil {
+		err = os.Rename(tmp, e.programsDir())
+	}
+	return errors.Join(err, os.RemoveAll(tmp))
 }
 
-// compile writes the engine's module to dir/src and builds programs into dir/bin.
-func (e *Engine) compile(ctx context.Context, goTool, dir string, flags []string) error {
+// compile writes the engine's module to dir/src and builds its programs into dir/bin.
+func (e *Engine) compile(ctx context.Context, goTool, dir string) error {
 	if err := txtar.Write(txtar.Parse(module), filepath.Join(dir, "src")); err != nil {
 		return fmt.Errorf("writing the engine's module: %w", err)
 	}
 	out := filepath.Join(dir, "bin") + string(filepath.Separator) // the separator makes it a directory for go build
-	cmd := exec.CommandContext(ctx, goTool, slices.Concat([]string{"build", "-o", out}, flags)...)
+	cmd := exec.CommandContext(ctx, goTool, slices.Concat([]string{"build", "-o", out}, buildFlags)...)
 	cmd.Dir = filepath.Join(dir, "src")
 	cmd.Env = goEnv()
 	cmd.SysProcAttr = interrupted()
@@ -141,31 +129,3 @@ func (e *Engine) prune() {
 		}
 	}
 }
-
-// leashed returns the path of a client that ends with the process that started it. The
-// plain client ends its session when that process is gone, which frees the session's
-// resources in the engine. But without an engine it keeps trying to connect for minutes
-// (v0.19.10).
-func (e *Engine) leashed(program string) (string, error) {
-	script := strings.ReplaceAll(leash, "CLIENT", "'"+program+"'")
-	path := e.path("client")
-	if there, err := os.ReadFile(path); err == nil && string(there) == script {
-		return path, nil
-	}
-	if err := atomicfile.Write(path, []byte(script)); err != nil {
-		return "", err
-	}
-	return path, os.Chmod(path, 0o755)
-}
-
-// leash gives the client twenty seconds to end its session, then kills it.
-const leash = `#!/bin/sh
-parent=$PPID client=$$
-(
-	while kill -0 "$parent" && kill -0 "$client"; do sleep 1; done
-	kill -0 "$client" || exit 0
-	sleep 20
-	[ "$(readlink "/proc/$client/exe")" = CLIENT ] && kill -KILL "$client"
-) </dev/null >/dev/null 2>&1 &
-exec CLIENT "$@"
-`

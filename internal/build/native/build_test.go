@@ -20,7 +20,7 @@ const compiles = "BUILDER_TEST_COMPILES"
 // A killed builder leaves no compiler behind.
 func TestCompilerEndsWithBuilder(t *testing.T) {
 	if dir := os.Getenv(compiles); dir != "" {
-		t.Fatal(New(dir, t.Logf, Options{}).compile(t.Context(), filepath.Join(dir, "go"), dir, nil))
+		t.Fatal(New(dir, t.Logf, Options{}).compile(t.Context(), filepath.Join(dir, "go"), dir))
 	}
 	dir := t.TempDir()
 	started := filepath.Join(dir, "started")

@@ -36,9 +36,7 @@ func TestClientFromImage(t *testing.T) {
 	for range 2 {
 		path, err := e.ClientIn(t.Context(), "docker", ImageName)
 		must.Succeed(t, err)
-		leash, err := os.ReadFile(path)
-		want := e.path("client-"+Version, "dagger")
-		must.Hold(t, err == nil && strings.Contains(string(leash), "exec '"+want+"'"), "%v: %s does not start %s", err, leash, want)
+		check.Same(t, "the client", e.path("client-"+Version, "dagger"), path)
 	}
 	asked, err := os.ReadFile(log)
 	lines := strings.Split(strings.TrimSpace(string(asked)), "\n")
@@ -47,23 +45,23 @@ func TestClientFromImage(t *testing.T) {
 	}
 	check.That(t, !exists(e.programsDir()), "something was built")
 	for _, damage := range []string{"dagger", "dagger-of-another"} {
-		must.Succeed(t, os.WriteFile(e.clientAlone(), []byte(damage), 0o755))
+		must.Succeed(t, os.WriteFile(e.copiedClient(), []byte(damage), 0o755))
 		_, err := e.ClientIn(t.Context(), "docker", ImageName)
 		must.Succeed(t, err)
-		if text, err := os.ReadFile(e.clientAlone()); err != nil || !strings.HasPrefix(string(text), "#!/bin/sh") {
+		if text, err := os.ReadFile(e.copiedClient()); err != nil || !strings.HasPrefix(string(text), "#!/bin/sh") {
 			t.Errorf("the damaged client stays: %q, %v", text, err)
 		}
 	}
 }
 
-// A client of another version and a missing image are errors that name the image. They
-// leave no files behind.
+// A client of another version and a missing image are errors. They leave no files
+// behind.
 func TestClientNotFromImage(t *testing.T) {
 	for version, want := range map[string]string{"v0.0.1": "v0.0.1", "": "no route to host"} {
 		fakeDocker(t, version)
 		e := New(t.TempDir(), t.Logf, Options{})
 		err := e.copyClient(t.Context(), "docker", UpstreamImage)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), UpstreamImage) {
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", version, err)
 		}
 		if left, _ := filepath.Glob(e.path("client*")); len(left) != 0 {
