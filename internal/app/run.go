@@ -15,7 +15,6 @@ import (
 	"builder/internal/build/run"
 	"builder/internal/evidence/signing"
 	"builder/internal/gates/gate"
-	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
 	"builder/internal/machine/host"
 	"builder/internal/plan/diagnose"
@@ -301,7 +300,7 @@ func (c *cellRun) cellOf(o run.Outcome) report.Cell {
 func cellOf(o run.Outcome) report.Cell {
 	c := report.Cell{
 		ID: o.Entry.ID, Key: o.Entry.Key(), Recipe: o.Entry.Recipe, Axes: o.Entry.Axes,
-		From: report.From(o.From), Engine: diag.Redact(o.Engine), Artifacts: o.Artifacts,
+		From: report.From(o.From), Engine: diag.Redact(o.Engine), Artifacts: o.Artifacts, Verdicts: o.Verdicts,
 	}
 	for _, s := range o.Steps {
 		c.Steps = append(c.Steps, report.Step{
@@ -312,22 +311,11 @@ func cellOf(o run.Outcome) report.Cell {
 	if c.From == report.Store || c.From == report.Registry {
 		c.Taken = report.Seconds(o.Took.Seconds())
 	}
-	for _, v := range o.Verdicts {
-		c.Verdicts = append(c.Verdicts, toReport(v))
-	}
 	// A cell refused by a gate has a result, and its verdicts are the error.
 	if code := diag.CodeOf(o.Err); o.Err != nil && !o.Skipped && (code != diag.Gate || len(o.Verdicts) == 0) {
 		c.Error = &report.CellError{Code: code.String(), Message: diag.Redact(term.Clean(o.Err.Error())), Hint: diag.Redact(firstHint(o.Err))}
 	}
 	return c
-}
-
-func toReport(v verdict.Verdict) report.Verdict {
-	said := report.Verdict{Gate: v.Gate, Status: v.Status.String(), Evidence: v.Evidence, Remedy: v.Remedy, Seconds: report.Seconds(v.Seconds)}
-	if v.Waiver != nil {
-		said.Waiver = &report.Waiver{Because: v.Waiver.Because, Issue: v.Waiver.Issue, Until: v.Waiver.Until}
-	}
-	return said
 }
 
 func firstHint(err error) string {

@@ -19,8 +19,8 @@ import (
 // groups lists the folders with Go code, the highest first. A package imports only from
 // its own group and from the groups below it.
 var groups = []string{
-	"cmd", "internal/app", "internal/publishing", "pipelines", "internal/build", "internal/evidence", "internal/gates",
-	"internal/view", "internal/plan", "internal/machine", "internal/input", "internal/files", "internal/base",
+	"cmd", "internal/app", "internal/publishing", "pipelines", "internal/build", "internal/evidence", "internal/view",
+	"internal/gates", "internal/plan", "internal/machine", "internal/input", "internal/files", "internal/base",
 	"recipes", "stacks", "patches", "images", "profiles", "diagnoses",
 }
 

@@ -118,7 +118,7 @@ func verdictOf(c report.Cell, s report.Step) string {
 	gate, isGate := strings.CutPrefix(s.Name, "gate ")
 	for _, v := range c.Verdicts {
 		if isGate && v.Gate == gate {
-			return v.Status
+			return v.Status.String()
 		}
 	}
 	switch {

@@ -141,7 +141,7 @@ func refusal(dir string) error {
 		for _, v := range cell.Verdicts {
 			if errors.Join(err1, err2) == nil && cell.ID == filepath.Base(full) && v.Refuses() {
 				hint := strings.TrimPrefix(v.Remedy+"; the report is "+filepath.Join(dir, "..", "report.html"), "; ")
-				errs = append(errs, diag.Refusal(dir, v.Gate, v.Status, v.Evidence, hint))
+				errs = append(errs, diag.Refusal(dir, v.Gate, v.Status.String(), v.Evidence, hint))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"builder/internal/base/diag"
+	"builder/internal/gates/verdict"
 )
 
 // Err returns the errors of every cell that did not pass, each with its class, or nil
@@ -23,23 +24,14 @@ func Err(run Run) error {
 			errs = append(errs, diag.Errorf(diag.Unexpected, "%s: it was not built", c.ID).
 				WithHint("its run was stopped or killed, or wrote no result: read the log of its job"))
 		default:
-			errs = append(errs, refusals(c)...)
+			err := verdict.Refusals(c.ID, c.Verdicts)
+			if err == nil {
+				err = diag.Errorf(diag.Gate, "%s: no gate checked it", c.ID)
+			}
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// refusals returns an error for each gate that refuses a cell.
-func refusals(c Cell) (errs []error) {
-	for _, v := range c.Verdicts {
-		if v.Refuses() {
-			errs = append(errs, diag.Refusal(c.ID, v.Gate, v.Status, v.Evidence, v.Remedy))
-		}
-	}
-	if len(errs) == 0 {
-		errs = append(errs, diag.Errorf(diag.Gate, "%s: no gate checked it", c.ID))
-	}
-	return errs
 }
 
 // codeNamed returns the class of an error by name. It returns [diag.Unexpected] for an

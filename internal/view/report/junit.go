@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"builder/internal/gates/verdict"
 	"builder/internal/view/term"
 )
 
@@ -83,16 +84,16 @@ func suiteOf(c Cell) junitSuite {
 	return s
 }
 
-func caseOf(c Cell, v Verdict) junitCase {
-	one := junitCase{Class: term.Clean(c.ID), Name: term.Clean(v.Gate), Time: fmt.Sprintf("%.3f", float64(v.Seconds))}
+func caseOf(c Cell, v verdict.Verdict) junitCase {
+	one := junitCase{Class: term.Clean(c.ID), Name: term.Clean(v.Gate), Time: fmt.Sprintf("%.3f", v.Seconds)}
 	evidence := term.Clean(v.Evidence)
-	message := &junitMessage{firstLine(evidence), term.Clean(v.Status), term.Clean(v.Evidence + "\n" + v.Remedy)}
+	message := &junitMessage{firstLine(evidence), v.Status.String(), term.Clean(v.Evidence + "\n" + v.Remedy)}
 	switch v.Status {
-	case verdictPass:
+	case verdict.Pass:
 		one.Out = evidence
-	case verdictWaived:
+	case verdict.Waived:
 		one.Skipped = message
-	case verdictFail:
+	case verdict.Fail:
 		one.Failure = message
 	default:
 		one.Error = message

@@ -5,17 +5,18 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/gates/verdict"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
 func TestJUnit(t *testing.T) {
 	data, err := JUnit(Run{Cells: []Cell{
-		{ID: "a", Steps: []Step{{Seconds: 1.5}}, Verdicts: []Verdict{
-			{Gate: "import", Status: "pass", Evidence: "imported \x1b[31m<b>\x00"},
-			{Gate: "size", Status: "fail", Evidence: "too large\nby far", Remedy: "make it smaller"},
-			{Gate: "transport", Status: "not-measured", Evidence: "no GPU"},
-			{Gate: "cpu-isa", Status: "waived", Evidence: "avx2"},
+		{ID: "a", Steps: []Step{{Seconds: 1.5}}, Verdicts: []verdict.Verdict{
+			{Gate: "import", Status: verdict.Pass, Evidence: "imported \x1b[31m<b>\x00"},
+			{Gate: "size", Status: verdict.Fail, Evidence: "too large\nby far", Remedy: "make it smaller"},
+			{Gate: "transport", Status: verdict.NotMeasured, Evidence: "no GPU"},
+			{Gate: "cpu-isa", Status: verdict.Waived, Evidence: "avx2"},
 		}},
 		{ID: "b", Error: &CellError{Code: "build", Message: "make failed", Hint: "read the log"}},
 		{ID: "c"},

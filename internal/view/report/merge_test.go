@@ -13,6 +13,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
 	"builder/internal/view/report"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
@@ -23,7 +24,7 @@ func passed(id, sha string) report.Cell {
 	return report.Cell{
 		ID: id, Key: "key of " + id, From: report.Build,
 		Artifacts: []artifact.Artifact{{Name: "a.whl", SHA256: sha, Size: 1}},
-		Verdicts:  []report.Verdict{{Gate: "import", Status: "pass"}},
+		Verdicts:  []verdict.Verdict{{Gate: "import", Status: verdict.Pass}},
 	}
 }
 
@@ -60,7 +61,7 @@ func TestMergeJoins(t *testing.T) {
 func TestMergeTakesTheWorst(t *testing.T) {
 	skipped := report.Cell{ID: "a", Key: "key of a"}
 	refused := passed("a", "1")
-	refused.Verdicts = append(refused.Verdicts, report.Verdict{Gate: "size", Status: "fail"})
+	refused.Verdicts = append(refused.Verdicts, verdict.Verdict{Gate: "size", Status: verdict.Fail})
 	open := passed("a", "1")
 	open.Verdicts = nil
 	order := []report.Cell{skipped, passed("a", "1"), open, refused, failed("a", "fetch")}
@@ -144,7 +145,7 @@ func TestErrHasTheCodeOfARun(t *testing.T) {
 		}
 	}
 	refused := passed("a", "1")
-	refused.Verdicts[0].Status = "not-measured"
+	refused.Verdicts[0].Status = verdict.NotMeasured
 	unasked := passed("a", "1")
 	unasked.Verdicts = nil
 	for name, c := range map[string]struct {

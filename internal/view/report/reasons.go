@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/gates/verdict"
 	"builder/internal/view/term"
 )
 
@@ -56,7 +57,7 @@ func reasonsOf(c Cell) (all []Reason) {
 	for _, v := range c.Verdicts {
 		if v.Refuses() {
 			r := Reason{Status: NotMeasured, What: v.Gate, Text: v.Evidence, Remedy: v.Remedy}
-			if v.Status == verdictFail {
+			if v.Status == verdict.Fail {
 				r.Status = Fail
 			}
 			all = append(all, r)

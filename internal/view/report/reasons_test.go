@@ -5,20 +5,21 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/gates/verdict"
 	"builder/internal/view/report"
 )
 
 // refused returns a cell refused by a gate.
-func refused(id, gate, status, evidence string) report.Cell {
+func refused(id, gate string, status verdict.Status, evidence string) report.Cell {
 	c := passed(id, "1")
-	c.Verdicts = append(c.Verdicts, report.Verdict{Gate: gate, Status: status, Evidence: evidence, Remedy: "mend it"})
+	c.Verdicts = append(c.Verdicts, verdict.Verdict{Gate: gate, Status: status, Evidence: evidence, Remedy: "mend it"})
 	return c
 }
 
 // The headline gives the number of cells that passed or did not, and the first reason.
 func TestHeadline(t *testing.T) {
-	check := refused("c", "check-build", "fail", "TensorFlow was not found\nand more")
-	gpu := refused("d", "nccl-tests", "not-measured", "no GPU")
+	check := refused("c", "check-build", verdict.Fail, "TensorFlow was not found\nand more")
+	gpu := refused("d", "nccl-tests", verdict.NotMeasured, "no GPU")
 	none := passed("e", "1")
 	none.Verdicts = nil
 	stopped := failed("f", "build")
@@ -31,8 +32,8 @@ func TestHeadline(t *testing.T) {
 		"1 of 1 cells not measured: gates: No gate checked it.":                    {none},
 		"2 of 4 cells failed, 1 not measured, 1 not built: step build: it stopped": {{ID: "x"}, gpu, check, stopped},
 		"1 of 2 cells not built":                                                   {passed("a", "1"), {ID: "x"}},
-		"1 of 1 cells failed: g: " + strings.Repeat("x", 116) + "…":                {refused("a", "g", "fail", strings.Repeat("x", 1000))},
-		"1 of 1 cells failed: g: red":                                              {refused("a", "g", "fail", "\x1b[31mred\x1b[0m")},
+		"1 of 1 cells failed: g: " + strings.Repeat("x", 116) + "…":                {refused("a", "g", verdict.Fail, strings.Repeat("x", 1000))},
+		"1 of 1 cells failed: g: red":                                              {refused("a", "g", verdict.Fail, "\x1b[31mred\x1b[0m")},
 	} {
 		if got := report.Headline(report.Run{Cells: cells}); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -43,8 +44,8 @@ func TestHeadline(t *testing.T) {
 // Cells with the same reason share one entry. Errors come before refusals of gates.
 func TestReasons(t *testing.T) {
 	run := report.Run{Cells: []report.Cell{
-		{ID: "skipped"}, refused("a", "size", "fail", "too large"), passed("fine", "1"), refused("b", "size", "fail", "too large"),
-		refused("c", "size", "fail", "larger"), failed("d", "fetch"), refused("e", "gpu", "not-measured", "no GPU"),
+		{ID: "skipped"}, refused("a", "size", verdict.Fail, "too large"), passed("fine", "1"), refused("b", "size", verdict.Fail, "too large"),
+		refused("c", "size", verdict.Fail, "larger"), failed("d", "fetch"), refused("e", "gpu", verdict.NotMeasured, "no GPU"),
 	}}
 	var got []string
 	for _, r := range report.Reasons(run) {
@@ -55,7 +56,7 @@ func TestReasons(t *testing.T) {
 		t.Errorf("got %s", strings.Join(got, ", "))
 	}
 	waived := passed("w", "1")
-	waived.Verdicts = append(waived.Verdicts, report.Verdict{Gate: "x", Status: "waived"})
+	waived.Verdicts = append(waived.Verdicts, verdict.Verdict{Gate: "x", Status: verdict.Waived})
 	if all := report.Reasons(report.Run{Cells: []report.Cell{waived}}); len(all) != 0 {
 		t.Errorf("a waived gate keeps nothing back: %v", all)
 	}

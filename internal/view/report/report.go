@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
 )
 
 // Schema is the version of the format of run.json. Fields may be added without a new
@@ -47,7 +48,7 @@ type Cell struct {
 	Taken     Seconds             `json:"taken,omitempty"`  // time to take a stored or published result
 	Steps     []Step              `json:"steps"`
 	Artifacts []artifact.Artifact `json:"artifacts"`
-	Verdicts  []Verdict           `json:"verdicts"`
+	Verdicts  []verdict.Verdict   `json:"verdicts"`
 	Error     *CellError          `json:"error,omitempty"`
 }
 
@@ -108,33 +109,6 @@ type Step struct {
 	Log     string    `json:"log"`
 }
 
-// Verdict is the answer of a gate.
-type Verdict struct {
-	Gate     string  `json:"gate"`
-	Status   string  `json:"status"`
-	Evidence string  `json:"evidence"`
-	Remedy   string  `json:"remedy"`
-	Waiver   *Waiver `json:"waiver,omitempty"`
-	Seconds  Seconds `json:"seconds"`
-}
-
-// Waiver states why a failure does not keep an artifact back, and until which day.
-type Waiver struct {
-	Because string `json:"because"`
-	Issue   string `json:"issue"`
-	Until   string `json:"until"`
-}
-
-// The statuses of a verdict. Any other status counts as not measured.
-const (
-	verdictPass   = "pass"
-	verdictWaived = "waived"
-	verdictFail   = "fail"
-)
-
-// Refuses reports whether the verdict keeps the cell from passing.
-func (v Verdict) Refuses() bool { return v.Status != verdictPass && v.Status != verdictWaived }
-
 // CellError is the error of a cell without a result. Code is the name of an exit code.
 type CellError struct {
 	Code    string `json:"code"`
@@ -147,14 +121,16 @@ type Seconds float64
 
 // MarshalJSON writes at most three decimals.
 func (s Seconds) MarshalJSON() ([]byte, error) {
-	return strconv.AppendFloat(nil, math.Round(float64(s)*1000)/1000, 'f', -1, 64), nil
+	return strconv.AppendFloat(nil, rounded(float64(s)), 'f', -1, 64), nil
 }
+
+func rounded(seconds float64) float64 { return math.Round(seconds*1000) / 1000 }
 
 // StatusOf derives the status of a cell: error takes precedence over fail, fail over
 // not-measured, and not-measured over pass. A cell with a result and no verdicts is not
 // measured; it never passes.
 func StatusOf(c Cell) Status {
-	failed := func(v Verdict) bool { return v.Status == verdictFail }
+	failed := func(v verdict.Verdict) bool { return v.Status == verdict.Fail }
 	switch {
 	case c.Error != nil:
 		return Errored
@@ -162,7 +138,7 @@ func StatusOf(c Cell) Status {
 		return Skipped
 	case slices.ContainsFunc(c.Verdicts, failed):
 		return Fail
-	case len(c.Verdicts) == 0 || slices.ContainsFunc(c.Verdicts, Verdict.Refuses):
+	case len(c.Verdicts) == 0 || slices.ContainsFunc(c.Verdicts, verdict.Verdict.Refuses):
 		return NotMeasured
 	}
 	return Pass
@@ -179,6 +155,9 @@ func settled(c Cell) Cell {
 	c.Steps = list(c.Steps)
 	c.Artifacts = list(c.Artifacts)
 	c.Verdicts = list(c.Verdicts)
+	for i := range c.Verdicts {
+		c.Verdicts[i].Seconds = rounded(c.Verdicts[i].Seconds)
+	}
 	if c.Error != nil {
 		e := *c.Error
 		c.Error = &e

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
 	"builder/internal/view/report"
 	"builder/test/kit/check"
 	"builder/test/kit/golden"
@@ -41,9 +43,9 @@ func example() report.Run {
 				Axes:      map[string]string{"rocm": "5.7", "python": "3.11"},
 				Steps:     []report.Step{{Name: "image", Cached: true}, {Name: "build", Seconds: 85.12345, Log: "horovod/build.log"}},
 				Artifacts: []artifact.Artifact{{Name: "horovod-0.28.1.whl", Path: "horovod/horovod-0.28.1.whl", SHA256: "cd34", Size: 1234, Key: "ab12"}},
-				Verdicts: []report.Verdict{
-					{Gate: "import", Status: "pass", Evidence: "imported", Seconds: 1.5},
-					{Gate: "check-build", Status: "fail", Evidence: "NCCL is missing", Remedy: "install rccl-dev", Seconds: 0.25},
+				Verdicts: []verdict.Verdict{
+					{Gate: "import", Status: verdict.Pass, Evidence: "imported", Seconds: 1.5},
+					{Gate: "check-build", Status: verdict.Fail, Evidence: "NCCL is missing", Remedy: "install rccl-dev", Seconds: 0.25},
 				},
 			},
 			{ID: "horovod-0.28.1+rocm6.1-cp311", Key: "ef56", Recipe: "horovod", Error: &report.CellError{Code: "build", Message: "exit 1", Hint: "look <here>"}},
@@ -85,9 +87,9 @@ func TestReadRefuses(t *testing.T) {
 
 func TestStatusOf(t *testing.T) {
 	wheel := []artifact.Artifact{{Name: "a.whl"}}
-	verdicts := func(statuses ...string) (all []report.Verdict) {
+	verdicts := func(statuses ...verdict.Status) (all []verdict.Verdict) {
 		for _, s := range statuses {
-			all = append(all, report.Verdict{Status: s})
+			all = append(all, verdict.Verdict{Status: s})
 		}
 		return all
 	}
@@ -97,11 +99,11 @@ func TestStatusOf(t *testing.T) {
 	}{
 		"nothing":      {report.Cell{Status: report.Pass}, report.Skipped},
 		"no gate":      {report.Cell{Artifacts: wheel}, report.NotMeasured},
-		"pass":         {report.Cell{Artifacts: wheel, Verdicts: verdicts("pass", "waived")}, report.Pass},
-		"not measured": {report.Cell{Artifacts: wheel, Verdicts: verdicts("pass", "not-measured")}, report.NotMeasured},
-		"zero verdict": {report.Cell{Artifacts: wheel, Verdicts: verdicts("pass", "")}, report.NotMeasured},
-		"fail":         {report.Cell{Artifacts: wheel, Verdicts: verdicts("not-measured", "fail", "pass")}, report.Fail},
-		"error":        {report.Cell{Verdicts: verdicts("fail"), Error: &report.CellError{}}, report.Errored},
+		"pass":         {report.Cell{Artifacts: wheel, Verdicts: verdicts(verdict.Pass, verdict.Waived)}, report.Pass},
+		"not measured": {report.Cell{Artifacts: wheel, Verdicts: verdicts(verdict.Pass, verdict.NotMeasured)}, report.NotMeasured},
+		"zero verdict": {report.Cell{Artifacts: wheel, Verdicts: verdicts(verdict.Pass, verdict.NotMeasured)}, report.NotMeasured},
+		"fail":         {report.Cell{Artifacts: wheel, Verdicts: verdicts(verdict.NotMeasured, verdict.Fail, verdict.Pass)}, report.Fail},
+		"error":        {report.Cell{Verdicts: verdicts(verdict.Fail), Error: &report.CellError{}}, report.Errored},
 	} {
 		check.Same(t, name, c.want, report.StatusOf(c.cell))
 	}
@@ -205,7 +207,7 @@ func writeForever(path string) {
 func TestSummary(t *testing.T) {
 	run := example()
 	run.Cells[0].Verdicts = append(run.Cells[0].Verdicts,
-		report.Verdict{Gate: "size", Status: "waived", Waiver: &report.Waiver{Until: "2026-12-31"}}, report.Verdict{Gate: "transport"}, report.Verdict{Gate: "rdma", Status: "fail"})
+		verdict.Verdict{Gate: "size", Status: verdict.Waived, Waiver: &recipe.Waiver{Until: "2026-12-31"}}, verdict.Verdict{Gate: "transport"}, verdict.Verdict{Gate: "rdma", Status: verdict.Fail})
 	header, rows := report.Summary(run)
 	got := append([][]string{header}, rows...)
 	want := [][]string{
@@ -238,7 +240,7 @@ func planned(n int) report.Run {
 func finished(cell report.Cell) report.Cell {
 	cell.From = report.Build
 	cell.Artifacts = []artifact.Artifact{{Name: cell.ID + ".whl", SHA256: strings.Repeat("0", 64)}}
-	cell.Verdicts = []report.Verdict{{Gate: "import", Status: "pass"}}
+	cell.Verdicts = []verdict.Verdict{{Gate: "import", Status: verdict.Pass}}
 	return cell
 }
 

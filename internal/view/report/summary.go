@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"builder/internal/gates/verdict"
 )
 
 // Summary returns the table at the end of a run: a header and one row per cell.
@@ -33,42 +35,27 @@ func wheel(c Cell) string {
 
 // gates counts the verdicts. Waived and failed gates are listed by name at the end.
 func gates(c Cell) string {
-	counts := map[string]int{}
-	var waived, failed []string
+	named := map[verdict.Status][]string{}
 	for _, v := range c.Verdicts {
-		switch v.Status {
-		case verdictPass:
-			counts[v.Status]++
-		case verdictWaived:
-			waived = append(waived, waiver(v))
-		case verdictFail:
-			failed = append(failed, v.Gate)
-		default:
-			counts[string(NotMeasured)]++
+		name := v.Gate
+		if v.Status == verdict.Waived && v.Waiver != nil {
+			name += " until " + v.Waiver.Until
 		}
+		named[v.Status] = append(named[v.Status], name)
 	}
 	var parts []string
-	for _, status := range []string{verdictPass, string(NotMeasured)} {
-		if n := counts[status]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, status))
+	for _, status := range []verdict.Status{verdict.Pass, verdict.NotMeasured, verdict.Waived, verdict.Fail} {
+		names := named[status]
+		if len(names) == 0 {
+			continue
 		}
-	}
-	for _, list := range []struct {
-		status string
-		names  []string
-	}{{verdictWaived, waived}, {verdictFail, failed}} {
-		if len(list.names) > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s: %s", len(list.names), list.status, strings.Join(list.names, ", ")))
+		part := fmt.Sprintf("%d %s", len(names), status)
+		if status == verdict.Waived || status == verdict.Fail {
+			part += ": " + strings.Join(names, ", ")
 		}
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
-}
-
-func waiver(v Verdict) string {
-	if v.Waiver == nil {
-		return v.Gate
-	}
-	return fmt.Sprintf("%s until %s", v.Gate, v.Waiver.Until)
 }
 
 // took returns the time in this run and, for a stored result, also the time of its

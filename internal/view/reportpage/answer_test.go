@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
 	"builder/internal/view/report"
 	"builder/test/kit/browsertest"
 	"builder/test/kit/check"
@@ -38,12 +39,12 @@ func wheels(failed bool) report.Run {
 		wheel := fmt.Sprintf("horovod-0.28.1+rocm5.7.tf2.13-cp%[1]s-cp%[1]s-linux_x86_64.whl", strings.ReplaceAll(python, ".", ""))
 		c.Artifacts = []artifact.Artifact{{Name: wheel, Path: "out/" + id + "/" + wheel, SHA256: strings.Repeat("1c6874a7", 8), Size: 8421736}}
 		for _, g := range [][2]string{{"wheel-format", "412 files, all in RECORD"}, {"native-deps", "9 libraries, all of the platform"}, {"glibc-floor", "GLIBC_2.29 of at most 2.31"}, {"import", "horovod.tensorflow imported"}, {"check-build", "tensorflow, mpi, rccl"}} {
-			c.Verdicts = append(c.Verdicts, report.Verdict{Gate: g[0], Status: "pass", Evidence: g[1], Seconds: 3})
+			c.Verdicts = append(c.Verdicts, verdict.Verdict{Gate: g[0], Status: verdict.Pass, Evidence: g[1], Seconds: 3})
 			step("gate "+g[0], 3)
 		}
 		if failed && i == 0 {
 			last := &c.Verdicts[len(c.Verdicts)-1]
-			last.Status, last.Evidence, last.Remedy = "fail", "TensorFlow was not found", "build with HOROVOD_WITH_TENSORFLOW=1: without it a missing TensorFlow is left out in silence"
+			last.Status, last.Evidence, last.Remedy = verdict.Fail, "TensorFlow was not found", "build with HOROVOD_WITH_TENSORFLOW=1: without it a missing TensorFlow is left out in silence"
 		}
 		run.Cells = append(run.Cells, c)
 	}
@@ -106,7 +107,7 @@ func TestCommands(t *testing.T) {
 	cell := func(id, name string) report.Cell {
 		return report.Cell{
 			ID: id, Recipe: "tool", Artifacts: []artifact.Artifact{{Name: name, Path: "my out/" + id + "/" + name}},
-			Verdicts: []report.Verdict{{Gate: "import", Status: "pass"}},
+			Verdicts: []verdict.Verdict{{Gate: "import", Status: verdict.Pass}},
 		}
 	}
 	nowhere := cell("tool-1", "tool.whl")

@@ -3,6 +3,7 @@ package reportpage
 import (
 	"fmt"
 
+	"builder/internal/gates/verdict"
 	"builder/internal/view/report"
 )
 
@@ -51,13 +52,13 @@ func compareCell(old, now report.Cell) []change {
 			note("sha256 of "+a.Name, sum, a.SHA256)
 		}
 	}
-	verdicts := map[string]string{}
+	verdicts := map[string]verdict.Status{}
 	for _, v := range old.Verdicts {
 		verdicts[v.Gate] = v.Status
 	}
 	for _, v := range now.Verdicts {
 		if status, known := verdicts[v.Gate]; known {
-			note("gate "+v.Gate, status, v.Status)
+			note("gate "+v.Gate, status.String(), v.Status.String())
 		}
 	}
 	if before, after := float64(old.Seconds()), float64(now.Seconds()); old.From == now.From && min(before, after) > 5 && max(before, after) > 2*min(before, after) {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
 	"builder/internal/view/report"
 )
 
@@ -83,7 +84,7 @@ type cell struct {
 	Values   []string // of the varying axes, in their order
 	Gates    string   // number of passed gates and of all gates
 	Took     string
-	Verdicts []report.Verdict // refusals first
+	Verdicts []verdict.Verdict // refusals first
 	Steps    []step
 	Files    []file
 	Commands []command
@@ -169,13 +170,13 @@ func newCell(c report.Cell, anchor string, axes []axis, o Options) cell {
 		Cell: c, Anchor: anchor, Refused: c.Status != report.Pass && c.Status != report.Skipped,
 		Verdicts: slices.Clone(c.Verdicts), Commands: commandsOf(c), Logs: excerpts(c, o.Logs),
 	}
-	slices.SortStableFunc(shown.Verdicts, func(a, b report.Verdict) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(shown.Verdicts, func(a, b verdict.Verdict) int { return rank(a) - rank(b) })
 	for _, a := range axes {
 		shown.Values = append(shown.Values, c.Axes[a.Name])
 	}
 	passed := 0
 	for _, v := range c.Verdicts {
-		if v.Status == "pass" {
+		if v.Status == verdict.Pass {
 			passed++
 		}
 	}
@@ -194,7 +195,7 @@ func newCell(c report.Cell, anchor string, axes []axis, o Options) cell {
 }
 
 // rank orders verdicts: refusals, then waived, then passed.
-func rank(v report.Verdict) int {
+func rank(v verdict.Verdict) int {
 	switch {
 	case v.Refuses():
 		return 0

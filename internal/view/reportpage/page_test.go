@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
 	"builder/internal/view/report"
 	"builder/test/kit/browsertest"
 	"builder/test/kit/check"
@@ -34,7 +36,7 @@ func sample(n int) report.Run {
 			ID: id, Key: strings.Repeat("a", 64), Recipe: "tool", From: report.Build,
 			Axes:      map[string]string{"rocm": fmt.Sprintf("%d.7", i%4), "python": fmt.Sprintf("3.%d", i/4), "arch": "gfx90a"},
 			Artifacts: []artifact.Artifact{{Name: id + ".whl", SHA256: strings.Repeat("b", 64), Size: 12}},
-			Verdicts:  []report.Verdict{{Gate: "import", Status: "pass", Evidence: "imported", Remedy: "nothing to be done"}},
+			Verdicts:  []verdict.Verdict{{Gate: "import", Status: verdict.Pass, Evidence: "imported", Remedy: "nothing to be done"}},
 			Steps: []report.Step{
 				{Name: "build", Started: began.Add(time.Minute), Seconds: 240, Log: id + "/logs/build.log"},
 				{Name: "gate import", Started: began.Add(5 * time.Minute), Seconds: 3, Log: id + "/logs/gate-import.log"},
@@ -42,7 +44,7 @@ func sample(n int) report.Run {
 		}
 		switch i {
 		case 0:
-			c.Verdicts = append(c.Verdicts, report.Verdict{Gate: "size", Status: "fail", Evidence: "<script>alert(1)</script>", Remedy: "make it smaller"})
+			c.Verdicts = append(c.Verdicts, verdict.Verdict{Gate: "size", Status: verdict.Fail, Evidence: "<script>alert(1)</script>", Remedy: "make it smaller"})
 		case 1:
 			c.Artifacts, c.Verdicts, c.Steps = nil, nil, c.Steps[:1]
 			c.Error = &report.CellError{Code: "build", Message: "make: *** [all] Error 2", Hint: "read the log"}
@@ -73,7 +75,7 @@ func TestPage(t *testing.T) {
 		"tool-3/logs/gate-import.log": {Data: []byte("nobody wants to read of what was waived")},
 	}
 	run := sample(8)
-	run.Cells[3].Verdicts[0] = report.Verdict{Gate: "import", Status: "waived", Waiver: &report.Waiver{Until: "2099-01-01"}}
+	run.Cells[3].Verdicts[0] = verdict.Verdict{Gate: "import", Status: verdict.Waived, Waiver: &recipe.Waiver{Until: "2099-01-01"}}
 	page := write(t, run, Options{Logs: logs})
 	demand(t, page,
 		"<title>2 of 8 cells failed: make: *** [all] Error 2 · builder</title>", "in all cells: arch gfx90a", "took 10m 0s",
@@ -114,7 +116,7 @@ func TestCompared(t *testing.T) {
 	now.Cells = now.Cells[:3]
 	now.Cells[2].Artifacts = []artifact.Artifact{{Name: "tool-2.whl", SHA256: strings.Repeat("c", 64)}}
 	now.Cells[2].Steps[0].Seconds = 1000
-	now.Cells[2].Verdicts = []report.Verdict{{Gate: "import", Status: "fail"}}
+	now.Cells[2].Verdicts = []verdict.Verdict{{Gate: "import", Status: verdict.Fail}}
 	page := write(t, now, Options{Before: &before})
 	demand(t, page, "Changed since 2026-11-21 12:00:00 UTC",
 		`<th scope="row">tool-0</th><td>cell</td><td class="wrap">absent</td>`, `<th scope="row">tool-3</th><td>cell</td>`,
@@ -176,7 +178,7 @@ func TestInABrowser(t *testing.T) {
 		case "/measured":
 			run = sample(3)
 			run.Cells = run.Cells[2:3]
-			run.Cells[0].Verdicts[0].Status = "fail" // cells that did not pass are open
+			run.Cells[0].Verdicts[0].Status = verdict.Fail // cells that did not pass are open
 		}
 		fmt.Fprint(w, write(t, run, Options{Logs: logs}))
 	}))
