@@ -104,7 +104,7 @@ func resultsIn(dir string) ([]string, error) {
 // job connected. It is nil if the file is no log of such a job.
 type Examined struct {
 	diagnose.Report
-	Run *nccllog.Run
+	Run *nccllog.Evidence
 }
 
 func examine(ctx context.Context, e *diagnose.Examiner, file string, in io.Reader) (Examined, error) {
@@ -134,7 +134,7 @@ func examine(ctx context.Context, e *diagnose.Examiner, file string, in io.Reade
 func examineInput(ctx context.Context, e *diagnose.Examiner, name string, in io.Reader) (Examined, error) {
 	read, write := io.Pipe()
 	type result struct {
-		run *nccllog.Run
+		run *nccllog.Evidence
 		err error
 	}
 	done := make(chan result, 1)
@@ -151,7 +151,7 @@ func examineInput(ctx context.Context, e *diagnose.Examiner, name string, in io.
 
 // runOf reads from an NCCL or RCCL log how the ranks of a job connected. It returns nil
 // for other logs.
-func runOf(file string) (*nccllog.Run, error) {
+func runOf(file string) (*nccllog.Evidence, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -160,8 +160,8 @@ func runOf(file string) (*nccllog.Run, error) {
 	return runIn(f)
 }
 
-func runIn(r io.Reader) (*nccllog.Run, error) {
-	run, err := nccllog.ParseRun(r)
+func runIn(r io.Reader) (*nccllog.Evidence, error) {
+	run, err := nccllog.Survey(r)
 	if err != nil || !run.Shown() {
 		return nil, err
 	}
@@ -170,11 +170,11 @@ func runIn(r io.Reader) (*nccllog.Run, error) {
 
 // jsonReport is the --json form of one examined file.
 type jsonReport struct {
-	File     string        `json:"file"`
-	Kind     string        `json:"kind"`
-	Lines    int           `json:"lines"`
-	Findings []jsonFinding `json:"findings"`
-	Run      *nccllog.Run  `json:"run,omitempty"`
+	File     string            `json:"file"`
+	Kind     string            `json:"kind"`
+	Lines    int               `json:"lines"`
+	Findings []jsonFinding     `json:"findings"`
+	Run      *nccllog.Evidence `json:"run,omitempty"`
 }
 
 type jsonFinding struct {

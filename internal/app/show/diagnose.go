@@ -40,10 +40,10 @@ func Diagnosed(out term.Printer, reports []app.Examined) {
 }
 
 // printRun prints the facts of a run found in a log.
-func printRun(out term.Printer, file string, r *nccllog.Run) {
+func printRun(out term.Printer, file string, r *nccllog.Evidence) {
 	out.Say("%s: a run of %s", term.Clean(file), term.Clean(r.Speaker()))
 	for _, row := range r.Rows() {
-		out.Say("  %-13s%s", row.About, term.Clean(row.Text))
+		out.Say("  %-10s%s", row.About, term.Clean(row.Text))
 	}
 	out.Say("")
 }

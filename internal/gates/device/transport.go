@@ -143,7 +143,7 @@ func judgeNetwork(w Way, log nccllog.Evidence, hosts []string) verdict.Verdict {
 			wrong += n
 		}
 	}
-	said := cmp.Or(strings.Join(slices.Concat(log.Reasons, log.Warnings), "; "), "nothing")
+	said := log.Said()
 	switch {
 	case wrong > 0:
 		return verdict.Failed("%d of %d connections between %s do not run over %s: %s; the library logged: %s", wrong, right+wrong, strings.Join(hosts, ", "), w.Transport, log.Summary(), said)
@@ -166,12 +166,12 @@ func (d *Setup) judgeTransport(w Way, log nccllog.Evidence, gpus []string) verdi
 			wrong += n
 		}
 	}
-	said := strings.Join(slices.Concat(log.Reasons, log.Warnings), "; ")
+	said := log.Said()
 	switch {
 	case wrong > 0:
-		return verdict.Failed("%d of %d connections do not run over %s: %s; the library logged: %s", wrong, right+wrong, wanted, log.Summary(), cmp.Or(said, "nothing"))
+		return verdict.Failed("%d of %d connections do not run over %s: %s; the library logged: %s", wrong, right+wrong, wanted, log.Summary(), said)
 	case right == 0 && (wanted != NVLink || !log.NVLS):
-		return verdict.Unmeasured("the log names no connection between GPUs: %s", cmp.Or(said, "nothing")).
+		return verdict.Unmeasured("the log names no connection between GPUs: %s", said).
 			Because("read the library's output: it logged no transport, or an unknown one")
 	case wanted == NVLink:
 		if all, worst, known := d.Host.Linked(gpus); !known {

@@ -4,13 +4,14 @@
 // A collective that falls back to sockets or host memory is correct but slow, and
 // prints no error. Only the log shows it. The parser knows the lines of NCCL 2.18 to
 // 2.30 and of RCCL (src/init.cc, src/transport, src/graph/paths.cc). It ignores other
-// lines and limits the data it keeps. [Parse] reads one complete run. [ParseRun] reads
-// the log of a job, of any size, and reports omissions. Package nccltests reads the
-// output of nccl-tests.
+// lines and limits the data it keeps. [Parse] reads one complete run. [Survey] reads the
+// log of a job, of any size, and reports omissions. Package nccltests reads the output of
+// nccl-tests.
 package nccllog
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,42 +26,79 @@ const MaxLog = 64 << 20
 
 // Limits of the parser.
 const (
-	maxPaths = 4096 // different transports of channels
-	maxLines = 64   // reasons and warnings, each
-	maxText  = 400  // characters per line
+	maxPaths    = 4096 // different transports of connections
+	maxLines    = 64   // reasons and warnings, each
+	maxSettings = 256
+	maxText     = 400 // characters per line
 )
 
-// Evidence is the content of a log.
+// Evidence is the content of a log. Several processes may have written to it.
 type Evidence struct {
-	Library  string         `json:"library"`  // NCCL or RCCL, empty if the log does not name it
-	Version  string         `json:"version"`  // as in the log: 2.29.7+cuda13.0
-	Networks []string       `json:"networks"` // IB, Socket or the name of a plugin
-	Channels map[string]int `json:"channels"` // number of connections by transport: P2P/CUMEM, SHM, NET/IB/0/GDRDMA
-	NVLS     bool           `json:"nvls"`     // multicast in the NVLink switch was set up
-	Reasons  []string       `json:"reasons"`  // lines on settings and on devices found, not found or refused
-	Warnings []string       `json:"warnings"` // NCCL WARN
+	Library     string         `json:"library"`       // NCCL or RCCL, empty if the log does not name it
+	Version     string         `json:"version"`       // as in the log: 2.29.7+cuda13.0
+	Networks    []string       `json:"networks"`      // IB, Socket or the name of a plugin
+	Connections map[string]int `json:"connections"`   // number by transport: P2P/CUMEM, SHM, NET/IB/0/GDRDMA
+	NVLS        bool           `json:"nvls"`          // multicast in the NVLink switch was set up
+	Settings    []Setting      `json:"settings"`      // from the environment, sorted by name
+	Reasons     []string       `json:"reasons"`       // lines on devices found, not found or refused
+	Warnings    []string       `json:"warnings"`      // NCCL WARN
+	Cut         bool           `json:"cut,omitempty"` // data over the limits, or of a second library, was dropped
 }
 
-// Parse reads a log. Several processes may have written to it.
+// Parse reads the log of one run. A log over the limits or of two libraries is an error.
 func Parse(r io.Reader) (Evidence, error) {
 	limited := &io.LimitedReader{R: r, N: MaxLog + 1}
-	in := bufio.NewReaderSize(limited, 4<<10) // NCCL limits lines to 1 KiB
-	e := Evidence{Channels: map[string]int{}}
+	e, dropped, err := read(limited)
+	if limited.N <= 0 {
+		err = fmt.Errorf("it exceeds %d bytes", MaxLog)
+	}
+	if err = cmp.Or(err, dropped); err != nil {
+		return Evidence{}, fmt.Errorf("reading the log of NCCL: %w", err)
+	}
+	return e, nil
+}
+
+// Survey reads the log of a job. It marks a log over the limits or of two libraries.
+func Survey(r io.Reader) (Evidence, error) {
+	e, dropped, err := read(r)
+	if err != nil {
+		return Evidence{}, fmt.Errorf("reading the log of a run: %w", err)
+	}
+	e.Cut = dropped != nil
+	return e, nil
+}
+
+// read reads a log. dropped says which data it left out first.
+func read(r io.Reader) (e Evidence, dropped, err error) {
+	in := bufio.NewReaderSize(r, 4<<10) // NCCL limits lines to 1 KiB
+	e = Evidence{Connections: map[string]int{}}
+	settings := map[string]string{}
 	for {
 		line, err := in.ReadSlice('\n')
-		if limited.N <= 0 {
-			return Evidence{}, fmt.Errorf("reading the log of NCCL: it exceeds %d bytes", MaxLog)
+		dropped = cmp.Or(dropped, e.line(strings.TrimSpace(string(line)), settings))
+		if err == nil || errors.Is(err, bufio.ErrBufferFull) {
+			continue
 		}
-		if err := e.line(strings.TrimSpace(string(line))); err != nil {
-			return Evidence{}, fmt.Errorf("reading the log of NCCL: %w", err)
+		for _, name := range slices.Sorted(maps.Keys(settings)) {
+			e.Settings = append(e.Settings, Setting{name, settings[name], costOf(name, settings[name])})
 		}
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			if errors.Is(err, io.EOF) {
-				return e, nil
-			}
-			return Evidence{}, fmt.Errorf("reading the log of NCCL: %w", err)
+		if errors.Is(err, io.EOF) {
+			err = nil
 		}
+		return e, dropped, err
 	}
+}
+
+// Shown reports whether the log contains a run at all.
+func (e Evidence) Shown() bool { return e.Library != "" || len(e.Connections) > 0 }
+
+// Said joins what the library logged about its settings and about devices.
+func (e Evidence) Said() string {
+	var all []string
+	for _, s := range e.Settings {
+		all = append(all, s.Name+"="+s.Value)
+	}
+	return cmp.Or(strings.Join(slices.Concat(all, e.Reasons, e.Warnings), "; "), "nothing")
 }
 
 var (
@@ -72,14 +110,21 @@ var (
 	warning = regexp.MustCompile(`NCCL WARN (.+)`)
 	info    = regexp.MustCompile(`NCCL INFO (.+)`)
 	nvls    = regexp.MustCompile(`NCCL INFO (?:NVLS comm 0x|Connected NVLS tree)`)
-	reason  = regexp.MustCompile(`NET/IB : (?:No device|Using|GPU Direct)|NET/Socket : Using|Failed to open lib|GPU Direct RDMA|GDRDMA not enabled|P2P is disabled|Could not enable P2P|peer query failed|IPC not supported|NVLS multicast support is not|set by environment to|Failed to initialize (?:any )?NET|disabling|iommu`)
+	setting = regexp.MustCompile(`NCCL INFO ((?:NCCL|RCCL|HSA)_[A-Z0-9_]+) set by environment to (.*?)\.?$`)
+	reason  = regexp.MustCompile(`NET/IB : (?:No device|Using|GPU Direct)|NET/Socket : Using|Failed to open lib|GPU Direct RDMA|GDRDMA not enabled|P2P is disabled|Could not enable P2P|peer query failed|IPC not supported|NVLS multicast support is not|Failed to initialize (?:any )?NET|disabling|iommu`)
 )
 
-func (e *Evidence) line(line string) error {
+// line adds a line of the log. Of a setting the last value counts.
+func (e *Evidence) line(line string, settings map[string]string) error {
 	if !strings.Contains(line, "CCL ") {
 		return nil
 	}
 	switch {
+	case setting.MatchString(line):
+		m := setting.FindStringSubmatch(line)
+		if _, known := settings[m[1]]; known || len(settings) < maxSettings {
+			settings[m[1]] = shorten(m[2])
+		}
 	case version.MatchString(line):
 		m := version.FindStringSubmatch(line)
 		return e.is(m[1], m[2])
@@ -119,10 +164,10 @@ func (e *Evidence) is(library, version string) error {
 }
 
 func (e *Evidence) connect(way string) error {
-	if len(e.Channels) == maxPaths && e.Channels[way] == 0 {
-		return fmt.Errorf("its channels use more than %d different paths", maxPaths)
+	if len(e.Connections) == maxPaths && e.Connections[way] == 0 {
+		return fmt.Errorf("its connections use more than %d different paths", maxPaths)
 	}
-	e.Channels[way]++
+	e.Connections[way]++
 	return nil
 }
 
@@ -174,7 +219,7 @@ const (
 	CollNet Transport = "collnet" // reductions in the network
 )
 
-// TransportOf returns the transport of a key of [Evidence.Channels].
+// TransportOf returns the transport of a key of [Evidence.Connections].
 func TransportOf(way string) Transport {
 	kind, rest, _ := strings.Cut(way, "/")
 	switch {
@@ -197,24 +242,24 @@ func TransportOf(way string) Transport {
 // Transports returns the number of connections for each transport.
 func (e Evidence) Transports() map[Transport]int {
 	count := map[Transport]int{}
-	for way, n := range e.Channels {
+	for way, n := range e.Connections {
 		count[TransportOf(way)] += n
 	}
 	return count
 }
 
-// Summary describes the connections of the channels in a few words, the most frequent
+// Summary describes the connections in a few words, the most frequent
 // first.
 func (e Evidence) Summary() string {
-	ways := slices.SortedFunc(maps.Keys(e.Channels), func(a, b string) int {
-		if e.Channels[a] != e.Channels[b] {
-			return e.Channels[b] - e.Channels[a]
+	ways := slices.SortedFunc(maps.Keys(e.Connections), func(a, b string) int {
+		if e.Connections[a] != e.Connections[b] {
+			return e.Connections[b] - e.Connections[a]
 		}
 		return strings.Compare(a, b)
 	})
 	var parts []string
 	for _, way := range ways[:min(len(ways), 8)] {
-		parts = append(parts, fmt.Sprintf("%d via %s", e.Channels[way], way))
+		parts = append(parts, fmt.Sprintf("%d via %s", e.Connections[way], way))
 	}
 	if len(ways) > 8 {
 		parts = append(parts, fmt.Sprintf("%d more paths", len(ways)-8))
