@@ -15,8 +15,7 @@ import (
 
 const profileDescription = `Prints the variables and options that a stack needs on given versions, GPUs and
 fabric, each with its reason, its version range and a link. env is for a shell, docker
-run --env-file and systemd, ray-runtime-env for ray job submit --runtime-env-json.
-Options are no variables: they are printed as comments or on stderr.
+run --env-file and systemd. Options are no variables: env prints them as comments.
 
 --set-env and --set-option add settings. All settings that contradict the profile, the
 versions or each other are reported at once, with exit 2.`
@@ -103,8 +102,7 @@ func readProfileOptions(c *cli.Context, p *profile.Profile) (profileOptions, err
 	return o, errors.Join(errs...)
 }
 
-// printProfile prints an environment. If the format has no comments, options without a
-// variable go to stderr.
+// printProfile prints an environment.
 func printProfile(p *profile.Profile, o profileOptions, out term.Printer) error {
 	e, err := p.Resolve(o.filter, o.asked)
 	if err != nil {
@@ -113,14 +111,6 @@ func printProfile(p *profile.Profile, o profileOptions, out term.Printer) error 
 	text, err := e.Render(o.format)
 	if err != nil {
 		return err
-	}
-	if o.format == profile.RayRuntimeEnv {
-		for _, option := range e.Options {
-			out.Note("option: %s", term.Clean(profile.Asked{Name: option.Name, Value: option.Value}.String()))
-		}
-		for _, n := range e.Notes {
-			out.Note("note: %s (%s)", n.Text, n.Source)
-		}
 	}
 	_, err = out.Stdout.Write(text)
 	return err

@@ -176,8 +176,8 @@ var Descriptions = map[string]Description{
 	"profile": {
 		[]Example{
 			{Line: "builder profile openrlhf --rocm 6.1 --ray 2.12.0", Does: "print the settings for OpenRLHF with this Ray, with reasons"},
-			{Line: "builder profile openrlhf --version 0.11.2 --format ray-runtime-env > env.json", Does: "write JSON for ray job submit --runtime-env-json"},
-			{Line: "builder profile rccl --fabric infiniband --gpu mi300 --format dockerfile", Does: "print ENV lines for an image"},
+			{Line: "builder profile openrlhf --version 0.11.2 --format json | jq '{env_vars: (.variables | map({(.name): .value}) | add)}'", Does: "write JSON for ray job submit --runtime-env-json"},
+			{Line: `builder profile rccl --fabric infiniband --gpu mi300 | sed -n 's/^[A-Z]/ENV &/p'`, Does: "print ENV lines for an image"},
 			{Line: "builder profile nccl --fabric roce --set-env NCCL_SOCKET_IFNAME=eth0 > nccl.env", Does: "add a variable of the site, for docker run --env-file"},
 			{Line: "builder profile openrlhf --format json | jq -r '.variables[] | .name + \"=\" + .value'", Does: "print the variables as NAME=VALUE"},
 		},

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,50 +12,36 @@ type Format string
 
 // The formats.
 const (
-	Env           Format = "env"             // lines with the same meaning in a shell, Docker and systemd
-	JSON          Format = "json"            // the complete [Environment]
-	RayRuntimeEnv Format = "ray-runtime-env" // runtime_env JSON of a Ray job: variables only
-	Dockerfile    Format = "dockerfile"      // instructions for an image
+	Env  Format = "env"  // lines with the same meaning in a shell, Docker and systemd
+	JSON Format = "json" // the complete [Environment]
 )
 
 // Formats lists every format, the default first.
-func Formats() []Format { return []Format{Env, JSON, RayRuntimeEnv, Dockerfile} }
+func Formats() []Format { return []Format{Env, JSON} }
 
 // Render returns the environment in a format. The result ends with a newline.
 func (e Environment) Render(f Format) ([]byte, error) {
 	switch f {
 	case Env:
-		return []byte(e.lines("")), nil
-	case Dockerfile:
-		return []byte(e.lines("ENV ")), nil
+		return []byte(e.lines()), nil
 	case JSON:
-		return indented(e)
-	case RayRuntimeEnv:
-		vars := map[string]string{}
-		for _, v := range e.Variables {
-			vars[v.Name] = v.Value
-		}
-		return indented(map[string]any{"env_vars": vars})
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false) // print >=6.0, not \u003e=6.0
+		err := enc.Encode(e)
+		return b.Bytes(), err
 	}
 	return nil, fmt.Errorf("unknown format %q", f)
 }
 
-func indented(v any) ([]byte, error) {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false) // print >=6.0, not \u003e=6.0
-	err := enc.Encode(v)
-	return []byte(b.String()), err
-}
-
-// lines writes one variable per line after a keyword, with its reason above. Options
-// and notes become comments, because an environment cannot contain them.
-func (e Environment) lines(keyword string) string {
+// lines writes one variable per line, with its reason above. Options and notes become
+// comments, because an environment cannot contain them.
+func (e Environment) lines() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Run-time environment of %s: %s.\n", e.Profile, inWords(e.Axes))
 	for _, v := range e.Variables {
-		fmt.Fprintf(&b, "\n%s%s%s=%s\n", v.comment(), keyword, v.Name, v.Value)
+		fmt.Fprintf(&b, "\n%s%s=%s\n", v.comment(), v.Name, v.Value)
 	}
 	for _, o := range e.Options {
 		fmt.Fprintf(&b, "\n%s# option: %s\n", o.comment(), written(o.Name, o.Value))

@@ -11,7 +11,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/version"
 )
 
 // An Environment is the result of a profile for one combination, with the user's
@@ -109,7 +108,7 @@ func (p *Profile) point(filter matrix.Filter) (matrix.Cell, []Said, error) {
 	cells, excluded, err := matrix.Expand(p.together(r), filter)
 	if err != nil && p.ReleasedWith != nil {
 		notes = append(notes, Said{p.ReleasedWith.Because, p.ReleasedWith.Source})
-		cells, excluded, err = p.nearest(r, filter)
+		cells, excluded, err = matrix.Expand(r, filter)
 	}
 	if len(cells) == 0 && len(excluded) > 0 {
 		return matrix.Cell{}, nil, impossible(excluded)
@@ -122,56 +121,6 @@ func (p *Profile) point(filter matrix.Filter) (matrix.Cell, []Said, error) {
 			WithHint("give each axis one value: %s, or %s", inWords(cells[0].Axes), inWords(cells[1].Axes))
 	}
 	return cells[0], notes, nil
-}
-
-// nearest expands a filter that matches no row of ReleasedWith. Open axes get the
-// values of the row with the version nearest to the named one: for Ray 2.9.3, the
-// releases that pin Ray 2.12.0, not the newest releases.
-func (p *Profile) nearest(r *recipe.Recipe, filter matrix.Filter) ([]matrix.Cell, []matrix.Exclusion, error) {
-	for _, name := range slices.Sorted(maps.Keys(filter)) {
-		axis, _ := r.Axis(name)
-		named, err := version.Select(filter[name], axis.Values)
-		if err != nil || len(named) != 1 {
-			continue
-		}
-		for _, row := range p.byDistance(name, named[0]) {
-			maps.DeleteFunc(row, func(axis, _ string) bool { _, named := filter[axis]; return named })
-			narrow := *r
-			narrow.Compatible = append(slices.Clone(r.Compatible), recipe.Rule{OneOf: []recipe.Condition{row}})
-			if cells, excluded, err := matrix.Expand(&narrow, filter); err == nil && len(row) > 0 {
-				return cells, excluded, nil
-			}
-		}
-	}
-	return matrix.Expand(r, filter)
-}
-
-// byDistance returns copies of the rows with a version of the axis. Rows with the same
-// or a newer version than value come first, the nearest first. Rows with older versions
-// follow, again the nearest first.
-func (p *Profile) byDistance(axis, value string) []recipe.Condition {
-	want, err := version.Parse(value)
-	var rows []recipe.Condition
-	of := map[string]version.Version{}
-	for _, row := range p.ReleasedWith.Rows {
-		if v, e := version.Parse(row[axis]); e == nil && err == nil {
-			of[row[axis]], rows = v, append(rows, maps.Clone(row))
-		}
-	}
-	slices.SortStableFunc(rows, func(a, b recipe.Condition) int {
-		x, y := of[a[axis]], of[b[axis]]
-		newer, other := version.Compare(x, want) >= 0, version.Compare(y, want) >= 0
-		switch {
-		case newer && other:
-			return version.Compare(x, y)
-		case newer != other && newer:
-			return -1
-		case newer != other:
-			return 1
-		}
-		return version.Compare(y, x)
-	})
-	return rows
 }
 
 // impossible returns an error with the reason of each excluded combination.
