@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -53,25 +52,28 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.
 	var problems, seen, blind []string
 	other := ""
 	for _, collective := range e.Collectives {
-		c, stopped := d.compareTwice(ctx, collective)
+		sizes, rounds, note, stopped := d.compareTwice(ctx, collective)
 		if stopped != nil {
 			return *stopped
 		}
-		for _, r := range short(c.ratios, d.Tolerance) {
+		for _, s := range sizes {
+			if !d.slow(s) {
+				continue
+			}
 			text := fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: ratio %.2f by the medians of %d rounds, below %.2f",
-				collective, SizeText(r.bytes), r.ours, d.Baseline, r.theirs, r.ratio, len(c.ours), d.Tolerance)
-			undecided := fmt.Sprintf("%s, but slower in %d of %d rounds only", text, r.slower, r.rounds)
+				collective, SizeText(s.Bytes), s.BusBW, d.Baseline, s.Other, s.Ratio, rounds, d.Tolerance)
+			undecided := fmt.Sprintf("%s, but slower in %d of %d rounds only", text, s.slower, rounds)
 			switch {
-			case r.slower >= r.rounds-1:
+			case s.slower >= rounds-1:
 				problems = append(problems, text)
-			case r.ratio < gross:
+			case s.Ratio < gross:
 				blind = append(blind, undecided)
 			default:
 				seen = append(seen, undecided)
 			}
 		}
-		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Baseline, len(c.ours), ratioText(c.ratios)))
-		other = cmp.Or(other, c.otherRelease(d.Baseline))
+		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Baseline, rounds, ratioText(sizes)))
+		other = cmp.Or(other, note)
 	}
 	if other != "" && len(problems) > 0 {
 		problems = append(problems, other)
@@ -85,16 +87,10 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.
 	return verdict.Judge(append(problems, blind...), seen)
 }
 
-// A comparison holds the rounds of both libraries and the ratios of their medians.
-type comparison struct {
-	ours, theirs []nccltests.Measured
-	ratios       []ratio
-}
-
 // otherRelease returns a note if the two libraries are of different releases, otherwise
 // "". It returns "" also if a release is unknown.
-func (c comparison) otherRelease(baseline string) string {
-	ours, theirs := nccltests.ReleaseOf(c.ours[0].Version()), nccltests.ReleaseOf(c.theirs[0].Version())
+func otherRelease(baseline string, our, their nccltests.Measured) string {
+	ours, theirs := nccltests.ReleaseOf(our.Version()), nccltests.ReleaseOf(their.Version())
 	if ours == theirs || ours == "" || theirs == "" {
 		return ""
 	}
@@ -103,154 +99,25 @@ func (c comparison) otherRelease(baseline string) string {
 
 // compareTwice compares both libraries. If a size is too slow, it compares again with
 // more rounds and judges all rounds together.
-func (d *Setup) compareTwice(ctx context.Context, collective string) (c comparison, stopped *verdict.Verdict) {
+func (d *Setup) compareTwice(ctx context.Context, collective string) (sizes []Size, rounds int, note string, stopped *verdict.Verdict) {
+	var ours, theirs []nccltests.Measured
 	for _, more := range []int{d.Rounds, again * d.Rounds} {
-		ours, theirs, stopped := d.duel(ctx, collective, more)
+		mine, other, stopped := d.duel(ctx, collective, more)
 		if stopped != nil {
-			return c, stopped
+			return nil, 0, "", stopped
 		}
-		c.ours, c.theirs = append(c.ours, ours...), append(c.theirs, theirs...)
+		ours, theirs = append(ours, mine...), append(theirs, other...)
 		var err error
-		if c.ratios, err = compare(c.ours, c.theirs); err != nil {
-			a := verdict.Unmeasured("%s: %v", collective, err)
-			return c, &a
+		if sizes, err = compare(collective, ours, theirs); err != nil {
+			v := verdict.Unmeasured("%s: %v", collective, err)
+			return nil, 0, "", &v
 		}
-		if len(short(c.ratios, d.Tolerance)) == 0 {
+		if !slices.ContainsFunc(sizes, d.slow) {
 			break
 		}
 	}
-	return c, nil
+	return sizes, len(ours), otherRelease(d.Baseline, ours[0], theirs[0]), nil
 }
 
-// short returns the sizes at which the ratio is below the tolerance.
-func short(ratios []ratio, tolerance float64) []ratio {
-	return slices.DeleteFunc(slices.Clone(ratios), func(r ratio) bool { return r.ratio >= tolerance })
-}
-
-// duel runs both libraries alternately, or the only one. The order changes every round, and heat, clocks
-// and other load affect both alike.
-func (d *Setup) duel(ctx context.Context, collective string, rounds int) (ours, theirs []nccltests.Measured, stopped *verdict.Verdict) {
-	run := func(library string, into *[]nccltests.Measured) error {
-		sweep := d.sweep(collective, library, busbwBytes, d.MaxBytes, nil)
-		sweep.Factor = busbwFactor
-		m, err := d.run(ctx, sweep)
-		if err == nil {
-			*into = append(*into, m)
-		}
-		return err
-	}
-	mine := func() *verdict.Verdict {
-		if err := run(d.Library, &ours); err != nil {
-			a := failedRun(collective, err)
-			return &a
-		}
-		return nil
-	}
-	other := func() *verdict.Verdict {
-		if d.Against == "" {
-			return nil
-		}
-		if err := run(d.Against, &theirs); err != nil {
-			a := verdict.Unmeasured("%s with %s: %v", collective, d.Baseline, err).Because("give --against a library for this host")
-			return &a
-		}
-		return nil
-	}
-	for round := range rounds {
-		turns := []func() *verdict.Verdict{mine, other}
-		if round%2 == 1 {
-			slices.Reverse(turns)
-		}
-		for _, turn := range turns {
-			if a := turn(); a != nil {
-				return nil, nil, a
-			}
-		}
-	}
-	return ours, theirs, nil
-}
-
-// ratio holds the medians of both libraries at one size, and the number of rounds in
-// which ours was slower.
-type ratio struct {
-	bytes          int64
-	ours, theirs   float64 // GB/s
-	ratio          float64
-	slower, rounds int
-}
-
-// compare returns the medians of both libraries for every size.
-func compare(ours, theirs []nccltests.Measured) ([]ratio, error) {
-	mine, other := medians(ours), medians(theirs)
-	var ratios []ratio
-	for _, bytes := range slices.Sorted(maps.Keys(mine)) {
-		if other[bytes] <= 0 {
-			return nil, fmt.Errorf("the other library has no measurement at %s", SizeText(bytes))
-		}
-		slower := 0
-		for round := range ours {
-			if speed(ours[round], bytes) < speed(theirs[round], bytes) {
-				slower++
-			}
-		}
-		ratios = append(ratios, ratio{bytes, mine[bytes], other[bytes], mine[bytes] / other[bytes], slower, len(ours)})
-	}
-	if len(ratios) == 0 || len(mine) != len(other) {
-		return nil, fmt.Errorf("the libraries have %d and %d measured sizes, and must have the same", len(mine), len(other))
-	}
-	return ratios, nil
-}
-
-// speed returns the bus bandwidth of a size in one run, or 0.
-func speed(m nccltests.Measured, bytes int64) float64 {
-	for _, row := range m.Report.Rows {
-		if row.Bytes == bytes {
-			return halfOf(row).BusBW
-		}
-	}
-	return 0
-}
-
-// medians returns the median bus bandwidth of every size, out of place if measured.
-func medians(runs []nccltests.Measured) map[int64]float64 {
-	all := map[int64][]float64{}
-	for _, m := range runs {
-		for _, row := range m.Report.Rows {
-			all[row.Bytes] = append(all[row.Bytes], halfOf(row).BusBW)
-		}
-	}
-	result := map[int64]float64{}
-	for bytes, values := range all {
-		slices.Sort(values)
-		n := len(values)
-		result[bytes] = (values[(n-1)/2] + values[n/2]) / 2
-	}
-	return result
-}
-
-// ratioText describes the first, the last and the worst size.
-func ratioText(ratios []ratio) string {
-	worst := slices.MinFunc(ratios, func(a, b ratio) int {
-		switch {
-		case a.ratio < b.ratio:
-			return -1
-		case a.ratio > b.ratio:
-			return 1
-		}
-		return 0
-	})
-	first, last := ratios[0], ratios[len(ratios)-1]
-	return strings.Join([]string{
-		fmt.Sprintf("%.2f at %s", first.ratio, SizeText(first.bytes)),
-		fmt.Sprintf("%.2f at %s (%.1f of %.1f GB/s)", last.ratio, SizeText(last.bytes), last.ours, last.theirs),
-		fmt.Sprintf("lowest %.2f at %s", worst.ratio, SizeText(worst.bytes)),
-	}, ", ")
-}
-
-// halfOf returns the half of a row used to compare libraries: out of place if measured.
-func halfOf(row nccltests.Row) nccltests.Timing {
-	if row.OutOfPlace.Measured {
-		return row.OutOfPlace
-	}
-	return row.InPlace
-}
+// slow reports whether the ratio at a size is below the tolerance.
+func (d *Setup) slow(s Size) bool { return s.Ratio < d.Tolerance }

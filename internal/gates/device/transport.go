@@ -87,7 +87,7 @@ func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) (judged verd
 type Way struct {
 	Transport Transport
 	Env       map[string]string
-	shows     []nccllog.Transport
+	shows     []nccllog.Transport // how it appears in the log
 }
 
 // Way returns the requested transport with the environment of the setup, or a verdict
@@ -131,47 +131,44 @@ func (d *Setup) JudgeLog(w Way, log nccllog.Evidence) verdict.Verdict {
 	return d.judgeTransport(w, log, d.addresses())
 }
 
-// judgeNetwork requires the requested transport for every connection between hosts, and
-// at least one. Those inside a host do not use the network.
-func judgeNetwork(w Way, log nccllog.Evidence, hosts []string) verdict.Verdict {
-	right, wrong := 0, 0
+// count counts the connections over the requested transport, and those over others that
+// do not pass.
+func (w Way) count(log nccllog.Evidence, pass ...nccllog.Transport) (right, wrong int) {
 	for kind, n := range log.Transports() {
 		switch {
 		case slices.Contains(w.shows, kind):
 			right += n
-		case kind != nccllog.P2P && kind != nccllog.SHM:
+		case !slices.Contains(pass, kind):
 			wrong += n
 		}
 	}
-	said := log.Said()
+	return right, wrong
+}
+
+// judgeNetwork requires the requested transport for every connection between hosts, and
+// at least one. Those inside a host do not use the network.
+func judgeNetwork(w Way, log nccllog.Evidence, hosts []string) verdict.Verdict {
+	right, wrong := w.count(log, nccllog.P2P, nccllog.SHM)
+	between := strings.Join(hosts, ", ")
 	switch {
 	case wrong > 0:
-		return verdict.Failed("%d of %d connections between %s do not run over %s: %s; the library logged: %s", wrong, right+wrong, strings.Join(hosts, ", "), w.Transport, log.Summary(), said)
+		return verdict.Failed("%d of %d connections between %s do not run over %s: %s; the library logged: %s", wrong, right+wrong, between, w.Transport, log.Summary(), log.Said())
 	case right == 0:
-		return verdict.Unmeasured("the log names no connection over %s between %s: %s; the library logged: %s", w.Transport, strings.Join(hosts, ", "), log.Summary(), said).
+		return verdict.Unmeasured("the log names no connection over %s between %s: %s; the library logged: %s", w.Transport, between, log.Summary(), log.Said()).
 			Because("ranks of several hosts connect over %s, %s or %s: name one with --transport", IB, GDRDMA, Socket)
 	}
-	return verdict.Passed("%s between %s: %s", w.Transport, strings.Join(hosts, ", "), log.Summary())
+	return verdict.Passed("%s between %s: %s", w.Transport, between, log.Summary())
 }
 
 // judgeTransport requires the requested transport for every connection.
 func (d *Setup) judgeTransport(w Way, log nccllog.Evidence, gpus []string) verdict.Verdict {
 	wanted := w.Transport
-	count := log.Transports()
-	right, wrong := 0, 0
-	for kind, n := range count {
-		if slices.Contains(w.shows, kind) {
-			right += n
-		} else {
-			wrong += n
-		}
-	}
-	said := log.Said()
+	right, wrong := w.count(log)
 	switch {
 	case wrong > 0:
-		return verdict.Failed("%d of %d connections do not run over %s: %s; the library logged: %s", wrong, right+wrong, wanted, log.Summary(), said)
+		return verdict.Failed("%d of %d connections do not run over %s: %s; the library logged: %s", wrong, right+wrong, wanted, log.Summary(), log.Said())
 	case right == 0 && (wanted != NVLink || !log.NVLS):
-		return verdict.Unmeasured("the log names no connection between GPUs: %s", said).
+		return verdict.Unmeasured("the log names no connection between GPUs: %s", log.Said()).
 			Because("read the library's output: it logged no transport, or an unknown one")
 	case wanted == NVLink:
 		if all, worst, known := d.Host.Linked(gpus); !known {
