@@ -2,7 +2,6 @@ package reportpage
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net/url"
 	"path"
@@ -68,12 +67,10 @@ func (c cell) logOf(r report.Reason) reference {
 	return reference{}
 }
 
-// command is a suggested command and its purpose. The lines of a file belong to one
-// cell and are not joined with those of other cells.
+// command is a suggested command and its purpose.
 type command struct {
 	Why   string
 	Lines []string
-	file  bool
 }
 
 // commandsOf returns the suggested commands for a cell: how to install a passed cell,
@@ -98,9 +95,6 @@ func commandsOf(c report.Cell) []command {
 		all = append(all,
 			command{Why: "Install with pip", Lines: []string{cmp.Or(byAddress(c, install), shell.Line(append([]string{"pip", "install"}, install...)...))}},
 			command{Why: "Or with uv", Lines: []string{shell.Line(append([]string{"uv", "pip", "install"}, install...)...)}})
-		if lines := uvIndex(c, dir); len(lines) > 0 {
-			all = append(all, command{"Or in the pyproject.toml of a uv project", lines, true})
-		}
 	}
 	if dir != "" {
 		all = append(all, command{Why: "Check the signatures, and publish", Lines: []string{
@@ -121,9 +115,6 @@ func next(cells []cell) []command {
 	var all []command
 	for _, c := range chosen[:min(maxCommands, len(chosen))] {
 		for _, one := range c.Commands {
-			if one.file {
-				continue
-			}
 			at := slices.IndexFunc(all, func(other command) bool { return other.Why == one.Why })
 			if at < 0 {
 				all = append(all, command{Why: one.Why})
@@ -176,19 +167,6 @@ func byAddress(c report.Cell, install []string) string {
 		address = `"file://$PWD/"` + shell.Word(address)
 	}
 	return "pip install --require-hashes " + address + " " + shell.Line(install[i:]...)
-}
-
-// uvIndex returns the lines of a pyproject.toml that take the cell's wheel from its
-// directory. It returns none if the cell has no wheel.
-func uvIndex(c report.Cell, dir string) []string {
-	name, err := wheel.ParseName(c.Artifacts[0].Name)
-	if err != nil {
-		return nil
-	}
-	return []string{
-		"[[tool.uv.index]]", `name = "builder"`, fmt.Sprintf("url = %q", dir), `format = "flat"`, "explicit = true", "",
-		"[tool.uv.sources]", wheel.NormalName(name.Distribution) + ` = {index = "builder"}`,
-	}
 }
 
 // linked returns a reference to a file of the run. It is a link if the file exists.

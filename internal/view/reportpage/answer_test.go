@@ -68,7 +68,6 @@ func TestAnswerOfAFailure(t *testing.T) {
 		`<a href="#cell-1">horovod-0.28.1&#43;rocm5.7-tf2.13.0-cp39-gfx90a</a> · log: <a href="horovod-0.28.1&#43;rocm5.7-tf2.13.0-cp39-gfx90a/logs/gate-check-build.log">gate-check-build.log</a>`,
 		`<h2>Next</h2>`,
 		`builder run horovod --arch gfx90a --python 3.9 --rocm 5.7 --tensorflow 2.13.0 --version 0.28.1`,
-		`<h2>Time</h2>`,
 		`<h2>Cells</h2>`,
 		`<th scope="row">check-build</th><td class="status fail">`, // before the gates that passed
 		`<th scope="row">wheel-format</th>`,
@@ -81,7 +80,7 @@ func TestAnswerOfAFailure(t *testing.T) {
 		}
 		at += next
 	}
-	head, _, _ := strings.Cut(page, "<h2>Time</h2>")
+	head, _, _ := strings.Cut(page, "<h2>Cells</h2>")
 	check.That(t, !strings.Contains(head, "pip install"), "the head of a page of a failed run installs something")
 	check.That(t, !strings.Contains(page, "#ZgotmplZ") && strings.Contains(page, id[:12]), "an address was refused")
 }
@@ -90,7 +89,7 @@ func TestAnswerOfAFailure(t *testing.T) {
 func TestAnswerOfAPass(t *testing.T) {
 	page := write(t, wheels(false), Options{LogDir: "out", Link: there})
 	at := "horovod-0.28.1&#43;rocm5.7-tf2.13.0-cp39-gfx90a/horovod-0.28.1&#43;rocm5.7.tf2.13-cp39-cp39-linux_x86_64.whl"
-	head, _, _ := strings.Cut(page, "<h2>Time</h2>")
+	head, _, _ := strings.Cut(page, "<h2>Cells</h2>")
 	for _, want := range []string{"<pre>pip install out/" + at + "\npip install out/", "<pre>uv pip install out/" + at + "\nuv"} {
 		check.That(t, strings.Contains(head, want), "the head of the page lacks %s", want)
 	}
@@ -126,11 +125,9 @@ func TestCommands(t *testing.T) {
 		"wheel": {cell("tool-1", "tool.whl"), "pip install 'my out/tool-1/tool.whl'|uv pip install 'my out/tool-1/tool.whl'|builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
 		"pinned": {pinned, "pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
 			"uv pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
-			`[[tool.uv.index]]|name = "builder"|url = "my out/tool-1"|format = "flat"|explicit = true||[tool.uv.sources]|the-tool = {index = "builder"}|` +
 			"builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
 		"public version": {public, `pip install --require-hashes "file://$PWD/"'my%20out/tool-1/tool-1.0-py3-none-any.whl#sha256=aa' -r 'my out/tool-1/tool-1.requirements.txt'|` +
 			"uv pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
-			`[[tool.uv.index]]|name = "builder"|url = "my out/tool-1"|format = "flat"|explicit = true||[tool.uv.sources]|tool = {index = "builder"}|` +
 			"builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
 		"wheelhouse": {cell("stack/tools", "manifest.json"),
 			"pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +

@@ -36,15 +36,12 @@ var pageText string
 //go:embed page.css
 var style string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"percent": percent}).Parse(pageText))
+var page = template.Must(template.New("page").Parse(pageText))
 
 // Write writes the page of a run. Texts of the run and of its logs are escaped.
 func Write(w io.Writer, run report.Run, o Options) error {
 	return page.Execute(w, newView(run, o))
 }
-
-// percent formats a position or a length in a bar for CSS.
-func percent(v float64) template.CSS { return template.CSS(fmt.Sprintf("%.3f%%", 100*v)) } //nolint:gosec // a number
 
 // view is the data of the template.
 type view struct {
@@ -57,12 +54,10 @@ type view struct {
 	Took     string
 	Killed   bool // the run did not finish
 	Counts   []count
-	Same     []axis   // axes with one value in all cells
-	Axes     []axis   // axes that vary
-	Engines  []engine // the engines, if there are several
+	Same     []axis // axes with one value in all cells
+	Axes     []axis // axes that vary
 	Grid     grid
 	Cells    []cell
-	Timeline timeline
 	Changes  []change
 	Against  string // start of the earlier run
 }
@@ -106,7 +101,7 @@ type file struct {
 func newView(run report.Run, o Options) view {
 	v := view{
 		Style: template.CSS(style), //nolint:gosec // our own files
-		Run:   run, Killed: run.Finished.IsZero(), Timeline: newTimeline(run), Engines: newEngines(run.Cells),
+		Run:   run, Killed: run.Finished.IsZero(),
 	}
 	if !v.Killed {
 		v.Took = human(run.Finished.Sub(run.Started))

@@ -12,8 +12,7 @@ import (
 
 // The minimum contrasts of WCAG 2.2: of text (1.4.3) and of graphics (1.4.11).
 const (
-	Text  = 4.5
-	Drawn = 3.0
+	Text = 4.5
 )
 
 // Contrasts returns an error message for each colour with too little contrast to the
