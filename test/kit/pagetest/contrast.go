@@ -10,10 +10,8 @@ import (
 	"strings"
 )
 
-// The minimum contrasts of WCAG 2.2: of text (1.4.3) and of graphics (1.4.11).
-const (
-	Text = 4.5
-)
+// Text is the minimum contrast of text by WCAG 2.2 (1.4.3).
+const Text = 4.5
 
 // Contrasts returns an error message for each colour with too little contrast to the
 // ground, in each theme: light, dark and print, as defined by the variables of :root.
