@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -80,7 +81,7 @@ func (e Event) said() string {
 func (e Event) ended() string {
 	text := e.Status
 	if e.Seconds != nil && e.Status != Cached {
-		text += " " + seconds(duration(*e.Seconds))
+		text += " " + seconds(duration(e.Seconds))
 	}
 	if e.Text != "" {
 		text += ": " + e.Text
@@ -88,12 +89,14 @@ func (e Event) ended() string {
 	return term.Truncate(text, maxText)
 }
 
-func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+// duration returns the duration of an event; nil counts as zero.
+func duration(seconds *float64) time.Duration {
+	return time.Duration(*cmp.Or(seconds, new(0.0)) * float64(time.Second))
+}
 
-// seconds formats durations below ten minutes with tenths and longer ones in whole
-// seconds.
+// seconds formats durations below a minute with tenths and longer ones in whole seconds.
 func seconds(d time.Duration) string {
-	if d < 10*time.Minute {
+	if d < time.Minute {
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	}
 	return d.Round(time.Second).String()

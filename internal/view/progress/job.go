@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -46,86 +47,21 @@ func (j *job) done(step string) {
 
 // says returns the latest state of the running step: its transferred bytes or the last
 // line of its log.
-func (j *job) says(now time.Time) string {
-	if text := j.moved.String(now); text != "" {
-		return text
-	}
-	return j.last
-}
+func (j *job) says() string { return cmp.Or(j.moved.String(), j.last) }
 
 // transfer counts the bytes transferred by a step.
 type transfer struct {
 	done, total int64
-	first       int64 // bytes from an earlier run
-	since       time.Time
 	shown       time.Time // when an event last mentioned it
 }
 
-// String returns the bytes with a bar and the rate, if known.
-func (t transfer) String(now time.Time) string {
-	if t.since.IsZero() {
-		return ""
-	}
-	text := megabytes(t.done) + " MB"
-	if t.total > 0 {
-		text = fmt.Sprintf("%s %s of %s MB", bar(t.done, t.total), megabytes(t.done), megabytes(t.total))
-	}
-	if took := now.Sub(t.since); took >= time.Second && t.done > t.first {
-		text += fmt.Sprintf(", %.1f MB/s", float64(t.done-t.first)/1e6/took.Seconds())
-	}
-	return text
-}
-
-func megabytes(n int64) string { return fmt.Sprintf("%.1f", float64(n)/1e6) }
-
-const barWidth = 10
-
-func bar(done, total int64) string {
-	full := int(min(max(done, 0), total) * barWidth / total)
-	out := []byte("[..........]")
-	for i := range full {
-		out[i+1] = '#'
-	}
-	return string(out)
-}
-
-// totals counts the cells of a run.
-type totals struct {
-	all, done, failed, running, waiting int
-	elapsed                             time.Duration
-}
-
-// total counts the jobs at the time now.
-func total(jobs []*job, begun, now time.Time) totals {
-	t := totals{elapsed: now.Sub(begun)}
-	for _, j := range jobs {
-		switch {
-		case !j.planned:
-			continue
-		case j.ended:
-			t.done++
-			if j.failed {
-				t.failed++
-			}
-		case j.running() && !j.waits:
-			t.running++
-		default:
-			t.waiting++
-		}
-		t.all++
-	}
-	return t
-}
-
-// short formats a duration without trailing zero units: 12m, 1h3m.
-func short(d time.Duration) string {
+// String returns the bytes, of all bytes if their number is known.
+func (t transfer) String() string {
 	switch {
-	case d >= time.Hour && d%time.Hour < time.Minute:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
-	case d >= time.Minute && d%time.Minute < time.Second:
-		return fmt.Sprintf("%dm", d/time.Minute)
+	case t.total > 0:
+		return fmt.Sprintf("%.1f of %.1f MB", float64(t.done)/1e6, float64(t.total)/1e6)
+	case t.done > 0:
+		return fmt.Sprintf("%.1f MB", float64(t.done)/1e6)
 	}
-	return d.Truncate(time.Second).String()
+	return ""
 }

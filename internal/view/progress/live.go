@@ -1,7 +1,6 @@
 package progress
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -88,7 +87,7 @@ func (l *live) keep(events []Event, now moment) []string {
 		case LogLine:
 			lines = append(lines, logLine(e, now))
 		case CellDone:
-			row = words(fmt.Sprintf("%-12s %7s", e.Status, length(e.Seconds)), e.Cell, e.Text)
+			row = words(fmt.Sprintf("%-12s %7s", e.Status, seconds(duration(e.Seconds))), e.Cell, e.Text)
 		case StepDone:
 			if !planned[e.Cell] {
 				row = words(e.Cell, pad(e.Step), e.ended())
@@ -172,28 +171,31 @@ func (j *job) line(now time.Time, width int) string {
 	if over := term.Columns(line) - width; over > 0 {
 		line = words("▸ "+shorten(name, max(8, term.Columns(name)-over)), pad(step), spent)
 	}
-	return term.Truncate(words(line, j.says(now)), width)
+	return term.Truncate(words(line, j.says()), width)
 }
 
-// sum returns the last line: the number of cells in each state and the elapsed
-// time. A narrow screen gets the shortest form.
+// sum returns the last line: the number of cells in each state and the elapsed time.
 func (m moment) sum(width int) string {
-	t := total(m.jobs, m.begun, m.time)
-	took := t.elapsed.Truncate(time.Second)
-	failed, fail := "", ""
-	if t.failed > 0 {
-		failed, fail = fmt.Sprintf(" (%d failed)", t.failed), fmt.Sprintf(" (%d bad)", t.failed)
-	}
-	forms := []string{
-		fmt.Sprintf("= %d of %s done%s, %d running, %d waiting, %s", t.done, counted(t.all, "cell"), failed, t.running, t.waiting, took),
-		fmt.Sprintf("= %d done%s, %d run, %d wait, %s", t.done, fail, t.running, t.waiting, took),
-	}
-	for _, form := range forms {
-		if term.Columns(form) <= width {
-			return form
+	all, done, running, failed := 0, 0, 0, 0
+	for _, j := range m.jobs {
+		switch {
+		case !j.planned:
+			continue
+		case j.ended:
+			done++
+		case j.running() && !j.waits:
+			running++
+		}
+		if all++; j.failed {
+			failed++
 		}
 	}
-	return term.Truncate(forms[len(forms)-1], width)
+	text := fmt.Sprintf("= %d of %s done", done, counted(all, "cell"))
+	if failed > 0 {
+		text += fmt.Sprintf(" (%d failed)", failed)
+	}
+	text += fmt.Sprintf(", %d running, %d waiting, %s", running, all-done-running, m.time.Sub(m.begun).Truncate(time.Second))
+	return term.Truncate(text, width)
 }
 
 // rows counts the rows of lines in a terminal of this width. A terminal that became
@@ -215,12 +217,3 @@ func up(n int) string {
 
 // pad aligns the short names of steps.
 func pad(step string) string { return fmt.Sprintf("%-6s", step) }
-
-// length formats a duration; nil counts as zero.
-func length(seconds *float64) string {
-	d := duration(*cmp.Or(seconds, new(0.0)))
-	if d < time.Minute {
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	}
-	return short(d)
-}

@@ -56,7 +56,7 @@ func (p *plain) beat(b *strings.Builder, now moment) {
 			text = "waiting "
 		}
 		text += seconds(now.time.Sub(j.since))
-		if says := j.says(now.time); says != "" {
+		if says := j.says(); says != "" {
 			text += ": " + term.Truncate(says, maxText)
 		}
 		p.line(b, now, term.OneLine(j.id), term.OneLine(j.step), text)

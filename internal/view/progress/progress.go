@@ -148,9 +148,6 @@ func (p *Display) Bytes(cell string, done, total int64) {
 		return
 	}
 	now := time.Now()
-	if j.moved.since.IsZero() {
-		j.moved = transfer{first: done, since: now}
-	}
 	j.moved.done, j.moved.total = done, max(0, total)
 	if now.Sub(j.moved.shown) >= time.Second || done == total {
 		j.moved.shown = now

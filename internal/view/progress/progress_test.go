@@ -160,8 +160,8 @@ func TestPlain(t *testing.T) {
 		want := strings.Join([]string{
 			"00:00:00 " + cell + " build started",
 			"00:00:30 " + cell + " build running 30.0s: [ 4%] cc a.c",
-			"00:01:00 " + cell + " build running 60.0s: [ 4%] cc a.c",
-			"00:01:25 " + cell + " build done 85.1s",
+			"00:01:00 " + cell + " build running 1m0s: [ 4%] cc a.c",
+			"00:01:25 " + cell + " build done 1m25s",
 			"00:01:25 " + cell + " gate cached",
 			"00:01:25 see out",
 		}, "\n") + "\n"
