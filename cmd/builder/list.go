@@ -6,7 +6,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/app/show"
 	"builder/internal/plan/recipe"
@@ -28,11 +27,6 @@ func listCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 			if c.Bool("json") {
 				return out.JSON(recipes)
 			}
-			home, err := app.Home(out.Note)
-			if err != nil {
-				out.Note("cannot find the locked cells: %v", err)
-			}
-			asm := (&app.Session{Home: home, Catalogue: cat}).Assembler()
 			for _, r := range recipes {
 				out.Say("%s: %s\n", r.Name, term.OneLine(r.Summary))
 				var rows [][]string
@@ -47,9 +41,6 @@ func listCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 						rows = append(rows, []string{v.Value, v.Axes.String()})
 					}
 					out.Table([]string{s.Name, "chooses"}, rows)
-				}
-				if err == nil {
-					show.Locked(c.Context, out, asm, r)
 				}
 				if err := show.Proven(out, cat, r, c.Args().Present()); err != nil {
 					return err

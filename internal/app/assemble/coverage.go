@@ -7,14 +7,10 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/lock"
-	"builder/internal/plan/matrix"
-	"builder/internal/plan/recipe"
 )
 
-// A Coverage counts the locked cells and lists the missing pins of the others.
+// A Coverage lists the missing pins of cells.
 type Coverage struct {
-	Cells    int
-	Locked   int
 	Unstated []Unstated
 	Lacks    []string // all other missing pins, in words, each once
 }
@@ -26,18 +22,9 @@ type Unstated struct {
 	Cells int    `json:"cells"`
 }
 
-// CoverAll applies [Assembler.Cover] to every cell of a recipe.
-func (a *Assembler) CoverAll(ctx context.Context, r *recipe.Recipe) (Coverage, error) {
-	drafts, _, err := Choose(a.Locks.Catalogue, r, matrix.Everything(r))
-	if err != nil {
-		return Coverage{}, err
-	}
-	return a.Cover(ctx, r.Name, drafts)
-}
-
 // Cover checks which cells of a recipe, with their input cells, are locked.
 func (a *Assembler) Cover(ctx context.Context, recipe string, drafts []lock.Draft) (Coverage, error) {
-	c := Coverage{Cells: len(drafts)}
+	var c Coverage
 	f, err := a.Locks.Read(recipe)
 	if err != nil {
 		return c, err
@@ -57,12 +44,8 @@ func (a *Assembler) Cover(ctx context.Context, recipe string, drafts []lock.Draf
 	return c, errors.Join(errs...)
 }
 
-// note counts a cell as locked, or records the pins missing for it or its input cells.
+// note records the pins missing for a cell or its input cells.
 func (c *Coverage) note(missing lock.Missing, input error) {
-	if missing.None() && input == nil {
-		c.Locked++
-		return
-	}
 	for _, why := range missing.Unstated() {
 		i := slices.IndexFunc(c.Unstated, func(u Unstated) bool { return u.Why == why })
 		if i < 0 {
