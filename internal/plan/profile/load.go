@@ -190,7 +190,7 @@ func (c *checker) settings() {
 			c.problem(at+".env", "%q is not the name of a variable", s.Env)
 		case s.Option != "" && !option.MatchString(s.Option):
 			c.problem(at+".option", "%q is not an option such as --name", s.Option)
-		case !plain.MatchString(s.Value):
+		case !isPlain(s.Value):
 			c.problem(at+".value", "the value %q needs quotes, which are not supported", s.Value)
 		}
 		if !slices.Contains(knowns(), s.Known) {
