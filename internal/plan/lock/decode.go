@@ -3,14 +3,13 @@ package lock
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"reflect"
 	"regexp"
-	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"builder/internal/base/diag"
 	"builder/internal/input/deb"
@@ -22,19 +21,10 @@ import (
 // pins, the error is [ErrEdited].
 func Decode(name string, data []byte) (File, error) {
 	var s signed
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if err := dec.Decode(&s); err != nil {
+	// Unlike encoding/json, this one rejects repeated fields and compares the case of
+	// names: another reader of the file might use the other of two fields.
+	if err := json.Unmarshal(data, &s, json.RejectUnknownMembers(true)); err != nil {
 		return File{}, unreadable(diag.Pos{File: name, Line: lineOf(data, err)}, plain(err))
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return File{}, unreadable(diag.Pos{File: name}, errors.New("the file has more than one JSON value"))
-	}
-	if !s.wrote(data) { // strict takes twice the time of decoding
-		again := json.NewDecoder(bytes.NewReader(data))
-		if err := strict(again, reflect.TypeFor[signed]()); err != nil {
-			line := 1 + bytes.Count(data[:again.InputOffset()], []byte("\n"))
-			return File{}, unreadable(diag.Pos{File: name, Line: line}, err)
-		}
 	}
 	if s.Schema != Schema {
 		return File{}, diag.Errorf(diag.Drift, "%s: the schema is %d, and this builder reads %d", name, s.Schema, Schema)
@@ -52,26 +42,31 @@ func unreadable(pos diag.Pos, err error) error {
 	}
 }
 
-// plain removes the names of Go types from a type error.
+// plain returns the fault of a JSON text in words, without the names of Go types.
 func plain(err error) error {
-	kind, ok := errors.AsType[*json.UnmarshalTypeError](err)
-	if !ok {
-		return err
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return fmt.Errorf("%q occurs twice", syntax.JSONPointer.LastToken())
+		}
+		return syntax.Err
 	}
-	names := strings.Split(kind.Field, ".")
-	names = slices.DeleteFunc(names, func(name string) bool { return name != strings.ToLower(name) }) // embedded structs
-	return fmt.Errorf("%s: wrong type: %s", cmp.Or(strings.Join(names, "."), "the file"), kind.Value)
+	kind, ok := errors.AsType[*json.SemanticError](err)
+	switch {
+	case !ok:
+		return err
+	case errors.Is(err, json.ErrUnknownName):
+		return fmt.Errorf("unknown field %q", kind.JSONPointer.LastToken())
+	}
+	return fmt.Errorf("%s has the wrong type", cmp.Or(strings.TrimPrefix(string(kind.JSONPointer), "/"), "the file"))
 }
 
 // lineOf returns the line at which the decoder stopped, or 0 if it is not known.
 func lineOf(data []byte, err error) int {
 	var at int64
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		at = syntax.Offset
-	} else if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		at = kind.Offset
-	} else if errors.Is(err, io.ErrUnexpectedEOF) {
-		at = int64(len(data))
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		at = syntax.ByteOffset
+	} else if kind, ok := errors.AsType[*json.SemanticError](err); ok {
+		at = kind.ByteOffset
 	} else {
 		return 0
 	}

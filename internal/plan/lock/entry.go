@@ -3,11 +3,11 @@ package lock
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
@@ -83,12 +83,8 @@ func ReadEntryFile(path string) (Entry, error) {
 // ParseEntry parses the output of [Entry.Canonical].
 func ParseEntry(data []byte) (Entry, error) {
 	var e Entry
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if err := plain(dec.Decode(&e)); err != nil {
-		return Entry{}, err
-	}
-	if _, more := dec.Token(); !errors.Is(more, io.EOF) {
-		return Entry{}, errors.New("the file has more than one JSON value")
+	if err := jsonv2.Unmarshal(data, &e); err != nil {
+		return Entry{}, plain(err)
 	}
 	if e.Schema != Schema {
 		return Entry{}, fmt.Errorf("the schema is %d, and this builder reads %d", e.Schema, Schema)

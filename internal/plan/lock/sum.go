@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,17 +20,6 @@ var ErrEdited = errors.New("the lock was edited by hand")
 type signed struct {
 	File
 	Sum string `json:"sum"`
-}
-
-// wrote reports whether data is the JSON of s except for white space. Such a file has no
-// repeated and no unknown fields.
-func (s signed) wrote(data []byte) bool {
-	var compact bytes.Buffer
-	if json.Compact(&compact, data) != nil {
-		return false
-	}
-	own, err := json.Marshal(s)
-	return err == nil && bytes.Equal(own, compact.Bytes())
 }
 
 // sum returns the sha256 of the canonical JSON of a lock, with sorted pins. The layout
