@@ -85,9 +85,10 @@ var (
 
 // checker collects the problems of a lock's pins.
 type checker struct {
-	name string
-	errs []error
-	seen map[string]bool
+	name  string
+	errs  []error
+	seen  map[string]bool
+	valid map[any]bool // files and packages: a lock repeats each in many pins
 }
 
 func (c *checker) problem(format string, args ...any) {
@@ -107,7 +108,7 @@ func (c *checker) once(format string, args ...any) {
 // check rejects incomplete pins, two pins for one need, and pins that could misdirect a
 // download: an invalid digest, or a path outside the pool.
 func (f File) check(name string) error {
-	c := &checker{name: name, seen: map[string]bool{}}
+	c := &checker{name: name, seen: map[string]bool{}, valid: map[any]bool{}}
 	if !word.MatchString(strings.TrimPrefix(f.Recipe, "stack/")) {
 		c.problem("%q is not the name of a recipe", f.Recipe)
 	}
@@ -163,9 +164,14 @@ func (p SourcePin) Check() error {
 }
 
 func (c *checker) file(f pypi.File) {
+	if c.valid[f] {
+		return
+	}
 	if err := checkFile(f); err != nil {
 		c.problem("%v", err)
+		return
 	}
+	c.valid[f] = true
 }
 
 func checkFile(f pypi.File) error {
@@ -199,10 +205,16 @@ func (c *checker) image(img ImagePin) {
 }
 
 func (c *checker) deb(p deb.Package) {
+	if c.valid[p] {
+		return
+	}
 	if !word.MatchString(p.Name) || !word.MatchString(p.Version) || !word.MatchString(p.Architecture) {
 		c.problem("package %q %q: the name, the version or the architecture is not valid", p.Name, p.Version)
+		return
 	}
 	if !hexDigest.MatchString(p.SHA256) || !poolPath.MatchString(p.Path) || p.Size <= 0 {
 		c.problem("package %s: the path, the size or the sha256 is not valid", p.Name)
+		return
 	}
+	c.valid[p] = true
 }
