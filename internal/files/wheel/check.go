@@ -27,22 +27,21 @@ func (w *Wheel) Check() []string {
 
 // pathFault returns the reason why a name must not be unpacked, or "" for a safe name.
 func pathFault(name string) string {
+	parts := strings.Split(name, "/")
 	switch {
-	case name == "":
-		return "is an empty path"
 	case strings.HasPrefix(name, "/"):
 		return "is an absolute path"
 	case strings.Contains(name, `\`):
 		return "has a backslash in its path"
 	case len(name) > 1 && name[1] == ':':
 		return "begins with a drive letter"
-	case slices.Contains(strings.Split(name, "/"), ".."):
+	case slices.Contains(parts, ".."):
 		return "leaves the wheel by .. in its path"
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return "has a control character in its path"
-	case !fs.ValidPath(name):
+	case !fs.ValidPath(name) || name == ".":
 		return "is not a plain path"
-	case len(name) > maxPath || slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxPart }):
+	case len(name) > maxPath || slices.ContainsFunc(parts, func(part string) bool { return len(part) > maxPart }):
 		return fmt.Sprintf("has a name of more than %d bytes, or a path of more than %d, too long for file systems", maxPart, maxPath)
 	}
 	return ""

@@ -32,11 +32,11 @@ const (
 	maxDirectory = 32 << 20 // bytes of the ZIP's directory
 	maxMembers   = 200_000
 	maxPath      = 1024
-	maxPart      = 255      // bytes of a path component, the limit of file systems
-	maxTotal     = 64 << 30 // bytes, unpacked
-	freeTotal    = 1 << 30  // maxRatio applies above this size
-	maxRatio     = 200      // unpacked : packed, for the whole wheel
-	maxHeader    = 16 << 20 // METADATA, WHEEL
+	maxPart      = 255       // bytes of a path component, the limit of file systems
+	maxTotal     = 64 << 30  // bytes, unpacked
+	freeTotal    = 512 << 20 // maxRatio applies above this size
+	maxRatio     = 50        // unpacked : packed, for the whole wheel
+	maxHeader    = 16 << 20  // METADATA, WHEEL
 	maxRecord    = 64 << 20
 )
 
@@ -113,25 +113,12 @@ func read(base string, r io.ReaderAt, size int64) (*Wheel, error) {
 	return w, nil
 }
 
-// openZIP reads the directory of a ZIP. It refuses impossible values, and values
-// another reader would interpret differently.
-func openZIP(r io.ReaderAt, size int64) (*zip.Reader, error) {
-	if err := checkLayout(r, size); err != nil {
-		return nil, err
-	}
-	archive, err := zip.NewReader(r, size)
-	if err != nil {
-		return nil, fmt.Errorf("reading directory of the ZIP: %w", err)
-	}
-	return archive, plausible(archive.File)
-}
-
 // plausible refuses directories with more content than a wheel can have.
 func plausible(files []*zip.File) error {
 	var packed, unpacked uint64
 	for _, f := range files {
-		if f.UncompressedSize64 > maxTotal {
-			return fmt.Errorf("the ZIP's directory gives %.300q %d bytes", f.Name, f.UncompressedSize64)
+		if max(f.UncompressedSize64, f.CompressedSize64) > maxTotal {
+			return fmt.Errorf("the ZIP's directory gives %.300q %d bytes", f.Name, max(f.UncompressedSize64, f.CompressedSize64))
 		}
 		packed, unpacked = packed+f.CompressedSize64, unpacked+f.UncompressedSize64
 	}

@@ -95,7 +95,7 @@ func TestPlausible(t *testing.T) {
 		want  string
 	}{
 		"fits":        {[]*zip.File{file(size/2, 5*size), file(10, 1000)}, ""},
-		"full":        {[]*zip.File{file(size/2, maxTotal/2), file(size/2, maxTotal/2)}, ""},
+		"full":        {[]*zip.File{file(size, maxTotal/2), file(size, maxTotal/2)}, ""},
 		"free":        {[]*zip.File{file(1, freeTotal)}, ""},
 		"dense":       {[]*zip.File{file(size/100, maxRatio*(size/100)+maxRatio-1)}, ""},
 		"many":        {slices.Repeat([]*zip.File{file(0, 0)}, maxMembers), ""},

@@ -113,7 +113,7 @@ func badWheels() []bad {
 		hostile("a file behind the others, without a name in the directory", "before, between or behind", func(b []byte) []byte {
 			return slices.Concat(b[:len(b)-22], []byte("PK\x03\x04"), b[len(b)-22:])
 		}),
-		hostile("bytes behind the end", "5 bytes follow the end record", func(b []byte) []byte { return append(bytes.Clone(b), "hello"...) }),
+		hostile("bytes behind the end", "bytes follow the end record", func(b []byte) []byte { return append(bytes.Clone(b), "hello"...) }),
 		more("a module that Python runs at its start", "sitecustomize.py lies outside the promised packages horovod", wheeltest.File{Name: "sitecustomize.py"}),
 		more("a file installed by .data for every shell", "installs etc/profile.d below the prefix", wheeltest.File{Name: data + "data/etc/profile.d/x.sh"}),
 		more("a program that hides the system's", "the program python3 would hide the system's", wheeltest.File{Name: data + "scripts/python3", Text: "#!/bin/sh\n", Mode: 0o755}),
