@@ -32,9 +32,8 @@ const hipFatbin = ".hip_fatbin"
 // bundles reads the bundles of one library. They share decoders, because creating a
 // decoder costs more than reading most bundles.
 type bundles struct {
-	meter *meter
-	zstd  *zstd.Decoder
-	zlib  io.Reader
+	zstd *zstd.Decoder
+	zlib io.Reader
 }
 
 func (b *bundles) format() format {
@@ -61,9 +60,6 @@ func (b *bundles) close() {
 func (b *bundles) readBundle(r *bufio.Reader, visit visitor) error {
 	entries, position, err := readTable(r)
 	if err != nil {
-		return err
-	}
-	if err := b.meter.spend(len(entries)+1, weighObject); err != nil {
 		return err
 	}
 	slices.SortStableFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.Offset, b.Offset) })
@@ -232,7 +228,7 @@ func (b *bundles) unpack(h compressedHeader, r *bufio.Reader, visit visitor) err
 	if err != nil {
 		return err
 	}
-	plain := &io.LimitedReader{R: weighed{decoder, b.meter, weighUnpacked}, N: int64(h.uncompressed)}
+	plain := &io.LimitedReader{R: decoder, N: int64(h.uncompressed)}
 	count, err := containers(bufio.NewReader(plain), []string{plainMagic}, func(r *bufio.Reader) error {
 		return b.readBundle(r, visit)
 	})
@@ -256,9 +252,6 @@ func atEnd(r io.Reader) bool {
 }
 
 func (b *bundles) decoder(method uint16, r *bufio.Reader) (io.Reader, error) {
-	if err := b.meter.spend(1, weighDecoder); err != nil {
-		return nil, err
-	}
 	switch method {
 	case 0:
 		if b.zlib != nil {
@@ -272,7 +265,7 @@ func (b *bundles) decoder(method uint16, r *bufio.Reader) (io.Reader, error) {
 			return b.zstd, b.zstd.Reset(r)
 		}
 		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(min(maxWindow, b.meter.budget.memory)), zstd.WithDecoderMaxMemory(maxBundle))
+			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxBundle))
 		b.zstd = d
 		return d, err
 	}

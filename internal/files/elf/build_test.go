@@ -47,8 +47,8 @@ func header(kind elf.Type, machine elf.Machine, sections, names int) elf.Header6
 // offsets in the file.
 func library(parts ...part) []byte {
 	h := header(elf.ET_DYN, elf.EM_X86_64, len(parts)+2, len(parts)+1)
-	h.Phoff, h.Phentsize, h.Phnum = uint64(binary.Size(h)), progSize, 1
-	body, names := make([]byte, binary.Size(h)+progSize), []byte{0}
+	h.Phoff, h.Phentsize, h.Phnum = uint64(binary.Size(h)), 56, 1
+	body, names := make([]byte, binary.Size(h)+56), []byte{0}
 	table := []elf.Section64{{}}
 	add := func(name string, kind elf.SectionType, data []byte) {
 		table = append(table, elf.Section64{

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -29,36 +28,38 @@ const maxUses = 1 << 20
 // CPUUses reads all machine code of an x86_64 library and returns the processor
 // extensions it uses, by function, sorted by feature and address. Invalid instructions
 // are an error, because the code after them cannot be read.
-func CPUUses(r io.ReaderAt) ([]CPUUse, error) {
-	img, err := openSectioned(r)
+func CPUUses(r io.ReaderAt) ([]CPUUse, error) { return ask[[]CPUUse](r, "cpu") }
+
+// cpuUses is the work of a child.
+func cpuUses(r io.ReaderAt) ([]CPUUse, error) {
+	img, err := openImage(r)
 	if err != nil {
 		return nil, err
 	}
-	if img.machine != elf.EM_X86_64 {
-		return nil, fmt.Errorf("its code is for %s, not for x86_64", machineName(img.machine))
+	if img.file.Machine != elf.EM_X86_64 {
+		return nil, fmt.Errorf("its code is for %s, not for x86_64", machineName(img.file.Machine))
 	}
-	functions, err := img.functions()
+	d, err := img.readDynamic()
 	if err != nil {
 		return nil, err
 	}
-	code := machineCode{image: img, functions: functions, uses: map[useKey]*CPUUse{}}
-	for i := range img.sections {
-		s := &img.sections[i]
-		if elf.SectionFlag(s.Flags)&elf.SHF_EXECINSTR == 0 || elf.SectionType(s.Type) != elf.SHT_PROGBITS || s.Size == 0 {
+	code := machineCode{dynamic: d, uses: map[useKey]*CPUUse{}}
+	if err := code.findFunctions(); err != nil {
+		return nil, err
+	}
+	for _, s := range img.file.Sections {
+		if s.Flags&elf.SHF_EXECINSTR == 0 || s.Type != elf.SHT_PROGBITS || s.Size == 0 {
 			continue
 		}
 		if err := code.read(s); err != nil {
-			return nil, fmt.Errorf("section %q: %w", s.name, err)
+			return nil, fmt.Errorf("section %q: %w", s.Name, err)
 		}
-		code.seen = append(code.seen, place{s.name, s.Addr, s.Addr + s.Size})
+		code.seen = append(code.seen, place{s.Name, s.Addr, s.Addr + s.Size})
 	}
 	if len(code.seen) == 0 {
 		return nil, errors.New("it has no code")
 	}
-	if err := code.outside(); err != nil {
-		return nil, err
-	}
-	if err := code.entries(); err != nil {
+	if err := errors.Join(code.outside(), code.entries()); err != nil {
 		return nil, err
 	}
 	return code.sorted(), nil
@@ -67,14 +68,13 @@ func CPUUses(r io.ReaderAt) ([]CPUUse, error) {
 // outside returns an error if a page of an executable segment holds bytes outside of the
 // sections: a processor may run them, and no section shows them. Zeros, nop and int3
 // fill the space between functions.
-func (c machineCode) outside() error {
-	const page = 4096
+func (c *machineCode) outside() error {
 	described := c.described()
 	for _, p := range c.loads {
-		if elf.ProgFlag(p.Flags)&elf.PF_X == 0 {
+		if p.Flags&elf.PF_X == 0 {
 			continue
 		}
-		at, end := p.Off, (p.Off+p.Filesz+page-1)&^(page-1)
+		at, end := p.Off, (p.Off+p.Filesz+minPage-1)&^(minPage-1)
 		for _, known := range append(slices.Clip(described), [2]uint64{end, end}) {
 			if found, err := c.filled(at, min(known[0], end)); err != nil {
 				return err
@@ -89,11 +89,12 @@ func (c machineCode) outside() error {
 
 // described returns the start and the end of what the file describes, in order: its
 // header, its tables of segments and sections, and the sections that are loaded.
-func (c machineCode) described() [][2]uint64 {
-	ranges := [][2]uint64{{0, elfHeaderSize}, c.table, c.listing}
-	for _, s := range c.sections {
-		if elf.SectionFlag(s.Flags)&elf.SHF_ALLOC != 0 && elf.SectionType(s.Type) != elf.SHT_NOBITS {
-			ranges = append(ranges, [2]uint64{s.Off, s.Off + s.Size})
+func (c *machineCode) described() [][2]uint64 {
+	h := c.header
+	ranges := [][2]uint64{{0, 64}, {h.Phoff, h.Phoff + 56*uint64(h.Phnum)}, {h.Shoff, h.Shoff + 64*uint64(len(c.file.Sections))}}
+	for _, s := range c.file.Sections {
+		if s.Flags&elf.SHF_ALLOC != 0 && s.Type != elf.SHT_NOBITS {
+			ranges = append(ranges, [2]uint64{s.Offset, s.Offset + s.Size})
 		}
 	}
 	slices.SortFunc(ranges, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
@@ -102,7 +103,7 @@ func (c machineCode) described() [][2]uint64 {
 
 // filled returns the position of the first byte of a part of the file that is no filling,
 // or nil.
-func (c machineCode) filled(at, end uint64) (*uint64, error) {
+func (c *machineCode) filled(at, end uint64) (*uint64, error) {
 	buffer := make([]byte, 1<<16)
 	for at < end {
 		n, err := c.r.ReadAt(buffer[:min(uint64(len(buffer)), end-at)], int64(at))
@@ -122,14 +123,14 @@ func (c machineCode) filled(at, end uint64) (*uint64, error) {
 
 // machineCode is a library with the results read from its code so far.
 type machineCode struct {
-	*image
+	*dynamic
 	functions []place
 	uses      map[useKey]*CPUUse
 	seen      []place // sections already read
 }
 
 // sorted merges the uses of functions with the same name.
-func (c machineCode) sorted() []CPUUse {
+func (c *machineCode) sorted() []CPUUse {
 	byName := map[CPUUse]*CPUUse{}
 	for _, u := range c.uses {
 		key := CPUUse{Feature: u.Feature, Function: u.Function}
@@ -151,43 +152,28 @@ func (c machineCode) sorted() []CPUUse {
 
 // entries returns an error if a function called by the loader or exported by the
 // library lies outside the code already read.
-func (c machineCode) entries() error {
-	if c.dynamic == nil {
-		return nil
-	}
-	d, err := readDynamic(c.image)
-	if err != nil {
-		return err
-	}
+func (c *machineCode) entries() error {
 	for _, tag := range []elf.DynTag{elf.DT_INIT, elf.DT_FINI} {
-		if at := d.values[tag]; at != 0 && !c.has(at) {
+		if at := c.values[tag]; at != 0 && !c.has(at) {
 			return fmt.Errorf("%v calls %#x, outside all sections of code", tag, at)
 		}
 	}
-	found, err := d.exports()
-	if err != nil {
-		return err
-	}
-	data, err := d.at("dynamic symbols (DT_SYMTAB)", d.values[elf.DT_SYMTAB], uint64(found.count)*elf.Sym64Size, maxSymbols)
-	if err != nil {
-		return err
-	}
-	for ; len(data) >= elf.Sym64Size; data = data[elf.Sym64Size:] {
-		if at := binary.LittleEndian.Uint64(data[8:]); isFunction(data) && !c.has(at) {
-			return fmt.Errorf("an exported function is at %#x, outside all sections of code", at)
+	for _, s := range c.symbols {
+		if isFunction(s) && !c.has(s.Value) {
+			return fmt.Errorf("an exported function is at %#x, outside all sections of code", s.Value)
 		}
 	}
 	return nil
 }
 
 // has reports whether an address lies in code already read.
-func (c machineCode) has(at uint64) bool {
+func (c *machineCode) has(at uint64) bool {
 	return slices.ContainsFunc(c.seen, func(p place) bool { return at >= p.start && at < p.end })
 }
 
-func isFunction(symbol []byte) bool {
-	kind, index := elf.ST_TYPE(symbol[4]), elf.SectionIndex(binary.LittleEndian.Uint16(symbol[6:]))
-	return (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) && index != elf.SHN_UNDEF
+func isFunction(s elf.Symbol) bool {
+	kind := elf.ST_TYPE(s.Info)
+	return (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) && s.Section != elf.SHN_UNDEF
 }
 
 // useKey holds the index of a function instead of its name. The name can be long, and
@@ -198,12 +184,8 @@ type useKey struct {
 }
 
 // read decodes the instructions of a section in order.
-func (c machineCode) read(s *section) error {
-	raw, err := c.open(s)
-	if err != nil {
-		return err
-	}
-	code := bufio.NewReaderSize(weighed{raw, c.r, weighCode}, 64<<10)
+func (c *machineCode) read(s *elf.Section) error {
+	code := bufio.NewReaderSize(c.bytesOf(s), 64<<10)
 	for at := s.Addr; at-s.Addr < s.Size; {
 		window, err := code.Peek(x86.MaxLength)
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -229,7 +211,7 @@ func (c machineCode) read(s *section) error {
 	return nil
 }
 
-func (c machineCode) note(f x86.Feature, at uint64) error {
+func (c *machineCode) note(f x86.Feature, at uint64) error {
 	key := useKey{f, functionAt(c.functions, at)}
 	u := c.uses[key]
 	if u == nil {
@@ -253,41 +235,22 @@ type place struct {
 	start, end uint64
 }
 
-// functions returns the functions in the full symbol table, sorted by address. For a
+// findFunctions lists the functions in the full symbol table, sorted by address. For a
 // stripped library it uses the dynamic symbol table.
-func (img *image) functions() ([]place, error) {
-	s := img.byType(elf.SHT_SYMTAB)
-	if s == nil {
-		s = img.byType(elf.SHT_DYNSYM)
+func (c *machineCode) findFunctions() error {
+	symbols, err := c.file.Symbols()
+	if errors.Is(err, elf.ErrNoSymbols) {
+		symbols = c.symbols
+	} else if err != nil {
+		return err
 	}
-	if s == nil {
-		return nil, nil
-	}
-	data, err := img.data(s, maxSymbols)
-	if err != nil {
-		return nil, err
-	}
-	names, err := img.linked(s)
-	if err != nil {
-		return nil, err
-	}
-	var all []place
-	for ; len(data) >= elf.Sym64Size; data = data[elf.Sym64Size:] {
-		if !isFunction(data) {
-			continue
+	for _, s := range symbols {
+		if isFunction(s) {
+			c.functions = append(c.functions, place{s.Name, s.Value, s.Value + s.Size})
 		}
-		name, err := img.r.name(names, uint64(binary.LittleEndian.Uint32(data)))
-		if err != nil {
-			return nil, err
-		}
-		start, size := binary.LittleEndian.Uint64(data[8:]), binary.LittleEndian.Uint64(data[16:])
-		if err := img.r.hold(heldSymbol); err != nil {
-			return nil, err
-		}
-		all = append(all, place{name, start, start + size})
 	}
-	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.start, b.start) })
-	return all, nil
+	slices.SortStableFunc(c.functions, func(a, b place) int { return cmp.Compare(a.start, b.start) })
+	return nil
 }
 
 // functionAt returns the index of the function at an address, or -1.

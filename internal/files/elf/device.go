@@ -52,7 +52,10 @@ const maxTargets = 1024
 
 // DeviceTargets returns the GPU targets for which a library has code, sorted and
 // without duplicates. It returns none for a library without device code.
-func DeviceTargets(r io.ReaderAt) ([]Target, error) {
+func DeviceTargets(r io.ReaderAt) ([]Target, error) { return ask[[]Target](r, "targets") }
+
+// deviceTargets is the work of a child.
+func deviceTargets(r io.ReaderAt) ([]Target, error) {
 	found := targetSet{}
 	err := eachObject(r, func(_ string, o object) error { return found.add(o.target) })
 	if err != nil {
@@ -63,21 +66,20 @@ func DeviceTargets(r io.ReaderAt) ([]Target, error) {
 
 // eachObject visits every object of device code in a library, by section.
 func eachObject(r io.ReaderAt, visit func(section string, o object) error) error {
-	img, err := openSectioned(r)
+	img, err := openImage(r)
 	if err != nil {
 		return err
 	}
-	bundles := &bundles{meter: img.r}
+	bundles := &bundles{}
 	defer bundles.close()
-	for _, format := range []format{bundles.format(), nvidia(img.r, loaded), nvidia(img.r, relocatable)} {
-		for i := range img.sections {
-			s := &img.sections[i]
-			if s.Size == 0 || s.name != format.section {
+	for _, format := range []format{bundles.format(), nvidia(loaded), nvidia(relocatable)} {
+		for _, s := range img.file.Sections {
+			if s.Size == 0 || s.Name != format.section {
 				continue
 			}
-			err := readSection(img, s, format, func(o object) error { return visit(s.name, o) })
+			err := readSection(img, s, format, func(o object) error { return visit(s.Name, o) })
 			if err != nil {
-				return fmt.Errorf("reading device code in section %q: %w", s.name, err)
+				return fmt.Errorf("reading device code in section %q: %w", s.Name, err)
 			}
 		}
 	}
@@ -86,15 +88,11 @@ func eachObject(r io.ReaderAt, visit func(section string, o object) error) error
 
 // readSection reads a section from front to back. The work is therefore linear in its
 // size, whatever its headers claim.
-func readSection(img *image, s *section, f format, visit visitor) error {
-	raw, err := img.open(s)
-	if err != nil {
-		return err
+func readSection(img *image, s *elf.Section, f format, visit visitor) error {
+	if s.Type == elf.SHT_NOBITS {
+		return errors.New("it has no bytes in the file: is this a debug file?")
 	}
-	count, err := containers(bufio.NewReaderSize(raw, 64<<10), f.magics, func(r *bufio.Reader) error {
-		if err := img.r.spend(1, weighObject); err != nil {
-			return err
-		}
+	count, err := containers(bufio.NewReaderSize(img.bytesOf(s), 64<<10), f.magics, func(r *bufio.Reader) error {
 		return f.read(r, visit)
 	})
 	if err == nil && count == 0 {

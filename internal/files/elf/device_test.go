@@ -23,7 +23,7 @@ const (
 
 func targetNames(t *testing.T, file []byte) []string {
 	t.Helper()
-	targets, err := DeviceTargets(bytes.NewReader(file))
+	targets, err := deviceTargets(bytes.NewReader(file))
 	must.Succeed(t, err)
 	var names []string
 	for _, target := range targets {
@@ -150,7 +150,7 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := DeviceTargets(bytes.NewReader(library(part{test.section, test.data})))
+			got, err := deviceTargets(bytes.NewReader(library(part{test.section, test.data})))
 			check.Fails(t, err, test.want, got)
 		})
 	}
@@ -187,7 +187,7 @@ func FuzzDeviceTargets(f *testing.F) {
 		files = append(files, library(part{".hip_fatbin", data}))
 	}
 	fuzz(f, files, func(t *testing.T, file []byte) {
-		targets, err := DeviceTargets(bytes.NewReader(file))
+		targets, err := deviceTargets(bytes.NewReader(file))
 		check.That(t, err == nil || targets == nil, "an error and targets: %v, %v", targets, err)
 	})
 }

@@ -1,142 +1,158 @@
 package elf
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 )
 
-// Tags with several values. DT_AUXILIARY and DT_FILTER name libraries, which the loader
-// loads too.
-const (
-	tagAuxiliary = elf.DynTag(0x7ffffffd)
-	tagFilter    = elf.DynTag(0x7fffffff)
-)
-
-// dynamic is the dynamic segment. It has one value per tag, and an ordered list for the
-// tags of other libraries.
-type dynamic struct {
-	*image
-	values map[elf.DynTag]uint64
-	needed []uint64
-	names  string // the string table at DT_STRTAB
+// tables maps the types of sections to the dynamic tag by which the loader finds the same
+// table.
+var tables = map[elf.SectionType]elf.DynTag{
+	elf.SHT_DYNSYM: elf.DT_SYMTAB, elf.SHT_HASH: elf.DT_HASH, elf.SHT_GNU_HASH: elf.DT_GNU_HASH,
+	elf.SHT_GNU_VERSYM: elf.DT_VERSYM, elf.SHT_GNU_VERNEED: elf.DT_VERNEED, elf.SHT_GNU_VERDEF: elf.DT_VERDEF,
 }
 
-func readDynamic(img *image) (*dynamic, error) {
+// dynamic is the dynamic segment, with the sections that hold its tables. Methods of
+// debug/elf read these sections.
+type dynamic struct {
+	*image
+	values   map[elf.DynTag]uint64
+	needed   []uint64 // names of the libraries that the loader loads too
+	strings  []byte   // the table of names
+	sections map[elf.SectionType]*elf.Section
+	symbols  []elf.Symbol // without the first, which is empty
+}
+
+// readDynamic reads the dynamic segment and the dynamic symbols. It returns an error if a
+// loader finds other tables than those that the section table shows.
+func (img *image) readDynamic() (*dynamic, error) {
 	if img.dynamic == nil {
 		return nil, errors.New("not a shared library: no dynamic segment")
 	}
-	data, err := img.at("dynamic segment", img.dynamic.Vaddr, img.dynamic.Filesz, maxTable)
-	if err != nil {
+	d := &dynamic{image: img, values: map[elf.DynTag]uint64{}, sections: map[elf.SectionType]*elf.Section{}}
+	if err := d.findSections(); err != nil {
 		return nil, err
 	}
-	d := &dynamic{image: img, values: map[elf.DynTag]uint64{}}
-	for ; ; data = data[16:] {
-		if len(data) < 16 {
-			return nil, errors.New("the dynamic segment has no end: the loader would read the bytes after it")
-		}
-		tag, value := elf.DynTag(binary.LittleEndian.Uint64(data)), binary.LittleEndian.Uint64(data[8:])
-		if tag == elf.DT_NULL {
-			break
-		}
-		if err := d.add(tag, value); err != nil {
-			return nil, err
-		}
+	if err := d.readValues(); err != nil {
+		return nil, err
 	}
-	table, size := d.values[elf.DT_STRTAB], d.values[elf.DT_STRSZ]
-	if table == 0 {
-		return d, errors.New("the dynamic segment has no table of names (DT_STRTAB)")
+	if err := d.sameTables(); err != nil {
+		return nil, err
 	}
-	d.names, err = img.text("table of names", table, size)
-	return d, err
+	symbols, err := img.file.DynamicSymbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return nil, fmt.Errorf("reading the dynamic symbols: %w", err)
+	}
+	d.symbols = symbols
+	if s := d.sections[elf.SHT_GNU_VERSYM]; s != nil && s.Size != uint64(2*(len(symbols)+1)) {
+		return nil, fmt.Errorf("section %q has %d bytes for the versions of %d symbols", s.Name, s.Size, len(symbols)+1)
+	}
+	return d, d.allSymbols()
 }
 
-func (d *dynamic) add(tag elf.DynTag, value uint64) error {
-	switch tag {
-	case elf.DT_NEEDED, tagAuxiliary, tagFilter:
-		d.needed = append(d.needed, value)
-		return nil
+// findSections finds the section of each table, and refuses a second of one type.
+func (d *dynamic) findSections() error {
+	for _, s := range d.file.Sections {
+		if _, isTable := tables[s.Type]; !isTable && s.Type != elf.SHT_DYNAMIC {
+			continue
+		}
+		if first := d.sections[s.Type]; first != nil {
+			return fmt.Errorf("sections %q and %q have the same type: tools read one of them", first.Name, s.Name)
+		}
+		d.sections[s.Type] = s
 	}
-	if _, twice := d.values[tag]; twice {
-		return fmt.Errorf("the dynamic segment has %v twice, and loaders take the last", tag)
+	if d.sections[elf.SHT_DYNAMIC] == nil {
+		return errors.New("no section shows the dynamic segment for the loader")
 	}
-	d.values[tag] = value
 	return nil
 }
 
-// at reads n bytes from an address of the loaded library.
-func (img *image) at(what string, addr, n, limit uint64) ([]byte, error) {
-	off, err := img.offset(addr, n)
+// readValues reads the dynamic section up to its end for the loader. The methods of
+// debug/elf read on after it, where chrpath leaves entries. A value of 0 is as none.
+func (d *dynamic) readValues() error {
+	data, err := d.sections[elf.SHT_DYNAMIC].Data()
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", what, err)
+		return err
 	}
-	return img.part(what, off, n, limit)
+	for ; len(data) >= 16; data = data[16:] {
+		tag, value := elf.DynTag(binary.LittleEndian.Uint64(data)), binary.LittleEndian.Uint64(data[8:])
+		switch {
+		case tag == elf.DT_NULL:
+			return nil
+		case tag == elf.DT_NEEDED, tag == elf.DT_AUXILIARY, tag == elf.DT_FILTER:
+			d.needed = append(d.needed, value)
+		case d.values[tag] != 0:
+			return fmt.Errorf("the dynamic segment has %v twice, and loaders take the last", tag)
+		default:
+			d.values[tag] = value
+		}
+	}
+	return errors.New("the dynamic segment has no end: the loader would read the bytes after it")
 }
 
-// text is at for string tables, which stay in memory as one string.
-func (img *image) text(what string, addr, n uint64) (string, error) {
-	off, err := img.offset(addr, n)
-	if err == nil && n > maxNames {
-		err = fmt.Errorf("it has %d bytes, above the limit of %d", n, maxNames)
+// sameTables compares the addresses of tables in the section table with those in the
+// dynamic segment.
+func (d *dynamic) sameTables() error {
+	for kind, tag := range tables {
+		at, name := uint64(0), "none"
+		if s := d.sections[kind]; s != nil {
+			at, name = s.Addr, s.Name
+		}
+		if at != d.values[tag] {
+			return fmt.Errorf("%v for the loader is at address %#x, and section %q is at %#x: two libraries in one file", tag, d.values[tag], name, at)
+		}
 	}
-	if err == nil {
-		err = img.r.hold(n)
+	for _, kind := range []elf.SectionType{elf.SHT_DYNAMIC, elf.SHT_DYNSYM} {
+		s := d.sections[kind]
+		if s == nil {
+			continue
+		}
+		if int(s.Link) >= len(d.file.Sections) || d.file.Sections[s.Link].Addr != d.values[elf.DT_STRTAB] {
+			return fmt.Errorf("section %q has other names than the loader, which reads those at address %#x: two libraries in one file", s.Name, d.values[elf.DT_STRTAB])
+		}
 	}
-	if err != nil {
-		return "", fmt.Errorf("reading %s: %w", what, err)
-	}
-	var b strings.Builder
-	b.Grow(int(n)) // readSegments checked that the file holds n bytes
-	_, err = io.CopyN(&b, io.NewSectionReader(img.r, int64(off), int64(n)), int64(n))
-	return b.String(), noEOF(err)
+	var err error
+	d.strings, err = d.file.Sections[d.sections[elf.SHT_DYNAMIC].Link].Data()
+	return err
 }
 
-// count returns the number of dynamic symbols. No field states it. The hash tables
-// cover the exported symbols, and the relocations cover the undefined symbols in use.
-// The section table covers all symbols, but the loader does not read it.
-func (d *dynamic) count(found exports) (int, error) {
-	count := max(found.count, 1)
+// allSymbols returns an error if the loader uses a symbol after the last one of the
+// section. No tag states the number of symbols.
+func (d *dynamic) allSymbols() error {
 	for _, table := range []struct{ at, size elf.DynTag }{{elf.DT_RELA, elf.DT_RELASZ}, {elf.DT_JMPREL, elf.DT_PLTRELSZ}} {
-		highest, err := d.highestSymbol(d.values[table.at], d.values[table.size])
+		size := d.values[table.size]
+		if size == 0 {
+			continue
+		}
+		off, err := d.offset(d.values[table.at], size)
 		if err != nil {
-			return 0, fmt.Errorf("reading relocations: %w", err)
+			return fmt.Errorf("reading relocations: %w", err)
 		}
-		count = max(count, highest+1)
-	}
-	if s := d.byType(elf.SHT_DYNSYM); s != nil {
-		if stated := int(min(s.Size, 1<<40) / elf.Sym64Size); stated >= count {
-			return stated, nil
+		data, err := io.ReadAll(io.NewSectionReader(d.r, int64(off), int64(size)))
+		if err != nil {
+			return fmt.Errorf("reading relocations: %w", err)
 		}
-		return 0, fmt.Errorf("section %q has %d symbols, and the loader uses %d", s.name, s.Size/elf.Sym64Size, count)
+		for ; len(data) >= 24; data = data[24:] {
+			if i := binary.LittleEndian.Uint32(data[12:]); int64(i) > int64(len(d.symbols)) {
+				return fmt.Errorf("the loader uses symbol %d, and the section table shows %d", i, len(d.symbols)+1)
+			}
+		}
 	}
-	return count, nil
+	return nil
 }
 
-// highestSymbol returns the highest symbol index in a relocation table.
-func (d *dynamic) highestSymbol(addr, size uint64) (highest int, err error) {
-	const entry = 24
-	if addr == 0 || size == 0 {
-		return 0, nil
+// name returns the name at an offset of the table of names.
+func (d *dynamic) name(off uint64) (string, error) {
+	if off >= uint64(len(d.strings)) {
+		return "", fmt.Errorf("a name at %d is outside its table of %d bytes", off, len(d.strings))
 	}
-	off, err := d.offset(addr, size)
-	if err != nil {
-		return 0, err
+	name, _, found := bytes.Cut(d.strings[off:], []byte{0})
+	if !found {
+		return "", fmt.Errorf("the name at %d has no end", off)
 	}
-	r := io.NewSectionReader(d.r, int64(off), int64(size))
-	buffer := make([]byte, min(size, entry<<11))
-	for {
-		n, err := io.ReadFull(r, buffer)
-		for ; n >= entry; n -= entry {
-			highest = max(highest, int(binary.LittleEndian.Uint32(buffer[n-12:])))
-		}
-		if err != nil {
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				err = nil
-			}
-			return highest, err
-		}
-	}
+	return string(name), nil
 }

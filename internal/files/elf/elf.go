@@ -2,15 +2,15 @@
 // their search paths, its undefined and exported symbols, the oldest library versions
 // it runs with, and its GPU code.
 //
-// It reads 64-bit little-endian files, the only kind in Linux wheels. Input is
-// untrusted: memory is bounded, and a contradiction is an error, never a partial
-// result.
+// It reads 64-bit little-endian files, the only kind in Linux wheels, with debug/elf.
+// Input is untrusted: a child process with limits of time and memory reads it, and a
+// contradiction is an error, never a partial result.
 package elf
 
 import (
 	"cmp"
 	"debug/elf"
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -46,44 +46,62 @@ func Is(r io.ReaderAt) bool {
 	return string(magic[:n]) == elf.ELFMAG
 }
 
-// Read reads the dynamic linking information of a shared library from the program
-// headers and the dynamic segment, as the loader does.
-func Read(r io.ReaderAt) (*File, error) {
-	img, err := openLibrary(r)
-	if err != nil {
-		return nil, err
-	}
-	d, err := readDynamic(img)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.agree(); err != nil {
-		return nil, err
-	}
-	f := &File{Floors: map[string]string{}}
-	if err := f.readNames(d); err != nil {
-		return nil, err
-	}
-	all, err := d.readVersions()
-	if err != nil {
-		return nil, err
-	}
-	f.setFloors(all.required)
-	if err := f.readSymbols(d, all.of); err != nil {
-		return nil, err
-	}
-	return f, nil
+// description is what a child process says of a library.
+type description struct {
+	File  File
+	Texts []textSection
 }
 
-// machineName turns EM_X86_64 into x86_64.
-func machineName(m elf.Machine) string {
-	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
+// Read reads the dynamic linking information of a shared library. It returns an error if
+// the section table shows other information than the loader reads.
+func Read(r io.ReaderAt) (*File, error) {
+	known, err := read(r)
+	if err != nil {
+		return nil, err
+	}
+	return &known.File, nil
+}
+
+// read asks a child process once for each library.
+func read(r io.ReaderAt) (description, error) {
+	b := budgeted(r)
+	if known, ok := b.budget.known[b.ReaderAt]; ok {
+		return known, nil
+	}
+	known, err := ask[description](b, "describe")
+	if err == nil {
+		b.budget.known[b.ReaderAt] = known
+	}
+	return known, err
+}
+
+// describe is the work of a child.
+func describe(r io.ReaderAt) (known description, err error) {
+	img, err := openImage(r)
+	if err != nil {
+		return known, err
+	}
+	d, err := img.readDynamic()
+	if err != nil {
+		return known, err
+	}
+	f := &known.File
+	if err := f.readNames(d); err != nil {
+		return known, err
+	}
+	required, err := d.required()
+	if err != nil {
+		return known, err
+	}
+	f.setFloors(required)
+	known.Texts = img.textSections()
+	return known, f.addSymbols(d)
 }
 
 // readNames reads the names in the dynamic segment.
 func (f *File) readNames(d *dynamic) error {
 	for _, off := range d.needed {
-		name, err := d.r.name(d.names, off)
+		name, err := d.name(off)
 		if err != nil {
 			return fmt.Errorf("reading %v: %w", elf.DT_NEEDED, err)
 		}
@@ -98,7 +116,7 @@ func (f *File) readNames(d *dynamic) error {
 		if !ok {
 			continue
 		}
-		name, err := d.r.name(d.names, off)
+		name, err := d.name(off)
 		if err != nil {
 			return fmt.Errorf("reading %v: %w", tag, err)
 		}
@@ -107,30 +125,23 @@ func (f *File) readNames(d *dynamic) error {
 	return nil
 }
 
-func (f *File) readSymbols(d *dynamic, versions map[uint16]version) error {
-	found, err := d.exports()
+// machineName turns EM_X86_64 into x86_64.
+func machineName(m elf.Machine) string {
+	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
+}
+
+func (f *File) addSymbols(d *dynamic) error {
+	lookup, err := d.readLookup()
 	if err != nil {
 		return err
 	}
-	count, err := d.count(found)
-	if err != nil {
-		return err
-	}
-	data, err := d.at("dynamic symbols (DT_SYMTAB)", d.values[elf.DT_SYMTAB], uint64(count)*elf.Sym64Size, maxSymbols)
-	if err != nil {
-		return err
-	}
-	indexes, err := d.versionIndexes(count)
-	if err != nil {
-		return err
-	}
-	for i := 1; i < count; i++ { // symbol 0 is always empty
-		given := len(f.Exported)
-		if err := f.addSymbol(d, data[i*elf.Sym64Size:], versions[indexes.at(i)]); err != nil {
-			return fmt.Errorf("reading symbol %d: %w", i, err)
+	for i, s := range d.symbols {
+		exported := len(f.Exported)
+		if err := f.addSymbol(s); err != nil {
+			return fmt.Errorf("reading symbol %d: %w", i+1, err)
 		}
-		if len(f.Exported) > given && !found.finds(f.Exported[given].Name, i) {
-			return fmt.Errorf("the symbol table has %q, but the loader cannot find it by the hash table", f.Exported[given].Name)
+		if len(f.Exported) > exported && !lookup.finds(s.Name, uint64(i+1)) {
+			return fmt.Errorf("the symbol table has %q, but the loader cannot find it by the hash table", s.Name)
 		}
 	}
 	return nil
@@ -140,26 +151,17 @@ func (f *File) readSymbols(d *dynamic, versions map[uint16]version) error {
 // members of templates.
 const gnuUnique = elf.STB_LOOS
 
-// heldSymbol is the memory of a symbol in a growing list, in bytes.
-const heldSymbol = 128
-
-func (f *File) addSymbol(d *dynamic, raw []byte, v version) error {
-	nameOff, info, other := binary.LittleEndian.Uint32(raw), raw[4], raw[5]
-	shndx := elf.SectionIndex(binary.LittleEndian.Uint16(raw[6:]))
-	bind := elf.ST_BIND(info)
+func (f *File) addSymbol(s elf.Symbol) error {
+	bind := elf.ST_BIND(s.Info)
 	if bind != elf.STB_GLOBAL && bind != elf.STB_WEAK && bind != gnuUnique {
 		return nil
 	}
-	name, err := d.r.name(d.names, uint64(nameOff))
-	if err != nil || name == "" {
-		return err
+	if s.Name == "" {
+		return errors.New("it has no name in the table of names")
 	}
-	if err := d.r.hold(heldSymbol); err != nil {
-		return err
-	}
-	symbol := Symbol{Name: name, Version: v.name, Library: v.library, Weak: bind == elf.STB_WEAK}
-	switch visible := elf.ST_VISIBILITY(other); {
-	case shndx == elf.SHN_UNDEF:
+	symbol := Symbol{Name: s.Name, Version: s.Version, Library: s.Library, Weak: bind == elf.STB_WEAK}
+	switch visible := elf.ST_VISIBILITY(s.Other); {
+	case s.Section == elf.SHN_UNDEF:
 		f.Undefined = append(f.Undefined, symbol)
 	case visible == elf.STV_DEFAULT, visible == elf.STV_PROTECTED:
 		f.Exported = append(f.Exported, symbol)
@@ -167,9 +169,10 @@ func (f *File) addSymbol(d *dynamic, raw []byte, v version) error {
 	return nil
 }
 
-func (f *File) setFloors(required []version) {
+func (f *File) setFloors(required []elf.DynamicVersionDep) {
+	f.Floors = map[string]string{}
 	for _, v := range required {
-		namespace, number, ok := splitVersion(v.name)
+		namespace, number, ok := splitVersion(v.Dep)
 		if ok && CompareVersions(number, f.Floors[namespace]) > 0 {
 			f.Floors[namespace] = number
 		}

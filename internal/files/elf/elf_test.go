@@ -3,7 +3,6 @@ package elf
 import (
 	"bytes"
 	"debug/elf"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,22 +108,9 @@ func TestReadRefusesEveryTruncation(t *testing.T) {
 	whole, err := os.ReadFile(compile(t))
 	must.Succeed(t, err)
 	for n := range len(whole) {
-		_, err := Read(bytes.NewReader(whole[:n]))
+		_, err := describe(bytes.NewReader(whole[:n]))
 		must.Hold(t, err != nil, "the first %d of %d bytes are read without an error", n, len(whole))
 	}
-}
-
-// With overlapping records, a small table could list any number of versions.
-func TestVersionTableIsBounded(t *testing.T) {
-	walk := func(data []byte, walk func(*versionTable) error) error {
-		return walk(&versionTable{metered(bytes.NewReader(data)), data, "\x00", &versions{of: map[uint16]version{}}, maxVersions})
-	}
-	overlap := pack(uint16(1), uint16(65535), uint32(0), uint32(16), uint32(0), make([]byte, 16))
-	err := walk(overlap, (*versionTable).needs)
-	check.That(t, errors.Is(err, errVersions), "a record repeated 65535 times: %v", err)
-	outside := pack(uint16(1), uint16(0), uint16(2), uint16(1), uint32(0), ^uint32(0), uint32(0))
-	err = walk(outside, (*versionTable).definitions)
-	check.That(t, errors.Is(err, errVersions), "a record outside the table: %v", err)
 }
 
 // small is a library of a few hundred bytes with every kind of content.
@@ -139,8 +125,8 @@ func small() elftest.Library {
 func FuzzRead(f *testing.F) {
 	files := [][]byte{small().Bytes(), library(part{".text", []byte("x")})}
 	fuzz(f, files, func(t *testing.T, file []byte) {
-		got, err := Read(bytes.NewReader(file))
-		check.That(t, err != nil || got != nil, "neither an error nor a file")
+		got, err := describe(bytes.NewReader(file))
+		check.That(t, err != nil || got.File.Floors != nil, "neither an error nor a file")
 	})
 }
 
@@ -149,22 +135,51 @@ func FuzzRead(f *testing.F) {
 func FuzzTheLoaderSeesTheSame(f *testing.F) {
 	files := [][]byte{small().Bytes(), elftest.Two(small(), elftest.Library{}, false), elftest.Two(small(), elftest.Library{}, true)}
 	fuzz(f, files, func(t *testing.T, file []byte) {
-		img, err := openLibrary(bytes.NewReader(file))
+		img, err := openImage(bytes.NewReader(file))
 		if err != nil {
 			return
 		}
-		for i := range img.sections {
-			s := &img.sections[i]
-			kind, flags := elf.SectionType(s.Type), elf.SectionFlag(s.Flags)
-			if i == img.names || kind == elf.SHT_NULL || kind == elf.SHT_NOBITS || flags&elf.SHF_ALLOC == 0 || flags&elf.SHF_COMPRESSED != 0 || s.Size == 0 {
+		d, err := img.readDynamic()
+		if err != nil {
+			return
+		}
+		for i, s := range img.file.Sections {
+			if i == int(img.header.Shstrndx) || s.Type == elf.SHT_NULL || s.Type == elf.SHT_NOBITS || s.Flags&elf.SHF_ALLOC == 0 || s.Size == 0 || s.Size > 1<<20 {
 				continue
 			}
-			seen, err1 := img.data(s, 1<<20)
-			runs, err2 := img.at("section", s.Addr, s.Size, 1<<20)
-			check.That(t, s.Size >= 1<<20 || err1 == nil && err2 == nil && bytes.Equal(seen, runs),
-				"section %d shows %x (%v), the loader has %x (%v)", i, seen, err1, runs, err2)
-			check.That(t, kind != elf.SHT_DYNAMIC || img.dynamic != nil && s.Addr == img.dynamic.Vaddr,
-				"section %d is not the dynamic segment", i)
+			seen, err1 := s.Data()
+			off, err2 := img.offset(s.Addr, s.Size)
+			check.That(t, err1 == nil && err2 == nil && bytes.Equal(seen, file[off:][:s.Size]),
+				"section %d shows %x (%v), the loader has those at %#x (%v)", i, seen, err1, off, err2)
 		}
+		s := d.sections[elf.SHT_DYNAMIC]
+		check.That(t, s.Addr == img.dynamic.Vaddr && s.Offset == img.dynamic.Off, "the dynamic section is not the dynamic segment")
 	})
+}
+
+// The binding, the definition and the visibility of a symbol decide how the linker
+// treats it.
+func TestSymbolsByBinding(t *testing.T) {
+	symbol := func(bind elf.SymBind, visible elf.SymVis, section elf.SectionIndex) elf.Symbol {
+		return elf.Symbol{Name: "add", Info: elf.ST_INFO(bind, elf.STT_FUNC), Other: byte(visible), Section: section}
+	}
+	add := Symbol{Name: "add"}
+	for _, c := range []struct {
+		name                string
+		symbol              elf.Symbol
+		undefined, exported []Symbol
+	}{
+		{"global", symbol(elf.STB_GLOBAL, elf.STV_DEFAULT, 7), nil, []Symbol{add}},
+		{"protected", symbol(elf.STB_GLOBAL, elf.STV_PROTECTED, 7), nil, []Symbol{add}},
+		{"hidden", symbol(elf.STB_GLOBAL, elf.STV_HIDDEN, 7), nil, nil},
+		{"wanted", symbol(elf.STB_GLOBAL, elf.STV_DEFAULT, elf.SHN_UNDEF), []Symbol{add}, nil},
+		{"wanted weakly", symbol(elf.STB_WEAK, elf.STV_DEFAULT, elf.SHN_UNDEF), []Symbol{{Name: "add", Weak: true}}, nil},
+		{"unique", symbol(gnuUnique, elf.STV_DEFAULT, 7), nil, []Symbol{add}},
+		{"local", symbol(elf.STB_LOCAL, elf.STV_DEFAULT, 7), nil, nil},
+	} {
+		f := &File{}
+		if err := f.addSymbol(c.symbol); err != nil || !slices.Equal(f.Undefined, c.undefined) || !slices.Equal(f.Exported, c.exported) {
+			t.Errorf("%s: wants %v, gives %v, %v", c.name, f.Undefined, f.Exported, err)
+		}
+	}
 }

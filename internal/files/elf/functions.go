@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Function is one function in the device code for one target. The host can start a
@@ -24,15 +23,17 @@ type Function struct {
 // NVIDIA's relocatable code counts only for targets without code from the device
 // linker. For these targets, the driver would link it. For other targets it does not
 // run, and contains functions removed by the linker.
-func DeviceFunctions(r io.ReaderAt) ([]Function, error) {
-	m := metered(r)
-	u, err := newUnpacker(m)
+func DeviceFunctions(r io.ReaderAt) ([]Function, error) { return ask[[]Function](r, "functions") }
+
+// deviceFunctions is the work of a child.
+func deviceFunctions(r io.ReaderAt) ([]Function, error) {
+	u, err := newUnpacker()
 	if err != nil {
 		return nil, err
 	}
 	defer u.close()
 	inv := inventory{unpacker: u, linked: targetSet{}, targets: targetSet{}, found: map[string]map[string]bool{}}
-	if err := eachObject(m, inv.look); err != nil {
+	if err := eachObject(r, inv.look); err != nil {
 		return nil, err
 	}
 	return inv.sorted(), nil
@@ -62,11 +63,11 @@ func (inv *inventory) look(section string, o object) error {
 	if err != nil {
 		return err
 	}
-	add := func(name string, kernel bool) error { return inv.add(known, name, kernel) }
+	add := func(name string, kernel bool) { known[name] = known[name] || kernel }
 	if o.machine == elf.EM_NONE {
-		err = ptxKernels(inv.meter, code, add)
+		err = ptxKernels(code, add)
 	} else {
-		err = objectFunctions(inv.meter, code, o.machine, add)
+		err = objectFunctions(code, o.machine, add)
 	}
 	if err != nil {
 		return fmt.Errorf("code for %v: %w", o.target, err)
@@ -83,19 +84,6 @@ func (inv *inventory) of(t Target) (map[string]bool, error) {
 	known = map[string]bool{}
 	inv.found[t.key()] = known
 	return known, inv.targets.add(t)
-}
-
-// add keeps a copy of the name, so that the memory of its string table can be freed.
-func (inv *inventory) add(known map[string]bool, name string, kernel bool) error {
-	if was, ok := known[name]; ok {
-		known[name] = was || kernel
-		return nil
-	}
-	if err := inv.meter.hold(heldSymbol + uint64(len(name))); err != nil {
-		return err
-	}
-	known[strings.Clone(name)] = kernel
-	return nil
 }
 
 func (inv *inventory) sorted() []Function {

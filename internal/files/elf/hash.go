@@ -3,187 +3,137 @@ package elf
 import (
 	"debug/elf"
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"math"
 )
 
-// exports are the symbols the loader finds by name. A symbol in the symbol table
+// lookup finds symbols by their name as the loader does. A symbol in the symbol table
 // without an entry in the hash table is not exported.
-type exports struct {
-	count  int // symbols covered by the tables
-	system *hashTable
-	gnu    *gnuTable
+type lookup struct {
+	system hashTable // DT_HASH, the table of the System V ABI
+	gnu    hashTable // DT_GNU_HASH, which the GNU loader prefers
 }
 
-// hashTable maps each symbol to its bucket.
-type hashTable struct {
-	buckets uint32
-	of      []uint32 // by symbol: the number of its bucket, starting at 1; 0 for none
-}
+// hashTable is the bytes of a section. It is nil if there is none.
+type hashTable []byte
 
-// gnuTable is the table preferred by the GNU loader: a Bloom filter, buckets, and the
-// hashes of all symbols from first on. The lowest bit marks the last hash of a bucket.
-type gnuTable struct {
-	hashTable
-	first, shift uint64
-	filter       []byte
-	hashes       []byte
-}
-
-func (d *dynamic) exports() (x exports, err error) {
-	if addr := d.values[elf.DT_HASH]; addr != 0 {
-		if err := x.readSystem(d, addr); err != nil {
-			return x, fmt.Errorf("reading the hash table (DT_HASH): %w", err)
-		}
-	}
-	if addr := d.values[elf.DT_GNU_HASH]; addr != 0 {
-		if err := x.readGNU(d, addr); err != nil {
-			return x, fmt.Errorf("reading the hash table (DT_GNU_HASH): %w", err)
-		}
-	}
-	return x, nil
-}
-
-var errHash = errors.New("it contradicts itself")
-
-// newHashTable returns a table for n symbols.
-func newHashTable(d *dynamic, buckets, n uint64) (hashTable, error) {
-	return hashTable{uint32(buckets), make([]uint32, n)}, d.r.hold(4 * n)
-}
-
-// put records the bucket of a symbol. A second bucket for one symbol is an error.
-func (t *hashTable) put(symbol, bucket uint64) error {
-	if symbol >= uint64(len(t.of)) || t.of[symbol] != 0 {
-		return errHash
-	}
-	t.of[symbol] = uint32(bucket) + 1
-	return nil
-}
-
-func (t *hashTable) has(symbol int, hash uint32) bool {
-	return t.buckets > 0 && symbol < len(t.of) && t.of[symbol] == hash%t.buckets+1
-}
-
-// readSystem reads the table of the System V ABI: buckets, each with the first symbol
-// of a chain.
-func (x *exports) readSystem(d *dynamic, addr uint64) error {
-	head, err := d.at("head", addr, 8, maxTable)
-	if err != nil {
-		return err
-	}
-	buckets, chains := word(head, 0), word(head, 4)
-	table, err := d.at("buckets and chains", addr+8, 4*(buckets+chains), maxSymbols)
-	if err != nil {
-		return err
-	}
-	t, err := newHashTable(d, buckets, chains)
-	if err != nil {
-		return err
-	}
-	x.system, x.count = &t, int(chains)
-	for b := range buckets {
-		for i := word(table, int(4*b)); i != 0; i = word(table, int(4*(buckets+i))) {
-			if err := t.put(i, b); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (x *exports) readGNU(d *dynamic, addr uint64) error {
-	head, err := d.at("head", addr, 16, maxTable)
-	if err != nil {
-		return err
-	}
-	buckets, words := word(head, 0), word(head, 8)
-	g := gnuTable{first: word(head, 4), shift: word(head, 12)}
-	if buckets == 0 || words == 0 || words&(words-1) != 0 || g.shift > 31 {
-		return errHash
-	}
-	if g.filter, err = d.at("filter", addr+16, 8*words, maxSymbols); err != nil {
-		return err
-	}
-	addr += 16 + 8*words
-	starts, err := d.at("buckets", addr, 4*buckets, maxSymbols)
-	if err != nil {
-		return err
-	}
-	last := uint64(0)
-	for b := range buckets {
-		last = max(last, word(starts, int(4*b)))
-	}
-	if last > 0 {
-		if err := g.readHashes(d, addr+4*buckets, last); err != nil {
-			return err
-		}
-	}
-	x.gnu, x.count = &g, max(x.count, int(g.first)+len(g.hashes)/4)
-	if g.hashTable, err = newHashTable(d, buckets, uint64(x.count)); err != nil {
-		return err
-	}
-	return g.walk(starts)
-}
-
-// walk records the symbols of each bucket.
-func (g *gnuTable) walk(starts []byte) error {
-	for b := range uint64(len(starts) / 4) {
-		i := word(starts, int(4*b))
-		if i == 0 {
+func (d *dynamic) readLookup() (l lookup, err error) {
+	for kind, table := range map[elf.SectionType]*hashTable{elf.SHT_HASH: &l.system, elf.SHT_GNU_HASH: &l.gnu} {
+		s := d.sections[kind]
+		if s == nil {
 			continue
 		}
-		for ; ; i++ {
-			if i < g.first || 4*(i-g.first) >= uint64(len(g.hashes)) {
-				return errHash
-			}
-			if err := g.put(i, b); err != nil {
-				return err
-			}
-			if g.hashes[4*(i-g.first)]&1 == 1 {
-				break
-			}
+		if *table, err = s.Data(); err != nil {
+			return l, err
+		}
+		if len(*table) < 16 {
+			return l, fmt.Errorf("section %q is too short for a hash table", s.Name)
 		}
 	}
-	return nil
+	for name, last := range map[string]uint64{"DT_HASH": l.system.last(), "DT_GNU_HASH": l.gnu.lastGNU()} {
+		if last > uint64(len(d.symbols)) {
+			return l, fmt.Errorf("%s leads to symbol %d, and the section table shows %d", name, last, len(d.symbols)+1)
+		}
+	}
+	return l, nil
 }
 
-func (g *gnuTable) readHashes(d *dynamic, addr, last uint64) (err error) {
-	if last < g.first {
-		return errHash
+// at returns a word at an offset, 0 outside the table.
+func (t hashTable) at(off uint64) uint64 {
+	if off+4 > uint64(len(t)) {
+		return 0
 	}
-	need := last - g.first + 1
-	room := d.room(addr) / 4
-	for {
-		if need > room {
-			return errHash
-		}
-		if g.hashes, err = d.at("chains", addr, 4*need, maxSymbols); err != nil {
-			return err
-		}
-		for i := last - g.first; i < need; i++ {
-			if g.hashes[4*i]&1 == 1 {
-				g.hashes = g.hashes[:4*(i+1)]
-				return nil
-			}
-		}
-		last, need = g.first+need, min(2*need, max(room, need+1))
-	}
+	return word(t, off)
 }
 
 // finds reports whether the loader finds a symbol by its name.
-func (x exports) finds(name string, symbol int) bool {
-	return (x.gnu != nil || x.system != nil) &&
-		(x.gnu == nil || x.gnu.finds(name, symbol)) &&
-		(x.system == nil || x.system.has(symbol, hashSystem(name)))
+func (l lookup) finds(name string, symbol uint64) bool {
+	return (l.gnu != nil || l.system != nil) && (l.gnu == nil || l.gnu.findsGNU(name, symbol)) && (l.system == nil || l.system.finds(name, symbol))
 }
 
-func (g *gnuTable) finds(name string, symbol int) bool {
-	h := hashGNU(name)
-	if !g.has(symbol, h) || word(g.hashes, 4*(symbol-int(g.first)))|1 != uint64(h)|1 {
+// finds follows the chain of a name's bucket: each symbol leads to the next.
+func (t hashTable) finds(name string, symbol uint64) bool {
+	buckets, symbols := t.at(0), t.at(4)
+	if buckets == 0 {
 		return false
 	}
-	filter := binary.LittleEndian.Uint64(g.filter[8*(int(h/64)%(len(g.filter)/8)):])
-	return filter>>(h%64)&1 == 1 && filter>>(h>>g.shift%64)&1 == 1
+	at := t.at(8 + 4*(uint64(hashSystem(name))%buckets))
+	for range symbols {
+		if at == symbol || at == 0 {
+			return at != 0
+		}
+		at = t.at(8 + 4*(buckets+at))
+	}
+	return false
+}
+
+// findsGNU asks the Bloom filter, and then follows the hashes of the bucket's symbols. The
+// lowest bit marks the last of them.
+func (t hashTable) findsGNU(name string, symbol uint64) bool {
+	h := hashGNU(name)
+	buckets, first, words, shift := t.at(0), t.at(4), t.at(8), t.at(12)
+	if buckets == 0 || words == 0 || words&(words-1) != 0 || shift > 31 || 16+8*words > uint64(len(t)) {
+		return false
+	}
+	filter := binary.LittleEndian.Uint64(t[16+8*(uint64(h/64)%words):])
+	if filter>>(h%64)&1 == 0 || filter>>(h>>shift%64)&1 == 0 {
+		return false
+	}
+	starts := 16 + 8*words
+	at := t.at(starts + 4*(uint64(h)%buckets))
+	for ; at >= first && at < symbol; at++ {
+		if t.hashOf(at)&1 == 1 {
+			return false
+		}
+	}
+	return at == symbol && at >= first && t.hashOf(at)|1 == uint64(h)|1
+}
+
+// hashOf returns the hash of a symbol. One outside the table ends its bucket.
+func (t hashTable) hashOf(symbol uint64) uint64 {
+	if !t.has(symbol) {
+		return 1
+	}
+	return t.at(t.place(symbol))
+}
+
+func (t hashTable) place(symbol uint64) uint64 { return 16 + 8*t.at(8) + 4*(t.at(0)+symbol-t.at(4)) }
+
+func (t hashTable) has(symbol uint64) bool {
+	return symbol >= t.at(4) && t.place(symbol)+4 <= uint64(len(t))
+}
+
+// last returns the last symbol to which the table leads.
+func (t hashTable) last() (last uint64) {
+	if t == nil {
+		return 0
+	}
+	entries := t.at(0) + t.at(4)
+	if 8+4*entries > uint64(len(t)) {
+		return math.MaxUint32
+	}
+	last = max(t.at(4), 1) - 1
+	for i := range entries {
+		last = max(last, t.at(8+4*i))
+	}
+	return last
+}
+
+// lastGNU is last for DT_GNU_HASH, where the last bucket has no end of its own.
+func (t hashTable) lastGNU() (last uint64) {
+	for i := range min(t.at(0), uint64(len(t))/4) {
+		last = max(last, t.at(16+8*t.at(8)+4*i))
+	}
+	if last == 0 {
+		return 0
+	}
+	for t.hashOf(last)&1 == 0 {
+		last++
+	}
+	if !t.has(last) {
+		return math.MaxUint32 // the loader reads on after the table
+	}
+	return last
 }
 
 func hashGNU(name string) uint32 {

@@ -1,251 +1,187 @@
 package elf
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 )
 
-// Limits on memory. Shared libraries stay far below them: the largest of the ROCm stack
-// have 60 sections and 40 MiB of names.
-const (
-	maxSections = 4096
-	maxNames    = 256 << 20 // string table of the dynamic symbols
-	maxSymbols  = 256 << 20 // dynamic symbols, and their version indexes
-	maxTable    = 1 << 20   // section names, dynamic section, version tables
-	maxName     = 64 << 10  // one name
-)
+// minPage is the smallest page size of a loader.
+const minPage = 0x1000
 
-// image is a library as the loader maps it, with its section table, which must agree
-// with the mapping. The package uses the layout and the constants of debug/elf, but not
-// its parser: its documentation calls the parser not hardened, and a few kilobytes of
-// version tables make it use gigabytes.
+// image is a library as debug/elf reads it, by its section table, after a comparison with
+// what the loader maps. The loader reads only the segments. So one file can hold two
+// libraries: the section table shows one to tools, and the loader runs the other.
 type image struct {
-	r       *meter
-	machine elf.Machine
-	segments
-	sections []section
-	listing  [2]uint64         // start and end of the section table in the file
-	names    int               // index of the section with the section names
-	tables   map[uint32]string // string tables by section, each read once
+	r       io.ReaderAt
+	header  elf.Header64
+	file    *elf.File
+	loads   []*elf.Prog
+	dynamic *elf.Prog // nil if there is none
 }
 
-type section struct {
-	elf.Section64
-	name string
-}
-
-// openLibrary opens a file the loader can load. A section table must agree with the
+// openImage opens a file that the loader can load, and whose section table agrees with the
 // segments.
-func openLibrary(r io.ReaderAt) (*image, error) {
-	img, h, err := openImage(r)
-	if err != nil {
+func openImage(r io.ReaderAt) (*image, error) {
+	img := &image{r: r}
+	err := binary.Read(io.NewSectionReader(r, 0, 64), binary.LittleEndian, &img.header)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, err
 	}
-	if err := checkABI(h); err != nil {
+	if err := checkHeader(img.header, err != nil); err != nil {
 		return nil, err
 	}
-	if img.segments, err = readSegments(img.r, h); err != nil {
-		return nil, err
+	if img.file, err = elf.NewFile(r); err != nil {
+		return nil, fmt.Errorf("reading the section table: %w", err)
 	}
-	return img, img.agree()
+	if len(img.file.Sections) == 0 {
+		return nil, errors.New("the ELF file has no section table")
+	}
+	return img, errors.Join(img.readSegments(), img.agree())
 }
 
-// openSectioned is openLibrary for callers that read sections. It refuses a file
-// without a section table.
-func openSectioned(r io.ReaderAt) (*image, error) {
-	img, err := openLibrary(r)
-	if err == nil && len(img.sections) == 0 {
-		err = errors.New("the ELF file has no section table, which this search needs")
-	}
-	return img, err
-}
-
-// openImage reads the section table and its names. A file without a section table has
-// no sections.
-func openImage(r io.ReaderAt) (*image, elf.Header64, error) {
-	m := metered(r)
-	h, err := readHeader(m)
-	if err != nil || h.Shoff == 0 && h.Shnum == 0 {
-		return &image{r: m, machine: elf.Machine(h.Machine)}, h, err
-	}
-	img, err := openSections(m, h, maxSections)
-	if err != nil {
-		return nil, h, err
-	}
-	return img, h, img.nameSections(img.names)
-}
-
-func readHeader(r io.ReaderAt) (h elf.Header64, err error) {
-	err = decode(r, 0, &h)
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return h, errors.New("not an ELF file: too short for a header")
-	case err != nil:
-		return h, err
-	case string(h.Ident[:4]) != elf.ELFMAG:
-		return h, errors.New("not an ELF file: wrong magic")
-	case elf.Class(h.Ident[elf.EI_CLASS]) != elf.ELFCLASS64, elf.Data(h.Ident[elf.EI_DATA]) != elf.ELFDATA2LSB:
-		return h, errors.New("not a 64-bit little-endian ELF file")
-	}
-	return h, nil
-}
-
-// checkABI refuses files the Linux loader refuses.
-func checkABI(h elf.Header64) error {
+// checkHeader refuses files that the Linux loader refuses.
+func checkHeader(h elf.Header64, short bool) error {
 	abi := elf.OSABI(h.Ident[elf.EI_OSABI])
 	switch {
+	case short:
+		return errors.New("not an ELF file: too short for a header")
+	case string(h.Ident[:4]) != elf.ELFMAG:
+		return errors.New("not an ELF file: wrong magic")
+	case elf.Class(h.Ident[elf.EI_CLASS]) != elf.ELFCLASS64, elf.Data(h.Ident[elf.EI_DATA]) != elf.ELFDATA2LSB:
+		return errors.New("not a 64-bit little-endian ELF file")
 	case h.Ident[elf.EI_VERSION] != byte(elf.EV_CURRENT), h.Version != uint32(elf.EV_CURRENT):
 		return fmt.Errorf("the ELF file has version %d.%d, expected 1", h.Ident[elf.EI_VERSION], h.Version)
 	case abi != elf.ELFOSABI_NONE && abi != elf.ELFOSABI_LINUX:
 		return fmt.Errorf("the ELF file is for %v, not for Linux", abi)
 	case elf.Type(h.Type) != elf.ET_DYN && elf.Type(h.Type) != elf.ET_EXEC:
 		return fmt.Errorf("the ELF file is %v: no loader loads it", elf.Type(h.Type))
+	case h.Phnum > 0 && h.Phentsize != 56, h.Shentsize != 64:
+		return fmt.Errorf("the ELF header describes an impossible section table or table of segments (entries of %d and %d bytes)", h.Shentsize, h.Phentsize)
 	}
 	return nil
 }
 
-// openSections reads the section table without the names.
-func openSections(m *meter, h elf.Header64, limit uint16) (*image, error) {
-	if h.Shoff == 0 || h.Shnum == 0 {
-		return nil, errors.New("the ELF file has no section table")
+// readSegments returns an error for values that loaders refuse or interpret differently:
+// segments that overlap, two segments that map different bytes of the file to one page,
+// or a dynamic segment that is not loaded from its own position in the file.
+func (img *image) readSegments() error {
+	page := uint64(1 << 62) // the largest possible page size: loaders refuse a smaller alignment
+	for _, p := range img.file.Progs {
+		switch {
+		case p.Type == elf.PT_DYNAMIC && img.dynamic != nil:
+			return errors.New("it has two dynamic segments, and loaders take the last")
+		case p.Type == elf.PT_DYNAMIC:
+			img.dynamic = p
+		case p.Type == elf.PT_LOAD:
+			img.loads, page = append(img.loads, p), min(page, p.Align)
+		}
 	}
-	if h.Shnum > limit || int(h.Shentsize) != binary.Size(elf.Section64{}) || h.Shstrndx >= h.Shnum {
-		return nil, fmt.Errorf("the ELF header describes an impossible section table (%d sections of %d bytes)", h.Shnum, h.Shentsize)
+	for i, p := range img.loads {
+		switch {
+		case p.Filesz > p.Memsz, p.Off > 1<<62, p.Vaddr > 1<<62, p.Memsz > 1<<62,
+			p.Align < minPage, p.Align&(p.Align-1) != 0, (p.Vaddr-p.Off)&(p.Align-1) != 0:
+			return fmt.Errorf("segment %d is at an impossible place: %d bytes at %#x of the file, %d at address %#x", i, p.Filesz, p.Off, p.Memsz, p.Vaddr)
+		case i > 0 && overlap(img.loads[i-1], p, page):
+			return fmt.Errorf("segments %d and %d overlap at address %#x: the loader overwrites one with the other", i-1, i, p.Vaddr)
+		}
+		if n, _ := img.r.ReadAt(make([]byte, 1), int64(p.Off+p.Filesz)-1); p.Filesz > 0 && n != 1 {
+			return fmt.Errorf("segment %d runs past the end of the file", i)
+		}
 	}
-	if err := m.spend(int(h.Shnum), weighRecord); err != nil {
-		return nil, err
+	if d := img.dynamic; d != nil {
+		if off, err := img.offset(d.Vaddr, d.Filesz); err != nil || off != d.Off {
+			return fmt.Errorf("the dynamic segment is at %#x of the file, and the loader has other bytes at its address %#x", d.Off, d.Vaddr)
+		}
 	}
-	table := make([]elf.Section64, h.Shnum)
-	if err := decode(m, h.Shoff, table); err != nil {
-		return nil, fmt.Errorf("reading section table: %w", err)
-	}
-	img := &image{r: m, machine: elf.Machine(h.Machine), names: int(h.Shstrndx), tables: map[uint32]string{}}
-	img.listing = [2]uint64{h.Shoff, h.Shoff + uint64(binary.Size(table))}
-	for _, s := range table {
-		img.sections = append(img.sections, section{Section64: s})
-	}
-	return img, nil
+	return nil
 }
 
-func (img *image) nameSections(index int) error {
-	if index == 0 {
+// overlap reports whether b begins before a ends, or in a page of a with other bytes of
+// the file. The loader maps whole pages.
+func overlap(a, b *elf.Prog, page uint64) bool {
+	if b.Vaddr < a.Vaddr+a.Memsz || b.Vaddr < a.Vaddr {
+		return true
+	}
+	same := a.Memsz > 0 && (a.Vaddr+a.Memsz-1)/page == b.Vaddr/page
+	return same && a.Vaddr-a.Off != b.Vaddr-b.Off
+}
+
+// offset returns the position in the file of n bytes loaded to an address. Memory
+// filled with zeros by the loader has no position.
+func (img *image) offset(addr, n uint64) (uint64, error) {
+	for _, p := range img.loads {
+		if at := addr - p.Vaddr; addr >= p.Vaddr && at <= p.Filesz && n <= p.Filesz-at {
+			return p.Off + at, nil
+		}
+	}
+	return 0, fmt.Errorf("no segment loads %d bytes to address %#x", n, addr)
+}
+
+// agree returns an error if the section table does not describe the loaded segments, or
+// if two sections share bytes of the file.
+func (img *image) agree() error {
+	var inFile []*elf.Section
+	for i, s := range img.file.Sections {
+		if s.Type == elf.SHT_NULL || s.Type == elf.SHT_NOBITS || s.FileSize == 0 {
+			continue
+		}
+		if s.Offset > 1<<62 || s.FileSize > 1<<62 {
+			return fmt.Errorf("section %q is at an impossible place", s.Name)
+		}
+		inFile = append(inFile, s)
+		if i == int(img.header.Shstrndx) {
+			continue // the loader does not read section names
+		}
+		if err := img.place(s); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(inFile, func(a, b *elf.Section) int { return cmp.Compare(a.Offset, b.Offset) })
+	for i, s := range inFile {
+		if i > 0 && s.Offset < inFile[i-1].Offset+inFile[i-1].FileSize {
+			return fmt.Errorf("sections %q and %q share bytes of the file", inFile[i-1].Name, s.Name)
+		}
+		if n, _ := img.r.ReadAt(make([]byte, 1), int64(s.Offset+s.FileSize)-1); n != 1 {
+			return fmt.Errorf("section %q runs past the end of the file", s.Name)
+		}
+	}
+	return nil
+}
+
+// place compares a section with the bytes the loader maps to its address.
+func (img *image) place(s *elf.Section) error {
+	if d := img.dynamic; s.Type == elf.SHT_DYNAMIC && (d == nil || s.Offset != d.Off || s.Addr != d.Vaddr) {
+		return fmt.Errorf("section %q is at %#x of the file, and the dynamic segment for the loader is elsewhere: two libraries in one file", s.Name, s.Offset)
+	}
+	if s.Flags&elf.SHF_ALLOC == 0 {
+		if s.Flags&elf.SHF_EXECINSTR != 0 || slices.Contains(loadedSections, s.Name) || constants(s.Name) {
+			return fmt.Errorf("section %q is not loaded: processes with the library lack it", s.Name)
+		}
 		return nil
 	}
-	names, err := img.data(&img.sections[index], maxTable)
-	if err != nil {
-		return fmt.Errorf("reading section names: %w", err)
+	if s.Flags&elf.SHF_COMPRESSED != 0 {
+		return fmt.Errorf("section %q is compressed, and the loader refuses such sections", s.Name)
 	}
-	text := string(names)
-	for i := range img.sections {
-		s := &img.sections[i]
-		if s.name, err = nameAt(text, uint64(s.Name)); err != nil {
-			return fmt.Errorf("reading name of section %d: %w", i, err)
-		}
+	off, err := img.offset(s.Addr, s.Size)
+	if err != nil {
+		return fmt.Errorf("section %q: %w, where the section table places it", s.Name, err)
+	}
+	if off != s.Offset {
+		return fmt.Errorf("section %q is at %#x of the file, and the loader has %#x at its address %#x: two libraries in one file", s.Name, s.Offset, off, s.Addr)
 	}
 	return nil
 }
 
-// open returns a reader for the section's bytes in the file.
-func (img *image) open(s *section) (*io.SectionReader, error) {
-	if elf.SectionFlag(s.Flags)&elf.SHF_COMPRESSED != 0 {
-		return nil, fmt.Errorf("section %q is compressed, and the loader refuses such sections", s.name)
-	}
-	if elf.SectionType(s.Type) == elf.SHT_NOBITS {
-		return nil, fmt.Errorf("section %q has no bytes in the file: is this a debug file?", s.name)
-	}
-	if int64(s.Off) < 0 || int64(s.Size) < 0 || int64(s.Off+s.Size) < 0 {
-		return nil, fmt.Errorf("section %q is at an impossible place", s.name)
-	}
-	return io.NewSectionReader(img.r, int64(s.Off), int64(s.Size)), nil
-}
+// loadedSections hold GPU code. A runtime follows pointers into them, so the loader
+// must map them.
+var loadedSections = []string{hipFatbin, loaded, relocatable}
 
-// data returns the section's bytes.
-func (img *image) data(s *section, limit uint64) ([]byte, error) {
-	if _, err := img.open(s); err != nil {
-		return nil, err
-	}
-	return img.part(fmt.Sprintf("section %q", s.name), s.Off, s.Size, limit)
-}
-
-// part returns n bytes of the file. Its memory grows with the bytes present, not with
-// the claims of a header.
-func (img *image) part(what string, off, n, limit uint64) ([]byte, error) {
-	if n > limit {
-		return nil, fmt.Errorf("%s has %d bytes, above the limit of %d", what, n, limit)
-	}
-	if err := img.r.hold(n); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", what, err)
-	}
-	b, err := io.ReadAll(io.NewSectionReader(img.r, int64(off), int64(n)))
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", what, err)
-	}
-	if uint64(len(b)) != n {
-		return nil, fmt.Errorf("%s runs past the end of the file", what)
-	}
-	return b, nil
-}
-
-// byType returns the first section of a type, or nil.
-func (img *image) byType(t elf.SectionType) *section {
-	for i := range img.sections {
-		if elf.SectionType(img.sections[i].Type) == t {
-			return &img.sections[i]
-		}
-	}
-	return nil
-}
-
-// linked returns the string table of a section.
-func (img *image) linked(s *section) (string, error) {
-	if int(s.Link) >= len(img.sections) {
-		return "", fmt.Errorf("section %q links to section %d of %d", s.name, s.Link, len(img.sections))
-	}
-	if table, ok := img.tables[s.Link]; ok {
-		return table, nil
-	}
-	b, err := img.data(&img.sections[s.Link], maxNames)
-	if err == nil {
-		err = img.r.hold(uint64(len(b)))
-	}
-	if err == nil {
-		img.tables[s.Link] = string(b)
-	}
-	return img.tables[s.Link], err
-}
-
-// decode reads a value of fixed size, or a slice of such values, at an offset.
-func decode(r io.ReaderAt, off uint64, v any) error {
-	if int64(off) < 0 {
-		return fmt.Errorf("offset %#x is past the end of the file", off)
-	}
-	size := int64(binary.Size(v))
-	return noEOF(binary.Read(io.NewSectionReader(r, int64(off), size), binary.LittleEndian, v))
-}
-
-// name is nameAt with a charge to the budget. A million names within one long name cost
-// as much work as a million long names.
-func (m *meter) name(table string, off uint64) (string, error) {
-	name, err := nameAt(table, off)
-	if err == nil {
-		err = m.spend(1, weighRecord+weighName*len(name))
-	}
-	return name, err
-}
-
-// nameAt returns the name at an offset of a string table. It shares the table's memory.
-func nameAt(table string, off uint64) (string, error) {
-	if off > uint64(len(table)) || off == uint64(len(table)) && off > 0 {
-		return "", fmt.Errorf("name at %d is outside its table of %d bytes", off, len(table))
-	}
-	rest := table[off:]
-	end := strings.IndexByte(rest[:min(len(rest), maxName)], 0)
-	if end < 0 && len(rest) > 0 {
-		return "", fmt.Errorf("name at %d has no end", off)
-	}
-	return rest[:max(end, 0)], nil
+// bytesOf returns a reader for the bytes of a section in the file, without unpacking.
+func (img *image) bytesOf(s *elf.Section) *io.SectionReader {
+	return io.NewSectionReader(img.r, int64(s.Offset), int64(s.FileSize))
 }

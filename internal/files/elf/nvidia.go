@@ -19,10 +19,8 @@ const (
 // nvidia reads fat binaries. NVIDIA does not document their format. The reader follows
 // the output of fatbinary from CUDA 11 to 13: a region header, then entries of header
 // and payload. A section may hold many regions.
-func nvidia(m *meter, section string) format {
-	return format{section: section, magics: []string{"\x50\xed\x55\xba"}, read: func(r *bufio.Reader, visit visitor) error {
-		return readRegion(m, r, visit)
-	}}
+func nvidia(section string) format {
+	return format{section: section, magics: []string{"\x50\xed\x55\xba"}, read: readRegion}
 }
 
 type regionHeader struct {
@@ -58,7 +56,7 @@ const (
 	maxHeader = 64 << 10
 )
 
-func readRegion(m *meter, r *bufio.Reader, visit visitor) error {
+func readRegion(r *bufio.Reader, visit visitor) error {
 	var h regionHeader
 	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {
 		return err
@@ -72,9 +70,6 @@ func readRegion(m *meter, r *bufio.Reader, visit visitor) error {
 	}
 	entries := &io.LimitedReader{R: r, N: int64(h.Size)}
 	for entries.N > 0 {
-		if err := m.spend(1, weighObject); err != nil {
-			return err
-		}
 		if err := readEntry(entries, visit); err != nil {
 			return err
 		}

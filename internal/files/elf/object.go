@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // cudaEntry is STO_CUDA_ENTRY. It marks a kernel in the st_other field of a cubin's
@@ -21,69 +20,44 @@ const (
 )
 
 // objectFunctions calls found for each function defined in a code object. For AMD
-// kernels it calls found more than once. The names are valid only during the call.
-func objectFunctions(m *meter, code []byte, machine elf.Machine, found func(name string, kernel bool) error) error {
-	// The limit follows from the size of the code. Otherwise a few bytes could allocate
-	// the largest section table.
-	sections := min(len(code)/binary.Size(elf.Section64{}), int(elf.SHN_LORESERVE)-1)
-	of := m.over(bytes.NewReader(code))
-	h, err := readHeader(of)
+// kernels it calls found more than once.
+func objectFunctions(code []byte, machine elf.Machine, found func(name string, kernel bool)) error {
+	f, err := elf.NewFile(bytes.NewReader(code))
 	if err != nil {
-		return err
+		return fmt.Errorf("it is no ELF file: %w", err)
 	}
-	img, err := openSections(of, h, uint16(sections))
-	if err != nil {
-		return err
+	if f.Machine != machine {
+		return fmt.Errorf("it is code for %v, not for %v", f.Machine, machine)
 	}
-	if img.machine != machine {
-		return fmt.Errorf("it is code for %v, not for %v", img.machine, machine)
-	}
-	left := len(code) // bytes of names; names longer than the file overlap
 	for _, kind := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
-		s := img.byType(kind)
+		s := f.SectionByType(kind)
 		if s == nil {
 			continue
 		}
-		if err := tableFunctions(img, s, &left, found); err != nil {
-			return fmt.Errorf("reading %v: %w", kind, err)
+		if int(s.Link) >= len(f.Sections) {
+			return fmt.Errorf("its %v has no table of names", kind)
+		}
+		symbols, err1 := bytesIn(code, s)
+		names, err2 := bytesIn(code, f.Sections[s.Link])
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
+		for ; len(symbols) >= elf.Sym64Size; symbols = symbols[elf.Sym64Size:] {
+			if name, role := roleOf(symbols, names, machine); role != noFunction && len(name) > 0 {
+				found(string(name), role == kernel)
+			}
 		}
 	}
 	return nil
 }
 
-func tableFunctions(img *image, s *section, left *int, found func(string, bool) error) error {
-	table, err := img.data(s, maxSymbols)
-	if err != nil {
-		return err
+// bytesIn returns the bytes of a section without copying them: debug/elf copies, and NCCL
+// has objects of 134 MB.
+func bytesIn(code []byte, s *elf.Section) ([]byte, error) {
+	if size := uint64(len(code)); s.Type == elf.SHT_NOBITS || s.Offset > size || s.FileSize > size-s.Offset {
+		return nil, fmt.Errorf("section %q is not inside it", s.Name)
 	}
-	names, err := img.linked(s)
-	if err != nil {
-		return err
-	}
-	for ; len(table) >= elf.Sym64Size; table = table[elf.Sym64Size:] {
-		role := roleOf(table, img.machine)
-		if role == noFunction {
-			continue
-		}
-		name, err := img.r.name(names, uint64(binary.LittleEndian.Uint32(table)))
-		if err != nil {
-			return err
-		}
-		if *left -= len(name); *left < 0 {
-			return errors.New("the names of its symbols overlap")
-		}
-		ok := true
-		if role == descriptor {
-			name, ok = strings.CutSuffix(name, descriptorSuffix)
-		}
-		if !ok || name == "" {
-			continue
-		}
-		if err := found(name, role != function); err != nil {
-			return err
-		}
-	}
-	return nil
+	return code[s.Offset:][:s.FileSize], nil
 }
 
 // role is the meaning of a symbol for a function.
@@ -93,21 +67,26 @@ const (
 	noFunction role = iota
 	function
 	kernel
-	descriptor // candidate; the name decides
 )
 
-func roleOf(symbol []byte, machine elf.Machine) role {
+// roleOf returns the name of the function that a symbol stands for.
+func roleOf(symbol, names []byte, machine elf.Machine) ([]byte, role) {
 	kind, other := elf.ST_TYPE(symbol[4]), symbol[5]
 	index, size := binary.LittleEndian.Uint16(symbol[6:]), binary.LittleEndian.Uint64(symbol[16:])
-	switch {
-	case elf.SectionIndex(index) == elf.SHN_UNDEF:
-		return noFunction
-	case kind == elf.STT_FUNC && machine == elf.EM_CUDA && other&cudaEntry != 0:
-		return kernel
-	case kind == elf.STT_FUNC:
-		return function
-	case kind == elf.STT_OBJECT && machine == elf.EM_AMDGPU && size == descriptorSize:
-		return descriptor
+	descriptor := kind == elf.STT_OBJECT && machine == elf.EM_AMDGPU && size == descriptorSize
+	if elf.SectionIndex(index) == elf.SHN_UNDEF || kind != elf.STT_FUNC && !descriptor {
+		return nil, noFunction
 	}
-	return noFunction
+	name, _, _ := bytes.Cut(names[min(word(symbol, 0), uint64(len(names))):], []byte{0})
+	if descriptor {
+		name, isKernel := bytes.CutSuffix(name, []byte(descriptorSuffix))
+		if !isKernel {
+			return nil, noFunction
+		}
+		return name, kernel
+	}
+	if machine == elf.EM_CUDA && other&cudaEntry != 0 {
+		return name, kernel
+	}
+	return name, function
 }

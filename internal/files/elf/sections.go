@@ -1,6 +1,7 @@
 package elf
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
@@ -12,45 +13,46 @@ import (
 // reads as empty.
 type Section struct {
 	Name   string
+	Offset int64
 	Size   int64 // bytes in the file
 	SHA256 string
 	r      io.ReaderAt
-	offset int64
 }
 
 // Open returns a reader for the section's bytes in the file, without unpacking.
-func (s Section) Open() io.Reader { return io.NewSectionReader(s.r, s.offset, s.Size) }
+func (s Section) Open() io.Reader { return io.NewSectionReader(s.r, s.Offset, s.Size) }
 
 // Sections lists the sections of a library in order, each with the digest of its bytes.
 func Sections(r io.ReaderAt) ([]Section, error) {
-	img, _, err := openImage(r)
+	all, err := ask[[]Section](r, "sections")
+	for i := range all {
+		all[i].r = r
+	}
+	return all, err
+}
+
+// readSections is the work of a child.
+func readSections(r io.ReaderAt) (all []Section, err error) {
+	f, err := elf.NewFile(r)
 	if err != nil {
 		return nil, err
 	}
-	var all []Section
-	for _, s := range img.sections {
-		if s.Type == uint32(elf.SHT_NULL) {
+	for _, s := range f.Sections {
+		if s.Type == elf.SHT_NULL {
 			continue
 		}
-		one := Section{Name: s.name, r: img.r, offset: int64(s.Off)}
-		if s.Type != uint32(elf.SHT_NOBITS) {
-			one.Size = int64(s.Size)
+		one := Section{Name: s.Name, Offset: int64(s.Offset), r: r}
+		if s.Type != elf.SHT_NOBITS {
+			one.Size = int64(s.FileSize)
 		}
 		h := sha256.New()
 		if n, err := io.Copy(h, one.Open()); err != nil || n != one.Size {
-			return nil, fmt.Errorf("section %s: only %d of %d bytes are readable: %w", s.name, n, one.Size, orEOF(err))
+			return nil, fmt.Errorf("section %s: only %d of %d bytes are readable: %w", s.Name, n, one.Size, cmp.Or(err, io.ErrUnexpectedEOF))
 		}
 		one.SHA256 = hex.EncodeToString(h.Sum(nil))
 		all = append(all, one)
 	}
 	return all, nil
-}
-
-func orEOF(err error) error {
-	if err == nil {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // Whole returns a whole file as one section, for files other than libraries. An

@@ -2,6 +2,7 @@ package elf
 
 import (
 	"bufio"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 const (
 	minText  = 6
 	maxTexts = 1000
+	maxName  = 64 << 10 // one text, or one name in PTX
 )
 
 // Texts returns the constant texts of a library that match the pattern, sorted and
@@ -40,48 +42,63 @@ func EachText(r io.ReaderAt, visit func(string)) error {
 // EachSourceText visits the texts of EachText and those for debuggers: names of source
 // files, of directories and of the compiler.
 func EachSourceText(r io.ReaderAt, visit func(string)) error {
-	return eachText(r, func(section string) bool {
-		return constants(section) || slices.Contains([]string{".debug_str", ".debug_line_str", ".debug_line", ".comment"}, section)
-	}, visit)
+	return eachText(r, func(string) bool { return true }, visit)
 }
 
 func constants(section string) bool {
 	return section == ".rodata" || strings.HasPrefix(section, ".rodata.")
 }
 
+func debugging(section string) bool {
+	return slices.Contains([]string{".debug_str", ".debug_line_str", ".debug_line", ".comment"}, section)
+}
+
+// textSection is a section with texts. Sections share no bytes of the file, so the time to read them
+// is linear in its size.
+type textSection struct {
+	Section      string
+	Offset, Size int64
+	Compressed   bool
+}
+
+func (img *image) textSections() (all []textSection) {
+	for _, s := range img.file.Sections {
+		if s.Type != elf.SHT_NOBITS && (constants(s.Name) || debugging(s.Name)) {
+			all = append(all, textSection{s.Name, int64(s.Offset), int64(s.FileSize), s.Flags&elf.SHF_COMPRESSED != 0})
+		}
+	}
+	return all
+}
+
 // eachText visits the texts of the wanted sections.
 func eachText(r io.ReaderAt, wanted func(section string) bool, visit func(string)) error {
-	img, err := openSectioned(r)
+	b := budgeted(r)
+	known, err := read(b)
 	if err != nil {
 		return err
 	}
-	for i := range img.sections {
-		s := &img.sections[i]
-		if !wanted(s.name) {
+	for _, p := range known.Texts {
+		if !wanted(p.Section) {
 			continue
 		}
-		raw, err := img.open(s)
-		if err != nil {
+		if p.Compressed {
+			return fmt.Errorf("section %q is compressed", p.Section)
+		}
+		of := bufio.NewReaderSize(io.NewSectionReader(b.ReaderAt, p.Offset, p.Size), 64<<10)
+		if err := texts(of, visit); err != nil {
+			return fmt.Errorf("reading section %q: %w", p.Section, err)
+		}
+		if err := b.ctx.Err(); err != nil {
 			return err
-		}
-		size, err := texts(bufio.NewReaderSize(weighed{raw, img.r, weighText}, 64<<10), func(text string) error {
-			visit(text)
-			return img.r.spend(1, weighVisit)
-		})
-		if err != nil {
-			return fmt.Errorf("reading section %q: %w", s.name, err)
-		}
-		if size != s.Size {
-			return fmt.Errorf("section %q runs past the end of the file", s.name)
 		}
 	}
 	return nil
 }
 
-// texts visits the texts in r and returns the number of bytes read.
-func texts(r io.ByteReader, visit func(string) error) (size uint64, err error) {
+// texts visits the texts in r.
+func texts(r io.ByteReader, visit func(string)) error {
 	run := make([]byte, 0, maxName)
-	for ; ; size++ {
+	for {
 		b, err := r.ReadByte()
 		if err == nil && b >= ' ' && b <= '~' {
 			if len(run) < maxName {
@@ -90,16 +107,14 @@ func texts(r io.ByteReader, visit func(string) error) (size uint64, err error) {
 			continue
 		}
 		if len(run) >= minText {
-			if err := visit(string(run)); err != nil {
-				return size, err
-			}
+			visit(string(run))
 		}
 		run = run[:0]
 		if errors.Is(err, io.EOF) {
-			return size, nil
+			return nil
 		}
 		if err != nil {
-			return size, err
+			return err
 		}
 	}
 }

@@ -29,16 +29,15 @@ const (
 
 // unpacker holds one object at a time and reuses its memory for the next.
 type unpacker struct {
-	meter  *meter
 	packed bytes.Buffer
 	plain  []byte
 	zstd   *zstd.Decoder
 }
 
-func newUnpacker(m *meter) (*unpacker, error) {
+func newUnpacker() (*unpacker, error) {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
 		zstd.WithDecoderMaxMemory(maxObject), zstd.WithDecodeAllCapLimit(true))
-	return &unpacker{meter: m, zstd: d}, err
+	return &unpacker{zstd: d}, err
 }
 
 func (u *unpacker) close() { u.zstd.Close() }
@@ -46,24 +45,20 @@ func (u *unpacker) close() { u.zstd.Close() }
 // unpack returns the code of an object. It is valid until the next call.
 func (u *unpacker) unpack(o object) ([]byte, error) {
 	u.packed.Reset()
-	most := int64(min(maxObject, u.meter.budget.memory))
-	n, err := u.packed.ReadFrom(io.LimitReader(o.code, most+1))
+	n, err := u.packed.ReadFrom(io.LimitReader(o.code, maxObject+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case n > most:
-		return nil, fmt.Errorf("it exceeds the limit of %d bytes", most)
+	case n > maxObject:
+		return nil, fmt.Errorf("it exceeds the limit of %d bytes", maxObject)
 	case o.method == stored:
 		return u.packed.Bytes(), nil
 	case o.method == unknownMethod:
 		return nil, errors.New("its compression is unknown")
 	case o.size == 0: // the LZ4 decoder crashes on it
 		return nil, fmt.Errorf("%d bytes unpack to nothing", n)
-	case o.size > uint64(most) || o.size > maxRatio*uint64(n):
+	case o.size > maxObject || o.size > maxRatio*uint64(n):
 		return nil, fmt.Errorf("%d bytes unpack to %d, above the limit", n, o.size)
-	}
-	if err := u.meter.spend(int(o.size), 1); err != nil {
-		return nil, err
 	}
 	if uint64(cap(u.plain)) < o.size {
 		u.plain = make([]byte, o.size)
