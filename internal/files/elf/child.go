@@ -137,7 +137,7 @@ func (b *bounded) run(operation string, file *os.File) ([]byte, error) {
 	var output, complaint bytes.Buffer
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Args = []string{childName, operation, strconv.Itoa(int((b.budget.left + time.Second - 1) / time.Second))}
-	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=none", fmt.Sprint("GOMEMLIMIT=", maxMemory*3/4)}
+	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=none", "GOGC=25", fmt.Sprint("GOMEMLIMIT=", maxMemory/2)}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = file, &output, &complaint
 	err = cmd.Run()
 	if state := cmd.ProcessState; state != nil {

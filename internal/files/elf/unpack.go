@@ -23,7 +23,7 @@ const (
 // Limits of unpacking. NCCL 2.28.9 has objects of 134 MB. Its compression ratio is at
 // most 20, like that of PTX. LZ4 cannot exceed 255.
 const (
-	maxObject = 512 << 20
+	maxObject = maxMemory / 2
 	maxRatio  = 255
 )
 
@@ -61,6 +61,7 @@ func (u *unpacker) unpack(o object) ([]byte, error) {
 		return nil, fmt.Errorf("%d bytes unpack to %d, above the limit", n, o.size)
 	}
 	if uint64(cap(u.plain)) < o.size {
+		u.plain = nil // free for the next
 		u.plain = make([]byte, o.size)
 	}
 	return u.decompress(o.method, u.plain[:o.size])

@@ -1,46 +1,77 @@
 package x86
 
-// vex reads an instruction with a VEX prefix. In 64-bit code C4 and C5 are always VEX
-// prefixes, because LES and LDS do not exist.
-func (d *decoder) vex(first byte) (Feature, bool) {
-	opcodes, b := byte(1), d.next()
-	if first == 0xc4 {
-		opcodes, b = b&0x1f, d.next()
+// The functions of this file return the extension that an opcode needs, by its map and its
+// prefixes.
+
+// map0F returns the extension of an opcode after 0F. The decoder has not yet read
+// the ModRM byte. TZCNT is left out: GCC writes it for BSF, and processors without
+// TZCNT execute it as BSF.
+func (d *decoder) map0F(op byte) Feature {
+	switch {
+	case op == 0xb8 && d.repeat == 0xf3:
+		return POPCNT
+	case op == 0xbd && d.repeat == 0xf3:
+		return LZCNT
+	case (op == 0x7c || op == 0x7d || op == 0xd0) && (d.size || d.repeat == 0xf2):
+		return SSE3
+	case op == 0xf0 && d.repeat == 0xf2:
+		return SSE3
+	case op == 0x12 && d.repeat != 0, op == 0x16 && d.repeat == 0xf3:
+		return SSE3
+	case op == 0xc7 && d.wide && !d.register() && d.peek()>>3&7 == 1:
+		return CX16
 	}
-	long, pp := b&4 != 0, b&3
-	op := d.next()
-	feature := d.vexFeature(opcodes, op, long, pp)
-	if !d.vectorOperands(opcodes, op) {
-		return "", false
-	}
-	return feature, true
+	return ""
 }
 
-// vectorOperands skips the bytes after the opcode of a VEX or EVEX instruction.
-func (d *decoder) vectorOperands(opcodes, op byte) bool {
-	switch opcodes {
-	case 1:
-		if op == 0x77 { // VZEROUPPER and VZEROALL
-			return true
-		}
-		d.modRM()
-		if op >= 0x70 && op <= 0x73 || op == 0xc2 || op >= 0xc4 && op <= 0xc6 {
-			d.skip(1)
-		}
-	case 2, 5, 6:
-		d.modRM()
-	case 3:
-		d.modRM()
-		d.skip(1)
-	case 7: // immediate forms of WRMSRNS and similar instructions
-		d.modRM()
-		d.skip(4)
-	default:
-		return false
+// map38 returns the extension of an opcode after 0F 38 (table A-4).
+func (d *decoder) map38(op byte) Feature {
+	switch {
+	case op <= 0x0b, op >= 0x1c && op <= 0x1e:
+		return SSSE3
+	case op == 0x37:
+		return SSE42
+	case op >= 0x10 && op <= 0x41:
+		return SSE41
+	case op == 0xcf:
+		return GFNI
+	case op >= 0xc8 && op <= 0xcd:
+		return SHA
+	case op >= 0xdb && op <= 0xdf:
+		return AES
+	case op == 0xf6 && (d.size || d.repeat == 0xf3):
+		return ADX
+	case (op == 0xf0 || op == 0xf1) && d.repeat == 0xf2:
+		return SSE42
+	case op == 0xf0, op == 0xf1:
+		return MOVBE
 	}
-	return true
+	return ""
 }
 
+// map3A returns the extension of an opcode after 0F 3A (table A-5).
+func map3A(op byte) Feature {
+	switch {
+	case op == 0x0f:
+		return SSSE3
+	case op == 0x44:
+		return PCLMUL
+	case op >= 0x08 && op <= 0x42:
+		return SSE41
+	case op >= 0x60 && op <= 0x63:
+		return SSE42
+	case op == 0xcc:
+		return SHA
+	case op == 0xce, op == 0xcf:
+		return GFNI
+	case op == 0xdf:
+		return AES
+	}
+	return ""
+}
+
+// vexFeature returns the extension of an instruction with a VEX prefix, which states
+// whether it is long, with 256 bits.
 func (d *decoder) vexFeature(opcodes, op byte, long bool, pp byte) Feature {
 	switch opcodes {
 	case 1:
@@ -131,32 +162,4 @@ func vex3A(op byte, long bool) Feature {
 		return AVXOther
 	}
 	return AVX
-}
-
-// evex reads an instruction with an EVEX prefix. In 64-bit code 62 always begins one,
-// because BOUND does not exist.
-func (d *decoder) evex() (Feature, bool) {
-	opcodes := d.next() & 7
-	d.skip(2)
-	op := d.next()
-	return AVX512, d.vectorOperands(opcodes, op)
-}
-
-// xop reads an instruction of AMD's XOP extension. It begins with 8F like POP, but has
-// another ModRM byte.
-func (d *decoder) xop() (Feature, bool) {
-	opcodes := d.next() & 0x1f
-	d.skip(1)
-	d.next()
-	d.modRM()
-	switch opcodes {
-	case 8:
-		d.skip(1)
-	case 9:
-	case 10:
-		d.skip(4)
-	default:
-		return "", false
-	}
-	return XOP, true
 }
