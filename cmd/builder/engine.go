@@ -31,9 +31,9 @@ func engineCommand(out term.Printer) *cli.Command {
 		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
 			verb("up", "build and start the engine, if it does not run", func(c *cli.Context, s *app.Session) error {
-				r, err := s.NativeEngine().Up(c.Context)
+				address, err := s.NativeEngine().Up(c.Context)
 				if err == nil {
-					out.Say("%s", r.Address)
+					out.Say("%s", address)
 				}
 				return err
 			}),

@@ -86,8 +86,8 @@ func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
 		address, client, contained, err = e.contained(ctx, own)
 	}
 	if err == nil && address == "" && !contained {
-		e.own, e.wakes = own, e.wake
-		address, err = e.wake(ctx)
+		e.own, e.wakes = own, own.Up
+		address, err = own.Up(ctx)
 	}
 	if err == nil && client == "" {
 		client, err = own.Client(ctx)
@@ -135,15 +135,6 @@ func (e *engine) ccache(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	return pypi.EnsureCcache(ctx, e.Home, e.Note, e.pypiOptions(e.store))
-}
-
-// wake starts the native engine if it is not running.
-func (e *engine) wake(ctx context.Context) (address string, err error) {
-	running, err := e.own.Up(ctx)
-	if err == nil && running.Started {
-		e.Note("engine %s started at %s", running.Version, running.Address)
-	}
-	return running.Address, err
 }
 
 // contained starts the engine in a running Docker or Podman. The client program comes

@@ -69,19 +69,3 @@ func engineEnv(host []string) []string {
 	}
 	return env
 }
-
-// inner is the path of the socket inside the engine's mount namespace, and in the
-// kernel's list of sockets. It is short and differs for every home.
-func (e *Engine) inner() string { return "/run/dagger/" + e.id() + ".sock" }
-
-// outer is the path of the same socket on the host: a path in the home, or through a
-// link if that is too long for a socket.
-func (e *Engine) outer() string {
-	if path := e.path("mask", e.inner()); len(path) <= maxSocket {
-		return path
-	}
-	return filepath.Join(shared, e.id(), filepath.Base(e.inner()))
-}
-
-// maxSocket is the longest socket path accepted by engine and client.
-const maxSocket = 104

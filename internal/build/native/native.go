@@ -5,7 +5,8 @@
 // An engine belongs to a home. All its data is in HOME/engine. Upstream hard-wires some
 // places on the host: sockets, helper programs, configuration and address leases. In
 // the engine's mount namespace, directories of the home cover them. So two homes do not
-// conflict, and the host's own files stay unchanged. The engine is process 2 of a pid
+// conflict, and the host's own files stay unchanged. Only the socket for clients is in
+// /run/builder, which is closed to other users. The engine is process 2 of a pid
 // namespace. When its supervisor (engine.sh) ends, the kernel ends every process the
 // engine started.
 package native
@@ -56,13 +57,6 @@ type Engine struct {
 	opts Options
 }
 
-// Running describes a running engine.
-type Running struct {
-	Address string // unix://…
-	Version string
-	Started bool // started by this call
-}
-
 // Status is the state of an engine. Reading it has no side effect.
 type Status struct {
 	Built       bool // the programs of this version exist
@@ -98,27 +92,29 @@ func resolve(path string) string {
 	return filepath.Join(resolve(filepath.Dir(path)), filepath.Base(path))
 }
 
-// Up returns a running engine. This takes milliseconds if it already runs. Otherwise Up
-// builds the engine (once per version), installs missing host packages and starts it.
-func (e *Engine) Up(ctx context.Context) (Running, error) {
+// Up returns the address of the running engine. This takes milliseconds if it already
+// runs. Otherwise Up builds the engine (once per version), installs missing host packages
+// and starts it.
+func (e *Engine) Up(ctx context.Context) (address string, err error) {
 	if e.current() {
-		return e.running(false), e.touch()
+		return e.address(), e.touch()
 	}
 	if err := Supported(); err != nil {
-		return Running{}, err
+		return "", err
 	}
 	unlock, err := e.lock(ctx)
 	if err != nil {
-		return Running{}, err
+		return "", err
 	}
 	defer unlock()
 	if e.current() { // another process started it
-		return e.running(false), e.touch()
+		return e.address(), e.touch()
 	}
 	if err := e.up(ctx); err != nil {
-		return Running{}, noEngine(ctx, fmt.Errorf("starting the native engine: %w", err))
+		return "", noEngine(ctx, fmt.Errorf("starting the native engine: %w", err))
 	}
-	return e.running(true), nil
+	e.log("engine %s started at %s", Version, e.address())
+	return e.address(), nil
 }
 
 // instead is the hint for hosts that cannot run a native engine.
@@ -141,8 +137,8 @@ func (e *Engine) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.come(ctx, tools); err != nil {
-		return err
+	if err := e.start(ctx, tools); err != nil {
+		return errors.Join(err, e.stop(context.WithoutCancel(ctx), time.Second)) // leaves nothing behind
 	}
 	e.prune()
 	return nil
@@ -162,21 +158,6 @@ func (e *Engine) programs(ctx context.Context) (tools map[string]string, err err
 		return nil, err
 	}
 	return tools, e.build(ctx, goTool)
-}
-
-// come starts the engine with these host programs. After a failed start nothing is left
-// behind.
-func (e *Engine) come(ctx context.Context, tools map[string]string) error {
-	if err := e.record(); err != nil {
-		return err
-	}
-	if err := e.prepare(tools); err != nil {
-		return err
-	}
-	if err := e.start(ctx); err != nil {
-		return errors.Join(err, e.stop(context.WithoutCancel(ctx), time.Second))
-	}
-	return nil
 }
 
 // hungTimeout is the time a hanging engine gets to stop.
@@ -244,14 +225,6 @@ func (e *Engine) Look() Status {
 // It returns an error if a client uses that engine. It also removes the leftovers of a
 // dead engine.
 func (e *Engine) retire(ctx context.Context) error {
-	// The connections of a killed engine disappear a moment after its socket.
-	for end := time.Now().Add(settle); e.wanted() && !e.answers() && e.connections() > 0 && time.Now().Before(end); {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 	if pid, alive := e.pid(); alive {
 		if e.used() {
 			return diag.Errorf(diag.NoEngine, "the running engine (process %d) has another build or configuration and is in use", pid).
@@ -277,14 +250,7 @@ func (e *Engine) wanted() bool {
 	return rec.Build == buildKey() && rec.Config == configKey()
 }
 
-// settle limits the wait for the connections of a dying engine to close.
-const settle = 15 * time.Second
-
-func (e *Engine) address() string { return "unix://" + e.outer() }
-
-func (e *Engine) running(started bool) Running {
-	return Running{Address: e.address(), Version: Version, Started: started}
-}
+func (e *Engine) address() string { return "unix://" + e.socket() }
 
 // Holds reports whether the engine's cache has the image with a digest such as
 // sha256:….
@@ -298,8 +264,12 @@ func (e *Engine) path(elem ...string) string {
 	return filepath.Join(append([]string{e.dir}, elem...)...)
 }
 
-// id identifies the home in the names of sockets, which the kernel lists for all homes.
-func (e *Engine) id() string { return "bd" + hash(e.dir)[:6] }
+// sockets is the directory of the sockets of all homes. A path in a home may be too long
+// for a socket.
+const sockets = "/run/builder"
+
+// socket is the path of the engine's socket. It differs for every home.
+func (e *Engine) socket() string { return filepath.Join(sockets, hash(e.dir)[:12]+".sock") }
 
 // Supported returns an error if this process cannot start a native engine.
 func Supported() error { return supported(runtime.GOOS, os.Geteuid(), inChroot("/proc", "/")) }

@@ -70,9 +70,8 @@ func TestOneHomeHasOneName(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	must.Succeed(t, os.Symlink(home, link))
 	a, b := New(home, t.Logf, Options{}), New(link, t.Logf, Options{})
-	check.That(t, a.dir == b.dir && a.id() == b.id(), "got %s and %s", a.dir, b.dir)
-	check.That(t, New(home+"2", t.Logf, Options{}).id() != a.id(), "two homes share the name %s", a.id())
-	check.That(t, len(a.id()+"0") <= 15, "%s0 is too long for an interface", a.id())
+	check.That(t, a.dir == b.dir && a.socket() == b.socket(), "got %s and %s", a.dir, b.dir)
+	check.That(t, New(home+"2", t.Logf, Options{}).socket() != a.socket(), "two homes share the socket %s", a.socket())
 }
 
 func TestBuildKey(t *testing.T) {
@@ -160,17 +159,6 @@ func TestEngineEnv(t *testing.T) {
 	got := strings.Join(env[1:], " ")
 	want := "HOME=/run/dagger/tmp TMPDIR=/run/dagger/tmp DO_NOT_TRACK=1 GOGC=200 http_proxy=http://p:1 no_proxy=local SSL_CERT_FILE=/ca.pem"
 	check.That(t, got == want, "got  %s\nwant %s", got, want)
-}
-
-func TestSocketIsNeverTooLong(t *testing.T) {
-	short := New("/home/user/.cache/builder", t.Logf, Options{})
-	if got := short.outer(); !strings.HasPrefix(got, "/home/user/.cache/builder/") {
-		t.Errorf("a socket belongs into its home: %s", got)
-	}
-	long := New("/"+strings.Repeat("long/", 30), t.Logf, Options{})
-	if got := long.outer(); len(got) > maxSocket || filepath.Base(got) != filepath.Base(long.inner()) {
-		t.Errorf("%d bytes: %s", len(got), got)
-	}
 }
 
 func TestLogIsPutAside(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/input/store"
 )
 
 const (
@@ -30,37 +31,13 @@ var supervisor []byte
 
 // lock waits for other processes that start or stop this home's engine.
 func (e *Engine) lock(ctx context.Context) (unlock func(), err error) {
-	unlock, err = e.waitForLock(ctx)
+	if err = os.MkdirAll(e.dir, 0o700); err == nil {
+		unlock, err = store.Lock(ctx, e.path("lock"), func() { e.log("waiting for another run to build, start or stop the engine") })
+	}
 	if err != nil {
 		err = noEngine(ctx, fmt.Errorf("locking the native engine: %w", err))
 	}
 	return unlock, err
-}
-
-func (e *Engine) waitForLock(ctx context.Context) (unlock func(), err error) {
-	if err := os.MkdirAll(e.dir, 0o700); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(e.path("lock"), os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	for reported := false; ; reported = true {
-		if err = flock(f, syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
-			break
-		}
-		if !reported {
-			e.log("waiting for another run to build, start or stop the engine")
-		}
-		if err = sleep(ctx, 100*time.Millisecond); err != nil {
-			break
-		}
-	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("waiting for %s: %w", f.Name(), err)
-	}
-	return func() { f.Close() }, nil
 }
 
 // pid returns the supervisor's process ID on the host. It is 0 until the supervisor has
@@ -80,10 +57,13 @@ func (e *Engine) pid() (pid int, alive bool) {
 	return pid, true
 }
 
-// start starts the supervisor, detached from this process, and waits until the engine
-// answers.
-func (e *Engine) start(ctx context.Context) error {
+// start starts the supervisor, detached from this process, with these host programs. It
+// waits until the engine answers.
+func (e *Engine) start(ctx context.Context, tools map[string]string) error {
 	e.log("starting the engine %s", Version)
+	if err := errors.Join(e.record(), e.prepare(tools), os.MkdirAll(sockets, 0o700), os.Chmod(sockets, 0o700)); err != nil {
+		return err
+	}
 	log, offset, err := e.openLog(logLimit)
 	if err != nil {
 		return err
@@ -132,13 +112,13 @@ func (e *Engine) command() *exec.Cmd {
 	cmd := exec.Command("/bin/sh", e.path("engine.sh"), e.bin("engine"),
 		"--config", "/etc/dagger/engine.toml",
 		"--root", e.path("state"),
-		"--addr", "unix://"+e.inner(),
+		"--addr", e.address(),
 		"--oci-cni-binary-dir", "/run/dagger/bin",
 	)
 	cmd.Args = append(cmd.Args, Bound(e.opts.Cache)...)
 	poll := min(max(int(e.opts.Idle.Seconds())/4, 1), 60)
 	cmd.Env = append(engineEnv(os.Environ()),
-		"MASK="+e.path("mask"), "SOCKET="+e.inner(), "USED="+e.path("used"), fmt.Sprintf("POLL=%d", poll))
+		"MASK="+e.path("mask"), "SOCKET="+e.socket(), "USED="+e.path("used"), fmt.Sprintf("POLL=%d", poll))
 	cmd.Dir = "/"
 	cmd.SysProcAttr = detached()
 	return cmd
@@ -178,10 +158,7 @@ func (e *Engine) stop(ctx context.Context, timeout time.Duration) error {
 	if err := e.terminate(ctx, timeout); err != nil {
 		return err
 	}
-	if e.outer() != e.path("mask", e.inner()) {
-		os.Remove(filepath.Join(shared, e.id()))
-	}
-	return errors.Join(os.RemoveAll(e.path("mask")), os.RemoveAll(e.path("state.json")))
+	return errors.Join(os.RemoveAll(e.path("mask")), os.RemoveAll(e.path("state.json")), os.RemoveAll(e.socket()))
 }
 
 // terminate sends SIGTERM to the supervisor, and SIGKILL after the timeout.
@@ -217,7 +194,7 @@ func (e *Engine) terminate(ctx context.Context, timeout time.Duration) error {
 
 // answers reports whether the engine's socket accepts connections.
 func (e *Engine) answers() bool {
-	conn, err := net.DialTimeout("unix", e.outer(), time.Second)
+	conn, err := net.DialTimeout("unix", e.socket(), time.Second)
 	if err != nil {
 		return false
 	}
@@ -229,19 +206,26 @@ func (e *Engine) answers() bool {
 // list is the listener.
 func (e *Engine) connections() int {
 	text, _ := os.ReadFile("/proc/net/unix")
-	return max(0, strings.Count(string(text), " "+e.inner()+"\n")-1)
+	return max(0, strings.Count(string(text), " "+e.socket()+"\n")-1)
 }
 
+// settle limits the wait for the connections of a dying engine to close.
+const settle = 15 * time.Second
+
 // used reports whether a client uses the engine. A client keeps its connections while it
-// works. The connection of an [Engine.answers] disappears after a moment.
+// works. The connection of an [Engine.answers] disappears after a moment, and those of a
+// killed engine after its socket.
 func (e *Engine) used() bool {
-	for range 20 {
-		if e.connections() == 0 {
-			return false
-		}
-		time.Sleep(50 * time.Millisecond)
+	wait := time.Second
+	if !e.answers() {
+		wait = settle
 	}
-	return true
+	for end := time.Now().Add(wait); e.connections() > 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			return true
+		}
+	}
+	return false
 }
 
 // DiskUsage returns the size of a directory on disk. It skips files selected by a
