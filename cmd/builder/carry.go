@@ -35,7 +35,7 @@ func exportCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 
 func exportFlags() []cli.Flag {
 	return append(selectionFlags(), noInstallFlag(), keyFlag(),
-		&cli.StringFlag{Name: "to", Usage: "write a tar file if `FILE|DIR` ends in .tar, else a directory; it must not exist"},
+		&cli.StringFlag{Name: "to", Usage: "write the tar file `FILE`, which must not exist"},
 		&cli.StringSliceFlag{Name: "without", Usage: "leave out `images|uv|results`, which the other machine may have already (uv: also bubblewrap); repeatable"},
 	)
 }
@@ -44,7 +44,7 @@ func importFlags() []cli.Flag { return []cli.Flag{recipesFlag(), jsonFlag(), tru
 
 func importCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
-		Name: "import", Usage: "read an export of another machine, and list the cells that it completes", ArgsUsage: "FILE|DIR…",
+		Name: "import", Usage: "read an export of another machine, and list the cells that it completes", ArgsUsage: "FILE…",
 		OnUsageError: usageError,
 		Flags:        importFlags(),
 		Action: func(c *cli.Context) error {
@@ -52,7 +52,7 @@ func importCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 				return err
 			}
 			if !c.Args().Present() {
-				return diag.Errorf(diag.Usage, "%s: name a file or a directory", c.Command.HelpName)
+				return diag.Errorf(diag.Usage, "%s: name a file", c.Command.HelpName)
 			}
 			in, err := openSession(c, cat, out)
 			if err != nil {

@@ -31,7 +31,7 @@ import (
 // An ExportRequest names the cells to export and the destination.
 type ExportRequest struct {
 	Selection
-	To      string   // a tar file or a directory; must not exist yet
+	To      string   // a tar file; must not exist yet
 	Without []string // any of leftOut: the other machine has these already
 }
 
@@ -44,11 +44,13 @@ func (x ExportRequest) problem() error {
 			return diag.Errorf(diag.Usage, "--without: %q is not %s", what, strings.Join(leftOut, ", ")).WithHint("%s", diag.DidYouMean(what, leftOut))
 		}
 	}
-	switch filepath.Ext(x.To) {
-	case ".gz", ".tgz", ".xz", ".zst", ".bz2", ".zip":
-		return diag.Errorf(diag.Usage, "--to: %s: an export cannot be compressed, because its files are already", x.To).WithHint("name a file that ends in .tar, or a directory")
+	if err := AbsentFile(x.To); err != nil {
+		return err
 	}
-	return AbsentFile(x.To)
+	if filepath.Ext(x.To) != ".tar" {
+		return diag.Errorf(diag.Usage, "--to: %s: an export is a tar file, and its files are compressed already", x.To).WithHint("name a file that ends in .tar")
+	}
+	return nil
 }
 
 // Export writes all files needed by the chosen cells and their input cells.

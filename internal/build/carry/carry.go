@@ -1,6 +1,6 @@
 // Package carry moves the inputs of cells from a machine with a network to one without:
 // the store files named by their entries, and the results of cells that passed. It
-// writes them as one tar file or one directory.
+// writes them as one tar file.
 //
 // The first member is an index. It names every other member with its size and sha256.
 // Reading trusts nothing else: it ends at a member missing from the index, in a

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 
 	"builder/internal/base/diag"
@@ -23,19 +22,13 @@ type Taker interface {
 	Result(key string, record []byte) error
 }
 
-// Read passes the members of a file or directory written by [Write] to a Taker. It ends
-// at the first error. Members taken before it have the right digest.
+// Read passes the members of a file written by [Write] to a Taker. It ends at the first
+// error. Members taken before it have the right digest.
 func Read(path string, t Taker) (Index, error) {
-	info, err := os.Stat(path)
-	if err != nil {
+	if _, err := os.Stat(path); err != nil {
 		return Index{}, diag.Errorf(diag.Usage, "importing: %w", err).WithHint("name what `builder store export --to` wrote")
 	}
-	var x Index
-	if info.IsDir() {
-		x, err = readDir(path, t)
-	} else {
-		x, err = readFile(path, t)
-	}
+	x, err := readFile(path, t)
 	if err != nil && diag.Worst(err) == diag.OK {
 		err = diag.Errorf(diag.Fetch, "importing %s: %w", path, err).
 			WithHint("the store keeps the members before this one; copy the file again, or write a new one with `builder store export`")
@@ -63,7 +56,7 @@ func ended(f *os.File) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return errors.New("it is neither a regular file nor a directory")
+		return errors.New("it is not a regular file")
 	}
 	const block = 512
 	end := make([]byte, 2*block)
@@ -140,91 +133,4 @@ func (m member) give(r io.Reader, t Taker) error {
 		return t.Entry(m.blob.Name, m.blob.SHA256, data)
 	}
 	return t.Result(m.blob.Name, data)
-}
-
-// readDir reads a directory. It refuses links and files outside the index.
-func readDir(path string, t Taker) (Index, error) {
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return Index{}, err
-	}
-	defer root.Close()
-	data, err := readIndex(root)
-	if err != nil {
-		return Index{}, err
-	}
-	x, err := decode(bytes.NewReader(data))
-	if err != nil {
-		return Index{}, fmt.Errorf("the index: %w", err)
-	}
-	if err := complete(root, x); err != nil {
-		return x, err
-	}
-	for _, m := range x.members() {
-		if err := giveFile(root, m, t); err != nil {
-			return x, err
-		}
-	}
-	return x, nil
-}
-
-func readIndex(root *os.Root) ([]byte, error) {
-	info, err := root.Lstat(indexName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New(indexName + " is missing")
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxIndex {
-		return nil, fmt.Errorf("%s is not a file of at most %d bytes", indexName, maxIndex)
-	}
-	return root.ReadFile(indexName)
-}
-
-// complete compares all files of a directory with the index before any is read. It
-// refuses extra and missing files, and files of a wrong type or size.
-func complete(root *os.Root, x Index) error {
-	want := map[string]int64{}
-	for _, m := range x.members() {
-		want[m.path] = m.blob.Size
-	}
-	err := fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || path == indexName {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		size, ok := want[path]
-		switch {
-		case !ok:
-			return fmt.Errorf("%q is not in the index", path)
-		case !info.Mode().IsRegular():
-			return fmt.Errorf("%s is not a regular file", path)
-		case info.Size() != size:
-			return fmt.Errorf("%s has %d bytes, the index lists %d", path, info.Size(), size)
-		}
-		delete(want, path)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, m := range x.members() {
-		if _, lacks := want[m.path]; lacks {
-			return fmt.Errorf("the index lists %s, but the file is missing", m.path)
-		}
-	}
-	return nil
-}
-
-func giveFile(root *os.Root, m member, t Taker) error {
-	f, err := root.Open(m.path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return m.give(io.LimitReader(f, m.blob.Size), t)
 }
