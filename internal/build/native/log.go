@@ -3,6 +3,7 @@ package native
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,37 +14,13 @@ import (
 	"builder/internal/base/diag"
 )
 
-// logLimit is the size in bytes above which the engine's log is rotated at a start.
-const logLimit = 50 << 20
-
-// openLog opens the engine's log and returns its size. It first moves a log over the
-// limit aside.
-func (e *Engine) openLog(limit int64) (*os.File, int64, error) {
+// openLog begins a log of the engine, and keeps the one before.
+func (e *Engine) openLog() (*os.File, error) {
 	path := e.path("engine.log")
-	if info, err := os.Stat(path); err == nil && info.Size() > limit {
-		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, 0, err
-		}
+	if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
-}
-
-// logSince returns the last lines of the engine's log written after offset.
-func (e *Engine) logSince(offset int64) []string {
-	text, err := os.ReadFile(e.path("engine.log"))
-	if err != nil || int64(len(text)) <= offset {
-		return nil
-	}
-	return tail(text[offset:], 20)
+	return os.Create(path)
 }
 
 // runLogged runs a command and writes its output to a file. If the command fails, the

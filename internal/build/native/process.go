@@ -64,7 +64,7 @@ func (e *Engine) start(ctx context.Context, tools map[string]string) error {
 	if err := errors.Join(e.record(), e.prepare(tools), os.MkdirAll(sockets, 0o700), os.Chmod(sockets, 0o700)); err != nil {
 		return err
 	}
-	log, offset, err := e.openLog(logLimit)
+	log, err := e.openLog()
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,9 @@ func (e *Engine) start(ctx context.Context, tools map[string]string) error {
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
 	if err := e.ready(ctx, exited); err != nil && ctx.Err() == nil {
+		text, _ := os.ReadFile(log.Name())
 		return &diag.Error{
-			Code: diag.NoEngine, Err: err, Log: e.logSince(offset), LogPath: log.Name(),
+			Code: diag.NoEngine, Err: err, Log: tail(text, 20), LogPath: log.Name(),
 			Hint: "fix the error in the log; if it is about files of the engine's cache, `builder store gc` empties the cache; or " + instead,
 		}
 	}
