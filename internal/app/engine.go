@@ -162,7 +162,7 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 		err = e.pull(ctx, d, image)
 	}
 	if err == nil {
-		if client, err = own.ClientIn(ctx, string(d), c.Image); err != nil {
+		if client, err = own.ClientIn(ctx, d, c.Image); err != nil {
 			return "", "", false, err
 		}
 		address, err = d.Up(ctx, c)

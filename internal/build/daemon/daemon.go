@@ -82,6 +82,17 @@ func (d Daemon) Load(ctx context.Context, image string) error {
 	return err
 }
 
+// CopyOut copies a file out of an image.
+func (d Daemon) CopyOut(ctx context.Context, image, from, to string) error {
+	container, err := d.run(ctx, "create", image)
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = d.run(context.WithoutCancel(ctx), "rm", "--volumes", container) }()
+	_, err = d.run(ctx, "cp", container+":"+from, to)
+	return err
+}
+
 // A Container is an engine in a container. Its data is in a volume of the same name.
 type Container struct {
 	Name  string

@@ -8,10 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
-	"builder/internal/base/diag"
 	"builder/internal/base/owned"
+	"builder/internal/build/daemon"
 )
 
 // UpstreamImage is the name of the engine's image published by upstream.
@@ -62,21 +63,21 @@ func (e *Engine) copiedClient() string { return e.path("client-"+Version, "dagge
 
 // ClientIn returns the path of the client program from an engine image in docker or
 // podman, so nothing is compiled. If that fails it uses [Engine.Client].
-func (e *Engine) ClientIn(ctx context.Context, daemon, image string) (string, error) {
+func (e *Engine) ClientIn(ctx context.Context, d daemon.Daemon, image string) (string, error) {
 	if runtime.GOOS != "linux" || e.client() != "" {
 		return e.Client(ctx)
 	}
-	if err := e.copyClient(ctx, daemon, image); err != nil {
+	if err := e.copyClient(ctx, d, image); err != nil {
 		if ctx.Err() != nil {
 			return "", err
 		}
-		e.log("copying the client from %s with %s: %v; building it instead", image, daemon, err)
+		e.log("copying the client from %s with %s: %v; building it instead", image, d, err)
 	}
 	return e.Client(ctx)
 }
 
 // copyClient copies the client program out of an engine image, once.
-func (e *Engine) copyClient(ctx context.Context, daemon, image string) error {
+func (e *Engine) copyClient(ctx context.Context, d daemon.Daemon, image string) error {
 	unlock, err := e.lock(ctx)
 	if err != nil {
 		return err
@@ -85,35 +86,21 @@ func (e *Engine) copyClient(ctx context.Context, daemon, image string) error {
 	if e.client() != "" {
 		return nil
 	}
-	container, err := output(ctx, daemon, "create", image)
-	if err != nil {
-		return err
-	}
-	defer func() { _, _ = output(context.WithoutCancel(ctx), daemon, "rm", "--volumes", container) }()
 	dir, kept := e.path(fmt.Sprintf("client.%d.tmp", os.Getpid())), filepath.Dir(e.copiedClient())
 	defer os.RemoveAll(dir)
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
 		return err
 	}
 	program := filepath.Join(dir, "dagger")
-	if _, err := output(ctx, daemon, "cp", container+":"+imageClient, program); err != nil {
+	if err := d.CopyOut(ctx, image, imageClient, program); err != nil {
 		return err
 	}
-	said, err := output(ctx, program, "version")
-	if err == nil && !strings.Contains(said+" ", " "+Version+" ") {
-		err = fmt.Errorf("its version is %q, expected %s", said, Version)
-	}
+	said, err := exec.CommandContext(ctx, program, "version").Output()
 	if err != nil {
-		return err
+		return fmt.Errorf("asking it for its version: %w", err)
+	}
+	if !slices.Contains(strings.Fields(string(said)), Version) {
+		return fmt.Errorf("its version is %q, expected %s", said, Version)
 	}
 	return errors.Join(owned.Seal(dir, kept), os.RemoveAll(kept), os.Rename(dir, kept))
-}
-
-// output runs a program and returns its output without surrounding white space.
-func output(ctx context.Context, program string, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, program, args...).Output()
-	if exit, failed := err.(*exec.ExitError); failed { //nolint:errorlint // Output returns it as it is
-		err = fmt.Errorf("%s: %w: %s", args[0], err, diag.Redact(strings.TrimSpace(string(exit.Stderr))))
-	}
-	return strings.TrimSpace(string(out)), err
 }
