@@ -75,15 +75,13 @@ func (r *Results) encode(key string, result run.Result) ([]byte, error) {
 
 // Has reports whether the store has the result of the entry with this key.
 func (r *Results) Has(key string) bool {
-	_, ok := r.read(key)
+	_, ok := r.Known(key)
 	return ok
 }
 
-// Known returns the result of the entry with this key, if the store has it.
-func (r *Results) Known(key string) (run.Result, bool) { return r.read(key) }
-
-// read returns a result if the store has all its files.
-func (r *Results) read(key string) (run.Result, bool) {
+// Known returns the result of the entry with this key, if the store has it with all its
+// files.
+func (r *Results) Known(key string) (run.Result, bool) {
 	data, ok := r.store.Result(key)
 	if !ok {
 		return run.Result{}, false
@@ -114,7 +112,7 @@ func blob(a artifact.Artifact) store.Blob {
 // Carry returns the record of a known result for another machine, without local paths,
 // and the files of the result.
 func (r *Results) Carry(e lock.Entry) (record []byte, artifacts []store.Blob, ok bool) {
-	found, ok := r.read(e.Key())
+	found, ok := r.Known(e.Key())
 	if !ok {
 		return nil, nil, false
 	}
@@ -146,7 +144,7 @@ func (r *Results) Accept(key string, record []byte, prove func(wheel string) (lo
 			return false, fmt.Errorf("result %s: %w", key, err)
 		}
 	}
-	if _, known := r.read(key); known {
+	if _, known := r.Known(key); known {
 		return false, nil
 	}
 	dir, err := os.MkdirTemp("", "builder-result-*")
@@ -243,7 +241,7 @@ func (r *Results) Find(_ context.Context, e lock.Entry, dir string) (run.Result,
 
 // FindKey is Find for a caller with only the key of an entry.
 func (r *Results) FindKey(key, dir string) (run.Result, bool, error) {
-	found, ok := r.read(key)
+	found, ok := r.Known(key)
 	if !ok {
 		r.tell(key)
 		return run.Result{}, false, nil
