@@ -78,7 +78,7 @@ const (
 
 // Engine builds entries on one Dagger engine.
 type Engine struct {
-	Address string // in the notation of the Dagger client; "" lets the client provision an engine in Docker
+	Address string // in the notation of the Dagger client
 	CLI     string // path of the dagger program, of the SDK's version
 	Store   *store.Store
 	Scratch string // directory for files exchanged with the engine

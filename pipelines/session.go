@@ -34,10 +34,8 @@ type session struct {
 }
 
 const (
-	// connectTime limits the wait for a named engine. provisionTime is longer, because
-	// the client may first pull an engine image in Docker.
-	connectTime   = time.Minute
-	provisionTime = 10 * time.Minute
+	// connectTime limits the wait for an engine.
+	connectTime = time.Minute
 	// Patience is how long a working engine may leave a query unanswered.
 	Patience = 2 * time.Minute
 	// farewell is how long a client program may take to end, because it still has to
@@ -72,7 +70,7 @@ func (e *Engine) connect(parent context.Context) (context.Context, *session, err
 	}
 	lose(nil)
 	if parent.Err() == nil {
-		err = &run.EngineError{Err: fmt.Errorf("connecting to the engine at %s: %w", cmp.Or(e.Address, "Docker or Podman"), err)}
+		err = &run.EngineError{Err: fmt.Errorf("connecting to the engine at %s: %w", e.Address, err)}
 	}
 	return nil, nil, err
 }
@@ -107,17 +105,10 @@ func reachable(ctx context.Context, address string) error {
 // dial starts the client program of a session. The program does not end by itself if
 // the engine hangs, so dial kills it after a time limit.
 func (e *Engine) dial(ctx context.Context, s *session) (*dagger.Client, error) {
-	limit := connectTime
-	opts := []dagger.ClientOpt{dagger.WithLogOutput(s.stream), dagger.WithEnvironmentVariable(markName, s.mark)}
-	if e.Address == "" {
-		limit = provisionTime
-	} else {
-		opts = append(opts, dagger.WithRunnerHost(e.Address))
-	}
-	late := time.AfterFunc(limit, func() { s.lose(fmt.Errorf("no answer within %s", limit)) })
+	late := time.AfterFunc(connectTime, func() { s.lose(fmt.Errorf("no answer within %s", connectTime)) })
 	defer late.Stop()
 	defer context.AfterFunc(ctx, func() { killMarked(s.mark) })()
-	return dagger.Connect(ctx, opts...)
+	return dagger.Connect(ctx, dagger.WithLogOutput(s.stream), dagger.WithEnvironmentVariable(markName, s.mark), dagger.WithRunnerHost(e.Address))
 }
 
 // patience returns how long this engine may leave a query unanswered.
