@@ -40,15 +40,11 @@ type VerifyRequest struct {
 
 	From     []string // places with the statements; empty takes those beside each path
 	Insecure bool     // use plain HTTP for other hosts too
-	Env      string   // the environment in which Paths are installed distributions; "" is none
 }
 
-// Verifiable hashes the artifacts of a request, unless they are installed. It returns an
-// error if no key is trusted.
-func Verifiable(s *Session, r VerifyRequest) (artifacts []artifact.Artifact, err error) {
-	if r.Env == "" {
-		artifacts, err = artifactsOf(slices.DeleteFunc(slices.Clone(r.Paths), publish.InRegistry))
-	}
+// Verifiable hashes the artifacts of a request. It returns an error if no key is trusted.
+func Verifiable(s *Session, r VerifyRequest) ([]artifact.Artifact, error) {
+	artifacts, err := artifactsOf(slices.DeleteFunc(slices.Clone(r.Paths), publish.InRegistry))
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +80,6 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 	for _, f := range all {
 		a := f.Artifact
 		bundle, checks := attest.VerifyBy(f.statements, a, trust, r.Policy)
-		checks = append(checks, f.checks...)
 		others := slices.DeleteFunc(slices.Clone(checks), func(c attest.Check) bool { return c.Name == attest.CacheCheck })
 		if r.Rebuild && attest.Passed(others) {
 			again, err := s.rebuildBundle(ctx, a, bundle)
@@ -125,9 +120,9 @@ func (s *Session) findAll(ctx context.Context, r VerifyRequest, trust signing.Tr
 		}
 	}
 	statements := func(_ context.Context, a artifact.Artifact) (found, error) { return foundAt(a, a.Path), nil }
-	var p *places
 	if len(r.From) > 0 {
-		if p, err = s.places(ctx, r, trust, scratch); err != nil {
+		p, err := s.places(ctx, r.From, scratch)
+		if err != nil {
 			return nil, nil, err
 		}
 		statements = p.statements
@@ -136,10 +131,7 @@ func (s *Session) findAll(ctx context.Context, r VerifyRequest, trust signing.Tr
 		add(statements(ctx, a))
 	}
 	for _, name := range r.Paths {
-		switch {
-		case r.Env != "":
-			add(p.installed(ctx, name))
-		case publish.InRegistry(name): // its verdicts are not checked yet
+		if publish.InRegistry(name) { // its verdicts are not checked yet
 			add(pullOne(ctx, name, r.Insecure, scratch, trust))
 		}
 	}

@@ -96,7 +96,7 @@ var Descriptions = map[string]Description{
 			{Line: "builder verify out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Does: "verify a wheel built on this host"},
 			{Line: "builder verify horovod.whl --trust ci.pem.pub --channel stable", Does: "verify a wheel of another signer by the stricter policy"},
 			{Line: "builder verify horovod.whl --trust ci.pem.pub --rebuild", Does: "rebuild it and compare the bytes"},
-			{Line: "builder verify horovod --env .venv --from https://wheels.example.org --trust ci.pem.pub", Does: "verify a wheel that pip installed, and its installed files"},
+			{Line: "builder verify horovod.whl --from https://wheels.example.org --trust ci.pem.pub", Does: "verify a wheel of pip download by its published statements"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Gate, diag.Fetch, diag.NoEngine},
 	},

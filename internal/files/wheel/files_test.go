@@ -3,7 +3,6 @@ package wheel_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -33,15 +32,5 @@ func TestReadFiles(t *testing.T) {
 		must.Succeed(t, os.WriteFile(unnamed, data, 0o600))
 		got, err := wheel.ReadFiles(unnamed, below, 9)
 		check.That(t, err != nil && strings.Contains(err.Error(), name), "%s: %v, %v", name, got, err)
-	}
-}
-
-func TestParseRecord(t *testing.T) {
-	got, err := wheel.ParseRecord([]byte("b.py,,\na/lib.so,sha256=LPJNul-wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ,5\n../../bin/x,md5=1,2\n"))
-	want := []wheel.Listed{{Path: "../../bin/x"}, {"a/lib.so", "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}, {Path: "b.py"}}
-	check.That(t, err == nil && slices.Equal(got, want), "%+v, %v", got, err)
-	for _, text := range []string{"a,b\n", "a,sha256=!,1\n", "a,,\na,,\n"} {
-		_, err := wheel.ParseRecord([]byte(text))
-		check.That(t, err != nil, "%q is no RECORD", text)
 	}
 }

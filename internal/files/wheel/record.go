@@ -6,12 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/csv"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -84,30 +81,4 @@ func formatRecord(lines []recordLine, self string) []byte {
 	}
 	w.Flush()
 	return b.Bytes()
-}
-
-// Listed is a line of RECORD: a path, and the digest of the file in hexadecimal, or "" if
-// RECORD does not state it.
-type Listed struct{ Path, SHA256 string }
-
-// ParseRecord reads the RECORD of an installed distribution. Its paths are relative to
-// site-packages and may lead outside.
-func ParseRecord(data []byte) ([]Listed, error) {
-	lines, problems := parseRecord("RECORD", data)
-	if len(problems) > 0 {
-		return nil, errors.New(problems[0])
-	}
-	listed := make([]Listed, 0, len(lines))
-	for _, path := range slices.Sorted(maps.Keys(lines)) {
-		line := Listed{Path: path}
-		if text, ok := strings.CutPrefix(lines[path].hash, "sha256="); ok {
-			sum, err := base64.RawURLEncoding.DecodeString(text)
-			if err != nil {
-				return nil, fmt.Errorf("RECORD: the digest of %.300q: %w", path, err)
-			}
-			line.SHA256 = hex.EncodeToString(sum)
-		}
-		listed = append(listed, line)
-	}
-	return listed, nil
 }

@@ -13,14 +13,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/files/wheel"
 )
 
 //go:embed ask.py
@@ -102,13 +103,37 @@ func locate(path string) (python string, sites []string, err error) {
 		if python, err = exec.LookPath(filepath.Join(path, "bin/python3")); err == nil {
 			return python, nil, nil
 		}
-		if sites, err = wheel.SitePackages(path); err != nil {
+		if path, err = filepath.Abs(path); err != nil {
 			return "", nil, err
+		}
+		if sites = packagesBelow(path); len(sites) == 0 {
+			return "", nil, errors.New("no packages found: there are neither *.dist-info nor lib/python3*/site-packages")
 		}
 		path = "python3"
 	}
 	python, err = exec.LookPath(path)
 	return python, sites, err
+}
+
+// packagesBelow lists the directories of packages of a prefix, or the directory itself if
+// it is one.
+func packagesBelow(dir string) (sites []string) {
+	if base := filepath.Base(dir); base == "site-packages" || base == "dist-packages" {
+		return []string{dir}
+	}
+	for _, pattern := range []string{"*.dist-info", "local/lib/python3*/dist-packages", "lib/python3*/site-packages", "lib64/python3*/site-packages", "lib/python3/dist-packages"} {
+		found, _ := fs.Glob(os.DirFS(dir), pattern) // the patterns are valid
+		if pattern == "*.dist-info" && len(found) > 0 {
+			return []string{dir}
+		}
+		for _, name := range found {
+			site := filepath.Join(dir, name)
+			if real, err := filepath.EvalSymlinks(site); err == nil && !slices.Contains(sites, real) { // lib64 is often a link to lib
+				sites = append(sites, real)
+			}
+		}
+	}
+	return sites
 }
 
 // bounded keeps what is written to it, at most 64 MiB.
