@@ -7,18 +7,17 @@
 package difference
 
 import (
-	"archive/zip"
 	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"builder/internal/files/elf"
 	"builder/internal/files/wheel"
@@ -68,8 +67,8 @@ func files(first, second string) ([]string, error) {
 	return contents(filepath.Base(first), a, b)
 }
 
-// wheels compares members by name. It skips RECORD, which follows from the other
-// members.
+// wheels compares the members of two wheels. It skips RECORD, which follows from the
+// others.
 func wheels(first, second string) ([]string, error) {
 	a, err := wheel.Open(first)
 	if err != nil {
@@ -81,113 +80,76 @@ func wheels(first, second string) ([]string, error) {
 		return nil, err
 	}
 	defer b.Close()
-	here, there := members(a), members(b)
-	lines := append(lacking(here, there, "only the first build made "), lacking(there, here, "only the second build made ")...)
-	for _, name := range here {
-		if !slices.Contains(there, name) || name == a.DistInfo+"/RECORD" {
+	here, err1 := digests(a)
+	there, err2 := digests(b)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	return members(here, there, func(name string) ([]string, error) {
+		x, err := a.Open(context.Background(), name)
+		if err != nil {
+			return nil, err
+		}
+		defer x.Close()
+		y, err := b.Open(context.Background(), name)
+		if err != nil {
+			return nil, err
+		}
+		defer y.Close()
+		return contents(name, x, y)
+	})
+}
+
+// digests returns the sha256 of every member but RECORD.
+func digests(w *wheel.Wheel) (map[string]string, error) {
+	sums := map[string]string{}
+	for _, f := range w.Files {
+		sum, err := w.SHA256(f.Name)
+		if err != nil {
+			return nil, err
+		}
+		sums[f.Name] = sum
+	}
+	delete(sums, w.DistInfo+"/RECORD")
+	return sums, nil
+}
+
+// members compares the members of two archives by their digests. differs describes two
+// members of one name.
+func members(here, there map[string]string, differs func(name string) ([]string, error)) ([]string, error) {
+	lines, common := lacking(here, there, "")
+	for _, name := range common {
+		if here[name] == there[name] {
 			continue
 		}
-		more, err := member(a, b, name)
+		more, err := differs(name)
 		if err != nil {
 			return nil, err
 		}
 		lines = append(lines, more...)
 	}
-	packed, err := packing(first, second)
-	lines = append(lines, packed...)
 	if len(lines) == 0 {
-		lines = []string{"the members are the same: their compression or other fields of the ZIP differ"}
-	}
-	return lines, err
-}
-
-// packing describes how two ZIPs with common members differ in the times and modes of
-// these, and in their order.
-func packing(first, second string) (lines []string, err error) {
-	a, err := zip.OpenReader(first)
-	if err != nil {
-		return nil, err
-	}
-	defer a.Close()
-	b, err := zip.OpenReader(second)
-	if err != nil {
-		return nil, err
-	}
-	defer b.Close()
-	common := func(all, others []*zip.File) []*zip.File {
-		names := map[string]bool{}
-		for _, f := range others {
-			names[f.Name] = true
-		}
-		return slices.DeleteFunc(slices.Clone(all), func(f *zip.File) bool { return !names[f.Name] })
-	}
-	here, there := common(a.File, b.File), common(b.File, a.File)
-	says := func(f *zip.File) string {
-		return fmt.Sprintf("time %s and mode %o", f.Modified.UTC().Format(time.DateTime), f.Mode().Perm())
-	}
-	other := map[string]string{}
-	for _, f := range there {
-		other[f.Name] = says(f)
-	}
-	n, moved := 0, -1
-	for i, f := range here {
-		if was := says(f); was != other[f.Name] {
-			if n++; n == 1 {
-				lines = append(lines, fmt.Sprintf("%s has %s, and %s in the second build", f.Name, was, other[f.Name]))
-			}
-		}
-		if moved < 0 && i < len(there) && f.Name != there[i].Name {
-			moved = i
-		}
-	}
-	if n > 1 {
-		lines[0] += fmt.Sprintf(", and %d more members differ", n-1)
-	}
-	if n > 0 {
-		lines[0] += ": pack with a fixed time and mode"
-	}
-	if moved >= 0 {
-		lines = append(lines, fmt.Sprintf("the order of the members differs: %s comes in the place of %s: pack in a fixed order", there[moved].Name, here[moved].Name))
+		lines = []string{"the members are the same: their times, owners, modes, order or compression differ"}
 	}
 	return lines, nil
 }
 
-func members(w *wheel.Wheel) []string {
-	var names []string
-	for _, f := range w.Files {
-		names = append(names, f.Name)
+// lacking returns a line for every name that one build alone made, and the names that
+// both made.
+func lacking[V any](here, there map[string]V, what string) (lines, common []string) {
+	for _, name := range slices.Sorted(maps.Keys(here)) {
+		if _, ok := there[name]; ok {
+			common = append(common, name)
+			continue
+		}
+		lines = append(lines, "only the first build made "+what+name)
 	}
-	slices.Sort(names)
-	return names
-}
-
-// lacking returns a line for every name in a but not in b, with says as its prefix.
-func lacking(a, b []string, says string) []string {
-	there := map[string]bool{}
-	for _, name := range b {
-		there[name] = true
-	}
-	var lines []string
-	for _, name := range a {
-		if !there[name] {
-			lines = append(lines, says+name)
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		if _, ok := here[name]; !ok {
+			lines = append(lines, "only the second build made "+what+name)
 		}
 	}
-	return lines
-}
-
-func member(a, b *wheel.Wheel, name string) ([]string, error) {
-	x, err := a.Open(context.Background(), name)
-	if err != nil {
-		return nil, err
-	}
-	defer x.Close()
-	y, err := b.Open(context.Background(), name)
-	if err != nil {
-		return nil, err
-	}
-	defer y.Close()
-	return contents(name, x, y)
+	return lines, common
 }
 
 // contents compares two libraries by section, and other files as a whole.
@@ -195,32 +157,29 @@ func contents(name string, a, b io.ReaderAt) ([]string, error) {
 	here, err1 := elf.Sections(a)
 	there, err2 := elf.Sections(b)
 	if err1 != nil || err2 != nil {
-		whole := func(r io.ReaderAt) elf.Section { return elf.Whole(r, name) }
-		return section(name, whole(a), whole(b))
+		return section(name, elf.Whole(a, name), elf.Whole(b, name))
 	}
-	lines := append(
-		lacking(sectionNames(here), sectionNames(there), name+": only the first build has the section "),
-		lacking(sectionNames(there), sectionNames(here), name+": only the second build has the section ")...)
-	for _, s := range here {
-		i := slices.IndexFunc(there, func(t elf.Section) bool { return t.Name == s.Name })
-		if i < 0 {
-			continue
-		}
-		more, err := section(name+" "+s.Name, s, there[i])
+	first, second := byName(here), byName(there)
+	lines, common := lacking(first, second, name+" ")
+	for _, s := range common {
+		more, err := section(name+" "+s, first[s], second[s])
 		if err != nil {
 			return nil, err
 		}
 		lines = append(lines, more...)
 	}
+	if len(lines) == 0 { // they differ outside of sections, if at all
+		return section(name, elf.Whole(a, name), elf.Whole(b, name))
+	}
 	return lines, nil
 }
 
-func sectionNames(all []elf.Section) []string {
-	var names []string
+func byName(all []elf.Section) map[string]elf.Section {
+	sections := map[string]elf.Section{}
 	for _, s := range all {
-		names = append(names, s.Name)
+		sections[s.Name] = s
 	}
-	return names
+	return sections
 }
 
 // section describes how two sections differ: their sizes, the names found in only one

@@ -49,17 +49,12 @@ func TestWheels(t *testing.T) {
 		"a section": {
 			[]wheeltest.File{a("x")},
 			[]wheeltest.File{{Name: "tool/a.so", Text: string(elftest.File(elftest.Section{Name: ".same", Data: []byte("x")}))}},
-			[]string{"tool/a.so: only the first build has the section .rodata"},
+			[]string{"only the first build made tool/a.so .rodata"},
 		},
-		"a mode": {
-			[]wheeltest.File{{Name: "a", Text: "1"}, {Name: "b", Text: "2"}, {Name: "c", Text: "3"}},
-			[]wheeltest.File{{Name: "a", Text: "1", Mode: 0o755}, {Name: "b", Text: "2", Mode: 0o600}, {Name: "c", Text: "3"}},
-			[]string{"a has time 2023-11-14 22:13:20 and mode 644, and time 2023-11-14 22:13:20 and mode 755 in the second build, and 1 more members differ: pack with"},
-		},
-		"only another order": {
+		"only another order and mode": {
 			[]wheeltest.File{{Name: "a", Text: "1"}, {Name: "b", Text: "2"}},
-			[]wheeltest.File{{Name: "b", Text: "2"}, {Name: "a", Text: "1"}},
-			[]string{"the order of the members differs: b comes in the place of a"},
+			[]wheeltest.File{{Name: "b", Text: "2"}, {Name: "a", Text: "1", Mode: 0o755}},
+			[]string{"the members are the same: their times, owners, modes, order or compression differ"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
