@@ -75,6 +75,7 @@ func TestCheck(t *testing.T) {
 		{"METADATA lacks all", rerecorded(info+"METADATA", "Author: x\n"), []string{"Metadata-Version", "fields Name", "fields Version"}},
 		{"METADATA is empty", rerecorded(info+"METADATA", ""), []string{"it has no fields"}},
 		{"METADATA is no header", rerecorded(info+"METADATA", "<html>"), []string{"line 1 is not a field"}},
+		{"METADATA with a line that Python alone sees", rerecorded(info+"METADATA", strings.Replace(metadata, "\nLicense", "\rRequires-Dist: evil @ https://example.org/x\nLicense", 1)), []string{"line 3 has a carriage return"}},
 		{"no METADATA", without(info + "METADATA"), []string{`METADATA": it is not in the wheel`, `METADATA", which is not`}},
 		{"WHEEL tags", rerecorded(info+"WHEEL", strings.Replace(wheelTxt, "linux", "manylinux", 1)), []string{"has tags"}},
 		{"WHEEL tag is invalid", rerecorded(info+"WHEEL", wheelTxt+"Tag: x\n"), []string{`"x", which is not a tag`}},

@@ -21,6 +21,9 @@ func ParseHeader(data []byte) (Header, error) {
 		if line == "" {
 			break
 		}
+		if strings.Contains(line, "\r") {
+			return nil, fmt.Errorf("line %d has a carriage return, where Python begins another line", number)
+		}
 		if line[0] != ' ' && line[0] != '\t' {
 			addField(h, field)
 			field = field[:0]
