@@ -1,7 +1,6 @@
 package recipe
 
 import (
-	"cmp"
 	"errors"
 	"regexp"
 	"slices"
@@ -63,53 +62,6 @@ func (s Settings) StockFault() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// behaviours joins two lists and merges behaviours of the same name. The result shares
-// no maps with a and b.
-func behaviours(a, b []Behaviour) []Behaviour {
-	var all []Behaviour
-	for _, x := range slices.Concat(a, b) {
-		i := slices.IndexFunc(all, func(y Behaviour) bool { return y.Name == x.Name })
-		if i < 0 {
-			all = append(all, Behaviour{})
-			i = len(all) - 1
-		}
-		all[i] = all[i].plus(x)
-	}
-	return all
-}
-
-func (b Behaviour) plus(c Behaviour) Behaviour {
-	return Behaviour{
-		Name: cmp.Or(c.Name, b.Name), About: cmp.Or(c.About, b.About), Run: cmp.Or(c.Run, b.Run),
-		Says: union(b.Says, c.Says), Stock: union(b.Stock, c.Stock),
-	}
-}
-
-// behaviourClash returns the name of the first value stated differently by both lists.
-func behaviourClash(a, b []Behaviour) string {
-	for _, x := range a {
-		for _, y := range b {
-			if x.Name != y.Name {
-				continue
-			}
-			at := "expect.behaviour " + x.Name + " "
-			switch {
-			case x.About != "" && y.About != "" && x.About != y.About:
-				return at + "about"
-			case x.Run != "" && y.Run != "" && x.Run != y.Run:
-				return at + "run"
-			}
-			if key := differs(x.Says, y.Says); key != "" {
-				return at + "says." + key
-			}
-			if key := differs(x.Stock, y.Stock); key != "" {
-				return at + "stock." + key
-			}
-		}
-	}
-	return ""
 }
 
 // validateBehaviours requires valid names, unique within a list. Other fields can only

@@ -37,10 +37,10 @@ func TestBehavioursOfOneNameAddUp(t *testing.T) {
 
 func TestBehavioursThatDisagree(t *testing.T) {
 	for second, want := range map[string]string{
-		`{name: x, about: b}`:         "expect.behaviour x about",
-		`{name: x, run: false}`:       "expect.behaviour x run",
-		`{name: x, says: {set: B}}`:   "expect.behaviour x says.set",
-		`{name: x, stock: {set: B}}`:  "expect.behaviour x stock.set",
+		`{name: x, about: b}`:         "expect.behaviour[x].about",
+		`{name: x, run: false}`:       "expect.behaviour[x].run",
+		`{name: x, says: {set: B}}`:   "expect.behaviour[x].says.set",
+		`{name: x, stock: {set: B}}`:  "expect.behaviour[x].stock.set",
 		`{name: x, says: {set: A}}`:   "",
 		`{name: y, says: {set: B}}`:   "",
 		`{name: x, stock: {more: B}}`: "",

@@ -105,16 +105,17 @@ func (f *Forms) For(axes map[string]string) (Settings, error) {
 	if known, ok := f.made[string(holding)]; ok {
 		return known, nil
 	}
-	merged := Settings{}.plus(f.recipe.Settings)
+	merged := f.recipe.Settings
 	for i, v := range f.recipe.Variants {
 		if holding[i] == 0 {
 			continue
 		}
-		if clash := merged.clash(v.Settings); clash != "" {
+		both, clash := merge(merged, v.Settings)
+		if clash != "" {
 			return Settings{}, diag.At(f.recipe.index.At("variants[%d]", i), "two settings for %s where %v", clash, v.When).
 				WithHint("a key has one value in a cell: remove it from the recipe, and set it in variants that together cover every cell")
 		}
-		merged = merged.plus(v.Settings)
+		merged = both
 	}
 	f.made[string(holding)] = merged
 	return merged, nil

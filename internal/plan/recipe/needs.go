@@ -2,7 +2,6 @@ package recipe
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,15 +16,6 @@ import (
 type Input struct {
 	Recipe string            `yaml:"recipe" json:"recipe" jsonschema:"description=name of the other recipe"`
 	Axes   map[string]string `yaml:"axes,omitempty" json:"axes,omitempty" jsonschema:"description=values of its axes; together with its preferences they choose one cell"`
-}
-
-// inputs joins two lists. The result shares no maps with a and b.
-func inputs(a, b []Input) []Input {
-	all := slices.Concat(a, b)
-	for i := range all {
-		all[i].Axes = maps.Clone(all[i].Axes)
-	}
-	return all
 }
 
 // A Variable is a setting of the artifact's run-time environment, with its reason.

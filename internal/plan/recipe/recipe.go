@@ -9,7 +9,6 @@
 package recipe
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -291,75 +290,8 @@ func (c Condition) Holds(axes map[string]string) (refusing string, ok bool, err 
 
 // For returns the settings for one point of the matrix: those of the recipe itself and
 // of every variant whose condition holds. It fails if two of them state different
-// values for one setting.
+// values for one setting. Change no list or map of them: the recipe shares it.
 func (r *Recipe) For(axes map[string]string) (Settings, error) { return NewForms(r).For(axes) }
-
-// clash returns the name of the first value stated differently by both settings.
-func (s Settings) clash(t Settings) string {
-	for _, value := range []struct{ name, a, b string }{
-		{"from.kind", string(s.From.Kind), string(t.From.Kind)},
-		{"from.repository", s.From.Repository, t.From.Repository},
-		{"from.tag", s.From.Tag, t.From.Tag},
-		{"from.commit", s.From.Commit, t.From.Commit},
-		{"from.under", s.From.Under, t.From.Under},
-		{"from.path", s.From.Path, t.From.Path},
-		{"from.sha256", s.From.SHA256, t.From.SHA256},
-		{"tests-from.kind", string(s.TestsFrom.Kind), string(t.TestsFrom.Kind)},
-		{"tests-from.repository", s.TestsFrom.Repository, t.TestsFrom.Repository},
-		{"tests-from.tag", s.TestsFrom.Tag, t.TestsFrom.Tag},
-		{"tests-from.commit", s.TestsFrom.Commit, t.TestsFrom.Commit},
-		{"tests-from.under", s.TestsFrom.Under, t.TestsFrom.Under},
-		{"image", s.Image, t.Image},
-		{"runtime", s.Runtime, t.Runtime},
-		{"memory", s.Memory, t.Memory},
-		{"license", s.License, t.License},
-		{"expect.version", s.Expect.Version, t.Expect.Version},
-		{"expect.launcher", s.Expect.Launcher, t.Expect.Launcher},
-		{"expect.rendezvous", s.Expect.Rendezvous, t.Expect.Rendezvous},
-		{"expect.rdma", s.Expect.RDMA, t.Expect.RDMA},
-		{"expect.glibc", s.Expect.Glibc, t.Expect.Glibc},
-		{"expect.size", s.Expect.Size, t.Expect.Size},
-		{"expect.archive", s.Expect.Archive, t.Expect.Archive},
-		{"expect.tree", s.Expect.Tree, t.Expect.Tree},
-		{"expect.library", s.Expect.Library, t.Expect.Library},
-		{"expect.library-says", s.Expect.LibrarySays, t.Expect.LibrarySays},
-	} {
-		if value.a != "" && value.b != "" && value.a != value.b {
-			return value.name
-		}
-	}
-	if key := differs(s.Vars, t.Vars); key != "" {
-		return "vars." + key
-	}
-	if key := differs(s.Env, t.Env); key != "" {
-		return "env." + key
-	}
-	if key := differs(s.Expect.Built, t.Expect.Built); key != "" {
-		return "expect.built." + key
-	}
-	if clash := testsClash(s.Expect.Tests, t.Expect.Tests); clash != "" {
-		return clash
-	}
-	if clash := behaviourClash(s.Expect.Behaviour, t.Expect.Behaviour); clash != "" {
-		return clash
-	}
-	for _, v := range t.Vendored {
-		if slices.ContainsFunc(s.Vendored, func(x Vendored) bool { return x.Path == v.Path }) {
-			return "vendored of " + v.Path
-		}
-	}
-	for _, w := range t.Expect.Waivers {
-		if slices.ContainsFunc(s.Expect.Waivers, func(x Waiver) bool { return x.Gate == w.Gate }) {
-			return "expect.waivers of gate " + w.Gate
-		}
-	}
-	for _, a := range t.Advisories {
-		if slices.ContainsFunc(s.Advisories, func(b Advisory) bool { return b.ID == a.ID }) {
-			return "advisory " + a.ID
-		}
-	}
-	return ""
-}
 
 func differs(a, b map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(b)) {
@@ -368,84 +300,4 @@ func differs(a, b map[string]string) string {
 		}
 	}
 	return ""
-}
-
-// plus returns the merged settings and changes neither operand.
-func (s Settings) plus(t Settings) Settings {
-	return Settings{
-		Vars:      union(s.Vars, t.Vars),
-		From:      s.From.plus(t.From),
-		TestsFrom: s.TestsFrom.plus(t.TestsFrom),
-		Image:     cmp.Or(t.Image, s.Image),
-		Runtime:   cmp.Or(t.Runtime, s.Runtime),
-		Env:       union(s.Env, t.Env),
-		Requires: Requirements{
-			Build:   slices.Concat(s.Requires.Build, t.Requires.Build),
-			Run:     slices.Concat(s.Requires.Run, t.Requires.Run),
-			Tests:   slices.Concat(s.Requires.Tests, t.Requires.Tests),
-			Without: slices.Concat(s.Requires.Without, t.Requires.Without),
-		},
-		Inputs:     inputs(s.Inputs, t.Inputs),
-		Advisories: slices.Concat(s.Advisories, t.Advisories),
-		Profile:    slices.Concat(s.Profile, t.Profile),
-		License:    cmp.Or(t.License, s.License),
-		Vendored:   slices.Concat(s.Vendored, t.Vendored),
-		Memory:     cmp.Or(t.Memory, s.Memory),
-		Expect: Expect{
-			Version:      cmp.Or(t.Expect.Version, s.Expect.Version),
-			Packages:     slices.Concat(s.Expect.Packages, t.Expect.Packages),
-			Extensions:   slices.Concat(s.Expect.Extensions, t.Expect.Extensions),
-			NoExtensions: slices.Concat(s.Expect.NoExtensions, t.Expect.NoExtensions),
-			Needed:       slices.Concat(s.Expect.Needed, t.Expect.Needed),
-			Forbidden:    slices.Concat(s.Expect.Forbidden, t.Expect.Forbidden),
-			DeviceCode:   slices.Concat(s.Expect.DeviceCode, t.Expect.DeviceCode),
-			Kernels:      slices.Concat(s.Expect.Kernels, t.Expect.Kernels),
-			NoKernels:    slices.Concat(s.Expect.NoKernels, t.Expect.NoKernels),
-			Collectives:  slices.Concat(s.Expect.Collectives, t.Expect.Collectives),
-			RDMA:         cmp.Or(t.Expect.RDMA, s.Expect.RDMA),
-			Glibc:        cmp.Or(t.Expect.Glibc, s.Expect.Glibc),
-			CPU:          slices.Concat(s.Expect.CPU, t.Expect.CPU),
-			CPUDispatch:  slices.Concat(s.Expect.CPUDispatch, t.Expect.CPUDispatch),
-			Size:         cmp.Or(t.Expect.Size, s.Expect.Size),
-			Archive:      cmp.Or(t.Expect.Archive, s.Expect.Archive),
-			Tree:         cmp.Or(t.Expect.Tree, s.Expect.Tree),
-			Library:      cmp.Or(t.Expect.Library, s.Expect.Library),
-			LibrarySays:  cmp.Or(t.Expect.LibrarySays, s.Expect.LibrarySays),
-			Import:       slices.Concat(s.Expect.Import, t.Expect.Import),
-			Frameworks:   slices.Concat(s.Expect.Frameworks, t.Expect.Frameworks),
-			Controllers:  slices.Concat(s.Expect.Controllers, t.Expect.Controllers),
-			Operations:   slices.Concat(s.Expect.Operations, t.Expect.Operations),
-			GPU:          slices.Concat(s.Expect.GPU, t.Expect.GPU),
-			Built:        union(s.Expect.Built, t.Expect.Built),
-			Launcher:     cmp.Or(t.Expect.Launcher, s.Expect.Launcher),
-			Behaviour:    behaviours(s.Expect.Behaviour, t.Expect.Behaviour),
-			Rendezvous:   cmp.Or(t.Expect.Rendezvous, s.Expect.Rendezvous),
-			Tests:        s.Expect.Tests.plus(t.Expect.Tests),
-			Wheelhouse:   cmp.Or(t.Expect.Wheelhouse, s.Expect.Wheelhouse),
-			Waivers:      slices.Concat(s.Expect.Waivers, t.Expect.Waivers),
-		},
-	}
-}
-
-func (s Origin) plus(t Origin) Origin {
-	return Origin{
-		Kind:       cmp.Or(t.Kind, s.Kind),
-		Repository: cmp.Or(t.Repository, s.Repository),
-		Tag:        cmp.Or(t.Tag, s.Tag),
-		Commit:     cmp.Or(t.Commit, s.Commit),
-		Under:      cmp.Or(t.Under, s.Under),
-		Path:       cmp.Or(t.Path, s.Path),
-		Size:       cmp.Or(t.Size, s.Size),
-		SHA256:     cmp.Or(t.SHA256, s.SHA256),
-	}
-}
-
-func union(a, b map[string]string) map[string]string {
-	if len(a)+len(b) == 0 {
-		return nil
-	}
-	all := make(map[string]string, len(a)+len(b))
-	maps.Copy(all, a)
-	maps.Copy(all, b)
-	return all
 }

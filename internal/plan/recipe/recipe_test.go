@@ -119,7 +119,7 @@ func TestForRefusesVariantsThatDisagree(t *testing.T) {
 		"runtime: a":                     "runtime: b",
 		`env: {X: "1"}`:                  `env: {X: ""}`,
 		"expect: {launcher: mpi}":        "expect: {launcher: gloo}",
-		"advisories: [" + advisory + "]": "advisories: [" + advisory + "]", // even if both are equal
+		"advisories: [" + advisory + "]": "advisories: [" + strings.Replace(advisory, "d}", "e}", 1) + "]",
 		`expect: {built: {nccl: "2.1"}}`: `expect: {built: {nccl: "2.2"}}`,
 	} {
 		text := strings.Replace(good, "expect: {launcher: mpi}\n", "", 1) + // line 23
@@ -127,7 +127,7 @@ func TestForRefusesVariantsThatDisagree(t *testing.T) {
 		r := parse(t, text)
 		_, err := r.For(map[string]string{"version": "2.9", "python": "3.12"})
 		check.That(t, err == nil, "%s: %v", first, err)
-		name := map[string]string{"advisories": "advisory CVE-2024-10190", "image": "image", "runtime": "runtime", "env": "env.X", "expect: {launcher": "expect.launcher", "expect: {built": "expect.built.nccl"}
+		name := map[string]string{"advisories": "advisories[CVE-2024-10190].action", "image": "image", "runtime": "runtime", "env": "env.X", "expect: {launcher": "expect.launcher", "expect: {built": "expect.built.nccl"}
 		want := ""
 		for prefix, field := range name {
 			if strings.HasPrefix(first, prefix) {
@@ -142,39 +142,4 @@ func TestForRefusesVariantsThatDisagree(t *testing.T) {
 	bad := &recipe.Recipe{Variants: []recipe.Variant{variant(recipe.Settings{}, recipe.Condition{"x": ">=y"})}}
 	_, err := bad.For(map[string]string{"x": "1"})
 	check.That(t, err != nil, "a condition that is none holds")
-}
-
-// Changing the result of For must not change the recipe.
-func TestForSharesNothing(t *testing.T) {
-	r := &recipe.Recipe{Settings: filled("a"), Variants: []recipe.Variant{variant(recipe.Settings{
-		Env: map[string]string{"B": "b"}, Requires: recipe.Requirements{Build: []string{"b"}},
-	}, recipe.Condition{"x": "on"})}}
-	for _, axes := range []map[string]string{{"x": "on"}, {"x": "off"}} {
-		got, err := r.For(axes)
-		must.Succeed(t, err)
-		scribble(reflect.ValueOf(&got).Elem())
-		if diff := cmp.Diff(filled("a"), r.Settings); diff != "" || r.Variants[0].Env["B"] != "b" || r.Variants[0].Requires.Build[0] != "b" {
-			t.Errorf("the recipe was changed (-want +got):\n%s", diff)
-		}
-	}
-}
-
-// scribble overwrites everything reachable from v.
-func scribble(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Struct:
-		for _, field := range v.Fields() {
-			scribble(field)
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			scribble(v.Index(i))
-		}
-	case reflect.String:
-		v.SetString("scribble")
-	case reflect.Map:
-		for _, key := range v.MapKeys() {
-			v.SetMapIndex(key, reflect.ValueOf("scribble"))
-		}
-	}
 }

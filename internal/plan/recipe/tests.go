@@ -1,7 +1,6 @@
 package recipe
 
 import (
-	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -61,14 +60,6 @@ const (
 // same reports whether both entries run the same cases.
 func (f TestFile) same(g TestFile) bool { return f.File == g.File && f.Select == g.Select }
 
-func (q *Quick) clone() *Quick {
-	if q == nil {
-		return nil
-	}
-	same := *q
-	return &same
-}
-
 // QuickSeconds returns the duration of the quick tests as stated by the recipe.
 func (t Tests) QuickSeconds() (seconds int) {
 	for _, f := range t.Files {
@@ -85,49 +76,6 @@ func (t Tests) FullSeconds() (seconds int) {
 		seconds += f.Seconds
 	}
 	return seconds
-}
-
-// plus merges two tests. The result shares no lists with t and u.
-func (t Tests) plus(u Tests) Tests {
-	all := Tests{Launcher: cmp.Or(u.Launcher, t.Launcher), Ranks: cmp.Or(u.Ranks, t.Ranks)}
-	for _, f := range slices.Concat(t.Files, u.Files) {
-		i := slices.IndexFunc(all.Files, f.same)
-		if i < 0 {
-			all.Files = append(all.Files, TestFile{File: f.File, Select: f.Select})
-			i = len(all.Files) - 1
-		}
-		have := all.Files[i]
-		all.Files[i] = TestFile{
-			File: f.File, Select: f.Select, Controller: cmp.Or(f.Controller, have.Controller), Seconds: cmp.Or(f.Seconds, have.Seconds), Quick: cmp.Or(f.Quick, have.Quick).clone(),
-			Known: slices.Concat(have.Known, f.Known),
-		}
-		for j, k := range all.Files[i].Known {
-			all.Files[i].Known[j].Cases = slices.Clone(k.Cases)
-		}
-	}
-	return all
-}
-
-// testsClash returns the name of the first value stated differently by both.
-func testsClash(t, u Tests) string {
-	differ := func(a, b int) bool { return a != 0 && b != 0 && a != b }
-	switch {
-	case t.Launcher != "" && u.Launcher != "" && t.Launcher != u.Launcher:
-		return "expect.tests launcher"
-	case differ(t.Ranks, u.Ranks):
-		return "expect.tests ranks"
-	}
-	for _, x := range t.Files {
-		for _, y := range u.Files {
-			if !x.same(y) {
-				continue
-			}
-			if differ(x.Seconds, y.Seconds) || x.Quick != nil && y.Quick != nil && *x.Quick != *y.Quick {
-				return "expect.tests of " + x.File
-			}
-		}
-	}
-	return ""
 }
 
 // Fault returns the first problem of a cell's tests, or nil.

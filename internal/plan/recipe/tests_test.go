@@ -38,9 +38,9 @@ func TestTestsAddUp(t *testing.T) {
 	check.That(t, got.QuickSeconds() == 9 && got.FullSeconds() == 67, "quick %d, full %d", got.QuickSeconds(), got.FullSeconds())
 	for more, clash := range map[string]string{
 		`{launcher: horovodrun, ranks: 2}`:                             "",
-		`{ranks: 3}`:                                                   "expect.tests ranks",
-		`{files: [{file: test/a.py, seconds: 61}]}`:                    "expect.tests of test/a.py",
-		`{files: [{file: test/a.py, quick: {select: y, seconds: 9}}]}`: "expect.tests of test/a.py",
+		`{ranks: 3}`:                                                   "expect.tests.ranks",
+		`{files: [{file: test/a.py, seconds: 61}]}`:                    "expect.tests.files[test/a.py].seconds",
+		`{files: [{file: test/a.py, quick: {select: y, seconds: 9}}]}`: "expect.tests.files[test/a.py].quick",
 	} {
 		if _, err := settings(more); (err == nil) != (clash == "") || err != nil && !strings.Contains(err.Error(), "two settings for "+clash) {
 			t.Errorf("%s: %v", more, err)

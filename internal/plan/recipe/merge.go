@@ -1,0 +1,104 @@
+package recipe
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// An item of a list has a name. Items of the same name in several settings are one item,
+// so its parts can be written in different places.
+type item interface{ itemName() string }
+
+func (b Behaviour) itemName() string { return b.Name }
+func (f TestFile) itemName() string  { return strings.TrimSpace(f.File + " " + f.Select) }
+func (v Vendored) itemName() string  { return v.Path }
+func (w Waiver) itemName() string    { return w.Gate }
+func (a Advisory) itemName() string  { return a.ID }
+
+// merge returns the settings of both, and the first key for which they state different
+// values, or "". It changes neither, and the result shares maps and lists with them.
+func merge(s, t Settings) (Settings, string) {
+	var m merger
+	both := m.value("", reflect.ValueOf(s), reflect.ValueOf(t))
+	return both.Interface().(Settings), m.clash
+}
+
+type merger struct{ clash string }
+
+// value merges two values of one type: structs by their fields, maps by their keys, and
+// lists by appending. Other values are stated once, or twice with the same content.
+func (m *merger) value(at string, a, b reflect.Value) reflect.Value {
+	switch {
+	case b.IsZero():
+		return a
+	case a.IsZero() && a.Kind() != reflect.Struct && a.Kind() != reflect.Slice:
+		return b
+	}
+	switch a.Kind() {
+	case reflect.Struct:
+		return m.fields(at, a, b)
+	case reflect.Map:
+		return m.keys(at, a, b)
+	case reflect.Slice:
+		return m.items(at, a, b)
+	}
+	if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+		m.clash = cmp.Or(m.clash, at)
+	}
+	return b
+}
+
+func (m *merger) fields(at string, a, b reflect.Value) reflect.Value {
+	both := reflect.New(a.Type()).Elem()
+	for i := range a.NumField() {
+		name := strings.TrimPrefix(at+"."+fieldName(a.Type().Field(i)), ".")
+		both.Field(i).Set(m.value(name, a.Field(i), b.Field(i)))
+	}
+	return both
+}
+
+// fieldName returns the key of a field in the file.
+func fieldName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return name
+}
+
+func (m *merger) keys(at string, a, b reflect.Value) reflect.Value {
+	both := reflect.MakeMap(a.Type())
+	for _, key := range a.MapKeys() {
+		both.SetMapIndex(key, a.MapIndex(key))
+	}
+	keys := b.MapKeys()
+	slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
+	for _, key := range keys {
+		value := b.MapIndex(key)
+		if had := a.MapIndex(key); had.IsValid() && had.Interface() != value.Interface() {
+			m.clash = cmp.Or(m.clash, at+"."+key.String())
+		}
+		both.SetMapIndex(key, value)
+	}
+	return both
+}
+
+// items appends the items of b, except those that a names too: it merges these.
+func (m *merger) items(at string, a, b reflect.Value) reflect.Value {
+	both := reflect.AppendSlice(reflect.MakeSlice(a.Type(), 0, a.Len()+b.Len()), a)
+	for i := range b.Len() {
+		x, named := b.Index(i).Interface().(item)
+		same := -1
+		for j := range both.Len() {
+			if named && both.Index(j).Interface().(item).itemName() == x.itemName() {
+				same = j
+			}
+		}
+		if same < 0 {
+			both = reflect.Append(both, b.Index(i))
+			continue
+		}
+		one := both.Index(same)
+		one.Set(m.value(at+"["+x.itemName()+"]", one, b.Index(i)))
+	}
+	return both
+}
