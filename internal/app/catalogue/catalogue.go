@@ -52,16 +52,22 @@ type Catalogue struct {
 // of that name.
 type Taken struct{ Recipe, Profile []string }
 
+// WithoutRecipes returns a catalogue that reads only profiles and the proven cells, when
+// they are wanted.
+func WithoutRecipes(site string, taken Taken) (Catalogue, error) {
+	return Catalogue{
+		Patches: map[string][]patch.Patch{}, Site: site, owned: map[string]bool{}, bring: map[string]string{},
+		Profiles: sync.OnceValues(func() ([]*profile.Profile, error) { return readProfiles(site, taken.Profile) }),
+		Proven:   sync.OnceValues(func() (proven.Cells, error) { return readProven(site) }),
+	}, nil
+}
+
 // Load reads the built-in data and, if site is not empty, the folders below site. A
 // site's item replaces the built-in item of the same name. On an error Load still
 // returns the valid items.
 func Load(site string, taken Taken) (Catalogue, error) {
-	c := Catalogue{
-		Patches: map[string][]patch.Patch{}, Site: site, owned: map[string]bool{}, bring: map[string]string{},
-		Profiles: sync.OnceValues(func() ([]*profile.Profile, error) { return readProfiles(site, taken.Profile) }),
-		Proven:   sync.OnceValues(func() (proven.Cells, error) { return readProven(site) }),
-	}
-	err := c.add(recipes.FS, images.FS, patches.FS, "")
+	c, err := WithoutRecipes(site, taken)
+	err = errors.Join(err, c.add(recipes.FS, images.FS, patches.FS, ""))
 	built, err2 := stack.Load(stacks.FS, "stacks")
 	if err = errors.Join(err, err2); err != nil {
 		return c, err
