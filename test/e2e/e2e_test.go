@@ -436,39 +436,50 @@ build: |
   python -m wheel pack w --dest-dir "$BUILDER_DIST"
 `
 
-// cpuTensorFlow builds against tensorflow-cpu, without the patch that seals the
-// rendezvous. builder refuses it before anything is compiled. With that answer waived the
-// build succeeds silently, and the gates refuse a wheel that cannot load.
-func cpuTensorFlow(b *tool) {
+// withCPUTensorFlow is the recipe of Horovod against tensorflow-cpu.
+func (b *tool) withCPUTensorFlow() string {
+	b.t.Helper()
 	built := b.read("recipes/horovod.yaml")
 	recipe := strings.ReplaceAll(built, "tensorflow-rocm=={{tensorflow}}.570", "tensorflow-cpu==2.15.1")
 	must.Hold(b.t, recipe != built, "the recipe's requirement has moved")
+	return recipe
+}
+
+// frameworkOfTheOtherVendor builds against tensorflow-cpu. builder refuses it before
+// anything is compiled.
+func frameworkOfTheOtherVendor(b *tool) {
+	site := b.makeSite(map[string]string{
+		"recipes/horovod.yaml":      b.withCPUTensorFlow(),
+		"recipes/horovod.lock.json": b.read("recipes/horovod.lock.json"),
+	})
+	r := b.want(5, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-asked")
+	contains(b.t, r.stderr, "nothing was compiled", "the framework 2.15.1 reports platform none, expected rocm", "hint: the framework is of the other vendor")
+}
+
+// cpuTensorFlow waives the answer of the framework, and builds without the patch that
+// seals the rendezvous. The build succeeds silently, and the gates refuse a wheel that
+// cannot load.
+func cpuTensorFlow(b *tool) {
+	recipe := b.withCPUTensorFlow()
 	// The wheel is refused anyway, so it need not be fast.
 	debug := strings.Replace(recipe, "\nenv:\n", "\nenv:\n  HOROVOD_DEBUG: \"1\"\n", 1)
 	must.Hold(b.t, debug != recipe, "the recipe's environment has moved")
 	patch := b.read("patches/horovod/70-rendezvous-seal.yaml")
 	never := strings.Replace(patch, `when: {hardening: "on"}`, `when: {hardening: "on", rocm: ">=99"}`, 1)
 	must.Hold(b.t, never != patch, "the patch's condition has moved")
-	site := b.makeSite(map[string]string{
-		"recipes/horovod.yaml":      debug,
-		"recipes/horovod.lock.json": b.read("recipes/horovod.lock.json"),
-	})
-	r := b.want(5, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-asked")
-	contains(b.t, r.stderr, "nothing was compiled", "the framework 2.15.1 reports platform none, expected rocm", "hint: the framework is of the other vendor")
-
 	waived := strings.Replace(debug, "\nexpect:\n", `
 expect:
   waivers:
     - {gate: platform, because: the other gates are on trial, issue: "https://github.com/horovod/horovod/issues/1", until: "2099-12-31"}
 `, 1)
 	must.Hold(b.t, waived != debug, "the recipe's promises have moved")
-	site = b.makeSite(map[string]string{
+	site := b.makeSite(map[string]string{
 		"recipes/horovod.yaml":                     waived,
 		"recipes/horovod.lock.json":                b.read("recipes/horovod.lock.json"),
 		"patches/horovod/70-rendezvous-seal.yaml":  never,
 		"patches/horovod/70-rendezvous-seal.patch": b.read("patches/horovod/70-rendezvous-seal.patch"),
 	})
-	r = b.want(6, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-cpu")
+	r := b.want(6, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-cpu")
 	contains(b.t, r.stderr, "gate import: fail", "undefined symbol", "gate check-build: fail", "framework [ ] TensorFlow")
 	contains(b.t, r.stderr, "gate rendezvous: fail")
 	cell := b.runJSON("out-cpu").Cells[0]

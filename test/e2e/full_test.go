@@ -42,21 +42,19 @@ func TestFull(t *testing.T) {
 			check.That(t, cell.Status == "pass" && slices.Equal(got, want), "%s, gates %v, planned were %v", cell.Status, got, want)
 		})
 	}
-	t.Run("Horovod for ROCm 6.1 on an image of a registry in AMD's layout", func(t *testing.T) {
-		own := *b
-		own.t = t
-		onAMDsLayout(&own)
-	})
-	t.Run("the main job, then again on one processor", func(t *testing.T) {
-		own := *b
-		own.t = t
-		oneProcessor(&own)
-	})
-	t.Run("NCCL without the patch for verbs", func(t *testing.T) {
-		own := *b
-		own.t = t
-		ncclUnlinked(&own)
-	})
+	for _, c := range []chapter{
+		{"the main job, then again on one processor", oneProcessor},
+		{"with a CPU TensorFlow, and without any patch", cpuTensorFlow},
+		{"Ray with an edit without effect", rayWithTheSetEdit},
+		{"NCCL without the patch for verbs", ncclUnlinked},
+		{"Horovod for ROCm 6.1 on an image of a registry in AMD's layout", onAMDsLayout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			own := *b
+			own.t = t
+			c.tell(&own)
+		})
+	}
 }
 
 // ofClones returns the flag for the RCCL of ROCm 6.4, which only GitHub has, on a host that

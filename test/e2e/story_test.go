@@ -39,7 +39,7 @@ var story = []lane{
 		{"the workflow on real cells", workflow},
 	}},
 	{"", onceMore, []chapter{
-		{"with a CPU TensorFlow, and without any patch", cpuTensorFlow},
+		{"with a framework of the other vendor", frameworkOfTheOtherVendor},
 		{"without the patch findhip", withoutFindHIP},
 		{"a build that accesses the host", leaks},
 		{"escapes from a step and a gate", waysOut},
@@ -47,7 +47,6 @@ var story = []lane{
 		{"a wrong digest", wrongDigest},
 		{"no engine and not root", notRoot},
 		{"Ray and OpenRLHF on ROCm", neighbours},
-		{"Ray with an edit without effect", rayWithTheSetEdit},
 	}},
 	{"faults", "", []chapter{{"a shell at a failed step", lookedAt}, {"faults", unlucky}}},
 	{"contained", "", []chapter{{"through Docker and Podman", inContainers}}},
