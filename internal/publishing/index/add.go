@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,49 +47,49 @@ type Added struct {
 // same name with other bytes is a [Conflict]. A damaged file that only another publisher
 // has is an error after everything else was added.
 func (x *Index) Add(ctx context.Context, p Publication) (Added, error) {
-	if problem := p.problem(); problem != "" {
-		return Added{}, diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, problem)
+	if err := p.problem(); err != nil { // before the lock makes the directory
+		return Added{}, err
 	}
 	free, err := x.lock(ctx)
 	if err != nil {
 		return Added{}, err
 	}
 	defer free()
-	added, damaged, all, err := x.add(ctx, p, writing)
+	added, lost, all, err := x.compare(ctx, p)
 	if err != nil {
 		return Added{}, err
+	}
+	if err := x.writeFiles(ctx, added.Record, p); err != nil {
+		return Added{}, failed(err, "publishing %s", added.Record.Filename)
 	}
 	if err := x.write(added.Record, all); err != nil {
 		return Added{}, err
 	}
-	if len(damaged) > 0 {
-		return Added{}, lost(added.Record, damaged)
-	}
-	return added, nil
+	return added, missing(added.Record, lost)
 }
 
 // Preview returns the result or the error that [Index.Add] would have, and changes
 // nothing.
 func (x *Index) Preview(ctx context.Context, p Publication) (Added, error) {
-	if problem := p.problem(); problem != "" {
-		return Added{}, diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, problem)
+	if err := p.problem(); err != nil {
+		return Added{}, err
 	}
-	added, damaged, _, err := x.add(ctx, p, looking)
-	if err == nil && len(damaged) > 0 {
-		err = lost(added.Record, damaged)
-	}
-	return added, err
+	added, lost, _, err := x.compare(ctx, p)
+	return added, cmp.Or(err, missing(added.Record, lost))
 }
 
-// lost returns the error for damaged files that the publication cannot repair.
-func lost(r Record, damaged []string) error {
-	return diag.Errorf(diag.Publish, "publishing %s: of the files from other hosts, these are damaged or missing: %s", r.Filename, strings.Join(damaged, ", ")).
+// missing returns an error for damaged files that the publication cannot repair, or nil.
+func missing(r Record, lost []string) error {
+	if len(lost) == 0 {
+		return nil
+	}
+	return diag.Errorf(diag.Publish, "publishing %s: of the files from other hosts, these are damaged or missing: %s", r.Filename, strings.Join(lost, ", ")).
 		WithHint("publish the cell again from the host that has them, or restore them from a copy")
 }
 
-// add puts the files of a publication and returns its record, the damaged files of other
-// publishers, and all records before.
-func (x *Index) add(ctx context.Context, p Publication, by putter) (added Added, damaged []string, all []Record, err error) {
+// compare compares a publication with the index. It returns the new record, the damaged
+// files of other publishers, and all records before.
+func (x *Index) compare(ctx context.Context, p Publication) (added Added, lost []string, all []Record, err error) {
 	if all, err = x.All(ctx); err != nil { // fail before any change: the pages need all records
 		return Added{}, nil, nil, err
 	}
@@ -99,21 +100,48 @@ func (x *Index) add(ctx context.Context, p Publication, by putter) (added Added,
 	if err != nil {
 		return Added{}, nil, nil, err
 	}
+	added.Existed = existed
+	if existed {
+		added.Repaired, lost = x.damaged(r, p)
+	}
+	if r.IsWheel() {
+		r.Metadata = hexSum(p.Metadata)
+	}
+	before := len(r.Beside)
+	for name, a := range p.Beside {
+		if !p.older(r, name) && !slices.ContainsFunc(r.Beside, func(f File) bool { return f.Path == name }) {
+			r.Beside = append(r.Beside, File{name, a.SHA256, a.Size})
+		}
+	}
+	slices.SortFunc(r.Beside, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	if r.Published.IsZero() {
 		r.Published = time.Now().UTC().Truncate(time.Second)
 	}
-	before := len(r.Beside)
-	if by.writes {
-		err = x.sweep(r.Project, r.Filename)
+	added.Record, added.More = r, len(r.Beside)-before
+	return added, lost, all, nil
+}
+
+// damaged lists the damaged and missing files of a published record: those that the
+// publication replaces, and those that it lacks.
+func (x *Index) damaged(r Record, p Publication) (repaired, lost []string) {
+	folder := filepath.Join(x.dir, filesDir, r.Project)
+	if !has(filepath.Join(folder, r.Filename), r.SHA256) {
+		repaired = append(repaired, r.Filename)
 	}
-	repaired, damaged, err2 := x.files(ctx, &r, p, by)
-	if err := errors.Join(err, err2); err != nil {
-		return Added{}, nil, nil, failed(err, "publishing %s", r.Filename)
+	if r.IsWheel() && !has(filepath.Join(folder, r.Filename+metadata), hexSum(p.Metadata)) {
+		repaired = append(repaired, r.Filename+metadata)
 	}
-	if !existed {
-		repaired = nil // left by an interrupted publisher
+	for _, f := range r.Beside {
+		switch _, own := p.Beside[f.Path]; {
+		case filepath.IsLocal(f.Path) && has(filepath.Join(folder, filepath.FromSlash(f.Path)), f.SHA256): // a record is untrusted
+		case own && !p.older(r, f.Path):
+			repaired = append(repaired, f.Path)
+		default:
+			lost = append(lost, f.Path)
+		}
 	}
-	return Added{r, existed, repaired, len(r.Beside) - before}, damaged, all, nil
+	slices.Sort(repaired)
+	return repaired, lost
 }
 
 // merged returns the new record of a publication, given all records. An existing record
@@ -162,77 +190,53 @@ func (p Publication) older(r Record, name string) bool {
 	return r.Key != p.Record.Key || i >= 0 && r.Beside[i].SHA256 != p.Beside[name].SHA256
 }
 
-// problem returns the first invalid name of the publication, or "".
-func (p Publication) problem() string {
+// problem returns an error for the first invalid name of the publication.
+func (p Publication) problem() error {
 	r := p.Record
+	fault := func(format string, args ...any) error {
+		return diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, fmt.Sprintf(format, args...))
+	}
 	switch {
 	case !project.MatchString(r.Project):
-		return fmt.Sprintf("%q is not a normalised project name", r.Project)
+		return fault("%q is not a normalised project name", r.Project)
 	case !base.MatchString(p.Wheel.Name) || !ends.MatchString(p.Wheel.Name):
-		return fmt.Sprintf("%q is not the name of a wheel or an archive", p.Wheel.Name)
+		return fault("%q is not the name of a wheel or an archive", p.Wheel.Name)
 	case !hexKey.MatchString(r.Key) || !hexKey.MatchString(p.Wheel.SHA256):
-		return "its key or digest is not a sha256"
+		return fault("its key or digest is not a sha256")
 	case len(r.Channels) == 0:
-		return "it has no channel"
+		return fault("it has no channel")
 	}
 	for name := range p.Beside {
 		for part := range strings.SplitSeq(name, "/") {
 			if !base.MatchString(part) {
-				return fmt.Sprintf("%q is not a file name", name)
+				return fault("%q is not a file name", name)
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
-// files copies the wheel and the files beside it, and checks each digest on the way. It
-// replaces a file without a record, which an interrupted publisher left. It returns the
-// replaced files, and the damaged files of the record that the publication lacks.
-func (x *Index) files(ctx context.Context, r *Record, p Publication, by putter) (repaired, damaged []string, err error) {
+// writeFiles copies the wheel and the files beside it, and checks each digest on the way.
+// It replaces a file without a record, which an interrupted publisher left.
+func (x *Index) writeFiles(ctx context.Context, r Record, p Publication) error {
+	if err := x.sweep(r.Project, r.Filename); err != nil {
+		return err
+	}
 	folder := filepath.Join(x.dir, filesDir, r.Project)
 	if r.IsWheel() {
-		var wrote bool
-		if r.Metadata, wrote, err = by.bytes(x.PathOf(*r)+metadata, p.Metadata); err != nil {
-			return nil, nil, err
-		}
-		if wrote {
-			repaired = append(repaired, r.Filename+metadata)
+		if err := putBytes(filepath.Join(folder, r.Filename+metadata), p.Metadata); err != nil {
+			return err
 		}
 	}
-	intact := map[string]bool{}
 	for name, a := range p.Beside {
-		if p.older(*r, name) {
+		if p.older(r, name) {
 			continue
 		}
-		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == name })
-		to := filepath.Join(folder, filepath.FromSlash(name))
-		wrote, err := by.file(ctx, to, a)
-		if err != nil {
-			return nil, nil, err
-		}
-		intact[name] = true
-		switch {
-		case i < 0:
-			r.Beside = append(r.Beside, File{name, a.SHA256, a.Size})
-		case wrote:
-			repaired = append(repaired, name)
+		if err := put(ctx, filepath.Join(folder, filepath.FromSlash(name)), a); err != nil {
+			return err
 		}
 	}
-	slices.SortFunc(r.Beside, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	wrote, err := by.file(ctx, filepath.Join(folder, r.Filename), p.Wheel) // after all that can conflict
-	if err != nil {
-		return nil, nil, err
-	}
-	if wrote {
-		repaired = append(repaired, r.Filename)
-	}
-	slices.Sort(repaired)
-	for _, f := range r.Beside {
-		if !intact[f.Path] && x.damaged(*r, f) {
-			damaged = append(damaged, f.Path)
-		}
-	}
-	return repaired, damaged, nil
+	return put(ctx, filepath.Join(folder, r.Filename), p.Wheel) // after all that can conflict
 }
 
 // claimed returns the file at a path, if a record of the project lists it.

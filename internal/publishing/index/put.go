@@ -14,56 +14,28 @@ import (
 	"builder/internal/files/artifact"
 )
 
-// damaged reports whether a published file of a record is missing or has other bytes.
-func (x *Index) damaged(r Record, f File) bool {
-	if !filepath.IsLocal(f.Path) { // a record is untrusted: nothing outside the index is read
-		return false
-	}
-	return !has(filepath.Join(x.dir, filesDir, r.Project, filepath.FromSlash(f.Path)), f.SHA256)
-}
-
-// A putter puts files into the index, or only says which ones it would write.
-type putter struct {
-	writes bool
-	file   func(ctx context.Context, to string, a artifact.Artifact) (wrote bool, err error)
-	bytes  func(to string, data []byte) (sum string, wrote bool, err error)
-}
-
-var (
-	writing = putter{true, put, func(to string, data []byte) (string, bool, error) {
-		sum := hexSum(data)
-		return sum, !has(to, sum), putBytes(to, data)
-	}}
-	looking = putter{false, func(_ context.Context, to string, a artifact.Artifact) (bool, error) {
-		return !has(to, a.SHA256), nil
-	}, func(to string, data []byte) (string, bool, error) {
-		sum := hexSum(data)
-		return sum, !has(to, sum), nil
-	}}
-)
-
 // has reports whether a file is there with the sha256.
 func has(path, sum string) bool {
 	have, err := artifact.Of(path, "")
 	return err == nil && have.SHA256 == sum
 }
 
-// put copies an artifact to a path, unless the same bytes are already there, and reports
-// whether it wrote the file. A file changed since it was measured is an error. After an
-// error or an interruption no partial copy remains.
-func put(ctx context.Context, to string, a artifact.Artifact) (wrote bool, err error) {
+// put copies an artifact to a path, unless the same bytes are already there. A file
+// changed since it was measured is an error. After an error or an interruption no partial
+// copy remains.
+func put(ctx context.Context, to string, a artifact.Artifact) error {
 	if has(to, a.SHA256) {
-		return false, nil
+		return nil
 	}
 	from, err := regular.Follow(a.Path)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer from.Close()
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return false, err
+		return err
 	}
-	return true, atomicfile.Fill(to, func(w io.Writer) error {
+	return atomicfile.Fill(to, func(w io.Writer) error {
 		h := sha256.New()
 		if _, err := io.Copy(io.MultiWriter(w, h), io.LimitReader(watched{ctx, from}, a.Size+1)); err != nil {
 			return err

@@ -128,7 +128,7 @@ func (r Record) take(ctx context.Context, dir string, vet Vet, where func(File) 
 		if from.Path, err = bring(a); err != nil {
 			return wheel, err
 		}
-		if _, err := put(ctx, a.Path, from); err != nil {
+		if err := put(ctx, a.Path, from); err != nil {
 			return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
 		}
 	}
