@@ -89,15 +89,6 @@ func (s Statement) about(name string) string {
 	return strings.Join(all, ", ")
 }
 
-// newStatement returns a statement with any predicate that encodes to JSON.
-func newStatement(about []artifact.Artifact, predicateType string, predicate any) (Statement, error) {
-	data, err := encode(predicate)
-	if err != nil {
-		return Statement{}, fmt.Errorf("encoding the statement %s: %w", predicateType, err)
-	}
-	return Statement{statementType, subjects(about), predicateType, data}, nil
-}
-
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

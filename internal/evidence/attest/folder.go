@@ -154,26 +154,27 @@ func (p *problems) add(file artifact.Artifact, err error) {
 func (p problems) errors() []error {
 	var trusted, others []error
 	for _, x := range p {
+		err := fmt.Errorf("%s: %w", x.where(), x.err)
 		if _, stranger := x.err.(signing.Stranger); stranger {
-			others = append(others, fmt.Errorf("%s: %w", x.where(), x.err))
-			continue
+			others = append(others, err)
+		} else {
+			trusted = append(trusted, err)
 		}
-		var names []string
-		for _, file := range x.files {
-			names = append(names, shown(file.Name))
-		}
-		trusted = append(trusted, fmt.Errorf("%s: %w", strings.Join(names, ", "), x.err))
 	}
 	return append(trusted, others...)
 }
 
-// where names the first file of a problem, and the number of the others.
+// where names the first files of a problem, and the number of the others.
 func (x problem) where() string {
-	first := shown(x.files[0].Name)
-	if n := len(x.files) - 1; n > 0 {
-		return fmt.Sprintf("%s and %d more", first, n)
+	const most = 3
+	var names []string
+	for i, file := range x.files {
+		if i == most {
+			return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), len(x.files)-most)
+		}
+		names = append(names, shown(file.Name))
 	}
-	return first
+	return strings.Join(names, ", ")
 }
 
 // shown quotes a name with characters other than plain text.
@@ -396,15 +397,7 @@ func Keep(a artifact.Artifact, documents []Document) error {
 
 // write signs a statement and writes its file atomically.
 func (s Sealer) write(dir, name string, about []artifact.Artifact, predicateType string, predicate any) error {
-	statement, err := newStatement(about, predicateType, predicate)
-	if err != nil {
-		return err
-	}
-	data, err := encode(statement)
-	if err != nil {
-		return err
-	}
-	signed, err := signing.Sign(s.Key, data)
+	signed, err := s.sign(about, predicateType, predicate)
 	if err != nil {
 		return err
 	}
@@ -415,6 +408,18 @@ func (s Sealer) write(dir, name string, about []artifact.Artifact, predicateType
 		return err
 	}
 	return writeFile(filepath.Join(dir, name), signed)
+}
+
+// sign returns a signed statement with any predicate that encodes to JSON.
+func (s Sealer) sign(about []artifact.Artifact, predicateType string, predicate any) ([]byte, error) {
+	data, err := encode(predicate)
+	if err == nil {
+		data, err = encode(Statement{statementType, subjects(about), predicateType, data})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encoding the statement %s: %w", predicateType, err)
+	}
+	return signing.Sign(s.Key, data)
 }
 
 func writeFile(path string, data []byte) error {

@@ -22,15 +22,7 @@ type remembered struct {
 // SealResult signs a host's stored result of a cell, so that other writers to its store
 // cannot forge one.
 func (s Sealer) SealResult(key string, about []artifact.Artifact, result json.RawMessage) ([]byte, error) {
-	statement, err := newStatement(about, resultType, remembered{key, result})
-	if err != nil {
-		return nil, err
-	}
-	data, err := encode(statement)
-	if err != nil {
-		return nil, err
-	}
-	return signing.Sign(s.Key, data)
+	return s.sign(about, resultType, remembered{key, result})
 }
 
 // OpenResult verifies and returns the signed result of the cell with the given key.

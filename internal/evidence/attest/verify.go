@@ -113,19 +113,16 @@ func VerifyBy(folder string, a artifact.Artifact, trust signing.Trust, policy Po
 		}
 		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing, so the artifact has no statements"}, Remedy: remedy}}
 	}
+	checks := b.origin(a, err)
 	if b.nothingCounts() {
-		return b, []Check{b.checkSignatures(a, err)}
+		return b, settled(checks)
 	}
-	checks := []Check{b.checkSignatures(a, err), b.checkProvenance(err)}
 	artifacts, beside := b.checkArtifacts(a)
 	b.Beside, checks = beside, append(checks, artifacts)
 	if b.Provenance == nil || !b.Provenance.isStack() {
 		checks = append(checks, b.checkSBOM(a, err))
 	}
-	if b.Provenance != nil {
-		checks = append(checks, b.checkGates(policy, trust, err)...)
-	}
-	return b, settled(checks)
+	return b, settled(append(checks, b.checkGates(policy, trust, err)...))
 }
 
 // settled removes the remedy of checks without a problem.
@@ -142,27 +139,25 @@ func settled(checks []Check) []Check {
 // for an artifact not yet fetched or known only by its digest. said lists the files of
 // its folder.
 func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
-	b, checks, err := verifyOrigin(a, said, trust)
-	if b.Provenance != nil {
-		checks = append(checks, b.checkGates(policy, trust, err)...)
-	}
-	return b, settled(checks)
+	b, err := ReadSaid(a, said, trust)
+	return b, settled(append(b.origin(a, err), b.checkGates(policy, trust, err)...))
 }
 
 // VerifyOrigin makes the checks of [VerifyStatements] except that of the verdicts: a gate
 // can judge an artifact again that it refused before.
 func VerifyOrigin(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, []Check) {
-	b, checks, _ := verifyOrigin(a, said, trust)
-	return b, settled(checks)
+	b, err := ReadSaid(a, said, trust)
+	return b, settled(b.origin(a, err))
 }
 
-func verifyOrigin(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, []Check, error) {
-	b, err := ReadSaid(a, said, trust)
+// origin checks who made the statements, and the provenance if any of them counts. err is
+// the error of reading them.
+func (b Bundle) origin(a artifact.Artifact, err error) []Check {
 	checks := []Check{b.checkSignatures(a, err)}
 	if !b.nothingCounts() {
 		checks = append(checks, b.checkProvenance(err))
 	}
-	return b, checks, err
+	return checks
 }
 
 // Announces returns the files of an artifact according to the statements, the artifact
@@ -342,8 +337,12 @@ func sbomIn(path string) ([]byte, error) {
 }
 
 // checkGates checks the verdicts, and that a build with the compiler cache was repeated
-// without it.
+// without it. Without a provenance nothing says which gates are required, and its own
+// check fails.
 func (b Bundle) checkGates(policy Policy, trust signing.Trust, err error) []Check {
+	if b.Provenance == nil {
+		return nil
+	}
 	checks := []Check{b.checkVerdicts(policy, trust, err)}
 	if !b.Provenance.cached() {
 		return checks

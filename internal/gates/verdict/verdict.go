@@ -134,8 +134,3 @@ func Refusals(subject string, verdicts []Verdict) error {
 	}
 	return errors.Join(errs...)
 }
-
-// AllPass reports whether there is at least one verdict and none refuses.
-func AllPass(verdicts []Verdict) bool {
-	return len(verdicts) > 0 && !slices.ContainsFunc(verdicts, Verdict.Refuses)
-}

@@ -41,17 +41,3 @@ func TestJudge(t *testing.T) {
 		check.That(t, a.Status == c.status && a.Evidence == c.evidence, "%q, %q: %v %q", c.problems, c.seen, a.Status, a.Evidence)
 	}
 }
-
-func TestAllPass(t *testing.T) {
-	for name, c := range map[string]struct {
-		verdicts []Verdict
-		want     bool
-	}{
-		"none":         {nil, false},
-		"all pass":     {[]Verdict{{Status: Pass}, {Status: Waived}}, true},
-		"one fails":    {[]Verdict{{Status: Pass}, {Status: Fail}}, false},
-		"not measured": {[]Verdict{{Status: Pass}, {}}, false},
-	} {
-		check.Same(t, name, c.want, AllPass(c.verdicts))
-	}
-}

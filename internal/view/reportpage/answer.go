@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"builder/internal/base/shell"
+	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/stack"
@@ -34,19 +35,19 @@ type reason struct {
 }
 
 // newReasons adds links to cells and logs to the reasons of a run.
-func newReasons(run report.Run, cells []cell) []reason {
+func (v view) newReasons() []reason {
 	shown := map[string]cell{}
-	for _, c := range cells {
+	for _, c := range v.Cells {
 		shown[c.ID] = c
 	}
 	var all []reason
-	reasons := report.Reasons(run)
+	reasons := report.Reasons(v.Run)
 	for _, r := range reasons[:min(maxReasons, len(reasons))] {
 		one := reason{Reason: r}
 		for _, id := range r.Cells {
 			c := shown[id]
 			one.Cells = append(one.Cells, reference{id, "#" + c.Anchor})
-			if log := c.logOf(r); log.Address != "" && len(one.Logs) < maxCommands {
+			if log := v.logOf(c, r); log.Address != "" && len(one.Logs) < maxCommands {
 				log.Text = path.Base(log.Text)
 				one.Logs = append(one.Logs, log)
 			}
@@ -57,11 +58,11 @@ func newReasons(run report.Run, cells []cell) []reason {
 }
 
 // logOf returns the log for a reason: that of the gate or of the last step.
-func (c cell) logOf(r report.Reason) reference {
+func (v view) logOf(c cell, r report.Reason) reference {
 	last := len(c.Steps) - 1
 	for i, s := range c.Steps {
 		if s.Name == "gate "+r.What && r.Status != report.Errored || i == last && r.Status == report.Errored {
-			return s.File
+			return v.Log(s)
 		}
 	}
 	return reference{}
@@ -168,6 +169,12 @@ func byAddress(c report.Cell, install []string) string {
 	}
 	return "pip install --require-hashes " + address + " " + shell.Line(install[i:]...)
 }
+
+// Log returns a reference to the log of a step.
+func (v view) Log(s report.Step) reference { return v.o.linked(s.Log, path.Join(v.o.LogDir, s.Log)) }
+
+// File returns a reference to an artifact.
+func (v view) File(a artifact.Artifact) reference { return v.o.linked(a.Name, a.Path) }
 
 // linked returns a reference to a file of the run. It is a link if the file exists.
 func (o Options) linked(text, file string) reference {

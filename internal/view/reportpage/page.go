@@ -12,12 +12,10 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
 	"builder/internal/view/report"
 )
@@ -36,7 +34,7 @@ var pageText string
 //go:embed page.css
 var style string
 
-var page = template.Must(template.New("page").Parse(pageText))
+var page = template.Must(template.New("page").Funcs(template.FuncMap{"human": humanSeconds}).Parse(pageText))
 
 // Write writes the page of a run. Texts of the run and of its logs are escaped.
 func Write(w io.Writer, run report.Run, o Options) error {
@@ -60,6 +58,7 @@ type view struct {
 	Cells    []cell
 	Changes  []change
 	Against  string // start of the earlier run
+	o        Options
 }
 
 type count struct {
@@ -80,28 +79,15 @@ type cell struct {
 	Gates    string   // number of passed gates and of all gates
 	Took     string
 	Verdicts []verdict.Verdict // refusals first
-	Steps    []step
-	Files    []file
 	Commands []command
 	Logs     []excerpt
 	Refused  bool
 }
 
-type step struct {
-	report.Step
-	Took string
-	File reference // its log
-}
-
-type file struct {
-	artifact.Artifact
-	File reference
-}
-
 func newView(run report.Run, o Options) view {
 	v := view{
 		Style: template.CSS(style), //nolint:gosec // our own files
-		Run:   run, Killed: run.Finished.IsZero(),
+		Run:   run, Killed: run.Finished.IsZero(), o: o,
 	}
 	if !v.Killed {
 		v.Took = human(run.Finished.Sub(run.Started))
@@ -114,7 +100,7 @@ func newView(run report.Run, o Options) view {
 	for i, c := range run.Cells {
 		v.Cells = append(v.Cells, newCell(c, fmt.Sprintf("cell-%d", i+1), v.Axes, o))
 	}
-	v.Headline, v.Reasons = report.Headline(run), newReasons(run, v.Cells)
+	v.Headline, v.Reasons = report.Headline(run), v.newReasons()
 	v.Commands = next(v.Cells)
 	v.Grid = newGrid(v.Axes, v.Cells)
 	if o.Before != nil {
@@ -176,12 +162,6 @@ func newCell(c report.Cell, anchor string, axes []axis, o Options) cell {
 		}
 	}
 	shown.Gates = fmt.Sprintf("%d of %d", passed, len(c.Verdicts))
-	for _, s := range c.Steps {
-		shown.Steps = append(shown.Steps, step{s, humanSeconds(s.Seconds), o.linked(s.Log, path.Join(o.LogDir, s.Log))})
-	}
-	for _, a := range c.Artifacts {
-		shown.Files = append(shown.Files, file{a, o.linked(a.Name, a.Path)})
-	}
 	shown.Took = humanSeconds(c.Seconds())
 	if c.Taken > 0 && c.From != report.Build && c.Built() > 0 {
 		shown.Took += ", built in " + humanSeconds(c.Built())
