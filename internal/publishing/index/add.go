@@ -90,7 +90,7 @@ func missing(r Record, lost []string) error {
 // compare compares a publication with the index. It returns the new record, the damaged
 // files of other publishers, and all records before.
 func (x *Index) compare(ctx context.Context, p Publication) (added Added, lost []string, all []Record, err error) {
-	if all, err = x.All(ctx); err != nil { // fail before any change: the pages need all records
+	if all, err = x.List(ctx); err != nil { // fail before any change: the pages need all records
 		return Added{}, nil, nil, err
 	}
 	r, existed, err := p.merged(all)

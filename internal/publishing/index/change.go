@@ -45,7 +45,7 @@ func (x *Index) Withdraw(ctx context.Context, keys ...string) error {
 		return err
 	}
 	defer free()
-	all, err := x.All(ctx)
+	all, err := x.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (x *Index) Yank(ctx context.Context, key, because string) (Record, error) {
 		return Record{}, err
 	}
 	defer free()
-	all, err := x.All(ctx)
+	all, err := x.List(ctx)
 	if err != nil {
 		return Record{}, err
 	}

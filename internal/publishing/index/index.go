@@ -44,11 +44,22 @@ const (
 )
 
 // An Index is a directory.
-type Index struct{ dir string }
+type Index struct {
+	reader
+	dir string
+}
 
 // Open returns the index in dir. Reading creates nothing. The first publication creates
 // missing directories.
-func Open(dir string) *Index { return &Index{dir: dir} }
+func Open(dir string) *Index {
+	return &Index{reader{
+		name:  "file:" + dir,
+		place: func(file string) store.Place { return store.Place(filepath.Join(dir, filepath.FromSlash(file))) },
+		fetch: func(_ context.Context, _ artifact.Artifact, from store.Place) (string, error) {
+			return string(from), nil
+		},
+	}, dir}
+}
 
 // URL returns the address for pip's and uv's --index-url.
 func (x *Index) URL() string { return "file://" + filepath.Join(x.dir, simpleDir) + "/" }
@@ -77,21 +88,9 @@ func (x *Index) lock(ctx context.Context) (free func(), err error) {
 	return free, failed(err, "opening the index")
 }
 
-// Find returns the record with the given key, or [fs.ErrNotExist].
-func (x *Index) Find(ctx context.Context, key string) (Record, error) {
-	if !hexKey.MatchString(key) {
-		return Record{}, fs.ErrNotExist
-	}
-	data, err := store.Small(ctx, store.Place(filepath.Join(x.dir, keysDir, key+".json")), maxRecord)
-	if err != nil {
-		return Record{}, err
-	}
-	return parse(data, key)
-}
-
-// All lists every record, by project and file name. The error joins all unreadable
+// List lists every record, by project and file name. The error joins all unreadable
 // records. The others are returned as well.
-func (x *Index) All(ctx context.Context) ([]Record, error) {
+func (x *Index) List(ctx context.Context) ([]Record, error) {
 	paths, err := fs.Glob(os.DirFS(x.dir), path.Join(filesDir, "*", "*"+recordEnd))
 	errs := []error{err}
 	var all []Record
@@ -131,12 +130,4 @@ func (x *Index) read(ctx context.Context, path string) (Record, error) {
 		return Record{}, diag.Errorf(diag.Publish, "%s: %w", path, err).WithHint("restore the file from a copy. Without it the index forgets the wheel's channels, its yank and the gates of other hosts: remove the file, publish the wheel with all statements, then promote and yank it again.")
 	}
 	return r, nil
-}
-
-// Take copies the wheel of a record and its other files to dir, as far as vet admits
-// them, and checks every digest.
-func (x *Index) Take(ctx context.Context, r Record, dir string, vet Vet) (artifact.Artifact, error) {
-	where := func(f File) string { return filepath.Join(x.dir, filesDir, r.Project, f.Path) }
-	return r.take(ctx, dir, vet, func(f File) store.Place { return store.Place(where(f)) },
-		func(a artifact.Artifact) (string, error) { return where(below(dir, a)), nil })
 }

@@ -147,7 +147,7 @@ func TestAddRefuses(t *testing.T) {
 			change(&p)
 			_, err := x.Add(t.Context(), p)
 			must.Hold(t, err != nil && strings.Contains(err.Error(), says) && diag.CodeOf(err) == diag.Publish, "%v", err)
-			if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
+			if all, err := x.List(t.Context()); err != nil || len(all) > 0 {
 				t.Errorf("%v, %v", all, err)
 			}
 			_, err = os.Stat(filepath.Join(dir, "index.json"))
@@ -172,7 +172,7 @@ func TestHostileRecords(t *testing.T) {
 		"no digest":     strings.Replace(good, r.SHA256, "x", 1),
 	} {
 		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
-		if all, err := x.All(t.Context()); err == nil || len(all) > 0 {
+		if all, err := x.List(t.Context()); err == nil || len(all) > 0 {
 			t.Errorf("%s: %v, %v", name, all, err)
 		}
 	}
@@ -280,7 +280,7 @@ func TestARecordWithoutItsKey(t *testing.T) {
 	_, err := x.Yank(t.Context(), key(7), "nobody's")
 	check.That(t, errors.Is(err, fs.ErrNotExist), "%v", err)
 	must.Succeed(t, os.Remove(filepath.Join(dir, "keys", r.Key+".json")), x.Withdraw(t.Context(), r.Key))
-	if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
+	if all, err := x.List(t.Context()); err != nil || len(all) > 0 {
 		t.Errorf("left: %v, %v", all, err)
 	}
 }
@@ -310,13 +310,13 @@ func TestReadingMakesNothing(t *testing.T) {
 	x := index.Open(dir)
 	_, err := x.Find(t.Context(), key(1))
 	check.That(t, errors.Is(err, fs.ErrNotExist), "%v", err)
-	if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
+	if all, err := x.List(t.Context()); err != nil || len(all) > 0 {
 		t.Errorf("%v, %v", all, err)
 	}
 	_, err = os.Stat(dir)
 	check.That(t, errors.Is(err, fs.ErrNotExist), "made by reading: %v", err)
 	add(t, x, publication(t, 1, "wheel"))
-	if all, err := x.All(t.Context()); err != nil || len(all) != 1 {
+	if all, err := x.List(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
 	}
 }

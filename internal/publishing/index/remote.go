@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"net/url"
 	"strings"
 
@@ -15,35 +14,33 @@ import (
 
 // Remote is a read-only index served by a web server.
 type Remote struct {
-	base  string
-	store *store.Store
+	reader
+	list store.Place
 }
 
 // OpenRemote returns the index at an http or https address. It fetches files through s,
 // which resumes, retries and checks digests.
 func OpenRemote(base string, s *store.Store) Remote {
-	return Remote{strings.TrimSuffix(base, "/") + "/", s}
-}
-
-// Find returns the record with the given key, or [fs.ErrNotExist].
-func (r Remote) Find(ctx context.Context, key string) (Record, error) {
-	if !hexKey.MatchString(key) {
-		return Record{}, fs.ErrNotExist
-	}
-	data, err := store.Small(ctx, store.Place(r.base+keysDir+"/"+key+".json"), maxRecord)
-	if err != nil {
-		return Record{}, err
-	}
-	return parse(data, key)
+	at := strings.TrimSuffix(base, "/") + "/"
+	return Remote{reader{
+		name: store.Redact(base),
+		place: func(file string) store.Place {
+			escaped := (&url.URL{Path: file}).EscapedPath()
+			return store.Place(at + strings.ReplaceAll(escaped, "+", "%2B"))
+		},
+		fetch: func(ctx context.Context, a artifact.Artifact, from store.Place) (string, error) {
+			return s.Fetch(ctx, store.Blob{Name: a.Name, Size: a.Size, SHA256: a.SHA256}, []store.Place{from}, nil)
+		},
+	}, store.Place(at + listFile)}
 }
 
 // maxList limits the list of an index, in bytes. It allows for about ten thousand
 // wheels.
 const maxList = 64 << 20
 
-// All lists every record.
-func (r Remote) All(ctx context.Context) ([]Record, error) {
-	data, err := store.Small(ctx, store.Place(r.base+listFile), maxList)
+// List lists every record.
+func (r Remote) List(ctx context.Context) ([]Record, error) {
+	data, err := store.Small(ctx, r.list, maxList)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -67,16 +64,4 @@ func (r Remote) All(ctx context.Context) ([]Record, error) {
 		all = append(all, record)
 	}
 	return all, errors.Join(errs...)
-}
-
-// Take copies the wheel of a record and its other files to dir, as far as vet admits
-// them.
-func (r Remote) Take(ctx context.Context, record Record, dir string, vet Vet) (artifact.Artifact, error) {
-	where := func(f File) store.Place {
-		escaped := (&url.URL{Path: filesDir + "/" + record.Project + "/" + f.Path}).EscapedPath()
-		return store.Place(r.base + strings.ReplaceAll(escaped, "+", "%2B"))
-	}
-	return record.take(ctx, dir, vet, where, func(a artifact.Artifact) (string, error) {
-		return r.store.Fetch(ctx, store.Blob{Name: a.Name, Size: a.Size, SHA256: a.SHA256}, []store.Place{where(below(dir, a))}, nil)
-	})
 }

@@ -94,7 +94,7 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *C
 func Preview(ctx context.Context, to Destination, b Bundle, channel string) (Receipt, error) {
 	switch to := to.(type) {
 	case Directory:
-		added, err := to.index.Preview(ctx, b.publication(channel))
+		added, err := to.Index.Preview(ctx, b.publication(channel))
 		return to.receipt(b, added), err
 	case Server:
 		return b.Receipt("", to.URL, false), to.takes(b)
@@ -169,9 +169,8 @@ func OpenCatalogue(text string, insecure bool) (Catalogue, error) {
 
 // Directory is a static index.
 type Directory struct {
-	indexSource
-	dir   string
-	index *index.Index
+	*index.Index
+	dir string
 }
 
 func openDirectory(text string) (Directory, error) {
@@ -181,8 +180,7 @@ func openDirectory(text string) (Directory, error) {
 		return Directory{}, diag.Errorf(diag.Usage, "%q does not name a directory", text).WithHint("write file:DIR")
 	}
 	dir, err := filepath.Abs(dir)
-	x := index.Open(dir)
-	return Directory{indexSource{records: x, name: "file:" + dir}, dir, x}, err
+	return Directory{index.Open(dir), dir}, err
 }
 
 // List implements [Source]. A missing directory is an error, not an empty index.
@@ -190,12 +188,12 @@ func (d Directory) List(ctx context.Context) ([]index.Record, error) {
 	if _, err := os.Stat(d.dir); err != nil {
 		return nil, diag.Errorf(diag.Usage, "listing %s: %w", d, err).WithHint("name the directory of an earlier `builder publish --to file:DIR`")
 	}
-	return d.indexSource.List(ctx)
+	return d.Index.List(ctx)
 }
 
 // Put implements [Destination].
 func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, error) {
-	added, err := d.index.Add(ctx, b.publication(channel))
+	added, err := d.Add(ctx, b.publication(channel))
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -204,7 +202,7 @@ func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, 
 
 func (d Directory) receipt(b Bundle, added index.Added) Receipt {
 	r := added.Record
-	receipt := b.Receipt(strings.Join(r.Channels, ", "), d.index.Where(r), added.Existed)
+	receipt := b.Receipt(strings.Join(r.Channels, ", "), d.Where(r), added.Existed)
 	receipt.Yanked, receipt.Repaired, receipt.More = r.Yanked, added.Repaired, added.More
 	return receipt
 }
@@ -216,18 +214,7 @@ func (d Directory) Check(ctx context.Context, c Client, b Bundle) ([]string, err
 	if b.isTree() {
 		return c.pull(ctx, d, b)
 	}
-	return c.install(ctx, d.index.URL(), b)
-}
-
-// Withdraw implements [Catalogue].
-func (d Directory) Withdraw(ctx context.Context, keys ...string) error {
-	return d.index.Withdraw(ctx, keys...)
-}
-
-// Yank marks the wheel with the given key as withdrawn, with a reason. An empty reason
-// removes the mark.
-func (d Directory) Yank(ctx context.Context, key, because string) (index.Record, error) {
-	return d.index.Yank(ctx, key, because)
+	return c.install(ctx, d.URL(), b)
 }
 
 // Server is an upload server. It accepts only the wheel, without the statements and

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -29,13 +28,16 @@ type Source interface {
 	String() string
 }
 
-// ErrYanked means that the publisher withdrew the publication.
-var ErrYanked = errors.New("it was yanked")
+// Errors of every source.
+var (
+	ErrYanked       = index.ErrYanked
+	ErrNotPublished = index.ErrNotPublished
+)
 
-// ErrNotPublished means that a place has no publication under a key.
-var ErrNotPublished = errors.New("it is not published there")
-
-var _ Source = indexSource{}
+var (
+	_ Source = index.Remote{}
+	_ Source = Directory{}
+)
 
 // Sources describes the syntax of a source.
 const Sources = "file:DIR, oci://HOST/REPOSITORY or the URL of an index"
@@ -43,7 +45,7 @@ const Sources = "file:DIR, oci://HOST/REPOSITORY or the URL of an index"
 // OpenSource parses a source. Files from an index on the network go through s.
 func OpenSource(text string, insecure bool, s *store.Store) (Source, error) {
 	if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
-		return indexSource{records: index.OpenRemote(text, s), name: store.Redact(text)}, nil
+		return index.OpenRemote(text, s), nil
 	}
 	if strings.HasPrefix(text, oci.Scheme) {
 		return openRegistry(text, insecure)
@@ -52,40 +54,6 @@ func OpenSource(text string, insecure bool, s *store.Store) (Source, error) {
 		return nil, diag.Errorf(diag.Usage, "%q is not a place with published cells", text).WithHint("write %s", Sources)
 	}
 	return openDirectory(text)
-}
-
-// records is a readable index.
-type records interface {
-	All(ctx context.Context) ([]index.Record, error)
-	Find(ctx context.Context, key string) (index.Record, error)
-	Take(ctx context.Context, r index.Record, dir string, vet index.Vet) (wheel artifact.Artifact, err error)
-}
-
-type indexSource struct {
-	records
-	name string
-}
-
-// String implements [Source].
-func (x indexSource) String() string { return x.name }
-
-// List implements [Source].
-func (x indexSource) List(ctx context.Context) ([]index.Record, error) { return x.All(ctx) }
-
-// Bring implements [Source].
-func (x indexSource) Bring(ctx context.Context, key, dir string, vet index.Vet) (string, error) {
-	r, err := x.Find(ctx, key)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", ErrNotPublished
-	}
-	if err == nil && r.Yanked != "" {
-		err = fmt.Errorf("%w: %s", ErrYanked, r.Yanked)
-	}
-	if err != nil {
-		return "", err
-	}
-	wheel, err := x.Take(ctx, r, dir, vet)
-	return wheel.Path, err
 }
 
 // Take copies the publication of a key to dir and verifies it by the policy of a

@@ -1,0 +1,140 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"builder/internal/files/artifact"
+	"builder/internal/input/store"
+)
+
+// A reader takes cells from an index, in a directory or at an address.
+type reader struct {
+	name  string                        // as users write it
+	place func(file string) store.Place // of a file of the index, with slashes
+	fetch func(ctx context.Context, a artifact.Artifact, from store.Place) (path string, err error)
+}
+
+// String returns the index as users write it.
+func (x reader) String() string { return x.name }
+
+// Find returns the record with the given key, or [fs.ErrNotExist].
+func (x reader) Find(ctx context.Context, key string) (Record, error) {
+	if !hexKey.MatchString(key) {
+		return Record{}, fs.ErrNotExist
+	}
+	data, err := store.Small(ctx, x.place(keysDir+"/"+key+".json"), maxRecord)
+	if err != nil {
+		return Record{}, err
+	}
+	return parse(data, key)
+}
+
+// ErrYanked means that the publisher withdrew the publication.
+var ErrYanked = errors.New("it was yanked")
+
+// ErrNotPublished means that a place has no publication under a key.
+var ErrNotPublished = errors.New("it is not published there")
+
+// Bring copies the publication of a key to dir, and returns the path of the wheel. It
+// returns [ErrNotPublished] or [ErrYanked] if it may not be taken.
+func (x reader) Bring(ctx context.Context, key, dir string, vet Vet) (string, error) {
+	r, err := x.Find(ctx, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", ErrNotPublished
+	}
+	if err == nil && r.Yanked != "" {
+		err = fmt.Errorf("%w: %s", ErrYanked, r.Yanked)
+	}
+	if err != nil {
+		return "", err
+	}
+	wheel, err := x.Take(ctx, r, dir, vet)
+	return wheel.Path, err
+}
+
+// A Vet decides which files to take from a source. offered holds the artifact first,
+// then the files made with it. said holds the statements about the artifact, already
+// copied to this host. It returns the offered files with the sizes they may have, or an
+// error if none may be taken.
+type Vet func(offered, said []artifact.Artifact) ([]artifact.Artifact, error)
+
+// Limits of the statements taken before a vet runs.
+const (
+	maxStatements = 256
+	maxStatement  = 32 << 20  // bytes
+	maxSaid       = 128 << 20 // bytes of all statements
+)
+
+// Take copies the files of a record to dir: first the statements about the wheel, then
+// the files admitted by vet. It checks every digest.
+func (x reader) Take(ctx context.Context, r Record, dir string, vet Vet) (artifact.Artifact, error) {
+	wheel := artifact.Artifact{Name: r.Filename, Path: filepath.Join(dir, r.Filename), SHA256: r.SHA256, Size: r.Size, Key: r.Key}
+	offered, said := []artifact.Artifact{wheel}, []artifact.Artifact(nil)
+	for _, f := range r.Beside {
+		if !filepath.IsLocal(f.Path) {
+			return wheel, fmt.Errorf("taking %s: %q is outside its folder", r.Filename, f.Path)
+		}
+		a := artifact.Artifact{Name: f.Path, Path: filepath.Join(dir, f.Path), SHA256: f.SHA256, Size: f.Size, Key: r.Key}
+		if strings.HasPrefix(f.Path, r.Filename+".") && path.Dir(f.Path) != "." {
+			a.Name = path.Base(f.Path)
+			said = append(said, a)
+		} else {
+			offered = append(offered, a)
+		}
+	}
+	from := func(a artifact.Artifact) store.Place {
+		rel, _ := filepath.Rel(dir, a.Path) // cannot fail: the path was joined to dir
+		return x.place(path.Join(filesDir, r.Project, filepath.ToSlash(rel)))
+	}
+	if err := takeSaid(ctx, said, from); err != nil {
+		return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
+	}
+	admitted, err := vet(offered, said)
+	if err != nil {
+		return wheel, err
+	}
+	for _, a := range admitted {
+		fetched := a
+		if fetched.Path, err = x.fetch(ctx, a, from(a)); err != nil {
+			return wheel, err
+		}
+		if err := put(ctx, a.Path, fetched); err != nil {
+			return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
+		}
+	}
+	return wheel, nil
+}
+
+// takeSaid copies the statements about an artifact. Their sizes are not verified yet,
+// so they must be small, and they bypass the store.
+func takeSaid(ctx context.Context, said []artifact.Artifact, from func(artifact.Artifact) store.Place) error {
+	left := int64(maxSaid)
+	if len(said) > maxStatements {
+		return fmt.Errorf("the source lists %d statements, the limit is %d", len(said), maxStatements)
+	}
+	for _, a := range said {
+		if left -= a.Size; a.Size < 0 || a.Size > maxStatement || left < 0 {
+			return fmt.Errorf("%s: the source lists %d bytes, the limit is %d for a statement and %d for all", a.Name, a.Size, maxStatement, maxSaid)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		data, err := store.Small(ctx, from(a), a.Size)
+		if err != nil {
+			return err
+		}
+		if sum := hexSum(data); sum != a.SHA256 {
+			return fmt.Errorf("%s %w: it has sha256 %s, the index lists %s", a.Name, ErrChanged, sum, a.SHA256)
+		}
+		if err := putBytes(a.Path, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
