@@ -20,9 +20,8 @@ import (
 // reasons.
 const maxReasons = 20
 
-// maxCommands bounds the cells with commands at the top of the page. Each cell shows
-// its own commands.
-const maxCommands = 3
+// maxLogs bounds the links to logs of a reason.
+const maxLogs = 3
 
 // reference is a link. Without an address it is plain text.
 type reference struct{ Text, Address string }
@@ -47,7 +46,7 @@ func (v view) newReasons() []reason {
 		for _, id := range r.Cells {
 			c := shown[id]
 			one.Cells = append(one.Cells, reference{id, "#" + c.Anchor})
-			if log := v.logOf(c, r); log.Address != "" && len(one.Logs) < maxCommands {
+			if log := v.logOf(c, r); log.Address != "" && len(one.Logs) < maxLogs {
 				log.Text = path.Base(log.Text)
 				one.Logs = append(one.Logs, log)
 			}
@@ -105,26 +104,14 @@ func commandsOf(c report.Cell) []command {
 	return all
 }
 
-// next returns the commands for the top of the page: those of the first cells that did
-// not pass, or of the first cells if all passed. Commands with the same purpose are
-// joined.
+// next returns the commands for the top of the page: those of the first cell that did not
+// pass, or of the first cell if all passed.
 func next(cells []cell) []command {
-	chosen := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Status == report.Pass })
-	if len(chosen) == 0 {
-		chosen = cells
+	if len(cells) == 0 {
+		return nil
 	}
-	var all []command
-	for _, c := range chosen[:min(maxCommands, len(chosen))] {
-		for _, one := range c.Commands {
-			at := slices.IndexFunc(all, func(other command) bool { return other.Why == one.Why })
-			if at < 0 {
-				all = append(all, command{Why: one.Why})
-				at = len(all) - 1
-			}
-			all[at].Lines = append(all[at].Lines, one.Lines...)
-		}
-	}
-	return all
+	first := slices.IndexFunc(cells, func(c cell) bool { return c.Status != report.Pass })
+	return cells[max(0, first)].Commands
 }
 
 // installed returns the directory of a cell's artifact and the arguments with which pip

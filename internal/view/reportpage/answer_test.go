@@ -90,7 +90,7 @@ func TestAnswerOfAPass(t *testing.T) {
 	page := write(t, wheels(false), Options{LogDir: "out", Link: there})
 	at := "horovod-0.28.1&#43;rocm5.7-tf2.13.0-cp39-gfx90a/horovod-0.28.1&#43;rocm5.7.tf2.13-cp39-cp39-linux_x86_64.whl"
 	head, _, _ := strings.Cut(page, "<h2>Cells</h2>")
-	for _, want := range []string{"<pre>pip install out/" + at + "\npip install out/", "<pre>uv pip install out/" + at + "\nuv"} {
+	for _, want := range []string{"<pre>pip install out/" + at + "\n</pre>", "<pre>uv pip install out/" + at + "\n</pre>"} {
 		check.That(t, strings.Contains(head, want), "the head of the page lacks %s", want)
 	}
 	demand(t, page, `<h1 class="pass">3 of 3 cells passed</h1>`,
