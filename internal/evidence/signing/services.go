@@ -36,7 +36,7 @@ func (k Key) Stamped(address string) (Key, error) {
 			WithHint("write the address that takes its requests, such as https://tsa.example.com/api/v1/timestamp")
 	}
 	k.services.TimestampAuthorities = []*sign.TimestampAuthority{sign.NewTimestampAuthority(&sign.TimestampAuthorityOptions{
-		URL: address, Timeout: askTime, Retries: askRetries, Transport: web.Client(nil).Transport,
+		URL: address, Timeout: askTime, Retries: askRetries, Transport: web.Transport(web.Options{Plain: true}),
 	})}
 	return k, nil
 }
@@ -79,7 +79,7 @@ func Keyless(address string, token func(context.Context) (string, error)) (Key, 
 	}
 	k, err := NewKey(time.Time{})
 	k.services.CertificateProvider = &certifier{token: token, fulcio: sign.NewFulcio(&sign.FulcioOptions{
-		BaseURL: strings.TrimRight(address, "/"), Timeout: askTime, Retries: askRetries, Transport: web.Firm(),
+		BaseURL: strings.TrimRight(address, "/"), Timeout: askTime, Retries: askRetries, Transport: web.Transport(web.Options{}),
 	})}
 	return k, err
 }
@@ -143,7 +143,7 @@ func ofActions(ctx context.Context, address, bearer string) (string, error) {
 		return "", web.WithoutAddress(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+bearer)
-	client := web.Client(web.Stay)
+	client := web.Client(web.Options{Stay: true})
 	client.Timeout = askTime
 	resp, err := client.Do(req)
 	if err != nil {

@@ -193,7 +193,7 @@ func TestTokenGoesNowhereElse(t *testing.T) {
 			_, err = Sign(k, []byte(statement))
 		}
 		server.Close()
-		check.Fails(t, err, "answers with a redirect", code)
+		check.Fails(t, err, "redirects to another host", code)
 	}
 	token := Token(func(name string) string {
 		return map[string]string{"ACTIONS_ID_TOKEN_REQUEST_URL": "http://token.example.com/x", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "job"}[name]

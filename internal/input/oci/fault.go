@@ -20,6 +20,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/internal/base/web"
 )
 
 // ErrAbsent means that a registry answers and does not have the image, tag or digest.
@@ -142,9 +143,9 @@ func (r *Repository) hint(err error, again string) string {
 		return "this host does not trust the certificate of " + host + ": set SSL_CERT_FILE to the file with its authority"
 	case errors.Is(err, errChanged):
 		return "stop all writers of the file, and push again"
-	case errors.Is(err, errRedirect):
+	case errors.Is(err, web.ErrElsewhere):
 		return "an upload does not follow a redirect to another host: if that host is right, name it"
-	case errors.Is(err, errPlain):
+	case errors.Is(err, web.ErrPlain):
 		return "ask the owner of " + host + " for addresses with TLS"
 	case errors.Is(err, errLost), errors.Is(err, errContent), errors.Is(err, content.ErrMismatchedDigest):
 		return "the registry, or a proxy before it, loses or changes files: ask its owner"

@@ -3,9 +3,6 @@ package oci
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -67,8 +64,7 @@ func connect(where registry.Reference, o Options) (*Repository, error) {
 	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "reading docker's configuration: %w", err)
 	}
-	client := web.Client(redirect)
-	client.Transport = &transport{client.Transport, o}
+	client := web.Client(web.Options{Plain: o.Insecure, Silence: o.silence})
 	return &Repository{policy: o.retry, repo: &remote.Repository{
 		Client:    &auth.Client{Client: client, Cache: auth.NewCache(), Credential: credentials.Credential(store)},
 		Reference: where,
@@ -101,7 +97,7 @@ func parsePlace(text string) (registry.Reference, error) {
 	return where, nil
 }
 
-// try calls f until it succeeds or another attempt cannot help. The transport marks the
+// try calls f until it succeeds or another attempt cannot help. The client marks the
 // answers worth another attempt. One more is that of a registry behind: it does not know
 // an upload or a file sent earlier to another registry behind the same name, or reads a
 // file that another publisher is writing.
@@ -114,90 +110,7 @@ func (r *Repository) try(ctx context.Context, f func(context.Context) error) err
 		}) {
 			err = retry.Temporary(err, 0)
 		}
-		return struct{}{}, retry.Dropped(err)
+		return struct{}{}, err
 	})
 	return err
-}
-
-// errRedirect is the error for a refused redirect.
-var errRedirect = errors.New("the registry's redirect was refused")
-
-// redirect decides whether to follow a redirect. Reads may go to another host, without
-// credentials, because their content has a digest. Writes go to the registry only.
-func redirect(req *http.Request, via []*http.Request) error {
-	first := via[0]
-	switch {
-	case len(via) > 5:
-		return fmt.Errorf("%w: more than 5 redirects", errRedirect)
-	case first.Method != http.MethodGet && first.Method != http.MethodHead && req.URL.Host != first.URL.Host:
-		return fmt.Errorf("%w: an upload goes to no other host", errRedirect)
-	}
-	return nil
-}
-
-// errPlain is the error for an address without TLS.
-var errPlain = errors.New("the registry leads to another host without TLS")
-
-// transport refuses plain HTTP, also for tokens and redirects. It marks answers worth
-// another attempt as temporary, and ends requests without traffic.
-type transport struct {
-	base http.RoundTripper
-	Options
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Scheme != "https" && !t.Insecure && !web.Loopback(req.URL.Host) {
-		return nil, errPlain
-	}
-	ctx, cancel := context.WithCancelCause(req.Context())
-	late := retry.Temporary(fmt.Errorf("the registry sent nothing for %s", t.silence), 0)
-	timer := time.AfterFunc(t.silence, func() { cancel(late) })
-	moved := func(err error) error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		timer.Reset(t.silence)
-		return err
-	}
-	end := func() { timer.Stop(); cancel(nil) }
-	req = req.WithContext(ctx)
-	if req.Body != nil {
-		req.Body = watched{req.Body, moved, func() {}}
-	}
-	resp, err := t.base.RoundTrip(req)
-	if err != nil {
-		err = moved(err)
-		end()
-		return nil, err
-	}
-	if err := retry.Status(resp); retry.IsTemporary(err) {
-		end()
-		return nil, errors.Join(err, resp.Body.Close())
-	}
-	resp.Body = watched{resp.Body, moved, end}
-	return resp, nil
-}
-
-// watched is a body that reports every read.
-type watched struct {
-	io.ReadCloser
-	moved func(error) error
-	end   func()
-}
-
-// Read implements [io.Reader].
-func (w watched) Read(p []byte) (int, error) {
-	n, err := w.ReadCloser.Read(p)
-	if err == nil || errors.Is(err, io.EOF) {
-		_ = w.moved(nil)
-		return n, err
-	}
-	return n, w.moved(err)
-}
-
-// Close implements [io.Closer].
-func (w watched) Close() error {
-	defer w.end()
-	return w.ReadCloser.Close()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/web"
 )
 
 // Many proxies send a login page or a "not found" page with status 200. Another request
@@ -87,7 +88,7 @@ func TestRedirectForEver(t *testing.T) {
 // Fetch gives up on a silent server after a bounded time and asks the next place.
 func TestFetchFromADeafServer(t *testing.T) {
 	s, b := fresh(t), blobOf(sample)
-	s.stall = 300 * time.Millisecond
+	s.client = web.Client(web.Options{Plain: true, Silence: 300 * time.Millisecond})
 	deaf := serve(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
 	fetched(t, s, b, Place(deaf.URL), Place(good.URL))

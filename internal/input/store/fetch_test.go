@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/web"
 	"builder/test/kit/must"
 )
 
@@ -207,7 +208,7 @@ func TestFetchOfUnknownSize(t *testing.T) {
 
 func TestFetchStalled(t *testing.T) {
 	s, b := fresh(t), blobOf(sample)
-	s.stall = 500 * time.Millisecond // enough for a busy host to answer
+	s.client = web.Client(web.Options{Plain: true, Silence: 500 * time.Millisecond}) // enough for a busy host to answer
 	server := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
 		switch n {
 		case 1: // no answer

@@ -7,42 +7,19 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"builder/internal/base/retry"
 	"builder/internal/base/web"
 )
 
-var client = web.Client(redirected)
+// client reads files, whose digests are known, from any address.
+var client = web.Client(web.Options{Plain: true})
 
-// redirected follows redirects without passing on secrets. net/http drops the password
-// for another host but sends the previous address as the Referer, and the address may
-// hold a token.
-func redirected(req *http.Request, via []*http.Request) error {
-	if len(via) >= 10 {
-		return errors.New("the server redirected 10 times")
-	}
-	req.Header.Del("Referer")
-	if from := via[len(via)-1]; from.URL.Scheme == "https" && req.URL.Scheme == "http" {
-		req.Header.Del("Authorization")
-		req.URL.User = nil
-	}
-	return nil
-}
-
-var (
-	errStalled = errors.New("the server sent nothing for too long")
-	errRange   = errors.New("the server does not have the requested range")
-)
+var errRange = errors.New("the server does not have the requested range")
 
 // download appends the remaining bytes of source to p. resumed reports whether the
 // beginning of p is from an earlier attempt.
 func (s *Store) download(ctx context.Context, p *partial, b Blob, source Place, progress func(done, total int64)) (resumed bool, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stalled := time.AfterFunc(s.stall, func() { cancel(errStalled) })
-	defer stalled.Stop()
-
 	resp, at, err := s.request(ctx, source, p.size)
 	if err == nil {
 		defer resp.Body.Close()
@@ -53,7 +30,7 @@ func (s *Store) download(ctx context.Context, p *partial, b Blob, source Place, 
 		}
 	}
 	if err != nil {
-		return false, temporary(ctx, err)
+		return false, err
 	}
 	if err := announced(resp, at, b); err != nil {
 		if at == 0 {
@@ -65,12 +42,9 @@ func (s *Store) download(ctx context.Context, p *partial, b Blob, source Place, 
 	if total <= 0 && resp.ContentLength > 0 {
 		total = at + resp.ContentLength
 	}
-	body := &watched{Reader: resp.Body, ctx: ctx, seen: func(n int) {
-		stalled.Reset(s.stall)
-		progress(p.size+int64(n), total)
-	}}
+	body := &watched{Reader: resp.Body, ctx: ctx, seen: func(n int) { progress(p.size+int64(n), total) }}
 	if err := p.fill(body, b); err != nil {
-		return false, broken(ctx, err)
+		return false, interrupted(err)
 	}
 	if p.size < b.Size && isPage(resp) {
 		return false, errors.Join(otherSize(resp, p.size, b), p.restart())
@@ -115,7 +89,7 @@ func (s *Store) request(ctx context.Context, source Place, offset int64) (*http.
 	if offset > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
 	}
-	resp, err := client.Do(req)
+	resp, err := s.client.Do(req)
 	if err != nil {
 		return nil, offset, web.WithoutAddress(err)
 	}
@@ -138,22 +112,13 @@ func begins(resp *http.Response, offset int64) bool {
 	return err == nil && first == offset
 }
 
-// broken marks an interrupted body as temporary, because the rest can be requested.
+// interrupted marks the error of a body as temporary, because the rest can be requested.
 // Errors of the local disk and oversized bodies are permanent.
-func broken(ctx context.Context, err error) error {
+func interrupted(err error) error {
 	if _, ours := errors.AsType[*diskError](err); ours || errors.Is(err, errTooLong) {
 		return err
 	}
-	return retry.Temporary(temporary(ctx, err), 0)
-}
-
-// temporary marks stalls and broken connections as temporary. A refused connection and
-// an unknown host name are permanent.
-func temporary(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
-		return retry.Temporary(cause, 0)
-	}
-	return retry.Dropped(err)
+	return retry.Temporary(err, 0)
 }
 
 // watched is a reader that ends with its context and reports each read.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"time"
 
 	"builder/internal/base/retry"
 	"builder/internal/base/web"
@@ -47,18 +46,15 @@ func size(ctx context.Context, source Place) (int64, error) {
 // ask sends a request, with retries, and passes the answer to read.
 func ask[T any](ctx context.Context, method string, source Place, read func(*http.Response) (T, error)) (T, error) {
 	return retry.Do(ctx, retry.Default, func(ctx context.Context) (none T, err error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errStalled)
-		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, method, string(source), http.NoBody)
 		if err != nil {
 			return none, web.WithoutAddress(err)
 		}
 		resp, err := client.Do(req)
 		if err != nil {
-			return none, temporary(ctx, web.WithoutAddress(err))
+			return none, web.WithoutAddress(err)
 		}
 		defer resp.Body.Close()
-		answer, err := read(resp)
-		return answer, temporary(ctx, err)
+		return read(resp)
 	})
 }

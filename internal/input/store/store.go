@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -44,7 +45,7 @@ func (b Blob) problem() error {
 type Store struct {
 	dir    string
 	policy retry.Policy
-	stall  time.Duration // longest time without a byte on a connection
+	client *http.Client
 }
 
 // The folders of a store.
@@ -68,7 +69,7 @@ func Open(dir string) (*Store, error) {
 			return nil, fmt.Errorf("opening store: %w", err)
 		}
 	}
-	s := &Store{dir: dir, policy: retry.Default, stall: time.Minute}
+	s := &Store{dir: dir, policy: retry.Default, client: client}
 	s.sweep()
 	return s, nil
 }

@@ -25,7 +25,6 @@ func fresh(t *testing.T) *Store {
 	s, err := Open(filepath.Join(t.TempDir(), "store"))
 	must.Succeed(t, err)
 	s.policy = retry.Policy{Tries: 4, First: time.Millisecond, Most: 5 * time.Millisecond}
-	s.stall = 5 * time.Second
 	return s
 }
 

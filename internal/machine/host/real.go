@@ -35,20 +35,18 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 	return Run(ctx, name, args...)
 }
 
-// client does not follow redirects: an answer of the named server is enough, and no
-// other server is contacted. It uses the proxy of the environment.
-var client = func() *http.Client {
-	c := web.Client(web.Stay)
-	c.Timeout = askTime
-	return c
-}()
+// server is asked without a client, which would follow redirects: an answer of the named
+// server is enough. It uses the proxy of the environment.
+var server = web.Transport(web.Options{Plain: true})
 
 func ask(ctx context.Context, address string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
 	if err != nil {
 		return 0, errors.New("it is not an address")
 	}
-	resp, err := client.Do(req)
+	resp, err := server.RoundTrip(req)
 	if err != nil {
 		return 0, withoutAddress(err)
 	}

@@ -30,31 +30,13 @@ const (
 // of uv.
 const whereCredentials = "set UV_PUBLISH_TOKEN, or UV_PUBLISH_USERNAME and UV_PUBLISH_PASSWORD"
 
-var (
-	client       = web.Client(sameServer)
-	errElsewhere = errors.New("the index redirects to another server")
-)
-
-// sameServer follows redirects within the server, for a missing slash or a normalized
-// name.
-func sameServer(req *http.Request, via []*http.Request) error {
-	switch {
-	case !sameOrigin(req.URL, via[0].URL):
-		return errElsewhere
-	case len(via) >= 10:
-		return errors.New("the index redirected 10 times")
-	}
-	return nil
-}
-
-func sameOrigin(a, b *url.URL) bool {
-	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
-}
+// client gets the password of uploads, also without TLS where [Options] allow that.
+var client = web.Client(web.Options{Plain: true, Stay: true})
 
 // authorise adds the credentials for uploads to a request, if it goes to the same
 // server.
 func (s *Server) authorise(req *http.Request) {
-	if !sameOrigin(req.URL, s.target) {
+	if !web.Same(req.URL, s.target) {
 		return
 	}
 	user, password := os.Getenv("UV_PUBLISH_USERNAME"), os.Getenv("UV_PUBLISH_PASSWORD")
@@ -80,7 +62,7 @@ func (s *Server) listed(ctx context.Context, page *url.URL, name string) ([]stri
 	req.Header.Set("Cache-Control", "no-cache") // the page must include the latest upload
 	s.authorise(req)
 	resp, err := client.Do(req)
-	if errors.Is(err, errElsewhere) {
+	if errors.Is(err, web.ErrElsewhere) {
 		return nil, nil
 	}
 	if err != nil {
@@ -100,10 +82,9 @@ func (s *Server) listed(ctx context.Context, page *url.URL, name string) ([]stri
 	return parse(data, name), err
 }
 
-// unreachable returns an error for a request without a whole answer. A broken connection
-// is temporary.
+// unreachable returns an error for a request without a whole answer.
 func unreachable(err error) error {
-	return diag.Errorf(diag.Publish, "%w", retry.Dropped(web.WithoutAddress(err))).
+	return diag.Errorf(diag.Publish, "%w", web.WithoutAddress(err)).
 		WithHint("check that this host can reach the server and trusts its certificate (SSL_CERT_FILE), and run the same command again: it sends nothing that the index shows")
 }
 
