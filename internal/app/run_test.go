@@ -18,7 +18,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
