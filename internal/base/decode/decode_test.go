@@ -164,3 +164,47 @@ func TestAFileOfOneValueIsNotQuoted(t *testing.T) {
 		}
 	}
 }
+
+func TestJSON(t *testing.T) {
+	type inner struct {
+		Size int `json:"size"`
+	}
+	type outer struct {
+		Name string  `json:"name"`
+		All  []inner `json:"all"`
+	}
+	for text, want := range map[string]string{
+		`{"name": "a", "all": [{"size": 1}]}`:       "",
+		`{"name": "a", "mane": "b"}`:                `1: unknown field "mane"`,
+		"{\"all\":\n[{\"size\": 1, \"sise\": 2}]}":  `2: unknown field "sise"`,
+		`{"Name": "a"}`:                             `1: unknown field "Name"`,
+		`{"name": "a", "name": "b"}`:                `1: "name" occurs twice`,
+		`{"name": "a", "n\u0061me": "b"}`:           `1: "name" occurs twice`,
+		"{\"all\": [{}, {\"size\": \"hush\"}]}":     `1: all/1/size has the wrong type`,
+		`{"all": [{"size": 1.5}]}`:                  `1: all/0/size has the wrong type`,
+		`{"all": [{"size": 99999999999999999999}]}`: `1: all/0/size has the wrong type`,
+		`[]`:                    `1: the file has the wrong type`,
+		`{"name": {}}`:          `1: name has the wrong type`,
+		``:                      `1: unexpected EOF`,
+		`{"name": "a"`:          `1: unexpected EOF`,
+		`{"name": "a"} {}`:      `1: invalid character '{' after top-level value`,
+		"{\"name\": \"a\xff\"}": `1: invalid UTF-8`,
+	} {
+		var v outer
+		err := decode.JSON([]byte(text), &v)
+		got := ""
+		if fault, ok := errors.AsType[*decode.Fault](err); ok {
+			got = fmt.Sprintf("%d: %v", fault.Line, fault)
+		}
+		if (err == nil) != (want == "") || !strings.HasPrefix(got, want) || strings.Contains(got, "hush") {
+			t.Errorf("%.60s: got %s (%v), want %s", text, got, err, want)
+		}
+	}
+	var v outer
+	if err := decode.OpenJSON([]byte(`{"name": "a", "mane": "b"}`), &v); err != nil || v.Name != "a" {
+		t.Errorf("an unknown field: %+v, %v", v, err)
+	}
+	if err := decode.OpenJSON([]byte(`{"name": "a", "x": 1, "x": 2}`), &v); err == nil {
+		t.Error("a repeated field is taken")
+	}
+}

@@ -24,6 +24,7 @@ import (
 	"regexp"
 	"slices"
 
+	"builder/internal/base/decode"
 	"builder/internal/base/regular"
 	"builder/internal/input/store"
 )
@@ -118,8 +119,8 @@ func (x Index) encode() []byte {
 	return text.Bytes()
 }
 
-// decode reads an index and refuses anything this package would not write.
-func decode(r io.Reader) (Index, error) {
+// parseIndex reads an index and refuses anything this package would not write.
+func parseIndex(r io.Reader) (Index, error) {
 	data, err := regular.All(r, maxIndex)
 	if err != nil {
 		return Index{}, err
@@ -134,9 +135,7 @@ func decode(r io.Reader) (Index, error) {
 		return Index{}, fmt.Errorf("schema %d, this builder reads %d", version.Schema, schema)
 	}
 	var x Index
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&x); err != nil {
+	if err := decode.JSON(data, &x); err != nil {
 		return Index{}, err
 	}
 	return x, x.problem()

@@ -72,7 +72,7 @@ func readTar(r io.Reader, t Taker) (Index, error) {
 	if err := next(in, indexName, -1); err != nil {
 		return Index{}, err
 	}
-	x, err := decode(in)
+	x, err := parseIndex(in)
 	if err != nil {
 		return Index{}, fmt.Errorf("the index: %w", err)
 	}

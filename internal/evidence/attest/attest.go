@@ -11,12 +11,11 @@ package attest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
+	"builder/internal/base/decode"
 	"builder/internal/files/artifact"
 )
 
@@ -97,14 +96,5 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// decode reads exactly one JSON value. It ignores unknown fields, as in-toto requires.
-func decode(data []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if err := dec.Decode(into); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("it holds more than one JSON value")
-	}
-	return nil
-}
+// read decodes a JSON value. It ignores unknown fields, as in-toto requires.
+func read(data []byte, into any) error { return decode.OpenJSON(data, into) }

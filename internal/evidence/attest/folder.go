@@ -196,7 +196,7 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 		return err
 	}
 	var s Statement
-	if err := decode(signed.Statement, &s); err != nil {
+	if err := read(signed.Statement, &s); err != nil {
 		return fmt.Errorf("reading its statement: %w", err)
 	}
 	if s.Type != statementType {
@@ -253,7 +253,7 @@ func (b *Bundle) add(s Statement, now time.Time) (d Document, err error) {
 		if b.Provenance != nil {
 			return d, twice
 		}
-		if err := decode(s.Predicate, &p); err != nil {
+		if err := read(s.Predicate, &p); err != nil {
 			return d, fmt.Errorf("reading its provenance: %w", err)
 		}
 		if err := notLater(p.Run.Metadata.Finished, now); err != nil {
@@ -267,7 +267,7 @@ func (b *Bundle) add(s Statement, now time.Time) (d Document, err error) {
 		b.SBOM = s.Predicate
 	case TestResultType:
 		var r TestResult
-		if err := decode(s.Predicate, &r); err != nil {
+		if err := read(s.Predicate, &r); err != nil {
 			return d, fmt.Errorf("reading its verdicts: %w", err)
 		}
 		if wrong := r.contradiction(); wrong != "" {

@@ -58,11 +58,11 @@ func PeekResult(data []byte) (json.RawMessage, error) {
 
 func resultIn(statement []byte) (r remembered, err error) {
 	var s Statement
-	if err := decode(statement, &s); err != nil {
+	if err := read(statement, &s); err != nil {
 		return r, fmt.Errorf("reading its statement: %w", err)
 	}
 	if s.Type != statementType || s.PredicateType != resultType {
 		return r, errors.New("its statement is not about a result")
 	}
-	return r, decode(s.Predicate, &r)
+	return r, read(s.Predicate, &r)
 }

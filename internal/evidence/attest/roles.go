@@ -28,7 +28,7 @@ func checkRole(k signing.PublicKey, s Statement) error {
 		}
 	case TestResultType:
 		var r TestResult
-		if err := decode(s.Predicate, &r); err != nil {
+		if err := read(s.Predicate, &r); err != nil {
 			return fmt.Errorf("reading its verdicts: %w", err)
 		}
 		for _, v := range r.Verdicts {

@@ -4,7 +4,6 @@
 package proven
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"slices"
 
 	"builder/internal/base/atomicfile"
+	"builder/internal/base/decode"
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
 	"builder/internal/evidence/attest"
@@ -124,15 +124,13 @@ func Read(folder fs.FS) (Cells, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decode(Name, data)
+	return parse(Name, data)
 }
 
-// decode parses the content of a file. name is for messages.
-func decode(name string, data []byte) (Cells, error) {
+// parse reads the content of a file. name is for messages.
+func parse(name string, data []byte) (Cells, error) {
 	var f file
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
+	if err := decode.JSON(data, &f); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if f.Schema != schema {
@@ -182,7 +180,7 @@ func Record(path string, cells Cells) error {
 	data, err := regular.Read(path, maxSize)
 	switch {
 	case err == nil:
-		if known, err = decode(path, data); err != nil {
+		if known, err = parse(path, data); err != nil {
 			return diag.Errorf(diag.Usage, "recording the proof: %w", err)
 		}
 	case !errors.Is(err, os.ErrNotExist):

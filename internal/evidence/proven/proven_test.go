@@ -72,7 +72,7 @@ func TestReadRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"schema": 2, "cells": {}}`:                        "schema 2, this version reads 1",
 		`{"schema": 1, "cells": {"a": {"proof": "trust"}}}`: "unknown field",
-		`{"schema": 1, "cells": {"a": 1}}`:                  "cannot unmarshal",
+		`{"schema": 1, "cells": {"a": 1}}`:                  "has the wrong type",
 		`{`:                                                 "unexpected EOF",
 	} {
 		_, err := Read(fstest.MapFS{Name: {Data: []byte(text)}})

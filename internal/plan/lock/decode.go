@@ -1,16 +1,12 @@
 package lock
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
+	"builder/internal/base/decode"
 	"builder/internal/base/diag"
 	"builder/internal/input/deb"
 	"builder/internal/input/pypi"
@@ -21,10 +17,8 @@ import (
 // pins, the error is [ErrEdited].
 func Decode(name string, data []byte) (File, error) {
 	var s signed
-	// Unlike encoding/json, this one rejects repeated fields and compares the case of
-	// names: another reader of the file might use the other of two fields.
-	if err := json.Unmarshal(data, &s, json.RejectUnknownMembers(true)); err != nil {
-		return File{}, unreadable(diag.Pos{File: name, Line: lineOf(data, err)}, plain(err))
+	if err := decode.JSON(data, &s); err != nil {
+		return File{}, unreadable(name, err)
 	}
 	if s.Schema != Schema {
 		return File{}, diag.Errorf(diag.Drift, "%s: the schema is %d, and this builder reads %d", name, s.Schema, Schema)
@@ -35,42 +29,15 @@ func Decode(name string, data []byte) (File, error) {
 	return s.File, nil
 }
 
-func unreadable(pos diag.Pos, err error) error {
+func unreadable(name string, err error) error {
+	pos := diag.Pos{File: name}
+	if fault, ok := errors.AsType[*decode.Fault](err); ok {
+		pos.Line = fault.Line
+	}
 	return &diag.Error{
 		Pos: pos, Code: diag.Drift, Err: fmt.Errorf("reading the lock: %w", err),
 		Hint: "restore the file, or remove it and write a new one with `builder lock`",
 	}
-}
-
-// plain returns the fault of a JSON text in words, without the names of Go types.
-func plain(err error) error {
-	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return fmt.Errorf("%q occurs twice", syntax.JSONPointer.LastToken())
-		}
-		return syntax.Err
-	}
-	kind, ok := errors.AsType[*json.SemanticError](err)
-	switch {
-	case !ok:
-		return err
-	case errors.Is(err, json.ErrUnknownName):
-		return fmt.Errorf("unknown field %q", kind.JSONPointer.LastToken())
-	}
-	return fmt.Errorf("%s has the wrong type", cmp.Or(strings.TrimPrefix(string(kind.JSONPointer), "/"), "the file"))
-}
-
-// lineOf returns the line at which the decoder stopped, or 0 if it is not known.
-func lineOf(data []byte, err error) int {
-	var at int64
-	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		at = syntax.ByteOffset
-	} else if kind, ok := errors.AsType[*json.SemanticError](err); ok {
-		at = kind.ByteOffset
-	} else {
-		return 0
-	}
-	return 1 + bytes.Count(data[:min(at, int64(len(data)))], []byte("\n"))
 }
 
 var (

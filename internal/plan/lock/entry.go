@@ -7,9 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	jsonv2 "github.com/go-json-experiment/json"
-
 	"builder/internal/base/atomicfile"
+	"builder/internal/base/decode"
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
 )
@@ -83,8 +82,8 @@ func ReadEntryFile(path string) (Entry, error) {
 // ParseEntry parses the output of [Entry.Canonical].
 func ParseEntry(data []byte) (Entry, error) {
 	var e Entry
-	if err := jsonv2.Unmarshal(data, &e); err != nil {
-		return Entry{}, plain(err)
+	if err := decode.OpenJSON(data, &e); err != nil {
+		return Entry{}, err
 	}
 	if e.Schema != Schema {
 		return Entry{}, fmt.Errorf("the schema is %d, and this builder reads %d", e.Schema, Schema)
