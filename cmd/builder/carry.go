@@ -9,6 +9,7 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/app/show"
 	"builder/internal/base/diag"
+	"builder/internal/base/size"
 	"builder/internal/view/term"
 )
 
@@ -67,7 +68,7 @@ func importCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 				for _, c := range took.Cells {
 					out.Say("%s: %s", c.ID, c.State)
 				}
-				out.Say("imported %d files, %s, %d results; the store already had %d files", took.Files, show.Megabytes(took.Bytes), took.Results, took.Known)
+				out.Say("imported %d files, %s, %d results; the store already had %d files", took.Files, size.Text(took.Bytes), took.Results, took.Known)
 			}))
 		},
 	}

@@ -13,9 +13,9 @@ import (
 	"builder/internal/app"
 	"builder/internal/app/config"
 	"builder/internal/base/diag"
+	"builder/internal/base/size"
 	"builder/internal/build/native"
 	"builder/internal/machine/host"
-	"builder/internal/plan/recipe"
 	"builder/pipelines"
 )
 
@@ -79,7 +79,7 @@ func engineTime(key string) (time.Duration, error) {
 func engineCache(home string) (int64, error) {
 	disk, _, unknown := host.Disk(home)
 	text, variable := engineSetting(app.CacheKey)
-	bytes, err := recipe.ParseShare(text, disk)
+	bytes, err := size.Share(text, disk)
 	if err != nil {
 		return 0, diag.Errorf(diag.Usage, "%s: %w", variable, err)
 	}

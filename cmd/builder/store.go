@@ -9,6 +9,7 @@ import (
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/app/show"
+	"builder/internal/base/size"
 	"builder/internal/view/term"
 )
 
@@ -74,7 +75,7 @@ func verifyStore(c *cli.Context, out term.Printer) error {
 		return err
 	}
 	return errors.Join(err, out.Print(c.Bool("json"), read, func() {
-		out.Say("read %d files, %s: %d damaged", read.Files, show.Megabytes(read.Bytes), len(read.Damaged))
+		out.Say("read %d files, %s: %d damaged", read.Files, size.Text(read.Bytes), len(read.Damaged))
 	}))
 }
 
@@ -90,12 +91,12 @@ func listStore(c *cli.Context, out term.Printer) error {
 	return out.Print(c.Bool("json"), held, func() {
 		var rows [][]string
 		for _, g := range held.Kinds {
-			rows = append(rows, []string{string(g.Kind), fmt.Sprint(g.Files), show.Megabytes(g.Bytes)})
+			rows = append(rows, []string{string(g.Kind), fmt.Sprint(g.Files), size.Text(g.Bytes)})
 		}
 		out.Table([]string{"kind", "files", "size"}, rows)
-		out.Say("%d files, %s, %d results in %s", held.Files, show.Megabytes(held.Bytes), held.Results, held.Store)
+		out.Say("%d files, %s, %d results in %s", held.Files, size.Text(held.Bytes), held.Results, held.Store)
 		for _, p := range held.Places {
-			out.Say("%s has %s", p.Name, show.Megabytes(p.Before))
+			out.Say("%s has %s", p.Name, size.Text(p.Before))
 		}
 	})
 }

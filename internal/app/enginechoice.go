@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/size"
 	"builder/internal/machine/host"
-	"builder/internal/plan/recipe"
 )
 
 // An EngineChoice is a requested engine and the limits for its use.
@@ -43,7 +43,7 @@ func ParseEngine(place string, e EngineChoice) (EngineChoice, error) {
 				err = fmt.Errorf("%d is less than 1", e.Jobs)
 			}
 		case "memory":
-			e.Memory, err = recipe.ParseSize(last)
+			e.Memory, err = size.Parse(last)
 		default:
 			err = errors.New("unknown option; known: jobs, memory")
 		}
@@ -89,7 +89,7 @@ func checkEngine(address string) error {
 // HostMemory returns --memory in bytes, or this host's memory if text is empty.
 func HostMemory(text string) (int64, error) {
 	if text != "" {
-		bytes, err := recipe.ParseSize(text)
+		bytes, err := size.Parse(text)
 		if err != nil {
 			return 0, diag.Errorf(diag.Usage, "--memory: %w", err)
 		}

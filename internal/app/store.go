@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"builder/internal/base/size"
 	"builder/internal/build/daemon"
 	"builder/internal/build/native"
 	"builder/internal/build/results"
 	"builder/internal/input/store"
 	"builder/internal/machine/host"
-	"builder/internal/plan/recipe"
 )
 
 // kept is the store of a session's home with its results.
@@ -218,7 +218,7 @@ func sizeOf(text, home string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := recipe.ParseShare(text, disk)
+	n, err := size.Share(text, disk)
 	if err != nil {
 		return 0, fmt.Errorf("--keep: %w", err)
 	}

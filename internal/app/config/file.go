@@ -18,8 +18,8 @@ import (
 
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
+	"builder/internal/base/size"
 	"builder/internal/input/store"
-	"builder/internal/plan/recipe"
 )
 
 // A File is builder.yaml as written. The field tags describe the keys: the schema, the
@@ -117,7 +117,7 @@ type Size string
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (s *Size) UnmarshalText(text []byte) error {
-	_, err := recipe.ParseSize(string(text))
+	_, err := size.Parse(string(text))
 	*s = Size(text)
 	return err
 }
@@ -127,7 +127,7 @@ type Share string
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (s *Share) UnmarshalText(text []byte) error {
-	_, err := recipe.ParseShare(string(text), 0)
+	_, err := size.Share(string(text), 0)
 	*s = Share(text)
 	return err
 }

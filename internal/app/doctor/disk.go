@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"builder/internal/base/size"
 )
 
 // leastFree is the free disk space in bytes without which no run starts. The programs of
@@ -41,15 +43,15 @@ func disk(_ context.Context, e *exam) Finding {
 		return unknown("%v", err)
 	}
 	if free < leastFree {
-		return fail("less than %s free: %s", size(leastFree), size(free)).
+		return fail("less than %s free: %s", size.Text(leastFree), size.Text(free)).
 			remedy("free space: `builder store gc` empties the engine's cache, with --keep 0 the store too; or set BUILDER_HOME to a larger disk")
 	}
 	m, found := e.Mount(dir)
-	text := fmt.Sprintf("%s on %s, %s free", home, m.Kind, size(free))
+	text := fmt.Sprintf("%s on %s, %s free", home, m.Kind, size.Text(free))
 	r := e.work.Recipe
 	switch {
 	case !found:
-		return unknown("%s is writable, %s free; its file system is unknown", home, size(free))
+		return unknown("%s is writable, %s free; its file system is unknown", home, size.Text(free))
 	case m.Has("noexec") && e.work.Engine.Kind == Native:
 		return fail("%s, mounted noexec, but the native engine runs programs there", text).remedy(elsewhere)
 	case slices.Contains(shared, m.Kind) || strings.HasPrefix(m.Kind, "fuse"):
@@ -61,7 +63,7 @@ func disk(_ context.Context, e *exam) Finding {
 	case r != nil && r.Unpinned != "":
 		return unknown("%s; %s", text, r.Unpinned).remedy("%s", r.Pin)
 	case r != nil:
-		return ok("%s; %s to fetch", text, size(r.Fetch))
+		return ok("%s; %s to fetch", text, size.Text(r.Fetch))
 	}
 	return ok("%s", text)
 }

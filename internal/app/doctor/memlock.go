@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"builder/internal/base/size"
 	"builder/internal/machine/fabric"
 )
 
@@ -29,8 +30,8 @@ func memlock(_ context.Context, e *exam) Finding {
 	case err != nil:
 		return unknown("/proc/self/limits: %s is not a size", m[1])
 	case len(e.Names(fabric.RDMADir)) == 0:
-		return none("%s, and no RDMA device", size(limit))
+		return none("%s, and no RDMA device", size.Text(limit))
 	}
-	return warn("%s", size(limit)).
+	return warn("%s", size.Text(limit)).
 		remedy("ulimit -l unlimited: `* - memlock unlimited` in /etc/security/limits.conf, LimitMEMLOCK=infinity in a unit, --ulimit memlock=-1 for a container")
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"builder/internal/base/size"
 )
 
 // memory compares the host's memory with the peak memory stated in the recipe. A run
@@ -15,9 +17,9 @@ func memory(_ context.Context, e *exam) Finding {
 		return unknown("%v", err)
 	}
 	free := e.available()
-	text := size(total)
+	text := size.Text(total)
 	if free > 0 {
-		text += fmt.Sprintf(", %s of it available", size(free))
+		text += fmt.Sprintf(", %s of it available", size.Text(free))
 	}
 	r := e.work.Recipe
 	switch {
@@ -26,11 +28,11 @@ func memory(_ context.Context, e *exam) Finding {
 	case r.Memory == 0:
 		return ok("%s; the need of the recipe is unknown", text)
 	case total < r.Memory && e.work.Engine.Kind != Named:
-		return fail("%s; the build needs %s", text, size(r.Memory)).remedy("build on a larger host: --engine URL, or a runner with more memory")
+		return fail("%s; the build needs %s", text, size.Text(r.Memory)).remedy("build on a larger host: --engine URL, or a runner with more memory")
 	case free > 0 && free < r.Memory:
-		return warn("%s; the build needs %s", text, size(r.Memory)).remedy("end other programs before the build")
+		return warn("%s; the build needs %s", text, size.Text(r.Memory)).remedy("end other programs before the build")
 	}
-	return ok("%s; the build needs %s", text, size(r.Memory))
+	return ok("%s; the build needs %s", text, size.Text(r.Memory))
 }
 
 // available returns the kernel's MemAvailable in bytes, or 0 if unknown.

@@ -26,19 +26,6 @@ func because(err error) string {
 	return err.Error()
 }
 
-// size formats bytes in powers of ten, like `memory` of a recipe.
-func size(n int64) string {
-	switch {
-	case n < 1e6:
-		return fmt.Sprintf("%d KB", n/1e3)
-	case n < 1e9:
-		return fmt.Sprintf("%d MB", n/1e6)
-	case n < 1e11:
-		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
-	}
-	return fmt.Sprintf("%d GB", n/1e9)
-}
-
 // count formats a number with its noun: 1 port, 2 ports.
 func count(n int, one string) string {
 	if n == 1 {

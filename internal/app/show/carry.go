@@ -1,6 +1,7 @@
 package show
 
 import (
+	"builder/internal/base/size"
 	"builder/internal/build/carry"
 	"builder/internal/view/term"
 )
@@ -17,6 +18,6 @@ func Export(out term.Printer, to string, index carry.Index, asJSON bool) error {
 	for _, c := range index.Cells {
 		out.Say("%s %s", c.ID, c.Key[:12])
 	}
-	out.Say("wrote %s: %d cells, %d files, %s, %d results", to, len(index.Cells), len(index.Blobs), Megabytes(index.Bytes()), len(index.Results))
+	out.Say("wrote %s: %d cells, %d files, %s, %d results", to, len(index.Cells), len(index.Blobs), size.Text(index.Bytes()), len(index.Results))
 	return nil
 }

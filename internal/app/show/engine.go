@@ -3,6 +3,7 @@ package show
 import (
 	"time"
 
+	"builder/internal/base/size"
 	"builder/internal/build/native"
 	"builder/internal/view/term"
 )
@@ -17,6 +18,6 @@ func Engine(out term.Printer, s native.Status) {
 	default:
 		out.Say("not built: the first run builds it")
 	}
-	out.Say("cache %s, %.1f GB", s.StateDir, float64(s.StateBytes)/1e9)
+	out.Say("cache %s, %s", s.StateDir, size.Text(s.StateBytes))
 	out.Say("log %s", s.Log)
 }

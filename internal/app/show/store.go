@@ -1,9 +1,8 @@
 package show
 
 import (
-	"fmt"
-
 	"builder/internal/app"
+	"builder/internal/base/size"
 	"builder/internal/view/term"
 )
 
@@ -14,20 +13,17 @@ func Collected(out term.Printer, done app.Collected, r app.CollectRequest) {
 		verb = "would remove"
 	}
 	for _, f := range done.Files {
-		out.Say("%s %s %s, %s, last used %s", verb, f.Kind, f.SHA256, Megabytes(f.Size), f.Used.Format("2006-01-02"))
+		out.Say("%s %s %s, %s, last used %s", verb, f.Kind, f.SHA256, size.Text(f.Size), f.Used.Format("2006-01-02"))
 	}
 	for _, name := range done.Staged {
 		out.Say("%s scratch/%s", verb, name)
 	}
-	out.Say("%s %d files and %d results; the store has %s, had %s", verb, len(done.Files), len(done.Results), Megabytes(done.After), Megabytes(done.Before))
+	out.Say("%s %d files and %d results; the store has %s, had %s", verb, len(done.Files), len(done.Results), size.Text(done.After), size.Text(done.Before))
 	for _, p := range done.Places {
 		would := ""
 		if p.Emptied() && r.DryRun {
 			would = ", and would be emptied"
 		}
-		out.Say("%s has %s, had %s%s", p.Name, Megabytes(p.After), Megabytes(p.Before), would)
+		out.Say("%s has %s, had %s%s", p.Name, size.Text(p.After), size.Text(p.Before), would)
 	}
 }
-
-// Megabytes formats a number of bytes.
-func Megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

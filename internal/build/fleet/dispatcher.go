@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/size"
 	"builder/internal/build/run"
 	"builder/internal/plan/lock"
 )
@@ -109,7 +110,7 @@ func (d *dispatcher) possible(e lock.Entry) error {
 	if len(lost) == len(d.workers) {
 		return errors.Join(lost...)
 	}
-	return diag.Errorf(diag.NoEngine, "the build needs %s of memory, the largest engine has %s", gigabytes(e.Memory), gigabytes(most)).
+	return diag.Errorf(diag.NoEngine, "the build needs %s of memory, the largest engine has %s", size.Text(e.Memory), size.Text(most)).
 		WithHint("build on a larger host (--engine), or state the memory of this host (--memory)")
 }
 
@@ -168,5 +169,3 @@ func (d *dispatcher) change(do func()) {
 	close(d.moved)
 	d.moved = make(chan struct{})
 }
-
-func gigabytes(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/1e9) }

@@ -36,9 +36,9 @@ func badCode() []bad {
 			func(s *specimen) { s.debug("-I/usr/include -I /__w/horovod/horovod/third_party") },
 			"build-paths", "holds /__w/horovod/horovod/third_party", "builder run"),
 		refused("a wheel of a third of its usual size", horovodROCm, func(s *specimen) { s.resize(20e3) },
-			"size", "KB, expected 40KB..150KB", "lost code, such as that for GPUs"),
+			"size", " KB, expected 40KB..150KB", "lost code, such as that for GPUs"),
 		refused("a wheel with other projects' libraries inside", horovodROCm, func(s *specimen) { s.resize(300e3) },
-			"size", "KB, expected 40KB..150KB", "libraries of others"),
+			"size", " KB, expected 40KB..150KB", "libraries of others"),
 	}
 }
 

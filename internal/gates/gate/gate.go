@@ -78,7 +78,7 @@ func All() []Gate {
 		wheelFormat,
 		changes,
 		pythonSource,
-		size,
+		artifactSize,
 		extensionPresent,
 		elfNeeded,
 		rdma,

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"os"
 
+	"builder/internal/base/size"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
 )
 
-var size = Gate{
+var artifactSize = Gate{
 	Name:   "size",
 	Asks:   "the artifact has about the usual size",
 	Remedy: "a suddenly small wheel lost code, such as that for GPUs, a large one took in libraries of others: read the gates device-code and elf-needed; if the new size is correct, move the band in the recipe",
@@ -26,17 +27,9 @@ func checkSize(_ context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	says := fmt.Sprintf("%s, expected %s", fileSize(info.Size()), s.Expect.Size)
+	says := fmt.Sprintf("%s, expected %s", size.Text(info.Size()), s.Expect.Size)
 	if info.Size() < low || info.Size() > high {
 		return verdict.Failed("%s", says)
 	}
 	return verdict.Passed("%s", says)
-}
-
-// fileSize formats a size as recipes do.
-func fileSize(bytes int64) string {
-	if bytes < 1e6 {
-		return fmt.Sprintf("%.1fKB", float64(bytes)/1e3)
-	}
-	return fmt.Sprintf("%.1fMB", float64(bytes)/1e6)
 }

@@ -16,16 +16,13 @@ func TestSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x-1-py3-none-any.whl")
 	for bytes, want := range map[int]verdict.Status{19_999: verdict.Fail, 20_000: verdict.Pass, 30_000: verdict.Pass, 30_001: verdict.Fail} {
 		write(t, path, make([]byte, bytes))
-		v := size.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: "20KB..30KB"}})
-		judged(t, v, want, "KB, expected 20KB..30KB", bytes)
+		v := artifactSize.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: "20KB..30KB"}})
+		judged(t, v, want, " KB, expected 20KB..30KB", bytes)
 	}
 	for _, band := range []string{"30KB..20KB", "20KB"} {
-		judged(t, size.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: band}}), verdict.NotMeasured, "", band)
+		judged(t, artifactSize.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: band}}), verdict.NotMeasured, "", band)
 	}
-	judged(t, size.Check(t.Context(), Subject{Artifact: path + "x", Expect: recipe.Expect{Size: "1KB..2KB"}}), verdict.NotMeasured, "")
-	for bytes, want := range map[int64]string{0: "0.0KB", 999_999: "1000.0KB", 1_000_000: "1.0MB", 15_834_289: "15.8MB"} {
-		check.Same(t, fmt.Sprint(bytes), want, fileSize(bytes))
-	}
+	judged(t, artifactSize.Check(t.Context(), Subject{Artifact: path + "x", Expect: recipe.Expect{Size: "1KB..2KB"}}), verdict.NotMeasured, "")
 }
 
 // Every pattern is checked, also after a failure. The remedy for an additional

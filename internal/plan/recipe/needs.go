@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/size"
 )
 
 // An Input names one cell of another recipe. Values of its axes may contain names in
@@ -44,40 +44,13 @@ func (v Variable) problem() string {
 	return ""
 }
 
-var size = regexp.MustCompile(`^([1-9][0-9]{0,5})(KB|MB|GB)$`)
-
 // MemoryBytes returns the peak memory of the build in bytes, or 0 if the recipe does
 // not state it.
 func (s Settings) MemoryBytes() (int64, error) {
 	if s.Memory == "" {
 		return 0, nil
 	}
-	return ParseSize(s.Memory)
-}
-
-// ParseSize parses a size such as 800MB or 16GB. A kilobyte is 1000 bytes.
-func ParseSize(text string) (int64, error) {
-	m := size.FindStringSubmatch(text)
-	if m == nil {
-		return 0, diag.Errorf(diag.Usage, "%q is not a size such as 800MB or 16GB", text)
-	}
-	n, err := strconv.ParseInt(m[1], 10, 64)
-	return n * map[string]int64{"KB": 1e3, "MB": 1e6, "GB": 1e9}[m[2]], err
-}
-
-// ParseShare parses a size, or a percentage of whole such as 60%.
-func ParseShare(text string, whole int64) (int64, error) {
-	if percent, ok := strings.CutSuffix(text, "%"); ok {
-		if n, err := strconv.ParseInt(percent, 10, 64); err == nil && n > 0 && n <= 100 {
-			return whole / 100 * n, nil
-		}
-		return 0, diag.Errorf(diag.Usage, "%q is not a share such as 60%%", text)
-	}
-	n, err := ParseSize(text)
-	if err != nil {
-		return 0, diag.Errorf(diag.Usage, "%q is not a size such as 40GB or a share such as 60%%", text)
-	}
-	return n, nil
+	return size.Parse(s.Memory)
 }
 
 // InputRecipes returns the names of the recipes used as inputs of r, sorted and
@@ -147,8 +120,8 @@ func (e Expect) SizeBand() (low, high int64, err error) {
 		return 0, 0, nil
 	}
 	from, to, ok := strings.Cut(e.Size, "..")
-	low, err1 := ParseSize(from)
-	high, err2 := ParseSize(to)
+	low, err1 := size.Parse(from)
+	high, err2 := size.Parse(to)
 	if !ok || err1 != nil || err2 != nil || low > high {
 		return 0, 0, diag.Errorf(diag.Usage, "size %q is not a range such as 50KB..500KB or 11MB..21MB: write whole numbers with KB, MB or GB", e.Size)
 	}

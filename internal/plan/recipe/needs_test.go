@@ -10,16 +10,6 @@ import (
 	"builder/test/kit/must"
 )
 
-func TestParseSize(t *testing.T) {
-	for text, want := range map[string]int64{
-		"40KB": 40e3, "1MB": 1e6, "800MB": 800e6, "16GB": 16e9, "999999GB": 999999e9,
-		"": 0, "16": 0, "0GB": 0, "-1GB": 0, "16GiB": 0, "1.5GB": 0, "16gb": 0, "1000000GB": 0, "1 GB": 0,
-	} {
-		have, err := recipe.ParseSize(text)
-		check.That(t, have == want && (err != nil) == (want == 0), "%q is %d, %v; want %d", text, have, err, want)
-	}
-}
-
 func TestNeedsAreChecked(t *testing.T) {
 	const one = "{id: CVE-2024-10190, about: a, source: b, mended-by: c, action: d}"
 	for text, says := range map[string]string{
@@ -45,15 +35,5 @@ func TestNeedsAreChecked(t *testing.T) {
 		site := fstest.MapFS{"tool.yaml": {Data: []byte(before + text + "\n")}}
 		_, err := recipe.Load(site, "recipes")
 		check.Fails(t, err, says, text)
-	}
-}
-
-func TestParseShare(t *testing.T) {
-	for text, want := range map[string]int64{
-		"60%": 600, "100%": 1000, "1%": 10, "2KB": 2000,
-		"0%": 0, "101%": 0, "-5%": 0, "%": 0, "1.5%": 0, "much": 0, "0KB": 0,
-	} {
-		have, err := recipe.ParseShare(text, 1000)
-		check.That(t, have == want && (err != nil) == (want == 0), "%q is %d, %v; want %d", text, have, err, want)
 	}
 }
