@@ -65,15 +65,9 @@ type Request struct {
 // Resolve chooses a version of every required project and the best matching wheel of
 // each version. It never takes source distributions, because it would have to run them
 // to learn their dependencies.
-func (t Tool) Resolve(ctx context.Context, scratch string, req Request) ([]File, error) {
-	return t.wheels(ctx, scratch, req)
-}
-
-// wheels resolves the versions with uv and chooses a wheel of each.
-func (t Tool) wheels(ctx context.Context, scratch string, req Request, args ...string) ([]File, error) {
-	fits, err := newTarget(req.Python, req.Platform)
-	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "resolving Python packages: %w", err)
+func (t Tool) Resolve(ctx context.Context, scratch string, req Request, args ...string) ([]File, error) {
+	if err := checkTarget(req.Python, req.Platform); err != nil {
+		return nil, err
 	}
 	args = append([]string{"--only-binary", ":all:", "--python-version", req.Python, "--python-platform", req.Platform}, args...)
 	packages, err := t.compile(ctx, scratch, inputs{req.Requirements, req.Without}, args...)
@@ -82,7 +76,7 @@ func (t Tool) wheels(ctx context.Context, scratch string, req Request, args ...s
 	}
 	chosen := make([]found, len(packages))
 	for i, p := range packages {
-		if chosen[i], err = fits.best(p); err != nil {
+		if chosen[i], err = best(p); err != nil {
 			return nil, diag.Errorf(diag.Fetch, "resolving Python packages: %w", err)
 		}
 	}
@@ -121,7 +115,7 @@ func (t Tool) Released(ctx context.Context, scratch, project, version, python, p
 	if err != nil {
 		return File{}, diag.Errorf(diag.Usage, "resolving source: %w", err)
 	}
-	files, err := t.wheels(ctx, scratch, Request{Requirements: []string{pin}, Python: python, Platform: platform}, "--no-deps")
+	files, err := t.Resolve(ctx, scratch, Request{Requirements: []string{pin}, Python: python, Platform: platform}, "--no-deps")
 	if err != nil {
 		return File{}, err
 	}
