@@ -69,7 +69,7 @@ func Collect(ctx context.Context, s *Session, r CollectRequest) (Collected, erro
 	}
 	var err1, err2 error
 	c.Collected, err1 = k.Collect(store.Want{Most: most, Made: k.results.Made(), DryRun: r.DryRun})
-	c.Staged, err2 = k.Unstage(filepath.Join(s.Home, "scratch"), c.Collected, r.DryRun)
+	c.Staged, err2 = k.Unstage(filepath.Join(s.Home, "scratch"), r.DryRun)
 	errs := []error{err1, err2}
 	for _, p := range c.Places {
 		if p.empty != nil && !r.DryRun {

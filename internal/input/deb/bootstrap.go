@@ -110,28 +110,21 @@ var usrDirs = []string{"bin", "lib", "lib64", "sbin"}
 // mergeUsr makes /bin, /lib, /lib64 and /sbin links into /usr before a package can make
 // them directories.
 func (l *layer) mergeUsr() error {
-	epoch := time.Unix(0, 0)
-	for _, dir := range append([]string{"usr"}, prefixed("usr/", usrDirs)...) {
-		l.seen[dir] = entryOf{"", tar.TypeDir}
-		if err := l.out.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755, Uid: l.first, Gid: l.first, ModTime: epoch}); err != nil {
-			return err
-		}
+	var all []*tar.Header
+	for _, dir := range []string{"usr/", "usr/bin/", "usr/lib/", "usr/lib64/", "usr/sbin/"} {
+		all = append(all, &tar.Header{Name: dir, Typeflag: tar.TypeDir, Mode: 0o755})
 	}
 	for _, dir := range usrDirs {
-		l.seen[dir] = entryOf{"", tar.TypeSymlink}
-		if err := l.out.WriteHeader(&tar.Header{Name: dir, Linkname: "usr/" + dir, Typeflag: tar.TypeSymlink, Mode: 0o777, Uid: l.first, Gid: l.first, ModTime: epoch}); err != nil {
+		all = append(all, &tar.Header{Name: dir, Linkname: "usr/" + dir, Typeflag: tar.TypeSymlink, Mode: 0o777})
+	}
+	for _, h := range all {
+		h.Uid, h.Gid, h.ModTime = l.first, l.first, time.Unix(0, 0)
+		l.seen[path.Clean(h.Name)] = entryOf{"", h.Typeflag}
+		if err := l.out.WriteHeader(h); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func prefixed(prefix string, names []string) []string {
-	var out []string
-	for _, n := range names {
-		out = append(out, prefix+n)
-	}
-	return out
 }
 
 // add appends the entries of a decompressed data archive and removes the archive.

@@ -1,12 +1,12 @@
 package store
 
 import (
-	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -25,10 +25,9 @@ type Collected struct {
 	Results []string `json:"results"` // keys
 }
 
-// Collect removes the least recently used files until the store has at most w.Most
-// bytes. Partial downloads go first, then files that can be fetched again, and last the
-// outputs of cells with the results that name them. Collect keeps files locked by
-// another process. The caller must hold the store with [Store.Alone].
+// Collect removes the files that nobody used for the longest time until the store has at
+// most w.Most bytes, and the results that name them. It keeps files locked by another
+// process. The caller must hold the store with [Store.Alone].
 func (s *Store) Collect(w Want) (Collected, error) {
 	all, err := s.Survey(w.Made)
 	if err != nil {
@@ -39,9 +38,7 @@ func (s *Store) Collect(w Want) (Collected, error) {
 		c.Before += k.Size
 	}
 	c.After = c.Before
-	slices.SortStableFunc(all, func(a, b Kept) int {
-		return cmp.Or(cmp.Compare(a.Kind.worth(), b.Kind.worth()), a.Used.Compare(b.Used))
-	})
+	slices.SortStableFunc(all, func(a, b Kept) int { return a.Used.Compare(b.Used) })
 	var errs []error
 	for _, k := range all {
 		if c.After <= w.Most {
@@ -59,17 +56,6 @@ func (s *Store) Collect(w Want) (Collected, error) {
 	slices.Sort(c.Results)
 	c.Results = slices.Compact(c.Results)
 	return c, errors.Join(errs...)
-}
-
-// worth orders kinds by the cost of getting the file again.
-func (k Kind) worth() int {
-	switch k {
-	case Partial:
-		return 0
-	case Made:
-		return 2
-	}
-	return 1
 }
 
 // remove removes a file and the results that name it, unless another process holds its
@@ -100,17 +86,14 @@ func (s *Store) remove(k Kept, w Want) (bool, error) {
 const idle = 24 * time.Hour
 
 // Unstage removes entries of the directory scratch: those unused for a day, and those
-// with links to blobs no longer in the store, because such links still occupy disk
-// space. It keeps clones of repositories, because they are not copies of blobs. It
-// returns the names of the removed entries, or in a dry run those to remove. The caller
-// must hold the store with [Store.Alone].
-func (s *Store) Unstage(scratch string, c Collected, dryRun bool) ([]string, error) {
+// with links to files that the store no longer has, because they still occupy disk
+// space. It keeps clones of repositories, because they are not copies of files. It
+// returns the names of the removed entries. In a dry run it removes nothing, so it
+// cannot name the entries whose files a collection removes first. The caller must hold
+// the store with [Store.Alone].
+func (s *Store) Unstage(scratch string, dryRun bool) ([]string, error) {
 	entries, err := os.ReadDir(scratch)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	kept, err := s.inodes(c)
-	if err != nil {
 		return nil, err
 	}
 	gone := []string{}
@@ -121,7 +104,7 @@ func (s *Store) Unstage(scratch string, c Collected, dryRun bool) ([]string, err
 			continue
 		}
 		path := filepath.Join(scratch, e.Name())
-		if time.Since(info.ModTime()) < idle && !orphaned(path, kept) {
+		if time.Since(info.ModTime()) < idle && !orphaned(path) {
 			continue
 		}
 		gone = append(gone, e.Name())
@@ -132,31 +115,18 @@ func (s *Store) Unstage(scratch string, c Collected, dryRun bool) ([]string, err
 	return gone, errors.Join(errs...)
 }
 
-// inodes returns the inodes of the remaining blobs.
-func (s *Store) inodes(c Collected) (map[uint64]bool, error) {
-	digests, err := s.digests()
-	going := map[string]bool{}
-	for _, k := range c.Files {
-		going[k.SHA256] = true
-	}
-	kept := map[uint64]bool{}
-	for _, digest := range digests {
-		if info, err := os.Lstat(s.place(digest)); err == nil && !going[digest] {
-			kept[inode(info)] = true
-		}
-	}
-	return kept, err
-}
-
-// orphaned reports whether path is a staged directory with a file that is not a link to
-// a remaining blob.
-func orphaned(path string, kept map[uint64]bool) bool {
+// orphaned reports whether path is a staged directory with the only link to a file.
+func orphaned(path string) bool {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return false
 	}
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
 		info, err := e.Info()
-		return err == nil && info.Mode().IsRegular() && info.Mode().Perm() == 0o444 && !kept[inode(info)]
+		if err != nil || info.Mode() != 0o444 {
+			return false
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		return ok && stat.Nlink == 1
 	})
 }

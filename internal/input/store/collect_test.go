@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,9 +27,10 @@ func TestCollect(t *testing.T) {
 	old, recent, made := put(t, s, "old", content+"1"), put(t, s, "recent", content+"2"), put(t, s, "made", content+"3")
 	used(t, s, old, 2*time.Hour)
 	used(t, s, recent, time.Hour)
-	used(t, s, made, 100*time.Hour)
+	used(t, s, made, time.Minute)
 	half := strings.Repeat("0", 64)
-	write(t, filepath.Join(s.dir, partials, half), []byte("1234567890"))
+	long := time.Now().Add(-3 * time.Hour)
+	must.Succeed(t, os.Chtimes(write(t, filepath.Join(s.dir, partials, half), []byte("1234567890")), long, long))
 	must.Succeed(t, s.PutResult("k", []byte("{}")))
 	want := func(most int64, dry bool) Want {
 		return Want{Most: most, Made: map[string][]string{made.SHA256: {"k"}}, DryRun: dry}
@@ -84,7 +86,7 @@ func digestsOf(c Collected) []string {
 func TestCollectLeavesWhatSomebodyIsAt(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "a", "content")
-	unlock, err := lock(t.Context(), filepath.Join(s.dir, locks, b.SHA256))
+	unlock, err := Lock(t.Context(), filepath.Join(s.dir, locks, b.SHA256), nil)
 	must.Succeed(t, err)
 	defer unlock()
 	if got, err := s.Collect(Want{}); err != nil || len(got.Files) > 0 || got.After != b.Size {
@@ -126,17 +128,17 @@ func TestUnstage(t *testing.T) {
 	for _, name := range []string{"old", "git-clone"} {
 		must.Succeed(t, os.Chtimes(filepath.Join(scratch, name), long, long))
 	}
-	c := Collected{Files: []Kept{{SHA256: gone.SHA256}}}
-	for _, dry := range []bool{true, false} {
-		got, err := s.Unstage(scratch, c, dry)
-		if err != nil || !slices.Equal(got, []string{"old", "orphan"}) {
-			t.Errorf("%v, %v", got, err)
-		}
+	if got, err := s.Unstage(scratch, true); err != nil || !slices.Equal(got, []string{"old"}) {
+		t.Errorf("a dry run: %v, %v", got, err)
+	}
+	must.Succeed(t, s.drop(gone.SHA256))
+	if got, err := s.Unstage(scratch, false); err != nil || !slices.Equal(got, []string{"old", "orphan"}) {
+		t.Errorf("%v, %v", got, err)
 	}
 	if left := names(t, scratch); !slices.Equal(left, []string{"git-clone", "young"}) {
 		t.Errorf("left: %v", left)
 	}
-	if got, err := s.Unstage(filepath.Join(scratch, "absent"), c, false); err != nil || len(got) > 0 {
+	if got, err := s.Unstage(filepath.Join(scratch, "absent"), false); err != nil || len(got) > 0 {
 		t.Errorf("without scratch: %v, %v", got, err)
 	}
 }
@@ -176,25 +178,15 @@ func TestStageNotesThatItIsUsed(t *testing.T) {
 
 func TestSurvey(t *testing.T) {
 	s := fresh(t)
-	tar := make([]byte, 512)
-	copy(tar[257:], "ustar")
-	for content, want := range map[string]Kind{
-		"!<arch>\ndebian-binary": Deb, "PK\x03\x04zip": Wheel, "\x1f\x8bgz": Archive, "\xfd7zXZ\x00": Archive,
-		string(tar): Archive, "": Other, "made": Made, "text": Other,
-	} {
-		b := put(t, s, "x", content)
-		made := map[string][]string{}
-		if want == Made {
-			made[b.SHA256] = []string{"k"}
-		}
-		all, err := s.Survey(made)
-		i := slices.IndexFunc(all, func(k Kept) bool { return k.SHA256 == b.SHA256 })
-		if err != nil || i < 0 || all[i].Kind != want || all[i].Size != b.Size {
-			t.Errorf("%q: %v, %v", content, all, err)
-		}
-	}
+	input, made := put(t, s, "x", "fetched"), put(t, s, "y", "built")
+	write(t, filepath.Join(s.dir, partials, strings.Repeat("0", 64)), []byte("begun"))
 	write(t, filepath.Join(s.dir, contents, "stray"), nil)
-	if all, err := s.Survey(nil); err != nil || len(all) != 8 {
-		t.Errorf("%d files, %v", len(all), err)
+	all, err := s.Survey(map[string][]string{made.SHA256: {"k"}})
+	kinds := map[string]Kind{}
+	for _, k := range all {
+		kinds[k.SHA256] = k.Kind
+	}
+	if want := map[string]Kind{input.SHA256: Input, made.SHA256: Made, strings.Repeat("0", 64): Partial}; err != nil || !maps.Equal(kinds, want) {
+		t.Errorf("%v, %v", all, err)
 	}
 }

@@ -27,7 +27,7 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(d
 	if path, err := s.Use(b); err == nil {
 		return path, nil
 	}
-	unlock, err := lock(ctx, filepath.Join(s.dir, locks, b.SHA256))
+	unlock, err := Lock(ctx, filepath.Join(s.dir, locks, b.SHA256), nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("fetching %s: %w", b.Name, err)

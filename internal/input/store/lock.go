@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -13,22 +15,20 @@ import (
 // unlock is called. Unlocking removes the file. Lock calls waiting, if not nil, once if
 // another holds the lock.
 func Lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
-	unlock, err = tryLock(path)
-	if unlock != nil || err != nil {
-		return unlock, err
-	}
-	if waiting != nil {
-		waiting()
-	}
-	return lock(ctx, path)
+	return poll(ctx, waiting, func() (func(), error) { return tryLock(path) })
 }
 
-// lock polls, because a blocked flock cannot be cancelled.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
+// poll calls try until it returns a release or an error, because a blocked flock cannot
+// be cancelled.
+func poll(ctx context.Context, waiting func(), try func() (func(), error)) (release func(), err error) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		unlock, err := tryLock(path)
-		if unlock != nil || err != nil {
-			return unlock, err
+		release, err := try()
+		if release != nil || err != nil {
+			return release, err
+		}
+		if waiting != nil {
+			waiting()
+			waiting = nil
 		}
 		select {
 		case <-ctx.Done():
@@ -40,19 +40,31 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 
 // tryLock returns nil and no error while another holds the lock.
 func tryLock(path string) (func(), error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
+	f, err := flock(path, syscall.LOCK_EX)
+	switch {
+	case f == nil || err != nil:
+		return nil, err
+	case !current(f, path):
+		return nil, f.Close()
+	}
+	return func() {
+		_ = os.Remove(path) // before unlocking, so that waiting processes see that their file is gone
+		_ = f.Close()
+	}, nil
+}
+
+// flock returns a locked file, or nil and no error while another holds the lock.
+func flock(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("locking: %w", err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil && current(f, path) {
-		return func() {
-			_ = os.Remove(path) // before unlocking, so that waiting processes see that their file is gone
-			_ = f.Close()
-		}, nil
+	err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+	if err == nil {
+		return f, nil
 	}
 	_ = f.Close()
-	if err == nil || errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
+	if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("locking %s: %w", path, err)
@@ -64,4 +76,34 @@ func current(f *os.File, path string) bool {
 	mine, err1 := f.Stat()
 	theirs, err2 := os.Lstat(path)
 	return err1 == nil && err2 == nil && os.SameFile(mine, theirs)
+}
+
+// users is the lock file of all readers of blobs. It is never removed.
+const users = "users"
+
+// Hold registers this process as a user of the store: no collection starts before
+// release is called. Any number of processes may hold the store. Hold calls waiting, if
+// not nil, once if a collection is running.
+func (s *Store) Hold(ctx context.Context, waiting func()) (release func(), err error) {
+	release, err = s.lockUsers(ctx, syscall.LOCK_SH, waiting)
+	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
+		return func() {}, nil // a read-only store is never collected
+	}
+	return release, err
+}
+
+// Alone waits until no process uses the store, then excludes all others until release
+// is called.
+func (s *Store) Alone(ctx context.Context, waiting func()) (release func(), err error) {
+	return s.lockUsers(ctx, syscall.LOCK_EX, waiting)
+}
+
+func (s *Store) lockUsers(ctx context.Context, how int, waiting func()) (release func(), err error) {
+	return poll(ctx, waiting, func() (func(), error) {
+		f, err := flock(filepath.Join(s.dir, users), how)
+		if f == nil || err != nil {
+			return nil, err
+		}
+		return func() { _ = f.Close() }, nil
+	})
 }

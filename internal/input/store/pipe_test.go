@@ -25,7 +25,6 @@ func TestPipesInAStoreKeepNobodyWaiting(t *testing.T) {
 	for what, ask := range map[string]func(){
 		"a result":  func() { s.Result("key") },
 		"a note":    func() { s.checked(digest) },
-		"a blob":    func() { kindOf(s.place(digest)) },
 		"a digest":  func() { _, _ = Of(s.place(digest)) },
 		"a partial": func() { _, _ = openPartial(filepath.Join(s.dir, partials, digest)) },
 		"a small":   func() { _, _ = Small(context.Background(), Place(s.place(digest)), 10) },

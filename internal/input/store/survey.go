@@ -1,16 +1,11 @@
 package store
 
 import (
-	"bytes"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
-
-	"builder/internal/base/regular"
 )
 
 // A Kept is a file of the store.
@@ -21,21 +16,18 @@ type Kept struct {
 	Used   time.Time `json:"used"` // last use
 }
 
-// Kind is the type of a file, derived from its first bytes.
+// Kind says how a file came into the store.
 type Kind string
 
 // The kinds of files.
 const (
-	Deb     Kind = "deb"     // a Debian package
-	Wheel   Kind = "wheel"   // or another ZIP file
-	Archive Kind = "source"  // a tar archive, compressed or not
-	Made    Kind = "result"  // output of a cell, of any type
+	Input   Kind = "input"   // fetched
+	Made    Kind = "result"  // output of a cell
 	Partial Kind = "partial" // partial download, continued by the next fetch
-	Other   Kind = "other"
 )
 
 // Kinds lists all kinds in the order of printing.
-func Kinds() []Kind { return []Kind{Deb, Wheel, Archive, Made, Partial, Other} }
+func Kinds() []Kind { return []Kind{Input, Made, Partial} }
 
 // Survey lists all files, sorted by digest, followed by the partial downloads. made
 // maps the digests of cells' outputs to the keys of their results.
@@ -50,9 +42,9 @@ func (s *Store) Survey(made map[string][]string) ([]Kept, error) {
 		if err != nil {
 			continue // removed meanwhile
 		}
-		k := Kept{digest, info.Size(), Made, s.lastUse(digest, info)}
-		if len(made[digest]) == 0 {
-			k.Kind = kindOf(s.place(digest))
+		k := Kept{digest, info.Size(), Input, s.lastUse(digest, info)}
+		if len(made[digest]) > 0 {
+			k.Kind = Made
 		}
 		all = append(all, k)
 	}
@@ -84,26 +76,4 @@ func (s *Store) lastUse(digest string, info fs.FileInfo) time.Time {
 		return noted.ModTime()
 	}
 	return info.ModTime()
-}
-
-// kindOf derives the kind from the beginning of a file.
-func kindOf(path string) Kind {
-	f, err := regular.Open(path)
-	if err != nil {
-		return Other
-	}
-	defer f.Close()
-	head := make([]byte, 265)
-	n, _ := io.ReadFull(f, head)
-	head = head[:n]
-	begins := func(magic string) bool { return strings.HasPrefix(string(head), magic) }
-	switch {
-	case begins("!<arch>\n"):
-		return Deb
-	case begins("PK\x03\x04"):
-		return Wheel
-	case begins("\x1f\x8b"), begins("\xfd7zXZ\x00"), begins("BZh"), begins("\x28\xb5\x2f\xfd"), n > 262 && bytes.Equal(head[257:262], []byte("ustar")):
-		return Archive
-	}
-	return Other
 }
