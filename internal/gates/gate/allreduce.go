@@ -126,24 +126,29 @@ func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 		}
 		return s.judgeRing(*task.ring, end, true)
 	}
-	return s.ringOf(ctx, launch{gate: "allreduce-2"})
-}
-
-func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
-	return s.ringOf(ctx, launch{gate: "launcher", horovodrun: true})
-}
-
-// ringOf runs the collectives alone.
-func (s Subject) ringOf(ctx context.Context, l launch) verdict.Verdict {
 	task := s.ring()
-	l.controller, l.program, l.limit = s.Expect.Launcher, []string{"PYTHON", "collectives.py", s.Expect.Import[0]}, rankSeconds
-	l.scripts = []string{"collectives.py"}
-	l.parts = []any{task.part(0), task.part(1)}
-	end, err := s.start(ctx, l)
+	end, err := s.start(ctx, frameworks(s.Expect), nil, task.launch(s.Expect))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
 	return s.judgeRing(task, end, false)
+}
+
+func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
+	task := s.ring()
+	ends, err := s.ends(ctx, "launcher", task)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	return s.judgeRing(task, ends[0], false)
+}
+
+// launch returns the launch of ranks that do the collectives alone.
+func (r ring) launch(e recipe.Expect) launch {
+	return launch{
+		gate: "allreduce-2", controller: e.Launcher, program: []string{"collectives.py", e.Import[0]},
+		parts: []any{r.part(0), r.part(1)}, limit: rankSeconds,
+	}
 }
 
 // trainsToo reports whether the ranks of the gate train-step report the collectives too.

@@ -19,7 +19,7 @@ func TestLaunchers(t *testing.T) {
 		subject.Box = box
 		for i, g := range []Gate{allreduce2, launcherGate} {
 			v := g.Check(t.Context(), subject)
-			job := box.job(t, i)
+			job := box.launch(t, i)
 			judged(t, v, verdict.Pass, "", controller)
 			if g.Name == "launcher" {
 				want = []string{"horovodrun", "localhost:2"}

@@ -35,8 +35,8 @@ func badLies() []bad {
 		refused("ranks that report and end themselves with 0", horovodROCm, func(s *specimen) { s.box.end = inTraining(early) },
 			"train-step", "rank 0 ended before its end: exit 0", "would train wrongly or stop"),
 		refused("horovodrun that starts nothing and says that all went well", horovodROCm, func(s *specimen) {
-			s.box.end = func(job rankJob, e *ranksEnd) {
-				if job.Launcher[0] == "horovodrun" {
+			s.box.end = func(l rankLaunch, e *ranksEnd) {
+				if l.Launcher[0] == "horovodrun" {
 					e.Ranks = []*rankEnd{nil, nil}
 				}
 			}
@@ -65,8 +65,8 @@ func badLies() []bad {
 			s.replace("built-flags", `"gloo": "false"`, `"gloo": "true"`)
 		}, "check-build", "[X] of gloo is a claim that the extension's bytes deny", "was not compiled in", "built-flags"),
 		refused("a second answer of another process", horovodROCm, func(s *specimen) {
-			s.box.answers["allreduce-2"] = Result{Output: `{"nonce": "", "exit": 0, "ranks": []}` + "\n"}
-			s.box.answers["train-step"] = s.box.answers["allreduce-2"]
+			s.box.answers["ranks.py of allreduce-2"] = Result{Output: `{"nonce": "", "ends": []}` + "\n"}
+			s.box.answers["ranks.py of train-step"] = s.box.answers["ranks.py of allreduce-2"]
 		}, "allreduce-2", "exit 0 and 0 answers", lookAgain, "train-step").unmeasured(),
 	}
 }
@@ -190,6 +190,30 @@ func TestLyingWheels(t *testing.T) {
 	}
 }
 
+// A launcher of MPICH speaks with a rank over a descriptor that the rank inherits.
+func TestRanksHearTheirLauncher(t *testing.T) {
+	const mpirun = `#!/usr/bin/env python3
+import os, socket, subprocess, sys
+ranks = []
+for n in "01":
+    mine, theirs = socket.socketpair()
+    env = dict(os.environ, PMI_RANK=n, PMI_FD=str(theirs.fileno()))
+    ranks.append(subprocess.Popen(sys.argv[5:], env=env, pass_fds=[theirs.fileno()]))
+    mine.sendall(b"rank " + n.encode())
+    mine.detach()
+sys.exit(max(rank.wait() for rank in ranks))
+`
+	bin := t.TempDir()
+	must.Succeed(t, os.WriteFile(filepath.Join(bin, "mpirun"), []byte(mpirun), 0o700))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	s := onThisHost(t, map[string]string{
+		"horovod/torch/__init__.py": "import os\ndef init():\n    print('HEARD', os.read(int(os.environ['PMI_FD']), 9).decode(), flush=True)\n    os._exit(0)\n",
+	})
+	s.Expect.Launcher = "mpich"
+	end, err := s.start(t.Context(), []string{"torch"}, nil, s.ring().launch(s.Expect))
+	check.That(t, err == nil && strings.Contains(end.Log, "HEARD rank 0") && strings.Contains(end.Log, "HEARD rank 1"), "%+v, %v", end, err)
+}
+
 // A rank gets its own part only: nothing of the other's is in its files, its environment
 // or the processes that it may read.
 func TestRanksKnowTheirOwnPartOnly(t *testing.T) {
@@ -210,9 +234,6 @@ print("SEEN" if seen().count(other) else "CLEAN", flush=True)
 `
 	s := onThisHost(t, map[string]string{"horovod/torch/__init__.py": spy})
 	task := s.ring()
-	end, err := s.start(t.Context(), launch{
-		gate: "allreduce-2", controller: "gloo", limit: 60, parts: []any{task.part(0), task.part(1)},
-		program: []string{"PYTHON", "collectives.py", "horovod.torch"}, scripts: []string{"collectives.py"},
-	})
+	end, err := s.start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
 	check.That(t, err == nil && strings.Count(end.Log, "CLEAN") == 2 && !slices.Contains(end.Ranks, nil), "%+v, %v", end, err)
 }

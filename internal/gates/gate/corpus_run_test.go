@@ -73,7 +73,7 @@ func badRuns() []bad {
 			}
 		}, "rank 1 reported its collectives 0 times"),
 		refused("the launcher of the image does not start", horovodROCm, func(s *specimen) {
-			s.box.end = func(_ rankJob, e *ranksEnd) {
+			s.box.end = func(_ rankLaunch, e *ranksEnd) {
 				e.Exit, e.Log, e.Ranks = at(127), "mpirun: command not found\n", []*rankEnd{nil, nil}
 			}
 		}, "allreduce-2", "rank 0 did not start: mpirun: exit 127: mpirun: command not found", lookAgain,

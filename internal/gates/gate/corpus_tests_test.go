@@ -32,7 +32,7 @@ func badTests() []bad {
 	}
 	cases := func(all ...[]testCase) func(*played) { return func(p *played) { p.cases = all } }
 	end := func(change func(*ranksEnd)) func(*played) {
-		return func(p *played) { p.end = func(_ rankJob, e *ranksEnd) { change(e) } }
+		return func(p *played) { p.end = func(_ rankLaunch, e *ranksEnd) { change(e) } }
 	}
 	wrong := slices.Clone(goodRank)
 	wrong[0].Status, wrong[0].Message = caseFailed, "tensorflow.python.framework.errors_impl.InvalidArgumentError: incompatible shapes"
@@ -44,8 +44,8 @@ func badTests() []bad {
 		row("a known failure that passes", false,
 			"test_known passed, and is named as a known failure", "if a known failure passes, remove it there", cases(suite("test_known"), suite("test_known"))),
 		row("upstream's tests collect nothing", true, "rank 0: it collected no test", lookAgain, cases([]testCase{}, []testCase{})),
-		row("a rank crashes in upstream's tests", true, "rank 1: pytest did not come to its end; rank 1 ended before its end: exit -11", lookAgain,
-			end(func(e *ranksEnd) { *e.Ranks[1] = rankEnd{Exit: at(-11)} })),
+		row("a rank crashes in upstream's tests", true, "rank 1: pytest did not come to its end; rank 1 ended before its end: exit 139", lookAgain,
+			end(func(e *ranksEnd) { *e.Ranks[1] = rankEnd{Exit: at(139)} })),
 		row("ranks that wait for each other for ever", true, "rank 0: pytest did not come to its end", lookAgain,
 			end(func(e *ranksEnd) {
 				for _, r := range e.Ranks {

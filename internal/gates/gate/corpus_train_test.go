@@ -150,7 +150,7 @@ func badTraining() []bad {
 			}
 			e.Log = "Timeout (0:03:00)!\nThread 0x1 (most recent call first):\n"
 		}, "no report of optimizer of rank 0; rank 0 ended before its end: exit 1"),
-		ending("ranks that crash at their end", nil, func(e *ranksEnd) { e.Ranks[0].Exit, e.Log = at(-11), "Segmentation fault\n" }, "rank 0 came to its end and then ended with exit -11: Segmentation fault"),
+		ending("ranks that crash at their end", nil, func(e *ranksEnd) { e.Ranks[0].Exit, e.Log = at(139), "Segmentation fault\n" }, "rank 0 came to its end and then ended with exit 139: Segmentation fault"),
 		ending("a rank without some cases", untilGroups, nil, "no report of optimizer of rank 0"),
 		ending("a rank that reports a case twice", nil, func(e *ranksEnd) {
 			e.Ranks[1].Lines = append(e.Ranks[1].Lines, e.Ranks[1].Lines[len(e.Ranks[1].Lines)-1])
@@ -159,9 +159,9 @@ func badTraining() []bad {
 }
 
 // inTraining changes the end of the ranks that train.
-func inTraining(change func(*ranksEnd)) func(rankJob, *ranksEnd) {
-	return func(job rankJob, e *ranksEnd) {
-		if change != nil && job.Program[1] == "train.py" {
+func inTraining(change func(*ranksEnd)) func(rankLaunch, *ranksEnd) {
+	return func(l rankLaunch, e *ranksEnd) {
+		if change != nil && l.Program[0] == "train.py" {
 			change(e)
 		}
 	}
@@ -215,7 +215,7 @@ func TestEveryControllerTrains(t *testing.T) {
 	box := &recorder{box: s.box}
 	subject.Box = box
 	v := trainStep.Check(t.Context(), subject)
-	check.That(t, v.Status == verdict.Pass && len(box.asked) == 2 && box.job(t, 0).Launcher[0] == "mpirun" && box.job(t, 1).Meet,
+	check.That(t, v.Status == verdict.Pass && len(box.asked) == 2 && box.launch(t, 0).Launcher[0] == "mpirun" && box.launch(t, 1).Meet,
 		"%+v, %+v", v, box.asked)
 	s.box.training = func(r *trainReport) { r.Error = "RuntimeError: no" }
 	subject.Box = s.box
@@ -233,9 +233,11 @@ func (r *recorder) Run(ctx context.Context, c Command) (Result, error) {
 	return r.box.Run(ctx, c)
 }
 
-// job returns the job of a command that starts ranks.
-func (r *recorder) job(t *testing.T, n int) (job rankJob) {
+// launch returns the only launch of a command that starts ranks.
+func (r *recorder) launch(t *testing.T, n int) rankLaunch {
 	t.Helper()
+	var job rankJob
 	must.Succeed(t, json.Unmarshal([]byte(r.asked[n].Stdin), &job))
-	return job
+	must.Hold(t, len(job.Launches) == 1, "%+v", job)
+	return job.Launches[0]
 }

@@ -401,9 +401,8 @@ func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 	var verdicts []verdict.Verdict
 	controllers := s.controllers()
 	for _, controller := range controllers {
-		end, err := s.start(ctx, launch{
-			gate: "gpu-allreduce", controller: controller, parts: parts, env: way.Env, limit: 2 * gpuSeconds,
-			program: []string{"PYTHON", "gpu.py", s.Expect.Import[0]}, scripts: []string{"gpu.py"},
+		end, err := s.start(ctx, nil, way.Env, launch{
+			gate: "gpu-allreduce", controller: controller, parts: parts, limit: 2 * gpuSeconds, program: []string{"gpu.py", s.Expect.Import[0]},
 		})
 		if err != nil {
 			verdicts = append(verdicts, verdict.Unmeasured("%v", err))

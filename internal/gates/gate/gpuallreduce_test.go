@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,18 +33,18 @@ func (b *gpuBox) Run(_ context.Context, c Command) (Result, error) {
 	if b.failure != nil {
 		return Result{}, b.failure
 	}
-	p := played{gpus: b.reports, training: nil, end: func(_ rankJob, e *ranksEnd) {
+	p := played{gpus: b.reports, training: nil, end: func(_ rankLaunch, e *ranksEnd) {
 		if b.exit != 0 {
 			e.Ranks[1].Exit, e.Ranks[1].End = at(b.exit), false
 		}
 	}}
-	return p.ranks(c.Stdin, "cuda"), nil
+	return p.ranks(c.Stdin, "cuda", ranksOnly), nil
 }
 
 // reports returns the right reports of a rank, changed by b.
-func (b *gpuBox) reports(job rankJob, rank int) (lines []any) {
-	task := gpuTaskOf(job)
-	ranks := len(job.Parts)
+func (b *gpuBox) reports(l rankLaunch, rank int) (lines []any) {
+	task := gpuTaskOf(l)
+	ranks := len(l.Parts)
 	reports := []gpuReport{{Rank: rank, Size: ranks, Case: "start", Built: b.built, Libraries: []gpuLibrary{b.library}, Name: "NVIDIA H200", GPU: fmt.Sprint("GPU-", rank)}}
 	for _, c := range task.Cases {
 		r := gpuReport{Rank: rank, Size: ranks, Case: c.Name, Calls: map[string]int{gpuCalls[c.operation][0]: 1}, Own: 1}
@@ -68,12 +67,9 @@ func (b *gpuBox) reports(job rankJob, rank int) (lines []any) {
 	return lines
 }
 
-// gpuTaskOf returns the cases of which a job has the parts, with the right results.
-func gpuTaskOf(job rankJob) (task gpuTask) {
-	var parts []gpuPart
-	if err := json.Unmarshal([]byte(jsonOf(job.Parts)), &parts); err != nil {
-		panic(err) // the job of the gate
-	}
+// gpuTaskOf returns the cases of which a launch has the parts, with the right results.
+func gpuTaskOf(l rankLaunch) (task gpuTask) {
+	parts := partsOf[gpuPart](l)
 	for i, call := range parts[0].Cases {
 		c := gpuCase{gpuCall: call, operation: strings.TrimPrefix(call.Op, "grouped_")}
 		for _, p := range parts {
@@ -212,7 +208,7 @@ func TestGPUOperationsAskEveryController(t *testing.T) {
 	gpuTrainStep.Check(t.Context(), s)
 	var launched []string
 	for i, c := range box.asked {
-		job := (&recorder{asked: box.asked}).job(t, i)
+		job := (&recorder{asked: box.asked}).launch(t, i)
 		launched = append(launched, fmt.Sprint(c.Name, job.Meet))
 		check.That(t, c.Env["NCCL_NVLS_ENABLE"] == "0" && len(job.Parts) == 2 && job.Meet != (len(job.Launcher) > 0),
 			"got %+v with %v", job, c.Env)

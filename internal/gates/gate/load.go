@@ -37,11 +37,10 @@ func checkLoad(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	said, err := s.asks(ctx, "nccl-load", nil, [][]string{{"load.py", s.Expect.Library}})
+	is, err := s.ask(ctx, alone("nccl-load", "load.py", s.Expect.Library))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	is := said[0]
 	reports, err := reportsOf[loaded](&is.rankEnd)
 	if err != nil || len(reports) != 1 || !is.End || is.Exit == nil || *is.Exit != 0 {
 		return verdict.Failed("%s cannot be loaded: %s with %d reports: %s", s.Expect.Library, exited(is.Exit), len(reports), lastLine(is.Output)).

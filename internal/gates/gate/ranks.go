@@ -8,7 +8,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	rnd "math/rand/v2"
@@ -19,16 +18,15 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// The programs that start ranks and ask questions. witness.py, rank.py and asked.py
-// belong to both.
+// The programs that start and watch the processes of an artifact.
 //
 //go:embed scripts/*.py
 var scripts embed.FS
 
-// files returns programs by name, with those that every one of them imports.
+// files returns programs by name, with those that start them.
 func files(names ...string) map[string]string {
 	all := map[string]string{}
-	for _, name := range append(names, "witness.py", "asked.py") {
+	for _, name := range append(names, "ranks.py", "rank.py", "forks.py", "witness.py", "asked.py") {
 		text, err := scripts.ReadFile(path.Join("scripts", name))
 		if err != nil {
 			panic("gate: " + err.Error()) // a name of this package
@@ -40,19 +38,24 @@ func files(names ...string) map[string]string {
 
 // A rankJob is the input of ranks.py, which documents it.
 type rankJob struct {
-	Nonce    string   `json:"nonce"`
+	Nonce    string       `json:"nonce"`
+	Load     []string     `json:"load"`
+	Launches []rankLaunch `json:"launches"`
+	Watch    string       `json:"watch"`
+	Members  []string     `json:"members"`
+	Grace    int          `json:"grace"`
+}
+
+type rankLaunch struct {
 	Parts    []any    `json:"parts"`
 	Program  []string `json:"program"`
 	Launcher []string `json:"launcher"`
 	Meet     bool     `json:"meet"`
-	Watch    string   `json:"watch"`
 	Limit    int      `json:"limit"`
-	Grace    int      `json:"grace"`
 }
 
-// ranksEnd is the answer of ranks.py. Exit is nil if the launcher was killed.
+// ranksEnd is the answer of ranks.py to a launch. Exit is nil if the launcher was killed.
 type ranksEnd struct {
-	Nonce string     `json:"nonce"`
 	Exit  *int       `json:"exit"`
 	Log   string     `json:"log"`
 	Ranks []*rankEnd `json:"ranks"`
@@ -99,51 +102,101 @@ var ranksEnv = map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_
 // A launch is one start of ranks by a gate.
 type launch struct {
 	gate       string
-	controller string // "" starts one rank alone
+	controller string // "" for a process alone
 	horovodrun bool   // by the launcher of the artifact
 	parts      []any
-	program    []string // argument vector
-	scripts    []string // files of the program
-	env        map[string]string
-	limit      int // seconds
+	program    []string // a file of this package and its arguments
+	scripts    []string // more files of the program
+	limit      int      // seconds
+}
+
+// job returns the launch as ranks.py reads it, and what starts its ranks.
+func (l launch) job() (job rankLaunch, by string, err error) {
+	job, by = rankLaunch{Parts: l.parts, Program: l.program, Limit: l.limit, Launcher: []string{}}, "the gate"
+	launcher, ok := launchers[l.controller]
+	if !ok && l.controller != "" {
+		return job, by, fmt.Errorf("unknown launcher %q", l.controller)
+	}
+	n := fmt.Sprint(len(l.parts))
+	switch {
+	case l.horovodrun:
+		job.Launcher = slices.Concat([]string{"horovodrun", "-np", n, "-H", "localhost:" + n}, horovodruns[l.controller])
+	case ok:
+		job.Launcher = append(job.Launcher, launcher(n)...)
+		job.Meet = len(job.Launcher) == 0
+	}
+	if len(job.Launcher) > 0 {
+		by = job.Launcher[0]
+	}
+	return job, by, nil
+}
+
+// A watched run is one job of ranks.py.
+type watchedRun struct {
+	name     string
+	load     []string // modules to import before the ranks begin
+	env      map[string]string
+	launches []launch
 }
 
 // start runs the ranks of a launch.
-func (s Subject) start(ctx context.Context, l launch) (ranksEnd, error) {
-	job := rankJob{Nonce: s.nonce(l.gate), Parts: l.parts, Program: l.program, Watch: watched, Limit: l.limit, Grace: grace, Launcher: []string{}}
-	by := "the gate"
-	if launcher, ok := launchers[l.controller]; ok {
-		n := fmt.Sprint(len(l.parts))
-		job.Launcher = append(job.Launcher, launcher(n)...)
-		job.Meet = len(job.Launcher) == 0 && !l.horovodrun
-		if l.horovodrun {
-			job.Launcher = slices.Concat([]string{"horovodrun", "-np", n, "-H", "localhost:" + n}, horovodruns[l.controller])
-		}
-		if len(job.Launcher) > 0 {
-			by = job.Launcher[0]
-		}
-	} else if l.controller != "" {
-		return ranksEnd{}, fmt.Errorf("unknown launcher %q", l.controller)
-	}
-	stdin, err := json.Marshal(job)
+func (s Subject) start(ctx context.Context, load []string, env map[string]string, l launch) (ranksEnd, error) {
+	ends, err := s.watch(ctx, watchedRun{l.gate, load, env, []launch{l}})
 	if err != nil {
 		return ranksEnd{}, err
 	}
+	s.logEnd(l, ends[0])
+	return ends[0], nil
+}
+
+// logEnd writes the output of a launch to the log.
+func (s Subject) logEnd(l launch, end ranksEnd) {
+	job, _, _ := l.job() // it has run
+	exit := end.Exit
+	if len(job.Launcher) == 0 && len(end.Ranks) == 1 && end.Ranks[0] != nil {
+		exit = end.Ranks[0].Exit
+	}
+	s.log(Command{Args: slices.Concat(job.Launcher, l.program)}, Result{Exit: status(exit), Output: end.Log})
+}
+
+// watch runs launches one after the other in one command of the box.
+func (s Subject) watch(ctx context.Context, r watchedRun) ([]ranksEnd, error) {
+	digests, _ := s.digests(s.Expect.Extensions...) // who compares them reports the error
+	job := rankJob{
+		Nonce: s.nonce(r.name), Load: append([]string{}, r.load...), Watch: watched, Grace: grace,
+		Members: slices.AppendSeq([]string{}, maps.Keys(digests)),
+	}
+	slices.Sort(job.Members)
+	var by, names []string
+	for _, l := range r.launches {
+		one, starter, err := l.job()
+		if err != nil {
+			return nil, err
+		}
+		job.Launches, by = append(job.Launches, one), append(by, starter)
+		names = append(append(names, l.program[0]), l.scripts...)
+	}
+	stdin, err := json.Marshal(job)
+	if err != nil {
+		return nil, err
+	}
 	env := maps.Clone(ranksEnv)
-	maps.Copy(env, l.env)
-	c := Command{
-		Name: l.gate, Args: []string{"PYTHON", "-I", "-S", "ranks.py"}, Env: env,
-		Files: files(append(l.scripts, "ranks.py", "rank.py")...), Stdin: string(stdin) + "\n",
+	maps.Copy(env, r.env)
+	c := Command{Name: r.name, Args: []string{"PYTHON", "-I", "-S", "ranks.py"}, Env: env, Files: files(names...), Stdin: string(stdin) + "\n"}
+	var said struct{ Ends []ranksEnd }
+	if err := s.answered(ctx, c, job.Nonce, &said); err != nil {
+		return nil, err
 	}
-	end := ranksEnd{by: by}
-	if err := s.answered(ctx, c, job.Nonce, &end); err != nil {
-		return end, err
+	if len(said.Ends) != len(r.launches) {
+		return nil, fmt.Errorf("%d launches were watched, not %d", len(said.Ends), len(r.launches))
 	}
-	s.log(Command{Args: slices.Concat(job.Launcher, job.Program)}, Result{Exit: status(end.Exit), Output: end.Log})
-	if len(end.Ranks) != len(l.parts) {
-		return end, fmt.Errorf("%d ranks were watched, not %d", len(end.Ranks), len(l.parts))
+	for i, l := range r.launches {
+		said.Ends[i].by = by[i]
+		if n := len(said.Ends[i].Ranks); n != len(l.parts) {
+			return nil, fmt.Errorf("%d ranks were watched, not %d", n, len(l.parts))
+		}
 	}
-	return end, nil
+	return said.Ends, nil
 }
 
 // grace is the time in which ranks exit after their work, in seconds. A framework and its
@@ -193,7 +246,7 @@ func readAnswer(out Result, nonce string, into any) error {
 		found++
 	}
 	if found != 1 {
-		return fmt.Errorf("%wexit %d and %d answers: %s", errEarly, out.Exit, found, lastLine(out.Output))
+		return fmt.Errorf("exit %d and %d answers: %s", out.Exit, found, lastLine(out.Output))
 	}
 	return nil
 }
@@ -247,7 +300,7 @@ func (s Subject) digests(patterns ...string) (map[string]string, error) {
 	}
 	digests := map[string]string{}
 	for _, name := range names {
-		if digests[name], err = w.SHA256(name); err != nil {
+		if digests[name], err = s.Unpacked.digest(w, name); err != nil {
 			return nil, err
 		}
 	}
@@ -318,49 +371,34 @@ func reportsOf[T any](r *rankEnd) ([]T, error) {
 	return all, nil
 }
 
-// A questionJob is the first line of the input of questions.py, which documents it.
-type questionJob struct {
-	Load      []string   `json:"load"`
-	Questions [][]string `json:"questions"`
-	Watch     string     `json:"watch"`
-	Limit     int        `json:"limit"`
-}
-
-// An answer is that of questions.py to one question. Output and lines are the word of a
-// process that ran the artifact.
+// An answer is that of one process alone. Output and lines are the word of a process that
+// ran the artifact.
 type answer struct {
 	rankEnd
-	Output string `json:"output"`
+	Output string
 }
 
 // questionSeconds is the time limit of one question.
 const questionSeconds = 600
 
-// asks runs questions in forks of one process that has loaded the frameworks.
-func (s Subject) asks(ctx context.Context, name string, load []string, questions [][]string) ([]answer, error) {
-	if load == nil {
-		load = []string{}
-	}
-	job, err := json.Marshal(questionJob{Load: load, Questions: questions, Watch: watched, Limit: questionSeconds})
-	if err != nil {
-		return nil, err
-	}
-	nonce := s.nonce(name)
-	names := []string{"questions.py"}
-	for _, q := range questions {
-		names = append(names, q[0])
-	}
-	c := Command{Name: name, Args: []string{"PYTHON", "questions.py"}, Files: files(names...), Stdin: string(job) + "\n" + nonce + "\n"}
-	var said struct{ Answers []answer }
-	if err := s.answered(ctx, c, nonce, &said); err != nil {
-		return nil, err
-	}
-	if len(said.Answers) != len(questions) {
-		return nil, fmt.Errorf("%d answers to %d questions", len(said.Answers), len(questions))
-	}
-	return said.Answers, nil
+// alone returns a launch of one process.
+func alone(gate string, program ...string) launch {
+	return launch{gate: gate, parts: []any{struct{}{}}, program: program, limit: questionSeconds}
 }
 
-// errEarly marks the end of a program before its answer, for example if the import of a
-// framework crashes it.
-var errEarly = errors.New("")
+// ask starts one process alone.
+func (s Subject) ask(ctx context.Context, l launch) (answer, error) {
+	end, err := s.start(ctx, nil, nil, l)
+	if err != nil {
+		return answer{}, err
+	}
+	return end.answer()
+}
+
+// answer returns the answer of a launch of one process.
+func (e ranksEnd) answer() (answer, error) {
+	if e.Ranks[0] == nil {
+		return answer{}, fmt.Errorf("no process started: %s", lastLine(e.Log))
+	}
+	return answer{*e.Ranks[0], e.Log}, nil
+}

@@ -4,20 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // played answers the programs of ranks and questions in the place of real processes.
 // Without a change they are those of a good artifact.
 type played struct {
-	mapped   []mappedFile             // by every process
-	training func(*trainReport)       // changes a report, or omits it by clearing its case
-	ring     func(*ringReport)        // the same
-	cases    [][]testCase             // of upstream's tests, by rank
-	end      func(rankJob, *ranksEnd) // changes the end of the ranks
-	flags    map[string]string        // of the extension; nil for those of the module
-	question func(string, *answer)    // changes the answer to a question of a gate
-	gpus     func(rankJob, int) []any
+	mapped   []mappedFile                // by every process
+	training func(*trainReport)          // changes a report, or omits it by clearing its case
+	ring     func(*ringReport)           // the same
+	cases    [][]testCase                // of upstream's tests, by rank
+	end      func(rankLaunch, *ranksEnd) // changes the end of the ranks
+	flags    map[string]string           // of the extension; nil for those of the module
+	question func(string, *answer)       // changes the answer to a question of a gate
+	gpus     func(rankLaunch, int) []any
 }
 
 func jsonOf(value any) string {
@@ -30,38 +29,50 @@ func jsonOf(value any) string {
 
 func at(exit int) *int { return &exit }
 
-// ranks answers like ranks.py.
-func (p played) ranks(stdin, device string) Result {
+// ranks answers like ranks.py. alone answers the programs that run alone.
+func (p played) ranks(stdin, device string, alone func(program []string) (ranksEnd, bool)) Result {
 	var job rankJob
-	var parts struct{ Parts []json.RawMessage }
 	if err := json.Unmarshal([]byte(stdin), &job); err != nil {
 		return Result{Exit: 1, Output: err.Error()}
 	}
-	if err := json.Unmarshal([]byte(stdin), &parts); err != nil {
-		return Result{Exit: 1, Output: err.Error()}
+	var ends []ranksEnd
+	for _, l := range job.Launches {
+		end, ok := alone(l.Program)
+		if !ok {
+			end = p.launch(l, device)
+		}
+		ends = append(ends, end)
 	}
-	end := ranksEnd{Nonce: job.Nonce, Exit: at(0), Log: "a warning\n"}
-	for rank := range parts.Parts {
-		end.Ranks = append(end.Ranks, &rankEnd{Lines: p.lines(job, parts.Parts, rank, device), End: true, Exit: at(0), Mapped: p.mapped})
-	}
-	if p.end != nil {
-		p.end(job, &end)
-	}
-	return Result{Output: "a line\n" + jsonOf(end) + "\n"}
+	return Result{Output: "a line\n" + jsonOf(map[string]any{"nonce": job.Nonce, "ends": ends}) + "\n"}
 }
 
+// launch returns the end of the ranks of a launch.
+func (p played) launch(l rankLaunch, device string) ranksEnd {
+	end := ranksEnd{Exit: at(0), Log: "a warning\n"}
+	for rank := range l.Parts {
+		end.Ranks = append(end.Ranks, &rankEnd{Lines: p.lines(l, rank, device), End: true, Exit: at(0), Mapped: p.mapped})
+	}
+	if p.end != nil {
+		p.end(l, &end)
+	}
+	return end
+}
+
+// ranksOnly answers no program that runs alone.
+func ranksOnly([]string) (end ranksEnd, ok bool) { return end, false }
+
 // lines returns the reports of one rank.
-func (p played) lines(job rankJob, parts []json.RawMessage, rank int, device string) (lines []string) {
-	switch job.Program[1] {
+func (p played) lines(l rankLaunch, rank int, device string) (lines []string) {
+	switch l.Program[0] {
 	case "collectives.py":
-		return p.ringLines(partsOf[ringPart](parts), rank)
+		return p.ringLines(partsOf[ringPart](l), rank)
 	case "train.py":
-		all := partsOf[trainPart](parts)
+		all := partsOf[trainPart](l)
 		if all[0].Collectives != nil {
 			lines = p.ringLines([]ringPart{*all[0].Collectives, *all[1].Collectives}, rank)
 		}
 		task := taskOf(all)
-		for _, name := range trainCases[job.Program[2]] {
+		for _, name := range trainCases[l.Program[1]] {
 			r := task.report(name, rank)
 			r.Device = device
 			if p.training != nil {
@@ -72,7 +83,7 @@ func (p played) lines(job rankJob, parts []json.RawMessage, rank int, device str
 			}
 		}
 	case "gpu.py":
-		for _, r := range p.gpus(job, rank) {
+		for _, r := range p.gpus(l, rank) {
 			lines = append(lines, jsonOf(r))
 		}
 	case "upstream.py":
@@ -86,13 +97,10 @@ func (p played) lines(job rankJob, parts []json.RawMessage, rank int, device str
 	return lines
 }
 
-func partsOf[T any](raw []json.RawMessage) (all []T) {
-	for _, text := range raw {
-		var part T
-		if err := json.Unmarshal(text, &part); err != nil {
-			panic(err) // the job of the gate
-		}
-		all = append(all, part)
+// partsOf returns the parts of a launch.
+func partsOf[T any](l rankLaunch) (all []T) {
+	if err := json.Unmarshal([]byte(jsonOf(l.Parts)), &all); err != nil {
+		panic(err) // the job of the gate
 	}
 	return all
 }
@@ -146,42 +154,39 @@ func (t trainTask) report(name string, rank int) trainReport {
 	return r
 }
 
-// asked answers like questions.py. The answers of the module to each gate are those of
-// Answers.
-func (c container) questions(stdin string) Result {
-	first, nonce, _ := strings.Cut(stdin, "\n")
-	var job questionJob
-	if err := json.Unmarshal([]byte(first), &job); err != nil {
-		return Result{Exit: 1, Output: err.Error()}
+// alone answers the programs that run alone, in the place of ranks.py. The answers of the
+// module to each gate are those of answers.
+func (c container) alone(program []string) (end ranksEnd, ok bool) {
+	gate, ok := map[string]string{
+		"imports.py": "import", "framework_platform.py": "platform", "checkbuild.py": "check-build", "flags.py": "built-flags",
+		"load.py": "nccl-load", "rendezvous.py": "rendezvous",
+	}[program[0]]
+	if !ok {
+		return end, false
 	}
-	said := struct {
-		Answers []answer `json:"answers"`
-		Nonce   string   `json:"nonce"`
-	}{Nonce: strings.TrimSpace(nonce)}
-	for _, args := range job.Questions {
-		said.Answers = append(said.Answers, c.answer(args))
-	}
-	return Result{Output: "a warning\n" + jsonOf(said) + "\n"}
-}
-
-func (c container) answer(args []string) answer {
-	gate := map[string]string{
-		"imports.py": "import", "framework_platform.py": "platform", "checkbuild.py": "check-build", "flags.py": "built-flags", "load.py": "nccl-load",
-	}[args[0]]
 	result := c.answers[gate]
 	a := answer{rankEnd: rankEnd{Exit: at(result.Exit), End: result.Exit == 0, Mapped: c.mapped}, Output: result.Output}
 	text := jsonLine(result.Output)
-	if gate == "built-flags" && text != "" {
-		if args[1] == "library" && c.flags != nil {
+	switch {
+	case text == "":
+	case gate == "built-flags":
+		if program[1] == "library" && c.flags != nil {
 			text = jsonOf(c.flags)
 		}
 		a.Lines = []string{fmt.Sprintf(`{"flags": %s}`, text)}
-	}
-	if gate == "nccl-load" && text != "" {
+	case gate == "rendezvous":
+		var said struct{ Requests []request }
+		if err := json.Unmarshal([]byte(text), &said); err != nil {
+			panic(err) // the answer of a test
+		}
+		for _, r := range said.Requests {
+			a.Lines = append(a.Lines, jsonOf(r))
+		}
+	case gate == "nccl-load":
 		a.Lines = []string{text}
 	}
 	if c.question != nil {
 		c.question(gate, &a)
 	}
-	return a
+	return ranksEnd{Exit: at(0), Log: a.Output, Ranks: []*rankEnd{&a.rankEnd}}, true
 }

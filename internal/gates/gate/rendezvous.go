@@ -2,8 +2,6 @@ package gate
 
 import (
 	"context"
-	_ "embed"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,8 +19,8 @@ var rendezvous = Gate{
 	check:  checkRendezvous,
 }
 
-//go:embed scripts/rendezvous.py
-var rendezvousScript string
+// sealed is the only promise about the rendezvous.
+const sealed = "sealed"
 
 // request is the script's result of one request. A hostile request is refused or has
 // fired; an honest one is served or broken. A hostile request that could not be sent is
@@ -44,22 +42,21 @@ var requests = map[string][]string{
 }
 
 func checkRendezvous(ctx context.Context, s Subject) verdict.Verdict {
-	if s.Expect.Rendezvous != "sealed" {
+	if s.Expect.Rendezvous != sealed {
 		return verdict.Unmeasured("unknown rendezvous %q", s.Expect.Rendezvous)
 	}
-	out, err := s.run(ctx, Command{
-		Name: "rendezvous", Args: []string{"PYTHON", "rendezvous.py"},
-		Files: map[string]string{"rendezvous.py": rendezvousScript},
-		Env:   map[string]string{"GATE_MODULE": strings.Join(s.Expect.Import, " ")},
-	})
+	said, err := s.answers(ctx, "rendezvous")
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	var said struct{ Requests []request }
-	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &said); err != nil || out.Exit != 0 {
-		return verdict.Unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
+	all, err := reportsOf[request](&said[0].rankEnd)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
 	}
-	return judgeRequests(said.Requests)
+	if exit := said[0].Exit; exit == nil || *exit != 0 {
+		return verdict.Unmeasured("%s: %s", exited(exit), lastLine(said[0].Output))
+	}
+	return judgeRequests(all)
 }
 
 // judgeRequests requires a report of every request. A fired or broken request is a

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -82,26 +81,20 @@ func badRequests() []bad {
 		said("an attack that did not run", true, "attack replaced-function did not run: seen: replaced-function", lookAgain, map[string]string{"replaced-function": "broken"}),
 		said("an attack with the outcome \"served\"", true, `malformed-key has the unknown outcome "served"`, lookAgain, map[string]string{"malformed-key": "served"}),
 		printed("Python crashes after the attacks", allRequests(nil)+"Segmentation fault\n", 139, "exit 139"),
-		printed("the script of the attacks prints nothing", "", 0, "exit 0: no output"),
+		printed("the script of the attacks reports nothing", "", 0, "no report of pickled-registration"),
 		printed("the launcher's modules do not import", "ModuleNotFoundError: No module named 'horovod.runner'\n", 1, "exit 1: ModuleNotFoundError"),
 	}
 }
 
-func answering(output string) verdict.Verdict {
-	return rendezvous.Check(context.Background(), Subject{Expect: expect(), Box: &answers{result: Result{Output: output}}})
-}
-
 func TestRendezvousThatIsPromised(t *testing.T) {
-	v := answering("a warning\n" + allRequests(nil))
+	answering := func(output string) func(*specimen) { return printing("rendezvous", output, 0) }
+	v := checked(t, rendezvous, answering("a warning\n"+allRequests(nil)))
 	check.That(t, v.Status == verdict.Pass && v.Evidence == "10 attacks refused, 3 honest requests served", "%+v", v)
-	e := expect()
-	e.Rendezvous = "open"
-	if v := rendezvous.Check(t.Context(), Subject{Expect: e, Box: &answers{result: Result{Output: allRequests(nil)}}}); v.Status != verdict.NotMeasured {
-		t.Errorf("%+v", v)
-	}
+	v = checked(t, rendezvous, func(s *specimen) { s.expect.Rendezvous = "open" })
+	judged(t, v, verdict.NotMeasured, `unknown rendezvous "open"`)
 	// A request with the other kind is another request.
 	swapped := strings.Replace(allRequests(nil), `"name":"stolen-key","kind":"hostile"`, `"name":"stolen-key","kind":"honest"`, 1)
-	judged(t, answering(swapped), verdict.NotMeasured, "no report of stolen-key")
+	judged(t, checked(t, rendezvous, answering(swapped)), verdict.NotMeasured, "no report of stolen-key")
 }
 
 var scriptRow = regexp.MustCompile(`(?m)^@(hostile|honest)\ndef (\w+)\(`)
@@ -109,7 +102,7 @@ var scriptRow = regexp.MustCompile(`(?m)^@(hostile|honest)\ndef (\w+)\(`)
 // The gate knows exactly the requests of the script.
 func TestRequestsAreThoseOfTheScript(t *testing.T) {
 	made := map[string][]string{}
-	for _, m := range scriptRow.FindAllStringSubmatch(rendezvousScript, -1) {
+	for _, m := range scriptRow.FindAllStringSubmatch(files("rendezvous.py")["rendezvous.py"], -1) {
 		made[m[1]] = append(made[m[1]], strings.ReplaceAll(m[2], "_", "-"))
 	}
 	for kind, names := range requests {

@@ -1,9 +1,9 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -70,29 +70,32 @@ func (b *Shared) limited(ctx context.Context, c Command) (Result, error) {
 	return b.box.Run(ctx, c)
 }
 
-// An extensionQuestion is one about the extension of an artifact, and its arguments of Python.
-type extensionQuestion struct {
-	gate string
-	args []string
-}
-
-// questionsOf lists the questions about the extension of an artifact. All of them load
-// its frameworks first.
-func questionsOf(e recipe.Expect, extension string) (all []extensionQuestion) {
+// questions lists the questions about the extension of an artifact, and the ranks of its
+// own launcher with a task. All of them load its frameworks first.
+func (s Subject) questions(task ring) (all []launch) {
+	e, ask := s.Expect, func(gate string, program ...string) { all = append(all, alone(gate, program...)) }
 	if wantsPlatform(e) {
-		all = append(all, extensionQuestion{"platform", []string{"framework_platform.py", e.Import[0]}})
+		ask("platform", "framework_platform.py", e.Import[0])
 	}
 	for _, module := range importsOf(e) {
-		all = append(all, extensionQuestion{"import", []string{"imports.py", module}})
+		ask("import", "imports.py", module)
 	}
 	if wantsCheckBuild(e) {
-		all = append(all, extensionQuestion{"check-build", append([]string{"checkbuild.py"}, frameworks(e)...)})
+		ask("check-build", append([]string{"checkbuild.py"}, frameworks(e)...)...)
 	}
 	if wantsBuiltFlags(e) {
-		all = append(all, extensionQuestion{"built-flags", []string{"flags.py", "module", e.Import[0]}})
-		if extension != "" {
-			all = append(all, extensionQuestion{"built-flags", []string{"flags.py", "library", extension}})
+		ask("built-flags", "flags.py", "module", e.Import[0])
+		if extension := s.extensionName(); extension != "" {
+			ask("built-flags", "flags.py", "library", extension)
 		}
+	}
+	if e.Rendezvous == sealed {
+		ask("rendezvous", append([]string{"rendezvous.py"}, e.Import...)...)
+	}
+	if wantsCollectivesOfRanks(e) {
+		l := task.launch(e)
+		l.gate, l.horovodrun = "launcher", true
+		all = append(all, l)
 	}
 	return all
 }
@@ -107,46 +110,36 @@ func frameworks(e recipe.Expect) (modules []string) {
 	return modules
 }
 
-// answers returns the answers to the questions of one gate. In a shared box one process
-// loads the frameworks for the questions of all gates. If that process ends early, for
-// example because the import of a framework crashes, each question has a process of its
-// own.
-func (s Subject) answers(ctx context.Context, gate string) ([]answer, error) {
-	all := questionsOf(s.Expect, s.extensionName())
-	mine := slices.DeleteFunc(slices.Clone(all), func(q extensionQuestion) bool { return q.gate != gate })
-	if _, shared := s.Box.(*Shared); shared && len(s.Expect.Frameworks) > 0 {
-		said, err := s.asks(ctx, "framework", frameworks(s.Expect), argsOf(all))
-		if err == nil {
-			var mine []answer
-			for i, q := range all {
-				if q.gate == gate {
-					mine = append(mine, said[i])
-					s.log(Command{Args: q.args}, Result{Exit: status(said[i].Exit), Output: said[i].Output})
-				}
-			}
-			return mine, nil
-		}
-		if !errors.Is(err, errEarly) {
-			return nil, err
+// ends returns the ends of the questions of one gate. In a shared box one process loads
+// the frameworks for the questions of all gates.
+func (s Subject) ends(ctx context.Context, gate string, task ring) (ends []ranksEnd, err error) {
+	all := s.questions(task)
+	others := func(l launch) bool { return l.gate != gate }
+	run := watchedRun{name: "framework", load: frameworks(s.Expect), launches: all}
+	if _, shared := s.Box.(*Shared); !shared || len(s.Expect.Frameworks) == 0 {
+		run = watchedRun{name: gate, launches: slices.DeleteFunc(all, others)}
+	}
+	said, err := s.watch(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range run.launches {
+		if l.gate == gate {
+			s.logEnd(l, said[i])
+			ends = append(ends, said[i])
 		}
 	}
-	var said []answer
-	for _, q := range mine {
-		one, err := s.asks(ctx, gate, nil, [][]string{q.args})
-		if err != nil {
-			return nil, err
-		}
-		s.log(Command{Args: q.args}, Result{Exit: status(one[0].Exit), Output: one[0].Output})
-		said = append(said, one...)
-	}
-	return said, nil
+	return ends, nil
 }
 
-func argsOf(all []extensionQuestion) (args [][]string) {
-	for _, q := range all {
-		args = append(args, q.args)
+// answers returns the answers to the questions of one gate.
+func (s Subject) answers(ctx context.Context, gate string) (all []answer, err error) {
+	ends, err := s.ends(ctx, gate, s.ring())
+	for _, end := range ends {
+		one, failed := end.answer()
+		all, err = append(all, one), cmp.Or(err, failed)
 	}
-	return args
+	return all, err
 }
 
 // extensionName returns the path in the wheel of the extension with the flags, or "".

@@ -317,13 +317,13 @@ func (s Subject) trainTask(controller string, gpus bool) trainTask {
 
 // startTraining starts the ranks with a task.
 func (s Subject) startTraining(ctx context.Context, controller string, env map[string]string, task trainTask) (ranksEnd, error) {
-	name := "train-step"
+	name, load := "train-step", frameworks(s.Expect)
 	if task.gpus {
-		name = "gpu-train-step"
+		name, load = "gpu-train-step", nil
 	}
-	return s.start(ctx, launch{
-		gate: name, controller: controller, env: env, limit: rankSeconds, scripts: []string{"train.py", "collectives.py"},
-		parts: []any{task.part(0), task.part(1)}, program: []string{"PYTHON", "train.py", s.Expect.Import[0]},
+	return s.start(ctx, load, env, launch{
+		gate: name, controller: controller, limit: rankSeconds, scripts: []string{"collectives.py"},
+		parts: []any{task.part(0), task.part(1)}, program: []string{"train.py", s.Expect.Import[0]},
 	})
 }
 

@@ -184,9 +184,8 @@ func (s Subject) runFile(ctx context.Context, f recipe.TestFile, how upstreamRun
 	defer cancel()
 	s.Box = how.box
 	begun := time.Now()
-	end, err := s.start(ctx, launch{
-		gate: "upstream-tests", controller: controller, parts: parts, env: how.env, limit: int(most.Seconds()),
-		program: []string{"PYTHON", "upstream.py"}, scripts: []string{"upstream.py"},
+	end, err := s.start(ctx, nil, how.env, launch{
+		gate: "upstream-tests", controller: controller, parts: parts, limit: int(most.Seconds()), program: []string{"upstream.py"},
 	})
 	r.Seconds = time.Since(begun).Seconds()
 	switch {

@@ -44,7 +44,7 @@ func TestUpstreamTests(t *testing.T) {
 	both := func(cases []testCase) played { return played{cases: [][]testCase{cases, cases}} }
 	ending := func(change func(*ranksEnd)) played {
 		p := both(good)
-		p.end = func(_ rankJob, e *ranksEnd) { change(e) }
+		p.end = func(_ rankLaunch, e *ranksEnd) { change(e) }
 		return p
 	}
 	early := func(exit int, log string) played {
@@ -71,9 +71,9 @@ func TestUpstreamTests(t *testing.T) {
 		"no collected tests":                {line(`{"pytest": 5, "collected": 0}`), nil, false, verdict.NotMeasured, "rank 0: it collected no test"},
 		"all cases skipped":                 {both(suite("test_b?")), nil, false, verdict.NotMeasured, "all 1 cases were skipped"},
 		"the file cannot be imported":       {line(`{"pytest": 2, "collected": 0}`), nil, false, verdict.NotMeasured, "rank 0: pytest ended with exit 2"},
-		"a rank crashes":                    {early(-11, "signal 11 (Segmentation fault)\n"), nil, false, verdict.NotMeasured, "rank 0: pytest did not come to its end; rank 0 ended before its end: exit -11: signal 11 (Segmentation fault)"},
+		"a rank crashes":                    {early(139, "signal 11 (Segmentation fault)\n"), nil, false, verdict.NotMeasured, "rank 0: pytest did not come to its end; rank 0 ended before its end: exit 139: signal 11 (Segmentation fault)"},
 		"a rank ends as if all was well":    {early(0, ""), nil, false, verdict.NotMeasured, "rank 0 ended before its end: exit 0"},
-		"the ranks crash after their tests": {ending(func(e *ranksEnd) { e.Ranks[1].Exit = at(-6) }), nil, false, verdict.NotMeasured, "rank 1 came to its end and then ended with exit -6"},
+		"the ranks crash after their tests": {ending(func(e *ranksEnd) { e.Ranks[1].Exit = at(134) }), nil, false, verdict.NotMeasured, "rank 1 came to its end and then ended with exit 134"},
 		"the tests hang":                    {ending(func(e *ranksEnd) { *e.Ranks[0] = rankEnd{Why: "it was still running after 360 seconds"} }), nil, false, verdict.NotMeasured, "it was still running after 360 seconds"},
 		"a rank does not start":             {ending(func(e *ranksEnd) { e.Ranks[1] = nil }), nil, false, verdict.NotMeasured, "rank 1 did not start: mpirun"},
 		"the ranks ran different cases":     {played{cases: [][]testCase{good, suite("test_a")}}, nil, false, verdict.NotMeasured, "the ranks ran different cases"},
@@ -87,7 +87,7 @@ func TestUpstreamTests(t *testing.T) {
 		v := g.Check(context.Background(), Subject{Expect: tested(c.known...), Tests: container{played: c.answer}})
 		judged(t, v, c.want, c.says, name)
 	}
-	dead := container{answers: map[string]Result{"upstream-tests": {Exit: 137, Output: "Killed\n"}}}
+	dead := container{answers: map[string]Result{"ranks.py of upstream-tests": {Exit: 137, Output: "Killed\n"}}}
 	if v := upstreamTests.Check(t.Context(), Subject{Expect: tested(), Tests: dead}); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "exit 137 and 0 answers: Killed") {
 		t.Errorf("%+v", v)
 	}
@@ -111,7 +111,7 @@ func TestUpstreamCommands(t *testing.T) {
 		e, box := tested(), &recorder{box: ran(good, good)}
 		c.change(&e)
 		v := c.gate.Check(context.Background(), Subject{Expect: e, Tests: box})
-		job := box.job(t, 0)
+		job := box.launch(t, 0)
 		part, _ := job.Parts[0].(map[string]any)
 		by := ""
 		if len(job.Launcher) > 0 {

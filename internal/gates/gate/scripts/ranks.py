@@ -5,26 +5,30 @@
 The job is one line of JSON on standard input:
 
     nonce     marks the answer; no rank gets it
-    parts     rank n gets parts[n] and no other
-    program   of a rank, as an argument vector; rank.py starts it
-    launcher  the command that starts the ranks; [] starts them here
-    meet      whether ranks started here meet at a key-value server, as Horovod's do with Gloo
-    watch     a regular expression; files that a rank maps with such a path are named with their digests
-    limit     seconds until all ends
+    load      modules of frameworks; forks.py imports them once for all ranks
+    launches  to start one after the other, each with
+        parts     rank n gets parts[n] and no other
+        program   of a rank: a file of Python and its arguments
+        launcher  the command that starts the ranks; [] starts them here
+        meet      whether ranks started here meet at a key-value server, as Horovod's do with Gloo
+        limit     seconds until all ends
+    watch     a regular expression; files that a rank maps with such a path are named
+    members   of the artifact: such files get their digests
     grace     seconds in which ranks end, once all came to their end or one has ended early
 
-The answer is one line of JSON on standard output:
+The answer is one line of JSON on standard output: the "nonce" of the job, and as "ends"
+for each launch
 
-    nonce     that of the job
     exit      status of the launcher; null if it was killed at the limit
     log       its output, and that of the ranks
     ranks     for each rank: the "lines" that it reported, whether it came to its "end",
               what it had "mapped" there, its "exit" status by the kernel, and "why" that
               is missing; null for a rank that did not start
 
-Nothing of the artifact runs in this process. A rank is known by its connection, whose
-process the kernel names.
+Nothing of the artifact runs in this process. A program of a rank runs in a fork of
+forks.py that is a child of this process. It begins only when every rank is there.
 """
+import ctypes
 import http.server
 import json
 import os
@@ -41,64 +45,149 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import witness
 
+MOST = 64 << 20  # bytes that a rank may report
+
+
+class Forks:
+    """The process that has the frameworks, and starts ranks."""
+
+    def __init__(self, modules):
+        self.load(modules)
+
+    def load(self, modules):
+        self.modules = modules
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "forks.py"), str(theirs.fileno()), *modules],
+                                        stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+        theirs.close()
+
+    def start(self, program, env, descriptors, deadline):
+        """The process of a new rank, or 0. Where a framework crashes, it is loaded by each rank alone."""
+        try:
+            self.channel.settimeout(max(0.1, deadline - time.monotonic()))
+            socket.send_fds(self.channel, [json.dumps({"program": program, "env": env}).encode()], descriptors)
+            answer = self.channel.recv(4)
+        except OSError:
+            answer = b""
+        if answer:
+            return struct.unpack("i", answer)[0]
+        self.process.kill()
+        self.process.wait()
+        if not self.modules:
+            return 0
+        self.load([])
+        return self.start(program, env, descriptors, deadline)
+
 
 class Rank:
-    def __init__(self, connection):
-        pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        self.pid, self.connection, self.lines = pid, connection, connection.makefile("r", encoding="utf-8")
-        self.child = 0
+    """A rank: the connection of its rank.py, or None, and what its program finds the others by."""
+
+    def __init__(self, connection, env, launchers=()):
+        self.connection, self.env, self.launchers, self.process = connection, env, launchers, 0
         self.report = {"lines": [], "end": False, "mapped": [], "exit": None, "why": ""}
 
-    def send(self, value):
-        self.connection.sendall((json.dumps(value) + "\n").encode())
+    def start(self, forks, program, output, deadline):
+        self.channel, theirs = socket.socketpair()
+        self.process = forks.start(program, self.env, [theirs.fileno(), output, *self.launchers], deadline)
+        theirs.close()
+        for descriptor in self.launchers:
+            os.close(descriptor)
+
+    def kill(self):
+        """End a rank that has not ended."""
+        try:
+            if self.process and self.report["exit"] is None:
+                os.kill(self.process, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def await_exit(self):
+        """Note the exit status by the kernel, and tell it to the launcher."""
+        _, status = os.waitpid(self.process, 0)
+        self.report["exit"] = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        self.channel.shutdown(socket.SHUT_RDWR)  # others may hold the other end
+        if self.connection:
+            try:
+                self.connection.sendall((json.dumps({"exit": self.report["exit"]}) + "\n").encode())
+            except OSError:
+                pass  # its launcher has ended it
+
+    def follow_launcher(self):
+        """End with a rank.py that its launcher ends."""
+        if not self.connection.recv(1):
+            self.kill()
 
 
-class Job:
-    def __init__(self, job):
-        self.job, self.ranks, self.log = job, [None] * len(job["parts"]), witness.Ends()
-        self.deadline = time.monotonic() + job["limit"]
+class Launch:
+    def __init__(self, launch, job):
+        self.launch, self.job, self.ranks, self.log = launch, job, [None] * len(launch["parts"]), witness.Ends()
+        self.deadline = time.monotonic() + launch["limit"]
         self.early = 0.0  # when the first rank ended without coming to its end
         self.all_ended = 0.0  # when the last rank came to its end
         self.changed = threading.Condition()
 
-    def run(self):
+    def run(self, forks):
+        log, output = os.pipe()
+        reader = threading.Thread(target=self.read_log, args=(log,), daemon=True)
+        reader.start()
+        launcher = None
+        if self.launch["launcher"]:
+            launcher = self.gather(output)
+        else:
+            self.ranks = [Rank(None, dict(os.environ, **self.places(n))) for n in range(len(self.ranks))]
+        if all(self.ranks):
+            self.attend(forks, output)
+        os.close(output)
+        status = self.stop(launcher) if self.launch["launcher"] else 0
+        reader.join(2)
+        return {"exit": status, "log": self.log.text(), "ranks": [rank.report if rank else None for rank in self.ranks]}
+
+    def gather(self, output):
+        """Start the launcher, and wait until every rank has connected. No program of a rank runs before."""
         with tempfile.TemporaryDirectory(prefix="ranks-") as directory, socket.socket(socket.AF_UNIX) as listener:
             path = os.path.join(directory, "socket")
             listener.bind(path)
             listener.listen(len(self.ranks))
             listener.settimeout(0.05)
-            started = self.start([sys.executable, "-I", "-S", os.path.join(HERE, "rank.py"), path])
-            reader = threading.Thread(target=self.read_log, args=(started[0],), daemon=True)
-            reader.start()
-            if self.gather(listener, started):
-                listener.close()
-                self.attend()
-            status = self.stop(started)
-            reader.join(2)
-        return {"nonce": self.job["nonce"], "exit": status, "log": self.log.text(),
-                "ranks": [rank.report if rank else None for rank in self.ranks]}
+            rank = [sys.executable, "-I", "-S", os.path.join(HERE, "rank.py"), path]
+            try:
+                launcher = subprocess.Popen(self.launch["launcher"] + rank, stdin=subprocess.DEVNULL, stdout=output,
+                                            stderr=output, start_new_session=True)
+            except OSError as problem:
+                self.log.add(str(problem).encode())
+                return None
+            processes = set()
+            while time.monotonic() < self.deadline and not all(self.ranks):
+                running = launcher.poll() is None
+                try:
+                    connection, _ = listener.accept()
+                except socket.timeout:
+                    if running:
+                        continue
+                    break
+                self.welcome(connection, processes)
+            return launcher
 
-    def start(self, rank):
-        """Start the launcher, or the ranks in its place."""
-        read, write = os.pipe()
-        output = {"stdin": subprocess.DEVNULL, "stdout": write, "stderr": write, "start_new_session": True}
-        processes = [open(read, "rb", buffering=0)]
-        try:
-            if self.job["launcher"]:
-                processes.append(subprocess.Popen(self.job["launcher"] + rank, **output))
-            else:
-                for n in range(len(self.ranks)):
-                    processes.append(subprocess.Popen(rank, env=dict(os.environ, **self.places(n)), **output))
-        except OSError as problem:
-            self.log.add(str(problem).encode())
-        os.close(write)
-        return processes
+    def welcome(self, connection, processes):
+        """Take a rank by its word, and by its process as the kernel names it."""
+        process, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        connection.settimeout(30)
+        text, launchers, _, _ = socket.recv_fds(connection, 1 << 16, 1)
+        if not text.endswith(b"\n"):
+            text += connection.makefile("rb").readline()
+        said = json.loads(text)
+        connection.settimeout(None)
+        n = said.get("rank")
+        if n in range(len(self.ranks)) and not self.ranks[n] and process not in processes:
+            self.ranks[n] = Rank(connection, said["env"], launchers)
+            processes.add(process)
 
     def places(self, n):
         """The variables by which Horovod's Gloo finds its ranks, as horovodrun sets them."""
-        if not self.job["meet"]:
+        if not self.launch["meet"]:
             return {}
         if not hasattr(self, "server"):
+            Store.values.clear()
             self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Store)
             threading.Thread(target=self.server.serve_forever, daemon=True).start()
         size = len(self.ranks)
@@ -107,37 +196,27 @@ class Job:
                      "GLOO_RENDEZVOUS_ADDR": "127.0.0.1", "GLOO_RENDEZVOUS_PORT": self.server.server_port}
         return {"HOROVOD_" + name: str(value) for name, value in variables.items()}
 
-    def read_log(self, pipe):
-        for data in iter(lambda: pipe.read(1 << 16), b""):
-            self.log.add(data)
+    def read_log(self, log):
+        with open(log, "rb", buffering=0) as pipe:
+            for data in iter(lambda: pipe.read(1 << 16), b""):
+                self.log.add(data)
 
-    def gather(self, listener, started):
-        """Wait until every rank has connected. No program of a rank runs before."""
-        while time.monotonic() < self.deadline:
-            running = any(p.poll() is None for p in started[1:])
-            try:
-                connection, _ = listener.accept()
-            except socket.timeout:
-                if running:
-                    continue
-                return False
-            rank = Rank(connection)
-            connection.settimeout(30)
-            n = json.loads(rank.lines.readline()).get("rank")
-            connection.settimeout(None)
-            others = [r for r in self.ranks if r]
-            if n in range(len(self.ranks)) and not self.ranks[n] and rank.pid not in [r.pid for r in others]:
-                self.ranks[n] = rank
-            if all(self.ranks):
-                return True
-        return False
-
-    def attend(self):
-        """Hand out the parts, and hear every rank until it has ended."""
-        for n, rank in enumerate(self.ranks):
-            rank.send({"program": [sys.executable if word == "PYTHON" else word for word in self.job["program"]],
-                       "part": self.job["parts"][n]})
-        threads = [threading.Thread(target=self.hear, args=(rank,), daemon=True) for rank in self.ranks]
+    def attend(self, forks, output):
+        """Start every rank, hand out the parts, and hear every rank until it has ended."""
+        for rank in self.ranks:
+            rank.start(forks, self.launch["program"], output, self.deadline)
+        if not all(rank.process for rank in self.ranks):
+            self.log.add(b"\nno process can be started\n")
+            for rank in self.ranks:
+                rank.kill()
+            self.ranks = [None] * len(self.ranks)
+            return
+        threads = []
+        for rank, part in zip(self.ranks, self.launch["parts"]):
+            threads.append(threading.Thread(target=self.hear, args=(rank, part), daemon=True))
+            threads.append(threading.Thread(target=rank.await_exit, daemon=True))
+            if rank.connection:
+                threading.Thread(target=rank.follow_launcher, daemon=True).start()
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
@@ -147,35 +226,33 @@ class Job:
                 for rank in self.ranks:
                     if rank.report["exit"] is None and not rank.report["why"]:
                         rank.report["why"] = self.why(rank, late)
-                    self.kill(rank.pid)
-                    self.kill(rank.child)
+                    rank.kill()
             threads[0].join(0.02)
             for thread in threads:
                 thread.join(0)
 
     def why(self, rank, late):
         if late:
-            return "it was still running after %d seconds" % self.job["limit"]
+            return "it was still running after %d seconds" % self.launch["limit"]
         return "it came to its end and did not exit" if rank.report["end"] else "it was stopped: another rank had ended"
 
-    def hear(self, rank):
-        report = rank.report
+    def hear(self, rank, part):
+        report, size = rank.report, 0
         try:
-            for line in rank.lines:
-                said = json.loads(line)
-                if "child" in said:
-                    rank.child = said["child"]
-                elif "line" in said and said["line"] == '{"end": true}':
-                    report["mapped"] = witness.mapped(rank.child, self.job["watch"])
+            rank.channel.sendall((json.dumps(part) + "\n").encode())
+            for line in rank.channel.makefile("rb"):
+                size += len(line)
+                if size > MOST:
+                    report["why"] = "it reports more than %d bytes" % MOST
+                    rank.kill()
+                    break
+                if line == b'{"end": true}\n':
+                    report["mapped"] = witness.mapped(rank.process, self.job["watch"], self.job["members"])
                     self.reach_end(rank)
-                    rank.send("go")
-                elif "line" in said:
-                    report["lines"].append(said["line"])
-                elif "why" in said:
-                    report["why"] = said["why"]
-                elif "exit" in said:
-                    report["exit"] = said["exit"]
-        except (OSError, ValueError) as problem:
+                    rank.channel.sendall(b"go\n")
+                    break
+                report["lines"].append(line.decode(errors="replace").rstrip("\n"))
+        except OSError as problem:
             report["why"] = report["why"] or str(problem)
         with self.changed:
             if not report["end"] and not self.early:
@@ -190,37 +267,25 @@ class Job:
             self.changed.wait_for(lambda: self.early or all(r.report["end"] for r in self.ranks))
             self.all_ended = time.monotonic()
 
-    def stop(self, started):
+    def stop(self, launcher):
         """Give the launcher time to end, then end it with all that it started."""
-        status = 0
-        for process in started[1:]:
-            try:
-                process.wait(max(0.1, min(self.job["grace"], self.deadline - time.monotonic())))
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGTERM)
-                try:
-                    process.wait(2)
-                except subprocess.TimeoutExpired:
-                    pass
-                status = None
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
-            status = status if status is None else status or process.returncode
-        for rank in filter(None, self.ranks):
-            if rank.report["exit"] is None:
-                self.kill(rank.pid)
-                self.kill(rank.child)
-        return 127 if len(started) == 1 else status
-
-    def kill(self, pid):
+        if not launcher:
+            return 127
+        status = None
         try:
-            if pid:
-                os.kill(pid, signal.SIGKILL)
+            status = launcher.wait(max(0.1, min(self.job["grace"], self.deadline - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            launcher.send_signal(signal.SIGTERM)
+            try:
+                launcher.wait(2)
+            except subprocess.TimeoutExpired:
+                pass
+        try:
+            os.killpg(launcher.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
+        launcher.wait()
+        return status
 
 
 class Store(http.server.BaseHTTPRequestHandler):
@@ -253,6 +318,12 @@ class Store(http.server.BaseHTTPRequestHandler):
         pass
 
 
+PR_SET_CHILD_SUBREAPER = 36
+
 witness.close_to_others()
-print("\n" + json.dumps(Job(json.loads(sys.stdin.readline())).run()), flush=True)
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # the ranks that forks.py starts become its children
+job = json.loads(sys.stdin.readline())
+forks = Forks(job["load"])
+ends = [Launch(launch, job).run(forks) for launch in job["launches"]]
+print("\n" + json.dumps({"nonce": job["nonce"], "ends": ends}), flush=True)
 os._exit(0)

@@ -1,9 +1,12 @@
 """Attack the servers of the installed Horovod's launcher on 127.0.0.1, and use them as its workers do.
 
-Each request has a process and a time limit of its own. An attack is "refused"
+    rendezvous.py MODULE...
+
+The arguments are modules of the artifact to import first, as a job does. Each request
+has a process and a time limit of its own, and is reported. An attack is "refused"
 where the server said no and nothing happened, "fired" where it had an effect; an
 honest request is "served". "broken" is a request that could not be made, or an
-honest one that failed. What became of all of them is one line of JSON.
+honest one that failed.
 """
 import base64
 import hmac
@@ -337,10 +340,14 @@ def tried(name, directory):
 
 
 if __name__ == "__main__":
-    for module in os.environ["GATE_MODULE"].split():
+    import asked
+
+    for module in sys.argv[1:]:
         try:
             __import__(module)
         except BaseException:  # the gate import reports it
             pass
     with tempfile.TemporaryDirectory() as top:
-        print(json.dumps({"requests": [tried(name, os.path.join(top, name)) for name in ROWS]}), flush=True)
+        for name in ROWS:
+            asked.report(**tried(name, os.path.join(top, name)))
+    asked.end()

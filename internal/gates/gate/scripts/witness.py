@@ -26,14 +26,14 @@ def end_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
 
 
-def mapped(pid, pattern):
-    """The files that a process maps and whose paths match, with their digests."""
+def mapped(pid, pattern, members):
+    """The files that a process maps and whose paths match, with the digests of those at the paths of members."""
     with open("/proc/%d/maps" % pid) as maps:
         fields = [line.rstrip("\n").split(None, 5) for line in maps]
     found = []
     for path in sorted({f[5] for f in fields if len(f) == 6 and re.search(pattern, f[5])}):
         digest = ""
-        if os.path.isfile(path):
+        if path.endswith(tuple("/" + member for member in members)) and os.path.isfile(path):
             with open(path, "rb") as f:
                 digest = hashlib.sha256(f.read()).hexdigest()
         found.append({"path": path, "sha256": digest})
