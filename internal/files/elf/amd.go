@@ -29,35 +29,17 @@ const (
 
 const hipFatbin = ".hip_fatbin"
 
-// bundles reads the bundles of one library. They share decoders, because creating a
-// decoder costs more than reading most bundles.
-type bundles struct {
-	zstd *zstd.Decoder
-	zlib io.Reader
-}
-
-func (b *bundles) format() format {
-	return format{
-		section: hipFatbin,
-		magics:  []string{compressedMagic, plainMagic},
-		read: func(r *bufio.Reader, visit visitor) error {
-			if magic, err := r.Peek(len(compressedMagic)); err != nil || string(magic) != compressedMagic {
-				return b.readBundle(r, visit)
-			}
-			return b.readCompressed(r, visit)
-		},
+// readAMD reads one bundle, compressed or plain.
+func readAMD(r *bufio.Reader, visit visitor) error {
+	if magic, err := r.Peek(len(compressedMagic)); err != nil || string(magic) != compressedMagic {
+		return readBundle(r, visit)
 	}
-}
-
-func (b *bundles) close() {
-	if b.zstd != nil {
-		b.zstd.Close()
-	}
+	return readCompressed(r, visit)
 }
 
 // readBundle reads a plain bundle: a table of entries, then their code, at offsets from
 // the start of the bundle.
-func (b *bundles) readBundle(r *bufio.Reader, visit visitor) error {
+func readBundle(r *bufio.Reader, visit visitor) error {
 	entries, position, err := readTable(r)
 	if err != nil {
 		return err
@@ -166,43 +148,38 @@ type compressedHeader struct {
 }
 
 func readCompressedHeader(r io.Reader) (h compressedHeader, err error) {
-	var common struct {
-		Magic           [len(compressedMagic)]byte
-		Version, Method uint16
-	}
-	if err := binary.Read(r, binary.LittleEndian, &common); err != nil {
+	head := make([]byte, 32)
+	if _, err := io.ReadFull(r, head[:8]); err != nil {
 		return h, err
 	}
-	var v1 struct{ Uncompressed, HashLow, HashHigh uint32 }
-	var v2 struct{ Total, Uncompressed, HashLow, HashHigh uint32 }
-	var v3 struct{ Total, Uncompressed, Hash uint64 }
-	var total, length uint64
-	switch common.Version {
+	version, length := half(head, 4), map[uint16]int{1: 20, 2: 24, 3: 32}[half(head, 4)]
+	if length == 0 {
+		return h, fmt.Errorf("a compressed bundle has version %d, expected 1 to 3", version)
+	}
+	if _, err := io.ReadFull(r, head[8:length]); err != nil {
+		return h, err
+	}
+	h.method = half(head, 6)
+	var total uint64 // bytes with the header
+	switch version {
 	case 1:
-		err = binary.Read(r, binary.LittleEndian, &v1)
-		h.uncompressed = uint64(v1.Uncompressed)
+		h.uncompressed = word(head, 8)
+		return h, nil
 	case 2:
-		err = binary.Read(r, binary.LittleEndian, &v2)
-		h.uncompressed, total, length = uint64(v2.Uncompressed), uint64(v2.Total), 24
+		total, h.uncompressed = word(head, 8), word(head, 12)
 	case 3:
-		err = binary.Read(r, binary.LittleEndian, &v3)
-		h.uncompressed, total, length = v3.Uncompressed, v3.Total, 32
-	default:
-		err = fmt.Errorf("a compressed bundle has version %d, expected 1 to 3", common.Version)
+		total, h.uncompressed = binary.LittleEndian.Uint64(head[8:]), binary.LittleEndian.Uint64(head[16:])
 	}
-	h.method = common.Method
-	if err == nil && common.Version > 1 {
-		if total <= length || total > 1<<62 {
-			return h, fmt.Errorf("a compressed bundle claims %d bytes", total)
-		}
-		h.payload = total - length
+	if total <= uint64(length) || total > 1<<62 {
+		return h, fmt.Errorf("a compressed bundle claims %d bytes", total)
 	}
-	return h, err
+	h.payload = total - uint64(length)
+	return h, nil
 }
 
 // readCompressed decompresses a bundle as a stream and reads it to its end, because the
 // header of a truncated bundle still lists all targets.
-func (b *bundles) readCompressed(r *bufio.Reader, visit visitor) error {
+func readCompressed(r *bufio.Reader, visit visitor) error {
 	h, err := readCompressedHeader(r)
 	if err != nil {
 		return err
@@ -211,10 +188,10 @@ func (b *bundles) readCompressed(r *bufio.Reader, visit visitor) error {
 		return fmt.Errorf("a compressed bundle unpacks to %d bytes, above the limit", h.uncompressed)
 	}
 	if h.payload == 0 {
-		return b.unpack(h, r, visit)
+		return unpackBundle(h, r, visit)
 	}
 	payload := &io.LimitedReader{R: r, N: int64(h.payload)}
-	if err := b.unpack(h, bufio.NewReader(payload), visit); err != nil {
+	if err := unpackBundle(h, bufio.NewReader(payload), visit); err != nil {
 		return err
 	}
 	return skip(payload, uint64(payload.N))
@@ -223,14 +200,15 @@ func (b *bundles) readCompressed(r *bufio.Reader, visit visitor) error {
 // unpack reads exactly the number of bytes stated in the header. The header of a
 // version 1 bundle does not state where the bundle ends. Both decoders stop after its
 // last byte, and the search for the next bundle continues there.
-func (b *bundles) unpack(h compressedHeader, r *bufio.Reader, visit visitor) error {
-	decoder, err := b.decoder(h.method, r)
+func unpackBundle(h compressedHeader, r *bufio.Reader, visit visitor) error {
+	decoder, err := newDecoder(h.method, r)
 	if err != nil {
 		return err
 	}
+	defer decoder.Close()
 	plain := &io.LimitedReader{R: decoder, N: int64(h.uncompressed)}
 	count, err := containers(bufio.NewReader(plain), []string{plainMagic}, func(r *bufio.Reader) error {
-		return b.readBundle(r, visit)
+		return readBundle(r, visit)
 	})
 	switch {
 	case err != nil:
@@ -251,23 +229,17 @@ func atEnd(r io.Reader) bool {
 	return n == 0 && err == io.EOF
 }
 
-func (b *bundles) decoder(method uint16, r *bufio.Reader) (io.Reader, error) {
+func newDecoder(method uint16, r *bufio.Reader) (io.ReadCloser, error) {
 	switch method {
 	case 0:
-		if b.zlib != nil {
-			return b.zlib, b.zlib.(zlib.Resetter).Reset(r, nil)
-		}
-		var err error
-		b.zlib, err = zlib.NewReader(r)
-		return b.zlib, err
+		return zlib.NewReader(r)
 	case 1:
-		if b.zstd != nil {
-			return b.zstd, b.zstd.Reset(r)
-		}
 		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxBundle))
-		b.zstd = d
-		return d, err
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
 	}
 	return nil, errors.New("a compressed bundle uses an unknown method")
 }

@@ -42,7 +42,15 @@ func TestSymbolsThatTheLoaderDoesNotFindAreRefused(t *testing.T) {
 	}), `has "ncclAllReduce", but the loader cannot find it by the hash table`)
 	wantFault(t, changed(t, l, ".hash", func(b []byte) {
 		copy(b, []byte{0, 0, 0, 0})
-	}), "but the loader cannot find it by the hash table")
+	}), "contradicts itself")
+}
+
+// The loader follows the list of versions, whatever its count says.
+func TestARequiredVersionIsNotHiddenByACount(t *testing.T) {
+	l := elftest.Library{Needed: []string{"libc.so.6"}, Undefined: append(elftest.From("libc.so.6", "GLIBC_2.2.5", "puts"), elftest.From("libc.so.6", "GLIBC_2.99", "new")...)}
+	wantFault(t, changed(t, l, ".gnu.version_r", func(b []byte) {
+		copy(b[2:], []byte{1, 0})
+	}), "their count is another than the length of their list")
 }
 
 // The loader requires every version in the table, even a version without a symbol.

@@ -79,7 +79,7 @@ func TestHostileLibrariesAreBounded(t *testing.T) {
 		"symbols with one long name":     {sharedNames(t), "reading it"},
 		"versions of many libraries":     {sharedVersions(t), "reading it"},
 		"a hash table with one bucket":   {elftest.Library{Exported: elftest.Named(names...)}.Bytes(), "reading it takes more than 1s of a processor"},
-		"an impossible count of records": {edit(t, small(), ".hash", func(b []byte) { copy(b, "\xff\xff\xff\x7f\xff\xff\xff\x7f") }), "leads to symbol"},
+		"an impossible count of records": {edit(t, small(), ".hash", func(b []byte) { copy(b, "\xff\xff\xff\x7f\xff\xff\xff\x7f") }), "leads beyond"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			budget := &Budget{all: time.Second, left: time.Second, known: map[io.ReaderAt]description{}}

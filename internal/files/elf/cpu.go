@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sort"
 
@@ -21,9 +22,6 @@ type CPUUse struct {
 	Count    int
 	First    uint64 // address of the first such instruction
 }
-
-// maxUses is far above the number of functions with extensions in real libraries.
-const maxUses = 1 << 20
 
 // CPUUses reads all machine code of an x86_64 library and returns the processor
 // extensions it uses, by function, sorted by feature and address. Invalid instructions
@@ -43,7 +41,7 @@ func cpuUses(r io.ReaderAt) ([]CPUUse, error) {
 	if err != nil {
 		return nil, err
 	}
-	code := machineCode{dynamic: d, uses: map[useKey]*CPUUse{}}
+	code := machineCode{dynamic: d, uses: map[CPUUse]CPUUse{}}
 	if err := code.findFunctions(); err != nil {
 		return nil, err
 	}
@@ -102,52 +100,31 @@ func (c *machineCode) described() [][2]uint64 {
 }
 
 // filled returns the position of the first byte of a part of the file that is no filling,
-// or nil.
+// or nil. After the end of the file a loader maps zeros.
 func (c *machineCode) filled(at, end uint64) (*uint64, error) {
-	buffer := make([]byte, 1<<16)
-	for at < end {
-		n, err := c.r.ReadAt(buffer[:min(uint64(len(buffer)), end-at)], int64(at))
-		if i := slices.IndexFunc(buffer[:n], func(b byte) bool { return b != 0 && b != 0x90 && b != 0xcc }); i >= 0 {
-			at += uint64(i)
-			return &at, nil
-		}
-		if err == io.EOF {
-			return nil, nil
-		} else if err != nil {
-			return nil, err
-		}
-		at += uint64(n)
+	if at >= end {
+		return nil, nil
 	}
-	return nil, nil
+	data, err := io.ReadAll(io.NewSectionReader(c.r, int64(at), int64(end-at)))
+	if i := slices.IndexFunc(data, func(b byte) bool { return b != 0 && b != 0x90 && b != 0xcc }); i >= 0 {
+		at += uint64(i)
+		return &at, nil
+	}
+	return nil, err
 }
 
 // machineCode is a library with the results read from its code so far.
 type machineCode struct {
 	*dynamic
 	functions []place
-	uses      map[useKey]*CPUUse
-	seen      []place // sections already read
+	uses      map[CPUUse]CPUUse // by feature and function alone
+	seen      []place           // sections already read
 }
 
-// sorted merges the uses of functions with the same name.
 func (c *machineCode) sorted() []CPUUse {
-	byName := map[CPUUse]*CPUUse{}
-	for _, u := range c.uses {
-		key := CPUUse{Feature: u.Feature, Function: u.Function}
-		if all := byName[key]; all != nil {
-			all.Count, all.First = all.Count+u.Count, min(all.First, u.First)
-			continue
-		}
-		byName[key] = u
-	}
-	var all []CPUUse
-	for _, u := range byName {
-		all = append(all, *u)
-	}
-	slices.SortFunc(all, func(a, b CPUUse) int {
+	return slices.SortedFunc(maps.Values(c.uses), func(a, b CPUUse) int {
 		return cmp.Or(cmp.Compare(a.Feature, b.Feature), cmp.Compare(a.First, b.First))
 	})
-	return all
 }
 
 // entries returns an error if a function called by the loader or exported by the
@@ -176,13 +153,6 @@ func isFunction(s elf.Symbol) bool {
 	return (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) && s.Section != elf.SHN_UNDEF
 }
 
-// useKey holds the index of a function instead of its name. The name can be long, and
-// read looks up the key for each instruction.
-type useKey struct {
-	feature  x86.Feature
-	function int
-}
-
 // read decodes the instructions of a section in order.
 func (c *machineCode) read(s *elf.Section) error {
 	code := bufio.NewReaderSize(c.bytesOf(s), 64<<10)
@@ -199,9 +169,7 @@ func (c *machineCode) read(s *elf.Section) error {
 			return fmt.Errorf("at %#x: %w (% x)", at, err, window)
 		}
 		if in.Feature != "" {
-			if err := c.note(in.Feature, at); err != nil {
-				return err
-			}
+			c.note(in.Feature, at)
 		}
 		if _, err := code.Discard(in.Length); err != nil {
 			return err
@@ -211,21 +179,17 @@ func (c *machineCode) read(s *elf.Section) error {
 	return nil
 }
 
-func (c *machineCode) note(f x86.Feature, at uint64) error {
-	key := useKey{f, functionAt(c.functions, at)}
-	u := c.uses[key]
-	if u == nil {
-		if len(c.uses) == maxUses {
-			return fmt.Errorf("more than %d functions use extensions", maxUses)
-		}
-		u = &CPUUse{Feature: f, First: at}
-		if key.function >= 0 {
-			u.Function = c.functions[key.function].name
-		}
-		c.uses[key] = u
+func (c *machineCode) note(f x86.Feature, at uint64) {
+	key := CPUUse{Feature: f}
+	if i := functionAt(c.functions, at); i >= 0 {
+		key.Function = c.functions[i].name
 	}
-	u.Count++
-	return nil
+	u, known := c.uses[key]
+	if !known {
+		u = CPUUse{Feature: f, Function: key.Function, First: at}
+	}
+	u.Count, u.First = u.Count+1, min(u.First, at)
+	c.uses[key] = u
 }
 
 // place is the address range of a function. A function of size 0 extends to the next

@@ -34,11 +34,18 @@ type format struct {
 	read func(r *bufio.Reader, visit visitor) error
 }
 
+var formats = []format{
+	{hipFatbin, []string{compressedMagic, plainMagic}, readAMD},
+	{loaded, []string{nvidiaMagic}, readRegion},
+	{relocatable, []string{nvidiaMagic}, readRegion},
+}
+
 // object is a piece of code for one target in a container.
 type object struct {
 	target  Target
 	machine elf.Machine // of the code's ELF file; EM_NONE for PTX, which is text
 	method  method
+	length  uint64 // bytes in the container
 	size    uint64 // unpacked bytes; unset if not packed
 	code    io.Reader
 }
@@ -47,9 +54,6 @@ type object struct {
 // error if it is truncated.
 type visitor func(object) error
 
-// maxTargets is far above the number of targets known to compilers.
-const maxTargets = 1024
-
 // DeviceTargets returns the GPU targets for which a library has code, sorted and
 // without duplicates. It returns none for a library without device code.
 func DeviceTargets(r io.ReaderAt) ([]Target, error) { return ask[[]Target](r, "targets") }
@@ -57,7 +61,10 @@ func DeviceTargets(r io.ReaderAt) ([]Target, error) { return ask[[]Target](r, "t
 // deviceTargets is the work of a child.
 func deviceTargets(r io.ReaderAt) ([]Target, error) {
 	found := targetSet{}
-	err := eachObject(r, func(_ string, o object) error { return found.add(o.target) })
+	err := eachObject(r, func(_ string, o object) error {
+		found.add(o.target)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +77,7 @@ func eachObject(r io.ReaderAt, visit func(section string, o object) error) error
 	if err != nil {
 		return err
 	}
-	bundles := &bundles{}
-	defer bundles.close()
-	for _, format := range []format{bundles.format(), nvidia(loaded), nvidia(relocatable)} {
+	for _, format := range formats {
 		for _, s := range img.file.Sections {
 			if s.Size == 0 || s.Name != format.section {
 				continue
@@ -104,7 +109,7 @@ func readSection(img *image, s *elf.Section, f format, visit visitor) error {
 // visitPart visits an object in the next n bytes, and reads to their end.
 func visitPart(r io.Reader, n uint64, o object, visit visitor) error {
 	code := &io.LimitedReader{R: r, N: int64(min(n, 1<<62))}
-	o.code = code
+	o.code, o.length = code, n
 	if err := visit(o); err != nil {
 		return err
 	}
@@ -117,13 +122,7 @@ func visitPart(r io.Reader, n uint64, o object, visit visitor) error {
 // targetSet maps the key of each target to the target.
 type targetSet map[string]Target
 
-func (s targetSet) add(t Target) error {
-	s[t.key()] = t
-	if len(s) > maxTargets {
-		return fmt.Errorf("more than %d targets", maxTargets)
-	}
-	return nil
-}
+func (s targetSet) add(t Target) { s[t.key()] = t }
 
 func (s targetSet) has(t Target) bool {
 	_, ok := s[t.key()]

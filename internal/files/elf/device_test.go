@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -154,16 +153,6 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 			check.Fails(t, err, test.want, got)
 		})
 	}
-}
-
-func TestTargetsAreBounded(t *testing.T) {
-	targets := targetSet{}
-	for i := range maxTargets {
-		must.Succeed(t, targets.add(Target{Vendor: "amd", Arch: strconv.Itoa(i)}))
-	}
-	err := targets.add(Target{Vendor: "amd", Arch: "0"})
-	check.That(t, err == nil, "one that is there already is refused")
-	check.That(t, targets.add(Target{Vendor: "amd", Arch: "more"}) != nil, "one more is taken")
 }
 
 // A decoder returns an error at its end if the checksum is wrong.

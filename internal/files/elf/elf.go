@@ -140,7 +140,7 @@ func (f *File) addSymbols(d *dynamic) error {
 		if err := f.addSymbol(s); err != nil {
 			return fmt.Errorf("reading symbol %d: %w", i+1, err)
 		}
-		if len(f.Exported) > exported && !lookup.finds(s.Name, uint64(i+1)) {
+		if len(f.Exported) > exported && !lookup.finds(s.Name, uint32(i+1)) {
 			return fmt.Errorf("the symbol table has %q, but the loader cannot find it by the hash table", s.Name)
 		}
 	}

@@ -48,9 +48,7 @@ type inventory struct {
 func (inv *inventory) look(section string, o object) error {
 	linked := inv.linked.has(o.target)
 	if section == loaded {
-		if err := inv.linked.add(o.target); err != nil {
-			return err
-		}
+		inv.linked.add(o.target)
 	}
 	if o.machine != elf.EM_NONE && section == relocatable && linked {
 		return nil
@@ -59,9 +57,11 @@ func (inv *inventory) look(section string, o object) error {
 	if err != nil {
 		return fmt.Errorf("code for %v: %w", o.target, err)
 	}
-	known, err := inv.of(o.target)
-	if err != nil {
-		return err
+	known := inv.found[o.target.key()]
+	if known == nil {
+		known = map[string]bool{}
+		inv.found[o.target.key()] = known
+		inv.targets.add(o.target)
 	}
 	add := func(name string, kernel bool) { known[name] = known[name] || kernel }
 	if o.machine == elf.EM_NONE {
@@ -73,17 +73,6 @@ func (inv *inventory) look(section string, o object) error {
 		return fmt.Errorf("code for %v: %w", o.target, err)
 	}
 	return nil
-}
-
-// of returns the functions found so far for a target.
-func (inv *inventory) of(t Target) (map[string]bool, error) {
-	known := inv.found[t.key()]
-	if known != nil {
-		return known, nil
-	}
-	known = map[string]bool{}
-	inv.found[t.key()] = known
-	return known, inv.targets.add(t)
 }
 
 func (inv *inventory) sorted() []Function {

@@ -138,8 +138,8 @@ func TestDeviceFunctionsRefuses(t *testing.T) {
 		want string
 	}{
 		{"truncated entry", region(entryOf(kindCubin, 90, 0, cubin))[:200], "unexpected EOF"},
-		{"truncated LZ4", region(entryOf(kindCubin, 90, flagLZ4, cubin))[:200], "unpacking"},
-		{"truncated zstd", region(entryOf(kindCubin, 90, flagZstd, cubin))[:200], "unpacking"},
+		{"truncated LZ4", region(entryOf(kindCubin, 90, flagLZ4, cubin))[:200], "unexpected EOF"},
+		{"truncated zstd", region(entryOf(kindCubin, 90, flagZstd, cubin))[:200], "unexpected EOF"},
 		{"unknown compression", claim(cubin, flagZstd, func(h *entryHeader) { h.Flags = 1 << 14 }), "its compression is unknown"},
 		{"two compressions", claim(cubin, flagZstd, func(h *entryHeader) { h.Flags |= flagLZ4 }), "its compression is unknown"},
 		{"other compression", claim(cubin, flagZstd, func(h *entryHeader) { h.Flags = flagLZ4 }), "unpacking"},

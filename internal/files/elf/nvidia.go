@@ -16,12 +16,7 @@ const (
 	relocatable = "__nv_relfatbin"
 )
 
-// nvidia reads fat binaries. NVIDIA does not document their format. The reader follows
-// the output of fatbinary from CUDA 11 to 13: a region header, then entries of header
-// and payload. A section may hold many regions.
-func nvidia(section string) format {
-	return format{section: section, magics: []string{"\x50\xed\x55\xba"}, read: readRegion}
-}
+const nvidiaMagic = "\x50\xed\x55\xba"
 
 type regionHeader struct {
 	Magic      uint32
@@ -56,6 +51,9 @@ const (
 	maxHeader = 64 << 10
 )
 
+// readRegion reads a fat binary. NVIDIA does not document the format. The reader follows
+// the output of fatbinary from CUDA 11 to 13: a region header, then entries of header
+// and payload. A section may hold many regions.
 func readRegion(r *bufio.Reader, visit visitor) error {
 	var h regionHeader
 	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {

@@ -1,7 +1,6 @@
 package elf
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -29,9 +28,8 @@ const (
 
 // unpacker holds one object at a time and reuses its memory for the next.
 type unpacker struct {
-	packed bytes.Buffer
-	plain  []byte
-	zstd   *zstd.Decoder
+	packed, plain []byte
+	zstd          *zstd.Decoder
 }
 
 func newUnpacker() (*unpacker, error) {
@@ -44,27 +42,34 @@ func (u *unpacker) close() { u.zstd.Close() }
 
 // unpack returns the code of an object. It is valid until the next call.
 func (u *unpacker) unpack(o object) ([]byte, error) {
-	u.packed.Reset()
-	n, err := u.packed.ReadFrom(io.LimitReader(o.code, maxObject+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case n > maxObject:
+	if o.length > maxObject {
 		return nil, fmt.Errorf("it exceeds the limit of %d bytes", maxObject)
+	}
+	resize(&u.packed, o.length)
+	if _, err := io.ReadFull(o.code, u.packed); err != nil {
+		return nil, noEOF(err)
+	}
+	switch {
 	case o.method == stored:
-		return u.packed.Bytes(), nil
+		return u.packed, nil
 	case o.method == unknownMethod:
 		return nil, errors.New("its compression is unknown")
 	case o.size == 0: // the LZ4 decoder crashes on it
-		return nil, fmt.Errorf("%d bytes unpack to nothing", n)
-	case o.size > maxObject || o.size > maxRatio*uint64(n):
-		return nil, fmt.Errorf("%d bytes unpack to %d, above the limit", n, o.size)
+		return nil, fmt.Errorf("%d bytes unpack to nothing", o.length)
+	case o.size > maxObject || o.size > maxRatio*o.length:
+		return nil, fmt.Errorf("%d bytes unpack to %d, above the limit", o.length, o.size)
 	}
-	if uint64(cap(u.plain)) < o.size {
-		u.plain = nil // free for the next
-		u.plain = make([]byte, o.size)
+	resize(&u.plain, o.size)
+	return u.decompress(o.method, u.plain)
+}
+
+// resize gives b a length of n bytes. It frees the memory before it takes more.
+func resize(b *[]byte, n uint64) {
+	if uint64(cap(*b)) < n {
+		*b = nil
+		*b = make([]byte, n)
 	}
-	return u.decompress(o.method, u.plain[:o.size])
+	*b = (*b)[:n]
 }
 
 // decompress fills all of plain.
@@ -72,10 +77,10 @@ func (u *unpacker) decompress(m method, plain []byte) ([]byte, error) {
 	var n int
 	var err error
 	if m == lz4Block {
-		n, err = lz4.UncompressBlock(u.packed.Bytes(), plain)
+		n, err = lz4.UncompressBlock(u.packed, plain)
 	} else {
 		var out []byte
-		out, err = u.zstd.DecodeAll(u.packed.Bytes(), plain[:0:len(plain)])
+		out, err = u.zstd.DecodeAll(u.packed, plain[:0:len(plain)])
 		n = len(out)
 	}
 	if err == nil && n != len(plain) {
