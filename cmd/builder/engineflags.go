@@ -55,8 +55,8 @@ func readEngines(c *cli.Context, jobs int) ([]app.EngineChoice, error) {
 // engineDefaults are the defaults of the settings of engines that have no flag: they are
 // variables and keys of builder.yaml.
 var engineDefaults = map[string]string{
-	"engine-idle": native.DefaultIdle.String(), "engine-patience": pipelines.Patience.String(),
-	app.CacheKey: "60%", app.ImageKey: "",
+	"engine-patience": pipelines.Patience.String(),
+	app.CacheKey:      "60%", app.ImageKey: "",
 }
 
 // engineSetting returns a setting of engines that has no flag, and its variable.
@@ -95,12 +95,11 @@ func (engineGroup) read(c *cli.Context, home string) (e app.Engines, err error) 
 	if c.IsSet("jobs") && jobs < 1 {
 		return e, diag.Errorf(diag.Usage, "--jobs: %d is less than 1", jobs)
 	}
-	var errs [5]error
-	e.Native.Idle, errs[0] = engineTime("engine-idle")
-	e.Patience, errs[1] = engineTime("engine-patience")
-	e.Native.Cache, errs[2] = engineCache(home)
+	var errs [4]error
+	e.Patience, errs[0] = engineTime("engine-patience")
+	e.Native.Cache, errs[1] = engineCache(home)
 	image, _ := engineSetting(app.ImageKey)
-	e.Image, errs[3] = app.ParseEngineImage(image)
-	e.Choices, errs[4] = readEngines(c, min(max(jobs, 1), 4*runtime.NumCPU()))
+	e.Image, errs[2] = app.ParseEngineImage(image)
+	e.Choices, errs[3] = readEngines(c, min(max(jobs, 1), 4*runtime.NumCPU()))
 	return e, errors.Join(errs[:]...)
 }

@@ -157,7 +157,7 @@ func TestFaults(t *testing.T) {
 		"jbos: 2\n":                                  `builder.yaml:1:1: unknown key "jbos"`,
 		"jobs: 0\n":                                  "builder.yaml:1:7: jobs: 0 is less than 1",
 		"memory: much\n":                             `"much" is not a size`,
-		"engine-idle: soon\n":                        `"soon" is not a time`,
+		"engine-patience: soon\n":                    `"soon" is not a time`,
 		"engine-cache: 200%\n":                       `"200%" is not a share`,
 		"engine-cache: much\n":                       "is not a size such as 40GB or a share",
 		"trust: [\"a,b\"]\n":                         "a value cannot have a comma",
@@ -274,5 +274,5 @@ func TestKeys(t *testing.T) {
 	}
 	n := reflect.TypeFor[config.File]().NumField()
 	check.That(t, len(config.Keys()) == n-1, "%d keys of %d fields: all but axes are variables", len(config.Keys()), n)
-	check.Same(t, "the variable of engine-idle", "BUILDER_ENGINE_IDLE", config.Variable("engine-idle"))
+	check.Same(t, "the variable of engine-patience", "BUILDER_ENGINE_PATIENCE", config.Variable("engine-patience"))
 }

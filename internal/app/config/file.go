@@ -39,7 +39,6 @@ type File struct {
 	Progress             string    `yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,enum=json,description=format of the progress"`
 	Engine               []Address `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; limits follow a #"`
 	EnginePatience       Duration  `yaml:"engine-patience,omitempty" json:"engine-patience,omitempty" jsonschema:"description=give up an engine after this time without a response"`
-	EngineIdle           Duration  `yaml:"engine-idle,omitempty" json:"engine-idle,omitempty" jsonschema:"description=stop the native engine after this time without a client; such as 30m; -1s is never"`
 	EngineCache          Share     `yaml:"engine-cache,omitempty" json:"engine-cache,omitempty" jsonschema:"description=size limit of the cache of an engine started by builder; such as 40GB or 60% of the disk"`
 	EngineImage          Place     `yaml:"engine-image,omitempty" json:"engine-image,omitempty" jsonschema:"description=PLACE@sha256:DIGEST of an image of the engine to copy instead of compiling the engine; PLACE is a URL or file:PATH"`
 	NoInstall            *bool     `yaml:"no-install,omitempty" json:"no-install,omitempty" jsonschema:"description=never install host packages"`

@@ -23,8 +23,8 @@ var keys = fields()
 // Keys lists the keys of builder.yaml except axes, in the order of the documentation.
 func Keys() []Key { return slices.Clone(keys) }
 
-// Variable returns the environment variable of a key: BUILDER_ENGINE_IDLE for
-// engine-idle.
+// Variable returns the environment variable of a key: BUILDER_ENGINE_PATIENCE for
+// engine-patience.
 func Variable(key string) string {
 	return "BUILDER_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
 }

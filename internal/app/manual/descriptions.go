@@ -244,7 +244,7 @@ var Descriptions = map[string]Description{
 	"engine up": {
 		[]Example{
 			{Line: "builder engine up", Does: "start the engine before the first run"},
-			{Line: "BUILDER_ENGINE_IDLE=4h builder engine up --no-install", Does: "stop it after four idle hours, install no host packages"},
+			{Line: "builder engine up --no-install", Does: "install no host packages"},
 			{Line: "BUILDER_ENGINE_IMAGE=/site/engine.tar@sha256:8d3f…f3cd builder engine up", Does: "copy the engine and do not compile it; the digest has 64 digits"},
 		},
 		[]diag.Code{diag.Usage, diag.Fetch, diag.NoEngine},

@@ -18,12 +18,8 @@ func Bound(cache int64) []string {
 		return nil
 	}
 	const megabyte = 1e6
-	return []string{"--oci-worker-gc-keepstorage", fmt.Sprintf("%d,%d,%d", cache/20/megabyte, cache/10/megabyte, Rest(cache)/megabyte)}
+	return []string{"--oci-worker-gc-keepstorage", fmt.Sprintf("%d,%d,%d", cache/20/megabyte, cache/10/megabyte, cache/2/megabyte)}
 }
-
-// Rest returns the bytes an engine with this cache limit keeps while no client is
-// connected.
-func Rest(cache int64) int64 { return cache / 2 }
 
 // Empty stops the engine if it runs and removes its cache. It returns an error and
 // changes nothing if a client uses the engine.

@@ -5,10 +5,7 @@
 #   engine.sh ENGINE ARGUMENT...
 #
 #   MASK    a directory whose content is laid over the host's
-#   SOCKET  the socket, as the engine calls it
-#   USED    a file; its time is when a client was last seen, its content the
-#           seconds without one after which the engine is stopped, or -1
-#   POLL    seconds between two looks
+#   SOCKET  the socket of the engine
 set -eu
 
 # The host's /proc is still there, and says which process this is on the host.
@@ -24,20 +21,26 @@ for dir in /etc/dagger /run/buildkit /run/containers /run/dagger /run/runc /var/
 	mount --bind "$MASK$dir" "$dir"
 done
 
+# limit is how many minutes an engine without clients runs. A start takes seconds.
+limit=120
+
+# idle ends after these minutes, or when the home was deleted.
 idle() {
-	[ -e "$USED" ] || return 0 # the home was deleted
-	# One line is the listener, the others are connections.
-	if [ "$(grep -c " $SOCKET\$" /proc/net/unix)" -gt 1 ]; then touch "$USED"; fi
-	read -r seconds <"$USED"
-	[ "$seconds" -ge 0 ] && [ -n "$(find "$USED" ! -newermt "-$seconds seconds")" ]
+	minutes=0
+	while [ "$minutes" -lt "$limit" ] && [ -e "$0" ]; do
+		sleep 60
+		minutes=$((minutes + 1))
+		# One line is the listener, the others are connections.
+		if [ "$(grep -c " $SOCKET\$" /proc/net/unix)" -gt 1 ]; then minutes=0; fi
+	done
 }
 
 "$@" 3>&- &
 engine=$!
 trap 'kill -TERM "$engine"' TERM
 {
-	until idle; do sleep "$POLL"; done
-	echo "engine.sh: no client for ${seconds:-0} seconds, or no home: stopping"
+	idle
+	echo "engine.sh: no client for $minutes minutes, or no home: stopping"
 	kill -TERM "$engine"
 } 3>&- &
 

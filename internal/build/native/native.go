@@ -35,9 +35,6 @@ const Version = "v0.19.10"
 type Options struct {
 	// NoInstall forbids the installation of missing host packages.
 	NoInstall bool
-	// Idle is how long the engine keeps running without a client: 0 means
-	// [DefaultIdle], a negative value forever.
-	Idle time.Duration
 	// Image returns the path of an image made by [Engine.Image], after a check of its
 	// digest. Its programs are copied instead of built. nil means none.
 	Image func(context.Context) (path string, err error)
@@ -45,9 +42,6 @@ type Options struct {
 	// quarters of the disk.
 	Cache int64
 }
-
-// DefaultIdle is how long an engine without clients keeps running.
-const DefaultIdle = 2 * time.Hour
 
 // Engine is the native engine of one home. Any number of processes may call its methods
 // at once.
@@ -76,7 +70,6 @@ type Status struct {
 // New returns the engine of home, the BUILDER_HOME. It starts and writes nothing. Later
 // calls report progress to log, one line per call.
 func New(home string, log func(format string, args ...any), opts Options) *Engine {
-	opts.Idle = cmp.Or(opts.Idle, DefaultIdle)
 	return &Engine{dir: resolve(filepath.Join(home, "engine")), log: log, opts: opts}
 }
 
@@ -97,7 +90,7 @@ func resolve(path string) string {
 // and starts it.
 func (e *Engine) Up(ctx context.Context) (address string, err error) {
 	if e.current() {
-		return e.address(), e.touch()
+		return e.address(), nil
 	}
 	if err := Supported(); err != nil {
 		return "", err
@@ -108,7 +101,7 @@ func (e *Engine) Up(ctx context.Context) (address string, err error) {
 	}
 	defer unlock()
 	if e.current() { // another process started it
-		return e.address(), e.touch()
+		return e.address(), nil
 	}
 	if err := e.up(ctx); err != nil {
 		return "", noEngine(ctx, fmt.Errorf("starting the native engine: %w", err))

@@ -98,7 +98,7 @@ func (e *Engine) launch(cmd *exec.Cmd) error {
 		return fmt.Errorf("locking %s: %w", pid.Name(), err)
 	}
 	cmd.ExtraFiles = []*os.File{pid}
-	if err := errors.Join(os.WriteFile(e.path("engine.sh"), supervisor, 0o644), e.touch()); err != nil {
+	if err := os.WriteFile(e.path("engine.sh"), supervisor, 0o644); err != nil {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
@@ -117,19 +117,10 @@ func (e *Engine) command() *exec.Cmd {
 		"--oci-cni-binary-dir", "/run/dagger/bin",
 	)
 	cmd.Args = append(cmd.Args, Bound(e.opts.Cache)...)
-	poll := min(max(int(e.opts.Idle.Seconds())/4, 1), 60)
-	cmd.Env = append(engineEnv(os.Environ()),
-		"MASK="+e.path("mask"), "SOCKET="+e.socket(), "USED="+e.path("used"), fmt.Sprintf("POLL=%d", poll))
+	cmd.Env = append(engineEnv(os.Environ()), "MASK="+e.path("mask"), "SOCKET="+e.socket())
 	cmd.Dir = "/"
 	cmd.SysProcAttr = detached()
 	return cmd
-}
-
-// touch informs the supervisor that a client will connect, and how long to wait for the
-// next one.
-func (e *Engine) touch() error {
-	seconds := max(int(e.opts.Idle.Seconds()), -1)
-	return os.WriteFile(e.path("used"), fmt.Appendln(nil, seconds), 0o644)
 }
 
 // ready waits until the engine answers.
