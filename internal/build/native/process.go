@@ -80,7 +80,7 @@ func (e *Engine) start(ctx context.Context, tools map[string]string) error {
 		text, _ := os.ReadFile(log.Name())
 		return &diag.Error{
 			Code: diag.NoEngine, Err: err, Log: tail(text, 20), LogPath: log.Name(),
-			Hint: "fix the error in the log; if it is about files of the engine's cache, `builder store gc` empties the cache; or " + instead,
+			Hint: "fix the error in the log; if it names the engine's cache or its database (bbolt), `builder store gc` empties the cache; or " + instead,
 		}
 	}
 	return ctx.Err()
