@@ -14,12 +14,7 @@ import (
 
 // hostPackages checks that the programs used by the native engine are installed.
 func hostPackages(_ context.Context, e *exam) Finding {
-	var lacking []string
-	for _, n := range native.Needs {
-		if _, has := e.Program(n.Name, host.ProgramDirs(e.Path)); !has && !slices.Contains(lacking, n.Package) {
-			lacking = append(lacking, n.Package)
-		}
-	}
+	_, lacking := native.Survey(e.Host)
 	if len(lacking) == 0 {
 		return ok("all %d programs", len(native.Needs))
 	}

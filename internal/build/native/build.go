@@ -60,7 +60,7 @@ func (e *Engine) bin(name string) string {
 // goTool returns the path of go. A missing go is an error only if the programs have to
 // be built.
 func (e *Engine) goTool() (string, error) {
-	goTool, ok := find(hostDirs(), "go")
+	goTool, ok := find("go")
 	if !ok && !exists(e.bin("")) {
 		return "", diag.Errorf(diag.NoEngine, "building the engine %s: go is not in PATH", Version).
 			WithHint("install Go 1.25 or newer (go.dev/dl), %s", instead)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -31,49 +30,39 @@ var Needs = []Program{
 // hostDirs returns the directories to search for programs.
 func hostDirs() []string { return host.ProgramDirs(os.Getenv("PATH")) }
 
+// find returns the path of a program of this host.
+func find(name string) (string, bool) { return host.This().Program(name, hostDirs()) }
+
 // tools returns the paths of [Needs] by name. It installs missing packages.
 func (e *Engine) tools(ctx context.Context) (map[string]string, error) {
-	found, missing := survey(Needs, hostDirs())
+	found, missing := Survey(host.This())
 	if len(missing) == 0 {
 		return found, nil
 	}
-	aptGet, ok := find(hostDirs(), "apt-get")
+	aptGet, ok := find("apt-get")
 	if e.opts.NoInstall || !ok {
 		return nil, lacking(missing, ok)
 	}
 	if err := e.install(ctx, aptGet, missing); err != nil {
 		return nil, err
 	}
-	found, missing = survey(Needs, hostDirs())
-	if len(missing) > 0 {
+	if found, missing = Survey(host.This()); len(missing) > 0 {
 		return nil, lacking(missing, ok)
 	}
 	return found, nil
 }
 
-// survey searches for all programs. It returns their paths, and the packages of those it
-// does not find.
-func survey(needs []Program, dirs []string) (found map[string]string, missing []string) {
+// Survey returns the paths of [Needs] on a host, and the packages of those that it lacks.
+func Survey(h host.Host) (found map[string]string, missing []string) {
 	found = map[string]string{}
-	for _, n := range needs {
-		if path, ok := find(dirs, n.Name); ok {
+	for _, n := range Needs {
+		if path, ok := h.Program(n.Name, host.ProgramDirs(h.Path)); ok {
 			found[n.Name] = path
 		} else if !slices.Contains(missing, n.Package) {
 			missing = append(missing, n.Package)
 		}
 	}
 	return found, missing
-}
-
-// find returns the first executable with this name.
-func find(dirs []string, name string) (string, bool) {
-	for _, dir := range dirs {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && filepath.IsAbs(path) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return path, true
-		}
-	}
-	return "", false
 }
 
 // lacking returns the error for missing packages that builder did not install.

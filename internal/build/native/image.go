@@ -99,7 +99,7 @@ func (e *Engine) members(ctx context.Context, tools map[string]string) (map[stri
 		files["usr/bin/"+name] = member{from: path}
 	}
 	for _, name := range hostPrograms {
-		path, ok := find(hostDirs(), name)
+		path, ok := find(name)
 		if !ok {
 			return nil, fmt.Errorf("%s is not in PATH", name)
 		}

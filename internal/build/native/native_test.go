@@ -10,8 +10,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/fstest"
 
 	"builder/internal/base/diag"
+	"builder/internal/machine/host"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -89,13 +91,10 @@ func TestBuildKey(t *testing.T) {
 // A program that cannot be executed is missing. A package that two programs lack is
 // named once.
 func TestSurvey(t *testing.T) {
-	bin := t.TempDir()
-	for name, mode := range map[string]os.FileMode{"git": 0o755, "runc": 0o644} {
-		must.Succeed(t, os.WriteFile(filepath.Join(bin, name), nil, mode))
-	}
-	found, missing := survey(Needs, []string{"", bin})
+	files := fstest.MapFS{"bin/git": {Mode: 0o755}, "bin/runc": {Mode: 0o644}}
+	found, missing := Survey(host.Host{FS: files, Path: "/bin"})
 	check.Same(t, "missing", []string{"runc", "mount"}, missing)
-	check.That(t, len(found) == 1 && found["git"] == filepath.Join(bin, "git"), "found: %v", found)
+	check.Same(t, "found", map[string]string{"git": "/bin/git"}, found)
 }
 
 func TestLacking(t *testing.T) {
