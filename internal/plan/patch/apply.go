@@ -180,17 +180,16 @@ func (w *work) replace(ctx context.Context, e Edit) error {
 	}
 	lines := matches(text, e.Search)
 	if len(lines) != e.Count {
-		const format = "%s: search text matches %s, not %d: %q"
-		args := []any{e.File, times(lines), e.Count, short(e.Search)}
-		if len(lines) == 0 && replaced(text, e) {
-			err := upstream(format, args...)
+		said := fmt.Sprintf("%s: search text matches %s, not %d: %q", e.File, times(lines), e.Count, short(e.Search))
+		if len(lines) == 0 {
+			said += closest(text, e.Search)
+		}
+		if len(lines) == 0 && len(matches(text, e.Replace)) >= e.Count {
+			err := upstream("%s", said)
 			err.Hint = "the file already has the replacement; " + err.Hint
 			return err
 		}
-		if len(lines) == 0 {
-			return diag.Errorf(diag.Patch, format+"%s", append(args, closest(text, e.Search))...)
-		}
-		return diag.Errorf(diag.Patch, format, args...)
+		return diag.Errorf(diag.Patch, "%s", said)
 	}
 	w.set(e.File, bytes.ReplaceAll(text, []byte(e.Search), []byte(e.Replace)))
 	w.done(Replace, e.File, "matches %s", times(lines))

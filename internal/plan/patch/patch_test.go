@@ -105,7 +105,7 @@ func TestWhatDoesNotActIsAnError(t *testing.T) {
 		"absent, long":           {replace(long, "y", 1), "not 1: \"" + long + "\"", ""},
 		"absent, longer":         {replace(long+"x", "y", 1), "not 1: \"" + long + "…\"", ""},
 		"already there":          {replace("<nccl.h>", "<rccl.h>", 1), "matches 0 times", "the file already has the replacement"},
-		"misspelt":               {replace("<rcl.h>", "<r", 1), `the closest line is 1: "#include <rccl.h>"`, ""},
+		"misspelt":               {replace("#include <rcl.h>", "<r", 1), `, the closest is line 1: "#include <rccl.h>"`, "the file already has the replacement"},
 		"twice":                  {replace("c", "x", 1), "matches 3 times at lines 1 1 1, not 1", ""},
 		"twice, longer text":     {replace("c", "int", 1), "matches 3 times", ""},
 		"too few":                {replace("int", "x", 2), "matches once at line 2, not 2", ""},
