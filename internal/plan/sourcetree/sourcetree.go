@@ -5,6 +5,7 @@ package sourcetree
 
 import (
 	"archive/tar"
+	"bufio"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -44,16 +45,18 @@ func Read(archive string, wanted func(name string) bool) (*Tree, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if is, err := hasMagic(f, "PK\x03\x04"); err != nil || is {
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", archive, err)
-		}
+	in := bufio.NewReader(f)
+	unpacked := io.Reader(in)
+	switch magic, err := in.Peek(4); {
+	case len(magic) < 4:
+		return nil, fmt.Errorf("reading %s: %w", archive, err)
+	case string(magic) == "PK\x03\x04":
 		files, err := wheel.ReadFiles(archive, wanted, maxFile)
 		return Of(files), err
-	}
-	unpacked, err := decompress(f)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", archive, err)
+	case strings.HasPrefix(string(magic), "\x1f\x8b"):
+		if unpacked, err = gzip.NewReader(in); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", archive, err)
+		}
 	}
 	t := Of(map[string][]byte{})
 	for r := tar.NewReader(io.LimitReader(unpacked, maxAll)); ; {
@@ -72,27 +75,6 @@ func Read(archive string, wanted func(name string) bool) (*Tree, error) {
 			return nil, fmt.Errorf("reading %s: %w", archive, err)
 		}
 	}
-}
-
-func decompress(f *os.File) (io.Reader, error) {
-	compressed, err := hasMagic(f, "\x1f\x8b")
-	if err != nil {
-		return nil, err
-	}
-	if compressed {
-		return gzip.NewReader(f)
-	}
-	return f, nil
-}
-
-// hasMagic reports whether a file begins with magic. It leaves the file at its start.
-func hasMagic(f *os.File, magic string) (bool, error) {
-	begin := make([]byte, len(magic))
-	if _, err := io.ReadFull(f, begin); err != nil {
-		return false, err
-	}
-	_, err := f.Seek(0, io.SeekStart)
-	return string(begin) == magic, err
 }
 
 // WriteTo writes the files below an existing directory, never outside of it.
