@@ -13,7 +13,6 @@ import (
 
 	"builder/internal/plan/patch"
 	"builder/internal/plan/sourcetree"
-	"builder/internal/plan/version"
 )
 
 // A Cell holds the properties of a cell used by an audit.
@@ -80,7 +79,6 @@ func Run(ctx context.Context, patches []patch.Patch, cells []Cell, open Open) (R
 			return Report{}, err
 		}
 	}
-	a.narrow()
 	slices.SortFunc(a.findings, func(x, y Finding) int { return strings.Compare(x.String(), y.String()) })
 	return Report{a.rows, a.findings}, nil
 }
@@ -236,47 +234,4 @@ func (a *auditor) apply(i int, s *set, tree *sourcetree.Tree) {
 		a.state(i, s.version, patch.Failed)
 		a.found(p.Name, "correct the edit, or narrow the range", "does not apply to version %s: %v", s.version, err)
 	}
-}
-
-// narrow proposes a narrower version range for each patch with failures. It uses only
-// results seen on real trees.
-func (a *auditor) narrow() {
-	for i, p := range a.patches {
-		var good, bad []version.Version
-		for v, s := range a.rows[i].States {
-			parsed, err := version.Parse(v)
-			switch {
-			case err != nil:
-			case s == patch.Failed:
-				bad = append(bad, parsed)
-			case s == patch.Applied || s == patch.AppliedAtOffset:
-				good = append(good, parsed)
-			}
-		}
-		if text := between(good, bad); text != "" {
-			a.found(p.Name, "set it", "a narrower range is possible: version: %q", text)
-		}
-	}
-}
-
-// between returns the range from the oldest to the newest good version. It has a bound
-// only on a side with a bad version, and excludes bad versions in between.
-func between(good, bad []version.Version) string {
-	if len(good) == 0 || len(bad) == 0 {
-		return ""
-	}
-	oldest, newest := slices.MinFunc(good, version.Compare), slices.MaxFunc(good, version.Compare)
-	var terms []string
-	for _, b := range bad {
-		switch {
-		case version.Compare(b, oldest) < 0:
-			terms = append(terms, ">="+oldest.String())
-		case version.Compare(b, newest) > 0:
-			terms = append(terms, "<="+newest.String())
-		default:
-			terms = append(terms, "!="+b.String())
-		}
-	}
-	slices.SortFunc(terms, func(x, y string) int { return strings.Compare(y, x) })
-	return strings.Join(slices.Compact(terms), ",")
 }
