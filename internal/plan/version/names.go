@@ -2,7 +2,6 @@ package version
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,83 +37,6 @@ func named(text string, known []string) (string, bool) {
 	return known[i], true
 }
 
-var (
-	prefixed   = regexp.MustCompile(`^[A-Za-z]+[ _=-]*(\d.*)$`)                     // rocm6.1
-	andNewer   = regexp.MustCompile(`^([\w.]+)\+$`)                                 // 5.7+
-	anyBelow   = regexp.MustCompile(`^([\w.]+)\.[x*]$`)                             // 6.1.x
-	span       = regexp.MustCompile(`^(\d[\w.]*) ?(?:-|–|\.\.+|:|to) ?(\d[\w.]*)$`) // 5.7-6.1
-	caret      = regexp.MustCompile(`^\^(\d[\w.]*)$`)                               // ^6.1
-	local      = regexp.MustCompile(`^(\d[\w.]*)\+\w[\w.]*$`)                       // 2.11.0+cu130
-	capability = regexp.MustCompile(`^(?:(?:compute|sm)_?)?(\d+)\.?(\d)a?$`)        // compute_90, 9.0
-	separators = regexp.MustCompile(` *(?:[,;|/&\s]|\band\b|\bor\b)+ *`)
-)
-
-// operators replaces comparison operators of other languages.
-var operators = strings.NewReplacer("=>", ">=", "=<", "<=", "≥", ">=", "≤", "<=", "<>", "!=", "~=", "~>", ">= ", ">=", "<= ", "<=", "> ", ">", "< ", "<")
-
-// otherWords maps words of other tools to values.
-var otherWords = map[string]string{
-	"yes": "on", "true": "on", "1": "on", "no": "off", "false": "off", "0": "off",
-	"ib": "infiniband", "rocev2": "roce", "ethernet": "socket", "eth": "socket", "tcp": "socket", "local": "single-node",
-}
-
-// otherName guesses the value that another tool writes as word: sm_90 for compute_90,
-// gfx90a for gfx90a:xnack-, 2.11.0 for 2.11.0+cu130, on for yes.
-func otherName(word string) string {
-	word = strings.ToLower(strings.TrimSpace(word))
-	if m := local.FindStringSubmatch(word); m != nil {
-		return m[1]
-	}
-	if target, _, ok := strings.Cut(word, ":"); ok && strings.HasPrefix(target, "gfx") {
-		return target
-	}
-	if m := capability.FindStringSubmatch(word); m != nil {
-		return "sm_" + m[1] + m[2]
-	}
-	return cmp.Or(otherWords[word], word)
-}
-
-// meant guesses the intended text in the syntax of [Select]. It returns "" if it has no
-// guess.
-func meant(text string, known []string) string {
-	tidy := operators.Replace(strings.Trim(text, " ,;[]{}()\"'`"))
-	tries := []string{separators.ReplaceAllString(tidy, ","), tidy, line(tidy, known), strings.ToLower(tidy)}
-	words := strings.Split(tidy, ",")
-	for i, word := range words {
-		words[i] = otherName(word)
-	}
-	tries = append(tries, strings.Join(words, ","))
-	if m := caret.FindStringSubmatch(tidy); m != nil {
-		if v, err := Parse(m[1]); err == nil {
-			tries = append(tries, fmt.Sprintf(">=%s,<%d", m[1], v.numbers()[0]+1))
-		}
-	}
-	if m := andNewer.FindStringSubmatch(tidy); m != nil {
-		tries = append(tries, ">="+m[1])
-	}
-	if m := anyBelow.FindStringSubmatch(tidy); m != nil {
-		tries = append(tries, m[1])
-		if v, err := Parse(m[1]); err == nil && v.segments == 1 {
-			tries = append(tries, strings.Trim(rangeOf(v), "'"))
-		}
-	}
-	if m := span.FindStringSubmatch(tidy); m != nil {
-		tries = append(tries, ">="+m[1]+",<="+m[2])
-	}
-	if rest, ok := strings.CutPrefix(tidy, "!"); ok {
-		tries = append(tries, "!="+rest)
-	}
-	if m := prefixed.FindStringSubmatch(tidy); m != nil {
-		tries = append(tries, m[1], line(m[1], known))
-	}
-	for _, try := range tries {
-		if _, _, err := choose(try, known); try != text && err == nil {
-			return try
-		}
-	}
-	return ""
-}
-
 // line returns the known release line of a release: 6.1 for 6.1.3. It serves only for
 // hints and is not an alias, because a cell for 6.1 is built with one exact release of
 // 6.1.
@@ -131,19 +53,15 @@ func line(text string, known []string) string {
 	return ""
 }
 
-// advise adds a hint to an error about part, a part of text. The hint proposes a
-// replacement for the whole text.
-func advise(err *diag.Error, text, part string, known []string) error {
+// advise adds a hint to an error about part, a value of a list.
+func advise(err *diag.Error, part string, known []string) error {
 	if err.Hint != "" {
 		return err
 	}
 	known = Ascending(known)
 	list := "known: " + strings.Join(known, ", ")
-	switch try := meant(text, known); {
-	case strings.ContainsAny(try, "<>=!~"): // quoted, because a shell reads < and > as redirections
-		return err.WithHint("did you mean '%s'? %s", try, list)
-	case try != "":
-		return err.WithHint("did you mean %q? %s", try, list)
+	if short := line(part, known); short != "" {
+		return err.WithHint("did you mean %q? %s", short, list)
 	}
 	if arch := elf.Architecture(part); arch != "" {
 		return err.WithHint("code for this GPU has the target %s, which is not a known value; %s", arch, list)

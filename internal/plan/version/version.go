@@ -332,7 +332,7 @@ func Ranked(text string, known []string) ([]string, error) {
 	text = strings.TrimSpace(text)
 	values, part, err := choose(text, known)
 	if err != nil {
-		return nil, advise(err, text, part, known)
+		return nil, advise(err, part, known)
 	}
 	return values, nil
 }

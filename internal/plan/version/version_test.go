@@ -238,22 +238,16 @@ func TestSelectByOtherNames(t *testing.T) {
 		{archs, "SM90", "sm_90"}, {archs, "sm-80", "sm_80"}, {archs, "GFX90A", "gfx90a"},
 		{archs, "mi100", "code for this GPU has the target gfx908, which is not a known value; known: gfx90a,"},
 		{archs, "b200", "code for this GPU has the target sm_100,"}, {archs, "rtx 4090", "code for this GPU has the target sm_89,"},
-		{archs, "mi300x mi250", `did you mean "mi300x,mi250"? known: gfx90a,`}, {archs, "gfx942;sm_90", `did you mean "gfx942,sm_90"?`},
-		{archs, "gfx940", `did you mean "gfx942"?`}, {archs, "gfx906", "known: gfx90a,"}, {archs, "sm_86", "known: gfx90a,"}, {archs, "sm90a", `did you mean "sm_90"?`},
+		{archs, "gfx940", `did you mean "gfx942"?`}, {archs, "gfx906", "known: gfx90a,"}, {archs, "sm_86", "known: gfx90a,"},
 		{[]string{"mi300", "mi200"}, "gfx90a", "mi200"},
 		{[]string{"mi300", "mi200"}, "mi300x", "mi300"}, {[]string{"mi300", "mi200"}, "mi250x", "mi200"},
 
 		{pythons, "cp311", "3.11"}, {pythons, "py3.11", "3.11"}, {pythons, "python3.12", "3.12"}, {pythons, "cp314t", "3.14t"},
-		{pythons, "3.11.9", `did you mean "3.11"?`}, {pythons, "pypy3.11", `did you mean "3.11"?`},
+		{pythons, "3.11.9", `did you mean "3.11"?`},
 
-		{rocms, "6.1.3", `did you mean "6.1"? known: 5.7, 6.0, 6.1, 6.2`}, {rocms, "rocm6.1", `did you mean "6.1"?`}, {rocms, "rocm 6.1.3", `did you mean "6.1"?`},
-		{rocms, "5.7;6.0", `did you mean "5.7,6.0"?`}, {rocms, "5.7|6.0", `did you mean "5.7,6.0"?`}, {rocms, "5.7 6.0", `did you mean "5.7,6.0"?`},
-		{rocms, "5.7/6.0", `did you mean "5.7,6.0"?`}, {rocms, "5.7 and 6.0", `did you mean "5.7,6.0"?`}, {rocms, "[5.7, 6.0]", `did you mean "5.7,6.0"?`},
-		{rocms, "5.7,", `did you mean "5.7"?`}, {rocms, "==5.7", "5.7"}, {rocms, "5.7+", "did you mean '>=5.7'?"}, {rocms, "=>6.0", "did you mean '>=6.0'?"},
-		{rocms, ">=5.7;<6.1", "did you mean '>=5.7,<6.1'?"}, {rocms, ">= 5.7 < 6.1", "did you mean '>=5.7,<6.1'?"}, {rocms, "5.7-6.1", "did you mean '>=5.7,<=6.1'?"},
-		{rocms, "5.7..6.1", "did you mean '>=5.7,<=6.1'?"}, {rocms, "6.x", "did you mean '>=6,<7'?"}, {rocms, "6.1.x", `did you mean "6.1"?`}, {rocms, "!5.7", "did you mean '!=5.7'?"},
+		{rocms, "6.1.3", `did you mean "6.1"? known: 5.7, 6.0, 6.1, 6.2`}, {rocms, "==5.7", "5.7"},
 		{[]string{"2.0.1", "2.1.2", "2.11.0", "none"}, "2.12", `did you mean "2.11.0"? known: `},
-		{rocms, "5.8", `did you mean "5.7"?`}, {rocms, "ALL", `did you mean "all"?`}, {rocms, "99.99", "known: 5.7, 6.0, 6.1, 6.2"},
+		{rocms, "5.8", `did you mean "5.7"?`}, {rocms, "99.99", "known: 5.7, 6.0, 6.1, 6.2"},
 	} {
 		got, err := version.Select(c.text, c.known)
 		said := strings.Join(got, ",")
