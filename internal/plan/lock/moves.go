@@ -9,7 +9,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/files/wheel"
 	"builder/internal/plan/image"
-	"builder/internal/plan/recipe"
 )
 
 // Moved returns the pins of g that f does not have. If the packages of a Debian image
@@ -115,7 +114,7 @@ func (f File) Holding(names []string, drafts []Draft) (Missing, error) {
 	var errs []error
 	for _, name := range names {
 		if !slices.ContainsFunc(questions, func(q question) bool { return q.has(name) }) {
-			errs = append(errs, f.unknown(name, drafts, questions))
+			errs = append(errs, unknown(name, questions))
 		}
 	}
 	return held, errors.Join(errs...)
@@ -168,15 +167,9 @@ func (p PythonPin) names() []string {
 	return names
 }
 
-// unknown returns an error with the reason why a name cannot be moved.
-func (f File) unknown(name string, drafts []Draft, questions []question) error {
-	if slices.ContainsFunc(drafts, func(d Draft) bool { return d.states(name) }) {
-		return diag.Errorf(diag.Usage, "the recipe itself pins %q, so no lock can update it", name)
-	}
-	err := diag.Errorf(diag.Usage, "no chosen cell needs %q", name)
-	if f.pins(name) {
-		return err.WithHint("other cells need it: choose them by their axes, or use --all")
-	}
+// unknown returns the error for a name that no need has.
+func unknown(name string, questions []question) error {
+	err := diag.Errorf(diag.Usage, "no chosen cell needs a pin of %q", name)
 	var known []string
 	for _, q := range questions {
 		known = append(known, q.names...)
@@ -184,33 +177,5 @@ func (f File) unknown(name string, drafts []Draft, questions []question) error {
 	if near := diag.Nearest(name, known); near != "" {
 		return err.WithHint("did you mean %q?", near)
 	}
-	return err.WithHint("name a source, an image, one of its packages or a Python package")
-}
-
-// states reports whether the recipe or the image pins name by digest, so that nothing
-// is left to resolve.
-func (d Draft) states(name string) bool {
-	source := question{names: []string{d.Source.Project}}
-	images := question{}
-	for _, img := range []image.Image{d.Image, d.Runtime} {
-		if img.Digest != "" {
-			images.names = append(images.names, img.Name)
-		}
-	}
-	return d.Source.Kind == recipe.Archive && source.has(name) || images.has(name)
-}
-
-// pins reports whether f has a pin with the given name, for any cell.
-func (f File) pins(name string) bool {
-	var q question
-	for _, pin := range f.Sources {
-		q.names = append(q.names, pin.Project)
-	}
-	for _, pin := range f.Images {
-		q.names = append(q.names, pin.names()...)
-	}
-	for _, pin := range f.Python {
-		q.names = append(q.names, pin.names()...)
-	}
-	return q.has(name)
+	return err.WithHint("name a source, an image, one of its packages or a Python package; choose other cells by their axes or --all; what a recipe pins by digest is in no lock")
 }
