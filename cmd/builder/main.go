@@ -76,15 +76,13 @@ func Main(args []string, stdout, stderr io.Writer) int {
 var withoutRecipes = []string{"gate", "verify", "bench", "logs", "debug", "publish", "key", "engine"}
 
 // newApp reads the catalogue and wires the verbs. It reads first, because every recipe is
-// a subcommand of run, plan and lock with its axes as flags. With a site it always reads:
-// the hints of all verbs name the site beside a recipe.
+// a subcommand of run, plan and lock with its axes as flags.
 func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.App {
-	site := siteDir(args)
 	load := catalogue.Load
-	if site == "" && len(args) > 1 && slices.Contains(withoutRecipes, args[1]) && !completing(args) {
+	if len(args) > 1 && slices.Contains(withoutRecipes, args[1]) && !completing(args) {
 		load = catalogue.WithoutRecipes
 	}
-	cat, err := load(site, takenNames())
+	cat, err := load(siteDir(args), takenNames())
 	tool := wire(cat, err, conf, stdout, stderr)
 	if completing(args) {
 		tool.EnableBashCompletion, tool.BashComplete = true, suggest(args, cat.Names(), stdout)

@@ -42,6 +42,9 @@ type Catalogue struct {
 	// site's file replaces the built-in one.
 	Proven func() (proven.Cells, error)
 
+	// read reads the names of recipes when a hint has to tell them from other words, if
+	// the catalogue was loaded without recipes.
+	read  func() []string
 	owned map[string]bool // recipes defined by the site
 	// bring records whether each item of the site is new or replaces a built-in one. A
 	// key is, for example, "patch horovod/findhip".
@@ -52,10 +55,14 @@ type Catalogue struct {
 // of that name.
 type Taken struct{ Recipe, Profile []string }
 
-// WithoutRecipes returns a catalogue that reads only profiles and the proven cells, when
-// they are wanted.
+// WithoutRecipes returns a catalogue that reads profiles, proven cells and the names of
+// recipes when they are wanted, and nothing else.
 func WithoutRecipes(site string, taken Taken) (Catalogue, error) {
 	return Catalogue{
+		read: sync.OnceValue(func() []string {
+			all, _ := Load(site, taken) // the names of valid recipes suffice for a hint
+			return all.Names()
+		}),
 		Patches: map[string][]patch.Patch{}, Site: site, owned: map[string]bool{}, bring: map[string]string{},
 		Profiles: sync.OnceValues(func() ([]*profile.Profile, error) { return readProfiles(site, taken.Profile) }),
 		Proven:   sync.OnceValues(func() (proven.Cells, error) { return readProven(site) }),
@@ -67,6 +74,7 @@ func WithoutRecipes(site string, taken Taken) (Catalogue, error) {
 // returns the valid items.
 func Load(site string, taken Taken) (Catalogue, error) {
 	c, err := WithoutRecipes(site, taken)
+	c.read = nil
 	err = errors.Join(err, c.add(recipes.FS, images.FS, patches.FS, ""))
 	built, err2 := stack.Load(stacks.FS, "stacks")
 	if err = errors.Join(err, err2); err != nil {
@@ -254,6 +262,9 @@ func (c Catalogue) OfSite(d lock.Draft) []string {
 
 // Names returns the names of all recipes.
 func (c Catalogue) Names() []string {
+	if c.read != nil {
+		return c.read()
+	}
 	var names []string
 	for _, r := range c.Recipes {
 		names = append(names, r.Name)
