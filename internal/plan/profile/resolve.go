@@ -82,13 +82,14 @@ func (p *Profile) at(cell matrix.Cell, notes []Said, asked []Asked) (Environment
 	if err := errors.Join(err, p.contradicted(cell.Axes, set)); err != nil {
 		return Environment{}, err
 	}
-	own, err := p.notes(cell.Axes)
-	if err != nil {
-		return Environment{}, err
-	}
 	e := Environment{
 		Schema: schemaNumber, Profile: p.Name, Axes: cell.Axes, Chosen: append([]string{}, cell.Chosen...),
-		Variables: []Value{}, Options: []Value{}, Notes: append(append([]Said{}, notes...), own...),
+		Variables: []Value{}, Options: []Value{}, Notes: append([]Said{}, notes...),
+	}
+	for _, n := range p.Notes {
+		if holds(n.When, cell.Axes) {
+			e.Notes = append(e.Notes, Said{n.Text, n.Source})
+		}
 	}
 	for _, v := range set {
 		if strings.HasPrefix(v.Name, "-") {
@@ -160,11 +161,7 @@ func (p *Profile) settings(axes map[string]string) ([]Value, error) {
 	var set []Value
 	var errs []error
 	for i, s := range p.Settings {
-		holds, err := p.holds(s.When, axes, "settings[%d].when", i)
-		if err != nil {
-			return nil, err
-		}
-		if !holds {
+		if !holds(s.When, axes) {
 			continue
 		}
 		if j := find(set, s.name()); j >= 0 {
@@ -203,43 +200,22 @@ func add(set []Value, asked []Asked) ([]Value, error) {
 	return set, errors.Join(errs...)
 }
 
-// notes returns the profile's notes for a combination.
-func (p *Profile) notes(axes map[string]string) ([]Said, error) {
-	var said []Said
-	for i, n := range p.Notes {
-		holds, err := p.holds(n.When, axes, "notes[%d].when", i)
-		if err != nil {
-			return nil, err
-		}
-		if holds {
-			said = append(said, Said{n.Text, n.Source})
-		}
-	}
-	return said, nil
-}
-
 func find(set []Value, name string) int {
 	return slices.IndexFunc(set, func(v Value) bool { return v.Name == name })
 }
 
-// holds reports whether a condition holds. format and i give its position in the file.
-func (p *Profile) holds(c recipe.Condition, axes map[string]string, format string, i int) (bool, error) {
+// holds reports whether a condition holds. Loading rejects conditions that cannot be
+// evaluated.
+func holds(c recipe.Condition, axes map[string]string) bool {
 	_, ok, err := c.Holds(axes)
-	if err != nil {
-		return false, diag.At(p.index.At(format, i), "%w", err)
-	}
-	return ok, nil
+	return ok && err == nil
 }
 
 // contradicted returns an error for every contradiction among the settings.
 func (p *Profile) contradicted(axes map[string]string, set []Value) error {
 	var errs []error
-	for i, c := range p.Contradictions {
-		holds, err := p.holds(c.When, axes, "contradictions[%d].when", i)
-		if err != nil {
-			return err
-		}
-		if involved := c.involved(set); holds && len(involved) > 0 {
+	for _, c := range p.Contradictions {
+		if involved := c.involved(set); holds(c.When, axes) && len(involved) > 0 {
 			errs = append(errs, c.problem(axes, involved))
 		}
 	}
