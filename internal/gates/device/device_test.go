@@ -56,7 +56,7 @@ var h200 = []nccltests.Device{
 func good(s nccltests.Sweep, busbw float64, log string) nccltests.Measured {
 	m := nccltests.Measured{Report: nccltests.Report{Library: 22907, Devices: h200[:min(s.GPUs, 2)]}, Log: log}
 	for size := s.MinBytes; size <= s.MaxBytes; size *= int64(s.Factor) {
-		t := nccltests.Timing{Measured: true, BusBW: busbw, Checked: true}
+		t := nccltests.Timing{BusBW: busbw, Checked: true}
 		m.Report.Rows = append(m.Report.Rows, nccltests.Row{Bytes: size, Type: "float", OutOfPlace: t, InPlace: t})
 	}
 	return m

@@ -107,16 +107,12 @@ func compare(collective string, ours, theirs []nccltests.Measured) ([]Size, erro
 	return sizes, nil
 }
 
-// speeds returns the bus bandwidth of every size in each run, out of place if measured.
+// speeds returns the bus bandwidth of every size in each run, out of place.
 func speeds(runs []nccltests.Measured) map[int64][]float64 {
 	all := map[int64][]float64{}
 	for _, m := range runs {
 		for _, row := range m.Report.Rows {
-			half := row.InPlace
-			if row.OutOfPlace.Measured {
-				half = row.OutOfPlace
-			}
-			all[row.Bytes] = append(all[row.Bytes], half.BusBW)
+			all[row.Bytes] = append(all[row.Bytes], row.OutOfPlace.BusBW)
 		}
 	}
 	return all

@@ -9,79 +9,47 @@ import (
 	"strings"
 )
 
-// columns is the layout of a table, from its header.
-type columns struct {
-	width   int   // fields of a row
-	halves  []int // the first field of each half
-	outside bool  // the first half is out-of-place
-}
-
-// The columns of a table. Those of a half appear once or twice.
+// leading are the columns before the halves of a row, and half those of each half: out of
+// place, then in place. Options that add columns or leave out a half are not used here.
 var (
 	leading = []string{"size", "count", "type", "redop", "root"}
 	half    = []string{"time", "algbw", "busbw", "#wrong"}
-	// Ignored columns are from the options -I (2.18) and -S (2.17.6), and from
-	// rccl-tests' -A.
-	ignored = []string{"i_min", "i_max", "i_p99", "i_cv%", "timestamp", "algo", "proto", "nchannels"}
+	header  = slices.Concat(leading, half, half)
 )
 
-func newColumns(names []string, outside bool) (*columns, error) {
-	incomplete := fmt.Errorf("the header of the table is incomplete, or of a release before 2.13: %.200q", strings.Join(names, " "))
-	if !begins(names, leading) {
-		return nil, incomplete
-	}
-	c := &columns{width: len(leading), outside: outside}
-	for rest := names[len(leading):]; len(rest) > 0; {
-		taken := 1
-		switch name := rest[0]; {
-		case begins(rest, half):
-			c.halves = append(c.halves, c.width)
-			taken = len(half)
-		case slices.Contains(half, name):
-			return nil, incomplete
-		case !slices.Contains(ignored, name):
-			return nil, fmt.Errorf("the table has an unknown column %.40q", name)
-		case name == "timestamp":
-			c.width++ // it has two fields: date and time
+// checkHeader returns an error for a table with other columns.
+func checkHeader(names []string) error {
+	for _, name := range names {
+		if !slices.Contains(header, name) && name != "error" { // #wrong was error
+			return fmt.Errorf("the table has an unknown column %.40q", name)
 		}
-		c.width, rest = c.width+taken, rest[taken:]
 	}
-	if len(c.halves) < 1 || len(c.halves) > 2 {
-		return nil, incomplete
+	if !slices.Equal(names, header) {
+		return fmt.Errorf("the header of the table is incomplete, or of a release before 2.13: %.200q", strings.Join(names, " "))
 	}
-	return c, nil
+	return nil
 }
 
-func begins(names, with []string) bool {
-	return len(names) >= len(with) && slices.Equal(names[:len(with)], with)
-}
-
-// row parses a line of the table.
-func (c *columns) row(text string) (Row, error) {
+// newRow parses a line of the table.
+func newRow(text string) (Row, error) {
 	fields := strings.Fields(text)
-	if len(fields) != c.width {
-		return Row{}, fmt.Errorf("a row has %d of %d columns: %.200q", len(fields), c.width, text)
+	if len(fields) != len(header) {
+		return Row{}, fmt.Errorf("a row has %d of %d columns: %.200q", len(fields), len(header), text)
 	}
 	bytes, err := strconv.ParseInt(fields[0], 10, 64)
 	if err != nil {
 		return Row{}, err
 	}
-	var timings [2]Timing
-	for i, at := range c.halves {
-		if timings[i], err = newTiming(fields[at : at+len(half)]); err != nil {
-			return Row{}, err
-		}
+	out, err := newTiming(fields[len(leading) : len(leading)+len(half)])
+	if err != nil {
+		return Row{}, err
 	}
-	row := Row{Bytes: bytes, Type: fields[2], OutOfPlace: timings[0], InPlace: timings[1]}
-	if len(c.halves) == 1 && !c.outside {
-		row.OutOfPlace, row.InPlace = timings[1], timings[0]
-	}
-	return row, nil
+	in, err := newTiming(fields[len(leading)+len(half):])
+	return Row{Bytes: bytes, Type: fields[2], OutOfPlace: out, InPlace: in}, err
 }
 
 // newTiming parses the fields of a half.
 func newTiming(fields []string) (Timing, error) {
-	t := Timing{Measured: true}
 	var numbers [3]float64
 	for i, text := range fields[:3] {
 		v, err := positive(text)
@@ -93,7 +61,7 @@ func newTiming(fields []string) (Timing, error) {
 	if numbers[0] == 0 {
 		return Timing{}, errors.New("the time is zero")
 	}
-	t.BusBW = numbers[2]
+	t := Timing{BusBW: numbers[2]}
 	if fields[3] == "N/A" {
 		return t, nil
 	}

@@ -37,13 +37,11 @@ type Row struct {
 	InPlace    Timing `json:"in_place"`
 }
 
-// A Timing is one of the two halves of a row. If the program does not measure it, like
-// alltoall in place, Measured is false and all other fields are zero.
+// A Timing is one of the two halves of a row.
 type Timing struct {
-	Measured bool    `json:"measured"`
-	BusBW    float64 `json:"busbw"`   // GB/s, where 1 GB is 1e9 bytes
-	Checked  bool    `json:"checked"` // false if #wrong is N/A
-	Wrong    int64   `json:"wrong"`   // elements
+	BusBW   float64 `json:"busbw"`   // GB/s, where 1 GB is 1e9 bytes
+	Checked bool    `json:"checked"` // false if #wrong is N/A
+	Wrong   int64   `json:"wrong"`   // elements
 }
 
 // A Sweep is a measurement to run.

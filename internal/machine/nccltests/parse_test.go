@@ -23,7 +23,7 @@ func fixture(t testing.TB, name string) string {
 // the reports.
 func TestParseEveryLayout(t *testing.T) {
 	files, err := filepath.Glob("testdata/*-*.txt")
-	must.Hold(t, err == nil && len(files) >= 10, "%d fixtures, %v", len(files), err)
+	must.Hold(t, err == nil && len(files) >= 8, "%d fixtures, %v", len(files), err)
 	for _, file := range files {
 		name := filepath.Base(file)
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func FuzzParse(f *testing.F) {
 		must.Hold(t, len(report.Rows) != 0, "a report without a row")
 		for _, row := range report.Rows {
 			for _, timing := range []Timing{row.OutOfPlace, row.InPlace} {
-				must.Hold(t, !timing.Measured || timing.BusBW >= 0 && timing.Wrong >= 0, "%+v is not a measurement", timing)
+				must.Hold(t, timing.BusBW >= 0 && timing.Wrong >= 0, "%+v is not a measurement", timing)
 			}
 		}
 	})

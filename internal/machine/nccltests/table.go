@@ -63,12 +63,11 @@ func parseTable(r io.Reader) (Report, error) {
 // table is the state of parsing an output.
 type table struct {
 	report   Report
-	sizes    *sizes   // requested sizes
-	columns  *columns // nil before the header
-	last     string   // the previous comment
-	starting bool     // the program announced its start, so it must also announce its end
-	bounds   bool     // first line of the footer was read
-	average  bool     // second line of the footer was read
+	sizes    *sizes // requested sizes
+	header   bool   // the header was read
+	starting bool   // the program announced its start, so it must also announce its end
+	bounds   bool   // first line of the footer was read
+	average  bool   // second line of the footer was read
 	ended    bool
 }
 
@@ -80,7 +79,7 @@ func (t *table) line(line string) error {
 		return t.comment(strings.TrimSpace(comment))
 	case failure.MatchString(text):
 		return errors.New(text)
-	case t.columns != nil && number.MatchString(text):
+	case t.header && number.MatchString(text):
 		return t.row(text)
 	}
 	return nil // a line of the library, the driver or MPI
@@ -103,10 +102,8 @@ var (
 
 // comment parses a line that starts with #. It ignores unknown comments.
 func (t *table) comment(text string) error {
-	last := t.last
-	t.last = text
-	if t.columns == nil {
-		return t.preamble(text, last)
+	if !t.header {
+		return t.preamble(text)
 	}
 	switch {
 	case bounds.MatchString(text):
@@ -122,7 +119,7 @@ func (t *table) comment(text string) error {
 }
 
 // preamble parses a comment above the table.
-func (t *table) preamble(text, last string) (err error) {
+func (t *table) preamble(text string) (err error) {
 	if m := asked.FindStringSubmatch(text); m != nil {
 		t.sizes, err = newSizes(m[1], m[2], m[3])
 		return err
@@ -141,7 +138,7 @@ func (t *table) preamble(text, last string) (err error) {
 		t.report.Devices = append(t.report.Devices, Device{Host: m[1], BusID: busID(m[2]), Name: m[3]})
 	}
 	if fields := strings.Fields(text); len(fields) > 2 && fields[0] == "size" && fields[1] == "count" {
-		t.columns, err = newColumns(fields, strings.Contains(last, "out-of-place"))
+		t.header, err = true, checkHeader(fields)
 	}
 	return err
 }
@@ -177,7 +174,7 @@ func (t *table) row(text string) error {
 	if t.sizes == nil {
 		return errors.New("a row comes before the line with the requested sizes")
 	}
-	row, err := t.columns.row(text)
+	row, err := newRow(text)
 	if err != nil {
 		return err
 	}
@@ -188,7 +185,7 @@ func (t *table) row(text string) error {
 // end requires all parts of a complete output.
 func (t *table) end() error {
 	switch {
-	case t.columns == nil:
+	case !t.header:
 		return errors.New("it holds no table")
 	case len(t.report.Rows) == 0:
 		return errors.New("the table has no rows")
