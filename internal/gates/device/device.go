@@ -45,12 +45,10 @@ type Setup struct {
 	Log               io.Writer     // receives the output of the programs; may be nil
 }
 
-// Sizes and counts of every sweep.
+// Sizes of a sweep.
 const (
-	minBytes   = 8
-	factor     = 2
-	iterations = 20
-	warmup     = 5
+	minBytes = 8
+	factor   = 2
 )
 
 // sweep returns the sweep of a collective with the library in a directory.
@@ -63,7 +61,7 @@ func (d *Setup) sweep(collective, library string, from, to int64, env map[string
 	return nccltests.Sweep{
 		Program: filepath.Join(d.Programs, collective+"_perf"), Library: library, GPUs: d.GPUs, Launcher: d.Launcher,
 		Guest: d.Guest, Network: d.Network(),
-		MinBytes: min(from, to), MaxBytes: to, Factor: factor, Iterations: iterations, Warmup: warmup,
+		MinBytes: min(from, to), MaxBytes: to, Factor: factor,
 		Env: merged, Timeout: d.Timeout,
 	}
 }

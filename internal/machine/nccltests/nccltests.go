@@ -46,19 +46,17 @@ type Timing struct {
 
 // A Sweep is a measurement to run.
 type Sweep struct {
-	Program    string            // path of the program, such as all_reduce_perf
-	Library    string            // directory of the libnccl.so.2 or librccl.so.1 to load; "" means the loader's choice
-	GPUs       int               // of this host, in one process; with a launcher the ranks, one GPU each
-	Launcher   []string          // command that starts the ranks, such as mpirun -np 16; empty for none
-	Guest      guest.Guest       // runs the program, or the launcher
-	Network    bool              // the program uses the network of this host
-	MinBytes   int64             // first size
-	MaxBytes   int64             // last size
-	Factor     int               // ratio of successive sizes
-	Iterations int               // timed iterations for each size
-	Warmup     int               // untimed iterations for each size
-	Env        map[string]string // additional variables; NCCL_DEBUG is set by Run
-	Timeout    time.Duration     // then the process group is killed
+	Program  string            // path of the program, such as all_reduce_perf
+	Library  string            // directory of the libnccl.so.2 or librccl.so.1 to load; "" means the loader's choice
+	GPUs     int               // of this host, in one process; with a launcher the ranks, one GPU each
+	Launcher []string          // command that starts the ranks, such as mpirun -np 16; empty for none
+	Guest    guest.Guest       // runs the program, or the launcher
+	Network  bool              // the program uses the network of this host
+	MinBytes int64             // first size
+	MaxBytes int64             // last size
+	Factor   int               // ratio of successive sizes
+	Env      map[string]string // additional variables; NCCL_DEBUG is set by Run
+	Timeout  time.Duration     // then the process group is killed
 }
 
 // Measured is the outcome of a sweep. Log is the library's log with NCCL_DEBUG=INFO.

@@ -26,8 +26,7 @@ func fakeSweep(t *testing.T, script string) Sweep {
 	path := filepath.Join(t.TempDir(), "all_reduce_perf")
 	must.Succeed(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755))
 	return Sweep{
-		Guest: guest.AsCaller(), Program: path, GPUs: 2, MinBytes: 1 << 20, MaxBytes: 256 << 20, Factor: 16,
-		Iterations: 20, Warmup: 5, Timeout: 20 * time.Second,
+		Guest: guest.AsCaller(), Program: path, GPUs: 2, MinBytes: 1 << 20, MaxBytes: 256 << 20, Factor: 16, Timeout: 20 * time.Second,
 	}
 }
 
@@ -182,7 +181,6 @@ func TestRunRefusesSweeps(t *testing.T) {
 		"0 GPUs":                    func(s *Sweep) { s.GPUs = 0 },
 		"sizes from 8 to 4":         func(s *Sweep) { s.MinBytes, s.MaxBytes = 8, 4 },
 		"the factor is 1":           func(s *Sweep) { s.Factor = 1 },
-		"0 iterations":              func(s *Sweep) { s.Iterations = 0 },
 		"the time limit is missing": func(s *Sweep) { s.Timeout = 0 },
 		"reserved for the runner":   func(s *Sweep) { s.Env = map[string]string{"NCCL_DEBUG": "TRACE"} },
 		"invalid in an environment": func(s *Sweep) { s.Env = map[string]string{"A=B": "C"} },
