@@ -3,44 +3,34 @@ package gpu
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
+// findAMD asks amd-smi, or else rocm-smi, for the GPUs, and rocm-smi for their links.
 func findAMD(ctx context.Context, tool Tool) (Host, error) {
+	parse := parseAMD
 	text, err := tool(ctx, "amd-smi", "static", "--asic", "--bus", "--board", "--driver", "--json")
+	if errors.Is(err, exec.ErrNotFound) {
+		parse = parseROCm
+		text, err = tool(ctx, "rocm-smi", "--showproductname", "--showbus", "--showdriverversion", "--json")
+	}
 	if err != nil {
 		return Host{}, err
 	}
-	h, err := parseAMD(text)
-	if err == nil {
-		h.Links = findLinks(ctx, tool, len(h.GPUs))
-	}
-	return h, err
-}
-
-func findROCm(ctx context.Context, tool Tool) (Host, error) {
-	text, err := tool(ctx, "rocm-smi", "--showproductname", "--showbus", "--showdriverversion", "--json")
+	h, err := parse(text)
 	if err != nil {
 		return Host{}, err
 	}
-	h, err := parseROCm(text)
-	if err == nil {
-		h.Links = findLinks(ctx, tool, len(h.GPUs))
+	if text, err := tool(ctx, "rocm-smi", "--showtopotype", "--json"); err == nil { // else the links are unknown
+		h.Links = parseROCmTopology(text, len(h.GPUs))
 	}
-	return h, err
-}
-
-// findLinks returns the links between n GPUs, or nil if rocm-smi does not report them.
-func findLinks(ctx context.Context, tool Tool, n int) [][]string {
-	text, err := tool(ctx, "rocm-smi", "--showtopotype", "--json")
-	if err != nil {
-		return nil
-	}
-	return parseROCmTopology(text, n)
+	return h, nil
 }
 
 // amdGPU is one element of amd-smi's list.

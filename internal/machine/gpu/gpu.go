@@ -46,7 +46,7 @@ type Tool func(ctx context.Context, name string, args ...string) (string, error)
 
 // Find runs the first available tool.
 func Find(ctx context.Context, tool Tool) (Host, error) {
-	for _, ask := range []func(context.Context, Tool) (Host, error){findNVIDIA, findAMD, findROCm} {
+	for _, ask := range []func(context.Context, Tool) (Host, error){findNVIDIA, findAMD} {
 		host, err := ask(ctx, tool.bounded)
 		if !errors.Is(err, exec.ErrNotFound) {
 			return host, err
