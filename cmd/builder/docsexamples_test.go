@@ -150,7 +150,7 @@ func readYAML(t *testing.T, file string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err == nil {
-		err = decode.YAML(file, data, into)
+		_, err = decode.YAML(file, data, into)
 	}
 	must.Succeed(t, err)
 }

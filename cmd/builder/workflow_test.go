@@ -113,7 +113,7 @@ func asExample(call *acttest.Call, name string) error {
 	file := filepath.Join(repositoryRoot, "docs", "examples", "actions", name+".yml")
 	data, err := os.ReadFile(file)
 	if err == nil {
-		err = decode.YAML(file, data, &shown)
+		_, err = decode.YAML(file, data, &shown)
 	}
 	if err != nil {
 		return err

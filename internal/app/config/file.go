@@ -163,7 +163,7 @@ func read(name string, from base, data []byte) (Config, error) {
 		return Config{}, nil // only comments
 	}
 	var f File
-	index, err := decode.Placed(name, data, &f)
+	index, err := decode.YAML(name, data, &f)
 	if err != nil {
 		return Config{}, hinted(err)
 	}

@@ -69,19 +69,10 @@ func plainly(err error) error {
 	return err
 }
 
-// YAML decodes one document into the struct to which into points. name is the file in
+// YAML decodes one document into the struct to which into points, and returns the
+// position of each value, for errors found later by the caller. name is the file in
 // error messages. On an error, into is unchanged.
-func YAML(name string, data []byte, into any) error {
-	root, err := parse(name, data)
-	if err != nil {
-		return err
-	}
-	return fill(name, root, into)
-}
-
-// Placed is like [YAML] and also returns the position of each value, for errors found
-// later by the caller.
-func Placed(name string, data []byte, into any) (Index, error) {
+func YAML(name string, data []byte, into any) (Index, error) {
 	root, err := parse(name, data)
 	if err != nil {
 		return Index{}, err
@@ -89,7 +80,33 @@ func Placed(name string, data []byte, into any) (Index, error) {
 	if err := fill(name, root, into); err != nil {
 		return Index{}, err
 	}
-	return indexOf(name, root), nil
+	index := Index{name, map[string]diag.Pos{}}
+	index.add(root, "")
+	return index, nil
+}
+
+// Folder parses every *.yaml of fsys, in the order of their names. The names of files
+// begin with dir. It returns the errors of all files together.
+func Folder[T any](fsys fs.FS, dir string, parse func(name string, data []byte) (T, error)) ([]T, error) {
+	files, err := fs.Glob(fsys, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var all []T
+	var errs []error
+	for _, file := range files {
+		var one T
+		data, err := File(fsys, dir, file)
+		if err == nil {
+			one, err = parse(path.Join(dir, file), data)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, one)
+	}
+	return all, errors.Join(errs...)
 }
 
 // fill checks a node against the type to which into points, and decodes it.
@@ -360,21 +377,6 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 type Index struct {
 	file   string
 	places map[string]diag.Pos
-}
-
-// Positions returns the positions of all values of a document.
-func Positions(name string, data []byte) (Index, error) {
-	root, err := parse(name, data)
-	if err != nil {
-		return Index{}, err
-	}
-	return indexOf(name, root), nil
-}
-
-func indexOf(name string, root *yaml.Node) Index {
-	index := Index{name, map[string]diag.Pos{}}
-	index.add(root, "")
-	return index
 }
 
 func (i Index) add(n *yaml.Node, path string) {

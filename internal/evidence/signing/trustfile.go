@@ -83,7 +83,7 @@ func inWorkTree(path string) bool {
 // parseTrust reads a trust file and the files that it names, and reports all faults.
 func parseTrust(path string, data []byte) (Trust, error) {
 	var file trustFile
-	index, err := decode.Placed(path, data, &file)
+	index, err := decode.YAML(path, data, &file)
 	if err != nil {
 		return Trust{}, err
 	}

@@ -52,7 +52,7 @@ func loadFile(fsys fs.FS, dir, file string) (File, decode.Index, error) {
 		return File{}, decode.Index{}, err
 	}
 	var f File
-	index, err := decode.Placed(name, data, &f)
+	index, err := decode.YAML(name, data, &f)
 	if err != nil {
 		return File{}, decode.Index{}, err
 	}

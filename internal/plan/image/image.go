@@ -120,7 +120,7 @@ func loadFile(fsys fs.FS, dir, file string) ([]Image, error) {
 	}
 	name := path.Join(dir, file)
 	var c Catalogue
-	index, err := decode.Placed(name, data, &c)
+	index, err := decode.YAML(name, data, &c)
 	if err != nil {
 		return nil, err
 	}

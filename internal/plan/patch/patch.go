@@ -105,10 +105,7 @@ func loadFile(fsys fs.FS, dir, file string) (Patch, error) {
 		return Patch{}, err
 	}
 	var p Patch
-	if err := decode.YAML(name, data, &p); err != nil {
-		return Patch{}, err
-	}
-	index, err := decode.Positions(name, data)
+	index, err := decode.YAML(name, data, &p)
 	if err != nil {
 		return Patch{}, err
 	}

@@ -20,33 +20,14 @@ import (
 // Load reads every *.yaml of fsys, in the order of their names. Positions in error
 // messages begin with dir. It returns the errors of all files together.
 func Load(fsys fs.FS, dir string) ([]*Profile, error) {
-	files, err := fs.Glob(fsys, "*.yaml")
-	if err != nil {
-		return nil, err
-	}
-	var all []*Profile
-	var errs []error
-	for _, file := range files {
-		data, err := decode.File(fsys, dir, file)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		p, err := Parse(path.Join(dir, file), data)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		all = append(all, p)
-	}
-	return all, errors.Join(errs...)
+	return decode.Folder(fsys, dir, Parse)
 }
 
 // Parse parses one profile. name is its path in error messages. The base name without
 // .yaml must be the name of the profile. Errors have a position and class [diag.Usage].
 func Parse(name string, data []byte) (*Profile, error) {
 	var p Profile
-	index, err := decode.Placed(name, data, &p)
+	index, err := decode.YAML(name, data, &p)
 	if err != nil {
 		return nil, err
 	}

@@ -20,33 +20,14 @@ import (
 // Load reads every *.yaml of fsys. Positions in error messages begin with dir. It
 // returns the errors of all files together.
 func Load(fsys fs.FS, dir string) ([]*Recipe, error) {
-	files, err := fs.Glob(fsys, "*.yaml")
-	if err != nil {
-		return nil, err
-	}
-	var all []*Recipe
-	var errs []error
-	for _, file := range files {
-		data, err := decode.File(fsys, dir, file)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		r, err := Parse(path.Join(dir, file), data)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		all = append(all, r)
-	}
-	return all, errors.Join(errs...)
+	return decode.Folder(fsys, dir, Parse)
 }
 
 // Parse reads one recipe. name is its path in error messages. The base name without
 // .yaml must be the name of the recipe.
 func Parse(name string, data []byte) (*Recipe, error) {
 	var r Recipe
-	index, err := decode.Placed(name, data, &r)
+	index, err := decode.YAML(name, data, &r)
 	if err != nil {
 		return nil, err
 	}

@@ -55,33 +55,14 @@ func (s *Stack) FullName() string { return Prefix + s.Name }
 // Load reads every *.yaml of fsys. Positions in error messages begin with dir. It
 // returns the errors of all files together.
 func Load(fsys fs.FS, dir string) ([]*Stack, error) {
-	files, err := fs.Glob(fsys, "*.yaml")
-	if err != nil {
-		return nil, err
-	}
-	var all []*Stack
-	var errs []error
-	for _, file := range files {
-		data, err := decode.File(fsys, dir, file)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		s, err := Parse(path.Join(dir, file), data)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		all = append(all, s)
-	}
-	return all, errors.Join(errs...)
+	return decode.Folder(fsys, dir, Parse)
 }
 
 // Parse reads one stack. name is its path in error messages. The base name without
 // .yaml must be the name of the stack.
 func Parse(name string, data []byte) (*Stack, error) {
 	var s Stack
-	index, err := decode.Placed(name, data, &s)
+	index, err := decode.YAML(name, data, &s)
 	if err != nil {
 		return nil, err
 	}
