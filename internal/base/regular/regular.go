@@ -4,6 +4,8 @@
 package regular
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -110,6 +112,13 @@ func All(r io.Reader, max int64) ([]byte, error) {
 		return nil, tooLarge(max)
 	}
 	return data, err
+}
+
+// Digest reads r to its end and returns its size and sha256.
+func Digest(r io.Reader) (size int64, digest string, err error) {
+	sum := sha256.New()
+	size, err = io.Copy(sum, r)
+	return size, hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // ErrLarger means that a file has more bytes than it may have.

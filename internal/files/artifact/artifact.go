@@ -4,10 +4,7 @@
 package artifact
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -41,16 +38,9 @@ func of(path, key string, open func(string) (*os.File, error)) (Artifact, error)
 		return Artifact{}, fmt.Errorf("opening artifact: %w", err)
 	}
 	defer f.Close()
-	h := sha256.New()
-	size, err := io.Copy(h, f)
+	size, sum, err := regular.Digest(f)
 	if err != nil {
 		return Artifact{}, fmt.Errorf("hashing artifact: %w", err)
 	}
-	return Artifact{
-		Name:   filepath.Base(path),
-		Path:   path,
-		SHA256: hex.EncodeToString(h.Sum(nil)),
-		Size:   size,
-		Key:    key,
-	}, nil
+	return Artifact{Name: filepath.Base(path), Path: path, SHA256: sum, Size: size, Key: key}, nil
 }

@@ -187,11 +187,11 @@ func (s *Store) Receive(b Blob, r io.Reader) (added bool, err error) {
 
 // same256 reads r and compares its digest with b.
 func same256(b Blob, r io.Reader) error {
-	sum := sha256.New()
-	if _, err := io.Copy(sum, r); err != nil {
+	_, got, err := regular.Digest(r)
+	if err != nil {
 		return err
 	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != b.SHA256 {
+	if got != b.SHA256 {
 		return fmt.Errorf("wrong content: expected sha256 %s, got %s", b.SHA256, got)
 	}
 	return nil
@@ -216,9 +216,8 @@ func Of(path string) (Blob, error) {
 		return Blob{}, err
 	}
 	defer f.Close()
-	sum := sha256.New()
-	n, err := io.Copy(sum, f)
-	return Blob{filepath.Base(path), n, hex.EncodeToString(sum.Sum(nil))}, err
+	size, sum, err := regular.Digest(f)
+	return Blob{filepath.Base(path), size, sum}, err
 }
 
 // copyLocal fetches b from a file on this host. It copies the file instead of linking

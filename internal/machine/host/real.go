@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -35,23 +34,14 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 	return Run(ctx, name, args...)
 }
 
-// server is asked without a client, which would follow redirects: an answer of the named
-// server is enough. It uses the proxy of the environment.
-var server = web.Transport(web.Options{Plain: true})
-
 func ask(ctx context.Context, address string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
-	if err != nil {
-		return 0, errors.New("it is not an address")
-	}
-	resp, err := server.RoundTrip(req)
+	status, err := web.Status(ctx, address)
 	if err != nil {
 		return 0, withoutAddress(err)
 	}
-	resp.Body.Close()
-	return resp.StatusCode, nil
+	return status, nil
 }
 
 // withoutAddress removes the address that net/http puts before a message, and the
