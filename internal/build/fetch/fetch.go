@@ -121,6 +121,11 @@ func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) e
 	if f.Offline {
 		return offlineFault(absent)
 	}
+	return f.bring(ctx, absent, progress)
+}
+
+// bring brings absent files into the store, from places that it finds for each.
+func (f *Fetcher) bring(ctx context.Context, absent []want, progress io.Writer) error {
 	f.place(absent)
 	if err := f.locate(ctx, absent); err != nil {
 		return err
@@ -144,13 +149,7 @@ func (f *Fetcher) Source(ctx context.Context, pin lock.SourcePin, progress io.Wr
 		return "", fmt.Errorf("source %s: %w", pin.Project, fs.ErrNotExist)
 	}
 	if len(absent) > 0 {
-		f.place(absent)
-		scratch, err := f.make(ctx, absent)
-		defer os.RemoveAll(scratch)
-		if err != nil {
-			return "", err
-		}
-		if err := f.all(ctx, absent, progress); err != nil {
+		if err := f.bring(ctx, absent, progress); err != nil {
 			return "", err
 		}
 	}
