@@ -2,10 +2,11 @@ package elf
 
 import (
 	"bytes"
-	"compress/zlib"
 	"debug/elf"
 	"encoding/binary"
 	"testing"
+
+	"builder/test/kit/elftest"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
@@ -31,6 +32,17 @@ type part struct {
 	data []byte
 }
 
+// library returns a library with these sections.
+func library(parts ...part) []byte {
+	var l elftest.Library
+	for _, p := range parts {
+		l.Sections = append(l.Sections, elftest.Section{Name: p.name, Data: p.data})
+	}
+	return l.Bytes()
+}
+
+func amdCode(id string, data []byte) elftest.Code { return elftest.Code{ID: id, Data: data} }
+
 // header returns the header of an ELF file with the given number of sections.
 func header(kind elf.Type, machine elf.Machine, sections, names int) elf.Header64 {
 	h := elf.Header64{
@@ -41,31 +53,6 @@ func header(kind elf.Type, machine elf.Machine, sections, names int) elf.Header6
 	h.Ident[elf.EI_VERSION] = byte(elf.EV_CURRENT)
 	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB)
 	return h
-}
-
-// library returns an ELF file with exactly these sections. Their addresses equal their
-// offsets in the file.
-func library(parts ...part) []byte {
-	h := header(elf.ET_DYN, elf.EM_X86_64, len(parts)+2, len(parts)+1)
-	h.Phoff, h.Phentsize, h.Phnum = uint64(binary.Size(h)), 56, 1
-	body, names := make([]byte, binary.Size(h)+56), []byte{0}
-	table := []elf.Section64{{}}
-	add := func(name string, kind elf.SectionType, data []byte) {
-		table = append(table, elf.Section64{
-			Name: uint32(len(names)), Type: uint32(kind), Flags: uint64(elf.SHF_ALLOC),
-			Addr: uint64(len(body)), Off: uint64(len(body)), Size: uint64(len(data)),
-		})
-		names = append(append(names, name...), 0)
-		body = append(body, data...)
-	}
-	for _, p := range parts {
-		add(p.name, elf.SHT_PROGBITS, p.data)
-	}
-	add(".shstrtab", elf.SHT_STRTAB, append(names, ".shstrtab\x00"...))
-	h.Shoff = uint64(len(body))
-	all := elf.Prog64{Type: uint32(elf.PT_LOAD), Filesz: h.Shoff, Memsz: h.Shoff, Align: minPage}
-	copy(body, pack(h, all))
-	return append(body, pack(table)...)
 }
 
 // Symbols for the code objects of tests.
@@ -109,61 +96,16 @@ type code struct {
 
 // bundle returns a clang offload bundle with zeros as code.
 func bundle(entries ...code) []byte {
-	var objects []amdCode
+	var objects []elftest.Code
 	for _, e := range entries {
-		objects = append(objects, amdCode{e.id, make([]byte, e.size)})
+		objects = append(objects, amdCode(e.id, make([]byte, e.size)))
 	}
-	return bundleOf(objects...)
-}
-
-type amdCode struct {
-	id   string
-	code []byte
-}
-
-// bundleOf returns a clang offload bundle.
-func bundleOf(entries ...amdCode) []byte {
-	offset := 32
-	for _, e := range entries {
-		offset += 24 + len(e.id)
-	}
-	head, body := pack(plainMagic, uint64(len(entries))), []byte{}
-	for _, e := range entries {
-		head = append(head, pack(uint64(offset+len(body)), uint64(len(e.code)), uint64(len(e.id)), e.id)...)
-		body = append(body, e.code...)
-	}
-	return append(head, body...)
-}
-
-// compressed wraps a bundle as clang does in the given version of the format.
-func compressed(version, method uint16, plain []byte) []byte {
-	var payload bytes.Buffer
-	switch method {
-	case 0:
-		w := zlib.NewWriter(&payload)
-		w.Write(plain)
-		w.Close()
-	case 1:
-		w, _ := zstd.NewWriter(&payload)
-		w.Write(plain)
-		w.Close()
-	}
-	head := pack(compressedMagic, version, method)
-	size, hash := len(plain), uint64(1)
-	switch version {
-	case 1:
-		head = append(head, pack(uint32(size), hash)...)
-	case 2:
-		head = append(head, pack(uint32(24+payload.Len()), uint32(size), hash)...)
-	case 3:
-		head = append(head, pack(uint64(32+payload.Len()), uint64(size), hash)...)
-	}
-	return append(head, payload.Bytes()...)
+	return elftest.Bundle(objects...)
 }
 
 // entry returns one entry of a fat binary, with zeros as code.
 func entry(kind uint16, arch uint32, flags uint64, size int) []byte {
-	return append(pack(entryHeader{Kind: kind, HeaderSize: 64, Size: uint64(size), Arch: arch, Flags: flags}), make([]byte, size)...)
+	return elftest.Entry(kind, arch, flags, make([]byte, size))
 }
 
 // entryOf returns an entry with code packed according to flags.
@@ -188,12 +130,6 @@ func entryOf(kind uint16, arch uint32, flags uint64, plain []byte) []byte {
 	padding := make([]byte, -len(payload)&7)
 	h.Size = uint64(len(payload) + len(padding))
 	return pack(h, payload, padding)
-}
-
-// region returns a fat binary with the given entries.
-func region(entries ...[]byte) []byte {
-	body := bytes.Join(entries, nil)
-	return append(pack(regionHeader{0xBA55ED50, 1, 16, uint64(len(body))}), body...)
 }
 
 // edited applies edits from a fuzzer to a file. Every four bytes give an offset (two

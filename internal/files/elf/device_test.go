@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 
 	"builder/test/kit/check"
+	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 )
 
@@ -50,12 +51,12 @@ func TestDeviceTargets(t *testing.T) {
 		{"two units", ".hip_fatbin", join(one, two, nil), both},
 		{"two units without padding", ".hip_fatbin", append(bytes.Clone(one), two...), both},
 		{"zero size is no code", ".hip_fatbin", bundle(code{gfx942, 0}), nil},
-		{"zlib 1", ".hip_fatbin", join(compressed(1, 0, one), compressed(1, 0, two)), both},
-		{"zstd 1", ".hip_fatbin", join(compressed(1, 1, one), compressed(1, 1, two), nil), both},
-		{"zstd 1 without padding", ".hip_fatbin", append(compressed(1, 1, one), compressed(1, 1, two)...), both},
-		{"zlib 2", ".hip_fatbin", join(compressed(2, 0, one), two), both},
-		{"zstd 2", ".hip_fatbin", join(one, compressed(2, 1, two)), both},
-		{"zstd 3", ".hip_fatbin", join(compressed(3, 1, two), compressed(3, 1, one)), both},
+		{"zlib 1", ".hip_fatbin", join(elftest.Compress(1, 0, one), elftest.Compress(1, 0, two)), both},
+		{"zstd 1", ".hip_fatbin", join(elftest.Compress(1, 1, one), elftest.Compress(1, 1, two), nil), both},
+		{"zstd 1 without padding", ".hip_fatbin", append(elftest.Compress(1, 1, one), elftest.Compress(1, 1, two)...), both},
+		{"zlib 2", ".hip_fatbin", join(elftest.Compress(2, 0, one), two), both},
+		{"zstd 2", ".hip_fatbin", join(one, elftest.Compress(2, 1, two)), both},
+		{"zstd 3", ".hip_fatbin", join(elftest.Compress(3, 1, two), elftest.Compress(3, 1, one)), both},
 		{"old, generic and normalised ids", ".hip_fatbin", bundle(
 			code{"hip-amdgcn-amd-amdhsa-gfx906", 1}, code{"hipv4-amdgcn-amd-amdhsa--gfx9-4-generic", 1},
 			code{"hipv4-amdgcn-amd-amdhsa-unknown-gfx908:xnack-:sramecc+", 1}, code{"hip-nvptx64-nvidia-cuda--sm_90", 1},
@@ -67,11 +68,11 @@ func TestDeviceTargets(t *testing.T) {
 		{"as many entries as may be", ".hip_fatbin", bundle(slices.Repeat([]code{{host, 0}}, maxEntries)...), nil},
 		{"an id as long as may be", ".hip_fatbin", bundle(code{host + strings.Repeat("x", maxID-len(host)), 0}), nil},
 		{"cubins and PTX", ".nv_fatbin", join(
-			region(entry(kindCubin, 90, 0x11, 100), entry(kindPTX, 90, 0x8011, 8), entry(8, 80, 0, 8), entry(kindCubin, 70, 0, 0)),
-			region(entry(kindCubin, 90, flagArch, 16), entry(kindCubin, 100, flagFamily, 16)),
+			elftest.Region(entry(kindCubin, 90, 0x11, 100), entry(kindPTX, 90, 0x8011, 8), entry(8, 80, 0, 8), entry(kindCubin, 70, 0, 0)),
+			elftest.Region(entry(kindCubin, 90, flagArch, 16), entry(kindCubin, 100, flagFamily, 16)),
 		), []string{"nvidia compute_90", "nvidia sm_100f", "nvidia sm_90", "nvidia sm_90a"}},
-		{"relocatable", "__nv_relfatbin", region(entry(kindCubin, 80, 0, 8)), []string{"nvidia sm_80"}},
-		{"empty region", ".nv_fatbin", region(), nil},
+		{"relocatable", "__nv_relfatbin", elftest.Region(entry(kindCubin, 80, 0, 8)), []string{"nvidia sm_80"}},
+		{"empty region", ".nv_fatbin", elftest.Region(), nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestDeviceTargetsOfClang(t *testing.T) {
 
 func TestDeviceTargetsOfBothVendors(t *testing.T) {
 	got := targetNames(t, library(
-		part{".nv_fatbin", region(entry(kindPTX, 80, 0, 8))},
+		part{".nv_fatbin", elftest.Region(entry(kindPTX, 80, 0, 8))},
 		part{".hip_fatbin", bundle(code{gfx942, 3})},
 		part{".hip_fatbin", bundle(code{gfx90a, 3})},
 	))
@@ -106,7 +107,7 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 		copy(b[off:], pack(v))
 		return b
 	}
-	v2, v3, zlib2 := compressed(2, 1, one), compressed(3, 1, one), compressed(2, 0, one)
+	v2, v3, zlib2 := elftest.Compress(2, 1, one), elftest.Compress(3, 1, one), elftest.Compress(2, 0, one)
 	tests := []struct {
 		name, section string
 		data          []byte
@@ -136,16 +137,16 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 		{"magic at the end", ".hip_fatbin", []byte("junk" + compressedMagic), "unexpected EOF"},
 		{"total too large", ".hip_fatbin", edit(v2, 8, uint32(1)<<30), "unexpected EOF"},
 		{"unpacks to less", ".hip_fatbin", edit(v3, 16, uint64(len(one)+1)), "less than claimed"},
-		{"unpacks to more", ".hip_fatbin", edit(compressed(3, 1, append(bytes.Clone(one), 0)), 16, uint64(len(one))), "longer than claimed"},
+		{"unpacks to more", ".hip_fatbin", edit(elftest.Compress(3, 1, append(bytes.Clone(one), 0)), 16, uint64(len(one))), "longer than claimed"},
 		{"bomb", ".hip_fatbin", edit(v3, 16, uint64(2)<<30), "above the limit"},
-		{"two bundles in one", ".hip_fatbin", compressed(2, 1, append(bytes.Clone(one), one...)), "2 bundles"},
-		{"no bundle in one", ".hip_fatbin", compressed(2, 1, []byte("nothing")), "0 bundles"},
-		{"truncated region", ".nv_fatbin", region(entry(kindCubin, 90, 0, 100))[:120], "do not fit"},
-		{"truncated entry", ".nv_fatbin", region(entry(kindCubin, 90, 0, 100))[:40], "unexpected EOF"},
-		{"entry past region", ".nv_fatbin", edit(region(entry(kindCubin, 90, 0, 8)), 24, uint64(1)<<63), "do not fit"},
-		{"entry header", ".nv_fatbin", edit(region(entry(kindCubin, 90, 0, 8)), 20, uint32(8)), "header of 8 bytes"},
-		{"region header", ".nv_fatbin", edit(region(), 6, uint16(8)), "header of 8 and"},
-		{"no architecture", ".nv_fatbin", region(entry(kindCubin, 0, 0, 8)), "no architecture"},
+		{"two bundles in one", ".hip_fatbin", elftest.Compress(2, 1, append(bytes.Clone(one), one...)), "2 bundles"},
+		{"no bundle in one", ".hip_fatbin", elftest.Compress(2, 1, []byte("nothing")), "0 bundles"},
+		{"truncated region", ".nv_fatbin", elftest.Region(entry(kindCubin, 90, 0, 100))[:120], "do not fit"},
+		{"truncated entry", ".nv_fatbin", elftest.Region(entry(kindCubin, 90, 0, 100))[:40], "unexpected EOF"},
+		{"entry past region", ".nv_fatbin", edit(elftest.Region(entry(kindCubin, 90, 0, 8)), 24, uint64(1)<<63), "do not fit"},
+		{"entry header", ".nv_fatbin", edit(elftest.Region(entry(kindCubin, 90, 0, 8)), 20, uint32(8)), "header of 8 bytes"},
+		{"region header", ".nv_fatbin", edit(elftest.Region(), 6, uint16(8)), "header of 8 and"},
+		{"no architecture", ".nv_fatbin", elftest.Region(entry(kindCubin, 0, 0, 8)), "no architecture"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -171,8 +172,8 @@ func TestFunctionAt(t *testing.T) {
 
 func FuzzDeviceTargets(f *testing.F) {
 	one := bundle(code{host, 0}, code{gfx90a, 10})
-	files := [][]byte{library(part{".nv_fatbin", region(entry(kindCubin, 90, flagArch, 16), entry(kindPTX, 90, 0, 8))})}
-	for _, data := range [][]byte{one, compressed(1, 0, one), compressed(2, 1, one), compressed(3, 1, one)} {
+	files := [][]byte{library(part{".nv_fatbin", elftest.Region(entry(kindCubin, 90, flagArch, 16), entry(kindPTX, 90, 0, 8))})}
+	for _, data := range [][]byte{one, elftest.Compress(1, 0, one), elftest.Compress(2, 1, one), elftest.Compress(3, 1, one)} {
 		files = append(files, library(part{".hip_fatbin", data}))
 	}
 	fuzz(f, files, func(t *testing.T, file []byte) {

@@ -84,7 +84,7 @@ func wantUndefined(t *testing.T, f *File, name, library string, weak bool) {
 }
 
 func TestReadRefuses(t *testing.T) {
-	whole := library(part{".text", []byte("x")})
+	whole := elftest.File(elftest.Section{Name: ".text", Data: []byte("x")})
 	tests := []struct {
 		name string
 		data []byte
@@ -142,7 +142,7 @@ func small() elftest.Library {
 }
 
 func FuzzRead(f *testing.F) {
-	files := [][]byte{small().Bytes(), library(part{".text", []byte("x")})}
+	files := [][]byte{small().Bytes(), elftest.File(elftest.Section{Name: ".text", Data: []byte("x")})}
 	fuzz(f, files, func(t *testing.T, file []byte) {
 		got, err := describe(bytes.NewReader(file))
 		check.That(t, err != nil || got.File.Floors != nil, "neither an error nor a file")

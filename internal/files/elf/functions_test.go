@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"builder/test/kit/check"
+	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 )
 
@@ -46,35 +47,35 @@ func TestDeviceFunctions(t *testing.T) {
 		want  []string
 	}{
 		{"none", []part{{".text", []byte("x")}}, nil},
-		{"stored", []part{{loaded, region(entryOf(kindCubin, 90, 0x11, cubin))}}, both},
-		{"LZ4", []part{{loaded, region(entryOf(kindCubin, 90, flagLZ4, cubin))}}, both},
-		{"zstd", []part{{loaded, region(entryOf(kindCubin, 90, flagZstd, cubin))}}, both},
+		{"stored", []part{{loaded, elftest.Region(entryOf(kindCubin, 90, 0x11, cubin))}}, both},
+		{"LZ4", []part{{loaded, elftest.Region(entryOf(kindCubin, 90, flagLZ4, cubin))}}, both},
+		{"zstd", []part{{loaded, elftest.Region(entryOf(kindCubin, 90, flagZstd, cubin))}}, both},
 		{
 			"each once",
-			[]part{{loaded, append(region(entryOf(kindCubin, 90, 0, cubin), entryOf(kindCubin, 90, 0, other)), region(entryOf(kindCubin, 90, flagZstd, cubin))...)}},
+			[]part{{loaded, append(elftest.Region(entryOf(kindCubin, 90, 0, cubin), entryOf(kindCubin, 90, 0, other)), elftest.Region(entryOf(kindCubin, 90, flagZstd, cubin))...)}},
 			append(both, "sm_90 other()"),
 		},
 		{
 			"targets",
-			[]part{{loaded, region(entryOf(kindCubin, 100, flagFamily, other), entryOf(kindCubin, 80, 0, other))}},
+			[]part{{loaded, elftest.Region(entryOf(kindCubin, 100, flagFamily, other), entryOf(kindCubin, 80, 0, other))}},
 			[]string{"sm_100f other()", "sm_80 other()"},
 		},
 		{
 			"PTX",
-			[]part{{loaded, region(entryOf(kindPTX, 90, flagLZ4, bytes.Repeat(ptx, 2)))}},
+			[]part{{loaded, elftest.Region(entryOf(kindPTX, 90, flagLZ4, bytes.Repeat(ptx, 2)))}},
 			[]string{"compute_90 $second()", "compute_90 _Z5firstPf()", "compute_90 third()"},
 		},
-		{"relocatable alone", []part{{relocatable, region(entryOf(kindCubin, 90, 0, cubin))}}, both},
+		{"relocatable alone", []part{{relocatable, elftest.Region(entryOf(kindCubin, 90, 0, cubin))}}, both},
 		{
 			"relocatable, linked for one target",
 			[]part{
-				{relocatable, region(entryOf(kindCubin, 80, 0, other), entryOf(kindCubin, 90, 0, cubin), entryOf(kindPTX, 90, 0, ptx))},
-				{loaded, region(entryOf(kindCubin, 90, 0, other))},
+				{relocatable, elftest.Region(entryOf(kindCubin, 80, 0, other), entryOf(kindCubin, 90, 0, cubin), entryOf(kindPTX, 90, 0, ptx))},
+				{loaded, elftest.Region(entryOf(kindCubin, 90, 0, other))},
 			},
 			[]string{"compute_90 $second()", "compute_90 _Z5firstPf()", "compute_90 third()", "sm_80 other()", "sm_90 other()"},
 		},
-		{"AMD", []part{{".hip_fatbin", bundleOf(amdCode{host, []byte("host")}, amdCode{gfx942, amdObject})}}, []string{"gfx942 f", "gfx942 k()"}},
-		{"AMD, packed", []part{{".hip_fatbin", compressed(3, 1, bundleOf(amdCode{gfx942, amdObject}))}}, []string{"gfx942 f", "gfx942 k()"}},
+		{"AMD", []part{{".hip_fatbin", elftest.Bundle(amdCode(host, []byte("host")), amdCode(gfx942, amdObject))}}, []string{"gfx942 f", "gfx942 k()"}},
+		{"AMD, packed", []part{{".hip_fatbin", elftest.Compress(3, 1, elftest.Bundle(amdCode(gfx942, amdObject)))}}, []string{"gfx942 f", "gfx942 k()"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { check.Same(t, "functions", test.want, functionNames(t, library(test.parts...))) })
@@ -128,7 +129,7 @@ func TestDeviceFunctionsRefuses(t *testing.T) {
 		var h entryHeader
 		must.Succeed(t, binary.Read(bytes.NewReader(raw), binary.LittleEndian, &h))
 		edit(&h)
-		return region(append(pack(h), raw[64:]...))
+		return elftest.Region(append(pack(h), raw[64:]...))
 	}
 	zeros := make([]byte, 10<<20)
 
@@ -137,9 +138,9 @@ func TestDeviceFunctionsRefuses(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{"truncated entry", region(entryOf(kindCubin, 90, 0, cubin))[:200], "unexpected EOF"},
-		{"truncated LZ4", region(entryOf(kindCubin, 90, flagLZ4, cubin))[:200], "unexpected EOF"},
-		{"truncated zstd", region(entryOf(kindCubin, 90, flagZstd, cubin))[:200], "unexpected EOF"},
+		{"truncated entry", elftest.Region(entryOf(kindCubin, 90, 0, cubin))[:200], "unexpected EOF"},
+		{"truncated LZ4", elftest.Region(entryOf(kindCubin, 90, flagLZ4, cubin))[:200], "unexpected EOF"},
+		{"truncated zstd", elftest.Region(entryOf(kindCubin, 90, flagZstd, cubin))[:200], "unexpected EOF"},
 		{"unknown compression", claim(cubin, flagZstd, func(h *entryHeader) { h.Flags = 1 << 14 }), "its compression is unknown"},
 		{"two compressions", claim(cubin, flagZstd, func(h *entryHeader) { h.Flags |= flagLZ4 }), "its compression is unknown"},
 		{"other compression", claim(cubin, flagZstd, func(h *entryHeader) { h.Flags = flagLZ4 }), "unpacking"},
@@ -149,11 +150,11 @@ func TestDeviceFunctionsRefuses(t *testing.T) {
 		{"zstd unpacks to more", claim(cubin, flagZstd, func(h *entryHeader) { h.Unpacked-- }), "unpacking"},
 		{"unpacks to nothing", claim(cubin, flagLZ4, func(h *entryHeader) { h.Unpacked = 0 }), "to nothing"},
 		{"packed is larger than the entry", claim(cubin, flagZstd, func(h *entryHeader) { h.Packed = uint32(h.Size) + 1 }), "are packed"},
-		{"bomb", region(entryOf(kindCubin, 90, flagZstd, zeros)), "above the limit"},
+		{"bomb", elftest.Region(entryOf(kindCubin, 90, flagZstd, zeros)), "above the limit"},
 		{"large", claim(cubin, flagZstd, func(h *entryHeader) { h.Unpacked = maxObject + 1 }), "above the limit"},
-		{"no ELF", region(entryOf(kindCubin, 90, 0, make([]byte, 100))), "bad magic number"},
-		{"no PTX", region(entryOf(kindPTX, 90, 0, make([]byte, 100))), "it is not PTX"},
-		{"another machine", region(entryOf(kindCubin, 90, 0, codeObject(elf.EM_AMDGPU))), "EM_AMDGPU"},
+		{"no ELF", elftest.Region(entryOf(kindCubin, 90, 0, make([]byte, 100))), "bad magic number"},
+		{"no PTX", elftest.Region(entryOf(kindPTX, 90, 0, make([]byte, 100))), "it is not PTX"},
+		{"another machine", elftest.Region(entryOf(kindCubin, 90, 0, codeObject(elf.EM_AMDGPU))), "EM_AMDGPU"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -167,12 +168,12 @@ func FuzzDeviceFunctions(f *testing.F) {
 	amd := codeObject(elf.EM_AMDGPU, amdFunction("k"), amdObject("k.kd", 64))
 	var files [][]byte
 	for _, p := range []part{
-		{loaded, region(entryOf(kindCubin, 90, 0, cubin), entryOf(kindPTX, 90, 0, ptx))},
-		{loaded, region(entryOf(kindCubin, 90, flagLZ4, cubin))},
-		{loaded, region(entryOf(kindCubin, 90, flagZstd, cubin))},
-		{relocatable, region(entryOf(kindCubin, 90, 0, cubin))},
-		{".hip_fatbin", bundleOf(amdCode{gfx942, amd})},
-		{".hip_fatbin", compressed(3, 1, bundleOf(amdCode{gfx942, amd}))},
+		{loaded, elftest.Region(entryOf(kindCubin, 90, 0, cubin), entryOf(kindPTX, 90, 0, ptx))},
+		{loaded, elftest.Region(entryOf(kindCubin, 90, flagLZ4, cubin))},
+		{loaded, elftest.Region(entryOf(kindCubin, 90, flagZstd, cubin))},
+		{relocatable, elftest.Region(entryOf(kindCubin, 90, 0, cubin))},
+		{".hip_fatbin", elftest.Bundle(amdCode(gfx942, amd))},
+		{".hip_fatbin", elftest.Compress(3, 1, elftest.Bundle(amdCode(gfx942, amd)))},
 	} {
 		files = append(files, library(p))
 	}

@@ -6,22 +6,12 @@ import (
 	"testing"
 
 	"builder/test/kit/check"
-	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 )
 
-// dynamicLibrary returns a library with these sections, and with a dynamic segment.
-func dynamicLibrary(parts ...part) []byte {
-	var l elftest.Library
-	for _, p := range parts {
-		l.Sections = append(l.Sections, elftest.Section{Name: p.name, Data: p.data})
-	}
-	return l.Bytes()
-}
-
 func TestEachText(t *testing.T) {
 	long := strings.Repeat("x", maxName+10)
-	file := dynamicLibrary(
+	file := library(
 		part{".text", []byte("not a constant")},
 		part{".rodata", []byte("\x01NCCL version 2\x00short\x00~sixth\x00two words\nnext line\x00\xffat the end")},
 		part{".rodata.str1.1", []byte(long + "\x00")},
@@ -33,7 +23,7 @@ func TestEachText(t *testing.T) {
 }
 
 func TestEachSourceText(t *testing.T) {
-	file := dynamicLibrary(
+	file := library(
 		part{".text", []byte("not a constant\x00")},
 		part{".rodata", []byte("a constant\x00")},
 		part{".debug_line_str", []byte("/home/me/src\x00")},
@@ -45,7 +35,7 @@ func TestEachSourceText(t *testing.T) {
 }
 
 func TestEachTextOfWhatIsNotThere(t *testing.T) {
-	file := dynamicLibrary(part{".rodata", []byte("some text")})
+	file := library(part{".rodata", []byte("some text")})
 	err := EachText(strings.NewReader("text"), func(string) {})
 	check.That(t, err != nil, "a text passes for a library")
 	// The section is edited to extend past the end of the file. 0x28 is the offset of
