@@ -13,45 +13,6 @@ import (
 	"builder/internal/base/diag"
 )
 
-// A Template is a parsed text, for repeated expansion.
-type Template struct {
-	text     string
-	literals []string // one more than names
-	names    []string
-}
-
-// Parse parses a text.
-func Parse(text string) Template {
-	t, last := Template{text: text}, 0
-	for at := 0; ; {
-		open := strings.Index(text[at:], "{{")
-		if open < 0 {
-			break
-		}
-		open += at
-		name, rest := cutBrace(text[open+2:])
-		if !strings.HasPrefix(rest, "}}") {
-			at = open + 1 // {{{a}} holds {{a}}
-			continue
-		}
-		t.literals = append(t.literals, text[last:open])
-		t.names = append(t.names, strings.Trim(name, "\t\n\f\r "))
-		at = open + 2 + len(name) + 2
-		last = at
-	}
-	t.literals = append(t.literals, text[last:])
-	return t
-}
-
-// cutBrace splits a text before its first brace.
-func cutBrace(text string) (before, from string) {
-	i := strings.IndexAny(text, "{}")
-	if i < 0 {
-		return text, ""
-	}
-	return text[:i], text[i:]
-}
-
 // Constant reports whether no text has a placeholder. Most texts of a recipe have none.
 func Constant(texts ...string) bool {
 	return !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "{{") })
@@ -59,31 +20,33 @@ func Constant(texts ...string) bool {
 
 // Expand returns the text with every {{name}} replaced by vars[name]. It reports all
 // names without a value together.
-func (t Template) Expand(vars map[string]string) (string, error) {
-	var out strings.Builder
-	var errs []error
-	for i, name := range t.names {
-		value, ok := vars[name]
-		if !ok {
-			hint := diag.DidYouMean(name, slices.Sorted(maps.Keys(vars)))
-			errs = append(errs, diag.Errorf(diag.Usage, "unknown name %q in %q", name, t.text).WithHint("%s", hint))
-		}
-		out.WriteString(t.literals[i])
-		out.WriteString(value)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return "", err
-	}
-	out.WriteString(t.literals[len(t.literals)-1])
-	return out.String(), nil
-}
-
-// Expand is like [Template.Expand] for a text used once.
 func Expand(text string, vars map[string]string) (string, error) {
 	if Constant(text) {
 		return text, nil
 	}
-	return Parse(text).Expand(vars)
+	var out strings.Builder
+	var errs []error
+	for rest := text; ; {
+		open := strings.Index(rest, "{{")
+		if open < 0 {
+			out.WriteString(rest)
+			return out.String(), errors.Join(errs...)
+		}
+		end := open + 2 + strings.IndexAny(rest[open+2:]+"}", "{}")
+		if !strings.HasPrefix(rest[end:], "}}") { // {{{a}} holds {{a}}
+			out.WriteString(rest[:open+1])
+			rest = rest[open+1:]
+			continue
+		}
+		name := strings.Trim(rest[open+2:end], "\t\n\f\r ")
+		value, ok := vars[name]
+		if !ok {
+			hint := diag.DidYouMean(name, slices.Sorted(maps.Keys(vars)))
+			errs = append(errs, diag.Errorf(diag.Usage, "unknown name %q in %q", name, text).WithHint("%s", hint))
+		}
+		out.WriteString(rest[:open] + value)
+		rest = rest[end+2:]
+	}
 }
 
 // All expands every text. It returns texts itself if they are constant.

@@ -133,7 +133,6 @@ type search struct {
 	rules    []rule
 	about    map[string][]*rule // the rules that name an axis, in order
 	names    []names
-	id       subst.Template
 	point    map[string]string
 	cells    []Cell
 	excluded []Exclusion
@@ -153,7 +152,7 @@ type rule struct {
 // names are the vars of a recipe or of one of its variants.
 type names struct {
 	when recipe.Truths
-	vars map[string]subst.Template
+	vars map[string]string
 }
 
 func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
@@ -190,25 +189,16 @@ func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 			s.about[name] = append(s.about[name], &s.rules[i])
 		}
 	}
-	s.id = subst.Parse(r.ID)
-	s.names = append(s.names, names{nil, templates(r.Vars)})
+	s.names = append(s.names, names{nil, r.Vars})
 	for _, v := range r.Variants {
 		if len(v.Vars) == 0 {
 			continue
 		}
 		when, err := r.Truths(v.When)
 		errs = append(errs, err)
-		s.names = append(s.names, names{when, templates(v.Vars)})
+		s.names = append(s.names, names{when, v.Vars})
 	}
 	return s, errors.Join(errs...)
-}
-
-func templates(texts map[string]string) map[string]subst.Template {
-	parsed := make(map[string]subst.Template, len(texts))
-	for name, text := range texts {
-		parsed[name] = subst.Parse(text)
-	}
-	return parsed
 }
 
 // FlagError adds the name of the flag to an error and keeps its hint.
@@ -400,7 +390,7 @@ func (s *search) add() {
 		s.err = err // equal for all cells: they differ in values, not in names
 		return
 	}
-	id, err := s.id.Expand(named)
+	id, err := subst.Expand(s.recipe.ID, named)
 	if err == nil && !plain(strings.TrimPrefix(id, folder(s.recipe))) {
 		err = diag.Errorf(diag.Usage, "recipe %s: the id %q is not valid as the name of a folder", s.recipe.Name, id).
 			WithHint("use letters, digits and . _ + - only, and begin with a letter or digit")
@@ -446,7 +436,7 @@ func (s *search) derive(axes map[string]string) (map[string]string, error) {
 			continue
 		}
 		for name, text := range n.vars {
-			value, err := text.Expand(all) // validation of the recipe allows only axes
+			value, err := subst.Expand(text, all) // validation of the recipe allows only axes
 			if err != nil {
 				return nil, err
 			}
