@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 )
 
 //go:embed ask.py
@@ -72,6 +73,9 @@ type owner struct{ Name, Version, Digest string }
 
 func (o owner) String() string { return o.Name + " " + o.Version }
 
+// maxOutput bounds the answer of an interpreter, in bytes.
+const maxOutput = 64 << 20
+
 // Ask runs an interpreter, or that of a prefix, such as a virtual environment. A prefix
 // without one and a directory of packages are asked with the python3 of this host.
 func Ask(ctx context.Context, path string) (*Environment, error) {
@@ -82,14 +86,15 @@ func Ask(ctx context.Context, path string) (*Environment, error) {
 	}
 	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
 	defer stop()
-	e, out, messages := &Environment{}, bounded{}, bounded{}
+	e := &Environment{}
+	out, messages := &regular.Buffer{Max: maxOutput, Whole: true}, &regular.Buffer{Max: maxOutput, Whole: true}
 	cmd := exec.CommandContext(ctx, python, append([]string{"-B", "-c", asking}, sites...)...)
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &messages, 5*time.Second
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, messages, 5*time.Second
 	if err = cmd.Run(); err == nil {
-		err = json.Unmarshal(out.text, e)
+		err = json.Unmarshal(out.Bytes(), e)
 	}
 	if err != nil {
-		lines := strings.Split(strings.TrimSpace(string(messages.text)), "\n")
+		lines := strings.Split(strings.TrimSpace(messages.String()), "\n")
 		return nil, diag.Errorf(diag.Gate, "%s: asking %s: %w: %.400s", path, python, errors.Join(err, ctx.Err()), lines[len(lines)-1]).
 			WithHint("it must be CPython 3.8 or newer, on a host with glibc")
 	}
@@ -134,17 +139,6 @@ func packagesBelow(dir string) (sites []string) {
 		}
 	}
 	return sites
-}
-
-// bounded keeps what is written to it, at most 64 MiB.
-type bounded struct{ text []byte }
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if len(b.text)+len(p) > 64<<20 {
-		return 0, errors.New("it printed more than 64 MiB")
-	}
-	b.text = append(b.text, p...)
-	return len(p), nil
 }
 
 // short returns the path of a file for messages, relative to its directory of packages.

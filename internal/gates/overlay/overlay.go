@@ -19,6 +19,7 @@ import (
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/gates/gate"
 	"builder/internal/machine/guest"
 )
@@ -241,7 +242,7 @@ func (o Overlay) run(ctx context.Context, dir, program string, args []string, en
 	if err != nil {
 		return gate.Result{}, err
 	}
-	out := &bounded{}
+	out := &regular.Buffer{Max: maxOutput}
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
@@ -251,23 +252,13 @@ func (o Overlay) run(ctx context.Context, dir, program string, args []string, en
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of the group
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		return gate.Result{Exit: -1, Output: out.text()}, fmt.Errorf("%s: %w; it last printed: %s", filepath.Base(program), cause, tail(out.text()))
+		return gate.Result{Exit: -1, Output: out.String()}, fmt.Errorf("%s: %w; it last printed: %s", filepath.Base(program), cause, tail(out.String()))
 	}
 	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
-		return gate.Result{Exit: exit.ExitCode(), Output: out.text()}, nil
+		return gate.Result{Exit: exit.ExitCode(), Output: out.String()}, nil
 	}
-	return gate.Result{Output: out.text()}, err
+	return gate.Result{Output: out.String()}, err
 }
-
-// bounded keeps the first maxOutput bytes.
-type bounded struct{ kept []byte }
-
-func (b *bounded) Write(p []byte) (int, error) {
-	b.kept = append(b.kept, p[:min(len(p), maxOutput-len(b.kept))]...)
-	return len(p), nil
-}
-
-func (b *bounded) text() string { return string(b.kept) }
 
 // tail returns the last line, shortened.
 func tail(output string) string {

@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 )
 
 // Repository is the address (https, ssh) of a repository or the absolute path of a
@@ -213,27 +214,17 @@ func isRepository(dir string) bool {
 // Proxies and credentials stay in effect.
 func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := command(ctx, dir, args...)
-	var stdout, stderr answer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	stdout, stderr := &regular.Buffer{Max: maxAnswer, Whole: true}, &regular.Buffer{Max: maxAnswer}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if err := cmd.Run(); err != nil {
 		return nil, explain(ctx, err, stderr.String())
 	}
 	return stdout.Bytes(), nil
 }
 
-// answer is the output of git. A server may send more tags than fit into memory.
-type answer struct{ bytes.Buffer }
-
-// maxAnswer bounds the output of git. The tags of a large project are a hundredth of it.
+// maxAnswer bounds the output of git, because a server may send more tags than fit into
+// memory. The tags of a large project are a hundredth of it.
 const maxAnswer = 64 << 20
-
-// Write implements [io.Writer].
-func (a *answer) Write(data []byte) (int, error) {
-	if a.Len()+len(data) > maxAnswer {
-		return 0, fmt.Errorf("it says more than %d bytes", maxAnswer)
-	}
-	return a.Buffer.Write(data)
-}
 
 func command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	fixed := []string{

@@ -232,3 +232,15 @@ func TestArchiveOfAFolder(t *testing.T) {
 		}
 	}
 }
+
+// A server may send more tags than fit into memory.
+func TestAnswersAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\nexec head -c 100000000 /dev/zero\n"
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	_, err := Resolve(t.Context(), "https://a.example/b", "v1")
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "reaching https://a.example/b: git: "), "%v", err)
+	out, err := run(t.Context(), "", "ls-remote")
+	check.That(t, err != nil && len(out) == 0, "%d bytes, %v", len(out), err)
+}

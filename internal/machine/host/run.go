@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os/exec"
 	"time"
+
+	"builder/internal/base/regular"
 )
 
 // Run runs a program and returns its stdout and stderr. It searches PATH, and then the
@@ -16,7 +18,7 @@ func Run(ctx context.Context, name string, args ...string) (string, error) {
 	if !found {
 		return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
 	}
-	out := &head{}
+	out := &regular.Buffer{Max: 4 << 20}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = time.Second
@@ -24,14 +26,5 @@ func Run(ctx context.Context, name string, args ...string) (string, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
-	return string(out.text), err
-}
-
-// head keeps the first 4 MiB written to it.
-type head struct{ text []byte }
-
-func (h *head) Write(p []byte) (int, error) {
-	const limit = 4 << 20
-	h.text = append(h.text, p[:min(len(p), limit-len(h.text))]...)
-	return len(p), nil
+	return out.String(), err
 }
