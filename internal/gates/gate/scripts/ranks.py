@@ -114,8 +114,11 @@ class Rank:
 
     def follow_launcher(self):
         """End with a rank.py that its launcher ends."""
-        if not self.connection.recv(1):
-            self.kill()
+        try:
+            self.connection.recv(1)
+        except OSError:
+            pass
+        self.kill()
 
 
 class Launch:
@@ -175,8 +178,8 @@ class Launch:
         text, launchers, _, _ = socket.recv_fds(connection, 1 << 16, 1)
         if not text.endswith(b"\n"):
             text += connection.makefile("rb").readline()
-        said = json.loads(text)
         connection.settimeout(None)
+        said = json.loads(text)
         n = said.get("rank")
         if n in range(len(self.ranks)) and not self.ranks[n] and process not in processes:
             self.ranks[n] = Rank(connection, said["env"], launchers)
@@ -252,6 +255,8 @@ class Launch:
                     rank.channel.sendall(b"go\n")
                     break
                 report["lines"].append(line.decode(errors="replace").rstrip("\n"))
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it ended without reading what it was sent
         except OSError as problem:
             report["why"] = report["why"] or str(problem)
         with self.changed:
