@@ -174,21 +174,6 @@ func TestExamples(t *testing.T) {
 	check.That(t, n >= 40, "only %d examples", n)
 }
 
-// The same check must reject wrong command lines.
-func TestExamplesAreRead(t *testing.T) {
-	bare(t)
-	for _, line := range []string{
-		"builder rnu horovod", "builder run horovd", "builder run horovod --rocm 99", "builder run horovod --jbos 2", "builder run horovod x",
-		"builder gate x --only frob", "builder list --all", "builder engine stats", "builder store gc --keep", "builder plan horovod --rocm 'x",
-	} {
-		args, err := wordsOf(line)
-		if err == nil {
-			err = parse(args)
-		}
-		check.That(t, err != nil, "%s is taken", line)
-	}
-}
-
 // parse parses a command line.
 func parse(args []string) error {
 	app := wired(args, io.Discard, io.Discard)

@@ -43,14 +43,20 @@ func understood(t *testing.T, host docscript.Host, path string) {
 
 // A command rejected by builder does not parse.
 func TestUnderstood(t *testing.T) {
-	t.Setenv("BUILDER_RECIPES", "")
+	bare(t)
 	for command, want := range map[string]bool{
 		"builder run horovod --rocm 5.7":             true,
 		"builder gate out/x --gpus all --attach":     true,
 		"builder run horovod --rokm 5.7":             false,
+		"builder run horovod --rocm 99":              false,
+		"builder run horovod x":                      false,
 		"builder run horovd":                         false,
+		"builder rnu horovod":                        false,
 		"builder engine upp":                         false,
 		"builder run horovod --jobs many":            false,
+		"builder gate x --only frob":                 false,
+		"builder list --all":                         false,
+		"builder store gc --keep":                    false,
 		"builder verify out/x --rebuild --no-such x": false,
 	} {
 		check.Same(t, command, want, parse(strings.Fields(command)) == nil)

@@ -56,6 +56,7 @@ func (s *scene) plant(path, text string) index.File {
 // accept nothing unsigned, and must not download a wheel before its signed statements
 // are verified.
 func TestHostileIndexes(t *testing.T) {
+	t.Parallel()
 	made := newWorkshop(t)
 	const name, said = "tiny-1.0-py3-none-any.whl", "tiny-1.0-py3-none-any.whl.attestations"
 	for _, c := range []struct {
@@ -132,6 +133,7 @@ func TestHostileIndexes(t *testing.T) {
 
 // TestHostileRegistries does the same with a registry that others push to.
 func TestHostileRegistries(t *testing.T) {
+	t.Parallel()
 	made := newWorkshop(t)
 	for what, c := range map[string]struct {
 		edit func(s *scene, p *oci.Package)
@@ -228,6 +230,7 @@ func bytesBelow(t *testing.T, dir string) (total int64) {
 // TestAtOnceFromOnePlace starts several runs with a shared home. They take the same
 // cell at the same time.
 func TestAtOnceFromOnePlace(t *testing.T) {
+	t.Parallel()
 	made := newWorkshop(t)
 	s := made.scene(t)
 	s.openDirectory()
@@ -256,6 +259,7 @@ func TestAtOnceFromOnePlace(t *testing.T) {
 // TestPromoteIsToldWhichCell uses an index that lists one cell under the name of
 // another.
 func TestPromoteIsToldWhichCell(t *testing.T) {
+	t.Parallel()
 	s := newWorkshop(t).scene(t)
 	s.openDirectory()
 	if got := s.publish(s.cell); got.exit != diag.OK {

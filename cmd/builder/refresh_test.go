@@ -18,7 +18,10 @@ import (
 // osv-scanner record their arguments.
 func TestRefresh(t *testing.T) {
 	for _, site := range []string{".", "ours"} {
-		t.Run(site, func(t *testing.T) { refresh(t, site) })
+		t.Run(site, func(t *testing.T) {
+			t.Parallel()
+			refresh(t, site)
+		})
 	}
 }
 
