@@ -33,8 +33,9 @@ func (a *Assembler) Cover(ctx context.Context, recipe string, drafts []lock.Draf
 		c.Lacks = []string{lacks.String()}
 	}
 	var errs []error
+	pins := lock.NewPins(f, "")
 	for _, d := range drafts {
-		missing := f.Missing([]lock.Draft{d})
+		missing := pins.Missing(d)
 		_, err := a.Inputs(ctx, d, &lock.Entry{})
 		if err != nil && diag.CodeOf(err) != diag.Drift {
 			errs = append(errs, err)

@@ -62,6 +62,9 @@ func (l Locks) Read(name string) (lock.File, error) {
 		return built, err
 	}
 	own, err := l.Own(name)
+	if own.None() {
+		return built, err
+	}
 	return built.With(own), err
 }
 

@@ -237,9 +237,9 @@ func (m Missing) Else() Missing {
 // And returns the union of m and n, each need once.
 func (m Missing) And(n Missing) Missing {
 	return Missing{
-		Sources: slices.Concat(m.Sources, without(n.Sources, m.Sources)),
-		Images:  slices.Concat(m.Images, without(n.Images, m.Images)),
-		Python:  slices.Concat(m.Python, without(n.Python, m.Python)),
+		Sources: distinct(slices.Concat(m.Sources, n.Sources)),
+		Images:  distinct(slices.Concat(m.Images, n.Images)),
+		Python:  distinct(slices.Concat(m.Python, n.Python)),
 	}
 }
 
@@ -263,9 +263,10 @@ func (f File) Missing(drafts []Draft) Missing {
 	var m Missing
 	pins := NewPins(f, "")
 	for _, d := range drafts {
-		m = m.And(pins.Missing(d))
+		n := pins.Missing(d)
+		m.Sources, m.Images, m.Python = append(m.Sources, n.Sources...), append(m.Images, n.Images...), append(m.Python, n.Python...)
 	}
-	return m
+	return m.And(Missing{})
 }
 
 // sources lists the source of a cell, and the source of its tests if it has tests.

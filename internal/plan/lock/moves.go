@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -42,17 +41,30 @@ func (f File) Without(g File) File {
 	}
 }
 
+// without returns the items of list that gone does not have.
 func without[T any](list, gone []T) []T {
-	return slices.DeleteFunc(slices.Clone(list), func(x T) bool {
-		return slices.ContainsFunc(gone, func(y T) bool { return same(x, y) })
+	known := map[string]bool{}
+	for _, x := range gone {
+		known[encoded(x)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return known[encoded(x)] })
+}
+
+// distinct removes the items that occurred before.
+func distinct[T any](list []T) []T {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(list, func(x T) bool {
+		key := encoded(x)
+		before := seen[key]
+		seen[key] = true
+		return before
 	})
 }
 
-// same reports whether two pins, or parts of them, have the same JSON.
-func same(a, b any) bool {
-	x, _ := json.Marshal(a) // only strings, integers and lists of them
-	y, _ := json.Marshal(b)
-	return bytes.Equal(x, y)
+// encoded returns the JSON of a pin or a need. Equal ones have the same.
+func encoded(x any) string {
+	data, _ := json.Marshal(x) // only strings, integers and lists of them
+	return string(data)
 }
 
 // Unneeded returns the pins of f that satisfy no need of the drafts.

@@ -79,7 +79,7 @@ func (p *Pins) image(img image.Image) (ImagePin, bool) {
 		return ImagePin{Name: img.Name, Registry: img.Registry, Digest: img.Digest}, true
 	}
 	for _, pin := range p.file.Images {
-		if pin.Name == img.Name && pin.Registry == img.Registry && same(pin.Debian, img.Debian) {
+		if pin.Name == img.Name && pin.Registry == img.Registry && encoded(pin.Debian) == encoded(img.Debian) {
 			return pin, true
 		}
 	}
