@@ -53,15 +53,15 @@ func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) { return NewDrafter(c
 // A Drafter makes the drafts of one recipe's cells. They share the settings and
 // patches that are equal for several cells. Change no list or map of a draft.
 type Drafter struct {
-	images   []image.Image
-	byName   map[string]int
-	forms    *recipe.Forms
-	selector *patch.Selector
+	images  []image.Image
+	byName  map[string]int
+	forms   *recipe.Forms
+	patches []patch.Patch
 }
 
 // NewDrafter returns the drafter of a recipe.
 func NewDrafter(r *recipe.Recipe, cat Catalogue) *Drafter {
-	d := &Drafter{images: cat.Images, byName: map[string]int{}, forms: recipe.NewForms(r), selector: patch.NewSelector(cat.Patches[r.Name])}
+	d := &Drafter{images: cat.Images, byName: map[string]int{}, forms: recipe.NewForms(r), patches: cat.Patches[r.Name]}
 	for i, img := range slices.Backward(cat.Images) {
 		d.byName[img.Name] = i
 	}
@@ -74,7 +74,7 @@ func (m *Drafter) Draft(c matrix.Cell) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	return d.expand(settings, m.selector)
+	return d.expand(settings, m.patches)
 }
 
 // Facts returns the names that patches of a cell may use: its axes and the facts of its
@@ -135,7 +135,7 @@ func (d Draft) agree() error {
 	return errors.Join(errs...)
 }
 
-func (d Draft) expand(s recipe.Settings, patches *patch.Selector) (Draft, error) {
+func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	var errs []error
 	list := func(texts []string) []string {
 		out, err := subst.All(texts, d.Vars)
@@ -181,7 +181,7 @@ func (d Draft) expand(s recipe.Settings, patches *patch.Selector) (Draft, error)
 	errs = append(errs, err, s.StockFault())
 	tests, err := testsOf(d.Cell.Recipe.Source, s, d.Vars)
 	errs = append(errs, err)
-	choices, err := patches.Select(d.Vars)
+	choices, err := patch.Select(patches, d.Vars)
 	if err != nil {
 		err = fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)
 	}

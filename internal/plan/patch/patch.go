@@ -279,51 +279,12 @@ type Choice struct {
 // of the cell. A condition on an unstated fact is an error. Otherwise the patch would
 // be left out silently.
 func Select(all []Patch, facts map[string]string) ([]Choice, error) {
-	return NewSelector(all).Select(facts)
-}
-
-// A Selector selects patches for many cells. A patch names a few facts, so it decides
-// once for all cells with equal values of them.
-type Selector struct {
-	all     []Patch
-	names   [][]string          // facts named by each patch
-	decided []map[string]Choice // by their values
-}
-
-// NewSelector returns a selector of the patches of one distribution.
-func NewSelector(all []Patch) *Selector {
-	s := &Selector{all: all}
-	for _, p := range all {
-		names := append(slices.Sorted(maps.Keys(p.When)), "version") // Merged is about the version
-		s.names = append(s.names, names)
-		s.decided = append(s.decided, map[string]Choice{})
-	}
-	return s
-}
-
-// Select is like the function of the same name.
-func (s *Selector) Select(facts map[string]string) ([]Choice, error) {
-	choices := make([]Choice, len(s.all))
+	choices := make([]Choice, len(all))
 	var errs []error
-	var values []byte
-	for i, p := range s.all {
-		values = values[:0]
-		for _, name := range s.names[i] {
-			value, stated := facts[name]
-			if values = append(append(values, value...), 0); stated {
-				values = append(values, 1)
-			}
-		}
-		known, ok := s.decided[i][string(values)]
-		if !ok {
-			var err error
-			if known, err = choose(p, facts); err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			s.decided[i][string(values)] = known
-		}
-		choices[i] = known
+	for i, p := range all {
+		var err error
+		choices[i], err = choose(p, facts)
+		errs = append(errs, err)
 	}
 	return choices, errors.Join(errs...)
 }
