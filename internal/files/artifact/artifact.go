@@ -11,11 +11,11 @@ import (
 	"builder/internal/base/regular"
 )
 
-// Artifact is one file built by a cell. It is a plain value. Methods would have to read
-// the file again, and it may have changed since.
 // RejectedDir holds refused artifacts, below the directory of a cell.
 const RejectedDir = "rejected"
 
+// Artifact is one file built by a cell. It is a plain value. Methods would have to read
+// the file again, and it may have changed since.
 type Artifact struct {
 	Name   string `json:"name"` // base name, as users and indexes see it
 	Path   string `json:"path"` // path of the file on this host

@@ -45,19 +45,20 @@ func agree(name string, parts []Part) (problem, seen string) {
 			found[value] = append(found[value], p.Name)
 		}
 	}
-	switch {
-	case len(asked) > 1:
-		return differ(name, asked), ""
-	case len(asked) == 1:
-		value := slices.Collect(maps.Keys(asked))[0]
-		return contradict(name, value, parts), fmt.Sprintf("%s is %s (%s)", name, value, strings.Join(asked[value], ", "))
-	case len(found) > 1:
-		return differ(name, found), ""
-	case len(found) == 1:
-		value := slices.Collect(maps.Keys(found))[0]
-		return "", fmt.Sprintf("%s is %s (%s)", name, value, strings.Join(found[value], ", "))
+	said := asked
+	if len(asked) == 0 {
+		said = found
 	}
-	return "", fmt.Sprintf("%s has no value in %d parts", name, len(parts))
+	switch values := slices.Collect(maps.Keys(said)); len(values) {
+	case 0:
+		return "", fmt.Sprintf("%s has no value in %d parts", name, len(parts))
+	case 1:
+		if len(asked) == 1 {
+			problem = contradict(name, values[0], parts)
+		}
+		return problem, fmt.Sprintf("%s is %s (%s)", name, values[0], strings.Join(said[values[0]], ", "))
+	}
+	return differ(name, said), ""
 }
 
 // differ returns a message with the parts that have each value.
