@@ -16,10 +16,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/cmd/builder/config"
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
-	"builder/internal/app/config"
-	"builder/internal/app/manual"
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
 	"builder/internal/view/term"
@@ -96,7 +95,7 @@ func (v verb) all() []verb {
 
 // exits returns the exit codes of a verb.
 func (v verb) exits() []diag.Code {
-	return slices.Concat([]diag.Code{diag.OK, diag.Unexpected}, manual.Descriptions[v.path()].Exits, []diag.Code{diag.Interrupted})
+	return slices.Concat([]diag.Code{diag.OK, diag.Unexpected}, descriptions[v.path()].Exits, []diag.Code{diag.Interrupted})
 }
 
 // The command line stays small: it has few verbs and few different flags, besides axes.
@@ -119,17 +118,17 @@ func TestEveryVerbIsDescribed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range tool(t).all() {
 		seen[v.path()] = true
-		examples := manual.Descriptions[v.path()].Examples
+		examples := descriptions[v.path()].Examples
 		check.That(t, len(examples) != 0, "builder %s has no example", v.path())
 		for _, e := range examples {
 			check.That(t, e.Does != "" && strings.Contains(e.Line, strings.Join(v.words, " ")),
 				"builder %s: %q is no example of it, or does not say what it is for", v.path(), e.Line)
 		}
 		for _, code := range v.exits() {
-			check.That(t, manual.ExitMeanings[code] != "", "exit code %d says nothing", code)
+			check.That(t, exitMeanings[code] != "", "exit code %d says nothing", code)
 		}
 	}
-	for path := range manual.Descriptions {
+	for path := range descriptions {
 		check.That(t, seen[path], "no verb is called %q", path)
 	}
 }
@@ -162,7 +161,7 @@ func TestExamples(t *testing.T) {
 	t.Chdir(t.TempDir())
 	n := 0
 	for _, v := range all {
-		for _, e := range manual.Descriptions[v.path()].Examples {
+		for _, e := range descriptions[v.path()].Examples {
 			n++
 			args, err := wordsOf(e.Line)
 			if err == nil {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/cmd/builder/config"
+	"builder/cmd/builder/show"
 	"builder/internal/app"
-	"builder/internal/app/config"
-	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
@@ -120,7 +120,7 @@ func defaults(tool *cli.App) map[string]string {
 	return texts
 }
 
-func schemaNames() []string { return slices.Sorted(maps.Keys(app.Schemas)) }
+func schemaNames() []string { return slices.Sorted(maps.Keys(schemas)) }
 
 func schemaCommand(out term.Printer) *cli.Command {
 	names := schemaNames()
@@ -133,7 +133,7 @@ func schemaCommand(out term.Printer) *cli.Command {
 			if err := unexpected(c, 1); err != nil {
 				return err
 			}
-			value, ok := app.Schemas[c.Args().First()]
+			value, ok := schemas[c.Args().First()]
 			if !ok {
 				return diag.Errorf(diag.Usage, "unknown kind of file %q", c.Args().First()).
 					WithHint("%s", diag.DidYouMean(c.Args().First(), names))

@@ -5,10 +5,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/cmd/builder/config"
+	"builder/cmd/builder/show"
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
-	"builder/internal/app/config"
-	"builder/internal/app/show"
 	"builder/internal/build/native"
 	"builder/internal/view/term"
 )

@@ -10,8 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/cmd/builder/config"
 	"builder/internal/app"
-	"builder/internal/app/config"
 	"builder/internal/base/diag"
 	"builder/internal/base/size"
 	"builder/internal/build/native"

@@ -5,8 +5,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/cmd/builder/show"
 	"builder/internal/app"
-	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/view/term"
 )

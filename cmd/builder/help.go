@@ -5,14 +5,12 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"builder/internal/app/manual"
 )
 
 // explain adds the examples of every verb to the end of its help. The recipes below a
 // verb share its examples. Only the tool has the verb help.
 func explain(app *cli.App) {
-	app.Description = manual.About
+	app.Description = about
 	app.CustomAppHelpTemplate = cli.AppHelpTemplate + exampleSection("")
 	for _, command := range app.Commands {
 		explainVerb(nil, command)
@@ -22,7 +20,7 @@ func explain(app *cli.App) {
 func explainVerb(above []string, c *cli.Command) {
 	words := append(slices.Clone(above), c.Name)
 	path := strings.Join(words, " ")
-	if _, known := manual.Descriptions[path]; !known {
+	if _, known := descriptions[path]; !known {
 		path = strings.Join(above, " ") // a recipe
 	}
 	template := cli.CommandHelpTemplate
@@ -40,7 +38,7 @@ func explainVerb(above []string, c *cli.Command) {
 func exampleSection(path string) string {
 	var b strings.Builder
 	b.WriteString("\nEXAMPLES:\n")
-	for _, e := range manual.Descriptions[path].Examples {
+	for _, e := range descriptions[path].Examples {
 		b.WriteString("   # " + e.Does + "\n   " + e.Line + "\n")
 	}
 	return strings.ReplaceAll(b.String(), "{{", `{{"{{"}}`)

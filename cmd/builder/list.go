@@ -6,8 +6,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/cmd/builder/show"
 	"builder/internal/app/catalogue"
-	"builder/internal/app/show"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
 )

@@ -10,8 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/cmd/builder/show"
 	"builder/internal/app"
-	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/build/runlog"
 	"builder/internal/build/steplog"

@@ -6,9 +6,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/cmd/builder/show"
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
-	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"

@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"builder/cmd/builder/show"
 	"builder/internal/app"
-	"builder/internal/app/show"
 	"builder/internal/base/diag"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/term"

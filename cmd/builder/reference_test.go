@@ -13,9 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/cmd/builder/config"
 	"builder/images"
-	"builder/internal/app/config"
-	"builder/internal/app/manual"
 	"builder/internal/base/diag"
 	"builder/internal/plan/image"
 	"builder/recipes"
@@ -183,7 +182,7 @@ func referenceIndex(v verb) string {
 	}
 	fmt.Fprintf(&b, "\n## Exit codes\n\n| code | means |\n| --- | --- |\n")
 	for _, code := range diag.Codes() {
-		fmt.Fprintf(&b, "| %d | %s |\n", int(code), tableCell(manual.ExitMeanings[code]))
+		fmt.Fprintf(&b, "| %d | %s |\n", int(code), tableCell(exitMeanings[code]))
 	}
 	fmt.Fprintf(&b, "\n[More about exit codes](../exit-codes.md).\n")
 	return b.String()
@@ -248,7 +247,7 @@ func referenceOf(level string, v verb) string {
 		}
 	}
 	b.WriteString("\nExamples:\n\n```text\n")
-	for i, e := range manual.Descriptions[v.path()].Examples {
+	for i, e := range descriptions[v.path()].Examples {
 		if i > 0 {
 			b.WriteString("\n")
 		}

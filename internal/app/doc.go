@@ -3,6 +3,6 @@
 // takes both and returns a value. The package parses no flags and prints nothing:
 // cmd/builder does both.
 //
-// The packages below it contain the configuration, the catalogue, the assembly of
-// entries, the needs of cells, the checks of a host, and the command line as data.
+// The packages below it contain the catalogue, the assembly of entries, and the needs of
+// cells.
 package app

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"builder/internal/app/doctor"
+	"builder/internal/machine/doctor"
 	"builder/internal/app/needs"
 	"builder/internal/base/diag"
 	"builder/internal/build/daemon"
@@ -88,7 +88,7 @@ const engineTime = 20 * time.Second
 func (s *Session) engineState(ctx context.Context) doctor.EngineState {
 	own := native.New(s.Home, func(string, ...any) {}, s.Native).Look()
 	state := doctor.EngineState{
-		Kind: doctor.Native, Wanted: native.Version, NoInstall: s.Native.NoInstall, From: s.Image.Place.String(),
+		Kind: doctor.Native, Wanted: native.Version, Programs: native.Needs, NoInstall: s.Native.NoInstall, From: s.Image.Place.String(),
 		Addresses: []string{own.Address}, Built: own.Built, Running: own.Running, Current: own.Current,
 	}
 	if s.Choices[0].Address != "" {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/app/doctor"
+	"builder/internal/machine/doctor"
 	"builder/internal/base/diag"
 	"builder/test/kit/check"
 )

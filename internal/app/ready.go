@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"builder/internal/app/doctor"
+	"builder/internal/machine/doctor"
 	"builder/internal/app/needs"
 	"builder/internal/base/diag"
 	"builder/internal/build/native"

@@ -15,7 +15,7 @@ import (
 	godigest "github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"builder/internal/app/doctor"
+	"builder/internal/machine/doctor"
 	"builder/internal/app/needs"
 	"builder/internal/base/diag"
 	"builder/internal/build/native"

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"builder/internal/app/assemble"
-	"builder/internal/app/doctor"
+	"builder/internal/machine/doctor"
 	"builder/internal/base/diag"
 	"builder/internal/build/fetch"
 	"builder/internal/input/oci"

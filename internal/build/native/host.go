@@ -13,18 +13,12 @@ import (
 	"builder/internal/machine/host"
 )
 
-// A Program is a host program that the engine runs.
-type Program struct {
-	Name    string
-	Package string // Debian package
-}
-
 // Needs lists the host programs that the engine runs.
-var Needs = []Program{
-	{"runc", "runc"},
-	{"git", "git"},
-	{"mount", "mount"},
-	{"umount", "mount"},
+var Needs = []host.Needed{
+	{Name: "runc", Package: "runc"},
+	{Name: "git", Package: "git"},
+	{Name: "mount", Package: "mount"},
+	{Name: "umount", Package: "mount"},
 }
 
 // hostDirs returns the directories to search for programs.

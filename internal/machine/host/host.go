@@ -127,6 +127,12 @@ func ProgramDirs(path string) []string {
 	return append(filepath.SplitList(path), "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/go/bin")
 }
 
+// A Needed is a program that something needs from the host.
+type Needed struct {
+	Name    string
+	Package string // Debian package
+}
+
 // Program returns the path of a program in dirs.
 func (h Host) Program(name string, dirs []string) (string, bool) {
 	for _, dir := range dirs {

@@ -1,7 +1,7 @@
 package show
 
 import (
-	"builder/internal/app/doctor"
+	"builder/internal/machine/doctor"
 	"builder/internal/view/term"
 )
 

@@ -1,7 +1,7 @@
-package app
+package main
 
 import (
-	"builder/internal/app/config"
+	"builder/cmd/builder/config"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/image"
 	"builder/internal/plan/patch"
@@ -11,8 +11,8 @@ import (
 	"builder/internal/view/progress"
 )
 
-// Schemas maps each name to the Go type of a file or record format with a JSON schema.
-var Schemas = map[string]any{
+// schemas maps each name to the Go type of a file or record format with a JSON schema.
+var schemas = map[string]any{
 	"recipe": &recipe.Recipe{}, "stack": &stack.Stack{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}, "config": &config.File{},
 	"profile":     &profile.Profile{},
 	"environment": &profile.Environment{}, // the output of profile --format json

@@ -1,6 +1,10 @@
 package doctor
 
-import "context"
+import (
+	"context"
+
+	"builder/internal/machine/host"
+)
 
 // Work is the work to examine the host for.
 type Work struct {
@@ -23,17 +27,18 @@ const (
 // address.
 type EngineState struct {
 	Kind      EngineKind
-	Addresses []string // of the given engines, or of the native engine
-	Program   string   // docker or podman
-	Image     string   // the engine's image in Docker or Podman, or the image to pull; "" is unknown
-	Holds     bool     // Docker or Podman has the image
-	Instead   string   // native: why a run does not use the daemon that answers; "" if none does
-	Wanted    string   // the version required by builder
-	From      string   // the place of engine-image, where a run gets the engine if it has none; "" if none is set
-	Built     bool     // native: its programs are built
-	Running   bool     // native
-	Current   bool     // native: the running engine is the wanted one and answers
-	NoInstall bool     // native: do not install missing host packages
+	Addresses []string      // of the given engines, or of the native engine
+	Program   string        // docker or podman
+	Image     string        // the engine's image in Docker or Podman, or the image to pull; "" is unknown
+	Holds     bool          // Docker or Podman has the image
+	Instead   string        // native: why a run does not use the daemon that answers; "" if none does
+	Wanted    string        // the version required by builder
+	From      string        // the place of engine-image, where a run gets the engine if it has none; "" if none is set
+	Built     bool          // native: its programs are built
+	Running   bool          // native
+	Current   bool          // native: the running engine is the wanted one and answers
+	Programs  []host.Needed // native: the host programs that it runs
+	NoInstall bool          // native: do not install missing host packages
 	// Version queries the version of a running engine. It is nil if this host cannot
 	// query it.
 	Version func(ctx context.Context, address string) (string, error)

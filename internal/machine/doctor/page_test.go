@@ -12,7 +12,7 @@ import (
 
 const (
 	page  = "../../../docs/doctor.md"
-	begin = "<!-- checks: written by go test ./internal/app/doctor -update -->\n"
+	begin = "<!-- checks: written by go test ./internal/machine/doctor -update -->\n"
 	stop  = "<!-- end of checks -->\n"
 )
 

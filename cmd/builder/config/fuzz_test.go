@@ -3,7 +3,7 @@ package config_test
 import (
 	"testing"
 
-	"builder/internal/app/config"
+	"builder/cmd/builder/config"
 	"builder/internal/base/diag"
 	"builder/test/kit/check"
 )

@@ -1,10 +1,9 @@
-// Package manual holds the texts of the command line that help and reference share.
-package manual
+package main
 
 import "builder/internal/base/diag"
 
-// About is the description of the tool in its help.
-const About = `Builds wheels and libraries for distributed training: Horovod with RCCL or NCCL, NCCL,
+// about is the description of the tool in its help.
+const about = `Builds wheels and libraries for distributed training: Horovod with RCCL or NCCL, NCCL,
 RCCL and their tests. Gates check each artifact before you install it. Every input is
 pinned by digest, a build step has no network, and a refused artifact cannot be
 published.
@@ -13,22 +12,22 @@ Axes are flags: an exact value (--rocm 6.1 is the newest 6.1.x), a list
 (--arch gfx90a,gfx1100), a constraint (--rocm '>=5.7,<6.2') or all. An axis without a
 flag takes the first compatible value of builder.yaml or of the recipe.`
 
-// An Example is a command line to copy.
-type Example struct {
+// An example is a command line to copy.
+type example struct {
 	Line string
 	Does string // its purpose
 }
 
-// A Description holds the examples and exit codes of a verb for help and reference.
-type Description struct {
-	Examples []Example
+// A description holds the examples and exit codes of a verb for help and reference.
+type description struct {
+	Examples []example
 	Exits    []diag.Code // in addition to 0, 1 and 130, which every verb has
 }
 
-// Descriptions holds the descriptions of all verbs, by the words after the tool's name.
-var Descriptions = map[string]Description{
+// descriptions holds the descriptions of all verbs, by the words after the tool's name.
+var descriptions = map[string]description{
 	"": {
-		[]Example{
+		[]example{
 			{Line: "builder run horovod --rocm 5.7", Does: "build, gate and sign the wheel"},
 			{Line: "builder plan horovod --rocm 6.1", Does: "print the plan and its reasons first"},
 			{Line: "builder doctor horovod", Does: "check whether this host can build it"},
@@ -36,7 +35,7 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage},
 	},
 	"run": {
-		[]Example{
+		[]example{
 			{Line: "builder run horovod --rocm 5.7", Does: "build the preferred cell with ROCm 5.7"},
 			{Line: "builder run horovod --rocm 5.7 --locked --offline", Does: "build it again from the store alone"},
 			{Line: "builder run nccl --cuda '>=12.4' --jobs 2 --fail-fast", Does: "build all cells with CUDA 12.4 or newer, two at a time"},
@@ -47,7 +46,7 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Gate, diag.Fetch, diag.NoEngine},
 	},
 	"plan": {
-		[]Example{
+		[]example{
 			{Line: "builder plan horovod --rocm 6.1 --arch gfx90a,gfx942", Does: "explain two cells: patches, gates and reasons"},
 			{Line: "builder plan horovod --rocm all", Does: "explain every ROCm, and the reason for each one left out"},
 			{Line: "builder plan horovod --rocm 5.7 --since out", Does: "list the steps that run again since the last run, and why"},
@@ -57,7 +56,7 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.Drift},
 	},
 	"matrix": {
-		[]Example{
+		[]example{
 			{Line: "builder matrix horovod --rocm '>=6.0' --all --format text", Does: "print a table of all cells with ROCm 6.0 or newer"},
 			{Line: "builder matrix --condense --format github", Does: "select a few cells for a pull request"},
 			{Line: "builder matrix --condense --format github --shard 2/3", Does: "select the second third of the condensed matrix, for a nightly build"},
@@ -66,14 +65,14 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage},
 	},
 	"matrix merge": {
-		[]Example{
+		[]example{
 			{Line: "builder matrix merge runs/* --out report", Does: "write one page and return one exit code for all"},
 			{Line: `builder matrix merge runs/* --matrix cells.json --format markdown >> "$GITHUB_STEP_SUMMARY"`, Does: "print a summary and require every cell"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Gate, diag.Fetch, diag.NoEngine},
 	},
 	"lock": {
-		[]Example{
+		[]example{
 			{Line: "builder lock horovod --check", Does: "compare only, write nothing"},
 			{Line: "builder lock horovod --recipes . --all", Does: "lock every cell of a recipe; without RECIPE, of all recipes"},
 			{Line: "builder lock horovod --recipes . --update numpy", Does: "update one pin of the lock in this checkout"},
@@ -82,7 +81,7 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.Drift, diag.Fetch},
 	},
 	"gate": {
-		[]Example{
+		[]example{
 			{Line: "builder gate out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Does: "check the wheel against its entry"},
 			{Line: "builder gate vendor.whl", Does: "print the facts of a wheel without an entry"},
 			{Line: "builder gate vendor.whl --expect framework=tensorflow,nccl=rccl,arch=gfx90a", Does: "check it against these facts"},
@@ -92,7 +91,7 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish, diag.Fetch},
 	},
 	"verify": {
-		[]Example{
+		[]example{
 			{Line: "builder verify out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Does: "verify a wheel built on this host"},
 			{Line: "builder verify horovod.whl --trust ci.pem.pub --channel stable", Does: "verify a wheel of another signer by the stricter policy"},
 			{Line: "builder verify horovod.whl --trust ci.pem.pub --rebuild", Does: "rebuild it and compare the bytes"},
@@ -101,34 +100,34 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Gate, diag.Fetch, diag.NoEngine},
 	},
 	"publish": {
-		[]Example{
+		[]example{
 			{Line: "builder publish out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a --to file:/srv/wheels", Does: "publish to a static index for pip and uv"},
 			{Line: "builder publish out/nccl-2.29.7+cuda13.0-verbs-sm_90 --to oci://registry.example.com/wheels --channel stable", Does: "publish to a registry by the stricter policy"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish},
 	},
 	"publish promote": {
-		[]Example{
+		[]example{
 			{Line: "builder publish promote nccl-2.29.7+cuda13.0-verbs-sm_90 --at oci://registry.example.com/wheels", Does: "promote after the gates on GPUs have passed"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish, diag.Fetch},
 	},
 	"publish yank": {
-		[]Example{
+		[]example{
 			{Line: "builder publish yank nccl-2.29.7+cuda13.0-verbs-sm_90 --at file:/srv/wheels --because 'hangs on two nodes'", Does: "withdraw a broken wheel"},
 			{Line: "builder publish yank nccl-2.29.7+cuda13.0-verbs-sm_90 --at file:/srv/wheels --undo", Does: "allow the wheel again"},
 		},
 		[]diag.Code{diag.Usage, diag.Publish},
 	},
 	"publish list": {
-		[]Example{
+		[]example{
 			{Line: "builder publish list --at file:/srv/wheels", Does: "list all published wheels"},
 			{Line: "builder publish list --at https://wheels.example.com stable gfx90a", Does: "list stable wheels for gfx90a"},
 		},
 		[]diag.Code{diag.Usage, diag.Publish, diag.Fetch},
 	},
 	"logs": {
-		[]Example{
+		[]example{
 			{Line: "builder logs", Does: "list the cells and steps of the last run, with their verdicts"},
 			{Line: "builder logs horovod build | tail -50", Does: "print the end of the build log of the one cell that matches"},
 			{Line: "builder logs -f", Does: "follow the running step until it ends"},
@@ -136,27 +135,27 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage},
 	},
 	"patch": {
-		[]Example{{Line: "builder patch audit", Does: "check every patch of every recipe"}},
+		[]example{{Line: "builder patch audit", Does: "check every patch of every recipe"}},
 		[]diag.Code{diag.Usage},
 	},
 	"patch show": {
-		[]Example{{Line: "builder patch show horovod", Does: "list the patches with their reasons and conditions"},
+		[]example{{Line: "builder patch show horovod", Does: "list the patches with their reasons and conditions"},
 			{Line: "builder patch show horovod --as-diff grouped-allreduce", Does: "print one as a diff for upstream"}},
 		[]diag.Code{diag.Usage, diag.Patch},
 	},
 	"patch audit": {
-		[]Example{
+		[]example{
 			{Line: "builder patch audit", Does: "check all patches on the sources in the store"},
 			{Line: "builder patch audit horovod --fetch", Does: "fetch the sources of every version first"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Fetch},
 	},
 	"debug": {
-		[]Example{{Line: "builder debug shell gfx90a", Does: "open a shell before the build step of a cell"}},
+		[]example{{Line: "builder debug shell gfx90a", Does: "open a shell before the build step of a cell"}},
 		[]diag.Code{diag.Usage},
 	},
 	"debug shell": {
-		[]Example{
+		[]example{
 			{Line: "builder debug shell gfx90a", Does: "open a shell before the build step of the one cell that matches"},
 			{Line: "builder debug shell gfx90a patch", Does: "open a shell before the patches are applied"},
 			{Line: "builder debug shell gfx90a --to /tmp/failed", Does: "keep the file system; /tmp/failed/build runs the build step again"},
@@ -164,7 +163,7 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Fetch, diag.NoEngine},
 	},
 	"bench": {
-		[]Example{
+		[]example{
 			{
 				Line: "builder bench out/nccl-2.29.7+cuda13.0-verbs-sm_90 vendor.whl --gpus all --programs nccl_tests.whl",
 				Does: "compare our library with the vendor's",
@@ -174,7 +173,7 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.Gate},
 	},
 	"profile": {
-		[]Example{
+		[]example{
 			{Line: "builder profile openrlhf --rocm 6.1 --ray 2.12.0", Does: "print the settings for OpenRLHF with this Ray, with reasons"},
 			{Line: "builder profile openrlhf --version 0.11.2 --format json | jq '{env_vars: (.variables | map({(.name): .value}) | add)}'", Does: "write JSON for ray job submit --runtime-env-json"},
 			{Line: `builder profile rccl --fabric infiniband --gpu mi300 | sed -n 's/^[A-Z]/ENV &/p'`, Does: "print ENV lines for an image"},
@@ -184,7 +183,7 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage},
 	},
 	"diagnose": {
-		[]Example{
+		[]example{
 			{Line: "builder diagnose build.log", Does: "diagnose a failed build of any tool"},
 			{Line: "builder diagnose out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Does: "diagnose the logs and the wheel of a cell"},
 			{Line: "builder diagnose libnccl.so.2 dist/*.whl", Does: "diagnose libraries and wheels"},
@@ -193,28 +192,28 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage},
 	},
 	"list": {
-		[]Example{
+		[]example{
 			{Line: "builder list", Does: "list recipes, axes and values"},
 			{Line: "builder list --json | jq '.[].name'", Does: "print the names of the recipes"},
 		},
 		[]diag.Code{diag.Usage},
 	},
 	"store": {
-		[]Example{{Line: "builder store list", Does: "count the files and their bytes"}},
+		[]example{{Line: "builder store list", Does: "count the files and their bytes"}},
 		[]diag.Code{diag.Usage},
 	},
 	"store export": {
-		[]Example{
+		[]example{
 			{Line: "builder store export horovod --rocm 5.7 --to horovod.tar", Does: "write all inputs for a machine without a network"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Fetch},
 	},
 	"store import": {
-		[]Example{{Line: "builder store import horovod.tar", Does: "read the export on that machine"}},
+		[]example{{Line: "builder store import horovod.tar", Does: "read the export on that machine"}},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Fetch},
 	},
 	"store gc": {
-		[]Example{
+		[]example{
 			{Line: "builder store gc --dry-run", Does: "list the removals, remove nothing"},
 			{Line: "builder store gc", Does: "free disk space"},
 			{Line: "builder store gc --keep 50GB", Does: "shrink the store to 50 GB"},
@@ -222,15 +221,15 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.NoEngine},
 	},
 	"store verify": {
-		[]Example{{Line: "builder store verify", Does: "check the digest of every file"}},
+		[]example{{Line: "builder store verify", Does: "check the digest of every file"}},
 		[]diag.Code{diag.Usage, diag.Fetch},
 	},
 	"store list": {
-		[]Example{{Line: "builder store list --json", Does: "print JSON for a program"}},
+		[]example{{Line: "builder store list --json", Does: "print JSON for a program"}},
 		[]diag.Code{diag.Usage},
 	},
 	"doctor": {
-		[]Example{
+		[]example{
 			{Line: "builder doctor", Does: "check the engine and this host"},
 			{Line: "builder doctor horovod --rocm 6.1", Does: "check the needs of the cell for ROCm 6.1 too"},
 			{Line: `builder doctor --json | jq '.checks[] | select(.verdict == "fail")'`, Does: "print failures only"},
@@ -238,11 +237,11 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.NoEngine},
 	},
 	"engine": {
-		[]Example{{Line: "builder engine status", Does: "check whether the engine runs"}},
+		[]example{{Line: "builder engine status", Does: "check whether the engine runs"}},
 		[]diag.Code{diag.Usage},
 	},
 	"engine up": {
-		[]Example{
+		[]example{
 			{Line: "builder engine up", Does: "start the engine before the first run"},
 			{Line: "builder engine up --no-install", Does: "install no host packages"},
 			{Line: "BUILDER_ENGINE_IMAGE=/site/engine.tar@sha256:8d3f…f3cd builder engine up", Does: "copy the engine and do not compile it; the digest has 64 digits"},
@@ -250,66 +249,66 @@ var Descriptions = map[string]Description{
 		[]diag.Code{diag.Usage, diag.Fetch, diag.NoEngine},
 	},
 	"engine image": {
-		[]Example{
+		[]example{
 			{Line: "builder engine image --to engine.tar", Does: "write it for docker load -i engine.tar, and print the value of BUILDER_ENGINE_IMAGE"},
 		},
 		[]diag.Code{diag.Usage, diag.Fetch, diag.NoEngine},
 	},
 	"engine down": {
-		[]Example{{Line: "builder engine down", Does: "stop the engine, keep its cache"}},
+		[]example{{Line: "builder engine down", Does: "stop the engine, keep its cache"}},
 		[]diag.Code{diag.Usage, diag.NoEngine},
 	},
 	"engine status": {
-		[]Example{{Line: "builder engine status --json", Does: "print JSON for a program"}},
+		[]example{{Line: "builder engine status --json", Does: "print JSON for a program"}},
 		[]diag.Code{diag.Usage, diag.NoEngine},
 	},
 	"key": {
-		[]Example{{Line: "builder key show", Does: "print the public key that verifies this host's signatures"}},
+		[]example{{Line: "builder key show", Does: "print the public key that verifies this host's signatures"}},
 		[]diag.Code{diag.Usage},
 	},
 	"key new": {
-		[]Example{
+		[]example{
 			{Line: "builder key new signing.pem --days 365", Does: "make a key that is valid for a year"},
 		},
 		[]diag.Code{diag.Usage},
 	},
 	"key sign": {
-		[]Example{
+		[]example{
 			{Line: "builder key sign out/CELL --trust build.pub --trust gate.pub --key signing.pem", Does: "sign what the hosts that built and gated a cell have signed"},
 		},
 		[]diag.Code{diag.Usage, diag.Gate},
 	},
 	"key show": {
-		[]Example{
+		[]example{
 			{Line: "builder key show > ours.pem.pub", Does: "write a file for --trust on other hosts"},
 			{Line: "builder key show builder.pub", Does: "print a key with its id, to compare it with the id in a statement"},
 		},
 		[]diag.Code{diag.Usage},
 	},
 	"config": {
-		[]Example{{Line: "builder config show", Does: "print every setting and its origin"}},
+		[]example{{Line: "builder config show", Does: "print every setting and its origin"}},
 		[]diag.Code{diag.Usage},
 	},
 	"config show": {
-		[]Example{
+		[]example{
 			{Line: "builder config show", Does: "print every setting, with file and line"},
 			{Line: `builder config show --json | jq '.settings[] | select(.origin == "file")'`, Does: "print only settings from files"},
 		},
 		[]diag.Code{diag.Usage},
 	},
 	"config init": {
-		[]Example{
+		[]example{
 			{Line: "builder config init site", Does: "make empty directories with schemas"},
 			{Line: "builder config init site horovod", Does: "copy a recipe to change"},
 		},
 		[]diag.Code{diag.Usage},
 	},
 	"config completion": {
-		[]Example{{Line: "builder config completion bash > /etc/bash_completion.d/builder", Does: "install completion for every user of this host"}},
+		[]example{{Line: "builder config completion bash > /etc/bash_completion.d/builder", Does: "install completion for every user of this host"}},
 		[]diag.Code{diag.Usage},
 	},
 	"config schema": {
-		[]Example{
+		[]example{
 			{Line: "builder config schema recipe > recipes/schema.json", Does: "write a schema for # yaml-language-server: $schema=schema.json"},
 			{Line: "builder config schema config", Does: "print the schema of builder.yaml"},
 		},
@@ -317,8 +316,8 @@ var Descriptions = map[string]Description{
 	},
 }
 
-// ExitMeanings explains each exit code in one line. docs/exit-codes.md has details.
-var ExitMeanings = map[diag.Code]string{
+// exitMeanings explains each exit code in one line. docs/exit-codes.md has details.
+var exitMeanings = map[diag.Code]string{
 	diag.OK:          "done",
 	diag.Unexpected:  "an unclassified error: a bug, or a fault of the host",
 	diag.Usage:       "an error in flags, builder.yaml, recipes, patches or images",

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/app/doctor"
+	"builder/internal/machine/doctor"
 	"builder/internal/view/term"
 	"builder/test/kit/check"
 	"builder/test/kit/must"

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"builder/internal/app/config"
+	"builder/cmd/builder/config"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )

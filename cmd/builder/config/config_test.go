@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/app/config"
+	"builder/cmd/builder/config"
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"

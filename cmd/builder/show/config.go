@@ -3,7 +3,7 @@ package show
 import (
 	"cmp"
 
-	"builder/internal/app/config"
+	"builder/cmd/builder/config"
 	"builder/internal/view/term"
 )
 

@@ -15,13 +15,14 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"builder/internal/build/native"
 	"builder/internal/machine/host"
 	"builder/test/kit/check"
 	"builder/test/kit/golden"
 )
 
 // work is the default work of the tests.
-var work = Work{Home: "/root/.cache/builder", Engine: EngineState{Kind: Native, Wanted: "v0.19.10"}}
+var work = Work{Home: "/root/.cache/builder", Engine: EngineState{Kind: Native, Wanted: "v0.19.10", Programs: native.Needs}}
 
 // withRecipe returns a build with 16 GB of memory and nothing left to fetch.
 func withRecipe(change func(*Needs)) Work {
@@ -349,7 +350,7 @@ func TestAnotherEngineNeedsLess(t *testing.T) {
 		if got := examine(t, name, h, work); got.Verdict != Fail && got.Verdict != Warn {
 			t.Errorf("native: %s: %s: %s", name, got.Verdict, got.Found)
 		}
-		other := Work{Home: "/x", Engine: EngineState{Kind: Container, Program: "docker"}}
+		other := Work{Home: "/x", Engine: EngineState{Kind: Container, Program: "docker", Programs: native.Needs}}
 		if got := examine(t, name, h, other); got.Verdict != None || !strings.HasPrefix(got.Found, "not needed: ") || got.Remedy != "" {
 			t.Errorf("docker: %s: %s: %s", name, got.Verdict, got.Found)
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/build/native"
 	"builder/internal/machine/host"
 )
 
@@ -14,9 +13,14 @@ import (
 
 // hostPackages checks that the programs used by the native engine are installed.
 func hostPackages(_ context.Context, e *exam) Finding {
-	_, lacking := native.Survey(e.Host)
+	var lacking []string
+	for _, n := range e.work.Engine.Programs {
+		if _, has := e.Program(n.Name, host.ProgramDirs(e.Path)); !has && !slices.Contains(lacking, n.Package) {
+			lacking = append(lacking, n.Package)
+		}
+	}
 	if len(lacking) == 0 {
-		return ok("all %d programs", len(native.Needs))
+		return ok("all %d programs", len(e.work.Engine.Programs))
 	}
 	list := strings.Join(lacking, " ")
 	_, apt := e.Program("apt-get", host.ProgramDirs(e.Path))
