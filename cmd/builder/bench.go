@@ -6,8 +6,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/judge"
 	"builder/internal/base/diag"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
@@ -22,12 +22,12 @@ func benchCommand(out term.Printer) *cli.Command {
 		Flags: benchFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			r, err := readBench(c)
-			in, err2 := openSession(c, catalogue.Catalogue{}, out)
+			in, err2 := readInvocation(c, catalogue.Catalogue{}, out)
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
 			return in.show(c.Context, func(d *progress.Shown) error {
-				done, err := app.Bench(c.Context, in.Session, r)
+				done, err := judge.Bench(c.Context, in.Setup, r)
 				if len(done.Sizes) == 0 {
 					return err
 				}
@@ -53,8 +53,8 @@ func benchFlags() []cli.Flag {
 	return flags
 }
 
-func readBench(c *cli.Context) (app.BenchRequest, error) {
-	r := app.BenchRequest{Library: c.Args().First(), Collectives: list(c.String("collectives"))}
+func readBench(c *cli.Context) (judge.BenchRequest, error) {
+	r := judge.BenchRequest{Library: c.Args().First(), Collectives: list(c.String("collectives"))}
 	if c.NArg() < 1 || c.NArg() > 2 {
 		return r, diag.Errorf(diag.Usage, "%s: name one library, or two to compare", c.Command.HelpName).
 			WithHint("%s out/CELL VENDORS.whl --gpus all --programs DIR", c.Command.HelpName)

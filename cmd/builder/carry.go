@@ -6,8 +6,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/host"
+	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/base/size"
 	"builder/internal/view/term"
@@ -19,13 +20,13 @@ func exportCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 		Description: "Fetches missing inputs into the store first. On the other machine, with the same\nbuilder, recipes and locks: `builder store import`, then\n`builder run RECIPE --offline --locked`.",
 		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, err),
-		Subcommands: recipeCommands(cat, err, exportFlags(), func(c *cli.Context, of app.Selection) error {
-			in, err := openSession(c, cat, out)
+		Subcommands: recipeCommands(cat, err, exportFlags(), func(c *cli.Context, of plan.Selection) error {
+			in, err := readInvocation(c, cat, out)
 			if err != nil {
 				return err
 			}
-			r := app.ExportRequest{Selection: of, To: c.String("to"), Without: c.StringSlice("without")}
-			index, err := app.Export(c.Context, in.Session, r)
+			r := host.ExportRequest{Selection: of, To: c.String("to"), Without: c.StringSlice("without")}
+			index, err := host.Export(c.Context, in.host(), r)
 			if err != nil {
 				return err
 			}
@@ -55,12 +56,12 @@ func importCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 			if !c.Args().Present() {
 				return diag.Errorf(diag.Usage, "%s: name a file", c.Command.HelpName)
 			}
-			in, err := openSession(c, cat, out)
+			in, err := readInvocation(c, cat, out)
 			if err != nil {
 				return err
 			}
-			in.Offline = true
-			took, err := app.Import(c.Context, in.Session, c.Args().Slice())
+			in.Sources.Offline = true
+			took, err := host.Import(c.Context, in.host(), c.Args().Slice())
 			if took.Cells == nil {
 				return err
 			}

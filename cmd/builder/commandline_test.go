@@ -17,8 +17,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/config"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
 	"builder/internal/view/term"
@@ -223,8 +223,8 @@ func hollow(tool *cli.App, do cli.ActionFunc) {
 			switch {
 			case strings.Contains(operands, "RECIPE") && i >= 0:
 				command.Action = func(c *cli.Context) error {
-					of := app.Selection{Recipe: cat.Recipes[i], Filter: readAxes(c, cat.Recipes[i].Axes)}
-					_, err := openSession(c, cat, term.Printer{Stdout: io.Discard, Stderr: io.Discard})
+					of := plan.Selection{Recipe: cat.Recipes[i], Filter: readAxes(c, cat.Recipes[i].Axes)}
+					_, err := readInvocation(c, cat, term.Printer{Stdout: io.Discard, Stderr: io.Discard})
 					_, err2 := readRun(c, of)
 					if err := errors.Join(err, err2, unexpected(c, 0)); err != nil {
 						return err

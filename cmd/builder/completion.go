@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app"
+	"builder/internal/app/host"
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
 	"builder/internal/files/inspect"
@@ -178,7 +178,7 @@ func valuesOf(f cli.DocGenerationFlag, recipes []string) nextWords {
 	case "expect":
 		n.words = withSuffix(inspect.Names(), "=")
 	case "engine":
-		n.words = withSuffix(app.EngineKinds, "://")
+		n.words = withSuffix(host.EngineKinds, "://")
 	case "set":
 		n.words = []string{"source."}
 	case "progress":

@@ -11,7 +11,8 @@ import (
 
 	"builder/cmd/builder/config"
 	"builder/cmd/builder/show"
-	"builder/internal/app"
+	"builder/internal/app/home"
+	"builder/internal/app/host"
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
@@ -49,7 +50,7 @@ func (c configuration) checkEngine() error {
 	}
 	var errs []error
 	for _, place := range list(s.Value) {
-		if _, err := app.ParseEngine(place, app.EngineChoice{}); err != nil {
+		if _, err := host.ParseEngine(place, host.EngineChoice{}); err != nil {
 			errs = append(errs, diag.At(s.Pos, "%w", err))
 		}
 	}
@@ -102,8 +103,8 @@ func configCommand(c configuration, preferenceErr error, out term.Printer) *cli.
 // defaults returns the defaults of the flags by name, as shown in the help.
 func defaults(tool *cli.App) map[string]string {
 	texts := maps.Clone(engineDefaults)
-	if home, err := app.HomeDir(); err == nil {
-		texts["home"] = home
+	if dir, err := home.Dir(); err == nil {
+		texts["home"] = dir
 	}
 	var visit func([]*cli.Command)
 	visit = func(commands []*cli.Command) {

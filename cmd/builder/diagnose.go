@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/judge"
 	"builder/internal/view/term"
 )
 
@@ -29,18 +29,18 @@ func diagnoseCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 			jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {
-			files, err := app.Diagnosable(c.Args().Slice())
+			files, err := judge.Diagnosable(c.Args().Slice())
 			if err != nil {
 				return err
 			}
-			return doDiagnose(c, &app.Session{Catalogue: cat}, files, out)
+			return doDiagnose(c, cat, files, out)
 		},
 	}
 }
 
 // doDiagnose prints the findings in each file and returns the errors of files it could
 // not examine.
-func doDiagnose(c *cli.Context, s *app.Session, files []string, out term.Printer) error {
-	reports, err := app.Diagnose(c.Context, s, files, os.Stdin)
-	return errors.Join(err, out.Print(c.Bool("json"), app.DiagnosedJSON(reports), func() { show.Diagnosed(out, reports) }))
+func doDiagnose(c *cli.Context, cat catalogue.Catalogue, files []string, out term.Printer) error {
+	reports, err := judge.Diagnose(c.Context, cat, files, os.Stdin)
+	return errors.Join(err, out.Print(c.Bool("json"), judge.DiagnosedJSON(reports), func() { show.Diagnosed(out, reports) }))
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/host"
+	"builder/internal/app/plan"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
@@ -45,7 +46,7 @@ func doctorCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 			if err := unexpected(c, 1); err != nil {
 				return err
 			}
-			of := app.Selection{Filter: matrix.Filter{}}
+			of := plan.Selection{Filter: matrix.Filter{}}
 			if name != "" {
 				r, err := recipe.Find(cat.Recipes, name)
 				if err != nil {
@@ -55,19 +56,19 @@ func doctorCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 			}
 			return examineHost(c, cat, of, out)
 		},
-		Subcommands: recipeCommands(cat, err, doctorFlags(), func(c *cli.Context, of app.Selection) error {
+		Subcommands: recipeCommands(cat, err, doctorFlags(), func(c *cli.Context, of plan.Selection) error {
 			return examineHost(c, cat, of, out)
 		}),
 	}
 }
 
 // examineHost checks this host for the chosen work and prints the report.
-func examineHost(c *cli.Context, cat catalogue.Catalogue, of app.Selection, out term.Printer) error {
-	in, err := openSession(c, cat, out)
+func examineHost(c *cli.Context, cat catalogue.Catalogue, of plan.Selection, out term.Printer) error {
+	in, err := readInvocation(c, cat, out)
 	if err != nil {
 		return err
 	}
-	report, err := app.Examine(c.Context, in.Session, of)
+	report, err := host.Examine(c.Context, in.host(), of)
 	if report.Schema == 0 {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/judge"
 	"builder/internal/base/diag"
 	"builder/internal/files/inspect"
 	"builder/internal/gates/gate"
@@ -37,13 +37,13 @@ func gateCommand(out term.Printer) *cli.Command {
 			if c.IsSet("env") {
 				return gateEnvironment(c, out)
 			}
-			in, err := openSession(c, catalogue.Catalogue{}, out)
+			in, err := readInvocation(c, catalogue.Catalogue{}, out)
 			r, err2 := readGate(c)
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
 			return in.show(c.Context, func(d *progress.Shown) error {
-				done, err := app.Judge(c.Context, in.Session, r)
+				done, err := judge.Judge(c.Context, in.Setup, r)
 				if done.Schema == 0 {
 					return err
 				}
@@ -69,12 +69,12 @@ func gateFlags() []cli.Flag {
 	}, deviceGroup{}.flags())
 }
 
-func readGate(c *cli.Context) (app.GateRequest, error) {
+func readGate(c *cli.Context) (judge.GateRequest, error) {
 	if !c.Args().Present() {
-		return app.GateRequest{}, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
+		return judge.GateRequest{}, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
 			WithHint("%s out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --programs DIR", c.Command.HelpName)
 	}
-	r := app.GateRequest{Paths: c.Args().Slice(), Only: c.StringSlice("only"), Attach: c.Bool("attach"), Entry: c.String("entry"), Log: c.String("log"), Insecure: c.Bool("insecure")}
+	r := judge.GateRequest{Paths: c.Args().Slice(), Only: c.StringSlice("only"), Attach: c.Bool("attach"), Entry: c.String("entry"), Log: c.String("log"), Insecure: c.Bool("insecure")}
 	var errs []error
 	for _, name := range r.Only {
 		switch {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app"
+	"builder/internal/app/judge"
 	"builder/internal/base/diag"
 	"builder/internal/gates/device"
 	"builder/internal/machine/gpu"
@@ -65,7 +65,7 @@ func transportNames() []string {
 	return names
 }
 
-func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
+func (deviceGroup) read(c *cli.Context) (*judge.DeviceRequest, error) {
 	if !c.IsSet("gpus") {
 		for _, f := range (deviceGroup{}).flags() {
 			if name := f.Names()[0]; c.IsSet(name) {
@@ -74,7 +74,7 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 		}
 		return nil, nil
 	}
-	o := &app.DeviceRequest{Tests: c.String("programs"), Against: c.String("against"), Limit: c.Duration("time-limit"), Python: c.String("python"), With: c.StringSlice("with"), Env: map[string]string{}}
+	o := &judge.DeviceRequest{Tests: c.String("programs"), Against: c.String("against"), Limit: c.Duration("time-limit"), Python: c.String("python"), With: c.StringSlice("with"), Env: map[string]string{}}
 	var errs []error
 	problem := func(format string, args ...any) { errs = append(errs, diag.Errorf(diag.Usage, format, args...)) }
 	if text := c.String("gpus"); text != "all" {
@@ -85,7 +85,7 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 		o.GPUs = n
 	}
 	var err error
-	if o.MaxBytes, err = app.ParseBytes(c.String("max-bytes")); err != nil {
+	if o.MaxBytes, err = judge.ParseBytes(c.String("max-bytes")); err != nil {
 		problem("--max-bytes: %w", err)
 	}
 	if text := c.String("transport"); text != "" {

@@ -6,7 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
+	"builder/internal/app/judge"
 	"builder/internal/base/diag"
 	"builder/internal/view/term"
 )
@@ -21,7 +21,7 @@ func gateEnvironment(c *cli.Context, out term.Printer) error {
 	if err := errors.Join(environmentFlags(c)...); err != nil {
 		return err
 	}
-	done, err := app.JudgeEnvironment(c.Context, &app.Session{Version: version}, c.String("env"))
+	done, err := judge.JudgeEnvironment(c.Context, version, c.String("env"))
 	if done.Schema == 0 {
 		return err
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app"
+	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/view/term"
 )
@@ -17,7 +17,7 @@ func initCommand(out term.Printer) *cli.Command {
 			if !c.Args().Present() {
 				return diag.Errorf(diag.Usage, "%s: name a directory", c.Command.HelpName)
 			}
-			written, err := app.NewSite(c.Args().First(), c.Args().Tail())
+			written, err := catalogue.NewSite(c.Args().First(), c.Args().Tail())
 			for _, path := range written {
 				out.Say("%s", path)
 			}

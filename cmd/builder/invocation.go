@@ -9,45 +9,56 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app"
+	"builder/internal/app/build"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/home"
+	"builder/internal/app/host"
+	"builder/internal/app/plan"
 	"builder/internal/input/deb"
 	"builder/internal/input/oci"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
 
-// An invocation is the state shared by all verbs: the session and the display options.
-// Each group of flags reads its own flags and reports their errors. Flags not defined
-// for the verb have their defaults.
+// An invocation is the state shared by all verbs. Each group of flags reads its own flags
+// and reports their errors. Flags not defined for the verb have their defaults.
 type invocation struct {
-	*app.Session
+	build.Setup
 	display displayOptions
+	format  progress.Format // of the display, once it is shown
 	out     term.Printer
 }
 
-// openSession reads the flags shared by all verbs.
-func openSession(c *cli.Context, cat catalogue.Catalogue, out term.Printer) (invocation, error) {
-	home, err := app.Home(out.Note)
-	in := invocation{Session: &app.Session{Version: version, Home: home, Catalogue: cat, Note: out.Note}, out: out}
+// host returns the part of the state for verbs about this host.
+func (in invocation) host() host.Setup { return in.Setup.Setup }
+
+// plan returns the part of the state for verbs about cells.
+func (in invocation) plan() plan.Setup { return in.Setup.Setup.Setup }
+
+// readInvocation reads the flags shared by all verbs.
+func readInvocation(c *cli.Context, cat catalogue.Catalogue, out term.Printer) (invocation, error) {
+	dir, err := home.Closed(out.Note)
+	in := invocation{out: out}
+	in.Version, in.Catalogue, in.NoInstall = version, cat, c.Bool("no-install")
+	in.Keys = keyFlags{}.read(c)
+	in.Keys.Home, in.Keys.Offline, in.Keys.Note = dir, c.Bool("offline"), out.Note
 	if err != nil {
 		return in, err
 	}
 	var err1, err2, err3 error
 	in.Sources, err1 = sourceFlags{}.read(c)
-	in.Engines, err2 = engineGroup{}.read(c, home)
-	in.Keys = keyFlags{}.read(c)
+	in.Engines, err2 = engineGroup{}.read(c, dir)
 	in.display, err3 = readDisplay(c)
 	return in, errors.Join(err1, err2, err3)
 }
 
 // show calls do and shows its progress on stderr.
-func (in invocation) show(ctx context.Context, do func(*progress.Shown) error) error {
+func (in *invocation) show(ctx context.Context, do func(*progress.Shown) error) error {
 	d, err := progress.Begin(ctx, in.out.Stderr, progress.Format(in.display.format), in.display.verbose)
 	if err != nil {
 		return err
 	}
-	in.Display, in.Format, in.Note = d.Display, d.Format, d.Note
+	in.Display, in.format, in.Keys.Note = d.Display, d.Format, d.Note
 	return d.End(in.Catalogue.Hinted(do(d)))
 }
 
@@ -62,8 +73,8 @@ func (sourceFlags) flags() []cli.Flag {
 	}
 }
 
-func (sourceFlags) read(c *cli.Context) (s app.Sources, err error) {
-	s = app.Sources{
+func (sourceFlags) read(c *cli.Context) (s plan.Sources, err error) {
+	s = plan.Sources{
 		Locked: c.Bool("locked"), Offline: c.Bool("offline"),
 		Mirrors: list(os.Getenv("BUILDER_MIRROR_DEBIAN")), Snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
 	}
@@ -76,8 +87,8 @@ func (sourceFlags) read(c *cli.Context) (s app.Sources, err error) {
 	var registries error
 	s.Registries, registries = oci.ParseMirrors(list(os.Getenv("BUILDER_MIRROR_REGISTRY")))
 	var sources error
-	s.SourceMirrors, sources = app.ParseSourceMirrors(list(os.Getenv("BUILDER_MIRROR_SOURCE")))
-	s.Overrides, err = app.ParseOverrides(c.StringSlice("set"))
+	s.SourceMirrors, sources = plan.ParseSourceMirrors(list(os.Getenv("BUILDER_MIRROR_SOURCE")))
+	s.Overrides, err = plan.ParseOverrides(c.StringSlice("set"))
 	return s, errors.Join(registries, sources, err)
 }
 
@@ -100,6 +111,6 @@ type keyFlags struct{}
 
 func (keyFlags) flags() []cli.Flag { return append(signFlags(), trustFlag()) }
 
-func (keyFlags) read(c *cli.Context) app.Keys {
-	return app.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), Timestamp: c.String("timestamp"), Keyless: c.String("keyless"), Rekor: c.String("rekor")}
+func (keyFlags) read(c *cli.Context) home.Keys {
+	return home.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), Timestamp: c.String("timestamp"), Keyless: c.String("keyless"), Rekor: c.String("rekor")}
 }

@@ -7,8 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/home"
+	"builder/internal/app/judge"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/signing"
 	"builder/internal/view/term"
@@ -66,11 +67,11 @@ func doKeySign(c *cli.Context, out term.Printer) error {
 		return diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
 			WithHint("%s out/CELL --trust builder.pub --key signing.pem", c.Command.HelpName)
 	}
-	in, err := openSession(c, catalogue.Catalogue{}, out)
+	in, err := readInvocation(c, catalogue.Catalogue{}, out)
 	if err != nil {
 		return err
 	}
-	all, err := app.SignAgain(in.Session, c.Args().Slice())
+	all, err := judge.SignAgain(in.Keys, c.Args().Slice())
 	for _, a := range all {
 		if a.Statements > 0 {
 			out.Say("%s: signed %d statements", a.Name, a.Statements)
@@ -83,11 +84,11 @@ func doKeyShow(c *cli.Context, out term.Printer) error {
 	if err := unexpected(c, 1); err != nil {
 		return err
 	}
-	home, err := app.Home(out.Note)
+	dir, err := home.Closed(out.Note)
 	if err != nil {
 		return err
 	}
-	k, err := app.PublicKey(&app.Session{Home: home, Note: out.Note}, c.Args().First())
+	k, err := home.Keys{Home: dir, Note: out.Note}.Public(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func doKeyNew(c *cli.Context, out term.Printer) error {
 		return diag.Errorf(diag.Usage, "%s: name the file, and 0 or more days", c.Command.HelpName).
 			WithHint("%s signing.pem --days 365", c.Command.HelpName)
 	}
-	for _, file := range []string{path, app.PublicOf(path)} {
+	for _, file := range []string{path, home.PublicOf(path)} {
 		if _, err := os.Lstat(file); err == nil {
 			return diag.Errorf(diag.Usage, "%s exists, and builder replaces no key", file).WithHint("name another file, or move this one away")
 		}
@@ -114,13 +115,13 @@ func doKeyNew(c *cli.Context, out term.Printer) error {
 	if days > 0 {
 		until = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, days)
 	}
-	if err := app.NewKey(path, until); err != nil {
+	if err := home.NewKey(path, until); err != nil {
 		return diag.Errorf(diag.Usage, "making a key: %w", err)
 	}
-	k, err := signing.ReadPublicKey(app.PublicOf(path))
+	k, err := signing.ReadPublicKey(home.PublicOf(path))
 	if err != nil {
 		return err
 	}
-	out.Say("%s\n%s\n%s", path, app.PublicOf(path), k.ID)
+	out.Say("%s\n%s\n%s", path, home.PublicOf(path), k.ID)
 	return nil
 }

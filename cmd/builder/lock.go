@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
 	"builder/internal/view/term"
@@ -25,16 +25,16 @@ func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 			}
 			return lockCatalogue(c, cat, out)
 		},
-		Subcommands: recipeCommands(cat, err, lockFlags(), func(c *cli.Context, of app.Selection) error {
-			in, err := openSession(c, cat, out)
+		Subcommands: recipeCommands(cat, err, lockFlags(), func(c *cli.Context, of plan.Selection) error {
+			in, err := readInvocation(c, cat, out)
 			r, err2 := readLock(c)
 			if err = errors.Join(err, err2); err != nil {
 				return err
 			}
 			if r.Selection = of; r.Every {
-				r.Filter = app.OpenAxes(of.Recipe, of.Filter, true)
+				r.Filter = plan.OpenAxes(of.Recipe, of.Filter, true)
 			}
-			result, err := app.Lock(c.Context, in.Session, r)
+			result, err := plan.Lock(c.Context, in.plan(), r)
 			if result.Recipe == "" {
 				return err
 			}
@@ -50,15 +50,15 @@ func lockCatalogue(c *cli.Context, cat catalogue.Catalogue, out term.Printer) er
 	if err != nil {
 		return err
 	}
-	in, err := openSession(c, cat, out)
+	in, err := readInvocation(c, cat, out)
 	if err != nil {
 		return err
 	}
-	results := []app.LockResult{}
+	results := []plan.LockResult{}
 	var errs []error
 	for _, of := range cat.Recipes {
-		r.Selection = app.Selection{Recipe: of, Filter: matrix.Everything(of)}
-		result, err := app.Lock(c.Context, in.Session, r)
+		r.Selection = plan.Selection{Recipe: of, Filter: matrix.Everything(of)}
+		result, err := plan.Lock(c.Context, in.plan(), r)
 		errs = append(errs, err)
 		if result.Recipe == "" {
 			continue
@@ -87,8 +87,8 @@ func lockFlags() []cli.Flag {
 	)
 }
 
-func readLock(c *cli.Context) (app.LockRequest, error) {
-	r := app.LockRequest{Check: c.Bool("check"), Every: c.Bool("all"), Upgrade: c.StringSlice("update"), Prune: c.Bool("prune")}
+func readLock(c *cli.Context) (plan.LockRequest, error) {
+	r := plan.LockRequest{Check: c.Bool("check"), Every: c.Bool("all"), Upgrade: c.StringSlice("update"), Prune: c.Bool("prune")}
 	if r.Check && (r.Prune || len(r.Upgrade) > 0) {
 		return r, diag.Errorf(diag.Usage, "--check excludes --update and --prune, which write: give one of them")
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
+	"builder/internal/app/build"
 	"builder/internal/base/diag"
 	"builder/internal/build/runlog"
 	"builder/internal/build/steplog"
@@ -50,13 +50,13 @@ func logsFlags() []cli.Flag {
 
 // logsOptions are the flags of logs.
 type logsOptions struct {
-	app.LogsRequest
+	build.LogsRequest
 	follow, json bool
 }
 
 func readLogsOptions(c *cli.Context) (logsOptions, error) {
 	o := logsOptions{
-		LogsRequest: app.LogsRequest{Out: c.String("out"), Cell: c.Args().Get(0), Step: c.Args().Get(1)},
+		LogsRequest: build.LogsRequest{Out: c.String("out"), Cell: c.Args().Get(0), Step: c.Args().Get(1)},
 		follow:      c.Bool("follow"), json: c.Bool("json"),
 	}
 	var errs []error
@@ -68,7 +68,7 @@ func readLogsOptions(c *cli.Context) (logsOptions, error) {
 
 // doLogs lists the logs of a run or prints one log.
 func doLogs(ctx context.Context, o logsOptions, out term.Printer) error {
-	root, cells, err := app.Logs(o.LogsRequest)
+	root, cells, err := build.Logs(o.LogsRequest)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func doLogs(ctx context.Context, o logsOptions, out term.Printer) error {
 		show.Logs(out, cells)
 		return nil
 	}
-	log, err := app.ChooseLog(cells, o.LogsRequest)
+	log, err := build.ChooseLog(cells, o.LogsRequest)
 	if err != nil {
 		return err
 	}

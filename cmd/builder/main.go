@@ -19,8 +19,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
@@ -56,7 +56,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("writing the result: %w", result.Err)
 	}
 	if progress.Unprinted(err) != nil {
-		err = app.Denied(err)
+		err = home.Denied(err)
 	}
 	if ctx.Err() != nil && err != nil {
 		err = interrupted(err, context.Cause(ctx), len(args) > 1 && args[1] == "run")

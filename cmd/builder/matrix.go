@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
@@ -67,7 +67,7 @@ func matrixCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 			}
 			return printMatrix(c, cat, cat.Recipes, nil, out)
 		},
-		Subcommands: append(recipeCommands(cat, err, matrixFlags(), func(c *cli.Context, of app.Selection) error {
+		Subcommands: append(recipeCommands(cat, err, matrixFlags(), func(c *cli.Context, of plan.Selection) error {
 			return printMatrix(c, cat, []*recipe.Recipe{of.Recipe}, of.Filter, out)
 		}), mergeCommand(out)),
 	}
@@ -86,7 +86,7 @@ func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, f
 	if err != nil {
 		return err
 	}
-	jobs, err := app.Jobs(cat, app.MatrixRequest{Recipes: rs, Filter: filter, All: o.all, Condense: o.condense}, out.Note)
+	jobs, err := plan.Jobs(cat, plan.MatrixRequest{Recipes: rs, Filter: filter, All: o.all, Condense: o.condense}, out.Note)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app"
+	"builder/internal/app/build"
+	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/view/report"
 	"builder/internal/view/term"
@@ -43,7 +44,7 @@ func mergeCommand(out term.Printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			merged, err := app.Merge(o.MergeRequest)
+			merged, err := build.Merge(o.MergeRequest)
 			if merged.Schema == 0 {
 				return err
 			}
@@ -54,13 +55,13 @@ func mergeCommand(out term.Printer) *cli.Command {
 
 // mergeOptions are the flags of matrix merge.
 type mergeOptions struct {
-	app.MergeRequest
+	build.MergeRequest
 	format string
 }
 
 func readMerge(c *cli.Context) (mergeOptions, error) {
 	o := mergeOptions{
-		MergeRequest: app.MergeRequest{Dirs: c.Args().Slice(), Matrix: c.String("matrix"), Out: c.String("out"), Against: c.String("since")},
+		MergeRequest: build.MergeRequest{Dirs: c.Args().Slice(), Matrix: c.String("matrix"), Out: c.String("out"), Against: c.String("since")},
 	}
 	var errs [3]error
 	o.format, errs[0] = readFormat(c, mergeFormats)
@@ -82,7 +83,7 @@ func checkMergeOut(o mergeOptions) error {
 			return diag.Errorf(diag.Usage, "--out: %s is one of the runs, and the result would replace it", o.Out).WithHint("name another directory")
 		}
 	}
-	return app.CheckOut(o.Out)
+	return home.CheckOut(o.Out)
 }
 
 func printMerged(merged report.Run, format string, out term.Printer) error {

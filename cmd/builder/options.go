@@ -10,8 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
@@ -150,7 +150,7 @@ func repeats(f cli.Flag) bool {
 }
 
 // recipeCommands returns a command for each recipe.
-func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do func(*cli.Context, app.Selection) error) []*cli.Command {
+func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do func(*cli.Context, plan.Selection) error) []*cli.Command {
 	var commands []*cli.Command
 	for _, r := range cat.Recipes {
 		commands = append(commands, &cli.Command{
@@ -168,7 +168,7 @@ func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do fun
 					return diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).
 						WithHint("axes are flags: --NAME VALUE")
 				}
-				of, err := app.Select(r, readAxes(c, r.Axes), readSelectors(c, r.Selectors))
+				of, err := plan.Select(r, readAxes(c, r.Axes), readSelectors(c, r.Selectors))
 				if err != nil {
 					return err
 				}

@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/plan"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
 )
@@ -38,11 +38,11 @@ func patchCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Com
 				Flags: []cli.Flag{&cli.StringFlag{Name: "as-diff", Usage: "print the patch `NAME` as a unified diff for upstream"}},
 			}, func(c *cli.Context, rs []*recipe.Recipe) error {
 				if name := c.String("as-diff"); name != "" {
-					in, err := openSession(c, cat, out)
+					in, err := readInvocation(c, cat, out)
 					if err != nil {
 						return err
 					}
-					text, err := app.PatchAsDiff(c.Context, in.Session, rs, name)
+					text, err := plan.PatchAsDiff(c.Context, in.plan(), rs, name)
 					_, err2 := io.WriteString(out.Stdout, text)
 					return errors.Join(err, err2)
 				}
@@ -55,11 +55,11 @@ func patchCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Com
 					&cli.BoolFlag{Name: "fetch", Usage: "fetch the locked sources that the store lacks"}, setFlag(), noInstallFlag(),
 				},
 			}, func(c *cli.Context, rs []*recipe.Recipe) error {
-				in, err := openSession(c, cat, out)
+				in, err := readInvocation(c, cat, out)
 				if err != nil {
 					return err
 				}
-				return auditPatches(c, in.Session, rs, out)
+				return auditPatches(c, in.plan(), rs, out)
 			}),
 		},
 	}
@@ -93,8 +93,8 @@ func patched(cat catalogue.Catalogue, names []string) ([]*recipe.Recipe, error) 
 }
 
 // auditPatches prints the report of each recipe and returns its findings.
-func auditPatches(c *cli.Context, s *app.Session, rs []*recipe.Recipe, out term.Printer) error {
-	reports, err := app.Audit(c.Context, s, rs, c.Bool("fetch"))
+func auditPatches(c *cli.Context, s plan.Setup, rs []*recipe.Recipe, out term.Printer) error {
+	reports, err := plan.Audit(c.Context, s, rs, c.Bool("fetch"))
 	if reports == nil {
 		return err
 	}

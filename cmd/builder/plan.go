@@ -8,8 +8,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/home"
+	"builder/internal/app/plan"
 	"builder/internal/view/term"
 )
 
@@ -18,19 +19,19 @@ func planCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 		Name: "plan", Usage: "explain a run without running it", ArgsUsage: "RECIPE [axes]",
 		Flags: []cli.Flag{recipesFlag()}, OnUsageError: usageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, err),
-		Subcommands: recipeCommands(cat, err, planFlags(), func(c *cli.Context, of app.Selection) error {
-			in, err := openSession(c, cat, out)
+		Subcommands: recipeCommands(cat, err, planFlags(), func(c *cli.Context, of plan.Selection) error {
+			in, err := readInvocation(c, cat, out)
 			if err != nil {
 				return err
 			}
 			if c.Bool("all") {
-				of.Filter = app.OpenAxes(of.Recipe, of.Filter, true)
+				of.Filter = plan.OpenAxes(of.Recipe, of.Filter, true)
 			}
-			r := app.PlanRequest{Selection: of}
+			r := plan.Request{Selection: of}
 			if r.With, err = readComparison(c, of); err != nil {
 				return err
 			}
-			p, err := app.PlanRun(c.Context, in.Session, r)
+			p, err := plan.Explain(c.Context, in.plan(), r)
 			if p.Recipe == "" {
 				return err
 			}
@@ -48,14 +49,14 @@ func planFlags() []cli.Flag {
 }
 
 // readComparison reads the flag for the comparison of a plan.
-func readComparison(c *cli.Context, of app.Selection) (app.Comparison, error) {
+func readComparison(c *cli.Context, of plan.Selection) (plan.Comparison, error) {
 	switch place := c.String("since"); {
 	case place == "":
 		return nil, nil
 	case isLock(place):
-		return app.WithLock(place, of.Recipe.Name)
+		return plan.WithLock(place, of.Recipe.Name)
 	default:
-		return app.WithRun(place), app.CheckOut(place)
+		return plan.WithRun(place), home.CheckOut(place)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/app"
+	"builder/internal/app/build"
 	"builder/internal/base/diag"
 	"builder/internal/build/runlog"
 	"builder/internal/plan/recipe"
@@ -74,7 +74,7 @@ func ran(t *testing.T) (out string) {
 		if id == "tool-3" {
 			err, cell.Error = errors.New("exit 1"), &report.CellError{Code: "build", Message: "exit 1"}
 		}
-		events := app.NewWatch(out, id, shown)
+		events := build.NewWatch(out, id, shown)
 		for _, step := range []struct {
 			name, text string
 			err        error
@@ -139,7 +139,7 @@ func TestLogsOfARunningCell(t *testing.T) {
 	w, _ := recorded(t, "tool-1", "tool-2")
 	progress := progress.New(io.Discard, progress.Options{})
 	defer progress.Close()
-	events := app.NewWatch(w, "tool-1", progress)
+	events := build.NewWatch(w, "tool-1", progress)
 	events.StepStarted("fetch")
 	events.StepDone("fetch", time.Second, false, errors.New("nobody answers"))
 	log := events.StepStarted("gate import")

@@ -6,8 +6,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/release"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/publishing/publish"
@@ -40,16 +40,21 @@ func doPromote(c *cli.Context, out term.Printer) error {
 	if err2 != nil {
 		err2 = diag.Errorf(diag.Usage, "--channel: %w", err2)
 	}
-	in, err3 := openSession(c, catalogue.Catalogue{}, out)
+	in, err3 := readInvocation(c, catalogue.Catalogue{}, out)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	done, err := app.Promote(c.Context, in.Session, at, cell, channel)
+	trust, err := in.Keys.Trusted()
 	if err != nil {
 		return err
 	}
+	receipt, already, err := publish.Promote(c.Context, at, cell, channel, trust)
+	if err != nil {
+		return err
+	}
+	done := release.Report{Schema: 1, To: at.String(), Already: already, Published: []publish.Receipt{receipt}}
 	state := "promoted"
-	if done.Already {
+	if already {
 		state = "was there"
 	}
 	return out.Print(c.Bool("json"), done, func() { show.Published(out, done, state) })
@@ -108,7 +113,7 @@ func doYank(c *cli.Context, out term.Printer) error {
 	if err != nil {
 		return err
 	}
-	r, err := app.Yank(c.Context, place, cell, because)
+	r, err := publish.YankCell(c.Context, place, cell, because)
 	if err != nil {
 		return err
 	}

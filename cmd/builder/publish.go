@@ -6,8 +6,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/release"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/publishing/publish"
@@ -32,16 +32,16 @@ func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.C
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Subcommands: []*cli.Command{promoteCommand(out), yankCommand(out), publishedCommand(out)},
 		Action: func(c *cli.Context) error {
-			in, err := openSession(c, cat, out)
+			in, err := readInvocation(c, cat, out)
 			r, err2 := readPublish(c)
 			if err := errors.Join(err2, err); err != nil {
 				return err
 			}
-			if _, err := in.Trusted(); err != nil {
+			if _, err := in.Keys.Trusted(); err != nil {
 				return err
 			}
 			return in.show(c.Context, func(d *progress.Shown) error {
-				done, err := app.Publish(c.Context, in.Session, r)
+				done, err := release.Publish(c.Context, release.Setup{Keys: in.Keys, NoInstall: in.NoInstall, Display: in.Display, Format: in.format}, r)
 				if done.Schema == 0 {
 					return err
 				}
@@ -74,8 +74,8 @@ func channelFlag(preferred attest.Policy, usage string) cli.Flag {
 	return &cli.StringFlag{Name: "channel", Value: string(preferred), Usage: usage + " `candidate|stable`"}
 }
 
-func readPublish(c *cli.Context) (app.PublishRequest, error) {
-	o := app.PublishRequest{
+func readPublish(c *cli.Context) (release.Request, error) {
+	o := release.Request{
 		Paths: c.Args().Slice(), DryRun: c.Bool("dry-run"), Check: !c.Bool("no-check"), To: c.String("to"), Insecure: c.Bool("insecure"),
 	}
 	var errs []error

@@ -4,7 +4,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/base/diag"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/term"
@@ -29,7 +28,7 @@ func doListPublished(c *cli.Context, out term.Printer) error {
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--at: %w", err)
 	}
-	all, err := app.Listed(c.Context, at, c.Args().Slice())
+	all, err := publish.Listed(c.Context, at, c.Args().Slice())
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/app"
-	"builder/internal/app/assemble"
+	"builder/internal/app/plan"
 	"builder/internal/evidence/proven"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
@@ -41,13 +40,13 @@ func provenCells(t *testing.T) proven.Cells {
 func supported(t *testing.T) string {
 	t.Helper()
 	cat, done := builtIn(), provenCells(t)
-	asm := (&app.Session{Home: t.TempDir(), Catalogue: cat, Sources: app.Sources{Offline: true}}).Assembler()
+	asm := plan.NewAssembler(cat, t.TempDir(), plan.Sources{Offline: true})
 	text := "| recipe | platform | cells | locked | last built and gated |\n| --- | --- | --- | --- | --- |\n"
 	for _, r := range cat.Recipes {
 		if strings.HasSuffix(r.Name, "-tests") {
 			continue // the README names the command that lists them
 		}
-		drafts, _, err := assemble.Choose(cat, r, app.OpenAxes(r, nil, true))
+		drafts, err := plan.Choose(cat, r, plan.OpenAxes(r, nil, true))
 		must.Succeed(t, err)
 		file, err := cat.Locks("").Read(r.Name)
 		must.Succeed(t, err)
@@ -106,7 +105,7 @@ func horovodROCm(t *testing.T) string {
 	cat, done := builtIn(), provenCells(t)
 	r, err := recipe.Find(cat.Recipes, "horovod")
 	must.Succeed(t, err)
-	drafts, _, err := assemble.Choose(cat, r, app.OpenAxes(r, nil, true))
+	drafts, err := plan.Choose(cat, r, plan.OpenAxes(r, nil, true))
 	must.Succeed(t, err)
 	built := map[string]map[string]string{} // by row: the GPUs of built cells, and the last day
 	for _, d := range drafts {

@@ -8,8 +8,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
+	"builder/internal/app/build"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/home"
+	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
 	"builder/internal/publishing/publish"
@@ -23,14 +25,14 @@ func runCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comma
 		Description: "DIR/<cell>/ holds the wheel, its verdicts and the logs of every step. The result of\nthe run is in DIR/run.json, as a page in DIR/report.html, and for CI servers in\nDIR/junit.xml. The exit code is 0 only if every cell passed every gate.\n\nThe flags of a recipe are its axes and the options of a run: see builder run RECIPE --help.",
 		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, err),
-		Subcommands: recipeCommands(cat, err, append(selectionFlags(), runFlags()...), func(c *cli.Context, of app.Selection) error {
-			in, err := openSession(c, cat, out)
+		Subcommands: recipeCommands(cat, err, append(selectionFlags(), runFlags()...), func(c *cli.Context, of plan.Selection) error {
+			in, err := readInvocation(c, cat, out)
 			r, err2 := readRun(c, of)
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
 			return in.show(c.Context, func(d *progress.Shown) error {
-				done, err := app.Run(c.Context, in.Session, r)
+				done, err := build.Run(c.Context, in.Setup, r)
 				d.Close()
 				if done.Finished.IsZero() {
 					return err
@@ -45,8 +47,8 @@ func runCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comma
 // each to the requirement of its gates.
 var levels, needsOf = []string{"none", "quick", "full"}, map[string]gate.Need{"": gate.Container, "none": gate.Container, "quick": gate.Tests, "full": gate.Long}
 
-func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
-	r := app.RunRequest{
+func readRun(c *cli.Context, of plan.Selection) (build.RunRequest, error) {
+	r := build.RunRequest{
 		Selection: of, Out: c.String("out"), FailFast: c.Bool("fail-fast"), Most: needsOf[c.String("tests")], Rebuild: c.Bool("rebuild"), FromOnly: c.Bool("from-only"),
 	}
 	var errs []error
@@ -66,5 +68,5 @@ func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 		errs = append(errs, diag.Errorf(diag.Usage, "--from-only has no effect without --from").
 			WithHint("name a place with --from ("+publish.Sources+"), or leave out --from-only to build"))
 	}
-	return r, errors.Join(append(errs, app.CheckOut(r.Out))...)
+	return r, errors.Join(append(errs, home.CheckOut(r.Out))...)
 }

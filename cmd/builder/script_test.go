@@ -24,9 +24,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app"
-	"builder/internal/app/assemble"
+	"builder/internal/app/build"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/home"
+	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/build/results"
 	"builder/internal/build/run"
@@ -271,7 +272,14 @@ func sealCells(site, home string, args []string, added ...wheeltest.File) error 
 	if err != nil {
 		return err
 	}
-	sealer, err := sessionOf(home).Sealer()
+	var setup build.Setup
+	setup.Version = version
+	setup.Keys = keysOf(home)
+	trust, err := setup.Keys.Trusted()
+	if err != nil {
+		return err
+	}
+	sealer, err := build.NewSealer(setup, trust)
 	if err != nil {
 		return err
 	}
@@ -408,7 +416,7 @@ func cellsOf(site, home string, args []string) ([]lock.Entry, *results.Results, 
 	if err != nil {
 		return nil, nil, err
 	}
-	of := app.Selection{Filter: matrix.Filter{}}
+	of := plan.Selection{Filter: matrix.Filter{}}
 	if of.Recipe, err = recipe.Find(cat.Recipes, args[0]); err != nil {
 		return nil, nil, err
 	}
@@ -416,7 +424,7 @@ func cellsOf(site, home string, args []string) ([]lock.Entry, *results.Results, 
 		axis, value, _ := strings.Cut(arg, "=")
 		of.Filter[axis] = value
 	}
-	drafts, _, err := assemble.Choose(cat, of.Recipe, of.Filter)
+	drafts, err := plan.Choose(cat, of.Recipe, of.Filter)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -424,17 +432,17 @@ func cellsOf(site, home string, args []string) ([]lock.Entry, *results.Results, 
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, err := lock.Assemble(drafts, f, app.Revision())
+	entries, err := lock.Assemble(drafts, f, plan.Revision())
 	if err != nil {
 		return nil, nil, err
 	}
 	s, err := store.Open(filepath.Join(home, "store"))
-	return entries, sessionOf(home).Results(s), err
+	return entries, keysOf(home).Results(s), err
 }
 
-// sessionOf returns a session of a state directory without output.
-func sessionOf(home string) *app.Session {
-	return &app.Session{Version: version, Home: home, Note: func(string, ...any) {}}
+// keysOf returns the keys of a state directory.
+func keysOf(dir string) home.Keys {
+	return home.Keys{Home: dir, Note: func(string, ...any) {}}
 }
 
 // damage overwrites every file of the store with other bytes: damage.

@@ -11,8 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app"
+	"builder/internal/app/build"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/progress"
@@ -31,14 +32,14 @@ type debugOptions struct {
 	invocation
 	out  string // the output directory
 	cell string // id of a cell in it, or a part of the id
-	step string // the step at whose start the cell is reproduced; see [app.StepToDebug]
+	step string // the step at whose start the cell is reproduced; see [build.StepToDebug]
 	to   string // directory to write to; "" is a temporary one
 }
 
 func shellCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "shell", Usage: "open a shell before the failed step of a cell from an earlier run", ArgsUsage: "CELL [STEP]", OnUsageError: usageError,
-		Description: "The shell stops before STEP: " + strings.Join(app.DebugSteps(), ", ") + ".\nThe default is the step that failed, or build.\n\nThe shell sees the file system before the step: the image, packages and source so far,\nwith the environment of the build step and without a network. Changes are lost when\nthe shell ends, unless --to keeps them. The script DIR/build then runs the build step\nin DIR/rootfs, and DIR/shell opens a shell. Both need only root, unshare and chroot,\nso you can copy DIR to another host.",
+		Description: "The shell stops before STEP: " + strings.Join(build.DebugSteps(), ", ") + ".\nThe default is the step that failed, or build.\n\nThe shell sees the file system before the step: the image, packages and source so far,\nwith the environment of the build step and without a network. Changes are lost when\nthe shell ends, unless --to keeps them. The script DIR/build then runs the build step\nin DIR/rootfs, and DIR/shell opens a shell. Both need only root, unshare and chroot,\nso you can copy DIR to another host.",
 		Flags:       shellFlags(),
 		Action: func(c *cli.Context) error {
 			o, err := readDebugOptions(c, out)
@@ -61,19 +62,19 @@ func shellFlags() []cli.Flag {
 }
 
 func readDebugOptions(c *cli.Context, out term.Printer) (debugOptions, error) {
-	in, err := openSession(c, catalogue.Catalogue{}, out)
+	in, err := readInvocation(c, catalogue.Catalogue{}, out)
 	o := debugOptions{invocation: in, out: c.String("out"), cell: c.Args().First(), step: c.Args().Get(1), to: c.String("to")}
 	errs := []error{err, unexpected(c, 2)}
 	if o.cell == "" {
 		errs = append(errs, diag.Errorf(diag.Usage, "%s: name a cell", c.Command.HelpName).WithHint("list the cells of the run with `builder logs --out %s`", o.out))
 	}
-	if known := app.DebugSteps(); o.step == "" {
-		o.step = app.StepToDebug(o.out, o.cell)
+	if known := build.DebugSteps(); o.step == "" {
+		o.step = build.StepToDebug(o.out, o.cell)
 	} else if !slices.Contains(known, o.step) {
 		errs = append(errs, diag.Errorf(diag.Usage, "unknown step %q", o.step).WithHint("%s", diag.DidYouMean(o.step, known)))
 	}
 	if o.to != "" {
-		errs = append(errs, app.AbsentPath(o.to))
+		errs = append(errs, home.AbsentPath(o.to))
 	}
 	return o, errors.Join(errs...)
 }
@@ -81,15 +82,15 @@ func readDebugOptions(c *cli.Context, out term.Printer) (debugOptions, error) {
 // prepare writes the file system of the cell at the start of the step to dir, and calls
 // do with the script of the build step.
 func (o debugOptions) prepare(ctx context.Context, dir string, do func(build string) error) error {
-	e, err := app.EntryOf(o.out, o.cell)
+	e, err := build.EntryOf(o.out, o.cell)
 	if err != nil {
 		return err
 	}
 	// The commands in hints name the site of the recipe.
-	o.Catalogue = catalogue.Catalogue{Site: app.SiteOf(o.out, e.ID), Recipes: []*recipe.Recipe{{Name: e.Recipe}}}
-	var made app.Rootfs
+	o.Catalogue = catalogue.Catalogue{Site: build.SiteOf(o.out, e.ID), Recipes: []*recipe.Recipe{{Name: e.Recipe}}}
+	var made build.Rootfs
 	err = o.show(ctx, func(*progress.Shown) error {
-		made, err = app.WriteStepRootfs(ctx, o.Session, e, o.step, dir)
+		made, err = build.WriteStepRootfs(ctx, o.Setup, e, o.step, dir)
 		return err
 	})
 	if err != nil {
@@ -103,10 +104,10 @@ func (o debugOptions) prepare(ctx context.Context, dir string, do func(build str
 func openShell(ctx context.Context, o debugOptions) (err error) {
 	dir := o.to
 	if dir == "" {
-		if err := os.MkdirAll(filepath.Join(o.Home, "scratch"), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(o.Keys.Home, "scratch"), 0o700); err != nil {
 			return err
 		}
-		if dir, err = os.MkdirTemp(filepath.Join(o.Home, "scratch"), "shell-*"); err != nil {
+		if dir, err = os.MkdirTemp(filepath.Join(o.Keys.Home, "scratch"), "shell-*"); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()

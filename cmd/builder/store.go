@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/host"
 	"builder/internal/base/size"
 	"builder/internal/view/term"
 )
@@ -49,7 +49,7 @@ func openStore(c *cli.Context, out term.Printer) (invocation, error) {
 	if err := unexpected(c, 0); err != nil {
 		return invocation{}, err
 	}
-	return openSession(c, catalogue.Catalogue{}, out)
+	return readInvocation(c, catalogue.Catalogue{}, out)
 }
 
 func collect(c *cli.Context, out term.Printer) error {
@@ -57,8 +57,8 @@ func collect(c *cli.Context, out term.Printer) error {
 	if err != nil {
 		return err
 	}
-	r := app.CollectRequest{Keep: c.String("keep"), DryRun: c.Bool("dry-run")}
-	done, err := app.Collect(c.Context, in.Session, r)
+	r := host.CollectRequest{Keep: c.String("keep"), DryRun: c.Bool("dry-run")}
+	done, err := host.Collect(c.Context, in.host(), r)
 	if done.Places == nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func verifyStore(c *cli.Context, out term.Printer) error {
 	if err != nil {
 		return err
 	}
-	read, err := app.VerifyStore(c.Context, in.Session)
+	read, err := host.VerifyStore(c.Context, in.host())
 	if read.Damaged == nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func listStore(c *cli.Context, out term.Printer) error {
 	if err != nil {
 		return err
 	}
-	held, err := app.ListStore(c.Context, in.Session)
+	held, err := host.ListStore(c.Context, in.host())
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/judge"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/publishing/publish"
@@ -30,17 +30,17 @@ func verifyCommand(out term.Printer) *cli.Command {
 			publish.Digests + ".",
 		Flags: verifyFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
-			in, err := openSession(c, catalogue.Catalogue{}, out)
+			in, err := readInvocation(c, catalogue.Catalogue{}, out)
 			r, err2 := readVerify(c)
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			artifacts, err := app.Verifiable(in.Session, r)
+			artifacts, err := judge.Verifiable(in.Keys, r)
 			if err != nil {
 				return err
 			}
 			return in.show(c.Context, func(d *progress.Shown) error {
-				done, err := app.Verify(c.Context, in.Session, r, artifacts)
+				done, err := judge.Verify(c.Context, in.Setup, r, artifacts)
 				if done.Schema == 0 {
 					return err
 				}
@@ -67,8 +67,8 @@ func verifyFlags() []cli.Flag {
 	}, slices.Concat(signFlags(), engineGroup{}.flags())...)
 }
 
-func readVerify(c *cli.Context) (app.VerifyRequest, error) {
-	r := app.VerifyRequest{
+func readVerify(c *cli.Context) (judge.VerifyRequest, error) {
+	r := judge.VerifyRequest{
 		Paths: c.Args().Slice(), Rebuild: c.Bool("rebuild"), Attach: c.Bool("attach"), Record: c.String("record"),
 		From: c.StringSlice("from"), Insecure: c.Bool("insecure"),
 	}

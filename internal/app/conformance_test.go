@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/app/assemble"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/plan"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
@@ -122,7 +122,7 @@ func preferredCells(t *testing.T) []lock.Entry {
 	must.Succeed(t, err)
 	var all []lock.Entry
 	for _, r := range cat.Recipes {
-		drafts, _, err := assemble.Choose(cat, r, matrix.Filter{})
+		drafts, err := plan.Choose(cat, r, matrix.Filter{})
 		must.Succeed(t, err)
 		f, err := cat.Locks(t.TempDir()).Read(r.Name)
 		must.Succeed(t, err)

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/app"
+	"builder/internal/app/build"
+	"builder/internal/app/home"
+	"builder/internal/app/plan"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
@@ -24,16 +26,16 @@ import (
 // A forgery is a home of which others wrote a part.
 type forgery struct {
 	t    *testing.T
-	s    *app.Session  // of the victim, who has a passed result
-	evil string        // home of somebody else, who has a passed result of the same cell with other bytes
-	of   app.Selection // the cell
+	s    *build.Setup   // of the victim, who has a passed result
+	evil string         // home of somebody else, who has a passed result of the same cell with other bytes
+	of   plan.Selection // the cell
 }
 
 // bring replaces files of the victim's home by those of the other home.
 func (f forgery) bring(names ...string) {
 	f.t.Helper()
 	for _, name := range names {
-		to := filepath.Join(f.s.Home, name)
+		to := filepath.Join(f.s.Keys.Home, name)
 		err := os.RemoveAll(to)
 		if info, _ := os.Stat(filepath.Join(f.evil, name)); info.IsDir() {
 			err = errors.Join(err, os.CopyFS(to, os.DirFS(filepath.Join(f.evil, name))))
@@ -47,7 +49,7 @@ func (f forgery) bring(names ...string) {
 // record edits the victim's only record.
 func (f forgery) record(edit func([]byte) []byte) {
 	f.t.Helper()
-	records, err := filepath.Glob(filepath.Join(f.s.Home, "store/results/*.json"))
+	records, err := filepath.Glob(filepath.Join(f.s.Keys.Home, "store/results/*.json"))
 	must.Hold(f.t, err == nil && len(records) == 1, "%v %v", records, err)
 	data, err := os.ReadFile(records[0])
 	must.Succeed(f.t, err, os.WriteFile(records[0], edit(data), 0o600))
@@ -58,7 +60,7 @@ func (f forgery) record(edit func([]byte) []byte) {
 // write.
 func (f forgery) blobs(was, is string) {
 	f.t.Helper()
-	files, err := filepath.Glob(filepath.Join(f.s.Home, "store/sha256/*/*"))
+	files, err := filepath.Glob(filepath.Join(f.s.Keys.Home, "store/sha256/*/*"))
 	must.Succeed(f.t, err)
 	n := 0
 	for _, file := range files {
@@ -71,7 +73,7 @@ func (f forgery) blobs(was, is string) {
 		n++
 		before, err := os.Stat(file)
 		must.Succeed(f.t, err, os.Chmod(file, 0o644), os.WriteFile(file, bad, 0o644), os.Chtimes(file, before.ModTime(), before.ModTime()))
-		checked := filepath.Join(f.s.Home, "store/checked", filepath.Base(file))
+		checked := filepath.Join(f.s.Keys.Home, "store/checked", filepath.Base(file))
 		mark, err := os.ReadFile(checked)
 		words := strings.Fields(string(mark))
 		must.Hold(f.t, err == nil && len(words) == 5, "%q, %v", mark, err)
@@ -84,8 +86,8 @@ func (f forgery) blobs(was, is string) {
 // own gives the victim a key outside of the home.
 func (f forgery) own() {
 	f.t.Helper()
-	f.s.Key = filepath.Join(f.t.TempDir(), "signing.pem")
-	must.Succeed(f.t, app.NewKey(f.s.Key, time.Time{}))
+	f.s.Keys.Key = filepath.Join(f.t.TempDir(), "signing.pem")
+	must.Succeed(f.t, home.NewKey(f.s.Keys.Key, time.Time{}))
 }
 
 // Whatever others wrote to a home, such as one in a cache of CI, run reports no pass that
@@ -125,9 +127,9 @@ func TestForgedHome(t *testing.T) {
 			s, of := newSession(t, engine)
 			outOf(t, s, of)
 			engine.n = 0
-			c.forge(forgery{t, s, other.Home, of})
+			c.forge(forgery{t, s, other.Keys.Home, of})
 			out := filepath.Join(t.TempDir(), "out")
-			done, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+			done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
 			if c.says != "" {
 				if err == nil || !strings.Contains(err.Error(), c.says) || len(done.Cells) > 0 && report.StatusOf(done.Cells[0]) == report.Pass {
 					t.Errorf("%+v, %v; want %q", done.Cells, err, c.says)
@@ -141,7 +143,7 @@ func TestForgedHome(t *testing.T) {
 			if data, err := os.ReadFile(wheel.Path); err != nil || bytes.Contains(data, []byte("evil")) || wheel.SHA256 != done.Cells[0].Artifacts[0].SHA256 {
 				t.Errorf("the wheel is %s, and run.json says %+v, %v", wheel.SHA256, done.Cells[0].Artifacts, err)
 			}
-			key, err := s.SigningKey()
+			key, err := s.Keys.Signing()
 			must.Succeed(t, err)
 			if _, checks := attest.Verify(wheel, signing.Trust{Keys: []signing.PublicKey{key.Public()}, Now: time.Now()}, attest.Candidate); !attest.Passed(checks) {
 				t.Errorf("by the victim's key alone: %+v", checks)
@@ -152,17 +154,17 @@ func TestForgedHome(t *testing.T) {
 
 func (f forgery) remove(name string) {
 	f.t.Helper()
-	must.Succeed(f.t, os.RemoveAll(filepath.Join(f.s.Home, name)))
+	must.Succeed(f.t, os.RemoveAll(filepath.Join(f.s.Keys.Home, name)))
 }
 
 // otherCell puts the victim's own record of the other release in the place of the record.
 func (f forgery) otherCell() {
 	f.t.Helper()
-	before, err1 := filepath.Glob(filepath.Join(f.s.Home, "store/results/*.json"))
+	before, err1 := filepath.Glob(filepath.Join(f.s.Keys.Home, "store/results/*.json"))
 	of := f.of
 	of.Filter = matrix.Filter{"version": "1.1"}
-	_, err2 := app.Run(f.t.Context(), f.s, app.RunRequest{Selection: of, Out: filepath.Join(f.t.TempDir(), "out")})
-	after, err3 := filepath.Glob(filepath.Join(f.s.Home, "store/results/*.json"))
+	_, err2 := build.Run(f.t.Context(), *f.s, build.RunRequest{Selection: of, Out: filepath.Join(f.t.TempDir(), "out")})
+	after, err3 := filepath.Glob(filepath.Join(f.s.Keys.Home, "store/results/*.json"))
 	err := errors.Join(err1, err2, err3)
 	must.Hold(f.t, err == nil && len(before) == 1 && len(after) == 2, "%v %v %v", before, after, err)
 	for _, record := range after {

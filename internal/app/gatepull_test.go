@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/app"
+	"builder/internal/app/home"
+	"builder/internal/app/judge"
+	"builder/internal/app/release"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/files/inspect"
@@ -28,38 +30,38 @@ func TestGateByDigest(t *testing.T) {
 			defer stop()
 			builds, of := newSession(t, &builds{holds: "tiny"})
 			out := outOf(t, builds, of)
-			done, err := app.Publish(t.Context(), builds, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
+			done, err := release.Publish(t.Context(), releaseOf(builds), release.Request{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
 			must.Succeed(t, err)
 			address := done.Published[0].Where
 
 			judges, _ := newSession(t, nil)
-			judges.Key = filepath.Join(t.TempDir(), "gpu.pem")
-			must.Succeed(t, app.NewKey(judges.Key, time.Time{}))
-			refused := func(says string, r app.GateRequest) {
+			judges.Keys.Key = filepath.Join(t.TempDir(), "gpu.pem")
+			must.Succeed(t, home.NewKey(judges.Keys.Key, time.Time{}))
+			refused := func(says string, r judge.GateRequest) {
 				t.Helper()
-				if report, err := app.Judge(t.Context(), judges, r); err == nil || !strings.Contains(err.Error(), says) {
+				if report, err := judge.Judge(t.Context(), *judges, r); err == nil || !strings.Contains(err.Error(), says) {
 					t.Errorf("want %q, got %+v, %v", says, report, err)
 				}
 			}
-			refused("an untrusted key signed it", app.GateRequest{Paths: []string{address}})
-			judges.Trust = []string{app.PublicOf(filepath.Join(builds.Home, "key.pem"))}
-			refused("needs a digest", app.GateRequest{Paths: []string{place}})
-			refused("not in the registry", app.GateRequest{Paths: []string{place + "@sha256:" + strings.Repeat("0", 64)}})
+			refused("an untrusted key signed it", judge.GateRequest{Paths: []string{address}})
+			judges.Keys.Trust = []string{home.PublicOf(filepath.Join(builds.Keys.Home, "key.pem"))}
+			refused("needs a digest", judge.GateRequest{Paths: []string{place}})
+			refused("not in the registry", judge.GateRequest{Paths: []string{place + "@sha256:" + strings.Repeat("0", 64)}})
 
-			report, err := app.Judge(t.Context(), judges, app.GateRequest{Paths: []string{address}, Attach: true})
+			report, err := judge.Judge(t.Context(), *judges, judge.GateRequest{Paths: []string{address}, Attach: true})
 			must.Hold(t, err == nil && len(report.Artifacts) == 1 && report.Artifacts[0].SHA256 == done.Published[0].SHA256,
 				"%+v, %v", report, err)
 			take := func(trusted ...string) (publish.Bundle, error) {
 				t.Helper()
 				sees, _ := newSession(t, nil)
-				sees.Trust = trusted
-				trust, err := sees.Trusted()
+				sees.Keys.Trust = trusted
+				trust, err := sees.Keys.Trusted()
 				must.Succeed(t, err)
 				at, err := publish.OpenCatalogue(place, false)
 				must.Succeed(t, err)
 				return publish.Take(t.Context(), at, done.Published[0].Key, t.TempDir(), trust, attest.Candidate)
 			}
-			both := []string{judges.Trust[0], app.PublicOf(judges.Key)}
+			both := []string{judges.Keys.Trust[0], home.PublicOf(judges.Keys.Key)}
 			before := len(report.Artifacts[0].Attached) + len(report.Artifacts[0].Verdicts)
 			_, err = take(both[0])
 			check.That(t, diag.CodeOf(err) == diag.Gate, "without trust in the judge: %v", err)
@@ -70,7 +72,7 @@ func TestGateByDigest(t *testing.T) {
 			// A refusal stays until the gate passes again.
 			wrong, err := inspect.ParseExpectations([]string{"framework=torch"})
 			must.Succeed(t, err)
-			refused("framework", app.GateRequest{Paths: []string{address}, Attach: true, Expect: wrong})
+			refused("framework", judge.GateRequest{Paths: []string{address}, Attach: true, Expect: wrong})
 			_, err = take(both...)
 			check.That(t, diag.CodeOf(err) == diag.Gate && strings.Contains(err.Error(), "framework"), "after a refusal: %v", err)
 		})
@@ -93,15 +95,15 @@ func TestGateKeepsRefusedVerdicts(t *testing.T) {
 	place := "oci://" + strings.TrimPrefix(front.URL, "http://") + "/wheels"
 	s, of := newSession(t, &builds{holds: "tiny"})
 	out := outOf(t, s, of)
-	publishAll := func(path string) app.PublishReport {
-		done, err := app.Publish(t.Context(), s, app.PublishRequest{Paths: []string{path}, To: place, Channel: attest.Candidate})
+	publishAll := func(path string) release.Report {
+		done, err := release.Publish(t.Context(), releaseOf(s), release.Request{Paths: []string{path}, To: place, Channel: attest.Candidate})
 		must.Succeed(t, err)
 		return done
 	}
 	address := publishAll(filepath.Join(out, "tiny-1.0")).Published[0].Where
 	t.Chdir(t.TempDir())
 	closed.Store(true)
-	_, err := app.Judge(t.Context(), s, app.GateRequest{Paths: []string{address}, Attach: true})
+	_, err := judge.Judge(t.Context(), *s, judge.GateRequest{Paths: []string{address}, Attach: true})
 	if err == nil || !strings.Contains(err.Error(), "403") || !strings.Contains(err.Error(), "the cell with the verdicts is kept: gated-") {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"builder/internal/app"
+	"builder/internal/app/release"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
@@ -27,8 +27,8 @@ import (
 func (v validators) published(t *testing.T, key signing.Key, public string) {
 	t.Helper()
 	s, of := newSession(t, &builds{holds: "tiny"})
-	s.Key = filepath.Join(t.TempDir(), "key.pem")
-	must.Succeed(t, key.Write(s.Key))
+	s.Keys.Key = filepath.Join(t.TempDir(), "key.pem")
+	must.Succeed(t, key.Write(s.Keys.Key))
 	out := outOf(t, s, of)
 	index := t.TempDir()
 	places := map[string]string{"index": "file:" + index}
@@ -38,7 +38,7 @@ func (v validators) published(t *testing.T, key signing.Key, public string) {
 		places[name] = address
 	}
 	for name, place := range places {
-		_, err := app.Publish(t.Context(), s, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
+		_, err := release.Publish(t.Context(), releaseOf(s), release.Request{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
 		must.Hold(t, err == nil, "%s: %v", name, err)
 		at, err := publish.OpenCatalogue(place, false)
 		must.Succeed(t, err)

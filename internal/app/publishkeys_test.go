@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/app"
+	"builder/internal/app/release"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/test/kit/check"
@@ -20,18 +20,18 @@ import (
 func TestPublishNotesAnotherKey(t *testing.T) {
 	s, of := newSession(t, &builds{holds: "tiny"})
 	var notes []string
-	s.Note = func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	s.Keys.Note = func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	to := "file:" + filepath.Join(t.TempDir(), "wheels")
 	for _, want := range []int{0, 1, 0} { // the third time publishes the second cell again
-		if want > 0 || s.Key == "" {
-			s.Key = filepath.Join(t.TempDir(), "key.pem")
+		if want > 0 || s.Keys.Key == "" {
+			s.Keys.Key = filepath.Join(t.TempDir(), "key.pem")
 			key, err := signing.NewKey(time.Now().Add(time.Hour))
-			err = errors.Join(err, key.Write(s.Key))
+			err = errors.Join(err, key.Write(s.Keys.Key))
 			must.Succeed(t, err)
 		}
 		out := outOf(t, s, of)
 		notes = nil
-		r, err := app.Publish(t.Context(), s, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: to, Channel: attest.Candidate})
+		r, err := release.Publish(t.Context(), releaseOf(s), release.Request{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: to, Channel: attest.Candidate})
 		must.Succeed(t, err)
 		check.Same(t, fmt.Sprintf("%+v", r.Published), want, strings.Count(strings.Join(notes, "\n"), "its users must trust both keys"))
 	}

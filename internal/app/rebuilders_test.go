@@ -8,7 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/app"
+	"builder/internal/app/build"
+	"builder/internal/app/home"
+	"builder/internal/app/judge"
+	"builder/internal/app/plan"
+	"builder/internal/app/release"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
@@ -25,41 +29,41 @@ import (
 func TestSecondBuildsInThreeHomes(t *testing.T) {
 	dir := t.TempDir()
 	trust := filepath.Join(dir, "trust.yaml")
-	home := func(b *builds) (*app.Session, app.Selection) {
+	openHome := func(b *builds) (*build.Setup, plan.Selection) {
 		s, of := newSession(t, b)
-		s.Trust = []string{trust}
-		_, err := s.SigningKey()
+		s.Keys.Trust = []string{trust}
+		_, err := s.Keys.Signing()
 		must.Succeed(t, err)
 		return s, of
 	}
-	first, of := home(&builds{holds: "tiny"})
+	first, of := openHome(&builds{holds: "tiny"})
 	engines := []*builds{{holds: "tiny"}, {holds: "tiny"}, {holds: "tiny", text: "name = 'else'\n"}}
-	text := "keys:\n  - {key: " + app.PublicOf(filepath.Join(first.Home, "key.pem")) + ", roles: [builder, gates]}\n"
-	var homes []*app.Session
+	text := "keys:\n  - {key: " + home.PublicOf(filepath.Join(first.Keys.Home, "key.pem")) + ", roles: [builder, gates]}\n"
+	var homes []*build.Setup
 	var ids []string
 	for _, b := range engines {
-		s, _ := home(b)
+		s, _ := openHome(b)
 		homes = append(homes, s)
-		text += "  - {key: " + app.PublicOf(filepath.Join(s.Home, "key.pem")) + ", roles: [rebuilder]}\n"
-		k, err := s.SigningKey()
+		text += "  - {key: " + home.PublicOf(filepath.Join(s.Keys.Home, "key.pem")) + ", roles: [rebuilder]}\n"
+		k, err := s.Keys.Signing()
 		must.Succeed(t, err)
 		ids = append(ids, "key "+k.Public().ID)
 	}
 	text += "rebuilders: {candidate: 0, stable: 2}\n"
 	must.Succeed(t, os.WriteFile(trust, []byte(text), 0o600))
 	out := filepath.Join(dir, "out")
-	_, err := app.Run(t.Context(), first, app.RunRequest{Selection: of, Out: out})
+	_, err := build.Run(t.Context(), *first, build.RunRequest{Selection: of, Out: out})
 	must.Succeed(t, err)
 	rebuild := func(i int, out string) error {
 		t.Helper()
-		r := app.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, Policy: attest.Candidate, Rebuild: true, Attach: true}
-		all, err := app.Verifiable(homes[i], r)
+		r := judge.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, Policy: attest.Candidate, Rebuild: true, Attach: true}
+		all, err := judge.Verifiable(homes[i].Keys, r)
 		must.Succeed(t, err)
-		_, err = app.Verify(t.Context(), homes[i], r, all)
+		_, err = judge.Verify(t.Context(), *homes[i], r, all)
 		return err
 	}
 	publishTo := func(place, out string) error {
-		_, err := app.Publish(t.Context(), first, app.PublishRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
+		_, err := release.Publish(t.Context(), releaseOf(first), release.Request{Paths: []string{filepath.Join(out, "tiny-1.0")}, To: place, Channel: attest.Candidate})
 		return err
 	}
 	already := false // the result of the last promotion
@@ -67,8 +71,9 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 		t.Helper()
 		at, err := publish.OpenCatalogue(place, false)
 		must.Succeed(t, err)
-		done, err := app.Promote(t.Context(), first, at, "tiny-1.0", attest.Stable)
-		already = done.Already
+		trust, err := first.Keys.Trusted()
+		must.Succeed(t, err)
+		_, already, err = publish.Promote(t.Context(), at, "tiny-1.0", attest.Stable, trust)
 		return err
 	}
 	refused := func(what string, err error, parts ...string) {
@@ -112,8 +117,8 @@ func TestSecondBuildsInThreeHomes(t *testing.T) {
 	err = promote(place)
 	check.That(t, err == nil && already, "promoted again: %v, %v", already, err)
 	for from, says := range map[string]string{place: "", "file:" + tampered: lie} {
-		taker, of := home(&builds{holds: "tiny"})
-		done, err := app.Run(t.Context(), taker, app.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out"), From: []string{from}, FromOnly: true})
+		taker, of := openHome(&builds{holds: "tiny"})
+		done, err := build.Run(t.Context(), *taker, build.RunRequest{Selection: of, Out: filepath.Join(t.TempDir(), "out"), From: []string{from}, FromOnly: true})
 		if says != "" {
 			if err == nil || !strings.Contains(err.Error(), says) || len(done.Cells) == 1 && report.StatusOf(done.Cells[0]) == report.Pass {
 				t.Errorf("taken from %s: %+v, %v", from, done.Cells, err)

@@ -20,8 +20,13 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"builder/internal/app"
+	"builder/internal/app/build"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/home"
+	"builder/internal/app/host"
+	"builder/internal/app/judge"
+	"builder/internal/app/plan"
+	"builder/internal/app/release"
 	"builder/internal/base/diag"
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
@@ -111,7 +116,7 @@ const source = "content"
 
 // newSession returns a session with a new home and a selection of one cell. The store
 // contains the source files of the site's cells.
-func newSession(t *testing.T, b run.Engine) (*app.Session, app.Selection) {
+func newSession(t *testing.T, b run.Engine) (*build.Setup, plan.Selection) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(source))
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "site.txtar"))
@@ -133,23 +138,37 @@ func newSession(t *testing.T, b run.Engine) (*app.Session, app.Selection) {
 	must.Succeed(t, err)
 	shown := progress.New(io.Discard, progress.Options{})
 	t.Cleanup(shown.Close)
-	s := &app.Session{
-		Version: "1.2.3", Home: filepath.Join(dir, "home"), Catalogue: cat, Sources: app.Sources{Locked: true, Offline: true},
-		Engines: app.Engines{Choices: []app.EngineChoice{{Jobs: 1}}}, Display: shown, Note: t.Logf, Builder: b,
-	}
-	kept, err := store.Open(filepath.Join(s.Home, "store"))
+	s := &build.Setup{Display: shown, Builder: b}
+	s.Version, s.Catalogue, s.Sources = "1.2.3", cat, plan.Sources{Locked: true, Offline: true}
+	s.Keys = home.Keys{Home: filepath.Join(dir, "home"), Offline: true, Note: t.Logf}
+	s.Engines = host.Engines{Choices: []host.EngineChoice{{Jobs: 1}}}
+	kept, err := store.Open(filepath.Join(s.Keys.Home, "store"))
 	if err == nil {
 		_, err = kept.Receive(store.Blob{Name: "source", SHA256: hex.EncodeToString(sum[:]), Size: int64(len(source))}, strings.NewReader(source))
 	}
 	must.Succeed(t, err)
-	return s, app.Selection{Recipe: tiny, Filter: matrix.Filter{}}
+	return s, plan.Selection{Recipe: tiny, Filter: matrix.Filter{}}
+}
+
+// releaseOf returns the part of a session for publishing.
+func releaseOf(s *build.Setup) release.Setup {
+	return release.Setup{Keys: s.Keys, Display: s.Display}
+}
+
+// sealerOf returns the sealer of a session.
+func sealerOf(t *testing.T, s *build.Setup) run.Sealer {
+	t.Helper()
+	trust, err1 := s.Keys.Trusted()
+	sealer, err2 := build.NewSealer(*s, trust)
+	must.Succeed(t, err1, err2)
+	return sealer
 }
 
 // outOf runs a selection and returns the new directory it wrote.
-func outOf(t *testing.T, s *app.Session, of app.Selection) string {
+func outOf(t *testing.T, s *build.Setup, of plan.Selection) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
-	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+	_, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
 	must.Succeed(t, err)
 	return out
 }
@@ -159,7 +178,7 @@ func TestRun(t *testing.T) {
 	engine := &builds{holds: "tiny"}
 	s, of := newSession(t, engine)
 	out := filepath.Join(t.TempDir(), "out")
-	done, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+	done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
 	must.Succeed(t, err)
 	cell := done.Cells[0]
 	if len(done.Cells) != 1 || cell.ID != "tiny-1.0" || report.StatusOf(cell) != report.Pass || cell.From != report.Build || len(cell.Verdicts) == 0 || done.Builder != "1.2.3" {
@@ -175,10 +194,10 @@ func TestRun(t *testing.T) {
 		_, err := os.Stat(filepath.Join(out, name))
 		check.That(t, err == nil, "%v", err)
 	}
-	signed, err := app.Verifiable(s, app.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}})
+	signed, err := judge.Verifiable(s.Keys, judge.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}})
 	must.Succeed(t, err)
 	record := filepath.Join(t.TempDir(), proven.Name)
-	checked, err := app.Verify(t.Context(), s, app.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true, Record: record}, signed)
+	checked, err := judge.Verify(t.Context(), *s, judge.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true, Record: record}, signed)
 	if err != nil || len(checked.Artifacts) != 1 || checked.Artifacts[0].Key != cell.Key || !attest.Passed(checked.Artifacts[0].Checks) {
 		t.Errorf("the signed wheel does not verify: %+v, %v", checked, err)
 	}
@@ -186,10 +205,10 @@ func TestRun(t *testing.T) {
 		t.Errorf("the record lacks the second build: %s, %v", text, err)
 	}
 
-	again, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+	again, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
 	check.That(t, err == nil && again.Cells[0].From == report.Store && engine.n == 1,
 		"built %d times, the second time from %q, %v", engine.n, again.Cells[0].From, err)
-	plan, err := app.PlanRun(t.Context(), s, app.PlanRequest{Selection: of, With: app.WithRun(out)})
+	plan, err := plan.Explain(t.Context(), s.Setup.Setup, plan.Request{Selection: of, With: plan.WithRun(out)})
 	check.That(t, err == nil && plan.Cells[0].Known && plan.Cells[0].Key == cell.Key && plan.Cells[0].Diff.Missing == "",
 		"the plan does not know the result: %+v, %v", plan, err)
 }
@@ -200,7 +219,7 @@ func TestRunThatAGateRefuses(t *testing.T) {
 	s, of := newSession(t, engine)
 	out := filepath.Join(t.TempDir(), "out")
 	for n := range 2 {
-		done, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+		done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
 		must.Hold(t, diag.CodeOf(err) == diag.Gate && report.StatusOf(done.Cells[0]) == report.Fail && done.Cells[0].Error == nil,
 			"%+v, %v", done, err)
 		check.That(t, engine.n == n+1, "built %d times in %d runs", engine.n, n+1)
@@ -216,9 +235,9 @@ func TestRunThatAGateRefuses(t *testing.T) {
 func TestRunWithoutItsFiles(t *testing.T) {
 	engine := &builds{holds: "tiny"}
 	s, of := newSession(t, engine)
-	s.Home = t.TempDir()
-	out := filepath.Join(s.Home, "out")
-	_, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+	s.Keys.Home = t.TempDir()
+	out := filepath.Join(s.Keys.Home, "out")
+	_, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
 	written, err2 := report.Read(filepath.Join(out, "run.json"))
 	must.Hold(t, err2 == nil, "%v", err2)
 	check.That(t, diag.CodeOf(err) == diag.Fetch && engine.n == 0 && report.StatusOf(written.Cells[0]) == report.Errored,
@@ -242,10 +261,10 @@ func TestSealKeepsRefusalsOfOtherKeys(t *testing.T) {
 	must.Succeed(t, other.Public().Write(public))
 	refusal := []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Fail, Evidence: "seen"}}
 	must.Succeed(t, (attest.Sealer{Key: other}).AddRound(a, attest.NewTestResult(refusal, e.Key(), "v1", nil, time.Now())))
-	s.Trust = []string{public}
-	sealer, err1 := s.Sealer()
-	trust, err2 := s.Trusted()
-	must.Succeed(t, err1, err2)
+	s.Keys.Trust = []string{public}
+	sealer := sealerOf(t, s)
+	trust, err := s.Keys.Trusted()
+	must.Succeed(t, err)
 	pass := []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}
 	_, err = sealer.Seal(e, run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}, pass)
 	must.Succeed(t, err)
@@ -260,15 +279,15 @@ func TestSealKeepsAttachedVerdicts(t *testing.T) {
 	s, of := newSession(t, engine)
 	out := outOf(t, s, of)
 	dir := filepath.Join(out, "tiny-1.0")
-	signed, err := app.Verifiable(s, app.VerifyRequest{Paths: []string{dir}})
+	signed, err := judge.Verifiable(s.Keys, judge.VerifyRequest{Paths: []string{dir}})
 	must.Succeed(t, err)
-	_, err = app.Verify(t.Context(), s, app.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true}, signed)
+	_, err = judge.Verify(t.Context(), *s, judge.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true}, signed)
 	must.Succeed(t, err)
 	e, err := lock.ReadEntry(dir)
 	must.Succeed(t, err)
-	trust, err1 := s.Trusted()
-	sealer, err2 := s.Sealer()
-	must.Succeed(t, err1, err2)
+	sealer := sealerOf(t, s)
+	trust, err := s.Keys.Trusted()
+	must.Succeed(t, err)
 	round := []verdict.Verdict{{Gate: "python-source", Status: verdict.Pass, Evidence: "seen"}, {Gate: "wheel-format", Status: verdict.Pass}, {Gate: "upstream-tests", Status: verdict.Pass}}
 	for _, text := range []string{"", "name = 'other'\n"} {
 		engine.text = text

@@ -3,13 +3,13 @@ package show
 import (
 	"fmt"
 
-	"builder/internal/app"
+	"builder/internal/app/judge"
 	"builder/internal/gates/device"
 	"builder/internal/view/term"
 )
 
 // Bench prints the speed of one library, or of two.
-func Bench(out term.Printer, r app.BenchReport) {
+func Bench(out term.Printer, r judge.BenchReport) {
 	header := []string{"collective", "size", r.Library + ", GB/s"}
 	if r.Other != "" {
 		header = append(header, r.Other+", GB/s", "ratio")

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/app"
+	"builder/internal/app/judge"
 	"builder/internal/machine/nccllog"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/matrix"
@@ -13,7 +13,7 @@ import (
 )
 
 // Diagnosed prints the findings in each file.
-func Diagnosed(out term.Printer, reports []app.Examined) {
+func Diagnosed(out term.Printer, reports []judge.Examined) {
 	for _, r := range reports {
 		for _, f := range r.Findings {
 			printFinding(out, r.Report, f)
@@ -26,7 +26,7 @@ func Diagnosed(out term.Printer, reports []app.Examined) {
 		}
 	}
 	n := Count(reports)
-	job := func(r app.Examined) bool { return r.Run != nil || r.Kind != "log" }
+	job := func(r judge.Examined) bool { return r.Run != nil || r.Kind != "log" }
 	if len(n) == 0 && len(reports) > 0 && !slices.ContainsFunc(reports, job) {
 		out.Note("no known failure: read the end of the log; if the step packages, source, patch, canary or build failed, `builder debug shell CELL` opens a shell before it; docs/recipes.md says how to add a failure of your own")
 	}
@@ -92,7 +92,7 @@ func Plural(n int, noun string) string {
 }
 
 // Count returns the number of findings by severity; the map is empty without findings.
-func Count(reports []app.Examined) map[diagnose.Severity]int {
+func Count(reports []judge.Examined) map[diagnose.Severity]int {
 	n := map[diagnose.Severity]int{}
 	for _, r := range reports {
 		for _, f := range r.Findings {

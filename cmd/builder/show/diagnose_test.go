@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/app"
+	"builder/internal/app/judge"
 	"builder/internal/plan/diagnose"
 	"builder/internal/view/term"
 	"builder/test/kit/check"
@@ -16,7 +16,7 @@ import (
 func TestPrintFinding(t *testing.T) {
 	var stdout bytes.Buffer
 	f := diagnose.Finding{Diagnosis: diagnose.Diagnosis{Name: "x", Severity: diagnose.Error}, Member: "a/b.so", Text: "needs: \x1b]0;owned\x07evil\u202e", Count: 1}
-	Diagnosed(term.Printer{Stdout: &stdout}, []app.Examined{
+	Diagnosed(term.Printer{Stdout: &stdout}, []judge.Examined{
 		{Report: diagnose.Report{File: "a.whl", Kind: "wheel", Lines: 3, Findings: []diagnose.Finding{f}}},
 		{Report: diagnose.Report{File: "b.so", Kind: "library", Lines: 1}},
 	})

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"builder/internal/app"
+	"builder/internal/app/judge"
 	"builder/internal/files/inspect"
 	"builder/internal/view/term"
 )
@@ -23,7 +23,7 @@ func printFacts(out term.Printer, is inspect.Report) {
 }
 
 // Gated prints the verdicts about each artifact.
-func Gated(out term.Printer, r app.GateReport) {
+func Gated(out term.Printer, r judge.GateReport) {
 	for _, a := range r.Artifacts {
 		if a.SHA256 == "" { // an environment
 			out.Say("%s", a.Name)

@@ -1,7 +1,6 @@
 package show
 
 import (
-	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
@@ -10,7 +9,7 @@ import (
 // Proven prints the number of built and gated cells of a recipe, the day of the last
 // build, and with each also the cells.
 func Proven(out term.Printer, cat catalogue.Catalogue, r *recipe.Recipe, each bool) error {
-	built, last, err := app.ProvenCells(cat, r)
+	built, last, err := cat.ProvenCells(r)
 	if err != nil {
 		return err
 	}

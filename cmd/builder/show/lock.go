@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"builder/internal/app"
+	"builder/internal/app/plan"
 	"builder/internal/plan/lock"
 	"builder/internal/view/term"
 )
 
 // Lock prints the changes of a lock.
-func Lock(out term.Printer, r app.LockResult) {
+func Lock(out term.Printer, r plan.LockResult) {
 	if r.Checked {
 		printLockCheck(out, r)
 		return
@@ -27,7 +27,7 @@ func Lock(out term.Printer, r app.LockResult) {
 }
 
 // printLockCheck prints the locked cells and the needs of the others.
-func printLockCheck(out term.Printer, r app.LockResult) {
+func printLockCheck(out term.Printer, r plan.LockResult) {
 	cells := fmt.Sprintf("%d cells", len(r.Cells))
 	if len(r.Cells) == 1 {
 		cells = r.Cells[0]

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"builder/internal/app"
+	"builder/internal/app/plan"
 	"builder/internal/evidence/proven"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
@@ -14,7 +14,7 @@ import (
 )
 
 // Plan prints the planned cells and the excluded combinations.
-func Plan(out term.Printer, p app.Plan) {
+func Plan(out term.Printer, p plan.Plan) {
 	for i, c := range p.Cells {
 		if i > 0 {
 			out.Say("")
@@ -45,7 +45,7 @@ func Plan(out term.Printer, p app.Plan) {
 	}
 }
 
-func printPlannedCell(out term.Printer, c app.PlannedCell) {
+func printPlannedCell(out term.Printer, c plan.PlannedCell) {
 	out.Say("%s", c.ID)
 	line := func(name, format string, args ...any) { out.Say("  %-9s%s", name, fmt.Sprintf(format, args...)) }
 	line("axes", "%s", matrix.Pairs(c.Axes))
@@ -131,7 +131,7 @@ func printPlannedCell(out term.Printer, c app.PlannedCell) {
 	}
 }
 
-func explainDiff(p app.PlannedDiff, line func(name, format string, args ...any)) {
+func explainDiff(p plan.PlannedDiff, line func(name, format string, args ...any)) {
 	if p.Missing != "" {
 		line("diff", "%s", p.Missing)
 	} else {

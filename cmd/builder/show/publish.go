@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"strings"
 
-	"builder/internal/app"
+	"builder/internal/app/release"
 	"builder/internal/publishing/index"
 	"builder/internal/view/term"
 )
 
 // Published prints a row for each wheel. existed is the state of a wheel that the
 // destination had before.
-func Published(out term.Printer, r app.PublishReport, existed string) {
+func Published(out term.Printer, r release.Report, existed string) {
 	var rows [][]string
 	would := ""
 	if r.DryRun {

@@ -1,13 +1,13 @@
 package show
 
 import (
-	"builder/internal/app"
+	"builder/internal/app/host"
 	"builder/internal/base/size"
 	"builder/internal/view/term"
 )
 
 // Collected prints the removed files and the sizes before and after.
-func Collected(out term.Printer, done app.Collected, r app.CollectRequest) {
+func Collected(out term.Printer, done host.Collected, r host.CollectRequest) {
 	verb := "removed"
 	if r.DryRun {
 		verb = "would remove"

@@ -3,12 +3,12 @@ package show
 import (
 	"strings"
 
-	"builder/internal/app"
+	"builder/internal/app/judge"
 	"builder/internal/view/term"
 )
 
 // Verified prints the checks of each artifact.
-func Verified(out term.Printer, r app.VerifyReport) {
+func Verified(out term.Printer, r judge.VerifyReport) {
 	for _, a := range r.Artifacts {
 		out.Say("%s sha256:%s", a.Name, a.SHA256)
 		var rows [][]string

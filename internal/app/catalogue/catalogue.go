@@ -312,3 +312,25 @@ func replace[T any](list []T, item T, name func(T) string) (_ []T, there bool) {
 	list[i] = item
 	return list, true
 }
+
+// Examiner returns an examiner for all known failures.
+func (c Catalogue) Examiner() (*diagnose.Examiner, error) {
+	known, err := c.Diagnoses()
+	if err != nil {
+		return nil, err
+	}
+	return diagnose.NewExaminer(known), nil
+}
+
+// ProvenCells returns the ids of a recipe's cells that were ever built and gated, sorted,
+// and the day of the last build.
+func (c Catalogue) ProvenCells(r *recipe.Recipe) (built []string, last string, err error) {
+	done, err := c.Proven()
+	for id, p := range done {
+		if p.Recipe == r.Name {
+			built, last = append(built, id), max(last, p.Day)
+		}
+	}
+	slices.Sort(built)
+	return built, last, err
+}

@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"builder/internal/files/artifact"
+	"builder/internal/files/difference"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
@@ -42,7 +42,7 @@ func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Art
 	if err != nil {
 		return fmt.Errorf("the second build: %w", err)
 	}
-	v := compare(result.Artifacts, second)
+	v := Compare(result.Artifacts, second)
 	v.Seconds = time.Since(start).Seconds()
 	v = v.Waive(e.Expect.Waivers, r.Now)
 	result.Verdicts = append(result.Verdicts, v)
@@ -64,8 +64,9 @@ func (s secondTime) StepDone(step string, d time.Duration, cached bool, err erro
 	s.Events.StepDone(Again+step, d, cached, err)
 }
 
-// compare returns the verdict of a comparison of two builds by file names and digests.
-func compare(first, second []artifact.Artifact) verdict.Verdict {
+// Compare returns the verdict of a comparison of two builds: by the names and digests of
+// their files, and by the content of those that differ.
+func Compare(first, second []artifact.Artifact) verdict.Verdict {
 	var problems, same []string
 	for _, a := range first {
 		i := slices.IndexFunc(second, func(b artifact.Artifact) bool { return b.Name == a.Name })
@@ -73,9 +74,14 @@ func compare(first, second []artifact.Artifact) verdict.Verdict {
 		case i < 0:
 			problems = append(problems, "the second build made no "+a.Name)
 		case second[i].SHA256 != a.SHA256:
-			problems = append(problems, fmt.Sprintf("%s has sha256 %s, and %s in the second build", a.Name, a.SHA256, second[i].SHA256))
+			problems = append(problems, fmt.Sprintf("%s has sha256 %s, and %s in the second build, which is in %s/", a.Name, a.SHA256, second[i].SHA256, RebuiltDir))
+			where, err := difference.Of(a.Path, second[i].Path)
+			if err != nil {
+				where = []string{err.Error()}
+			}
+			problems = append(problems, where...)
 		default:
-			same = append(same, fmt.Sprintf("%s has sha256 %s in both builds", a.Name, a.SHA256))
+			same = append(same, a.Name)
 		}
 	}
 	for _, b := range second {
@@ -84,13 +90,11 @@ func compare(first, second []artifact.Artifact) verdict.Verdict {
 		}
 	}
 	if len(problems) == 0 && len(same) > 0 {
-		return verdict.Verdict{Gate: gate.Reproducible.Name, Status: verdict.Pass, Evidence: strings.Join(same, "; ")}
+		same = []string{fmt.Sprintf("%d files are equal in a second build", len(same))}
 	}
-	if len(problems) == 0 {
-		problems = []string{"neither build made a file"}
+	v := verdict.Judge(problems, same)
+	if v.Gate = gate.Reproducible.Name; v.Refuses() {
+		v.Remedy = gate.Reproducible.Remedy
 	}
-	return verdict.Verdict{
-		Gate: gate.Reproducible.Name, Status: verdict.Fail, Evidence: strings.Join(problems, "; "),
-		Remedy: "compare both builds with diffoscope (the second is in " + RebuiltDir + "/). Usual causes are a time, a process id, a path or an unstable order in the files",
-	}
+	return v
 }

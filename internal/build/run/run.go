@@ -3,7 +3,7 @@
 // the others by itself.
 //
 // The package is independent of the store, Dagger and the terminal. It declares small
-// interfaces for them, and package app connects these to results, fleet and the
+// interfaces for them, and package app/build connects these to results, fleet and the
 // display.
 package run
 

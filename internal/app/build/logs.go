@@ -1,0 +1,91 @@
+package build
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/runlog"
+	"builder/internal/build/steplog"
+	"builder/internal/view/report"
+)
+
+// A LogsRequest names a run and, by any part of their names, a cell and a step.
+type LogsRequest struct {
+	Out, Cell, Step string
+}
+
+// Logs surveys the logs of a run, or of the named cell only. It also returns the root
+// of the results; the caller closes it.
+func Logs(r LogsRequest) (*os.Root, []runlog.Cell, error) {
+	run, err := report.Read(filepath.Join(r.Out, "run.json"))
+	if err != nil {
+		return nil, nil, diag.Errorf(diag.Usage, "--out: %w", err).WithHint("name the output directory of a run")
+	}
+	root, err := os.OpenRoot(r.Out)
+	if err != nil {
+		return nil, nil, diag.Errorf(diag.Usage, "--out: %w", err)
+	}
+	cells := runlog.Survey(root, run)
+	if r.Cell == "" {
+		return root, cells, nil
+	}
+	id, err := findByName("cell", r.Cell, cells, func(c runlog.Cell) string { return c.Cell })
+	if err != nil {
+		root.Close()
+		matches := func(c runlog.Cell) bool { return strings.Contains(c.Cell, r.Cell) }
+		if left := leftLogs(r.Out, r.Cell); len(left) > 0 && !slices.ContainsFunc(cells, matches) {
+			err = diag.Errorf(diag.Usage, "the last run in %s has no cell %q", r.Out, r.Cell).WithHint("an earlier run left %s", strings.Join(left, ", "))
+		}
+		return nil, nil, err
+	}
+	return root, slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Cell != id }), nil
+}
+
+// ChooseLog chooses a log of the named cell, or of the one running cell.
+func ChooseLog(cells []runlog.Cell, r LogsRequest) (runlog.Log, error) {
+	if r.Cell == "" {
+		cells = slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Status != runlog.Running })
+		if len(cells) == 0 {
+			return runlog.Log{}, diag.Errorf(diag.Usage, "no cell runs in %s", r.Out).WithHint("list the logs with `builder logs --out %s`", r.Out)
+		}
+		if len(cells) > 1 {
+			return runlog.Log{}, diag.Errorf(diag.Usage, "%d cells run in %s, and only one can be followed", len(cells), r.Out).WithHint("list the cells with `builder logs --out %s`, and name one", r.Out)
+		}
+	}
+	cell := cells[0]
+	if len(cell.Steps) == 0 {
+		return runlog.Log{}, diag.Errorf(diag.Usage, "%s has no logs: its build has not begun", cell.Cell)
+	}
+	at := len(cell.Steps) - 1
+	if cell.Failed >= 0 {
+		at = cell.Failed
+	}
+	if r.Step != "" {
+		step, err := findByName("step", r.Step, cell.Steps, func(l runlog.Log) string { return l.Step })
+		if err != nil {
+			return runlog.Log{}, err
+		}
+		at = slices.IndexFunc(cell.Steps, func(l runlog.Log) bool { return l.Step == step })
+	}
+	log := cell.Steps[at]
+	if log.Bytes == nil {
+		return log, diag.Errorf(diag.Usage, "%s does not exist", filepath.Join(r.Out, log.Log)).
+			WithHint("this run did not build the cell: a stored or published result comes without logs. They were in the --out directory of the run that built it, until another run of the cell began there")
+	}
+	return log, nil
+}
+
+// leftLogs returns the directories with logs of cells whose names contain word.
+func leftLogs(out, word string) (dirs []string) {
+	found, _ := fs.Glob(os.DirFS(out), "*/"+steplog.Dir) // the pattern is valid
+	for _, dir := range found {
+		if strings.Contains(filepath.Dir(dir), word) {
+			dirs = append(dirs, filepath.Join(out, dir))
+		}
+	}
+	return dirs
+}

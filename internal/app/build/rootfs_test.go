@@ -1,0 +1,86 @@
+package build
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/app/plan"
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
+	"builder/internal/view/progress"
+	"builder/internal/view/report"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
+)
+
+// The script must set the build step's environment and nothing else, even for values
+// with quotes and $.
+func TestChrootScript(t *testing.T) {
+	script := chrootScript("Says what it sees.", map[string]string{"A": "it's $HOME", "B": ""}, "chroot . sh -euc 'env'")
+	// The test drops the parts that need root or the file system and runs the rest
+	// unchanged.
+	head, command, ok := strings.Cut(script, "' sh \\\n")
+	must.Hold(t, ok && strings.Contains(head, "exec unshare --mount --net") && strings.Contains(head, `exec env -i "$@"`), "%v", script)
+	command = "exec env -i " + strings.Replace(strings.TrimSpace(command), "chroot . ", "/bin/", 1)
+	out, err := exec.Command("/bin/sh", "-c", command).CombinedOutput()
+	must.Hold(t, err == nil, "%v: %s", err, out)
+	got := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		got[strings.TrimSpace(line)] = true
+	}
+	check.That(t, got["A=it's $HOME"] && got["B="] && len(got) <= 5, "got %q", out)
+}
+
+// Invalid variable names must not run as commands.
+func TestAScriptQuotesTheNamesOfVariables(t *testing.T) {
+	script := chrootScript("Says what it sees.", map[string]string{"A;touch x;B": "v", "C$(touch x)": "v"}, "true")
+	for _, want := range []string{"  'A;touch x;B'='v' \\\n", "  'C$(touch x)'='v' \\\n"} {
+		check.That(t, strings.Contains(script, want), "%q is not in %s", want, script)
+	}
+}
+
+// A shell opens before the step that failed, if a step can be reproduced there.
+func TestStepToDebug(t *testing.T) {
+	out := t.TempDir()
+	check.Same(t, "the step without a run", "build", StepToDebug(out, "tiny"))
+	for failed, want := range map[string]string{"patch": "patch", "source": "source", "gate import": "build", "": "build"} {
+		steps := []report.Step{{Name: "image"}, {Name: "source"}, {Name: "patch"}, {Name: "build"}, {Name: "gate import"}}
+		for i := range steps {
+			steps[i].Failed = steps[i].Name == failed
+		}
+		run := report.Run{Schema: report.Schema, Started: time.Now(), Cells: []report.Cell{{ID: "tiny-1", Steps: steps}}}
+		must.Succeed(t, report.Write(filepath.Join(out, "run.json"), run))
+		check.Same(t, fmt.Sprintf("%q failed: the step", failed), want, StepToDebug(out, "tiny"))
+	}
+}
+
+// noEngine stands for an engine that is never asked.
+type noEngine struct{ run.Engine }
+
+// TestWriteRootfsLeavesNothing: after a failure the directory is free for the next try.
+// A directory that was there before stays.
+func TestWriteRootfsLeavesNothing(t *testing.T) {
+	shown := progress.New(io.Discard, progress.Options{})
+	t.Cleanup(shown.Close)
+	s := Setup{Display: shown, Builder: noEngine{}}
+	s.Keys.Home, s.Keys.Offline, s.Sources = t.TempDir(), true, plan.Sources{Offline: true, Locked: true}
+	e := lock.Entry{Recipe: "tiny", ID: "tiny-1"}
+	e.Image.Wheels = []pypi.File{{Filename: "tool-1-py3-none-any.whl", SHA256: strings.Repeat("0", 64), Size: 1}}
+	made, there := filepath.Join(t.TempDir(), "new"), t.TempDir()
+	for _, dir := range []string{made, there} {
+		_, err := WriteStepRootfs(t.Context(), s, e, "build", dir)
+		must.Hold(t, diag.CodeOf(err) == diag.Fetch, "an empty store offline: %v", err)
+	}
+	_, err := os.Stat(made)
+	check.That(t, err != nil, "the directory is left")
+	_, err = os.Stat(there)
+	check.That(t, err == nil, "%v", err)
+}

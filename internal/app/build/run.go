@@ -1,0 +1,356 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"builder/internal/app/home"
+	"builder/internal/app/plan"
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/evidence/signing"
+	"builder/internal/gates/gate"
+	"builder/internal/input/store"
+	"builder/internal/machine/host"
+	"builder/internal/plan/diagnose"
+	"builder/internal/plan/lock"
+	"builder/internal/publishing/reuse"
+	"builder/internal/view/report"
+	"builder/internal/view/term"
+)
+
+// A RunRequest names the cells to build and the directory of their results.
+type RunRequest struct {
+	plan.Selection
+	Out      string    // directory of the results
+	FailFast bool      // start no further cell after the first failure
+	Most     gate.Need // strongest requirement of the gates to run; at least [gate.Container]
+	Rebuild  bool      // build every passing cell a second time and compare
+	From     []string  // directories and URLs to take cells from
+	FromOnly bool      // build nothing
+}
+
+// A cellRun is a run in progress.
+type cellRun struct {
+	Setup
+	*home.Workspace
+	RunRequest
+	trust    signing.Trust
+	sealer   run.Sealer
+	examiner func() (*diagnose.Examiner, error) // made for the first failure
+	rec      *report.Recorder
+}
+
+// Run resolves, builds and judges the chosen cells. It returns the report written to
+// run.json, empty if no cell was started, and the errors of all cells.
+func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
+	if err := r.checkPlaces(); err != nil {
+		return report.Run{}, err
+	}
+	if _, err := s.Catalogue.SiteDiagnoses(); err != nil {
+		return report.Run{}, err
+	}
+	w, err := s.Open(ctx)
+	if err != nil {
+		return report.Run{}, err
+	}
+	defer w.Close()
+	trust, err := s.Keys.Trusted()
+	if err != nil {
+		return report.Run{}, err
+	}
+	sealer, err := NewSealer(s, trust)
+	if err != nil {
+		return report.Run{}, err
+	}
+	c := &cellRun{Setup: s, Workspace: w, RunRequest: r, trust: trust, sealer: sealer, examiner: sync.OnceValues(s.Catalogue.Examiner)}
+	entries, err := c.entries(ctx)
+	if err != nil {
+		return report.Run{}, err
+	}
+	return c.run(ctx, entries)
+}
+
+// entries returns the locked entries of the chosen cells, preceded by those of the input
+// cells that a build needs.
+func (c *cellRun) entries(ctx context.Context) ([]lock.Entry, error) {
+	drafts, err := plan.Choose(c.Catalogue, c.Recipe, c.Filter)
+	if err != nil {
+		return nil, err
+	}
+	asm := plan.NewResolvingAssembler(c.Catalogue, c.Sources, c.Keys, c.Workspace)
+	resolves, err := asm.Resolves(c.Recipe.Name, drafts)
+	if err == nil && resolves {
+		err = c.preflight(ctx, nil) // before the minutes of resolving
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := asm.Entries(ctx, c.Recipe, c.Filter, drafts)
+	if err == nil {
+		err = c.Sources.Unused(entries)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return plan.Needed(entries, len(drafts), func(e lock.Entry) bool { return !c.builds(e) }), nil // a rebuild needs the inputs again
+}
+
+// checkPlaces returns an error for each directory of From that does not exist, if nothing
+// may be built. Otherwise a directory may appear with the first publication.
+func (r RunRequest) checkPlaces() error {
+	var errs []error
+	for _, place := range r.From {
+		dir, ok := strings.CutPrefix(place, "file:")
+		if !ok || !r.FromOnly {
+			continue
+		}
+		if _, err := os.Stat(strings.TrimPrefix(dir, "//")); err != nil {
+			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err).
+				WithHint("name the directory of an earlier `builder publish --to file:DIR`, or leave out --from-only to build"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// builds reports whether an entry must be built, judging by the results known so far.
+func (c *cellRun) builds(e lock.Entry) bool { return c.Rebuild || !c.has(e) }
+
+// has reports whether a known result has all verdicts required by this run.
+func (c *cellRun) has(e lock.Entry) bool {
+	found, ok := c.Results.Known(e.Key())
+	return ok && run.Answered(found, e, max(c.Most, gate.Container))
+}
+
+// run builds and judges entries.
+func (c *cellRun) run(ctx context.Context, entries []lock.Entry) (report.Run, error) {
+	var build []lock.Entry // cells for this run's engines, as far as known
+	for _, e := range entries {
+		if c.builds(e) && len(c.From) == 0 {
+			build = append(build, e)
+		}
+	}
+	free, err := c.lockOutput(ctx)
+	if err != nil {
+		return report.Run{}, err
+	}
+	defer free()
+	var foreign []error
+	for _, e := range entries {
+		foreign = append(foreign, run.Foreign(c.Out, e.ID))
+	}
+	if err := errors.Join(foreign...); err != nil {
+		return report.Run{}, err
+	}
+	if err := c.record(entries); err != nil {
+		return report.Run{}, err
+	}
+	if len(build) > 0 {
+		if err := c.checkInputsExist(ctx, build); err != nil {
+			return report.Run{}, errors.Join(err, c.refuse(build, err))
+		}
+	}
+	if err := c.noteUnprovenCells(build); err != nil {
+		return report.Run{}, err
+	}
+	outcomes := c.buildAll(ctx, entries, build)
+	final, err := c.finish()
+	if err != nil {
+		return report.Run{}, err
+	}
+	var errs []error
+	for _, o := range outcomes {
+		errs = append(errs, diagnosed(o, c.Out, c.examiner))
+	}
+	return final, errors.Join(errs...)
+}
+
+// noteUnprovenCells notes entries never built and judged before.
+func (c *cellRun) noteUnprovenCells(build []lock.Entry) error {
+	done, err := c.Catalogue.Proven()
+	if err != nil {
+		return err
+	}
+	var never []string
+	for _, e := range build {
+		if !c.has(e) && !done.Standing(e.ID, e.Key()).Built {
+			never = append(never, e.ID)
+		}
+	}
+	switch {
+	case len(never) == 1:
+		c.Display.Note("%s is unproven: the catalogue records no build of it, so its gates decide", never[0])
+	case len(never) > 1:
+		c.Display.Note("%d of %d cells are unproven: the catalogue records no build of them, so their gates decide", len(never), len(build))
+	}
+	return nil
+}
+
+// buildAll fetches, builds and judges every entry, and records the outcomes.
+func (c *cellRun) buildAll(ctx context.Context, entries, build []lock.Entry) []run.Outcome {
+	engines := c.fleet(c.Workspace)
+	var ids []string
+	for _, e := range entries {
+		ids = append(ids, e.ID)
+	}
+	c.Display.Run(ids)
+	if slices.ContainsFunc(build, func(e lock.Entry) bool { return !c.has(e) }) {
+		engines.Warm(ctx) // while the first files download
+	}
+	files := c.Sources.Fetcher(c.Workspace)
+	files.Tests = c.Most >= gate.Tests
+	jobs := min(engines.Jobs(), len(build))
+	return run.Runner{
+		Fetcher: files, Engine: engines, Finder: c.finder(), Sealer: c.sealer,
+		Out: c.Out, Jobs: engines.Jobs(), Gates: gatesAtOnce(jobs), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
+		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, c.Display) },
+		Done: func(_ int, done run.Outcome) {
+			done.Err = c.Catalogue.Hinted(done.Err)
+			cell := c.cellOf(done)
+			if err := c.rec.Update(cell); err != nil {
+				c.Keys.Note("%v", err)
+			}
+			showDone(c.Display, cell)
+		},
+	}.Run(ctx, entries)
+}
+
+// perGate is the memory set aside for a gate with two ranks that import a framework, in
+// bytes.
+const perGate = 2 << 30
+
+// gatesAtOnce returns how many gates in containers may run at a time for each of jobs
+// cells on this host.
+func gatesAtOnce(jobs int) int {
+	n := runtime.NumCPU()
+	if memory, err := host.This().Memory(); err == nil {
+		n = min(n, int(memory/perGate))
+	}
+	return min(4, max(1, n/max(1, jobs)))
+}
+
+// finder searches for results in the store and in the places of --from.
+func (c *cellRun) finder() run.Finder {
+	return reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note}
+}
+
+// lockOutput waits until no other run writes to the output directory: two runs would
+// delete each other's wheels.
+func (c *cellRun) lockOutput(ctx context.Context) (free func(), err error) {
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
+		return nil, diag.Errorf(diag.Usage, "--out: %w", err)
+	}
+	return store.Lock(ctx, filepath.Join(c.Out, ".lock"), func() {
+		c.Keys.Note("another run writes to %s: waiting for it (to write elsewhere, use --out DIR)", c.Out)
+	})
+}
+
+// checkInputsExist returns an error if the files or images of the cells to build cannot be had. A
+// cell that waits long for its inputs would report it only then.
+func (c *cellRun) checkInputsExist(ctx context.Context, build []lock.Entry) error {
+	if c.Sources.Offline {
+		if err := c.Sources.Fetcher(c.Workspace).Missing(build, home.NoteWriter(c.Keys.Note)); err != nil {
+			return err
+		}
+	}
+	return c.preflight(ctx, build)
+}
+
+// refuse records the reason why no entry was started.
+func (c *cellRun) refuse(entries []lock.Entry, why error) error {
+	why = c.Catalogue.Hinted(why)
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, c.rec.Update(c.cellOf(run.Outcome{Entry: e, Err: why})))
+	}
+	_, err := c.finish()
+	return errors.Join(append(errs, err)...)
+}
+
+// finish completes run.json and writes its views.
+func (c *cellRun) finish() (report.Run, error) {
+	final, err := c.rec.Finish(time.Now())
+	if err == nil {
+		c.views(final)
+	}
+	return final, err
+}
+
+// diagnosed adds the diagnosis of known failures to the errors of a cell.
+func diagnosed(o run.Outcome, out string, examiner func() (*diagnose.Examiner, error)) error {
+	if o.Err == nil {
+		return nil
+	}
+	var errs []error
+	for _, err := range diag.All(o.Err) {
+		if err.Code == diag.Build && len(o.Steps) > 0 {
+			err.LogPath = filepath.Join(out, logOf(o.Entry.ID, o.Steps[len(o.Steps)-1].Name))
+			err.Log = diagnose.Meaningful(err.LogPath, err.Log)
+			if e, failed := examiner(); failed == nil {
+				if d, ok := e.Cause(context.Background(), err.LogPath); ok { // diagnose the log even after the run was interrupted
+					err.Hint = d.Hint()
+				}
+			}
+			if open := shellAt(o, out); open != "" {
+				err.Hint = strings.TrimPrefix(err.Hint+"; "+open, "; ")
+			}
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// record starts run.json with every chosen cell.
+func (c *cellRun) record(entries []lock.Entry) (err error) {
+	begun := report.Run{Builder: c.Version, Engine: c.Engines.Describe(), Started: time.Now()}
+	for _, e := range entries {
+		begun.Cells = append(begun.Cells, report.Cell{ID: e.ID, Key: e.Key(), Recipe: e.Recipe, Axes: e.Axes, Recipes: c.Catalogue.Site})
+	}
+	c.rec, err = report.NewRecorder(filepath.Join(c.Out, "run.json"), begun)
+	return err
+}
+
+// cellOf converts an outcome to its form in run.json, with the site of the recipes.
+func (c *cellRun) cellOf(o run.Outcome) report.Cell {
+	cell := cellOf(o)
+	cell.Recipes = c.Catalogue.Site
+	return cell
+}
+
+// cellOf converts an outcome to its form in run.json.
+func cellOf(o run.Outcome) report.Cell {
+	c := report.Cell{
+		ID: o.Entry.ID, Key: o.Entry.Key(), Recipe: o.Entry.Recipe, Axes: o.Entry.Axes,
+		From: report.From(o.From), Engine: diag.Redact(o.Engine), Artifacts: o.Artifacts, Verdicts: o.Verdicts,
+	}
+	for _, s := range o.Steps {
+		c.Steps = append(c.Steps, report.Step{
+			Name: s.Name, Started: s.Started.UTC().Truncate(time.Millisecond), Seconds: report.Seconds(s.Seconds), Cached: s.Cached,
+			Waiting: run.IsWait(s.Name), Failed: s.Failed, Log: logOf(o.Entry.ID, s.Name),
+		})
+	}
+	if c.From == report.Store || c.From == report.Registry {
+		c.Taken = report.Seconds(o.Took.Seconds())
+	}
+	// A cell refused by a gate has a result, and its verdicts are the error.
+	if code := diag.CodeOf(o.Err); o.Err != nil && !o.Skipped && (code != diag.Gate || len(o.Verdicts) == 0) {
+		c.Error = &report.CellError{Code: code.String(), Message: diag.Redact(term.Clean(o.Err.Error())), Hint: diag.Redact(firstHint(o.Err))}
+	}
+	return c
+}
+
+func firstHint(err error) string {
+	for _, e := range diag.All(err) {
+		if e.Hint != "" {
+			return e.Hint
+		}
+	}
+	return ""
+}

@@ -1,0 +1,40 @@
+// Package build holds the verbs that build cells and handle what a build leaves: run with
+// its logs and reports, the second build, and the file system of a step.
+package build
+
+import (
+	"context"
+
+	"builder/internal/app/home"
+	"builder/internal/app/host"
+	"builder/internal/build/fleet"
+	"builder/internal/build/run"
+	"builder/internal/plan/lock"
+	"builder/internal/view/progress"
+)
+
+// A Setup is the state that the verbs of this package share.
+type Setup struct {
+	host.Setup
+	Display *progress.Display // receives the events of cells; required by verbs that build
+
+	// Builder replaces the engines; nil outside tests. With it the host is not checked.
+	Builder run.Engine
+}
+
+// fleet returns the engines shared by the cells of a run.
+func (s Setup) fleet(w *home.Workspace) *fleet.Fleet {
+	if s.Builder == nil {
+		return host.Fleet(s.Setup, w)
+	}
+	up := func(context.Context) (run.Engine, error) { return s.Builder, nil }
+	return fleet.New([]fleet.Member{{Name: "here", Jobs: 1, Up: up}}, s.Keys.Note)
+}
+
+// preflight returns an error if this host cannot build the entries.
+func (s Setup) preflight(ctx context.Context, entries []lock.Entry) error {
+	if s.Builder != nil {
+		return nil
+	}
+	return host.Preflight(ctx, s.Setup, entries)
+}

@@ -1,0 +1,53 @@
+package build
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"builder/internal/base/atomicfile"
+	"builder/internal/view/report"
+	"builder/internal/view/reportpage"
+)
+
+// writeViews writes report.html, report.md and junit.xml beside run.json, for people
+// and CI servers.
+func writeViews(dir string, r report.Run, o reportpage.Options) error {
+	o.Link = func(path string) string { return seenFrom(dir, path) }
+	page := atomicfile.Fill(filepath.Join(dir, "report.html"), func(w io.Writer) error { return reportpage.Write(w, r, o) })
+	results, err := report.JUnit(r)
+	if err == nil {
+		err = atomicfile.Write(filepath.Join(dir, "junit.xml"), results)
+	}
+	return errors.Join(page, err, atomicfile.Write(filepath.Join(dir, "report.md"), []byte(report.Markdown(r))))
+}
+
+// seenFrom returns the relative slash-separated path from a directory to a regular
+// file, or "" if no such file exists.
+func seenFrom(dir, path string) string {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	from, err1 := filepath.Abs(dir)
+	to, err2 := filepath.Abs(path)
+	way, err3 := filepath.Rel(from, to)
+	if errors.Join(err1, err2, err3) != nil {
+		return ""
+	}
+	return filepath.ToSlash(way)
+}
+
+// views writes the views of a run to its output directory. They are derived from
+// run.json: a write error is noted and is no error of a cell.
+func (c *cellRun) views(r report.Run) {
+	root, err := os.OpenRoot(c.Out)
+	if err == nil {
+		err = writeViews(c.Out, r, reportpage.Options{Logs: root.FS(), LogDir: c.Out})
+		root.Close()
+	}
+	if err != nil {
+		c.Keys.Note("%v", err)
+	}
+}

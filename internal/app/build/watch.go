@@ -1,0 +1,136 @@
+package build
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/build/steplog"
+	"builder/internal/view/progress"
+	"builder/internal/view/report"
+	"builder/internal/view/term"
+)
+
+// watch shows the steps of one cell and keeps their logs.
+type watch struct {
+	dir, id  string
+	progress *progress.Display
+	log      *stepLog
+}
+
+var _ run.Events = (*watch)(nil)
+
+// NewWatch returns events that show the steps of a cell and write their logs below out.
+func NewWatch(out, id string, p *progress.Display) run.Events {
+	return &watch{dir: filepath.Join(out, id, steplog.Dir), id: id, progress: p}
+}
+
+// logOf returns the path of a step's log, relative to the output directory.
+func logOf(id, step string) string { return filepath.Join(id, steplog.Dir, steplog.Name(step)) }
+
+// StepStarted implements [run.Events]. If it cannot open the log it prints a note and
+// continues: a missing log must not stop a build.
+func (w *watch) StepStarted(step string) io.Writer {
+	if run.IsWait(step) {
+		w.progress.Wait(w.id, step)
+	} else {
+		w.progress.Start(w.id, step)
+	}
+	file, err := steplog.Create(w.dir, step)
+	if err != nil {
+		w.progress.Note("cannot write the log of step %s: %v", step, err)
+	}
+	w.log = newStepLog(file, w.id, w.progress)
+	return w.log
+}
+
+// StepDone implements [run.Events].
+func (w *watch) StepDone(step string, d time.Duration, cached bool, err error) {
+	if w.log != nil {
+		w.log.close(err)
+		w.log = nil
+	}
+	w.progress.Done(w.id, step, d, cached, err)
+}
+
+// stepLog writes the output of a step to its file and to the display.
+type stepLog struct {
+	file     *os.File // nil if the file could not be created
+	lines    *term.Lines
+	wrote    bool
+	last     []byte // what was written last
+	id       string
+	progress *progress.Display
+}
+
+func newStepLog(file *os.File, id string, p *progress.Display) *stepLog {
+	return &stepLog{file: file, lines: term.NewLines(func(line string) { p.Line(id, line) }), id: id, progress: p}
+}
+
+// Write implements [io.Writer].
+func (l *stepLog) Write(p []byte) (int, error) {
+	_, _ = l.lines.Write(p) // never fails
+	l.wrote, l.last = true, append(l.last[:0], p...)
+	if l.file == nil {
+		return len(p), nil
+	}
+	return l.file.Write(p)
+}
+
+// Bytes implements [fetch.Counter].
+func (l *stepLog) Bytes(done, total int64) { l.progress.Bytes(l.id, done, total) }
+
+// close ends the log. It adds the step's error, such as a patch that does not apply,
+// unless the error repeats output that the log has.
+func (l *stepLog) close(err error) {
+	if err != nil {
+		wrote := l.wrote
+		for _, e := range diag.All(err) {
+			if wrote && (len(e.Log) > 0 || string(l.last) == e.Error()+"\n") {
+				continue
+			}
+			fmt.Fprintln(l, e)
+			for _, line := range e.Log {
+				fmt.Fprintln(l, line)
+			}
+		}
+	}
+	l.lines.Flush()
+	if l.file != nil {
+		l.file.Close()
+	}
+}
+
+// showDone shows the result of a cell.
+func showDone(p *progress.Display, c report.Cell) {
+	status := report.StatusOf(c)
+	var took report.Seconds
+	if c.From == report.Build {
+		took = c.Seconds()
+	}
+	good := status == report.Pass || status == report.Skipped
+	p.CellDone(c.ID, string(status), good, time.Duration(float64(took)*float64(time.Second)), remark(c, status))
+}
+
+// remark returns a note on a cell: the source of its result, or the reason why it did
+// not pass.
+func remark(c report.Cell, status report.Status) string {
+	switch {
+	case c.Error != nil:
+		return c.Error.Code
+	case status == report.Pass && c.From != report.Build:
+		return "from " + string(c.From)
+	}
+	var gates []string
+	for _, v := range c.Verdicts {
+		if v.Refuses() {
+			gates = append(gates, "gate "+v.Gate)
+		}
+	}
+	return strings.Join(gates, ", ")
+}

@@ -1,0 +1,184 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/fetch"
+	"builder/internal/build/fleet"
+	"builder/internal/build/run"
+	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/recipe"
+	"builder/internal/view/progress"
+	"builder/internal/view/report"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
+	"builder/test/kit/recipetest"
+)
+
+// workbench is a fake fetcher, engine, finder and sealer for a run with one failing
+// cell. A build with reserved memory continues until another cell waits for it.
+type workbench struct{ fails, out string }
+
+// crowded blocks until a log shows a waiting cell.
+func (w workbench) crowded(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		found, err := filepath.Glob(filepath.Join(w.out, "*", "logs", "wait.log"))
+		if err != nil || len(found) > 0 || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (workbench) Fetch(_ context.Context, _ lock.Entry, progress io.Writer) error {
+	for done := range int64(3) {
+		progress.(fetch.Counter).Bytes(done, 2)
+	}
+	_, err := fmt.Fprintln(progress, "2 of 2 MB, 1 of 1 files")
+	return err
+}
+
+func (w workbench) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact, _ string, events run.Events, look run.Look) error {
+	fmt.Fprint(events.StepStarted("image"), "")
+	events.StepDone("image", 0, true, nil)
+	if err := w.crowded(ctx); e.Memory > 0 && err != nil {
+		return err
+	}
+	fmt.Fprint(events.StepStarted("build"), "cc <a.c>\n", "\x1b[31mdone\x1b[0m\n")
+	if e.ID == w.fails {
+		err := diag.Errorf(diag.Build, "exit 1")
+		events.StepDone("build", time.Second, false, err)
+		return err
+	}
+	events.StepDone("build", time.Second, false, nil)
+	return look(ctx, run.Built{})
+}
+
+func (w workbench) Rebuild(context.Context, lock.Entry, []artifact.Artifact, string, run.Events) ([]artifact.Artifact, error) {
+	return nil, errors.New("nobody asked for it")
+}
+
+func (workbench) Find(context.Context, lock.Entry, string) (run.Result, bool, error) {
+	return run.Result{}, false, nil
+}
+func (workbench) Keep(lock.Entry, run.Result) error { return nil }
+func (workbench) Forget(lock.Entry) error           { return nil }
+func (workbench) Seal(lock.Entry, run.Result, []verdict.Verdict) ([]artifact.Artifact, error) {
+	return nil, nil
+}
+
+// ran runs three cells and returns the output and the run. Two of the cells each need
+// all of the memory.
+func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
+	t.Helper()
+	home := t.TempDir()
+	var b bytes.Buffer
+	shown := progress.New(&b, o)
+	c = &cellRun{RunRequest: RunRequest{Out: filepath.Join(home, "out")}}
+	entries := []lock.Entry{{ID: "tool-1", Recipe: "tool", Memory: 8e9}, {ID: "tool-2", Recipe: "tool", Memory: 8e9}, {ID: "tool-3", Recipe: "tool"}}
+	must.Succeed(t, os.MkdirAll(c.Out, 0o755), c.record(entries))
+	shown.Run([]string{"tool-1", "tool-2", "tool-3"})
+	bench := workbench{fails: "tool-3", out: c.Out}
+	member := fleet.Member{Name: "bench", Jobs: 3, Memory: 8e9, Up: func(context.Context) (run.Engine, error) { return bench, nil }}
+	var errs []error
+	for _, o := range (run.Runner{
+		Fetcher: bench, Engine: fleet.New([]fleet.Member{member}, shown.Note), Finder: bench, Sealer: bench, Out: c.Out, Jobs: 3,
+		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, shown) },
+		Done: func(_ int, o run.Outcome) {
+			cell := cellOf(o)
+			err := c.rec.Update(cell)
+			check.That(t, err == nil, "%v", err)
+			showDone(shown, cell)
+		},
+	}).Run(t.Context(), entries) {
+		errs = append(errs, o.Err)
+	}
+	_, err := c.rec.Finish(time.Now())
+	must.Succeed(t, err)
+	shown.Close()
+	err = errors.Join(errs...)
+	shown.Faults(err)
+	check.That(t, diag.CodeOf(err) == diag.Gate, "the error is %v of class %v", err, diag.CodeOf(err))
+	return b.String(), c
+}
+
+// Every event of a run follows the schema, and every kind of event occurs.
+func TestEventsFollowTheirSchema(t *testing.T) {
+	stderr, _ := ran(t, progress.Options{Format: progress.JSON, Verbose: true})
+	validate := recipetest.Validator(t, recipe.Schema(&progress.Event{}))
+	seen := map[progress.Kind]bool{}
+	for line := range strings.Lines(stderr) {
+		err := validate([]byte(line))
+		check.That(t, err == nil, "%s: %v", line, err)
+		var e progress.Event
+		must.Succeed(t, json.Unmarshal([]byte(line), &e))
+		seen[e.Event] = true
+		check.That(t, e.Event != progress.LogLine || !strings.ContainsRune(e.Text, '\x1b'), "%q would colour a terminal", e.Text)
+	}
+	for _, kind := range progress.Kinds() {
+		check.That(t, seen[kind] || kind == progress.Note, "there is no event %s", kind)
+	}
+	for _, bad := range []string{`{}`, `{"schema":2,"time":"2026-11-22T00:00:00Z","event":"note"}`, `{"schema":1,"time":"2026-11-22T00:00:00Z","event":"frob"}`, `{"schema":1,"time":"2026-11-22T00:00:00Z","event":"note","more":1}`} {
+		check.That(t, validate([]byte(bad)) != nil, "the schema allows %s", bad)
+	}
+}
+
+// A waiting cell is reported while it waits and in run.json.
+func TestWaitingIsRecorded(t *testing.T) {
+	stderr, w := ran(t, progress.Options{Format: progress.Plain})
+	check.That(t, strings.Contains(stderr, " wait waiting\n") && strings.Contains(stderr, " wait done "), "stderr is\n%s", stderr)
+	r, err := report.Read(filepath.Join(w.Out, "run.json"))
+	must.Succeed(t, err)
+	waited := 0
+	for _, c := range r.Cells {
+		for _, s := range c.Steps {
+			check.That(t, s.Waiting == (s.Name == "wait"), "%s: step %s waits: %v", c.ID, s.Name, s.Waiting)
+			if s.Waiting {
+				waited++
+			}
+		}
+	}
+	check.That(t, waited == 1, "%d cells waited, want 1", waited)
+}
+
+// The log of a failed step ends with its error, also after output: a patch may fail
+// after others. An error that repeats the output is not added.
+func TestLogEndsWithTheError(t *testing.T) {
+	at := diag.Pos{File: "site/patches/tool/b.yaml", Line: 7}
+	patch := errors.Join(&diag.Error{Pos: at, Code: diag.Patch, Err: errors.New("a.c: no match; the closest line is 3")}, errors.New("other"))
+	said := &diag.Error{Code: diag.Build, Err: errors.New("exit 1"), Log: []string{"cc: no"}}
+	for _, c := range []struct {
+		output string
+		err    error
+		want   string
+	}{
+		{"a: applied\n", patch, "a: applied\nsite/patches/tool/b.yaml:7: a.c: no match; the closest line is 3\nother\n"},
+		{"cc: no\n", said, "cc: no\n"},
+		{"", said, "exit 1\ncc: no\n"},
+		{"done\n", nil, "done\n"},
+	} {
+		dir := t.TempDir()
+		events := NewWatch(dir, "tool-1", progress.New(io.Discard, progress.Options{Format: progress.Plain}))
+		if log := events.StepStarted("patch"); c.output != "" {
+			fmt.Fprint(log, c.output)
+		}
+		events.StepDone("patch", 0, false, c.err)
+		got, err := os.ReadFile(filepath.Join(dir, logOf("tool-1", "patch")))
+		check.That(t, err == nil && string(got) == c.want, "%v: %q, want %q", err, got, c.want)
+	}
+}

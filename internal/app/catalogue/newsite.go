@@ -1,0 +1,147 @@
+package catalogue
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/diagnoses"
+	"builder/images"
+	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/stack"
+	"builder/patches"
+	"builder/profiles"
+	"builder/recipes"
+	"builder/stacks"
+)
+
+// newFile is one file that init writes, relative to the site's directory.
+type newFile struct {
+	path string
+	data []byte
+}
+
+// readme is a file of every site.
+const readme = "README.md"
+
+// sitePlace returns an error if dir exists and is not a directory.
+func sitePlace(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return diag.Errorf(diag.Usage, "%s is not a directory", dir).WithHint("name a directory; it is made if it is missing")
+	}
+	return nil
+}
+
+// NewSite writes the files of a site with copies of the named built-in recipes and stacks.
+// If a file exists it writes none, except that copies can be added to an existing site. It
+// returns the written files.
+func NewSite(dir string, names []string) (written []string, err error) {
+	if err := sitePlace(dir); err != nil {
+		return nil, err
+	}
+	files := []newFile{{readme, []byte(siteReadme)}}
+	var errs []error
+	add := func(fsys fs.FS, below, pattern string) {
+		found, err := builtInFiles(fsys, below, pattern)
+		files, errs = append(files, found...), append(errs, err)
+	}
+	add(recipes.FS, "recipes", "schema.json")
+	add(stacks.FS, "stacks", "schema.json")
+	add(patches.FS, "patches", "schema.json")
+	add(images.FS, "images", "schema.json")
+	add(diagnoses.FS, "diagnoses", "schema.json")
+	add(profiles.FS, "profiles", "schema.json")
+	if len(names) > 0 {
+		files = slices.DeleteFunc(files, func(f newFile) bool { return exists(filepath.Join(dir, f.path)) })
+	}
+	for _, name := range names {
+		if base, ok := strings.CutPrefix(name, stack.Prefix); ok {
+			if _, err := fs.Stat(stacks.FS, base+".yaml"); err != nil {
+				errs = append(errs, diag.Errorf(diag.Usage, "unknown stack %q", base).WithHint("`builder list` prints the stacks"))
+				continue
+			}
+			add(stacks.FS, "stacks", base+".yaml")
+			add(stacks.FS, "stacks", base+".lock.json")
+			continue
+		}
+		if err := checkName(name); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		add(recipes.FS, "recipes", name+".yaml")
+		add(recipes.FS, "recipes", name+".lock.json")
+		add(patches.FS, "patches", name+"/*")
+	}
+	for _, f := range files {
+		if exists(filepath.Join(dir, f.path)) {
+			errs = append(errs, diag.Errorf(diag.Usage, "%s already exists", filepath.Join(dir, f.path)).
+				WithHint("init overwrites no file: move it away, or name another directory"))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		path := filepath.Join(dir, f.path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return written, diag.Errorf(diag.Usage, "making the directory: %w", err)
+		}
+		if err := os.WriteFile(path, f.data, 0o644); err != nil {
+			return written, fmt.Errorf("writing %s: %w", path, err)
+		}
+		written = append(written, path)
+	}
+	return written, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// builtInFiles reads built-in files to write below a folder of the site.
+func builtInFiles(fsys fs.FS, below, pattern string) ([]newFile, error) {
+	matches, err := fs.Glob(fsys, pattern)
+	if err != nil {
+		return nil, err
+	}
+	var files []newFile
+	for _, name := range matches {
+		data, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, newFile{filepath.Join(below, name), data})
+	}
+	return files, nil
+}
+
+// checkName returns an error if no built-in recipe has the name.
+func checkName(name string) error {
+	all, err := recipe.Load(recipes.FS, "recipes")
+	if err == nil {
+		_, err = recipe.Find(all, name)
+	}
+	return err
+}
+
+const siteReadme = `# Recipes of our own
+
+Name this directory with --recipes or BUILDER_RECIPES:
+
+    builder plan horovod --recipes .
+
+builder adds recipes/NAME.yaml, stacks/NAME.yaml, patches/NAME/*.yaml, images/*.yaml,
+diagnoses/*.yaml and profiles/NAME.yaml to its built-in files. A file replaces the
+built-in one of the same name, and "builder plan" lists the replacements. The locks are beside the recipes. Write
+them with
+
+    builder lock --recipes . NAME
+
+and check them in.
+`

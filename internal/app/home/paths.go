@@ -1,0 +1,94 @@
+package home
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/owned"
+)
+
+// AbsentPath returns an error if the path of --to is empty or exists.
+func AbsentPath(to string) error {
+	if to == "" {
+		return diag.Errorf(diag.Usage, "--to is missing").WithHint("name a path that does not exist yet: --to DIR")
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return diag.Errorf(diag.Usage, "--to: %s already exists", to).WithHint("name a path that does not exist, or remove it first")
+	}
+	return nil
+}
+
+// AbsentFile is [AbsentPath] for a path whose directory is not made.
+func AbsentFile(to string) error {
+	if err := AbsentPath(to); err != nil {
+		return err
+	}
+	above := filepath.Dir(to)
+	if info, err := os.Stat(above); err != nil || !info.IsDir() {
+		return diag.Errorf(diag.Usage, "--to: %s is not a directory", above).WithHint("make it first, or name a path in a directory that exists")
+	}
+	return nil
+}
+
+// Closed returns [Dir], closed to other users.
+func Closed(note func(format string, args ...any)) (string, error) {
+	home, err := Dir()
+	if err != nil {
+		return "", err
+	}
+	return home, closeHome(home, note)
+}
+
+// closeHome closes an existing home to other users. It refuses a home in which another
+// user can have put programs, keys or locks. Every first file of a home makes it closed.
+func closeHome(home string, note func(format string, args ...any)) error {
+	info, err := os.Stat(home)
+	if err != nil {
+		return nil // nothing is in it
+	}
+	const hint = "name a directory of your own: BUILDER_HOME=DIR"
+	if err := owned.Mine(home, info); err != nil {
+		return diag.Errorf(diag.Usage, "BUILDER_HOME: %w, who could replace its programs and keys", err).WithHint(hint)
+	}
+	if content, err := os.ReadDir(home); owned.Shared(info) && (err != nil || len(content) > 0) {
+		return diag.Errorf(diag.Usage, "BUILDER_HOME: other users can write to %s, and could have replaced its programs and keys", home).
+			WithHint("%s; if you trust everything in it: chmod 700 %s", hint, home)
+	}
+	if info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	err = os.Chmod(home, info.Mode()&^0o077)
+	if err == nil {
+		note("closed %s to other users: its mode was %04o", home, info.Mode().Perm())
+	} else if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) { // others can only read
+		return diag.Errorf(diag.Usage, "BUILDER_HOME: %w", err)
+	}
+	return nil
+}
+
+// Dir returns BUILDER_HOME, or builder in the user's cache directory.
+func Dir() (string, error) {
+	if home := os.Getenv("BUILDER_HOME"); home != "" {
+		if info, err := os.Stat(home); err == nil && !info.IsDir() {
+			return "", diag.Errorf(diag.Usage, "BUILDER_HOME: %s is not a directory", home)
+		}
+		return filepath.Abs(home)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", diag.Errorf(diag.Usage, "no state directory: %w", err).WithHint("set BUILDER_HOME")
+	}
+	return filepath.Join(cache, "builder"), nil
+}
+
+// CheckOut returns an error if dir is a file, before any work starts.
+func CheckOut(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return diag.Errorf(diag.Usage, "--out: %s is not a directory", dir)
+	}
+	return nil
+}

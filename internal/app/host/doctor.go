@@ -1,0 +1,105 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"builder/internal/app/plan"
+	"builder/internal/base/diag"
+	"builder/internal/build/native"
+	"builder/internal/input/oci"
+	"builder/internal/machine/doctor"
+	"builder/internal/machine/host"
+	"builder/pipelines"
+)
+
+// Examine checks whether this host can build. With a recipe it also checks the needs of
+// the chosen cell. The error names the failed checks.
+func Examine(ctx context.Context, s Setup, of plan.Selection) (doctor.Report, error) {
+	work, err := workOf(ctx, s, of)
+	if err != nil {
+		return doctor.Report{}, err
+	}
+	r := doctor.Examine(ctx, host.This(), work)
+	r.Builder = s.Version
+	return r, lacking(r)
+}
+
+// lacking returns an error if the host cannot do the work.
+func lacking(r doctor.Report) error {
+	names := r.Lacking()
+	if len(names) == 0 {
+		return nil
+	}
+	return diag.Errorf(diag.NoEngine, "this host cannot do the work: %s", strings.Join(names, ", ")).
+		WithHint("see the findings and remedies above")
+}
+
+// workOf returns the work to examine the host for.
+func workOf(ctx context.Context, s Setup, of plan.Selection) (doctor.Work, error) {
+	w := doctor.Work{Home: s.Keys.Home, Engine: engineState(ctx, s)}
+	if of.Recipe == nil {
+		return w, nil
+	}
+	var err error
+	if w.Engine, err = reachable(ctx, w.Engine, native.Supported()); err != nil {
+		return w, err
+	}
+	pinned := plan.NewAssembler(s.Catalogue, s.Keys.Home, s.Sources)
+	pinned.Forbids = "--offline" // no network access here
+	w.Recipe, err = forecastOf(s, heldBy(s, w.Engine)).forecast(ctx, pinned, of)
+	if err != nil {
+		return w, err
+	}
+	w.Recipe.Mirrors = s.Sources.Mirrors
+	if w.Engine.Kind == doctor.Native && !w.Engine.Built {
+		w.Recipe.Places = append(w.Recipe.Places, modules(ctx)...)
+	}
+	if w.Engine.Kind == doctor.Container && !w.Engine.Holds && w.Engine.Image != "" {
+		err = forecastOf(s, func(string) bool { return false }).addImage(w.Recipe, w.Engine.Image, "")
+	}
+	return w, err
+}
+
+// reachable returns the engine that a run would use if the daemon lacks the engine's
+// image: the native engine, if the image's registry does not answer and this host
+// supports it.
+func reachable(ctx context.Context, state doctor.EngineState, unsupported error) (doctor.EngineState, error) {
+	if state.Kind != doctor.Container || state.Holds || state.Image == "" || state.From != "" || unsupported != nil {
+		return state, nil
+	}
+	registry, err := oci.Endpoint(state.Image)
+	if err == nil && answers(ctx, registry) != nil {
+		state.Kind = doctor.Native
+		state.Instead = fmt.Sprintf("%s has no image of the engine, and the registry of %s does not answer", state.Program, state.Image)
+	}
+	return state, err
+}
+
+// engineTime limits the query for an engine's version.
+const engineTime = 20 * time.Second
+
+// engineState finds the engine that a run would use. It starts none.
+func engineState(ctx context.Context, s Setup) doctor.EngineState {
+	own := quietNative(s).Look()
+	state := doctor.EngineState{
+		Kind: doctor.Native, Wanted: native.Version, Programs: native.Needs, NoInstall: s.NoInstall, From: s.Engines.Image.Place.String(),
+		Addresses: []string{own.Address}, Built: own.Built, Running: own.Running, Current: own.Current,
+	}
+	if s.Engines.Choices[0].Address != "" {
+		state.Kind, state.Addresses = doctor.Named, s.Engines.Addresses()
+	} else if d, found := s.Engines.Daemon.Find(ctx); found && !s.Engines.Choices[0].NativeOnly {
+		state.Kind, state.Program = doctor.Container, string(d)
+		state.Image, state.Holds = s.Engines.Daemon.Image(ctx, d)
+	}
+	if own.Built && (state.Kind == doctor.Named || state.Kind == doctor.Native && state.Current) {
+		state.Version = func(ctx context.Context, address string) (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, engineTime)
+			defer cancel()
+			return pipelines.Version(ctx, address, own.CLI)
+		}
+	}
+	return state
+}

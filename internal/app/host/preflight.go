@@ -1,0 +1,141 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"builder/internal/app/home"
+	"builder/internal/base/diag"
+	"builder/internal/input/oci"
+	"builder/internal/input/store"
+	"builder/internal/machine/doctor"
+	"builder/internal/machine/host"
+	"builder/internal/plan/lock"
+	"builder/pipelines"
+)
+
+// registryTime limits the wait for a registry's answer.
+const registryTime = 5 * time.Second
+
+// Preflight returns an error if this host cannot do the work, before anything is fetched.
+// entries are those of the run; empty means the lock still lacks pins.
+func Preflight(ctx context.Context, s Setup, entries []lock.Entry) error {
+	work := doctor.Work{Home: s.Keys.Home, Engine: engineState(ctx, s)}
+	if len(entries) > 0 {
+		var err error
+		work.Recipe, err = forecastOf(s, heldBy(s, work.Engine)).ofEntries(entries)
+		if err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, lacks := range failedChecks(ctx, work) {
+		errs = append(errs, diag.Errorf(diag.NoEngine, "this host cannot do the work: %s: %s", lacks.Name, lacks.Found).
+			WithHint("%s; `builder doctor` runs all checks", lacks.Remedy))
+	}
+	if len(errs) == 0 && work.Recipe != nil {
+		errs = append(errs, checkImages(ctx, s, work.Recipe.Places))
+	}
+	return errors.Join(errs...)
+}
+
+// failedChecks returns the failed checks of the host. Of several engines given by address,
+// one working engine is enough: it builds the cells of the others.
+func failedChecks(ctx context.Context, work doctor.Work) []doctor.Result {
+	if len(work.Engine.Addresses) > 1 {
+		for _, address := range work.Engine.Addresses {
+			one := work
+			one.Engine.Addresses = []string{address}
+			if failed := doctor.Cannot(ctx, host.This(), one); len(failed) == 0 {
+				return nil
+			}
+		}
+	}
+	return doctor.Cannot(ctx, host.This(), work)
+}
+
+// heldBy returns a function that reports whether an engine has an image. For an engine
+// in Docker or Podman it checks the images pulled for this home. For an engine given by
+// address it returns nil: the engine's images are unknown, and it may reach other
+// registries than this host.
+func heldBy(s Setup, state doctor.EngineState) func(digest string) bool {
+	switch state.Kind {
+	case doctor.Native:
+		return quietNative(s).Holds
+	case doctor.Container:
+		return func(digest string) bool {
+			_, err := os.Stat(pipelines.Pulled(filepath.Join(s.Keys.Home, "scratch"), digest))
+			return err == nil
+		}
+	}
+	return nil
+}
+
+// HasImage reports whether the store or an engine that builder starts has an image.
+func HasImage(s Setup, digest string) bool {
+	return stored(s.Keys.Home, digest) || quietNative(s).Holds(digest) || heldBy(s, doctor.EngineState{Kind: doctor.Container})(digest)
+}
+
+// stored reports whether the store of a home has an image.
+func stored(home, digest string) bool {
+	_, held := oci.Held(peek(home), digest)
+	return held
+}
+
+// peek opens the store of a home, which may be missing, to look for files.
+func peek(dir string) *store.Store { return store.Peek(home.StoreDir(dir)) }
+
+// checkImages returns an error for each image missing from the engine if its registry does
+// not answer or --offline forbids the query.
+func checkImages(ctx context.Context, s Setup, places []doctor.Place) error {
+	asked := map[string]error{}
+	var errs []error
+	for _, p := range places {
+		image := p.Image
+		if image == "" || p.Cached {
+			continue
+		}
+		if s.Sources.Offline {
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: --offline, and the engine does not have it", image).
+				WithHint("run once without --offline, so that the engine pulls and keeps the image"))
+			continue
+		}
+		if _, done := asked[p.URL]; !done {
+			asked[p.URL] = answers(ctx, p.URL)
+		}
+		if err := asked[p.URL]; err != nil {
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: the engine does not have it, and its registry does not answer: %w", s.Sources.Registries.Reference(image), err).
+				WithHint("set HTTPS_PROXY, HTTP_PROXY and NO_PROXY, name a mirror with BUILDER_MIRROR_REGISTRY or an engine that reaches the registry with --engine URL, or bring the image with `builder store export` on another host and `builder store import`; nothing was fetched"))
+			continue
+		}
+		if err := findImage(ctx, s.Sources.Registries.Reference(image)); errors.Is(err, oci.ErrAbsent) {
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: %w for linux/amd64", s.Sources.Registries.Reference(image), oci.ErrAbsent).
+				WithHint("copy the image there with this digest, or name another mirror with BUILDER_MIRROR_REGISTRY; nothing was fetched"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// answers queries the server at url. A timeout is no error: the server may be slow.
+func answers(ctx context.Context, url string) error {
+	asked, done := context.WithTimeout(ctx, registryTime)
+	defer done()
+	status, err := host.This().Ask(asked, url)
+	switch {
+	case err != nil && asked.Err() == nil:
+		return err
+	case status == 407:
+		return errors.New("the proxy requires a password (407)")
+	}
+	return nil
+}
+
+// findImage asks the registry of an image for it.
+func findImage(ctx context.Context, reference string) error {
+	asked, done := context.WithTimeout(ctx, registryTime)
+	defer done()
+	return oci.Find(asked, reference)
+}

@@ -1,0 +1,123 @@
+package host
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	godigest "github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/native"
+	"builder/internal/input/oci"
+	"builder/internal/machine/doctor"
+	"builder/internal/plan/lock"
+	"builder/pipelines"
+	"builder/test/kit/must"
+)
+
+// A missing image must come from its registry. If the registry does not answer, the
+// error appears before anything is fetched and has the digest of the image.
+func TestImagesArePullableBeforeTheRun(t *testing.T) {
+	const digest = "sha256:e50984d2e1ef6300e3fd51303839842189a077b10cb5cadff1923df10c61c493"
+	home := t.TempDir()
+	gone := httptest.NewServer(nil)
+	here := httptest.NewServer(nil)
+	defer here.Close()
+	gone.Close()
+	address := func(s *httptest.Server) string { return strings.TrimPrefix(s.URL, "http://") + "/ours:6.1" }
+	check := func(registry string, s Setup, kind doctor.EngineKind) error {
+		e := lock.Entry{Recipe: "tiny", ID: "tiny-6.1"}
+		e.Image.Pin = lock.ImagePin{Name: "ours", Registry: registry, Digest: digest}
+		e.Runtime = e.Image
+		s.Keys.Home = home
+		n, err := forecastOf(s, heldBy(s, doctor.EngineState{Kind: kind})).ofEntries([]lock.Entry{e})
+		if err != nil || len(n.Places) != 1 {
+			t.Fatalf("%+v, %v", n, err)
+		}
+		return checkImages(t.Context(), s, n.Places)
+	}
+	var offline Setup
+	offline.Sources.Offline = true
+	err := check(address(gone), Setup{}, doctor.Native)
+	if diag.CodeOf(err) != diag.Fetch || !strings.HasPrefix(err.Error(), "image "+address(gone)+"@"+digest+": the engine does not have it, and its registry does not answer: ") {
+		t.Errorf("a registry that is gone: %v", err)
+	}
+	if err := check(address(here), Setup{}, doctor.Native); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "not in the registry") {
+		t.Errorf("a registry that answers 404: %v", err)
+	}
+	if err := check(address(here), offline, doctor.Native); diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("offline: %v", err)
+	}
+	if err := check(address(gone), Setup{}, doctor.Named); err != nil {
+		t.Errorf("nobody knows what another engine keeps and reaches: %v", err)
+	}
+	if err := check(address(gone), Setup{}, doctor.Container); diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("Docker has not pulled it: %v", err)
+	}
+	pulled := pipelines.Pulled(filepath.Join(home, "scratch"), digest)
+	kept := filepath.Join(native.New(home, nil, native.Options{}).Look().StateDir, "worker", "content", "blobs", "sha256", digest[len("sha256:"):])
+	for _, file := range []string{kept, pulled} {
+		must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Succeed(t, os.WriteFile(file, nil, 0o644))
+	}
+	if err := check(address(gone), Setup{}, doctor.Container); err != nil {
+		t.Errorf("an image that Docker has pulled: %v", err)
+	}
+	if err := check(address(gone), offline, doctor.Native); err != nil {
+		t.Errorf("an image that the engine keeps: %v", err)
+	}
+}
+
+// mirrored serves an image as rocm/ours of a mirror. It returns the mirror, its address
+// and the image's digest.
+func mirrored(t *testing.T) (server *httptest.Server, place, digest string) {
+	t.Helper()
+	const config = `{"os": "linux", "architecture": "amd64"}`
+	manifest := fmt.Sprintf(`{"schemaVersion": 2, "mediaType": %q, "config": {"mediaType": %q, "digest": %q, "size": %d}, "layers": []}`,
+		ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageConfig, godigest.FromString(config), len(config))
+	digest = godigest.FromString(manifest).String()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/v2/hub/rocm/ours/manifests/"+digest, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+		io.WriteString(w, manifest)
+	})
+	mux.HandleFunc("/v2/hub/rocm/ours/blobs/"+godigest.FromString(config).String(), func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, config)
+	})
+	server = httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server, strings.TrimPrefix(server.URL, "http://") + "/hub", digest
+}
+
+// ours returns an entry with the image of [mirrored].
+func ours(digest string) lock.Entry {
+	e := lock.Entry{Recipe: "tiny", ID: "tiny-6.1"}
+	e.Image.Pin = lock.ImagePin{Name: "ours", Registry: "rocm/ours:6.1", Digest: digest}
+	e.Runtime = e.Image
+	return e
+}
+
+// A mirror takes the place of a registry. It must hold the image with the locked digest.
+func TestImagesArePullableFromAMirror(t *testing.T) {
+	_, place, held := mirrored(t)
+	other := godigest.FromString("other").String()
+	mirrors, err := oci.ParseMirrors([]string{place})
+	must.Succeed(t, err)
+	for digest, want := range map[string]string{held: "", other: "image " + place + "/rocm/ours:6.1@" + other + ": not in the registry for linux/amd64"} {
+		var s Setup
+		s.Keys.Home, s.Sources.Registries = t.TempDir(), mirrors
+		n, err := forecastOf(s, heldBy(s, doctor.EngineState{Kind: doctor.Native})).ofEntries([]lock.Entry{ours(digest)})
+		must.Succeed(t, err)
+		err = checkImages(t.Context(), s, n.Places)
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%s: %v", digest, err)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/machine/nccllog"
+	"builder/internal/plan/diagnose"
+	"builder/internal/view/report"
+	"builder/internal/view/term"
+)
+
+// Diagnose examines files for known failures. The file name - stands for in. The error
+// joins the errors of unreadable files.
+func Diagnose(ctx context.Context, cat catalogue.Catalogue, files []string, in io.Reader) ([]Examined, error) {
+	e, err := cat.Examiner()
+	if err != nil {
+		return nil, err
+	}
+	var reports []Examined
+	var errs []error
+	for _, file := range files {
+		report, err := examine(ctx, e, file, in)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if err == nil || len(report.Findings) > 0 {
+			reports = append(reports, report)
+		}
+	}
+	return reports, errors.Join(errs...)
+}
+
+// Diagnosable expands the arguments to files: a directory stands for its logs and
+// wheels.
+func Diagnosable(args []string) ([]string, error) {
+	if len(args) == 0 {
+		return nil, diag.Errorf(diag.Usage, "diagnose: name a file, a directory, or - for standard input").
+			WithHint("builder diagnose out/CELL")
+	}
+	var files []string
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		if arg == "-" || err != nil || !info.IsDir() {
+			files = append(files, arg) // reading it reports the error
+			continue
+		}
+		inside, err := resultsIn(arg)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, inside...)
+	}
+	return files, nil
+}
+
+// resultsIn returns the logs and wheels below the directory of one or more cells. In the
+// output directory of a run, it leaves out cells of earlier runs.
+func resultsIn(dir string) ([]string, error) {
+	var files []string
+	run, err := report.Read(filepath.Join(dir, "run.json"))
+	known := err == nil
+	for _, pattern := range []string{"*.log", "logs/*.log", "*/logs/*.log", "*.whl", "rejected/*.whl", "*/*.whl", "*/rejected/*.whl"} {
+		found, err := fs.Glob(os.DirFS(dir), pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range found {
+			cell, _, below := strings.Cut(name, "/")
+			if known && below && !slices.ContainsFunc(run.Cells, func(c report.Cell) bool { return c.ID == cell }) {
+				continue
+			}
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+				return nil, diag.At(diag.Pos{File: path}, "not a regular file")
+			}
+			files = append(files, path)
+		}
+	}
+	if len(files) == 0 {
+		return nil, diag.Errorf(diag.Usage, "%s has no logs and no wheels", dir).
+			WithHint("name the directory of a cell below --out, or the files")
+	}
+	return files, nil
+}
+
+// Examined holds the known failures found in a file. Run describes how the ranks of a
+// job connected. It is nil if the file is no log of such a job.
+type Examined struct {
+	diagnose.Report
+	Run *nccllog.Evidence
+}
+
+func examine(ctx context.Context, e *diagnose.Examiner, file string, in io.Reader) (Examined, error) {
+	if file == "-" {
+		return examineInput(ctx, e, "standard input", in)
+	}
+	if info, err := os.Stat(file); err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeCharDevice) != 0 {
+		f, err := os.Open(file)
+		if err != nil {
+			return Examined{Report: diagnose.Report{File: file}}, diag.Errorf(diag.Usage, "%w", err)
+		}
+		defer f.Close()
+		return examineInput(ctx, e, file, f)
+	}
+	report, err := e.File(ctx, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = diag.Errorf(diag.Usage, "%w", err).WithHint("name a log, a wheel, the directory of a cell below --out, or - for standard input")
+	}
+	if err != nil || report.Kind != "log" {
+		return Examined{Report: report}, err
+	}
+	run, err := runOf(file)
+	return Examined{report, run}, err
+}
+
+// examineInput reads a stream once and passes it to both parsers.
+func examineInput(ctx context.Context, e *diagnose.Examiner, name string, in io.Reader) (Examined, error) {
+	read, write := io.Pipe()
+	type result struct {
+		run *nccllog.Evidence
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		run, err := runIn(read)
+		_, _ = io.Copy(io.Discard, read) // the writer must not block
+		done <- result{run, err}
+	}()
+	report, err := e.Log(ctx, name, io.TeeReader(in, write))
+	write.Close()
+	other := <-done
+	return Examined{report, other.run}, errors.Join(err, other.err)
+}
+
+// runOf reads from an NCCL or RCCL log how the ranks of a job connected. It returns nil
+// for other logs.
+func runOf(file string) (*nccllog.Evidence, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return runIn(f)
+}
+
+func runIn(r io.Reader) (*nccllog.Evidence, error) {
+	run, err := nccllog.Survey(r)
+	if err != nil || !run.Shown() {
+		return nil, err
+	}
+	return &run, nil
+}
+
+// jsonReport is the --json form of one examined file.
+type jsonReport struct {
+	File     string            `json:"file"`
+	Kind     string            `json:"kind"`
+	Lines    int               `json:"lines"`
+	Findings []jsonFinding     `json:"findings"`
+	Run      *nccllog.Evidence `json:"run,omitempty"`
+}
+
+type jsonFinding struct {
+	Name     string            `json:"name"`
+	Severity diagnose.Severity `json:"severity"`
+	Symptom  bool              `json:"symptom"`
+	Member   string            `json:"member,omitempty"`
+	Line     int               `json:"line,omitempty"`
+	Text     string            `json:"text"`
+	Count    int               `json:"count"`
+	Cause    string            `json:"cause"`
+	Remedy   string            `json:"remedy"`
+	MendedBy *diagnose.Mender  `json:"mended-by,omitempty"`
+	Source   string            `json:"source"`
+	Versions map[string]string `json:"versions,omitempty"`
+}
+
+// DiagnosedJSON returns the --json form of examined files.
+func DiagnosedJSON(reports []Examined) any {
+	list := []jsonReport{}
+	for _, r := range reports {
+		j := jsonReport{r.File, r.Kind, r.Lines, []jsonFinding{}, r.Run}
+		for _, f := range r.Findings {
+			j.Findings = append(j.Findings, jsonFinding{
+				f.Name, f.Severity, f.Symptom, f.Member, f.Line, term.Clean(f.Text), f.Count,
+				f.Cause, f.Remedy, f.MendedBy, f.Source, f.Versions,
+			})
+		}
+		list = append(list, j)
+	}
+	return struct {
+		Files []jsonReport `json:"files"`
+	}{list}
+}

@@ -1,0 +1,3 @@
+// Package judge holds the verbs that examine artifacts and their statements: gate, bench,
+// verify, diagnose and key sign.
+package judge

@@ -1,0 +1,294 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+
+	"builder/internal/app/build"
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/files/inspect"
+	"builder/internal/gates/device"
+	"builder/internal/gates/gate"
+	"builder/internal/gates/verdict"
+	"builder/internal/machine/gpu"
+	"builder/internal/machine/guest"
+	"builder/internal/machine/locate"
+	"builder/internal/publishing/publish"
+	"builder/internal/publishing/subject"
+)
+
+// A GateRequest names the artifacts to judge and the gates to run.
+type GateRequest struct {
+	Paths  []string // files, directories of cells, or addresses as in [publish.Digests]
+	Only   []string // names of gates; empty runs all applicable gates
+	Expect []inspect.Expectation
+	Entry  string         // file of the promise; "" is the file beside the artifact
+	Attach bool           // sign the verdicts and write them beside the artifact
+	Log    string         // file for the output of the programs; "" is none
+	Device *DeviceRequest // nil runs no gate on GPUs
+
+	Insecure bool // use plain HTTP for other hosts too
+}
+
+// Gated holds the verdicts on one artifact.
+type Gated struct {
+	artifact.Artifact
+	Promise  string            `json:"promise,omitempty"` // the file of the promise
+	Is       *inspect.Report   `json:"is,omitempty"`      // facts of the artifact, if requested or if it has no promise
+	Verdicts []verdict.Verdict `json:"verdicts"`
+	Attached map[string]bool   `json:"-"` // gates whose verdict was attached earlier
+}
+
+// gateSchema is the version of the format of gate --json. New fields do not change it.
+const gateSchema = 1
+
+// A GateReport holds the verdicts on all artifacts.
+type GateReport struct {
+	Schema    int       `json:"schema"`
+	Builder   string    `json:"builder"`
+	Host      *gpu.Host `json:"host,omitempty"`
+	Artifacts []Gated   `json:"artifacts"`
+}
+
+// Judge runs the gates on every artifact. A refused artifact does not stop the others, but
+// one that is not found does.
+// The report is empty if nothing was judged.
+func Judge(ctx context.Context, s build.Setup, r GateRequest) (GateReport, error) {
+	shared, err := openGateRun(s, r)
+	if err != nil {
+		return GateReport{}, err
+	}
+	defer shared.close()
+	subjects, err := shared.subjects(ctx)
+	if err == nil {
+		err = shared.prepareGPUs(ctx)
+	}
+	if err != nil {
+		return GateReport{}, err
+	}
+	report := GateReport{Schema: gateSchema, Builder: s.Version, Host: shared.host}
+	var errs []error
+	for _, s := range subjects {
+		done, err := shared.judge(ctx, s)
+		if ctx.Err() != nil {
+			return GateReport{}, context.Cause(ctx)
+		}
+		if err == nil {
+			err = refused(done)
+		}
+		report.Artifacts, errs = append(report.Artifacts, done), append(errs, err)
+	}
+	return report, errors.Join(errs...)
+}
+
+// gateRun is the state shared by all artifacts of an invocation.
+type gateRun struct {
+	build.Setup
+	options GateRequest
+	host    *gpu.Host // nil without --gpus and if the search for GPUs failed
+	tests   string    // directory of the test programs
+	with    []string  // wheels to install beside the artifact
+	against locate.Library
+	err     error // error of the search for GPUs
+	trust   signing.Trust
+	pulled  map[string]publish.Digest // by the path of the artifact
+	guest   guest.Guest               // runs artifacts on this host, if it has GPUs
+	scratch string
+	log     io.Writer
+	close   func()
+}
+
+// judge runs the gates on one artifact and adds the verdicts attached earlier. With
+// --attach it attaches the new verdicts.
+func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
+	done := Gated{Artifact: s.Artifact, Promise: s.Promise, Verdicts: []verdict.Verdict{}, Attached: map[string]bool{}}
+	said, err := b.loadAttestations(&s)
+	if done.Promise = s.Promise; err != nil {
+		return done, diag.Errorf(diag.Gate, "%s: %w", attest.Dir(s.Artifact.Path), err).
+			WithHint("%s", attest.Remedy(err))
+	}
+	if s.Doubted && b.options.Attach {
+		doubt := gate.Doubted(s.Promise)
+		return done, diag.Errorf(diag.Gate, "--attach: %s: verdicts by this promise are not attached", doubt.Evidence).WithHint("%s", doubt.Remedy)
+	}
+	if p := said.Provenance; p != nil && b.options.Attach && s.Key != p.Definition.Internal.Key {
+		return done, diag.Errorf(diag.Usage, "--attach: %s was built from another entry than the one that judges it: verdicts by another promise do not count", s.Artifact.Name).
+			WithHint("give the directory of its cell, or the entry.json of its cell with --entry")
+	}
+	gpus, release, err := b.setup(s)
+	if err != nil {
+		return done, err
+	}
+	defer release()
+	if err := b.mayAttach(); err != nil {
+		return done, err
+	}
+	framework, err := b.framework(ctx, s, gpus)
+	if err != nil {
+		return done, err
+	}
+	tests, err := b.testsTree(ctx, s, gpus, framework)
+	if err != nil {
+		return done, err
+	}
+	inspected := s.Inspect(ctx, len(b.options.Expect) > 0)
+	if inspected && s.Fault == nil {
+		done.Is = &s.Is
+	}
+	newer := slices.Concat(b.ask(ctx, s, gpus, framework, tests), gate.Expected(s.Is, s.Fault, b.options.Expect))
+	if inspected && s.Is.Kind == "wheel" && len(b.options.Only) == 0 {
+		newer = append(newer, gate.KnownFaults(s.Artifact.Path, s.Is)...)
+	}
+	switch {
+	case s.Doubted:
+		newer = append(newer, gate.Doubted(s.Promise))
+	case s.Promise == "" && len(b.options.Expect)+len(b.options.Only) == 0:
+		newer = append(newer, gate.Unpromised(s.Is, s.Fault))
+	}
+	shown := newer
+	if gpus != nil && !slices.ContainsFunc(newer, gate.UsesGPUs) {
+		shown = append(slices.Clone(newer), gate.Unused(gpus)) // not attached, since it says nothing about the artifact
+	}
+	attached := verdict.WaiveAll(said.Verdicts(), s.Expect.Waivers, time.Now())
+	if len(b.options.Only) == 0 {
+		shown = withoutBlind(shown, attached)
+	}
+	done.add(shown, attached)
+	if !b.options.Attach || ctx.Err() != nil {
+		return done, nil
+	}
+	if now, err := artifact.Of(s.Artifact.Path, ""); err != nil || now.SHA256 != s.Artifact.SHA256 {
+		return done, errors.Join(err, diag.Errorf(diag.Gate, "%s changed during the gates: the verdicts were not attached", s.Artifact.Path))
+	}
+	key, err := b.Keys.Signing()
+	if err != nil {
+		return done, err
+	}
+	round := attest.NewTestResult(newer, s.Key, b.Version, b.host, time.Now())
+	if err := (attest.Sealer{Key: key}).AddRound(s.Artifact, round); err != nil {
+		return done, err
+	}
+	return done, b.attachThere(ctx, s.Artifact, key)
+}
+
+// mayAttach returns an error if a trust file does not let the session's key sign
+// verdicts: with such verdicts beside it, nothing about the artifact could be read any
+// more.
+func (b *gateRun) mayAttach() error {
+	if !b.options.Attach {
+		return nil
+	}
+	key, err := b.Keys.Signing()
+	if err != nil || key.Certified() {
+		return err
+	}
+	of, ok := b.trust.Find(key.Public().ID)
+	if ok && !of.May(signing.GateHost) { // another key becomes trusted where its public half is
+		return diag.Errorf(diag.Usage, "--attach: %s does not give %s the role %s", of.File, of, signing.GateHost).WithHint("sign with another key: --key FILE")
+	}
+	return nil
+}
+
+// loadAttestations reads the attestations of an artifact and decides from the signed entry whether
+// its promise can be trusted.
+func (b *gateRun) loadAttestations(s *subject.Subject) (attest.Bundle, error) {
+	said, err := attest.Read(s.Artifact, b.trust)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	signed := ""
+	if said.Provenance != nil {
+		signed = said.Provenance.Definition.Internal.Entry.Key()
+	}
+	if note := s.Vouch(signed, len(b.options.Expect) > 0); note != "" {
+		b.Keys.Note("%s", note)
+	}
+	return said, err
+}
+
+// withoutBlind leaves out new verdicts that are not measured where a measurement is
+// attached: a host that has no source tree keeps the verdict of the host that built.
+func withoutBlind(now, attached []verdict.Verdict) []verdict.Verdict {
+	return slices.DeleteFunc(slices.Clone(now), func(v verdict.Verdict) bool {
+		return v.Status == verdict.NotMeasured && slices.ContainsFunc(attached, func(a verdict.Verdict) bool {
+			return a.Gate == v.Gate && a.Status != verdict.NotMeasured
+		})
+	})
+}
+
+// add appends the new verdicts, and the attached verdicts of all other gates.
+func (g *Gated) add(now, attached []verdict.Verdict) {
+	others := verdict.Others(attached, now)
+	for _, v := range others {
+		g.Attached[v.Gate] = true
+	}
+	g.Verdicts = slices.Concat(now, others)
+}
+
+// ask runs the chosen gates in order.
+func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup, framework gate.Box, tests string) []verdict.Verdict {
+	unpacked := gate.NewUnpacked()
+	defer unpacked.Close()
+	judged := gate.Subject{Artifact: s.Artifact.Path, Beside: s.Beside, Expect: s.Expect, Unpacked: unpacked, Device: gpus, Framework: framework, TestsTree: tests, Log: b.log, Source: s.Source(b.Keys.Home)}
+	if s.Promise == "" {
+		judged.Expect.Packages = inspect.Promised(b.options.Expect)
+	}
+	var verdicts []verdict.Verdict
+	for _, g := range gate.All() {
+		if g.Needs > gate.File && g.Needs < gate.GPUs && g.Wants(s.Expect) && len(b.options.Only) == 0 {
+			b.Keys.Note("gate %s was not run: it needs the container of builder run", g.Name)
+		}
+		if !b.chosen(g, s, gpus) || ctx.Err() != nil {
+			continue
+		}
+		b.Display.Start(s.Artifact.Name, "gate "+g.Name)
+		start := time.Now()
+		v := checkGate(ctx, g, s, judged)
+		var err error
+		if v.Refuses() {
+			err = fmt.Errorf("%s: %s", v.Status, v.Evidence)
+		}
+		b.Display.Done(s.Artifact.Name, "gate "+g.Name, time.Since(start), false, err)
+		verdicts = append(verdicts, v)
+	}
+	return verdicts
+}
+
+// chosen reports whether a gate runs. With --only the named gates run. Otherwise the
+// gates that read the file run and, with --gpus, the gates that need GPUs.
+func (b *gateRun) chosen(g gate.Gate, s subject.Subject, gpus *device.Setup) bool {
+	if len(b.options.Only) > 0 {
+		return slices.Contains(b.options.Only, g.Name)
+	}
+	atHand := g.Needs == gate.File || g.Needs == gate.GPUs && gpus != nil
+	return atHand && s.Is.Kind != "library" && g.Wants(s.Expect)
+}
+
+// checkGate runs a gate. If the artifact makes no promise for the gate to check, the verdict
+// is not measured.
+func checkGate(ctx context.Context, g gate.Gate, s subject.Subject, judged gate.Subject) verdict.Verdict {
+	if g.Wants(s.Expect) {
+		return g.Check(ctx, judged).Waive(s.Expect.Waivers, time.Now())
+	}
+	v := verdict.Verdict{Gate: g.Name, Status: verdict.NotMeasured, Evidence: "the artifact has no promise for this gate to check", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
+	if s.Promise == "" {
+		v.Evidence, v.Remedy = "the promise of the artifact is unknown", "give the directory of its cell, or its entry.json with --entry"
+	}
+	return v
+}
+
+// refused returns an error if a verdict refuses the artifact or no gate ran.
+func refused(done Gated) error {
+	if len(done.Verdicts) == 0 {
+		return diag.Errorf(diag.Gate, "%s: no gate ran", done.Name).WithHint("leave out --only, or give --gpus")
+	}
+	return verdict.Refusals(done.Name, done.Verdicts)
+}

@@ -1,0 +1,186 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"builder/internal/app/build"
+	"builder/internal/app/home"
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/proven"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+	"builder/internal/publishing/publish"
+	"builder/internal/publishing/subject"
+)
+
+// Verified holds the checks of one artifact.
+type Verified struct {
+	artifact.Artifact
+	Cell   string         `json:"cell,omitempty"`
+	Key    string         `json:"key,omitempty"`
+	Checks []attest.Check `json:"checks"`
+}
+
+// A VerifyReport holds the checks of all artifacts.
+type VerifyReport struct {
+	Schema    int           `json:"schema"`
+	Policy    attest.Policy `json:"policy"`
+	Artifacts []Verified    `json:"artifacts"`
+}
+
+// A VerifyRequest names the artifacts to verify and how to verify them.
+type VerifyRequest struct {
+	Paths   []string
+	Policy  attest.Policy
+	Rebuild bool   // build each cell again and compare
+	Attach  bool   // sign the result of the rebuild
+	Record  string // file to record passing cells in; "" is none
+
+	From     []string // places with the statements; empty takes those beside each path
+	Insecure bool     // use plain HTTP for other hosts too
+}
+
+// Verifiable hashes the artifacts of a request. It returns an error if no key is trusted.
+func Verifiable(keys home.Keys, r VerifyRequest) ([]artifact.Artifact, error) {
+	artifacts, err := artifactsOf(slices.DeleteFunc(slices.Clone(r.Paths), publish.InRegistry))
+	if err != nil {
+		return nil, err
+	}
+	trust, err := keys.Trusted()
+	if err != nil {
+		return nil, err
+	}
+	if len(trust.Keys) == 0 {
+		return nil, diag.Errorf(diag.Usage, "no trusted key: this host has no key of its own").
+			WithHint("give the public key of the building host with --trust FILE (`builder key show` prints it there, and `run --key FILE` signs for FILE.pub), or inspect the wheel with `builder gate FILE`")
+	}
+	return artifacts, nil
+}
+
+// Verify checks every artifact. A refused artifact does not stop the others. The report
+// is empty if a rebuild could not be done.
+func Verify(ctx context.Context, s build.Setup, r VerifyRequest, artifacts []artifact.Artifact) (VerifyReport, error) {
+	trust, err := s.Keys.Trusted()
+	if err != nil {
+		return VerifyReport{}, err
+	}
+	scratch, err := os.MkdirTemp("", "builder-verify-*")
+	if err != nil {
+		return VerifyReport{}, err
+	}
+	defer os.RemoveAll(scratch)
+	all, errs, err := findAll(ctx, s.Keys.Home, r, trust, artifacts, scratch)
+	if err != nil {
+		return VerifyReport{}, err
+	}
+	report := VerifyReport{Schema: 1, Policy: r.Policy, Artifacts: []Verified{}}
+	cells := proven.Cells{}
+	for _, f := range all {
+		a := f.Artifact
+		bundle, checks := attest.VerifyBy(f.statements, a, trust, r.Policy)
+		others := slices.DeleteFunc(slices.Clone(checks), func(c attest.Check) bool { return c.Name == attest.CacheCheck })
+		if r.Rebuild && attest.Passed(others) {
+			again, err := build.Again(ctx, s, a, bundle)
+			if err == nil && r.Attach {
+				err = attachVerdict(s, a, bundle, again)
+			}
+			if err != nil {
+				return VerifyReport{}, err
+			}
+			if r.Attach {
+				bundle, _ = attest.Verify(a, trust, r.Policy) // with the new statement
+			}
+			checks = append(others, checkOf(again)) // the second build answers what was left out
+		}
+		v := Verified{Artifact: f.shown, Checks: checks}
+		if p := bundle.Provenance; p != nil {
+			v.Cell, v.Key = p.Definition.External.Cell, p.Definition.Internal.Key
+		}
+		if r.Record != "" && attest.Passed(checks) {
+			errs = append(errs, cells.Add(bundle, a.SHA256))
+		}
+		report.Artifacts, errs = append(report.Artifacts, v), append(errs, attest.Faults(v.Name, v.Checks))
+	}
+	if len(cells) > 0 {
+		errs = append(errs, proven.Record(r.Record, cells))
+	}
+	return report, errors.Join(errs...)
+}
+
+// findAll returns the artifacts of a request with their statements, and the errors of
+// those that were not found. It fetches below scratch.
+func findAll(ctx context.Context, dir string, r VerifyRequest, trust signing.Trust, artifacts []artifact.Artifact, scratch string) (all []found, errs []error, err error) {
+	add := func(f found, err error) {
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			all = append(all, f)
+		}
+	}
+	statements := func(_ context.Context, a artifact.Artifact) (found, error) { return foundAt(a, a.Path), nil }
+	if len(r.From) > 0 {
+		p, err := openPlaces(ctx, dir, r.From, scratch)
+		if err != nil {
+			return nil, nil, err
+		}
+		statements = p.statements
+	}
+	for _, a := range artifacts {
+		add(statements(ctx, a))
+	}
+	for _, name := range r.Paths {
+		if publish.InRegistry(name) { // its verdicts are not checked yet
+			add(pullOne(ctx, name, r.Insecure, scratch, trust))
+		}
+	}
+	return all, errs, context.Cause(ctx)
+}
+
+func pullOne(ctx context.Context, address string, insecure bool, scratch string, trust signing.Trust) (found, error) {
+	from, err := publish.OpenDigest(address, insecure)
+	if err != nil {
+		return found{}, err
+	}
+	path, err := pullBelow(ctx, from, scratch, trust, publish.Origin)
+	if err != nil {
+		return found{}, err
+	}
+	a, err := artifact.Of(path, "")
+	return foundAt(a, from.String()), err
+}
+
+// artifactsOf hashes the wheels of every path and returns all errors.
+func artifactsOf(paths []string) ([]artifact.Artifact, error) {
+	files, err := subject.Passed(paths)
+	var artifacts []artifact.Artifact
+	errs := []error{err}
+	for _, file := range files {
+		a, err := artifact.Of(file, "")
+		artifacts, errs = append(artifacts, a), append(errs, err)
+	}
+	return artifacts, errors.Join(errs...)
+}
+
+// attachVerdict signs a verdict as a round of gates of its own.
+func attachVerdict(s build.Setup, a artifact.Artifact, b attest.Bundle, v verdict.Verdict) error {
+	key, err := s.Keys.Signing()
+	if err != nil {
+		return err
+	}
+	round := attest.NewTestResult([]verdict.Verdict{v}, b.Provenance.Definition.Internal.Key, s.Version, nil, time.Now())
+	return attest.Sealer{Key: key}.AddRound(a, round)
+}
+
+// checkOf returns the verdict of a second build as a check of verify.
+func checkOf(again verdict.Verdict) attest.Check {
+	if !again.Refuses() {
+		return attest.Check{Name: "rebuild", Seen: again.Evidence}
+	}
+	return attest.Check{Name: "rebuild", Wrong: []string{again.Evidence}, Remedy: again.Remedy}
+}

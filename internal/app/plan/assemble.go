@@ -1,0 +1,215 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"builder/internal/app/catalogue"
+	"builder/internal/app/home"
+	"builder/internal/base/diag"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+)
+
+// An input is an input cell with its own input cells.
+type input struct {
+	entries []lock.Entry // input cells first, the cell last
+	key     string       // of the cell
+}
+
+// Choose expands the matrix and drafts every cell of it.
+func Choose(cat catalogue.Catalogue, r *recipe.Recipe, chosen matrix.Filter) ([]lock.Draft, error) {
+	cells, _, err := matrix.Expand(r, chosen)
+	if err != nil {
+		return nil, err
+	}
+	var drafts []lock.Draft
+	var errs []error
+	drafter := lock.NewDrafter(r, cat.LockInputs())
+	for _, cell := range cells {
+		d, err := drafter.Draft(cell)
+		errs = append(errs, err)
+		drafts = append(drafts, d)
+	}
+	return drafts, errors.Join(errs...)
+}
+
+// An Assembler makes entries from drafts, and from their input cells. It makes each
+// input cell once, however many cells need it.
+type Assembler struct {
+	Locks    catalogue.Locks
+	Revision string // of the build steps
+	Forbids  string // the flag that forbids resolving, or ""
+
+	resolver *lock.Resolver // nil resolves nothing
+	note     func(format string, args ...any)
+	made     map[string]input // by recipe and axes
+}
+
+// NewAssembler returns an assembler that makes entries from the pins of the locks.
+func NewAssembler(cat catalogue.Catalogue, home string, sources Sources) *Assembler {
+	return &Assembler{Locks: cat.Locks(home), Revision: Revision(), Forbids: sources.forbids()}
+}
+
+// NewResolvingAssembler returns an assembler that also resolves the pins missing from a
+// lock, and writes them to it.
+func NewResolvingAssembler(cat catalogue.Catalogue, sources Sources, keys home.Keys, w *home.Workspace) *Assembler {
+	a, r := NewAssembler(cat, keys.Home, sources), sources.resolver(w)
+	a.resolver, a.note = &r, keys.Note
+	return a
+}
+
+// Entries returns the entries of a recipe's drafts. Their input cells come first, each
+// once.
+func (a *Assembler) Entries(ctx context.Context, r *recipe.Recipe, chosen matrix.Filter, drafts []lock.Draft) ([]lock.Entry, error) {
+	f, err := a.read(ctx, r.Name, drafts)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := a.Pinned(r.Name, chosen, drafts, f)
+	if err != nil {
+		return nil, err
+	}
+	var before []lock.Entry
+	for i, d := range drafts {
+		inputs, needed, err := a.Inputs(ctx, d)
+		if err != nil {
+			return nil, fmt.Errorf("cell %s: %w", d.Cell.ID, err)
+		}
+		entries[i].Inputs, before = inputs, append(before, needed...)
+	}
+	return OneOfEach(append(before, entries...)), nil
+}
+
+// Resolves reports whether Entries resolves pins of these drafts.
+func (a *Assembler) Resolves(recipe string, drafts []lock.Draft) (bool, error) {
+	if a.resolver == nil || a.Forbids != "" {
+		return false, nil
+	}
+	f, err := a.Locks.Read(recipe)
+	return err == nil && !f.Missing(drafts).None(), err
+}
+
+// read returns the lock of a recipe. If allowed, it resolves pins needed by drafts and
+// missing from the lock, and writes them to it.
+func (a *Assembler) read(ctx context.Context, recipe string, drafts []lock.Draft) (lock.File, error) {
+	f, err := a.Locks.Read(recipe)
+	if err != nil || a.resolver == nil || a.Forbids != "" {
+		return f, err
+	}
+	missing := f.Missing(drafts)
+	if missing.None() {
+		return f, nil
+	}
+	a.note("resolving the missing pins of the lock of %s: %s", recipe, missing)
+	pins, err := a.resolver.Resolve(ctx, recipe, missing)
+	if err != nil {
+		return f, err
+	}
+	done, err := a.Locks.Update(recipe, catalogue.Update{Pins: pins})
+	if done.Wrote {
+		a.note("wrote %s", done.Path)
+	}
+	return done.After, err
+}
+
+// Pinned returns the entries of a recipe's drafts made from the lock f, without their
+// input cells. If f lacks a pin, the error names the pin and the command to add it.
+func (a *Assembler) Pinned(recipe string, chosen matrix.Filter, drafts []lock.Draft, f lock.File) ([]lock.Entry, error) {
+	entries, err := lock.Assemble(drafts, f, a.Revision)
+	e, ok := errors.AsType[*diag.Error](err)
+	if !ok || e.Code != diag.Drift {
+		return entries, err
+	}
+	hint := "run `" + a.Locks.PinCommand(recipe, chosen) + "`"
+	if a.Forbids != "" {
+		hint += ", or allow names to be resolved with " + a.Forbids + "=false"
+	}
+	return nil, e.WithHint("%s", hint)
+}
+
+// Inputs returns the inputs of a cell and the entries that make them.
+func (a *Assembler) Inputs(ctx context.Context, d lock.Draft) (inputs []lock.Input, before []lock.Entry, err error) {
+	for _, in := range d.Settings.Inputs {
+		made, err := a.input(ctx, in)
+		if err != nil {
+			return nil, nil, fmt.Errorf("input %s: %w", in.Recipe, err)
+		}
+		last := made.entries[len(made.entries)-1]
+		inputs = append(inputs, lock.Input{Recipe: in.Recipe, ID: last.ID, Key: made.key, Axes: last.Axes})
+		before = append(before, made.entries...)
+	}
+	return inputs, before, nil
+}
+
+// Input makes the entry of the one cell named by an input. Its own input cells come
+// first, the cell last.
+func (a *Assembler) Input(ctx context.Context, in recipe.Input) ([]lock.Entry, error) {
+	made, err := a.input(ctx, in)
+	return made.entries, err
+}
+
+func (a *Assembler) input(ctx context.Context, in recipe.Input) (input, error) {
+	name := in.Recipe + " " + matrix.Pairs(in.Axes)
+	if made, ok := a.made[name]; ok {
+		return made, nil
+	}
+	r, err := recipe.Find(a.Locks.Recipes, in.Recipe)
+	if err != nil {
+		return input{}, err
+	}
+	cells, _, err := matrix.Expand(r, in.Axes)
+	if err != nil {
+		return input{}, err
+	}
+	if len(cells) != 1 {
+		return input{}, diag.Errorf(diag.Usage, "%s select %d cells, and an input is one cell", matrix.Pairs(in.Axes), len(cells))
+	}
+	d, err := lock.NewDraft(cells[0], a.Locks.LockInputs())
+	if err != nil {
+		return input{}, err
+	}
+	entries, err := a.Entries(ctx, r, in.Axes, []lock.Draft{d})
+	if err != nil {
+		return input{}, err
+	}
+	if a.made == nil {
+		a.made = map[string]input{}
+	}
+	made := input{entries, entries[len(entries)-1].Key()}
+	a.made[name] = made
+	return made, nil
+}
+
+// OneOfEach keeps the first entry of each key.
+func OneOfEach(entries []lock.Entry) []lock.Entry {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(entries, func(e lock.Entry) bool {
+		key := e.Key()
+		defer func() { seen[key] = true }()
+		return seen[key]
+	})
+}
+
+// Needed drops input cells needed by known cells only. The last n entries are the
+// requested cells; Needed keeps all of them.
+func Needed(entries []lock.Entry, n int, known func(lock.Entry) bool) []lock.Entry {
+	wanted := map[string]bool{}
+	var kept []lock.Entry
+	for i, e := range slices.Backward(entries) {
+		if i < len(entries)-n && !wanted[e.Key()] {
+			continue
+		}
+		kept = append(kept, e)
+		if !known(e) {
+			for _, in := range e.Inputs {
+				wanted[in.Key] = true
+			}
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}

@@ -1,0 +1,334 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"builder/internal/app/home"
+	"builder/internal/build/run"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/proven"
+	"builder/internal/files/elf"
+	"builder/internal/files/linux"
+	"builder/internal/files/wheel"
+	"builder/internal/gates/gate"
+	"builder/internal/input/pypi"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+	"builder/pipelines"
+)
+
+// A Request names the cells to plan a run for.
+type Request struct {
+	Selection
+	With Comparison // nil compares nothing
+}
+
+// A Plan describes what run would do.
+type Plan struct {
+	Recipe   string        `json:"recipe"`
+	Cells    []PlannedCell `json:"cells"`
+	Excluded []Excluded    `json:"excluded"`
+}
+
+// A PlannedCell describes what run would do for one cell.
+type PlannedCell struct {
+	ID      string            `json:"id"`
+	Key     string            `json:"key,omitempty"` // empty while the lock lacks a pin
+	Axes    map[string]string `json:"axes"`
+	Chosen  []string          `json:"chosen"`           // axes whose value comes from a preference
+	By      []Through         `json:"by,omitempty"`     // selectors that chose values
+	Forced  []matrix.Forced   `json:"forced"`           // values neither requested nor preferred: a rule leaves no other
+	Unused  []string          `json:"unused,omitempty"` // preferred values of builder.yaml that do not fit, as axis=value
+	Site    []string          `json:"site"`             // parts from a site, and whether they replace built-in ones
+	Image   string            `json:"image"`
+	Runtime string            `json:"runtime"`
+	// ImageFrom and RuntimeFrom are the references of registry images, with digests.
+	ImageFrom   string   `json:"image-from,omitempty"`
+	RuntimeFrom string   `json:"runtime-from,omitempty"`
+	Source      string   `json:"source"`
+	From        string   `json:"from"` // the kind of the source, and its repository or path; empty for a stack
+	Python      []string `json:"python"`
+	Inputs      []string `json:"inputs,omitempty"` // ids of its input cells
+	// Unproven lists those of the inputs that were never built.
+	Unproven []string `json:"unproven-inputs,omitempty"`
+	// Provided lists the projects provided by the platform to a stack, with reasons.
+	Provided []string          `json:"provided,omitempty"`
+	Patches  []PlannedPatch    `json:"patches"`
+	Env      map[string]string `json:"env"`
+	Steps    []string          `json:"steps"`
+	Gates    []string          `json:"gates"`
+	// OnGPUs lists the gates that builder gate runs on a host with GPUs, for stable.
+	OnGPUs  []string        `json:"gpu-gates,omitempty"`
+	Systems *PlannedSystems `json:"systems,omitempty"` // nil if the recipe promises no glibc
+	Tests   *PlannedTests   `json:"tests,omitempty"`   // upstream's tests, if the recipe names any
+	Stable  string          `json:"stable,omitempty"`  // why the cell cannot reach the channel stable
+	Missing string          `json:"missing,omitempty"` // pins missing from the lock
+	// Unstated lists missing pins that no file or index states: a registry or
+	// repository must be queried. Each has the reason and the command to run.
+	Unstated []string        `json:"unstated,omitempty"`
+	Proven   proven.Standing `json:"proven"` // whether the cell was ever built, and its record
+	Known    bool            `json:"known"`  // the result is in the store
+	// Took is how long the build and the gates of that result took in seconds.
+	Took float64      `json:"took-seconds,omitempty"`
+	Diff *PlannedDiff `json:"diff,omitempty"` // changes since the last run, if requested
+}
+
+// A PlannedPatch says whether a cell gets a patch.
+type PlannedPatch struct {
+	Name    string      `json:"name"`
+	Applies bool        `json:"applies"`
+	State   patch.State `json:"state"` // not measured if it applies: no source tree was read
+	Because string      `json:"because"`
+}
+
+// PlannedSystems says where the artifact loads, by the glibc that the recipe promises.
+type PlannedSystems struct {
+	Glibc string   `json:"glibc"`
+	Load  []string `json:"load"`
+	Old   []string `json:"too-old"`
+}
+
+func systemsOf(glibc string) *PlannedSystems {
+	if glibc == "" {
+		return nil
+	}
+	load, old := linux.Split(glibc)
+	return &PlannedSystems{glibc, notNil(load), notNil(old)}
+}
+
+// glibcOf returns the oldest glibc that all parts and wheels of a stack support, or "" if
+// a part promises none.
+func glibcOf(parts []lock.Entry, wheels []pypi.File) string {
+	newest := ""
+	raise := func(glibc string) {
+		if newest == "" || elf.CompareVersions(glibc, newest) > 0 {
+			newest = glibc
+		}
+	}
+	for _, p := range parts {
+		if p.Expect.Glibc == "" {
+			return ""
+		}
+		raise(p.Expect.Glibc)
+	}
+	for _, w := range wheels {
+		name, err := wheel.ParseName(w.Filename)
+		if err != nil {
+			return ""
+		}
+		oldest := ""
+		for platform := range strings.SplitSeq(name.Platform, ".") {
+			if glibc, _ := wheel.Glibc(platform); glibc != "" && (oldest == "" || elf.CompareVersions(glibc, oldest) < 0) {
+				oldest = glibc
+			}
+		}
+		if oldest != "" {
+			raise(oldest)
+		}
+	}
+	return newest
+}
+
+// PlannedTests gives the duration of upstream's tests at each level.
+type PlannedTests struct {
+	Source string `json:"source"`
+	Quick  int    `json:"quick-seconds"`
+	Full   int    `json:"full-seconds"`
+}
+
+func testsOf(d lock.Draft) *PlannedTests {
+	t := d.Settings.Expect.Tests
+	if len(t.Files) == 0 {
+		return nil
+	}
+	return &PlannedTests{d.Tests.Project + " " + d.Tests.Version, t.QuickSeconds(), t.QuickSeconds() + t.FullSeconds()}
+}
+
+// Excluded is a combination of values without a cell.
+type Excluded struct {
+	Axes    map[string]string `json:"axes"`
+	Because string            `json:"because"`
+	Source  string            `json:"source"`
+	Instead []string          `json:"instead"` // valid combinations
+}
+
+// Explain explains what run would do. It returns the error with which run would end
+// before it builds anything. The plan is empty if nothing can be explained.
+func Explain(ctx context.Context, s Setup, r Request) (Plan, error) {
+	p := Plan{Recipe: r.Recipe.Name, Cells: []PlannedCell{}, Excluded: []Excluded{}}
+	cells, left, err := matrix.Expand(r.Recipe, r.Filter)
+	if err != nil {
+		return Plan{}, err
+	}
+	for _, e := range left {
+		p.Excluded = append(p.Excluded, Excluded{e.Axes, e.Because, e.Source, notNil(e.Instead)})
+	}
+	planned, err := explainCells(ctx, s, r, cells)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Cells = append(p.Cells, planned...)
+	return p, refusal(ctx, s, r.Selection)
+}
+
+// refusal returns the error with which run would end before it builds anything: the lock
+// lacks a pin and --locked or --offline forbids resolving it, or no locked cell reads a
+// source of --set.
+func refusal(ctx context.Context, s Setup, of Selection) error {
+	asm := NewAssembler(s.Catalogue, s.Keys.Home, s.Sources)
+	if asm.Forbids == "" && len(s.Sources.Overrides) == 0 {
+		return nil
+	}
+	drafts, err := Choose(s.Catalogue, of.Recipe, of.Filter)
+	if err != nil {
+		return err
+	}
+	entries, err := asm.Entries(ctx, of.Recipe, of.Filter, drafts)
+	if err != nil && asm.Forbids == "" { // run resolves missing pins
+		return nil
+	}
+	if err == nil {
+		err = s.Sources.Unused(entries)
+	}
+	return err
+}
+
+// explainCells explains cells in their order.
+func explainCells(ctx context.Context, s Setup, r Request, cells []matrix.Cell) (all []PlannedCell, err error) {
+	asm := NewAssembler(s.Catalogue, s.Keys.Home, s.Sources)
+	f, err := asm.Locks.Read(r.Recipe.Name)
+	if err != nil {
+		return nil, err
+	}
+	known, err := knownResults(s.Keys)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.Catalogue.Proven()
+	if err != nil {
+		return nil, err
+	}
+	drafter, pins := lock.NewDrafter(r.Recipe, s.Catalogue.LockInputs()), lock.NewPins(f, asm.Revision)
+	var errs []error
+	for _, c := range cells {
+		d, err := drafter.Draft(c)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if len(errs) > 0 {
+			continue // a recipe with an error has no plan: report all its errors
+		}
+		missing := pins.Missing(d)
+		cell, err := explainCell(ctx, asm, d, pins, missing, known, r.With)
+		if err != nil {
+			return nil, err
+		}
+		cell.Proven = done.Standing(cell.ID, cell.Key)
+		for _, in := range cell.Inputs {
+			if _, built := done[in]; !built {
+				cell.Unproven = append(cell.Unproven, in)
+			}
+		}
+		for _, why := range missing.Unstated() {
+			cell.Unstated = append(cell.Unstated, fmt.Sprintf("%s: `%s`", why, s.Catalogue.PinCommand(r.Recipe.Name, r.Filter)))
+		}
+		cell.By = r.By
+		all = append(all, cell)
+	}
+	return all, errors.Join(errs...)
+}
+
+// knownResults opens the results. It does not create a missing store.
+func knownResults(keys home.Keys) (func(key string) (run.Result, bool), error) {
+	dir := home.StoreDir(keys.Home)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return func(string) (run.Result, bool) { return run.Result{}, false }, nil
+	}
+	kept, err := store.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return keys.Results(kept).Known, nil
+}
+
+func explainCell(ctx context.Context, asm *Assembler, d lock.Draft, pins *lock.Pins, missing lock.Missing, known func(key string) (run.Result, bool), with Comparison) (PlannedCell, error) {
+	chosen, forced, err := matrix.Reasons(d.Cell)
+	if err != nil {
+		return PlannedCell{}, err
+	}
+	c := PlannedCell{
+		Site: asm.Locks.OfSite(d), Stable: attest.Stable.Unreachable(d.Settings.Expect),
+
+		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: chosen, Forced: forced, Unused: matrix.Unused(d.Cell),
+		Image: d.Image.Name, Runtime: d.Runtime.Name, ImageFrom: d.Image.Reference(), RuntimeFrom: d.Runtime.Reference(),
+		Source: d.Source.Project + " " + d.Source.Version, From: d.Source.Where(),
+		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env, Provided: providedBy(d.Settings.Expect.Wheelhouse),
+		Patches: []PlannedPatch{}, Steps: []string{"fetch", "engine"}, Gates: []string{},
+	}
+	for _, choice := range d.Patches {
+		c.Patches = append(c.Patches, PlannedPatch{choice.Patch.Name, choice.Applies, choice.State, choice.Because})
+	}
+	c.Steps = append(c.Steps, pipelines.StepNames(d)...)
+	for _, g := range gate.Wanted(d.Settings.Expect, gate.GPUs) {
+		switch {
+		case g.Needs <= gate.Container:
+			c.Gates = append(c.Gates, g.Name)
+		case g.Needs == gate.GPUs:
+			c.OnGPUs = append(c.OnGPUs, g.Name)
+		}
+	}
+	c.Tests, c.Systems = testsOf(d), systemsOf(d.Settings.Expect.Glibc)
+	if d.Settings.Expect.Wheelhouse != nil { // a stack builds nothing from source
+		c.Source, c.From, c.Python = "its parts", "", notNil(d.Settings.Requires.Run)
+	}
+	if !missing.None() {
+		c.Missing = missing.String()
+		if with != nil {
+			c.Diff = undecided()
+		}
+		return c, nil
+	}
+	e := pins.Entry(d)
+	inputs, parts, err := asm.Inputs(ctx, d)
+	if err != nil {
+		c.Missing = err.Error()
+		return c, nil
+	}
+	e.Inputs = inputs
+	if d.Settings.Expect.Wheelhouse != nil {
+		c.Systems = systemsOf(glibcOf(parts, e.Runtime.Wheels))
+	}
+	for _, in := range e.Inputs {
+		c.Inputs = append(c.Inputs, in.ID)
+	}
+	c.Key = e.Key()
+	found, is := known(c.Key)
+	c.Known, c.Took = is, found.Seconds()
+	if with != nil {
+		c.Diff, err = with.diff(d, e, c.Known)
+	}
+	return c, err
+}
+
+// providedBy lists the projects provided by the platform to a stack.
+func providedBy(house *recipe.Wheelhouse) []string {
+	if house == nil {
+		return nil
+	}
+	var all []string
+	for _, p := range house.Provided {
+		all = append(all, p.Project+": "+p.Because)
+	}
+	return all
+}
+
+// notNil returns an empty list for nil: JSON lists are never null.
+func notNil(list []string) []string { return append([]string{}, list...) }

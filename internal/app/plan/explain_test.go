@@ -1,0 +1,35 @@
+package plan
+
+import (
+	"testing"
+
+	"builder/internal/app/catalogue"
+	"builder/internal/app/home"
+	"builder/internal/plan/matrix"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
+)
+
+// The key in a plan is that of the entry that a run builds, with its input cells.
+func TestPlanKeys(t *testing.T) {
+	cat, err := catalogue.Load("", catalogue.Taken{})
+	must.Succeed(t, err)
+	s := Setup{Catalogue: cat, Keys: home.Keys{Home: t.TempDir()}}
+	keys := 0
+	for _, r := range cat.Recipes {
+		of := Selection{Recipe: r, Filter: matrix.Filter{}}
+		p, err := Explain(t.Context(), s, Request{Selection: of})
+		must.Succeed(t, err)
+		if p.Cells[0].Key == "" {
+			continue
+		}
+		drafts, err := of.drafts(cat)
+		must.Succeed(t, err)
+		entries, err := NewAssembler(cat, s.Keys.Home, s.Sources).Entries(t.Context(), r, of.Filter, drafts)
+		must.Succeed(t, err)
+		if keys++; entries[len(entries)-1].Key() != p.Cells[0].Key {
+			t.Errorf("%s: the plan says %s, the entry is %s", p.Cells[0].ID, p.Cells[0].Key, entries[len(entries)-1].Key())
+		}
+	}
+	check.That(t, keys >= 5, "%d keys", keys)
+}

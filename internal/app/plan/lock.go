@@ -1,0 +1,188 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+)
+
+// A LockRequest names the cells whose lock to compare or update, and the pins to
+// update.
+type LockRequest struct {
+	Selection
+	Check   bool     // compare only
+	Every   bool     // all cells were requested: unstated digests are no error
+	Update  bool     // update every pin of the chosen cells
+	Upgrade []string // update the pins of these names
+	Prune   bool     // drop unneeded pins
+}
+
+// Lock compares or updates the lock of one recipe. The result is empty if it did
+// neither.
+func Lock(ctx context.Context, s Setup, r LockRequest) (LockResult, error) {
+	if r.Check {
+		return checkLock(ctx, s, r)
+	}
+	return updateLock(ctx, s, r)
+}
+
+// checkLock compares the lock with the needs of the chosen cells. Pins unneeded by all
+// cells of the recipe cause a note, not an error.
+func checkLock(ctx context.Context, s Setup, r LockRequest) (LockResult, error) {
+	drafts, err := r.drafts(s.Catalogue)
+	if err != nil {
+		return LockResult{}, err
+	}
+	asm := NewAssembler(s.Catalogue, s.Keys.Home, s.Sources)
+	f, err := asm.Locks.Read(r.Recipe.Name)
+	if err != nil {
+		return LockResult{}, err
+	}
+	result := LockResult{Recipe: r.Recipe.Name, Cells: cellIDs(drafts), Changes: []lock.PinChange{}, Checked: true}
+	if r.Every {
+		err = result.cover(ctx, asm, drafts)
+	} else {
+		_, err = asm.Pinned(r.Recipe.Name, r.Filter, drafts, f)
+	}
+	if err != nil {
+		return LockResult{}, err
+	}
+	left, err := unneededPins(s, r.Selection, drafts)
+	switch {
+	case err != nil:
+		s.Keys.Note("cannot check the lock for unused pins: %v", err)
+	case !left.None():
+		result.Unneeded = left.String()
+		prune := s.Catalogue.PinCommand(r.Recipe.Name, nil) + " --prune"
+		if s.Sources.Locked {
+			prune += " --locked=false"
+		}
+		s.Keys.Note("the lock of %s has unused pins: %s; remove them with `%s`", r.Recipe.Name, left, prune)
+	}
+	return result, nil
+}
+
+// cover records the cells for which a registry or repository must be queried. It
+// returns an error for all other missing pins.
+func (r *LockResult) cover(ctx context.Context, asm *Assembler, drafts []lock.Draft) error {
+	c, err := asm.Cover(ctx, r.Recipe, drafts)
+	if err == nil && len(c.Lacks) > 0 {
+		err = diag.Errorf(diag.Drift, "the lock of %s lacks %s", r.Recipe, strings.Join(c.Lacks, "; ")).
+			WithHint("run `%s --all`", asm.Locks.PinCommand(r.Recipe, nil))
+	}
+	r.Unstated = c.Unstated
+	return err
+}
+
+// unneededPins returns the pins at the lock path not needed by any cell of the recipe.
+// drafts are the chosen cells. If they need all pins, the other cells need not be
+// drafted.
+func unneededPins(s Setup, r Selection, drafts []lock.Draft) (lock.File, error) {
+	own, err := s.Catalogue.Locks(s.Keys.Home).Own(r.Recipe.Name)
+	if err != nil {
+		return own, err
+	}
+	left := own.Unneeded(drafts)
+	if left.None() {
+		return left, nil
+	}
+	all, err := r.everyCell(s.Catalogue)
+	return left.Unneeded(all), err
+}
+
+// everyCell drafts all cells of a recipe, not only the chosen ones.
+func (of Selection) everyCell(cat catalogue.Catalogue) ([]lock.Draft, error) {
+	return Choose(cat, of.Recipe, matrix.Everything(of.Recipe))
+}
+
+// drafts drafts the chosen cells.
+func (of Selection) drafts(cat catalogue.Catalogue) ([]lock.Draft, error) {
+	return Choose(cat, of.Recipe, of.Filter)
+}
+
+// A LockResult describes the changes to the lock of a recipe.
+type LockResult struct {
+	Recipe   string           `json:"recipe"`
+	Cells    []string         `json:"cells"`
+	Changes  []lock.PinChange `json:"changes"`
+	Unneeded string           `json:"unneeded,omitempty"` // pins not needed by any cell of the recipe
+	// Unstated lists the reasons why cells cannot be locked. They are no error of the
+	// lock.
+	Unstated []Unstated `json:"unstated,omitempty"`
+	Wrote    string     `json:"wrote,omitempty"` // path of the lock, if it was written
+	Checked  bool       `json:"-"`               // --check: no update was requested
+}
+
+func cellIDs(drafts []lock.Draft) []string {
+	ids := make([]string, len(drafts))
+	for i, d := range drafts {
+		ids[i] = d.Cell.ID
+	}
+	return ids
+}
+
+// updateLock resolves missing pins and the pins to update, and writes the lock. If some
+// cannot be resolved it still writes the rest.
+func updateLock(ctx context.Context, s Setup, r LockRequest) (LockResult, error) {
+	if s.Sources.forbids() != "" {
+		return LockResult{}, diag.Errorf(diag.Usage, "lock resolves names, which --locked and --offline forbid").
+			WithHint("add --locked=false --offline=false if builder.yaml or a variable sets them; --check compares without resolving")
+	}
+	drafts, err := r.drafts(s.Catalogue)
+	if err != nil {
+		return LockResult{}, err
+	}
+	asked, err := questions(s, r, drafts)
+	if err != nil {
+		return LockResult{}, err
+	}
+	var u catalogue.Update
+	if r.Prune {
+		all, err := r.everyCell(s.Catalogue)
+		if err != nil {
+			return LockResult{}, err
+		}
+		u.Drop = func(own lock.File) lock.File { return own.Unneeded(all) }
+	}
+	w, err := s.Open(ctx)
+	if err != nil {
+		return LockResult{}, err
+	}
+	defer w.Close()
+	pins, unresolved := s.Sources.resolver(w).Resolve(ctx, r.Recipe.Name, asked)
+	if unresolved != nil && pins.None() {
+		return LockResult{}, unresolved
+	}
+	u.Pins, u.Replace = pins, r.Update && unresolved == nil
+	done, err := s.Catalogue.Locks(s.Keys.Home).Update(r.Recipe.Name, u)
+	if err != nil {
+		return LockResult{}, errors.Join(unresolved, err)
+	}
+	if done.Edited {
+		s.Keys.Note("%s was edited by hand: all its pins are resolved again", done.Path)
+	}
+	result := LockResult{Recipe: r.Recipe.Name, Cells: cellIDs(drafts), Changes: lock.Compare(done.Before, done.After)}
+	if done.Wrote {
+		result.Wrote = done.Path
+	}
+	return result, unresolved
+}
+
+// questions returns the names to resolve. With --update it returns every name and reads
+// no pin, because a lock edited by hand must be replaceable.
+func questions(s Setup, r LockRequest, drafts []lock.Draft) (lock.Missing, error) {
+	f, err := s.Catalogue.Locks(s.Keys.Home).Read(r.Recipe.Name)
+	if r.Update && (err == nil || errors.Is(err, lock.ErrEdited)) {
+		return lock.File{}.Missing(drafts), nil
+	}
+	if err != nil {
+		return lock.Missing{}, err
+	}
+	held, err := f.Holding(r.Upgrade, drafts)
+	return f.Missing(drafts).And(held), err
+}

@@ -1,0 +1,35 @@
+// Package plan holds the verbs that choose cells and explain them: plan, lock, matrix and
+// patch. It turns the chosen cells of a catalogue into locked entries.
+package plan
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"builder/internal/app/catalogue"
+	"builder/internal/app/home"
+	"builder/internal/build/native"
+	"builder/internal/input/pypi"
+	"builder/pipelines"
+)
+
+// A Setup is the state that the verbs of this package share.
+type Setup struct {
+	Catalogue catalogue.Catalogue
+	Sources   Sources
+	Keys      home.Keys
+	NoInstall bool // never install host packages
+}
+
+// Open opens the store of the home. The caller closes it.
+func (s Setup) Open(ctx context.Context) (*home.Workspace, error) {
+	return home.Open(ctx, s.Keys, s.NoInstall)
+}
+
+// Revision is a digest of the parts of a build outside the recipe: the scripts of the
+// steps, uv, bubblewrap (it isolates steps), and the engine.
+func Revision() string {
+	sum := sha256.Sum256([]byte(pipelines.Revision() + " uv " + pypi.Pin().SHA256 + " bubblewrap " + pypi.BubblewrapPin().SHA256 + " dagger " + native.Version))
+	return hex.EncodeToString(sum[:])
+}

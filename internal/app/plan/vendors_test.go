@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/app/catalogue"
+	"builder/internal/app/home"
+	"builder/internal/gates/gate"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
+)
+
+// The plan of a cell for ROCm and of one for CUDA shows the same gates, and the channel
+// stable asks both for the same gates on GPUs. The exceptions depend on the recipe, not
+// on the vendor.
+func TestBothVendorsAreAskedTheSame(t *testing.T) {
+	cat, err := catalogue.Load("", catalogue.Taken{})
+	must.Succeed(t, err)
+	s := Setup{Catalogue: cat, Keys: home.Keys{Home: t.TempDir()}}
+	planned := func(name string, pairs ...string) PlannedCell {
+		t.Helper()
+		i := slices.IndexFunc(cat.Recipes, func(r *recipe.Recipe) bool { return r.Name == name })
+		f := matrix.Filter{}
+		for _, pair := range pairs {
+			axis, value, _ := strings.Cut(pair, "=")
+			f[axis] = value
+		}
+		p, err := Explain(t.Context(), s, Request{Selection: Selection{Recipe: cat.Recipes[i], Filter: f}})
+		must.Hold(t, err == nil && len(p.Cells) == 1, "%v: %d cells, %v", pairs, len(p.Cells), err)
+		return p.Cells[0]
+	}
+	wheels := []string{"gpu-allreduce", "gpu-train-step", "gpu-upstream-tests"}
+	libraries := []string{"nccl-tests", "transport", "busbw"}
+	for _, pair := range []struct {
+		rocm, cuda PlannedCell
+		onGPUs     []string
+	}{
+		{planned("horovod", "rocm=5.7", "tensorflow=2.13.0"), planned("horovod", "cuda=12.4", "tensorflow=2.18.1"), wheels},
+		{planned("horovod", "rocm=7.0", "torch=2.8.0", "tensorflow=none"), planned("horovod", "cuda=13.0", "torch=2.11.0"), wheels},
+		{planned("rccl", "rocm=6.4", "arch=gfx942", "functions=full", "version=6.4.3"), planned("nccl", "cuda=13.0", "version=2.28.9", "arch=sm_90", "functions=full", "rdma=dlopen"), libraries},
+	} {
+		rocm, cuda, onGPUs := pair.rocm, pair.cuda, pair.onGPUs
+		check.That(t, slices.Equal(rocm.OnGPUs, onGPUs) && slices.Equal(cuda.OnGPUs, onGPUs) && rocm.Stable+cuda.Stable == "",
+			"on GPUs %s is asked %v, %s is asked %v; %q %q", rocm.ID, rocm.OnGPUs, cuda.ID, cuda.OnGPUs, rocm.Stable, cuda.Stable)
+		for _, name := range gate.Names() {
+			// The floor of glibc is stated for images of Debian, and the size for cells that
+			// were built.
+			if name == "glibc-floor" || name == "size" {
+				continue
+			}
+			check.That(t, slices.Contains(rocm.Gates, name) == slices.Contains(cuda.Gates, name),
+				"gate %s: %s has %v, %s has %v", name, rocm.ID, rocm.Gates, cuda.ID, cuda.Gates)
+		}
+	}
+}

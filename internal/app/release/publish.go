@@ -1,0 +1,163 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"builder/internal/app/home"
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/input/pypi"
+	"builder/internal/publishing/index"
+	"builder/internal/publishing/publish"
+	"builder/internal/publishing/subject"
+	"builder/internal/view/progress"
+)
+
+// A Setup is what publishing needs of an invocation.
+type Setup struct {
+	Keys      home.Keys
+	NoInstall bool // never install host packages
+	Display   *progress.Display
+	Format    progress.Format // of the display
+}
+
+// A Request names the wheels to publish and the destination.
+type Request struct {
+	Paths    []string
+	To       string
+	Channel  attest.Policy
+	DryRun   bool
+	Check    bool // check the published wheels as a client
+	Insecure bool
+}
+
+// A Report lists the published wheels.
+type Report struct {
+	Schema    int               `json:"schema"`
+	To        string            `json:"to"`
+	DryRun    bool              `json:"dry_run,omitempty"`
+	Already   bool              `json:"already,omitempty"` // promote: the wheel was in the channel before
+	Published []publish.Receipt `json:"published"`
+}
+
+// Publish verifies every wheel before it publishes the first. One refused wheel stops
+// all. The report is empty if no wheel was started.
+func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
+	trust, err := s.Keys.Trusted()
+	if err != nil {
+		return Report{}, err
+	}
+	var current *push
+	to, err := publish.Open(r.To, publish.Options{
+		Insecure: r.Insecure,
+		Progress: func(done, total int64) { current.bytes(done, total) },
+		Send:     s.sendWithUV,
+	})
+	if err != nil {
+		return Report{}, diag.Errorf(diag.Usage, "--to: %w", err)
+	}
+	bundles, err := loadBundles(r, trust)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Schema: 1, To: to.String(), DryRun: r.DryRun, Published: []publish.Receipt{}}
+	client := clientOf(s.Keys.Home, r, trust)
+	var errs []error
+	for _, b := range bundles {
+		if r.DryRun {
+			receipt, err := publish.Preview(ctx, to, b, string(r.Channel))
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			report.Published = append(report.Published, receipt)
+			continue
+		}
+		current = newPush(s.Display, s.Format, b.Wheel.Name)
+		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), client)
+		current.end(err)
+		if ctx.Err() != nil {
+			return Report{}, context.Cause(ctx)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if receipt.Existed && receipt.More > 0 && publish.Mixed(ctx, to, b) {
+			s.Keys.Note("%s: its earlier statements at %s are by another key: its users must trust both keys, until you remove its files there and publish it again", b.Entry.ID, to)
+		}
+		report.Published = append(report.Published, receipt)
+	}
+	if !r.DryRun {
+		errs = append(errs, noteMissingInputs(ctx, to, bundles, s.Keys.Note))
+	}
+	return report, errors.Join(errs...)
+}
+
+// sendWithUV uploads a wheel with the pinned uv, which it fetches on the first call.
+func (s Setup) sendWithUV(ctx context.Context, address, wheel string) error {
+	w, err := home.Open(ctx, s.Keys, s.NoInstall)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	uv, err := w.Programs.UV(ctx)
+	if err != nil {
+		return err
+	}
+	return uv.Publish(ctx, address, wheel)
+}
+
+// noteMissingInputs notes the input cells whose wheels the requirements of published cells name
+// and the destination lacks. An upload server is not asked.
+func noteMissingInputs(ctx context.Context, to publish.Destination, bundles []publish.Bundle, note func(format string, args ...any)) error {
+	at, ok := to.(publish.Source)
+	needs := func(b publish.Bundle) bool { return b.Entry.Expect.Wheelhouse == nil && len(b.Entry.Inputs) > 0 }
+	if !ok || !slices.ContainsFunc(bundles, needs) {
+		return nil
+	}
+	records, err := at.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range bundles {
+		for _, in := range b.Entry.Inputs {
+			there := func(r index.Record) bool { return r.Key == in.Key }
+			if needs(b) && !slices.ContainsFunc(records, there) {
+				note("%s: its requirements file names the wheel of %s, which %s lacks: publish the directory of that cell too", b.Entry.ID, in.ID, to)
+			}
+		}
+	}
+	return nil
+}
+
+// loadBundles verifies the wheels of every path and returns all errors.
+func loadBundles(r Request, trust signing.Trust) ([]publish.Bundle, error) {
+	wheels, err := subject.Passed(r.Paths)
+	if err != nil {
+		return nil, err
+	}
+	var bundles []publish.Bundle
+	var errs []error
+	for _, wheel := range wheels {
+		b, err := publish.Load(wheel, trust, r.Channel)
+		bundles, errs = append(bundles, b), append(errs, err)
+	}
+	return bundles, errors.Join(errs...)
+}
+
+// clientOf returns the client for checking published wheels, or nil without --check.
+func clientOf(home string, r Request, trust signing.Trust) *publish.Client {
+	if !r.Check {
+		return nil
+	}
+	return &publish.Client{
+		Run: publish.RunProgram, UV: pypi.KeptUV(home),
+		Take: func(ctx context.Context, from publish.Source, key, dir string) (publish.Bundle, error) {
+			return publish.Take(ctx, from, key, dir, trust, r.Channel)
+		},
+	}
+}

@@ -1,0 +1,43 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"builder/internal/plan/lock"
+	"builder/internal/plan/recipe"
+	"builder/internal/publishing/index"
+	"builder/internal/publishing/publish"
+	"builder/test/kit/check"
+)
+
+// listed is a destination with records.
+type listed struct {
+	publish.Catalogue
+	records []index.Record
+}
+
+func (l listed) List(context.Context) ([]index.Record, error) { return l.records, nil }
+func (l listed) String() string                               { return "file:wheels" }
+
+// A published cell whose requirements name a wheel that the destination lacks cannot be
+// installed from it.
+func TestPublishNotesLackingInputs(t *testing.T) {
+	cell := func(id string, e lock.Entry, inputs ...string) publish.Bundle {
+		e.ID = id
+		for _, in := range inputs {
+			e.Inputs = append(e.Inputs, lock.Input{ID: in, Key: "key of " + in})
+		}
+		return publish.Bundle{Entry: e}
+	}
+	var notes []string
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	err := noteMissingInputs(t.Context(), listed{records: []index.Record{{Key: "key of there"}}}, []publish.Bundle{
+		cell("alone", lock.Entry{}), cell("horovod", lock.Entry{}, "rccl", "there"),
+		cell("stack", lock.Entry{Expect: recipe.Expect{Wheelhouse: &recipe.Wheelhouse{}}}, "part"),
+	}, note)
+	want := []string{"horovod: its requirements file names the wheel of rccl, which file:wheels lacks: publish the directory of that cell too"}
+	check.That(t, err == nil && slices.Equal(notes, want), "%v, %q", err, notes)
+}

@@ -1,0 +1,97 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/regular"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/publishing/index"
+)
+
+// Promote puts a published cell into another channel if its signed statements allow it.
+// It builds nothing and changes no byte.
+//
+// already reports that the channel had the cell before.
+func Promote(ctx context.Context, at Catalogue, cell string, channel attest.Policy, trust signing.Trust) (receipt Receipt, already bool, err error) {
+	r, err := FindCell(ctx, at, cell)
+	if err != nil {
+		return Receipt{}, false, err
+	}
+	scratch, err := os.MkdirTemp("", "builder-promote-*")
+	if err != nil {
+		return Receipt{}, false, err
+	}
+	defer os.RemoveAll(scratch)
+	b, err := Take(ctx, at, r.Key, scratch, trust, channel)
+	if err == nil && b.Entry.ID != cell && b.Entry.Key() != cell {
+		err = fmt.Errorf("the destination names it %s, but the signed entry names it %s", cell, b.Entry.ID)
+	}
+	if err != nil && diag.CodeOf(err) != diag.Gate {
+		failed := diag.Errorf(diag.Publish, "promoting %s: %w", r.Cell, err)
+		switch {
+		case errors.Is(err, ErrYanked):
+			failed = failed.WithHint("`builder publish yank %s --at %s --undo` removes the mark", r.Cell, at)
+		case errors.Is(err, index.ErrChanged), errors.Is(err, regular.ErrLarger), errors.Is(err, fs.ErrNotExist):
+			failed = failed.WithHint("publish the cell again from the host that built it: `builder publish` replaces a damaged or missing file")
+		}
+		err = failed
+	}
+	if err != nil {
+		return Receipt{}, false, err
+	}
+	receipt, err = at.Put(ctx, b, string(channel))
+	return receipt, slices.Contains(r.Channels, string(channel)), err
+}
+
+// Listed returns the records of a place containing every word.
+func Listed(ctx context.Context, at Source, words []string) ([]index.Record, error) {
+	all, err := at.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return matching(all, words), nil
+}
+
+// matching keeps the records containing every word.
+func matching(all []index.Record, words []string) []index.Record {
+	kept := []index.Record{}
+	for _, r := range all {
+		text := fmt.Sprint(r.Cell, " ", slices.Collect(maps.Values(r.Axes)), " ", r.Channels)
+		if r.Yanked != "" {
+			text += " yanked"
+		}
+		lacks := false
+		for _, w := range words {
+			lacks = lacks || !strings.Contains(text, w)
+		}
+		if !lacks {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// YankCell marks a published cell as not to be used. An empty because removes the mark.
+func YankCell(ctx context.Context, place Directory, cell, because string) (index.Record, error) {
+	r, err := FindCell(ctx, place, cell)
+	if err != nil {
+		return r, err
+	}
+	if r, err = place.Yank(ctx, r.Key, because); err != nil {
+		code := diag.CodeOf(err)
+		if code == diag.Unexpected {
+			code = diag.Publish
+		}
+		return r, diag.Errorf(code, "yanking %s: %w", cell, err)
+	}
+	return r, nil
+}
