@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"builder/images"
-	"builder/internal/evidence/proven"
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/patch"
+	"builder/internal/plan/proven"
 	"builder/internal/plan/recipe"
 	"builder/patches"
 	"builder/recipes"

@@ -6,9 +6,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/judge"
 	"builder/internal/base/diag"
+	"builder/internal/plan/catalogue"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )

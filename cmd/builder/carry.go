@@ -6,11 +6,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/host"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/base/size"
+	"builder/internal/plan/catalogue"
 	"builder/internal/view/term"
 )
 

@@ -17,9 +17,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/config"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
 	"builder/internal/view/term"
 	"builder/test/kit/check"
@@ -196,7 +196,7 @@ func parse(args []string) error {
 
 // builtIn reads the built-in catalogue once for all tests.
 var builtIn = sync.OnceValue(func() catalogue.Catalogue {
-	cat, err := catalogue.Load("", takenNames())
+	cat, err := catalogue.Load("", knownNames())
 	if err != nil {
 		panic(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"builder/internal/app/catalogue"
+	"builder/internal/plan/catalogue"
 	"builder/test/kit/must"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"builder/cmd/builder/config"
 	"builder/cmd/builder/show"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/host"
 	"builder/internal/build/native"
+	"builder/internal/plan/catalogue"
 	"builder/internal/view/term"
 )
 

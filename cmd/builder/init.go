@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
+	"builder/internal/plan/catalogue"
 	"builder/internal/view/term"
 )
 

@@ -10,12 +10,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app/build"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/home"
 	"builder/internal/app/host"
 	"builder/internal/app/plan"
 	"builder/internal/input/deb"
 	"builder/internal/input/oci"
+	"builder/internal/plan/catalogue"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )

@@ -7,11 +7,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/app/home"
 	"builder/internal/app/judge"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/signing"
+	"builder/internal/plan/catalogue"
 	"builder/internal/view/term"
 )
 

@@ -7,9 +7,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
+	"builder/internal/plan/catalogue"
+	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
 	"builder/internal/view/term"
 )
@@ -32,7 +33,7 @@ func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 				return err
 			}
 			if r.Selection = of; r.Every {
-				r.Filter = plan.OpenAxes(of.Recipe, of.Filter, true)
+				r.Filter = ci.OpenAxes(of.Recipe, of.Filter, true)
 			}
 			result, err := plan.Lock(c.Context, in.plan(), r)
 			if result.Recipe == "" {

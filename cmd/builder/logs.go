@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/build"
 	"builder/internal/base/diag"
 	"builder/internal/build/runlog"
 	"builder/internal/build/steplog"
@@ -50,14 +49,14 @@ func logsFlags() []cli.Flag {
 
 // logsOptions are the flags of logs.
 type logsOptions struct {
-	build.LogsRequest
+	runlog.Request
 	follow, json bool
 }
 
 func readLogsOptions(c *cli.Context) (logsOptions, error) {
 	o := logsOptions{
-		LogsRequest: build.LogsRequest{Out: c.String("out"), Cell: c.Args().Get(0), Step: c.Args().Get(1)},
-		follow:      c.Bool("follow"), json: c.Bool("json"),
+		Request: runlog.Request{Out: c.String("out"), Cell: c.Args().Get(0), Step: c.Args().Get(1)},
+		follow:  c.Bool("follow"), json: c.Bool("json"),
 	}
 	var errs []error
 	if o.json && (o.follow || o.Step != "") {
@@ -68,7 +67,7 @@ func readLogsOptions(c *cli.Context) (logsOptions, error) {
 
 // doLogs lists the logs of a run or prints one log.
 func doLogs(ctx context.Context, o logsOptions, out term.Printer) error {
-	root, cells, err := build.Logs(o.LogsRequest)
+	root, cells, err := runlog.Open(o.Request)
 	if err != nil {
 		return err
 	}
@@ -80,7 +79,7 @@ func doLogs(ctx context.Context, o logsOptions, out term.Printer) error {
 		show.Logs(out, cells)
 		return nil
 	}
-	log, err := build.ChooseLog(cells, o.LogsRequest)
+	log, err := runlog.Choose(cells, o.Request)
 	if err != nil {
 		return err
 	}

@@ -19,9 +19,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
+	"builder/internal/plan/catalogue"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
@@ -82,7 +82,7 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 	if len(args) > 1 && slices.Contains(withoutRecipes, args[1]) && !completing(args) {
 		load = catalogue.WithoutRecipes
 	}
-	cat, err := load(siteDir(args), takenNames())
+	cat, err := load(siteDir(args), knownNames())
 	tool := wire(cat, err, conf, stdout, stderr)
 	if completing(args) {
 		tool.EnableBashCompletion, tool.BashComplete = true, suggest(args, cat.Names(), stdout)

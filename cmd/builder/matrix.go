@@ -7,9 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
@@ -86,7 +86,7 @@ func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, f
 	if err != nil {
 		return err
 	}
-	jobs, err := plan.Jobs(cat, plan.MatrixRequest{Recipes: rs, Filter: filter, All: o.all, Condense: o.condense}, out.Note)
+	jobs, err := ci.Jobs(cat, ci.MatrixRequest{Recipes: rs, Filter: filter, All: o.all, Condense: o.condense}, out.Note)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/app/plan"
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
 	"builder/test/kit/check"
@@ -30,7 +29,7 @@ func TestMatrixGolden(t *testing.T) {
 	for _, r := range cat.Recipes {
 		cells, _, err := matrix.Expand(r, matrix.Everything(r))
 		must.Succeed(t, err)
-		points, err := plan.Points(cat, cells)
+		points, err := ci.Points(cat, cells)
 		must.Succeed(t, err)
 		pairs, err := ci.Pairs(points, cat.Patches[r.Name])
 		must.Succeed(t, err)
@@ -56,7 +55,7 @@ func TestMatrixGolden(t *testing.T) {
 // Every cell of every recipe must fit into the matrices named by the hint of matrix.
 func TestEveryCellHasAMatrix(t *testing.T) {
 	cat := builtIn()
-	jobs, err := plan.Jobs(cat, plan.MatrixRequest{Recipes: cat.Recipes, All: true}, t.Errorf)
+	jobs, err := ci.Jobs(cat, ci.MatrixRequest{Recipes: cat.Recipes, All: true}, t.Errorf)
 	must.Succeed(t, err)
 	var ids []string
 	seen := map[string]bool{}

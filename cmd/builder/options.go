@@ -10,9 +10,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
+	"builder/internal/gates/gate"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
 	versions "builder/internal/plan/version"
@@ -69,9 +70,9 @@ func recipeFlagNames() []string {
 	return flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), matrixFlags(), exportFlags(), doctorFlags()))
 }
 
-// takenNames returns the flag names that no axis can have.
-func takenNames() catalogue.Taken {
-	return catalogue.Taken{Recipe: append(recipeFlagNames(), "help", "h"), Profile: append(flagNames(profileFlags()), "help", "h")}
+// knownNames returns the names that the files of a site are checked against.
+func knownNames() catalogue.Names {
+	return catalogue.Names{Recipe: append(recipeFlagNames(), "help", "h"), Profile: append(flagNames(profileFlags()), "help", "h"), Gates: gate.Names()}
 }
 
 // axisFlags returns one flag for each axis of a recipe or a profile.

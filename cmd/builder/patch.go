@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/plan"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
 )

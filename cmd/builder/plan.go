@@ -8,9 +8,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/home"
 	"builder/internal/app/plan"
+	"builder/internal/plan/catalogue"
+	"builder/internal/plan/ci"
 	"builder/internal/view/term"
 )
 
@@ -25,7 +26,7 @@ func planCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 				return err
 			}
 			if c.Bool("all") {
-				of.Filter = plan.OpenAxes(of.Recipe, of.Filter, true)
+				of.Filter = ci.OpenAxes(of.Recipe, of.Filter, true)
 			}
 			r := plan.Request{Selection: of}
 			if r.With, err = readComparison(c, of); err != nil {

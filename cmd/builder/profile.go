@@ -6,8 +6,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/profile"
 	"builder/internal/view/term"

@@ -6,10 +6,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/release"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
+	"builder/internal/plan/catalogue"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"

@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"builder/internal/app/plan"
-	"builder/internal/evidence/proven"
+	"builder/internal/plan/assemble"
+	"builder/internal/plan/ci"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
+	"builder/internal/plan/proven"
 	"builder/internal/plan/recipe"
 	"builder/recipes"
 	"builder/test/kit/golden"
@@ -40,13 +42,13 @@ func provenCells(t *testing.T) proven.Cells {
 func supported(t *testing.T) string {
 	t.Helper()
 	cat, done := builtIn(), provenCells(t)
-	asm := plan.NewAssembler(cat, t.TempDir(), plan.Sources{Offline: true})
+	asm := plan.Sources{Offline: true}.Assembler(cat, t.TempDir())
 	text := "| recipe | platform | cells | locked | last built and gated |\n| --- | --- | --- | --- | --- |\n"
 	for _, r := range cat.Recipes {
 		if strings.HasSuffix(r.Name, "-tests") {
 			continue // the README names the command that lists them
 		}
-		drafts, err := plan.Choose(cat, r, plan.OpenAxes(r, nil, true))
+		drafts, err := assemble.Choose(cat, r, ci.OpenAxes(r, nil, true))
 		must.Succeed(t, err)
 		file, err := cat.Locks("").Read(r.Name)
 		must.Succeed(t, err)
@@ -105,7 +107,7 @@ func horovodROCm(t *testing.T) string {
 	cat, done := builtIn(), provenCells(t)
 	r, err := recipe.Find(cat.Recipes, "horovod")
 	must.Succeed(t, err)
-	drafts, err := plan.Choose(cat, r, plan.OpenAxes(r, nil, true))
+	drafts, err := assemble.Choose(cat, r, ci.OpenAxes(r, nil, true))
 	must.Succeed(t, err)
 	built := map[string]map[string]string{} // by row: the GPUs of built cells, and the last day
 	for _, d := range drafts {

@@ -9,11 +9,11 @@ import (
 
 	"builder/cmd/builder/show"
 	"builder/internal/app/build"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/home"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
+	"builder/internal/plan/catalogue"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"

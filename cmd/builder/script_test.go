@@ -25,7 +25,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app/build"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/home"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
@@ -37,6 +36,8 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
+	"builder/internal/plan/assemble"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
@@ -412,7 +413,7 @@ func lockedCells(ts *testscript.TestScript, args []string) ([]lock.Entry, *resul
 // cellsOf returns the cells of a site chosen by RECIPE [AXIS=VALUE]... and the results
 // in a state directory.
 func cellsOf(site, home string, args []string) ([]lock.Entry, *results.Results, error) {
-	cat, err := catalogue.Load(site, takenNames())
+	cat, err := catalogue.Load(site, knownNames())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -424,7 +425,7 @@ func cellsOf(site, home string, args []string) ([]lock.Entry, *results.Results, 
 		axis, value, _ := strings.Cut(arg, "=")
 		of.Filter[axis] = value
 	}
-	drafts, err := plan.Choose(cat, of.Recipe, of.Filter)
+	drafts, err := assemble.Choose(cat, of.Recipe, of.Filter)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app/build"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"

@@ -7,9 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/host"
 	"builder/internal/base/size"
+	"builder/internal/plan/catalogue"
 	"builder/internal/view/term"
 )
 

@@ -14,14 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/app/catalogue"
-	"builder/internal/app/plan"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
+	"builder/internal/plan/assemble"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/test/kit/check"
@@ -118,11 +118,11 @@ func newKey(t *testing.T) (signing.Key, string) {
 // preferredCells returns the preferred cell of every recipe with a lock.
 func preferredCells(t *testing.T) []lock.Entry {
 	t.Helper()
-	cat, err := catalogue.Load("", catalogue.Taken{})
+	cat, err := catalogue.Load("", catalogue.Names{})
 	must.Succeed(t, err)
 	var all []lock.Entry
 	for _, r := range cat.Recipes {
-		drafts, err := plan.Choose(cat, r, matrix.Filter{})
+		drafts, err := assemble.Choose(cat, r, matrix.Filter{})
 		must.Succeed(t, err)
 		f, err := cat.Locks(t.TempDir()).Read(r.Name)
 		must.Succeed(t, err)

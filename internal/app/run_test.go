@@ -21,7 +21,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"builder/internal/app/build"
-	"builder/internal/app/catalogue"
 	"builder/internal/app/home"
 	"builder/internal/app/host"
 	"builder/internal/app/judge"
@@ -30,15 +29,16 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
-	"builder/internal/evidence/proven"
 	"builder/internal/evidence/sbom"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
+	"builder/internal/plan/proven"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
@@ -132,7 +132,7 @@ func newSession(t *testing.T, b run.Engine) (*build.Setup, plan.Selection) {
 		path := filepath.Join(dir, f.Name)
 		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o644))
 	}
-	cat, err := catalogue.Load(filepath.Join(dir, "site"), catalogue.Taken{})
+	cat, err := catalogue.Load(filepath.Join(dir, "site"), catalogue.Names{})
 	must.Succeed(t, err)
 	tiny, err := recipe.Find(cat.Recipes, "tiny")
 	must.Succeed(t, err)

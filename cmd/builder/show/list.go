@@ -1,7 +1,7 @@
 package show
 
 import (
-	"builder/internal/app/catalogue"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
 )

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/plan/audit"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"builder/internal/app/plan"
-	"builder/internal/evidence/proven"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
+	"builder/internal/plan/proven"
 	"builder/internal/view/term"
 )
 

@@ -17,6 +17,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
 	"builder/internal/build/run"
+	"builder/internal/build/runlog"
 	"builder/internal/files/artifact"
 	"builder/internal/plan/lock"
 	"builder/internal/view/report"
@@ -61,7 +62,7 @@ func EntryOf(out, cell string) (lock.Entry, error) {
 	for _, path := range found {
 		ids = append(ids, filepath.Base(filepath.Dir(path)))
 	}
-	id, err := findByName("cell", cell, ids, func(id string) string { return id })
+	id, err := runlog.FindByName("cell", cell, ids, func(id string) string { return id })
 	if err != nil {
 		return lock.Entry{}, err
 	}
@@ -100,7 +101,7 @@ func WriteStepRootfs(ctx context.Context, s Setup, e lock.Entry, step, dir strin
 // [DebugSteps], and otherwise the build step. A directory without the record of a run
 // tells nothing about steps.
 func StepToDebug(out, cell string) string {
-	root, cells, err := Logs(LogsRequest{Out: out, Cell: cell})
+	root, cells, err := runlog.Open(runlog.Request{Out: out, Cell: cell})
 	if err != nil {
 		return pipelines.LastStep
 	}

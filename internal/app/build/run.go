@@ -19,6 +19,7 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/input/store"
 	"builder/internal/machine/host"
+	"builder/internal/plan/assemble"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/lock"
 	"builder/internal/publishing/reuse"
@@ -81,11 +82,11 @@ func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
 // entries returns the locked entries of the chosen cells, preceded by those of the input
 // cells that a build needs.
 func (c *cellRun) entries(ctx context.Context) ([]lock.Entry, error) {
-	drafts, err := plan.Choose(c.Catalogue, c.Recipe, c.Filter)
+	drafts, err := assemble.Choose(c.Catalogue, c.Recipe, c.Filter)
 	if err != nil {
 		return nil, err
 	}
-	asm := plan.NewResolvingAssembler(c.Catalogue, c.Sources, c.Keys, c.Workspace)
+	asm := c.Sources.Assembler(c.Catalogue, c.Keys.Home).Resolving(c.Sources.Resolver(c.Workspace), c.Keys.Note)
 	resolves, err := asm.Resolves(c.Recipe.Name, drafts)
 	if err == nil && resolves {
 		err = c.preflight(ctx, nil) // before the minutes of resolving
@@ -100,7 +101,7 @@ func (c *cellRun) entries(ctx context.Context) ([]lock.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plan.Needed(entries, len(drafts), func(e lock.Entry) bool { return !c.builds(e) }), nil // a rebuild needs the inputs again
+	return assemble.Needed(entries, len(drafts), func(e lock.Entry) bool { return !c.builds(e) }), nil // a rebuild needs the inputs again
 }
 
 // checkPlaces returns an error for each directory of From that does not exist, if nothing

@@ -47,7 +47,7 @@ func workOf(ctx context.Context, s Setup, of plan.Selection) (doctor.Work, error
 	if w.Engine, err = reachable(ctx, w.Engine, native.Supported()); err != nil {
 		return w, err
 	}
-	pinned := plan.NewAssembler(s.Catalogue, s.Keys.Home, s.Sources)
+	pinned := s.Sources.Assembler(s.Catalogue, s.Keys.Home)
 	pinned.Forbids = "--offline" // no network access here
 	w.Recipe, err = forecastOf(s, heldBy(s, w.Engine)).forecast(ctx, pinned, of)
 	if err != nil {

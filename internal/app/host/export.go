@@ -17,6 +17,7 @@ import (
 	"builder/internal/input/oci"
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
+	"builder/internal/plan/assemble"
 	"builder/internal/plan/lock"
 )
 
@@ -50,7 +51,7 @@ func Export(ctx context.Context, s Setup, x ExportRequest) (carry.Index, error) 
 	if err := x.problem(); err != nil {
 		return carry.Index{}, err
 	}
-	drafts, err := plan.Choose(s.Catalogue, x.Recipe, x.Filter)
+	drafts, err := assemble.Choose(s.Catalogue, x.Recipe, x.Filter)
 	if err != nil {
 		return carry.Index{}, err
 	}
@@ -59,7 +60,7 @@ func Export(ctx context.Context, s Setup, x ExportRequest) (carry.Index, error) 
 		return carry.Index{}, err
 	}
 	defer w.Close()
-	entries, err := plan.NewResolvingAssembler(s.Catalogue, s.Sources, s.Keys, w).Entries(ctx, x.Recipe, x.Filter, drafts)
+	entries, err := s.Sources.Assembler(s.Catalogue, s.Keys.Home).Resolving(s.Sources.Resolver(w), s.Keys.Note).Entries(ctx, x.Recipe, x.Filter, drafts)
 	if err != nil {
 		return carry.Index{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/machine/doctor"
+	"builder/internal/plan/assemble"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
 )
@@ -24,9 +25,9 @@ const configTime = 20 * time.Second
 
 // forecast returns the requirements of the first chosen cell and its input cells. Files
 // in the store need no fetch, and images held by the engine need no pull.
-func (h forecaster) forecast(ctx context.Context, asm *plan.Assembler, of plan.Selection) (*doctor.Needs, error) {
+func (h forecaster) forecast(ctx context.Context, asm *assemble.Assembler, of plan.Selection) (*doctor.Needs, error) {
 	r, chosen := of.Recipe, of.Filter
-	drafts, err := plan.Choose(asm.Locks.Catalogue, r, chosen)
+	drafts, err := assemble.Choose(asm.Locks.Catalogue, r, chosen)
 	if err != nil {
 		return nil, err
 	}

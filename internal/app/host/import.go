@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"builder/internal/app/home"
-	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/build/carry"
 	"builder/internal/build/fetch"
@@ -17,6 +16,7 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/input/store"
+	"builder/internal/plan/assemble"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
@@ -123,8 +123,8 @@ func (t *importer) Result(key string, record []byte) error {
 
 // judge appends the state of each imported cell.
 func (t *importer) judge() {
-	asm := plan.NewAssembler(t.Catalogue, t.Keys.Home, t.Sources)
-	for _, e := range plan.OneOfEach(t.entries) {
+	asm := t.Sources.Assembler(t.Catalogue, t.Keys.Home)
+	for _, e := range assemble.OneOfEach(t.entries) {
 		t.Cells = append(t.Cells, ImportedCell{e.ID, e.Key(), t.state(asm, e)})
 	}
 	t.Cells = append([]ImportedCell{}, t.Cells...) // an empty list in JSON, not null
@@ -132,7 +132,7 @@ func (t *importer) judge() {
 
 // state compares an entry with the entry that this builder makes for the same cell. If
 // they differ, run would look for other files.
-func (t *importer) state(asm *plan.Assembler, e lock.Entry) string {
+func (t *importer) state(asm *assemble.Assembler, e lock.Entry) string {
 	made, err := asm.Input(t.ctx, recipe.Input{Recipe: e.Recipe, Axes: matrix.Filter(e.Axes)})
 	switch {
 	case err != nil:

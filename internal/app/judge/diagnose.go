@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/machine/nccllog"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/diagnose"
 	"builder/internal/view/report"
 	"builder/internal/view/term"

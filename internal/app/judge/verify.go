@@ -11,10 +11,10 @@ import (
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
-	"builder/internal/evidence/proven"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
+	"builder/internal/plan/proven"
 	"builder/internal/publishing/publish"
 	"builder/internal/publishing/subject"
 )
@@ -103,7 +103,11 @@ func Verify(ctx context.Context, s build.Setup, r VerifyRequest, artifacts []art
 			v.Cell, v.Key = p.Definition.External.Cell, p.Definition.Internal.Key
 		}
 		if r.Record != "" && attest.Passed(checks) {
-			errs = append(errs, cells.Add(bundle, a.SHA256))
+			proof, err := proofOf(bundle, a.SHA256)
+			if err == nil {
+				cells[v.Cell] = proof
+			}
+			errs = append(errs, err)
 		}
 		report.Artifacts, errs = append(report.Artifacts, v), append(errs, attest.Faults(v.Name, v.Checks))
 	}

@@ -11,16 +11,17 @@ import (
 	"builder/internal/app/home"
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
-	"builder/internal/evidence/proven"
 	"builder/internal/files/elf"
 	"builder/internal/files/linux"
 	"builder/internal/files/wheel"
 	"builder/internal/gates/gate"
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
+	"builder/internal/plan/assemble"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/patch"
+	"builder/internal/plan/proven"
 	"builder/internal/plan/recipe"
 	"builder/pipelines"
 )
@@ -183,11 +184,11 @@ func Explain(ctx context.Context, s Setup, r Request) (Plan, error) {
 // lacks a pin and --locked or --offline forbids resolving it, or no locked cell reads a
 // source of --set.
 func refusal(ctx context.Context, s Setup, of Selection) error {
-	asm := NewAssembler(s.Catalogue, s.Keys.Home, s.Sources)
+	asm := s.Sources.Assembler(s.Catalogue, s.Keys.Home)
 	if asm.Forbids == "" && len(s.Sources.Overrides) == 0 {
 		return nil
 	}
-	drafts, err := Choose(s.Catalogue, of.Recipe, of.Filter)
+	drafts, err := assemble.Choose(s.Catalogue, of.Recipe, of.Filter)
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func refusal(ctx context.Context, s Setup, of Selection) error {
 
 // explainCells explains cells in their order.
 func explainCells(ctx context.Context, s Setup, r Request, cells []matrix.Cell) (all []PlannedCell, err error) {
-	asm := NewAssembler(s.Catalogue, s.Keys.Home, s.Sources)
+	asm := s.Sources.Assembler(s.Catalogue, s.Keys.Home)
 	f, err := asm.Locks.Read(r.Recipe.Name)
 	if err != nil {
 		return nil, err
@@ -259,7 +260,7 @@ func knownResults(keys home.Keys) (func(key string) (run.Result, bool), error) {
 	return keys.Results(kept).Known, nil
 }
 
-func explainCell(ctx context.Context, asm *Assembler, d lock.Draft, pins *lock.Pins, missing lock.Missing, known func(key string) (run.Result, bool), with Comparison) (PlannedCell, error) {
+func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lock.Missing, known func(key string) (run.Result, bool), with Comparison) (PlannedCell, error) {
 	chosen, forced, err := matrix.Reasons(d.Cell)
 	if err != nil {
 		return PlannedCell{}, err

@@ -3,8 +3,8 @@ package plan
 import (
 	"testing"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/app/home"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
@@ -12,7 +12,7 @@ import (
 
 // The key in a plan is that of the entry that a run builds, with its input cells.
 func TestPlanKeys(t *testing.T) {
-	cat, err := catalogue.Load("", catalogue.Taken{})
+	cat, err := catalogue.Load("", catalogue.Names{})
 	must.Succeed(t, err)
 	s := Setup{Catalogue: cat, Keys: home.Keys{Home: t.TempDir()}}
 	keys := 0
@@ -25,7 +25,7 @@ func TestPlanKeys(t *testing.T) {
 		}
 		drafts, err := of.drafts(cat)
 		must.Succeed(t, err)
-		entries, err := NewAssembler(cat, s.Keys.Home, s.Sources).Entries(t.Context(), r, of.Filter, drafts)
+		entries, err := s.Sources.Assembler(cat, s.Keys.Home).Entries(t.Context(), r, of.Filter, drafts)
 		must.Succeed(t, err)
 		if keys++; entries[len(entries)-1].Key() != p.Cells[0].Key {
 			t.Errorf("%s: the plan says %s, the entry is %s", p.Cells[0].ID, p.Cells[0].Key, entries[len(entries)-1].Key())

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"strings"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
+	"builder/internal/plan/assemble"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 )
@@ -38,7 +39,7 @@ func checkLock(ctx context.Context, s Setup, r LockRequest) (LockResult, error) 
 	if err != nil {
 		return LockResult{}, err
 	}
-	asm := NewAssembler(s.Catalogue, s.Keys.Home, s.Sources)
+	asm := s.Sources.Assembler(s.Catalogue, s.Keys.Home)
 	f, err := asm.Locks.Read(r.Recipe.Name)
 	if err != nil {
 		return LockResult{}, err
@@ -69,7 +70,7 @@ func checkLock(ctx context.Context, s Setup, r LockRequest) (LockResult, error) 
 
 // cover records the cells for which a registry or repository must be queried. It
 // returns an error for all other missing pins.
-func (r *LockResult) cover(ctx context.Context, asm *Assembler, drafts []lock.Draft) error {
+func (r *LockResult) cover(ctx context.Context, asm *assemble.Assembler, drafts []lock.Draft) error {
 	c, err := asm.Cover(ctx, r.Recipe, drafts)
 	if err == nil && len(c.Lacks) > 0 {
 		err = diag.Errorf(diag.Drift, "the lock of %s lacks %s", r.Recipe, strings.Join(c.Lacks, "; ")).
@@ -97,12 +98,12 @@ func unneededPins(s Setup, r Selection, drafts []lock.Draft) (lock.File, error) 
 
 // everyCell drafts all cells of a recipe, not only the chosen ones.
 func (of Selection) everyCell(cat catalogue.Catalogue) ([]lock.Draft, error) {
-	return Choose(cat, of.Recipe, matrix.Everything(of.Recipe))
+	return assemble.Choose(cat, of.Recipe, matrix.Everything(of.Recipe))
 }
 
 // drafts drafts the chosen cells.
 func (of Selection) drafts(cat catalogue.Catalogue) ([]lock.Draft, error) {
-	return Choose(cat, of.Recipe, of.Filter)
+	return assemble.Choose(cat, of.Recipe, of.Filter)
 }
 
 // A LockResult describes the changes to the lock of a recipe.
@@ -113,9 +114,9 @@ type LockResult struct {
 	Unneeded string           `json:"unneeded,omitempty"` // pins not needed by any cell of the recipe
 	// Unstated lists the reasons why cells cannot be locked. They are no error of the
 	// lock.
-	Unstated []Unstated `json:"unstated,omitempty"`
-	Wrote    string     `json:"wrote,omitempty"` // path of the lock, if it was written
-	Checked  bool       `json:"-"`               // --check: no update was requested
+	Unstated []assemble.Unstated `json:"unstated,omitempty"`
+	Wrote    string              `json:"wrote,omitempty"` // path of the lock, if it was written
+	Checked  bool                `json:"-"`               // --check: no update was requested
 }
 
 func cellIDs(drafts []lock.Draft) []string {
@@ -154,7 +155,7 @@ func updateLock(ctx context.Context, s Setup, r LockRequest) (LockResult, error)
 		return LockResult{}, err
 	}
 	defer w.Close()
-	pins, unresolved := s.Sources.resolver(w).Resolve(ctx, r.Recipe.Name, asked)
+	pins, unresolved := s.Sources.Resolver(w).Resolve(ctx, r.Recipe.Name, asked)
 	if unresolved != nil && pins.None() {
 		return LockResult{}, unresolved
 	}

@@ -7,10 +7,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/app/home"
 	"builder/internal/build/native"
 	"builder/internal/input/pypi"
+	"builder/internal/plan/catalogue"
 	"builder/pipelines"
 )
 

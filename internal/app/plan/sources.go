@@ -13,6 +13,8 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/fetch"
 	"builder/internal/input/oci"
+	"builder/internal/plan/assemble"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/lock"
 )
 
@@ -37,7 +39,13 @@ func (s Sources) Fetcher(w *home.Workspace) *fetch.Fetcher {
 	}
 }
 
-func (s Sources) resolver(w *home.Workspace) lock.Resolver {
+// Assembler returns an assembler that makes entries from the pins of the locks.
+func (s Sources) Assembler(cat catalogue.Catalogue, home string) *assemble.Assembler {
+	return &assemble.Assembler{Locks: cat.Locks(home), Revision: Revision(), Forbids: s.forbids()}
+}
+
+// Resolver returns the resolver of names into pins.
+func (s Sources) Resolver(w *home.Workspace) lock.Resolver {
 	return lock.Resolver{Scratch: w.Scratch, Mirrors: s.Mirrors, Registries: s.Registries, Overrides: s.Places(), UV: w.Programs.UV, Now: time.Now}
 }
 

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/app/home"
 	"builder/internal/gates/gate"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
@@ -18,7 +18,7 @@ import (
 // stable asks both for the same gates on GPUs. The exceptions depend on the recipe, not
 // on the vendor.
 func TestBothVendorsAreAskedTheSame(t *testing.T) {
-	cat, err := catalogue.Load("", catalogue.Taken{})
+	cat, err := catalogue.Load("", catalogue.Names{})
 	must.Succeed(t, err)
 	s := Setup{Catalogue: cat, Keys: home.Keys{Home: t.TempDir()}}
 	planned := func(name string, pairs ...string) PlannedCell {

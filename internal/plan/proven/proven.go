@@ -15,8 +15,6 @@ import (
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
-	"builder/internal/evidence/attest"
-	"builder/internal/gates/verdict"
 )
 
 // Name is the file name of the record, beside the recipes.
@@ -30,14 +28,14 @@ const maxSize = 16 << 20
 
 // The levels of upstream's tests, from the lowest to the highest.
 const (
-	none  = "none"
-	quick = "quick"
-	full  = "full"
+	None  = "none"
+	Quick = "quick"
+	Full  = "full"
 )
 
 // higher returns the higher of two levels. An unknown level is the lowest.
 func higher(a, b string) string {
-	levels := []string{"", none, quick, full}
+	levels := []string{"", None, Quick, Full}
 	return levels[max(slices.Index(levels, a), slices.Index(levels, b), 0)]
 }
 
@@ -49,7 +47,7 @@ type Proof struct {
 	Gates   int    `json:"gates"`   // passed or waived
 	Rebuilt bool   `json:"rebuilt"` // a second build gave the same bytes
 	GPUs    bool   `json:"gpus"`    // a round of gates passed on GPUs
-	// Tests is the level of upstream's tests that passed: none, quick or full. It is
+	// Tests is the level of upstream's tests that passed: None, quick or full. It is
 	// empty in a record that does not state it.
 	Tests string `json:"tests,omitempty"`
 	Day   string `json:"day"` // of the newest verdict, in UTC: 2026-11-22
@@ -81,9 +79,9 @@ func (cells Cells) Standing(id, key string) Standing {
 
 // testsSaid maps the levels of upstream's tests to the words of [Standing.String].
 var testsSaid = map[string]string{
-	none:  " without upstream's tests",
-	quick: " with upstream's tests (quick)",
-	full:  " with upstream's tests (full)",
+	None:  " without upstream's tests",
+	Quick: " with upstream's tests (quick)",
+	Full:  " with upstream's tests (full)",
 }
 
 // String returns the standing in one line, such as "2026-11-22: 13 gates passed
@@ -140,37 +138,6 @@ func parse(name string, data []byte) (Cells, error) {
 		f.Cells = Cells{}
 	}
 	return f.Cells, nil
-}
-
-// Add records the evidence in the verified statements about an artifact.
-func (cells Cells) Add(b attest.Bundle, sha256 string) error {
-	if b.Provenance == nil {
-		return errors.New("recording the proof: the artifact has no provenance")
-	}
-	definition := b.Provenance.Definition
-	c := Proof{Recipe: definition.External.Recipe, Key: definition.Internal.Key, Wheel: sha256, Tests: none}
-	for _, v := range b.Verdicts() {
-		if v.Status != verdict.Pass && v.Status != verdict.Waived {
-			continue
-		}
-		c.Gates++
-		switch passed := v.Status == verdict.Pass; {
-		case passed && v.Gate == "upstream-tests":
-			c.Tests = higher(c.Tests, quick)
-		case passed && v.Gate == "upstream-tests-full":
-			c.Tests = full
-		}
-		c.Rebuilt = c.Rebuilt || v.Gate == "reproducible"
-	}
-	for _, r := range b.Counted() {
-		c.GPUs = c.GPUs || r.Host != nil && len(r.Host.GPUs) > 0 && r.Result != "FAILED"
-		c.Day = max(c.Day, r.Finished.UTC().Format("2006-01-02"))
-	}
-	if c.Gates == 0 {
-		return fmt.Errorf("recording the proof: no gate passed for %s", definition.External.Cell)
-	}
-	cells[definition.External.Cell] = c
-	return nil
 }
 
 // Record merges cells into the file at path and creates the file if needed. A second

@@ -6,10 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/fstest"
-	"time"
 
-	"builder/internal/evidence/attest"
-	"builder/internal/gates/verdict"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -46,25 +43,6 @@ func TestRecordAddsToTheSameBytes(t *testing.T) {
 		must.Succeed(t, Record(path, Cells{"a": step.record}))
 		got, err := Read(os.DirFS(dir))
 		check.That(t, err == nil && got["a"] == step.want, "recorded %+v: read %+v, want %+v, %v", step.record, got["a"], step.want, err)
-	}
-}
-
-// The recorded level of upstream's tests is the highest that passed.
-func TestAddRecordsTheLevelOfTests(t *testing.T) {
-	verdicts := func(all ...verdict.Verdict) attest.Bundle {
-		p := &attest.Provenance{Definition: attest.Definition{Internal: attest.Internal{Key: "k"}}}
-		return attest.Bundle{Provenance: p, Rounds: []attest.TestResult{attest.NewTestResult(all, "k", "v1", nil, time.Time{})}}
-	}
-	size := verdict.Verdict{Gate: "size", Status: verdict.Pass}
-	quick := verdict.Verdict{Gate: "upstream-tests", Status: verdict.Pass}
-	full := verdict.Verdict{Gate: "upstream-tests-full", Status: verdict.Pass}
-	waived := verdict.Verdict{Gate: "upstream-tests-full", Status: verdict.Waived}
-	for want, b := range map[string]attest.Bundle{
-		"none": verdicts(size), "quick": verdicts(size, quick, waived), "full": verdicts(full, quick),
-	} {
-		cells := Cells{}
-		err := cells.Add(b, "w")
-		check.That(t, err == nil && cells[""].Tests == want, "recorded %q, want %q, %v", cells[""].Tests, want, err)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
+	"builder/internal/plan/catalogue"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -30,7 +30,7 @@ func everything(t *testing.T, site string) (err error) {
 	go func() {
 		defer close(done)
 		var c catalogue.Catalogue
-		if c, err = catalogue.Load(site, catalogue.Taken{}); err != nil {
+		if c, err = catalogue.Load(site, catalogue.Names{}); err != nil {
 			return
 		}
 		if _, err = c.Profiles(); err != nil {

@@ -1,13 +1,12 @@
-package plan
+package ci
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 
-	"builder/internal/app/catalogue"
 	"builder/internal/base/shell"
-	"builder/internal/plan/ci"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
@@ -23,23 +22,23 @@ type MatrixRequest struct {
 
 // Jobs returns the jobs of the chosen cells of all recipes, before they are split into
 // shards. It notes requested values without a cell.
-func Jobs(cat catalogue.Catalogue, r MatrixRequest, note func(string, ...any)) ([]ci.Job, error) {
-	jobs := []ci.Job{}
+func Jobs(cat catalogue.Catalogue, r MatrixRequest, note func(string, ...any)) ([]Job, error) {
+	jobs := []Job{}
 	for _, of := range r.Recipes {
 		cells, _, err := matrix.Expand(of, OpenAxes(of, r.Filter, r.All))
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range ci.Absent(of, r.Filter, cells) {
+		for _, p := range Absent(of, r.Filter, cells) {
 			note("no cell has %s %s: %s prints the reason", p.Axis, p.Value, cat.Commands(askWhy(of, r.Filter, p)))
 		}
 		if r.Condense {
-			if cells, err = condense(cat, cells); err != nil {
+			if cells, err = condenseCells(cat, cells); err != nil {
 				return nil, err
 			}
 		}
 		for _, cell := range cells {
-			job, err := ci.NewJob(cell)
+			job, err := NewJob(cell)
 			if err != nil {
 				return nil, err
 			}
@@ -50,7 +49,7 @@ func Jobs(cat catalogue.Catalogue, r MatrixRequest, note func(string, ...any)) (
 }
 
 // askWhy returns the command that plans a value together with the other named axes.
-func askWhy(of *recipe.Recipe, filter matrix.Filter, p ci.Pair) string {
+func askWhy(of *recipe.Recipe, filter matrix.Filter, p Pair) string {
 	args := []string{"builder", "plan", of.Name}
 	for _, axis := range of.AxisNames() {
 		switch value, named := filter[axis]; {
@@ -64,7 +63,7 @@ func askWhy(of *recipe.Recipe, filter matrix.Filter, p ci.Pair) string {
 }
 
 // atSite adds --recipes to a job, which then finds the site's recipes.
-func atSite(j ci.Job, site string) ci.Job {
+func atSite(j Job, site string) Job {
 	if site != "" {
 		j.Flags = slices.Insert(slices.Clone(j.Flags), 1, "--recipes", site)
 	}
@@ -81,13 +80,13 @@ func OpenAxes(r *recipe.Recipe, filter matrix.Filter, all bool) matrix.Filter {
 	return opened
 }
 
-// condense keeps a few representative cells of one recipe.
-func condense(cat catalogue.Catalogue, cells []matrix.Cell) ([]matrix.Cell, error) {
+// condenseCells keeps a few representative cells of one recipe.
+func condenseCells(cat catalogue.Catalogue, cells []matrix.Cell) ([]matrix.Cell, error) {
 	points, err := Points(cat, cells)
 	if err != nil {
 		return nil, err
 	}
-	few, err := ci.Condense(points, cat.Patches[cells[0].Recipe.Name])
+	few, err := Condense(points, cat.Patches[cells[0].Recipe.Name])
 	if err != nil {
 		return nil, err
 	}
@@ -99,14 +98,14 @@ func condense(cat catalogue.Catalogue, cells []matrix.Cell) ([]matrix.Cell, erro
 }
 
 // Points adds the facts stated by their images to cells.
-func Points(cat catalogue.Catalogue, cells []matrix.Cell) ([]ci.Point, error) {
-	points := make([]ci.Point, len(cells))
+func Points(cat catalogue.Catalogue, cells []matrix.Cell) ([]Point, error) {
+	points := make([]Point, len(cells))
 	for i, cell := range cells {
 		facts, err := lock.Facts(cell, cat.LockInputs())
 		if err != nil {
 			return nil, fmt.Errorf("condensing the matrix of %s: %w", cell.Recipe.Name, err)
 		}
-		points[i] = ci.Point{Cell: cell, Facts: facts}
+		points[i] = Point{Cell: cell, Facts: facts}
 	}
 	return points, nil
 }

@@ -84,7 +84,7 @@ func TestUpdateLock(t *testing.T) {
 func TestSiteLockOfABuiltInRecipe(t *testing.T) {
 	site, home := t.TempDir(), t.TempDir()
 	must.Succeed(t, os.MkdirAll(filepath.Join(site, "patches"), 0o755))
-	c, err := Load(site, Taken{})
+	c, err := Load(site, Names{})
 	must.Succeed(t, err)
 	built, err := Catalogue{}.Locks(home).Read("horovod")
 	must.Hold(t, err == nil && !built.None(), "the built-in lock: %v", err)

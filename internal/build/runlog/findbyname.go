@@ -1,4 +1,4 @@
-package build
+package runlog
 
 import (
 	"slices"
@@ -7,9 +7,9 @@ import (
 	"builder/internal/base/diag"
 )
 
-// findByName finds the item identified by a word: by its full name, its prefix, or any part
+// FindByName finds the item identified by a word: by its full name, its prefix, or any part
 // of its name.
-func findByName[T any](what, word string, from []T, name func(T) string) (string, error) {
+func FindByName[T any](what, word string, from []T, name func(T) string) (string, error) {
 	var names []string
 	for _, f := range from {
 		names = append(names, name(f))

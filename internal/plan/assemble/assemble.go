@@ -1,4 +1,6 @@
-package plan
+// Package assemble turns chosen cells of a catalogue into locked entries: the cells of a
+// recipe, preceded by their input cells of other recipes.
+package assemble
 
 import (
 	"context"
@@ -6,9 +8,8 @@ import (
 	"fmt"
 	"slices"
 
-	"builder/internal/app/catalogue"
-	"builder/internal/app/home"
 	"builder/internal/base/diag"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
@@ -49,16 +50,10 @@ type Assembler struct {
 	made     map[string]input // by recipe and axes
 }
 
-// NewAssembler returns an assembler that makes entries from the pins of the locks.
-func NewAssembler(cat catalogue.Catalogue, home string, sources Sources) *Assembler {
-	return &Assembler{Locks: cat.Locks(home), Revision: Revision(), Forbids: sources.forbids()}
-}
-
-// NewResolvingAssembler returns an assembler that also resolves the pins missing from a
-// lock, and writes them to it.
-func NewResolvingAssembler(cat catalogue.Catalogue, sources Sources, keys home.Keys, w *home.Workspace) *Assembler {
-	a, r := NewAssembler(cat, keys.Home, sources), sources.resolver(w)
-	a.resolver, a.note = &r, keys.Note
+// Resolving makes the assembler resolve the pins missing from a lock and write them to it.
+// note prints a line for the user.
+func (a *Assembler) Resolving(r lock.Resolver, note func(format string, args ...any)) *Assembler {
+	a.resolver, a.note = &r, note
 	return a
 }
 

@@ -1,12 +1,12 @@
-package plan_test
+package assemble_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"builder/internal/app/catalogue"
-	"builder/internal/app/plan"
+	"builder/internal/plan/assemble"
+	"builder/internal/plan/catalogue"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/test/kit/check"
@@ -15,7 +15,7 @@ import (
 
 func builtIn(t *testing.T) catalogue.Catalogue {
 	t.Helper()
-	cat, err := catalogue.Load("", catalogue.Taken{})
+	cat, err := catalogue.Load("", catalogue.Names{})
 	must.Succeed(t, err)
 	return cat
 }
@@ -23,7 +23,7 @@ func builtIn(t *testing.T) catalogue.Catalogue {
 // Every cell of the built-in catalogue is locked, or lacks only the pins listed here.
 func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 	cat := builtIn(t)
-	asm := &plan.Assembler{Locks: cat.Locks(t.TempDir())}
+	asm := &assemble.Assembler{Locks: cat.Locks(t.TempDir())}
 	// Only AMD's registry has the digests of the images. The trees of GPT-SoVITS and RCCL
 	// 6.4.3 are only on GitHub. Remove a pin from this list when it becomes known.
 	waiting := map[string][]string{
@@ -32,7 +32,7 @@ func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 		"gpt-sovits": {"source gpt-sovits 20250228v3", "source gpt-sovits 20250422v4", "source gpt-sovits 20250606v2pro"},
 	}
 	for _, r := range cat.Recipes {
-		drafts, err := plan.Choose(cat, r, matrix.Everything(r))
+		drafts, err := assemble.Choose(cat, r, matrix.Everything(r))
 		must.Succeed(t, err)
 		c, err := asm.Cover(t.Context(), r.Name, drafts)
 		check.That(t, err == nil && len(c.Lacks) == 0, "%s lacks %s, %v", r.Name, strings.Join(c.Lacks, "; "), err)
@@ -57,8 +57,8 @@ func TestCoverageNamesWhatIsMissing(t *testing.T) {
 	}
 	r := *cat.Recipes[i]
 	r.Requires.Run = append(r.Requires.Run, "nothing-has-this")
-	asm := &plan.Assembler{Locks: cat.Locks(t.TempDir())}
-	drafts, err := plan.Choose(cat, &r, matrix.Filter{"rocm": "5.7,6.0"})
+	asm := &assemble.Assembler{Locks: cat.Locks(t.TempDir())}
+	drafts, err := assemble.Choose(cat, &r, matrix.Filter{"rocm": "5.7,6.0"})
 	must.Succeed(t, err)
 	c, err := asm.Cover(t.Context(), "horovod", drafts)
 	if err != nil || len(c.Unstated) != 1 || c.Unstated[0].Cells != 1 || len(c.Lacks) != 1 || !strings.Contains(c.Lacks[0], "nothing-has-this") {
@@ -71,7 +71,7 @@ func TestCoverageNamesWhatIsMissing(t *testing.T) {
 func TestPreferenceIsForImagesWithADigest(t *testing.T) {
 	cat := builtIn(t)
 	for _, r := range cat.Recipes {
-		all, err := plan.Choose(cat, r, matrix.Everything(r))
+		all, err := assemble.Choose(cat, r, matrix.Everything(r))
 		must.Succeed(t, err)
 		for _, axis := range r.Axes {
 			for _, value := range axis.Values {

@@ -1,4 +1,4 @@
-package build
+package runlog
 
 import (
 	"io/fs"
@@ -8,19 +8,18 @@ import (
 	"strings"
 
 	"builder/internal/base/diag"
-	"builder/internal/build/runlog"
 	"builder/internal/build/steplog"
 	"builder/internal/view/report"
 )
 
-// A LogsRequest names a run and, by any part of their names, a cell and a step.
-type LogsRequest struct {
+// A Request names a run and, by any part of their names, a cell and a step.
+type Request struct {
 	Out, Cell, Step string
 }
 
-// Logs surveys the logs of a run, or of the named cell only. It also returns the root
+// Open surveys the logs of a run, or of the named cell only. It also returns the root
 // of the results; the caller closes it.
-func Logs(r LogsRequest) (*os.Root, []runlog.Cell, error) {
+func Open(r Request) (*os.Root, []Cell, error) {
 	run, err := report.Read(filepath.Join(r.Out, "run.json"))
 	if err != nil {
 		return nil, nil, diag.Errorf(diag.Usage, "--out: %w", err).WithHint("name the output directory of a run")
@@ -29,47 +28,47 @@ func Logs(r LogsRequest) (*os.Root, []runlog.Cell, error) {
 	if err != nil {
 		return nil, nil, diag.Errorf(diag.Usage, "--out: %w", err)
 	}
-	cells := runlog.Survey(root, run)
+	cells := Survey(root, run)
 	if r.Cell == "" {
 		return root, cells, nil
 	}
-	id, err := findByName("cell", r.Cell, cells, func(c runlog.Cell) string { return c.Cell })
+	id, err := FindByName("cell", r.Cell, cells, func(c Cell) string { return c.Cell })
 	if err != nil {
 		root.Close()
-		matches := func(c runlog.Cell) bool { return strings.Contains(c.Cell, r.Cell) }
+		matches := func(c Cell) bool { return strings.Contains(c.Cell, r.Cell) }
 		if left := leftLogs(r.Out, r.Cell); len(left) > 0 && !slices.ContainsFunc(cells, matches) {
 			err = diag.Errorf(diag.Usage, "the last run in %s has no cell %q", r.Out, r.Cell).WithHint("an earlier run left %s", strings.Join(left, ", "))
 		}
 		return nil, nil, err
 	}
-	return root, slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Cell != id }), nil
+	return root, slices.DeleteFunc(cells, func(c Cell) bool { return c.Cell != id }), nil
 }
 
-// ChooseLog chooses a log of the named cell, or of the one running cell.
-func ChooseLog(cells []runlog.Cell, r LogsRequest) (runlog.Log, error) {
+// Choose chooses a log of the named cell, or of the one running cell.
+func Choose(cells []Cell, r Request) (Log, error) {
 	if r.Cell == "" {
-		cells = slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Status != runlog.Running })
+		cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Status != Running })
 		if len(cells) == 0 {
-			return runlog.Log{}, diag.Errorf(diag.Usage, "no cell runs in %s", r.Out).WithHint("list the logs with `builder logs --out %s`", r.Out)
+			return Log{}, diag.Errorf(diag.Usage, "no cell runs in %s", r.Out).WithHint("list the logs with `builder logs --out %s`", r.Out)
 		}
 		if len(cells) > 1 {
-			return runlog.Log{}, diag.Errorf(diag.Usage, "%d cells run in %s, and only one can be followed", len(cells), r.Out).WithHint("list the cells with `builder logs --out %s`, and name one", r.Out)
+			return Log{}, diag.Errorf(diag.Usage, "%d cells run in %s, and only one can be followed", len(cells), r.Out).WithHint("list the cells with `builder logs --out %s`, and name one", r.Out)
 		}
 	}
 	cell := cells[0]
 	if len(cell.Steps) == 0 {
-		return runlog.Log{}, diag.Errorf(diag.Usage, "%s has no logs: its build has not begun", cell.Cell)
+		return Log{}, diag.Errorf(diag.Usage, "%s has no logs: its build has not begun", cell.Cell)
 	}
 	at := len(cell.Steps) - 1
 	if cell.Failed >= 0 {
 		at = cell.Failed
 	}
 	if r.Step != "" {
-		step, err := findByName("step", r.Step, cell.Steps, func(l runlog.Log) string { return l.Step })
+		step, err := FindByName("step", r.Step, cell.Steps, func(l Log) string { return l.Step })
 		if err != nil {
-			return runlog.Log{}, err
+			return Log{}, err
 		}
-		at = slices.IndexFunc(cell.Steps, func(l runlog.Log) bool { return l.Step == step })
+		at = slices.IndexFunc(cell.Steps, func(l Log) bool { return l.Step == step })
 	}
 	log := cell.Steps[at]
 	if log.Bytes == nil {

@@ -14,12 +14,12 @@ import (
 	"builder/diagnoses"
 	"builder/images"
 	"builder/internal/base/diag"
-	"builder/internal/evidence/proven"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/profile"
+	"builder/internal/plan/proven"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/stack"
 	"builder/patches"
@@ -51,20 +51,22 @@ type Catalogue struct {
 	bring map[string]string
 }
 
-// Taken lists the names that no axis can have: every recipe or every profile has a flag
-// of that name.
-type Taken struct{ Recipe, Profile []string }
+// Names are the names of other packages that the files of a site are checked against.
+type Names struct {
+	Recipe, Profile []string // no axis can have them: every recipe or every profile has a flag of that name
+	Gates           []string // of all gates; nil does not check waivers
+}
 
 // WithoutRecipes returns a catalogue that reads profiles, proven cells and the names of
 // recipes when they are wanted, and nothing else.
-func WithoutRecipes(site string, taken Taken) (Catalogue, error) {
+func WithoutRecipes(site string, names Names) (Catalogue, error) {
 	return Catalogue{
 		read: sync.OnceValue(func() []string {
-			all, _ := Load(site, taken) // the names of valid recipes suffice for a hint
+			all, _ := Load(site, names) // the names of valid recipes suffice for a hint
 			return all.Names()
 		}),
 		Patches: map[string][]patch.Patch{}, Site: site, owned: map[string]bool{}, bring: map[string]string{},
-		Profiles: sync.OnceValues(func() ([]*profile.Profile, error) { return readProfiles(site, taken.Profile) }),
+		Profiles: sync.OnceValues(func() ([]*profile.Profile, error) { return readProfiles(site, names.Profile) }),
 		Proven:   sync.OnceValues(func() (proven.Cells, error) { return readProven(site) }),
 	}, nil
 }
@@ -72,8 +74,8 @@ func WithoutRecipes(site string, taken Taken) (Catalogue, error) {
 // Load reads the built-in data and, if site is not empty, the folders below site. A
 // site's item replaces the built-in item of the same name. On an error Load still
 // returns the valid items.
-func Load(site string, taken Taken) (Catalogue, error) {
-	c, err := WithoutRecipes(site, taken)
+func Load(site string, names Names) (Catalogue, error) {
+	c, err := WithoutRecipes(site, names)
 	c.read = nil
 	err = errors.Join(err, c.add(recipes.FS, images.FS, patches.FS, ""))
 	built, err2 := stack.Load(stacks.FS, "stacks")
@@ -88,10 +90,10 @@ func Load(site string, taken Taken) (Catalogue, error) {
 		return c, err
 	}
 	if err = c.add(data.folder("recipes"), data.folder("images"), data.folder("patches"), site); err == nil {
-		err = errors.Join(c.checkPatches(), c.checkImages(), c.checkInputs(), c.checkWaivers(), c.checkAdvisories()) // skipped after an error: a recipe with an error is absent and would be reported as missing
+		err = errors.Join(c.checkPatches(), c.checkImages(), c.checkInputs(), c.checkWaivers(names.Gates), c.checkAdvisories()) // skipped after an error: a recipe with an error is absent and would be reported as missing
 	}
 	own, err2 := stack.Load(data.folder("stacks"), filepath.Join(site, "stacks"))
-	err = errors.Join(err, err2, c.checkAxes(taken.Recipe))
+	err = errors.Join(err, err2, c.checkAxes(names.Recipe))
 	if err == nil {
 		err = c.addStacks(built, own)
 	}
