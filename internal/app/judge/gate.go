@@ -3,7 +3,6 @@ package judge
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"builder/internal/app/build"
 	"builder/internal/base/diag"
+	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
@@ -23,6 +23,7 @@ import (
 	"builder/internal/machine/locate"
 	"builder/internal/publishing/publish"
 	"builder/internal/publishing/subject"
+	"builder/internal/view/progress"
 )
 
 // A GateRequest names the artifacts to judge and the gates to run.
@@ -233,33 +234,49 @@ func (g *Gated) add(now, attached []verdict.Verdict) {
 	g.Verdicts = slices.Concat(now, others)
 }
 
-// ask runs the chosen gates in order.
+// ask runs the chosen gates in order. A gate named by --only that checks no promise of the
+// artifact is not measured.
 func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup, framework gate.Box, tests string) []verdict.Verdict {
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
-	judged := gate.Subject{Artifact: s.Artifact.Path, Beside: s.Beside, Expect: s.Expect, Unpacked: unpacked, Device: gpus, Framework: framework, TestsTree: tests, Log: b.log, Source: s.Source(b.Keys.Home)}
+	judged := gate.Subject{Artifact: s.Artifact.Path, Beside: s.Beside, Expect: s.Expect, Unpacked: unpacked, Device: gpus, Framework: framework, TestsTree: tests, Source: s.Source(b.Keys.Home)}
 	if s.Promise == "" {
 		judged.Expect.Packages = inspect.Promised(b.options.Expect)
 	}
-	var verdicts []verdict.Verdict
+	var asked []gate.Gate
+	var unasked []verdict.Verdict
 	for _, g := range gate.All() {
 		if g.Needs > gate.File && g.Needs < gate.GPUs && g.Wants(s.Expect) && len(b.options.Only) == 0 {
 			b.Keys.Note("gate %s was not run: it needs the container of builder run", g.Name)
 		}
-		if !b.chosen(g, s, gpus) || ctx.Err() != nil {
-			continue
+		switch {
+		case !b.chosen(g, s, gpus):
+		case g.Wants(s.Expect):
+			asked = append(asked, g)
+		default:
+			unasked = append(unasked, unpromised(g, s))
 		}
-		b.Display.Start(s.Artifact.Name, "gate "+g.Name)
-		start := time.Now()
-		v := checkGate(ctx, g, s, judged)
-		var err error
-		if v.Refuses() {
-			err = fmt.Errorf("%s: %s", v.Status, v.Evidence)
-		}
-		b.Display.Done(s.Artifact.Name, "gate "+g.Name, time.Since(start), false, err)
-		verdicts = append(verdicts, v)
 	}
-	return verdicts
+	verdicts, _ := run.AskGates(ctx, gateEvents{b.Display, s.Artifact.Name, b.log}, asked, judged, time.Now()) // the caller checks ctx
+	return append(verdicts, unasked...)
+}
+
+// gateEvents shows the gates on an artifact.
+type gateEvents struct {
+	display *progress.Display
+	name    string
+	log     io.Writer
+}
+
+// StepStarted implements [run.Events].
+func (e gateEvents) StepStarted(step string) io.Writer {
+	e.display.Start(e.name, step)
+	return e.log
+}
+
+// StepDone implements [run.Events].
+func (e gateEvents) StepDone(step string, d time.Duration, cached bool, err error) {
+	e.display.Done(e.name, step, d, cached, err)
 }
 
 // chosen reports whether a gate runs. With --only the named gates run. Otherwise the
@@ -272,17 +289,12 @@ func (b *gateRun) chosen(g gate.Gate, s subject.Subject, gpus *device.Setup) boo
 	return atHand && s.Is.Kind != "library" && g.Wants(s.Expect)
 }
 
-// checkGate runs a gate. If the artifact makes no promise for the gate to check, the verdict
-// is not measured.
-func checkGate(ctx context.Context, g gate.Gate, s subject.Subject, judged gate.Subject) verdict.Verdict {
-	if g.Wants(s.Expect) {
-		return g.Check(ctx, judged).Waive(s.Expect.Waivers, time.Now())
-	}
-	v := verdict.Verdict{Gate: g.Name, Status: verdict.NotMeasured, Evidence: "the artifact has no promise for this gate to check", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
+// unpromised returns the verdict of a gate that has no promise of the artifact to check.
+func unpromised(g gate.Gate, s subject.Subject) verdict.Verdict {
 	if s.Promise == "" {
-		v.Evidence, v.Remedy = "the promise of the artifact is unknown", "give the directory of its cell, or its entry.json with --entry"
+		return verdict.Verdict{Gate: g.Name, Evidence: "the promise of the artifact is unknown", Remedy: "give the directory of its cell, or its entry.json with --entry"}
 	}
-	return v
+	return verdict.Verdict{Gate: g.Name, Evidence: "the artifact has no promise for this gate to check", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
 }
 
 // refused returns an error if a verdict refuses the artifact or no gate ran.

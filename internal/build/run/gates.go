@@ -20,8 +20,8 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// gates runs every gate that applies and reports each as a step. The time of a step is
-// the time until its verdict was there; the verdict has the time of the gate itself.
+// gates runs every gate that applies. The time of its step is the time until its verdict
+// was there; the verdict has the time of the gate itself.
 func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, built Built) ([]verdict.Verdict, error) {
 	if len(built.Artifacts) == 0 {
 		return nil, nil
@@ -49,7 +49,14 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, 
 	for _, a := range built.Artifacts[1:] {
 		subject.Beside = append(subject.Beside, a.Path)
 	}
-	checks := newChecks(gate.Wanted(e.Expect, r.most()), subject)
+	return AskGates(ctx, ev, gate.Wanted(e.Expect, r.most()), subject, r.Now)
+}
+
+// AskGates runs gates on a subject, reports each as a step, and applies the waivers of the
+// promise at the time now. Gates in a container begin after the first gates on files,
+// which are quick and refuse first.
+func AskGates(ctx context.Context, ev Events, gates []gate.Gate, s gate.Subject, now time.Time) ([]verdict.Verdict, error) {
+	checks := newChecks(gates, s)
 	var beside conc.WaitGroup
 	defer beside.Wait()
 	begin := sync.OnceFunc(func() {
@@ -60,11 +67,11 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, 
 		log, start := ev.StepStarted("gate "+c.gate.Name), time.Now()
 		c.log.show(log)
 		if c.gate.Needs == gate.Container {
-			begin() // after the gates on files, which are quick and refuse first
+			begin()
 		} else {
 			c.run(ctx)
 		}
-		v := (<-c.verdict).Waive(e.Expect.Waivers, r.Now)
+		v := (<-c.verdict).Waive(s.Expect.Waivers, now)
 		fmt.Fprintf(log, "%s: %s\n", v.Status, v.Evidence)
 		var err error
 		if v.Refuses() {
@@ -72,7 +79,7 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, 
 		}
 		ev.StepDone("gate "+c.gate.Name, time.Since(start), false, err)
 		verdicts = append(verdicts, v)
-		if err := ctx.Err(); err != nil {
+		if ctx.Err() != nil {
 			return verdicts, context.Cause(ctx)
 		}
 	}
