@@ -54,12 +54,12 @@ func (f folder) removeOthers(e lock.Entry) error {
 }
 
 // keepBack sets the artifacts aside and returns an error if a gate refuses them.
-func keepBack(dir string, result *Result) error {
+func keepBack(dir string, result Result) (Result, error) {
 	err := refusal(result.Verdicts)
 	if err == nil {
-		return nil
+		return result, nil
 	}
 	aside, moved := setAside(dir, result.Artifacts)
 	result.Artifacts = aside
-	return errors.Join(err, moved)
+	return result, errors.Join(err, moved)
 }

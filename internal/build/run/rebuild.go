@@ -28,28 +28,30 @@ func reproduced(r Result) bool {
 
 // rebuild builds a passed cell again and adds the comparison to its verdicts. It keeps
 // the result only if the bytes are equal.
-func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result *Result) error {
+func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result Result) (Result, error) {
 	start := time.Now()
 	again := filepath.Join(dir, RebuiltDir)
 	if err := os.RemoveAll(again); err != nil {
-		return err
+		return result, err
 	}
-	events := secondTime{&recorded{Events: r.Watch(e), result: result}}
+	events := secondTime{&recorded{Events: r.Watch(e), result: &result}}
 	if err := Fetch(ctx, events, r.Fetcher, e); err != nil {
-		return err
+		return result, err
 	}
 	second, err := r.Engine.Rebuild(ctx, e, inputs, again, events)
 	if err != nil {
-		return fmt.Errorf("the second build: %w", err)
+		return result, fmt.Errorf("the second build: %w", err)
 	}
 	v := Compare(result.Artifacts, second)
 	v.Seconds = time.Since(start).Seconds()
 	v = v.Waive(e.Expect.Waivers, r.Now)
 	result.Verdicts = append(result.Verdicts, v)
-	if err := keepBack(dir, result); err != nil {
-		return errors.Join(err, r.Finder.Forget(e))
+	if result, err = keepBack(dir, result); err != nil {
+		return result, errors.Join(err, r.Finder.Forget(e))
 	}
-	return errors.Join(os.RemoveAll(again), r.seal(e, result, []verdict.Verdict{v}))
+	removed := os.RemoveAll(again)
+	result, err = r.seal(e, result, []verdict.Verdict{v})
+	return result, errors.Join(removed, err)
 }
 
 // Again is the prefix of step names of a second build.

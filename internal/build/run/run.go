@@ -161,7 +161,7 @@ func (r Runner) Run(ctx context.Context, entries []lock.Entry) []Outcome {
 	for _, wave := range waves(entries) {
 		mapper := iter.Iterator[int]{MaxGoroutines: max(1, r.Jobs)}
 		mapper.ForEach(wave, func(i *int) {
-			o := r.one(ctx, entries[*i], done)
+			o := r.runCell(ctx, entries[*i], done)
 			if o.Err != nil && r.FailFast {
 				stop(errFailFast)
 			}
@@ -177,9 +177,9 @@ func (r Runner) Run(ctx context.Context, entries []lock.Entry) []Outcome {
 
 var errFailFast = errors.New("another cell failed and --fail-fast was given")
 
-// one processes a single entry. A panic becomes its outcome, because conc would lose
+// runCell processes a single entry. A panic becomes its outcome, because conc would lose
 // the items behind it.
-func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome) (o Outcome) {
+func (r Runner) runCell(ctx context.Context, e lock.Entry, done map[string]*Outcome) (o Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			o = Outcome{Entry: e, Err: fmt.Errorf("cell %s: panic: %v\n%s", e.ID, p, debug.Stack())}
@@ -190,8 +190,7 @@ func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome)
 	}
 	o = Outcome{Entry: e}
 	begun := time.Now()
-	inputs := func() ([]artifact.Artifact, error) { return inputsOf(e, done) }
-	o.Err = r.take(ctx, e, inputs, folderOf(r.Out, e.ID), &o.Result)
+	o.Result, o.Err = r.reuseOrBuild(ctx, e, done, folderOf(r.Out, e.ID))
 	o.Took = time.Since(begun)
 	if o.Err != nil {
 		_, o.Skipped = errors.AsType[*inputError](o.Err)
@@ -200,39 +199,40 @@ func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome)
 	return o
 }
 
-// take gets the result of an entry from the store or by a build. It writes the entry
+// reuseOrBuild gets the result of an entry from the store or by a build. It writes the entry
 // first, so that failed runs can be compared too. A known result needs no inputs, so
 // they need not be part of the run.
-func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artifact.Artifact, error), in folder, result *Result) error {
+func (r Runner) reuseOrBuild(ctx context.Context, e lock.Entry, done map[string]*Outcome, in folder) (Result, error) {
 	if err := in.removeOthers(e); err != nil {
-		return err
+		return Result{}, err
 	}
 	dir := in.dir
 	if err := lock.WriteEntry(dir, e); err != nil {
-		return fmt.Errorf("writing the entry: %w", err)
+		return Result{}, fmt.Errorf("writing the entry: %w", err)
 	}
 	found, known, err := r.Finder.Find(ctx, e, dir)
 	if err == nil {
 		err = in.add(found.Artifacts)
 	}
 	if err != nil {
-		return err
+		return Result{}, err
 	}
 	known = known && Answered(found, e, r.most())
+	var result Result
 	if known {
-		*result = r.recalled(found, e)
+		result = r.recalled(found, e)
 		if !r.Rebuild || reproduced(found) {
 			return keepBack(dir, result)
 		}
 	}
-	inputs, err := inputsOf()
+	inputs, err := inputsOf(e, done)
 	if err != nil {
-		return errors.Join(err, in.removeStale()) // the artifacts in dir are from other inputs
+		return result, errors.Join(err, in.removeStale()) // the artifacts in dir are from other inputs
 	}
 	if !known {
-		result.From = FromBuild
-		if err := r.build(ctx, e, inputs, in, found.Artifacts, result); err != nil || !r.Rebuild {
-			return err
+		result, err = r.build(ctx, e, inputs, in, found.Artifacts)
+		if err != nil || !r.Rebuild {
+			return result, err
 		}
 	}
 	return r.rebuild(ctx, e, inputs, dir, result)
@@ -266,20 +266,21 @@ func (r Runner) recalled(found Result, e lock.Entry) Result {
 // build fetches and builds an entry, runs the gates and keeps a passed result. earlier
 // are the artifacts of a known result that lacks verdicts. They stay in dir until the
 // build replaces them, and their statements until the new ones are signed.
-func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, in folder, earlier []artifact.Artifact, result *Result) error {
+func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, in folder, earlier []artifact.Artifact) (result Result, err error) {
+	result.From = FromBuild
 	dir := in.dir
 	if err := os.RemoveAll(filepath.Join(dir, steplog.Dir)); err != nil {
-		return err // logs of an earlier run would name causes that are gone
+		return result, err // logs of an earlier run would name causes that are gone
 	}
-	rec := &recorded{Events: r.Watch(e), result: result}
+	rec := &recorded{Events: r.Watch(e), result: &result}
 	result.Started = time.Now()
 	if err := Fetch(ctx, rec, r.Fetcher, e); err != nil {
-		return err
+		return result, err
 	}
 	if err := errors.Join(in.removeStale(earlier...), os.RemoveAll(filepath.Join(dir, TestsDir))); err != nil {
-		return err
+		return result, err
 	}
-	err := r.Engine.Build(ctx, e, inputs, dir, rec, func(ctx context.Context, built Built) (err error) {
+	err = r.Engine.Build(ctx, e, inputs, dir, rec, func(ctx context.Context, built Built) (err error) {
 		result.Artifacts, result.Canary, result.Ccache, result.Engine = built.Artifacts, built.Canary, built.Ccache, built.Engine
 		if err := in.add(built.Artifacts); err != nil {
 			return err
@@ -288,21 +289,21 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 		return err
 	})
 	if err != nil {
-		return err
+		return result, err
 	}
-	if err := keepBack(dir, result); err != nil {
-		return errors.Join(err, r.Finder.Forget(e)) // a run with fewer gates may have kept it
+	if result, err = keepBack(dir, result); err != nil {
+		return result, errors.Join(err, r.Finder.Forget(e)) // a run with fewer gates may have kept it
 	}
 	result.Finished = time.Now()
 	return r.seal(e, result, result.Verdicts)
 }
 
 // seal signs the verdicts of a round of gates on passed artifacts and keeps the result.
-func (r Runner) seal(e lock.Entry, result *Result, round []verdict.Verdict) error {
-	files, err := r.Sealer.Seal(e, *result, round)
+func (r Runner) seal(e lock.Entry, result Result, round []verdict.Verdict) (Result, error) {
+	files, err := r.Sealer.Seal(e, result, round)
 	if err != nil {
-		return fmt.Errorf("sealing the artifacts: %w", err)
+		return result, fmt.Errorf("sealing the artifacts: %w", err)
 	}
 	result.Attestations = files
-	return r.Finder.Keep(e, *result)
+	return result, r.Finder.Keep(e, result)
 }
