@@ -11,9 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app/host"
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
+	"builder/internal/build/fleet"
 	"builder/internal/files/inspect"
 	"builder/internal/gates/gate"
 	"builder/internal/view/report"
@@ -178,7 +178,7 @@ func valuesOf(f cli.DocGenerationFlag, recipes []string) nextWords {
 	case "expect":
 		n.words = withSuffix(inspect.Names(), "=")
 	case "engine":
-		n.words = withSuffix(host.EngineKinds, "://")
+		n.words = withSuffix(fleet.Kinds, "://")
 	case "set":
 		n.words = []string{"source."}
 	case "progress":

@@ -12,8 +12,8 @@ import (
 	"builder/cmd/builder/config"
 	"builder/cmd/builder/show"
 	"builder/internal/app/home"
-	"builder/internal/app/host"
 	"builder/internal/base/diag"
+	"builder/internal/build/fleet"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
 )
@@ -50,7 +50,7 @@ func (c configuration) checkEngine() error {
 	}
 	var errs []error
 	for _, place := range list(s.Value) {
-		if _, err := host.ParseEngine(place, host.EngineChoice{}); err != nil {
+		if _, err := fleet.ParseEngine(place, fleet.Choice{}); err != nil {
 			errs = append(errs, diag.At(s.Pos, "%w", err))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"builder/cmd/builder/config"
 	"builder/internal/app/host"
 	"builder/internal/base/diag"
+	"builder/internal/build/fleet"
 	"builder/pipelines"
 )
 
@@ -28,20 +29,20 @@ func (engineGroup) flags() []cli.Flag {
 
 // readEngines reads every --engine. --jobs and --memory are the defaults for addresses
 // without these values.
-func readEngines(c *cli.Context, jobs int) ([]host.EngineChoice, error) {
-	memory, err := host.HostMemory(c.String("memory"))
+func readEngines(c *cli.Context, jobs int) ([]fleet.Choice, error) {
+	memory, err := fleet.HostMemory(c.String("memory"))
 	places := slices.DeleteFunc(c.StringSlice("engine"), func(place string) bool { return place == "" }) // BUILDER_ENGINE may be set and empty
 	if len(places) == 0 {
-		return []host.EngineChoice{{Jobs: max(jobs, 1), Memory: memory}}, err
+		return []fleet.Choice{{Jobs: max(jobs, 1), Memory: memory}}, err
 	}
 	if !c.IsSet("memory") {
 		memory = 0 // the memory of another engine's host is unknown
 	}
 	errs := []error{err}
-	var engines []host.EngineChoice
+	var engines []fleet.Choice
 	for _, place := range places {
-		e, err := host.ParseEngine(place, host.EngineChoice{Jobs: max(jobs, 1), Memory: memory})
-		if slices.ContainsFunc(engines, func(o host.EngineChoice) bool { return o.Address == e.Address }) {
+		e, err := fleet.ParseEngine(place, fleet.Choice{Jobs: max(jobs, 1), Memory: memory})
+		if slices.ContainsFunc(engines, func(o fleet.Choice) bool { return o.Address == e.Address }) {
 			err = cmp.Or(err, error(diag.Errorf(diag.Usage, "--engine: %s occurs twice", e.Address)))
 		}
 		engines, errs = append(engines, e), append(errs, err)

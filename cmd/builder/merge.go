@@ -7,10 +7,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app/build"
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/view/report"
+	"builder/internal/view/reportpage"
 	"builder/internal/view/term"
 )
 
@@ -44,7 +44,7 @@ func mergeCommand(out term.Printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			merged, err := build.Merge(o.MergeRequest)
+			merged, err := reportpage.Merge(o.MergeRequest)
 			if merged.Schema == 0 {
 				return err
 			}
@@ -55,13 +55,13 @@ func mergeCommand(out term.Printer) *cli.Command {
 
 // mergeOptions are the flags of matrix merge.
 type mergeOptions struct {
-	build.MergeRequest
+	reportpage.MergeRequest
 	format string
 }
 
 func readMerge(c *cli.Context) (mergeOptions, error) {
 	o := mergeOptions{
-		MergeRequest: build.MergeRequest{Dirs: c.Args().Slice(), Matrix: c.String("matrix"), Out: c.String("out"), Against: c.String("since")},
+		MergeRequest: reportpage.MergeRequest{Dirs: c.Args().Slice(), Matrix: c.String("matrix"), Out: c.String("out"), Against: c.String("since")},
 	}
 	var errs [3]error
 	o.format, errs[0] = readFormat(c, mergeFormats)

@@ -15,9 +15,9 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// Again builds the cell of a bundle again from its provenance and compares every file.
+// Rebuild builds the cell of a bundle again from its provenance and compares every file.
 // Differing files stay in rebuilt/ beside the artifact.
-func Again(ctx context.Context, s Setup, a artifact.Artifact, b attest.Bundle) (verdict.Verdict, error) {
+func Rebuild(ctx context.Context, s Setup, a artifact.Artifact, b attest.Bundle) (verdict.Verdict, error) {
 	e := b.Provenance.Definition.Internal.Entry
 	if e.Pipeline != plan.Revision() {
 		return verdict.Verdict{}, diag.Errorf(diag.Drift, "%s was built with other scripts than those of this builder: digest %s, here %s", a.Name, e.Pipeline, plan.Revision()).

@@ -24,6 +24,7 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/publishing/reuse"
 	"builder/internal/view/report"
+	"builder/internal/view/reportpage"
 	"builder/internal/view/term"
 )
 
@@ -275,13 +276,26 @@ func (c *cellRun) refuse(entries []lock.Entry, why error) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// finish completes run.json and writes its views.
+// finish completes run.json and writes its pages.
 func (c *cellRun) finish() (report.Run, error) {
 	final, err := c.rec.Finish(time.Now())
 	if err == nil {
-		c.views(final)
+		c.writePages(final)
 	}
 	return final, err
+}
+
+// writePages writes the pages of a run to its output directory. They are derived from
+// run.json: a write error is noted and is no error of a cell.
+func (c *cellRun) writePages(r report.Run) {
+	root, err := os.OpenRoot(c.Out)
+	if err == nil {
+		err = reportpage.WriteFiles(c.Out, r, reportpage.Options{Logs: root.FS(), LogDir: c.Out})
+		root.Close()
+	}
+	if err != nil {
+		c.Keys.Note("%v", err)
+	}
 }
 
 // diagnosed adds the diagnosis of known failures to the errors of a cell.

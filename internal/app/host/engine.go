@@ -21,7 +21,7 @@ import (
 // engine is one Dagger engine of a run. It is chosen once per run, when the first cell
 // needs it.
 type engine struct {
-	EngineChoice
+	fleet.Choice
 	Setup
 	*home.Workspace
 
@@ -35,7 +35,7 @@ type engine struct {
 func Fleet(s Setup, w *home.Workspace) *fleet.Fleet {
 	var members []fleet.Member
 	for _, choice := range s.Engines.Choices {
-		e := &engine{EngineChoice: choice, Setup: s, Workspace: w}
+		e := &engine{Choice: choice, Setup: s, Workspace: w}
 		members = append(members, fleet.Member{
 			Name: cmp.Or(e.Address, "here"), Jobs: e.Jobs, Memory: e.Memory,
 			Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
@@ -47,7 +47,7 @@ func Fleet(s Setup, w *home.Workspace) *fleet.Fleet {
 
 // FirstEngine starts the first engine of a setup and returns it.
 func FirstEngine(ctx context.Context, s Setup, w *home.Workspace) (*pipelines.Engine, error) {
-	e := &engine{EngineChoice: s.Engines.Choices[0], Setup: s, Workspace: w}
+	e := &engine{Choice: s.Engines.Choices[0], Setup: s, Workspace: w}
 	return e.up(ctx)
 }
 

@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"builder/internal/app/plan"
+	"builder/internal/base/size"
 	"builder/internal/build/daemon"
+	"builder/internal/build/fleet"
 	"builder/internal/build/native"
+	"builder/internal/machine/host"
 )
 
 // A Setup is the state that the verbs of this package share.
@@ -21,7 +24,7 @@ type Setup struct {
 
 // Engines are the engines of an invocation with their limits.
 type Engines struct {
-	Choices   []EngineChoice // at least one
+	Choices   []fleet.Choice // at least one
 	Native    native.Options
 	Image     EngineImage   // the engine's programs, to copy instead of building them
 	StepLimit time.Duration // limit for one build step; 0 is no limit
@@ -32,6 +35,17 @@ type Engines struct {
 
 // CacheKey is the configuration key for the size limit of an engine's cache.
 const CacheKey = "engine-cache"
+
+// CacheLimit returns the size limit of an engine's cache: a size, or a share of the disk of
+// a home. It is 0 if the size of the disk is unknown, so that the engine chooses.
+func CacheLimit(text, home string) (int64, error) {
+	disk, _, unknown := host.Disk(home)
+	bytes, err := size.Share(text, disk)
+	if err != nil || unknown != nil {
+		return 0, err
+	}
+	return bytes, nil
+}
 
 // A Daemon is the running Docker or Podman of this host, and its image of the engine. It
 // is looked for once.

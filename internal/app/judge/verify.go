@@ -87,7 +87,7 @@ func Verify(ctx context.Context, s build.Setup, r VerifyRequest, artifacts []art
 		bundle, checks := attest.VerifyBy(f.statements, a, trust, r.Policy)
 		others := slices.DeleteFunc(slices.Clone(checks), func(c attest.Check) bool { return c.Name == attest.CacheCheck })
 		if r.Rebuild && attest.Passed(others) {
-			again, err := build.Again(ctx, s, a, bundle)
+			again, err := build.Rebuild(ctx, s, a, bundle)
 			if err == nil && r.Attach {
 				err = attachVerdict(s, a, bundle, again)
 			}

@@ -1,4 +1,4 @@
-package build
+package reportpage
 
 import (
 	"errors"
@@ -8,14 +8,13 @@ import (
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/view/report"
-	"builder/internal/view/reportpage"
 )
 
-// writeViews writes report.html, report.md and junit.xml beside run.json, for people
+// WriteFiles writes report.html, report.md and junit.xml beside run.json, for people
 // and CI servers.
-func writeViews(dir string, r report.Run, o reportpage.Options) error {
+func WriteFiles(dir string, r report.Run, o Options) error {
 	o.Link = func(path string) string { return seenFrom(dir, path) }
-	page := atomicfile.Fill(filepath.Join(dir, "report.html"), func(w io.Writer) error { return reportpage.Write(w, r, o) })
+	page := atomicfile.Fill(filepath.Join(dir, "report.html"), func(w io.Writer) error { return Write(w, r, o) })
 	results, err := report.JUnit(r)
 	if err == nil {
 		err = atomicfile.Write(filepath.Join(dir, "junit.xml"), results)
@@ -37,17 +36,4 @@ func seenFrom(dir, path string) string {
 		return ""
 	}
 	return filepath.ToSlash(way)
-}
-
-// views writes the views of a run to its output directory. They are derived from
-// run.json: a write error is noted and is no error of a cell.
-func (c *cellRun) views(r report.Run) {
-	root, err := os.OpenRoot(c.Out)
-	if err == nil {
-		err = writeViews(c.Out, r, reportpage.Options{Logs: root.FS(), LogDir: c.Out})
-		root.Close()
-	}
-	if err != nil {
-		c.Keys.Note("%v", err)
-	}
 }

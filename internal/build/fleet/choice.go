@@ -1,4 +1,4 @@
-package host
+package fleet
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 	"builder/internal/machine/host"
 )
 
-// An EngineChoice is a requested engine and the limits for its use.
-type EngineChoice struct {
+// A Choice is a requested engine and the limits for its use.
+type Choice struct {
 	Address    string // "" finds one: in Docker, in Podman, or the native engine
 	Jobs       int    // concurrent builds
 	NativeOnly bool   // use only the native engine
@@ -24,7 +24,7 @@ type EngineChoice struct {
 
 // ParseEngine parses ADDRESS[#jobs=N&memory=SIZE]. It rejects addresses unsupported by
 // the client, before anything is fetched.
-func ParseEngine(place string, e EngineChoice) (EngineChoice, error) {
+func ParseEngine(place string, e Choice) (Choice, error) {
 	address, said, _ := strings.Cut(place, "#")
 	e.Address = address
 	errs := []error{checkEngine(address)}
@@ -54,9 +54,9 @@ func ParseEngine(place string, e EngineChoice) (EngineChoice, error) {
 	return e, errors.Join(errs...)
 }
 
-// EngineKinds are the URL schemes supported by the Dagger client of version
+// Kinds are the URL schemes supported by the Dagger client of version
 // native.Version. A scheme can include a program, as in container+podman.
-var EngineKinds = []string{
+var Kinds = []string{
 	"unix", "tcp", "ssh", "kube-pod", "docker-container", "docker-image", "container", "image", "dagger-cloud",
 }
 
@@ -72,7 +72,7 @@ func checkEngine(address string) error {
 		return diag.Errorf(diag.Usage, "--engine: the address contains a password").
 			WithHint("engines have no passwords: leave it out, and protect the socket")
 	}
-	if place != "" && slices.Contains(EngineKinds, kind) {
+	if place != "" && slices.Contains(Kinds, kind) {
 		return nil
 	}
 	unknown := diag.Errorf(diag.Usage, "--engine: %q is not the address of an engine", address)
@@ -83,7 +83,7 @@ func checkEngine(address string) error {
 		return unknown.WithHint("did you mean tcp://%s?", address)
 	}
 	return unknown.
-		WithHint("write unix:///PATH, tcp://HOST:PORT or native; known: %s", strings.Join(EngineKinds, ", "))
+		WithHint("write unix:///PATH, tcp://HOST:PORT or native; known: %s", strings.Join(Kinds, ", "))
 }
 
 // HostMemory returns --memory in bytes, or this host's memory if text is empty.
@@ -98,17 +98,6 @@ func HostMemory(text string) (int64, error) {
 	bytes, err := host.This().Memory()
 	if err != nil {
 		return 0, nil // a host without /proc builds on other machines
-	}
-	return bytes, nil
-}
-
-// CacheLimit returns the size limit of an engine's cache: a size, or a share of the disk of
-// a home. It is 0 if the size of the disk is unknown, so that the engine chooses.
-func CacheLimit(text, home string) (int64, error) {
-	disk, _, unknown := host.Disk(home)
-	bytes, err := size.Share(text, disk)
-	if err != nil || unknown != nil {
-		return 0, err
 	}
 	return bytes, nil
 }

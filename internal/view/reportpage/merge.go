@@ -1,4 +1,4 @@
-package build
+package reportpage
 
 import (
 	"encoding/json"
@@ -10,7 +10,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
 	"builder/internal/view/report"
-	"builder/internal/view/reportpage"
 )
 
 // maxMatrix limits the size of the --matrix file.
@@ -58,7 +57,7 @@ func writeMerged(r MergeRequest, merged report.Run) error {
 	if err := report.Write(filepath.Join(r.Out, "run.json"), merged); err != nil {
 		return err
 	}
-	page := reportpage.Options{Logs: below(r.Dirs)}
+	page := Options{Logs: below(r.Dirs)}
 	if r.Against != "" {
 		before, err := report.Open(r.Against)
 		if err != nil {
@@ -66,7 +65,7 @@ func writeMerged(r MergeRequest, merged report.Run) error {
 		}
 		page.Before = &before.Run
 	}
-	return writeViews(r.Out, merged, page)
+	return WriteFiles(r.Out, merged, page)
 }
 
 // below is a file system of several directories. It uses the names of [report.Open].
