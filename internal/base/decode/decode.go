@@ -36,9 +36,9 @@ const maxBytes = 1 << 20
 // quadratically for a file of brackets.
 const maxDepth = 32
 
-// File reads a file of fsys. Its path in error messages begins with dir. File checks
+// readFile reads a file of fsys. Its path in error messages begins with dir. It checks
 // the size before reading, and errors never contain the content.
-func File(fsys fs.FS, dir, file string) ([]byte, error) {
+func readFile(fsys fs.FS, dir, file string) ([]byte, error) {
 	pos := diag.Pos{File: path.Join(dir, file)}
 	f, err := fsys.Open(file)
 	if err != nil {
@@ -96,7 +96,7 @@ func Folder[T any](fsys fs.FS, dir string, parse func(name string, data []byte) 
 	var errs []error
 	for _, file := range files {
 		var one T
-		data, err := File(fsys, dir, file)
+		data, err := readFile(fsys, dir, file)
 		if err == nil {
 			one, err = parse(path.Join(dir, file), data)
 		}

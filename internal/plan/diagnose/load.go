@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,33 +23,22 @@ type File struct {
 // Load reads every *.yaml of fsys, in the order of their names. Positions in error
 // messages begin with dir.
 func Load(fsys fs.FS, dir string) ([]Diagnosis, error) {
-	files, err := fs.Glob(fsys, "*.yaml")
-	if err != nil {
-		return nil, err
-	}
-	var all []Diagnosis
-	var errs []error
-	seen := map[string]string{}
-	for _, file := range files {
-		f, index, err := loadFile(fsys, dir, file)
-		errs = append(errs, err)
+	seen := map[string]string{} // the file of each name
+	files, err := decode.Folder(fsys, dir, func(name string, data []byte) ([]Diagnosis, error) {
+		f, index, err := parse(name, data)
+		errs := []error{err}
 		for i, d := range f.Diagnoses {
 			if other, ok := seen[d.Name]; ok {
 				errs = append(errs, diag.At(index.At("diagnoses[%d].name", i), "diagnosis %q is already in %s", d.Name, other))
 			}
-			seen[d.Name] = path.Join(dir, file)
+			seen[d.Name] = name
 		}
-		all = append(all, f.Diagnoses...)
-	}
-	return all, errors.Join(errs...)
+		return f.Diagnoses, errors.Join(errs...)
+	})
+	return slices.Concat(files...), err
 }
 
-func loadFile(fsys fs.FS, dir, file string) (File, decode.Index, error) {
-	name := path.Join(dir, file)
-	data, err := decode.File(fsys, dir, file)
-	if err != nil {
-		return File{}, decode.Index{}, err
-	}
+func parse(name string, data []byte) (File, decode.Index, error) {
 	var f File
 	index, err := decode.YAML(name, data, &f)
 	if err != nil {

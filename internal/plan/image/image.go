@@ -92,33 +92,23 @@ type Catalogue struct {
 
 // Load reads every *.yaml of fsys. Positions in error messages begin with dir.
 func Load(fsys fs.FS, dir string) ([]Image, error) {
-	files, err := fs.Glob(fsys, "*.yaml")
-	if err != nil {
-		return nil, err
-	}
-	var all []Image
-	var errs []error
-	seen := map[string]string{}
-	for _, file := range files {
-		images, err := loadFile(fsys, dir, file)
-		errs = append(errs, err)
+	seen := map[string]string{} // the file of each name
+	files, err := decode.Folder(fsys, dir, func(file string, data []byte) ([]Image, error) {
+		images, err := parse(file, data)
+		errs := []error{err}
 		for _, img := range images {
 			if other, ok := seen[img.Name]; ok {
-				errs = append(errs, diag.At(diag.Pos{File: path.Join(dir, file)}, "image %q is also in %s", img.Name, other))
+				errs = append(errs, diag.At(diag.Pos{File: file}, "image %q is also in %s", img.Name, other))
 			}
-			seen[img.Name] = path.Join(dir, file)
+			seen[img.Name] = file
 		}
-		all = append(all, images...)
-	}
-	return all, errors.Join(errs...)
+		return images, errors.Join(errs...)
+	})
+	return slices.Concat(files...), err
 }
 
-func loadFile(fsys fs.FS, dir, file string) ([]Image, error) {
-	data, err := decode.File(fsys, dir, file)
-	if err != nil {
-		return nil, err
-	}
-	name := path.Join(dir, file)
+// parse parses the images of one file.
+func parse(name string, data []byte) ([]Image, error) {
 	var c Catalogue
 	index, err := decode.YAML(name, data, &c)
 	if err != nil {

@@ -79,31 +79,23 @@ func (p Patch) Digest() string {
 // Load reads the patches of a distribution in the order of their file names. Positions
 // in error messages begin with dir.
 func Load(fsys fs.FS, dir, distribution string) ([]Patch, error) {
-	files, err := fs.Glob(fsys, path.Join(distribution, "*.yaml"))
+	own, err := fs.Sub(fsys, distribution)
 	if err != nil {
 		return nil, err
 	}
-	var all []Patch
-	var errs []error
 	seen := map[string]bool{}
-	for _, file := range files {
-		p, err := loadFile(fsys, dir, file)
+	return decode.Folder(own, path.Join(dir, distribution), func(name string, data []byte) (Patch, error) {
+		p, err := parse(own, name, data)
 		if err == nil && seen[p.Name] {
-			err = diag.At(diag.Pos{File: path.Join(dir, file)}, "another patch of %s has the name %q", distribution, p.Name)
+			err = diag.At(diag.Pos{File: name}, "another patch of %s has the name %q", distribution, p.Name)
 		}
 		seen[p.Name] = true
-		errs = append(errs, err)
-		all = append(all, p)
-	}
-	return all, errors.Join(errs...)
+		return p, err
+	})
 }
 
-func loadFile(fsys fs.FS, dir, file string) (Patch, error) {
-	name := path.Join(dir, file)
-	data, err := decode.File(fsys, dir, file)
-	if err != nil {
-		return Patch{}, err
-	}
+// parse parses a patch and reads the diffs beside it in fsys.
+func parse(fsys fs.FS, name string, data []byte) (Patch, error) {
 	var p Patch
 	index, err := decode.YAML(name, data, &p)
 	if err != nil {
@@ -112,7 +104,7 @@ func loadFile(fsys fs.FS, dir, file string) (Patch, error) {
 	for i, e := range p.Edits {
 		p.Edits[i].At = index.At("edits[%d]", i)
 		if e.Kind == Diff && local(e.Diff) {
-			content, err := fs.ReadFile(fsys, path.Join(path.Dir(file), e.Diff))
+			content, err := fs.ReadFile(fsys, e.Diff)
 			if err != nil {
 				return Patch{}, diag.At(index.At("edits[%d].diff", i), "reading the diff: %w", err)
 			}
