@@ -107,12 +107,12 @@ func TestRefused(t *testing.T) {
 		asked  []profile.Asked
 		want   []string // each occurs in one error
 	}{
-		"against the profile":     {nil, []profile.Asked{{"NET", "Socket"}}, []string{"NET=Socket (requested) contradicts NET=IB (profile): no fallback (https://example.com/net)"}},
-		"against the combination": {nil, []profile.Asked{{"NO_RDMA", "1"}}, []string{"NO_RDMA=1 (requested) contradicts fabric roce: it takes RDMA away (https://example.com/off)"}},
-		"contradict each other":   {nil, []profile.Asked{{"MASK", "0"}, {"OTHER", ""}}, []string{"MASK=0 (requested) and OTHER= (requested) contradict each other: one hides the other"}},
-		"with missing settings":   {nil, []profile.Asked{{"LOW", "1"}}, []string{"LOW=1 (requested): LOW alone is an error"}},
-		"an option":               {nil, []profile.Asked{{"--share", ""}}, []string{"--share (requested) and --sync.backend gloo (profile) contradict each other: sharing needs nccl"}},
-		"requested twice":         {nil, []profile.Asked{{"A", "1"}, {"A", "2"}}, []string{"A=2 and A=1 are both requested"}},
+		"against the profile":     {nil, []profile.Asked{{"NET", "Socket"}}, []string{"NET=Socket (given) contradicts NET=IB (profile): no fallback (https://example.com/net)"}},
+		"against the combination": {nil, []profile.Asked{{"NO_RDMA", "1"}}, []string{"NO_RDMA=1 (given) contradicts fabric roce: it takes RDMA away (https://example.com/off)"}},
+		"contradict each other":   {nil, []profile.Asked{{"MASK", "0"}, {"OTHER", ""}}, []string{"MASK=0 (given) and OTHER= (given) contradict each other: one hides the other"}},
+		"with missing settings":   {nil, []profile.Asked{{"LOW", "1"}}, []string{"LOW=1 (given): LOW alone is an error"}},
+		"an option":               {nil, []profile.Asked{{"--share", ""}}, []string{"--share (given) and --sync.backend gloo (profile) contradict each other: sharing needs nccl"}},
+		"requested twice":         {nil, []profile.Asked{{"A", "1"}, {"A", "2"}}, []string{"A=2 and A=1 are both given"}},
 		"all at once": {
 			nil,
 			[]profile.Asked{{"NET", "Socket"}, {"NO_RDMA", "1"}, {"LOW", "1"}},
