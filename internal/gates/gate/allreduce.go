@@ -109,6 +109,7 @@ type ringReport struct {
 	Case      string    `json:"case"`
 	Rank      int       `json:"rank"`
 	Size      int       `json:"size"`
+	Place     []int     `json:"place"` // local rank and size, cross rank and size
 	Allreduce []float64 `json:"allreduce"`
 	Allgather []float64 `json:"allgather"`
 	Broadcast []float64 `json:"broadcast"`
@@ -210,6 +211,9 @@ func faultsOfMaps(end ranksEnd, digests map[string]string) (problems []string) {
 func (r ring) problems(rank int, have ringReport) (problems []string) {
 	if have.Rank != rank || have.Size != 2 {
 		problems = append(problems, fmt.Sprintf("rank %d sees itself as rank %d of %d", rank, have.Rank, have.Size))
+	}
+	if want := []int{rank, 2, 0, 1}; !slices.Equal(have.Place, want) { // both ranks are on one host
+		problems = append(problems, fmt.Sprintf("rank %d: its local rank and size, and its cross rank and size, are %v, expected %v", rank, have.Place, want))
 	}
 	for i, want := range r.largeResults() {
 		if i >= len(have.Large) || have.Large[i] != want {

@@ -91,6 +91,7 @@ from horovod.torch.mpi_ops import library
 Sum = "sum"
 def rank(): return int(os.environ["HOROVOD_RANK"])
 def size(): return 2
+local_rank, local_size, cross_rank, cross_size = rank, size, lambda: 0, lambda: 1
 def init(): pass
 def ask(method, key, body=None):
     url = "http://%s:%s/%s" % (os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"], key)
@@ -161,19 +162,20 @@ func TestLyingWheels(t *testing.T) {
 		gate   Gate
 		says   string // "" if it passes
 	}{
-		"honest":                             {nil, allreduce2, ""},
-		"honest, its import":                 {nil, importModule, ""},
-		"honest, its flags":                  {nil, builtFlags, ""},
-		"the reduction is skipped":           {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
-		"only small tensors are reduced":     {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 100003 elements is wrong"},
-		"only small tensors are sent":        {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank: sent(t, root_rank) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 100003 elements is wrong"},
-		"every collective is skipped":        {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None: t\nbroadcast = lambda t, root_rank: t"}, allreduce2, "allgather gave the rank's own input"},
-		"the extension is never loaded":      {map[string]string{ops: "library = None"}, allreduce2, "rank 0: its process maps no horovod/torch/mpi_lib_v2"},
-		"the extension is never imported":    {map[string]string{ops: "library = None"}, importModule, "its process maps no horovod/torch/mpi_lib_v2"},
-		"the import ends the process":        {map[string]string{ops: "import os\nos._exit(0)"}, importModule, "exit 0 before the import had"},
-		"the process is killed with success": {map[string]string{horovod: "GOOD\nimport json, sys\nprint(json.dumps({'case': 'collectives', 'rank': 0, 'size': 2}))\nsys.stdout.flush()\nos._exit(0)"}, allreduce2, "rank 0 reported its collectives 0 times"},
-		"json is patched":                    {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nimport asked\nasked._dumps = lambda said: json.dumps(dict(said, allreduce=[3.0, 30.0]))"}, allreduce2, "allreduce gave [3 30], expected ["},
-		"an answer on standard output":       {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nprint('{\"nonce\": \"0\", \"exit\": 0, \"log\": \"\", \"ranks\": []}')"}, allreduce2, "allreduce gave the rank's own input"},
+		"honest":                              {nil, allreduce2, ""},
+		"honest, its import":                  {nil, importModule, ""},
+		"honest, its flags":                   {nil, builtFlags, ""},
+		"the reduction is skipped":            {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
+		"only small tensors are reduced":      {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 100003 elements is wrong"},
+		"only small tensors are sent":         {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank: sent(t, root_rank) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 100003 elements is wrong"},
+		"every collective is skipped":         {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None: t\nbroadcast = lambda t, root_rank: t"}, allreduce2, "allgather gave the rank's own input"},
+		"every rank is the first of its host": {map[string]string{horovod: "GOOD\nlocal_rank = lambda: 0"}, allreduce2, "rank 1: its local rank and size, and its cross rank and size, are [0 2 0 1], expected [1 2 0 1]"},
+		"the extension is never loaded":       {map[string]string{ops: "library = None"}, allreduce2, "rank 0: its process maps no horovod/torch/mpi_lib_v2"},
+		"the extension is never imported":     {map[string]string{ops: "library = None"}, importModule, "its process maps no horovod/torch/mpi_lib_v2"},
+		"the import ends the process":         {map[string]string{ops: "import os\nos._exit(0)"}, importModule, "exit 0 before the import had"},
+		"the process is killed with success":  {map[string]string{horovod: "GOOD\nimport json, sys\nprint(json.dumps({'case': 'collectives', 'rank': 0, 'size': 2}))\nsys.stdout.flush()\nos._exit(0)"}, allreduce2, "rank 0 reported its collectives 0 times"},
+		"json is patched":                     {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nimport asked\nasked._dumps = lambda said: json.dumps(dict(said, allreduce=[3.0, 30.0]))"}, allreduce2, "allreduce gave [3 30], expected ["},
+		"an answer on standard output":        {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nprint('{\"nonce\": \"0\", \"exit\": 0, \"log\": \"\", \"ranks\": []}')"}, allreduce2, "allreduce gave the rank's own input"},
 		"one rank works for both": {map[string]string{horovod: "import os\nif os.environ['HOROVOD_RANK'] == '1': os._exit(0)\nGOOD"}, allreduce2,
 			"rank 1 ended before its end: exit 0"},
 		"results come from a file":        {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: torch.T([3.0, 30.0])"}, allreduce2, "allreduce gave [3 30], expected ["},

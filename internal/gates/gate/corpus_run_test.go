@@ -67,6 +67,7 @@ func badRuns() []bad {
 			}
 		}, "broadcast gave "),
 		ring("two ranks, each in a ring of its own", func(r *ringReport) { r.Size = 1 }, "rank 0 sees itself as rank 0 of 1"),
+		ring("every rank sees itself as the first of its host, and takes the same GPU", func(r *ringReport) { r.Place[0] = 0 }, "rank 1: its local rank and size, and its cross rank and size, are [0 2 0 1], expected [1 2 0 1]"),
 		ring("a rank without a report", func(r *ringReport) {
 			if r.Rank == 1 {
 				r.Case = ""

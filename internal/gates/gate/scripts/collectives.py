@@ -10,6 +10,10 @@ import importlib
 import sys
 
 
+# Where a rank sees itself: jobs choose its GPU and its data by these numbers.
+PLACE = ("local_rank", "local_size", "cross_rank", "cross_size")
+
+
 def report(hvd, framework, part):
     import asked
 
@@ -24,7 +28,7 @@ def report(hvd, framework, part):
     summed, gathered, sent = all_three([float(v) for v in part["values"]])
     large = all_three([float((first + step * i) % 65536) / 8 for i in range(count)])
     asked.report(
-        case="collectives", rank=hvd.rank(), size=hvd.size(), allreduce=summed, allgather=gathered, broadcast=sent,
+        case="collectives", rank=hvd.rank(), size=hvd.size(), place=[int(getattr(hvd, name)()) for name in PLACE], allreduce=summed, allgather=gathered, broadcast=sent,
         large=[hashlib.sha256(array.array("f", values).tobytes()).hexdigest() for values in large],
     )
 
