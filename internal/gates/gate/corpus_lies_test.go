@@ -162,11 +162,13 @@ func TestLyingWheels(t *testing.T) {
 		gate   Gate
 		says   string // "" if it passes
 	}{
-		"honest":                              {nil, allreduce2, ""},
-		"honest, its import":                  {nil, importModule, ""},
-		"honest, its flags":                   {nil, builtFlags, ""},
-		"the reduction is skipped":            {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
-		"only small tensors are reduced":      {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 100003 elements is wrong"},
+		"honest":                         {nil, allreduce2, ""},
+		"honest, its import":             {nil, importModule, ""},
+		"honest, its flags":              {nil, builtFlags, ""},
+		"the reduction is skipped":       {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
+		"only small tensors are reduced": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 100003 elements is wrong"},
+		"no rank hears of a NaN": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op: torch.T([0.0 if v != v else v for v in reduced(t, op)])"}, allreduce2,
+			"rank 0: the sum of [nan inf 1 -inf 1e-45 -3] and [1 2 nan 3 1e-45 3.5] is [0.0 inf 0.0 -inf 2.802596928649634e-45 0.5], expected [nan inf nan"},
 		"only small tensors are sent":         {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank: sent(t, root_rank) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 100003 elements is wrong"},
 		"every collective is skipped":         {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None: t\nbroadcast = lambda t, root_rank: t"}, allreduce2, "allgather gave the rank's own input"},
 		"every rank is the first of its host": {map[string]string{horovod: "GOOD\nlocal_rank = lambda: 0"}, allreduce2, "rank 1: its local rank and size, and its cross rank and size, are [0 2 0 1], expected [1 2 0 1]"},

@@ -112,7 +112,7 @@ func (p played) ringLines(parts []ringPart, rank int) []string {
 	}
 	large := task.largeResults()
 	r := ringReport{
-		Case: ringCase, Rank: rank, Size: 2, Place: []int{rank, 2, 0, 1}, Large: large[:],
+		Case: ringCase, Rank: rank, Size: 2, Place: []int{rank, 2, 0, 1}, Large: large[:], Extremes: slices.Clone(summed),
 		Allgather: slices.Concat(task.values[0], task.values[1]), Broadcast: task.values[task.root],
 	}
 	for i, value := range task.values[0] {

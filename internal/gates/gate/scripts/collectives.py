@@ -24,12 +24,18 @@ def report(hvd, framework, part):
             results = [hvd.allreduce(mine, op=hvd.Sum), hvd.allgather(mine), hvd.broadcast(mine, root_rank=part["root"])]
             return [result.numpy().tolist() for result in results]
 
+    def extremes():
+        tensor, device = tensors(framework)
+        with device:
+            summed = hvd.allreduce(tensor([float(v) for v in part["extremes"]]), op=hvd.Sum)
+        return [repr(v) for v in summed.numpy().tolist()]
+
     first, step, count = part["large"]
     summed, gathered, sent = all_three([float(v) for v in part["values"]])
     large = all_three([float((first + step * i) % 65536) / 8 for i in range(count)])
     asked.report(
         case="collectives", rank=hvd.rank(), size=hvd.size(), place=[int(getattr(hvd, name)()) for name in PLACE], allreduce=summed, allgather=gathered, broadcast=sent,
-        large=[hashlib.sha256(array.array("f", values).tobytes()).hexdigest() for values in large],
+        extremes=extremes(), large=[hashlib.sha256(array.array("f", values).tobytes()).hexdigest() for values in large],
     )
 
 
