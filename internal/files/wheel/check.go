@@ -47,6 +47,11 @@ func pathFault(name string) string {
 	return ""
 }
 
+// ofInstallers lists the files in which installers note whence and for whom they
+// installed a wheel (PEP 376, PEP 610). pip freeze prints the address in the first one in
+// the place of the version, and what it prints is installed elsewhere.
+var ofInstallers = []string{"direct_url.json", "INSTALLER", "REQUESTED"}
+
 // checkDistInfo compares the name of the .dist-info directory, which installers trust,
 // with the file name.
 func (w *Wheel) checkDistInfo() (problems []string) {
@@ -63,6 +68,11 @@ func (w *Wheel) checkDistInfo() (problems []string) {
 	name, version, _ := strings.Cut(strings.TrimSuffix(w.DistInfo, ".dist-info"), "-")
 	if !w.isNamed(name) || !w.Name.HasVersion(version) {
 		problems = append(problems, fmt.Sprintf("%q does not match the file name %s", w.DistInfo, w.Name))
+	}
+	for _, name := range ofInstallers {
+		if w.members[w.DistInfo+"/"+name] != nil {
+			problems = append(problems, fmt.Sprintf("the wheel has %q, which only installers write: pip names its content as the origin of the package", w.DistInfo+"/"+name))
+		}
 	}
 	return problems
 }

@@ -67,6 +67,7 @@ func TestCheck(t *testing.T) {
 		{"RECORD is no table", recordAs(record + "\"a\n"), []string{"is unreadable"}},
 		{"RECORD has two columns", recordAs(record + "a,b\n"), []string{"line 8 has 2 fields"}},
 		{"a name of one letter", added("x", 0o644), nil},
+		{"an address of an installer", added(info+"direct_url.json", 0o644), []string{`direct_url.json", which only installers write`}},
 		{"two dist-infos", added("other-1.dist-info/METADATA", 0o644), []string{"2 .dist-info directories"}},
 		{"no dist-info", []entry{{"a", "b", 0o644}}, []string{"no .dist-info"}},
 		{"METADATA name", rerecorded(info+"METADATA", strings.Replace(metadata, "horovod", "hvd", 1)), []string{`has Name "hvd"`}},

@@ -126,6 +126,9 @@ func badWheels() []bad {
 		more("a program for another machine", "scripts/horovodrun is for aarch64", wheeltest.File{Name: data + "scripts/horovodrun", Text: string((&elftest.Library{Machine: "aarch64"}).Bytes()), Mode: 0o755}).and("extension-present"),
 		more("a library for musl", "needs libc.musl-x86_64.so.1, and the tag is linux_x86_64", wheeltest.File{Name: "horovod/lib/libhelper.so", Text: string((&elftest.Library{Needed: []string{"libc.musl-x86_64.so.1"}}).Bytes())}).and("extension-present"),
 		more("an extension of TensorFlow in place of another framework's", "horovod/mxnet/x.so is in the directory of mxnet, but for tensorflow", wheeltest.File{Name: "horovod/mxnet/x.so", Text: string((&elftest.Library{Needed: []string{"libtensorflow_framework.so.2"}}).Bytes())}).and("extension-present"),
+		row("a tag for every Python, on an extension for one", "is named for CPython 311 alone, and the tag py3-none is for others too", func(w *wheeltest.Wheel) { w.Name = strings.Replace(w.Name, "cp311-cp311", "py3-none", 1) }),
+		row("a tag for every later Python, on an extension for one", "is named for CPython 311 alone, and the tag cp311-abi3 is for others too", func(w *wheeltest.Wheel) { w.Name = strings.Replace(w.Name, "cp311-cp311", "cp311-abi3", 1) }),
+		more("a file by which an installer notes the address of the wheel", `dist-info/direct_url.json", which only installers write`, wheeltest.File{Name: dist + "direct_url.json", Text: `{"url": "https://example.org/x.whl", "archive_info": {}}`}),
 		more("the metadata of a second package", "2 .dist-info directories", wheeltest.File{Name: "torch-2.6.0.dist-info/METADATA"}),
 	}
 }

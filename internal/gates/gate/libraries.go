@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ func (s Subject) libraryFaults(ctx context.Context, w *wheel.Wheel) (problems []
 			if err != nil {
 				return fmt.Errorf("cannot be read as a library: %w", err)
 			}
-			for _, problem := range []string{libcFault(found.Needed, w.Name), suffixFault(f.Name, w.Name), inspect.Misplaced(f.Name, found)} {
+			for _, problem := range []string{libcFault(found.Needed, w.Name), suffixFault(f.Name, w.Name), s.tagFault(f.Name, w), inspect.Misplaced(f.Name, found)} {
 				if problem != "" {
 					problems = append(problems, fmt.Sprintf("%.300s %s", f.Name, problem))
 				}
@@ -116,4 +117,22 @@ func suffixFault(file string, name wheel.Name) string {
 		}
 	}
 	return ""
+}
+
+// tagFault returns the problem of a promised extension that its name reserves for one
+// CPython, while installers take the wheel for others too: those that the tag names, or
+// with the ABI abi3 all later ones. A wheel may hold the extension once for each Python.
+func (s Subject) tagFault(file string, w *wheel.Wheel) string {
+	m := suffixPattern.FindStringSubmatch(file)
+	of := func(pattern string) bool { return anyMatch(pattern, []string{file}) }
+	if m == nil || strings.HasPrefix(w.Name.ABI, "cp") || w.Name.ABI == "none" && w.Name.Python == "cp"+m[1] || !slices.ContainsFunc(s.Expect.Extensions, of) {
+		return ""
+	}
+	module := func(file string) string { return file[:strings.IndexByte(file+".", '.')] }
+	if slices.ContainsFunc(w.Files, func(f wheel.File) bool {
+		return f.Name != file && path.Ext(f.Name) == ".so" && module(f.Name) == module(file)
+	}) {
+		return ""
+	}
+	return fmt.Sprintf("is named for CPython %s alone, and the tag %s-%s is for others too", m[1], w.Name.Python, w.Name.ABI)
 }
