@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // tables maps the types of sections to the dynamic tag by which the loader finds the same
@@ -24,7 +25,8 @@ type dynamic struct {
 	needed   []uint64 // names of the libraries that the loader loads too
 	strings  []byte   // the table of names
 	sections map[elf.SectionType]*elf.Section
-	symbols  []elf.Symbol // without the first, which is empty
+	symbols  []elf.Symbol   // without the first, which is empty
+	fixed    []*elf.Section // gates read these as the file has them
 }
 
 // readDynamic reads the dynamic segment and the dynamic symbols. It returns an error if a
@@ -51,7 +53,8 @@ func (img *image) readDynamic() (*dynamic, error) {
 	if s := d.sections[elf.SHT_GNU_VERSYM]; s != nil && s.Size != uint64(2*(len(symbols)+1)) {
 		return nil, fmt.Errorf("section %q has %d bytes for the versions of %d symbols", s.Name, s.Size, len(symbols)+1)
 	}
-	return d, d.allSymbols()
+	d.fixed = img.fixedSections()
+	return d, d.eachRelocation(d.allowed)
 }
 
 // findSections finds the section of each table, and refuses a second of one type.
@@ -120,9 +123,9 @@ func (d *dynamic) sameTables() error {
 	return err
 }
 
-// allSymbols returns an error if the loader uses a symbol after the last one of the
-// section. No tag states the number of symbols.
-func (d *dynamic) allSymbols() error {
+// eachRelocation visits the relocations until an error. It reads those of DT_RELR, which
+// are packed, as relocations without a symbol.
+func (d *dynamic) eachRelocation(visit func(relocation) error) error {
 	for _, table := range []struct{ at, size elf.DynTag }{{elf.DT_RELA, elf.DT_RELASZ}, {elf.DT_JMPREL, elf.DT_PLTRELSZ}} {
 		size := d.values[table.size]
 		if size == 0 {
@@ -137,12 +140,95 @@ func (d *dynamic) allSymbols() error {
 			return fmt.Errorf("reading relocations: %w", err)
 		}
 		for ; len(data) >= 24; data = data[24:] {
-			if i := binary.LittleEndian.Uint32(data[12:]); int64(i) > int64(len(d.symbols)) {
-				return fmt.Errorf("the loader uses symbol %d, and the section table shows %d", i, len(d.symbols)+1)
+			r := relocation{binary.LittleEndian.Uint64(data), binary.LittleEndian.Uint32(data[8:]), binary.LittleEndian.Uint32(data[12:])}
+			if err := visit(r); err != nil {
+				return err
 			}
 		}
 	}
+	return d.eachPacked(visit)
+}
+
+// relocation is a place to which the loader writes.
+type relocation struct {
+	at           uint64
+	kind, symbol uint32
+}
+
+// DT_RELR and DT_RELRSZ, the table of packed relocations.
+const dtRelr, dtRelrSize = elf.DynTag(36), elf.DynTag(35)
+
+// eachPacked visits the relocations of DT_RELR: an even entry is the address of a word, an
+// odd one has a bit for each of the next 63 words.
+func (d *dynamic) eachPacked(visit func(relocation) error) error {
+	size := d.values[dtRelrSize]
+	if size == 0 {
+		return nil
+	}
+	off, err := d.offset(d.values[dtRelr], size)
+	if err != nil {
+		return fmt.Errorf("reading relocations: %w", err)
+	}
+	data, err := io.ReadAll(io.NewSectionReader(d.r, int64(off), int64(size)))
+	if err != nil {
+		return fmt.Errorf("reading relocations: %w", err)
+	}
+	next := uint64(0)
+	for ; len(data) >= 8; data = data[8:] {
+		entry := binary.LittleEndian.Uint64(data)
+		if entry&1 == 0 {
+			if err := visit(relocation{at: entry}); err != nil {
+				return err
+			}
+			next = entry + 8
+			continue
+		}
+		for i := range uint64(63) {
+			if entry>>(i+1)&1 == 0 {
+				continue
+			}
+			if err := visit(relocation{at: next + 8*i}); err != nil {
+				return err
+			}
+		}
+		next += 63 * 8
+	}
 	return nil
+}
+
+// allowed returns an error if the loader uses a symbol after the last one of the section,
+// because no tag states their number, or writes to code or constants, because processes then
+// have others than the file.
+func (d *dynamic) allowed(r relocation) error {
+	if int64(r.symbol) > int64(len(d.symbols)) {
+		return fmt.Errorf("the loader uses symbol %d, and the section table shows %d", r.symbol, len(d.symbols)+1)
+	}
+	size := uint64(8)
+	switch elf.R_X86_64(r.kind) {
+	case elf.R_X86_64_TLSDESC:
+		size = 16
+	case elf.R_X86_64_COPY:
+		if d.file.Machine == elf.EM_X86_64 && r.symbol > 0 {
+			size = d.symbols[r.symbol-1].Size
+		}
+	}
+	for _, s := range d.fixed {
+		if s.Addr-r.at < size || r.at-s.Addr < s.Size {
+			return fmt.Errorf("the loader writes to section %q at address %#x: processes have other bytes there than the file", s.Name, r.at)
+		}
+	}
+	return nil
+}
+
+// fixedSections returns the sections with code, constants and GPU code.
+func (img *image) fixedSections() (fixed []*elf.Section) {
+	for _, s := range img.file.Sections {
+		read := s.Flags&elf.SHF_EXECINSTR != 0 || slices.Contains(loadedSections, s.Name) || constants(s.Name)
+		if read && s.Flags&elf.SHF_ALLOC != 0 && s.Type != elf.SHT_NOBITS && s.Size > 0 {
+			fixed = append(fixed, s)
+		}
+	}
+	return fixed
 }
 
 // name returns the name at an offset of the table of names.

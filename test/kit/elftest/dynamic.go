@@ -3,6 +3,7 @@ package elftest
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"slices"
 	"strings"
 )
@@ -84,6 +85,27 @@ func (d *dynamic) symbol(s Symbol, sym elf.Sym64) {
 		index = uint16(slices.Index(d.versions, v) + firstVersion)
 	}
 	d.indexes = append(d.indexes, index)
+}
+
+// relocations adds the table of relocations.
+func (d *dynamic) relocations(l Library) {
+	if len(l.Relocations) == 0 {
+		return
+	}
+	index := func(name string) int {
+		return 1 + slices.IndexFunc(slices.Concat(l.Undefined, l.Exported), func(s Symbol) bool { return s.Name == name })
+	}
+	var all []elf.Rela64
+	for _, r := range l.Relocations {
+		all = append(all, elf.Rela64{
+			Off: d.syms[index(r.Function)].Value, Info: elf.R_INFO(uint32(index(r.Symbol)), uint32(elf.R_X86_64_64)),
+			Addend: int64(binary.LittleEndian.Uint64(r.Code[:])),
+		})
+	}
+	at := d.w.add(".rela.dyn", elf.Section64{Type: uint32(elf.SHT_RELA), Entsize: 24}, pack(all))
+	d.tag(elf.DT_RELA, d.w.sections[at].Addr)
+	d.tag(elf.DT_RELASZ, uint64(24*len(all)))
+	d.tag(elf.DT_RELAENT, 24)
 }
 
 // finish writes the tables and the segments.

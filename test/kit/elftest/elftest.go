@@ -22,6 +22,15 @@ type Library struct {
 	Exported  []Symbol
 	Texts     []string  // constants, in .rodata
 	Sections  []Section // additional sections, such as .nv_fatbin
+	// Relocations are written by the loader over the code of exported functions.
+	Relocations []Relocation
+}
+
+// Relocation is an R_X86_64_64: the loader writes the sum of the value of an undefined weak
+// symbol, 0, and Code as a number to the beginning of an exported function.
+type Relocation struct {
+	Function, Symbol string
+	Code             [8]byte
 }
 
 // Symbol is a dynamic symbol. An undefined symbol has both Library and Version, or
@@ -70,6 +79,7 @@ func (l Library) Bytes() []byte {
 	for _, s := range l.Sections {
 		d.w.add(s.Name, elf.Section64{Type: uint32(elf.SHT_PROGBITS)}, s.Data)
 	}
+	d.relocations(l)
 	for _, soname := range l.Needed {
 		d.name(elf.DT_NEEDED, soname)
 	}

@@ -96,6 +96,21 @@ func TestTwoLibrariesInOneFileAreRefused(t *testing.T) {
 	}
 }
 
+// The loader writes the code of a function, and tools see other code in the file.
+func TestCodeThatTheLoaderWritesIsRefused(t *testing.T) {
+	file := elftest.Library{
+		Soname: "libwritten.so", Needed: []string{"libc.so.6"}, Undefined: []elftest.Symbol{{Name: "absent", Weak: true}},
+		Exported:    []elftest.Symbol{{Name: "which", Code: []byte{0xb8, 1, 0, 0, 0, 0xc3, 0x90, 0x90}}},
+		Relocations: []elftest.Relocation{{Function: "which", Symbol: "absent", Code: [8]byte{0xb8, 13, 0, 0, 0, 0xc3, 0x90, 0x90}}},
+	}.Bytes()
+	out := run(t, file, "print(l.which())")
+	must.Hold(t, out == "13\n", "the loader says %q: this is not the attack", out)
+	_, err := elf.Read(bytes.NewReader(file))
+	check.Fails(t, err, `the loader writes to section ".text" at address`, "it is read")
+	_, err = elf.CPUUses(bytes.NewReader(file))
+	check.Fails(t, err, `the loader writes to section ".text" at address`, "its code is read")
+}
+
 // run loads a library with the loader of this host.
 func run(t *testing.T, library []byte, script string) string {
 	t.Helper()
