@@ -44,6 +44,13 @@ func badLies() []bad {
 		refused("an import that ends its process with 0", horovodROCm, func(s *specimen) {
 			s.box.question = func(gate string, a *answer) { a.End = a.End && gate != "import" }
 		}, "import", "the process ended with exit 0 before the import had", "does not fit the installed framework"),
+		refused("an import that starts a process which runs on", horovodROCm, func(s *specimen) {
+			s.box.question = func(gate string, a *answer) {
+				if gate == "import" {
+					a.Left = []string{"python"}
+				}
+			}
+		}, "import", "it starts python, which runs on after its process has ended", "has a reason to start a process of its own"),
 		refused("a rank that reports for two", horovodROCm, func(s *specimen) {
 			s.box.end = inTraining(func(e *ranksEnd) {
 				last := len(e.Ranks[1].Lines) - 1
@@ -174,6 +181,7 @@ func TestLyingWheels(t *testing.T) {
 		"every rank is the first of its host": {map[string]string{horovod: "GOOD\nlocal_rank = lambda: 0"}, allreduce2, "rank 1: its local rank and size, and its cross rank and size, are [0 2 0 1], expected [1 2 0 1]"},
 		"the extension is never loaded":       {map[string]string{ops: "library = None"}, allreduce2, "rank 0: its process maps no horovod/torch/mpi_lib_v2"},
 		"the extension is never imported":     {map[string]string{ops: "library = None"}, importModule, "its process maps no horovod/torch/mpi_lib_v2"},
+		"the import leaves a process":         {map[string]string{ops: "GOOD\nif os.fork() == 0:\n    os.setsid()\n    os.closerange(0, 99)\n    import time\n    time.sleep(99)"}, importModule, "which runs on after its process has ended"},
 		"the import ends the process":         {map[string]string{ops: "import os\nos._exit(0)"}, importModule, "exit 0 before the import had"},
 		"the process is killed with success":  {map[string]string{horovod: "GOOD\nimport json, sys\nprint(json.dumps({'case': 'collectives', 'rank': 0, 'size': 2}))\nsys.stdout.flush()\nos._exit(0)"}, allreduce2, "rank 0 reported its collectives 0 times"},
 		"json is patched":                     {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nimport asked\nasked._dumps = lambda said: json.dumps(dict(said, allreduce=[3.0, 30.0]))"}, allreduce2, "allreduce gave [3 30], expected ["},

@@ -42,13 +42,20 @@ func checkImport(ctx context.Context, s Subject) verdict.Verdict {
 			for _, problem := range unmapped(is.Mapped, digests) {
 				problems = append(problems, statement+": "+problem)
 			}
+			if len(is.Left) > 0 {
+				problems = append(problems, fmt.Sprintf("%s: it starts %s, which runs on after its process has ended", statement, listed(is.Left, 3)))
+			}
 			seen = append(seen, statement)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(digests)) {
 		seen = append(seen, "it maps "+name+" of the wheel")
 	}
-	return verdict.Judge(problems, seen)
+	v := verdict.Judge(problems, seen)
+	if slices.ContainsFunc(said, func(is answer) bool { return len(is.Left) > 0 }) && v.Status == verdict.Fail {
+		return v.Because("no library of a wheel has a reason to start a process of its own when it is loaded: read what the build script and the patches add, and build it again")
+	}
+	return v
 }
 
 // importsOf lists the modules to import. The package of a framework imports even without

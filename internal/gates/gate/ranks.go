@@ -59,6 +59,7 @@ type ranksEnd struct {
 	Exit  *int       `json:"exit"`
 	Log   string     `json:"log"`
 	Ranks []*rankEnd `json:"ranks"`
+	Left  []string   `json:"left"` // programs of processes that ranks started and did not end
 	by    string     // the launcher
 }
 
@@ -376,6 +377,7 @@ func reportsOf[T any](r *rankEnd) ([]T, error) {
 type answer struct {
 	rankEnd
 	Output string
+	Left   []string
 }
 
 // questionSeconds is the time limit of one question.
@@ -400,5 +402,5 @@ func (e ranksEnd) answer() (answer, error) {
 	if e.Ranks[0] == nil {
 		return answer{}, fmt.Errorf("no process started: %s", lastLine(e.Log))
 	}
-	return answer{*e.Ranks[0], e.Log}, nil
+	return answer{*e.Ranks[0], e.Log, e.Left}, nil
 }

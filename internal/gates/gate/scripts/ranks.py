@@ -24,6 +24,7 @@ for each launch
     ranks     for each rank: the "lines" that it reported, whether it came to its "end",
               what it had "mapped" there, its "exit" status by the kernel, and "why" that
               is missing; null for a rank that did not start
+    left      the programs of processes that ranks started and did not end
 
 Nothing of the artifact runs in this process. A program of a rank runs in a fork of
 forks.py that is a child of this process. It begins only when every rank is there.
@@ -143,7 +144,8 @@ class Launch:
         os.close(output)
         status = self.stop(launcher) if self.launch["launcher"] else 0
         reader.join(2)
-        return {"exit": status, "log": self.log.text(), "ranks": [rank.report if rank else None for rank in self.ranks]}
+        return {"exit": status, "log": self.log.text(), "ranks": [rank.report if rank else None for rank in self.ranks],
+                "left": end_orphans(forks.process.pid)}
 
     def gather(self, output):
         """Start the launcher, and wait until every rank has connected. No program of a rank runs before."""
@@ -321,6 +323,25 @@ class Store(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *args):
         pass
+
+
+def end_orphans(forks):
+    """End the processes that outlive the rank or the launcher which started them, and name their programs."""
+    left = []
+    for process in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
+        try:
+            with open("/proc/%d/stat" % process) as stat:
+                text = stat.read()
+        except OSError:
+            continue
+        state, parent = text[text.rindex(")") + 2:].split()[:2]
+        if int(parent) != os.getpid() or process == forks:
+            continue
+        if state != "Z":
+            left.append(text[text.index("(") + 1:text.rindex(")")])
+            os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+    return left
 
 
 PR_SET_CHILD_SUBREAPER = 36
