@@ -131,7 +131,7 @@ func badWheels() []bad {
 		more("a file by which an installer notes the address of the wheel", `dist-info/direct_url.json", which only installers write`, wheeltest.File{Name: dist + "direct_url.json", Text: `{"url": "https://example.org/x.whl", "archive_info": {}}`}),
 		refused("code that the loader writes over that of the file", horovodROCm, func(s *specimen) {
 			s.library().Relocations = []elftest.Relocation{{Function: "horovod_init", Symbol: "__gmon_start__", Code: [8]byte(append(slices.Clone(avx2), 0x90, 0x90, 0x90))}}
-		}, "wheel-format", `cannot be read as a library: the loader writes to section ".text"`, again, "elf-needed cpu-isa build-paths device-code elf-symbols check-build built-flags"),
+		}, "wheel-format", `cannot be read as a library: the loader writes to section ".text"`, again, "elf-needed cpu-isa build-paths elf-symbols check-build built-flags"),
 		more("the metadata of a second package", "2 .dist-info directories", wheeltest.File{Name: "torch-2.6.0.dist-info/METADATA"}),
 	}
 }
