@@ -51,6 +51,12 @@ func badLies() []bad {
 				}
 			}
 		}, "import", "it starts python, which runs on after its process has ended", "has a reason to start a process of its own"),
+		refused("an extension that answers for the functions of another library", horovodROCm, func(s *specimen) {
+			s.library().Exported = append(slices.Clone(s.library().Exported), elftest.Symbol{Name: "X509_verify_cert", Code: []byte{0xb8, 1, 0, 0, 0, 0xc3}})
+		}, "elf-symbols", "exports X509_verify_cert: Horovod loads it for all, and libraries loaded later call these", "read the gate elf-needed"),
+		refused("an extension with an allocator of its own for the whole process", horovodROCm, func(s *specimen) {
+			s.library().Exported = append(slices.Clone(s.library().Exported), elftest.Symbol{Name: "_Znwm", Weak: true})
+		}, "elf-symbols", "exports _Znwm: Horovod loads it for all", "read the gate elf-needed"),
 		refused("a rank that reports for two", horovodROCm, func(s *specimen) {
 			s.box.end = inTraining(func(e *ranksEnd) {
 				last := len(e.Ranks[1].Lines) - 1

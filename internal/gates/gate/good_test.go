@@ -42,7 +42,7 @@ func horovodROCm() *specimen {
 			elftest.Named("MPI_Init_thread", "MPI_Allreduce", "ncclAllReduce", "ncclCommInitRank", "_ZN10tensorflow8OpKernelC2EPNS_20OpKernelConstructionE"),
 			[]elftest.Symbol{{Name: "__gmon_start__", Weak: true}},
 		),
-		Exported: []elftest.Symbol{{Name: "horovod_init", Code: avx}, {Name: "sum_avx2", Code: avx2}},
+		Exported: []elftest.Symbol{{Name: "horovod_init", Code: avx}, {Name: "horovod_sum_avx2", Code: avx2}},
 		Sections: []elftest.Section{elftest.HIP("gfx90a")},
 	}
 	const version = "0.28.1+rocm5.7.tf2.13.0.gfx90a"

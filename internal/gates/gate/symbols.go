@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ import (
 
 var elfSymbols = Gate{
 	Name:   "elf-symbols",
-	Asks:   "every symbol required by the libraries is in their needed libraries, in the run-time image",
+	Asks:   "every symbol required by the libraries is in their needed libraries, in the run-time image, and the extension of a framework exports no function of another project",
 	Remedy: "a library is missing from the link line, or the run-time image has an older one: read the gate elf-needed and the link lines in the build log",
 	Wants:  func(e recipe.Expect) bool { return len(e.Extensions) > 0 },
 	Needs:  Container,
@@ -61,7 +62,10 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 			return nil, nil, err
 		}
 		absent = absent || len(have.Unloaded) > 0
-		return have.problems(name), []string{have.evidence(name, len(ask.Symbols))}, nil
+		if foreign := foreignExports(f); len(s.Expect.Frameworks) > 0 && len(foreign) > 0 {
+			problems = []string{fmt.Sprintf("%s exports %s: Horovod loads it for all, and libraries loaded later call these in place of their own", name, listed(foreign, 5))}
+		}
+		return append(problems, have.problems(name)...), []string{have.evidence(name, len(ask.Symbols))}, nil
 	})
 	if absent && v.Status == verdict.Fail {
 		return v.Because("the run-time image lacks a library that the wheel links: add its package to the packages of that image, or link the library statically")
@@ -78,6 +82,20 @@ func wantedOf(f *elf.File) wanted {
 		}
 	}
 	return ask
+}
+
+// ownExports matches what an extension of Horovod may export: its interface, the function
+// that Python calls, and names of C++ except the operators new and delete.
+var ownExports = regexp.MustCompile(`^(horovod_|PyInit_|_Z[^nd])`)
+
+// foreignExports lists the exported names that are not of an extension of Horovod.
+func foreignExports(f *elf.File) (names []string) {
+	for _, e := range f.Exported {
+		if !ownExports.MatchString(e.Name) {
+			names = append(names, e.Name)
+		}
+	}
+	return names
 }
 
 // resolve asks the dynamic linker of the box.
