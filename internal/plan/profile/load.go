@@ -209,6 +209,11 @@ func (c *checker) contradictions() {
 				c.problem(at+".has."+name, "%q is not a pattern: %w", x.Has[name], err)
 			}
 		}
+		for _, name := range x.Differ {
+			if _, ok := x.Has[name]; !ok {
+				c.problem(at+".differ", "%q is not a name of has", name)
+			}
+		}
 		c.condition(at+".when", x.When)
 		c.prose(at+".because", x.Because)
 		c.link(at+".source", x.Source)

@@ -90,6 +90,7 @@ type Contradiction struct {
 	// must match.
 	Has     map[string]string `yaml:"has" json:"has" jsonschema:"description=names of settings to patterns of their values; * is any and ?* any but an empty one"`
 	Lacks   []string          `yaml:"lacks,omitempty" json:"lacks,omitempty" jsonschema:"description=names of settings; it holds only where none of them is set"`
+	Differ  []string          `yaml:"differ,omitempty" json:"differ,omitempty" jsonschema:"description=names of settings of has; it holds only where their values differ"`
 	Because string            `yaml:"because" json:"because" jsonschema:"description=the reason in one line"`
 	Source  string            `yaml:"source" json:"source" jsonschema:"format=uri"`
 	Instead string            `yaml:"instead" json:"instead" jsonschema:"description=what to do in one line"`

@@ -265,6 +265,12 @@ func (c Contradiction) involved(set []Value) []Value {
 		}
 		involved = append(involved, set[i])
 	}
+	if len(c.Differ) > 0 {
+		first := find(set, c.Differ[0])
+		if first < 0 || !slices.ContainsFunc(involved, func(v Value) bool { return slices.Contains(c.Differ, v.Name) && v.Value != set[first].Value }) {
+			return nil
+		}
+	}
 	if slices.ContainsFunc(c.Lacks, func(name string) bool { return find(set, name) >= 0 }) {
 		return nil
 	}
