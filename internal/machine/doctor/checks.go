@@ -15,10 +15,10 @@ func Checks() []Check {
 
 		{"gpus", GPU, "GPUs, their driver and the highest CUDA", "`nvidia-smi`, `amd-smi`, `rocm-smi`, PCI, `/proc/driver/nvidia/version`, `/sys/module/amdgpu`", never, gpus},
 		{"topology", GPU, "paths between GPUs, and from GPUs to NICs", "links by the tool of the GPUs, `/sys/bus/pci/devices`", never, topology},
-		{"numa", GPU, "NUMA nodes, and whether the kernel moves pages between them", "`/sys/devices/system/node`, `numa_balancing`", never, numa},
+		{"numa", GPU, "NUMA nodes, those without memory or CPUs, and whether the kernel moves pages between them", "`/sys/devices/system/node`, `numa_balancing`", never, numa},
 
 		{"rdma", Fabric, "RDMA devices: state, rate, link layer, firmware", "`/sys/class/infiniband`, `/dev/infiniband`", never, rdma},
-		{"verbs", Fabric, "the verbs library and its version", "`ldconfig -p`, the name of its file", never, verbs},
+		{"verbs", Fabric, "the verbs library, its version, and the version that NCCL and RCCL link", "`ldconfig -p`, the name of its file, the libraries' bytes", never, verbs},
 		{"peer-memory", Fabric, "NICs can read and write the memory of GPUs", "`nvidia_peermem`, `memory_peers`, kernel and its options for DMA-BUF", never, peerMemory},
 		{"memlock", Fabric, "memory can be locked for RDMA", "`/proc/self/limits`", never, memlock},
 

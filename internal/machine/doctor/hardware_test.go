@@ -13,6 +13,7 @@ import (
 
 	"builder/internal/machine/host"
 	"builder/test/kit/check"
+	"builder/test/kit/elftest"
 )
 
 // Eight GPUs and ten NICs do not fit side by side: the drawing continues below.
@@ -100,8 +101,20 @@ func TestGPUs(t *testing.T) {
 		"amdkfd is loaded":        {"peer-memory", change(t, "amd-roce", map[string]string{"sys/kernel/mm/memory_peers/amdkfd/version": "1"}, nil), work, OK, "amdkfd"},
 		"no port is up":           {"rdma", change(t, "amd-roce", map[string]string{"sys/class/infiniband/bnxt_re0/ports/1/state": "1: DOWN"}, nil), work, Warn, "0 of 2 ports active"},
 		"no verbs":                {"verbs", change(t, "amd-roce", nil, only("ldconfig", "nothing", nil)), work, Warn, "no libibverbs.so.1"},
-		"a broken library":        {"rccl", change(t, "amd-roce", map[string]string{"opt/rocm-6.4.1/lib/librccl.so.1": "\x7fELF"}, nil), work, Unknown, "not readable"},
-		"a hanging tool":          {"mpi", change(t, "bare", nil, only("mpirun", "", context.DeadlineExceeded)), work, Unknown, "deadline"},
+		"a node without memory": {"numa", change(t, theirs, map[string]string{
+			"sys/devices/system/node/node0/x": "x", "sys/devices/system/node/online": "0-3", "sys/devices/system/node/has_memory": "0,2", "sys/devices/system/node/has_cpu": "0-3",
+			"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue",
+		}, nil), work, Warn, "nodes 0-3, with memory 0,2, with CPUs 0-3, NVIDIA's driver 580.95.05"},
+		"even nodes": {"numa", change(t, theirs, map[string]string{
+			"sys/devices/system/node/node0/x": "x", "sys/devices/system/node/online": "0", "sys/devices/system/node/has_memory": "0", "sys/devices/system/node/has_cpu": "0",
+			"proc/sys/kernel/numa_balancing": "0",
+		}, nil), work, OK, "node"},
+		"NCCL needs newer verbs": {"verbs", change(t, theirs, map[string]string{
+			"lib/x86_64-linux-gnu/libnccl.so.2": string(elftest.Library{Soname: "libnccl.so.2", Needed: []string{"libibverbs.so.1"}, Undefined: elftest.From("libibverbs.so.1", "IBVERBS_1.16", "ibv_query_port_speed")}.Bytes()),
+		}, nil), work, Warn, "has IBVERBS_1.14; /lib/x86_64-linux-gnu/libnccl.so.2 needs IBVERBS_1.16 and does not load"},
+		"old libmlx5":      {"verbs", recorded(t, theirs), work, OK, "rdma-core 39; newer NCCL logs a missing function of libmlx5"},
+		"a broken library": {"rccl", change(t, "amd-roce", map[string]string{"opt/rocm-6.4.1/lib/librccl.so.1": "\x7fELF"}, nil), work, Unknown, "not readable"},
+		"a hanging tool":   {"mpi", change(t, "bare", nil, only("mpirun", "", context.DeadlineExceeded)), work, Unknown, "deadline"},
 	} {
 		got := examine(t, c.check, c.host, c.work)
 		check.That(t, got.Verdict == c.verdict && strings.Contains(got.Found, c.says), "%s: %s: %s", name, got.Verdict, got.Found)

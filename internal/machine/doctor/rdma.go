@@ -2,11 +2,14 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"path"
 	"regexp"
 	"strconv"
 
+	"builder/internal/files/elf"
 	"builder/internal/machine/fabric"
 )
 
@@ -42,14 +45,20 @@ func rdma(_ context.Context, e *exam) Finding {
 	return ok("%s", text).detail(lines...)
 }
 
-// verbsFile matches the file to which libibverbs.so.1 is a link. The number is the
-// release of rdma-core: libibverbs.so.1.14.44.0 is of 44.
-var verbsFile = regexp.MustCompile(`^libibverbs\.so\.1\.\d+\.(\d+)\.\d+$`)
+// verbsFile matches the file to which libibverbs.so.1 is a link. The numbers are the
+// version of its newest functions and the release of rdma-core: libibverbs.so.1.14.44.0 has
+// IBVERBS_1.14, and is of 44.
+var verbsFile = regexp.MustCompile(`^libibverbs\.so\.1\.(\d+)\.(\d+)\.\d+$`)
 
-// dmabufSince is the first release of rdma-core with ibv_reg_dmabuf_mr.
-const dmabufSince = 34
+// The first releases of rdma-core with ibv_reg_dmabuf_mr, and with
+// mlx5dv_get_data_direct_sysfs_path (libmlx5 of Debian, symbols file of 56.1).
+const (
+	dmabufSince = 34
+	directSince = 54
+)
 
-// verbs reads the release of the library that NCCL uses to reach RDMA devices.
+// verbs reads the release of the library that NCCL uses to reach RDMA devices, and compares
+// it with what the installed NCCL and RCCL need.
 func verbs(ctx context.Context, e *exam) Finding {
 	linked, err := e.linked(ctx)
 	if err != nil {
@@ -67,9 +76,46 @@ func verbs(ctx context.Context, e *exam) Finding {
 	if m == nil {
 		return unknown("%s, of an unknown release of rdma-core", files[0])
 	}
-	if release, err := strconv.Atoi(m[1]); err != nil || release < dmabufSince {
-		return warn("%s, rdma-core %s, without ibv_reg_dmabuf_mr", files[0], m[1]).
+	text := fmt.Sprintf("%s, rdma-core %s", files[0], m[2])
+	needy, needed := e.newestVerbs(ctx)
+	release, err := strconv.Atoi(m[2])
+	switch {
+	case elf.CompareVersions(needed, "1."+m[1]) > 0:
+		return warn("%s, has IBVERBS_1.%s; %s needs IBVERBS_%s and does not load", text, m[1], needy, needed).
+			remedy("install a newer rdma-core, or an NCCL that opens libibverbs at run time (`builder plan nccl --rdma dlopen`)")
+	case err != nil || release < dmabufSince:
+		return warn("%s, without ibv_reg_dmabuf_mr", text).
 			remedy("for GPUDirect RDMA by DMA-BUF, install rdma-core %d or newer", dmabufSince)
+	case release < directSince:
+		text += "; newer NCCL logs a missing function of libmlx5, which is harmless"
 	}
-	return ok("%s, rdma-core %s", files[0], m[1])
+	return ok("%s", text)
+}
+
+// newestVerbs returns the installed NCCL or RCCL that links the newest functions of
+// libibverbs, and their version: "1.8" for IBVERBS_1.8.
+func (e *exam) newestVerbs(ctx context.Context) (file, version string) {
+	for _, soname := range []string{"libnccl.so.2", "librccl.so.1"} {
+		files, _ := e.libraries(ctx, soname)
+		for _, name := range files {
+			library, err := e.readLibrary(name)
+			if err == nil && elf.CompareVersions(library.Floors["IBVERBS"], version) > 0 {
+				file, version = name, library.Floors["IBVERBS"]
+			}
+		}
+	}
+	return file, version
+}
+
+func (e *exam) readLibrary(name string) (*elf.File, error) {
+	f, err := e.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, random := f.(io.ReaderAt)
+	if !random {
+		return nil, errors.New("no random access")
+	}
+	return elf.Read(r)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/files/elf"
 	"builder/internal/machine/fabric"
 )
 
@@ -130,17 +131,35 @@ func nodeName(node int) string {
 }
 
 // numa counts the NUMA nodes. It warns about automatic page migration between nodes,
-// which slows down GPUs reading the pages.
+// which slows down GPUs reading the pages, and about nodes without memory or CPUs, on which
+// NVIDIA's driver refuses host memory to some ranks and not to others
+// (https://github.com/NVIDIA/nccl/issues/2190).
 func numa(ctx context.Context, e *exam) Finding {
 	gpus, _ := e.ends(ctx)
-	nodes := len(e.Glob("/sys/devices/system/node/node[0-9]*"))
+	const dir = "/sys/devices/system/node/"
+	nodes := len(e.Glob(dir + "node[0-9]*"))
 	balancing := e.Says("/proc/sys/kernel/numa_balancing")
+	online, withMemory, withCPU := e.Says(dir+"online"), e.Says(dir+"has_memory"), e.Says(dir+"has_cpu")
+	uneven := withMemory != "" && withMemory != online || withCPU != "" && withCPU != online
 	switch {
 	case nodes == 0:
 		return unknown("/sys/devices/system/node cannot be read")
+	case uneven && len(e.pci().GPUs(fabric.NVIDIA)) > 0:
+		text := fmt.Sprintf("nodes %s, with memory %s, with CPUs %s", online, withMemory, withCPU)
+		if driver := e.driver(); driver != "" && elf.CompareVersions(moduleNumber(driver), fixedDriver) < 0 {
+			text += ", " + driver
+		}
+		return warn("%s", text).remedy("set NCCL_CUMEM_HOST_ENABLE=0 for jobs with NCCL 2.26.3 or newer, which may hang or fail here; drivers before %s can crash in cuMemCreate too", fixedDriver)
 	case len(gpus) > 0 && nodes > 1 && balancing != "" && balancing != "0":
 		return warn("%s, and the kernel moves pages between them", count(nodes, "node")).
 			remedy("run sysctl kernel.numa_balancing=0, and add it to /etc/sysctl.d to keep it")
 	}
 	return ok("%s", count(nodes, "node"))
 }
+
+// fixedDriver is the release from which NVIDIA expects cuMemCreate to work on such nodes
+// (https://github.com/NVIDIA/nccl/issues/2106; nobody has confirmed it).
+const fixedDriver = "595"
+
+// moduleNumber returns the last word of a driver's name, its version.
+func moduleNumber(driver string) string { return driver[strings.LastIndexByte(driver, ' ')+1:] }
