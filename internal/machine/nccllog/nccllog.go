@@ -111,32 +111,40 @@ var (
 	info    = regexp.MustCompile(`NCCL INFO (.+)`)
 	nvls    = regexp.MustCompile(`NCCL INFO (?:NVLS comm 0x|Connected NVLS tree)`)
 	setting = regexp.MustCompile(`NCCL INFO ((?:NCCL|RCCL|HSA)_[A-Z0-9_]+) set by environment to (.*?)\.?$`)
-	reason  = regexp.MustCompile(`NET/IB : (?:No device|Using|GPU Direct)|NET/Socket : Using|Failed to open lib|GPU Direct RDMA|GDRDMA not enabled|P2P is disabled|Could not enable P2P|peer query failed|IPC not supported|NVLS multicast support is not|Failed to initialize (?:any )?NET|disabling|iommu`)
 )
 
-// line adds a line of the log. Of a setting the last value counts.
+// reasons are the texts of lines about devices that were found, not found or refused.
+var reasons = []string{
+	"NET/IB : No device", "NET/IB : Using", "NET/IB : GPU Direct", "NET/Socket : Using", "Failed to open lib",
+	"GPU Direct RDMA", "GDRDMA not enabled", "P2P is disabled", "Could not enable P2P", "peer query failed",
+	"IPC not supported", "NVLS multicast support is not", "Failed to initialize NET", "Failed to initialize any NET",
+	"disabling", "iommu",
+}
+
+// line adds a line of the log. Of a setting the last value counts. A search for a text
+// comes before each expression, because a log can have millions of lines.
 func (e *Evidence) line(line string, settings map[string]string) error {
 	if !strings.Contains(line, "CCL ") {
 		return nil
 	}
 	switch {
-	case setting.MatchString(line):
+	case strings.Contains(line, " set by environment to ") && setting.MatchString(line):
 		m := setting.FindStringSubmatch(line)
 		if _, known := settings[m[1]]; known || len(settings) < maxSettings {
 			settings[m[1]] = shorten(m[2])
 		}
-	case version.MatchString(line):
+	case strings.Contains(line, "CCL version ") && version.MatchString(line):
 		m := version.FindStringSubmatch(line)
 		return e.is(m[1], m[2])
-	case channel.MatchString(line):
+	case strings.Contains(line, " via ") && channel.MatchString(line):
 		return e.connect(way(channel.FindStringSubmatch(line)[1]))
-	case network.MatchString(line):
+	case strings.Contains(line, "Using network ") && network.MatchString(line):
 		e.Networks = keep(e.Networks, network.FindStringSubmatch(line)[1])
-	case warning.MatchString(line):
+	case strings.Contains(line, "NCCL WARN ") && warning.MatchString(line):
 		e.Warnings = keep(e.Warnings, warning.FindStringSubmatch(line)[1])
-	case nvls.MatchString(line):
+	case strings.Contains(line, "NVLS ") && nvls.MatchString(line):
 		e.NVLS = true
-	case reason.MatchString(line) && info.MatchString(line):
+	case slices.ContainsFunc(reasons, func(text string) bool { return strings.Contains(line, text) }) && info.MatchString(line):
 		e.Reasons = keep(e.Reasons, info.FindStringSubmatch(line)[1])
 	}
 	return nil
