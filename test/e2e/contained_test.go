@@ -82,7 +82,7 @@ func (b *tool) contained(program string, run []string) string {
 	name := strings.TrimPrefix(cell.Engine, "container+"+program+"://")
 	contains(b.t, b.ask(program, "inspect", "--format", "{{.Args}} {{.Config.Cmd}}", name), "1000,2000,10000")
 	r = b.want(0, "store", "gc", "--keep", "20GB")
-	contains(b.t, r.stdout, "the engine's cache in "+program+" has 0.0 MB, had ")
+	contains(b.t, r.stdout, "the engine's cache in "+program+" has 0.0 KB, had ")
 	check.Same(b.t, "store gc left", "", b.ask(program, "volume", "ls", "--quiet")+b.ask(program, "ps", "--all", "--quiet"))
 	return cell.Artifacts[0].SHA256
 }
