@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/owned"
 	"builder/internal/build/daemon"
 )
@@ -29,7 +30,7 @@ func (e *Engine) Client(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	if program := e.client(); program != "" {
-		return program, nil
+		return e.leashed(program)
 	}
 	unlock, err := e.lock(ctx)
 	if err != nil {
@@ -43,7 +44,10 @@ func (e *Engine) Client(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", nil
 	}
-	return e.bin("dagger"), noEngine(ctx, e.build(ctx, goTool))
+	if err := e.build(ctx, goTool); err != nil {
+		return "", noEngine(ctx, err)
+	}
+	return e.leashed(e.bin("dagger"))
 }
 
 // client returns the path of a client program that is as it was made: that of the native
@@ -104,3 +108,31 @@ func (e *Engine) copyClient(ctx context.Context, d daemon.Daemon, image string) 
 	}
 	return errors.Join(owned.Seal(dir, kept), os.RemoveAll(kept), os.Rename(dir, kept))
 }
+
+// leashed returns the path of a client that ends with the process that started it. The
+// plain client ends its session when that process is gone, which frees the session's
+// resources in the engine. But without an engine it keeps trying to connect for minutes
+// (v0.19.10).
+func (e *Engine) leashed(program string) (string, error) {
+	script := strings.ReplaceAll(leash, "CLIENT", "'"+program+"'")
+	path := e.path("client")
+	if there, err := os.ReadFile(path); err == nil && string(there) == script {
+		return path, nil
+	}
+	if err := atomicfile.Write(path, []byte(script)); err != nil {
+		return "", err
+	}
+	return path, os.Chmod(path, 0o755)
+}
+
+// leash gives the client twenty seconds to end its session, then kills it.
+const leash = `#!/bin/sh
+parent=$PPID client=$$
+(
+	while kill -0 "$parent" && kill -0 "$client"; do sleep 1; done
+	kill -0 "$client" || exit 0
+	sleep 20
+	[ "$(readlink "/proc/$client/exe")" = CLIENT ] && kill -KILL "$client"
+) </dev/null >/dev/null 2>&1 &
+exec CLIENT "$@"
+`
