@@ -15,6 +15,14 @@ type exam struct {
 
 	gpus    *gpuTools
 	devices *fabric.Tree
+	linker  *linkerCache
+	python  *[]string // package directories of the default python3
+}
+
+// A linkerCache holds the answer of ldconfig.
+type linkerCache struct {
+	paths map[string][]string
+	err   error
 }
 
 // A gpuTools holds the answer of the vendors' tools.

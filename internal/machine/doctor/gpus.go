@@ -50,11 +50,19 @@ func gpus(ctx context.Context, e *exam) Finding {
 
 // driver names the loaded driver of GPUs, or returns "".
 func (e *exam) driver() string {
-	if m := moduleVersion.FindStringSubmatch(e.Says(nvidiaVersion)); m != nil {
-		return "NVIDIA's driver " + m[1]
+	if version := e.nvidiaDriver(); version != "" {
+		return "NVIDIA's driver " + version
 	}
 	if e.Exists(amdModule) {
 		return strings.TrimSpace("AMD's driver " + e.Says(amdVersion))
+	}
+	return ""
+}
+
+// nvidiaDriver returns the version of NVIDIA's loaded driver, or "".
+func (e *exam) nvidiaDriver() string {
+	if m := moduleVersion.FindStringSubmatch(e.Says(nvidiaVersion)); m != nil {
+		return m[1]
 	}
 	return ""
 }

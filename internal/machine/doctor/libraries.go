@@ -22,6 +22,14 @@ var cached = regexp.MustCompile(`^\s*(\S+) \(([^)]*)\) => (/\S+)$`)
 
 // linked returns the 64-bit libraries in the linker's cache: paths by soname.
 func (e *exam) linked(ctx context.Context) (map[string][]string, error) {
+	if e.linker == nil {
+		e.linker = &linkerCache{}
+		e.linker.paths, e.linker.err = e.readLinkerCache(ctx)
+	}
+	return e.linker.paths, e.linker.err
+}
+
+func (e *exam) readLinkerCache(ctx context.Context) (map[string][]string, error) {
 	text, err := e.Run(ctx, "ldconfig", "-p")
 	if err != nil {
 		return nil, err
@@ -37,6 +45,14 @@ func (e *exam) linked(ctx context.Context) (map[string][]string, error) {
 
 // packages returns the package directories of the default python3.
 func (e *exam) packages(ctx context.Context) []string {
+	if e.python == nil {
+		dirs := e.readPackages(ctx)
+		e.python = &dirs
+	}
+	return *e.python
+}
+
+func (e *exam) readPackages(ctx context.Context) []string {
 	text, err := e.Run(ctx, "python3", "-I", "-c", "import sys; print('\\n'.join(sys.path))")
 	if err != nil {
 		return nil // python3 is optional
@@ -130,20 +146,25 @@ func (e *exam) distinct(files []string) []string {
 
 // version returns the versions found in the bytes of a library.
 func (e *exam) version(file string) (string, error) {
-	f, err := e.Open(file)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	r, random := f.(io.ReaderAt)
-	if !random {
-		return "", errors.New("no random access")
-	}
-	versions, err := inspect.Versions(r)
+	versions, err := readBytes(e, file, inspect.Versions)
 	if err != nil {
 		return "", err
 	}
 	return cmp.Or(strings.Join(versions, ", "), "has no version"), nil
+}
+
+// readBytes opens a file of the host and reads it.
+func readBytes[T any](e *exam, file string, read func(io.ReaderAt) (T, error)) (content T, err error) {
+	f, err := e.Open(file)
+	if err != nil {
+		return content, err
+	}
+	defer f.Close()
+	r, random := f.(io.ReaderAt)
+	if !random {
+		return content, errors.New("no random access")
+	}
+	return read(r)
 }
 
 // mpi runs mpirun to read its version.

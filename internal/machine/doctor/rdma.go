@@ -2,9 +2,7 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"path"
 	"regexp"
 	"strconv"
@@ -98,24 +96,11 @@ func (e *exam) newestVerbs(ctx context.Context) (file, version string) {
 	for _, soname := range []string{"libnccl.so.2", "librccl.so.1"} {
 		files, _ := e.libraries(ctx, soname)
 		for _, name := range files {
-			library, err := e.readLibrary(name)
+			library, err := readBytes(e, name, elf.Read)
 			if err == nil && elf.CompareVersions(library.Floors["IBVERBS"], version) > 0 {
 				file, version = name, library.Floors["IBVERBS"]
 			}
 		}
 	}
 	return file, version
-}
-
-func (e *exam) readLibrary(name string) (*elf.File, error) {
-	f, err := e.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r, random := f.(io.ReaderAt)
-	if !random {
-		return nil, errors.New("no random access")
-	}
-	return elf.Read(r)
 }

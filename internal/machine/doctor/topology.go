@@ -146,8 +146,8 @@ func numa(ctx context.Context, e *exam) Finding {
 		return unknown("/sys/devices/system/node cannot be read")
 	case uneven && len(e.pci().GPUs(fabric.NVIDIA)) > 0:
 		text := fmt.Sprintf("nodes %s, with memory %s, with CPUs %s", online, withMemory, withCPU)
-		if driver := e.driver(); driver != "" && elf.CompareVersions(moduleNumber(driver), fixedDriver) < 0 {
-			text += ", " + driver
+		if version := e.nvidiaDriver(); version != "" && elf.CompareVersions(version, fixedDriver) < 0 {
+			text += ", " + e.driver()
 		}
 		return warn("%s", text).remedy("set NCCL_CUMEM_HOST_ENABLE=0 for jobs with NCCL 2.26.3 or newer, which may hang or fail here; drivers before %s can crash in cuMemCreate too", fixedDriver)
 	case len(gpus) > 0 && nodes > 1 && balancing != "" && balancing != "0":
@@ -160,6 +160,3 @@ func numa(ctx context.Context, e *exam) Finding {
 // fixedDriver is the release from which NVIDIA expects cuMemCreate to work on such nodes
 // (https://github.com/NVIDIA/nccl/issues/2106; nobody has confirmed it).
 const fixedDriver = "595"
-
-// moduleNumber returns the last word of a driver's name, its version.
-func moduleNumber(driver string) string { return driver[strings.LastIndexByte(driver, ' ')+1:] }
