@@ -22,9 +22,10 @@ const UpstreamImage = "registry.dagger.io/engine:" + Version
 // imageClient is the path of the client program in an engine image.
 const imageClient = "/usr/local/bin/dagger"
 
-// Client returns the path of the client program for an engine other than the native one.
-// It builds the programs of the native engine if there is no client. It returns "" if
-// that is impossible, without Linux or without Go. The SDK then fetches its own client.
+// Client returns the path of a client program that ends with builder. It copies the
+// programs of the native engine from their image, or builds them, if there is no client. It
+// returns "" if that is impossible, without Linux or without Go. The SDK then fetches its
+// own client.
 func (e *Engine) Client(ctx context.Context) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", nil

@@ -3,7 +3,6 @@ package wheel
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +18,7 @@ import (
 )
 
 // madeByInstallers are the files that installers add to .dist-info, or write again.
-var madeByInstallers = []string{"INSTALLER", "REQUESTED", "RECORD", "direct_url.json", "uv_build.json", "uv_cache.json"}
+var madeByInstallers = append([]string{"RECORD", "uv_build.json", "uv_cache.json"}, ofInstallers...)
 
 // CompareInstalled compares the files of the wheel with those installed from it in one of
 // the directories of packages. It returns the number of equal files and the differences:
@@ -109,5 +108,5 @@ func hashOf(file string) (string, error) {
 	defer f.Close()
 	h := sha256.New()
 	_, err = io.Copy(h, f)
-	return "sha256=" + base64.RawURLEncoding.EncodeToString(h.Sum(nil)), err
+	return hashText(h.Sum(nil)), err
 }
