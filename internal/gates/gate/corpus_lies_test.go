@@ -209,6 +209,7 @@ func TestLyingWheels(t *testing.T) {
 }
 
 // A launcher of MPICH speaks with a rank over a descriptor that the rank inherits.
+// A rank writes its answer at once: print writes twice, and two ranks share the log.
 func TestRanksHearTheirLauncher(t *testing.T) {
 	const mpirun = `#!/usr/bin/env python3
 import os, socket, subprocess, sys
@@ -225,7 +226,7 @@ sys.exit(max(rank.wait() for rank in ranks))
 	must.Succeed(t, os.WriteFile(filepath.Join(bin, "mpirun"), []byte(mpirun), 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	s := onThisHost(t, map[string]string{
-		"horovod/torch/__init__.py": "import os\ndef init():\n    print('HEARD', os.read(int(os.environ['PMI_FD']), 9).decode(), flush=True)\n    os._exit(0)\n",
+		"horovod/torch/__init__.py": "import os\ndef init():\n    os.write(1, b'HEARD ' + os.read(int(os.environ['PMI_FD']), 9) + b'\\n')\n    os._exit(0)\n",
 	})
 	s.Expect.Launcher = "mpich"
 	end, err := s.start(t.Context(), []string{"torch"}, nil, s.ring().launch(s.Expect))
