@@ -15,9 +15,11 @@ import (
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
+	"builder/internal/input/cpython"
 	"builder/internal/input/deb"
 	"builder/internal/input/oci"
 	"builder/internal/input/store"
+	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
 )
 
@@ -34,6 +36,9 @@ func (c *cell) proven(ctx context.Context, img lock.Image) (*dagger.Container, e
 func (c *cell) base(ctx context.Context, img lock.Image) (*dagger.Container, error) {
 	ctr, err := c.rootfs(ctx, img)
 	if err != nil {
+		return nil, err
+	}
+	if ctr, err = c.withCPython(ctx, ctr, img.CPython); err != nil {
 		return nil, err
 	}
 	ctr = withEnv(ctr, img.Env)
@@ -72,6 +77,46 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 		return nil, err
 	}
 	return ctr.WithoutMount("/debs"), nil
+}
+
+// withCPython lays a CPython into a root file system.
+func (c *cell) withCPython(ctx context.Context, ctr *dagger.Container, python *image.CPython) (*dagger.Container, error) {
+	if python == nil {
+		return ctr, nil
+	}
+	archive, err := c.cpythonTar(ctx, *python)
+	if err != nil {
+		return nil, err
+	}
+	const at = "/cpython.tar"
+	ctr, _, err = c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(archive)), installCaps, shell("tar -C / -xf "+at+"\n"+
+		// Gates cannot write here, so every start would compile the standard library.
+		image.CPythonDir+"/bin/python"+python.Minor()+" -m compileall -q -j 0 --invalidation-mode unchecked-hash -x '/(test|tests|idlelib|lib2to3)/' "+image.CPythonDir+"/lib/python"+python.Minor()))
+	if err != nil {
+		return nil, err
+	}
+	return ctr.WithoutMount(at), nil
+}
+
+// cpythonTar writes the tar file of a CPython into the scratch directory and returns its
+// path. The next run uses it again. Like [cell.bootstrap], one process writes it.
+func (c *cell) cpythonTar(ctx context.Context, python image.CPython) (string, error) {
+	jar, ok := c.Store.Path(python.Blob())
+	if !ok {
+		return "", diag.Errorf(diag.Fetch, "%s is not in the store", python.Filename())
+	}
+	archive := filepath.Join(c.Scratch, "cpython-"+shortDigest(python.SHA256+python.Folder)+".tar")
+	free, err := store.Lock(ctx, archive+".lock", nil)
+	if err != nil {
+		return "", err
+	}
+	defer free()
+	if _, err := os.Stat(archive); err == nil {
+		return archive, nil
+	}
+	return archive, atomicfile.Fill(archive, func(w io.Writer) error {
+		return cpython.Write(w, jar, python.Filename(), python.Folder, image.CPythonDir)
+	})
 }
 
 // pulled returns a container of a registry image, from the store if it has the image.

@@ -73,6 +73,9 @@ var inputs = sync.OnceValues(func() (lock.Catalogue, error) {
 	if err == nil {
 		c.Images, err = image.Load(images.FS, "images")
 	}
+	if err == nil {
+		c.CPythons, err = image.LoadCPythons(images.FS, "images")
+	}
 	return c, err
 })
 

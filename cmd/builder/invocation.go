@@ -13,6 +13,7 @@ import (
 	"builder/internal/app/home"
 	"builder/internal/app/host"
 	"builder/internal/app/plan"
+	"builder/internal/input/cpython"
 	"builder/internal/input/deb"
 	"builder/internal/input/oci"
 	"builder/internal/plan/catalogue"
@@ -78,11 +79,17 @@ func (sourceFlags) read(c *cli.Context) (s plan.Sources, err error) {
 		Locked: c.Bool("locked"), Offline: c.Bool("offline"),
 		Mirrors: list(os.Getenv("BUILDER_MIRROR_DEBIAN")), Snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
 	}
-	for i, m := range s.Mirrors {
-		s.Mirrors[i] = fileURL(m)
+	s.Maven = list(os.Getenv("BUILDER_MIRROR_MAVEN"))
+	for _, mirrors := range [][]string{s.Mirrors, s.Maven} {
+		for i, m := range mirrors {
+			mirrors[i] = fileURL(m)
+		}
 	}
 	if len(s.Mirrors) == 0 {
 		s.Mirrors = deb.HostMirrors(os.DirFS("/"))
+	}
+	if len(s.Maven) == 0 {
+		s.Maven = cpython.MavenRepositories()
 	}
 	var registries error
 	s.Registries, registries = oci.ParseMirrors(list(os.Getenv("BUILDER_MIRROR_REGISTRY")))

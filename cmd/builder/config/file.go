@@ -51,6 +51,7 @@ type File struct {
 	Rekor                Address   `yaml:"rekor,omitempty" json:"rekor,omitempty" jsonschema:"description=address of a Rekor that logs signatures without a key"`
 	MirrorDebian         []Place   `yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors or file:DIR; the first resolves names and needs the index of an archive; the default comes from this host's apt"`
 	MirrorDebianSnapshot Address   `yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of a Debian snapshot archive; for packages missing on the mirrors"`
+	MirrorMaven          []Place   `yaml:"mirror-maven,omitempty" json:"mirror-maven,omitempty" jsonschema:"description=addresses of Maven repositories or file:DIR with the CPythons of images/cpython.yaml; the default comes from Maven's settings on this host"`
 	MirrorRegistry       []Address `yaml:"mirror-registry,omitempty" json:"mirror-registry,omitempty" jsonschema:"description=HOST[:PORT][/PATH] to pull images of Docker Hub from; REGISTRY=HOST[:PORT][/PATH] for another registry"`
 	MirrorSource         []Source  `yaml:"mirror-source,omitempty" json:"mirror-source,omitempty" jsonschema:"description=NAME=PATH or NAME=URL of a source or Debian package or Python package to fetch there first; as --set source.NAME for every run; a name may occur for each of several files"`
 	// Axes is the only key without a variable: preferred values for the axes of

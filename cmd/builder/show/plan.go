@@ -66,6 +66,9 @@ func printPlannedCell(out term.Printer, c plan.PlannedCell) {
 	}
 	line("image", "%s", from(c.Image, c.ImageFrom))
 	line("runtime", "%s", from(c.Runtime, c.RuntimeFrom))
+	if c.CPython != "" {
+		line("cpython", "%s, laid into both images", c.CPython)
+	}
 	line("source", "%s", from(c.Source, c.From))
 	if len(c.Python) > 0 {
 		line("python", "%s", strings.Join(c.Python, " "))

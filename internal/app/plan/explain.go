@@ -51,6 +51,7 @@ type PlannedCell struct {
 	Site    []string          `json:"site"`             // parts from a site, and whether they replace built-in ones
 	Image   string            `json:"image"`
 	Runtime string            `json:"runtime"`
+	CPython string            `json:"cpython,omitempty"` // release laid into both images
 	// ImageFrom and RuntimeFrom are the references of registry images, with digests.
 	ImageFrom   string   `json:"image-from,omitempty"`
 	RuntimeFrom string   `json:"runtime-from,omitempty"`
@@ -273,6 +274,9 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 		Source: d.Source.Project + " " + d.Source.Version, From: d.Source.Where(),
 		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env, Provided: providedBy(d.Settings.Expect.Wheelhouse),
 		Patches: []PlannedPatch{}, Steps: []string{"fetch", "engine"}, Gates: []string{},
+	}
+	if d.Image.CPython != nil {
+		c.CPython = d.Image.CPython.Version
 	}
 	for _, choice := range d.Patches {
 		c.Patches = append(c.Patches, PlannedPatch{choice.Patch.Name, choice.Applies, choice.State, choice.Because})

@@ -27,6 +27,7 @@ type Sources struct {
 	SourceMirrors map[string][]string
 	Mirrors       []string // of Debian
 	Snapshot      string   // a mirror of snapshot.debian.org
+	Maven         []string // addresses of Maven repositories
 	// Registries are the mirrors of registries with images to build in.
 	Registries oci.Mirrors
 }
@@ -34,7 +35,7 @@ type Sources struct {
 // Fetcher returns the fetcher of the files of entries into a store.
 func (s Sources) Fetcher(w *home.Workspace) *fetch.Fetcher {
 	return &fetch.Fetcher{
-		Store: w.Store, Scratch: w.Scratch, Mirrors: s.Mirrors, Snapshot: s.Snapshot,
+		Store: w.Store, Scratch: w.Scratch, Mirrors: s.Mirrors, Snapshot: s.Snapshot, Maven: s.Maven,
 		Overrides: s.Places(), Offline: s.Offline, UV: w.Programs.UV,
 	}
 }
@@ -118,6 +119,9 @@ func (s Sources) Unused(entries []lock.Entry) error {
 		for _, image := range []lock.Image{e.Image, e.Runtime} {
 			for _, p := range image.Pin.Packages {
 				known = append(known, p.Name)
+			}
+			if image.CPython != nil {
+				known = append(known, "cpython")
 			}
 			for _, w := range image.Wheels {
 				known = append(known, w.Project)

@@ -22,6 +22,7 @@ import (
 	"builder/internal/input/git"
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
+	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
 )
@@ -32,6 +33,7 @@ type Fetcher struct {
 	Scratch   string
 	Mirrors   []string            // base addresses of the Debian archive, in the order to try
 	Snapshot  string              // base address of a Debian snapshot archive, or ""
+	Maven     []string            // base addresses of Maven repositories, in the order to try
 	Overrides map[string][]string // source name (project or package) to the user's places, tried first
 	Offline   bool                // use only the store
 	Tests     bool                // fetch upstream's tests and their dependencies too
@@ -43,15 +45,16 @@ type Fetcher struct {
 const parallel = 6
 
 // A want is one file named by an entry, with its known places. At most one of pool,
-// file and source is set; it names the public place.
+// cpython, file and source is set; it names the public place.
 type want struct {
-	name   string // the NAME of --set source.NAME
-	blob   store.Blob
-	pool   string         // path in the pool of a Debian archive
-	date   string         // snapshot date of that pool
-	file   pypi.File      // file of the Python index
-	source lock.SourcePin // commit to make the archive from
-	from   []store.Place
+	name    string // the NAME of --set source.NAME
+	blob    store.Blob
+	pool    string // path in the pool of a Debian archive
+	date    string // snapshot date of that pool
+	cpython *image.CPython
+	file    pypi.File      // file of the Python index
+	source  lock.SourcePin // commit to make the archive from
+	from    []store.Place
 }
 
 // wants lists every file of an entry, with duplicates. Files of upstream's tests are
@@ -61,6 +64,9 @@ func wants(e lock.Entry, tests bool) []want {
 	for _, img := range []lock.Image{e.Image, e.Runtime} {
 		for _, p := range img.Pin.Packages {
 			all = append(all, want{name: p.Name, blob: p.Blob(), pool: p.Path, date: img.Pin.Date})
+		}
+		if c := img.CPython; c != nil {
+			all = append(all, want{name: "cpython", blob: c.Blob(), cpython: c})
 		}
 		for _, file := range img.Wheels {
 			all = append(all, want{name: file.Project, blob: file.Blob(), file: file})
@@ -200,12 +206,16 @@ func offlineFault(all []want) error {
 	return fault.WithHint("run once without --offline, or copy the inputs with `builder store export` and `builder store import`")
 }
 
-// place sets the places known without a query: the user's own, then the Debian pools.
+// place sets the places known without a query: the user's own, then the Debian pools and
+// the places of a CPython.
 func (f *Fetcher) place(all []want) {
 	for i, w := range all {
 		urls := f.Overrides[w.name]
 		if w.pool != "" {
 			urls = append(slices.Clone(urls), deb.URLs(f.Mirrors, f.Snapshot, w.date, w.pool)...)
+		}
+		if w.cpython != nil {
+			urls = append(slices.Clone(urls), w.cpython.URLs(f.Maven)...)
 		}
 		for _, url := range urls {
 			all[i].from = append(all[i].from, store.Place(url))

@@ -195,6 +195,9 @@ func imageMaterials(img lock.Image) []Material {
 	for _, p := range img.Pin.Packages {
 		all = append(all, material(path.Base(p.Path), sbom.PURL("deb", "debian/"+p.Name, p.Version, "arch", p.Architecture), p.SHA256))
 	}
+	if c := img.CPython; c != nil {
+		all = append(all, material(c.Filename(), sbom.PURL("generic", "cpython", c.Version), c.SHA256))
+	}
 	for _, w := range img.Wheels {
 		all = append(all, wheelMaterial(w))
 	}

@@ -121,7 +121,7 @@ func (s *Store) explain(err error) error {
 
 // unavailable joins the errors of all sources in one error.
 func (s *Store) unavailable(b Blob, errs []error) error {
-	hint := "name another place for the same bytes with --set source.NAME=PATH|URL, or a mirror of Debian with BUILDER_MIRROR_DEBIAN"
+	hint := "name another place for the same bytes with --set source.NAME=PATH|URL, or a mirror with BUILDER_MIRROR_DEBIAN or BUILDER_MIRROR_MAVEN"
 	if _, ours := errors.AsType[*diskError](errors.Join(errs...)); ours {
 		hint = "free space with `builder store gc --keep SIZE`, or set BUILDER_HOME to a writable directory with free space"
 	}

@@ -33,8 +33,10 @@ import (
 type Catalogue struct {
 	Recipes []*recipe.Recipe // including those of stacks
 	Images  []image.Image
-	Patches map[string][]patch.Patch
-	Site    string // directory of the site, or ""
+	// CPythons are the builds of CPython that recipes may lay into an image.
+	CPythons []image.CPython
+	Patches  map[string][]patch.Patch
+	Site     string // directory of the site, or ""
 	// Profiles reads the run-time environments at the first call. On an error it still
 	// returns the valid ones.
 	Profiles func() ([]*profile.Profile, error)
@@ -120,6 +122,11 @@ func (c *Catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
 	rs, err1 := recipe.Load(recipeFS, filepath.Join(site, "recipes"))
 	is, err2 := image.Load(imageFS, filepath.Join(site, "images"))
 	var there bool
+	cs, err4 := image.LoadCPythons(imageFS, filepath.Join(site, "images"))
+	for _, p := range cs {
+		c.CPythons, there = replace(c.CPythons, p, image.CPython.Minor)
+		c.note(site, "cpython "+p.Minor(), there)
+	}
 	for _, r := range rs {
 		c.Recipes, there = replace(c.Recipes, r, func(x *recipe.Recipe) string { return x.Name })
 		c.note(site, "recipe "+r.Name, there)
@@ -130,7 +137,7 @@ func (c *Catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
 		c.note(site, "image "+i.Name, there)
 	}
 	distributions, err3 := folders(patchFS)
-	errs := []error{err1, err2, err3}
+	errs := []error{err1, err2, err3, err4}
 	for _, distribution := range distributions {
 		ps, err := patch.Load(patchFS, filepath.Join(site, "patches"), distribution)
 		errs = append(errs, err)
@@ -250,6 +257,9 @@ func (c Catalogue) OfSite(d lock.Draft) []string {
 	if d.Runtime.Name != d.Image.Name {
 		names = append(names, "image "+d.Runtime.Name)
 	}
+	if d.Image.CPython != nil {
+		names = append(names, "cpython "+d.Image.CPython.Minor())
+	}
 	for _, choice := range d.Patches {
 		names = append(names, "patch "+d.Cell.Recipe.Name+"/"+choice.Patch.Name)
 	}
@@ -279,7 +289,7 @@ func (c Catalogue) Locks(home string) Locks { return Locks{c, home, &sync.Map{}}
 
 // LockInputs returns the parts of the catalogue that drafts are made from.
 func (c Catalogue) LockInputs() lock.Catalogue {
-	return lock.Catalogue{Images: c.Images, Patches: c.Patches}
+	return lock.Catalogue{Images: c.Images, CPythons: c.CPythons, Patches: c.Patches}
 }
 
 // folders returns the directories in the root of fsys, including links to directories.

@@ -36,6 +36,8 @@ type Image struct {
 	Setup    string            `yaml:"setup,omitempty" json:"setup,omitempty" jsonschema:"description=shell script run once as root without a network"`
 	Env      map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of every step in this image"`
 	Provides map[string]Fact   `yaml:"provides" json:"provides" jsonschema:"description=facts that patches and recipes may name"`
+	// CPython is set if a recipe lays one into the image.
+	CPython *CPython `yaml:"-" json:"-"`
 	// For makes one image of each row. {{name}} is replaced by the row's value.
 	For []map[string]string `yaml:"for,omitempty" json:"for,omitempty" jsonschema:"description=one image for each row; {{name}} in the texts is the value of the row; an empty value states nothing"`
 }
@@ -87,13 +89,17 @@ func (i Image) Facts() map[string]string {
 
 // Catalogue is the content of one file.
 type Catalogue struct {
-	Images []Image `yaml:"images" json:"images"`
+	Images   []Image   `yaml:"images,omitempty" json:"images,omitempty"`
+	CPythons []CPython `yaml:"cpythons,omitempty" json:"cpythons,omitempty" jsonschema:"description=only in cpython.yaml"`
 }
 
-// Load reads every *.yaml of fsys. Positions in error messages begin with dir.
+// Load reads every *.yaml of fsys except cpython.yaml. Positions in error messages begin with dir.
 func Load(fsys fs.FS, dir string) ([]Image, error) {
 	seen := map[string]string{} // the file of each name
 	files, err := decode.Folder(fsys, dir, func(file string, data []byte) ([]Image, error) {
+		if path.Base(file) == cpythonFile {
+			return nil, nil
+		}
 		images, err := parse(file, data)
 		errs := []error{err}
 		for _, img := range images {
@@ -116,6 +122,9 @@ func parse(name string, data []byte) ([]Image, error) {
 	}
 	var all []Image
 	var errs []error
+	if len(c.CPythons) > 0 {
+		errs = append(errs, diag.At(index.At("cpythons"), "cpythons stand in %s", cpythonFile))
+	}
 	for i, written := range c.Images {
 		at := index.At("images[%d]", i)
 		for _, name := range slices.Sorted(maps.Keys(written.Env)) {

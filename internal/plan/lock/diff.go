@@ -184,6 +184,9 @@ func (p parts) image(img Image, prefix, base, python string) {
 	for name, fact := range img.Provides {
 		p.add(base, prefix+"fact "+name, literal(fact.Is), fact)
 	}
+	if img.CPython != nil {
+		p.add(base, prefix+"CPython", img.CPython.Version+" "+short(img.CPython.SHA256), img.CPython)
+	}
 	p.add(python, prefix+"Python", img.Python, []any{img.Python, img.Site})
 	for _, w := range img.Wheels {
 		p.item(python, prefix+"wheels", prefix+"wheel "+w.Project, pinned(w), w)

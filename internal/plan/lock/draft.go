@@ -14,12 +14,14 @@ import (
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
+	"builder/internal/plan/version"
 )
 
-// A Catalogue holds the images and patches that recipes may name.
+// A Catalogue holds the images, the CPythons and the patches that recipes may name.
 type Catalogue struct {
-	Images  []image.Image
-	Patches map[string][]patch.Patch // by distribution
+	Images   []image.Image
+	CPythons []image.CPython
+	Patches  map[string][]patch.Patch // by distribution
 }
 
 // A Draft is a cell with all properties that follow from recipe, images and patches
@@ -53,15 +55,16 @@ func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) { return NewDrafter(c
 // A Drafter makes the drafts of one recipe's cells. They share the settings and
 // patches that are equal for several cells. Change no list or map of a draft.
 type Drafter struct {
-	images  []image.Image
-	byName  map[string]int
-	forms   *recipe.Forms
-	patches []patch.Patch
+	images   []image.Image
+	byName   map[string]int
+	cpythons []image.CPython
+	forms    *recipe.Forms
+	patches  []patch.Patch
 }
 
 // NewDrafter returns the drafter of a recipe.
 func NewDrafter(r *recipe.Recipe, cat Catalogue) *Drafter {
-	d := &Drafter{images: cat.Images, byName: map[string]int{}, forms: recipe.NewForms(r), patches: cat.Patches[r.Name]}
+	d := &Drafter{images: cat.Images, byName: map[string]int{}, cpythons: cat.CPythons, forms: recipe.NewForms(r), patches: cat.Patches[r.Name]}
 	for i, img := range slices.Backward(cat.Images) {
 		d.byName[img.Name] = i
 	}
@@ -92,7 +95,11 @@ func (m *Drafter) begin(c matrix.Cell) (Draft, recipe.Settings, error) {
 	}
 	build, err1 := m.image(settings.Image, c.Names)
 	runtime, err2 := m.image(settings.Runtime, c.Names)
-	if err := errors.Join(err1, err2); err != nil {
+	err = errors.Join(err1, err2)
+	if err == nil && settings.CPython != "" {
+		build, runtime, err = m.withCPython(settings.CPython, c.Names, build, runtime)
+	}
+	if err != nil {
 		return Draft{}, settings, c.Recipe.Fault(err)
 	}
 	d := Draft{Cell: c, Image: build, Runtime: runtime, Vars: vars(c.Names, build)}
@@ -109,6 +116,39 @@ func (m *Drafter) image(template string, names map[string]string) (image.Image, 
 		return m.images[i], nil
 	}
 	return image.Find(m.images, name)
+}
+
+// withCPython lays a CPython into both images of a cell. The template of its minor
+// release may contain axes.
+func (m *Drafter) withCPython(template string, names map[string]string, build, runtime image.Image) (image.Image, image.Image, error) {
+	minor, err := subst.Expand(template, names)
+	if err != nil {
+		return build, runtime, err
+	}
+	i := slices.IndexFunc(m.cpythons, func(c image.CPython) bool { return c.Minor() == minor })
+	if i < 0 {
+		var known []string
+		for _, c := range m.cpythons {
+			known = append(known, c.Minor())
+		}
+		return build, runtime, diag.Errorf(diag.Usage, "cpython: there is no CPython %s in images/cpython.yaml, only %s", minor, strings.Join(known, ", ")).
+			WithHint("add its archive with size and sha256 to images/cpython.yaml")
+	}
+	c := m.cpythons[i]
+	var errs []error
+	for _, img := range []image.Image{build, runtime} {
+		if glibc := img.Provides["glibc"].Is; glibc != "" && older(glibc, c.Floor) {
+			errs = append(errs, diag.Errorf(diag.Usage, "CPython %s needs glibc %s, but image %s has %s", c.Version, c.Floor, img.Name, glibc))
+		}
+	}
+	return build.With(c), runtime.With(c), errors.Join(errs...)
+}
+
+// older reports whether release a is before release b. Both are checked before.
+func older(a, b string) bool {
+	x, err1 := version.Parse(a)
+	y, err2 := version.Parse(b)
+	return err1 == nil && err2 == nil && version.Compare(x, y) < 0
 }
 
 // vars merges image facts and the names of a cell. A name overrides the fact of the

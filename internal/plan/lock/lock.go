@@ -158,7 +158,8 @@ type Image struct {
 	Setup    string                `json:"setup,omitempty"`
 	Env      map[string]string     `json:"env"`
 	Python   string                `json:"python"`
-	Site     bool                  `json:"site,omitempty"` // the interpreter's packages belong to the image
+	CPython  *image.CPython        `json:"cpython,omitempty"` // laid into the image
+	Site     bool                  `json:"site,omitempty"`    // the interpreter's packages belong to the image
 	Wheels   []pypi.File           `json:"wheels"`
 	Provides map[string]image.Fact `json:"provides"`
 }

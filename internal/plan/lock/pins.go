@@ -118,5 +118,5 @@ func (p *Pins) Entry(d Draft) Entry {
 func (p *Pins) locked(img image.Image, need PythonNeed) Image {
 	pin, _ := p.image(img)
 	python, _ := p.python(need)
-	return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, Site: img.Site, Wheels: python.Files, Provides: img.Provides}
+	return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, CPython: img.CPython, Site: img.Site, Wheels: python.Files, Provides: img.Provides}
 }

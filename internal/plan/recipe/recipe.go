@@ -174,6 +174,7 @@ type Settings struct {
 	TestsFrom  Origin            `yaml:"tests-from,omitempty" json:"tests-from,omitzero" jsonschema:"description=where the tests of expect.tests come from; kind git"`
 	Image      string            `yaml:"image,omitempty" json:"image,omitempty" jsonschema:"description=image of the build step"`
 	Runtime    string            `yaml:"runtime,omitempty" json:"runtime,omitempty" jsonschema:"description=image of the gates: what the artifact needs to run and nothing else"`
+	CPython    string            `yaml:"cpython,omitempty" json:"cpython,omitempty" jsonschema:"description=minor release of images/cpython.yaml that replaces the interpreter of both images"`
 	Env        map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of the build step beside the image's"`
 	Requires   Requirements      `yaml:"requires,omitempty" json:"requires,omitzero" jsonschema:"description=Python requirements (PEP 508); the lock resolves them to files"`
 	Inputs     []Input           `yaml:"inputs,omitempty" json:"inputs,omitempty" jsonschema:"description=cells of other recipes whose wheels are installed before the build and beside the artifact"`
