@@ -32,7 +32,6 @@ const childName = "builder-read-elf"
 // output gets the result.
 var operations = map[string]func(r io.ReaderAt, w io.Writer) error{
 	"describe":  replying(describe),
-	"sections":  replying(readSections),
 	"targets":   replying(deviceTargets),
 	"functions": replying(deviceFunctions),
 	"cpu":       replying(cpuUses),

@@ -190,14 +190,19 @@ func (w *Wheel) ReadFile(name string, limit int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// SHA256 returns the digest of a member's contents, 64 hexadecimal digits.
-func (w *Wheel) SHA256(name string) (string, error) {
+// Copy writes the contents of a member to dst.
+func (w *Wheel) Copy(dst io.Writer, name string) error {
 	f, err := w.member(name)
 	if err != nil {
-		return "", err
+		return err
 	}
+	return copyMember(dst, f)
+}
+
+// SHA256 returns the digest of a member's contents, 64 hexadecimal digits.
+func (w *Wheel) SHA256(name string) (string, error) {
 	sum := sha256.New()
-	err = copyMember(sum, f)
+	err := w.Copy(sum, name)
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
@@ -210,16 +215,12 @@ type Member interface {
 // Open unpacks a member into a temporary file, for readers that need to seek. It stops
 // when ctx ends.
 func (w *Wheel) Open(ctx context.Context, name string) (Member, error) {
-	f, err := w.member(name)
-	if err != nil {
-		return nil, err
-	}
 	tmp, err := os.CreateTemp("", "wheel-member-*")
 	if err != nil {
 		return nil, fmt.Errorf("unpacking %q: %w", name, err)
 	}
 	// An unlinked file leaves nothing behind, however the process ends.
-	if err := errors.Join(os.Remove(tmp.Name()), copyMember(until{ctx, tmp}, f)); err != nil {
+	if err := errors.Join(os.Remove(tmp.Name()), w.Copy(until{ctx, tmp}, name)); err != nil {
 		return nil, errors.Join(err, tmp.Close())
 	}
 	return tmp, nil
@@ -243,15 +244,11 @@ func (w *Wheel) Size() int64 { return w.size }
 
 // ExtractAs unpacks a member to a new file at the path to.
 func (w *Wheel) ExtractAs(name, to string, mode fs.FileMode) error {
-	f, err := w.member(name)
-	if err != nil {
-		return err
-	}
 	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return fmt.Errorf("unpacking %q: %w", name, err)
 	}
-	return errors.Join(copyMember(file, f), file.Close())
+	return errors.Join(w.Copy(file, name), file.Close())
 }
 
 func (w *Wheel) member(name string) (*zip.File, error) {
