@@ -39,6 +39,9 @@ type decoder struct {
 	addr   bool // prefix 67: 32-bit addresses
 	repeat byte // prefix F2 or F3
 	wide   bool // REX.W
+
+	long     bool // VEX for 256 bits
+	prefixed bool // VEX with one of the prefixes
 }
 
 func (d *decoder) next() byte {
@@ -94,20 +97,16 @@ func (d *decoder) opcode(op byte) (Feature, bool) {
 
 // escape reads an opcode after 0F.
 func (d *decoder) escape() (Feature, bool) {
-	op := d.next()
-	switch op {
+	switch op := d.next(); op {
 	case 0x38:
 		op = d.next()
-		d.modRM()
-		return d.map38(op), true
+		return d.feature(map38, op), d.operands('m')
 	case 0x3a:
 		op = d.next()
-		d.modRM()
-		d.at++
-		return map3A(op), true
+		return d.feature(map3A, op), d.operands('B')
+	default:
+		return d.feature(map0F, op), d.operands(twoByte[op])
 	}
-	feature := d.map0F(op)
-	return feature, d.operands(twoByte[op])
 }
 
 // Letters for the bytes after an opcode:
@@ -227,9 +226,6 @@ func (d *decoder) modRM() (reg byte) {
 	return b >> 3 & 7
 }
 
-// register reports whether the next byte is a ModRM byte that names a register.
-func (d *decoder) register() bool { return d.peek()>>6 == 3 }
-
 // vex reads an instruction with a VEX prefix. In 64-bit code C4 and C5 are always VEX
 // prefixes, because LES and LDS do not exist.
 func (d *decoder) vex(first byte) (Feature, bool) {
@@ -237,8 +233,12 @@ func (d *decoder) vex(first byte) (Feature, bool) {
 	if first == 0xc4 {
 		opcodes, b = b&0x1f, d.next()
 	}
+	d.long, d.prefixed = b&4 != 0, b&3 != 0
 	op := d.next()
-	feature := d.vexFeature(opcodes, op, b&4 != 0, b&3)
+	feature := Feature("avx-other")
+	if opcodes >= 1 && opcodes <= 3 {
+		feature = d.feature(vex0F+opcodeMap(opcodes-1), op)
+	}
 	return feature, d.vectorOperands(opcodes, op)
 }
 
@@ -247,7 +247,7 @@ func (d *decoder) vex(first byte) (Feature, bool) {
 func (d *decoder) evex() (Feature, bool) {
 	opcodes := d.next() & 7
 	d.at += 2
-	return AVX512, d.vectorOperands(opcodes, d.next())
+	return "avx512", d.vectorOperands(opcodes, d.next())
 }
 
 // vectorOperands skips the bytes after the opcode of a VEX or EVEX instruction.
@@ -280,11 +280,11 @@ func (d *decoder) xop() (Feature, bool) {
 	d.modRM()
 	switch opcodes {
 	case 8:
-		return XOP, d.operands('b')
+		return "xop", d.operands('b')
 	case 9:
-		return XOP, true
+		return "xop", true
 	case 10:
-		return XOP, d.operands('r')
+		return "xop", d.operands('r')
 	}
 	return "", false
 }

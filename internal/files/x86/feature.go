@@ -1,165 +1,142 @@
 package x86
 
-// The functions of this file return the extension that an opcode needs, by its map and its
-// prefixes.
+import "strings"
 
-// map0F returns the extension of an opcode after 0F. The decoder has not yet read
-// the ModRM byte. TZCNT is left out: GCC writes it for BSF, and processors without
-// TZCNT execute it as BSF.
-func (d *decoder) map0F(op byte) Feature {
-	switch {
-	case op == 0xb8 && d.repeat == 0xf3:
-		return POPCNT
-	case op == 0xbd && d.repeat == 0xf3:
-		return LZCNT
-	case (op == 0x7c || op == 0x7d || op == 0xd0) && (d.size || d.repeat == 0xf2):
-		return SSE3
-	case op == 0xf0 && d.repeat == 0xf2:
-		return SSE3
-	case op == 0x12 && d.repeat != 0, op == 0x16 && d.repeat == 0xf3:
-		return SSE3
-	case op == 0xc7 && d.wide && !d.register() && d.peek()>>3&7 == 1:
-		return CX16
-	}
-	return ""
+// opcodeMap is a table of opcodes, by the bytes before the opcode.
+type opcodeMap int
+
+const (
+	map0F opcodeMap = iota // 0F
+	map38                  // 0F 38
+	map3A                  // 0F 3A
+	vex0F                  // VEX with these three
+	vex38
+	vex3A
+)
+
+// A rule gives the extension of ranges of opcodes, each the first and the last. when has a
+// letter for each condition, one of which must hold:
+//
+//	6  the prefix 66
+//	2  the prefix F2
+//	3  the prefix F3
+//	S  VEX for 128 bits
+//	L  VEX for 256 bits
+//	0  VEX without a prefix
+//	R  the operand is a register
+//	W  the compare and exchange of 16 bytes
+type rule struct {
+	opcodes []byte
+	when    string
+	needs   Feature
 }
 
-// map38 returns the extension of an opcode after 0F 38 (table A-4).
-func (d *decoder) map38(op byte) Feature {
-	switch {
-	case op <= 0x0b, op >= 0x1c && op <= 0x1e:
-		return SSSE3
-	case op == 0x37:
-		return SSE42
-	case op >= 0x10 && op <= 0x41:
-		return SSE41
-	case op == 0xcf:
-		return GFNI
-	case op >= 0xc8 && op <= 0xcd:
-		return SHA
-	case op >= 0xdb && op <= 0xdf:
-		return AES
-	case op == 0xf6 && (d.size || d.repeat == 0xf3):
-		return ADX
-	case (op == 0xf0 || op == 0xf1) && d.repeat == 0xf2:
-		return SSE42
-	case op == 0xf0, op == 0xf1:
-		return MOVBE
-	}
-	return ""
+// rules are the extensions by map (tables ). The first fitting rule counts. An
+// opcode without a rule is in the baseline.
+//
+// TZCNT has no rule: GCC writes it for BSF, and processors without TZCNT execute it as
+// BSF. Moves, floats and 128-bit integers are AVX, 256-bit integers are AVX2. VEX
+// instructions on mask registers belong to AVX-512.
+var rules = [...][]rule{
+	map0F: {
+		{[]byte{0xb8, 0xb8}, "3", "popcnt"},
+		{[]byte{0xbd, 0xbd}, "3", "lzcnt"},
+		{[]byte{0x7c, 0x7d, 0xd0, 0xd0}, "62", "sse3"},
+		{[]byte{0xf0, 0xf0}, "2", "sse3"},
+		{[]byte{0x12, 0x12}, "23", "sse3"},
+		{[]byte{0x16, 0x16}, "3", "sse3"},
+		{[]byte{0xc7, 0xc7}, "W", "cx16"},
+	},
+	map38: {
+		{[]byte{0x00, 0x0b, 0x1c, 0x1e}, "", "ssse3"},
+		{[]byte{0x37, 0x37}, "", "sse4.2"},
+		{[]byte{0x10, 0x41}, "", "sse4.1"},
+		{[]byte{0xcf, 0xcf}, "", "gfni"},
+		{[]byte{0xc8, 0xcd}, "", "sha"},
+		{[]byte{0xdb, 0xdf}, "", "aes"},
+		{[]byte{0xf6, 0xf6}, "63", "adx"},
+		{[]byte{0xf0, 0xf1}, "2", "sse4.2"},
+		{[]byte{0xf0, 0xf1}, "", "movbe"},
+	},
+	map3A: {
+		{[]byte{0x0f, 0x0f}, "", "ssse3"},
+		{[]byte{0x08, 0x42}, "", "sse4.1"},
+		{[]byte{0x44, 0x44}, "", "pclmul"},
+		{[]byte{0x60, 0x63}, "", "sse4.2"},
+		{[]byte{0xcc, 0xcc}, "", "sha"},
+		{[]byte{0xce, 0xcf}, "", "gfni"},
+		{[]byte{0xdf, 0xdf}, "", "aes"},
+	},
+	vex0F: {
+		{[]byte{0x41, 0x4b, 0x90, 0x93, 0x98, 0x99}, "", "avx512"},
+		{[]byte{0x00, 0xff}, "S", "avx"},
+		{[]byte{0x6e, 0x6f, 0x7e, 0x7f, 0xd0, 0xd0, 0xd6, 0xd6, 0xe6, 0xe7, 0xf0, 0xf0}, "", "avx"},
+		{[]byte{0x60, 0x76, 0xd1, 0xff}, "", "avx2"},
+		{[]byte{0x00, 0xff}, "", "avx"},
+	},
+	vex38: {
+		{[]byte{0x13, 0x13}, "", "f16c"},
+		{[]byte{0x96, 0x9f, 0xa6, 0xaf, 0xb6, 0xbf}, "", "fma"},
+		{[]byte{0xf2, 0xf3}, "", "bmi"},
+		{[]byte{0xf7, 0xf7}, "0", "bmi"},
+		{[]byte{0xf5, 0xf7}, "", "bmi2"},
+		{[]byte{0xdb, 0xdf}, "S", "aes"}, // for 256 bits it is VAES
+		{[]byte{0xcf, 0xcf}, "", "gfni"},
+		{[]byte{0x50, 0x53}, "", "avxvnni"},
+		{[]byte{0x18, 0x19}, "R", "avx2"}, // the broadcast from a register
+		{[]byte{0x0c, 0x0f, 0x17, 0x1a, 0x2c, 0x2f}, "", "avx"},
+		{[]byte{0x16, 0x16, 0x36, 0x36, 0x45, 0x47, 0x58, 0x5a, 0x78, 0x79, 0x8c, 0x8c, 0x8e, 0x8e, 0x90, 0x93}, "", "avx2"},
+		{[]byte{0x42, 0xff}, "", "avx-other"},
+		{[]byte{0x00, 0xff}, "L", "avx2"},
+		{[]byte{0x00, 0xff}, "", "avx"},
+	},
+	vex3A: {
+		{[]byte{0x1d, 0x1d}, "", "f16c"},
+		{[]byte{0xf0, 0xf0}, "", "bmi2"},
+		{[]byte{0x30, 0x33}, "", "avx512"},
+		{[]byte{0x00, 0x02, 0x38, 0x39, 0x46, 0x46}, "", "avx2"},
+		{[]byte{0x0e, 0x0f, 0x42, 0x42, 0x4c, 0x4c}, "L", "avx2"},
+		{[]byte{0x44, 0x44}, "S", "pclmul"},
+		{[]byte{0xdf, 0xdf}, "", "aes"},
+		{[]byte{0xce, 0xcf}, "", "gfni"},
+		{[]byte{0x48, 0x49, 0x5c, 0x5f, 0x68, 0x6f, 0x78, 0x7f}, "", "xop"},
+		{[]byte{0x44, 0x44, 0x64, 0xff}, "", "avx-other"},
+		{[]byte{0x00, 0xff}, "", "avx"},
+	},
 }
 
-// map3A returns the extension of an opcode after 0F 3A (table A-5).
-func map3A(op byte) Feature {
-	switch {
-	case op == 0x0f:
-		return SSSE3
-	case op == 0x44:
-		return PCLMUL
-	case op >= 0x08 && op <= 0x42:
-		return SSE41
-	case op >= 0x60 && op <= 0x63:
-		return SSE42
-	case op == 0xcc:
-		return SHA
-	case op == 0xce, op == 0xcf:
-		return GFNI
-	case op == 0xdf:
-		return AES
-	}
-	return ""
-}
-
-// vexFeature returns the extension of an instruction with a VEX prefix, which states
-// whether it is long, with 256 bits.
-func (d *decoder) vexFeature(opcodes, op byte, long bool, pp byte) Feature {
-	switch opcodes {
-	case 1:
-		return vex0F(op, long)
-	case 2:
-		return d.vex38(op, long, pp)
-	case 3:
-		return vex3A(op, long)
-	}
-	return AVXOther
-}
-
-// vex0F returns the extension of a VEX opcode of map 0F. Moves, floats and 128-bit
-// integers are AVX, 256-bit integers are AVX2. Instructions on mask registers belong to
-// AVX-512.
-func vex0F(op byte, long bool) Feature {
-	switch {
-	case op >= 0x41 && op <= 0x4b, op >= 0x90 && op <= 0x93, op == 0x98, op == 0x99:
-		return AVX512
-	case !long:
-		return AVX
-	case op == 0x6e, op == 0x6f, op == 0x7e, op == 0x7f, op == 0x77, op == 0xd6, op == 0xe7, op == 0xf0, op == 0xe6, op == 0xd0:
-		return AVX
-	case op >= 0x60 && op <= 0x76, op >= 0xd1:
-		return AVX2
-	}
-	return AVX
-}
-
-func (d *decoder) vex38(op byte, long bool, pp byte) Feature {
-	switch {
-	case op == 0x13:
-		return F16C
-	case op >= 0x96 && op <= 0x9f, op >= 0xa6 && op <= 0xaf, op >= 0xb6 && op <= 0xbf:
-		return FMA
-	case op == 0xf2, op == 0xf3, op == 0xf7 && pp == 0:
-		return BMI1
-	case op >= 0xf5 && op <= 0xf7:
-		return BMI2
-	case op >= 0xdb && op <= 0xdf:
-		if long {
-			return AVXOther // VAES
+// feature returns the extension of an opcode. The decoder has not yet read the ModRM byte.
+func (d *decoder) feature(m opcodeMap, op byte) Feature {
+	for _, r := range rules[m] {
+		for i := 0; i < len(r.opcodes); i += 2 {
+			if r.opcodes[i] <= op && op <= r.opcodes[i+1] && (r.when == "" || strings.ContainsFunc(r.when, d.holds)) {
+				return r.needs
+			}
 		}
-		return AES
-	case op == 0xcf:
-		return GFNI
-	case op >= 0x50 && op <= 0x53:
-		return AVXVNNI
-	case op == 0x18 || op == 0x19: // AVX2 added the broadcast from a register
-		if d.register() {
-			return AVX2
-		}
-		return AVX
-	case op >= 0x0c && op <= 0x0f, op == 0x17, op == 0x1a, op >= 0x2c && op <= 0x2f:
-		return AVX
-	case op == 0x16, op == 0x36, op >= 0x45 && op <= 0x47, op >= 0x58 && op <= 0x5a, op == 0x78, op == 0x79,
-		op == 0x8c, op == 0x8e, op >= 0x90 && op <= 0x93:
-		return AVX2
-	case op > 0x41:
-		return AVXOther
-	case long:
-		return AVX2
 	}
-	return AVX
+	return ""
 }
 
-func vex3A(op byte, long bool) Feature {
-	switch {
-	case op == 0x1d:
-		return F16C
-	case op == 0xf0:
-		return BMI2
-	case op >= 0x30 && op <= 0x33:
-		return AVX512
-	case op == 0x00, op == 0x01, op == 0x02, op == 0x38, op == 0x39, op == 0x46:
-		return AVX2
-	case long && (op == 0x0e || op == 0x0f || op == 0x42 || op == 0x4c):
-		return AVX2
-	case op == 0x44 && !long:
-		return PCLMUL
-	case op == 0xdf:
-		return AES
-	case op == 0xce, op == 0xcf:
-		return GFNI
-	case op >= 0x5c && op <= 0x5f, op >= 0x68 && op <= 0x6f, op >= 0x78 && op <= 0x7f, op == 0x48, op == 0x49:
-		return XOP
-	case op > 0x63, op == 0x44:
-		return AVXOther
+func (d *decoder) holds(condition rune) bool {
+	modRM := d.peek()
+	isRegister := modRM>>6 == 3
+	switch condition {
+	case '6':
+		return d.size
+	case '2':
+		return d.repeat == 0xf2
+	case '3':
+		return d.repeat == 0xf3
+	case 'S':
+		return !d.long
+	case 'L':
+		return d.long
+	case '0':
+		return !d.prefixed
+	case 'R':
+		return isRegister
+	case 'W':
+		return d.wide && !isRegister && modRM>>3&7 == 1
 	}
-	return AVX
+	return false
 }

@@ -8,43 +8,9 @@
 package x86
 
 // Feature is a processor extension, named as in GCC's -m options. "" is the baseline of
-// every 64-bit processor. All of AVX-512 is one feature.
+// every 64-bit processor. All of AVX-512 is one feature, and so are XOP and FMA4, which
+// only AMD's Bulldozer has.
 type Feature string
-
-// The extensions distinguished by [Decode].
-const (
-	SSE3     Feature = "sse3"
-	SSSE3    Feature = "ssse3"
-	SSE41    Feature = "sse4.1"
-	SSE42    Feature = "sse4.2"
-	POPCNT   Feature = "popcnt"
-	CX16     Feature = "cx16"
-	AES      Feature = "aes"
-	PCLMUL   Feature = "pclmul"
-	SHA      Feature = "sha"
-	GFNI     Feature = "gfni"
-	MOVBE    Feature = "movbe"
-	ADX      Feature = "adx"
-	LZCNT    Feature = "lzcnt"
-	BMI1     Feature = "bmi"
-	BMI2     Feature = "bmi2"
-	AVX      Feature = "avx"
-	AVX2     Feature = "avx2"
-	F16C     Feature = "f16c"
-	FMA      Feature = "fma"
-	AVXVNNI  Feature = "avxvnni"
-	AVX512   Feature = "avx512"
-	XOP      Feature = "xop" // also FMA4; only AMD's Bulldozer has them
-	AVXOther Feature = "avx-other"
-)
-
-// Features lists every feature.
-func Features() []Feature {
-	return []Feature{
-		SSE3, SSSE3, SSE41, SSE42, POPCNT, CX16, AES, PCLMUL, SHA, GFNI, MOVBE, ADX, LZCNT, BMI1, BMI2,
-		AVX, AVX2, F16C, FMA, AVXVNNI, AVX512, XOP, AVXOther,
-	}
-}
 
 // levels names sets of features (x86-64 psABI, "Micro-Architecture Levels"). Each level
 // contains the preceding ones.
@@ -53,9 +19,9 @@ var levels = []struct {
 	adds []Feature
 }{
 	{"x86-64", nil},
-	{"x86-64-v2", []Feature{SSE3, SSSE3, SSE41, SSE42, POPCNT, CX16}},
-	{"x86-64-v3", []Feature{AVX, AVX2, BMI1, BMI2, F16C, FMA, LZCNT, MOVBE}},
-	{"x86-64-v4", []Feature{AVX512}},
+	{"x86-64-v2", []Feature{"sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16"}},
+	{"x86-64-v3", []Feature{"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}},
+	{"x86-64-v4", []Feature{"avx512"}},
 }
 
 // Level returns the features of a level, and reports whether the level exists.
@@ -70,14 +36,20 @@ func Level(name string) ([]Feature, bool) {
 	return nil, false
 }
 
+// Features lists every feature: those of the levels, and the others.
+func Features() []Feature {
+	all, _ := Level("x86-64-v4")
+	return append(all, "aes", "pclmul", "sha", "gfni", "adx", "avxvnni", "xop", "avx-other")
+}
+
 // Names returns the names of all levels, and then of all features.
 func Names() []string {
-	var all []string
+	var names []string
 	for _, l := range levels {
-		all = append(all, l.name)
+		names = append(names, l.name)
 	}
 	for _, f := range Features() {
-		all = append(all, string(f))
+		names = append(names, string(f))
 	}
-	return all
+	return names
 }
