@@ -1,7 +1,6 @@
 package oci
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,7 +16,6 @@ import (
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/content/memory"
 	"oras.land/oras-go/v2/errdef"
-	"oras.land/oras-go/v2/registry/remote"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
@@ -35,7 +33,7 @@ var errLost = errors.New("the registry accepted the file and lost it")
 const created = "1970-01-01T00:00:00Z"
 
 // An upload is a package, or documents about one, on the way to a repository. It holds
-// the manifests and opens the files, as oras copies them.
+// the manifests and opens the files.
 type upload struct {
 	*memory.Store
 	r         *Repository
@@ -111,7 +109,7 @@ func (u *upload) manifest(ctx context.Context, artifactType string, files []File
 	return ocispec.Descriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size}, err
 }
 
-// Fetch implements [content.Fetcher].
+// Fetch opens a manifest or a file.
 func (u *upload) Fetch(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
 	f, isFile := u.files[d.Digest]
 	if !isFile {
@@ -146,23 +144,6 @@ func (c *checked) Read(p []byte) (int, error) {
 	}
 	c.of.progress(c.of.before.Load()+c.read, c.of.total)
 	return n, err
-}
-
-// A target is a repository as the target of a copy. Content of another size does not
-// exist there.
-type target struct{ *remote.Repository }
-
-// Exists implements [content.ReadOnlyStorage].
-func (t target) Exists(ctx context.Context, d ocispec.Descriptor) (bool, error) {
-	find := t.Blobs().Resolve
-	if d.MediaType == ocispec.MediaTypeImageManifest {
-		find = t.Manifests().Resolve
-	}
-	found, err := find(ctx, d.Digest.String())
-	if errors.Is(err, errdef.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil && found.Size == d.Size, err
 }
 
 // Push stores a package and returns the digest of its manifest. It skips content
@@ -217,20 +198,40 @@ func (u *upload) send(ctx context.Context) error {
 
 // copy sends one blob or manifest unless the registry has it, and checks that it kept it.
 func (u *upload) copy(ctx context.Context, d ocispec.Descriptor) error {
-	to := target{u.r.repo}
-	var o oras.CopyGraphOptions
-	o.FindSuccessors = func(context.Context, content.Fetcher, ocispec.Descriptor) ([]ocispec.Descriptor, error) {
-		return nil, nil
-	}
-	o.PreCopy = func(context.Context, ocispec.Descriptor) error { u.sent = true; return nil }
-	o.PostCopy = func(ctx context.Context, d ocispec.Descriptor) error {
-		kept, err := to.Exists(ctx, d)
-		if err == nil && !kept {
-			return retry.Temporary(errLost, 0) // one of several registries behind a name may be late
-		}
+	if has, err := u.isKept(ctx, d); has || err != nil {
 		return err
 	}
-	return oras.CopyGraph(ctx, u, to, d, o)
+	if err := u.push(ctx, d); err != nil {
+		return err
+	}
+	has, err := u.isKept(ctx, d)
+	if err == nil && !has {
+		err = retry.Temporary(errLost, 0) // one of several registries behind a name may be late
+	}
+	return err
+}
+
+// isKept reports whether the registry has a blob or manifest, of the same size.
+func (u *upload) isKept(ctx context.Context, d ocispec.Descriptor) (bool, error) {
+	find := u.r.repo.Blobs().Resolve
+	if d.MediaType == ocispec.MediaTypeImageManifest {
+		find = u.r.repo.Manifests().Resolve
+	}
+	found, err := find(ctx, d.Digest.String())
+	if errors.Is(err, errdef.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && found.Size == d.Size, err
+}
+
+func (u *upload) push(ctx context.Context, d ocispec.Descriptor) error {
+	u.sent = true
+	from, err := u.Fetch(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return u.r.repo.Push(ctx, d, from)
 }
 
 // list sends the referrers missing in the package's list, and checks the list again:
@@ -241,13 +242,8 @@ func (u *upload) list(ctx context.Context) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	u.sent = true
 	for _, d := range missing {
-		data, err := content.FetchAll(ctx, u, d)
-		if err == nil {
-			err = u.r.repo.Push(ctx, d, bytes.NewReader(data))
-		}
-		if err != nil {
+		if err := u.push(ctx, d); err != nil {
 			return err
 		}
 	}
