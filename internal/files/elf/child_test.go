@@ -68,17 +68,12 @@ func bomb(size int) []byte {
 
 // A small file that takes gigabytes or minutes is refused before it does.
 func TestHostileLibrariesAreBounded(t *testing.T) {
-	names := make([]string, 40_000)
-	for i := range names {
-		names[i] = fmt.Sprint("f", i)
-	}
 	for name, c := range map[string]struct {
 		file []byte
 		says string
 	}{
 		"symbols with one long name":     {sharedNames(t), "reading it"},
 		"versions of many libraries":     {sharedVersions(t), "reading it"},
-		"a hash table with one bucket":   {elftest.Library{Exported: elftest.Named(names...)}.Bytes(), "reading it takes more than 1s of a processor"},
 		"an impossible count of records": {edit(t, small(), ".hash", func(b []byte) { copy(b, "\xff\xff\xff\x7f\xff\xff\xff\x7f") }), "leads beyond"},
 	} {
 		t.Run(name, func(t *testing.T) {

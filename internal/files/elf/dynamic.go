@@ -2,6 +2,7 @@ package elf
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -123,32 +124,6 @@ func (d *dynamic) sameTables() error {
 	return err
 }
 
-// eachRelocation visits the relocations until an error. It reads those of DT_RELR, which
-// are packed, as relocations without a symbol.
-func (d *dynamic) eachRelocation(visit func(relocation) error) error {
-	for _, table := range []struct{ at, size elf.DynTag }{{elf.DT_RELA, elf.DT_RELASZ}, {elf.DT_JMPREL, elf.DT_PLTRELSZ}} {
-		size := d.values[table.size]
-		if size == 0 {
-			continue
-		}
-		off, err := d.offset(d.values[table.at], size)
-		if err != nil {
-			return fmt.Errorf("reading relocations: %w", err)
-		}
-		data, err := io.ReadAll(io.NewSectionReader(d.r, int64(off), int64(size)))
-		if err != nil {
-			return fmt.Errorf("reading relocations: %w", err)
-		}
-		for ; len(data) >= 24; data = data[24:] {
-			r := relocation{binary.LittleEndian.Uint64(data), binary.LittleEndian.Uint32(data[8:]), binary.LittleEndian.Uint32(data[12:])}
-			if err := visit(r); err != nil {
-				return err
-			}
-		}
-	}
-	return d.eachPacked(visit)
-}
-
 // relocation is a place to which the loader writes.
 type relocation struct {
 	at           uint64
@@ -158,40 +133,51 @@ type relocation struct {
 // DT_RELR and DT_RELRSZ, the table of packed relocations.
 const dtRelr, dtRelrSize = elf.DynTag(36), elf.DynTag(35)
 
-// eachPacked visits the relocations of DT_RELR: an even entry is the address of a word, an
+// eachRelocation visits the relocations until an error. It reads those of DT_RELR, which
+// are packed, as relocations without a symbol: an even entry is the address of a word, an
 // odd one has a bit for each of the next 63 words.
-func (d *dynamic) eachPacked(visit func(relocation) error) error {
-	size := d.values[dtRelrSize]
-	if size == 0 {
-		return nil
-	}
-	off, err := d.offset(d.values[dtRelr], size)
-	if err != nil {
-		return fmt.Errorf("reading relocations: %w", err)
-	}
-	data, err := io.ReadAll(io.NewSectionReader(d.r, int64(off), int64(size)))
-	if err != nil {
-		return fmt.Errorf("reading relocations: %w", err)
-	}
+func (d *dynamic) eachRelocation(visit func(relocation) error) error {
 	next := uint64(0)
-	for ; len(data) >= 8; data = data[8:] {
-		entry := binary.LittleEndian.Uint64(data)
-		if entry&1 == 0 {
-			if err := visit(relocation{at: entry}); err != nil {
-				return err
-			}
-			next = entry + 8
-			continue
+	packed := func(entry []byte) (err error) {
+		bits := binary.LittleEndian.Uint64(entry)
+		if bits&1 == 0 {
+			next = bits + 8
+			return visit(relocation{at: bits})
 		}
 		for i := range uint64(63) {
-			if entry>>(i+1)&1 == 0 {
-				continue
-			}
-			if err := visit(relocation{at: next + 8*i}); err != nil {
-				return err
+			if err == nil && bits>>(i+1)&1 == 1 {
+				err = visit(relocation{at: next + 8*i})
 			}
 		}
 		next += 63 * 8
+		return err
+	}
+	plain := func(b []byte) error {
+		return visit(relocation{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])})
+	}
+	return cmp.Or(
+		d.eachEntry(elf.DT_RELA, elf.DT_RELASZ, 24, plain),
+		d.eachEntry(elf.DT_JMPREL, elf.DT_PLTRELSZ, 24, plain),
+		d.eachEntry(dtRelr, dtRelrSize, 8, packed))
+}
+
+// eachEntry visits the entries of a table of relocations until an error.
+func (d *dynamic) eachEntry(at, length elf.DynTag, size int, visit func([]byte) error) error {
+	if d.values[length] == 0 {
+		return nil
+	}
+	off, err := d.offset(d.values[at], d.values[length])
+	if err != nil {
+		return fmt.Errorf("reading relocations: %w", err)
+	}
+	data, err := io.ReadAll(io.NewSectionReader(d.r, int64(off), int64(d.values[length])))
+	if err != nil {
+		return fmt.Errorf("reading relocations: %w", err)
+	}
+	for ; len(data) >= size; data = data[size:] {
+		if err := visit(data); err != nil {
+			return err
+		}
 	}
 	return nil
 }

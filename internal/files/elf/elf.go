@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 )
 
@@ -131,7 +132,7 @@ func machineName(m elf.Machine) string {
 }
 
 func (f *File) addSymbols(d *dynamic) error {
-	lookup, err := d.readLookup()
+	findable, err := d.findable()
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (f *File) addSymbols(d *dynamic) error {
 		if err := f.addSymbol(s); err != nil {
 			return fmt.Errorf("reading symbol %d: %w", i+1, err)
 		}
-		if len(f.Exported) > exported && !lookup.finds(s.Name, uint32(i+1)) {
+		if len(f.Exported) > exported && !findable(i+1) {
 			return fmt.Errorf("the symbol table has %q, but the loader cannot find it by the hash table", s.Name)
 		}
 	}
@@ -172,35 +173,16 @@ func (f *File) addSymbol(s elf.Symbol) error {
 func (f *File) setFloors(required []elf.DynamicVersionDep) {
 	f.Floors = map[string]string{}
 	for _, v := range required {
-		namespace, number, ok := splitVersion(v.Dep)
-		if ok && CompareVersions(number, f.Floors[namespace]) > 0 {
-			f.Floors[namespace] = number
+		if m := numbered.FindStringSubmatch(v.Dep); m != nil && CompareVersions(m[2], f.Floors[m[1]]) > 0 {
+			f.Floors[m[1]] = m[2]
 		}
 	}
 }
 
-// splitVersion splits GLIBCXX_3.4.32 into namespace and number. It returns false for
-// versions without a number (GLIBC_PRIVATE, CXXABI_FLOAT128) and for other notations
-// (OPENSSL_1_1_0). These set no floor.
-func splitVersion(s string) (namespace, number string, ok bool) {
-	i := strings.LastIndexByte(s, '_')
-	if i <= 0 {
-		return "", "", false
-	}
-	namespace, number = s[:i], s[i+1:]
-	last := namespace[len(namespace)-1]
-	return namespace, number, isNumber(number) && (last < '0' || last > '9' || !strings.Contains(namespace, "_"))
-}
-
-// isNumber reports whether s consists of numbers separated by single dots.
-func isNumber(s string) bool {
-	for part := range strings.SplitSeq(s, ".") {
-		if part == "" || strings.Trim(part, "0123456789") != "" {
-			return false
-		}
-	}
-	return true
-}
+// numbered matches GLIBCXX_3.4.32: a namespace and a number. It does not match versions
+// without a number (GLIBC_PRIVATE, CXXABI_FLOAT128) and other notations (OPENSSL_1_1_0),
+// which set no floor.
+var numbered = regexp.MustCompile(`^(.*[^0-9]|[^_]+)_([0-9]+(?:\.[0-9]+)*)$`)
 
 // CompareVersions compares two versions such as 2.9 and 2.38, number by number. The
 // numbers may have any length. The empty version sorts first.
