@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -32,40 +33,30 @@ func TestAgainstDistribution(t *testing.T) {
 	}
 	p := sample(t, "a")
 	digest, existed := push(t, open(), p)
-	if existed {
-		t.Error("it was there before")
-	}
+	check.That(t, !existed, "it was there before")
 	reads(t, open(), digest, p)
-	if again, existed := push(t, open(), p); again != digest || !existed {
-		t.Errorf("once more: %s, existed %v", again, existed)
-	}
+	again, existed := push(t, open(), p)
+	check.That(t, again == digest && existed, "once more: %s, existed %v", again, existed)
 	p.Referrers = append(p.Referrers, Referrer{ArtifactType: proofType, File: file(t, "gpu.json", []byte("{}\n"))})
 	push(t, open(), p)
-	if found, err := open().Referrers(t.Context(), digest); err != nil || len(found) != 3 {
-		t.Errorf("%d referrers, %v", len(found), err)
-	}
+	found, err := open().Referrers(t.Context(), digest)
+	check.That(t, err == nil && len(found) == 3, "%d referrers, %v", len(found), err)
 	other, _ := push(t, open(), sample(t, "b"))
-	if err := open().Tag(t.Context(), other, "v1", TagOptions{}); diag.CodeOf(err) != diag.Publish {
-		t.Errorf("the tag moved: %v", err)
-	}
-	if err := open().Tag(t.Context(), other, "v1", TagOptions{Move: true}); err != nil {
-		t.Error(err)
-	}
+	err = open().Tag(t.Context(), other, "v1", TagOptions{})
+	check.That(t, diag.CodeOf(err) == diag.Publish, "the tag moved: %v", err)
+	must.Succeed(t, open().Tag(t.Context(), other, "v1", TagOptions{Move: true}))
 	var all sync.WaitGroup
 	for range 4 {
 		r, p := open(), sample(t, "at once")
 		all.Go(func() {
-			if _, _, err := r.Push(t.Context(), p, nil); err != nil {
-				t.Error(err)
-			}
+			_, _, err := r.Push(t.Context(), p, nil)
+			check.That(t, err == nil, "%v", err)
 		})
 	}
 	all.Wait()
 	err = open().Delete(t.Context(), digest)
 	t.Logf("deleting: %v", err)
-	if diag.CodeOf(err) != diag.Publish {
-		t.Errorf("it deleted: %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Publish, "it deleted: %v", err)
 }
 
 // distribution starts the registry on a free port and returns its address.

@@ -20,6 +20,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/input/store"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -41,23 +42,18 @@ func TestAnImageInTheStore(t *testing.T) {
 			pulled, err := Pull(t.Context(), repository+":6.1@"+digest, s)
 			must.Succeed(t, err)
 			held, all := Held(s, digest)
-			if !all || !slices.Equal(held, pulled) || held[0].SHA256 != manifest[len("sha256:"):] {
-				t.Errorf("%v, then %v", pulled, held)
-			}
+			check.That(t, all && slices.Equal(held, pulled) && held[0].SHA256 == manifest[len("sha256:"):], "%v, then %v", pulled, held)
 			at.forget()
-			if _, err := Pull(t.Context(), repository+"@"+digest, s); err != nil || at.count("") > 3 {
-				t.Errorf("the second pull made %d requests: %v", at.count(""), err)
-			}
+			_, err = Pull(t.Context(), repository+"@"+digest, s)
+			check.That(t, err == nil && at.count("") <= 3, "the second pull made %d requests: %v", at.count(""), err)
 			checkLayout(t, s, digest, manifest)
 			for _, b := range held {
 				path, _ := s.Path(b)
 				must.Succeed(t, os.Remove(path))
-				if _, all := Held(s, digest); all {
-					t.Errorf("the store has the image without %s", b.SHA256)
-				}
-				if _, err := Pull(t.Context(), repository+"@"+digest, s); err != nil {
-					t.Errorf("without %s: %v", b.SHA256, err)
-				}
+				_, all := Held(s, digest)
+				check.That(t, !all, "the store has the image without %s", b.SHA256)
+				_, err := Pull(t.Context(), repository+"@"+digest, s)
+				check.That(t, err == nil, "without %s: %v", b.SHA256, err)
 			}
 		})
 	}
@@ -69,15 +65,11 @@ func checkLayout(t *testing.T, s *store.Store, digest, manifest string) {
 	archive := filepath.Join(t.TempDir(), "image.tar")
 	var twice [2]bytes.Buffer
 	must.Succeed(t, errors.Join(Layout(&twice[0], s, digest), Layout(&twice[1], s, digest), os.WriteFile(archive, twice[0].Bytes(), 0o644)))
-	if !bytes.Equal(twice[0].Bytes(), twice[1].Bytes()) {
-		t.Error("two archives of one image differ")
-	}
+	check.That(t, bytes.Equal(twice[0].Bytes(), twice[1].Bytes()), "two archives of one image differ")
 	layout, err := oci.NewFromTar(t.Context(), archive)
 	must.Succeed(t, err)
 	found, err := layout.Resolve(t.Context(), manifest)
-	if err != nil || found.Digest.String() != manifest {
-		t.Errorf("oras finds %v: %v", found.Digest, err)
-	}
+	check.That(t, err == nil && found.Digest.String() == manifest, "oras finds %v: %v", found.Digest, err)
 	members := map[string]int{}
 	for in := tar.NewReader(&twice[0]); ; {
 		h, err := in.Next()
@@ -85,14 +77,12 @@ func checkLayout(t *testing.T, s *store.Store, digest, manifest string) {
 			break
 		}
 		must.Succeed(t, err)
-		if members[h.Name]++; members[h.Name] > 1 {
-			t.Errorf("%s is there twice", h.Name)
-		}
+		members[h.Name]++
+		check.That(t, members[h.Name] <= 1, "%s is there twice", h.Name)
 		if dir, name := filepath.Split(h.Name); dir == "blobs/sha256/" {
 			data, err := io.ReadAll(in)
-			if sum := sha256.Sum256(data); err != nil || hex.EncodeToString(sum[:]) != name {
-				t.Errorf("%s: %v", h.Name, err)
-			}
+			sum := sha256.Sum256(data)
+			check.That(t, err == nil && hex.EncodeToString(sum[:]) == name, "%s: %v", h.Name, err)
 		}
 	}
 }
@@ -125,30 +115,25 @@ func TestAPulledImageIsTheLockedOne(t *testing.T) {
 				return true
 			})
 			s := openStore(t)
-			if _, err := Pull(t.Context(), repository+"@"+manifest, s); diag.CodeOf(err) != diag.Fetch {
-				t.Errorf("%v", err)
-			}
-			if _, held := Held(s, manifest); held {
-				t.Error("the store has the image")
-			}
+			_, err := Pull(t.Context(), repository+"@"+manifest, s)
+			check.That(t, diag.CodeOf(err) == diag.Fetch, "%v", err)
+			_, held := Held(s, manifest)
+			check.That(t, !held, "the store has the image")
 		})
 	}
 	at.mend()
 	s := openStore(t)
-	if _, err := Pull(t.Context(), repository+":both", s); diag.CodeOf(err) != diag.Usage {
-		t.Errorf("a tag: %v", err)
-	}
+	_, err := Pull(t.Context(), repository+":both", s)
+	check.That(t, diag.CodeOf(err) == diag.Usage, "a tag: %v", err)
 	arm := at.addIndex(t, "arm", at.addImage(t, "arm64"))
-	if _, err := Pull(t.Context(), repository+"@"+arm, s); !errors.Is(err, ErrAbsent) {
-		t.Errorf("an index for arm64 alone: %v", err)
-	}
+	_, err = Pull(t.Context(), repository+"@"+arm, s)
+	check.That(t, errors.Is(err, ErrAbsent), "an index for arm64 alone: %v", err)
 	at.breaks(func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Content-Type", manifestType)
 		w.Header().Set("Content-Length", fmt.Sprint(maxManifest+1))
 		return true
 	})
 	at.forget()
-	if _, err := Pull(t.Context(), repository+"@"+manifest, s); !errors.Is(err, errContent) || at.count("GET") > 0 {
-		t.Errorf("a large manifest: %v", err)
-	}
+	_, err = Pull(t.Context(), repository+"@"+manifest, s)
+	check.That(t, errors.Is(err, errContent) && at.count("GET") <= 0, "a large manifest: %v", err)
 }

@@ -3,6 +3,7 @@ package oci
 import (
 	"testing"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -18,16 +19,13 @@ func TestMirrors(t *testing.T) {
 		"third.example.org/a/b:c":                        "third.example.org/a/b:c",
 		"not a reference":                                "not a reference",
 	} {
-		if got := m.Reference(name); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
+		got := m.Reference(name)
+		check.That(t, got == want, "%s: got %s, want %s", name, got, want)
 	}
-	if got := Mirrors(nil).Reference("a/b:c"); got != "a/b:c" {
-		t.Errorf("without mirrors: %s", got)
-	}
+	got := Mirrors(nil).Reference("a/b:c")
+	check.That(t, got == "a/b:c", "without mirrors: %s", got)
 	for _, text := range []string{"", "https://mirror.example.org", "mirror", "a b.c", "other.example.org=", "=mirror.example.org", "me:pw@mirror.example.org"} {
-		if m, err := ParseMirrors([]string{text}); err == nil {
-			t.Errorf("%q is accepted: %v", text, m)
-		}
+		m, err := ParseMirrors([]string{text})
+		check.That(t, err != nil, "%q is accepted: %v", text, m)
 	}
 }

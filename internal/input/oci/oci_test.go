@@ -14,6 +14,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -71,16 +72,12 @@ func TestResolve(t *testing.T) {
 	_, repository, amd64, _ := images(t)
 	for _, reference := range []string{":both", ":amd64", "@" + amd64} {
 		got, err := resolve(t.Context(), repository+reference, time.Minute, Options{retry: quick})
-		if err != nil || got != amd64 {
-			t.Errorf("%s: got %q, %v", reference, got, err)
-		}
-		if err := Find(t.Context(), repository+reference); err != nil {
-			t.Errorf("%s: %v", reference, err)
-		}
+		check.That(t, err == nil && got == amd64, "%s: got %q, %v", reference, got, err)
+		err = Find(t.Context(), repository+reference)
+		check.That(t, err == nil, "%s: %v", reference, err)
 	}
-	if err := Find(t.Context(), repository+":gone"); !errors.Is(err, ErrAbsent) {
-		t.Errorf("a missing image: %v", err)
-	}
+	err := Find(t.Context(), repository+":gone")
+	check.That(t, errors.Is(err, ErrAbsent), "a missing image: %v", err)
 }
 
 func TestResolveFails(t *testing.T) {
@@ -98,12 +95,9 @@ func TestResolveFails(t *testing.T) {
 	} {
 		at.forget()
 		_, err := resolve(t.Context(), c.reference, time.Minute, Options{retry: quick})
-		if err == nil || diag.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.reference) {
-			t.Errorf("%q: got %v (%v)", c.reference, err, diag.CodeOf(err))
-		}
-		if n := at.count(""); n > 4 {
-			t.Errorf("%q was asked for %d times", c.reference, n)
-		}
+		check.That(t, err != nil && diag.CodeOf(err) == c.code && strings.Contains(err.Error(), c.want) && strings.Contains(err.Error(), c.reference), "%q: got %v (%v)", c.reference, err, diag.CodeOf(err))
+		n := at.count("")
+		check.That(t, n <= 4, "%q was asked for %d times", c.reference, n)
 	}
 }
 
@@ -113,14 +107,11 @@ func TestResolveDoesNotWaitForEver(t *testing.T) {
 	defer close(hanging)
 	at.breaks(func(http.ResponseWriter, *http.Request) bool { <-hanging; return true })
 	_, err := resolve(t.Context(), repository+":both", 50*time.Millisecond, Options{})
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "did not answer within 50ms") {
-		t.Errorf("a silent registry: %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "did not answer within 50ms"), "a silent registry: %v", err)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if _, err := resolve(ctx, repository+":both", time.Minute, Options{}); diag.CodeOf(err) != diag.Interrupted {
-		t.Errorf("a cancelled one: %v", err)
-	}
+	_, err = resolve(ctx, repository+":both", time.Minute, Options{})
+	check.That(t, diag.CodeOf(err) == diag.Interrupted, "a cancelled one: %v", err)
 }
 
 // Short names are completed as in other container tools.
@@ -137,13 +128,10 @@ func TestShortNames(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 			continue
 		}
-		if got := r.repo.Reference.Repository + ":" + r.repo.Reference.Reference; got != want {
-			t.Errorf("%s: got %s, want %s", in, got, want)
-		}
+		got := r.repo.Reference.Repository + ":" + r.repo.Reference.Reference
+		check.That(t, got == want, "%s: got %s, want %s", in, got, want)
 		host, _, named := strings.Cut(in, "/")
-		if named && strings.ContainsAny(host, ".:") && r.repo.Reference.Registry != host {
-			t.Errorf("%s: the registry is %s", in, r.repo.Reference.Registry)
-		}
+		check.That(t, !named || !strings.ContainsAny(host, ".:") || r.repo.Reference.Registry == host, "%s: the registry is %s", in, r.repo.Reference.Registry)
 	}
 }
 
@@ -155,8 +143,7 @@ func TestEndpoint(t *testing.T) {
 		"registry.example/a":                              "",
 		"https://registry.example/a:1":                    "",
 	} {
-		if got, err := Endpoint(in); got != want || (err != nil) != (want == "") {
-			t.Errorf("%s: %s, %v", in, got, err)
-		}
+		got, err := Endpoint(in)
+		check.That(t, got == want && (err != nil) == (want == ""), "%s: %s, %v", in, got, err)
 	}
 }

