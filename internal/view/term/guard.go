@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"builder/internal/base/diag"
 )
@@ -21,8 +19,7 @@ type Guard struct {
 	w io.Writer
 
 	mu   sync.Mutex
-	rest []byte // the beginning of a rune, an escape sequence or a line end
-	line string // the end of the current line
+	rest []byte // the last line, which has no end yet
 }
 
 // NewGuard returns a guard for w.
@@ -38,17 +35,22 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// Write implements [io.Writer].
+// Write implements [io.Writer]. It passes on whole lines, because two writes can hide a
+// command or an escape sequence that one of them alone does not show.
 func (g *Guard) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	data := append(g.rest, p...)
-	cut := len(data) - unfinished(data)
-	g.rest = bytes.Clone(data[cut:])
-	return len(p), g.pass(string(data[:cut]))
+	g.rest = append(g.rest, p...)
+	end := bytes.LastIndexByte(g.rest, '\n') + 1
+	if end == 0 {
+		return len(p), nil
+	}
+	lines := string(g.rest[:end])
+	g.rest = bytes.Clone(g.rest[end:])
+	return len(p), g.pass(lines)
 }
 
-// Flush writes a remaining incomplete sequence.
+// Flush writes a last line without a line end.
 func (g *Guard) Flush() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -57,18 +59,13 @@ func (g *Guard) Flush() error {
 	return g.pass(rest)
 }
 
-// pass writes text that ends with a complete rune and a complete escape sequence.
 func (g *Guard) pass(text string) error {
 	if text == "" {
 		return nil
 	}
 	var b strings.Builder
-	for i, line := range strings.Split(newlines.Replace(diag.Redact(strings.ToValidUTF8(text, "\uFFFD"))), "\n") {
-		if i > 0 {
-			b.WriteByte('\n')
-			g.line = ""
-		}
-		b.WriteString(g.inert(visible(line)))
+	for line := range strings.Lines(newlines.Replace(diag.Redact(strings.ToValidUTF8(text, "\uFFFD")))) {
+		b.WriteString(Inert(visible(line)))
 	}
 	_, err := io.WriteString(g.w, b.String())
 	return err
@@ -103,25 +100,6 @@ func tabbed(text string) string {
 	}, text)
 }
 
-// inert is [Inert] for the next part of the current line.
-func (g *Guard) inert(part string) string {
-	var safe string
-	if shown(g.line) == "" {
-		safe = Inert(part)
-	} else {
-		safe = disarmed(part, "# #$1[")
-	}
-	if whole := g.line + safe; shown(Inert(whole)) != shown(whole) {
-		safe = " " + safe // the command started in an earlier part
-	}
-	g.line = strings.TrimLeftFunc(shown(g.line+safe), unicode.IsSpace)
-	if len(g.line) > 2*maxCommand {
-		g.line = strings.ToValidUTF8(g.line[len(g.line)-maxCommand:], "")
-		g.line = "|" + g.line // a command cannot start in the middle of the line
-	}
-	return safe
-}
-
 // shown returns a text without escape sequences.
 func shown(text string) string {
 	if !mayEscape(text) {
@@ -136,56 +114,19 @@ func mayEscape(text string) bool {
 	return strings.Contains(text, "\x1b") || strings.Contains(text, "\u009b")
 }
 
-// maxCommand bounds the name of a command.
-const maxCommand = 32
-
 // commands matches the commands executed by CI servers anywhere in a line: ##[command]
 // of GitHub Actions, ##vso[command] and ##teamcity[command] of others.
 var commands = regexp.MustCompile(`##(\w{0,16})\[`)
-
-// disarmed replaces the commands in a text.
-func disarmed(text, by string) string {
-	if !strings.Contains(text, "##") {
-		return text
-	}
-	return commands.ReplaceAllString(text, by)
-}
 
 // Inert changes a line of untrusted text so that a CI server executes no command in it.
 // GitHub Actions executes ::command:: at the beginning of a line, also after blanks,
 // and ##[command] anywhere.
 func Inert(line string) string {
-	line = disarmed(line, "# #$1[")
+	line = commands.ReplaceAllString(line, "# #$1[")
 	if strings.HasPrefix(strings.TrimSpace(shown(line)), "::") {
 		line = "| " + line
 	}
 	return line
-}
-
-// maxRest bounds an incomplete escape sequence kept back.
-const maxRest = 4 << 10
-
-// unfinished returns the number of bytes at the end of data that may begin a rune, an
-// escape sequence, or a line end of two bytes.
-func unfinished(data []byte) int {
-	if i := bytes.LastIndexByte(data, 0x1b); i >= 0 && len(data)-i < maxRest {
-		tail := data[i:]
-		if at := escapes.FindIndex(tail); (at == nil || at[0] > 0) && !bytes.ContainsAny(tail, "\n\r") {
-			return len(tail)
-		}
-	}
-	if len(data) > 0 && data[len(data)-1] == '\r' {
-		return 1
-	}
-	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
-		if tail := data[len(data)-n:]; utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return n
-			}
-			break
-		}
-	}
-	return 0
 }
 
 // Fd returns the descriptor of the file behind the guard, or an invalid one.

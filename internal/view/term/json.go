@@ -29,7 +29,7 @@ func JSON(w io.Writer, v any, indent string) error {
 // ShownJSON makes encoded JSON safe to print, as [JSON] does.
 func ShownJSON(text string) string {
 	// In valid JSON, ## and unprintable characters occur only inside strings.
-	text = disarmed(diag.Redact(text), "#\\u0023$1[")
+	text = commands.ReplaceAllString(diag.Redact(text), "#\\u0023$1[")
 	var b strings.Builder
 	for _, r := range text {
 		switch {
