@@ -36,7 +36,6 @@ func mergeCommand(out term.Printer) *cli.Command {
 			formatFlag("print the result as", mergeFormats),
 			&cli.StringFlag{Name: "matrix", Usage: "require the cells in `FILE`, as printed by builder matrix"},
 			&cli.StringFlag{Name: "out", Usage: "write run.json, report.html, report.md and junit.xml into `DIR`; without it write no file"},
-			&cli.StringFlag{Name: "since", Usage: "show in report.html the changes since the run in `DIR`"},
 		},
 		OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
@@ -61,7 +60,7 @@ type mergeOptions struct {
 
 func readMerge(c *cli.Context) (mergeOptions, error) {
 	o := mergeOptions{
-		MergeRequest: reportpage.MergeRequest{Dirs: c.Args().Slice(), Matrix: c.String("matrix"), Out: c.String("out"), Against: c.String("since")},
+		MergeRequest: reportpage.MergeRequest{Dirs: c.Args().Slice(), Matrix: c.String("matrix"), Out: c.String("out")},
 	}
 	var errs [3]error
 	o.format, errs[0] = readFormat(c, mergeFormats)

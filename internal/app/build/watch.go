@@ -114,7 +114,7 @@ func showDone(p *progress.Display, c report.Cell) {
 		took = c.Seconds()
 	}
 	good := status == report.Pass || status == report.Skipped
-	p.CellDone(c.ID, string(status), good, time.Duration(float64(took)*float64(time.Second)), remark(c, status))
+	p.CellDone(c.ID, string(status), good, took.Duration(), remark(c, status))
 }
 
 // remark returns a note on a cell: the source of its result, or the reason why it did

@@ -33,11 +33,6 @@ func Read(path string) (Run, error) {
 	if err != nil {
 		return Run{}, fmt.Errorf("reading run: %w", err)
 	}
-	return decode(path, content)
-}
-
-// decode parses the content of the file at path.
-func decode(path string, content []byte) (Run, error) {
 	var run Run
 	if err := json.Unmarshal([]byte(diag.Redact(string(content))), &run); err != nil {
 		return Run{}, fmt.Errorf("reading %s: %w", path, err)

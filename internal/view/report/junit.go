@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"builder/internal/gates/verdict"
 	"builder/internal/view/term"
 )
 
@@ -57,49 +56,41 @@ func JUnit(run Run) ([]byte, error) {
 }
 
 func suiteOf(c Cell) junitSuite {
-	s := junitSuite{Name: term.Clean(c.ID), Time: fmt.Sprintf("%.3f", float64(c.Seconds()))}
+	s := junitSuite{Name: term.Clean(c.ID), Time: fmt.Sprintf("%.3f", c.Seconds())}
+	if len(c.Verdicts) == 0 || c.Error != nil {
+		r := reasonsOf(c)[0]
+		s.add(r.What, string(r.Status), s.Time, r.Text, r.Remedy)
+	}
 	for _, v := range c.Verdicts {
-		s.Cases = append(s.Cases, caseOf(c, v))
-	}
-	switch status := StatusOf(c); {
-	case c.Error != nil:
-		text := term.Clean(strings.TrimSpace(c.Error.Message + "\n" + c.Error.Hint))
-		s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "result", Time: s.Time, Error: &junitMessage{firstLine(text), c.Error.Code, text}})
-	case status == Skipped:
-		s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "result", Time: "0.000", Skipped: &junitMessage{"the cell has no result", string(status), ""}})
-	case len(c.Verdicts) == 0:
-		s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "result", Time: s.Time, Error: &junitMessage{"no gate checked it", string(status), ""}})
-	}
-	for _, one := range s.Cases {
-		s.Tests++
-		switch {
-		case one.Failure != nil:
-			s.Failures++
-		case one.Error != nil:
-			s.Errors++
-		case one.Skipped != nil:
-			s.Skipped++
-		}
+		s.add(v.Gate, v.Status.String(), fmt.Sprintf("%.3f", v.Seconds), v.Evidence, v.Remedy)
 	}
 	return s
 }
 
-func caseOf(c Cell, v verdict.Verdict) junitCase {
-	one := junitCase{Class: term.Clean(c.ID), Name: term.Clean(v.Gate), Time: fmt.Sprintf("%.3f", v.Seconds)}
-	evidence := term.Clean(v.Evidence)
-	message := &junitMessage{firstLine(evidence), v.Status.String(), term.Clean(v.Evidence + "\n" + v.Remedy)}
-	switch v.Status {
-	case verdict.Pass:
-		one.Out = evidence
-	case verdict.Waived:
+// add adds a case and counts it. status is that of a gate or of a cell.
+func (s *junitSuite) add(name, status, seconds, text, remedy string) {
+	one := junitCase{Class: s.Name, Name: term.Clean(name), Time: seconds}
+	text = term.Clean(text)
+	message := &junitMessage{firstLine(text), status, strings.TrimSpace(text + "\n" + term.Clean(remedy))}
+	s.Tests++
+	switch Status(status) {
+	case Pass:
+		one.Out = text
+	case Skipped, waived:
 		one.Skipped = message
-	case verdict.Fail:
+		s.Skipped++
+	case Fail:
 		one.Failure = message
+		s.Failures++
 	default:
 		one.Error = message
+		s.Errors++
 	}
-	return one
+	s.Cases = append(s.Cases, one)
 }
+
+// waived is the status of a gate that a cell cannot have.
+const waived Status = "waived"
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")

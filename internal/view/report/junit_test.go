@@ -30,5 +30,5 @@ func TestJUnit(t *testing.T) {
 	if a.Cases[0].Out != "imported <b>" || a.Cases[1].Failure.Message != "too large" || !strings.Contains(a.Cases[1].Failure.Text, "make it smaller") || a.Cases[2].Error.Type != "not-measured" {
 		t.Errorf("%+v", a.Cases)
 	}
-	check.That(t, b.Errors == 1 && b.Cases[0].Error.Type == "build" && c.Skipped == 1 && c.Tests == 1, "%+v %+v", b, c)
+	check.That(t, b.Errors == 1 && b.Cases[0].Name == "build" && strings.HasSuffix(b.Cases[0].Error.Text, "make failed\nread the log") && c.Skipped == 1 && c.Tests == 1, "%+v %+v", b, c)
 }

@@ -1,9 +1,7 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/files/artifact"
 	"builder/internal/plan/stack"
 )
 
@@ -27,13 +24,8 @@ type Part struct {
 // refuses names that lead outside the directory. It sets the paths of artifacts and
 // logs to places below dir and opens none of them.
 func Open(dir string) (Part, error) {
-	run, err := Read(filepath.Join(dir, "run.json"))
-	return opened(dir, run, err)
-}
-
-// opened returns the part for a run read from a directory.
-func opened(dir string, run Run, err error) (Part, error) {
 	path := filepath.Join(dir, "run.json")
+	run, err := Read(path)
 	if err != nil {
 		return Part{}, diag.Errorf(diag.Usage, "%w", err).WithHint("give directories with the results of builder run")
 	}
@@ -89,28 +81,27 @@ func plain(name string) bool {
 	return filepath.IsLocal(name) && name == filepath.Base(name) && name != "."
 }
 
-// Merge joins runs into one. The order of the runs does not matter, and the cells are
-// sorted by id. For a cell in several runs the worst result counts; a skipped result
-// counts least. expected lists the required cells: a missing one becomes skipped. Runs
-// with different keys or different bytes for the same cell are an error that lists
-// every contradiction.
+// Merge joins runs into one, with the cells sorted by id. For a cell in several runs the
+// worst result counts, and of equal ones the first; a skipped result counts least.
+// expected lists the required cells: a missing one becomes skipped. Runs with different
+// keys or different bytes for the same cell are an error that lists every contradiction.
 func Merge(parts []Part, expected []Cell) (Run, error) {
 	merged := Run{Schema: Schema, Cells: []Cell{}}
-	testimonies := map[string][]testimony{}
+	results := map[string][]result{}
 	for _, p := range parts {
 		for _, cell := range p.Run.Cells {
-			testimonies[cell.ID] = append(testimonies[cell.ID], testimony{p.Dir, settled(cell)})
+			results[cell.ID] = append(results[cell.ID], result{p.Dir, settled(cell)})
 		}
 	}
 	for _, cell := range expected {
-		if len(testimonies[cell.ID]) == 0 {
-			testimonies[cell.ID] = []testimony{{cell: settled(cell)}}
+		if len(results[cell.ID]) == 0 {
+			results[cell.ID] = []result{{cell: settled(cell)}}
 		}
 	}
 	var errs []error
-	for _, id := range slices.Sorted(maps.Keys(testimonies)) {
-		errs = append(errs, contradictions(testimonies[id])...)
-		merged.Cells = append(merged.Cells, slices.MaxFunc(testimonies[id], testimony.compare).cell)
+	for _, id := range slices.Sorted(maps.Keys(results)) {
+		errs = append(errs, contradictions(results[id])...)
+		merged.Cells = append(merged.Cells, slices.MaxFunc(results[id], result.compare).cell)
 	}
 	merged.Builder = each(parts, func(r Run) string { return r.Builder })
 	merged.Engine.Kind = each(parts, func(r Run) string { return r.Engine.Kind })
@@ -152,8 +143,8 @@ func span(parts []Part) (started, finished time.Time) {
 	return started, finished
 }
 
-// testimony is a cell in one run.
-type testimony struct {
+// result is a cell in one run.
+type result struct {
 	dir  string
 	cell Cell
 }
@@ -161,42 +152,32 @@ type testimony struct {
 // gravity orders states from the weakest to the strongest.
 var gravity = []Status{Skipped, Pass, NotMeasured, Fail, Errored}
 
-// origins orders the origins of a cell from the weakest to the strongest.
-var origins = []From{"", Store, Registry, Build}
-
-// compare orders the results of one cell; the last one counts. Results of equal state
-// and origin are ordered by their bytes, so that the order of the runs does not matter.
-func (t testimony) compare(u testimony) int {
-	return cmp.Or(
-		cmp.Compare(slices.Index(gravity, t.cell.Status), slices.Index(gravity, u.cell.Status)),
-		cmp.Compare(slices.Index(origins, t.cell.From), slices.Index(origins, u.cell.From)),
-		bytes.Compare(t.bytes(), u.bytes()),
-	)
-}
-
-func (t testimony) bytes() []byte {
-	text, _ := json.Marshal(t.cell) // a cell always encodes
-	return text
+func (r result) compare(other result) int {
+	return cmp.Compare(slices.Index(gravity, r.cell.Status), slices.Index(gravity, other.cell.Status))
 }
 
 // contradictions compares the results of one cell with the first result. A cell without
 // a key was required and not built, and contradicts nothing.
-func contradictions(testimonies []testimony) (errs []error) {
-	testimonies = slices.DeleteFunc(slices.Clone(testimonies), func(t testimony) bool { return t.cell.Key == "" })
-	if len(testimonies) == 0 {
-		return nil
-	}
-	first := testimonies[0]
-	made := slices.IndexFunc(testimonies, func(t testimony) bool { return len(t.cell.Artifacts) > 0 })
-	for i, t := range testimonies[1:] {
-		if t.cell.Key != first.cell.Key {
-			errs = append(errs, diag.Errorf(diag.Drift, "%s has the key %s in %s and %s in %s", t.cell.ID, first.cell.Key, first.dir, t.cell.Key, t.dir).
+func contradictions(results []result) (errs []error) {
+	var first, made *result // the first result, and the first one with artifacts
+	for i, r := range results {
+		switch {
+		case r.cell.Key == "":
+			continue
+		case first == nil:
+			first = &results[i]
+		case r.cell.Key != first.cell.Key:
+			errs = append(errs, diag.Errorf(diag.Drift, "%s has the key %s in %s and %s in %s", r.cell.ID, first.cell.Key, first.dir, r.cell.Key, r.dir).
 				WithHint("merge runs of one commit: these had different recipes, locks or releases of builder"))
 			continue // other inputs give other bytes
 		}
-		if i+1 > made && made >= 0 && len(t.cell.Artifacts) > 0 && !slices.Equal(digests(testimonies[made].cell), digests(t.cell)) {
-			errs = append(errs, diag.Errorf(diag.Gate, "%s has different bytes in %s and in %s: %s, and %s", t.cell.ID, testimonies[made].dir, t.dir,
-				strings.Join(digests(testimonies[made].cell), " "), strings.Join(digests(t.cell), " ")).
+		switch bytes := digests(r.cell); {
+		case len(bytes) == 0:
+		case made == nil:
+			made = &results[i]
+		case !slices.Equal(digests(made.cell), bytes):
+			errs = append(errs, diag.Errorf(diag.Gate, "%s has different bytes in %s and in %s: %s, and %s", r.cell.ID, made.dir, r.dir,
+				strings.Join(digests(made.cell), " "), strings.Join(bytes, " ")).
 				WithHint("both have the same key: find the difference with `builder verify --rebuild`"))
 		}
 	}
@@ -207,10 +188,8 @@ func contradictions(testimonies []testimony) (errs []error) {
 func digests(c Cell) []string {
 	var all []string
 	for _, a := range c.Artifacts {
-		all = append(all, digest(a))
+		all = append(all, fmt.Sprintf("%s sha256:%s", a.Name, a.SHA256))
 	}
 	slices.Sort(all)
 	return all
 }
-
-func digest(a artifact.Artifact) string { return fmt.Sprintf("%s sha256:%s", a.Name, a.SHA256) }

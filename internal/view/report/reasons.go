@@ -1,11 +1,12 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"builder/internal/gates/verdict"
+	"builder/internal/base/diag"
 	"builder/internal/view/term"
 )
 
@@ -44,26 +45,62 @@ var worst = []Status{Errored, Fail, NotMeasured, Skipped}
 
 // reasonsOf returns the reasons why one cell did not pass.
 func reasonsOf(c Cell) (all []Reason) {
-	status := StatusOf(c)
 	switch {
-	case status == Skipped:
-		return []Reason{{Status: Skipped, What: "not built", Text: "The run has no result for it.",
-			Remedy: "Its run was stopped or killed, or wrote no result: read the log of its job."}}
 	case c.Error != nil:
 		all = append(all, Reason{Status: Errored, What: c.Error.Code, Text: strings.TrimPrefix(c.Error.Message, "building "+c.ID+": "), Remedy: c.Error.Hint})
+	case StatusOf(c) == Skipped:
+		return []Reason{{Status: Skipped, What: "not built", Text: "The run has no result for it.",
+			Remedy: "Its run was stopped or killed, or wrote no result: read the log of its job."}}
 	case len(c.Verdicts) == 0:
 		return []Reason{{Status: NotMeasured, What: "gates", Text: "No gate checked it."}}
 	}
 	for _, v := range c.Verdicts {
 		if v.Refuses() {
-			r := Reason{Status: NotMeasured, What: v.Gate, Text: v.Evidence, Remedy: v.Remedy}
-			if v.Status == verdict.Fail {
-				r.Status = Fail
-			}
-			all = append(all, r)
+			all = append(all, Reason{Status: Status(v.Status.String()), What: v.Gate, Text: v.Evidence, Remedy: v.Remedy})
 		}
 	}
 	return all
+}
+
+// Err returns the errors of every cell that did not pass, each with its class, or nil
+// if all passed. These are the errors returned by the run. A cell that was not built
+// and a run without cells are [diag.Unexpected].
+func Err(run Run) error {
+	if len(run.Cells) == 0 {
+		return diag.Errorf(diag.Unexpected, "the run has no cells")
+	}
+	var errs []error
+	for _, c := range run.Cells {
+		reasons := reasonsOf(c)
+		if c.Error != nil {
+			reasons = reasons[:1] // the error ended the cell, so its gates decide nothing
+		}
+		for _, r := range reasons {
+			errs = append(errs, r.errorOf(c.ID))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r Reason) errorOf(id string) error {
+	switch r.Status {
+	case Skipped:
+		return diag.Errorf(diag.Unexpected, "%s: it was not built", id).WithHint("%s", r.Remedy)
+	case Errored:
+		return diag.Errorf(codeNamed(r.What), "%s: %s", id, r.Text).WithHint("%s", r.Remedy)
+	}
+	return diag.Refusal(id, r.What, string(r.Status), r.Text, r.Remedy)
+}
+
+// codeNamed returns the class of an error by name. It returns [diag.Unexpected] for an
+// unknown name and for the name of success.
+func codeNamed(name string) diag.Code {
+	for _, code := range diag.Codes() {
+		if code.String() == name && code != diag.OK {
+			return code
+		}
+	}
+	return diag.Unexpected
 }
 
 // maxHeadline bounds the reason in a headline, in runes.
@@ -96,15 +133,15 @@ func Headline(run Run) string {
 	if len(parts) == 0 {
 		return fmt.Sprintf("%d of %d cells passed", counts[Pass], len(run.Cells))
 	}
-	line := strings.Join(parts, ", ")
-	switch first := Reasons(run)[0]; first.Status {
+	line, first := strings.Join(parts, ", "), Reasons(run)[0]
+	why := first.Text
+	switch first.Status {
 	case Skipped:
-	case Errored:
-		line += ": " + clip(firstLine(term.Clean(first.Text)), maxHeadline)
-	default:
-		line += ": " + clip(firstLine(term.Clean(first.What+": "+first.Text)), maxHeadline)
+		return line
+	case Fail, NotMeasured:
+		why = first.What + ": " + why
 	}
-	return line
+	return line + ": " + clip(firstLine(term.Clean(why)), maxHeadline)
 }
 
 // clip shortens a text to n runes.

@@ -12,6 +12,7 @@ import (
 
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
+	"builder/internal/view/term"
 )
 
 // Schema is the version of the format of run.json. Fields may be added without a new
@@ -73,6 +74,16 @@ func (c Cell) Built() Seconds {
 	return sum
 }
 
+// Took returns the time in this run and, for a stored result, also the time of its
+// build.
+func (c Cell) Took() string {
+	text := c.Seconds().String()
+	if c.Taken > 0 && c.From != Build && c.Built() > 0 {
+		text += ", built in " + c.Built().String()
+	}
+	return text
+}
+
 // Status is the overall result of a cell.
 type Status string
 
@@ -118,6 +129,12 @@ type CellError struct {
 
 // Seconds is a duration. run.json holds it rounded to milliseconds.
 type Seconds float64
+
+// Duration returns the seconds as a duration.
+func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+
+// String formats the seconds for people.
+func (s Seconds) String() string { return term.Duration(s.Duration()) }
 
 // MarshalJSON writes at most three decimals.
 func (s Seconds) MarshalJSON() ([]byte, error) {

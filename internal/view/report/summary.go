@@ -11,7 +11,7 @@ import (
 // Summary returns the table at the end of a run: a header and one row per cell.
 func Summary(run Run) (header []string, rows [][]string) {
 	for _, c := range run.Cells {
-		rows = append(rows, []string{c.ID, state(c), dash(string(c.From)), dash(wheel(c)), dash(gates(c)), took(c)})
+		rows = append(rows, []string{c.ID, state(c), dash(string(c.From)), dash(wheel(c)), dash(gates(c)), c.Took()})
 	}
 	return []string{"cell", "status", "from", "wheel", "gates", "time"}, rows
 }
@@ -56,16 +56,6 @@ func gates(c Cell) string {
 		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
-}
-
-// took returns the time in this run and, for a stored result, also the time of its
-// build.
-func took(c Cell) string {
-	text := fmt.Sprintf("%.1fs", float64(c.Seconds()))
-	if c.Taken > 0 && c.From != Build && c.Built() > 0 {
-		text += fmt.Sprintf(", built in %.1fs", float64(c.Built()))
-	}
-	return text
 }
 
 func dash(s string) string { return cmp.Or(s, "-") }

@@ -3,9 +3,11 @@ package reportpage
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
@@ -17,10 +19,9 @@ const maxMatrix = 16 << 20
 
 // A MergeRequest names the runs to merge.
 type MergeRequest struct {
-	Dirs    []string
-	Matrix  string // file of the required cells; "" requires none
-	Out     string // directory of the result; "" writes nothing
-	Against string // directory of the run to compare the page with
+	Dirs   []string
+	Matrix string // file of the required cells; "" requires none
+	Out    string // directory of the result; "" writes nothing
 }
 
 // Merge joins the runs and writes the result. It returns the same error as one run of
@@ -57,15 +58,7 @@ func writeMerged(r MergeRequest, merged report.Run) error {
 	if err := report.Write(filepath.Join(r.Out, "run.json"), merged); err != nil {
 		return err
 	}
-	page := Options{Logs: below(r.Dirs)}
-	if r.Against != "" {
-		before, err := report.Open(r.Against)
-		if err != nil {
-			return diag.Errorf(diag.Usage, "--since: %w", err)
-		}
-		page.Before = &before.Run
-	}
-	return WriteFiles(r.Out, merged, page)
+	return WriteFiles(r.Out, merged, Options{Logs: below(r.Dirs)})
 }
 
 // below is a file system of several directories. It uses the names of [report.Open].
@@ -94,42 +87,39 @@ func expectedCells(file string) ([]report.Cell, error) {
 	if file == "" {
 		return nil, nil
 	}
-	problem := func(err error) error {
-		return diag.Errorf(diag.Usage, "--matrix: %s: %w", file, err).WithHint("write it with builder matrix, --format json or github")
+	cells, err := readMatrix(file)
+	if err == nil && slices.ContainsFunc(cells, func(c report.Cell) bool { return c.ID == "" }) {
+		err = fmt.Errorf("%s: a cell has no id", file)
 	}
-	data, err := regular.ReadFollowed(file, maxMatrix)
 	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "--matrix: %w", err).WithHint("write it with builder matrix, --format json or github")
 	}
-	cells, err := matrixCells(data)
-	if err != nil {
-		return nil, problem(err)
-	}
 	var expected []report.Cell
 	for _, c := range cells {
-		if c.ID == "" {
-			return nil, problem(errors.New("a cell has no id"))
-		}
 		expected = append(expected, report.Cell{ID: c.ID, Recipe: c.Recipe, Axes: c.Axes})
 	}
 	return expected, nil
 }
 
-// matrixCells decodes a list of cells, either at the top level or below include. A cell
-// of a matrix has id, recipe and axes.
-func matrixCells(data []byte) ([]report.Cell, error) {
+// readMatrix reads a list of cells, either at the top level or below include. A cell of
+// a matrix has id, recipe and axes.
+func readMatrix(file string) ([]report.Cell, error) {
+	data, err := regular.ReadFollowed(file, maxMatrix)
+	if err != nil {
+		return nil, err
+	}
 	var cells []report.Cell
-	if err := json.Unmarshal(data, &cells); err == nil {
+	if json.Unmarshal(data, &cells) == nil {
 		return cells, nil
 	}
 	var github struct {
-		Include *[]report.Cell `json:"include"`
+		Include []report.Cell `json:"include"`
 	}
 	if err := json.Unmarshal(data, &github); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if github.Include == nil {
-		return nil, errors.New("the file has no cells")
+		return nil, fmt.Errorf("%s: the file has no cells", file)
 	}
-	return *github.Include, nil
+	return github.Include, nil
 }

@@ -5,7 +5,6 @@
 package reportpage
 
 import (
-	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -13,11 +12,10 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strings"
-	"time"
 
 	"builder/internal/gates/verdict"
 	"builder/internal/view/report"
+	"builder/internal/view/term"
 )
 
 // Options add content to a page. All fields are optional.
@@ -25,7 +23,6 @@ type Options struct {
 	Logs   fs.FS                    // opens the logs of steps by their names in the run, nothing else
 	LogDir string                   // directory of the log names, in the form that Link takes
 	Link   func(path string) string // path of a file relative to the page; "" if it does not exist
-	Before *report.Run              // an earlier run to compare with
 }
 
 //go:embed page.tmpl
@@ -34,7 +31,7 @@ var pageText string
 //go:embed page.css
 var style string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"human": humanSeconds}).Parse(pageText))
+var page = template.Must(template.New("page").Parse(pageText))
 
 // Write writes the page of a run. Texts of the run and of its logs are escaped.
 func Write(w io.Writer, run report.Run, o Options) error {
@@ -56,8 +53,6 @@ type view struct {
 	Axes     []axis // axes that vary
 	Grid     grid
 	Cells    []cell
-	Changes  []change
-	Against  string // start of the earlier run
 	o        Options
 }
 
@@ -75,9 +70,8 @@ type axis struct {
 type cell struct {
 	report.Cell
 	Anchor   string
-	Values   []string // of the varying axes, in their order
-	Gates    string   // number of passed gates and of all gates
-	Took     string
+	Values   []string          // of the varying axes, in their order
+	Gates    string            // number of passed gates and of all gates
 	Verdicts []verdict.Verdict // refusals first
 	Commands []command
 	Logs     []excerpt
@@ -90,7 +84,7 @@ func newView(run report.Run, o Options) view {
 		Run:   run, Killed: run.Finished.IsZero(), o: o,
 	}
 	if !v.Killed {
-		v.Took = human(run.Finished.Sub(run.Started))
+		v.Took = term.Duration(run.Finished.Sub(run.Started))
 	}
 	v.Counts = countStatuses(run.Cells)
 	if len(v.Counts) > 0 {
@@ -103,9 +97,6 @@ func newView(run report.Run, o Options) view {
 	v.Headline, v.Reasons = report.Headline(run), v.newReasons()
 	v.Commands = next(v.Cells)
 	v.Grid = newGrid(v.Axes, v.Cells)
-	if o.Before != nil {
-		v.Against, v.Changes = o.Before.Started.UTC().Format(time.DateTime), compare(*o.Before, run)
-	}
 	return v
 }
 
@@ -162,10 +153,6 @@ func newCell(c report.Cell, anchor string, axes []axis, o Options) cell {
 		}
 	}
 	shown.Gates = fmt.Sprintf("%d of %d", passed, len(c.Verdicts))
-	shown.Took = humanSeconds(c.Seconds())
-	if c.Taken > 0 && c.From != report.Build && c.Built() > 0 {
-		shown.Took += ", built in " + humanSeconds(c.Built())
-	}
 	return shown
 }
 
@@ -178,24 +165,4 @@ func rank(v verdict.Verdict) int {
 		return 1
 	}
 	return 2
-}
-
-// Label returns the varying values of the cell, or its id if none vary.
-func (c cell) Label() string { return cmp.Or(strings.Join(c.Values, " "), c.ID) }
-
-func humanSeconds(s report.Seconds) string {
-	return human(time.Duration(float64(s) * float64(time.Second)))
-}
-
-// human formats a duration with at most two units: 0.4s, 12s, 3m 5s, 2h 10m.
-func human(d time.Duration) string {
-	switch {
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm %ds", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%dh %dm", int(d.Hours()), int(d.Minutes())%60)
 }

@@ -1,6 +1,11 @@
 package term
 
-import "charm.land/lipgloss/v2"
+import (
+	"fmt"
+	"time"
+
+	"charm.land/lipgloss/v2"
+)
 
 var (
 	good  = lipgloss.NewStyle().Foreground(lipgloss.Green)
@@ -21,6 +26,14 @@ func Busy(text string) string { return busy.Render(text) }
 
 // Faint renders text in the colour of unfinished work.
 func Faint(text string) string { return faint.Render(text) }
+
+// Duration formats a duration: tenths of a second below a minute, else whole seconds.
+func Duration(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
 
 // Columns returns the number of columns of a line.
 func Columns(line string) int { return lipgloss.Width(line) }
