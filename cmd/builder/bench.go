@@ -26,7 +26,7 @@ func benchCommand(out term.Printer) *cli.Command {
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *progress.Shown) error {
+			return in.show(c.Context, func(d *progress.Display) error {
 				done, err := judge.Bench(c.Context, in.Setup, r)
 				if len(done.Sizes) == 0 {
 					return err

@@ -42,7 +42,7 @@ func gateCommand(out term.Printer) *cli.Command {
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *progress.Shown) error {
+			return in.show(c.Context, func(d *progress.Display) error {
 				done, err := judge.Judge(c.Context, in.Setup, r)
 				if done.Schema == 0 {
 					return err

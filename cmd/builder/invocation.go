@@ -26,7 +26,6 @@ import (
 type invocation struct {
 	build.Setup
 	display displayOptions
-	format  progress.Format // of the display, once it is shown
 	out     term.Printer
 }
 
@@ -54,12 +53,12 @@ func readInvocation(c *cli.Context, cat catalogue.Catalogue, out term.Printer) (
 }
 
 // show calls do and shows its progress on stderr.
-func (in *invocation) show(ctx context.Context, do func(*progress.Shown) error) error {
+func (in *invocation) show(ctx context.Context, do func(*progress.Display) error) error {
 	d, err := progress.Begin(ctx, in.out.Stderr, progress.Format(in.display.format), in.display.verbose)
 	if err != nil {
 		return err
 	}
-	in.Display, in.format, in.Keys.Note = d.Display, d.Format, d.Note
+	in.Display, in.Keys.Note = d, d.Note
 	return d.End(in.Catalogue.Hinted(do(d)))
 }
 

@@ -26,8 +26,7 @@ func verboseFlag() cli.Flag {
 }
 
 // progressFormats are the values of --progress.
-func progressFormats() []string {
-	words := []string{autoProgress}
+func progressFormats() (words []string) {
 	for _, f := range progress.Formats() {
 		words = append(words, string(f))
 	}

@@ -40,8 +40,8 @@ func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.C
 			if _, err := in.Keys.Trusted(); err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *progress.Shown) error {
-				done, err := release.Publish(c.Context, release.Setup{Keys: in.Keys, NoInstall: in.NoInstall, Display: in.Display, Format: in.format}, r)
+			return in.show(c.Context, func(d *progress.Display) error {
+				done, err := release.Publish(c.Context, release.Setup{Keys: in.Keys, NoInstall: in.NoInstall, Display: in.Display}, r)
 				if done.Schema == 0 {
 					return err
 				}

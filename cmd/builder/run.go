@@ -31,7 +31,7 @@ func runCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comma
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *progress.Shown) error {
+			return in.show(c.Context, func(d *progress.Display) error {
 				done, err := build.Run(c.Context, in.Setup, r)
 				d.Close()
 				if done.Finished.IsZero() {

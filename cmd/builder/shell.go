@@ -89,7 +89,7 @@ func (o debugOptions) prepare(ctx context.Context, dir string, do func(build str
 	// The commands in hints name the site of the recipe.
 	o.Catalogue = catalogue.Catalogue{Site: build.SiteOf(o.out, e.ID), Recipes: []*recipe.Recipe{{Name: e.Recipe}}}
 	var made build.Rootfs
-	err = o.show(ctx, func(*progress.Shown) error {
+	err = o.show(ctx, func(*progress.Display) error {
 		made, err = build.WriteStepRootfs(ctx, o.Setup, e, o.step, dir)
 		return err
 	})

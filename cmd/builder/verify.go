@@ -40,7 +40,7 @@ func verifyCommand(out term.Printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *progress.Shown) error {
+			return in.show(c.Context, func(d *progress.Display) error {
 				done, err := judge.Verify(c.Context, in.Setup, r, artifacts)
 				if done.Schema == 0 {
 					return err

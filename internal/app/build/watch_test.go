@@ -110,9 +110,7 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	}
 	_, err := c.rec.Finish(time.Now())
 	must.Succeed(t, err)
-	shown.Close()
-	err = errors.Join(errs...)
-	shown.Faults(err)
+	err = shown.End(errors.Join(errs...))
 	check.That(t, diag.CodeOf(err) == diag.Gate, "the error is %v of class %v", err, diag.CodeOf(err))
 	return b.String(), c
 }

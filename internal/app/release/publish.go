@@ -21,7 +21,6 @@ type Setup struct {
 	Keys      home.Keys
 	NoInstall bool // never install host packages
 	Display   *progress.Display
-	Format    progress.Format // of the display
 }
 
 // A Request names the wheels to publish and the destination.
@@ -76,7 +75,7 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 			report.Published = append(report.Published, receipt)
 			continue
 		}
-		current = newPush(s.Display, s.Format, b.Wheel.Name)
+		current = newPush(s.Display, b.Wheel.Name)
 		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), client)
 		current.end(err)
 		if ctx.Err() != nil {

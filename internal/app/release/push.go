@@ -19,9 +19,9 @@ type push struct {
 	shown    bool
 }
 
-func newPush(d *progress.Display, at progress.Format, wheel string) *push {
+func newPush(d *progress.Display, wheel string) *push {
 	p := &push{progress: d, wheel: wheel, since: time.Now()}
-	if at == progress.Live || at == progress.JSON {
+	if d.Format == progress.Live || d.Format == progress.JSON {
 		p.show()
 	}
 	return p

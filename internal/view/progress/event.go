@@ -2,7 +2,6 @@ package progress
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"builder/internal/view/term"
@@ -81,7 +80,7 @@ func (e Event) said() string {
 func (e Event) ended() string {
 	text := e.Status
 	if e.Seconds != nil && e.Status != Cached {
-		text += " " + seconds(duration(e.Seconds))
+		text += " " + e.took()
 	}
 	if e.Text != "" {
 		text += ": " + e.Text
@@ -89,15 +88,7 @@ func (e Event) ended() string {
 	return term.Truncate(text, maxText)
 }
 
-// duration returns the duration of an event; nil counts as zero.
-func duration(seconds *float64) time.Duration {
-	return time.Duration(*cmp.Or(seconds, new(0.0)) * float64(time.Second))
-}
-
-// seconds formats durations below a minute with tenths and longer ones in whole seconds.
-func seconds(d time.Duration) string {
-	if d < time.Minute {
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	}
-	return d.Round(time.Second).String()
+// took formats the duration of an event; nil counts as zero.
+func (e Event) took() string {
+	return term.Duration(time.Duration(*cmp.Or(e.Seconds, new(0.0)) * float64(time.Second)))
 }

@@ -3,6 +3,8 @@ package progress
 import (
 	"cmp"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"builder/internal/view/term"
@@ -15,14 +17,18 @@ type job struct {
 	begun     time.Time // zero until its first step
 	ended     bool
 	failed    bool
+	step
+}
 
-	step  string // the latest step, which may have ended
-	since time.Time
-	over  bool
-	waits bool
-	last  string    // last line of the step's log
-	shown time.Time // when a plain log last mentioned it
-	moved transfer
+// A step is the latest step of a job, which may have ended.
+type step struct {
+	name        string
+	since       time.Time
+	over, waits bool
+	last        string    // last line of its log
+	done, total int64     // transferred bytes
+	counted     time.Time // when an event last mentioned the bytes
+	shown       time.Time // when a plain log last mentioned the step
 }
 
 func newJob(id string, planned bool) *job {
@@ -31,37 +37,64 @@ func newJob(id string, planned bool) *job {
 
 func (j *job) running() bool { return !j.begun.IsZero() && !j.ended }
 
-func (j *job) start(step string, waits bool, now time.Time) {
-	if j.begun.IsZero() {
-		j.begun = now
-	}
-	j.step, j.since, j.shown, j.waits = step, now, now, waits
-	j.over, j.last, j.moved = false, "", transfer{}
-}
-
-func (j *job) done(step string) {
-	if j.step == step {
-		j.over, j.waits, j.last, j.moved = true, false, "", transfer{}
-	}
-}
-
-// says returns the latest state of the running step: its transferred bytes or the last
-// line of its log.
-func (j *job) says() string { return cmp.Or(j.moved.String(), j.last) }
-
-// transfer counts the bytes transferred by a step.
-type transfer struct {
-	done, total int64
-	shown       time.Time // when an event last mentioned it
-}
-
-// String returns the bytes, of all bytes if their number is known.
-func (t transfer) String() string {
+// says returns the latest state of the running step: its transferred bytes, of all bytes
+// if their number is known, or the last line of its log.
+func (s step) says() string {
 	switch {
-	case t.total > 0:
-		return fmt.Sprintf("%.1f of %.1f MB", float64(t.done)/1e6, float64(t.total)/1e6)
-	case t.done > 0:
-		return fmt.Sprintf("%.1f MB", float64(t.done)/1e6)
+	case s.over:
+		return ""
+	case s.total > 0:
+		return fmt.Sprintf("%.1f of %.1f MB", float64(s.done)/1e6, float64(s.total)/1e6)
+	case s.done > 0:
+		return fmt.Sprintf("%.1f MB", float64(s.done)/1e6)
 	}
-	return ""
+	return s.last
+}
+
+// parts matches the parts of a cell's id, each with its separator.
+var parts = regexp.MustCompile(`[^-+_]+[-+_]*`)
+
+// label gives the cells of a run short names: the differing parts of their ids. For
+// a-1+rocm5.7-x and a-1+rocm6.1-x these are rocm5.7 and rocm6.1.
+func label(jobs []*job) {
+	var names [][]string
+	for _, j := range jobs {
+		names = append(names, parts.FindAllString(j.label, -1))
+	}
+	for same(names, func(name []string) string { return name[0] }) {
+		for i := range names {
+			names[i] = names[i][1:]
+		}
+	}
+	for same(names, func(name []string) string { return name[len(name)-1] }) {
+		for i := range names {
+			names[i] = names[i][:len(names[i])-1]
+		}
+	}
+	for i, j := range jobs {
+		j.label = cmp.Or(strings.Trim(strings.Join(names[i], ""), "-+_"), j.label)
+	}
+}
+
+// same reports whether several names have the same part, and none consists of it alone.
+func same(names [][]string, part func(name []string) string) bool {
+	for _, name := range names {
+		if len(name) < 2 || part(name) != part(names[0]) {
+			return false
+		}
+	}
+	return len(names) > 1
+}
+
+// shorten cuts the middle out of a name wider than width, because the beginning and the
+// end identify it best.
+func shorten(name string, width int) string {
+	over := term.Columns(name) - width
+	if over <= 0 {
+		return name
+	}
+	letters := []rune(name)
+	keep := max(0, len(letters)-over-1) // assumes one column per rune, as in ids
+	tail := (keep + 1) / 2
+	return string(letters[:keep-tail]) + "…" + string(letters[len(letters)-tail:])
 }

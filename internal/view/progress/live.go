@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -73,45 +74,30 @@ func (l *live) draw(events []Event, now moment) {
 // keep returns the permanent lines: a table with one row for each finished cell. The
 // steps of a cell appear only in its moving line.
 func (l *live) keep(events []Event, now moment) []string {
-	planned := map[string]bool{}
+	jobs := map[string]*job{}
 	for _, j := range now.jobs {
-		planned[term.OneLine(j.id)] = j.planned
+		jobs[term.OneLine(j.id)] = j
 	}
 	var lines []string
 	for _, e := range events {
+		j := cmp.Or(jobs[e.Cell], &job{label: e.Cell})
 		look := lookOf(e.Status)
 		row := ""
-		switch e.Event {
-		case Note:
+		switch {
+		case e.Event == LogLine && now.several():
+			lines = append(lines, j.label+" "+e.said())
+		case e.Event == LogLine || e.Event == Note:
 			lines = append(lines, e.Text)
-		case LogLine:
-			lines = append(lines, logLine(e, now))
-		case CellDone:
-			row = words(fmt.Sprintf("%-12s %7s", e.Status, seconds(duration(e.Seconds))), e.Cell, e.Text)
-		case StepDone:
-			if !planned[e.Cell] {
-				row = words(e.Cell, pad(e.Step), e.ended())
-			}
+		case e.Event == CellDone:
+			row = join("  ", fmt.Sprintf("%-12s %7s", e.Status, e.took()), e.Cell, e.Text)
+		case e.Event == StepDone && !j.planned:
+			row = join("  ", e.Cell, pad(e.Step), e.ended())
 		}
 		if row != "" {
 			lines = append(lines, l.paint(look.paint, look.sign+" "+strings.TrimRight(row, " ")))
 		}
 	}
 	return lines
-}
-
-// logLine returns a line of a log, with its cell if there are several.
-func logLine(e Event, now moment) string {
-	if !now.several() {
-		return e.Text
-	}
-	cell := e.Cell
-	for _, j := range now.jobs {
-		if j.planned && term.OneLine(j.id) == e.Cell {
-			cell = j.label
-		}
-	}
-	return cell + " " + e.said()
 }
 
 // paint colours the first column of s, the sign. Words keep the terminal's own colour,
@@ -159,7 +145,7 @@ func block(now moment, width, height int) []string {
 // output. It cuts the middle out of a long name.
 func (j *job) line(now time.Time, width int) string {
 	name := shorten(j.label, max(12, width*2/5))
-	step, from := term.OneLine(j.step), j.since
+	step, from := term.OneLine(j.name), j.since
 	if j.waits {
 		step = Waiting + " for " + step
 	}
@@ -167,11 +153,11 @@ func (j *job) line(now time.Time, width int) string {
 		from = j.begun // the line of a cell covers all its steps
 	}
 	spent := fmt.Sprintf("%4s", now.Sub(from).Truncate(time.Second))
-	line := words("▸ "+name, pad(step), spent)
+	line := join("  ", "▸ "+name, pad(step), spent)
 	if over := term.Columns(line) - width; over > 0 {
-		line = words("▸ "+shorten(name, max(8, term.Columns(name)-over)), pad(step), spent)
+		line = join("  ", "▸ "+shorten(name, max(8, term.Columns(name)-over)), pad(step), spent)
 	}
-	return term.Truncate(words(line, j.says()), width)
+	return term.Truncate(join("  ", line, j.says()), width)
 }
 
 // sum returns the last line: the number of cells in each state and the elapsed time.
@@ -190,7 +176,7 @@ func (m moment) sum(width int) string {
 			failed++
 		}
 	}
-	text := fmt.Sprintf("= %d of %s done", done, counted(all, "cell"))
+	text := fmt.Sprintf("= %d of %s done", done, cells(all))
 	if failed > 0 {
 		text += fmt.Sprintf(" (%d failed)", failed)
 	}
@@ -208,6 +194,7 @@ func rows(lines []string, width int) int {
 	return n
 }
 
+// up moves the cursor up by n lines, to the first column.
 func up(n int) string {
 	if n == 0 {
 		return "\r"
@@ -217,3 +204,10 @@ func up(n int) string {
 
 // pad aligns the short names of steps.
 func pad(step string) string { return fmt.Sprintf("%-6s", step) }
+
+func cells(n int) string {
+	if n == 1 {
+		return "1 cell"
+	}
+	return fmt.Sprintf("%d cells", n)
+}

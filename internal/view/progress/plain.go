@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -20,17 +21,17 @@ type plain struct {
 }
 
 func (p *plain) draw(events []Event, now moment) {
-	var b strings.Builder
+	var b bytes.Buffer
 	for _, e := range events {
 		p.event(&b, e, now)
 	}
 	p.beat(&b, now)
-	p.flush(&b)
+	write(p.w, &b)
 }
 
 // event writes the line of an event. The start of a run or cell and the bytes of transfers
 // get no line, because steps show both.
-func (p *plain) event(b *strings.Builder, e Event, now moment) {
+func (p *plain) event(b *bytes.Buffer, e Event, now moment) {
 	switch e.Event {
 	case RunStarted, CellStarted, Bytes, Fault, RunDone:
 	case LogLine:
@@ -45,7 +46,7 @@ func (p *plain) event(b *strings.Builder, e Event, now moment) {
 }
 
 // beat writes a line for each step silent for too long.
-func (p *plain) beat(b *strings.Builder, now moment) {
+func (p *plain) beat(b *bytes.Buffer, now moment) {
 	for _, j := range now.jobs {
 		if !j.running() || j.over || now.time.Sub(j.shown) < heartbeat {
 			continue
@@ -55,37 +56,133 @@ func (p *plain) beat(b *strings.Builder, now moment) {
 		if j.waits {
 			text = "waiting "
 		}
-		text += seconds(now.time.Sub(j.since))
+		text += term.Duration(now.time.Sub(j.since))
 		if says := j.says(); says != "" {
 			text += ": " + term.Truncate(says, maxText)
 		}
-		p.line(b, now, term.OneLine(j.id), term.OneLine(j.step), text)
+		p.line(b, now, term.OneLine(j.id), term.OneLine(j.name), text)
 	}
 }
 
-func (p *plain) line(b *strings.Builder, now moment, parts ...string) {
+func (p *plain) line(b *bytes.Buffer, now moment, parts ...string) {
 	if !p.undated {
 		parts = append([]string{now.time.Format(time.TimeOnly)}, parts...)
 	}
+	b.WriteString(strings.TrimRight(join(" ", parts...), " ") + "\n")
+}
+
+// stream writes each event as one line of JSON, for programs.
+type stream struct{ w io.Writer }
+
+func (s *stream) draw(events []Event, _ moment) {
+	var b bytes.Buffer
+	for _, e := range events {
+		_ = term.JSON(&b, e, "") // texts and numbers always encode
+	}
+	write(s.w, &b)
+}
+
+// maxGroup bounds the log lines in the group of a step. The group holds the last lines.
+const maxGroup = 500
+
+// maxLine bounds a log line, in columns. Some linkers print lines of megabytes.
+const maxLine = 500
+
+// github writes a log for GitHub Actions: a group with the log of each step, and
+// annotations for errors. A group is written after its step has ended, because steps of
+// several cells run at the same time and groups cannot overlap.
+type github struct {
+	plain
+	logs map[string]*tail // of the running step, by cell
+}
+
+// tail is the end of a log.
+type tail struct {
+	lines []string
+	cut   int // number of earlier lines
+}
+
+func (t *tail) add(line string) {
+	t.lines = append(t.lines, term.Truncate(line, maxLine))
+	if len(t.lines) > maxGroup {
+		t.lines, t.cut = t.lines[1:], t.cut+1
+	}
+}
+
+func (g *github) draw(events []Event, now moment) {
+	var b, lines bytes.Buffer
+	for _, e := range events {
+		switch e.Event {
+		case StepStarted:
+			g.logs[e.Cell] = &tail{}
+		case LogLine:
+			if log := g.logs[e.Cell]; log != nil {
+				log.add(e.Text)
+			}
+		case StepDone:
+			g.group(&b, e)
+		case Fault:
+			fmt.Fprintf(&b, "::error title=%s::%s\n", property.Replace(e.Code), data.Replace(join("  ", e.Text, hint(e.Hint))))
+		default:
+			g.event(&lines, e, now)
+			quiet(&b, &lines)
+		}
+	}
+	g.beat(&lines, now)
+	quiet(&b, &lines)
+	write(g.w, &b)
+}
+
+// group writes the group of an ended step with its log.
+func (g *github) group(b *bytes.Buffer, e Event) {
+	fmt.Fprintf(b, "::group::%s\n", data.Replace(e.Cell+" "+e.Step+" "+e.said()))
+	if log := g.logs[e.Cell]; log != nil {
+		if log.cut > 0 {
+			fmt.Fprintf(b, "(%d earlier lines are in the log of the step)\n", log.cut)
+		}
+		for _, line := range log.lines {
+			b.WriteString(term.Inert(line) + "\n")
+		}
+	}
+	delete(g.logs, e.Cell)
+	b.WriteString("::endgroup::\n")
+}
+
+// quiet moves lines to b that GitHub Actions never reads as commands.
+func quiet(b, lines *bytes.Buffer) {
+	for line := range strings.Lines(lines.String()) {
+		b.WriteString(term.Inert(line))
+	}
+	lines.Reset()
+}
+
+func hint(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "hint: " + text
+}
+
+// The escapes for a command's text and properties.
+var (
+	data     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	property = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
+
+// write writes a frame. Nothing is written for an empty one.
+func write(w io.Writer, b *bytes.Buffer) {
+	if b.Len() > 0 {
+		_, _ = w.Write(b.Bytes()) // there is no other place to report an error
+	}
+}
+
+// join joins the non-empty parts.
+func join(by string, parts ...string) string {
 	var said []string
 	for _, part := range parts {
 		if part != "" {
 			said = append(said, part)
 		}
 	}
-	b.WriteString(strings.TrimRight(strings.Join(said, " "), " ") + "\n")
-}
-
-func (p *plain) flush(b *strings.Builder) {
-	if b.Len() > 0 {
-		_, _ = io.WriteString(p.w, b.String()) // there is no other place to report an error
-	}
-}
-
-// counted formats a number of things: 1 cell, 2 cells.
-func counted(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
+	return strings.Join(said, by)
 }

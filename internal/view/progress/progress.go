@@ -10,6 +10,8 @@
 package progress
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -31,14 +33,17 @@ const maxText = 300
 // A Display shows running steps. Callers report events in any order and from any
 // goroutine. A view decides their appearance.
 type Display struct {
-	mu      sync.Mutex
-	view    view
-	lines   bool // the view shows log lines
-	now     moment
-	pending []Event // log lines for the next frame
-	closed  bool
-	stop    chan struct{}
-	stopped chan struct{}
+	Format Format // never Auto
+
+	mu            sync.Mutex
+	view          view
+	lines         bool // the view shows log lines
+	now           moment
+	pending       []Event // log lines for the next frame
+	closed        bool
+	stop          chan struct{}
+	stopped       chan struct{}
+	stopListening func() // stops waiting for an interrupt, after answering one that arrived
 }
 
 // A view draws permanent events and the current state.
@@ -56,14 +61,48 @@ type moment struct {
 // several reports whether lines must name their cell.
 func (m moment) several() bool { return len(m.jobs) > 1 }
 
+// Begin shows the progress of a command on w in the requested format until [Display.End].
+// If ctx is cancelled, it says so.
+func Begin(ctx context.Context, w io.Writer, asked Format, verbose bool) (*Display, error) {
+	options, err := Detect(w, asked)
+	if err != nil {
+		return nil, err
+	}
+	options.Verbose = verbose
+	p := New(w, options)
+	p.stopListening = p.answer(ctx)
+	return p, nil
+}
+
 // New starts a display on w. The caller must close it after the last event.
 func New(w io.Writer, options Options) *Display {
 	p := &Display{
-		view: newView(w, options), lines: options.Verbose || options.Format == GitHub,
-		stop: make(chan struct{}), stopped: make(chan struct{}),
+		Format: options.Format, view: newView(w, options), lines: options.Verbose || options.Format == GitHub,
+		stop: make(chan struct{}), stopped: make(chan struct{}), stopListening: func() {},
 	}
 	go p.tick()
 	return p
+}
+
+// stopping is printed as soon as an interrupt arrives, because running steps take a
+// moment to end.
+const stopping = "stopping the running steps (interrupt again to stop at once)"
+
+// answer prints stopping as soon as ctx is cancelled, until stopListening is called.
+func (p *Display) answer(ctx context.Context) (stopListening func()) {
+	said := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(said)
+		p.Note(stopping)
+	})
+	return sync.OnceFunc(func() {
+		switch {
+		case !stop():
+			<-said
+		case ctx.Err() != nil: // the context closes Done before it calls its functions
+			p.Note(stopping)
+		}
+	})
 }
 
 // Run announces the cells to build. Each cell has one line from its first step until
@@ -87,7 +126,7 @@ func (p *Display) Start(cell, step string) { p.start(cell, step, false) }
 // Wait reports that a cell waits for others, as a step of its own.
 func (p *Display) Wait(cell, step string) { p.start(cell, step, true) }
 
-func (p *Display) start(cell, step string, waits bool) {
+func (p *Display) start(cell, name string, waits bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -97,11 +136,14 @@ func (p *Display) start(cell, step string, waits bool) {
 		p.now.jobs = append(p.now.jobs, j)
 	}
 	var events []Event
-	if j.planned && j.begun.IsZero() {
-		events = append(events, Event{Event: CellStarted, Cell: cell})
+	if j.begun.IsZero() {
+		j.begun = now
+		if j.planned {
+			events = append(events, Event{Event: CellStarted, Cell: cell})
+		}
 	}
-	j.start(step, waits, now)
-	e := Event{Event: StepStarted, Cell: cell, Step: step}
+	j.step = step{name: name, since: now, shown: now, waits: waits}
+	e := Event{Event: StepStarted, Cell: cell, Step: name}
 	if waits {
 		e.Status = Waiting
 	}
@@ -122,7 +164,7 @@ func (p *Display) Line(cell, line string) {
 		j.last = line
 	}
 	if p.lines {
-		p.pending = append(p.pending, p.stamp(Event{Event: LogLine, Cell: cell, Step: j.step, Text: line}))
+		p.pending = append(p.pending, stamp(Event{Event: LogLine, Cell: cell, Step: j.name, Text: line}))
 	}
 }
 
@@ -148,10 +190,10 @@ func (p *Display) Bytes(cell string, done, total int64) {
 		return
 	}
 	now := time.Now()
-	j.moved.done, j.moved.total = done, max(0, total)
-	if now.Sub(j.moved.shown) >= time.Second || done == total {
-		j.moved.shown = now
-		p.pending = append(p.pending, p.stamp(Event{Event: Bytes, Cell: cell, Step: j.step, Done: new(done), Total: new(j.moved.total)}))
+	j.done, j.total = done, max(0, total)
+	if now.Sub(j.counted) >= time.Second || done == total {
+		j.counted = now
+		p.pending = append(p.pending, stamp(Event{Event: Bytes, Cell: cell, Step: j.name, Done: new(done), Total: new(j.total)}))
 	}
 }
 
@@ -168,7 +210,9 @@ func (p *Display) Done(cell, step string, d time.Duration, cached bool, err erro
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if j := p.job(cell); j != nil {
-		j.done(step)
+		if j.name == step {
+			j.over, j.waits = true, false
+		}
 		if !j.planned && j.over {
 			p.now.jobs = slices.DeleteFunc(p.now.jobs, func(other *job) bool { return other == j })
 		}
@@ -199,26 +243,14 @@ func (p *Display) Note(format string, args ...any) {
 	p.say(events...)
 }
 
-// Faults reports the final errors to programs and to CI servers with annotations.
-// [term.PrintError] prints them for users.
-func (p *Display) Faults(err error) {
-	var events []Event
-	for _, f := range diag.All(err) {
-		events = append(events, Event{Event: Fault, Code: f.Code.String(), Text: term.Clean(f.Error()), Hint: term.Clean(f.Hint), Log: f.LogPath})
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.say(events...)
-}
-
 // Close ends the display and reports running steps as stopped. It may be called twice.
 // Later events are still printed.
 func (p *Display) Close() {
-	if !p.finish() {
-		return
+	p.stopListening()
+	if p.finish() {
+		close(p.stop)
+		<-p.stopped
 	}
-	close(p.stop)
-	<-p.stopped
 }
 
 func (p *Display) finish() bool {
@@ -231,7 +263,7 @@ func (p *Display) finish() bool {
 	var events []Event
 	for _, j := range p.now.jobs {
 		if j.running() && !j.over {
-			events = append(events, Event{Event: StepDone, Cell: j.id, Step: j.step, Status: Stopped, Seconds: inSeconds(now.Sub(j.since))})
+			events = append(events, Event{Event: StepDone, Cell: j.id, Step: j.name, Status: Stopped, Seconds: inSeconds(now.Sub(j.since))})
 		}
 	}
 	if !p.now.begun.IsZero() {
@@ -240,6 +272,41 @@ func (p *Display) finish() bool {
 	p.closed, p.now = true, moment{}
 	p.say(events...)
 	return true
+}
+
+// End closes the display and reports err to programs and to CI servers with annotations.
+// [term.PrintError] prints it for users. In the format JSON the error is only an event,
+// and nothing else prints it.
+func (p *Display) End(err error) error {
+	p.Close()
+	if err == nil {
+		return nil
+	}
+	var events []Event
+	for _, f := range diag.All(err) {
+		events = append(events, Event{Event: Fault, Code: f.Code.String(), Text: term.Clean(f.Error()), Hint: term.Clean(f.Hint), Log: f.LogPath})
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.say(events...)
+	if p.Format == JSON {
+		return &printed{err}
+	}
+	return err
+}
+
+// printed is an error already reported as an event.
+type printed struct{ error }
+
+// Unwrap returns the reported error.
+func (t *printed) Unwrap() error { return t.error }
+
+// Unprinted returns err, or nil if the display already printed it.
+func Unprinted(err error) error {
+	if _, ok := errors.AsType[*printed](err); ok {
+		return nil
+	}
+	return err
 }
 
 // tick redraws the display at every frame.
@@ -262,7 +329,7 @@ func (p *Display) tick() {
 // say draws a frame with new events. The caller holds the lock.
 func (p *Display) say(events ...Event) {
 	for i, e := range events {
-		events[i] = p.stamp(e)
+		events[i] = stamp(e)
 	}
 	p.now.time = time.Now()
 	p.view.draw(append(p.pending, events...), p.now)
@@ -270,7 +337,7 @@ func (p *Display) say(events ...Event) {
 }
 
 // stamp completes an event and cleans its texts, because names are not trusted either.
-func (p *Display) stamp(e Event) Event {
+func stamp(e Event) Event {
 	e.Schema, e.Time = EventSchema, time.Now().UTC()
 	e.Cell, e.Step = term.OneLine(e.Cell), term.OneLine(e.Step)
 	e.Text, e.Hint, e.Log = diag.Redact(e.Text), diag.Redact(e.Hint), term.OneLine(e.Log)
@@ -289,15 +356,4 @@ func (p *Display) job(cell string) *job {
 func inSeconds(d time.Duration) *float64 {
 	s := d.Seconds()
 	return &s
-}
-
-// words joins the non-empty parts.
-func words(parts ...string) string {
-	var said []string
-	for _, part := range parts {
-		if part != "" {
-			said = append(said, part)
-		}
-	}
-	return strings.Join(said, "  ")
 }

@@ -143,32 +143,6 @@ func TestColourIsNeverAlone(t *testing.T) {
 	})
 }
 
-func TestPlain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var b bytes.Buffer
-		p := progress.New(&b, progress.Options{})
-		p.Start(cell, "build")
-		p.Line(cell, "[ 4%] cc a.c")
-		time.Sleep(70 * time.Second)
-		p.Line(cell, "[99%] ld")
-		time.Sleep(15*time.Second + 100*time.Millisecond)
-		p.Done(cell, "build", 85100*time.Millisecond, false, nil)
-		p.Done(cell, "gate", time.Second, true, nil)
-		p.Note("see %s", "out")
-		p.Close()
-		p.Close()
-		want := strings.Join([]string{
-			"00:00:00 " + cell + " build started",
-			"00:00:30 " + cell + " build running 30.0s: [ 4%] cc a.c",
-			"00:01:00 " + cell + " build running 1m0s: [ 4%] cc a.c",
-			"00:01:25 " + cell + " build done 1m25s",
-			"00:01:25 " + cell + " gate cached",
-			"00:01:25 see out",
-		}, "\n") + "\n"
-		check.Same(t, "the log differs", want, b.String())
-	})
-}
-
 func TestProgressIsSafeForConcurrentUse(t *testing.T) {
 	s := newScreen(80, 24)
 	p := progress.New(s, progress.Options{Format: progress.Live, Size: s.size})
@@ -191,37 +165,36 @@ func TestProgressIsSafeForConcurrentUse(t *testing.T) {
 
 func TestDetect(t *testing.T) {
 	for _, c := range []struct {
-		file, env    string
-		live, colour bool
+		file, env string
+		format    progress.Format
+		colour    bool
 	}{
-		{"/dev/ptmx", "TERM=xterm", true, true},
-		{"/dev/ptmx", "TERM=xterm GITHUB_ACTIONS=false", true, true},
-		{"/dev/ptmx", "TERM=xterm GITHUB_ACTIONS=true", false, false},
-		{"/dev/ptmx", "TERM=xterm NO_COLOR=1", true, false},
-		{"/dev/ptmx", "TERM=dumb", false, false},
-		{"/dev/ptmx", "", false, false},
-		{os.DevNull, "TERM=xterm", false, false},
+		{"/dev/ptmx", "TERM=xterm", progress.Live, true},
+		{"/dev/ptmx", "TERM=xterm GITHUB_ACTIONS=false", progress.Live, true},
+		{"/dev/ptmx", "TERM=xterm GITHUB_ACTIONS=true", progress.GitHub, true},
+		{"/dev/ptmx", "TERM=xterm NO_COLOR=1", progress.Live, false},
+		{"/dev/ptmx", "TERM=dumb", progress.Plain, true},
+		{"/dev/ptmx", "", progress.Plain, true},
+		{os.DevNull, "TERM=xterm", progress.Plain, true},
 	} {
 		f, err := os.OpenFile(c.file, os.O_RDWR, 0)
 		if err != nil {
 			t.Skip(err)
 		}
 		defer f.Close()
-		got := progress.Detect(f, lookup(c.env))
-		check.That(t, (got.Format == progress.Live) == c.live && got.Colour == c.colour, "%s with %q: got %+v", c.file, c.env, got)
-		// A new pseudo-terminal has no size.
-		check.That(t, !c.live || term.Width(f) == 80, "%s: got width %d, want 80", c.file, term.Width(f))
-	}
-	check.That(t, progress.Detect(&bytes.Buffer{}, lookup("TERM=xterm")).Format == progress.Plain, "a buffer is taken for a terminal")
-}
-
-func lookup(env string) func(string) string {
-	return func(name string) string {
-		for pair := range strings.FieldsSeq(env) {
-			if value, ok := strings.CutPrefix(pair, name+"="); ok {
-				return value
-			}
+		for _, name := range []string{"TERM", "GITHUB_ACTIONS", "NO_COLOR"} {
+			t.Setenv(name, "")
 		}
-		return ""
+		for pair := range strings.FieldsSeq(c.env) {
+			name, value, _ := strings.Cut(pair, "=")
+			t.Setenv(name, value)
+		}
+		got, err := progress.Detect(f, progress.Auto)
+		check.That(t, err == nil && got.Format == c.format && got.Colour == c.colour, "%s with %q: got %+v, %v", c.file, c.env, got, err)
+		// A new pseudo-terminal has no size.
+		check.That(t, c.format != progress.Live || term.Width(f) == 80, "%s: got width %d, want 80", c.file, term.Width(f))
 	}
+	t.Setenv("TERM", "xterm")
+	_, err := progress.Detect(&bytes.Buffer{}, progress.Live)
+	check.Fails(t, err, "not a terminal", "a buffer")
 }

@@ -2,7 +2,9 @@ package progress
 
 import (
 	"io"
+	"os"
 
+	"builder/internal/base/diag"
 	"builder/internal/view/term"
 )
 
@@ -11,6 +13,7 @@ type Format string
 
 // The display formats.
 const (
+	Auto   Format = "auto"   // chosen by the output
 	Live   Format = "live"   // moving lines on a terminal
 	Plain  Format = "plain"  // a log with timestamps
 	GitHub Format = "github" // a log for GitHub Actions, with groups and annotations
@@ -18,7 +21,7 @@ const (
 )
 
 // Formats lists the display formats.
-func Formats() []Format { return []Format{Live, Plain, GitHub, JSON} }
+func Formats() []Format { return []Format{Auto, Live, Plain, GitHub, JSON} }
 
 // Options configure a display. The zero value is a plain log.
 type Options struct {
@@ -32,21 +35,24 @@ type Options struct {
 	Verbose bool
 }
 
-// Detect returns the options for w. It reads GITHUB_ACTIONS, NO_COLOR and TERM with
-// getenv, usually [os.Getenv]. A dumb terminal gets the plain log, which a screen
-// reader can follow.
-func Detect(w io.Writer, getenv func(string) string) Options {
-	if getenv("GITHUB_ACTIONS") == "true" {
-		return Options{Format: GitHub}
+// Detect returns the options for w in a format. GITHUB_ACTIONS, NO_COLOR and TERM of the
+// environment decide too. A dumb terminal gets the plain log, which a screen reader can
+// follow.
+func Detect(w io.Writer, asked Format) (Options, error) {
+	name := os.Getenv("TERM")
+	moves := name != "" && name != "dumb" && term.Is(w)
+	switch {
+	case asked == Live && !moves:
+		return Options{}, diag.Errorf(diag.Usage, "--progress live: stderr is not a terminal that can move its cursor").WithHint("use --progress plain, which writes a log")
+	case asked != Auto:
+	case os.Getenv("GITHUB_ACTIONS") == "true":
+		asked = GitHub
+	case moves:
+		asked = Live
+	default:
+		asked = Plain
 	}
-	if name := getenv("TERM"); name == "" || name == "dumb" || !term.Is(w) {
-		return Options{Format: Plain}
-	}
-	return Options{
-		Format: Live,
-		Colour: getenv("NO_COLOR") == "",
-		Size:   func() (int, int) { return term.Size(w) },
-	}
+	return Options{Format: asked, Colour: os.Getenv("NO_COLOR") == "", Size: func() (int, int) { return term.Size(w) }}, nil
 }
 
 func newView(w io.Writer, options Options) view {
