@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/native"
 	"builder/internal/input/oci"
+	"builder/internal/input/pypi"
 	"builder/internal/machine/doctor"
 	"builder/internal/machine/host"
 	"builder/pipelines"
@@ -49,11 +51,14 @@ func workOf(ctx context.Context, s Setup, of plan.Selection) (doctor.Work, error
 	}
 	pinned := s.Sources.Assembler(s.Catalogue, s.Keys.Home)
 	pinned.Forbids = "--offline" // no network access here
-	w.Recipe, err = forecastOf(s, heldBy(s, w.Engine)).forecast(ctx, pinned, of)
+	forecaster := forecastOf(s, heldBy(s, w.Engine))
+	w.Recipe, err = forecaster.forecast(ctx, pinned, of)
 	if err != nil {
 		return w, err
 	}
-	w.Recipe.Mirrors = s.Sources.Mirrors
+	if len(forecaster.missingPrograms()) > 0 && !pypi.HasPip(ctx) {
+		w.Engine.Programs = append(slices.Clone(w.Engine.Programs), host.Needed{Name: "pip3", Package: "python3-pip"})
+	}
 	if w.Engine.Kind == doctor.Native && !w.Engine.Built {
 		w.Recipe.Places = append(w.Recipe.Places, modules(ctx)...)
 	}
@@ -72,7 +77,7 @@ func reachable(ctx context.Context, state doctor.EngineState, unsupported error)
 	}
 	registry, err := oci.Endpoint(state.Image)
 	if err == nil && answers(ctx, registry) != nil {
-		state.Kind = doctor.Native
+		state.Kind, state.Programs = doctor.Native, native.Needs
 		state.Instead = fmt.Sprintf("%s has no image of the engine, and the registry of %s does not answer", state.Program, state.Image)
 	}
 	return state, err
@@ -85,7 +90,7 @@ const engineTime = 20 * time.Second
 func engineState(ctx context.Context, s Setup) doctor.EngineState {
 	own := quietNative(s).Look()
 	state := doctor.EngineState{
-		Kind: doctor.Native, Wanted: native.Version, Programs: native.Needs, NoInstall: s.NoInstall, From: s.Engines.Image.Place.String(),
+		Kind: doctor.Native, Wanted: native.Version, NoInstall: s.NoInstall, From: s.Engines.Image.Place.String(),
 		Addresses: []string{own.Address}, Built: own.Built, Running: own.Running, Current: own.Current,
 	}
 	if s.Engines.Choices[0].Address != "" {
@@ -93,6 +98,9 @@ func engineState(ctx context.Context, s Setup) doctor.EngineState {
 	} else if d, found := s.Engines.Daemon.Find(ctx); found && !s.Engines.Choices[0].NativeOnly {
 		state.Kind, state.Program = doctor.Container, string(d)
 		state.Image, state.Holds = s.Engines.Daemon.Image(ctx, d)
+	}
+	if state.Kind == doctor.Native {
+		state.Programs = native.Needs
 	}
 	if own.Built && (state.Kind == doctor.Named || state.Kind == doctor.Native && state.Current) {
 		state.Version = func(ctx context.Context, address string) (string, error) {

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -38,30 +39,74 @@ func (h forecaster) forecast(ctx context.Context, asm *assemble.Assembler, of pl
 	if cuda := d.Cell.Axes["cuda"]; cuda != "none" {
 		needs.CUDA = cuda
 	}
+	var debian, python bool
 	entries, err := asm.Entries(ctx, r, chosen, drafts[:1])
 	switch {
 	case diag.Worst(err) == diag.Drift:
 		needs.Unpinned, _, _ = strings.Cut(err.Error(), "\n")
 		needs.Pin = asm.Locks.PinCommand(r.Name, chosen)
-		needs.Debian = d.Image.Debian != nil || d.Runtime.Debian != nil || d.Source.Kind == recipe.Archive
-		needs.Python = d.Source.Kind == recipe.Sdist || d.Source.Kind == recipe.Wheel || len(d.Settings.Requires.Build)+len(d.Settings.Requires.Run) > 0
+		debian = d.Image.Debian != nil || d.Runtime.Debian != nil || d.Source.Kind == recipe.Archive
+		python = d.Source.Kind == recipe.Sdist || d.Source.Kind == recipe.Wheel || len(d.Settings.Requires.Build)+len(d.Settings.Requires.Run) > 0
 		h.addSource(needs, d.Source.Project, d.Source.Repository)
 		err = errors.Join(h.addImage(needs, d.Image.Registry, d.Image.Digest), h.addImage(needs, d.Runtime.Registry, d.Runtime.Digest))
 	case err == nil:
+		for _, e := range entries {
+			kind := e.Source.Kind()
+			debian = debian || kind == recipe.Archive || len(e.Image.Pin.Packages)+len(e.Runtime.Pin.Packages) > 0
+			python = python || kind == recipe.Sdist || kind == recipe.Wheel || len(e.Image.Wheels)+len(e.Runtime.Wheels) > 0
+		}
 		err = h.addEntries(needs, entries)
 	}
-	needs.Programs = pypi.Missing(h.home, pypi.Options{Store: h.store})
-	if err == nil && (needs.Python || len(needs.Programs) > 0) {
-		configured, cancel := context.WithTimeout(ctx, configTime)
-		defer cancel()
-		needs.Python, needs.Pip, needs.Indexes = true, pypi.HasPip(configured), pypi.Indexes(configured)
-		if len(needs.Indexes) == 0 && needs.Pip {
-			answered, cancel := context.WithTimeout(ctx, 2*configTime) // a busy host takes seconds to start pip
-			defer cancel()
-			needs.Answer = pypi.Ask(answered)
-		}
+	programs := len(h.missingPrograms()) > 0
+	fetches := needs.Fetch > 0 || needs.Unpinned != ""
+	if debian && fetches {
+		needs.Places = append(needs.Places, h.mirrors()...)
+	}
+	if python && fetches || programs {
+		needs.Places = append(needs.Places, indexes(ctx)...)
 	}
 	return needs, err
+}
+
+// missingPrograms names the programs of builder that pip has still to fetch.
+func (h forecaster) missingPrograms() []string {
+	return pypi.Missing(h.home, pypi.Options{Store: h.store})
+}
+
+// mirrors returns the configured Debian archives.
+func (h forecaster) mirrors() []doctor.Place {
+	const what = "Debian packages"
+	var places []doctor.Place
+	for _, m := range h.sources.Mirrors {
+		places = append(places, doctor.Place{For: what, URL: strings.TrimSuffix(m, "/") + "/"})
+	}
+	if len(places) == 0 {
+		none := func(context.Context) error {
+			return errors.New("names no Debian archive: set BUILDER_MIRROR_DEBIAN to the address of a mirror")
+		}
+		places = append(places, doctor.Place{For: what, URL: "the apt configuration", Ask: none})
+	}
+	return places
+}
+
+// indexes returns the Python package indexes in the configuration of uv and pip. Without
+// one, pip asks its default index.
+func indexes(ctx context.Context) []doctor.Place {
+	configured, cancel := context.WithTimeout(ctx, configTime)
+	defer cancel()
+	var places []doctor.Place
+	for i, index := range pypi.Indexes(configured) {
+		places = append(places, doctor.Place{For: fmt.Sprintf("Python packages, index %d", i+1), URL: index}) // uv needs each of them
+	}
+	if len(places) == 0 {
+		ask := func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, 2*configTime) // a busy host takes seconds to start pip
+			defer cancel()
+			return pypi.Ask(ctx)
+		}
+		places = append(places, doctor.Place{For: "Python packages", URL: "the default index", Ask: ask, Cached: !pypi.HasPip(configured)})
+	}
+	return places
 }
 
 // ofEntries returns the combined requirements of entries.
@@ -81,9 +126,6 @@ func (h forecaster) addEntries(needs *doctor.Needs, entries []lock.Entry) error 
 	}
 	for _, e := range entries {
 		needs.Memory = max(needs.Memory, e.Memory)
-		kind := e.Source.Kind()
-		needs.Debian = needs.Debian || kind == recipe.Archive || len(e.Image.Pin.Packages)+len(e.Runtime.Pin.Packages) > 0
-		needs.Python = needs.Python || kind == recipe.Sdist || kind == recipe.Wheel || len(e.Image.Wheels)+len(e.Runtime.Wheels) > 0
 		if _, here := h.store.Path(e.Source.Blob()); !here {
 			h.addSource(needs, e.Source.Project, e.Source.Repository)
 		}
@@ -105,7 +147,7 @@ func (h forecaster) addSource(needs *doctor.Needs, project, repository string) {
 	}
 	for _, p := range places {
 		if strings.Contains(p, "://") {
-			needs.Places = append(needs.Places, doctor.Place{For: "source", URL: p})
+			needs.Places = append(needs.Places, doctor.Place{For: "source of " + project, URL: p})
 		}
 	}
 }
@@ -127,7 +169,7 @@ func (h forecaster) addImage(needs *doctor.Needs, reference, digest string) erro
 		For: "image " + name, URL: endpoint, Image: name,
 		Cached: h.held == nil || h.held(digest) || stored(h.home, digest),
 	}
-	if !slices.Contains(needs.Places, place) {
+	if !slices.ContainsFunc(needs.Places, func(p doctor.Place) bool { return p.Image == name }) {
 		needs.Places = append(needs.Places, place)
 	}
 	return nil

@@ -3,9 +3,8 @@ package doctor
 // Checks lists every check in the order of the report.
 func Checks() []Check {
 	return []Check{
-		{"engine", Engine, "an engine answers or can be started", "the address, `docker info`, the state directory", always, engine},
-		{"engine-version", Engine, "the engine has the required version", "the engine itself", always, engineVersion},
-		{"host-packages", Engine, "the programs of the native engine are installed", "`PATH`, the folders of CNI plugins, `apt-get`", nativeEngine, hostPackages},
+		{"engine", Engine, "an engine answers or can be started, and one that runs has the required version", "the address, `docker info`, the state directory, the engine itself", always, engine},
+		{"host-packages", Engine, "the programs of the native engine, and pip if it has to fetch uv or bubblewrap, are installed", "`PATH`, `apt-get`", always, hostPackages},
 		{"privileges", Engine, "this process is root, with namespaces, mounts and control groups", "`CapEff` in `/proc/self/status`, `/proc/self/ns`, mounts", nativeEngine, privileges},
 
 		{"disk", Build, "the state directory is writable, on a suitable file system, with 3 GB free", "`access`, mounts, `statfs`", always, disk},

@@ -121,7 +121,7 @@ func Cannot(ctx context.Context, h host.Host, w Work) []Result {
 
 func run(ctx context.Context, h host.Host, w Work, checks []Check) []Result {
 	var results []Result
-	e := &exam{Host: h, work: w}
+	e := newExam(ctx, h, w)
 	for _, c := range checks {
 		f := unknown("the check was interrupted")
 		if ctx.Err() == nil {
@@ -131,7 +131,7 @@ func run(ctx context.Context, h host.Host, w Work, checks []Check) []Result {
 		if c.For == Engine && !needed && (f.Verdict == Fail || f.Verdict == Warn) {
 			f = none("not needed: %s", f.Found) // another engine does the work
 		}
-		results = append(results, Result{c.Name, c.For, c.About, c.How, needed, f})
+		results = append(results, Result{c.Name, c.For, c.About, c.How, needed, f.bounded()})
 	}
 	return results
 }
@@ -145,7 +145,7 @@ func fail(format string, args ...any) Finding    { return found(Fail, format, ar
 func none(format string, args ...any) Finding    { return found(None, format, args...) }
 
 func found(v Verdict, format string, args ...any) Finding {
-	return Finding{Verdict: v, Found: clip(fmt.Sprintf(format, args...))}
+	return Finding{Verdict: v, Found: fmt.Sprintf(format, args...)}
 }
 
 // each combines the findings on several items by name.
@@ -179,8 +179,34 @@ func merge(parts []Finding) Finding {
 	return all
 }
 
-// maxText limits the length of a finding's line, because hosts are untrusted.
-const maxText = 400
+// remedy returns the finding with a remedy.
+func (f Finding) remedy(format string, args ...any) Finding {
+	f.Remedy = fmt.Sprintf(format, args...)
+	return f
+}
+
+// detail returns the finding with further lines.
+func (f Finding) detail(lines ...string) Finding {
+	f.Detail = lines
+	return f
+}
+
+// The bounds of a finding, because hosts are untrusted: runes of a line, and lines of a
+// detail. Sixteen GPUs and NICs take forty lines.
+const (
+	maxText   = 400
+	maxDetail = 200
+)
+
+// bounded returns the finding within its bounds.
+func (f Finding) bounded() Finding {
+	f.Found, f.Remedy = clip(f.Found), clip(f.Remedy)
+	f.Detail = slices.Clone(f.Detail[:min(len(f.Detail), maxDetail)])
+	for i, line := range f.Detail {
+		f.Detail[i] = clip(line)
+	}
+	return f
+}
 
 func clip(text string) string {
 	if runes := []rune(text); len(runes) > maxText {
@@ -188,21 +214,3 @@ func clip(text string) string {
 	}
 	return text
 }
-
-// remedy returns the finding with a remedy.
-func (f Finding) remedy(format string, args ...any) Finding {
-	f.Remedy = clip(fmt.Sprintf(format, args...))
-	return f
-}
-
-// detail returns the finding with further lines.
-func (f Finding) detail(lines ...string) Finding {
-	f.Detail = slices.Clone(lines[:min(len(lines), maxDetail)])
-	for i, line := range f.Detail {
-		f.Detail[i] = clip(line)
-	}
-	return f
-}
-
-// maxDetail limits the lines of a detail. Sixteen GPUs and NICs take forty.
-const maxDetail = 200

@@ -68,7 +68,7 @@ func TestBlindness(t *testing.T) {
 	blind := fake(fstest.MapFS{}, nil)
 	blind.Free = func(string) (int64, error) { return 0, errors.New("no statfs") }
 	blind.FS = denied{}
-	absent := []string{"mpi", "engine-version"}
+	absent := []string{"mpi"}
 	for _, c := range Examine(t.Context(), blind, work).Checks {
 		check.That(t, c.Verdict != OK && c.Verdict != Warn && (c.Verdict != None || slices.Contains(absent, c.Name)),
 			"%s says %s of what it cannot see: %s", c.Name, c.Verdict, c.Found)
@@ -112,7 +112,7 @@ func TestLacking(t *testing.T) {
 // A build requires no GPU and no fabric.
 func TestGPUsAreNotNeeded(t *testing.T) {
 	for _, c := range Checks() {
-		r := withRecipe(func(r *Needs) { r.Fetch = 1; r.Places = []Place{{}} })
+		r := withRecipe(func(r *Needs) { r.Places = []Place{{}} })
 		check.That(t, !c.needed(r) || !slices.Contains([]Purpose{GPU, Fabric, Libraries}, c.For), "%s is needed for a build", c.Name)
 	}
 }
@@ -149,35 +149,31 @@ func TestEngine(t *testing.T) {
 		host    host.Host
 		engine  EngineState
 		verdict Verdict
-		version Verdict
 	}{
-		"to be built":                {bare, EngineState{Kind: Native}, OK, None},
-		"built":                      {bare, EngineState{Kind: Native, Built: true}, OK, OK},
-		"runs":                       {bare, EngineState{Kind: Native, Addresses: []string{"unix:///e"}, Built: true, Running: true, Current: true, Version: says("v0.19.10", nil)}, OK, OK},
-		"of another kind":            {bare, EngineState{Kind: Native, Running: true}, Warn, Unknown},
-		"no root":                    {user, EngineState{Kind: Native}, Fail, None},
-		"no go":                      {noGo, EngineState{Kind: Native}, Fail, None},
-		"to be copied, no go":        {noGo, EngineState{Kind: Native, From: "/site/engine.tar"}, OK, None},
-		"to be copied, no root":      {user, EngineState{Kind: Native, From: "/site/engine.tar"}, Fail, None},
-		"built, no go":               {noGo, EngineState{Kind: Native, Built: true}, OK, OK},
-		"refuses":                    {bare, EngineState{Kind: Named, Addresses: []string{"unix:///x"}}, Fail, Unknown},
-		"answers":                    {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("0.19.10", nil)}, OK, OK},
-		"another version":            {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("v0.18.0", nil)}, OK, Fail},
-		"hangs":                      {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("", context.DeadlineExceeded)}, OK, Unknown},
-		"one engine does not answer": {oneAnswers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://y:1"}, Version: says("v0.19.10", nil)}, Fail, OK},
-		"one engine is older":        {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://old:1"}, Version: older}, OK, Fail},
-		"a container":                {docker, EngineState{Kind: Named, Addresses: []string{"docker-container://up"}}, OK, Unknown},
-		"a stopped container":        {docker, EngineState{Kind: Named, Addresses: []string{"docker-container://down"}}, Fail, Unknown},
-		"no such container":          {docker, EngineState{Kind: Named, Addresses: []string{"docker-container://none"}}, Fail, Unknown},
-		"an address without a check": {answers, EngineState{Kind: Named, Addresses: []string{"kube-pod://x"}}, Unknown, Unknown},
+		"to be built":                {bare, EngineState{Kind: Native}, OK},
+		"built":                      {bare, EngineState{Kind: Native, Built: true}, OK},
+		"runs":                       {bare, EngineState{Kind: Native, Addresses: []string{"unix:///e"}, Built: true, Running: true, Current: true, Version: says("v0.19.10", nil)}, OK},
+		"of another kind":            {bare, EngineState{Kind: Native, Running: true}, Warn},
+		"no root":                    {user, EngineState{Kind: Native}, Fail},
+		"no go":                      {noGo, EngineState{Kind: Native}, Fail},
+		"to be copied, no go":        {noGo, EngineState{Kind: Native, From: "/site/engine.tar"}, OK},
+		"to be copied, no root":      {user, EngineState{Kind: Native, From: "/site/engine.tar"}, Fail},
+		"built, no go":               {noGo, EngineState{Kind: Native, Built: true}, OK},
+		"refuses":                    {bare, EngineState{Kind: Named, Addresses: []string{"unix:///x"}}, Fail},
+		"answers":                    {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("0.19.10", nil)}, OK},
+		"another version":            {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("v0.18.0", nil)}, Fail},
+		"hangs":                      {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("", context.DeadlineExceeded)}, Unknown},
+		"one engine does not answer": {oneAnswers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://y:1"}, Version: says("v0.19.10", nil)}, Fail},
+		"one engine is older":        {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://old:1"}, Version: older}, Fail},
+		"a container":                {docker, EngineState{Kind: Named, Addresses: []string{"docker-container://up"}}, Unknown},
+		"a stopped container":        {docker, EngineState{Kind: Named, Addresses: []string{"docker-container://down"}}, Fail},
+		"no such container":          {docker, EngineState{Kind: Named, Addresses: []string{"docker-container://none"}}, Fail},
+		"an address without a check": {answers, EngineState{Kind: Named, Addresses: []string{"kube-pod://x"}}, Unknown},
 	} {
 		c.engine.Wanted = "v0.19.10"
 		w := Work{Home: work.Home, Engine: c.engine}
 		if got := examine(t, "engine", c.host, w); got.Verdict != c.verdict {
 			t.Errorf("%s: engine %s: %s", name, got.Verdict, got.Found)
-		}
-		if got := examine(t, "engine-version", c.host, w); got.Verdict != c.version {
-			t.Errorf("%s: version %s: %s", name, got.Verdict, got.Found)
 		}
 	}
 }
@@ -256,17 +252,10 @@ func serve(t *testing.T, status int) (host.Host, string) {
 func TestPlaces(t *testing.T) {
 	for status, want := range map[int]Verdict{200: OK, 401: OK, 404: OK, 302: OK, 407: Fail, 503: Fail} {
 		h, address := serve(t, status)
-		for name, change := range map[string]func(*Needs){
-			"mirror": func(r *Needs) { r.Debian, r.Mirrors = true, []string{address} },
-			"index": func(r *Needs) {
-				r.Python, r.Indexes = true, []string{strings.Replace(address, "://", "://user:secret@", 1)}
-			},
-			"repository": func(r *Needs) { r.Places = []Place{{For: "source", URL: address + "/repository"}} },
-		} {
-			got := examine(t, "sources", h, withRecipe(func(r *Needs) { r.Fetch = 1; change(r) }))
-			check.That(t, got.Verdict == want && len(got.Detail) != 0, "%d: %s: %s: %s", status, name, got.Verdict, got.Found)
-			check.That(t, !strings.Contains(fmt.Sprint(got), "secret"), "%s prints a password: %v", name, got)
-		}
+		place := Place{For: "source", URL: strings.Replace(address, "://", "://user:secret@", 1) + "/repository"}
+		got := examine(t, "sources", h, withRecipe(func(r *Needs) { r.Places = []Place{place} }))
+		check.That(t, got.Verdict == want && len(got.Detail) != 0, "%d: %s: %s", status, got.Verdict, got.Found)
+		check.That(t, !strings.Contains(fmt.Sprint(got), "secret"), "it prints a password: %v", got)
 	}
 }
 
@@ -278,28 +267,27 @@ func TestSilence(t *testing.T) {
 		}
 		return 0, errors.New("connection refused")
 	}
+	gone := Place{For: "Debian packages", URL: "http://gone.test/debian"}
+	asked := func(err error) Place {
+		return Place{For: "Python packages", URL: "the default index", Ask: func(context.Context) error { return err }}
+	}
 	for name, c := range map[string]struct {
-		change  func(*Needs)
+		places  []Place
 		verdict Verdict
 	}{
-		"one of two mirrors answers": {func(r *Needs) { r.Debian, r.Mirrors = true, []string{address, "http://gone.test/debian"} }, Warn},
-		"no mirror answers":          {func(r *Needs) { r.Debian, r.Mirrors = true, []string{"http://gone.test/debian"} }, Fail},
-		"no mirror configured":       {func(r *Needs) { r.Debian = true }, Fail},
-		"a directory":                {func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///usr/sbin"} }, OK},
-		"no directory":               {func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///nowhere/debian"} }, Fail},
-		"nothing needed":             {func(*Needs) {}, None},
-		"nothing to fetch":           {func(r *Needs) { r.Fetch, r.Debian, r.Python = 0, true, true }, None},
-		"no index known, no pip":     {func(r *Needs) { r.Python = true }, Unknown},
-		"the default index answers":  {func(r *Needs) { r.Python, r.Pip = true, true }, OK},
-		"it does not answer":         {func(r *Needs) { r.Python, r.Pip, r.Answer = true, true, errors.New("no") }, Fail},
-		"pip has to fetch programs":  {func(r *Needs) { r.Python, r.Programs = true, []string{"uv"} }, Fail},
-		"a registry":                 {func(r *Needs) { r.Places = []Place{{For: "image", URL: "https://gone.test/v2/", Cached: true}} }, Warn},
-		"a repository":               {func(r *Needs) { r.Places = []Place{{For: "source", URL: "https://gone.test/x"}} }, Fail},
-		"by ssh":                     {func(r *Needs) { r.Places = []Place{{For: "source", URL: "ssh://git@gone.test/x"}} }, Fail},
-		"no address":                 {func(r *Needs) { r.Places = []Place{{For: "source", URL: "::"}} }, Fail},
-		"the worst counts":           {func(r *Needs) { r.Debian, r.Mirrors, r.Python = true, []string{address}, true }, Unknown},
+		"one of two mirrors answers": {[]Place{{For: gone.For, URL: address}, gone}, Warn},
+		"no mirror answers":          {[]Place{gone}, Fail},
+		"others answer":              {[]Place{{For: "source", URL: address}, gone}, Fail},
+		"a directory":                {[]Place{{URL: "file:///usr/sbin"}}, OK},
+		"no directory":               {[]Place{{URL: "file:///nowhere/debian"}}, Fail},
+		"nothing to fetch":           {nil, None},
+		"the default index answers":  {[]Place{asked(nil)}, OK},
+		"it does not answer":         {[]Place{asked(errors.New("no"))}, Fail},
+		"a registry":                 {[]Place{{For: "image", URL: "https://gone.test/v2/", Cached: true}}, Warn},
+		"by ssh":                     {[]Place{{For: "source", URL: "ssh://git@gone.test/x"}}, Fail},
+		"no address":                 {[]Place{{For: "source", URL: "::"}}, Fail},
 	} {
-		got := examine(t, "sources", h, withRecipe(func(r *Needs) { r.Fetch = 1; c.change(r) }))
+		got := examine(t, "sources", h, withRecipe(func(r *Needs) { r.Places = c.places }))
 		check.That(t, got.Verdict == c.verdict && (got.Remedy == "") == (c.verdict == OK || c.verdict == None),
 			"%s: %s: %s (%s)", name, got.Verdict, got.Found, got.Remedy)
 	}
@@ -350,8 +338,8 @@ func TestAnotherEngineNeedsLess(t *testing.T) {
 		if got := examine(t, name, h, work); got.Verdict != Fail && got.Verdict != Warn {
 			t.Errorf("native: %s: %s: %s", name, got.Verdict, got.Found)
 		}
-		other := Work{Home: "/x", Engine: EngineState{Kind: Container, Program: "docker", Programs: native.Needs}}
-		if got := examine(t, name, h, other); got.Verdict != None || !strings.HasPrefix(got.Found, "not needed: ") || got.Remedy != "" {
+		other := Work{Home: "/x", Engine: EngineState{Kind: Container, Program: "docker"}}
+		if got := examine(t, name, h, other); got.Verdict != None || got.Remedy != "" {
 			t.Errorf("docker: %s: %s: %s", name, got.Verdict, got.Found)
 		}
 	}

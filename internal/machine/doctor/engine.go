@@ -9,20 +9,42 @@ import (
 
 const anotherEngine = "start Docker or Podman, or name an engine with --engine URL"
 
-// engine checks the engine that a run would use.
+// engine checks the engine that a run would use, and the version of one that runs.
 func engine(ctx context.Context, e *exam) Finding {
 	state := e.work.Engine
 	switch state.Kind {
 	case Named:
-		return each(state.Addresses, func(address string) Finding { return e.namedEngine(ctx, address) })
+		return each(state.Addresses, func(address string) Finding { return state.versioned(ctx, address, e.namedEngine(ctx, address)) })
 	case Container:
 		return contained(state)
 	}
 	f := e.nativeEngine()
+	if state.Current {
+		f = state.versioned(ctx, state.Addresses[0], f)
+	}
 	if state.Instead != "" {
-		f.Found = clip(state.Instead + ", so a run uses the native engine: " + f.Found)
+		f.Found = state.Instead + ", so a run uses the native engine: " + f.Found
 	}
 	return f
+}
+
+// versioned adds the version of a running engine to its finding. A different version
+// fails: client and engine refuse each other, or interpret messages differently.
+func (s EngineState) versioned(ctx context.Context, address string, f Finding) Finding {
+	if f.Verdict != OK {
+		return f
+	}
+	if s.Version == nil {
+		return merge([]Finding{f, unknown("its version is unknown until the client program is built; required: %s", s.Wanted)})
+	}
+	has, err := s.Version(ctx, address)
+	switch {
+	case err != nil:
+		return merge([]Finding{f, unknown("it does not report its version: %v", err)})
+	case strings.TrimPrefix(has, "v") != strings.TrimPrefix(s.Wanted, "v"):
+		return fail("%s, but its version is %s; required: %s", f.Found, has, s.Wanted).remedy("start the engine %s, or name another with --engine", s.Wanted)
+	}
+	return ok("%s, version %s", f.Found, has)
 }
 
 // nativeEngine checks whether the native engine runs, or a run can start it.
@@ -92,40 +114,4 @@ func (e *exam) effectiveUser() string {
 		return all[1]
 	}
 	return ""
-}
-
-// engineVersion compares the version of the running engine with the wanted one.
-func engineVersion(ctx context.Context, e *exam) Finding {
-	state := e.work.Engine
-	switch {
-	case state.Version != nil:
-		return each(state.Addresses, func(address string) Finding {
-			has, err := state.Version(ctx, address)
-			if err != nil {
-				return unknown("%s does not report its version: %v", address, err)
-			}
-			return state.judge(has)
-		})
-	case state.Kind == Container:
-		return none("a run starts %s in %s", state.Wanted, state.Program)
-	case state.Kind == Named:
-		return unknown("the version is unknown until the client program is built; required: %s", state.Wanted)
-	case state.Current || state.Built:
-		return ok("%s, as required", state.Wanted)
-	case state.Running:
-		return unknown("another build runs; required: %s", state.Wanted)
-	}
-	if state.From != "" {
-		return none("no engine runs; the first run copies %s", state.Wanted)
-	}
-	return none("no engine runs; the first run builds %s", state.Wanted)
-}
-
-// judge compares versions. A different version fails: client and engine refuse each
-// other, or interpret messages differently.
-func (s EngineState) judge(has string) Finding {
-	if strings.TrimPrefix(has, "v") == strings.TrimPrefix(s.Wanted, "v") {
-		return ok("%s, as required", has)
-	}
-	return fail("the version is %s; required: %s", has, s.Wanted).remedy("start the engine %s, or name another with --engine", s.Wanted)
 }

@@ -2,48 +2,29 @@ package doctor
 
 import (
 	"context"
+	"sync"
 
 	"builder/internal/machine/fabric"
 	"builder/internal/machine/gpu"
 	"builder/internal/machine/host"
 )
 
-// An exam is an examination of a host. It caches facts shared by several checks.
+// An exam is an examination of a host. It reads each fact that several checks share once.
 type exam struct {
 	host.Host
 	work Work
 
-	gpus    *gpuTools
-	devices *fabric.Tree
-	linker  *linkerCache
-	python  *[]string // package directories of the default python3
+	tools    func() (gpu.Host, error)            // the answer of the vendors' tools
+	pci      func() *fabric.Tree                 // the tree of PCI devices
+	linked   func() (map[string][]string, error) // libraries in the linker's cache: paths by soname
+	packages func() []string                     // package directories of the default python3
 }
 
-// A linkerCache holds the answer of ldconfig.
-type linkerCache struct {
-	paths map[string][]string
-	err   error
-}
-
-// A gpuTools holds the answer of the vendors' tools.
-type gpuTools struct {
-	gpu.Host
-	err error
-}
-
-// tools runs the vendors' tools.
-func (e *exam) tools(ctx context.Context) gpuTools {
-	if e.gpus == nil {
-		e.gpus = &gpuTools{}
-		e.gpus.Host, e.gpus.err = gpu.Find(ctx, e.Run)
-	}
-	return *e.gpus
-}
-
-// pci reads the tree of PCI devices.
-func (e *exam) pci() *fabric.Tree {
-	if e.devices == nil {
-		e.devices = fabric.ReadPCI(e.Host)
-	}
-	return e.devices
+func newExam(ctx context.Context, h host.Host, w Work) *exam {
+	e := &exam{Host: h, work: w}
+	e.tools = sync.OnceValues(func() (gpu.Host, error) { return gpu.Find(ctx, e.Run) })
+	e.pci = sync.OnceValue(func() *fabric.Tree { return fabric.ReadPCI(e.Host) })
+	e.linked = sync.OnceValues(func() (map[string][]string, error) { return e.readLinkerCache(ctx) })
+	e.packages = sync.OnceValue(func() []string { return e.readPackages(ctx) })
+	return e
 }

@@ -25,15 +25,15 @@ const (
 var moduleVersion = regexp.MustCompile(`Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)`)
 
 // gpus compares three sources: the vendors' tools, the kernel modules and the PCI devices.
-func gpus(ctx context.Context, e *exam) Finding {
-	tools := e.tools(ctx)
+func gpus(_ context.Context, e *exam) Finding {
+	tools, err := e.tools()
 	devices := len(e.pci().GPUs(fabric.NVIDIA, fabric.AMD))
 	switch driver := e.driver(); {
 	case len(tools.GPUs) > 0:
-		return e.judgeGPUs(tools.Host)
-	case tools.err != nil && !errors.Is(tools.err, gpu.ErrNoTool):
-		return fail("%v", tools.err).remedy("restart the host after an update of the driver, or install the driver again")
-	case driver != "" && tools.err != nil:
+		return e.judgeGPUs(tools)
+	case err != nil && !errors.Is(err, gpu.ErrNoTool):
+		return fail("%v", err).remedy("restart the host after an update of the driver, or install the driver again")
+	case driver != "" && err != nil:
 		return warn("%s; the GPUs are unknown without the tool of the vendor in PATH", driver).
 			remedy("install nvidia-smi, amd-smi or rocm-smi, of the same version as the driver")
 	case driver != "" && devices > 0:

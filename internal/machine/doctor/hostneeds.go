@@ -9,18 +9,20 @@ import (
 	"builder/internal/machine/host"
 )
 
-// The checks of this file cover the requirements of the native engine.
-
-// hostPackages checks that the programs used by the native engine are installed.
+// hostPackages checks that the programs that a run needs from the host are installed.
 func hostPackages(_ context.Context, e *exam) Finding {
+	needed := e.work.Engine.Programs
+	if len(needed) == 0 {
+		return none("nothing is needed from the host")
+	}
 	var lacking []string
-	for _, n := range e.work.Engine.Programs {
+	for _, n := range needed {
 		if _, has := e.Program(n.Name, host.ProgramDirs(e.Path)); !has && !slices.Contains(lacking, n.Package) {
 			lacking = append(lacking, n.Package)
 		}
 	}
 	if len(lacking) == 0 {
-		return ok("all %d programs", len(e.work.Engine.Programs))
+		return ok("all %d programs", len(needed))
 	}
 	list := strings.Join(lacking, " ")
 	_, apt := e.Program("apt-get", host.ProgramDirs(e.Path))

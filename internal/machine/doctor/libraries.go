@@ -20,15 +20,7 @@ import (
 // cached matches a line of ldconfig -p: libnccl.so.2 (libc6,x86-64) => /lib/…
 var cached = regexp.MustCompile(`^\s*(\S+) \(([^)]*)\) => (/\S+)$`)
 
-// linked returns the 64-bit libraries in the linker's cache: paths by soname.
-func (e *exam) linked(ctx context.Context) (map[string][]string, error) {
-	if e.linker == nil {
-		e.linker = &linkerCache{}
-		e.linker.paths, e.linker.err = e.readLinkerCache(ctx)
-	}
-	return e.linker.paths, e.linker.err
-}
-
+// readLinkerCache returns the 64-bit libraries in the linker's cache.
 func (e *exam) readLinkerCache(ctx context.Context) (map[string][]string, error) {
 	text, err := e.Run(ctx, "ldconfig", "-p")
 	if err != nil {
@@ -43,15 +35,7 @@ func (e *exam) readLinkerCache(ctx context.Context) (map[string][]string, error)
 	return found, nil
 }
 
-// packages returns the package directories of the default python3.
-func (e *exam) packages(ctx context.Context) []string {
-	if e.python == nil {
-		dirs := e.readPackages(ctx)
-		e.python = &dirs
-	}
-	return *e.python
-}
-
+// readPackages returns the package directories of the default python3.
 func (e *exam) readPackages(ctx context.Context) []string {
 	text, err := e.Run(ctx, "python3", "-I", "-c", "import sys; print('\\n'.join(sys.path))")
 	if err != nil {
@@ -80,14 +64,14 @@ var libraryPlaces = []string{
 // packagePlaces are their directories in Python's package directories.
 var packagePlaces = []string{"nvidia/nccl/lib", "torch/lib", "_rocm_sdk_libraries*/lib", "_rocm_sdk_core/lib"}
 
-func nccl(ctx context.Context, e *exam) Finding { return e.collectives(ctx, "libnccl.so.2") }
+func nccl(_ context.Context, e *exam) Finding { return e.collectives("libnccl.so.2") }
 
-func rccl(ctx context.Context, e *exam) Finding { return e.collectives(ctx, "librccl.so.1") }
+func rccl(_ context.Context, e *exam) Finding { return e.collectives("librccl.so.1") }
 
 // collectives checks the installed versions of a library. It reads them from the files'
 // bytes. It loads no library, so no code of it runs.
-func (e *exam) collectives(ctx context.Context, soname string) Finding {
-	files, err := e.libraries(ctx, soname)
+func (e *exam) collectives(soname string) Finding {
+	files, err := e.libraries(soname)
 	var lines, versions []string
 	for _, file := range files {
 		version, err := e.version(file)
@@ -114,10 +98,10 @@ func (e *exam) collectives(ctx context.Context, soname string) Finding {
 
 // libraries returns the files of a library. PyTorch's wheel has it without the number in
 // its name. The error is that of ldconfig.
-func (e *exam) libraries(ctx context.Context, soname string) ([]string, error) {
-	linked, err := e.linked(ctx)
+func (e *exam) libraries(soname string) ([]string, error) {
+	linked, err := e.linked()
 	files, places := slices.Clone(linked[soname]), slices.Clone(libraryPlaces)
-	for _, dir := range e.packages(ctx) {
+	for _, dir := range e.packages() {
 		for _, below := range packagePlaces {
 			places = append(places, path.Join(dir, below))
 		}

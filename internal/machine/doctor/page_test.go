@@ -39,7 +39,7 @@ func table() string {
 // when names the kind of work that needs a check, by trying all kinds.
 func when(c Check) string {
 	recipe := &Needs{}
-	fetching := &Needs{Fetch: 1, Places: []Place{{}}}
+	fetching := &Needs{Places: []Place{{}}}
 	asked := map[string]Work{
 		"always":                      {Engine: EngineState{Kind: Named}},
 		"native engine":               {Engine: EngineState{Kind: Native}},

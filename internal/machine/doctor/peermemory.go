@@ -22,8 +22,8 @@ var peerFiles = []struct{ file, name string }{
 
 // peerMemory checks how a NIC can access the memory of a GPU: by a peer memory module,
 // or by the kernel's DMA-BUF.
-func peerMemory(ctx context.Context, e *exam) Finding {
-	gpus := e.tools(ctx).Host
+func peerMemory(_ context.Context, e *exam) Finding {
+	gpus, _ := e.tools() // the kernel names NVIDIA's driver without a tool
 	nvidia := e.Exists(nvidiaVersion) || len(gpus.GPUs) > 0 && !gpus.AMD
 	switch {
 	case !e.Exists("/sys/class"):
@@ -41,7 +41,8 @@ func peerMemory(ctx context.Context, e *exam) Finding {
 	if nvidia {
 		return e.dmabufOfNVIDIA()
 	}
-	return e.dmabufOfAMD()
+	return unknown("no module for peer memory; whether kernel %s has DMA-BUF for AMD is in its options", e.Kernel()).
+		remedy("look for CONFIG_DMABUF_MOVE_NOTIFY=y and CONFIG_PCI_P2PDMA=y in /boot/config-%s, or install amdgpu-dkms with the RDMA stack of the NIC's vendor", e.Kernel())
 }
 
 // dmabufOfNVIDIA checks for the open kernel module, and for DMA-BUF export to NICs,
@@ -62,25 +63,4 @@ func (e *exam) dmabufOfNVIDIA() Finding {
 	}
 	return warn("no nvidia_peermem and no DMA-BUF: %s", why).
 		remedy("run modprobe nvidia_peermem, or use NVIDIA's open kernel module on Linux 5.12 or newer")
-}
-
-// dmabufOfAMD checks the options of the kernel in the file that RCCL reads.
-func (e *exam) dmabufOfAMD() Finding {
-	file := "/boot/config-" + e.Kernel()
-	config, err := e.Text(file)
-	if err != nil {
-		return unknown("no module for peer memory; %s, in which RCCL looks for DMA-BUF", because(err)).
-			remedy("in a container, mount this file of the host, read-only")
-	}
-	var lacking []string
-	for _, name := range []string{"CONFIG_DMABUF_MOVE_NOTIFY", "CONFIG_PCI_P2PDMA"} {
-		if !strings.Contains(config, name+"=y") {
-			lacking = append(lacking, name)
-		}
-	}
-	if len(lacking) > 0 {
-		return warn("no module for peer memory, and kernel %s lacks %s", e.Kernel(), strings.Join(lacking, ", ")).
-			remedy("install amdgpu-dkms with the RDMA stack of the NIC's vendor, or use a kernel with these options")
-	}
-	return ok("DMA-BUF: kernel %s has the options that RCCL needs; NCCL_DMABUF_ENABLE=1 turns it on", e.Kernel())
 }

@@ -57,8 +57,8 @@ const (
 
 // verbs reads the release of the library that NCCL uses to reach RDMA devices, and compares
 // it with what the installed NCCL and RCCL need.
-func verbs(ctx context.Context, e *exam) Finding {
-	linked, err := e.linked(ctx)
+func verbs(_ context.Context, e *exam) Finding {
+	linked, err := e.linked()
 	if err != nil {
 		return unknown("%s", silence("ldconfig", err))
 	}
@@ -75,7 +75,7 @@ func verbs(ctx context.Context, e *exam) Finding {
 		return unknown("%s, of an unknown release of rdma-core", files[0])
 	}
 	text := fmt.Sprintf("%s, rdma-core %s", files[0], m[2])
-	needy, needed := e.newestVerbs(ctx)
+	needy, needed := e.newestVerbs()
 	release, err := strconv.Atoi(m[2])
 	switch {
 	case elf.CompareVersions(needed, "1."+m[1]) > 0:
@@ -92,9 +92,9 @@ func verbs(ctx context.Context, e *exam) Finding {
 
 // newestVerbs returns the installed NCCL or RCCL that links the newest functions of
 // libibverbs, and their version: "1.8" for IBVERBS_1.8.
-func (e *exam) newestVerbs(ctx context.Context) (file, version string) {
+func (e *exam) newestVerbs() (file, version string) {
 	for _, soname := range []string{"libnccl.so.2", "librccl.so.1"} {
-		files, _ := e.libraries(ctx, soname)
+		files, _ := e.libraries(soname)
 		for _, name := range files {
 			library, err := readBytes(e, name, elf.Read)
 			if err == nil && elf.CompareVersions(library.Floors["IBVERBS"], version) > 0 {

@@ -19,9 +19,10 @@ type end struct {
 
 // ends lists the GPUs in the order of their tool, and the NICs by name. A device
 // unknown to PCI has no path.
-func (e *exam) ends(ctx context.Context) (gpus, nics []end) {
+func (e *exam) ends() (gpus, nics []end) {
 	tree := e.pci()
-	for i, g := range e.tools(ctx).GPUs {
+	host, _ := e.tools() // without an answer the kernel's list counts
+	for i, g := range host.GPUs {
 		gpus = append(gpus, end{fmt.Sprintf("GPU%d", i), g.Name, tree.Device(g.BusID)})
 	}
 	if len(gpus) == 0 {
@@ -38,15 +39,16 @@ func (e *exam) ends(ctx context.Context) (gpus, nics []end) {
 // topology draws the connections of GPUs with each other and with the NICs. By default
 // NCCL and RCCL use GPUDirect RDMA only if nothing but PCIe switches is between GPU and
 // NIC.
-func topology(ctx context.Context, e *exam) Finding {
-	gpus, nics := e.ends(ctx)
+func topology(_ context.Context, e *exam) Finding {
+	gpus, nics := e.ends()
 	if len(gpus) == 0 {
 		if err := e.pci().Err; err != nil {
 			return unknown("%s", because(err))
 		}
 		return none("no GPU")
 	}
-	drawing := draw(gpus, nics, e.tools(ctx).Links)
+	host, _ := e.tools()
+	drawing := draw(gpus, nics, host.Links)
 	summary := fmt.Sprintf("%s, %s", count(len(gpus), "GPU"), count(len(nics), "NIC"))
 	if e.pci().Err != nil {
 		return unknown("%s; %s", summary, because(e.pci().Err)).detail(drawing...)
@@ -134,8 +136,8 @@ func nodeName(node int) string {
 // which slows down GPUs reading the pages, and about nodes without memory or CPUs, on which
 // NVIDIA's driver refuses host memory to some ranks and not to others
 // (https://github.com/NVIDIA/nccl/issues/2190).
-func numa(ctx context.Context, e *exam) Finding {
-	gpus, _ := e.ends(ctx)
+func numa(_ context.Context, e *exam) Finding {
+	gpus, _ := e.ends()
 	const dir = "/sys/devices/system/node/"
 	nodes := len(e.Glob(dir + "node[0-9]*"))
 	balancing := e.Says("/proc/sys/kernel/numa_balancing")

@@ -37,8 +37,8 @@ type EngineState struct {
 	Built     bool          // native: its programs are built
 	Running   bool          // native
 	Current   bool          // native: the running engine is the wanted one and answers
-	Programs  []host.Needed // native: the host programs that it runs
-	NoInstall bool          // native: do not install missing host packages
+	Programs  []host.Needed // the programs that a run needs from the host
+	NoInstall bool          // do not install missing host packages
 	// Version queries the version of a running engine. It is nil if this host cannot
 	// query it.
 	Version func(ctx context.Context, address string) (string, error)
@@ -47,32 +47,24 @@ type EngineState struct {
 // Needs are the requirements of a recipe's preferred cell.
 type Needs struct {
 	Name, Cell string
-	Memory     int64    // peak memory of the build in bytes; 0 is unknown
-	Fetch      int64    // bytes of the files missing from the store
-	Unpinned   string   // which inputs the lock lacks
-	Pin        string   // the command that pins them
-	Debian     bool     // some files come from a Debian archive
-	Python     bool     // some files come from a Python package index
-	Mirrors    []string // configured Debian archives
-	Indexes    []string // configured Python package indexes
-	Programs   []string // programs of builder that pip has still to fetch
-	Pip        bool     // the host has pip
-	Answer     error    // of pip's default index, if no index is configured and the host has pip
-	Places     []Place  // other sources of its inputs
-	CUDA       string   // target release, empty if none
+	Memory     int64   // peak memory of the build in bytes; 0 is unknown
+	Fetch      int64   // bytes of the files missing from the store
+	Unpinned   string  // which inputs the lock lacks
+	Pin        string  // the command that pins them
+	Places     []Place // the servers of the inputs that are still to be fetched
+	CUDA       string  // target release, empty if none
 }
 
-// A Place is an address that provides inputs.
+// A Place is an address that provides inputs. Of several places for the same inputs one
+// is enough.
 type Place struct {
 	For    string // the inputs from there
 	URL    string
 	Image  string // the reference of the image from there; "" if it is something else
 	Cached bool   // the inputs may already be on the host or in an engine
-}
-
-// fetches reports whether inputs are still to be fetched.
-func (r *Needs) fetches() bool {
-	return r != nil && (r.Fetch > 0 || r.Unpinned != "" || len(r.Programs) > 0)
+	// Ask returns the reason why a place without an address cannot be used. URL is then
+	// its name.
+	Ask func(context.Context) error
 }
 
 // Conditions under which a check is needed.
@@ -81,4 +73,4 @@ func never(Work) bool          { return false }
 func always(Work) bool         { return true }
 func nativeEngine(w Work) bool { return w.Engine.Kind == Native }
 func localBuild(w Work) bool   { return w.Recipe != nil && w.Engine.Kind != Named }
-func fetches(w Work) bool      { return w.Recipe.fetches() || w.Recipe != nil && len(w.Recipe.Places) > 0 }
+func fetches(w Work) bool      { return w.Recipe != nil && len(w.Recipe.Places) > 0 }
