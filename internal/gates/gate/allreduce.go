@@ -23,7 +23,7 @@ var allreduce2 = Gate{
 
 var launcherGate = Gate{
 	Name:   "launcher",
-	Asks:   "horovodrun of the wheel starts two ranks that get collectives of random tensors right",
+	Asks:   "horovodrun of the wheel starts three ranks that get collectives of random tensors right",
 	Remedy: "horovodrun does not start ranks that work together: compare with the gate allreduce-2, whose ranks start without it",
 	Wants:  wantsCollectivesOfRanks,
 	Needs:  Container,
@@ -35,10 +35,17 @@ func wantsCollectivesOfRanks(e recipe.Expect) bool { return e.Launcher != "" && 
 // A ring is a task of collectives: the values of each rank, and the root of the
 // broadcast. Small multiples of 1/8 and their sums are exact in float32.
 type ring struct {
-	values [2][]float64
+	values [][]float64
 	root   int
-	large  [2]largeTensor
+	large  []largeTensor
 }
+
+// The numbers of ranks. Code for two ranks may be other code than that for more, so
+// the ranks of the launcher are more.
+const (
+	ranksOfAllreduce = 2
+	ranksOfLauncher  = 3
+)
 
 // A ringPart is the part of one rank.
 type ringPart struct {
@@ -50,25 +57,35 @@ type ringPart struct {
 	Extremes []string `json:"extremes"`
 }
 
-// Numbers at which sums of floats differ, one list for each rank, and their sums. Training
-// finds its faults by NaN and infinity. Numbers next to 0 are lost in a process whose
-// library was linked with -ffast-math.
+// Numbers at which sums of floats differ, one list for each rank, and the sums for a
+// number of ranks. Training finds its faults by NaN and infinity. Numbers next to 0 are
+// lost in a process whose library was linked with -ffast-math.
 var (
-	extremes = [2][]string{{"nan", "inf", "1", "-inf", "1e-45", "-3"}, {"1", "2", "nan", "3", "1e-45", "3.5"}}
-	summed   = []string{"nan", "inf", "nan", "-inf", "2.802596928649634e-45", "0.5"}
+	extremes = [][]string{
+		{"nan", "inf", "1", "-inf", "1e-45", "-3"},
+		{"1", "2", "nan", "3", "1e-45", "3.5"},
+		{"4", "5", "6", "7", "1e-45", "0.25"},
+	}
+	summed = map[int][]string{
+		2: {"nan", "inf", "nan", "-inf", "2.802596928649634e-45", "0.5"},
+		3: {"nan", "inf", "nan", "-inf", "4.203895392974451e-45", "0.75"},
+	}
 )
 
 // rankSeconds is the time limit of ranks on a CPU.
 const rankSeconds = 900
 
-func (s Subject) ring() ring {
-	random := s.random("collectives")
-	r := ring{root: random.IntN(2)}
-	for rank := range r.values {
-		r.large[rank] = largeTensor{random.IntN(1 << 16), 2*random.IntN(1<<15) + 1, largeCount}
+// ring returns the random task of a number of ranks.
+func (s Subject) ring(ranks int) ring {
+	random := s.random(fmt.Sprintf("collectives of %d", ranks))
+	r := ring{root: random.IntN(ranks)}
+	for range ranks {
+		var values []float64
 		for range 5 {
-			r.values[rank] = append(r.values[rank], float64(1+random.IntN(1<<16))/8)
+			values = append(values, float64(1+random.IntN(1<<16))/8)
 		}
+		r.values = append(r.values, values)
+		r.large = append(r.large, largeTensor{random.IntN(1 << 16), 2*random.IntN(1<<15) + 1, largeCount})
 	}
 	return r
 }
@@ -79,7 +96,7 @@ func (r ring) part(rank int) ringPart {
 
 // A largeTensor is the first value, the step and the number of the elements of a tensor.
 // A rank makes it, because its values are too many for a connection. Each value is a
-// multiple of 1/8 below 8192, so a sum of two is exact in 32 bits.
+// multiple of 1/8 below 8192, so the sum of all ranks is exact in 32 bits.
 type largeTensor [3]int
 
 // largeCount is the number of elements. A prime leaves a rest for every size of a
@@ -99,12 +116,11 @@ var collectiveNames = [3]string{"the sum", "the concatenation", "the broadcast"}
 // largeResults returns the digests of the right results, in the order of
 // [collectiveNames].
 func (r ring) largeResults() (digests [3]string) {
-	a, b := r.large[0].values(), r.large[1].values()
-	sum := slices.Clone(a)
-	for i := range sum {
-		sum[i] += b[i]
+	var all [][]float32
+	for _, t := range r.large {
+		all = append(all, t.values())
 	}
-	for i, result := range [3][]float32{sum, slices.Concat(a, b), [2][]float32{a, b}[r.root]} {
+	for i, result := range [3][]float32{sumOf(all), slices.Concat(all...), all[r.root]} {
 		var data []byte
 		for _, value := range result {
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(value))
@@ -112,6 +128,17 @@ func (r ring) largeResults() (digests [3]string) {
 		digests[i] = fmt.Sprintf("%x", sha256.Sum256(data))
 	}
 	return digests
+}
+
+// sumOf adds lists of the same length.
+func sumOf[T float32 | float64](lists [][]T) []T {
+	sum := slices.Clone(lists[0])
+	for _, list := range lists[1:] {
+		for i, value := range list {
+			sum[i] += value
+		}
+	}
+	return sum
 }
 
 // ringReport is the report of a rank.
@@ -138,7 +165,7 @@ func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 		}
 		return s.judgeRing(*task.ring, end, true)
 	}
-	task := s.ring()
+	task := s.ring(ranksOfAllreduce)
 	end, err := s.start(ctx, frameworks(s.Expect), nil, task.launch(s.Expect))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -147,7 +174,7 @@ func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 }
 
 func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
-	task := s.ring()
+	task := s.ring(ranksOfLauncher)
 	ends, err := s.ends(ctx, "launcher", task)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -157,10 +184,11 @@ func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
 
 // launch returns the launch of ranks that do the collectives alone.
 func (r ring) launch(e recipe.Expect) launch {
-	return launch{
-		gate: "allreduce-2", controller: e.Launcher, program: []string{"collectives.py", e.Import[0]},
-		parts: []any{r.part(0), r.part(1)}, limit: rankSeconds,
+	l := launch{gate: "allreduce-2", controller: e.Launcher, program: []string{"collectives.py", e.Import[0]}, limit: rankSeconds}
+	for rank := range r.values {
+		l.parts = append(l.parts, r.part(rank))
 	}
+	return l
 }
 
 // trainsToo reports whether the ranks of the gate train-step report the collectives too.
@@ -201,7 +229,7 @@ func (s Subject) judgeRing(task ring, end ranksEnd, more bool) verdict.Verdict {
 	} else if reported < len(end.Ranks) || len(problems) == 0 {
 		problems = append(faults, problems...)
 	}
-	return verdict.Judge(problems, []string{fmt.Sprintf("2 ranks started by %s, each with its own random values: allreduce, allgather and broadcast are right; each maps the wheel's extension", end.by)})
+	return verdict.Judge(problems, []string{fmt.Sprintf("%d ranks started by %s, each with its own random values: allreduce, allgather and broadcast are right; each maps the wheel's extension", len(task.values), end.by)})
 }
 
 // faultsOfMaps returns the problems of ranks that came to their end without the
@@ -220,10 +248,11 @@ func faultsOfMaps(end ranksEnd, digests map[string]string) (problems []string) {
 
 // problems compares the report of a rank with the right results.
 func (r ring) problems(rank int, have ringReport) (problems []string) {
-	if have.Rank != rank || have.Size != 2 {
+	size := len(r.values)
+	if have.Rank != rank || have.Size != size {
 		problems = append(problems, fmt.Sprintf("rank %d sees itself as rank %d of %d", rank, have.Rank, have.Size))
 	}
-	if want := []int{rank, 2, 0, 1}; !slices.Equal(have.Place, want) { // both ranks are on one host
+	if want := []int{rank, size, 0, 1}; !slices.Equal(have.Place, want) { // all ranks are on one host
 		problems = append(problems, fmt.Sprintf("rank %d: its local rank and size, and its cross rank and size, are %v, expected %v", rank, have.Place, want))
 	}
 	for i, want := range r.largeResults() {
@@ -231,19 +260,15 @@ func (r ring) problems(rank int, have ringReport) (problems []string) {
 			problems = append(problems, fmt.Sprintf("rank %d: %s of a tensor of %d elements is wrong", rank, collectiveNames[i], largeCount))
 		}
 	}
-	if !slices.Equal(have.Extremes, summed) {
-		problems = append(problems, fmt.Sprintf("rank %d: the sum of %s and %s is %.300s, expected %s", rank, extremes[0], extremes[1], have.Extremes, summed))
-	}
-	var sum []float64
-	for i, value := range r.values[0] {
-		sum = append(sum, value+r.values[1][i])
+	if !slices.Equal(have.Extremes, summed[size]) {
+		problems = append(problems, fmt.Sprintf("rank %d: the sum of %s is %.300s, expected %s", rank, extremes[:size], have.Extremes, summed[size]))
 	}
 	for _, c := range []struct {
 		name       string
 		have, want []float64
 	}{
-		{"allreduce", have.Allreduce, sum},
-		{"allgather", have.Allgather, slices.Concat(r.values[0], r.values[1])},
+		{"allreduce", have.Allreduce, sumOf(r.values)},
+		{"allgather", have.Allgather, slices.Concat(r.values...)},
 		{"broadcast", have.Broadcast, r.values[r.root]},
 	} {
 		switch {

@@ -22,7 +22,7 @@ func TestLaunchers(t *testing.T) {
 			job := box.launch(t, i)
 			judged(t, v, verdict.Pass, "", controller)
 			if g.Name == "launcher" {
-				want = []string{"horovodrun", "localhost:2"}
+				want = []string{"horovodrun", "localhost:3"}
 			}
 			for _, word := range want {
 				check.That(t, slices.Contains(job.Launcher, word), "%s, %s: %q lacks %q", controller, g.Name, job.Launcher, word)

@@ -37,7 +37,7 @@ func badLies() []bad {
 		refused("horovodrun that starts nothing and says that all went well", horovodROCm, func(s *specimen) {
 			s.box.end = func(l rankLaunch, e *ranksEnd) {
 				if l.Launcher[0] == "horovodrun" {
-					e.Ranks = []*rankEnd{nil, nil}
+					e.Ranks = make([]*rankEnd, len(e.Ranks))
 				}
 			}
 		}, "launcher", "rank 0 did not start: horovodrun: exit 0", lookAgain).unmeasured(),
@@ -69,6 +69,13 @@ func badLies() []bad {
 				r.Allreduce, r.Allgather, r.Broadcast = []float64{3, 30}, []float64{1, 10, 2, 20}, []float64{2, 20}
 			}
 		}, "allreduce-2", "rank 0: allreduce gave [3 30], expected [", wrongly, "launcher"),
+		refused("a reduction that happens among two ranks only", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) {
+				if r.Size > 2 {
+					r.Allreduce = r.Allgather[5*r.Rank : 5*r.Rank+5]
+				}
+			}
+		}, "launcher", "rank 0: allreduce gave the rank's own input", "compare with the gate allreduce-2"),
 		refused("flags that the extension does not return", horovodROCm, func(s *specimen) {
 			s.box.flags = map[string]string{"nccl": "0", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false", "ddl": "false", "ccl": "false"}
 		}, "built-flags", "nccl_built() of the module is 21304, and that of its extension is 0", "another stack than the cell's"),
@@ -103,7 +110,7 @@ import torch
 from horovod.torch.mpi_ops import library
 Sum = "sum"
 def rank(): return int(os.environ["HOROVOD_RANK"])
-def size(): return 2
+def size(): return int(os.environ["HOROVOD_SIZE"])
 local_rank, local_size, cross_rank, cross_size = rank, size, lambda: 0, lambda: 1
 def init(): pass
 def ask(method, key, body=None):
@@ -114,14 +121,14 @@ def ask(method, key, body=None):
         except urllib.error.HTTPError:
             time.sleep(0.01)
 calls = 0
-def both(mine):
+def everyones(mine):
     global calls
     calls += 1
     ask("PUT", "x/%d-%d" % (calls, rank()), array.array("f", mine).tobytes())
-    return [list(array.array("f", ask("GET", "x/%d-%d" % (calls, n)))) for n in range(2)]
-def allreduce(t, op): return torch.T([a + b for a, b in zip(*both(t))])
-def allgather(t): return torch.T(sum(both(t), []))
-def broadcast(t, root_rank): return torch.T(both(t)[root_rank])
+    return [list(array.array("f", ask("GET", "x/%d-%d" % (calls, n)))) for n in range(size())]
+def allreduce(t, op): return torch.T(map(sum, zip(*everyones(t))))
+def allgather(t): return torch.T(sum(everyones(t), []))
+def broadcast(t, root_rank): return torch.T(everyones(t)[root_rank])
 nccl_built = lambda: 22203
 cuda_built = mpi_built = lambda: True
 rocm_built = gloo_built = ddl_built = ccl_built = lambda: False
@@ -181,7 +188,7 @@ func TestLyingWheels(t *testing.T) {
 		"the reduction is skipped":       {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
 		"only small tensors are reduced": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 100003 elements is wrong"},
 		"no rank hears of a NaN": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op: torch.T([0.0 if v != v else v for v in reduced(t, op)])"}, allreduce2,
-			"rank 0: the sum of [nan inf 1 -inf 1e-45 -3] and [1 2 nan 3 1e-45 3.5] is [0.0 inf 0.0 -inf 2.802596928649634e-45 0.5], expected [nan inf nan"},
+			"rank 0: the sum of [[nan inf 1 -inf 1e-45 -3] [1 2 nan 3 1e-45 3.5]] is [0.0 inf 0.0 -inf 2.802596928649634e-45 0.5], expected [nan inf nan"},
 		"only small tensors are sent":         {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank: sent(t, root_rank) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 100003 elements is wrong"},
 		"every collective is skipped":         {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None: t\nbroadcast = lambda t, root_rank: t"}, allreduce2, "allgather gave the rank's own input"},
 		"every rank is the first of its host": {map[string]string{horovod: "GOOD\nlocal_rank = lambda: 0"}, allreduce2, "rank 1: its local rank and size, and its cross rank and size, are [0 2 0 1], expected [1 2 0 1]"},
@@ -208,6 +215,27 @@ func TestLyingWheels(t *testing.T) {
 	}
 }
 
+// The right result depends on every rank.
+func TestThreeRanks(t *testing.T) {
+	t.Parallel()
+	const horovod = "horovod/torch/__init__.py"
+	for name, c := range map[string]struct{ module, says string }{
+		"honest":                         {"GOOD", ""},
+		"only two ranks reduce":          {"GOOD\nreduced = allreduce\nallreduce = lambda t, op: reduced(t, op) if size() == 2 else t", "rank 0: allreduce gave the rank's own input"},
+		"only the first two are reduced": {"GOOD\nallreduce = lambda t, op: torch.T(map(sum, zip(*everyones(t)[:2])))", "rank 2: the sum of a tensor of 100003 elements is wrong"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := onThisHost(t, map[string]string{horovod: c.module})
+			task := s.ring(ranksOfLauncher)
+			end, err := s.start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
+			must.Succeed(t, err)
+			v := s.judgeRing(task, end, false)
+			check.That(t, (v.Status == verdict.Pass) == (c.says == "") && strings.Contains(v.Evidence, c.says), "want %q, got %+v", c.says, v)
+		})
+	}
+}
+
 // A launcher of MPICH speaks with a rank over a descriptor that the rank inherits.
 // A rank writes its answer at once: print writes twice, and two ranks share the log.
 func TestRanksHearTheirLauncher(t *testing.T) {
@@ -229,7 +257,7 @@ sys.exit(max(rank.wait() for rank in ranks))
 		"horovod/torch/__init__.py": "import os\ndef init():\n    os.write(1, b'HEARD ' + os.read(int(os.environ['PMI_FD']), 9) + b'\\n')\n    os._exit(0)\n",
 	})
 	s.Expect.Launcher = "mpich"
-	end, err := s.start(t.Context(), []string{"torch"}, nil, s.ring().launch(s.Expect))
+	end, err := s.start(t.Context(), []string{"torch"}, nil, s.ring(ranksOfAllreduce).launch(s.Expect))
 	check.That(t, err == nil && strings.Contains(end.Log, "HEARD rank 0") && strings.Contains(end.Log, "HEARD rank 1"), "%+v, %v", end, err)
 }
 
@@ -252,7 +280,7 @@ other = json.dumps(asked.part["values"]).encode()[1:-1]
 print("SEEN" if seen().count(other) else "CLEAN", flush=True)
 `
 	s := onThisHost(t, map[string]string{"horovod/torch/__init__.py": spy})
-	task := s.ring()
+	task := s.ring(ranksOfAllreduce)
 	end, err := s.start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
 	check.That(t, err == nil && strings.Count(end.Log, "CLEAN") == 2 && !slices.Contains(end.Ranks, nil), "%+v, %v", end, err)
 }

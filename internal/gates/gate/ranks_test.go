@@ -107,16 +107,14 @@ func partsOf[T any](l rankLaunch) (all []T) {
 
 func (p played) ringLines(parts []ringPart, rank int) []string {
 	task := ring{root: parts[0].Root}
-	for i, part := range parts {
-		task.values[i], task.large[i] = part.Values, part.Large
+	for _, part := range parts {
+		task.values, task.large = append(task.values, part.Values), append(task.large, part.Large)
 	}
+	size := len(parts)
 	large := task.largeResults()
 	r := ringReport{
-		Case: ringCase, Rank: rank, Size: 2, Place: []int{rank, 2, 0, 1}, Large: large[:], Extremes: slices.Clone(summed),
-		Allgather: slices.Concat(task.values[0], task.values[1]), Broadcast: task.values[task.root],
-	}
-	for i, value := range task.values[0] {
-		r.Allreduce = append(r.Allreduce, value+task.values[1][i])
+		Case: ringCase, Rank: rank, Size: size, Place: []int{rank, size, 0, 1}, Large: large[:], Extremes: slices.Clone(summed[size]),
+		Allreduce: sumOf(task.values), Allgather: slices.Concat(task.values...), Broadcast: task.values[task.root],
 	}
 	if p.ring != nil {
 		p.ring(&r)

@@ -134,7 +134,7 @@ func (s Subject) ends(ctx context.Context, gate string, task ring) (ends []ranks
 
 // answers returns the answers to the questions of one gate.
 func (s Subject) answers(ctx context.Context, gate string) (all []answer, err error) {
-	ends, err := s.ends(ctx, gate, s.ring())
+	ends, err := s.ends(ctx, gate, s.ring(ranksOfLauncher))
 	for _, end := range ends {
 		one, failed := end.answer()
 		all, err = append(all, one), cmp.Or(err, failed)

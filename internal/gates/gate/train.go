@@ -309,7 +309,7 @@ func (s Subject) trainTask(controller string, gpus bool) trainTask {
 	task := newTrainTask(s.Expect.Import[0], s.random("training"))
 	task.gpus = gpus
 	if !gpus && controller == s.Expect.Launcher && s.trainsToo() {
-		ring := s.ring()
+		ring := s.ring(ranksOfAllreduce)
 		task.ring = &ring
 	}
 	return task

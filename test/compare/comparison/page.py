@@ -33,7 +33,7 @@ All gates of a build on one wheel, Horovod 0.28.1 for ROCm 5.7 and TensorFlow 2.
 | 8e19d9c5 | 98.1 | 162.3 | 1.55 | 1.51 |
 | since then | 73.9 | 126.1 | 1.17 | 1.17 |
 
-427baaa2 took the word of the wheel. Since 8e19d9c5 every rank is watched from outside, `launcher` starts two ranks more, and `python-source` compares the wheel with its source. Now one process for each container imports the framework, and forks its ranks.
+427baaa2 took the word of the wheel. Since 8e19d9c5 every rank is watched from outside, `launcher` starts ranks of its own, and `python-source` compares the wheel with its source. Now one process for each container imports the framework, and forks its ranks.
 """
 
 
