@@ -89,7 +89,7 @@ func (c *cell) withCPython(ctx context.Context, ctr *dagger.Container, python *i
 		return nil, err
 	}
 	const at = "/cpython.tar"
-	ctr, _, err = c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(archive)), installCaps, shell("tar -C / -xf "+at+"\n"+
+	ctr, _, err = c.exec(ctx, c.writable(ctr, image.CPythonDir).WithMountedFile(at, c.client.Host().File(archive)), installCaps, shell("tar -C / -xf "+at+"\n"+
 		// Gates cannot write here, so every start would compile the standard library.
 		image.CPythonDir+"/bin/python"+python.Minor()+" -m compileall -q -j 0 --invalidation-mode unchecked-hash -x '/(test|tests|idlelib|lib2to3)/' "+image.CPythonDir+"/lib/python"+python.Minor()))
 	if err != nil {

@@ -110,7 +110,7 @@ func (l *layer) linkLibraries(members []*zip.File) error {
 		below, _ := strings.CutPrefix(member.Name, l.folder)
 		if dir := path.Dir(below); path.Base(dir) == "lib-dynload" {
 			dynload = dir
-		} else if dir == "." && strings.HasPrefix(below, "lib") && strings.Contains(below, ".so.") {
+		} else if dir == "." && strings.Contains(below, ".so.") && !strings.HasPrefix(below, "libpython") {
 			libraries = append(libraries, below)
 		}
 	}

@@ -72,13 +72,14 @@ func laid(t *testing.T, archive, name, folder string) (string, error) {
 }
 
 func TestJar(t *testing.T) {
-	path := jar(t, "META-INF/MANIFEST.MF", "a/b/bin/python3.12", "a/b/lib/python3.12/os.py", "a/b/lib/python3.12/lib-dynload/_ctypes.so", "a/b/libffi.so.7", "a/b/include/python3.12/Python.h")
+	path := jar(t, "META-INF/MANIFEST.MF", "a/b/bin/python3.12", "a/b/lib/python3.12/os.py", "a/b/lib/python3.12/lib-dynload/_ctypes.so", "a/b/libffi.so.7", "a/b/libpython3.12.so.1.0", "a/b/include/python3.12/Python.h")
 	got, err := laid(t, path, "c.jar", "a/b")
 	must.Succeed(t, err)
 	check.Same(t, "the tar file", got, `opt/cpython/bin/python3.12 755
 opt/cpython/lib/python3.12/os.py 644
 opt/cpython/lib/python3.12/lib-dynload/_ctypes.so 755
 opt/cpython/libffi.so.7 755
+opt/cpython/libpython3.12.so.1.0 755
 opt/cpython/include/python3.12/Python.h 644
 opt/cpython/lib/python3.12/lib-dynload/libffi.so.7 755 ../../../libffi.so.7`)
 }
