@@ -184,7 +184,7 @@ func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
 
 // launch returns the launch of ranks that do the collectives alone.
 func (r ring) launch(e recipe.Expect) launch {
-	l := launch{gate: "allreduce-2", controller: e.Launcher, program: []string{"collectives.py", e.Import[0]}, limit: rankSeconds}
+	l := launch{gate: "allreduce-2", controller: e.Launcher, program: []string{"collectives.py", e.Import[0]}, limit: rankSeconds, clean: true}
 	for rank := range r.values {
 		l.parts = append(l.parts, r.part(rank))
 	}

@@ -51,6 +51,16 @@ func badLies() []bad {
 				}
 			}
 		}, "import", "it starts python, which runs on after its process has ended", "has a reason to start a process of its own"),
+		refused("an import that writes a file for the next start of Python", horovodROCm, func(s *specimen) {
+			s.box.question = func(gate string, a *answer) {
+				if gate == "import" {
+					a.Written = []string{"/opt/venv/lib/python3.11/site-packages/sitecustomize.py"}
+				}
+			}
+		}, "import", `it writes "/opt/venv/lib/python3.11/site-packages/sitecustomize.py"`, "or to write a file when it is loaded"),
+		refused("ranks that write to the home of their user", horovodROCm, func(s *specimen) {
+			s.box.end = inTraining(func(e *ranksEnd) { e.Written = []string{"/gate/.config/a"} })
+		}, "train-step", `the ranks wrote "/gate/.config/a"`, "would train wrongly or stop"),
 		refused("an extension that answers for the functions of another library", horovodROCm, func(s *specimen) {
 			s.library().Exported = append(slices.Clone(s.library().Exported), elftest.Symbol{Name: "X509_verify_cert", Code: []byte{0xb8, 1, 0, 0, 0, 0xc3}})
 		}, "elf-symbols", "exports X509_verify_cert: Horovod loads it for all, and libraries loaded later call these", "read the gate elf-needed"),
@@ -189,16 +199,21 @@ func TestLyingWheels(t *testing.T) {
 		"only small tensors are reduced": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 100003 elements is wrong"},
 		"no rank hears of a NaN": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op: torch.T([0.0 if v != v else v for v in reduced(t, op)])"}, allreduce2,
 			"rank 0: the sum of [[nan inf 1 -inf 1e-45 -3] [1 2 nan 3 1e-45 3.5]] is [0.0 inf 0.0 -inf 2.802596928649634e-45 0.5], expected [nan inf nan"},
-		"only small tensors are sent":         {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank: sent(t, root_rank) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 100003 elements is wrong"},
-		"every collective is skipped":         {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None: t\nbroadcast = lambda t, root_rank: t"}, allreduce2, "allgather gave the rank's own input"},
-		"every rank is the first of its host": {map[string]string{horovod: "GOOD\nlocal_rank = lambda: 0"}, allreduce2, "rank 1: its local rank and size, and its cross rank and size, are [0 2 0 1], expected [1 2 0 1]"},
-		"the extension is never loaded":       {map[string]string{ops: "library = None"}, allreduce2, "rank 0: its process maps no horovod/torch/mpi_lib_v2"},
-		"the extension is never imported":     {map[string]string{ops: "library = None"}, importModule, "its process maps no horovod/torch/mpi_lib_v2"},
-		"the import leaves a process":         {map[string]string{ops: "GOOD\nif os.fork() == 0:\n    os.setsid()\n    os.closerange(0, 99)\n    import time\n    time.sleep(99)"}, importModule, "which runs on after its process has ended"},
-		"the import ends the process":         {map[string]string{ops: "import os\nos._exit(0)"}, importModule, "exit 0 before the import had"},
-		"the process is killed with success":  {map[string]string{horovod: "GOOD\nimport json, sys\nprint(json.dumps({'case': 'collectives', 'rank': 0, 'size': 2}))\nsys.stdout.flush()\nos._exit(0)"}, allreduce2, "rank 0 reported its collectives 0 times"},
-		"json is patched":                     {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nimport asked\nasked._dumps = lambda said: json.dumps(dict(said, allreduce=[3.0, 30.0]))"}, allreduce2, "allreduce gave [3 30], expected ["},
-		"an answer on standard output":        {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nprint('{\"nonce\": \"0\", \"exit\": 0, \"log\": \"\", \"ranks\": []}')"}, allreduce2, "allreduce gave the rank's own input"},
+		"only small tensors are sent":            {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank: sent(t, root_rank) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 100003 elements is wrong"},
+		"every collective is skipped":            {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None: t\nbroadcast = lambda t, root_rank: t"}, allreduce2, "allgather gave the rank's own input"},
+		"every rank is the first of its host":    {map[string]string{horovod: "GOOD\nlocal_rank = lambda: 0"}, allreduce2, "rank 1: its local rank and size, and its cross rank and size, are [0 2 0 1], expected [1 2 0 1]"},
+		"the extension is never loaded":          {map[string]string{ops: "library = None"}, allreduce2, "rank 0: its process maps no horovod/torch/mpi_lib_v2"},
+		"the extension is never imported":        {map[string]string{ops: "library = None"}, importModule, "its process maps no horovod/torch/mpi_lib_v2"},
+		"the import leaves a process":            {map[string]string{ops: "GOOD\nif os.fork() == 0:\n    os.setsid()\n    os.closerange(0, 99)\n    import time\n    time.sleep(99)"}, importModule, "which runs on after its process has ended"},
+		"the import writes beside the packages":  {map[string]string{ops: "GOOD\nopen(os.path.dirname(__file__) + '/../../sitecustomize.py', 'w')"}, importModule, "/sitecustomize.py\""},
+		"the import writes to the home":          {map[string]string{ops: "GOOD\nos.makedirs(os.path.expanduser('~/.config/a'))"}, importModule, "/.config/a\""},
+		"the import changes a file and its time": {map[string]string{ops: "GOOD\nimport torch\nopen(torch.__file__, 'a').write('#')\nos.utime(torch.__file__, (1, 1))"}, importModule, "/torch.py\""},
+		"the import removes a module":            {map[string]string{ops: "GOOD\nimport torch\nos.remove(torch.__file__)"}, importModule, "/site-packages\""},
+		"a rank writes to the home":              {map[string]string{horovod: "GOOD\ndef init(): open(os.path.expanduser('~/.a'), 'w')"}, allreduce2, "the ranks wrote \""},
+		"the import ends the process":            {map[string]string{ops: "import os\nos._exit(0)"}, importModule, "exit 0 before the import had"},
+		"the process is killed with success":     {map[string]string{horovod: "GOOD\nimport json, sys\nprint(json.dumps({'case': 'collectives', 'rank': 0, 'size': 2}))\nsys.stdout.flush()\nos._exit(0)"}, allreduce2, "rank 0 reported its collectives 0 times"},
+		"json is patched":                        {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nimport asked\nasked._dumps = lambda said: json.dumps(dict(said, allreduce=[3.0, 30.0]))"}, allreduce2, "allreduce gave [3 30], expected ["},
+		"an answer on standard output":           {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nprint('{\"nonce\": \"0\", \"exit\": 0, \"log\": \"\", \"ranks\": []}')"}, allreduce2, "allreduce gave the rank's own input"},
 		"one rank works for both": {map[string]string{horovod: "import os\nif os.environ['HOROVOD_RANK'] == '1': os._exit(0)\nGOOD"}, allreduce2,
 			"rank 1 ended before its end: exit 0"},
 		"results come from a file":        {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: torch.T([3.0, 30.0])"}, allreduce2, "allreduce gave [3 30], expected ["},

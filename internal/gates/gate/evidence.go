@@ -19,7 +19,7 @@ func listed(names []string, n int) string {
 func some(names []string) string {
 	var quoted []string
 	for _, name := range names {
-		quoted = append(quoted, fmt.Sprintf("%.100q", name))
+		quoted = append(quoted, fmt.Sprintf("%.200q", name))
 	}
 	return listed(quoted, 3)
 }

@@ -12,7 +12,7 @@ import (
 
 var importModule = Gate{
 	Name:   "import",
-	Asks:   "the promised modules (for Horovod, the framework's extension) import in a clean container, with the extension of the wheel mapped",
+	Asks:   "the promised modules (for Horovod, the framework's extension) import in a clean container, with the extension of the wheel mapped, and write no file",
 	Remedy: "the extension does not fit the installed framework: an undefined symbol names the differing library; or the run-time image lacks a library: read the gate elf-symbols; or the run-time packages lack a needed module; or the wheel lacks the module: correct expect.import",
 	Wants:  func(e recipe.Expect) bool { return len(e.Import) > 0 },
 	Needs:  Container,
@@ -45,6 +45,9 @@ func checkImport(ctx context.Context, s Subject) verdict.Verdict {
 			if len(is.Left) > 0 {
 				problems = append(problems, fmt.Sprintf("%s: it starts %s, which runs on after its process has ended", statement, listed(is.Left, 3)))
 			}
+			if len(is.Written) > 0 {
+				problems = append(problems, fmt.Sprintf("%s: it writes %s", statement, some(is.Written)))
+			}
 			seen = append(seen, statement)
 		}
 	}
@@ -52,8 +55,8 @@ func checkImport(ctx context.Context, s Subject) verdict.Verdict {
 		seen = append(seen, "it maps "+name+" of the wheel")
 	}
 	v := verdict.Judge(problems, seen)
-	if slices.ContainsFunc(said, func(is answer) bool { return len(is.Left) > 0 }) && v.Status == verdict.Fail {
-		return v.Because("no library of a wheel has a reason to start a process of its own when it is loaded: read what the build script and the patches add, and build it again")
+	if slices.ContainsFunc(said, func(is answer) bool { return len(is.Left)+len(is.Written) > 0 }) && v.Status == verdict.Fail {
+		return v.Because("no library of a wheel has a reason to start a process of its own or to write a file when it is loaded: read what the build script and the patches add, and build it again")
 	}
 	return v
 }

@@ -43,6 +43,7 @@ type rankJob struct {
 	Launches []rankLaunch `json:"launches"`
 	Watch    string       `json:"watch"`
 	Members  []string     `json:"members"`
+	Search   []string     `json:"search"`
 	Grace    int          `json:"grace"`
 }
 
@@ -51,6 +52,7 @@ type rankLaunch struct {
 	Program  []string `json:"program"`
 	Launcher []string `json:"launcher"`
 	Meet     bool     `json:"meet"`
+	Clean    bool     `json:"clean"`
 	Limit    int      `json:"limit"`
 }
 
@@ -60,7 +62,9 @@ type ranksEnd struct {
 	Log   string     `json:"log"`
 	Ranks []*rankEnd `json:"ranks"`
 	Left  []string   `json:"left"` // programs of processes that ranks started and did not end
-	by    string     // the launcher
+	// Written names the files that were written, if the launch is to write none.
+	Written []string `json:"written"`
+	by      string   // the launcher
 }
 
 // A rankEnd is the end of one rank. Its lines are the word of a process that ran the
@@ -89,16 +93,21 @@ var launchers = map[string]func(n string) []string{
 	"gloo":  func(string) []string { return nil },
 }
 
-// horovodruns maps controllers to the arguments of horovodrun.
+// horovodruns maps controllers to the arguments of horovodrun. Its cache is a file in the
+// home.
 var horovodruns = map[string][]string{
-	"mpi":   {"--mpi", "--mpi-args=--oversubscribe"},
-	"mpich": {"--mpi"},
-	"gloo":  {"--gloo"},
+	"mpi":   {"--disable-cache", "--mpi", "--mpi-args=--oversubscribe"},
+	"mpich": {"--disable-cache", "--mpi"},
+	"gloo":  {"--disable-cache", "--gloo"},
 }
 
 // ranksEnv is the environment of ranks. A rank that waits for the other yields its
-// processor: without that, two ranks take half as much time again.
-var ranksEnv = map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+// processor: without that, two ranks take half as much time again. Python writes no file
+// beside the modules that it imports, so that no honest rank writes any.
+var ranksEnv = map[string]string{
+	"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+	"PYTHONDONTWRITEBYTECODE": "1",
+}
 
 // A launch is one start of ranks by a gate.
 type launch struct {
@@ -108,12 +117,13 @@ type launch struct {
 	parts      []any
 	program    []string // a file of this package and its arguments
 	scripts    []string // more files of the program
+	clean      bool     // it is to write no file but temporary ones
 	limit      int      // seconds
 }
 
 // job returns the launch as ranks.py reads it, and what starts its ranks.
 func (l launch) job() (job rankLaunch, by string, err error) {
-	job, by = rankLaunch{Parts: l.parts, Program: l.program, Limit: l.limit, Launcher: []string{}}, "the gate"
+	job, by = rankLaunch{Parts: l.parts, Program: l.program, Limit: l.limit, Launcher: []string{}, Clean: l.clean}, "the gate"
 	launcher, ok := launchers[l.controller]
 	if !ok && l.controller != "" {
 		return job, by, fmt.Errorf("unknown launcher %q", l.controller)
@@ -164,7 +174,7 @@ func (s Subject) logEnd(l launch, end ranksEnd) {
 func (s Subject) watch(ctx context.Context, r watchedRun) ([]ranksEnd, error) {
 	digests, _ := s.digests(s.Expect.Extensions...) // who compares them reports the error
 	job := rankJob{
-		Nonce: s.nonce(r.name), Load: append([]string{}, r.load...), Watch: watched, Grace: grace,
+		Nonce: s.nonce(r.name), Load: append([]string{}, r.load...), Watch: watched, Grace: grace, Search: []string{"/"},
 		Members: slices.AppendSeq([]string{}, maps.Keys(digests)),
 	}
 	slices.Sort(job.Members)
@@ -183,7 +193,7 @@ func (s Subject) watch(ctx context.Context, r watchedRun) ([]ranksEnd, error) {
 	}
 	env := maps.Clone(ranksEnv)
 	maps.Copy(env, r.env)
-	c := Command{Name: r.name, Args: []string{"PYTHON", "-I", "-S", "ranks.py"}, Env: env, Files: files(names...), Stdin: string(stdin) + "\n"}
+	c := Command{Name: r.name, Args: []string{"PYTHON", "-I", "-S", "-B", "ranks.py"}, Env: env, Files: files(names...), Stdin: string(stdin) + "\n"}
 	var said struct{ Ends []ranksEnd }
 	if err := s.answered(ctx, c, job.Nonce, &said); err != nil {
 		return nil, err
@@ -347,6 +357,9 @@ func (e ranksEnd) ends(digests map[string]string) (problems []string, blind erro
 	if len(problems) == 0 && (e.Exit == nil || *e.Exit != 0) {
 		problems = append(problems, fmt.Sprintf("%s: %s after all ranks had ended: %s", e.by, exited(e.Exit), lastLine(e.Log)))
 	}
+	if len(e.Written) > 0 {
+		problems = append(problems, "the ranks wrote "+some(e.Written))
+	}
 	return problems, nil
 }
 
@@ -376,8 +389,9 @@ func reportsOf[T any](r *rankEnd) ([]T, error) {
 // ran the artifact.
 type answer struct {
 	rankEnd
-	Output string
-	Left   []string
+	Output  string
+	Left    []string
+	Written []string
 }
 
 // questionSeconds is the time limit of one question.
@@ -402,5 +416,5 @@ func (e ranksEnd) answer() (answer, error) {
 	if e.Ranks[0] == nil {
 		return answer{}, fmt.Errorf("no process started: %s", lastLine(e.Log))
 	}
-	return answer{*e.Ranks[0], e.Log, e.Left}, nil
+	return answer{*e.Ranks[0], e.Log, e.Left, e.Written}, nil
 }

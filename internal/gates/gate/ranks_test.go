@@ -186,5 +186,5 @@ func (c container) alone(program []string) (end ranksEnd, ok bool) {
 	if c.question != nil {
 		c.question(gate, &a)
 	}
-	return ranksEnd{Exit: at(0), Log: a.Output, Ranks: []*rankEnd{&a.rankEnd}, Left: a.Left}, true
+	return ranksEnd{Exit: at(0), Log: a.Output, Ranks: []*rankEnd{&a.rankEnd}, Left: a.Left, Written: a.Written}, true
 }

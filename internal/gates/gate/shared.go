@@ -79,6 +79,7 @@ func (s Subject) questions(task ring) (all []launch) {
 	}
 	for _, module := range importsOf(e) {
 		ask("import", "imports.py", module)
+		all[len(all)-1].clean = true
 	}
 	if wantsCheckBuild(e) {
 		ask("check-build", append([]string{"checkbuild.py"}, frameworks(e)...)...)

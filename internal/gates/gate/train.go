@@ -323,7 +323,7 @@ func (s Subject) startTraining(ctx context.Context, controller string, env map[s
 	}
 	return s.start(ctx, load, env, launch{
 		gate: name, controller: controller, limit: rankSeconds, scripts: []string{"collectives.py"},
-		parts: []any{task.part(0), task.part(1)}, program: []string{"train.py", s.Expect.Import[0]},
+		parts: []any{task.part(0), task.part(1)}, program: []string{"train.py", s.Expect.Import[0]}, clean: !task.gpus,
 	})
 }
 

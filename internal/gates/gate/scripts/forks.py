@@ -1,11 +1,12 @@
 """Loads frameworks once, and starts the ranks of a job as its forks.
 
-    PYTHON forks.py CHANNEL MODULE...
+    PYTHON -B forks.py CHANNEL MODULE...
 
 ranks.py starts it, and asks it for ranks over the descriptor CHANNEL. A request is one
 message of JSON with the "program" of the rank and its environment "env", and carries the
 rank's own channel, its output and, with MPICH, its launcher's. The answer is the process of the rank, which is a
-child of ranks.py: the kernel tells its exit status there, and not here.
+child of ranks.py: the kernel tells its exit status there, and not here. With it comes the time at which the
+frameworks were there: what they wrote is older.
 
 Nothing of the artifact runs in this process. Only a fork imports it.
 """
@@ -77,12 +78,13 @@ def main():
             importlib.import_module(module)
         except BaseException:  # the ranks report it
             pass
+    loaded = struct.pack("q", witness.now())
     gc.freeze()  # so that no fork writes to the objects of the frameworks, which copies their pages
     while True:
         request, descriptors, _, _ = socket.recv_fds(asked, 1 << 18, 3)
         if not request:
             break
-        asked.send(start(json.loads(request), descriptors, asked))
+        asked.send(start(json.loads(request), descriptors, asked) + loaded)
 
 
 main()

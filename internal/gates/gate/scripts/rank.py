@@ -1,6 +1,6 @@
 """A rank as its launcher sees it: a process that imports nothing of the artifact.
 
-    PYTHON -I -S rank.py SOCKET
+    PYTHON -I -S -B rank.py SOCKET
 
 A launcher starts it. It tells ranks.py over SOCKET which rank it is, and hands on what
 the rank's program finds the other ranks by: its environment, and MPICH's descriptor of

@@ -1,6 +1,6 @@
 """Starts the ranks of a gate, hands each its own part of a task, and prints what came of it.
 
-    PYTHON -I -S ranks.py < JOB
+    PYTHON -I -S -B ranks.py < JOB
 
 The job is one line of JSON on standard input:
 
@@ -11,9 +11,11 @@ The job is one line of JSON on standard input:
         program   of a rank: a file of Python and its arguments
         launcher  the command that starts the ranks; [] starts them here
         meet      whether ranks started here meet at a key-value server, as Horovod's do with Gloo
+        clean     whether files that its ranks write are named
         limit     seconds until all ends
     watch     a regular expression; files that a rank maps with such a path are named
     members   of the artifact: such files get their digests
+    search    directories in which files that ranks write are named
     grace     seconds in which ranks end, once all came to their end or one has ended early
 
 The answer is one line of JSON on standard output: the "nonce" of the job, and as "ends"
@@ -25,6 +27,8 @@ for each launch
               what it had "mapped" there, its "exit" status by the kernel, and "why" that
               is missing; null for a rank that did not start
     left      the programs of processes that ranks started and did not end
+    written   what changed in the file system since the launch before, other than temporary files and the work of
+              frameworks that begin; [] if not asked
 
 Nothing of the artifact runs in this process. A program of a rank runs in a fork of
 forks.py that is a child of this process. It begins only when every rank is there.
@@ -53,12 +57,13 @@ class Forks:
     """The process that has the frameworks, and starts ranks."""
 
     def __init__(self, modules):
+        self.loaded = 0  # the time at which it had the frameworks
         self.load(modules)
 
     def load(self, modules):
         self.modules = modules
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "forks.py"), str(theirs.fileno()), *modules],
+        self.process = subprocess.Popen([sys.executable, "-B", os.path.join(HERE, "forks.py"), str(theirs.fileno()), *modules],
                                         stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
         theirs.close()
 
@@ -67,11 +72,12 @@ class Forks:
         try:
             self.channel.settimeout(max(0.1, deadline - time.monotonic()))
             socket.send_fds(self.channel, [json.dumps({"program": program, "env": env}).encode()], descriptors)
-            answer = self.channel.recv(4)
+            answer = self.channel.recv(12)
         except OSError:
             answer = b""
         if answer:
-            return struct.unpack("i", answer)[0]
+            process, self.loaded = struct.unpack("=iq", answer)
+            return process
         self.process.kill()
         self.process.wait()
         if not self.modules:
@@ -130,7 +136,7 @@ class Launch:
         self.all_ended = 0.0  # when the last rank came to its end
         self.changed = threading.Condition()
 
-    def run(self, forks):
+    def run(self, forks, changes):
         log, output = os.pipe()
         reader = threading.Thread(target=self.read_log, args=(log,), daemon=True)
         reader.start()
@@ -145,7 +151,7 @@ class Launch:
         status = self.stop(launcher) if self.launch["launcher"] else 0
         reader.join(2)
         return {"exit": status, "log": self.log.text(), "ranks": [rank.report if rank else None for rank in self.ranks],
-                "left": end_orphans(forks.process.pid)}
+                "left": end_orphans(forks.process.pid), "written": changes.news(forks.loaded) if self.launch["clean"] else []}
 
     def gather(self, output):
         """Start the launcher, and wait until every rank has connected. No program of a rank runs before."""
@@ -154,7 +160,7 @@ class Launch:
             listener.bind(path)
             listener.listen(len(self.ranks))
             listener.settimeout(0.05)
-            rank = [sys.executable, "-I", "-S", os.path.join(HERE, "rank.py"), path]
+            rank = [sys.executable, "-I", "-S", "-B", os.path.join(HERE, "rank.py"), path]
             try:
                 launcher = subprocess.Popen(self.launch["launcher"] + rank, stdin=subprocess.DEVNULL, stdout=output,
                                             stderr=output, start_new_session=True)
@@ -344,12 +350,45 @@ def end_orphans(forks):
     return left
 
 
+class Changes:
+    """The files and directories that change below some directories.
+
+    The kernel notes the time of every change, which no process can set. A directory
+    changes when something in it is made, renamed or removed.
+    """
+    MOST = 1000
+    TEMPORARY = {"/proc", "/sys", "/dev", "/tmp", "/var/tmp"}
+
+    def __init__(self, directories):
+        self.directories, self.since = directories, witness.now()
+
+    def news(self, loaded):
+        """What changed since the last look, and since the frameworks were loaded."""
+        since, self.since = max(self.since, loaded), witness.now()
+        found, directories = [], list(self.directories)
+        while directories and len(found) < self.MOST:
+            try:
+                entries = os.scandir(directories.pop())
+            except OSError:
+                continue  # its owner closed it, and so changed it
+            with entries:
+                for entry in entries:
+                    if entry.path in self.TEMPORARY:
+                        continue
+                    if entry.stat(follow_symlinks=False).st_ctime_ns > since:
+                        found.append(entry.path)
+                    if entry.is_dir(follow_symlinks=False):
+                        directories.append(entry.path)
+        return sorted(path for path in found if not any(other.startswith(path + "/") for other in found))
+
+
 PR_SET_CHILD_SUBREAPER = 36
 
 witness.close_to_others()
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # the ranks that forks.py starts become its children
 job = json.loads(sys.stdin.readline())
+changes = Changes(job["search"])
 forks = Forks(job["load"])
-ends = [Launch(launch, job).run(forks) for launch in job["launches"]]
+ends = [Launch(launch, job).run(forks, changes) for launch in job["launches"]]
 print("\n" + json.dumps({"nonce": job["nonce"], "ends": ends}), flush=True)
 os._exit(0)

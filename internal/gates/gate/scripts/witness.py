@@ -7,6 +7,7 @@ import ctypes
 import hashlib
 import os
 import re
+import tempfile
 
 # prctl(2)
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, SIGKILL = 1, 4, 9
@@ -24,6 +25,12 @@ def open_to_others():
 
 def end_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+
+
+def now():
+    """The time that the kernel gives to a file that changes now."""
+    with tempfile.TemporaryFile() as file:
+        return os.fstat(file.fileno()).st_ctime_ns
 
 
 def mapped(pid, pattern, members):
