@@ -33,7 +33,6 @@ func TestOfRefuses(t *testing.T) {
 func TestJSONHoldsNoKey(t *testing.T) {
 	got, err := json.Marshal(Artifact{Name: "n", Path: "p", SHA256: "s", Size: 1, Key: "k"})
 	must.Succeed(t, err)
-	if want := `{"name":"n","path":"p","sha256":"s","size":1}`; string(got) != want {
-		t.Errorf("JSON is %s, want %s", got, want)
-	}
+	want := `{"name":"n","path":"p","sha256":"s","size":1}`
+	check.That(t, string(got) == want, "JSON is %s, want %s", got, want)
 }

@@ -75,13 +75,11 @@ func TestOtherFiles(t *testing.T) {
 		return path
 	}
 	a := write("a.txz", "hello world")
-	if lines, err := difference.Of(a, write("same", "hello world")); err != nil || len(lines) > 0 {
-		t.Errorf("%q, %v", lines, err)
-	}
-	if lines, err := difference.Of(a, write("b", "hello earth")); err != nil || len(lines) != 1 || !strings.Contains(lines[0], `"hello earth"`) {
-		t.Errorf("%q, %v", lines, err)
-	}
-	_, err := difference.Of(a, filepath.Join(dir, "nowhere"))
+	lines, err := difference.Of(a, write("same", "hello world"))
+	check.That(t, err == nil && len(lines) == 0, "%q, %v", lines, err)
+	lines, err = difference.Of(a, write("b", "hello earth"))
+	check.That(t, err == nil && len(lines) == 1 && strings.Contains(lines[0], `"hello earth"`), "%q, %v", lines, err)
+	_, err = difference.Of(a, filepath.Join(dir, "nowhere"))
 	check.That(t, err != nil, "a file that is not there was compared")
 	_, err = difference.Of(write("x-1-py3-none-any.whl", "no wheel"), a)
 	check.Fails(t, err, "comparing x-1-py3-none-any.whl")

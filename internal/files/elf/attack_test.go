@@ -1,32 +1,22 @@
-package elf_test
+package elf
 
 import (
 	"bytes"
-	delf "debug/elf"
 	"encoding/binary"
-	"strings"
 	"testing"
 
-	"builder/internal/files/elf"
 	"builder/test/kit/check"
 	"builder/test/kit/elftest"
-	"builder/test/kit/must"
 )
 
-// changed returns a library after change edited one of its sections in place.
 func changed(t *testing.T, l elftest.Library, section string, change func([]byte)) *bytes.Reader {
 	t.Helper()
-	file := l.Bytes()
-	parsed, err := delf.NewFile(bytes.NewReader(file))
-	must.Succeed(t, err)
-	s := parsed.Section(section)
-	change(file[s.Offset : s.Offset+s.Size])
-	return bytes.NewReader(file)
+	return bytes.NewReader(edit(t, l, section, change))
 }
 
 func wantFault(t *testing.T, r *bytes.Reader, says string) {
 	t.Helper()
-	_, err := elf.Read(r)
+	_, err := Read(r)
 	check.Fails(t, err, says)
 }
 
@@ -59,7 +49,7 @@ func TestARequiredVersionIsNotHiddenByAnother(t *testing.T) {
 	wantFault(t, changed(t, l, ".gnu.version_r", func(b []byte) {
 		copy(b[16+16+6:], b[16+6:16+8]) // the second version has the index of the first
 	}), "two versions have the index 2")
-	low, err := elf.Read(changed(t, l, ".gnu.version_r", func(b []byte) {
+	low, err := Read(changed(t, l, ".gnu.version_r", func(b []byte) {
 		copy(b[16+6:], []byte{1, 0}) // the index of no version
 	}))
 	check.That(t, err == nil && low.Floors["GLIBC"] == "2.99", "the floor is %+v, %v", low, err)
@@ -68,7 +58,7 @@ func TestARequiredVersionIsNotHiddenByAnother(t *testing.T) {
 // The loader loads the library named by a filter, as it does for DT_NEEDED.
 func TestFiltersAreNeeded(t *testing.T) {
 	for _, tag := range []uint64{0x7ffffffd, 0x7fffffff} {
-		f, err := elf.Read(changed(t, elftest.Library{Needed: []string{"libforbidden.so"}}, ".dynamic", func(b []byte) {
+		f, err := Read(changed(t, elftest.Library{Needed: []string{"libforbidden.so"}}, ".dynamic", func(b []byte) {
 			binary.LittleEndian.PutUint64(b, tag)
 		}))
 		check.That(t, err == nil && len(f.Needed) == 1 && f.Needed[0] == "libforbidden.so", "%#x: %+v, %v", tag, f, err)
@@ -91,6 +81,6 @@ func TestFunctionsOutsideOfTheCodeThatIsReadAreRefused(t *testing.T) {
 		at := binary.LittleEndian.Uint64(b[24+8:])
 		binary.LittleEndian.PutUint64(b[24+8:], at+17) // into .rodata, which is executable too
 	})
-	uses, err := elf.CPUUses(r)
-	check.That(t, err != nil && strings.Contains(err.Error(), "outside all sections of code"), "it takes %v, %v", uses, err)
+	uses, err := CPUUses(r)
+	check.Fails(t, err, "outside all sections of code", uses)
 }

@@ -197,8 +197,7 @@ func TestSymbolsByBinding(t *testing.T) {
 		{"local", symbol(elf.STB_LOCAL, elf.STV_DEFAULT, 7), nil, nil},
 	} {
 		f := &File{}
-		if err := f.addSymbol(c.symbol); err != nil || !slices.Equal(f.Undefined, c.undefined) || !slices.Equal(f.Exported, c.exported) {
-			t.Errorf("%s: wants %v, gives %v, %v", c.name, f.Undefined, f.Exported, err)
-		}
+		err := f.addSymbol(c.symbol)
+		check.That(t, err == nil && slices.Equal(f.Undefined, c.undefined) && slices.Equal(f.Exported, c.exported), "%s: wants %v, gives %v, %v", c.name, f.Undefined, f.Exported, err)
 	}
 }

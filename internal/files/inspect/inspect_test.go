@@ -107,13 +107,11 @@ func TestWheel(t *testing.T) {
 	want := "name=horovod version=0.28.1+rocm5.7.tf2.13.0.gfx90a python=cp311 platform=linux_x86_64 packages=horovod programs=none data=none framework=tensorflow cxxabi=none " +
 		"rocm=5 cuda=none sycl=none arch=gfx90a nccl=rccl mpi=openmpi gloo=none rdma=none glibc=2.34"
 	check.That(t, strings.Join(got, " ") == want, "got  %s\nwant %s", strings.Join(got, " "), want)
-	if f, _ := r.Fact("mpi"); f.Because[0] != "horovod/lib/libhelper.so.1 needs libmpi.so.40" {
-		t.Errorf("%+v", f)
-	}
+	f, _ := r.Fact("mpi")
+	check.That(t, f.Because[0] == "horovod/lib/libhelper.so.1 needs libmpi.so.40", "%+v", f)
 	check.Same(t, "it would be expected to be", "framework=tensorflow rocm=5.7 arch=gfx90a nccl=rccl mpi=openmpi", expectedOf(r))
-	if f, _ := wheelReport(t, "1", nil).Fact("nccl"); f.Because[0] != "no library" {
-		t.Errorf("%+v", f)
-	}
+	f, _ = wheelReport(t, "1", nil).Fact("nccl")
+	check.That(t, f.Because[0] == "no library", "%+v", f)
 }
 
 func expectedOf(r Report) string {

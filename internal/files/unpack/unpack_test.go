@@ -33,9 +33,8 @@ func TestReader(t *testing.T) {
 		}
 		have, err := io.ReadAll(r)
 		check.That(t, err == nil && string(have) == "what was packed", "%s: %q, %v", suffix, have, err)
-		if err := r.Close(); err != nil {
-			t.Errorf("closing %s: %v", suffix, err)
-		}
+		err = r.Close()
+		check.That(t, err == nil, "closing %s: %v", suffix, err)
 	}
 }
 

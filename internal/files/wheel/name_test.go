@@ -104,14 +104,6 @@ func TestParseHeader(t *testing.T) {
 	}
 }
 
-func TestHasVersion(t *testing.T) {
-	n, err := ParseName(goodName)
-	must.Succeed(t, err)
-	for version, want := range map[string]bool{"0.28.1+rocm5.7": true, "0.28.1+ROCm5-7": true, "0.28.1": false, "0.28.1+rocm6.1": false, "0.28.2+rocm5.7": false, "": false} {
-		check.That(t, n.HasVersion(version) == want, "%q: %v", version, !want)
-	}
-}
-
 func FuzzParseName(f *testing.F) {
 	f.Add(goodName)
 	f.Add("a-1-2-py2.py3-none-manylinux_2_38_x86_64.any.whl")

@@ -233,7 +233,7 @@ func TestFetchOfBadContent(t *testing.T) {
 		err := r.Fetch(t.Context(), f, dir)
 		check.That(t, err != nil && strings.Contains(err.Error(), want) && diag.CodeOf(err) == diag.Fetch, "want %q, got %v", want, err)
 		left, _ := os.ReadDir(dir)
-		check.That(t, len(left) <= 0, "%s: left %v", want, left)
+		check.That(t, len(left) == 0, "%s: left %v", want, left)
 		at.mend()
 		err = r.Fetch(t.Context(), f, dir)
 		check.That(t, err == nil, "afterwards: %v", err)

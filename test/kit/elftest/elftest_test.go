@@ -28,31 +28,6 @@ func sample() elftest.Library {
 	}
 }
 
-func TestLibraryIsRead(t *testing.T) {
-	got, err := elf.Read(bytes.NewReader(sample().Bytes()))
-	must.Succeed(t, err)
-	want := &elf.File{
-		Soname: "libsample.so.1", Needed: []string{"libm.so.6", "libc.so.6"},
-		Runpath: []string{"$ORIGIN/lib", "/opt/x"}, Rpath: []string{"/opt/y"},
-		Undefined: []elf.Symbol{
-			{Name: "cos", Version: "GLIBC_2.2.5", Library: "libm.so.6"},
-			{Name: "sin", Version: "GLIBC_2.2.5", Library: "libm.so.6"},
-			{Name: "memcpy", Version: "GLIBC_2.14", Library: "libc.so.6"},
-			{Name: "absent", Weak: true},
-		},
-		Exported: []elf.Symbol{{Name: "given"}, {Name: "versioned", Version: "SAMPLE_1.2"}},
-		Floors:   map[string]string{"GLIBC": "2.14"},
-	}
-	check.Same(t, "read", want, got)
-	targets, err := elf.DeviceTargets(bytes.NewReader(sample().Bytes()))
-	must.Succeed(t, err)
-	var names []string
-	for _, target := range targets {
-		names = append(names, target.String())
-	}
-	check.Same(t, "targets", []string{"gfx90a:xnack+", "gfx942", "compute_90", "sm_100f", "sm_90", "sm_90a"}, names)
-}
-
 // The dynamic linker must accept the library and find its symbols.
 func TestLibraryLoads(t *testing.T) {
 	const script = `
