@@ -53,7 +53,7 @@ func (f File) named() map[pinName]string {
 		}
 	}
 	for _, p := range f.Python {
-		set := p.need().String()
+		set := p.String()
 		for _, file := range p.Files {
 			all[pinName{"wheel", file.Project + " (Python " + p.Python + ")", set}] = pinned(file)
 		}

@@ -88,13 +88,12 @@ func (f File) check(name string) error {
 		c.image(img)
 	}
 	for _, p := range f.Python {
-		need := p.need()
-		c.once("%s", need)
+		c.once("%s", p)
 		if !word.MatchString(p.Python) {
 			c.problem("%q is not a Python version", p.Python)
 		}
 		if len(p.Requirements) > 0 && len(p.Files) == 0 {
-			c.problem("%s: no files", need)
+			c.problem("%s: no files", p)
 		}
 		for _, file := range p.Files {
 			c.file(file)

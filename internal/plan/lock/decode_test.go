@@ -9,7 +9,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
-	"builder/recipes"
 	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
@@ -45,31 +44,6 @@ func TestEncodeKeepsValues(t *testing.T) {
 	got, err := lock.Decode("x", f.Encode())
 	must.Succeed(t, err)
 	check.Same(t, "round trip", f.With(lock.File{}), got)
-}
-
-// The embedded locks have exactly the form that builder writes.
-func TestEmbeddedLocks(t *testing.T) {
-	files, err := recipes.FS.ReadDir(".")
-	must.Succeed(t, err)
-	found := 0
-	for _, file := range files {
-		name, ok := strings.CutSuffix(file.Name(), ".lock.json")
-		if !ok {
-			continue
-		}
-		found++
-		data, err := recipes.FS.ReadFile(file.Name())
-		must.Succeed(t, err)
-		f, err := lock.Decode(file.Name(), data)
-		if err != nil {
-			t.Errorf("%v", err)
-			continue
-		}
-		check.Same(t, file.Name(), string(data), string(f.Encode()))
-		check.That(t, f.Recipe == name && !bytes.Contains(data, []byte("://")),
-			"%s is of %q, and names no address: %v", file.Name(), f.Recipe, !bytes.Contains(data, []byte("://")))
-	}
-	check.That(t, found != 0, "there is none")
 }
 
 func TestDecodeRefuses(t *testing.T) {

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,23 +18,11 @@ const EntryFile = "entry.json"
 
 // Canonical returns the entry as JSON with fields in fixed order and sorted map keys,
 // without floats, times and host paths.
-func (e Entry) Canonical() []byte {
-	data, err := json.Marshal(e)
-	if err != nil {
-		panic(fmt.Sprintf("lock: an entry is not JSON: %v", err)) // strings, integers and maps of strings only
-	}
-	return data
-}
+func (e Entry) Canonical() []byte { return []byte(encoded(e)) }
 
 // Key returns the sha256 of a base image with its Python packages. It is expensive to
 // make, and cells share it.
-func (i Image) Key() string {
-	data, err := json.Marshal(i)
-	if err != nil {
-		panic(fmt.Sprintf("lock: an image is not JSON: %v", err)) // see Canonical
-	}
-	return sumOf(data)
-}
+func (i Image) Key() string { return sumOf([]byte(encoded(i))) }
 
 // WriteEntry writes an entry atomically to the directory of its cell, which it creates
 // if necessary.

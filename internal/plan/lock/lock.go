@@ -100,10 +100,16 @@ type ImagePin struct {
 	Packages []deb.Package `json:"packages,omitempty"`
 }
 
+// answers reports whether the pin was made for the current request of the image.
+func (p ImagePin) answers(img image.Image) bool {
+	return p.Name == img.Name && p.Registry == img.Registry && encoded(p.Debian) == encoded(img.Debian)
+}
+
 // Reference returns the reference of a registry image with its digest.
 func (p ImagePin) Reference() string { return p.Registry + "@" + p.Digest }
 
-// A PythonPin is the set of files to which requirements were resolved.
+// A PythonPin is the set of files to which requirements on one Python were resolved,
+// without the projects provided by other means. As a need of a draft it has no files.
 type PythonPin struct {
 	Python       string      `json:"python"`
 	Requirements []string    `json:"requirements"`
@@ -185,25 +191,17 @@ func (e Entry) Pulled() []ImagePin {
 type Missing struct {
 	Sources []SourceNeed
 	Images  []image.Image
-	Python  []PythonNeed
-}
-
-// A PythonNeed is a request for a set of requirements on one Python, without the
-// projects provided by other means.
-type PythonNeed struct {
-	Python       string
-	Requirements []string
-	Without      []string
+	Python  []PythonPin
 }
 
 // String returns the need in words.
-func (n PythonNeed) String() string {
-	if len(n.Requirements) == 0 {
-		return fmt.Sprintf("Python %s without packages", n.Python)
+func (p PythonPin) String() string {
+	if len(p.Requirements) == 0 {
+		return fmt.Sprintf("Python %s without packages", p.Python)
 	}
-	text := fmt.Sprintf("Python %s with %s", n.Python, strings.Join(n.Requirements, " "))
-	if len(n.Without) > 0 {
-		text += " without " + strings.Join(n.Without, " ")
+	text := fmt.Sprintf("Python %s with %s", p.Python, strings.Join(p.Requirements, " "))
+	if len(p.Without) > 0 {
+		text += " without " + strings.Join(p.Without, " ")
 	}
 	return text
 }
@@ -280,26 +278,19 @@ func (d Draft) sources() []SourceNeed {
 
 // pythonNeeds lists the packages of the build, those of the gates, and those of the
 // tests if there are any.
-func (d Draft) pythonNeeds() []PythonNeed {
+func (d Draft) pythonNeeds() []PythonPin {
 	requires := d.Settings.Requires
-	needs := []PythonNeed{
+	needs := []PythonPin{
 		{Python: d.Vars["python"], Requirements: sorted(requires.Build)},
 		{Python: d.Vars["python"], Requirements: sorted(requires.Run), Without: slices.Sorted(slices.Values(requires.Without))},
 	}
 	if len(requires.Tests) > 0 && d.Tests.Kind != "" {
-		needs = append(needs, PythonNeed{Python: d.Vars["python"], Requirements: sorted(requires.Tests)})
+		needs = append(needs, PythonPin{Python: d.Vars["python"], Requirements: sorted(requires.Tests)})
 	}
 	return needs
 }
 
-func (n PythonNeed) equal(m PythonNeed) bool {
-	return n.Python == m.Python && slices.Equal(n.Requirements, m.Requirements) && slices.Equal(n.Without, m.Without)
-}
-
-// need returns the need for which the pin was made.
-func (p PythonPin) need() PythonNeed { return PythonNeed{p.Python, p.Requirements, p.Without} }
-
-// question returns the need as the sort key of pins.
+// question returns the need as the key of pins, by which they are sorted.
 func (p PythonPin) question() string {
 	words := append([]string{p.Python}, p.Requirements...)
 	if len(p.Without) > 0 {

@@ -3,6 +3,8 @@ package lock
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 
 	"builder/internal/base/diag"
@@ -61,37 +63,25 @@ func distinct[T any](list []T) []T {
 	})
 }
 
-// encoded returns the JSON of a pin or a need. Equal ones have the same.
+// encoded returns the canonical JSON of an entry or a part of a lock: its fields in fixed
+// order, with sorted keys of maps. Equal ones have the same.
 func encoded(x any) string {
-	data, _ := json.Marshal(x) // only strings, integers and lists of them
+	data, err := json.Marshal(x)
+	if err != nil {
+		panic(fmt.Sprintf("lock: %T is not JSON: %v", x, err)) // strings, integers, and lists and maps of them only
+	}
 	return string(data)
 }
 
 // Unneeded returns the pins of f that satisfy no need of the drafts.
-func (f File) Unneeded(drafts []Draft) File { return f.Without(f.answers(File{}.Missing(drafts))) }
-
-// answers returns the pins of f that satisfy a need in m.
-func (f File) answers(m Missing) File {
-	found, pins := File{Schema: Schema, Recipe: f.Recipe}, NewPins(f, "")
-	for _, s := range m.Sources {
-		found.Sources = append(found.Sources, f.sourcePins(s)...)
-	}
-	for _, img := range m.Images {
-		if pin, ok := pins.image(img); ok {
-			found.Images = append(found.Images, pin)
-		}
-	}
-	for _, need := range m.Python {
-		if pin, ok := pins.python(need); ok {
-			found.Python = append(found.Python, pin)
-		}
-	}
-	return found
-}
-
-// sourcePins returns the pins for a source as stored in the lock.
-func (f File) sourcePins(s SourceNeed) []SourcePin {
-	return slices.DeleteFunc(slices.Clone(f.Sources), func(pin SourcePin) bool { return !pin.answers(s) })
+func (f File) Unneeded(drafts []Draft) File {
+	needs, left := File{}.Missing(drafts), File{Schema: Schema, Recipe: f.Recipe}
+	left.Sources = slices.DeleteFunc(slices.Clone(f.Sources), func(p SourcePin) bool { return slices.ContainsFunc(needs.Sources, p.answers) })
+	left.Images = slices.DeleteFunc(slices.Clone(f.Images), func(p ImagePin) bool { return slices.ContainsFunc(needs.Images, p.answers) })
+	left.Python = slices.DeleteFunc(slices.Clone(f.Python), func(p PythonPin) bool {
+		return slices.ContainsFunc(needs.Python, func(need PythonPin) bool { return need.question() == p.question() })
+	})
+	return left
 }
 
 // None reports whether the file pins nothing.
@@ -99,15 +89,12 @@ func (f File) None() bool { return len(f.Sources)+len(f.Images)+len(f.Python) ==
 
 // String lists the pins of the file in words.
 func (f File) String() string {
-	var m Missing
+	m := Missing{Python: f.Python}
 	for _, s := range f.Sources {
 		m.Sources = append(m.Sources, SourceNeed{Project: s.Project, Version: s.Version, Python: s.Python})
 	}
 	for _, i := range f.Images {
 		m.Images = append(m.Images, image.Image{Name: i.Name})
-	}
-	for _, p := range f.Python {
-		m.Python = append(m.Python, p.need())
 	}
 	return m.String()
 }
@@ -116,51 +103,46 @@ func (f File) String() string {
 // source, of an image or a package in it, or of a Python package in the pins of f. A
 // name that matches no need is an error.
 func (f File) Holding(names []string, drafts []Draft) (Missing, error) {
-	questions := f.questions(drafts)
+	needs, pins := File{}.Missing(drafts), NewPins(f, "")
 	var held Missing
-	for _, q := range questions {
-		if slices.ContainsFunc(names, q.has) {
-			q.ask(&held)
+	known := map[string]string{} // the name of every need, in normal form
+	for _, s := range needs.Sources {
+		if isNamed(names, known, s.Project) {
+			held.Sources = append(held.Sources, s)
+		}
+	}
+	for _, img := range needs.Images {
+		pin, _ := pins.image(img)
+		pin.Name = img.Name
+		if isNamed(names, known, pin.names()...) {
+			held.Images = append(held.Images, img)
+		}
+	}
+	for _, need := range needs.Python {
+		pin, _ := pins.python(need)
+		if isNamed(names, known, pin.names()...) {
+			held.Python = append(held.Python, need)
 		}
 	}
 	var errs []error
 	for _, name := range names {
-		if !slices.ContainsFunc(questions, func(q question) bool { return q.has(name) }) {
-			errs = append(errs, unknown(name, questions))
+		if known[wheel.NormalName(name)] == "" {
+			errs = append(errs, unknown(name, slices.Sorted(maps.Values(known))))
 		}
 	}
 	return held, errors.Join(errs...)
 }
 
-// question is a need of drafts with all names of its pin.
-type question struct {
-	names []string
-	ask   func(*Missing)
-}
-
-// has compares names as the Python index does. No two Debian packages or images differ
-// only in the ignored characters.
-func (q question) has(name string) bool {
-	return slices.ContainsFunc(q.names, func(n string) bool { return wheel.NormalName(n) == wheel.NormalName(name) })
-}
-
-// questions lists the needs of the drafts, with the names in the pins of f.
-func (f File) questions(drafts []Draft) []question {
-	var all []question
-	needs, pins := File{}.Missing(drafts), NewPins(f, "")
-	for _, s := range needs.Sources {
-		all = append(all, question{[]string{s.Project}, func(m *Missing) { m.Sources = append(m.Sources, s) }})
+// isNamed reports whether names has one of a need's names, and adds those to known. It
+// compares as the Python index does. No two Debian packages or images differ only in the
+// ignored characters.
+func isNamed(names []string, known map[string]string, of ...string) bool {
+	for _, name := range of {
+		known[wheel.NormalName(name)] = name
 	}
-	for _, img := range needs.Images {
-		pin, _ := pins.image(img)
-		pin.Name = img.Name
-		all = append(all, question{pin.names(), func(m *Missing) { m.Images = append(m.Images, img) }})
-	}
-	for _, need := range needs.Python {
-		pin, _ := pins.python(need)
-		all = append(all, question{pin.names(), func(m *Missing) { m.Python = append(m.Python, need) }})
-	}
-	return all
+	return slices.ContainsFunc(names, func(name string) bool {
+		return slices.ContainsFunc(of, func(n string) bool { return wheel.NormalName(n) == wheel.NormalName(name) })
+	})
 }
 
 func (p ImagePin) names() []string {
@@ -180,12 +162,8 @@ func (p PythonPin) names() []string {
 }
 
 // unknown returns the error for a name that no need has.
-func unknown(name string, questions []question) error {
+func unknown(name string, known []string) error {
 	err := diag.Errorf(diag.Usage, "no chosen cell needs a pin of %q", name)
-	var known []string
-	for _, q := range questions {
-		known = append(known, q.names...)
-	}
 	if near := diag.Nearest(name, known); near != "" {
 		return err.WithHint("did you mean %q?", near)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"path"
 	"slices"
-	"strings"
 
 	"builder/internal/input/pypi"
 	"builder/internal/plan/image"
@@ -22,36 +21,30 @@ type Pins struct {
 func NewPins(f File, pipeline string) *Pins {
 	p := &Pins{f, pipeline, make(map[string]PythonPin, len(f.Python))}
 	for _, pin := range slices.Backward(f.Python) {
-		p.packages[pin.need().key()] = pin
+		p.packages[pin.question()] = pin
 	}
 	return p
 }
 
-// key identifies a need.
-func (n PythonNeed) key() string {
-	return n.Python + "\x01" + strings.Join(n.Requirements, "\x00") + "\x01" + strings.Join(n.Without, "\x00")
-}
-
-// Missing returns the needs of a draft without a pin.
+// Missing returns the needs of a draft without a pin, each once.
 func (p *Pins) Missing(d Draft) Missing {
 	var m Missing
 	for _, source := range d.sources() {
-		if _, ok := p.file.source(source); !ok && !slices.Contains(m.Sources, source) {
+		if _, ok := p.file.source(source); !ok {
 			m.Sources = append(m.Sources, source)
 		}
 	}
 	for _, img := range []image.Image{d.Image, d.Runtime} {
-		named := func(i image.Image) bool { return i.Name == img.Name }
-		if _, ok := p.image(img); !ok && !slices.ContainsFunc(m.Images, named) {
+		if _, ok := p.image(img); !ok {
 			m.Images = append(m.Images, img)
 		}
 	}
 	for _, need := range d.pythonNeeds() {
-		if _, ok := p.python(need); !ok && !slices.ContainsFunc(m.Python, need.equal) {
+		if _, ok := p.python(need); !ok {
 			m.Python = append(m.Python, need)
 		}
 	}
-	return m
+	return m.And(Missing{})
 }
 
 // source returns the pin of a source. A source pinned by the recipe itself needs none
@@ -79,15 +72,15 @@ func (p *Pins) image(img image.Image) (ImagePin, bool) {
 		return ImagePin{Name: img.Name, Registry: img.Registry, Digest: img.Digest}, true
 	}
 	for _, pin := range p.file.Images {
-		if pin.Name == img.Name && pin.Registry == img.Registry && encoded(pin.Debian) == encoded(img.Debian) {
+		if pin.answers(img) {
 			return pin, true
 		}
 	}
 	return ImagePin{}, false
 }
 
-func (p *Pins) python(need PythonNeed) (PythonPin, bool) {
-	pin, ok := p.packages[need.key()]
+func (p *Pins) python(need PythonPin) (PythonPin, bool) {
+	pin, ok := p.packages[need.question()]
 	return pin, ok
 }
 
@@ -115,7 +108,7 @@ func (p *Pins) Entry(d Draft) Entry {
 	return e
 }
 
-func (p *Pins) locked(img image.Image, need PythonNeed) Image {
+func (p *Pins) locked(img image.Image, need PythonPin) Image {
 	pin, _ := p.image(img)
 	python, _ := p.python(need)
 	return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, CPython: img.CPython, Site: img.Site, Wheels: python.Files, Provides: img.Provides}

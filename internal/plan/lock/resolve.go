@@ -43,9 +43,9 @@ func (r Resolver) Resolve(ctx context.Context, recipeName string, m Missing) (Fi
 		pin, err := r.source(ctx, s)
 		return pin, within(err, "locking source %s %s", s.Project, s.Version)
 	})
-	f.Python, errs[2] = each(ctx, m.Python, func(need PythonNeed) (PythonPin, error) {
-		files, err := r.python(ctx, need)
-		return PythonPin{need.Python, need.Requirements, need.Without, files}, within(err, "locking Python packages")
+	f.Python, errs[2] = each(ctx, m.Python, func(need PythonPin) (_ PythonPin, err error) {
+		need.Files, err = r.python(ctx, need)
+		return need, within(err, "locking Python packages")
 	})
 	err := errors.Join(errs[:]...)
 	if f.None() && err != nil {
@@ -80,7 +80,7 @@ func within(err error, format string, args ...any) error {
 
 // python resolves a set of requirements with the index. Without requirements it does
 // not use the index.
-func (r Resolver) python(ctx context.Context, need PythonNeed) ([]pypi.File, error) {
+func (r Resolver) python(ctx context.Context, need PythonPin) ([]pypi.File, error) {
 	if len(need.Requirements) == 0 {
 		return []pypi.File{}, nil
 	}

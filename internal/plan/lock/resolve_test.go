@@ -100,7 +100,7 @@ func TestResolveNothing(t *testing.T) {
 
 // Without requirements the index is not used.
 func TestResolveNoRequirements(t *testing.T) {
-	got, err := resolver(errors.New("uv is not asked")).Resolve(t.Context(), "tiny", lock.Missing{Python: []lock.PythonNeed{{Python: "3.11"}}})
+	got, err := resolver(errors.New("uv is not asked")).Resolve(t.Context(), "tiny", lock.Missing{Python: []lock.PythonPin{{Python: "3.11"}}})
 	check.That(t, len(got.Python) == 1 && len(got.Python[0].Files) == 0 && err == nil, "got %+v, %v", got, err)
 	if read, err := lock.Decode("l", got.Encode()); err != nil || len(read.Python) != 1 {
 		t.Errorf("read back: %+v, %v", read, err)
@@ -121,7 +121,7 @@ func TestResolveReports(t *testing.T) {
 		},
 		"no reference": {lock.Missing{Images: []image.Image{{Name: "base", Registry: "a b"}}}, diag.Usage, "locking image base: resolving image "},
 		"no mirror":    {lock.Missing{Images: tinyImages()[:1]}, diag.Fetch, "locking image debian: no Debian mirror: the host"},
-		"no uv":        {lock.Missing{Python: []lock.PythonNeed{{Python: "3.11", Requirements: []string{"numpy"}}}}, diag.Fetch, "there is no uv"},
+		"no uv":        {lock.Missing{Python: []lock.PythonPin{{Python: "3.11", Requirements: []string{"numpy"}}}}, diag.Fetch, "there is no uv"},
 		"no uv for a source": {
 			lock.Missing{Sources: []lock.SourceNeed{{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "tiny", Version: "1.0"}}}, diag.Fetch, "there is no uv",
 		},
@@ -144,7 +144,7 @@ func TestResolveTheRest(t *testing.T) {
 			{Name: "base", Registry: reference},
 			{Name: "lost", Registry: strings.Replace(reference, "/base", "/lost", 1)},
 		},
-		Python: []lock.PythonNeed{{Python: "3.11"}, {Python: "3.12", Requirements: []string{"numpy"}}},
+		Python: []lock.PythonPin{{Python: "3.11"}, {Python: "3.12", Requirements: []string{"numpy"}}},
 	}
 	got, err := resolver(diag.Errorf(diag.Fetch, "there is no uv")).Resolve(t.Context(), "tiny", missing)
 	check.That(t, len(got.Images) == 1 && got.Images[0].Digest == digest && len(got.Python) == 1 && got.Python[0].Python == "3.11",
@@ -165,7 +165,7 @@ func TestResolveEndsWithTheContext(t *testing.T) {
 		cancel()
 		return pypi.Tool{}, ctx.Err()
 	}}
-	_, err := r.Resolve(ctx, "tiny", lock.Missing{Python: []lock.PythonNeed{{Python: "3.11", Requirements: []string{"a"}}, {Python: "3.12", Requirements: []string{"b"}}}})
+	_, err := r.Resolve(ctx, "tiny", lock.Missing{Python: []lock.PythonPin{{Python: "3.11", Requirements: []string{"a"}}, {Python: "3.12", Requirements: []string{"b"}}}})
 	check.That(t, asked == 1 && errors.Is(err, context.Canceled), "asked %d times: %v", asked, err)
 }
 
@@ -175,7 +175,7 @@ func TestResolveRefusesAHostileQuestion(t *testing.T) {
 	_, err := resolver(nil).Resolve(t.Context(), "tiny", missing)
 	check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), "locking source --index-url=x 1: "),
 		"class %v: %v", diag.CodeOf(err), err)
-	missing = lock.Missing{Python: []lock.PythonNeed{{Python: "three", Requirements: []string{"x"}}}}
+	missing = lock.Missing{Python: []lock.PythonPin{{Python: "three", Requirements: []string{"x"}}}}
 	if _, err := resolver(nil).Resolve(t.Context(), "tiny", missing); diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "locking Python packages: ") {
 		t.Errorf("class %v: %v", diag.CodeOf(err), err)
 	}

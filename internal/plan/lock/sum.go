@@ -3,9 +3,7 @@ package lock
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"builder/internal/base/diag"
 )
@@ -24,13 +22,7 @@ type signed struct {
 
 // sum returns the sha256 of the canonical JSON of a lock, with sorted pins. The layout
 // of the file does not matter.
-func (f File) sum() string {
-	data, err := json.Marshal(f.With(File{}))
-	if err != nil {
-		panic(fmt.Sprintf("lock: a lock is not JSON: %v", err)) // strings and integers only
-	}
-	return sumOf(data)
-}
+func (f File) sum() string { return sumOf([]byte(encoded(f.With(File{})))) }
 
 func sumOf(data []byte) string {
 	sum := sha256.Sum256(data)
