@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -37,28 +38,19 @@ func TestRequired(t *testing.T) {
 
 // The finder finds exactly the texts contained in the line, even if they overlap.
 func TestFinder(t *testing.T) {
-	word := rapid.StringMatching(`[abc]{1,4}`)
+	word := rapid.StringMatching(`[ab]{4,6}`)
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(word, 1, 8).Draw(t, "words")
 		texts := map[int][]string{}
 		for i, w := range words {
 			texts[i%3] = append(texts[i%3], w)
 		}
-		line := rapid.StringMatching(`[abcd]{0,40}`).Draw(t, "line")
+		line := rapid.StringMatching(`[abc]{0,40}`).Draw(t, "line")
 		got := map[int]bool{}
 		newFinder(texts).find([]byte(line), func(id int) { got[id] = true })
 		for id, list := range texts {
-			want := slices.ContainsFunc(list, func(w string) bool { return contains(line, w) })
+			want := slices.ContainsFunc(list, func(w string) bool { return strings.Contains(line, w) })
 			must.Hold(t, got[id] == want, "%q in %q: got %v, want %v", list, line, got[id], want)
 		}
 	})
-}
-
-func contains(line, w string) bool {
-	for i := 0; i+len(w) <= len(line); i++ {
-		if line[i:i+len(w)] == w {
-			return true
-		}
-	}
-	return false
 }
