@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
 )
 
 // maxLine bounds a piece of a line, in bytes.
@@ -57,52 +58,14 @@ func eachPiece(l line, visit func(line) bool) bool {
 	return true
 }
 
-// plain removes escape sequences, in place.
+// escape matches the escape sequences of terminals: parameters and a letter, a title or a
+// link up to its end, or a character.
+var escape = regexp.MustCompile(`(?s)\x1b(?:\[[ -?]*.?|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)?`)
+
+// plain removes escape sequences.
 func plain(text []byte) []byte {
-	i := bytes.IndexByte(text, escape)
-	if i < 0 {
+	if bytes.IndexByte(text, '\x1b') < 0 {
 		return text
 	}
-	kept := text[:i]
-	for i < len(text) {
-		if n := sequence(text[i:]); n > 0 {
-			i += n
-			continue
-		}
-		kept = append(kept, text[i])
-		i++
-	}
-	return kept
-}
-
-const (
-	escape = '\x1b'
-	bell   = '\x07'
-)
-
-// sequence returns the length of the escape sequence at the beginning of text, or 0 if
-// there is none.
-func sequence(text []byte) int {
-	switch {
-	case text[0] != escape:
-		return 0
-	case len(text) == 1:
-		return 1
-	case text[1] == '[': // parameters, then a letter
-		i := 2
-		for i < len(text) && text[i] >= ' ' && text[i] <= '?' {
-			i++
-		}
-		return min(i+1, len(text))
-	case text[1] == ']': // a title or a link; ends with a bell or ESC \
-		end := 2 + bytes.IndexAny(text[2:], string([]byte{bell, escape}))
-		switch {
-		case end < 2:
-		case text[end] == bell:
-			return end + 1
-		case bytes.HasPrefix(text[end+1:], []byte{'\\'}):
-			return end + 2
-		}
-	}
-	return 2
+	return escape.ReplaceAll(text, nil)
 }

@@ -137,9 +137,17 @@ func (s *scan) findings() []Finding {
 	return ranked(found)
 }
 
+// rank orders findings, the worst first: by severity, then causes before symptoms.
+func (f Finding) rank() int {
+	if f.Symptom {
+		return 2*f.Severity.rank() + 1
+	}
+	return 2 * f.Severity.rank()
+}
+
 func ranked(found []Finding) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), order(a.Symptom, b.Symptom), cmp.Compare(a.Line, b.Line))
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Line, b.Line))
 	})
 	return found
 }
@@ -175,15 +183,4 @@ func (s *scan) shown(k known) (counter, bool) {
 		}
 	}
 	return s.counters[wanted[0]], true
-}
-
-// order sorts false before true.
-func order(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
