@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -131,7 +132,6 @@ type search struct {
 	order    []recipe.Axis // named axes first, each with its selected values
 	named    int
 	rules    []rule
-	about    map[string][]*rule // the rules that name an axis, in order
 	names    []names
 	point    map[string]string
 	cells    []Cell
@@ -156,7 +156,7 @@ type names struct {
 }
 
 func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
-	s := &search{recipe: r, point: map[string]string{}, about: map[string][]*rule{}}
+	s := &search{recipe: r, point: map[string]string{}}
 	var open []recipe.Axis
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(filter)) {
@@ -183,11 +183,6 @@ func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 		parsed, err := parseRule(r, written)
 		errs = append(errs, err)
 		s.rules = append(s.rules, parsed)
-	}
-	for i := range s.rules {
-		for name := range s.rules[i].axes() {
-			s.about[name] = append(s.about[name], &s.rules[i])
-		}
 	}
 	s.names = append(s.names, names{nil, r.Vars})
 	for _, v := range r.Variants {
@@ -248,7 +243,7 @@ func (s *search) enumerate(i int) {
 	if s.steps > maxSteps {
 		return
 	}
-	if s.broken = s.newlyViolated(i); s.broken != nil {
+	if s.broken = s.violated(); s.broken != nil {
 		s.exclude()
 		return
 	}
@@ -293,7 +288,7 @@ func (s *search) complete(i int) bool {
 	if s.steps > maxSteps {
 		return true
 	}
-	if broken := s.newlyViolated(i); broken != nil {
+	if broken := s.violated(); broken != nil {
 		if s.broken == nil || s.explains(broken) > max(1, s.explains(s.broken)) {
 			s.broken = broken
 		}
@@ -337,24 +332,10 @@ func (s *search) explains(r *rule) int {
 
 // violated returns the first rule broken by the known values of the point.
 func (s *search) violated() *rule {
+	s.steps++
 	for i := range s.rules {
 		if s.breaks(&s.rules[i]) {
 			return &s.rules[i]
-		}
-	}
-	return nil
-}
-
-// newlyViolated is like violated for the first i axes of order, if no rule was broken
-// before the last of them had a value. Only a rule about that axis can be broken now.
-func (s *search) newlyViolated(i int) *rule {
-	s.steps++
-	if i == 0 {
-		return s.violated()
-	}
-	for _, r := range s.about[s.order[i-1].Name] {
-		if s.breaks(r) {
-			return r
 		}
 	}
 	return nil
@@ -391,7 +372,7 @@ func (s *search) add() {
 		return
 	}
 	id, err := subst.Expand(s.recipe.ID, named)
-	if err == nil && !plain(strings.TrimPrefix(id, folder(s.recipe))) {
+	if err == nil && !plain.MatchString(strings.TrimPrefix(id, folder(s.recipe))) {
 		err = diag.Errorf(diag.Usage, "recipe %s: the id %q is not valid as the name of a folder", s.recipe.Name, id).
 			WithHint("use letters, digits and . _ + - only, and begin with a letter or digit")
 	}
@@ -413,16 +394,8 @@ func folder(r *recipe.Recipe) string {
 	return dir
 }
 
-// plain reports whether an id is valid as the name of a folder.
-func plain(id string) bool {
-	for i, c := range []byte(id) {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && (i == 0 || !strings.ContainsRune("._+-", rune(c))) {
-			return false
-		}
-	}
-	return id != ""
-}
+// plain matches an id that is valid as the name of a folder.
+var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 
 // derive returns the axes, the spellings of their values in file names, and the vars of
 // the recipe.
