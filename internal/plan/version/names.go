@@ -53,7 +53,8 @@ func line(text string, known []string) string {
 	return ""
 }
 
-// advise adds a hint to an error about part, a value of a list.
+// advise adds a hint to an error about part, a value of a list. It guesses no release and
+// no GPU by their letters: 2.1.2 is far from 2.12, and code for one GPU runs on no other.
 func advise(err *diag.Error, part string, known []string) error {
 	if err.Hint != "" {
 		return err
@@ -63,37 +64,9 @@ func advise(err *diag.Error, part string, known []string) error {
 	if short := line(part, known); short != "" {
 		return err.WithHint("did you mean %q? %s", short, list)
 	}
-	if arch := elf.Architecture(part); arch != "" {
-		return err.WithHint("code for this GPU has the target %s, which is not a known value; %s", arch, list)
-	}
-	near := adjacent(part, known)
-	switch {
-	case elf.IsArchitecture(part): // not a typing error: its code runs on no other GPU
-		return err.WithHint("%s", list)
-	case near == nil:
-		return err.WithHint("%s", diag.DidYouMean(part, known))
-	case diag.Nearest(part, known) == "": // far from every known release
+	_, noVersion := Parse(part)
+	if noVersion == nil || elf.Architecture(part) != "" || elf.IsArchitecture(part) {
 		return err.WithHint("%s", list)
 	}
-	return err.WithHint("did you mean %q? %s", near[0], list)
-}
-
-// adjacent returns the known releases just below and just above a version, or nil if
-// text is no version. The release nearest in letters may be far away: 2.1.2 for 2.12.
-func adjacent(text string, known []string) []string {
-	v, err := Parse(text)
-	if err != nil {
-		return nil
-	}
-	var below, above []string
-	for _, k := range known { // ascending
-		switch other, err := Parse(k); {
-		case err != nil:
-		case Compare(other, v) < 0:
-			below = []string{k}
-		case above == nil:
-			above = []string{k}
-		}
-	}
-	return append(below, above...)
+	return err.WithHint("%s", diag.DidYouMean(part, known))
 }
