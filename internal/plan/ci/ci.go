@@ -50,29 +50,19 @@ type Job struct {
 	Flags []string `json:"flags"`
 }
 
-// NewJob returns the job of a cell.
+// NewJob returns the job of a cell. A value that looks like other syntax of its flag, such
+// as one with a comma, is an error.
 func NewJob(c matrix.Cell) (Job, error) {
 	flags := []string{c.Recipe.Name}
 	for _, axis := range c.Recipe.Axes {
-		text, err := exactly(axis, c.Axes[axis.Name])
-		if err != nil {
-			return Job{}, diag.Errorf(diag.Usage, "recipe %s: %w", c.Recipe.Name, err).
+		value := c.Axes[axis.Name]
+		if got, err := version.Select(value, axis.Values); err != nil || len(got) != 1 || got[0] != value {
+			return Job{}, diag.Errorf(diag.Usage, "recipe %s: no flag selects only the value %q of %s", c.Recipe.Name, value, axis.Name).
 				WithHint("rename the value: all, commas and comparisons have a meaning on the command line")
 		}
-		flags = append(flags, "--"+axis.Name, text)
+		flags = append(flags, "--"+axis.Name, value)
 	}
 	return Job{ID: c.ID, Recipe: c.Recipe.Name, Axes: c.Axes, Flags: flags}, nil
-}
-
-// exactly returns a flag value that selects one value of an axis. A value may look like
-// other syntax of the flag, such as "all". Then exactly returns a comparison.
-func exactly(axis recipe.Axis, value string) (string, error) {
-	for _, text := range []string{value, "=" + value} {
-		if got, err := version.Select(text, axis.Values); err == nil && len(got) == 1 && got[0] == value {
-			return text, nil
-		}
-	}
-	return "", diag.Errorf(diag.Usage, "no flag selects only the value %q of %s", value, axis.Name)
 }
 
 // A Pair is a value of an axis, or of a fact that counts as an axis.

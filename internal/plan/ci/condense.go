@@ -146,22 +146,9 @@ func divides(a, b version.Version) func(version.Constraint) bool {
 
 // ranked sorts the points by preference, then by id.
 func ranked(points []Point) []Point {
-	type placed struct {
-		Point
-		rank int
-	}
-	var all []placed
-	for _, p := range points {
-		all = append(all, placed{p, rank(p.Cell)})
-	}
-	slices.SortFunc(all, func(a, b placed) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.ID, b.ID))
+	return slices.SortedFunc(slices.Values(points), func(a, b Point) int {
+		return cmp.Or(cmp.Compare(rank(a.Cell), rank(b.Cell)), cmp.Compare(a.ID, b.ID))
 	})
-	sorted := make([]Point, len(all))
-	for i, p := range all {
-		sorted[i] = p.Point
-	}
-	return sorted
 }
 
 // rank returns the sum of the positions of a cell's values in their axes. A low rank is
@@ -176,18 +163,14 @@ func rank(c matrix.Cell) int {
 
 // holdings returns, for each point, the indices of the pairs it holds.
 func holdings(points []Point, pairs []Pair) [][]int {
-	index := map[string]map[string]int{}
+	index := map[Pair]int{}
 	for j, pair := range pairs {
-		if index[pair.Axis] == nil {
-			index[pair.Axis] = map[string]int{}
-		}
-		index[pair.Axis][pair.Value] = j
+		index[pair] = j
 	}
 	all := make([][]int, len(points))
 	for i, p := range points {
-		for axis, values := range index {
-			value, said := p.Facts[axis]
-			if j, wanted := values[value]; said && wanted {
+		for name, value := range p.Facts {
+			if j, wanted := index[Pair{name, value}]; wanted {
 				all[i] = append(all[i], j)
 			}
 		}

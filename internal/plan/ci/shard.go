@@ -29,37 +29,9 @@ func ParseShard(text string) (Shard, error) {
 // String returns the shard in the form read by [ParseShard].
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Count) }
 
-// Holds reports whether the cell with the given id is in the shard.
-func (s Shard) Holds(id string) bool { return number(id)%uint64(s.Count) == uint64(s.Index-1) }
-
-// number returns the first 8 bytes of the id's sha256. They determine its shard.
-func number(id string) uint64 {
+// Holds reports whether the cell with the given id is in the shard: the first 8 bytes of
+// the id's sha256 determine it.
+func (s Shard) Holds(id string) bool {
 	sum := sha256.Sum256([]byte(id))
-	return binary.BigEndian.Uint64(sum[:8])
-}
-
-// ShardsFor returns the smallest number of shards for which no shard holds more than
-// limit ids. It returns 0 if even len(ids) shards are too few.
-func ShardsFor(ids []string, limit int) int {
-	numbers := make([]uint64, len(ids))
-	for i, id := range ids {
-		numbers[i] = number(id)
-	}
-	for n := max(1, (len(ids)+limit-1)/limit); n <= max(1, len(ids)); n++ {
-		if fullest(numbers, n) <= limit {
-			return n
-		}
-	}
-	return 0
-}
-
-// fullest returns the size of the largest of n shards.
-func fullest(numbers []uint64, n int) int {
-	most, count := 0, make([]int, n)
-	for _, x := range numbers {
-		i := x % uint64(n)
-		count[i]++
-		most = max(most, count[i])
-	}
-	return most
+	return binary.BigEndian.Uint64(sum[:8])%uint64(s.Count) == uint64(s.Index-1)
 }

@@ -1,7 +1,6 @@
 package ci_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 
 	"builder/internal/plan/ci"
 	"builder/test/kit/check"
-	"builder/test/kit/must"
 )
 
 func TestParseShard(t *testing.T) {
@@ -27,15 +25,6 @@ func TestParseShard(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-}
-
-func FuzzParseShard(f *testing.F) {
-	f.Add("2/3")
-	f.Add("0/0")
-	f.Fuzz(func(t *testing.T, text string) {
-		s, err := ci.ParseShard(text)
-		check.That(t, err != nil || (s.Index >= 1 && s.Index <= s.Count), "%q is %v", text, s)
-	})
 }
 
 // The shard of a cell must not change between releases of builder: runs of different
@@ -67,34 +56,4 @@ func TestEachInOneShard(t *testing.T) {
 			t.Errorf("%q is in %d of %d shards", id, held, n)
 		}
 	})
-}
-
-func TestShardsFor(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		ids := make([]string, rapid.IntRange(0, 2000).Draw(t, "ids"))
-		for i := range ids {
-			ids[i] = fmt.Sprint("cell ", i)
-		}
-		limit := rapid.IntRange(20, 300).Draw(t, "limit")
-		n := ci.ShardsFor(ids, limit)
-		must.Hold(t, n >= 1 && largest(ids, n) <= limit, "%d ids, limit %d: %d shards", len(ids), limit, n)
-		if n > 1 && n > (len(ids)+limit-1)/limit && largest(ids, n-1) <= limit {
-			t.Errorf("%d ids, limit %d: %d shards, and %d are enough", len(ids), limit, n, n-1)
-		}
-	})
-	check.Same(t, "three of one id in shards of two", 0, ci.ShardsFor([]string{"a", "a", "a"}, 2))
-}
-
-func largest(ids []string, n int) int {
-	most := 0
-	for i := range n {
-		held := 0
-		for _, id := range ids {
-			if (ci.Shard{Index: i + 1, Count: n}).Holds(id) {
-				held++
-			}
-		}
-		most = max(most, held)
-	}
-	return most
 }
