@@ -1,7 +1,6 @@
 // Package audit checks every patch over the whole matrix of its recipe: whether it is
-// still needed, applies to some cell, and overlaps no other patch. If the source of a
-// cell is available, audit applies the patches to it. If not, the result is
-// [patch.NotMeasured], never a success.
+// still needed and applies to some cell. If the source of a cell is available, audit applies
+// the patches to it. If not, the result is [patch.NotMeasured], never a success.
 package audit
 
 import (
@@ -191,19 +190,13 @@ func condition(p patch.Patch) string {
 	return strings.Join(parts, ", ")
 }
 
-// series applies one selection of patches to its source, in order, and reports patches
-// with overlapping edits.
+// series applies one selection of patches to its source, in order.
 func (a *auditor) series(s *set) error {
 	tree, err := a.tree(s.source)
 	if err != nil {
 		return err
 	}
-	for n, i := range s.chosen {
-		for _, j := range s.chosen[:n] {
-			if why := overlap(a.patches[j], a.patches[i]); why != "" {
-				a.found(a.patches[i].Name, "join the two patches", "overlaps the patch %s: %s", a.patches[j].Name, why)
-			}
-		}
+	for _, i := range s.chosen {
 		if tree == nil {
 			a.state(i, s.version, patch.NotMeasured)
 			continue

@@ -63,11 +63,6 @@ func TestWithoutSourcesNothingIsClaimed(t *testing.T) {
 // name it and give a remedy.
 func TestPlantedFaults(t *testing.T) {
 	const text = "#include <rccl.h>\nint a;\nint b;\n"
-	good := replace("good", "#include <rccl.h>", "#include <rccl/rccl.h>", always())
-	diff := patch.Patch{Name: "diff", When: always(), Edits: []patch.Edit{{
-		Kind: patch.Diff, Diff: "x.patch",
-		Content: "diff --git a/a.h b/a.h\n--- a/a.h\n+++ b/a.h\n@@ -1,2 +1,2 @@\n #include <rccl.h>\n-int a;\n+long a;\n",
-	}}}
 	merged := replace("merged", "int a;", "long a;", always())
 	merged.Merged = ">=0.25"
 	for name, c := range map[string]struct {
@@ -99,16 +94,6 @@ func TestPlantedFaults(t *testing.T) {
 			[]patch.Patch{replace("lost", "int a;", "long a;", map[string]string{"ninja": ">=1.10"})},
 			absent,
 			[]string{`lost: depends on the fact "ninja", which is not an axis or a fact of an image`},
-		},
-		"overlap of replacements": {
-			[]patch.Patch{good, replace("again", "rccl.h", "nccl.h", always())},
-			absent,
-			[]string{`again: overlaps the patch good: both edit a.h at "#include <rccl.h>"`},
-		},
-		"overlap with a diff": {
-			[]patch.Patch{good, diff},
-			absent,
-			[]string{"diff: overlaps the patch good: both edit a.h at"},
 		},
 	} {
 		report, err := Run(t.Context(), c.patches, cells(), c.open)

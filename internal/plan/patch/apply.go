@@ -305,21 +305,20 @@ func applyHunks(text []byte, hunks []*gitdiff.TextFragment) ([]byte, []int, erro
 	return bytes.Join(append(out, lines[from:]...), nil), offsets, nil
 }
 
-// Removed returns, for each file of a diff, the old side of every hunk. A hunk is
-// located by this text.
-func Removed(e Edit) map[string][]string {
-	files, err := parseDiff(e.Content)
-	if err != nil {
-		return nil // rejected by validate
-	}
-	old := map[string][]string{}
-	for _, f := range files {
-		for _, h := range f.TextFragments {
-			before, _ := sides(h)
-			old[diffPath(f)] = append(old[diffPath(f)], string(bytes.Join(before, nil)))
+// Files returns the files that the edit changes or makes.
+func (e Edit) Files() []string {
+	switch e.Kind {
+	case Symlink:
+		return []string{e.Link}
+	case Diff:
+		files, _ := parseDiff(e.Content) // validate refuses an invalid one
+		var names []string
+		for _, f := range files {
+			names = append(names, diffPath(f))
 		}
+		return names
 	}
-	return old
+	return []string{e.File}
 }
 
 // sides returns the old and the new lines of a hunk.

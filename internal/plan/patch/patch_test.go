@@ -378,11 +378,9 @@ func TestAgreesWithGitApply(t *testing.T) {
 	}
 }
 
-func TestRemoved(t *testing.T) {
-	got := patch.Removed(patch.Edit{Content: diffOf5})
-	check.That(t, len(got) == 1 && slices.Equal(got["c.cc"], []string{"4\n5\n6\n"}), "got %q", got)
-	if got := patch.Removed(patch.Edit{Content: "no diff"}); got != nil {
-		t.Errorf("got %q", got)
+func TestFiles(t *testing.T) {
+	for _, e := range []patch.Edit{{Kind: patch.Diff, Content: diffOf5}, {Kind: patch.Append, File: "c.cc"}, {Kind: patch.Symlink, Link: "c.cc"}} {
+		check.Same(t, string(e.Kind), []string{"c.cc"}, e.Files())
 	}
 }
 

@@ -105,16 +105,8 @@ func Files(patches []patch.Patch) map[string]bool {
 	names := map[string]bool{}
 	for _, p := range patches {
 		for _, e := range p.Edits {
-			if e.File != "" {
-				names[e.File] = true
-			}
-			if e.Link != "" {
-				names[e.Link] = true
-			}
-			if e.Kind == patch.Diff {
-				for name := range patch.Removed(e) {
-					names[name] = true
-				}
+			for _, name := range e.Files() {
+				names[name] = true
 			}
 		}
 	}
