@@ -4,6 +4,7 @@
 package locate
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -13,7 +14,6 @@ import (
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
-	"builder/internal/files/elf"
 	"builder/internal/files/wheel"
 )
 
@@ -46,23 +46,22 @@ func FindLibrary(place, scratch, name string) (Library, error) {
 				}
 			}
 		}
-		if abs = wheelOf(abs); abs == "" {
-			return l, fmt.Errorf("%s not found in %s", strings.Join(sonames, " or "), place)
-		}
+		abs = wheelOf(abs)
+	}
+	member := LibraryIn(abs, "")
+	if member == "" && !isLibrary(abs) {
+		return l, fmt.Errorf("%s not found in %s", strings.Join(sonames, " or "), place)
+	}
+	if _, err := wheel.ParseName(filepath.Base(abs)); err != nil && member != "" {
+		return l, diag.Errorf(diag.Usage, "%w", err).WithHint("give the file its name back: pip download and pip wheel write a full one")
 	}
 	l.Dir = filepath.Join(scratch, name)
 	if err := os.Mkdir(l.Dir, 0o755); err != nil {
 		return l, err
 	}
-	if filepath.Ext(abs) != ".whl" {
-		return l, copyLibrary(abs, l.Dir)
-	}
-	if _, err := wheel.ParseName(filepath.Base(abs)); err != nil {
-		return l, diag.Errorf(diag.Usage, "%w", err).WithHint("give the file its name back: pip download and pip wheel write a full one")
-	}
-	member := LibraryIn(abs, "")
-	if member == "" {
-		return l, fmt.Errorf("%s is not a wheel with one %s", place, strings.Join(sonames, " or "))
+	if member == "" { // copied, because a guest may not see all that lies beside the library
+		to := filepath.Join(l.Dir, filepath.Base(abs))
+		return l, errors.Join(atomicfile.Copy(abs, to), os.Chmod(to, 0o755))
 	}
 	return l, Unpack(abs, func(name string) bool { return name == member }, l.Dir)
 }
@@ -74,28 +73,6 @@ func wheelOf(dir string) string {
 		return ""
 	}
 	return found[0]
-}
-
-// copyLibrary copies a library into a directory under the name that programs load: a
-// guest does not see the directory of the library.
-func copyLibrary(file, dir string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	lib, err := elf.Read(f)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	if !isLibrary(lib.Soname) {
-		return fmt.Errorf("%s has the soname %q, expected %s", file, lib.Soname, strings.Join(sonames, " or "))
-	}
-	to := filepath.Join(dir, lib.Soname)
-	if err := atomicfile.Copy(file, to); err != nil {
-		return err
-	}
-	return os.Chmod(to, 0o755)
 }
 
 func isFile(path string) bool {

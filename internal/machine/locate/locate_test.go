@@ -46,6 +46,8 @@ func TestFindLibrary(t *testing.T) {
 	}
 	l, err := FindLibrary(site, scratch, "below")
 	check.That(t, err == nil && l.Dir == lib, "below a directory: got %+v, %v", l, err)
+	l, err = FindLibrary(filepath.Join(lib, "librccl.so.1"), scratch, "file")
+	check.That(t, err == nil && l.Dir == filepath.Join(scratch, "file") && isFile(filepath.Join(l.Dir, "librccl.so.1")), "a file: got %+v, %v", l, err)
 	for place, says := range map[string]string{filepath.Join(site, "other.so"): "other.so", "nowhere": "nowhere", scratch + "/wheel/..": "not found in"} {
 		_, err := FindLibrary(place, scratch, "bad-"+filepath.Base(place))
 		check.Fails(t, err, says, place)

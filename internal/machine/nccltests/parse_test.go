@@ -27,7 +27,7 @@ func TestParseEveryLayout(t *testing.T) {
 	for _, file := range files {
 		name := filepath.Base(file)
 		t.Run(name, func(t *testing.T) {
-			report, err := Parse(strings.NewReader(fixture(t, name)))
+			report, err := Parse(fixture(t, name))
 			must.Succeed(t, err)
 			text, err := json.MarshalIndent(report, "", " ")
 			must.Succeed(t, err)
@@ -49,7 +49,7 @@ func TestParseRefuses(t *testing.T) {
 		"only noise":         {"hello\nworld\n", "no table"},
 		"header only":        {strings.Join(lines[:11], ""), "no row"},
 		"no row":             {swap(row(0)+row(1)+row(2), ""), "no row"},
-		"cut after a row":    {strings.Join(lines[:13], ""), "truncated: the last row has 16777216 bytes, and the row of 268435456"},
+		"cut after a row":    {strings.Join(lines[:13], ""), "truncated: the row of 268435456 bytes is missing"},
 		"cut in a row":       {strings.Join(lines[:13], "") + row(2)[:60], "columns"},
 		"cut in a number":    {strings.Join(lines[:13], "") + strings.TrimRight(row(2)[:len(row(2))-4], " "), "12 of 13 columns"},
 		"no footer":          {strings.Join(lines[:14], ""), "footer is missing"},
@@ -77,9 +77,8 @@ func TestParseRefuses(t *testing.T) {
 		"huge size":          {swap("maxBytes 268435456", "maxBytes 99999999999999999999"), "out of range"},
 		"sizes in steps":     {swap("step: 16(factor)", "step: 16(bytes)"), "before the line with the requested sizes"},
 		"before 2.13":        {strings.ReplaceAll(whole, "#wrong", " error"), "a release before 2.13"},
-		"endless line":       {strings.Repeat("x", maxLine+1), "exceeds 65536 bytes"},
 	} {
-		report, err := Parse(strings.NewReader(c.text))
+		report, err := Parse(c.text)
 		check.Fails(t, err, c.says, name)
 		check.That(t, len(report.Rows) == 0, "%s: an error and a report", name)
 	}
@@ -88,7 +87,7 @@ func TestParseRefuses(t *testing.T) {
 // Other lines may appear between the lines of a table.
 func TestParseTolerates(t *testing.T) {
 	whole := fixture(t, "v2.17.6-all_reduce.txt")
-	want, err := Parse(strings.NewReader(whole))
+	want, err := Parse(whole)
 	must.Succeed(t, err)
 	lines := strings.SplitAfter(whole, "\n")
 	for name, text := range map[string]string{
@@ -97,41 +96,14 @@ func TestParseTolerates(t *testing.T) {
 		"lines before":  "7 warnings\n16777216 of something\n" + whole,
 		"no last break": strings.TrimRight(whole, "\n"),
 	} {
-		got, err := Parse(strings.NewReader(text))
+		got, err := Parse(text)
 		check.That(t, err == nil && len(got.Rows) == len(want.Rows) && got.Rows[2] == want.Rows[2],
 			"%s: got %d rows, %v", name, len(got.Rows), err)
 	}
 	reduced := strings.Replace(whole, "# nThread 1 nGpus 2 minBytes 1048576 maxBytes 268435456", "# nThread 1 nGpus 2 minBytes 1048576 maxBytes 99999999999", 1)
 	reduced = strings.Replace(reduced, "#\n#  ", "#\n# Reducing maxBytes to 300000000 due to memory limitation\n#  ", 1)
-	if _, err := Parse(strings.NewReader(reduced)); err != nil {
+	if _, err := Parse(reduced); err != nil {
 		t.Errorf("less memory than asked for: %v", err)
-	}
-	twice := strings.Replace(whole, lines[11]+lines[12]+lines[13], strings.Repeat(lines[11]+lines[12]+lines[13], 2), 1)
-	r, err := Parse(strings.NewReader(twice))
-	check.That(t, err == nil && len(r.Rows) == 6, "two cycles: got %d rows, %v", len(r.Rows), err)
-}
-
-// endless returns the same line forever and counts the bytes read.
-type endless struct {
-	line  string
-	taken int
-}
-
-func (e *endless) Read(p []byte) (int, error) {
-	n := 0
-	for n+len(e.line) <= len(p) {
-		n += copy(p[n:], e.line)
-	}
-	e.taken += n
-	return n, nil
-}
-
-func TestParseIsBounded(t *testing.T) {
-	for _, line := range []string{"noise\n", "# comment\n"} {
-		e := &endless{line: line}
-		_, err := Parse(e)
-		check.That(t, err != nil, "%q: an endless output was read", line)
-		check.That(t, e.taken <= 2*maxOutput, "%q: %d bytes were read", line, e.taken)
 	}
 }
 
@@ -142,7 +114,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(fixture(f, filepath.Base(file)))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		report, err := Parse(strings.NewReader(text))
+		report, err := Parse(text)
 		if err != nil {
 			return
 		}

@@ -118,6 +118,10 @@ func broken(err error) error {
 	return nil
 }
 
+// maxOutput bounds each output of a program, in bytes. The longest real one has some
+// hundred lines.
+const maxOutput = 16 << 20
+
 // capture keeps the bytes written to it, up to maxOutput.
 type capture struct {
 	mu   sync.Mutex

@@ -59,7 +59,7 @@ func TestRecordedLinesOfRCCL(t *testing.T) {
 			Device{Host: "stxh-4602-MAPLE", Name: "Radeon 8050S Graphics", BusID: "0000:c4:00.0"},
 		},
 	} {
-		r, err := Parse(strings.NewReader(c.output))
+		r, err := Parse(c.output)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -131,7 +131,7 @@ func (c command) starts(ctx context.Context, library string) error {
 
 // report parses the table of a finished program.
 func (e ended) report() (Report, error) {
-	report, err := Parse(strings.NewReader(e.stdout))
+	report, err := Parse(e.stdout)
 	switch {
 	case err != nil && e.exit == unsupported:
 		return Report{}, fmt.Errorf("%w: %s: %s", ErrNotStarted, e.words(), e.telling())
