@@ -268,7 +268,7 @@ var descriptions = map[string]description{
 	},
 	"key new": {
 		[]example{
-			{Line: "builder key new signing.pem --days 365", Does: "make a key that is valid for a year"},
+			{Line: "builder key new signing.pem", Does: "make a key for several hosts"},
 		},
 		[]diag.Code{diag.Usage},
 	},

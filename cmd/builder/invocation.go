@@ -13,6 +13,7 @@ import (
 	"builder/internal/app/home"
 	"builder/internal/app/host"
 	"builder/internal/app/plan"
+	"builder/internal/evidence/signing"
 	"builder/internal/input/cpython"
 	"builder/internal/input/deb"
 	"builder/internal/input/oci"
@@ -118,5 +119,6 @@ type keyFlags struct{}
 func (keyFlags) flags() []cli.Flag { return append(signFlags(), trustFlag()) }
 
 func (keyFlags) read(c *cli.Context) home.Keys {
-	return home.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), Timestamp: c.String("timestamp"), Keyless: c.String("keyless"), Rekor: c.String("rekor")}
+	services := signing.Services{Fulcio: c.String("keyless"), Timestamp: c.String("timestamp"), Rekor: c.String("rekor")}
+	return home.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), Keyless: services}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,13 +23,13 @@ func signFlags() []cli.Flag {
 	return []cli.Flag{
 		keyFlag(),
 		&cli.StringFlag{Name: "keyless", EnvVars: []string{"BUILDER_KEYLESS"}, Usage: "sign without a key: the Fulcio at `URL` certifies the identity of a job (needs --timestamp)"},
-		&cli.StringFlag{Name: "timestamp", EnvVars: []string{"BUILDER_TIMESTAMP"}, Usage: "let the timestamp authority at `URL` (RFC 3161) prove the time of every signature"},
+		&cli.StringFlag{Name: "timestamp", EnvVars: []string{"BUILDER_TIMESTAMP"}, Usage: "with --keyless: let the timestamp authority at `URL` (RFC 3161) prove the time of every signature"},
 		&cli.StringFlag{Name: "rekor", EnvVars: []string{"BUILDER_REKOR"}, Usage: "with --keyless: log every signature in the Rekor at `URL`"},
 	}
 }
 
 func trustFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "trust", EnvVars: []string{"BUILDER_TRUST"}, Usage: "trust signatures of the public key in `FILE`, or of the keys in a FILE.yaml with their roles, besides this host's own"}
+	return &cli.StringSliceFlag{Name: "trust", EnvVars: []string{"BUILDER_TRUST"}, Usage: "trust signatures of the public key in `FILE`, or of the keys and identities in a FILE.yaml, besides this host's own"}
 }
 
 func keyCommand(out term.Printer) *cli.Command {
@@ -41,7 +40,6 @@ func keyCommand(out term.Printer) *cli.Command {
 			{
 				Name: "new", Usage: "make a private key, and FILE.pub with its public key", ArgsUsage: "FILE", OnUsageError: usageError, HideHelpCommand: true,
 				Description: "The key is ECDSA on P-256 in PEM; only its owner can read FILE. No file is replaced.",
-				Flags:       []cli.Flag{&cli.IntFlag{Name: "days", Usage: "let its signatures expire after `N` days; 0: never"}},
 				Action:      func(c *cli.Context) error { return doKeyNew(c, out) },
 			},
 			{
@@ -101,21 +99,16 @@ func doKeyNew(c *cli.Context, out term.Printer) error {
 	if err := unexpected(c, 1); err != nil {
 		return err
 	}
-	path, days := c.Args().First(), c.Int("days")
-	if path == "" || days < 0 {
-		return diag.Errorf(diag.Usage, "%s: name the file, and 0 or more days", c.Command.HelpName).
-			WithHint("%s signing.pem --days 365", c.Command.HelpName)
+	path := c.Args().First()
+	if path == "" {
+		return diag.Errorf(diag.Usage, "%s: name the file", c.Command.HelpName).WithHint("%s signing.pem", c.Command.HelpName)
 	}
 	for _, file := range []string{path, home.PublicOf(path)} {
 		if _, err := os.Lstat(file); err == nil {
 			return diag.Errorf(diag.Usage, "%s exists, and builder replaces no key", file).WithHint("name another file, or move this one away")
 		}
 	}
-	var until time.Time
-	if days > 0 {
-		until = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, days)
-	}
-	if err := home.NewKey(path, until); err != nil {
+	if err := home.NewKey(path); err != nil {
 		return diag.Errorf(diag.Usage, "making a key: %w", err)
 	}
 	k, err := signing.ReadPublicKey(home.PublicOf(path))

@@ -87,7 +87,7 @@ func (f forgery) blobs(was, is string) {
 func (f forgery) own() {
 	f.t.Helper()
 	f.s.Keys.Key = filepath.Join(f.t.TempDir(), "signing.pem")
-	must.Succeed(f.t, home.NewKey(f.s.Keys.Key, time.Time{}))
+	must.Succeed(f.t, home.NewKey(f.s.Keys.Key))
 }
 
 // Whatever others wrote to a home, such as one in a cache of CI, run reports no pass that

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"builder/internal/app/home"
 	"builder/internal/app/judge"
@@ -36,7 +35,7 @@ func TestGateByDigest(t *testing.T) {
 
 			judges, _ := newSession(t, nil)
 			judges.Keys.Key = filepath.Join(t.TempDir(), "gpu.pem")
-			must.Succeed(t, home.NewKey(judges.Keys.Key, time.Time{}))
+			must.Succeed(t, home.NewKey(judges.Keys.Key))
 			refused := func(says string, r judge.GateRequest) {
 				t.Helper()
 				if report, err := judge.Judge(t.Context(), *judges, r); err == nil || !strings.Contains(err.Error(), says) {

@@ -256,7 +256,7 @@ func TestSealKeepsRefusalsOfOtherKeys(t *testing.T) {
 	must.Succeed(t, err)
 	a, err := artifact.Of(filepath.Join(dir, "tiny-1.0-py3-none-any.whl"), e.Key())
 	must.Succeed(t, err)
-	other, err := signing.NewKey(time.Time{})
+	other, err := signing.NewKey()
 	must.Succeed(t, err)
 	public := filepath.Join(t.TempDir(), "other.pem.pub")
 	must.Succeed(t, other.Public().Write(public))

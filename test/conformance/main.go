@@ -154,8 +154,8 @@ func publicKey(file string, b *bundle.Bundle) ([]byte, error) {
 	return cryptoutils.MarshalPublicKeyToPEM(content.Certificate().PublicKey)
 }
 
-// cosigned does as cosign verify-blob-attestation --key KEY --insecure-ignore-tlog,
-// and with a chain as with --use-signed-timestamps.
+// cosigned does as cosign verify-blob-attestation --key KEY --insecure-ignore-tlog, and for
+// an identity as with --use-signed-timestamps.
 func cosigned(options cosign.CheckOpts, public crypto.PublicKey, path string, b *bundle.Bundle) error {
 	verifier, err := signature.LoadVerifier(public, crypto.SHA256)
 	if err != nil {

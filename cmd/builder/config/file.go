@@ -44,10 +44,10 @@ type File struct {
 	NoInstall            *bool     `yaml:"no-install,omitempty" json:"no-install,omitempty" jsonschema:"description=never install host packages"`
 	From                 []Place   `yaml:"from,omitempty" json:"from,omitempty" jsonschema:"description=places of published cells to download instead of building them"`
 	FromOnly             *bool     `yaml:"from-only,omitempty" json:"from-only,omitempty" jsonschema:"description=build nothing: a cell missing at all places of from is an error"`
-	Trust                []Path    `yaml:"trust,omitempty" json:"trust,omitempty" jsonschema:"description=files of trusted public keys or of keys with their roles (.yaml); besides this host's own"`
+	Trust                []Path    `yaml:"trust,omitempty" json:"trust,omitempty" jsonschema:"description=files of trusted public keys or of keys and identities (.yaml); besides this host's own"`
 	Key                  Path      `yaml:"key,omitempty" json:"key,omitempty" jsonschema:"description=file of the private key for signatures; never the key itself"`
 	Keyless              Address   `yaml:"keyless,omitempty" json:"keyless,omitempty" jsonschema:"description=address of a Fulcio that certifies the identity of a job for signatures without a key"`
-	Timestamp            Address   `yaml:"timestamp,omitempty" json:"timestamp,omitempty" jsonschema:"description=address of a timestamp authority (RFC 3161) that proves the time of every signature"`
+	Timestamp            Address   `yaml:"timestamp,omitempty" json:"timestamp,omitempty" jsonschema:"description=address of a timestamp authority (RFC 3161) that proves the time of every signature without a key"`
 	Rekor                Address   `yaml:"rekor,omitempty" json:"rekor,omitempty" jsonschema:"description=address of a Rekor that logs signatures without a key"`
 	MirrorDebian         []Place   `yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors or file:DIR; the first resolves names and needs the index of an archive; the default comes from this host's apt"`
 	MirrorDebianSnapshot Address   `yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of a Debian snapshot archive; for packages missing on the mirrors"`

@@ -29,38 +29,22 @@ type Keys struct {
 	Key   string   // file of the signing key; "" is the host's key
 	Trust []string // public key files, in addition to the host's key
 
-	Keyless   string // URL of a Fulcio for signatures without a key; "" is none
-	Timestamp string // URL of a timestamp authority for every signature; "" is none
-	Rekor     string // URL of a log for signatures without a key; "" is none
+	Keyless signing.Services // sign without a key; no Fulcio means with one
 }
 
-// Signing reads the key given by --key, or the host's key. It creates the host's key if it
-// does not exist. Its signatures get time stamps if --timestamp says so, and a log entry
-// if --rekor does.
-func (k Keys) Signing() (key signing.Key, err error) {
-	if k.Timestamp != "" && k.Offline {
-		return key, diag.Errorf(diag.Usage, "--timestamp asks an authority over the network, and --offline forbids that").
-			WithHint("leave one of them out")
-	}
-	if k.Rekor != "" && k.Keyless == "" {
-		return key, diag.Errorf(diag.Usage, "--rekor has no effect without --keyless: nobody looks for a signature of a key in a log").
-			WithHint("leave it out")
-	}
+// Signing returns the key that signs: one of this process if --keyless says so, the one of
+// --key, or the host's key. It creates the host's key if it does not exist.
+func (k Keys) Signing() (signing.Key, error) {
 	switch {
-	case k.Keyless != "":
-		key, err = k.certified()
+	case k.Keyless.Fulcio != "":
+		return k.certified()
+	case k.Keyless.Timestamp != "" || k.Keyless.Rekor != "":
+		return signing.Key{}, diag.Errorf(diag.Usage, "--timestamp and --rekor have no effect without --keyless: a signature of a key needs no proof of its time").
+			WithHint("leave them out")
 	case k.Key != "":
-		key, err = signing.ReadKey(k.Key)
-	default:
-		key, err = k.hostKey()
+		return signing.ReadKey(k.Key)
 	}
-	if err == nil {
-		key, err = key.Stamped(k.Timestamp)
-	}
-	if err != nil {
-		return key, err
-	}
-	return key.Logged(k.Rekor)
+	return k.hostKey()
 }
 
 // Public returns the public key in a file of a private or a public key. Without a file it
@@ -84,7 +68,7 @@ func (k Keys) certified() (signing.Key, error) {
 		return signing.Key{}, diag.Errorf(diag.Usage, "--keyless and --key exclude each other").WithHint("leave one of them out")
 	case k.Offline:
 		return signing.Key{}, diag.Errorf(diag.Usage, "--keyless asks Fulcio over the network, and --offline forbids that").WithHint("leave one of them out")
-	case k.Timestamp == "":
+	case k.Keyless.Timestamp == "":
 		return signing.Key{}, diag.Errorf(diag.Usage, "--keyless needs --timestamp: a certificate lasts minutes, and only a time stamp proves that it was valid").
 			WithHint("name a timestamp authority with --timestamp URL")
 	}
@@ -95,7 +79,7 @@ func (k Keys) certified() (signing.Key, error) {
 func (k Keys) hostKey() (signing.Key, error) {
 	path := filepath.Join(k.Home, homeKey)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		err := NewKey(path, time.Time{})
+		err := NewKey(path)
 		switch {
 		case err == nil:
 			k.Note("made a key to sign the artifacts of this host; other hosts verify them with %s", PublicOf(path))
@@ -126,8 +110,8 @@ func writePublicHalf(k signing.Key, path string) error {
 }
 
 // NewKey creates a key and its public half beside it. It replaces no file.
-func NewKey(path string, until time.Time) error {
-	k, err := signing.NewKey(until)
+func NewKey(path string) error {
+	k, err := signing.NewKey()
 	if err != nil {
 		return err
 	}
@@ -163,16 +147,10 @@ func (k Keys) trusting(named []string) (signing.Trust, error) {
 		if e, ok := errors.AsType[*diag.Error](err); ok && !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
 			err = e.WithHint("--trust needs the public key of the host that signed: `builder key show` prints it there")
 		}
-		t.Keys, errs = append(t.Keys, more.Keys...), append(errs, err)
-		for channel, n := range more.Rebuilders {
-			if t.Rebuilders == nil {
-				t.Rebuilders = map[string]int{}
-			}
-			t.Rebuilders[channel] = max(t.Rebuilders[channel], n)
-		}
+		t.Keys, errs = append(t.Keys, more...), append(errs, err)
 	}
-	// The host's key comes last: a trust file can give it roles. A public half alone does not
-	// count, because whoever writes to the home can put one of their own there.
+	// A public half alone does not count, because whoever writes to the home can put one of
+	// their own there.
 	own, err := signing.ReadPublicHalf(filepath.Join(k.Home, homeKey))
 	switch {
 	case err == nil:

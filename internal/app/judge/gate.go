@@ -129,8 +129,11 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 		return done, err
 	}
 	defer release()
-	if err := b.mayAttach(); err != nil {
-		return done, err
+	var key signing.Key
+	if b.options.Attach { // before the gates, which take minutes
+		if key, err = b.Keys.Signing(); err != nil {
+			return done, err
+		}
 	}
 	framework, err := b.framework(ctx, s, gpus)
 	if err != nil {
@@ -169,33 +172,11 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	if now, err := artifact.Of(s.Artifact.Path, ""); err != nil || now.SHA256 != s.Artifact.SHA256 {
 		return done, errors.Join(err, diag.Errorf(diag.Gate, "%s changed during the gates: the verdicts were not attached", s.Artifact.Path))
 	}
-	key, err := b.Keys.Signing()
-	if err != nil {
-		return done, err
-	}
 	round := attest.NewTestResult(newer, s.Key, b.Version, b.host, time.Now())
 	if err := (attest.Sealer{Key: key}).AddRound(s.Artifact, round); err != nil {
 		return done, err
 	}
 	return done, b.attachThere(ctx, s.Artifact, key)
-}
-
-// mayAttach returns an error if a trust file does not let the session's key sign
-// verdicts: with such verdicts beside it, nothing about the artifact could be read any
-// more.
-func (b *gateRun) mayAttach() error {
-	if !b.options.Attach {
-		return nil
-	}
-	key, err := b.Keys.Signing()
-	if err != nil || key.Certified() {
-		return err
-	}
-	of, ok := b.trust.Find(key.Public().ID)
-	if ok && !of.May(signing.GateHost) { // another key becomes trusted where its public half is
-		return diag.Errorf(diag.Usage, "--attach: %s does not give %s the role %s", of.File, of, signing.GateHost).WithHint("sign with another key: --key FILE")
-	}
-	return nil
 }
 
 // loadAttestations reads the attestations of an artifact and decides from the signed entry whether

@@ -371,7 +371,7 @@ func TestAForgedRecordIsNoResult(t *testing.T) {
 	var keys [2]signing.Key
 	for i := range keys {
 		var err error
-		keys[i], err = signing.NewKey(time.Time{})
+		keys[i], err = signing.NewKey()
 		must.Succeed(t, err)
 	}
 	own, stranger := keys[0], keys[1]

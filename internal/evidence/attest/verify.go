@@ -74,7 +74,6 @@ const (
 	foreign  = "copy this folder too, or run `builder verify FILE --from PLACE` with the place where it is published; to examine a wheel of another project, run `builder gate FILE`"
 	stranger = "to trust the signatures of another host, run `builder key show` there and give its public key with --trust FILE; for a build signed with --key FILE, give --trust FILE.pub; compare the ids: `builder key show FILE.pub`"
 	early    = "set the clock of this host right; if it is right, remove the file, and run its gates again on a host whose clock is right"
-	expired  = "build the cell again with a valid key, with --timestamp if its statements shall outlive it; a wheel in an index keeps its first statements: remove its files there, and publish the cell again"
 	changed  = "copy the directory of the cell again from the host that built it, or build the cell again with `builder run`; in an index, publish the cell again"
 )
 
@@ -122,7 +121,7 @@ func VerifyBy(folder string, a artifact.Artifact, trust signing.Trust, policy Po
 	if b.Provenance == nil || !b.Provenance.isStack() {
 		checks = append(checks, b.checkSBOM(a, err))
 	}
-	return b, settled(append(checks, b.checkGates(policy, trust, err)...))
+	return b, settled(append(checks, b.checkGates(policy, trust.Now, err)...))
 }
 
 // settled removes the remedy of checks without a problem.
@@ -140,7 +139,7 @@ func settled(checks []Check) []Check {
 // its folder.
 func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := ReadSaid(a, said, trust)
-	return b, settled(append(b.origin(a, err), b.checkGates(policy, trust, err)...))
+	return b, settled(append(b.origin(a, err), b.checkGates(policy, trust.Now, err)...))
 }
 
 // VerifyOrigin makes the checks of [VerifyStatements] except that of the verdicts: a gate
@@ -200,19 +199,9 @@ func (b Bundle) nothingCounts() bool { return b.unknown() || b.others > 0 && b.P
 
 // Remedy returns the remedy for an error of [Read].
 func Remedy(err error) string {
-	var lacks []string
-	for _, e := range diag.Split(err) {
-		if l, ok := errors.AsType[lack](e); ok && !slices.Contains(lacks, l.remedy) {
-			lacks = append(lacks, l.remedy)
-		}
-	}
 	switch {
-	case len(lacks) > 0:
-		return strings.Join(lacks, "; ")
 	case errors.Is(err, signing.ErrStranger):
 		return stranger
-	case errors.Is(err, signing.ErrOver):
-		return expired
 	case errors.Is(err, errFuture):
 		return early
 	}
@@ -339,21 +328,24 @@ func sbomIn(path string) ([]byte, error) {
 // checkGates checks the verdicts, and that a build with the compiler cache was repeated
 // without it. Without a provenance nothing says which gates are required, and its own
 // check fails.
-func (b Bundle) checkGates(policy Policy, trust signing.Trust, err error) []Check {
+func (b Bundle) checkGates(policy Policy, now time.Time, err error) []Check {
 	if b.Provenance == nil {
 		return nil
 	}
-	checks := []Check{b.checkVerdicts(policy, trust, err)}
+	checks := []Check{b.checkVerdicts(policy, now, err)}
 	if !b.Provenance.cached() {
 		return checks
 	}
 	c := Check{Name: CacheCheck, Seen: "a second build without it has the same bytes", Remedy: howToAsk(reproducible)}
 	same := func(v verdict.Verdict) bool { return v.Gate == reproducible && v.Status == verdict.Pass }
-	if !slices.ContainsFunc(b.Judged(trust.Now), same) {
+	if !slices.ContainsFunc(b.Judged(now), same) {
 		c.Wrong = []string{"the build could take objects from a compiler cache, and no second build without one has the same bytes"}
 	}
 	return append(checks, c)
 }
+
+// reproducible is the gate of a second build.
+const reproducible = "reproducible"
 
 // CacheCheck is the name of the check of a build with the compiler cache. A second build
 // answers it.
@@ -362,10 +354,10 @@ const CacheCheck = "compiler cache"
 // checkVerdicts requires a passing or waived verdict of every gate in the policy, and
 // no refusal of any other gate. err is the error of reading the statements: one that does
 // not count may be the missing verdict.
-func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust, err error) Check {
+func (b Bundle) checkVerdicts(policy Policy, now time.Time, err error) Check {
 	c := Check{Name: "verdicts"}
 	e := b.Provenance.Definition.Internal.Entry
-	verdicts := b.Judged(trust.Now)
+	verdicts := b.Judged(now)
 	passed := map[string]bool{}
 	var remedies []string
 	wrong := func(remedy, format string, args ...any) {
@@ -375,7 +367,7 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust, err error) Che
 		}
 	}
 	for _, v := range verdicts {
-		if v.Refuses() && v.Gate != reproducible {
+		if v.Refuses() {
 			wrong(v.Remedy, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
 		}
 		passed[v.Gate] = true
@@ -390,13 +382,6 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust, err error) Che
 		if !passed[name] {
 			wrong(ask(name), missing, name, policy)
 		}
-	}
-	refused, few := b.rebuilds(policy, trust)
-	for _, v := range refused {
-		wrong(v.Remedy, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
-	}
-	if few != "" {
-		wrong(ask(reproducible), "%s", few)
 	}
 	if why := policy.Unreachable(e.Expect); why != "" {
 		wrong("use the policy candidate, the highest that this recipe can reach", "%s", why)

@@ -15,10 +15,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	"github.com/sigstore/sigstore-go/pkg/root"
@@ -37,56 +35,40 @@ type Key struct {
 
 // A PublicKey verifies signatures, with its own key or with certificates for an identity.
 type PublicKey struct {
-	ID       string    // base64 of the sha256 of its DER form, as in Sigstore bundles; or subject and issuer
-	NotAfter time.Time // its last day, or zero for no limit
-	Roles    []Role    // what it may sign; empty limits nothing
-	File     string    // the trust file that names it, or ""
+	ID string // base64 of the sha256 of its DER form, as in Sigstore bundles; or subject and issuer
 
 	key             *ecdsa.PublicKey // nil for an identity
 	issuer, subject string           // of the certificates of an identity
 	roots           *root.TrustedRoot
 }
 
-// May reports whether the key may sign statements of a role.
-func (p PublicKey) May(r Role) bool { return len(p.Roles) == 0 || slices.Contains(p.Roles, r) }
-
-// String names a key or an identity to a person.
-func (p PublicKey) String() string {
-	if p.key == nil {
-		return p.ID
-	}
-	return "key " + p.ID
-}
-
 const (
 	privateBlock = "PRIVATE KEY"
 	publicBlock  = "PUBLIC KEY"
-	// notAfter is the PEM header with the last day of a key. Other programs ignore it.
-	notAfter = "Not-After"
-	maxKey   = 64 << 10 // bytes of a key file
+	maxKey       = 64 << 10 // bytes of a key file
 )
 
-// NewKey creates a key valid until the end of a day. The zero time means no limit.
-func NewKey(until time.Time) (Key, error) {
+// NewKey creates a key.
+func NewKey() (Key, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Key{}, fmt.Errorf("making a key: %w", err)
 	}
-	return newKey(private, until)
+	return newKey(private)
 }
 
-func newKey(private *ecdsa.PrivateKey, until time.Time) (Key, error) {
-	public, err := newPublicKey(&private.PublicKey, until)
+func newKey(private *ecdsa.PrivateKey) (Key, error) {
+	public, err := newPublicKey(&private.PublicKey)
 	return Key{private: private, public: public}, err
 }
 
-func newPublicKey(key *ecdsa.PublicKey, until time.Time) (PublicKey, error) {
+func newPublicKey(key *ecdsa.PublicKey) (PublicKey, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
 		return PublicKey{}, fmt.Errorf("encoding a public key: %w", err)
 	}
 	sum := sha256.Sum256(der)
-	return PublicKey{ID: base64.StdEncoding.EncodeToString(sum[:]), NotAfter: until, key: key}, nil
+	return PublicKey{ID: base64.StdEncoding.EncodeToString(sum[:]), key: key}, nil
 }
 
 // Public returns the public key for verifying signatures.
@@ -99,7 +81,7 @@ func (k Key) Write(path string) error {
 	if err != nil {
 		return fmt.Errorf("encoding a key: %w", err)
 	}
-	return writeNew(path, 0o600, pemOf(privateBlock, der, k.public.NotAfter))
+	return writeNew(path, 0o600, pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der}))
 }
 
 // Write writes the public key to a new file. It never replaces a file.
@@ -111,15 +93,7 @@ func (p PublicKey) PEM() []byte {
 	if err != nil {
 		panic(fmt.Sprintf("signing: encoding a P-256 key: %v", err)) // cannot happen: reading the key checked its point
 	}
-	return pemOf(publicBlock, der, p.NotAfter)
-}
-
-func pemOf(kind string, der []byte, until time.Time) []byte {
-	block := &pem.Block{Type: kind, Bytes: der, Headers: map[string]string{}}
-	if !until.IsZero() {
-		block.Headers[notAfter] = until.Format(time.DateOnly)
-	}
-	return pem.EncodeToMemory(block)
+	return pem.EncodeToMemory(&pem.Block{Type: publicBlock, Bytes: der})
 }
 
 // writeNew creates a file atomically. It returns an error if the file exists.
@@ -137,8 +111,7 @@ func writeNew(path string, mode fs.FileMode, data []byte) error {
 }
 
 // ReadKey reads a private key in PKCS #8 for signing. It refuses a key that others can
-// read or write, a key of another user, and an expired key, because its signatures
-// would prove nothing.
+// read or write and a key of another user, because its signatures would prove nothing.
 func ReadKey(path string) (Key, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -155,16 +128,11 @@ func ReadKey(path string) (Key, error) {
 	if err := private(f); err != nil {
 		return Key{}, err
 	}
-	k, err := parseKey(path, data)
-	if err == nil && k.public.over(time.Now()) {
-		return Key{}, diag.Errorf(diag.Usage, "reading the key %s: its last day was %s, and signatures of an expired key do not count", path, k.public.NotAfter.Format(time.DateOnly)).
-			WithHint("make a new key: builder key new FILE --days N")
-	}
-	return k, err
+	return parseKey(path, data)
 }
 
 func parseKey(path string, data []byte) (Key, error) {
-	block, until, err := readPEM(path, data, privateBlock)
+	block, err := readPEM(path, data, privateBlock)
 	if err != nil {
 		return Key{}, err
 	}
@@ -176,11 +144,10 @@ func parseKey(path string, data []byte) (Key, error) {
 	if !ok || own.Curve != elliptic.P256() {
 		return Key{}, keyFault(path, "it is not an ECDSA key on P-256")
 	}
-	return newKey(own, until)
+	return newKey(own)
 }
 
-// ReadPublicHalf returns the public half of a private key, for verifying only: the key
-// may have expired.
+// ReadPublicHalf returns the public half of a private key, for verifying only.
 func ReadPublicHalf(path string) (PublicKey, error) {
 	data, err := regular.Read(path, maxKey)
 	if err != nil {
@@ -230,7 +197,7 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	if err != nil {
 		return PublicKey{}, unread(err)
 	}
-	block, until, err := readPEM(path, data, publicBlock)
+	block, err := readPEM(path, data, publicBlock)
 	if err != nil {
 		return PublicKey{}, err
 	}
@@ -242,41 +209,28 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	if !ok || key.Curve != elliptic.P256() {
 		return PublicKey{}, keyFault(path, "it is not an ECDSA key on P-256")
 	}
-	return newPublicKey(key, until)
+	return newPublicKey(key)
 }
 
-// readPEM returns the only block of a file. Its errors never contain the key.
-func readPEM(path string, data []byte, kind string) (der []byte, until time.Time, err error) {
+// readPEM returns the only block of a file. It refuses headers, which could limit the key:
+// builder knows no limit of a key. Its errors never contain the key.
+func readPEM(path string, data []byte, kind string) (der []byte, err error) {
 	block, rest := pem.Decode(data)
 	switch {
 	case block == nil || len(strings.TrimSpace(string(rest))) > 0:
-		return nil, until, keyFault(path, "it is not one PEM block")
+		return nil, keyFault(path, "it is not one PEM block")
 	case block.Type != kind:
-		return nil, until, keyFault(path, fmt.Sprintf("it holds a %s, expected a %s", strings.ToLower(block.Type), strings.ToLower(kind)))
+		return nil, keyFault(path, fmt.Sprintf("it holds a %s, expected a %s", strings.ToLower(block.Type), strings.ToLower(kind)))
+	case len(block.Headers) > 0:
+		return nil, keyFault(path, "it has a header, such as a last day, and keys have none")
 	}
-	if day := block.Headers[notAfter]; day != "" {
-		if until, err = time.Parse(time.DateOnly, day); err != nil {
-			return nil, until, keyFault(path, fmt.Sprintf("%s %q is not a date such as 2027-11-21", notAfter, day))
-		}
-	}
-	return block.Bytes, until, nil
+	return block.Bytes, nil
 }
 
 func keyFault(path, what string) *diag.Error {
 	return diag.Errorf(diag.Usage, "reading the key %s: %s", path, what).
 		WithHint("builder key new FILE makes FILE and FILE.pub")
 }
-
-// end returns the end of the last day of the key, or zero for no limit.
-func (p PublicKey) end() time.Time {
-	if p.NotAfter.IsZero() {
-		return time.Time{}
-	}
-	return p.NotAfter.AddDate(0, 0, 1).Add(-time.Nanosecond)
-}
-
-// over reports whether the key has expired.
-func (p PublicKey) over(now time.Time) bool { return !p.NotAfter.IsZero() && now.After(p.end()) }
 
 // keypair adapts a key to Sigstore's signer.
 type keypair struct{ Key }

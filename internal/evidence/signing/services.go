@@ -25,39 +25,52 @@ const (
 	askRetries = 3
 )
 
-// Stamped returns the key with the URL of a timestamp authority (RFC 3161). Every
-// signature of the result gets a time stamp. An empty URL means no time stamps.
-func (k Key) Stamped(address string) (Key, error) {
-	if address == "" {
-		return k, nil
-	}
-	if !isURL(address) {
-		return Key{}, diag.Errorf(diag.Usage, "--timestamp: %q is not the URL of a timestamp authority", diag.Redact(address)).
-			WithHint("write the address that takes its requests, such as https://tsa.example.com/api/v1/timestamp")
-	}
-	k.services.TimestampAuthorities = []*sign.TimestampAuthority{sign.NewTimestampAuthority(&sign.TimestampAuthorityOptions{
-		URL: address, Timeout: askTime, Retries: askRetries, Transport: web.Transport(web.Options{Plain: true}),
-	})}
-	return k, nil
+// Services are the addresses of the services that make a signature without a key.
+type Services struct {
+	Fulcio    string // certifies the identity of a job
+	Timestamp string // timestamp authority (RFC 3161), which proves when the certificate was used
+	Rekor     string // logs every signature; "" for no log
 }
 
-// Logged returns the key with the URL of a Rekor. It logs every signature of the result.
-// An empty URL means no log.
-func (k Key) Logged(address string) (Key, error) {
-	if address == "" {
-		return k, nil
+// check returns an error for an address that is none.
+func (s Services) check() error {
+	if u, err := url.Parse(s.Fulcio); err != nil || !web.Private(u) {
+		return diag.Errorf(diag.Usage, "--keyless: %q is not an https URL of a certificate authority, and only over https may the token of the job go there", diag.Redact(s.Fulcio)).
+			WithHint("write the address of a Fulcio, such as https://fulcio.sigstore.dev")
 	}
-	if !isURL(address) {
-		return Key{}, diag.Errorf(diag.Usage, "--rekor: %q is not the URL of a log", diag.Redact(address)).
+	if !isURL(s.Timestamp) {
+		return diag.Errorf(diag.Usage, "--timestamp: %q is not the URL of a timestamp authority", diag.Redact(s.Timestamp)).
+			WithHint("write the address that takes its requests, such as https://tsa.example.com/api/v1/timestamp")
+	}
+	if s.Rekor != "" && !isURL(s.Rekor) {
+		return diag.Errorf(diag.Usage, "--rekor: %q is not the URL of a log", diag.Redact(s.Rekor)).
 			WithHint("write the address of a Rekor, such as https://rekor.sigstore.dev")
 	}
-	k.services.TransparencyLogs = []sign.Transparency{sign.NewRekor(&sign.RekorOptions{BaseURL: address, Timeout: askTime, Retries: askRetries})}
-	return k, nil
+	return nil
 }
 
 func isURL(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// Keyless returns a key of this process alone. The services certify it for the identity in
+// a token, and stamp and log its signatures.
+func Keyless(s Services, token func(context.Context) (string, error)) (Key, error) {
+	if err := s.check(); err != nil {
+		return Key{}, err
+	}
+	k, err := NewKey()
+	k.services.CertificateProvider = &certifier{token: token, fulcio: sign.NewFulcio(&sign.FulcioOptions{
+		BaseURL: strings.TrimRight(s.Fulcio, "/"), Timeout: askTime, Retries: askRetries, Transport: web.Transport(web.Options{}),
+	})}
+	k.services.TimestampAuthorities = []*sign.TimestampAuthority{sign.NewTimestampAuthority(&sign.TimestampAuthorityOptions{
+		URL: s.Timestamp, Timeout: askTime, Retries: askRetries, Transport: web.Transport(web.Options{Plain: true}),
+	})}
+	if s.Rekor != "" {
+		k.services.TransparencyLogs = []sign.Transparency{sign.NewRekor(&sign.RekorOptions{BaseURL: s.Rekor, Timeout: askTime, Retries: askRetries})}
+	}
+	return k, err
 }
 
 // A certifier gets certificates for the key of one process from Fulcio. It asks again
@@ -67,21 +80,6 @@ type certifier struct {
 	token  func(context.Context) (string, error)
 	last   []byte
 	until  time.Time
-}
-
-// Keyless returns a key of this process alone. Fulcio at an address certifies it for the
-// identity in a token.
-func Keyless(address string, token func(context.Context) (string, error)) (Key, error) {
-	u, err := url.Parse(address)
-	if err != nil || !web.Private(u) {
-		return Key{}, diag.Errorf(diag.Usage, "--keyless: %q is not an https URL of a certificate authority, and only over https may the token of the job go there", diag.Redact(address)).
-			WithHint("write the address of a Fulcio, such as https://fulcio.sigstore.dev")
-	}
-	k, err := NewKey(time.Time{})
-	k.services.CertificateProvider = &certifier{token: token, fulcio: sign.NewFulcio(&sign.FulcioOptions{
-		BaseURL: strings.TrimRight(address, "/"), Timeout: askTime, Retries: askRetries, Transport: web.Transport(web.Options{}),
-	})}
-	return k, err
 }
 
 // GetCertificate implements [sign.CertificateProvider].
@@ -111,21 +109,17 @@ func (c *certifier) GetCertificate(ctx context.Context, k sign.Keypair, _ *sign.
 // maxToken limits an identity token, in bytes.
 const maxToken = 64 << 10
 
-// Token returns an identity token for Sigstore: SIGSTORE_ID_TOKEN, the content of the file
-// in SIGSTORE_ID_TOKEN_FILE, or a new one of a job of GitHub Actions.
+// Token returns an identity token for Sigstore: SIGSTORE_ID_TOKEN, or a new one of a job of
+// GitHub Actions.
 func Token(env func(string) string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		if token := env("SIGSTORE_ID_TOKEN"); token != "" {
 			return token, nil
 		}
-		if path := env("SIGSTORE_ID_TOKEN_FILE"); path != "" {
-			data, err := regular.ReadFollowed(path, maxToken)
-			return strings.TrimSpace(string(data)), err
-		}
 		if address := env("ACTIONS_ID_TOKEN_REQUEST_URL"); address != "" {
 			return ofActions(ctx, address, env("ACTIONS_ID_TOKEN_REQUEST_TOKEN"))
 		}
-		return "", errors.New("no identity token: set SIGSTORE_ID_TOKEN or SIGSTORE_ID_TOKEN_FILE, or give the job of GitHub Actions the permission id-token: write")
+		return "", errors.New("no identity token: set SIGSTORE_ID_TOKEN, or give the job of GitHub Actions the permission id-token: write")
 	}
 }
 

@@ -44,25 +44,18 @@ func Sign(k Key, statement []byte) ([]byte, error) {
 	case k.Certified():
 		return nil, diag.Errorf(diag.Fetch, "signing without a key: %w", web.WithoutAddress(err)).
 			WithHint("try again, or sign with a key: leave out --keyless")
-	case len(k.services.TimestampAuthorities) > 0:
-		return nil, diag.Errorf(diag.Fetch, "signing with a time stamp: %w", web.WithoutAddress(err)).
-			WithHint("try again, or sign without --timestamp: then the signature counts only until the last day of the key")
 	}
 	return nil, fmt.Errorf("signing: %w", err)
 }
 
-// Trust holds the trusted keys, and the time for checking their expiry.
+// Trust holds the trusted keys, and the time at which statements are judged.
 type Trust struct {
 	Keys []PublicKey
 	Now  time.Time
-
-	// Rebuilders is the number of keys, by channel, whose second build must have the same
-	// bytes as the first.
-	Rebuilders map[string]int
 }
 
-// Find returns the trusted key with an id.
-func (t Trust) Find(id string) (PublicKey, bool) {
+// find returns the trusted key with an id.
+func (t Trust) find(id string) (PublicKey, bool) {
 	i := slices.IndexFunc(t.Keys, func(k PublicKey) bool { return k.ID == id })
 	if i < 0 {
 		return PublicKey{}, false
@@ -76,9 +69,8 @@ type Signed struct {
 	KeyID     string
 }
 
-// Open verifies that a trusted key signed a bundle, on or before the last day of the
-// key. After that day, only a time stamp proves it. The caller must compare the subjects
-// of the statement with the artifact.
+// Open verifies that a trusted key signed a bundle. The caller must compare the subjects of
+// the statement with the artifact.
 func (t Trust) Open(data []byte) (Signed, error) {
 	b := new(bundle.Bundle)
 	if err := b.UnmarshalJSON(data); err != nil {
@@ -96,7 +88,7 @@ func (t Trust) Open(data []byte) (Signed, error) {
 	switch {
 	case err != nil:
 	case k.key != nil:
-		err = k.verify(b, t.Now)
+		err = k.verify(b)
 	default:
 		err = k.verifyCertified(b)
 	}
@@ -113,8 +105,8 @@ func (t Trust) signer(b *bundle.Bundle, leaf *x509.Certificate) (PublicKey, erro
 	if leaf != nil {
 		// A trusted key needs no certificate: that of this process, which made the bundle.
 		if key, ok := leaf.PublicKey.(*ecdsa.PublicKey); ok && key.Curve == elliptic.P256() {
-			own, err := newPublicKey(key, time.Time{})
-			if k, known := t.Find(own.ID); err == nil && known && k.key != nil {
+			own, err := newPublicKey(key)
+			if k, known := t.find(own.ID); err == nil && known && k.key != nil {
 				return k, nil
 			}
 		}
@@ -127,19 +119,14 @@ func (t Trust) signer(b *bundle.Bundle, leaf *x509.Certificate) (PublicKey, erro
 	if id == "" {
 		return PublicKey{}, errors.New("it names no key and has no certificate")
 	}
-	if k, known := t.Find(id); known && (k.key == nil) == (leaf != nil) {
+	if k, known := t.find(id); known && (k.key == nil) == (leaf != nil) {
 		return k, nil
 	}
 	return PublicKey{}, Stranger{id}
 }
 
-// ErrOver begins an error about a signature of a key after its last day.
-var ErrOver = errors.New("the last day of its key")
-
-// verify verifies a signature of a key, whatever certificate is beside it. After the last
-// day of the key, every time stamp of the authorities in its roots has to be of that day
-// or before, and there must be one.
-func (p PublicKey) verify(b *bundle.Bundle, now time.Time) error {
+// verify verifies a signature of a key, whatever certificate is beside it.
+func (p PublicKey) verify(b *bundle.Bundle) error {
 	if b.GetVerificationMaterial().GetPublicKey() == nil {
 		plain := proto.CloneOf(b.Bundle)
 		plain.VerificationMaterial.Content = &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: p.ID}}
@@ -152,19 +139,9 @@ func (p PublicKey) verify(b *bundle.Bundle, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	material := root.TrustedMaterialCollection{
-		root.NewTrustedPublicKeyMaterialFromMapping(map[string]*root.ExpiringKey{p.ID: root.NewExpiringKey(verifier, time.Time{}, p.end())}),
-	}
-	if err := verified(b, material, verify.WithKey(), verify.WithNoObserverTimestamps()); err != nil || !p.over(now) {
-		return err
-	}
-	if p.roots != nil {
-		material = append(material, p.roots)
-	}
-	if err := verifiedInTime(b, material, verify.WithKey()); err != nil {
-		return fmt.Errorf("%w was %s, and no time stamp proves an earlier signature: %s: %w", ErrOver, p.NotAfter.Format(time.DateOnly), p, err)
-	}
-	return nil
+	never := root.NewExpiringKey(verifier, time.Time{}, time.Time{})
+	material := root.NewTrustedPublicKeyMaterialFromMapping(map[string]*root.ExpiringKey{p.ID: never})
+	return verified(b, material, verify.WithKey(), verify.WithNoObserverTimestamps())
 }
 
 // verifyCertified verifies a signature with a certificate of an identity. A time stamp has
@@ -175,23 +152,14 @@ func (p PublicKey) verifyCertified(b *bundle.Bundle) error {
 	if err != nil {
 		return err
 	}
-	var required []verify.VerifierOption
+	required := []verify.VerifierOption{verify.WithSignedTimestamps(1)}
 	if len(p.roots.CTLogs()) > 0 {
 		required = append(required, verify.WithSignedCertificateTimestamps(1))
 	}
 	if len(p.roots.RekorLogs()) > 0 {
 		required = append(required, verify.WithTransparencyLog(1))
 	}
-	return verifiedInTime(b, p.roots, verify.WithCertificateIdentity(who), required...)
-}
-
-// verifiedInTime is [verified] with a time stamp that proves when the key or certificate
-// signed.
-func verifiedInTime(b *bundle.Bundle, material root.TrustedMaterial, by verify.PolicyOption, required ...verify.VerifierOption) error {
-	if stamps, err := b.Timestamps(); err != nil || len(stamps) == 0 {
-		return errors.Join(errors.New("it has no time stamp"), err)
-	}
-	return verified(b, material, by, append(required, verify.WithSignedTimestamps(1))...)
+	return verified(b, p.roots, verify.WithCertificateIdentity(who), required...)
 }
 
 // verified lets Sigstore's verifier judge the signature of a bundle.

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"builder/internal/base/diag"
 	"builder/test/kit/check"
@@ -26,9 +25,9 @@ import (
 const statement = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"a","digest":{"sha256":"` +
 	`e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}}],"predicateType":"x","predicate":{}}`
 
-func newTestKey(t *testing.T, until time.Time) Key {
+func newTestKey(t *testing.T) Key {
 	t.Helper()
-	k, err := NewKey(until)
+	k, err := NewKey()
 	must.Succeed(t, err)
 	return k
 }
@@ -41,7 +40,7 @@ func signed(t *testing.T, k Key, text string) []byte {
 }
 
 func TestSignAndOpen(t *testing.T) {
-	k := newTestKey(t, time.Time{})
+	k := newTestKey(t)
 	data := signed(t, k, statement)
 	var b struct {
 		MediaType            string
@@ -58,14 +57,13 @@ func TestSignAndOpen(t *testing.T) {
 		b.VerificationMaterial.PublicKey.Hint != k.Public().ID {
 		t.Errorf("%s, %v", data, err)
 	}
-	got, err := Trust{Keys: []PublicKey{k.Public()}, Now: time.Now()}.Open(data)
+	got, err := Trust{Keys: []PublicKey{k.Public()}}.Open(data)
 	check.That(t, err == nil && string(got.Statement) == statement && got.KeyID == k.Public().ID, "%+v, %v", got, err)
 }
 
 // Open must refuse each of these, with its reason.
 func TestOpenRefuses(t *testing.T) {
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	k, other := newTestKey(t, time.Time{}), newTestKey(t, time.Time{})
+	k, other := newTestKey(t), newTestKey(t)
 	good := signed(t, k, statement)
 	changed := func(was, is string) []byte {
 		data := bytes.Replace(good, []byte(was), []byte(is), 1)
@@ -76,12 +74,7 @@ func TestOpenRefuses(t *testing.T) {
 	forged := base64.StdEncoding.EncodeToString([]byte(strings.Replace(statement, `"x"`, `"y"`, 1)))
 	impostor := other // claims the id of the trusted key
 	impostor.public.ID = k.public.ID
-	expired := func(days int) Trust {
-		p := k.Public()
-		p.NotAfter = now.Truncate(24*time.Hour).AddDate(0, 0, days)
-		return Trust{Keys: []PublicKey{p}, Now: now}
-	}
-	trust := Trust{Keys: []PublicKey{k.Public()}, Now: now}
+	trust := Trust{Keys: []PublicKey{k.Public()}}
 	for name, c := range map[string]struct {
 		trust Trust
 		data  []byte
@@ -91,10 +84,9 @@ func TestOpenRefuses(t *testing.T) {
 		"another payload type":   {trust, changed("vnd.in-toto+json", "vnd.other+json"), "no in-toto statement"},
 		"another signature":      {trust, changed(`"sig":"`, `"sig":"AAAA`), "the signature is invalid"},
 		"no signature":           {trust, []byte(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"` + k.Public().ID + `"}},"dsseEnvelope":{"payload":"` + payload + `","payloadType":"application/vnd.in-toto+json"}}`), "the signature is invalid"},
-		"a foreign key":          {Trust{Keys: []PublicKey{other.Public()}, Now: now}, good, "untrusted key signed it: " + k.Public().ID},
-		"no trusted keys":        {Trust{Now: now}, good, "untrusted key signed it"},
+		"a foreign key":          {Trust{Keys: []PublicKey{other.Public()}}, good, "untrusted key signed it: " + k.Public().ID},
+		"no trusted keys":        {Trust{}, good, "untrusted key signed it"},
 		"an impostor":            {trust, signed(t, impostor, statement), "the signature is invalid"},
-		"an expired key":         {expired(-1), good, "its key was 2026-11-20"},
 		"a key without a name":   {trust, changed(`"hint":"`+k.Public().ID+`"`, `"hint":""`), "names no key"},
 		"cut":                    {trust, good[:len(good)/2], "not a Sigstore bundle"},
 		"empty":                  {trust, nil, "not a Sigstore bundle"},
@@ -108,25 +100,22 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
-	_, err := expired(0).Open(good)
-	check.That(t, err == nil, "on its last day: %v", err)
 }
 
 func TestKeysAreFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "key.pem")
-	until := time.Date(2027, 11, 21, 0, 0, 0, 0, time.UTC)
-	k := newTestKey(t, until)
+	k := newTestKey(t)
 	must.Succeed(t, k.Write(path), k.Public().Write(path+".pub"))
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	again, err := ReadKey(path)
-	check.That(t, err == nil && again.Public().ID == k.Public().ID && again.Public().NotAfter.Equal(until), "%+v, %v", again.Public(), err)
+	check.That(t, err == nil && again.Public().ID == k.Public().ID, "%+v, %v", again.Public(), err)
 	public, err := ReadPublicKey(path + ".pub")
-	check.That(t, err == nil && public.ID == k.Public().ID && public.NotAfter.Equal(until), "%+v, %v", public, err)
+	check.That(t, err == nil && public.ID == k.Public().ID, "%+v, %v", public, err)
 	// Write never replaces a key.
-	err = newTestKey(t, until).Write(path)
+	err = newTestKey(t).Write(path)
 	check.That(t, errors.Is(err, fs.ErrExist), "replaced: %v", err)
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("%v, %v", left, err)
@@ -134,7 +123,7 @@ func TestKeysAreFiles(t *testing.T) {
 }
 
 func TestReadKeyRefuses(t *testing.T) {
-	k := newTestKey(t, time.Time{})
+	k := newTestKey(t)
 	path := filepath.Join(t.TempDir(), "key")
 	must.Succeed(t, k.Write(path))
 	private, err := os.ReadFile(path)
@@ -150,7 +139,7 @@ func TestReadKeyRefuses(t *testing.T) {
 		"public":        {string(k.Public().PEM()), "it is a public key"},
 		"another curve": {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der})), "P-256"},
 		"damaged":       {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: []byte("x")})), "PKCS #8"},
-		"a bad day":     {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der, Headers: map[string]string{notAfter: "soon"}})), `"soon" is not a date`},
+		"a last day":    {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der, Headers: map[string]string{"Not-After": "2027-11-21"}})), "it has a header, such as a last day, and keys have none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mode := fs.FileMode(0o600)
@@ -173,11 +162,11 @@ func TestReadKeyRefuses(t *testing.T) {
 }
 
 func FuzzOpen(f *testing.F) {
-	k, err := NewKey(time.Time{})
+	k, err := NewKey()
 	must.Succeed(f, err)
 	data, err := Sign(k, []byte(statement))
 	must.Succeed(f, err)
-	trust := Trust{Keys: []PublicKey{k.Public()}, Now: time.Now()}
+	trust := Trust{Keys: []PublicKey{k.Public()}}
 	// The input is an edit of a valid bundle. With whole bundles as input, the fuzzer
 	// would spend its time on minimizing them.
 	f.Add(uint16(bytes.Index(data, []byte(`"payload":`))+12), []byte("f"), uint16(0))
@@ -209,13 +198,10 @@ func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
 		"a link at its path":         {func(path string) error { return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path)) }, "a symbolic link", ""},
 		"a pipe at its path":         {func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "a named pipe", ""},
 		"a directory at its path":    {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "a directory", ""},
-		"its time is over": {func(path string) error {
-			return errors.Join(os.Remove(path), newTestKey(t, time.Now().AddDate(0, 0, -2)).Write(path))
-		}, "its last day was", "builder key new FILE --days N"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "key.pem")
-			must.Succeed(t, newTestKey(t, time.Time{}).Write(path))
+			must.Succeed(t, newTestKey(t).Write(path))
 			if err := c.do(path); errors.Is(err, fs.ErrPermission) {
 				t.Skip("only root gives files away")
 			} else if err != nil {

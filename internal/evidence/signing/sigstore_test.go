@@ -201,13 +201,11 @@ func (s *sigstore) log(w http.ResponseWriter, r *http.Request) error {
 // key returns a key that s certifies. s stamps its signatures, and logs them if logged.
 func (s *sigstore) key(t *testing.T, logged bool) Key {
 	t.Helper()
-	k, err := Keyless(s.url+"/", tokenOf)
-	if err == nil {
-		k, err = k.Stamped(s.url + "/stamp")
+	services := Services{Fulcio: s.url + "/", Timestamp: s.url + "/stamp"}
+	if logged {
+		services.Rekor = s.url
 	}
-	if err == nil && logged {
-		k, err = k.Logged(s.url)
-	}
+	k, err := Keyless(services, tokenOf)
 	must.Succeed(t, err)
 	return k
 }
@@ -234,18 +232,15 @@ func trustIn(t *testing.T, entry string, values ...any) Trust {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "trust.yaml")
 	must.Succeed(t, os.WriteFile(path, []byte("keys:\n  - {"+fmt.Sprintf(entry, values...)+"}\n"), 0o600))
-	trust, err := ReadTrusted(path)
+	keys, err := ReadTrusted(path)
 	must.Succeed(t, err)
-	trust.Now = time.Now()
-	return trust
+	return Trust{Keys: keys}
 }
 
-// trusts returns the trust in the identity, by roots without logs. Years have passed.
+// trusts returns the trust in the identity by roots.
 func (s *sigstore) trusts(t *testing.T, roots string) Trust {
 	t.Helper()
-	trust := trustIn(t, "issuer: '%s', subject: '%s', roots: '%s', roles: [builder]", s.issuer, s.subject, roots)
-	trust.Now = time.Now().AddDate(5, 0, 0)
-	return trust
+	return trustIn(t, "issuer: '%s', subject: '%s', roots: '%s'", s.issuer, s.subject, roots)
 }
 
 // with returns a bundle with a part of another one in its verification material.
