@@ -122,7 +122,7 @@ var descriptions = map[string]description{
 	"publish list": {
 		[]example{
 			{Line: "builder publish list --at file:/srv/wheels", Does: "list all published wheels"},
-			{Line: "builder publish list --at https://wheels.example.com stable gfx90a", Does: "list stable wheels for gfx90a"},
+			{Line: "builder publish list --at https://wheels.example.com --json", Does: "print all records as JSON"},
 		},
 		[]diag.Code{diag.Usage, diag.Publish, diag.Fetch},
 	},

@@ -143,7 +143,7 @@ func TestHostileRegistries(t *testing.T) {
 			p.Files = append(p.Files, s.layer("evil.html"))
 		}, `the file "evil.html" beside it, with sha256 [0-9a-f]{64}, is unsigned`},
 		"an unsigned referrer": {func(s *scene, p *oci.Package) {
-			p.Referrers = append(p.Referrers, oci.Referrer{ArtifactType: "application/json", File: s.layer("evil.html")})
+			p.Referrers = append(p.Referrers, oci.Referrer{ArtifactType: "application/vnd.dev.sigstore.bundle.v0.3+json", File: s.layer("evil.html")})
 		}, `evil.html: it is unsigned`},
 		"another title": {func(_ *scene, p *oci.Package) {
 			p.Files[0].Name = "tiny-1.0-cp312-cp312-manylinux_2_17_x86_64.whl"

@@ -27,8 +27,8 @@ func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.C
 			"its attestations as referrers, with docker's credentials. pypi:URL uploads the wheel\n" +
 			"alone with uv publish, and compares the digest in the index before and after. uv takes\n" +
 			"the credentials from UV_PUBLISH_TOKEN, or UV_PUBLISH_USERNAME and _PASSWORD, netrc or a\n" +
-			"keyring. The other destinations are checked as a client would: by pip and uv with\n" +
-			"hashes, or by a pull by digest with verification.",
+			"keyring. The other destinations are checked as a client would: by pip with hashes, or\n" +
+			"by a pull by digest with verification.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Subcommands: []*cli.Command{promoteCommand(out), yankCommand(out), publishedCommand(out)},
 		Action: func(c *cli.Context) error {

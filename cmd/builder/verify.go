@@ -57,7 +57,7 @@ func verifyFlags() []cli.Flag {
 		jsonFlag(),
 		trustFlag(),
 		channelFlag(attest.Candidate, "require the verdicts of every gate that needs no GPU, or also of the gates on GPUs and a second build:"),
-		&cli.StringSliceFlag{Name: "from", Usage: "take the attestations from `PLACE`: " + publish.Sources + "; repeatable"},
+		&cli.StringSliceFlag{Name: "from", Usage: "take the attestations from `PLACE`: " + publish.Indexes + "; repeatable"},
 		&cli.StringFlag{Name: "env", Usage: "compare each wheel with the files installed from it in `PYTHON|DIR`, an interpreter, a virtual environment or a directory of packages"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell again from its provenance and compare the bytes"},
 		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign the result as the verdict of gate reproducible, and write it beside the artifact"},
@@ -84,7 +84,7 @@ func readVerify(c *cli.Context) (judge.VerifyRequest, error) {
 		errs = append(errs, diag.Errorf(diag.Usage, "--channel: %w", err))
 	}
 	for _, place := range r.From {
-		if _, err := publish.OpenSource(place, false, nil); err != nil {
+		if _, err := publish.OpenIndex(place, nil); err != nil {
 			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err))
 		}
 	}

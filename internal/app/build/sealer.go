@@ -68,7 +68,7 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 	if said.Provenance == nil {
 		return nil, errors.Join(err, fmt.Errorf("the statements about %s do not verify", r.Artifacts[0].Name))
 	}
-	return said.Said, nil
+	return said.Files(), nil
 }
 
 // builder identifies the builder: on GitHub Actions by the workflow reference, on any

@@ -38,13 +38,14 @@ type places struct {
 	scratch string
 }
 
-// A place is a source with its list.
+// A place is an index with its list.
 type place struct {
-	publish.Source
+	publish.Index
 	records []index.Record
 }
 
-// openPlaces opens the places of --from. A registry uses the store of the home dir.
+// openPlaces opens the places of --from. An index on the network uses the store of the home
+// dir.
 func openPlaces(ctx context.Context, dir string, from []string, scratch string) (*places, error) {
 	kept, err := store.Open(home.StoreDir(dir))
 	if err != nil {
@@ -52,7 +53,7 @@ func openPlaces(ctx context.Context, dir string, from []string, scratch string) 
 	}
 	p := &places{scratch: scratch}
 	for _, text := range from {
-		source, err := publish.OpenSource(text, false, kept)
+		source, err := publish.OpenIndex(text, kept)
 		if err != nil {
 			return nil, diag.Errorf(diag.Usage, "--from: %w", err)
 		}

@@ -3,14 +3,11 @@ package release
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
-	"builder/internal/input/pypi"
-	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
 	"builder/internal/publishing/subject"
 	"builder/internal/view/progress"
@@ -63,7 +60,7 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 		return Report{}, err
 	}
 	report := Report{Schema: 1, To: to.String(), DryRun: r.DryRun, Published: []publish.Receipt{}}
-	client := clientOf(s.Keys.Home, r, trust)
+	client := clientOf(r, trust)
 	var errs []error
 	for _, b := range bundles {
 		if r.DryRun {
@@ -84,9 +81,6 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 		if err != nil {
 			errs = append(errs, err)
 			continue
-		}
-		if receipt.Existed && receipt.More > 0 && publish.Mixed(ctx, to, b) {
-			s.Keys.Note("%s: its earlier statements at %s are by another key: its users must trust both keys, until you remove its files there and publish it again", b.Entry.ID, to)
 		}
 		report.Published = append(report.Published, receipt)
 	}
@@ -114,18 +108,19 @@ func (s Setup) sendWithUV(ctx context.Context, address, wheel string) error {
 // and the destination lacks. An upload server is not asked.
 func noteMissingInputs(ctx context.Context, to publish.Destination, bundles []publish.Bundle, note func(format string, args ...any)) error {
 	at, ok := to.(publish.Source)
-	needs := func(b publish.Bundle) bool { return b.Entry.Expect.Wheelhouse == nil && len(b.Entry.Inputs) > 0 }
-	if !ok || !slices.ContainsFunc(bundles, needs) {
+	if !ok {
 		return nil
 	}
-	records, err := at.List(ctx)
-	if err != nil {
-		return err
-	}
 	for _, b := range bundles {
+		if b.Entry.Expect.Wheelhouse != nil {
+			continue
+		}
 		for _, in := range b.Entry.Inputs {
-			there := func(r index.Record) bool { return r.Key == in.Key }
-			if needs(b) && !slices.ContainsFunc(records, there) {
+			there, err := at.Has(ctx, in.Key)
+			if err != nil {
+				return err
+			}
+			if !there {
 				note("%s: its requirements file names the wheel of %s, which %s lacks: publish the directory of that cell too", b.Entry.ID, in.ID, to)
 			}
 		}
@@ -149,12 +144,12 @@ func loadBundles(r Request, trust signing.Trust) ([]publish.Bundle, error) {
 }
 
 // clientOf returns the client for checking published wheels, or nil without --check.
-func clientOf(home string, r Request, trust signing.Trust) *publish.Client {
+func clientOf(r Request, trust signing.Trust) *publish.Client {
 	if !r.Check {
 		return nil
 	}
 	return &publish.Client{
-		Run: publish.RunProgram, UV: pypi.KeptUV(home),
+		Run: publish.RunProgram,
 		Take: func(ctx context.Context, from publish.Source, key, dir string) (publish.Bundle, error) {
 			return publish.Take(ctx, from, key, dir, trust, r.Channel)
 		},

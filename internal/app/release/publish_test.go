@@ -8,19 +8,18 @@ import (
 
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
-	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
 	"builder/test/kit/check"
 )
 
-// listed is a destination with records.
-type listed struct {
+// holding is a destination with one publication.
+type holding struct {
 	publish.Catalogue
-	records []index.Record
+	key string
 }
 
-func (l listed) List(context.Context) ([]index.Record, error) { return l.records, nil }
-func (l listed) String() string                               { return "file:wheels" }
+func (h holding) Has(_ context.Context, key string) (bool, error) { return key == h.key, nil }
+func (h holding) String() string                                  { return "file:wheels" }
 
 // A published cell whose requirements name a wheel that the destination lacks cannot be
 // installed from it.
@@ -34,7 +33,7 @@ func TestPublishNotesLackingInputs(t *testing.T) {
 	}
 	var notes []string
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	err := noteMissingInputs(t.Context(), listed{records: []index.Record{{Key: "key of there"}}}, []publish.Bundle{
+	err := noteMissingInputs(t.Context(), holding{key: "key of there"}, []publish.Bundle{
 		cell("alone", lock.Entry{}), cell("horovod", lock.Entry{}, "rccl", "there"),
 		cell("stack", lock.Entry{Expect: recipe.Expect{Wheelhouse: &recipe.Wheelhouse{}}}, "part"),
 	}, note)

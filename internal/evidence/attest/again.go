@@ -16,7 +16,7 @@ func (s Sealer) SignAgain(a artifact.Artifact, trust signing.Trust) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	if said.Signed == 0 {
+	if len(said.Documents) == 0 {
 		return 0, errors.New("no trusted key signed a statement about it")
 	}
 	var signed []Document

@@ -3,9 +3,10 @@
 // sha256 of the artifact.
 //
 // The folder [Dir] beside an artifact holds one Sigstore bundle per statement: the
-// provenance (SLSA v1), the SBOM (SPDX 2.3) and one test result per round of gates. Device gates run on another host and another day than the
-// build, so their results must stay bound to exactly these bytes. No statement counts
-// until [builder/internal/evidence/signing] has verified its signature.
+// provenance (SLSA v1), the SBOM (SPDX 2.3) and one test result per round of gates. Device
+// gates run on another host and another day than the build, so their results must stay
+// bound to exactly these bytes. No statement counts until
+// [builder/internal/evidence/signing] has verified its signature.
 package attest
 
 import (

@@ -1,7 +1,6 @@
 package attest
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -30,29 +29,36 @@ const (
 )
 
 // A Bundle holds the statements of trusted keys about one artifact. Provenance is nil
-// and the documents are empty if there is no such statement.
+// and SBOM is empty if there is no such statement.
 type Bundle struct {
 	Provenance *Provenance
 	Artifacts  []Subject           // subjects of the provenance
 	Beside     []artifact.Artifact // other subjects [Verify] found beside the artifact with the right digest
-	Said       []artifact.Artifact // the signed files, and the plain files equal to a signed one; only these are published
 	SBOM       json.RawMessage
 	Rounds     []TestResult
-	Documents  []Document
-	Keys       []string // ids of the keys, without duplicates
-	Signed     int      // number of statements
-	maker      string   // id of the key that signed the provenance
-	strangers  int      // statements of keys that are not trusted
-	others     int      // statements of trusted keys about other bytes or another name
+	Documents  []Document // the statements; only their files are published
+	Keys       []string   // ids of the keys, without duplicates
+	maker      string     // id of the key that signed the provenance
+	strangers  int        // statements of keys that are not trusted
+	others     int        // statements of trusted keys about other bytes or another name
 }
 
-// A Document is a signed file of the folder.
+// A Document is the file of a statement.
 type Document struct {
-	Name, PredicateType string
-	Made                time.Time         // zero if the statement has no time
-	Verdicts            []verdict.Verdict // of a round of gates
-	Signer              string            // id of the key
-	content             []byte
+	artifact.Artifact
+	PredicateType string
+	Verdicts      []verdict.Verdict // of a round of gates
+	Signer        string            // id of the key
+	content       []byte
+}
+
+// Files returns the files of the statements.
+func (b Bundle) Files() []artifact.Artifact {
+	var all []artifact.Artifact
+	for _, d := range b.Documents {
+		all = append(all, d.Artifact)
+	}
+	return all
 }
 
 // Read reads every statement about an artifact. The error joins all problems. A
@@ -100,48 +106,32 @@ func list(dir string) ([]artifact.Artifact, error) {
 func ReadSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	var b Bundle
 	var found problems
-	var plain []artifact.Artifact // the SBOM, read after the signed one
-	var errSBOM error             // of the signed one
 	left := int64(maxFolder)
 	for _, file := range said {
-		if file.Name == plainSBOM {
-			plain = append(plain, file)
-			continue
-		}
 		err := errors.New("it is unsigned, and this folder may hold only signed files: remove it")
 		if strings.HasSuffix(file.Name, suffix) {
 			err = b.read(a, file, &left, trust)
 		}
-		if s, ok := errors.AsType[signing.Stranger](err); ok {
+		if errors.Is(err, signing.ErrStranger) {
 			b.strangers++
-			err = s
 		}
 		if err != nil {
-			found.add(file, err)
-		}
-		if file.Name == sbomFile {
-			errSBOM = err
+			found.add(file.Name, err)
 		}
 	}
-	errs := found.errors()
-	for _, file := range plain {
-		if err := b.readPlain(file, &left); err != nil && errSBOM == nil {
-			errs = append(errs, fmt.Errorf("%s: %w", plainSBOM, err))
-		}
-	}
-	return b, errors.Join(errs...)
+	return b, found.joined()
 }
 
 // A problem is an error of one or more files. A changed wheel has the same one with each
 // of its statements, and so has a key that is not trusted.
 type problem struct {
 	err   error
-	files []artifact.Artifact
+	files []string
 }
 
 type problems []problem
 
-func (p *problems) add(file artifact.Artifact, err error) {
+func (p *problems) add(file string, err error) {
 	i := slices.IndexFunc(*p, func(x problem) bool { return x.err.Error() == err.Error() })
 	if i < 0 {
 		i = len(*p)
@@ -150,18 +140,18 @@ func (p *problems) add(file artifact.Artifact, err error) {
 	(*p)[i].files = append((*p)[i].files, file)
 }
 
-// errors returns one error for each problem, first those of trusted keys.
-func (p problems) errors() []error {
+// joined returns one error for each problem, first those of trusted keys.
+func (p problems) joined() error {
 	var trusted, others []error
 	for _, x := range p {
 		err := fmt.Errorf("%s: %w", x.where(), x.err)
-		if _, stranger := x.err.(signing.Stranger); stranger {
+		if errors.Is(err, signing.ErrStranger) {
 			others = append(others, err)
 		} else {
 			trusted = append(trusted, err)
 		}
 	}
-	return append(trusted, others...)
+	return errors.Join(append(trusted, others...)...)
 }
 
 // where names the first files of a problem, and the number of the others.
@@ -172,7 +162,7 @@ func (x problem) where() string {
 		if i == most {
 			return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), len(x.files)-most)
 		}
-		names = append(names, shown(file.Name))
+		names = append(names, shown(file))
 	}
 	return strings.Join(names, ", ")
 }
@@ -206,7 +196,7 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 		b.others++
 		return errors.New(problem)
 	}
-	d, err := b.add(s, trust.Now)
+	verdicts, err := b.add(s, trust.Now)
 	if err != nil {
 		return err
 	}
@@ -216,9 +206,7 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 	case TestResultType:
 		b.Rounds[len(b.Rounds)-1].signer = signed.KeyID
 	}
-	d.Name, d.PredicateType, d.Signer, d.content = file.Name, s.PredicateType, signed.KeyID, data
-	b.Documents, b.Said = append(b.Documents, d), append(b.Said, file)
-	b.Signed++
+	b.Documents = append(b.Documents, Document{file, s.PredicateType, verdicts, signed.KeyID, data})
 	if !slices.Contains(b.Keys, signed.KeyID) {
 		b.Keys = append(b.Keys, signed.KeyID)
 	}
@@ -240,75 +228,50 @@ func notLater(made, now time.Time) error {
 	return nil
 }
 
-// add adds the predicate of a statement to the bundle. It ignores unknown types.
-func (b *Bundle) add(s Statement, now time.Time) (d Document, err error) {
+// add adds the predicate of a statement to the bundle, and returns the verdicts in it. It
+// ignores unknown types.
+func (b *Bundle) add(s Statement, now time.Time) ([]verdict.Verdict, error) {
 	twice := fmt.Errorf("the folder holds more than one %s", s.PredicateType)
 	switch s.PredicateType {
 	case ProvenanceType:
 		var p Provenance
 		if b.Provenance != nil {
-			return d, twice
+			return nil, twice
 		}
 		if err := read(s.Predicate, &p); err != nil {
-			return d, fmt.Errorf("reading its provenance: %w", err)
+			return nil, fmt.Errorf("reading its provenance: %w", err)
 		}
 		if err := notLater(p.Run.Metadata.Finished, now); err != nil {
-			return d, err
+			return nil, err
 		}
-		b.Provenance, b.Artifacts, d.Made = &p, s.Subject, p.Run.Metadata.Finished
+		b.Provenance, b.Artifacts = &p, s.Subject
 	case sbom.PredicateType:
 		if b.SBOM != nil {
-			return d, twice
+			return nil, twice
 		}
 		b.SBOM = s.Predicate
 	case TestResultType:
 		var r TestResult
 		if err := read(s.Predicate, &r); err != nil {
-			return d, fmt.Errorf("reading its verdicts: %w", err)
+			return nil, fmt.Errorf("reading its verdicts: %w", err)
 		}
 		if wrong := r.contradiction(); wrong != "" {
-			return d, fmt.Errorf("it contradicts itself: %s", wrong)
+			return nil, fmt.Errorf("it contradicts itself: %s", wrong)
 		}
 		if err := notLater(r.Finished, now); err != nil {
-			return d, err
+			return nil, err
 		}
-		b.Rounds, d.Made, d.Verdicts = append(b.Rounds, r), r.Finished, r.Verdicts
+		b.Rounds = append(b.Rounds, r)
+		return r.Verdicts, nil
 	}
-	return d, nil
+	return nil, nil
 }
 
-// Names of files in a folder. The folder also holds the SBOM as a plain file, for
-// programs without support for signatures.
+// Names of files in a folder.
 const (
 	provenanceFile = "provenance" + suffix
 	sbomFile       = "sbom" + suffix
-	plainSBOM      = "sbom.spdx.json"
 )
-
-// readPlain adds the plain SBOM. It must equal the signed document.
-func (b *Bundle) readPlain(file artifact.Artifact, left *int64) error {
-	data, err := readFile(&file, left)
-	switch {
-	case err != nil:
-		return err
-	case b.SBOM == nil:
-		return errors.New("no trusted key signed this document")
-	case !bytes.Equal(data, written(b.SBOM)):
-		return errors.New("it differs from the signed document")
-	}
-	b.Said = append(b.Said, file)
-	return nil
-}
-
-// written returns the bytes of a plain file with a signed SBOM: one space of indentation
-// and a newline at the end.
-func written(signed []byte) []byte {
-	var b bytes.Buffer
-	if json.Indent(&b, signed, "", " ") != nil {
-		return nil
-	}
-	return append(b.Bytes(), '\n')
-}
 
 // readFile reads a file of a folder and records the digest and size of the bytes read.
 // Later copies must match them, so only checked bytes are passed on.
@@ -346,10 +309,7 @@ func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	if p.isStack() {
 		return nil
 	}
-	if err := s.write(dir, sbomFile, artifacts[:1], sbom.PredicateType, json.RawMessage(spdx)); err != nil {
-		return err
-	}
-	return writeFile(filepath.Join(dir, plainSBOM), spdx)
+	return s.write(dir, sbomFile, artifacts[:1], sbom.PredicateType, json.RawMessage(spdx))
 }
 
 // sbomOf returns the SBOM of an artifact. It reads the one inside a wheel, and creates

@@ -175,7 +175,7 @@ func (b Bundle) Announces(a artifact.Artifact) []artifact.Artifact {
 }
 
 func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
-	c := Check{Name: "signatures", Seen: fmt.Sprintf("%d statements, signed by %s", b.Signed, strings.Join(b.Keys, ", "))}
+	c := Check{Name: "signatures", Seen: fmt.Sprintf("%d statements, signed by %s", len(b.Documents), strings.Join(b.Keys, ", "))}
 	if err != nil {
 		for _, e := range diag.Split(err) {
 			if !b.unknown() || errors.Is(e, signing.ErrStranger) {
@@ -184,14 +184,14 @@ func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
 		}
 	}
 	c.Remedy = Remedy(err)
-	if b.Signed == 0 && err == nil {
+	if len(b.Documents) == 0 && err == nil {
 		c.Wrong, c.Remedy = []string{Dir(a.Path) + " holds no statement"}, foreign
 	}
 	return c
 }
 
 // unknown reports whether keys that are not trusted signed all statements.
-func (b Bundle) unknown() bool { return b.Signed == 0 && b.strangers > 0 }
+func (b Bundle) unknown() bool { return len(b.Documents) == 0 && b.strangers > 0 }
 
 // nothingCounts reports whether the statements are of strangers, or about another
 // artifact. Then only that is worth saying.

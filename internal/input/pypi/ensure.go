@@ -144,16 +144,6 @@ func (p program) architectures() string {
 	return strings.Join(slices.Sorted(maps.Keys(p.wheels)), " and ")
 }
 
-// KeptUV returns the path of the pinned uv, or "" before the first fetch. It does not
-// use the host's uv, because its version may take other options.
-func KeptUV(home string) string {
-	dir := uv.directory(home)
-	if owned.Intact(dir) != nil {
-		return ""
-	}
-	return filepath.Join(dir, uv.place())
-}
-
 // intact reports whether a directory has the files that were installed, and logs why a
 // program is installed again.
 func intact(dir string, log func(format string, args ...any)) bool {

@@ -305,9 +305,6 @@ func TestEnsureUVFromTheStore(t *testing.T) {
 			t.Errorf("%q of %s, %v", got, beside.SHA256, err)
 		}
 		must.Succeed(t, os.WriteFile(uv.Path, []byte("#!/bin/sh!"), 0o755))
-		if kept := KeptUV(home); kept != "" {
-			t.Errorf("the damaged %s is run", kept)
-		}
 	}
 }
 

@@ -34,12 +34,9 @@ func (x *Index) recordPath(project, filename string) string {
 	return filepath.Join(x.dir, filesDir, project, filename+recordEnd)
 }
 
-// Withdraw removes the wheels with the given keys from the pages, then their files. It
-// ignores keys without a wheel.
-func (x *Index) Withdraw(ctx context.Context, keys ...string) error {
-	if len(keys) == 0 { // no write access needed
-		return nil
-	}
+// Withdraw removes the wheel with a key from the pages, then its files. A missing wheel is
+// not an error.
+func (x *Index) Withdraw(ctx context.Context, key string) error {
 	free, err := x.lock(ctx)
 	if err != nil {
 		return err
@@ -49,24 +46,19 @@ func (x *Index) Withdraw(ctx context.Context, keys ...string) error {
 	if err != nil {
 		return err
 	}
-	gone := slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return !slices.Contains(keys, r.Key) })
-	var projects []string
-	for _, r := range gone {
-		if err := errors.Join(remove(x.recordPath(r.Project, r.Filename)), remove(filepath.Join(x.dir, keysDir, r.Key+".json"))); err != nil {
-			return failed(err, "withdrawing %s", r.Filename)
-		}
-		all, projects = without(all, r), append(projects, r.Project)
+	i := slices.IndexFunc(all, func(r Record) bool { return r.Key == key })
+	if i < 0 {
+		return nil
 	}
-	if err := x.pages(all, projects...); err != nil {
+	r := all[i]
+	if err := errors.Join(remove(x.recordPath(r.Project, r.Filename)), remove(filepath.Join(x.dir, keysDir, r.Key+".json"))); err != nil {
+		return failed(err, "withdrawing %s", r.Filename)
+	}
+	all = without(all, r)
+	if err := x.pages(all, r.Project); err != nil {
 		return err
 	}
-	var errs []error
-	for _, r := range gone {
-		if err := x.removeFiles(r, all); err != nil {
-			errs = append(errs, failed(err, "removing the files of %s", r.Filename))
-		}
-	}
-	return errors.Join(errs...)
+	return failed(x.removeFiles(r, all), "removing the files of %s", r.Filename)
 }
 
 // removeFiles removes a wheel and the files beside it, except those that a remaining

@@ -1,8 +1,8 @@
 // Package index keeps published wheels in a directory. Any web server, and any tool
 // that copies directories, can serve it as an index of Python packages: pages by PEP
-// 503 and PEP 691, metadata by PEP 658, hashes for every file.
+// 503, metadata by PEP 658, hashes for every file.
 //
-//	simple/<project>/index.html, index.json     read by pip and uv
+//	simple/<project>/index.html                 read by pip and uv
 //	files/<project>/<wheel>                     the wheel, its .metadata, the files
 //	                                            made beside it and the statements
 //	files/<project>/<archive>                   the same for an archive, which has no

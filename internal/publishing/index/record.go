@@ -29,7 +29,6 @@ type Record struct {
 	Channels       []string          `json:"channels"`
 	Published      time.Time         `json:"published"`
 	Yanked         string            `json:"yanked,omitempty"` // reason not to use it (PEP 592)
-	Tags           []string          `json:"tags,omitempty"`   // in a registry: tags set by others
 }
 
 // sameFile reports whether two records describe the same file. A name identifies a file

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
@@ -22,7 +20,7 @@ import (
 //
 // already reports that the channel had the cell before.
 func Promote(ctx context.Context, at Catalogue, cell string, channel attest.Policy, trust signing.Trust) (receipt Receipt, already bool, err error) {
-	r, err := FindCell(ctx, at, cell)
+	r, err := at.Find(ctx, cell)
 	if err != nil {
 		return Receipt{}, false, err
 	}
@@ -52,41 +50,14 @@ func Promote(ctx context.Context, at Catalogue, cell string, channel attest.Poli
 	return receipt, slices.Contains(r.Channels, string(channel)), err
 }
 
-// Listed returns the records of a place containing every word.
-func Listed(ctx context.Context, at Source, words []string) ([]index.Record, error) {
-	all, err := at.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return matching(all, words), nil
-}
-
-// matching keeps the records containing every word.
-func matching(all []index.Record, words []string) []index.Record {
-	kept := []index.Record{}
-	for _, r := range all {
-		text := fmt.Sprint(r.Cell, " ", slices.Collect(maps.Values(r.Axes)), " ", r.Channels)
-		if r.Yanked != "" {
-			text += " yanked"
-		}
-		lacks := false
-		for _, w := range words {
-			lacks = lacks || !strings.Contains(text, w)
-		}
-		if !lacks {
-			kept = append(kept, r)
-		}
-	}
-	return kept
-}
-
 // YankCell marks a published cell as not to be used. An empty because removes the mark.
 func YankCell(ctx context.Context, place Directory, cell, because string) (index.Record, error) {
-	r, err := FindCell(ctx, place, cell)
+	found, err := place.Find(ctx, cell)
 	if err != nil {
-		return r, err
+		return index.Record{}, err
 	}
-	if r, err = place.Yank(ctx, r.Key, because); err != nil {
+	r, err := place.Yank(ctx, found.Key, because)
+	if err != nil {
 		code := diag.CodeOf(err)
 		if code == diag.Unexpected {
 			code = diag.Publish

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -19,7 +18,6 @@ import (
 // A Client tests a publication in the same way as its users.
 type Client struct {
 	Run  Runner
-	UV   string                                                                  // path of the pinned uv, "" if it was not fetched
 	Take func(ctx context.Context, from Source, key, dir string) (Bundle, error) // fetches and verifies
 }
 
@@ -27,44 +25,31 @@ type Client struct {
 // of the host for package indexes.
 type Runner func(ctx context.Context, env []string, name string, args ...string) (string, error)
 
-// install installs a published wheel by its hash into empty directories, with
-// unmodified pip and uv, for the platform of its tags. A host without pip cannot check,
-// which is an error too. install does not import the wheel: importing needs the
-// run-time image, and the gate import has done so there.
+// install installs a published wheel by its hash into an empty directory, with unmodified
+// pip, for the platform of its tags. A host without pip cannot check, which is an error
+// too. install does not import the wheel: importing needs the run-time image, and the gate
+// import has done so there.
 func (c Client) install(ctx context.Context, indexURL string, b Bundle) (by []string, err error) {
 	scratch, err := os.MkdirTemp("", "builder-client-*")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(scratch)
-	requirements := filepath.Join(scratch, "requirements.txt")
+	requirements, target := filepath.Join(scratch, "requirements.txt"), filepath.Join(scratch, "installed")
 	line := index.Record{Project: b.project, Version: b.version, SHA256: b.Wheel.SHA256}.Requirement()
 	if err := os.WriteFile(requirements, []byte(line+"\n"), 0o600); err != nil {
 		return nil, err
 	}
-	for _, with := range []struct {
-		name, program string
-		args          []string
-	}{
-		{"pip", "python3", append([]string{"-m", "pip"}, pipArgs(b.name)...)},
-		{"uv", c.UV, uvArgs(b.name)},
-	} {
-		if with.program == "" {
-			continue
-		}
-		target := filepath.Join(scratch, with.name)
-		args := slices.Concat(with.args, []string{"--target", target, "-r", requirements})
-		out, err := c.Run(ctx, []string{"PIP_CONFIG_FILE=" + os.DevNull, "PIP_INDEX_URL=" + indexURL, "UV_NO_CONFIG=1", "UV_DEFAULT_INDEX=" + indexURL}, with.program, args...)
-		if err == nil {
-			err = b.installed(target)
-		}
-		if err != nil {
-			return by, diag.Errorf(diag.Publish, "installing %s from %s with %s: %w: %s", b.Wheel.Name, shown(indexURL), with.name, err, lastLine(out)).
-				WithHint("the new files were withdrawn; --no-check publishes without this check")
-		}
-		by = append(by, with.name)
+	args := slices.Concat([]string{"-m", "pip"}, pipArgs(b.name), []string{"--target", target, "-r", requirements})
+	out, err := c.Run(ctx, []string{"PIP_CONFIG_FILE=" + os.DevNull, "PIP_INDEX_URL=" + indexURL}, "python3", args...)
+	if err == nil {
+		err = b.installed(target)
 	}
-	return by, nil
+	if err != nil {
+		return nil, diag.Errorf(diag.Publish, "installing %s from %s with pip: %w: %s", b.Wheel.Name, shown(indexURL), err, lastLine(out)).
+			WithHint("the new files were withdrawn; --no-check publishes without this check")
+	}
+	return []string{"pip"}, nil
 }
 
 // pull takes the publication by its key, as run --from does, and verifies it.
@@ -101,41 +86,6 @@ func pipArgs(name wheel.Name) []string {
 	}
 	return args
 }
-
-// uvArgs requests the same from uv.
-func uvArgs(name wheel.Name) []string {
-	args := []string{"pip", "install", "--quiet", "--no-progress", "--no-cache", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-python-downloads"}
-	if version := digits(interpreter(name)); strings.Contains(version, ".") {
-		args = append(args, "--python-version", version)
-	}
-	if platform, ok := uvPlatform(strings.Split(name.Platform, ".")); ok {
-		args = append(args, "--python-platform", platform)
-	}
-	return args
-}
-
-// uvPlatform returns the platform of a wheel in uv's notation: manylinux_2_36_x86_64
-// becomes x86_64-manylinux_2_36. uv 0.13 knows 2_17, 2_28 and 2_31 to 2_40; for another
-// one the next newer answers. It returns false for any, which means the host's platform.
-func uvPlatform(platforms []string) (string, bool) {
-	for _, p := range platforms {
-		for _, arch := range []string{"x86_64", "aarch64"} {
-			switch libc, ok := strings.CutSuffix(p, "_"+arch); {
-			case ok && strings.HasPrefix(libc, "manylinux_"):
-				minor, err := strconv.Atoi(strings.TrimPrefix(libc, "manylinux_2_"))
-				if i := slices.IndexFunc(uvMinors, func(m int) bool { return m >= minor }); err == nil && i >= 0 {
-					libc = fmt.Sprintf("manylinux_2_%d", uvMinors[i])
-				}
-				return arch + "-" + libc, true
-			case ok && libc == "linux":
-				return arch + "-unknown-linux-gnu", true
-			}
-		}
-	}
-	return "", false
-}
-
-var uvMinors = []int{17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40}
 
 // interpreter returns the last Python tag of a wheel, which is the newest: py3 for
 // py2.py3.

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/evidence/attest"
-	"builder/internal/evidence/signing"
 	"builder/internal/input/oci"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/upload"
@@ -30,12 +27,20 @@ type Destination interface {
 	String() string
 }
 
-// A Catalogue is a destination with wheels that can be listed, taken and withdrawn.
+// A Catalogue is a destination whose wheels can be found, taken and withdrawn.
 type Catalogue interface {
 	Destination
 	Source
-	// Withdraw removes the wheels with the given keys. A missing wheel is not an error.
-	Withdraw(ctx context.Context, keys ...string) error
+	// Find returns the publication of a cell, by its id or key, unverified.
+	Find(ctx context.Context, cell string) (Published, error)
+	// Withdraw removes the wheel of a bundle. A missing wheel is not an error.
+	Withdraw(ctx context.Context, b Bundle) error
+}
+
+// A Published is what a place says about a publication.
+type Published struct {
+	Cell, Key string
+	Channels  []string
 }
 
 var (
@@ -84,7 +89,7 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *C
 		// withdrawing it is limited.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		err = errors.Join(err, place.Withdraw(last, b.Entry.Key()))
+		err = errors.Join(err, place.Withdraw(last, b))
 	}
 	return Receipt{}, err
 }
@@ -100,34 +105,6 @@ func Preview(ctx context.Context, to Destination, b Bundle, channel string) (Rec
 		return b.Receipt("", to.URL, false), to.takes(b)
 	}
 	return b.Receipt(channel, "", false), nil
-}
-
-// statementsAt reads the statements that a place has about a bundle, as [attest.Read].
-func statementsAt(ctx context.Context, at Source, b Bundle) (attest.Bundle, error) {
-	scratch, err := os.MkdirTemp("", "builder-statements-*")
-	if err != nil {
-		return attest.Bundle{}, err
-	}
-	defer os.RemoveAll(scratch)
-	said, err := BringStatements(ctx, at, b.Entry.Key(), scratch)
-	if err != nil {
-		return attest.Bundle{}, err
-	}
-	return attest.ReadSaid(b.Wheel, said, b.trust)
-}
-
-// Mixed reports whether a destination has statements about a bundle by other keys than
-// those of the bundle, such as an earlier key of its publisher. Users then need each of
-// the keys.
-func Mixed(ctx context.Context, to Destination, b Bundle) bool {
-	at, ok := to.(Source)
-	if !ok {
-		return false
-	}
-	there, err := statementsAt(ctx, at, b)
-	own, _ := attest.ReadSaid(b.Wheel, b.Said, b.trust) // read before
-	other := func(id string) bool { return !slices.Contains(own.Keys, id) }
-	return errors.Is(err, signing.ErrStranger) || slices.ContainsFunc(there.Keys, other)
 }
 
 // Destinations describes the syntax of a destination.
@@ -183,12 +160,43 @@ func openDirectory(text string) (Directory, error) {
 	return Directory{index.Open(dir), dir}, err
 }
 
-// List implements [Source]. A missing directory is an error, not an empty index.
+// List implements [Index]. A missing directory is an error, not an empty index.
 func (d Directory) List(ctx context.Context) ([]index.Record, error) {
 	if _, err := os.Stat(d.dir); err != nil {
 		return nil, diag.Errorf(diag.Usage, "listing %s: %w", d, err).WithHint("name the directory of an earlier `builder publish --to file:DIR`")
 	}
 	return d.Index.List(ctx)
+}
+
+// Find implements [Catalogue].
+func (d Directory) Find(ctx context.Context, cell string) (Published, error) {
+	all, err := d.List(ctx)
+	if err != nil {
+		return Published{}, err
+	}
+	var ids []string
+	for _, r := range all {
+		if r.Cell == cell || r.Key == cell {
+			return Published{r.Cell, r.Key, r.Channels}, nil
+		}
+		ids = append(ids, r.Cell)
+	}
+	return Published{}, notThere(d, cell, ids)
+}
+
+// notThere returns the error for a cell that a place lacks. ids are the cells it has, if
+// they are known.
+func notThere(at Source, cell string, ids []string) error {
+	err := diag.Errorf(diag.Usage, "%s holds no cell %q", at, cell)
+	if len(ids) > 0 {
+		return err.WithHint("%s", diag.DidYouMean(cell, ids))
+	}
+	return err.WithHint("check the address and the id of the cell; `builder publish CELL --to %s` puts a cell there", at)
+}
+
+// Withdraw implements [Catalogue].
+func (d Directory) Withdraw(ctx context.Context, b Bundle) error {
+	return d.Index.Withdraw(ctx, b.Entry.Key())
 }
 
 // Put implements [Destination].
@@ -207,9 +215,8 @@ func (d Directory) receipt(b Bundle, added index.Added) Receipt {
 	return receipt
 }
 
-// Check implements [Destination]: pip installs the wheel, and so does the pinned uv if
-// it was fetched. An archive is taken and verified instead, because pip cannot install
-// it.
+// Check implements [Destination]: pip installs the wheel. An archive is taken and verified
+// instead, because pip cannot install it.
 func (d Directory) Check(ctx context.Context, c Client, b Bundle) ([]string, error) {
 	if b.isTree() {
 		return c.pull(ctx, d, b)

@@ -84,9 +84,9 @@ func (d Digest) Attach(ctx context.Context, a artifact.Artifact, trust signing.T
 	if err != nil {
 		return refused(err)
 	}
-	added, err := referrersOf(slices.DeleteFunc(beside.Said, func(f artifact.Artifact) bool { return there[f.Name] }), beside.Documents)
-	if err != nil || len(added) == 0 {
-		return err
+	missing := slices.DeleteFunc(beside.Documents, func(d attest.Document) bool { return there[d.Name] })
+	if len(missing) == 0 {
+		return nil
 	}
-	return d.Refer(ctx, d.digest, added)
+	return d.Refer(ctx, d.digest, referrersOf(missing))
 }

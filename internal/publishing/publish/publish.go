@@ -27,12 +27,10 @@ import (
 type Bundle struct {
 	Wheel    artifact.Artifact   // or the archive in its place
 	Beside   []artifact.Artifact // other files of the cell
-	Said     []artifact.Artifact // verified files in its folder of statements
+	Said     []attest.Document   // verified statements
 	Entry    lock.Entry
 	Verdicts []verdict.Verdict
 
-	documents                        []attest.Document
-	trust                            signing.Trust // by which it was verified
 	project, version, requiresPython string
 	metadata                         []byte
 	name                             wheel.Name // empty for an archive
@@ -54,7 +52,7 @@ func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error
 	}
 	b := Bundle{
 		Wheel: a, Beside: said.Beside, Entry: said.Provenance.Definition.Internal.Entry,
-		Said: said.Said, Verdicts: said.Judged(trust.Now), documents: said.Documents, trust: trust,
+		Said: said.Documents, Verdicts: said.Judged(trust.Now),
 	}
 	b.Wheel.Key = b.Entry.Key()
 	return b, b.readMetadata()
@@ -108,8 +106,8 @@ func (b Bundle) publication(channel string) index.Publication {
 		beside[a.Name] = a
 	}
 	folder := filepath.Base(attest.Dir(b.Wheel.Name))
-	for _, a := range b.Said {
-		beside[folder+"/"+a.Name] = a
+	for _, d := range b.Said {
+		beside[folder+"/"+d.Name] = d.Artifact
 	}
 	return index.Publication{
 		Wheel: b.Wheel, Metadata: b.metadata, Beside: beside,

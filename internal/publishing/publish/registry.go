@@ -2,6 +2,8 @@ package publish
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
 	"builder/internal/input/oci"
+	"builder/internal/plan/lock"
 	"builder/internal/publishing/index"
 )
 
@@ -30,10 +33,7 @@ func openRegistry(text string, insecure bool) (Registry, error) {
 
 // Put implements [Destination].
 func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, error) {
-	p, err := b.ociPackage()
-	if err != nil {
-		return Receipt{}, err
-	}
+	p := b.ociPackage()
 	before, said, err := r.published(ctx, b.Entry.Key())
 	if err != nil {
 		return Receipt{}, refused(err)
@@ -48,7 +48,7 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 			return Receipt{}, err
 		}
 	}
-	err = r.Tag(ctx, digest, tagOf(b.Entry.ID+"-"+channel), oci.TagOptions{Move: true})
+	err = r.Tag(ctx, digest, channelTag(b.Entry.ID, channel), oci.TagOptions{Move: true})
 	receipt := b.Receipt(channel, r.String()+"@"+digest, before == digest)
 	if receipt.Existed {
 		receipt.More = len(p.Referrers)
@@ -173,7 +173,7 @@ func (r Registry) bringSaid(ctx context.Context, digest, dir string) (said []art
 	}
 	left := int64(maxSaid)
 	for _, ref := range all {
-		if ref.ArtifactType != bundleType && ref.ArtifactType != plainType {
+		if ref.ArtifactType != bundleType {
 			continue
 		}
 		for _, f := range ref.Files {
@@ -192,25 +192,63 @@ func (r Registry) bringSaid(ctx context.Context, digest, dir string) (said []art
 	return said, nil
 }
 
-// Withdraw implements [Catalogue].
-func (r Registry) Withdraw(ctx context.Context, keys ...string) error {
-	named, err := r.named(ctx)
+// Find implements [Catalogue]. It knows a cell by the tags of [Registry.Put].
+func (r Registry) Find(ctx context.Context, cell string) (Published, error) {
+	tag := tagOf(cell)
+	if sum, err := hex.DecodeString(cell); err == nil && len(sum) == sha256.Size {
+		tag = keyTag(cell)
+	}
+	digest, err := r.Resolve(ctx, tag)
+	if isMissing(err) {
+		return Published{}, notThere(r, cell, nil)
+	}
+	if err != nil {
+		return Published{}, err
+	}
+	m, err := r.Manifest(ctx, digest)
+	if err != nil {
+		return Published{}, err
+	}
+	if m.ArtifactType != cellType {
+		return Published{}, diag.Errorf(diag.Fetch, "%s@%s has the tag of a published cell, but is not one", r, digest).WithHint("remove the tag %s", tag)
+	}
+	found := Published{Cell: m.Annotations[cellNote], Key: m.Annotations[keyNote]}
+	for _, channel := range attest.Policies() {
+		at, err := r.Resolve(ctx, channelTag(found.Cell, channel))
+		switch {
+		case err != nil && !isMissing(err):
+			return Published{}, err
+		case err == nil && at == digest:
+			found.Channels = append(found.Channels, channel)
+		}
+	}
+	return found, nil
+}
+
+// Has implements [Source].
+func (r Registry) Has(ctx context.Context, key string) (bool, error) {
+	_, err := r.find(ctx, key)
+	if errors.Is(err, ErrNotPublished) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Withdraw implements [Catalogue]. It deletes the package first, then its remaining tags,
+// which some registries delete themselves, and last its referrers. In this order a package
+// without statements is never visible.
+func (r Registry) Withdraw(ctx context.Context, b Bundle) error {
+	digest, err := r.find(ctx, b.Entry.Key())
+	if errors.Is(err, ErrNotPublished) {
+		return nil
+	}
 	if err != nil {
 		return refused(err)
 	}
-	var errs []error
-	for digest, tags := range named {
-		if slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(tags, keyTag(key)) }) {
-			errs = append(errs, refused(r.remove(ctx, digest, tags)))
-		}
-	}
-	return errors.Join(errs...)
+	return refused(r.remove(ctx, digest, b.Entry))
 }
 
-// remove deletes the package first, then its remaining tags, which some registries
-// delete themselves, and last its referrers. In this order a package without statements
-// is never visible.
-func (r Registry) remove(ctx context.Context, digest string, tags []string) error {
+func (r Registry) remove(ctx context.Context, digest string, e lock.Entry) error {
 	about, err := r.Referrers(ctx, digest)
 	if err != nil {
 		return err
@@ -218,9 +256,13 @@ func (r Registry) remove(ctx context.Context, digest string, tags []string) erro
 	if err := r.Delete(ctx, digest); err != nil {
 		return err
 	}
+	tags := []string{tagOf(e.ID), keyTag(e.Key())}
+	for _, channel := range attest.Policies() {
+		tags = append(tags, channelTag(e.ID, channel))
+	}
 	for _, tag := range tags {
-		_, err := r.Resolve(ctx, tag)
-		if err == nil {
+		now, err := r.Resolve(ctx, tag)
+		if err == nil && now == digest {
 			err = r.Untag(ctx, tag)
 		}
 		if err != nil && !isMissing(err) {

@@ -23,9 +23,16 @@ type Source interface {
 	// copies the statements about the wheel first, then the files admitted by vet.
 	// [Load] decides whether to trust the result.
 	Bring(ctx context.Context, key, dir string, vet index.Vet) (wheel string, err error)
-	// List returns the records of the place, unverified.
-	List(ctx context.Context) ([]index.Record, error)
+	// Has reports whether the place has a publication of a key.
+	Has(ctx context.Context, key string) (bool, error)
 	String() string
+}
+
+// An Index is a source that lists its wheels: a directory, or its copy behind a web server.
+type Index interface {
+	Source
+	// List returns the records of the index, unverified.
+	List(ctx context.Context) ([]index.Record, error)
 }
 
 // Errors of every source.
@@ -35,8 +42,9 @@ var (
 )
 
 var (
-	_ Source = index.Remote{}
-	_ Source = Directory{}
+	_ Index  = index.Remote{}
+	_ Index  = Directory{}
+	_ Source = Registry{}
 )
 
 // Sources describes the syntax of a source.
@@ -44,16 +52,31 @@ const Sources = "file:DIR, oci://HOST/REPOSITORY or the URL of an index"
 
 // OpenSource parses a source. Files from an index on the network go through s.
 func OpenSource(text string, insecure bool, s *store.Store) (Source, error) {
-	if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
-		return index.OpenRemote(text, s), nil
-	}
 	if strings.HasPrefix(text, oci.Scheme) {
 		return openRegistry(text, insecure)
 	}
-	if !strings.HasPrefix(text, "file:") {
+	at, err := OpenIndex(text, s)
+	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "%q is not a place with published cells", text).WithHint("write %s", Sources)
 	}
-	return openDirectory(text)
+	return at, nil
+}
+
+// Indexes describes the syntax of an index.
+const Indexes = "file:DIR or the URL of an index"
+
+// OpenIndex parses an index. Files from one on the network go through s.
+func OpenIndex(text string, s *store.Store) (Index, error) {
+	switch {
+	case strings.HasPrefix(text, "http://"), strings.HasPrefix(text, "https://"):
+		return index.OpenRemote(text, s), nil
+	case strings.HasPrefix(text, oci.Scheme):
+		return nil, diag.Errorf(diag.Usage, "%q is a registry, which has no list of wheels", text).
+			WithHint("list its tags with a tool for registries, such as `oras repo tags`; verify a cell by its address, %s", Digests)
+	case strings.HasPrefix(text, "file:"):
+		return openDirectory(text)
+	}
+	return nil, diag.Errorf(diag.Usage, "%q is not an index", text).WithHint("write %s", Indexes)
 }
 
 // Take copies the publication of a key to dir and verifies it by the policy of a
@@ -128,23 +151,4 @@ func signedSize(f artifact.Artifact, signed []artifact.Artifact) (int64, error) 
 		return 0, fmt.Errorf("%s: the source lists %d bytes, the signed size is %d", f.Name, f.Size, signed[i].Size)
 	}
 	return signed[i].Size, nil
-}
-
-// FindCell returns the record of a cell by its id or key.
-func FindCell(ctx context.Context, at Source, name string) (index.Record, error) {
-	all, err := at.List(ctx)
-	if err != nil {
-		return index.Record{}, err
-	}
-	var ids []string
-	for _, r := range all {
-		if r.Cell == name || r.Key == name {
-			return r, nil
-		}
-		ids = append(ids, r.Cell)
-	}
-	if len(ids) == 0 {
-		return index.Record{}, diag.Errorf(diag.Usage, "%s holds no cell", at).WithHint("check the address; `builder publish CELL --to %s` puts a cell there", at)
-	}
-	return index.Record{}, diag.Errorf(diag.Usage, "%s holds no cell %q", at, name).WithHint("%s", diag.DidYouMean(name, ids))
 }

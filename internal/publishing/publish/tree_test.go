@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
+	"builder/internal/evidence/sbom"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
@@ -30,9 +31,7 @@ func treeBundle(t *testing.T) Bundle {
 		Wheel: a, Verdicts: []verdict.Verdict{{Gate: "changes", Status: verdict.Pass}},
 		Entry: lock.Entry{ID: "gpt-sovits-20240821v2+rocm6.1", Recipe: "gpt-sovits", Axes: map[string]string{"rocm": "6.1"}, Expect: recipe.Expect{Tree: name, Version: "20240821v2+rocm6.1"}},
 	}
-	must.Succeed(t, os.Mkdir(attest.Dir(path), 0o755))
-	must.Succeed(t, os.WriteFile(filepath.Join(attest.Dir(path), "sbom.spdx.json"), []byte("{}"), 0o600))
-	b.Said = said(t, a)
+	b.Said = said(t, a, "", sbom.PredicateType)
 	must.Succeed(t, b.readMetadata())
 	return b
 }
@@ -50,18 +49,16 @@ func TestTrees(t *testing.T) {
 			must.Hold(t, err == nil && slices.Equal(r.Checked, []string{"pull and verify"}) && !strings.HasSuffix(r.Where, "/simple/"),
 				"%+v, %v", r, err)
 			check.That(t, put(t, place, b, "stable").Existed, "it was not there the second time")
-			found, err := FindCell(t.Context(), place, b.Entry.ID)
-			if err != nil || found.Project != "gpt-sovits" || found.Version != "20240821v2+rocm6.1" || found.Filename != b.Wheel.Name || found.SHA256 != b.Wheel.SHA256 {
-				t.Errorf("%+v, %v", found, err)
-			}
+			found, err := place.Find(t.Context(), b.Entry.ID)
+			check.That(t, err == nil && found.Key == b.Entry.Key(), "%+v, %v", found, err)
 			path, err := place.Bring(t.Context(), b.Entry.Key(), filepath.Join(t.TempDir(), "taken"), anything)
 			must.Hold(t, err == nil && filepath.Base(path) == b.Wheel.Name, "%s, %v", path, err)
 			if said, err := os.ReadDir(attest.Dir(path)); err != nil || len(said) != 1 {
 				t.Errorf("came with it: %v, %v", said, err)
 			}
-			must.Succeed(t, place.Withdraw(t.Context(), b.Entry.Key()))
-			all := list(t, place)
-			check.That(t, len(all) == 1 && all[0].Project == "tool", "left: %+v", all)
+			must.Succeed(t, place.Withdraw(t.Context(), b))
+			_, err = place.Find(t.Context(), "tool-1.0")
+			check.That(t, err == nil, "%v", err)
 		})
 	}
 }

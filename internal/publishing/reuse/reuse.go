@@ -98,7 +98,9 @@ func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
 
 // ResultOf returns a verified bundle as a result of this host.
 func ResultOf(b publish.Bundle) run.Result {
-	return run.Result{
-		Artifacts: append([]artifact.Artifact{b.Wheel}, b.Beside...), Attestations: b.Said, Verdicts: b.Verdicts,
+	r := run.Result{Artifacts: append([]artifact.Artifact{b.Wheel}, b.Beside...), Verdicts: b.Verdicts}
+	for _, d := range b.Said {
+		r.Attestations = append(r.Attestations, d.Artifact)
 	}
+	return r
 }
