@@ -18,7 +18,7 @@ import (
 
 var elfNeeded = Gate{
 	Name:   "elf-needed",
-	Asks:   "the extensions need the promised libraries, and no file needs a forbidden library or a path of the build machine",
+	Asks:   "the extensions need the promised libraries and no others, and no file needs a forbidden library or a path of the build machine",
 	Remedy: "the linker got other libraries or paths than the recipe promises: read the link lines in the build log, or correct expect.needed if the promise is wrong",
 	Wants:  func(e recipe.Expect) bool { return len(e.Needed)+len(e.Forbidden) > 0 },
 	check:  checkNeeded,
@@ -41,7 +41,7 @@ func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 			return nil, nil, err
 		}
 		if slices.Contains(extensions, name) {
-			problems = lacks(name, f, s.Expect.Needed)
+			problems = slices.Concat(lacks(name, f, s.Expect.Needed), unpromisedNeeds(name, f, s.Expect))
 		}
 		problems = slices.Concat(problems, forbiddenFaults(name, f, s.Expect.Forbidden), pathFaults(name, f))
 		return problems, []string{name + " needs " + cmp.Or(strings.Join(f.Needed, " "), "no library")}, nil
@@ -62,6 +62,44 @@ func lacks(name string, f *elf.File, needed []string) (problems []string) {
 	for _, pattern := range needed {
 		if !anyMatch(pattern, f.Needed) {
 			problems = append(problems, fmt.Sprintf("%s does not need %s; it needs %s", name, pattern, cmp.Or(strings.Join(f.Needed, " "), "no library")))
+		}
+	}
+	return problems
+}
+
+// systemLibraries lists the libraries of glibc, libstdc++ and libgcc, and the libc of musl. The
+// gates glibc-floor and wheel-format judge them.
+var systemLibraries = []string{
+	"ld-linux*.so.*", "libc.so.6", "libm.so.6", "libmvec.so.1", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1",
+	"libresolv.so.2", "libanl.so.1", "libstdc++.so.6", "libgcc_s.so.1", "libc.musl-*.so.1",
+}
+
+// frameworkLibraries maps the frameworks of horovodrun to the libraries of their wheels.
+var frameworkLibraries = map[string][]string{
+	"TensorFlow": {"libtensorflow_*.so.*"},
+	"PyTorch":    {"libtorch*.so", "libc10*.so"},
+}
+
+// unpromisedNeeds names the libraries that an extension needs and that the recipe does not
+// promise. A process with the extension runs their code too. A recipe that promises no
+// library says nothing about them.
+func unpromisedNeeds(name string, f *elf.File, e recipe.Expect) (problems []string) {
+	if len(e.Needed)+len(e.Frameworks) == 0 && e.Library == "" {
+		return nil
+	}
+	allowed := slices.Concat(systemLibraries, e.Needed)
+	for _, framework := range e.Frameworks {
+		allowed = append(allowed, frameworkLibraries[framework]...)
+	}
+	if e.Built["cuda"] == "true" { // the linker omits it where the framework's library has its functions
+		allowed = append(allowed, "libcudart.so.*")
+	}
+	if slices.ContainsFunc(e.Needed, func(pattern string) bool { return strings.HasPrefix(pattern, "libmpi.so") }) {
+		allowed = append(allowed, "libmpi_cxx.so.*") // of Open MPI 4
+	}
+	for _, soname := range f.Needed {
+		if !slices.ContainsFunc(allowed, func(pattern string) bool { return anyMatch(pattern, []string{soname}) }) {
+			problems = append(problems, fmt.Sprintf("%s needs %.200s, which nobody promised", name, soname))
 		}
 	}
 	return problems

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/files/elf"
+	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
 )
 
@@ -47,5 +49,26 @@ func TestPathFault(t *testing.T) {
 	} {
 		got := pathFault(dir, library)
 		check.That(t, (got == "") == (says == "") && strings.Contains(got, says), "%q: %q", dir, got)
+	}
+}
+
+// The needed libraries of real builds. An extension may need those of its framework and
+// those of the compiler without a promise.
+func TestUnpromisedNeeds(t *testing.T) {
+	library := recipe.Expect{Library: "libnccl.so.2"}
+	torch := recipe.Expect{Frameworks: []string{"PyTorch"}, Needed: []string{"libnccl.so.2", "libmpi.so.40"}, Built: map[string]string{"cuda": "true"}}
+	for needed, c := range map[string]struct {
+		e    recipe.Expect
+		says string
+	}{
+		"libstdc++.so.6 libm.so.6 libgcc_s.so.1 libc.so.6 ld-linux-x86-64.so.2 librt.so.1 libpthread.so.0 libdl.so.2": {library, ""},
+		"libnccl.so.2 libmpi.so.40 libmpi_cxx.so.40 libcudart.so.13 libc10.so libc10_cuda.so libtorch_cpu.so":         {torch, ""},
+		"libnccl.so.2 libtensorflow_cc.so.2": {torch, "x.so needs libtensorflow_cc.so.2, which nobody promised"},
+		"libmpi_cxx.so.40":                   {library, "x.so needs libmpi_cxx.so.40, which nobody promised"},
+		"libcudart.so.12":                    {library, "x.so needs libcudart.so.12, which nobody promised"},
+		"libanything.so":                     {recipe.Expect{Forbidden: []string{"libcuda.so*"}}, ""},
+	} {
+		got := strings.Join(unpromisedNeeds("x.so", &elf.File{Needed: strings.Fields(needed)}, c.e), "; ")
+		check.That(t, got == c.says, "%s: %q", needed, got)
 	}
 }
