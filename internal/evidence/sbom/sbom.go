@@ -28,7 +28,7 @@ import (
 )
 
 // Member is the path of the document below a wheel's .dist-info directory.
-const Member = "sboms/builder.spdx.json"
+const Member = wheel.SBOMs + "builder.spdx.json"
 
 // Revision is the version of the output of [Of]. It is part of every cell's key,
 // because another document gives another wheel.

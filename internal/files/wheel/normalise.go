@@ -23,6 +23,9 @@ import (
 // value means that the same content may give other bytes.
 const Packing = "2: sizes before members, described"
 
+// SBOMs is the directory of statements of a wheel's contents, below .dist-info (PEP 770).
+const SBOMs = "sboms/"
+
 // Options control how [Normalise] changes a wheel.
 type Options struct {
 	// Epoch is the time of every member, usually SOURCE_DATE_EPOCH. ZIP supports the

@@ -91,6 +91,8 @@ func badPython() []bad {
 			text(infoROCm+"entry_points.txt", is("[console_scripts]\nhorovodrun = horovod.other:main\n"))),
 		row("a wheel with a plugin of pytest", "has [pytest11] a = horovod.other, which the source does not state",
 			text(infoROCm+"entry_points.txt", func(s string) string { return s + "[pytest11]\na = horovod.other\n" })),
+		row("a wheel with a second SBOM, of other contents", "sboms/other.spdx.json is an SBOM that neither the source nor builder made",
+			more(infoROCm+"sboms/other.spdx.json", "{}")),
 		row("a wheel that lost its program", "lacks [console_scripts] horovodrun = horovod.runner.launch:run_commandline of the source",
 			text(infoROCm+"entry_points.txt", is("[console_scripts]\n"))),
 		row("a wheel with a library that hides a module", "launch.abi3.so is imported in place of horovod/runner/launch.py",
@@ -124,7 +126,10 @@ func TestPythonOfItsSource(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*specimen){
-		"packages at the top":         func(*specimen) {},
+		"packages at the top": func(*specimen) {},
+		"the SBOM of builder": func(s *specimen) {
+			s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: infoROCm + "sboms/builder.spdx.json", Text: "{}"})
+		},
 		"packages below py":           inDirectory("py/"),
 		"packages below src, PEP 621": described("[project]\nname = 'horovod'\n[project.scripts]\nhorovodrun = 'horovod.runner.launch:run_commandline'\n"),
 		"a group of PEP 621":          described("[project.entry-points.console_scripts]\nhorovodrun = 'horovod.runner.launch:run_commandline'\n"),

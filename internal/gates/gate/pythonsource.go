@@ -20,8 +20,8 @@ import (
 
 var pythonSource = Gate{
 	Name:   "python-source",
-	Asks:   "every Python file, program and entry point of the wheel is that of the patched source tree",
-	Remedy: "the recipe's script changed or added Python: make each change with a patch, and give its reason there",
+	Asks:   "every Python file, program, entry point and SBOM of the wheel is that of the patched source tree",
+	Remedy: "the recipe's script changed or added Python, or an SBOM: make each change with a patch, and give its reason there",
 	Wants:  func(e recipe.Expect) bool { return e.Tree == "" && e.Wheelhouse == nil && len(e.Packages) > 0 },
 	check:  checkPythonSource,
 }
@@ -35,9 +35,9 @@ func checkPythonSource(ctx context.Context, s Subject) verdict.Verdict {
 		return verdict.Unmeasured("%v", err)
 	}
 	defer w.Close()
-	names := pythonOf(w)
+	names := sourcedOf(w)
 	if len(names) == 0 {
-		return verdict.Passed("Python runs no file of the wheel")
+		return verdict.Passed("Python runs no file of the wheel, and it has no SBOM but builder's")
 	}
 	if s.Source == nil {
 		return verdict.Unmeasured("the source tree is not in the store").Because("build the cell here, or import its source: builder store import")
@@ -60,10 +60,10 @@ func checkPythonSource(ctx context.Context, s Subject) verdict.Verdict {
 	return verdict.Judge(problems, []string{fmt.Sprintf("%d files, as in %s with %d patches", len(names), s.Source.Name, len(s.Source.Patches))})
 }
 
-// pythonOf lists the files of a wheel that Python, or a user by name, runs.
-func pythonOf(w *wheel.Wheel) (names []string) {
+// sourcedOf lists the files of a wheel that must be those of its source.
+func sourcedOf(w *wheel.Wheel) (names []string) {
 	for _, f := range w.Files {
-		if isPython(placeOf(f.Name)) {
+		if isSourced(placeOf(f.Name)) {
 			names = append(names, f.Name)
 		}
 	}
@@ -123,10 +123,18 @@ func placeOf(name string) string {
 // entryPointsFile is the place of the list of programs and plugins.
 const entryPointsFile = ".dist-info/entry_points.txt"
 
-// isPython reports whether Python, or a user by name, runs the file at a place.
-func isPython(place string) bool {
+// The places of all SBOMs, and of builder's, which it writes over any other of this name.
+const (
+	sboms       = ".dist-info/" + wheel.SBOMs
+	builderSBOM = sboms + "builder.spdx.json"
+)
+
+// isSourced reports whether Python, or a user by name, runs the file at a place, or
+// scanners believe it.
+func isSourced(place string) bool {
 	return slices.Contains([]string{".py", ".pyi", ".pyc", ".pyo", ".pth"}, path.Ext(place)) ||
-		strings.HasPrefix(place, ".data/scripts/") || place == entryPointsFile
+		strings.HasPrefix(place, ".data/scripts/") || place == entryPointsFile ||
+		strings.HasPrefix(place, sboms) && place != builderSBOM
 }
 
 // pythonTree is the Python of a patched source tree.
@@ -141,7 +149,7 @@ type pythonTree struct {
 func (s Upstream) python(ctx context.Context, distribution string, packages []string) (pythonTree, error) {
 	names := sourcetree.Files(s.Patches)
 	tree, err := sourcetree.Read(s.Archive, func(name string) bool {
-		names[name] = names[name] || isPython(placeOf(name)) || describes(name)
+		names[name] = names[name] || isSourced(placeOf(name)) || describes(name)
 		return names[name]
 	})
 	if err != nil {
@@ -244,6 +252,8 @@ func (t pythonTree) fault(place string, data []byte) string {
 	}
 	want, known := t.files[place]
 	switch {
+	case !known && strings.HasPrefix(place, sboms):
+		return "is an SBOM that neither the source nor builder made"
 	case !known:
 		return "is neither in the source nor made by a patch"
 	case bytes.Equal(want, data):
