@@ -27,9 +27,6 @@ var aliases = map[string]map[string]string{
 	"nccl":      {"off": None},
 }
 
-// otherFacts maps names that users give to facts.
-var otherFacts = map[string]string{"gpu": "arch", "gfx": "arch", "sm": "arch", "hip": "rocm", "rccl": "nccl", "tensorflow": "framework", "torch": "framework", "libc": "glibc"}
-
 // ParseExpectations reads words such as rocm=5.7 and arch=gfx90a. A word without a name
 // adds a value to the previous expectation. Each name may occur once.
 func ParseExpectations(words []string) ([]Expectation, error) {
@@ -46,11 +43,7 @@ func ParseExpectations(words []string) ([]Expectation, error) {
 		case !named || value == "":
 			errs = append(errs, diag.Errorf(diag.Usage, "%q is not an expectation such as arch=gfx90a", word))
 		case !slices.Contains(Names(), name):
-			err := diag.Errorf(diag.Usage, "unknown fact %q", name).WithHint("%s", diag.DidYouMean(name, Names()))
-			if other := otherFacts[name]; other != "" {
-				err.Hint = fmt.Sprintf("did you mean %q? known: %s", other, strings.Join(Names(), ", "))
-			}
-			errs = append(errs, err)
+			errs = append(errs, diag.Errorf(diag.Usage, "unknown fact %q", name).WithHint("%s", diag.DidYouMean(name, Names())))
 		case slices.Contains([]string{"rocm", "cuda", "sycl", "glibc"}, name) && !release.MatchString(value):
 			errs = append(errs, diag.Errorf(diag.Usage, "%s=%s: %q is not a version such as 5.7", name, value, value))
 		case slices.ContainsFunc(all, func(e Expectation) bool { return e.Name == name }):

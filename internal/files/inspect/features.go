@@ -14,15 +14,26 @@ import (
 	"builder/internal/files/linux"
 )
 
-// seenLibrary is a library with everything the features read from its bytes.
+// seenLibrary is a library with everything that clues read from its bytes.
 type seenLibrary struct {
 	*elf.File
 	name    string // path in the wheel
 	targets []elf.Target
-	texts   []string // constants used by some feature
+	at      map[place][]string
 }
 
-// telling matches the constants used by features: names passed to dlopen, the version
+// A place is a list of names in a library. Its text begins the evidence.
+type place string
+
+const (
+	needs   place = "needs"   // DT_NEEDED
+	wants   place = "wants"   // undefined symbols
+	exports place = "exports" // exported symbols
+	holds   place = "holds"   // constants that match telling
+	code    place = "holds code for"
+)
+
+// telling matches the constants used by clues: names passed to dlopen, the version
 // strings of NCCL and RCCL, and the types of Gloo.
 var telling = regexp.MustCompile(`^libibverbs\.so|^(NCCL|RCCL) version \d|^N?4gloo`)
 
@@ -36,45 +47,28 @@ func look(name string, r io.ReaderAt) (seenLibrary, error) {
 		return seenLibrary{}, err
 	}
 	texts, err := elf.Texts(r, telling)
-	return seenLibrary{file, name, targets, texts}, err
+	l := linked(name, file)
+	l.targets, l.at[holds] = targets, texts
+	for _, t := range targets {
+		l.at[code] = append(l.at[code], t.Vendor+" "+t.String())
+	}
+	return l, err
 }
 
-// needs returns the first matching soname in DT_NEEDED, and the groups of the match.
-func (l seenLibrary) needs(pattern *regexp.Regexp) (soname string, groups []string) {
-	for _, n := range l.Needed {
-		if m := pattern.FindStringSubmatch(n); m != nil {
-			return n, m[1:]
-		}
+// linked returns a library with its places that the linker made.
+func linked(name string, f *elf.File) seenLibrary {
+	l := seenLibrary{File: f, name: name, at: map[place][]string{needs: f.Needed}}
+	for _, s := range f.Undefined {
+		l.at[wants] = append(l.at[wants], s.Name)
 	}
-	return "", nil
-}
-
-// wants returns the first matching undefined symbol.
-func (l seenLibrary) wants(pattern *regexp.Regexp) string { return named(l.Undefined, pattern) }
-
-// gives returns the first matching exported symbol.
-func (l seenLibrary) gives(pattern *regexp.Regexp) string { return named(l.Exported, pattern) }
-
-func named(symbols []elf.Symbol, pattern *regexp.Regexp) string {
-	for _, s := range symbols {
-		if pattern.MatchString(s.Name) {
-			return s.Name
-		}
+	for _, s := range f.Exported {
+		l.at[exports] = append(l.at[exports], s.Name)
 	}
-	return ""
-}
-
-func (l seenLibrary) text(prefix string) string {
-	for _, t := range l.texts {
-		if strings.HasPrefix(t, prefix) {
-			return t
-		}
-	}
-	return ""
+	return l
 }
 
 // versions returns the versions found in the library's NCCL or RCCL version strings.
-func (l seenLibrary) versions() []string { return versionsIn(l.texts) }
+func (l seenLibrary) versions() []string { return versionsIn(l.at[holds]) }
 
 // Versions returns the versions found in the NCCL or RCCL version strings of a library.
 // Most libraries have one, some have several.
@@ -94,56 +88,175 @@ func versionsIn(texts []string) (all []string) {
 	return all
 }
 
-// seen maps each value of a feature to its evidence in the library.
-type seen map[string]string
-
 // A feature is one kind of fact about libraries.
 type feature struct {
 	name   string
 	absent string // evidence if no library has a value
-	floor  bool   // the highest value counts for the whole file
-	in     func(seenLibrary) seen
 }
+
+// floor is the feature of which the highest value counts for the whole file.
+const floor = "glibc"
 
 var features = []feature{
-	{name: "framework", absent: "no extension, library or symbol of TensorFlow, PyTorch or MXNet", in: frameworks},
-	{name: "cxxabi", absent: "no framework function with a string argument", in: cxxABI},
-	{name: "rocm", absent: "no libamdhip64 and no code for AMD's GPUs", in: rocm},
-	{name: "cuda", absent: "no libcudart and no code for NVIDIA's GPUs", in: cuda},
-	{name: "sycl", absent: "no libsycl", in: sycl},
-	{name: "arch", absent: "no GPU code", in: archs},
-	{name: "nccl", absent: "no NCCL, RCCL or oneCCL", in: nccl},
-	{name: "mpi", absent: "no libmpi", in: mpi},
-	{name: "gloo", absent: "no Gloo", in: gloo},
-	{name: "rdma", absent: "no libibverbs", in: rdma},
-	{name: "glibc", absent: "no symbol of glibc", floor: true, in: glibc},
+	{"framework", "no extension, library or symbol of TensorFlow, PyTorch or MXNet"},
+	{"cxxabi", "no framework function with a string argument"},
+	{"rocm", "no libamdhip64 and no code for AMD's GPUs"},
+	{"cuda", "no libcudart and no code for NVIDIA's GPUs"},
+	{"sycl", "no libsycl"},
+	{"arch", "no GPU code"},
+	{"nccl", "no NCCL, RCCL or oneCCL"},
+	{"mpi", "no libmpi"},
+	{"gloo", "no Gloo"},
+	{"rdma", "no libibverbs"},
+	{floor, "no symbol of glibc"},
 }
 
-var (
-	torchLib    = regexp.MustCompile(`^lib(torch|torch_cpu|torch_cuda|torch_hip|torch_python|c10)\.so`)
-	torchSymbol = regexp.MustCompile(`^_ZNK?(2at|3c10|5torch)\d`)
-	tfLib       = regexp.MustCompile(`^(libtensorflow\w*|_pywrap_tensorflow_internal)\.so`)
-	tfSymbol    = regexp.MustCompile(`^_ZNK?10tensorflow\d`)
-	mxLib       = regexp.MustCompile(`^libmxnet\.so`)
-	mxSymbol    = regexp.MustCompile(`^MX[A-Z][a-zA-Z]+$`)
-)
+// A clue gives a fact its value if a name in the place matches. The value "" is that of
+// the pattern's group.
+type clue struct {
+	value string
+	in    place
+	names *regexp.Regexp
+	also  func(seenLibrary) bool // nil if nothing else must hold
+}
 
-// frameworks goes by a library's undefined symbols as well as DT_NEEDED: an extension
-// need not link its framework, because the interpreter has already loaded it. A library
-// in the directory of another framework counts for neither.
-func frameworks(l seenLibrary) seen {
-	found := wantedFrameworks(l)
-	if problem := misplaced(l.name, found); problem != "" {
+var re = regexp.MustCompile
+
+// clues lists the clues of a fact in sets. A set counts only if those before it found
+// nothing, and may find several values.
+//
+// framework goes by undefined symbols as well as DT_NEEDED: an extension need not link its
+// framework, because the interpreter has already loaded it.
+//
+// cxxabi is the form of std::string in the calls from a library to its framework: cxx11
+// (_GLIBCXX_USE_CXX11_ABI=1) or old, as GCC before version 5 mangled it. Strings used only
+// inside the library do not count.
+//
+// rocm is the major version of ROCm: since ROCm 4, the soname of libamdhip64 has the same.
+// cuda is the version in the soname of libcudart, without a final .0. All releases of CUDA
+// 11 have 11.0, and later ones only the major version. A library with a built-in runtime
+// shows only its device code. sycl is the version of Intel's GPU runtime.
+//
+// mpi is the family by the major version in the soname: 40 is Open MPI 3 and later, 20 is
+// Open MPI 2, and 12 is MPICH or an implementation compatible with its ABI.
+var clues = map[string][][]clue{
+	"framework": {{
+		{value: "tensorflow", in: needs, names: re(`^(libtensorflow\w*|_pywrap_tensorflow_internal)\.so`)},
+		{value: "tensorflow", in: wants, names: re(`^_ZNK?10tensorflow\d`)},
+		{value: "torch", in: needs, names: re(`^lib(torch|torch_cpu|torch_cuda|torch_hip|torch_python|c10)\.so`)},
+		{value: "torch", in: wants, names: re(`^_ZNK?(2at|3c10|5torch)\d`)},
+		{value: "mxnet", in: needs, names: re(`^libmxnet\.so`)},
+		{value: "mxnet", in: wants, names: re(`^MX[A-Z][a-zA-Z]+$`)},
+	}},
+	"cxxabi": {{
+		{value: "cxx11", in: wants, names: re(`^_ZNK?(2at|3c10|5torch|10tensorflow)\d.*7__cxx11`)},
+		{value: "old", in: wants, names: re(`^_ZNK?(2at|3c10|5torch|10tensorflow)\d.*[RP]KSs`)},
+	}},
+	"rocm": {
+		{{in: needs, names: re(`^libamdhip64\.so\.(\d+)`)}},
+		{{value: Unknown, in: wants, names: re(`^hip(Malloc|Memcpy|StreamSynchronize|LaunchKernel|GetDevice)`)}},
+		{{value: Unknown, in: code, names: re(`^amd `)}},
+	},
+	"cuda": {
+		{{in: needs, names: re(`^libcudart\.so\.(\d+(?:\.[1-9]\d*)?)`)}},
+		{{value: Unknown, in: wants, names: re(`^cuda(Malloc|Memcpy|StreamSynchronize|LaunchKernel|GetDevice)`)}},
+		{{value: Unknown, in: code, names: re(`^nvidia `)}},
+	},
+	"sycl": {{{in: needs, names: re(`^libsycl\.so\.(\d+)`)}}},
+	"nccl": {
+		{{in: needs, names: re(`^lib(nccl|rccl)\.so`)}, {value: "oneccl", in: needs, names: re(`^libccl\.so`)}},
+		{{value: "rccl", in: exports, names: re(`^p?ncclAllReduce$`), also: isRCCL}},
+		{{value: "nccl", in: exports, names: re(`^p?ncclAllReduce$`)}},
+		{{value: Unknown, in: wants, names: re(`^p?ncclAllReduce$`)}},
+	},
+	"mpi": {
+		{
+			{value: "openmpi", in: needs, names: re(mpiLib + `(20|40)(\.|$)`)},
+			{value: "mpich", in: needs, names: re(mpiLib + `12(\.|$)`)},
+		},
+		{{value: Unknown, in: needs, names: re(mpiLib)}},
+		{{value: Unknown, in: wants, names: re(`^MPI_(Init|Init_thread|Allreduce|Comm_rank)$`)}},
+	},
+	"gloo": {{
+		{value: "built-in", in: exports, names: re(`^_Z\w*4gloo\d`)},
+		{value: "built-in", in: wants, names: re(`^_Z\w*4gloo\d`)},
+		{value: "built-in", in: holds, names: re(`^N?4gloo`)},
+	}},
+	"rdma": {
+		{{value: "linked", in: wants, names: re(`^ibv_`), also: needsVerbs}},
+		{{value: Unknown, in: wants, names: re(`^ibv_`)}},
+		{{value: "dlopened", in: holds, names: re(`^libibverbs\.so`)}},
+	},
+}
+
+const mpiLib = `^lib(?:mpi|mpicxx|mpi_cxx|mpifort|mpich)\.so\.?`
+
+func isRCCL(l seenLibrary) bool {
+	says := func(text string) bool { return strings.HasPrefix(text, "RCCL version ") }
+	return strings.HasPrefix(l.Soname, "librccl") || slices.ContainsFunc(l.at[holds], says)
+}
+
+func needsVerbs(l seenLibrary) bool {
+	return slices.ContainsFunc(l.Needed, func(soname string) bool { return strings.HasPrefix(soname, "libibverbs.so") })
+}
+
+// seen maps each value of a feature to its evidence in the library.
+type seen map[string]string
+
+// values returns the values of a feature. A library in the directory of another framework
+// counts for neither.
+func (l seenLibrary) values(feature string) seen {
+	found := seen{}
+	switch feature {
+	case "arch":
+		for _, t := range l.targets {
+			found[t.String()] = "holds its code"
+		}
+		return found
+	case floor: // of systems with the required symbols, as in the gate glibc-floor
+		if required := linux.Required(l.Floors); len(required) > 0 {
+			found[cmp.Or(linux.Oldest(l.Floors), Unknown)] = "requires " + strings.Join(required, ", ")
+		}
+		return found
+	}
+	for _, set := range clues[feature] {
+		for _, c := range set {
+			c.find(l, found)
+		}
+		if len(found) > 0 {
+			break
+		}
+	}
+	if problem := misplaced(l.name, found); feature == "framework" && problem != "" {
 		return seen{Unknown: problem}
 	}
 	return found
+}
+
+// find adds the value of the first name that matches.
+func (c clue) find(l seenLibrary, found seen) {
+	i := slices.IndexFunc(l.at[c.in], c.names.MatchString)
+	if i < 0 || c.also != nil && !c.also(l) {
+		return
+	}
+	name := l.at[c.in][i]
+	value, evidence := c.value, string(c.in)+" "+name
+	switch {
+	case value == "":
+		value = c.names.FindStringSubmatch(name)[1]
+	case value == Unknown && c.in == wants:
+		evidence += " and needs no library with it"
+	}
+	if found[value] == "" {
+		found[value] = evidence
+	}
 }
 
 // Misplaced describes a library in the directory of one framework with symbols of
 // another, and returns "" for other libraries. Python imports such a library for the
 // directory's framework, where it does not work.
 func Misplaced(name string, f *elf.File) string {
-	return misplaced(name, wantedFrameworks(seenLibrary{File: f}))
+	return misplaced(name, linked("", f).values("framework"))
 }
 
 func misplaced(name string, wanted seen) string {
@@ -154,172 +267,4 @@ func misplaced(name string, wanted seen) string {
 		}
 	}
 	return ""
-}
-
-func wantedFrameworks(l seenLibrary) seen {
-	found := seen{}
-	for _, f := range []struct {
-		name        string
-		lib, symbol *regexp.Regexp
-	}{{"tensorflow", tfLib, tfSymbol}, {"torch", torchLib, torchSymbol}, {"mxnet", mxLib, mxSymbol}} {
-		if n, _ := l.needs(f.lib); n != "" {
-			found[f.name] = "needs " + n
-		} else if s := l.wants(f.symbol); s != "" {
-			found[f.name] = "wants " + s
-		}
-	}
-	return found
-}
-
-var oldString = regexp.MustCompile(`[RP]KSs`) // std::string as GCC before version 5 mangled it
-
-// cxxABI is the form of std::string in the calls from a library to its framework: cxx11
-// (_GLIBCXX_USE_CXX11_ABI=1) or old. Strings used only inside the library do not count.
-func cxxABI(l seenLibrary) seen {
-	found := seen{}
-	for _, s := range l.Undefined {
-		switch {
-		case !torchSymbol.MatchString(s.Name) && !tfSymbol.MatchString(s.Name):
-		case strings.Contains(s.Name, "7__cxx11"):
-			found["cxx11"] = "wants " + s.Name
-		case oldString.MatchString(s.Name):
-			found["old"] = "wants " + s.Name
-		}
-	}
-	return found
-}
-
-var (
-	hipLib     = regexp.MustCompile(`^libamdhip64\.so\.(\d+)`)
-	hipSymbol  = regexp.MustCompile(`^hip(Malloc|Memcpy|StreamSynchronize|LaunchKernel|GetDevice)`)
-	cudaLib    = regexp.MustCompile(`^libcudart\.so\.(\d+(?:\.\d+)?)`)
-	cudaSymbol = regexp.MustCompile(`^cuda(Malloc|Memcpy|StreamSynchronize|LaunchKernel|GetDevice)`)
-)
-
-// rocm is the major version of ROCm. Since ROCm 4, the soname of libamdhip64 has the
-// same major version.
-func rocm(l seenLibrary) seen { return runtime(l, hipLib, hipSymbol, "amd") }
-
-// cuda is the version in the soname of libcudart, without a final .0. All releases of
-// CUDA 11 have 11.0, and later ones only the major version. A library with a built-in
-// runtime shows only its device code.
-func cuda(l seenLibrary) seen { return runtime(l, cudaLib, cudaSymbol, "nvidia") }
-
-func runtime(l seenLibrary, lib, symbol *regexp.Regexp, vendor string) seen {
-	if n, groups := l.needs(lib); n != "" {
-		return seen{strings.TrimSuffix(groups[0], ".0"): "needs " + n}
-	}
-	if s := l.wants(symbol); s != "" {
-		return seen{Unknown: "requires " + s + " and needs no library with it"}
-	}
-	for _, t := range l.targets {
-		if t.Vendor == vendor {
-			return seen{Unknown: "holds code for " + t.String() + " and the runtime itself"}
-		}
-	}
-	return nil
-}
-
-func archs(l seenLibrary) seen {
-	found := seen{}
-	for _, t := range l.targets {
-		found[t.String()] = "holds its code"
-	}
-	return found
-}
-
-var syclLib = regexp.MustCompile(`^libsycl\.so\.(\d+)`)
-
-// sycl is the version of Intel's GPU runtime in the soname of libsycl.
-func sycl(l seenLibrary) seen {
-	if n, groups := l.needs(syclLib); n != "" {
-		return seen{groups[0]: "needs " + n}
-	}
-	return nil
-}
-
-var (
-	ncclLib    = regexp.MustCompile(`^lib(nccl|rccl|ccl)\.so`)
-	ncclSymbol = regexp.MustCompile(`^p?ncclAllReduce$`)
-)
-
-func nccl(l seenLibrary) seen {
-	if n, groups := l.needs(ncclLib); n != "" {
-		kind := map[string]string{"nccl": "nccl", "rccl": "rccl", "ccl": "oneccl"}[groups[0]]
-		return seen{kind: "needs " + n}
-	}
-	if s := l.gives(ncclSymbol); s != "" {
-		kind := "nccl"
-		if strings.HasPrefix(l.Soname, "librccl") || l.text("RCCL version ") != "" {
-			kind = "rccl"
-		}
-		return seen{kind: "is the library: exports " + s}
-	}
-	if s := l.wants(ncclSymbol); s != "" {
-		return seen{Unknown: "requires " + s + " and needs no library with it"}
-	}
-	return nil
-}
-
-var (
-	mpiLib    = regexp.MustCompile(`^lib(?:mpi|mpicxx|mpi_cxx|mpifort|mpich)\.so\.?(\d*)`)
-	mpiSymbol = regexp.MustCompile(`^MPI_(Init|Init_thread|Allreduce|Comm_rank)$`)
-)
-
-// mpi recognizes the MPI family by the major version in the soname: 40 is Open MPI 3
-// and later, 20 is Open MPI 2, and 12 is MPICH or an implementation compatible with its
-// ABI.
-func mpi(l seenLibrary) seen {
-	n, groups := l.needs(mpiLib)
-	switch {
-	case n == "" && l.wants(mpiSymbol) != "":
-		return seen{Unknown: "requires " + l.wants(mpiSymbol) + " and needs no library with it"}
-	case n == "":
-		return nil
-	case groups[0] == "40" || groups[0] == "20":
-		return seen{"openmpi": "needs " + n}
-	case groups[0] == "12":
-		return seen{"mpich": "needs " + n}
-	}
-	return seen{Unknown: "needs " + n}
-}
-
-var glooSymbol = regexp.MustCompile(`^_Z\w*4gloo\d`)
-
-func gloo(l seenLibrary) seen {
-	for _, s := range []string{l.gives(glooSymbol), l.wants(glooSymbol), l.text("N4gloo"), l.text("4gloo")} {
-		if s != "" {
-			return seen{"built-in": "holds " + s}
-		}
-	}
-	return nil
-}
-
-var (
-	verbsLib    = regexp.MustCompile(`^libibverbs\.so`)
-	verbsSymbol = regexp.MustCompile(`^ibv_`)
-)
-
-func rdma(l seenLibrary) seen {
-	n, _ := l.needs(verbsLib)
-	symbol := l.wants(verbsSymbol)
-	switch {
-	case n != "" && symbol != "":
-		return seen{"linked": "needs " + n}
-	case symbol != "":
-		return seen{Unknown: "requires " + symbol + " and needs no library with it"}
-	case l.text("libibverbs.so") != "":
-		return seen{"dlopened": "holds the name " + l.text("libibverbs.so")}
-	}
-	return nil
-}
-
-// glibc is the oldest glibc of systems with the required symbols of glibc, libstdc++ and
-// libgcc, as in the gate glibc-floor.
-func glibc(l seenLibrary) seen {
-	required := linux.Required(l.Floors)
-	if len(required) == 0 {
-		return nil
-	}
-	return seen{cmp.Or(linux.Oldest(l.Floors), Unknown): "requires " + strings.Join(required, ", ")}
 }

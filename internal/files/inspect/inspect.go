@@ -4,6 +4,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -99,7 +100,7 @@ func library(ctx context.Context, name string, f *os.File) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("reading %s: %w", name, err)
 	}
-	facts := []Fact{{Name: "name", Values: orUnknown(soname), Because: []string{"DT_SONAME"}}}
+	facts := []Fact{{Name: "name", Values: []string{cmp.Or(soname, Unknown)}, Because: []string{"DT_SONAME"}}}
 	if len(seen.versions) > 0 {
 		facts = append(facts, Fact{Name: "version", Values: unique(seen.versions), Because: []string{"its version string"}})
 	}
@@ -190,7 +191,7 @@ func (s *sight) add(ctx context.Context, name string, r io.ReaderAt) (string, er
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		for value, because := range f.in(lib) {
+		for value, because := range lib.values(f.name) {
 			if err := s.note(f.name, value, name+" "+because); err != nil {
 				return "", err
 			}
@@ -230,7 +231,7 @@ func (s *sight) facts(local string) []Fact {
 	for _, f := range features {
 		seen := s.of[f.name]
 		values := slices.Sorted(maps.Keys(seen))
-		if f.floor && len(values) > 1 {
+		if f.name == floor && len(values) > 1 {
 			values = []string{slices.MaxFunc(values, elf.CompareVersions)}
 		}
 		fact := Fact{Name: f.name, Values: values, Claim: claim(local, f.name)}
@@ -270,13 +271,6 @@ func claim(local, name string) string {
 
 func unique(values []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(values)))
-}
-
-func orUnknown(value string) []string {
-	if value == "" {
-		value = Unknown
-	}
-	return []string{value}
 }
 
 func counted(libraries int) string {
