@@ -28,8 +28,13 @@ const (
 // Of compares two files of one name, of any type, and returns one line per difference.
 // It returns no lines for equal files.
 func Of(first, second string) ([]string, error) {
-	lines, err := compare(first, second, readerOf(first))
-	if err != nil && isArchive(first) { // an archive that cannot be unpacked is compared as bytes
+	each := eachOfArchive
+	isWheel := filepath.Ext(first) == ".whl"
+	if isWheel {
+		each = eachOfWheel
+	}
+	lines, err := compare(first, second, each)
+	if err != nil && !isWheel { // what is no archive, or cannot be unpacked, is compared as bytes
 		lines, err = compare(first, second, eachFile)
 	}
 	if err != nil {

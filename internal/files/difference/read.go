@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -89,22 +88,6 @@ func (m *member) textsLackingIn(other *member) []string {
 
 // A reader copies every member of a file to the writer for its name.
 type reader func(file string, to func(name string) io.Writer) error
-
-// readerOf returns the reader for a file by its name.
-func readerOf(file string) reader {
-	switch {
-	case filepath.Ext(file) == ".whl":
-		return eachOfWheel
-	case isArchive(file):
-		return eachOfArchive
-	}
-	return eachFile
-}
-
-// isArchive reports whether a file has the name of a source archive.
-func isArchive(file string) bool {
-	return slices.Contains([]string{".tar", ".gz", ".tgz", ".xz", ".txz", ".zst"}, filepath.Ext(file))
-}
 
 // eachOfWheel skips RECORD, which follows from the other members.
 func eachOfWheel(file string, to func(string) io.Writer) error {

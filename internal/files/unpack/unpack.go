@@ -10,7 +10,6 @@ import (
 	"path"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/ulikunitz/xz"
 )
 
 // maxWindow limits the memory of the zstd decoder, in bytes.
@@ -38,22 +37,3 @@ func Reader(r io.Reader, name string) (io.ReadCloser, error) {
 	}
 	return nil, fmt.Errorf("%s has %w", name, ErrUnknown)
 }
-
-// Writer compresses to w according to the suffix of name. Closing it does not close w.
-func Writer(w io.Writer, name string) (io.WriteCloser, error) {
-	switch path.Ext(name) {
-	case ".tar":
-		return plain{w}, nil
-	case ".gz", ".tgz":
-		return gzip.NewWriter(w), nil
-	case ".xz", ".txz":
-		return xz.NewWriter(w)
-	case ".zst":
-		return zstd.NewWriter(w)
-	}
-	return nil, fmt.Errorf("%s names %w", name, ErrUnknown)
-}
-
-type plain struct{ io.Writer }
-
-func (plain) Close() error { return nil }

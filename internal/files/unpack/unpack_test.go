@@ -9,19 +9,12 @@ import (
 
 	"builder/internal/files/unpack"
 	"builder/test/kit/check"
-	"builder/test/kit/must"
+	"builder/test/kit/packtest"
 )
 
-func packed(t *testing.T, suffix, text string) []byte {
+func packed(t testing.TB, suffix, text string) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	w, err := unpack.Writer(&b, "file"+suffix)
-	must.Succeed(t, err)
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	must.Succeed(t, w.Close())
-	return b.Bytes()
+	return packtest.Compress(t, "file"+suffix, []byte(text))
 }
 
 func TestReader(t *testing.T) {
@@ -41,8 +34,6 @@ func TestReader(t *testing.T) {
 func TestReaderRefuses(t *testing.T) {
 	_, err := unpack.Reader(strings.NewReader(""), "data.tar.lzma")
 	check.Fails(t, err, "data.tar.lzma has an unknown compression")
-	_, err = unpack.Writer(io.Discard, "data.tar.lzma")
-	check.Fails(t, err, "data.tar.lzma names an unknown compression")
 }
 
 func TestReaderRefusesEveryTruncation(t *testing.T) {
@@ -81,12 +72,7 @@ func TestPaddedXZ(t *testing.T) {
 func FuzzReader(f *testing.F) {
 	suffixes := []string{".gz", ".xz", ".zst", ".tar"}
 	for i, suffix := range suffixes {
-		var b bytes.Buffer
-		w, err := unpack.Writer(&b, "file"+suffix)
-		must.Succeed(f, err)
-		io.WriteString(w, "text")
-		w.Close()
-		f.Add(b.Bytes(), i)
+		f.Add(packed(f, suffix, "text"), i)
 	}
 	f.Fuzz(func(_ *testing.T, data []byte, i int) {
 		r, err := unpack.Reader(bytes.NewReader(data), "file"+suffixes[uint(i)%uint(len(suffixes))])

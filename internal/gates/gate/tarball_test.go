@@ -12,9 +12,9 @@ import (
 	"sync"
 	"testing"
 
-	"builder/internal/files/unpack"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
+	"builder/test/kit/packtest"
 )
 
 // member is an entry of an archive.
@@ -66,15 +66,9 @@ func compressed(t testing.TB, name string, plain []byte) []byte {
 	if have, ok := alreadyPacked.Load(key); ok {
 		return have.([]byte)
 	}
-	var b bytes.Buffer
-	w, err := unpack.Writer(&b, name)
-	must.Succeed(t, err)
-	if _, err := w.Write(plain); err != nil {
-		t.Fatal(err)
-	}
-	must.Succeed(t, w.Close())
-	alreadyPacked.Store(key, b.Bytes())
-	return b.Bytes()
+	packed := packtest.Compress(t, name, plain)
+	alreadyPacked.Store(key, packed)
+	return packed
 }
 
 func readTar(plain []byte, limit int64) (*contents, error) {

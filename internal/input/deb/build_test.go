@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/files/unpack"
 	"builder/test/kit/must"
+	"builder/test/kit/packtest"
 )
 
 // The helpers of this file write the formats read by package deb.
@@ -92,12 +92,7 @@ func debOf(t testing.TB, suffix string, plain []byte) []byte {
 
 func compress(t testing.TB, suffix string, plain []byte) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	w, err := unpack.Writer(&b, "data.tar"+suffix)
-	must.Succeed(t, err)
-	_, err = w.Write(plain)
-	must.Succeed(t, err, w.Close())
-	return b.Bytes()
+	return packtest.Compress(t, "data.tar"+suffix, plain)
 }
 
 // locked writes a package to a file and returns its lock entry.
