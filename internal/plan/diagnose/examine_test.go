@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"os"
 	"os/exec"
@@ -262,20 +261,5 @@ func TestCause(t *testing.T) {
 		if d, ok := e.Cause(context.Background(), path); ok {
 			t.Errorf("%s: got %q", path, d.Name)
 		}
-	}
-}
-
-// An Examiner is safe for concurrent use.
-func TestExaminerHasNoState(t *testing.T) {
-	e := builtIn(t)
-	results := make(chan string)
-	for i := range 8 {
-		go func() {
-			r, err := e.Text(diagnose.BuildLog, strings.Repeat("No space left on device\n", i))
-			results <- fmt.Sprint(len(r.Findings) == min(i, 1), err)
-		}()
-	}
-	for range 8 {
-		check.Same(t, "the result", "true <nil>", <-results)
 	}
 }

@@ -52,25 +52,9 @@ func TestDecodeRefuses(t *testing.T) {
 		replace []string
 		want    string
 	}{
-		"unknown field":        {[]string{`"recipe": "tiny"`, `"recipe": "tiny", "host": "x"`}, `tiny.lock.json:3: reading the lock: unknown field "host"`},
-		"unknown field of pin": {[]string{`"size": 3`, `"sise": 3`}, `unknown field "sise"`},
-		"another type":         {[]string{`"size": 3`, `"size": "3"`}, "tiny.lock.json:26: reading the lock: images/0/packages/0/size has the wrong type"},
-		"no integer":           {[]string{`"size": 3`, `"size": 3.5`}, "tiny.lock.json:26: reading the lock: images/0/packages/0/size has the wrong type"},
-		"no JSON":              {[]string{`"size": 3`, `"size": three`}, "tiny.lock.json:26: reading the lock: invalid character"},
-		"cut":                  {[]string{good, good[:len(good)-3]}, "tiny.lock.json:76: reading the lock: unexpected EOF"},
-		"empty":                {[]string{good, ""}, "tiny.lock.json:1: reading the lock: unexpected EOF"},
-		"null":                 {[]string{good, "null"}, "the schema is 0, and this builder reads 1"},
-		"list":                 {[]string{good, "[]"}, "tiny.lock.json:1: reading the lock: the file has the wrong type"},
-		"two values":           {[]string{good, good + good}, "tiny.lock.json:78: reading the lock: invalid character '{' after top-level value"},
-		"trailing junk":        {[]string{good, good + "}"}, "invalid character '}' after top-level value"},
-		"another schema":       {[]string{`"schema": 1`, `"schema": 2`}, "tiny.lock.json: the schema is 2, and this builder reads 1"},
-		"no schema":            {[]string{"\"schema\": 1,", ""}, "the schema is 0, and this builder reads 1"},
-		"field twice":          {[]string{`"size": 3, `, `"size": 3, "sha256": "x", `}, `tiny.lock.json:26: reading the lock: "sha256" occurs twice`},
-		"field in capitals":    {[]string{`"size": 3, `, `"size": 3, "SHA256": "x", `}, `tiny.lock.json:26: reading the lock: unknown field "SHA256"`},
-		"field twice in capitals": {
-			[]string{`"` + sha("b0") + `", `, `"` + sha("b0") + `", "SHA256": "x", `}, `tiny.lock.json:26: reading the lock: unknown field "SHA256"`,
-		},
-		"list twice":          {[]string{`"recipe": "tiny"`, `"recipe": "tiny", "images": []`}, `"images" occurs twice`},
+		"unknown field":       {[]string{`"recipe": "tiny"`, `"recipe": "tiny", "host": "x"`}, `tiny.lock.json:3: reading the lock: unknown field "host"`},
+		"another type":        {[]string{`"size": 3`, `"size": "3"`}, "tiny.lock.json:26: reading the lock: images/0/packages/0/size has the wrong type"},
+		"another schema":      {[]string{`"schema": 1`, `"schema": 2`}, "tiny.lock.json: the schema is 2, and this builder reads 1"},
 		"recipe":              {[]string{`"recipe": "tiny"`, `"recipe": ""`}, `"" is not the name of a recipe`},
 		"source twice":        {[]string{`"version": "1.1", "filename": "tiny-1.1`, `"version": "1.0", "filename": "tiny-1.1`}, "source tiny 1.0 is pinned twice"},
 		"image twice":         {[]string{`"name": "registry"`, `"name": "debian"`}, "image debian is pinned twice"},
@@ -83,12 +67,9 @@ func TestDecodeRefuses(t *testing.T) {
 		"sha256 in capitals":  {[]string{sha("a0"), sha("A0")}, "tiny 1.0: the file name, the size or the sha256"},
 		"sha256 and a line":   {[]string{sha("a0"), sha("a0") + `\n`}, "tiny 1.0: the file name, the size or the sha256"},
 		"no sha256":           {[]string{`, "sha256": "` + sha("d3") + `"`, ""}, "cmake 3.0: the file name, the size or the sha256"},
-		"no size":             {[]string{`"size": 7, "sha256": "` + sha("d3"), `"sha256": "` + sha("d3")}, "cmake 3.0: the file name, the size or the sha256"},
 		"negative size":       {[]string{`"size": 7, "sha256": "` + sha("d3"), `"size": -7, "sha256": "` + sha("d3")}, "cmake 3.0: the file name, the size or the sha256"},
 		"file name":           {[]string{"cmake-3.0.tar.gz", "../cmake-3.0.tar.gz"}, "cmake 3.0: the file name, the size or the sha256"},
-		"hidden file":         {[]string{"cmake-3.0.tar.gz", ".cmake"}, "cmake 3.0: the file name, the size or the sha256"},
 		"quoted file":         {[]string{"cmake-3.0.tar.gz", "a'b"}, "cmake 3.0: the file name, the size or the sha256"},
-		"address":             {[]string{"cmake-3.0.tar.gz", "https://files.example/x"}, "cmake 3.0: the file name, the size or the sha256"},
 		"Python":              {[]string{`"python": "3.11"`, `"python": "$(x)"`}, `"$(x)" is not a Python version`},
 		"image name":          {[]string{`"name": "registry"`, `"name": ""`}, `"" is not the name of an image`},
 		"image digest":        {[]string{`"sha256:c0`, `"sha512:c0`}, `image registry: "sha512:c0`},
@@ -96,14 +77,11 @@ func TestDecodeRefuses(t *testing.T) {
 		"neither":             {[]string{`"registry": "registry.example/base:1", `, ""}, "image registry: write either a registry or Debian packages"},
 		"both":                {[]string{`"date"`, `"registry": "registry.example/x:1", "date"`}, "image debian: write either a registry or Debian packages"},
 		"date":                {[]string{date, "2023/../../x"}, `image debian: "2023/../../x" is not a date`},
-		"no date":             {[]string{`"date": "` + date + `",`, ""}, `image debian: "" is not a date`},
 		"package name":        {[]string{`"name": "g++"`, `"name": "g++\nWANT\nreboot"`}, `package "g++\nWANT\nreboot" "4:14~1+b2": the name, the version or the architecture is not valid`},
 		"no package size":     {[]string{`"size": 3`, `"size": 0`}, "package apt: the path, the size or the sha256 is not valid"},
 		"package version":     {[]string{"4:14~1+b2", "4 $(reboot)"}, "the name, the version or the architecture is not valid"},
 		"no architecture":     {[]string{`"architecture": "amd64", "path": "pool/main/g`, `"path": "pool/main/g`}, "the name, the version or the architecture is not valid"},
 		"path above the pool": {[]string{"pool/main/a/apt", "pool/../a/apt"}, "package apt: the path, the size or the sha256 is not valid"},
-		"absolute path":       {[]string{"pool/main/a/apt", "/pool/main/a/apt"}, "package apt: the path, the size or the sha256"},
-		"another host's path": {[]string{"pool/main/a/apt/apt", "pool//evil.example/apt"}, "package apt: the path, the size or the sha256"},
 		"no package":          {[]string{"apt_3.0_amd64.deb", "apt_3.0_amd64.rpm"}, "package apt: the path, the size or the sha256"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +156,6 @@ func TestDecodeChecksSources(t *testing.T) {
 		"commit, address":   {func(s *lock.SourcePin) { s.Repository, s.Commit, s.Epoch = "https://git.example/tiny", commit, 1 }, git},
 		"tag":               {func(s *lock.SourcePin) { s.Tag = "v1.0" }, git},
 		"half a commit":     {func(s *lock.SourcePin) { s.Commit, s.Epoch = commit[1:], 1 }, undated},
-		"no date":           {func(s *lock.SourcePin) { s.Commit = commit }, undated},
 		"wheel":             {func(s *lock.SourcePin) { s.Filename, s.Python = file, "3.11" }, ""},
 		"wheel, no Python":  {func(s *lock.SourcePin) { s.Filename = file }, wheel},
 		"wheel, no version": {func(s *lock.SourcePin) { s.Filename, s.Python = file, "$(x)" }, wheel},
@@ -191,12 +168,6 @@ func TestDecodeChecksSources(t *testing.T) {
 		check.That(t, (err == nil) == (c.want == "") && (err == nil || strings.Contains(err.Error(), c.want)) && len(diag.All(err)) <= 1,
 			"%s: got %v, want %q", name, err, c.want)
 	}
-}
-
-// Deeply nested lists return an error and do not exhaust the stack.
-func TestDecodeOfLists(t *testing.T) {
-	_, err := lock.Decode("l", bytes.Repeat([]byte("["), 20000))
-	check.That(t, diag.CodeOf(err) == diag.Drift, "%v", err)
 }
 
 // Every accepted lock can be written and read back unchanged.

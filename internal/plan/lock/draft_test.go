@@ -85,6 +85,7 @@ func TestNewDraftRefuses(t *testing.T) {
 		"no such processor":         {[]string{"  packages: [tiny]\n", "  packages: [tiny]\n  cpu: [\"x86-64-v{{python}}\"]\n"}, nil, []string{`recipes/tiny.yaml: expect.cpu: "x86-64-v3.11" is no level or extension of x86-64`}},
 		"processor of a wildcard":   {[]string{"  packages: [tiny]\n", "  packages: [tiny]\n  cpu: [\"x86-64-{{zero}}\"]\n"}, func(c *lock.Catalogue) { c.Images[0].Provides["zero"] = image.Fact{Is: "0.0"} }, []string{`expect.cpu: "x86-64-0.0" is no level or extension of x86-64`}},
 		"patch on an unstated fact": {nil, conditional("gcc"), []string{`recipe tiny: patch p depends on "gcc"`}},
+		"a date of another form":    {[]string{`"1.0": "2023-06-12"`, `"1.0": "12.6.2023"`}, nil, []string{`source.released: "12.6.2023" is not a date`}},
 		"no date":                   {[]string{`"1.0": "2023-06-12", `, ""}, nil, []string{"recipes/tiny.yaml:17:13: source.released has no date for 1.0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,13 +101,6 @@ func TestNewDraftRefuses(t *testing.T) {
 			check.That(t, d.Cell.ID == "", "a fault and a draft: %+v", d)
 		})
 	}
-}
-
-func TestNoDate(t *testing.T) {
-	c := cells(t)[0]
-	c.Recipe.Source.Released["1.0"] = "12.6.2023"
-	_, err := lock.NewDraft(c, tinyCatalogue())
-	check.Fails(t, err, `source.released: "12.6.2023" is not a date`)
 }
 
 // The image alone may state the Python of a cell.
@@ -130,14 +124,6 @@ func TestDraftsWithoutADate(t *testing.T) {
 			t.Errorf("%s: %+v of %d, %v", from.Kind, d.Source, d.Epoch, err)
 		}
 	}
-}
-
-// A fact that is also an axis must have the same value.
-func TestNewDraftAgrees(t *testing.T) {
-	cat := tinyCatalogue()
-	cat.Images[0].Provides["python"] = image.Fact{Is: "3.11", Probe: "x"}
-	d, err := lock.NewDraft(cells(t)[0], cat)
-	check.That(t, err == nil && d.Vars["python"] == "3.11", "got %v, %v", d.Vars, err)
 }
 
 // NewDraft must not change its arguments.

@@ -32,18 +32,6 @@ func TestMissing(t *testing.T) {
 	check.That(t, none.None(), "without cells it lacks %s", none)
 }
 
-// Without needs nothing is missing and nothing is pinned.
-func TestNone(t *testing.T) {
-	all := lock.File{}.Missing(drafts(t))
-	for n := range 8 {
-		source, img, python := n&1, n>>1&1, n>>2
-		m := lock.Missing{Sources: all.Sources[:source], Images: all.Images[:img], Python: all.Python[:python]}
-		f := lock.File{Sources: tinyLock().Sources[:source], Images: tinyLock().Images[:img], Python: tinyLock().Python[:python]}
-		check.That(t, m.None() == (n == 0) && f.None() == (n == 0),
-			"%d sources, %d images, %d sets: %v, %v", source, img, python, m.None(), f.None())
-	}
-}
-
 // A pin satisfies only the need for which it was made.
 func TestMissingSeesAChangedQuestion(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -92,12 +92,6 @@ func TestResolveADebian(t *testing.T) {
 	check.That(t, !strings.Contains(string(text), "mirror.example"), "the lock names the mirror:\n%s", text)
 }
 
-func TestResolveNothing(t *testing.T) {
-	got, err := resolver(errors.New("uv is not asked")).Resolve(t.Context(), "tiny", lock.Missing{})
-	diff := cmp.Diff(lock.File{Schema: lock.Schema, Recipe: "tiny"}, got)
-	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
-}
-
 // Without requirements the index is not used.
 func TestResolveNoRequirements(t *testing.T) {
 	got, err := resolver(errors.New("uv is not asked")).Resolve(t.Context(), "tiny", lock.Missing{Python: []lock.PythonPin{{Python: "3.11"}}})

@@ -225,35 +225,3 @@ func TestTheReasonIsARuleThatIsBroken(t *testing.T) {
 		}
 	})
 }
-
-// The order of a list does not change the result. If all axes are named, neither does
-// the order of the axes. The result is repeatable.
-func TestOrderChangesNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		r := anyRecipe().Draw(t, "recipe")
-		filter, chosen := anyFilter(t, r)
-		shuffled := matrix.Filter{}
-		for name, values := range chosen {
-			shuffled[name] = strings.Join(rapid.Permutation(values).Draw(t, "list of "+name), ",")
-		}
-		ignoreRecipe := cmp.Comparer(func(a, b *recipe.Recipe) bool { return a == b })
-		for _, other := range []matrix.Filter{filter, shuffled} {
-			cells, excluded, err := matrix.Expand(r, filter)
-			again, left, err2 := matrix.Expand(r, other)
-			if diff := cmp.Diff(cells, again, ignoreRecipe) + cmp.Diff(excluded, left); diff != "" || fmt.Sprint(err) != fmt.Sprint(err2) {
-				t.Errorf("%v and %v: %v, %v\n%s", filter, other, err, err2, diff)
-			}
-		}
-
-		for _, a := range r.Axes {
-			filter[a.Name] = "all"
-		}
-		turned := *r
-		turned.Axes = rapid.Permutation(r.Axes).Draw(t, "axes in another order")
-		cells, _ := expand(t, r, filter)
-		again, _ := expand(t, &turned, filter)
-		if diff := cmp.Diff(cells, again); diff != "" {
-			t.Errorf("the order of the axes matters:\n%s", diff)
-		}
-	})
-}
