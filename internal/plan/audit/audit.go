@@ -70,7 +70,6 @@ func Run(ctx context.Context, patches []patch.Patch, cells []Cell, open Open) (R
 	for i := range patches {
 		a.rows = append(a.rows, Row{Patch: patches[i].Name, Of: len(cells), States: map[string]patch.State{}})
 	}
-	a.facts()
 	series := a.choose()
 	a.unused()
 	for _, key := range slices.Sorted(maps.Keys(series)) {
@@ -101,24 +100,6 @@ func (a *auditor) found(name, remedy, format string, args ...any) {
 	}
 }
 
-// facts finds conditions on a fact stated neither by an axis nor by the image.
-func (a *auditor) facts() {
-	for _, p := range a.patches {
-		for _, name := range slices.Sorted(maps.Keys(p.When)) {
-			silent := slices.IndexFunc(a.cells, func(c Cell) bool { _, ok := c.Facts[name]; return !ok })
-			stated := slices.ContainsFunc(a.cells, func(c Cell) bool { _, ok := c.Facts[name]; return ok })
-			switch {
-			case !stated && len(a.cells) > 0:
-				a.found(p.Name, "state it in provides of the images, or drop the condition",
-					"depends on the fact %q, which is not an axis or a fact of an image", name)
-			case silent >= 0:
-				a.found(p.Name, "state it in provides of this image",
-					"depends on the fact %q, which the image of %s lacks", name, a.cells[silent].ID)
-			}
-		}
-	}
-}
-
 // set is a selection of patches for cells of one source.
 type set struct {
 	version string
@@ -135,8 +116,9 @@ func (a *auditor) choose() map[string]*set {
 		s := &set{version: c.Version, source: c.Source, facts: c.Facts}
 		for i, p := range a.patches {
 			choices, err := patch.Select([]patch.Patch{p}, c.Facts)
-			if err != nil {
-				continue // reported by facts
+			if err != nil { // a fact that neither an axis nor the image states
+				a.found(p.Name, "state it in provides of the images, or drop the condition", "%v", err)
+				continue
 			}
 			if choices[0].Applies {
 				s.chosen = append(s.chosen, i)

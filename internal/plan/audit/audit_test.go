@@ -93,7 +93,7 @@ func TestPlantedFaults(t *testing.T) {
 		"unreachable fact": {
 			[]patch.Patch{replace("lost", "int a;", "long a;", map[string]string{"ninja": ">=1.10"})},
 			absent,
-			[]string{`lost: depends on the fact "ninja", which is not an axis or a fact of an image`},
+			[]string{`lost depends on "ninja", which is not an axis or a fact of the image`},
 		},
 	} {
 		report, err := Run(t.Context(), c.patches, cells(), c.open)

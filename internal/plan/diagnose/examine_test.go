@@ -3,9 +3,7 @@ package diagnose_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,6 +19,7 @@ import (
 	"builder/internal/plan/diagnose"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
+	"builder/test/kit/wheeltest"
 )
 
 // compile builds a library with gcc. The flag -libverbs links a stub of libibverbs.
@@ -130,30 +130,13 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// zipped returns a ZIP archive of uncompressed files.
+// zipped returns a ZIP archive of files.
 func zipped(files map[string][]byte) []byte {
-	var body, directory bytes.Buffer
-	put := func(w *bytes.Buffer, values ...any) {
-		for _, v := range values {
-			_ = binary.Write(w, binary.LittleEndian, v) // a buffer never fails
-		}
-	}
+	var all []wheeltest.File
 	for name, data := range files {
-		at, sum, size := uint32(body.Len()), crc32.ChecksumIEEE(data), uint32(len(data))
-		common := func(w *bytes.Buffer) {
-			put(w, uint16(20), uint16(0), uint16(0), uint32(0), sum, size, size, uint16(len(name)), uint16(0))
-		}
-		put(&body, []byte("PK\x03\x04"))
-		common(&body)
-		put(&body, []byte(name), data)
-		put(&directory, []byte("PK\x01\x02"), uint16(0x0314))
-		common(&directory)
-		put(&directory, uint16(0), uint16(0), uint16(0), uint32(0o100644<<16), at, []byte(name))
+		all = append(all, wheeltest.File{Name: name, Text: string(data)})
 	}
-	at, size := uint32(body.Len()), uint32(directory.Len())
-	body.Write(directory.Bytes())
-	put(&body, []byte("PK\x05\x06"), uint32(0), uint16(len(files)), uint16(len(files)), size, at, uint16(0))
-	return body.Bytes()
+	return wheeltest.ZIP(time.Unix(1700000000, 0), all...)
 }
 
 const extension = "horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so"
