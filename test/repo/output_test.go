@@ -14,7 +14,7 @@ import (
 // mayPrint lists the files that may bypass the output guard: its implementation, cursor
 // movement and commands for a server, handing the terminal to a shell, and the answer of a
 // child process to its parent.
-var mayPrint = []string{"cmd/builder/main.go", "cmd/builder/shell.go", "internal/files/elf/child.go", "internal/view/progress/options.go", "internal/view/term/guard.go"}
+var mayPrint = []string{"cmd/builder/main.go", "cmd/builder/shell.go", "internal/files/elf/child.go", "internal/view/progress/format.go", "internal/view/term/guard.go"}
 
 var unguarded = regexp.MustCompile(`\bos\.Std(?:out|err)\b|\bterm\.Raw\(|\bfmt\.Print(?:f|ln)?\(`)
 
