@@ -234,7 +234,7 @@ var descriptions = map[string]description{
 			{Line: "builder doctor horovod --rocm 6.1", Does: "check the needs of the cell for ROCm 6.1 too"},
 			{Line: `builder doctor --json | jq '.checks[] | select(.verdict == "fail")'`, Does: "print failures only"},
 		},
-		[]diag.Code{diag.Usage, diag.NoEngine},
+		[]diag.Code{diag.Usage, diag.Fetch, diag.NoEngine},
 	},
 	"engine": {
 		[]example{{Line: "builder engine status", Does: "check whether the engine runs"}},

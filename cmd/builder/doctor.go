@@ -29,7 +29,6 @@ func doctorFlags() []cli.Flag {
 		jsonFlag(),
 		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "check the Dagger engine at `URL`"},
 		noInstallFlag(),
-		setFlag(),
 	}
 }
 

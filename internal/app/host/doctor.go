@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,13 +21,13 @@ import (
 // Examine checks whether this host can build. With a recipe it also checks the needs of
 // the chosen cell. The error names the failed checks.
 func Examine(ctx context.Context, s Setup, of plan.Selection) (doctor.Report, error) {
-	work, err := workOf(ctx, s, of)
+	work, images, err := workOf(ctx, s, of)
 	if err != nil {
 		return doctor.Report{}, err
 	}
 	r := doctor.Examine(ctx, host.This(), work)
 	r.Builder = s.Version
-	return r, lacking(r)
+	return r, errors.Join(lacking(r), checkImages(ctx, s, images))
 }
 
 // lacking returns an error if the host cannot do the work.
@@ -39,33 +40,27 @@ func lacking(r doctor.Report) error {
 		WithHint("see the findings and remedies above")
 }
 
-// workOf returns the work to examine the host for.
-func workOf(ctx context.Context, s Setup, of plan.Selection) (doctor.Work, error) {
+// workOf returns the work to examine the host for, and the images to pull for it.
+func workOf(ctx context.Context, s Setup, of plan.Selection) (doctor.Work, []image, error) {
 	w := doctor.Work{Home: s.Keys.Home, Engine: engineState(ctx, s)}
 	if of.Recipe == nil {
-		return w, nil
+		return w, nil, nil
 	}
 	var err error
 	if w.Engine, err = reachable(ctx, w.Engine, native.Supported()); err != nil {
-		return w, err
+		return w, nil, err
 	}
 	pinned := s.Sources.Assembler(s.Catalogue, s.Keys.Home)
 	pinned.Forbids = "--offline" // no network access here
-	forecaster := forecastOf(s, heldBy(s, w.Engine))
-	w.Recipe, err = forecaster.forecast(ctx, pinned, of)
+	needs, err := forecastOf(s, heldBy(s, w.Engine)).ofChosen(ctx, pinned, of)
 	if err != nil {
-		return w, err
+		return w, nil, err
 	}
-	if len(forecaster.missingPrograms()) > 0 && !pypi.HasPip(ctx) {
+	w.Recipe = &needs.Needs
+	if len(pypi.Missing(s.Keys.Home, pypi.Options{Store: peek(s.Keys.Home)})) > 0 && !pypi.HasPip(ctx) {
 		w.Engine.Programs = append(slices.Clone(w.Engine.Programs), host.Needed{Name: "pip3", Package: "python3-pip"})
 	}
-	if w.Engine.Kind == doctor.Native && !w.Engine.Built {
-		w.Recipe.Places = append(w.Recipe.Places, modules(ctx)...)
-	}
-	if w.Engine.Kind == doctor.Container && !w.Engine.Holds && w.Engine.Image != "" {
-		err = forecastOf(s, func(string) bool { return false }).addImage(w.Recipe, w.Engine.Image, "")
-	}
-	return w, err
+	return w, needs.images, nil
 }
 
 // reachable returns the engine that a run would use if the daemon lacks the engine's

@@ -29,7 +29,7 @@ func TestAnExportedImageStaysInTheStore(t *testing.T) {
 	entries := []lock.Entry{ours(held), ours(held)}
 	ready := func() error {
 		n, err := forecastOf(s, heldBy(s, doctor.EngineState{Kind: doctor.Native})).ofEntries(entries)
-		return errors.Join(err, checkImages(t.Context(), s, n.Places))
+		return errors.Join(err, checkImages(t.Context(), s, n.images))
 	}
 	pull := func(without bool) ([]store.Blob, error) { return pullImages(t.Context(), s, w, entries, without) }
 	s.Sources.Offline = true

@@ -24,20 +24,21 @@ const registryTime = 5 * time.Second
 // entries are those of the run; empty means the lock still lacks pins.
 func Preflight(ctx context.Context, s Setup, entries []lock.Entry) error {
 	work := doctor.Work{Home: s.Keys.Home, Engine: engineState(ctx, s)}
+	var images []image
 	if len(entries) > 0 {
-		var err error
-		work.Recipe, err = forecastOf(s, heldBy(s, work.Engine)).ofEntries(entries)
+		needs, err := forecastOf(s, heldBy(s, work.Engine)).ofEntries(entries)
 		if err != nil {
 			return err
 		}
+		work.Recipe, images = &needs.Needs, needs.images
 	}
 	var errs []error
 	for _, lacks := range failedChecks(ctx, work) {
 		errs = append(errs, diag.Errorf(diag.NoEngine, "this host cannot do the work: %s: %s", lacks.Name, lacks.Found).
 			WithHint("%s; `builder doctor` runs all checks", lacks.Remedy))
 	}
-	if len(errs) == 0 && work.Recipe != nil {
-		errs = append(errs, checkImages(ctx, s, work.Recipe.Places))
+	if len(errs) == 0 {
+		errs = append(errs, checkImages(ctx, s, images))
 	}
 	return errors.Join(errs...)
 }
@@ -90,29 +91,29 @@ func peek(dir string) *store.Store { return store.Peek(home.StoreDir(dir)) }
 
 // checkImages returns an error for each image missing from the engine if its registry does
 // not answer or --offline forbids the query.
-func checkImages(ctx context.Context, s Setup, places []doctor.Place) error {
+func checkImages(ctx context.Context, s Setup, images []image) error {
 	asked := map[string]error{}
 	var errs []error
-	for _, p := range places {
-		image := p.Image
-		if image == "" || p.Cached {
+	for _, i := range images {
+		if i.held {
 			continue
 		}
+		reference := s.Sources.Registries.Reference(i.name)
 		if s.Sources.Offline {
-			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: --offline, and the engine does not have it", image).
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: --offline, and the engine does not have it", i.name).
 				WithHint("run once without --offline, so that the engine pulls and keeps the image"))
 			continue
 		}
-		if _, done := asked[p.URL]; !done {
-			asked[p.URL] = answers(ctx, p.URL)
+		if _, done := asked[i.registry]; !done {
+			asked[i.registry] = answers(ctx, i.registry)
 		}
-		if err := asked[p.URL]; err != nil {
-			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: the engine does not have it, and its registry does not answer: %w", s.Sources.Registries.Reference(image), err).
+		if err := asked[i.registry]; err != nil {
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: the engine does not have it, and its registry does not answer: %w", reference, err).
 				WithHint("set HTTPS_PROXY, HTTP_PROXY and NO_PROXY, name a mirror with BUILDER_MIRROR_REGISTRY or an engine that reaches the registry with --engine URL, or bring the image with `builder store export` on another host and `builder store import`; nothing was fetched"))
 			continue
 		}
-		if err := findImage(ctx, s.Sources.Registries.Reference(image)); errors.Is(err, oci.ErrAbsent) {
-			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: %w for linux/amd64", s.Sources.Registries.Reference(image), oci.ErrAbsent).
+		if err := findImage(ctx, reference); errors.Is(err, oci.ErrAbsent) {
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: %w for linux/amd64", reference, oci.ErrAbsent).
 				WithHint("copy the image there with this digest, or name another mirror with BUILDER_MIRROR_REGISTRY; nothing was fetched"))
 		}
 	}
@@ -123,7 +124,7 @@ func checkImages(ctx context.Context, s Setup, places []doctor.Place) error {
 func answers(ctx context.Context, url string) error {
 	asked, done := context.WithTimeout(ctx, registryTime)
 	defer done()
-	status, err := host.This().Ask(asked, url)
+	status, err := host.Ask(asked, url)
 	switch {
 	case err != nil && asked.Err() == nil:
 		return err

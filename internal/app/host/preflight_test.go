@@ -38,10 +38,10 @@ func TestImagesArePullableBeforeTheRun(t *testing.T) {
 		e.Runtime = e.Image
 		s.Keys.Home = home
 		n, err := forecastOf(s, heldBy(s, doctor.EngineState{Kind: kind})).ofEntries([]lock.Entry{e})
-		if err != nil || len(n.Places) != 1 {
+		if err != nil || len(n.images) != 1 {
 			t.Fatalf("%+v, %v", n, err)
 		}
-		return checkImages(t.Context(), s, n.Places)
+		return checkImages(t.Context(), s, n.images)
 	}
 	var offline Setup
 	offline.Sources.Offline = true
@@ -115,7 +115,7 @@ func TestImagesArePullableFromAMirror(t *testing.T) {
 		s.Keys.Home, s.Sources.Registries = t.TempDir(), mirrors
 		n, err := forecastOf(s, heldBy(s, doctor.EngineState{Kind: doctor.Native})).ofEntries([]lock.Entry{ours(digest)})
 		must.Succeed(t, err)
-		err = checkImages(t.Context(), s, n.Places)
+		err = checkImages(t.Context(), s, n.images)
 		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%s: %v", digest, err)
 		}

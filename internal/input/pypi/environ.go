@@ -2,8 +2,6 @@ package pypi
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -104,13 +102,6 @@ func (v vars) indexes() []string {
 	return all
 }
 
-// Indexes lists the addresses of the Python package indexes configured on this host.
-// They may hold credentials. The list is empty if no index is configured, or only in
-// uv's own configuration file.
-func Indexes(ctx context.Context) []string {
-	return Tool{}.environ(ctx).indexes()
-}
-
 // authorise adds the credentials of an index's variable to the addresses of its files.
 // uv leaves credentials out of its output.
 func (v vars) authorise(releases []release) {
@@ -168,20 +159,6 @@ func parsePipConfig(text string) map[string]string {
 
 // HasPip reports whether this host has a working pip.
 func HasPip(ctx context.Context) bool { return findPip(ctx) != nil }
-
-// Ask asks the index in pip's configuration, or pip's default one, for the versions of
-// uv. The error has pip's last lines.
-func Ask(ctx context.Context) error {
-	pip := findPip(ctx)
-	if pip == nil {
-		return errors.New("this host has no pip")
-	}
-	args := append(slices.Clone(pip[1:]), "index", "versions", uv.name, "--disable-pip-version-check", "--no-input", "--retries", "1", "--timeout", "5")
-	if lines, err := command(ctx, exec.CommandContext(ctx, pip[0], args...)); err != nil {
-		return fmt.Errorf("pip index versions %s: %w: %s", uv.name, err, strings.Join(lines[max(0, len(lines)-2):], "; "))
-	}
-	return nil
-}
 
 // findPip returns the command of a working pip, or nil.
 func findPip(ctx context.Context) []string {

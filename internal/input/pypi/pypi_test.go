@@ -372,7 +372,7 @@ func TestEnviron(t *testing.T) {
 			must.Succeed(t, os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "uv.toml"), []byte(c.toml), 0o644))
 		}
 		env := Tool{cache: "/cache"}.environ(t.Context())
-		if all := strings.Join(Indexes(t.Context()), " "); all != c.want {
+		if all := strings.Join(env.indexes(), " "); all != c.want {
 			t.Errorf("%s: the indexes are %q", c.name, all)
 		}
 		if env["UV_DEFAULT_INDEX"] != c.want || env["UV_CACHE_DIR"] != "/cache" || env["UV_PYTHON_DOWNLOADS"] != "never" {

@@ -10,8 +10,6 @@ func Checks() []Check {
 		{"disk", Build, "the state directory is writable, on a suitable file system, with 3 GB free", "`access`, mounts, `statfs`", always, disk},
 		{"memory", Build, "memory for the peak of the build", "`/proc/meminfo`, limit of the control group, `memory` of the recipe", localBuild, memory},
 
-		{"sources", Network, "the servers of the inputs still to be fetched answer", "mirrors of Debian, indexes of uv and pip, repositories and registries of the recipe", fetches, sources},
-
 		{"gpus", GPU, "GPUs, their driver and the highest CUDA", "`nvidia-smi`, `amd-smi`, `rocm-smi`, PCI, `/proc/driver/nvidia/version`, `/sys/module/amdgpu`", never, gpus},
 		{"topology", GPU, "paths between GPUs, and from GPUs to NICs", "links by the tool of the GPUs, `/sys/bus/pci/devices`", never, topology},
 		{"numa", GPU, "NUMA nodes, those without memory or CPUs, and whether the kernel moves pages between them", "`/sys/devices/system/node`, `numa_balancing`", never, numa},

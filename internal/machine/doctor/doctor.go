@@ -1,6 +1,6 @@
 // Package doctor answers two questions about a host: will a run work here, and will NCCL
-// use the GPUs and the network. It examines the engine and its requirements, disk, memory
-// and the servers of the inputs, then GPUs, RDMA devices and installed libraries.
+// use the GPUs and the network. It examines the engine and its requirements, disk and
+// memory, then GPUs, RDMA devices and installed libraries.
 //
 // A [Check] is an item of the list [Checks]. It judges the facts read by packages host,
 // fabric and gpu. If a fact cannot be read, the verdict is [Unknown], and Unknown is
@@ -46,7 +46,6 @@ type Purpose string
 const (
 	Engine    Purpose = "engine"    // an engine for builds
 	Build     Purpose = "build"     // disk and memory of builds
-	Network   Purpose = "network"   // servers that provide inputs
 	GPU       Purpose = "gpu"       // GPUs for the result
 	Fabric    Purpose = "fabric"    // communication between the GPUs of several hosts
 	Libraries Purpose = "libraries" // installed libraries

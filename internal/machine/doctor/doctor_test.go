@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,8 +110,7 @@ func TestLacking(t *testing.T) {
 // A build requires no GPU and no fabric.
 func TestGPUsAreNotNeeded(t *testing.T) {
 	for _, c := range Checks() {
-		r := withRecipe(func(r *Needs) { r.Places = []Place{{}} })
-		check.That(t, !c.needed(r) || !slices.Contains([]Purpose{GPU, Fabric, Libraries}, c.For), "%s is needed for a build", c.Name)
+		check.That(t, !c.needed(withRecipe(func(*Needs) {})) || !slices.Contains([]Purpose{GPU, Fabric, Libraries}, c.For), "%s is needed for a build", c.Name)
 	}
 }
 
@@ -236,77 +233,6 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// serve returns a host that reaches a server with this answer.
-func serve(t *testing.T, status int) (host.Host, string) {
-	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		check.That(t, r.Method == http.MethodHead, "asked by %s", r.Method)
-		w.WriteHeader(status)
-	}))
-	t.Cleanup(s.Close)
-	h := recorded(t, "bare")
-	h.Ask = host.This().Ask
-	return h, s.URL
-}
-
-func TestPlaces(t *testing.T) {
-	for status, want := range map[int]Verdict{200: OK, 401: OK, 404: OK, 302: OK, 407: Fail, 503: Fail} {
-		h, address := serve(t, status)
-		place := Place{For: "source", URL: strings.Replace(address, "://", "://user:secret@", 1) + "/repository"}
-		got := examine(t, "sources", h, withRecipe(func(r *Needs) { r.Places = []Place{place} }))
-		check.That(t, got.Verdict == want && len(got.Detail) != 0, "%d: %s: %s", status, got.Verdict, got.Found)
-		check.That(t, !strings.Contains(fmt.Sprint(got), "secret"), "it prints a password: %v", got)
-	}
-}
-
-func TestSilence(t *testing.T) {
-	h, address := serve(t, 200)
-	h.Ask = func(ctx context.Context, url string) (int, error) {
-		if url == address+"/" || url == address {
-			return host.This().Ask(ctx, url)
-		}
-		return 0, errors.New("connection refused")
-	}
-	gone := Place{For: "Debian packages", URL: "http://gone.test/debian"}
-	asked := func(err error) Place {
-		return Place{For: "Python packages", URL: "the default index", Ask: func(context.Context) error { return err }}
-	}
-	for name, c := range map[string]struct {
-		places  []Place
-		verdict Verdict
-	}{
-		"one of two mirrors answers": {[]Place{{For: gone.For, URL: address}, gone}, Warn},
-		"no mirror answers":          {[]Place{gone}, Fail},
-		"others answer":              {[]Place{{For: "source", URL: address}, gone}, Fail},
-		"a directory":                {[]Place{{URL: "file:///usr/sbin"}}, OK},
-		"no directory":               {[]Place{{URL: "file:///nowhere/debian"}}, Fail},
-		"nothing to fetch":           {nil, None},
-		"the default index answers":  {[]Place{asked(nil)}, OK},
-		"it does not answer":         {[]Place{asked(errors.New("no"))}, Fail},
-		"a registry":                 {[]Place{{For: "image", URL: "https://gone.test/v2/", Cached: true}}, Warn},
-		"by ssh":                     {[]Place{{For: "source", URL: "ssh://git@gone.test/x"}}, Fail},
-		"no address":                 {[]Place{{For: "source", URL: "::"}}, Fail},
-	} {
-		got := examine(t, "sources", h, withRecipe(func(r *Needs) { r.Places = c.places }))
-		check.That(t, got.Verdict == c.verdict && (got.Remedy == "") == (c.verdict == OK || c.verdict == None),
-			"%s: %s: %s (%s)", name, got.Verdict, got.Found, got.Remedy)
-	}
-}
-
-// Without a recipe no server is contacted.
-func TestNobodyIsAskedWithoutARecipe(t *testing.T) {
-	h := recorded(t, "bare")
-	h.Ask = func(_ context.Context, url string) (int, error) {
-		t.Errorf("asked %s", url)
-		return 0, nil
-	}
-	h.Dial = func(_ context.Context, _, address string) error {
-		t.Errorf("dialled %s", address)
-		return nil
-	}
-	Examine(t.Context(), h, work)
-}
-
 func TestRealHost(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
 	report := Examine(t.Context(), host.This(), Work{Home: home, Engine: work.Engine})
@@ -342,12 +268,6 @@ func TestAnotherEngineNeedsLess(t *testing.T) {
 		if got := examine(t, name, h, other); got.Verdict != None || got.Remedy != "" {
 			t.Errorf("docker: %s: %s: %s", name, got.Verdict, got.Found)
 		}
-	}
-}
-
-func TestHostOfPlace(t *testing.T) {
-	if name := (Place{URL: "https://me:secret@index.test/secret?secret"}).host(); name != "index.test" {
-		t.Error(name)
 	}
 }
 

@@ -39,14 +39,12 @@ func table() string {
 // when names the kind of work that needs a check, by trying all kinds.
 func when(c Check) string {
 	recipe := &Needs{}
-	fetching := &Needs{Places: []Place{{}}}
 	asked := map[string]Work{
 		"always":                      {Engine: EngineState{Kind: Named}},
 		"native engine":               {Engine: EngineState{Kind: Native}},
 		"recipe, engine on this host": {Engine: EngineState{Kind: Container}, Recipe: recipe},
-		"recipe, inputs to fetch":     {Engine: EngineState{Kind: Named}, Recipe: fetching},
 	}
-	for _, words := range []string{"always", "native engine", "recipe, engine on this host", "recipe, inputs to fetch"} {
+	for _, words := range []string{"always", "native engine", "recipe, engine on this host"} {
 		if c.needed(asked[words]) {
 			return words
 		}
@@ -62,7 +60,7 @@ func TestChecksAreInOrder(t *testing.T) {
 		check.That(t, c.About != "" && c.How != "", "%s does not say what it is for, or where it looks", c.Name)
 		names, purposes = append(names, c.Name), append(purposes, c.For)
 	}
-	if got, want := slices.Compact(purposes), []Purpose{Engine, Build, Network, GPU, Fabric, Libraries}; !slices.Equal(got, want) {
+	if got, want := slices.Compact(purposes), []Purpose{Engine, Build, GPU, Fabric, Libraries}; !slices.Equal(got, want) {
 		t.Errorf("purposes: %v, want %v", got, want)
 	}
 }

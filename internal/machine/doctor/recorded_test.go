@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -59,9 +58,6 @@ func fake(root fstest.MapFS, programs map[string]string) host.Host {
 				return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
 			}
 			return text, nil
-		},
-		Ask: func(context.Context, string) (int, error) {
-			return 0, errors.New("no route to host")
 		},
 		Dial:     func(context.Context, string, string) error { return syscall.ECONNREFUSED },
 		Free:     func(string) (int64, error) { return 100e9, nil },

@@ -47,24 +47,11 @@ type EngineState struct {
 // Needs are the requirements of a recipe's preferred cell.
 type Needs struct {
 	Name, Cell string
-	Memory     int64   // peak memory of the build in bytes; 0 is unknown
-	Fetch      int64   // bytes of the files missing from the store
-	Unpinned   string  // which inputs the lock lacks
-	Pin        string  // the command that pins them
-	Places     []Place // the servers of the inputs that are still to be fetched
-	CUDA       string  // target release, empty if none
-}
-
-// A Place is an address that provides inputs. Of several places for the same inputs one
-// is enough.
-type Place struct {
-	For    string // the inputs from there
-	URL    string
-	Image  string // the reference of the image from there; "" if it is something else
-	Cached bool   // the inputs may already be on the host or in an engine
-	// Ask returns the reason why a place without an address cannot be used. URL is then
-	// its name.
-	Ask func(context.Context) error
+	Memory     int64  // peak memory of the build in bytes; 0 is unknown
+	Fetch      int64  // bytes of the files missing from the store
+	Unpinned   string // which inputs the lock lacks
+	Pin        string // the command that pins them
+	CUDA       string // target release, empty if none
 }
 
 // Conditions under which a check is needed.
@@ -73,4 +60,3 @@ func never(Work) bool          { return false }
 func always(Work) bool         { return true }
 func nativeEngine(w Work) bool { return w.Engine.Kind == Native }
 func localBuild(w Work) bool   { return w.Recipe != nil && w.Engine.Kind != Named }
-func fetches(w Work) bool      { return w.Recipe != nil && len(w.Recipe.Places) > 0 }

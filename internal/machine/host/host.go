@@ -21,8 +21,6 @@ type Host struct {
 	// Run runs a program and returns its stdout and stderr. A missing program is
 	// [exec.ErrNotFound].
 	Run func(ctx context.Context, name string, args ...string) (string, error)
-	// Ask sends a HEAD request to an http or https address and returns the status.
-	Ask func(ctx context.Context, url string) (status int, err error)
 	// Dial connects to an address and closes the connection.
 	Dial func(ctx context.Context, network, address string) error
 	// Free returns the bytes available to this user on the disk of a path.

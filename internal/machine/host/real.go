@@ -23,7 +23,7 @@ const (
 func This() Host {
 	return Host{
 		FS: os.DirFS("/"), Path: os.Getenv("PATH"),
-		Run: run, Ask: ask, Dial: dial, Free: free, Writable: writable,
+		Run: run, Dial: dial, Free: free, Writable: writable,
 	}
 }
 
@@ -34,7 +34,8 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 	return Run(ctx, name, args...)
 }
 
-func ask(ctx context.Context, address string) (int, error) {
+// Ask sends a HEAD request to an http or https address and returns the status.
+func Ask(ctx context.Context, address string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	status, err := web.Status(ctx, address)
