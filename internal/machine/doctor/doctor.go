@@ -2,9 +2,9 @@
 // use the GPUs and the network. It examines the engine and its requirements, disk and
 // memory, then GPUs, RDMA devices and installed libraries.
 //
-// A [Check] is an item of the list [Checks]. It judges the facts read by packages host,
-// fabric and gpu. If a fact cannot be read, the verdict is [Unknown], and Unknown is
-// not a pass.
+// A [Check] is an item of the list [Checks]. It judges facts of packages host and gpu, and
+// the kernel's lists of PCI and RDMA devices. If a fact cannot be read, the verdict is
+// [Unknown], and Unknown is not a pass.
 package doctor
 
 import (

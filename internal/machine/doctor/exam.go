@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"builder/internal/machine/fabric"
 	"builder/internal/machine/gpu"
 	"builder/internal/machine/host"
 )
@@ -15,7 +14,7 @@ type exam struct {
 	work Work
 
 	tools    func() (gpu.Host, error)            // the answer of the vendors' tools
-	pci      func() *fabric.Tree                 // the tree of PCI devices
+	pci      func() pciTree                      // the tree of PCI devices
 	linked   func() (map[string][]string, error) // libraries in the linker's cache: paths by soname
 	packages func() []string                     // package directories of the default python3
 }
@@ -23,7 +22,7 @@ type exam struct {
 func newExam(ctx context.Context, h host.Host, w Work) *exam {
 	e := &exam{Host: h, work: w}
 	e.tools = sync.OnceValues(func() (gpu.Host, error) { return gpu.Find(ctx, e.Run) })
-	e.pci = sync.OnceValue(func() *fabric.Tree { return fabric.ReadPCI(e.Host) })
+	e.pci = sync.OnceValue(func() pciTree { return readPCI(e.Host) })
 	e.linked = sync.OnceValues(func() (map[string][]string, error) { return e.readLinkerCache(ctx) })
 	e.packages = sync.OnceValue(func() []string { return e.readPackages(ctx) })
 	return e

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"builder/internal/files/elf"
-	"builder/internal/machine/fabric"
 	"builder/internal/machine/gpu"
 )
 
@@ -27,7 +26,7 @@ var moduleVersion = regexp.MustCompile(`Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)
 // gpus compares three sources: the vendors' tools, the kernel modules and the PCI devices.
 func gpus(_ context.Context, e *exam) Finding {
 	tools, err := e.tools()
-	devices := len(e.pci().GPUs(fabric.NVIDIA, fabric.AMD))
+	devices := len(e.pci().gpus(vendorNVIDIA, vendorAMD))
 	switch driver := e.driver(); {
 	case len(tools.GPUs) > 0:
 		return e.judgeGPUs(tools)
@@ -42,8 +41,8 @@ func gpus(_ context.Context, e *exam) Finding {
 	case devices > 0:
 		return warn("%s on the bus, no driver", count(devices, "GPU")).
 			remedy("install the driver of the vendor, or load its module: nvidia or amdgpu")
-	case e.pci().Err != nil:
-		return unknown("%s; no driver, no tool", because(e.pci().Err))
+	case e.pci().err != nil:
+		return unknown("%s; no driver, no tool", because(e.pci().err))
 	}
 	return none("no GPU")
 }
@@ -71,16 +70,16 @@ func (e *exam) nvidiaDriver() string {
 // recipe.
 func (e *exam) judgeGPUs(h gpu.Host) Finding {
 	text := fmt.Sprintf("%s, driver %s", models(h), h.Driver)
-	vendor, release := fabric.NVIDIA, ""
+	vendor, release := vendorNVIDIA, ""
 	if h.AMD {
-		vendor = fabric.AMD
+		vendor = vendorAMD
 	} else if release = h.CUDA; release == "" {
 		text += ", highest CUDA unknown"
 	} else {
 		text += ", highest CUDA " + release
 	}
 	r := e.work.Recipe
-	switch devices := len(e.pci().GPUs(vendor)); {
+	switch devices := len(e.pci().gpus(vendor)); {
 	case devices > len(h.GPUs):
 		return warn("%s; %d on the bus", text, devices).remedy("look for the others with the tool and in the kernel log")
 	case h.AMD && !e.Exists("/dev/kfd"):

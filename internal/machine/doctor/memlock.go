@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"builder/internal/base/size"
-	"builder/internal/machine/fabric"
 )
 
 var lockedMemory = regexp.MustCompile(`(?m)^Max locked memory\s+(\S+)`)
@@ -29,7 +28,7 @@ func memlock(_ context.Context, e *exam) Finding {
 	switch {
 	case err != nil:
 		return unknown("/proc/self/limits: %s is not a size", m[1])
-	case len(e.Names(fabric.RDMADir)) == 0:
+	case len(e.Names(rdmaDir)) == 0:
 		return none("%s, and no RDMA device", size.Text(limit))
 	}
 	return warn("%s", size.Text(limit)).

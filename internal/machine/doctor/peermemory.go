@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"builder/internal/files/elf"
-	"builder/internal/machine/fabric"
 )
 
 // peerFiles are the files checked by NCCL and RCCL. They exist if a kernel module gives
@@ -30,7 +29,7 @@ func peerMemory(_ context.Context, e *exam) Finding {
 		return unknown("/sys/class cannot be read")
 	case !nvidia && !gpus.AMD:
 		return none("no GPU with a driver")
-	case len(e.Names(fabric.RDMADir)) == 0:
+	case len(e.Names(rdmaDir)) == 0:
 		return none("no RDMA device")
 	}
 	for _, p := range peerFiles {

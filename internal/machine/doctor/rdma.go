@@ -6,26 +6,66 @@ import (
 	"path"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"builder/internal/files/elf"
-	"builder/internal/machine/fabric"
+	"builder/internal/machine/host"
 )
+
+// A nic is an RDMA device.
+type nic struct {
+	name     string // mlx5_0
+	address  string // PCI address; "" for a software device
+	firmware string // firmware version
+	ports    []port
+}
+
+// A port is a port of a NIC.
+type port struct {
+	number string
+	state  string // ACTIVE
+	rate   string // 400 Gb/sec (4X NDR)
+	layer  string // InfiniBand or Ethernet
+}
+
+// rdmaDir has an entry for each RDMA device.
+const rdmaDir = "/sys/class/infiniband"
+
+// readRDMA reads all devices and ports.
+func readRDMA(h host.Host) []nic {
+	var all []nic
+	line := func(parts ...string) string { return host.FirstLine(h.Says(path.Join(parts...))) }
+	for _, name := range h.Names(rdmaDir) {
+		dir := path.Join(rdmaDir, name)
+		n := nic{name: name, firmware: line(dir, "fw_ver")}
+		if target := path.Base(h.Link(path.Join(dir, "device"))); h.Exists(path.Join(pciDir, target)) {
+			n.address = target
+		}
+		for _, number := range h.Names(path.Join(dir, "ports")) {
+			dir := path.Join(dir, "ports", number)
+			_, state, _ := strings.Cut(line(dir, "state"), ": ") // 4: ACTIVE
+			n.ports = append(n.ports, port{number, state, line(dir, "rate"), line(dir, "link_layer")})
+		}
+		all = append(all, n)
+	}
+	return all
+}
 
 // rdma checks which ports are active, and whether programs can access them.
 func rdma(_ context.Context, e *exam) Finding {
 	if !e.Exists("/sys/class") {
 		return unknown("/sys/class cannot be read")
 	}
-	devices := fabric.ReadRDMA(e.Host)
+	devices := readRDMA(e.Host)
 	if len(devices) == 0 {
 		return none("no RDMA device")
 	}
 	var lines, active []string
 	for _, d := range devices {
-		for _, p := range d.Ports {
-			lines = append(lines, fmt.Sprintf("%s port %s: %s, %s, %s, firmware %s", d.Name, p.Number, p.State, p.Rate, p.Layer, d.Firmware))
-			if p.State == "ACTIVE" {
-				active = append(active, p.Layer+" "+p.Rate)
+		for _, p := range d.ports {
+			lines = append(lines, fmt.Sprintf("%s port %s: %s, %s, %s, firmware %s", d.name, p.number, p.state, p.rate, p.layer, d.firmware))
+			if p.state == "ACTIVE" {
+				active = append(active, p.layer+" "+p.rate)
 			}
 		}
 	}
@@ -63,7 +103,7 @@ func verbs(_ context.Context, e *exam) Finding {
 		return unknown("%s", silence("ldconfig", err))
 	}
 	files := linked["libibverbs.so.1"]
-	devices := len(e.Names(fabric.RDMADir)) > 0
+	devices := len(e.Names(rdmaDir)) > 0
 	switch {
 	case len(files) == 0 && devices:
 		return warn("RDMA devices, but no libibverbs.so.1").remedy("install libibverbs and its providers (Debian and Ubuntu: apt-get install libibverbs1 ibverbs-providers)")

@@ -7,14 +7,13 @@ import (
 	"strings"
 
 	"builder/internal/files/elf"
-	"builder/internal/machine/fabric"
 )
 
 // An end is a GPU or a NIC in the drawing.
 type end struct {
 	label string // GPU0, NIC0
 	name  string // NVIDIA H200, mlx5_0
-	fabric.Device
+	device
 }
 
 // ends lists the GPUs in the order of their tool, and the NICs by name. A device
@@ -23,15 +22,15 @@ func (e *exam) ends() (gpus, nics []end) {
 	tree := e.pci()
 	host, _ := e.tools() // without an answer the kernel's list counts
 	for i, g := range host.GPUs {
-		gpus = append(gpus, end{fmt.Sprintf("GPU%d", i), g.Name, tree.Device(g.BusID)})
+		gpus = append(gpus, end{fmt.Sprintf("GPU%d", i), g.Name, tree.at(g.BusID)})
 	}
 	if len(gpus) == 0 {
-		for i, d := range tree.GPUs(fabric.NVIDIA, fabric.AMD) {
+		for i, d := range tree.gpus(vendorNVIDIA, vendorAMD) {
 			gpus = append(gpus, end{fmt.Sprintf("GPU%d", i), "", d})
 		}
 	}
-	for i, d := range fabric.ReadRDMA(e.Host) {
-		nics = append(nics, end{fmt.Sprintf("NIC%d", i), d.Name, tree.Device(d.Address)})
+	for i, d := range readRDMA(e.Host) {
+		nics = append(nics, end{fmt.Sprintf("NIC%d", i), d.name, tree.at(d.address)})
 	}
 	return gpus, nics
 }
@@ -42,7 +41,7 @@ func (e *exam) ends() (gpus, nics []end) {
 func topology(_ context.Context, e *exam) Finding {
 	gpus, nics := e.ends()
 	if len(gpus) == 0 {
-		if err := e.pci().Err; err != nil {
+		if err := e.pci().err; err != nil {
 			return unknown("%s", because(err))
 		}
 		return none("no GPU")
@@ -50,8 +49,8 @@ func topology(_ context.Context, e *exam) Finding {
 	host, _ := e.tools()
 	drawing := draw(gpus, nics, host.Links)
 	summary := fmt.Sprintf("%s, %s", count(len(gpus), "GPU"), count(len(nics), "NIC"))
-	if e.pci().Err != nil {
-		return unknown("%s; %s", summary, because(e.pci().Err)).detail(drawing...)
+	if e.pci().err != nil {
+		return unknown("%s; %s", summary, because(e.pci().err)).detail(drawing...)
 	}
 	if len(nics) == 0 {
 		return ok("%s", summary).detail(drawing...)
@@ -59,8 +58,8 @@ func topology(_ context.Context, e *exam) Finding {
 	var far, blind []string
 	for _, g := range gpus {
 		switch nearest(g, nics) {
-		case fabric.PIX, fabric.PXB:
-		case fabric.Unknown:
+		case "PIX", "PXB":
+		case "?":
 			blind = append(blind, g.label)
 		default:
 			far = append(far, g.label)
@@ -79,12 +78,11 @@ func topology(_ context.Context, e *exam) Finding {
 
 // nearest returns the kinship of a GPU with its nearest NIC.
 func nearest(g end, nics []end) string {
-	order := []string{fabric.PIX, fabric.PXB, fabric.PHB, fabric.NODE, fabric.SYS, fabric.Unknown}
-	best := len(order) - 1
+	best := len(kinships) - 1
 	for _, n := range nics {
-		best = min(best, slices.Index(order, fabric.Kinship(g.Device, n.Device)))
+		best = min(best, slices.Index(kinships, kinship(g.device, n.device)))
 	}
-	return order[best]
+	return kinships[best]
 }
 
 // perRow is the number of columns that fit into 80 characters.
@@ -98,20 +96,20 @@ func draw(gpus, nics []end, links [][]string) []string {
 		part := columns[begin:min(begin+perRow, len(columns))]
 		lines = append(lines, row("", "node", part, func(i int) string { return part[i].label }))
 		for i, g := range gpus {
-			lines = append(lines, row(g.label, nodeName(g.NUMA), part, func(k int) string {
+			lines = append(lines, row(g.label, nodeName(g.node), part, func(k int) string {
 				switch j := begin + k; {
 				case j == i:
 					return "X"
 				case i < len(links) && j < len(links[i]):
 					return links[i][j]
 				}
-				return fabric.Kinship(g.Device, part[k].Device)
+				return kinship(g.device, part[k].device)
 			}))
 		}
 		lines = append(lines, "")
 	}
 	for _, c := range columns {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %-12s  node %s  %s", c.label, c.Address, nodeName(c.NUMA), c.name)))
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %-12s  node %s  %s", c.label, c.address, nodeName(c.node), c.name)))
 	}
 	return lines
 }
@@ -146,7 +144,7 @@ func numa(_ context.Context, e *exam) Finding {
 	switch {
 	case nodes == 0:
 		return unknown("/sys/devices/system/node cannot be read")
-	case uneven && len(e.pci().GPUs(fabric.NVIDIA)) > 0:
+	case uneven && len(e.pci().gpus(vendorNVIDIA)) > 0:
 		text := fmt.Sprintf("nodes %s, with memory %s, with CPUs %s", online, withMemory, withCPU)
 		if version := e.nvidiaDriver(); version != "" && elf.CompareVersions(version, fixedDriver) < 0 {
 			text += ", " + e.driver()

@@ -2,8 +2,7 @@
 // bandwidth of these links. It runs the vendors' tools.
 //
 // A host without GPUs and a host without tools give different results: a [Host] without
-// GPUs, and [ErrNoTool]. Package fabric reads the kernel's information on GPUs without
-// a tool.
+// GPUs, and [ErrNoTool].
 package gpu
 
 import (
