@@ -38,10 +38,6 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 
-	result := &term.Checked{W: stdout}
-	if term.Width(stdout) == 0 {
-		stdout = result
-	}
 	printed, said := term.NewGuard(stdout), term.NewGuard(stderr)
 	tool := newApp(args, configure(), printed, said)
 	switch {
@@ -51,9 +47,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		return int(diag.OK) // package cli would run the verb
 	}
 	err := tool.RunContext(ctx, args)
-	_ = printed.Flush() // result holds the write error
-	if err == nil && result.Err != nil {
-		err = fmt.Errorf("writing the result: %w", result.Err)
+	if e := printed.Flush(); err == nil && e != nil {
+		err = fmt.Errorf("writing the result: %w", e)
 	}
 	if progress.Unprinted(err) != nil {
 		err = home.Denied(err)

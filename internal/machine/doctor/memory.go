@@ -3,8 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"builder/internal/base/size"
 )
@@ -16,7 +14,7 @@ func memory(_ context.Context, e *exam) Finding {
 	if err != nil {
 		return unknown("%v", err)
 	}
-	free := e.available()
+	free := e.Available()
 	text := size.Text(total)
 	if free > 0 {
 		text += fmt.Sprintf(", %s of it available", size.Text(free))
@@ -33,14 +31,4 @@ func memory(_ context.Context, e *exam) Finding {
 		return warn("%s; the build needs %s", text, size.Text(r.Memory)).remedy("end other programs before the build")
 	}
 	return ok("%s; the build needs %s", text, size.Text(r.Memory))
-}
-
-// available returns the kernel's MemAvailable in bytes, or 0 if unknown.
-func (e *exam) available() int64 {
-	text, _ := field(e.Says("/proc/meminfo"), "MemAvailable")
-	kib, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return kib << 10
 }

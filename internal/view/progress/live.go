@@ -25,7 +25,7 @@ const (
 // bad. The word of the state follows the sign.
 type look struct {
 	sign  string
-	paint func(string) string
+	paint func(...string) string
 }
 
 var looks = map[string]look{
@@ -102,7 +102,7 @@ func (l *live) keep(events []Event, now moment) []string {
 
 // paint colours the first column of s, the sign. Words keep the terminal's own colour,
 // which is readable on any background.
-func (l *live) paint(colour func(string) string, s string) string {
+func (l *live) paint(colour func(...string) string, s string) string {
 	sign, rest, found := strings.Cut(s, " ")
 	if !l.colour {
 		return s

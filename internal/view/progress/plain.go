@@ -122,7 +122,11 @@ func (g *github) draw(events []Event, now moment) {
 		case StepDone:
 			g.group(&b, e)
 		case Fault:
-			fmt.Fprintf(&b, "::error title=%s::%s\n", property.Replace(e.Code), data.Replace(join("  ", e.Text, hint(e.Hint))))
+			text := e.Text
+			if e.Hint != "" {
+				text += "  hint: " + e.Hint
+			}
+			fmt.Fprintf(&b, "::error title=%s::%s\n", property.Replace(e.Code), data.Replace(text))
 		default:
 			g.event(&lines, e, now)
 			quiet(&b, &lines)
@@ -154,13 +158,6 @@ func quiet(b, lines *bytes.Buffer) {
 		b.WriteString(term.Inert(line))
 	}
 	lines.Reset()
-}
-
-func hint(text string) string {
-	if text == "" {
-		return ""
-	}
-	return "hint: " + text
 }
 
 // The escapes for a command's text and properties.

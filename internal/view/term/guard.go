@@ -20,6 +20,7 @@ type Guard struct {
 
 	mu   sync.Mutex
 	rest []byte // the last line, which has no end yet
+	err  error  // the first one of writing
 }
 
 // NewGuard returns a guard for w.
@@ -50,13 +51,14 @@ func (g *Guard) Write(p []byte) (int, error) {
 	return len(p), g.pass(lines)
 }
 
-// Flush writes a last line without a line end.
+// Flush writes a last line without a line end. It returns the first error of all writes,
+// for example on a full disk: a truncated result is a failure.
 func (g *Guard) Flush() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	rest := string(g.rest)
+	_ = g.pass(string(g.rest)) // g.err holds the error
 	g.rest = nil
-	return g.pass(rest)
+	return g.err
 }
 
 func (g *Guard) pass(text string) error {
@@ -68,6 +70,9 @@ func (g *Guard) pass(text string) error {
 		b.WriteString(Inert(visible(line)))
 	}
 	_, err := io.WriteString(g.w, b.String())
+	if g.err == nil {
+		g.err = err
+	}
 	return err
 }
 

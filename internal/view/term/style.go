@@ -8,24 +8,18 @@ import (
 )
 
 var (
-	good  = lipgloss.NewStyle().Foreground(lipgloss.Green)
-	bad   = lipgloss.NewStyle().Foreground(lipgloss.Red).Bold(true)
-	busy  = lipgloss.NewStyle().Foreground(lipgloss.Magenta) // magenta is readable on white and on black
-	faint = lipgloss.NewStyle().Faint(true)
-	bold  = lipgloss.NewStyle().Bold(true)
+	bad  = lipgloss.NewStyle().Foreground(lipgloss.Red).Bold(true)
+	bold = lipgloss.NewStyle().Bold(true)
 )
 
-// Good renders text in the colour of success.
-func Good(text string) string { return good.Render(text) }
-
-// Bad renders text in the colour of failure.
-func Bad(text string) string { return bad.Render(text) }
-
-// Busy renders text in the colour of running work.
-func Busy(text string) string { return busy.Render(text) }
-
-// Faint renders text in the colour of unfinished work.
-func Faint(text string) string { return faint.Render(text) }
+// These render a text in the colour of success, failure, running and unfinished work.
+// Magenta is readable on white and on black.
+var (
+	Good  = lipgloss.NewStyle().Foreground(lipgloss.Green).Render
+	Bad   = bad.Render
+	Busy  = lipgloss.NewStyle().Foreground(lipgloss.Magenta).Render
+	Faint = lipgloss.NewStyle().Faint(true).Render
+)
 
 // Duration formats a duration: tenths of a second below a minute, else whole seconds.
 func Duration(d time.Duration) string {
