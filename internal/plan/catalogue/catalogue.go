@@ -46,8 +46,7 @@ type Catalogue struct {
 
 	// read reads the names of recipes when a hint has to tell them from other words, if
 	// the catalogue was loaded without recipes.
-	read  func() []string
-	owned map[string]bool // recipes defined by the site
+	read func() []string
 	// bring records whether each item of the site is new or replaces a built-in one. A
 	// key is, for example, "patch horovod/findhip".
 	bring map[string]string
@@ -67,7 +66,7 @@ func WithoutRecipes(site string, names Names) (Catalogue, error) {
 			all, _ := Load(site, names) // the names of valid recipes suffice for a hint
 			return all.Names()
 		}),
-		Patches: map[string][]patch.Patch{}, Site: site, owned: map[string]bool{}, bring: map[string]string{},
+		Patches: map[string][]patch.Patch{}, Site: site, bring: map[string]string{},
 		Profiles: sync.OnceValues(func() ([]*profile.Profile, error) { return readProfiles(site, names.Profile) }),
 		Proven:   sync.OnceValues(func() (proven.Cells, error) { return readProven(site) }),
 	}, nil
@@ -105,14 +104,14 @@ func Load(site string, names Names) (Catalogue, error) {
 // readProven reads the built-in file and lays the site's file over it.
 func readProven(site string) (proven.Cells, error) {
 	cells, err := proven.Read(recipes.FS)
-	if err != nil || site == "" {
+	if err != nil {
 		return cells, err
 	}
-	data, err := openSite(site)
+	folder, err := siteFolder(site, "recipes")
 	if err != nil {
 		return nil, err
 	}
-	own, err := proven.Read(data.folder("recipes"))
+	own, err := proven.Read(folder)
 	maps.Copy(cells, own)
 	return cells, err
 }
@@ -120,59 +119,45 @@ func readProven(site string) (proven.Cells, error) {
 // add lays the recipes, images and patches of a directory over the existing ones.
 func (c *Catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
 	rs, err1 := recipe.Load(recipeFS, filepath.Join(site, "recipes"))
+	c.Recipes = lay(c, site, "recipe ", c.Recipes, rs, func(x *recipe.Recipe) string { return x.Name })
 	is, err2 := image.Load(imageFS, filepath.Join(site, "images"))
-	var there bool
-	cs, err4 := image.LoadCPythons(imageFS, filepath.Join(site, "images"))
-	for _, p := range cs {
-		c.CPythons, there = replace(c.CPythons, p, image.CPython.Minor)
-		c.note(site, "cpython "+p.Minor(), there)
-	}
-	for _, r := range rs {
-		c.Recipes, there = replace(c.Recipes, r, func(x *recipe.Recipe) string { return x.Name })
-		c.note(site, "recipe "+r.Name, there)
-		c.owned[r.Name] = site != ""
-	}
-	for _, i := range is {
-		c.Images, there = replace(c.Images, i, func(x image.Image) string { return x.Name })
-		c.note(site, "image "+i.Name, there)
-	}
-	distributions, err3 := folders(patchFS)
+	c.Images = lay(c, site, "image ", c.Images, is, func(x image.Image) string { return x.Name })
+	cs, err3 := image.LoadCPythons(imageFS, filepath.Join(site, "images"))
+	c.CPythons = lay(c, site, "cpython ", c.CPythons, cs, image.CPython.Minor)
+	distributions, err4 := folders(patchFS)
 	errs := []error{err1, err2, err3, err4}
 	for _, distribution := range distributions {
 		ps, err := patch.Load(patchFS, filepath.Join(site, "patches"), distribution)
 		errs = append(errs, err)
-		for _, p := range ps {
-			c.Patches[distribution], there = replace(c.Patches[distribution], p, func(x patch.Patch) string { return x.Name })
-			c.note(site, "patch "+distribution+"/"+p.Name, there)
-		}
+		c.Patches[distribution] = lay(c, site, "patch "+distribution+"/", c.Patches[distribution], ps, func(x patch.Patch) string { return x.Name })
 	}
 	return errors.Join(errs...)
 }
 
-// note records an item of a site, and whether it replaces an existing one.
-func (c *Catalogue) note(site, what string, there bool) {
-	if site == "" {
-		return
+// lay lays own items over a list: each replaces the item of the same name, or is added. c
+// notes those of a site, and whether they replace a built-in one.
+func lay[T any](c *Catalogue, site, kind string, list, own []T, name func(T) string) []T {
+	list = slices.Clone(list)
+	for _, item := range own {
+		how := "of the site"
+		if i := slices.IndexFunc(list, func(x T) bool { return name(x) == name(item) }); i >= 0 {
+			list[i], how = item, "replaces the built-in one"
+		} else {
+			list = append(list, item)
+		}
+		if site != "" {
+			c.bring[kind+name(item)] = how
+		}
 	}
-	c.bring[what] = "of the site"
-	if there {
-		c.bring[what] = "replaces the built-in one"
-	}
+	return list
 }
 
 // addStacks adds stacks as recipes, with a site's stacks laid over the built-in ones.
 // It must run after all recipes are loaded, because stacks name recipes.
 func (c *Catalogue) addStacks(built, own []*stack.Stack) error {
-	all := built
-	var there bool
-	for _, s := range own {
-		all, there = replace(all, s, func(x *stack.Stack) string { return x.Name })
-		c.note(c.Site, "recipe "+s.FullName(), there)
-		c.owned[s.FullName()] = true
-	}
 	var errs []error
 	known := stack.Catalogue{Recipes: c.Recipes, Profile: c.environment}
-	for _, s := range all {
+	for _, s := range lay(c, c.Site, "recipe ", built, own, (*stack.Stack).FullName) {
 		r, err := s.Recipe(known)
 		if err != nil {
 			errs = append(errs, err)
@@ -210,45 +195,38 @@ func (c Catalogue) Diagnoses() ([]diagnose.Diagnosis, error) {
 		return nil, err
 	}
 	own, err := c.SiteDiagnoses()
-	for _, d := range own {
-		all, _ = replace(all, d, func(x diagnose.Diagnosis) string { return x.Name })
-	}
-	return all, err
+	return lay(&c, "", "", all, own, func(x diagnose.Diagnosis) string { return x.Name }), err
 }
 
 // SiteDiagnoses reads the known failures of the site alone. A run that may fail reads
 // them early, so that a mistake in them is reported before the first build.
 func (c Catalogue) SiteDiagnoses() ([]diagnose.Diagnosis, error) {
-	if c.Site == "" {
-		return nil, nil
-	}
-	data, err := openSite(c.Site)
+	folder, err := siteFolder(c.Site, "diagnoses")
 	if err != nil {
 		return nil, err
 	}
-	return diagnose.Load(data.folder("diagnoses"), filepath.Join(c.Site, "diagnoses"))
+	return diagnose.Load(folder, filepath.Join(c.Site, "diagnoses"))
 }
 
 // readProfiles reads the run-time environments, with the site's laid over the built-in
 // ones.
 func readProfiles(site string, taken []string) ([]*profile.Profile, error) {
 	all, err := profile.Load(profiles.FS, "profiles")
-	if site == "" || err != nil {
-		return all, err
-	}
-	data, err := openSite(site)
 	if err != nil {
 		return all, err
 	}
-	own, err := profile.Load(data.folder("profiles"), filepath.Join(site, "profiles"))
-	for _, p := range own {
-		if e := checkProfile(p, taken); e != nil {
-			err = errors.Join(err, e)
-			continue
-		}
-		all, _ = replace(all, p, func(x *profile.Profile) string { return x.Name })
+	folder, err := siteFolder(site, "profiles")
+	if err != nil {
+		return all, err
 	}
-	return all, err
+	own, err := profile.Load(folder, filepath.Join(site, "profiles"))
+	errs := []error{err}
+	own = slices.DeleteFunc(own, func(p *profile.Profile) bool {
+		err := checkProfile(p, taken)
+		errs = append(errs, err)
+		return err != nil
+	})
+	return lay(&Catalogue{}, "", "", all, own, func(x *profile.Profile) string { return x.Name }), errors.Join(errs...)
 }
 
 // OfSite lists the parts of a cell defined by the site, and whether each is new.
@@ -311,18 +289,6 @@ func folders(fsys fs.FS) (names []string, err error) {
 		}
 	}
 	return names, errors.Join(errs...)
-}
-
-// replace replaces the item of the same name in list, or appends item. It reports
-// whether it replaced one.
-func replace[T any](list []T, item T, name func(T) string) (_ []T, there bool) {
-	i := slices.IndexFunc(list, func(x T) bool { return name(x) == name(item) })
-	if i < 0 {
-		return append(list, item), false
-	}
-	list = slices.Clone(list)
-	list[i] = item
-	return list, true
 }
 
 // Examiner returns an examiner for all known failures.

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,19 +12,31 @@ import (
 	"slices"
 	"strings"
 
+	"builder/diagnoses"
+	"builder/images"
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
 	"builder/internal/plan/image"
 	"builder/internal/plan/profile"
 	"builder/internal/plan/recipe"
+	"builder/patches"
+	"builder/profiles"
+	"builder/recipes"
+	"builder/stacks"
 )
 
 // maxSiteFile limits the size of a site's files. The largest built-in file, a lock, is
 // a hundredth of it.
 const maxSiteFile = 32 << 20
 
-// siteFolders are the folders of a site.
-var siteFolders = []string{"recipes", "stacks", "images", "patches", "diagnoses", "profiles"}
+// dataFolders are the folders of built-in data, and those of a site.
+var dataFolders = []struct {
+	name  string
+	built embed.FS
+}{
+	{"recipes", recipes.FS}, {"stacks", stacks.FS}, {"images", images.FS},
+	{"patches", patches.FS}, {"diagnoses", diagnoses.FS}, {"profiles", profiles.FS},
+}
 
 // siteFiles are the files of a site. They are untrusted.
 type siteFiles struct{ fs.FS }
@@ -32,6 +45,18 @@ type siteFiles struct{ fs.FS }
 func (s siteFiles) folder(name string) fs.FS {
 	sub, _ := fs.Sub(s.FS, name) // never fails: the name is valid
 	return sub
+}
+
+// siteFolder opens a site and returns one of its folders. Without a site it is empty.
+func siteFolder(site, name string) (fs.FS, error) {
+	if site == "" {
+		return embed.FS{}, nil
+	}
+	files, err := openSite(site)
+	if err != nil {
+		return nil, err
+	}
+	return files.folder(name), nil
 }
 
 // openSite opens a site. It returns an error if the directory is no site, or if it has
@@ -54,13 +79,13 @@ func openSite(site string) (siteFiles, error) {
 func checkSite(site string, dir fs.FS) error {
 	var errs []error
 	some := false
-	for _, name := range siteFolders {
-		info, err := fs.Stat(dir, name)
+	for _, folder := range dataFolders {
+		info, err := fs.Stat(dir, folder.name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err == nil && !info.IsDir():
-			err = diag.Errorf(diag.Usage, "--recipes: %s is not a directory", filepath.Join(site, name))
+			err = diag.Errorf(diag.Usage, "--recipes: %s is not a directory", filepath.Join(site, folder.name))
 		}
 		some, errs = true, append(errs, asUsage(err))
 	}

@@ -84,7 +84,7 @@ func (l Locks) built(name string) (lock.File, error) {
 // decode reads a built-in lock.
 func (l Locks) decode(name string) (lock.File, error) {
 	none := lock.File{Schema: lock.Schema, Recipe: name}
-	if l.owned[name] {
+	if _, ofSite := l.bring["recipe "+name]; ofSite {
 		return none, nil
 	}
 	folder, file := lockFile(name)
@@ -124,12 +124,12 @@ func (l Locks) ownFile(name string) ([]byte, error) {
 	if l.Site == "" {
 		return regular.ReadFollowed(l.path(name), maxSiteFile)
 	}
-	site, err := openSite(l.Site)
+	folder, file := lockFile(name)
+	data, err := siteFolder(l.Site, folder)
 	if err != nil {
 		return nil, err
 	}
-	folder, file := lockFile(name)
-	return fs.ReadFile(site.folder(folder), file)
+	return fs.ReadFile(data, file)
 }
 
 // damaged adds a hint on how to repair an unreadable lock. Plain builder lock does not

@@ -21,7 +21,7 @@ import (
 // tinySite returns the locks of a site with the recipe tiny.
 func tinySite(t *testing.T) Locks {
 	t.Helper()
-	return Catalogue{Site: t.TempDir(), owned: map[string]bool{"tiny": true}}.Locks("")
+	return Catalogue{Site: t.TempDir(), bring: map[string]string{"recipe tiny": "of the site"}}.Locks("")
 }
 
 // release pins one release of tiny.

@@ -9,13 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"builder/diagnoses"
-	"builder/images"
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/stack"
 	"builder/patches"
-	"builder/profiles"
 	"builder/recipes"
 	"builder/stacks"
 )
@@ -50,12 +47,9 @@ func NewSite(dir string, names []string) (written []string, err error) {
 		found, err := builtInFiles(fsys, below, pattern)
 		files, errs = append(files, found...), append(errs, err)
 	}
-	add(recipes.FS, "recipes", "schema.json")
-	add(stacks.FS, "stacks", "schema.json")
-	add(patches.FS, "patches", "schema.json")
-	add(images.FS, "images", "schema.json")
-	add(diagnoses.FS, "diagnoses", "schema.json")
-	add(profiles.FS, "profiles", "schema.json")
+	for _, folder := range dataFolders {
+		add(folder.built, folder.name, "schema.json")
+	}
 	if len(names) > 0 {
 		files = slices.DeleteFunc(files, func(f newFile) bool { return exists(filepath.Join(dir, f.path)) })
 	}
