@@ -59,7 +59,6 @@ func publishFlags() []cli.Flag {
 		keyFlag(),
 		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: " + publish.Destinations},
 		channelFlag(attest.Candidate, "publish into the channel"),
-		&cli.BoolFlag{Name: "dry-run", Usage: "print the changes without making them; a registry or server is not asked"},
 		&cli.BoolFlag{Name: "no-check", Usage: "skip the check of the destination as a client"},
 		insecureFlag(),
 		progressFlag(),
@@ -76,7 +75,7 @@ func channelFlag(preferred attest.Policy, usage string) cli.Flag {
 
 func readPublish(c *cli.Context) (release.Request, error) {
 	o := release.Request{
-		Paths: c.Args().Slice(), DryRun: c.Bool("dry-run"), Check: !c.Bool("no-check"), To: c.String("to"), Insecure: c.Bool("insecure"),
+		Paths: c.Args().Slice(), Check: !c.Bool("no-check"), To: c.String("to"), Insecure: c.Bool("insecure"),
 	}
 	var errs []error
 	if len(o.Paths) == 0 {

@@ -14,20 +14,13 @@ import (
 // destination had before.
 func Published(out term.Printer, r release.Report, existed string) {
 	var rows [][]string
-	would := ""
-	if r.DryRun {
-		would, existed = "would be ", "is there"
-	}
 	for _, p := range r.Published {
-		state := would + "published"
+		state := "published"
 		if p.Existed {
 			state = existed
 		}
 		if p.Existed && p.More > 0 {
-			state += fmt.Sprintf(", %s %sadded", Plural(p.More, "file"), would)
-		}
-		if len(p.Repaired) > 0 {
-			state += fmt.Sprintf(", %srepaired: %s", would, strings.Join(p.Repaired, " "))
+			state += fmt.Sprintf(", %s added", Plural(p.More, "file"))
 		}
 		if p.Yanked != "" {
 			state += ", yanked: " + p.Yanked

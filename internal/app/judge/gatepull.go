@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
+	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/publishing/publish"
@@ -48,24 +49,24 @@ func (b *gateRun) pull(ctx context.Context, address string, passed bool) (from p
 	if from, err = publish.OpenDigest(address, b.options.Insecure); err != nil {
 		return from, "", err
 	}
-	verify := publish.Verify(publish.Origin)
+	policy := attest.Policy("") // a gate can judge an artifact again that it refused before
 	if passed {
-		verify = publish.Passed
+		policy = attest.Candidate
 	}
 	start := time.Now()
 	b.Display.Start(from.String(), "pull")
-	path, err = pullBelow(ctx, from, b.scratch, b.trust, verify)
+	path, err = pullBelow(ctx, from, b.scratch, b.trust, policy)
 	b.Display.Done(from.String(), "pull", time.Since(start), false, err)
 	return from, path, err
 }
 
 // pullBelow copies a publication to a new directory below scratch.
-func pullBelow(ctx context.Context, from publish.Digest, scratch string, trust signing.Trust, verify publish.Verify) (path string, err error) {
+func pullBelow(ctx context.Context, from publish.Digest, scratch string, trust signing.Trust, policy attest.Policy) (path string, err error) {
 	dir, err := os.MkdirTemp(scratch, "pulled-*")
 	if err != nil {
 		return "", err
 	}
-	return from.Pull(ctx, dir, trust, verify)
+	return from.Pull(ctx, dir, trust, policy)
 }
 
 // attachThere adds the verdicts of this host to a pulled artifact's publication. If the

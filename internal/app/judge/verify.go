@@ -160,7 +160,7 @@ func pullOne(ctx context.Context, address string, insecure bool, scratch string,
 	if err != nil {
 		return found{}, err
 	}
-	path, err := pullBelow(ctx, from, scratch, trust, publish.Origin)
+	path, err := pullBelow(ctx, from, scratch, trust, "")
 	if err != nil {
 		return found{}, err
 	}

@@ -25,7 +25,6 @@ type Request struct {
 	Paths    []string
 	To       string
 	Channel  attest.Policy
-	DryRun   bool
 	Check    bool // check the published wheels as a client
 	Insecure bool
 }
@@ -34,7 +33,6 @@ type Request struct {
 type Report struct {
 	Schema    int               `json:"schema"`
 	To        string            `json:"to"`
-	DryRun    bool              `json:"dry_run,omitempty"`
 	Already   bool              `json:"already,omitempty"` // promote: the wheel was in the channel before
 	Published []publish.Receipt `json:"published"`
 }
@@ -59,21 +57,12 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Schema: 1, To: to.String(), DryRun: r.DryRun, Published: []publish.Receipt{}}
-	client := clientOf(r, trust)
+	report := Report{Schema: 1, To: to.String(), Published: []publish.Receipt{}}
+	take := takerOf(r, trust)
 	var errs []error
 	for _, b := range bundles {
-		if r.DryRun {
-			receipt, err := publish.Preview(ctx, to, b, string(r.Channel))
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			report.Published = append(report.Published, receipt)
-			continue
-		}
 		current = newPush(s.Display, b.Wheel.Name)
-		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), client)
+		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), take)
 		current.end(err)
 		if ctx.Err() != nil {
 			return Report{}, context.Cause(ctx)
@@ -84,9 +73,7 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 		}
 		report.Published = append(report.Published, receipt)
 	}
-	if !r.DryRun {
-		errs = append(errs, noteMissingInputs(ctx, to, bundles, s.Keys.Note))
-	}
+	errs = append(errs, noteMissingInputs(ctx, to, bundles, s.Keys.Note))
 	return report, errors.Join(errs...)
 }
 
@@ -143,15 +130,12 @@ func loadBundles(r Request, trust signing.Trust) ([]publish.Bundle, error) {
 	return bundles, errors.Join(errs...)
 }
 
-// clientOf returns the client for checking published wheels, or nil without --check.
-func clientOf(r Request, trust signing.Trust) *publish.Client {
+// takerOf returns the function that checks published wheels, or nil without --check.
+func takerOf(r Request, trust signing.Trust) publish.Taker {
 	if !r.Check {
 		return nil
 	}
-	return &publish.Client{
-		Run: publish.RunProgram,
-		Take: func(ctx context.Context, from publish.Source, key, dir string) (publish.Bundle, error) {
-			return publish.Take(ctx, from, key, dir, trust, r.Channel)
-		},
+	return func(ctx context.Context, from publish.Source, key, dir string) (publish.Bundle, error) {
+		return publish.Take(ctx, from, key, dir, trust, r.Channel)
 	}
 }

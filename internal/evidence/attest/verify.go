@@ -136,17 +136,15 @@ func settled(checks []Check) []Check {
 
 // VerifyStatements makes the checks of [Verify] that do not need the artifact itself,
 // for an artifact not yet fetched or known only by its digest. said lists the files of
-// its folder.
+// its folder. Without a policy the verdicts are not checked: a gate can judge an artifact
+// again that it refused before.
 func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := ReadSaid(a, said, trust)
-	return b, settled(append(b.origin(a, err), b.checkGates(policy, trust.Now, err)...))
-}
-
-// VerifyOrigin makes the checks of [VerifyStatements] except that of the verdicts: a gate
-// can judge an artifact again that it refused before.
-func VerifyOrigin(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, []Check) {
-	b, err := ReadSaid(a, said, trust)
-	return b, settled(b.origin(a, err))
+	checks := b.origin(a, err)
+	if policy != "" {
+		checks = append(checks, b.checkGates(policy, trust.Now, err)...)
+	}
+	return b, settled(checks)
 }
 
 // origin checks who made the statements, and the provenance if any of them counts. err is

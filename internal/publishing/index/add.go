@@ -1,7 +1,6 @@
 package index
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,15 +36,14 @@ func (c *Conflict) Error() string {
 
 // An Added is the result of [Index.Add].
 type Added struct {
-	Record   Record
-	Existed  bool     // the wheel was published before
-	Repaired []string // published files that were damaged or missing, by their paths
-	More     int      // files that the publication added to a published wheel, such as statements
+	Record  Record
+	Existed bool // the wheel was published before
+	More    int  // files that the publication added to a published wheel, such as statements
 }
 
-// Add publishes a wheel in channels. For a published wheel, it adds the channels. The
-// same name with other bytes is a [Conflict]. A damaged file that only another publisher
-// has is an error after everything else was added.
+// Add publishes a wheel in channels. For a published wheel, it adds the channels, the gates
+// and the statements, and replaces damaged files. The same name with other bytes is a
+// [Conflict].
 func (x *Index) Add(ctx context.Context, p Publication) (Added, error) {
 	if err := p.problem(); err != nil { // before the lock makes the directory
 		return Added{}, err
@@ -55,93 +53,35 @@ func (x *Index) Add(ctx context.Context, p Publication) (Added, error) {
 		return Added{}, err
 	}
 	defer free()
-	added, lost, all, err := x.compare(ctx, p)
-	if err != nil {
+	all, err := x.List(ctx)
+	if err != nil { // fail before any change: the pages need all records
 		return Added{}, err
-	}
-	if err := x.writeFiles(ctx, added.Record, p); err != nil {
-		return Added{}, failed(err, "publishing %s", added.Record.Filename)
-	}
-	if err := x.write(added.Record, all); err != nil {
-		return Added{}, err
-	}
-	return added, missing(added.Record, lost)
-}
-
-// Preview returns the result or the error that [Index.Add] would have, and changes
-// nothing.
-func (x *Index) Preview(ctx context.Context, p Publication) (Added, error) {
-	if err := p.problem(); err != nil {
-		return Added{}, err
-	}
-	added, lost, _, err := x.compare(ctx, p)
-	return added, cmp.Or(err, missing(added.Record, lost))
-}
-
-// missing returns an error for damaged files that the publication cannot repair, or nil.
-func missing(r Record, lost []string) error {
-	if len(lost) == 0 {
-		return nil
-	}
-	return diag.Errorf(diag.Publish, "publishing %s: of the files from other hosts, these are damaged or missing: %s", r.Filename, strings.Join(lost, ", ")).
-		WithHint("publish the cell again from the host that has them, or restore them from a copy")
-}
-
-// compare compares a publication with the index. It returns the new record, the damaged
-// files of other publishers, and all records before.
-func (x *Index) compare(ctx context.Context, p Publication) (added Added, lost []string, all []Record, err error) {
-	if all, err = x.List(ctx); err != nil { // fail before any change: the pages need all records
-		return Added{}, nil, nil, err
 	}
 	r, existed, err := p.merged(all)
 	if err == nil {
 		err = p.clash(r, all)
 	}
 	if err != nil {
-		return Added{}, nil, nil, err
-	}
-	added.Existed = existed
-	if existed {
-		added.Repaired, lost = x.damaged(r, p)
-	}
-	if r.IsWheel() {
-		r.Metadata = hexSum(p.Metadata)
+		return Added{}, err
 	}
 	before := len(r.Beside)
-	for name, a := range p.Beside {
-		if !p.older(r, name) && !slices.ContainsFunc(r.Beside, func(f File) bool { return f.Path == name }) {
-			r.Beside = append(r.Beside, File{name, a.SHA256, a.Size})
-		}
+	r.Beside = p.beside(r)
+	if err := x.writeFiles(ctx, r, p); err != nil {
+		return Added{}, failed(err, "publishing %s", r.Filename)
 	}
-	slices.SortFunc(r.Beside, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	if r.Published.IsZero() {
-		r.Published = time.Now().UTC().Truncate(time.Second)
-	}
-	added.Record, added.More = r, len(r.Beside)-before
-	return added, lost, all, nil
+	return Added{r, existed, len(r.Beside) - before}, x.write(r, all)
 }
 
-// damaged lists the damaged and missing files of a published record: those that the
-// publication replaces, and those that it lacks.
-func (x *Index) damaged(r Record, p Publication) (repaired, lost []string) {
-	folder := filepath.Join(x.dir, filesDir, r.Project)
-	if !has(filepath.Join(folder, r.Filename), r.SHA256) {
-		repaired = append(repaired, r.Filename)
-	}
-	if r.IsWheel() && !has(filepath.Join(folder, r.Filename+metadata), hexSum(p.Metadata)) {
-		repaired = append(repaired, r.Filename+metadata)
-	}
-	for _, f := range r.Beside {
-		switch _, own := p.Beside[f.Path]; {
-		case filepath.IsLocal(f.Path) && has(filepath.Join(folder, filepath.FromSlash(f.Path)), f.SHA256): // a record is untrusted
-		case own && !p.older(r, f.Path):
-			repaired = append(repaired, f.Path)
-		default:
-			lost = append(lost, f.Path)
+// beside returns the files of a record with those of the publication that it lacks.
+func (p Publication) beside(r Record) []File {
+	all := slices.Clone(r.Beside)
+	for name, a := range p.Beside {
+		if !p.older(r, name) && !slices.ContainsFunc(r.Beside, func(f File) bool { return f.Path == name }) {
+			all = append(all, File{name, a.SHA256, a.Size})
 		}
 	}
-	slices.Sort(repaired)
-	return repaired, lost
+	slices.SortFunc(all, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return all
 }
 
 // merged returns the new record of a publication, given all records. An existing record
@@ -150,6 +90,12 @@ func (x *Index) damaged(r Record, p Publication) (repaired, lost []string) {
 func (p Publication) merged(all []Record) (r Record, existed bool, err error) {
 	r = p.Record
 	r.Schema, r.Filename, r.SHA256, r.Size = schema, p.Wheel.Name, p.Wheel.SHA256, p.Wheel.Size
+	if r.IsWheel() {
+		r.Metadata = hexSum(p.Metadata)
+	}
+	if r.Published.IsZero() {
+		r.Published = time.Now().UTC().Truncate(time.Second)
+	}
 	i := slices.IndexFunc(all, r.sameFile)
 	if i < 0 {
 		return r, false, nil
@@ -158,7 +104,7 @@ func (p Publication) merged(all []Record) (r Record, existed bool, err error) {
 	if have.SHA256 != r.SHA256 {
 		return r, true, conflict(r.Filename, have.SHA256, r.SHA256)
 	}
-	have.Channels = union(have.Channels, r.Channels)
+	have.Metadata, have.Channels = r.Metadata, union(have.Channels, r.Channels)
 	if have.Key == r.Key { // the statements of other publishers stay, so their gates do too
 		have.Gates, have.Evidence = joined(have.Gates, r.Gates), joined(have.Evidence, r.Evidence)
 	}

@@ -3,7 +3,6 @@ package publish
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,21 +14,14 @@ import (
 	"builder/internal/publishing/index"
 )
 
-// A Client tests a publication in the same way as its users.
-type Client struct {
-	Run  Runner
-	Take func(ctx context.Context, from Source, key, dir string) (Bundle, error) // fetches and verifies
-}
-
-// A Runner runs a program to its end and returns its output. env replaces every setting
-// of the host for package indexes.
-type Runner func(ctx context.Context, env []string, name string, args ...string) (string, error)
+// A Taker fetches the publication of a key to dir and verifies it, as its users do.
+type Taker func(ctx context.Context, from Source, key, dir string) (Bundle, error)
 
 // install installs a published wheel by its hash into an empty directory, with unmodified
 // pip, for the platform of its tags. A host without pip cannot check, which is an error
 // too. install does not import the wheel: importing needs the run-time image, and the gate
 // import has done so there.
-func (c Client) install(ctx context.Context, indexURL string, b Bundle) (by []string, err error) {
+func install(ctx context.Context, indexURL string, b Bundle) (by []string, err error) {
 	scratch, err := os.MkdirTemp("", "builder-client-*")
 	if err != nil {
 		return nil, err
@@ -41,25 +33,25 @@ func (c Client) install(ctx context.Context, indexURL string, b Bundle) (by []st
 		return nil, err
 	}
 	args := slices.Concat([]string{"-m", "pip"}, pipArgs(b.name), []string{"--target", target, "-r", requirements})
-	out, err := c.Run(ctx, []string{"PIP_CONFIG_FILE=" + os.DevNull, "PIP_INDEX_URL=" + indexURL}, "python3", args...)
+	out, err := runProgram(ctx, []string{"PIP_CONFIG_FILE=" + os.DevNull, "PIP_INDEX_URL=" + indexURL}, "python3", args...)
 	if err == nil {
 		err = b.installed(target)
 	}
 	if err != nil {
-		return nil, diag.Errorf(diag.Publish, "installing %s from %s with pip: %w: %s", b.Wheel.Name, shown(indexURL), err, lastLine(out)).
+		return nil, diag.Errorf(diag.Publish, "installing %s from %s with pip: %w: %s", b.Wheel.Name, indexURL, err, lastLine(out)).
 			WithHint("the new files were withdrawn; --no-check publishes without this check")
 	}
 	return []string{"pip"}, nil
 }
 
 // pull takes the publication by its key, as run --from does, and verifies it.
-func (c Client) pull(ctx context.Context, from Source, b Bundle) ([]string, error) {
+func (take Taker) pull(ctx context.Context, from Source, b Bundle) ([]string, error) {
 	scratch, err := os.MkdirTemp("", "builder-client-*")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(scratch)
-	again, err := c.Take(ctx, from, b.Entry.Key(), scratch)
+	again, err := take(ctx, from, b.Entry.Key(), scratch)
 	if err != nil {
 		return nil, refused(err)
 	}
@@ -118,15 +110,6 @@ func (b Bundle) installed(target string) error {
 		return fmt.Errorf("the installed METADATA differs from that of the wheel")
 	}
 	return nil
-}
-
-// shown returns an address without credentials.
-func shown(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "(address)"
-	}
-	return u.Redacted()
 }
 
 // lastLine returns the last non-empty line.

@@ -23,7 +23,7 @@ type Destination interface {
 	// Check takes the publication as its users do and compares the bytes. It returns
 	// the names of the clients used. It returns none if the destination offers no more
 	// than the comparison in Put.
-	Check(ctx context.Context, c Client, b Bundle) (by []string, err error)
+	Check(ctx context.Context, take Taker, b Bundle) (by []string, err error)
 	String() string
 }
 
@@ -60,9 +60,6 @@ type Receipt struct {
 	Existed bool     `json:"existed"`           // the same bytes were already published
 	Yanked  string   `json:"yanked,omitempty"`  // reason not to use it, from its publisher
 	Checked []string `json:"checked,omitempty"` // clients that took it
-
-	// Repaired lists the published files that were damaged or missing before.
-	Repaired []string `json:"repaired,omitempty"`
 	// More is the number of files added to a wheel that was there, such as statements.
 	More int `json:"more,omitempty"`
 }
@@ -72,15 +69,15 @@ func (b Bundle) Receipt(channel, where string, existed bool) Receipt {
 	return Receipt{Wheel: b.Wheel.Name, SHA256: b.Wheel.SHA256, Cell: b.Entry.ID, Key: b.Entry.Key(), Channel: channel, Where: where, Existed: existed}
 }
 
-// Publish puts a bundle in a destination. If c is not nil, Publish also checks the
-// publication with this client. If the check fails, Publish withdraws a new publication,
+// Publish puts a bundle in a destination. If take is not nil, Publish also checks the
+// publication as its users take it. If the check fails, Publish withdraws a new publication,
 // if the destination supports it.
-func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *Client) (Receipt, error) {
+func Publish(ctx context.Context, to Destination, b Bundle, channel string, take Taker) (Receipt, error) {
 	receipt, err := to.Put(ctx, b, channel)
-	if err != nil || c == nil {
+	if err != nil || take == nil {
 		return receipt, err
 	}
-	receipt.Checked, err = to.Check(ctx, *c, b)
+	receipt.Checked, err = to.Check(ctx, take, b)
 	if err == nil {
 		return receipt, nil
 	}
@@ -92,19 +89,6 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *C
 		err = errors.Join(err, place.Withdraw(last, b))
 	}
 	return Receipt{}, err
-}
-
-// Preview returns the receipt of a publication that it does not make. For a directory it
-// is exact, and the error is that of the publication. A registry or server is not asked.
-func Preview(ctx context.Context, to Destination, b Bundle, channel string) (Receipt, error) {
-	switch to := to.(type) {
-	case Directory:
-		added, err := to.Index.Preview(ctx, b.publication(channel))
-		return to.receipt(b, added), err
-	case Server:
-		return b.Receipt("", to.URL, false), to.takes(b)
-	}
-	return b.Receipt(channel, "", false), nil
 }
 
 // Destinations describes the syntax of a destination.
@@ -205,23 +189,18 @@ func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, 
 	if err != nil {
 		return Receipt{}, err
 	}
-	return d.receipt(b, added), nil
-}
-
-func (d Directory) receipt(b Bundle, added index.Added) Receipt {
-	r := added.Record
-	receipt := b.Receipt(strings.Join(r.Channels, ", "), d.Where(r), added.Existed)
-	receipt.Yanked, receipt.Repaired, receipt.More = r.Yanked, added.Repaired, added.More
-	return receipt
+	receipt := b.Receipt(strings.Join(added.Record.Channels, ", "), d.Where(added.Record), added.Existed)
+	receipt.Yanked, receipt.More = added.Record.Yanked, added.More
+	return receipt, nil
 }
 
 // Check implements [Destination]: pip installs the wheel. An archive is taken and verified
 // instead, because pip cannot install it.
-func (d Directory) Check(ctx context.Context, c Client, b Bundle) ([]string, error) {
+func (d Directory) Check(ctx context.Context, take Taker, b Bundle) ([]string, error) {
 	if b.isTree() {
-		return c.pull(ctx, d, b)
+		return take.pull(ctx, d, b)
 	}
-	return c.install(ctx, d.URL(), b)
+	return install(ctx, d.URL(), b)
 }
 
 // Server is an upload server. It accepts only the wheel, without the statements and
@@ -234,22 +213,14 @@ func (s Server) String() string { return upload.Prefix + s.URL }
 // Put implements [Destination]. An upload server has no channels, and accepts only
 // Python packages, not archives.
 func (s Server) Put(ctx context.Context, b Bundle, _ string) (Receipt, error) {
-	if err := s.takes(b); err != nil {
-		return Receipt{}, err
+	if b.isTree() {
+		return Receipt{}, diag.Errorf(diag.Publish, "publishing %s to %s: an upload server accepts only Python packages, not an archive of a source tree", b.Wheel.Name, s).
+			WithHint("publish it to file:DIR or oci://HOST/REPOSITORY")
 	}
 	existed, err := s.Upload(ctx, b.Wheel)
 	return b.Receipt("", s.URL, existed), err
 }
 
-// takes returns an error for an artifact that no upload server accepts.
-func (s Server) takes(b Bundle) error {
-	if !b.isTree() {
-		return nil
-	}
-	return diag.Errorf(diag.Publish, "publishing %s to %s: an upload server accepts only Python packages, not an archive of a source tree", b.Wheel.Name, s).
-		WithHint("publish it to file:DIR or oci://HOST/REPOSITORY")
-}
-
 // Check implements [Destination]. It returns no client: Put has already compared the
 // digest in the server's index, and the server decides who may install from it.
-func (s Server) Check(context.Context, Client, Bundle) ([]string, error) { return nil, nil }
+func (s Server) Check(context.Context, Taker, Bundle) ([]string, error) { return nil, nil }

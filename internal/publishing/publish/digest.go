@@ -39,34 +39,17 @@ func OpenDigest(text string, insecure bool) (Digest, error) {
 // String returns the address as users write it.
 func (d Digest) String() string { return d.Registry.String() + "@" + d.digest }
 
-// Origin checks who signed the statements about a publication, and not its verdicts: a
-// gate can judge an artifact again that it refused.
-func Origin(wheel artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (attest.Bundle, []attest.Check) {
-	return attest.VerifyOrigin(wheel, said, trust)
-}
-
-// Passed checks the verdicts too, by the policy candidate.
-func Passed(wheel artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (attest.Bundle, []attest.Check) {
-	return attest.VerifyStatements(wheel, said, trust, attest.Candidate)
-}
-
-// Verify is [Origin] or [Passed].
-type Verify func(wheel artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (attest.Bundle, []attest.Check)
-
 // Pull copies the publication to dir, in the layout of a run with its entry, and returns
-// the path of its wheel or archive. Only files listed in statements that verify accepts are
-// copied. One other file is an error, and then none is.
-func (d Digest) Pull(ctx context.Context, dir string, trust signing.Trust, verify Verify) (path string, err error) {
+// the path of its wheel or archive. Only files listed in signed statements are copied. One
+// other file is an error, and then none is. Without a policy the verdicts are not checked.
+func (d Digest) Pull(ctx context.Context, dir string, trust signing.Trust, policy attest.Policy) (path string, err error) {
 	m, err := d.Manifest(ctx, d.digest)
 	if err != nil {
 		return "", err
 	}
 	var said attest.Bundle
 	key := m.Annotations[keyNote]
-	path, err = d.bring(ctx, m, key, dir, vet(key, func(wheel artifact.Artifact, found []artifact.Artifact) (_ attest.Bundle, checks []attest.Check) {
-		said, checks = verify(wheel, found, trust)
-		return said, checks
-	}))
+	path, err = d.bring(ctx, m, key, dir, vet(key, trust, policy, &said))
 	if err != nil {
 		return "", err
 	}

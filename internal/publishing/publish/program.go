@@ -23,8 +23,9 @@ func ordinary(environ []string) []string {
 	})
 }
 
-// RunProgram implements [Runner] on this host.
-func RunProgram(ctx context.Context, env []string, name string, args ...string) (string, error) {
+// runProgram runs a program to its end and returns its output. env replaces every setting
+// of the host for package indexes.
+func runProgram(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	var b bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = slices.Concat(ordinary(os.Environ()), env), &b, &b

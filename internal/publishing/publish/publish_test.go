@@ -224,14 +224,6 @@ func TestListOverTheNetwork(t *testing.T) {
 	check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), "is a registry, which has no list of wheels"), "%v", err)
 }
 
-// program runs a program without the host's index settings.
-func program(ctx context.Context, env []string, name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, env...)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
 // A real pip installs the published wheel. A wheel that it cannot install is withdrawn.
 func TestClients(t *testing.T) {
 	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
@@ -240,14 +232,13 @@ func TestClients(t *testing.T) {
 	place, err := openDirectory("file:" + t.TempDir())
 	must.Succeed(t, err)
 	b := bundle(t, "1.0+rocm5.7")
-	client := &Client{Run: program}
-	r, err := Publish(t.Context(), place, b, "candidate", client)
+	r, err := Publish(t.Context(), place, b, "candidate", taken)
 	must.Hold(t, err == nil && slices.Equal(r.Checked, []string{"pip"}), "%+v, %v", r, err)
 
 	// pip refuses a wheel with another name inside.
 	liar := bundle(t, "2.0")
 	liar.project = "toll"
-	_, err = Publish(t.Context(), place, liar, "candidate", client)
+	_, err = Publish(t.Context(), place, liar, "candidate", taken)
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "with pip"), "%v", err)
 	all := list(t, place)
 	check.That(t, len(all) == 1 && all[0].Cell == b.Entry.ID, "left: %+v", all)
@@ -278,15 +269,14 @@ func TestArgumentsOfClients(t *testing.T) {
 func TestPullIsVerified(t *testing.T) {
 	place := registry(t)
 	b := bundle(t, "1.0")
-	wrong := &Client{Take: func(context.Context, Source, string, string) (Bundle, error) {
+	wrong := func(context.Context, Source, string, string) (Bundle, error) {
 		return Bundle{}, diag.Errorf(diag.Gate, "it does not verify")
-	}}
+	}
 	_, err := Publish(t.Context(), place, b, "candidate", wrong)
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "does not verify"), "%v", err)
 	there, err := place.Has(t.Context(), b.Entry.Key())
 	check.That(t, err == nil && !there, "it is left: %v", err)
-	right := &Client{Take: taken}
-	if r, err := Publish(t.Context(), place, b, "candidate", right); err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) {
+	if r, err := Publish(t.Context(), place, b, "candidate", taken); err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

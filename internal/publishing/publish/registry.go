@@ -57,8 +57,8 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 }
 
 // Check implements [Destination]: it pulls the package by its key and verifies it.
-func (r Registry) Check(ctx context.Context, c Client, b Bundle) ([]string, error) {
-	return c.pull(ctx, r, b)
+func (r Registry) Check(ctx context.Context, take Taker, b Bundle) ([]string, error) {
+	return take.pull(ctx, r, b)
 }
 
 // refused changes the class of an error to publishing, because the failed read was part

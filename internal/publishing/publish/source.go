@@ -82,7 +82,7 @@ func OpenIndex(text string, s *store.Store) (Index, error) {
 // Take copies the publication of a key to dir and verifies it by the policy of a
 // channel. It verifies the statements before it fetches the other files.
 func Take(ctx context.Context, from Source, key, dir string, trust signing.Trust, policy attest.Policy) (Bundle, error) {
-	path, err := from.Bring(ctx, key, dir, Vet(key, trust, policy))
+	path, err := from.Bring(ctx, key, dir, vet(key, trust, policy, new(attest.Bundle)))
 	if err != nil {
 		return Bundle{}, err
 	}
@@ -102,20 +102,14 @@ func BringStatements(ctx context.Context, from Source, key, dir string) (said []
 	return said, err
 }
 
-// Vet admits the files of a key listed in verified statements, with their signed sizes.
-// One unsigned file is enough to refuse all, because a file added by the place is not
-// part of the cell.
-func Vet(key string, trust signing.Trust, policy attest.Policy) index.Vet {
-	return vet(key, func(wheel artifact.Artifact, said []artifact.Artifact) (attest.Bundle, []attest.Check) {
-		return attest.VerifyStatements(wheel, said, trust, policy)
-	})
-}
-
-// vet is [Vet] with the checks of the statements as a function.
-func vet(key string, verify func(wheel artifact.Artifact, said []artifact.Artifact) (attest.Bundle, []attest.Check)) index.Vet {
-	return func(offered, said []artifact.Artifact) ([]artifact.Artifact, error) {
+// vet admits the files of a key listed in verified statements, with their signed sizes, and
+// stores the statements in said. One unsigned file is enough to refuse all, because a file
+// added by the place is not part of the cell.
+func vet(key string, trust signing.Trust, policy attest.Policy, said *attest.Bundle) index.Vet {
+	return func(offered, files []artifact.Artifact) ([]artifact.Artifact, error) {
 		wheel := offered[0]
-		b, checks := verify(wheel, said)
+		b, checks := attest.VerifyStatements(wheel, files, trust, policy)
+		*said = b
 		if err := attest.Faults(wheel.Name, checks); err != nil {
 			return nil, err
 		}

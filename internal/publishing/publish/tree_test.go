@@ -37,15 +37,11 @@ func treeBundle(t *testing.T) Bundle {
 }
 
 func TestTrees(t *testing.T) {
-	client := &Client{
-		Run:  nil, // no Python client checks an archive
-		Take: taken,
-	}
 	for name, place := range catalogues(t) {
 		t.Run(name, func(t *testing.T) {
 			put(t, place, bundle(t, "1.0"), "candidate")
 			b := treeBundle(t)
-			r, err := Publish(t.Context(), place, b, "candidate", client)
+			r, err := Publish(t.Context(), place, b, "candidate", taken)
 			must.Hold(t, err == nil && slices.Equal(r.Checked, []string{"pull and verify"}) && !strings.HasSuffix(r.Where, "/simple/"),
 				"%+v, %v", r, err)
 			check.That(t, put(t, place, b, "stable").Existed, "it was not there the second time")
