@@ -39,8 +39,8 @@ const CacheKey = "engine-cache"
 // CacheLimit returns the size limit of an engine's cache: a size, or a share of the disk of
 // a home. It is 0 if the size of the disk is unknown, so that the engine chooses.
 func CacheLimit(text, home string) (int64, error) {
-	disk, _, unknown := host.Disk(home)
-	bytes, err := size.Share(text, disk)
+	disk, unknown := host.DiskOf(home)
+	bytes, err := size.Share(text, disk.Size)
 	if err != nil || unknown != nil {
 		return 0, err
 	}

@@ -203,11 +203,11 @@ func sizeOf(text, home string) (int64, error) {
 	if text == "0" {
 		return 0, nil
 	}
-	disk, _, err := host.Disk(home)
+	disk, err := host.DiskOf(home)
 	if err != nil {
 		return 0, err
 	}
-	n, err := size.Share(text, disk)
+	n, err := size.Share(text, disk.Size)
 	if err != nil {
 		return 0, fmt.Errorf("--keep: %w", err)
 	}

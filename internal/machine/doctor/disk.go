@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"builder/internal/base/size"
 )
@@ -17,7 +16,7 @@ const leastFree = 3e9
 
 // shared and volatile are file systems poorly suited for a state directory.
 var (
-	shared   = []string{"nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "9p", "virtiofs"}
+	shared   = []string{"nfs", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "9p", "fuse"}
 	volatile = []string{"tmpfs", "ramfs"}
 )
 
@@ -38,27 +37,24 @@ func disk(_ context.Context, e *exam) Finding {
 	if err := e.Writable(dir); err != nil {
 		return fail("%s is not writable: %v", dir, err).remedy(elsewhere)
 	}
-	free, err := e.Free(dir)
+	d, err := e.Disk(dir)
 	if err != nil {
 		return unknown("%v", err)
 	}
-	if free < leastFree {
-		return fail("less than %s free: %s", size.Text(leastFree), size.Text(free)).
+	if d.Free < leastFree {
+		return fail("less than %s free: %s", size.Text(leastFree), size.Text(d.Free)).
 			remedy("free space: `builder store gc` empties the engine's cache, with --keep 0 the store too; or set BUILDER_HOME to a larger disk")
 	}
-	m, found := e.Mount(dir)
-	text := fmt.Sprintf("%s on %s, %s free", home, m.Kind, size.Text(free))
+	text := fmt.Sprintf("%s on %s, %s free", home, d.Kind, size.Text(d.Free))
 	r := e.work.Recipe
 	switch {
-	case !found:
-		return unknown("%s is writable, %s free; its file system is unknown", home, size.Text(free))
-	case m.Has("noexec") && e.work.Engine.Kind == Native:
+	case d.NoExec && e.work.Engine.Kind == Native:
 		return fail("%s, mounted noexec, but the native engine runs programs there", text).remedy(elsewhere)
-	case slices.Contains(shared, m.Kind) || strings.HasPrefix(m.Kind, "fuse"):
+	case slices.Contains(shared, d.Kind):
 		return warn("%s: locks and unpacked images are slow there, or do not work", text).remedy(elsewhere)
-	case m.Kind == "overlay" && e.work.Engine.Kind == Native:
+	case d.Kind == "overlay" && e.work.Engine.Kind == Native:
 		return warn("%s: the engine has no overlayfs there and copies whole images", text).remedy(elsewhere)
-	case slices.Contains(volatile, m.Kind):
+	case slices.Contains(volatile, d.Kind):
 		return warn("%s: it uses memory, and a restart empties it", text).remedy(elsewhere)
 	case r != nil && r.Unpinned != "":
 		return unknown("%s; %s", text, r.Unpinned).remedy("%s", r.Pin)

@@ -64,7 +64,7 @@ func examine(t *testing.T, name string, h host.Host, w Work) Result {
 // programs missing from PATH are absent.
 func TestBlindness(t *testing.T) {
 	blind := fake(fstest.MapFS{}, nil)
-	blind.Free = func(string) (int64, error) { return 0, errors.New("no statfs") }
+	blind.Disk = func(string) (host.Disk, error) { return host.Disk{}, errors.New("no statfs") }
 	blind.FS = denied{}
 	absent := []string{"mpi"}
 	for _, c := range Examine(t.Context(), blind, work).Checks {
@@ -93,7 +93,7 @@ func TestZeroVerdictIsUnknown(t *testing.T) {
 
 func TestLacking(t *testing.T) {
 	bare := recorded(t, "bare")
-	bare.Free = func(string) (int64, error) { return 5e8, nil }
+	bare.Disk = func(string) (host.Disk, error) { return host.Disk{Free: 5e8}, nil }
 	small := withRecipe(func(r *Needs) { r.Memory = 64e9 })
 	for name, c := range map[string]struct {
 		work Work
@@ -176,28 +176,25 @@ func TestEngine(t *testing.T) {
 }
 
 func TestDiskOfStateDirectory(t *testing.T) {
-	const mounts = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:40 / /home rw - nfs4 server:/home rw\n" +
-		"3 1 0:41 / /tmp rw,nosuid - tmpfs tmpfs rw\n4 1 8:2 / /data rw,noexec - xfs /dev/sdb rw\n6 1 0:42 / /layer rw - overlay overlay rw\n5 1 8:3 / /with\\040space rw - btrfs /dev/sdc rw\n"
-	root := fstest.MapFS{"proc/self/mountinfo": &fstest.MapFile{Data: []byte(mounts)}, "file": &fstest.MapFile{}}
-	for _, dir := range []string{"home/me", "tmp", "layer", "data", "with space", "var"} {
-		root[dir] = &fstest.MapFile{Mode: fs.ModeDir | 0o755}
-	}
-	for home, want := range map[string]struct {
+	root := fstest.MapFS{"file": &fstest.MapFile{}, "var": &fstest.MapFile{Mode: fs.ModeDir | 0o755}}
+	for _, c := range []struct {
+		home    string
+		disk    host.Disk
 		verdict Verdict
 		text    string
 	}{
-		"/var/cache/builder": {OK, "/var/cache/builder on ext4, 100 GB free"},
-		"/var":               {OK, "/var on ext4"},
-		"/home/me/builder":   {Warn, "on nfs4"},
-		"/tmp/builder":       {Warn, "on tmpfs"},
-		"/layer/x":           {Warn, "copies whole images"},
-		"/data/builder":      {Fail, "mounted noexec"},
-		"/with space/x":      {OK, "on btrfs"},
-		"/homely":            {OK, "on ext4"},
-		"/file/x":            {Fail, "/file is not a directory"},
+		{"/var/cache/builder", host.Disk{Kind: "ext4"}, OK, "/var/cache/builder on ext4, 100 GB free"},
+		{"/var", host.Disk{Kind: "nfs"}, Warn, "on nfs"},
+		{"/var", host.Disk{Kind: "tmpfs"}, Warn, "on tmpfs"},
+		{"/var", host.Disk{Kind: "overlay"}, Warn, "copies whole images"},
+		{"/var", host.Disk{Kind: "xfs", NoExec: true}, Fail, "mounted noexec"},
+		{"/file/x", host.Disk{Kind: "ext4"}, Fail, "/file is not a directory"},
 	} {
-		got := examine(t, "disk", fake(root, nil), Work{Home: home, Engine: work.Engine})
-		check.That(t, got.Verdict == want.verdict && strings.Contains(got.Found, want.text), "%s: %s: %s", home, got.Verdict, got.Found)
+		h := fake(root, nil)
+		c.disk.Free = 100e9
+		h.Disk = func(string) (host.Disk, error) { return c.disk, nil }
+		got := examine(t, "disk", h, Work{Home: c.home, Engine: work.Engine})
+		check.That(t, got.Verdict == c.verdict && strings.Contains(got.Found, c.text), "%s on %+v: %s: %s", c.home, c.disk, got.Verdict, got.Found)
 	}
 	readOnly := fake(root, nil)
 	readOnly.Writable = func(string) error { return syscall.EROFS }
@@ -222,7 +219,7 @@ func TestRoom(t *testing.T) {
 		"memory is unknown": {100 * gb, func(r *Needs) { r.Memory = 0 }, OK, OK},
 	} {
 		h := recorded(t, "bare")
-		h.Free = func(string) (int64, error) { return c.free, nil }
+		h.Disk = func(string) (host.Disk, error) { return host.Disk{Kind: "ext4", Free: c.free}, nil }
 		w := withRecipe(c.change)
 		if got := examine(t, "disk", h, w); got.Verdict != c.disk {
 			t.Errorf("%s: disk %s: %s", name, got.Verdict, got.Found)

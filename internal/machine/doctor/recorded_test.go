@@ -48,7 +48,10 @@ func recorded(t *testing.T, name string) host.Host {
 	return fake(root, programs)
 }
 
-// fake returns a host with the given files and programs and a disk of 100 GB.
+// largeDisk is the disk of a fake host.
+var largeDisk = host.Disk{Kind: "ext4", Free: 100e9}
+
+// fake returns a host with the given files and programs, and with [largeDisk].
 func fake(root fstest.MapFS, programs map[string]string) host.Host {
 	return host.Host{
 		FS: root, Path: "/usr/bin",
@@ -60,7 +63,7 @@ func fake(root fstest.MapFS, programs map[string]string) host.Host {
 			return text, nil
 		},
 		Dial:     func(context.Context, string, string) error { return syscall.ECONNREFUSED },
-		Free:     func(string) (int64, error) { return 100e9, nil },
+		Disk:     func(string) (host.Disk, error) { return largeDisk, nil },
 		Writable: func(string) error { return nil },
 	}
 }

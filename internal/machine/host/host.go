@@ -23,10 +23,17 @@ type Host struct {
 	Run func(ctx context.Context, name string, args ...string) (string, error)
 	// Dial connects to an address and closes the connection.
 	Dial func(ctx context.Context, network, address string) error
-	// Free returns the bytes available to this user on the disk of a path.
-	Free func(path string) (int64, error)
+	// Disk describes the disk of a path.
+	Disk func(path string) (Disk, error)
 	// Writable returns nil if this user may write into a directory. It writes nothing.
 	Writable func(path string) error
+}
+
+// A Disk is a mounted file system.
+type Disk struct {
+	Size, Free int64  // bytes; Free for this user
+	Kind       string // ext4, or a number in hexadecimal
+	NoExec     bool   // no program can run from there
 }
 
 // maxFile is the largest size in bytes of a file read as a whole. The largest such

@@ -23,7 +23,7 @@ const (
 func This() Host {
 	return Host{
 		FS: os.DirFS("/"), Path: os.Getenv("PATH"),
-		Run: run, Dial: dial, Free: free, Writable: writable,
+		Run: run, Dial: dial, Disk: DiskOf, Writable: writable,
 	}
 }
 
@@ -49,11 +49,6 @@ func Ask(ctx context.Context, address string) (int, error) {
 // address of a proxy inside it. Either may contain a password.
 func withoutAddress(err error) error {
 	return errors.New(store.Redact(web.WithoutAddress(err).Error()))
-}
-
-func free(path string) (int64, error) {
-	_, left, err := Disk(path)
-	return left, err
 }
 
 func dial(ctx context.Context, network, address string) error {

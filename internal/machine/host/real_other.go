@@ -6,7 +6,7 @@ import "errors"
 
 var errNotLinux = errors.New("only supported on Linux")
 
-// Disk works only on Linux.
-func Disk(string) (size, left int64, err error) { return 0, 0, errNotLinux }
+// DiskOf works only on Linux.
+func DiskOf(string) (Disk, error) { return Disk{}, errNotLinux }
 
 func writable(string) error { return errNotLinux }
