@@ -103,10 +103,11 @@ var horovodruns = map[string][]string{
 
 // ranksEnv is the environment of ranks. A rank that waits for the other yields its
 // processor: without that, two ranks take half as much time again. Python writes no file
-// beside the modules that it imports, so that no honest rank writes any.
+// beside the modules that it imports, and Keras none to the home, so that no honest rank
+// writes any but temporary ones.
 var ranksEnv = map[string]string{
 	"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
-	"PYTHONDONTWRITEBYTECODE": "1",
+	"PYTHONDONTWRITEBYTECODE": "1", "KERAS_HOME": "/tmp/keras",
 }
 
 // A launch is one start of ranks by a gate.
