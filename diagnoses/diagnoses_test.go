@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"builder/diagnoses"
+	"builder/internal/gates/gate"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
@@ -103,7 +104,7 @@ func TestExamplesInTheWild(t *testing.T) {
 
 // Every named fix exists.
 func TestMenders(t *testing.T) {
-	rs, err := recipe.Load(recipes.FS, "recipes")
+	rs, err := recipe.Load(recipes.FS, "recipes", gate.Promises())
 	must.Succeed(t, err)
 	known := map[string]bool{}
 	for _, r := range rs {

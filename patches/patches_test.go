@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"testing"
 
+	"builder/internal/gates/gate"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
 	"builder/patches"
@@ -50,7 +51,7 @@ var numbered = regexp.MustCompile(`^[0-9]{2}-`)
 // Every file is a patch of a recipe, a diff of one, or the schema.
 func TestEveryFileIsRead(t *testing.T) {
 	read := map[string]bool{"schema.json": true}
-	all, err := recipe.Load(recipes.FS, "recipes")
+	all, err := recipe.Load(recipes.FS, "recipes", gate.Promises())
 	must.Succeed(t, err)
 	for _, r := range all {
 		loaded, err := patch.Load(patches.FS, "patches", r.Name)

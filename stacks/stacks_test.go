@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/gates/gate"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/profile"
 	"builder/internal/plan/recipe"
@@ -54,7 +55,7 @@ func environment(t *testing.T) func(string, map[string]string) (string, error) {
 func TestEveryStackIsARecipe(t *testing.T) {
 	all, err := stack.Load(stacks.FS, "stacks")
 	must.Succeed(t, err)
-	parts, err := recipe.Load(recipes.FS, "recipes")
+	parts, err := recipe.Load(recipes.FS, "recipes", gate.Promises())
 	must.Succeed(t, err)
 	for _, s := range all {
 		if _, err := s.Recipe(stack.Catalogue{Recipes: parts, Profile: environment(t)}); err != nil {

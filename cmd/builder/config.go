@@ -14,7 +14,6 @@ import (
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/build/fleet"
-	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
 )
 
@@ -139,7 +138,7 @@ func schemaCommand(out term.Printer) *cli.Command {
 				return diag.Errorf(diag.Usage, "unknown kind of file %q", c.Args().First()).
 					WithHint("%s", diag.DidYouMean(c.Args().First(), names))
 			}
-			_, err := out.Stdout.Write(recipe.Schema(value))
+			_, err := out.Stdout.Write(schemaOf(value))
 			return err
 		},
 	}

@@ -72,7 +72,7 @@ func recipeFlagNames() []string {
 
 // knownNames returns the names that the files of a site are checked against.
 func knownNames() catalogue.Names {
-	return catalogue.Names{Recipe: append(recipeFlagNames(), "help", "h"), Profile: append(flagNames(profileFlags()), "help", "h"), Gates: gate.Names()}
+	return catalogue.Names{Recipe: append(recipeFlagNames(), "help", "h"), Profile: append(flagNames(profileFlags()), "help", "h"), Gates: gate.Promises()}
 }
 
 // axisFlags returns one flag for each axis of a recipe or a profile.

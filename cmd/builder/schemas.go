@@ -2,6 +2,7 @@ package main
 
 import (
 	"builder/cmd/builder/config"
+	"builder/internal/gates/gate"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/image"
 	"builder/internal/plan/patch"
@@ -17,4 +18,12 @@ var schemas = map[string]any{
 	"profile":     &profile.Profile{},
 	"environment": &profile.Environment{}, // the output of profile --format json
 	"progress":    &progress.Event{},      // the output of --progress json
+}
+
+// schemaOf returns the schema of a type. Gates define a part of a recipe's.
+func schemaOf(value any) []byte {
+	if _, ok := value.(*recipe.Recipe); ok {
+		return recipe.SchemaWith(gate.Promises())
+	}
+	return recipe.Schema(value)
 }

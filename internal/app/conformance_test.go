@@ -19,6 +19,7 @@ import (
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
+	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/assemble"
 	"builder/internal/plan/catalogue"
@@ -88,7 +89,7 @@ func newKey(t *testing.T) (signing.Key, string) {
 // preferredCells returns the preferred cell of every recipe with a lock.
 func preferredCells(t *testing.T) []lock.Entry {
 	t.Helper()
-	cat, err := catalogue.Load("", catalogue.Names{})
+	cat, err := catalogue.Load("", catalogue.Names{Gates: gate.Promises()})
 	must.Succeed(t, err)
 	var all []lock.Entry
 	for _, r := range cat.Recipes {
@@ -150,7 +151,9 @@ func signedSBOM(t *testing.T, path string, key signing.Key) string {
 func writeLinked(t *testing.T, path string, e lock.Entry) {
 	t.Helper()
 	needed := []string{"libc.so.6", "libstdc++.so.6"}
-	for _, soname := range e.Expect.Needed {
+	var promised struct{ Needed, Forbidden []string }
+	must.Succeed(t, e.Expect.Gates.Decode("elf-needed", &promised))
+	for _, soname := range promised.Needed {
 		needed = append(needed, strings.ReplaceAll(soname, "*", "1"))
 	}
 	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{

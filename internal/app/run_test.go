@@ -34,6 +34,7 @@ import (
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
+	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
 	"builder/internal/plan/catalogue"
@@ -133,7 +134,7 @@ func newSession(t *testing.T, b run.Engine) (*build.Setup, plan.Selection) {
 		path := filepath.Join(dir, f.Name)
 		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o644))
 	}
-	cat, err := catalogue.Load(filepath.Join(dir, "site"), catalogue.Names{})
+	cat, err := catalogue.Load(filepath.Join(dir, "site"), catalogue.Names{Gates: gate.Promises()})
 	must.Succeed(t, err)
 	tiny, err := recipe.Find(cat.Recipes, "tiny")
 	must.Succeed(t, err)

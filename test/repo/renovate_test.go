@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"builder/images"
+	"builder/internal/gates/gate"
 	"builder/internal/plan/image"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/version"
@@ -86,7 +87,7 @@ func TestRenovateReadsRecipes(t *testing.T) {
 	atRoot(t)
 	manager := readRenovate(t).CustomManagers[0]
 	match := regexp.MustCompile(manager.MatchStrings[0])
-	all, err := recipe.Load(recipes.FS, "recipes")
+	all, err := recipe.Load(recipes.FS, "recipes", gate.Promises())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestRenovateReadsRecipes(t *testing.T) {
 				t.Errorf("%s: Renovate reads %s %s, and the newest is %s", file, axis, g["currentValue"], best)
 			}
 			next := strings.NewReplacer("{{{newValue}}}", "99", "{{{datasource}}}", g["datasource"], "{{{depName}}}", g["depName"]).Replace(manager.AutoReplaceStringTemplate)
-			changed, err := recipe.Parse(file, slices.Concat(text[:at[4]], []byte(next), text[at[5]:]))
+			changed, err := recipe.Parse(file, slices.Concat(text[:at[4]], []byte(next), text[at[5]:]), gate.Promises())
 			if err != nil {
 				t.Errorf("%s: a new %s gives no recipe: %v", file, axis, err)
 				continue
@@ -194,7 +195,7 @@ func newest(r *recipe.Recipe, name string) string {
 func TestRenovateReadsTags(t *testing.T) {
 	atRoot(t)
 	config := readRenovate(t)
-	all, err := recipe.Load(recipes.FS, "recipes")
+	all, err := recipe.Load(recipes.FS, "recipes", gate.Promises())
 	if err != nil {
 		t.Fatal(err)
 	}

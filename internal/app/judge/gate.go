@@ -226,7 +226,7 @@ func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup
 	}
 	var asked []gate.Gate
 	var unasked []verdict.Verdict
-	for _, g := range gate.All() {
+	for _, g := range gate.For(s.Expect) {
 		if g.Needs > gate.File && g.Needs < gate.GPUs && g.Wants(s.Expect) && len(b.options.Only) == 0 {
 			b.Keys.Note("gate %s was not run: it needs the container of builder run", g.Name)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"builder/internal/app/home"
+	"builder/internal/gates/gate"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
 	"builder/test/kit/check"
@@ -12,7 +13,7 @@ import (
 
 // The key in a plan is that of the entry that a run builds, with its input cells.
 func TestPlanKeys(t *testing.T) {
-	cat, err := catalogue.Load("", catalogue.Names{})
+	cat, err := catalogue.Load("", catalogue.Names{Gates: gate.Promises()})
 	must.Succeed(t, err)
 	s := Setup{Catalogue: cat, Keys: home.Keys{Home: t.TempDir()}}
 	keys := 0

@@ -18,7 +18,7 @@ import (
 // stable asks both for the same gates on GPUs. The exceptions depend on the recipe, not
 // on the vendor.
 func TestBothVendorsAreAskedTheSame(t *testing.T) {
-	cat, err := catalogue.Load("", catalogue.Names{})
+	cat, err := catalogue.Load("", catalogue.Names{Gates: gate.Promises()})
 	must.Succeed(t, err)
 	s := Setup{Catalogue: cat, Keys: home.Keys{Home: t.TempDir()}}
 	planned := func(name string, pairs ...string) PlannedCell {

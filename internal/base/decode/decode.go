@@ -72,12 +72,16 @@ func plainly(err error) error {
 // YAML decodes one document into the struct to which into points, and returns the
 // position of each value, for errors found later by the caller. name is the file in
 // error messages. On an error, into is unchanged.
-func YAML(name string, data []byte, into any) (Index, error) {
+func YAML(name string, data []byte, into any) (Index, error) { return OpenYAML(name, data, into, nil) }
+
+// OpenYAML is like YAML for a struct with an inline map, whose keys other packages
+// define: inline holds the type of the value of each key.
+func OpenYAML(name string, data []byte, into any, inline map[string]reflect.Type) (Index, error) {
 	root, err := parse(name, data)
 	if err != nil {
 		return Index{}, err
 	}
-	if err := fill(name, root, into); err != nil {
+	if err := fill(name, root, into, inline); err != nil {
 		return Index{}, err
 	}
 	index := Index{name, map[string]diag.Pos{}}
@@ -110,9 +114,9 @@ func Folder[T any](fsys fs.FS, dir string, parse func(name string, data []byte) 
 }
 
 // fill checks a node against the type to which into points, and decodes it.
-func fill(name string, root *yaml.Node, into any) error {
+func fill(name string, root *yaml.Node, into any, inline map[string]reflect.Type) error {
 	target := reflect.ValueOf(into)
-	c := checker{file: name}
+	c := checker{file: name, inline: inline}
 	c.check(root, target.Type().Elem(), "")
 	if err := errors.Join(c.errs...); err != nil {
 		return err
@@ -187,8 +191,9 @@ func at(file string, n *yaml.Node) diag.Pos {
 
 // checker walks nodes along with a type.
 type checker struct {
-	file string
-	errs []error
+	file   string
+	inline map[string]reflect.Type // of the values of inline maps, by key
+	errs   []error
 }
 
 func (c *checker) problem(n *yaml.Node, format string, args ...any) *diag.Error {
@@ -228,7 +233,7 @@ func (c *checker) check(n *yaml.Node, t reflect.Type, key string) {
 }
 
 func (c *checker) checkStruct(n *yaml.Node, t reflect.Type, key string) {
-	fields := fieldsOf(t)
+	fields := c.fieldsOf(t)
 	c.eachPair(n, key, func(k, v *yaml.Node) {
 		field, ok := fields[k.Value]
 		if !ok {
@@ -358,14 +363,16 @@ func quoted(text string) string {
 }
 
 // fieldsOf returns the types of a struct's values by key. The fields of inline structs
-// are included.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
+// and the keys of inline maps are included.
+func (c *checker) fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		switch {
+		case options == "inline" && f.Type.Kind() == reflect.Map:
+			maps.Copy(fields, c.inline)
 		case options == "inline":
-			maps.Copy(fields, fieldsOf(f.Type))
+			maps.Copy(fields, c.fieldsOf(f.Type))
 		case f.IsExported() && name != "" && name != "-":
 			fields[name] = f.Type
 		}

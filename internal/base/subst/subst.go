@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -79,4 +80,61 @@ func Map(texts, vars map[string]string) (map[string]string, error) {
 		out[key] = expanded
 	}
 	return out, errors.Join(errs...)
+}
+
+// Deep returns a copy of a value with every text in it expanded: those of structs, lists
+// and maps too. It leaves out the fields of structs with the tag `subst:"-"`.
+func Deep[T any](value T, vars map[string]string) (T, error) {
+	d := deep{vars: vars}
+	expanded := d.value(reflect.ValueOf(&value).Elem()).Interface().(T)
+	return expanded, errors.Join(d.errs...)
+}
+
+// deep expands values of any type and collects the faults.
+type deep struct {
+	vars map[string]string
+	errs []error
+}
+
+func (d *deep) value(v reflect.Value) reflect.Value {
+	fresh := reflect.New(v.Type()).Elem()
+	fresh.Set(v)
+	switch v.Kind() {
+	case reflect.String:
+		text, err := Expand(v.String(), d.vars)
+		d.errs = append(d.errs, err)
+		fresh.SetString(text)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("subst") != "-" {
+				fresh.Field(i).Set(d.value(v.Field(i)))
+			}
+		}
+	case reflect.Slice:
+		if !v.IsNil() {
+			fresh.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+		}
+		for i := range v.Len() {
+			fresh.Index(i).Set(d.value(v.Index(i)))
+		}
+	case reflect.Map:
+		if !v.IsNil() {
+			fresh.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
+		}
+		for _, key := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+			fresh.SetMapIndex(key, d.value(v.MapIndex(key)))
+		}
+	case reflect.Interface, reflect.Pointer:
+		if v.IsNil() {
+			break
+		}
+		inner := d.value(v.Elem())
+		if v.Kind() == reflect.Pointer {
+			fresh.Set(reflect.New(inner.Type()))
+			fresh.Elem().Set(inner)
+			break
+		}
+		fresh.Set(inner)
+	}
+	return fresh
 }

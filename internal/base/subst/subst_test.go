@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"builder/internal/base/subst"
+	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 func TestExpand(t *testing.T) {
@@ -27,6 +29,28 @@ func TestExpandDoesNotExpandValues(t *testing.T) {
 	if err != nil || got != "{{b}}" {
 		t.Errorf("got %q, %v", got, err)
 	}
+}
+
+// Deep expands every text, shares nothing with the value, and leaves out marked fields.
+func TestDeep(t *testing.T) {
+	type part struct {
+		Text   string
+		Script string `subst:"-"`
+		List   []string
+		Any    map[string]any
+		Next   *part
+	}
+	of := func(x string) part {
+		any := map[string]any{"k": []any{x, map[string]any{"in": x}}, "n": 1}
+		return part{x, "{{a}}", []string{x, "y"}, any, &part{Text: x, Script: "{{b}}"}}
+	}
+	value := of("{{a}}")
+	got, err := subst.Deep(value, map[string]string{"a": "1"})
+	must.Succeed(t, err)
+	check.Same(t, "expanded", of("1"), got)
+	check.Same(t, "the value", of("{{a}}"), value)
+	_, err = subst.Deep(map[string]any{"x": []any{"{{b}}"}, "y": "{{c}}"}, nil)
+	check.That(t, err != nil && strings.Contains(err.Error(), `"b"`) && strings.Contains(err.Error(), `"c"`), "got %v", err)
 }
 
 // TestParse reads braces from left to right. What is no placeholder stays as it is.

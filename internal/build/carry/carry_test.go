@@ -54,7 +54,7 @@ func of(content string) store.Blob {
 // load has two files, one cell and its result.
 func load() carry.Load {
 	blobs := map[string]string{sum("one"): "one", sum("two"): "two"}
-	e := lock.Entry{Schema: lock.Schema, ID: "tiny-1.0"}
+	e := lock.Entry{Schema: lock.EntrySchema, ID: "tiny-1.0"}
 	return carry.Load{
 		Builder: "v1", Entries: []lock.Entry{e}, Blobs: []store.Blob{of("two"), of("one"), of("two")},
 		Results: map[string][]byte{e.Key(): []byte("{}")},

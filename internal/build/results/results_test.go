@@ -34,7 +34,7 @@ func open(t *testing.T, dir string) (*results.Results, *store.Store) {
 	return results.New(s), s
 }
 
-func entry(id string) lock.Entry { return lock.Entry{Schema: lock.Schema, ID: id} }
+func entry(id string) lock.Entry { return lock.Entry{Schema: lock.EntrySchema, ID: id} }
 
 // made writes artifacts into a directory and returns their result.
 func made(t *testing.T, contents ...string) run.Result {

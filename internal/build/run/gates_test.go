@@ -82,7 +82,7 @@ func (s *steps) StepDone(string, time.Duration, bool, error) { s.open = false }
 // with its own log.
 func TestGatesBesideEachOther(t *testing.T) {
 	e := entry("x")
-	e.Expect = recipe.Expect{Packages: []string{"x"}, Import: []string{"x"}, Built: map[string]string{"nccl": "true"}}
+	e.Expect = recipe.Expect{Packages: []string{"x"}, Import: []string{"x"}, Gates: recipe.GateSettings{"built-flags": map[string]string{"nccl": "true"}}}
 	f, seen := &fake{}, &steps{logs: map[string]*strings.Builder{}}
 	r := runner(f, t.TempDir())
 	r.Engine, r.Gates, r.Watch = boxed{f, newMeeting(2)}, 2, func(lock.Entry) run.Events { return seen }
@@ -104,7 +104,7 @@ func TestGatesBesideEachOther(t *testing.T) {
 // An interrupt ends the gates that run and those that wait.
 func TestGatesInterrupted(t *testing.T) {
 	e := entry("x")
-	e.Expect = recipe.Expect{Packages: []string{"x"}, Import: []string{"x"}, Built: map[string]string{"nccl": "true"}}
+	e.Expect = recipe.Expect{Packages: []string{"x"}, Import: []string{"x"}, Gates: recipe.GateSettings{"built-flags": map[string]string{"nccl": "true"}}}
 	box := newMeeting(2) // two never meet
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -43,7 +43,7 @@ func testEntry() lock.Entry {
 		return pypi.File{Project: project, Version: "1.0", Filename: project + "-1.0.tar.gz", Size: 3, SHA256: strings.Repeat("a", 64)}
 	}
 	return lock.Entry{
-		Schema: lock.Schema, Recipe: "tool", ID: "tool-1.0", Axes: map[string]string{"version": "1.0"},
+		Schema: lock.EntrySchema, Recipe: "tool", ID: "tool-1.0", Axes: map[string]string{"version": "1.0"},
 		Source:  lock.SourcePin{File: file("tool")},
 		Patches: []patch.Patch{{Name: "seal", Reason: "because", Upstream: "https://example.com/1"}},
 		Image: lock.Image{
@@ -52,7 +52,7 @@ func testEntry() lock.Entry {
 		},
 		Runtime: lock.Image{Wheels: []pypi.File{file("numpy")}},
 		Epoch:   1700000000,
-		Expect:  recipe.Expect{Packages: []string{"tool"}, Size: "1KB..1MB"},
+		Expect:  recipe.Expect{Packages: []string{"tool"}, Gates: recipe.GateSettings{"size": "1KB..1MB"}},
 		Advisories: []recipe.Advisory{
 			{ID: "CVE-2024-10190", About: "a", Source: "https://example.com/a", MendedBy: "seal", Remains: "a little", Action: "run"},
 			{ID: "CVE-2026-31234", About: "b", Source: "https://example.com/b", MendedBy: "another", Action: "run"},

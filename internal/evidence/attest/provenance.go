@@ -128,8 +128,8 @@ func (p Provenance) problem() string {
 	switch {
 	case d.BuildType != buildType:
 		return fmt.Sprintf("its build type is %q, this version reads %s", d.BuildType, buildType)
-	case e.Schema != lock.Schema:
-		return fmt.Sprintf("its entry has the schema %d, this version reads %d", e.Schema, lock.Schema)
+	case e.Schema != lock.EntrySchema:
+		return fmt.Sprintf("its entry has the schema %d, this version reads %d", e.Schema, lock.EntrySchema)
 	case e.Key() != d.Internal.Key:
 		return fmt.Sprintf("its entry has the key %s, but the provenance states %s", e.Key(), d.Internal.Key)
 	case d.External.Cell != e.ID || d.External.Recipe != e.Recipe:

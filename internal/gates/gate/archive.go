@@ -18,14 +18,22 @@ var archive = Gate{
 	Name:   "archive",
 	Asks:   "the archive beside the wheel holds the same library, byte for byte, in upstream's layout",
 	Remedy: "the recipe's script packs two different builds, or leaves a file out: pack the library checked by the gates into the archive",
-	Wants:  func(e recipe.Expect) bool { return e.Archive != "" && e.Library != "" },
-	check:  checkArchive,
+	Promise: recipe.Promise{
+		Of:   "",
+		Says: "name of the file beside the wheel that holds the same in upstream's layout",
+	},
+	Wants: func(e recipe.Expect) bool { return states("archive")(e) && e.Library != "" },
+	check: checkArchive,
 }
 
 func checkArchive(ctx context.Context, s Subject) verdict.Verdict {
-	at := slices.IndexFunc(s.Beside, func(p string) bool { return filepath.Base(p) == s.Expect.Archive })
+	name, err := settings[string](s.Expect, "archive")
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	at := slices.IndexFunc(s.Beside, func(p string) bool { return filepath.Base(p) == name })
 	if at < 0 {
-		return verdict.Failed("%s is missing beside the wheel", s.Expect.Archive)
+		return verdict.Failed("%s is missing beside the wheel", name)
 	}
 	want, err := s.librarySum(ctx)
 	if err != nil {
@@ -33,11 +41,11 @@ func checkArchive(ctx context.Context, s Subject) verdict.Verdict {
 	}
 	found, err := readArchive(s.Beside[at], maxArchive)
 	if err != nil {
-		return verdict.Failed("%s: %v", s.Expect.Archive, err)
+		return verdict.Failed("%s: %v", name, err)
 	}
 	library := path.Base(s.Expect.Library)
 	return verdict.Judge(append(found.problems, found.differs(library, want)...),
-		[]string{fmt.Sprintf("%s: %d files, lib/%s as in the wheel", s.Expect.Archive, len(found.files), library)})
+		[]string{fmt.Sprintf("%s: %d files, lib/%s as in the wheel", name, len(found.files), library)})
 }
 
 // librarySum returns the sha256 of the wheel's library.

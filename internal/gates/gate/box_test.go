@@ -46,10 +46,14 @@ func (a *answers) Run(_ context.Context, c Command) (Result, error) {
 
 func expect() recipe.Expect {
 	return recipe.Expect{
-		Import: []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"},
-		Controllers: []string{"MPI"}, Operations: []string{"NCCL"},
-		Built:    map[string]string{"nccl": "2.13.4", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false"},
-		Launcher: "mpi", Rendezvous: "sealed",
+		Import:     []string{"horovod.tensorflow"},
+		Frameworks: []string{"TensorFlow"},
+		Launcher:   "mpi",
+		Gates: recipe.GateSettings{
+			"check-build": buildSettings{Controllers: []string{"MPI"}, Operations: []string{"NCCL"}},
+			"built-flags": map[string]string{"nccl": "2.13.4", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false"},
+			"rendezvous":  "sealed",
+		},
 	}
 }
 

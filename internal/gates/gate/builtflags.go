@@ -17,12 +17,27 @@ var builtFlags = Gate{
 	Name:   "built-flags",
 	Asks:   "nccl_built(), rocm_built(), cuda_built(), mpi_built() and gloo_built() return the promised values, in Python and in the extension, as far as its bytes have them",
 	Remedy: "the library was compiled against another stack than the cell's, or without one",
-	Wants:  wantsBuiltFlags,
-	Needs:  Container,
-	check:  checkBuiltFlags,
+	Promise: recipe.Promise{
+		Of:   map[string]string{},
+		Says: "NAME_built() of the module: true; false; or for nccl a version",
+	},
+	Wants: wantsBuiltFlags,
+	Needs: Container,
+	check: checkBuiltFlags,
+}
+
+// built returns the promised values of NAME_built(). The gate built-flags tells of
+// settings that cannot be read.
+func built(e recipe.Expect) map[string]string {
+	values, _ := settings[map[string]string](e, "built-flags")
+	return values
 }
 
 func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
+	promised, err := settings[map[string]string](s.Expect, "built-flags")
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
 	said, err := s.answers(ctx, "built-flags")
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -41,8 +56,8 @@ func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
 	}
 	have := all[0]
 	var problems, seen []string
-	for _, name := range slices.Sorted(maps.Keys(s.Expect.Built)) {
-		problem, err := builtFault(have[name], s.Expect.Built[name])
+	for _, name := range slices.Sorted(maps.Keys(promised)) {
+		problem, err := builtFault(have[name], promised[name])
 		if err != nil {
 			return verdict.Unmeasured("%s_built(): %v", name, err)
 		}
@@ -67,7 +82,7 @@ func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
 	return verdict.Judge(problems, append(seen, agreed))
 }
 
-func wantsBuiltFlags(e recipe.Expect) bool { return len(e.Built) > 0 && len(e.Import) > 0 }
+func wantsBuiltFlags(e recipe.Expect) bool { return states("built-flags")(e) && len(e.Import) > 0 }
 
 // builtFault describes how the result of NAME_built() differs from its promise. The
 // promise is true, false, or a constraint on a version; the function returns versions

@@ -15,12 +15,32 @@ var checkBuild = Gate{
 	Name:   "check-build",
 	Asks:   "horovodrun --check-build lists the requested framework, controllers and operations, as far as the bytes of the extension have them",
 	Remedy: "a part without [X] was not compiled in or cannot be loaded: read the gate import, then the configure log",
-	Wants:  wantsCheckBuild,
-	Needs:  Container,
-	check:  runCheckBuild,
+	Promise: recipe.Promise{
+		Of:   buildSettings{},
+		Says: "lines of horovodrun --check-build",
+	},
+	Wants: wantsCheckBuild,
+	Needs: Container,
+	check: runCheckBuild,
+}
+
+type buildSettings struct {
+	Controllers []string `yaml:"controllers,omitempty" json:"controllers,omitempty" jsonschema:"description=names of controllers in the output of horovodrun --check-build"`
+	Operations  []string `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema:"description=names of operations in the same output"`
+}
+
+// listedBuild returns the promised lines of the listing. The gate check-build tells of
+// settings that cannot be read.
+func listedBuild(e recipe.Expect) buildSettings {
+	promised, _ := settings[buildSettings](e, "check-build")
+	return promised
 }
 
 func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
+	promised, err := settings[buildSettings](s.Expect, "check-build")
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
 	said, err := s.answers(ctx, "check-build")
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -37,11 +57,11 @@ func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
 	}
 	problems := slices.Concat(
 		listing.lacks("framework", listing.frameworks, s.Expect.Frameworks),
-		listing.lacks("controller", listing.controllers, s.Expect.Controllers),
-		listing.lacks("tensor operation", listing.operations, s.Expect.Operations),
+		listing.lacks("controller", listing.controllers, promised.Controllers),
+		listing.lacks("tensor operation", listing.operations, promised.Operations),
 	)
 	for _, name := range ticked(listing.controllers) {
-		if !slices.Contains(s.Expect.Controllers, name) {
+		if !slices.Contains(promised.Controllers, name) {
 			problems = append(problems, fmt.Sprintf("controller [X] %s was not requested", name))
 		}
 	}
@@ -52,7 +72,7 @@ func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
 	// The gate extension-present judges additional frameworks: horovodrun prints [X]
 	// PyTorch even without its extension, because horovod/torch/__init__.py swallows
 	// the ImportError (horovod#2713).
-	return verdict.Judge(problems, []string{"[X] " + strings.Join(slices.Concat(s.Expect.Frameworks, s.Expect.Controllers, s.Expect.Operations), ", [X] "), seen})
+	return verdict.Judge(problems, []string{"[X] " + strings.Join(slices.Concat(s.Expect.Frameworks, promised.Controllers, promised.Operations), ", [X] "), seen})
 }
 
 func wantsCheckBuild(e recipe.Expect) bool { return len(e.Frameworks) > 0 }

@@ -94,7 +94,8 @@ func badLies() []bad {
 			s.box.flags = map[string]string{"nccl": "0", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false", "ddl": "false", "ccl": "false"}
 		}, "built-flags", "nccl_built() of the module is 21304, and that of its extension is 0", "another stack than the cell's"),
 		refused("a listing and flags with Gloo, of an extension without", horovodROCm, func(s *specimen) {
-			s.expect.Controllers, s.expect.Built["gloo"] = []string{"MPI", "Gloo"}, "true"
+			s.expect.Gates["check-build"] = buildSettings{Controllers: []string{"MPI", "Gloo"}, Operations: []string{"NCCL"}}
+			s.expect.Gates["built-flags"].(map[string]string)["gloo"] = "true"
 			s.replace("check-build", "[ ] Gloo\n\n", "[X] Gloo\n\n")
 			s.replace("built-flags", `"gloo": "false"`, `"gloo": "true"`)
 		}, "check-build", "[X] of gloo is a claim that the extension's bytes deny", "was not compiled in", "built-flags"),

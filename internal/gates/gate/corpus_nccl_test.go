@@ -140,7 +140,7 @@ func badArchives() []bad {
 	const library = "nccl/lib/libnccl.so.2.29.7"
 	many := row("an archive with more entries than the limit", "more than the limit of 10000 entries", nil)
 	many.change = func(s *specimen) {
-		s.expect.Archive = "nccl.tar" // xz takes seconds for so many entries
+		s.expect.Gates["archive"] = "nccl.tar" // xz takes seconds for so many entries
 		s.archive = archived{name: "nccl.tar", entries: slices.Repeat([]member{file("nccl/x", "")}, maxArchived+1)}
 	}
 	return []bad{

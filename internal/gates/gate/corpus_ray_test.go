@@ -27,12 +27,17 @@ func rayROCm() *specimen {
 		stock: container{answers: map[string]Result{"behaviour-visible-devices": {Output: rayStock + "\n"}}},
 	}
 	s.expect = recipe.Expect{
-		Version: version, Packages: []string{"ray"}, Import: []string{"ray"}, Size: "40KB..150KB",
+		Version:  version,
+		Packages: []string{"ray"},
+		Import:   []string{"ray"},
 		Behaviour: []recipe.Behaviour{{
 			Name: "visible-devices", About: "which variable an actor with one GPU sees", Run: "python3 ask.py\n",
 			Says:  map[string]string{"gpus": "2", "set": "CUDA_VISIBLE_DEVICES", "ids": "0 1"},
 			Stock: map[string]string{"set": "ROCR_VISIBLE_DEVICES"},
 		}},
+		Gates: recipe.GateSettings{
+			"size": "40KB..150KB",
+		},
 	}
 	return s
 }

@@ -47,7 +47,7 @@ func badRuns() []bad {
 		listed("horovodrun --check-build crashes in a child", "Traceback (most recent call last):\n_queue.Empty\n", 1, true, "(exit 1)", lookAgain),
 		listed("horovodrun prints nothing, as up to 0.24.3 in a pipe", "", 0, true, "no items under", lookAgain),
 		refused("a listing with every tick, of a build for the CPU", horovodROCm, func(s *specimen) {
-			s.expect.Controllers = []string{"MPI", "Gloo"}
+			s.expect.Gates["check-build"] = buildSettings{Controllers: []string{"MPI", "Gloo"}, Operations: []string{"NCCL"}}
 			s.replace("check-build", "[ ]", "[X]")
 			s.replace("built-flags", "21304", "0", `"rocm": "true"`, `"rocm": "false"`)
 		},

@@ -210,7 +210,7 @@ func TestWrongTrainingIsFarOff(t *testing.T) {
 // Every promised controller is checked, and the failure of one hides no other.
 func TestEveryControllerTrains(t *testing.T) {
 	s := horovodROCm()
-	s.expect.Controllers = []string{"MPI", "Gloo"}
+	s.expect.Gates["check-build"] = buildSettings{Controllers: []string{"MPI", "Gloo"}, Operations: []string{"NCCL"}}
 	subject := s.subject(t)
 	box := &recorder{box: s.box}
 	subject.Box = box

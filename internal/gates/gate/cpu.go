@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/base/diag"
 	"builder/internal/files/elf"
 	"builder/internal/files/x86"
 	"builder/internal/gates/verdict"
@@ -18,12 +19,35 @@ var cpuISA = Gate{
 	Name:   "cpu-isa",
 	Asks:   "no instruction needs more of the processor than promised, except in functions that check the processor first",
 	Remedy: "the compiler got -march=native or another level than the recipe promises, and the library ends with SIGILL on an older processor: set the flags of the build (-march; for Horovod HOROVOD_BUILD_ARCH_FLAGS, without which it takes the build machine's)",
-	Wants:  func(e recipe.Expect) bool { return len(e.CPU) > 0 },
-	check:  checkCPU,
+	Promise: recipe.Promise{
+		Of:   cpuSettings{},
+		Says: "what the code may ask of the processor",
+	},
+	Wants: states("cpu-isa"),
+	check: checkCPU,
+}
+
+type cpuSettings struct {
+	Allowed    []string `yaml:"allowed" json:"allowed" jsonschema:"minItems=1,description=extensions of the processor that the code may use: a level (x86-64-v2) or names as of GCC's -m (avx; f16c)"`
+	Dispatched []string `yaml:"dispatched,omitempty" json:"dispatched,omitempty" jsonschema:"description=functions that may use any extension because something asks the processor first"`
+}
+
+// Check implements [recipe.Checker].
+func (c cpuSettings) Check(problem recipe.Report) {
+	for i, text := range c.Allowed {
+		if !slices.Contains(x86.Names(), text) {
+			problem(fmt.Sprintf(".allowed[%d]", i), "%q is no level or extension of x86-64", text).Hint = diag.DidYouMean(text, x86.Names())
+		}
+	}
+	problem.Patterns(".dispatched", c.Dispatched)
 }
 
 func checkCPU(ctx context.Context, s Subject) verdict.Verdict {
-	allowed, err := allowedFeatures(s.Expect.CPU)
+	promised, err := settings[cpuSettings](s.Expect, "cpu-isa")
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	allowed, err := allowedFeatures(promised.Allowed)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -35,12 +59,12 @@ func checkCPU(ctx context.Context, s Subject) verdict.Verdict {
 		var taken []string
 		for _, of := range byFeature(uses) {
 			feature := of[0].Feature
-			undispatched := slices.DeleteFunc(slices.Clone(of), func(u elf.CPUUse) bool { return dispatched(s.Expect.CPUDispatch, u.Function) })
+			undispatched := slices.DeleteFunc(slices.Clone(of), func(u elf.CPUUse) bool { return dispatched(promised.Dispatched, u.Function) })
 			switch {
 			case slices.Contains(allowed, feature):
 				taken = append(taken, string(feature))
 			case len(undispatched) > 0:
-				problems = append(problems, fmt.Sprintf("%s uses %s in %s; expected %s", name, feature, places(undispatched), strings.Join(s.Expect.CPU, ", ")))
+				problems = append(problems, fmt.Sprintf("%s uses %s in %s; expected %s", name, feature, places(undispatched), strings.Join(promised.Allowed, ", ")))
 			default:
 				taken = append(taken, fmt.Sprintf("%s in functions that check first (%d)", feature, len(of)))
 			}

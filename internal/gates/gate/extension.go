@@ -18,11 +18,26 @@ var extensionPresent = Gate{
 	Name:   "extension-present",
 	Asks:   "one extension for each requested framework, none for the others, and no other native code",
 	Remedy: extensionRemedy,
-	Wants:  func(e recipe.Expect) bool { return len(e.Extensions)+len(e.NoExtensions) > 0 },
-	check:  checkExtensions,
+	Promise: recipe.Promise{
+		Of:   extensionSettings{},
+		Says: "compiled files that the wheel may not hold",
+	},
+	Wants: func(e recipe.Expect) bool { return len(e.Extensions) > 0 || states("extension-present")(e) },
+	check: checkExtensions,
 }
 
+type extensionSettings struct {
+	Absent []string `yaml:"absent" json:"absent" jsonschema:"minItems=1,description=no file may match"`
+}
+
+// Check implements [recipe.Checker].
+func (e extensionSettings) Check(problem recipe.Report) { problem.Patterns(".absent", e.Absent) }
+
 func checkExtensions(ctx context.Context, s Subject) verdict.Verdict {
+	excluded, err := settings[extensionSettings](s.Expect, "extension-present")
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
 	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -43,7 +58,7 @@ func checkExtensions(ctx context.Context, s Subject) verdict.Verdict {
 		}
 		seen = append(seen, found[0])
 	}
-	for _, pattern := range s.Expect.NoExtensions {
+	for _, pattern := range excluded.Absent {
 		if found := match(w, pattern); len(found) > 0 {
 			problems = append(problems, fmt.Sprintf("%s was not requested", strings.Join(found, ", ")))
 			unasked++
@@ -54,7 +69,7 @@ func checkExtensions(ctx context.Context, s Subject) verdict.Verdict {
 	onlyUnasked := unasked > 0 && unasked == len(problems)
 	promised := len(problems) == 0
 	if len(s.Expect.Frameworks) > 0 {
-		problems = append(problems, s.unpromised(ctx, w)...)
+		problems = append(problems, s.unpromised(ctx, w, excluded.Absent)...)
 	}
 	if absent {
 		problems = append(problems, "the wheel holds "+libraries(w))
@@ -66,7 +81,7 @@ func checkExtensions(ctx context.Context, s Subject) verdict.Verdict {
 	case onlyUnasked && len(s.Expect.Frameworks) > 0:
 		return a.Because("the build found another framework too: set HOROVOD_WITHOUT_<FRAMEWORK>=1 for frameworks you do not want")
 	case onlyUnasked:
-		return a.Because("the wheel holds a library that expect.no-extensions excludes: change the build so that it leaves the library out, or correct the pattern")
+		return a.Because("the wheel holds a library that expect.extension-present excludes: change the build so that it leaves the library out, or correct the pattern")
 	case absent && len(s.Expect.Frameworks) > 0:
 		return a.Because("%s. Horovod goes on without its framework: set HOROVOD_WITH_<FRAMEWORK>=1", extensionRemedy)
 	}
@@ -76,8 +91,8 @@ func checkExtensions(ctx context.Context, s Subject) verdict.Verdict {
 // unpromised names the files with native code, whatever their names, that are no promised
 // extension. The extension may load them, and gates that ask the extension would hear
 // them.
-func (s Subject) unpromised(ctx context.Context, w *wheel.Wheel) (problems []string) {
-	named := slices.Concat(s.Expect.Extensions, s.Expect.NoExtensions) // those of NoExtensions have a problem already
+func (s Subject) unpromised(ctx context.Context, w *wheel.Wheel, excluded []string) (problems []string) {
+	named := slices.Concat(s.Expect.Extensions, excluded) // those excluded have a problem already
 	for _, f := range w.Files {
 		if slices.ContainsFunc(named, func(pattern string) bool { return anyMatch(pattern, []string{f.Name}) }) {
 			continue

@@ -20,12 +20,31 @@ var deviceFunctions = Gate{
 	Asks: "the promised kernels, and the functions they call by table, are inside for every GPU target, and no forbidden ones",
 	Remedy: "without its functions the library loads, starts and returns wrong sums without an error. ONLY_FUNCS chose other functions, " +
 		"or did not reach the build: its patterns are anchored at their end, so write \"AllReduce Sum f32 * *\"; \"AllReduce Sum f32\" chooses nothing",
-	Wants: func(e recipe.Expect) bool { return len(e.Kernels)+len(e.NoKernels) > 0 },
+	Promise: recipe.Promise{
+		Of:   functionSettings{},
+		Says: "functions for GPUs inside the compiled files",
+	},
+	Wants: states("device-functions"),
 	check: checkDeviceFunctions,
 }
 
+type functionSettings struct {
+	Kernels   []string `yaml:"kernels,omitempty" json:"kernels,omitempty" jsonschema:"description=names of kernels inside; each pattern must match at least one for every GPU target"`
+	NoKernels []string `yaml:"no-kernels,omitempty" json:"no-kernels,omitempty" jsonschema:"description=no kernel may match"`
+}
+
+// Check implements [recipe.Checker].
+func (f functionSettings) Check(problem recipe.Report) {
+	problem.Patterns(".kernels", f.Kernels)
+	problem.Patterns(".no-kernels", f.NoKernels)
+}
+
 func checkDeviceFunctions(ctx context.Context, s Subject) verdict.Verdict {
-	for _, pattern := range slices.Concat(s.Expect.Kernels, s.Expect.NoKernels) {
+	promised, err := settings[functionSettings](s.Expect, "device-functions")
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	for _, pattern := range slices.Concat(promised.Kernels, promised.NoKernels) {
 		if _, err := path.Match(pattern, ""); err != nil {
 			return verdict.Unmeasured("the pattern %q: %v", pattern, err).Because("correct the pattern in the recipe's expect")
 		}
@@ -35,7 +54,7 @@ func checkDeviceFunctions(ctx context.Context, s Subject) verdict.Verdict {
 		if err != nil {
 			return nil, nil, err
 		}
-		problems, seen = inventoryOf(all).judge(ctx, s.Expect)
+		problems, seen = inventoryOf(all).judge(ctx, promised, s.Expect.DeviceCode)
 		return sentence(name, problems), sentence(name, seen), nil
 	})
 }
@@ -74,8 +93,8 @@ func inventoryOf(all []elf.Function) inventory {
 	return inside
 }
 
-func (inside inventory) judge(ctx context.Context, e recipe.Expect) (problems, seen []string) {
-	targets := inside.judged(e.DeviceCode)
+func (inside inventory) judge(ctx context.Context, promised functionSettings, code []string) (problems, seen []string) {
+	targets := inside.judged(code)
 	if !slices.ContainsFunc(targets, func(t string) bool { return len(inside[t].names) > 0 }) {
 		return []string{"holds no function for any GPU, except in PTX"}, nil
 	}
@@ -87,11 +106,11 @@ func (inside inventory) judge(ctx context.Context, e recipe.Expect) (problems, s
 		}
 		seen = append(seen, fmt.Sprintf("holds for %s %v%s", target, inside[target], aside))
 	}
-	gaps, matched := inside.gaps(ctx, targets, e.Kernels)
+	gaps, matched := inside.gaps(ctx, targets, promised.Kernels)
 	for _, g := range gaps {
 		problems = append(problems, g.in(ctx, inside))
 	}
-	forbidden, absent := inside.forbidden(ctx, all, e.NoKernels)
+	forbidden, absent := inside.forbidden(ctx, all, promised.NoKernels)
 	return append(problems, forbidden...), slices.Concat(seen, matched, absent)
 }
 

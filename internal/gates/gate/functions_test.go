@@ -128,36 +128,36 @@ func TestDeviceFunctions(t *testing.T) {
 	}{
 		"as promised": {
 			fatbin(cubin(80, 0, chosen...), cubin(90, 0, chosen...)),
-			recipe.Expect{Kernels: kernels, NoKernels: []string{"*AllGather*"}},
+			recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels, NoKernels: []string{"*AllGather*"}}}},
 			verdict.Pass,
 			[]string{"x/libx.so holds for sm_80 3 kernels and 3 other functions", "holds for sm_90 3 kernels", "has 1 for *ncclDevKernel_AllReduce_Sum_f32_RING_LL*", "has none for *AllGather*"},
 		},
 		"nothing was chosen": {
 			fatbin(cubin(90, 0, nothing...)),
-			recipe.Expect{Kernels: kernels},
+			recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}},
 			verdict.Fail,
 			[]string{
 				"x/libx.so has no match in sm_90 (2 kernels and 1 other functions) for *ncclDevKernel_AllReduce_Sum_f32_RING_LL*, *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv",
 				` (nearest to *ncclDevKernel_AllReduce_Sum_f32_RING_LL*: "_Z21ncclDevKernel_Generic24ncclDevKernelArgsStorageILm4096EE"`,
 			},
 		},
-		"no device code": {elfFile(62), recipe.Expect{Kernels: kernels}, verdict.Fail, []string{"no function for any GPU"}},
-		"no kernels":     {fatbin(cubin(90, 0)), recipe.Expect{Kernels: kernels}, verdict.Fail, []string{"no function for any GPU"}},
+		"no device code": {elfFile(62), recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}}, verdict.Fail, []string{"no function for any GPU"}},
+		"no kernels":     {fatbin(cubin(90, 0)), recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}}, verdict.Fail, []string{"no function for any GPU"}},
 		"no kernels, none forbidden": {
-			fatbin(cubin(90, 0)), recipe.Expect{NoKernels: filtered, DeviceCode: []string{"sm_90"}}, verdict.Fail, []string{"no function for any GPU"},
+			fatbin(cubin(90, 0)), recipe.Expect{DeviceCode: []string{"sm_90"}, Gates: recipe.GateSettings{"device-functions": functionSettings{NoKernels: filtered}}}, verdict.Fail, []string{"no function for any GPU"},
 		},
 		"PTX alone": {
-			fatbin(packed(1, 90, 0, []byte(".version 9.0\n.entry x()"))), recipe.Expect{Kernels: []string{"x"}}, verdict.Fail, []string{"except in PTX"},
+			fatbin(packed(1, 90, 0, []byte(".version 9.0\n.entry x()"))), recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: []string{"x"}}}}, verdict.Fail, []string{"except in PTX"},
 		},
 		"missing for one of two targets": {
 			fatbin(cubin(80, 0, nothing...), cubin(90, 0, chosen...)),
-			recipe.Expect{Kernels: kernels},
+			recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}},
 			verdict.Fail,
 			[]string{"has no match in sm_80 (2 kernels and 1 other functions) for *"},
 		},
 		"one missing for all, one for some": {
 			fatbin(cubin(80, 0, nothing...), cubin(90, 0, chosen...), cubin(100, 0, nothing...)),
-			recipe.Expect{Kernels: []string{"x*", kernels[0], "*DevFunc*", kernels[1]}},
+			recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: []string{"x*", kernels[0], "*DevFunc*", kernels[1]}}}},
 			verdict.Fail,
 			[]string{
 				"in sm_100 (2 kernels and 1 other functions), sm_80 (2 kernels and 1 other functions), sm_90 (3 kernels and 3 other functions) for x* (nearest to x*: ",
@@ -166,54 +166,54 @@ func TestDeviceFunctions(t *testing.T) {
 		},
 		"more for one target than for another": {
 			fatbin(cubin(80, 0, nothing...), cubin(90, 0, chosen...)),
-			recipe.Expect{Kernels: []string{"*DevFunc*"}},
+			recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: []string{"*DevFunc*"}}}},
 			verdict.Pass,
 			[]string{"has 1 to 3 for *DevFunc*"},
 		},
 		"kernel without the function behind the table": {
 			fatbin(cubin(90, 0, chosen[0], chosen[1], chosen[2])),
-			recipe.Expect{Kernels: kernels},
+			recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}},
 			verdict.Fail,
 			[]string{" for *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv (nearest to *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv: \"_Z37ncclDevFunc_AllReduce_Sum_f32_RING_LLv\""},
 		},
 		"nothing for a promised target": {
 			fatbin(cubin(80, 0), cubin(90, 0, chosen...)),
-			recipe.Expect{Kernels: kernels, DeviceCode: []string{"sm_80", "sm_90"}},
+			recipe.Expect{DeviceCode: []string{"sm_80", "sm_90"}, Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}},
 			verdict.Fail,
 			[]string{"no match in sm_80 (0 kernels and 0 other functions)"},
 		},
 		"code for a family adds to the plain": {
 			fatbin(cubin(90, 0, chosen...), cubin(100, 1<<21, chosen[5])),
-			recipe.Expect{Kernels: kernels, DeviceCode: []string{"sm_90", "sm_100f"}},
+			recipe.Expect{DeviceCode: []string{"sm_90", "sm_100f"}, Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}},
 			verdict.Pass,
 			[]string{"for sm_100f 1 kernels and 0 other functions, not part of the promise"},
 		},
 		"code for a family alone": {
-			fatbin(cubin(100, 1<<21, nothing...)), recipe.Expect{Kernels: kernels}, verdict.Fail, []string{"in sm_100f (2 kernels"},
+			fatbin(cubin(100, 1<<21, nothing...)), recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}}, verdict.Fail, []string{"in sm_100f (2 kernels"},
 		},
 		"empty code of a default target": {
-			fatbin(cubin(52, 0), cubin(90, 0, chosen...)), recipe.Expect{Kernels: kernels}, verdict.Pass, []string{"for sm_90"},
+			fatbin(cubin(52, 0), cubin(90, 0, chosen...)), recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}}, verdict.Pass, []string{"for sm_90"},
 		},
 		"forbidden": {
 			fatbin(cubin(90, 0, chosen...)),
-			recipe.Expect{Kernels: kernels, NoKernels: filtered},
+			recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels, NoKernels: filtered}}},
 			verdict.Fail,
 			[]string{`has for sm_90 1 functions of the forbidden *ncclDevFunc_Nopv: "_Z15ncclDevFunc_Nopv"`},
 		},
 		"forbidden in PTX": {
 			fatbin(cubin(90, 0, chosen...), packed(1, 90, 0, []byte(".version 9.0\n.entry ncclDevFunc_Nopv()"))),
-			recipe.Expect{NoKernels: []string{"ncclDevFunc_Nopv"}},
+			recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{NoKernels: []string{"ncclDevFunc_Nopv"}}}},
 			verdict.Fail,
 			[]string{"has for compute_90 1 functions of the forbidden ncclDevFunc_Nopv"},
 		},
 		"an unprintable name": {
-			fatbin(cubin(90, 0, "f\x1b[2J\n"+strings.Repeat("x", 500))), recipe.Expect{NoKernels: []string{"f*"}}, verdict.Fail, []string{`"f\x1b[2J\n`},
+			fatbin(cubin(90, 0, "f\x1b[2J\n"+strings.Repeat("x", 500))), recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{NoKernels: []string{"f*"}}}}, verdict.Fail, []string{`"f\x1b[2J\n`},
 		},
-		"truncated entry":     {fatbin(cubin(90, 0, chosen...)[:400]), recipe.Expect{Kernels: kernels}, verdict.NotMeasured, []string{"code for sm_90"}},
-		"unknown compression": {fatbin(cubin(90, unknownPacking, chosen...)), recipe.Expect{Kernels: kernels}, verdict.NotMeasured, []string{"its compression is unknown"}},
-		"wrong pattern":       {fatbin(cubin(90, 0, chosen...)), recipe.Expect{NoKernels: []string{"[a"}}, verdict.NotMeasured, []string{"syntax error"}},
+		"truncated entry":     {fatbin(cubin(90, 0, chosen...)[:400]), recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}}, verdict.NotMeasured, []string{"code for sm_90"}},
+		"unknown compression": {fatbin(cubin(90, unknownPacking, chosen...)), recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}}, verdict.NotMeasured, []string{"its compression is unknown"}},
+		"wrong pattern":       {fatbin(cubin(90, 0, chosen...)), recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{NoKernels: []string{"[a"}}}}, verdict.NotMeasured, []string{"syntax error"}},
 		"no such file": {
-			fatbin(cubin(90, 0, chosen...)), recipe.Expect{Kernels: kernels, Extensions: []string{"y.so"}}, verdict.NotMeasured, []string{"no file matches"},
+			fatbin(cubin(90, 0, chosen...)), recipe.Expect{Extensions: []string{"y.so"}, Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}}, verdict.NotMeasured, []string{"no file matches"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,8 +237,8 @@ func TestDeviceFunctionsIsWanted(t *testing.T) {
 		want   bool
 	}{
 		{recipe.Expect{DeviceCode: []string{"sm_90"}}, false},
-		{recipe.Expect{Kernels: kernels}, true},
-		{recipe.Expect{NoKernels: filtered}, true},
+		{recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}}, true},
+		{recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{NoKernels: filtered}}}, true},
 	} {
 		check.Same(t, fmt.Sprint(c.expect), c.want, deviceFunctions.Wants(c.expect))
 	}

@@ -11,6 +11,7 @@ package gate
 import (
 	"context"
 	"io"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -62,6 +63,8 @@ type Gate struct {
 	Name   string // name in verdicts, in docs/gates.md and on the command line
 	Asks   string // the question in one line
 	Remedy string // default remedy for a failure without its own
+	// Promise describes the settings of the gate in the expect of a recipe.
+	Promise recipe.Promise
 	// Wants reports whether the gate applies to the promises.
 	Wants func(recipe.Expect) bool
 	Needs Need
@@ -127,6 +130,27 @@ var Reproducible = Gate{
 	},
 }
 
+// Promises returns the settings that recipes can state for each gate.
+func Promises() recipe.Promises {
+	all := recipe.Promises{}
+	for _, g := range All() {
+		all[g.Name] = g.Promise
+	}
+	return all
+}
+
+// states returns the Wants of a gate that wants every artifact with settings for it.
+func states(gate string) func(recipe.Expect) bool {
+	return func(e recipe.Expect) bool { _, stated := e.Gates[gate]; return stated }
+}
+
+// settings returns the settings of a gate, or the zero value if there are none. An entry
+// may come from anywhere, so they may be unreadable.
+func settings[T any](e recipe.Expect, gate string) (of T, err error) {
+	err = e.Gates.Decode(gate, &of)
+	return of, err
+}
+
 // Names lists the names of all gates.
 func Names() []string {
 	var names []string
@@ -136,9 +160,34 @@ func Names() []string {
 	return names
 }
 
+// For returns all gates, and one for each setting of a gate that this version does not
+// have, as in an entry of another version. It never passes, because nothing checks what
+// the artifact promises there.
+func For(e recipe.Expect) []Gate {
+	all := All()
+	for _, name := range slices.Sorted(maps.Keys(e.Gates)) {
+		if !slices.ContainsFunc(all, func(g Gate) bool { return g.Name == name && g.Promise.Of != nil }) {
+			all = append(all, unknown(name))
+		}
+	}
+	return all
+}
+
+func unknown(name string) Gate {
+	return Gate{
+		Name:   name,
+		Asks:   "the artifact keeps a promise of another version of builder",
+		Remedy: "judge the artifact with the version that built it",
+		Wants:  states(name),
+		check: func(context.Context, Subject) verdict.Verdict {
+			return verdict.Unmeasured("the artifact promises %.100q, and this version has no such gate", name)
+		},
+	}
+}
+
 // Wanted returns the gates that apply to the promises and need no more than most.
 func Wanted(e recipe.Expect, most Need) []Gate {
-	return slices.DeleteFunc(All(), func(g Gate) bool { return g.Needs > most || !g.Wants(e) })
+	return slices.DeleteFunc(For(e), func(g Gate) bool { return g.Needs > most || !g.Wants(e) })
 }
 
 // Check runs one gate. It never panics, and an interrupted gate never passes.

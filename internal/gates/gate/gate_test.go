@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // Gates run in the order of increasing need.
@@ -34,29 +36,29 @@ func TestWanted(t *testing.T) {
 	}{
 		{recipe.Expect{}, ""},
 		{recipe.Expect{Extensions: []string{"a"}}, "extension-present build-paths elf-symbols"},
-		{recipe.Expect{NoExtensions: []string{"a"}}, "extension-present"},
-		{recipe.Expect{Needed: []string{"a"}}, "elf-needed"},
-		{recipe.Expect{Forbidden: []string{"a"}}, "elf-needed"},
-		{recipe.Expect{RDMA: "absent"}, "rdma"},
+		{recipe.Expect{Gates: recipe.GateSettings{"extension-present": extensionSettings{Absent: []string{"a"}}}}, "extension-present"},
+		{recipe.Expect{Gates: recipe.GateSettings{"elf-needed": neededSettings{Needed: []string{"a"}}}}, "elf-needed"},
+		{recipe.Expect{Gates: recipe.GateSettings{"elf-needed": neededSettings{Forbidden: []string{"a"}}}}, "elf-needed"},
+		{recipe.Expect{Gates: recipe.GateSettings{"rdma": "absent"}}, "rdma"},
 		{recipe.Expect{Glibc: "2.38"}, "glibc-floor"},
-		{recipe.Expect{CPU: []string{"avx"}}, "cpu-isa"},
-		{recipe.Expect{Size: "1MB..2MB"}, "size"},
+		{recipe.Expect{Gates: recipe.GateSettings{"cpu-isa": cpuSettings{Allowed: []string{"avx"}}}}, "cpu-isa"},
+		{recipe.Expect{Gates: recipe.GateSettings{"size": "1MB..2MB"}}, "size"},
 		{recipe.Expect{DeviceCode: []string{"gfx90a"}}, "device-code"},
 		{recipe.Expect{Library: "a"}, ""},
 		{recipe.Expect{LibrarySays: "a"}, ""},
-		{recipe.Expect{Archive: "a"}, ""},
+		{recipe.Expect{Gates: recipe.GateSettings{"archive": "a"}}, ""},
 		{recipe.Expect{Library: "a", LibrarySays: "b"}, "nccl-abi nccl-load"},
-		{recipe.Expect{Library: "a", Archive: "b"}, "archive"},
+		{recipe.Expect{Library: "a", Gates: recipe.GateSettings{"archive": "b"}}, "archive"},
 		{recipe.Expect{Import: []string{"a"}}, "import"},
 		{recipe.Expect{Frameworks: []string{"a"}}, "check-build"},
-		{recipe.Expect{Built: map[string]string{"a": "true"}}, ""},
+		{recipe.Expect{Gates: recipe.GateSettings{"built-flags": map[string]string{"a": "true"}}}, ""},
 		{recipe.Expect{Launcher: "mpi"}, ""},
-		{recipe.Expect{Rendezvous: "sealed"}, "rendezvous"},
+		{recipe.Expect{Gates: recipe.GateSettings{"rendezvous": "sealed"}}, "rendezvous"},
 		{recipe.Expect{Behaviour: []recipe.Behaviour{{Name: "a"}}}, "behaviour"},
-		{recipe.Expect{Import: []string{"a"}, Built: map[string]string{"a": "true"}}, "import built-flags"},
+		{recipe.Expect{Import: []string{"a"}, Gates: recipe.GateSettings{"built-flags": map[string]string{"a": "true"}}}, "import built-flags"},
 		{recipe.Expect{Import: []string{"a"}, Launcher: "mpi"}, "import launcher allreduce-2"},
 		{recipe.Expect{Import: []string{"horovod.torch"}, Launcher: "mpi"}, "import launcher allreduce-2 train-step"},
-		{recipe.Expect{Import: []string{"a"}, Built: map[string]string{"rocm": "true"}, Frameworks: []string{"a"}}, "import platform check-build built-flags"},
+		{recipe.Expect{Import: []string{"a"}, Frameworks: []string{"a"}, Gates: recipe.GateSettings{"built-flags": map[string]string{"rocm": "true"}}}, "import platform check-build built-flags"},
 		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{}}, "wheelhouse"},
 		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Agree: []string{"mpi"}}}, "parts-agree wheelhouse"},
 		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Loads: []recipe.LibraryLoad{{Import: "torch"}}}}, "wheelhouse parts-load"},
@@ -70,6 +72,37 @@ func TestWanted(t *testing.T) {
 			want = strings.TrimSpace("wheel-format " + c.want)
 		}
 		check.Same(t, fmt.Sprint(c.expect), want, strings.Join(names, " "))
+	}
+}
+
+// An entry may come from anywhere. A gate whose settings cannot be read or state nothing,
+// and a gate that does not exist, never pass.
+func TestUnreadableSettingsAreNotMeasured(t *testing.T) {
+	promises := Promises()
+	for name, promise := range promises {
+		if promise.Of == nil {
+			delete(promises, name)
+		}
+	}
+	promises["no-such-gate"] = recipe.Promise{}
+	for name := range promises {
+		for _, settings := range []any{1, map[string]any{"unknown": "x"}, []any{}, ""} {
+			e := horovodROCm().expect
+			e.Library = e.Extensions[0] // archive wants it too
+			e.Gates[name] = settings
+			if name == "built-flags" && fmt.Sprint(settings) == "map[unknown:x]" {
+				continue // of the right type: a flag that the module does not have
+			}
+			s := horovodROCm().subject(t)
+			s.Expect = e
+			wanted := slices.DeleteFunc(Wanted(e, GPUs), func(g Gate) bool { return g.Name != name })
+			if name == "gpu-allreduce" && len(wanted) == 1 { // needs a framework before it reads its settings
+				continue
+			}
+			must.Hold(t, len(wanted) == 1, "%s is not asked", name)
+			v := wanted[0].Check(t.Context(), s)
+			check.That(t, v.Status == verdict.NotMeasured && v.Evidence != "", "%s of %v: %+v", name, settings, v)
+		}
 	}
 }
 

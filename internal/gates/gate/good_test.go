@@ -49,16 +49,22 @@ func horovodROCm() *specimen {
 	s := horovod(version, extension, l)
 	s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: "horovod/tensorflow/__init__.py"}, wheeltest.File{Name: ballast, Text: noise(60e3)})
 	s.expect = recipe.Expect{
-		Version:      version,
-		Packages:     []string{"horovod"},
-		Extensions:   []string{"horovod/tensorflow/mpi_lib*.so"},
-		NoExtensions: []string{"horovod/torch/mpi_lib*.so", "horovod/mxnet/mpi_lib*.so"},
-		Needed:       []string{"librccl.so.1", "libamdhip64.so.*", "libtensorflow_framework.so.2", "libmpi.so.40"},
-		Forbidden:    []string{"libcuda.so*", "libcudart.so*", "libnccl.so*", "libhsakmt.so*"},
-		DeviceCode:   []string{"gfx90a"}, CPU: []string{"avx", "f16c", "fma"}, CPUDispatch: []string{"*_avx2"}, Size: "40KB..150KB",
-		Import: []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"},
-		Controllers: []string{"MPI"}, Operations: []string{"NCCL"}, Launcher: "mpi", Rendezvous: "sealed",
-		Built: map[string]string{"nccl": "2.13.4", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false"},
+		Version:    version,
+		Packages:   []string{"horovod"},
+		Extensions: []string{"horovod/tensorflow/mpi_lib*.so"},
+		DeviceCode: []string{"gfx90a"},
+		Import:     []string{"horovod.tensorflow"},
+		Frameworks: []string{"TensorFlow"},
+		Launcher:   "mpi",
+		Gates: recipe.GateSettings{
+			"extension-present": extensionSettings{Absent: []string{"horovod/torch/mpi_lib*.so", "horovod/mxnet/mpi_lib*.so"}},
+			"elf-needed":        neededSettings{Needed: []string{"librccl.so.1", "libamdhip64.so.*", "libtensorflow_framework.so.2", "libmpi.so.40"}, Forbidden: []string{"libcuda.so*", "libcudart.so*", "libnccl.so*", "libhsakmt.so*"}},
+			"cpu-isa":           cpuSettings{Allowed: []string{"avx", "f16c", "fma"}, Dispatched: []string{"*_avx2"}},
+			"size":              "40KB..150KB",
+			"check-build":       buildSettings{Controllers: []string{"MPI"}, Operations: []string{"NCCL"}},
+			"rendezvous":        "sealed",
+			"built-flags":       map[string]string{"nccl": "2.13.4", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false"},
+		},
 	}
 	s.box.answers["built-flags"] = Result{Output: builtROCm + "\n"}
 	s.box.answers["platform"] = Result{Output: frameworkROCm + "\n"}
@@ -101,16 +107,19 @@ func horovodCUDA() *specimen {
 	const version = "0.28.1+cuda12.4.torch2.6.0.sm90"
 	s := horovod(version, extension, l)
 	s.expect = recipe.Expect{
-		Version:      version,
-		Packages:     []string{"horovod"},
-		Extensions:   []string{"horovod/torch/mpi_lib_v2*.so"},
-		NoExtensions: []string{"horovod/tensorflow/mpi_lib*.so", "horovod/mxnet/mpi_lib*.so"},
-		Needed:       []string{"libnccl.so.2", "libtorch_cpu.so", "libc10.so", "libmpi.so.40", "libcudart.so.12"},
-		Forbidden:    []string{"libcuda.so*", "libamdhip64.so*", "librccl.so*"},
-		DeviceCode:   []string{"sm_90", "compute_90"},
-		Import:       []string{"horovod.torch"}, Frameworks: []string{"PyTorch"},
-		Controllers: []string{"MPI"}, Operations: []string{"NCCL"}, Launcher: "mpi",
-		Built: map[string]string{"nccl": "2.22.3", "rocm": "false", "cuda": "true", "mpi": "true", "gloo": "false"},
+		Version:    version,
+		Packages:   []string{"horovod"},
+		Extensions: []string{"horovod/torch/mpi_lib_v2*.so"},
+		DeviceCode: []string{"sm_90", "compute_90"},
+		Import:     []string{"horovod.torch"},
+		Frameworks: []string{"PyTorch"},
+		Launcher:   "mpi",
+		Gates: recipe.GateSettings{
+			"extension-present": extensionSettings{Absent: []string{"horovod/tensorflow/mpi_lib*.so", "horovod/mxnet/mpi_lib*.so"}},
+			"elf-needed":        neededSettings{Needed: []string{"libnccl.so.2", "libtorch_cpu.so", "libc10.so", "libmpi.so.40", "libcudart.so.12"}, Forbidden: []string{"libcuda.so*", "libamdhip64.so*", "librccl.so*"}},
+			"check-build":       buildSettings{Controllers: []string{"MPI"}, Operations: []string{"NCCL"}},
+			"built-flags":       map[string]string{"nccl": "2.22.3", "rocm": "false", "cuda": "true", "mpi": "true", "gloo": "false"},
+		},
 	}
 	s.box.answers["built-flags"] = Result{Output: `{"nccl": "22203", "rocm": "false", "cuda": "true", "mpi": "true", "gloo": "false"}` + "\n"}
 	s.box.answers["platform"] = Result{Output: frameworkCUDA + "\n"}
@@ -152,10 +161,19 @@ func ncclVerbs() *specimen {
 		}},
 	}
 	s.expect = recipe.Expect{
-		Version: "2.29.7+cuda13.0.verbs.sm90", Packages: []string{"nvidia"}, Extensions: []string{extension}, Archive: s.archive.name,
-		Library: extension, LibrarySays: "2.29.7+cuda13.0",
-		Needed: []string{"libibverbs.so.1"}, Forbidden: []string{"libcuda.so*", "libcudart.so*"},
-		DeviceCode: []string{"sm_90", "sm_100f"}, CPU: []string{"x86-64"}, RDMA: "linked", Glibc: "2.38",
+		Version:     "2.29.7+cuda13.0.verbs.sm90",
+		Packages:    []string{"nvidia"},
+		Extensions:  []string{extension},
+		Library:     extension,
+		LibrarySays: "2.29.7+cuda13.0",
+		DeviceCode:  []string{"sm_90", "sm_100f"},
+		Glibc:       "2.38",
+		Gates: recipe.GateSettings{
+			"archive":    s.archive.name,
+			"elf-needed": neededSettings{Needed: []string{"libibverbs.so.1"}, Forbidden: []string{"libcuda.so*", "libcudart.so*"}},
+			"cpu-isa":    cpuSettings{Allowed: []string{"x86-64"}},
+			"rdma":       "linked",
+		},
 	}
 	s.box.installs(l, nil)
 	return s
@@ -168,8 +186,8 @@ func ncclDlopen() *specimen {
 	l.Needed, l.Undefined = l.Needed[1:], l.Undefined[len(ibverbs()):]
 	l.Texts = append(l.Texts, "libibverbs.so", "libibverbs.so.1", "Failed to open libibverbs.so[.1]")
 	s.wheel.Name, s.expect.Version = strings.Replace(s.wheel.Name, "verbs", "dlopen", 1), "2.29.7+cuda13.0.dlopen.sm90"
-	s.expect.RDMA, s.expect.Needed = "dlopened", nil
-	s.expect.Forbidden = append(s.expect.Forbidden, "libibverbs.so*")
+	s.expect.Gates["rdma"] = "dlopened"
+	s.expect.Gates["elf-needed"] = neededSettings{Forbidden: []string{"libcuda.so*", "libcudart.so*", "libibverbs.so*"}}
 	return s
 }
 
@@ -198,10 +216,19 @@ func rccl() *specimen {
 		}},
 	}
 	s.expect = recipe.Expect{
-		Version: "6.4.3+rocm6.4.gfx942", Packages: []string{"rccl"}, Extensions: []string{extension}, Archive: s.archive.name,
-		Library: extension, LibrarySays: "2.22.3",
-		Needed: []string{"libamdhip64.so.*"}, Forbidden: []string{"libcuda.so*", "libibverbs.so*", "librocm_smi64.so*"},
-		DeviceCode: []string{"gfx942"}, CPU: []string{"x86-64"}, RDMA: "dlopened", Glibc: "2.39",
+		Version:     "6.4.3+rocm6.4.gfx942",
+		Packages:    []string{"rccl"},
+		Extensions:  []string{extension},
+		Library:     extension,
+		LibrarySays: "2.22.3",
+		DeviceCode:  []string{"gfx942"},
+		Glibc:       "2.39",
+		Gates: recipe.GateSettings{
+			"archive":    s.archive.name,
+			"elf-needed": neededSettings{Needed: []string{"libamdhip64.so.*"}, Forbidden: []string{"libcuda.so*", "libibverbs.so*", "librocm_smi64.so*"}},
+			"cpu-isa":    cpuSettings{Allowed: []string{"x86-64"}},
+			"rdma":       "dlopened",
+		},
 	}
 	s.box.installs(l, nil)
 	return s

@@ -20,9 +20,13 @@ var gpuAllreduce = Gate{
 	Name:   "gpu-allreduce",
 	Asks:   "each rank on a GPU of its own gets correct results from every collective on GPU tensors, from the promised NCCL or RCCL, over the requested transport, without a copy through host memory",
 	Remedy: "a job with this wheel would compute wrongly, stop, or copy its tensors through the host: compare HOROVOD_GPU_OPERATIONS and HOROVOD_GPU_<NAME> of the build with gpu-operations, and the library that the process loads with the promised one (`builder gate --env PYTHON`)",
-	Wants:  wantsFramework,
-	Needs:  GPUs,
-	check:  checkGPUOperations,
+	Promise: recipe.Promise{
+		Of:   []string{},
+		Says: "collectives that give tensors on GPUs to NCCL or RCCL: allreduce; allgather; broadcast; alltoall; reducescatter; without this list allreduce and broadcast if check-build has the operation NCCL",
+	},
+	Wants: wantsFramework,
+	Needs: GPUs,
+	check: checkGPUOperations,
 
 	Framework: true,
 }
@@ -46,16 +50,18 @@ var gpuTrainStep = Gate{
 }
 
 func wantsFramework(e recipe.Expect) bool {
-	return len(gpuOperations(e)) > 0 && len(e.Import) > 0 && e.Launcher != "" && promisedPlatform(e) != ""
+	stated := states("gpu-allreduce")(e) || len(gpuOperations(e)) > 0
+	return stated && len(e.Import) > 0 && e.Launcher != "" && promisedPlatform(e) != ""
 }
 
 // gpuOperations lists the collectives that give tensors on GPUs to the library. Wheels
 // with NCCL do so for allreduce and broadcast if they state nothing else.
 func gpuOperations(e recipe.Expect) []string {
-	if len(e.GPU) == 0 && slices.Contains(e.Operations, "NCCL") {
+	stated, err := settings[[]string](e, "gpu-allreduce")
+	if err == nil && len(stated) == 0 && slices.Contains(listedBuild(e).Operations, "NCCL") {
 		return []string{"allreduce", "broadcast"}
 	}
-	return e.GPU
+	return stated
 }
 
 // gpuCalls lists the calls of NCCL by which Horovod runs an operation.
@@ -385,6 +391,9 @@ func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 	if v, lacks := s.lacksFramework(2); lacks {
 		return v
 	}
+	if _, err := settings[[]string](s.Expect, "gpu-allreduce"); err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
 	task, err := newGPUTask(gpuOperations(s.Expect), s.Device.GPUs, s.random("gpu"))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -565,7 +574,7 @@ func (s Subject) judgeStart(r gpuReport, mapped []mappedFile, ranks int) (librar
 func (s Subject) saysOtherwise(says string) string {
 	promised := s.Expect.LibrarySays
 	if promised == "" {
-		promised = s.Expect.Built["nccl"]
+		promised = built(s.Expect)["nccl"]
 	}
 	want, err := version.ParseConstraint(promised)
 	if err != nil {

@@ -97,8 +97,13 @@ func cudaOnGPUs() (Subject, *gpuBox) {
 	box := &gpuBox{library: gpuLibrary{"/env/nvidia/nccl/lib/libnccl.so.2", 22809}, built: 22809, log: logNCCL}
 	return Subject{
 		Expect: recipe.Expect{
-			GPU: []string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, Import: []string{"horovod.torch"},
-			Launcher: "mpi", Controllers: []string{"MPI", "Gloo"}, Built: map[string]string{"cuda": "true", "rocm": "false", "nccl": "2.28.9"},
+			Import:   []string{"horovod.torch"},
+			Launcher: "mpi",
+			Gates: recipe.GateSettings{
+				"gpu-allreduce": []string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"},
+				"check-build":   buildSettings{Controllers: []string{"MPI", "Gloo"}},
+				"built-flags":   map[string]string{"cuda": "true", "rocm": "false", "nccl": "2.28.9"},
+			},
 		},
 		Framework: box,
 		Device: &device.Setup{GPUs: 2, Host: gpu.Host{
@@ -110,8 +115,10 @@ func cudaOnGPUs() (Subject, *gpuBox) {
 
 func rocmOnGPUs() (Subject, *gpuBox) {
 	s, box := cudaOnGPUs()
-	s.Expect.GPU, s.Expect.Operations, s.Expect.Controllers = nil, []string{"NCCL"}, []string{"MPI"}
-	s.Expect.Built = map[string]string{"rocm": "true", "cuda": "false", "nccl": "2.20.5"}
+	s.Expect.Gates = recipe.GateSettings{
+		"check-build": buildSettings{Controllers: []string{"MPI"}, Operations: []string{"NCCL"}},
+		"built-flags": map[string]string{"rocm": "true", "cuda": "false", "nccl": "2.20.5"},
+	}
 	s.Device.Host.Links = [][]string{{"", "XGMI"}, {"XGMI", ""}}
 	box.library, box.built, box.log = gpuLibrary{"/opt/rocm-6.2.0/lib/librccl.so.1.0.60200", 22005}, 22005, logRCCL
 	return s, box
@@ -177,15 +184,16 @@ func TestGPUOperations(t *testing.T) {
 			onCase("allreduce Sum float64", func(r *gpuReport) { r.Case = "" })(s, b)
 			b.exit = 139
 		}},
-		"a crash at the end": {want: verdict.Fail, says: "rank 1 ended before its end: exit 139", change: func(_ *Subject, b *gpuBox) { b.exit = 139 }},
-		"silence":            {want: verdict.Fail, says: "no report of broadcast int8 of rank 0", change: onCase("broadcast int8", func(r *gpuReport) { r.Case = "" })},
-		"no channel":         {want: verdict.NotMeasured, says: "the log names no connection", change: func(_ *Subject, b *gpuBox) { b.log = logNCCL[:1] }},
-		"no box":             {want: verdict.NotMeasured, says: "no environment with the framework", remedy: "--python", change: func(s *Subject, _ *gpuBox) { s.Framework = nil }},
-		"no device":          {want: verdict.NotMeasured, says: "no GPU requested", change: func(s *Subject, _ *gpuBox) { s.Device = nil }},
-		"one GPU":            {want: verdict.NotMeasured, says: "nothing goes from one to another", remedy: "--gpus 2", change: func(s *Subject, _ *gpuBox) { s.Device.GPUs = 1 }},
-		"too few GPUs":       {want: verdict.NotMeasured, says: "3 GPUs requested, this host has 2", change: func(s *Subject, _ *gpuBox) { s.Device.GPUs = 3 }},
-		"the box fails":      {want: verdict.NotMeasured, says: "it was killed", change: func(_ *Subject, b *gpuBox) { b.failure = errors.New("it was killed") }},
-		"no such operation":  {want: verdict.NotMeasured, says: `no operation is called "gossip"`, change: func(s *Subject, _ *gpuBox) { s.Expect.GPU = []string{"gossip"} }},
+		"a crash at the end":  {want: verdict.Fail, says: "rank 1 ended before its end: exit 139", change: func(_ *Subject, b *gpuBox) { b.exit = 139 }},
+		"silence":             {want: verdict.Fail, says: "no report of broadcast int8 of rank 0", change: onCase("broadcast int8", func(r *gpuReport) { r.Case = "" })},
+		"no channel":          {want: verdict.NotMeasured, says: "the log names no connection", change: func(_ *Subject, b *gpuBox) { b.log = logNCCL[:1] }},
+		"no box":              {want: verdict.NotMeasured, says: "no environment with the framework", remedy: "--python", change: func(s *Subject, _ *gpuBox) { s.Framework = nil }},
+		"no device":           {want: verdict.NotMeasured, says: "no GPU requested", change: func(s *Subject, _ *gpuBox) { s.Device = nil }},
+		"one GPU":             {want: verdict.NotMeasured, says: "nothing goes from one to another", remedy: "--gpus 2", change: func(s *Subject, _ *gpuBox) { s.Device.GPUs = 1 }},
+		"too few GPUs":        {want: verdict.NotMeasured, says: "3 GPUs requested, this host has 2", change: func(s *Subject, _ *gpuBox) { s.Device.GPUs = 3 }},
+		"the box fails":       {want: verdict.NotMeasured, says: "it was killed", change: func(_ *Subject, b *gpuBox) { b.failure = errors.New("it was killed") }},
+		"settings of no type": {want: verdict.NotMeasured, says: "the settings of gpu-allreduce: the file has the wrong type", change: func(s *Subject, _ *gpuBox) { s.Expect.Gates["gpu-allreduce"] = 1 }},
+		"no such operation":   {want: verdict.NotMeasured, says: `no operation is called "gossip"`, change: func(s *Subject, _ *gpuBox) { s.Expect.Gates["gpu-allreduce"] = []string{"gossip"} }},
 	} {
 		of := c.of
 		if of == nil {

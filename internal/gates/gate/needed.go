@@ -19,12 +19,31 @@ import (
 var elfNeeded = Gate{
 	Name:   "elf-needed",
 	Asks:   "the extensions need the promised libraries and no others, and no file needs a forbidden library or a path of the build machine",
-	Remedy: "the linker got other libraries or paths than the recipe promises: read the link lines in the build log, or correct expect.needed if the promise is wrong",
-	Wants:  func(e recipe.Expect) bool { return len(e.Needed)+len(e.Forbidden) > 0 },
-	check:  checkNeeded,
+	Remedy: "the linker got other libraries or paths than the recipe promises: read the link lines in the build log, or correct expect.elf-needed if the promise is wrong",
+	Promise: recipe.Promise{
+		Of:   neededSettings{},
+		Says: "libraries that the compiled files load",
+	},
+	Wants: states("elf-needed"),
+	check: checkNeeded,
+}
+
+type neededSettings struct {
+	Needed    []string `yaml:"needed,omitempty" json:"needed,omitempty" jsonschema:"description=sonames that each extension must need"`
+	Forbidden []string `yaml:"forbidden,omitempty" json:"forbidden,omitempty" jsonschema:"description=sonames that nothing may need"`
+}
+
+// Check implements [recipe.Checker].
+func (n neededSettings) Check(problem recipe.Report) {
+	problem.Patterns(".needed", n.Needed)
+	problem.Patterns(".forbidden", n.Forbidden)
 }
 
 func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
+	want, err := settings[neededSettings](s.Expect, "elf-needed")
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
 	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -41,9 +60,9 @@ func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 			return nil, nil, err
 		}
 		if slices.Contains(extensions, name) {
-			problems = slices.Concat(lacks(name, f, s.Expect.Needed), unpromisedNeeds(name, f, s.Expect))
+			problems = slices.Concat(lacks(name, f, want.Needed), unpromisedNeeds(name, f, s.Expect, want.Needed))
 		}
-		problems = slices.Concat(problems, forbiddenFaults(name, f, s.Expect.Forbidden), pathFaults(name, f))
+		problems = slices.Concat(problems, forbiddenFaults(name, f, want.Forbidden), pathFaults(name, f))
 		return problems, []string{name + " needs " + cmp.Or(strings.Join(f.Needed, " "), "no library")}, nil
 	})
 }
@@ -83,18 +102,18 @@ var frameworkLibraries = map[string][]string{
 // unpromisedNeeds names the libraries that an extension needs and that the recipe does not
 // promise. A process with the extension runs their code too. A recipe that promises no
 // library says nothing about them.
-func unpromisedNeeds(name string, f *elf.File, e recipe.Expect) (problems []string) {
-	if len(e.Needed)+len(e.Frameworks) == 0 && e.Library == "" {
+func unpromisedNeeds(name string, f *elf.File, e recipe.Expect, needed []string) (problems []string) {
+	if len(needed)+len(e.Frameworks) == 0 && e.Library == "" {
 		return nil
 	}
-	allowed := slices.Concat(systemLibraries, e.Needed)
+	allowed := slices.Concat(systemLibraries, needed)
 	for _, framework := range e.Frameworks {
 		allowed = append(allowed, frameworkLibraries[framework]...)
 	}
-	if e.Built["cuda"] == "true" { // the linker omits it where the framework's library has its functions
+	if built(e)["cuda"] == "true" { // the linker omits it where the framework's library has its functions
 		allowed = append(allowed, "libcudart.so.*")
 	}
-	if slices.ContainsFunc(e.Needed, func(pattern string) bool { return strings.HasPrefix(pattern, "libmpi.so") }) {
+	if slices.ContainsFunc(needed, func(pattern string) bool { return strings.HasPrefix(pattern, "libmpi.so") }) {
 		allowed = append(allowed, "libmpi_cxx.so.*") // of Open MPI 4
 	}
 	for _, soname := range f.Needed {

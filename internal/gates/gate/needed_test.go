@@ -7,6 +7,7 @@ import (
 	"builder/internal/files/elf"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 func TestPathFault(t *testing.T) {
@@ -56,7 +57,7 @@ func TestPathFault(t *testing.T) {
 // those of the compiler without a promise.
 func TestUnpromisedNeeds(t *testing.T) {
 	library := recipe.Expect{Library: "libnccl.so.2"}
-	torch := recipe.Expect{Frameworks: []string{"PyTorch"}, Needed: []string{"libnccl.so.2", "libmpi.so.40"}, Built: map[string]string{"cuda": "true"}}
+	torch := recipe.Expect{Frameworks: []string{"PyTorch"}, Gates: recipe.GateSettings{"elf-needed": neededSettings{Needed: []string{"libnccl.so.2", "libmpi.so.40"}}, "built-flags": map[string]string{"cuda": "true"}}}
 	for needed, c := range map[string]struct {
 		e    recipe.Expect
 		says string
@@ -66,9 +67,11 @@ func TestUnpromisedNeeds(t *testing.T) {
 		"libnccl.so.2 libtensorflow_cc.so.2": {torch, "x.so needs libtensorflow_cc.so.2, which nobody promised"},
 		"libmpi_cxx.so.40":                   {library, "x.so needs libmpi_cxx.so.40, which nobody promised"},
 		"libcudart.so.12":                    {library, "x.so needs libcudart.so.12, which nobody promised"},
-		"libanything.so":                     {recipe.Expect{Forbidden: []string{"libcuda.so*"}}, ""},
+		"libanything.so":                     {recipe.Expect{Gates: recipe.GateSettings{"elf-needed": neededSettings{Forbidden: []string{"libcuda.so*"}}}}, ""},
 	} {
-		got := strings.Join(unpromisedNeeds("x.so", &elf.File{Needed: strings.Fields(needed)}, c.e), "; ")
+		want, err := settings[neededSettings](c.e, "elf-needed")
+		must.Succeed(t, err)
+		got := strings.Join(unpromisedNeeds("x.so", &elf.File{Needed: strings.Fields(needed)}, c.e, want.Needed), "; ")
 		check.That(t, got == c.says, "%s: %q", needed, got)
 	}
 }

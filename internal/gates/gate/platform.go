@@ -27,8 +27,9 @@ var platformScript string
 
 // promisedPlatform returns the platform with a promise of NAME_built() = true.
 func promisedPlatform(e recipe.Expect) string {
+	values := built(e)
 	for _, name := range []string{"rocm", "cuda"} {
-		if e.Built[name] == "true" {
+		if values[name] == "true" {
 			return name
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // A build against the framework of another platform fails before it compiles anything.
 func TestAskFramework(t *testing.T) {
-	rocm := recipe.Expect{Import: []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"}, Built: map[string]string{"rocm": "true", "cuda": "false"}}
+	rocm := recipe.Expect{Import: []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"}, Gates: recipe.GateSettings{"built-flags": map[string]string{"rocm": "true", "cuda": "false"}}}
 	waived := rocm
 	waived.Waivers = []recipe.Waiver{{Gate: "platform"}}
 	const cuda = `{"platforms": ["cuda"], "loaded": {"rocm": [], "cuda": []}, "version": "2.13.0", "built": ""}`

@@ -17,8 +17,13 @@ var rdma = Gate{
 	Name:   "rdma",
 	Asks:   "libibverbs is linked, opened at run time or unused, as requested",
 	Remedy: "RDMA_CORE=1 links libibverbs only if -libverbs comes after the objects: see the patches rdma-libverbs and rdma-libverbs-order",
-	Wants:  func(e recipe.Expect) bool { return e.RDMA != "" },
-	check:  checkRDMA,
+	Promise: recipe.Promise{
+		Of:    "",
+		OneOf: []string{"linked", "dlopened", "absent"},
+		Says:  "how libibverbs is reached",
+	},
+	Wants: states("rdma"),
+	check: checkRDMA,
 }
 
 // verbs describes how the library uses libibverbs, as its bytes show.
@@ -55,13 +60,17 @@ var (
 )
 
 func checkRDMA(ctx context.Context, s Subject) verdict.Verdict {
+	promised, err := settings[string](s.Expect, "rdma")
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
 	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		v, err := verbsOf(r)
 		if err != nil {
 			return nil, nil, err
 		}
-		if v.state() != s.Expect.RDMA {
-			return []string{fmt.Sprintf("%s: expected libibverbs %s, it is %v", name, s.Expect.RDMA, v)}, nil, nil
+		if v.state() != promised {
+			return []string{fmt.Sprintf("%s: expected libibverbs %s, it is %v", name, promised, v)}, nil, nil
 		}
 		return nil, []string{fmt.Sprintf("%s: libibverbs is %v", name, v)}, nil
 	})

@@ -14,12 +14,19 @@ var rendezvous = Gate{
 	Name:   "rendezvous",
 	Asks:   "the launcher's servers refuse values without the job's seal, and serve its workers",
 	Remedy: "the wheel lacks the patch rendezvous-seal or holds half of it: any host that reaches a port of the launcher runs code in driver and workers (CVE-2024-10190, CVE-2026-31234); see docs/advisories.md",
-	Wants:  func(e recipe.Expect) bool { return e.Rendezvous != "" },
-	Needs:  Container,
-	check:  checkRendezvous,
+	Promise: recipe.Promise{
+		Of:    "",
+		OneOf: []string{sealed},
+		Says:  "the launcher takes values from members of the job alone",
+	},
+	Wants: wantsRendezvous,
+	Needs: Container,
+	check: checkRendezvous,
 }
 
 // sealed is the only promise about the rendezvous.
+var wantsRendezvous = states("rendezvous")
+
 const sealed = "sealed"
 
 // request is the script's result of one request. A hostile request is refused or has
@@ -42,8 +49,8 @@ var requests = map[string][]string{
 }
 
 func checkRendezvous(ctx context.Context, s Subject) verdict.Verdict {
-	if s.Expect.Rendezvous != sealed {
-		return verdict.Unmeasured("unknown rendezvous %q", s.Expect.Rendezvous)
+	if promised, err := settings[string](s.Expect, "rendezvous"); err != nil || promised != sealed {
+		return verdict.Unmeasured("unknown rendezvous %q", promised)
 	}
 	said, err := s.answers(ctx, "rendezvous")
 	if err != nil {

@@ -90,7 +90,7 @@ func TestRendezvousThatIsPromised(t *testing.T) {
 	answering := func(output string) func(*specimen) { return printing("rendezvous", output, 0) }
 	v := checked(t, rendezvous, answering("a warning\n"+allRequests(nil)))
 	check.That(t, v.Status == verdict.Pass && v.Evidence == "10 attacks refused, 3 honest requests served", "%+v", v)
-	v = checked(t, rendezvous, func(s *specimen) { s.expect.Rendezvous = "open" })
+	v = checked(t, rendezvous, func(s *specimen) { s.expect.Gates["rendezvous"] = "open" })
 	judged(t, v, verdict.NotMeasured, `unknown rendezvous "open"`)
 	// A request with the other kind is another request.
 	swapped := strings.Replace(allRequests(nil), `"name":"stolen-key","kind":"hostile"`, `"name":"stolen-key","kind":"honest"`, 1)

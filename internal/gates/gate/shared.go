@@ -90,7 +90,7 @@ func (s Subject) questions(task ring) (all []launch) {
 			ask("built-flags", "flags.py", "library", extension)
 		}
 	}
-	if e.Rendezvous == sealed {
+	if wantsRendezvous(e) {
 		ask("rendezvous", append([]string{"rendezvous.py"}, e.Import...)...)
 	}
 	if wantsCollectivesOfRanks(e) {

@@ -16,13 +16,13 @@ func TestSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x-1-py3-none-any.whl")
 	for bytes, want := range map[int]verdict.Status{19_999: verdict.Fail, 20_000: verdict.Pass, 30_000: verdict.Pass, 30_001: verdict.Fail} {
 		write(t, path, make([]byte, bytes))
-		v := artifactSize.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: "20KB..30KB"}})
+		v := artifactSize.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Gates: recipe.GateSettings{"size": "20KB..30KB"}}})
 		judged(t, v, want, " KB, expected 20KB..30KB", bytes)
 	}
 	for _, band := range []string{"30KB..20KB", "20KB"} {
-		judged(t, artifactSize.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: band}}), verdict.NotMeasured, "", band)
+		judged(t, artifactSize.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Gates: recipe.GateSettings{"size": band}}}), verdict.NotMeasured, "", band)
 	}
-	judged(t, artifactSize.Check(t.Context(), Subject{Artifact: path + "x", Expect: recipe.Expect{Size: "1KB..2KB"}}), verdict.NotMeasured, "")
+	judged(t, artifactSize.Check(t.Context(), Subject{Artifact: path + "x", Expect: recipe.Expect{Gates: recipe.GateSettings{"size": "1KB..2KB"}}}), verdict.NotMeasured, "")
 }
 
 // Every pattern is checked, also after a failure. The remedy for an additional
@@ -30,13 +30,14 @@ func TestSize(t *testing.T) {
 func TestExtensionsAreAllNamed(t *testing.T) {
 	s := horovodROCm()
 	s.expect.Extensions = []string{"a/*.so", "b/*.so"}
-	s.expect.NoExtensions = []string{"horovod/tensorflow/mpi_lib*.so", "horovod/*/mpi_lib*.so"}
+	s.expect.Gates["extension-present"] = extensionSettings{Absent: []string{"horovod/tensorflow/mpi_lib*.so", "horovod/*/mpi_lib*.so"}}
 	v := extensionPresent.Check(t.Context(), s.subject(t))
 	check.That(t, strings.Count(v.Evidence, "was not requested") == 2 && strings.Contains(v.Evidence, "match a/*.so") &&
 		strings.Contains(v.Evidence, "match b/*.so"), "%+v", v)
 	check.That(t, !strings.Contains(v.Remedy, "HOROVOD_WITHOUT"), "the remedy is for another fault: %s", v.Remedy)
 	s = horovodROCm()
-	s.expect.Extensions, s.expect.Frameworks, s.expect.NoExtensions = nil, nil, []string{"horovod/*/mpi_lib*.so"}
+	s.expect.Extensions, s.expect.Frameworks = nil, nil
+	s.expect.Gates["extension-present"] = extensionSettings{Absent: []string{"horovod/*/mpi_lib*.so"}}
 	if v = extensionPresent.Check(t.Context(), s.subject(t)); strings.Contains(v.Remedy, "HOROVOD") || !strings.Contains(v.Remedy, "leaves the library out") {
 		t.Errorf("the remedy is for Horovod: %s", v.Remedy)
 	}

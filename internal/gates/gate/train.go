@@ -249,7 +249,7 @@ func checkTraining(ctx context.Context, s Subject) verdict.Verdict {
 // controllers lists the promised controllers, that of the launcher first.
 func (s Subject) controllers() []string {
 	controllers := []string{s.Expect.Launcher}
-	if slices.Contains(s.Expect.Controllers, "Gloo") && s.Expect.Launcher != "gloo" {
+	if slices.Contains(listedBuild(s.Expect).Controllers, "Gloo") && s.Expect.Launcher != "gloo" {
 		controllers = append(controllers, "gloo")
 	}
 	return controllers

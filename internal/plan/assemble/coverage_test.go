@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/gates/gate"
 	"builder/internal/plan/assemble"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/lock"
@@ -15,7 +16,7 @@ import (
 
 func builtIn(t *testing.T) catalogue.Catalogue {
 	t.Helper()
-	cat, err := catalogue.Load("", catalogue.Names{})
+	cat, err := catalogue.Load("", catalogue.Names{Gates: gate.Promises()})
 	must.Succeed(t, err)
 	return cat
 }

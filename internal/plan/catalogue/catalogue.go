@@ -54,8 +54,8 @@ type Catalogue struct {
 
 // Names are the names of other packages that the files of a site are checked against.
 type Names struct {
-	Recipe, Profile []string // no axis can have them: every recipe or every profile has a flag of that name
-	Gates           []string // of all gates; nil does not check waivers
+	Recipe, Profile []string        // no axis can have them: every recipe or every profile has a flag of that name
+	Gates           recipe.Promises // of all gates; nil does not check waivers, and knows no settings of gates
 }
 
 // WithoutRecipes returns a catalogue that reads profiles, proven cells and the names of
@@ -78,7 +78,7 @@ func WithoutRecipes(site string, names Names) (Catalogue, error) {
 func Load(site string, names Names) (Catalogue, error) {
 	c, err := WithoutRecipes(site, names)
 	c.read = nil
-	err = errors.Join(err, c.add(recipes.FS, images.FS, patches.FS, ""))
+	err = errors.Join(err, c.add(recipes.FS, images.FS, patches.FS, "", names.Gates))
 	built, err2 := stack.Load(stacks.FS, "stacks")
 	if err = errors.Join(err, err2); err != nil {
 		return c, err
@@ -90,7 +90,7 @@ func Load(site string, names Names) (Catalogue, error) {
 	if err != nil {
 		return c, err
 	}
-	if err = c.add(data.folder("recipes"), data.folder("images"), data.folder("patches"), site); err == nil {
+	if err = c.add(data.folder("recipes"), data.folder("images"), data.folder("patches"), site, names.Gates); err == nil {
 		err = errors.Join(c.checkPatches(), c.checkImages(), c.checkInputs(), c.checkWaivers(names.Gates), c.checkAdvisories()) // skipped after an error: a recipe with an error is absent and would be reported as missing
 	}
 	own, err2 := stack.Load(data.folder("stacks"), filepath.Join(site, "stacks"))
@@ -117,8 +117,8 @@ func readProven(site string) (proven.Cells, error) {
 }
 
 // add lays the recipes, images and patches of a directory over the existing ones.
-func (c *Catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
-	rs, err1 := recipe.Load(recipeFS, filepath.Join(site, "recipes"))
+func (c *Catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string, gates recipe.Promises) error {
+	rs, err1 := recipe.Load(recipeFS, filepath.Join(site, "recipes"), gates)
 	c.Recipes = lay(c, site, "recipe ", c.Recipes, rs, func(x *recipe.Recipe) string { return x.Name })
 	is, err2 := image.Load(imageFS, filepath.Join(site, "images"))
 	c.Images = lay(c, site, "image ", c.Images, is, func(x image.Image) string { return x.Name })

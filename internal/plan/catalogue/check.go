@@ -181,16 +181,16 @@ func circleFrom(needs map[string][]string, name string, path []string, seen map[
 }
 
 // checkWaivers rejects waivers of unknown gates: they would never expire.
-func (c *Catalogue) checkWaivers(gates []string) error {
+func (c *Catalogue) checkWaivers(gates recipe.Promises) error {
 	if gates == nil {
 		return nil
 	}
 	var errs []error
 	for _, r := range c.Recipes {
 		for _, w := range r.Waivers() {
-			if !slices.Contains(gates, w.Gate) {
+			if _, known := gates[w.Gate]; !known {
 				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: expect.waivers: unknown gate %q", r.Name, w.Gate).
-					WithHint("%s", diag.DidYouMean(w.Gate, gates)))
+					WithHint("%s", diag.DidYouMean(w.Gate, slices.Sorted(maps.Keys(gates)))))
 			}
 		}
 	}

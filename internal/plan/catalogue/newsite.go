@@ -117,10 +117,15 @@ func builtInFiles(fsys fs.FS, below, pattern string) ([]newFile, error) {
 
 // checkName returns an error if no built-in recipe has the name.
 func checkName(name string) error {
-	all, err := recipe.Load(recipes.FS, "recipes")
-	if err == nil {
-		_, err = recipe.Find(all, name)
+	files, err := fs.Glob(recipes.FS, "*.yaml")
+	if err != nil {
+		return err
 	}
+	var all []*recipe.Recipe
+	for _, file := range files {
+		all = append(all, &recipe.Recipe{Name: strings.TrimSuffix(file, ".yaml")})
+	}
+	_, err = recipe.Find(all, name)
 	return err
 }
 

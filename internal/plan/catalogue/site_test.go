@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/gates/gate"
 	"builder/internal/plan/catalogue"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
@@ -30,7 +31,7 @@ func everything(t *testing.T, site string) (err error) {
 	go func() {
 		defer close(done)
 		var c catalogue.Catalogue
-		if c, err = catalogue.Load(site, catalogue.Names{}); err != nil {
+		if c, err = catalogue.Load(site, catalogue.Names{Gates: gate.Promises()}); err != nil {
 			return
 		}
 		if _, err = c.Profiles(); err != nil {

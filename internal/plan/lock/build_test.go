@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/gates/gate"
 	"builder/internal/input/deb"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/image"
@@ -43,10 +44,9 @@ requires:
 expect:
   packages: [tiny]
   extensions: ["tiny/{{cp}}*.so"]
-  no-extensions: ["tiny/no-{{cp}}.so"]
-  needed: ["libx.so.{{version}}"]
-  forbidden: ["liby.so.{{version}}"]
-  built: {rocm: "{{rocm}}"}
+  extension-present: {absent: ["tiny/no-{{cp}}.so"]}
+  elf-needed: {needed: ["libx.so.{{version}}"], forbidden: ["liby.so.{{version}}"]}
+  built-flags: {rocm: "{{rocm}}"}
 variants:
   - when: {version: "1.1"}
     requires: {build: [cmake]}
@@ -95,7 +95,7 @@ func cells(t testing.TB, replace ...string) []matrix.Cell {
 	t.Helper()
 	text := strings.NewReplacer(replace...).Replace(written)
 	must.Hold(t, len(replace) == 0 || text != written, "%q is not in the recipe", replace)
-	r, err := recipe.Parse("recipes/tiny.yaml", []byte(text))
+	r, err := recipe.Parse("recipes/tiny.yaml", []byte(text), gate.Promises())
 	must.Succeed(t, err)
 	all, _, err := matrix.Expand(r, matrix.Filter{"version": "all"})
 	must.Succeed(t, err)

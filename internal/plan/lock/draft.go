@@ -177,45 +177,30 @@ func (d Draft) agree() error {
 
 func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	var errs []error
-	list := func(texts []string) []string {
-		out, err := subst.All(texts, d.Vars)
-		errs = append(errs, err)
-		return out
-	}
 	table := func(texts map[string]string) map[string]string {
 		out, err := subst.Map(texts, d.Vars)
 		errs = append(errs, err)
 		return out
 	}
-	s.Env, s.Expect.Built = table(s.Env), table(s.Expect.Built)
+	s.Env = table(s.Env)
 	s.Inputs = slices.Clone(s.Inputs)
 	for i, in := range s.Inputs {
 		s.Inputs[i].Axes = table(in.Axes)
 	}
-	s.Expect.Behaviour = slices.Clone(s.Expect.Behaviour)
-	for i, b := range s.Expect.Behaviour {
+	for _, b := range s.Expect.Behaviour {
 		errs = append(errs, b.Fault())
-		s.Expect.Behaviour[i].Says, s.Expect.Behaviour[i].Stock = table(b.Says), table(b.Stock)
 	}
 	memory, err := s.MemoryBytes()
 	errs = append(errs, err)
 	d.Memory = memory
-	e := &s.Expect
-	for _, texts := range []*[]string{
-		&s.Requires.Build, &s.Requires.Run, &s.Requires.Tests, &e.Packages, &e.Extensions, &e.NoExtensions, &e.Needed, &e.Forbidden,
-		&e.CPU, &e.CPUDispatch, &e.DeviceCode, &e.Kernels, &e.NoKernels, &e.Collectives, &e.Import, &e.Frameworks, &e.Controllers, &e.Operations, &e.GPU,
-	} {
-		*texts = list(*texts)
-	}
-	for _, text := range []*string{&e.Version, &e.Glibc, &e.Archive, &e.Tree, &e.Library, &e.LibrarySays} {
-		expanded, err := subst.Expand(*text, d.Vars)
-		errs = append(errs, err)
-		*text = expanded
-	}
-	d.Settings = s
+	requires, err1 := subst.Deep(s.Requires, d.Vars)
+	expect, err2 := subst.Deep(s.Expect, d.Vars)
+	errs = append(errs, err1, err2)
 	if errors.Join(errs...) == nil { // a name without a value leaves an empty text
-		errs = append(errs, s.Expect.CPUFault())
+		errs = append(errs, d.Cell.Recipe.GatesFault(s.Expect.Gates, expect.Gates))
 	}
+	s.Requires, s.Expect = requires, expect
+	d.Settings = s
 
 	source, err := sourceOf(d.Cell.Recipe.Source, s.From, d.Vars)
 	errs = append(errs, err, s.StockFault())

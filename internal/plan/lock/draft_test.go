@@ -31,8 +31,12 @@ func TestNewDraft(t *testing.T) {
 		Env:      map[string]string{"VERSION": "1.1", "ROOT": "/usr"},
 		Requires: recipe.Requirements{Build: []string{"wheel", "numpy==1.1", "wheel", "cmake"}, Run: []string{"numpy"}},
 		Expect: recipe.Expect{
-			Packages: []string{"tiny"}, Extensions: []string{"tiny/cp312*.so"}, NoExtensions: []string{"tiny/no-cp312.so"},
-			Needed: []string{"libx.so.1.1"}, Forbidden: []string{"liby.so.1.1"}, Built: map[string]string{"rocm": "5.7"},
+			Packages: []string{"tiny"}, Extensions: []string{"tiny/cp312*.so"},
+			Gates: recipe.GateSettings{
+				"extension-present": map[string]any{"absent": []any{"tiny/no-cp312.so"}},
+				"elf-needed":        map[string]any{"needed": []any{"libx.so.1.1"}, "forbidden": []any{"liby.so.1.1"}},
+				"built-flags":       map[string]any{"rocm": "5.7"},
+			},
 		},
 	}
 	check.Same(t, "settings", wantSettings, expanded{d.Settings.Env, d.Settings.Requires, d.Settings.Expect})
@@ -82,8 +86,8 @@ func TestNewDraftRefuses(t *testing.T) {
 			nil,
 			[]string{"recipes/tiny.yaml: ", `unknown name "rocm-root"`, `unknown name "num"`, `unknown name "pack"`, `unknown name "rcom"`},
 		},
-		"no such processor":         {[]string{"  packages: [tiny]\n", "  packages: [tiny]\n  cpu: [\"x86-64-v{{python}}\"]\n"}, nil, []string{`recipes/tiny.yaml: expect.cpu: "x86-64-v3.11" is no level or extension of x86-64`}},
-		"processor of a wildcard":   {[]string{"  packages: [tiny]\n", "  packages: [tiny]\n  cpu: [\"x86-64-{{zero}}\"]\n"}, func(c *lock.Catalogue) { c.Images[0].Provides["zero"] = image.Fact{Is: "0.0"} }, []string{`expect.cpu: "x86-64-0.0" is no level or extension of x86-64`}},
+		"no such processor":         {[]string{"  packages: [tiny]\n", "  packages: [tiny]\n  cpu-isa: {allowed: [\"x86-64-v{{python}}\"]}\n"}, nil, []string{`recipes/tiny.yaml: expect.cpu-isa.allowed[0]: "x86-64-v3.11" is no level or extension of x86-64`}},
+		"processor of a wildcard":   {[]string{"  packages: [tiny]\n", "  packages: [tiny]\n  cpu-isa: {allowed: [\"x86-64-{{zero}}\"]}\n"}, func(c *lock.Catalogue) { c.Images[0].Provides["zero"] = image.Fact{Is: "0.0"} }, []string{`expect.cpu-isa.allowed[0]: "x86-64-0.0" is no level or extension of x86-64`}},
 		"patch on an unstated fact": {nil, conditional("gcc"), []string{`recipe tiny: patch p depends on "gcc"`}},
 		"a date of another form":    {[]string{`"1.0": "2023-06-12"`, `"1.0": "12.6.2023"`}, nil, []string{`source.released: "12.6.2023" is not a date`}},
 		"no date":                   {[]string{`"1.0": "2023-06-12", `, ""}, nil, []string{"recipes/tiny.yaml:17:13: source.released has no date for 1.0"}},

@@ -72,8 +72,8 @@ func ParseEntry(data []byte) (Entry, error) {
 	if err := decode.OpenJSON(data, &e); err != nil {
 		return Entry{}, err
 	}
-	if e.Schema != Schema {
-		return Entry{}, fmt.Errorf("the schema is %d, and this builder reads %d", e.Schema, Schema)
+	if e.Schema != EntrySchema {
+		return Entry{}, fmt.Errorf("the schema is %d, and this builder reads %d", e.Schema, EntrySchema)
 	}
 	return e, nil
 }

@@ -23,7 +23,7 @@ func TestWriteEntry(t *testing.T) {
 	_, err := lock.ReadEntry(dir)
 	check.That(t, errors.Is(err, fs.ErrNotExist), "where there is none: %v", err)
 	whole := *full()
-	whole.Schema = lock.Schema
+	whole.Schema = lock.EntrySchema
 	for i, e := range []lock.Entry{entry(t), entry(t), whole} {
 		was, _ := os.Stat(filepath.Join(dir, lock.EntryFile))
 		must.Succeed(t, lock.WriteEntry(dir, e))
@@ -47,7 +47,7 @@ func TestReadEntryRefuses(t *testing.T) {
 	for want, text := range map[string]string{
 		"unexpected EOF":                            good[:len(good)-1],
 		"source/size has the wrong type":            strings.Replace(good, `"size":7`, `"size":"7"`, 1),
-		"the schema is 2, and this builder reads 1": strings.Replace(good, `"schema":1`, `"schema":2`, 1),
+		"the schema is 1, and this builder reads 2": strings.Replace(good, `"schema":2`, `"schema":1`, 1),
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, lock.EntryFile)

@@ -26,8 +26,12 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// Schema is the version of the format of lock files and entries.
+// Schema is the version of the format of lock files.
 const Schema = 1
+
+// EntrySchema is the version of the format of entries. A new version changes all keys.
+// Since 2, expect holds the settings of each gate below its name.
+const EntrySchema = 2
 
 // A File is the lock of one recipe: its resolved names.
 type File struct {

@@ -89,7 +89,7 @@ func (p *Pins) Entry(d Draft) Entry {
 	source, _ := p.file.source(d.Source)
 	needs := d.pythonNeeds()
 	e := Entry{
-		Schema: Schema, Pipeline: p.pipeline,
+		Schema: EntrySchema, Pipeline: p.pipeline,
 		Recipe: d.Cell.Recipe.Name, ID: d.Cell.ID, Axes: d.Cell.Axes, Facts: d.Vars,
 		Source: source, Homepage: d.Cell.Recipe.Homepage, License: d.Settings.License, Patches: d.Chosen(),
 		Image:   p.locked(d.Image, needs[0]),

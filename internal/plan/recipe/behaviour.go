@@ -18,7 +18,7 @@ import (
 type Behaviour struct {
 	Name  string            `yaml:"name" json:"name" jsonschema:"description=lower case letters; digits and hyphens"`
 	About string            `yaml:"about,omitempty" json:"about,omitempty" jsonschema:"description=what the script asks"`
-	Run   string            `yaml:"run,omitempty" json:"run,omitempty" jsonschema:"description=shell script; the last JSON object in its output is the answer: flat and of strings"`
+	Run   string            `yaml:"run,omitempty" json:"run,omitempty" subst:"-" jsonschema:"description=shell script; the last JSON object in its output is the answer: flat and of strings"`
 	Says  map[string]string `yaml:"says,omitempty" json:"says,omitempty" jsonschema:"description=what the artifact has to say; every key that is named here; equal"`
 	Stock map[string]string `yaml:"stock,omitempty" json:"stock,omitempty" jsonschema:"description=what the source as upstream released it has to say under the same script; proves that the script sees the difference"`
 }

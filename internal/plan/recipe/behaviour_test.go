@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/base/diag"
+	"builder/internal/gates/gate"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
 )
@@ -62,7 +63,7 @@ func TestBehavioursAreChecked(t *testing.T) {
 		`{name: x, stock: {"": "1"}}`: `behaviour "x": a key is empty`,
 	} {
 		for where, whole := range map[string]string{"23": asking(text, `{name: z}`, `{name: z}`), "27": asking(`{name: z}`, text, `{name: z}`)} {
-			_, err := recipe.Parse("recipes/tool.yaml", []byte(whole))
+			_, err := recipe.Parse("recipes/tool.yaml", []byte(whole), gate.Promises())
 			if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "recipes/tool.yaml:"+where+":") {
 				t.Errorf("%s in line %s: %v", text, where, err)
 			}

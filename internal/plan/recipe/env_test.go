@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/internal/gates/gate"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/must"
 )
@@ -21,7 +22,7 @@ func TestNamesOfVariablesAreNames(t *testing.T) {
 		at := strings.Index(bad, "\nenv:\n")
 		must.Hold(t, at >= 0, "the recipe has no env")
 		bad = bad[:at] + "\nenv:\n  " + line + "\n" + bad[at+len("\nenv:\n"):]
-		_, err := recipe.Parse("recipes/horovod.yaml", []byte(bad))
+		_, err := recipe.Parse("recipes/horovod.yaml", []byte(bad), gate.Promises())
 		errs := diag.All(err)
 		if len(errs) != 1 || !strings.Contains(errs[0].Error(), "is not the name of a variable") || errs[0].Pos.Line != strings.Count(bad[:at], "\n")+3 || errs[0].Pos.Column == 0 {
 			t.Errorf("%q: %v", name, err)

@@ -18,20 +18,21 @@ import (
 )
 
 // Load reads every *.yaml of fsys. Positions in error messages begin with dir. It
-// returns the errors of all files together.
-func Load(fsys fs.FS, dir string) ([]*Recipe, error) {
-	return decode.Folder(fsys, dir, Parse)
+// returns the errors of all files together. gates are those that recipes may name in
+// expect.
+func Load(fsys fs.FS, dir string, gates Promises) ([]*Recipe, error) {
+	return decode.Folder(fsys, dir, func(name string, data []byte) (*Recipe, error) { return Parse(name, data, gates) })
 }
 
 // Parse reads one recipe. name is its path in error messages. The base name without
 // .yaml must be the name of the recipe.
-func Parse(name string, data []byte) (*Recipe, error) {
+func Parse(name string, data []byte, gates Promises) (*Recipe, error) {
 	var r Recipe
-	index, err := decode.YAML(name, data, &r)
+	index, err := decode.OpenYAML(name, data, &r, gates.types())
 	if err != nil {
 		return nil, err
 	}
-	r.index = index
+	r.index, r.promises = index, gates
 	var misnamed error
 	if want := strings.TrimSuffix(path.Base(name), ".yaml"); r.Name != want {
 		misnamed = diag.At(r.index.At("name"), "the recipe has the name %q, and its file %q", r.Name, want)
@@ -77,7 +78,8 @@ func (r *Recipe) validate() error {
 		}
 	}
 	for _, s := range r.settings() {
-		errs = append(errs, r.validateChoices(s)...)
+		errs = append(errs, r.validateLauncher(s)...)
+		errs = append(errs, r.validateGates(s)...)
 		errs = append(errs, r.validateTexts(s)...)
 		errs = append(errs, r.validateBehaviours(s)...)
 		errs = append(errs, r.validateTests(s)...)
@@ -205,28 +207,14 @@ func (r *Recipe) validateEnv(s written) []error {
 	return errs
 }
 
-// validateChoices rejects unknown values of fields with a fixed set of values, and an
-// invalid size.
-func (r *Recipe) validateChoices(s written) []error {
-	var errs []error
-	e := s.Expect
-	if _, _, err := e.SizeBand(); err != nil {
-		errs = append(errs, diag.At(r.index.At("%sexpect.size", s.at), "%w", err))
+// launchers are the controllers that can start ranks.
+var launchers = []string{"mpi", "mpich", "gloo"}
+
+func (r *Recipe) validateLauncher(s written) []error {
+	if l := s.Expect.Launcher; l != "" && !slices.Contains(launchers, l) {
+		return []error{diag.At(r.index.At("%sexpect.launcher", s.at), "launcher %q is not %s", l, strings.Join(launchers, " or "))}
 	}
-	for _, choice := range []struct {
-		name, value string
-		known       []string
-	}{
-		{"launcher", e.Launcher, []string{"mpi", "mpich", "gloo"}},
-		{"rdma", e.RDMA, []string{"linked", "dlopened", "absent"}},
-		{"rendezvous", e.Rendezvous, []string{"sealed"}},
-	} {
-		if choice.value != "" && !slices.Contains(choice.known, choice.value) {
-			errs = append(errs, diag.At(r.index.At("%sexpect.%s", s.at, choice.name), "%s %q is not %s",
-				choice.name, choice.value, strings.Join(choice.known, " or ")))
-		}
-	}
-	return errs
+	return nil
 }
 
 func (r *Recipe) validateAxes() []error {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/base/diag"
+	"builder/internal/gates/gate"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
@@ -47,7 +48,7 @@ variants:
 
 func parse(t *testing.T, text string) *recipe.Recipe {
 	t.Helper()
-	r, err := recipe.Parse("recipes/tool.yaml", []byte(text))
+	r, err := recipe.Parse("recipes/tool.yaml", []byte(text), gate.Promises())
 	must.Succeed(t, err)
 	return r
 }
@@ -86,8 +87,8 @@ func TestTextsAreAccepted(t *testing.T) {
 		`tomli>=1; python_version < "3.11"`, "x===1+local", "x==1!2.0", "{{framework}}", "tensorflow-rocm=={{tensorflow}}.570", "x @ https://mirror.example/x.whl",
 	} {
 		text := strings.Replace(good, "build: make", "requires: {build: ['"+requires+"']}\nbuild: make", 1)
-		text = strings.Replace(text, "launcher: mpi", `launcher: mpi, cpu: [x86-64-v3, f16c, "{{cpu}}", "x86-64-{{level}}"], glibc: "{{glibc}}", needed: ["lib*.so.[0-9]"]`, 1)
-		_, err := recipe.Parse("tool.yaml", []byte(text))
+		text = strings.Replace(text, "launcher: mpi", `launcher: mpi, cpu-isa: {allowed: [x86-64-v3, f16c, "{{cpu}}", "x86-64-{{level}}"]}, glibc: "{{glibc}}", elf-needed: {needed: ["lib*.so.[0-9]"]}`, 1)
+		_, err := recipe.Parse("tool.yaml", []byte(text), gate.Promises())
 		check.That(t, err == nil, "%s: %v", requires, err)
 	}
 }
@@ -130,8 +131,14 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"pattern without an end":     {"launcher: mpi", `extensions: ["a[*.so"]`, `23:23: expect.extensions: "a[*.so" is no valid pattern | * is any name`},
 		"axis in the script":         {`{{this is for the shell}}`, "{{ version }}", `21:8: build: the script gets no value for {{ version }} | write VERSION: "{{ version }}" in env, and $VERSION in the script`},
 		"pattern of a package":       {"launcher: mpi", `packages: ["ujson*.so"]`, `23:21: expect.packages: "ujson*.so" is no name of a package | packages takes no patterns`},
-		"unknown extension of a CPU": {"launcher: mpi", "cpu: [avx3]", `23:16: expect.cpu: "avx3" is no level or extension of x86-64 | did you mean "avx"? known: x86-64, x86-64-v2,`},
-		"template of no level":       {"launcher: mpi", `cpu: ["x86_64-{{level}}"]`, `23:16: expect.cpu: "x86_64-{{level}}" is no level or extension of x86-64`},
+		"unknown extension of a CPU": {"launcher: mpi", "cpu-isa: {allowed: [avx3]}", `23:30: expect.cpu-isa.allowed[0]: "avx3" is no level or extension of x86-64 | did you mean "avx"? known: x86-64, x86-64-v2,`},
+		"a pattern of a gate":        {"launcher: mpi", `elf-needed: {needed: [a, "b[*.so"]}`, `23:35: expect.elf-needed.needed[1]: "b[*.so" is no valid pattern | * is any name`},
+		"a choice of a gate":         {"launcher: mpi", "rdma: maybe", `23:16: expect.rdma: "maybe" is not linked or dlopened or absent`},
+		"a gate without a promise":   {"launcher: mpi", "elf-needed: {}", `23:22: expect.elf-needed: the settings of elf-needed: it promises nothing`},
+		"unknown key of a gate":      {"launcher: mpi", "elf-needed: {neded: [a]}", `23:23: unknown key "neded" | did you mean "needed"? known: forbidden, needed`},
+		"repeated key of a gate":     {"launcher: mpi", "elf-needed: {needed: [a], needed: [b]}", `23:36: key "needed" occurs twice, first in line 23`},
+		"a gate without settings":    {"launcher: mpi", "elf-symbols: {}", `23:10: unknown key "elf-symbols"`},
+		"a setting of another type":  {"launcher: mpi", "elf-needed: [a]", `23:22: elf-needed must be keys with values, not a list`},
 		"glibc in words":             {"launcher: mpi", "glibc: two", `23:17: expect.glibc: "two" is no version of glibc | write a version such as "2.28"`},
 		"requirement of a variant":   {`env: {B: "2"}`, `requires: {run: ["numpy>>1"]}`, `26:22: requires.run: "numpy>>1" is no requirement of a Python package | write a requirement such as "numpy>=1.26,<2"`},
 		"unknown name in the id":     {"tool-{{version}}", "tool-{{vresion}}", `5:5: unknown name "vresion" in "tool-{{vresion}}-{{ cp }}" | did you mean "version"? known: cp, python, version`},
@@ -142,7 +149,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(good, c.old, c.new, 1)
 			must.Hold(t, text != good, "nothing was changed")
-			r, err := recipe.Parse("recipes/tool.yaml", []byte(text))
+			r, err := recipe.Parse("recipes/tool.yaml", []byte(text), gate.Promises())
 			all := messages(err)
 			if r != nil || !slices.ContainsFunc(all, func(s string) bool {
 				return strings.HasPrefix(s, "recipes/tool.yaml:") && strings.Contains(s, c.want)
@@ -175,7 +182,7 @@ func TestParseTellsAllFaultsAtOnce(t *testing.T) {
 		},
 	} {
 		for range 10 { // the order must be the same each time
-			_, err := recipe.Parse("recipes/tool.yaml", []byte(c.text))
+			_, err := recipe.Parse("recipes/tool.yaml", []byte(c.text), gate.Promises())
 			var got []string
 			for _, e := range diag.All(err) {
 				got = append(got, e.Error())
@@ -191,7 +198,7 @@ func TestLoad(t *testing.T) {
 	all, err := recipe.Load(fstest.MapFS{
 		"tool.yaml": {Data: []byte(good)}, "other.yaml": {Data: []byte(other)},
 		"tool.lock.json": {Data: []byte("{}")}, "schema.json": {}, "below/third.yaml": {Data: []byte("no: recipe")},
-	}, "recipes")
+	}, "recipes", nil)
 	must.Hold(t, err == nil && len(all) == 2 && all[0].Name == "other" && all[1].Name == "tool", "got %v, %v", all, err)
 	if r, err := recipe.Find(all, "tool"); err != nil || r != all[1] {
 		t.Errorf("found %v, %v", r, err)
@@ -206,7 +213,7 @@ func TestLoad(t *testing.T) {
 func TestVersionsOfGlibc(t *testing.T) {
 	for _, version := range []string{"2.28", "2.2.5"} {
 		text := strings.Replace(good, "launcher: mpi", `glibc: "`+version+`"`, 1)
-		_, err := recipe.Parse("recipes/tool.yaml", []byte(text))
+		_, err := recipe.Parse("recipes/tool.yaml", []byte(text), gate.Promises())
 		check.That(t, err == nil && text != good, "%s: %v", version, err)
 	}
 }
@@ -215,7 +222,7 @@ func TestVersionsOfGlibc(t *testing.T) {
 func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 	all, err := recipe.Load(fstest.MapFS{
 		"a.yaml": {Data: []byte("nme: a\n")}, "b.yaml": {}, "tool.yaml": {Data: []byte(good)}, "z.yaml": {Data: []byte(good)},
-	}, "site/recipes")
+	}, "site/recipes", nil)
 	want := []string{
 		`site/recipes/a.yaml:1:1: unknown key "nme" | did you mean "name"? known: advisories, axes, build, compatible, cpython, env, expect, from, homepage, id, image, inputs, license, memory, name, profile, requires, runtime, selectors, source, summary, tests-from, variants, vars, vendored`,
 		"site/recipes/b.yaml: the file is empty",
@@ -226,9 +233,9 @@ func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 }
 
 func TestLoadOfWhatCannotBeRead(t *testing.T) {
-	_, err := recipe.Load(fstest.MapFS{"a.yaml": {Mode: fs.ModeDir}}, "recipes")
+	_, err := recipe.Load(fstest.MapFS{"a.yaml": {Mode: fs.ModeDir}}, "recipes", nil)
 	check.That(t, err != nil, "a directory was read")
-	if all, err := recipe.Load(fstest.MapFS{}, "recipes"); err != nil || len(all) != 0 {
+	if all, err := recipe.Load(fstest.MapFS{}, "recipes", nil); err != nil || len(all) != 0 {
 		t.Errorf("of nothing: %v, %v", all, err)
 	}
 }
@@ -237,7 +244,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte("name: tool\naxes: []\nvariants:\n  - {when: {b: 'x', a: 'x y'}}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := recipe.Parse("recipes/tool.yaml", data)
+		r, err := recipe.Parse("recipes/tool.yaml", data, gate.Promises())
 		check.That(t, (r == nil) == (err != nil), "got %v, %v", r, err)
 		if e, ok := errors.AsType[*diag.Error](err); err != nil && (!ok || e.Code != diag.Usage || e.Pos.File == "") {
 			t.Errorf("got %#v", err)

@@ -36,7 +36,16 @@ func (m *merger) value(at string, a, b reflect.Value) reflect.Value {
 	case a.IsZero() && a.Kind() != reflect.Struct && a.Kind() != reflect.Slice:
 		return b
 	}
+	return m.stated(at, a, b)
+}
+
+// stated merges two values that both settings state.
+func (m *merger) stated(at string, a, b reflect.Value) reflect.Value {
 	switch a.Kind() {
+	case reflect.Interface:
+		if a.Elem().Kind() == b.Elem().Kind() {
+			return m.stated(at, a.Elem(), b.Elem())
+		}
 	case reflect.Struct:
 		return m.fields(at, a, b)
 	case reflect.Map:
@@ -53,7 +62,7 @@ func (m *merger) value(at string, a, b reflect.Value) reflect.Value {
 func (m *merger) fields(at string, a, b reflect.Value) reflect.Value {
 	both := reflect.New(a.Type()).Elem()
 	for i := range a.NumField() {
-		name := strings.TrimPrefix(at+"."+fieldName(a.Type().Field(i)), ".")
+		name := strings.Trim(at+"."+fieldName(a.Type().Field(i)), ".") // an inline map has no name
 		both.Field(i).Set(m.value(name, a.Field(i), b.Field(i)))
 	}
 	return both
@@ -74,8 +83,8 @@ func (m *merger) keys(at string, a, b reflect.Value) reflect.Value {
 	slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
 	for _, key := range keys {
 		value := b.MapIndex(key)
-		if had := a.MapIndex(key); had.IsValid() && had.Interface() != value.Interface() {
-			m.clash = cmp.Or(m.clash, at+"."+key.String())
+		if had := a.MapIndex(key); had.IsValid() {
+			value = m.stated(at+"."+key.String(), had, value)
 		}
 		both.SetMapIndex(key, value)
 	}

@@ -112,18 +112,3 @@ func (v Vendored) problem() string {
 	}
 	return ""
 }
-
-// SizeBand returns the smallest and the largest allowed size of the artifact in bytes.
-// Both are 0 if the recipe states none.
-func (e Expect) SizeBand() (low, high int64, err error) {
-	if e.Size == "" {
-		return 0, 0, nil
-	}
-	from, to, ok := strings.Cut(e.Size, "..")
-	low, err1 := size.Parse(from)
-	high, err2 := size.Parse(to)
-	if !ok || err1 != nil || err2 != nil || low > high {
-		return 0, 0, diag.Errorf(diag.Usage, "size %q is not a range such as 50KB..500KB or 11MB..21MB: write whole numbers with KB, MB or GB", e.Size)
-	}
-	return low, high, nil
-}

@@ -37,6 +37,8 @@ type Recipe struct {
 	Settings `yaml:",inline" json:",inline"`
 	Variants []Variant `yaml:"variants,omitempty" json:"variants,omitempty" jsonschema:"description=settings that hold only where a condition over axes does"`
 
+	promises Promises // of the gates that it may name
+
 	index  decode.Index      // positions in the file, for errors found after decoding
 	truths map[string]Truths // of every condition in the file, by axis and constraint
 	when   []Truths          // of the variants of a recipe from a file
@@ -203,42 +205,6 @@ type Vendored struct {
 	Repository string `yaml:"repository" json:"repository" jsonschema:"format=uri,description=its repository"`
 	Commit     string `yaml:"commit" json:"commit" jsonschema:"description=40 hexadecimal digits"`
 	License    string `yaml:"license" json:"license" jsonschema:"description=SPDX expression"`
-}
-
-// Expect lists the promises of the artifact. The gates check nothing else. Patterns
-// have the syntax of [path.Match].
-type Expect struct {
-	Version      string            `yaml:"version,omitempty" json:"version,omitempty" jsonschema:"description=of the wheel with its local part"`
-	Packages     []string          `yaml:"packages,omitempty" json:"packages,omitempty" jsonschema:"description=top-level names that the wheel may hold; scripts/NAME of a program that the system has too and data/DIR below the prefix"`
-	Extensions   []string          `yaml:"extensions,omitempty" json:"extensions,omitempty" jsonschema:"description=each pattern must match exactly one file"`
-	NoExtensions []string          `yaml:"no-extensions,omitempty" json:"no-extensions,omitempty" jsonschema:"description=no file may match"`
-	Needed       []string          `yaml:"needed,omitempty" json:"needed,omitempty" jsonschema:"description=sonames that each extension must need"`
-	Forbidden    []string          `yaml:"forbidden,omitempty" json:"forbidden,omitempty" jsonschema:"description=sonames that nothing may need"`
-	DeviceCode   []string          `yaml:"device-code,omitempty" json:"device-code,omitempty" jsonschema:"description=GPU targets inside; exactly these"`
-	Kernels      []string          `yaml:"kernels,omitempty" json:"kernels,omitempty" jsonschema:"description=names of kernels inside; each pattern must match at least one for every GPU target"`
-	NoKernels    []string          `yaml:"no-kernels,omitempty" json:"no-kernels,omitempty" jsonschema:"description=no kernel may match"`
-	Collectives  []string          `yaml:"collectives,omitempty" json:"collectives,omitempty" jsonschema:"description=programs of nccl-tests without _perf that must be right and fast on GPUs"`
-	RDMA         string            `yaml:"rdma,omitempty" json:"rdma,omitempty" jsonschema:"enum=linked,enum=dlopened,enum=absent,description=how libibverbs is reached"`
-	Glibc        string            `yaml:"glibc,omitempty" json:"glibc,omitempty" jsonschema:"description=oldest glibc that the artifact runs with"`
-	CPU          []string          `yaml:"cpu,omitempty" json:"cpu,omitempty" jsonschema:"description=extensions of the processor that the code may use: a level (x86-64-v2) or names as of GCC's -m (avx; f16c)"`
-	CPUDispatch  []string          `yaml:"cpu-dispatch,omitempty" json:"cpu-dispatch,omitempty" jsonschema:"description=functions that may use any extension because something asks the processor first"`
-	Size         string            `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=smallest and largest size of the artifact (11MB..21MB)"`
-	Archive      string            `yaml:"archive,omitempty" json:"archive,omitempty" jsonschema:"description=name of the file beside the wheel that holds the same in upstream's layout"`
-	Tree         string            `yaml:"tree,omitempty" json:"tree,omitempty" jsonschema:"description=name of the archive that is the artifact where there is no wheel: the patched source tree below one directory"`
-	Library      string            `yaml:"library,omitempty" json:"library,omitempty" jsonschema:"description=the file that is NCCL or RCCL"`
-	LibrarySays  string            `yaml:"library-says,omitempty" json:"library-says,omitempty" jsonschema:"description=what the version string of the library must be; NCCL only"`
-	Import       []string          `yaml:"import,omitempty" json:"import,omitempty" jsonschema:"description=modules that must import"`
-	Frameworks   []string          `yaml:"frameworks,omitempty" json:"frameworks,omitempty" jsonschema:"description=names in the output of horovodrun --check-build"`
-	Controllers  []string          `yaml:"controllers,omitempty" json:"controllers,omitempty" jsonschema:"description=names of controllers in the same output"`
-	Operations   []string          `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema:"description=names of operations in the same output"`
-	GPU          []string          `yaml:"gpu-operations,omitempty" json:"gpu-operations,omitempty" jsonschema:"description=collectives that give tensors on GPUs to NCCL or RCCL: allreduce; allgather; broadcast; alltoall; reducescatter; without this list allreduce and broadcast if operations has NCCL"`
-	Built        map[string]string `yaml:"built,omitempty" json:"built,omitempty" jsonschema:"description=NAME_built() of the module: true; false; or for nccl a version"`
-	Launcher     string            `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=mpi,enum=mpich,enum=gloo,description=controller of the two-rank allreduce; mpi is Open MPI"`
-	Behaviour    []Behaviour       `yaml:"behaviour,omitempty" json:"behaviour,omitempty" jsonschema:"description=what the artifact says when a script asks it"`
-	Rendezvous   string            `yaml:"rendezvous,omitempty" json:"rendezvous,omitempty" jsonschema:"enum=sealed,description=the launcher takes values from members of the job alone"`
-	Tests        Tests             `yaml:"tests,omitempty" json:"tests,omitzero" jsonschema:"description=upstream's own tests"`
-	Wheelhouse   *Wheelhouse       `yaml:"-" json:"wheelhouse,omitempty" jsonschema:"-"` // of a stack
-	Waivers      []Waiver          `yaml:"waivers,omitempty" json:"waivers,omitempty" jsonschema:"description=known failures of gates"`
 }
 
 // A Variant adds settings if its condition holds.

@@ -60,7 +60,8 @@ func filled(prefix string) recipe.Settings {
 			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 			fill(v.Index(0), name)
 		case reflect.Map:
-			v.Set(reflect.ValueOf(map[string]string{name: name}))
+			v.Set(reflect.MakeMap(v.Type()))
+			v.SetMapIndex(reflect.ValueOf(name), reflect.ValueOf(name))
 		default:
 			panic(fmt.Sprintf("%s is a %s", name, v.Kind()))
 		}
@@ -91,18 +92,21 @@ func TestForAddsUp(t *testing.T) {
 	r := parse(t, strings.Replace(good, `    env: {B: "2"}`, `    env: {A: "{{rocm-path}}", B: "2"}
     image: old
     requires: {build: [cmake]}
-    expect: {needed: [b], built: {x: "true"}}
+    expect: {elf-needed: {needed: [b]}, built-flags: {x: "true"}}
   - when: {version: "2.9", python: "3.12"}
     image: old
     requires: {build: [ninja], run: [numpy]}
-    expect: {needed: [a]}
+    expect: {elf-needed: {needed: [a]}}
   - when: {version: "2.10"}
     image: new`, 1))
 	for version, want := range map[string]recipe.Settings{
 		"2.9": {
 			From: recipe.Origin{Kind: recipe.Sdist}, Image: "old", Env: map[string]string{"A": "{{rocm-path}}", "B": "2"},
 			Requires: recipe.Requirements{Build: []string{"cmake", "ninja"}, Run: []string{"numpy"}}, // in the order of the file
-			Expect:   recipe.Expect{Needed: []string{"b", "a"}, Built: map[string]string{"x": "true"}, Launcher: "mpi"},
+			Expect: recipe.Expect{
+				Launcher: "mpi",
+				Gates:    recipe.GateSettings{"elf-needed": map[string]any{"needed": []any{"b", "a"}}, "built-flags": map[string]any{"x": "true"}},
+			},
 		},
 		"2.10": {From: recipe.Origin{Kind: recipe.Sdist}, Image: "new", Env: map[string]string{"A": "{{rocm-path}}"}, Expect: recipe.Expect{Launcher: "mpi"}},
 	} {
@@ -115,19 +119,19 @@ func TestForAddsUp(t *testing.T) {
 func TestForRefusesVariantsThatDisagree(t *testing.T) {
 	const advisory = "{id: CVE-2024-10190, about: a, source: b, mended-by: c, action: d}"
 	for first, second := range map[string]string{
-		"image: a, runtime: b":           "image: b, runtime: a",
-		"runtime: a":                     "runtime: b",
-		`env: {X: "1"}`:                  `env: {X: ""}`,
-		"expect: {launcher: mpi}":        "expect: {launcher: gloo}",
-		"advisories: [" + advisory + "]": "advisories: [" + strings.Replace(advisory, "d}", "e}", 1) + "]",
-		`expect: {built: {nccl: "2.1"}}`: `expect: {built: {nccl: "2.2"}}`,
+		"image: a, runtime: b":                 "image: b, runtime: a",
+		"runtime: a":                           "runtime: b",
+		`env: {X: "1"}`:                        `env: {X: ""}`,
+		"expect: {launcher: mpi}":              "expect: {launcher: gloo}",
+		"advisories: [" + advisory + "]":       "advisories: [" + strings.Replace(advisory, "d}", "e}", 1) + "]",
+		`expect: {built-flags: {nccl: "2.1"}}`: `expect: {built-flags: {nccl: "2.2"}}`,
 	} {
 		text := strings.Replace(good, "expect: {launcher: mpi}\n", "", 1) + // line 23
 			"  - {when: {python: \"3.12\"}, " + first + "}\n  - {when: {version: \"2.10\"}, " + second + "}\n"
 		r := parse(t, text)
 		_, err := r.For(map[string]string{"version": "2.9", "python": "3.12"})
 		check.That(t, err == nil, "%s: %v", first, err)
-		name := map[string]string{"advisories": "advisories[CVE-2024-10190].action", "image": "image", "runtime": "runtime", "env": "env.X", "expect: {launcher": "expect.launcher", "expect: {built": "expect.built.nccl"}
+		name := map[string]string{"advisories": "advisories[CVE-2024-10190].action", "image": "image", "runtime": "runtime", "env": "env.X", "expect: {launcher": "expect.launcher", "expect: {built": "expect.built-flags.nccl"}
 		want := ""
 		for prefix, field := range name {
 			if strings.HasPrefix(first, prefix) {

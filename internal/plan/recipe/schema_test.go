@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"builder/internal/gates/gate"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
 	"builder/test/kit/golden"
@@ -21,7 +22,7 @@ import (
 )
 
 func TestSchema(t *testing.T) {
-	golden.CheckFile(t, filepath.Join("..", "..", "..", "recipes", "schema.json"), recipe.Schema(&recipe.Recipe{}))
+	golden.CheckFile(t, filepath.Join("..", "..", "..", "recipes", "schema.json"), recipe.SchemaWith(gate.Promises()))
 }
 
 // A comma ends a description in a jsonschema tag. The rest would be lost silently.
@@ -46,6 +47,11 @@ func TestNoDescriptionIsCut(t *testing.T) {
 		}
 	}
 	walk(reflect.TypeFor[recipe.Recipe]())
+	for _, promise := range gate.Promises() {
+		if promise.Of != nil {
+			walk(reflect.TypeOf(promise.Of))
+		}
+	}
 }
 
 // goodJSON is the good recipe as JSON, which is also YAML.
@@ -57,14 +63,14 @@ const goodJSON = `{
   "source": {"project": "tool", "version": "{{version}}", "released": {"2.10": "2025-01-02"}},
   "build": "make", "image": "base", "runtime": "base", "env": {"A": "1"},
   "requires": {"build": ["cmake"], "run": []},
-  "expect": {"packages": ["tool"], "device-code": ["gfx90a"], "built": {"mpi": "true"}, "launcher": "mpi"},
-  "variants": [{"when": {"version": "2.9"}, "env": {"B": "2"}, "expect": {"needed": ["libx.so.1"]}}]
+  "expect": {"packages": ["tool"], "device-code": ["gfx90a"], "built-flags": {"mpi": "true"}, "launcher": "mpi"},
+  "variants": [{"when": {"version": "2.9"}, "env": {"B": "2"}, "expect": {"elf-needed": {"needed": ["libx.so.1"]}}}]
 }`
 
 // Both reject the errors visible to an editor. The loader rejects more, because it
 // knows the meaning of a recipe.
 func TestSchemaAndLoaderAgree(t *testing.T) {
-	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as in an editor, with the schema alone
+	read := recipetest.Validator(t, recipe.SchemaWith(gate.Promises())) // as in an editor, with the schema alone
 	for name, c := range map[string]struct {
 		old, new       string
 		schema, loader bool
@@ -94,14 +100,14 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		text := []byte(strings.Replace(goodJSON, c.old, c.new, 1))
 		check.That(t, (c.old != "") != (string(text) == goodJSON), "%s: nothing was changed", name)
 		check.Same(t, fmt.Sprintf("%s: the schema", name), c.schema, read(text) == nil)
-		_, err := recipe.Parse("recipes/tool.yaml", text)
+		_, err := recipe.Parse("recipes/tool.yaml", text, gate.Promises())
 		check.That(t, (err == nil) == c.loader, "%s: the loader says %v", name, err)
 	}
 }
 
 // The loader rejects every mutated recipe that the schema rejects.
 func TestTheLoaderIsAsStrictAsTheSchema(t *testing.T) {
-	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as in an editor, with the schema alone
+	read := recipetest.Validator(t, recipe.SchemaWith(gate.Promises())) // as in an editor, with the schema alone
 	rapid.Check(t, func(t *rapid.T) {
 		var doc any
 		must.Succeed(t, json.Unmarshal([]byte(goodJSON), &doc))
@@ -111,7 +117,7 @@ func TestTheLoaderIsAsStrictAsTheSchema(t *testing.T) {
 		text, err := json.Marshal(doc)
 		must.Succeed(t, err)
 		refused := read(text)
-		_, err = recipe.Parse("recipes/tool.yaml", text)
+		_, err = recipe.Parse("recipes/tool.yaml", text, gate.Promises())
 		if refused != nil && err == nil {
 			t.Errorf("%s\nthe loader takes what the schema refuses: %v", text, refused)
 		}
@@ -164,8 +170,8 @@ func foreign(t *rapid.T) any {
 
 // Schema and loader accept all checked-in recipes.
 func TestCheckedInRecipesMeetTheSchema(t *testing.T) {
-	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as in an editor, with the schema alone
-	all, err := recipe.Load(os.DirFS(filepath.Join("..", "..", "..", "recipes")), "recipes")
+	read := recipetest.Validator(t, recipe.SchemaWith(gate.Promises())) // as in an editor, with the schema alone
+	all, err := recipe.Load(os.DirFS(filepath.Join("..", "..", "..", "recipes")), "recipes", gate.Promises())
 	must.Hold(t, err == nil && len(all) != 0, "%d recipes, %v", len(all), err)
 	for _, r := range all {
 		text, err := json.Marshal(r)

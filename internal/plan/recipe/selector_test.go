@@ -38,7 +38,7 @@ build: make
 
 // withSelector returns the recipe with the selectors in text.
 func withSelector(text string) (*recipe.Recipe, error) {
-	all, err := recipe.Load(fstest.MapFS{"tool.yaml": {Data: []byte(selected + text)}}, "recipes")
+	all, err := recipe.Load(fstest.MapFS{"tool.yaml": {Data: []byte(selected + text)}}, "recipes", nil)
 	if err != nil {
 		return nil, err
 	}

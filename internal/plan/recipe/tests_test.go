@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/gates/gate"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
@@ -19,7 +20,7 @@ func withTests(own, more string) string {
 func TestTestsAddUp(t *testing.T) {
 	const own = `{launcher: horovodrun, ranks: 2, files: [{file: test/a.py, seconds: 60, quick: {select: x, seconds: 9}}]}`
 	settings := func(more string) (recipe.Settings, error) {
-		r, err := recipe.Parse("site/recipes/tool.yaml", []byte(withTests(own, more)))
+		r, err := recipe.Parse("site/recipes/tool.yaml", []byte(withTests(own, more)), gate.Promises())
 		must.Succeed(t, err)
 		return r.For(map[string]string{"python": "3.12", "version": "2.10"})
 	}
@@ -91,7 +92,7 @@ func TestTestsAsWritten(t *testing.T) {
 		`{files: [{file: a.py, known: [{cases: [x], because: b}]}]}`:     "a known failure needs cases, because and issue",
 		`{files: [{file: a.py, known: [{because: b, issue: "https"}]}]}`: "a known failure needs cases, because and issue",
 	} {
-		_, err := recipe.Parse("site/recipes/tool.yaml", []byte(strings.Replace(good, "expect: {launcher: mpi}\n", "expect: {tests: "+own+"}\n", 1)))
+		_, err := recipe.Parse("site/recipes/tool.yaml", []byte(strings.Replace(good, "expect: {launcher: mpi}\n", "expect: {tests: "+own+"}\n", 1)), gate.Promises())
 		check.That(t, (err == nil) == (says == "") && (err == nil || strings.Contains(err.Error(), says)), "%s: %v", own, err)
 	}
 }

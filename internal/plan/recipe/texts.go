@@ -1,14 +1,12 @@
 package recipe
 
 import (
-	"errors"
+	"fmt"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"builder/internal/base/diag"
-	"builder/internal/files/x86"
 )
 
 var (
@@ -35,13 +33,6 @@ func (r *Recipe) validateTexts(s written) []error {
 	}{
 		{"expect.packages", e.Packages, nameProblem},
 		{"expect.extensions", e.Extensions, patternProblem},
-		{"expect.no-extensions", e.NoExtensions, patternProblem},
-		{"expect.needed", e.Needed, patternProblem},
-		{"expect.forbidden", e.Forbidden, patternProblem},
-		{"expect.kernels", e.Kernels, patternProblem},
-		{"expect.no-kernels", e.NoKernels, patternProblem},
-		{"expect.cpu-dispatch", e.CPUDispatch, patternProblem},
-		{"expect.cpu", e.CPU, cpuProblem},
 		{"requires.build", s.Requires.Build, requirementProblem},
 		{"requires.run", s.Requires.Run, requirementProblem},
 	} {
@@ -60,11 +51,24 @@ func (r *Recipe) validateTexts(s written) []error {
 // wildcard replaces a template in a checked text. It is valid in all of them.
 const wildcard = "0.0"
 
+// patternHint explains the syntax of patterns.
+const patternHint = "* is any name, [ab] one of the characters, and \\ precedes a character that stands for itself"
+
 func patternProblem(text string) (why, hint string) {
 	if _, err := path.Match(text, ""); err != nil {
-		return "valid pattern", "* is any name, [ab] one of the characters, and \\ precedes a character that stands for itself"
+		return "valid pattern", patternHint
 	}
 	return "", ""
+}
+
+// Patterns reports every text of a list in the settings of a gate that is no valid
+// pattern. at is the place of the list.
+func (problem Report) Patterns(at string, texts []string) {
+	for i, text := range texts {
+		if why, hint := patternProblem(text); why != "" {
+			problem(fmt.Sprintf("%s[%d]", at, i), "%q is no %s", text, why).Hint = hint
+		}
+	}
 }
 
 func nameProblem(text string) (why, hint string) {
@@ -72,29 +76,6 @@ func nameProblem(text string) (why, hint string) {
 		return "", ""
 	}
 	return "name of a package", "packages takes no patterns: write the whole name, such as ujson.cpython-313-x86_64-linux-gnu.so for a module that is one file"
-}
-
-func cpuProblem(text string) (why, hint string) {
-	before, after, template := strings.Cut(text, wildcard) // CPUFault checks the value
-	fits := func(name string) bool { return strings.HasPrefix(name, before) && strings.HasSuffix(name, after) }
-	if slices.Contains(x86.Names(), text) || template && slices.ContainsFunc(x86.Names(), fits) {
-		return "", ""
-	}
-	return noCPU, diag.DidYouMean(text, x86.Names())
-}
-
-const noCPU = "level or extension of x86-64"
-
-// CPUFault rejects values of expect.cpu that no processor has, after templates were
-// replaced.
-func (e Expect) CPUFault() error {
-	var errs []error
-	for _, text := range e.CPU {
-		if !slices.Contains(x86.Names(), text) {
-			errs = append(errs, diag.Errorf(diag.Usage, "expect.cpu: %q is no %s", text, noCPU).WithHint("%s", diag.DidYouMean(text, x86.Names())))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func requirementProblem(text string) (why, hint string) {

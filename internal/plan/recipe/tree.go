@@ -40,7 +40,9 @@ func isArchive(name string) bool {
 // ofWheels returns the names of stated promises that only a wheel can keep: all except
 // those valid for any file.
 func (e Expect) ofWheels() []string {
-	e.Version, e.Size, e.Tree, e.Behaviour, e.Waivers = "", "", "", nil, nil
+	e.Version, e.Tree, e.Behaviour, e.Waivers = "", "", nil, nil
+	e.Gates = maps.Clone(e.Gates)
+	delete(e.Gates, "size")
 	data, err := json.Marshal(e)
 	if err != nil {
 		panic(fmt.Sprintf("recipe: a promise is not JSON: %v", err)) // strings, lists and maps only

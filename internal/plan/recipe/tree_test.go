@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"builder/internal/gates/gate"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
 )
@@ -33,7 +34,7 @@ func TestTreeAlone(t *testing.T) {
 		"a path":     {with("{tree: ../tool.tar}", ""), []string{`"../tool.tar" is not the name of an archive`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := recipe.Parse("recipes/tool.yaml", []byte(c.text))
+			_, err := recipe.Parse("recipes/tool.yaml", []byte(c.text), gate.Promises())
 			got := messages(err)
 			check.That(t, slices.EqualFunc(got, c.want, strings.Contains), "%v", cmp.Diff(c.want, got))
 		})

@@ -42,7 +42,7 @@ from: {kind: sdist}
 build: make
 image: base
 runtime: base
-`))
+`), nil)
 		must.Succeed(t, err)
 		return r
 	}

@@ -26,7 +26,7 @@ func TestTheSourceOfASubject(t *testing.T) {
 	home, dir := t.TempDir(), t.TempDir()
 	source := filepath.Join(dir, "tool-1.tar")
 	made := filepath.Join(dir, "cell", "tool-1+gloo.tar")
-	e := lock.Entry{Schema: lock.Schema, ID: "cell", Expect: recipe.Expect{Tree: filepath.Base(made)}, Patches: []patch.Patch{
+	e := lock.Entry{Schema: lock.EntrySchema, ID: "cell", Expect: recipe.Expect{Tree: filepath.Base(made)}, Patches: []patch.Patch{
 		{Name: "gloo", Edits: []patch.Edit{{Kind: patch.Replace, File: "train.py", Search: "nccl", Replace: "gloo", Count: 1}}},
 	}}
 	must.Succeed(t, sourcetreetest.Write(source, map[string]string{"tool-1/train.py": "backend = 'nccl'\n", "tool-1/LICENSE": "MIT\n"}))
@@ -59,7 +59,7 @@ func TestTheDirectoryOfRefusedWheels(t *testing.T) {
 	must.Succeed(t, os.Mkdir(rejected, 0o755))
 	_, err := wheelsOf(rejected)
 	check.That(t, diag.CodeOf(err) == diag.Usage, "without an entry: %v", err)
-	must.Succeed(t, lock.WriteEntry(cell, lock.Entry{Schema: lock.Schema, ID: "cell"}))
+	must.Succeed(t, lock.WriteEntry(cell, lock.Entry{Schema: lock.EntrySchema, ID: "cell"}))
 	_, err = wheelsOf(rejected)
 	check.That(t, diag.CodeOf(err) == diag.Usage, "without a wheel: %v", err)
 	wheel := filepath.Join(rejected, "x-1-py3-none-any.whl")
