@@ -3,22 +3,17 @@ package wheel
 import (
 	"bytes"
 	"fmt"
-	"os"
 )
 
 // ReadFiles returns the members of a wheel chosen by wanted, by name. It leaves out
 // members of more than limit bytes. The wheel may have any file name.
 func ReadFiles(path string, wanted func(name string) bool, limit int64) (map[string][]byte, error) {
-	f, err := os.Open(path)
+	f, size, err := openFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("opening wheel: %w", err)
+		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("opening wheel: %w", err)
-	}
-	archive, err := openZIP(f, info.Size())
+	archive, err := openZIP(f, size)
 	if err != nil {
 		return nil, fmt.Errorf("opening wheel %q: %w", path, err)
 	}

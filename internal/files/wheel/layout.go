@@ -19,25 +19,22 @@ import (
 // see different wheels, so this package refuses the ZIP.
 //
 // archive/zip reads the directory. This file compares its answer with the other places.
-// The rules follow those of the Python index for uploads, with three differences:
+// The rules follow those of the Python index for uploads, with two differences:
 //
 //   - The index accepts an archive comment, and this package does not. No wheel in use
 //     has one.
 //   - The index accepts any well-formed extra field, and this package only plainExtras.
 //     Wheels in use need no other.
-//   - The index refuses every data descriptor. uv and pip read descriptors, and Python
-//     and Go write them to outputs that cannot seek. This package accepts a descriptor
-//     if it agrees with the directory and the member is compressed, because only then
-//     can a reader from the front find the end of the member. The wheels of this
-//     program have no descriptors.
+//
+// So sizes after a member, as Python and Go write them to outputs that cannot seek, are
+// refused.
 
 // Records of a ZIP (APPNOTE.TXT 4.3) and the lengths of their fixed parts.
 const (
-	localSignature      = "PK\x03\x04"
-	descriptorSignature = "PK\x07\x08"
-	end64Signature      = "PK\x06\x06"
-	locatorSignature    = "PK\x06\x07"
-	endSignature        = "PK\x05\x06"
+	localSignature   = "PK\x03\x04"
+	end64Signature   = "PK\x06\x06"
+	locatorSignature = "PK\x06\x07"
+	endSignature     = "PK\x05\x06"
 
 	localLength   = 30
 	centralLength = 46
@@ -46,8 +43,8 @@ const (
 	endLength     = 22
 )
 
-// Flags that do not change the content of a member: compression effort, sizes after the
-// member, a name in UTF-8.
+// Flags that do not change the content of a member: compression effort, a name in UTF-8.
+// flagDescriptor marks sizes after the member.
 const (
 	flagEffort     = 0x0006
 	flagDescriptor = 0x0008
@@ -209,14 +206,14 @@ func (m member) problem() string {
 	switch {
 	case m.Flags&flagUTF8 == 0 && !isASCII(m.Name):
 		return "has a name without the mark for UTF-8: readers disagree about its letters"
-	case m.Flags&^(flagEffort|flagDescriptor|flagUTF8) != 0:
+	case m.Flags&flagDescriptor != 0:
+		return "has its sizes behind it: readers from the front find them in different ways, and the Python index refuses them"
+	case m.Flags&^(flagEffort|flagUTF8) != 0:
 		return fmt.Sprintf("has the flags %#x: it is encrypted, or for readers of another kind", m.Flags)
 	case m.Method != zip.Store && m.Method != zip.Deflate:
 		return fmt.Sprintf("is compressed by method %d, and installers support 0 and 8 (deflate)", m.Method)
 	case m.Method == zip.Store && m.CompressedSize64 != m.UncompressedSize64:
 		return fmt.Sprintf("is not compressed, but has %d bytes here and %d unpacked", m.CompressedSize64, m.UncompressedSize64)
-	case m.Method == zip.Store && m.Flags&flagDescriptor != 0:
-		return "is not compressed and has its size behind it: readers from the front cannot find its end"
 	case m.ReaderVersion&0xff > maxVersion || u16(m.entry[34:]) != 0:
 		return "is for a newer reader, or on another disk"
 	case m.Comment != "":
@@ -324,14 +321,11 @@ func (z layout) member(m member, at uint64) (uint64, error) {
 		return 0, fmt.Errorf("it has %w", err)
 	}
 	large := fields[zip64Extra]
-	described := m.Flags&flagDescriptor != 0
-	switch sizes := binary.LittleEndian.AppendUint64(long(m.UncompressedSize64), m.CompressedSize64); {
-	case !m.isMarked(at), large != nil && !bytes.Equal(large, sizes), large == nil && !described && m.isLarge():
+	switch sizes := slices.Concat(long(m.UncompressedSize64), long(m.CompressedSize64)); {
+	case !m.isMarked(at), large != nil && !bytes.Equal(large, sizes), large == nil && max(m.UncompressedSize64, m.CompressedSize64) >= math.MaxUint32:
 		return 0, errors.New("it has two sizes or places: readers disagree about its end")
 	case large != nil && u64(header[18:]) == math.MaxUint64: // Python leaves room before it knows the sizes
 		copy(header[18:26], m.entry[20:28])
-	case described && string(header[14:26]) == strings.Repeat("\x00", 12):
-		copy(header[14:26], m.entry[16:28])
 	}
 	if string(rest[:names]) != m.Name {
 		return 0, fmt.Errorf("its own header names it %.300q: pip uses the directory, uv the header", rest[:names])
@@ -339,21 +333,13 @@ func (z layout) member(m member, at uint64) (uint64, error) {
 	if string(header[:4]) != localSignature || !bytes.Equal(header[6:28], m.entry[8:30]) {
 		return 0, errors.New("its own header differs from the directory in flags, method, time, checksum or sizes: pip uses the directory, uv the header")
 	}
-	end := m.data + m.CompressedSize64
-	if !described {
-		return end, nil
-	}
-	return z.descriptor(m, end, large != nil)
+	return m.data + m.CompressedSize64, nil
 }
 
 func long(value uint64) []byte { return binary.LittleEndian.AppendUint64(nil, value) }
 
-func (m member) isLarge() bool {
-	return max(m.UncompressedSize64, m.CompressedSize64) >= math.MaxUint32
-}
-
 // isMarked compares the extra field for large values in the directory with the marks
-// for such values. It has a value for each mark, and Go always adds the offset.
+// for such values. It has a value for each mark.
 func (m member) isMarked(offset uint64) bool {
 	var values []byte
 	for _, v := range []struct {
@@ -364,23 +350,5 @@ func (m member) isMarked(offset uint64) bool {
 			values = append(values, long(v.value)...)
 		}
 	}
-	have := m.extras[zip64Extra]
-	return bytes.Equal(have, values) || bytes.Equal(have, append(values, long(offset)...))
-}
-
-// descriptor compares the sizes after a member with the directory, and returns the
-// position behind them. They have eight bytes each if the local header has a ZIP64
-// extra field or if the sizes need them. Go considers only the sizes.
-func (z layout) descriptor(m member, at uint64, large bool) (uint64, error) {
-	want := binary.LittleEndian.AppendUint32([]byte(descriptorSignature), m.CRC32)
-	if large || m.isLarge() {
-		want = slices.Concat(want, long(m.CompressedSize64), long(m.UncompressedSize64))
-	} else {
-		want = append(want, m.entry[20:28]...)
-	}
-	have, err := z.read(at, len(want))
-	if err == nil && !bytes.Equal(have, want) {
-		err = errors.New("the sizes and checksum behind it differ from the directory: readers disagree about its end")
-	}
-	return at + uint64(len(want)), err
+	return bytes.Equal(m.extras[zip64Extra], values)
 }

@@ -35,14 +35,13 @@ type handMade struct {
 type handMember struct {
 	name, text string
 	stored     bool
-	descriptor bool                // write sizes after the member
 	flags      uint16              // additional flags
 	padding    []byte              // after the compressed bytes, and counted with them
 	mode       fs.FileMode         // Unix mode
 	extra      []byte              // in both headers
 	local      func([]byte) []byte // edits the local header
 	central    func([]byte) []byte // edits the directory entry
-	behind     func([]byte) []byte // edits the data descriptor
+	after      []byte              // after the member, and counted nowhere
 }
 
 func deflated(text string) []byte {
@@ -69,20 +68,8 @@ func (h handMade) bytes() []byte {
 		at := len(out)
 		packed := append(m.packed(), m.padding...)
 		sum, sizes := crc32.ChecksumIEEE([]byte(m.text)), [2]uint32{uint32(len(packed)), uint32(len(m.text))}
-		if m.descriptor {
-			m.flags |= flagDescriptor
-		}
-		own, ownSum := sizes, sum
-		if m.descriptor {
-			own, ownSum = [2]uint32{}, 0
-		}
-		out = append(out, changed(m.header(localSignature, m.flags, ownSum, own, nil), m.local)...)
-		out = append(out, packed...)
-		if m.descriptor {
-			b := binary.LittleEndian.AppendUint32([]byte(descriptorSignature), sum)
-			b = binary.LittleEndian.AppendUint32(b, sizes[0])
-			out = append(out, changed(binary.LittleEndian.AppendUint32(b, sizes[1]), m.behind)...)
-		}
+		out = append(out, changed(m.header(localSignature, m.flags, sum, sizes, nil), m.local)...)
+		out = slices.Concat(out, packed, m.after)
 		tail := make([]byte, 14) // comment, disk, two kinds of attributes, offset
 		binary.LittleEndian.PutUint32(tail[6:], uint32(m.attributes()))
 		binary.LittleEndian.PutUint32(tail[10:], uint32(at))
@@ -219,7 +206,6 @@ func plainZIPs() []zipCase {
 		{"as Python writes it", func(*handMade) {}, ""},
 		{"the directory in another order", func(h *handMade) { h.reversed = true }, ""},
 		first("stored", "", func(m *handMember) { m.stored = true }),
-		first("sizes behind it, as Go writes them", "", func(m *handMember) { m.descriptor = true }),
 		first("times and owners, as Info-ZIP writes them", "", func(m *handMember) {
 			m.extra = slices.Concat(extra(0x5455, "\x01abcd"), extra(0x7875, "\x01\x04abcd\x04abcd"))
 		}),
@@ -332,28 +318,16 @@ func headerCases() []zipCase {
 		first("another disk", "on another disk", func(m *handMember) { m.central = put(34, 1) }),
 		first("a version to come", "for a newer reader", func(m *handMember) { m.central = put(6, 64) }),
 		first("stored in other sizes", "is not compressed, but has", func(m *handMember) { m.stored, m.padding = true, []byte("x") }),
-		first("stored with its size behind it", "cannot find its end", func(m *handMember) { m.stored, m.descriptor = true, true }),
-		first("other sizes behind it", "sizes and checksum behind it", func(m *handMember) { m.descriptor, m.behind = true, put(8, 1) }),
-		first("no mark on the sizes behind it", "sizes and checksum behind it", func(m *handMember) {
-			m.descriptor, m.behind = true, func(b []byte) []byte { return b[4:] }
-		}),
-		first("no sizes behind it", "", func(m *handMember) {
-			m.descriptor, m.behind = true, func([]byte) []byte { return nil }
-		}).saying("sizes and checksum behind it"),
+		first("its sizes behind it", "has its sizes behind it", func(m *handMember) { m.flags = flagDescriptor }),
 	}
 }
-
-func (c zipCase) saying(text string) zipCase { c.says = text; return c }
 
 // placeCases state wrong positions of members.
 func placeCases() []zipCase {
 	evil := handMade{members: []handMember{{name: "evil.pth", text: "import os"}}, end: func(span) []byte { return nil }, central: func([]byte) []byte { return nil }}
 	return []zipCase{
 		{"an unlisted member", func(h *handMade) { h.between = evil.bytes() }, "bytes before the directory of the ZIP are missing in it"},
-		first("an unlisted member between two", "unnamed bytes lie between", func(m *handMember) {
-			m.descriptor = true
-			m.behind = func(b []byte) []byte { return append(b, evil.bytes()...) }
-		}),
+		first("an unlisted member between two", "unnamed bytes lie between", func(m *handMember) { m.after = evil.bytes() }),
 		{"two members at one offset", func(h *handMade) { h.members[1].central = put(42, 0, 0, 0, 0) }, "members overlap"},
 		{"a member overlaps the next", func(h *handMade) {
 			m := &h.members[0]
@@ -456,43 +430,22 @@ func openError(data []byte) error {
 	return err
 }
 
-// Wheels with a member of more than 4 GiB are accepted, as Python and Go write them.
-// Only the stated sizes are that large here.
+// A wheel with a member of more than 4 GiB is accepted, as Python writes it. Only the
+// stated sizes are that large here.
 func TestLargeMembersAreRead(t *testing.T) {
 	const size, at = 5 << 30, 7
-	mark, both := []byte("\xff\xff\xff\xff"), slices.Concat(long(size), long(size-1))
-	for name, c := range map[string]struct {
-		flags        uint16
-		local, entry []byte // the values of the extra fields
-	}{
-		"Python":              {0, both, both},
-		"Go":                  {flagDescriptor, nil, slices.Concat(both, long(at))},
-		"Python, to a socket": {flagDescriptor, both, both},
-	} {
-		m := handMember{name: "a", flags: c.flags}
-		if c.local != nil {
-			m.extra = extra(zip64Extra, string(c.local))
-		}
-		header := m.header(localSignature, c.flags, 0, [2]uint32{}, nil)
-		if c.local != nil {
-			copy(header[18:], slices.Concat(mark, mark))
-		}
-		m.extra = extra(zip64Extra, string(c.entry))
-		entry := m.header(centralSignature, c.flags, 0, [2]uint32{}, binary.LittleEndian.AppendUint32(make([]byte, 10), at))
-		copy(entry[20:], slices.Concat(mark, mark))
-		f := &zip.File{FileHeader: zip.FileHeader{Name: "a", Flags: c.flags, CompressedSize64: size - 1, UncompressedSize64: size}}
-		extras, err := readExtras(m.extra)
-		must.Succeed(t, err)
-		data := uint64(at + len(header))
-		behind := slices.Concat([]byte(descriptorSignature), make([]byte, 4), long(size-1), long(size))
-		file := sparse{at: header, int64(data) + size - 1: behind}
-		end, err := layout{file, 0}.member(member{f, entry[:centralLength], extras, data}, at)
-		want := data + size - 1
-		if c.flags != 0 {
-			want += uint64(len(behind))
-		}
-		check.That(t, err == nil && end == want, "%s: %d, want %d, %v", name, end, want, err)
-	}
+	marks := []byte("\xff\xff\xff\xff\xff\xff\xff\xff")
+	m := handMember{name: "a", extra: extra(zip64Extra, string(slices.Concat(long(size), long(size-1))))}
+	header := m.header(localSignature, 0, 0, [2]uint32{}, nil)
+	copy(header[18:], marks)
+	entry := m.header(centralSignature, 0, 0, [2]uint32{}, binary.LittleEndian.AppendUint32(make([]byte, 10), at))
+	copy(entry[20:], marks)
+	f := &zip.File{FileHeader: zip.FileHeader{Name: "a", CompressedSize64: size - 1, UncompressedSize64: size}}
+	extras, err := readExtras(m.extra)
+	must.Succeed(t, err)
+	data := uint64(at + len(header))
+	end, err := layout{sparse{at: header}, 0}.member(member{f, entry[:centralLength], extras, data}, at)
+	check.That(t, err == nil && end == data+size-1, "%d, want %d, %v", end, data+size-1, err)
 }
 
 // sparse is a large file with few bytes, by their position.
@@ -511,13 +464,12 @@ func (s sparse) ReadAt(b []byte, at int64) (int, error) {
 func walk(data []byte) (map[string]string, bool) {
 	members := map[string]string{}
 	for len(data) >= localLength && string(data[:4]) == localSignature {
-		u16, u32 := binary.LittleEndian.Uint16, binary.LittleEndian.Uint32
-		flags, method, packed := u16(data[6:]), u16(data[8:]), int(u32(data[18:]))
+		method, packed := u16(data[8:]), uint64(u32(data[18:]))
 		names, extras := int(u16(data[26:])), int(u16(data[28:]))
 		if localLength+names+extras > len(data) {
 			return nil, false
 		}
-		name, fields := string(data[localLength:localLength+names]), data[localLength+names:localLength+names+extras]
+		name, fields := string(data[localLength:][:names]), data[localLength+names:][:extras]
 		data = data[localLength+names+extras:]
 		if packed == 0xffffffff {
 			for len(fields) >= 20 && u16(fields) != zip64Extra {
@@ -526,43 +478,20 @@ func walk(data []byte) (map[string]string, bool) {
 			if len(fields) < 20 {
 				return nil, false
 			}
-			packed = int(binary.LittleEndian.Uint64(fields[12:]))
+			packed = u64(fields[12:])
 		}
-		if flags&flagDescriptor == 0 && (packed < 0 || packed > len(data)) {
+		if _, twice := members[name]; twice || packed > uint64(len(data)) {
 			return nil, false
 		}
-		raw := bytes.NewReader(data)
-		if flags&flagDescriptor == 0 {
-			raw = bytes.NewReader(data[:packed])
+		content := io.Reader(bytes.NewReader(data[:packed]))
+		if method != 0 {
+			content = flate.NewReader(content)
 		}
-		text := make([]byte, 0, 64)
-		if method == 0 {
-			text = append(text, data[:packed]...)
-			raw.Seek(0, 2)
-		} else {
-			var b bytes.Buffer
-			if _, err := b.ReadFrom(flate.NewReader(raw)); err != nil {
-				return nil, false
-			}
-			text = b.Bytes()
-		}
-		if flags&flagDescriptor == 0 {
-			data = data[packed:]
-		} else {
-			data = data[len(data)-raw.Len():]
-			n := 16
-			if len(data) >= 24 && string(data[16:20]) != localSignature && string(data[16:20]) != centralSignature {
-				n = 24
-			}
-			if len(data) < n || string(data[:4]) != descriptorSignature {
-				return nil, false
-			}
-			data = data[n:]
-		}
-		if _, twice := members[name]; twice {
+		text, err := io.ReadAll(content)
+		if err != nil {
 			return nil, false
 		}
-		members[name] = string(text)
+		members[name], data = string(text), data[packed:]
 	}
 	return members, true
 }
@@ -571,7 +500,7 @@ func walk(data []byte) (map[string]string, bool) {
 // for archive/zip, and for a reader from the front.
 func FuzzReadersAgree(f *testing.F) {
 	for _, c := range zipCases() {
-		h := handMade{members: []handMember{{name: "horovod/a.py", text: "a"}, {name: "b", text: "bb", descriptor: true}, {name: "c", stored: true}, {name: "d", text: "d"}}}
+		h := handMade{members: []handMember{{name: "horovod/a.py", text: "a"}, {name: "b", text: "bb"}, {name: "c", stored: true}, {name: "d", text: "d"}}}
 		c.change(&h)
 		f.Add(h.bytes())
 	}

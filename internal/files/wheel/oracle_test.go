@@ -101,7 +101,7 @@ func TestInstallersAgreeOnWhatIsTaken(t *testing.T) {
 	}
 	wheels, cases := t.TempDir(), map[string]zipCase{}
 	for i, c := range append(zipCases(), zipCase{"bytes behind what is compressed", func(h *handMade) {
-		h.members[0].descriptor, h.members[0].padding = true, []byte("PK\x07\x08")
+		h.members[0].padding = []byte("PK\x07\x08")
 	}, "follow the end"}) {
 		h := byHand()
 		c.change(&h)

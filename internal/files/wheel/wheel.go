@@ -25,6 +25,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"builder/internal/base/regular"
 )
 
 // Limits of reading. The largest wheels in the field have 20,000 members and 5 GiB.
@@ -68,11 +70,11 @@ type File struct {
 // ZIP, a ZIP that two readers could interpret differently or that must not be unpacked,
 // and excessive sizes. [Wheel.Check] reports all other problems.
 func Open(path string) (*Wheel, error) {
-	f, err := os.Open(path)
+	f, size, err := openFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("opening wheel: %w", err)
+		return nil, err
 	}
-	w, err := openFile(f, filepath.Base(path))
+	w, err := read(filepath.Base(path), f, size)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening wheel %q: %w", path, err), f.Close())
 	}
@@ -80,15 +82,17 @@ func Open(path string) (*Wheel, error) {
 	return w, nil
 }
 
-func openFile(f *os.File, base string) (*Wheel, error) {
+// openFile opens a regular file and returns its size.
+func openFile(path string) (*os.File, int64, error) {
+	f, err := regular.Follow(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("opening wheel: %w", err)
+	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return nil, 0, errors.Join(fmt.Errorf("opening wheel: %w", err), f.Close())
 	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	return read(base, f, info.Size())
+	return f, info.Size(), nil
 }
 
 func read(base string, r io.ReaderAt, size int64) (*Wheel, error) {

@@ -9,9 +9,12 @@ import (
 	"archive/zip"
 	"bytes"
 	"cmp"
+	"compress/flate"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/csv"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,6 +23,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"builder/test/kit/must"
 )
@@ -117,26 +121,36 @@ func Record(name string, files ...File) File {
 	return File{Name: name, Text: b.String()}
 }
 
-// ZIP returns a ZIP of the given members, without a check of their names.
+// ZIP returns a ZIP of the given members, without a check of their names. Sizes are before
+// the members, as the Python index requires.
 func ZIP(modified time.Time, files ...File) []byte {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	for _, f := range files {
-		if f.Mode == 0 {
-			f.Mode = 0o644
+		var packed bytes.Buffer
+		deflate, _ := flate.NewWriter(&packed, flate.DefaultCompression) // a valid level
+		deflate.Write([]byte(f.Text))                                    // writing to a buffer does not fail
+		deflate.Close()
+		h := &zip.FileHeader{
+			Name: f.Name, Method: zip.Deflate, CRC32: crc32.ChecksumIEEE([]byte(f.Text)),
+			CompressedSize64: uint64(packed.Len()), UncompressedSize64: uint64(len(f.Text)),
+			ModifiedDate: 0x21, // the first day; the extra field has the time
+			Extra:        binary.LittleEndian.AppendUint32([]byte{0x55, 0x54, 5, 0, 1}, uint32(modified.Unix())),
 		}
-		h := &zip.FileHeader{Name: f.Name, Method: zip.Deflate, Modified: modified}
-		h.SetMode(f.Mode)
-		member, err := w.CreateHeader(h)
-		if err == nil {
-			_, err = member.Write([]byte(f.Text))
+		switch {
+		case strings.HasSuffix(f.Name, "/"):
+			h.Method, h.CompressedSize64 = zip.Store, 0
+			packed.Reset()
+		case strings.ContainsFunc(f.Name, func(r rune) bool { return r > unicode.MaxASCII }):
+			h.Flags = 0x800 // the name is UTF-8
 		}
+		h.SetMode(cmp.Or(f.Mode, 0o644))
+		member, err := w.CreateRaw(h)
 		if err != nil {
-			panic(err) // archive/zip refuses a directory with content
+			panic(err)
 		}
+		member.Write(packed.Bytes())
 	}
-	if err := w.Close(); err != nil {
-		panic(err) // writing to a buffer does not fail
-	}
+	w.Close()
 	return b.Bytes()
 }
