@@ -181,14 +181,11 @@ func (b *Budget) Reader(ctx context.Context, r io.ReaderAt) io.ReaderAt {
 }
 
 // Bounded returns a reader for a library in a file of its own. Its budget follows from
-// the size of r.
+// the size of the file.
 func Bounded(ctx context.Context, r io.ReaderAt) io.ReaderAt {
 	size := int64(0)
-	switch of := r.(type) {
-	case interface{ Size() int64 }:
-		size = of.Size()
-	case *os.File:
-		if info, err := of.Stat(); err == nil {
+	if f, ok := r.(*os.File); ok {
+		if info, err := f.Stat(); err == nil {
 			size = info.Size()
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // architecture of its code. AMD's names come from its system requirements for ROCm, and
 // NVIDIA's from its list of compute capabilities.
 var products = map[string]string{
-	"mi50": "gfx906", "mi60": "gfx906", "radeonvii": "gfx906", "mi100": "gfx908",
+	"mi50": "gfx906", "mi60": "gfx906", "vii": "gfx906", "mi100": "gfx908",
 	"mi200": "gfx90a", "mi210": "gfx90a", "mi250": "gfx90a", "mi250x": "gfx90a",
 	"mi300": "gfx942", "mi300a": "gfx942", "mi300x": "gfx942", "mi308x": "gfx942", "mi325": "gfx942", "mi325x": "gfx942",
 	"mi350": "gfx950", "mi350x": "gfx950", "mi355": "gfx950", "mi355x": "gfx950",
@@ -35,14 +35,7 @@ var (
 // MI300X and AMD Instinct MI300X, sm_90 for H200. It returns "" for other names.
 func Architecture(name string) string {
 	name = strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(name))
-	if arch, ok := products[name]; ok {
-		return arch
-	}
-	name = makers.ReplaceAllString(name, "")
-	if arch, ok := products[name]; ok {
-		return arch
-	}
-	return products[forms.ReplaceAllString(name, "")]
+	return products[forms.ReplaceAllString(makers.ReplaceAllString(name, ""), "")]
 }
 
 // IsArchitecture reports whether a GPU of the table runs code for arch, such as gfx906.

@@ -18,49 +18,19 @@ type Name struct {
 	Platform     string
 }
 
-var (
-	distributionPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._]*[A-Za-z0-9])?$`)
-	versionPattern      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._!+]*$`)
-	buildPattern        = regexp.MustCompile(`^[0-9][A-Za-z0-9._]*$`)
-	tagPattern          = regexp.MustCompile(`^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$`)
-)
+// filePattern has a group for each part of a file name. The fourth one is the build tag.
+var filePattern = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._]*[A-Za-z0-9])?)-([A-Za-z0-9][A-Za-z0-9._!+]*)(-([0-9][A-Za-z0-9._]*))?` +
+	`-(` + tags + `)-(` + tags + `)-(` + tags + `)\.whl$`)
+
+const tags = `[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*`
 
 // ParseName parses the base name of a wheel.
 func ParseName(file string) (Name, error) {
-	stem, ok := strings.CutSuffix(file, ".whl")
-	if !ok {
-		return Name{}, fmt.Errorf("parsing wheel name %q: it does not end in .whl", file)
-	}
-	parts := strings.Split(stem, "-")
-	if len(parts) == 5 {
-		parts = slices.Insert(parts, 2, "")
-	} else if len(parts) != 6 || parts[2] == "" {
+	m := filePattern.FindStringSubmatch(file)
+	if m == nil {
 		return Name{}, fmt.Errorf("parsing wheel name %q: want distribution-version[-build]-python-abi-platform.whl", file)
 	}
-	n := Name{parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]}
-	if problem := n.problem(); problem != "" {
-		return Name{}, fmt.Errorf("parsing wheel name %q: %s", file, problem)
-	}
-	return n, nil
-}
-
-func (n Name) problem() string {
-	for _, part := range []struct {
-		what, text string
-		pattern    *regexp.Regexp
-	}{
-		{"distribution", n.Distribution, distributionPattern},
-		{"version", n.Version, versionPattern},
-		{"build tag", n.Build, buildPattern},
-		{"Python tag", n.Python, tagPattern},
-		{"ABI tag", n.ABI, tagPattern},
-		{"platform tag", n.Platform, tagPattern},
-	} {
-		if !part.pattern.MatchString(part.text) && (part.what != "build tag" || part.text != "") {
-			return fmt.Sprintf("%q is not a valid %s", part.text, part.what)
-		}
-	}
-	return ""
+	return Name{m[1], m[2], m[4], m[5], m[6], m[7]}, nil
 }
 
 // String returns the file name.

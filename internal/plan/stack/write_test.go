@@ -114,7 +114,7 @@ func TestOpenRefuses(t *testing.T) {
 		change func(text string) string
 		want   string
 	}{
-		"a way out":      {func(s string) string { return strings.Replace(s, click, "../"+click, 1) }, "is not a valid distribution"},
+		"a way out":      {func(s string) string { return strings.Replace(s, click, "../"+click, 1) }, "want distribution-version"},
 		"another digest": {func(s string) string { return strings.Replace(s, `"sha256": "`, `"sha256": "0`, 1) }, "the manifest has 0"},
 		"no such wheel":  {func(s string) string { return strings.Replace(s, click, "x-1-py3-none-any.whl", 1) }, "x-1-py3-none-any.whl: no such file"},
 		"another format": {func(s string) string { return strings.Replace(s, `"format": 1`, `"format": 2`, 1) }, "has format 2"},
