@@ -37,8 +37,8 @@ func printLockCheck(out term.Printer, r plan.LockResult) {
 		return
 	}
 	out.Say("the lock of %s pins everything for all of %s except the cells that need", r.Recipe, cells)
-	for _, u := range r.Unstated {
-		out.Say("  %s (%d)", u.Why, u.Cells)
+	for _, why := range r.Unstated {
+		out.Say("  %s", why)
 	}
 }
 

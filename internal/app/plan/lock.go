@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"builder/internal/base/diag"
@@ -46,7 +47,7 @@ func checkLock(ctx context.Context, s Setup, r LockRequest) (LockResult, error) 
 	}
 	result := LockResult{Recipe: r.Recipe.Name, Cells: cellIDs(drafts), Changes: []lock.PinChange{}, Checked: true}
 	if r.Every {
-		err = result.cover(ctx, asm, drafts)
+		err = result.cover(ctx, asm, f, drafts)
 	} else {
 		_, err = asm.Pinned(r.Recipe.Name, r.Filter, drafts, f)
 	}
@@ -68,16 +69,28 @@ func checkLock(ctx context.Context, s Setup, r LockRequest) (LockResult, error) 
 	return result, nil
 }
 
-// cover records the cells for which a registry or repository must be queried. It
-// returns an error for all other missing pins.
-func (r *LockResult) cover(ctx context.Context, asm *assemble.Assembler, drafts []lock.Draft) error {
-	c, err := asm.Cover(ctx, r.Recipe, drafts)
-	if err == nil && len(c.Lacks) > 0 {
-		err = diag.Errorf(diag.Drift, "the lock of %s lacks %s", r.Recipe, strings.Join(c.Lacks, "; ")).
-			WithHint("run `%s --all`", asm.Locks.PinCommand(r.Recipe, nil))
+// cover notes the needs for which a registry or a repository must be asked. It returns an
+// error for all other missing pins of the cells and of their input cells.
+func (r *LockResult) cover(ctx context.Context, asm *assemble.Assembler, f lock.File, drafts []lock.Draft) error {
+	missing := f.Missing(drafts)
+	r.Unstated = missing.Unstated()
+	var lacks []string
+	if left := missing.Else(); !left.None() {
+		lacks = append(lacks, left.String())
 	}
-	r.Unstated = c.Unstated
-	return err
+	for _, d := range drafts {
+		switch _, _, err := asm.Inputs(ctx, d); {
+		case err != nil && diag.CodeOf(err) != diag.Drift:
+			return err
+		case err != nil && !slices.Contains(lacks, err.Error()):
+			lacks = append(lacks, err.Error())
+		}
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	return diag.Errorf(diag.Drift, "the lock of %s lacks %s", r.Recipe, strings.Join(lacks, "; ")).
+		WithHint("run `%s --all`", asm.Locks.PinCommand(r.Recipe, nil))
 }
 
 // unneededPins returns the pins at the lock path not needed by any cell of the recipe.
@@ -114,9 +127,9 @@ type LockResult struct {
 	Unneeded string           `json:"unneeded,omitempty"` // pins not needed by any cell of the recipe
 	// Unstated lists the reasons why cells cannot be locked. They are no error of the
 	// lock.
-	Unstated []assemble.Unstated `json:"unstated,omitempty"`
-	Wrote    string              `json:"wrote,omitempty"` // path of the lock, if it was written
-	Checked  bool                `json:"-"`               // --check: no update was requested
+	Unstated []string `json:"unstated,omitempty"`
+	Wrote    string   `json:"wrote,omitempty"` // path of the lock, if it was written
+	Checked  bool     `json:"-"`               // --check: no update was requested
 }
 
 func cellIDs(drafts []lock.Draft) []string {
