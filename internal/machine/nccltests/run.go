@@ -173,18 +173,12 @@ func logs(dir string) (text string, n int, err error) {
 	return b.String(), len(files), nil
 }
 
-// unstartable explains why a program cannot be executed.
+// unstartable explains the two errors of the system that do not say what is wrong.
 func unstartable(program string, err error) error {
-	info, stat := os.Stat(program)
+	_, stat := os.Stat(program)
 	switch {
 	case errors.Is(err, syscall.ENOENT) && stat == nil:
 		return fmt.Errorf("%s exists, but its loader or interpreter is missing: it was built for another libc or distribution: %w", program, err)
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s does not exist", program)
-	case errors.Is(err, fs.ErrPermission) && stat == nil && info.IsDir():
-		return fmt.Errorf("%s is a directory", program)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s is not executable: %w", program, err)
 	case errors.Is(err, syscall.ENOEXEC):
 		return fmt.Errorf("%s is not a program for this machine: %w", program, err)
 	}

@@ -161,9 +161,9 @@ func TestRunNeedsAProgram(t *testing.T) {
 		return path
 	}
 	for name, c := range map[string]struct{ program, says string }{
-		"absent":         {filepath.Join(dir, "none"), "does not exist"},
+		"absent":         {filepath.Join(dir, "none"), "no such file"},
 		"directory":      {dir, "is a directory"},
-		"not executable": {write("plain", "#!/bin/sh\n", 0o644), "is not executable"},
+		"not executable": {write("plain", "#!/bin/sh\n", 0o644), "permission denied"},
 		"no program":     {write("data", "\x00\x01\x02", 0o755), "is not a program for this machine"},
 		"no interpreter": {write("musl", "#!/lib/ld-none.so.1\n", 0o755), "its loader or interpreter is missing"},
 	} {

@@ -92,7 +92,7 @@ func (p *Profile) knows(name string) bool {
 // All returns the environments of every compatible combination selected by the filter,
 // for tests of a profile.
 func (p *Profile) All(filter matrix.Filter) ([]Environment, error) {
-	cells, _, err := matrix.Expand(p.matrix(), filter)
+	cells, _, err := matrix.Expand(p.matrix(false), filter)
 	errs := []error{err}
 	var all []Environment
 	for _, cell := range cells {
@@ -135,11 +135,10 @@ func (p *Profile) at(cell matrix.Cell, notes []Said, asked []Asked) (Environment
 // together to other compatible ones.
 func (p *Profile) point(filter matrix.Filter) (matrix.Cell, []Said, error) {
 	var notes []Said
-	r := p.matrix()
-	cells, excluded, err := matrix.Expand(p.together(r), filter)
+	cells, excluded, err := matrix.Expand(p.matrix(true), filter)
 	if err != nil && p.ReleasedWith != nil {
 		notes = append(notes, Said{p.ReleasedWith.Because, p.ReleasedWith.Source})
-		cells, excluded, err = matrix.Expand(r, filter)
+		cells, excluded, err = matrix.Expand(p.matrix(false), filter)
 	}
 	if len(cells) == 0 && len(excluded) > 0 {
 		return matrix.Cell{}, nil, impossible(excluded)
@@ -167,22 +166,16 @@ func impossible(excluded []matrix.Exclusion) error {
 	return errors.Join(errs...)
 }
 
-// together returns r with a rule that allows only values released together.
-func (p *Profile) together(r *recipe.Recipe) *recipe.Recipe {
-	if p.ReleasedWith == nil {
-		return r
-	}
-	narrow := *r
-	rule := recipe.Rule{OneOf: p.ReleasedWith.Rows, Because: p.ReleasedWith.Because, Source: p.ReleasedWith.Source}
-	narrow.Compatible = append(slices.Clone(r.Compatible), rule)
-	return &narrow
-}
-
-// matrix returns the axes and rules of the profile as a recipe. The id contains the
-// values of all axes, so it is unique.
-func (p *Profile) matrix() *recipe.Recipe {
+// matrix returns the axes and rules of the profile as a recipe. With together it allows
+// only values that were released together. The id contains the values of all axes, so it
+// is unique.
+func (p *Profile) matrix(together bool) *recipe.Recipe {
 	id := p.Name + "-{{" + strings.Join(p.AxisNames(), "}}-{{") + "}}"
-	return &recipe.Recipe{Name: p.Name, ID: id, Axes: p.Axes, Compatible: p.Compatible}
+	r := &recipe.Recipe{Name: p.Name, ID: id, Axes: p.Axes, Compatible: slices.Clone(p.Compatible)}
+	if with := p.ReleasedWith; together && with != nil {
+		r.Compatible = append(r.Compatible, recipe.Rule{OneOf: with.Rows, Because: with.Because, Source: with.Source})
+	}
+	return r
 }
 
 // settings returns the profile's settings for a combination. Two settings of the same
