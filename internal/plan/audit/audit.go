@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/plan/matrix"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/sourcetree"
 )
@@ -160,16 +161,8 @@ func (a *auditor) unused() {
 			a.found(p.Name, "delete the patch", "is merged upstream (%s) in every version of the catalogue", p.Merged)
 			continue
 		}
-		a.found(p.Name, "delete the patch, or correct its condition", "applies to no cell: %s never holds", condition(p))
+		a.found(p.Name, "delete the patch, or correct its condition", "applies to no cell: %s never holds", matrix.Words(p.When))
 	}
-}
-
-func condition(p patch.Patch) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(p.When)) {
-		parts = append(parts, name+" "+p.When[name])
-	}
-	return strings.Join(parts, ", ")
 }
 
 // series applies one selection of patches to its source, in order.

@@ -92,17 +92,10 @@ func Absent(r *recipe.Recipe, filter matrix.Filter, cells []matrix.Cell) []Pair 
 }
 
 // Artifact returns a name for the results of the job that is valid as a file name, an
-// artifact name and a cache key. It has only letters, digits, dots, dashes and
-// underscores. It ends in part of the id's digest, so ids that differ only in replaced
-// characters stay distinct.
+// artifact name and a cache key: an id has letters, digits and . _ + - /, of which + and /
+// are replaced. It ends in part of the id's digest, so ids that differ only in those stay
+// distinct.
 func (j Job) Artifact() string {
-	plain := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("._-", r):
-			return r
-		}
-		return '-'
-	}, j.ID)
 	sum := sha256.Sum256([]byte(j.Recipe + "\n" + j.ID))
-	return plain + "-" + hex.EncodeToString(sum[:4])
+	return strings.NewReplacer("+", "-", "/", "-").Replace(j.ID) + "-" + hex.EncodeToString(sum[:4])
 }

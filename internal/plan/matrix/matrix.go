@@ -116,12 +116,17 @@ func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
 }
 
 // Pairs formats the values of axes for users: rocm=5.7 torch=none.
-func Pairs(axes map[string]string) string {
+func Pairs(axes map[string]string) string { return joined(axes, "%s=%s", " ") }
+
+// Words formats a condition on axes for users: ray >=2.45.0, fabric roce.
+func Words(axes map[string]string) string { return joined(axes, "%s %s", ", ") }
+
+func joined(axes map[string]string, format, separator string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(axes)) {
-		parts = append(parts, name+"="+axes[name])
+		parts = append(parts, fmt.Sprintf(format, name, axes[name]))
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(parts, separator)
 }
 
 // search walks over the axes: first all selected values of the axes named by the
@@ -532,10 +537,4 @@ func finer(r *recipe.Recipe, filter Filter) string {
 }
 
 // String returns the requested values as command-line flags.
-func (e Exclusion) String() string {
-	var flags []string
-	for _, name := range slices.Sorted(maps.Keys(e.Axes)) {
-		flags = append(flags, "--"+name+" "+e.Axes[name])
-	}
-	return strings.Join(flags, " ")
-}
+func (e Exclusion) String() string { return joined(e.Axes, "--%s %s", " ") }

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -186,13 +185,4 @@ func (p *Profile) AxisNames() []string {
 		names[i] = a.Name
 	}
 	return names
-}
-
-// inWords formats a condition for users: ray >=2.45.0, fabric roce.
-func inWords(when map[string]string) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(when)) {
-		parts = append(parts, name+" "+when[name])
-	}
-	return strings.Join(parts, ", ")
 }

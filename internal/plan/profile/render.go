@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"builder/internal/plan/matrix"
 )
 
 // A Format is an output format of an environment.
@@ -39,7 +41,7 @@ func (e Environment) Render(f Format) ([]byte, error) {
 // comments, because an environment cannot contain them.
 func (e Environment) lines() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Run-time environment of %s: %s.\n", e.Profile, inWords(e.Axes))
+	fmt.Fprintf(&b, "# Run-time environment of %s: %s.\n", e.Profile, matrix.Words(e.Axes))
 	for _, v := range e.Variables {
 		fmt.Fprintf(&b, "\n%s%s=%s\n", v.comment(), v.Name, v.Value)
 	}
@@ -59,7 +61,7 @@ func (v Value) comment() string {
 	}
 	text := "# " + v.Because + "\n"
 	if len(v.When) > 0 {
-		text += "# applies to: " + inWords(v.When) + "\n"
+		text += "# applies to: " + matrix.Words(v.When) + "\n"
 	}
 	if v.Where != "" {
 		text += "# place: " + v.Where + "\n"

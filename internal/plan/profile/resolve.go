@@ -148,7 +148,7 @@ func (p *Profile) point(filter matrix.Filter) (matrix.Cell, []Said, error) {
 	}
 	if len(cells) > 1 {
 		return matrix.Cell{}, nil, diag.Errorf(diag.Usage, "a profile needs one combination, and the flags select %d", len(cells)).
-			WithHint("give each axis one value: %s, or %s", inWords(cells[0].Axes), inWords(cells[1].Axes))
+			WithHint("give each axis one value: %s, or %s", matrix.Words(cells[0].Axes), matrix.Words(cells[1].Axes))
 	}
 	return cells[0], notes, nil
 }
@@ -188,7 +188,7 @@ func (p *Profile) settings(axes map[string]string) ([]Value, error) {
 			continue
 		}
 		if j := find(set, s.name()); j >= 0 {
-			errs = append(errs, diag.At(p.index.At("settings[%d]", i), "two settings for %s where %s", s.name(), inWords(axes)))
+			errs = append(errs, diag.At(p.index.At("settings[%d]", i), "two settings for %s where %s", s.name(), matrix.Words(axes)))
 			continue
 		}
 		set = append(set, Value{s.name(), s.Value, false, s.When, s.Where, s.Because, s.Source, s.Known, s.Replaceable})
@@ -284,7 +284,7 @@ func (c Contradiction) problem(axes map[string]string, involved []Value) error {
 	for name := range c.When {
 		point[name] = axes[name]
 	}
-	with := inWords(point)
+	with := matrix.Words(point)
 	text := strings.Join(parts, " and ")
 	switch {
 	case with != "" && len(parts) == 1:

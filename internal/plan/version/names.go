@@ -19,9 +19,9 @@ var (
 // SM-90 becomes sm90.
 func bare(text string) string { return spaced.ReplaceAllString(strings.ToLower(text), "$1$2") }
 
-// named returns the known value for which text is an alias: gfx942 for mi300x, 3.11 for
+// alias returns the known value for which text is an alias: gfx942 for mi300x, 3.11 for
 // cp311, sm_90 for SM90. An ambiguous name is not an alias.
-func named(text string, known []string) (string, bool) {
+func alias(text string, known []string) (string, bool) {
 	want := bare(text)
 	arch := cmp.Or(elf.Architecture(text), want) // gfx90a names the known value mi200 too
 	i := slices.IndexFunc(known, func(k string) bool { return bare(k) == want })
@@ -56,9 +56,6 @@ func line(text string, known []string) string {
 // advise adds a hint to an error about part, a value of a list. It guesses no release and
 // no GPU by their letters: 2.1.2 is far from 2.12, and code for one GPU runs on no other.
 func advise(err *diag.Error, part string, known []string) error {
-	if err.Hint != "" {
-		return err
-	}
 	known = Ascending(known)
 	list := "known: " + strings.Join(known, ", ")
 	if short := line(part, known); short != "" {

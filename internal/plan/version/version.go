@@ -315,9 +315,19 @@ func Select(text string, known []string) ([]string, error) {
 // Ranked is like [Select], and returns the values of a list in the order of the list.
 func Ranked(text string, known []string) ([]string, error) {
 	text = strings.TrimSpace(text)
-	values, part, err := choose(text, known)
-	if err != nil {
-		return nil, advise(err, part, known)
+	switch {
+	case text == "":
+		return nil, advise(diag.Errorf(diag.Usage, "the value is empty"), text, known)
+	case strings.ContainsAny(text, "<>=!"):
+		return constrained(text, known)
+	}
+	var values []string
+	for part := range strings.SplitSeq(text, ",") {
+		found, err := named(strings.TrimSpace(part), known)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, keep(found, func(v string) bool { return !slices.Contains(values, v) })...)
 	}
 	return values, nil
 }
@@ -341,78 +351,44 @@ func others(known []string) []string {
 	return known
 }
 
-// choose implements Ranked. With an error it returns the part of text at fault.
-func choose(text string, known []string) (values []string, part string, err *diag.Error) {
-	switch {
-	case text == "":
-		return nil, text, diag.Errorf(diag.Usage, "the value is empty")
-	case text == all:
-		return others(known), text, nil
-	case strings.ContainsAny(text, "<>=!"):
-		values, err = constrained(text, known)
-		return values, text, err
-	}
-	add := func(all ...string) {
-		for _, value := range all {
-			if !slices.Contains(values, value) {
-				values = append(values, value)
-			}
-		}
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
-		if part == all {
-			add(others(known)...)
-			continue
-		}
-		value, err := exact(part, known)
-		if err != nil {
-			return nil, part, err
-		}
-		add(value)
-	}
-	return values, text, nil
-}
-
-func constrained(text string, known []string) ([]string, *diag.Error) {
+func constrained(text string, known []string) ([]string, error) {
 	c, err := ParseConstraint(text)
 	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "%w", err)
+		return nil, advise(diag.Errorf(diag.Usage, "%w", err), text, known)
 	}
 	values := keep(known, c.AllowsText)
 	if len(values) == 0 {
-		return nil, diag.Errorf(diag.Usage, "no known value is %s", text)
+		return nil, advise(diag.Errorf(diag.Usage, "no known value is %s", text), text, known)
 	}
 	return values, nil
 }
 
-// exact returns the one value named by text.
-func exact(text string, known []string) (string, *diag.Error) {
+// named returns the values named by a part of a list: one, or several for the word all.
+func named(text string, known []string) ([]string, error) {
+	if text == all {
+		return others(known), nil
+	}
 	if slices.Contains(known, text) {
-		return text, nil
+		return []string{text}, nil
 	}
-	if value, ok := named(text, known); ok {
-		return value, nil
+	if value, ok := alias(text, known); ok {
+		return []string{value}, nil
 	}
-	unknown := diag.Errorf(diag.Usage, "%q is not a known value", clip(text))
 	want, err := Parse(text)
-	if err != nil {
-		return "", unknown
-	}
-	below := map[string]Version{}
+	parsed := map[string]Version{}
 	values := keep(known, func(k string) bool {
-		v, err := Parse(k)
-		below[k] = v
-		return err == nil && v.hasPrefix(want)
+		v, noVersion := Parse(k)
+		parsed[k] = v
+		return err == nil && noVersion == nil && v.hasPrefix(want)
 	})
-	if len(values) == 0 {
-		return "", unknown
-	}
-	if len(want.numbers) == 1 {
-		return "", diag.Errorf(diag.Usage, "%q is not precise", text).
+	switch {
+	case len(values) == 0:
+		return nil, advise(diag.Errorf(diag.Usage, "%q is not a known value", clip(text)), text, known)
+	case len(want.numbers) == 1:
+		return nil, diag.Errorf(diag.Usage, "%q is not precise", text).
 			WithHint("write %s, or the range %s", strings.Join(Ascending(values), " or "), rangeOf(want))
 	}
-	return slices.MaxFunc(values, func(a, b string) int { return Compare(below[a], below[b]) }), nil
+	return []string{slices.MaxFunc(values, func(a, b string) int { return Compare(parsed[a], parsed[b]) })}, nil
 }
 
 // rangeOf returns a constraint for all versions with the major number of v.
