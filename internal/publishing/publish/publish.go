@@ -109,32 +109,18 @@ func (b Bundle) publication(channel string) index.Publication {
 	for _, d := range b.Said {
 		beside[folder+"/"+d.Name] = d.Artifact
 	}
+	gates, evidence := map[string]string{}, map[string]string{}
+	for _, v := range b.Verdicts {
+		gates[v.Gate], evidence[v.Gate] = v.Status.String(), v.Evidence
+	}
 	return index.Publication{
 		Wheel: b.Wheel, Metadata: b.metadata, Beside: beside,
 		Record: index.Record{
 			Project: b.project, Version: b.version, RequiresPython: b.requiresPython,
 			Cell: b.Entry.ID, Key: b.Entry.Key(), Recipe: b.Entry.Recipe, Axes: b.Entry.Axes,
-			Gates: statuses(b.Verdicts), Evidence: evidence(b.Verdicts), Channels: []string{channel},
+			Gates: gates, Evidence: evidence, Channels: []string{channel},
 		},
 	}
-}
-
-// statuses returns the status of each gate.
-func statuses(verdicts []verdict.Verdict) map[string]string {
-	gates := map[string]string{}
-	for _, v := range verdicts {
-		gates[v.Gate] = v.Status.String()
-	}
-	return gates
-}
-
-// evidence returns the evidence of each gate.
-func evidence(verdicts []verdict.Verdict) map[string]string {
-	seen := map[string]string{}
-	for _, v := range verdicts {
-		seen[v.Gate] = v.Evidence
-	}
-	return seen
 }
 
 // Channel returns the policy of a channel. A channel has the name of its policy.

@@ -101,30 +101,37 @@ func Passed(paths []string) ([]string, error) {
 	var wheels []string
 	var errs []error
 	for _, path := range paths {
-		found := []string{path}
-		info, err := os.Stat(path)
-		if err == nil && info.IsDir() {
-			tree := treeOf(path)
-			if found, err = wheelsIn(path, tree); err == nil && len(found) == 0 {
-				if refused := refusal(path); refused != nil {
-					errs = append(errs, refused)
-					continue
-				}
-				if ran, err := report.Read(filepath.Join(path, "run.json")); err == nil && len(ran.Cells) > 0 {
-					errs = append(errs, diag.Errorf(diag.Usage, "%s holds the results of a run, and a cell is needed", path).
-						WithHint("give the directory of a cell, such as %s", filepath.Join(path, ran.Cells[0].ID)))
-					continue
-				}
-				err = fmt.Errorf("%s holds no %s that passed", path, cmp.Or(tree, "wheel"))
-			}
-		}
-		if err != nil {
-			errs = append(errs, diag.Errorf(diag.Usage, "%w", err).WithHint("give the directory of a cell, or a wheel"))
-			continue
-		}
-		wheels = append(wheels, found...)
+		found, err := passedIn(path)
+		wheels, errs = append(wheels, found...), append(errs, err)
 	}
 	return wheels, errors.Join(errs...)
+}
+
+func passedIn(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() {
+		return []string{path}, nil
+	}
+	tree := treeOf(path)
+	var found []string
+	if err == nil {
+		found, err = wheelsIn(path, tree)
+	}
+	if err != nil {
+		return nil, diag.Errorf(diag.Usage, "%w", err).WithHint("give the directory of a cell, or a wheel")
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	if refused := refusal(path); refused != nil {
+		return nil, refused
+	}
+	if ran, err := report.Read(filepath.Join(path, "run.json")); err == nil && len(ran.Cells) > 0 {
+		return nil, diag.Errorf(diag.Usage, "%s holds the results of a run, and a cell is needed", path).
+			WithHint("give the directory of a cell, such as %s", filepath.Join(path, ran.Cells[0].ID))
+	}
+	return nil, diag.Errorf(diag.Usage, "%s holds no %s that passed", path, cmp.Or(tree, "wheel")).
+		WithHint("give the directory of a cell, or a wheel")
 }
 
 // refusal returns the verdicts that refused the artifacts of the cell in dir, or nil if

@@ -30,12 +30,3 @@ func TestPages(t *testing.T) {
 		check.Same(t, fmt.Sprintf("%s links", title), (c.sums != ""), len(parse([]byte(c.page), demo)) > 0)
 	}
 }
-
-func FuzzPage(f *testing.F) {
-	f.Add(`<!DOCTYPE html><a href="../` + demo + `#sha256=` + sum + `" data-yanked="">` + demo + `</a>`)
-	f.Fuzz(func(t *testing.T, page string) {
-		for _, sum := range parse([]byte(page), demo) {
-			check.That(t, sum == strings.ToLower(sum), "%q is not in lower case", sum)
-		}
-	})
-}
