@@ -21,41 +21,33 @@ func Markdown(run Run) string {
 	fmt.Fprintf(&page, "### builder: %s\n\n", inert(Headline(run)))
 	header, rows := Summary(run)
 	fmt.Fprintf(&page, "%s%s", row(header), strings.Repeat("| --- ", len(header))+"|\n")
-	rest := 0
+	var lines, faults []string
 	for _, cells := range rows {
-		if page.Len() > maxMarkdown/2 {
-			rest++
-			continue
-		}
-		page.WriteString(row(cells))
+		lines = append(lines, row(cells))
 	}
-	more(&page, rest, "cells")
-	writeFaults(&page, diag.All(Err(run)))
+	for _, err := range diag.All(Err(run)) {
+		line := "- " + inert(err.Error()) + "\n"
+		if err.Hint != "" {
+			line += "  - hint: " + inert(err.Hint) + "\n"
+		}
+		faults = append(faults, line)
+	}
+	add(&page, lines, maxMarkdown/2, "cells")
+	if len(faults) > 0 {
+		page.WriteString("\n")
+	}
+	add(&page, faults, maxMarkdown, "faults")
 	return page.String()
 }
 
-func writeFaults(page *strings.Builder, errs []*diag.Error) {
-	if len(errs) > 0 {
-		page.WriteString("\n")
-	}
-	rest := 0
-	for _, err := range errs {
-		if page.Len() > maxMarkdown {
-			rest++
-			continue
+// add adds lines to a page until it has a size, and says how many are left.
+func add(page *strings.Builder, lines []string, size int, what string) {
+	for i, line := range lines {
+		if page.Len() > size {
+			fmt.Fprintf(page, "\n%d more %s are in run.json.\n", len(lines)-i, what)
+			return
 		}
-		fmt.Fprintf(page, "- %s\n", inert(err.Error()))
-		if err.Hint != "" {
-			fmt.Fprintf(page, "  - hint: %s\n", inert(err.Hint))
-		}
-	}
-	more(page, rest, "faults")
-}
-
-// more prints how many items were left out.
-func more(page *strings.Builder, n int, what string) {
-	if n > 0 {
-		fmt.Fprintf(page, "\n%d more %s are in run.json.\n", n, what)
+		page.WriteString(line)
 	}
 }
 

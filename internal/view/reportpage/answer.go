@@ -44,27 +44,17 @@ func (v view) newReasons() []reason {
 	for _, r := range reasons[:min(maxReasons, len(reasons))] {
 		one := reason{Reason: r}
 		for _, id := range r.Cells {
-			c := shown[id]
-			one.Cells = append(one.Cells, reference{id, "#" + c.Anchor})
-			if log := v.logOf(c, r); log.Address != "" && len(one.Logs) < maxLogs {
-				log.Text = path.Base(log.Text)
-				one.Logs = append(one.Logs, log)
+			one.Cells = append(one.Cells, reference{id, "#" + shown[id].Anchor})
+			for _, s := range failedSteps(shown[id].Cell) {
+				log, explains := v.Log(s), r.Status == report.Errored || s.Name == gateStep+r.What
+				if explains && log.Address != "" && len(one.Logs) < maxLogs {
+					one.Logs = append(one.Logs, reference{path.Base(log.Text), log.Address})
+				}
 			}
 		}
 		all = append(all, one)
 	}
 	return all
-}
-
-// logOf returns the log for a reason: that of the gate or of the last step.
-func (v view) logOf(c cell, r report.Reason) reference {
-	last := len(c.Steps) - 1
-	for i, s := range c.Steps {
-		if s.Name == "gate "+r.What && r.Status != report.Errored || i == last && r.Status == report.Errored {
-			return v.Log(s)
-		}
-	}
-	return reference{}
 }
 
 // command is a suggested command and its purpose.

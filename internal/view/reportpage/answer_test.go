@@ -2,20 +2,14 @@ package reportpage
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"regexp"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
 	"builder/internal/view/report"
-	"builder/test/kit/browsertest"
 	"builder/test/kit/check"
-	"builder/test/kit/pagetest"
 )
 
 // wheels returns a run of three cells of Horovod. If failed, the first was built
@@ -145,31 +139,4 @@ func TestCommands(t *testing.T) {
 		}
 		check.Same(t, name, want.lines, strings.Join(lines, "|"))
 	}
-}
-
-// Both pages are accessible and fit on phones and on large screens.
-func TestAnswerInABrowser(t *testing.T) {
-	logs := fstest.MapFS{}
-	for _, c := range wheels(true).Cells {
-		logs[c.ID+"/logs/gate-check-build.log"] = &fstest.MapFile{Data: []byte("Available Frameworks:\n    [ ] TensorFlow\n    [ ] PyTorch\n    [ ] MXNet\n")}
-	}
-	pages := map[string]string{
-		"failed": write(t, wheels(true), Options{Logs: logs, LogDir: "out", Link: there}),
-		"passed": write(t, wheels(false), Options{Logs: logs, LogDir: "out", Link: there}),
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, pages[r.URL.Path[1:]])
-	}))
-	defer server.Close()
-	for name, page := range pages {
-		for _, problem := range pagetest.Faults(page) {
-			t.Errorf("%s: %s", name, problem)
-		}
-		dom := browsertest.DOM(t, server.URL+"/"+name)
-		check.That(t, regexp.MustCompile(`<h1 class="\w+">\d of 3 cells`).MatchString(dom), "%s: a browser shows no answer", name)
-		browsertest.Picture(t, server.URL+"/"+name, "400,1600", name+"-400")
-		browsertest.Picture(t, server.URL+"/"+name, "1280,1600", name+"-1280")
-	}
-	browsertest.Picture(t, server.URL+"/failed", "1100,700", "report") // for docs/images
-	browsertest.Picture(t, server.URL+"/failed", "400,900", "report-phone")
 }

@@ -20,25 +20,34 @@ const (
 // excerpt is the end of a failed step's log.
 type excerpt struct{ Path, Text string }
 
-// excerpts returns the logs explaining why a cell did not pass: the log of its last
-// step if it has no result, otherwise those of the refusing gates.
+// excerpts returns the ends of the logs that explain why a cell did not pass.
 func excerpts(c report.Cell, logs fs.FS) []excerpt {
 	if logs == nil {
 		return nil
 	}
-	wanted := map[string]bool{}
-	if c.Error != nil && len(c.Steps) > 0 {
-		wanted[c.Steps[len(c.Steps)-1].Name] = true
-	}
-	for _, v := range c.Verdicts {
-		if v.Refuses() {
-			wanted["gate "+v.Gate] = true
+	var all []excerpt
+	for _, s := range failedSteps(c) {
+		if text := tail(logs, s.Log); text != "" {
+			all = append(all, excerpt{s.Log, text})
 		}
 	}
-	var all []excerpt
-	for _, s := range c.Steps {
-		if text := tail(logs, s.Log); wanted[s.Name] && text != "" {
-			all = append(all, excerpt{s.Log, text})
+	return all
+}
+
+// gateStep begins the name of the step of a gate.
+const gateStep = "gate "
+
+// failedSteps returns the steps that explain why a cell did not pass: its last step if it
+// has no result, and those of the refusing gates.
+func failedSteps(c report.Cell) []report.Step {
+	refused := map[string]bool{}
+	for _, v := range c.Verdicts {
+		refused[gateStep+v.Gate] = v.Refuses()
+	}
+	var all []report.Step
+	for i, s := range c.Steps {
+		if refused[s.Name] || c.Error != nil && i == len(c.Steps)-1 {
+			all = append(all, s)
 		}
 	}
 	return all

@@ -131,6 +131,8 @@ func TestPageForEveryone(t *testing.T) {
 	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
 	for name, page := range map[string]string{
 		"all there is": write(t, sample(4), Options{Logs: logs}),
+		"a failure":    write(t, wheels(true), Options{LogDir: "out", Link: there}),
+		"a pass":       write(t, wheels(false), Options{LogDir: "out", Link: there}),
 		"one cell":     write(t, sample(1), Options{}),
 		"no cell":      write(t, report.Run{Started: began, Finished: began}, Options{}),
 	} {
@@ -147,29 +149,27 @@ func TestPageForEveryone(t *testing.T) {
 	}
 }
 
-// A browser shows five hundred cells, filters them, and opens the cell in the address.
+// A browser shows the answer, filters five hundred cells, and opens the cell in the
+// address.
 func TestInABrowser(t *testing.T) {
-	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		run := sample(500)
-		switch r.URL.Path {
-		case "/few":
-			run = sample(8)
-		case "/measured":
-			run = sample(3)
-			run.Cells = run.Cells[2:3]
-			run.Cells[0].Verdicts[0].Status = verdict.Fail // cells that did not pass are open
-		}
-		fmt.Fprint(w, write(t, run, Options{Logs: logs}))
-	}))
+	logs := fstest.MapFS{
+		"tool-1/logs/build.log":                                 {Data: []byte("cc1plus: out of memory\n")},
+		wheels(true).Cells[0].ID + "/logs/gate-check-build.log": {Data: []byte("Available Frameworks:\n    [ ] TensorFlow\n    [ ] PyTorch\n    [ ] MXNet\n")},
+	}
+	pages := map[string]string{}
+	for name, run := range map[string]report.Run{"failed": wheels(true), "passed": wheels(false), "many": sample(500), "few": sample(8)} {
+		pages["/"+name] = write(t, run, Options{Logs: logs, LogDir: "out", Link: there})
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, pages[r.URL.Path]) }))
 	defer server.Close()
-	dom := browsertest.DOM(t, server.URL+"/#cell-7")
-	demand(t, dom, `role="status">500 cells<`)
+	dom := browsertest.DOM(t, server.URL+"/many#cell-7")
+	demand(t, dom, `role="status">500 cells<`, `<h1 class="error">2 of 500 cells failed`)
 	check.That(t, regexp.MustCompile(`<details id="cell-7"[^>]* open`).MatchString(dom), "the cell that the address names is closed")
-	browsertest.Picture(t, server.URL+"/few", "1100,1500", "report-many")
-	browsertest.Picture(t, server.URL+"/few", "400,1500", "report-many-phone")
-	browsertest.Picture(t, server.URL+"/measured", "1100,2500", "report-busbw")
-	browsertest.Picture(t, server.URL+"/measured", "500,2500", "report-busbw-phone")
+	for _, name := range []string{"failed", "passed", "few"} {
+		browsertest.Picture(t, server.URL+"/"+name, "400,1600", name+"-400")
+		browsertest.Picture(t, server.URL+"/"+name, "1280,1600", name+"-1280")
+	}
+	browsertest.Picture(t, server.URL+"/failed", "1100,700", "report") // for docs/images
 }
 
 // Each cell names the engine that built it.
