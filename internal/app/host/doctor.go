@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/build/native"
-	"builder/internal/input/oci"
 	"builder/internal/input/pypi"
 	"builder/internal/machine/doctor"
 	"builder/internal/machine/host"
@@ -46,10 +44,6 @@ func workOf(ctx context.Context, s Setup, of plan.Selection) (doctor.Work, []ima
 	if of.Recipe == nil {
 		return w, nil, nil
 	}
-	var err error
-	if w.Engine, err = reachable(ctx, w.Engine, native.Supported()); err != nil {
-		return w, nil, err
-	}
 	pinned := s.Sources.Assembler(s.Catalogue, s.Keys.Home)
 	pinned.Forbids = "--offline" // no network access here
 	needs, err := forecastOf(s, heldBy(s, w.Engine)).ofChosen(ctx, pinned, of)
@@ -61,21 +55,6 @@ func workOf(ctx context.Context, s Setup, of plan.Selection) (doctor.Work, []ima
 		w.Engine.Programs = append(slices.Clone(w.Engine.Programs), host.Needed{Name: "pip3", Package: "python3-pip"})
 	}
 	return w, needs.images, nil
-}
-
-// reachable returns the engine that a run would use if the daemon lacks the engine's
-// image: the native engine, if the image's registry does not answer and this host
-// supports it.
-func reachable(ctx context.Context, state doctor.EngineState, unsupported error) (doctor.EngineState, error) {
-	if state.Kind != doctor.Container || state.Holds || state.Image == "" || state.From != "" || unsupported != nil {
-		return state, nil
-	}
-	registry, err := oci.Endpoint(state.Image)
-	if err == nil && answers(ctx, registry) != nil {
-		state.Kind, state.Programs = doctor.Native, native.Needs
-		state.Instead = fmt.Sprintf("%s has no image of the engine, and the registry of %s does not answer", state.Program, state.Image)
-	}
-	return state, err
 }
 
 // engineTime limits the query for an engine's version.

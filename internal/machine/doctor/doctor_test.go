@@ -241,18 +241,6 @@ func TestRealHost(t *testing.T) {
 	check.That(t, errors.Is(err, fs.ErrNotExist), "the state directory was made: %v", err)
 }
 
-// A daemon that a run cannot use leaves the native engine, and the report says why.
-func TestInsteadOfADaemon(t *testing.T) {
-	w := work
-	w.Engine.Built, w.Engine.Program, w.Engine.Instead = true, "podman", "podman has no image of the engine"
-	h := recorded(t, "bare")
-	got := examine(t, "engine", h, w)
-	w.Engine.Instead = ""
-	if alone := examine(t, "engine", h, w); got.Verdict != alone.Verdict || got.Found != "podman has no image of the engine, so a run uses the native engine: "+alone.Found {
-		t.Errorf("%+v", got)
-	}
-}
-
 // The requirements of the native engine do not apply to other engines.
 func TestAnotherEngineNeedsLess(t *testing.T) {
 	h := recorded(t, "nvidia-container")

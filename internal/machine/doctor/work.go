@@ -31,7 +31,6 @@ type EngineState struct {
 	Program   string        // docker or podman
 	Image     string        // the engine's image in Docker or Podman, or the image to pull; "" is unknown
 	Holds     bool          // Docker or Podman has the image
-	Instead   string        // native: why a run does not use the daemon that answers; "" if none does
 	Wanted    string        // the version required by builder
 	From      string        // the place of engine-image, where a run gets the engine if it has none; "" if none is set
 	Built     bool          // native: its programs are built

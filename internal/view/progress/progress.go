@@ -90,17 +90,12 @@ const stopping = "stopping the running steps (interrupt again to stop at once)"
 
 // answer prints stopping as soon as ctx is cancelled, until stopListening is called.
 func (p *Display) answer(ctx context.Context) (stopListening func()) {
-	said := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(said)
-		p.Note(stopping)
-	})
+	answered := sync.OnceFunc(func() { p.Note(stopping) })
+	stop := context.AfterFunc(ctx, answered)
 	return sync.OnceFunc(func() {
-		switch {
-		case !stop():
-			<-said
-		case ctx.Err() != nil: // the context closes Done before it calls its functions
-			p.Note(stopping)
+		stop()
+		if ctx.Err() != nil { // the context closes Done before it calls its functions
+			answered()
 		}
 	})
 }

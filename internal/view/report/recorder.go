@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -9,22 +10,17 @@ import (
 // A Recorder keeps run.json up to date while cells end in any order. It is safe for
 // concurrent use.
 type Recorder struct {
-	mu    sync.Mutex
-	path  string
-	run   Run
-	index map[string]int // from a cell's id to its index
+	mu   sync.Mutex
+	path string
+	run  Run
 }
 
 // NewRecorder writes run with the cells to build, in their final order. A cell is
 // skipped until its update.
 func NewRecorder(path string, run Run) (*Recorder, error) {
-	r := &Recorder{path: path, run: run, index: map[string]int{}}
+	r := &Recorder{path: path, run: run}
 	r.run.Schema, r.run.Cells = Schema, nil
-	for i, cell := range run.Cells {
-		if _, twice := r.index[cell.ID]; twice {
-			return nil, fmt.Errorf("recording run: cell %q appears twice", cell.ID)
-		}
-		r.index[cell.ID] = i
+	for _, cell := range run.Cells {
 		r.run.Cells = append(r.run.Cells, settled(cell))
 	}
 	return r, Write(path, r.run)
@@ -35,8 +31,8 @@ func (r *Recorder) Update(cell Cell) error {
 	cell = settled(cell)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i, known := r.index[cell.ID]
-	if !known {
+	i := slices.IndexFunc(r.run.Cells, func(c Cell) bool { return c.ID == cell.ID })
+	if i < 0 {
 		return fmt.Errorf("recording run: cell %q is not part of it", cell.ID)
 	}
 	r.run.Cells[i] = cell
