@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,16 +19,6 @@ import (
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
 )
-
-// killedRun turns the test binary into a run that writes until it is killed.
-const killedRun = "REPORT_TEST_KILLED_RUN"
-
-func TestMain(m *testing.M) {
-	if path := os.Getenv(killedRun); path != "" {
-		writeForever(path)
-	}
-	os.Exit(m.Run())
-}
 
 func example() report.Run {
 	east := time.FixedZone("east", 2*60*60)
@@ -146,60 +135,6 @@ func TestRecorderRefusesCellsItDoesNotKnow(t *testing.T) {
 	recorder, err := report.NewRecorder(path, planned(1))
 	must.Succeed(t, err)
 	check.That(t, recorder.Update(report.Cell{ID: "other"}) != nil, "an unknown cell was recorded")
-}
-
-func TestWriteLeavesTheOldFileWhereItFails(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "run.json")
-	must.Succeed(t, os.Mkdir(path, 0o755))
-	check.That(t, report.Write(path, example()) != nil, "a folder was replaced")
-	left := names(t, dir)
-	check.That(t, len(left) == 1, "left behind: %v", left)
-}
-
-func TestKilledRunLeavesAValidFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "run.json")
-	for i := range 5 {
-		kill(t, path, time.Duration(i*7)*time.Millisecond)
-		run, err := report.Read(path)
-		must.Hold(t, err == nil, "%v; beside it: %v", err, names(t, filepath.Dir(path)))
-		check.That(t, len(run.Cells) == 50 && run.Finished.IsZero(), "got %d cells, finished %v", len(run.Cells), run.Finished)
-	}
-	// A kill between writing and renaming leaves a truncated file with another name.
-	must.Succeed(t, os.WriteFile(filepath.Join(filepath.Dir(path), ".run.json.1.tmp"), []byte(`{"schema`), 0o600))
-	_, err := report.NewRecorder(path, planned(2))
-	check.That(t, err == nil, "%v", err)
-	if run, err := report.Read(path); err != nil || len(run.Cells) != 2 {
-		t.Errorf("got %d cells, %v", len(run.Cells), err)
-	}
-}
-
-// kill starts a run and kills it some time after its first update.
-func kill(t *testing.T, path string, after time.Duration) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), killedRun+"="+path)
-	out, err := cmd.StdoutPipe()
-	must.Succeed(t, err)
-	must.Succeed(t, cmd.Start())
-	_, err = out.Read(make([]byte, 1))
-	must.Succeed(t, err)
-	time.Sleep(after)
-	must.Succeed(t, cmd.Process.Kill())
-	_ = cmd.Wait() // the error is the kill
-}
-
-func writeForever(path string) {
-	run := planned(50)
-	recorder, err := report.NewRecorder(path, run)
-	for i := 0; err == nil; i++ {
-		err = recorder.Update(finished(run.Cells[i%len(run.Cells)]))
-		if i == 0 {
-			fmt.Print("!")
-		}
-	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
 }
 
 func TestSummary(t *testing.T) {

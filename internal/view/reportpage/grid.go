@@ -1,6 +1,7 @@
 package reportpage
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -9,13 +10,8 @@ import (
 // across. The others run down.
 type grid struct {
 	Across axis
-	Down   []string // names of the axes running down
-	Rows   []gridRow
-}
-
-type gridRow struct {
-	Label string
-	Cells [][]cell // for each value across, usually one
+	Down   []string            // names of the axes running down
+	Rows   map[string][][]cell // by the values of these axes: for each value across, usually one cell
 }
 
 // maxAcross bounds the columns of the grid, so that it fits on the page.
@@ -23,35 +19,31 @@ const maxAcross = 12
 
 // newGrid arranges cells in a grid. It returns an empty grid unless two axes vary.
 func newGrid(axes []axis, cells []cell) grid {
-	across := -1
-	for i, a := range axes {
-		if len(a.Values) <= maxAcross && (across < 0 || len(a.Values) > len(axes[across].Values)) {
-			across = i
-		}
-	}
-	if across < 0 || len(axes) < 2 {
+	short := slices.DeleteFunc(slices.Clone(axes), func(a axis) bool { return len(a.Values) > maxAcross })
+	if len(axes) < 2 || len(short) == 0 {
 		return grid{}
 	}
-	g := grid{Across: axes[across]}
-	for i, a := range axes {
-		if i != across {
+	g := grid{
+		Across: slices.MaxFunc(short, func(a, b axis) int { return cmp.Compare(len(a.Values), len(b.Values)) }),
+		Rows:   map[string][][]cell{},
+	}
+	for _, a := range axes {
+		if a.Name != g.Across.Name {
 			g.Down = append(g.Down, a.Name)
 		}
 	}
-	rows := map[string]int{}
 	for _, c := range cells {
-		label := strings.Join(slices.Delete(slices.Clone(c.Values), across, across+1), " ")
-		at, known := rows[label]
-		if !known {
-			at = len(g.Rows)
-			rows[label] = at
-			g.Rows = append(g.Rows, gridRow{label, make([][]cell, len(g.Across.Values))})
+		var values []string
+		for _, name := range g.Down {
+			values = append(values, c.Axes[name])
 		}
-		column := slices.Index(g.Across.Values, c.Values[across])
-		if column >= 0 {
-			g.Rows[at].Cells[column] = append(g.Rows[at].Cells[column], c)
+		row := strings.Join(values, " ")
+		if g.Rows[row] == nil {
+			g.Rows[row] = make([][]cell, len(g.Across.Values))
+		}
+		if at := slices.Index(g.Across.Values, c.Axes[g.Across.Name]); at >= 0 {
+			g.Rows[row][at] = append(g.Rows[row][at], c)
 		}
 	}
-	slices.SortFunc(g.Rows, func(a, b gridRow) int { return strings.Compare(a.Label, b.Label) })
 	return g
 }
