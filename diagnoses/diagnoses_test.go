@@ -20,10 +20,11 @@ import (
 	"builder/recipes"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
+	"builder/test/kit/recipetest"
 )
 
 func TestSchema(t *testing.T) {
-	golden.CheckFile(t, "schema.json", recipe.Schema(&diagnose.File{}))
+	golden.CheckFile(t, "schema.json", recipetest.Schema(&diagnose.File{}))
 }
 
 func load(t *testing.T) []diagnose.Diagnosis {

@@ -7,12 +7,12 @@ import (
 
 	"builder/images"
 	"builder/internal/plan/image"
-	"builder/internal/plan/recipe"
 	"builder/test/kit/golden"
+	"builder/test/kit/recipetest"
 )
 
 func TestSchema(t *testing.T) {
-	golden.CheckFile(t, "schema.json", recipe.Schema(&image.Catalogue{}))
+	golden.CheckFile(t, "schema.json", recipetest.Schema(&image.Catalogue{}))
 }
 
 func TestEveryFileIsEmbeddedAndRead(t *testing.T) {

@@ -15,10 +15,11 @@ import (
 	"builder/recipes"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
+	"builder/test/kit/recipetest"
 )
 
 func TestSchema(t *testing.T) {
-	golden.CheckFile(t, "schema.json", recipe.Schema(&patch.Patch{}))
+	golden.CheckFile(t, "schema.json", recipetest.Schema(&patch.Patch{}))
 }
 
 // go:embed lists folders by name and silently leaves out others.

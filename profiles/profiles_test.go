@@ -12,14 +12,14 @@ import (
 
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/profile"
-	"builder/internal/plan/recipe"
 	"builder/profiles"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
+	"builder/test/kit/recipetest"
 )
 
 func TestSchema(t *testing.T) {
-	golden.CheckFile(t, "schema.json", recipe.Schema(&profile.Profile{}))
+	golden.CheckFile(t, "schema.json", recipetest.Schema(&profile.Profile{}))
 }
 
 func TestEveryFileIsEmbeddedAndRead(t *testing.T) {

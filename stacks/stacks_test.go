@@ -18,10 +18,11 @@ import (
 	"builder/stacks"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
+	"builder/test/kit/recipetest"
 )
 
 func TestSchema(t *testing.T) {
-	golden.CheckFile(t, "schema.json", recipe.Schema(&stack.Stack{}))
+	golden.CheckFile(t, "schema.json", recipetest.Schema(&stack.Stack{}))
 }
 
 func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {

@@ -19,7 +19,7 @@ func benchCommand(out term.Printer) *cli.Command {
 		Description: "LIBRARY is libnccl.so.2 or librccl.so.1, a directory with one of them, a wheel, or the\n" +
 			"directory of a cell. The libraries run in turn, three times; the table has the medians of\n" +
 			"the bus bandwidth and their ratio, LIBRARY to OTHER. Wrong values end with exit 6.",
-		Flags: benchFlags(), OnUsageError: usageError, HideHelpCommand: true,
+		Flags: benchFlags(),
 		Action: func(c *cli.Context) error {
 			r, err := readBench(c)
 			in, err2 := readInvocation(c, catalogue.Catalogue{}, out)
@@ -28,11 +28,8 @@ func benchCommand(out term.Printer) *cli.Command {
 			}
 			return in.show(c.Context, func(d *progress.Display) error {
 				done, err := judge.Bench(c.Context, in.Setup, r)
-				if len(done.Sizes) == 0 {
-					return err
-				}
 				d.Close()
-				return errors.Join(out.Print(c.Bool("json"), done, func() { show.Bench(out, done) }), err)
+				return printResult(c, out, done, len(done.Sizes) > 0, err, show.Bench)
 			})
 		},
 	}
@@ -44,7 +41,7 @@ func benchFlags() []cli.Flag {
 		&cli.StringFlag{Name: "collectives", Value: "all_reduce,all_gather,broadcast,reduce_scatter,alltoall,sendrecv", Usage: "measure the collectives `A,B,…`"},
 		progressFlag(),
 	}
-	for _, f := range (deviceGroup{}).flags() {
+	for _, f := range deviceFlags() {
 		switch f.Names()[0] {
 		case "gpus", "launcher", "programs", "max-bytes", "time-limit", "set-env":
 			flags = append(flags, f)
@@ -64,7 +61,7 @@ func readBench(c *cli.Context) (judge.BenchRequest, error) {
 			WithHint("add --gpus all --programs DIR|WHEEL; `builder run nccl-tests` or `builder run rccl-tests` builds a wheel of them")
 	}
 	var err error
-	r.Device, err = deviceGroup{}.read(c)
+	r.Device, err = readDevice(c)
 	if r.Device != nil {
 		r.Device.Against = c.Args().Get(1)
 	}

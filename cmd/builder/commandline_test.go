@@ -7,9 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +16,6 @@ import (
 
 	"builder/cmd/builder/config"
 	"builder/internal/app/plan"
-	"builder/internal/base/diag"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
 	"builder/internal/view/term"
@@ -93,15 +90,9 @@ func (v verb) all() []verb {
 	return list
 }
 
-// exits returns the exit codes of a verb.
-func (v verb) exits() []diag.Code {
-	return slices.Concat([]diag.Code{diag.OK, diag.Unexpected}, descriptions[v.path()].Exits, []diag.Code{diag.Interrupted})
-}
-
 // The command line stays small: it has few verbs and few different flags, besides axes.
 func TestCommandLineIsSmall(t *testing.T) {
 	v := tool(t)
-	v.Subcommands = slices.DeleteFunc(v.Subcommands, func(c *cli.Command) bool { return c.Name == "updates" }) // goes
 	names := map[string]bool{"help": true, "version": true}
 	for _, below := range v.all() {
 		for _, f := range below.options() {
@@ -113,22 +104,18 @@ func TestCommandLineIsSmall(t *testing.T) {
 		"%d verbs and %d flags, at most 19 and 70: %q", len(v.own()), len(names), slices.Sorted(maps.Keys(names)))
 }
 
-// Every verb has examples, and every description belongs to a verb.
-func TestEveryVerbIsDescribed(t *testing.T) {
+// Every verb has examples, itself or in its subverbs, and every example belongs to a verb.
+func TestEveryVerbHasExamples(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range tool(t).all() {
 		seen[v.path()] = true
-		examples := descriptions[v.path()].Examples
-		check.That(t, len(examples) != 0, "builder %s has no example", v.path())
-		for _, e := range examples {
-			check.That(t, e.Does != "" && strings.Contains(e.Line, strings.Join(v.words, " ")),
-				"builder %s: %q is no example of it, or does not say what it is for", v.path(), e.Line)
-		}
-		for _, code := range v.exits() {
-			check.That(t, exitMeanings[code] != "", "exit code %d says nothing", code)
+		check.That(t, len(examples[v.path()]) != 0 || len(v.own()) != 0, "builder %s has no example", v.path())
+		for _, e := range examples[v.path()] {
+			check.That(t, e.does != "" && strings.Contains(e.line, strings.Join(v.words, " ")),
+				"builder %s: %q is no example of it, or does not say what it is for", v.path(), e.line)
 		}
 	}
-	for path := range descriptions {
+	for path := range examples {
 		check.That(t, seen[path], "no verb is called %q", path)
 	}
 }
@@ -151,7 +138,7 @@ var readers = map[string]func(*cli.Context) error{
 		_, err := readBench(c)
 		return err
 	},
-	"builder matrix merge": func(c *cli.Context) error { _, err := readMerge(c); return err },
+	"builder matrix merge": func(c *cli.Context) error { _, _, err := readMerge(c); return err },
 }
 
 // Every example must be a valid command line. The test reads its words and executes
@@ -161,13 +148,13 @@ func TestExamples(t *testing.T) {
 	t.Chdir(t.TempDir())
 	n := 0
 	for _, v := range all {
-		for _, e := range descriptions[v.path()].Examples {
+		for _, e := range examples[v.path()] {
 			n++
-			args, err := wordsOf(e.Line)
+			args, err := wordsOf(e.line)
 			if err == nil {
 				err = parse(args)
 			}
-			check.That(t, err == nil, "%s\n\t%v", e.Line, err)
+			check.That(t, err == nil, "%s\n\t%v", e.line, err)
 		}
 	}
 	check.That(t, n >= 40, "only %d examples", n)
@@ -283,27 +270,6 @@ func (v verb) find(words []string) (verb, bool) {
 		return v, false
 	}
 	return own[i].find(words[1:])
-}
-
-// Every exit code of a verb in the scripts must be in its description.
-func TestScriptsExitAsDescribed(t *testing.T) {
-	v := tool(t)
-	scripts, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
-	must.Hold(t, err == nil && len(scripts) != 0, "no scripts: %v", err)
-	for _, script := range scripts {
-		text, err := os.ReadFile(script)
-		must.Succeed(t, err)
-		for line := range strings.Lines(string(text)) {
-			words := strings.Fields(line)
-			if len(words) < 4 || words[0] != "exits" || words[2] != "builder" {
-				continue
-			}
-			at, _ := v.find(words[3:])
-			code, err := strconv.Atoi(words[1])
-			check.That(t, err == nil && slices.Contains(at.exits(), diag.Code(code)),
-				"%s: %s: exit code %d is not described for %s", filepath.Base(script), strings.TrimSpace(line), code, at.Name)
-		}
-	}
 }
 
 // Every flag with a variable is a key of builder.yaml with the same name. Every key is

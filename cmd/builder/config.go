@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -14,14 +13,15 @@ import (
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/build/fleet"
+	"builder/internal/plan/catalogue"
 	"builder/internal/view/term"
 )
 
 // configuration is builder.yaml and the effective settings.
 type configuration struct {
 	config.Config
-	effective []config.Effective
-	err       error
+	shown []config.Shown // before the file has set variables
+	err   error
 }
 
 // configure reads builder.yaml and sets all unset variables. Every flag already reads
@@ -30,13 +30,13 @@ func configure() configuration {
 	host, c := config.This(), configuration{}
 	c.Config, c.err = config.Load(host)
 	c.err = errors.Join(c.err, c.checkEngine())
-	c.effective = c.Effective(host.Lookup)
+	c.shown = c.Shown(host.Lookup)
 	if c.err != nil {
 		return c // a partly read file sets nothing
 	}
-	for _, e := range c.effective {
-		if e.Origin == config.FromFile {
-			c.err = errors.Join(c.err, os.Setenv(config.Variable(e.Key), e.Value))
+	for _, s := range c.Settings {
+		if _, set := host.Lookup(config.Variable(s.Key)); !set {
+			c.err = errors.Join(c.err, os.Setenv(config.Variable(s.Key), s.Value))
 		}
 	}
 	return c
@@ -76,23 +76,28 @@ func (c configuration) refuse(commands []*cli.Command) {
 func configCommand(c configuration, preferenceErr error, out term.Printer) *cli.Command {
 	e := errors.Join(c.err, preferenceErr)
 	return &cli.Command{
-		Name: "config", Usage: "print the settings and schemas, make a site, and complete command lines", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
+		Name: "config", Usage: "print the settings, make a site, and complete command lines",
 		Description: "A flag overrides its variable. A variable overrides the nearest builder.yaml, in the\n" +
 			"working directory or above it. That file overrides the user's own, which overrides the\n" +
 			"default. Lists are not joined. An empty variable means the default.\n" +
 			"BUILDER_CONFIG=FILE reads this file only, BUILDER_CONFIG= reads none.",
 		Subcommands: []*cli.Command{
 			{
-				Name: "show", Usage: "print every setting in effect without flags, with its origin: default, variable, or file and line", OnUsageError: usageError,
+				Name: "show", Usage: "print every setting in effect without flags, with its origin: default, variable, or file and line",
 				Flags: []cli.Flag{jsonFlag()},
 				Action: func(ctx *cli.Context) error {
 					if err := errors.Join(unexpected(ctx, 0), e); err != nil {
 						return err
 					}
-					return show.Config(out, c.ShownSettings(c.effective, defaults(ctx.App)), ctx.Bool("json"))
+					standard := defaults(ctx.App)
+					for i, s := range c.shown {
+						if s.Origin == config.FromDefault {
+							c.shown[i].Value = standard[s.Key]
+						}
+					}
+					return show.Config(out, c.shown, ctx.Bool("json"))
 				},
 			},
-			schemaCommand(out),
 			initCommand(out),
 			completionCommand(out),
 		},
@@ -120,25 +125,18 @@ func defaults(tool *cli.App) map[string]string {
 	return texts
 }
 
-func schemaNames() []string { return slices.Sorted(maps.Keys(schemas)) }
-
-func schemaCommand(out term.Printer) *cli.Command {
-	names := schemaNames()
+func initCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
-		Name: "schema", Usage: "print the JSON schema of a kind of file, for editors", ArgsUsage: strings.Join(names, "|"), OnUsageError: usageError,
+		Name: "init", Usage: "make a directory for a site's own recipes, stacks, patches, images, diagnoses and profiles", ArgsUsage: "DIR [RECIPE…]",
+		Description: "Makes DIR/recipes, DIR/stacks, DIR/patches, DIR/images, DIR/diagnoses and\nDIR/profiles, with schemas for editors. Copies each built-in RECIPE with its lock and its\npatches for you to change, or a stack (stack/NAME) with its lock; DIR can then be a\nsite that exists. A file replaces the built-in one of the same name\nif `--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
-				return diag.Errorf(diag.Usage, "%s: name one of %s", c.Command.HelpName, strings.Join(names, ", "))
+				return diag.Errorf(diag.Usage, "%s: name a directory", c.Command.HelpName)
 			}
-			if err := unexpected(c, 1); err != nil {
-				return err
+			written, err := catalogue.NewSite(c.Args().First(), c.Args().Tail())
+			for _, path := range written {
+				out.Say("%s", path)
 			}
-			value, ok := schemas[c.Args().First()]
-			if !ok {
-				return diag.Errorf(diag.Usage, "unknown kind of file %q", c.Args().First()).
-					WithHint("%s", diag.DidYouMean(c.Args().First(), names))
-			}
-			_, err := out.Stdout.Write(schemaOf(value))
 			return err
 		},
 	}

@@ -23,24 +23,15 @@ file is exit 2.`
 func diagnoseCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "diagnose", Usage: "find known failures in the log of a build or job, a wheel or a library", ArgsUsage: "FILE… | DIR | -",
-		Description: diagnoseDescription, OnUsageError: usageError, HideHelpCommand: true,
-		Flags: []cli.Flag{
-			recipesFlag(),
-			jsonFlag(),
-		},
+		Description: diagnoseDescription,
+		Flags:       []cli.Flag{recipesFlag(), jsonFlag()},
 		Action: func(c *cli.Context) error {
 			files, err := judge.Diagnosable(c.Args().Slice())
 			if err != nil {
 				return err
 			}
-			return doDiagnose(c, cat, files, out)
+			reports, err := judge.Diagnose(c.Context, cat, files, os.Stdin)
+			return errors.Join(err, out.Print(c.Bool("json"), judge.DiagnosedJSON(reports), func() { show.Diagnosed(out, reports) }))
 		},
 	}
-}
-
-// doDiagnose prints the findings in each file and returns the errors of files it could
-// not examine.
-func doDiagnose(c *cli.Context, cat catalogue.Catalogue, files []string, out term.Printer) error {
-	reports, err := judge.Diagnose(c.Context, cat, files, os.Stdin)
-	return errors.Join(err, out.Print(c.Bool("json"), judge.DiagnosedJSON(reports), func() { show.Diagnosed(out, reports) }))
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
@@ -10,7 +8,6 @@ import (
 	"builder/internal/app/plan"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
-	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
 )
 
@@ -35,25 +32,12 @@ func doctorFlags() []cli.Flag {
 func doctorCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "check whether this host can build and run", ArgsUsage: "[RECIPE [axes]]", Description: doctorDescription,
-		OnUsageError: usageError, HideHelpCommand: true,
 		Flags: doctorFlags(),
 		Action: func(c *cli.Context) error {
-			name := c.Args().First()
-			if name != "" && err != nil {
-				return err
+			if c.Args().Present() {
+				return unknownRecipe(cat, err)(c)
 			}
-			if err := unexpected(c, 1); err != nil {
-				return err
-			}
-			of := plan.Selection{Filter: matrix.Filter{}}
-			if name != "" {
-				r, err := recipe.Find(cat.Recipes, name)
-				if err != nil {
-					return err
-				}
-				of.Recipe = r
-			}
-			return examineHost(c, cat, of, out)
+			return examineHost(c, cat, plan.Selection{Filter: matrix.Filter{}}, out)
 		},
 		Subcommands: recipeCommands(cat, err, doctorFlags(), func(c *cli.Context, of plan.Selection) error {
 			return examineHost(c, cat, of, out)
@@ -68,8 +52,5 @@ func examineHost(c *cli.Context, cat catalogue.Catalogue, of plan.Selection, out
 		return err
 	}
 	report, err := host.Examine(c.Context, in.host(), of)
-	if report.Schema == 0 {
-		return err
-	}
-	return errors.Join(out.Print(c.Bool("json"), report, func() { show.Doctor(out, report) }), err)
+	return printResult(c, out, report, report.Schema != 0, err, show.Doctor)
 }

@@ -17,19 +17,17 @@ import (
 	"builder/pipelines"
 )
 
-// engineGroup is the group of flags for the engines and their time limits.
-type engineGroup struct{}
-
-func (engineGroup) flags() []cli.Flag {
+// engineFlags are the flags for the engines.
+func engineFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "use the Dagger engine at `URL`: unix, tcp, ssh, docker-container or kube-pod; native avoids Docker and Podman; several engines share the cells; append '#jobs=4&memory=64GB' to limit one"},
 		noInstallFlag(),
 	}
 }
 
-// readEngines reads every --engine. --jobs and --memory are the defaults for addresses
+// readChoices reads every --engine. --jobs and --memory are the defaults for addresses
 // without these values.
-func readEngines(c *cli.Context, jobs int) ([]fleet.Choice, error) {
+func readChoices(c *cli.Context, jobs int) ([]fleet.Choice, error) {
 	memory, err := fleet.HostMemory(c.String("memory"))
 	places := slices.DeleteFunc(c.StringSlice("engine"), func(place string) bool { return place == "" }) // BUILDER_ENGINE may be set and empty
 	if len(places) == 0 {
@@ -63,29 +61,23 @@ func engineSetting(key string) (text, variable string) {
 	return cmp.Or(os.Getenv(variable), engineDefaults[key]), variable
 }
 
-func engineTime(key string) (time.Duration, error) {
-	text, variable := engineSetting(key)
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, diag.Errorf(diag.Usage, "%s: %q is not a time", variable, text).WithHint("write a time with its unit, such as 90s, 10m or 12h")
-	}
-	return d, nil
-}
-
-func (engineGroup) read(c *cli.Context, dir string) (e host.Engines, err error) {
+func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
 	e = host.Engines{StepLimit: c.Duration("step-limit"), Ccache: c.Bool("ccache"), Daemon: &host.Daemon{}}
 	jobs := c.Int("jobs")
 	if c.IsSet("jobs") && jobs < 1 {
 		return e, diag.Errorf(diag.Usage, "--jobs: %d is less than 1", jobs)
 	}
 	var errs [4]error
-	e.Patience, errs[0] = engineTime("engine-patience")
-	text, variable := engineSetting(host.CacheKey)
+	text, variable := engineSetting("engine-patience")
+	if e.Patience, err = time.ParseDuration(text); err != nil {
+		errs[0] = diag.Errorf(diag.Usage, "%s: %q is not a time", variable, text).WithHint("write a time with its unit, such as 90s, 10m or 12h")
+	}
+	text, variable = engineSetting(host.CacheKey)
 	if e.Native.Cache, err = host.CacheLimit(text, dir); err != nil {
 		errs[1] = diag.Errorf(diag.Usage, "%s: %w", variable, err)
 	}
 	image, _ := engineSetting(host.ImageKey)
 	e.Image, errs[2] = host.ParseEngineImage(image)
-	e.Choices, errs[3] = readEngines(c, min(max(jobs, 1), 4*runtime.NumCPU()))
+	e.Choices, errs[3] = readChoices(c, min(max(jobs, 1), 4*runtime.NumCPU()))
 	return e, errors.Join(errs[:]...)
 }

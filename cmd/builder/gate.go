@@ -31,8 +31,7 @@ func gateCommand(out term.Printer) *cli.Command {
 			"command copies what trusted keys signed, and --attach adds the verdicts to the registry.\n" +
 			"--programs, --against and --with take such an address too.\n\n" +
 			"Facts for --expect: " + strings.Join(inspect.Names(), ", ") + ".",
-		Flags:        gateFlags(),
-		OnUsageError: usageError, HideHelpCommand: true,
+		Flags: gateFlags(),
 		Action: func(c *cli.Context) error {
 			if c.IsSet("env") {
 				return gateEnvironment(c, out)
@@ -44,11 +43,8 @@ func gateCommand(out term.Printer) *cli.Command {
 			}
 			return in.show(c.Context, func(d *progress.Display) error {
 				done, err := judge.Judge(c.Context, in.Setup, r)
-				if done.Schema == 0 {
-					return err
-				}
 				d.Close()
-				return errors.Join(out.Print(c.Bool("json"), done, func() { show.Gated(out, done) }), err)
+				return printResult(c, out, done, done.Schema != 0, err, show.Gated)
 			})
 		},
 	}
@@ -61,12 +57,12 @@ func gateFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "expect", Usage: "require these facts: `NAME=VALUE,…`, such as framework=tensorflow,nccl=rccl,arch=gfx90a"},
 		&cli.StringFlag{Name: "entry", Usage: "compare with `FILE`, the entry.json of the artifact's cell, without checking its signature"},
 		&cli.BoolFlag{Name: "attach", Usage: "sign the verdicts and write them to ARTIFACT.attestations beside the artifact, or add them to ADDRESS"},
-	}, keyFlags{}.flags(), []cli.Flag{
+	}, append(signFlags(), trustFlag()), []cli.Flag{
 		&cli.StringFlag{Name: "log", Usage: "write the output of the programs to `FILE`"},
 		insecureFlag(),
 		progressFlag(),
-		envFlag(),
-	}, deviceGroup{}.flags())
+		&cli.StringFlag{Name: "env", Usage: "run the interpreter of the environment `PYTHON|DIR` instead, and check which NCCL, RCCL, NVSHMEM, CUDA and HIP its processes load"},
+	}, deviceFlags())
 }
 
 func readGate(c *cli.Context) (judge.GateRequest, error) {
@@ -86,6 +82,28 @@ func readGate(c *cli.Context) (judge.GateRequest, error) {
 	}
 	var err1, err2 error
 	r.Expect, err1 = inspect.ParseExpectations(c.StringSlice("expect"))
-	r.Device, err2 = deviceGroup{}.read(c)
+	r.Device, err2 = readDevice(c)
 	return r, errors.Join(append(errs, err1, err2)...)
+}
+
+// gateEnvironment runs the gates on an environment and prints the verdicts.
+func gateEnvironment(c *cli.Context, out term.Printer) error {
+	if err := errors.Join(environmentFlags(c)...); err != nil {
+		return err
+	}
+	done, err := judge.JudgeEnvironment(c.Context, version, c.String("env"))
+	return printResult(c, out, done, done.Schema != 0, err, show.Gated)
+}
+
+// environmentFlags rejects flags and operands that do not apply to an environment.
+func environmentFlags(c *cli.Context) (errs []error) {
+	if c.Args().Present() {
+		errs = append(errs, diag.Errorf(diag.Usage, "--env and PATH exclude each other: %q", c.Args().First()).WithHint("run the command once for each"))
+	}
+	for _, name := range []string{"only", "expect", "entry", "attach", "gpus", "log"} {
+		if c.IsSet(name) {
+			errs = append(errs, diag.Errorf(diag.Usage, "--%s has no effect on an environment", name).WithHint("leave it out"))
+		}
+	}
+	return errs
 }

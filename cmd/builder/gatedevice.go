@@ -17,13 +17,11 @@ import (
 	"builder/internal/machine/gpu"
 )
 
-// deviceGroup is the group of flags for the gates on GPUs.
-type deviceGroup struct{}
-
-func (deviceGroup) flags() []cli.Flag {
+// deviceFlags are the flags for the gates on GPUs.
+func deviceFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "gpus", Usage: "run the gates on GPUs too, on `N|all` GPUs of this host"},
-		launcherFlag(),
+		&cli.StringFlag{Name: "launcher", Usage: "start a rank for each GPU with `COMMAND`, split at spaces, on any hosts: \"mpirun -np 16 -H a:8,b:8\". --gpus is then the number of ranks"},
 		&cli.StringFlag{Name: "programs", Usage: "take the programs of nccl-tests or rccl-tests from `DIR|WHEEL`"},
 		&cli.StringFlag{Name: "python", Usage: "run a wheel with a framework in the environment of the interpreter `PYTHON`, installed over it without dependencies"},
 		&cli.StringSliceFlag{Name: "with", Usage: "install `WHEEL,…` beside it, such as its MPI"},
@@ -34,10 +32,6 @@ func (deviceGroup) flags() []cli.Flag {
 		&cli.DurationFlag{Name: "time-limit", Value: 10 * time.Minute, Usage: "kill a program that runs longer than `TIME`"},
 		&cli.GenericFlag{Name: "set-env", Value: &texts{}, Usage: "set `NAME=VALUE` for the programs, which otherwise inherit only LD_LIBRARY_PATH and *_VISIBLE_DEVICES; repeatable"},
 	}
-}
-
-func launcherFlag() cli.Flag {
-	return &cli.StringFlag{Name: "launcher", Usage: "start a rank for each GPU with `COMMAND`, split at spaces, on any hosts: \"mpirun -np 16 -H a:8,b:8\". --gpus is then the number of ranks"}
 }
 
 // readLauncher reads the launcher, which needs a number of ranks.
@@ -65,9 +59,9 @@ func transportNames() []string {
 	return names
 }
 
-func (deviceGroup) read(c *cli.Context) (*judge.DeviceRequest, error) {
+func readDevice(c *cli.Context) (*judge.DeviceRequest, error) {
 	if !c.IsSet("gpus") {
-		for _, f := range (deviceGroup{}).flags() {
+		for _, f := range deviceFlags() {
 			if name := f.Names()[0]; c.IsSet(name) {
 				return nil, diag.Errorf(diag.Usage, "--%s has no effect without --gpus", name).WithHint("add --gpus N or --gpus all")
 			}

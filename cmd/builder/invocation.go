@@ -26,8 +26,9 @@ import (
 // and reports their errors. Flags not defined for the verb have their defaults.
 type invocation struct {
 	build.Setup
-	display displayOptions
-	out     term.Printer
+	progress string // value of --progress
+	verbose  bool
+	out      term.Printer
 }
 
 // host returns the part of the state for verbs about this host.
@@ -41,21 +42,23 @@ func readInvocation(c *cli.Context, cat catalogue.Catalogue, out term.Printer) (
 	dir, err := home.Closed(out.Note)
 	in := invocation{out: out}
 	in.Version, in.Catalogue, in.NoInstall = version, cat, c.Bool("no-install")
-	in.Keys = keyFlags{}.read(c)
+	services := signing.Services{Fulcio: c.String("keyless"), Timestamp: c.String("timestamp"), Rekor: c.String("rekor")}
+	in.Keys = home.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), Keyless: services}
 	in.Keys.Home, in.Keys.Offline, in.Keys.Note = dir, c.Bool("offline"), out.Note
 	if err != nil {
 		return in, err
 	}
 	var err1, err2, err3 error
-	in.Sources, err1 = sourceFlags{}.read(c)
-	in.Engines, err2 = engineGroup{}.read(c, dir)
-	in.display, err3 = readDisplay(c)
+	in.Sources, err1 = readSources(c)
+	in.Engines, err2 = readEngines(c, dir)
+	in.progress, err3 = readProgress(c)
+	in.verbose = c.Bool("verbose")
 	return in, errors.Join(err1, err2, err3)
 }
 
 // show calls do and shows its progress on stderr.
 func (in *invocation) show(ctx context.Context, do func(*progress.Display) error) error {
-	d, err := progress.Begin(ctx, in.out.Stderr, progress.Format(in.display.format), in.display.verbose)
+	d, err := progress.Begin(ctx, in.out.Stderr, progress.Format(in.progress), in.verbose)
 	if err != nil {
 		return err
 	}
@@ -63,18 +66,39 @@ func (in *invocation) show(ctx context.Context, do func(*progress.Display) error
 	return d.End(in.Catalogue.Hinted(do(d)))
 }
 
-// sourceFlags is the group of flags for resolving names and fetching files.
-type sourceFlags struct{}
+// printResult prints a result, also beside an error. Without a result it returns the
+// error alone.
+func printResult[T any](c *cli.Context, out term.Printer, done T, made bool, err error, show func(term.Printer, T)) error {
+	if !made {
+		return err
+	}
+	return errors.Join(out.Print(c.Bool("json"), done, func() { show(out, done) }), err)
+}
 
-func (sourceFlags) flags() []cli.Flag {
+// onHost returns the action of a verb about this host, without operands.
+func onHost(out term.Printer, do func(*cli.Context, host.Setup) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if err := unexpected(c, 0); err != nil {
+			return err
+		}
+		in, err := readInvocation(c, catalogue.Catalogue{}, out)
+		if err != nil {
+			return err
+		}
+		return do(c, in.host())
+	}
+}
+
+// sourceFlags are the flags for resolving names and fetching files.
+func sourceFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "locked", EnvVars: []string{"BUILDER_LOCKED"}, Usage: "resolve no name: exit 3 if the lock lacks a pin"},
-		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use the store only, not the network"},
+		offlineFlag("use the store only, not the network"),
 		setFlag(),
 	}
 }
 
-func (sourceFlags) read(c *cli.Context) (s plan.Sources, err error) {
+func readSources(c *cli.Context) (s plan.Sources, err error) {
 	s = plan.Sources{
 		Locked: c.Bool("locked"), Offline: c.Bool("offline"),
 		Mirrors: list(os.Getenv("BUILDER_MIRROR_DEBIAN")), Snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
@@ -111,14 +135,4 @@ func fileURL(place string) string {
 		return place // the first use reports it
 	}
 	return "file://" + abs
-}
-
-// keyFlags is the group of flags for the signing key, its time stamps and the trusted keys.
-type keyFlags struct{}
-
-func (keyFlags) flags() []cli.Flag { return append(signFlags(), trustFlag()) }
-
-func (keyFlags) read(c *cli.Context) home.Keys {
-	services := signing.Services{Fulcio: c.String("keyless"), Timestamp: c.String("timestamp"), Rekor: c.String("rekor")}
-	return home.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), Keyless: services}
 }

@@ -35,25 +35,24 @@ func trustFlag() cli.Flag {
 func keyCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "key", Usage: "make and print the keys that sign attestations",
-		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
 			{
-				Name: "new", Usage: "make a private key, and FILE.pub with its public key", ArgsUsage: "FILE", OnUsageError: usageError, HideHelpCommand: true,
+				Name: "new", Usage: "make a private key, and FILE.pub with its public key", ArgsUsage: "FILE",
 				Description: "The key is ECDSA on P-256 in PEM; only its owner can read FILE. No file is replaced.",
 				Action:      func(c *cli.Context) error { return doKeyNew(c, out) },
 			},
 			{
-				Name: "show", Usage: "print the public key of this host, or of FILE, and its id", ArgsUsage: "[FILE]", OnUsageError: usageError, HideHelpCommand: true,
+				Name: "show", Usage: "print the public key of this host, or of FILE, and its id", ArgsUsage: "[FILE]",
 				Description: "FILE is a private or a public key. The key goes to the standard output, and its id\n" +
 					"to the standard error. Statements and messages name a key by its id.",
 				Action: func(c *cli.Context) error { return doKeyShow(c, out) },
 			},
 			{
-				Name: "sign", Usage: "sign the statements of other hosts again, with a key that they do not have", ArgsUsage: "PATH…", OnUsageError: usageError, HideHelpCommand: true,
+				Name: "sign", Usage: "sign the statements of other hosts again, with a key that they do not have", ArgsUsage: "PATH…",
 				Description: "PATH is the directory of a cell or a wheel. The hosts that build and gate it sign with\n" +
 					"keys of their own, which --trust names. This command runs nothing of the artifact. It\n" +
 					"checks that trusted keys signed every statement about these bytes, and signs each again.",
-				Flags:  keyFlags{}.flags(),
+				Flags:  append(signFlags(), trustFlag()),
 				Action: func(c *cli.Context) error { return doKeySign(c, out) },
 			},
 		},

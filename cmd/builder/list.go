@@ -14,7 +14,7 @@ import (
 
 func listCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
-		Name: "list", Usage: "list the recipes and the values of their axes", ArgsUsage: "[RECIPE…]", OnUsageError: usageError,
+		Name: "list", Usage: "list the recipes and the values of their axes", ArgsUsage: "[RECIPE…]",
 		Flags: []cli.Flag{recipesFlag(), jsonFlag()},
 		Action: func(c *cli.Context) error {
 			if err != nil {

@@ -19,7 +19,7 @@ func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 	return &cli.Command{
 		Name: "lock", Usage: "resolve names to digests and write the lock", ArgsUsage: "[RECIPE] [axes]",
 		Description: "Only this command and a run without --locked resolve names. With `--recipes DIR` the\nlock is DIR/recipes/RECIPE.lock.json, which overrides the built-in one. In a checkout\nof the recipes, `--recipes .` writes the lock beside the recipe.\n\nRECIPE alone means its preferred cell, RECIPE --all every cell of it, and --all without\nRECIPE every cell of every recipe and stack. If a registry is unreachable, the command\nstill writes all other pins. --all --check exits with 0 if the unlocked cells lack only\npins that a registry or a repository has to provide.\n\n--locked and --offline work only with --check: without it the command has to resolve\nnames and ends with exit code 2.",
-		Flags:       lockFlags(), OnUsageError: usageError, HideHelpCommand: true,
+		Flags:       lockFlags(),
 		Action: func(c *cli.Context) error {
 			if err != nil || c.Args().Present() || !c.Bool("all") {
 				return unknownRecipe(cat, err)(c)
@@ -36,10 +36,7 @@ func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 				r.Filter = ci.OpenAxes(of.Recipe, of.Filter, true)
 			}
 			result, err := plan.Lock(c.Context, in.plan(), r)
-			if result.Recipe == "" {
-				return err
-			}
-			return errors.Join(err, out.Print(c.Bool("json"), result, func() { show.Lock(out, result) }))
+			return printResult(c, out, result, result.Recipe != "", err, show.Lock)
 		}),
 	}
 }

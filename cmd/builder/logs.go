@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
@@ -28,66 +27,36 @@ the one running cell.`
 func logsCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "print the logs of a run, also while it runs", ArgsUsage: "[CELL] [STEP]",
-		Description: logsDescription, Flags: logsFlags(), OnUsageError: usageError, HideHelpCommand: true,
+		Description: logsDescription,
+		Flags: []cli.Flag{
+			outFlag("read the run in `DIR`"),
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print new lines until the step ends"},
+		},
 		Action: func(c *cli.Context) error {
-			o, err := readLogsOptions(c)
-			if err != nil {
+			if err := unexpected(c, 2); err != nil {
 				return err
 			}
-			return doLogs(c.Context, o, out)
+			r := runlog.Request{Out: c.String("out"), Cell: c.Args().Get(0), Step: c.Args().Get(1)}
+			return doLogs(c.Context, r, c.Bool("follow"), out)
 		},
 	}
 }
 
-func logsFlags() []cli.Flag {
-	return []cli.Flag{
-		jsonFlag(),
-		outFlag("read the run in `DIR`"),
-		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print new lines until the step ends"},
-	}
-}
-
-// logsOptions are the flags of logs.
-type logsOptions struct {
-	runlog.Request
-	follow, json bool
-}
-
-func readLogsOptions(c *cli.Context) (logsOptions, error) {
-	o := logsOptions{
-		Request: runlog.Request{Out: c.String("out"), Cell: c.Args().Get(0), Step: c.Args().Get(1)},
-		follow:  c.Bool("follow"), json: c.Bool("json"),
-	}
-	var errs []error
-	if o.json && (o.follow || o.Step != "") {
-		errs = append(errs, diag.Errorf(diag.Usage, "--json lists logs and does not print them").WithHint("leave out --json, or --follow and STEP"))
-	}
-	return o, errors.Join(append(errs, unexpected(c, 2))...)
-}
-
 // doLogs lists the logs of a run or prints one log.
-func doLogs(ctx context.Context, o logsOptions, out term.Printer) error {
-	root, cells, err := runlog.Open(o.Request)
+func doLogs(ctx context.Context, r runlog.Request, follow bool, out term.Printer) error {
+	root, cells, err := runlog.Open(r)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	switch {
-	case o.json:
-		return out.JSON(cells)
-	case o.Cell == "" && !o.follow:
+	if r.Cell == "" && !follow {
 		show.Logs(out, cells)
 		return nil
 	}
-	log, err := runlog.Choose(cells, o.Request)
+	log, err := runlog.Choose(cells, r)
 	if err != nil {
 		return err
 	}
-	return printLog(ctx, root, log, o, out)
-}
-
-// printLog prints a log without its control characters, and its name on stderr.
-func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions, out term.Printer) error {
 	f, err := steplog.Open(root, log.Log)
 	if errors.Is(err, fs.ErrNotExist) {
 		return diag.Errorf(diag.Usage, "%w", err)
@@ -96,10 +65,10 @@ func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions,
 		return err
 	}
 	defer f.Close()
-	out.Note("%s: %s", term.Clean(filepath.Join(o.Out, log.Log)), log.Verdict)
-	to := term.Cleaned(out.Stdout)
+	out.Note("%s: %s", term.Clean(filepath.Join(r.Out, log.Log)), log.Verdict)
+	to := term.Cleaned(out.Stdout) // without control characters
 	defer to.Flush()
-	if o.follow {
+	if follow {
 		return steplog.Follow(ctx, to, f)
 	}
 	_, err = io.Copy(to, f)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -60,7 +61,7 @@ func matrixCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 	return &cli.Command{
 		Name: "matrix", Usage: "print cells as the jobs of a build matrix", ArgsUsage: "[RECIPE] [axes]",
 		Description: matrixDescription,
-		Flags:       matrixFlags(), OnUsageError: usageError, HideHelpCommand: true,
+		Flags:       matrixFlags(),
 		Action: func(c *cli.Context) error {
 			if err != nil || c.Args().Present() {
 				return unknownRecipe(cat, err)(c)
@@ -73,25 +74,18 @@ func matrixCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 	}
 }
 
-// matrixOptions are the flags of matrix.
-type matrixOptions struct {
-	format   string
-	shard    ci.Shard
-	condense bool
-	all      bool
-}
-
 func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, filter matrix.Filter, out term.Printer) error {
-	o, err := readMatrixOptions(c)
+	format, err := readFormat(c, matrixFormats)
+	shard, err2 := readShard(c)
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	jobs, err := ci.Jobs(cat, ci.MatrixRequest{Recipes: rs, Filter: filter, All: c.Bool("all"), Condense: c.Bool("condense")}, out.Note)
 	if err != nil {
 		return err
 	}
-	jobs, err := ci.Jobs(cat, ci.MatrixRequest{Recipes: rs, Filter: filter, All: o.all, Condense: o.condense}, out.Note)
-	if err != nil {
-		return err
-	}
-	part := slices.DeleteFunc(slices.Clone(jobs), func(j ci.Job) bool { return !o.shard.Holds(j.ID) })
-	switch o.format {
+	part := slices.DeleteFunc(slices.Clone(jobs), func(j ci.Job) bool { return !shard.Holds(j.ID) })
+	switch format {
 	case "github":
 		matrix, err := ci.GitHub(jobs, part)
 		if err != nil {
@@ -108,15 +102,15 @@ func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, f
 	return out.JSON(part)
 }
 
-func readMatrixOptions(c *cli.Context) (o matrixOptions, err error) {
-	o = matrixOptions{shard: ci.Shard{Index: 1, Count: 1}, condense: c.Bool("condense"), all: c.Bool("all")}
-	if o.format, err = readFormat(c, matrixFormats); err != nil || !c.IsSet("shard") {
-		return o, err
+func readShard(c *cli.Context) (ci.Shard, error) {
+	if !c.IsSet("shard") {
+		return ci.Shard{Index: 1, Count: 1}, nil
 	}
-	if o.shard, err = ci.ParseShard(c.String("shard")); err != nil {
-		return o, diag.Errorf(diag.Usage, "--shard: %w", err).WithHint("three shards are 1/3, 2/3 and 3/3")
+	shard, err := ci.ParseShard(c.String("shard"))
+	if err != nil {
+		return shard, diag.Errorf(diag.Usage, "--shard: %w", err).WithHint("three shards are 1/3, 2/3 and 3/3")
 	}
-	return o, nil
+	return shard, nil
 }
 
 // formatFlag chooses one of several formats, the first by default.

@@ -37,52 +37,42 @@ func mergeCommand(out term.Printer) *cli.Command {
 			&cli.StringFlag{Name: "matrix", Usage: "require the cells in `FILE`, as printed by builder matrix"},
 			&cli.StringFlag{Name: "out", Usage: "write run.json, report.html, report.md and junit.xml into `DIR`; without it write no file"},
 		},
-		OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
-			o, err := readMerge(c)
+			r, format, err := readMerge(c)
 			if err != nil {
 				return err
 			}
-			merged, err := reportpage.Merge(o.MergeRequest)
+			merged, err := reportpage.Merge(r)
 			if merged.Schema == 0 {
 				return err
 			}
-			return errors.Join(printMerged(merged, o.format, out), err)
+			return errors.Join(printMerged(merged, format, out), err)
 		},
 	}
 }
 
-// mergeOptions are the flags of matrix merge.
-type mergeOptions struct {
-	reportpage.MergeRequest
-	format string
-}
-
-func readMerge(c *cli.Context) (mergeOptions, error) {
-	o := mergeOptions{
-		MergeRequest: reportpage.MergeRequest{Dirs: c.Args().Slice(), Matrix: c.String("matrix"), Out: c.String("out")},
+func readMerge(c *cli.Context) (reportpage.MergeRequest, string, error) {
+	r := reportpage.MergeRequest{Dirs: c.Args().Slice(), Matrix: c.String("matrix"), Out: c.String("out")}
+	format, err := readFormat(c, mergeFormats)
+	errs := []error{err, checkMergeOut(r)}
+	if len(r.Dirs) == 0 {
+		errs = append(errs, diag.Errorf(diag.Usage, "%s: name the directories of runs", c.Command.HelpName).WithHint("%s runs/* --out report", c.Command.HelpName))
 	}
-	var errs [3]error
-	o.format, errs[0] = readFormat(c, mergeFormats)
-	if len(o.Dirs) == 0 {
-		errs[1] = diag.Errorf(diag.Usage, "%s: name the directories of runs", c.Command.HelpName).WithHint("%s runs/* --out report", c.Command.HelpName)
-	}
-	errs[2] = checkMergeOut(o)
-	return o, errors.Join(errs[:]...)
+	return r, format, errors.Join(errs...)
 }
 
 // checkMergeOut returns an error if the output would replace one of the merged runs.
-func checkMergeOut(o mergeOptions) error {
-	into, err := os.Stat(o.Out)
-	if o.Out == "" || err != nil {
+func checkMergeOut(r reportpage.MergeRequest) error {
+	into, err := os.Stat(r.Out)
+	if r.Out == "" || err != nil {
 		return nil
 	}
-	for _, dir := range o.Dirs {
+	for _, dir := range r.Dirs {
 		if info, err := os.Stat(dir); err == nil && os.SameFile(into, info) {
-			return diag.Errorf(diag.Usage, "--out: %s is one of the runs, and the result would replace it", o.Out).WithHint("name another directory")
+			return diag.Errorf(diag.Usage, "--out: %s is one of the runs, and the result would replace it", r.Out).WithHint("name another directory")
 		}
 	}
-	return home.CheckOut(o.Out)
+	return home.CheckOut(r.Out)
 }
 
 func printMerged(merged report.Run, format string, out term.Printer) error {

@@ -32,9 +32,13 @@ func noInstallFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "no-install", EnvVars: []string{"BUILDER_NO_INSTALL"}, Usage: "never install host packages"}
 }
 
+func offlineFlag(usage string) cli.Flag {
+	return &cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: usage}
+}
+
 // selectionFlags are the flags that choose cells and the sources of their inputs.
 func selectionFlags() []cli.Flag {
-	return append([]cli.Flag{recipesFlag(), jsonFlag()}, sourceFlags{}.flags()...)
+	return append([]cli.Flag{recipesFlag(), jsonFlag()}, sourceFlags()...)
 }
 
 // outFlag names the output directory of a run.
@@ -43,7 +47,7 @@ func outFlag(usage string) cli.Flag {
 }
 
 func runFlags() []cli.Flag {
-	return append(slices.Concat(engineGroup{}.flags(), fromFlags(), signFlags()),
+	return append(slices.Concat(engineFlags(), fromFlags(), signFlags()),
 		outFlag("write results below `DIR`"),
 		&cli.IntFlag{Name: "jobs", EnvVars: []string{"BUILDER_JOBS"}, Value: 1, Usage: "build `N` cells at a time on each engine"},
 		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "limit the memory of concurrent builds on each engine to `SIZE`, such as 64GB; the default is this host's memory if the engine runs here"},
@@ -155,7 +159,7 @@ func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do fun
 	var commands []*cli.Command
 	for _, r := range cat.Recipes {
 		commands = append(commands, &cli.Command{
-			Name: r.Name, Usage: r.Summary, OnUsageError: usageError, HideHelpCommand: true,
+			Name: r.Name, Usage: r.Summary,
 			Flags: slices.Concat(flags, axisFlags(r.Axes), selectorFlags(r.Selectors)),
 			Action: func(c *cli.Context) error {
 				if err != nil {

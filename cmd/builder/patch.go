@@ -15,7 +15,7 @@ import (
 
 func patchCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	verb := func(c cli.Command, do func(*cli.Context, []*recipe.Recipe) error) *cli.Command {
-		c.ArgsUsage, c.OnUsageError, c.HideHelpCommand = "[RECIPE…]", usageError, true
+		c.ArgsUsage = "[RECIPE…]"
 		c.Flags = append([]cli.Flag{recipesFlag(), jsonFlag()}, c.Flags...)
 		c.Action = func(c *cli.Context) error {
 			if err != nil {
@@ -31,7 +31,6 @@ func patchCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Com
 	}
 	return &cli.Command{
 		Name: "patch", Usage: "list the patches of a recipe, and check whether they are still needed",
-		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
 			verb(cli.Command{
 				Name: "show", Usage: "list the patches with their reasons and conditions",

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 func planCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "plan", Usage: "explain a run without running it", ArgsUsage: "RECIPE [axes]",
-		Flags: []cli.Flag{recipesFlag()}, OnUsageError: usageError, HideHelpCommand: true,
+		Flags:  []cli.Flag{recipesFlag()},
 		Action: unknownRecipe(cat, err),
 		Subcommands: recipeCommands(cat, err, planFlags(), func(c *cli.Context, of plan.Selection) error {
 			in, err := readInvocation(c, cat, out)
@@ -33,10 +32,7 @@ func planCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 				return err
 			}
 			p, err := plan.Explain(c.Context, in.plan(), r)
-			if p.Recipe == "" {
-				return err
-			}
-			return errors.Join(out.Print(c.Bool("json"), p, func() { show.Plan(out, p) }), err)
+			return printResult(c, out, p, p.Recipe != "", err, show.Plan)
 		}),
 	}
 }

@@ -53,12 +53,12 @@ func profileCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 	command := &cli.Command{
 		Name: "profile", Usage: "print the environment for a stack, with reasons", ArgsUsage: "PROFILE [axes]",
 		Description: profileDescription,
-		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError, HideHelpCommand: true,
+		Flags:       []cli.Flag{recipesFlag()},
 	}
 	for _, p := range all {
 		names = append(names, p.Name)
 		command.Subcommands = append(command.Subcommands, &cli.Command{
-			Name: p.Name, Usage: p.Summary, OnUsageError: usageError, HideHelpCommand: true,
+			Name: p.Name, Usage: p.Summary,
 			Flags: append(profileFlags(), axisFlags(p.Axes)...),
 			Action: func(c *cli.Context) error {
 				o, err := readProfileOptions(c, p)

@@ -17,7 +17,7 @@ const autoProgress = string(progress.Auto)
 func progressFlag() cli.Flag {
 	return &cli.StringFlag{
 		Name: "progress", EnvVars: []string{"BUILDER_PROGRESS"}, Value: autoProgress,
-		Usage: "show progress as `FORMAT`: " + strings.Join(progressFormats(), ", "),
+		Usage: "show progress as `" + strings.Join(progressFormats(), "|") + "`",
 	}
 }
 
@@ -33,16 +33,10 @@ func progressFormats() (words []string) {
 	return words
 }
 
-// displayOptions are the flags for progress.
-type displayOptions struct {
-	format  string
-	verbose bool
-}
-
-func readDisplay(c *cli.Context) (displayOptions, error) {
-	o := displayOptions{format: cmp.Or(c.String("progress"), autoProgress), verbose: c.Bool("verbose")}
-	if !slices.Contains(progressFormats(), o.format) {
-		return o, diag.Errorf(diag.Usage, "--progress: unknown format %q", o.format).WithHint("%s", diag.DidYouMean(o.format, progressFormats()))
+func readProgress(c *cli.Context) (string, error) {
+	format := cmp.Or(c.String("progress"), autoProgress)
+	if !slices.Contains(progressFormats(), format) {
+		return "", diag.Errorf(diag.Usage, "--progress: unknown format %q", format).WithHint("%s", diag.DidYouMean(format, progressFormats()))
 	}
-	return o, nil
+	return format, nil
 }

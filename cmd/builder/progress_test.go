@@ -2,37 +2,34 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"builder/internal/app/build"
 	"builder/internal/base/diag"
-	"builder/internal/build/runlog"
-	"builder/internal/plan/recipe"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
 	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
+	"builder/test/kit/recipetest"
 )
 
 const eventSchema = "../../docs/progress.schema.json"
 
 func TestProgressSchema(t *testing.T) {
-	golden.CheckFile(t, eventSchema, recipe.Schema(&progress.Event{}))
+	golden.CheckFile(t, eventSchema, recipetest.Schema(&progress.Event{}))
 	page, err := os.ReadFile("../../docs/progress.md")
 	must.Succeed(t, err)
 	for _, kind := range progress.Kinds() {
 		check.That(t, strings.Contains(string(page), "\n| `"+string(kind)+"` |"), "docs/progress.md does not explain the event %s", kind)
-		check.That(t, strings.Contains(string(recipe.Schema(&progress.Event{})), `"`+string(kind)+`"`),
+		check.That(t, strings.Contains(string(recipetest.Schema(&progress.Event{})), `"`+string(kind)+`"`),
 			"the schema does not know the event %s", kind)
 	}
 }
@@ -116,20 +113,11 @@ func TestLogs(t *testing.T) {
 		{[]string{"tool"}, diag.Usage, "", `"tool" matches 3 cells`},
 		{[]string{"tol-3"}, diag.Usage, "", `did you mean "tool-3"`},
 		{[]string{"tool-3", "biuld"}, diag.Usage, "", `did you mean "build"`},
-		{[]string{"tool-3", "build", "--json"}, diag.Usage, "", "lists logs and does not print them"},
 		{[]string{"-f"}, diag.Usage, "", "no cell runs in"},
 	} {
 		code, stdout, stderr := logsOf(t, w, c.args...)
 		check.That(t, code == c.code && stdout == c.stdout && strings.Contains(stderr, c.stderr),
 			"%v: exit code %d\n%s%s", c.args, code, stdout, stderr)
-	}
-	code, stdout, _ = logsOf(t, w, "tool-2", "--json")
-	var cells []runlog.Cell
-	err := json.Unmarshal([]byte(stdout), &cells)
-	must.Hold(t, err == nil && code == 0 && len(cells) == 1, "%v: exit code %d\n%s", err, code, stdout)
-	i := slices.IndexFunc(cells[0].Steps, func(l runlog.Log) bool { return l.Step == "build" })
-	if l := cells[0].Steps[i]; l.Verdict != "done" || *l.Bytes != 23 || l.Log != "tool-2/logs/build.log" {
-		t.Errorf("%+v", l)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"builder/cmd/builder/config"
 	"builder/images"
-	"builder/internal/base/diag"
 	"builder/internal/plan/image"
 	"builder/recipes"
 	"builder/test/kit/check"
@@ -180,11 +179,7 @@ func referenceIndex(v verb) string {
 	for _, r := range run.names() {
 		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n%s", r.Name, tableCell(r.Usage), axesTable(r))
 	}
-	fmt.Fprintf(&b, "\n## Exit codes\n\n| code | means |\n| --- | --- |\n")
-	for _, code := range diag.Codes() {
-		fmt.Fprintf(&b, "| %d | %s |\n", int(code), tableCell(exitMeanings[code]))
-	}
-	fmt.Fprintf(&b, "\n[More about exit codes](../exit-codes.md).\n")
+	fmt.Fprintf(&b, "\n[Exit codes](../exit-codes.md) are the same for every verb.\n")
 	return b.String()
 }
 
@@ -246,18 +241,16 @@ func referenceOf(level string, v verb) string {
 			fmt.Fprintf(&b, "\nAxes of `%s`:\n\n%s", r.Name, axesTable(r))
 		}
 	}
-	b.WriteString("\nExamples:\n\n```text\n")
-	for i, e := range descriptions[v.path()].Examples {
-		if i > 0 {
-			b.WriteString("\n")
+	if all := examples[v.path()]; len(all) > 0 {
+		b.WriteString("\nExamples:\n\n```text\n")
+		for i, e := range all {
+			if i > 0 {
+				b.WriteString("\n")
+			}
+			fmt.Fprintf(&b, "# %s\n%s\n", e.does, e.line)
 		}
-		fmt.Fprintf(&b, "# %s\n%s\n", e.Does, e.Line)
+		b.WriteString("```\n")
 	}
-	var codes []string
-	for _, c := range v.exits() {
-		codes = append(codes, fmt.Sprint(int(c)))
-	}
-	fmt.Fprintf(&b, "```\n\n[Exit codes](../exit-codes.md): %s.\n", strings.Join(codes, ", "))
 	for _, below := range v.own() {
 		b.WriteString("\n" + referenceOf(level+"#", below))
 	}

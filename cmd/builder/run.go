@@ -23,8 +23,8 @@ func runCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comma
 	return &cli.Command{
 		Name: "run", Usage: "build, gate and keep the chosen cells of a recipe", ArgsUsage: "RECIPE [axes]",
 		Description: "DIR/<cell>/ holds the wheel, its verdicts and the logs of every step. The result of\nthe run is in DIR/run.json, as a page in DIR/report.html, and for CI servers in\nDIR/junit.xml. The exit code is 0 only if every cell passed every gate.\n\nThe flags of a recipe are its axes and the options of a run: see builder run RECIPE --help.",
-		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError, HideHelpCommand: true,
-		Action: unknownRecipe(cat, err),
+		Flags:       []cli.Flag{recipesFlag()},
+		Action:      unknownRecipe(cat, err),
 		Subcommands: recipeCommands(cat, err, append(selectionFlags(), runFlags()...), func(c *cli.Context, of plan.Selection) error {
 			in, err := readInvocation(c, cat, out)
 			r, err2 := readRun(c, of)
@@ -34,10 +34,7 @@ func runCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comma
 			return in.show(c.Context, func(d *progress.Display) error {
 				done, err := build.Run(c.Context, in.Setup, r)
 				d.Close()
-				if done.Finished.IsZero() {
-					return err
-				}
-				return errors.Join(out.Print(c.Bool("json"), done, func() { show.Run(out, done) }), err)
+				return printResult(c, out, done, !done.Finished.IsZero(), err, show.Run)
 			})
 		}),
 	}

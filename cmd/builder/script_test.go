@@ -509,7 +509,7 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	for _, args := range [][]string{
 		{"plan", "horovod"},
 		{"plan", "horovod", "--json"},
-		{"config", "schema", "recipe"},
+		{"config", "show"},
 		{"--version"},
 		{"engine", "status"},
 	} {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -22,104 +21,86 @@ import (
 
 func debugCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
-		Name: "debug", Usage: "run the build step of a cell by hand", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
+		Name: "debug", Usage: "run the build step of a cell by hand",
 		Subcommands: []*cli.Command{shellCommand(out)},
 	}
 }
 
-// debugOptions are the flags of debug shell.
-type debugOptions struct {
-	invocation
-	out  string // the output directory
-	cell string // id of a cell in it, or a part of the id
-	step string // the step at whose start the cell is reproduced; see [build.StepToDebug]
-	to   string // directory to write to; "" is a temporary one
-}
-
 func shellCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
-		Name: "shell", Usage: "open a shell before the failed step of a cell from an earlier run", ArgsUsage: "CELL [STEP]", OnUsageError: usageError,
+		Name: "shell", Usage: "open a shell before the failed step of a cell from an earlier run", ArgsUsage: "CELL [STEP]",
 		Description: "The shell stops before STEP: " + strings.Join(build.DebugSteps(), ", ") + ".\nThe default is the step that failed, or build.\n\nThe shell sees the file system before the step: the image, packages and source so far,\nwith the environment of the build step and without a network. Changes are lost when\nthe shell ends, unless --to keeps them. The script DIR/build then runs the build step\nin DIR/rootfs, and DIR/shell opens a shell. Both need only root, unshare and chroot,\nso you can copy DIR to another host.",
-		Flags:       shellFlags(),
+		Flags: append([]cli.Flag{
+			outFlag("find the cell in the results in `DIR`"),
+			&cli.StringFlag{Name: "to", Usage: "keep the file system and a script of the build step in `DIR`, which must not exist"},
+			offlineFlag("use the store only, not the network"),
+			setFlag(),
+			progressFlag(),
+		}, engineFlags()...),
 		Action: func(c *cli.Context) error {
-			o, err := readDebugOptions(c, out)
-			if err != nil {
+			in, err := readInvocation(c, catalogue.Catalogue{}, out)
+			cell, step, err2 := readShell(c)
+			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			return openShell(c.Context, o)
+			return openShell(c, in, cell, step)
 		},
 	}
 }
 
-func shellFlags() []cli.Flag {
-	return append([]cli.Flag{
-		outFlag("find the cell in the results in `DIR`"),
-		&cli.StringFlag{Name: "to", Usage: "keep the file system and a script of the build step in `DIR`, which must not exist"},
-		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use the store only, not the network"},
-		setFlag(),
-		progressFlag(),
-	}, engineGroup{}.flags()...)
+// readShell reads the cell in the output directory, by its id or a part of it, and the
+// step at whose start it is reproduced.
+func readShell(c *cli.Context) (cell, step string, err error) {
+	out, to := c.String("out"), c.String("to")
+	cell, step = c.Args().First(), c.Args().Get(1)
+	errs := []error{unexpected(c, 2)}
+	if cell == "" {
+		errs = append(errs, diag.Errorf(diag.Usage, "%s: name a cell", c.Command.HelpName).WithHint("list the cells of the run with `builder logs --out %s`", out))
+	}
+	if known := build.DebugSteps(); step == "" {
+		step = build.StepToDebug(out, cell)
+	} else if !slices.Contains(known, step) {
+		errs = append(errs, diag.Errorf(diag.Usage, "unknown step %q", step).WithHint("%s", diag.DidYouMean(step, known)))
+	}
+	if to != "" {
+		errs = append(errs, home.AbsentPath(to))
+	}
+	return cell, step, errors.Join(errs...)
 }
 
-func readDebugOptions(c *cli.Context, out term.Printer) (debugOptions, error) {
-	in, err := readInvocation(c, catalogue.Catalogue{}, out)
-	o := debugOptions{invocation: in, out: c.String("out"), cell: c.Args().First(), step: c.Args().Get(1), to: c.String("to")}
-	errs := []error{err, unexpected(c, 2)}
-	if o.cell == "" {
-		errs = append(errs, diag.Errorf(diag.Usage, "%s: name a cell", c.Command.HelpName).WithHint("list the cells of the run with `builder logs --out %s`", o.out))
-	}
-	if known := build.DebugSteps(); o.step == "" {
-		o.step = build.StepToDebug(o.out, o.cell)
-	} else if !slices.Contains(known, o.step) {
-		errs = append(errs, diag.Errorf(diag.Usage, "unknown step %q", o.step).WithHint("%s", diag.DidYouMean(o.step, known)))
-	}
-	if o.to != "" {
-		errs = append(errs, home.AbsentPath(o.to))
-	}
-	return o, errors.Join(errs...)
-}
-
-// prepare writes the file system of the cell at the start of the step to dir, and calls
-// do with the script of the build step.
-func (o debugOptions) prepare(ctx context.Context, dir string, do func(build string) error) error {
-	e, err := build.EntryOf(o.out, o.cell)
+// openShell writes the file system of a cell at the start of a step, and opens a shell in
+// it. The shell's exit code is ignored.
+func openShell(c *cli.Context, in invocation, cell, step string) (err error) {
+	e, err := build.EntryOf(c.String("out"), cell)
 	if err != nil {
 		return err
 	}
-	// The commands in hints name the site of the recipe.
-	o.Catalogue = catalogue.Catalogue{Site: build.SiteOf(o.out, e.ID), Recipes: []*recipe.Recipe{{Name: e.Recipe}}}
-	var made build.Rootfs
-	err = o.show(ctx, func(*progress.Display) error {
-		made, err = build.WriteStepRootfs(ctx, o.Setup, e, o.step, dir)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return do(made.Build)
-}
-
-// openShell opens a shell in the file system of a cell and waits until it ends. The
-// shell's exit code is ignored.
-func openShell(ctx context.Context, o debugOptions) (err error) {
-	dir := o.to
+	dir := c.String("to") // "" is a temporary one
 	if dir == "" {
-		if err := os.MkdirAll(filepath.Join(o.Keys.Home, "scratch"), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(in.Keys.Home, "scratch"), 0o700); err != nil {
 			return err
 		}
-		if dir, err = os.MkdirTemp(filepath.Join(o.Keys.Home, "scratch"), "shell-*"); err != nil {
+		if dir, err = os.MkdirTemp(filepath.Join(in.Keys.Home, "scratch"), "shell-*"); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	return o.prepare(ctx, dir, func(build string) error {
-		o.invocation.out.Note("before step %s of %s; leave with `exit`", o.step, o.cell)
-		shell := exec.Command(filepath.Join(filepath.Dir(build), "shell"))                                                       // Ctrl-C belongs to the commands in the shell
-		shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, term.Raw(o.invocation.out.Stdout), term.Raw(o.invocation.out.Stderr) // the user controls the terminal directly
-		err := shell.Run()
-		if _, ended := errors.AsType[*exec.ExitError](err); ended {
-			return nil
-		}
+	// The commands in hints name the site of the recipe.
+	in.Catalogue = catalogue.Catalogue{Site: build.SiteOf(c.String("out"), e.ID), Recipes: []*recipe.Recipe{{Name: e.Recipe}}}
+	var made build.Rootfs
+	err = in.show(c.Context, func(*progress.Display) error {
+		made, err = build.WriteStepRootfs(c.Context, in.Setup, e, step, dir)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	in.out.Note("before step %s of %s; leave with `exit`", step, cell)
+	shell := exec.Command(filepath.Join(filepath.Dir(made.Build), "shell"))                              // Ctrl-C belongs to the commands in the shell
+	shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, term.Raw(in.out.Stdout), term.Raw(in.out.Stderr) // the user controls the terminal directly
+	err = shell.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); ended {
+		return nil
+	}
+	return err
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
 	"builder/internal/app/host"
-	"builder/internal/base/size"
+	"builder/internal/app/plan"
+	"builder/internal/base/diag"
 	"builder/internal/plan/catalogue"
 	"builder/internal/view/term"
 )
@@ -16,87 +14,89 @@ import (
 func storeCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "store", Usage: "export, import, clean, verify and list the inputs of builds",
-		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
 			exportCommand(cat, err, out),
 			importCommand(cat, err, out),
 			{
-				Name: "gc", Usage: "free disk space: empty the engine's cache and shrink the store", OnUsageError: usageError,
+				Name: "gc", Usage: "free disk space: empty the engine's cache and shrink the store",
 				Description: "Empties the cache of the engine started by builder. The next builds fill it again\nfrom the store. Removes from the store the files unused for the longest time.\nRemoves scratch files that nobody used for a day or whose file in the store is gone.\nWaits until no other builder uses the store.",
 				Flags: []cli.Flag{
 					&cli.StringFlag{Name: "keep", Value: "10%", Usage: "shrink the store to at most `SIZE`, such as 50GB or 0, or a share of the disk"},
 					&cli.BoolFlag{Name: "dry-run", Usage: "list the removals, and remove nothing"},
 					jsonFlag(),
 				},
-				Action: func(c *cli.Context) error { return collect(c, out) },
+				Action: onHost(out, func(c *cli.Context, s host.Setup) error {
+					r := host.CollectRequest{Keep: c.String("keep"), DryRun: c.Bool("dry-run")}
+					done, err := host.Collect(c.Context, s, r)
+					return printResult(c, out, done, done.Places != nil, err, func(out term.Printer, done host.Collected) { show.Collected(out, done, r) })
+				}),
 			},
 			{
-				Name: "verify", Usage: "read every file and remove damaged ones: exit 8 if there are any", OnUsageError: usageError,
-				Flags:  []cli.Flag{jsonFlag()},
-				Action: func(c *cli.Context) error { return verifyStore(c, out) },
+				Name: "verify", Usage: "read every file and remove damaged ones: exit 8 if there are any",
+				Flags: []cli.Flag{jsonFlag()},
+				Action: onHost(out, func(c *cli.Context, s host.Setup) error {
+					read, err := host.VerifyStore(c.Context, s)
+					return printResult(c, out, read, read.Damaged != nil, err, show.Checked)
+				}),
 			},
 			{
-				Name: "list", Usage: "count the files of each kind in the store", OnUsageError: usageError,
-				Flags:  []cli.Flag{jsonFlag()},
-				Action: func(c *cli.Context) error { return listStore(c, out) },
+				Name: "list", Usage: "count the files of each kind in the store",
+				Flags: []cli.Flag{jsonFlag()},
+				Action: onHost(out, func(c *cli.Context, s host.Setup) error {
+					held, err := host.ListStore(c.Context, s)
+					return printResult(c, out, held, err == nil, err, show.Held)
+				}),
 			},
 		},
 	}
 }
 
-// openStore reads the flags of a verb without operands.
-func openStore(c *cli.Context, out term.Printer) (invocation, error) {
-	if err := unexpected(c, 0); err != nil {
-		return invocation{}, err
+func exportCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
+	return &cli.Command{
+		Name: "export", Usage: "write all inputs of the chosen cells for a machine without a network", ArgsUsage: "RECIPE [axes]",
+		Description: "Fetches missing inputs into the store first. On the other machine, with the same\nbuilder, recipes and locks: `builder store import`, then\n`builder run RECIPE --offline --locked`.",
+		Flags:       []cli.Flag{recipesFlag()},
+		Action:      unknownRecipe(cat, err),
+		Subcommands: recipeCommands(cat, err, exportFlags(), func(c *cli.Context, of plan.Selection) error {
+			in, err := readInvocation(c, cat, out)
+			if err != nil {
+				return err
+			}
+			r := host.ExportRequest{Selection: of, To: c.String("to"), Without: c.StringSlice("without")}
+			index, err := host.Export(c.Context, in.host(), r)
+			if err != nil {
+				return err
+			}
+			return show.Export(out, r.To, index, c.Bool("json"))
+		}),
 	}
-	return readInvocation(c, catalogue.Catalogue{}, out)
 }
 
-func collect(c *cli.Context, out term.Printer) error {
-	in, err := openStore(c, out)
-	if err != nil {
-		return err
-	}
-	r := host.CollectRequest{Keep: c.String("keep"), DryRun: c.Bool("dry-run")}
-	done, err := host.Collect(c.Context, in.host(), r)
-	if done.Places == nil {
-		return err
-	}
-	return errors.Join(err, out.Print(c.Bool("json"), done, func() { show.Collected(out, done, r) }))
+func exportFlags() []cli.Flag {
+	return append(selectionFlags(), noInstallFlag(), keyFlag(),
+		&cli.StringFlag{Name: "to", Usage: "write the tar file `FILE`, which must not exist"},
+		&cli.StringSliceFlag{Name: "without", Usage: "leave out `images|uv|results`, which the other machine may have already (uv: also bubblewrap); repeatable"},
+	)
 }
 
-func verifyStore(c *cli.Context, out term.Printer) error {
-	in, err := openStore(c, out)
-	if err != nil {
-		return err
+func importCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
+	return &cli.Command{
+		Name: "import", Usage: "read an export of another machine, and list the cells that it completes", ArgsUsage: "FILE…",
+		Flags: []cli.Flag{recipesFlag(), jsonFlag(), trustFlag()},
+		Action: func(c *cli.Context) error {
+			if err != nil {
+				return err
+			}
+			if !c.Args().Present() {
+				return diag.Errorf(diag.Usage, "%s: name a file", c.Command.HelpName)
+			}
+			in, err := readInvocation(c, cat, out)
+			if err != nil {
+				return err
+			}
+			in.Sources.Offline = true
+			took, err := host.Import(c.Context, in.host(), c.Args().Slice())
+			return printResult(c, out, took, took.Cells != nil, err, show.Imported)
+		},
 	}
-	read, err := host.VerifyStore(c.Context, in.host())
-	if read.Damaged == nil {
-		return err
-	}
-	return errors.Join(err, out.Print(c.Bool("json"), read, func() {
-		out.Say("read %d files, %s: %d damaged", read.Files, size.Text(read.Bytes), len(read.Damaged))
-	}))
-}
-
-func listStore(c *cli.Context, out term.Printer) error {
-	in, err := openStore(c, out)
-	if err != nil {
-		return err
-	}
-	held, err := host.ListStore(c.Context, in.host())
-	if err != nil {
-		return err
-	}
-	return out.Print(c.Bool("json"), held, func() {
-		var rows [][]string
-		for _, g := range held.Kinds {
-			rows = append(rows, []string{string(g.Kind), fmt.Sprint(g.Files), size.Text(g.Bytes)})
-		}
-		out.Table([]string{"kind", "files", "size"}, rows)
-		out.Say("%d files, %s, %d results in %s", held.Files, size.Text(held.Bytes), held.Results, held.Store)
-		for _, p := range held.Places {
-			out.Say("%s has %s", p.Name, size.Text(p.Before))
-		}
-	})
 }

@@ -29,7 +29,7 @@ func verifyCommand(out term.Printer) *cli.Command {
 			"compared with it.\n\n" +
 			"ADDRESS is a published cell,\n" +
 			publish.Digests + ".",
-		Flags: verifyFlags(), OnUsageError: usageError, HideHelpCommand: true,
+		Flags: verifyFlags(),
 		Action: func(c *cli.Context) error {
 			in, err := readInvocation(c, catalogue.Catalogue{}, out)
 			r, err2 := readVerify(c)
@@ -42,11 +42,8 @@ func verifyCommand(out term.Printer) *cli.Command {
 			}
 			return in.show(c.Context, func(d *progress.Display) error {
 				done, err := judge.Verify(c.Context, in.Setup, r, artifacts)
-				if done.Schema == 0 {
-					return err
-				}
 				d.Close()
-				return errors.Join(out.Print(c.Bool("json"), done, func() { show.Verified(out, done) }), err)
+				return printResult(c, out, done, done.Schema != 0, err, show.Verified)
 			})
 		},
 	}
@@ -61,12 +58,12 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "env", Usage: "compare each wheel with the files installed from it in `PYTHON|DIR`, an interpreter, a virtual environment or a directory of packages"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell again from its provenance and compare the bytes"},
 		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign the result as the verdict of gate reproducible, and write it beside the artifact"},
-		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "with --rebuild: take everything from the store"},
+		offlineFlag("with --rebuild: take everything from the store"),
 		&cli.StringFlag{Name: "record", Usage: "record in `FILE` (recipes/proven.json) which cells passed, the time, the number of gates, and the level of upstream's tests"},
 		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: fetch the same bytes from another place, `source.NAME=PATH|URL`"},
 		insecureFlag(),
 		progressFlag(),
-	}, slices.Concat(signFlags(), engineGroup{}.flags())...)
+	}, slices.Concat(signFlags(), engineFlags())...)
 }
 
 func readVerify(c *cli.Context) (judge.VerifyRequest, error) {
@@ -80,9 +77,8 @@ func readVerify(c *cli.Context) (judge.VerifyRequest, error) {
 	}
 	var errs []error
 	var err error
-	if r.Policy, err = publish.Channel(c.String("channel")); err != nil {
-		errs = append(errs, diag.Errorf(diag.Usage, "--channel: %w", err))
-	}
+	r.Policy, err = readChannel(c)
+	errs = append(errs, err)
 	for _, place := range r.From {
 		if _, err := publish.OpenIndex(place, nil); err != nil {
 			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err))

@@ -13,7 +13,9 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
+	"builder/test/kit/golden"
 	"builder/test/kit/must"
+	"builder/test/kit/recipetest"
 )
 
 // environment is a map of environment variables.
@@ -81,18 +83,15 @@ func TestPreferred(t *testing.T) {
 	}
 }
 
-func TestEffective(t *testing.T) {
+func TestShown(t *testing.T) {
 	h, _ := host(t, "a", map[string]string{"a/builder.yaml": "out: state\njobs: 2\nlocked: false\nccache: true\n"})
 	c, err := config.Load(h)
 	must.Succeed(t, err)
-	got := map[string]config.Effective{}
-	for _, e := range c.Effective(environment{"BUILDER_JOBS": "5", "BUILDER_ENGINE": ""}.lookup) {
-		got[e.Key] = e
+	got := map[string]config.Shown{}
+	for _, s := range c.Shown(environment{"BUILDER_JOBS": "5", "BUILDER_ENGINE": ""}.lookup) {
+		got[s.Key] = s
 	}
-	for key, want := range map[string]struct {
-		value  string
-		origin config.Origin
-	}{
+	for key, want := range map[string]struct{ value, origin string }{
 		"out":    {"state", config.FromFile},
 		"jobs":   {"5", config.FromVariable},
 		"engine": {"", config.FromDefault}, // an empty variable
@@ -267,7 +266,8 @@ func TestPlanted(t *testing.T) {
 
 // Every key has a description and is in the schema.
 func TestKeys(t *testing.T) {
-	schema := string(recipe.Schema(&config.File{}))
+	schema := string(recipetest.Schema(&config.File{}))
+	golden.CheckFile(t, "../../../docs/builder.schema.json", []byte(schema))
 	for _, key := range config.Keys() {
 		check.That(t, key.About != "" && key.Form != "" && strings.Contains(schema, key.About),
 			"key %s is not explained: %+v", key.Name, key)

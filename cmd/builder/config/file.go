@@ -11,7 +11,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,74 +28,46 @@ import (
 // A File is builder.yaml as written. The field tags describe the keys: the schema, the
 // reference and `builder config show` use these texts.
 type File struct {
-	Home                 Path      `yaml:"home,omitempty" json:"home,omitempty" jsonschema:"description=directory of the tool's own files: store and engine and keys"`
-	Recipes              Path      `yaml:"recipes,omitempty" json:"recipes,omitempty" jsonschema:"description=directory of a site's recipes and images and patches and diagnoses and profiles; they replace built-in ones of the same name"`
-	Out                  Path      `yaml:"out,omitempty" json:"out,omitempty" jsonschema:"description=output directory of run; plan --since OUT compares with the last run there"`
-	Jobs                 *int      `yaml:"jobs,omitempty" json:"jobs,omitempty" jsonschema:"minimum=1,description=number of cells built at a time on each engine"`
-	Memory               Size      `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=memory limit of concurrent builds on each engine; such as 64GB"`
-	FailFast             *bool     `yaml:"fail-fast,omitempty" json:"fail-fast,omitempty" jsonschema:"description=start no further cell after the first failure"`
-	Locked               *bool     `yaml:"locked,omitempty" json:"locked,omitempty" jsonschema:"description=resolve no name; fail if the lock lacks a pin"`
-	Offline              *bool     `yaml:"offline,omitempty" json:"offline,omitempty" jsonschema:"description=use the store only and not the network"`
-	StepLimit            Duration  `yaml:"step-limit,omitempty" json:"step-limit,omitempty" jsonschema:"description=stop a step after this time; such as 6h; 0s is never"`
-	Tests                string    `yaml:"tests,omitempty" json:"tests,omitempty" jsonschema:"enum=none,enum=quick,enum=full,description=set of upstream's own tests to run"`
-	Ccache               *bool     `yaml:"ccache,omitempty" json:"ccache,omitempty" jsonschema:"description=reuse objects of earlier attempts at the same cell"`
-	Progress             string    `yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,enum=json,description=format of the progress"`
-	Engine               []Address `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; limits follow a #"`
-	EnginePatience       Duration  `yaml:"engine-patience,omitempty" json:"engine-patience,omitempty" jsonschema:"description=give up an engine after this time without a response"`
-	EngineCache          Share     `yaml:"engine-cache,omitempty" json:"engine-cache,omitempty" jsonschema:"description=size limit of the cache of an engine started by builder; such as 40GB or 60% of the disk"`
-	EngineImage          Place     `yaml:"engine-image,omitempty" json:"engine-image,omitempty" jsonschema:"description=PLACE@sha256:DIGEST of an image of the engine to copy instead of compiling the engine; PLACE is a URL or file:PATH"`
-	NoInstall            *bool     `yaml:"no-install,omitempty" json:"no-install,omitempty" jsonschema:"description=never install host packages"`
-	From                 []Place   `yaml:"from,omitempty" json:"from,omitempty" jsonschema:"description=places of published cells to download instead of building them"`
-	FromOnly             *bool     `yaml:"from-only,omitempty" json:"from-only,omitempty" jsonschema:"description=build nothing: a cell missing at all places of from is an error"`
-	Trust                []Path    `yaml:"trust,omitempty" json:"trust,omitempty" jsonschema:"description=files of trusted public keys or of keys and identities (.yaml); besides this host's own"`
-	Key                  Path      `yaml:"key,omitempty" json:"key,omitempty" jsonschema:"description=file of the private key for signatures; never the key itself"`
-	Keyless              Address   `yaml:"keyless,omitempty" json:"keyless,omitempty" jsonschema:"description=address of a Fulcio that certifies the identity of a job for signatures without a key"`
-	Timestamp            Address   `yaml:"timestamp,omitempty" json:"timestamp,omitempty" jsonschema:"description=address of a timestamp authority (RFC 3161) that proves the time of every signature without a key"`
-	Rekor                Address   `yaml:"rekor,omitempty" json:"rekor,omitempty" jsonschema:"description=address of a Rekor that logs signatures without a key"`
-	MirrorDebian         []Place   `yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors or file:DIR; the first resolves names and needs the index of an archive; the default comes from this host's apt"`
-	MirrorDebianSnapshot Address   `yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of a Debian snapshot archive; for packages missing on the mirrors"`
-	MirrorMaven          []Place   `yaml:"mirror-maven,omitempty" json:"mirror-maven,omitempty" jsonschema:"description=addresses of Maven repositories or file:DIR with the CPythons of images/cpython.yaml; the default comes from Maven's settings on this host"`
-	MirrorRegistry       []Address `yaml:"mirror-registry,omitempty" json:"mirror-registry,omitempty" jsonschema:"description=HOST[:PORT][/PATH] to pull images of Docker Hub from; REGISTRY=HOST[:PORT][/PATH] for another registry"`
-	MirrorSource         []Source  `yaml:"mirror-source,omitempty" json:"mirror-source,omitempty" jsonschema:"description=NAME=PATH or NAME=URL of a source or Debian package or Python package to fetch there first; as --set source.NAME for every run; a name may occur for each of several files"`
+	Home                 Text     `form:"path" yaml:"home,omitempty" json:"home,omitempty" jsonschema:"description=directory of the tool's own files: store and engine and keys"`
+	Recipes              Text     `form:"path" yaml:"recipes,omitempty" json:"recipes,omitempty" jsonschema:"description=directory of a site's recipes and images and patches and diagnoses and profiles; they replace built-in ones of the same name"`
+	Out                  Text     `form:"path" yaml:"out,omitempty" json:"out,omitempty" jsonschema:"description=output directory of run; plan --since OUT compares with the last run there"`
+	Jobs                 *int     `form:"number" yaml:"jobs,omitempty" json:"jobs,omitempty" jsonschema:"minimum=1,description=number of cells built at a time on each engine"`
+	Memory               Size     `form:"size" yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=memory limit of concurrent builds on each engine; such as 64GB"`
+	FailFast             *bool    `form:"true or false" yaml:"fail-fast,omitempty" json:"fail-fast,omitempty" jsonschema:"description=start no further cell after the first failure"`
+	Locked               *bool    `form:"true or false" yaml:"locked,omitempty" json:"locked,omitempty" jsonschema:"description=resolve no name; fail if the lock lacks a pin"`
+	Offline              *bool    `form:"true or false" yaml:"offline,omitempty" json:"offline,omitempty" jsonschema:"description=use the store only and not the network"`
+	StepLimit            Duration `form:"time" yaml:"step-limit,omitempty" json:"step-limit,omitempty" jsonschema:"description=stop a step after this time; such as 6h; 0s is never"`
+	Tests                string   `form:"word" yaml:"tests,omitempty" json:"tests,omitempty" jsonschema:"enum=none,enum=quick,enum=full,description=set of upstream's own tests to run"`
+	Ccache               *bool    `form:"true or false" yaml:"ccache,omitempty" json:"ccache,omitempty" jsonschema:"description=reuse objects of earlier attempts at the same cell"`
+	Progress             string   `form:"word" yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,enum=json,description=format of the progress"`
+	Engine               []Text   `form:"list of addresses" yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; limits follow a #"`
+	EnginePatience       Duration `form:"time" yaml:"engine-patience,omitempty" json:"engine-patience,omitempty" jsonschema:"description=give up an engine after this time without a response"`
+	EngineCache          Share    `form:"size or share" yaml:"engine-cache,omitempty" json:"engine-cache,omitempty" jsonschema:"description=size limit of the cache of an engine started by builder; such as 40GB or 60% of the disk"`
+	EngineImage          Text     `form:"place" yaml:"engine-image,omitempty" json:"engine-image,omitempty" jsonschema:"description=PLACE@sha256:DIGEST of an image of the engine to copy instead of compiling the engine; PLACE is a URL or file:PATH"`
+	NoInstall            *bool    `form:"true or false" yaml:"no-install,omitempty" json:"no-install,omitempty" jsonschema:"description=never install host packages"`
+	From                 []Text   `form:"list of places" yaml:"from,omitempty" json:"from,omitempty" jsonschema:"description=places of published cells to download instead of building them"`
+	FromOnly             *bool    `form:"true or false" yaml:"from-only,omitempty" json:"from-only,omitempty" jsonschema:"description=build nothing: a cell missing at all places of from is an error"`
+	Trust                []Text   `form:"list of paths" yaml:"trust,omitempty" json:"trust,omitempty" jsonschema:"description=files of trusted public keys or of keys and identities (.yaml); besides this host's own"`
+	Key                  Text     `form:"path" yaml:"key,omitempty" json:"key,omitempty" jsonschema:"description=file of the private key for signatures; never the key itself"`
+	Keyless              Text     `form:"address" yaml:"keyless,omitempty" json:"keyless,omitempty" jsonschema:"description=address of a Fulcio that certifies the identity of a job for signatures without a key"`
+	Timestamp            Text     `form:"address" yaml:"timestamp,omitempty" json:"timestamp,omitempty" jsonschema:"description=address of a timestamp authority (RFC 3161) that proves the time of every signature without a key"`
+	Rekor                Text     `form:"address" yaml:"rekor,omitempty" json:"rekor,omitempty" jsonschema:"description=address of a Rekor that logs signatures without a key"`
+	MirrorDebian         []Text   `form:"list of places" yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors or file:DIR; the first resolves names and needs the index of an archive; the default comes from this host's apt"`
+	MirrorDebianSnapshot Text     `form:"address" yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of a Debian snapshot archive; for packages missing on the mirrors"`
+	MirrorMaven          []Text   `form:"list of places" yaml:"mirror-maven,omitempty" json:"mirror-maven,omitempty" jsonschema:"description=addresses of Maven repositories or file:DIR with the CPythons of images/cpython.yaml; the default comes from Maven's settings on this host"`
+	MirrorRegistry       []Text   `form:"list of addresses" yaml:"mirror-registry,omitempty" json:"mirror-registry,omitempty" jsonschema:"description=HOST[:PORT][/PATH] to pull images of Docker Hub from; REGISTRY=HOST[:PORT][/PATH] for another registry"`
+	MirrorSource         []Text   `form:"list of sources" yaml:"mirror-source,omitempty" json:"mirror-source,omitempty" jsonschema:"description=NAME=PATH or NAME=URL of a source or Debian package or Python package to fetch there first; as --set source.NAME for every run; a name may occur for each of several files"`
 	// Axes is the only key without a variable: preferred values for the axes of
 	// recipes.
 	Axes map[string]map[string]string `yaml:"axes,omitempty" json:"axes,omitempty" jsonschema:"description=preferred values of a recipe's axes; for axes without a flag"`
 }
 
-// A Path is a file or a directory. A relative path is relative to the directory of the
-// configuration file. ~/ is the user's home directory.
-type Path string
+// A Text is a value whose tag names its form, see [base.resolve].
+type Text string
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
-func (p *Path) UnmarshalText(text []byte) error {
-	*p = Path(text)
-	return plain(string(text))
-}
-
-// A Place is a URL, or file:DIR with a [Path].
-type Place string
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (p *Place) UnmarshalText(text []byte) error {
-	*p = Place(text)
-	return plain(string(text))
-}
-
-// A Source is NAME=URL, or NAME=PATH with a [Path].
-type Source string
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (s *Source) UnmarshalText(text []byte) error {
-	*s = Source(text)
-	return plain(string(text))
-}
-
-// An Address is a URL.
-type Address string
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (a *Address) UnmarshalText(text []byte) error {
-	*a = Address(text)
+func (t *Text) UnmarshalText(text []byte) error {
+	*t = Text(text)
 	return plain(string(text))
 }
 
@@ -171,7 +146,7 @@ func read(name string, from base, data []byte) (Config, error) {
 	r := reader{index: index, base: from}
 	values := reflect.ValueOf(f)
 	for i, key := range keys {
-		r.setting(key.Name, values.Field(i))
+		r.setting(key, values.Field(i))
 	}
 	r.preferences(f.Axes)
 	return Config{Settings: r.settings, Preferences: r.prefers}, errors.Join(r.errs...)
@@ -208,12 +183,12 @@ type reader struct {
 }
 
 // setting adds the value of a field, if it is set.
-func (r *reader) setting(key string, field reflect.Value) {
+func (r *reader) setting(key Key, field reflect.Value) {
 	if field.IsZero() {
 		return
 	}
 	var texts []string
-	pos := r.index.At("%s", key)
+	pos := r.index.At("%s", key.Name)
 	if field.Kind() == reflect.Slice {
 		for i := range field.Len() {
 			texts = append(texts, r.text(key, field.Index(i), pos))
@@ -221,25 +196,21 @@ func (r *reader) setting(key string, field reflect.Value) {
 	} else {
 		texts = []string{r.text(key, field, pos)}
 	}
-	r.settings = append(r.settings, Setting{key, strings.Join(texts, ","), pos})
+	r.settings = append(r.settings, Setting{key.Name, strings.Join(texts, ","), pos})
 }
 
 // text returns one value in the form of a variable.
-func (r *reader) text(key string, v reflect.Value, pos diag.Pos) string {
+func (r *reader) text(key Key, v reflect.Value, pos diag.Pos) string {
 	switch v := v.Interface().(type) {
 	case *bool:
 		return strconv.FormatBool(*v)
 	case *int:
 		if *v < 1 {
-			r.errs = append(r.errs, diag.At(pos, "%s: %d is less than 1", key, *v))
+			r.errs = append(r.errs, diag.At(pos, "%s: %d is less than 1", key.Name, *v))
 		}
 		return strconv.Itoa(*v)
-	case Path:
-		return r.base.path(string(v))
-	case Place:
-		return r.base.place(string(v))
-	case Source:
-		return r.base.source(string(v))
+	case Text:
+		return r.base.resolve(key.Form, string(v))
 	default:
 		return fmt.Sprint(v)
 	}
@@ -247,9 +218,79 @@ func (r *reader) text(key string, v reflect.Value, pos diag.Pos) string {
 
 // preferences adds the axes of the file, sorted by recipe and axis.
 func (r *reader) preferences(axes map[string]map[string]string) {
-	for recipe, values := range sorted(axes) {
-		for axis, value := range sorted(values) {
-			r.prefers = append(r.prefers, Preference{recipe, axis, value, r.index.At("axes.%s.%s", recipe, axis)})
+	for _, recipe := range slices.Sorted(maps.Keys(axes)) {
+		for _, axis := range slices.Sorted(maps.Keys(axes[recipe])) {
+			r.prefers = append(r.prefers, Preference{recipe, axis, axes[recipe][axis], r.index.At("axes.%s.%s", recipe, axis)})
 		}
 	}
+}
+
+// A Key is a key of builder.yaml.
+type Key struct {
+	Name  string
+	Form  string // type of its value: a path, a list of paths, true or false, …
+	About string
+}
+
+// keys are the keys of [File] except axes, which is no variable, in the order of its
+// fields.
+var keys = fields()
+
+// Keys lists the keys of builder.yaml except axes, in the order of the documentation.
+func Keys() []Key { return slices.Clone(keys) }
+
+// Variable returns the environment variable of a key: BUILDER_ENGINE_PATIENCE for
+// engine-patience.
+func Variable(key string) string {
+	return "BUILDER_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
+}
+
+func fields() []Key {
+	var all []Key
+	for f := range reflect.TypeFor[File]().Fields() {
+		form := f.Tag.Get("form")
+		if form == "" {
+			continue // axes
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		_, about, _ := strings.Cut(f.Tag.Get("jsonschema"), "description=")
+		all = append(all, Key{name, form, about})
+	}
+	return all
+}
+
+// base resolves relative paths in a file.
+type base struct {
+	dir  string // of the file
+	host Host
+}
+
+// resolve resolves the path in a value: a path, the directory of a place file:DIR, or the
+// path of a source NAME=PATH. Addresses stay unchanged.
+func (b base) resolve(form, text string) string {
+	switch strings.TrimSuffix(strings.TrimPrefix(form, "list of "), "s") {
+	case "path":
+		return b.path(text)
+	case "place":
+		if dir, ok := strings.CutPrefix(text, "file:"); ok && !strings.HasPrefix(dir, "//") {
+			return "file:" + b.path(dir)
+		}
+	case "source":
+		if name, place, ok := strings.Cut(text, "="); ok && !strings.Contains(place, "://") {
+			return name + "=" + b.path(place)
+		}
+	}
+	return text
+}
+
+// path resolves a path of the file. ~/ is the user's home directory. The result is
+// relative to the working directory if it is below it.
+func (b base) path(text string) string {
+	if rest, ok := strings.CutPrefix(text, "~/"); ok && b.host.Home != "" {
+		return filepath.Join(b.host.Home, rest)
+	}
+	if filepath.IsAbs(text) {
+		return text
+	}
+	return b.host.short(filepath.Join(b.dir, text))
 }

@@ -6,34 +6,40 @@ import (
 	"builder/internal/input/store"
 )
 
-// A Shown is one setting as printed by config show.
+// A Shown is one setting without flags as printed by config show.
 type Shown struct {
 	Key    string `json:"key"`
-	Value  string `json:"value"`
+	Value  string `json:"value"` // "" for the default
 	Origin string `json:"origin"`
 	Place  string `json:"place,omitempty"` // the variable, or file:line:column
 }
 
-// ShownSettings lists the settings and then the axes. It redacts possible secrets in
-// addresses.
-func (c Config) ShownSettings(effective []Effective, defaults map[string]string) []Shown {
+// The origins of a setting other than flags, which apply to one run only.
+const (
+	FromVariable = "variable"
+	FromFile     = "file"
+	FromDefault  = "default"
+)
+
+// Shown lists the value in use for every key, in the order of [Keys], and then the axes.
+// An empty variable selects the default and overrides the files. Possible secrets in
+// addresses are redacted.
+func (c Config) Shown(lookup func(name string) (value string, ok bool)) []Shown {
 	var all []Shown
-	for _, e := range effective {
-		s := Shown{Key: e.Key, Value: redacted(e.Value), Origin: string(e.Origin)}
-		switch e.Origin {
-		case FromVariable:
-			s.Place = Variable(e.Key)
-		case FromFile:
-			s.Place = e.Pos.String()
+	for _, key := range keys {
+		value, set := lookup(Variable(key.Name))
+		s, written := c.Setting(key.Name)
+		switch {
+		case set && value != "":
+			all = append(all, Shown{key.Name, redacted(value), FromVariable, Variable(key.Name)})
+		case !set && written:
+			all = append(all, Shown{key.Name, redacted(s.Value), FromFile, s.Pos.String()})
 		default:
-			s.Value = defaults[e.Key]
+			all = append(all, Shown{Key: key.Name, Origin: FromDefault})
 		}
-		all = append(all, s)
 	}
 	for _, p := range c.Preferences {
-		all = append(all, Shown{
-			Key: "axes." + p.Recipe + "." + p.Axis, Value: p.Value, Origin: string(FromFile), Place: p.Pos.String(),
-		})
+		all = append(all, Shown{"axes." + p.Recipe + "." + p.Axis, p.Value, FromFile, p.Pos.String()})
 	}
 	return all
 }

@@ -20,7 +20,6 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
-	"builder/internal/plan/recipe"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
 	"builder/test/kit/check"
@@ -118,7 +117,7 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 // Every event of a run follows the schema, and every kind of event occurs.
 func TestEventsFollowTheirSchema(t *testing.T) {
 	stderr, _ := ran(t, progress.Options{Format: progress.JSON, Verbose: true})
-	validate := recipetest.Validator(t, recipe.Schema(&progress.Event{}))
+	validate := recipetest.Validator(t, recipetest.Schema(&progress.Event{}))
 	seen := map[progress.Kind]bool{}
 	for line := range strings.Lines(stderr) {
 		err := validate([]byte(line))

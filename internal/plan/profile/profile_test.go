@@ -8,7 +8,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/profile"
-	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
@@ -145,7 +144,7 @@ func TestRender(t *testing.T) {
 
 // The JSON output matches its schema.
 func TestJSON(t *testing.T) {
-	valid := recipetest.Validator(t, recipe.Schema(&profile.Environment{}))
+	valid := recipetest.Validator(t, recipetest.Schema(&profile.Environment{}))
 	for _, asked := range [][]profile.Asked{nil, {{"A", "1"}, {"--b", ""}}} {
 		e, err := parse(t, good).Resolve(nil, asked)
 		must.Succeed(t, err)

@@ -22,7 +22,7 @@ import (
 )
 
 func TestSchema(t *testing.T) {
-	golden.CheckFile(t, filepath.Join("..", "..", "..", "recipes", "schema.json"), recipe.SchemaWith(gate.Promises()))
+	golden.CheckFile(t, filepath.Join("..", "..", "..", "recipes", "schema.json"), recipetest.RecipeSchema(gate.Promises()))
 }
 
 // A comma ends a description in a jsonschema tag. The rest would be lost silently.
@@ -70,7 +70,7 @@ const goodJSON = `{
 // Both reject the errors visible to an editor. The loader rejects more, because it
 // knows the meaning of a recipe.
 func TestSchemaAndLoaderAgree(t *testing.T) {
-	read := recipetest.Validator(t, recipe.SchemaWith(gate.Promises())) // as in an editor, with the schema alone
+	read := recipetest.Validator(t, recipetest.RecipeSchema(gate.Promises())) // as in an editor, with the schema alone
 	for name, c := range map[string]struct {
 		old, new       string
 		schema, loader bool
@@ -107,7 +107,7 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 
 // The loader rejects every mutated recipe that the schema rejects.
 func TestTheLoaderIsAsStrictAsTheSchema(t *testing.T) {
-	read := recipetest.Validator(t, recipe.SchemaWith(gate.Promises())) // as in an editor, with the schema alone
+	read := recipetest.Validator(t, recipetest.RecipeSchema(gate.Promises())) // as in an editor, with the schema alone
 	rapid.Check(t, func(t *rapid.T) {
 		var doc any
 		must.Succeed(t, json.Unmarshal([]byte(goodJSON), &doc))
@@ -170,7 +170,7 @@ func foreign(t *rapid.T) any {
 
 // Schema and loader accept all checked-in recipes.
 func TestCheckedInRecipesMeetTheSchema(t *testing.T) {
-	read := recipetest.Validator(t, recipe.SchemaWith(gate.Promises())) // as in an editor, with the schema alone
+	read := recipetest.Validator(t, recipetest.RecipeSchema(gate.Promises())) // as in an editor, with the schema alone
 	all, err := recipe.Load(os.DirFS(filepath.Join("..", "..", "..", "recipes")), "recipes", gate.Promises())
 	must.Hold(t, err == nil && len(all) != 0, "%d recipes, %v", len(all), err)
 	for _, r := range all {

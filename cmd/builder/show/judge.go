@@ -6,11 +6,85 @@ import (
 	"strings"
 
 	"builder/internal/app/judge"
+	"builder/internal/files/inspect"
+	"builder/internal/gates/device"
 	"builder/internal/machine/nccllog"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/matrix"
 	"builder/internal/view/term"
 )
+
+// printFacts prints the facts of a file.
+func printFacts(out term.Printer, is inspect.Report) {
+	var rows [][]string
+	for _, f := range is.Facts {
+		value := strings.Join(f.Values, ", ")
+		if f.Claim != "" && f.Claim != value {
+			value += fmt.Sprintf(" (%s by its version)", f.Claim)
+		}
+		rows = append(rows, []string{f.Name, value, strings.Join(f.Because, "; ")})
+	}
+	out.Table([]string{is.Kind, "is", "seen"}, rows)
+}
+
+// Gated prints the verdicts about each artifact.
+func Gated(out term.Printer, r judge.GateReport) {
+	for _, a := range r.Artifacts {
+		if a.SHA256 == "" { // an environment
+			out.Say("%s", a.Name)
+		} else {
+			out.Say("%s sha256:%s", a.Name, a.SHA256)
+		}
+		if a.Is != nil {
+			printFacts(out, *a.Is)
+		}
+		if len(a.Verdicts) == 0 {
+			continue
+		}
+		var rows [][]string
+		for _, v := range a.Verdicts {
+			from := "now"
+			if a.Attached[v.Gate] {
+				from = "attached"
+			}
+			rows = append(rows, []string{v.Gate, v.Status.String(), from, fmt.Sprintf("%.1fs", v.Seconds), v.Evidence})
+		}
+		out.Table([]string{"gate", "status", "from", "time", "evidence"}, rows)
+	}
+}
+
+// Verified prints the checks of each artifact.
+func Verified(out term.Printer, r judge.VerifyReport) {
+	for _, a := range r.Artifacts {
+		out.Say("%s sha256:%s", a.Name, a.SHA256)
+		var rows [][]string
+		for _, c := range a.Checks {
+			status, text := "pass", c.Seen
+			if len(c.Wrong) > 0 {
+				status, text = "fail", strings.Join(c.Wrong, "; ")
+			}
+			rows = append(rows, []string{c.Name, status, text})
+		}
+		out.Table([]string{"check", "status", "seen"}, rows)
+	}
+}
+
+// Bench prints the speed of one library, or of two.
+func Bench(out term.Printer, r judge.BenchReport) {
+	header := []string{"collective", "size", r.Library + ", GB/s"}
+	if r.Other != "" {
+		header = append(header, r.Other+", GB/s", "ratio")
+	}
+	var rows [][]string
+	for _, s := range r.Sizes {
+		row := []string{s.Collective, device.SizeText(s.Bytes), fmt.Sprintf("%.2f", s.BusBW)}
+		if r.Other != "" {
+			row = append(row, fmt.Sprintf("%.2f", s.Other), fmt.Sprintf("%.2f", s.Ratio))
+		}
+		rows = append(rows, row)
+	}
+	out.Table(header, rows)
+}
 
 // Diagnosed prints the findings in each file.
 func Diagnosed(out term.Printer, reports []judge.Examined) {

@@ -1,0 +1,148 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"builder/cmd/builder/config"
+	"builder/internal/app/host"
+	"builder/internal/base/size"
+	"builder/internal/build/carry"
+	"builder/internal/build/native"
+	"builder/internal/machine/doctor"
+	"builder/internal/view/term"
+)
+
+// Doctor prints a table by purpose, the details and the remedies.
+func Doctor(out term.Printer, r doctor.Report) {
+	width := term.Width(out.Stdout)
+	var rows [][]string
+	last := doctor.Purpose("")
+	for _, c := range r.Checks {
+		purpose := ""
+		if c.For != last {
+			purpose, last = string(c.For), c.For
+		}
+		rows = append(rows, []string{purpose, c.Name, c.Verdict.String(), c.Found})
+	}
+	out.Table([]string{"for", "check", "verdict", "found"}, rows)
+	for _, c := range r.Checks {
+		if len(c.Detail) == 0 {
+			continue
+		}
+		out.Say("\n%s", c.Name)
+		for _, line := range c.Detail {
+			term.Indented(out.Stdout, width, line)
+		}
+	}
+	printRemedies(out, width, r)
+}
+
+func printRemedies(out term.Printer, width int, r doctor.Report) {
+	said := false
+	for _, c := range r.Checks {
+		if c.Remedy == "" {
+			continue
+		}
+		if !said {
+			out.Say("\nwhat to do")
+			said = true
+		}
+		term.Labelled(out.Stdout, width, c.Name, c.Remedy)
+	}
+}
+
+// Engine prints the state of the native engine.
+func Engine(out term.Printer, s native.Status) {
+	switch {
+	case s.Running:
+		out.Say("running %s at %s (process %d, since %s, %d connections)", s.Version, s.Address, s.PID, s.Since.Format(time.DateTime), s.Connections)
+	case s.Built:
+		out.Say("built %s, not running", s.Version)
+	default:
+		out.Say("not built: the first run builds it")
+	}
+	out.Say("cache %s, %s", s.StateDir, size.Text(s.StateBytes))
+	out.Say("log %s", s.Log)
+}
+
+// Collected prints the removed files and the sizes before and after.
+func Collected(out term.Printer, done host.Collected, r host.CollectRequest) {
+	verb := "removed"
+	if r.DryRun {
+		verb = "would remove"
+	}
+	for _, f := range done.Files {
+		out.Say("%s %s %s, %s, last used %s", verb, f.Kind, f.SHA256, size.Text(f.Size), f.Used.Format("2006-01-02"))
+	}
+	for _, name := range done.Staged {
+		out.Say("%s scratch/%s", verb, name)
+	}
+	out.Say("%s %d files and %d results; the store has %s, had %s", verb, len(done.Files), len(done.Results), size.Text(done.After), size.Text(done.Before))
+	for _, p := range done.Places {
+		would := ""
+		if p.Emptied() && r.DryRun {
+			would = ", and would be emptied"
+		}
+		out.Say("%s has %s, had %s%s", p.Name, size.Text(p.After), size.Text(p.Before), would)
+	}
+}
+
+// Export prints the content of a written archive as text or as JSON.
+func Export(out term.Printer, to string, index carry.Index, asJSON bool) error {
+	if asJSON {
+		return out.JSON(struct {
+			To    string `json:"to"`
+			Bytes int64  `json:"bytes"`
+			carry.Index
+		}{to, index.Bytes(), index})
+	}
+	for _, c := range index.Cells {
+		out.Say("%s %s", c.ID, c.Key[:12])
+	}
+	out.Say("wrote %s: %d cells, %d files, %s, %d results", to, len(index.Cells), len(index.Blobs), size.Text(index.Bytes()), len(index.Results))
+	return nil
+}
+
+// Config prints settings with their origins as a table or as JSON.
+func Config(out term.Printer, settings []config.Shown, asJSON bool) error {
+	if asJSON {
+		return out.JSON(struct {
+			Schema   int            `json:"schema"`
+			Settings []config.Shown `json:"settings"`
+		}{1, settings})
+	}
+	var rows [][]string
+	for _, s := range settings {
+		rows = append(rows, []string{s.Key, term.Clean(s.Value), term.Clean(cmp.Or(s.Place, s.Origin))})
+	}
+	out.Table([]string{"key", "value", "from"}, rows)
+	return nil
+}
+
+// Imported prints the cells and the files of an imported archive.
+func Imported(out term.Printer, took host.Imported) {
+	for _, c := range took.Cells {
+		out.Say("%s: %s", c.ID, c.State)
+	}
+	out.Say("imported %d files, %s, %d results; the store already had %d files", took.Files, size.Text(took.Bytes), took.Results, took.Known)
+}
+
+// Checked prints how much of the store was read.
+func Checked(out term.Printer, read host.StoreCheck) {
+	out.Say("read %d files, %s: %d damaged", read.Files, size.Text(read.Bytes), len(read.Damaged))
+}
+
+// Held prints the files of each kind in the store.
+func Held(out term.Printer, held host.StoreList) {
+	var rows [][]string
+	for _, g := range held.Kinds {
+		rows = append(rows, []string{string(g.Kind), fmt.Sprint(g.Files), size.Text(g.Bytes)})
+	}
+	out.Table([]string{"kind", "files", "size"}, rows)
+	out.Say("%d files, %s, %d results in %s", held.Files, size.Text(held.Bytes), held.Results, held.Store)
+	for _, p := range held.Places {
+		out.Say("%s has %s", p.Name, size.Text(p.Before))
+	}
+}
