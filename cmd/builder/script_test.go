@@ -49,10 +49,10 @@ import (
 	"builder/test/kit/wheeltest"
 )
 
-// TestMain makes the test binary also the program builder, and variants of it on faulty
-// hosts under other names.
+// TestMain makes the test binary also the program builder, and one that only parses its
+// arguments.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"builder": main, "hasty": hasty, "cramped": cramped, "parse": parseOnly})
+	testscript.Main(m, map[string]func(){"builder": main, "parse": parseOnly})
 }
 
 // TestScript runs command lines, one behaviour per file of testdata/script. No script
@@ -278,9 +278,8 @@ func sealed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(sealCells(ts.Getenv("BUILDER_RECIPES"), ts.Getenv("BUILDER_HOME"), args))
 }
 
-// sealCells implements sealed for the recipes and the state directory of a host. It
-// adds further files to the wheels.
-func sealCells(site, home string, args []string, added ...wheeltest.File) error {
+// sealCells implements sealed for the recipes and the state directory of a host.
+func sealCells(site, home string, args []string) error {
 	entries, known, err := cellsOf(site, home, args)
 	if err != nil {
 		return err
@@ -302,7 +301,7 @@ func sealCells(site, home string, args []string, added ...wheeltest.File) error 
 	}
 	defer os.RemoveAll(dir)
 	for _, e := range entries {
-		if err := sealCell(filepath.Join(dir, e.Recipe+"-1.0-py3-none-any.whl"), e, known, sealer, added); err != nil {
+		if err := sealCell(filepath.Join(dir, e.Recipe+"-1.0-py3-none-any.whl"), e, known, sealer); err != nil {
 			return err
 		}
 	}
@@ -310,8 +309,8 @@ func sealCells(site, home string, args []string, added ...wheeltest.File) error 
 }
 
 // sealCell writes the wheel of a cell to path and stores it as a passing result.
-func sealCell(path string, e lock.Entry, known *results.Results, sealer run.Sealer, added []wheeltest.File) error {
-	err := writeWheel(path, e, added...)
+func sealCell(path string, e lock.Entry, known *results.Results, sealer run.Sealer) error {
+	err := writeWheel(path, e)
 	if tree := e.Expect.Tree; tree != "" {
 		path = filepath.Join(filepath.Dir(path), tree)
 		err = sourcetreetest.Write(path, map[string]string{e.ID + "/tiny.py": "name = '" + e.ID + "'\n"})
@@ -395,8 +394,8 @@ func repository(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // writeWheel writes a wheel with its SBOM.
-func writeWheel(path string, e lock.Entry, added ...wheeltest.File) error {
-	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: append([]wheeltest.File{{Name: e.Recipe + "/__init__.py", Text: "name = '" + e.ID + "'\n"}}, added...)}
+func writeWheel(path string, e lock.Entry) error {
+	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: e.Recipe + "/__init__.py", Text: "name = '" + e.ID + "'\n"}}}
 	if err := os.WriteFile(path, raw.Bytes(), 0o600); err != nil {
 		return err
 	}

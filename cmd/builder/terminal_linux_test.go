@@ -62,6 +62,9 @@ func onTerminal(t *testing.T, dir string, env []string, args ...string) (*exec.C
 	return cmd, person
 }
 
+// patience limits the time of a process, so that a hanging one fails with its output.
+const patience = time.Minute
+
 // until reads the terminal until a text appears and returns everything read.
 func until(t *testing.T, person *os.File, text string) string {
 	t.Helper()

@@ -113,24 +113,30 @@ func vet(key string, trust signing.Trust, policy attest.Policy, said *attest.Bun
 		if err := attest.Faults(wheel.Name, checks); err != nil {
 			return nil, err
 		}
-		if made := b.Provenance.Definition.Internal.Key; made != key {
-			return nil, fmt.Errorf("it was built from another entry: key %s, expected %s", made, key)
-		}
-		signed := b.Announces(wheel)
-		var errs []error
-		for i, f := range offered {
-			var err error
-			if offered[i].Size, err = signedSize(f, signed); err != nil {
-				errs = append(errs, diag.Errorf(diag.Gate, "%s: %w", wheel.Name, err))
-			}
-		}
-		for _, s := range signed {
-			if !slices.ContainsFunc(offered, func(f artifact.Artifact) bool { return f.Name == s.Name }) {
-				errs = append(errs, diag.Errorf(diag.Publish, "%s: %s of the same cell is missing", wheel.Name, s.Name))
-			}
-		}
-		return offered, errors.Join(errs...)
+		return admitted(offered, key, b)
 	}
+}
+
+// admitted returns the files of a key with the sizes that verified statements give them.
+func admitted(offered []artifact.Artifact, key string, b attest.Bundle) ([]artifact.Artifact, error) {
+	if made := b.Provenance.Definition.Internal.Key; made != key {
+		return nil, fmt.Errorf("it was built from another entry: key %s, expected %s", made, key)
+	}
+	wheel := offered[0]
+	signed := b.Announces(wheel)
+	var errs []error
+	for i, f := range offered {
+		var err error
+		if offered[i].Size, err = signedSize(f, signed); err != nil {
+			errs = append(errs, diag.Errorf(diag.Gate, "%s: %w", wheel.Name, err))
+		}
+	}
+	for _, s := range signed {
+		if !slices.ContainsFunc(offered, func(f artifact.Artifact) bool { return f.Name == s.Name }) {
+			errs = append(errs, diag.Errorf(diag.Publish, "%s: %s of the same cell is missing", wheel.Name, s.Name))
+		}
+	}
+	return offered, errors.Join(errs...)
 }
 
 // signedSize returns the size an offered file must have, in bytes.

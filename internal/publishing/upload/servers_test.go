@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -147,6 +148,22 @@ func TestRealServers(t *testing.T) {
 	v := install(t)
 	uv, err := pypi.EnsureUV(t.Context(), t.TempDir(), t.Logf, pypi.Options{NoInstall: true})
 	must.Succeed(t, err)
+	t.Run("a redirect to another host", func(t *testing.T) {
+		other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			t.Errorf("another host was asked: %s %s", r.Method, r.URL)
+		}))
+		defer other.Close()
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+				return
+			}
+			http.NotFound(w, r)
+		}))
+		defer server.Close()
+		_, err := open(t, server.URL, uv.Publish).Upload(t.Context(), wheelWith(t, "a = 1\n"))
+		check.That(t, diag.CodeOf(err) == diag.Publish, "%v", err)
+	})
 	for name, c := range map[string]struct {
 		start  func(*testing.T) string
 		simple string
