@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
@@ -64,14 +67,35 @@ func TestEveryCellHasAMatrix(t *testing.T) {
 	_, hint, _ := strings.Cut(diag.All(err)[0].Hint, " --shard 1/")
 	n, err := strconv.Atoi(strings.Fields(hint)[0])
 	must.Succeed(t, err)
-	for i := range n {
-		part := slices.DeleteFunc(slices.Clone(jobs), func(j ci.Job) bool { return !(ci.Shard{Index: i + 1, Count: n}).Holds(j.ID) })
-		_, err := ci.GitHub(jobs, part)
-		check.That(t, err == nil, "part %d of %d: %v", i+1, n, err)
-	}
+	fitMatrices(t, jobs, n)
 	seen := map[string]bool{}
 	for _, j := range jobs {
 		check.That(t, !seen[j.Artifact()], "two artifacts are called %s", j.Artifact())
 		seen[j.Artifact()] = true
+	}
+}
+
+// Every part of the example for many cells is a matrix that GitHub takes.
+func TestPartsFitAMatrix(t *testing.T) {
+	text, err := os.ReadFile("../../docs/examples/actions/parts.yml")
+	must.Succeed(t, err)
+	found := regexp.MustCompile(`cells: "(\w+) --shard [^/]*/(\d+)"`).FindStringSubmatch(string(text))
+	must.Hold(t, found != nil, "no cells in\n%s", text)
+	parts, err := strconv.Atoi(found[2])
+	must.Hold(t, err == nil && parts > 1, "%q parts", found[2])
+	r, err := recipe.Find(builtIn().Recipes, found[1])
+	must.Succeed(t, err)
+	jobs, err := ci.Jobs(builtIn(), ci.MatrixRequest{Recipes: []*recipe.Recipe{r}}, t.Errorf)
+	must.Succeed(t, err)
+	fitMatrices(t, jobs, parts)
+}
+
+// fitMatrices fails if GitHub does not take a part of the jobs.
+func fitMatrices(t *testing.T, jobs []ci.Job, n int) {
+	t.Helper()
+	for i := range n {
+		part := slices.DeleteFunc(slices.Clone(jobs), func(j ci.Job) bool { return !(ci.Shard{Index: i + 1, Count: n}).Holds(j.ID) })
+		_, err := ci.GitHub(jobs, part)
+		check.That(t, err == nil, "part %d of %d: %v", i+1, n, err)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -149,23 +147,4 @@ chmod +x "$6"
 		env[name] = ts.Getenv(name)
 	}
 	return env
-}
-
-// TestPartsFitAMatrix: every part of the example for many cells is a matrix that GitHub
-// takes.
-func TestPartsFitAMatrix(t *testing.T) {
-	text, err := os.ReadFile("../../docs/examples/actions/parts.yml")
-	must.Succeed(t, err)
-	found := regexp.MustCompile(`cells: "(\w+) --shard [^/]*/(\d+)"`).FindStringSubmatch(string(text))
-	must.Hold(t, found != nil, "no cells in\n%s", text)
-	parts, err := strconv.Atoi(found[2])
-	if err != nil || parts < 2 {
-		t.Fatalf("%q parts", found[2])
-	}
-	for part := range parts {
-		var stdout, stderr strings.Builder
-		if exit := Main([]string{"builder", "matrix", found[1], "--format", "github", "--shard", fmt.Sprintf("%d/%d", part+1, parts)}, &stdout, &stderr); exit != 0 {
-			t.Errorf("part %d: exit %d: %s", part+1, exit, &stderr)
-		}
-	}
 }

@@ -14,14 +14,12 @@ var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // Name reports whether a text is a valid name of a variable.
 func Name(text string) bool { return name.MatchString(text) }
 
+// plain matches a text that needs no quotes in a shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./,:@%+=-]+$`)
-
-// Plain reports whether a text needs no quotes in a shell.
-func Plain(text string) bool { return plain.MatchString(text) }
 
 // Word quotes a text if necessary.
 func Word(text string) string {
-	if Plain(text) {
+	if plain.MatchString(text) {
 		return text
 	}
 	return Quote(text)

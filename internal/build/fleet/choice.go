@@ -54,9 +54,9 @@ func ParseEngine(place string, e Choice) (Choice, error) {
 	return e, errors.Join(errs...)
 }
 
-// Kinds are the URL schemes supported by the Dagger client of version
+// kinds are the URL schemes supported by the Dagger client of version
 // native.Version. A scheme can include a program, as in container+podman.
-var Kinds = []string{
+var kinds = []string{
 	"unix", "tcp", "ssh", "kube-pod", "docker-container", "docker-image", "container", "image", "dagger-cloud",
 }
 
@@ -72,7 +72,7 @@ func checkEngine(address string) error {
 		return diag.Errorf(diag.Usage, "--engine: the address contains a password").
 			WithHint("engines have no passwords: leave it out, and protect the socket")
 	}
-	if place != "" && slices.Contains(Kinds, kind) {
+	if place != "" && slices.Contains(kinds, kind) {
 		return nil
 	}
 	unknown := diag.Errorf(diag.Usage, "--engine: %q is not the address of an engine", address)
@@ -83,7 +83,7 @@ func checkEngine(address string) error {
 		return unknown.WithHint("did you mean tcp://%s?", address)
 	}
 	return unknown.
-		WithHint("write unix:///PATH, tcp://HOST:PORT or native; known: %s", strings.Join(Kinds, ", "))
+		WithHint("write unix:///PATH, tcp://HOST:PORT or native; known: %s", strings.Join(kinds, ", "))
 }
 
 // HostMemory returns --memory in bytes, or this host's memory if text is empty.
