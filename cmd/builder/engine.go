@@ -1,13 +1,23 @@
 package main
 
 import (
+	"cmp"
+	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/config"
 	"builder/cmd/builder/show"
 	"builder/internal/app/host"
+	"builder/internal/base/diag"
+	"builder/internal/build/fleet"
 	"builder/internal/build/native"
 	"builder/internal/view/term"
+	"builder/pipelines"
 )
 
 func engineCommand(out term.Printer) *cli.Command {
@@ -47,4 +57,69 @@ func engineCommand(out term.Printer) *cli.Command {
 			}),
 		},
 	}
+}
+
+// engineFlags are the flags for the engines.
+func engineFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "use the Dagger engine at `URL`: unix, tcp, ssh, docker-container or kube-pod; native avoids Docker and Podman; several engines share the cells; append '#jobs=4&memory=64GB' to limit one"},
+		noInstallFlag(),
+	}
+}
+
+// readChoices reads every --engine. --jobs and --memory are the defaults for addresses
+// without these values.
+func readChoices(c *cli.Context, jobs int) ([]fleet.Choice, error) {
+	memory, err := fleet.HostMemory(c.String("memory"))
+	places := slices.DeleteFunc(c.StringSlice("engine"), func(place string) bool { return place == "" }) // BUILDER_ENGINE may be set and empty
+	if len(places) == 0 {
+		return []fleet.Choice{{Jobs: max(jobs, 1), Memory: memory}}, err
+	}
+	if !c.IsSet("memory") {
+		memory = 0 // the memory of another engine's host is unknown
+	}
+	errs := []error{err}
+	var engines []fleet.Choice
+	for _, place := range places {
+		e, err := fleet.ParseEngine(place, fleet.Choice{Jobs: max(jobs, 1), Memory: memory})
+		if slices.ContainsFunc(engines, func(o fleet.Choice) bool { return o.Address == e.Address }) {
+			err = cmp.Or(err, error(diag.Errorf(diag.Usage, "--engine: %s occurs twice", e.Address)))
+		}
+		engines, errs = append(engines, e), append(errs, err)
+	}
+	return engines, errors.Join(errs...)
+}
+
+// engineDefaults are the defaults of the settings of engines that have no flag: they are
+// variables and keys of builder.yaml.
+var engineDefaults = map[string]string{
+	"engine-patience": pipelines.Patience.String(),
+	host.CacheKey:     "60%", host.ImageKey: "",
+}
+
+// engineSetting returns a setting of engines that has no flag, and its variable.
+func engineSetting(key string) (text, variable string) {
+	variable = config.Variable(key)
+	return cmp.Or(os.Getenv(variable), engineDefaults[key]), variable
+}
+
+func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
+	e = host.Engines{StepLimit: c.Duration("step-limit"), Ccache: c.Bool("ccache"), Daemon: &host.Daemon{}}
+	jobs := c.Int("jobs")
+	if c.IsSet("jobs") && jobs < 1 {
+		return e, diag.Errorf(diag.Usage, "--jobs: %d is less than 1", jobs)
+	}
+	var errs [4]error
+	text, variable := engineSetting("engine-patience")
+	if e.Patience, err = time.ParseDuration(text); err != nil {
+		errs[0] = diag.Errorf(diag.Usage, "%s: %q is not a time", variable, text).WithHint("write a time with its unit, such as 90s, 10m or 12h")
+	}
+	text, variable = engineSetting(host.CacheKey)
+	if e.Native.Cache, err = host.CacheLimit(text, dir); err != nil {
+		errs[1] = diag.Errorf(diag.Usage, "%s: %w", variable, err)
+	}
+	image, _ := engineSetting(host.ImageKey)
+	e.Image, errs[2] = host.ParseEngineImage(image)
+	e.Choices, errs[3] = readChoices(c, min(max(jobs, 1), 4*runtime.NumCPU()))
+	return e, errors.Join(errs[:]...)
 }
