@@ -146,21 +146,21 @@ func TestLogsOfARunningCell(t *testing.T) {
 		fmt.Fprintln(log, "last")
 		events.StepDone("gate import", time.Second, false, nil)
 	}}
-	if code := Main([]string{"builder", "logs", "-f", "--out", w}, stdout, &stderr); code != 0 || stdout.String() != "first\nlast\n" {
-		t.Errorf("exit code %d\n%s%s", code, stdout, &stderr)
+	if code := Main([]string{"builder", "logs", "-f", "--out", w}, stdout, &stderr); code != 0 || stdout.said.String() != "first\nlast\n" {
+		t.Errorf("exit code %d\n%s%s", code, &stdout.said, &stderr)
 	}
 }
 
 // seer is a writer. It calls a function when a text appears.
 type seer struct {
-	bytes.Buffer
+	said bytes.Buffer
 	text string
 	then func()
 }
 
 func (s *seer) Write(p []byte) (int, error) {
-	n, err := s.Buffer.Write(p)
-	if s.then != nil && strings.Contains(s.String(), s.text) {
+	n, err := s.said.Write(p)
+	if s.then != nil && strings.Contains(s.said.String(), s.text) {
 		s.then()
 		s.then = nil
 	}
