@@ -72,6 +72,9 @@ func suggest(args, recipes []string, out io.Writer) cli.BashCompleteFunc {
 			fmt.Fprint(out, lines(valuesOf(f)))
 			return
 		}
+		if len(c.Command.Subcommands) > 0 && c.NArg() > 1 {
+			return // an operand, or no verb, recipe or profile
+		}
 		cli.DefaultCompleteWithFlags(c.Command)(c)
 		if len(c.Command.Subcommands) > 0 || strings.HasPrefix(words[len(words)-1], "-") {
 			return
