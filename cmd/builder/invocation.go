@@ -46,7 +46,7 @@ func readInvocation(c *cli.Context, cat catalogue.Catalogue, out term.Printer) (
 	in := invocation{out: out}
 	in.Version, in.Catalogue, in.NoInstall = version, cat, c.Bool("no-install")
 	services := signing.Services{Fulcio: c.String("keyless"), Timestamp: c.String("timestamp"), Rekor: c.String("rekor")}
-	in.Keys = home.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), Keyless: services}
+	in.Keys = signing.Keys{Key: c.String("key"), Trust: c.StringSlice("trust"), Keyless: services}
 	in.Keys.Home, in.Keys.Offline, in.Keys.Note = dir, c.Bool("offline"), out.Note
 	if err != nil {
 		return in, err

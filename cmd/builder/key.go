@@ -85,7 +85,7 @@ func doKeyShow(c *cli.Context, out term.Printer) error {
 	if err != nil {
 		return err
 	}
-	k, err := home.Keys{Home: dir, Note: out.Note}.Public(c.Args().First())
+	k, err := signing.Keys{Home: dir, Note: out.Note}.Public(c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -102,18 +102,18 @@ func doKeyNew(c *cli.Context, out term.Printer) error {
 	if path == "" {
 		return diag.Errorf(diag.Usage, "%s: name the file", c.Command.HelpName).WithHint("%s signing.pem", c.Command.HelpName)
 	}
-	for _, file := range []string{path, home.PublicOf(path)} {
+	for _, file := range []string{path, signing.PublicOf(path)} {
 		if _, err := os.Lstat(file); err == nil {
 			return diag.Errorf(diag.Usage, "%s exists, and builder replaces no key", file).WithHint("name another file, or move this one away")
 		}
 	}
-	if err := home.NewKey(path); err != nil {
+	if err := signing.NewKeyFile(path); err != nil {
 		return diag.Errorf(diag.Usage, "making a key: %w", err)
 	}
-	k, err := signing.ReadPublicKey(home.PublicOf(path))
+	k, err := signing.ReadPublicKey(signing.PublicOf(path))
 	if err != nil {
 		return err
 	}
-	out.Say("%s\n%s\n%s", path, home.PublicOf(path), k.ID)
+	out.Say("%s\n%s\n%s", path, signing.PublicOf(path), k.ID)
 	return nil
 }

@@ -26,12 +26,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app/build"
-	"builder/internal/app/home"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/build/results"
 	"builder/internal/build/run"
 	"builder/internal/evidence/sbom"
+	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
 	"builder/internal/gates/gate"
@@ -449,12 +449,12 @@ func cellsOf(site, home string, args []string) ([]lock.Entry, *results.Results, 
 		return nil, nil, err
 	}
 	s, err := store.Open(filepath.Join(home, "store"))
-	return entries, keysOf(home).Results(s), err
+	return entries, results.Signed(s, keysOf(home)), err
 }
 
 // keysOf returns the keys of a state directory.
-func keysOf(dir string) home.Keys {
-	return home.Keys{Home: dir, Note: func(string, ...any) {}}
+func keysOf(dir string) signing.Keys {
+	return signing.Keys{Home: dir, Note: func(string, ...any) {}}
 }
 
 // damage overwrites every file of the store with other bytes: damage.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"builder/internal/app/build"
-	"builder/internal/app/home"
 	"builder/internal/app/plan"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
@@ -87,7 +86,7 @@ func (f forgery) blobs(was, is string) {
 func (f forgery) own() {
 	f.t.Helper()
 	f.s.Keys.Key = filepath.Join(f.t.TempDir(), "signing.pem")
-	must.Succeed(f.t, home.NewKey(f.s.Keys.Key))
+	must.Succeed(f.t, signing.NewKeyFile(f.s.Keys.Key))
 }
 
 // Whatever others wrote to a home, such as one in a cache of CI, run reports no pass that

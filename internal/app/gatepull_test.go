@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"builder/internal/app/home"
 	"builder/internal/app/judge"
 	"builder/internal/app/release"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
 	"builder/internal/files/inspect"
 	"builder/internal/publishing/publish"
 	"builder/test/kit/check"
@@ -35,7 +35,7 @@ func TestGateByDigest(t *testing.T) {
 
 			judges, _ := newSession(t, nil)
 			judges.Keys.Key = filepath.Join(t.TempDir(), "gpu.pem")
-			must.Succeed(t, home.NewKey(judges.Keys.Key))
+			must.Succeed(t, signing.NewKeyFile(judges.Keys.Key))
 			refused := func(says string, r judge.GateRequest) {
 				t.Helper()
 				if report, err := judge.Judge(t.Context(), *judges, r); err == nil || !strings.Contains(err.Error(), says) {
@@ -43,7 +43,7 @@ func TestGateByDigest(t *testing.T) {
 				}
 			}
 			refused("an untrusted key signed it", judge.GateRequest{Paths: []string{address}})
-			judges.Keys.Trust = []string{home.PublicOf(filepath.Join(builds.Keys.Home, "key.pem"))}
+			judges.Keys.Trust = []string{signing.PublicOf(filepath.Join(builds.Keys.Home, "key.pem"))}
 			refused("needs a digest", judge.GateRequest{Paths: []string{place}})
 			refused("not in the registry", judge.GateRequest{Paths: []string{place + "@sha256:" + strings.Repeat("0", 64)}})
 
@@ -60,7 +60,7 @@ func TestGateByDigest(t *testing.T) {
 				must.Succeed(t, err)
 				return publish.Take(t.Context(), at, done.Published[0].Key, t.TempDir(), trust, attest.Candidate)
 			}
-			both := []string{judges.Keys.Trust[0], home.PublicOf(judges.Keys.Key)}
+			both := []string{judges.Keys.Trust[0], signing.PublicOf(judges.Keys.Key)}
 			before := len(report.Artifacts[0].Attached) + len(report.Artifacts[0].Verdicts)
 			_, err = take(both[0])
 			check.That(t, diag.CodeOf(err) == diag.Gate, "without trust in the judge: %v", err)

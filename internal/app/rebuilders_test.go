@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"builder/internal/app/build"
-	"builder/internal/app/home"
 	"builder/internal/app/judge"
 	"builder/internal/app/plan"
 	"builder/internal/app/release"
 	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/report"
 	"builder/test/kit/check"
@@ -28,7 +28,7 @@ func TestSecondBuildsInOtherHomes(t *testing.T) {
 		s, of := newSession(t, b)
 		_, err := s.Keys.Signing()
 		must.Succeed(t, err)
-		trust = append(trust, home.PublicOf(filepath.Join(s.Keys.Home, "key.pem")))
+		trust = append(trust, signing.PublicOf(filepath.Join(s.Keys.Home, "key.pem")))
 		return s, of
 	}
 	first, of := openHome(&builds{holds: "tiny"})

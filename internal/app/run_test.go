@@ -21,7 +21,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"builder/internal/app/build"
-	"builder/internal/app/home"
 	"builder/internal/app/host"
 	"builder/internal/app/judge"
 	"builder/internal/app/plan"
@@ -142,7 +141,7 @@ func newSession(t *testing.T, b run.Engine) (*build.Setup, plan.Selection) {
 	t.Cleanup(shown.Close)
 	s := &build.Setup{Display: shown, Builder: b}
 	s.Version, s.Catalogue, s.Sources = "1.2.3", cat, plan.Sources{Locked: true, Offline: true}
-	s.Keys = home.Keys{Home: filepath.Join(dir, "home"), Offline: true, Note: t.Logf}
+	s.Keys = signing.Keys{Home: filepath.Join(dir, "home"), Offline: true, Note: t.Logf}
 	s.Engines = host.Engines{Choices: []fleet.Choice{{Jobs: 1}}}
 	kept, err := store.Open(filepath.Join(s.Keys.Home, "store"))
 	if err == nil {

@@ -1,3 +1,3 @@
-// Package home is the state directory of a user: its place, its keys, and its store with
-// the programs that builds use.
+// Package home is the state directory of a user: its place, and its store with the programs
+// that builds use.
 package home

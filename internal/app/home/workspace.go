@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"builder/internal/build/results"
+	"builder/internal/evidence/signing"
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 )
@@ -24,7 +25,7 @@ type Workspace struct {
 }
 
 // Open opens the store of a home. With noInstall it never installs host packages.
-func Open(ctx context.Context, keys Keys, noInstall bool) (*Workspace, error) {
+func Open(ctx context.Context, keys signing.Keys, noInstall bool) (*Workspace, error) {
 	kept, err := store.Open(StoreDir(keys.Home))
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func Open(ctx context.Context, keys Keys, noInstall bool) (*Workspace, error) {
 	}
 	options := pypi.Options{NoInstall: noInstall, Offline: keys.Offline, Store: kept}
 	return &Workspace{
-		Store: kept, Results: keys.Results(kept), Scratch: scratch, Close: release,
+		Store: kept, Results: results.Signed(kept, keys), Scratch: scratch, Close: release,
 		Programs: Programs{home: keys.Home, note: keys.Note, options: options, uv: &onceUV{}},
 	}, nil
 }

@@ -3,9 +3,9 @@ package judge
 import (
 	"errors"
 
-	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 )
 
@@ -17,7 +17,7 @@ type Resigned struct {
 
 // SignAgain signs the statements about artifacts again, with the signing key. They
 // must all be signed by trusted keys.
-func SignAgain(keys home.Keys, paths []string) ([]Resigned, error) {
+func SignAgain(keys signing.Keys, paths []string) ([]Resigned, error) {
 	artifacts, err := artifactsOf(paths)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"builder/internal/app/build"
-	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
@@ -48,7 +47,7 @@ type VerifyRequest struct {
 }
 
 // Verifiable hashes the artifacts of a request. It returns an error if no key is trusted.
-func Verifiable(keys home.Keys, r VerifyRequest) ([]artifact.Artifact, error) {
+func Verifiable(keys signing.Keys, r VerifyRequest) ([]artifact.Artifact, error) {
 	artifacts, err := artifactsOf(slices.DeleteFunc(slices.Clone(r.Paths), publish.InRegistry))
 	if err != nil {
 		return nil, err

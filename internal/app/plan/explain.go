@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"builder/internal/app/home"
+	"builder/internal/build/results"
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
 	"builder/internal/files/elf"
 	"builder/internal/files/linux"
 	"builder/internal/files/wheel"
@@ -249,7 +251,7 @@ func explainCells(ctx context.Context, s Setup, r Request, cells []matrix.Cell) 
 }
 
 // knownResults opens the results. It does not create a missing store.
-func knownResults(keys home.Keys) (func(key string) (run.Result, bool), error) {
+func knownResults(keys signing.Keys) (func(key string) (run.Result, bool), error) {
 	dir := home.StoreDir(keys.Home)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return func(string) (run.Result, bool) { return run.Result{}, false }, nil
@@ -258,7 +260,7 @@ func knownResults(keys home.Keys) (func(key string) (run.Result, bool), error) {
 	if err != nil {
 		return nil, err
 	}
-	return keys.Results(kept).Known, nil
+	return results.Signed(kept, keys).Known, nil
 }
 
 func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lock.Missing, known func(key string) (run.Result, bool), with Comparison) (PlannedCell, error) {

@@ -3,8 +3,8 @@ package plan
 import (
 	"testing"
 
-	"builder/internal/app/home"
 	"builder/internal/gates/gate"
+	"builder/internal/evidence/signing"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
 	"builder/test/kit/check"
@@ -15,7 +15,7 @@ import (
 func TestPlanKeys(t *testing.T) {
 	cat, err := catalogue.Load("", catalogue.Names{Gates: gate.Promises()})
 	must.Succeed(t, err)
-	s := Setup{Catalogue: cat, Keys: home.Keys{Home: t.TempDir()}}
+	s := Setup{Catalogue: cat, Keys: signing.Keys{Home: t.TempDir()}}
 	keys := 0
 	for _, r := range cat.Recipes {
 		of := Selection{Recipe: r, Filter: matrix.Filter{}}

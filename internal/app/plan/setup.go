@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/app/home"
 	"builder/internal/build/native"
+	"builder/internal/evidence/signing"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/catalogue"
 	"builder/pipelines"
@@ -18,7 +19,7 @@ import (
 type Setup struct {
 	Catalogue catalogue.Catalogue
 	Sources   Sources
-	Keys      home.Keys
+	Keys      signing.Keys
 	NoInstall bool // never install host packages
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/app/home"
+	"builder/internal/evidence/signing"
 	"builder/internal/gates/gate"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
@@ -20,7 +20,7 @@ import (
 func TestBothVendorsAreAskedTheSame(t *testing.T) {
 	cat, err := catalogue.Load("", catalogue.Names{Gates: gate.Promises()})
 	must.Succeed(t, err)
-	s := Setup{Catalogue: cat, Keys: home.Keys{Home: t.TempDir()}}
+	s := Setup{Catalogue: cat, Keys: signing.Keys{Home: t.TempDir()}}
 	planned := func(name string, pairs ...string) PlannedCell {
 		t.Helper()
 		i := slices.IndexFunc(cat.Recipes, func(r *recipe.Recipe) bool { return r.Name == name })

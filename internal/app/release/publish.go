@@ -15,7 +15,7 @@ import (
 
 // A Setup is what publishing needs of an invocation.
 type Setup struct {
-	Keys      home.Keys
+	Keys      signing.Keys
 	NoInstall bool // never install host packages
 	Display   *progress.Display
 }

@@ -26,34 +26,26 @@ import (
 
 // Results implements [run.Finder] on a store.
 type Results struct {
-	store   *store.Store
-	sealing *Sealing
+	store *store.Store
+	keys  *signing.Keys // nil checks and makes no signature
 }
 
 var _ run.Finder = (*Results)(nil)
 
 // New returns the results in s without a check of their signatures, for listing and
-// cleaning up. To decide by results, use [Results.Sealed].
+// cleaning up. To decide by results, use [Signed].
 func New(s *store.Store) *Results { return &Results{store: s} }
 
-// Sealing holds the key to sign new results and the trusted keys. Note receives a
-// message for a result without a trusted signature.
-type Sealing struct {
-	Key   func() (signing.Key, error)
-	Trust func() (signing.Trust, error)
-	Note  func(format string, args ...any)
-}
-
-// Sealed returns only the results signed by a trusted key. Others may have write access
-// to a store, and a forged record must not make a cell pass.
-func (r *Results) Sealed(by Sealing) *Results { return &Results{r.store, &by} }
+// Signed returns only the results in s signed by a key that counts for records. Others may
+// have write access to a store, and a forged record must not make a cell pass.
+func Signed(s *store.Store, keys signing.Keys) *Results { return &Results{s, &keys} }
 
 // open returns the record in a result file of the store.
 func (r *Results) open(key string, data []byte) ([]byte, error) {
-	if r.sealing == nil {
+	if r.keys == nil {
 		return attest.PeekResult(data)
 	}
-	trust, err := r.sealing.Trust()
+	trust, err := r.keys.TrustedForResults()
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +55,10 @@ func (r *Results) open(key string, data []byte) ([]byte, error) {
 // encode returns the content of a result file.
 func (r *Results) encode(key string, result run.Result) ([]byte, error) {
 	data, err := json.Marshal(result)
-	if err != nil || r.sealing == nil {
+	if err != nil || r.keys == nil {
 		return data, err
 	}
-	own, err := r.sealing.Key()
+	own, err := r.keys.ForResults()
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +258,7 @@ func (r *Results) FindKey(key, dir string) (run.Result, bool, error) {
 // tell reports why a result in the store does not count, such as a missing signature.
 func (r *Results) tell(key string) {
 	data, ok := r.store.Result(key)
-	if !ok || r.sealing == nil || r.sealing.Note == nil {
+	if !ok || r.keys == nil {
 		return
 	}
 	_, err := r.open(key, data)
@@ -274,7 +266,7 @@ func (r *Results) tell(key string) {
 		err = fmt.Errorf("%w; in the store only the key of this host or of --key counts, and no key of --trust", err)
 	}
 	if err != nil {
-		r.sealing.Note("ignoring result %s in the store: %v", key, err)
+		r.keys.Note("ignoring result %s in the store: %v", key, err)
 	}
 }
 

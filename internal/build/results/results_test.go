@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -350,44 +349,30 @@ func TestCheckForgetsWhatIsDamaged(t *testing.T) {
 	check.That(t, err == nil, "again: %v", err)
 }
 
-// sealed returns results signed with own. Only signatures of the keys in trust count.
-func sealed(s *store.Store, own signing.Key, notes *[]string, trust ...signing.Key) *results.Results {
-	return results.New(s).Sealed(results.Sealing{
-		Key: func() (signing.Key, error) { return own, nil },
-		Trust: func() (signing.Trust, error) {
-			t := signing.Trust{Now: time.Now()}
-			for _, k := range trust {
-				t.Keys = append(t.Keys, k.Public())
-			}
-			return t, nil
-		},
-		Note: func(format string, args ...any) { *notes = append(*notes, fmt.Sprintf(format, args...)) },
-	})
+// signed returns results signed with the key in a file, whose signatures alone count.
+func signed(s *store.Store, key string, notes *[]string) *results.Results {
+	note := func(format string, args ...any) { *notes = append(*notes, fmt.Sprintf(format, args...)) }
+	return results.Signed(s, signing.Keys{Key: key, Note: note})
 }
 
 // A record in a shared store counts only if the key of the host signed it for that very
 // cell.
 func TestAForgedRecordIsNoResult(t *testing.T) {
-	var keys [2]signing.Key
-	for i := range keys {
-		var err error
-		keys[i], err = signing.NewKey()
-		must.Succeed(t, err)
-	}
-	own, stranger := keys[0], keys[1]
+	own, stranger := filepath.Join(t.TempDir(), "own.pem"), filepath.Join(t.TempDir(), "stranger.pem")
+	must.Succeed(t, signing.NewKeyFile(own), signing.NewKeyFile(stranger))
 	e, other := entry("cell"), entry("other")
 	for what, forge := range map[string]func(s *store.Store) error{
 		"no signature": func(s *store.Store) error { return results.New(s).Keep(e, made(t, "evil")) },
 		"an untrusted signature": func(s *store.Store) error {
-			return sealed(s, stranger, new([]string)).Keep(e, made(t, "evil"))
+			return signed(s, stranger, new([]string)).Keep(e, made(t, "evil"))
 		},
 		"a record of another cell": func(s *store.Store) error {
-			err := sealed(s, own, new([]string)).Keep(other, made(t, "other"))
+			err := signed(s, own, new([]string)).Keep(other, made(t, "other"))
 			data, _ := s.Result(other.Key())
 			return errors.Join(err, s.PutResult(e.Key(), data))
 		},
 		"its verdicts were changed": func(s *store.Store) error {
-			err := sealed(s, own, new([]string)).Keep(e, made(t, "good"))
+			err := signed(s, own, new([]string)).Keep(e, made(t, "good"))
 			data, _ := s.Result(e.Key())
 			var bundle map[string]any
 			err = errors.Join(err, json.Unmarshal(data, &bundle))
@@ -402,7 +387,7 @@ func TestAForgedRecordIsNoResult(t *testing.T) {
 			_, s := open(t, t.TempDir())
 			must.Succeed(t, forge(s))
 			var notes []string
-			r := sealed(s, own, &notes, own)
+			r := signed(s, own, &notes)
 			check.That(t, !r.Has(e.Key()), "it is known")
 			absent(t, r, e)
 			check.That(t, len(notes) == 1 && strings.HasPrefix(notes[0], "ignoring result "+e.Key()+" in the store: "), "told: %q", notes)

@@ -1,4 +1,4 @@
-package home
+package signing
 
 import (
 	"errors"
@@ -9,9 +9,6 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/build/results"
-	"builder/internal/evidence/signing"
-	"builder/internal/input/store"
 )
 
 // homeKey is the file name of the default signing key in the state directory.
@@ -29,65 +26,65 @@ type Keys struct {
 	Key   string   // file of the signing key; "" is the host's key
 	Trust []string // public key files, in addition to the host's key
 
-	Keyless signing.Services // sign without a key; no Fulcio means with one
+	Keyless Services // sign without a key; no Fulcio means with one
 }
 
 // Signing returns the key that signs: one of this process if --keyless says so, the one of
 // --key, or the host's key. It creates the host's key if it does not exist.
-func (k Keys) Signing() (signing.Key, error) {
+func (k Keys) Signing() (Key, error) {
 	switch {
 	case k.Keyless.Fulcio != "":
 		return k.certified()
 	case k.Keyless.Timestamp != "" || k.Keyless.Rekor != "":
-		return signing.Key{}, diag.Errorf(diag.Usage, "--timestamp and --rekor have no effect without --keyless: a signature of a key needs no proof of its time").
+		return Key{}, diag.Errorf(diag.Usage, "--timestamp and --rekor have no effect without --keyless: a signature of a key needs no proof of its time").
 			WithHint("leave them out")
 	case k.Key != "":
-		return signing.ReadKey(k.Key)
+		return ReadKey(k.Key)
 	}
 	return k.hostKey()
 }
 
 // Public returns the public key in a file of a private or a public key. Without a file it
 // returns the host's.
-func (k Keys) Public(file string) (signing.PublicKey, error) {
+func (k Keys) Public(file string) (PublicKey, error) {
 	if file == "" {
 		key, err := k.Signing()
 		return key.Public(), err
 	}
-	if signing.HoldsPublic(file) {
-		return signing.ReadPublicKey(file)
+	if HoldsPublic(file) {
+		return ReadPublicKey(file)
 	}
-	key, err := signing.ReadKey(file)
+	key, err := ReadKey(file)
 	return key.Public(), err
 }
 
 // certified returns a key of this process, which Fulcio certifies.
-func (k Keys) certified() (signing.Key, error) {
+func (k Keys) certified() (Key, error) {
 	switch {
 	case k.Key != "":
-		return signing.Key{}, diag.Errorf(diag.Usage, "--keyless and --key exclude each other").WithHint("leave one of them out")
+		return Key{}, diag.Errorf(diag.Usage, "--keyless and --key exclude each other").WithHint("leave one of them out")
 	case k.Offline:
-		return signing.Key{}, diag.Errorf(diag.Usage, "--keyless asks Fulcio over the network, and --offline forbids that").WithHint("leave one of them out")
+		return Key{}, diag.Errorf(diag.Usage, "--keyless asks Fulcio over the network, and --offline forbids that").WithHint("leave one of them out")
 	case k.Keyless.Timestamp == "":
-		return signing.Key{}, diag.Errorf(diag.Usage, "--keyless needs --timestamp: a certificate lasts minutes, and only a time stamp proves that it was valid").
+		return Key{}, diag.Errorf(diag.Usage, "--keyless needs --timestamp: a certificate lasts minutes, and only a time stamp proves that it was valid").
 			WithHint("name a timestamp authority with --timestamp URL")
 	}
-	return signing.Keyless(k.Keyless, signing.Token(os.Getenv))
+	return Keyless(k.Keyless, Token(os.Getenv))
 }
 
 // hostKey reads the host's key and creates it if it does not exist.
-func (k Keys) hostKey() (signing.Key, error) {
+func (k Keys) hostKey() (Key, error) {
 	path := filepath.Join(k.Home, homeKey)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		err := NewKey(path)
+		err := NewKeyFile(path)
 		switch {
 		case err == nil:
 			k.Note("made a key to sign the artifacts of this host; other hosts verify them with %s", PublicOf(path))
 		case !errors.Is(err, fs.ErrExist): // another process may have created it first
-			return signing.Key{}, err
+			return Key{}, err
 		}
 	}
-	key, err := signing.ReadKey(path)
+	key, err := ReadKey(path)
 	if err != nil {
 		return key, err
 	}
@@ -96,12 +93,12 @@ func (k Keys) hostKey() (signing.Key, error) {
 
 // writePublicHalf writes the public half of a key to path if it is missing: a killed process
 // may not have written it.
-func writePublicHalf(k signing.Key, path string) error {
+func writePublicHalf(k Key, path string) error {
 	err := k.Public().Write(path)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	p, err := signing.ReadPublicKey(path)
+	p, err := ReadPublicKey(path)
 	if err == nil && p.ID != k.Public().ID {
 		err = diag.Errorf(diag.Usage, "%s is not the public half of the key beside it", path).
 			WithHint("remove it: the next command writes the right one")
@@ -109,9 +106,9 @@ func writePublicHalf(k signing.Key, path string) error {
 	return err
 }
 
-// NewKey creates a key and its public half beside it. It replaces no file.
-func NewKey(path string) error {
-	k, err := signing.NewKey()
+// NewKeyFile creates a key and its public half beside it. It replaces no file.
+func NewKeyFile(path string) error {
+	k, err := NewKey()
 	if err != nil {
 		return err
 	}
@@ -126,24 +123,24 @@ func NewKey(path string) error {
 
 // Trusted returns the keys whose signatures count: the keys given by --trust, the
 // host's key, and the key given by --key.
-func (k Keys) Trusted() (signing.Trust, error) {
+func (k Keys) Trusted() (Trust, error) {
 	t, err := k.trusting(k.Trust)
 	if err != nil || k.Key == "" {
 		return t, err
 	}
-	key, err := signing.ReadKey(k.Key)
+	key, err := ReadKey(k.Key)
 	t.Keys = append(t.Keys, key.Public())
 	return t, err
 }
 
-func (k Keys) trusting(named []string) (signing.Trust, error) {
-	t := signing.Trust{Now: time.Now()}
+func (k Keys) trusting(named []string) (Trust, error) {
+	t := Trust{Now: time.Now()}
 	var errs []error
 	for _, path := range named {
 		if path == "" { // an environment variable may be set but empty
 			continue
 		}
-		more, err := signing.ReadTrusted(path)
+		more, err := ReadTrusted(path)
 		if e, ok := errors.AsType[*diag.Error](err); ok && !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
 			err = e.WithHint("--trust needs the public key of the host that signed: `builder key show` prints it there")
 		}
@@ -151,7 +148,7 @@ func (k Keys) trusting(named []string) (signing.Trust, error) {
 	}
 	// A public half alone does not count, because whoever writes to the home can put one of
 	// their own there.
-	own, err := signing.ReadPublicHalf(filepath.Join(k.Home, homeKey))
+	own, err := ReadPublicHalf(filepath.Join(k.Home, homeKey))
 	switch {
 	case err == nil:
 		t.Keys = append(t.Keys, own)
@@ -161,27 +158,22 @@ func (k Keys) trusting(named []string) (signing.Trust, error) {
 	return t, errors.Join(errs...)
 }
 
-// Results returns the results in a store, verified and signed with the key of the home.
-func (k Keys) Results(kept *store.Store) *results.Results {
-	return results.New(kept).Sealed(k.sealing())
+// ForResults returns the key that signs the records of results in a home: that of --key if
+// there is one, and the home's own key otherwise.
+func (k Keys) ForResults() (Key, error) {
+	if k.Key != "" {
+		return ReadKey(k.Key)
+	}
+	return k.hostKey()
 }
 
-// sealing signs the records in a home, and decides which of them count: with the key of
-// --key if there is one, and with the home's own key otherwise. Others may write to a
-// home, such as one in a cache of CI, and bring a key and records of their own. The key
-// of --key lies elsewhere.
-func (k Keys) sealing() results.Sealing {
-	own := results.Sealing{
-		Key:   k.hostKey,
-		Trust: func() (signing.Trust, error) { return k.trusting(nil) },
-		Note:  k.Note,
+// TrustedForResults returns the keys whose records of results count: that of --key if there
+// is one, and the home's own key otherwise. Others may write to a home, such as one in a
+// cache of CI, and bring a key and records of their own. The key of --key lies elsewhere.
+func (k Keys) TrustedForResults() (Trust, error) {
+	if k.Key == "" {
+		return k.trusting(nil)
 	}
-	if k.Key != "" {
-		own.Key = func() (signing.Key, error) { return signing.ReadKey(k.Key) }
-		own.Trust = func() (signing.Trust, error) {
-			key, err := signing.ReadKey(k.Key)
-			return signing.Trust{Keys: []signing.PublicKey{key.Public()}, Now: time.Now()}, err
-		}
-	}
-	return own
+	key, err := ReadKey(k.Key)
+	return Trust{Keys: []PublicKey{key.Public()}, Now: time.Now()}, err
 }
