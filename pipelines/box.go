@@ -12,10 +12,9 @@ import (
 	"dagger.io/dagger"
 	"github.com/sourcegraph/conc"
 
-	"builder/internal/files/artifact"
+	"builder/internal/build/run"
 	"builder/internal/gates/gate"
 	"builder/internal/input/pypi"
-	"builder/internal/plan/lock"
 )
 
 // box is the clean container of the gates: the run-time image, the locked run-time
@@ -88,25 +87,27 @@ type early struct {
 // packages do. It has a session and so a log stream of its own, which costs a second of
 // one processor: so it does so once for each run-time. The step box does the work again
 // if it fails here, and returns the error.
-func (e *Engine) prepare(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact) *early {
+func (e *Engine) prepare(ctx context.Context, job run.Job) *early {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &early{done: make(chan struct{}), cancel: cancel}
 	finished := sync.OnceFunc(func() { close(p.done) })
-	of := entry.Runtime.Key()
-	for _, wheel := range inputs {
+	of := job.Entry.Runtime.Key()
+	for _, wheel := range job.Inputs {
 		of += wheel.SHA256
 	}
-	if _, begun := e.begun.LoadOrStore(of, true); begun || isStack(entry) {
+	if _, begun := e.begun.LoadOrStore(of, true); begun || job.Again || isStack(job.Entry) {
 		finished()
 		return p
 	}
 	p.work.Go(func() {
 		defer finished()
-		_ = e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) error {
-			defer finished() // before the session ends, which takes longer
-			_, err := c.runtime(ctx)
-			return err
-		})
+		ctx, c, err := e.open(ctx, job, nil)
+		if err != nil {
+			return
+		}
+		defer c.close(ctx)
+		_, _ = c.runtime(ctx)
+		finished() // before the session ends, which takes longer
 	})
 	return p
 }

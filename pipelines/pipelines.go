@@ -106,6 +106,7 @@ type cell struct {
 	*session
 	entry  lock.Entry
 	inputs []artifact.Artifact // wheels of other cells
+	events run.Events          // of the steps
 	turn   string              // name of the build's exec; see [session.guest]
 	image  *dagger.Container   // of the build, before any other step
 	canary string
@@ -134,107 +135,106 @@ func Steps() []Step {
 }
 
 // Build implements [run.Engine]. It runs all steps of an entry, exports its wheel or
-// archive with the other files into dir, and makes the box of the gates.
-func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events, look run.Look) error {
-	early := e.prepare(ctx, entry, inputs)
+// archive with the other files, and makes the box of the gates.
+func (e *Engine) Build(ctx context.Context, job run.Job, events run.Events, look run.Look) error {
+	early := e.prepare(ctx, job)
 	defer early.stop()
-	return e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) error {
-		made, err := c.make(ctx, events, dir)
-		if err != nil {
-			return err
-		}
-		source, _ := e.Store.Path(entry.Source.Blob())
-		built := run.Built{Artifacts: made, Source: source, Canary: c.canary, Ccache: c.ccache, Engine: e.Address}
-		err = c.step(ctx, events, "box", func(ctx context.Context) (err error) {
-			early.wait(ctx)
-			built.Box, err = c.box(ctx, made[0].Path)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if entry.Expect.KnowsStock() {
-			err = c.step(ctx, events, "stock", func(ctx context.Context) (err error) {
-				built.Stock, err = c.stock(ctx)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-		if entry.Tests.SHA256 != "" {
-			built.Tests = func(ctx context.Context) (box gate.Box, err error) {
-				return box, c.step(ctx, events, "tests", func(ctx context.Context) (err error) {
-					box, err = c.tests(ctx, made[0].Path)
-					return err
-				})
-			}
-		}
-		return look(ctx, built)
-	})
-}
-
-// Rebuild implements [run.Engine]. It runs the build step again without the cache and
-// exports its output into dir.
-func (e *Engine) Rebuild(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (made []artifact.Artifact, err error) {
-	err = e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) (err error) {
-		c.turn = nextTime()
-		made, err = c.make(ctx, events, dir)
+	ctx, c, err := e.open(ctx, job, events)
+	if err != nil {
 		return err
-	})
-	return made, err
+	}
+	defer c.close(ctx)
+	made, err := c.make(ctx, job.Dir)
+	if err != nil {
+		return err
+	}
+	source, _ := e.Store.Path(c.entry.Source.Blob())
+	built := run.Built{Artifacts: made, Source: source, Canary: c.canary, Ccache: c.ccache, Engine: e.Address}
+	if job.Again {
+		return look(ctx, built)
+	}
+	limited, end := c.step(ctx, "box")
+	early.wait(limited)
+	built.Box, err = c.box(limited, made[0].Path)
+	if err = end(err); err != nil {
+		return err
+	}
+	if c.entry.Expect.KnowsStock() {
+		limited, end := c.step(ctx, "stock")
+		built.Stock, err = c.stock(limited)
+		if err = end(err); err != nil {
+			return err
+		}
+	}
+	if c.entry.Tests.SHA256 != "" {
+		built.Tests = func(ctx context.Context) (gate.Box, error) {
+			limited, end := c.step(ctx, "tests")
+			box, err := c.tests(limited, made[0].Path)
+			return box, end(err)
+		}
+	}
+	return look(ctx, built)
 }
 
-// make runs all steps and exports their output.
-func (c *cell) make(ctx context.Context, events run.Events, dir string) (made []artifact.Artifact, err error) {
-	if isStack(c.entry) {
-		return c.gather(ctx, events, dir)
+// open opens a session for one cell. So one failed cell never affects another, and every
+// log line belongs to one cell. All work in the session uses the returned context.
+func (e *Engine) open(ctx context.Context, job run.Job, events run.Events) (context.Context, *cell, error) {
+	ctx, s, err := e.connect(ctx)
+	c := &cell{Engine: e, session: s, entry: job.Entry, inputs: job.Inputs, events: events, turn: firstTime}
+	if job.Again {
+		c.turn = nextTime()
 	}
-	container, err := c.walk(ctx, events, Steps())
+	return ctx, c, err
+}
+
+// make runs all steps and exports their output into dir.
+func (c *cell) make(ctx context.Context, dir string) ([]artifact.Artifact, error) {
+	if isStack(c.entry) {
+		return c.gather(ctx, dir)
+	}
+	container, err := c.walk(ctx, Steps())
 	if err != nil {
 		return nil, err
 	}
-	err = c.step(ctx, events, "export", func(ctx context.Context) (err error) {
-		made, err = c.export(ctx, container, dir)
-		return err
-	})
-	return made, err
+	limited, end := c.step(ctx, "export")
+	made, err := c.export(limited, container, dir)
+	return made, end(err)
 }
 
 // walk runs steps on an empty container.
-func (c *cell) walk(ctx context.Context, events run.Events, steps []Step) (*dagger.Container, error) {
+func (c *cell) walk(ctx context.Context, steps []Step) (*dagger.Container, error) {
 	container := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
 	for _, step := range steps {
-		err := c.step(ctx, events, step.Name, func(ctx context.Context) (err error) {
-			container, err = step.do(ctx, c, container)
-			return err
-		})
-		if err != nil {
+		limited, end := c.step(ctx, step.Name)
+		next, err := step.do(limited, c, container)
+		if err = end(err); err != nil {
 			return nil, err
 		}
+		container = next
 	}
 	return container, nil
 }
 
-// step runs one step with its log and time, up to the time limit. When a step ends, the
-// engine stops its remaining work.
-func (c *cell) step(ctx context.Context, events run.Events, name string, do func(context.Context) error) error {
-	log := events.StepStarted(name)
-	start := time.Now()
+// step starts a step with its log and time, up to the time limit. The work of the step
+// uses the returned context. end ends the step with the error of the work, and the engine
+// stops its remaining work.
+func (c *cell) step(ctx context.Context, name string) (limited context.Context, end func(error) error) {
+	log, start := c.events.StepStarted(name), time.Now()
 	c.stream.begin(log)
-	limited, done := c.limit(ctx)
-	defer done()
-	err := do(limited)
-	cached := c.stream.end()
-	if err != nil && limited.Err() != nil {
-		err = context.Cause(limited)
+	limited, stop := c.limit(ctx)
+	return limited, func(err error) error {
+		defer stop()
+		cached := c.stream.end()
+		if err != nil && limited.Err() != nil {
+			err = context.Cause(limited)
+		}
+		err = c.engines(ctx, err)
+		c.events.StepDone(name, time.Since(start), cached && err == nil, err)
+		if err != nil {
+			return fmt.Errorf("step %s: %w", name, err)
+		}
+		return nil
 	}
-	err = c.engines(ctx, err)
-	events.StepDone(name, time.Since(start), cached && err == nil, err)
-	if err != nil {
-		return fmt.Errorf("step %s: %w", name, err)
-	}
-	return nil
 }
 
 // limit applies the time limit of a step.
@@ -245,15 +245,4 @@ func (e *Engine) limit(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeoutCause(ctx, e.StepLimit,
 		diag.Errorf(diag.Build, "it did not end within %s", e.StepLimit).
 			WithHint("the end of its log says where it hangs; a build that needs longer is given more time with --step-limit"))
-}
-
-// in runs work in a new session. So one failed cell never affects another, and every
-// log line belongs to one cell.
-func (e *Engine) in(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, work func(context.Context, *cell) error) error {
-	ctx, s, err := e.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.close(ctx)
-	return work(ctx, &cell{Engine: e, session: s, entry: entry, inputs: inputs, turn: firstTime})
 }

@@ -16,26 +16,27 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/build/run"
-	"builder/internal/files/artifact"
-	"builder/internal/plan/lock"
 )
 
-// Rootfs writes the file system before a step to dir. It returns the environment and
-// script of the build step, so that a failed build can be repeated by hand.
-func (e *Engine) Rootfs(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, before, dir string, events run.Events) (env map[string]string, script string, err error) {
+// Rootfs writes the file system before a step to the directory of a job. It returns the
+// environment and script of the build step, so that a failed build can be repeated by hand.
+func (e *Engine) Rootfs(ctx context.Context, job run.Job, before string, events run.Events) (env map[string]string, script string, err error) {
 	steps := Steps()
 	i := slices.IndexFunc(steps, func(s Step) bool { return s.Name == before })
 	if i < 1 {
 		return nil, "", fmt.Errorf("no file system stands before the step %q", before)
 	}
-	err = e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) error {
-		container, err := c.walk(ctx, events, steps[:i])
-		if err != nil {
-			return err
-		}
-		return c.step(ctx, events, "export", func(ctx context.Context) error { return c.unpack(ctx, container, dir) })
-	})
-	return buildEnv(entry), entry.Script, err
+	ctx, c, err := e.open(ctx, job, events)
+	if err != nil {
+		return nil, "", err
+	}
+	defer c.close(ctx)
+	container, err := c.walk(ctx, steps[:i])
+	if err != nil {
+		return nil, "", err
+	}
+	limited, end := c.step(ctx, "export")
+	return buildEnv(job.Entry), job.Entry.Script, end(c.unpack(limited, container, job.Dir))
 }
 
 // unpack writes a container's file system to dir through an archive. The export of a

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"builder/internal/base/diag"
-	"builder/internal/build/run"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/gate"
 	"builder/internal/input/pypi"
@@ -34,16 +33,13 @@ const gatherStep = "wheelhouse"
 func isStack(e lock.Entry) bool { return e.Expect.Wheelhouse != nil }
 
 // gather lays out the wheels of a stack's parts and of their dependencies.
-func (c *cell) gather(ctx context.Context, events run.Events, dir string) (made []artifact.Artifact, err error) {
-	err = c.step(ctx, events, gatherStep, func(context.Context) (err error) {
-		manifest, places, err := c.manifest()
-		if err != nil {
-			return err
-		}
+func (c *cell) gather(ctx context.Context, dir string) (made []artifact.Artifact, err error) {
+	_, end := c.step(ctx, gatherStep)
+	manifest, places, err := c.manifest()
+	if err == nil {
 		made, err = manifest.Write(dir, places, []byte(c.entry.Expect.Wheelhouse.Profile))
-		return err
-	})
-	return made, err
+	}
+	return made, end(err)
 }
 
 // manifest returns the content of the entry's wheelhouse, and the current path of each

@@ -56,11 +56,14 @@ type builds struct {
 	n     int
 }
 
-func (b *builds) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact, dir string, events run.Events, look run.Look) error {
-	b.n++
+func (b *builds) Build(ctx context.Context, job run.Job, events run.Events, look run.Look) error {
+	e := job.Entry
+	if !job.Again {
+		b.n++
+	}
 	fmt.Fprintln(events.StepStarted("build"), "make")
-	path := filepath.Join(dir, "tiny-1.0-py3-none-any.whl")
-	if err := b.wheel(path, e); err != nil {
+	path := filepath.Join(job.Dir, "tiny-1.0-py3-none-any.whl")
+	if err := errors.Join(os.MkdirAll(job.Dir, 0o755), b.wheel(path, e)); err != nil {
 		return err
 	}
 	events.StepDone("build", time.Second, false, nil)
@@ -78,15 +81,6 @@ func (b *builds) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact,
 		return err
 	}
 	return look(ctx, run.Built{Artifacts: []artifact.Artifact{a}, Source: tree, Canary: `{"network":false}`, Engine: "here"})
-}
-
-func (b *builds) Rebuild(_ context.Context, e lock.Entry, _ []artifact.Artifact, dir string, _ run.Events) ([]artifact.Artifact, error) {
-	path := filepath.Join(dir, "tiny-1.0-py3-none-any.whl")
-	if err := errors.Join(os.MkdirAll(dir, 0o755), b.wheel(path, e)); err != nil {
-		return nil, err
-	}
-	a, err := artifact.Of(path, e.Key())
-	return []artifact.Artifact{a}, err
 }
 
 func (b *builds) module() string { return b.holds + "/__init__.py" }

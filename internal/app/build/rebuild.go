@@ -2,10 +2,8 @@ package build
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 
-	"builder/internal/app/home"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/build/run"
@@ -28,35 +26,15 @@ func Rebuild(ctx context.Context, s Setup, a artifact.Artifact, b attest.Bundle)
 		return verdict.Verdict{}, err
 	}
 	defer w.Close()
-	dir := filepath.Join(filepath.Dir(a.Path), run.RebuiltDir)
-	made, err := s.rebuild(ctx, w, e, dir)
-	if err != nil {
-		return verdict.Verdict{}, err
-	}
-	v := run.Compare(signedFiles(a, b), made)
-	if !v.Refuses() {
-		err = os.RemoveAll(dir)
-	}
-	return v, err
-}
-
-// rebuild builds an entry into dir, even if the engine has it cached.
-func (s Setup) rebuild(ctx context.Context, w *home.Workspace, e lock.Entry, dir string) ([]artifact.Artifact, error) {
 	inputs, err := builtInputs(w, e)
 	if err == nil {
 		err = s.preflight(ctx, []lock.Entry{e})
 	}
-	if err == nil {
-		err = os.RemoveAll(dir)
-	}
-	events := NewWatch(dir, e.ID, s.Display)
-	if err == nil {
-		err = run.Fetch(ctx, events, s.Sources.Fetcher(w), e)
-	}
 	if err != nil {
-		return nil, err
+		return verdict.Verdict{}, err
 	}
-	return s.fleet(w).Rebuild(ctx, e, inputs, dir, events)
+	job := run.Job{Entry: e, Inputs: inputs, Dir: filepath.Join(filepath.Dir(a.Path), run.RebuiltDir)}
+	return run.BuildAgain(ctx, s.Sources.Fetcher(w), s.fleet(w), job, signedFiles(a, b), NewWatch(job.Dir, e.ID, s.Display))
 }
 
 // signedFiles returns the files named in the provenance of an artifact, which are beside

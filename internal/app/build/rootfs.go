@@ -135,7 +135,7 @@ func (s Setup) writeStep(ctx context.Context, w *home.Workspace, e lock.Entry, i
 	if err != nil {
 		return "", err
 	}
-	env, script, err := p.Rootfs(ctx, e, inputs, step, filepath.Join(dir, "rootfs"), watch)
+	env, script, err := p.Rootfs(ctx, run.Job{Entry: e, Inputs: inputs, Dir: filepath.Join(dir, "rootfs")}, step, watch)
 	if err != nil {
 		return "", err
 	}

@@ -52,7 +52,8 @@ func (workbench) Fetch(_ context.Context, _ lock.Entry, progress io.Writer) erro
 	return err
 }
 
-func (w workbench) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact, _ string, events run.Events, look run.Look) error {
+func (w workbench) Build(ctx context.Context, job run.Job, events run.Events, look run.Look) error {
+	e := job.Entry
 	fmt.Fprint(events.StepStarted("image"), "")
 	events.StepDone("image", 0, true, nil)
 	if err := w.crowded(ctx); e.Memory > 0 && err != nil {
@@ -66,10 +67,6 @@ func (w workbench) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifac
 	}
 	events.StepDone("build", time.Second, false, nil)
 	return look(ctx, run.Built{})
-}
-
-func (w workbench) Rebuild(context.Context, lock.Entry, []artifact.Artifact, string, run.Events) ([]artifact.Artifact, error) {
-	return nil, errors.New("nobody asked for it")
 }
 
 func (workbench) Find(context.Context, lock.Entry, string) (run.Result, bool, error) {

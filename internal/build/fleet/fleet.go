@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"builder/internal/build/run"
-	"builder/internal/files/artifact"
-	"builder/internal/plan/lock"
 )
 
 // A Member is one engine with its limits.
@@ -62,36 +60,20 @@ func (f *Fleet) Warm(ctx context.Context) {
 	}
 }
 
-// Build implements [run.Engine].
-func (f *Fleet) Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events run.Events, look run.Look) error {
-	return f.try(ctx, e, events, func(engine run.Engine) error {
-		return engine.Build(ctx, e, inputs, dir, events, look)
-	})
-}
-
-// Rebuild implements [run.Engine].
-func (f *Fleet) Rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (made []artifact.Artifact, err error) {
-	err = f.try(ctx, e, events, func(engine run.Engine) error {
-		made, err = engine.Rebuild(ctx, e, inputs, dir, events)
-		return err
-	})
-	return made, err
-}
-
 // anew is how often a build restarts on engines that survive its failure. It is small,
 // because the build itself may kill engines.
 const anew = 2
 
-// try runs work at a place. If the engine fails, try repeats work there or on another
-// engine.
-func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work func(run.Engine) error) error {
+// Build implements [run.Engine]. If an engine fails, Build starts again there or on
+// another engine.
+func (f *Fleet) Build(ctx context.Context, job run.Job, events run.Events, look run.Look) error {
 	var err error
 	for range len(f.dispatcher.workers) + anew { // each engine can be lost once
-		p, entering := f.dispatcher.enter(ctx, e, events)
+		p, entering := f.dispatcher.enter(ctx, job.Entry, events)
 		if entering != nil {
 			return entering
 		}
-		err = p.do(ctx, events, work)
+		err = p.build(ctx, job, events, look)
 		failed, isEngines := errors.AsType[*run.EngineError](err)
 		if !isEngines || ctx.Err() != nil {
 			return err
@@ -104,8 +86,8 @@ func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work f
 // Step is the step that starts or mends an engine.
 const Step = "engine"
 
-// do runs work at a place and releases the place.
-func (p *place) do(ctx context.Context, events run.Events, work func(run.Engine) error) error {
+// build does a job at a place and releases the place.
+func (p *place) build(ctx context.Context, job run.Job, events run.Events, look run.Look) error {
 	defer p.leave()
 	log, start := events.StepStarted(Step), time.Now()
 	engine, err := p.Up(ctx)
@@ -118,5 +100,5 @@ func (p *place) do(ctx context.Context, events run.Events, work func(run.Engine)
 	if err != nil {
 		return err
 	}
-	return work(engine)
+	return engine.Build(ctx, job, events, look)
 }

@@ -15,7 +15,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/fleet"
 	"builder/internal/build/run"
-	"builder/internal/files/artifact"
 	"builder/internal/plan/lock"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
@@ -92,12 +91,12 @@ type engine struct {
 	name string
 }
 
-func (e engine) Build(ctx context.Context, entry lock.Entry, _ []artifact.Artifact, _ string, _ run.Events, look run.Look) error {
+func (e engine) Build(ctx context.Context, job run.Job, _ run.Events, look run.Look) error {
 	e.change(func() {
-		e.now[e.name] += entry.Memory
+		e.now[e.name] += job.Entry.Memory
 		e.most[e.name] = max(e.most[e.name], e.now[e.name])
 	})
-	defer e.change(func() { e.now[e.name] -= entry.Memory })
+	defer e.change(func() { e.now[e.name] -= job.Entry.Memory })
 	time.Sleep(max(e.takes[e.name], time.Second))
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -108,12 +107,8 @@ func (e engine) Build(ctx context.Context, entry lock.Entry, _ []artifact.Artifa
 	if err != nil {
 		return err
 	}
-	e.change(func() { e.built[e.name] = append(e.built[e.name], entry.ID) })
+	e.change(func() { e.built[e.name] = append(e.built[e.name], job.Entry.ID) })
 	return look(ctx, run.Built{Engine: e.name})
-}
-
-func (e engine) Rebuild(context.Context, lock.Entry, []artifact.Artifact, string, run.Events) ([]artifact.Artifact, error) {
-	return []artifact.Artifact{{Name: e.name}}, nil
 }
 
 // cells returns n entries with the same image, each needing memory bytes.
@@ -131,7 +126,7 @@ func (s *site) build(ctx context.Context, f *fleet.Fleet, entries []lock.Entry) 
 	var all sync.WaitGroup
 	for i, e := range entries {
 		all.Go(func() {
-			errs[i] = f.Build(ctx, e, nil, "", s, func(context.Context, run.Built) error { return nil })
+			errs[i] = f.Build(ctx, run.Job{Entry: e}, s, func(context.Context, run.Built) error { return nil })
 		})
 		time.Sleep(time.Millisecond) // keeps the order
 	}
@@ -286,10 +281,8 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 		f := fleet.New([]fleet.Member{s.member("a", 1, 0)}, s.note)
 		func() {
 			defer func() { recover() }()
-			f.Build(t.Context(), lock.Entry{}, nil, "", s, func(context.Context, run.Built) error { panic("boom") })
+			f.Build(t.Context(), run.Job{}, s, func(context.Context, run.Built) error { panic("boom") })
 		}()
-		if made, err := f.Rebuild(t.Context(), lock.Entry{}, nil, "", s); err != nil || len(made) != 1 {
-			t.Errorf("%v, %v", made, err)
-		}
+		must.Succeed(t, errors.Join(s.build(t.Context(), f, cells(1, 0))...))
 	})
 }

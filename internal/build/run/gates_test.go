@@ -48,7 +48,8 @@ type boxed struct {
 	box gate.Box
 }
 
-func (b boxed) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact, dir string, _ run.Events, look run.Look) error {
+func (b boxed) Build(ctx context.Context, job run.Job, _ run.Events, look run.Look) error {
+	e, dir := job.Entry, job.Dir
 	path := filepath.Join(dir, "x-1-py3-none-any.whl")
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(path, []byte("no wheel"), 0o644)); err != nil {
 		return err

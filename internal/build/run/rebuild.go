@@ -30,28 +30,44 @@ func reproduced(r Result) bool {
 // the result only if the bytes are equal.
 func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result Result) (Result, error) {
 	start := time.Now()
-	again := filepath.Join(dir, RebuiltDir)
-	if err := os.RemoveAll(again); err != nil {
-		return result, err
-	}
 	events := secondTime{&recorded{Events: r.Watch(e), result: &result}}
-	if err := Fetch(ctx, events, r.Fetcher, e); err != nil {
+	job := Job{Entry: e, Inputs: inputs, Dir: filepath.Join(dir, RebuiltDir)}
+	v, err := BuildAgain(ctx, r.Fetcher, r.Engine, job, result.Artifacts, events)
+	if err != nil {
 		return result, err
 	}
-	second, err := r.Engine.Rebuild(ctx, e, inputs, again, events)
-	if err != nil {
-		return result, fmt.Errorf("the second build: %w", err)
-	}
-	v := Compare(result.Artifacts, second)
 	v.Seconds = time.Since(start).Seconds()
 	v = v.Waive(e.Expect.Waivers, r.Now)
 	result.Verdicts = append(result.Verdicts, v)
 	if result, err = keepBack(dir, result); err != nil {
 		return result, errors.Join(err, r.Finder.Forget(e))
 	}
-	removed := os.RemoveAll(again)
-	result, err = r.seal(e, result, []verdict.Verdict{v})
-	return result, errors.Join(removed, err)
+	return r.seal(e, result, []verdict.Verdict{v})
+}
+
+// BuildAgain builds an entry a second time and compares the files with those of the first
+// build. Files that differ stay in the directory of the job.
+func BuildAgain(ctx context.Context, f Fetcher, on Engine, job Job, first []artifact.Artifact, events Events) (verdict.Verdict, error) {
+	if err := os.RemoveAll(job.Dir); err != nil {
+		return verdict.Verdict{}, err
+	}
+	if err := Fetch(ctx, events, f, job.Entry); err != nil {
+		return verdict.Verdict{}, err
+	}
+	var second []artifact.Artifact
+	job.Again = true
+	err := on.Build(ctx, job, events, func(_ context.Context, built Built) error {
+		second = built.Artifacts
+		return nil
+	})
+	if err != nil {
+		return verdict.Verdict{}, fmt.Errorf("the second build: %w", err)
+	}
+	v := compare(first, second)
+	if !v.Refuses() {
+		err = os.RemoveAll(job.Dir)
+	}
+	return v, err
 }
 
 // Again is the prefix of step names of a second build.
@@ -66,9 +82,9 @@ func (s secondTime) StepDone(step string, d time.Duration, cached bool, err erro
 	s.Events.StepDone(Again+step, d, cached, err)
 }
 
-// Compare returns the verdict of a comparison of two builds: by the names and digests of
+// compare returns the verdict of a comparison of two builds: by the names and digests of
 // their files, and by the content of those that differ.
-func Compare(first, second []artifact.Artifact) verdict.Verdict {
+func compare(first, second []artifact.Artifact) verdict.Verdict {
 	var problems, same []string
 	for _, a := range first {
 		i := slices.IndexFunc(second, func(b artifact.Artifact) bool { return b.Name == a.Name })

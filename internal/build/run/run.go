@@ -41,16 +41,21 @@ type Fetcher interface {
 	Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error
 }
 
-// An Engine builds one locked entry and puts its artifacts into dir. inputs are the
-// wheels of the entry's inputs, in the same order. If the engine fails and not the
-// build, the error is an [EngineError].
+// An Engine builds locked entries.
 type Engine interface {
-	// Build calls look with the output while the container for the gates still exists.
-	// The context of look ends if the engine is lost. An engine that restarts the build
-	// calls look again; the last call counts.
-	Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events Events, look Look) error
-	// Rebuild runs the build of an entry again, even if the engine has it cached.
-	Rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events Events) ([]artifact.Artifact, error)
+	// Build does a job and calls look with the output, while the container for the gates
+	// still exists. The context of look ends if the engine is lost. An engine that
+	// restarts the build calls look again; the last call counts. If the engine fails and
+	// not the build, the error is an [EngineError].
+	Build(ctx context.Context, job Job, events Events, look Look) error
+}
+
+// A Job is one build of an entry.
+type Job struct {
+	Entry  lock.Entry
+	Inputs []artifact.Artifact // wheels of the entry's inputs, in the same order
+	Dir    string              // directory for the artifacts
+	Again  bool                // build even if the engine has the result cached, and make only artifacts
 }
 
 // Look checks the output of a build.
@@ -280,7 +285,7 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 	if err := errors.Join(in.removeStale(earlier...), os.RemoveAll(filepath.Join(dir, TestsDir))); err != nil {
 		return result, err
 	}
-	err = r.Engine.Build(ctx, e, inputs, dir, rec, func(ctx context.Context, built Built) (err error) {
+	err = r.Engine.Build(ctx, Job{Entry: e, Inputs: inputs, Dir: dir}, rec, func(ctx context.Context, built Built) (err error) {
 		result.Artifacts, result.Canary, result.Ccache, result.Engine = built.Artifacts, built.Canary, built.Ccache, built.Engine
 		if err := in.add(built.Artifacts); err != nil {
 			return err

@@ -45,10 +45,14 @@ func (f *fake) Fetch(_ context.Context, e lock.Entry, _ io.Writer) error {
 	return nil
 }
 
-func (f *fake) Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, ev run.Events, look run.Look) error {
+func (f *fake) Build(ctx context.Context, job run.Job, ev run.Events, look run.Look) error {
+	if job.Again {
+		return f.buildAgain(ctx, job, ev, look)
+	}
+	e, dir := job.Entry, job.Dir
 	f.mu.Lock()
 	f.built = append(f.built, e.ID)
-	for _, in := range inputs {
+	for _, in := range job.Inputs {
 		f.inputs = append(f.inputs, e.ID+" "+in.Name)
 	}
 	f.mu.Unlock()
@@ -78,16 +82,17 @@ func (f *fake) Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 	return look(ctx, run.Built{Artifacts: []artifact.Artifact{a}, Engine: "unix:///engine"})
 }
 
-// Rebuild makes the same files as Build, or different bytes if the cell's ID requests
+// buildAgain makes the same files as Build, or different bytes if the cell's ID requests
 // it.
-func (f *fake) Rebuild(_ context.Context, e lock.Entry, _ []artifact.Artifact, dir string, ev run.Events) ([]artifact.Artifact, error) {
+func (f *fake) buildAgain(ctx context.Context, job run.Job, ev run.Events, look run.Look) error {
+	e := job.Entry
 	ev.StepStarted("build")
 	ev.StepDone("build", time.Second, false, nil)
 	f.mu.Lock()
 	f.rebuilt = append(f.rebuilt, e.ID)
 	f.mu.Unlock()
 	if e.ID == "breaks" {
-		return nil, &diag.Error{Code: diag.Build, Err: errors.New("exit 1")}
+		return &diag.Error{Code: diag.Build, Err: errors.New("exit 1")}
 	}
 	made := slices.Clone(f.known["good"].Artifacts)
 	switch e.ID {
@@ -100,7 +105,7 @@ func (f *fake) Rebuild(_ context.Context, e lock.Entry, _ []artifact.Artifact, d
 	case "nothing":
 		made = nil
 	}
-	return made, os.MkdirAll(dir, 0o755)
+	return errors.Join(os.MkdirAll(job.Dir, 0o755), look(ctx, run.Built{Artifacts: made}))
 }
 
 func (f *fake) Find(_ context.Context, e lock.Entry, _ string) (run.Result, bool, error) {

@@ -21,7 +21,8 @@ type packer struct {
 	source, text string
 }
 
-func (p packer) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact, dir string, _ run.Events, look run.Look) error {
+func (p packer) Build(ctx context.Context, job run.Job, _ run.Events, look run.Look) error {
+	e, dir := job.Entry, job.Dir
 	if err := sourcetreetest.Write(p.source, map[string]string{"tool-1/train.py": "backend = 'nccl'\n"}); err != nil {
 		return err
 	}
