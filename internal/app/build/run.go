@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"builder/internal/app/home"
@@ -44,10 +43,9 @@ type cellRun struct {
 	Setup
 	*home.Workspace
 	RunRequest
-	trust    signing.Trust
-	sealer   run.Sealer
-	examiner func() (*diagnose.Examiner, error) // made for the first failure
-	rec      *report.Recorder
+	trust  signing.Trust
+	sealer run.Sealer
+	rec    *report.Recorder
 }
 
 // Run resolves, builds and judges the chosen cells. It returns the report written to
@@ -72,12 +70,26 @@ func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
 	if err != nil {
 		return report.Run{}, err
 	}
-	c := &cellRun{Setup: s, Workspace: w, RunRequest: r, trust: trust, sealer: sealer, examiner: sync.OnceValues(s.Catalogue.Examiner)}
+	c := &cellRun{Setup: s, Workspace: w, RunRequest: r, trust: trust, sealer: sealer}
 	entries, err := c.entries(ctx)
 	if err != nil {
 		return report.Run{}, err
 	}
-	return c.run(ctx, entries)
+	free, err := c.lockOutput(ctx)
+	if err != nil {
+		return report.Run{}, err
+	}
+	defer free()
+	build, err := c.begin(ctx, entries)
+	if err != nil {
+		return report.Run{}, err
+	}
+	outcomes := c.runner(ctx, entries, build).Run(ctx, entries)
+	final, err := c.finish()
+	if err != nil {
+		return report.Run{}, err
+	}
+	return final, c.diagnosed(outcomes)
 }
 
 // entries returns the locked entries of the chosen cells, preceded by those of the input
@@ -131,47 +143,28 @@ func (c *cellRun) has(e lock.Entry) bool {
 	return ok && run.Answered(found, e, max(c.Most, gate.Container))
 }
 
-// run builds and judges entries.
-func (c *cellRun) run(ctx context.Context, entries []lock.Entry) (report.Run, error) {
-	var build []lock.Entry // cells for this run's engines, as far as known
+// begin starts run.json, checks that the cells can be built, and returns the entries for
+// this run's engines, as far as known. If they cannot be built, run.json has the reason.
+func (c *cellRun) begin(ctx context.Context, entries []lock.Entry) (build []lock.Entry, err error) {
+	var foreign []error
 	for _, e := range entries {
+		foreign = append(foreign, run.Foreign(c.Out, e.ID))
 		if c.builds(e) && len(c.From) == 0 {
 			build = append(build, e)
 		}
 	}
-	free, err := c.lockOutput(ctx)
-	if err != nil {
-		return report.Run{}, err
-	}
-	defer free()
-	var foreign []error
-	for _, e := range entries {
-		foreign = append(foreign, run.Foreign(c.Out, e.ID))
-	}
 	if err := errors.Join(foreign...); err != nil {
-		return report.Run{}, err
+		return nil, err
 	}
 	if err := c.record(entries); err != nil {
-		return report.Run{}, err
+		return nil, err
 	}
 	if len(build) > 0 {
 		if err := c.checkInputsExist(ctx, build); err != nil {
-			return report.Run{}, errors.Join(err, c.refuse(build, err))
+			return nil, errors.Join(err, c.refuse(build, err))
 		}
 	}
-	if err := c.noteUnprovenCells(build); err != nil {
-		return report.Run{}, err
-	}
-	outcomes := c.buildAll(ctx, entries, build)
-	final, err := c.finish()
-	if err != nil {
-		return report.Run{}, err
-	}
-	var errs []error
-	for _, o := range outcomes {
-		errs = append(errs, diagnosed(o, c.Out, c.examiner))
-	}
-	return final, errors.Join(errs...)
+	return build, c.noteUnprovenCells(build)
 }
 
 // noteUnprovenCells notes entries never built and judged before.
@@ -195,8 +188,9 @@ func (c *cellRun) noteUnprovenCells(build []lock.Entry) error {
 	return nil
 }
 
-// buildAll fetches, builds and judges every entry, and records the outcomes.
-func (c *cellRun) buildAll(ctx context.Context, entries, build []lock.Entry) []run.Outcome {
+// runner returns a runner that fetches, builds and judges every entry, and records the
+// outcomes.
+func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.Runner {
 	engines := c.fleet(c.Workspace)
 	var ids []string
 	for _, e := range entries {
@@ -210,7 +204,8 @@ func (c *cellRun) buildAll(ctx context.Context, entries, build []lock.Entry) []r
 	files.Tests = c.Most >= gate.Tests
 	jobs := min(engines.Jobs(), len(build))
 	return run.Runner{
-		Fetcher: files, Engine: engines, Finder: c.finder(), Sealer: c.sealer,
+		Fetcher: files, Engine: engines, Sealer: c.sealer,
+		Finder: reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note},
 		Out: c.Out, Jobs: engines.Jobs(), Gates: gatesAtOnce(jobs), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, c.Display) },
 		Done: func(_ int, done run.Outcome) {
@@ -221,7 +216,7 @@ func (c *cellRun) buildAll(ctx context.Context, entries, build []lock.Entry) []r
 			}
 			showDone(c.Display, cell)
 		},
-	}.Run(ctx, entries)
+	}
 }
 
 // perGate is the memory set aside for a gate with two ranks that import a framework, in
@@ -236,11 +231,6 @@ func gatesAtOnce(jobs int) int {
 		n = min(n, int(memory/perGate))
 	}
 	return min(4, max(1, n/max(1, jobs)))
-}
-
-// finder searches for results in the store and in the places of --from.
-func (c *cellRun) finder() run.Finder {
-	return reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note}
 }
 
 // lockOutput waits until no other run writes to the output directory: two runs would
@@ -276,50 +266,60 @@ func (c *cellRun) refuse(entries []lock.Entry, why error) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// finish completes run.json and writes its pages.
+// finish completes run.json and writes its pages. They are derived from run.json: a write
+// error is noted and is no error of a cell.
 func (c *cellRun) finish() (report.Run, error) {
 	final, err := c.rec.Finish(time.Now())
-	if err == nil {
-		c.writePages(final)
+	if err != nil {
+		return final, err
 	}
-	return final, err
-}
-
-// writePages writes the pages of a run to its output directory. They are derived from
-// run.json: a write error is noted and is no error of a cell.
-func (c *cellRun) writePages(r report.Run) {
 	root, err := os.OpenRoot(c.Out)
 	if err == nil {
-		err = reportpage.WriteFiles(c.Out, r, reportpage.Options{Logs: root.FS(), LogDir: c.Out})
+		err = reportpage.WriteFiles(c.Out, final, reportpage.Options{Logs: root.FS(), LogDir: c.Out})
 		root.Close()
 	}
 	if err != nil {
 		c.Keys.Note("%v", err)
 	}
+	return final, nil
 }
 
-// diagnosed adds the diagnosis of known failures to the errors of a cell.
-func diagnosed(o run.Outcome, out string, examiner func() (*diagnose.Examiner, error)) error {
-	if o.Err == nil {
-		return nil
-	}
+// diagnosed returns the errors of all cells, with the diagnoses of known failures.
+func (c *cellRun) diagnosed(outcomes []run.Outcome) error {
 	var errs []error
-	for _, err := range diag.All(o.Err) {
-		if err.Code == diag.Build && len(o.Steps) > 0 {
-			err.LogPath = filepath.Join(out, logOf(o.Entry.ID, o.Steps[len(o.Steps)-1].Name))
-			err.Log = diagnose.Meaningful(err.LogPath, err.Log)
-			if e, failed := examiner(); failed == nil {
-				if d, ok := e.Cause(context.Background(), err.LogPath); ok { // diagnose the log even after the run was interrupted
-					err.Hint = d.Hint()
-				}
-			}
-			if open := shellAt(o, out); open != "" {
-				err.Hint = strings.TrimPrefix(err.Hint+"; "+open, "; ")
-			}
+	var examiner *diagnose.Examiner
+	for _, o := range outcomes {
+		if o.Err == nil {
+			continue
 		}
-		errs = append(errs, err)
+		if examiner == nil {
+			examiner, _ = c.Catalogue.Examiner() // without it the errors stand alone
+		}
+		errs = append(errs, diagnosed(o, c.Out, examiner))
 	}
 	return errors.Join(errs...)
+}
+
+// diagnosed adds the diagnosis of a known failure to the errors of a cell. A nil examiner
+// knows none.
+func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
+	all := diag.All(o.Err)
+	for _, err := range all {
+		if err.Code != diag.Build || len(o.Steps) == 0 {
+			continue
+		}
+		err.LogPath = filepath.Join(out, logOf(o.Entry.ID, o.Steps[len(o.Steps)-1].Name))
+		err.Log = diagnose.Meaningful(err.LogPath, err.Log)
+		if examiner != nil {
+			if d, ok := examiner.Cause(context.Background(), err.LogPath); ok { // diagnose the log even after the run was interrupted
+				err.Hint = d.Hint()
+			}
+		}
+		if open := shellAt(o, out); open != "" {
+			err.Hint = strings.TrimPrefix(err.Hint+"; "+open, "; ")
+		}
+	}
+	return diag.Joined(all)
 }
 
 // record starts run.json with every chosen cell.
@@ -332,33 +332,26 @@ func (c *cellRun) record(entries []lock.Entry) (err error) {
 	return err
 }
 
-// cellOf converts an outcome to its form in run.json, with the site of the recipes.
-func (c *cellRun) cellOf(o run.Outcome) report.Cell {
-	cell := cellOf(o)
-	cell.Recipes = c.Catalogue.Site
-	return cell
-}
-
 // cellOf converts an outcome to its form in run.json.
-func cellOf(o run.Outcome) report.Cell {
-	c := report.Cell{
-		ID: o.Entry.ID, Key: o.Entry.Key(), Recipe: o.Entry.Recipe, Axes: o.Entry.Axes,
+func (c *cellRun) cellOf(o run.Outcome) report.Cell {
+	cell := report.Cell{
+		ID: o.Entry.ID, Key: o.Entry.Key(), Recipe: o.Entry.Recipe, Axes: o.Entry.Axes, Recipes: c.Catalogue.Site,
 		From: report.From(o.From), Engine: diag.Redact(o.Engine), Artifacts: o.Artifacts, Verdicts: o.Verdicts,
 	}
 	for _, s := range o.Steps {
-		c.Steps = append(c.Steps, report.Step{
+		cell.Steps = append(cell.Steps, report.Step{
 			Name: s.Name, Started: s.Started.UTC().Truncate(time.Millisecond), Seconds: report.Seconds(s.Seconds), Cached: s.Cached,
 			Waiting: run.IsWait(s.Name), Failed: s.Failed, Log: logOf(o.Entry.ID, s.Name),
 		})
 	}
-	if c.From == report.Store || c.From == report.Registry {
-		c.Taken = report.Seconds(o.Took.Seconds())
+	if cell.From == report.Store || cell.From == report.Registry {
+		cell.Taken = report.Seconds(o.Took.Seconds())
 	}
 	// A cell refused by a gate has a result, and its verdicts are the error.
 	if code := diag.CodeOf(o.Err); o.Err != nil && !o.Skipped && (code != diag.Gate || len(o.Verdicts) == 0) {
-		c.Error = &report.CellError{Code: code.String(), Message: diag.Redact(term.Clean(o.Err.Error())), Hint: diag.Redact(firstHint(o.Err))}
+		cell.Error = &report.CellError{Code: code.String(), Message: diag.Redact(term.Clean(o.Err.Error())), Hint: diag.Redact(firstHint(o.Err))}
 	}
-	return c
+	return cell
 }
 
 func firstHint(err error) string {

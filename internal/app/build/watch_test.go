@@ -96,7 +96,7 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 		Fetcher: bench, Engine: fleet.New([]fleet.Member{member}, shown.Note), Finder: bench, Sealer: bench, Out: c.Out, Jobs: 3,
 		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, shown) },
 		Done: func(_ int, o run.Outcome) {
-			cell := cellOf(o)
+			cell := c.cellOf(o)
 			err := c.rec.Update(cell)
 			check.That(t, err == nil, "%v", err)
 			showDone(shown, cell)
