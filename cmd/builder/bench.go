@@ -63,7 +63,7 @@ func readBench(c *cli.Context) (judge.BenchRequest, error) {
 	var err error
 	r.Device, err = readDevice(c)
 	if r.Device != nil {
-		r.Device.Against = c.Args().Get(1)
+		r.Device.Library = c.Args().Get(1)
 	}
 	return r, err
 }

@@ -165,7 +165,8 @@ func readDevice(c *cli.Context) (*judge.DeviceRequest, error) {
 		}
 		return nil, nil
 	}
-	o := &judge.DeviceRequest{Tests: c.String("programs"), Against: c.String("against"), Limit: c.Duration("time-limit"), Python: c.String("python"), With: c.StringSlice("with"), Env: map[string]string{}}
+	o := &judge.DeviceRequest{Tests: c.String("programs"), Library: c.String("against"), Python: c.String("python"), With: c.StringSlice("with")}
+	o.Timeout, o.Env = c.Duration("time-limit"), map[string]string{}
 	var errs []error
 	problem := func(format string, args ...any) { errs = append(errs, diag.Errorf(diag.Usage, format, args...)) }
 	if text := c.String("gpus"); text != "all" {
@@ -184,8 +185,8 @@ func readDevice(c *cli.Context) (*judge.DeviceRequest, error) {
 			errs = append(errs, diag.Errorf(diag.Usage, "--transport: %w", err).WithHint("%s", diag.DidYouMean(text, transportNames())))
 		}
 	}
-	if o.Limit <= 0 {
-		problem("--time-limit: %v is not a positive time", o.Limit)
+	if o.Timeout <= 0 {
+		problem("--time-limit: %v is not a positive time", o.Timeout)
 	}
 	o.Launcher, err = readLauncher(c)
 	errs = append(errs, err)

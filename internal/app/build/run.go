@@ -206,7 +206,7 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 	return run.Runner{
 		Fetcher: files, Engine: engines, Sealer: c.sealer,
 		Finder: reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note},
-		Out: c.Out, Jobs: engines.Jobs(), Gates: gatesAtOnce(jobs), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
+		Out:    c.Out, Jobs: engines.Jobs(), Gates: gatesAtOnce(jobs), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, c.Display) },
 		Done: func(_ int, done run.Outcome) {
 			done.Err = c.Catalogue.Hinted(done.Err)

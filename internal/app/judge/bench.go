@@ -44,12 +44,12 @@ func Bench(ctx context.Context, s build.Setup, r BenchRequest) (BenchReport, err
 	if err != nil {
 		return BenchReport{}, err
 	}
-	setup := run.device()
+	setup := run.gpus
 	setup.Library = library.Dir
 	if setup.GPUs == 1 {
 		return BenchReport{}, diag.Errorf(diag.Usage, "a collective of one GPU moves nothing, so its bandwidth is 0").WithHint("measure on two GPUs or more: --gpus 2 on a host with two, or --launcher with several hosts")
 	}
-	report := BenchReport{Schema: 1, Builder: s.Version, Host: run.host, GPUs: setup.GPUs, Library: library.Name, Other: run.against.Name, Sizes: []device.Size{}}
+	report := BenchReport{Schema: 1, Builder: s.Version, Host: run.host, GPUs: setup.GPUs, Library: library.Name, Other: setup.Baseline, Sizes: []device.Size{}}
 	for _, collective := range r.Collectives {
 		s.Display.Start("bench", collective)
 		start := time.Now()

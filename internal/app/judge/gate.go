@@ -19,8 +19,6 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/gpu"
-	"builder/internal/machine/guest"
-	"builder/internal/machine/locate"
 	"builder/internal/publishing/publish"
 	"builder/internal/publishing/subject"
 	"builder/internal/view/progress"
@@ -93,18 +91,15 @@ func Judge(ctx context.Context, s build.Setup, r GateRequest) (GateReport, error
 // gateRun is the state shared by all artifacts of an invocation.
 type gateRun struct {
 	build.Setup
-	options GateRequest
-	host    *gpu.Host // nil without --gpus and if the search for GPUs failed
-	tests   string    // directory of the test programs
-	with    []string  // wheels to install beside the artifact
-	against locate.Library
-	err     error // error of the search for GPUs
-	trust   signing.Trust
-	pulled  map[string]publish.Digest // by the path of the artifact
-	guest   guest.Guest               // runs artifacts on this host, if it has GPUs
-	scratch string
-	log     io.Writer
-	close   func()
+	options  GateRequest
+	gpus     *device.Setup // nil without --gpus
+	host     *gpu.Host     // nil without --gpus and if the search for GPUs failed
+	with     []string      // wheels to install beside the artifact
+	trust    signing.Trust
+	pulled   map[string]publish.Digest // by the path of the artifact
+	scratch  string
+	log      io.Writer
+	closeLog func() error
 }
 
 // judge runs the gates on one artifact and adds the verdicts attached earlier. With
@@ -124,22 +119,21 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 		return done, diag.Errorf(diag.Usage, "--attach: %s was built from another entry than the one that judges it: verdicts by another promise do not count", s.Artifact.Name).
 			WithHint("give the directory of its cell, or the entry.json of its cell with --entry")
 	}
-	gpus, release, err := b.setup(s)
+	gpus, err := b.unpackLibrary(s)
 	if err != nil {
 		return done, err
 	}
-	defer release()
 	var key signing.Key
 	if b.options.Attach { // before the gates, which take minutes
 		if key, err = b.Keys.Signing(); err != nil {
 			return done, err
 		}
 	}
-	framework, err := b.framework(ctx, s, gpus)
+	framework, err := b.framework(ctx, s)
 	if err != nil {
 		return done, err
 	}
-	tests, err := b.testsTree(ctx, s, gpus, framework)
+	tests, err := b.testsTree(ctx, s, framework)
 	if err != nil {
 		return done, err
 	}
@@ -231,7 +225,7 @@ func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup
 			b.Keys.Note("gate %s was not run: it needs the container of builder run", g.Name)
 		}
 		switch {
-		case !b.chosen(g, s, gpus):
+		case !b.chosen(g, s):
 		case g.Wants(s.Expect):
 			asked = append(asked, g)
 		default:
@@ -262,11 +256,11 @@ func (e gateEvents) StepDone(step string, d time.Duration, cached bool, err erro
 
 // chosen reports whether a gate runs. With --only the named gates run. Otherwise the
 // gates that read the file run and, with --gpus, the gates that need GPUs.
-func (b *gateRun) chosen(g gate.Gate, s subject.Subject, gpus *device.Setup) bool {
+func (b *gateRun) chosen(g gate.Gate, s subject.Subject) bool {
 	if len(b.options.Only) > 0 {
 		return slices.Contains(b.options.Only, g.Name)
 	}
-	atHand := g.Needs == gate.File || g.Needs == gate.GPUs && gpus != nil
+	atHand := g.Needs == gate.File || g.Needs == gate.GPUs && b.gpus != nil
 	return atHand && s.Is.Kind != "library" && g.Wants(s.Expect)
 }
 

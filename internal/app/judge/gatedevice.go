@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"builder/internal/app/build"
 	"builder/internal/base/diag"
@@ -32,23 +31,18 @@ import (
 // tolerance is the ratio of our speed to theirs below which more rounds are compared.
 const tolerance = 0.95
 
-// A DeviceRequest configures the gates on GPUs.
+// A DeviceRequest configures the gates on GPUs. Its setup lacks what the host decides.
 type DeviceRequest struct {
-	GPUs      int      // 0: all
-	Launcher  []string // as in [device.Setup]
-	Tests     string
-	Against   string
-	Transport device.Transport
-	MaxBytes  int64
-	Limit     time.Duration
-	Env       map[string]string
-	Python    string   // interpreter of an environment with the framework
-	With      []string // wheels to install beside the artifact
+	device.Setup
+	Tests   string   // place of the programs of nccl-tests
+	Library string   // place of the library to compare with
+	Python  string   // interpreter of an environment with the framework
+	With    []string // wheels to install beside the artifact
 }
 
 // openGateRun makes the state of an invocation. The caller calls close.
 func openGateRun(s build.Setup, r GateRequest) (*gateRun, error) {
-	b := &gateRun{Setup: s, options: r, log: io.Discard, close: func() {}, pulled: map[string]publish.Digest{}}
+	b := &gateRun{Setup: s, options: r, log: io.Discard, closeLog: func() error { return nil }, pulled: map[string]publish.Digest{}}
 	var err error
 	if b.trust, err = s.Keys.Trusted(); err != nil {
 		return nil, err
@@ -63,43 +57,47 @@ func openGateRun(s build.Setup, r GateRequest) (*gateRun, error) {
 		if err != nil {
 			return nil, diag.Errorf(diag.Usage, "--log: %w", err)
 		}
-		b.log = f
-		b.close = func() { f.Close() }
+		b.log, b.closeLog = f, f.Close
 	}
-	scratch, err := os.MkdirTemp("", "builder-gate-*")
+	b.scratch, err = os.MkdirTemp("", "builder-gate-*")
 	if err != nil {
-		err = diag.Errorf(diag.Usage, "%w", err).WithHint("TMPDIR must name a directory: make it, or leave TMPDIR out")
+		return nil, diag.Errorf(diag.Usage, "%w", err).WithHint("TMPDIR must name a directory: make it, or leave TMPDIR out")
 	}
-	if err == nil {
-		err = os.Chmod(scratch, 0o711) // guests of another user read files in it
-	}
-	closeLog := b.close
-	b.scratch, b.close = scratch, func() { closeLog(); os.RemoveAll(scratch) }
-	return b, err
+	return b, os.Chmod(b.scratch, 0o711) // guests of another user read files in it
+}
+
+// close removes the files of an invocation.
+func (b *gateRun) close() {
+	b.closeLog()
+	os.RemoveAll(b.scratch)
 }
 
 // prepareGPUs finds the host's GPUs and prepares the files for the gates on them.
 func (b *gateRun) prepareGPUs(ctx context.Context) error {
-	d := b.options.Device
-	if d == nil {
+	o := b.options.Device
+	if o == nil {
 		return nil
 	}
-	if d.Tests != "" {
-		path, err := b.tool(ctx, d.Tests)
+	d := o.Setup
+	b.gpus = &d
+	d.Sweep, d.Rounds, d.Tolerance, d.Log = nccltests.Run, 3, tolerance, b.log
+	if o.Tests != "" {
+		path, err := b.tool(ctx, o.Tests)
 		if err != nil {
 			return err
 		}
-		if b.tests, err = locate.TestsDir(path, b.scratch); err != nil {
+		if d.Programs, err = locate.TestsDir(path, b.scratch); err != nil {
 			return err
 		}
 	}
-	if d.Against != "" {
-		var err error
-		if b.against, err = b.library(ctx, "--against", d.Against, "against"); err != nil {
+	if o.Library != "" {
+		other, err := b.library(ctx, "--against", o.Library, "against")
+		if err != nil {
 			return err
 		}
+		d.Against, d.Baseline = other.Dir, other.Name
 	}
-	for _, path := range d.With {
+	for _, path := range o.With {
 		path, err := b.tool(ctx, path)
 		if err != nil {
 			return err
@@ -107,30 +105,32 @@ func (b *gateRun) prepareGPUs(ctx context.Context) error {
 		b.with = append(b.with, path)
 	}
 	if len(d.Launcher) > 0 { // the ranks are on other hosts
+		d.Guest = guest.AsCaller()
 		return nil
 	}
-	host, err := gpu.Find(ctx, host.Run)
-	if b.err = err; err != nil {
+	found, err := gpu.Find(ctx, host.Run)
+	if d.Fault = err; err != nil {
 		return nil // a verdict reports the error
 	}
-	host = host.VisibleTo(d.Env)
-	host.GPUs = append([]gpu.GPU{}, host.GPUs...) // an empty list in JSON, not null
-	b.host = &host
-	if len(host.GPUs) == 0 {
+	found = found.VisibleTo(d.Env)
+	found.GPUs = append([]gpu.GPU{}, found.GPUs...) // an empty list in JSON, not null
+	b.host, d.Host = &found, found
+	if d.GPUs == 0 {
+		d.GPUs = len(found.GPUs)
+	}
+	if len(found.GPUs) == 0 {
 		return nil
 	}
-	return b.isolate(ctx)
+	d.Guest, err = b.isolate(ctx)
+	return err
 }
 
 // isolate finds the way to run artifacts on this host: without the user's home, keys and
 // sockets.
-func (b *gateRun) isolate(ctx context.Context) error {
-	if b.guest.Found() {
-		return nil
-	}
+func (b *gateRun) isolate(ctx context.Context) (guest.Guest, error) {
 	w, err := b.Open(ctx)
 	if err != nil {
-		return err
+		return guest.Guest{}, err
 	}
 	defer w.Close()
 	dir, why := w.Programs.Bubblewrap(ctx)
@@ -145,79 +145,56 @@ func (b *gateRun) isolate(ctx context.Context) error {
 	if home, err := os.UserHomeDir(); err == nil && home != "/" {
 		hidden = append(hidden, home)
 	}
-	b.guest, err = guest.Find(ctx, program, why, hidden...)
-	if weaker := b.guest.Weaker(); weaker != "" {
+	found, err := guest.Find(ctx, program, why, hidden...)
+	if weaker := found.Weaker(); weaker != "" {
 		b.Keys.Note("%s", weaker)
 	}
-	return err
+	return found, err
 }
 
-// openDir makes a directory for files that guests may read.
-func (b *gateRun) openDir(pattern string) (string, error) {
-	dir, err := os.MkdirTemp(b.scratch, pattern)
+// openDir makes a directory below scratch for files that guests may read.
+func openDir(scratch, pattern string) (string, error) {
+	dir, err := os.MkdirTemp(scratch, pattern)
 	if err != nil {
 		return "", err
 	}
 	return dir, os.Chmod(dir, 0o755)
 }
 
-// device returns the setup for the programs of nccl-tests, without a library.
-func (b *gateRun) device() *device.Setup {
-	o := b.options.Device
-	host := gpu.Host{}
-	if b.host != nil {
-		host = *b.host
+// unpackLibrary returns the setup for the gates on GPUs, with the library of an artifact. It
+// returns nil if no gate on GPUs was requested.
+func (b *gateRun) unpackLibrary(s subject.Subject) (*device.Setup, error) {
+	if b.gpus == nil || s.Library == "" {
+		return b.gpus, nil
 	}
-	d := &device.Setup{
-		Sweep: nccltests.Run, Host: host, Fault: b.err, GPUs: o.GPUs, Launcher: o.Launcher, Guest: b.guest, Programs: b.tests,
-		Against: b.against.Dir, Baseline: b.against.Name, Transport: o.Transport, MaxBytes: o.MaxBytes,
-		Rounds: 3, Tolerance: tolerance, Env: o.Env, Timeout: o.Limit, Log: b.log,
+	d := *b.gpus
+	var err error
+	if d.Library, err = openDir(b.scratch, "library-*"); err != nil {
+		return nil, err
 	}
-	if len(o.Launcher) > 0 {
-		d.Guest = guest.AsCaller()
-	}
-	if d.GPUs == 0 {
-		d.GPUs = len(host.GPUs)
-	}
-	return d
-}
-
-// setup unpacks the library of an artifact and returns the setup for the gates on GPUs.
-// It returns nil if no gate on GPUs was requested.
-func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
-	if b.options.Device == nil {
-		return nil, func() {}, nil
-	}
-	d := b.device()
-	if s.Library == "" {
-		return d, func() {}, nil
-	}
-	dir, err := b.openDir("library-*")
-	if err != nil {
-		return nil, nil, err
-	}
-	d.Library = dir
-	return d, func() { os.RemoveAll(dir) }, locate.Unpack(s.Artifact.Path, func(name string) bool { return name == s.Library }, dir)
+	return &d, locate.Unpack(s.Artifact.Path, func(name string) bool { return name == s.Library }, d.Library)
 }
 
 // framework installs a wheel over the environment named by the user. It returns nil
 // without one, or if no chosen gate runs the wheel there.
-func (b *gateRun) framework(ctx context.Context, s subject.Subject, gpus *device.Setup) (gate.Box, error) {
-	o := b.options.Device
-	runs := func(g gate.Gate) bool { return g.Framework && g.Wants(s.Expect) && b.chosen(g, s, gpus) }
-	if gpus == nil || o.Python == "" || !slices.ContainsFunc(gate.All(), runs) {
+func (b *gateRun) framework(ctx context.Context, s subject.Subject) (gate.Box, error) {
+	runs := func(g gate.Gate) bool { return g.Framework && g.Wants(s.Expect) && b.chosen(g, s) }
+	if b.gpus == nil || b.options.Device.Python == "" || !slices.ContainsFunc(gate.All(), runs) {
 		return nil, nil
 	}
-	if err := b.isolate(ctx); err != nil {
-		return nil, err
+	if !b.gpus.Guest.Found() { // the host has no GPU
+		var err error
+		if b.gpus.Guest, err = b.isolate(ctx); err != nil {
+			return nil, err
+		}
 	}
-	dir, err := b.openDir("overlay-*")
+	dir, err := openDir(b.scratch, "overlay-*")
 	if err != nil {
 		return nil, err
 	}
 	wheels := append([]string{s.Artifact.Path}, b.with...)
 	made, err := overlay.New(ctx, overlay.Overlay{
-		Python: o.Python, Dir: dir, Guest: b.guest, Network: gpus.Network(), Read: []string{b.scratch}, Env: o.Env, Timeout: o.Limit,
+		Python: b.options.Device.Python, Dir: dir, Guest: b.gpus.Guest, Network: b.gpus.Network(), Read: []string{b.scratch}, Env: b.gpus.Env, Timeout: b.gpus.Timeout,
 	}, wheels...)
 	if err != nil {
 		return nil, err
@@ -228,14 +205,14 @@ func (b *gateRun) framework(ctx context.Context, s subject.Subject, gpus *device
 // testsTree unpacks the tree of upstream's tests and returns its directory. It returns
 // "" if the artifact names no tests, if no chosen gate runs them, or if neither the store
 // nor --set has the tree, which a gate reports.
-func (b *gateRun) testsTree(ctx context.Context, s subject.Subject, gpus *device.Setup, framework gate.Box) (string, error) {
+func (b *gateRun) testsTree(ctx context.Context, s subject.Subject, framework gate.Box) (string, error) {
 	pin := s.Entry.Tests
 	for name := range b.Sources.Overrides {
 		if name != pin.Project {
 			return "", diag.Errorf(diag.Usage, "--set: %s has no source.%s", s.Artifact.Name, name).WithHint("the tests of its recipe are source.%s", cmp.Or(pin.Project, "NAME"))
 		}
 	}
-	runs := func(g gate.Gate) bool { return g.Name == gate.UpstreamOnGPUs && b.chosen(g, s, gpus) }
+	runs := func(g gate.Gate) bool { return g.Name == gate.UpstreamOnGPUs && b.chosen(g, s) }
 	if framework == nil || pin.SHA256 == "" || !slices.ContainsFunc(gate.All(), runs) {
 		return "", nil
 	}
@@ -255,7 +232,7 @@ func (b *gateRun) testsTree(ctx context.Context, s subject.Subject, gpus *device
 	if err != nil {
 		return "", err
 	}
-	dir, err := b.openDir("tests-*")
+	dir, err := openDir(b.scratch, "tests-*")
 	if err != nil {
 		return "", err
 	}
