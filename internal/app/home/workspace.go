@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"builder/internal/build/results"
 	"builder/internal/evidence/signing"
@@ -20,7 +19,7 @@ type Workspace struct {
 	Store    *store.Store
 	Results  *results.Results
 	Scratch  string
-	Programs Programs
+	Programs pypi.Programs
 	Close    func()
 }
 
@@ -38,55 +37,14 @@ func Open(ctx context.Context, keys signing.Keys, noInstall bool) (*Workspace, e
 	if err != nil {
 		return nil, err
 	}
-	options := pypi.Options{NoInstall: noInstall, Offline: keys.Offline, Store: kept}
 	return &Workspace{
 		Store: kept, Results: results.Signed(kept, keys), Scratch: scratch, Close: release,
-		Programs: Programs{home: keys.Home, note: keys.Note, options: options, uv: &onceUV{}},
+		Programs: pypi.Programs{Home: keys.Home, Note: keys.Note, NoInstall: noInstall, Offline: keys.Offline, Store: kept},
 	}, nil
 }
 
 // StoreDir returns the directory of the store of a home.
 func StoreDir(home string) string { return filepath.Join(home, "store") }
-
-// Programs installs the programs that builds use into a home.
-type Programs struct {
-	home    string
-	note    func(format string, args ...any)
-	options pypi.Options
-	uv      *onceUV
-}
-
-// UV installs uv, at the first call.
-func (p Programs) UV(ctx context.Context) (pypi.Tool, error) {
-	p.uv.Lock()
-	defer p.uv.Unlock()
-	if !p.uv.asked {
-		p.uv.tool, p.uv.err = pypi.EnsureUV(ctx, p.home, p.note, p.options)
-		p.uv.asked = ctx.Err() == nil // a later caller may have a live context
-	}
-	return p.uv.tool, p.uv.err
-}
-
-// Bubblewrap installs bubblewrap and returns its directory.
-func (p Programs) Bubblewrap(ctx context.Context) (string, error) {
-	return pypi.EnsureBubblewrap(ctx, p.home, p.note, p.options)
-}
-
-// Ccache installs the compiler cache and returns its path.
-func (p Programs) Ccache(ctx context.Context) (string, error) {
-	return pypi.EnsureCcache(ctx, p.home, p.note, p.options)
-}
-
-// Missing returns the programs that neither the home nor its store has.
-func (p Programs) Missing() []string { return pypi.Missing(p.home, p.options) }
-
-// onceUV remembers the answer of the first installation.
-type onceUV struct {
-	sync.Mutex
-	asked bool
-	tool  pypi.Tool
-	err   error
-}
 
 // Open opens a file of the store.
 func (w *Workspace) Open(b store.Blob) (io.ReadCloser, error) {

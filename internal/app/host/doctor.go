@@ -51,7 +51,7 @@ func workOf(ctx context.Context, s Setup, of plan.Selection) (doctor.Work, []ima
 		return w, nil, err
 	}
 	w.Recipe = &needs.Needs
-	if len(pypi.Missing(s.Keys.Home, pypi.Options{Store: peek(s.Keys.Home)})) > 0 && !pypi.HasPip(ctx) {
+	if len((pypi.Programs{Home: s.Keys.Home, Store: peek(s.Keys.Home)}).Missing()) > 0 && !pypi.HasPip(ctx) {
 		w.Engine.Programs = append(slices.Clone(w.Engine.Programs), host.Needed{Name: "pip3", Package: "python3-pip"})
 	}
 	return w, needs.images, nil

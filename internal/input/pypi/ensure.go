@@ -51,19 +51,21 @@ var uvWheels = map[string]store.Blob{
 // of a build's inputs.
 func Pin() store.Blob { return uvWheels["amd64"] }
 
-// Options restrict [EnsureUV].
-type Options struct {
-	NoInstall bool // install no packages on the host
-	Offline   bool // use only local files
-	// Store may hold the wheel, imported from another machine. It may be nil.
+// Programs installs the programs that builds use into a state directory.
+type Programs struct {
+	Home      string
+	Note      func(format string, args ...any) // prints a line for the user
+	NoInstall bool                             // install no packages on the host
+	Offline   bool                             // use only local files
+	// Store may hold the wheels, imported from another machine. It may be nil.
 	Store *store.Store
 }
 
 // kept returns the path of the wheel of a program on this host: in the store, or in the
 // directory of the program.
-func (p program) kept(dir string, pin store.Blob, o Options) (string, bool) {
-	if o.Store != nil {
-		if path, err := o.Store.Use(pin); err == nil {
+func (p program) kept(dir string, pin store.Blob, in Programs) (string, bool) {
+	if in.Store != nil {
+		if path, err := in.Store.Use(pin); err == nil {
 			return path, true
 		}
 	}
@@ -72,30 +74,30 @@ func (p program) kept(dir string, pin store.Blob, o Options) (string, bool) {
 	return path, err == nil && own.SHA256 == pin.SHA256
 }
 
-// EnsureUV returns the pinned uv and keeps it under home. On the first call pip fetches
-// the wheel by digest from the index in pip's configuration.
-func EnsureUV(ctx context.Context, home string, log func(format string, args ...any), opts Options) (Tool, error) {
-	path, pin, err := uv.ensure(ctx, home, log, opts)
+// UV installs the pinned uv. At the first call pip fetches the wheel by digest from the
+// index in pip's configuration.
+func (in Programs) UV(ctx context.Context) (Tool, error) {
+	path, pin, err := uv.ensure(ctx, in)
 	if err != nil {
 		return Tool{}, err
 	}
-	return Tool{path, filepath.Join(filepath.Dir(path), pin.Name), pin.SHA256, filepath.Join(home, "tools", "uv-cache")}, nil
+	return Tool{path, filepath.Join(filepath.Dir(path), pin.Name), pin.SHA256, filepath.Join(in.Home, "tools", "uv-cache")}, nil
 }
 
-// ensure returns the path of a program under home, and its wheel.
-func (p program) ensure(ctx context.Context, home string, log func(format string, args ...any), opts Options) (string, store.Blob, error) {
+// ensure returns the path of a program, and its wheel.
+func (p program) ensure(ctx context.Context, in Programs) (string, store.Blob, error) {
 	pin, ok := p.wheels[runtime.GOARCH]
 	if !ok || runtime.GOOS != "linux" {
 		return "", pin, diag.Errorf(diag.Fetch, "%s is pinned for Linux on %s, not for %s on %s", p.name, p.architectures(), runtime.GOOS, runtime.GOARCH)
 	}
-	tools := filepath.Join(home, "tools")
-	dir := p.directory(home)
+	tools := filepath.Join(in.Home, "tools")
+	dir := p.directory(in.Home)
 	path := filepath.Join(dir, p.place())
-	if intact(dir, log) {
+	if intact(dir, in.Note) {
 		return path, pin, nil
 	}
-	kept, have := p.kept(dir, pin, opts)
-	if opts.Offline && !have {
+	kept, have := p.kept(dir, pin, in)
+	if in.Offline && !have {
 		return "", pin, diag.Errorf(diag.Fetch, "%s %s is not under %s, and --offline was given", p.name, p.version, tools).
 			WithHint("run once without --offline, or copy it with `builder store export` and `builder store import`")
 	}
@@ -113,11 +115,11 @@ func (p program) ensure(ctx context.Context, home string, log func(format string
 	if have {
 		return path, pin, p.install(pin, dir, func(fresh string) error { return atomicfile.Copy(kept, filepath.Join(fresh, pin.Name)) })
 	}
-	pip, err := p.ensurePip(ctx, log, opts)
+	pip, err := p.ensurePip(ctx, in)
 	if err != nil {
 		return "", pin, err
 	}
-	log("fetching %s %s with pip", p.name, p.version)
+	in.Note("fetching %s %s with pip", p.name, p.version)
 	return path, pin, p.install(pin, dir, func(fresh string) error { return p.download(ctx, pip, pin, fresh) })
 }
 
@@ -126,13 +128,13 @@ func (p program) directory(home string) string {
 	return filepath.Join(home, "tools", p.name+"-"+p.version)
 }
 
-// Missing names the programs that a build without a network would lack: neither
-// installed under home nor in the store of opts.
-func Missing(home string, opts Options) []string {
+// Missing names the programs that a build without a network would lack: neither installed
+// nor in the store.
+func (in Programs) Missing() []string {
 	var names []string
 	for _, p := range []program{uv, bubblewrap} {
-		pin, dir := p.wheels[runtime.GOARCH], p.directory(home)
-		if _, kept := p.kept(dir, pin, opts); !kept && owned.Intact(dir) != nil {
+		pin, dir := p.wheels[runtime.GOARCH], p.directory(in.Home)
+		if _, kept := p.kept(dir, pin, in); !kept && owned.Intact(dir) != nil {
 			names = append(names, p.name)
 		}
 	}
@@ -156,7 +158,7 @@ func intact(dir string, log func(format string, args ...any)) bool {
 
 // ensurePip returns the command of a pip. If the host has none, it installs one where
 // allowed.
-func (p program) ensurePip(ctx context.Context, log func(format string, args ...any), opts Options) ([]string, error) {
+func (p program) ensurePip(ctx context.Context, in Programs) ([]string, error) {
 	if pip := findPip(ctx); pip != nil {
 		return pip, nil
 	}
@@ -165,10 +167,10 @@ func (p program) ensurePip(ctx context.Context, log func(format string, args ...
 	}
 	none := diag.Errorf(diag.Fetch, "this host has no pip, which fetches %s %s", p.name, p.version)
 	aptGet, err := exec.LookPath("apt-get")
-	if err != nil || os.Geteuid() != 0 || opts.NoInstall {
+	if err != nil || os.Geteuid() != 0 || in.NoInstall {
 		return nil, none.WithHint("install pip (Debian and Ubuntu: apt-get install --no-install-recommends python3-pip); as root without --no-install builder installs it itself")
 	}
-	log("installing host package with apt-get: python3-pip")
+	in.Note("installing host package with apt-get: python3-pip")
 	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", "python3-pip"}} {
 		cmd := exec.CommandContext(ctx, aptGet, args...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")

@@ -255,17 +255,17 @@ func TestScratchIsLeftEmpty(t *testing.T) {
 	}
 }
 
-func TestEnsureUV(t *testing.T) {
+func TestUV(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("uv is pinned for Linux")
 	}
 	home := t.TempDir()
 	say := func(string, ...any) {}
-	if _, err := EnsureUV(t.Context(), home, say, Options{Offline: true}); diag.CodeOf(err) != diag.Fetch {
+	if _, err := (Programs{Home: home, Note: say, Offline: true}).UV(t.Context()); diag.CodeOf(err) != diag.Fetch {
 		t.Errorf("offline: %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	_, err := EnsureUV(t.Context(), home, say, Options{NoInstall: true})
+	_, err := Programs{Home: home, Note: say, NoInstall: true}.UV(t.Context())
 	if e, ok := errors.AsType[*diag.Error](err); !ok || e.Code != diag.Fetch || !strings.Contains(e.Hint, "python3-pip") {
 		t.Errorf("without pip: %v", err)
 	}
@@ -273,7 +273,7 @@ func TestEnsureUV(t *testing.T) {
 	dir := filepath.Join(home, "tools", "uv-"+uvVersion)
 	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "uv"), nil, 0o755), os.WriteFile(filepath.Join(dir, pin.Name), nil, 0o644), owned.Seal(dir, dir))
 	must.Succeed(t, err)
-	got, err := EnsureUV(t.Context(), home, say, Options{Offline: true})
+	got, err := Programs{Home: home, Note: say, Offline: true}.UV(t.Context())
 	if err != nil || got.Path != filepath.Join(dir, "uv") || got.SHA256 != pin.SHA256 || filepath.Base(got.Wheel) != pin.Name {
 		t.Errorf("what is there: %+v, %v", got, err)
 	}
@@ -281,7 +281,7 @@ func TestEnsureUV(t *testing.T) {
 
 // A wheel in the store needs neither pip nor a network. A damaged program is installed
 // again, from the store or from the wheel beside it.
-func TestEnsureUVFromTheStore(t *testing.T) {
+func TestUVFromTheStore(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("uv is pinned for Linux")
 	}
@@ -297,7 +297,7 @@ func TestEnsureUVFromTheStore(t *testing.T) {
 	uvWheels[runtime.GOARCH] = store.Blob{Name: pin.Name, SHA256: kept.SHA256}
 	t.Setenv("PATH", t.TempDir())
 	for _, from := range []*store.Store{s, s, nil, nil} {
-		uv, err := EnsureUV(t.Context(), home, t.Logf, Options{Offline: true, NoInstall: true, Store: from})
+		uv, err := Programs{Home: home, Note: t.Logf, Offline: true, NoInstall: true, Store: from}.UV(t.Context())
 		must.Succeed(t, err)
 		got, err1 := os.ReadFile(uv.Path)
 		beside, err2 := store.Of(uv.Wheel)
@@ -309,7 +309,7 @@ func TestEnsureUVFromTheStore(t *testing.T) {
 }
 
 // The fake pip returns other bytes than requested.
-func TestEnsureUVBelievesNobody(t *testing.T) {
+func TestUVBelievesNobody(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("uv is pinned for Linux")
 	}
@@ -317,7 +317,7 @@ func TestEnsureUVBelievesNobody(t *testing.T) {
 	script := "#!/bin/sh\n[ \"$3\" = --version ] && exit\nwhile [ \"$1\" != --dest ]; do shift; done\necho evil >\"$2/" + uvWheels[runtime.GOARCH].Name + "\"\n"
 	must.Succeed(t, os.WriteFile(filepath.Join(bin, "python3"), []byte(script), 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	_, err := EnsureUV(t.Context(), home, func(string, ...any) {}, Options{NoInstall: true})
+	_, err := Programs{Home: home, Note: t.Logf, NoInstall: true}.UV(t.Context())
 	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "expected sha256") {
 		t.Errorf("got %v", err)
 	}
@@ -430,7 +430,8 @@ func TestEnsurePip(t *testing.T) {
 	must.Succeed(t, os.WriteFile(filepath.Join(bin, "apt-get"), []byte(script), 0o755))
 	t.Setenv("PATH", bin)
 	var logged []string
-	pip, err := uv.ensurePip(t.Context(), func(format string, args ...any) { logged = append(logged, fmt.Sprintf(format, args...)) }, Options{})
+	note := func(format string, args ...any) { logged = append(logged, fmt.Sprintf(format, args...)) }
+	pip, err := uv.ensurePip(t.Context(), Programs{Note: note})
 	if err != nil || len(pip) != 1 || pip[0] != "pip3" || len(logged) != 1 || !strings.Contains(logged[0], "python3-pip") {
 		t.Errorf("got %v, %v; told %q", pip, err, logged)
 	}

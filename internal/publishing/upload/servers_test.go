@@ -146,7 +146,7 @@ func TestRealServers(t *testing.T) {
 		t.Skip("BUILDER_TEST_SERVERS=1 installs and starts pypiserver and devpi")
 	}
 	v := install(t)
-	uv, err := pypi.EnsureUV(t.Context(), t.TempDir(), t.Logf, pypi.Options{NoInstall: true})
+	uv, err := pypi.Programs{Home: t.TempDir(), Note: t.Logf, NoInstall: true}.UV(t.Context())
 	must.Succeed(t, err)
 	t.Run("a redirect to another host", func(t *testing.T) {
 		other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

