@@ -18,25 +18,29 @@ import (
 	"builder/internal/build/run"
 )
 
-// Rootfs writes the file system before a step to the directory of a job. It returns the
-// environment and script of the build step, so that a failed build can be repeated by hand.
-func (e *Engine) Rootfs(ctx context.Context, job run.Job, before string, events run.Events) (env map[string]string, script string, err error) {
+// Rootfs writes the file system before a step to the directory rootfs of a job, and beside
+// it two scripts to repeat a failed build by hand: build runs the build step in it, shell
+// opens a shell in it.
+func (e *Engine) Rootfs(ctx context.Context, job run.Job, before string, events run.Events) error {
 	steps := Steps()
 	i := slices.IndexFunc(steps, func(s Step) bool { return s.Name == before })
 	if i < 1 {
-		return nil, "", fmt.Errorf("no file system stands before the step %q", before)
+		return fmt.Errorf("no file system stands before the step %q", before)
 	}
 	ctx, c, err := e.open(ctx, job, events)
 	if err != nil {
-		return nil, "", err
+		return err
 	}
 	defer c.close(ctx)
 	container, err := c.walk(ctx, steps[:i])
 	if err != nil {
-		return nil, "", err
+		return err
 	}
 	limited, end := c.step(ctx, "export")
-	return buildEnv(job.Entry), job.Entry.Script, end(c.unpack(limited, container, job.Dir))
+	if err := end(c.unpack(limited, container, filepath.Join(job.Dir, "rootfs"))); err != nil {
+		return err
+	}
+	return writeChrootScripts(job)
 }
 
 // unpack writes a container's file system to dir through an archive. The export of a

@@ -87,16 +87,14 @@ func openShell(c *cli.Context, in invocation, cell, step string) (err error) {
 	}
 	// The commands in hints name the site of the recipe.
 	in.Catalogue = catalogue.Catalogue{Site: build.SiteOf(c.String("out"), e.ID), Recipes: []*recipe.Recipe{{Name: e.Recipe}}}
-	var made build.Rootfs
 	err = in.show(c.Context, func(*progress.Display) error {
-		made, err = build.WriteStepRootfs(c.Context, in.Setup, e, step, dir)
-		return err
+		return build.WriteStepRootfs(c.Context, in.Setup, e, step, dir)
 	})
 	if err != nil {
 		return err
 	}
 	in.out.Note("before step %s of %s; leave with `exit`", step, cell)
-	shell := exec.Command(filepath.Join(filepath.Dir(made.Build), "shell"))                              // Ctrl-C belongs to the commands in the shell
+	shell := exec.Command(filepath.Join(dir, "shell"))                                                   // Ctrl-C belongs to the commands in the shell
 	shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, term.Raw(in.out.Stdout), term.Raw(in.out.Stderr) // the user controls the terminal directly
 	err = shell.Run()
 	if _, ended := errors.AsType[*exec.ExitError](err); ended {

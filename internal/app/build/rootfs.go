@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"builder/internal/app/home"
 	"builder/internal/app/host"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
-	"builder/internal/base/shell"
 	"builder/internal/build/run"
 	"builder/internal/build/runlog"
 	"builder/internal/files/artifact"
@@ -24,32 +21,38 @@ import (
 	"builder/pipelines"
 )
 
-// A Rootfs is the file system of a cell at the start of its build step.
-type Rootfs struct {
-	ID    string `json:"id"`
-	Key   string `json:"key"`
-	Build string `json:"build"` // path of the script for the build step
-}
-
-// rootfs writes the file system of a cell at the start of a step to dir.
-func (s Setup) rootfs(ctx context.Context, w *home.Workspace, e lock.Entry, step, dir string) (Rootfs, error) {
+// WriteStepRootfs writes the file system of an entry's cell at the start of a step to
+// dir, with scripts to work in it. It removes a directory that it made if it fails.
+func WriteStepRootfs(ctx context.Context, s Setup, e lock.Entry, step, dir string) error {
+	w, err := s.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
 	inputs, err := builtInputs(w, e)
 	if err != nil {
-		return Rootfs{}, err
+		return err
 	}
 	_, err = os.Lstat(dir)
 	ours := errors.Is(err, fs.ErrNotExist)
 	if err = os.MkdirAll(dir, 0o755); err == nil { // before minutes of work
 		err = s.preflight(ctx, []lock.Entry{e})
 	}
-	build := ""
+	watch := NewWatch(filepath.Join(dir, "logs"), e.ID, s.Display)
 	if err == nil {
-		build, err = s.writeStep(ctx, w, e, inputs, step, dir)
+		err = run.Fetch(ctx, watch, s.Sources.Fetcher(w), e)
+	}
+	var engine *pipelines.Engine
+	if err == nil {
+		engine, err = host.FirstEngine(ctx, s.Setup, w)
+	}
+	if err == nil {
+		err = engine.Rootfs(ctx, run.Job{Entry: e, Inputs: inputs, Dir: dir}, step, watch)
 	}
 	if err != nil && ours { // half of a file system helps nobody, and the next try needs the name
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
-	return Rootfs{e.ID, e.Key(), build}, err
+	return err
 }
 
 // EntryOf returns the entry of a cell below out. cell is its id or a part of it.
@@ -87,16 +90,6 @@ func SiteOf(out, id string) string {
 	return ""
 }
 
-// WriteStepRootfs writes the file system of an entry's cell at the start of a step to dir.
-func WriteStepRootfs(ctx context.Context, s Setup, e lock.Entry, step, dir string) (Rootfs, error) {
-	w, err := s.Open(ctx)
-	if err != nil {
-		return Rootfs{}, err
-	}
-	defer w.Close()
-	return s.rootfs(ctx, w, e, step, dir)
-}
-
 // StepToDebug returns the step that failed in the last run of a cell, if it is one of
 // [DebugSteps], and otherwise the build step. A directory without the record of a run
 // tells nothing about steps.
@@ -123,37 +116,6 @@ func DebugSteps() []string {
 	return names
 }
 
-// writeStep writes to dir the file system of a cell at the start of a step, and two
-// scripts: build runs the build step in it, shell opens a shell in it. It returns the
-// path of build.
-func (s Setup) writeStep(ctx context.Context, w *home.Workspace, e lock.Entry, inputs []artifact.Artifact, step, dir string) (string, error) {
-	watch := NewWatch(filepath.Join(dir, "logs"), e.ID, s.Display)
-	if err := run.Fetch(ctx, watch, s.Sources.Fetcher(w), e); err != nil {
-		return "", err
-	}
-	p, err := host.FirstEngine(ctx, s.Setup, w)
-	if err != nil {
-		return "", err
-	}
-	env, script, err := p.Rootfs(ctx, run.Job{Entry: e, Inputs: inputs, Dir: filepath.Join(dir, "rootfs")}, step, watch)
-	if err != nil {
-		return "", err
-	}
-	for name := range env {
-		if !shell.Name(name) { // the entry may be untrusted
-			return "", diag.Errorf(diag.Drift, "%s: env: %q is not the name of a variable", e.ID, name)
-		}
-	}
-	build := filepath.Join(dir, "build")
-	return build, errors.Join(
-		os.WriteFile(build, []byte(chrootScript("Runs the build step in rootfs/: the same commands in the same environment.", env, chrooted+"sh -euc "+shell.Quote("cd /build/src\n"+script))), 0o755),
-		os.WriteFile(filepath.Join(dir, "shell"), []byte(chrootScript("Opens a shell in rootfs/, in the environment of the build step.", env, `"TERM=${TERM:-dumb}" `+chrooted+`sh -c `+shell.Quote(anyShell))), 0o755),
-	)
-}
-
-// anyShell opens the best shell of an image, in the source directory if it exists.
-const anyShell = "cd /build/src 2>/dev/null || cd /; if command -v bash >/dev/null; then exec bash --norc -i; fi; exec sh -i"
-
 // builtInputs returns the wheels of e's input cells. It is an error if one has not been
 // built.
 func builtInputs(w *home.Workspace, e lock.Entry) ([]artifact.Artifact, error) {
@@ -169,42 +131,6 @@ func builtInputs(w *home.Workspace, e lock.Entry) ([]artifact.Artifact, error) {
 		wheels = append(wheels, found.Artifacts[0])
 	}
 	return wheels, nil
-}
-
-// chrooted is the start of a command in the file system: root without capabilities.
-const chrooted = "chroot . setpriv --bounding-set -all --inh-caps -all --no-new-privs "
-
-// chrootScript returns a script to run a command in the file system beside it. The
-// command runs as root without a network, the host's devices or the host's kernel
-// settings. The script's mounts and processes end with it.
-func chrootScript(about string, env map[string]string, command string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `#!/bin/sh
-# %s
-# It needs root, and nothing of builder.
-set -eu
-cd "$(dirname "$0")/rootfs"
-exec unshare --mount --net --pid --ipc --uts --fork --kill-child --propagation private sh -euc '
-  ip link set lo up 2>/dev/null || true
-  mount -t proc proc proc
-  for name in sys sysrq-trigger irq bus; do
-    if [ -e proc/$name ]; then mount --bind proc/$name proc/$name; mount -o remount,ro,bind proc/$name; fi
-  done
-  mount -t tmpfs -o mode=755 dev dev
-  for name in null zero full random urandom tty; do : >dev/$name; mount --bind /dev/$name dev/$name; done
-  mkdir dev/pts dev/shm
-  mount --bind /dev/pts dev/pts
-  mount -t tmpfs -o mode=1777 shm dev/shm
-  ln -s pts/ptmx dev/ptmx
-  ln -s /proc/self/fd dev/fd
-  for name in 0:stdin 1:stdout 2:stderr; do ln -s /proc/self/fd/"${name%%:*}" dev/"${name#*:}"; done
-  exec env -i "$@"' sh \
-`, about)
-	for _, key := range slices.Sorted(maps.Keys(env)) {
-		fmt.Fprintf(&b, "  %s=%s \\\n", shell.Word(key), shell.Quote(env[key]))
-	}
-	fmt.Fprintf(&b, "  %s\n", command)
-	return b.String()
 }
 
 // shellAt returns the command to open a shell at the failed step of a cell, or "" if
