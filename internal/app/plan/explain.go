@@ -6,18 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"builder/internal/app/home"
 	"builder/internal/build/results"
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
-	"builder/internal/files/elf"
 	"builder/internal/files/linux"
-	"builder/internal/files/wheel"
 	"builder/internal/gates/gate"
-	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/plan/assemble"
 	"builder/internal/plan/lock"
@@ -71,7 +67,7 @@ type PlannedCell struct {
 	Gates    []string          `json:"gates"`
 	// OnGPUs lists the gates that builder gate runs on a host with GPUs, for stable.
 	OnGPUs  []string        `json:"gpu-gates,omitempty"`
-	Systems *PlannedSystems `json:"systems,omitempty"` // nil if the recipe promises no glibc
+	Systems *PlannedSystems `json:"systems,omitempty"` // nil if the recipe promises no glibc, and for a stack
 	Tests   *PlannedTests   `json:"tests,omitempty"`   // upstream's tests, if the recipe names any
 	Stable  string          `json:"stable,omitempty"`  // why the cell cannot reach the channel stable
 	Missing string          `json:"missing,omitempty"` // pins missing from the lock
@@ -106,39 +102,6 @@ func systemsOf(glibc string) *PlannedSystems {
 	}
 	load, old := linux.Split(glibc)
 	return &PlannedSystems{glibc, notNil(load), notNil(old)}
-}
-
-// glibcOf returns the oldest glibc that all parts and wheels of a stack support, or "" if
-// a part promises none.
-func glibcOf(parts []lock.Entry, wheels []pypi.File) string {
-	newest := ""
-	raise := func(glibc string) {
-		if newest == "" || elf.CompareVersions(glibc, newest) > 0 {
-			newest = glibc
-		}
-	}
-	for _, p := range parts {
-		if p.Expect.Glibc == "" {
-			return ""
-		}
-		raise(p.Expect.Glibc)
-	}
-	for _, w := range wheels {
-		name, err := wheel.ParseName(w.Filename)
-		if err != nil {
-			return ""
-		}
-		oldest := ""
-		for platform := range strings.SplitSeq(name.Platform, ".") {
-			if glibc, _ := wheel.Glibc(platform); glibc != "" && (oldest == "" || elf.CompareVersions(glibc, oldest) < 0) {
-				oldest = glibc
-			}
-		}
-		if oldest != "" {
-			raise(oldest)
-		}
-	}
-	return newest
 }
 
 // PlannedTests gives the duration of upstream's tests at each level.
@@ -304,15 +267,12 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 		return c, nil
 	}
 	e := pins.Entry(d)
-	inputs, parts, err := asm.Inputs(ctx, d)
+	inputs, _, err := asm.Inputs(ctx, d)
 	if err != nil {
 		c.Missing = err.Error()
 		return c, nil
 	}
 	e.Inputs = inputs
-	if d.Settings.Expect.Wheelhouse != nil {
-		c.Systems = systemsOf(glibcOf(parts, e.Runtime.Wheels))
-	}
 	for _, in := range e.Inputs {
 		c.Inputs = append(c.Inputs, in.ID)
 	}

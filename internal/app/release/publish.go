@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"errors"
+	"time"
 
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
@@ -44,10 +45,10 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	var current *push
+	pushed := "" // the wheel on its way
 	to, err := publish.Open(r.To, publish.Options{
 		Insecure: r.Insecure,
-		Progress: func(done, total int64) { current.bytes(done, total) },
+		Progress: func(done, total int64) { s.Display.Bytes(pushed, done, total) },
 		Send:     s.sendWithUV,
 	})
 	if err != nil {
@@ -61,9 +62,11 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 	take := takerOf(r, trust)
 	var errs []error
 	for _, b := range bundles {
-		current = newPush(s.Display, b.Wheel.Name)
+		pushed = b.Wheel.Name
+		start := time.Now()
+		s.Display.Start(pushed, "push")
 		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), take)
-		current.end(err)
+		s.Display.Done(pushed, "push", time.Since(start), false, err)
 		if ctx.Err() != nil {
 			return Report{}, context.Cause(ctx)
 		}
