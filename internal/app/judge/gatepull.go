@@ -46,27 +46,27 @@ func (b *gateRun) tool(ctx context.Context, path string) (string, error) {
 
 // pull copies a publication below the scratch directory.
 func (b *gateRun) pull(ctx context.Context, address string, passed bool) (from publish.Digest, path string, err error) {
-	if from, err = publish.OpenDigest(address, b.options.Insecure); err != nil {
-		return from, "", err
-	}
 	policy := attest.Policy("") // a gate can judge an artifact again that it refused before
 	if passed {
 		policy = attest.Candidate
 	}
 	start := time.Now()
-	b.Display.Start(from.String(), "pull")
-	path, err = pullBelow(ctx, from, b.scratch, b.trust, policy)
-	b.Display.Done(from.String(), "pull", time.Since(start), false, err)
+	b.Display.Start(address, "pull")
+	from, path, err = pullBelow(ctx, address, b.options.Insecure, b.scratch, b.trust, policy)
+	b.Display.Done(address, "pull", time.Since(start), false, err)
 	return from, path, err
 }
 
 // pullBelow copies a publication to a new directory below scratch.
-func pullBelow(ctx context.Context, from publish.Digest, scratch string, trust signing.Trust, policy attest.Policy) (path string, err error) {
-	dir, err := os.MkdirTemp(scratch, "pulled-*")
-	if err != nil {
-		return "", err
+func pullBelow(ctx context.Context, address string, insecure bool, scratch string, trust signing.Trust, policy attest.Policy) (from publish.Digest, path string, err error) {
+	if from, err = publish.OpenDigest(address, insecure); err != nil {
+		return from, "", err
 	}
-	return from.Pull(ctx, dir, trust, policy)
+	dir, err := os.MkdirTemp(scratch, "pulled-*")
+	if err == nil {
+		path, err = from.Pull(ctx, dir, trust, policy)
+	}
+	return from, path, err
 }
 
 // attachThere adds the verdicts of this host to a pulled artifact's publication. If the

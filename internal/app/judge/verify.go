@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"builder/internal/app/build"
+	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
+	"builder/internal/input/store"
 	"builder/internal/plan/proven"
 	"builder/internal/publishing/publish"
 	"builder/internal/publishing/subject"
@@ -125,46 +127,60 @@ func Verify(ctx context.Context, s build.Setup, r VerifyRequest, artifacts []art
 	return report, errors.Join(errs...)
 }
 
+// A found is an artifact, and the folder of its statements.
+type found struct {
+	artifact.Artifact
+	statements string
+	shown      artifact.Artifact // as the user knows it
+}
+
+// foundAt returns an artifact that has its statements beside it. at is its path as the
+// user knows it.
+func foundAt(a artifact.Artifact, at string) found {
+	f := found{Artifact: a, statements: attest.Dir(a.Path), shown: a}
+	f.shown.Path = at
+	return f
+}
+
 // findAll returns the artifacts of a request with their statements, and the errors of
 // those that were not found. It fetches below scratch.
 func findAll(ctx context.Context, dir string, r VerifyRequest, trust signing.Trust, artifacts []artifact.Artifact, scratch string) (all []found, errs []error, err error) {
-	add := func(f found, err error) {
-		if err != nil {
-			errs = append(errs, err)
-		} else {
-			all = append(all, f)
-		}
-	}
-	statements := func(_ context.Context, a artifact.Artifact) (found, error) { return foundAt(a, a.Path), nil }
+	var statements publish.Statements
 	if len(r.From) > 0 {
-		p, err := openPlaces(ctx, dir, r.From, scratch)
+		kept, err := store.Open(home.StoreDir(dir))
 		if err != nil {
 			return nil, nil, err
 		}
-		statements = p.statements
-	}
-	for _, a := range artifacts {
-		add(statements(ctx, a))
-	}
-	for _, name := range r.Paths {
-		if publish.InRegistry(name) { // its verdicts are not checked yet
-			add(pullOne(ctx, name, r.Insecure, scratch, trust))
+		if statements, err = publish.OpenStatements(ctx, r.From, kept, scratch); err != nil {
+			return nil, nil, err
 		}
 	}
+	for _, a := range artifacts {
+		f := foundAt(a, a.Path)
+		if len(r.From) > 0 {
+			if f.statements, err = statements.Of(ctx, a); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+		}
+		all = append(all, f)
+	}
+	for _, name := range r.Paths {
+		if !publish.InRegistry(name) {
+			continue
+		}
+		from, path, err := pullBelow(ctx, name, r.Insecure, scratch, trust, "") // its verdicts are not checked yet
+		a := artifact.Artifact{}
+		if err == nil {
+			a, err = artifact.Of(path, "")
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, foundAt(a, from.String()))
+	}
 	return all, errs, context.Cause(ctx)
-}
-
-func pullOne(ctx context.Context, address string, insecure bool, scratch string, trust signing.Trust) (found, error) {
-	from, err := publish.OpenDigest(address, insecure)
-	if err != nil {
-		return found{}, err
-	}
-	path, err := pullBelow(ctx, from, scratch, trust, "")
-	if err != nil {
-		return found{}, err
-	}
-	a, err := artifact.Of(path, "")
-	return foundAt(a, from.String()), err
 }
 
 // artifactsOf hashes the wheels of every path and returns all errors.

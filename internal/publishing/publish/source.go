@@ -89,8 +89,8 @@ func Take(ctx context.Context, from Source, key, dir string, trust signing.Trust
 	return Load(path, trust, policy)
 }
 
-// BringStatements copies the statements about the artifact of a key to dir, unverified.
-func BringStatements(ctx context.Context, from Source, key, dir string) (said []artifact.Artifact, err error) {
+// bringStatements copies the statements about the artifact of a key to dir, unverified.
+func bringStatements(ctx context.Context, from Source, key, dir string) (said []artifact.Artifact, err error) {
 	enough := errors.New("the statements are enough")
 	_, err = from.Bring(ctx, key, dir, func(_, brought []artifact.Artifact) ([]artifact.Artifact, error) {
 		said = brought
