@@ -43,7 +43,7 @@ func engineCommand(out term.Printer) *cli.Command {
 					return err
 				}
 				out.Say("%s is %s", c.String("to"), native.ImageName)
-				out.Say("use it on another host with %s=%s", config.Variable(host.ImageKey), image)
+				out.Say("use it on another host with %s=%s", config.Variable(native.ImageKey), image)
 				out.Say("or with docker load -i %s", c.String("to"))
 				return nil
 			}, &cli.StringFlag{Name: "to", Aliases: []string{"o"}, Usage: "write the image to `FILE`, which must not exist"}),
@@ -94,7 +94,7 @@ func readChoices(c *cli.Context, jobs int) ([]fleet.Choice, error) {
 // variables and keys of builder.yaml.
 var engineDefaults = map[string]string{
 	"engine-patience": pipelines.Patience.String(),
-	host.CacheKey:     "60%", host.ImageKey: "",
+	host.CacheKey:     "60%", native.ImageKey: "",
 }
 
 // engineSetting returns a setting of engines that has no flag, and its variable.
@@ -118,8 +118,8 @@ func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
 	if e.Native.Cache, err = host.CacheLimit(text, dir); err != nil {
 		errs[1] = diag.Errorf(diag.Usage, "%s: %w", variable, err)
 	}
-	image, _ := engineSetting(host.ImageKey)
-	e.Image, errs[2] = host.ParseEngineImage(image)
+	image, _ := engineSetting(native.ImageKey)
+	e.Image, errs[2] = native.ParseEngineImage(image)
 	e.Choices, errs[3] = readChoices(c, min(max(jobs, 1), 4*runtime.NumCPU()))
 	return e, errors.Join(errs[:]...)
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/app/build"
 	"builder/internal/base/diag"
+	"builder/internal/build/run"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
 	"builder/test/kit/check"
@@ -71,7 +71,7 @@ func ran(t *testing.T) (out string) {
 		if id == "tool-3" {
 			err, cell.Error = errors.New("exit 1"), &report.CellError{Code: "build", Message: "exit 1"}
 		}
-		events := build.NewWatch(out, id, shown)
+		events := run.NewWatch(out, id, shown)
 		for _, step := range []struct {
 			name, text string
 			err        error
@@ -127,7 +127,7 @@ func TestLogsOfARunningCell(t *testing.T) {
 	w, _ := recorded(t, "tool-1", "tool-2")
 	progress := progress.New(io.Discard, progress.Options{})
 	defer progress.Close()
-	events := build.NewWatch(w, "tool-1", progress)
+	events := run.NewWatch(w, "tool-1", progress)
 	events.StepStarted("fetch")
 	events.StepDone("fetch", time.Second, false, errors.New("nobody answers"))
 	log := events.StepStarted("gate import")

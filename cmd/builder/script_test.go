@@ -25,7 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app/build"
+	"builder/internal/app/host"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/build/results"
@@ -284,17 +284,13 @@ func sealCells(site, home string, args []string) error {
 	if err != nil {
 		return err
 	}
-	var setup build.Setup
-	setup.Version = version
-	setup.Keys = keysOf(home)
-	trust, err := setup.Keys.Trusted()
-	if err != nil {
+	keys := keysOf(home)
+	trust, err1 := keys.Trusted()
+	key, err2 := keys.Signing()
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	sealer, err := build.NewSealer(setup, trust)
-	if err != nil {
-		return err
-	}
+	sealer := run.NewSealer(key, trust, host.Engines{}.Describe(), version)
 	dir, err := os.MkdirTemp(home, "sealed-*")
 	if err != nil {
 		return err

@@ -154,9 +154,9 @@ func releaseOf(s *build.Setup) release.Setup {
 func sealerOf(t *testing.T, s *build.Setup) run.Sealer {
 	t.Helper()
 	trust, err1 := s.Keys.Trusted()
-	sealer, err2 := build.NewSealer(*s, trust)
+	key, err2 := s.Keys.Signing()
 	must.Succeed(t, err1, err2)
-	return sealer
+	return run.NewSealer(key, trust, s.Engines.Describe(), s.Version)
 }
 
 // outOf runs a selection and returns the new directory it wrote.

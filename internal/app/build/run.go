@@ -22,6 +22,7 @@ import (
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/lock"
 	"builder/internal/publishing/reuse"
+	"builder/internal/view/progress"
 	"builder/internal/view/report"
 	"builder/internal/view/reportpage"
 	"builder/internal/view/term"
@@ -43,9 +44,9 @@ type cellRun struct {
 	Setup
 	*home.Workspace
 	RunRequest
-	trust  signing.Trust
-	sealer run.Sealer
-	rec    *report.Recorder
+	trust signing.Trust
+	key   signing.Key
+	rec   *report.Recorder
 }
 
 // Run resolves, builds and judges the chosen cells. It returns the report written to
@@ -66,11 +67,11 @@ func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
 	if err != nil {
 		return report.Run{}, err
 	}
-	sealer, err := NewSealer(s, trust)
+	key, err := s.Keys.Signing()
 	if err != nil {
 		return report.Run{}, err
 	}
-	c := &cellRun{Setup: s, Workspace: w, RunRequest: r, trust: trust, sealer: sealer}
+	c := &cellRun{Setup: s, Workspace: w, RunRequest: r, trust: trust, key: key}
 	entries, err := c.entries(ctx)
 	if err != nil {
 		return report.Run{}, err
@@ -204,10 +205,10 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 	files.Tests = c.Most >= gate.Tests
 	jobs := min(engines.Jobs(), len(build))
 	return run.Runner{
-		Fetcher: files, Engine: engines, Sealer: c.sealer,
+		Fetcher: files, Engine: engines, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
 		Finder: reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note},
 		Out:    c.Out, Jobs: engines.Jobs(), Gates: gatesAtOnce(jobs), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
-		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, c.Display) },
+		Watch: func(e lock.Entry) run.Events { return run.NewWatch(c.Out, e.ID, c.Display) },
 		Done: func(_ int, done run.Outcome) {
 			done.Err = c.Catalogue.Hinted(done.Err)
 			cell := c.cellOf(done)
@@ -308,7 +309,7 @@ func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
 		if err.Code != diag.Build || len(o.Steps) == 0 {
 			continue
 		}
-		err.LogPath = filepath.Join(out, logOf(o.Entry.ID, o.Steps[len(o.Steps)-1].Name))
+		err.LogPath = filepath.Join(out, run.LogOf(o.Entry.ID, o.Steps[len(o.Steps)-1].Name))
 		err.Log = diagnose.Meaningful(err.LogPath, err.Log)
 		if examiner != nil {
 			if d, ok := examiner.Cause(context.Background(), err.LogPath); ok { // diagnose the log even after the run was interrupted
@@ -341,7 +342,7 @@ func (c *cellRun) cellOf(o run.Outcome) report.Cell {
 	for _, s := range o.Steps {
 		cell.Steps = append(cell.Steps, report.Step{
 			Name: s.Name, Started: s.Started.UTC().Truncate(time.Millisecond), Seconds: report.Seconds(s.Seconds), Cached: s.Cached,
-			Waiting: run.IsWait(s.Name), Failed: s.Failed, Log: logOf(o.Entry.ID, s.Name),
+			Waiting: run.IsWait(s.Name), Failed: s.Failed, Log: run.LogOf(o.Entry.ID, s.Name),
 		})
 	}
 	if cell.From == report.Store || cell.From == report.Registry {
@@ -361,4 +362,33 @@ func firstHint(err error) string {
 		}
 	}
 	return ""
+}
+
+// showDone shows the result of a cell.
+func showDone(p *progress.Display, c report.Cell) {
+	status := report.StatusOf(c)
+	var took report.Seconds
+	if c.From == report.Build {
+		took = c.Seconds()
+	}
+	good := status == report.Pass || status == report.Skipped
+	p.CellDone(c.ID, string(status), good, took.Duration(), remark(c, status))
+}
+
+// remark returns a note on a cell: the source of its result, or the reason why it did
+// not pass.
+func remark(c report.Cell, status report.Status) string {
+	switch {
+	case c.Error != nil:
+		return c.Error.Code
+	case status == report.Pass && c.From != report.Build:
+		return "from " + string(c.From)
+	}
+	var gates []string
+	for _, v := range c.Verdicts {
+		if v.Refuses() {
+			gates = append(gates, "gate "+v.Gate)
+		}
+	}
+	return strings.Join(gates, ", ")
 }

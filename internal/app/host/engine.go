@@ -14,6 +14,7 @@ import (
 	"builder/internal/build/fleet"
 	"builder/internal/build/native"
 	"builder/internal/build/run"
+	"builder/internal/input/store"
 	"builder/internal/view/report"
 	"builder/pipelines"
 )
@@ -225,6 +226,27 @@ func NativeEngine(s Setup) *native.Engine {
 		o.Image = func(ctx context.Context) (string, error) { return fetchImage(ctx, s) }
 	}
 	return native.New(s.Keys.Home, s.Keys.Note, o)
+}
+
+// fetchImage brings the setting engine-image into the store and returns its path there.
+func fetchImage(ctx context.Context, s Setup) (string, error) {
+	kept, err := store.Open(home.StoreDir(s.Keys.Home))
+	if err != nil {
+		return "", err
+	}
+	return s.Engines.Image.Fetch(ctx, kept, s.Sources.Offline)
+}
+
+// WriteEngineImage writes the engine to a file that does not exist yet.
+func WriteEngineImage(ctx context.Context, s Setup, to string) (native.EngineImage, error) {
+	if err := home.AbsentFile(to); err != nil {
+		return native.EngineImage{}, err
+	}
+	if err := NativeEngine(s).Image(ctx, to); err != nil {
+		return native.EngineImage{}, err
+	}
+	b, err := store.Of(to)
+	return native.EngineImage{Place: store.Place(to), SHA256: b.SHA256}, err
 }
 
 // quietNative returns the native engine of the home, to look at and not to start.

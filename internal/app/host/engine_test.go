@@ -63,7 +63,7 @@ esac`)
 					data = "another"
 				}
 				must.Succeed(t, os.WriteFile(place, []byte(data), 0o644))
-				e.Engines.Image, _ = ParseEngineImage(place + "@sha256:" + c.digest)
+				e.Engines.Image, _ = native.ParseEngineImage(place + "@sha256:" + c.digest)
 			}
 			address, _, there, err := e.contained(t.Context(), own)
 			ran, _ := os.ReadFile(filepath.Join(bin, "ran"))

@@ -26,11 +26,11 @@ type Setup struct {
 type Engines struct {
 	Choices   []fleet.Choice // at least one
 	Native    native.Options
-	Image     EngineImage   // the engine's programs, to copy instead of building them
-	StepLimit time.Duration // limit for one build step; 0 is no limit
-	Patience  time.Duration // how long a silent engine counts as running
-	Ccache    bool          // take objects from the compiler cache
-	Daemon    *Daemon       // of this host; nil looks for it at each call
+	Image     native.EngineImage // the engine's programs, to copy instead of building them
+	StepLimit time.Duration      // limit for one build step; 0 is no limit
+	Patience  time.Duration      // how long a silent engine counts as running
+	Ccache    bool               // take objects from the compiler cache
+	Daemon    *Daemon            // of this host; nil looks for it at each call
 }
 
 // CacheKey is the configuration key for the size limit of an engine's cache.

@@ -113,7 +113,7 @@ func Verify(ctx context.Context, s build.Setup, r VerifyRequest, artifacts []art
 			v.Cell, v.Key = p.Definition.External.Cell, p.Definition.Internal.Key
 		}
 		if r.Record != "" && attest.Passed(checks) {
-			proof, err := proofOf(bundle, a.SHA256)
+			proof, err := bundle.Proof(a.SHA256)
 			if err == nil {
 				cells[v.Cell] = proof
 			}

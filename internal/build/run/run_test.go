@@ -394,6 +394,18 @@ func TestGatesThatTakeMinutes(t *testing.T) {
 	}
 }
 
+// interrupting ends a run when its build begins.
+type interrupting struct{ stop func() }
+
+func (i interrupting) StepStarted(step string) io.Writer {
+	if step == "build" {
+		i.stop()
+	}
+	return io.Discard
+}
+
+func (interrupting) StepDone(string, time.Duration, bool, error) {}
+
 // A stored result without the verdicts of this run stays in place, with its statements,
 // until the build has replaced it: an interrupted run loses nothing.
 func TestAnEarlierResultStaysUntilTheBuild(t *testing.T) {
@@ -407,10 +419,10 @@ func TestAnEarlierResultStaysUntilTheBuild(t *testing.T) {
 		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644))
 	}
 	listMade(t, out, "slow", "x.whl", "y.whl")
-	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	r := runner(f, out)
-	r.Most = gate.Long
+	r.Most, r.Watch = gate.Long, func(lock.Entry) run.Events { return interrupting{stop} }
 	o := r.Run(ctx, []lock.Entry{slow})[0]
 	found, err := filepath.Glob(filepath.Join(dir, "*.whl*"))
 	want := []string{filepath.Join(dir, "x.whl"), filepath.Join(dir, "x.whl.attestations")}

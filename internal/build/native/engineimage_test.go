@@ -1,4 +1,4 @@
-package host
+package native
 
 import (
 	"crypto/sha256"
@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/internal/input/store"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -59,11 +60,11 @@ func TestFetchImage(t *testing.T) {
 	open := func(home, place, digest string, offline bool) (string, error) {
 		image, err := ParseEngineImage(place + "@sha256:" + digest)
 		must.Succeed(t, err)
-		s := Setup{Engines: Engines{Image: image}}
-		s.Keys.Home, s.Sources.Offline = home, offline
-		path, err := fetchImage(t.Context(), s)
+		kept, err := store.Open(filepath.Join(home, "store"))
+		must.Succeed(t, err)
+		path, err := image.Fetch(t.Context(), kept, offline)
 		if err != nil {
-			return firstHint(err), err
+			return diag.All(err)[0].Hint, err
 		}
 		data, err := os.ReadFile(path)
 		return string(data), err

@@ -1,18 +1,15 @@
-package build
+package run
 
 import (
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/build/run"
 	"builder/internal/build/steplog"
 	"builder/internal/view/progress"
-	"builder/internal/view/report"
 	"builder/internal/view/term"
 )
 
@@ -23,20 +20,20 @@ type watch struct {
 	log      *stepLog
 }
 
-var _ run.Events = (*watch)(nil)
+var _ Events = (*watch)(nil)
 
 // NewWatch returns events that show the steps of a cell and write their logs below out.
-func NewWatch(out, id string, p *progress.Display) run.Events {
+func NewWatch(out, id string, p *progress.Display) Events {
 	return &watch{dir: filepath.Join(out, id, steplog.Dir), id: id, progress: p}
 }
 
-// logOf returns the path of a step's log, relative to the output directory.
-func logOf(id, step string) string { return filepath.Join(id, steplog.Dir, steplog.Name(step)) }
+// LogOf returns the path of a step's log, relative to the output directory.
+func LogOf(id, step string) string { return filepath.Join(id, steplog.Dir, steplog.Name(step)) }
 
-// StepStarted implements [run.Events]. If it cannot open the log it prints a note and
+// StepStarted implements [Events]. If it cannot open the log it prints a note and
 // continues: a missing log must not stop a build.
 func (w *watch) StepStarted(step string) io.Writer {
-	if run.IsWait(step) {
+	if IsWait(step) {
 		w.progress.Wait(w.id, step)
 	} else {
 		w.progress.Start(w.id, step)
@@ -49,7 +46,7 @@ func (w *watch) StepStarted(step string) io.Writer {
 	return w.log
 }
 
-// StepDone implements [run.Events].
+// StepDone implements [Events].
 func (w *watch) StepDone(step string, d time.Duration, cached bool, err error) {
 	if w.log != nil {
 		w.log.close(err)
@@ -104,33 +101,4 @@ func (l *stepLog) close(err error) {
 	if l.file != nil {
 		l.file.Close()
 	}
-}
-
-// showDone shows the result of a cell.
-func showDone(p *progress.Display, c report.Cell) {
-	status := report.StatusOf(c)
-	var took report.Seconds
-	if c.From == report.Build {
-		took = c.Seconds()
-	}
-	good := status == report.Pass || status == report.Skipped
-	p.CellDone(c.ID, string(status), good, took.Duration(), remark(c, status))
-}
-
-// remark returns a note on a cell: the source of its result, or the reason why it did
-// not pass.
-func remark(c report.Cell, status report.Status) string {
-	switch {
-	case c.Error != nil:
-		return c.Error.Code
-	case status == report.Pass && c.From != report.Build:
-		return "from " + string(c.From)
-	}
-	var gates []string
-	for _, v := range c.Verdicts {
-		if v.Refuses() {
-			gates = append(gates, "gate "+v.Gate)
-		}
-	}
-	return strings.Join(gates, ", ")
 }

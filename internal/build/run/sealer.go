@@ -1,4 +1,4 @@
-package build
+package run
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
@@ -18,7 +17,7 @@ import (
 	"builder/internal/view/report"
 )
 
-// sealer implements [run.Sealer] with the key of an invocation.
+// sealer implements [Sealer] with the key of an invocation.
 type sealer struct {
 	key    signing.Key
 	trust  signing.Trust // signers of earlier statements to keep with a result
@@ -26,19 +25,19 @@ type sealer struct {
 	tool   string // version of builder
 }
 
-var _ run.Sealer = sealer{}
+var _ Sealer = sealer{}
 
-// NewSealer returns a sealer that signs passing results with the signing key.
-func NewSealer(s Setup, trust signing.Trust) (run.Sealer, error) {
-	key, err := s.Keys.Signing()
-	return sealer{key, trust, s.Engines.Describe(), s.Version}, err
+// NewSealer returns a sealer that signs passing results with a key. It keeps the statements
+// of trusted keys. tool is the version of builder.
+func NewSealer(key signing.Key, trust signing.Trust, engine report.Engine, tool string) Sealer {
+	return sealer{key, trust, engine, tool}
 }
 
-// Seal implements [run.Sealer]. If this key signed before that the same entry has the same
+// Seal implements [Sealer]. If this key signed before that the same entry has the same
 // bytes, the time of that build stays, because verdicts from before a build do not count.
 // Seal then keeps the verdicts that trusted keys attached, but no round of its own whose
 // gates this round asked.
-func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]artifact.Artifact, error) {
+func (s sealer) Seal(e lock.Entry, r Result, round []verdict.Verdict) ([]artifact.Artifact, error) {
 	signer := attest.Sealer{Key: s.key}
 	trust := signing.Trust{Keys: append(slices.Clone(s.trust.Keys), s.key.Public()), Now: time.Now()}
 	var attached []attest.Document
@@ -73,7 +72,7 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 
 // builder identifies the builder: on GitHub Actions by the workflow reference, on any
 // other host as local.
-func (s sealer) builder(r run.Result, env func(string) string) attest.Builder {
+func (s sealer) builder(r Result, env func(string) string) attest.Builder {
 	id := "urn:builder:local"
 	if ref := env("GITHUB_WORKFLOW_REF"); ref != "" && env("GITHUB_ACTIONS") == "true" {
 		id = env("GITHUB_SERVER_URL") + "/" + ref

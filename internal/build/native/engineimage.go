@@ -1,4 +1,4 @@
-package host
+package native
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"path"
 	"strings"
 
-	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/input/store"
 )
@@ -40,18 +39,6 @@ func ParseEngineImage(text string) (EngineImage, error) {
 	return EngineImage{Place: store.Place(place), SHA256: digest}, nil
 }
 
-// WriteEngineImage writes the engine to a file that does not exist yet.
-func WriteEngineImage(ctx context.Context, s Setup, to string) (EngineImage, error) {
-	if err := home.AbsentFile(to); err != nil {
-		return EngineImage{}, err
-	}
-	if err := NativeEngine(s).Image(ctx, to); err != nil {
-		return EngineImage{}, err
-	}
-	b, err := store.Of(to)
-	return EngineImage{Place: store.Place(to), SHA256: b.SHA256}, err
-}
-
 // String returns the image in the form of [ParseEngineImage], without credentials.
 func (i EngineImage) String() string { return i.Place.String() + "@sha256:" + i.SHA256 }
 
@@ -66,22 +53,18 @@ func (i EngineImage) remote() bool {
 	return strings.HasPrefix(string(i.Place), "http://") || strings.HasPrefix(string(i.Place), "https://")
 }
 
-// fetchImage brings the image into the store and returns its path there.
-func fetchImage(ctx context.Context, s Setup) (string, error) {
-	kept, err := store.Open(home.StoreDir(s.Keys.Home))
-	if err != nil {
-		return "", err
-	}
-	image := store.Blob{Name: s.Engines.Image.name(), SHA256: s.Engines.Image.SHA256}
+// Fetch brings the image into a store and returns its path there.
+func (i EngineImage) Fetch(ctx context.Context, kept *store.Store, offline bool) (string, error) {
+	image := store.Blob{Name: i.name(), SHA256: i.SHA256}
 	if held, err := kept.Use(image); err == nil {
 		return held, nil
 	}
 	leaveOut := "or leave out " + ImageKey + ": builder then compiles the engine"
-	if s.Sources.Offline && s.Engines.Image.remote() {
-		return "", diag.Errorf(diag.Fetch, "the engine's image %s is not in the store, and --offline was given", s.Engines.Image.Place).
+	if offline && i.remote() {
+		return "", diag.Errorf(diag.Fetch, "the engine's image %s is not in the store, and --offline was given", i.Place).
 			WithHint("run `builder engine up` once with a network, name a file, %s", leaveOut)
 	}
-	got, err := kept.Fetch(ctx, image, []store.Place{s.Engines.Image.Place}, nil)
+	got, err := kept.Fetch(ctx, image, []store.Place{i.Place}, nil)
 	if diag.CodeOf(err) == diag.Fetch {
 		err = diag.HintAll(err, "correct the place or the digest of "+ImageKey+", "+leaveOut)
 	}

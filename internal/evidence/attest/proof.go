@@ -1,16 +1,15 @@
-package judge
+package attest
 
 import (
 	"errors"
 	"fmt"
 
-	"builder/internal/evidence/attest"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/proven"
 )
 
-// proofOf returns the evidence in the verified statements about an artifact.
-func proofOf(b attest.Bundle, sha256 string) (proven.Proof, error) {
+// Proof returns the evidence in the verified statements about an artifact with a digest.
+func (b Bundle) Proof(sha256 string) (proven.Proof, error) {
 	if b.Provenance == nil {
 		return proven.Proof{}, errors.New("recording the proof: the artifact has no provenance")
 	}
