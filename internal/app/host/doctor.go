@@ -13,6 +13,7 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/machine/doctor"
 	"builder/internal/machine/host"
+	"builder/internal/plan/lock"
 	"builder/pipelines"
 )
 
@@ -25,7 +26,7 @@ func Examine(ctx context.Context, s Setup, of plan.Selection) (doctor.Report, er
 	}
 	r := doctor.Examine(ctx, host.This(), work)
 	r.Builder = s.Version
-	return r, errors.Join(lacking(r), checkImages(ctx, s, images))
+	return r, errors.Join(lacking(r), checkImages(ctx, s, heldBy(s, work.Engine), images))
 }
 
 // lacking returns an error if the host cannot do the work.
@@ -39,22 +40,20 @@ func lacking(r doctor.Report) error {
 }
 
 // workOf returns the work to examine the host for, and the images to pull for it.
-func workOf(ctx context.Context, s Setup, of plan.Selection) (doctor.Work, []image, error) {
+func workOf(ctx context.Context, s Setup, of plan.Selection) (doctor.Work, []lock.ImagePin, error) {
 	w := doctor.Work{Home: s.Keys.Home, Engine: engineState(ctx, s)}
 	if of.Recipe == nil {
 		return w, nil, nil
 	}
-	pinned := s.Sources.Assembler(s.Catalogue, s.Keys.Home)
-	pinned.Forbids = "--offline" // no network access here
-	needs, err := forecastOf(s, heldBy(s, w.Engine)).ofChosen(ctx, pinned, of)
+	needs, images, err := forecast(ctx, s, of)
 	if err != nil {
 		return w, nil, err
 	}
-	w.Recipe = &needs.Needs
+	w.Recipe = needs
 	if len((pypi.Programs{Home: s.Keys.Home, Store: peek(s.Keys.Home)}).Missing()) > 0 && !pypi.HasPip(ctx) {
 		w.Engine.Programs = append(slices.Clone(w.Engine.Programs), host.Needed{Name: "pip3", Package: "python3-pip"})
 	}
-	return w, needs.images, nil
+	return w, images, nil
 }
 
 // engineTime limits the query for an engine's version.

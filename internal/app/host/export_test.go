@@ -28,8 +28,7 @@ func TestAnExportedImageStaysInTheStore(t *testing.T) {
 	defer w.Close()
 	entries := []lock.Entry{ours(held), ours(held)}
 	ready := func() error {
-		n, err := forecastOf(s, heldBy(s, doctor.EngineState{Kind: doctor.Native})).ofEntries(entries)
-		return errors.Join(err, checkImages(t.Context(), s, n.images))
+		return checkImages(t.Context(), s, heldBy(s, doctor.EngineState{Kind: doctor.Native}), imagesOf(entries))
 	}
 	pull := func(without bool) ([]store.Blob, error) { return pullImages(t.Context(), s, w, entries, without) }
 	s.Sources.Offline = true

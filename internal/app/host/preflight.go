@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -24,13 +25,8 @@ const registryTime = 5 * time.Second
 // entries are those of the run; empty means the lock still lacks pins.
 func Preflight(ctx context.Context, s Setup, entries []lock.Entry) error {
 	work := doctor.Work{Home: s.Keys.Home, Engine: engineState(ctx, s)}
-	var images []image
 	if len(entries) > 0 {
-		needs, err := forecastOf(s, heldBy(s, work.Engine)).ofEntries(entries)
-		if err != nil {
-			return err
-		}
-		work.Recipe, images = &needs.Needs, needs.images
+		work.Recipe = needsOf(s, entries)
 	}
 	var errs []error
 	for _, lacks := range failedChecks(ctx, work) {
@@ -38,7 +34,7 @@ func Preflight(ctx context.Context, s Setup, entries []lock.Entry) error {
 			WithHint("%s; `builder doctor` runs all checks", lacks.Remedy))
 	}
 	if len(errs) == 0 {
-		errs = append(errs, checkImages(ctx, s, images))
+		errs = append(errs, checkImages(ctx, s, heldBy(s, work.Engine), imagesOf(entries)))
 	}
 	return errors.Join(errs...)
 }
@@ -90,24 +86,26 @@ func stored(home, digest string) bool {
 func peek(dir string) *store.Store { return store.Peek(home.StoreDir(dir)) }
 
 // checkImages returns an error for each image missing from the engine if its registry does
-// not answer or --offline forbids the query.
-func checkImages(ctx context.Context, s Setup, images []image) error {
+// not answer or --offline forbids the query. held reports whether the engine has an image;
+// nil means that nobody knows.
+func checkImages(ctx context.Context, s Setup, held func(digest string) bool, images []lock.ImagePin) error {
 	asked := map[string]error{}
 	var errs []error
-	for _, i := range images {
-		if i.held {
+	for _, pin := range images {
+		if held == nil || held(pin.Digest) || stored(s.Keys.Home, pin.Digest) {
 			continue
 		}
-		reference := s.Sources.Registries.Reference(i.name)
+		reference := s.Sources.Registries.Reference(pin.Reference())
 		if s.Sources.Offline {
-			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: --offline, and the engine does not have it", i.name).
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: --offline, and the engine does not have it", pin.Reference()).
 				WithHint("run once without --offline, so that the engine pulls and keeps the image"))
 			continue
 		}
-		if _, done := asked[i.registry]; !done {
-			asked[i.registry] = answers(ctx, i.registry)
+		registry, err := oci.Endpoint(reference)
+		if _, done := asked[registry]; !done && err == nil {
+			asked[registry] = answers(ctx, registry)
 		}
-		if err := asked[i.registry]; err != nil {
+		if err := cmp.Or(err, asked[registry]); err != nil {
 			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: the engine does not have it, and its registry does not answer: %w", reference, err).
 				WithHint("set HTTPS_PROXY, HTTP_PROXY and NO_PROXY, name a mirror with BUILDER_MIRROR_REGISTRY or an engine that reaches the registry with --engine URL, or bring the image with `builder store export` on another host and `builder store import`; nothing was fetched"))
 			continue

@@ -37,11 +37,7 @@ func TestImagesArePullableBeforeTheRun(t *testing.T) {
 		e.Image.Pin = lock.ImagePin{Name: "ours", Registry: registry, Digest: digest}
 		e.Runtime = e.Image
 		s.Keys.Home = home
-		n, err := forecastOf(s, heldBy(s, doctor.EngineState{Kind: kind})).ofEntries([]lock.Entry{e})
-		if err != nil || len(n.images) != 1 {
-			t.Fatalf("%+v, %v", n, err)
-		}
-		return checkImages(t.Context(), s, n.images)
+		return checkImages(t.Context(), s, heldBy(s, doctor.EngineState{Kind: kind}), imagesOf([]lock.Entry{e}))
 	}
 	var offline Setup
 	offline.Sources.Offline = true
@@ -113,9 +109,7 @@ func TestImagesArePullableFromAMirror(t *testing.T) {
 	for digest, want := range map[string]string{held: "", other: "image " + place + "/rocm/ours:6.1@" + other + ": not in the registry for linux/amd64"} {
 		var s Setup
 		s.Keys.Home, s.Sources.Registries = t.TempDir(), mirrors
-		n, err := forecastOf(s, heldBy(s, doctor.EngineState{Kind: doctor.Native})).ofEntries([]lock.Entry{ours(digest)})
-		must.Succeed(t, err)
-		err = checkImages(t.Context(), s, n.images)
+		err := checkImages(t.Context(), s, heldBy(s, doctor.EngineState{Kind: doctor.Native}), imagesOf([]lock.Entry{ours(digest)}))
 		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%s: %v", digest, err)
 		}

@@ -3,8 +3,8 @@ package plan
 import (
 	"testing"
 
-	"builder/internal/gates/gate"
 	"builder/internal/evidence/signing"
+	"builder/internal/gates/gate"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
 	"builder/test/kit/check"
