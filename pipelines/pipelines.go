@@ -134,6 +134,15 @@ func Steps() []Step {
 	}
 }
 
+// Names returns the names of the steps of a build in order.
+func Names() []string {
+	var names []string
+	for _, s := range Steps() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
 // Build implements [run.Engine]. It runs all steps of an entry, exports its wheel or
 // archive with the other files, and makes the box of the gates.
 func (e *Engine) Build(ctx context.Context, job run.Job, events run.Events, look run.Look) error {

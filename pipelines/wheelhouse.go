@@ -21,11 +21,7 @@ func StepNames(d lock.Draft) []string {
 	if d.Settings.Expect.Wheelhouse != nil {
 		return []string{gatherStep}
 	}
-	var names []string
-	for _, s := range Steps() {
-		names = append(names, s.Name)
-	}
-	return names
+	return Names()
 }
 
 const gatherStep = "wheelhouse"

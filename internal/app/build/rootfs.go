@@ -108,13 +108,7 @@ func StepToDebug(out, cell string) string {
 }
 
 // DebugSteps returns the steps with a file system at their start.
-func DebugSteps() []string {
-	var names []string
-	for _, s := range pipelines.Steps()[1:] {
-		names = append(names, s.Name)
-	}
-	return names
-}
+func DebugSteps() []string { return pipelines.Names()[1:] }
 
 // builtInputs returns the wheels of e's input cells. It is an error if one has not been
 // built.

@@ -121,11 +121,7 @@ func undecided() *PlannedDiff {
 
 // stepsFrom returns a step and all later ones, ending with the gates.
 func stepsFrom(step string) []string {
-	var names []string
-	for _, s := range pipelines.Steps() {
-		names = append(names, s.Name)
-	}
-	names = append(names, "gates")
+	names := append(pipelines.Names(), "gates")
 	i := slices.Index(names, step)
 	if i < 0 {
 		return []string{}

@@ -1,14 +1,11 @@
 package runlog
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"builder/internal/base/diag"
-	"builder/internal/build/steplog"
 	"builder/internal/view/report"
 )
 
@@ -35,10 +32,6 @@ func Open(r Request) (*os.Root, []Cell, error) {
 	id, err := FindByName("cell", r.Cell, cells, func(c Cell) string { return c.Cell })
 	if err != nil {
 		root.Close()
-		matches := func(c Cell) bool { return strings.Contains(c.Cell, r.Cell) }
-		if left := leftLogs(r.Out, r.Cell); len(left) > 0 && !slices.ContainsFunc(cells, matches) {
-			err = diag.Errorf(diag.Usage, "the last run in %s has no cell %q", r.Out, r.Cell).WithHint("an earlier run left %s", strings.Join(left, ", "))
-		}
 		return nil, nil, err
 	}
 	return root, slices.DeleteFunc(cells, func(c Cell) bool { return c.Cell != id }), nil
@@ -76,15 +69,4 @@ func Choose(cells []Cell, r Request) (Log, error) {
 			WithHint("this run did not build the cell: a stored or published result comes without logs. They were in the --out directory of the run that built it, until another run of the cell began there")
 	}
 	return log, nil
-}
-
-// leftLogs returns the directories with logs of cells whose names contain word.
-func leftLogs(out, word string) (dirs []string) {
-	found, _ := fs.Glob(os.DirFS(out), "*/"+steplog.Dir) // the pattern is valid
-	for _, dir := range found {
-		if strings.Contains(filepath.Dir(dir), word) {
-			dirs = append(dirs, filepath.Join(out, dir))
-		}
-	}
-	return dirs
 }
