@@ -337,7 +337,7 @@ func (c *cellRun) record(entries []lock.Entry) (err error) {
 func (c *cellRun) cellOf(o run.Outcome) report.Cell {
 	cell := report.Cell{
 		ID: o.Entry.ID, Key: o.Entry.Key(), Recipe: o.Entry.Recipe, Axes: o.Entry.Axes, Recipes: c.Catalogue.Site,
-		From: report.From(o.From), Engine: diag.Redact(o.Engine), Artifacts: o.Artifacts, Verdicts: o.Verdicts,
+		From: o.From, Engine: diag.Redact(o.Engine), Artifacts: o.Artifacts, Verdicts: o.Verdicts,
 	}
 	for _, s := range o.Steps {
 		cell.Steps = append(cell.Steps, report.Step{

@@ -10,6 +10,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
+	"builder/internal/view/report"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -58,7 +59,7 @@ func TestAnInputWithoutAResult(t *testing.T) {
 func TestAKnownResultNeedsNoInputs(t *testing.T) {
 	f := &fake{known: map[string]run.Result{"tests": {Artifacts: []artifact.Artifact{{Name: "tests.whl"}}, Verdicts: passed}}}
 	o := take(t, f, 1, with("tests", entry("library")))[0]
-	check.That(t, o.Err == nil && !o.Skipped && o.From == run.FromStore, "%+v", o)
+	check.That(t, o.Err == nil && !o.Skipped && o.From == report.Store, "%+v", o)
 }
 
 // Files that an earlier run built from now missing inputs are removed.

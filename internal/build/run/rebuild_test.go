@@ -11,6 +11,7 @@ import (
 	"builder/internal/build/run"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
+	"builder/internal/view/report"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -74,7 +75,7 @@ func TestWhatWasComparedIsNotBuiltAThirdTime(t *testing.T) {
 		Verdicts:  []verdict.Verdict{{Gate: "reproducible", Status: verdict.Pass}},
 	}}}
 	o := rebuild(t, f, "x")
-	check.That(t, o.Err == nil && o.From == run.FromStore && len(f.rebuilt) == 0, "%v, from %v, rebuilt %v", o.Err, o.From, f.rebuilt)
+	check.That(t, o.Err == nil && o.From == report.Store && len(f.rebuilt) == 0, "%v, from %v, rebuilt %v", o.Err, o.From, f.rebuilt)
 }
 
 // The steps of a known result count as cached. Those of its second build ran now.

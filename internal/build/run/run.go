@@ -2,9 +2,8 @@
 // It returns one outcome for each, in the order of the input. A failed cell never stops
 // the others by itself.
 //
-// The package is independent of the store, Dagger and the terminal. It declares small
-// interfaces for them, and package app/build connects these to results, fleet and the
-// display.
+// The package is independent of the store and Dagger. It declares small interfaces for
+// them, and package app/build connects these to results and fleet.
 package run
 
 import (
@@ -26,6 +25,7 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
+	"builder/internal/view/report"
 )
 
 // Events receives the progress of one cell. Its methods are called in order.
@@ -103,7 +103,7 @@ type Result struct {
 	Engine    string              `json:"engine,omitempty"` // address of the engine that built it
 	// Attestations are the files of [attest.Dir] of the first artifact.
 	Attestations []artifact.Artifact `json:"attestations"`
-	From         From                `json:"-"` // a Finder may leave it empty for the store
+	From         report.From         `json:"-"` // a Finder may leave it empty for the store
 	Started      time.Time           `json:"started"`
 	Finished     time.Time           `json:"finished"`
 }
@@ -117,16 +117,6 @@ func (r Result) Seconds() (sum float64) {
 	}
 	return sum
 }
-
-// From is the origin of a cell's artifacts.
-type From string
-
-// The origins of artifacts.
-const (
-	FromBuild    From = "build"
-	FromStore    From = "store"
-	FromRegistry From = "registry" // published by a trusted key
-)
 
 // An Outcome is the outcome of one entry.
 type Outcome struct {
@@ -259,7 +249,7 @@ func Answered(found Result, e lock.Entry, most gate.Need) bool {
 // recalled returns a stored result as one of this run: its steps count as cached, and
 // its waivers are checked at the current time.
 func (r Runner) recalled(found Result, e lock.Entry) Result {
-	found.From = cmp.Or(found.From, FromStore)
+	found.From = cmp.Or(found.From, report.Store)
 	found.Verdicts = verdict.WaiveAll(found.Verdicts, e.Expect.Waivers, r.Now)
 	found.Steps = slices.Clone(found.Steps)
 	for i := range found.Steps {
@@ -272,7 +262,7 @@ func (r Runner) recalled(found Result, e lock.Entry) Result {
 // are the artifacts of a known result that lacks verdicts. They stay in dir until the
 // build replaces them, and their statements until the new ones are signed.
 func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, in folder, earlier []artifact.Artifact) (result Result, err error) {
-	result.From = FromBuild
+	result.From = report.Build
 	dir := in.dir
 	if err := os.RemoveAll(filepath.Join(dir, steplog.Dir)); err != nil {
 		return result, err // logs of an earlier run would name causes that are gone

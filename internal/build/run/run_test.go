@@ -21,6 +21,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/internal/view/report"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -185,7 +186,7 @@ func TestOneBadCellTakesNoOther(t *testing.T) {
 		want := []diag.Code{diag.Build, diag.Unexpected, diag.Fetch, diag.OK, diag.Gate, diag.OK}
 		check.That(t, slices.Equal(codes, want), "%d jobs: got %v, want %v", jobs, codes, want)
 		check.That(t, len(f.done) == len(got), "%d jobs: %d outcomes were told of %d", jobs, len(f.done), len(got))
-		check.That(t, got[3].From == run.FromStore && got[0].Entry.ID == "broken", "%d jobs: got %+v", jobs, got[3])
+		check.That(t, got[3].From == report.Store && got[0].Entry.ID == "broken", "%d jobs: got %+v", jobs, got[3])
 	}
 	check.That(t, !slices.Contains(f.built, "known") && len(f.kept) == 0, "built %v, kept %v", f.built, f.kept)
 }

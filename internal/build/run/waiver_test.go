@@ -13,6 +13,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
+	"builder/internal/view/report"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -56,11 +57,11 @@ func TestAWaiverEndsInTheStoreToo(t *testing.T) {
 	}
 	f := &fake{known: map[string]run.Result{"x": known}}
 	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("x"), 0o644))
-	if o := runAt(t, f, "2026-12-01", out, waived("x", "size")); o.Err != nil || o.From != run.FromStore {
+	if o := runAt(t, f, "2026-12-01", out, waived("x", "size")); o.Err != nil || o.From != report.Store {
 		t.Errorf("while it holds: %v, from %v", o.Err, o.From)
 	}
 	o := runAt(t, f, "2027-02-01", out, waived("x", "size"))
-	check.That(t, diag.CodeOf(o.Err) == diag.Gate && o.From == run.FromStore && len(f.built) == 0,
+	check.That(t, diag.CodeOf(o.Err) == diag.Gate && o.From == report.Store && len(f.built) == 0,
 		"after its end: %v, from %v, built %v", o.Err, o.From, f.built)
 	check.That(t, len(o.Artifacts) == 1 && filepath.Base(filepath.Dir(o.Artifacts[0].Path)) == artifact.RejectedDir,
 		"the file is still taken for a good one: %+v", o.Artifacts)

@@ -18,6 +18,7 @@ import (
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
 	"builder/internal/publishing/publish"
+	"builder/internal/view/report"
 )
 
 // A Finder implements [run.Finder]. It searches the published places for cells without
@@ -55,7 +56,7 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 			continue
 		}
 		found, ok, err := f.Results.Find(ctx, e, dir)
-		found.From = run.FromRegistry
+		found.From = report.Registry
 		return found, ok, err
 	}
 	if f.Only {

@@ -104,7 +104,7 @@ type From string
 const (
 	Build    From = "build"
 	Store    From = "store"
-	Registry From = "registry"
+	Registry From = "registry" // published by a trusted key
 )
 
 // Step is a timed step of a cell. Log is the path of its log. Waiting marks a step in
