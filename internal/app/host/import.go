@@ -43,7 +43,7 @@ func Import(ctx context.Context, s Setup, paths []string) (Imported, error) {
 			errs = append(errs, err)
 		}
 	}
-	t.judge()
+	t.listCells()
 	return t.Imported, errors.Join(errs...)
 }
 
@@ -121,8 +121,8 @@ func (t *importer) Result(key string, record []byte) error {
 	return err
 }
 
-// judge appends the state of each imported cell.
-func (t *importer) judge() {
+// listCells appends the state of each imported cell.
+func (t *importer) listCells() {
 	asm := t.Sources.Assembler(t.Catalogue, t.Keys.Home)
 	for _, e := range assemble.OneOfEach(t.entries) {
 		t.Cells = append(t.Cells, ImportedCell{e.ID, e.Key(), t.state(asm, e)})

@@ -81,7 +81,7 @@ func Judge(ctx context.Context, s build.Setup, r GateRequest) (GateReport, error
 			return GateReport{}, context.Cause(ctx)
 		}
 		if err == nil {
-			err = refused(done)
+			err = refusalOf(done)
 		}
 		report.Artifacts, errs = append(report.Artifacts, done), append(errs, err)
 	}
@@ -141,7 +141,7 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	if inspected && s.Fault == nil {
 		done.Is = &s.Is
 	}
-	newer := slices.Concat(b.ask(ctx, s, gpus, framework, tests), gate.Expected(s.Is, s.Fault, b.options.Expect))
+	newer := slices.Concat(b.askGates(ctx, s, gpus, framework, tests), gate.Expected(s.Is, s.Fault, b.options.Expect))
 	if inspected && s.Is.Kind == "wheel" && len(b.options.Only) == 0 {
 		newer = append(newer, gate.KnownFaults(s.Artifact.Path, s.Is)...)
 	}
@@ -159,7 +159,7 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	if len(b.options.Only) == 0 {
 		shown = withoutBlind(shown, attached)
 	}
-	done.add(shown, attached)
+	done.addVerdicts(shown, attached)
 	if !b.options.Attach || ctx.Err() != nil {
 		return done, nil
 	}
@@ -200,8 +200,8 @@ func withoutBlind(now, attached []verdict.Verdict) []verdict.Verdict {
 	})
 }
 
-// add appends the new verdicts, and the attached verdicts of all other gates.
-func (g *Gated) add(now, attached []verdict.Verdict) {
+// addVerdicts appends the new verdicts, and the attached verdicts of all other gates.
+func (g *Gated) addVerdicts(now, attached []verdict.Verdict) {
 	others := verdict.Others(attached, now)
 	for _, v := range others {
 		g.Attached[v.Gate] = true
@@ -209,9 +209,9 @@ func (g *Gated) add(now, attached []verdict.Verdict) {
 	g.Verdicts = slices.Concat(now, others)
 }
 
-// ask runs the chosen gates in order. A gate named by --only that checks no promise of the
+// askGates runs the chosen gates in order. A gate named by --only that checks no promise of the
 // artifact is not measured.
-func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup, framework gate.Box, tests string) []verdict.Verdict {
+func (b *gateRun) askGates(ctx context.Context, s subject.Subject, gpus *device.Setup, framework gate.Box, tests string) []verdict.Verdict {
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
 	judged := gate.Subject{Artifact: s.Artifact.Path, Beside: s.Beside, Expect: s.Expect, Unpacked: unpacked, Device: gpus, Framework: framework, TestsTree: tests, Source: s.Source(b.Keys.Home)}
@@ -272,8 +272,8 @@ func unpromised(g gate.Gate, s subject.Subject) verdict.Verdict {
 	return verdict.Verdict{Gate: g.Name, Evidence: "the artifact has no promise for this gate to check", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
 }
 
-// refused returns an error if a verdict refuses the artifact or no gate ran.
-func refused(done Gated) error {
+// refusalOf returns an error if a verdict refuses the artifact or no gate ran.
+func refusalOf(done Gated) error {
 	if len(done.Verdicts) == 0 {
 		return diag.Errorf(diag.Gate, "%s: no gate ran", done.Name).WithHint("leave out --only, or give --gpus")
 	}

@@ -52,7 +52,7 @@ type place struct {
 // engine is never started, because the system would kill its linker.
 func (d *dispatcher) enter(ctx context.Context, e lock.Entry, events run.Events) (*place, error) {
 	image := e.Image.Key()
-	p, moved, err := d.take(e, image)
+	p, moved, err := d.takePlace(e, image)
 	if p != nil || err != nil {
 		return p, err
 	}
@@ -61,7 +61,7 @@ func (d *dispatcher) enter(ctx context.Context, e lock.Entry, events run.Events)
 	for p == nil && err == nil {
 		select {
 		case <-moved:
-			p, moved, err = d.take(e, image)
+			p, moved, err = d.takePlace(e, image)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -70,12 +70,12 @@ func (d *dispatcher) enter(ctx context.Context, e lock.Entry, events run.Events)
 	return p, err
 }
 
-// take returns the best free place. If none is free, it returns a channel that closes
+// takePlace returns the best free place. If none is free, it returns a channel that closes
 // when a retry makes sense.
-func (d *dispatcher) take(e lock.Entry, image string) (*place, <-chan struct{}, error) {
+func (d *dispatcher) takePlace(e lock.Entry, image string) (*place, <-chan struct{}, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.possible(e); err != nil {
+	if err := d.checkFits(e); err != nil {
 		return nil, nil, err
 	}
 	var best *worker
@@ -93,8 +93,8 @@ func (d *dispatcher) take(e lock.Entry, image string) (*place, <-chan struct{}, 
 	return &place{best, d, e.Memory}, nil, nil
 }
 
-// possible returns an error if no engine can ever take a build.
-func (d *dispatcher) possible(e lock.Entry) error {
+// checkFits returns an error if no engine can ever take a build.
+func (d *dispatcher) checkFits(e lock.Entry) error {
 	var most int64
 	var lost []error
 	for _, b := range d.workers {
