@@ -27,10 +27,7 @@ var archive = Gate{
 }
 
 func checkArchive(ctx context.Context, s Subject) verdict.Verdict {
-	name, err := settings[string](s.Expect, "archive")
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
-	}
+	name := settings[string](s.Expect, "archive")
 	at := slices.IndexFunc(s.Beside, func(p string) bool { return filepath.Base(p) == name })
 	if at < 0 {
 		return verdict.Failed("%s is missing beside the wheel", name)

@@ -26,18 +26,13 @@ var builtFlags = Gate{
 	check: checkBuiltFlags,
 }
 
-// built returns the promised values of NAME_built(). The gate built-flags tells of
-// settings that cannot be read.
+// built returns the promised values of NAME_built().
 func built(e recipe.Expect) map[string]string {
-	values, _ := settings[map[string]string](e, "built-flags")
-	return values
+	return settings[map[string]string](e, "built-flags")
 }
 
 func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
-	promised, err := settings[map[string]string](s.Expect, "built-flags")
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
-	}
+	promised := built(s.Expect)
 	said, err := s.answers(ctx, "built-flags")
 	if err != nil {
 		return verdict.Unmeasured("%v", err)

@@ -67,7 +67,7 @@ func badLies() []bad {
 		refused("an extension that needs a library of the image which nobody promised", horovodROCm, func(s *specimen) {
 			s.library().Needed = append(slices.Clone(s.library().Needed), "libze_loader.so.1")
 			s.box.libraries["libze_loader.so.1"] = []string{}
-		}, "elf-needed", "needs libze_loader.so.1, which nobody promised", "correct expect.needed if the promise is wrong"),
+		}, "elf-needed", "needs libze_loader.so.1, which nobody promised", "correct expect.elf-needed if the promise is wrong"),
 		refused("an extension with an allocator of its own for the whole process", horovodROCm, func(s *specimen) {
 			s.library().Exported = append(slices.Clone(s.library().Exported), elftest.Symbol{Name: "_Znwm", Weak: true})
 		}, "elf-symbols", "exports _Znwm: Horovod loads it for all", "read the gate elf-needed"),

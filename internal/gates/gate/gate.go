@@ -12,6 +12,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -144,11 +145,22 @@ func states(gate string) func(recipe.Expect) bool {
 	return func(e recipe.Expect) bool { _, stated := e.Gates[gate]; return stated }
 }
 
-// settings returns the settings of a gate, or the zero value if there are none. An entry
-// may come from anywhere, so they may be unreadable.
-func settings[T any](e recipe.Expect, gate string) (of T, err error) {
-	err = e.Gates.Decode(gate, &of)
-	return of, err
+// settings returns the settings of a gate, or the zero value if there are none. [Gate.Check]
+// tells of settings that cannot be read.
+func settings[T any](e recipe.Expect, gate string) (of T) {
+	if e.Gates.Decode(gate, &of) != nil {
+		return *new(T)
+	}
+	return of
+}
+
+// unreadable returns an error for settings that the gate cannot read. An entry may come
+// from anywhere.
+func (g Gate) unreadable(e recipe.Expect) error {
+	if g.Promise.Of == nil {
+		return nil
+	}
+	return e.Gates.Decode(g.Name, reflect.New(reflect.TypeOf(g.Promise.Of)).Interface())
 }
 
 // Names lists the names of all gates.
@@ -198,7 +210,9 @@ func (g Gate) Check(ctx context.Context, s Subject) (v verdict.Verdict) {
 			v = g.complete(verdict.Unmeasured("the gate crashed: %v\n%s", p, debug.Stack()), start)
 		}
 	}()
-	if ctx.Err() == nil {
+	if err := g.unreadable(s.Expect); err != nil {
+		v = verdict.Unmeasured("%v", err)
+	} else if ctx.Err() == nil {
 		v = g.check(ctx, s)
 	}
 	if v.Status == verdict.NotMeasured && g.Needs == Container && s.Box == nil {

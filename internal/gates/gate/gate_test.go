@@ -96,9 +96,6 @@ func TestUnreadableSettingsAreNotMeasured(t *testing.T) {
 			s := horovodROCm().subject(t)
 			s.Expect = e
 			wanted := slices.DeleteFunc(Wanted(e, GPUs), func(g Gate) bool { return g.Name != name })
-			if name == "gpu-allreduce" && len(wanted) == 1 { // needs a framework before it reads its settings
-				continue
-			}
 			must.Hold(t, len(wanted) == 1, "%s is not asked", name)
 			v := wanted[0].Check(t.Context(), s)
 			check.That(t, v.Status == verdict.NotMeasured && v.Evidence != "", "%s of %v: %+v", name, settings, v)

@@ -57,8 +57,8 @@ func wantsFramework(e recipe.Expect) bool {
 // gpuOperations lists the collectives that give tensors on GPUs to the library. Wheels
 // with NCCL do so for allreduce and broadcast if they state nothing else.
 func gpuOperations(e recipe.Expect) []string {
-	stated, err := settings[[]string](e, "gpu-allreduce")
-	if err == nil && len(stated) == 0 && slices.Contains(listedBuild(e).Operations, "NCCL") {
+	stated := settings[[]string](e, "gpu-allreduce")
+	if !states("gpu-allreduce")(e) && slices.Contains(listedBuild(e).Operations, "NCCL") {
 		return []string{"allreduce", "broadcast"}
 	}
 	return stated
@@ -390,9 +390,6 @@ type gpuResult struct {
 func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 	if v, lacks := s.lacksFramework(2); lacks {
 		return v
-	}
-	if _, err := settings[[]string](s.Expect, "gpu-allreduce"); err != nil {
-		return verdict.Unmeasured("%v", err)
 	}
 	task, err := newGPUTask(gpuOperations(s.Expect), s.Device.GPUs, s.random("gpu"))
 	if err != nil {
