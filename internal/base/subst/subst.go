@@ -5,7 +5,6 @@ package subst
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -48,38 +47,6 @@ func Expand(text string, vars map[string]string) (string, error) {
 		out.WriteString(rest[:open] + value)
 		rest = rest[end+2:]
 	}
-}
-
-// All expands every text. It returns texts itself if they are constant.
-func All(texts []string, vars map[string]string) ([]string, error) {
-	if Constant(texts...) {
-		return texts, nil
-	}
-	var out []string
-	var errs []error
-	for _, text := range texts {
-		expanded, err := Expand(text, vars)
-		out, errs = append(out, expanded), append(errs, err)
-	}
-	return out, errors.Join(errs...)
-}
-
-// Map expands every value. It returns texts itself if it has values and all are
-// constant.
-func Map(texts, vars map[string]string) (map[string]string, error) {
-	if len(texts) > 0 && Constant(slices.Collect(maps.Values(texts))...) {
-		return texts, nil
-	}
-	out := make(map[string]string, len(texts))
-	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		expanded, err := Expand(texts[key], vars)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", key, err))
-		}
-		out[key] = expanded
-	}
-	return out, errors.Join(errs...)
 }
 
 // Deep returns a copy of a value with every text in it expanded: those of structs, lists

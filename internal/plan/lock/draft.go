@@ -177,29 +177,24 @@ func (d Draft) agree() error {
 
 func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	var errs []error
-	table := func(texts map[string]string) map[string]string {
-		out, err := subst.Map(texts, d.Vars)
-		errs = append(errs, err)
-		return out
-	}
-	s.Env = table(s.Env)
-	s.Inputs = slices.Clone(s.Inputs)
-	for i, in := range s.Inputs {
-		s.Inputs[i].Axes = table(in.Axes)
-	}
 	for _, b := range s.Expect.Behaviour {
 		errs = append(errs, b.Fault())
 	}
 	memory, err := s.MemoryBytes()
 	errs = append(errs, err)
 	d.Memory = memory
-	requires, err1 := subst.Deep(s.Requires, d.Vars)
-	expect, err2 := subst.Deep(s.Expect, d.Vars)
-	errs = append(errs, err1, err2)
+	env, err1 := subst.Deep(s.Env, d.Vars)
+	inputs, err2 := subst.Deep(s.Inputs, d.Vars)
+	requires, err3 := subst.Deep(s.Requires, d.Vars)
+	expect, err4 := subst.Deep(s.Expect, d.Vars)
+	errs = append(errs, err1, err2, err3, err4)
 	if errors.Join(errs...) == nil { // a name without a value leaves an empty text
 		errs = append(errs, d.Cell.Recipe.GatesFault(s.Expect.Gates, expect.Gates))
 	}
-	s.Requires, s.Expect = requires, expect
+	if env == nil {
+		env = map[string]string{} // an entry has no null
+	}
+	s.Env, s.Inputs, s.Requires, s.Expect = env, inputs, requires, expect
 	d.Settings = s
 
 	source, err := sourceOf(d.Cell.Recipe.Source, s.From, d.Vars)
@@ -280,7 +275,7 @@ func testsOf(identity recipe.Source, s recipe.Settings, names map[string]string)
 
 // sourceOf replaces names in the source description of a recipe.
 func sourceOf(identity recipe.Source, from recipe.Origin, names map[string]string) (SourceNeed, error) {
-	texts, err := subst.All([]string{identity.Project, identity.Version, from.Repository, from.Tag, from.Path}, names)
+	texts, err := subst.Deep([]string{identity.Project, identity.Version, from.Repository, from.Tag, from.Path}, names)
 	from.Repository, from.Tag, from.Path = texts[2], texts[3], texts[4]
 	s := SourceNeed{Origin: from, Project: texts[0], Version: texts[1], Root: from.Under != ""}
 	if from.Kind == recipe.Wheel {
