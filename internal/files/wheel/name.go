@@ -27,7 +27,10 @@ const tags = `[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*`
 // ParseName parses the base name of a wheel.
 func ParseName(file string) (Name, error) {
 	m := filePattern.FindStringSubmatch(file)
-	if m == nil {
+	switch {
+	case !strings.HasSuffix(file, ".whl"):
+		return Name{}, fmt.Errorf("parsing wheel name %q: it does not end in .whl", file)
+	case m == nil:
 		return Name{}, fmt.Errorf("parsing wheel name %q: want distribution-version[-build]-python-abi-platform.whl", file)
 	}
 	return Name{m[1], m[2], m[4], m[5], m[6], m[7]}, nil
