@@ -149,7 +149,7 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	case s.Doubted:
 		newer = append(newer, gate.Doubted(s.Promise))
 	case s.Promise == "" && len(b.options.Expect)+len(b.options.Only) == 0:
-		newer = append(newer, gate.Unpromised(s.Is, s.Fault))
+		newer = append(newer, gate.Unpromised(s.Fault))
 	}
 	shown := newer
 	if gpus != nil && !slices.ContainsFunc(newer, gate.UsesGPUs) {

@@ -159,23 +159,3 @@ func Promised(all []Expectation) (packages []string) {
 	}
 	return packages
 }
-
-// Expectations returns the facts of the file as the expectations it meets. It leaves
-// out facts not worth checking, such as its name and version.
-func (r Report) Expectations() []Expectation {
-	var all []Expectation
-	for _, f := range r.Facts {
-		said := f.Values[0] != None && !slices.Contains(f.Values, Unknown)
-		if f.Name == "packages" && !slices.ContainsFunc(f.Values, func(v string) bool { return !wheel.Owns(r.Facts[0].Values[0], v) }) {
-			continue // a wheel may install these without a promise
-		}
-		if said && !slices.Contains([]string{"name", "version", "python", "platform", "programs", "data", "glibc"}, f.Name) {
-			values := f.Values
-			if f.Claim != "" {
-				values = []string{f.Claim}
-			}
-			all = append(all, Expectation{f.Name, values})
-		}
-	}
-	return all
-}

@@ -109,17 +109,8 @@ func TestWheel(t *testing.T) {
 	check.That(t, strings.Join(got, " ") == want, "got  %s\nwant %s", strings.Join(got, " "), want)
 	f, _ := r.Fact("mpi")
 	check.That(t, f.Because[0] == "horovod/lib/libhelper.so.1 needs libmpi.so.40", "%+v", f)
-	check.Same(t, "it would be expected to be", "framework=tensorflow rocm=5.7 arch=gfx90a nccl=rccl mpi=openmpi", expectedOf(r))
 	f, _ = wheelReport(t, "1", nil).Fact("nccl")
 	check.That(t, f.Because[0] == "no library", "%+v", f)
-}
-
-func expectedOf(r Report) string {
-	var words []string
-	for _, e := range r.Expectations() {
-		words = append(words, e.String())
-	}
-	return strings.Join(words, " ")
 }
 
 func TestClaim(t *testing.T) {

@@ -35,13 +35,11 @@ func Expected(is inspect.Report, err error, all []inspect.Expectation) []verdict
 
 // Unpromised returns the verdict for a file without a promise: only its format was
 // judged.
-func Unpromised(is inspect.Report, err error) verdict.Verdict {
+func Unpromised(err error) verdict.Verdict {
 	v := verdict.Verdict{Gate: "promise", Evidence: "the file has no promise, so only its form was checked"}
 	v.Remedy = "give the directory of its cell, name its entry.json with --entry, or state your expectation, such as --expect arch=gfx90a"
 	if err != nil {
 		v.Evidence = fmt.Sprintf("%s; its contents are unreadable: %v", v.Evidence, err)
-	} else if words := expectations(is); words != "" {
-		v.Remedy = "give the directory of its cell, name its entry.json with --entry, or, if you expect these facts: --expect " + words
 	}
 	return v
 }
@@ -53,15 +51,4 @@ func Doubted(promise string) verdict.Verdict {
 		Gate: "promise", Evidence: promise + " holds the file's promise, but has no trusted signature",
 		Remedy: "if you know that it is correct: --entry " + promise + "; to trust the signatures of another host: --trust FILE",
 	}
-}
-
-func expectations(is inspect.Report) string {
-	var words string
-	for _, e := range is.Expectations() {
-		if words != "" {
-			words += ","
-		}
-		words += e.String()
-	}
-	return words
 }
