@@ -60,15 +60,15 @@ func DeviceTargets(r io.ReaderAt) ([]Target, error) { return ask[[]Target](r, "t
 
 // deviceTargets is the work of a child.
 func deviceTargets(r io.ReaderAt) ([]Target, error) {
-	found := targetSet{}
+	found := map[string]Target{}
 	err := eachObject(r, func(_ string, o object) error {
-		found.add(o.target)
+		found[o.target.key()] = o.target
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return found.sorted(), nil
+	return inOrder(found), nil
 }
 
 // eachObject visits every object of device code in a library, by section.
@@ -119,25 +119,15 @@ func visitPart(r io.Reader, n uint64, o object, visit visitor) error {
 	return nil
 }
 
-// targetSet maps the key of each target to the target.
-type targetSet map[string]Target
-
-func (s targetSet) add(t Target) { s[t.key()] = t }
-
-func (s targetSet) has(t Target) bool {
-	_, ok := s[t.key()]
-	return ok
-}
-
 // key identifies a target and gives the sort order.
 func (t Target) key() string { return t.Vendor + " " + t.String() }
 
-func (s targetSet) sorted() []Target {
-	var targets []Target
-	for _, key := range slices.Sorted(maps.Keys(s)) {
-		targets = append(targets, s[key])
+// inOrder returns the values of a map in the order of its keys.
+func inOrder[V any](all map[string]V) (values []V) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		values = append(values, all[key])
 	}
-	return targets
+	return values
 }
 
 // containers calls read at each magic in the stream and returns the number of

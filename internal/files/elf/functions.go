@@ -32,7 +32,7 @@ func deviceFunctions(r io.ReaderAt) ([]Function, error) {
 		return nil, err
 	}
 	defer u.close()
-	inv := inventory{unpacker: u, linked: targetSet{}, targets: targetSet{}, found: map[string]map[string]bool{}}
+	inv := inventory{unpacker: u, linked: map[string]bool{}, found: map[string]functionsOf{}}
 	if err := eachObject(r, inv.look); err != nil {
 		return nil, err
 	}
@@ -41,14 +41,21 @@ func deviceFunctions(r io.ReaderAt) ([]Function, error) {
 
 type inventory struct {
 	*unpacker
-	linked, targets targetSet
-	found           map[string]map[string]bool // by target and name: true for a kernel
+	linked map[string]bool // keys of the targets with code from the device linker
+	found  map[string]functionsOf
+}
+
+// functionsOf has the names of the functions for a target, true for a kernel.
+type functionsOf struct {
+	target Target
+	names  map[string]bool
 }
 
 func (inv *inventory) look(section string, o object) error {
-	linked := inv.linked.has(o.target)
+	key := o.target.key()
+	linked := inv.linked[key]
 	if section == loaded {
-		inv.linked.add(o.target)
+		inv.linked[key] = true
 	}
 	if o.machine != elf.EM_NONE && section == relocatable && linked {
 		return nil
@@ -57,13 +64,11 @@ func (inv *inventory) look(section string, o object) error {
 	if err != nil {
 		return fmt.Errorf("code for %v: %w", o.target, err)
 	}
-	known := inv.found[o.target.key()]
-	if known == nil {
-		known = map[string]bool{}
-		inv.found[o.target.key()] = known
-		inv.targets.add(o.target)
+	if _, known := inv.found[key]; !known {
+		inv.found[key] = functionsOf{o.target, map[string]bool{}}
 	}
-	add := func(name string, kernel bool) { known[name] = known[name] || kernel }
+	names := inv.found[key].names
+	add := func(name string, kernel bool) { names[name] = names[name] || kernel }
 	if o.machine == elf.EM_NONE {
 		err = ptxKernels(code, add)
 	} else {
@@ -75,12 +80,10 @@ func (inv *inventory) look(section string, o object) error {
 	return nil
 }
 
-func (inv *inventory) sorted() []Function {
-	var all []Function
-	for _, target := range inv.targets.sorted() {
-		known := inv.found[target.key()]
-		for _, name := range slices.Sorted(maps.Keys(known)) {
-			all = append(all, Function{target, name, known[name]})
+func (inv *inventory) sorted() (all []Function) {
+	for _, of := range inOrder(inv.found) {
+		for _, name := range slices.Sorted(maps.Keys(of.names)) {
+			all = append(all, Function{of.target, name, of.names[name]})
 		}
 	}
 	return all
