@@ -63,7 +63,15 @@ func serve(operation, seconds string) error {
 			return fmt.Errorf("limiting the process: %w", err)
 		}
 	}
-	return operations[operation](os.Stdin, os.Stdout)
+	library := io.ReaderAt(os.Stdin)
+	if info, err := os.Stdin.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe
+		data, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			return err
+		}
+		library = bytes.NewReader(data)
+	}
+	return operations[operation](library, os.Stdout)
 }
 
 // reply is the result of an operation. Fault is its error.
@@ -84,15 +92,7 @@ func replying[T any](read func(io.ReaderAt) (T, error)) func(io.ReaderAt, io.Wri
 
 // ask does an operation in a child process.
 func ask[T any](r io.ReaderAt, operation string) (value T, err error) {
-	b := budgeted(r)
-	file, isFile := b.ReaderAt.(*os.File)
-	if !isFile {
-		if file, err = copied(b.ReaderAt); err != nil {
-			return value, err
-		}
-		defer file.Close()
-	}
-	output, err := b.run(operation, file)
+	output, err := budgeted(r).run(operation)
 	if err != nil {
 		return value, err
 	}
@@ -106,21 +106,8 @@ func ask[T any](r io.ReaderAt, operation string) (value T, err error) {
 	return got.Value, nil
 }
 
-// copied returns an unlinked file with the bytes of r.
-func copied(r io.ReaderAt) (*os.File, error) {
-	tmp, err := os.CreateTemp("", "library-*")
-	if err != nil {
-		return nil, err
-	}
-	_, err = io.Copy(tmp, io.NewSectionReader(r, 0, 1<<62))
-	if err := errors.Join(err, os.Remove(tmp.Name())); err != nil {
-		return nil, errors.Join(err, tmp.Close())
-	}
-	return tmp, nil
-}
-
 // run runs a child process, and charges its time to the budget.
-func (b *bounded) run(operation string, file *os.File) ([]byte, error) {
+func (b *bounded) run(operation string) ([]byte, error) {
 	if b.budget.left <= 0 {
 		return nil, b.budget.exceeded()
 	}
@@ -137,7 +124,12 @@ func (b *bounded) run(operation string, file *os.File) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Args = []string{childName, operation, strconv.Itoa(int((b.budget.left + time.Second - 1) / time.Second))}
 	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=none", "GOGC=25", fmt.Sprint("GOMEMLIMIT=", maxMemory/2)}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = file, &output, &complaint
+	cmd.Stdout, cmd.Stderr = &output, &complaint
+	if file, isFile := b.ReaderAt.(*os.File); isFile {
+		cmd.Stdin = file // without a copy
+	} else {
+		cmd.Stdin = io.NewSectionReader(b.ReaderAt, 0, 1<<62)
+	}
 	err = cmd.Run()
 	if state := cmd.ProcessState; state != nil {
 		b.budget.left -= state.UserTime() + state.SystemTime()
