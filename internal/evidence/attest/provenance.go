@@ -193,7 +193,7 @@ func imageMaterials(img lock.Image) []Material {
 		all = append(all, material(img.Pin.Name, "pkg:oci/"+path.Base(img.Pin.Registry)+"@"+img.Pin.Digest, digest))
 	}
 	for _, p := range img.Pin.Packages {
-		all = append(all, material(path.Base(p.Path), sbom.PURL("deb", "debian/"+p.Name, p.Version, "arch", p.Architecture), p.SHA256))
+		all = append(all, material(path.Base(p.Path), sbom.PURL("deb", "debian/"+p.Name, p.Version)+"?arch="+p.Architecture, p.SHA256))
 	}
 	if c := img.CPython; c != nil {
 		all = append(all, material(c.Filename(), sbom.PURL("generic", "cpython", c.Version), c.SHA256))

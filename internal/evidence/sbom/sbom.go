@@ -64,24 +64,14 @@ func Of(e lock.Entry, w *wheel.Wheel) ([]byte, error) {
 }
 
 // OfTree returns the document for an archive of an entry's patched source tree. sha256
-// is the digest of the archive.
+// is the digest of the archive, which package registries do not know.
 func OfTree(e lock.Entry, sha256 string) ([]byte, error) {
 	d := newDocument(e, treeID, pkg{
 		Name: e.Source.Project, Version: e.Expect.Version, Purpose: "ARCHIVE",
 		Checksums: []checksum{{"SHA256", sha256}},
-		Refs:      []reference{{"PACKAGE-MANAGER", "purl", ProductURL(e)}},
+		Refs:      []reference{{"PACKAGE-MANAGER", "purl", PURL("generic", e.Source.Project, e.Expect.Version)}},
 	})
 	return d.encode()
-}
-
-// ProductURL returns the package URL of an entry's artifact: a Python package, or a
-// generic archive unknown to package registries.
-func ProductURL(e lock.Entry) string {
-	kind := "pypi"
-	if e.Expect.Tree != "" {
-		kind = "generic"
-	}
-	return PURL(kind, e.Source.Project, e.Expect.Version)
 }
 
 // fromHost says where a linked library comes from.

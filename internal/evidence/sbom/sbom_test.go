@@ -160,9 +160,8 @@ func TestSourcesOtherThanSdists(t *testing.T) {
 
 func TestPURL(t *testing.T) {
 	for want, got := range map[string]string{
-		"pkg:pypi/nvidia-nccl-cu13@2.29.7%2Bcuda13.0":         sbom.PURL("pypi", "nvidia_nccl_cu13", "2.29.7+cuda13.0"),
-		"pkg:deb/debian/libc6@2.41-12?arch=amd64":             sbom.PURL("deb", "debian/libc6", "2.41-12", "arch", "amd64"),
-		"pkg:deb/debian/x@1:2~rc1?arch=all&distro=trixie%20a": sbom.PURL("deb", "debian/x", "1:2~rc1", "arch", "all", "distro", "trixie a"),
+		"pkg:pypi/nvidia-nccl-cu13@2.29.7%2Bcuda13.0": sbom.PURL("pypi", "nvidia_nccl_cu13", "2.29.7+cuda13.0"),
+		"pkg:deb/debian/x@1:2~rc1":                    sbom.PURL("deb", "debian/x", "1:2~rc1"),
 	} {
 		check.That(t, got == want, "%s, want %s", got, want)
 	}

@@ -27,13 +27,6 @@ type Publication struct {
 	Beside   map[string]artifact.Artifact
 }
 
-// A Conflict is a different file with the name of a published one.
-type Conflict struct{ Filename, Have, Want string }
-
-func (c *Conflict) Error() string {
-	return fmt.Sprintf("%s is already published with sha256 %s, this file has %s", c.Filename, c.Have, c.Want)
-}
-
 // An Added is the result of [Index.Add].
 type Added struct {
 	Record  Record
@@ -42,8 +35,8 @@ type Added struct {
 }
 
 // Add publishes a wheel in channels. For a published wheel, it adds the channels, the gates
-// and the statements, and replaces damaged files. The same name with other bytes is a
-// [Conflict].
+// and the statements, and replaces damaged files. The same name with other bytes is
+// an error.
 func (x *Index) Add(ctx context.Context, p Publication) (Added, error) {
 	if err := p.problem(); err != nil { // before the lock makes the directory
 		return Added{}, err
@@ -116,11 +109,11 @@ func conflict(name, have, want string) error {
 	if !ends.MatchString(name) { // a file beside the wheel, such as the requirements
 		hint = "this file has the name of the cell, so put the new version, or what else differs, into `id` of the recipe"
 	}
-	return diag.Errorf(diag.Publish, "%w", &Conflict{name, have, want}).
+	return diag.Errorf(diag.Publish, "%s is already published with sha256 %s, this file has %s", name, have, want).
 		WithHint("a published file never changes: %s, or publish to another place", hint)
 }
 
-// clash returns a [Conflict] for a file beside the wheel whose name another record has.
+// clash returns an error for a file beside the wheel whose name another record has.
 func (p Publication) clash(r Record, all []Record) error {
 	for _, name := range slices.Sorted(maps.Keys(p.Beside)) {
 		if other, ok := claimed(all, r.Project, name); ok && !p.older(r, name) && other.SHA256 != p.Beside[name].SHA256 {
