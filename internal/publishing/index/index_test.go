@@ -212,6 +212,18 @@ func TestPublishingAgainRepairs(t *testing.T) {
 	check.That(t, errors.Is(err, fs.ErrNotExist), "%s is left: %v", half, err)
 }
 
+// Files of a killed publisher without a record do not count as published.
+func TestWhatNobodyEndedIsNotPublished(t *testing.T) {
+	x, dir := open(t)
+	p := publication(t, 1, "wheel")
+	for name := range p.Beside {
+		path := filepath.Join(dir, "files", "tool", name)
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("of another build"), 0o600))
+	}
+	_, err := x.Take(t.Context(), add(t, x, p), t.TempDir(), all)
+	check.That(t, err == nil, "%v", err)
+}
+
 // Disk errors have the class of publishing and a hint.
 func TestFaultsOfTheDisk(t *testing.T) {
 	for _, path := range []string{"", ".lock/x", "simple"} { // a file in place of the index or of simple, and a lock that is a directory
