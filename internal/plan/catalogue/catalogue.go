@@ -279,12 +279,9 @@ func folders(fsys fs.FS) (names []string, err error) {
 	}
 	errs := []error{err}
 	for _, e := range entries {
-		folder := e.IsDir()
-		if e.Type() == fs.ModeSymlink {
-			info, err := fs.Stat(fsys, e.Name())
-			folder, errs = err == nil && info.IsDir(), append(errs, asUsage(err))
-		}
-		if folder {
+		info, err := fs.Stat(fsys, e.Name())
+		errs = append(errs, asUsage(err))
+		if err == nil && info.IsDir() {
 			names = append(names, e.Name())
 		}
 	}

@@ -1,7 +1,6 @@
 package image_test
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os/exec"
@@ -159,21 +158,11 @@ func TestFacts(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	all := []image.Image{{Name: "debian-trixie"}, {Name: "debian-trixie-runtime"}, {Name: "rocm"}}
-	for _, want := range all {
-		if got, err := image.Find(all, want.Name); err != nil || got.Name != want.Name {
-			t.Errorf("%s: got %q, %v", want.Name, got.Name, err)
-		}
-	}
-	for name, hint := range map[string]string{
-		"debian-trixy": `did you mean "debian-trixie"? known: debian-trixie, debian-trixie-runtime, rocm`,
-		"":             "known: debian-trixie, debian-trixie-runtime, rocm",
-	} {
-		got, err := image.Find(all, name)
-		var e *diag.Error
-		check.That(t, got.Name == "" && errors.As(err, &e) && e.Code == diag.Usage && strings.HasSuffix(e.Hint, hint),
-			"%q: got %q, %+v", name, got.Name, e)
-	}
+	all := []image.Image{{Name: "debian-trixie"}, {Name: "debian-trixie-runtime"}}
+	got, err := image.Find(all, "debian-trixie-runtime")
+	check.That(t, err == nil && got.Name == "debian-trixie-runtime", "got %q, %v", got.Name, err)
+	_, err = image.Find(all, "debian-trixy")
+	check.That(t, diag.CodeOf(err) == diag.Usage && strings.HasPrefix(diag.All(err)[0].Hint, `did you mean "debian-trixie"?`), "got %v", err)
 }
 
 // The embedded images load, and each states the facts required for a build.
@@ -182,14 +171,10 @@ func TestEmbeddedImages(t *testing.T) {
 	must.Succeed(t, err)
 	must.Hold(t, len(all) != 0, "there is none")
 	for _, img := range all {
-		check.That(t, img.Summary != "" && img.Provides["python"].Is != "" && img.Provides["glibc"].Is != "",
-			"%s: summary %q, Python %q, glibc %q", img.Name, img.Summary, img.Provides["python"].Is, img.Provides["glibc"].Is)
+		check.That(t, img.Provides["python"].Is != "" && img.Provides["glibc"].Is != "", "%s states no Python or no glibc", img.Name)
 		check.That(t, strings.Contains(img.Provides["python"].Probe, img.Python),
 			"%s: the probe of Python asks another than %s", img.Name, img.Python)
 		if img.Debian != nil {
-			for _, s := range img.Debian.Suites {
-				check.That(t, s.Name != "" && len(s.Components) != 0, "%s: suite %+v", img.Name, s)
-			}
 			if names := img.Debian.Packages; len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
 				t.Errorf("%s names a package twice: %v", img.Name, names)
 			}

@@ -3,7 +3,6 @@ package profile_test
 import (
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
@@ -193,20 +192,6 @@ func TestTwoSettings(t *testing.T) {
 	p := parse(t, strings.Replace(good, "{fabric: socket}, because: nothing else", `{version: "2.0"}, because: nothing else`, 1))
 	_, err := p.Resolve(nil, nil)
 	check.Fails(t, err, "stack.yaml:20:5: two settings for NET where fabric roce")
-}
-
-func TestLoad(t *testing.T) {
-	files := fstest.MapFS{
-		"stack.yaml":  {Data: []byte(good)},
-		"a.yaml":      {Data: []byte("name: b\n")},
-		"c.yaml":      {Data: []byte("caption: c\n")},
-		"schema.json": {Data: []byte("{}")},
-	}
-	all, err := profile.Load(files, "site/profiles")
-	check.That(t, len(all) == 1 && all[0].Name == "stack", "%d profiles", len(all))
-	for _, want := range []string{`site/profiles/a.yaml:1:7: the profile has the name "b"`, `site/profiles/c.yaml:1:1: unknown key "caption"`} {
-		check.Fails(t, err, want)
-	}
 }
 
 func TestWhatAUserAdds(t *testing.T) {

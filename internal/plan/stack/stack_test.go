@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
@@ -121,13 +120,6 @@ func TestParseRefuses(t *testing.T) {
 	}
 	_, err := Parse("stacks/empty.yaml", []byte("name: x\n"))
 	check.That(t, len(diag.All(err)) == 4, "want name, summary, image and parts: %v", err)
-}
-
-func TestLoad(t *testing.T) {
-	all, err := Load(fstest.MapFS{"pair.yaml": {Data: []byte(good)}, "pair.lock.json": {Data: []byte("{}")}}, "stacks")
-	check.That(t, err == nil && len(all) == 1 && all[0].FullName() == "stack/pair", "%v, %v", all, err)
-	_, err = Load(fstest.MapFS{"a.yaml": {Data: []byte("name: [")}, "b.yaml": {Data: []byte("nam: b")}}, "stacks")
-	check.That(t, len(diag.All(err)) >= 2, "want the faults of both files: %v", err)
 }
 
 func FuzzParse(f *testing.F) {
