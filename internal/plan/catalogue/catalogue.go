@@ -222,7 +222,7 @@ func readProfiles(site string, taken []string) ([]*profile.Profile, error) {
 	own, err := profile.Load(folder, filepath.Join(site, "profiles"))
 	errs := []error{err}
 	own = slices.DeleteFunc(own, func(p *profile.Profile) bool {
-		err := checkProfile(p, taken)
+		err := checkFlags("profile", p.Name, p.AxisNames(), taken)
 		errs = append(errs, err)
 		return err != nil
 	})

@@ -17,7 +17,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
 	"builder/internal/plan/image"
-	"builder/internal/plan/profile"
 	"builder/internal/plan/recipe"
 	"builder/patches"
 	"builder/profiles"
@@ -218,41 +217,31 @@ func (c *Catalogue) checkAdvisories() error {
 
 var axisName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// checkAxes rejects axes whose names cannot be flags and drops their recipes: the flag
-// parser would panic.
+// checkAxes drops recipes with an axis or a selector that cannot be a flag.
 func (c *Catalogue) checkAxes(taken []string) error {
 	var errs []error
 	c.Recipes = slices.DeleteFunc(slices.Clone(c.Recipes), func(r *recipe.Recipe) bool {
-		before := len(errs)
 		names := r.AxisNames()
 		for _, s := range r.Selectors {
 			names = append(names, s.Name)
 		}
-		for i, name := range names {
-			kind := "an axis"
-			if i >= len(r.Axes) {
-				kind = "a selector"
-			}
-			switch {
-			case slices.Contains(taken, name):
-				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: %q cannot be the name of %s: every recipe has the flag --%s", r.Name, name, kind, name))
-			case !axisName.MatchString(name):
-				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: %q cannot be the name of %s: it is a flag", r.Name, name, kind).
-					WithHint("use lower-case letters, digits and dashes"))
-			}
-		}
-		return len(errs) > before
+		err := checkFlags("recipe", r.Name, names, taken)
+		errs = append(errs, err)
+		return err != nil
 	})
 	return errors.Join(errs...)
 }
 
-// checkProfile rejects axes named like a flag of every profile: the flag parser would
-// panic.
-func checkProfile(p *profile.Profile, taken []string) error {
+// checkFlags rejects names that cannot be flags: the flag parser would panic.
+func checkFlags(kind, of string, names, taken []string) error {
 	var errs []error
-	for _, name := range p.AxisNames() {
-		if slices.Contains(taken, name) {
-			errs = append(errs, diag.Errorf(diag.Usage, "profile %s: %q cannot be the name of an axis: every profile has the flag --%s", p.Name, name, name))
+	for _, name := range names {
+		switch {
+		case slices.Contains(taken, name):
+			errs = append(errs, diag.Errorf(diag.Usage, "%s %s: %q cannot be the name of an axis or a selector: every %s has the flag --%s", kind, of, name, kind, name))
+		case !axisName.MatchString(name):
+			errs = append(errs, diag.Errorf(diag.Usage, "%s %s: %q cannot be the name of an axis or a selector: it is a flag", kind, of, name).
+				WithHint("use lower-case letters, digits and dashes"))
 		}
 	}
 	return errors.Join(errs...)

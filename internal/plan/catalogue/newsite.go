@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"builder/internal/base/diag"
-	"builder/internal/plan/recipe"
 	"builder/internal/plan/stack"
 	"builder/patches"
 	"builder/recipes"
@@ -54,22 +53,20 @@ func NewSite(dir string, names []string) (written []string, err error) {
 		files = slices.DeleteFunc(files, func(f newFile) bool { return exists(filepath.Join(dir, f.path)) })
 	}
 	for _, name := range names {
-		if base, ok := strings.CutPrefix(name, stack.Prefix); ok {
-			if _, err := fs.Stat(stacks.FS, base+".yaml"); err != nil {
-				errs = append(errs, diag.Errorf(diag.Usage, "unknown stack %q", base).WithHint("`builder list` prints the stacks"))
-				continue
-			}
-			add(stacks.FS, "stacks", base+".yaml")
-			add(stacks.FS, "stacks", base+".lock.json")
+		base, isStack := strings.CutPrefix(name, stack.Prefix)
+		from, folder := recipes.FS, "recipes"
+		if isStack {
+			from, folder = stacks.FS, "stacks"
+		}
+		if _, err := fs.Stat(from, base+".yaml"); err != nil {
+			errs = append(errs, unknown(name, from))
 			continue
 		}
-		if err := checkName(name); err != nil {
-			errs = append(errs, err)
-			continue
+		add(from, folder, base+".yaml")
+		add(from, folder, base+".lock.json")
+		if !isStack {
+			add(patches.FS, "patches", base+"/*")
 		}
-		add(recipes.FS, "recipes", name+".yaml")
-		add(recipes.FS, "recipes", name+".lock.json")
-		add(patches.FS, "patches", name+"/*")
 	}
 	for _, f := range files {
 		if exists(filepath.Join(dir, f.path)) {
@@ -115,18 +112,13 @@ func builtInFiles(fsys fs.FS, below, pattern string) ([]newFile, error) {
 	return files, nil
 }
 
-// checkName returns an error if no built-in recipe has the name.
-func checkName(name string) error {
-	files, err := fs.Glob(recipes.FS, "*.yaml")
-	if err != nil {
-		return err
+// unknown returns the error for a name that no file of a folder has.
+func unknown(name string, folder fs.FS) error {
+	known, _ := fs.Glob(folder, "*.yaml") // never fails: the pattern is valid
+	for i, file := range known {
+		known[i] = strings.TrimSuffix(file, ".yaml")
 	}
-	var all []*recipe.Recipe
-	for _, file := range files {
-		all = append(all, &recipe.Recipe{Name: strings.TrimSuffix(file, ".yaml")})
-	}
-	_, err = recipe.Find(all, name)
-	return err
+	return diag.Errorf(diag.Usage, "unknown recipe %q", name).WithHint("%s", diag.DidYouMean(strings.TrimPrefix(name, stack.Prefix), known))
 }
 
 const siteReadme = `# Recipes of our own
