@@ -191,7 +191,7 @@ func TestFileThatCannotBeExamined(t *testing.T) {
 		"a.zst":    {"\x28\xb5\x2f\xfd", "zstd -dc"},
 		"a.a":      {"!<arch>\n", "a static library"},
 		"a.so":     {"\x7fELF", "a.so: not an ELF file: too short"},
-		"a.zip":    {"PK\x03\x04", "does not end in .whl"},
+		"a.zip":    {"PK\x03\x04", "parsing wheel name \"a.zip\""},
 	} {
 		_, err := e.File(context.Background(), write(t, name, []byte(c.content)))
 		if err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Usage {

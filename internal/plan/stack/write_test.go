@@ -92,7 +92,7 @@ func TestWriteRefuses(t *testing.T) {
 	}{
 		"two wheels of a project":   {[]string{ray, "Ray-2.10.0-py3-none-any.whl"}, nil, "ray comes from " + ray + " and from Ray-2.10.0-py3-none-any.whl"},
 		"a project of the platform": {[]string{ray, "torch-2.5.1-py3-none-any.whl"}, nil, "torch comes from the platform (the site brings it)"},
-		"a part other than a wheel": {[]string{ray}, func(m *Manifest, _ map[string]string) { m.Parts[0].Name = "tree.tar.gz" }, `"tree.tar.gz": it does not end in .whl`},
+		"a part other than a wheel": {[]string{ray}, func(m *Manifest, _ map[string]string) { m.Parts[0].Name = "tree.tar.gz" }, `parsing wheel name "tree.tar.gz"`},
 		"other bytes":               {[]string{ray, click}, func(_ *Manifest, p map[string]string) { p[ray] = p[click] }, ray + " changed: expected sha256"},
 		"no file":                   {[]string{ray}, func(_ *Manifest, p map[string]string) { p[ray] = "/nowhere" }, "no such file"},
 	} {
