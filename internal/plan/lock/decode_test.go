@@ -122,20 +122,6 @@ func TestDecodeReportsAllFaults(t *testing.T) {
 	check.Same(t, "faults", want, got)
 }
 
-// A pin without files or packages is invalid.
-func TestDecodeRefusesEmptyPins(t *testing.T) {
-	for want, change := range map[string]func(*lock.File){
-		"l: Python 3.11 with numpy: no files": func(f *lock.File) { f.Python[0].Files = nil },
-		"l: image debian: no packages":        func(f *lock.File) { f.Images[0].Packages = nil },
-		"":                                    func(f *lock.File) { f.Python[0].Requirements, f.Python[0].Files = nil, nil }, // no requirements
-	} {
-		f := tinyLock()
-		change(&f)
-		_, err := lock.Decode("l", f.Encode())
-		check.That(t, (err == nil) == (want == "") && (err == nil || err.Error() == want), "got %v, want %q", err, want)
-	}
-}
-
 // The valid fields of a source depend on its kind: a commit has a date and no address,
 // a wheel has a Python, and an archive in a Debian pool is pinned by the recipe.
 func TestDecodeChecksSources(t *testing.T) {

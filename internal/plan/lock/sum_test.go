@@ -77,6 +77,7 @@ func TestWriteRefusesWhatDecodeWould(t *testing.T) {
 		"file":         func(f *lock.File) { f.Sources[0].Filename = "../x" },
 		"commit":       func(f *lock.File) { f.Sources[0].Commit = "main" },
 		"no files":     func(f *lock.File) { f.Python[0].Files = nil },
+		"no packages":  func(f *lock.File) { f.Images[0].Packages = nil },
 		"text":         func(f *lock.File) { f.Python[0].Requirements[0] = "\xff" },
 		"answer twice": func(f *lock.File) { f.Sources[1] = f.Sources[0] },
 	} {

@@ -44,19 +44,3 @@ func TestAnEndlessSearchIsStopped(t *testing.T) {
 		t.Errorf("%d cells, %v", len(cells), err)
 	}
 }
-
-// A request with many possible combinations is valid if the rules leave few of them.
-func TestRulesLeaveFewCombinations(t *testing.T) {
-	r := square(6, 10)
-	for i := range 6 {
-		r.Compatible = append(r.Compatible, rule(recipe.Condition{fmt.Sprintf("axis%d", i): ">=3.0"}, recipe.Condition{"axis0": "1.0"}, "few"))
-	}
-	if cells, _, err := matrix.Expand(r, matrix.Everything(r)); err != nil || len(cells) == 0 {
-		t.Errorf("%d cells, %v", len(cells), err)
-	}
-	r = square(12, 40)
-	r.Compatible = append(r.Compatible, rule(recipe.Condition{"axis0": ">=0", "axis11": ">=0"}, recipe.Condition{"axis5": ">=99"}, "never"))
-	if _, _, err := matrix.Expand(r, nil); diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "steps") {
-		t.Errorf("%v", err)
-	}
-}
