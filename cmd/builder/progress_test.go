@@ -34,16 +34,6 @@ func TestProgressSchema(t *testing.T) {
 	}
 }
 
-// A program that reads events receives the error as an event. For people it is printed
-// at the end.
-func TestWhoIsTold(t *testing.T) {
-	for format, printed := range map[string]bool{"json": true, "plain": false} {
-		shown, err := progress.Begin(t.Context(), io.Discard, progress.Format(format), false)
-		must.Succeed(t, err)
-		check.Same(t, format, printed, progress.Unprinted(shown.End(errors.New("it failed"))) == nil)
-	}
-}
-
 // recorded starts a run.json with cells that have not started.
 func recorded(t *testing.T, ids ...string) (out string, rec *report.Recorder) {
 	t.Helper()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -104,13 +103,6 @@ func TestLacking(t *testing.T) {
 		"an engine on another host": {Work{Home: "/x", Engine: EngineState{Kind: Named, Addresses: []string{"tcp://far:1"}}, Recipe: small.Recipe}, []string{"engine", "disk"}},
 	} {
 		check.Same(t, name, c.want, Examine(t.Context(), bare, c.work).Lacking())
-	}
-}
-
-// A build requires no GPU and no fabric.
-func TestGPUsAreNotNeeded(t *testing.T) {
-	for _, c := range Checks() {
-		check.That(t, !c.needed(withRecipe(func(*Needs) {})) || !slices.Contains([]Purpose{GPU, Fabric, Libraries}, c.For), "%s is needed for a build", c.Name)
 	}
 }
 
@@ -228,17 +220,6 @@ func TestRoom(t *testing.T) {
 			t.Errorf("%s: memory %s: %s", name, got.Verdict, got.Found)
 		}
 	}
-}
-
-func TestRealHost(t *testing.T) {
-	home := filepath.Join(t.TempDir(), "home")
-	report := Examine(t.Context(), host.This(), Work{Home: home, Engine: work.Engine})
-	for i, c := range report.Checks {
-		check.That(t, c.Found != "" && c.Name == Checks()[i].Name, "%s says nothing: %+v", c.Name, c)
-		t.Logf("%-16s %-8s %s", c.Name, c.Verdict, c.Found)
-	}
-	_, err := os.Stat(home)
-	check.That(t, errors.Is(err, fs.ErrNotExist), "the state directory was made: %v", err)
 }
 
 // The requirements of the native engine do not apply to other engines.

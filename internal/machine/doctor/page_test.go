@@ -2,11 +2,9 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
-	"builder/test/kit/check"
 	"builder/test/kit/golden"
 )
 
@@ -50,17 +48,4 @@ func when(c Check) string {
 		}
 	}
 	return "no"
-}
-
-func TestChecksAreInOrder(t *testing.T) {
-	var names []string
-	var purposes []Purpose
-	for _, c := range Checks() {
-		check.That(t, !slices.Contains(names, c.Name), "two checks are called %s", c.Name)
-		check.That(t, c.About != "" && c.How != "", "%s does not say what it is for, or where it looks", c.Name)
-		names, purposes = append(names, c.Name), append(purposes, c.For)
-	}
-	if got, want := slices.Compact(purposes), []Purpose{Engine, Build, GPU, Fabric, Libraries}; !slices.Equal(got, want) {
-		t.Errorf("purposes: %v, want %v", got, want)
-	}
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"builder/internal/files/elf"
 )
 
 // An end is a GPU or a NIC in the drawing.
@@ -145,18 +143,11 @@ func numa(_ context.Context, e *exam) Finding {
 	case nodes == 0:
 		return unknown("/sys/devices/system/node cannot be read")
 	case uneven && len(e.pci().gpus(vendorNVIDIA)) > 0:
-		text := fmt.Sprintf("nodes %s, with memory %s, with CPUs %s", online, withMemory, withCPU)
-		if version := e.nvidiaDriver(); version != "" && elf.CompareVersions(version, fixedDriver) < 0 {
-			text += ", " + e.driver()
-		}
-		return warn("%s", text).remedy("set NCCL_CUMEM_HOST_ENABLE=0 for jobs with NCCL 2.26.3 or newer, which may hang or fail here; drivers before %s can crash in cuMemCreate too", fixedDriver)
+		return warn("nodes %s, with memory %s, with CPUs %s", online, withMemory, withCPU).
+			remedy("set NCCL_CUMEM_HOST_ENABLE=0 for jobs with NCCL 2.26.3 or newer, which may hang or fail here; NVIDIA's drivers before 595 can crash in cuMemCreate too")
 	case len(gpus) > 0 && nodes > 1 && balancing != "" && balancing != "0":
 		return warn("%s, and the kernel moves pages between them", count(nodes, "node")).
 			remedy("run sysctl kernel.numa_balancing=0, and add it to /etc/sysctl.d to keep it")
 	}
 	return ok("%s", count(nodes, "node"))
 }
-
-// fixedDriver is the release from which NVIDIA expects cuMemCreate to work on such nodes
-// (https://github.com/NVIDIA/nccl/issues/2106; nobody has confirmed it).
-const fixedDriver = "595"

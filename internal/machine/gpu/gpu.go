@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // A Host describes the GPUs of a host.
@@ -39,14 +38,14 @@ type GPU struct {
 // ErrNoTool means nvidia-smi, amd-smi and rocm-smi are all missing.
 var ErrNoTool = errors.New("nvidia-smi, amd-smi and rocm-smi do not work: this host has no GPU driver, or the tools are not in PATH")
 
-// A Tool runs a vendor tool and returns its stdout and stderr. A missing tool is
+// A Tool runs a vendor tool within some time and returns its stdout and stderr. A missing tool is
 // [exec.ErrNotFound]. The output of a failed tool says why.
 type Tool func(ctx context.Context, name string, args ...string) (string, error)
 
 // Find runs the first available tool.
 func Find(ctx context.Context, tool Tool) (Host, error) {
 	for _, ask := range []func(context.Context, Tool) (Host, error){findNVIDIA, findAMD} {
-		host, err := ask(ctx, tool.bounded)
+		host, err := ask(ctx, tool.run)
 		if !errors.Is(err, exec.ErrNotFound) {
 			return host, err
 		}
@@ -54,14 +53,8 @@ func Find(ctx context.Context, tool Tool) (Host, error) {
 	return Host{}, ErrNoTool
 }
 
-// toolTime limits the run time of a tool, because it hangs if the driver hangs.
-const toolTime = 60 * time.Second
-
-// bounded runs a tool with the limit toolTime. The error of a failed tool has the first
-// line of its output.
-func (t Tool) bounded(ctx context.Context, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, toolTime, fmt.Errorf("%s did not end within %v: the driver hangs", name, toolTime))
-	defer cancel()
+// run runs a tool. The error of a failed tool has the first line of its output.
+func (t Tool) run(ctx context.Context, name string, args ...string) (string, error) {
 	text, err := t(ctx, name, args...)
 	if err == nil || errors.Is(err, exec.ErrNotFound) {
 		return text, err

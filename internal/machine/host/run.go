@@ -11,8 +11,10 @@ import (
 
 // Run runs a program and returns its stdout and stderr. It searches PATH, and then the
 // usual directories, because the PATH of a user often lacks ldconfig. A missing program is
-// [exec.ErrNotFound]. If ctx ends, the error is its cause.
+// [exec.ErrNotFound]. If ctx or programTime ends, the error is the cause.
 func Run(ctx context.Context, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, programTime, fmt.Errorf("%s did not end within %v", name, programTime))
+	defer cancel()
 	h := This()
 	path, found := h.Program(name, ProgramDirs(h.Path))
 	if !found {

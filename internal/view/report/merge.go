@@ -127,7 +127,6 @@ func each(parts []Part, value func(Run) string) string {
 
 // span returns the first start and the last end. The end is zero if any run has none.
 func span(parts []Part) (started, finished time.Time) {
-	killed := false
 	for i, p := range parts {
 		if i == 0 || p.Run.Started.Before(started) {
 			started = p.Run.Started
@@ -135,10 +134,9 @@ func span(parts []Part) (started, finished time.Time) {
 		if p.Run.Finished.After(finished) {
 			finished = p.Run.Finished
 		}
-		killed = killed || p.Run.Finished.IsZero()
 	}
-	if killed {
-		return started, time.Time{}
+	if slices.ContainsFunc(parts, func(p Part) bool { return p.Run.Finished.IsZero() }) {
+		finished = time.Time{}
 	}
 	return started, finished
 }
