@@ -2,13 +2,11 @@ package elf
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"builder/test/kit/check"
 	"builder/test/kit/elftest"
@@ -154,12 +152,6 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 			check.Fails(t, err, test.want, got)
 		})
 	}
-}
-
-// A decoder returns an error at its end if the checksum is wrong.
-func TestAtEnd(t *testing.T) {
-	check.That(t, atEnd(strings.NewReader("")) && !atEnd(strings.NewReader("x")) && !atEnd(iotest.ErrReader(errors.New("checksum"))),
-		"what follows the end is misjudged")
 }
 
 // A function without a size extends to the next one.
