@@ -9,7 +9,6 @@ import (
 	"builder/internal/app/judge"
 	"builder/internal/base/diag"
 	"builder/internal/plan/catalogue"
-	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
 
@@ -26,11 +25,13 @@ func benchCommand(out term.Printer) *cli.Command {
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *progress.Display) error {
-				done, err := judge.Bench(c.Context, in.Setup, r)
-				d.Close()
-				return printResult(c, out, done, len(done.Sizes) > 0, err, show.Bench)
-			})
+			d, err := in.begin(c.Context)
+			if err != nil {
+				return err
+			}
+			done, err := judge.Bench(c.Context, in.Setup, r)
+			d.Close()
+			return d.End(in.Catalogue.Hinted(printResult(c, out, done, len(done.Sizes) > 0, err, show.Bench)))
 		},
 	}
 }

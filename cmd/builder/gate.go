@@ -20,7 +20,6 @@ import (
 	"builder/internal/machine/gpu"
 	"builder/internal/plan/catalogue"
 	"builder/internal/publishing/publish"
-	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
 
@@ -47,11 +46,13 @@ func gateCommand(out term.Printer) *cli.Command {
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *progress.Display) error {
-				done, err := judge.Judge(c.Context, in.Setup, r)
-				d.Close()
-				return printResult(c, out, done, done.Schema != 0, err, show.Gated)
-			})
+			d, err := in.begin(c.Context)
+			if err != nil {
+				return err
+			}
+			done, err := judge.Judge(c.Context, in.Setup, r)
+			d.Close()
+			return d.End(in.Catalogue.Hinted(printResult(c, out, done, done.Schema != 0, err, show.Gated)))
 		},
 	}
 }

@@ -59,14 +59,13 @@ func readInvocation(c *cli.Context, cat catalogue.Catalogue, out term.Printer) (
 	return in, errors.Join(err1, err2, err3)
 }
 
-// show calls do and shows its progress on stderr.
-func (in *invocation) show(ctx context.Context, do func(*progress.Display) error) error {
+// begin shows progress on stderr until the caller ends the display.
+func (in *invocation) begin(ctx context.Context) (*progress.Display, error) {
 	d, err := progress.Begin(ctx, in.out.Stderr, progress.Format(in.progress), in.verbose)
-	if err != nil {
-		return err
+	if err == nil {
+		in.Display, in.Keys.Note = d, d.Note
 	}
-	in.Display, in.Keys.Note = d, d.Note
-	return d.End(in.Catalogue.Hinted(do(d)))
+	return d, err
 }
 
 // printResult prints a result, also beside an error. Without a result it returns the

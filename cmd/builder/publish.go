@@ -11,7 +11,6 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/plan/catalogue"
 	"builder/internal/publishing/publish"
-	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
 
@@ -40,11 +39,13 @@ func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.C
 			if _, err := in.Keys.Trusted(); err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *progress.Display) error {
-				done, err := release.Publish(c.Context, release.Setup{Keys: in.Keys, NoInstall: in.NoInstall, Display: in.Display}, r)
-				d.Close()
-				return printResult(c, out, done, done.Schema != 0, err, func(out term.Printer, done release.Report) { show.Published(out, done, "was there") })
-			})
+			d, err := in.begin(c.Context)
+			if err != nil {
+				return err
+			}
+			done, err := release.Publish(c.Context, release.Setup{Keys: in.Keys, NoInstall: in.NoInstall, Display: in.Display}, r)
+			d.Close()
+			return d.End(in.Catalogue.Hinted(printResult(c, out, done, done.Schema != 0, err, func(out term.Printer, done release.Report) { show.Published(out, done, "was there") })))
 		},
 	}
 }

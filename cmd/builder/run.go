@@ -15,7 +15,6 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/plan/catalogue"
 	"builder/internal/publishing/publish"
-	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
 
@@ -31,11 +30,13 @@ func runCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comma
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *progress.Display) error {
-				done, err := build.Run(c.Context, in.Setup, r)
-				d.Close()
-				return printResult(c, out, done, !done.Finished.IsZero(), err, show.Run)
-			})
+			d, err := in.begin(c.Context)
+			if err != nil {
+				return err
+			}
+			done, err := build.Run(c.Context, in.Setup, r)
+			d.Close()
+			return d.End(in.Catalogue.Hinted(printResult(c, out, done, !done.Finished.IsZero(), err, show.Run)))
 		}),
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/recipe"
-	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
 
@@ -87,9 +86,11 @@ func openShell(c *cli.Context, in invocation, cell, step string) (err error) {
 	}
 	// The commands in hints name the site of the recipe.
 	in.Catalogue = catalogue.Catalogue{Site: build.SiteOf(c.String("out"), e.ID), Recipes: []*recipe.Recipe{{Name: e.Recipe}}}
-	err = in.show(c.Context, func(*progress.Display) error {
-		return build.WriteStepRootfs(c.Context, in.Setup, e, step, dir)
-	})
+	d, err := in.begin(c.Context)
+	if err != nil {
+		return err
+	}
+	err = d.End(in.Catalogue.Hinted(build.WriteStepRootfs(c.Context, in.Setup, e, step, dir)))
 	if err != nil {
 		return err
 	}

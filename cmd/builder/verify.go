@@ -12,7 +12,6 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/plan/catalogue"
 	"builder/internal/publishing/publish"
-	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
 
@@ -40,11 +39,13 @@ func verifyCommand(out term.Printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *progress.Display) error {
-				done, err := judge.Verify(c.Context, in.Setup, r, artifacts)
-				d.Close()
-				return printResult(c, out, done, done.Schema != 0, err, show.Verified)
-			})
+			d, err := in.begin(c.Context)
+			if err != nil {
+				return err
+			}
+			done, err := judge.Verify(c.Context, in.Setup, r, artifacts)
+			d.Close()
+			return d.End(in.Catalogue.Hinted(printResult(c, out, done, done.Schema != 0, err, show.Verified)))
 		},
 	}
 }
