@@ -3,9 +3,10 @@
 // (torch's 2.10.0+cu129), post and development releases, free-threaded Python (3.14t)
 // and dates (20240821v2).
 //
-// No library serves all of these. Libraries for semantic versions take a packaging
-// revision for a pre-release and ignore local parts. A version is always printed as
-// written: 6.1 stays 6.1.
+// hashicorp/go-version compares the numbers. This package splits off and compares all
+// other parts itself, because go-version v1.9.0 treats a packaging revision as a
+// pre-release and ignores local parts. A version is always printed as written: 6.1
+// stays 6.1.
 package version
 
 import (
@@ -17,13 +18,16 @@ import (
 	"strings"
 	"sync"
 
+	goversion "github.com/hashicorp/go-version"
+
 	"builder/internal/base/diag"
 )
 
 // A Version is a parsed version. The zero value represents no version.
 type Version struct {
 	text     string
-	numbers  []int // as written; empty only in the zero value
+	core     *goversion.Version // the numbers
+	segments int                // how many numbers were written
 	phase    phase
 	serial   int    // number of the phase: 2 in rc2
 	revision int    // packaging revision: 1 in 2.29.7-1
@@ -79,13 +83,13 @@ func parse(text string) (Version, error) {
 	if m == nil || len(text) > maxText {
 		return Version{}, fmt.Errorf("%q is not a version", clip(text))
 	}
-	v := Version{text: text, phase: phases[m[2]], suffix: m[4], local: strings.ToLower(m[6])}
-	for part := range strings.SplitSeq(m[1], ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return Version{}, fmt.Errorf("%q is not a version: a number is too large", clip(text))
-		}
-		v.numbers = append(v.numbers, n)
+	core, err := goversion.NewVersion(m[1])
+	if err != nil {
+		return Version{}, fmt.Errorf("%q is not a version: a number is too large", clip(text))
+	}
+	v := Version{
+		text: text, core: core, segments: strings.Count(m[1], ".") + 1,
+		phase: phases[m[2]], suffix: m[4], local: strings.ToLower(m[6]),
 	}
 	v.serial, _ = strconv.Atoi(m[3]) // digits or empty
 	v.revision, _ = strconv.Atoi(m[5])
@@ -102,6 +106,9 @@ func clip(s string) string {
 // String returns the version as written.
 func (v Version) String() string { return v.text }
 
+// numbers returns the numbers as written. 6.1 has two, but go-version pads it to three.
+func (v Version) numbers() []int { return v.core.Segments()[:v.segments] }
+
 // IsPrerelease reports whether v precedes the final release with the same numbers.
 func (v Version) IsPrerelease() bool { return v.phase < final }
 
@@ -116,31 +123,31 @@ func Compare(a, b Version) int {
 	)
 }
 
-// compareRelease compares without packaging revision and local part. The zero value comes
-// before every version.
+// compareRelease compares without packaging revision and local part.
 func compareRelease(a, b Version) int {
+	if a.core == nil || b.core == nil {
+		return cmp.Compare(bit(a.core != nil), bit(b.core != nil))
+	}
 	return cmp.Or(
-		cmp.Compare(min(len(a.numbers), 1), min(len(b.numbers), 1)),
-		slices.Compare(significant(a.numbers), significant(b.numbers)),
+		a.core.Compare(b.core),
 		cmp.Compare(a.phase, b.phase),
 		cmp.Compare(a.serial, b.serial),
 		cmp.Compare(a.suffix, b.suffix),
 	)
 }
 
-// significant returns the numbers without zeros at the end.
-func significant(numbers []int) []int {
-	for len(numbers) > 0 && numbers[len(numbers)-1] == 0 {
-		numbers = numbers[:len(numbers)-1]
+func bit(b bool) int {
+	if b {
+		return 1
 	}
-	return numbers
+	return 0
 }
 
 // hasPrefix reports whether v is p, or p with further numbers: 6.1 is a prefix of
 // 6.1.3, but not of 6.10. All other parts stated by p must be equal. The suffixes must
 // always be equal, and only a pre-release is a prefix of a pre-release.
 func (v Version) hasPrefix(p Version) bool {
-	have, want := v.numbers, p.numbers
+	have, want := v.numbers(), p.numbers()
 	if v.IsPrerelease() && !p.IsPrerelease() || v.suffix != p.suffix {
 		return false
 	}
@@ -173,12 +180,13 @@ type term struct {
 	op      string
 	version Version
 	word    string
+	native  goversion.Constraints // of ~>, for which go-version computes the bounds
 }
 
-var operator = regexp.MustCompile(`^(>=|<=|!=|==|>|<|=)?\s*(\S.*)$`)
+var operator = regexp.MustCompile(`^(>=|<=|!=|==|~>|>|<|=)?\s*(\S.*)$`)
 
 // ParseConstraint parses a comma-separated list of comparisons, all of which must hold:
-// >=, >, <=, <, =, ==, !=, and a bare version or word. A bare version allows itself and
+// >=, >, <=, <, =, !=, ~>, and a bare version or word. A bare version allows itself and
 // any further numbers: 6.1 allows 6.1.3 but not 6.10.
 func ParseConstraint(text string) (Constraint, error) {
 	c := Constraint{text: text}
@@ -207,6 +215,11 @@ func parseTerm(text string) (term, error) {
 		return t, nil
 	}
 	t.version = v
+	if t.op == "~>" {
+		if t.native, err = goversion.NewConstraint("~> " + v.core.Original()); err != nil {
+			return term{}, fmt.Errorf("%q is not a constraint: %w", clip(text), err)
+		}
+	}
 	return t, nil
 }
 
@@ -219,7 +232,7 @@ func (c Constraint) String() string { return c.text }
 // comparison with a pre-release, or !=. The zero Version satisfies no constraint, and
 // the zero Constraint allows no version.
 func (c Constraint) Allows(v Version) bool {
-	return len(v.numbers) > 0 && c.every(func(t term) bool { return t.allows(v) })
+	return v.core != nil && c.every(func(t term) bool { return t.allows(v) })
 }
 
 // AllowsText is like Allows for a value that may be a word, such as gfx90a. A word
@@ -269,6 +282,8 @@ func (t term) allows(v Version) bool {
 		return order <= 0
 	case "<":
 		return order < 0
+	case "~>":
+		return order >= 0 && t.native.Check(v.core)
 	}
 	return order == 0 // = and ==
 }
@@ -384,7 +399,7 @@ func named(text string, known []string) ([]string, error) {
 	switch {
 	case len(values) == 0:
 		return nil, advise(diag.Errorf(diag.Usage, "%q is not a known value", clip(text)), text, known)
-	case len(want.numbers) == 1:
+	case want.segments == 1:
 		return nil, diag.Errorf(diag.Usage, "%q is not precise", text).
 			WithHint("write %s, or the range %s", strings.Join(Ascending(values), " or "), rangeOf(want))
 	}
@@ -393,7 +408,7 @@ func named(text string, known []string) ([]string, error) {
 
 // rangeOf returns a constraint for all versions with the major number of v.
 func rangeOf(v Version) string {
-	major := v.numbers[0]
+	major := v.numbers()[0]
 	return fmt.Sprintf("'>=%d,<%d'", major, major+1)
 }
 
