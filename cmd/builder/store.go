@@ -19,7 +19,7 @@ func storeCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Com
 			importCommand(cat, err, out),
 			{
 				Name: "gc", Usage: "free disk space: empty the engine's cache and shrink the store",
-				Description: "Empties the cache of the engine started by builder. The next builds fill it again\nfrom the store. Removes from the store the files unused for the longest time.\nRemoves scratch files that nobody used for a day or whose file in the store is gone.\nWaits until no other builder uses the store.",
+				Description: "Empties the cache of the engine started by builder. The next builds fill it again\nfrom the store. Removes from the store the files unused for the longest time.\nRemoves the scratch files, and keeps clones of repositories.\nWaits until no other builder uses the store.",
 				Flags: []cli.Flag{
 					&cli.StringFlag{Name: "keep", Value: "10%", Usage: "shrink the store to at most `SIZE`, such as 50GB or 0, or a share of the disk"},
 					&cli.BoolFlag{Name: "dry-run", Usage: "list the removals, and remove nothing"},
@@ -40,7 +40,7 @@ func storeCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Com
 				}),
 			},
 			{
-				Name: "list", Usage: "count the files of each kind in the store",
+				Name: "list", Usage: "count the files and results of the store",
 				Flags: []cli.Flag{jsonFlag()},
 				Action: onHost(out, func(c *cli.Context, s host.Setup) error {
 					held, err := host.ListStore(c.Context, s)

@@ -2,7 +2,6 @@ package show
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"builder/cmd/builder/config"
@@ -74,7 +73,7 @@ func Collected(out term.Printer, done host.Collected, r host.CollectRequest) {
 		verb = "would remove"
 	}
 	for _, f := range done.Files {
-		out.Say("%s %s %s, %s, last used %s", verb, f.Kind, f.SHA256, size.Text(f.Size), f.Used.Format("2006-01-02"))
+		out.Say("%s %s, %s, last used %s", verb, f.SHA256, size.Text(f.Size), f.Used.Format("2006-01-02"))
 	}
 	for _, name := range done.Staged {
 		out.Say("%s scratch/%s", verb, name)
@@ -134,13 +133,8 @@ func Checked(out term.Printer, read host.StoreCheck) {
 	out.Say("read %d files, %s: %d damaged", read.Files, size.Text(read.Bytes), len(read.Damaged))
 }
 
-// Held prints the files of each kind in the store.
+// Held prints the sizes of the store and of the directories beside it.
 func Held(out term.Printer, held host.StoreList) {
-	var rows [][]string
-	for _, g := range held.Kinds {
-		rows = append(rows, []string{string(g.Kind), fmt.Sprint(g.Files), size.Text(g.Bytes)})
-	}
-	out.Table([]string{"kind", "files", "size"}, rows)
 	out.Say("%d files, %s, %d results in %s", held.Files, size.Text(held.Bytes), held.Results, held.Store)
 	for _, p := range held.Places {
 		out.Say("%s has %s", p.Name, size.Text(p.Before))

@@ -26,9 +26,10 @@ type CollectRequest struct {
 // Collected lists the removed files; with DryRun the files to remove.
 type Collected struct {
 	store.Collected
-	Staged []string   `json:"staged"`
-	Places []*Holding `json:"places"`
-	DryRun bool       `json:"dry-run"`
+	Results []string   `json:"results"` // keys
+	Staged  []string   `json:"staged"`
+	Places  []*Holding `json:"places"`
+	DryRun  bool       `json:"dry-run"`
 }
 
 // Collect frees disk space: it empties the engines' caches and removes files of the
@@ -56,10 +57,11 @@ func Collect(ctx context.Context, s Setup, r CollectRequest) (Collected, error) 
 	for _, p := range c.Places {
 		p.Before = p.bytes()
 	}
-	var err1, err2 error
-	c.Collected, err1 = kept.Collect(store.Want{Most: most, Made: results.New(kept).Made(), DryRun: r.DryRun})
-	c.Staged, err2 = kept.Unstage(filepath.Join(s.Keys.Home, "scratch"), r.DryRun)
-	errs := []error{err1, err2}
+	var err1, err2, err3 error
+	c.Collected, err1 = kept.Collect(most, r.DryRun)
+	c.Results, err2 = results.New(kept).Without(c.Files, r.DryRun)
+	c.Staged, err3 = kept.Unstage(filepath.Join(s.Keys.Home, "scratch"), r.DryRun)
+	errs := []error{err1, err2, err3}
 	for _, p := range c.Places {
 		if p.empty != nil && !r.DryRun {
 			errs = append(errs, p.empty())
@@ -88,14 +90,14 @@ func VerifyStore(ctx context.Context, s Setup) (StoreCheck, error) {
 		return StoreCheck{}, err
 	}
 	defer release()
-	all, err := kept.Survey(nil)
+	all, err := kept.Survey()
 	if err != nil {
 		return StoreCheck{}, err
 	}
 	report := StoreCheck{Damaged: []string{}}
 	var errs []error
 	for _, f := range all {
-		if f.Kind == store.Partial { // an unfinished download has no digest to check
+		if f.Partial { // an unfinished download has no digest to check
 			continue
 		}
 		if ctx.Err() != nil {
@@ -113,42 +115,26 @@ func VerifyStore(ctx context.Context, s Setup) (StoreCheck, error) {
 
 // A StoreList describes the contents of the store and the directories beside it.
 type StoreList struct {
-	Store   string       `json:"store"`
-	Files   int          `json:"files"`
-	Bytes   int64        `json:"bytes"`
-	Results int          `json:"results"`
-	Kinds   []StoreGroup `json:"kinds"`
-	Places  []*Holding   `json:"places"`
+	Store   string     `json:"store"`
+	Files   int        `json:"files"`
+	Bytes   int64      `json:"bytes"`
+	Results int        `json:"results"`
+	Places  []*Holding `json:"places"`
 }
 
-// A StoreGroup counts the files of one kind.
-type StoreGroup struct {
-	Kind  store.Kind `json:"kind"`
-	Files int        `json:"files"`
-	Bytes int64      `json:"bytes"`
-}
-
-// ListStore counts the store's files by kind.
+// ListStore counts the store's files and results.
 func ListStore(ctx context.Context, s Setup) (StoreList, error) {
 	kept, err := store.Open(home.StoreDir(s.Keys.Home))
 	if err != nil {
 		return StoreList{}, err
 	}
-	all, err := kept.Survey(results.New(kept).Made())
+	all, err := kept.Survey()
 	if err != nil {
 		return StoreList{}, err
 	}
 	report := StoreList{Store: home.StoreDir(s.Keys.Home), Files: len(all), Results: len(kept.Results())}
-	for _, kind := range store.Kinds() {
-		g := StoreGroup{Kind: kind}
-		for _, f := range all {
-			if f.Kind == kind {
-				g.Files++
-				g.Bytes += f.Size
-			}
-		}
-		report.Bytes += g.Bytes
-		report.Kinds = append(report.Kinds, g)
+	for _, f := range all {
+		report.Bytes += f.Size
 	}
 	report.Places = placesOf(ctx, s)
 	for _, p := range report.Places {

@@ -168,16 +168,24 @@ func (u *Unproven) Error() string { return "result " + u.Key + ": " + u.Err.Erro
 // Unwrap returns the reason.
 func (u *Unproven) Unwrap() error { return u.Err }
 
-// Made maps the digest of each artifact to the keys of the results with it.
-func (r *Results) Made() map[string][]string {
-	made := map[string][]string{}
+// Without removes the results with one of these files, and returns their keys. In a dry
+// run it removes nothing.
+func (r *Results) Without(gone []store.Kept, dryRun bool) ([]string, error) {
+	keys := []string{}
+	var errs []error
 	for _, key := range r.store.Results() {
 		found, _ := r.peek(key) // an unreadable record has no files
-		for _, a := range files(found) {
-			made[a.SHA256] = append(made[a.SHA256], key)
+		if !slices.ContainsFunc(files(found), func(a artifact.Artifact) bool {
+			return slices.ContainsFunc(gone, func(k store.Kept) bool { return k.SHA256 == a.SHA256 })
+		}) {
+			continue
+		}
+		keys = append(keys, key)
+		if !dryRun {
+			errs = append(errs, r.store.DropResult(key))
 		}
 	}
-	return made
+	return keys, errors.Join(errs...)
 }
 
 // Check reads every record and verifies its artifacts. It drops invalid records and

@@ -2,38 +2,80 @@ package store
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
-// A Want is the target of a collection.
-type Want struct {
-	Most   int64               // largest size of the store in bytes
-	Made   map[string][]string // from the digest of a cell's output to the keys of the results that name it
-	DryRun bool
+// A Kept is a file of the store.
+type Kept struct {
+	SHA256  string    `json:"sha256"`
+	Size    int64     `json:"size"`
+	Used    time.Time `json:"used"`    // last use
+	Partial bool      `json:"partial"` // the next fetch continues it
 }
 
-// Collected lists the removed files and results. In a dry run it lists those to remove.
+// Survey lists all files, sorted by digest, followed by the partial downloads.
+func (s *Store) Survey() ([]Kept, error) {
+	digests, err := s.digests()
+	if err != nil {
+		return nil, err
+	}
+	var all []Kept
+	for _, digest := range digests {
+		if info, err := os.Lstat(s.place(digest)); err == nil { // else removed meanwhile
+			all = append(all, Kept{digest, info.Size(), s.lastUse(digest, info), false})
+		}
+	}
+	begun, err := os.ReadDir(filepath.Join(s.dir, partials))
+	for _, e := range begun {
+		if info, err := e.Info(); err == nil {
+			all = append(all, Kept{e.Name(), info.Size(), info.ModTime(), true})
+		}
+	}
+	return all, err
+}
+
+// digests lists the digests of the blobs. It ignores foreign files in their folders.
+func (s *Store) digests() ([]string, error) {
+	paths, err := filepath.Glob(filepath.Join(s.dir, contents, "??", "*"))
+	var all []string
+	for _, path := range paths {
+		if name := filepath.Base(path); digestPattern.MatchString(name) && s.place(name) == path {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all, err
+}
+
+// lastUse returns the last use of a blob, or its arrival if it was not used since.
+func (s *Store) lastUse(digest string, info fs.FileInfo) time.Time {
+	if noted, err := os.Stat(s.record(digest)); err == nil {
+		return noted.ModTime()
+	}
+	return info.ModTime()
+}
+
+// Collected lists the removed files. In a dry run it lists those to remove.
 type Collected struct {
-	Before  int64    `json:"before"` // bytes
-	After   int64    `json:"after"`
-	Files   []Kept   `json:"files"`
-	Results []string `json:"results"` // keys
+	Before int64  `json:"before"` // bytes
+	After  int64  `json:"after"`
+	Files  []Kept `json:"files"`
 }
 
 // Collect removes the files that nobody used for the longest time until the store has at
-// most w.Most bytes, and the results that name them. It keeps files locked by another
-// process. The caller must hold the store with [Store.Alone].
-func (s *Store) Collect(w Want) (Collected, error) {
-	all, err := s.Survey(w.Made)
+// most this number of bytes. It keeps files locked by another process. The caller must
+// hold the store with [Store.Alone].
+func (s *Store) Collect(most int64, dryRun bool) (Collected, error) {
+	all, err := s.Survey()
 	if err != nil {
 		return Collected{}, err
 	}
-	c := Collected{Files: []Kept{}, Results: []string{}}
+	c := Collected{Files: []Kept{}}
 	for _, k := range all {
 		c.Before += k.Size
 	}
@@ -41,55 +83,40 @@ func (s *Store) Collect(w Want) (Collected, error) {
 	slices.SortStableFunc(all, func(a, b Kept) int { return a.Used.Compare(b.Used) })
 	var errs []error
 	for _, k := range all {
-		if c.After <= w.Most {
+		if c.After <= most {
 			break
 		}
-		gone, err := s.remove(k, w)
+		gone, err := s.remove(k, dryRun)
 		errs = append(errs, err)
-		if !gone {
-			continue
+		if gone {
+			c.After -= k.Size
+			c.Files = append(c.Files, k)
 		}
-		c.After -= k.Size
-		c.Files = append(c.Files, k)
-		c.Results = append(c.Results, w.Made[k.SHA256]...)
 	}
-	slices.Sort(c.Results)
-	c.Results = slices.Compact(c.Results)
 	return c, errors.Join(errs...)
 }
 
-// remove removes a file and the results that name it, unless another process holds its
-// lock.
-func (s *Store) remove(k Kept, w Want) (bool, error) {
+// remove removes a file, unless another process holds its lock.
+func (s *Store) remove(k Kept, dryRun bool) (bool, error) {
 	unlock, err := tryLock(filepath.Join(s.dir, locks, k.SHA256))
 	if unlock == nil || err != nil {
 		return false, err
 	}
 	defer unlock()
-	if w.DryRun {
-		return true, nil
-	}
-	if k.Kind == Partial {
+	switch {
+	case dryRun:
+	case k.Partial:
 		err = os.Remove(filepath.Join(s.dir, partials, k.SHA256))
-		return err == nil, err
+	default:
+		err = s.drop(k.SHA256)
 	}
-	for _, key := range w.Made[k.SHA256] { // first, so that no result names a missing file
-		if err := s.DropResult(key); err != nil {
-			return false, err
-		}
-	}
-	err = s.drop(k.SHA256)
 	return err == nil, err
 }
 
-// idle is how long a staged directory stays without use.
-const idle = 24 * time.Hour
-
-// Unstage removes entries of the directory scratch: those unused for a day, and those
-// with links to files that the store no longer has, because they still occupy disk
-// space. It keeps clones of repositories, because they are not copies of files. It
-// returns the names of the removed entries. In a dry run it removes nothing, so it
-// cannot name the entries whose files a collection removes first. The caller must hold
+// Unstage removes the entries of the directory scratch, because links in them keep the
+// space of removed files. It leaves clones of repositories, which are no copies of files,
+// and shells of the last day, which can be open without a hold of the store. It returns
+// the names of the removed entries. In a dry run it removes nothing. The caller must hold
 // the store with [Store.Alone].
 func (s *Store) Unstage(scratch string, dryRun bool) ([]string, error) {
 	entries, err := os.ReadDir(scratch)
@@ -100,33 +127,14 @@ func (s *Store) Unstage(scratch string, dryRun bool) ([]string, error) {
 	var errs []error
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || strings.HasPrefix(e.Name(), "git-") {
-			continue
-		}
-		path := filepath.Join(scratch, e.Name())
-		if time.Since(info.ModTime()) < idle && !orphaned(path) {
+		shell := strings.HasPrefix(e.Name(), "shell-")
+		if err != nil || strings.HasPrefix(e.Name(), "git-") || shell && time.Since(info.ModTime()) < 24*time.Hour {
 			continue
 		}
 		gone = append(gone, e.Name())
 		if !dryRun {
-			errs = append(errs, os.RemoveAll(path))
+			errs = append(errs, os.RemoveAll(filepath.Join(scratch, e.Name())))
 		}
 	}
 	return gone, errors.Join(errs...)
-}
-
-// orphaned reports whether path is a staged directory with the only link to a file.
-func orphaned(path string) bool {
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		info, err := e.Info()
-		if err != nil || info.Mode() != 0o444 {
-			return false
-		}
-		stat, ok := info.Sys().(*syscall.Stat_t)
-		return ok && stat.Nlink == 1
-	})
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,31 +23,26 @@ func used(t *testing.T, s *Store, b Blob, ago time.Duration) {
 func TestCollect(t *testing.T) {
 	s := fresh(t)
 	content := strings.Repeat("x", 999)
-	old, recent, made := put(t, s, "old", content+"1"), put(t, s, "recent", content+"2"), put(t, s, "made", content+"3")
+	old, recent, last := put(t, s, "old", content+"1"), put(t, s, "recent", content+"2"), put(t, s, "last", content+"3")
 	used(t, s, old, 2*time.Hour)
 	used(t, s, recent, time.Hour)
-	used(t, s, made, time.Minute)
+	used(t, s, last, time.Minute)
 	half := strings.Repeat("0", 64)
 	long := time.Now().Add(-3 * time.Hour)
 	must.Succeed(t, os.Chtimes(write(t, filepath.Join(s.dir, partials, half), []byte("1234567890")), long, long))
-	must.Succeed(t, s.PutResult("k", []byte("{}")))
-	want := func(most int64, dry bool) Want {
-		return Want{Most: most, Made: map[string][]string{made.SHA256: {"k"}}, DryRun: dry}
-	}
 	for _, c := range []struct {
-		most    int64
-		gone    []string
-		results int
+		most int64
+		gone []string
 	}{
-		{5000, nil, 0},
-		{3009, []string{half}, 0},
-		{2999, []string{half, old.SHA256}, 0},
-		{1000, []string{half, old.SHA256, recent.SHA256}, 0},
-		{0, []string{half, old.SHA256, recent.SHA256, made.SHA256}, 1},
+		{5000, nil},
+		{3009, []string{half}},
+		{2999, []string{half, old.SHA256}},
+		{1000, []string{half, old.SHA256, recent.SHA256}},
+		{0, []string{half, old.SHA256, recent.SHA256, last.SHA256}},
 	} {
-		got, err := s.Collect(want(c.most, true))
+		got, err := s.Collect(c.most, true)
 		must.Succeed(t, err)
-		if names := digestsOf(got); !slices.Equal(names, c.gone) || len(got.Results) != c.results || got.Before != 3010 {
+		if names := digestsOf(got); !slices.Equal(names, c.gone) || got.Before != 3010 {
 			t.Errorf("keeping %d: %v", c.most, got)
 		}
 	}
@@ -58,7 +52,7 @@ func TestCollect(t *testing.T) {
 	if _, err := s.Use(old); err != nil { // now the most recently used
 		t.Fatal(err)
 	}
-	got, err := s.Collect(want(2000, false))
+	got, err := s.Collect(2000, false)
 	if err != nil || got.After != 2000 || !slices.Equal(digestsOf(got), []string{half, recent.SHA256}) {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -66,12 +60,6 @@ func TestCollect(t *testing.T) {
 	_, gone := s.Path(recent)
 	if !there || gone {
 		t.Errorf("old: %v, recent: %v", there, gone)
-	}
-	if _, err := s.Collect(want(0, false)); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := s.Result("k"); ok {
-		t.Error("a result names what is gone")
 	}
 }
 
@@ -89,7 +77,7 @@ func TestCollectLeavesWhatSomebodyIsAt(t *testing.T) {
 	unlock, err := Lock(t.Context(), filepath.Join(s.dir, locks, b.SHA256), nil)
 	must.Succeed(t, err)
 	defer unlock()
-	if got, err := s.Collect(Want{}); err != nil || len(got.Files) > 0 || got.After != b.Size {
+	if got, err := s.Collect(0, false); err != nil || len(got.Files) > 0 || got.After != b.Size {
 		t.Errorf("%v, %v", got, err)
 	}
 	if _, ok := s.Path(b); !ok {
@@ -120,22 +108,18 @@ func TestCollectWaitsForUsers(t *testing.T) {
 func TestUnstage(t *testing.T) {
 	s := fresh(t)
 	scratch := t.TempDir()
-	kept, gone := put(t, s, "kept", "kept"), put(t, s, "gone", "gone")
-	long := time.Now().Add(-25 * time.Hour)
-	for name, b := range map[string]Blob{"old": kept, "young": kept, "orphan": gone, "git-clone": kept} {
+	b := put(t, s, "a", "content")
+	for _, name := range []string{"wheels-1", "git-clone", "shell-old", "shell-young"} {
 		must.Succeed(t, s.Stage(filepath.Join(scratch, name), []Blob{b}))
 	}
-	for _, name := range []string{"old", "git-clone"} {
-		must.Succeed(t, os.Chtimes(filepath.Join(scratch, name), long, long))
+	long := time.Now().Add(-25 * time.Hour)
+	must.Succeed(t, os.Chtimes(filepath.Join(scratch, "shell-old"), long, long))
+	for _, dry := range []bool{true, false} {
+		if got, err := s.Unstage(scratch, dry); err != nil || !slices.Equal(got, []string{"shell-old", "wheels-1"}) {
+			t.Errorf("dry %v: %v, %v", dry, got, err)
+		}
 	}
-	if got, err := s.Unstage(scratch, true); err != nil || !slices.Equal(got, []string{"old"}) {
-		t.Errorf("a dry run: %v, %v", got, err)
-	}
-	must.Succeed(t, s.drop(gone.SHA256))
-	if got, err := s.Unstage(scratch, false); err != nil || !slices.Equal(got, []string{"old", "orphan"}) {
-		t.Errorf("%v, %v", got, err)
-	}
-	if left := names(t, scratch); !slices.Equal(left, []string{"git-clone", "young"}) {
+	if left := names(t, scratch); !slices.Equal(left, []string{"git-clone", "shell-young"}) {
 		t.Errorf("left: %v", left)
 	}
 	if got, err := s.Unstage(filepath.Join(scratch, "absent"), false); err != nil || len(got) > 0 {
@@ -149,44 +133,24 @@ func TestVerifyIsNoUse(t *testing.T) {
 	b := put(t, s, "a", "content")
 	used(t, s, b, 100*time.Hour)
 	must.Succeed(t, s.Verify(b))
-	if all, err := s.Survey(nil); err != nil || time.Since(all[0].Used) < 99*time.Hour {
+	if all, err := s.Survey(); err != nil || time.Since(all[0].Used) < 99*time.Hour {
 		t.Errorf("%v, %v", all, err)
 	}
 	if again := put(t, s, "a", "content"); again != b {
 		t.Fatal(again)
 	}
-	if all, err := s.Survey(nil); err != nil || time.Since(all[0].Used) > time.Hour {
+	if all, err := s.Survey(); err != nil || time.Since(all[0].Used) > time.Hour {
 		t.Errorf("what came again is old: %v, %v", all, err)
-	}
-}
-
-// Staging a directory again updates its last use.
-func TestStageNotesThatItIsUsed(t *testing.T) {
-	s := fresh(t)
-	b := put(t, s, "a", "content")
-	dir := filepath.Join(t.TempDir(), "d")
-	long := time.Now().Add(-25 * time.Hour)
-	for range 2 {
-		must.Succeed(t, s.Stage(dir, []Blob{b}))
-		info, err := os.Stat(dir)
-		if err != nil || time.Since(info.ModTime()) > time.Minute {
-			t.Fatalf("%v, %v", info.ModTime(), err)
-		}
-		must.Succeed(t, os.Chtimes(dir, long, long))
 	}
 }
 
 func TestSurvey(t *testing.T) {
 	s := fresh(t)
-	input, made := put(t, s, "x", "fetched"), put(t, s, "y", "built")
-	write(t, filepath.Join(s.dir, partials, strings.Repeat("0", 64)), []byte("begun"))
+	b, half := put(t, s, "x", "fetched"), strings.Repeat("0", 64)
+	write(t, filepath.Join(s.dir, partials, half), []byte("begun"))
 	write(t, filepath.Join(s.dir, contents, "stray"), nil)
-	all, err := s.Survey(map[string][]string{made.SHA256: {"k"}})
-	kinds := map[string]Kind{}
-	for _, k := range all {
-		kinds[k.SHA256] = k.Kind
-	}
-	if want := map[string]Kind{input.SHA256: Input, made.SHA256: Made, strings.Repeat("0", 64): Partial}; err != nil || !maps.Equal(kinds, want) {
+	all, err := s.Survey()
+	if err != nil || len(all) != 2 || all[0].SHA256 != b.SHA256 || all[0].Partial || all[1].SHA256 != half || !all[1].Partial {
 		t.Errorf("%v, %v", all, err)
 	}
 }
