@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/base/retry"
 )
 
@@ -58,18 +58,25 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(d
 	return "", s.unavailable(b, errs)
 }
 
-// get fetches b from one source.
+// get fetches b from one source. It copies a file of this host instead of linking it,
+// because its owner may change it later.
 func (s *Store) get(ctx context.Context, b Blob, source Place, progress func(done, total int64)) error {
 	path, local, err := source.local()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case local:
-		return s.copyLocal(ctx, b, path, progress)
 	}
-	_, err = retry.Do(ctx, s.policy, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.attempt(ctx, b, source, progress)
-	})
+	if !local {
+		_, err = retry.Do(ctx, s.policy, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.attempt(ctx, b, source, progress)
+		})
+		return err
+	}
+	f, err := regular.Follow(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = s.take(b, &watched{f, ctx, 0, func(done int64) { progress(done, b.Size) }})
 	return err
 }
 
@@ -85,9 +92,8 @@ func (s *Store) attempt(ctx context.Context, b Blob, source Place, progress func
 			return err
 		}
 	}
-	resumed := p.size > 0
 	if b.Size <= 0 || p.size < b.Size {
-		if resumed, err = s.download(ctx, p, b, source, progress); err != nil {
+		if err := s.download(ctx, p, b, source, progress); err != nil {
 			// Keeping the bytes would not help a full disk, and an empty partial is
 			// useless.
 			if _, ours := errors.AsType[*diskError](err); ours || p.size == 0 {
@@ -96,7 +102,7 @@ func (s *Store) attempt(ctx context.Context, b Blob, source Place, progress func
 			return err
 		}
 	}
-	return s.accept(p, b, resumed)
+	return s.accept(p, b)
 }
 
 // refusal is the error of one source.
@@ -135,22 +141,8 @@ func (s *Store) unavailable(b Blob, errs []error) error {
 	case 1:
 		return diag.Errorf(diag.Fetch, "%s: %w", what, errs[0]).WithHint("%s", hint)
 	}
-	e := &list{what: fmt.Sprintf("%s: all %d places failed", what, len(errs)), errs: errs}
-	return (&diag.Error{Code: diag.Fetch, Err: e}).WithHint("%s", hint)
-}
-
-// list is an error of several lines.
-type list struct {
-	what string
-	errs []error
-}
-
-func (l *list) Error() string {
-	lines := []string{l.what}
-	for _, f := range l.errs {
-		lines = append(lines, f.Error())
+	for i, err := range errs {
+		errs[i] = fmt.Errorf("  %w", err)
 	}
-	return strings.Join(lines, "\n  ")
+	return diag.Errorf(diag.Fetch, "%s: all %d places failed\n%w", what, len(errs), errors.Join(errs...)).WithHint("%s", hint)
 }
-
-func (l *list) Unwrap() []error { return l.errs }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"strings"
 
@@ -17,39 +18,36 @@ var client = web.Client(web.Options{Plain: true})
 
 var errRange = errors.New("the server does not have the requested range")
 
-// download appends the remaining bytes of source to p. resumed reports whether the
-// beginning of p is from an earlier attempt.
-func (s *Store) download(ctx context.Context, p *partial, b Blob, source Place, progress func(done, total int64)) (resumed bool, err error) {
-	resp, at, err := s.request(ctx, source, p.size)
-	if err == nil {
-		defer resp.Body.Close()
-	}
-	if at != p.size {
-		if err := p.restart(); err != nil {
-			return false, err
-		}
+// download appends the remaining bytes of source to p.
+func (s *Store) download(ctx context.Context, p *partial, b Blob, source Place, progress func(done, total int64)) error {
+	resp, err := request(ctx, s.client, http.MethodGet, source, p.size)
+	if errors.Is(err, errRange) {
+		return errors.Join(err, p.restart())
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	if err := announced(resp, at, b); err != nil {
-		if at == 0 {
-			return false, errors.Join(err, p.restart())
+	defer resp.Body.Close()
+	if p.size > 0 && resp.StatusCode == http.StatusOK { // the server ignored the range
+		if err := p.restart(); err != nil {
+			return err
 		}
-		return false, err
+	}
+	if err := announced(resp, p.size, b); err != nil {
+		return err
 	}
 	total := b.Size
 	if total <= 0 && resp.ContentLength > 0 {
-		total = at + resp.ContentLength
+		total = p.size + resp.ContentLength
 	}
-	body := &watched{Reader: resp.Body, ctx: ctx, seen: func(n int) { progress(p.size+int64(n), total) }}
-	if err := p.fill(body, b); err != nil {
-		return false, interrupted(err)
+	err = p.fill(&watched{resp.Body, ctx, p.size, func(done int64) { progress(done, total) }}, b)
+	if err != nil {
+		return interrupted(err)
 	}
 	if p.size < b.Size && isPage(resp) {
-		return false, errors.Join(otherSize(resp, p.size, b), p.restart())
+		return errors.Join(otherSize(resp, p.size, b), p.restart())
 	}
-	return at > 0, nil
+	return nil
 }
 
 // announced refuses an answer with a wrong announced size: another attempt would get
@@ -60,7 +58,7 @@ func announced(resp *http.Response, at int64, b Blob) error {
 	case resp.ContentLength < 0 || b.Size <= 0 || size == b.Size:
 		return nil
 	case size > b.Size:
-		return &otherBytes{fmt.Errorf("%w the expected %d bytes", errTooLong, b.Size)}
+		return tooLong(b.Size)
 	}
 	return otherSize(resp, size, b)
 }
@@ -76,34 +74,37 @@ func otherSize(resp *http.Response, size int64, b Blob) error {
 	if isPage(resp) {
 		what = "a web page"
 	}
-	return &otherBytes{fmt.Errorf("the server sent %s of %d bytes instead of the expected %d", what, size, b.Size)}
+	return anotherFile("the server sent %s of %d bytes instead of the expected %d", what, size, b.Size)
 }
 
-// request requests the bytes from offset on and returns the offset of the answer's
-// first byte. A server may ignore the range.
-func (s *Store) request(ctx context.Context, source Place, offset int64) (*http.Response, int64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(source), http.NoBody)
+// request requests a file, from an offset on. A server may ignore the offset and answer
+// with the status OK. Any answer without the file is an error, [fs.ErrNotExist] if the
+// server does not have it.
+func request(ctx context.Context, client *http.Client, method string, source Place, offset int64) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, string(source), http.NoBody)
 	if err != nil {
-		return nil, offset, web.WithoutAddress(err)
+		return nil, web.WithoutAddress(err)
 	}
 	if offset > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
 	}
-	resp, err := s.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
-		return nil, offset, web.WithoutAddress(err)
+		return nil, web.WithoutAddress(err)
 	}
-	switch {
-	case resp.StatusCode == http.StatusOK:
-		return resp, 0, nil
-	case resp.StatusCode == http.StatusPartialContent && begins(resp, offset):
-		return resp, offset, nil
+	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusPartialContent && begins(resp, offset) {
+		return resp, nil
 	}
 	_ = resp.Body.Close()
-	if offset > 0 && (resp.StatusCode == http.StatusRequestedRangeNotSatisfiable || resp.StatusCode == http.StatusPartialContent) {
-		return nil, 0, retry.Temporary(errRange, 0)
+	switch resp.StatusCode {
+	case http.StatusRequestedRangeNotSatisfiable, http.StatusPartialContent:
+		if offset > 0 {
+			return nil, retry.Temporary(errRange, 0)
+		}
+	case http.StatusNotFound, http.StatusGone:
+		return nil, fmt.Errorf("%w: %w", retry.Status(resp), fs.ErrNotExist)
 	}
-	return nil, offset, retry.Status(resp)
+	return nil, retry.Status(resp)
 }
 
 func begins(resp *http.Response, offset int64) bool {
@@ -115,7 +116,8 @@ func begins(resp *http.Response, offset int64) bool {
 // interrupted marks the error of a body as temporary, because the rest can be requested.
 // Errors of the local disk and oversized bodies are permanent.
 func interrupted(err error) error {
-	if _, ours := errors.AsType[*diskError](err); ours || errors.Is(err, errTooLong) {
+	_, ours := errors.AsType[*diskError](err)
+	if _, other := errors.AsType[*otherBytes](err); ours || other {
 		return err
 	}
 	return retry.Temporary(err, 0)
@@ -125,7 +127,8 @@ func interrupted(err error) error {
 type watched struct {
 	io.Reader
 	ctx  context.Context
-	seen func(n int)
+	done int64 // bytes so far
+	seen func(done int64)
 }
 
 // Read implements [io.Reader].
@@ -135,7 +138,8 @@ func (w *watched) Read(data []byte) (int, error) {
 	}
 	n, err := w.Reader.Read(data)
 	if n > 0 {
-		w.seen(n)
+		w.done += int64(n)
+		w.seen(w.done)
 	}
 	return n, err
 }

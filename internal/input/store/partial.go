@@ -1,7 +1,7 @@
 package store
 
 import (
-	"context"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -25,13 +25,19 @@ type otherBytes struct{ err error }
 func (o *otherBytes) Error() string { return o.err.Error() }
 func (o *otherBytes) Unwrap() error { return o.err }
 
-var errTooLong = errors.New("the file is longer than")
+// anotherFile returns an error of a place whose file is complete and another one.
+func anotherFile(format string, args ...any) error { return &otherBytes{fmt.Errorf(format, args...)} }
+
+func tooLong(most int64) error {
+	return anotherFile("the file is longer than the expected %d bytes", most)
+}
 
 // partial is an incomplete blob. It hashes its bytes as they arrive.
 type partial struct {
-	file *os.File
-	sum  hash.Hash
-	size int64
+	file    *os.File
+	sum     hash.Hash
+	size    int64
+	resumed bool // the beginning is from an earlier attempt, and perhaps from another place
 }
 
 // openPartial opens the file at path and continues after its content.
@@ -47,16 +53,8 @@ func openPartial(path string) (*partial, error) {
 	if p.size, err = io.Copy(p.sum, f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	p.resumed = p.size > 0
 	return p, nil
-}
-
-// temp opens a partial that is never continued.
-func (s *Store) temp() (*partial, error) {
-	f, err := os.CreateTemp(filepath.Join(s.dir, temps), "blob-*")
-	if err != nil {
-		return nil, err
-	}
-	return &partial{file: f, sum: sha256.New()}, nil
 }
 
 // A diskError is an error of this host's disk. Another source would not help.
@@ -79,7 +77,7 @@ func (p *partial) Write(data []byte) (int, error) {
 // restart discards all bytes.
 func (p *partial) restart() error {
 	p.sum.Reset()
-	p.size = 0
+	p.size, p.resumed = 0, false
 	_, err := p.file.Seek(0, io.SeekStart)
 	if err := errors.Join(err, p.file.Truncate(0)); err != nil {
 		return &diskError{err}
@@ -105,27 +103,33 @@ func (p *partial) fill(r io.Reader, b Blob) error {
 	_, err := io.CopyBuffer(p, io.LimitReader(r, most-p.size+1), make([]byte, 256<<10))
 	if p.size > most {
 		p.remove()
-		return &otherBytes{fmt.Errorf("%w the expected %d bytes", errTooLong, most)}
+		return tooLong(most)
 	}
 	return err
 }
 
-// accept turns p into the blob b if size and digest match. resumed means that the
-// beginning is from an earlier attempt and perhaps from another place: a wrong digest
-// is then temporary, because a fresh start may succeed.
-func (s *Store) accept(p *partial, b Blob, resumed bool) error {
+// accept turns p into the blob b if size and digest match. After a resumption a wrong
+// digest is temporary, because a fresh start may succeed.
+func (s *Store) accept(p *partial, b Blob) error {
 	if p.size < b.Size {
 		return retry.Temporary(fmt.Errorf("%w: got %d of %d bytes", io.ErrUnexpectedEOF, p.size, b.Size), 0)
 	}
-	if got := p.digest(); got != b.SHA256 {
+	if err := wrong(b, p.digest()); err != nil {
 		p.remove()
-		err := &otherBytes{fmt.Errorf("wrong content: expected sha256 %s, got %s", b.SHA256, got)}
-		if resumed {
+		if p.resumed {
 			return retry.Temporary(err, 0)
 		}
 		return err
 	}
 	return s.keep(p)
+}
+
+// wrong returns an error if b has another digest.
+func wrong(b Blob, digest string) error {
+	if digest == b.SHA256 {
+		return nil
+	}
+	return anotherFile("wrong content: expected sha256 %s, got %s", b.SHA256, digest)
 }
 
 // keep renames p to its digest.
@@ -143,21 +147,37 @@ func (s *Store) keep(p *partial) error {
 	return nil
 }
 
-// Put stores the content of r.
-func (s *Store) Put(r io.Reader) (Blob, error) {
-	p, err := s.temp()
+// take stores the content of r if it is b. A blob without a digest takes any content.
+func (s *Store) take(b Blob, r io.Reader) (Blob, error) {
+	f, err := os.CreateTemp(filepath.Join(s.dir, temps), "blob-*")
 	if err != nil {
-		return Blob{}, fmt.Errorf("storing: %w", err)
+		return Blob{}, &diskError{err}
 	}
+	p := &partial{file: f, sum: sha256.New()}
 	defer p.close()
-	if err = p.fill(r, Blob{}); err == nil {
-		err = s.keep(p)
+	err = p.fill(r, b)
+	b.SHA256 = cmp.Or(b.SHA256, p.digest())
+	switch {
+	case err != nil:
+	case p.size < b.Size:
+		err = anotherFile("the file has %d bytes instead of the expected %d", p.size, b.Size)
+	default:
+		err = s.accept(p, b)
 	}
 	if err != nil {
 		p.remove()
+		return Blob{}, err
+	}
+	return Blob{b.Name, p.size, b.SHA256}, nil
+}
+
+// Put stores the content of r.
+func (s *Store) Put(r io.Reader) (Blob, error) {
+	b, err := s.take(Blob{}, r)
+	if err != nil {
 		return Blob{}, fmt.Errorf("storing: %w", s.explain(err))
 	}
-	return Blob{Size: p.size, SHA256: p.digest()}, nil
+	return b, nil
 }
 
 // Receive stores the content of r if it is b, and reports whether b is new in the
@@ -167,34 +187,15 @@ func (s *Store) Receive(b Blob, r io.Reader) (added bool, err error) {
 	if err := b.problem(); err != nil {
 		return false, err
 	}
-	if _, err := s.Use(b); err == nil {
-		return false, same256(b, r)
+	if _, err := s.Use(b); err != nil {
+		_, err := s.take(b, r)
+		return err == nil, s.explain(err)
 	}
-	p, err := s.temp()
-	if err != nil {
-		return false, fmt.Errorf("storing: %w", s.explain(err))
-	}
-	defer p.close()
-	if err = p.fill(r, b); err == nil {
-		err = s.accept(p, b, false)
-	}
-	if err != nil {
-		p.remove()
-		return false, s.explain(err)
-	}
-	return true, nil
-}
-
-// same256 reads r and compares its digest with b.
-func same256(b Blob, r io.Reader) error {
 	_, got, err := regular.Digest(r)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if got != b.SHA256 {
-		return fmt.Errorf("wrong content: expected sha256 %s, got %s", b.SHA256, got)
-	}
-	return nil
+	return false, wrong(b, got)
 }
 
 // Import stores a copy of the file at path, under its base name.
@@ -218,31 +219,4 @@ func Of(path string) (Blob, error) {
 	defer f.Close()
 	size, sum, err := regular.Digest(f)
 	return Blob{filepath.Base(path), size, sum}, err
-}
-
-// copyLocal fetches b from a file on this host. It copies the file instead of linking
-// it, because its owner may change it later.
-func (s *Store) copyLocal(ctx context.Context, b Blob, path string, progress func(done, total int64)) error {
-	f, err := regular.Follow(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	p, err := s.temp()
-	if err != nil {
-		return &diskError{err}
-	}
-	defer p.close()
-	r := &watched{Reader: f, ctx: ctx, seen: func(n int) { progress(p.size+int64(n), b.Size) }}
-	err = p.fill(r, b)
-	switch {
-	case err == nil && p.size < b.Size:
-		err = &otherBytes{fmt.Errorf("the file has %d bytes instead of the expected %d", p.size, b.Size)}
-	case err == nil:
-		err = s.accept(p, b, false)
-	}
-	if err != nil {
-		p.remove()
-	}
-	return err
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"time"
 
 	"builder/internal/base/regular"
 	"builder/internal/base/retry"
-	"builder/internal/base/web"
 )
 
 // Size asks a source for the size of its file without fetching it.
@@ -23,10 +21,10 @@ func Size(ctx context.Context, source Place) (int64, error) {
 		}
 		return info.Size(), nil
 	}, func(resp *http.Response) (int64, error) {
-		if resp.StatusCode == http.StatusOK && resp.ContentLength <= 0 {
+		if resp.ContentLength <= 0 {
 			return 0, errors.New("the server sent no size")
 		}
-		return resp.ContentLength, answered(resp)
+		return resp.ContentLength, nil
 	})
 	if err != nil {
 		return 0, fmt.Errorf("requesting the size of %s: %w", source, err)
@@ -40,26 +38,12 @@ func Small(ctx context.Context, source Place, limit int64) ([]byte, error) {
 	data, err := ask(ctx, http.MethodGet, source, func(path string) ([]byte, error) {
 		return regular.ReadFollowed(path, limit)
 	}, func(resp *http.Response) ([]byte, error) {
-		if err := answered(resp); err != nil {
-			return nil, err
-		}
 		return regular.All(resp.Body, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", source, err)
 	}
 	return data, nil
-}
-
-// answered returns the error of an answer without the file.
-func answered(resp *http.Response) error {
-	switch resp.StatusCode {
-	case http.StatusOK:
-		return nil
-	case http.StatusNotFound, http.StatusGone:
-		return fmt.Errorf("%w: %w", retry.Status(resp), fs.ErrNotExist)
-	}
-	return retry.Status(resp)
 }
 
 // errSlow bounds the whole answer, because a hostile server may send a byte at a time.
@@ -78,13 +62,9 @@ func ask[T any](ctx context.Context, method string, source Place, local func(str
 	return retry.Do(ctx, retry.Default, func(ctx context.Context) (none T, err error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errSlow)
 		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, method, string(source), http.NoBody)
+		resp, err := request(ctx, client, method, source, 0)
 		if err != nil {
-			return none, web.WithoutAddress(err)
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return none, web.WithoutAddress(err)
+			return none, err
 		}
 		defer resp.Body.Close()
 		return read(resp)

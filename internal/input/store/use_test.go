@@ -104,7 +104,7 @@ func TestFetchReplacesWhatIsDamaged(t *testing.T) {
 func TestReceive(t *testing.T) {
 	s := fresh(t)
 	b := Blob{"abc", 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}
-	for content, want := range map[string]string{"ab": "got 2 of 3", "abd": "wrong content", "abcd": "longer"} {
+	for content, want := range map[string]string{"ab": "2 bytes instead of the expected 3", "abd": "wrong content", "abcd": "longer"} {
 		if added, err := s.Receive(b, strings.NewReader(content)); added || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v", content, added, err)
 		}
