@@ -112,7 +112,7 @@ func readSources(c *cli.Context) (s plan.Sources, err error) {
 		}
 	}
 	if len(s.Mirrors) == 0 {
-		s.Mirrors = deb.HostMirrors(os.DirFS("/"))
+		s.Mirrors = deb.HostMirrors(c.Context)
 	}
 	if len(s.Maven) == 0 {
 		s.Maven = cpython.MavenRepositories()
