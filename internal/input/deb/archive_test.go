@@ -51,7 +51,7 @@ func TestExtractRefuses(t *testing.T) {
 		p := part{"data.tar", plain}
 		return string(arOf(format)) + p.header()[:48] + size + "`\n" + plain
 	}
-	garbled := compress(t, ".gz", []byte(plain))
+	garbled := compressed(t, ".gz", []byte(plain))
 	garbled[len(garbled)-5] ^= 1 // in the checksum
 	for name, c := range map[string]struct{ content, want string }{
 		"empty":                  {"", "not a Debian package"},
@@ -188,7 +188,7 @@ func FuzzPackage(f *testing.F) {
 	}
 	plain := data(f, dir("./usr/"), file("./usr/x", "text"))
 	for _, suffix := range suffixes[1:] {
-		packed := compress(f, suffix, plain)
+		packed := compressed(f, suffix, plain)
 		if suffix == ".xz" {
 			packed = sparing(packed)
 		}

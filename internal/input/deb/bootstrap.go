@@ -41,15 +41,37 @@ func Bootstrap(archive string, debs []Deb, firstID int) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	layer := filepath.Join(dir, "layer.tar")
-	if err := writeLayer(layer, debs, firstID); err != nil {
+	file, image := filepath.Join(dir, "layer.tar.zst"), filepath.Join(dir, "image.tar")
+	packed, plain, err := compress(file, func(w io.Writer) error { return writeLayer(w, dir, debs, firstID) })
+	if err != nil {
 		return fmt.Errorf("making the bootstrap layer: %w", err)
 	}
-	image := filepath.Join(dir, "image.tar")
-	if err := writeImage(image, layer); err != nil {
+	if err := writeImage(image, file, packed, plain); err != nil {
 		return fmt.Errorf("making the bootstrap image: %w", err)
 	}
 	return os.Rename(image, archive)
+}
+
+// compress writes a layer to a file, compressed with Zstandard. The engine reads the layer
+// again for every cell, and 120 MB take it a quarter of a second. It returns the
+// descriptor of the file and the digest of the layer without compression.
+func compress(file string, write func(io.Writer) error) (packed ocispec.Descriptor, plain digest.Digest, err error) {
+	out, err := os.Create(file)
+	if err != nil {
+		return packed, "", err
+	}
+	defer out.Close()
+	z, err := zstd.NewWriter(out, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		return packed, "", err
+	}
+	sum := digest.SHA256.Digester()
+	if err := errors.Join(write(io.MultiWriter(z, sum.Hash())), z.Close(), out.Close()); err != nil {
+		return packed, "", err
+	}
+	is, err := store.Of(file)
+	packed = ocispec.Descriptor{MediaType: ocispec.MediaTypeImageLayerZstd, Digest: digest.NewDigestFromEncoded(digest.SHA256, is.SHA256), Size: is.Size}
+	return packed, sum.Digest(), err
 }
 
 // layer writes the entries of several packages into one tar archive.
@@ -65,17 +87,13 @@ type entryOf struct {
 	kind byte
 }
 
-func writeLayer(file string, debs []Deb, firstID int) error {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	l := &layer{out: tar.NewWriter(f), first: firstID, seen: map[string]entryOf{}}
+// writeLayer writes the layer of the packages. It unpacks them to files of scratch.
+func writeLayer(w io.Writer, scratch string, debs []Deb, firstID int) error {
+	l := &layer{out: tar.NewWriter(w), first: firstID, seen: map[string]entryOf{}}
 	if err := l.mergeUsr(); err != nil {
 		return err
 	}
-	plain, err := unpackAll(filepath.Dir(file), debs)
+	plain, err := unpackAll(scratch, debs)
 	if err != nil {
 		return err
 	}
@@ -84,7 +102,7 @@ func writeLayer(file string, debs []Deb, firstID int) error {
 			return fmt.Errorf("package %s: %w", d.Package.Name, err)
 		}
 	}
-	return errors.Join(l.out.Close(), f.Close())
+	return l.out.Close()
 }
 
 // unpackAll verifies all packages and decompresses their data archives into dir. It
@@ -250,75 +268,34 @@ func place(name string) (string, error) {
 	return clean, nil
 }
 
-// writeImage writes a tar of an OCI image layout with one layer, compressed.
-func writeImage(file, layerFile string) error {
-	plain, err := store.Of(layerFile)
-	if err != nil {
-		return err
+// writeImage writes a tar of an OCI image layout with the layer of a file, whose digest
+// without compression is plain.
+func writeImage(image, file string, packed ocispec.Descriptor, plain digest.Digest) error {
+	content := map[digest.Digest][]byte{}
+	document := func(mediaType string, v any) (ocispec.Descriptor, error) {
+		data, err := json.Marshal(v)
+		d := ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
+		content[d.Digest] = data
+		return d, err
 	}
-	packed := layerFile + ".zst"
-	if err := squeeze(packed, layerFile); err != nil {
-		return err
-	}
-	layerDesc, err := describe(packed)
-	if err != nil {
-		return err
-	}
-	config, configDesc := blob(ocispec.MediaTypeImageConfig, map[string]any{
+	config, err1 := document(ocispec.MediaTypeImageConfig, map[string]any{
 		"architecture": "amd64", "os": "linux", "config": map[string]any{},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []digest.Digest{digest.NewDigestFromEncoded(digest.SHA256, plain.SHA256)}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []digest.Digest{plain}},
 	})
-	manifest, manifestDesc := blob(ocispec.MediaTypeImageManifest, map[string]any{
-		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "config": configDesc, "layers": []ocispec.Descriptor{layerDesc},
+	manifest, err2 := document(ocispec.MediaTypeImageManifest, map[string]any{
+		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "config": config, "layers": []ocispec.Descriptor{packed},
 	})
-	manifestDesc.Platform = &ocispec.Platform{Architecture: "amd64", OS: "linux"}
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	err = oci.WriteLayout(f, []ocispec.Descriptor{manifestDesc, configDesc, layerDesc}, func(d ocispec.Descriptor) (io.ReadCloser, error) {
-		switch d.Digest {
-		case manifestDesc.Digest:
-			return io.NopCloser(bytes.NewReader(manifest)), nil
-		case configDesc.Digest:
-			return io.NopCloser(bytes.NewReader(config)), nil
-		}
-		return os.Open(packed)
-	})
-	return errors.Join(err, f.Close())
-}
-
-func blob(mediaType string, v any) ([]byte, ocispec.Descriptor) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("deb: an image document is not JSON: %v", err)) // unreachable: maps of strings and numbers only
-	}
-	return data, ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
-}
-
-// squeeze compresses a file with Zstandard. The engine reads the layer again for every
-// cell, and 120 MB take it a quarter of a second.
-func squeeze(to, from string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.Create(to)
-	if err != nil {
+	manifest.Platform = &ocispec.Platform{Architecture: "amd64", OS: "linux"}
+	out, err3 := os.Create(image)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
 	defer out.Close()
-	z, err := zstd.NewWriter(out, zstd.WithEncoderLevel(zstd.SpeedFastest))
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(z, in)
-	return errors.Join(err, z.Close(), out.Close())
-}
-
-func describe(layerFile string) (ocispec.Descriptor, error) {
-	is, err := store.Of(layerFile)
-	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageLayerZstd, Digest: digest.NewDigestFromEncoded(digest.SHA256, is.SHA256), Size: is.Size}, err
+	err := oci.WriteLayout(out, []ocispec.Descriptor{manifest, config, packed}, func(d ocispec.Descriptor) (io.ReadCloser, error) {
+		if data, ok := content[d.Digest]; ok {
+			return io.NopCloser(bytes.NewReader(data)), nil
+		}
+		return os.Open(file)
+	})
+	return errors.Join(err, out.Close())
 }

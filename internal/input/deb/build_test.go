@@ -87,10 +87,10 @@ var format = part{"debian-binary", "2.0\n"}
 // debOf returns a package. suffix names the compression of its data archive.
 func debOf(t testing.TB, suffix string, plain []byte) []byte {
 	t.Helper()
-	return arOf(format, part{"control.tar.xz", "odd"}, part{"data.tar" + suffix, string(compress(t, suffix, plain))})
+	return arOf(format, part{"control.tar.xz", "odd"}, part{"data.tar" + suffix, string(compressed(t, suffix, plain))})
 }
 
-func compress(t testing.TB, suffix string, plain []byte) []byte {
+func compressed(t testing.TB, suffix string, plain []byte) []byte {
 	t.Helper()
 	return packtest.Compress(t, "data.tar"+suffix, plain)
 }
