@@ -46,9 +46,12 @@ func Resolve(ctx context.Context, scratch string, req Request) ([]Package, error
 		return nil, err
 	}
 	defer os.RemoveAll(a.dir)
-	if err := a.run(ctx, nil, "apt-get", "update", "-o", "Acquire::Retries=3", "--error-on=any"); err != nil {
-		return nil, diag.Errorf(diag.Fetch, "reading the package indexes of %s: %w", suiteNames(req), err).
-			WithHint("%s", indexHint(err))
+	if _, err := a.run(ctx, "update", "-o", "Acquire::Retries=3", "--error-on=any"); err != nil {
+		hint := "name other mirrors with BUILDER_MIRROR_DEBIAN"
+		if strings.Contains(err.Error(), "is expired") {
+			hint = "the mirror is out of date or a snapshot: name other mirrors with BUILDER_MIRROR_DEBIAN, or set `stale: true` at the suite of the image to accept an old index"
+		}
+		return nil, diag.Errorf(diag.Fetch, "reading the package indexes: %w", err).WithHint("%s", hint)
 	}
 	minimal, err := a.install(ctx, nil)
 	if err != nil {
@@ -63,21 +66,6 @@ func Resolve(ctx context.Context, scratch string, req Request) ([]Package, error
 	}
 	slices.SortFunc(all, func(x, y Package) int { return strings.Compare(x.Name, y.Name) })
 	return all, nil
-}
-
-func indexHint(err error) string {
-	if strings.Contains(err.Error(), "is expired") {
-		return "the mirror is out of date or a snapshot: name other mirrors with BUILDER_MIRROR_DEBIAN, or set `stale: true` at the suite of the image to accept an old index"
-	}
-	return "name other mirrors with BUILDER_MIRROR_DEBIAN"
-}
-
-func suiteNames(req Request) string {
-	var names []string
-	for _, s := range req.Suites {
-		names = append(names, s.Name)
-	}
-	return strings.Join(names, " and ")
 }
 
 // apt is an apt with its own configuration, indexes and status. It uses only the
@@ -147,26 +135,25 @@ func (a *apt) install(ctx context.Context, names []string) ([]Package, error) {
 		"?narrow(?codename(" + a.main + "),?essential)",
 		"?narrow(?codename(" + a.main + "),?priority(required))",
 	}
-	var out bytes.Buffer
-	if err := a.run(ctx, &out, "apt-get", append(args, names...)...); err != nil {
+	out, err := a.run(ctx, append(args, names...)...)
+	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "resolving packages: %w", err).
 			WithHint("correct the names in images/*.yaml")
 	}
-	return parseURIs(out.String(), a.base)
+	return parseURIs(string(out), a.base)
 }
 
-func (a *apt) run(ctx context.Context, stdout *bytes.Buffer, name string, args ...string) error {
+// run runs apt-get and returns its output.
+func (a *apt) run(ctx context.Context, args ...string) ([]byte, error) {
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := exec.CommandContext(ctx, "apt-get", args...)
 	cmd.Env = append(os.Environ(), "APT_CONFIG="+filepath.Join(a.dir, "apt.conf"), "LC_ALL=C")
 	cmd.Stderr = &stderr
-	if stdout != nil {
-		cmd.Stdout = stdout
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, errors.Join(faultLines(stderr.String()), ctx.Err())
 	}
-	if err := cmd.Run(); err != nil {
-		return errors.Join(faultLines(stderr.String()), ctx.Err())
-	}
-	return nil
+	return out, nil
 }
 
 // faultLines returns apt's "E:" lines as an error, or all of the text if it has none.
