@@ -93,5 +93,5 @@ func (c *cell) mountCcache(ctr *dagger.Container) *dagger.Container {
 // entry's key, with its recipe, script, environment, patches, source and image: a build
 // takes objects of nothing but its own earlier attempts.
 func ccacheVolume(e lock.Entry) string {
-	return "builder-ccache-" + shortDigest(e.Key()+pypi.CcachePin().SHA256+ccacheSettings+ccacheScript)
+	return "builder-ccache-" + shortDigest(e.Key()+pypi.Ccache.Pin().SHA256+ccacheSettings+ccacheScript)
 }

@@ -14,6 +14,7 @@ import (
 	"builder/internal/build/fleet"
 	"builder/internal/build/native"
 	"builder/internal/build/run"
+	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/view/report"
 	"builder/pipelines"
@@ -94,7 +95,7 @@ func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	bubblewrap, err := e.Programs.Bubblewrap(ctx)
+	bubblewrap, err := e.Programs.Install(ctx, pypi.Bubblewrap)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,8 @@ func (e *engine) ccache(ctx context.Context) (string, error) {
 	if !e.Engines.Ccache {
 		return "", nil
 	}
-	return e.Programs.Ccache(ctx)
+	dir, err := e.Programs.Install(ctx, pypi.Ccache)
+	return pypi.Ccache.Path(dir), err
 }
 
 // contained starts the engine in a running Docker or Podman. The client program comes

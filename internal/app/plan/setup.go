@@ -31,6 +31,6 @@ func (s Setup) Open(ctx context.Context) (*home.Workspace, error) {
 // Revision is a digest of the parts of a build outside the recipe: the scripts of the
 // steps, uv, bubblewrap (it isolates steps), and the engine.
 func Revision() string {
-	sum := sha256.Sum256([]byte(pipelines.Revision() + " uv " + pypi.Pin().SHA256 + " bubblewrap " + pypi.BubblewrapPin().SHA256 + " dagger " + native.Version))
+	sum := sha256.Sum256([]byte(pipelines.Revision() + " uv " + pypi.UV.Pin().SHA256 + " bubblewrap " + pypi.Bubblewrap.Pin().SHA256 + " dagger " + native.Version))
 	return hex.EncodeToString(sum[:])
 }

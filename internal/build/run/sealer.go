@@ -79,7 +79,7 @@ func (s sealer) builder(r Result, env func(string) string) attest.Builder {
 	}
 	versions := map[string]string{"builder": s.tool, s.engine.Kind: cmp.Or(s.engine.Version, "unknown")}
 	if r.Ccache != "" {
-		versions[attest.CompilerCache] = pypi.CcacheVersion
+		versions[attest.CompilerCache] = pypi.Ccache.Version
 	}
 	return attest.Builder{ID: id, Version: versions}
 }

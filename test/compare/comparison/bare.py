@@ -56,7 +56,7 @@ class BareCcache(Bare):
     env = ("COMPILERS=/opt/ccache/compilers", "CCACHE_DIR=/opt/ccache/objects")
 
     def prepare(self) -> None:
-        (program,) = self.place.home.glob("tools/ccache-*/ccache")
+        (program,) = self.place.home.glob("tools/ccache-*/*.data/scripts/ccache")
         (self.place.rootfs / "opt/ccache").mkdir(exist_ok=True)
         compilers = self.place.below("ccache", "compilers")
         shutil.copy(program, compilers)

@@ -50,7 +50,7 @@ class Fromager:
         self.built = {cell: 0 for cell in w.cells}
 
     def install(self) -> None:
-        (uv,) = self.place.home.glob("tools/uv-*/uv")
+        (uv,) = self.place.home.glob("tools/uv-*/*.data/scripts/uv")
         shutil.copy(uv, self.root / "uv")
         shutil.copy(HERE / "fromager.txt", self.root / "requirements.txt")
         shutil.copy("/etc/ssl/certs/ca-certificates.crt", self.root / "ca.crt")

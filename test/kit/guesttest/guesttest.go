@@ -24,7 +24,7 @@ var Home = sync.OnceValues(func() (string, error) {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return "", err
 	}
-	_, err := pypi.Programs{Home: home, Note: ignore, NoInstall: true}.Bubblewrap(context.Background())
+	_, err := pypi.Programs{Home: home, Note: ignore, NoInstall: true}.Install(context.Background(), pypi.Bubblewrap)
 	return home, err
 })
 
@@ -45,11 +45,11 @@ func Contained(ctx context.Context, hidden ...string) (guest.Guest, error) {
 	if err != nil {
 		return guest.Guest{}, err
 	}
-	dir, err := pypi.Programs{Home: home, Note: ignore, Offline: true}.Bubblewrap(ctx)
+	dir, err := pypi.Programs{Home: home, Note: ignore, Offline: true}.Install(ctx, pypi.Bubblewrap)
 	if err != nil {
 		return guest.Guest{}, err
 	}
-	g, err := guest.Find(ctx, pypi.BubblewrapProgram(dir), nil, hidden...)
+	g, err := guest.Find(ctx, pypi.Bubblewrap.Path(dir), nil, hidden...)
 	if err == nil && g.Weaker() != "" {
 		err = errors.New("this host lets bubblewrap make no namespaces")
 	}
