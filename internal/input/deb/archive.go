@@ -29,21 +29,27 @@ func verify(path string, p Package) error {
 	return err
 }
 
-// unpackData verifies a package and writes its decompressed data archive to file.
-func unpackData(d Deb, file string) error {
+// unpackData verifies a package and writes its decompressed data archive to a new file
+// of a directory. It returns the path of the file.
+func unpackData(d Deb, dir string) (file string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("package %s: %w", d.Package.Name, err)
+		}
+	}()
 	if err := verify(d.Path, d.Package); err != nil {
-		return err
+		return "", err
 	}
 	f, err := os.Open(d.Path)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer f.Close()
-	out, err := os.Create(file)
+	out, err := os.CreateTemp(dir, "data-*.tar")
 	if err != nil {
-		return err
+		return "", err
 	}
-	return errors.Join(extract(out, f, maxUnpacked), out.Close())
+	return out.Name(), errors.Join(extract(out, f, maxUnpacked), out.Close())
 }
 
 // extract writes the decompressed data archive of a package to w. It returns an error

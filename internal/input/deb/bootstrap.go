@@ -11,7 +11,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"github.com/sourcegraph/conc/pool"
+	"github.com/sourcegraph/conc/iter"
 
 	"builder/internal/input/oci"
 	"builder/internal/input/store"
@@ -93,7 +92,8 @@ func writeLayer(w io.Writer, scratch string, debs []Deb, firstID int) error {
 	if err := l.mergeUsr(); err != nil {
 		return err
 	}
-	plain, err := unpackAll(scratch, debs)
+	// The packages are verified and unpacked at once, because xz takes most of the time.
+	plain, err := iter.MapErr(debs, func(d *Deb) (string, error) { return unpackData(*d, scratch) })
 	if err != nil {
 		return err
 	}
@@ -103,24 +103,6 @@ func writeLayer(w io.Writer, scratch string, debs []Deb, firstID int) error {
 		}
 	}
 	return l.out.Close()
-}
-
-// unpackAll verifies all packages and decompresses their data archives into dir. It
-// works in parallel because xz decompression takes most of the time.
-func unpackAll(dir string, debs []Deb) ([]string, error) {
-	plain := make([]string, len(debs))
-	errs := make([]error, len(debs))
-	all := pool.New().WithMaxGoroutines(runtime.NumCPU())
-	for i, d := range debs {
-		plain[i] = filepath.Join(dir, fmt.Sprintf("data-%d.tar", i))
-		all.Go(func() {
-			if err := unpackData(d, plain[i]); err != nil {
-				errs[i] = fmt.Errorf("package %s: %w", d.Package.Name, err)
-			}
-		})
-	}
-	all.Wait()
-	return plain, errors.Join(errs...)
 }
 
 var usrDirs = []string{"bin", "lib", "lib64", "sbin"}

@@ -16,44 +16,41 @@ import (
 // Locate returns the addresses of exactly these files in the index, by sha256. The
 // addresses are valid for this process only, because an index may sign or move them.
 func (t Tool) Locate(ctx context.Context, scratch string, files []File) (map[string]store.Place, error) {
-	missing := map[string]File{}
-	for _, f := range files {
-		missing[f.SHA256] = f
-	}
-	places := map[string]store.Place{}
+	listed := map[string]store.Place{}
 	for _, r := range rounds(files) {
-		pins, err := r.requirements()
-		if err != nil {
-			return nil, diag.Errorf(diag.Usage, "locating Python packages: %w", err)
+		var pins []string
+		for _, project := range slices.Sorted(maps.Keys(r.pins)) {
+			pin, err := exact(project, r.pins[project])
+			if err != nil {
+				return nil, diag.Errorf(diag.Usage, "locating Python packages: %w", err)
+			}
+			pins = append(pins, pin)
 		}
-		releases, err := t.compile(ctx, scratch, inputs{requirements: pins}, "--no-deps", "--universal", "--python-version", r.python())
+		releases, err := t.compile(ctx, scratch, inputs{requirements: pins}, "--no-deps", "--universal", "--python-version", "3."+strconv.Itoa(r.minor))
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range releases {
 			for _, f := range p.files {
-				if _, ok := missing[f.SHA256]; ok {
-					places[f.SHA256] = f.source
-					delete(missing, f.SHA256)
-				}
+				listed[f.SHA256] = f.source
 			}
 		}
 	}
-	return places, absent(missing)
-}
-
-// absent returns an error for files not, or no longer, in the index.
-func absent(missing map[string]File) error {
-	if len(missing) == 0 {
-		return nil
+	places := map[string]store.Place{}
+	var absent []string
+	for _, f := range files {
+		if source, ok := listed[f.SHA256]; ok {
+			places[f.SHA256] = source
+		} else {
+			absent = append(absent, fmt.Sprintf("%s (sha256 %s)", f.Filename, f.SHA256))
+		}
 	}
-	var names []string
-	for sum, f := range missing {
-		names = append(names, fmt.Sprintf("%s (sha256 %s)", f.Filename, sum))
+	if len(absent) > 0 {
+		slices.Sort(absent)
+		return places, diag.Errorf(diag.Fetch, "the Python package index does not have %s", strings.Join(slices.Compact(absent), ", ")).
+			WithHint("name another place for the same bytes with --set source.NAME=PATH|URL, or update the pins with `builder lock --update all`")
 	}
-	slices.Sort(names)
-	return diag.Errorf(diag.Fetch, "the Python package index does not have %s", strings.Join(names, ", ")).
-		WithHint("name another place for the same bytes with --set source.NAME=PATH|URL, or update the pins with `builder lock --update all`")
+	return places, nil
 }
 
 // A round is the question of one call of uv: one version of each project and one
@@ -61,20 +58,6 @@ func absent(missing map[string]File) error {
 type round struct {
 	minor int
 	pins  map[string]string // project to version
-}
-
-func (r round) python() string { return "3." + strconv.Itoa(r.minor) }
-
-func (r round) requirements() ([]string, error) {
-	var all []string
-	for _, project := range slices.Sorted(maps.Keys(r.pins)) {
-		pin, err := exact(project, r.pins[project])
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, pin)
-	}
-	return all, nil
 }
 
 // rounds spreads files over as few calls as possible. A set resolved together needs one

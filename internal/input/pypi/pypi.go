@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sourcegraph/conc/pool"
+	"github.com/sourcegraph/conc/iter"
 
 	"builder/internal/base/diag"
 	"builder/internal/input/store"
@@ -128,21 +128,18 @@ func (t Tool) Released(ctx context.Context, scratch, project, version, python, p
 // measure requests the sizes missing in the index, at most eight at a time, and returns
 // the files sorted by name.
 func measure(ctx context.Context, all []found) ([]File, error) {
-	files, errs := make([]File, len(all)), make([]error, len(all))
-	asked := pool.New().WithMaxGoroutines(8)
-	for i, f := range all {
-		asked.Go(func() {
-			if f.Size <= 0 {
-				f.Size, errs[i] = store.Size(ctx, f.source)
-			}
-			files[i] = f.File
-		})
-	}
-	asked.Wait()
-	for i, err := range errs {
-		if err != nil {
-			return nil, diag.Errorf(diag.Fetch, "%s: %w", all[i].Filename, err)
+	files, err := iter.Mapper[found, File]{MaxGoroutines: 8}.MapErr(all, func(f *found) (file File, err error) {
+		file = f.File
+		if file.Size <= 0 {
+			file.Size, err = store.Size(ctx, f.source)
 		}
+		if err != nil {
+			err = diag.Errorf(diag.Fetch, "%s: %w", file.Filename, err)
+		}
+		return file, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Project+" "+a.Filename, b.Project+" "+b.Filename) })
 	return files, nil
