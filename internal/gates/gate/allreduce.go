@@ -32,13 +32,9 @@ var launcherGate = Gate{
 
 func wantsCollectivesOfRanks(e recipe.Expect) bool { return e.Launcher != "" && len(e.Import) > 0 }
 
-// A ring is a task of collectives: the values of each rank, and the root of the
-// broadcast. Small multiples of 1/8 and their sums are exact in float32.
-type ring struct {
-	values [][]float64
-	root   int
-	large  []largeTensor
-}
+// A ring is a task of collectives: the part of each rank. Small multiples of 1/8 and
+// their sums are exact in float32.
+type ring []ringPart
 
 // The numbers of ranks. Code for two ranks may be other code than that for more, so
 // the ranks of the launcher are more.
@@ -76,22 +72,26 @@ var (
 const rankSeconds = 900
 
 // ring returns the random task of a number of ranks.
-func (s Subject) ring(ranks int) ring {
+func (s Subject) ring(ranks int) (r ring) {
 	random := s.random(fmt.Sprintf("collectives of %d", ranks))
-	r := ring{root: random.IntN(ranks)}
-	for range ranks {
-		var values []float64
+	root := random.IntN(ranks)
+	for rank := range ranks {
+		part := ringPart{Root: root, Limit: rankSeconds, Extremes: extremes[rank]}
 		for range 5 {
-			values = append(values, float64(1+random.IntN(1<<16))/8)
+			part.Values = append(part.Values, float64(1+random.IntN(1<<16))/8)
 		}
-		r.values = append(r.values, values)
-		r.large = append(r.large, largeTensor{random.IntN(1 << 16), 2*random.IntN(1<<15) + 1, largeCount})
+		part.Large = largeTensor{random.IntN(1 << 16), 2*random.IntN(1<<15) + 1, largeCount}
+		r = append(r, part)
 	}
 	return r
 }
 
-func (r ring) part(rank int) ringPart {
-	return ringPart{r.values[rank], r.root, r.large[rank], rankSeconds, extremes[rank]}
+// values returns the values of all ranks.
+func (r ring) values() (all [][]float64) {
+	for _, part := range r {
+		all = append(all, part.Values)
+	}
+	return all
 }
 
 // A largeTensor is the first value, the step and the number of the elements of a tensor.
@@ -117,10 +117,10 @@ var collectiveNames = [3]string{"the sum", "the concatenation", "the broadcast"}
 // [collectiveNames].
 func (r ring) largeResults() (digests [3]string) {
 	var all [][]float32
-	for _, t := range r.large {
-		all = append(all, t.values())
+	for _, part := range r {
+		all = append(all, part.Large.values())
 	}
-	for i, result := range [3][]float32{sumOf(all), slices.Concat(all...), all[r.root]} {
+	for i, result := range [3][]float32{sumOf(all), slices.Concat(all...), all[r[0].Root]} {
 		var data []byte
 		for _, value := range result {
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(value))
@@ -157,20 +157,16 @@ type ringReport struct {
 const ringCase = "collectives"
 
 func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
-	if s.trainsToo() {
-		task := s.trainTask(s.Expect.Launcher, false)
-		end, err := s.startTraining(ctx, s.Expect.Launcher, nil, task)
-		if err != nil {
-			return verdict.Unmeasured("%v", err)
-		}
-		return s.judgeRing(*task.ring, end, true)
+	task, train := s.ring(ranksOfAllreduce), s.trainsToo()
+	l := task.launch(s.Expect)
+	if train {
+		l = s.training(s.Expect.Launcher, s.trainTask(s.Expect.Launcher, false)) // with the same ring
 	}
-	task := s.ring(ranksOfAllreduce)
-	end, err := s.start(ctx, frameworks(s.Expect), nil, task.launch(s.Expect))
+	end, err := s.start(ctx, frameworks(s.Expect), nil, l)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return s.judgeRing(task, end, false)
+	return s.judgeRing(task, end, train)
 }
 
 func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
@@ -185,8 +181,8 @@ func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
 // launch returns the launch of ranks that do the collectives alone.
 func (r ring) launch(e recipe.Expect) launch {
 	l := launch{gate: "allreduce-2", controller: e.Launcher, program: []string{"collectives.py", e.Import[0]}, limit: rankSeconds, clean: true}
-	for rank := range r.values {
-		l.parts = append(l.parts, r.part(rank))
+	for _, part := range r {
+		l.parts = append(l.parts, part)
 	}
 	return l
 }
@@ -229,7 +225,7 @@ func (s Subject) judgeRing(task ring, end ranksEnd, more bool) verdict.Verdict {
 	} else if reported < len(end.Ranks) || len(problems) == 0 {
 		problems = append(faults, problems...)
 	}
-	return verdict.Judge(problems, []string{fmt.Sprintf("%d ranks started by %s, each with its own random values: allreduce, allgather and broadcast are right; each maps the wheel's extension", len(task.values), end.by)})
+	return verdict.Judge(problems, []string{fmt.Sprintf("%d ranks started by %s, each with its own random values: allreduce, allgather and broadcast are right; each maps the wheel's extension", len(task), end.by)})
 }
 
 // faultsOfMaps returns the problems of ranks that came to their end without the
@@ -248,7 +244,7 @@ func faultsOfMaps(end ranksEnd, digests map[string]string) (problems []string) {
 
 // problems compares the report of a rank with the right results.
 func (r ring) problems(rank int, have ringReport) (problems []string) {
-	size := len(r.values)
+	size, values := len(r), r.values()
 	if have.Rank != rank || have.Size != size {
 		problems = append(problems, fmt.Sprintf("rank %d sees itself as rank %d of %d", rank, have.Rank, have.Size))
 	}
@@ -267,13 +263,13 @@ func (r ring) problems(rank int, have ringReport) (problems []string) {
 		name       string
 		have, want []float64
 	}{
-		{"allreduce", have.Allreduce, sumOf(r.values)},
-		{"allgather", have.Allgather, slices.Concat(r.values...)},
-		{"broadcast", have.Broadcast, r.values[r.root]},
+		{"allreduce", have.Allreduce, sumOf(values)},
+		{"allgather", have.Allgather, slices.Concat(values...)},
+		{"broadcast", have.Broadcast, values[r[0].Root]},
 	} {
 		switch {
 		case slices.Equal(c.have, c.want):
-		case slices.Equal(c.have, r.values[rank]):
+		case slices.Equal(c.have, values[rank]):
 			problems = append(problems, fmt.Sprintf("rank %d: %s gave the rank's own input %v, expected %v", rank, c.name, c.have, c.want))
 		default:
 			problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, expected %v", rank, c.name, c.have, c.want))

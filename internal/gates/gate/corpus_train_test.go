@@ -15,10 +15,10 @@ import (
 // groups returns the results of a correct grouped_allreduce.
 func (t trainTask) groups() []groupedResult {
 	var all []groupedResult
-	for _, g := range t.grouped {
-		r := groupedResult{Type: g.Type, One: g.right(0), Shapes: slices.Clone(g.Shapes)}
+	for group, g := range t[0].Grouped {
+		r := groupedResult{Type: g.Type, One: t.rightOf(group, 0), Shapes: slices.Clone(g.Shapes)}
 		for i := range g.Values {
-			r.Types, r.Values = append(r.Types, g.Type), append(r.Values, g.right(i))
+			r.Types, r.Values = append(r.Types, g.Type), append(r.Values, t.rightOf(group, i))
 		}
 		all = append(all, r)
 	}
@@ -28,9 +28,11 @@ func (t trainTask) groups() []groupedResult {
 // summed returns the weights if gradients are summed instead of averaged: both batches
 // weigh twice as much.
 func (t trainTask) summed() []float64 {
-	w := weights{slices.Clone(t.start.Matrix), slices.Clone(t.start.Bias), slices.Clone(t.start.Scale)}
-	for step := range t.batches[0] {
-		joined := batch{X: slices.Concat(t.batches[0][step].X, t.batches[1][step].X), Y: slices.Concat(t.batches[0][step].Y, t.batches[1][step].Y)}
+	start := t[0].Start
+	w := weights{slices.Clone(start.Matrix), slices.Clone(start.Bias), slices.Clone(start.Scale)}
+	for step, b := range t[0].Batches {
+		other := t[1].Batches[step]
+		joined := batch{X: slices.Concat(b.X, other.X), Y: slices.Concat(b.Y, other.Y)}
 		w.descend(joined, 2*learningRate)
 	}
 	return slices.Concat(w.Matrix, w.Bias, w.Scale)
@@ -199,7 +201,7 @@ func TestWrongTrainingIsFarOff(t *testing.T) {
 		right := task.trained(0, 1)
 		for what, wrong := range map[string][]float64{
 			"rank 0 alone": task.trained(0), "rank 1 alone": task.trained(1), "summed": task.summed(),
-			"no step": slices.Concat(task.start.Matrix, task.start.Bias, task.start.Scale),
+			"no step": slices.Concat(task[0].Start.Matrix, task[0].Start.Bias, task[0].Start.Scale),
 		} {
 			off := distance(wrong, right)
 			check.That(t, off >= 100*trainTolerance, "%s is %g from what is right", what, off)

@@ -93,15 +93,11 @@ func (s Subject) lacksFramework(ranks int) (verdict.Verdict, bool) {
 	return verdict.Verdict{}, false
 }
 
-// A gpuTask holds the cases of all ranks.
-type gpuTask struct{ Cases []gpuCase }
-
 // A gpuCase is one call on every rank. The script repeats the values of a tensor, and
 // returns one period of a result after checking that it repeats.
 type gpuCase struct {
 	gpuCall
 	in        [][]gpuTensor // by rank
-	splits    [][]int       // by rank
 	right     [][]gpuTensor // by rank
 	operation string        // name in gpu-operations
 	direct    bool          // the library gets the address of a tensor itself
@@ -129,17 +125,18 @@ type gpuPart struct {
 // gpuSeconds is the time limit of ranks on GPUs.
 const gpuSeconds = 240
 
-func (t gpuTask) part(rank int) gpuPart {
-	p := gpuPart{Limit: gpuSeconds}
-	for _, c := range t.Cases {
-		call := c.gpuCall
-		call.In = c.in[rank]
-		if c.splits != nil {
-			call.Splits = c.splits[rank]
+// gpuParts returns the part of each rank.
+func gpuParts(cases []gpuCase, ranks int) (parts []any) {
+	for rank := range ranks {
+		p := gpuPart{Limit: gpuSeconds}
+		for _, c := range cases {
+			call := c.gpuCall
+			call.In = c.in[rank]
+			p.Cases = append(p.Cases, call)
 		}
-		p.Cases = append(p.Cases, call)
+		parts = append(parts, p)
 	}
-	return p
+	return parts
 }
 
 type gpuTensor struct {
@@ -158,39 +155,38 @@ const (
 	gpuRepeats = 1 << 18 // of the large case: 6 values in float32 make 6 MiB
 )
 
-// newGPUTask returns every promised operation with every type, for a number of ranks,
+// gpuCases returns every promised operation with every type, for a number of ranks,
 // with random data.
-func newGPUTask(operations []string, ranks int, random *rand.Rand) (gpuTask, error) {
-	var t gpuTask
+func gpuCases(operations []string, ranks int, random *rand.Rand) (cases []gpuCase, err error) {
 	for _, op := range operations {
 		switch op {
 		case "allreduce":
 			for _, kind := range reducedTypes {
 				for _, reduce := range []string{"Sum", "Average", "Min", "Max", "Product"} {
-					t.Cases = append(t.Cases, reduction(op, reduce, kind, ranks, 1, 1, random))
+					cases = append(cases, reduction(op, reduce, kind, ranks, 1, 1, random))
 				}
-				t.Cases = append(t.Cases, reduction(op, "Sum", kind, ranks, 3, 1, random))
+				cases = append(cases, reduction(op, "Sum", kind, ranks, 3, 1, random))
 			}
-			t.Cases = append(t.Cases, reduction(op, "Sum", "float32", ranks, 1, gpuRepeats, random))
+			cases = append(cases, reduction(op, "Sum", "float32", ranks, 1, gpuRepeats, random))
 		case "reducescatter":
 			for _, kind := range reducedTypes {
 				for _, reduce := range []string{"Sum", "Average"} {
-					t.Cases = append(t.Cases, reduction(op, reduce, kind, ranks, 1, 1, random))
+					cases = append(cases, reduction(op, reduce, kind, ranks, 1, 1, random))
 				}
-				t.Cases = append(t.Cases, reduction(op, "Sum", kind, ranks, 2, 1, random))
+				cases = append(cases, reduction(op, "Sum", kind, ranks, 2, 1, random))
 			}
 		case "allgather", "broadcast", "alltoall":
 			for _, kind := range movedTypes {
-				t.Cases = append(t.Cases, moved(op, kind, ranks, 1, random))
+				cases = append(cases, moved(op, kind, ranks, 1, random))
 			}
 			if op == "allgather" {
-				t.Cases = append(t.Cases, moved(op, "float32", ranks, 2, random))
+				cases = append(cases, moved(op, "float32", ranks, 2, random))
 			}
 		default:
-			return t, fmt.Errorf("no operation is called %q", op)
+			return nil, fmt.Errorf("no operation is called %q", op)
 		}
 	}
-	return t, nil
+	return cases, nil
 }
 
 // newCase names a case, such as allreduce Sum float32 or allreduce Sum float32 x3.
@@ -234,7 +230,7 @@ func reduction(op, reduce, kind string, ranks, tensors, repeat int, random *rand
 	return c
 }
 
-// complete adds the right results and splits, which follow from what the ranks hold.
+// complete adds the right results, which follow from what the ranks hold.
 func (c *gpuCase) complete(ranks int) {
 	c.right = make([][]gpuTensor, ranks)
 	if c.Reduce != "" {
@@ -308,7 +304,8 @@ func moved(op, kind string, ranks, tensors int, random *rand.Rand) gpuCase {
 		case "broadcast":
 			rows = 2
 		case "alltoall":
-			rows = ranks * (ranks + 1) / 2 // one row to rank 0, two to rank 1
+			rows = ranks * (ranks + 1) / 2
+			c.Splits = append(c.Splits, rank+1) // one row to rank 0, two to rank 1
 		}
 		var mine []gpuTensor
 		for range tensors {
@@ -328,13 +325,6 @@ func moved(op, kind string, ranks, tensors int, random *rand.Rand) gpuCase {
 // row goes to rank 0 and two to rank 1.
 func (c *gpuCase) move(ranks int) {
 	for rank := range ranks {
-		if c.operation == "alltoall" {
-			var splits []int
-			for to := range ranks {
-				splits = append(splits, to+1)
-			}
-			c.splits = append(c.splits, splits)
-		}
 		for tensor := range c.in[0] {
 			out := gpuTensor{}
 			switch c.operation {
@@ -391,7 +381,7 @@ func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 	if v, lacks := s.lacksFramework(2); lacks {
 		return v
 	}
-	task, err := newGPUTask(gpuOperations(s.Expect), s.Device.GPUs, s.random("gpu"))
+	cases, err := gpuCases(gpuOperations(s.Expect), s.Device.GPUs, s.random("gpu"))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -399,22 +389,18 @@ func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 	if v != nil {
 		return *v
 	}
-	var parts []any
-	for rank := range s.Device.GPUs {
-		parts = append(parts, task.part(rank))
-	}
 	s.Box = s.Framework
 	var verdicts []verdict.Verdict
 	controllers := s.controllers()
 	for _, controller := range controllers {
 		end, err := s.start(ctx, nil, way.Env, launch{
-			gate: "gpu-allreduce", controller: controller, parts: parts, limit: 2 * gpuSeconds, program: []string{"gpu.py", s.Expect.Import[0]},
+			gate: "gpu-allreduce", controller: controller, parts: gpuParts(cases, s.Device.GPUs), limit: 2 * gpuSeconds, program: []string{"gpu.py", s.Expect.Import[0]},
 		})
 		if err != nil {
 			verdicts = append(verdicts, verdict.Unmeasured("%v", err))
 			continue
 		}
-		v := s.judgeGPUs(task, end, func(log nccllog.Evidence) verdict.Verdict { return s.Device.JudgeLog(way, log) })
+		v := s.judgeGPUs(cases, end, func(log nccllog.Evidence) verdict.Verdict { return s.Device.JudgeLog(way, log) })
 		verdicts = append(verdicts, v)
 	}
 	return joinVerdicts(controllers, verdicts)
@@ -422,7 +408,7 @@ func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 
 // judgeGPUs judges the reports of all ranks. A rank without a report of a case is a
 // failure.
-func (s Subject) judgeGPUs(task gpuTask, end ranksEnd, connected func(nccllog.Evidence) verdict.Verdict) verdict.Verdict {
+func (s Subject) judgeGPUs(cases []gpuCase, end ranksEnd, connected func(nccllog.Evidence) verdict.Verdict) verdict.Verdict {
 	faults, err := s.gpuFaults(end)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -467,7 +453,7 @@ func (s Subject) judgeGPUs(task gpuTask, end ranksEnd, connected func(nccllog.Ev
 		return verdict.Failed("%s", strings.Join(problems, "; ")) // nothing else can be told
 	}
 	absent := map[string]bool{}
-	for _, c := range task.Cases {
+	for _, c := range cases {
 		for rank := range ranks {
 			r := of(c.Name, rank)
 			switch {
@@ -510,7 +496,7 @@ func (s Subject) judgeGPUs(task gpuTask, end ranksEnd, connected func(nccllog.Ev
 		return how
 	}
 	seen := []string{
-		fmt.Sprintf("%d cases of %s on %d x %s", len(task.Cases), strings.Join(gpuOperations(s.Expect), " "), ranks, of("start", 0).Name),
+		fmt.Sprintf("%d cases of %s on %d x %s", len(cases), strings.Join(gpuOperations(s.Expect), " "), ranks, of("start", 0).Name),
 		fmt.Sprintf("by %s %s (%s)", log.Library, log.Version, library), how.Evidence,
 	}
 	for _, name := range slices.Sorted(maps.Keys(absent)) {

@@ -43,10 +43,9 @@ func (b *gpuBox) Run(_ context.Context, c Command) (Result, error) {
 
 // reports returns the right reports of a rank, changed by b.
 func (b *gpuBox) reports(l rankLaunch, rank int) (lines []any) {
-	task := gpuTaskOf(l)
 	ranks := len(l.Parts)
 	reports := []gpuReport{{Rank: rank, Size: ranks, Case: "start", Built: b.built, Libraries: []gpuLibrary{b.library}, Name: "NVIDIA H200", GPU: fmt.Sprint("GPU-", rank)}}
-	for _, c := range task.Cases {
+	for _, c := range gpuCasesOf(l) {
 		r := gpuReport{Rank: rank, Size: ranks, Case: c.Name, Calls: map[string]int{gpuCalls[c.operation][0]: 1}, Own: 1}
 		for _, t := range c.right[rank] {
 			r.Out = append(r.Out, gpuResult{gpuTensor: t, Type: c.Type, Device: "cuda", Same: true})
@@ -67,8 +66,8 @@ func (b *gpuBox) reports(l rankLaunch, rank int) (lines []any) {
 	return lines
 }
 
-// gpuTaskOf returns the cases of which a launch has the parts, with the right results.
-func gpuTaskOf(l rankLaunch) (task gpuTask) {
+// gpuCasesOf returns the cases of which a launch has the parts, with the right results.
+func gpuCasesOf(l rankLaunch) (cases []gpuCase) {
 	parts := partsOf[gpuPart](l)
 	for i, call := range parts[0].Cases {
 		c := gpuCase{gpuCall: call, operation: strings.TrimPrefix(call.Op, "grouped_")}
@@ -76,9 +75,9 @@ func gpuTaskOf(l rankLaunch) (task gpuTask) {
 			c.in = append(c.in, p.Cases[i].In)
 		}
 		c.complete(len(parts))
-		task.Cases = append(task.Cases, c)
+		cases = append(cases, c)
 	}
-	return task
+	return cases
 }
 
 // The lines are those of the logs in internal/machine/nccllog/testdata.
@@ -238,10 +237,10 @@ func TestTrainingOnGPUs(t *testing.T) {
 // Results are exact in every type, and no rank alone has them.
 func TestGPUCases(t *testing.T) {
 	for _, ranks := range []int{2, 3, 8, 16} {
-		task, err := newGPUTask([]string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, ranks, Subject{}.random("gpu"))
+		cases, err := gpuCases([]string{"allreduce", "allgather", "broadcast", "alltoall", "reducescatter"}, ranks, Subject{}.random("gpu"))
 		must.Succeed(t, err)
 		seen := map[string]bool{}
-		for _, c := range task.Cases {
+		for _, c := range cases {
 			check.That(t, !seen[c.Name], "%s stands there twice", c.Name)
 			seen[c.Name] = true
 			largest := map[string]float64{"int8": 127, "uint8": 255, "float16": 2048}[c.Type]

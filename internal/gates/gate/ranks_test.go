@@ -69,9 +69,9 @@ func (p played) lines(l rankLaunch, rank int, device string) (lines []string) {
 	case "train.py":
 		all := partsOf[trainPart](l)
 		if all[0].Collectives != nil {
-			lines = p.ringLines([]ringPart{*all[0].Collectives, *all[1].Collectives}, rank)
+			lines = p.ringLines(ring{*all[0].Collectives, *all[1].Collectives}, rank)
 		}
-		task := taskOf(all)
+		task := trainTask(all)
 		for _, name := range trainCases[l.Program[1]] {
 			r := task.report(name, rank)
 			r.Device = device
@@ -105,16 +105,12 @@ func partsOf[T any](l rankLaunch) (all []T) {
 	return all
 }
 
-func (p played) ringLines(parts []ringPart, rank int) []string {
-	task := ring{root: parts[0].Root}
-	for _, part := range parts {
-		task.values, task.large = append(task.values, part.Values), append(task.large, part.Large)
-	}
-	size := len(parts)
+func (p played) ringLines(task ring, rank int) []string {
+	size, values := len(task), task.values()
 	large := task.largeResults()
 	r := ringReport{
 		Case: ringCase, Rank: rank, Size: size, Place: []int{rank, size, 0, 1}, Large: large[:], Extremes: slices.Clone(summed[size]),
-		Allreduce: sumOf(task.values), Allgather: slices.Concat(task.values...), Broadcast: task.values[task.root],
+		Allreduce: sumOf(values), Allgather: slices.Concat(values...), Broadcast: values[task[0].Root],
 	}
 	if p.ring != nil {
 		p.ring(&r)
@@ -123,22 +119,6 @@ func (p played) ringLines(parts []ringPart, rank int) []string {
 		return nil
 	}
 	return []string{jsonOf(r)}
-}
-
-// taskOf returns the task of which these are the parts.
-func taskOf(parts []trainPart) trainTask {
-	t := trainTask{start: parts[0].Start, gpus: parts[0].GPUs}
-	for rank, p := range parts {
-		t.batches[rank], t.sparse[rank], t.dense[rank] = p.Batches, p.Sparse, p.Dense
-	}
-	for i, g := range parts[0].Grouped {
-		group := groupedTensor{Op: g.Op, Type: g.Type, Shapes: g.Shapes}
-		for tensor := range g.Values {
-			group.Values = append(group.Values, [2][]float64{g.Values[tensor], parts[1].Grouped[i].Values[tensor]})
-		}
-		t.grouped = append(t.grouped, group)
-	}
-	return t
 }
 
 // report returns the right report on a case.

@@ -40,16 +40,8 @@ var trainCases = map[string][]string{
 // by 0.01 or more.
 const trainTolerance = 1e-5
 
-// A trainTask is the data of all ranks, and the results come from it alone.
-type trainTask struct {
-	start   weights
-	batches [2][]batch // by rank and step
-	sparse  [2]float64
-	dense   [2]float64
-	grouped []groupedTensor
-	gpus    bool  // each rank on a GPU of its own
-	ring    *ring // the collectives of the gate allreduce-2, asked first; nil for none
-}
+// A trainTask holds the parts of both ranks, and the results come from it alone.
+type trainTask [2]trainPart
 
 // A trainPart is the part of one rank.
 type trainPart struct {
@@ -59,9 +51,9 @@ type trainPart struct {
 	Sparse      float64     `json:"sparse"`
 	Dense       float64     `json:"dense"`
 	Grouped     []groupPart `json:"grouped"`
-	Limit       int         `json:"limit"` // seconds until a rank gives up
-	GPUs        bool        `json:"gpus"`
-	Collectives *ringPart   `json:"collectives"`
+	Limit       int         `json:"limit"`       // seconds until a rank gives up
+	GPUs        bool        `json:"gpus"`        // each rank on a GPU of its own
+	Collectives *ringPart   `json:"collectives"` // of the gate allreduce-2, asked first; nil for none
 }
 
 // A groupPart is a rank's part of a call of grouped_allreduce, with values by tensor.
@@ -75,23 +67,6 @@ type groupPart struct {
 // learningRate is the rate of the optimizer. Weights then change by 0.01 or more.
 const learningRate = 0.1
 
-// part returns the part of a rank.
-func (t trainTask) part(rank int) trainPart {
-	p := trainPart{Start: t.start, Rate: learningRate, Batches: t.batches[rank], Sparse: t.sparse[rank], Dense: t.dense[rank], Limit: rankSeconds, GPUs: t.gpus}
-	for _, g := range t.grouped {
-		mine := groupPart{Op: g.Op, Type: g.Type, Shapes: g.Shapes}
-		for _, values := range g.Values {
-			mine.Values = append(mine.Values, values[rank])
-		}
-		p.Grouped = append(p.Grouped, mine)
-	}
-	if t.ring != nil {
-		ring := t.ring.part(rank)
-		p.Collectives = &ring
-	}
-	return p
-}
-
 // weights holds the weights of y = scale·(x·matrix + bias).
 type weights struct {
 	Matrix []float64 `json:"matrix"` // 2×2
@@ -104,20 +79,13 @@ type batch struct {
 	Y [][]float64 `json:"y"`
 }
 
-// groupedTensor is one call of grouped_allreduce, with values by tensor and rank.
-type groupedTensor struct {
-	Op     string
-	Type   string
-	Shapes [][]int
-	Values [][2][]float64
-}
-
-// right returns the correct result of a tensor of the group on both ranks. Averages of
+// rightOf returns the correct result of a tensor of a group on both ranks. Averages of
 // integers are truncated, as in Horovod's C++ code.
-func (g groupedTensor) right(tensor int) []float64 {
+func (t trainTask) rightOf(group, tensor int) []float64 {
 	var sums []float64
-	for i, a := range g.Values[tensor][0] {
-		sum := a + g.Values[tensor][1][i]
+	g := t[0].Grouped[group]
+	for i, a := range g.Values[tensor] {
+		sum := a + t[1].Grouped[group].Values[tensor][i]
 		if g.Op == "Average" {
 			sum /= 2
 		}
@@ -138,9 +106,11 @@ func newTrainTask(module string, random *rand.Rand) trainTask {
 		}
 		return all
 	}
-	t := trainTask{start: weights{Matrix: numbers(4), Bias: numbers(2), Scale: []float64{1 + random.Float64()/2}}}
-	for rank := range 2 {
-		t.sparse[rank], t.dense[rank] = float64(1+random.IntN(100)), float64(1+random.IntN(100))
+	var t trainTask
+	start := weights{Matrix: numbers(4), Bias: numbers(2), Scale: []float64{1 + random.Float64()/2}}
+	for rank := range t {
+		part := trainPart{Start: start, Rate: learningRate, Limit: rankSeconds}
+		part.Sparse, part.Dense = float64(1+random.IntN(100)), float64(1+random.IntN(100))
 		for range 3 {
 			var b batch
 			for range 4 {
@@ -148,25 +118,27 @@ func newTrainTask(module string, random *rand.Rand) trainTask {
 				// The ranks pull in different directions, so a wrong reduction is far off.
 				b.Y = append(b.Y, []float64{number() + 2*float64(rank), number() - 2*float64(rank)})
 			}
-			t.batches[rank] = append(t.batches[rank], b)
+			part.Batches = append(part.Batches, b)
 		}
+		t[rank] = part
 	}
 	groups := [][2]string{{"Average", "float32"}, {"Sum", "float32"}, {"Average", "int32"}, {"Sum", "int32"}}
 	if module != "horovod.torch" {
 		groups = append(groups, [2]string{"Average", "uint8"})
 	}
 	for _, g := range groups {
-		group := groupedTensor{Op: g[0], Type: g[1], Shapes: [][]int{{1}, {1}, {2, 2}}}
+		first := groupPart{Op: g[0], Type: g[1], Shapes: [][]int{{1}, {1}, {2, 2}}}
+		second := first
 		for tensor, n := range []int{1, 1, 4} {
-			var values [2][]float64
+			var mine, other []float64
 			for i := range n {
-				values[0] = append(values[0], float64(1+random.IntN(50)))
+				mine = append(mine, float64(1+random.IntN(50)))
 				odd := float64(2*random.IntN(25) + (tensor+i)%2) // some averages are no integers
-				values[1] = append(values[1], values[0][i]+odd)
+				other = append(other, mine[i]+odd)
 			}
-			group.Values = append(group.Values, values)
+			first.Values, second.Values = append(first.Values, mine), append(second.Values, other)
 		}
-		t.grouped = append(t.grouped, group)
+		t[0].Grouped, t[1].Grouped = append(t[0].Grouped, first), append(t[1].Grouped, second)
 	}
 	return t
 }
@@ -174,12 +146,13 @@ func newTrainTask(module string, random *rand.Rand) trainTask {
 // trained returns the weights after the steps of one process, with the joined batches
 // of the given ranks.
 func (t trainTask) trained(ranks ...int) []float64 {
-	w := weights{slices.Clone(t.start.Matrix), slices.Clone(t.start.Bias), slices.Clone(t.start.Scale)}
-	for step := range t.batches[0] {
+	start := t[0].Start
+	w := weights{slices.Clone(start.Matrix), slices.Clone(start.Bias), slices.Clone(start.Scale)}
+	for step := range t[0].Batches {
 		var joined batch
 		for _, rank := range ranks {
-			joined.X = append(joined.X, t.batches[rank][step].X...)
-			joined.Y = append(joined.Y, t.batches[rank][step].Y...)
+			joined.X = append(joined.X, t[rank].Batches[step].X...)
+			joined.Y = append(joined.Y, t[rank].Batches[step].Y...)
 		}
 		w.descend(joined, learningRate)
 	}
@@ -215,7 +188,7 @@ func (w *weights) descend(b batch, rate float64) {
 func (t trainTask) right(name string, rank int) []float64 {
 	switch {
 	case name == "sparse-in-a-group":
-		return []float64{(t.dense[0] + t.dense[1]) / 2, t.sparse[0] / 2, t.sparse[1] / 2} // the dense gradient and the two rows of the sparse one
+		return []float64{(t[0].Dense + t[1].Dense) / 2, t[0].Sparse / 2, t[1].Sparse / 2} // the dense gradient and the two rows of the sparse one
 	case strings.HasSuffix(name, "-alone"):
 		return t.trained(rank)
 	}
@@ -292,8 +265,11 @@ func joinVerdicts(controllers []string, verdicts []verdict.Verdict) verdict.Verd
 
 // trains runs all cases with one controller.
 func (s Subject) trains(ctx context.Context, controller string, env map[string]string, gpus bool) verdict.Verdict {
-	task := s.trainTask(controller, gpus)
-	end, err := s.startTraining(ctx, controller, env, task)
+	task, load := s.trainTask(controller, gpus), frameworks(s.Expect)
+	if gpus {
+		load = nil
+	}
+	end, err := s.start(ctx, load, env, s.training(controller, task))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -307,24 +283,26 @@ func (s Subject) trains(ctx context.Context, controller string, env map[string]s
 // trainTask returns the task for the ranks of a controller.
 func (s Subject) trainTask(controller string, gpus bool) trainTask {
 	task := newTrainTask(s.Expect.Import[0], s.random("training"))
-	task.gpus = gpus
-	if !gpus && controller == s.Expect.Launcher && s.trainsToo() {
-		ring := s.ring(ranksOfAllreduce)
-		task.ring = &ring
+	collectives := !gpus && controller == s.Expect.Launcher && s.trainsToo()
+	for rank := range task {
+		task[rank].GPUs = gpus
+		if collectives {
+			task[rank].Collectives = &s.ring(ranksOfAllreduce)[rank]
+		}
 	}
 	return task
 }
 
-// startTraining starts the ranks with a task.
-func (s Subject) startTraining(ctx context.Context, controller string, env map[string]string, task trainTask) (ranksEnd, error) {
-	name, load := "train-step", frameworks(s.Expect)
-	if task.gpus {
-		name, load = "gpu-train-step", nil
+// training returns the launch of the ranks with a task.
+func (s Subject) training(controller string, task trainTask) launch {
+	l := launch{
+		gate: "train-step", controller: controller, limit: rankSeconds, scripts: []string{"collectives.py"},
+		parts: []any{task[0], task[1]}, program: []string{"train.py", s.Expect.Import[0]}, clean: true,
 	}
-	return s.start(ctx, load, env, launch{
-		gate: name, controller: controller, limit: rankSeconds, scripts: []string{"collectives.py"},
-		parts: []any{task.part(0), task.part(1)}, program: []string{"train.py", s.Expect.Import[0]}, clean: !task.gpus,
-	})
+	if task[0].GPUs {
+		l.gate, l.clean = "gpu-train-step", false
+	}
+	return l
 }
 
 // judgeTraining requires every case from both ranks, once. A rank that ended early is a
@@ -374,7 +352,7 @@ func (t trainTask) judge(r trainReport) (problem string, off float64) {
 		return r.Error, 0
 	case r.Size != 2:
 		return fmt.Sprintf("it sees %d ranks", r.Size), 0
-	case t.gpus && r.Device != "cuda":
+	case t[0].GPUs && r.Device != "cuda":
 		return fmt.Sprintf("its results lie on %q, not on a GPU", r.Device), 0
 	case r.Case == "grouped-allreduce":
 		return t.judgeGrouped(r.Grouped), 0
@@ -412,28 +390,30 @@ func distance(have, want []float64) float64 {
 }
 
 func (t trainTask) judgeGrouped(results []groupedResult) string {
-	if len(results) != len(t.grouped) {
-		return fmt.Sprintf("%d results for %d reduced groups", len(results), len(t.grouped))
+	groups := t[0].Grouped
+	if len(results) != len(groups) {
+		return fmt.Sprintf("%d results for %d reduced groups", len(results), len(groups))
 	}
 	var problems []string
-	for i, want := range t.grouped {
-		if problem := want.judge(results[i]); problem != "" {
+	for i, want := range groups {
+		if problem := t.judgeGroup(i, results[i]); problem != "" {
 			problems = append(problems, fmt.Sprintf("%s of %s: %s", want.Op, want.Type, problem))
 		}
 	}
 	return strings.Join(problems, ", ")
 }
 
-func (g groupedTensor) judge(r groupedResult) string {
+func (t trainTask) judgeGroup(group int, r groupedResult) string {
+	g, one := t[0].Grouped[group], t.rightOf(group, 0)
 	n := len(g.Values)
 	switch {
 	case len(r.Values) != n || len(r.Types) != n || len(r.Shapes) != n:
 		return fmt.Sprintf("%d tensors returned for %d", len(r.Values), n)
-	case r.Type != g.Type || distance(r.One, g.right(0)) > trainTolerance:
-		return fmt.Sprintf("allreduce of one tensor returns %v of type %s, expected %v", r.One, r.Type, g.right(0))
+	case r.Type != g.Type || distance(r.One, one) > trainTolerance:
+		return fmt.Sprintf("allreduce of one tensor returns %v of type %s, expected %v", r.One, r.Type, one)
 	}
 	for i := range g.Values {
-		right := g.right(i)
+		right := t.rightOf(group, i)
 		if r.Types[i] != g.Type || !slices.Equal(r.Shapes[i], g.Shapes[i]) || distance(r.Values[i], right) > trainTolerance {
 			return fmt.Sprintf("tensor %d is %v of type %s and shape %v, expected %v of shape %v", i, r.Values[i], r.Types[i], r.Shapes[i], right, g.Shapes[i])
 		}
