@@ -56,7 +56,6 @@ func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) { return NewDrafter(c
 // patches that are equal for several cells. Change no list or map of a draft.
 type Drafter struct {
 	images   []image.Image
-	byName   map[string]int
 	cpythons []image.CPython
 	forms    *recipe.Forms
 	patches  []patch.Patch
@@ -64,11 +63,7 @@ type Drafter struct {
 
 // NewDrafter returns the drafter of a recipe.
 func NewDrafter(r *recipe.Recipe, cat Catalogue) *Drafter {
-	d := &Drafter{images: cat.Images, byName: map[string]int{}, cpythons: cat.CPythons, forms: recipe.NewForms(r), patches: cat.Patches[r.Name]}
-	for i, img := range slices.Backward(cat.Images) {
-		d.byName[img.Name] = i
-	}
-	return d
+	return &Drafter{cat.Images, cat.CPythons, recipe.NewForms(r), cat.Patches[r.Name]}
 }
 
 // Draft is [NewDraft].
@@ -111,9 +106,6 @@ func (m *Drafter) image(template string, names map[string]string) (image.Image, 
 	name, err := subst.Expand(template, names)
 	if err != nil {
 		return image.Image{}, err
-	}
-	if i, ok := m.byName[name]; ok {
-		return m.images[i], nil
 	}
 	return image.Find(m.images, name)
 }

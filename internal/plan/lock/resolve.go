@@ -35,18 +35,9 @@ type Resolver struct {
 func (r Resolver) Resolve(ctx context.Context, recipeName string, m Missing) (File, error) {
 	f := File{Schema: Schema, Recipe: recipeName}
 	var errs [3]error
-	f.Images, errs[0] = each(ctx, m.Images, func(img image.Image) (ImagePin, error) {
-		pin, err := r.image(ctx, img)
-		return pin, within(err, "locking image %s", img.Name)
-	})
-	f.Sources, errs[1] = each(ctx, m.Sources, func(s SourceNeed) (SourcePin, error) {
-		pin, err := r.source(ctx, s)
-		return pin, within(err, "locking source %s %s", s.Project, s.Version)
-	})
-	f.Python, errs[2] = each(ctx, m.Python, func(need PythonPin) (_ PythonPin, err error) {
-		need.Files, err = r.python(ctx, need)
-		return need, within(err, "locking Python packages")
-	})
+	f.Images, errs[0] = each(ctx, m.Images, r.image, func(img image.Image) string { return "image " + img.Name })
+	f.Sources, errs[1] = each(ctx, m.Sources, r.source, func(s SourceNeed) string { return "source " + s.Project + " " + s.Version })
+	f.Python, errs[2] = each(ctx, m.Python, r.python, func(PythonPin) string { return "Python packages" })
 	err := errors.Join(errs[:]...)
 	if f.None() && err != nil {
 		return File{}, err
@@ -54,12 +45,15 @@ func (r Resolver) Resolve(ctx context.Context, recipeName string, m Missing) (Fi
 	return f, err
 }
 
-// each resolves the needs one after the other and stops when the context ends.
-func each[N, P any](ctx context.Context, needs []N, resolve func(N) (P, error)) (pins []P, _ error) {
+// each resolves the needs one after the other and stops when the context ends. name
+// returns the name of a need in errors.
+func each[N, P any](ctx context.Context, needs []N, resolve func(context.Context, N) (P, error), name func(N) string) (pins []P, _ error) {
 	var errs []error
 	for _, need := range needs {
-		pin, err := resolve(need)
-		errs = append(errs, err)
+		pin, err := resolve(ctx, need)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("locking %s: %w", name(need), err))
+		}
 		if ctx.Err() != nil {
 			break
 		}
@@ -70,25 +64,18 @@ func each[N, P any](ctx context.Context, needs []N, resolve func(N) (P, error)) 
 	return pins, errors.Join(errs...)
 }
 
-// within adds the current action to an error. It returns nil if err is nil.
-func within(err error, format string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
-}
-
 // python resolves a set of requirements with the index. Without requirements it does
 // not use the index.
-func (r Resolver) python(ctx context.Context, need PythonPin) ([]pypi.File, error) {
-	if len(need.Requirements) == 0 {
-		return []pypi.File{}, nil
+func (r Resolver) python(ctx context.Context, pin PythonPin) (PythonPin, error) {
+	if pin.Files = []pypi.File{}; len(pin.Requirements) == 0 {
+		return pin, nil
 	}
 	uv, err := r.UV(ctx)
 	if err != nil {
-		return nil, err
+		return pin, err
 	}
-	return uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: need.Requirements, Without: need.Without, Python: need.Python, Platform: platform})
+	pin.Files, err = uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: pin.Requirements, Without: pin.Without, Python: pin.Python, Platform: platform})
+	return pin, err
 }
 
 // source resolves a source distribution or a wheel with the index, or a commit with its

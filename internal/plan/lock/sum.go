@@ -35,16 +35,11 @@ const restore = "restore the lock from version control, or resolve every name ag
 // edited compares the sum in the file with the sum of its pins. name is the path in
 // error messages.
 func (s signed) edited(name string) error {
-	var err *diag.Error
-	switch want := s.sum(); s.Sum {
-	case want:
+	want := s.sum()
+	if s.Sum == want {
 		return nil
-	case "":
-		err = diag.Errorf(diag.Drift, "%s: %w, or an old builder wrote it: the sum is missing", name, ErrEdited)
-	default:
-		err = diag.Errorf(diag.Drift, "%s: %w: the sum of its pins is %.12s…", name, ErrEdited, want)
 	}
-	return err.WithHint("%s", restore)
+	return diag.Errorf(diag.Drift, "%s: %w: the sum of its pins is %.12s…", name, ErrEdited, want).WithHint("%s", restore)
 }
 
 // writable rejects a lock that could not be read back, because a resolver may receive

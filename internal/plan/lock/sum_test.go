@@ -37,18 +37,13 @@ func TestEveryEditIsSeen(t *testing.T) {
 
 func TestEdited(t *testing.T) {
 	good := string(tinyLock().Encode())
-	noSum := regexp.MustCompile(`,\n "sum": .*`)
-	for want, text := range map[string]string{
-		"": strings.ReplaceAll(good, "\n", "\r\n"), // a change of the layout is not an edit
-		"l: the lock was edited by hand: the sum of its pins is ":                        strings.Replace(good, "base:1", "base:2", 1),
-		"l: the lock was edited by hand, or an old builder wrote it: the sum is missing": noSum.ReplaceAllString(good, ""),
-	} {
-		got, err := lock.Decode("l", []byte(text))
-		if want == "" {
-			diff := cmp.Diff(tinyLock(), got)
-			check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
-			continue
-		}
+	noSum := regexp.MustCompile(`,\n "sum": .*`).ReplaceAllString(good, "")
+	got, err := lock.Decode("l", []byte(strings.ReplaceAll(good, "\n", "\r\n"))) // a change of the layout is not an edit
+	diff := cmp.Diff(tinyLock(), got)
+	check.That(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
+	const want = "l: the lock was edited by hand: the sum of its pins is "
+	for _, text := range []string{strings.Replace(good, "base:1", "base:2", 1), noSum} {
+		_, err := lock.Decode("l", []byte(text))
 		errs := diag.All(err)
 		if len(errs) != 1 || !strings.HasPrefix(err.Error(), want) || !errors.Is(err, lock.ErrEdited) || !strings.Contains(errs[0].Hint, "--update") {
 			t.Errorf("got %v, want %s", err, want)
