@@ -152,22 +152,15 @@ func (a *Assembler) input(ctx context.Context, in recipe.Input) (input, error) {
 	if made, ok := a.made[name]; ok {
 		return made, nil
 	}
-	r, err := recipe.Find(a.Locks.Recipes, in.Recipe)
+	cell, err := matrix.Only(a.Locks.Recipes, in)
 	if err != nil {
 		return input{}, err
 	}
-	cells, _, err := matrix.Expand(r, in.Axes)
+	d, err := lock.NewDraft(cell, a.Locks.LockInputs())
 	if err != nil {
 		return input{}, err
 	}
-	if len(cells) != 1 {
-		return input{}, diag.Errorf(diag.Usage, "%s select %d cells, and an input is one cell", matrix.Pairs(in.Axes), len(cells))
-	}
-	d, err := lock.NewDraft(cells[0], a.Locks.LockInputs())
-	if err != nil {
-		return input{}, err
-	}
-	entries, err := a.Entries(ctx, r, in.Axes, []lock.Draft{d})
+	entries, err := a.Entries(ctx, cell.Recipe, in.Axes, []lock.Draft{d})
 	if err != nil {
 		return input{}, err
 	}

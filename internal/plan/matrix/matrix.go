@@ -115,6 +115,22 @@ func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
 	return s.cells, s.excluded, errors.Join(s.err, s.twins())
 }
 
+// Only returns the one cell of a recipe that an input or a part of a stack names.
+func Only(recipes []*recipe.Recipe, in recipe.Input) (Cell, error) {
+	r, err := recipe.Find(recipes, in.Recipe)
+	if err != nil {
+		return Cell{}, err
+	}
+	cells, _, err := Expand(r, in.Axes)
+	if err != nil {
+		return Cell{}, err
+	}
+	if len(cells) != 1 {
+		return Cell{}, diag.Errorf(diag.Usage, "recipe %s: the axes select %d cells, and an input or a part is one cell", in.Recipe, len(cells))
+	}
+	return cells[0], nil
+}
+
 // Pairs formats the values of axes for users: rocm=5.7 torch=none.
 func Pairs(axes map[string]string) string { return joined(axes, "%s=%s", " ") }
 

@@ -34,7 +34,7 @@ func (s *Stack) Recipe(cat Catalogue) (*recipe.Recipe, error) {
 		},
 	}
 	for i, p := range s.Parts {
-		cell, err := onlyCell(cat.Recipes, p)
+		cell, err := matrix.Only(cat.Recipes, p)
 		if err != nil {
 			errs = append(errs, s.placed(err, "parts[%d]", i))
 			continue
@@ -71,22 +71,6 @@ func (s *Stack) placed(err error, at string, args ...any) error {
 		errs = append(errs, diag.At(s.index.At(at, args...), "%w", e.Err).WithHint("%s", e.Hint))
 	}
 	return errors.Join(errs...)
-}
-
-// onlyCell returns the cell selected by a part.
-func onlyCell(recipes []*recipe.Recipe, p recipe.Input) (matrix.Cell, error) {
-	r, err := recipe.Find(recipes, p.Recipe)
-	if err != nil {
-		return matrix.Cell{}, err
-	}
-	cells, _, err := matrix.Expand(r, p.Axes)
-	if err != nil {
-		return matrix.Cell{}, err
-	}
-	if len(cells) != 1 {
-		return matrix.Cell{}, diag.Errorf(diag.Usage, "recipe %s: the axes select %d cells, and a part is one cell", p.Recipe, len(cells))
-	}
-	return cells[0], nil
 }
 
 // axes adds the axes of a cell that are in s.Agree to the known ones.

@@ -90,7 +90,7 @@ func TestRecipeRefuses(t *testing.T) {
 		"no such recipe":  {"recipe: ray,", "recipe: rya,", `stacks/pair.yaml:6:5: unknown recipe "rya"`},
 		"no such axis":    {`version: "2.12.0"`, `verson: "2.12.0"`, `stacks/pair.yaml:6:5: recipe ray has no axis "verson"`},
 		"no such value":   {`version: "2.12.0"`, `version: "9"`, "stacks/pair.yaml:6:5: --version: "},
-		"several cells":   {`version: "2.12.0"`, `version: all`, "stacks/pair.yaml:6:5: recipe ray: the axes select 2 cells, and a part is one cell"},
+		"several cells":   {`version: "2.12.0"`, `version: all`, "stacks/pair.yaml:6:5: recipe ray: the axes select 2 cells, and an input or a part is one cell"},
 		"another ROCm":    {`horovod, axes: {rocm: "6.1"}`, `horovod, axes: {rocm: "5.7"}`, "stacks/pair.yaml:8:9: rocm is 5.7 in horovod-2.12.0+rocm5.7-3.11 and 6.1 in ray-2.12.0+rocm6.1-3.11"},
 		"no such profile": {"name: train", "name: rain", `stacks/pair.yaml:4:10: unknown profile "rain"`},
 		"another profile": {`train, axes: {rocm: "6.1"}`, `train, axes: {rocm: "5.7"}`, "rocm is 5.7 in profile train and 6.1 in ray-2.12.0+rocm6.1-3.11, horovod-2.12.0+rocm6.1-3.11"},

@@ -56,7 +56,7 @@ func (m Manifest) Write(dir string, places map[string]string, profile []byte) ([
 		}
 		made = append(made, a)
 	}
-	for _, w := range m.sorted() {
+	for _, w := range slices.SortedFunc(slices.Values(m.Wheels()), func(a, b Wheel) int { return strings.Compare(a.Name, b.Name) }) {
 		path := filepath.Join(dir, Folder, w.Name)
 		made = append(made, artifact.Artifact{Name: Folder + "/" + w.Name, Path: path, SHA256: w.SHA256, Size: w.Size, Key: m.Key})
 	}
@@ -89,10 +89,6 @@ func copyWheel(from, to string, want Wheel) error {
 		err = fmt.Errorf("%s changed: expected sha256 %s, got %s", want.Name, want.SHA256, have.SHA256)
 	}
 	return err
-}
-
-func (m Manifest) sorted() []Wheel {
-	return slices.SortedFunc(slices.Values(m.Wheels()), func(a, b Wheel) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // requirements pins every wheel by version and digest, one per line, sorted. Two wheels
