@@ -20,9 +20,9 @@ type line struct {
 	rest   bool // continues the previous piece
 }
 
-// eachLine visits the lines of a log until visit returns false, and returns their
-// number. The text is valid until visit returns.
-func eachLine(log io.Reader, visit func(line) bool) (lines int, err error) {
+// eachLine visits the lines of a log and returns their number. The text is valid until
+// visit returns.
+func eachLine(log io.Reader, visit func(line)) (lines int, err error) {
 	r := bufio.NewReaderSize(log, maxLine)
 	rest := false
 	for {
@@ -34,9 +34,7 @@ func eachLine(log io.Reader, visit func(line) bool) (lines int, err error) {
 			if !rest {
 				lines++
 			}
-			if !eachPiece(line{lines, text, rest}, visit) {
-				return lines, nil
-			}
+			eachPiece(line{lines, text, rest}, visit)
 		}
 		if errors.Is(err, io.EOF) {
 			return lines, nil
@@ -46,16 +44,13 @@ func eachLine(log io.Reader, visit func(line) bool) (lines int, err error) {
 }
 
 // eachPiece visits the parts of a line between carriage returns.
-func eachPiece(l line, visit func(line) bool) bool {
+func eachPiece(l line, visit func(line)) {
 	text := bytes.TrimRight(l.text, "\r\n")
 	for more := true; more; l.rest = false {
 		l.text, text, more = bytes.Cut(text, []byte{'\r'})
 		l.text = plain(l.text)
-		if !visit(l) {
-			return false
-		}
+		visit(l)
 	}
-	return true
 }
 
 // escape matches the escape sequences of terminals: parameters and a letter, a title or a

@@ -20,13 +20,12 @@ import (
 func pieces(t testing.TB, log io.Reader) ([]string, int) {
 	t.Helper()
 	var got []string
-	n, err := eachLine(log, func(l line) bool {
+	n, err := eachLine(log, func(l line) {
 		mark := ""
 		if l.rest {
 			mark = "+"
 		}
 		got = append(got, fmt.Sprintf("%d:%s%s", l.number, mark, l.text))
-		return true
 	})
 	must.Succeed(t, err)
 	return got, n
@@ -66,14 +65,9 @@ func TestEachLine(t *testing.T) {
 	}
 }
 
-func TestEachLineEndsWhenTold(t *testing.T) {
-	n, err := eachLine(strings.NewReader("a\nb\nc\n"), func(l line) bool { return l.number < 2 })
-	check.That(t, n == 2 && err == nil, "got %d, %v", n, err)
-}
-
 func TestEachLineSaysWhereItBroke(t *testing.T) {
 	broken := errors.New("broken")
-	n, err := eachLine(io.MultiReader(strings.NewReader("a\nb\n"), iotest.ErrReader(broken)), func(line) bool { return true })
+	n, err := eachLine(io.MultiReader(strings.NewReader("a\nb\n"), iotest.ErrReader(broken)), func(line) {})
 	check.That(t, n == 2 && errors.Is(err, broken), "got %d, %v", n, err)
 }
 
@@ -95,12 +89,11 @@ func linesHold(t *testing.T, log []byte) {
 		want++
 	}
 	kept, last := 0, 0
-	n, err := eachLine(bytes.NewReader(log), func(l line) bool {
+	n, err := eachLine(bytes.NewReader(log), func(l line) {
 		kept += len(l.text)
 		check.That(t, len(l.text) <= maxLine && !bytes.ContainsAny(l.text, "\r\n\x1b") && l.number >= last && l.number <= last+1,
 			"line %d after %d: %q", l.number, last, l.text)
 		last = l.number
-		return true
 	})
 	check.That(t, err == nil && n == want && last <= n, "%d lines, the last is %d, want %d: %v", n, last, want, err)
 	check.That(t, bytes.ContainsAny(log, "\r\n\x1b") || kept == len(log), "%d bytes of %d", kept, len(log))

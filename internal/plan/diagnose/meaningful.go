@@ -24,9 +24,9 @@ func Meaningful(path string, fallback []string) []string {
 	defer f.Close()
 	var lines, last []string
 	found, compiler := false, false
-	_, err = eachLine(f, func(l line) bool {
+	_, err = eachLine(f, func(l line) {
 		if len(l.text) == 0 || l.rest {
-			return true
+			return
 		}
 		if !compiler && compilerError.Match(l.text) {
 			found, compiler, lines, last = true, true, nil, nil
@@ -39,7 +39,6 @@ func Meaningful(path string, fallback []string) []string {
 			last = append(last, string(l.text))
 			last = last[max(0, len(last)-tail):]
 		}
-		return true
 	})
 	if err != nil || !found {
 		return fallback

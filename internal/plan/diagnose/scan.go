@@ -119,10 +119,7 @@ func (s *scan) line(member string, number int, text []byte) {
 
 // lines scans each line of a log and returns their number.
 func (s *scan) lines(log io.Reader) (int, error) {
-	return eachLine(log, func(l line) bool {
-		s.line("", l.number, l.text)
-		return true
-	})
+	return eachLine(log, func(l line) { s.line("", l.number, l.text) })
 }
 
 // findings returns the failures found, ranked: errors before warnings before notes,

@@ -33,7 +33,7 @@ func examiner(t *testing.T, entries ...string) *diagnose.Examiner {
 // show returns the findings of a log as name@line x count.
 func show(t *testing.T, e *diagnose.Examiner, log string) string {
 	t.Helper()
-	r, err := e.Text(diagnose.BuildLog, log)
+	r, err := e.Log(t.Context(), "log", strings.NewReader(log))
 	must.Succeed(t, err)
 	var all []string
 	for _, f := range r.Findings {
@@ -92,14 +92,14 @@ func TestRanking(t *testing.T) {
 
 func TestTextOfAFindingIsBounded(t *testing.T) {
 	e := examiner(t, entry("any", logError+"signs: ['alpha']", "alpha"))
-	r, err := e.Text(diagnose.BuildLog, "alpha"+strings.Repeat("x", 10_000))
+	r, err := e.Log(t.Context(), "log", strings.NewReader("alpha"+strings.Repeat("x", 10_000)))
 	check.That(t, err == nil && len(r.Findings) == 1 && len(r.Findings[0].Text) == 500, "got %d findings, %v", len(r.Findings), err)
-	r, err = e.Text(diagnose.BuildLog, "alpha"+strings.Repeat("é", 10_000)) // a character ends at byte 501
+	r, err = e.Log(t.Context(), "log", strings.NewReader("alpha"+strings.Repeat("é", 10_000))) // a character ends at byte 501
 	check.That(t, err == nil && len(r.Findings) == 1 && r.Findings[0].Text == "alpha"+strings.Repeat("é", 247),
 		"the text is cut inside a character: %+v, %v", r, err)
 }
 
-// Each subject has its own diagnoses.
+// A log is searched for the diagnoses of both kinds of logs, and for no others.
 func TestSubjects(t *testing.T) {
 	e := examiner(t,
 		entry("log", "applies-to: [runtime-log]\n    severity: error\n    signs: ['needs: lib']", "needs: lib"),
@@ -107,17 +107,5 @@ func TestSubjects(t *testing.T) {
 		entry("both", "applies-to: [library, build-log]\n    severity: error\n    signs: ['needs: lib']", "needs: lib"),
 		entry("wheel", "applies-to: [wheel]\n    severity: error\n    signs: ['^needs: lib']", "needs: lib"),
 	)
-	got := map[diagnose.Subject][]string{}
-	for _, of := range diagnose.Subjects() {
-		r, err := e.Text(of, "needs: liba.so\n")
-		must.Succeed(t, err)
-		for _, f := range r.Findings {
-			got[of] = append(got[of], f.Name)
-		}
-	}
-	want := map[diagnose.Subject][]string{
-		diagnose.BuildLog: {"log", "both"}, diagnose.RuntimeLog: {"log", "both"},
-		diagnose.Library: {"library", "both"}, diagnose.Wheel: {"wheel"},
-	}
-	check.Same(t, "values", want, got)
+	check.Same(t, "findings", "log@1 x1, both@1 x1", show(t, e, "needs: liba.so\n"))
 }
