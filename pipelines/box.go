@@ -36,7 +36,7 @@ const (
 
 // stock makes a box with the source as released by upstream.
 func (c *cell) stock(ctx context.Context) (gate.Box, error) {
-	dir, err := c.lay("source", pythonBlobs([]pypi.File{c.entry.Source.File}))
+	dir, err := lay(c, "source", c.entry.Source.File)
 	if err != nil {
 		return nil, err
 	}
@@ -45,13 +45,13 @@ func (c *cell) stock(ctx context.Context) (gate.Box, error) {
 
 // box puts a file into a fresh container, separate from the build. It installs a wheel
 // and unpacks an archive. A wheelhouse stays as files.
-func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
+func (c *cell) box(ctx context.Context, file string) (box, error) {
 	if isStack(c.entry) {
 		return c.emptyBox(ctx, file)
 	}
 	ctr, err := c.runtime(ctx)
 	if err != nil {
-		return nil, err
+		return box{}, err
 	}
 	if filepath.Ext(file) == ".whl" {
 		ctr, err = c.install(ctx, ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV)), venvOf(c.entry.Runtime), file)
@@ -59,7 +59,7 @@ func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 		ctr, err = c.unfold(ctx, ctr, file)
 	}
 	if err != nil {
-		return nil, err
+		return box{}, err
 	}
 	ctr = withEnv(ctr.WithoutMount(uvPath).WithWorkdir(boxDir),
 		map[string]string{"HOME": boxDir, "LC_ALL": "C.UTF-8", "TF_CPP_MIN_LOG_LEVEL": "2"})
@@ -132,22 +132,18 @@ const testsDir = "/opt/tests"
 // tests makes a box with upstream's tests and their dependencies that the run-time
 // lacks.
 func (c *cell) tests(ctx context.Context, file string) (gate.Box, error) {
-	made, err := c.box(ctx, file)
+	b, err := c.box(ctx, file)
 	if err != nil {
 		return nil, err
-	}
-	b, ok := made.(box)
-	if !ok {
-		return nil, fmt.Errorf("a box of another kind holds no tests: %T", made)
 	}
 	brought := func(f pypi.File) bool {
 		return slices.ContainsFunc(c.entry.Runtime.Wheels, func(w pypi.File) bool { return w.Project == f.Project })
 	}
-	wheels, err := c.stage("tests", pythonBlobs(slices.DeleteFunc(slices.Clone(c.entry.TestWheels), brought)))
+	wheels, err := stage(c, "tests", slices.DeleteFunc(slices.Clone(c.entry.TestWheels), brought)...)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := c.stage("source", pythonBlobs([]pypi.File{c.entry.Tests.File}))
+	tree, err := stage(c, "source", c.entry.Tests.File)
 	if err != nil {
 		return nil, err
 	}
@@ -197,18 +193,16 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 	}
 	args = append([]string{"sh", "-c", `exec "$@" 2>&1`, c.Name}, args...)
 	done := b.guest(ctr, nextTime(), noCaps, args, dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny, Stdin: c.Stdin})
+	exit := 0
 	output, err := done.Stdout(ctx)
-	var died *dagger.ExecError
-	if errors.As(err, &died) {
-		// Any covers exit codes 0 to 127. For a program ended by a signal the SDK
-		// returns an error, but for a gate it is a result.
-		_, output := stamp(died.Stdout)
-		return gate.Result{Exit: died.ExitCode, Output: output}, nil
+	if err == nil {
+		exit, err = done.ExitCode(ctx)
 	}
-	if err != nil {
-		return gate.Result{}, fmt.Errorf("running %s in the box: %w", c.Name, b.engines(ctx, err))
+	// Any covers exit codes 0 to 127. For a program ended by a signal the SDK returns an
+	// error, but for a gate it is a result.
+	if died, ok := errors.AsType[*dagger.ExecError](err); ok {
+		exit, output, err = died.ExitCode, died.Stdout, nil
 	}
-	exit, err := done.ExitCode(ctx)
 	if err != nil {
 		return gate.Result{}, fmt.Errorf("running %s in the box: %w", c.Name, b.engines(ctx, err))
 	}

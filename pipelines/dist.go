@@ -1,7 +1,6 @@
 package pipelines
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -124,12 +123,17 @@ func writeRequirements(e lock.Entry, made artifact.Artifact, inputs []artifact.A
 	for _, in := range e.Inputs { // builder run writes their directories beside this one
 		beside += " --find-links ../" + in.ID
 	}
-	path := filepath.Join(dir, e.ID+lock.RequirementsEnd)
+	name := e.ID + lock.RequirementsEnd
 	// The published copy has the same bytes, so the header serves both.
-	text := fmt.Sprintf("# %s, and what it was tested with.\n"+
+	return writeText(e, dir, name, fmt.Sprintf("# %s, and what it was tested with.\n"+
 		"# Beside the wheel:\n#   pip install --require-hashes %s -r %s\n"+
 		"# From an index at URL:\n#   pip install --require-hashes --extra-index-url URL/simple/ -r FILE\n%s\n",
-		e.ID, beside, filepath.Base(path), strings.Join(lines, "\n"))
+		e.ID, beside, name, strings.Join(lines, "\n")))
+}
+
+// writeText writes a file beside the artifact of an entry.
+func writeText(e lock.Entry, dir, name, text string) (artifact.Artifact, error) {
+	path := filepath.Join(dir, name)
 	if err := atomicfile.Write(path, []byte(text)); err != nil {
 		return artifact.Artifact{}, err
 	}
@@ -139,16 +143,12 @@ func writeRequirements(e lock.Entry, made artifact.Artifact, inputs []artifact.A
 // writeProfile writes the run-time environment of the artifact in a format common to
 // shells, Docker and systemd.
 func writeProfile(e lock.Entry, dir string) (artifact.Artifact, error) {
-	var text bytes.Buffer
+	var text strings.Builder
 	fmt.Fprintf(&text, "# Run-time environment of %s.\n", e.ID)
 	for _, v := range e.Profile {
 		fmt.Fprintf(&text, "\n# %s\n# %s\n%s=%s\n", v.Because, v.Source, v.Name, v.Value)
 	}
-	path := filepath.Join(dir, e.ID+".env")
-	if err := atomicfile.Write(path, text.Bytes()); err != nil {
-		return artifact.Artifact{}, err
-	}
-	return artifact.Of(path, e.Key())
+	return writeText(e, dir, e.ID+".env", text.String())
 }
 
 // sortDist finds the artifact in the output directory: the archive called tree, or the

@@ -65,7 +65,7 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 	if err != nil {
 		return nil, err
 	}
-	debs, err := c.stage("debs", debBlobs(img.Pin.Packages))
+	debs, err := stage(c, "debs", img.Pin.Packages...)
 	if err != nil {
 		return nil, err
 	}
@@ -98,25 +98,39 @@ func (c *cell) withCPython(ctx context.Context, ctr *dagger.Container, python *i
 	return ctr.WithoutMount(at), nil
 }
 
-// cpythonTar writes the tar file of a CPython into the scratch directory and returns its
-// path. The next run uses it again. Like [cell.bootstrap], one process writes it.
+// cpythonTar returns the path of the tar file of a CPython.
 func (c *cell) cpythonTar(ctx context.Context, python image.CPython) (string, error) {
 	jar, ok := c.Store.Path(python.Blob())
 	if !ok {
 		return "", diag.Errorf(diag.Fetch, "%s is not in the store", python.Filename())
 	}
-	archive := filepath.Join(c.Scratch, "cpython-"+shortDigest(python.SHA256+python.Folder)+".tar")
-	free, err := store.Lock(ctx, archive+".lock", nil)
+	return c.archive(ctx, "cpython-"+shortDigest(python.SHA256+python.Folder), exists, func(path string) error {
+		return atomicfile.Fill(path, func(w io.Writer) error {
+			return cpython.Write(w, jar, python.Filename(), python.Folder, image.CPythonDir)
+		})
+	})
+}
+
+// archive returns the path of a tar file in the scratch directory, which the next run uses
+// again. fill writes it unless it is whole. Of several processes with one home, one writes
+// it: an engine that reads the file while another replaces it says "mod time changed".
+func (e *Engine) archive(ctx context.Context, name string, isWhole func(path string) bool, fill func(path string) error) (string, error) {
+	path := filepath.Join(e.Scratch, name+".tar")
+	free, err := store.Lock(ctx, path+".lock", nil)
 	if err != nil {
 		return "", err
 	}
 	defer free()
-	if _, err := os.Stat(archive); err == nil {
-		return archive, nil
+	if isWhole(path) {
+		return path, nil
 	}
-	return archive, atomicfile.Fill(archive, func(w io.Writer) error {
-		return cpython.Write(w, jar, python.Filename(), python.Folder, image.CPythonDir)
-	})
+	return path, fill(path)
+}
+
+// exists reports whether there is a file. It is whole, because it is written atomically.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // pulled returns a container of a registry image, from the store if it has the image.
@@ -137,19 +151,11 @@ func (c *cell) pulled(ctx context.Context, ctr *dagger.Container, pin lock.Image
 	return ctr, nil
 }
 
-// layout writes the archive of a stored image into the scratch directory and returns its
-// path. The next run uses it again. Like [cell.bootstrap], one process writes it.
+// layout returns the path of the archive of a stored image.
 func (c *cell) layout(ctx context.Context, digest string) (string, error) {
-	archive := filepath.Join(c.Scratch, "image-"+strings.ReplaceAll(digest, ":", "-")+".tar")
-	free, err := store.Lock(ctx, archive+".lock", nil)
-	if err != nil {
-		return "", err
-	}
-	defer free()
-	if _, err := os.Stat(archive); err == nil {
-		return archive, nil
-	}
-	return archive, atomicfile.Fill(archive, func(w io.Writer) error { return oci.Layout(w, c.Store, digest) })
+	return c.archive(ctx, "image-"+strings.ReplaceAll(digest, ":", "-"), exists, func(path string) error {
+		return atomicfile.Fill(path, func(w io.Writer) error { return oci.Layout(w, c.Store, digest) })
+	})
 }
 
 // Pulled returns the path of a marker file in the scratch directory. The file exists if
@@ -164,10 +170,8 @@ func unreachable(reference string, err error) error {
 		WithHint("the engine must reach the image's registry, or its mirror in BUILDER_MIRROR_REGISTRY; nothing was built")
 }
 
-// bootstrap writes the first layer of a Debian root file system and returns its path.
-// It reuses the file for the same list of packages if its digest is unchanged. Of several
-// processes with one home, one writes it: an engine that reads the file while another
-// replaces it says "mod time changed".
+// bootstrap returns the path of the first layer of a Debian root file system. It reuses
+// the file for the same list of packages if its digest is unchanged.
 func (c *cell) bootstrap(ctx context.Context, pin lock.ImagePin) (string, error) {
 	var debs []deb.Deb
 	var list strings.Builder
@@ -183,30 +187,25 @@ func (c *cell) bootstrap(ctx context.Context, pin lock.ImagePin) (string, error)
 		fmt.Fprintln(&list, p.SHA256)
 	}
 	fmt.Fprintln(&list, firstID)
-	archive := filepath.Join(c.Scratch, "bootstrap-"+shortDigest(list.String())+".tar")
-	sum := archive + ".sha256"
-	free, err := store.Lock(ctx, archive+".lock", nil)
-	if err != nil {
-		return "", err
-	}
-	defer free()
-	if c.intact(archive, sum) {
-		return archive, nil
-	}
-	if err := deb.Bootstrap(archive, debs, firstID); err != nil {
-		return "", err
-	}
-	made, err := store.Of(archive)
-	if err != nil {
-		return "", err
-	}
-	return archive, atomicfile.Write(sum, []byte(made.SHA256))
+	return c.archive(ctx, "bootstrap-"+shortDigest(list.String()), c.intact, func(path string) error {
+		if err := deb.Bootstrap(path, debs, firstID); err != nil {
+			return err
+		}
+		made, err := store.Of(path)
+		if err != nil {
+			return err
+		}
+		return atomicfile.Write(path+sumEnd, []byte(made.SHA256))
+	})
 }
 
-// intact reports whether an archive has the digest in the file sum. An archive has a
+// sumEnd is the end of the name of the file with the digest of an archive.
+const sumEnd = ".sha256"
+
+// intact reports whether an archive has the digest in the file beside it. An archive has a
 // hundred megabytes and every cell asks several times, so a file that has not changed
 // since is read once.
-func (e *Engine) intact(archive, sum string) bool {
+func (e *Engine) intact(archive string) bool {
 	info, err := os.Stat(archive)
 	if err != nil {
 		return false
@@ -214,7 +213,7 @@ func (e *Engine) intact(archive, sum string) bool {
 	if seen, ok := e.checked.Load(archive); ok && unchanged(seen.(os.FileInfo), info) {
 		return true
 	}
-	want, err := os.ReadFile(sum)
+	want, err := os.ReadFile(archive + sumEnd)
 	if err != nil {
 		return false
 	}

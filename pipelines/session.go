@@ -61,7 +61,7 @@ func (e *Engine) connect(parent context.Context) (context.Context, *session, err
 		s.client, err = e.dial(ctx, s)
 	}
 	if err == nil {
-		go s.watch(ctx, e.patience())
+		go s.watch(ctx, cmp.Or(e.Patience, Patience))
 		return ctx, s, nil
 	}
 	killMarked(s.mark)
@@ -110,9 +110,6 @@ func (e *Engine) dial(ctx context.Context, s *session) (*dagger.Client, error) {
 	defer context.AfterFunc(ctx, func() { killMarked(s.mark) })()
 	return dagger.Connect(ctx, dagger.WithLogOutput(s.stream), dagger.WithEnvironmentVariable(markName, s.mark), dagger.WithRunnerHost(e.Address))
 }
-
-// patience returns how long this engine may leave a query unanswered.
-func (e *Engine) patience() time.Duration { return cmp.Or(e.Patience, Patience) }
 
 // watch queries the engine at intervals.
 func (s *session) watch(ctx context.Context, patience time.Duration) {

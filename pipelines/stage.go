@@ -9,33 +9,11 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/input/deb"
-	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 )
 
-// stage puts blobs into a directory for the engine, so that one mount covers all of
-// them.
-func (c *cell) stage(name string, blobs []store.Blob) (*dagger.Directory, error) {
-	dir, err := c.lay(name, blobs)
-	if err != nil {
-		return nil, err
-	}
-	return c.client.Host().Directory(dir), nil
-}
-
-// lay puts blobs under their names into a directory of this host.
-func (c *cell) lay(name string, blobs []store.Blob) (string, error) {
-	var list strings.Builder
-	for _, b := range blobs {
-		fmt.Fprintln(&list, b.Name, b.SHA256)
-	}
-	dir := filepath.Join(c.Scratch, name+"-"+shortDigest(list.String()))
-	if err := c.Store.Stage(dir, blobs); err != nil {
-		return "", fmt.Errorf("staging %s: %w", name, err)
-	}
-	return dir, nil
-}
+// locked is a file with a place in the store: a Debian package or a Python file.
+type locked interface{ Blob() store.Blob }
 
 // shortDigest distinguishes directories and volumes of the same kind.
 func shortDigest(text string) string {
@@ -43,20 +21,28 @@ func shortDigest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// debBlobs returns the files of locked Debian packages in the store.
-func debBlobs(packages []deb.Package) []store.Blob {
-	blobs := make([]store.Blob, len(packages))
-	for i, p := range packages {
-		blobs[i] = p.Blob()
+// stage puts locked files into a directory for the engine, so that one mount covers all
+// of them.
+func stage[F locked](c *cell, name string, files ...F) (*dagger.Directory, error) {
+	dir, err := lay(c, name, files...)
+	if err != nil {
+		return nil, err
 	}
-	return blobs
+	return c.client.Host().Directory(dir), nil
 }
 
-// pythonBlobs returns the files of locked Python packages in the store.
-func pythonBlobs(files []pypi.File) []store.Blob {
-	blobs := make([]store.Blob, len(files))
-	for i, f := range files {
-		blobs[i] = f.Blob()
+// lay puts locked files under their names into a directory of this host.
+func lay[F locked](c *cell, name string, files ...F) (string, error) {
+	var blobs []store.Blob
+	var list strings.Builder
+	for _, f := range files {
+		b := f.Blob()
+		blobs = append(blobs, b)
+		fmt.Fprintln(&list, b.Name, b.SHA256)
 	}
-	return blobs
+	dir := filepath.Join(c.Scratch, name+"-"+shortDigest(list.String()))
+	if err := c.Store.Stage(dir, blobs); err != nil {
+		return "", fmt.Errorf("staging %s: %w", name, err)
+	}
+	return dir, nil
 }

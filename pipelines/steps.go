@@ -13,7 +13,6 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
-	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
 )
@@ -59,7 +58,7 @@ func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.I
 // image. It makes the directories dirs too, because they are cheap only here: see
 // [session.writable].
 func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock.Image, dirs ...string) (*dagger.Container, error) {
-	wheels, err := c.stage("wheels", pythonBlobs(img.Wheels))
+	wheels, err := stage(c, "wheels", img.Wheels...)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +113,7 @@ func (c *cell) install(ctx context.Context, ctr *dagger.Container, venv, wheel s
 // and adds the program to repack it. Of any other archive it unpacks the content of the
 // only folder.
 func sourceStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	src, err := c.stage("source", pythonBlobs([]pypi.File{c.entry.Source.File}))
+	src, err := stage(c, "source", c.entry.Source.File)
 	if err != nil {
 		return nil, err
 	}

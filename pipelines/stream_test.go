@@ -142,11 +142,3 @@ func TestStamp(t *testing.T) {
 		check.That(t, at.IsZero() && output == text, "%q: got %v, %q", text, at, output)
 	}
 }
-
-func TestStepsAreNamedOnce(t *testing.T) {
-	seen := map[string]bool{}
-	for _, s := range Steps() {
-		check.That(t, s.Name != "" && !seen[s.Name] && s.do != nil, "step %q", s.Name)
-		seen[s.Name] = true
-	}
-}

@@ -7,7 +7,6 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/files/artifact"
-	"builder/internal/gates/gate"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/stack"
@@ -65,15 +64,15 @@ func (c *cell) manifest() (stack.Manifest, map[string]string, error) {
 
 // emptyBox returns a container with a wheelhouse as files, an interpreter without
 // packages, and uv.
-func (c *cell) emptyBox(ctx context.Context, manifest string) (gate.Box, error) {
+func (c *cell) emptyBox(ctx context.Context, manifest string) (box, error) {
 	img := c.entry.Runtime
 	img.Wheels, img.Site = []pypi.File{}, false
 	ctr, err := c.proven(ctx, img)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		ctr, err = c.withPackages(ctx, ctr, img, boxDir)
 	}
-	if ctr, err = c.withPackages(ctx, ctr, img, boxDir); err != nil {
-		return nil, err
+	if err != nil {
+		return box{}, err
 	}
 	wheels := c.client.Host().Directory(filepath.Join(filepath.Dir(manifest), stack.Folder))
 	ctr = ctr.
