@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -300,7 +298,7 @@ func TestTampering(t *testing.T) {
 			c.do(b)
 			checks := b.verify(Candidate)
 			must.Hold(t, !Passed(checks), "it passes: %+v", checks)
-			i := slices.IndexFunc(checks, func(x Check) bool { return x.Name == c.check })
+			i := indexOf(checks, c.check)
 			check.That(t, i >= 0 && strings.Contains(strings.Join(checks[i].Wrong, "\n"), c.says),
 				"%+v; want %s: %q", checks, c.check, c.says)
 		})
@@ -325,7 +323,7 @@ func TestAnUntrustedVerdictIsNoMissingOne(t *testing.T) {
 	other.key = testKey(t)
 	other.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}, time.Minute)
 	checks := b.verify(Candidate)
-	i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == "verdicts" })
+	i := indexOf(checks, "verdicts")
 	if i < 0 || !strings.Contains(strings.Join(checks[i].Wrong, ";"), "no trusted key signed a verdict of gate wheel-format") || checks[i].Remedy != stranger {
 		t.Errorf("%+v", checks)
 	}
@@ -434,11 +432,6 @@ func TestJudged(t *testing.T) {
 	if all := b.Judged(built); len(all) != 1 || all[0].Status != verdict.Fail {
 		t.Errorf("without an entry: %+v", all)
 	}
-}
-
-func TestNobodySaysAnything(t *testing.T) {
-	_, err := Read(artifact.Artifact{Path: filepath.Join(t.TempDir(), "a.whl")}, signing.Trust{})
-	check.That(t, errors.Is(err, fs.ErrNotExist), "%v", err)
 }
 
 // wrong lists all problems of checks.

@@ -46,9 +46,6 @@ func TestAWheelhouseVerifies(t *testing.T) {
 	}
 	must.Succeed(t, os.Remove(added), os.WriteFile(made[1].Path, []byte("other"), 0o600))
 	_, checks := Verify(made[0], trust, Candidate)
-	var wrong []string
-	for _, c := range checks {
-		wrong = append(wrong, c.Wrong...)
-	}
-	check.That(t, len(wrong) == 1 && strings.Contains(wrong[0], "wheelhouse/a-1-py3-none-any.whl has sha256"), "%q", wrong)
+	all := wrong(checks)
+	check.That(t, len(all) == 1 && strings.Contains(all[0], "wheelhouse/a-1-py3-none-any.whl has sha256"), "%q", all)
 }

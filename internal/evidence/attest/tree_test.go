@@ -3,6 +3,7 @@ package attest
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,10 +62,5 @@ func TestVerifyATreeThatIsNotWhatWasSigned(t *testing.T) {
 }
 
 func indexOf(checks []Check, name string) int {
-	for i, c := range checks {
-		if c.Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(checks, func(c Check) bool { return c.Name == name })
 }

@@ -1,12 +1,10 @@
 package lock
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"builder/internal/base/atomicfile"
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
@@ -30,12 +28,8 @@ func WriteEntry(dir string, e Entry) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, EntryFile)
-	data := e.Canonical()
-	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
-		return nil
-	}
-	return atomicfile.Write(path, data)
+	_, err := writeChanged(filepath.Join(dir, EntryFile), e.Canonical())
+	return err
 }
 
 // ReadEntry reads the entry in the directory of a cell. If there is none, the error is

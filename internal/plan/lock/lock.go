@@ -371,11 +371,15 @@ func Write(path string, f File) (bool, error) {
 	if err := writable(path, f, data); err != nil {
 		return false, err
 	}
+	return writeChanged(path, data)
+}
+
+// writeChanged replaces a file atomically if its content differs. It reports whether it
+// wrote.
+func writeChanged(path string, data []byte) (bool, error) {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
 		return false, nil
 	}
-	if err := atomicfile.Write(path, data); err != nil {
-		return false, err
-	}
-	return true, nil
+	err := atomicfile.Write(path, data)
+	return err == nil, err
 }

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -240,7 +241,7 @@ func change(v reflect.Value, n *int, at string) string {
 			reflect.Swapper(v.Interface())(0, 1)
 			return at
 		}
-		return cmpOr(change(v.Index(0), n, at+"[0]"), func() string { return change(v.Index(1), n, at+"[1]") })
+		return cmp.Or(change(v.Index(0), n, at+"[0]"), change(v.Index(1), n, at+"[1]"))
 	case reflect.Map:
 		key := reflect.ValueOf("a")
 		if here {
@@ -273,13 +274,6 @@ func change(v reflect.Value, n *int, at string) string {
 		return at
 	}
 	return ""
-}
-
-func cmpOr(first string, second func() string) string {
-	if first != "" {
-		return first
-	}
-	return second()
 }
 
 func TestKeyDependsOnEverything(t *testing.T) {

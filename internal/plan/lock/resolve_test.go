@@ -92,15 +92,6 @@ func TestResolveADebian(t *testing.T) {
 	check.That(t, !strings.Contains(string(text), "mirror.example"), "the lock names the mirror:\n%s", text)
 }
 
-// Without requirements the index is not used.
-func TestResolveNoRequirements(t *testing.T) {
-	got, err := resolver(errors.New("uv is not asked")).Resolve(t.Context(), "tiny", lock.Missing{Python: []lock.PythonPin{{Python: "3.11"}}})
-	check.That(t, len(got.Python) == 1 && len(got.Python[0].Files) == 0 && err == nil, "got %+v, %v", got, err)
-	if read, err := lock.Decode("l", got.Encode()); err != nil || len(read.Python) != 1 {
-		t.Errorf("read back: %+v, %v", read, err)
-	}
-}
-
 func TestResolveReports(t *testing.T) {
 	reference, _ := registry(t)
 	noUV := diag.Errorf(diag.Fetch, "there is no uv")
@@ -129,7 +120,7 @@ func TestResolveReports(t *testing.T) {
 }
 
 // Names that cannot be resolved do not prevent the others from being pinned. All errors
-// are reported.
+// are reported. Without requirements the index is not used.
 func TestResolveTheRest(t *testing.T) {
 	reference, digest := registry(t)
 	missing := lock.Missing{

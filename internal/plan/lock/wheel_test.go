@@ -44,15 +44,6 @@ func TestWheelsArePinnedForAPython(t *testing.T) {
 	check.That(t, strings.HasPrefix(m.String(), "source tiny 1.0 for Python 3.12;"), "missing is %s", m)
 }
 
-// Two wheels for one Python are refused.
-func TestDecodeRefusesWheels(t *testing.T) {
-	// Encode merges two pins for one need, but a lock edited by hand may have both.
-	f := lock.File{Schema: lock.Schema, Recipe: "tiny", Sources: []lock.SourcePin{wheelPin("3.11", "a0"), wheelPin("3.12", "a1")}}
-	text := strings.NewReplacer(`"python": "3.12"`, `"python": "3.11"`).Replace(string(f.Encode()))
-	_, err := lock.Decode("tiny.lock.json", []byte(text))
-	check.Fails(t, err, "source tiny 1.0 for Python 3.11 is pinned twice")
-}
-
 // A wheel is specific to a Python, so a cell without a Python is an error.
 func TestAWheelNeedsAPython(t *testing.T) {
 	c := cells(t, "kind: sdist", "kind: wheel", "tiny-{{version}}-{{cp}}", "tiny-{{version}}")[0]

@@ -35,11 +35,3 @@ func TestWhatIsProvidedIsPartOfTheQuestion(t *testing.T) {
 	both := answered.With(lock.File{Python: []lock.PythonPin{other}})
 	check.That(t, len(both.Python) == 2, "one pin takes the place of the other: %+v", both.Python)
 }
-
-// A stack has no source to lock and no release date.
-func TestAStackHasNoSource(t *testing.T) {
-	d := drafts(t)[0]
-	d.Source = lock.SourceNeed{Origin: recipe.Origin{Kind: recipe.Cells}}
-	missing := (lock.File{}).Missing([]lock.Draft{d})
-	check.That(t, len(missing.Sources) == 0, "%+v", missing.Sources)
-}
