@@ -97,10 +97,11 @@ func Export(out term.Printer, to string, index carry.Index, asJSON bool) error {
 			carry.Index
 		}{to, index.Bytes(), index})
 	}
-	for _, c := range index.Cells {
-		out.Say("%s %s", c.ID, c.Key[:12])
+	cells, files, results := index.In(carry.Entries), index.In(carry.Blobs), index.In(carry.Results)
+	for _, c := range cells {
+		out.Say("%s %s", c.Name, c.SHA256[:12])
 	}
-	out.Say("wrote %s: %d cells, %d files, %s, %d results", to, len(index.Cells), len(index.Blobs), size.Text(index.Bytes()), len(index.Results))
+	out.Say("wrote %s: %d cells, %d files, %s, %d results", to, len(cells), len(files), size.Text(index.Bytes()), len(results))
 	return nil
 }
 

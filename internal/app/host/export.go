@@ -76,7 +76,7 @@ func Export(ctx context.Context, s Setup, x ExportRequest) (carry.Index, error) 
 
 // gather downloads files missing from the store and returns everything to export.
 func (x ExportRequest) gather(ctx context.Context, s Setup, w *home.Workspace, entries []lock.Entry) (carry.Load, error) {
-	load := carry.Load{Builder: s.Version, Entries: entries, Blobs: fetch.Blobs(entries...), Results: map[string][]byte{}, Open: w.Open}
+	load := carry.Load{Entries: entries, Blobs: fetch.Blobs(entries...), Results: map[string][]byte{}, Open: w.Open}
 	images, err := pullImages(ctx, s, w, entries, slices.Contains(x.Without, "images"))
 	errs := []error{err, fetchInputs(ctx, s, w, entries)}
 	if !slices.Contains(x.Without, "uv") {

@@ -15,14 +15,13 @@
 package carry
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
 	"slices"
+	"strings"
 
 	"builder/internal/base/decode"
 	"builder/internal/base/regular"
@@ -30,7 +29,7 @@ import (
 )
 
 // schema is the version of the format.
-const schema = 1
+const schema = 2
 
 const (
 	indexName = "index.json"
@@ -39,84 +38,57 @@ const (
 	maxBlob   = 64 << 30
 )
 
-// An Index names every member of an archive.
+// The folders of an archive, in its order. Results follow the files that they name.
+const (
+	Entries = "entries"
+	Blobs   = "sha256"
+	Results = "results"
+)
+
+// An Index names every other member of an archive, in order.
 type Index struct {
-	Schema  int    `json:"schema"`
-	Builder string `json:"builder"` // version that wrote the index, for messages
-	Cells   []Cell `json:"cells"`
-	Blobs   []Blob `json:"blobs"`
-	Results []Blob `json:"results"` // named by cell key
+	Schema  int      `json:"schema"`
+	Members []Member `json:"members"`
 }
 
-// A Cell is a cell in the archive. Key is the sha256 of its entry file.
-type Cell struct {
-	ID   string `json:"id"`
-	Key  string `json:"key"`
-	Size int64  `json:"size"`
-}
-
-// A Blob is a file of the store or a record.
-type Blob struct {
-	Name   string `json:"name"`
+// A Member is a file of an archive. Its path is entries/KEY.json, sha256/DIGEST or
+// results/KEY.json.
+type Member struct {
+	Path   string `json:"path"`
+	Name   string `json:"name"` // of the file; the ID of an entry; the key of a result
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
 
-// member is a file in the archive.
-type member struct {
-	path string
-	kind kind
-	blob store.Blob
+// memberOf returns the member of a folder with this content. Its path has the key.
+func memberOf(folder, key string, b store.Blob) Member {
+	if folder != Blobs {
+		key += ".json"
+	}
+	return Member{folder + "/" + key, b.Name, b.Size, b.SHA256}
 }
 
-type kind int
+func (m Member) folder() string   { return path.Dir(m.Path) }
+func (m Member) blob() store.Blob { return store.Blob{Name: m.Name, Size: m.Size, SHA256: m.SHA256} }
 
-const (
-	entry kind = iota
-	blob
-	result
-)
-
-// members lists all members in archive order. Results follow their inputs.
-func (x Index) members() []member {
-	var all []member
-	for _, c := range x.Cells {
-		all = append(all, member{"entries/" + c.Key + ".json", entry, store.Blob{Name: c.ID, Size: c.Size, SHA256: c.Key}})
-	}
-	for _, b := range x.Blobs {
-		all = append(all, member{"sha256/" + b.SHA256, blob, store.Blob(b)})
-	}
-	for _, r := range x.Results {
-		all = append(all, member{"results/" + r.Name + ".json", result, store.Blob(r)})
-	}
-	return all
+// In returns the members of a folder.
+func (x Index) In(folder string) []Member {
+	return slices.DeleteFunc(slices.Clone(x.Members), func(m Member) bool { return m.folder() != folder })
 }
 
 // Bytes returns the total size of all members.
 func (x Index) Bytes() int64 {
 	var n int64
-	for _, m := range x.members() {
-		n += m.blob.Size
+	for _, m := range x.Members {
+		n += m.Size
 	}
 	return n
 }
 
-// sort puts an index into its canonical order.
-func (x *Index) sort() {
-	slices.SortFunc(x.Cells, func(a, b Cell) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Key, b.Key)) })
-	slices.SortFunc(x.Blobs, func(a, b Blob) int { return cmp.Compare(a.SHA256, b.SHA256) })
-	slices.SortFunc(x.Results, func(a, b Blob) int { return cmp.Compare(a.Name, b.Name) })
-}
-
-func (x Index) encode() []byte {
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", " ")
-	if err := enc.Encode(x); err != nil {
-		panic(fmt.Sprintf("carry: an index is not JSON: %v", err)) // unreachable: strings and integers only
-	}
-	return text.Bytes()
+// order compares the places of two members in an archive.
+func order(a, b Member) int {
+	folders := []string{Entries, Blobs, Results}
+	return cmp.Or(slices.Index(folders, a.folder())-slices.Index(folders, b.folder()), strings.Compare(a.Path, b.Path))
 }
 
 // parseIndex reads an index and refuses anything this package would not write.
@@ -128,7 +100,7 @@ func parseIndex(r io.Reader) (Index, error) {
 	var version struct {
 		Schema int `json:"schema"`
 	}
-	if err := json.Unmarshal(data, &version); err != nil {
+	if err := decode.OpenJSON(data, &version); err != nil {
 		return Index{}, err
 	}
 	if version.Schema != schema {
@@ -146,31 +118,32 @@ var (
 	word   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+!~:%=@-]{0,254}$`)
 )
 
-// problem returns the first error in an index: a malformed name or digest, a size out of
-// bounds, a duplicate, or a wrong order.
+// problem returns the first error in an index: a malformed path, name or digest, a size
+// out of bounds, a duplicate, or a wrong order.
 func (x Index) problem() error {
-	seen := map[string]bool{}
-	for _, m := range x.members() {
-		most := int64(maxRecord)
-		if m.kind == blob {
+	for i, m := range x.Members {
+		most, key := int64(maxRecord), m.SHA256
+		switch m.folder() {
+		case Blobs:
 			most = maxBlob
+		case Results:
+			key = m.Name
+		case Entries:
+		default:
+			return fmt.Errorf("%q is in no folder of an archive", m.Path)
 		}
 		switch {
-		case !digest.MatchString(m.blob.SHA256) || m.kind == result && !digest.MatchString(m.blob.Name):
-			return fmt.Errorf("%q has a malformed digest or key", m.path)
-		case !word.MatchString(m.blob.Name):
-			return fmt.Errorf("%q is not a valid name", m.blob.Name)
-		case m.blob.Size < 0 || m.blob.Size > most:
-			return fmt.Errorf("%s has %d bytes, the limit is %d", m.path, m.blob.Size, most)
-		case seen[m.path]:
-			return fmt.Errorf("%s is listed twice", m.path)
+		case !digest.MatchString(m.SHA256) || !digest.MatchString(key):
+			return fmt.Errorf("%q has a malformed digest or key", m.Path)
+		case m != memberOf(m.folder(), key, m.blob()):
+			return fmt.Errorf("%q is not the path of a member with the key %s", m.Path, key)
+		case !word.MatchString(m.Name):
+			return fmt.Errorf("%q is not a valid name", m.Name)
+		case m.Size < 0 || m.Size > most:
+			return fmt.Errorf("%s has %d bytes, the limit is %d", m.Path, m.Size, most)
+		case i > 0 && order(x.Members[i-1], m) >= 0:
+			return fmt.Errorf("%s is not in its place", m.Path)
 		}
-		seen[m.path] = true
-	}
-	sorted := Index{Cells: slices.Clone(x.Cells), Blobs: slices.Clone(x.Blobs), Results: slices.Clone(x.Results)}
-	sorted.sort()
-	if !slices.Equal(sorted.Cells, x.Cells) || !slices.Equal(sorted.Blobs, x.Blobs) || !slices.Equal(sorted.Results, x.Results) {
-		return errors.New("its members are not sorted")
 	}
 	return nil
 }

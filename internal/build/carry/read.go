@@ -2,15 +2,14 @@ package carry
 
 import (
 	"archive/tar"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/input/store"
 )
 
@@ -25,46 +24,17 @@ type Taker interface {
 // Read passes the members of a file written by [Write] to a Taker. It ends at the first
 // error. Members taken before it have the right digest.
 func Read(path string, t Taker) (Index, error) {
-	if _, err := os.Stat(path); err != nil {
+	f, err := regular.Follow(path)
+	if err != nil {
 		return Index{}, diag.Errorf(diag.Usage, "importing: %w", err).WithHint("name what `builder store export --to` wrote")
 	}
-	x, err := readFile(path, t)
+	defer f.Close()
+	x, err := readTar(f, t)
 	if err != nil && diag.Worst(err) == diag.OK {
 		err = diag.Errorf(diag.Fetch, "importing %s: %w", path, err).
 			WithHint("the store keeps the members before this one; copy the file again, or write a new one with `builder store export`")
 	}
 	return x, err
-}
-
-func readFile(path string, t Taker) (Index, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Index{}, err
-	}
-	defer f.Close()
-	if err := ended(f); err != nil {
-		return Index{}, err
-	}
-	return readTar(f, t)
-}
-
-// ended refuses a file without the two empty blocks at the end of every tar file,
-// before anything is read. The usual cause is an incomplete copy.
-func ended(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is not a regular file")
-	}
-	const block = 512
-	end := make([]byte, 2*block)
-	_, err = f.ReadAt(end, max(0, info.Size()-int64(len(end))))
-	if err != nil || info.Size()%block != 0 || !bytes.Equal(end, make([]byte, len(end))) {
-		return fmt.Errorf("the end of the tar file is missing: %w", io.ErrUnexpectedEOF)
-	}
-	return nil
 }
 
 func readTar(r io.Reader, t Taker) (Index, error) {
@@ -76,8 +46,8 @@ func readTar(r io.Reader, t Taker) (Index, error) {
 	if err != nil {
 		return Index{}, fmt.Errorf("the index: %w", err)
 	}
-	for _, m := range x.members() {
-		if err := next(in, m.path, m.blob.Size); err != nil {
+	for _, m := range x.Members {
+		if err := next(in, m.Path, m.Size); err != nil {
 			return x, err
 		}
 		if err := m.give(in, t); err != nil {
@@ -114,23 +84,23 @@ func next(in *tar.Reader, name string, size int64) error {
 }
 
 // give passes one member to a Taker.
-func (m member) give(r io.Reader, t Taker) error {
-	if m.kind == blob {
-		if err := t.Blob(m.blob, r); err != nil {
-			return fmt.Errorf("%s (%s): %w", m.path, m.blob.Name, err)
+func (m Member) give(r io.Reader, t Taker) error {
+	if m.folder() == Blobs {
+		if err := t.Blob(m.blob(), r); err != nil {
+			return fmt.Errorf("%s (%s): %w", m.Path, m.Name, err)
 		}
 		return nil
 	}
-	data, err := io.ReadAll(io.LimitReader(r, m.blob.Size))
+	data, err := io.ReadAll(io.LimitReader(r, m.Size))
 	if err != nil {
-		return fmt.Errorf("%s: %w", m.path, err)
+		return fmt.Errorf("%s: %w", m.Path, err)
 	}
 	sum := sha256.Sum256(data)
-	if got := hex.EncodeToString(sum[:]); got != m.blob.SHA256 {
-		return fmt.Errorf("%s: wrong content: expected sha256 %s, got %s", m.path, m.blob.SHA256, got)
+	if got := hex.EncodeToString(sum[:]); got != m.SHA256 {
+		return fmt.Errorf("%s: wrong content: expected sha256 %s, got %s", m.Path, m.SHA256, got)
 	}
-	if m.kind == entry {
-		return t.Entry(m.blob.Name, m.blob.SHA256, data)
+	if m.folder() == Entries {
+		return t.Entry(m.Name, m.SHA256, data)
 	}
-	return t.Result(m.blob.Name, data)
+	return t.Result(m.Name, data)
 }

@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"builder/internal/base/atomicfile"
@@ -18,41 +20,42 @@ import (
 
 // A Load is the content of an archive to write.
 type Load struct {
-	Builder string
 	Entries []lock.Entry
 	Blobs   []store.Blob
 	Results map[string][]byte // records by cell key
 	Open    func(store.Blob) (io.ReadCloser, error)
 }
 
-// index makes the index of a load. Files with the same content appear once.
-func (l Load) index() Index {
-	x := Index{Schema: schema, Builder: l.Builder, Cells: []Cell{}, Blobs: []Blob{}, Results: []Blob{}}
+// index makes the index of a load, and returns the members outside the store by path.
+// Files with the same content appear once.
+func (l Load) index() (x Index, records map[string][]byte) {
+	x, records = Index{Schema: schema, Members: []Member{}}, map[string][]byte{}
+	record := func(folder, key, name string, data []byte) {
+		sum := sha256.Sum256(data)
+		m := memberOf(folder, key, store.Blob{Name: name, Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:])})
+		x.Members, records[m.Path] = append(x.Members, m), data
+	}
 	for _, e := range l.Entries {
-		x.Cells = append(x.Cells, Cell{e.ID, e.Key(), int64(len(e.Canonical()))})
+		record(Entries, e.Key(), e.ID, e.Canonical())
 	}
-	seen := map[string]bool{}
+	for key, data := range l.Results {
+		record(Results, key, key, data)
+	}
 	for _, b := range l.Blobs {
-		if !seen[b.SHA256] {
-			seen[b.SHA256] = true
-			x.Blobs = append(x.Blobs, Blob(b))
-		}
+		x.Members = append(x.Members, memberOf(Blobs, b.SHA256, b))
 	}
-	for key, record := range l.Results {
-		sum := sha256.Sum256(record)
-		x.Results = append(x.Results, Blob{key, int64(len(record)), hex.EncodeToString(sum[:])})
-	}
-	x.sort()
-	return x
+	slices.SortStableFunc(x.Members, order)
+	x.Members = slices.CompactFunc(x.Members, func(a, b Member) bool { return a.SHA256 == b.SHA256 && a.folder() == Blobs && b.folder() == Blobs })
+	return x, records
 }
 
 // Write writes a load to a tar file, which appears whole or not at all. It compares every
 // file of the store with its digest.
 func Write(to string, l Load) (Index, error) {
-	x := l.index()
+	x, records := l.index()
 	err := x.problem()
 	if err == nil {
-		err = atomicfile.Fill(to, func(w io.Writer) error { return l.write(w, x) })
+		err = atomicfile.Fill(to, func(w io.Writer) error { return l.write(w, x, records) })
 	}
 	if err != nil {
 		return x, fmt.Errorf("writing %s: %w", to, err)
@@ -60,46 +63,41 @@ func Write(to string, l Load) (Index, error) {
 	return x, nil
 }
 
-func (l Load) write(w io.Writer, x Index) error {
-	out, index, records := tar.NewWriter(w), x.encode(), l.records()
+func (l Load) write(w io.Writer, x Index, records map[string][]byte) error {
+	index, err := json.MarshalIndent(x, "", " ")
+	if err != nil {
+		return err
+	}
+	out := tar.NewWriter(w)
 	if err := add(out, indexName, int64(len(index)), bytes.NewReader(index)); err != nil {
 		return err
 	}
-	for _, m := range x.members() {
-		if err := l.add(out, m, records[m.path]); err != nil {
+	for _, m := range x.Members {
+		if record, ok := records[m.Path]; ok {
+			err = add(out, m.Path, m.Size, bytes.NewReader(record))
+		} else {
+			err = l.copy(out, m)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return out.Close()
 }
 
-// records returns the members outside the store, by path: entries and results.
-func (l Load) records() map[string][]byte {
-	all := map[string][]byte{}
-	for _, e := range l.Entries {
-		all["entries/"+e.Key()+".json"] = e.Canonical()
-	}
-	for key, record := range l.Results {
-		all["results/"+key+".json"] = record
-	}
-	return all
-}
-
-func (l Load) add(out *tar.Writer, m member, record []byte) error {
-	if m.kind != blob {
-		return add(out, m.path, m.blob.Size, bytes.NewReader(record))
-	}
-	f, err := l.Open(m.blob)
+// copy adds a file of the store.
+func (l Load) copy(out *tar.Writer, m Member) error {
+	f, err := l.Open(m.blob())
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	sum := sha256.New()
-	if err := add(out, m.path, m.blob.Size, io.TeeReader(f, sum)); err != nil {
-		return fmt.Errorf("%s: %w", m.blob.Name, err)
+	if err := add(out, m.Path, m.Size, io.TeeReader(f, sum)); err != nil {
+		return fmt.Errorf("%s: %w", m.Name, err)
 	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != m.blob.SHA256 {
-		return diag.Errorf(diag.Fetch, "%s: the store's file is damaged: expected sha256 %s, got %s", m.blob.Name, m.blob.SHA256, got).
+	if got := hex.EncodeToString(sum.Sum(nil)); got != m.SHA256 {
+		return diag.Errorf(diag.Fetch, "%s: the store's file is damaged: expected sha256 %s, got %s", m.Name, m.SHA256, got).
 			WithHint("`builder store verify` removes it; the next export fetches it again")
 	}
 	return nil
