@@ -65,17 +65,6 @@ func TestFetchBringsAllThatAnEntryNames(t *testing.T) {
 	}
 }
 
-func TestFetchTriesTheSnapshotLast(t *testing.T) {
-	data := noise(1, 100)
-	gone, archive := newMirror(t, nil), newMirror(t, map[string]answer{"a_1_amd64.deb": serves(data)})
-	f := newFetcher(t, gone)
-	f.Snapshot = archive.URL
-	must.Succeed(t, f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard))
-	if got := archive.requests(); len(gone.requests()) != 1 || len(got) != 1 || got[0] != "/archive/debian/20261121T000000Z/pool/main/a_1_amd64.deb" {
-		t.Errorf("asked %v, then %v", gone.requests(), got)
-	}
-}
-
 // One error names the file, the expected and received content, the place, and the
 // remedy. Nothing is kept.
 func TestWhatAFaultSays(t *testing.T) {
@@ -201,19 +190,6 @@ func TestOtherPlaces(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(dir, "a.deb")); err != nil || !bytes.Equal(data, debian) {
 		t.Errorf("the user's file was touched: %v", err)
 	}
-}
-
-// An override has to serve the locked bytes. Other bytes are refused, and the error
-// names the place.
-func TestAnotherPlaceWithOtherBytes(t *testing.T) {
-	want, got := noise(1, 1000), noise(2, 1000)
-	path := filepath.Join(t.TempDir(), "tool.tar.gz")
-	must.Succeed(t, os.WriteFile(path, got, 0o644))
-	f := newFetcher(t)
-	f.Overrides["tool"] = []string{path}
-	err := f.Fetch(t.Context(), lock.Entry{Source: lock.SourcePin{File: file("tool", sdist, want)}}, io.Discard)
-	text := "fetching tool-1.tar.gz (sha256 " + digest(want) + "): " + path + ": wrong content: expected sha256 " + digest(want) + ", got " + digest(got)
-	check.That(t, diag.CodeOf(err) == diag.Fetch && err.Error() == text && !has(t, f, got), "got  %v\nwant %s", err, text)
 }
 
 func TestOffline(t *testing.T) {

@@ -5,10 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/base/web"
 )
 
 // Many proxies send a login page or a "not found" page with status 200. Another request
@@ -82,17 +80,5 @@ func TestRedirectForEver(t *testing.T) {
 	_, err := s.Fetch(t.Context(), b, []Place{Place(server.URL)}, nil)
 	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "redirected 10 times") || len(server.asked()) != 10 {
 		t.Errorf("asked %d times: %v", len(server.asked()), err)
-	}
-}
-
-// Fetch gives up on a silent server after a bounded time and asks the next place.
-func TestFetchFromADeafServer(t *testing.T) {
-	s, b := fresh(t), blobOf(sample)
-	s.client = web.Client(web.Options{Plain: true, Silence: 300 * time.Millisecond})
-	deaf := serve(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
-	fetched(t, s, b, Place(deaf.URL), Place(good.URL))
-	if n := len(deaf.asked()); n != s.policy.Tries {
-		t.Errorf("asked %d times", n)
 	}
 }

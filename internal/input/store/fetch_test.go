@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -312,27 +311,6 @@ func TestFetchFromThisHost(t *testing.T) {
 	}
 }
 
-func TestFetchOnceForMany(t *testing.T) {
-	s, b := fresh(t), blobOf(sample)
-	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
-		time.Sleep(20 * time.Millisecond)
-		whole(w, r, sample)
-	})
-	var wg sync.WaitGroup
-	for range 16 {
-		wg.Go(func() {
-			if _, err := s.Fetch(t.Context(), b, []Place{Place(server.URL)}, nil); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := len(server.asked()); n != 1 {
-		t.Errorf("fetched %d times", n)
-	}
-	fetched(t, s, b)
-}
-
 // TestFetchOnceForManyProcesses runs itself in several processes.
 func TestFetchOnceForManyProcesses(t *testing.T) {
 	b := blobOf(sample)
@@ -395,21 +373,6 @@ func TestFetchCancelledContinuesLater(t *testing.T) {
 	if got := server.asked(); got[len(got)-1] != "bytes=1048576-" {
 		t.Errorf("asked for %q", got)
 	}
-}
-
-func TestDamagedBlobIsFetchedAgain(t *testing.T) {
-	s, b := fresh(t), blobOf(sample)
-	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
-	fetched(t, s, b, Place(server.URL))
-	path := s.place(b.SHA256)
-	must.Succeed(t, os.Chmod(path, 0o644), os.Truncate(path, 5)) // blobs are read-only for users other than root
-	if _, ok := s.Path(b); ok {
-		t.Error("a truncated blob counts")
-	}
-	if err := s.Verify(b); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
-	fetched(t, s, b, Place(server.URL))
 }
 
 func TestSize(t *testing.T) {

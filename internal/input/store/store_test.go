@@ -14,7 +14,6 @@ import (
 	"testing/iotest"
 	"time"
 
-	"builder/internal/base/diag"
 	"builder/internal/base/retry"
 	"builder/test/kit/must"
 )
@@ -102,26 +101,6 @@ func TestImport(t *testing.T) {
 	}
 	if _, err := s.Import(t.TempDir()); err == nil {
 		t.Error("a directory was imported")
-	}
-}
-
-func TestVerifyRemovesWhatIsDamaged(t *testing.T) {
-	s := fresh(t)
-	b := put(t, s, "a.whl", "good")
-	path, _ := s.Path(b)
-	must.Succeed(t, os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644))
-	if _, ok := s.Path(b); !ok {
-		t.Fatal("Path reads the content: it is to be cheap")
-	}
-	err := s.Verify(b)
-	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), b.SHA256) {
-		t.Errorf("got %v", err)
-	}
-	if _, ok := s.Path(b); ok {
-		t.Error("the damaged file is still there")
-	}
-	if err := s.Verify(b); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an absent blob: %v", err)
 	}
 }
 

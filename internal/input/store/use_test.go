@@ -89,18 +89,6 @@ func TestUseWritesThroughNoLink(t *testing.T) {
 	}
 }
 
-func TestFetchReplacesWhatIsDamaged(t *testing.T) {
-	s := fresh(t)
-	b := put(t, s, "a.whl", "good")
-	spoil(t, s, b)
-	from := write(t, filepath.Join(t.TempDir(), "a.whl"), []byte("good"))
-	path, err := s.Fetch(t.Context(), b, []Place{Place(from)}, nil)
-	must.Succeed(t, err)
-	if data, err := os.ReadFile(path); err != nil || string(data) != "good" {
-		t.Errorf("%q, %v", data, err)
-	}
-}
-
 func TestReceive(t *testing.T) {
 	s := fresh(t)
 	b := Blob{"abc", 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}
