@@ -8,21 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/base/diag"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
-
-func TestMirror(t *testing.T) {
-	if got, err := Mirror([]string{"http://a.example/debian", "http://b.example/debian"}); err != nil || got != "http://a.example/debian" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	_, err := Mirror(nil)
-	errs := diag.All(err)
-	if len(errs) != 1 || errs[0].Code != diag.Fetch || !strings.Contains(errs[0].Hint, "BUILDER_MIRROR_DEBIAN") {
-		t.Errorf("got %+v", errs)
-	}
-}
 
 func TestParseIndexes(t *testing.T) {
 	for address, want := range map[string]string{

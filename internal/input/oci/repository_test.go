@@ -150,16 +150,6 @@ func TestUploadsStayWhereTheyAre(t *testing.T) {
 	check.That(t, err != nil && asked.Load() == 0 && !strings.Contains(err.Error(), secret), "%v, the other host was asked %d times", err, asked.Load())
 }
 
-func TestRedirectsInCircles(t *testing.T) {
-	at := newPlace(t, true)
-	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
-		http.Redirect(w, req, req.URL.Path, http.StatusFound)
-		return true
-	})
-	_, err := at.open(t).Resolve(t.Context(), "v1")
-	check.That(t, err != nil && strings.Contains(err.Error(), "redirected 10 times") && at.count("GET") <= 10, "%v after %d", err, at.count("GET"))
-}
-
 // A registry with TLS may not send the password to a token service without TLS.
 func TestATokenServiceWithoutTLS(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())

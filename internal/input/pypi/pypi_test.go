@@ -130,46 +130,40 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-func TestSdist(t *testing.T) {
-	lock := strings.ReplaceAll(string(recorded(t)), "https://example.invalid", files(t))
-	uv, asked := fakeUV(t, []byte(lock), "")
-	got, err := uv.Sdist(t.Context(), t.TempDir(), "horovod", "0.28.1")
-	want := File{"horovod", "0.28.1", "horovod-0.28.1.tar.gz", 21, "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"}
-	if err != nil || got != want || !strings.Contains(asked(), "horovod==0.28.1") || !strings.Contains(asked(), "--no-deps") {
-		t.Errorf("got %+v, %v; asked %s", got, err, asked())
+func TestOneRelease(t *testing.T) {
+	const python, platform = "3.11", "x86_64-manylinux_2_28"
+	sdist := func(uv Tool, project, version string) (File, error) {
+		return uv.Sdist(t.Context(), t.TempDir(), project, version)
 	}
-	if _, err := uv.Sdist(t.Context(), t.TempDir(), "-r", "x"); diag.CodeOf(err) != diag.Usage {
-		t.Errorf("got %v", err)
+	wheel := func(uv Tool, project, version string) (File, error) {
+		return uv.Released(t.Context(), t.TempDir(), project, version, python, platform)
 	}
-	none, _ := fakeUV(t, []byte("lock-version = \"1.0\"\n"), "")
-	if _, err := none.Sdist(t.Context(), t.TempDir(), "horovod", "0.28.1"); diag.CodeOf(err) != diag.Fetch {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestReleased(t *testing.T) {
-	lock := strings.ReplaceAll(string(recorded(t)), "https://example.invalid", files(t))
-	var answer string
-	for p := range strings.SplitSeq(lock, "[[packages]]") {
-		if strings.Contains(p, "setuptools-69.5.1") {
-			answer = "[[packages]]" + p
+	_, packages, _ := strings.Cut(strings.ReplaceAll(string(recorded(t)), "https://example.invalid", files(t)), "[[packages]]")
+	for _, c := range []struct {
+		ask  func(uv Tool, project, version string) (File, error)
+		want File
+	}{
+		{sdist, File{"horovod", "0.28.1", "horovod-0.28.1.tar.gz", 21, "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"}},
+		{wheel, File{"setuptools", "69.5.1", "setuptools-69.5.1-py3-none-any.whl", 34, "c636ac361bc47580504644275c9ad802c50415c7522212252c033bd15f301f32"}},
+	} {
+		var lock string
+		for p := range strings.SplitSeq(packages, "[[packages]]") {
+			if strings.Contains(p, c.want.Filename) {
+				lock = "[[packages]]" + p
+			}
 		}
-	}
-	uv, asked := fakeUV(t, []byte("lock-version = \"1.0\"\n"+answer), "")
-	got, err := uv.Released(t.Context(), t.TempDir(), "setuptools", "69.5.1", "3.11", "x86_64-manylinux_2_28")
-	want := File{"setuptools", "69.5.1", "setuptools-69.5.1-py3-none-any.whl", 34, "c636ac361bc47580504644275c9ad802c50415c7522212252c033bd15f301f32"}
-	if err != nil || got != want || !strings.Contains(asked(), "\nsetuptools==69.5.1\n") || !strings.Contains(asked(), "--no-deps") {
-		t.Errorf("got %+v, %v; asked %s", got, err, asked())
-	}
-	if _, err := uv.Released(t.Context(), t.TempDir(), "-r", "x", "3.11", "x86_64-manylinux_2_28"); diag.CodeOf(err) != diag.Usage {
-		t.Errorf("got %v", err)
-	}
-	if _, err := uv.Released(t.Context(), t.TempDir(), "a", "1", "three", "x86_64-manylinux_2_28"); diag.CodeOf(err) != diag.Usage {
-		t.Errorf("got %v", err)
-	}
-	none, _ := fakeUV(t, []byte("lock-version = \"1.0\"\n"), "")
-	if _, err := none.Released(t.Context(), t.TempDir(), "ray", "2.12.0", "3.11", "x86_64-manylinux_2_28"); diag.CodeOf(err) != diag.Fetch {
-		t.Errorf("got %v", err)
+		uv, asked := fakeUV(t, []byte(lock), "")
+		got, err := c.ask(uv, c.want.Project, c.want.Version)
+		if err != nil || got != c.want || !strings.Contains(asked(), "\n"+c.want.Project+"=="+c.want.Version+"\n") || !strings.Contains(asked(), "--no-deps") {
+			t.Errorf("got %+v, %v; asked %s", got, err, asked())
+		}
+		if _, err := c.ask(uv, "-r", "x"); diag.CodeOf(err) != diag.Usage {
+			t.Errorf("got %v", err)
+		}
+		none, _ := fakeUV(t, []byte("lock-version = \"1.0\"\n"), "")
+		if _, err := c.ask(none, c.want.Project, c.want.Version); diag.CodeOf(err) != diag.Fetch {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 
@@ -185,7 +179,11 @@ func TestLocate(t *testing.T) {
 		t.Errorf("uv was asked %d times: %s", n, asked())
 	}
 	wheel.SHA256 = strings.Repeat("0", 64)
-	_, err = uv.Locate(t.Context(), t.TempDir(), []File{sdist, wheel})
+	scratch := t.TempDir()
+	_, err = uv.Locate(t.Context(), scratch, []File{sdist, wheel})
+	if left, _ := os.ReadDir(scratch); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
 	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), wheel.Filename) || strings.Contains(err.Error(), "horovod") {
 		t.Errorf("a file that was replaced: %v", err)
 	}
@@ -244,17 +242,6 @@ func TestUVFails(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, cancel)
 	if _, err := slow.Sdist(ctx, t.TempDir(), "horovod", "0.28.1"); diag.CodeOf(err) != diag.Interrupted {
 		t.Errorf("cancelled: %v", err)
-	}
-}
-
-func TestScratchIsLeftEmpty(t *testing.T) {
-	uv, _ := fakeUV(t, recorded(t), "")
-	scratch := t.TempDir()
-	if _, err := uv.Locate(t.Context(), scratch, []File{{Project: "a", Version: "1", Filename: "a-1.tar.gz", SHA256: "x"}}); err == nil {
-		t.Error("a file that is nowhere was found")
-	}
-	if left, _ := os.ReadDir(scratch); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
 	}
 }
 
