@@ -25,34 +25,27 @@ func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) (judged ve
 	var problems, seen []string
 	tooFast := false
 	for _, collective := range e.Collectives {
-		m, err := d.run(ctx, d.sweep(collective, d.Library, minBytes, d.MaxBytes, nil))
+		m, err := d.run(ctx, d.sweep(collective, d.Library, minBytes, d.MaxBytes))
 		if err != nil {
 			return failedRun(collective, err)
 		}
-		library, err := speaks(m, e.LibrarySays)
+		library, otherwise, err := speaks(m, e.LibrarySays)
 		if err != nil {
 			return verdict.Unmeasured("%s: %v", collective, err)
 		}
 		fast := impossible(m.Report)
-		tooFast = tooFast || fast != ""
-		found := slices.Concat(wrongValues(m.Report), atLeast(m.Report, d.GPUs), nonEmpty(library.problem), nonEmpty(fast))
+		tooFast = tooFast || len(fast) > 0
+		found := slices.Concat(wrongValues(m.Report), atLeast(m.Report, d.GPUs), otherwise, fast)
 		for _, problem := range found {
 			problems = append(problems, collective+": "+problem)
 		}
-		seen = append(seen, collective+": "+summary(m.Report, library.says))
+		seen = append(seen, collective+": "+summary(m.Report, library))
 	}
 	a := verdict.Judge(problems, seen)
 	if tooFast {
 		a = a.Because("the library lacks the kernel and returns its input unchanged, without an error, so the bandwidth exceeds that of the links: run the gate device-functions, and build again with a matching pattern in ONLY_FUNCS (two stars at its end)")
 	}
 	return a
-}
-
-func nonEmpty(problem string) []string {
-	if problem == "" {
-		return nil
-	}
-	return []string{problem}
 }
 
 // wrongValues describes the sizes with wrong or unchecked results.
@@ -94,9 +87,9 @@ func atLeast(r nccltests.Report, gpus int) []string {
 
 // impossible describes the first bandwidth above the limit of the links. A single rank
 // uses no link.
-func impossible(r nccltests.Report) string {
+func impossible(r nccltests.Report) []string {
 	if len(r.Devices) < 2 {
-		return ""
+		return nil
 	}
 	limit, known := gpu.Limit(devices(r))
 	for _, row := range r.Rows {
@@ -105,11 +98,11 @@ func impossible(r nccltests.Report) string {
 			continue
 		}
 		if known {
-			return fmt.Sprintf("%.0f GB/s at %s, but the links between %d of %s carry %.0f in both directions together", busbw, SizeText(row.Bytes), len(r.Devices), r.Devices[0].Name, limit)
+			return []string{fmt.Sprintf("%.0f GB/s at %s, but the links between %d of %s carry %.0f in both directions together", busbw, SizeText(row.Bytes), len(r.Devices), r.Devices[0].Name, limit)}
 		}
-		return fmt.Sprintf("%.0f GB/s at %s, but no known GPU carries more than %.0f (%s is unknown)", busbw, SizeText(row.Bytes), limit, r.Devices[0].Name)
+		return []string{fmt.Sprintf("%.0f GB/s at %s, but no known GPU carries more than %.0f (%s is unknown)", busbw, SizeText(row.Bytes), limit, r.Devices[0].Name)}
 	}
-	return ""
+	return nil
 }
 
 // devices returns the GPUs of all ranks.
@@ -121,9 +114,6 @@ func devices(r nccltests.Report) []gpu.GPU {
 	return gpus
 }
 
-// spoken names the library that ran, and its difference from the promise.
-type spoken struct{ says, problem string }
-
 // hosts lists the hosts of the ranks.
 func hosts(r nccltests.Report) []string {
 	var all []string
@@ -134,33 +124,33 @@ func hosts(r nccltests.Report) []string {
 	return slices.Compact(all)
 }
 
-// speaks compares the version printed by the library with the promise, such as
+// speaks names the library that ran, and compares the version printed by the library with the promise, such as
 // 2.29.7+cuda13.0. If only the release number is known, it compares only that. The
 // runner has already checked which file was loaded.
-func speaks(m nccltests.Measured, promised string) (spoken, error) {
+func speaks(m nccltests.Measured, promised string) (says string, problems []string, err error) {
 	log, err := nccllog.Parse(strings.NewReader(m.Log))
 	if err != nil {
-		return spoken{}, err
+		return "", nil, err
 	}
 	promised = strings.TrimPrefix(promised, "NCCL version ")
 	number := nccltests.VersionOf(m.Report.Library)
 	switch {
 	case log.Version == "" && number == "":
-		return spoken{}, fmt.Errorf("neither the log nor the program names the library in use")
+		return "", nil, fmt.Errorf("neither the log nor the program names the library in use")
 	case log.Version == "":
 		release, _, _ := strings.Cut(promised, "+")
-		return spoken{number, differs(number, release)}, nil
+		return number, differs(number, release), nil
 	case number != "" && log.Library == "NCCL" && !strings.HasPrefix(log.Version, number):
-		return spoken{}, fmt.Errorf("the log names version %s, the program %s", log.Version, number)
+		return "", nil, fmt.Errorf("the log names version %s, the program %s", log.Version, number)
 	}
-	return spoken{log.Library + " " + log.Version, differs(log.Version, promised)}, nil
+	return log.Library + " " + log.Version, differs(log.Version, promised), nil
 }
 
-func differs(have, promised string) string {
+func differs(have, promised string) []string {
 	if promised == "" || have == promised {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("the library reports %s, expected %s", have, promised)
+	return []string{fmt.Sprintf("the library reports %s, expected %s", have, promised)}
 }
 
 // summary describes a measurement. One GPU sends nothing, so it has no bus bandwidth.

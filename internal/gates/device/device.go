@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
 	"time"
 
@@ -52,17 +51,12 @@ const (
 )
 
 // sweep returns the sweep of a collective with the library in a directory.
-func (d *Setup) sweep(collective, library string, from, to int64, env map[string]string) nccltests.Sweep {
-	merged := maps.Clone(d.Env)
-	if merged == nil {
-		merged = map[string]string{}
-	}
-	maps.Copy(merged, env)
+func (d *Setup) sweep(collective, library string, from, to int64) nccltests.Sweep {
 	return nccltests.Sweep{
 		Program: filepath.Join(d.Programs, collective+"_perf"), Library: library, GPUs: d.GPUs, Launcher: d.Launcher,
 		Guest: d.Guest, Network: d.Network(),
 		MinBytes: min(from, to), MaxBytes: to, Factor: factor,
-		Env: merged, Timeout: d.Timeout,
+		Env: d.Env, Timeout: d.Timeout,
 	}
 }
 

@@ -62,7 +62,7 @@ func (d *Setup) duel(ctx context.Context, collective string, rounds int) (ours, 
 			if library == "" {
 				continue
 			}
-			sweep := d.sweep(collective, library, busbwBytes, d.MaxBytes, nil)
+			sweep := d.sweep(collective, library, busbwBytes, d.MaxBytes)
 			sweep.Factor = busbwFactor
 			m, err := d.run(ctx, sweep)
 			switch {

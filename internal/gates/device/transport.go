@@ -31,20 +31,21 @@ const (
 // Transports lists every transport.
 func Transports() []Transport { return []Transport{NVLink, P2P, SHM, IB, GDRDMA, Socket} }
 
-// way lists how a transport appears in the log, and the variables that make NCCL use it
-// between the GPUs of one host. NCCL prefers the transports above it.
-type way struct {
-	shows []nccllog.Transport
-	env   map[string]string
+// A Way is a transport, with the variables that make NCCL and RCCL use it between the
+// GPUs of one host. They prefer the transports above it.
+type Way struct {
+	Transport Transport
+	Env       map[string]string
+	shows     []nccllog.Transport // how it appears in the log
 }
 
-var ways = map[Transport]way{
-	NVLink: {[]nccllog.Transport{nccllog.P2P}, nil},
-	P2P:    {[]nccllog.Transport{nccllog.P2P}, nil},
-	SHM:    {[]nccllog.Transport{nccllog.SHM}, map[string]string{"NCCL_P2P_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}},
-	IB:     {[]nccllog.Transport{nccllog.IB, nccllog.GDRDMA}, network},
-	GDRDMA: {[]nccllog.Transport{nccllog.GDRDMA}, network},
-	Socket: {[]nccllog.Transport{nccllog.Socket}, map[string]string{"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0", "NCCL_NET": "Socket"}},
+var ways = map[Transport]Way{
+	NVLink: {NVLink, nil, []nccllog.Transport{nccllog.P2P}},
+	P2P:    {P2P, nil, []nccllog.Transport{nccllog.P2P}},
+	SHM:    {SHM, map[string]string{"NCCL_P2P_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}, []nccllog.Transport{nccllog.SHM}},
+	IB:     {IB, network, []nccllog.Transport{nccllog.IB, nccllog.GDRDMA}},
+	GDRDMA: {GDRDMA, network, []nccllog.Transport{nccllog.GDRDMA}},
+	Socket: {Socket, map[string]string{"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0", "NCCL_NET": "Socket"}, []nccllog.Transport{nccllog.Socket}},
 }
 
 var network = map[string]string{"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
@@ -64,7 +65,9 @@ func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) (judged verd
 		return *v
 	}
 	collective := e.Collectives[0]
-	m, err := d.run(ctx, d.sweep(collective, d.Library, minBytes, min(transportBytes, d.MaxBytes), w.Env))
+	sweep := d.sweep(collective, d.Library, minBytes, min(transportBytes, d.MaxBytes))
+	sweep.Env = w.Env
+	m, err := d.run(ctx, sweep)
 	if err != nil {
 		return failedRun(collective, err)
 	}
@@ -81,13 +84,6 @@ func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) (judged verd
 			Because("give the launcher more hosts (srun --nodes=2)")
 	}
 	return d.judgeTransport(w, log, busIDs(m.Report))
-}
-
-// A Way is the requested transport, with the variables that make NCCL and RCCL use it.
-type Way struct {
-	Transport Transport
-	Env       map[string]string
-	shows     []nccllog.Transport // how it appears in the log
 }
 
 // Way returns the requested transport with the environment of the setup, or a verdict
@@ -112,14 +108,13 @@ func (d *Setup) Way() (Way, *verdict.Verdict) {
 		v := verdict.Unmeasured("unknown transport %q", wanted).Because("known: %s", joined(Transports()))
 		return Way{}, &v
 	}
-	env := maps.Clone(d.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
+	env := map[string]string{}
+	maps.Copy(env, d.Env)
 	if len(d.Launcher) == 0 { // ranks of several hosts use the network by themselves
-		maps.Copy(env, w.env)
+		maps.Copy(env, w.Env)
 	}
-	return Way{wanted, env, w.shows}, nil
+	w.Env = env
+	return w, nil
 }
 
 func (w Way) isNetwork() bool {

@@ -45,10 +45,7 @@ func (e *Environment) Judge() []verdict.Verdict {
 	for _, g := range gates {
 		start, f := time.Now(), &findings{}
 		g.check(e, f)
-		v := verdict.Judge(append(f.problems, f.unmeasured...), f.seen).Because("%s", strings.Join(f.remedies, "; "))
-		if len(f.problems) == 0 && len(f.unmeasured) > 0 {
-			v.Status = verdict.NotMeasured
-		}
+		v := verdict.Weigh(f.problems, f.unmeasured, f.seen).Because("%s", strings.Join(f.remedies, "; "))
 		if !v.FoundNothing() {
 			v.Gate, v.Seconds = g.name, time.Since(start).Seconds()
 			verdicts = append(verdicts, v)

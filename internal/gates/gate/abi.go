@@ -82,14 +82,12 @@ func exports(table string) (all []export, releases []version.Version, err error)
 
 // nearest returns the newest release of the table that is not newer than v.
 func nearest(releases []version.Version, v version.Version) (version.Version, bool) {
-	later := slices.IndexFunc(releases, func(r version.Version) bool { return version.Compare(r, v) > 0 })
-	if later < 0 {
-		later = len(releases)
+	for _, r := range slices.Backward(releases) {
+		if version.Compare(r, v) <= 0 {
+			return r, true
+		}
 	}
-	if later == 0 {
-		return version.Version{}, false
-	}
-	return releases[later-1], true
+	return version.Version{}, false
 }
 
 func checkABI(ctx context.Context, s Subject) verdict.Verdict {

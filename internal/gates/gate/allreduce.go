@@ -197,11 +197,7 @@ func (s Subject) trainsToo() bool {
 // judgeRing compares the reports of the collectives with the right results. more says
 // that other reports follow: a fault behind the collectives is then one of those.
 func (s Subject) judgeRing(task ring, end ranksEnd, more bool) verdict.Verdict {
-	digests, err := s.digests(s.Expect.Extensions...)
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
-	}
-	faults, err := end.ends(digests)
+	faults, err := end.faults()
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -221,7 +217,7 @@ func (s Subject) judgeRing(task ring, end ranksEnd, more bool) verdict.Verdict {
 		problems = append(problems, task.problems(rank, reports[0])...)
 	}
 	if len(problems) == 0 && more {
-		problems = faultsOfMaps(end, digests)
+		problems = faultsOfMaps(end)
 	} else if reported < len(end.Ranks) || len(problems) == 0 {
 		problems = append(faults, problems...)
 	}
@@ -230,12 +226,12 @@ func (s Subject) judgeRing(task ring, end ranksEnd, more bool) verdict.Verdict {
 
 // faultsOfMaps returns the problems of ranks that came to their end without the
 // extension. Ranks that did not come so far are judged by the gate of their later cases.
-func faultsOfMaps(end ranksEnd, digests map[string]string) (problems []string) {
+func faultsOfMaps(end ranksEnd) (problems []string) {
 	for rank, r := range end.Ranks {
 		if !r.End {
 			continue
 		}
-		for _, problem := range unmapped(r.Mapped, digests) {
+		for _, problem := range unmapped(r.Mapped, end.digests) {
 			problems = append(problems, fmt.Sprintf("rank %d: %s", rank, problem))
 		}
 	}

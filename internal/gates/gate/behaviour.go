@@ -38,10 +38,7 @@ func checkBehaviour(ctx context.Context, s Subject) verdict.Verdict {
 			seen = append(seen, fmt.Sprintf("%s: %s", b.Name, says))
 		}
 	}
-	if len(problems) == 0 && len(blind) > 0 {
-		return verdict.Unmeasured("%s", strings.Join(blind, "; "))
-	}
-	v := verdict.Judge(slices.Concat(problems, blind), seen)
+	v := verdict.Weigh(problems, blind, seen)
 	if len(problems) > 0 && s.Source != nil && len(s.Source.Patches) == 0 {
 		return v.Because("this cell has no patch: `builder plan` shows the patches that it leaves out, and why; or says is wrong: correct it")
 	}

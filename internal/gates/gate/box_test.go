@@ -70,53 +70,14 @@ func printing(gate, output string, exit int) func(*specimen) {
 	return func(s *specimen) { s.box.answers[gate] = Result{Exit: exit, Output: output} }
 }
 
-func TestCheckBuild(t *testing.T) {
-	for name, c := range map[string]struct {
-		output string
-		want   verdict.Status
-		says   string
-	}{
-		"as promised":        {listing, verdict.Pass, "[X] TensorFlow, [X] MPI, [X] NCCL; the bytes of the extension agree on gloo mpi nccl"},
-		"CPU build":          {strings.Replace(strings.Replace(listing, "[X] TensorFlow", "[ ] TensorFlow", 1), "[X] NCCL", "[ ] NCCL", 1), verdict.Fail, "framework [ ] TensorFlow; tensor operation [ ] NCCL"},
-		"no controller":      {strings.Replace(listing, "[X] MPI\n    [ ] Gloo\n\n", "[ ] MPI\n    [ ] Gloo\n\n", 1), verdict.Fail, "controller [ ] MPI"},
-		"unasked controller": {strings.Replace(listing, "[ ] Gloo\n\n", "[X] Gloo\n\n", 1), verdict.Fail, "controller [X] Gloo was not requested"},
-		"framework missing":  {strings.Replace(listing, "    [X] TensorFlow\n", "", 1), verdict.Fail, "framework TensorFlow is not listed"},
-		"nothing":            {"", verdict.NotMeasured, "no items under"},
-		"cut off":            {strings.SplitAfter(listing, "Gloo\n")[0], verdict.NotMeasured, "Tensor Operations"},
-		"a traceback":        {"Traceback (most recent call last):\n_queue.Empty\n", verdict.NotMeasured, "_queue.Empty"},
-		"verbose":            {"\n" + listing, verdict.Pass, "TensorFlow"},
-	} {
-		v := checked(t, checkBuild, printing("check-build", c.output, 0))
-		judged(t, v, c.want, c.says, name)
-		check.That(t, (v.Remedy == "") == (v.Status == verdict.Pass),
-			"%s: a remedy stands where, and only where, it did not pass: %q", name, v.Remedy)
-	}
+// A process that ends well without its report has not answered.
+func TestBuiltFlagsOfASilentProcess(t *testing.T) {
+	judged(t, checked(t, builtFlags, printing("built-flags", "", 0)), verdict.NotMeasured, "0 reports")
 }
 
-func TestBuiltFlags(t *testing.T) {
-	for name, c := range map[string]struct {
-		output string
-		exit   int
-		want   verdict.Status
-		says   string
-	}{
-		"as promised":   {"some warning\n" + builtROCm + "\n", 0, verdict.Pass, "nccl_built()=21304"},
-		"other RCCL":    {strings.Replace(builtROCm, "21304", "21806", 1), 0, verdict.Fail, "nccl_built() is 21806, which is version 2.18.6; expected 2.13.4"},
-		"CPU build":     {strings.Replace(builtROCm, `"rocm": "true"`, `"rocm": "false"`, 1), 0, verdict.Fail, "rocm_built() is false"},
-		"a crash":       {"Segmentation fault\n", 139, verdict.NotMeasured, "exit 139"},
-		"lies and dies": {builtROCm, 1, verdict.NotMeasured, "exit 1"},
-		"silence":       {"", 0, verdict.NotMeasured, "0 reports"},
-		"missing flag":  {`{"nccl": "21304"}`, 0, verdict.Fail, "rocm_built() is missing"},
-	} {
-		judged(t, checked(t, builtFlags, printing("built-flags", c.output, c.exit)), c.want, c.says, name)
-	}
-}
-
+// Every module is imported, also after a failed import.
 func TestImport(t *testing.T) {
-	v := checked(t, importModule, printing("import", "Traceback\nundefined symbol: _ZN10tensorflow7functor11DenseUpdate\n", 1))
-	check.That(t, v.Status == verdict.Fail && strings.Contains(v.Evidence, "undefined symbol") && v.Remedy != "", "got %+v", v)
-	// Every module is imported, also after a failed import.
-	v = checked(t, importModule, func(s *specimen) {
+	v := checked(t, importModule, func(s *specimen) {
 		printing("import", "", 1)(s)
 		s.expect.Import = []string{"horovod.torch", "horovod.tensorflow"}
 	})

@@ -56,7 +56,7 @@ func checkCPU(ctx context.Context, s Subject) verdict.Verdict {
 		var taken []string
 		for _, of := range byFeature(uses) {
 			feature := of[0].Feature
-			undispatched := slices.DeleteFunc(slices.Clone(of), func(u elf.CPUUse) bool { return dispatched(promised.Dispatched, u.Function) })
+			undispatched := slices.DeleteFunc(slices.Clone(of), func(u elf.CPUUse) bool { return u.Function != "" && matches(promised.Dispatched, u.Function) })
 			switch {
 			case slices.Contains(allowed, feature):
 				taken = append(taken, string(feature))
@@ -93,10 +93,6 @@ func byFeature(uses []elf.CPUUse) (groups [][]elf.CPUUse) {
 		groups, uses = append(groups, uses[:n]), uses[n:]
 	}
 	return groups
-}
-
-func dispatched(patterns []string, function string) bool {
-	return function != "" && slices.ContainsFunc(patterns, func(p string) bool { return anyMatch(p, []string{function}) })
 }
 
 // places names the first functions and the number of all.

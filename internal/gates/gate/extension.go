@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -69,7 +70,7 @@ func checkExtensions(ctx context.Context, s Subject) verdict.Verdict {
 		problems = append(problems, s.unpromised(ctx, w, excluded.Absent)...)
 	}
 	if absent {
-		problems = append(problems, "the wheel holds "+libraries(w))
+		problems = append(problems, "the wheel holds "+cmp.Or(listed(librariesOf(w), 5), "no library"))
 	}
 	a := verdict.Judge(problems, seen)
 	switch {
@@ -91,7 +92,7 @@ func checkExtensions(ctx context.Context, s Subject) verdict.Verdict {
 func (s Subject) unpromised(ctx context.Context, w *wheel.Wheel, excluded []string) (problems []string) {
 	named := slices.Concat(s.Expect.Extensions, excluded) // those excluded have a problem already
 	for _, f := range w.Files {
-		if slices.ContainsFunc(named, func(pattern string) bool { return anyMatch(pattern, []string{f.Name}) }) {
+		if matches(named, f.Name) {
 			continue
 		}
 		err := s.Unpacked.read(ctx, w, f.Name, func(r io.ReaderAt) error {
@@ -105,24 +106,4 @@ func (s Subject) unpromised(ctx context.Context, w *wheel.Wheel, excluded []stri
 		}
 	}
 	return problems
-}
-
-// maxListed is the number of libraries in the evidence.
-const maxListed = 5
-
-// libraries lists the shared libraries of the wheel, at most [maxListed] by name.
-func libraries(w *wheel.Wheel) string {
-	var names []string
-	for _, f := range w.Files {
-		if wheel.IsLibrary(f.Name) {
-			names = append(names, f.Name)
-		}
-	}
-	if len(names) == 0 {
-		return "no library"
-	}
-	if more := len(names) - maxListed; more > 0 {
-		names = append(names[:maxListed], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(names, ", ")
 }

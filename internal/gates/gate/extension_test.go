@@ -26,7 +26,7 @@ func TestMissingExtensionNamesTheLibraries(t *testing.T) {
 	}{
 		{[]string{speedups}, nil, "0 files match simplejson/speedups*.so, expected 1; the wheel holds " + speedups},
 		{nil, nil, "0 files match simplejson/speedups*.so, expected 1; the wheel holds no library"},
-		{many, []string{"tensorflow"}, "the wheel holds simplejson/versioned.so.2, simplejson/0.so, simplejson/1.so, simplejson/2.so, simplejson/3.so, and 2 more"},
+		{many, []string{"tensorflow"}, "the wheel holds simplejson/versioned.so.2 simplejson/0.so simplejson/1.so simplejson/2.so simplejson/3.so and 2 more"},
 	} {
 		w := wheeltest.Wheel{Name: "simplejson-3.20.1-cp311-cp311-linux_x86_64.whl", Files: []wheeltest.File{{Name: "simplejson/__init__.py"}}}
 		for _, name := range c.libraries {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -228,18 +227,5 @@ func TestDeviceFunctions(t *testing.T) {
 			check.That(t, len(v.Evidence) <= 2000, "evidence of %d bytes", len(v.Evidence))
 			check.That(t, c.want != verdict.Fail || strings.Contains(v.Remedy, `write "AllReduce Sum f32 * *"`), "remedy: %s", v.Remedy)
 		})
-	}
-}
-
-func TestDeviceFunctionsIsWanted(t *testing.T) {
-	for _, c := range []struct {
-		expect recipe.Expect
-		want   bool
-	}{
-		{recipe.Expect{DeviceCode: []string{"sm_90"}}, false},
-		{recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: kernels}}}, true},
-		{recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{NoKernels: filtered}}}, true},
-	} {
-		check.Same(t, fmt.Sprint(c.expect), c.want, deviceFunctions.Wants(c.expect))
 	}
 }

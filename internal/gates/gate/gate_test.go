@@ -44,6 +44,7 @@ func TestWanted(t *testing.T) {
 		{recipe.Expect{Gates: recipe.GateSettings{"cpu-isa": cpuSettings{Allowed: []string{"avx"}}}}, "cpu-isa"},
 		{recipe.Expect{Gates: recipe.GateSettings{"size": "1MB..2MB"}}, "size"},
 		{recipe.Expect{DeviceCode: []string{"gfx90a"}}, "device-code"},
+		{recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{NoKernels: filtered}}}, "device-functions"},
 		{recipe.Expect{Library: "a"}, ""},
 		{recipe.Expect{LibrarySays: "a"}, ""},
 		{recipe.Expect{Gates: recipe.GateSettings{"archive": "a"}}, ""},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -409,7 +408,7 @@ func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 // judgeGPUs judges the reports of all ranks. A rank without a report of a case is a
 // failure.
 func (s Subject) judgeGPUs(cases []gpuCase, end ranksEnd, connected func(nccllog.Evidence) verdict.Verdict) verdict.Verdict {
-	faults, err := s.gpuFaults(end)
+	faults, err := end.faults()
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -483,9 +482,6 @@ func (s Subject) judgeGPUs(cases []gpuCase, end ranksEnd, connected func(nccllog
 		problems = append(problems, fmt.Sprintf("the log of the library: %v", err))
 	}
 	if len(problems) > 0 {
-		if n := len(problems); n > 6 {
-			problems = append(problems[:6], fmt.Sprintf("and %d more", n-6))
-		}
 		return verdict.Judge(problems, nil)
 	}
 	if fault := s.saysOtherwise(log.Version); fault != "" {
@@ -503,15 +499,6 @@ func (s Subject) judgeGPUs(cases []gpuCase, end ranksEnd, connected func(nccllog
 		seen = append(seen, name+" is not in this release")
 	}
 	return verdict.Passed("%s", strings.Join(seen, "; "))
-}
-
-// gpuFaults judges how the ranks ended.
-func (s Subject) gpuFaults(end ranksEnd) ([]string, error) {
-	digests, err := s.digests(s.Expect.Extensions...)
-	if err != nil {
-		return nil, err
-	}
-	return end.ends(digests)
 }
 
 // judgeStart judges the library in the process of a rank, as the rank reports it and as
@@ -610,19 +597,9 @@ func (c gpuCase) judge(r gpuReport) string {
 
 // firstValues prints the first values of a tensor.
 func firstValues(values []float64) string {
-	var b strings.Builder
-	for i, v := range values[:min(8, len(values))] {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-			fmt.Fprintf(&b, "%.0f", v)
-		} else {
-			fmt.Fprintf(&b, "%.6g", v)
-		}
+	const shown = 8
+	if len(values) > shown {
+		return fmt.Sprintf("%.15g and %d more", values[:shown], len(values)-shown)
 	}
-	if len(values) > 8 {
-		b.WriteString(" …")
-	}
-	return "[" + b.String() + "]"
+	return fmt.Sprintf("%.15g", values)
 }

@@ -124,8 +124,7 @@ func suffixFault(file string, name wheel.Name) string {
 // with the ABI abi3 all later ones. A wheel may hold the extension once for each Python.
 func (s Subject) tagFault(file string, w *wheel.Wheel) string {
 	m := suffixPattern.FindStringSubmatch(file)
-	of := func(pattern string) bool { return anyMatch(pattern, []string{file}) }
-	if m == nil || strings.HasPrefix(w.Name.ABI, "cp") || w.Name.ABI == "none" && w.Name.Python == "cp"+m[1] || !slices.ContainsFunc(s.Expect.Extensions, of) {
+	if m == nil || strings.HasPrefix(w.Name.ABI, "cp") || w.Name.ABI == "none" && w.Name.Python == "cp"+m[1] || !matches(s.Expect.Extensions, file) {
 		return ""
 	}
 	module := func(file string) string { return file[:strings.IndexByte(file+".", '.')] }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 
 	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
@@ -61,11 +62,29 @@ func promised(w *wheel.Wheel, patterns []string) ([]string, error) {
 func match(w *wheel.Wheel, pattern string) []string {
 	var found []string
 	for _, f := range w.Files {
-		if ok, err := path.Match(pattern, f.Name); err == nil && ok {
+		if matches([]string{pattern}, f.Name) {
 			found = append(found, f.Name)
 		}
 	}
 	return found
+}
+
+// matches reports whether one of the patterns matches a name.
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return err == nil && ok
+	})
+}
+
+// librariesOf lists the shared libraries of the wheel.
+func librariesOf(w *wheel.Wheel) (names []string) {
+	for _, f := range w.Files {
+		if wheel.IsLibrary(f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // withLibrary opens the wheel's NCCL or RCCL library.

@@ -66,12 +66,7 @@ func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 
 // strays lists the libraries outside the promised extensions.
 func strays(w *wheel.Wheel, extensions []string) (names []string) {
-	for _, f := range w.Files {
-		if wheel.IsLibrary(f.Name) && !slices.Contains(extensions, f.Name) {
-			names = append(names, f.Name)
-		}
-	}
-	return names
+	return slices.DeleteFunc(librariesOf(w), func(name string) bool { return slices.Contains(extensions, name) })
 }
 
 func lacks(name string, f *elf.File, needed []string) (problems []string) {
@@ -114,7 +109,7 @@ func unpromisedNeeds(name string, f *elf.File, e recipe.Expect, needed []string)
 		allowed = append(allowed, "libmpi_cxx.so.*") // of Open MPI 4
 	}
 	for _, soname := range f.Needed {
-		if !slices.ContainsFunc(allowed, func(pattern string) bool { return anyMatch(pattern, []string{soname}) }) {
+		if !matches(allowed, soname) {
 			problems = append(problems, fmt.Sprintf("%s needs %.200s, which nobody promised", name, soname))
 		}
 	}
@@ -130,11 +125,9 @@ func forbiddenFaults(name string, f *elf.File, forbidden []string) (problems []s
 	return problems
 }
 
+// anyMatch reports whether a pattern matches one of the names.
 func anyMatch(pattern string, names []string) bool {
-	return slices.ContainsFunc(names, func(n string) bool {
-		ok, err := path.Match(pattern, n)
-		return err == nil && ok
-	})
+	return slices.ContainsFunc(names, func(n string) bool { return matches([]string{pattern}, n) })
 }
 
 func pathFaults(name string, f *elf.File) (problems []string) {

@@ -90,11 +90,7 @@ func (t pythonTree) hiddenModules(w *wheel.Wheel, extensions []string) (problems
 	}
 	for _, f := range w.Files {
 		place := placeOf(f.Name)
-		promised := slices.ContainsFunc(extensions, func(pattern string) bool {
-			ok, err := path.Match(pattern, f.Name)
-			return ok && err == nil
-		})
-		if hidden := modules[module(place)]; path.Ext(place) == ".so" && hidden != "" && !promised && !t.libraries[place] {
+		if hidden := modules[module(place)]; path.Ext(place) == ".so" && hidden != "" && !matches(extensions, f.Name) && !t.libraries[place] {
 			problems = append(problems, fmt.Sprintf("%s is imported in place of %s", f.Name, hidden))
 		}
 	}

@@ -63,8 +63,10 @@ type ranksEnd struct {
 	Ranks []*rankEnd `json:"ranks"`
 	Left  []string   `json:"left"` // programs of processes that ranks started and did not end
 	// Written names the files that were written, if the launch is to write none.
-	Written []string `json:"written"`
-	by      string   // the launcher
+	Written []string          `json:"written"`
+	by      string            // the launcher
+	digests map[string]string // of the wheel's extensions, by path
+	unread  error             // why there are no digests
 }
 
 // A rankEnd is the end of one rank. Its lines are the word of a process that ran the
@@ -173,7 +175,7 @@ func (s Subject) logEnd(l launch, end ranksEnd) {
 
 // watch runs launches one after the other in one command of the box.
 func (s Subject) watch(ctx context.Context, r watchedRun) ([]ranksEnd, error) {
-	digests, _ := s.digests(s.Expect.Extensions...) // who compares them reports the error
+	digests, unread := s.digests(s.Expect.Extensions...) // who compares them reports the error
 	job := rankJob{
 		Nonce: s.nonce(r.name), Load: append([]string{}, r.load...), Watch: watched, Grace: grace, Search: []string{"/"},
 		Members: slices.AppendSeq([]string{}, maps.Keys(digests)),
@@ -203,7 +205,7 @@ func (s Subject) watch(ctx context.Context, r watchedRun) ([]ranksEnd, error) {
 		return nil, fmt.Errorf("%d launches were watched, not %d", len(said.Ends), len(r.launches))
 	}
 	for i, l := range r.launches {
-		said.Ends[i].by = by[i]
+		said.Ends[i].by, said.Ends[i].digests, said.Ends[i].unread = by[i], digests, unread
 		if n := len(said.Ends[i].Ranks); n != len(l.parts) {
 			return nil, fmt.Errorf("%d ranks were watched, not %d", n, len(l.parts))
 		}
@@ -334,9 +336,13 @@ func unmapped(mapped []mappedFile, digests map[string]string) (problems []string
 	return problems
 }
 
-// ends judges how the ranks began and ended. A problem is a failure of the artifact;
-// blind says why there is nothing to judge. read says whether all reports can be judged.
-func (e ranksEnd) ends(digests map[string]string) (problems []string, blind error) {
+// faults judges how the ranks began and ended, and whether they mapped the extensions of
+// the wheel. A problem is a failure of the artifact; blind says why there is nothing to
+// judge.
+func (e ranksEnd) faults() (problems []string, blind error) {
+	if e.unread != nil {
+		return nil, e.unread
+	}
 	missing := slices.Index(e.Ranks, nil)
 	if missing >= 0 {
 		return nil, fmt.Errorf("rank %d did not start: %s: %s: %s", missing, e.by, exited(e.Exit), lastLine(e.Log))
@@ -350,7 +356,7 @@ func (e ranksEnd) ends(digests map[string]string) (problems []string, blind erro
 		case r.Exit == nil || *r.Exit != 0:
 			problems = append(problems, fmt.Sprintf("rank %d came to its end and then ended with %s: %s", n, cmp.Or(r.Why, exited(r.Exit)), lastLine(e.Log)))
 		default:
-			for _, problem := range unmapped(r.Mapped, digests) {
+			for _, problem := range unmapped(r.Mapped, e.digests) {
 				problems = append(problems, fmt.Sprintf("rank %d: %s", n, problem))
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
@@ -76,13 +75,8 @@ func judgeRequests(all []request) verdict.Verdict {
 			problems, blind = append(problems, problem...), append(blind, unseen...)
 		}
 	}
-	switch {
-	case len(problems) > 0:
-		return verdict.Failed("%s", strings.Join(problems, "; "))
-	case len(blind) > 0:
-		return verdict.Unmeasured("%s", strings.Join(blind, "; "))
-	}
-	return verdict.Passed("%d attacks refused, %d honest requests served", len(requests["hostile"]), len(requests["honest"]))
+	seen := fmt.Sprintf("%d attacks refused, %d honest requests served", len(requests["hostile"]), len(requests["honest"]))
+	return verdict.Weigh(problems, blind, []string{seen})
 }
 
 // judgeRequest returns the problem of one request, or why its result is unknown.

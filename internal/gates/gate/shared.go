@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -145,15 +146,9 @@ func (s Subject) answers(ctx context.Context, gate string) (all []answer, err er
 
 // extensionName returns the path in the wheel of the extension with the flags, or "".
 func (s Subject) extensionName() string {
-	if len(s.Expect.Frameworks) == 0 || len(s.Expect.Extensions) != 1 {
+	digests, _ := s.digests(s.Expect.Extensions...) // the gate extension-present reports the error
+	if len(s.Expect.Frameworks) == 0 || len(digests) != 1 {
 		return ""
 	}
-	digests, err := s.digests(s.Expect.Extensions...)
-	if err != nil || len(digests) != 1 {
-		return "" // the gate extension-present says so
-	}
-	for name := range digests {
-		return name
-	}
-	return ""
+	return slices.Collect(maps.Keys(digests))[0]
 }

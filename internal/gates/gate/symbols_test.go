@@ -2,7 +2,6 @@ package gate
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,13 +53,6 @@ func TestALibraryThatStandsAlone(t *testing.T) {
 	s.library().Undefined = nil
 	for _, v := range s.verdicts(t) {
 		check.That(t, v.Gate != "elf-symbols" || v.Status == verdict.Pass && strings.Contains(v.Evidence, "requires no symbol"), "%+v", v)
-	}
-}
-
-func TestListed(t *testing.T) {
-	names := []string{"a", "b", "c"}
-	for n, want := range map[int]string{1: "a and 2 more", 2: "a b and 1 more", 3: "a b c", 4: "a b c"} {
-		check.Same(t, fmt.Sprint(n), want, listed(names, n))
 	}
 }
 

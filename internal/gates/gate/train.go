@@ -255,10 +255,7 @@ func joinVerdicts(controllers []string, verdicts []verdict.Verdict) verdict.Verd
 		}
 		remedy = cmp.Or(remedy, v.Remedy)
 	}
-	joined := verdict.Judge(slices.Concat(problems, blind), seen)
-	if len(problems) == 0 && len(blind) > 0 {
-		joined = verdict.Unmeasured("%s", strings.Join(blind, "; "))
-	}
+	joined := verdict.Weigh(problems, blind, seen)
 	joined.Remedy = remedy
 	return joined
 }
@@ -273,11 +270,7 @@ func (s Subject) trains(ctx context.Context, controller string, env map[string]s
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	digests, err := s.digests(s.Expect.Extensions...)
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
-	}
-	return judgeTraining(task, trainCases[s.Expect.Import[0]], end, digests)
+	return judgeTraining(task, trainCases[s.Expect.Import[0]], end)
 }
 
 // trainTask returns the task for the ranks of a controller.
@@ -307,8 +300,8 @@ func (s Subject) training(controller string, task trainTask) launch {
 
 // judgeTraining requires every case from both ranks, once. A rank that ended early is a
 // failure, and the first missing case names the place.
-func judgeTraining(task trainTask, cases []string, end ranksEnd, digests map[string]string) verdict.Verdict {
-	faults, err := end.ends(digests)
+func judgeTraining(task trainTask, cases []string, end ranksEnd) verdict.Verdict {
+	faults, err := end.faults()
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}

@@ -103,16 +103,11 @@ func checkUpstream(ctx context.Context, s Subject, name string, how upstreamRun)
 	if err := s.keep(name, results); err != nil {
 		blind = append(blind, err.Error())
 	}
-	counts := strings.Join(seen, "; ")
-	switch {
-	case len(problems) > 0:
-		v := verdict.Judge(slices.Concat(problems, blind), nil)
-		v.Evidence = strings.TrimSuffix(v.Evidence+"; "+counts, "; ")
-		return v
-	case len(blind) > 0:
-		return verdict.Unmeasured("%s", strings.TrimSuffix(strings.Join(blind, "; ")+"; "+counts, "; "))
+	v := verdict.Weigh(problems, blind, seen)
+	if len(problems)+len(blind) > 0 {
+		v.Evidence = strings.Join(append([]string{v.Evidence}, seen...), "; ")
 	}
-	return verdict.Judge(nil, seen)
+	return v
 }
 
 // caseStatus is the result of a test case.
@@ -217,16 +212,10 @@ type testReport struct {
 // read parses the reports. They count only if all ranks completed the same cases.
 func (r *fileResult) read(s Subject, end ranksEnd) {
 	r.Log = cut(end.Log, 8000)
-	digests := map[string]string{}
-	var err error
-	if len(s.Expect.Frameworks) > 0 {
-		digests, err = s.digests(s.Expect.Extensions...)
+	if len(s.Expect.Frameworks) == 0 { // a test may need no extension
+		end.digests, end.unread = nil, nil
 	}
-	if err != nil {
-		r.Unmeasured = err.Error()
-		return
-	}
-	faults, err := end.ends(digests)
+	faults, err := end.faults()
 	if err != nil {
 		r.Unmeasured = err.Error()
 		return
@@ -397,7 +386,7 @@ func firstOf(byRank map[int]string) string {
 	return byRank[slices.Min(slices.Collect(maps.Keys(byRank)))]
 }
 
-// maxKept bounds the file of all results, in bytes. A larger file loses its messages.
+// maxKept bounds the file of all results, in bytes.
 const maxKept = 8 << 20
 
 // keep stores all results with the cell.
@@ -406,16 +395,6 @@ func (s Subject) keep(name string, results []fileResult) error {
 		return nil
 	}
 	data, err := json.MarshalIndent(results, "", " ")
-	if err == nil && len(data) > maxKept {
-		for _, r := range results {
-			for _, cases := range r.Ranks {
-				for i := range cases {
-					cases[i].Message = ""
-				}
-			}
-		}
-		data, err = json.Marshal(results)
-	}
 	if err != nil || len(data) > maxKept {
 		return fmt.Errorf("the results have %d bytes, above the limit of %d", len(data), maxKept)
 	}

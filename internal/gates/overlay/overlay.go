@@ -53,7 +53,9 @@ func New(ctx context.Context, o Overlay, wheels ...string) (*Overlay, error) {
 		"-m", "pip", "--isolated", "--disable-pip-version-check", "--no-cache-dir", "install", "--quiet", "--no-deps", "--no-index", "--no-compile",
 		"--ignore-installed", "--no-warn-script-location", "--root-user-action=ignore", "--prefix", o.prefix(),
 	}
+	var names []string
 	for _, path := range wheels {
+		names = append(names, filepath.Base(path))
 		copied := filepath.Join(o.wheels(), filepath.Base(path))
 		if err := atomicfile.Copy(path, copied); err != nil {
 			return nil, err
@@ -76,7 +78,7 @@ func New(ctx context.Context, o Overlay, wheels ...string) (*Overlay, error) {
 		err = o.Guest.Take(o.prefix())
 	}
 	if err != nil {
-		return nil, diag.Errorf(diag.Gate, "installing %s over %s: %w", strings.Join(names(wheels), " "), o.Python, err).
+		return nil, diag.Errorf(diag.Gate, "installing %s over %s: %w", strings.Join(names, " "), o.Python, err).
 			WithHint("the interpreter must have pip and the release of Python that the wheel is made for")
 	}
 	// Debian's own Python installs below local.
@@ -86,7 +88,7 @@ func New(ctx context.Context, o Overlay, wheels ...string) (*Overlay, error) {
 		}
 	}
 	if o.site == "" {
-		return nil, diag.Errorf(diag.Gate, "installing %s over %s: pip installed no package", strings.Join(names(wheels), " "), o.Python)
+		return nil, diag.Errorf(diag.Gate, "installing %s over %s: pip installed no package", strings.Join(names, " "), o.Python)
 	}
 	return &o, nil
 }
@@ -264,12 +266,4 @@ func (o Overlay) run(ctx context.Context, dir, program string, args []string, en
 func tail(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	return fmt.Sprintf("%.400s", lines[len(lines)-1])
-}
-
-func names(paths []string) []string {
-	var list []string
-	for _, p := range paths {
-		list = append(list, filepath.Base(p))
-	}
-	return list
 }

@@ -86,6 +86,16 @@ func Judge(problems, seen []string) Verdict {
 	return Passed("%s", strings.Join(seen, "; "))
 }
 
+// Weigh makes a verdict like Judge. blind says what was not measured: it counts less
+// than a problem, and more than all observations.
+func Weigh(problems, blind, seen []string) Verdict {
+	v := Judge(slices.Concat(problems, blind), seen)
+	if len(problems) == 0 && len(blind) > 0 {
+		v.Status = NotMeasured
+	}
+	return v
+}
+
 const nothing = "nothing to check"
 
 // FoundNothing reports whether the verdict is that of [Judge] without problems and

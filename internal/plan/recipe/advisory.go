@@ -3,7 +3,6 @@ package recipe
 import (
 	"fmt"
 	"regexp"
-	"slices"
 
 	"builder/internal/base/diag"
 )
@@ -48,7 +47,7 @@ func (r *Recipe) validateAdvisories() []error {
 	for _, s := range r.settings() {
 		for j, a := range s.Advisories {
 			problem := a.problem()
-			if problem == "" && slices.ContainsFunc(s.Advisories[:j], func(b Advisory) bool { return b.ID == a.ID }) {
+			if problem == "" && named(s.Advisories, j) {
 				problem = a.ID + " occurs twice"
 			}
 			if problem != "" {

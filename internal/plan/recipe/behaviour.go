@@ -68,16 +68,14 @@ func (s Settings) StockFault() error {
 // be checked for a cell.
 func (r *Recipe) validateBehaviours(s written) []error {
 	var errs []error
-	seen := map[string]bool{}
 	for i, b := range s.Expect.Behaviour {
 		where := r.index.At("%sexpect.behaviour[%d]", s.at, i)
 		if !behaviourName.MatchString(b.Name) {
 			errs = append(errs, diag.At(where, "%q is not the name of a behaviour such as visible-devices", b.Name))
 		}
-		if seen[b.Name] {
+		if named(s.Expect.Behaviour, i) {
 			errs = append(errs, diag.At(where, "behaviour %q occurs twice", b.Name))
 		}
-		seen[b.Name] = true
 		for _, keys := range []map[string]string{b.Says, b.Stock} {
 			if _, empty := keys[""]; empty {
 				errs = append(errs, diag.At(where, "behaviour %q: a key is empty", b.Name))

@@ -57,9 +57,6 @@ const (
 	OnGPUs = "gpus"
 )
 
-// same reports whether both entries run the same cases.
-func (f TestFile) same(g TestFile) bool { return f.File == g.File && f.Select == g.Select }
-
 // QuickSeconds returns the duration of the quick tests as stated by the recipe.
 func (t Tests) QuickSeconds() (seconds int) {
 	for _, f := range t.Files {
@@ -120,13 +117,13 @@ func (r *Recipe) validateTests(s written) []error {
 		if f.File == "" || f.File != path.Clean(f.File) || path.IsAbs(f.File) || path.Ext(f.File) != ".py" || f.File[0] == '.' {
 			problem(at, "%q is not the path of a test such as test/test_core.py", f.File)
 		}
-		if slices.ContainsFunc(t.Files[:i], f.same) {
+		if named(t.Files, i) {
 			problem(at, "file %q occurs twice", f.File)
 		}
 		if f.Seconds < 0 || f.Quick != nil && f.Quick.Seconds <= 0 {
 			problem(at, "%s: seconds must be a measured time, more than 0", f.File)
 		}
-		if !slices.Contains([]string{"", "mpi", "mpich", "gloo"}, f.Controller) {
+		if f.Controller != "" && !slices.Contains(launchers, f.Controller) {
 			problem(at, "%s: controller %q is not mpi, mpich or gloo", f.File, f.Controller)
 		}
 		for _, k := range f.Known {

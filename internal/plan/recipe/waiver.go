@@ -48,13 +48,12 @@ func (r *Recipe) Waivers() []Waiver {
 func (r *Recipe) validateWaivers() []error {
 	var errs []error
 	for _, s := range r.settings() {
-		seen := map[string]bool{}
 		for j, w := range s.Expect.Waivers {
 			problem := w.problem()
-			if problem == "" && seen[w.Gate] {
+			if problem == "" && named(s.Expect.Waivers, j) {
 				problem = "gate " + w.Gate + " is waived twice"
 			}
-			if seen[w.Gate] = true; problem != "" {
+			if problem != "" {
 				errs = append(errs, diag.At(r.index.At("%sexpect.waivers[%d]", s.at, j), "%s", problem))
 			}
 		}
