@@ -220,13 +220,9 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-func TestLog(t *testing.T) {
+func TestLogRefuses(t *testing.T) {
 	e := builtIn(t)
-	r, err := e.Log(context.Background(), "standard input", strings.NewReader("a\nb\nNo space left on device"))
-	if err != nil || r.Lines != 3 || r.File != "standard input" || len(r.Findings) != 1 || r.Findings[0].Text != "No space left on device" {
-		t.Errorf("got %+v, %v", r, err)
-	}
-	_, err = e.Log(context.Background(), "standard input", strings.NewReader("\x7fELF\x02"))
+	_, err := e.Log(context.Background(), "standard input", strings.NewReader("\x7fELF\x02"))
 	check.Fails(t, err, "a library, not a log")
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()

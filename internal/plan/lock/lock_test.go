@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"builder/internal/base/diag"
@@ -101,18 +100,6 @@ func TestAssemble(t *testing.T) {
 		Env:     map[string]string{"VERSION": "1.1", "ROOT": "/usr"}, Script: "make", Epoch: 1709164800, Expect: d.Settings.Expect,
 	}
 	check.Same(t, "entry", want, entries[1])
-}
-
-func TestAssembleNamesWhatIsMissing(t *testing.T) {
-	f := tinyLock()
-	f.Sources, f.Python = f.Sources[:1], f.Python[1:]
-	entries, err := lock.Assemble(drafts(t), f, "p")
-	errs := diag.All(err)
-	must.Hold(t, entries == nil && len(errs) == 1 && errs[0].Code == diag.Drift && strings.Contains(errs[0].Hint, "builder lock tiny"),
-		"got %v, %+v", entries, errs)
-	if got, want := err.Error(), "the lock of tiny lacks source tiny 1.1; Python 3.11 with numpy"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
 }
 
 // Pins of the home's lock override those of the embedded lock.
