@@ -7,7 +7,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"dagger.io/dagger"
 	"github.com/sourcegraph/conc"
@@ -75,31 +74,37 @@ func (c *cell) runtime(ctx context.Context) (*dagger.Container, error) {
 	return c.withWheels(ctx, ctr, c.entry.Runtime, boxDir, testsDir, treeDir)
 }
 
-// early is the work on the run-time of a cell while the cell is built.
-type early struct {
-	done   chan struct{} // closed when the engine's cache has the run-time
-	cancel context.CancelFunc
-	work   conc.WaitGroup
-}
-
 // prepare puts the run-time of a cell into the engine's cache, so that the step box finds
 // it there. Most of it uses one processor and waits for the disk, as the steps image and
 // packages do. It has a session and so a log stream of its own, which costs a second of
 // one processor: so it does so once for each run-time. The step box does the work again
 // if it fails here, and returns the error.
-func (e *Engine) prepare(ctx context.Context, job run.Job) *early {
+//
+// wait waits until the run-time is in the cache, or could not be made. stop ends the work
+// and returns when the session has ended.
+func (e *Engine) prepare(ctx context.Context, job run.Job) (wait func(context.Context), stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &early{done: make(chan struct{}), cancel: cancel}
-	finished := sync.OnceFunc(func() { close(p.done) })
+	ready, finished := context.WithCancel(context.Background())
+	var work conc.WaitGroup
+	wait = func(ctx context.Context) {
+		select {
+		case <-ready.Done():
+		case <-ctx.Done():
+		}
+	}
+	stop = func() {
+		cancel()
+		work.Wait()
+	}
 	of := job.Entry.Runtime.Key()
 	for _, wheel := range job.Inputs {
 		of += wheel.SHA256
 	}
 	if _, begun := e.begun.LoadOrStore(of, true); begun || job.Again || isStack(job.Entry) {
 		finished()
-		return p
+		return wait, stop
 	}
-	p.work.Go(func() {
+	work.Go(func() {
 		defer finished()
 		ctx, c, err := e.open(ctx, job, nil)
 		if err != nil {
@@ -109,21 +114,7 @@ func (e *Engine) prepare(ctx context.Context, job run.Job) *early {
 		_, _ = c.runtime(ctx)
 		finished() // before the session ends, which takes longer
 	})
-	return p
-}
-
-// wait waits until the run-time is in the cache, or could not be made.
-func (p *early) wait(ctx context.Context) {
-	select {
-	case <-p.done:
-	case <-ctx.Done():
-	}
-}
-
-// stop ends the work. It returns when the session has ended.
-func (p *early) stop() {
-	p.cancel()
-	p.work.Wait()
+	return wait, stop
 }
 
 // testsDir is the path of upstream's tests in a box.
@@ -139,7 +130,8 @@ func (c *cell) tests(ctx context.Context, file string) (gate.Box, error) {
 	brought := func(f pypi.File) bool {
 		return slices.ContainsFunc(c.entry.Runtime.Wheels, func(w pypi.File) bool { return w.Project == f.Project })
 	}
-	wheels, err := stage(c, "tests", slices.DeleteFunc(slices.Clone(c.entry.TestWheels), brought)...)
+	needed := slices.DeleteFunc(slices.Clone(c.entry.TestWheels), brought)
+	wheels, err := stage(c, "tests", needed...)
 	if err != nil {
 		return nil, err
 	}
@@ -147,12 +139,10 @@ func (c *cell) tests(ctx context.Context, file string) (gate.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	script := untar("/source/"+c.entry.Tests.Filename, testsDir) + `for wheel in /wheels/*.whl; do
-  [ -e "$wheel" ] || break
-  UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 ` + uvPath + " pip install --python " + b.venv + ` --no-index --no-deps --compile-bytecode /wheels/*.whl
-  break
-done
-`
+	script := untar("/source/"+c.entry.Tests.Filename, testsDir)
+	if len(needed) > 0 {
+		script += installScript(b.venv, "/wheels/*.whl")
+	}
 	ctr := b.ctr.
 		WithMountedFile(uvPath, c.client.Host().File(c.UV)).
 		WithMountedDirectory("/wheels", wheels).

@@ -23,17 +23,9 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// proven returns a container of a locked image after verifying the image's facts.
+// proven returns a container of a locked image after its setup, and verifies the image's
+// facts.
 func (c *cell) proven(ctx context.Context, img lock.Image) (*dagger.Container, error) {
-	ctr, err := c.base(ctx, img)
-	if err != nil {
-		return nil, err
-	}
-	return ctr, c.probe(ctx, ctr, img)
-}
-
-// base returns a container of a locked image after its setup.
-func (c *cell) base(ctx context.Context, img lock.Image) (*dagger.Container, error) {
 	ctr, err := c.rootfs(ctx, img)
 	if err != nil {
 		return nil, err
@@ -43,9 +35,11 @@ func (c *cell) base(ctx context.Context, img lock.Image) (*dagger.Container, err
 	}
 	ctr = withEnv(ctr, img.Env)
 	if img.Setup != "" {
-		ctr, _, err = c.exec(ctx, ctr, installCaps, shell(img.Setup))
+		if ctr, _, err = c.exec(ctx, ctr, installCaps, shell(img.Setup)); err != nil {
+			return nil, err
+		}
 	}
-	return ctr, err
+	return ctr, c.probe(ctx, ctr, img)
 }
 
 // rootfs pulls an image from a registry by digest, or installs the locked Debian
@@ -145,7 +139,8 @@ func (c *cell) pulled(ctx context.Context, ctr *dagger.Container, pin lock.Image
 	image := c.Registries.Reference(pin.Registry + "@" + pin.Digest)
 	ctr, err := ctr.From(image).Sync(ctx)
 	if err != nil {
-		return nil, unreachable(image, err)
+		return nil, diag.Errorf(diag.Fetch, "pulling %s: %w", image, err).
+			WithHint("the engine must reach the image's registry, or its mirror in BUILDER_MIRROR_REGISTRY; nothing was built")
 	}
 	_ = atomicfile.Write(Pulled(c.Scratch, pin.Digest), nil) // if it fails, a later run asks the registry first
 	return ctr, nil
@@ -162,12 +157,6 @@ func (c *cell) layout(ctx context.Context, digest string) (string, error) {
 // an engine has pulled the image with this digest.
 func Pulled(scratch, digest string) string {
 	return filepath.Join(scratch, "pulled-"+strings.ReplaceAll(digest, ":", "-"))
-}
-
-// unreachable returns the error for an image that could not be pulled.
-func unreachable(reference string, err error) error {
-	return diag.Errorf(diag.Fetch, "pulling %s: %w", reference, err).
-		WithHint("the engine must reach the image's registry, or its mirror in BUILDER_MIRROR_REGISTRY; nothing was built")
 }
 
 // bootstrap returns the path of the first layer of a Debian root file system. It reuses

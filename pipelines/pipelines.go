@@ -146,8 +146,8 @@ func Names() []string {
 // Build implements [run.Engine]. It runs all steps of an entry, exports its wheel or
 // archive with the other files, and makes the box of the gates.
 func (e *Engine) Build(ctx context.Context, job run.Job, events run.Events, look run.Look) error {
-	early := e.prepare(ctx, job)
-	defer early.stop()
+	wait, stop := e.prepare(ctx, job)
+	defer stop()
 	ctx, c, err := e.open(ctx, job, events)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (e *Engine) Build(ctx context.Context, job run.Job, events run.Events, look
 		return look(ctx, built)
 	}
 	limited, end := c.step(ctx, "box")
-	early.wait(limited)
+	wait(limited)
 	built.Box, err = c.box(limited, made[0].Path)
 	if err = end(err); err != nil {
 		return err

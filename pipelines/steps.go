@@ -101,12 +101,16 @@ func venvOf(img lock.Image) string {
 // install installs a wheel into the virtual environment of a container with uv.
 func (c *cell) install(ctx context.Context, ctr *dagger.Container, venv, wheel string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(wheel)
-	script := fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode '%s'", uvPath, venv, at)
-	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(wheel)), installCaps, shell(script))
+	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(wheel)), installCaps, shell(installScript(venv, "'"+at+"'")))
 	if err != nil {
 		return nil, err
 	}
 	return ctr.WithoutMount(at), nil
+}
+
+// installScript returns a script that installs wheels, as the shell reads them.
+func installScript(venv, wheels string) string {
+	return fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode %s", uvPath, venv, wheels)
 }
 
 // sourceStep unpacks the source at its fixed path. It unpacks a released wheel as it is
