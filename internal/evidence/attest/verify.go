@@ -157,17 +157,12 @@ func (b Bundle) origin(a artifact.Artifact, err error) []Check {
 	return checks
 }
 
-// Announces returns the files of an artifact according to the statements, the artifact
-// first, with their signed sizes.
-func (b Bundle) Announces(a artifact.Artifact) []artifact.Artifact {
+// Announces returns the files of a cell according to the statements, with their signed
+// sizes.
+func (b Bundle) Announces() []artifact.Artifact {
 	var all []artifact.Artifact
 	for _, s := range b.Artifacts {
-		f := artifact.Artifact{Name: s.Name, SHA256: s.Digest["sha256"], Size: s.Annotations.Size}
-		if f.Name == a.Name && f.SHA256 == a.SHA256 {
-			all = append([]artifact.Artifact{f}, all...)
-		} else {
-			all = append(all, f)
-		}
+		all = append(all, artifact.Artifact{Name: s.Name, SHA256: s.Digest["sha256"], Size: s.Annotations.Size})
 	}
 	return all
 }

@@ -123,7 +123,7 @@ func admitted(offered []artifact.Artifact, key string, b attest.Bundle) ([]artif
 		return nil, fmt.Errorf("it was built from another entry: key %s, expected %s", made, key)
 	}
 	wheel := offered[0]
-	signed := b.Announces(wheel)
+	signed := b.Announces()
 	var errs []error
 	for i, f := range offered {
 		var err error
