@@ -191,6 +191,19 @@ func memberFacts(ctx context.Context, w *wheel.Wheel, budget *elf.Budget, name s
 	return nil
 }
 
+// Text examines a text as a log, or as the facts of a library or wheel.
+func (e *Examiner) Text(of Subject, text string) (Report, error) {
+	s, kind := e.logs.scan(), "log"
+	switch of {
+	case Library:
+		s, kind = e.libraries.scan(), "library"
+	case Wheel:
+		s, kind = e.wheels.scan(), "wheel"
+	}
+	lines, err := s.lines(strings.NewReader(text))
+	return Report{Kind: kind, Lines: lines, Findings: s.findings()}, err
+}
+
 // Cause returns the first finding of a log if it is an error. It returns false if there
 // is none, or if the log cannot be read.
 func (e *Examiner) Cause(ctx context.Context, name string) (Diagnosis, bool) {
