@@ -2,6 +2,7 @@ package pipelines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,24 +53,18 @@ func (c *cell) export(ctx context.Context, container *dagger.Container, dir stri
 	if err != nil {
 		return nil, err
 	}
-	made := []artifact.Artifact{a}
+	made, errs := []artifact.Artifact{a}, []error{}
+	add := func(a artifact.Artifact, err error) { made, errs = append(made, a), append(errs, err) }
 	for _, file := range beside {
-		if a, err = move(file, dir, c.entry); err != nil {
-			return nil, err
-		}
-		made = append(made, a)
+		add(move(file, dir, c.entry))
 	}
 	if c.entry.Expect.Tree == "" {
-		if a, err = writeRequirements(c.entry, made[0], c.inputs, dir); err != nil {
-			return nil, err
-		}
-		made = append(made, a)
+		add(writeRequirements(c.entry, made[0], c.inputs, dir))
 	}
-	if len(c.entry.Profile) == 0 {
-		return made, nil
+	if len(c.entry.Profile) > 0 {
+		add(writeProfile(c.entry, dir))
 	}
-	a, err = writeProfile(c.entry, dir)
-	return append(made, a), err
+	return made, errors.Join(errs...)
 }
 
 // measure refuses a build's output with too many, too large or other files than regular

@@ -146,7 +146,7 @@ func (p Provenance) problem() string {
 func (b Bundle) Repeats(p Provenance, made []artifact.Artifact, signer string) bool {
 	return b.Provenance != nil && b.maker == signer && b.Provenance.problem() == "" &&
 		b.Provenance.Definition.Internal.Key == p.Definition.Internal.Key &&
-		b.Provenance.Run.Builder.Version["ccache"] == p.Run.Builder.Version["ccache"] &&
+		b.Provenance.Run.Builder.Version[CompilerCache] == p.Run.Builder.Version[CompilerCache] &&
 		slices.EqualFunc(b.Artifacts, subjects(made), func(x, y Subject) bool {
 			return x.Name == y.Name && x.Digest["sha256"] == y.Digest["sha256"]
 		})

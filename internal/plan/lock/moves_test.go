@@ -127,13 +127,10 @@ func TestHoldingRefuses(t *testing.T) {
 }
 
 func TestAnd(t *testing.T) {
-	all := lock.File{}.Missing(drafts(t))
-	some := lock.File{}.Missing(drafts(t)[:1])
-	for _, got := range []lock.Missing{all.And(some), all.And(lock.Missing{}), lock.Missing{}.And(all), all.And(all)} {
-		check.That(t, got.String() == all.String(), "got %s, want %s", got, all)
+	all, some := lock.File{}.Missing(drafts(t)), lock.File{}.Missing(drafts(t)[:1])
+	for _, got := range []lock.Missing{all.And(some), some.And(all), all.And(all)} {
+		check.That(t, len(got.Sources) == 2 && len(got.Images) == 2 && len(got.Python) == 4, "got %s, want %s", got, all)
 	}
-	both := some.And(all)
-	check.That(t, len(both.Sources) == 2 && len(both.Images) == 2 && len(both.Python) == 4, "got %s", both)
 }
 
 func TestCompare(t *testing.T) {
