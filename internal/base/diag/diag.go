@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/xrash/smetrics"
 )
 
 // Code is the exit code of the process, one per class of failure.
@@ -237,7 +239,7 @@ func walk(err error, visit func(*Error)) {
 func Nearest(word string, known []string) string {
 	best, bound := "", len(word)/3+2
 	for _, k := range known {
-		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < bound {
+		if d := smetrics.WagnerFischer(strings.ToLower(word), strings.ToLower(k), 1, 1, 1); d < bound {
 			best, bound = k, d
 		}
 	}
@@ -259,25 +261,4 @@ func DidYouMean(word string, known []string) string {
 		return fmt.Sprintf("did you mean %q? known: %s", near, list)
 	}
 	return "known: " + list
-}
-
-// distance returns the Levenshtein distance between a and b in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
