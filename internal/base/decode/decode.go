@@ -36,8 +36,8 @@ const maxBytes = 1 << 20
 // quadratically for a file of brackets.
 const maxDepth = 32
 
-// readFile reads a file of fsys. Its path in error messages begins with dir. It checks
-// the size before reading, and errors never contain the content.
+// readFile reads a file of fsys. Its path in error messages begins with dir. Errors never
+// contain the content.
 func readFile(fsys fs.FS, dir, file string) ([]byte, error) {
 	pos := diag.Pos{File: path.Join(dir, file)}
 	f, err := fsys.Open(file)
@@ -45,14 +45,8 @@ func readFile(fsys fs.FS, dir, file string) ([]byte, error) {
 		return nil, diag.At(pos, "%w", plainly(err))
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, diag.At(pos, "%w", plainly(err))
-	case !info.Mode().IsRegular():
+	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
 		return nil, diag.At(pos, "not a regular file")
-	case info.Size() > maxBytes:
-		return nil, diag.At(pos, "larger than %d bytes", maxBytes)
 	}
 	data, err := regular.All(f, maxBytes)
 	if err != nil {

@@ -18,7 +18,7 @@ type Counter interface {
 type meter struct {
 	mu      sync.Mutex
 	out     io.Writer
-	counter Counter
+	counter Counter // nil if out counts no bytes
 	done    atomic.Int64
 	total   int64
 	files   int
@@ -26,16 +26,9 @@ type meter struct {
 	share   int64 // percentage in the last line written
 }
 
-// uncounted serves a writer without byte counts.
-type uncounted struct{}
-
-func (uncounted) Bytes(int64, int64) {}
-
 func newMeter(wants []want, out io.Writer) *meter {
-	m := &meter{out: out, all: len(wants), counter: uncounted{}}
-	if counter, ok := out.(Counter); ok {
-		m.counter = counter
-	}
+	m := &meter{out: out, all: len(wants)}
+	m.counter, _ = out.(Counter)
 	for _, w := range wants {
 		m.total += w.blob.Size
 	}
@@ -56,7 +49,9 @@ func (m *meter) file() func(done, total int64) {
 func (m *meter) show() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.counter.Bytes(m.done.Load(), m.total)
+	if m.counter != nil {
+		m.counter.Bytes(m.done.Load(), m.total)
+	}
 	if share := m.done.Load() * 100 / max(m.total, 1); share != m.share {
 		m.share = share
 		m.line()
