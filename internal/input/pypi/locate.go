@@ -26,7 +26,7 @@ func (t Tool) Locate(ctx context.Context, scratch string, files []File) (map[str
 			}
 			pins = append(pins, pin)
 		}
-		releases, err := t.compile(ctx, scratch, inputs{requirements: pins}, "--no-deps", "--universal", "--python-version", "3."+strconv.Itoa(r.minor))
+		releases, err := t.compile(ctx, scratch, inputs{requirements: pins}, "--no-deps", "--universal", "--python-version", python3(r.minor))
 		if err != nil {
 			return nil, err
 		}
@@ -68,8 +68,7 @@ func rounds(files []File) []round {
 		most = max(most, pythonMinor(f.Filename))
 	}
 	if most == 0 {
-		_, minor, _ := strings.Cut(newest, ".")
-		most, _ = strconv.Atoi(minor)
+		most = newest
 	}
 	var all []round
 	for _, f := range files {

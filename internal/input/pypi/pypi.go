@@ -89,7 +89,7 @@ func (t Tool) Sdist(ctx context.Context, scratch, project, version string) (File
 	if err != nil {
 		return File{}, diag.Errorf(diag.Usage, "resolving source: %w", err)
 	}
-	packages, err := t.compile(ctx, scratch, inputs{requirements: []string{pin}}, "--no-deps", "--universal", "--python-version", newest)
+	packages, err := t.compile(ctx, scratch, inputs{requirements: []string{pin}}, "--no-deps", "--universal", "--python-version", python3(newest))
 	if err != nil {
 		return File{}, err
 	}
@@ -159,5 +159,7 @@ func exact(project, version string) (string, error) {
 	return project + "==" + version, nil
 }
 
-// newest is the Python for files supporting any Python.
-const newest = "3.14"
+// newest is the minor version of the Python for files supporting any Python.
+const newest = 14
+
+func python3(minor int) string { return fmt.Sprintf("3.%d", minor) }

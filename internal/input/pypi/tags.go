@@ -90,10 +90,8 @@ func best(p release) (found, error) {
 	}).found, nil
 }
 
-var digits = regexp.MustCompile(`^[0-9]*`)
-
 // buildNumber returns the leading digits of a build tag as a number.
-func buildNumber(tag string) int {
-	n, _ := strconv.Atoi(digits.FindString(tag))
+func buildNumber(tag string) (n int) {
+	_, _ = fmt.Sscanf(tag, "%d", &n) // an empty tag counts as 0
 	return n
 }
