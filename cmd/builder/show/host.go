@@ -2,7 +2,6 @@ package show
 
 import (
 	"cmp"
-	"time"
 
 	"builder/cmd/builder/config"
 	"builder/internal/app/host"
@@ -56,9 +55,9 @@ func printRemedies(out term.Printer, width int, r doctor.Report) {
 func Engine(out term.Printer, s native.Status) {
 	switch {
 	case s.Running:
-		out.Say("running %s at %s (process %d, since %s, %d connections)", s.Version, s.Address, s.PID, s.Since.Format(time.DateTime), s.Connections)
+		out.Say("running %s at %s (process %d)", native.Version, s.Address, s.PID)
 	case s.Built:
-		out.Say("built %s, not running", s.Version)
+		out.Say("built %s, not running", native.Version)
 	default:
 		out.Say("not built: the first run builds it")
 	}

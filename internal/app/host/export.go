@@ -108,17 +108,8 @@ func (x ExportRequest) gather(ctx context.Context, s Setup, w *home.Workspace, e
 func pullImages(ctx context.Context, s Setup, w *home.Workspace, entries []lock.Entry, without bool) ([]store.Blob, error) {
 	var all []store.Blob
 	var errs []error
-	var pins []lock.ImagePin
-	for _, e := range entries {
-		pins = append(pins, e.Pulled()...)
-	}
-	seen := map[string]bool{}
-	for _, pin := range pins {
+	for _, pin := range imagesOf(entries) {
 		name := pin.Reference()
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
 		blobs, held := oci.Held(w.Store, pin.Digest)
 		switch {
 		case without:

@@ -53,18 +53,15 @@ type Engine struct {
 
 // Status is the state of an engine. Reading it has no side effect.
 type Status struct {
-	Built       bool // the programs of this version exist
-	Running     bool
-	Current     bool   // the running engine answers and has this build and configuration
-	PID         int    // supervisor's process ID; 0 if not running
-	Address     string // "" if not running
-	Connections int    // connections to the engine's socket; each client has several
-	Version     string
-	CLI         string
-	Log         string // path of the engine's log
-	StateDir    string // path of the cache
-	StateBytes  int64
-	Since       time.Time
+	Built      bool // the programs of this version exist
+	Running    bool
+	Current    bool   // the running engine answers and has this build and configuration
+	PID        int    // supervisor's process ID; 0 if not running
+	Address    string // "" if not running
+	CLI        string
+	Log        string // path of the engine's log
+	StateDir   string // path of the cache
+	StateBytes int64
 }
 
 // New returns the engine of home, the BUILDER_HOME. It starts and writes nothing. Later
@@ -199,17 +196,12 @@ func (e *Engine) Status(ctx context.Context) (Status, error) {
 // Look is Status without the size of the cache, which takes seconds to compute.
 func (e *Engine) Look() Status {
 	s := Status{
-		Built: exists(e.bin("")), Version: Version, CLI: e.bin("dagger"),
+		Built: exists(e.bin("")), CLI: e.bin("dagger"),
 		Log: e.path("engine.log"), StateDir: e.path("state"),
-		Connections: e.connections(), // before current makes one itself
+		Current: e.current(),
 	}
-	s.Current = e.current()
-	s.PID, s.Running = e.pid()
-	if s.Running {
+	if s.PID, s.Running = e.pid(); s.Running {
 		s.Address = e.address()
-		if info, err := os.Stat(e.path("pid")); err == nil {
-			s.Since = info.ModTime()
-		}
 	}
 	return s
 }
@@ -265,43 +257,22 @@ const sockets = "/run/builder"
 func (e *Engine) socket() string { return filepath.Join(sockets, hash(e.dir)[:12]+".sock") }
 
 // Supported returns an error if this process cannot start a native engine.
-func Supported() error { return supported(runtime.GOOS, os.Geteuid(), inChroot("/proc", "/")) }
+func Supported() error { return supported(runtime.GOOS, os.Geteuid()) }
 
-// supported returns an error if a native engine cannot run on this system, as this user
-// or in this root directory.
-func supported(goos string, euid int, chroot bool) error {
+// supported returns an error if a native engine cannot run on this system or as this
+// user.
+func supported(goos string, euid int) error {
 	var why string
 	switch {
 	case goos != "linux":
 		why = "the native engine needs Linux, this host runs " + goos
 	case euid != 0:
 		why = "the native engine needs root"
-	case chroot:
-		return diag.Errorf(diag.NoEngine, "the native engine cannot run in a chroot, because runc changes the root directory of its mount namespace").
-			WithHint("run builder in a privileged container or outside the chroot, %s", instead)
 	default:
 		return nil
 	}
 	return diag.Errorf(diag.NoEngine, "%s", why).
 		WithHint("run as root on Linux, %s", instead)
-}
-
-// inChroot reports whether root is another directory than the root of process 1 in the
-// same mount namespace. It needs proc to be mounted.
-func inChroot(proc, root string) bool {
-	ours, err := os.Readlink(filepath.Join(proc, "self/ns/mnt"))
-	if err != nil {
-		return false
-	}
-	if init, err := os.Readlink(filepath.Join(proc, "1/ns/mnt")); err != nil || init != ours {
-		return false
-	}
-	here, err := os.Stat(root)
-	if err != nil {
-		return false
-	}
-	there, err := os.Stat(filepath.Join(proc, "1/root") + "/")
-	return err == nil && !os.SameFile(here, there)
 }
 
 func hash(parts ...string) string {

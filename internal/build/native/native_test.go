@@ -25,46 +25,21 @@ func engine(t *testing.T, opts Options) *Engine {
 
 func TestSupported(t *testing.T) {
 	for name, c := range map[string]struct {
-		goos   string
-		euid   int
-		chroot bool
-		want   string
+		goos string
+		euid int
+		want string
 	}{
-		"root":      {"linux", 0, false, ""},
-		"user":      {"linux", 1000, false, "needs root"},
-		"elsewhere": {"darwin", 0, false, "needs Linux"},
-		"chroot":    {"linux", 0, true, "cannot run in a chroot"},
+		"root":      {"linux", 0, ""},
+		"user":      {"linux", 1000, "needs root"},
+		"elsewhere": {"darwin", 0, "needs Linux"},
 	} {
-		err := supported(c.goos, c.euid, c.chroot)
+		err := supported(c.goos, c.euid)
 		if c.want == "" {
 			check.That(t, err == nil, "%s: %v", name, err)
 			continue
 		}
 		wantNoEngine(t, err, c.want)
 	}
-}
-
-// TestInChroot copies the links of /proc that tell a chroot from the root directory of a
-// mount namespace.
-func TestInChroot(t *testing.T) {
-	outer, inner := t.TempDir(), t.TempDir()
-	for name, c := range map[string]struct {
-		ns   string // mount namespace of process 1
-		root string
-		want bool
-	}{
-		"root directory":            {"mnt:[1]", outer, false},
-		"chroot":                    {"mnt:[1]", inner, true},
-		"container, host's process": {"mnt:[2]", inner, false},
-	} {
-		proc := t.TempDir()
-		for link, target := range map[string]string{"self/ns/mnt": "mnt:[1]", "1/ns/mnt": c.ns, "1/root": outer} {
-			link = filepath.Join(proc, link)
-			must.Succeed(t, os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(target, link))
-		}
-		check.Same(t, fmt.Sprintf("%s: inChroot", name), c.want, inChroot(proc, c.root))
-	}
-	check.That(t, !inChroot(t.TempDir(), inner), "inChroot is true without /proc")
 }
 
 func TestOneHomeHasOneName(t *testing.T) {

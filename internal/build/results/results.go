@@ -74,24 +74,25 @@ func (r *Results) Has(key string) bool {
 // Known returns the result of the entry with this key, if the store has it with all its
 // files.
 func (r *Results) Known(key string) (run.Result, bool) {
-	data, ok := r.store.Result(key)
-	if !ok {
-		return run.Result{}, false
+	found, err := r.read(key)
+	lacks := func(a artifact.Artifact) bool {
+		_, has := r.store.Path(blob(a))
+		return !has
 	}
-	record, err := r.open(key, data)
-	if err != nil {
+	if err != nil || slices.ContainsFunc(files(found), lacks) {
 		return run.Result{}, false
-	}
-	found, err := decode(record)
-	if err != nil {
-		return run.Result{}, false
-	}
-	for _, a := range files(found) {
-		if _, ok := r.store.Path(blob(a)); !ok {
-			return run.Result{}, false
-		}
 	}
 	return found, true
+}
+
+// read returns the record of a result. It fails if nobody kept the result.
+func (r *Results) read(key string) (run.Result, error) {
+	data, _ := r.store.Result(key)
+	record, err := r.open(key, data)
+	if err != nil {
+		return run.Result{}, err
+	}
+	return decode(record)
 }
 
 // files lists the artifacts and attestations of a result.
@@ -174,7 +175,7 @@ func (r *Results) Without(gone []store.Kept, dryRun bool) ([]string, error) {
 	keys := []string{}
 	var errs []error
 	for _, key := range r.store.Results() {
-		found, _ := r.peek(key) // an unreadable record has no files
+		found, _ := r.read(key) // an unreadable record has no files
 		if !slices.ContainsFunc(files(found), func(a artifact.Artifact) bool {
 			return slices.ContainsFunc(gone, func(k store.Kept) bool { return k.SHA256 == a.SHA256 })
 		}) {
@@ -193,7 +194,7 @@ func (r *Results) Without(gone []store.Kept, dryRun bool) ([]string, error) {
 func (r *Results) Check() error {
 	var errs []error
 	for _, key := range r.store.Results() {
-		found, err := r.peek(key)
+		found, err := r.read(key)
 		for _, a := range files(found) {
 			err = errors.Join(err, r.store.Verify(blob(a)))
 		}
@@ -203,16 +204,6 @@ func (r *Results) Check() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// peek reads a record without a check of its signature.
-func (r *Results) peek(key string) (run.Result, error) {
-	data, _ := r.store.Result(key)
-	record, err := attest.PeekResult(data)
-	if err != nil {
-		return run.Result{}, err
-	}
-	return decode(record)
 }
 
 // decode refuses a record without artifacts and one with a name that is not a plain
