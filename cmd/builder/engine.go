@@ -48,12 +48,12 @@ func engineCommand(out term.Printer) *cli.Command {
 				return nil
 			}, &cli.StringFlag{Name: "to", Aliases: []string{"o"}, Usage: "write the image to `FILE`, which must not exist"}),
 			verb("status", "print whether the engine is built and runs, and the place of its cache", func(c *cli.Context, s host.Setup) error {
-				now, err := host.NativeEngine(s).Status(c.Context)
-				if err != nil {
-					return err
+				now := host.NativeEngine(s).Look()
+				cache, err := native.DiskUsage(c.Context, now.StateDir)
+				if err == nil {
+					show.Engine(out, now, cache)
 				}
-				show.Engine(out, now)
-				return nil
+				return err
 			}),
 		},
 	}

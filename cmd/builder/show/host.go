@@ -51,8 +51,8 @@ func printRemedies(out term.Printer, width int, r doctor.Report) {
 	}
 }
 
-// Engine prints the state of the native engine.
-func Engine(out term.Printer, s native.Status) {
+// Engine prints the state of the native engine. cache is the size of its cache in bytes.
+func Engine(out term.Printer, s native.Status, cache int64) {
 	switch {
 	case s.Running:
 		out.Say("running %s at %s (process %d)", native.Version, s.Address, s.PID)
@@ -61,7 +61,7 @@ func Engine(out term.Printer, s native.Status) {
 	default:
 		out.Say("not built: the first run builds it")
 	}
-	out.Say("cache %s, %s", s.StateDir, size.Text(s.StateBytes))
+	out.Say("cache %s, %s", s.StateDir, size.Text(cache))
 	out.Say("log %s", s.Log)
 }
 

@@ -30,7 +30,7 @@ type Engines struct {
 	StepLimit time.Duration      // limit for one build step; 0 is no limit
 	Patience  time.Duration      // how long a silent engine counts as running
 	Ccache    bool               // take objects from the compiler cache
-	Daemon    *Daemon            // of this host; nil looks for it at each call
+	Daemon    *Daemon            // of this host
 }
 
 // CacheKey is the configuration key for the size limit of an engine's cache.
@@ -59,9 +59,6 @@ type Daemon struct {
 
 // Find returns the running Docker or Podman.
 func (m *Daemon) Find(ctx context.Context) (d daemon.Daemon, found bool) {
-	if m == nil {
-		m = &Daemon{}
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.asked {
@@ -74,9 +71,6 @@ func (m *Daemon) Find(ctx context.Context) (d daemon.Daemon, found bool) {
 // Image returns the engine's image in the daemon d. If d has none, Image returns the image
 // to pull and false.
 func (m *Daemon) Image(ctx context.Context, d daemon.Daemon) (image string, holds bool) {
-	if m == nil {
-		m = &Daemon{}
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.image == "" {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
-	"strings"
 
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
@@ -41,11 +39,6 @@ func Audit(ctx context.Context, s Setup, rs []*recipe.Recipe, fetch bool) (map[s
 			return nil, err
 		}
 		reports[r.Name] = report
-		pin := s.Catalogue.PinCommand(r.Name, nil) + " --all"
-		unlocked := unlockedVersions(report, cells)
-		if len(unlocked) > 0 {
-			s.Keys.Note("not measured, because the lock has no source of it: %s %s; lock it with `%s`", r.Name, strings.Join(unlocked, ", "), pin)
-		}
 		for _, f := range report.Findings {
 			errs = append(errs, diag.Errorf(diag.Patch, "%s/%s", r.Name, f).WithHint("%s", f.Remedy))
 		}
@@ -53,12 +46,8 @@ func Audit(ctx context.Context, s Setup, rs []*recipe.Recipe, fetch bool) (map[s
 			if !row.Unseen() || unfetched != nil {
 				continue
 			}
-			lacks := diag.Errorf(diag.Patch, "%s/%s: not measured: the store has no source of its versions", r.Name, row.Patch).
-				WithHint("fetch the sources with `builder patch audit --fetch %s`", r.Name)
-			if !slices.ContainsFunc(row.NotMeasured(), func(v string) bool { return !slices.Contains(unlocked, v) }) {
-				lacks = lacks.WithHint("lock its sources with `%s`, then run `builder patch audit --fetch %s`", pin, r.Name)
-			}
-			errs = append(errs, lacks)
+			errs = append(errs, diag.Errorf(diag.Patch, "%s/%s: not measured: the store has no source of its versions", r.Name, row.Patch).
+				WithHint("lock the sources with `%s --all` if the lock lacks them, and fetch them with `builder patch audit --fetch %s`", s.Catalogue.PinCommand(r.Name, nil), r.Name))
 		}
 	}
 	return reports, errors.Join(errs...)
@@ -85,19 +74,6 @@ func PatchAsDiff(ctx context.Context, s Setup, rs []*recipe.Recipe, name string)
 		}
 	}
 	return "", diag.Errorf(diag.Usage, "unknown patch %q", name).WithHint("%s", diag.DidYouMean(name, names))
-}
-
-// unlockedVersions returns the versions that a report could not measure because the lock
-// does not pin their source.
-func unlockedVersions(report audit.Report, cells []audit.Cell) []string {
-	var all []string
-	for _, c := range cells {
-		unmeasured := func(r audit.Row) bool { return slices.Contains(r.NotMeasured(), c.Version) }
-		if c.Source == "" && !slices.Contains(all, c.Version) && slices.ContainsFunc(report.Rows, unmeasured) {
-			all = append(all, c.Version)
-		}
-	}
-	return all
 }
 
 // auditCells returns every cell of a recipe with its facts and the digest of its

@@ -1,6 +1,7 @@
 package owned
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -18,6 +19,27 @@ func Seals(dir string) string { return dir + ".sums" }
 
 // maxRecord limits a record in bytes. A directory of programs has some ten files.
 const maxRecord = 1 << 20
+
+// Make replaces a directory by one that fill fills, and records its digests. It appears
+// complete or not at all. A killed process leaves a directory DIR.*.tmp, which nothing
+// reads.
+func Make(dir string, fill func(fresh string) error) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh)
+	if err := fill(fresh); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Chmod(fresh, 0o755), Seal(fresh, dir), os.RemoveAll(dir)); err != nil {
+		return err
+	}
+	return os.Rename(fresh, dir)
+}
 
 // Seal records the digests of all files of a directory in the record of another, to
 // which the caller renames it. It takes the right to write from other users, because the

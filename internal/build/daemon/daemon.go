@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+
 	"builder/internal/base/diag"
 )
 
@@ -174,23 +176,17 @@ func (d Daemon) Down(ctx context.Context, c Container) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTime)
 	defer cancel()
 	var failed error // of the last removal
-	for {
-		if _, there := d.look(ctx, c); !there && ctx.Err() == nil {
-			return nil
-		} else if !there {
-			return errors.Join(failed, context.Cause(ctx))
+	_, err := backoff.Retry(ctx, func() (_ any, err error) {
+		if _, there := d.look(ctx, c); !there {
+			return nil, context.Cause(ctx)
 		}
-		_, err := d.run(ctx, "rm", "--force", "--volumes", c.Name)
-		if err == nil {
-			return nil
-		}
-		failed = err
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(time.Second):
-		}
+		_, failed = d.run(ctx, "rm", "--force", "--volumes", c.Name)
+		return nil, failed
+	}, backoff.WithBackOff(backoff.NewConstantBackOff(time.Second)))
+	if err != nil {
+		return errors.Join(failed, err)
 	}
+	return nil
 }
 
 // Empty removes the container and its volume. It returns an error and removes nothing

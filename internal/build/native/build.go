@@ -3,7 +3,6 @@ package native
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -82,22 +81,15 @@ func (e *Engine) build(ctx context.Context, goTool string) error {
 	return err
 }
 
-// appear fills the directory of the programs with fill, records its digests and renames
-// it into place at the end. A killed process leaves only a temporary directory. Nothing
-// reads it, and prune removes it.
+// appear makes the directory of the programs with fill. What a killed process leaves,
+// prune removes.
 func (e *Engine) appear(fill func(tmp string) error) error {
-	tmp := fmt.Sprintf("%s.%d.tmp", e.programsDir(), os.Getpid())
-	err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(filepath.Join(tmp, "bin"), 0o755))
-	if err == nil {
-		err = fill(tmp)
-	}
-	if err == nil {
-		err = owned.Seal(tmp, e.programsDir())
-	}
-	if err == nil {
-		err = os.Rename(tmp, e.programsDir())
-	}
-	return errors.Join(err, os.RemoveAll(tmp))
+	return owned.Make(e.programsDir(), func(tmp string) error {
+		if err := os.Mkdir(filepath.Join(tmp, "bin"), 0o755); err != nil {
+			return err
+		}
+		return fill(tmp)
+	})
 }
 
 // compile writes the engine's module to dir/src and builds its programs into dir/bin.

@@ -2,7 +2,6 @@ package native
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -91,23 +90,20 @@ func (e *Engine) copyClient(ctx context.Context, d daemon.Daemon, image string) 
 	if e.client() != "" {
 		return nil
 	}
-	dir, kept := e.path(fmt.Sprintf("client.%d.tmp", os.Getpid())), filepath.Dir(e.copiedClient())
-	defer os.RemoveAll(dir)
-	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
-		return err
-	}
-	program := filepath.Join(dir, "dagger")
-	if err := d.CopyOut(ctx, image, imageClient, program); err != nil {
-		return err
-	}
-	said, err := exec.CommandContext(ctx, program, "version").Output()
-	if err != nil {
-		return fmt.Errorf("asking it for its version: %w", err)
-	}
-	if !slices.Contains(strings.Fields(string(said)), Version) {
-		return fmt.Errorf("its version is %q, expected %s", said, Version)
-	}
-	return errors.Join(owned.Seal(dir, kept), os.RemoveAll(kept), os.Rename(dir, kept))
+	return owned.Make(filepath.Dir(e.copiedClient()), func(dir string) error {
+		program := filepath.Join(dir, "dagger")
+		if err := d.CopyOut(ctx, image, imageClient, program); err != nil {
+			return err
+		}
+		said, err := exec.CommandContext(ctx, program, "version").Output()
+		if err != nil {
+			return fmt.Errorf("asking it for its version: %w", err)
+		}
+		if !slices.Contains(strings.Fields(string(said)), Version) {
+			return fmt.Errorf("its version is %q, expected %s", said, Version)
+		}
+		return nil
+	})
 }
 
 // leashed returns the path of a client that ends with the process that started it. The

@@ -51,17 +51,16 @@ type Engine struct {
 	opts Options
 }
 
-// Status is the state of an engine. Reading it has no side effect.
+// Status is the state of an engine.
 type Status struct {
-	Built      bool // the programs of this version exist
-	Running    bool
-	Current    bool   // the running engine answers and has this build and configuration
-	PID        int    // supervisor's process ID; 0 if not running
-	Address    string // "" if not running
-	CLI        string
-	Log        string // path of the engine's log
-	StateDir   string // path of the cache
-	StateBytes int64
+	Built    bool // the programs of this version exist
+	Running  bool
+	Current  bool   // the running engine answers and has this build and configuration
+	PID      int    // supervisor's process ID; 0 if not running
+	Address  string // "" if not running
+	CLI      string
+	Log      string // path of the engine's log
+	StateDir string // path of the cache
 }
 
 // New returns the engine of home, the BUILDER_HOME. It starts and writes nothing. Later
@@ -185,15 +184,7 @@ func (e *Engine) Down(ctx context.Context) error {
 	return nil
 }
 
-// Status reports the state without starting, stopping or waiting for the engine.
-func (e *Engine) Status(ctx context.Context) (Status, error) {
-	s := e.Look()
-	var err error
-	s.StateBytes, err = DiskUsage(ctx, s.StateDir)
-	return s, err
-}
-
-// Look is Status without the size of the cache, which takes seconds to compute.
+// Look reports the state without starting, stopping or waiting for the engine.
 func (e *Engine) Look() Status {
 	s := Status{
 		Built: exists(e.bin("")), CLI: e.bin("dagger"),

@@ -155,28 +155,21 @@ func (e *Engine) stop(ctx context.Context, timeout time.Duration) error {
 
 // terminate sends SIGTERM to the supervisor, and SIGKILL after the timeout.
 func (e *Engine) terminate(ctx context.Context, timeout time.Duration) error {
-	steps := []struct {
-		after  time.Duration
-		signal syscall.Signal
-		say    string
-	}{
-		{0, syscall.SIGTERM, ""},
-		{2 * time.Second, 0, "waiting for the engine to stop: it may have to write its cache to disk"},
-		{timeout, syscall.SIGKILL, "the engine did not stop in time: killing it"},
-	}
-	for start := time.Now(); ; {
+	for start, sent := time.Now(), syscall.Signal(0); ; {
 		pid, alive := e.pid()
 		if !alive {
 			return nil
 		}
-		if len(steps) > 0 && pid > 1 && time.Since(start) >= steps[0].after {
-			if steps[0].say != "" {
-				e.log("%s", steps[0].say)
-			}
-			if err := syscall.Kill(pid, steps[0].signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		signal, say := syscall.SIGTERM, "stopping the engine: it may have to write its cache to disk"
+		if time.Since(start) >= timeout {
+			signal, say = syscall.SIGKILL, "the engine did not stop in time: killing it"
+		}
+		if pid > 1 && signal != sent {
+			e.log("%s", say)
+			if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fmt.Errorf("ending process %d: %w", pid, err)
 			}
-			steps = steps[1:]
+			sent = signal
 		}
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return err

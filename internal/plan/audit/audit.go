@@ -39,12 +39,6 @@ func (r Row) Unseen() bool {
 	return slices.Contains(states, patch.NotMeasured) && !slices.ContainsFunc(states, seen)
 }
 
-// NotMeasured returns the versions whose source was not available, sorted.
-func (r Row) NotMeasured() []string {
-	versions := slices.Sorted(maps.Keys(r.States))
-	return slices.DeleteFunc(versions, func(v string) bool { return r.States[v] != patch.NotMeasured })
-}
-
 // A Finding is a problem in the catalogue of patches.
 type Finding struct {
 	Patch   string `json:"patch"`
