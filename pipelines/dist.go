@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -209,9 +208,10 @@ func normalise(from, dir string, e lock.Entry) (artifact.Artifact, error) {
 		replace[w.DistInfo+"/METADATA"] = wheel.Described(metadata)
 	}
 	path := filepath.Join(dir, filepath.Base(from))
-	err = atomicfile.Fill(path, func(dst io.Writer) error {
-		return wheel.Normalise(dst, w, wheel.Options{Epoch: time.Unix(e.Epoch, 0), Replace: replace})
-	})
+	out, err := atomicfile.Create(path)
+	if err == nil {
+		err = out.Finish(wheel.Normalise(out, w, wheel.Options{Epoch: time.Unix(e.Epoch, 0), Replace: replace}))
+	}
 	if err != nil {
 		return artifact.Artifact{}, fmt.Errorf("writing the wheel: %w", err)
 	}

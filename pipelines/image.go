@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -99,9 +98,11 @@ func (c *cell) cpythonTar(ctx context.Context, python image.CPython) (string, er
 		return "", diag.Errorf(diag.Fetch, "%s is not in the store", python.Filename())
 	}
 	return c.archive(ctx, "cpython-"+shortDigest(python.SHA256+python.Folder), exists, func(path string) error {
-		return atomicfile.Fill(path, func(w io.Writer) error {
-			return cpython.Write(w, jar, python.Filename(), python.Folder, image.CPythonDir)
-		})
+		out, err := atomicfile.Create(path)
+		if err != nil {
+			return err
+		}
+		return out.Finish(cpython.Write(out, jar, python.Filename(), python.Folder, image.CPythonDir))
 	})
 }
 
@@ -149,7 +150,11 @@ func (c *cell) pulled(ctx context.Context, ctr *dagger.Container, pin lock.Image
 // layout returns the path of the archive of a stored image.
 func (c *cell) layout(ctx context.Context, digest string) (string, error) {
 	return c.archive(ctx, "image-"+strings.ReplaceAll(digest, ":", "-"), exists, func(path string) error {
-		return atomicfile.Fill(path, func(w io.Writer) error { return oci.Layout(w, c.Store, digest) })
+		out, err := atomicfile.Create(path)
+		if err != nil {
+			return err
+		}
+		return out.Finish(oci.Layout(out, c.Store, digest))
 	})
 }
 

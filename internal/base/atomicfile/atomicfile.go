@@ -4,6 +4,7 @@
 package atomicfile
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -13,39 +14,48 @@ import (
 
 // Write replaces the file at path with content.
 func Write(path string, content []byte) error {
-	return Fill(path, func(w io.Writer) error {
-		_, err := w.Write(content)
+	f, err := Create(path)
+	if err != nil {
 		return err
-	})
+	}
+	_, err = f.Write(content)
+	return f.Finish(err)
 }
 
-// Fill replaces the file at path with the output of fill. If fill fails, nothing
-// changes. Fill writes a temporary file in the same directory and renames it. A killed
-// process leaves a hidden file with another name, which is never read.
-func Fill(path string, fill func(io.Writer) error) error {
+// A File is the new content of a file, in a temporary file of the same directory.
+type File struct {
+	temp *os.File
+	path string
+}
+
+// Create begins to replace the file at path. The caller writes the content and calls
+// Finish. A killed process leaves a hidden file with another name, which is never read.
+func Create(path string) (*File, error) {
 	dir, name := filepath.Split(path)
-	if dir == "" {
-		dir = "."
-	}
-	temp, err := os.CreateTemp(dir, "."+name+".*.tmp")
-	if err != nil {
-		return err
-	}
-	err = fill(temp)
-	if err == nil {
-		err = errors.Join(temp.Chmod(0o644), temp.Sync()) // on disk before the rename
-	}
-	err = errors.Join(err, temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	return syncDir(dir)
+	temp, err := os.CreateTemp(cmp.Or(dir, "."), "."+name+".*.tmp")
+	return &File{temp, path}, err
 }
 
-// IsTemp reports whether a name is that of an unfinished file of [Fill].
+// Write implements [io.Writer].
+func (f *File) Write(p []byte) (int, error) { return f.temp.Write(p) }
+
+// Finish replaces the file, unless the caller could not write its content: then nothing
+// changes, and Finish returns the error of the caller.
+func (f *File) Finish(err error) error {
+	if err == nil {
+		err = errors.Join(f.temp.Chmod(0o644), f.temp.Sync()) // on disk before the rename
+	}
+	err = errors.Join(err, f.temp.Close())
+	if err == nil {
+		err = os.Rename(f.temp.Name(), f.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.temp.Name()))
+	}
+	return syncDir(filepath.Dir(f.path))
+}
+
+// IsTemp reports whether a name is that of an unfinished [File].
 func IsTemp(name string) bool {
 	return strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".tmp")
 }
@@ -58,10 +68,12 @@ func Copy(from, to string) error {
 		return err
 	}
 	defer src.Close()
-	return Fill(to, func(w io.Writer) error {
-		_, err := io.Copy(w, src)
+	f, err := Create(to)
+	if err != nil {
 		return err
-	})
+	}
+	_, err = io.Copy(f, src)
+	return f.Finish(err)
 }
 
 // syncDir makes a rename in dir durable.

@@ -10,7 +10,7 @@ import (
 	"builder/test/kit/must"
 )
 
-func TestWriteAndFill(t *testing.T) {
+func TestWriteAndFinish(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, content := range []string{"first", "second", ""} {
 		must.Succeed(t, Write(path, []byte(content)))
@@ -21,12 +21,12 @@ func TestWriteAndFill(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	// A failed Fill changes nothing and leaves no file.
+	// Content that could not be written changes nothing and leaves no file.
 	broken := errors.New("broken")
-	err := Fill(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, "half")
-		return errors.Join(err, broken)
-	})
+	half, err := Create(path)
+	must.Succeed(t, err)
+	_, err = io.WriteString(half, "half")
+	err = half.Finish(errors.Join(err, broken))
 	if data, readErr := os.ReadFile(path); !errors.Is(err, broken) || readErr != nil || string(data) != "" {
 		t.Errorf("%v, %q, %v", err, data, readErr)
 	}

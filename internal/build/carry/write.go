@@ -54,8 +54,12 @@ func (l Load) index() (x Index, records map[string][]byte) {
 func Write(to string, l Load) (Index, error) {
 	x, records := l.index()
 	err := x.problem()
+	var out *atomicfile.File
 	if err == nil {
-		err = atomicfile.Fill(to, func(w io.Writer) error { return l.write(w, x, records) })
+		out, err = atomicfile.Create(to)
+	}
+	if err == nil {
+		err = out.Finish(l.write(out, x, records))
 	}
 	if err != nil {
 		return x, fmt.Errorf("writing %s: %w", to, err)

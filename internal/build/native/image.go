@@ -171,7 +171,11 @@ func writeImage(to string, members map[string]member, build string) error {
 	if image, err = mutate.AppendLayers(image, layer); err != nil {
 		return err
 	}
-	return atomicfile.Fill(to, func(w io.Writer) error { return tarball.Write(tag, image, w) })
+	out, err := atomicfile.Create(to)
+	if err != nil {
+		return err
+	}
+	return out.Finish(tarball.Write(tag, image, out))
 }
 
 // writeLayer writes the files and their directories, sorted by path.

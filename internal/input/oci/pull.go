@@ -175,11 +175,13 @@ func (r *Repository) fetch(ctx context.Context, f File, dir string) error {
 		return err
 	}
 	defer body.Close()
-	return atomicfile.Fill(filepath.Join(dir, f.Name), func(w io.Writer) error {
-		verified := content.NewVerifyReader(body, f.descriptor())
-		if _, err := io.Copy(w, verified); err != nil {
-			return err
-		}
-		return verified.Verify()
-	})
+	out, err := atomicfile.Create(filepath.Join(dir, f.Name))
+	if err != nil {
+		return err
+	}
+	verified := content.NewVerifyReader(body, f.descriptor())
+	if _, err = io.Copy(out, verified); err == nil {
+		err = verified.Verify()
+	}
+	return out.Finish(err)
 }

@@ -35,16 +35,16 @@ func put(ctx context.Context, to string, a artifact.Artifact) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	return atomicfile.Fill(to, func(w io.Writer) error {
-		h := sha256.New()
-		if _, err := io.Copy(io.MultiWriter(w, h), io.LimitReader(watched{ctx, from}, a.Size+1)); err != nil {
-			return err
-		}
-		if sum := hex.EncodeToString(h.Sum(nil)); sum != a.SHA256 {
-			return fmt.Errorf("%s %w: sha256 is %s, was %s", a.Name, ErrChanged, sum, a.SHA256)
-		}
-		return nil
-	})
+	out, err := atomicfile.Create(to)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	_, err = io.Copy(io.MultiWriter(out, h), io.LimitReader(watched{ctx, from}, a.Size+1))
+	if sum := hex.EncodeToString(h.Sum(nil)); err == nil && sum != a.SHA256 {
+		err = fmt.Errorf("%s %w: sha256 is %s, was %s", a.Name, ErrChanged, sum, a.SHA256)
+	}
+	return out.Finish(err)
 }
 
 // watched is a reader that stops when its context ends.

@@ -2,7 +2,6 @@ package reportpage
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -14,7 +13,10 @@ import (
 // and CI servers.
 func WriteFiles(dir string, r report.Run, o Options) error {
 	o.Link = func(path string) string { return seenFrom(dir, path) }
-	page := atomicfile.Fill(filepath.Join(dir, "report.html"), func(w io.Writer) error { return Write(w, r, o) })
+	out, page := atomicfile.Create(filepath.Join(dir, "report.html"))
+	if page == nil {
+		page = out.Finish(Write(out, r, o))
+	}
 	results, err := report.JUnit(r)
 	if err == nil {
 		err = atomicfile.Write(filepath.Join(dir, "junit.xml"), results)
