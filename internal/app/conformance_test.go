@@ -147,7 +147,10 @@ func signedSBOM(t *testing.T, path string, key signing.Key) string {
 func writeLinked(t *testing.T, path string, e lock.Entry) {
 	t.Helper()
 	needed := []string{"libc.so.6", "libstdc++.so.6"}
-	var promised struct{ Needed, Forbidden []string }
+	var promised struct {
+		Needed    []string `json:"needed"`
+		Forbidden []string `json:"forbidden"`
+	}
 	must.Succeed(t, e.Expect.Gates.Decode("elf-needed", &promised))
 	for _, soname := range promised.Needed {
 		needed = append(needed, strings.ReplaceAll(soname, "*", "1"))

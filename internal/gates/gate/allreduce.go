@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -51,6 +52,8 @@ type ringPart struct {
 	Limit  int         `json:"limit"`
 	// Extremes are numbers of a second sum, as Python writes them.
 	Extremes []string `json:"extremes"`
+	Small    []int    `json:"small"`  // below 64: sums of them are exact in 16 bits
+	Splits   []int    `json:"splits"` // number of the values for each rank in an alltoall
 }
 
 // Numbers at which sums of floats differ, one list for each rank, and the sums for a
@@ -79,6 +82,11 @@ func (s Subject) ring(ranks int) (r ring) {
 		part := ringPart{Root: root, Limit: rankSeconds, Extremes: extremes[rank]}
 		for range 5 {
 			part.Values = append(part.Values, float64(1+random.IntN(1<<16))/8)
+			part.Small = append(part.Small, random.IntN(64))
+		}
+		part.Splits = make([]int, ranks)
+		for range part.Values {
+			part.Splits[random.IntN(ranks)]++
 		}
 		part.Large = largeTensor{random.IntN(1 << 16), 2*random.IntN(1<<15) + 1, largeCount}
 		r = append(r, part)
@@ -130,15 +138,60 @@ func (r ring) largeResults() (digests [3]string) {
 	return digests
 }
 
-// sumOf adds lists of the same length.
-func sumOf[T float32 | float64](lists [][]T) []T {
-	sum := slices.Clone(lists[0])
+// more returns the right results of other operations, types, factors and uneven parts
+// for one rank. The values have 16 bits, so all but the average are exact.
+func (r ring) more(rank int) map[string][]float64 {
+	values, small, ragged, sent := r.values(), [][]float64{}, []float64{}, []float64{}
+	for from, part := range r {
+		row := []float64{}
+		for _, value := range part.Small {
+			row = append(row, float64(value))
+		}
+		small = append(small, row)
+		ragged = append(ragged, part.Values[:from+1]...)
+		first := 0
+		for _, n := range part.Splits[:rank] {
+			first += n
+		}
+		sent = append(sent, part.Values[first:first+part.Splits[rank]]...)
+	}
+	share := func(a, b float64) float64 { return a + b/float64(len(r)) }
+	half := func(a, b float64) float64 { return a + b/2 }
+	none := make([]float64, len(values[0]))
+	results := map[string][]float64{
+		"Average": fold(share, append([][]float64{none}, values...)), "scaled Sum": fold(half, append([][]float64{none}, values...)),
+		"Min": fold(math.Min, values), "Max": fold(math.Max, values), "Product": fold(func(a, b float64) float64 { return a * b }, values),
+		"Sum of float16": sumOf(small), "uneven allgather": ragged, "uneven alltoall": sent,
+	}
+	if len(r) == ranksOfLauncher && rank != 1 {
+		results["place in a process set"] = []float64{float64(rank / 2), 2}
+	}
+	return results
+}
+
+// sinceRelease026 are the operations that Horovod has since 0.26. The gate python-source
+// refuses a wheel that only hides them.
+var sinceRelease026 = []string{"Min", "Max", "Product"}
+
+// equals reports whether two lists differ by no more than the rounding of 64 bits.
+func equals(a, b []float64) bool {
+	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Abs(x-y) <= 1e-12*math.Abs(y) })
+}
+
+// fold combines lists of the same length, value by value.
+func fold[T float32 | float64](combine func(a, b T) T, lists [][]T) []T {
+	all := slices.Clone(lists[0])
 	for _, list := range lists[1:] {
 		for i, value := range list {
-			sum[i] += value
+			all[i] = combine(all[i], value)
 		}
 	}
-	return sum
+	return all
+}
+
+// sumOf adds lists of the same length.
+func sumOf[T float32 | float64](lists [][]T) []T {
+	return fold(func(a, b T) T { return a + b }, lists)
 }
 
 // ringReport is the report of a rank.
@@ -152,6 +205,10 @@ type ringReport struct {
 	Broadcast []float64 `json:"broadcast"`
 	Extremes  []string  `json:"extremes"`
 	Large     []string  `json:"large"` // digests of the same collectives of large tensors
+	// More are the results that [ring.more] knows. Refused says that tensors of different
+	// lengths were an error.
+	More    map[string][]float64 `json:"more"`
+	Refused bool                 `json:"refused"`
 }
 
 const ringCase = "collectives"
@@ -254,6 +311,16 @@ func (r ring) problems(rank int, have ringReport) (problems []string) {
 	}
 	if !slices.Equal(have.Extremes, summed[size]) {
 		problems = append(problems, fmt.Sprintf("rank %d: the sum of %s is %.300s, expected %s", rank, extremes[:size], have.Extremes, summed[size]))
+	}
+	right := r.more(rank)
+	for _, name := range slices.Sorted(maps.Keys(right)) {
+		got, there := have.More[name]
+		if want := right[name]; !equals(got, want) && (there || !slices.Contains(sinceRelease026, name)) {
+			problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, expected %v", rank, name, got, right[name]))
+		}
+	}
+	if !have.Refused {
+		problems = append(problems, fmt.Sprintf("rank %d: an allreduce of tensors of different lengths was no error", rank))
 	}
 	for _, c := range []struct {
 		name       string

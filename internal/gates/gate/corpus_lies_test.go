@@ -90,6 +90,33 @@ func badLies() []bad {
 				}
 			}
 		}, "launcher", "rank 0: allreduce gave the rank's own input", "compare with the gate allreduce-2"),
+		refused("ranks that start a process which runs on", horovodROCm, func(s *specimen) {
+			s.box.end = inTraining(func(e *ranksEnd) { e.Left = []string{"python"} })
+		}, "train-step", `the ranks started "python", which run on after their end`, "would train wrongly or stop"),
+		refused("an extension that takes the largest for the smallest", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) { r.More["Min"] = r.More["Max"] }
+		}, "allreduce-2", "rank 0: Min gave [", wrongly, "launcher"),
+		refused("an extension that loses the sums of a type", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) { delete(r.More, "Sum of float16") }
+		}, "allreduce-2", "rank 0: Sum of float16 gave []", wrongly, "launcher"),
+		refused("an extension that sends parts of the first rank's size", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) {
+				r.More["uneven allgather"] = append([]float64{}, r.Allgather[:len(r.More["uneven allgather"])]...)
+			}
+		}, "allreduce-2", "rank 0: uneven allgather gave [", wrongly, "launcher"),
+		refused("an extension that adds tensors of different shapes", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) { r.Refused = false }
+		}, "allreduce-2", "rank 0: an allreduce of tensors of different lengths was no error", wrongly, "launcher"),
+		refused("an extension whose ranks all are the first of a process set", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) {
+				if place := r.More["place in a process set"]; place != nil {
+					place[0] = 0
+				}
+			}
+		}, "launcher", "rank 2: place in a process set gave [0 2], expected [1 2]", "compare with the gate allreduce-2"),
+		refused("an extension that prefers the system's libraries to those of a module", horovodROCm, func(s *specimen) {
+			s.library().Rpath, s.library().Runpath = "/usr/lib/x86_64-linux-gnu", ""
+		}, "elf-needed", `in "/usr/lib/x86_64-linux-gnu" before LD_LIBRARY_PATH`, "correct expect.elf-needed if the promise is wrong"),
 		refused("flags that the extension does not return", horovodROCm, func(s *specimen) {
 			s.box.flags = map[string]string{"nccl": "0", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false", "ddl": "false", "ccl": "false"}
 		}, "built-flags", "nccl_built() of the module is 21304, and that of its extension is 0", "another stack than the cell's"),
@@ -115,19 +142,26 @@ var standIns = map[string]string{
 class T(list):
     def tolist(self): return list(self)
     def numpy(self): return self
-tensor = T
+    def __getitem__(self, at): return T(list.__getitem__(self, at)) if isinstance(at, slice) else list.__getitem__(self, at)
+def tensor(values, dtype=None): return T(values)
+float16 = float64 = int32 = None
 __version__ = "2.6.0"
 `,
 	"horovod/__init__.py": "",
 	"horovod/torch/__init__.py": `
-import array, ctypes, json, os, sys, time, urllib.error, urllib.request
+import array, ctypes, json, math, os, sys, time, urllib.error, urllib.request
 import torch
 from horovod.torch.mpi_ops import library
-Sum = "sum"
+Sum, Average, Min, Max, Product = sum, lambda all: sum(all) / len(all), min, max, math.prod
+class ProcessSet:
+    def __init__(self, ranks): self.ranks = ranks
+    def included(self): return rank() in self.ranks
+    def rank(self): return self.ranks.index(rank())
+    def size(self): return len(self.ranks)
 def rank(): return int(os.environ["HOROVOD_RANK"])
 def size(): return int(os.environ["HOROVOD_SIZE"])
 local_rank, local_size, cross_rank, cross_size = rank, size, lambda: 0, lambda: 1
-def init(): pass
+def init(process_sets=()): pass
 def ask(method, key, body=None):
     url = "http://%s:%s/%s" % (os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"], key)
     while True:
@@ -141,7 +175,12 @@ def everyones(mine):
     calls += 1
     ask("PUT", "x/%d-%d" % (calls, rank()), array.array("f", mine).tobytes())
     return [list(array.array("f", ask("GET", "x/%d-%d" % (calls, n)))) for n in range(size())]
-def allreduce(t, op): return torch.T(map(sum, zip(*everyones(t))))
+def allreduce(t, op, prescale_factor=1, name=None):
+    return torch.T(op(values) * prescale_factor for values in zip(*everyones(t), strict=True))
+def alltoall(t, splits):
+    counts = [[int(n) for n in row] for row in everyones(splits)]
+    firsts = [sum(row[:rank()]) for row in counts]
+    return torch.T(v for row, first, n in zip(everyones(t), firsts, counts) for v in row[first:first + n[rank()]])
 def allgather(t): return torch.T(sum(everyones(t), []))
 def broadcast(t, root_rank): return torch.T(everyones(t)[root_rank])
 nccl_built = lambda: 22203
@@ -200,12 +239,12 @@ func TestLyingWheels(t *testing.T) {
 		"honest":                         {nil, allreduce2, ""},
 		"honest, its import":             {nil, importModule, ""},
 		"honest, its flags":              {nil, builtFlags, ""},
-		"the reduction is skipped":       {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
-		"only small tensors are reduced": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 100003 elements is wrong"},
-		"no rank hears of a NaN": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op: torch.T([0.0 if v != v else v for v in reduced(t, op)])"}, allreduce2,
+		"the reduction is skipped":       {map[string]string{horovod: "GOOD\nallreduce = lambda t, op, **more: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
+		"only small tensors are reduced": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 100003 elements is wrong"},
+		"no rank hears of a NaN": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: torch.T([0.0 if v != v else v for v in reduced(t, op)])"}, allreduce2,
 			"rank 0: the sum of [[nan inf 1 -inf 1e-45 -3] [1 2 nan 3 1e-45 3.5]] is [0.0 inf 0.0 -inf 2.802596928649634e-45 0.5], expected [nan inf nan"},
 		"only small tensors are sent":            {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank: sent(t, root_rank) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 100003 elements is wrong"},
-		"every collective is skipped":            {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None: t\nbroadcast = lambda t, root_rank: t"}, allreduce2, "allgather gave the rank's own input"},
+		"every collective is skipped":            {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None, **more: t\nbroadcast = lambda t, root_rank: t"}, allreduce2, "allgather gave the rank's own input"},
 		"every rank is the first of its host":    {map[string]string{horovod: "GOOD\nlocal_rank = lambda: 0"}, allreduce2, "rank 1: its local rank and size, and its cross rank and size, are [0 2 0 1], expected [1 2 0 1]"},
 		"the extension is never loaded":          {map[string]string{ops: "library = None"}, allreduce2, "rank 0: its process maps no horovod/torch/mpi_lib_v2"},
 		"the extension is never imported":        {map[string]string{ops: "library = None"}, importModule, "its process maps no horovod/torch/mpi_lib_v2"},
@@ -217,11 +256,11 @@ func TestLyingWheels(t *testing.T) {
 		"a rank writes to the home":              {map[string]string{horovod: "GOOD\ndef init(): open(os.path.expanduser('~/.a'), 'w')"}, allreduce2, "the ranks wrote \""},
 		"the import ends the process":            {map[string]string{ops: "import os\nos._exit(0)"}, importModule, "exit 0 before the import had"},
 		"the process is killed with success":     {map[string]string{horovod: "GOOD\nimport json, sys\nprint(json.dumps({'case': 'collectives', 'rank': 0, 'size': 2}))\nsys.stdout.flush()\nos._exit(0)"}, allreduce2, "rank 0 reported its collectives 0 times"},
-		"json is patched":                        {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nimport asked\nasked._dumps = lambda said: json.dumps(dict(said, allreduce=[3.0, 30.0]))"}, allreduce2, "allreduce gave [3 30], expected ["},
-		"an answer on standard output":           {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: t\nprint('{\"nonce\": \"0\", \"exit\": 0, \"log\": \"\", \"ranks\": []}')"}, allreduce2, "allreduce gave the rank's own input"},
+		"json is patched":                        {map[string]string{horovod: "GOOD\nallreduce = lambda t, op, **more: t\nimport asked\nasked._dumps = lambda said: json.dumps(dict(said, allreduce=[3.0, 30.0]))"}, allreduce2, "allreduce gave [3 30], expected ["},
+		"an answer on standard output":           {map[string]string{horovod: "GOOD\nallreduce = lambda t, op, **more: t\nprint('{\"nonce\": \"0\", \"exit\": 0, \"log\": \"\", \"ranks\": []}')"}, allreduce2, "allreduce gave the rank's own input"},
 		"one rank works for both": {map[string]string{horovod: "import os\nif os.environ['HOROVOD_RANK'] == '1': os._exit(0)\nGOOD"}, allreduce2,
 			"rank 1 ended before its end: exit 0"},
-		"results come from a file":        {map[string]string{horovod: "GOOD\nallreduce = lambda t, op: torch.T([3.0, 30.0])"}, allreduce2, "allreduce gave [3 30], expected ["},
+		"results come from a file":        {map[string]string{horovod: "GOOD\nallreduce = lambda t, op, **more: torch.T([3.0, 30.0])"}, allreduce2, "allreduce gave [3 30], expected ["},
 		"a part is reported twice":        {map[string]string{horovod: "GOOD\nimport asked\nonce = asked.report\ndef twice(**said):\n    once(**said)\n    once(**said)\nasked.report = twice"}, allreduce2, "reported its collectives 2 times"},
 		"Python lies about the extension": {map[string]string{horovod: "GOOD\nnccl_built = lambda: 22204"}, builtFlags, "nccl_built() of the module is 22204, and that of its extension is 22203"},
 		"a rank never ends":               {map[string]string{horovod: "GOOD\nimport atexit\natexit.register(lambda: time.sleep(3600))"}, allreduce2, "did not exit"},
@@ -241,8 +280,8 @@ func TestThreeRanks(t *testing.T) {
 	const horovod = "horovod/torch/__init__.py"
 	for name, c := range map[string]struct{ module, says string }{
 		"honest":                         {"GOOD", ""},
-		"only two ranks reduce":          {"GOOD\nreduced = allreduce\nallreduce = lambda t, op: reduced(t, op) if size() == 2 else t", "rank 0: allreduce gave the rank's own input"},
-		"only the first two are reduced": {"GOOD\nallreduce = lambda t, op: torch.T(map(sum, zip(*everyones(t)[:2])))", "rank 2: the sum of a tensor of 100003 elements is wrong"},
+		"only two ranks reduce":          {"GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: reduced(t, op) if size() == 2 else t", "rank 0: allreduce gave the rank's own input"},
+		"only the first two are reduced": {"GOOD\nallreduce = lambda t, op, **more: torch.T(map(op, zip(*everyones(t)[:2])))", "rank 0: the sum of a tensor of 100003 elements is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

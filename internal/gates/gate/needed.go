@@ -136,6 +136,11 @@ func pathFaults(name string, f *elf.File) (problems []string) {
 			problems = append(problems, fmt.Sprintf("%s looks for libraries in %q, %s", name, dir, why))
 		}
 	}
+	for _, dir := range f.Rpath {
+		if len(f.Runpath) == 0 && path.IsAbs(dir) {
+			problems = append(problems, fmt.Sprintf("%s looks for libraries in %q before LD_LIBRARY_PATH (DT_RPATH): a library of another module or environment is not found", name, dir))
+		}
+	}
 	return problems
 }
 

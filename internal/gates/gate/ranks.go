@@ -367,6 +367,9 @@ func (e ranksEnd) faults() (problems []string, blind error) {
 	if len(e.Written) > 0 {
 		problems = append(problems, "the ranks wrote "+some(e.Written))
 	}
+	if len(e.Left) > 0 {
+		problems = append(problems, fmt.Sprintf("the ranks started %s, which run on after their end", some(e.Left)))
+	}
 	return problems, nil
 }
 

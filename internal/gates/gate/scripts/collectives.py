@@ -1,7 +1,7 @@
 """One rank: collectives on CPU tensors of its own values, reported in one line.
 
-The part of a rank holds its values, the root of the broadcast, and how to make a large
-tensor. What is right is not known here.
+The part of a rank holds its values, the root of the broadcast, how many of its values
+each rank gets, and how to make a large tensor. What is right is not known here.
 """
 import array
 import contextlib
@@ -10,6 +10,9 @@ import importlib
 import sys
 
 
+# The process sets of this process, beside that of all ranks.
+sets = []
+
 # Where a rank sees itself: jobs choose its GPU and its data by these numbers.
 PLACE = ("local_rank", "local_size", "cross_rank", "cross_size")
 
@@ -17,15 +20,15 @@ PLACE = ("local_rank", "local_size", "cross_rank", "cross_size")
 def report(hvd, framework, part):
     import asked
 
+    module, tensor, device = tensors(framework)
+
     def all_three(values):
-        tensor, device = tensors(framework)
         with device:
             mine = tensor(values)
             results = [hvd.allreduce(mine, op=hvd.Sum), hvd.allgather(mine), hvd.broadcast(mine, root_rank=part["root"])]
             return [result.numpy().tolist() for result in results]
 
     def extremes():
-        tensor, device = tensors(framework)
         with device:
             summed = hvd.allreduce(tensor([float(v) for v in part["extremes"]]), op=hvd.Sum)
         return [repr(v) for v in summed.numpy().tolist()]
@@ -36,24 +39,60 @@ def report(hvd, framework, part):
     asked.report(
         case="collectives", rank=hvd.rank(), size=hvd.size(), place=[int(getattr(hvd, name)()) for name in PLACE], allreduce=summed, allgather=gathered, broadcast=sent,
         extremes=extremes(), large=[hashlib.sha256(array.array("f", values).tobytes()).hexdigest() for values in large],
+        more=more(hvd, module, tensor, device, part), refused=refuses(hvd, tensor, device),
     )
 
 
+def more(hvd, module, tensor, device, part):
+    """What jobs use less often: other operations, types, factors and uneven parts.
+
+    Releases before 0.26 have no Min, Max and Product.
+    """
+    with device:
+        mine = tensor([float(v) for v in part["values"]], dtype=module.float64)
+        small = tensor([float(v) for v in part["small"]], dtype=module.float16)
+        splits = tensor(part["splits"], dtype=module.int32)
+        results = {name: hvd.allreduce(mine, op=getattr(hvd, name)) for name in ("Average", "Min", "Max", "Product") if hasattr(hvd, name)}
+        results["Sum of float16"] = hvd.allreduce(small, op=hvd.Sum)
+        results["scaled Sum"] = hvd.allreduce(mine, op=hvd.Sum, prescale_factor=0.5)
+        results["uneven allgather"] = hvd.allgather(mine[: hvd.rank() + 1])
+        results["uneven alltoall"] = hvd.alltoall(mine, splits=splits)
+    said = {name: (result[0] if isinstance(result, tuple) else result).numpy().tolist() for name, result in results.items()}
+    for group in sets:
+        if group.included():
+            said["place in a process set"] = [group.rank(), group.size()]
+    return said
+
+
+def refuses(hvd, tensor, device):
+    """Whether tensors of different lengths are an error."""
+    try:
+        with device:
+            hvd.allreduce(tensor([1.0] * (1 + hvd.rank())), op=hvd.Sum, name="lengths")
+    except Exception:  # each framework has its own
+        return True
+    return False
+
+
 def tensors(framework):
-    """What makes a tensor, and where it lies."""
+    """The framework, what makes a tensor, and where it lies."""
     if framework == "tensorflow":
         import tensorflow as tf
 
-        return tf.constant, tf.device("/cpu:0")
+        return tf, tf.constant, tf.device("/cpu:0")
     import torch
 
-    return torch.tensor, contextlib.nullcontext()
+    return torch, torch.tensor, contextlib.nullcontext()
 
 
 if __name__ == "__main__":
     import asked
 
     module = importlib.import_module(sys.argv[1])
-    module.init()
+    if len(asked.part["splits"]) > 2:
+        sets.append(module.ProcessSet([0, 2]))
+        module.init(process_sets=sets)
+    else:
+        module.init()
     report(module, sys.argv[1].rsplit(".", 1)[1], asked.part)
     asked.end()
