@@ -3,7 +3,6 @@ package release
 import (
 	"context"
 	"errors"
-	"time"
 
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
@@ -45,10 +44,10 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	pushed := "" // the wheel on its way
+	var current *push
 	to, err := publish.Open(r.To, publish.Options{
 		Insecure: r.Insecure,
-		Progress: func(done, total int64) { s.Display.Bytes(pushed, done, total) },
+		Progress: func(done, total int64) { current.bytes(done, total) },
 		Send:     s.sendWithUV,
 	})
 	if err != nil {
@@ -62,11 +61,9 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 	take := takerOf(r, trust)
 	var errs []error
 	for _, b := range bundles {
-		pushed = b.Wheel.Name
-		start := time.Now()
-		s.Display.Start(pushed, "push")
+		current = newPush(s.Display, b.Wheel.Name)
 		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), take)
-		s.Display.Done(pushed, "push", time.Since(start), false, err)
+		current.end(err)
 		if ctx.Err() != nil {
 			return Report{}, context.Cause(ctx)
 		}
