@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -103,19 +104,9 @@ func sourceFlags() []cli.Flag {
 func readSources(c *cli.Context) (s plan.Sources, err error) {
 	s = plan.Sources{
 		Locked: c.Bool("locked"), Offline: c.Bool("offline"),
-		Mirrors: list(os.Getenv("BUILDER_MIRROR_DEBIAN")), Snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
-	}
-	s.Maven = list(os.Getenv("BUILDER_MIRROR_MAVEN"))
-	for _, mirrors := range [][]string{s.Mirrors, s.Maven} {
-		for i, m := range mirrors {
-			mirrors[i] = fileURL(m)
-		}
-	}
-	if len(s.Mirrors) == 0 {
-		s.Mirrors = deb.HostMirrors(c.Context)
-	}
-	if len(s.Maven) == 0 {
-		s.Maven = cpython.MavenRepositories()
+		Snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
+		Mirrors:  mirrors("BUILDER_MIRROR_DEBIAN", func() []string { return deb.HostMirrors(c.Context) }),
+		Maven:    mirrors("BUILDER_MIRROR_MAVEN", cpython.MavenRepositories),
 	}
 	var registries error
 	s.Registries, registries = oci.ParseMirrors(list(os.Getenv("BUILDER_MIRROR_REGISTRY")))
@@ -123,6 +114,21 @@ func readSources(c *cli.Context) (s plan.Sources, err error) {
 	s.SourceMirrors, sources = plan.ParseSourceMirrors(list(os.Getenv("BUILDER_MIRROR_SOURCE")))
 	s.Overrides, err = plan.ParseOverrides(c.StringSlice("set"))
 	return s, errors.Join(registries, sources, err)
+}
+
+// mirrors returns a function that returns the addresses in a variable, or else those of
+// this host. Only the first call asks the host: most commands fetch nothing.
+func mirrors(variable string, ofHost func() []string) func() []string {
+	return sync.OnceValue(func() []string {
+		named := list(os.Getenv(variable))
+		for i, m := range named {
+			named[i] = fileURL(m)
+		}
+		if len(named) > 0 {
+			return named
+		}
+		return ofHost()
+	})
 }
 
 // fileURL returns the URL of a directory given as a path or as file:DIR. Other addresses

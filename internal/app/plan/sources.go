@@ -25,9 +25,9 @@ type Sources struct {
 	Overrides map[string][]string // --set: other locations of the same digests, by project
 	// SourceMirrors are such locations for all recipes; a run need not use them.
 	SourceMirrors map[string][]string
-	Mirrors       []string // of Debian
-	Snapshot      string   // a mirror of snapshot.debian.org
-	Maven         []string // addresses of Maven repositories
+	Mirrors       func() []string // of Debian
+	Snapshot      string          // a mirror of snapshot.debian.org
+	Maven         func() []string // addresses of Maven repositories
 	// Registries are the mirrors of registries with images to build in.
 	Registries oci.Mirrors
 }

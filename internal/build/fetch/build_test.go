@@ -120,9 +120,11 @@ func newFetcher(t *testing.T, mirrors ...*mirror) *fetch.Fetcher {
 		t.Error("uv was asked for")
 		return pypi.Tool{}, errors.New("no uv")
 	}}
+	var addresses []string
 	for _, m := range mirrors {
-		f.Mirrors = append(f.Mirrors, m.URL+"/debian")
+		addresses = append(addresses, m.URL+"/debian")
 	}
+	f.Mirrors = func() []string { return addresses }
 	return f
 }
 

@@ -31,9 +31,9 @@ import (
 type Fetcher struct {
 	Store     *store.Store
 	Scratch   string
-	Mirrors   []string            // base addresses of the Debian archive, in the order to try
+	Mirrors   func() []string     // base addresses of the Debian archive, in the order to try
 	Snapshot  string              // base address of a Debian snapshot archive, or ""
-	Maven     []string            // base addresses of Maven repositories, in the order to try
+	Maven     func() []string     // base addresses of Maven repositories, in the order to try
 	Overrides map[string][]string // source name (project or package) to the user's places, tried first
 	Offline   bool                // use only the store
 	Tests     bool                // fetch upstream's tests and their dependencies too
@@ -212,10 +212,10 @@ func (f *Fetcher) place(all []want) {
 	for i, w := range all {
 		urls := f.Overrides[w.name]
 		if w.pool != "" {
-			urls = append(slices.Clone(urls), deb.URLs(f.Mirrors, f.Snapshot, w.date, w.pool)...)
+			urls = append(slices.Clone(urls), deb.URLs(f.Mirrors(), f.Snapshot, w.date, w.pool)...)
 		}
 		if w.cpython != nil {
-			urls = append(slices.Clone(urls), w.cpython.URLs(f.Maven)...)
+			urls = append(slices.Clone(urls), w.cpython.URLs(f.Maven())...)
 		}
 		for _, url := range urls {
 			all[i].from = append(all[i].from, store.Place(url))

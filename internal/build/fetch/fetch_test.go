@@ -81,7 +81,7 @@ func TestWhatAFaultSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMirror(t, map[string]answer{"a_1_amd64.deb": c.answer})
 			f := newFetcher(t, m)
-			f.Mirrors = []string{strings.Replace(m.URL, "http://", "http://me:hush@", 1)}
+			f.Mirrors = func() []string { return []string{strings.Replace(m.URL, "http://", "http://me:hush@", 1)} }
 			var log bytes.Buffer
 			err := f.Fetch(t.Context(), entry(t, f, pack("a", data)), &log)
 			all := diag.All(err)

@@ -20,8 +20,8 @@ import (
 
 // A Resolver resolves names on the network. It is the only part of builder allowed to.
 type Resolver struct {
-	Scratch string   // directory for files of the resolvers
-	Mirrors []string // base addresses of the Debian archive; only the first is used
+	Scratch string          // directory for files of the resolvers
+	Mirrors func() []string // base addresses of the Debian archive; only the first is used
 	// Registries are the mirrors of registries.
 	Registries oci.Mirrors
 	// Overrides lists, by project, repositories on this host to use instead.
@@ -149,7 +149,7 @@ func (r Resolver) image(ctx context.Context, img image.Image) (ImagePin, error) 
 		digest, err := oci.Resolve(ctx, r.Registries.Reference(img.Registry))
 		return ImagePin{Name: img.Name, Registry: img.Registry, Digest: digest}, err
 	}
-	mirror, err := deb.Mirror(r.Mirrors)
+	mirror, err := deb.Mirror(r.Mirrors())
 	if err != nil {
 		return ImagePin{}, err
 	}

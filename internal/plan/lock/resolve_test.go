@@ -51,8 +51,9 @@ func registry(t *testing.T) (reference, digest string) {
 
 func resolver(uv error) lock.Resolver {
 	return lock.Resolver{
-		UV:  func(context.Context) (pypi.Tool, error) { return pypi.Tool{}, uv },
-		Now: func() time.Time { return time.Unix(1700000000, 0) },
+		Mirrors: func() []string { return nil },
+		UV:      func(context.Context) (pypi.Tool, error) { return pypi.Tool{}, uv },
+		Now:     func() time.Time { return time.Unix(1700000000, 0) },
 	}
 }
 
@@ -77,7 +78,8 @@ func TestResolveADebian(t *testing.T) {
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "apt-get"), []byte(program), 0o755))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	r := resolver(errors.New("uv is not asked"))
-	r.Scratch, r.Mirrors = t.TempDir(), []string{"http://mirror.example/debian", "http://other.example/debian"}
+	r.Scratch = t.TempDir()
+	r.Mirrors = func() []string { return []string{"http://mirror.example/debian", "http://other.example/debian"} }
 	img := tinyImages()[0]
 	got, err := r.Resolve(t.Context(), "tiny", lock.Missing{Images: []image.Image{img}})
 	want := tinyLock().Images[:1]
