@@ -68,7 +68,8 @@ func checkHeader(h elf.Header64, short bool) error {
 
 // readSegments returns an error for values that loaders refuse or interpret differently:
 // segments that overlap, two segments that map different bytes of the file to one page,
-// or a dynamic segment that is not loaded from its own position in the file.
+// or a dynamic segment that is not loaded from its own position in the file. It also
+// returns one for code that can change after it was read here.
 func (img *image) readSegments() error {
 	page := uint64(1 << 62) // the largest possible page size: loaders refuse a smaller alignment
 	for _, p := range img.file.Progs {
@@ -86,6 +87,8 @@ func (img *image) readSegments() error {
 		case p.Filesz > p.Memsz, p.Off > 1<<62, p.Vaddr > 1<<62, p.Memsz > 1<<62,
 			p.Align < minPage, p.Align&(p.Align-1) != 0, (p.Vaddr-p.Off)&(p.Align-1) != 0:
 			return fmt.Errorf("segment %d is at an impossible place: %d bytes at %#x of the file, %d at address %#x", i, p.Filesz, p.Off, p.Memsz, p.Vaddr)
+		case p.Flags&(elf.PF_W|elf.PF_X) == elf.PF_W|elf.PF_X:
+			return fmt.Errorf("segment %d is writable and executable: its code can change when it runs, and no linker makes such a segment without being told to", i)
 		case i > 0 && overlap(img.loads[i-1], p, page):
 			return fmt.Errorf("segments %d and %d overlap at address %#x: the loader overwrites one with the other", i-1, i, p.Vaddr)
 		}

@@ -132,6 +132,8 @@ func badWheels() []bad {
 		refused("code that the loader writes over that of the file", horovodROCm, func(s *specimen) {
 			s.library().Relocations = []elftest.Relocation{{Function: "horovod_init", Symbol: "__gmon_start__", Code: [8]byte(append(slices.Clone(avx2), 0x90, 0x90, 0x90))}}
 		}, "wheel-format", `cannot be read as a library: the loader writes to section ".text"`, again, "elf-needed cpu-isa build-paths elf-symbols check-build built-flags"),
+		refused("code that can write over itself", horovodROCm, func(s *specimen) { s.library().Writable = true },
+			"wheel-format", "cannot be read as a library: segment 0 is writable and executable", again, "elf-needed cpu-isa build-paths device-code elf-symbols check-build built-flags"),
 		more("the metadata of a second package", "2 .dist-info directories", wheeltest.File{Name: "torch-2.6.0.dist-info/METADATA"}),
 	}
 }

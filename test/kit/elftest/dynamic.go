@@ -106,6 +106,7 @@ func (d *dynamic) relocations(l Library) {
 	d.tag(elf.DT_RELA, d.w.sections[at].Addr)
 	d.tag(elf.DT_RELASZ, uint64(24*len(all)))
 	d.tag(elf.DT_RELAENT, 24)
+	d.tag(elf.DT_TEXTREL, 0) // the loader makes the segment writable while it relocates
 }
 
 // finish writes the tables and the segments.
@@ -141,13 +142,14 @@ func (d *dynamic) finish(soname string) []byte {
 	return w.bytes()
 }
 
-// segments loads the whole file as one segment. Without PT_GNU_STACK the loader would
+// segments loads the whole file as one segment. Nothing writes to it: since glibc 2.35 the
+// loader leaves a read-only dynamic segment as it is. Without PT_GNU_STACK the loader would
 // request an executable stack, which glibc 2.41 refuses. [Two] replaces the empty segment.
 func (d *dynamic) segments(table elf.Section64) {
 	all := uint64(len(d.w.body))
 	d.w.segments = []elf.Prog64{
-		{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_W | elf.PF_X), Filesz: all, Memsz: all, Align: 0x1000},
-		{Type: uint32(elf.PT_DYNAMIC), Flags: uint32(elf.PF_R | elf.PF_W), Off: table.Off, Vaddr: table.Addr, Filesz: table.Size, Memsz: table.Size, Align: 8},
+		{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_X), Filesz: all, Memsz: all, Align: 0x1000},
+		{Type: uint32(elf.PT_DYNAMIC), Flags: uint32(elf.PF_R), Off: table.Off, Vaddr: table.Addr, Filesz: table.Size, Memsz: table.Size, Align: 8},
 		{Type: uint32(elf.PT_GNU_STACK), Flags: uint32(elf.PF_R | elf.PF_W), Align: 16},
 		{Type: uint32(elf.PT_NULL)},
 	}

@@ -24,6 +24,7 @@ type Library struct {
 	Sections  []Section // additional sections, such as .nv_fatbin
 	// Relocations are written by the loader over the code of exported functions.
 	Relocations []Relocation
+	Writable    bool // its code
 }
 
 // Relocation is an R_X86_64_64: the loader writes the sum of the value of an undefined weak
@@ -86,5 +87,9 @@ func (l Library) Bytes() []byte {
 	d.name(elf.DT_SONAME, l.Soname)
 	d.name(elf.DT_RPATH, l.Rpath)
 	d.name(elf.DT_RUNPATH, l.Runpath)
-	return d.finish(l.Soname)
+	file := d.finish(l.Soname)
+	if l.Writable {
+		file[64+4] |= byte(elf.PF_W) // the flags of the first segment
+	}
+	return file
 }
