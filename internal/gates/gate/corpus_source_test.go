@@ -18,6 +18,7 @@ const (
 	patchedLaunch = "import os\n\ndef run_commandline():\n    _run(seal(parse_args()))\n"
 	stockInit     = "from horovod.tensorflow.mpi_ops import allreduce\n"
 	stockEntry    = "[console_scripts]\nhorovodrun = horovod.runner.launch:run_commandline\n"
+	stockLicense  = "Apache License, Version 2.0\n"
 	infoROCm      = "horovod-0.28.1+rocm5.7.tf2.13.0.gfx90a.dist-info/"
 )
 
@@ -29,15 +30,19 @@ func sourced() *specimen {
 		wheeltest.File{Name: "horovod/__init__.py", Text: "__version__ = '0.28.1'\n"},
 		wheeltest.File{Name: "horovod/runner/launch.py", Text: patchedLaunch},
 		wheeltest.File{Name: "horovod/tensorflow/__init__.py", Text: stockInit},
-		wheeltest.File{Name: infoROCm + "entry_points.txt", Text: stockEntry})
+		wheeltest.File{Name: infoROCm + "entry_points.txt", Text: stockEntry},
+		wheeltest.File{Name: infoROCm + "LICENSE", Text: stockLicense})
+	s.wheel.License = "Apache\n        2.0"
 	s.source = &original{
 		entries: []member{
 			file("horovod-0.28.1/setup.py", "setup()\n"),
 			file("horovod-0.28.1/horovod/__init__.py", "__version__ = '0.28.1'\n"),
 			file("horovod-0.28.1/horovod/runner/launch.py", stockLaunch),
 			file("horovod-0.28.1/horovod/tensorflow/__init__.py", stockInit),
-			file("horovod-0.28.1/horovod.egg-info/PKG-INFO", "Metadata-Version: 2.1\nName: horovod\nVersion: 0.28.1\n"),
+			file("horovod-0.28.1/horovod.egg-info/PKG-INFO", "Metadata-Version: 2.1\nName: horovod\nVersion: 0.28.1\nLicense: Apache 2.0\nLicense-Expression: UNKNOWN\nClassifier: Topic :: x\n"),
 			file("horovod-0.28.1/horovod.egg-info/entry_points.txt", stockEntry+"\n"),
+			file("horovod-0.28.1/LICENSE", stockLicense),
+			file("horovod-0.28.1/third_party/x/LICENSE", "MIT License\n"),
 		},
 		patches: []patch.Patch{{Name: "seal", Edits: []patch.Edit{{
 			Kind: patch.Replace, File: "horovod/runner/launch.py", Search: "_run(parse_args())", Replace: "_run(seal(parse_args()))", Count: 1,
@@ -93,6 +98,18 @@ func badPython() []bad {
 			text(infoROCm+"entry_points.txt", func(s string) string { return s + "[pytest11]\na = horovod.other\n" })),
 		row("a wheel with a second SBOM, of other contents", "sboms/other.spdx.json is an SBOM that neither the source nor builder made",
 			more(infoROCm+"sboms/other.spdx.json", "{}")),
+		row("a wheel with the text of another license", "LICENSE differs from the patched source from line 1 on",
+			text(infoROCm+"LICENSE", is("Public domain\n"))),
+		row("a wheel with one more license", "licenses/NOTICE"+absent,
+			more(infoROCm+"licenses/NOTICE", "All rights reserved\n")),
+		row("a wheel whose metadata state another license", `METADATA has the License "MIT", and the source has "Apache 2.0"`,
+			func(s *specimen) { s.wheel.License = "MIT" }),
+		row("a wheel that lost the license of its metadata", `METADATA has the License "", and the source has "Apache 2.0"`,
+			func(s *specimen) { s.wheel.License = "" }),
+		row("a wheel whose metadata state a license by an expression", `METADATA has the License-Expression "MIT", and the source has ""`,
+			func(s *specimen) { s.wheel.License += "\nLicense-Expression: MIT" }),
+		row("a wheel whose metadata list another license", `METADATA has the Classifier "License :: OSI Approved :: MIT License", and the source has ""`,
+			func(s *specimen) { s.wheel.License += "\nClassifier: License :: OSI Approved :: MIT License" }),
 		row("a wheel that lost its program", "lacks [console_scripts] horovodrun = horovod.runner.launch:run_commandline of the source",
 			text(infoROCm+"entry_points.txt", is("[console_scripts]\n"))),
 		row("a wheel with a library that hides a module", "launch.abi3.so is imported in place of horovod/runner/launch.py",
@@ -122,13 +139,17 @@ func TestPythonOfItsSource(t *testing.T) {
 	described := func(project string) func(*specimen) {
 		return func(s *specimen) {
 			inDirectory("src/")(s)
-			s.source.entries = append(s.source.entries[:4], file("horovod-0.28.1/pyproject.toml", project))
+			s.source.entries = append(s.source.entries[:4], file("horovod-0.28.1/pyproject.toml", project), file("horovod-0.28.1/LICENSE", stockLicense))
 		}
 	}
 	for name, change := range map[string]func(*specimen){
 		"packages at the top": func(*specimen) {},
 		"the SBOM of builder": func(s *specimen) {
 			s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: infoROCm + "sboms/builder.spdx.json", Text: "{}"})
+		},
+		"the license of a part": func(s *specimen) {
+			i := slices.IndexFunc(s.wheel.Files, func(f wheeltest.File) bool { return f.Name == infoROCm+"LICENSE" })
+			s.wheel.Files[i] = wheeltest.File{Name: infoROCm + "licenses/third_party/x/LICENSE", Text: "MIT License\n"}
 		},
 		"packages below py":           inDirectory("py/"),
 		"packages below src, PEP 621": described("[project]\nname = 'horovod'\n[project.scripts]\nhorovodrun = 'horovod.runner.launch:run_commandline'\n"),
@@ -137,7 +158,7 @@ func TestPythonOfItsSource(t *testing.T) {
 		s := sourced()
 		change(s)
 		v := pythonSource.Check(t.Context(), s.subject(t))
-		check.That(t, v.Status == verdict.Pass && v.Evidence == "4 files, as in horovod-0.28.1.tar with 1 patches", "%s: %+v", name, v)
+		check.That(t, v.Status == verdict.Pass && v.Evidence == "5 files, as in horovod-0.28.1.tar with 1 patches", "%s: %+v", name, v)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 
 var pythonSource = Gate{
 	Name:   "python-source",
-	Asks:   "every Python file, program, entry point and SBOM of the wheel is that of the patched source tree",
-	Remedy: "the recipe's script changed or added Python, or an SBOM: make each change with a patch, and give its reason there",
+	Asks:   "every Python file, program, entry point, license and SBOM of the wheel is that of the patched source tree",
+	Remedy: "the recipe's script changed or added Python, a license or an SBOM: make each change with a patch, and give its reason there",
 	Wants:  func(e recipe.Expect) bool { return e.Tree == "" && e.Wheelhouse == nil && len(e.Packages) > 0 },
 	check:  checkPythonSource,
 }
@@ -37,7 +37,7 @@ func checkPythonSource(ctx context.Context, s Subject) verdict.Verdict {
 	defer w.Close()
 	names := sourcedOf(w)
 	if len(names) == 0 {
-		return verdict.Passed("Python runs no file of the wheel, and it has no SBOM but builder's")
+		return verdict.Passed("Python runs no file of the wheel, and it has no license and no SBOM but builder's")
 	}
 	if s.Source == nil {
 		return verdict.Unmeasured("the source tree is not in the store").Because("build the cell here, or import its source: builder store import")
@@ -56,7 +56,7 @@ func checkPythonSource(ctx context.Context, s Subject) verdict.Verdict {
 			problems = append(problems, name+" "+fault)
 		}
 	}
-	problems = append(problems, source.lost(w, s.Expect.Packages)...)
+	problems = slices.Concat(problems, source.lost(w, s.Expect.Packages), source.otherLicense(w.Metadata))
 	return verdict.Judge(problems, []string{fmt.Sprintf("%d files, as in %s with %d patches", len(names), s.Source.Name, len(s.Source.Patches))})
 }
 
@@ -129,13 +129,20 @@ const (
 // scanners believe it.
 func isSourced(place string) bool {
 	return slices.Contains([]string{".py", ".pyi", ".pyc", ".pyo", ".pth"}, path.Ext(place)) ||
-		strings.HasPrefix(place, ".data/scripts/") || place == entryPointsFile ||
+		strings.HasPrefix(place, ".data/scripts/") || place == entryPointsFile || strings.HasPrefix(place, ".dist-info/") && isLicense(place) ||
 		strings.HasPrefix(place, sboms) && place != builderSBOM
+}
+
+// isLicense reports whether setuptools takes a file for a license.
+func isLicense(name string) bool {
+	begins := func(with string) bool { return strings.HasPrefix(path.Base(name), with) }
+	return slices.ContainsFunc([]string{"LICENSE", "LICENCE", "COPYING", "NOTICE", "AUTHORS"}, begins)
 }
 
 // pythonTree is the Python of a patched source tree.
 type pythonTree struct {
 	files       map[string][]byte // by the place in a wheel
+	description wheel.Header      // PKG-INFO, if the source has it
 	libraries   map[string]bool   // places of libraries
 	entryPoints []string
 }
@@ -145,7 +152,7 @@ type pythonTree struct {
 func (s Upstream) python(ctx context.Context, distribution string, packages []string) (pythonTree, error) {
 	names := sourcetree.Files(s.Patches)
 	tree, err := sourcetree.Read(s.Archive, func(name string) bool {
-		names[name] = names[name] || isSourced(placeOf(name)) || describes(name)
+		names[name] = names[name] || isSourced(placeOf(name)) || describes(name) || isLicense(name)
 		return names[name]
 	})
 	if err != nil {
@@ -158,7 +165,8 @@ func (s Upstream) python(ctx context.Context, distribution string, packages []st
 			delete(names, name)
 		}
 	}
-	info := eggInfo(ctx, tree, names, distribution)
+	info, description := eggInfo(ctx, tree, names, distribution)
+	t.description = description
 	root := rootOf(info, names, packages)
 	for _, p := range s.Patches {
 		if _, err := patch.Apply(ctx, tree, p, s.Facts); err != nil {
@@ -173,8 +181,14 @@ func (s Upstream) python(ctx context.Context, distribution string, packages []st
 		if err != nil {
 			return pythonTree{}, err
 		}
-		if below, ok := strings.CutPrefix(name, root); ok {
+		below, ofRoot := strings.CutPrefix(name, root)
+		if ofRoot {
 			t.files[placeOf(below)] = data
+		}
+		for _, place := range []string{".dist-info/" + below, ".dist-info/licenses/" + below} {
+			if isLicense(name) && (ofRoot || t.files[place] == nil) {
+				t.files[place] = data
+			}
 		}
 	}
 	t.entryPoints, err = entryPointsOf(ctx, tree, t.files[entryPointsFile], info)
@@ -192,8 +206,8 @@ func describes(name string) bool {
 }
 
 // eggInfo returns the directory in which setuptools described the distribution when it
-// packed the source, or "".
-func eggInfo(ctx context.Context, tree *sourcetree.Tree, names map[string]bool, distribution string) string {
+// packed the source, or "", and the description.
+func eggInfo(ctx context.Context, tree *sourcetree.Tree, names map[string]bool, distribution string) (string, wheel.Header) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		data, err := tree.ReadFile(ctx, name)
 		if err != nil || !describes(name) || path.Base(name) != "PKG-INFO" {
@@ -201,10 +215,10 @@ func eggInfo(ctx context.Context, tree *sourcetree.Tree, names map[string]bool, 
 		}
 		h, err := wheel.ParseHeader(data)
 		if err == nil && wheel.NormalName(h.Get("Name")) == wheel.NormalName(distribution) {
-			return path.Dir(name)
+			return path.Dir(name), h
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // rootOf returns the directory of the source with the packages: the one with the
@@ -256,6 +270,28 @@ func (t pythonTree) fault(place string, data []byte) string {
 		return ""
 	}
 	return fmt.Sprintf("differs from the patched source from line %d on", firstDifference(want, data))
+}
+
+// otherLicense names the fields of METADATA about the license that differ from those of the
+// source. Older tools write UNKNOWN for none, and each indents further lines in its own way.
+func (t pythonTree) otherLicense(metadata wheel.Header) (problems []string) {
+	if t.description == nil {
+		return nil
+	}
+	for _, field := range []string{"License", "License-Expression", "Classifier"} {
+		var stated [2]string
+		for i, h := range []wheel.Header{metadata, t.description} {
+			for _, value := range slices.Sorted(slices.Values(h.Values(field))) {
+				if value != "UNKNOWN" && (field != "Classifier" || strings.HasPrefix(value, "License ::")) {
+					stated[i] = strings.TrimSpace(stated[i] + " " + strings.Join(strings.Fields(value), " "))
+				}
+			}
+		}
+		if stated[0] != stated[1] {
+			problems = append(problems, fmt.Sprintf("METADATA has the %s %.100q, and the source has %.100q", field, stated[0], stated[1]))
+		}
+	}
+	return problems
 }
 
 // lost names the modules of the promised packages that the wheel lacks. A build may leave

@@ -44,6 +44,7 @@ type Wheel struct {
 	// Requires and External are the values of Requires-Dist and Requires-External in
 	// METADATA.
 	Requires, External []string
+	License            string // in METADATA
 
 	// The following fields introduce problems.
 	Version  string                        // in METADATA, in place of the version in Name
@@ -73,6 +74,9 @@ func (w Wheel) metadata() []File {
 	}
 	for _, need := range w.External {
 		needs.WriteString("Requires-External: " + need + "\n")
+	}
+	if w.License != "" {
+		needs.WriteString("License: " + w.License + "\n")
 	}
 	return []File{
 		{Name: w.Info() + "/METADATA", Text: "Metadata-Version: 2.1\nName: " + parts[0] + "\nVersion: " + cmp.Or(w.Version, parts[1]) + "\n" + needs.String()},
