@@ -33,6 +33,7 @@ func files(names ...string) map[string]string {
 		}
 		all[name] = string(text)
 	}
+	all["keras.json"] = "{}" // Keras would write this file to KERAS_HOME
 	return all
 }
 
@@ -105,11 +106,10 @@ var horovodruns = map[string][]string{
 
 // ranksEnv is the environment of ranks. A rank that waits for the other yields its
 // processor: without that, two ranks take half as much time again. Python writes no file
-// beside the modules that it imports, and Keras none to the home, so that no honest rank
-// writes any but temporary ones.
+// beside the modules that it imports, so that no honest rank writes any but temporary ones.
 var ranksEnv = map[string]string{
 	"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
-	"PYTHONDONTWRITEBYTECODE": "1", "KERAS_HOME": "/tmp/keras",
+	"PYTHONDONTWRITEBYTECODE": "1",
 }
 
 // A launch is one start of ranks by a gate.

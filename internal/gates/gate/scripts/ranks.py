@@ -50,6 +50,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import witness
 
+os.environ["KERAS_HOME"] = HERE  # it has a keras.json: Keras need not write one, and who changes it is named
+
 MOST = 64 << 20  # bytes that a rank may report
 
 
