@@ -54,7 +54,15 @@ type ringPart struct {
 	Extremes []string `json:"extremes"`
 	Small    []int    `json:"small"`  // below 64: sums of them are exact in 16 bits
 	Splits   []int    `json:"splits"` // number of the values for each rank in an alltoall
+	// Settings are variables of Horovod. With some, a rank reports what they did.
+	Settings map[string]string `json:"settings"`
 }
+
+// Settings of the ranks of the launcher, and the most cycles that a small allreduce takes
+// at best: it begins in one cycle and ends in the next.
+var settingsOfRanks = map[string]string{"HOROVOD_CYCLE_TIME": "20", "HOROVOD_STALL_CHECK_TIME_SECONDS": "1"}
+
+const mostCycles = 3
 
 // Numbers at which sums of floats differ, one list for each rank, and the sums for a
 // number of ranks. Training finds its faults by NaN and infinity. Numbers next to 0 are
@@ -80,6 +88,9 @@ func (s Subject) ring(ranks int) (r ring) {
 	root := random.IntN(ranks)
 	for rank := range ranks {
 		part := ringPart{Root: root, Limit: rankSeconds, Extremes: extremes[rank]}
+		if ranks == ranksOfLauncher {
+			part.Settings = settingsOfRanks
+		}
 		for range 5 {
 			part.Values = append(part.Values, float64(1+random.IntN(1<<16))/8)
 			part.Small = append(part.Small, random.IntN(64))
@@ -209,6 +220,10 @@ type ringReport struct {
 	// lengths were an error.
 	More    map[string][]float64 `json:"more"`
 	Refused bool                 `json:"refused"`
+	// Pace is the number of cycles that an allreduce takes. Stalled says that a log names
+	// the rank for which the others wait.
+	Pace    float64 `json:"pace"`
+	Stalled bool    `json:"stalled"`
 }
 
 const ringCase = "collectives"
@@ -322,6 +337,7 @@ func (r ring) problems(rank int, have ringReport) (problems []string) {
 	if !have.Refused {
 		problems = append(problems, fmt.Sprintf("rank %d: an allreduce of tensors of different lengths was no error", rank))
 	}
+	problems = append(problems, r[rank].unset(rank, have)...)
 	for _, c := range []struct {
 		name       string
 		have, want []float64
@@ -337,6 +353,20 @@ func (r ring) problems(rank int, have ringReport) (problems []string) {
 		default:
 			problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, expected %v", rank, c.name, c.have, c.want))
 		}
+	}
+	return problems
+}
+
+// unset names the settings without an effect.
+func (p ringPart) unset(rank int, have ringReport) (problems []string) {
+	if p.Settings == nil {
+		return nil
+	}
+	if have.Pace <= 0 || have.Pace > mostCycles {
+		problems = append(problems, fmt.Sprintf("rank %d: with HOROVOD_CYCLE_TIME=%s a small allreduce takes %.1f cycles at best, expected at most %d", rank, p.Settings["HOROVOD_CYCLE_TIME"], have.Pace, mostCycles))
+	}
+	if rank == 0 && !have.Stalled {
+		problems = append(problems, "rank 0: it did not warn that rank 1 holds up the others, with HOROVOD_STALL_CHECK_TIME_SECONDS="+p.Settings["HOROVOD_STALL_CHECK_TIME_SECONDS"])
 	}
 	return problems
 }

@@ -114,6 +114,15 @@ func badLies() []bad {
 				}
 			}
 		}, "launcher", "rank 2: place in a process set gave [0 2], expected [1 2]", "compare with the gate allreduce-2"),
+		refused("an extension with cycles of 100 ms, whatever its user sets", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) { r.Pace = 5 }
+		}, "launcher", "rank 0: with HOROVOD_CYCLE_TIME=20 a small allreduce takes 5.0 cycles at best, expected at most 3", "compare with the gate allreduce-2"),
+		refused("an extension that does not measure its pace", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) { r.Pace = 0 }
+		}, "launcher", "takes 0.0 cycles at best", "compare with the gate allreduce-2"),
+		refused("an extension without a check for ranks that stall", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) { r.Stalled = false }
+		}, "launcher", "rank 0: it did not warn that rank 1 holds up the others", "compare with the gate allreduce-2"),
 		refused("an extension that prefers the system's libraries to those of a module", horovodROCm, func(s *specimen) {
 			s.library().Rpath, s.library().Runpath = "/usr/lib/x86_64-linux-gnu", ""
 		}, "elf-needed", `in "/usr/lib/x86_64-linux-gnu" before LD_LIBRARY_PATH`, "correct expect.elf-needed if the promise is wrong"),
@@ -162,26 +171,28 @@ def rank(): return int(os.environ["HOROVOD_RANK"])
 def size(): return int(os.environ["HOROVOD_SIZE"])
 local_rank, local_size, cross_rank, cross_size = rank, size, lambda: 0, lambda: 1
 def init(process_sets=()): pass
+def warn(n): os.write(2, b"Missing ranks:\n%d: [x]\n" % n)
 def ask(method, key, body=None):
+    late = time.monotonic() + float(os.environ.get("HOROVOD_STALL_CHECK_TIME_SECONDS", 60))
     url = "http://%s:%s/%s" % (os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"], key)
     while True:
         try:
             return urllib.request.urlopen(urllib.request.Request(url, body, method=method)).read()
         except urllib.error.HTTPError:
             time.sleep(0.01)
-calls = 0
-def everyones(mine):
-    global calls
-    calls += 1
-    ask("PUT", "x/%d-%d" % (calls, rank()), array.array("f", mine).tobytes())
-    return [list(array.array("f", ask("GET", "x/%d-%d" % (calls, n)))) for n in range(size())]
+            if time.monotonic() > late and rank() == 0: warn(int(key[-1]))
+calls = {}
+def everyones(mine, kind="x"):
+    calls[kind] = call = calls.get(kind, 0) + 1
+    ask("PUT", "%s/%d-%d" % (kind, call, rank()), array.array("f", mine).tobytes())
+    return [list(array.array("f", ask("GET", "%s/%d-%d" % (kind, call, n)))) for n in range(size())]
 def allreduce(t, op, prescale_factor=1, name=None):
     return torch.T(op(values) * prescale_factor for values in zip(*everyones(t), strict=True))
 def alltoall(t, splits):
     counts = [[int(n) for n in row] for row in everyones(splits)]
     firsts = [sum(row[:rank()]) for row in counts]
     return torch.T(v for row, first, n in zip(everyones(t), firsts, counts) for v in row[first:first + n[rank()]])
-def allgather(t): return torch.T(sum(everyones(t), []))
+def allgather(t): return torch.T(sum(everyones(t, "gathered"), []))
 def broadcast(t, root_rank): return torch.T(everyones(t)[root_rank])
 nccl_built = lambda: 22203
 cuda_built = mpi_built = lambda: True
@@ -282,12 +293,17 @@ func TestThreeRanks(t *testing.T) {
 	for name, c := range map[string]struct{ module, says string }{
 		"honest":                         {"GOOD", ""},
 		"only two ranks reduce":          {"GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: reduced(t, op) if size() == 2 else t", "rank 0: allreduce gave the rank's own input"},
+		"an allreduce takes 100 ms":      {"GOOD\nreduced = allreduce\ndef allreduce(t, op, **more):\n    time.sleep(0.1)\n    return reduced(t, op, **more)", "rank 0: with HOROVOD_CYCLE_TIME=20 a small allreduce takes"},
+		"nobody is named":                {"GOOD\nwarn = lambda n: None", "rank 0: it did not warn that rank 1 holds up the others"},
 		"only the first two are reduced": {"GOOD\nallreduce = lambda t, op, **more: torch.T(map(op, zip(*everyones(t)[:2])))", "rank 0: the sum of a tensor of 100003 elements is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := onThisHost(t, map[string]string{horovod: c.module})
 			task := s.ring(ranksOfLauncher)
+			for i := range task {
+				task[i].Settings = map[string]string{"HOROVOD_CYCLE_TIME": "20", "HOROVOD_STALL_CHECK_TIME_SECONDS": "0.2"}
+			}
 			end, err := s.start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
 			must.Succeed(t, err)
 			v := s.judgeRing(task, end, false)

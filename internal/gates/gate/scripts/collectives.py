@@ -1,13 +1,20 @@
 """One rank: collectives on CPU tensors of its own values, reported in one line.
 
 The part of a rank holds its values, the root of the broadcast, how many of its values
-each rank gets, and how to make a large tensor. What is right is not known here.
+each rank gets, how to make a large tensor, and settings of Horovod. What is right is not
+known here.
 """
 import array
 import contextlib
 import hashlib
 import importlib
+import math
+import os
+import re
 import sys
+import tempfile
+import threading
+import time
 
 
 # The process sets of this process, beside that of all ranks.
@@ -36,10 +43,11 @@ def report(hvd, framework, part):
     first, step, count = part["large"]
     summed, gathered, sent = all_three([float(v) for v in part["values"]])
     large = all_three([float((first + step * i) % 65536) / 8 for i in range(count)])
+    settings = {"pace": pace(hvd, tensor, device), "stalled": stalled(hvd, framework)} if part["settings"] else {}
     asked.report(
         case="collectives", rank=hvd.rank(), size=hvd.size(), place=[int(getattr(hvd, name)()) for name in PLACE], allreduce=summed, allgather=gathered, broadcast=sent,
         extremes=extremes(), large=[hashlib.sha256(array.array("f", values).tobytes()).hexdigest() for values in large],
-        more=more(hvd, module, tensor, device, part), refused=refuses(hvd, tensor, device),
+        more=more(hvd, module, tensor, device, part), refused=refuses(hvd, tensor, device), **settings,
     )
 
 
@@ -74,6 +82,50 @@ def refuses(hvd, tensor, device):
     return False
 
 
+def pace(hvd, tensor, device):
+    """How many cycles of Horovod the fastest of some small allreduces takes.
+
+    A cycle is measured too: a busy host sleeps longer.
+    """
+    best = math.inf
+    for _ in range(8):
+        start = time.monotonic()
+        time.sleep(float(os.environ["HOROVOD_CYCLE_TIME"]) / 1000)
+        slept = time.monotonic()
+        with device:
+            hvd.allreduce(tensor([1.0]), op=hvd.Sum)
+        best = min(best, (time.monotonic() - slept) / (slept - start))
+    return best
+
+
+def stalled(hvd, framework):
+    """Whether the log of this rank names rank 1 while the others wait for it.
+
+    Only rank 0 writes this warning. The others wait until it has, or gives up.
+    """
+    def call(function, value):
+        _, tensor, device = tensors(framework)
+        with device:
+            return function(tensor([value])).numpy().tolist()
+
+    late = threading.Thread(target=call, args=(hvd.allgather, 1.0))
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as log:
+        os.dup2(log.fileno(), 2)
+        if hvd.rank() != 1:
+            late.start()
+        for _ in range(200):
+            time.sleep(float(os.environ["HOROVOD_STALL_CHECK_TIME_SECONDS"]) / 10)
+            named = re.search(rb"^1: \[", os.pread(log.fileno(), 1 << 20, 0), re.MULTILINE) is not None
+            if sum(call(lambda t: hvd.allreduce(t, op=hvd.Sum), float(named))) > 0:
+                break
+        os.dup2(kept, 2)
+    if hvd.rank() == 1:
+        late.start()
+    late.join()
+    return named
+
+
 def tensors(framework):
     """The framework, what makes a tensor, and where it lies."""
     if framework == "tensorflow":
@@ -88,6 +140,7 @@ def tensors(framework):
 if __name__ == "__main__":
     import asked
 
+    os.environ.update(asked.part["settings"] or {})
     module = importlib.import_module(sys.argv[1])
     if len(asked.part["splits"]) > 2:
         sets.append(module.ProcessSet([0, 2]))
