@@ -138,6 +138,9 @@ func badTargets() []bad {
 		return refused(what, of, change,
 			"device-code", fmt.Sprintf("holds code for [%s], expected [%s]", have, promised), "the compiler chose its own targets")
 	}
+	kernels := func(what string, code []byte, says, do string) bad {
+		return refused(what, horovodKernels, func(s *specimen) { s.library().Sections = []elftest.Section{bundled(code)} }, "device-functions", says, do)
+	}
 	const cuda, nccl = "compute_90 sm_90", "sm_100f sm_90"
 	return []bad{
 		row("no code for any GPU: the fat binary was stripped", horovodROCm, func(s *specimen) { s.library().Sections = nil }, "", "gfx90a"),
@@ -152,6 +155,9 @@ func badTargets() []bad {
 		row("no PTX for later GPUs", horovodCUDA, nvidia("sm_90"), "sm_90", cuda),
 		row("code for only one chip of the sm target", horovodCUDA, nvidia("sm_90a", "compute_90"), "compute_90 sm_90a", cuda),
 		row("NCCL without the kernels of one family", ncclVerbs, nvidia("sm_90"), "sm_90", nccl),
+		kernels("code of one byte for the gfx target", []byte{0}, "container 0: unexpected EOF", "not-measured never counts as a pass").unmeasured(),
+		kernels("code without a kernel for the gfx target", codeObject(), "holds no function for any GPU", "returns wrong sums"),
+		kernels("code without one of its kernels for the gfx target", codeObject(memcpyKernel), "has no match in gfx90a (1 kernels and 0 other functions) for *scale_buffer_k*", "returns wrong sums"),
 		refused("a fat binary without valid content", horovodROCm, func(s *specimen) {
 			s.library().Sections = []elftest.Section{{Name: ".hip_fatbin", Data: []byte("junk")}}
 		}, "device-code", "it holds no known container", "not-measured never counts as a pass").unmeasured(),

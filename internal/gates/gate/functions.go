@@ -18,7 +18,7 @@ import (
 var deviceFunctions = Gate{
 	Name: "device-functions",
 	Asks: "the promised kernels, and the functions they call by table, are inside for every GPU target, and no forbidden ones",
-	Remedy: "without its functions the library loads, starts and returns wrong sums without an error. ONLY_FUNCS chose other functions, " +
+	Remedy: "without its functions the library loads, starts and returns wrong sums without an error. Of Horovod, hipcc compiled no kernels for the target. Of NCCL, ONLY_FUNCS chose other functions, " +
 		"or did not reach the build: its patterns are anchored at their end, so write \"AllReduce Sum f32 * *\"; \"AllReduce Sum f32\" chooses nothing",
 	Promise: recipe.Promise{
 		Of:   functionSettings{},

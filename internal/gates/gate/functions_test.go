@@ -86,6 +86,18 @@ func cubin(arch uint32, flags uint64, functions ...string) []byte {
 	return packed(2, arch, flags, elfFile(190, elfSection{kind: 2, link: 2, data: symbols}, elfSection{kind: 3, data: names}))
 }
 
+// codeObject returns the code of an AMD target with kernels: each has a function and a
+// descriptor of 64 bytes.
+func codeObject(kernels ...string) []byte {
+	names, symbols := []byte{0}, make([]byte, 24)
+	for _, kernel := range kernels {
+		symbols = append(symbols, little(uint32(len(names)), byte(0x12), byte(0), uint16(1), uint64(0), uint64(128))...)
+		symbols = append(symbols, little(uint32(len(names)+len(kernel)+1), byte(0x11), byte(0), uint16(1), uint64(0), uint64(64))...)
+		names = append(names, kernel+"\x00"+kernel+".kd\x00"...)
+	}
+	return elfFile(224, elfSection{kind: 2, link: 2, data: symbols}, elfSection{kind: 3, data: names})
+}
+
 // unknownPacking is a flag between those of LZ4 and zstd.
 const unknownPacking = 1 << 14
 
@@ -117,6 +129,27 @@ var (
 	kernels  = []string{"*ncclDevKernel_AllReduce_Sum_f32_RING_LL*", "*ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv"}
 	filtered = []string{"*ncclDevFunc_Nopv"}
 )
+
+// The kernels of Horovod for ROCm.
+const (
+	memcpyKernel = "_ZN7horovod6common16batched_memcpy_kILi8EEEvNS0_16BatchedD2DParamsE"
+	scaleKernel  = "_ZN7horovod6common14scale_buffer_kIffEEvPKT_PS2_lT0_"
+)
+
+var kernelsOfHorovod = functionSettings{Kernels: []string{"*batched_memcpy_k*", "*scale_buffer_k*"}}
+
+// horovodKernels returns Horovod with its kernels.
+func horovodKernels() *specimen {
+	s := horovodROCm()
+	s.expect.Gates["device-functions"] = kernelsOfHorovod
+	s.library().Sections = []elftest.Section{bundled(codeObject(memcpyKernel, scaleKernel))}
+	return s
+}
+
+// bundled returns the section with a code object for gfx90a.
+func bundled(code []byte) elftest.Section {
+	return elftest.Section{Name: ".hip_fatbin", Data: elftest.Bundle(elftest.Code{ID: "hipv4-amdgcn-amd-amdhsa--gfx90a", Data: code})}
+}
 
 func TestDeviceFunctions(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -288,6 +288,7 @@ func TestGoodArtifacts(t *testing.T) {
 		gates int
 	}{
 		"Horovod for ROCm":          {horovodROCm(), 14},
+		"Horovod with its kernels":  {horovodKernels(), 15},
 		"Horovod for CUDA":          {horovodCUDA(), 11},
 		"NCCL, libibverbs linked":   {ncclVerbs(), 11},
 		"NCCL, libibverbs dlopened": {ncclDlopen(), 11},
