@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/tar"
-	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -67,7 +66,7 @@ func TestScript(t *testing.T) {
 		Condition:           guests,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "sealed": sealed, "files": files, "unseen": unseen, "serve": serve, "repository": repository, "tarball": tarball,
-			"seal": seal, "edit": edit, "registry": registry, "damage": damage, "install": install, "lie": lie, "bubblewrap": bubblewrap,
+			"seal": seal, "edit": edit, "registry": registry, "damage": damage, "lie": lie, "bubblewrap": bubblewrap,
 		},
 	})
 }
@@ -148,17 +147,6 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	case got != 0 && !strings.HasPrefix(stderr, "error: ") && !strings.Contains(stderr, "\nerror: "):
 		ts.Fatalf("exit code %d without an error", got)
 	}
-}
-
-// install unpacks a wheel into a directory of packages: install WHEEL DIR.
-func install(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: install WHEEL DIR")
-	}
-	w, err := zip.OpenReader(ts.MkAbs(args[0]))
-	ts.Check(err)
-	defer w.Close()
-	ts.Check(os.CopyFS(ts.MkAbs(args[1]), w))
 }
 
 // inFile matches an error with a line of a file.

@@ -24,8 +24,7 @@ func verifyCommand(out term.Printer) *cli.Command {
 			"engine, except with --rebuild, which builds the cell again from its provenance and\n" +
 			"compares the bytes. The exit code is 0 only if every check passed.\n\n" +
 			"With --from a wheel needs no attestations beside it: they come from the place where it\n" +
-			"is published, by its digest. With --env every file that was installed from a wheel is\n" +
-			"compared with it.\n\n" +
+			"is published, by its digest.\n\n" +
 			"ADDRESS is a published cell,\n" +
 			publish.Digests + ".",
 		Flags: verifyFlags(),
@@ -56,7 +55,6 @@ func verifyFlags() []cli.Flag {
 		trustFlag(),
 		channelFlag(attest.Candidate, "require the verdicts of every gate that needs no GPU, or also of the gates on GPUs and a second build:"),
 		&cli.StringSliceFlag{Name: "from", Usage: "take the attestations from `PLACE`: " + publish.Indexes + "; repeatable"},
-		&cli.StringFlag{Name: "env", Usage: "compare each wheel with the files installed from it in `PYTHON|DIR`, an interpreter, a virtual environment or a directory of packages"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell again from its provenance and compare the bytes"},
 		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign the result as the verdict of gate reproducible, and write it beside the artifact"},
 		offlineFlag("with --rebuild: take everything from the store"),
@@ -70,7 +68,7 @@ func verifyFlags() []cli.Flag {
 func readVerify(c *cli.Context) (judge.VerifyRequest, error) {
 	r := judge.VerifyRequest{
 		Paths: c.Args().Slice(), Rebuild: c.Bool("rebuild"), Attach: c.Bool("attach"), Record: c.String("record"),
-		From: c.StringSlice("from"), Env: c.String("env"), Insecure: c.Bool("insecure"),
+		From: c.StringSlice("from"), Insecure: c.Bool("insecure"),
 	}
 	if len(r.Paths) == 0 {
 		return r, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).

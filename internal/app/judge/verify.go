@@ -42,7 +42,6 @@ type VerifyRequest struct {
 	Rebuild bool   // build each cell again and compare
 	Attach  bool   // sign the result of the rebuild
 	Record  string // file to record passing cells in; "" is none
-	Env     string // environment whose installed files are compared with each wheel; "" is none
 
 	From     []string // places with the statements; empty takes those beside each path
 	Insecure bool     // use plain HTTP for other hosts too
@@ -99,14 +98,6 @@ func Verify(ctx context.Context, s build.Setup, r VerifyRequest, artifacts []art
 				bundle, _ = attest.Verify(a, trust, r.Policy) // with the new statement
 			}
 			checks = append(others, checkOf(again)) // the second build answers what was left out
-		}
-		if r.Env != "" {
-			installed, err := compareInstalled(ctx, r.Env, a)
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			checks = append(checks, installed)
 		}
 		v := Verified{Artifact: f.shown, Checks: checks}
 		if p := bundle.Provenance; p != nil {

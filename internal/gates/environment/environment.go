@@ -120,31 +120,6 @@ func locate(path string) (python string, sites []string, err error) {
 	return python, sites, err
 }
 
-// Packages lists the directories of packages of an interpreter, of a virtual environment
-// or another prefix, or the directory of packages itself. It runs nothing.
-func Packages(path string) ([]string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		prefix := filepath.Dir(filepath.Dir(path))
-		if _, err := os.Stat(filepath.Join(prefix, "pyvenv.cfg")); err != nil { // a virtual environment links to another prefix
-			real, err := filepath.EvalSymlinks(path)
-			if err != nil {
-				return nil, err
-			}
-			prefix = filepath.Dir(filepath.Dir(real))
-		}
-		path = prefix
-	}
-	sites := packagesBelow(path)
-	if len(sites) == 0 {
-		return nil, fmt.Errorf("%s: %w", path, errNoPackages)
-	}
-	return sites, nil
-}
-
 var errNoPackages = errors.New("no packages found: there are neither *.dist-info nor lib/python3*/site-packages")
 
 // packagesBelow lists the directories of packages of a prefix, or the directory itself if
