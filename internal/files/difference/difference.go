@@ -1,28 +1,34 @@
-// Package difference describes where two builds of one artifact differ: members of a
-// wheel or an archive, and readable texts in those members. It also names the usual
-// cause of such a difference. The output helps the user to find out why a build is not
-// reproducible.
+// Package difference names the members in which two builds of one artifact differ: those of
+// a wheel or an archive. The output helps the user to find out why a build is not
+// reproducible. What differs in a member is a question for a tool such as diffoscope.
 //
 // The package never decides whether two artifacts are the same. Their digests do.
 package difference
 
 import (
-	"bytes"
+	"archive/tar"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
+	"io"
 	"maps"
+	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"builder/internal/files/unpack"
+	"builder/internal/files/wheel"
 )
 
-// Limits of the output. Longer output does not help the user, and hostile files can
-// differ in many places.
+// Limits: lines of output, because longer output does not help the user; bytes and entries
+// of an archive.
 const (
-	maxLines = 40
-	maxTexts = 4
+	maxLines   = 40
+	maxArchive = 8 << 30
+	maxEntries = 100_000
 )
 
 // Of compares two files of one name, of any type, and returns one line per difference.
@@ -46,21 +52,20 @@ func Of(first, second string) ([]string, error) {
 	return lines, nil
 }
 
-// compare compares the digests of all members, and then the texts of those that differ.
+// compare compares the digests of all members.
 func compare(first, second string, each reader) ([]string, error) {
-	here, err1 := membersOf(first, each, nil)
-	there, err2 := membersOf(second, each, nil)
+	here, err1 := membersOf(first, each)
+	there, err2 := membersOf(second, each)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	var lines []string
-	differ := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(here)) {
 		switch other := there[name]; {
 		case other == nil:
 			lines = append(lines, "only the first build made "+name)
-		case !bytes.Equal(here[name].sum.Sum(nil), other.sum.Sum(nil)):
-			differ[name] = true
+		case here[name].digest() != other.digest():
+			lines = append(lines, describe(cmp.Or(name, filepath.Base(first)), here[name].size, other.size))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(there)) {
@@ -68,63 +73,102 @@ func compare(first, second string, each reader) ([]string, error) {
 			lines = append(lines, "only the second build made "+name)
 		}
 	}
-	if len(lines)+len(differ) == 0 && here[whole] == nil {
+	if len(lines) == 0 && here[whole] == nil {
 		return []string{"the members are the same: their times, owners, modes, order or compression differ"}, nil
 	}
-	here, err1 = membersOf(first, each, differ)
-	there, err2 = membersOf(second, each, differ)
-	for _, name := range slices.Sorted(maps.Keys(here)) {
-		lines = append(lines, describe(cmp.Or(name, filepath.Base(first)), here[name], there[name]))
-	}
-	return lines, errors.Join(err1, err2)
+	return lines, nil
 }
 
-// describe states how two members of one name differ: their sizes, texts that only one
-// of them has, and the usual cause of such texts.
-func describe(name string, a, b *member) string {
-	line := name + " differs"
-	if a.size != b.size {
-		line += fmt.Sprintf(" (%d and %d bytes)", a.size, b.size)
+// describe states how two members of one name differ.
+func describe(name string, a, b int64) string {
+	if a == b {
+		return name + " differs"
 	}
-	only := [2][]string{a.textsLackingIn(b), b.textsLackingIn(a)}
-	i := slices.IndexFunc(causes, func(c cause) bool { return slices.ContainsFunc(slices.Concat(only[:]...), c.pattern.MatchString) })
-	var shown []string
-	for _, all := range only {
-		if i >= 0 { // code gives texts by chance, so those of the cause come first
-			slices.SortStableFunc(all, func(a, b string) int { return causes[i].rank(a) - causes[i].rank(b) })
+	return fmt.Sprintf("%s differs (%d and %d bytes)", name, a, b)
+}
+
+// whole is the name of a file that is its own only member.
+const whole = ""
+
+// A member is the content of a member of a build, as it is written to it.
+type member struct {
+	sum  hash.Hash
+	size int64
+}
+
+// Write implements [io.Writer].
+func (m *member) Write(p []byte) (int, error) {
+	m.size += int64(len(p))
+	return m.sum.Write(p)
+}
+
+func (m *member) digest() string { return string(m.sum.Sum(nil)) }
+
+// membersOf returns all members of a file by name.
+func membersOf(file string, each reader) (map[string]*member, error) {
+	all := map[string]*member{}
+	err := each(file, func(name string) io.Writer {
+		all[name] = &member{sum: sha256.New()}
+		return all[name]
+	})
+	return all, err
+}
+
+// A reader copies every member of a file to the writer for its name.
+type reader func(file string, to func(name string) io.Writer) error
+
+// eachOfWheel skips RECORD, which follows from the other members.
+func eachOfWheel(file string, to func(string) io.Writer) error {
+	w, err := wheel.Open(file)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for _, f := range w.Files {
+		if f.Name == w.DistInfo+"/RECORD" {
+			continue
 		}
-		for _, text := range all[:min(len(all), maxTexts)] {
-			shown = append(shown, fmt.Sprintf("%q", text))
+		if err := w.Copy(to(f.Name), f.Name); err != nil {
+			return err
 		}
 	}
-	if len(shown) > 0 {
-		line += ": " + strings.Join(shown, ", ")
-	}
-	if i >= 0 {
-		line += ": " + causes[i].says
-	}
-	return line
+	return nil
 }
 
-// A cause is a usual cause of differing texts.
-type cause struct {
-	pattern *regexp.Regexp
-	says    string
-}
-
-// rank is lower for a text with this cause.
-func (c cause) rank(text string) int {
-	if c.pattern.MatchString(text) {
-		return 0
+// eachOfArchive copies the target of a link before the content.
+func eachOfArchive(file string, to func(string) io.Writer) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
 	}
-	return 1
+	defer f.Close()
+	plain, err := unpack.Reader(f, file)
+	if err != nil {
+		return err
+	}
+	defer plain.Close()
+	r := tar.NewReader(io.LimitReader(plain, maxArchive))
+	for range maxEntries {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(to(h.Name), io.MultiReader(strings.NewReader(h.Linkname), r)); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("it holds more than the limit of %d entries", maxEntries)
 }
 
-// causes are the usual causes, most specific first.
-var causes = []cause{
-	{regexp.MustCompile(`tmpxft_`), "nvcc names its temporary files after process ids: strip the symbols, or use --keep and a fixed --keep-dir"},
-	{regexp.MustCompile(`(^|[^0-9])(19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]|\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +[0-9]{1,2}\b|\b[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\b`), "a date or a time: the build ignores SOURCE_DATE_EPOCH here"},
-	{regexp.MustCompile(`/(tmp|build|home|root|var)/`), "a path of the build: it differs between builds, or is not mapped (-ffile-prefix-map)"},
-	{regexp.MustCompile(`-march=|-mtune=|avx|AVX`), "flags or code for the processor of the build machine"},
-	{regexp.MustCompile(`[0-9a-f]{32,}`), "a new id in each build, such as a build id or a random name"},
+func eachFile(file string, to func(string) io.Writer) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(to(whole), f)
+	return err
 }
