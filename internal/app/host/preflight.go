@@ -1,11 +1,11 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"builder/internal/app/home"
@@ -89,7 +89,7 @@ func peek(dir string) *store.Store { return store.Peek(home.StoreDir(dir)) }
 // not answer or --offline forbids the query. held reports whether the engine has an image;
 // nil means that nobody knows.
 func checkImages(ctx context.Context, s Setup, held func(digest string) bool, images []lock.ImagePin) error {
-	asked := map[string]error{}
+	silent := map[string]error{} // by registry
 	var errs []error
 	for _, pin := range images {
 		if held == nil || held(pin.Digest) || stored(s.Keys.Home, pin.Digest) {
@@ -101,35 +101,24 @@ func checkImages(ctx context.Context, s Setup, held func(digest string) bool, im
 				WithHint("run once without --offline, so that the engine pulls and keeps the image"))
 			continue
 		}
-		registry, err := oci.Endpoint(reference)
-		if _, done := asked[registry]; !done && err == nil {
-			asked[registry] = answers(ctx, registry)
+		registry, _, _ := strings.Cut(reference, "/")
+		err := silent[registry]
+		if err == nil {
+			err = findImage(ctx, reference)
 		}
-		if err := cmp.Or(err, asked[registry]); err != nil {
-			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: the engine does not have it, and its registry does not answer: %w", reference, err).
+		switch {
+		case errors.Is(err, oci.ErrSilent):
+			silent[registry] = err
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: the engine does not have it, and %w", reference, err).
 				WithHint("set HTTPS_PROXY, HTTP_PROXY and NO_PROXY, name a mirror with BUILDER_MIRROR_REGISTRY or an engine that reaches the registry with --engine URL, or bring the image with `builder store export` on another host and `builder store import`; nothing was fetched"))
-			continue
-		}
-		if err := findImage(ctx, reference); errors.Is(err, oci.ErrAbsent) {
+		case errors.Is(err, oci.ErrAbsent):
 			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: %w for linux/amd64", reference, oci.ErrAbsent).
 				WithHint("copy the image there with this digest, or name another mirror with BUILDER_MIRROR_REGISTRY; nothing was fetched"))
+		case diag.Worst(err) == diag.Usage:
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// answers queries the server at url. A timeout is no error: the server may be slow.
-func answers(ctx context.Context, url string) error {
-	asked, done := context.WithTimeout(ctx, registryTime)
-	defer done()
-	status, err := host.Ask(asked, url)
-	switch {
-	case err != nil && asked.Err() == nil:
-		return err
-	case status == 407:
-		return errors.New("the proxy requires a password (407)")
-	}
-	return nil
 }
 
 // findImage asks the registry of an image for it.

@@ -93,20 +93,6 @@ func Transport(o Options) http.RoundTripper {
 	return &transport{shared, o}
 }
 
-// Status asks an address once, and returns the status of any answer. It follows no
-// redirect, so it contacts no other server.
-func Status(ctx context.Context, address string) (int, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, http.NoBody)
-	if err != nil {
-		return 0, errors.New("it is not an address")
-	}
-	resp, err := shared.RoundTrip(prepared(req, ctx, nil))
-	if err != nil {
-		return 0, err
-	}
-	return resp.StatusCode, resp.Body.Close()
-}
-
 // shared reuses connections. It does not decompress, because digests are computed over
 // the file as transferred.
 var shared = func() http.RoundTripper {

@@ -135,24 +135,6 @@ func TestAnswersWorthAnotherTry(t *testing.T) {
 	}
 }
 
-// Every answer counts, also a busy server's and a redirect.
-func TestStatus(t *testing.T) {
-	for _, want := range []int{http.StatusOK, http.StatusFound, http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable} {
-		server := record(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Location", "http://localhost:1/")
-			w.WriteHeader(want)
-		})
-		if got, err := Status(t.Context(), server.URL); got != want || err != nil || len(server.seen) != 1 {
-			t.Errorf("%d, %v after %d requests, want %d", got, err, len(server.seen), want)
-		}
-	}
-	for _, address := range []string{"%", "http://127.0.0.1:1"} {
-		if _, err := Status(t.Context(), address); err == nil {
-			t.Errorf("%s answers", address)
-		}
-	}
-}
-
 // A URL may contain a token, which must not appear in the error of a refused redirect.
 func TestWithoutAddress(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler("http://localhost:1/?token=hush", http.StatusFound))

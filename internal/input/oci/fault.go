@@ -26,6 +26,9 @@ import (
 // ErrAbsent means that a registry answers and does not have the image, tag or digest.
 var ErrAbsent = errors.New("not in the registry")
 
+// ErrSilent means that a registry cannot be reached.
+var ErrSilent = errors.New("its registry does not answer")
+
 // errContent is the error for content that contradicts its digest, its size or its
 // manifest.
 var errContent = errors.New("the registry returned wrong content")

@@ -17,6 +17,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"time"
 
 	"github.com/distribution/reference"
@@ -25,6 +27,7 @@ import (
 	"oras.land/oras-go/v2/registry"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/retry"
 )
 
 // patience bounds a whole resolution. A silent registry is an error, not a reason to
@@ -64,16 +67,23 @@ func resolve(ctx context.Context, name string, patience time.Duration, o Options
 }
 
 // Find asks once whether the registry has an image for linux/amd64. It returns
-// [ErrAbsent] if it has none.
+// [ErrAbsent] if it has none, and [ErrSilent] if it cannot be reached. A slow registry is
+// neither: of one that does not answer until ctx ends, nothing is known.
 func Find(ctx context.Context, name string) error {
 	repo, err := open(name, Options{})
 	if err != nil {
 		return diag.Errorf(diag.Usage, "finding image %q: %w", name, err)
 	}
-	if _, err := repo.image(ctx); err != nil {
-		return fmt.Errorf("finding image %q: %w", name, plain(err))
+	_, err = repo.image(ctx)
+	if err == nil {
+		return nil
 	}
-	return nil
+	_, asked := errors.AsType[*url.Error](err)
+	_, network := errors.AsType[*net.OpError](err)
+	if ctx.Err() == nil && asked && (network || !retry.IsTemporary(err)) {
+		return fmt.Errorf("%w: %w", ErrSilent, plain(err))
+	}
+	return plain(err)
 }
 
 // image returns the linux/amd64 manifest of the reference that the repository was opened
@@ -96,17 +106,4 @@ func open(text string, o Options) (*Repository, error) {
 		return nil, errors.New("no tag and no digest")
 	}
 	return connect(where, o)
-}
-
-// Endpoint returns the address of a reference's registry.
-func Endpoint(name string) (string, error) {
-	r, err := open(name, Options{})
-	if err != nil {
-		return "", diag.Errorf(diag.Usage, "image %q: %w", name, err)
-	}
-	scheme := "https"
-	if r.repo.PlainHTTP {
-		scheme = "http"
-	}
-	return scheme + "://" + r.repo.Reference.Host() + "/v2/", nil
 }

@@ -134,16 +134,3 @@ func TestShortNames(t *testing.T) {
 		check.That(t, !named || !strings.ContainsAny(host, ".:") || r.repo.Reference.Registry == host, "%s: the registry is %s", in, r.repo.Reference.Registry)
 	}
 }
-
-func TestEndpoint(t *testing.T) {
-	for in, want := range map[string]string{
-		"registry.example/a/b:1":                          "https://registry.example/v2/",
-		"localhost:5000/a:1":                              "http://localhost:5000/v2/",
-		"127.0.0.1:1/a@sha256:" + strings.Repeat("0", 64): "http://127.0.0.1:1/v2/",
-		"registry.example/a":                              "",
-		"https://registry.example/a:1":                    "",
-	} {
-		got, err := Endpoint(in)
-		check.That(t, got == want && (err != nil) == (want == ""), "%s: %s, %v", in, got, err)
-	}
-}
