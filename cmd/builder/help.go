@@ -85,11 +85,6 @@ var examples = map[string][]example{
 		{"builder publish list --at file:/srv/wheels", "list all published wheels"},
 		{"builder publish list --at https://wheels.example.com --json", "print all records as JSON"},
 	},
-	"logs": {
-		{"builder logs", "list the cells and steps of the last run, with their verdicts"},
-		{"builder logs horovod build | tail -50", "print the end of the build log of the one cell that matches"},
-		{"builder logs -f", "follow the running step until it ends"},
-	},
 	"patch show": {
 		{"builder patch show horovod", "list the patches with their reasons and conditions"},
 		{"builder patch show horovod --as-diff grouped-allreduce", "print one as a diff for upstream"},

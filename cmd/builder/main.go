@@ -68,7 +68,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 
 // withoutRecipes are the verbs whose commands look up no recipe. Reading the recipes takes
 // half of the time of a start.
-var withoutRecipes = []string{"gate", "verify", "bench", "logs", "debug", "publish", "key", "engine"}
+var withoutRecipes = []string{"gate", "verify", "bench", "debug", "publish", "key", "engine"}
 
 // newApp reads the catalogue and wires the verbs. It reads first, because every recipe is
 // a subcommand of run, plan and lock with its axes as flags.
@@ -106,7 +106,7 @@ func wire(cat catalogue.Catalogue, err error, conf configuration, stdout, stderr
 		Commands: slices.Concat(
 			group("Build", runCommand(cat, err, out), planCommand(cat, err, out), lockCommand(cat, err, out), matrixCommand(cat, err, out)),
 			group("Check", gateCommand(out), verifyCommand(out), benchCommand(out)),
-			group("Look", listCommand(cat, err, out), patchCommand(cat, err, out), profileCommand(cat, out), logsCommand(out), diagnoseCommand(cat, out), debugCommand(out)),
+			group("Look", listCommand(cat, err, out), patchCommand(cat, err, out), profileCommand(cat, out), diagnoseCommand(cat, out), debugCommand(out)),
 			group("Publish", publishCommand(cat, err, out), keyCommand(out)),
 			group("This host", doctorCommand(cat, err, out), engineCommand(out), storeCommand(cat, err, out), configCommand(conf, preferenceErr, out)),
 		),

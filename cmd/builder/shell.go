@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"os/exec"
@@ -48,17 +49,15 @@ func shellCommand(out term.Printer) *cli.Command {
 }
 
 // readShell reads the cell in the output directory, by its id or a part of it, and the
-// step at whose start it is reproduced.
+// step at whose start it is reproduced, "" for the one that failed.
 func readShell(c *cli.Context) (cell, step string, err error) {
 	out, to := c.String("out"), c.String("to")
 	cell, step = c.Args().First(), c.Args().Get(1)
 	errs := []error{unexpected(c, 2)}
 	if cell == "" {
-		errs = append(errs, diag.Errorf(diag.Usage, "%s: name a cell", c.Command.HelpName).WithHint("list the cells of the run with `builder logs --out %s`", out))
+		errs = append(errs, diag.Errorf(diag.Usage, "%s: name a cell", c.Command.HelpName).WithHint("its directory is below %s", out))
 	}
-	if known := build.DebugSteps(); step == "" {
-		step = build.StepToDebug(out, cell)
-	} else if !slices.Contains(known, step) {
+	if known := build.DebugSteps(); step != "" && !slices.Contains(known, step) {
 		errs = append(errs, diag.Errorf(diag.Usage, "unknown step %q", step).WithHint("%s", diag.DidYouMean(step, known)))
 	}
 	if to != "" {
@@ -74,6 +73,7 @@ func openShell(c *cli.Context, in invocation, cell, step string) (err error) {
 	if err != nil {
 		return err
 	}
+	step = cmp.Or(step, build.StepToDebug(c.String("out"), e.ID))
 	dir := c.String("to") // "" is a temporary one
 	if dir == "" {
 		if err := os.MkdirAll(filepath.Join(in.Keys.Home, "scratch"), 0o700); err != nil {

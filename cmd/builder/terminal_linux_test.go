@@ -118,11 +118,3 @@ func TestTerminals(t *testing.T) {
 		})
 	}
 }
-
-// Reading a log must not let the output of a build move the cursor.
-func TestLogsOnATerminal(t *testing.T) {
-	out := ran(t)
-	_, person := onTerminal(t, filepath.Dir(out), nil, "logs", "tool-3")
-	seen := until(t, person, "done")
-	check.That(t, !strings.Contains(seen, "\x1b") && strings.Contains(seen, "cc <a.c>"), "it shows %q", seen)
-}

@@ -8,13 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"builder/internal/app/home"
 	"builder/internal/app/host"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/build/run"
-	"builder/internal/build/runlog"
 	"builder/internal/files/artifact"
 	"builder/internal/plan/lock"
 	"builder/internal/view/report"
@@ -65,7 +65,7 @@ func EntryOf(out, cell string) (lock.Entry, error) {
 	for _, path := range found {
 		ids = append(ids, filepath.Base(filepath.Dir(path)))
 	}
-	id, err := runlog.FindByName("cell", cell, ids, func(id string) string { return id })
+	id, err := findByName(cell, ids)
 	if err != nil {
 		return lock.Entry{}, err
 	}
@@ -76,35 +76,54 @@ func EntryOf(out, cell string) (lock.Entry, error) {
 	return e, err
 }
 
-// SiteOf returns the site of the recipes in the last run of a cell, or "".
-func SiteOf(out, id string) string {
-	last, err := report.Read(filepath.Join(out, "run.json"))
-	if err != nil {
-		return ""
-	}
-	for _, c := range last.Cells {
-		if c.ID == id {
-			return c.Recipes
+// findByName finds the cell identified by a word: by its full id, its prefix, or any part
+// of its id.
+func findByName(word string, ids []string) (string, error) {
+	for _, matches := range []func(id, word string) bool{
+		func(id, word string) bool { return id == word }, strings.HasPrefix, strings.Contains,
+	} {
+		found := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !matches(id, word) })
+		switch {
+		case len(found) == 1:
+			return found[0], nil
+		case len(found) > 1:
+			return "", diag.Errorf(diag.Usage, "%q matches %d cells", word, len(found)).WithHint("write more of the name: %s", strings.Join(found, ", "))
 		}
 	}
-	return ""
+	if len(ids) == 0 {
+		return "", diag.Errorf(diag.Usage, "unknown cell %q: the results have none", word).
+			WithHint("`builder run RECIPE` writes cells below the directory of --out (out)")
+	}
+	return "", diag.Errorf(diag.Usage, "unknown cell %q", word).WithHint("%s", diag.DidYouMean(word, ids))
 }
 
+// SiteOf returns the site of the recipes in the last run of a cell, or "".
+func SiteOf(out, id string) string { return lastRun(out, id).Recipes }
+
 // StepToDebug returns the step that failed in the last run of a cell, if it is one of
-// [DebugSteps], and otherwise the build step. A directory without the record of a run
-// tells nothing about steps.
-func StepToDebug(out, cell string) string {
-	root, cells, err := runlog.Open(runlog.Request{Out: out, Cell: cell})
-	if err != nil {
-		return pipelines.LastStep
-	}
-	defer root.Close()
-	for _, c := range cells {
-		if c.Failed >= 0 && slices.Contains(DebugSteps(), c.Steps[c.Failed].Step) {
-			return c.Steps[c.Failed].Step
+// [DebugSteps], and otherwise the build step.
+func StepToDebug(out, id string) string {
+	for _, s := range lastRun(out, id).Steps {
+		if s.Failed && slices.Contains(DebugSteps(), s.Name) {
+			return s.Name
 		}
 	}
 	return pipelines.LastStep
+}
+
+// lastRun returns the record of a cell in the last run. It is empty if the run did not
+// have the cell, or if there is no record.
+func lastRun(out, id string) report.Cell {
+	last, err := report.Read(filepath.Join(out, "run.json"))
+	if err != nil {
+		return report.Cell{}
+	}
+	for _, c := range last.Cells {
+		if c.ID == id {
+			return c
+		}
+	}
+	return report.Cell{}
 }
 
 // DebugSteps returns the steps with a file system at their start.

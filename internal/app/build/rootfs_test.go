@@ -23,7 +23,7 @@ import (
 // A shell opens before the step that failed, if a step can be reproduced there.
 func TestStepToDebug(t *testing.T) {
 	out := t.TempDir()
-	check.Same(t, "the step without a run", "build", StepToDebug(out, "tiny"))
+	check.Same(t, "the step without a run", "build", StepToDebug(out, "tiny-1"))
 	for failed, want := range map[string]string{"patch": "patch", "source": "source", "gate import": "build", "": "build"} {
 		steps := []report.Step{{Name: "image"}, {Name: "source"}, {Name: "patch"}, {Name: "build"}, {Name: "gate import"}}
 		for i := range steps {
@@ -31,7 +31,20 @@ func TestStepToDebug(t *testing.T) {
 		}
 		run := report.Run{Schema: report.Schema, Started: time.Now(), Cells: []report.Cell{{ID: "tiny-1", Steps: steps}}}
 		must.Succeed(t, report.Write(filepath.Join(out, "run.json"), run))
-		check.Same(t, fmt.Sprintf("%q failed: the step", failed), want, StepToDebug(out, "tiny"))
+		check.Same(t, fmt.Sprintf("%q failed: the step", failed), want, StepToDebug(out, "tiny-1"))
+	}
+}
+
+// A part of a cell's id names it, if no other cell has the part.
+func TestFindByName(t *testing.T) {
+	ids := []string{"tool-1", "tool-10", "other-2"}
+	for word, want := range map[string]string{"tool-1": "tool-1", "oth": "other-2", "-2": "other-2"} {
+		id, err := findByName(word, ids)
+		check.That(t, err == nil && id == want, "%s: got %s, %v", word, id, err)
+	}
+	for word, want := range map[string]string{"tool": "matches 2 cells", "tol-1": "unknown cell"} {
+		_, err := findByName(word, ids)
+		check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), want), "%s: %v", word, err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"builder/internal/build/steplog"
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
 	"builder/internal/plan/lock"
@@ -49,7 +48,7 @@ func (f folder) removeOthers(e lock.Entry) error {
 		f.removeStale(),
 		os.RemoveAll(filepath.Join(f.dir, TestsDir)),
 		os.RemoveAll(filepath.Join(f.dir, RebuiltDir)),
-		os.RemoveAll(filepath.Join(f.dir, steplog.Dir)),
+		os.RemoveAll(filepath.Join(f.dir, logDir)),
 	)
 }
 

@@ -20,7 +20,6 @@ import (
 
 	"github.com/sourcegraph/conc/iter"
 
-	"builder/internal/build/steplog"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
@@ -264,7 +263,7 @@ func (r Runner) recalled(found Result, e lock.Entry) Result {
 func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, in folder, earlier []artifact.Artifact) (result Result, err error) {
 	result.From = report.Build
 	dir := in.dir
-	if err := os.RemoveAll(filepath.Join(dir, steplog.Dir)); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, logDir)); err != nil {
 		return result, err // logs of an earlier run would name causes that are gone
 	}
 	rec := &recorded{Events: r.Watch(e), result: &result}

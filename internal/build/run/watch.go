@@ -1,14 +1,16 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/build/steplog"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
@@ -24,11 +26,16 @@ var _ Events = (*watch)(nil)
 
 // NewWatch returns events that show the steps of a cell and write their logs below out.
 func NewWatch(out, id string, p *progress.Display) Events {
-	return &watch{dir: filepath.Join(out, id, steplog.Dir), id: id, progress: p}
+	return &watch{dir: filepath.Join(out, id, logDir), id: id, progress: p}
 }
 
+// logDir holds the logs of a cell, below its directory.
+const logDir = "logs"
+
+func logName(step string) string { return strings.ReplaceAll(step, " ", "-") + ".log" }
+
 // LogOf returns the path of a step's log, relative to the output directory.
-func LogOf(id, step string) string { return filepath.Join(id, steplog.Dir, steplog.Name(step)) }
+func LogOf(id, step string) string { return filepath.Join(id, logDir, logName(step)) }
 
 // StepStarted implements [Events]. If it cannot open the log it prints a note and
 // continues: a missing log must not stop a build.
@@ -38,7 +45,7 @@ func (w *watch) StepStarted(step string) io.Writer {
 	} else {
 		w.progress.Start(w.id, step)
 	}
-	file, err := steplog.Create(w.dir, step)
+	file, err := createLog(w.dir, step)
 	if err != nil {
 		w.progress.Note("cannot write the log of step %s: %v", step, err)
 	}
@@ -53,6 +60,19 @@ func (w *watch) StepDone(step string, d time.Duration, cached bool, err error) {
 		w.log = nil
 	}
 	w.progress.Done(w.id, step, d, cached, err)
+}
+
+// createLog creates dir and the log of a step in it. It replaces a log of an earlier run
+// by a new file: a link of that name could lead out of the directory.
+func createLog(dir, step string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, logName(step))
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
 // stepLog writes the output of a step to its file and to the display.

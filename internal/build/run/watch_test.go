@@ -12,6 +12,7 @@ import (
 	"builder/internal/build/run"
 	"builder/internal/view/progress"
 	"builder/test/kit/check"
+	"builder/test/kit/must"
 )
 
 // The log of a failed step ends with its error, also after output: a patch may fail
@@ -39,4 +40,18 @@ func TestLogEndsWithTheError(t *testing.T) {
 		got, err := os.ReadFile(filepath.Join(dir, run.LogOf("tool-1", "patch")))
 		check.That(t, err == nil && string(got) == c.want, "%v: %q, want %q", err, got, c.want)
 	}
+}
+
+// A directory of results may come from an untrusted machine: no log is written through a
+// link.
+func TestALogReplacesALink(t *testing.T) {
+	dir := t.TempDir()
+	log := filepath.Join(dir, run.LogOf("tool-1", "patch"))
+	secret := filepath.Join(dir, "secret")
+	must.Succeed(t, os.WriteFile(secret, []byte("kept"), 0o600), os.MkdirAll(filepath.Dir(log), 0o755), os.Symlink(secret, log))
+	events := run.NewWatch(dir, "tool-1", progress.New(io.Discard, progress.Options{}))
+	fmt.Fprint(events.StepStarted("patch"), "written")
+	events.StepDone("patch", 0, false, nil)
+	data, err := os.ReadFile(secret)
+	check.That(t, err == nil && string(data) == "kept", "%q, %v", data, err)
 }
