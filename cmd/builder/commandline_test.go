@@ -138,7 +138,6 @@ var readers = map[string]func(*cli.Context) error{
 		_, err := readBench(c)
 		return err
 	},
-	"builder matrix merge": func(c *cli.Context) error { _, _, err := readMerge(c); return err },
 }
 
 // Every example must be a valid command line. The test reads its words and executes

@@ -114,7 +114,6 @@ func TestPagesShowFilesAsTheyAre(t *testing.T) {
 // notRun lists the blocks not run by any test, by page, each with its reason. The test
 // compares the whole list, so that additions are visible in review.
 var notRun = []string{
-	"actions.md: it merges what other runs have left",
 	"advisories.md: it needs an installed Horovod of each release",
 	"bench.md: it needs GPUs, and the libraries to compare",
 	"environments.md: it needs torch",

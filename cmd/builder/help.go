@@ -49,10 +49,6 @@ var examples = map[string][]example{
 		{"builder matrix --condense --format github --shard 2/3", "select the second third of the condensed matrix, for a nightly build"},
 		{"builder matrix horovod --shard 2/3 > part.json", "write the second third of the cells for a job of another CI service"},
 	},
-	"matrix merge": {
-		{"builder matrix merge runs/* --out report", "write one page and return one exit code for all"},
-		{`builder matrix merge runs/* --matrix cells.json --format markdown >> "$GITHUB_STEP_SUMMARY"`, "print a summary and require every cell"},
-	},
 	"lock": {
 		{"builder lock horovod --check", "compare only, write nothing"},
 		{"builder lock horovod --recipes . --all", "lock every cell of a recipe; without RECIPE, of all recipes"},

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unicode"
 
+	"builder/internal/view/report"
+	"builder/internal/view/reportpage"
 	"builder/internal/view/term"
 	"builder/test/kit/check"
 	"builder/test/kit/elftest"
@@ -43,7 +45,7 @@ build: "true"
 `, said)
 	message, err := json.Marshal(evil)
 	must.Succeed(t, err)
-	merged := fmt.Sprintf(`{"schema": 1, "builder": "v1", "started": "2026-03-01T10:00:00Z", "finished": "2026-03-01T11:00:00Z", "cells": [
+	run := fmt.Sprintf(`{"schema": 1, "builder": "v1", "started": "2026-03-01T10:00:00Z", "finished": "2026-03-01T11:00:00Z", "cells": [
  {"id": "own-1.0", "key": "k", "recipe": "own", "axes": {"version": %[1]s}, "steps": [{"name": "build", "seconds": 1, "failed": true, "log": "own-1.0/logs/build.log"}],
   "error": {"code": "build", "message": %[1]s, "hint": %[1]s}},
  {"id": "own-2.0", "key": "l", "recipe": "own", "verdicts": [{"gate": "import", "status": "fail", "evidence": %[1]s, "remedy": %[1]s}]}]}`, message)
@@ -51,11 +53,10 @@ build: "true"
 	for name, content := range map[string]string{
 		"site/recipes/own.yaml":          recipe,
 		"bad/recipes/x.yaml":             "? " + string(said) + "\n: " + string(said) + "\n",
-		"run/run.json":                   merged,
+		"run/run.json":                   run,
 		"run/own-1.0/logs/build.log":     "cc1plus: out of memory " + evil + "\n" + evil,
 		"job.log":                        "NCCL WARN " + evil + "\nfatal error: rccl.h: No such file or directory " + evil,
 		"lib.so":                         string(library),
-		"matrix.json":                    `[{"id": ` + string(message) + `}]`,
 		"against.json":                   `{"schema": ` + string(message) + `}`,
 		"dir/" + "::debug::x\n##[x].log": evil,
 	} {
@@ -121,11 +122,6 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		{"diagnose", "job.log", "--json"},
 		{"diagnose", "dir", "lib.so", "own-1.0-cp311-cp311-linux_x86_64.whl"},
 		{"debug", "shell", evil, "--out", "run"},
-		{"matrix", "merge", "run"},
-		{"matrix", "merge", "run", "--format", "markdown"},
-		{"matrix", "merge", "run", "--format", "json"},
-		{"matrix", "merge", "run", "--out", "merged"},
-		{"matrix", "merge", "run", "--matrix", "matrix.json"},
 		{"publish", "own-1.0-cp311-cp311-linux_x86_64.whl", "--to", "ftp://me:hush@h/x"},
 		{"run", "nccl", "--from", "https://me:hush@127.0.0.1:1/x", "--trust", evil},
 		{"config", "show", "--json"},
@@ -139,8 +135,11 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		check.That(t, strings.TrimPrefix(args[len(args)-1], "--") != "json" || stdout.Len() <= 0 || json.Valid(stdout.Bytes()),
 			"%q: no JSON: %s", args, stdout.String())
 	}
-	for _, name := range []string{"run.json", "report.md", "junit.xml", "report.html"} {
-		text, err := os.ReadFile(filepath.Join("merged", name))
+	run, err := report.Read("run/run.json")
+	must.Succeed(t, err)
+	must.Succeed(t, reportpage.WriteFiles("run", run, reportpage.Options{Logs: os.DirFS("run"), LogDir: "run"}))
+	for _, name := range []string{"report.md", "junit.xml", "report.html"} {
+		text, err := os.ReadFile(filepath.Join("run", name))
 		check.That(t, err == nil, "%v", err)
 		check.That(t, !strings.Contains(string(text), "hush"), "%s holds the password", name)
 		if line := obeyed(term.ShownJSON(string(text))); name == "report.md" && line != "" {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
-
-	"builder/internal/base/diag"
 )
 
 // The bounds of a summary. GitHub Actions accepts one megabyte per step.
@@ -25,12 +23,8 @@ func Markdown(run Run) string {
 	for _, cells := range rows {
 		lines = append(lines, row(cells))
 	}
-	for _, err := range diag.All(Err(run)) {
-		line := "- " + inert(err.Error()) + "\n"
-		if err.Hint != "" {
-			line += "  - hint: " + inert(err.Hint) + "\n"
-		}
-		faults = append(faults, line)
+	for _, r := range Reasons(run) {
+		faults = append(faults, r.lines())
 	}
 	add(&page, lines, maxMarkdown/2, "cells")
 	if len(faults) > 0 {
@@ -38,6 +32,19 @@ func Markdown(run Run) string {
 	}
 	add(&page, faults, maxMarkdown, "faults")
 	return page.String()
+}
+
+// lines returns a reason as an item of a list, with its remedy below it.
+func (r Reason) lines() string {
+	of := r.Cells[0]
+	if more := len(r.Cells) - 1; more > 0 {
+		of += fmt.Sprintf(" and %d more", more)
+	}
+	text := "- " + inert(of+": "+r.What+": "+r.Text) + "\n"
+	if r.Remedy != "" {
+		text += "  - " + inert(r.Remedy) + "\n"
+	}
+	return text
 }
 
 // add adds lines to a page until it has a size, and says how many are left.

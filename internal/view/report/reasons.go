@@ -1,12 +1,10 @@
 package report
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"builder/internal/base/diag"
 	"builder/internal/view/term"
 )
 
@@ -60,47 +58,6 @@ func reasonsOf(c Cell) (all []Reason) {
 		}
 	}
 	return all
-}
-
-// Err returns the errors of every cell that did not pass, each with its class, or nil
-// if all passed. These are the errors returned by the run. A cell that was not built
-// and a run without cells are [diag.Unexpected].
-func Err(run Run) error {
-	if len(run.Cells) == 0 {
-		return diag.Errorf(diag.Unexpected, "the run has no cells")
-	}
-	var errs []error
-	for _, c := range run.Cells {
-		reasons := reasonsOf(c)
-		if c.Error != nil {
-			reasons = reasons[:1] // the error ended the cell, so its gates decide nothing
-		}
-		for _, r := range reasons {
-			errs = append(errs, r.errorOf(c.ID))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (r Reason) errorOf(id string) error {
-	switch r.Status {
-	case Skipped:
-		return diag.Errorf(diag.Unexpected, "%s: it was not built", id).WithHint("%s", r.Remedy)
-	case Errored:
-		return diag.Errorf(codeNamed(r.What), "%s: %s", id, r.Text).WithHint("%s", r.Remedy)
-	}
-	return diag.Refusal(id, r.What, string(r.Status), r.Text, r.Remedy)
-}
-
-// codeNamed returns the class of an error by name. It returns [diag.Unexpected] for an
-// unknown name and for the name of success.
-func codeNamed(name string) diag.Code {
-	for _, code := range diag.Codes() {
-		if code.String() == name && code != diag.OK {
-			return code
-		}
-	}
-	return diag.Unexpected
 }
 
 // maxHeadline bounds the reason in a headline, in runes.
