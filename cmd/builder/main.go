@@ -22,7 +22,6 @@ import (
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/plan/catalogue"
-	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
 
@@ -50,14 +49,14 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if e := printed.Flush(); err == nil && e != nil {
 		err = fmt.Errorf("writing the result: %w", e)
 	}
-	if progress.Unprinted(err) != nil {
+	if err != nil {
 		err = home.Denied(err)
 	}
 	if ctx.Err() != nil && err != nil {
 		err = interrupted(err, context.Cause(ctx), len(args) > 1 && args[1] == "run")
 	}
-	if e := progress.Unprinted(err); e != nil {
-		term.PrintError(said, e)
+	if err != nil {
+		term.PrintError(said, err)
 	}
 	_ = said.Flush() // an error cannot be reported any more
 	if ctx.Err() != nil {
@@ -131,8 +130,8 @@ func hinted(verbs []*cli.Command, cat catalogue.Catalogue) {
 // helped adds the verb's --help as a hint to a usage error that has neither a hint nor
 // a line in a file.
 func helped(c *cli.Context, err error) error {
-	if progress.Unprinted(err) == nil {
-		return err
+	if err == nil {
+		return nil
 	}
 	all := diag.All(err)
 	for _, e := range slices.Backward(all) {

@@ -109,7 +109,7 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		{"plan", "nccl", "--" + evil},
 		{"lock", "own", "--recipes", "site", "--check"},
 		{"run", "own", "--recipes", "site", "--locked", "--set", "source.own=ftp://me:hush@h/x"},
-		{"run", "nccl", "--locked", "--set", "ftp://me:hush@h/x", "--progress", "json"},
+		{"run", "nccl", "--locked", "--set", "ftp://me:hush@h/x", "--progress", "github"},
 		{"matrix", "own", "--recipes", "site"},
 		{"matrix", "own", "--recipes", "site", "--version", "1.0", "--format", "github"},
 		{"gate", "own-1.0-cp311-cp311-linux_x86_64.whl"},

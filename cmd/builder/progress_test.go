@@ -2,37 +2,19 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"strings"
 	"testing"
 
 	"builder/internal/base/diag"
-	"builder/internal/view/progress"
 	"builder/test/kit/check"
-	"builder/test/kit/golden"
-	"builder/test/kit/must"
-	"builder/test/kit/recipetest"
 )
-
-const eventSchema = "../../docs/progress.schema.json"
-
-func TestProgressSchema(t *testing.T) {
-	golden.CheckFile(t, eventSchema, recipetest.Schema(&progress.Event{}))
-	page, err := os.ReadFile("../../docs/progress.md")
-	must.Succeed(t, err)
-	for _, kind := range progress.Kinds() {
-		check.That(t, strings.Contains(string(page), "\n| `"+string(kind)+"` |"), "docs/progress.md does not explain the event %s", kind)
-		check.That(t, strings.Contains(string(recipetest.Schema(&progress.Event{})), `"`+string(kind)+`"`),
-			"the schema does not know the event %s", kind)
-	}
-}
 
 func TestProgressFlag(t *testing.T) {
 	t.Setenv("BUILDER_RECIPES", "")
 	t.Setenv("BUILDER_HOME", t.TempDir())
 	for _, c := range []struct{ format, says string }{
 		{"frob", `--progress: unknown format "frob"`},
-		{"jsn", `did you mean "json"`},
+		{"githb", `did you mean "github"`},
 		{"live", "stderr is not a terminal that can move its cursor"},
 	} {
 		code, _, stderr := builder("run", "horovod", "--rocm", "5.7", "--out", t.TempDir(), "--progress", c.format)

@@ -39,7 +39,7 @@ type File struct {
 	StepLimit            Duration `form:"time" yaml:"step-limit,omitempty" json:"step-limit,omitempty" jsonschema:"description=stop a step after this time; such as 6h; 0s is never"`
 	Tests                string   `form:"word" yaml:"tests,omitempty" json:"tests,omitempty" jsonschema:"enum=none,enum=quick,enum=full,description=set of upstream's own tests to run"`
 	Ccache               *bool    `form:"true or false" yaml:"ccache,omitempty" json:"ccache,omitempty" jsonschema:"description=reuse objects of earlier attempts at the same cell"`
-	Progress             string   `form:"word" yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,enum=json,description=format of the progress"`
+	Progress             string   `form:"word" yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,description=format of the progress"`
 	Engine               []Text   `form:"list of addresses" yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; limits follow a #"`
 	EnginePatience       Duration `form:"time" yaml:"engine-patience,omitempty" json:"engine-patience,omitempty" jsonschema:"description=give up an engine after this time without a response"`
 	EngineCache          Share    `form:"size or share" yaml:"engine-cache,omitempty" json:"engine-cache,omitempty" jsonschema:"description=size limit of the cache of an engine started by builder; such as 40GB or 60% of the disk"`

@@ -3,7 +3,6 @@ package build
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/build/fetch"
 	"builder/internal/build/fleet"
 	"builder/internal/build/run"
 	"builder/internal/files/artifact"
@@ -24,7 +22,6 @@ import (
 	"builder/internal/view/report"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
-	"builder/test/kit/recipetest"
 )
 
 // workbench is a fake fetcher, engine, finder and sealer for a run with one failing
@@ -45,9 +42,6 @@ func (w workbench) crowded(ctx context.Context) error {
 }
 
 func (workbench) Fetch(_ context.Context, _ lock.Entry, progress io.Writer) error {
-	for done := range int64(3) {
-		progress.(fetch.Counter).Bytes(done, 2)
-	}
 	_, err := fmt.Fprintln(progress, "2 of 2 MB, 1 of 1 files")
 	return err
 }
@@ -109,27 +103,6 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	err = shown.End(errors.Join(errs...))
 	check.That(t, diag.CodeOf(err) == diag.Gate, "the error is %v of class %v", err, diag.CodeOf(err))
 	return b.String(), c
-}
-
-// Every event of a run follows the schema, and every kind of event occurs.
-func TestEventsFollowTheirSchema(t *testing.T) {
-	stderr, _ := ran(t, progress.Options{Format: progress.JSON, Verbose: true})
-	validate := recipetest.Validator(t, recipetest.Schema(&progress.Event{}))
-	seen := map[progress.Kind]bool{}
-	for line := range strings.Lines(stderr) {
-		err := validate([]byte(line))
-		check.That(t, err == nil, "%s: %v", line, err)
-		var e progress.Event
-		must.Succeed(t, json.Unmarshal([]byte(line), &e))
-		seen[e.Event] = true
-		check.That(t, e.Event != progress.LogLine || !strings.ContainsRune(e.Text, '\x1b'), "%q would colour a terminal", e.Text)
-	}
-	for _, kind := range progress.Kinds() {
-		check.That(t, seen[kind] || kind == progress.Note, "there is no event %s", kind)
-	}
-	for _, bad := range []string{`{}`, `{"schema":2,"time":"2026-11-22T00:00:00Z","event":"note"}`, `{"schema":1,"time":"2026-11-22T00:00:00Z","event":"frob"}`, `{"schema":1,"time":"2026-11-22T00:00:00Z","event":"note","more":1}`} {
-		check.That(t, validate([]byte(bad)) != nil, "the schema allows %s", bad)
-	}
 }
 
 // A waiting cell is reported while it waits and in run.json.

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -17,11 +18,12 @@ type push struct {
 	wheel    string
 	since    time.Time
 	shown    bool
+	share    int64 // percentage in the last line
 }
 
 func newPush(d *progress.Display, wheel string) *push {
 	p := &push{progress: d, wheel: wheel, since: time.Now()}
-	if d.Format == progress.Live || d.Format == progress.JSON {
+	if d.Format == progress.Live {
 		p.show()
 	}
 	return p
@@ -39,7 +41,10 @@ func (p *push) bytes(done, total int64) {
 	if !p.shown && time.Since(p.since) >= quiet {
 		p.show()
 	}
-	p.progress.Bytes(p.wheel, done, total)
+	if share := done * 100 / max(total, 1); share != p.share {
+		p.share = share
+		p.progress.Line(p.wheel, fmt.Sprintf("%.1f of %.1f MB", float64(done)/1e6, float64(total)/1e6))
+	}
 }
 
 // end reports the result.

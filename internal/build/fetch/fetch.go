@@ -116,8 +116,8 @@ func (f *Fetcher) Missing(entries []lock.Entry, progress io.Writer) error {
 	return offlineFault(f.absent(all, progress))
 }
 
-// Fetch brings the files of e into the store and writes its progress to progress, which
-// may be a [Counter]. It reports every file that failed, not only the first.
+// Fetch brings the files of e into the store and writes its progress to progress.
+// It reports every file that failed, not only the first.
 func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error {
 	absent := f.absent(wants(e, f.Tests), progress)
 	if len(absent) == 0 {

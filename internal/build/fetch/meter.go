@@ -7,28 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// A Counter is a progress writer that also receives byte counts.
-type Counter interface {
-	// Bytes receives the number of bytes fetched and the total. Done decreases if a
-	// transfer starts again.
-	Bytes(done, total int64)
-}
-
 // meter sums the bytes of all files.
 type meter struct {
-	mu      sync.Mutex
-	out     io.Writer
-	counter Counter // nil if out counts no bytes
-	done    atomic.Int64
-	total   int64
-	files   int
-	all     int
-	share   int64 // percentage in the last line written
+	mu    sync.Mutex
+	out   io.Writer
+	done  atomic.Int64
+	total int64
+	files int
+	all   int
+	share int64 // percentage in the last line written
 }
 
 func newMeter(wants []want, out io.Writer) *meter {
 	m := &meter{out: out, all: len(wants)}
-	m.counter, _ = out.(Counter)
 	for _, w := range wants {
 		m.total += w.blob.Size
 	}
@@ -49,9 +40,6 @@ func (m *meter) file() func(done, total int64) {
 func (m *meter) show() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.counter != nil {
-		m.counter.Bytes(m.done.Load(), m.total)
-	}
 	if share := m.done.Load() * 100 / max(m.total, 1); share != m.share {
 		m.share = share
 		m.line()

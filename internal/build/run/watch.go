@@ -77,16 +77,14 @@ func createLog(dir, step string) (*os.File, error) {
 
 // stepLog writes the output of a step to its file and to the display.
 type stepLog struct {
-	file     *os.File // nil if the file could not be created
-	lines    *term.Lines
-	wrote    bool
-	last     []byte // what was written last
-	id       string
-	progress *progress.Display
+	file  *os.File // nil if the file could not be created
+	lines *term.Lines
+	wrote bool
+	last  []byte // what was written last
 }
 
 func newStepLog(file *os.File, id string, p *progress.Display) *stepLog {
-	return &stepLog{file: file, lines: term.NewLines(func(line string) { p.Line(id, line) }), id: id, progress: p}
+	return &stepLog{file: file, lines: term.NewLines(func(line string) { p.Line(id, line) })}
 }
 
 // Write implements [io.Writer].
@@ -98,9 +96,6 @@ func (l *stepLog) Write(p []byte) (int, error) {
 	}
 	return l.file.Write(p)
 }
-
-// Bytes implements [fetch.Counter].
-func (l *stepLog) Bytes(done, total int64) { l.progress.Bytes(l.id, done, total) }
 
 // close ends the log. It adds the step's error, such as a patch that does not apply,
 // unless the error repeats output that the log has.

@@ -17,11 +17,10 @@ const (
 	Live   Format = "live"   // moving lines on a terminal
 	Plain  Format = "plain"  // a log with timestamps
 	GitHub Format = "github" // a log for GitHub Actions, with groups and annotations
-	JSON   Format = "json"   // one [Event] per line
 )
 
 // Formats lists the display formats.
-func Formats() []Format { return []Format{Auto, Live, Plain, GitHub, JSON} }
+func Formats() []Format { return []Format{Auto, Live, Plain, GitHub} }
 
 // Options configure a display. The zero value is a plain log.
 type Options struct {
@@ -64,8 +63,6 @@ func newView(w io.Writer, options Options) view {
 		return &live{w: term.Raw(w), size: options.Size, colour: options.Colour}
 	case GitHub:
 		return &github{plain: plain{w: term.Raw(w), undated: true}, logs: map[string]*tail{}}
-	case JSON:
-		return &stream{term.Raw(w)}
 	}
 	return &plain{w: w}
 }

@@ -2,7 +2,6 @@ package progress
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -26,8 +25,6 @@ type step struct {
 	since       time.Time
 	over, waits bool
 	last        string    // last line of its log
-	done, total int64     // transferred bytes
-	counted     time.Time // when an event last mentioned the bytes
 	shown       time.Time // when a plain log last mentioned the step
 }
 
@@ -37,16 +34,10 @@ func newJob(id string, planned bool) *job {
 
 func (j *job) running() bool { return !j.begun.IsZero() && !j.ended }
 
-// says returns the latest state of the running step: its transferred bytes, of all bytes
-// if their number is known, or the last line of its log.
+// says returns the last line of the running step's log.
 func (s step) says() string {
-	switch {
-	case s.over:
+	if s.over {
 		return ""
-	case s.total > 0:
-		return fmt.Sprintf("%.1f of %.1f MB", float64(s.done)/1e6, float64(s.total)/1e6)
-	case s.done > 0:
-		return fmt.Sprintf("%.1f MB", float64(s.done)/1e6)
 	}
 	return s.last
 }

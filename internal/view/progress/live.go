@@ -29,8 +29,8 @@ type look struct {
 }
 
 var looks = map[string]look{
-	Done: {"✓", term.Good}, Cached: {"✓", term.Good}, "pass": {"✓", term.Good},
-	Stopped: {"-", term.Faint}, "skipped": {"-", term.Faint},
+	done: {"✓", term.Good}, cached: {"✓", term.Good}, "pass": {"✓", term.Good},
+	stopped: {"-", term.Faint}, "skipped": {"-", term.Faint},
 }
 
 func lookOf(status string) look {
@@ -50,7 +50,7 @@ type live struct {
 	shown  []string // the redrawn lines on the screen
 }
 
-func (l *live) draw(events []Event, now moment) {
+func (l *live) draw(events []event, now moment) {
 	width, height := l.size()
 	width = max(1, width)
 	lines := block(now, width-1, height-1)
@@ -73,25 +73,25 @@ func (l *live) draw(events []Event, now moment) {
 
 // keep returns the permanent lines: a table with one row for each finished cell. The
 // steps of a cell appear only in its moving line.
-func (l *live) keep(events []Event, now moment) []string {
+func (l *live) keep(events []event, now moment) []string {
 	jobs := map[string]*job{}
 	for _, j := range now.jobs {
 		jobs[term.OneLine(j.id)] = j
 	}
 	var lines []string
 	for _, e := range events {
-		j := cmp.Or(jobs[e.Cell], &job{label: e.Cell})
-		look := lookOf(e.Status)
+		j := cmp.Or(jobs[e.cell], &job{label: e.cell})
+		look := lookOf(e.status)
 		row := ""
 		switch {
-		case e.Event == LogLine && now.several():
+		case e.kind == logLine && now.several():
 			lines = append(lines, j.label+" "+e.said())
-		case e.Event == LogLine || e.Event == Note:
-			lines = append(lines, e.Text)
-		case e.Event == CellDone:
-			row = join("  ", fmt.Sprintf("%-12s %7s", e.Status, e.took()), e.Cell, e.Text)
-		case e.Event == StepDone && !j.planned:
-			row = join("  ", e.Cell, pad(e.Step), e.ended())
+		case e.kind == logLine || e.kind == note:
+			lines = append(lines, e.text)
+		case e.kind == cellDone:
+			row = join("  ", fmt.Sprintf("%-12s %7s", e.status, term.Duration(e.took)), e.cell, e.text)
+		case e.kind == stepDone && !j.planned:
+			row = join("  ", e.cell, pad(e.step), e.ended())
 		}
 		if row != "" {
 			lines = append(lines, l.paint(look.paint, look.sign+" "+strings.TrimRight(row, " ")))
@@ -147,7 +147,7 @@ func (j *job) line(now time.Time, width int) string {
 	name := shorten(j.label, max(12, width*2/5))
 	step, from := term.OneLine(j.name), j.since
 	if j.waits {
-		step = Waiting + " for " + step
+		step = waiting + " for " + step
 	}
 	if j.planned {
 		from = j.begun // the line of a cell covers all its steps
@@ -162,25 +162,25 @@ func (j *job) line(now time.Time, width int) string {
 
 // sum returns the last line: the number of cells in each state and the elapsed time.
 func (m moment) sum(width int) string {
-	all, done, running, failed := 0, 0, 0, 0
+	all, over, running, bad := 0, 0, 0, 0
 	for _, j := range m.jobs {
 		switch {
 		case !j.planned:
 			continue
 		case j.ended:
-			done++
+			over++
 		case j.running() && !j.waits:
 			running++
 		}
 		if all++; j.failed {
-			failed++
+			bad++
 		}
 	}
-	text := fmt.Sprintf("= %d of %s done", done, cells(all))
-	if failed > 0 {
-		text += fmt.Sprintf(" (%d failed)", failed)
+	text := fmt.Sprintf("= %d of %s done", over, cells(all))
+	if bad > 0 {
+		text += fmt.Sprintf(" (%d failed)", bad)
 	}
-	text += fmt.Sprintf(", %d running, %d waiting, %s", running, all-done-running, m.time.Sub(m.begun).Truncate(time.Second))
+	text += fmt.Sprintf(", %d running, %d waiting, %s", running, all-over-running, m.time.Sub(m.begun).Truncate(time.Second))
 	return term.Truncate(text, width)
 }
 

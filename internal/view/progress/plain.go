@@ -20,7 +20,7 @@ type plain struct {
 	undated bool // the log's reader adds times itself
 }
 
-func (p *plain) draw(events []Event, now moment) {
+func (p *plain) draw(events []event, now moment) {
 	var b bytes.Buffer
 	for _, e := range events {
 		p.event(&b, e, now)
@@ -29,19 +29,18 @@ func (p *plain) draw(events []Event, now moment) {
 	write(p.w, &b)
 }
 
-// event writes the line of an event. The start of a run or cell and the bytes of transfers
-// get no line, because steps show both.
-func (p *plain) event(b *bytes.Buffer, e Event, now moment) {
-	switch e.Event {
-	case RunStarted, CellStarted, Bytes, Fault, RunDone:
-	case LogLine:
+// event writes the line of an event. A fault gets none: [term.PrintError] prints it.
+func (p *plain) event(b *bytes.Buffer, e event, now moment) {
+	switch e.kind {
+	case fault:
+	case logLine:
 		cell := ""
 		if now.several() {
-			cell = e.Cell
+			cell = e.cell
 		}
 		p.line(b, now, cell, e.said())
 	default:
-		p.line(b, now, e.Cell, e.Step, e.said())
+		p.line(b, now, e.cell, e.step, e.said())
 	}
 }
 
@@ -71,17 +70,6 @@ func (p *plain) line(b *bytes.Buffer, now moment, parts ...string) {
 	b.WriteString(strings.TrimRight(join(" ", parts...), " ") + "\n")
 }
 
-// stream writes each event as one line of JSON, for programs.
-type stream struct{ w io.Writer }
-
-func (s *stream) draw(events []Event, _ moment) {
-	var b bytes.Buffer
-	for _, e := range events {
-		_ = term.JSON(&b, e, "") // texts and numbers always encode
-	}
-	write(s.w, &b)
-}
-
 // maxGroup bounds the log lines in the group of a step. The group holds the last lines.
 const maxGroup = 500
 
@@ -109,24 +97,24 @@ func (t *tail) add(line string) {
 	}
 }
 
-func (g *github) draw(events []Event, now moment) {
+func (g *github) draw(events []event, now moment) {
 	var b, lines bytes.Buffer
 	for _, e := range events {
-		switch e.Event {
-		case StepStarted:
-			g.logs[e.Cell] = &tail{}
-		case LogLine:
-			if log := g.logs[e.Cell]; log != nil {
-				log.add(e.Text)
+		switch e.kind {
+		case stepStarted:
+			g.logs[e.cell] = &tail{}
+		case logLine:
+			if log := g.logs[e.cell]; log != nil {
+				log.add(e.text)
 			}
-		case StepDone:
+		case stepDone:
 			g.group(&b, e)
-		case Fault:
-			text := e.Text
-			if e.Hint != "" {
-				text += "  hint: " + e.Hint
+		case fault:
+			text := e.text
+			if e.hint != "" {
+				text += "  hint: " + e.hint
 			}
-			fmt.Fprintf(&b, "::error title=%s::%s\n", property.Replace(e.Code), data.Replace(text))
+			fmt.Fprintf(&b, "::error title=%s::%s\n", property.Replace(e.code), data.Replace(text))
 		default:
 			g.event(&lines, e, now)
 			quiet(&b, &lines)
@@ -138,9 +126,9 @@ func (g *github) draw(events []Event, now moment) {
 }
 
 // group writes the group of an ended step with its log.
-func (g *github) group(b *bytes.Buffer, e Event) {
-	fmt.Fprintf(b, "::group::%s\n", data.Replace(e.Cell+" "+e.Step+" "+e.said()))
-	if log := g.logs[e.Cell]; log != nil {
+func (g *github) group(b *bytes.Buffer, e event) {
+	fmt.Fprintf(b, "::group::%s\n", data.Replace(e.cell+" "+e.step+" "+e.said()))
+	if log := g.logs[e.cell]; log != nil {
 		if log.cut > 0 {
 			fmt.Fprintf(b, "(%d earlier lines are in the log of the step)\n", log.cut)
 		}
@@ -148,7 +136,7 @@ func (g *github) group(b *bytes.Buffer, e Event) {
 			b.WriteString(term.Inert(line) + "\n")
 		}
 	}
-	delete(g.logs, e.Cell)
+	delete(g.logs, e.cell)
 	b.WriteString("::endgroup::\n")
 }
 

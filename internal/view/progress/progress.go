@@ -1,5 +1,5 @@
 // Package progress shows a run while it is in progress: as moving lines on a terminal,
-// a log, a log with groups and annotations for GitHub Actions, or events for programs.
+// a log, or a log with groups and annotations for GitHub Actions.
 // It receives events and knows only the names of cells.
 // [builder/internal/view/term] prints the results at the end.
 //
@@ -11,7 +11,6 @@ package progress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -39,7 +38,7 @@ type Display struct {
 	view          view
 	lines         bool // the view shows log lines
 	now           moment
-	pending       []Event // log lines for the next frame
+	pending       []event // log lines for the next frame
 	closed        bool
 	stop          chan struct{}
 	stopped       chan struct{}
@@ -48,7 +47,7 @@ type Display struct {
 
 // A view draws permanent events and the current state.
 type view interface {
-	draw(events []Event, now moment)
+	draw(events []event, now moment)
 }
 
 // A moment is the state of a display at one time.
@@ -106,13 +105,11 @@ func (p *Display) Run(cells []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now.begun = time.Now()
-	var ids []string
 	for _, c := range cells {
 		p.now.jobs = append(p.now.jobs, newJob(c, true))
-		ids = append(ids, term.OneLine(c))
 	}
 	label(p.now.jobs)
-	p.say(Event{Event: RunStarted, Cells: ids})
+	p.say()
 }
 
 // Start reports the start of a cell's step.
@@ -130,19 +127,15 @@ func (p *Display) start(cell, name string, waits bool) {
 		j = newJob(cell, false)
 		p.now.jobs = append(p.now.jobs, j)
 	}
-	var events []Event
 	if j.begun.IsZero() {
 		j.begun = now
-		if j.planned {
-			events = append(events, Event{Event: CellStarted, Cell: cell})
-		}
 	}
 	j.step = step{name: name, since: now, shown: now, waits: waits}
-	e := Event{Event: StepStarted, Cell: cell, Step: name}
+	e := event{kind: stepStarted, cell: cell, step: name}
 	if waits {
-		e.Status = Waiting
+		e.status = waiting
 	}
-	p.say(append(events, e)...)
+	p.say(e)
 }
 
 // Line reports a line of the log of the cell's step. It appears in the next frame. A
@@ -159,7 +152,7 @@ func (p *Display) Line(cell, line string) {
 		j.last = line
 	}
 	if p.lines {
-		p.pending = append(p.pending, stamp(Event{Event: LogLine, Cell: cell, Step: j.name, Text: line}))
+		p.pending = append(p.pending, cleaned(event{kind: logLine, cell: cell, step: j.name, text: line}))
 	}
 }
 
@@ -175,32 +168,15 @@ func newest(s string) string {
 	return ""
 }
 
-// Bytes reports the bytes transferred by the cell's step. total is 0 or less if
-// unknown. done may decrease.
-func (p *Display) Bytes(cell string, done, total int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	j := p.job(cell)
-	if j == nil || j.over {
-		return
-	}
-	now := time.Now()
-	j.done, j.total = done, max(0, total)
-	if now.Sub(j.counted) >= time.Second || done == total {
-		j.counted = now
-		p.pending = append(p.pending, stamp(Event{Event: Bytes, Cell: cell, Step: j.name, Done: new(done), Total: new(j.total)}))
-	}
-}
-
 // Done reports the end of a step: after d, from a cache, or with an error. The step
 // need not have been started.
-func (p *Display) Done(cell, step string, d time.Duration, cached bool, err error) {
-	e := Event{Event: StepDone, Cell: cell, Step: step, Status: Done, Seconds: inSeconds(d)}
+func (p *Display) Done(cell, step string, d time.Duration, fromCache bool, err error) {
+	e := event{kind: stepDone, cell: cell, step: step, status: done, took: d}
 	switch {
 	case err != nil:
-		e.Status, e.Text = Failed, term.OneLine(err.Error())
-	case cached:
-		e.Status = Cached
+		e.status, e.text = failed, term.OneLine(err.Error())
+	case fromCache:
+		e.status = cached
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,15 +199,15 @@ func (p *Display) CellDone(cell, status string, good bool, d time.Duration, text
 	if j := p.job(cell); j != nil {
 		j.ended, j.failed = true, !good
 	}
-	p.say(Event{Event: CellDone, Cell: cell, Status: status, Seconds: inSeconds(d), Text: term.OneLine(text)})
+	p.say(event{kind: cellDone, cell: cell, status: status, took: d, text: term.OneLine(text)})
 }
 
 // Note prints a message that belongs to no step.
 func (p *Display) Note(format string, args ...any) {
 	text := strings.TrimRight(term.Clean(fmt.Sprintf(format, args...)), "\n")
-	var events []Event
+	var events []event
 	for line := range strings.SplitSeq(text, "\n") {
-		events = append(events, Event{Event: Note, Text: line})
+		events = append(events, event{kind: note, text: line})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,52 +231,28 @@ func (p *Display) finish() bool {
 		return false
 	}
 	now := time.Now()
-	var events []Event
+	var events []event
 	for _, j := range p.now.jobs {
 		if j.running() && !j.over {
-			events = append(events, Event{Event: StepDone, Cell: j.id, Step: j.name, Status: Stopped, Seconds: inSeconds(now.Sub(j.since))})
+			events = append(events, event{kind: stepDone, cell: j.id, step: j.name, status: stopped, took: now.Sub(j.since)})
 		}
-	}
-	if !p.now.begun.IsZero() {
-		events = append(events, Event{Event: RunDone, Seconds: inSeconds(now.Sub(p.now.begun))})
 	}
 	p.closed, p.now = true, moment{}
 	p.say(events...)
 	return true
 }
 
-// End closes the display and reports err to programs and to CI servers with annotations.
-// [term.PrintError] prints it for users. In the format JSON the error is only an event,
-// and nothing else prints it.
+// End closes the display and reports err to CI servers with annotations. It returns err,
+// which [term.PrintError] prints for users.
 func (p *Display) End(err error) error {
 	p.Close()
-	if err == nil {
-		return nil
-	}
-	var events []Event
+	var events []event
 	for _, f := range diag.All(err) {
-		events = append(events, Event{Event: Fault, Code: f.Code.String(), Text: term.Clean(f.Error()), Hint: term.Clean(f.Hint), Log: f.LogPath})
+		events = append(events, event{kind: fault, code: f.Code.String(), text: term.Clean(f.Error()), hint: term.Clean(f.Hint)})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.say(events...)
-	if p.Format == JSON {
-		return &printed{err}
-	}
-	return err
-}
-
-// printed is an error already reported as an event.
-type printed struct{ error }
-
-// Unwrap returns the reported error.
-func (t *printed) Unwrap() error { return t.error }
-
-// Unprinted returns err, or nil if the display already printed it.
-func Unprinted(err error) error {
-	if _, ok := errors.AsType[*printed](err); ok {
-		return nil
-	}
 	return err
 }
 
@@ -322,20 +274,19 @@ func (p *Display) tick() {
 }
 
 // say draws a frame with new events. The caller holds the lock.
-func (p *Display) say(events ...Event) {
+func (p *Display) say(events ...event) {
 	for i, e := range events {
-		events[i] = stamp(e)
+		events[i] = cleaned(e)
 	}
 	p.now.time = time.Now()
 	p.view.draw(append(p.pending, events...), p.now)
 	p.pending = nil
 }
 
-// stamp completes an event and cleans its texts, because names are not trusted either.
-func stamp(e Event) Event {
-	e.Schema, e.Time = EventSchema, time.Now().UTC()
-	e.Cell, e.Step = term.OneLine(e.Cell), term.OneLine(e.Step)
-	e.Text, e.Hint, e.Log = diag.Redact(e.Text), diag.Redact(e.Hint), term.OneLine(e.Log)
+// cleaned cleans the texts of an event, because names are not trusted either.
+func cleaned(e event) event {
+	e.cell, e.step = term.OneLine(e.cell), term.OneLine(e.step)
+	e.text, e.hint = diag.Redact(e.text), diag.Redact(e.hint)
 	return e
 }
 
@@ -346,9 +297,4 @@ func (p *Display) job(cell string) *job {
 		return nil
 	}
 	return p.now.jobs[i]
-}
-
-func inSeconds(d time.Duration) *float64 {
-	s := d.Seconds()
-	return &s
 }

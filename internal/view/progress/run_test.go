@@ -2,7 +2,6 @@ package progress_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/view/progress"
 	"builder/test/kit/check"
-	"builder/test/kit/must"
 )
 
 // horovod returns an id longer than half a screen.
@@ -94,26 +92,6 @@ func (s *screen) tail(n int) string {
 	synctest.Wait()
 	lines := strings.SplitAfter(strings.TrimRight(s.String(), "\n"), "\n")
 	return strings.Join(lines[len(lines)-n:], "")
-}
-
-func TestBytes(t *testing.T) {
-	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
-		p.Run([]string{"a"})
-		p.Start("a", "fetch")
-		p.Bytes("a", 1e6, 40e6) // bytes from an earlier run
-		time.Sleep(5 * time.Second)
-		p.Bytes("a", 21e6, 40e6)
-		p.Line("a", "21 of 40 MB, 2 of 6 files")
-		time.Sleep(100 * time.Millisecond)
-		if got := s.tail(2); !strings.HasPrefix(got, "▸ a  fetch     5s  21.0 of 40.0 MB\n") {
-			t.Errorf("got %q", got)
-		}
-		p.Bytes("a", 22e6, 0) // a server that announces no size
-		time.Sleep(100 * time.Millisecond)
-		if got := s.tail(2); !strings.Contains(got, "  22.0 MB\n") {
-			t.Errorf("got %q", got)
-		}
-	})
 }
 
 // logged runs f with a display on a buffer and returns the output.
@@ -210,49 +188,6 @@ func TestGitHub(t *testing.T) {
 	if want := "::error title=build::building a: step build:%0Aexit 1, 100%25  hint: mend it\n"; !strings.HasSuffix(got, "::endgroup::\n"+want) {
 		t.Errorf("it ends with %q", got[len(got)-200:])
 	}
-}
-
-func TestJSON(t *testing.T) {
-	got := logged(t, progress.Options{Format: progress.JSON, Verbose: true}, func(p *progress.Display) {
-		p.Run([]string{"a", "b"})
-		p.Start("a", "fetch")
-		for i := range 20 { // two seconds
-			p.Bytes("a", int64(i)*100, 2000)
-			time.Sleep(100 * time.Millisecond)
-		}
-		p.Bytes("a", 2000, 2000)
-		p.Line("a", "a <b> \x1b[31mc")
-		p.Done("a", "fetch", 0, true, nil)
-		p.Wait("a", "memory")
-		p.Done("a", "memory", time.Second, false, errors.New("no"))
-		p.CellDone("a", "error", false, time.Second, "build")
-		p.Note("well")
-		p.Start("b", "build")
-		_ = p.End(diag.Errorf(diag.Build, "bad").WithHint("mend it"))
-	})
-	var kinds []string
-	for line := range strings.Lines(got) {
-		var e progress.Event
-		err := json.Unmarshal([]byte(line), &e)
-		must.Hold(t, err == nil && e.Schema == progress.EventSchema && !e.Time.IsZero(), "%v: %s", err, line)
-		said := []string{string(e.Event)}
-		if e.Seconds != nil {
-			said = append(said, fmt.Sprintf("seconds=%g", *e.Seconds))
-		}
-		if e.Done != nil {
-			said = append(said, fmt.Sprintf("%d/%d", *e.Done, *e.Total))
-		}
-		said = append(said, e.Cell, e.Step, e.Status, e.Code, e.Text, e.Hint)
-		kinds = append(kinds, strings.Join(strings.Fields(strings.Join(said, " ")), " "))
-	}
-	want := []string{
-		"run-started", "cell-started a", "step-started a fetch",
-		"bytes 0/2000 a fetch", "bytes 1000/2000 a fetch", "bytes 2000/2000 a fetch", "line a fetch a <b> c",
-		"step-done seconds=0 a fetch cached", "step-started a memory waiting", "step-done seconds=1 a memory failed no",
-		"cell-done seconds=1 a error build", "note well", "cell-started b", "step-started b build",
-		"step-done seconds=0 b build stopped", "run-done seconds=2", "fault build bad mend it",
-	}
-	check.Same(t, "the events differ", want, kinds)
 }
 
 func TestLabels(t *testing.T) {
