@@ -123,7 +123,6 @@ var examples = map[string][]example{
 		{"builder store gc --keep 50GB", "shrink the store to 50 GB"},
 	},
 	"store verify": {{"builder store verify", "check the digest of every file"}},
-	"store list":   {{"builder store list --json", "print JSON for a program"}},
 	"doctor": {
 		{"builder doctor", "check the engine and this host"},
 		{"builder doctor horovod --rocm 6.1", "check the needs of the cell for ROCm 6.1 too"},

@@ -66,5 +66,5 @@ func readRun(c *cli.Context, of plan.Selection) (build.RunRequest, error) {
 		errs = append(errs, diag.Errorf(diag.Usage, "--from-only has no effect without --from").
 			WithHint("name a place with --from ("+publish.Sources+"), or leave out --from-only to build"))
 	}
-	return r, errors.Join(append(errs, home.CheckOut(r.Out))...)
+	return r, errors.Join(append(errs, home.CheckDir("--out", r.Out))...)
 }

@@ -13,7 +13,7 @@ import (
 
 func storeCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
-		Name: "store", Usage: "export, import, clean, verify and list the inputs of builds",
+		Name: "store", Usage: "export, import, clean and verify the inputs of builds",
 		Subcommands: []*cli.Command{
 			exportCommand(cat, err, out),
 			importCommand(cat, err, out),
@@ -37,14 +37,6 @@ func storeCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Com
 				Action: onHost(out, func(c *cli.Context, s host.Setup) error {
 					read, err := host.VerifyStore(c.Context, s)
 					return printResult(c, out, read, read.Damaged != nil, err, show.Checked)
-				}),
-			},
-			{
-				Name: "list", Usage: "count the files and results of the store",
-				Flags: []cli.Flag{jsonFlag()},
-				Action: onHost(out, func(c *cli.Context, s host.Setup) error {
-					held, err := host.ListStore(c.Context, s)
-					return printResult(c, out, held, err == nil, err, show.Held)
 				}),
 			},
 		},

@@ -132,11 +132,3 @@ func Imported(out term.Printer, took host.Imported) {
 func Checked(out term.Printer, read host.StoreCheck) {
 	out.Say("read %d files, %s: %d damaged", read.Files, size.Text(read.Bytes), len(read.Damaged))
 }
-
-// Held prints the sizes of the store and of the directories beside it.
-func Held(out term.Printer, held host.StoreList) {
-	out.Say("%d files, %s, %d results in %s", held.Files, size.Text(held.Bytes), held.Results, held.Store)
-	for _, p := range held.Places {
-		out.Say("%s has %s", p.Name, size.Text(p.Before))
-	}
-}

@@ -85,10 +85,10 @@ func Dir() (string, error) {
 	return filepath.Join(cache, "builder"), nil
 }
 
-// CheckOut returns an error if dir is a file, before any work starts.
-func CheckOut(dir string) error {
+// CheckDir returns an error if the value of a flag is a file, before any work starts.
+func CheckDir(flag, dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return diag.Errorf(diag.Usage, "--out: %s is not a directory", dir)
+		return diag.Errorf(diag.Usage, "%s: %s is not a directory", flag, dir)
 	}
 	return nil
 }

@@ -113,37 +113,6 @@ func VerifyStore(ctx context.Context, s Setup) (StoreCheck, error) {
 	return report, errors.Join(append(errs, results.New(kept).Check())...)
 }
 
-// A StoreList describes the contents of the store and the directories beside it.
-type StoreList struct {
-	Store   string     `json:"store"`
-	Files   int        `json:"files"`
-	Bytes   int64      `json:"bytes"`
-	Results int        `json:"results"`
-	Places  []*Holding `json:"places"`
-}
-
-// ListStore counts the store's files and results.
-func ListStore(ctx context.Context, s Setup) (StoreList, error) {
-	kept, err := store.Open(home.StoreDir(s.Keys.Home))
-	if err != nil {
-		return StoreList{}, err
-	}
-	all, err := kept.Survey()
-	if err != nil {
-		return StoreList{}, err
-	}
-	report := StoreList{Store: home.StoreDir(s.Keys.Home), Files: len(all), Results: len(kept.Results())}
-	for _, f := range all {
-		report.Bytes += f.Size
-	}
-	report.Places = placesOf(ctx, s)
-	for _, p := range report.Places {
-		p.Before = p.bytes()
-		p.After = p.Before
-	}
-	return report, nil
-}
-
 // A Holding is a directory beside the store that uses disk space.
 type Holding struct {
 	Name   string `json:"place"`

@@ -27,7 +27,7 @@ import (
 // A Request names the cells to plan a run for.
 type Request struct {
 	Selection
-	With Comparison // nil compares nothing
+	Since string // output directory of the run to compare with; "" is none
 }
 
 // A Plan describes what run would do.
@@ -194,7 +194,7 @@ func explainCells(ctx context.Context, s Setup, r Request, cells []matrix.Cell) 
 			continue // a recipe with an error has no plan: report all its errors
 		}
 		missing := pins.Missing(d)
-		cell, err := explainCell(ctx, asm, d, pins, missing, known, r.With)
+		cell, err := explainCell(ctx, asm, d, pins, missing, known, r.Since)
 		if err != nil {
 			return nil, err
 		}
@@ -226,7 +226,7 @@ func knownResults(keys signing.Keys) (func(key string) (run.Result, bool), error
 	return results.Signed(kept, keys).Known, nil
 }
 
-func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lock.Missing, known func(key string) (run.Result, bool), with Comparison) (PlannedCell, error) {
+func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lock.Missing, known func(key string) (run.Result, bool), since string) (PlannedCell, error) {
 	chosen, forced, err := matrix.Reasons(d.Cell)
 	if err != nil {
 		return PlannedCell{}, err
@@ -261,7 +261,7 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 	}
 	if !missing.None() {
 		c.Missing = missing.String()
-		if with != nil {
+		if since != "" {
 			c.Diff = undecided()
 		}
 		return c, nil
@@ -279,8 +279,8 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 	c.Key = e.Key()
 	found, is := known(c.Key)
 	c.Known, c.Took = is, found.Seconds()
-	if with != nil {
-		c.Diff, err = with.diff(d, e, c.Known)
+	if since != "" {
+		c.Diff, err = diffSince(since, e, c.Known)
 	}
 	return c, err
 }
