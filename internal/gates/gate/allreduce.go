@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
@@ -51,9 +52,12 @@ type ringPart struct {
 	Large  largeTensor `json:"large"`
 	Limit  int         `json:"limit"`
 	// Extremes are numbers of a second sum, as Python writes them.
-	Extremes []string `json:"extremes"`
-	Small    []int    `json:"small"`  // below 64: sums of them are exact in 16 bits
-	Splits   []int    `json:"splits"` // number of the values for each rank in an alltoall
+	Extremes []string  `json:"extremes"`
+	Small    []float64 `json:"small"`  // integers below 8: the product of all is exact in 16 bits
+	Splits   []int     `json:"splits"` // number of the values for each rank in an alltoall
+	// Reduced and Moved are the types of more operations.
+	Reduced []string `json:"reduced"`
+	Moved   []string `json:"moved"`
 	// Settings are variables of Horovod. With some, a rank reports what they did.
 	Settings map[string]string `json:"settings"`
 }
@@ -87,13 +91,13 @@ func (s Subject) ring(ranks int) (r ring) {
 	random := s.random(fmt.Sprintf("collectives of %d", ranks))
 	root := random.IntN(ranks)
 	for rank := range ranks {
-		part := ringPart{Root: root, Limit: rankSeconds, Extremes: extremes[rank]}
+		part := ringPart{Root: root, Limit: rankSeconds, Extremes: extremes[rank], Reduced: reducedTypes, Moved: movedTypes}
 		if ranks == ranksOfLauncher {
 			part.Settings = settingsOfRanks
 		}
 		for range 5 {
 			part.Values = append(part.Values, float64(1+random.IntN(1<<16))/8)
-			part.Small = append(part.Small, random.IntN(64))
+			part.Small = append(part.Small, float64(1+random.IntN(7)))
 		}
 		part.Splits = make([]int, ranks)
 		for range part.Values {
@@ -149,30 +153,32 @@ func (r ring) largeResults() (digests [3]string) {
 	return digests
 }
 
-// more returns the right results of other operations, types, factors and uneven parts
-// for one rank. The values have 16 bits, so all but the average are exact.
+// more returns the right results of other operations and factors, of every type that
+// Horovod has for them, and of uneven parts, for one rank. All but the average are exact.
 func (r ring) more(rank int) map[string][]float64 {
-	values, small, ragged, sent := r.values(), [][]float64{}, []float64{}, []float64{}
+	var small [][]float64
+	var ragged, sent []float64
 	for from, part := range r {
-		row := []float64{}
-		for _, value := range part.Small {
-			row = append(row, float64(value))
-		}
-		small = append(small, row)
-		ragged = append(ragged, part.Values[:from+1]...)
+		small = append(small, part.Small)
+		ragged = append(ragged, part.Small[:from+1]...)
 		first := 0
 		for _, n := range part.Splits[:rank] {
 			first += n
 		}
-		sent = append(sent, part.Values[first:first+part.Splits[rank]]...)
+		sent = append(sent, part.Small[first:first+part.Splits[rank]]...)
 	}
-	results := map[string][]float64{"Sum of float16": sumOf(small), "uneven allgather": ragged, "uneven alltoall": sent}
-	for _, name := range sinceRelease026 {
-		results[name] = fold(func(a, b float64) float64 { return combine(name, a, b) }, values)
+	results := map[string][]float64{}
+	for _, kind := range reducedTypes {
+		for _, op := range append(sinceRelease026, "Sum") {
+			results[op+" of "+kind] = fold(func(a, b float64) float64 { return combine(op, a, b) }, small)
+		}
 	}
-	for _, sum := range sumOf(values) {
-		results["Average"] = append(results["Average"], sum/float64(len(r)))
-		results["scaled Sum"] = append(results["scaled Sum"], sum/2)
+	for _, kind := range movedTypes {
+		results["allgather of "+kind], results["alltoall of "+kind], results["broadcast of "+kind] = ragged, sent, small[r[0].Root]
+	}
+	for _, sum := range sumOf(small) {
+		results["Average of float64"] = append(results["Average of float64"], sum/float64(len(r)))
+		results["scaled Sum of float64"] = append(results["scaled Sum of float64"], sum/2)
 	}
 	if len(r) == ranksOfLauncher && rank != 1 {
 		results["place in a process set"] = []float64{float64(rank / 2), 2}
@@ -319,25 +325,6 @@ func (r ring) problems(rank int, have ringReport) (problems []string) {
 	if want := []int{rank, size, 0, 1}; !slices.Equal(have.Place, want) { // all ranks are on one host
 		problems = append(problems, fmt.Sprintf("rank %d: its local rank and size, and its cross rank and size, are %v, expected %v", rank, have.Place, want))
 	}
-	for i, want := range r.largeResults() {
-		if i >= len(have.Large) || have.Large[i] != want {
-			problems = append(problems, fmt.Sprintf("rank %d: %s of a tensor of %d elements is wrong", rank, collectiveNames[i], largeCount))
-		}
-	}
-	if !slices.Equal(have.Extremes, summed[size]) {
-		problems = append(problems, fmt.Sprintf("rank %d: the sum of %s is %.300s, expected %s", rank, extremes[:size], have.Extremes, summed[size]))
-	}
-	right := r.more(rank)
-	for _, name := range slices.Sorted(maps.Keys(right)) {
-		got, there := have.More[name]
-		if want := right[name]; !equals(got, want) && (there || !slices.Contains(sinceRelease026, name)) {
-			problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, expected %v", rank, name, got, right[name]))
-		}
-	}
-	if !have.Refused {
-		problems = append(problems, fmt.Sprintf("rank %d: an allreduce of tensors of different lengths was no error", rank))
-	}
-	problems = append(problems, r[rank].unset(rank, have)...)
 	for _, c := range []struct {
 		name       string
 		have, want []float64
@@ -354,7 +341,26 @@ func (r ring) problems(rank int, have ringReport) (problems []string) {
 			problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, expected %v", rank, c.name, c.have, c.want))
 		}
 	}
-	return problems
+	for i, want := range r.largeResults() {
+		if i >= len(have.Large) || have.Large[i] != want {
+			problems = append(problems, fmt.Sprintf("rank %d: %s of a tensor of %d elements is wrong", rank, collectiveNames[i], largeCount))
+		}
+	}
+	if !slices.Equal(have.Extremes, summed[size]) {
+		problems = append(problems, fmt.Sprintf("rank %d: the sum of %s is %.300s, expected %s", rank, extremes[:size], have.Extremes, summed[size]))
+	}
+	right := r.more(rank)
+	for _, name := range slices.Sorted(maps.Keys(right)) {
+		got, there := have.More[name]
+		op, _, _ := strings.Cut(name, " ")
+		if want := right[name]; !equals(got, want) && (there || !slices.Contains(sinceRelease026, op)) {
+			problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, expected %v", rank, name, got, right[name]))
+		}
+	}
+	if !have.Refused {
+		problems = append(problems, fmt.Sprintf("rank %d: an allreduce of tensors of different lengths was no error", rank))
+	}
+	return append(problems, r[rank].unset(rank, have)...)
 }
 
 // unset names the settings without an effect.

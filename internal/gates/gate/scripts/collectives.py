@@ -56,16 +56,25 @@ def more(hvd, module, tensor, device, part):
 
     Releases before 0.26 have no Min, Max and Product.
     """
+    said = {}
+
+    def call(name, function, kind, count=None, **options):
+        with device:
+            result = function(tensor(part["small"][:count], dtype=getattr(module, kind)), **options)
+        said["%s of %s" % (name, kind)] = (result[0] if isinstance(result, tuple) else result).numpy().tolist()
+
     with device:
-        mine = tensor([float(v) for v in part["values"]], dtype=module.float64)
-        small = tensor([float(v) for v in part["small"]], dtype=module.float16)
         splits = tensor(part["splits"], dtype=module.int32)
-        results = {name: hvd.allreduce(mine, op=getattr(hvd, name)) for name in ("Average", "Min", "Max", "Product") if hasattr(hvd, name)}
-        results["Sum of float16"] = hvd.allreduce(small, op=hvd.Sum)
-        results["scaled Sum"] = hvd.allreduce(mine, op=hvd.Sum, prescale_factor=0.5)
-        results["uneven allgather"] = hvd.allgather(mine[: hvd.rank() + 1])
-        results["uneven alltoall"] = hvd.alltoall(mine, splits=splits)
-    said = {name: (result[0] if isinstance(result, tuple) else result).numpy().tolist() for name, result in results.items()}
+    for kind in part["reduced"]:
+        for op in ("Sum", "Min", "Max", "Product"):
+            if hasattr(hvd, op):
+                call(op, hvd.allreduce, kind, op=getattr(hvd, op))
+    for kind in part["moved"]:
+        call("allgather", hvd.allgather, kind, hvd.rank() + 1)
+        call("alltoall", hvd.alltoall, kind, splits=splits)
+        call("broadcast", hvd.broadcast, kind, root_rank=part["root"])
+    call("Average", hvd.allreduce, "float64", op=hvd.Average)
+    call("scaled Sum", hvd.allreduce, "float64", op=hvd.Sum, prescale_factor=0.5)
     for group in sets:
         if group.included():
             said["place in a process set"] = [group.rank(), group.size()]
