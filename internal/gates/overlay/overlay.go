@@ -14,12 +14,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
-	"builder/internal/base/regular"
 	"builder/internal/gates/gate"
 	"builder/internal/machine/guest"
 )
@@ -27,9 +25,6 @@ import (
 // maxOutput bounds the kept output of a program. A log of NCCL for eight ranks has a
 // few megabytes.
 const maxOutput = 32 << 20
-
-// grace is the time between SIGTERM and SIGKILL.
-const grace = 5 * time.Second
 
 // An Overlay is an environment with wheels over it. It is a [gate.Box].
 type Overlay struct {
@@ -237,29 +232,15 @@ func (o Overlay) run(ctx context.Context, dir, program string, args []string, en
 		}
 		program = found
 	}
-	cmd, err := o.Guest.Command(ctx, guest.Program{
-		Path: program, Args: args, Env: o.environ(dir, env), Dir: dir, Network: o.Network,
+	out := &guest.Output{Max: maxOutput}
+	end, err := o.Guest.Run(ctx, guest.Program{
+		Path: program, Args: args, Env: o.environ(dir, env), Dir: dir, Network: o.Network, Stdin: strings.NewReader(stdin),
 		Read: slices.Concat(o.Read, o.own, []string{o.prefix(), o.wheels()}), Write: written,
-	})
+	}, out, out)
 	if err != nil {
-		return gate.Result{}, err
+		err = fmt.Errorf("%s: %w; it last printed: %s", filepath.Base(program), err, tail(out.String()))
 	}
-	out := &regular.Buffer{Max: maxOutput}
-	cmd.Stdin = strings.NewReader(stdin)
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = grace
-	err = cmd.Run()
-	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of the group
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		return gate.Result{Exit: -1, Output: out.String()}, fmt.Errorf("%s: %w; it last printed: %s", filepath.Base(program), cause, tail(out.String()))
-	}
-	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
-		return gate.Result{Exit: exit.ExitCode(), Output: out.String()}, nil
-	}
-	return gate.Result{Output: out.String()}, err
+	return gate.Result{Exit: end.Exit, Output: out.String()}, err
 }
 
 // tail returns the last line, shortened.

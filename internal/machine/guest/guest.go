@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"builder/internal/base/diag"
 )
@@ -110,11 +112,12 @@ type Program struct {
 	Read    []string // files and directories beside those of the system
 	Write   []string // directories, see [Guest.Give]
 	Network bool     // the network of the host, not a loopback of its own
+	Stdin   io.Reader
+	Grace   time.Duration // between SIGTERM and SIGKILL; 0 is five seconds
 }
 
 // Command returns the command that runs a program as a guest, in a process group of its
-// own. A signal that ends the
-// program is in its exit status: see [Guest.Signal].
+// own. [Guest.Run] runs it.
 func (g Guest) Command(ctx context.Context, p Program) (*exec.Cmd, error) {
 	for _, path := range slices.Concat([]string{p.Path, p.Dir}, p.Read, p.Write) {
 		if !filepath.IsAbs(path) {
@@ -150,14 +153,6 @@ func (g Guest) Command(ctx context.Context, p Program) (*exec.Cmd, error) {
 	// In a session of its own a guest has no terminal to type into.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: g.user}
 	return cmd, nil
-}
-
-// Signal returns the signal in the exit status of a guest's program, or 0.
-func (g Guest) Signal(exit int) syscall.Signal {
-	if g.kind == contained && exit > 128 && exit <= 128+64 {
-		return syscall.Signal(exit - 128)
-	}
-	return 0
 }
 
 // Give makes an empty directory one that a guest may write to.

@@ -92,11 +92,13 @@ func TestGuestHasTheEnvironment(t *testing.T) {
 
 func TestGuestEnds(t *testing.T) {
 	g := guesttest.Find(t)
-	cmd, err := g.Command(t.Context(), guest.Program{Path: "/bin/sh", Args: []string{"-c", "kill -SEGV $$"}, Dir: "/", Env: []string{"PATH=/bin"}})
-	must.Succeed(t, err)
-	_ = cmd.Run()
-	signal := g.Signal(cmd.ProcessState.ExitCode())
-	check.That(t, signal == syscall.SIGSEGV && g.Signal(255) == 0 && g.Signal(1) == 0, "got %v of %v", signal, cmd.ProcessState)
+	for script, want := range map[string]guest.End{
+		"kill -SEGV $$": {Exit: 128 + int(syscall.SIGSEGV), Signal: syscall.SIGSEGV}, "exit 255": {Exit: 255}, "exit 1": {Exit: 1}, "exit 0": {},
+	} {
+		out := &guest.Output{Max: 100}
+		end, err := g.Run(t.Context(), guest.Program{Path: "/bin/sh", Args: []string{"-c", script}, Dir: "/", Env: []string{"PATH=/bin"}}, out, out)
+		check.That(t, err == nil && end == want, "%s: %+v, %v", script, end, err)
+	}
 }
 
 // Without bubblewrap root uses another user, and nobody else runs the artifact at all.

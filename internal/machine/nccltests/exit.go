@@ -12,12 +12,12 @@ const unsupported = 5
 // words describes the end of the program.
 func (e ended) words() string {
 	switch {
-	case e.signal != 0:
-		return fmt.Sprintf("signal %d (%v)", int(e.signal), e.signal)
-	case e.exit == unsupported:
-		return fmt.Sprintf("exit %d (an unsupported request, such as more GPUs than the host has)", e.exit)
+	case e.Signal != 0:
+		return fmt.Sprintf("signal %d (%v)", int(e.Signal), e.Signal)
+	case e.Exit == unsupported:
+		return fmt.Sprintf("exit %d (an unsupported request, such as more GPUs than the host has)", e.Exit)
 	}
-	return fmt.Sprintf("exit %d", e.exit)
+	return fmt.Sprintf("exit %d", e.Exit)
 }
 
 // tells matches lines with the reason of a failure.

@@ -77,10 +77,10 @@ func (c command) shared(ctx context.Context, s Sweep, dir string) error {
 	said := unseen.FindString(output)
 	switch {
 	case err != nil:
-	case said != "" && (end.exit != 0 || len(ranks) != s.GPUs):
+	case said != "" && (end.Exit != 0 || len(ranks) != s.GPUs):
 		err = fmt.Errorf("%s: set TMPDIR to a directory that all ranks see; a directory of --programs or --against must be visible to all of them too", said)
-	case end.exit != 0:
-		err = fmt.Errorf("%s ended with %d: %s", s.Launcher[0], end.exit, lastLines(output))
+	case end.Exit != 0:
+		err = fmt.Errorf("%s ended with %d: %s", s.Launcher[0], end.Exit, lastLines(output))
 	case len(ranks) != s.GPUs:
 		err = fmt.Errorf("%s starts %d ranks, %d were requested", s.Launcher[0], len(ranks), s.GPUs)
 	}

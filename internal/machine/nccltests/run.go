@@ -120,7 +120,7 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 func (c command) starts(ctx context.Context, library string) error {
 	c.args = []string{"--help"}
 	end, err := c.run(ctx)
-	if err == nil && end.exit != 0 {
+	if err == nil && end.Exit != 0 {
 		err = fmt.Errorf("%s: %s", end.words(), end.telling())
 	}
 	if err != nil || library == "" {
@@ -133,13 +133,13 @@ func (c command) starts(ctx context.Context, library string) error {
 func (e ended) report() (Report, error) {
 	report, err := Parse(e.stdout)
 	switch {
-	case err != nil && e.exit == unsupported:
+	case err != nil && e.Exit == unsupported:
 		return Report{}, fmt.Errorf("%w: %s: %s", ErrNotStarted, e.words(), e.telling())
-	case err != nil && e.exit != 0:
+	case err != nil && e.Exit != 0:
 		return Report{}, fmt.Errorf("%w: %s: %s", ErrFailed, e.words(), e.telling())
 	case err != nil:
 		return Report{}, fmt.Errorf("it ended with 0, and its output is not a measurement: %w; it last printed: %s", err, lastLines(e.stdout+e.stderr))
-	case e.exit != 0 && report.OutOfBounds == 0:
+	case e.Exit != 0 && report.OutOfBounds == 0:
 		return Report{}, fmt.Errorf("%w, although its table is complete: %s: %s", ErrFailed, e.words(), e.telling())
 	}
 	return report, nil
