@@ -19,8 +19,7 @@ const (
 	maxManifest  = 4 << 20 // bytes
 	maxFiles     = 256     // of one package
 	maxReferrers = 1024    // of one package
-	maxTags      = 1 << 16
-	maxName      = 255 // bytes
+	maxName      = 255     // bytes
 )
 
 // A File is a file of a package. Path is the file on this host: the caller sets it for

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -130,32 +129,6 @@ func (r *Repository) list(ctx context.Context, subject ocispec.Descriptor) (all 
 		return nil
 	})
 	return all, err
-}
-
-// ownTag matches the tags for lists of referrers in registries without the referrers
-// API.
-var ownTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}$`)
-
-// Tags returns the tags of a repository in alphabetical order, without the tags for
-// lists of referrers. The error for a missing repository is [ErrAbsent].
-func (r *Repository) Tags(ctx context.Context) ([]string, error) {
-	var tags []string
-	err := r.try(ctx, func(ctx context.Context) error {
-		tags = nil
-		return r.repo.Tags(ctx, "", func(page []string) error {
-			for _, tag := range page {
-				if checkTag(tag) == nil && !ownTag.MatchString(tag) {
-					tags = append(tags, tag)
-				}
-			}
-			if len(tags) > maxTags {
-				return fmt.Errorf("%w: more than %d tags", errContent, maxTags)
-			}
-			return nil
-		})
-	})
-	slices.Sort(tags)
-	return slices.Compact(tags), r.fail(ctx, diag.Fetch, err, "listing the tags of %s", r)
 }
 
 // Fetch writes a file of a package to an existing folder, under its own name. The file

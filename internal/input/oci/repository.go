@@ -74,7 +74,6 @@ func connect(where registry.Reference, o Options) (*Repository, error) {
 		SkipReferrersGC:      true,
 		MaxMetadataBytes:     maxManifest,
 		ReferrerListMaxPages: maxReferrers,
-		TagListMaxPages:      maxTags,
 	}}, nil
 }
 

@@ -164,13 +164,15 @@ func TestRegistryNames(t *testing.T) {
 	place := registry(t)
 	b := bundle(t, "1.0+rocm5.7")
 	put(t, place, b, "candidate")
-	tags, err := place.Tags(t.Context())
 	want := []string{"key-" + b.Entry.Key(), "tool-1.0_rocm5.7", "tool-1.0_rocm5.7-candidate"}
-	check.That(t, err == nil && slices.Equal(tags, want), "tags %v, %v", tags, err)
 	long := tagOf(strings.Repeat("x", 200) + "-candidate")
 	check.That(t, len(long) == 128 && long != tagOf(strings.Repeat("x", 200)+"-stable"), "%s", long)
 	digest, err := place.Resolve(t.Context(), want[0])
 	must.Succeed(t, err)
+	for _, tag := range want[1:] {
+		same, err := place.Resolve(t.Context(), tag)
+		check.That(t, err == nil && same == digest, "%s names %s, %v", tag, same, err)
+	}
 	all, err := place.Referrers(t.Context(), digest)
 	must.Succeed(t, err)
 	var says []string
