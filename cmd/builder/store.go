@@ -65,16 +65,16 @@ func exportCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 }
 
 func exportFlags() []cli.Flag {
-	return append(selectionFlags(), noInstallFlag(), keyFlag(),
+	return append(selectionFlags(), noInstallFlag(),
 		&cli.StringFlag{Name: "to", Usage: "write the tar file `FILE`, which must not exist"},
-		&cli.StringSliceFlag{Name: "without", Usage: "leave out `images|uv|results`, which the other machine may have already (uv: also bubblewrap); repeatable"},
+		&cli.StringSliceFlag{Name: "without", Usage: "leave out `images|uv`, which the other machine may have already (uv: also bubblewrap); repeatable"},
 	)
 }
 
 func importCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "import", Usage: "read an export of another machine, and list the cells that it completes", ArgsUsage: "FILE…",
-		Flags: []cli.Flag{recipesFlag(), jsonFlag(), trustFlag()},
+		Flags: []cli.Flag{recipesFlag(), jsonFlag()},
 		Action: func(c *cli.Context) error {
 			if err != nil {
 				return err

@@ -96,11 +96,11 @@ func Export(out term.Printer, to string, index carry.Index, asJSON bool) error {
 			carry.Index
 		}{to, index.Bytes(), index})
 	}
-	cells, files, results := index.In(carry.Entries), index.In(carry.Blobs), index.In(carry.Results)
+	cells, files := index.In(carry.Entries), index.In(carry.Blobs)
 	for _, c := range cells {
 		out.Say("%s %s", c.Name, c.SHA256[:12])
 	}
-	out.Say("wrote %s: %d cells, %d files, %s, %d results", to, len(cells), len(files), size.Text(index.Bytes()), len(results))
+	out.Say("wrote %s: %d cells, %d files, %s", to, len(cells), len(files), size.Text(index.Bytes()))
 	return nil
 }
 
@@ -125,7 +125,7 @@ func Imported(out term.Printer, took host.Imported) {
 	for _, c := range took.Cells {
 		out.Say("%s: %s", c.ID, c.State)
 	}
-	out.Say("imported %d files, %s, %d results; the store already had %d files", took.Files, size.Text(took.Bytes), took.Results, took.Known)
+	out.Say("imported %d files, %s; the store already had %d files", took.Files, size.Text(took.Bytes), took.Known)
 }
 
 // Checked prints how much of the store was read.

@@ -13,7 +13,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/carry"
 	"builder/internal/build/fetch"
-	"builder/internal/build/results"
 	"builder/internal/input/oci"
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
@@ -29,7 +28,7 @@ type ExportRequest struct {
 }
 
 // leftOut are the parts that an export can lack.
-var leftOut = []string{"images", "uv", "results"}
+var leftOut = []string{"images", "uv"}
 
 func (x ExportRequest) problem() error {
 	for _, what := range x.Without {
@@ -76,7 +75,7 @@ func Export(ctx context.Context, s Setup, x ExportRequest) (carry.Index, error) 
 
 // gather downloads files missing from the store and returns everything to export.
 func (x ExportRequest) gather(ctx context.Context, s Setup, w *home.Workspace, entries []lock.Entry) (carry.Load, error) {
-	load := carry.Load{Entries: entries, Blobs: fetch.Blobs(entries...), Results: map[string][]byte{}, Open: w.Open}
+	load := carry.Load{Entries: entries, Blobs: fetch.Blobs(entries...), Open: w.Open}
 	images, err := pullImages(ctx, s, w, entries, slices.Contains(x.Without, "images"))
 	errs := []error{err, fetchInputs(ctx, s, w, entries)}
 	if !slices.Contains(x.Without, "uv") {
@@ -87,19 +86,6 @@ func (x ExportRequest) gather(ctx context.Context, s Setup, w *home.Workspace, e
 		return load, err
 	}
 	load.Blobs = append(load.Blobs, images...)
-	for _, e := range entries {
-		if slices.Contains(x.Without, "results") {
-			continue
-		}
-		record, artifacts, ok := w.Results.Carry(e)
-		switch {
-		case ok:
-			load.Results[e.Key()] = record
-			load.Blobs = append(load.Blobs, artifacts...)
-		case results.New(w.Store).Has(e.Key()):
-			s.Keys.Note("left out: the result of %s: another key signed it; give the one of its run with --key", e.ID)
-		}
-	}
 	return load, nil
 }
 

@@ -8,20 +8,13 @@ import (
 	"strings"
 
 	"builder/internal/app/home"
-	"builder/internal/base/diag"
 	"builder/internal/build/carry"
 	"builder/internal/build/fetch"
-	"builder/internal/build/results"
-	"builder/internal/build/run"
-	"builder/internal/evidence/attest"
-	"builder/internal/evidence/signing"
 	"builder/internal/input/store"
 	"builder/internal/plan/assemble"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
-	"builder/internal/publishing/publish"
-	"builder/internal/publishing/reuse"
 )
 
 // Import reads the files exported by another machine and reports the state of each
@@ -34,9 +27,6 @@ func Import(ctx context.Context, s Setup, paths []string) (Imported, error) {
 	}
 	defer w.Close()
 	t := &importer{Setup: s, Workspace: w, ctx: ctx}
-	if t.trusted, err = s.Keys.Trusted(); err != nil {
-		return Imported{}, err
-	}
 	var errs []error
 	for _, path := range paths {
 		if _, err := carry.Read(path, t); err != nil {
@@ -47,13 +37,12 @@ func Import(ctx context.Context, s Setup, paths []string) (Imported, error) {
 	return t.Imported, errors.Join(errs...)
 }
 
-// Imported counts the imported files and results.
+// Imported counts the imported files.
 type Imported struct {
-	Files   int            `json:"files"`
-	Bytes   int64          `json:"bytes"`
-	Known   int            `json:"known"` // files already in the store
-	Results int            `json:"results"`
-	Cells   []ImportedCell `json:"cells"`
+	Files int            `json:"files"`
+	Bytes int64          `json:"bytes"`
+	Known int            `json:"known"` // files already in the store
+	Cells []ImportedCell `json:"cells"`
 }
 
 // An ImportedCell is an imported cell and its state on this machine.
@@ -70,7 +59,6 @@ type importer struct {
 	ctx context.Context
 	Imported
 	entries []lock.Entry
-	trusted signing.Trust // signers whose results are accepted
 }
 
 var _ carry.Taker = (*importer)(nil)
@@ -105,22 +93,6 @@ func (t *importer) Blob(b store.Blob, r io.Reader) error {
 	return nil
 }
 
-// Result implements [carry.Taker].
-func (t *importer) Result(key string, record []byte) error {
-	added, err := t.Workspace.Results.Accept(key, record, func(wheel string) (lock.Entry, run.Result, error) {
-		b, err := publish.Load(wheel, t.trusted, attest.Candidate)
-		return b.Entry, reuse.ResultOf(b), err
-	})
-	if unproven, ok := errors.AsType[*results.Unproven](err); ok {
-		t.Keys.Note("a result was left out: %v", diag.First(unproven.Err))
-		return nil // the files are intact, so the cell can be built from them
-	}
-	if added && err == nil {
-		t.Imported.Results++
-	}
-	return err
-}
-
 // listCells appends the state of each imported cell.
 func (t *importer) listCells() {
 	asm := t.Sources.Assembler(t.Catalogue, t.Keys.Home)
@@ -139,7 +111,7 @@ func (t *importer) state(asm *assemble.Assembler, e lock.Entry) string {
 		return fmt.Sprintf("this builder cannot make it: %v", err)
 	case made[len(made)-1].Key() != e.Key():
 		return "this builder makes a different entry: use the same version, recipes and locks on both machines"
-	case t.Workspace.Results.Has(e.Key()):
+	case t.Results.Has(e.Key()):
 		return "the result is in the store"
 	}
 	files := 0

@@ -1,6 +1,5 @@
 // Package carry moves the inputs of cells from a machine with a network to one without:
-// the store files named by their entries, and the results of cells that passed. It
-// writes them as one tar file.
+// the store files named by their entries. It writes them as one tar file.
 //
 // The first member is an index. It names every other member with its size and sha256.
 // Reading trusts nothing else: it ends at a member missing from the index, in a
@@ -9,9 +8,6 @@
 //
 // Equal content makes an equal file: members are sorted and carry no time, owner or
 // mode of the writing machine.
-//
-// The caller selects the content and decides whether to trust a result. To this package
-// a record is bytes.
 package carry
 
 import (
@@ -29,20 +25,19 @@ import (
 )
 
 // schema is the version of the format.
-const schema = 2
+const schema = 3
 
 const (
 	indexName = "index.json"
 	maxIndex  = 64 << 20 // enough for a million files
-	maxRecord = 16 << 20 // an entry, or the record of a result
+	maxEntry  = 16 << 20
 	maxBlob   = 64 << 30
 )
 
-// The folders of an archive, in its order. Results follow the files that they name.
+// The folders of an archive, in its order.
 const (
 	Entries = "entries"
 	Blobs   = "sha256"
-	Results = "results"
 )
 
 // An Index names every other member of an archive, in order.
@@ -51,21 +46,22 @@ type Index struct {
 	Members []Member `json:"members"`
 }
 
-// A Member is a file of an archive. Its path is entries/KEY.json, sha256/DIGEST or
-// results/KEY.json.
+// A Member is a file of an archive. Its path is entries/KEY.json or sha256/DIGEST. The
+// key of an entry is its digest.
 type Member struct {
 	Path   string `json:"path"`
-	Name   string `json:"name"` // of the file; the ID of an entry; the key of a result
+	Name   string `json:"name"` // of the file; the ID of an entry
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
 
-// memberOf returns the member of a folder with this content. Its path has the key.
-func memberOf(folder, key string, b store.Blob) Member {
-	if folder != Blobs {
-		key += ".json"
+// memberOf returns the member of a folder with this content.
+func memberOf(folder string, b store.Blob) Member {
+	name := b.SHA256
+	if folder == Entries {
+		name += ".json"
 	}
-	return Member{folder + "/" + key, b.Name, b.Size, b.SHA256}
+	return Member{folder + "/" + name, b.Name, b.Size, b.SHA256}
 }
 
 func (m Member) folder() string   { return path.Dir(m.Path) }
@@ -87,7 +83,7 @@ func (x Index) Bytes() int64 {
 
 // order compares the places of two members in an archive.
 func order(a, b Member) int {
-	folders := []string{Entries, Blobs, Results}
+	folders := []string{Entries, Blobs}
 	return cmp.Or(slices.Index(folders, a.folder())-slices.Index(folders, b.folder()), strings.Compare(a.Path, b.Path))
 }
 
@@ -122,21 +118,19 @@ var (
 // out of bounds, a duplicate, or a wrong order.
 func (x Index) problem() error {
 	for i, m := range x.Members {
-		most, key := int64(maxRecord), m.SHA256
+		most := int64(maxEntry)
 		switch m.folder() {
 		case Blobs:
 			most = maxBlob
-		case Results:
-			key = m.Name
 		case Entries:
 		default:
 			return fmt.Errorf("%q is in no folder of an archive", m.Path)
 		}
 		switch {
-		case !digest.MatchString(m.SHA256) || !digest.MatchString(key):
-			return fmt.Errorf("%q has a malformed digest or key", m.Path)
-		case m != memberOf(m.folder(), key, m.blob()):
-			return fmt.Errorf("%q is not the path of a member with the key %s", m.Path, key)
+		case !digest.MatchString(m.SHA256):
+			return fmt.Errorf("%q has a malformed digest", m.Path)
+		case m != memberOf(m.folder(), m.blob()):
+			return fmt.Errorf("%q is not the path of a member with the digest %s", m.Path, m.SHA256)
 		case !word.MatchString(m.Name):
 			return fmt.Errorf("%q is not a valid name", m.Name)
 		case m.Size < 0 || m.Size > most:

@@ -42,22 +42,16 @@ func (s *receiver) Blob(b store.Blob, r io.Reader) error {
 	return nil
 }
 
-func (s *receiver) Result(_ string, record []byte) error {
-	s.took = append(s.took, "result "+string(record))
-	return nil
-}
-
 func of(content string) store.Blob {
 	return store.Blob{Name: content + ".whl", Size: int64(len(content)), SHA256: sum(content)}
 }
 
-// load has two files, one cell and its result.
+// load has two files and one cell.
 func load() carry.Load {
 	blobs := map[string]string{sum("one"): "one", sum("two"): "two"}
 	e := lock.Entry{Schema: lock.EntrySchema, ID: "tiny-1.0"}
 	return carry.Load{
 		Entries: []lock.Entry{e}, Blobs: []store.Blob{of("two"), of("one"), of("two")},
-		Results: map[string][]byte{e.Key(): []byte("{}")},
 		Open: func(b store.Blob) (io.ReadCloser, error) {
 			return io.NopCloser(strings.NewReader(blobs[b.SHA256])), nil
 		},
@@ -68,7 +62,7 @@ func written(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	x, err := carry.Write(path, load())
-	must.Hold(t, err == nil && len(x.In(carry.Blobs)) == 2 && len(x.Members) == 4, "%+v, %v", x, err)
+	must.Hold(t, err == nil && len(x.In(carry.Blobs)) == 2 && len(x.Members) == 3, "%+v, %v", x, err)
 	return path
 }
 
@@ -77,7 +71,7 @@ func TestRoundTrip(t *testing.T) {
 	_, err := carry.Read(written(t, "x.tar"), s)
 	must.Succeed(t, err)
 	slices.Sort(s.took[1:3]) // they are in order of digest
-	check.Same(t, "what was taken", []string{"entry tiny-1.0", "blob one", "blob two", "result {}"}, s.took)
+	check.Same(t, "what was taken", []string{"entry tiny-1.0", "blob one", "blob two"}, s.took)
 }
 
 func TestEqualContentIsAnEqualFile(t *testing.T) {
@@ -139,19 +133,18 @@ func TestReadRefuses(t *testing.T) {
 		}), "has 4 bytes, the index lists 3"},
 		"other bytes":        {edit("sha256/"+first, func(f *file) { f.data = []byte("xxx") }), "wrong content"},
 		"other entry":        {edit("entries/", func(f *file) { f.data = bytes.ToUpper(f.data) }), "wrong content"},
-		"other record":       {edit("results/", func(f *file) { f.data = []byte("[]") }), "wrong content"},
 		"an extra file":      {func(all []file) []file { return append(all, all[1]) }, "is not in the index"},
-		"a file too few":     {func(all []file) []file { return all[:len(all)-1] }, "it ends before results/"},
+		"a file too few":     {func(all []file) []file { return all[:len(all)-1] }, "it ends before sha256/"},
 		"no index":           {func(all []file) []file { return all[1:] }, "expected index.json"},
 		"nothing":            {func([]file) []file { return nil }, "it ends before index.json"},
 		"twice":              {func(all []file) []file { return append(all[:2:2], all[1:]...) }, "expected"},
-		"schema":             {index(`"schema": 2`, `"schema": 3`), "schema 3, this builder reads 2"},
+		"schema":             {index(`"schema": 3`, `"schema": 2`), "schema 2, this builder reads 3"},
 		"no JSON":            {index(`{`, `[`), "the index: "},
 		"unknown":            {index(`"name"`, `"nam"`), "unknown field"},
-		"no digest":          {index(`"sha256": "`+first, `"sha256": "../`+first[3:]), "has a malformed digest or key"},
+		"no digest":          {index(`"sha256": "`+first, `"sha256": "../`+first[3:]), "has a malformed digest"},
 		"another path":       {index("sha256/"+first, "sha256/../../x"), "is in no folder of an archive"},
 		"another key":        {index("sha256/"+first, "sha256/"+sum("x")), "is not the path of a member"},
-		"another order":      {index("entries/", "results/"), "malformed digest or key"},
+		"another order":      {index("entries/", "sha256/"), "is not the path of a member"},
 		"a path":             {index("one.whl", "../one.whl"), "is not a valid name"},
 		"huge":               {index(`"size": 3`, `"size": 99999999999999`), "the limit is"},
 		"negative":           {index(`"size": 3`, `"size": -3`), "the limit is"},
@@ -162,14 +155,14 @@ func TestReadRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Fetch {
 			t.Errorf("%s: got %v", name, err)
 		}
-		check.That(t, !slices.Contains(s.took, "blob xxx") && !slices.Contains(s.took, "result []"), "%s: took %q", name, s.took)
+		check.That(t, !slices.Contains(s.took, "blob xxx"), "%s: took %q", name, s.took)
 	}
 	for n := 0; n < len(good); n += 100 {
 		path := filepath.Join(t.TempDir(), "x.tar")
 		must.Succeed(t, os.WriteFile(path, good[:n], 0o644))
 		s := &receiver{}
 		_, err := carry.Read(path, s) // the empty blocks at the end of a tar file may be missing
-		check.That(t, err != nil || len(s.took) == 4, "%d of %d bytes were taken for all", n, len(good))
+		check.That(t, err != nil || len(s.took) == 3, "%d of %d bytes were taken for all", n, len(good))
 	}
 }
 
@@ -190,7 +183,7 @@ func FuzzRead(f *testing.F) {
 	for _, change := range []func([]file) []file{
 		func(all []file) []file { return all },
 		func(all []file) []file { return all[:2] },
-		rename("results/", "results"),
+		rename("sha256/", "sha256"),
 	} {
 		path := filepath.Join(f.TempDir(), "x.tar")
 		_, err := carry.Write(path, load())

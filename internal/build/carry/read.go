@@ -14,11 +14,10 @@ import (
 )
 
 // A Taker receives the members in the order of the index. Read has checked the digests
-// of entries and records. Blob has to check the digest itself.
+// of entries. Blob has to check the digest itself.
 type Taker interface {
 	Entry(id, key string, data []byte) error
 	Blob(b store.Blob, r io.Reader) error
-	Result(key string, record []byte) error
 }
 
 // Read passes the members of a file written by [Write] to a Taker. It ends at the first
@@ -99,8 +98,5 @@ func (m Member) give(r io.Reader, t Taker) error {
 	if got := hex.EncodeToString(sum[:]); got != m.SHA256 {
 		return fmt.Errorf("%s: wrong content: expected sha256 %s, got %s", m.Path, m.SHA256, got)
 	}
-	if m.folder() == Entries {
-		return t.Entry(m.Name, m.SHA256, data)
-	}
-	return t.Result(m.Name, data)
+	return t.Entry(m.Name, m.SHA256, data)
 }

@@ -22,44 +22,37 @@ import (
 type Load struct {
 	Entries []lock.Entry
 	Blobs   []store.Blob
-	Results map[string][]byte // records by cell key
 	Open    func(store.Blob) (io.ReadCloser, error)
 }
 
-// index makes the index of a load, and returns the members outside the store by path.
-// Files with the same content appear once.
-func (l Load) index() (x Index, records map[string][]byte) {
-	x, records = Index{Schema: schema, Members: []Member{}}, map[string][]byte{}
-	record := func(folder, key, name string, data []byte) {
-		sum := sha256.Sum256(data)
-		m := memberOf(folder, key, store.Blob{Name: name, Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:])})
-		x.Members, records[m.Path] = append(x.Members, m), data
-	}
+// index makes the index of a load, and returns the entries by path. Files with the same
+// content appear once.
+func (l Load) index() (x Index, entries map[string][]byte) {
+	x, entries = Index{Schema: schema, Members: []Member{}}, map[string][]byte{}
 	for _, e := range l.Entries {
-		record(Entries, e.Key(), e.ID, e.Canonical())
-	}
-	for key, data := range l.Results {
-		record(Results, key, key, data)
+		data := e.Canonical()
+		m := memberOf(Entries, store.Blob{Name: e.ID, Size: int64(len(data)), SHA256: e.Key()})
+		x.Members, entries[m.Path] = append(x.Members, m), data
 	}
 	for _, b := range l.Blobs {
-		x.Members = append(x.Members, memberOf(Blobs, b.SHA256, b))
+		x.Members = append(x.Members, memberOf(Blobs, b))
 	}
 	slices.SortStableFunc(x.Members, order)
-	x.Members = slices.CompactFunc(x.Members, func(a, b Member) bool { return a.SHA256 == b.SHA256 && a.folder() == Blobs && b.folder() == Blobs })
-	return x, records
+	x.Members = slices.CompactFunc(x.Members, func(a, b Member) bool { return a.Path == b.Path && a.folder() == Blobs })
+	return x, entries
 }
 
 // Write writes a load to a tar file, which appears whole or not at all. It compares every
 // file of the store with its digest.
 func Write(to string, l Load) (Index, error) {
-	x, records := l.index()
+	x, entries := l.index()
 	err := x.problem()
 	var out *atomicfile.File
 	if err == nil {
 		out, err = atomicfile.Create(to)
 	}
 	if err == nil {
-		err = out.Finish(l.write(out, x, records))
+		err = out.Finish(l.write(out, x, entries))
 	}
 	if err != nil {
 		return x, fmt.Errorf("writing %s: %w", to, err)
@@ -67,7 +60,7 @@ func Write(to string, l Load) (Index, error) {
 	return x, nil
 }
 
-func (l Load) write(w io.Writer, x Index, records map[string][]byte) error {
+func (l Load) write(w io.Writer, x Index, entries map[string][]byte) error {
 	index, err := json.MarshalIndent(x, "", " ")
 	if err != nil {
 		return err
@@ -77,8 +70,8 @@ func (l Load) write(w io.Writer, x Index, records map[string][]byte) error {
 		return err
 	}
 	for _, m := range x.Members {
-		if record, ok := records[m.Path]; ok {
-			err = add(out, m.Path, m.Size, bytes.NewReader(record))
+		if entry, ok := entries[m.Path]; ok {
+			err = add(out, m.Path, m.Size, bytes.NewReader(entry))
 		} else {
 			err = l.copy(out, m)
 		}

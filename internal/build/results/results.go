@@ -2,8 +2,7 @@
 // covers everything a build reads, so a known result needs neither engine nor network.
 //
 // The store holds the bytes, by digest only. This package does not decide whether a
-// cell passed: run decides it, and for a result from another machine the prove function
-// passed to [Results.Accept].
+// cell passed: run decides it, and package reuse for a published cell.
 package results
 
 import (
@@ -101,73 +100,6 @@ func files(r run.Result) []artifact.Artifact { return slices.Concat(r.Artifacts,
 func blob(a artifact.Artifact) store.Blob {
 	return store.Blob{Name: filepath.Base(a.Name), Size: a.Size, SHA256: a.SHA256}
 }
-
-// Carry returns the record of a known result for another machine, without local paths,
-// and the files of the result.
-func (r *Results) Carry(e lock.Entry) (record []byte, artifacts []store.Blob, ok bool) {
-	found, ok := r.Known(e.Key())
-	if !ok {
-		return nil, nil, false
-	}
-	for _, list := range [][]artifact.Artifact{found.Artifacts, found.Attestations} {
-		for i, a := range list {
-			if _, err := r.store.Use(blob(a)); err != nil {
-				return nil, nil, false
-			}
-			list[i].Path = a.Name
-			artifacts = append(artifacts, blob(a))
-		}
-	}
-	record, err := json.Marshal(found)
-	return record, artifacts, err == nil
-}
-
-// Accept keeps a result from another machine unless the result is known, and reports
-// whether it did. The store must already have the files of the record. Accept lays out
-// the wheel and its attestations like a run and passes the wheel to prove. prove
-// returns the entry and result supported by the attestations, because the record alone
-// proves nothing. If prove fails or returns another entry, the error is an [Unproven].
-func (r *Results) Accept(key string, record []byte, prove func(wheel string) (lock.Entry, run.Result, error)) (bool, error) {
-	found, err := decode(record)
-	if err != nil {
-		return false, fmt.Errorf("result %s: %w", key, err)
-	}
-	for _, a := range files(found) {
-		if _, err := r.store.Use(blob(a)); err != nil {
-			return false, fmt.Errorf("result %s: %w", key, err)
-		}
-	}
-	if _, known := r.Known(key); known {
-		return false, nil
-	}
-	dir, err := os.MkdirTemp("", "builder-result-*")
-	if err != nil {
-		return false, err
-	}
-	defer os.RemoveAll(dir)
-	if err := r.layOut(found, dir, key); err != nil {
-		return false, err
-	}
-	e, proven, err := prove(found.Artifacts[0].Path)
-	if err == nil && e.Key() != key {
-		err = fmt.Errorf("it was built from another entry, with key %s", e.Key())
-	}
-	if err != nil {
-		return false, &Unproven{key, err}
-	}
-	return true, r.Keep(e, proven)
-}
-
-// Unproven is the error for a result without a trusted proof.
-type Unproven struct {
-	Key string
-	Err error
-}
-
-func (u *Unproven) Error() string { return "result " + u.Key + ": " + u.Err.Error() }
-
-// Unwrap returns the reason.
-func (u *Unproven) Unwrap() error { return u.Err }
 
 // Without removes the results with one of these files, and returns their keys. In a dry
 // run it removes nothing.

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"builder/internal/build/results"
 	"builder/internal/build/run"
 	"builder/internal/evidence/signing"
@@ -265,67 +263,6 @@ func TestConcurrentWriters(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-// A machine accepts the exported results of another and lays them out.
-func TestCarryAndAccept(t *testing.T) {
-	there, _ := open(t, t.TempDir())
-	e, want := entry("cell"), made(t, "wheel", "another")
-	if _, _, ok := there.Carry(e); ok {
-		t.Error("carries what nobody kept")
-	}
-	keep(t, there, e, want)
-	record, artifacts, ok := there.Carry(e)
-	must.Hold(t, ok && len(artifacts) == 2 && !bytes.Contains(record, []byte(filepath.Dir(want.Artifacts[0].Path))),
-		"%v, %v, %s", ok, artifacts, record)
-	here, s := open(t, t.TempDir())
-	proven := func(wheel string) (lock.Entry, run.Result, error) {
-		if data, err := os.ReadFile(wheel); err != nil || string(data) != "wheel" {
-			t.Errorf("asked about %q, %v", data, err)
-		}
-		return e, want, nil
-	}
-	for _, content := range []string{"wheel", "another"} {
-		if added, err := here.Accept(e.Key(), record, proven); added || err == nil || !strings.Contains(err.Error(), e.Key()) {
-			t.Errorf("without its artifacts: %v, %v", added, err)
-		}
-		_, err := s.Put(strings.NewReader(content))
-		must.Succeed(t, err)
-	}
-	for says, of := range map[string]struct {
-		entry lock.Entry
-		err   error
-	}{
-		"nobody signed it": {e, errors.New("nobody signed it")},
-		"another entry":    {entry("other"), nil},
-	} {
-		added, err := here.Accept(e.Key(), record, func(string) (lock.Entry, run.Result, error) { return of.entry, want, of.err })
-		if _, unproven := errors.AsType[*results.Unproven](err); added || !unproven || !strings.Contains(err.Error(), says) || here.Has(e.Key()) {
-			t.Errorf("%s: %v, %v", says, added, err)
-		}
-	}
-	if added, err := here.Accept(e.Key(), record, proven); !added || err != nil {
-		t.Fatalf("%v, %v", added, err)
-	}
-	if got, ok, err := here.Find(t.Context(), e, t.TempDir()); !ok || err != nil || !cmp.Equal(got.Verdicts, want.Verdicts) {
-		t.Errorf("%+v, %v, %v", got, ok, err)
-	}
-	other := bytes.Replace(record, []byte("it imports"), []byte("it exports"), 1)
-	if added, err := here.Accept(e.Key(), other, proven); added || err != nil {
-		t.Errorf("another result: %v, %v", added, err)
-	}
-	if kept, _ := s.Result(e.Key()); bytes.Contains(kept, []byte("it exports")) {
-		t.Errorf("the result that was here was replaced by %s", kept)
-	}
-	must.Succeed(t, s.PutResult(e.Key(), []byte("{")))
-	if added, err := here.Accept(e.Key(), record, proven); !added || err != nil || !here.Has(e.Key()) {
-		t.Errorf("in the place of a damaged one: %v, %v", added, err)
-	}
-	for _, bad := range []string{"", "[]", "{}", `{"artifacts":[{"name":"../x","sha256":"00","size":1}]}`} {
-		if added, err := here.Accept(entry("other").Key(), []byte(bad), proven); added || err == nil {
-			t.Errorf("%q: %v", bad, added)
-		}
-	}
 }
 
 func TestCheckForgetsWhatIsDamaged(t *testing.T) {

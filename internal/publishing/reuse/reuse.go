@@ -94,11 +94,11 @@ func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
 	if err != nil {
 		return err
 	}
-	return f.Keep(e, ResultOf(b))
+	return f.Keep(e, resultOf(b))
 }
 
-// ResultOf returns a verified bundle as a result of this host.
-func ResultOf(b publish.Bundle) run.Result {
+// resultOf returns a verified bundle as a result of this host.
+func resultOf(b publish.Bundle) run.Result {
 	r := run.Result{Artifacts: append([]artifact.Artifact{b.Wheel}, b.Beside...), Verdicts: b.Verdicts}
 	for _, d := range b.Said {
 		r.Attestations = append(r.Attestations, d.Artifact)
