@@ -145,15 +145,6 @@ func axisOf(f cli.Flag) (*axisValue, bool) {
 	return axis, ok
 }
 
-// repeats reports whether a flag may occur several times.
-func repeats(f cli.Flag) bool {
-	if slice, ok := f.(cli.DocGenerationSliceFlag); ok && slice.IsSliceFlag() {
-		return true
-	}
-	_, ok := f.(*cli.GenericFlag)
-	return ok
-}
-
 // recipeCommands returns a command for each recipe.
 func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do func(*cli.Context, plan.Selection) error) []*cli.Command {
 	var commands []*cli.Command

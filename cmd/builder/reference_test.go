@@ -348,3 +348,12 @@ func inert(text string) string {
 	}
 	return strings.Join(parts, "`")
 }
+
+// repeats reports whether a flag may occur several times.
+func repeats(f cli.Flag) bool {
+	if slice, ok := f.(cli.DocGenerationSliceFlag); ok && slice.IsSliceFlag() {
+		return true
+	}
+	_, ok := f.(*cli.GenericFlag)
+	return ok
+}

@@ -2,7 +2,6 @@ package term
 
 import (
 	"bytes"
-	"io"
 	"sync"
 )
 
@@ -48,12 +47,4 @@ func (l *Lines) Flush() {
 		l.each(string(l.rest))
 		l.rest = nil
 	}
-}
-
-// Cleaned returns a writer that cleans each line and writes it to w; see [Clean]. Flush
-// it at the end.
-func Cleaned(w io.Writer) *Lines {
-	return NewLines(func(line string) {
-		_, _ = io.WriteString(w, Clean(line)+"\n") // there is no other place to report an error
-	})
 }
