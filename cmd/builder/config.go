@@ -73,8 +73,7 @@ func (c configuration) refuse(commands []*cli.Command) {
 	}
 }
 
-func configCommand(c configuration, preferenceErr error, out term.Printer) *cli.Command {
-	e := errors.Join(c.err, preferenceErr)
+func configCommand(c configuration, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "config", Usage: "print the settings, make a site, and complete command lines",
 		Description: "A flag overrides its variable. A variable overrides the nearest builder.yaml, in the\n" +
@@ -86,7 +85,7 @@ func configCommand(c configuration, preferenceErr error, out term.Printer) *cli.
 				Name: "show", Usage: "print every setting in effect without flags, with its origin: default, variable, or file and line",
 				Flags: []cli.Flag{jsonFlag()},
 				Action: func(ctx *cli.Context) error {
-					if err := errors.Join(unexpected(ctx, 0), e); err != nil {
+					if err := errors.Join(unexpected(ctx, 0), c.err); err != nil {
 						return err
 					}
 					standard := defaults(ctx.App)

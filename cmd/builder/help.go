@@ -15,7 +15,7 @@ published.
 
 Axes are flags: an exact value (--rocm 6.1 is the newest 6.1.x), a list
 (--arch gfx90a,gfx1100), a constraint (--rocm '>=5.7,<6.2') or all. An axis without a
-flag takes the first compatible value of builder.yaml or of the recipe.`
+flag takes the first compatible value of the recipe.`
 
 // An example is a command line to copy, and its purpose.
 type example struct{ line, does string }

@@ -88,8 +88,6 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 // wire wires the verbs. Those that need the catalogue report the error of reading it.
 func wire(cat catalogue.Catalogue, err error, conf configuration, stdout, stderr io.Writer) *cli.App {
 	out := term.Printer{Stdout: stdout, Stderr: stderr}
-	recipes, preferenceErr := conf.Preferred(cat.Recipes)
-	cat.Recipes, err = recipes, errors.Join(err, preferenceErr)
 	tool := &cli.App{
 		Name:            "builder",
 		Usage:           "build Horovod, NCCL and RCCL hermetically, and check them with gates",
@@ -107,7 +105,7 @@ func wire(cat catalogue.Catalogue, err error, conf configuration, stdout, stderr
 			group("Check", gateCommand(out), verifyCommand(out), benchCommand(out)),
 			group("Look", listCommand(cat, err, out), patchCommand(cat, err, out), profileCommand(cat, out), diagnoseCommand(cat, out), debugCommand(out)),
 			group("Publish", publishCommand(cat, err, out), keyCommand(out)),
-			group("This host", doctorCommand(cat, err, out), engineCommand(out), storeCommand(cat, err, out), configCommand(conf, preferenceErr, out)),
+			group("This host", doctorCommand(cat, err, out), engineCommand(out), storeCommand(cat, err, out), configCommand(conf, out)),
 		),
 	}
 	conf.refuse(tool.Commands)

@@ -26,9 +26,8 @@ const maxBytes = 64 << 10
 
 // A Config is the merged content of the configuration files.
 type Config struct {
-	Files       []string // the files read, nearest first
-	Settings    []Setting
-	Preferences []Preference
+	Files    []string // the files read, nearest first
+	Settings []Setting
 }
 
 // A Host describes the environment of this process for [Load].
@@ -85,8 +84,7 @@ var foundKeys = []string{
 	"recipes", "out", "jobs", "memory", "fail-fast", "locked", "offline", "step-limit", "tests", "ccache", "progress",
 }
 
-// FoundKeys lists the keys that a file in or above the working directory may set besides
-// axes.
+// FoundKeys lists the keys that a file in or above the working directory may set.
 func FoundKeys() []string { return slices.Clone(foundKeys) }
 
 // presumes rejects other keys than foundKeys, and directories outside of dir, in a file
@@ -234,12 +232,6 @@ func (c Config) under(path string, far Config) Config {
 	for _, s := range far.Settings {
 		if _, ok := c.Setting(s.Key); !ok {
 			c.Settings = append(c.Settings, s)
-		}
-	}
-	for _, p := range far.Preferences {
-		same := func(q Preference) bool { return q.Recipe == p.Recipe && q.Axis == p.Axis }
-		if !slices.ContainsFunc(c.Preferences, same) {
-			c.Preferences = append(c.Preferences, p)
 		}
 	}
 	return c

@@ -11,7 +11,6 @@ import (
 
 	"builder/cmd/builder/config"
 	"builder/internal/base/diag"
-	"builder/internal/plan/recipe"
 	"builder/test/kit/check"
 	"builder/test/kit/golden"
 	"builder/test/kit/must"
@@ -45,8 +44,8 @@ func host(t *testing.T, dir string, files map[string]string) (config.Host, strin
 func TestNearestCountsFirst(t *testing.T) {
 	h, root := host(t, "a/b/c", map[string]string{
 		"builder.yaml":             "jobs: 1\n", // not the nearest
-		"a/builder.yaml":           "jobs: 2\naxes: {horovod: {rocm: \"6.1\"}}\n",
-		"own/builder/builder.yaml": "jobs: 3\nmemory: 8GB\naxes: {horovod: {rocm: \"5.7\", arch: gfx90a}}\n",
+		"a/builder.yaml":           "jobs: 2\n",
+		"own/builder/builder.yaml": "jobs: 3\nmemory: 8GB\n",
 	})
 	c, err := config.Load(h)
 	must.Succeed(t, err)
@@ -57,29 +56,6 @@ func TestNearestCountsFirst(t *testing.T) {
 	}
 	if memory, _ := c.Setting("memory"); memory.Value != "8GB" || memory.Pos.File != want[1] {
 		t.Errorf("memory is %+v", memory)
-	}
-	var preferences []string
-	for _, p := range c.Preferences {
-		preferences = append(preferences, p.Axis+"="+p.Value)
-	}
-	check.Same(t, "the preferences of the axes", "rocm=6.1 arch=gfx90a", strings.Join(preferences, " "))
-}
-
-// Values of a list are preferred in the order of the file. A constraint is one condition:
-// its parts are no list.
-func TestPreferred(t *testing.T) {
-	r := &recipe.Recipe{Name: "tool", Axes: []recipe.Axis{{Name: "rocm", Values: []string{"5.7", "6.1", "6.2", "6.3"}}}}
-	for text, want := range map[string]struct {
-		values string
-		site   int
-	}{
-		"6.2": {"6.2 5.7 6.1 6.3", 1}, "6.2,6.1": {"6.2 6.1 5.7 6.3", 2}, ">=6.1,<6.3": {"6.1 6.2 5.7 6.3", 2},
-	} {
-		c := config.Config{Preferences: []config.Preference{{Recipe: "tool", Axis: "rocm", Value: text}}}
-		all, err := c.Preferred([]*recipe.Recipe{r})
-		must.Succeed(t, err)
-		got := all[0].Axes[0]
-		check.That(t, strings.Join(got.Values, " ") == want.values && got.Site == want.site && r.Axes[0].Site == 0, "%s: %+v", text, got)
 	}
 }
 
@@ -165,7 +141,6 @@ func TestFaults(t *testing.T) {
 		"from: [\"https://host/simple?key=hush\"]\n": "looks like a secret",
 		"mirror-debian: [\"http://u:hush@h\"]\n":     "looks like a secret",
 		"home: \"\"\n":                               "the value is empty",
-		"axes: {rocm: \"6.1\"}\n":                    `write axes: {RECIPE: {AXIS: "VALUE"}}`,
 		strings.Repeat("# x\n", 20000):               "larger than",
 	} {
 		h, _ := host(t, ".", map[string]string{"builder.yaml": text})
@@ -273,6 +248,6 @@ func TestKeys(t *testing.T) {
 			"key %s is not explained: %+v", key.Name, key)
 	}
 	n := reflect.TypeFor[config.File]().NumField()
-	check.That(t, len(config.Keys()) == n-1, "%d keys of %d fields: all but axes are variables", len(config.Keys()), n)
+	check.That(t, len(config.Keys()) == n, "%d keys of %d fields", len(config.Keys()), n)
 	check.Same(t, "the variable of engine-patience", "BUILDER_ENGINE_PATIENCE", config.Variable("engine-patience"))
 }

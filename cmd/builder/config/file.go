@@ -11,7 +11,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -57,9 +56,6 @@ type File struct {
 	MirrorMaven          []Text   `form:"list of places" yaml:"mirror-maven,omitempty" json:"mirror-maven,omitempty" jsonschema:"description=addresses of Maven repositories or file:DIR with the CPythons of images/cpython.yaml; the default comes from Maven's settings on this host"`
 	MirrorRegistry       []Text   `form:"list of addresses" yaml:"mirror-registry,omitempty" json:"mirror-registry,omitempty" jsonschema:"description=HOST[:PORT][/PATH] to pull images of Docker Hub from; REGISTRY=HOST[:PORT][/PATH] for another registry"`
 	MirrorSource         []Text   `form:"list of sources" yaml:"mirror-source,omitempty" json:"mirror-source,omitempty" jsonschema:"description=NAME=PATH or NAME=URL of a source or Debian package or Python package to fetch there first; as --set source.NAME for every run; a name may occur for each of several files"`
-	// Axes is the only key without a variable: preferred values for the axes of
-	// recipes.
-	Axes map[string]map[string]string `yaml:"axes,omitempty" json:"axes,omitempty" jsonschema:"description=preferred values of a recipe's axes; for axes without a flag"`
 }
 
 // A Text is a value whose tag names its form, see [base.resolve].
@@ -126,12 +122,6 @@ type Setting struct {
 	Pos   diag.Pos
 }
 
-// A Preference is the preferred value of a recipe's axis.
-type Preference struct {
-	Recipe, Axis, Value string
-	Pos                 diag.Pos
-}
-
 // read parses the content of a file and reports all errors together. name is the file's
 // name in messages.
 func read(name string, from base, data []byte) (Config, error) {
@@ -141,27 +131,14 @@ func read(name string, from base, data []byte) (Config, error) {
 	var f File
 	index, err := decode.YAML(name, data, &f)
 	if err != nil {
-		return Config{}, hinted(err)
+		return Config{}, err
 	}
 	r := reader{index: index, base: from}
 	values := reflect.ValueOf(f)
 	for i, key := range keys {
 		r.setting(key, values.Field(i))
 	}
-	r.preferences(f.Axes)
-	return Config{Settings: r.settings, Preferences: r.prefers}, errors.Join(r.errs...)
-}
-
-// hinted adds the form of axes to errors about its two levels of keys.
-func hinted(err error) error {
-	var errs []error
-	for _, e := range diag.All(err) {
-		if e.Hint == "" && strings.Contains(e.Error(), " must be keys with values") && !strings.Contains(e.Error(), "the file must") {
-			e.Hint = `write axes: {RECIPE: {AXIS: "VALUE"}}`
-		}
-		errs = append(errs, e)
-	}
-	return errors.Join(errs...)
+	return Config{Settings: r.settings}, errors.Join(r.errs...)
 }
 
 // blank reports whether data contains only comments.
@@ -178,7 +155,6 @@ type reader struct {
 	index    decode.Index
 	base     base
 	settings []Setting
-	prefers  []Preference
 	errs     []error
 }
 
@@ -216,15 +192,6 @@ func (r *reader) text(key Key, v reflect.Value, pos diag.Pos) string {
 	}
 }
 
-// preferences adds the axes of the file, sorted by recipe and axis.
-func (r *reader) preferences(axes map[string]map[string]string) {
-	for _, recipe := range slices.Sorted(maps.Keys(axes)) {
-		for _, axis := range slices.Sorted(maps.Keys(axes[recipe])) {
-			r.prefers = append(r.prefers, Preference{recipe, axis, axes[recipe][axis], r.index.At("axes.%s.%s", recipe, axis)})
-		}
-	}
-}
-
 // A Key is a key of builder.yaml.
 type Key struct {
 	Name  string
@@ -232,7 +199,7 @@ type Key struct {
 	About string
 }
 
-// keys are the keys of [File] except axes, which is no variable, in the order of its
+// keys are the keys of [File], in the order of its
 // fields.
 var keys = fields()
 

@@ -21,7 +21,7 @@ const (
 	FromDefault  = "default"
 )
 
-// Shown lists the value in use for every key, in the order of [Keys], and then the axes.
+// Shown lists the value in use for every key, in the order of [Keys].
 // An empty variable selects the default and overrides the files. Possible secrets in
 // addresses are redacted.
 func (c Config) Shown(lookup func(name string) (value string, ok bool)) []Shown {
@@ -37,9 +37,6 @@ func (c Config) Shown(lookup func(name string) (value string, ok bool)) []Shown 
 		default:
 			all = append(all, Shown{Key: key.Name, Origin: FromDefault})
 		}
-	}
-	for _, p := range c.Preferences {
-		all = append(all, Shown{"axes." + p.Recipe + "." + p.Axis, p.Value, FromFile, p.Pos.String()})
 	}
 	return all
 }

@@ -60,9 +60,6 @@ func printPlannedCell(out term.Printer, c plan.PlannedCell) {
 	for _, f := range c.Forced {
 		line("", "by a rule: %s=%s: %s (%s)", f.Axis, f.Value, f.Because, f.Source)
 	}
-	for _, value := range c.Unused {
-		line("", "not used from builder.yaml: %s: it does not go with the other values", value)
-	}
 	for _, what := range c.Site {
 		line("site", "%s", what)
 	}

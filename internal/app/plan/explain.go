@@ -42,11 +42,10 @@ type PlannedCell struct {
 	ID      string            `json:"id"`
 	Key     string            `json:"key,omitempty"` // empty while the lock lacks a pin
 	Axes    map[string]string `json:"axes"`
-	Chosen  []string          `json:"chosen"`           // axes whose value comes from a preference
-	By      []Through         `json:"by,omitempty"`     // selectors that chose values
-	Forced  []matrix.Forced   `json:"forced"`           // values neither requested nor preferred: a rule leaves no other
-	Unused  []string          `json:"unused,omitempty"` // preferred values of builder.yaml that do not fit, as axis=value
-	Site    []string          `json:"site"`             // parts from a site, and whether they replace built-in ones
+	Chosen  []string          `json:"chosen"`       // axes whose value comes from a preference
+	By      []Through         `json:"by,omitempty"` // selectors that chose values
+	Forced  []matrix.Forced   `json:"forced"`       // values neither requested nor preferred: a rule leaves no other
+	Site    []string          `json:"site"`         // parts from a site, and whether they replace built-in ones
 	Image   string            `json:"image"`
 	Runtime string            `json:"runtime"`
 	CPython string            `json:"cpython,omitempty"` // release laid into both images
@@ -234,7 +233,7 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 	c := PlannedCell{
 		Site: asm.Locks.OfSite(d), Stable: attest.Stable.Unreachable(d.Settings.Expect),
 
-		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: chosen, Forced: forced, Unused: matrix.Unused(d.Cell),
+		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: chosen, Forced: forced,
 		Image: d.Image.Name, Runtime: d.Runtime.Name, ImageFrom: d.Image.Reference(), RuntimeFrom: d.Runtime.Reference(),
 		Source: d.Source.Project + " " + d.Source.Version, From: d.Source.Where(),
 		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env, Provided: providedBy(d.Settings.Expect.Wheelhouse),

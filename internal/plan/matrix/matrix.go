@@ -71,19 +71,6 @@ func Reasons(c Cell) (preferred []string, forced []Forced, err error) {
 	return preferred, forced, nil
 }
 
-// Unused returns the values of builder.yaml, as axis=value, that a cell does not have
-// because they are not compatible with its other values.
-func Unused(c Cell) []string {
-	var unused []string
-	for _, name := range c.Chosen {
-		axis, _ := c.Recipe.Axis(name)
-		if preferred := axis.Values[:axis.Site]; len(preferred) > 0 && !slices.Contains(preferred, c.Axes[name]) {
-			unused = append(unused, name+"="+strings.Join(preferred, ","))
-		}
-	}
-	return unused
-}
-
 // Filter maps axes to their values on the command line.
 type Filter map[string]string
 
@@ -269,7 +256,7 @@ func (s *search) enumerate(i int) {
 		return
 	}
 	if i == s.named {
-		if !s.prefer(i) {
+		if !s.complete(i) {
 			s.exclude()
 		}
 		return
@@ -279,28 +266,6 @@ func (s *search) enumerate(i int) {
 		s.enumerate(i + 1)
 	}
 	delete(s.point, s.order[i].Name)
-}
-
-// prefer is like complete, and keeps as many values of builder.yaml for the axes from
-// index i as the named values and each other allow, first those of the first axes.
-func (s *search) prefer(i int) bool {
-	for i < len(s.order) && s.order[i].Site == 0 {
-		i++
-	}
-	if i == len(s.order) {
-		return s.complete(s.named)
-	}
-	axis, reason := s.order[i], s.broken
-	for _, value := range axis.Values[:axis.Site] {
-		s.point[axis.Name] = value
-		found := s.violated() == nil && s.prefer(i+1)
-		delete(s.point, axis.Name)
-		if found {
-			return true
-		}
-		s.broken = reason // the axis may have another value
-	}
-	return s.prefer(i + 1)
 }
 
 // complete gives the axes from index i without a value their first compatible one. It

@@ -23,9 +23,7 @@ func anyRecipe() *rapid.Generator[*recipe.Recipe] {
 		for i := range rapid.IntRange(2, 4).Draw(t, "axes") {
 			name := string(rune('a' + i))
 			values := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1.9", "1.10", "2.0", "2.1.3", "on", "gfx90a"}), 1, 4, rapid.ID[string]).Draw(t, name)
-			a := axis(name, values...)
-			a.Site = max(0, rapid.IntRange(-2, len(values)).Draw(t, "values of builder.yaml for "+name))
-			r.Axes = append(r.Axes, a)
+			r.Axes = append(r.Axes, axis(name, values...))
 			r.ID += sep + "{{" + name + "}}"
 			sep = "_"
 		}
@@ -90,17 +88,9 @@ func points(axes []recipe.Axis) []map[string]string {
 	return all
 }
 
-// liked returns the ranks of a point's values among those of builder.yaml.
-func liked(open []recipe.Axis, p map[string]string) (ranks []int) {
-	for _, a := range open {
-		ranks = append(ranks, min(a.Site, slices.Index(a.Values, p[a.Name])))
-	}
-	return ranks
-}
-
 // expected tries all points. For each combination of named values it returns the point
-// that satisfies the rules and has the most preferred values, first by builder.yaml and
-// then by the recipe, or the combination as excluded if there is none.
+// that satisfies the rules and has the most preferred values, or the combination as
+// excluded if there is none.
 func expected(t *rapid.T, r *recipe.Recipe, chosen map[string][]string) (cells, excluded []map[string]string) {
 	var named, open []recipe.Axis
 	for _, a := range r.Axes {
@@ -114,7 +104,7 @@ func expected(t *rapid.T, r *recipe.Recipe, chosen map[string][]string) (cells, 
 		var first map[string]string
 		for _, p := range points(open) {
 			maps.Copy(p, asked)
-			if holds(t, r, p) && (first == nil || slices.Compare(liked(open, p), liked(open, first)) < 0) {
+			if first == nil && holds(t, r, p) {
 				first = p
 			}
 		}

@@ -49,9 +49,6 @@ type Axis struct {
 	Name   string   `yaml:"name" json:"name" jsonschema:"description=name of the flag"`
 	About  string   `yaml:"about" json:"about" jsonschema:"description=one line for the help of the flag"`
 	Values []string `yaml:"values" json:"values" jsonschema:"minItems=1,description=most preferred first; versions are quoted"`
-	// Site is the number of first values that builder.yaml prefers. They count before
-	// the preferences of the recipe for all other axes.
-	Site int `yaml:"-" json:"-"`
 }
 
 // A Rule restricts combinations: if When holds, Needs or at least one row of OneOf must

@@ -323,12 +323,6 @@ func Ascending(values []string) []string {
 // (mi300x, cp311), a list (6.1,6.2), a constraint (>=6.0,<6.3) or all. all leaves out
 // the value none, so that --rocm all selects no cell without ROCm; [Every] selects it.
 func Select(text string, known []string) ([]string, error) {
-	values, err := Ranked(text, known)
-	return keep(known, func(k string) bool { return slices.Contains(values, k) }), err
-}
-
-// Ranked is like [Select], and returns the values of a list in the order of the list.
-func Ranked(text string, known []string) ([]string, error) {
 	text = strings.TrimSpace(text)
 	switch {
 	case text == "":
@@ -342,9 +336,9 @@ func Ranked(text string, known []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		values = append(values, keep(found, func(v string) bool { return !slices.Contains(values, v) })...)
+		values = append(values, found...)
 	}
-	return values, nil
+	return keep(known, func(k string) bool { return slices.Contains(values, k) }), nil
 }
 
 // The words all, and none for an axis without effect.

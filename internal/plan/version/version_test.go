@@ -191,21 +191,6 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// A list keeps its order, and a constraint has none.
-func TestRanked(t *testing.T) {
-	known := []string{"5.7", "6.1", "6.2", "6.3", "none"}
-	for text, want := range map[string][]string{
-		"6.2,5.7": {"6.2", "5.7"}, "6.2, 6.1, 6.2": {"6.2", "6.1"}, ">=6.1,<6.3": {"6.1", "6.2"}, "6.2,all": {"6.2", "5.7", "6.1", "6.3"},
-	} {
-		if got, err := version.Ranked(text, known); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q: got %v, %v", text, got, err)
-		}
-	}
-	if got, err := version.Ranked("6.2,banana", known); err == nil || got != nil {
-		t.Errorf("got %v, %v", got, err)
-	}
-}
-
 // all leaves out the value none, unless the list names it or there is no other.
 func TestSelectAllWithoutNone(t *testing.T) {
 	known := []string{"5.7", "none", "6.1"}
