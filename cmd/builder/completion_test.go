@@ -100,7 +100,7 @@ var completions = []struct {
 	exact bool
 }{
 	{[]string{"pl"}, []string{"plan"}, true},
-	{[]string{"store", ""}, []string{"export", "gc", "import", "list", "verify"}, true},
+	{[]string{"store", ""}, []string{"export", "gc", "import", "verify"}, true},
 	{[]string{"plan", "horovod", "--ro"}, []string{"--rocm"}, true},
 	{[]string{"plan", "horovod", "--rocm", "5"}, []string{"5.7"}, true},
 	{[]string{"patch", "show", "nccl"}, []string{"nccl", "nccl-tests"}, true},

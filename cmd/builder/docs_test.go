@@ -141,7 +141,6 @@ var notRun = []string{
 	"kubernetes.md: it needs a cluster",
 	"offline.md: the story of package e2e does it, in the chapter \"through Docker and Podman\"",
 	"offline.md: the story of package e2e does it, in the chapter \"through Docker and Podman\"",
-	"progress.md: it needs a run",
 	"publishing.md: it needs a web server of yours",
 	"publishing.md: it needs a registry of yours",
 	"publishing.md: it starts a service",
