@@ -247,6 +247,7 @@ func TestLyingWheels(t *testing.T) {
 	}{
 		"honest":                         {nil, allreduce2, ""},
 		"honest, its import":             {nil, importModule, ""},
+		"honest, with Keras":             {map[string]string{ops: "GOOD\nsettings = os.environ['KERAS_HOME'] + '/keras.json'\nif not os.path.exists(settings): open(settings, 'w')"}, importModule, ""},
 		"honest, its flags":              {nil, builtFlags, ""},
 		"the reduction is skipped":       {map[string]string{horovod: "GOOD\nallreduce = lambda t, op, **more: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
 		"only small tensors are reduced": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 100003 elements is wrong"},
