@@ -12,7 +12,7 @@ import (
 	"builder/cmd/builder/show"
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
-	"builder/internal/build/fleet"
+	"builder/internal/build/queue"
 	"builder/internal/plan/catalogue"
 	"builder/internal/view/term"
 )
@@ -47,13 +47,10 @@ func (c configuration) checkEngine() error {
 	if !ok {
 		return nil
 	}
-	var errs []error
-	for _, place := range list(s.Value) {
-		if _, err := fleet.ParseEngine(place, fleet.Choice{}); err != nil {
-			errs = append(errs, diag.At(s.Pos, "%w", err))
-		}
+	if _, err := queue.ParseEngine(s.Value); err != nil {
+		return diag.At(s.Pos, "%w", err)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // refuse makes all verbs but config, which uses no setting, return the errors of

@@ -145,7 +145,6 @@ var notRun = []string{
 	"publishing.md: it needs a registry of yours",
 	"publishing.md: it starts a service",
 	"publishing.md: it needs an upload server of yours",
-	"reliability.md: it needs two engines",
 	"trust.md: it takes as long as a build, which the story of package e2e does on another engine",
 	"trust.md: it needs a published wheel",
 }

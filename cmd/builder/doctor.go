@@ -24,7 +24,7 @@ func doctorFlags() []cli.Flag {
 	return []cli.Flag{
 		recipesFlag(),
 		jsonFlag(),
-		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "check the Dagger engine at `URL`"},
+		engineFlag("check the Dagger engine at `URL`"),
 		noInstallFlag(),
 	}
 }

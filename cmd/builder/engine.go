@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -14,8 +13,8 @@ import (
 	"builder/cmd/builder/show"
 	"builder/internal/app/host"
 	"builder/internal/base/diag"
-	"builder/internal/build/fleet"
 	"builder/internal/build/native"
+	"builder/internal/build/queue"
 	"builder/internal/view/term"
 	"builder/pipelines"
 )
@@ -59,35 +58,27 @@ func engineCommand(out term.Printer) *cli.Command {
 	}
 }
 
-// engineFlags are the flags for the engines.
+// engineFlags are the flags for the engine.
 func engineFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "use the Dagger engine at `URL`: unix, tcp, ssh, docker-container or kube-pod; native avoids Docker and Podman; several engines share the cells; append '#jobs=4&memory=64GB' to limit one"},
+		engineFlag("use the Dagger engine at `URL`: unix, tcp, ssh, docker-container or kube-pod; native avoids Docker and Podman"),
 		noInstallFlag(),
 	}
 }
 
-// readChoices reads every --engine. --jobs and --memory are the defaults for addresses
-// without these values.
-func readChoices(c *cli.Context, jobs int) ([]fleet.Choice, error) {
-	memory, err := fleet.HostMemory(c.String("memory"))
-	places := slices.DeleteFunc(c.StringSlice("engine"), func(place string) bool { return place == "" }) // BUILDER_ENGINE may be set and empty
-	if len(places) == 0 {
-		return []fleet.Choice{{Jobs: max(jobs, 1), Memory: memory}}, err
+func engineFlag(usage string) cli.Flag {
+	return &cli.StringFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: usage}
+}
+
+// readChoice reads --engine with its limits.
+func readChoice(c *cli.Context, jobs int) (queue.Choice, error) {
+	choice, err := queue.ParseEngine(c.String("engine"))
+	memory, err2 := queue.HostMemory(c.String("memory"))
+	choice.Jobs = max(jobs, 1)
+	if choice.Address == "" || c.IsSet("memory") { // the memory of another engine's host is unknown
+		choice.Memory = memory
 	}
-	if !c.IsSet("memory") {
-		memory = 0 // the memory of another engine's host is unknown
-	}
-	errs := []error{err}
-	var engines []fleet.Choice
-	for _, place := range places {
-		e, err := fleet.ParseEngine(place, fleet.Choice{Jobs: max(jobs, 1), Memory: memory})
-		if slices.ContainsFunc(engines, func(o fleet.Choice) bool { return o.Address == e.Address }) {
-			err = cmp.Or(err, error(diag.Errorf(diag.Usage, "--engine: %s occurs twice", e.Address)))
-		}
-		engines, errs = append(engines, e), append(errs, err)
-	}
-	return engines, errors.Join(errs...)
+	return choice, errors.Join(err, err2)
 }
 
 // engineDefaults are the defaults of the settings of engines that have no flag: they are
@@ -120,6 +111,6 @@ func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
 	}
 	image, _ := engineSetting(native.ImageKey)
 	e.Image, errs[2] = native.ParseEngineImage(image)
-	e.Choices, errs[3] = readChoices(c, min(max(jobs, 1), 4*runtime.NumCPU()))
+	e.Choice, errs[3] = readChoice(c, min(max(jobs, 1), 4*runtime.NumCPU()))
 	return e, errors.Join(errs[:]...)
 }

@@ -32,7 +32,7 @@ var examples = map[string][]example{
 		{"builder run horovod --rocm 5.7", "build the preferred cell with ROCm 5.7"},
 		{"builder run horovod --rocm 5.7 --locked --offline", "build it again from the store alone"},
 		{"builder run nccl --cuda '>=12.4' --jobs 2 --fail-fast", "build all cells with CUDA 12.4 or newer, two at a time"},
-		{"builder run horovod --rocm all --engine tcp://one:1234 --engine 'tcp://two:1234#jobs=4&memory=256GB'", "spread all cells over two engines"},
+		{"builder run horovod --rocm all --engine tcp://one:1234 --memory 256GB", "build all cells on the engine of another host"},
 		{"builder run horovod --from oci://registry.example.com/wheels --trust ci.pem.pub", "take cells that the CI published, build the others"},
 		{"builder run horovod --set source.horovod=https://mirror.example.com/horovod.tar.gz", "fetch the same bytes from another place"},
 	},

@@ -72,9 +72,7 @@ var faults = []fault{
 	{"the engine hangs (SIGSTOP)", "0", "after `engine-patience`, builder restarts the engine and repeats the step", hungEngine},
 	{"a step hangs", "5", "after `--step-limit`, its processes are killed; the error names the step", hungStep},
 	{"a build process is killed, as by the kernel when memory runs out", "5", "the build fails and is not retried", killedCompiler},
-	{"the only given engine cannot be reached", "9", "nothing is built; the error names the address", unreachableEngine},
-	{"one of two engines cannot be reached", "0", "the other engine builds all cells", oneOfTwoUnreachable},
-	{"one of two engines is killed during a build", "0", "its cells start again on the other engine", oneOfTwoKilled},
+	{"the given engine cannot be reached", "9", "nothing is built; the error names the address", unreachableEngine},
 	{"the connection breaks during a download", "0", "the download continues at the break", lostConnection},
 	{"the server of a source answers 404", "8", "the error names every URL; once the file is back, the next run succeeds", goneSource},
 	{"the disk of the results is full", "1", "no partial wheel has its final name; once there is space, the next run succeeds", fullResults},
@@ -238,20 +236,6 @@ func unreachableEngine(s *scene) {
 	s.sound()
 }
 
-// two chooses two cells never built before.
-func (s *scene) two(pace string) []string {
-	args := s.cell(pace)
-	*s.turns++
-	return append(args, "--turn", strconv.Itoa(*s.turns))
-}
-
-func oneOfTwoUnreachable(s *scene) {
-	address := strings.TrimSpace(s.want(0, "engine", "up").stdout)
-	p := s.start(append(s.two("swift"), "--engine", "tcp://127.0.0.1:1", "--engine", address))
-	p.exits(0, "lost engine tcp://127.0.0.1:1, the other engines build its cells")
-	s.sound()
-}
-
 // second returns the tool with another home on this host and its own engine.
 func (s *scene) second() *tool {
 	own := *s.tool
@@ -259,21 +243,6 @@ func (s *scene) second() *tool {
 	own.copiesEngine()
 	own.stopsEngine()
 	return &own
-}
-
-func oneOfTwoKilled(s *scene) {
-	other := s.second()
-	defer other.command(s.t.Context(), "engine", "down").Run()
-	here := strings.TrimSpace(s.want(0, "engine", "up").stdout)
-	there := strings.TrimSpace(other.want(0, "engine", "up").stdout)
-	p := s.start(append(s.two("slow"), "--engine", here, "--engine", there)).in("engine")
-	time.Sleep(3 * time.Second)
-	other.killEngine("engine.sh", syscall.SIGKILL)
-	p.exits(0, "lost engine "+there+", the other engines build its cells")
-	s.sound()
-	for _, c := range s.runJSON(s.out).Cells {
-		check.That(s.t, c.Engine == here, "%s was built at %s", c.ID, c.Engine)
-	}
 }
 
 const markupsafe = "d283d37a890ba4c1ae73ffadf8046435c76e7bc2247bbb63c00bd1a709c6544b"

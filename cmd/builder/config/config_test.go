@@ -137,7 +137,7 @@ func TestFaults(t *testing.T) {
 		"engine-cache: much\n":                       "is not a size such as 40GB or a share",
 		"trust: [\"a,b\"]\n":                         "a value cannot have a comma",
 		"key: \"-----BEGIN PRIVATE KEY-----\"\n":     "looks like a secret",
-		"engine: [\"tcp://me:hush@host:1\"]\n":       "looks like a secret",
+		"engine: \"tcp://me:hush@host:1\"\n":         "looks like a secret",
 		"from: [\"https://host/simple?key=hush\"]\n": "looks like a secret",
 		"mirror-debian: [\"http://u:hush@h\"]\n":     "looks like a secret",
 		"home: \"\"\n":                               "the value is empty",

@@ -30,8 +30,8 @@ type File struct {
 	Home                 Text     `form:"path" yaml:"home,omitempty" json:"home,omitempty" jsonschema:"description=directory of the tool's own files: store and engine and keys"`
 	Recipes              Text     `form:"path" yaml:"recipes,omitempty" json:"recipes,omitempty" jsonschema:"description=directory of a site's recipes and images and patches and diagnoses and profiles; they replace built-in ones of the same name"`
 	Out                  Text     `form:"path" yaml:"out,omitempty" json:"out,omitempty" jsonschema:"description=output directory of run; plan --since OUT compares with the last run there"`
-	Jobs                 *int     `form:"number" yaml:"jobs,omitempty" json:"jobs,omitempty" jsonschema:"minimum=1,description=number of cells built at a time on each engine"`
-	Memory               Size     `form:"size" yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=memory limit of concurrent builds on each engine; such as 64GB"`
+	Jobs                 *int     `form:"number" yaml:"jobs,omitempty" json:"jobs,omitempty" jsonschema:"minimum=1,description=number of cells built at a time"`
+	Memory               Size     `form:"size" yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=memory limit of concurrent builds; such as 64GB"`
 	FailFast             *bool    `form:"true or false" yaml:"fail-fast,omitempty" json:"fail-fast,omitempty" jsonschema:"description=start no further cell after the first failure"`
 	Locked               *bool    `form:"true or false" yaml:"locked,omitempty" json:"locked,omitempty" jsonschema:"description=resolve no name; fail if the lock lacks a pin"`
 	Offline              *bool    `form:"true or false" yaml:"offline,omitempty" json:"offline,omitempty" jsonschema:"description=use the store only and not the network"`
@@ -39,7 +39,7 @@ type File struct {
 	Tests                string   `form:"word" yaml:"tests,omitempty" json:"tests,omitempty" jsonschema:"enum=none,enum=quick,enum=full,description=set of upstream's own tests to run"`
 	Ccache               *bool    `form:"true or false" yaml:"ccache,omitempty" json:"ccache,omitempty" jsonschema:"description=reuse objects of earlier attempts at the same cell"`
 	Progress             string   `form:"word" yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,description=format of the progress"`
-	Engine               []Text   `form:"list of addresses" yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; limits follow a #"`
+	Engine               Text     `form:"address" yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=address of the Dagger engine"`
 	EnginePatience       Duration `form:"time" yaml:"engine-patience,omitempty" json:"engine-patience,omitempty" jsonschema:"description=give up an engine after this time without a response"`
 	EngineCache          Share    `form:"size or share" yaml:"engine-cache,omitempty" json:"engine-cache,omitempty" jsonschema:"description=size limit of the cache of an engine started by builder; such as 40GB or 60% of the disk"`
 	EngineImage          Text     `form:"place" yaml:"engine-image,omitempty" json:"engine-image,omitempty" jsonschema:"description=PLACE@sha256:DIGEST of an image of the engine to copy instead of compiling the engine; PLACE is a URL or file:PATH"`

@@ -34,7 +34,7 @@ func Rebuild(ctx context.Context, s Setup, a artifact.Artifact, b attest.Bundle)
 		return verdict.Verdict{}, err
 	}
 	job := run.Job{Entry: e, Inputs: inputs, Dir: filepath.Join(filepath.Dir(a.Path), run.RebuiltDir)}
-	return run.BuildAgain(ctx, s.Sources.Fetcher(w), s.fleet(w), job, signedFiles(a, b), run.NewWatch(job.Dir, e.ID, s.Display))
+	return run.BuildAgain(ctx, s.Sources.Fetcher(w), s.engine(w), job, signedFiles(a, b), run.NewWatch(job.Dir, e.ID, s.Display))
 }
 
 // signedFiles returns the files named in the provenance of an artifact, which are beside

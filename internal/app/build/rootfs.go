@@ -44,7 +44,7 @@ func WriteStepRootfs(ctx context.Context, s Setup, e lock.Entry, step, dir strin
 	}
 	var engine *pipelines.Engine
 	if err == nil {
-		engine, err = host.FirstEngine(ctx, s.Setup, w)
+		engine, err = host.Engine(ctx, s.Setup, w)
 	}
 	if err == nil {
 		err = engine.Rootfs(ctx, run.Job{Entry: e, Inputs: inputs, Dir: dir}, step, watch)

@@ -145,7 +145,7 @@ func (c *cellRun) has(e lock.Entry) bool {
 }
 
 // begin starts run.json, checks that the cells can be built, and returns the entries for
-// this run's engines, as far as known. If they cannot be built, run.json has the reason.
+// this run's engine, as far as known. If they cannot be built, run.json has the reason.
 func (c *cellRun) begin(ctx context.Context, entries []lock.Entry) (build []lock.Entry, err error) {
 	var foreign []error
 	for _, e := range entries {
@@ -192,22 +192,22 @@ func (c *cellRun) noteUnprovenCells(build []lock.Entry) error {
 // runner returns a runner that fetches, builds and judges every entry, and records the
 // outcomes.
 func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.Runner {
-	engines := c.fleet(c.Workspace)
+	engine := c.engine(c.Workspace)
 	var ids []string
 	for _, e := range entries {
 		ids = append(ids, e.ID)
 	}
 	c.Display.Run(ids)
 	if slices.ContainsFunc(build, func(e lock.Entry) bool { return !c.has(e) }) {
-		engines.Warm(ctx) // while the first files download
+		engine.Warm(ctx) // while the first files download
 	}
 	files := c.Sources.Fetcher(c.Workspace)
 	files.Tests = c.Most >= gate.Tests
-	jobs := min(engines.Jobs(), len(build))
+	jobs := min(engine.Jobs, len(build))
 	return run.Runner{
-		Fetcher: files, Engine: engines, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
+		Fetcher: files, Engine: engine, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
 		Finder: reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note},
-		Out:    c.Out, Jobs: engines.Jobs(), Gates: gatesAtOnce(jobs), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
+		Out:    c.Out, Jobs: engine.Jobs, Gates: gatesAtOnce(jobs), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return run.NewWatch(c.Out, e.ID, c.Display) },
 		Done: func(_ int, done run.Outcome) {
 			done.Err = c.Catalogue.Hinted(done.Err)

@@ -7,7 +7,7 @@ import (
 
 	"builder/internal/app/home"
 	"builder/internal/app/host"
-	"builder/internal/build/fleet"
+	"builder/internal/build/queue"
 	"builder/internal/build/run"
 	"builder/internal/plan/lock"
 	"builder/internal/view/progress"
@@ -22,13 +22,13 @@ type Setup struct {
 	Builder run.Engine
 }
 
-// fleet returns the engines shared by the cells of a run.
-func (s Setup) fleet(w *home.Workspace) *fleet.Fleet {
+// engine returns the engine that builds the cells of a run.
+func (s Setup) engine(w *home.Workspace) *queue.Queue {
 	if s.Builder == nil {
-		return host.Fleet(s.Setup, w)
+		return host.Queue(s.Setup, w)
 	}
 	up := func(context.Context) (run.Engine, error) { return s.Builder, nil }
-	return fleet.New([]fleet.Member{{Name: "here", Jobs: 1, Up: up}}, s.Keys.Note)
+	return queue.New(queue.Member{Name: "here", Jobs: 1, Up: up}, s.Keys.Note)
 }
 
 // preflight returns an error if this host cannot build the entries.

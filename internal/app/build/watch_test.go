@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/build/fleet"
+	"builder/internal/build/queue"
 	"builder/internal/build/run"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
@@ -84,10 +84,10 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	must.Succeed(t, os.MkdirAll(c.Out, 0o755), c.record(entries))
 	shown.Run([]string{"tool-1", "tool-2", "tool-3"})
 	bench := workbench{fails: "tool-3", out: c.Out}
-	member := fleet.Member{Name: "bench", Jobs: 3, Memory: 8e9, Up: func(context.Context) (run.Engine, error) { return bench, nil }}
+	member := queue.Member{Name: "bench", Jobs: 3, Memory: 8e9, Up: func(context.Context) (run.Engine, error) { return bench, nil }}
 	var errs []error
 	for _, o := range (run.Runner{
-		Fetcher: bench, Engine: fleet.New([]fleet.Member{member}, shown.Note), Finder: bench, Sealer: bench, Out: c.Out, Jobs: 3,
+		Fetcher: bench, Engine: queue.New(member, shown.Note), Finder: bench, Sealer: bench, Out: c.Out, Jobs: 3,
 		Watch: func(e lock.Entry) run.Events { return run.NewWatch(c.Out, e.ID, shown) },
 		Done: func(_ int, o run.Outcome) {
 			cell := c.cellOf(o)

@@ -64,11 +64,11 @@ func engineState(ctx context.Context, s Setup) doctor.EngineState {
 	own := quietNative(s).Look()
 	state := doctor.EngineState{
 		Kind: doctor.Native, Wanted: native.Version, NoInstall: s.NoInstall, From: s.Engines.Image.Place.String(),
-		Addresses: []string{own.Address}, Built: own.Built, Running: own.Running, Current: own.Current,
+		Address: own.Address, Built: own.Built, Running: own.Running, Current: own.Current,
 	}
-	if s.Engines.Choices[0].Address != "" {
-		state.Kind, state.Addresses = doctor.Named, s.Engines.Addresses()
-	} else if d, found := s.Engines.Daemon.Find(ctx); found && !s.Engines.Choices[0].NativeOnly {
+	if s.Engines.Choice.Address != "" {
+		state.Kind, state.Address = doctor.Named, s.Engines.Choice.Address
+	} else if d, found := s.Engines.Daemon.Find(ctx); found && !s.Engines.Choice.NativeOnly {
 		state.Kind, state.Program = doctor.Container, string(d)
 		state.Image, state.Holds = s.Engines.Daemon.Image(ctx, d)
 	}

@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/build/daemon"
-	"builder/internal/build/fleet"
 	"builder/internal/build/native"
+	"builder/internal/build/queue"
 	"builder/internal/build/run"
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
@@ -20,10 +19,10 @@ import (
 	"builder/pipelines"
 )
 
-// engine is one Dagger engine of a run. It is chosen once per run, when the first cell
+// engine is the Dagger engine of a run. It is chosen once per run, when the first cell
 // needs it.
 type engine struct {
-	fleet.Choice
+	queue.Choice
 	Setup
 	*home.Workspace
 
@@ -33,23 +32,19 @@ type engine struct {
 	wakes    func(context.Context) (address string, err error) // starts the engine if it is not running; nil for an engine given by address
 }
 
-// Fleet returns the engines shared by the cells of a run.
-func Fleet(s Setup, w *home.Workspace) *fleet.Fleet {
-	var members []fleet.Member
-	for _, choice := range s.Engines.Choices {
-		e := &engine{Choice: choice, Setup: s, Workspace: w}
-		members = append(members, fleet.Member{
-			Name: cmp.Or(e.Address, "here"), Jobs: e.Jobs, Memory: e.Memory,
-			Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
-			Renew: e.renew,
-		})
-	}
-	return fleet.New(members, s.Keys.Note)
+// Queue returns the engine of a run, which admits its builds.
+func Queue(s Setup, w *home.Workspace) *queue.Queue {
+	e := &engine{Choice: s.Engines.Choice, Setup: s, Workspace: w}
+	return queue.New(queue.Member{
+		Name: cmp.Or(e.Address, "here"), Jobs: e.Jobs, Memory: e.Memory,
+		Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
+		Renew: e.renew,
+	}, s.Keys.Note)
 }
 
-// FirstEngine starts the first engine of a setup and returns it.
-func FirstEngine(ctx context.Context, s Setup, w *home.Workspace) (*pipelines.Engine, error) {
-	e := &engine{Choice: s.Engines.Choices[0], Setup: s, Workspace: w}
+// Engine starts the engine of a setup and returns it.
+func Engine(ctx context.Context, s Setup, w *home.Workspace) (*pipelines.Engine, error) {
+	e := &engine{Choice: s.Engines.Choice, Setup: s, Workspace: w}
 	return e.up(ctx)
 }
 
@@ -105,7 +100,7 @@ func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
 	}, nil
 }
 
-// renew repairs an engine for a [fleet.Member]. It restarts the native engine if it does
+// renew repairs an engine for a [queue.Member]. It restarts the native engine if it does
 // not answer. Any other engine has to answer.
 func (e *engine) renew(ctx context.Context) error {
 	p, err := e.up(ctx)
@@ -206,18 +201,9 @@ func loadHint(d daemon.Daemon) string {
 	return fmt.Sprintf("make the image on a host where you are root, and load it here: builder engine image --to engine.tar && %s load -i engine.tar", d)
 }
 
-// Describe returns the facts known about the engines before they start.
+// Describe returns the facts known about the engine before it starts.
 func (e Engines) Describe() report.Engine {
-	return report.Engine{Kind: "dagger", Version: native.Version, Address: strings.Join(e.Addresses(), ",")}
-}
-
-// Addresses returns the addresses of the chosen engines.
-func (e Engines) Addresses() []string {
-	var addresses []string
-	for _, c := range e.Choices {
-		addresses = append(addresses, c.Address)
-	}
-	return addresses
+	return report.Engine{Kind: "dagger", Version: native.Version, Address: e.Choice.Address}
 }
 
 // NativeEngine returns the native engine of the home.

@@ -29,7 +29,7 @@ func Preflight(ctx context.Context, s Setup, entries []lock.Entry) error {
 		work.Recipe = needsOf(s, entries)
 	}
 	var errs []error
-	for _, lacks := range failedChecks(ctx, work) {
+	for _, lacks := range doctor.Cannot(ctx, host.This(), work) {
 		errs = append(errs, diag.Errorf(diag.NoEngine, "this host cannot do the work: %s: %s", lacks.Name, lacks.Found).
 			WithHint("%s; `builder doctor` runs all checks", lacks.Remedy))
 	}
@@ -37,21 +37,6 @@ func Preflight(ctx context.Context, s Setup, entries []lock.Entry) error {
 		errs = append(errs, checkImages(ctx, s, heldBy(s, work.Engine), imagesOf(entries)))
 	}
 	return errors.Join(errs...)
-}
-
-// failedChecks returns the failed checks of the host. Of several engines given by address,
-// one working engine is enough: it builds the cells of the others.
-func failedChecks(ctx context.Context, work doctor.Work) []doctor.Result {
-	if len(work.Engine.Addresses) > 1 {
-		for _, address := range work.Engine.Addresses {
-			one := work
-			one.Engine.Addresses = []string{address}
-			if failed := doctor.Cannot(ctx, host.This(), one); len(failed) == 0 {
-				return nil
-			}
-		}
-	}
-	return doctor.Cannot(ctx, host.This(), work)
 }
 
 // heldBy returns a function that reports whether an engine has an image. For an engine

@@ -10,8 +10,8 @@ import (
 	"builder/internal/app/plan"
 	"builder/internal/base/size"
 	"builder/internal/build/daemon"
-	"builder/internal/build/fleet"
 	"builder/internal/build/native"
+	"builder/internal/build/queue"
 	"builder/internal/machine/host"
 )
 
@@ -22,9 +22,9 @@ type Setup struct {
 	Engines Engines
 }
 
-// Engines are the engines of an invocation with their limits.
+// Engines are the settings for the engine of an invocation.
 type Engines struct {
-	Choices   []fleet.Choice // at least one
+	Choice    queue.Choice
 	Native    native.Options
 	Image     native.EngineImage // the engine's programs, to copy instead of building them
 	StepLimit time.Duration      // limit for one build step; 0 is no limit

@@ -3,7 +3,7 @@
 // the others by itself.
 //
 // The package is independent of the store and Dagger. It declares small interfaces for
-// them, and package app/build connects these to results and fleet.
+// them, and package app/build connects these to results and queue.
 package run
 
 import (

@@ -147,19 +147,6 @@ func found(v Verdict, format string, args ...any) Finding {
 	return Finding{Verdict: v, Found: fmt.Sprintf(format, args...)}
 }
 
-// each combines the findings on several items by name.
-func each(names []string, look func(name string) Finding) Finding {
-	var parts []Finding
-	for _, name := range names {
-		f := look(name)
-		if len(names) > 1 && !strings.Contains(f.Found, name) {
-			f.Found = name + ": " + f.Found
-		}
-		parts = append(parts, f)
-	}
-	return merge(parts)
-}
-
 // merge combines findings. The result has the worst verdict and all texts.
 func merge(parts []Finding) Finding {
 	badness := []Verdict{None, OK, Warn, Unknown, Fail}

@@ -100,7 +100,7 @@ func TestLacking(t *testing.T) {
 	}{
 		"the engine":                {work, []string{"disk"}},
 		"a recipe":                  {small, []string{"disk", "memory"}},
-		"an engine on another host": {Work{Home: "/x", Engine: EngineState{Kind: Named, Addresses: []string{"tcp://far:1"}}, Recipe: small.Recipe}, []string{"engine", "disk"}},
+		"an engine on another host": {Work{Home: "/x", Engine: EngineState{Kind: Named, Address: "tcp://far:1"}, Recipe: small.Recipe}, []string{"engine", "disk"}},
 	} {
 		check.Same(t, name, c.want, Examine(t.Context(), bare, c.work).Lacking())
 	}
@@ -117,23 +117,10 @@ func TestEngine(t *testing.T) {
 	says := func(version string, err error) func(context.Context, string) (string, error) {
 		return func(context.Context, string) (string, error) { return version, err }
 	}
-	oneAnswers := recorded(t, "bare")
-	oneAnswers.Dial = func(_ context.Context, _, address string) error {
-		if address != "x:1" {
-			return errors.New("connection refused")
-		}
-		return nil
-	}
 	docker := fake(bare.FS.(fstest.MapFS), map[string]string{
 		"docker container inspect --format {{.State.Running}} up":   "true\n",
 		"docker container inspect --format {{.State.Running}} down": "false\n",
 	})
-	older := func(_ context.Context, address string) (string, error) {
-		if address == "tcp://old:1" {
-			return "v0.18.0", nil
-		}
-		return "v0.19.10", nil
-	}
 	for name, c := range map[string]struct {
 		host    host.Host
 		engine  EngineState
@@ -141,23 +128,21 @@ func TestEngine(t *testing.T) {
 	}{
 		"to be built":                {bare, EngineState{Kind: Native}, OK},
 		"built":                      {bare, EngineState{Kind: Native, Built: true}, OK},
-		"runs":                       {bare, EngineState{Kind: Native, Addresses: []string{"unix:///e"}, Built: true, Running: true, Current: true, Version: says("v0.19.10", nil)}, OK},
+		"runs":                       {bare, EngineState{Kind: Native, Address: "unix:///e", Built: true, Running: true, Current: true, Version: says("v0.19.10", nil)}, OK},
 		"of another kind":            {bare, EngineState{Kind: Native, Running: true}, Warn},
 		"no root":                    {user, EngineState{Kind: Native}, Fail},
 		"no go":                      {noGo, EngineState{Kind: Native}, Fail},
 		"to be copied, no go":        {noGo, EngineState{Kind: Native, From: "/site/engine.tar"}, OK},
 		"to be copied, no root":      {user, EngineState{Kind: Native, From: "/site/engine.tar"}, Fail},
 		"built, no go":               {noGo, EngineState{Kind: Native, Built: true}, OK},
-		"refuses":                    {bare, EngineState{Kind: Named, Addresses: []string{"unix:///x"}}, Fail},
-		"answers":                    {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("0.19.10", nil)}, OK},
-		"another version":            {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("v0.18.0", nil)}, Fail},
-		"hangs":                      {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("", context.DeadlineExceeded)}, Unknown},
-		"one engine does not answer": {oneAnswers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://y:1"}, Version: says("v0.19.10", nil)}, Fail},
-		"one engine is older":        {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://old:1"}, Version: older}, Fail},
-		"a container":                {docker, EngineState{Kind: Named, Addresses: []string{"docker-container://up"}}, Unknown},
-		"a stopped container":        {docker, EngineState{Kind: Named, Addresses: []string{"docker-container://down"}}, Fail},
-		"no such container":          {docker, EngineState{Kind: Named, Addresses: []string{"docker-container://none"}}, Fail},
-		"an address without a check": {answers, EngineState{Kind: Named, Addresses: []string{"kube-pod://x"}}, Unknown},
+		"refuses":                    {bare, EngineState{Kind: Named, Address: "unix:///x"}, Fail},
+		"answers":                    {answers, EngineState{Kind: Named, Address: "tcp://x:1", Version: says("0.19.10", nil)}, OK},
+		"another version":            {answers, EngineState{Kind: Named, Address: "tcp://x:1", Version: says("v0.18.0", nil)}, Fail},
+		"hangs":                      {answers, EngineState{Kind: Named, Address: "tcp://x:1", Version: says("", context.DeadlineExceeded)}, Unknown},
+		"a container":                {docker, EngineState{Kind: Named, Address: "docker-container://up"}, Unknown},
+		"a stopped container":        {docker, EngineState{Kind: Named, Address: "docker-container://down"}, Fail},
+		"no such container":          {docker, EngineState{Kind: Named, Address: "docker-container://none"}, Fail},
+		"an address without a check": {answers, EngineState{Kind: Named, Address: "kube-pod://x"}, Unknown},
 	} {
 		c.engine.Wanted = "v0.19.10"
 		w := Work{Home: work.Home, Engine: c.engine}

@@ -14,27 +14,27 @@ func engine(ctx context.Context, e *exam) Finding {
 	state := e.work.Engine
 	switch state.Kind {
 	case Named:
-		return each(state.Addresses, func(address string) Finding { return state.versioned(ctx, address, e.namedEngine(ctx, address)) })
+		return state.versioned(ctx, e.namedEngine(ctx, state.Address))
 	case Container:
 		return contained(state)
 	}
 	f := e.nativeEngine()
 	if state.Current {
-		f = state.versioned(ctx, state.Addresses[0], f)
+		f = state.versioned(ctx, f)
 	}
 	return f
 }
 
 // versioned adds the version of a running engine to its finding. A different version
 // fails: client and engine refuse each other, or interpret messages differently.
-func (s EngineState) versioned(ctx context.Context, address string, f Finding) Finding {
+func (s EngineState) versioned(ctx context.Context, f Finding) Finding {
 	if f.Verdict != OK {
 		return f
 	}
 	if s.Version == nil {
 		return merge([]Finding{f, unknown("its version is unknown until the client program is built; required: %s", s.Wanted)})
 	}
-	has, err := s.Version(ctx, address)
+	has, err := s.Version(ctx, s.Address)
 	switch {
 	case err != nil:
 		return merge([]Finding{f, unknown("it does not report its version: %v", err)})
@@ -49,7 +49,7 @@ func (e *exam) nativeEngine() Finding {
 	state := e.work.Engine
 	switch goes, has := e.Program("go", host.ProgramDirs(e.Path)); {
 	case state.Current:
-		return ok("the native engine runs at %s", strings.Join(state.Addresses, ", "))
+		return ok("the native engine runs at %s", state.Address)
 	case state.Running:
 		return warn("the running native engine has another build or configuration, or does not answer").
 			remedy("the next run replaces it if it is idle; to stop it now: builder engine down")

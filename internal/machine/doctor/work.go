@@ -27,7 +27,7 @@ const (
 // address.
 type EngineState struct {
 	Kind      EngineKind
-	Addresses []string      // of the given engines, or of the native engine
+	Address   string        // of the given engine, or of the native engine
 	Program   string        // docker or podman
 	Image     string        // the engine's image in Docker or Podman, or the image to pull; "" is unknown
 	Holds     bool          // Docker or Podman has the image

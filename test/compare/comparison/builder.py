@@ -4,7 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-from .place import REPOSITORY, LeftOut, Place, read_json
+from .place import REPOSITORY, Place, read_json
 from .workload import constant
 
 PATCH = """name: comparison-round
@@ -72,32 +72,3 @@ class Ccache(Builder):
 
     def prepare(self) -> None:
         self.run_cells(self.apart, self.place.workload.cells[:1], "--locked")
-
-
-class TwoEngines(Builder):
-    name = "builder, two engines"
-    asked = "The same with `--engine A --engine B`: two native engines of this host."
-    scenarios = ("matrix",)
-    apart = 6
-
-    def prepare(self) -> None:
-        said = self.place.run(str(self.place.builder), "run", self.place.workload.recipe, "--recipes", str(self.site(0)), "--help")
-        flag = next(line for line in said.splitlines() if line.strip().startswith("--engine "))
-        if "[ --engine" not in flag:
-            raise LeftOut("--engine takes one address in this version")
-        second = self.place.directory / "home2"
-        for programs in (self.place.home / "engine").glob("build-*"):  # saves building them again
-            copy = second / "engine" / programs.name
-            if programs.is_file():  # the digests
-                copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                shutil.copy2(programs, copy)
-            elif not copy.exists():  # with --keep, its engine may run
-                shutil.copytree(programs, copy)
-        addresses = [self.up(self.place.home), self.up(second)]
-        for n, address in enumerate(addresses):  # gives each engine the image and packages before the measurement
-            self.arguments = ("--engine", address)
-            self.run_cells(self.apart + n, self.place.workload.cells[:1], "--locked")
-        self.arguments = tuple(word for a in addresses for word in ("--engine", a))
-
-    def up(self, home: Path) -> str:
-        return self.place.run(str(self.place.builder), "engine", "up", env={"BUILDER_HOME": str(home)}).strip()

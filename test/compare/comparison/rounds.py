@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from .bare import Bare, BareCcache
 from .buildah import Buildah
-from .builder import Builder, Ccache, TwoEngines
+from .builder import Builder, Ccache
 from .fromager import Fromager
 from .place import LeftOut, Place
 
-PEERS = [Bare, Builder, Ccache, TwoEngines, BareCcache, Fromager, Buildah]  # Ccache fetches the program of BareCcache
+PEERS = [Bare, Builder, Ccache, BareCcache, Fromager, Buildah]  # Ccache fetches the program of BareCcache
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,8 @@
-package fleet
+package queue
 
 import (
-	"errors"
-	"fmt"
 	"net"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"builder/internal/base/diag"
@@ -14,7 +10,7 @@ import (
 	"builder/internal/machine/host"
 )
 
-// A Choice is a requested engine and the limits for its use.
+// A Choice is the requested engine and the limits for its use.
 type Choice struct {
 	Address    string // "" finds one: in Docker, in Podman, or the native engine
 	Jobs       int    // concurrent builds
@@ -22,36 +18,16 @@ type Choice struct {
 	Memory     int64  // limit for all builds together in bytes; 0 is no limit
 }
 
-// ParseEngine parses ADDRESS[#jobs=N&memory=SIZE]. It rejects addresses unsupported by
-// the client, before anything is fetched.
-func ParseEngine(place string, e Choice) (Choice, error) {
-	address, said, _ := strings.Cut(place, "#")
-	e.Address = address
-	errs := []error{checkEngine(address)}
-	if address == nativeName {
-		e.Address, e.NativeOnly, errs = "", true, nil
+// ParseEngine parses the address of an engine, which may be empty. It rejects addresses
+// unsupported by the client, before anything is fetched.
+func ParseEngine(address string) (c Choice, err error) {
+	switch address {
+	case "":
+		return c, nil
+	case nativeName:
+		return Choice{NativeOnly: true}, nil
 	}
-	facts, err := url.ParseQuery(said)
-	if err != nil {
-		return e, errors.Join(append(errs, diag.Errorf(diag.Usage, "--engine: %s: %w", place, err))...)
-	}
-	for name, values := range facts {
-		var err error
-		switch last := values[len(values)-1]; name {
-		case "jobs":
-			if e.Jobs, err = strconv.Atoi(last); err == nil && e.Jobs < 1 {
-				err = fmt.Errorf("%d is less than 1", e.Jobs)
-			}
-		case "memory":
-			e.Memory, err = size.Parse(last)
-		default:
-			err = errors.New("unknown option; known: jobs, memory")
-		}
-		if err != nil {
-			errs = append(errs, diag.Errorf(diag.Usage, "--engine: %s: %s: %w", place, name, err))
-		}
-	}
-	return e, errors.Join(errs...)
+	return Choice{Address: address}, checkEngine(address)
 }
 
 // kinds are the URL schemes supported by the Dagger client of version
