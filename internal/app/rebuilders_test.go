@@ -55,7 +55,7 @@ func TestSecondBuildsInOtherHomes(t *testing.T) {
 	place := "file:" + filepath.Join(dir, "index")
 	must.Succeed(t, os.CopyFS(lied, os.DirFS(out)), rebuild(honest, out), publishTo(place, out))
 
-	const differs = `tiny/__init__.py differs: "name = 'tiny'", "name = 'else'"`
+	const differs = "tiny/__init__.py"
 	check.Fails(t, rebuild(liar, lied), differs)
 	check.Fails(t, publishTo("file:"+filepath.Join(dir, "never"), lied), "gate reproducible: fail: ", differs)
 	said, err := filepath.Glob(filepath.Join(lied, "tiny-1.0", "*.attestations", "verdicts-*"))
