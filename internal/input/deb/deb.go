@@ -28,6 +28,8 @@ type Package struct {
 	// Bootstrap marks the packages unpacked without dpkg, because dpkg itself needs
 	// them.
 	Bootstrap bool `json:"bootstrap,omitempty"`
+	// Unpack marks the packages whose files are laid into the system without dpkg.
+	Unpack bool `json:"unpack,omitempty"`
 }
 
 // Blob returns the name, size and digest of the package's file for the store.

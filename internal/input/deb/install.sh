@@ -42,6 +42,10 @@ dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' | sed -n 's/^inst
 LC_ALL=C sort /tmp/want > /tmp/want.sorted
 diff -u /tmp/want.sorted /tmp/have
 
+for file in @UNPACK@; do
+    dpkg-deb --fsys-tarfile "$file" | tar -x --keep-directory-symlink --keep-old-files -C /
+done
+
 # What differs from one installation to the next says nothing about the list.
 rm -rf /tmp/lists /tmp/cache /tmp/want /tmp/want.sorted /tmp/have /usr/sbin/policy-rc.d /etc/dpkg/dpkg.cfg.d/builder
 rm -rf /var/log/* /var/cache/apt/* /var/cache/debconf/*-old /var/lib/dpkg/*-old /var/cache/ldconfig/aux-cache /var/lib/apt/extended_states

@@ -24,7 +24,8 @@ type Request struct {
 	Mirror       string // base address of the archive
 	Suites       []Suite
 	Packages     []string
-	Architecture string // such as amd64
+	Unpack       []string // packages without their dependencies
+	Architecture string   // such as amd64
 }
 
 // A Suite is a release with apt's pin priority; 0 means apt's default of 500. Stale
@@ -64,6 +65,11 @@ func Resolve(ctx context.Context, scratch string, req Request) ([]Package, error
 	for i := range all {
 		all[i].Bootstrap = slices.ContainsFunc(minimal, func(p Package) bool { return p.Name == all[i].Name })
 	}
+	loose, err := a.download(ctx, req.Unpack)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, loose...)
 	slices.SortFunc(all, func(x, y Package) int { return strings.Compare(x.Name, y.Name) })
 	return all, nil
 }
@@ -141,6 +147,23 @@ func (a *apt) install(ctx context.Context, names []string) ([]Package, error) {
 			WithHint("correct the names in images/*.yaml")
 	}
 	return parseURIs(string(out), a.base)
+}
+
+// download returns the named packages alone, marked as unpacked.
+func (a *apt) download(ctx context.Context, names []string) ([]Package, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	out, err := a.run(ctx, append([]string{"-qq", "--print-uris", "download"}, names...)...)
+	if err != nil {
+		return nil, diag.Errorf(diag.Usage, "resolving packages to unpack: %w", err).
+			WithHint("correct the names in images/*.yaml")
+	}
+	packages, err := parseURIs(string(out), a.base)
+	for i := range packages {
+		packages[i].Unpack = true
+	}
+	return packages, err
 }
 
 // run runs apt-get and returns its output.

@@ -43,10 +43,12 @@ type Image struct {
 }
 
 // Debian describes a root file system: debootstrap's minbase packages of the first
-// suite, and Packages.
+// suite, and Packages. The files of Unpack are laid beside them, without dependencies
+// and without dpkg: programs of a later suite that need nothing of its libraries.
 type Debian struct {
 	Suites   []Suite  `yaml:"suites" json:"suites" jsonschema:"minItems=1"`
 	Packages []string `yaml:"packages" json:"packages" jsonschema:"description=name; name/suite"`
+	Unpack   []string `yaml:"unpack,omitempty" json:"unpack,omitempty" jsonschema:"description=name/suite of packages whose files are laid into the image without their dependencies"`
 }
 
 // A Suite is a Debian release with apt's pin priority. Priority 0 means apt's default

@@ -153,7 +153,7 @@ func (r Resolver) image(ctx context.Context, img image.Image) (ImagePin, error) 
 	if err != nil {
 		return ImagePin{}, err
 	}
-	req := deb.Request{Mirror: mirror, Packages: img.Debian.Packages, Architecture: "amd64"}
+	req := deb.Request{Mirror: mirror, Packages: img.Debian.Packages, Unpack: img.Debian.Unpack, Architecture: "amd64"}
 	for _, s := range img.Debian.Suites {
 		req.Suites = append(req.Suites, deb.Suite(s))
 	}
