@@ -6,6 +6,7 @@ import (
 
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	"builder/internal/plan/version"
 )
 
 // A Selection chooses cells of a recipe.
@@ -24,9 +25,11 @@ type Through struct {
 	Source  string            `json:"source"`
 }
 
-// Select applies the selectors given by name, such as torch: 2.11, to the filter.
+// Select applies the selectors given by name, such as torch: 2.11, to the filter. A value
+// of the filter that is finer than those of its axis becomes the value that serves it, and
+// latest the newest value that goes with the others.
 func Select(r *recipe.Recipe, filter matrix.Filter, given map[string]string) (Selection, error) {
-	of := Selection{Recipe: r, Filter: filter}
+	of := coarsened(r, filter)
 	var errs []error
 	for _, s := range r.Selectors {
 		text, is := given[s.Name]
@@ -44,5 +47,49 @@ func Select(r *recipe.Recipe, filter matrix.Filter, given map[string]string) (Se
 		maps.Copy(of.Filter, axes)
 		of.By = append(of.By, Through{s.Name, v.Value, axes, s.Because, s.Source})
 	}
+	of.Filter = settled(r, of.Filter)
 	return of, errors.Join(errs...)
+}
+
+// coarsened replaces 12.8 by 12 for an axis whose values serve finer releases.
+func coarsened(r *recipe.Recipe, filter matrix.Filter) Selection {
+	of := Selection{Recipe: r, Filter: maps.Clone(filter)}
+	for _, axis := range r.Axes {
+		text := filter[axis.Name]
+		if axis.Finer == nil || text == "" {
+			continue
+		}
+		if _, err := version.Select(text, axis.Values); err == nil {
+			continue
+		}
+		if value, ok := version.Coarser(text, axis.Values); ok {
+			of.Filter[axis.Name] = value
+			of.By = append(of.By, Through{axis.Name, text, map[string]string{axis.Name: value}, axis.Finer.Because, axis.Finer.Source})
+		}
+	}
+	return of
+}
+
+// settled replaces latest, and the first numbers of several values, by the newest of them
+// with a cell, axis by axis. If none has one, it keeps the first, and the refusal names the
+// reasons.
+func settled(r *recipe.Recipe, filter matrix.Filter) matrix.Filter {
+	filter = maps.Clone(filter)
+	for _, axis := range r.Axes {
+		values := version.Candidates(filter[axis.Name], axis.Values)
+		if len(values) == 0 {
+			continue
+		}
+		filter[axis.Name] = values[0]
+		for _, value := range values {
+			other := maps.Clone(filter)
+			maps.DeleteFunc(other, func(_, text string) bool { return text == version.Latest })
+			other[axis.Name] = value
+			if cells, _, err := matrix.Expand(r, other); err == nil && len(cells) > 0 {
+				filter[axis.Name] = value
+				break
+			}
+		}
+	}
+	return filter
 }

@@ -39,8 +39,8 @@ func TestBothVendorsAreAskedTheSame(t *testing.T) {
 		rocm, cuda PlannedCell
 		onGPUs     []string
 	}{
-		{planned("horovod", "rocm=5.7", "tensorflow=2.13.0"), planned("horovod", "cuda=12.4", "tensorflow=2.18.1"), wheels},
-		{planned("horovod", "rocm=7.0", "torch=2.8.0", "tensorflow=none"), planned("horovod", "cuda=13.0", "torch=2.11.0"), wheels},
+		{planned("horovod", "rocm=5.7", "tensorflow=2.13.0"), planned("horovod", "cuda=12", "tensorflow=2.18.1"), wheels},
+		{planned("horovod", "rocm=7.0", "torch=2.8.0", "tensorflow=none"), planned("horovod", "cuda=13", "torch=2.11.0"), wheels},
 		{planned("rccl", "rocm=6.4", "arch=gfx942", "functions=full", "version=6.4.3"), planned("nccl", "cuda=13.0", "version=2.28.9", "arch=sm_90", "functions=full", "rdma=dlopen"), libraries},
 	} {
 		rocm, cuda, onGPUs := pair.rocm, pair.cuda, pair.onGPUs

@@ -74,10 +74,14 @@ func Reasons(c Cell) (preferred []string, forced []Forced, err error) {
 // Filter maps axes to their values on the command line.
 type Filter map[string]string
 
-// Everything returns the filter that selects the whole matrix of a recipe.
+// Everything returns the filter that selects the whole matrix of a recipe. Options have
+// their first value.
 func Everything(r *recipe.Recipe) Filter {
 	all := Filter{}
 	for _, axis := range r.Axes {
+		if axis.Option {
+			continue
+		}
 		all[axis.Name] = version.Every(axis.Values)
 	}
 	return all
@@ -96,7 +100,7 @@ func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
 		return nil, nil, s.tooLong()
 	}
 	if len(s.cells) == 0 {
-		return nil, s.excluded, s.nothing(finer(r, filter))
+		return nil, s.excluded, s.nothing()
 	}
 	slices.SortFunc(s.cells, func(a, b Cell) int { return strings.Compare(a.ID, b.ID) })
 	return s.cells, s.excluded, errors.Join(s.err, s.twins())
@@ -457,64 +461,6 @@ func (s *search) instead(r *rule) []string {
 		rows = near
 	}
 	return rows[:min(len(rows), maxInstead)]
-}
-
-// shown is the number of combinations that nothing names for a reason with many.
-const shown = 3
-
-// nothing returns the error for a filter that leaves no cell: one for each excluded
-// combination, or for the first ones of a reason that excludes many.
-func (s *search) nothing(instead string) error {
-	if s.err != nil {
-		return s.err
-	}
-	var errs []error
-	all, named := map[string]int{}, map[string]int{} // by reason
-	for _, e := range s.excluded {
-		all[e.Because]++
-	}
-	for _, e := range s.excluded {
-		named[e.Because]++
-		which, n, more := e.String(), named[e.Because], all[e.Because]-shown
-		if more > 1 && n > shown {
-			continue
-		}
-		if more > 1 && n == shown {
-			which += fmt.Sprintf(" and %d more combinations", more)
-		}
-		hint := e.Source
-		if len(e.Instead) > 0 {
-			hint = "compatible: " + strings.Join(e.Instead, "; ") + " (" + e.Source + ")"
-		}
-		if instead != "" {
-			hint = "did you mean " + instead + "? " + hint
-		}
-		errs = append(errs, diag.Errorf(diag.Usage, "%s %s cannot be built: %s", s.recipe.Name, which, e.Because).WithHint("%s", hint))
-	}
-	return errors.Join(errs...)
-}
-
-// finer returns a flag with a more precise value than the filter, such as 2.18.1 for
-// 2.18, that leaves a cell, or "".
-func finer(r *recipe.Recipe, filter Filter) string {
-	for _, axis := range r.Axes {
-		asked := filter[axis.Name]
-		for _, value := range axis.Values {
-			if asked == "" || !strings.HasPrefix(value, asked+".") {
-				continue
-			}
-			other := maps.Clone(filter)
-			other[axis.Name] = value
-			s, err := newSearch(r, other)
-			if err != nil {
-				continue
-			}
-			if s.enumerate(0); len(s.cells) > 0 {
-				return "--" + axis.Name + " " + value
-			}
-		}
-	}
-	return ""
 }
 
 // String returns the requested values as command-line flags.

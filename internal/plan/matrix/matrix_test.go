@@ -112,22 +112,26 @@ func TestCell(t *testing.T) {
 	}
 }
 
-// TestExpandSuggestsAFinerValue: a value that is known may have longer ones beside it that
-// go with the others.
-func TestExpandSuggestsAFinerValue(t *testing.T) {
-	r := &recipe.Recipe{
-		Name: "flow", ID: "flow-{{flow}}-{{cuda}}",
-		Axes:       []recipe.Axis{axis("flow", "2.18", "2.18.1", "2.18.2"), axis("cuda", "none", "12.4")},
-		Compatible: []recipe.Rule{rule(recipe.Condition{"cuda": "12.4"}, recipe.Condition{"flow": "2.18.2"}, "wheels")},
-	}
-	_, _, err := matrix.Expand(r, matrix.Filter{"flow": "2.18", "cuda": "12.4"})
-	if all := diag.All(err); len(all) != 1 || !strings.HasPrefix(all[0].Hint, "did you mean --flow 2.18.2? ") {
-		t.Errorf("%+v", all)
-	}
-	_, _, err = matrix.Expand(r, matrix.Filter{"flow": "2.18.1", "cuda": "12.4"})
-	if all := diag.All(err); len(all) != 1 || strings.Contains(all[0].Hint, "did you mean") {
-		t.Errorf("%+v", all)
-	}
+// TestExpandOffersTheNearest: a refusal names every broken rule, and the cells that keep the
+// most of the request.
+func TestExpandOffersTheNearest(t *testing.T) {
+	_, _, err := matrix.Expand(stack(), matrix.Filter{"rocm": "5.7", "torch": "2.10", "arch": "gfx942"})
+	all := diag.All(err)
+	must.Hold(t, len(all) == 3, "%+v", all)
+	check.That(t, strings.HasSuffix(all[0].Error(), "--arch gfx942 --rocm 5.7 cannot be built: mi300"), "%v", all[0])
+	check.That(t, strings.HasSuffix(all[1].Error(), "--rocm 5.7 --torch 2.10 cannot be built: wheels"), "%v", all[1])
+	check.Same(t, "the nearest cells", "the nearest cells are `builder plan stack --arch gfx942 --rocm 6.1.3 --torch 2.10` and `builder plan stack --arch gfx942 --rocm 6.2 --torch 2.10`", all[2].Hint)
+}
+
+// TestEverythingLeavesOptionsOut: only its own flag gives an option another value.
+func TestEverythingLeavesOptionsOut(t *testing.T) {
+	r := stack()
+	r.Axes[3].Option = true
+	cells, _, err := matrix.Expand(r, matrix.Everything(r))
+	must.Succeed(t, err)
+	check.That(t, len(cells) > 1 && !slices.ContainsFunc(cells, func(c matrix.Cell) bool { return c.Axes["arch"] != "gfx90a" }), "%v", ids(cells))
+	cells, _, err = matrix.Expand(r, matrix.Filter{"arch": "gfx1100"})
+	check.That(t, err == nil && cells[0].Axes["arch"] == "gfx1100", "%v, %v", cells, err)
 }
 
 func TestExpandRefuses(t *testing.T) {
@@ -152,8 +156,8 @@ func TestExpandRefuses(t *testing.T) {
 		},
 		"incompatible combinations": {
 			matrix.Filter{"rocm": "5.7", "arch": "gfx942", "torch": "all"},
-			[]string{"stack --rocm 5.7 --torch 2.10 cannot be built: wheels", "--arch gfx942 --rocm 5.7 --torch 2.9 cannot be built: mi300"},
-			[]string{"https://mirror.example/wheels", "https://mirror.example/mi300"},
+			[]string{"stack --rocm 5.7 --torch 2.10 cannot be built: wheels", "--arch gfx942 --rocm 5.7 --torch 2.9 cannot be built: mi300", "stack has no cell for --arch gfx942 --rocm 5.7 --torch 2.10,2.9"},
+			[]string{"https://mirror.example/wheels", "https://mirror.example/mi300", "builder plan stack --arch gfx90a --rocm 5.7 --torch 2.9"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

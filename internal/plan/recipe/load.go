@@ -230,14 +230,17 @@ func (r *Recipe) validateAxes() []error {
 		case seen[a.Name]:
 			errs = append(errs, diag.At(r.index.At("axes[%d].name", i), "axis %q occurs twice", a.Name))
 		}
+		if a.Finer != nil && (a.Finer.Because == "" || a.Finer.Source == "") {
+			errs = append(errs, diag.At(r.index.At("axes[%d].finer", i), "finer needs because and source"))
+		}
 		seen[a.Name] = true
 		values := map[string]bool{}
 		for j, v := range a.Values {
 			if v == "" || values[v] {
 				errs = append(errs, diag.At(r.index.At("axes[%d].values[%d]", i, j), "value %q is empty or occurs twice", v))
 			}
-			if v == "all" {
-				errs = append(errs, diag.At(r.index.At("axes[%d].values[%d]", i, j), "all cannot be a value: --%s all means every value", a.Name))
+			if v == "all" || v == version.Latest {
+				errs = append(errs, diag.At(r.index.At("axes[%d].values[%d]", i, j), "%s cannot be a value: --%s %[1]s has a meaning for every axis", v, a.Name))
 			}
 			values[v] = true
 		}

@@ -96,7 +96,7 @@ func TestTextsAreAccepted(t *testing.T) {
 func TestParseSaysWhereAndWhat(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		// Package decode refuses unknown keys and wrong types.
-		"unknown key in a list": {"    about:", "    abuot:", `8:5: unknown key "abuot" | did you mean "about"? known: about, name, values`},
+		"unknown key in a list": {"    about:", "    abuot:", `8:5: unknown key "abuot" | did you mean "about"? known: about, finer, name, option, values`},
 		"unquoted version":      {`["2.10", "2.9"]`, `[2.10, "2.9"]`, `9:14: quote the version 2.10 | write "2.10": YAML reads 2.10 as a number`},
 		// Rules specific to recipes.
 		"another file's name":        {"name: tool", "name: fool", `2:7: the recipe has the name "fool", and its file "tool"`},
@@ -112,7 +112,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"axis without values":        {`["3.12"]`, "[]", `10:5: an axis needs a name, about and at least one value`},
 		"axis twice":                 {"name: python", "name: version", `10:12: axis "version" occurs twice`},
 		"value twice":                {`["2.10", "2.9"]`, `["2.10", "2.10"]`, `9:22: value "2.10" is empty or occurs twice`},
-		"value for every value":      {`"2.9"]`, `all]`, `9:22: all cannot be a value: --version all means every value`},
+		"value for every value":      {`"2.9"]`, `all]`, `9:22: all cannot be a value: --version all has a meaning for every axis`},
 		"empty value":                {`"2.9"]`, `""]`, `9:22: value "" is empty or occurs twice`},
 		"rule without a reason":      {"    because: it says so\n", "", `12:5: a rule needs because and source`},
 		"rule without a source":      {"    source: https://mirror.example/why\n", "", `12:5: a rule needs because and source`},

@@ -49,6 +49,18 @@ type Axis struct {
 	Name   string   `yaml:"name" json:"name" jsonschema:"description=name of the flag"`
 	About  string   `yaml:"about" json:"about" jsonschema:"description=one line for the help of the flag"`
 	Values []string `yaml:"values" json:"values" jsonschema:"minItems=1,description=most preferred first; versions are quoted"`
+	// Option is set if only its own flag chooses another value than the first. The matrix
+	// of all cells has the first one.
+	Option bool `yaml:"option,omitempty" json:"option,omitempty" jsonschema:"description=only its own flag chooses another value than the first"`
+	// Finer says why a value serves requests for its own minor or patch releases: 12 for
+	// 12.8. Without it they are unknown values.
+	Finer *Reason `yaml:"finer,omitempty" json:"finer,omitempty" jsonschema:"description=why a value serves requests with further numbers: 12 for 12.8"`
+}
+
+// A Reason is a fact for users and its source.
+type Reason struct {
+	Because string `yaml:"because" json:"because" jsonschema:"description=the reason that plan prints"`
+	Source  string `yaml:"source" json:"source" jsonschema:"format=uri,description=where the fact stands"`
 }
 
 // A Rule restricts combinations: if When holds, Needs or at least one row of OneOf must

@@ -341,20 +341,67 @@ func Select(text string, known []string) ([]string, error) {
 	return keep(known, func(k string) bool { return slices.Contains(values, k) }), nil
 }
 
-// The words all, and none for an axis without effect.
-const all, none = "all", "none"
+// Latest is the word for the newest value that goes with the other axes.
+const Latest = "latest"
+
+// Candidates returns the values that a text may mean, the likeliest first: every version
+// from the newest to the oldest for latest, and an exact value before those of which it is
+// the first numbers. It returns nil if the text means one value or is not one version.
+func Candidates(text string, known []string) []string {
+	newest := Ascending(keep(known, func(v string) bool { _, err := Parse(v); return err == nil }))
+	slices.Reverse(newest)
+	if text == Latest {
+		return newest
+	}
+	want, err := Parse(text)
+	if err != nil || want.segments == 1 {
+		return nil
+	}
+	values := keep(newest, func(k string) bool {
+		v, _ := Parse(k) // newest holds versions only
+		return v.hasPrefix(want)
+	})
+	if slices.Contains(values, text) {
+		values = append([]string{text}, keep(values, func(k string) bool { return k != text })...)
+	}
+	if len(values) < 2 {
+		return nil
+	}
+	return values
+}
+
+// Coarser returns the value with the most numbers of which text is a finer release: 6.1
+// for 6.1.3.
+func Coarser(text string, known []string) (value string, ok bool) {
+	want, err := Parse(text)
+	if err != nil {
+		return "", false
+	}
+	most := 0
+	for _, k := range known {
+		if v, err := Parse(k); err == nil && v.segments < want.segments && want.hasPrefix(v) && v.segments > most {
+			value, most = k, v.segments
+		}
+	}
+	return value, most > 0
+}
+
+const all = "all"
+
+// None is the value of an axis without effect.
+const None = "none"
 
 // Every returns the text with which [Select] returns all known values.
 func Every(known []string) string {
 	if len(others(known)) < len(known) {
-		return all + "," + none
+		return all + "," + None
 	}
 	return all
 }
 
-// others returns the values other than none, or none if it is the only one.
+// others returns the values other than None, or None if it is the only one.
 func others(known []string) []string {
-	if kept := keep(known, func(k string) bool { return k != none }); len(kept) > 0 {
+	if kept := keep(known, func(k string) bool { return k != None }); len(kept) > 0 {
 		return kept
 	}
 	return known

@@ -301,3 +301,25 @@ func TestAscending(t *testing.T) {
 	got := version.Ascending([]string{"5.7", "6.4", "none", "6.10", "6.0", "gfx90a"})
 	check.That(t, slices.Equal(got, []string{"5.7", "6.0", "6.4", "6.10", "none", "gfx90a"}), "got %q", got)
 }
+
+func TestCoarser(t *testing.T) {
+	known := []string{"12", "13", "13.2", "none", "gfx90a"}
+	for text, want := range map[string]string{"12.8": "12", "12.8.1": "12", "13.2.1": "13.2", "13.1": "13", "12": "", "1": "", "14.0": "", "x": ""} {
+		got, ok := version.Coarser(text, known)
+		check.That(t, got == want && ok == (want != ""), "%s: %q, %v", text, got, ok)
+	}
+}
+
+func TestCandidates(t *testing.T) {
+	known := []string{"none", "2.18", "2.18.1", "2.9.1", "2.18.10", "2.20.0"}
+	for text, want := range map[string][]string{
+		"latest": {"2.20.0", "2.18.10", "2.18.1", "2.18", "2.9.1"},
+		"2.18":   {"2.18", "2.18.10", "2.18.1"},
+		"2.9":    nil, // one value
+		"2":      nil, // not precise
+		"none":   nil,
+		"":       nil,
+	} {
+		check.Same(t, "candidates of "+text, want, version.Candidates(text, known))
+	}
+}
