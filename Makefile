@@ -14,7 +14,7 @@ GO ?= go
 # The tests have the same setting, so that Go compiles every package once.
 export CGO_ENABLED := 0
 
-.PHONY: wheel build check test test-full unit fuzz mutation workflows conformance servers e2e bench compare lock lint docs
+.PHONY: wheel build check test test-full unit fuzz mutation workflows conformance servers e2e bench compare lock lint docs frameworks
 
 build:
 	$(GO) build -trimpath -o builder ./cmd/builder
@@ -60,6 +60,10 @@ e2e:
 # Plays GitHub's workflows with act. `go install` fetches and compiles act.
 workflows:
 	BUILDER_TEST_ACT=1 $(GO) test -trimpath -count=1 -run '^TestWorkflows$$' ./cmd/builder
+
+# Reads the releases of torch and TensorFlow from the Python index. Needs python3 and uv.
+frameworks:
+	python3 test/frameworks/frameworks.py
 
 # Uploads with the pinned uv to pypiserver, devpi and a server that redirects. Needs
 # python3 and an index of Python packages.

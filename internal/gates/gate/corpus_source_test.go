@@ -19,7 +19,7 @@ const (
 	stockInit     = "from horovod.tensorflow.mpi_ops import allreduce\n"
 	stockEntry    = "[console_scripts]\nhorovodrun = horovod.runner.launch:run_commandline\n"
 	stockLicense  = "Apache License, Version 2.0\n"
-	infoROCm      = "horovod-0.28.1+rocm5.7.tf2.13.0.gfx90a.dist-info/"
+	infoROCm      = "horovod-0.28.1+rocm5.7.tf2.13.0.dist-info/"
 )
 
 // sourced returns Horovod with the sdist of its build and one patch.
@@ -74,7 +74,7 @@ func badPython() []bad {
 		return func(s *specimen) { s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: name, Text: text}) }
 	}
 	const (
-		data   = "horovod-0.28.1+rocm5.7.tf2.13.0.gfx90a.data/"
+		data   = "horovod-0.28.1+rocm5.7.tf2.13.0.data/"
 		absent = " is neither in the source nor made by a patch"
 	)
 	return []bad{

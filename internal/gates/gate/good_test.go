@@ -45,7 +45,7 @@ func horovodROCm() *specimen {
 		Exported: []elftest.Symbol{{Name: "horovod_init", Code: avx}, {Name: "horovod_sum_avx2", Code: avx2}},
 		Sections: []elftest.Section{elftest.HIP("gfx90a")},
 	}
-	const version = "0.28.1+rocm5.7.tf2.13.0.gfx90a"
+	const version = "0.28.1+rocm5.7.tf2.13.0"
 	s := horovod(version, extension, l)
 	s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: "horovod/tensorflow/__init__.py"}, wheeltest.File{Name: ballast, Text: noise(60e3)})
 	s.expect = recipe.Expect{

@@ -116,8 +116,8 @@ func TestAValueThatNoFlagSelects(t *testing.T) {
 var safe = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 func TestArtifact(t *testing.T) {
-	a := ci.Job{ID: "horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Recipe: "horovod"}
-	check.Same(t, "the artifact", "horovod-0.28.1-rocm5.7-tf2.13.0-cp311-gfx90a-1d0c537d", a.Artifact())
+	a := ci.Job{ID: "horovod-0.28.1+rocm5.7-tf2.13.0-cp311", Recipe: "horovod"}
+	check.Same(t, "the artifact", "horovod-0.28.1-rocm5.7-tf2.13.0-cp311-a813ea26", a.Artifact())
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[a-z0-9][a-z0-9+._-]{0,9}`)
 		b, c := ci.Job{ID: text.Draw(t, "id"), Recipe: text.Draw(t, "recipe")}, ci.Job{ID: text.Draw(t, "id"), Recipe: text.Draw(t, "recipe")}
