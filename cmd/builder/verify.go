@@ -72,7 +72,7 @@ func readVerify(c *cli.Context) (judge.VerifyRequest, error) {
 	}
 	if len(r.Paths) == 0 {
 		return r, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
-			WithHint("%s out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", c.Command.HelpName)
+			WithHint("%s out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311", c.Command.HelpName)
 	}
 	var errs []error
 	var err error
