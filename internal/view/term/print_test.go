@@ -92,14 +92,14 @@ hint: ask
 func TestTable(t *testing.T) {
 	header := []string{"cell", "status", "wheel"}
 	rows := [][]string{
-		{"horovod-0.28.1+rocm5.7-tf2.13.0-cp311", "pass", "horovod-0.28.1+rocm5.7-cp311-cp311-linux_x86_64.whl"},
+		{"horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", "pass", "horovod-0.28.1+rocm5.7-cp311-cp311-linux_x86_64.whl"},
 		{"nccl\n長い", "error"},
 		{},
 	}
 	var b bytes.Buffer
 	term.Table(&b, 0, header, rows)
 	want := `cell                                          status  wheel
-horovod-0.28.1+rocm5.7-tf2.13.0-cp311  pass    horovod-0.28.1+rocm5.7-cp311-cp311-linux_x86_64.whl
+horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a  pass    horovod-0.28.1+rocm5.7-cp311-cp311-linux_x86_64.whl
 nccl 長い                                     error
 `
 	check.Same(t, "values", want, b.String())
