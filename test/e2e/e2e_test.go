@@ -215,7 +215,7 @@ func contains(t *testing.T, text string, wants ...string) {
 	}
 }
 
-const gates = 18
+const gates = 19
 
 // mainJob runs the commands of the README.
 func mainJob(b *tool) {
