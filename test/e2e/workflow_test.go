@@ -27,7 +27,7 @@ func workflow(b *tool) {
 
 	// Two cells never built before.
 	said = b.executes(checkout, map[string]string{"cells": "steady --turn 1,2 --pace swift", "recipes": "."})
-	contains(b.t, said, "### builder: 2 of 2 cells passed", "| steady-1-swift | pass | build |", "| steady-2-swift | pass | build |")
+	contains(b.t, said, "### builder: 1 of 1 cells passed", "| steady-1-swift | pass | build |", "| steady-2-swift | pass | build |")
 }
 
 // executes runs build.yml with act and the state of the story. It fails the test unless
