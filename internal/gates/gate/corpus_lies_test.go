@@ -185,12 +185,12 @@ def everyones(mine, kind="x"):
     ask("PUT", "%s/%d-%d" % (kind, call, rank()), array.array("f", mine).tobytes())
     return [list(array.array("f", ask("GET", "%s/%d-%d" % (kind, call, n)))) for n in range(size())]
 def allreduce(t, op, prescale_factor=1, name=None):
-    return torch.T(op(values) * prescale_factor for values in zip(*everyones(t), strict=True))
+    return torch.T(op(values) * prescale_factor for values in zip(*everyones(t, name or "x"), strict=True))
 def alltoall(t, splits):
     counts = [[int(n) for n in row] for row in everyones(splits)]
     firsts = [sum(row[:rank()]) for row in counts]
     return torch.T(v for row, first, n in zip(everyones(t), firsts, counts) for v in row[first:first + n[rank()]])
-def allgather(t): return torch.T(sum(everyones(t, "gathered"), []))
+def allgather(t, name=None): return torch.T(sum(everyones(t, name or "x"), []))
 def broadcast(t, root_rank): return torch.T(everyones(t)[root_rank])
 nccl_built = lambda: 22203
 cuda_built = mpi_built = lambda: True

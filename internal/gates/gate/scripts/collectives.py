@@ -110,14 +110,16 @@ def pace(hvd, tensor, device):
 def stalled(hvd, framework):
     """Whether the log of this rank names rank 1 while the others wait for it.
 
-    Only rank 0 writes this warning. The others wait until it has, or gives up.
+    Only rank 0 writes this warning. The others wait until it has, or gives up. The
+    operations have names: those that Horovod makes for torch count the operations of a
+    rank, which differ while rank 1 is late.
     """
     def call(function, value):
         _, tensor, device = tensors(framework)
         with device:
             return function(tensor([value])).numpy().tolist()
 
-    late = threading.Thread(target=call, args=(hvd.allgather, 1.0))
+    late = threading.Thread(target=call, args=(lambda t: hvd.allgather(t, name="late"), 1.0))
     kept = os.dup(2)
     with tempfile.TemporaryFile() as log:
         os.dup2(log.fileno(), 2)
@@ -126,7 +128,7 @@ def stalled(hvd, framework):
         for _ in range(200):
             time.sleep(float(os.environ["HOROVOD_STALL_CHECK_TIME_SECONDS"]) / 10)
             named = re.search(rb"^1: \[", os.pread(log.fileno(), 1 << 20, 0), re.MULTILINE) is not None
-            if sum(call(lambda t: hvd.allreduce(t, op=hvd.Sum), float(named))) > 0:
+            if sum(call(lambda t: hvd.allreduce(t, op=hvd.Sum, name="seen"), float(named))) > 0:
                 break
         os.dup2(kept, 2)
     if hvd.rank() == 1:
