@@ -39,6 +39,7 @@ var (
 func TestDeviceFunctions(t *testing.T) {
 	both := []string{"sm_90 allreduce_function", "sm_90 allreduce_kernel()"}
 	other := codeObject(elf.EM_CUDA, cudaKernel("other"))
+	cuda124 := append(append(bytes.Clone(cubin[:20]), 124, 0, 0, 0), cubin[24:]...) // e_version
 	amdObject := codeObject(elf.EM_AMDGPU, amdFunction("k"), amdFunction("f"), amdObject("k.kd", 64),
 		amdObject("data", 64), amdObject("small.kd", 8), amdObject(".kd", 64), outside("g"), amdFunction(""))
 	tests := []struct {
@@ -48,6 +49,7 @@ func TestDeviceFunctions(t *testing.T) {
 	}{
 		{"none", []part{{".text", []byte("x")}}, nil},
 		{"stored", []part{{loaded, elftest.Region(entryOf(kindCubin, 90, 0x11, cubin))}}, both},
+		{"of CUDA 12.4", []part{{loaded, elftest.Region(entryOf(kindCubin, 90, 0, cuda124))}}, both},
 		{"LZ4", []part{{loaded, elftest.Region(entryOf(kindCubin, 90, flagLZ4, cubin))}}, both},
 		{"zstd", []part{{loaded, elftest.Region(entryOf(kindCubin, 90, flagZstd, cubin))}}, both},
 		{

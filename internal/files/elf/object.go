@@ -22,7 +22,7 @@ const (
 // objectFunctions calls found for each function defined in a code object. For AMD
 // kernels it calls found more than once.
 func objectFunctions(code []byte, machine elf.Machine, found func(name string, kernel bool)) error {
-	f, err := elf.NewFile(bytes.NewReader(code))
+	f, err := elf.NewFile(headed{code, currentHeader(code, machine)})
 	if err != nil {
 		return fmt.Errorf("it is no ELF file: %w", err)
 	}
@@ -49,6 +49,28 @@ func objectFunctions(code []byte, machine elf.Machine, found func(name string, k
 		}
 	}
 	return nil
+}
+
+// headed is a code object that is read with another header.
+type headed struct{ code, header []byte }
+
+// ReadAt implements [io.ReaderAt].
+func (o headed) ReadAt(p []byte, off int64) (int, error) {
+	n, err := bytes.NewReader(o.code).ReadAt(p, off)
+	if off < int64(len(o.header)) {
+		copy(p[:n], o.header[off:])
+	}
+	return n, err
+}
+
+// currentHeader returns the first bytes of a code object up to e_version, with the only
+// e_version that debug/elf reads. A cubin has the number of its CUDA there: 124 for 12.4.
+func currentHeader(code []byte, machine elf.Machine) []byte {
+	const at, end = 20, 24 // of e_version, in bytes
+	if machine != elf.EM_CUDA || len(code) < end {
+		return nil
+	}
+	return binary.LittleEndian.AppendUint32(bytes.Clone(code[:at]), uint32(elf.EV_CURRENT))
 }
 
 // bytesIn returns the bytes of a section without copying them: debug/elf copies, and NCCL
