@@ -112,8 +112,8 @@ def stalled(hvd, framework):
 
     Only rank 0 writes this warning. The others wait until it has, or gives up. The
     operations have names: those that Horovod makes for torch count the operations of a
-    rank, which differ while rank 1 is late. Each name is new, because Horovod looks for
-    ranks to warn of only in a cycle with a name that is not in its cache.
+    rank, which differ while rank 1 is late. No name occurs twice, so that no answer comes
+    from Horovod's cache.
     """
     def call(function, value):
         _, tensor, device = tensors(framework)
@@ -129,7 +129,7 @@ def stalled(hvd, framework):
         for attempt in range(200):
             time.sleep(float(os.environ["HOROVOD_STALL_CHECK_TIME_SECONDS"]) / 10)
             named = re.search(rb"^1: \[", os.pread(log.fileno(), 1 << 20, 0), re.MULTILINE) is not None
-            if sum(call(lambda t: hvd.allreduce(t, op=hvd.Sum, name=f"seen {attempt}"), float(named))) > 0:
+            if sum(call(lambda t: hvd.allreduce(t, op=hvd.Sum, name=f"seen.{attempt}"), float(named))) > 0:
                 break
         os.dup2(kept, 2)
     if hvd.rank() == 1:
