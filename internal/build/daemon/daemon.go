@@ -28,15 +28,23 @@ type Daemon string
 // Find returns the first daemon that answers. A client program without a running daemon
 // does not count.
 func Find(ctx context.Context) (Daemon, bool) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
 	for _, d := range []Daemon{"docker", "podman"} {
-		answer, err := d.run(ctx, "info", "--format", "{{json .}}")
-		if err == nil && answers([]byte(answer)) {
+		if d.answers(ctx) {
 			return d, true
 		}
 	}
 	return "", false
+}
+
+// infoTime bounds the question to a daemon. Podman makes its storage at its first start,
+// which took more than 5 s on a busy host with two processors.
+const infoTime = 20 * time.Second
+
+func (d Daemon) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, infoTime)
+	defer cancel()
+	answer, err := d.run(ctx, "info", "--format", "{{json .}}")
+	return err == nil && answers([]byte(answer))
 }
 
 // answers reports whether a client's `info` came from a daemon. Docker's has an ID and
