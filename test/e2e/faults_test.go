@@ -360,6 +360,8 @@ func fullResults(s *scene) {
 
 func fullStore(s *scene) {
 	own := s.second()
+	own.want(0, "engine", "up") // the store takes the file with its programs
+	own.want(0, "engine", "down")
 	enlarge := s.limited(filepath.Join(own.home, "store"), "4m")
 	s.tool = own
 	engine := strings.TrimSpace(s.want(0, "engine", "up").stdout)
