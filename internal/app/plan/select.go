@@ -85,7 +85,7 @@ func settled(r *recipe.Recipe, filter matrix.Filter) matrix.Filter {
 			other := maps.Clone(filter)
 			maps.DeleteFunc(other, func(_, text string) bool { return text == version.Latest })
 			other[axis.Name] = value
-			if cells, _, err := matrix.Expand(r, other); err == nil && len(cells) > 0 {
+			if matrix.Has(r, other) {
 				filter[axis.Name] = value
 				break
 			}

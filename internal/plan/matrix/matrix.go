@@ -106,6 +106,17 @@ func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
 	return s.cells, s.excluded, errors.Join(s.err, s.twins())
 }
 
+// Has reports whether the filter selects a cell. Unlike [Expand] it gathers no reasons, so
+// it is cheap to ask for each of many values.
+func Has(r *recipe.Recipe, filter Filter) bool {
+	s, err := newSearch(r, filter)
+	if err != nil {
+		return false
+	}
+	s.enumerate(0)
+	return len(s.cells) > 0 && s.steps <= maxSteps
+}
+
 // Only returns the one cell of a recipe that an input or a part of a stack names.
 func Only(recipes []*recipe.Recipe, in recipe.Input) (Cell, error) {
 	r, err := recipe.Find(recipes, in.Recipe)

@@ -123,6 +123,14 @@ func TestExpandOffersTheNearest(t *testing.T) {
 	check.Same(t, "the nearest cells", "the nearest cells are `builder plan stack --arch gfx942 --rocm 6.1.3 --torch 2.10` and `builder plan stack --arch gfx942 --rocm 6.2 --torch 2.10`", all[2].Hint)
 }
 
+// TestHasAgreesWithExpand: both know of the same cells.
+func TestHasAgreesWithExpand(t *testing.T) {
+	for _, filter := range []matrix.Filter{nil, {"rocm": "5.7", "torch": "2.10"}, {"rocm": "all", "torch": "2.10"}, {"rocm": "9"}, {"rcom": "5.7"}} {
+		_, _, err := matrix.Expand(stack(), filter)
+		check.That(t, matrix.Has(stack(), filter) == (err == nil), "%v: %v", filter, err)
+	}
+}
+
 // TestEverythingLeavesOptionsOut: only its own flag gives an option another value.
 func TestEverythingLeavesOptionsOut(t *testing.T) {
 	r := stack()
