@@ -29,7 +29,7 @@ type Daemon string
 // does not count.
 func Find(ctx context.Context) (Daemon, bool) {
 	for _, d := range []Daemon{"docker", "podman"} {
-		if d.answers(ctx) {
+		if d.runs(ctx) {
 			return d, true
 		}
 	}
@@ -40,7 +40,8 @@ func Find(ctx context.Context) (Daemon, bool) {
 // which took more than 5 s on a busy host with two processors.
 const infoTime = 20 * time.Second
 
-func (d Daemon) answers(ctx context.Context) bool {
+// runs reports whether the daemon answers its client in time.
+func (d Daemon) runs(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, infoTime)
 	defer cancel()
 	answer, err := d.run(ctx, "info", "--format", "{{json .}}")
