@@ -41,6 +41,17 @@ func TestInstallScript(t *testing.T) {
 	}
 }
 
+// Packages to unpack are laid beside the installed ones: neither dpkg nor the final
+// comparison knows them.
+func TestInstallScriptUnpacks(t *testing.T) {
+	loose := named("nvcc", "12.4", false)
+	loose.Unpack = true
+	script := InstallScript([]Package{named("zlib", "1.3", true), loose}, "/debs")
+	if got, want := lines(script, "nvcc"), "for file in '/debs/nvcc_12.4_amd64.deb'; do"; len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestInstallScriptIsAShellScript(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

@@ -74,7 +74,7 @@ func TestFaultLines(t *testing.T) {
 }
 
 var request = Request{
-	Mirror: "http://mirror.example/debian", Architecture: "amd64", Packages: []string{"extra"},
+	Mirror: "http://mirror.example/debian", Architecture: "amd64", Packages: []string{"extra"}, Unpack: []string{"nvcc/sid"},
 	Suites: []Suite{
 		{Name: "trixie", Components: []string{"main", "contrib"}},
 		{Name: "bookworm", Components: []string{"main"}, Priority: 100},
@@ -108,7 +108,7 @@ func TestAptIsIsolated(t *testing.T) {
 }
 
 // fakeApt replaces apt-get with a program that prints a file of dir: update for apt-get
-// update, all if the package extra is requested, minimal otherwise.
+// update, loose for apt-get download, all if the package extra is requested, minimal otherwise.
 func fakeApt(t *testing.T, answers map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -117,6 +117,7 @@ echo "$@" >> "$ANSWERS/calls"
 test -f "$APT_CONFIG" || { echo "E: no configuration" >&2; exit 100; }
 case "$*" in
 update*) cat "$ANSWERS/update" >&2; test ! -s "$ANSWERS/update"; exit;;
+*download*) file=$ANSWERS/loose;;
 *extra*) file=$ANSWERS/all;;
 *) file=$ANSWERS/minimal;;
 esac
@@ -149,7 +150,7 @@ func resolved(t *testing.T, answers map[string]string) ([]Package, string, error
 
 func TestResolve(t *testing.T) {
 	zlib, apt, extra := uri("pool/z/zlib_1_amd64.deb", "zlib_1_amd64.deb"), uri("pool/a/apt_3_amd64.deb", "apt_3_amd64.deb"), uri("pool/e/extra_2_all.deb", "extra_2_all.deb")
-	packages, calls, err := resolved(t, map[string]string{"minimal": zlib + apt, "all": zlib + extra + apt})
+	packages, calls, err := resolved(t, map[string]string{"minimal": zlib + apt, "all": zlib + extra + apt, "loose": uri("pool/n/nvcc_12_amd64.deb", "nvcc_12_amd64.deb")})
 	must.Succeed(t, err)
 	var got []string
 	for _, p := range packages {
@@ -157,11 +158,14 @@ func TestResolve(t *testing.T) {
 		if p.Bootstrap {
 			line += " bootstrap"
 		}
+		if p.Unpack {
+			line += " unpack"
+		}
 		got = append(got, line)
 	}
-	check.Same(t, "packages", []string{"apt bootstrap", "extra", "zlib bootstrap"}, got)
+	check.Same(t, "packages", []string{"apt bootstrap", "extra", "nvcc unpack", "zlib bootstrap"}, got)
 	const question = "-qq --print-uris --yes install apt ?narrow(?codename(trixie),?essential) ?narrow(?codename(trixie),?priority(required))"
-	want := "update -o Acquire::Retries=3 --error-on=any\n" + question + "\n" + question + " extra\n"
+	want := "update -o Acquire::Retries=3 --error-on=any\n" + question + "\n" + question + " extra\n-qq --print-uris download nvcc/sid\n"
 	check.Same(t, "apt-get was asked", want, calls)
 }
 
@@ -172,12 +176,13 @@ func TestResolveReports(t *testing.T) {
 		code    diag.Code
 		want    string
 	}{
-		"no index":         {map[string]string{"update": "E: Failed to fetch InRelease\n"}, diag.Fetch, "reading the package indexes: Failed to fetch InRelease"},
-		"an old index":     {map[string]string{"update": "E: Release file for x is expired (invalid since 15d)\n"}, diag.Fetch, "is expired"},
-		"no minimal set":   {map[string]string{"all": one}, diag.Usage, "resolving packages: Unable to locate package"},
-		"no such package":  {map[string]string{"minimal": one}, diag.Usage, "resolving packages: Unable to locate package"},
-		"a strange answer": {map[string]string{"minimal": one, "all": "Reading…\n"}, diag.Unexpected, `a line without a package: "Reading…"`},
-		"no answer":        {map[string]string{"minimal": ""}, diag.Unexpected, "apt printed no packages"},
+		"no index":          {map[string]string{"update": "E: Failed to fetch InRelease\n"}, diag.Fetch, "reading the package indexes: Failed to fetch InRelease"},
+		"an old index":      {map[string]string{"update": "E: Release file for x is expired (invalid since 15d)\n"}, diag.Fetch, "is expired"},
+		"no minimal set":    {map[string]string{"all": one}, diag.Usage, "resolving packages: Unable to locate package"},
+		"no such package":   {map[string]string{"minimal": one}, diag.Usage, "resolving packages: Unable to locate package"},
+		"a strange answer":  {map[string]string{"minimal": one, "all": "Reading…\n"}, diag.Unexpected, `a line without a package: "Reading…"`},
+		"nothing to unpack": {map[string]string{"minimal": one, "all": one}, diag.Usage, "resolving packages to unpack: Unable to locate package"},
+		"no answer":         {map[string]string{"minimal": ""}, diag.Unexpected, "apt printed no packages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _, err := resolved(t, c.answers)

@@ -53,7 +53,7 @@ func (i Image) member(row map[string]string) (Image, error) {
 	}
 	if i.Debian != nil {
 		debian := *i.Debian
-		debian.Packages, debian.Suites = slices.Clone(i.Debian.Packages), slices.Clone(i.Debian.Suites)
+		debian.Packages, debian.Unpack, debian.Suites = slices.Clone(i.Debian.Packages), slices.Clone(i.Debian.Unpack), slices.Clone(i.Debian.Suites)
 		for n := range debian.Suites {
 			suite := &debian.Suites[n]
 			suite.Components = slices.Clone(suite.Components)
@@ -62,8 +62,10 @@ func (i Image) member(row map[string]string) (Image, error) {
 				set(&suite.Components[c])
 			}
 		}
-		for n := range debian.Packages {
-			set(&debian.Packages[n])
+		for _, names := range [][]string{debian.Packages, debian.Unpack} {
+			for n := range names {
+				set(&names[n])
+			}
 		}
 		m.Debian = &debian
 	}
