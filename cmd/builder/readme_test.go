@@ -40,60 +40,59 @@ func TestChoosingTable(t *testing.T) {
 
 // A row of a table collects what is known of its cells.
 type row struct {
-	pythons map[string]bool
-	glibcs  map[string]bool
-	proofs  []lock.Draft // of the built cells
+	pythons, glibcs map[string]bool
+	day             string // of the last build from today's inputs
+	old             string // of the last build from others
+	gpus            bool   // one ran on GPUs
 }
 
-// provenRows groups the cells of a recipe. It keeps the order of their names.
+// provenRows groups the cells of a recipe by name. It returns the names sorted.
 func provenRows(t *testing.T, recipeName string, name func(lock.Draft) string) (order []string, rows map[string]*row) {
 	t.Helper()
-	cat, done := builtIn(), provenCells(t)
+	cat := builtIn()
+	done, err := proven.Read(recipes.FS)
+	must.Succeed(t, err)
 	r, err := recipe.Find(cat.Recipes, recipeName)
 	must.Succeed(t, err)
 	drafts, err := assemble.Choose(cat, r, ci.OpenAxes(r, nil, true))
 	must.Succeed(t, err)
+	asm := plan.Sources{Offline: true}.Assembler(cat, t.TempDir())
 	rows = map[string]*row{}
 	for _, d := range drafts {
-		key := name(d)
-		if rows[key] == nil {
-			rows[key] = &row{map[string]bool{}, map[string]bool{}, nil}
+		of := rows[name(d)]
+		if of == nil {
+			of = &row{pythons: map[string]bool{}, glibcs: map[string]bool{}}
+			rows[name(d)] = of
 		}
-		rows[key].pythons[d.Cell.Axes["python"]] = true
-		rows[key].glibcs[d.Settings.Expect.Glibc] = true
-		if _, ok := done[d.Cell.ID]; ok {
-			rows[key].proofs = append(rows[key].proofs, d)
+		of.pythons[d.Cell.Axes["python"]] = true
+		of.glibcs[d.Settings.Expect.Glibc] = true
+		proof, built := done[d.Cell.ID]
+		if !built {
+			continue
 		}
+		entries, err := asm.Entries(t.Context(), r, nil, []lock.Draft{d})
+		must.Succeed(t, err)
+		last := &of.old
+		if entries[len(entries)-1].Key() == proof.Key {
+			last = &of.day
+		}
+		*last = max(*last, proof.Day)
+		of.gpus = of.gpus || proof.GPUs
 	}
 	return slices.Sorted(maps.Keys(rows)), rows
 }
 
 // standing returns the last columns of a row: when a cell was last built and gated, from
 // today's inputs or others, and whether one ran on GPUs.
-func (r *row) standing(t *testing.T, recipeName string) string {
-	t.Helper()
-	cat, done := builtIn(), provenCells(t)
-	of, err := recipe.Find(cat.Recipes, recipeName)
-	must.Succeed(t, err)
-	asm := plan.Sources{Offline: true}.Assembler(cat, t.TempDir())
-	day, old, gpus := "", "", "no"
-	for _, d := range r.proofs {
-		proof := done[d.Cell.ID]
-		entries, err := asm.Entries(t.Context(), of, nil, []lock.Draft{d})
-		must.Succeed(t, err)
-		if entries[len(entries)-1].Key() == proof.Key {
-			day = max(day, proof.Day)
-		} else {
-			old = max(old, proof.Day)
-		}
-		if proof.GPUs {
-			gpus = "yes"
-		}
+func (r *row) standing() string {
+	day, gpus := cmp.Or(r.day, "never"), "no"
+	if r.day == "" && r.old != "" {
+		day = r.old + ", from other inputs than today's"
 	}
-	if day == "" && old != "" {
-		day = old + ", from other inputs than today's"
+	if r.gpus {
+		gpus = "yes"
 	}
-	return fmt.Sprintf("%s | %s |", cmp.Or(day, "never"), gpus)
+	return fmt.Sprintf("%s | %s |", day, gpus)
 }
 
 // frameworkTable returns the table of Horovod: a row for each minor release of a framework
@@ -107,7 +106,7 @@ func frameworkTable(t *testing.T) string {
 		r := rows[name]
 		glibc := slices.MinFunc(slices.Collect(maps.Keys(r.glibcs)), elf.CompareVersions)
 		enough, _ := linux.Split(glibc)
-		text += fmt.Sprintf("| %s | %s | %s | %s\n", name, strings.Join(versions.Ascending(slices.Collect(maps.Keys(r.pythons))), ", "), enough[0], r.standing(t, "horovod"))
+		text += fmt.Sprintf("| %s | %s | %s | %s\n", name, strings.Join(versions.Ascending(slices.Collect(maps.Keys(r.pythons))), ", "), enough[0], r.standing())
 	}
 	return text
 }
@@ -130,7 +129,7 @@ func otherTable(t *testing.T) string {
 		}
 		order, rows := provenRows(t, r.Name, func(d lock.Draft) string { return platform(d.Cell) })
 		for _, name := range order {
-			text += fmt.Sprintf("| `%s` | %s | %s\n", r.Name, name, rows[name].standing(t, r.Name))
+			text += fmt.Sprintf("| `%s` | %s | %s\n", r.Name, name, rows[name].standing())
 		}
 	}
 	return text
@@ -152,14 +151,6 @@ func platformRelease(c matrix.Cell) string {
 		return "ROCm " + c.Axes["rocm"]
 	}
 	return "CUDA " + c.Axes["cuda"]
-}
-
-// provenCells returns the record of built cells.
-func provenCells(t *testing.T) proven.Cells {
-	t.Helper()
-	done, err := proven.Read(recipes.FS)
-	must.Succeed(t, err)
-	return done
 }
 
 // platform returns the major release of a cell's platform.
