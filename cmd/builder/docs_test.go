@@ -132,7 +132,7 @@ var notRun = []string{
 	"horovod-rocm.md: it needs an environment with ROCm",
 	"horovod-rocm.md: it takes the program uv of your host",
 	"install.md: it builds the program that the tests have built already",
-	"nccl-torch.md: it takes half an hour on two cores",
+	"nccl-torch.md: it takes an hour on two cores",
 	"nccl-torch.md: it needs an environment with torch",
 	"nccl-torch.md: it needs GPUs",
 	"publish.md: it needs a web server of yours",

@@ -75,7 +75,7 @@ func gateFlags() []cli.Flag {
 func readGate(c *cli.Context) (judge.GateRequest, error) {
 	if !c.Args().Present() {
 		return judge.GateRequest{}, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
-			WithHint("%s out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --programs DIR", c.Command.HelpName)
+			WithHint("%s out/nccl-2.29.7+cuda13-verbs-sm_80+sm_90 --gpus all --programs DIR", c.Command.HelpName)
 	}
 	r := judge.GateRequest{Paths: c.Args().Slice(), Only: c.StringSlice("only"), Attach: c.Bool("attach"), Entry: c.String("entry"), Log: c.String("log"), Insecure: c.Bool("insecure")}
 	var errs []error

@@ -31,7 +31,7 @@ var examples = map[string][]example{
 	"run": {
 		{"builder run horovod --rocm 5.7", "build the preferred cell with ROCm 5.7"},
 		{"builder run horovod --rocm 5.7 --locked --offline", "build it again from the store alone"},
-		{"builder run nccl --cuda '>=12.4' --jobs 2 --fail-fast", "build all cells with CUDA 12.4 or newer, two at a time"},
+		{"builder run nccl --version '>=2.29' --jobs 2 --fail-fast", "build the cells of NCCL 2.29 and newer, two at a time"},
 		{"builder run horovod --rocm all --engine tcp://one:1234 --memory 256GB", "build all cells on the engine of another host"},
 		{"builder run horovod --from oci://registry.example.com/wheels --trust ci.pem.pub", "take cells that the CI published, build the others"},
 		{"builder run horovod --set source.horovod=https://mirror.example.com/horovod.tar.gz", "fetch the same bytes from another place"},
@@ -60,7 +60,7 @@ var examples = map[string][]example{
 		{"builder gate vendor.whl", "print the facts of a wheel without an entry"},
 		{"builder gate vendor.whl --expect framework=tensorflow,nccl=rccl,arch=gfx90a", "check it against these facts"},
 		{"builder gate --env .venv", "check which NCCL a process of an environment loads"},
-		{"builder gate out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --programs nccl_tests.whl --against vendor.whl --attach", "run the gates on GPUs too, sign and keep the verdicts"},
+		{"builder gate out/nccl-2.29.7+cuda13-verbs-sm_80+sm_90 --gpus all --programs nccl_tests.whl --against vendor.whl --attach", "run the gates on GPUs too, sign and keep the verdicts"},
 	},
 	"verify": {
 		{"builder verify out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311", "verify a wheel built on this host"},
@@ -70,12 +70,12 @@ var examples = map[string][]example{
 	},
 	"publish": {
 		{"builder publish out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311 --to file:/srv/wheels", "publish to a static index for pip and uv"},
-		{"builder publish out/nccl-2.29.7+cuda13.0-verbs-sm_90 --to oci://registry.example.com/wheels --channel stable", "publish to a registry by the stricter policy"},
+		{"builder publish out/nccl-2.29.7+cuda13-verbs-sm_80+sm_90 --to oci://registry.example.com/wheels --channel stable", "publish to a registry by the stricter policy"},
 	},
-	"publish promote": {{"builder publish promote nccl-2.29.7+cuda13.0-verbs-sm_90 --at oci://registry.example.com/wheels", "promote after the gates on GPUs have passed"}},
+	"publish promote": {{"builder publish promote nccl-2.29.7+cuda13-verbs-sm_80+sm_90 --at oci://registry.example.com/wheels", "promote after the gates on GPUs have passed"}},
 	"publish yank": {
-		{"builder publish yank nccl-2.29.7+cuda13.0-verbs-sm_90 --at file:/srv/wheels --because 'hangs on two nodes'", "withdraw a broken wheel"},
-		{"builder publish yank nccl-2.29.7+cuda13.0-verbs-sm_90 --at file:/srv/wheels --undo", "allow the wheel again"},
+		{"builder publish yank nccl-2.29.7+cuda13-verbs-sm_80+sm_90 --at file:/srv/wheels --because 'hangs on two nodes'", "withdraw a broken wheel"},
+		{"builder publish yank nccl-2.29.7+cuda13-verbs-sm_80+sm_90 --at file:/srv/wheels --undo", "allow the wheel again"},
 	},
 	"publish list": {
 		{"builder publish list --at file:/srv/wheels", "list all published wheels"},
@@ -95,7 +95,7 @@ var examples = map[string][]example{
 		{"builder debug shell gfx90a --to /tmp/failed", "keep the file system; /tmp/failed/build runs the build step again"},
 	},
 	"bench": {
-		{"builder bench out/nccl-2.29.7+cuda13.0-verbs-sm_90 vendor.whl --gpus all --programs nccl_tests.whl", "compare our library with the vendor's"},
+		{"builder bench out/nccl-2.29.7+cuda13-verbs-sm_80+sm_90 vendor.whl --gpus all --programs nccl_tests.whl", "compare our library with the vendor's"},
 		{`builder bench librccl.so.1 --gpus 16 --launcher "mpirun -np 16 -H a:8,b:8" --programs rccl-tests/build --json`, "measure a library on two hosts"},
 	},
 	"profile": {

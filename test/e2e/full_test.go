@@ -23,11 +23,11 @@ func TestFull(t *testing.T) {
 	}{
 		{"Horovod for another AMD GPU", []string{"horovod", "--rocm", "5.7", "--arch", "gfx1100"}},
 		{"Horovod for CUDA and PyTorch, twice", []string{"horovod", "--cuda", "12.4", "--torch", "2.6.0", "--rebuild"}},
-		{"NCCL for CUDA 12.4 with verbs, one function", []string{"nccl", "--cuda", "12.4", "--functions", "allreduce-sum-f32", "--rdma", "verbs"}},
-		{"NCCL with dlopen, one function, twice", []string{"nccl", "--cuda", "13.0", "--functions", "allreduce-sum-f32", "--rdma", "dlopen", "--rebuild"}},
-		{"NCCL for three architectures, one function, twice", []string{"nccl", "--cuda", "13.0", "--functions", "allreduce-sum-f32", "--rdma", "dlopen", "--arch", "sm_80+sm_90+sm_100", "--rebuild"}},
+		{"NCCL for CUDA 12 with verbs, one function", []string{"nccl", "--version", "2.29.7", "--cuda", "12", "--arch", "sm_90", "--functions", "allreduce-sum-f32", "--rdma", "verbs"}},
+		{"NCCL with dlopen, one function, twice", []string{"nccl", "--version", "2.29.7", "--functions", "allreduce-sum-f32", "--rebuild"}},
+		{"NCCL for three architectures, one function, twice", []string{"nccl", "--version", "2.29.7", "--functions", "allreduce-sum-f32", "--arch", "sm_80+sm_90+sm_100", "--rebuild"}},
 		{"Horovod for ROCm 6.4 with the whole RCCL, twice", []string{"horovod", "--rocm", "6.4", "--rebuild"}},
-		{"NCCL with all functions, twice", []string{"nccl", "--cuda", "13.0", "--rdma", "verbs", "--rebuild"}},
+		{"NCCL with all functions, twice", []string{"nccl", "--version", "2.29.7", "--rdma", "verbs", "--rebuild"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			own := *b

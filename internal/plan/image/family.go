@@ -10,7 +10,7 @@ import (
 )
 
 // members returns the images of one entry of a file: the entry itself, or one image for
-// each row of For. A fact or a digest left empty by a row is not stated.
+// each row of For. A fact, a digest or a package left empty by a row is not stated.
 func (i Image) members() ([]Image, error) {
 	if len(i.For) == 0 {
 		return []Image{i}, nil
@@ -62,10 +62,11 @@ func (i Image) member(row map[string]string) (Image, error) {
 				set(&suite.Components[c])
 			}
 		}
-		for _, names := range [][]string{debian.Packages, debian.Unpack} {
-			for n := range names {
-				set(&names[n])
+		for _, names := range []*[]string{&debian.Packages, &debian.Unpack} {
+			for n := range *names {
+				set(&(*names)[n])
 			}
+			*names = slices.DeleteFunc(*names, func(name string) bool { return name == "" })
 		}
 		m.Debian = &debian
 	}
