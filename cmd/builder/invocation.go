@@ -112,8 +112,10 @@ func readSources(c *cli.Context) (s plan.Sources, err error) {
 	s.Registries, registries = oci.ParseMirrors(list(os.Getenv("BUILDER_MIRROR_REGISTRY")))
 	var sources error
 	s.SourceMirrors, sources = plan.ParseSourceMirrors(list(os.Getenv("BUILDER_MIRROR_SOURCE")))
+	var indexes error
+	s.Indexes, indexes = plan.ParseIndexes(list(os.Getenv("BUILDER_PYTHON_INDEX")))
 	s.Overrides, err = plan.ParseOverrides(c.StringSlice("set"))
-	return s, errors.Join(registries, sources, err)
+	return s, errors.Join(registries, sources, indexes, err)
 }
 
 // mirrors returns a function that returns the addresses in a variable, or else those of

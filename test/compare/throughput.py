@@ -1,6 +1,6 @@
 """Times a training step with Horovod and with torch's DDP, in turn, on the same GPUs.
 
-    horovodrun -np 2 -H localhost:2 python bench/throughput.py [rounds]
+    horovodrun -np 2 -H localhost:2 python test/compare/throughput.py [rounds]
 
 Prints one line of JSON: the milliseconds of a step, the median of each round. The model
 has 101 million parameters, so a step reduces 403 MB of float32 gradients.

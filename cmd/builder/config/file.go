@@ -55,6 +55,7 @@ type File struct {
 	MirrorDebianSnapshot Text     `form:"address" yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of a Debian snapshot archive; for packages missing on the mirrors"`
 	MirrorMaven          []Text   `form:"list of places" yaml:"mirror-maven,omitempty" json:"mirror-maven,omitempty" jsonschema:"description=addresses of Maven repositories or file:DIR with the CPythons of images/cpython.yaml; the default comes from Maven's settings on this host"`
 	MirrorRegistry       []Text   `form:"list of addresses" yaml:"mirror-registry,omitempty" json:"mirror-registry,omitempty" jsonschema:"description=HOST[:PORT][/PATH] to pull images of Docker Hub from; REGISTRY=HOST[:PORT][/PATH] for another registry"`
+	PythonIndex          []Text   `form:"list of addresses" yaml:"python-index,omitempty" json:"python-index,omitempty" jsonschema:"description=NAME=URL of a Python index for the packages whose requirement ends with from NAME; they come from nowhere else and nothing else comes from there"`
 	MirrorSource         []Text   `form:"list of sources" yaml:"mirror-source,omitempty" json:"mirror-source,omitempty" jsonschema:"description=NAME=PATH or NAME=URL of a source or Debian package or Python package to fetch there first; as --set source.NAME for every run; a name may occur for each of several files"`
 }
 

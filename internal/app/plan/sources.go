@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/fetch"
 	"builder/internal/input/oci"
+	"builder/internal/input/pypi"
 	"builder/internal/plan/assemble"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/lock"
@@ -25,9 +27,10 @@ type Sources struct {
 	Overrides map[string][]string // --set: other locations of the same digests, by project
 	// SourceMirrors are such locations for all recipes; a run need not use them.
 	SourceMirrors map[string][]string
-	Mirrors       func() []string // of Debian
-	Snapshot      string          // a mirror of snapshot.debian.org
-	Maven         func() []string // addresses of Maven repositories
+	Mirrors       func() []string   // of Debian
+	Snapshot      string            // a mirror of snapshot.debian.org
+	Maven         func() []string   // addresses of Maven repositories
+	Indexes       map[string]string // addresses of Python indexes by the names in recipes
 	// Registries are the mirrors of registries with images to build in.
 	Registries oci.Mirrors
 }
@@ -36,7 +39,7 @@ type Sources struct {
 func (s Sources) Fetcher(w *home.Workspace) *fetch.Fetcher {
 	return &fetch.Fetcher{
 		Store: w.Store, Scratch: w.Scratch, Mirrors: s.Mirrors, Snapshot: s.Snapshot, Maven: s.Maven,
-		Overrides: s.Places(), Offline: s.Offline, UV: w.Programs.UV,
+		Overrides: s.Places(), Offline: s.Offline, UV: s.uv(w.Programs),
 	}
 }
 
@@ -47,7 +50,13 @@ func (s Sources) Assembler(cat catalogue.Catalogue, home string) *assemble.Assem
 
 // Resolver returns the resolver of names into pins.
 func (s Sources) Resolver(w *home.Workspace) lock.Resolver {
-	return lock.Resolver{Scratch: w.Scratch, Mirrors: s.Mirrors, Registries: s.Registries, Overrides: s.Places(), UV: w.Programs.UV, Now: time.Now}
+	return lock.Resolver{Scratch: w.Scratch, Mirrors: s.Mirrors, Registries: s.Registries, Overrides: s.Places(), UV: s.uv(w.Programs), Now: time.Now}
+}
+
+// uv returns a uv that knows the named indexes.
+func (s Sources) uv(programs pypi.Programs) func(context.Context) (pypi.Tool, error) {
+	programs.Indexes = s.Indexes
+	return programs.UV
 }
 
 // forbids returns the flag that forbids resolving names, or "".
@@ -64,6 +73,16 @@ func (s Sources) forbids() string {
 // ParseOverrides parses the source.NAME=PLACE arguments of --set.
 func ParseOverrides(settings []string) (map[string][]string, error) {
 	return parsePlaces("--set", "source.", settings)
+}
+
+// ParseIndexes parses the values NAME=URL of the key python-index.
+func ParseIndexes(settings []string) (map[string]string, error) {
+	places, err := parsePlaces("python-index", "", settings)
+	indexes := map[string]string{}
+	for name, of := range places {
+		indexes[name] = of[0]
+	}
+	return indexes, err
 }
 
 // ParseSourceMirrors parses the values NAME=PLACE of the key mirror-source.

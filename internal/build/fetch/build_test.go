@@ -165,7 +165,7 @@ func fakeUV(t *testing.T, places map[string]pypi.File) (uv func(context.Context)
 		fmt.Fprintf(&answer, "[[packages]]\nname = %q\nversion = %q\nwheels = [{ url = %q, hashes = { sha256 = %q } }]\n",
 			f.Project, f.Version, url, f.SHA256)
 	}
-	script := fmt.Sprintf("#!/bin/sh\ncat requirements.in >>%[1]s/asked\ncp %[1]s/answer pylock.toml\n", dir)
+	script := fmt.Sprintf("#!/bin/sh\ncat pyproject.toml >>%[1]s/asked\ncp %[1]s/answer pylock.toml\n", dir)
 	must.Succeed(t,
 		os.WriteFile(filepath.Join(dir, "uv"), []byte(script), 0o755),
 		os.WriteFile(filepath.Join(dir, "answer"), []byte(answer.String()), 0o644),

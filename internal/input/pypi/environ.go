@@ -102,11 +102,11 @@ func (v vars) indexes() []string {
 	return all
 }
 
-// authorise adds the credentials of an index's variable to the addresses of its files.
-// uv leaves credentials out of its output.
-func (v vars) authorise(releases []release) {
+// authorise adds the credentials in the addresses of indexes to the addresses of their
+// files. uv leaves credentials out of its output.
+func authorise(releases []release, indexes []string) {
 	users := map[string]*url.Userinfo{} // by scheme and host
-	for _, entry := range v.indexes() {
+	for _, entry := range indexes {
 		if u, err := url.Parse(entry); err == nil && u.User != nil {
 			users[u.Scheme+"://"+u.Host] = u.User
 		}

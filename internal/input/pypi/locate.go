@@ -20,9 +20,12 @@ func (t Tool) Locate(ctx context.Context, scratch string, files []File) (map[str
 	for _, r := range rounds(files) {
 		var pins []string
 		for _, project := range slices.Sorted(maps.Keys(r.pins)) {
-			pin, err := exact(project, r.pins[project])
+			pin, err := exact(project, r.pins[project].Version)
 			if err != nil {
 				return nil, diag.Errorf(diag.Usage, "locating Python packages: %w", err)
+			}
+			if index := r.pins[project].Index; index != "" {
+				pin += " from " + index
 			}
 			pins = append(pins, pin)
 		}
@@ -57,7 +60,7 @@ func (t Tool) Locate(ctx context.Context, scratch string, files []File) (map[str
 // Python. uv leaves out the wheels for older Pythons.
 type round struct {
 	minor int
-	pins  map[string]string // project to version
+	pins  map[string]File // a file of each project
 }
 
 // rounds spreads files over as few calls as possible. A set resolved together needs one
@@ -77,14 +80,14 @@ func rounds(files []File) []round {
 			minor = most
 		}
 		i := slices.IndexFunc(all, func(r round) bool {
-			version, taken := r.pins[f.Project]
-			return r.minor == minor && (!taken || version == f.Version)
+			pin, taken := r.pins[f.Project]
+			return r.minor == minor && (!taken || pin.Version == f.Version && pin.Index == f.Index)
 		})
 		if i < 0 {
 			i = len(all)
-			all = append(all, round{minor, map[string]string{}})
+			all = append(all, round{minor, map[string]File{}})
 		}
-		all[i].pins[f.Project] = f.Version
+		all[i].pins[f.Project] = f
 	}
 	return all
 }

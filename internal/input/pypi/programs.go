@@ -88,6 +88,7 @@ type Programs struct {
 	Note      func(format string, args ...any) // prints a line for the user
 	NoInstall bool                             // install no packages on the host
 	Offline   bool                             // use only local files
+	Indexes   map[string]string                // name to address of Python indexes for packages that name them
 	// Store may hold the wheels, imported from another machine. It may be nil.
 	Store *store.Store
 }
@@ -99,7 +100,7 @@ func (in Programs) UV(ctx context.Context) (Tool, error) {
 		return Tool{}, err
 	}
 	path, pin := UV.Wheel(dir)
-	return Tool{UV.Path(dir), path, pin.SHA256, filepath.Join(in.Home, "tools", "uv-cache")}, nil
+	return Tool{UV.Path(dir), path, pin.SHA256, filepath.Join(in.Home, "tools", "uv-cache"), in.Indexes}, nil
 }
 
 // Missing names the programs that a build without a network would lack: neither installed

@@ -29,6 +29,7 @@ type File struct {
 	Filename string `json:"filename"`
 	Size     int64  `json:"size"`
 	SHA256   string `json:"sha256"`
+	Index    string `json:"index,omitempty"` // name of the index that alone may have it, or "" for the host's
 }
 
 // Blob returns the file's name, size and digest for the store.
@@ -56,7 +57,7 @@ func (f File) Pin() string {
 
 // Request asks for a compatible set of wheels.
 type Request struct {
-	Requirements []string
+	Requirements []string // "torch==2.8.0 from rocm6.4" takes torch from that index and nowhere else
 	Without      []string // projects left out even if others depend on them
 	Python       string   // "3.11"
 	Platform     string   // "x86_64-manylinux_2_28", in uv's format

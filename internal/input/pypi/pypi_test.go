@@ -3,6 +3,7 @@ package pypi
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -55,7 +56,7 @@ func fakeUV(t *testing.T, lock []byte, script string) (t2 Tool, asked func() str
 	isolate(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "uv")
-	text := fmt.Sprintf("#!/bin/sh\n%s\necho \"$@\" >>%[2]s/asked\ncat requirements.in >>%[2]s/asked\ncp %[2]s/lock pylock.toml\n", script, dir)
+	text := fmt.Sprintf("#!/bin/sh\n%s\necho \"$@\" >>%[2]s/asked\ncat pyproject.toml >>%[2]s/asked\ncp %[2]s/lock pylock.toml\n", script, dir)
 	must.Succeed(t, os.WriteFile(path, []byte(text), 0o755), os.WriteFile(filepath.Join(dir, "lock"), lock, 0o644))
 	return Tool{Path: path}, func() string {
 		data, _ := os.ReadFile(filepath.Join(dir, "asked"))
@@ -96,7 +97,7 @@ func TestResolve(t *testing.T) {
 		"tensorflow_rocm-2.13.0.570-cp311-cp311-manylinux2014_x86_64.whl",
 	}
 	check.Same(t, "values", want, names)
-	for _, want := range []string{"--only-binary :all:", "--python-version 3.11", "--python-platform x86_64-manylinux_2_36", "\nsetuptools<70\n"} {
+	for _, want := range []string{"--only-binary :all:", "--python-version 3.11", "--python-platform x86_64-manylinux_2_36", `"setuptools<70"`} {
 		if !strings.Contains(asked(), want) {
 			t.Errorf("%q is not in %s", want, asked())
 		}
@@ -143,8 +144,8 @@ func TestOneRelease(t *testing.T) {
 		ask  func(uv Tool, project, version string) (File, error)
 		want File
 	}{
-		{sdist, File{"horovod", "0.28.1", "horovod-0.28.1.tar.gz", 21, "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"}},
-		{wheel, File{"setuptools", "69.5.1", "setuptools-69.5.1-py3-none-any.whl", 34, "c636ac361bc47580504644275c9ad802c50415c7522212252c033bd15f301f32"}},
+		{sdist, File{Project: "horovod", Version: "0.28.1", Filename: "horovod-0.28.1.tar.gz", Size: 21, SHA256: "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"}},
+		{wheel, File{Project: "setuptools", Version: "69.5.1", Filename: "setuptools-69.5.1-py3-none-any.whl", Size: 34, SHA256: "c636ac361bc47580504644275c9ad802c50415c7522212252c033bd15f301f32"}},
 	} {
 		var lock string
 		for p := range strings.SplitSeq(packages, "[[packages]]") {
@@ -154,7 +155,7 @@ func TestOneRelease(t *testing.T) {
 		}
 		uv, asked := fakeUV(t, []byte(lock), "")
 		got, err := c.ask(uv, c.want.Project, c.want.Version)
-		if err != nil || got != c.want || !strings.Contains(asked(), "\n"+c.want.Project+"=="+c.want.Version+"\n") || !strings.Contains(asked(), "--no-deps") {
+		if err != nil || got != c.want || !strings.Contains(asked(), `["`+c.want.Project+"=="+c.want.Version+`"]`) || !strings.Contains(asked(), "--no-deps") {
 			t.Errorf("got %+v, %v; asked %s", got, err, asked())
 		}
 		if _, err := c.ask(uv, "-r", "x"); diag.CodeOf(err) != diag.Usage {
@@ -169,8 +170,8 @@ func TestOneRelease(t *testing.T) {
 
 func TestLocate(t *testing.T) {
 	uv, asked := fakeUV(t, recorded(t), "")
-	sdist := File{"horovod", "0.28.1", "horovod-0.28.1.tar.gz", 1, "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"}
-	wheel := File{"setuptools", "69.5.1", "setuptools-69.5.1-py3-none-any.whl", 1, "c636ac361bc47580504644275c9ad802c50415c7522212252c033bd15f301f32"}
+	sdist := File{Project: "horovod", Version: "0.28.1", Filename: "horovod-0.28.1.tar.gz", Size: 1, SHA256: "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"}
+	wheel := File{Project: "setuptools", Version: "69.5.1", Filename: "setuptools-69.5.1-py3-none-any.whl", Size: 1, SHA256: "c636ac361bc47580504644275c9ad802c50415c7522212252c033bd15f301f32"}
 	got, err := uv.Locate(t.Context(), t.TempDir(), []File{sdist, wheel})
 	if err != nil || len(got) != 2 || !strings.HasSuffix(string(got[sdist.SHA256]), "/horovod-0.28.1.tar.gz") {
 		t.Fatalf("got %v, %v", got, err)
@@ -190,6 +191,59 @@ func TestLocate(t *testing.T) {
 	if got, err := uv.Locate(t.Context(), t.TempDir(), nil); err != nil || len(got) != 0 {
 		t.Errorf("nothing: %v, %v", got, err)
 	}
+}
+
+// uv itself asks a public index and a named one, both of which have every package.
+func TestNamedIndex(t *testing.T) {
+	index := func(wheels ...wheeltest.Wheel) string {
+		served := http.NewServeMux()
+		for _, w := range wheels {
+			project, _, _ := strings.Cut(w.Name, "-")
+			served.HandleFunc("/simple/"+wheel.NormalName(project)+"/", func(out http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, ".whl") {
+					out.Write(w.Bytes())
+					return
+				}
+				fmt.Fprintf(out, "<a href=%q>%s</a>", fmt.Sprintf("%s#sha256=%x", w.Name, sha256.Sum256(w.Bytes())), w.Name)
+			})
+		}
+		server := httptest.NewServer(served)
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	wheelOf := func(name string, requires ...string) wheeltest.Wheel {
+		return wheeltest.Wheel{Name: name + "-py3-none-any.whl", Requires: requires}
+	}
+	public := index(wheelOf("torch-9.0"), wheelOf("triton-9.0"), wheelOf("numpy-1.0"))
+	named := index(wheelOf("torch-2.0+rocm", "triton", "numpy"), wheelOf("triton-3.0"), wheelOf("numpy-8.0"))
+	uv, err := Programs{Home: t.TempDir(), Note: t.Logf, NoInstall: true}.UV(t.Context())
+	must.Succeed(t, err)
+	isolate(t)
+	t.Setenv("UV_DEFAULT_INDEX", public+"/simple")
+	req := Request{Requirements: []string{"torch>1 from rocm", "triton from rocm"}, Python: "3.12", Platform: "x86_64-manylinux_2_28"}
+
+	_, err = uv.Resolve(t.Context(), t.TempDir(), req)
+	e, _ := errors.AsType[*diag.Error](err)
+	must.Hold(t, e != nil && e.Code == diag.Usage && strings.Contains(e.Hint, "python-index: [rocm=URL]"), "without an address: %+v", err)
+
+	uv.indexes = map[string]string{"rocm": named + "/simple"}
+	got, err := uv.Resolve(t.Context(), t.TempDir(), req)
+	must.Succeed(t, err)
+	var names []string
+	for _, f := range got {
+		names = append(names, f.Filename+" "+f.Index)
+	}
+	check.Same(t, "files", []string{"numpy-1.0-py3-none-any.whl ", "torch-2.0+rocm-py3-none-any.whl rocm", "triton-3.0-py3-none-any.whl rocm"}, names)
+	places, err := uv.Locate(t.Context(), t.TempDir(), got)
+	must.Succeed(t, err)
+	for _, f := range got {
+		check.That(t, strings.HasPrefix(string(places[f.SHA256]), map[string]string{"": public, "rocm": named}[f.Index]), "%s is at %s", f.Filename, string(places[f.SHA256]))
+	}
+
+	// A package that only the public index has is not taken from there.
+	req.Requirements = []string{"numpy from rocm", "setuptools from rocm"}
+	_, err = uv.Resolve(t.Context(), t.TempDir(), req)
+	must.Hold(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "setuptools"), "a package that the named index lacks: %v", err)
 }
 
 func TestRounds(t *testing.T) {
@@ -217,7 +271,7 @@ func TestRounds(t *testing.T) {
 		for _, r := range rounds(c.files) {
 			var pins []string
 			for _, project := range slices.Sorted(maps.Keys(r.pins)) {
-				pins = append(pins, project+"=="+r.pins[project])
+				pins = append(pins, project+"=="+r.pins[project].Version)
 			}
 			got = append(got, fmt.Sprintf("3.%d %s", r.minor, strings.Join(pins, " ")))
 		}
@@ -372,10 +426,10 @@ func TestAuthorise(t *testing.T) {
 		{source: "https://named.invalid/a.whl"},
 		{source: "/a.whl"},
 	}}}
-	vars{
+	authorise(releases, vars{
 		"UV_DEFAULT_INDEX": "https://me:hush@private.invalid/simple",
 		"UV_INDEX":         "https://public.invalid/simple corp=https://you:hush@named.invalid/simple",
-	}.authorise(releases)
+	}.indexes())
 	want := []store.Place{
 		"https://me:hush@private.invalid/a.whl", "https://public.invalid/a.whl", "http://private.invalid/a.whl",
 		"https://you:hush@named.invalid/a.whl", "/a.whl",

@@ -86,7 +86,7 @@ func TestParsePylockRefuses(t *testing.T) {
 		}
 	}
 	got, err := parsePylock([]byte(file("path='f/a.whl', size=3, hashes={sha256='"+sum+"'}")), "/d")
-	if err != nil || !slices.Equal(got[0].files, []found{{File{"a", "1", "a.whl", 3, sum}, "/d/f/a.whl"}}) {
+	if err != nil || !slices.Equal(got[0].files, []found{{File{Project: "a", Version: "1", Filename: "a.whl", Size: 3, SHA256: sum}, "/d/f/a.whl"}}) {
 		t.Errorf("a path: %+v, %v", got, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/BurntSushi/toml"
+
 	"builder/internal/base/diag"
+	"builder/internal/files/wheel"
 	"builder/internal/input/store"
 )
 
@@ -23,7 +27,8 @@ type Tool struct {
 	Wheel  string // path of the program's wheel
 	SHA256 string // of the wheel
 
-	cache string
+	cache   string
+	indexes map[string]string // name to address of the indexes that requirements name
 }
 
 // requirementPattern matches names, versions, extras and markers. It excludes options,
@@ -33,6 +38,68 @@ var requirementPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._,;<>=!~ \[\
 // inputs holds the input lists of uv.
 type inputs struct{ requirements, excludes []string }
 
+// fromPattern matches a requirement on a package of a named index.
+var fromPattern = regexp.MustCompile(`^(([A-Za-z0-9][A-Za-z0-9._-]*)\b.*?) +from ([a-z0-9][a-z0-9.-]*)$`)
+
+// IndexOf returns the name of the index that a requirement names, or "".
+func IndexOf(requirement string) string {
+	if m := fromPattern.FindStringSubmatch(requirement); m != nil {
+		return m[3]
+	}
+	return ""
+}
+
+// project is the question to uv as a pyproject.toml. An explicit index serves the packages
+// that name it, and only those: a public package of the same name is never taken, and no
+// other package comes from there.
+type project struct {
+	Project struct {
+		Name         string   `toml:"name"`
+		Version      string   `toml:"version"`
+		Dependencies []string `toml:"dependencies"`
+	} `toml:"project"`
+	Tool *projectTool `toml:"tool"`
+}
+
+type projectTool struct {
+	UV struct {
+		Sources map[string]map[string]string `toml:"sources"`
+		Index   []projectIndex               `toml:"index"`
+	} `toml:"uv"`
+}
+
+type projectIndex struct {
+	Name     string `toml:"name"`
+	URL      string `toml:"url"`
+	Explicit bool   `toml:"explicit"`
+}
+
+// project returns the question, and the index of each package that names one.
+func (t Tool) project(requirements []string) (p project, of map[string]string, err error) {
+	p.Project.Name, p.Project.Version, p.Project.Dependencies = "what-a-cell-requires", "0", []string{}
+	of = map[string]string{}
+	sources, urls := map[string]map[string]string{}, map[string]string{}
+	for _, line := range requirements {
+		if m := fromPattern.FindStringSubmatch(line); m != nil {
+			name, index := wheel.NormalName(m[2]), m[3]
+			if t.indexes[index] == "" {
+				return p, nil, diag.Errorf(diag.Usage, "%s comes from the Python index %s, whose address is not known", name, index).
+					WithHint("add its address to builder/builder.yaml of your configuration directory: python-index: [%s=URL]", index)
+			}
+			line, of[name], sources[name], urls[index] = m[1], index, map[string]string{"index": index}, t.indexes[index]
+		}
+		p.Project.Dependencies = append(p.Project.Dependencies, line)
+	}
+	if len(of) > 0 {
+		p.Tool = &projectTool{}
+		p.Tool.UV.Sources = sources
+		for _, name := range slices.Sorted(maps.Keys(urls)) {
+			p.Tool.UV.Index = append(p.Tool.UV.Index, projectIndex{name, urls[name], true})
+		}
+	}
+	return p, of, nil
+}
+
 // compile resolves requirements with uv and returns the releases.
 func (t Tool) compile(ctx context.Context, scratch string, in inputs, args ...string) ([]release, error) {
 	for _, line := range slices.Concat(in.requirements, in.excludes) {
@@ -40,13 +107,21 @@ func (t Tool) compile(ctx context.Context, scratch string, in inputs, args ...st
 			return nil, diag.Errorf(diag.Usage, "resolving Python packages: %q is not a name with versions", line)
 		}
 	}
+	question, indexOf, err := t.project(in.requirements)
+	if err != nil {
+		return nil, fmt.Errorf("resolving Python packages: %w", err)
+	}
+	text, err := toml.Marshal(question)
+	if err != nil {
+		return nil, fmt.Errorf("resolving Python packages: %w", err)
+	}
 	dir, err := os.MkdirTemp(scratch, "uv-*")
 	if err != nil {
 		return nil, fmt.Errorf("resolving Python packages: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	err = errors.Join(
-		os.WriteFile(filepath.Join(dir, "requirements.in"), lines(in.requirements), 0o600),
+		os.WriteFile(filepath.Join(dir, "pyproject.toml"), text, 0o600),
 		os.WriteFile(filepath.Join(dir, "excludes.in"), lines(in.excludes), 0o600))
 	if err != nil {
 		return nil, fmt.Errorf("resolving Python packages: %w", err)
@@ -63,7 +138,12 @@ func (t Tool) compile(ctx context.Context, scratch string, in inputs, args ...st
 	if err != nil {
 		return nil, diag.Errorf(diag.Fetch, "resolving Python packages: %w", err)
 	}
-	env.authorise(releases)
+	for i, r := range releases {
+		for j := range r.files {
+			releases[i].files[j].Index = indexOf[wheel.NormalName(r.project)]
+		}
+	}
+	authorise(releases, slices.Concat(env.indexes(), slices.Collect(maps.Values(t.indexes))))
 	return releases, nil
 }
 
@@ -75,7 +155,7 @@ func lines(all []string) []byte { return []byte(strings.Join(all, "\n") + "\n") 
 // user's and the system's configuration of uv apply.
 func (t Tool) run(ctx context.Context, dir string, env, args []string) error {
 	args = append([]string{
-		"pip", "compile", "requirements.in", "--excludes", "excludes.in", "--format", "pylock.toml",
+		"pip", "compile", "pyproject.toml", "--excludes", "excludes.in", "--format", "pylock.toml",
 		"--output-file", output, "--no-header", "--quiet", "--no-progress", "--color", "never",
 	}, args...)
 	cmd := exec.CommandContext(ctx, t.Path, args...)

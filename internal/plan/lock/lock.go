@@ -214,8 +214,8 @@ func (p PythonPin) String() string {
 func (m Missing) None() bool { return len(m.Sources)+len(m.Images)+len(m.Python) == 0 }
 
 // Unstated returns a message for each need that only one server can resolve: the
-// registry of an image named by a tag, or the repository of a git source. No file and
-// no index states their current digests.
+// registry of an image named by a tag, the repository of a git source, or a named Python
+// index. No file and no public index states their current digests.
 func (m Missing) Unstated() (whys []string) {
 	for _, s := range m.Sources {
 		if s.Kind == recipe.Git {
@@ -227,13 +227,29 @@ func (m Missing) Unstated() (whys []string) {
 			whys = append(whys, fmt.Sprintf("image %s: only its registry has the digest of %s", img.Name, img.Registry))
 		}
 	}
+	for _, p := range m.Python {
+		if index := p.index(); index != "" {
+			whys = append(whys, fmt.Sprintf("Python packages: only the index %s has %s", index, p))
+		}
+	}
 	return whys
+}
+
+// index returns the named index of one of the packages, or "".
+func (p PythonPin) index() string {
+	for _, requirement := range p.Requirements {
+		if index := pypi.IndexOf(requirement); index != "" {
+			return index
+		}
+	}
+	return ""
 }
 
 // Else returns the missing needs that [Missing.Unstated] does not report.
 func (m Missing) Else() Missing {
 	m.Sources = slices.DeleteFunc(slices.Clone(m.Sources), func(s SourceNeed) bool { return s.Kind == recipe.Git })
 	m.Images = slices.DeleteFunc(slices.Clone(m.Images), image.Image.Unstated)
+	m.Python = slices.DeleteFunc(slices.Clone(m.Python), func(p PythonPin) bool { return p.index() != "" })
 	return m
 }
 

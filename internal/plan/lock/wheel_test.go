@@ -74,7 +74,7 @@ func TestResolveAWheel(t *testing.T) {
 	dir := t.TempDir()
 	const none = "lock-version = \"1.0\"\n[[packages]]\nname = \"tiny\"\nversion = \"1.0\"\n"
 	answer := none + fmt.Sprintf("wheels = [{ url = \"%s/tiny-1.0-cp311-cp311-manylinux2014_x86_64.whl\", hashes = { sha256 = \"%s\" } }]\n", server.URL, sha("1"))
-	script := "#!/bin/sh\necho \"$@\" >'" + dir + "/asked'\ncat requirements.in >>'" + dir + "/asked'\ncp '" + dir + "/answer' pylock.toml\n"
+	script := "#!/bin/sh\necho \"$@\" >'" + dir + "/asked'\ncat pyproject.toml >>'" + dir + "/asked'\ncp '" + dir + "/answer' pylock.toml\n"
 	for name, text := range map[string]string{"uv": script, "answer": answer} {
 		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
 	}
@@ -85,7 +85,7 @@ func TestResolveAWheel(t *testing.T) {
 	want := wheelPin("3.11", "1")
 	check.That(t, err == nil && len(f.Sources) == 1 && f.Sources[0] == want, "got %+v, %v", f.Sources, err)
 	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
-	for _, want := range []string{"--no-deps", "--python-version 3.11", "--only-binary :all:", "\ntiny==1.0\n"} {
+	for _, want := range []string{"--no-deps", "--python-version 3.11", "--only-binary :all:", `["tiny==1.0"]`} {
 		check.That(t, err == nil && strings.Contains(string(asked), want), "%q is not in %s, %v", want, asked, err)
 	}
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "answer"), []byte(none), 0o644))

@@ -15,7 +15,7 @@ var (
 	// requirement follows PEP 508: a name, extras, then version clauses or an address,
 	// then a marker.
 	requirement = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\s*(\[[A-Za-z0-9._, -]*\])?\s*` +
-		`(@\s*\S+|\(?\s*(` + clause + `(\s*,\s*` + clause + `)*\s*,?)?\s*\)?)\s*(;.*)?$`)
+		`(@\s*\S+|\(?\s*(` + clause + `(\s*,\s*` + clause + `)*\s*,?)?\s*\)?)\s*(;.*)?( from [a-z0-9][a-z0-9.-]*)?$`)
 )
 
 // clause is a version clause of a requirement, such as >=1.2.
