@@ -57,7 +57,7 @@ func cpuUses(r io.ReaderAt) ([]CPUUse, error) {
 	if len(code.seen) == 0 {
 		return nil, errors.New("it has no code")
 	}
-	if err := errors.Join(code.outside(), code.entries()); err != nil {
+	if err := errors.Join(code.outside(), code.entries(), code.demanded()); err != nil {
 		return nil, err
 	}
 	return code.sorted(), nil
@@ -141,6 +141,54 @@ func (c *machineCode) entries() error {
 		}
 	}
 	return nil
+}
+
+// levels are the bits of isaNeeded, a property in a note of the linker. The loader refuses
+// a library on a processor below such a level, whatever its instructions are.
+var levels = []string{"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"}
+
+// GNU_PROPERTY_X86_ISA_1_NEEDED, and the kind of note.
+const isaNeeded, propertyNote = 0xc0008002, 5
+
+// demanded notes the features of the levels that the loader demands.
+func (c *machineCode) demanded() error {
+	for _, p := range c.file.Progs {
+		if p.Type != elf.PT_NOTE && p.Type != elf.PT_GNU_PROPERTY {
+			continue
+		}
+		data, err := io.ReadAll(p.Open())
+		if err != nil {
+			return err
+		}
+		pad := func(n uint64) uint64 { return (n + p.Align - 1) &^ (p.Align - 1) }
+		for p.Align >= 4 && len(data) >= 12 {
+			kind, start := word(data, 8), pad(12+word(data, 0))
+			end := start + pad(word(data, 4))
+			if end > uint64(len(data)) {
+				break
+			}
+			if kind == propertyNote {
+				c.readProperties(data[start:end], p)
+			}
+			data = data[end:]
+		}
+	}
+	return nil
+}
+
+func (c *machineCode) readProperties(data []byte, p *elf.Prog) {
+	for len(data) >= 12 {
+		for i, level := range levels {
+			features, _ := x86.Level(level)
+			for _, f := range features {
+				if word(data, 0) == isaNeeded && data[8]>>i&1 == 1 {
+					key := CPUUse{Feature: f, Function: "the loader, which demands " + level}
+					c.uses[key] = CPUUse{f, key.Function, 1, p.Vaddr}
+				}
+			}
+		}
+		data = data[min(8+(word(data, 4)+7)&^7, uint64(len(data))):]
+	}
 }
 
 // has reports whether an address lies in code already read.

@@ -95,6 +95,9 @@ func describe(r io.ReaderAt) (known description, err error) {
 		return known, err
 	}
 	f.setFloors(required)
+	if d.values[dtRelrSize] != 0 {
+		f.raise("GLIBC", packedRelocations)
+	}
 	known.Texts = img.textSections()
 	return known, f.addSymbols(d)
 }
@@ -173,9 +176,21 @@ func (f *File) addSymbol(s elf.Symbol) error {
 func (f *File) setFloors(required []elf.DynamicVersionDep) {
 	f.Floors = map[string]string{}
 	for _, v := range required {
-		if m := numbered.FindStringSubmatch(v.Dep); m != nil && CompareVersions(m[2], f.Floors[m[1]]) > 0 {
-			f.Floors[m[1]] = m[2]
+		if m := numbered.FindStringSubmatch(v.Dep); m != nil {
+			f.raise(m[1], m[2])
+		} else if v.Dep == "GLIBC_ABI_DT_RELR" {
+			f.raise("GLIBC", packedRelocations)
 		}
+	}
+}
+
+// packedRelocations is the first glibc that applies those of DT_RELR. An older one leaves
+// the words as they are, or refuses the library for its version GLIBC_ABI_DT_RELR.
+const packedRelocations = "2.36"
+
+func (f *File) raise(namespace, version string) {
+	if CompareVersions(version, f.Floors[namespace]) > 0 {
+		f.Floors[namespace] = version
 	}
 }
 

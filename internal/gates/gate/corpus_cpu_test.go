@@ -25,6 +25,8 @@ func badCode() []bad {
 		}, "cpu-isa", "and 2 more functions; expected x86-64", "-march=native"),
 		refused("code for AVX2 in a function without a check of the processor", horovodROCm, func(s *specimen) { add(s, "horovod_sum", avx2) },
 			"cpu-isa", "uses avx2 in horovod_sum (0x", "SIGILL"),
+		refused("a note of the linker for which the loader refuses older processors", horovodROCm, func(s *specimen) { s.library().Level = 3 },
+			"cpu-isa", "uses avx2 in the loader, which demands x86-64-v3 (0x", "-march=native"),
 		refused("bytes in place of code", ncclVerbs, func(s *specimen) { add(s, "data", []byte{0x06, 0x06}) },
 			"cpu-isa", "not an instruction of 64-bit x86", "run the gate again").unmeasured(),
 		refused("debug information of a build in a home directory", horovodROCm,

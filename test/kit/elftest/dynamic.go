@@ -18,6 +18,7 @@ type dynamic struct {
 	syms     []elf.Sym64
 	indexes  []uint16 // the version number of each symbol
 	versions []version
+	last     elf.Prog64 // the last segment, empty or with a note
 }
 
 // version is a version of another library, or of this library if library is "". Its
@@ -42,6 +43,16 @@ func (d *dynamic) texts(texts []string) {
 	if len(texts) > 0 {
 		d.w.add(".rodata", elf.Section64{Type: uint32(elf.SHT_PROGBITS)}, []byte("\x00"+strings.Join(texts, "\x00")+"\x00"))
 	}
+}
+
+// level adds the note by which a linker demands a level of x86-64.
+func (d *dynamic) level(level int) {
+	if level == 0 {
+		return
+	}
+	note := pack(uint32(4), uint32(16), uint32(5), "GNU\x00", uint32(0xc0008002), uint32(4), uint32(1)<<(level-1), uint32(0))
+	s := d.w.sections[d.w.add(".note.gnu.property", elf.Section64{Type: uint32(elf.SHT_NOTE)}, note)]
+	d.last = elf.Prog64{Type: uint32(elf.PT_GNU_PROPERTY), Flags: uint32(elf.PF_R), Off: s.Off, Vaddr: s.Addr, Filesz: s.Size, Memsz: s.Size, Align: 8}
 }
 
 // returnZero is the machine code of a function that returns 0.
@@ -89,6 +100,12 @@ func (d *dynamic) symbol(s Symbol, sym elf.Sym64) {
 
 // relocations adds the table of relocations.
 func (d *dynamic) relocations(l Library) {
+	if l.Packed { // no word: an odd entry without a bit
+		at := d.w.add(".relr.dyn", elf.Section64{Type: 19, Entsize: 8}, pack(uint64(1)))
+		d.tag(36, d.w.sections[at].Addr) // DT_RELR, DT_RELRSZ, DT_RELRENT
+		d.tag(35, 8)
+		d.tag(37, 8)
+	}
 	if len(l.Relocations) == 0 {
 		return
 	}
@@ -151,7 +168,7 @@ func (d *dynamic) segments(table elf.Section64) {
 		{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_X), Filesz: all, Memsz: all, Align: 0x1000},
 		{Type: uint32(elf.PT_DYNAMIC), Flags: uint32(elf.PF_R), Off: table.Off, Vaddr: table.Addr, Filesz: table.Size, Memsz: table.Size, Align: 8},
 		{Type: uint32(elf.PT_GNU_STACK), Flags: uint32(elf.PF_R | elf.PF_W), Align: 16},
-		{Type: uint32(elf.PT_NULL)},
+		d.last,
 	}
 }
 

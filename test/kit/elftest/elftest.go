@@ -24,7 +24,9 @@ type Library struct {
 	Sections  []Section // additional sections, such as .nv_fatbin
 	// Relocations are written by the loader over the code of exported functions.
 	Relocations []Relocation
+	Packed      bool // it has a table of packed relocations
 	Writable    bool // its code
+	Level       int  // of x86-64 that the loader demands, by the note of a linker; 0 for none
 }
 
 // Relocation is an R_X86_64_64: the loader writes the sum of the value of an undefined weak
@@ -80,6 +82,7 @@ func (l Library) Bytes() []byte {
 	for _, s := range l.Sections {
 		d.w.add(s.Name, elf.Section64{Type: uint32(elf.SHT_PROGBITS)}, s.Data)
 	}
+	d.level(l.Level)
 	d.relocations(l)
 	for _, soname := range l.Needed {
 		d.name(elf.DT_NEEDED, soname)
