@@ -70,9 +70,17 @@ type symbol struct {
 	size    uint64
 }
 
-// codeObject returns an ELF file for a GPU with one symbol table.
+// labelled returns a code object with another number of its target.
+func labelled(code []byte, number byte) []byte {
+	code = bytes.Clone(code)
+	code[48] = number
+	return code
+}
+
+// codeObject returns an ELF file for sm_90 or gfx942 with one symbol table.
 func codeObject(machine elf.Machine, symbols ...symbol) []byte {
 	h := header(elf.ET_EXEC, machine, 3, 0)
+	h.Flags = map[elf.Machine]uint32{elf.EM_CUDA: 90, elf.EM_AMDGPU: 0x4c}[machine]
 	names, table := []byte{0}, make([]byte, elf.Sym64Size)
 	for _, s := range symbols {
 		table = append(table, pack(elf.Sym64{

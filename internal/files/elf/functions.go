@@ -72,7 +72,7 @@ func (inv *inventory) look(section string, o object) error {
 	if o.machine == elf.EM_NONE {
 		err = ptxKernels(code, add)
 	} else {
-		err = objectFunctions(code, o.machine, add)
+		err = objectFunctions(code, o, add)
 	}
 	if err != nil {
 		return fmt.Errorf("code for %v: %w", o.target, err)

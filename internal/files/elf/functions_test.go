@@ -59,7 +59,7 @@ func TestDeviceFunctions(t *testing.T) {
 		},
 		{
 			"targets",
-			[]part{{loaded, elftest.Region(entryOf(kindCubin, 100, flagFamily, other), entryOf(kindCubin, 80, 0, other))}},
+			[]part{{loaded, elftest.Region(entryOf(kindCubin, 100, flagFamily, labelled(other, 100)), entryOf(kindCubin, 80, 0, labelled(other, 80)))}},
 			[]string{"sm_100f other()", "sm_80 other()"},
 		},
 		{
@@ -71,7 +71,7 @@ func TestDeviceFunctions(t *testing.T) {
 		{
 			"relocatable, linked for one target",
 			[]part{
-				{relocatable, elftest.Region(entryOf(kindCubin, 80, 0, other), entryOf(kindCubin, 90, 0, cubin), entryOf(kindPTX, 90, 0, ptx))},
+				{relocatable, elftest.Region(entryOf(kindCubin, 80, 0, labelled(other, 80)), entryOf(kindCubin, 90, 0, cubin), entryOf(kindPTX, 90, 0, ptx))},
 				{loaded, elftest.Region(entryOf(kindCubin, 90, 0, other))},
 			},
 			[]string{"compute_90 $second()", "compute_90 _Z5firstPf()", "compute_90 third()", "sm_80 other()", "sm_90 other()"},
@@ -157,12 +157,24 @@ func TestDeviceFunctionsRefuses(t *testing.T) {
 		{"no ELF", elftest.Region(entryOf(kindCubin, 90, 0, make([]byte, 100))), "bad magic number"},
 		{"no PTX", elftest.Region(entryOf(kindPTX, 90, 0, make([]byte, 100))), "it is not PTX"},
 		{"another machine", elftest.Region(entryOf(kindCubin, 90, 0, codeObject(elf.EM_AMDGPU))), "EM_AMDGPU"},
+		{"the code of another target", elftest.Region(entryOf(kindCubin, 80, 0, cubin)), "code for sm_80: it is code for sm_90"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := deviceFunctions(bytes.NewReader(library(part{loaded, test.data})))
 			check.Fails(t, err, test.want, got)
 		})
+	}
+}
+
+// AMD's runtime goes by the number in the code, and not by the label of the bundle.
+func TestAMDCodeUnderTheLabelOfAnother(t *testing.T) {
+	for id, says := range map[string]string{
+		"hip-amdgcn-amd-amdhsa-gfx90a:xnack+": "code for gfx90a:xnack+: its flags name the target 0x4c gfx942",
+		"hip-amdgcn-amd-amdhsa-gfx1310":       "code for gfx1310: its flags name the target 0x4c gfx942",
+	} {
+		_, err := deviceFunctions(bytes.NewReader(library(part{hipFatbin, elftest.Bundle(amdCode(id, codeObject(elf.EM_AMDGPU)))})))
+		check.Fails(t, err, says)
 	}
 }
 

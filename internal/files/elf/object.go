@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // cudaEntry is STO_CUDA_ENTRY. It marks a kernel in the st_other field of a cubin's
@@ -21,13 +23,17 @@ const (
 
 // objectFunctions calls found for each function defined in a code object. For AMD
 // kernels it calls found more than once.
-func objectFunctions(code []byte, machine elf.Machine, found func(name string, kernel bool)) error {
+func objectFunctions(code []byte, o object, found func(name string, kernel bool)) error {
+	machine := o.machine
 	f, err := elf.NewFile(headed{code, currentHeader(code, machine)})
 	if err != nil {
 		return fmt.Errorf("it is no ELF file: %w", err)
 	}
 	if f.Machine != machine {
 		return fmt.Errorf("it is code for %v, not for %v", f.Machine, machine)
+	}
+	if err := sameTarget(code, o.target); err != nil {
+		return err
 	}
 	for _, kind := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
 		s := f.SectionByType(kind)
@@ -47,6 +53,41 @@ func objectFunctions(code []byte, machine elf.Machine, found func(name string, k
 				found(string(name), role == kernel)
 			}
 		}
+	}
+	return nil
+}
+
+// amdNumbers are the numbers of targets in the flags of code objects (EF_AMDGPU_MACH,
+// llvm/include/llvm/BinaryFormat/ELF.h). AMD's runtime loads an object only on a GPU of its
+// number.
+var amdNumbers = map[string]byte{
+	"gfx906": 0x2f, "gfx908": 0x30, "gfx90a": 0x3f, "gfx942": 0x4c, "gfx950": 0x4f,
+	"gfx1030": 0x36, "gfx1100": 0x41, "gfx1101": 0x46, "gfx1200": 0x48, "gfx1201": 0x4e,
+}
+
+// sameTarget compares the target of a container's label with the number that the compiler
+// wrote into the code. The number of an NVIDIA target is in the first byte of the flags,
+// and since CUDA 13 (ABI 8) in the second.
+func sameTarget(code []byte, t Target) error {
+	const flags = 48 // its position
+	is, arch := code[flags], t.Arch
+	if t.Vendor == "nvidia" {
+		if code[elf.EI_ABIVERSION] >= 8 {
+			is = code[flags+1]
+		}
+		if want := strings.Trim(arch, "sm_af"); want != strconv.Itoa(int(is)) {
+			return fmt.Errorf("it is code for sm_%d", is)
+		}
+		return nil
+	}
+	other := ""
+	for name, number := range amdNumbers {
+		if number == is {
+			other = name
+		}
+	}
+	if want := amdNumbers[arch]; want != is && want != 0 || other != arch && other != "" {
+		return fmt.Errorf("its flags name the target %#x %s", is, other)
 	}
 	return nil
 }

@@ -142,6 +142,8 @@ func badTargets() []bad {
 		return refused(what, horovodKernels, func(s *specimen) { s.library().Sections = []elftest.Section{bundled(code)} }, "device-functions", says, do)
 	}
 	const cuda, nccl = "compute_90 sm_90", "sm_100f sm_90"
+	gfx942 := codeObject(memcpyKernel, scaleKernel)
+	gfx942[48] = 0x4c // the flags
 	return []bad{
 		row("no code for any GPU: the fat binary was stripped", horovodROCm, func(s *specimen) { s.library().Sections = nil }, "", "gfx90a"),
 		row("a bundle without code", horovodROCm, amd(), "", "gfx90a"),
@@ -158,6 +160,7 @@ func badTargets() []bad {
 		kernels("code of one byte for the gfx target", []byte{0}, "container 0: unexpected EOF", "not-measured never counts as a pass").unmeasured(),
 		kernels("code without a kernel for the gfx target", codeObject(), "holds no function for any GPU", "returns wrong sums"),
 		kernels("code without one of its kernels for the gfx target", codeObject(memcpyKernel), "has no match in gfx90a (1 kernels and 0 other functions) for *scale_buffer_k*", "returns wrong sums"),
+		kernels("the code of another gfx target under the label of the promised one", gfx942, "code for gfx90a: its flags name the target 0x4c gfx942", "not-measured never counts as a pass").unmeasured(),
 		refused("a fat binary without valid content", horovodROCm, func(s *specimen) {
 			s.library().Sections = []elftest.Section{{Name: ".hip_fatbin", Data: []byte("junk")}}
 		}, "device-code", "it holds no known container", "not-measured never counts as a pass").unmeasured(),

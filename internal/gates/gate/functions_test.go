@@ -83,10 +83,12 @@ func cubin(arch uint32, flags uint64, functions ...string) []byte {
 		symbols = append(symbols, little(uint32(len(names)), byte(0x12), other, uint16(1), uint64(0), uint64(128))...)
 		names = append(append(names, name...), 0)
 	}
-	return packed(2, arch, flags, elfFile(190, elfSection{kind: 2, link: 2, data: symbols}, elfSection{kind: 3, data: names}))
+	code := elfFile(190, elfSection{kind: 2, link: 2, data: symbols}, elfSection{kind: 3, data: names})
+	code[48] = byte(arch) // the flags
+	return packed(2, arch, flags, code)
 }
 
-// codeObject returns the code of an AMD target with kernels: each has a function and a
+// codeObject returns the code of gfx90a with kernels: each has a function and a
 // descriptor of 64 bytes.
 func codeObject(kernels ...string) []byte {
 	names, symbols := []byte{0}, make([]byte, 24)
@@ -95,7 +97,9 @@ func codeObject(kernels ...string) []byte {
 		symbols = append(symbols, little(uint32(len(names)+len(kernel)+1), byte(0x11), byte(0), uint16(1), uint64(0), uint64(64))...)
 		names = append(names, kernel+"\x00"+kernel+".kd\x00"...)
 	}
-	return elfFile(224, elfSection{kind: 2, link: 2, data: symbols}, elfSection{kind: 3, data: names})
+	code := elfFile(224, elfSection{kind: 2, link: 2, data: symbols}, elfSection{kind: 3, data: names})
+	code[48] = 0x3f // the flags
+	return code
 }
 
 // unknownPacking is a flag between those of LZ4 and zstd.
