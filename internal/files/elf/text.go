@@ -39,8 +39,8 @@ func EachText(r io.ReaderAt, visit func(string)) error {
 	return eachText(r, constants, visit)
 }
 
-// EachSourceText visits the texts of EachText and those for debuggers: names of source
-// files, of directories and of the compiler.
+// EachSourceText visits the texts of EachText, those for debuggers (names of source files,
+// of directories and of the compiler), and those in code for GPUs that is not compressed.
 func EachSourceText(r io.ReaderAt, visit func(string)) error {
 	return eachText(r, func(string) bool { return true }, visit)
 }
@@ -50,7 +50,7 @@ func constants(section string) bool {
 }
 
 func debugging(section string) bool {
-	return slices.Contains([]string{".debug_str", ".debug_line_str", ".debug_line", ".comment"}, section)
+	return slices.Contains([]string{".debug_str", ".debug_line_str", ".debug_line", ".comment", hipFatbin, loaded, relocatable}, section)
 }
 
 // textSection is a section with texts. Sections share no bytes of the file, so the time to read them

@@ -32,6 +32,9 @@ func badCode() []bad {
 		refused("debug information of a build in a home directory", horovodROCm,
 			func(s *specimen) { s.debug("/home/jane/horovod/build/temp.linux-x86_64-cpython-311") },
 			"build-paths", "holds /home/jane/horovod/build/temp.linux-x86_64-cpython-311", "-ffile-prefix-map"),
+		refused("debug information of hipcc in the code for GPUs", horovodROCm, func(s *specimen) {
+			s.library().Sections = []elftest.Section{bundled(append(codeObject(memcpyKernel), "/home/jane/horovod/hip_kernels.cpp\x00"...))}
+		}, "build-paths", "holds /home/jane/horovod/hip_kernels.cpp", "-ffile-prefix-map"),
 		refused("the name of a compiler's temporary file", ncclVerbs, func(s *specimen) { s.debug("/tmp/icpx-364ca0d988") },
 			"build-paths", "holds /tmp/icpx-364ca0d988", "other bytes elsewhere"),
 		refused("a path of a build service's machine", horovodROCm,
