@@ -33,6 +33,7 @@ func sourced() *specimen {
 		wheeltest.File{Name: infoROCm + "entry_points.txt", Text: stockEntry},
 		wheeltest.File{Name: infoROCm + "LICENSE", Text: stockLicense})
 	s.wheel.License = "Apache\n        2.0"
+	s.wheel.Requires = []string{"psutil", "pytorch-lightning>=1; extra == \"spark\""}
 	s.source = &original{
 		entries: []member{
 			file("horovod-0.28.1/setup.py", "setup()\n"),
@@ -41,6 +42,7 @@ func sourced() *specimen {
 			file("horovod-0.28.1/horovod/tensorflow/__init__.py", stockInit),
 			file("horovod-0.28.1/horovod.egg-info/PKG-INFO", "Metadata-Version: 2.1\nName: horovod\nVersion: 0.28.1\nLicense: Apache 2.0\nLicense-Expression: UNKNOWN\nClassifier: Topic :: x\n"),
 			file("horovod-0.28.1/horovod.egg-info/entry_points.txt", stockEntry+"\n"),
+			file("horovod-0.28.1/horovod.egg-info/requires.txt", "psutil\n\n[spark:python_version < \"3.8\"]\nPyTorch_lightning>=1\n"),
 			file("horovod-0.28.1/LICENSE", stockLicense),
 			file("horovod-0.28.1/third_party/x/LICENSE", "MIT License\n"),
 		},
@@ -106,6 +108,10 @@ func badPython() []bad {
 			func(s *specimen) { s.wheel.License = "MIT" }),
 		row("a wheel that lost the license of its metadata", `METADATA has the License "", and the source has "Apache 2.0"`,
 			func(s *specimen) { s.wheel.License = "" }),
+		row("a wheel that requires a project whose name is near to that of another", `METADATA requires "psutils", which the source does not name`,
+			func(s *specimen) { s.wheel.Requires[0] = "psutils" }),
+		row("a wheel that requires a project for an extra of its own", `METADATA requires "spark; extra == \"spark\"", which the source does not name`,
+			func(s *specimen) { s.wheel.Requires[1] = "spark; extra == \"spark\"" }),
 		row("a wheel whose metadata state a license by an expression", `METADATA has the License-Expression "MIT", and the source has ""`,
 			func(s *specimen) { s.wheel.License += "\nLicense-Expression: MIT" }),
 		row("a wheel whose metadata list another license", `METADATA has the Classifier "License :: OSI Approved :: MIT License", and the source has ""`,

@@ -20,7 +20,7 @@ import (
 
 var pythonSource = Gate{
 	Name:   "python-source",
-	Asks:   "every Python file, program, entry point, license and SBOM of the wheel is that of the patched source tree",
+	Asks:   "every Python file, program, entry point, requirement, license and SBOM of the wheel is that of the patched source tree",
 	Remedy: "the recipe's script changed or added Python, a license or an SBOM: make each change with a patch, and give its reason there",
 	Wants:  func(e recipe.Expect) bool { return e.Tree == "" && e.Wheelhouse == nil && len(e.Packages) > 0 },
 	check:  checkPythonSource,
@@ -56,7 +56,7 @@ func checkPythonSource(ctx context.Context, s Subject) verdict.Verdict {
 			problems = append(problems, name+" "+fault)
 		}
 	}
-	problems = slices.Concat(problems, source.lost(w, s.Expect.Packages), source.otherLicense(w.Metadata))
+	problems = slices.Concat(problems, source.lost(w, s.Expect.Packages), source.otherLicense(w.Metadata), source.otherRequirements(w.Metadata))
 	return verdict.Judge(problems, []string{fmt.Sprintf("%d files, as in %s with %d patches", len(names), s.Source.Name, len(s.Source.Patches))})
 }
 
@@ -143,6 +143,7 @@ func isLicense(name string) bool {
 type pythonTree struct {
 	files       map[string][]byte // by the place in a wheel
 	description wheel.Header      // PKG-INFO, if the source has it
+	required    map[string]bool   // normal names of the projects in requires.txt beside it
 	libraries   map[string]bool   // places of libraries
 	entryPoints []string
 }
@@ -191,6 +192,9 @@ func (s Upstream) python(ctx context.Context, distribution string, packages []st
 			}
 		}
 	}
+	if t.required, err = requiredBy(ctx, tree, info); err != nil {
+		return t, err
+	}
 	t.entryPoints, err = entryPointsOf(ctx, tree, t.files[entryPointsFile], info)
 	return t, err
 }
@@ -202,7 +206,23 @@ const pyproject = "pyproject.toml"
 // points.
 func describes(name string) bool {
 	base := path.Base(name)
-	return name == pyproject || strings.HasSuffix(path.Dir(name), ".egg-info") && (base == "PKG-INFO" || base == "entry_points.txt")
+	return name == pyproject || strings.HasSuffix(path.Dir(name), ".egg-info") && slices.Contains([]string{"PKG-INFO", "entry_points.txt", "requires.txt"}, base)
+}
+
+// requiredBy returns the projects that setuptools noted as required when it packed the
+// source. A line in brackets names an extra.
+func requiredBy(ctx context.Context, tree *sourcetree.Tree, info string) (map[string]bool, error) {
+	data, err := tree.ReadFile(ctx, path.Join(info, "requires.txt"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	required := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		if name := projectOf(line); name != "" {
+			required[wheel.NormalName(name)] = true
+		}
+	}
+	return required, nil
 }
 
 // eggInfo returns the directory in which setuptools described the distribution when it
@@ -289,6 +309,17 @@ func (t pythonTree) otherLicense(metadata wheel.Header) (problems []string) {
 		}
 		if stated[0] != stated[1] {
 			problems = append(problems, fmt.Sprintf("METADATA has the %s %.100q, and the source has %.100q", field, stated[0], stated[1]))
+		}
+	}
+	return problems
+}
+
+// otherRequirements names the projects that METADATA requires and the source does not:
+// installers fetch and run them.
+func (t pythonTree) otherRequirements(metadata wheel.Header) (problems []string) {
+	for _, requirement := range metadata.Values("Requires-Dist") {
+		if t.description != nil && !t.required[wheel.NormalName(projectOf(requirement))] {
+			problems = append(problems, fmt.Sprintf("METADATA requires %.100q, which the source does not name", requirement))
 		}
 	}
 	return problems
