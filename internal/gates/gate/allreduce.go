@@ -309,7 +309,7 @@ func faultsOfMaps(end ranksEnd) (problems []string) {
 		if !r.End {
 			continue
 		}
-		for _, problem := range unmapped(r.Mapped, end.digests) {
+		for _, problem := range strange(*r, end.digests) {
 			problems = append(problems, fmt.Sprintf("rank %d: %s", rank, problem))
 		}
 	}

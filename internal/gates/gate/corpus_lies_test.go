@@ -42,8 +42,33 @@ func badLies() []bad {
 			}
 		}, "launcher", "rank 0 did not start: horovodrun: exit 0", lookAgain).unmeasured(),
 		refused("an import that ends its process with 0", horovodROCm, func(s *specimen) {
-			s.box.question = func(gate string, a *answer) { a.End = a.End && gate != "import" }
+			s.box.question = func(gate string, a *answer) {
+				if gate == "import" {
+					a.End, a.Exit = false, at(0)
+				}
+			}
 		}, "import", "the process ended with exit 0 before the import had", "does not fit the installed framework"),
+		refused("an import that makes every exit status 0", horovodROCm, func(s *specimen) {
+			s.box.question = func(gate string, a *answer) {
+				if gate == "import" {
+					a.Exit = at(0)
+				}
+			}
+		}, "import", "the program ended with 33, and its process with 0: a job that fails looks like one that did not", "does not fit the installed framework"),
+		refused("an import that waits for connections from the network", horovodROCm, func(s *specimen) {
+			s.box.question = func(gate string, a *answer) {
+				if gate == "import" {
+					a.Sockets = []string{"tcp 00000000:5C9D"}
+				}
+			}
+		}, "import", "it opens the network with tcp 00000000:5C9D", "does not fit the installed framework"),
+		refused("an import that writes over the code of another library in memory", horovodROCm, func(s *specimen) {
+			s.box.question = func(gate string, a *answer) {
+				if gate == "import" {
+					a.Patched = []string{"/usr/lib/x86_64-linux-gnu/libcrypto.so.3"}
+				}
+			}
+		}, "import", `its process writes over the code of "/usr/lib/x86_64-linux-gnu/libcrypto.so.3" in memory`, "does not fit the installed framework"),
 		refused("an import that starts a process which runs on", horovodROCm, func(s *specimen) {
 			s.box.question = func(gate string, a *answer) {
 				if gate == "import" {
@@ -259,6 +284,9 @@ func TestLyingWheels(t *testing.T) {
 		"the extension is never loaded":           {map[string]string{ops: "library = None"}, allreduce2, "rank 0: its process maps no horovod/torch/mpi_lib_v2"},
 		"the extension is never imported":         {map[string]string{ops: "library = None"}, importModule, "its process maps no horovod/torch/mpi_lib_v2"},
 		"the import leaves a process":             {map[string]string{ops: "GOOD\nif os.fork() == 0:\n    os.setsid()\n    os.closerange(0, 99)\n    import time\n    time.sleep(99)"}, importModule, "which runs on after its process has ended"},
+		"the import hides exit statuses":          {map[string]string{ops: "GOOD\nimport atexit\natexit.register(os._exit, 0)"}, importModule, "the program ended with 33, and its process with 0"},
+		"the import waits for connections":        {map[string]string{ops: "GOOD\nimport socket\nwaiting = socket.create_server(('127.0.0.1', 0))"}, importModule, "it opens the network with tcp 0100007F:"},
+		"the import writes over code":             {map[string]string{ops: "GOOD\nat = ctypes.cast(library.horovod_mpi_built, ctypes.c_void_p).value & -4096\nctypes.CDLL(None).mprotect(ctypes.c_void_p(at), 4096, 7)\nctypes.memmove(at, at, 1)\nctypes.CDLL(None).mprotect(ctypes.c_void_p(at), 4096, 5)"}, importModule, "its process writes over the code of \""},
 		"the import writes beside the packages":   {map[string]string{ops: "GOOD\nopen(os.path.dirname(__file__) + '/../../sitecustomize.py', 'w')"}, importModule, "/sitecustomize.py\""},
 		"the import writes to the home":           {map[string]string{ops: "GOOD\nos.makedirs(os.path.expanduser('~/.config/a'))"}, importModule, "/.config/a\""},
 		"the import writes the settings of Keras": {map[string]string{ops: "GOOD\nopen(os.environ['KERAS_HOME'] + '/keras.json', 'w')"}, importModule, "/keras.json\""},

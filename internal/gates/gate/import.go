@@ -12,12 +12,15 @@ import (
 
 var importModule = Gate{
 	Name:   "import",
-	Asks:   "the promised modules (for Horovod, the framework's extension) import in a clean container, with the extension of the wheel mapped, and write no file",
+	Asks:   "the promised modules (for Horovod, the framework's extension) import in a clean container, with the extension of the wheel mapped; they write no file, open no network connection, and leave exit statuses alone",
 	Remedy: "the extension does not fit the installed framework: an undefined symbol names the differing library; or the run-time image lacks a library: read the gate elf-symbols; or the run-time packages lack a needed module; or the wheel lacks the module: correct expect.import",
 	Wants:  func(e recipe.Expect) bool { return len(e.Import) > 0 },
 	Needs:  Container,
 	check:  checkImport,
 }
+
+// exitOfImport is the exit status of a program after its import.
+const exitOfImport = 33
 
 func checkImport(ctx context.Context, s Subject) verdict.Verdict {
 	said, err := s.answers(ctx, "import")
@@ -34,13 +37,18 @@ func checkImport(ctx context.Context, s Subject) verdict.Verdict {
 	for i, module := range importsOf(s.Expect) {
 		statement, is := "import "+module, said[i]
 		switch {
-		case is.Exit == nil || *is.Exit != 0:
+		case is.Exit == nil || *is.Exit != 0 && *is.Exit != exitOfImport:
 			problems = append(problems, fmt.Sprintf("%s: %s: %s", statement, exited(is.Exit), lastLine(is.Output)))
 		case !is.End:
-			problems = append(problems, statement+": the process ended with exit 0 before the import had")
+			problems = append(problems, fmt.Sprintf("%s: the process ended with %s before the import had", statement, exited(is.Exit)))
+		case *is.Exit == 0:
+			problems = append(problems, fmt.Sprintf("%s: the program ended with %d, and its process with 0: a job that fails looks like one that did not", statement, exitOfImport))
 		default:
-			for _, problem := range unmapped(is.Mapped, digests) {
+			for _, problem := range strange(is.rankEnd, digests) {
 				problems = append(problems, statement+": "+problem)
+			}
+			if len(is.Sockets) > 0 {
+				problems = append(problems, fmt.Sprintf("%s: it opens the network with %s", statement, listed(is.Sockets, 3)))
 			}
 			if len(is.Left) > 0 {
 				problems = append(problems, fmt.Sprintf("%s: it starts %s, which runs on after its process has ended", statement, listed(is.Left, 3)))

@@ -46,7 +46,7 @@ func checkLoad(ctx context.Context, s Subject) verdict.Verdict {
 		return verdict.Failed("%s cannot be loaded: %s with %d reports: %s", s.Expect.Library, exited(is.Exit), len(reports), lastLine(is.Output)).
 			Because("a needed library is missing or too old in the run-time image: read the gate elf-symbols; after a crash, run load.py in that image under a debugger")
 	}
-	if problems := unmapped(is.Mapped, digests); len(problems) > 0 {
+	if problems := strange(is.rankEnd, digests); len(problems) > 0 {
 		return verdict.Judge(problems, nil)
 	}
 	return judgeLoaded(reports[0], says, s.Expect.LibrarySays)

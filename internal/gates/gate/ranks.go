@@ -76,8 +76,12 @@ type rankEnd struct {
 	Lines  []string     `json:"lines"`
 	End    bool         `json:"end"`
 	Mapped []mappedFile `json:"mapped"`
-	Exit   *int         `json:"exit"`
-	Why    string       `json:"why"`
+	// Patched names the mapped files whose code the process changed in its memory, and
+	// Sockets its sockets of the network.
+	Patched []string `json:"patched"`
+	Sockets []string `json:"sockets"`
+	Exit    *int     `json:"exit"`
+	Why     string   `json:"why"`
 }
 
 type mappedFile struct {
@@ -321,15 +325,18 @@ func (s Subject) digests(patterns ...string) (map[string]string, error) {
 	return digests, nil
 }
 
-// unmapped returns the problem of a process that does not map each extension of the
-// wheel, byte for byte.
-func unmapped(mapped []mappedFile, digests map[string]string) (problems []string) {
+// strange returns the problems of a process that does not map each extension of the
+// wheel, byte for byte, or that changes code in its memory.
+func strange(r rankEnd, digests map[string]string) (problems []string) {
+	if len(r.Patched) > 0 {
+		problems = append(problems, "its process writes over the code of "+some(r.Patched)+" in memory")
+	}
 	for _, name := range slices.Sorted(maps.Keys(digests)) {
-		at := slices.IndexFunc(mapped, func(f mappedFile) bool { return strings.HasSuffix(f.Path, "/"+name) })
+		at := slices.IndexFunc(r.Mapped, func(f mappedFile) bool { return strings.HasSuffix(f.Path, "/"+name) })
 		switch {
 		case at < 0:
 			problems = append(problems, fmt.Sprintf("its process maps no %s of the wheel", name))
-		case mapped[at].SHA256 != digests[name]:
+		case r.Mapped[at].SHA256 != digests[name]:
 			problems = append(problems, fmt.Sprintf("its process maps a %s that is not the wheel's", name))
 		}
 	}
@@ -356,7 +363,7 @@ func (e ranksEnd) faults() (problems []string, blind error) {
 		case r.Exit == nil || *r.Exit != 0:
 			problems = append(problems, fmt.Sprintf("rank %d came to its end and then ended with %s: %s", n, cmp.Or(r.Why, exited(r.Exit)), lastLine(e.Log)))
 		default:
-			for _, problem := range unmapped(r.Mapped, e.digests) {
+			for _, problem := range strange(*r, e.digests) {
 				problems = append(problems, fmt.Sprintf("rank %d: %s", n, problem))
 			}
 		}

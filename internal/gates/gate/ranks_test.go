@@ -145,6 +145,9 @@ func (c container) alone(program []string) (end ranksEnd, ok bool) {
 	}
 	result := c.answers[gate]
 	a := answer{rankEnd: rankEnd{Exit: at(result.Exit), End: result.Exit == 0, Mapped: c.mapped}, Output: result.Output}
+	if gate == "import" && a.End {
+		a.Exit = at(exitOfImport)
+	}
 	text := jsonLine(result.Output)
 	switch {
 	case text == "":

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -79,7 +80,7 @@ func (s Subject) questions(task ring) (all []launch) {
 		ask("platform", "framework_platform.py", e.Import[0])
 	}
 	for _, module := range importsOf(e) {
-		ask("import", "imports.py", module)
+		ask("import", "imports.py", module, strconv.Itoa(exitOfImport))
 		all[len(all)-1].clean = true
 	}
 	if wantsCheckBuild(e) {

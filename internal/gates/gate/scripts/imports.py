@@ -1,4 +1,4 @@
-"""Import a module and come to the end."""
+"""Import a module, come to the end, and end with an exit status."""
 import importlib
 import sys
 
@@ -6,3 +6,4 @@ import asked
 
 importlib.import_module(sys.argv[1])
 asked.end()
+sys.exit(int(sys.argv[2]))

@@ -24,8 +24,9 @@ for each launch
     exit      status of the launcher; null if it was killed at the limit
     log       its output, and that of the ranks
     ranks     for each rank: the "lines" that it reported, whether it came to its "end",
-              what it had "mapped" there, its "exit" status by the kernel, and "why" that
-              is missing; null for a rank that did not start
+              what it had "mapped" there, the files whose code it had "patched" in its memory,
+              its "sockets" of the network, its "exit" status by the kernel, and "why" that is
+              missing; null for a rank that did not start
     left      the programs of processes that ranks started and did not end
     written   what changed in the file system since the launch before, other than temporary files and the work of
               frameworks that begin; [] if not asked
@@ -93,7 +94,7 @@ class Rank:
 
     def __init__(self, connection, env, launchers=()):
         self.connection, self.env, self.launchers, self.process = connection, env, launchers, 0
-        self.report = {"lines": [], "end": False, "mapped": [], "exit": None, "why": ""}
+        self.report = {"lines": [], "end": False, "mapped": [], "patched": [], "sockets": [], "exit": None, "why": ""}
 
     def start(self, forks, program, output, deadline):
         self.channel, theirs = socket.socketpair()
@@ -261,6 +262,7 @@ class Launch:
                     break
                 if line == b'{"end": true}\n':
                     report["mapped"] = witness.mapped(rank.process, self.job["watch"], self.job["members"])
+                    report["patched"], report["sockets"] = witness.patched(rank.process), witness.sockets(rank.process)
                     self.reach_end(rank)
                     rank.channel.sendall(b"go\n")
                     break

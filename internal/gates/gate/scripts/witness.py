@@ -47,6 +47,37 @@ def mapped(pid, pattern, members):
     return found
 
 
+def patched(pid):
+    """The files whose code in the memory of a process is no longer that of the file: the kernel counts its own pages."""
+    found, path = set(), ""
+    with open("/proc/%d/smaps" % pid) as maps:
+        for line in maps:
+            fields = line.rstrip("\n").split(None, 5)
+            if not fields[0].endswith(":"):  # the line of a part
+                path = fields[5] if len(fields) == 6 and "x" in fields[1] else ""
+            elif path.startswith("/") and fields[0] == "Anonymous:" and fields[1] != "0":
+                found.add(path)
+    return sorted(found)
+
+
+def sockets(pid):
+    """The sockets of the network that a process holds: protocol, and local address and port in hexadecimal digits."""
+    held, found = set(), []
+    for name in os.listdir("/proc/%d/fd" % pid):
+        try:
+            held.add(os.readlink("/proc/%d/fd/%s" % (pid, name)))
+        except OSError:
+            pass  # closed since
+    for protocol in ("tcp", "tcp6", "udp", "udp6", "raw", "raw6"):
+        try:
+            with open("/proc/%d/net/%s" % (pid, protocol)) as table:
+                rows = [line.split() for line in table][1:]
+        except OSError:
+            continue  # the kernel has no such protocol
+        found += ["%s %s" % (protocol, row[1]) for row in rows if "socket:[%s]" % row[9] in held]
+    return sorted(found)
+
+
 class Ends:
     """The beginning and the end of a text, however long it is."""
 
