@@ -16,7 +16,7 @@ func storeCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Com
 		Name: "store", Usage: "export, import, clean and verify the inputs of builds",
 		Subcommands: []*cli.Command{
 			exportCommand(cat, err, out),
-			importCommand(cat, err, out),
+			importCommand(out),
 			{
 				Name: "gc", Usage: "free disk space: empty the engine's cache and shrink the store",
 				Description: "Empties the cache of the engine started by builder. The next builds fill it again\nfrom the store. Removes from the store the files unused for the longest time.\nRemoves the scratch files, and keeps clones of repositories.\nWaits until no other builder uses the store.",
@@ -55,11 +55,8 @@ func exportCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 				return err
 			}
 			r := host.ExportRequest{Selection: of, To: c.String("to"), Without: c.StringSlice("without")}
-			index, err := host.Export(c.Context, in.host(), r)
-			if err != nil {
-				return err
-			}
-			return show.Export(out, r.To, index, c.Bool("json"))
+			done, err := host.Export(c.Context, in.host(), r)
+			return printResult(c, out, done, err == nil, err, show.Export)
 		}),
 	}
 }
@@ -71,24 +68,20 @@ func exportFlags() []cli.Flag {
 	)
 }
 
-func importCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
+func importCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
-		Name: "import", Usage: "read an export of another machine, and list the cells that it completes", ArgsUsage: "FILE…",
-		Flags: []cli.Flag{recipesFlag(), jsonFlag()},
+		Name: "import", Usage: "read an export of another machine into the store", ArgsUsage: "FILE…",
+		Flags: []cli.Flag{jsonFlag()},
 		Action: func(c *cli.Context) error {
-			if err != nil {
-				return err
-			}
 			if !c.Args().Present() {
 				return diag.Errorf(diag.Usage, "%s: name a file", c.Command.HelpName)
 			}
-			in, err := readInvocation(c, cat, out)
+			in, err := readInvocation(c, catalogue.Catalogue{}, out)
 			if err != nil {
 				return err
 			}
-			in.Sources.Offline = true
 			took, err := host.Import(c.Context, in.host(), c.Args().Slice())
-			return printResult(c, out, took, took.Cells != nil, err, show.Imported)
+			return printResult(c, out, took, took.Files+took.Known > 0 || err == nil, err, show.Imported)
 		},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"builder/cmd/builder/config"
 	"builder/internal/app/host"
 	"builder/internal/base/size"
-	"builder/internal/build/carry"
 	"builder/internal/build/native"
 	"builder/internal/machine/doctor"
 	"builder/internal/view/term"
@@ -87,21 +86,12 @@ func Collected(out term.Printer, done host.Collected, r host.CollectRequest) {
 	}
 }
 
-// Export prints the content of a written archive as text or as JSON.
-func Export(out term.Printer, to string, index carry.Index, asJSON bool) error {
-	if asJSON {
-		return out.JSON(struct {
-			To    string `json:"to"`
-			Bytes int64  `json:"bytes"`
-			carry.Index
-		}{to, index.Bytes(), index})
+// Export prints the exported cells, and counts the files.
+func Export(out term.Printer, done host.Exported) {
+	for _, c := range done.Cells {
+		out.Say("%s %s", c.ID, c.Key[:12])
 	}
-	cells, files := index.In(carry.Entries), index.In(carry.Blobs)
-	for _, c := range cells {
-		out.Say("%s %s", c.Name, c.SHA256[:12])
-	}
-	out.Say("wrote %s: %d cells, %d files, %s", to, len(cells), len(files), size.Text(index.Bytes()))
-	return nil
+	out.Say("wrote %s: %d cells, %d files, %s", done.To, len(done.Cells), done.Files, size.Text(done.Bytes))
 }
 
 // Config prints settings with their origins as a table or as JSON.
@@ -120,11 +110,8 @@ func Config(out term.Printer, settings []config.Shown, asJSON bool) error {
 	return nil
 }
 
-// Imported prints the cells and the files of an imported archive.
+// Imported counts the files of an imported archive.
 func Imported(out term.Printer, took host.Imported) {
-	for _, c := range took.Cells {
-		out.Say("%s: %s", c.ID, c.State)
-	}
 	out.Say("imported %d files, %s; the store already had %d files", took.Files, size.Text(took.Bytes), took.Known)
 }
 

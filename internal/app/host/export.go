@@ -45,48 +45,66 @@ func (x ExportRequest) problem() error {
 	return nil
 }
 
+// Exported lists the exported cells, and counts the files.
+type Exported struct {
+	To    string         `json:"to"`
+	Cells []ExportedCell `json:"cells"`
+	Files int            `json:"files"`
+	Bytes int64          `json:"bytes"`
+}
+
+// An ExportedCell is a cell whose files were exported.
+type ExportedCell struct {
+	ID  string `json:"id"`
+	Key string `json:"key"`
+}
+
 // Export writes all files needed by the chosen cells and their input cells.
-func Export(ctx context.Context, s Setup, x ExportRequest) (carry.Index, error) {
+func Export(ctx context.Context, s Setup, x ExportRequest) (Exported, error) {
 	if err := x.problem(); err != nil {
-		return carry.Index{}, err
+		return Exported{}, err
 	}
 	drafts, err := assemble.Choose(s.Catalogue, x.Recipe, x.Filter)
 	if err != nil {
-		return carry.Index{}, err
+		return Exported{}, err
 	}
 	w, err := s.Open(ctx)
 	if err != nil {
-		return carry.Index{}, err
+		return Exported{}, err
 	}
 	defer w.Close()
 	entries, err := s.Sources.Assembler(s.Catalogue, s.Keys.Home).Resolving(s.Sources.Resolver(w), s.Keys.Note).Entries(ctx, x.Recipe, x.Filter, drafts)
 	if err != nil {
-		return carry.Index{}, err
+		return Exported{}, err
 	}
 	if err := s.Sources.Unused(entries); err != nil {
-		return carry.Index{}, err
+		return Exported{}, err
 	}
-	load, err := x.gather(ctx, s, w, entries)
+	blobs, err := x.gather(ctx, s, w, entries)
 	if err != nil {
-		return carry.Index{}, err
+		return Exported{}, err
 	}
-	return carry.Write(x.To, load)
+	done := Exported{To: x.To}
+	for _, e := range assemble.OneOfEach(entries) {
+		done.Cells = append(done.Cells, ExportedCell{e.ID, e.Key()})
+	}
+	for _, b := range blobs {
+		done.Files++
+		done.Bytes += b.Size
+	}
+	return done, carry.Write(x.To, blobs, w.Open)
 }
 
 // gather downloads files missing from the store and returns everything to export.
-func (x ExportRequest) gather(ctx context.Context, s Setup, w *home.Workspace, entries []lock.Entry) (carry.Load, error) {
-	load := carry.Load{Entries: entries, Blobs: fetch.Blobs(entries...), Open: w.Open}
+func (x ExportRequest) gather(ctx context.Context, s Setup, w *home.Workspace, entries []lock.Entry) ([]store.Blob, error) {
+	blobs := fetch.Blobs(entries...)
 	images, err := pullImages(ctx, s, w, entries, slices.Contains(x.Without, "images"))
 	errs := []error{err, fetchInputs(ctx, s, w, entries)}
 	if !slices.Contains(x.Without, "uv") {
 		programs, err := importPrograms(ctx, w)
-		load.Blobs, errs = append(load.Blobs, programs...), append(errs, err)
+		blobs, errs = append(blobs, programs...), append(errs, err)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return load, err
-	}
-	load.Blobs = append(load.Blobs, images...)
-	return load, nil
+	return append(blobs, images...), errors.Join(errs...)
 }
 
 // pullImages puts the registry images of entries into the store and returns their blobs.

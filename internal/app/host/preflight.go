@@ -56,11 +56,6 @@ func heldBy(s Setup, state doctor.EngineState) func(digest string) bool {
 	return nil
 }
 
-// HasImage reports whether the store or an engine that builder starts has an image.
-func HasImage(s Setup, digest string) bool {
-	return stored(s.Keys.Home, digest) || quietNative(s).Holds(digest) || heldBy(s, doctor.EngineState{Kind: doctor.Container})(digest)
-}
-
 // stored reports whether the store of a home has an image.
 func stored(home, digest string) bool {
 	_, held := oci.Held(peek(home), digest)
