@@ -20,21 +20,6 @@ func wantFault(t *testing.T, r *bytes.Reader, says string) {
 	check.Fails(t, err, says)
 }
 
-// The loader finds symbols only by the hash table. A symbol missing there is not
-// exported.
-func TestSymbolsThatTheLoaderDoesNotFindAreRefused(t *testing.T) {
-	l := elftest.Library{Exported: elftest.Named("ncclGetVersion", "ncclAllReduce")}
-	wantFault(t, changed(t, l, ".hash", func(b []byte) {
-		copy(b[8:], []byte{0, 0, 0, 0}) // the bucket is empty
-	}), `has "ncclGetVersion", but the loader cannot find it by the hash table`)
-	wantFault(t, changed(t, l, ".hash", func(b []byte) {
-		copy(b[16:], []byte{1, 0, 0, 0}) // the first symbol leads to itself
-	}), `has "ncclAllReduce", but the loader cannot find it by the hash table`)
-	wantFault(t, changed(t, l, ".hash", func(b []byte) {
-		copy(b, []byte{0, 0, 0, 0})
-	}), "contradicts itself")
-}
-
 // The loader follows the list of versions, whatever its count says.
 func TestARequiredVersionIsNotHiddenByACount(t *testing.T) {
 	l := elftest.Library{Needed: []string{"libc.so.6"}, Undefined: append(elftest.From("libc.so.6", "GLIBC_2.2.5", "puts"), elftest.From("libc.so.6", "GLIBC_2.99", "new")...)}

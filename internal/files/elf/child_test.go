@@ -72,9 +72,8 @@ func TestHostileLibrariesAreBounded(t *testing.T) {
 		file []byte
 		says string
 	}{
-		"symbols with one long name":     {sharedNames(t), "reading it"},
-		"versions of many libraries":     {sharedVersions(t), "reading it"},
-		"an impossible count of records": {edit(t, small(), ".hash", func(b []byte) { copy(b, "\xff\xff\xff\x7f\xff\xff\xff\x7f") }), "leads beyond"},
+		"symbols with one long name": {sharedNames(t), "reading it"},
+		"versions of many libraries": {sharedVersions(t), "reading it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			budget := &Budget{all: time.Second, left: time.Second, known: map[io.ReaderAt]description{}}

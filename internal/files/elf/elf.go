@@ -135,17 +135,9 @@ func machineName(m elf.Machine) string {
 }
 
 func (f *File) addSymbols(d *dynamic) error {
-	findable, err := d.findable()
-	if err != nil {
-		return err
-	}
 	for i, s := range d.symbols {
-		exported := len(f.Exported)
 		if err := f.addSymbol(s); err != nil {
 			return fmt.Errorf("reading symbol %d: %w", i+1, err)
-		}
-		if len(f.Exported) > exported && !findable(i+1) {
-			return fmt.Errorf("the symbol table has %q, but the loader cannot find it by the hash table", s.Name)
 		}
 	}
 	return nil

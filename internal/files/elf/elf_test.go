@@ -104,25 +104,6 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// The GNU loader finds a symbol by the filter, the bucket and the hash in .gnu.hash. The
-// file of gcc has one word of filter, and the hash of its last symbol comes last.
-func TestSymbolsNotInTheGNUHashAreRefused(t *testing.T) {
-	whole, err := os.ReadFile(compile(t))
-	must.Succeed(t, err)
-	parsed, err := elf.NewFile(bytes.NewReader(whole))
-	must.Succeed(t, err)
-	s := parsed.Section(".gnu.hash")
-	for name, change := range map[string]func(table []byte){
-		"cannot find it by the hash table": func(table []byte) { clear(table[16:24]) },
-		"contradicts itself":               func(table []byte) { table[len(table)-4] &^= 1 },
-	} {
-		file := bytes.Clone(whole)
-		change(file[s.Offset:][:s.Size])
-		_, err := describe(bytes.NewReader(file))
-		check.Fails(t, err, name)
-	}
-}
-
 func TestReadRefusesEveryTruncation(t *testing.T) {
 	whole, err := os.ReadFile(compile(t))
 	must.Succeed(t, err)
