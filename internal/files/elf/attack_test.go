@@ -57,15 +57,3 @@ func TestTagsThatAreThereTwiceAreRefused(t *testing.T) {
 		copy(b[16:], b[:8]) // the run path becomes a second soname
 	}), "DT_SONAME twice")
 }
-
-// CPUUses reads only the sections marked as code. Machine code elsewhere would go
-// unread.
-func TestFunctionsOutsideOfTheCodeThatIsReadAreRefused(t *testing.T) {
-	l := elftest.Library{Exported: elftest.Named("f"), Texts: []string{"\xc5\xf8\x57\xc0\xc3"}}
-	r := changed(t, l, ".dynsym", func(b []byte) {
-		at := binary.LittleEndian.Uint64(b[24+8:])
-		binary.LittleEndian.PutUint64(b[24+8:], at+17) // into .rodata, which is executable too
-	})
-	uses, err := CPUUses(r)
-	check.Fails(t, err, "outside all sections of code", uses)
-}

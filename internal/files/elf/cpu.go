@@ -23,9 +23,10 @@ type CPUUse struct {
 	First    uint64 // address of the first such instruction
 }
 
-// CPUUses reads all machine code of an x86_64 library and returns the processor
-// extensions it uses, by function, sorted by feature and address. Invalid instructions
-// are an error, because the code after them cannot be read.
+// CPUUses reads the sections with code of an x86_64 library and returns the processor
+// extensions they use, by function, sorted by feature and address. Invalid instructions
+// are an error, because the code after them cannot be read. It does not read code
+// outside of sections, which no compiler makes.
 func CPUUses(r io.ReaderAt) ([]CPUUse, error) { return ask[[]CPUUse](r, "cpu") }
 
 // cpuUses is the work of a child.
@@ -45,6 +46,7 @@ func cpuUses(r io.ReaderAt) ([]CPUUse, error) {
 	if err := code.findFunctions(); err != nil {
 		return nil, err
 	}
+	seen := false
 	for _, s := range img.file.Sections {
 		if s.Flags&elf.SHF_EXECINSTR == 0 || s.Type != elf.SHT_PROGBITS || s.Size == 0 {
 			continue
@@ -52,65 +54,15 @@ func cpuUses(r io.ReaderAt) ([]CPUUse, error) {
 		if err := code.read(s); err != nil {
 			return nil, fmt.Errorf("section %q: %w", s.Name, err)
 		}
-		code.seen = append(code.seen, place{s.Name, s.Addr, s.Addr + s.Size})
+		seen = true
 	}
-	if len(code.seen) == 0 {
+	if !seen {
 		return nil, errors.New("it has no code")
 	}
-	if err := errors.Join(code.outside(), code.entries(), code.demanded()); err != nil {
+	if err := code.demanded(); err != nil {
 		return nil, err
 	}
 	return code.sorted(), nil
-}
-
-// outside returns an error if a page of an executable segment holds bytes outside of the
-// sections: a processor may run them, and no section shows them. Zeros, nop and int3
-// fill the space between functions.
-func (c *machineCode) outside() error {
-	described := c.described()
-	for _, p := range c.loads {
-		if p.Flags&elf.PF_X == 0 {
-			continue
-		}
-		at, end := p.Off, (p.Off+p.Filesz+minPage-1)&^(minPage-1)
-		for _, known := range append(slices.Clip(described), [2]uint64{end, end}) {
-			if found, err := c.filled(at, min(known[0], end)); err != nil {
-				return err
-			} else if found != nil {
-				return fmt.Errorf("its code at address %#x belongs to no section", p.Vaddr+*found-p.Off)
-			}
-			at = max(at, known[1])
-		}
-	}
-	return nil
-}
-
-// described returns the start and the end of what the file describes, in order: its
-// header, its tables of segments and sections, and the sections that are loaded.
-func (c *machineCode) described() [][2]uint64 {
-	h := c.header
-	ranges := [][2]uint64{{0, 64}, {h.Phoff, h.Phoff + 56*uint64(h.Phnum)}, {h.Shoff, h.Shoff + 64*uint64(len(c.file.Sections))}}
-	for _, s := range c.file.Sections {
-		if s.Flags&elf.SHF_ALLOC != 0 && s.Type != elf.SHT_NOBITS {
-			ranges = append(ranges, [2]uint64{s.Offset, s.Offset + s.Size})
-		}
-	}
-	slices.SortFunc(ranges, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
-	return ranges
-}
-
-// filled returns the position of the first byte of a part of the file that is no filling,
-// or nil. After the end of the file a loader maps zeros.
-func (c *machineCode) filled(at, end uint64) (*uint64, error) {
-	if at >= end {
-		return nil, nil
-	}
-	data, err := io.ReadAll(io.NewSectionReader(c.r, int64(at), int64(end-at)))
-	if i := slices.IndexFunc(data, func(b byte) bool { return b != 0 && b != 0x90 && b != 0xcc }); i >= 0 {
-		at += uint64(i)
-		return &at, nil
-	}
-	return nil, err
 }
 
 // machineCode is a library with the results read from its code so far.
@@ -118,29 +70,12 @@ type machineCode struct {
 	*dynamic
 	functions []place
 	uses      map[CPUUse]CPUUse // by feature and function alone
-	seen      []place           // sections already read
 }
 
 func (c *machineCode) sorted() []CPUUse {
 	return slices.SortedFunc(maps.Values(c.uses), func(a, b CPUUse) int {
 		return cmp.Or(cmp.Compare(a.Feature, b.Feature), cmp.Compare(a.First, b.First))
 	})
-}
-
-// entries returns an error if a function called by the loader or exported by the
-// library lies outside the code already read.
-func (c *machineCode) entries() error {
-	for _, tag := range []elf.DynTag{elf.DT_INIT, elf.DT_FINI} {
-		if at := c.values[tag]; at != 0 && !c.has(at) {
-			return fmt.Errorf("%v calls %#x, outside all sections of code", tag, at)
-		}
-	}
-	for _, s := range c.symbols {
-		if isFunction(s) && !c.has(s.Value) {
-			return fmt.Errorf("an exported function is at %#x, outside all sections of code", s.Value)
-		}
-	}
-	return nil
 }
 
 // levels are the bits of isaNeeded, a property in a note of the linker. The loader refuses
@@ -189,11 +124,6 @@ func (c *machineCode) readProperties(data []byte, p *elf.Prog) {
 		}
 		data = data[min(8+(word(data, 4)+7)&^7, uint64(len(data))):]
 	}
-}
-
-// has reports whether an address lies in code already read.
-func (c *machineCode) has(at uint64) bool {
-	return slices.ContainsFunc(c.seen, func(p place) bool { return at >= p.start && at < p.end })
 }
 
 func isFunction(s elf.Symbol) bool {

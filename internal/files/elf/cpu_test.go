@@ -2,8 +2,6 @@ package elf_test
 
 import (
 	"bytes"
-	debugelf "debug/elf"
-	"slices"
 	"strings"
 	"testing"
 
@@ -55,27 +53,4 @@ func TestNoCPUUses(t *testing.T) {
 		uses, err := elf.CPUUses(bytes.NewReader(c.of))
 		check.That(t, err != nil && strings.Contains(err.Error(), c.says), "%s: got %v, %v", c.says, uses, err)
 	}
-}
-
-// A processor runs the bytes between sections too, and no list of instructions shows
-// them.
-func TestCodeOutsideOfSections(t *testing.T) {
-	data := (&elftest.Library{Exported: []elftest.Symbol{{Name: "f"}}}).Bytes()
-	_, err := elf.CPUUses(bytes.NewReader(data))
-	must.Succeed(t, err)
-	f, err := debugelf.NewFile(bytes.NewReader(data))
-	must.Succeed(t, err)
-	i := slices.IndexFunc(f.Progs, func(p *debugelf.Prog) bool {
-		return p.Type == debugelf.PT_LOAD && p.Flags&debugelf.PF_X != 0
-	})
-	inSection := func(at uint64) bool {
-		return slices.ContainsFunc(f.Sections, func(s *debugelf.Section) bool { return s.Offset <= at && at < s.Offset+s.Size })
-	}
-	at := f.Progs[i].Off + f.Progs[i].Filesz - 1
-	for inSection(at) {
-		at--
-	}
-	copy(data[at:], "\x62")
-	_, err = elf.CPUUses(bytes.NewReader(data))
-	check.That(t, err != nil && strings.Contains(err.Error(), "belongs to no section"), "%v", err)
 }
