@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"errors"
+	"time"
 
 	"builder/internal/app/home"
 	"builder/internal/base/diag"
@@ -44,12 +45,7 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	var current *push
-	to, err := publish.Open(r.To, publish.Options{
-		Insecure: r.Insecure,
-		Progress: func(done, total int64) { current.bytes(done, total) },
-		Send:     s.sendWithUV,
-	})
+	to, err := publish.Open(r.To, publish.Options{Insecure: r.Insecure, Send: s.sendWithUV})
 	if err != nil {
 		return Report{}, diag.Errorf(diag.Usage, "--to: %w", err)
 	}
@@ -61,9 +57,9 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 	take := takerOf(r, trust)
 	var errs []error
 	for _, b := range bundles {
-		current = newPush(s.Display, b.Wheel.Name)
+		done := s.showPush(b.Wheel.Name)
 		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), take)
-		current.end(err)
+		done(err)
 		if ctx.Err() != nil {
 			return Report{}, context.Cause(ctx)
 		}
@@ -75,6 +71,17 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 	}
 	errs = append(errs, noteMissingInputs(ctx, to, bundles, s.Keys.Note))
 	return report, errors.Join(errs...)
+}
+
+// showPush shows the upload of a wheel on a terminal until done is called. A log has no
+// line for it.
+func (s Setup) showPush(wheel string) (done func(error)) {
+	if s.Display.Format != progress.Live {
+		return func(error) {}
+	}
+	start := time.Now()
+	s.Display.Start(wheel, "push")
+	return func(err error) { s.Display.Done(wheel, "push", time.Since(start), false, err) }
 }
 
 // sendWithUV uploads a wheel with the pinned uv, which it fetches on the first call.

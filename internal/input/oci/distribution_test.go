@@ -49,7 +49,7 @@ func TestAgainstDistribution(t *testing.T) {
 	for range 4 {
 		r, p := open(), sample(t, "at once")
 		all.Go(func() {
-			_, _, err := r.Push(t.Context(), p, nil)
+			_, _, err := r.Push(t.Context(), p)
 			check.That(t, err == nil, "%v", err)
 		})
 	}

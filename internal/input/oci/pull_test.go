@@ -184,7 +184,7 @@ func TestWrongDigests(t *testing.T) {
 		w.Header().Set("Docker-Content-Digest", good)
 		w.WriteHeader(http.StatusCreated)
 	}))
-	_, _, err = r.Push(t.Context(), sample(t, "c"), nil)
+	_, _, err = r.Push(t.Context(), sample(t, "c"))
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "digest mismatch"), "another digest for what was pushed: %v", err)
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sync/atomic"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -41,19 +40,13 @@ type upload struct {
 	referrers []ocispec.Descriptor
 	blobs     []ocispec.Descriptor // the empty configuration and the files, each once
 	files     map[digest.Digest]File
-	progress  func(done, total int64)
-	before    atomic.Int64 // bytes of the files before the present one
-	total     int64
 	doing     string // what is being sent
 	sent      bool   // whether anything was sent
 }
 
-func (r *Repository) upload(progress func(done, total int64)) *upload {
-	if progress == nil {
-		progress = func(int64, int64) {}
-	}
+func (r *Repository) upload() *upload {
 	return &upload{
-		Store: memory.New(), r: r, progress: progress, doing: "the package",
+		Store: memory.New(), r: r, doing: "the package",
 		blobs: []ocispec.Descriptor{ocispec.DescriptorEmptyJSON}, files: map[digest.Digest]File{},
 	}
 }
@@ -95,7 +88,7 @@ func (u *upload) manifest(ctx context.Context, artifactType string, files []File
 		d := f.descriptor()
 		o.Layers = append(o.Layers, d)
 		if _, seen := u.files[d.Digest]; !seen {
-			u.files[d.Digest], u.blobs, u.total = f, append(u.blobs, d), u.total+d.Size
+			u.files[d.Digest], u.blobs = f, append(u.blobs, d)
 		}
 	}
 	d, err := oras.PackManifest(ctx, u.Store, oras.PackManifestVersion1_1, artifactType, o)
@@ -119,7 +112,7 @@ func (u *upload) Fetch(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errChanged, err)
 	}
-	return &checked{file, content.NewVerifyReader(file, d), 0, u, d.Size}, nil
+	return &checked{file, content.NewVerifyReader(file, d), d.Size}, nil
 }
 
 // checked reads a file of a known size and digest. It returns the last bytes only if the
@@ -127,22 +120,19 @@ func (u *upload) Fetch(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser
 type checked struct {
 	io.Closer
 	verify *content.VerifyReader
-	read   int64
-	of     *upload
-	size   int64
+	left   int64
 }
 
 // Read implements [io.Reader].
 func (c *checked) Read(p []byte) (int, error) {
 	n, err := c.verify.Read(p)
-	c.read += int64(n)
-	if n > 0 && c.read == c.size {
+	c.left -= int64(n)
+	if n > 0 && c.left == 0 {
 		err = c.verify.Verify()
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, fmt.Errorf("%w: %v", errChanged, err) //nolint:errorlint // the end of a file is no broken connection
 	}
-	c.of.progress(c.of.before.Load()+c.read, c.of.total)
 	return n, err
 }
 
@@ -154,10 +144,9 @@ func (c *checked) Read(p []byte) (int, error) {
 // registry kept them. Then it sends the manifest, then the referrers. A visible package
 // is therefore complete. Push does not store a file with another digest than recorded.
 //
-// progress receives bytes and may be nil; done decreases if a file is sent again, and
-// several goroutines may call it. Errors have the class [diag.Publish].
-func (r *Repository) Push(ctx context.Context, p Package, progress func(done, total int64)) (digest string, existed bool, err error) {
-	u := r.upload(progress)
+// Errors have the class [diag.Publish].
+func (r *Repository) Push(ctx context.Context, p Package) (digest string, existed bool, err error) {
+	u := r.upload()
 	if err = u.pack(ctx, p); err == nil {
 		err = u.send(ctx)
 	}
@@ -167,7 +156,7 @@ func (r *Repository) Push(ctx context.Context, p Package, progress func(done, to
 // Refer adds documents about a package in the repository. Like [Repository.Push], it
 // sends their files first.
 func (r *Repository) Refer(ctx context.Context, digest string, referrers []Referrer) (err error) {
-	u := r.upload(nil)
+	u := r.upload()
 	if u.root, _, err = r.get(ctx, digest); err == nil {
 		err = u.refer(ctx, referrers)
 	}
@@ -181,14 +170,10 @@ func (r *Repository) Refer(ctx context.Context, digest string, referrers []Refer
 // referrers.
 func (u *upload) send(ctx context.Context) error {
 	return u.r.try(ctx, func(ctx context.Context) error {
-		u.before.Store(0)
 		for _, d := range append(slices.Clip(u.blobs), u.root) {
 			u.doing = cmp.Or(d.Annotations[ocispec.AnnotationTitle], "the manifest")
 			if err := u.copy(ctx, d); err != nil {
 				return err
-			}
-			if _, isFile := u.files[d.Digest]; isFile {
-				u.progress(u.before.Add(d.Size), u.total)
 			}
 		}
 		u.doing = "the referrers"

@@ -76,13 +76,13 @@ func TestCredentials(t *testing.T) {
 	at := newPlace(t, true)
 	pass := func(http.ResponseWriter, *http.Request) bool { return false }
 	at.breaks(guard("Basic "+base64.StdEncoding.EncodeToString([]byte("me:"+secret)), pass))
-	_, _, err := at.open(t).Push(t.Context(), sample(t, "a"), nil)
+	_, _, err := at.open(t).Push(t.Context(), sample(t, "a"))
 	check.That(t, isUnauthorized(err), "without credentials: %v", err)
 	header := logIn(t, at.addr)
 	want, _ := push(t, at.open(t), sample(t, "a"))
 	reads(t, at.open(t), want, sample(t, "a"))
 	at.breaks(guard("Basic other", pass))
-	_, _, err = at.open(t).Push(t.Context(), sample(t, "b"), nil)
+	_, _, err = at.open(t).Push(t.Context(), sample(t, "b"))
 	check.That(t, isUnauthorized(err), "with wrong ones: %v", err)
 	text := fmt.Sprintf("%v %+v", err, err)
 	check.That(t, !strings.Contains(text, secret) && !strings.Contains(text, header), "it shows the password: %s", text)
@@ -124,7 +124,7 @@ func TestRedirects(t *testing.T) {
 	err := r.Fetch(t.Context(), p.Files[0], t.TempDir())
 	check.That(t, isUnauthorized(err) && !strings.Contains(err.Error(), secret), "got %v", err)
 	status.Store(0)
-	_, _, err = r.Push(t.Context(), sample(t, "b"), nil)
+	_, _, err = r.Push(t.Context(), sample(t, "b"))
 	check.That(t, errors.Is(err, web.ErrElsewhere) && !strings.Contains(err.Error(), secret), "a push: %v", err)
 	for _, s := range seen {
 		check.That(t, s == "GET " || s == "HEAD ", "the other host saw %q", s)
@@ -146,7 +146,7 @@ func TestUploadsStayWhereTheyAre(t *testing.T) {
 		w.Header().Set("Location", other.URL+"/x?state="+secret)
 		w.WriteHeader(http.StatusAccepted)
 	}))
-	_, _, err := at.open(t).Push(t.Context(), sample(t, "a"), nil)
+	_, _, err := at.open(t).Push(t.Context(), sample(t, "a"))
 	check.That(t, err != nil && asked.Load() == 0 && !strings.Contains(err.Error(), secret), "%v, the other host was asked %d times", err, asked.Load())
 }
 

@@ -94,11 +94,10 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, take
 // Destinations describes the syntax of a destination.
 const Destinations = "file:DIR, oci://HOST/REPOSITORY or pypi:URL"
 
-// Options control the connection to a destination. The functions may be nil.
+// Options control the connection to a destination.
 type Options struct {
-	Insecure bool                    // allow plain HTTP to other hosts
-	Progress func(done, total int64) // bytes of one bundle, to a registry
-	Send     upload.Send             // sends a wheel to an upload server
+	Insecure bool        // allow plain HTTP to other hosts
+	Send     upload.Send // sends a wheel to an upload server, and may be nil
 }
 
 // Open parses a destination. It contacts no server.
@@ -107,9 +106,7 @@ func Open(text string, o Options) (Destination, error) {
 	case strings.HasPrefix(text, "file:"):
 		return openDirectory(text)
 	case strings.HasPrefix(text, oci.Scheme):
-		registry, err := openRegistry(text, o.Insecure)
-		registry.progress = o.Progress
-		return registry, err
+		return openRegistry(text, o.Insecure)
 	case strings.HasPrefix(text, upload.Prefix):
 		server, err := upload.Open(text, upload.Options{Insecure: o.Insecure, Send: o.Send})
 		return Server{server}, err

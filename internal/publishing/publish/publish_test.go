@@ -185,7 +185,7 @@ func TestRegistryNames(t *testing.T) {
 	// Tags set by others stay, and so does a channel that names another package.
 	must.Succeed(t, place.Tag(t.Context(), digest, "prod", oci.TagOptions{}))
 	newer := bundle(t, "2.0")
-	digest, _, err = place.Push(t.Context(), newer.ociPackage(), nil)
+	digest, _, err = place.Push(t.Context(), newer.ociPackage())
 	must.Succeed(t, err, place.Tag(t.Context(), digest, want[2], oci.TagOptions{Move: true}))
 	must.Succeed(t, place.Withdraw(t.Context(), b))
 	now, err := place.Resolve(t.Context(), want[2])
@@ -198,7 +198,7 @@ func TestRegistryThatLies(t *testing.T) {
 	other := bundle(t, "2.0")
 	p := other.ociPackage()
 	p.ArtifactType = "application/x-other"
-	digest, _, err := place.Push(t.Context(), p, nil)
+	digest, _, err := place.Push(t.Context(), p)
 	must.Succeed(t, err)
 	must.Succeed(t, place.Tag(t.Context(), digest, keyTag(other.Entry.Key()), oci.TagOptions{}))
 	if _, err := place.Find(t.Context(), other.Entry.Key()); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "has the tag of a published cell, but is not one") {

@@ -21,14 +21,11 @@ import (
 // Registry is a repository of an OCI registry. The files of a cell form one package,
 // and the statements about the wheel are its referrers. Tags name the cell, its key,
 // and its place in a channel.
-type Registry struct {
-	*oci.Repository
-	progress func(done, total int64)
-}
+type Registry struct{ *oci.Repository }
 
 func openRegistry(text string, insecure bool) (Registry, error) {
 	repo, err := oci.OpenRepository(text, oci.Options{Insecure: insecure})
-	return Registry{Repository: repo}, err
+	return Registry{repo}, err
 }
 
 // Put implements [Destination].
@@ -39,7 +36,7 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 		return Receipt{}, refused(err)
 	}
 	p.Referrers = slices.DeleteFunc(p.Referrers, func(ref oci.Referrer) bool { return said[ref.File.Name] })
-	digest, _, err := r.Push(ctx, p, r.progress)
+	digest, _, err := r.Push(ctx, p)
 	if err != nil {
 		return Receipt{}, err
 	}
