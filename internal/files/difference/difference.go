@@ -8,10 +8,8 @@ package difference
 import (
 	"archive/tar"
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"maps"
 	"os"
@@ -19,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/base/regular"
 	"builder/internal/files/unpack"
 	"builder/internal/files/wheel"
 )
@@ -34,14 +33,14 @@ const (
 // Of compares two files of one name, of any type, and returns one line per difference.
 // It returns no lines for equal files.
 func Of(first, second string) ([]string, error) {
-	each := eachOfArchive
+	read := archiveMembers
 	isWheel := filepath.Ext(first) == ".whl"
 	if isWheel {
-		each = eachOfWheel
+		read = wheelMembers
 	}
-	lines, err := compare(first, second, each)
+	lines, err := compare(first, second, read)
 	if err != nil && !isWheel { // what is no archive, or cannot be unpacked, is compared as bytes
-		lines, err = compare(first, second, eachFile)
+		lines, err = compare(first, second, wholeFile)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("comparing %s: %w", filepath.Base(first), err)
@@ -52,28 +51,34 @@ func Of(first, second string) ([]string, error) {
 	return lines, nil
 }
 
-// compare compares the digests of all members.
-func compare(first, second string, each reader) ([]string, error) {
-	here, err1 := membersOf(first, each)
-	there, err2 := membersOf(second, each)
+// A member is the size and the sha256 of a member.
+type member struct {
+	size int64
+	sum  string
+}
+
+// compare compares the members that read returns by name.
+func compare(first, second string, read func(file string) (map[string]member, error)) ([]string, error) {
+	here, err1 := read(first)
+	there, err2 := read(second)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(here)) {
-		switch other := there[name]; {
-		case other == nil:
+		switch other, both := there[name]; {
+		case !both:
 			lines = append(lines, "only the first build made "+name)
-		case here[name].digest() != other.digest():
+		case here[name] != other:
 			lines = append(lines, describe(cmp.Or(name, filepath.Base(first)), here[name].size, other.size))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(there)) {
-		if here[name] == nil {
+		if _, both := here[name]; !both {
 			lines = append(lines, "only the second build made "+name)
 		}
 	}
-	if len(lines) == 0 && here[whole] == nil {
+	if _, isWhole := here[whole]; len(lines) == 0 && !isWhole {
 		return []string{"the members are the same: their times, owners, modes, order or compression differ"}, nil
 	}
 	return lines, nil
@@ -90,85 +95,64 @@ func describe(name string, a, b int64) string {
 // whole is the name of a file that is its own only member.
 const whole = ""
 
-// A member is the content of a member of a build, as it is written to it.
-type member struct {
-	sum  hash.Hash
-	size int64
-}
-
-// Write implements [io.Writer].
-func (m *member) Write(p []byte) (int, error) {
-	m.size += int64(len(p))
-	return m.sum.Write(p)
-}
-
-func (m *member) digest() string { return string(m.sum.Sum(nil)) }
-
-// membersOf returns all members of a file by name.
-func membersOf(file string, each reader) (map[string]*member, error) {
-	all := map[string]*member{}
-	err := each(file, func(name string) io.Writer {
-		all[name] = &member{sum: sha256.New()}
-		return all[name]
-	})
-	return all, err
-}
-
-// A reader copies every member of a file to the writer for its name.
-type reader func(file string, to func(name string) io.Writer) error
-
-// eachOfWheel skips RECORD, which follows from the other members.
-func eachOfWheel(file string, to func(string) io.Writer) error {
+// wheelMembers leaves out RECORD, which follows from the other members.
+func wheelMembers(file string) (map[string]member, error) {
 	w, err := wheel.Open(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer w.Close()
+	all := map[string]member{}
 	for _, f := range w.Files {
 		if f.Name == w.DistInfo+"/RECORD" {
 			continue
 		}
-		if err := w.Copy(to(f.Name), f.Name); err != nil {
-			return err
+		sum, err := w.SHA256(f.Name)
+		if err != nil {
+			return nil, err
 		}
+		all[f.Name] = member{f.Size, sum}
 	}
-	return nil
+	return all, nil
 }
 
-// eachOfArchive copies the target of a link before the content.
-func eachOfArchive(file string, to func(string) io.Writer) error {
+// archiveMembers puts the target of a link before the content.
+func archiveMembers(file string) (map[string]member, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
 	plain, err := unpack.Reader(f, file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer plain.Close()
+	all := map[string]member{}
 	r := tar.NewReader(io.LimitReader(plain, maxArchive))
 	for range maxEntries {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return all, nil
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if _, err := io.Copy(to(h.Name), io.MultiReader(strings.NewReader(h.Linkname), r)); err != nil {
-			return err
+		size, sum, err := regular.Digest(io.MultiReader(strings.NewReader(h.Linkname), r))
+		if err != nil {
+			return nil, err
 		}
+		all[h.Name] = member{size, sum}
 	}
-	return fmt.Errorf("it holds more than the limit of %d entries", maxEntries)
+	return nil, fmt.Errorf("it holds more than the limit of %d entries", maxEntries)
 }
 
-func eachFile(file string, to func(string) io.Writer) error {
+func wholeFile(file string) (map[string]member, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
-	_, err = io.Copy(to(whole), f)
-	return err
+	size, sum, err := regular.Digest(f)
+	return map[string]member{whole: {size, sum}}, err
 }
