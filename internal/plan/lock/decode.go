@@ -141,8 +141,8 @@ func (c *checker) file(f pypi.File) {
 }
 
 func checkFile(f pypi.File) error {
-	if !word.MatchString(f.Project) || !word.MatchString(f.Version) {
-		return fmt.Errorf("%q %q: the name or the version is not valid", f.Project, f.Version)
+	if !word.MatchString(f.Project) || !word.MatchString(f.Version) || f.Index != "" && !word.MatchString(f.Index) {
+		return fmt.Errorf("%q %q: the name, the version or the index is not valid", f.Project, f.Version)
 	}
 	if !hexDigest.MatchString(f.SHA256) || !plainFile.MatchString(f.Filename) || f.Size <= 0 {
 		return fmt.Errorf("%s %s: the file name, the size or the sha256 is not valid", f.Project, f.Version)
