@@ -124,6 +124,30 @@ func badLies() []bad {
 		refused("an extension that loses the sums of a type", horovodROCm, func(s *specimen) {
 			s.box.ring = func(r *ringReport) { delete(r.More, "Sum of float16") }
 		}, "allreduce-2", "rank 0: Sum of float16 gave []", wrongly, "launcher"),
+		refused("an extension that adds integers of 64 bits in 32", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) {
+				for i, sum := range r.More["Sum of int64"] {
+					r.More["Sum of int64"][i] = float64(int32(int64(sum)))
+				}
+			}
+		}, "allreduce-2", "rank 0: Sum of int64 gave [", wrongly, "launcher"),
+		refused("an extension that adds numbers of 64 bits in 32", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) {
+				for i, sum := range r.More["Sum of float64"] {
+					r.More["Sum of float64"][i] = float64(float32(sum))
+				}
+			}
+		}, "allreduce-2", "rank 0: Sum of float64 gave [", wrongly, "launcher"),
+		refused("an extension whose reducescatter adds nothing", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) { r.More["reducescatter of float64"][0] /= 2 }
+		}, "allreduce-2", "rank 0: reducescatter of float64 gave [", wrongly, "launcher"),
+		refused("an extension that reduces in a process set over all ranks", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) {
+				if r.More["Sum in a process set of float32"] != nil {
+					r.More["Sum in a process set of float32"] = r.More["Sum of float32"]
+				}
+			}
+		}, "launcher", "rank 0: Sum in a process set of float32 gave [", "compare with the gate allreduce-2"),
 		refused("an extension that sends parts of the first rank's size", horovodROCm, func(s *specimen) {
 			s.box.ring = func(r *ringReport) { r.More["allgather of int8"] = r.More["allgather of int8"][:r.Size] }
 		}, "allreduce-2", "rank 0: allgather of int8 gave [", wrongly, "launcher"),
@@ -175,8 +199,12 @@ class T(list):
     def tolist(self): return list(self)
     def numpy(self): return self
     def __getitem__(self, at): return T(list.__getitem__(self, at)) if isinstance(at, slice) else list.__getitem__(self, at)
-def tensor(values, dtype=None): return T(values)
-float16 = float32 = float64 = uint8 = int8 = int16 = int32 = int64 = None
+def tensor(values, dtype=None):
+    made = T(values)
+    made.kind = dtype or "f"
+    return made
+float16 = float32 = uint8 = int8 = int16 = None
+float64 = int32 = int64 = "d"
 __version__ = "2.6.0"
 `,
 	"horovod/__init__.py": "",
@@ -205,12 +233,17 @@ def ask(method, key, body=None):
             time.sleep(0.01)
             if time.monotonic() > late and rank() == 0: warn(int(key[-1]))
 calls = {}
-def everyones(mine, kind="x"):
+def everyones(mine, kind="x", among=None):
     calls[kind] = call = calls.get(kind, 0) + 1
-    ask("PUT", "%s/%d-%d" % (kind, call, rank()), array.array("f", mine).tobytes())
-    return [list(array.array("f", ask("GET", "%s/%d-%d" % (kind, call, n)))) for n in range(size())]
-def allreduce(t, op, prescale_factor=1, name=None):
-    return torch.T(op(values) * prescale_factor for values in zip(*everyones(t, name or "x"), strict=True))
+    bits = getattr(mine, "kind", "f")
+    ask("PUT", "%s/%d-%d" % (kind, call, rank()), array.array(bits, mine).tobytes())
+    return [list(array.array(bits, ask("GET", "%s/%d-%d" % (kind, call, n)))) for n in among or range(size())]
+def allreduce(t, op, prescale_factor=1, name=None, process_set=None):
+    return torch.T(op(values) * prescale_factor for values in zip(*everyones(t, name or "x", process_set and process_set.ranks), strict=True))
+def reducescatter(t, op):
+    each, more = divmod(len(t), size())
+    first = rank() * each + min(rank(), more)
+    return allreduce(t, op)[first:first + each + (rank() < more)]
 def alltoall(t, splits):
     counts = [[int(n) for n in row] for row in everyones(splits)]
     firsts = [sum(row[:rank()]) for row in counts]
@@ -322,7 +355,7 @@ func TestThreeRanks(t *testing.T) {
 		"only two ranks reduce":          {"GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: reduced(t, op) if size() == 2 else t", "rank 0: allreduce gave the rank's own input"},
 		"an allreduce takes 100 ms":      {"GOOD\nreduced = allreduce\ndef allreduce(t, op, **more):\n    time.sleep(0.1)\n    return reduced(t, op, **more)", "rank 0: with HOROVOD_CYCLE_TIME=20 a small allreduce takes"},
 		"nobody is named":                {"GOOD\nwarn = lambda n: None", "rank 0: it did not warn that rank 1 holds up the others"},
-		"only the first two are reduced": {"GOOD\nallreduce = lambda t, op, **more: torch.T(map(op, zip(*everyones(t)[:2])))", "rank 0: the sum of a tensor of 100003 elements is wrong"},
+		"only the first two are reduced": {"GOOD\nallreduce = lambda t, op, **more: torch.T(map(op, zip(*everyones(t, more.get('name') or 'x', (more.get('process_set') or ProcessSet(None)).ranks)[:2])))", "rank 0: the sum of a tensor of 100003 elements is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,13 +54,15 @@ def report(hvd, framework, part):
 def more(hvd, module, tensor, device, part):
     """What jobs use less often: other operations, types, factors and uneven parts.
 
-    Releases before 0.26 have no Min, Max and Product.
+    Older releases have no Min, Max, Product and reducescatter. The factor of a type makes
+    values that need all of its bits.
     """
     said = {}
 
-    def call(name, function, kind, count=None, **options):
+    def call(name, function, kind, count=None, /, **options):
+        factor = 1 if name == "Product" else part["factors"].get(kind, 1)
         with device:
-            result = function(tensor(part["small"][:count], dtype=getattr(module, kind)), **options)
+            result = function(tensor([v * factor for v in part["small"][:count]], dtype=getattr(module, kind)), **options)
         said["%s of %s" % (name, kind)] = (result[0] if isinstance(result, tuple) else result).numpy().tolist()
 
     with device:
@@ -69,6 +71,9 @@ def more(hvd, module, tensor, device, part):
         for op in ("Sum", "Min", "Max", "Product"):
             if hasattr(hvd, op):
                 call(op, hvd.allreduce, kind, op=getattr(hvd, op))
+    if hasattr(hvd, "reducescatter"):
+        for kind in ("float32", "float64"):
+            call("reducescatter", hvd.reducescatter, kind, op=hvd.Sum)
     for kind in part["moved"]:
         call("allgather", hvd.allgather, kind, hvd.rank() + 1)
         call("alltoall", hvd.alltoall, kind, splits=splits)
@@ -78,6 +83,7 @@ def more(hvd, module, tensor, device, part):
     for group in sets:
         if group.included():
             said["place in a process set"] = [group.rank(), group.size()]
+            call("Sum in a process set", hvd.allreduce, "float32", op=hvd.Sum, name="of.a.set", process_set=group)
     return said
 
 
