@@ -33,8 +33,6 @@ type Options struct {
 	Epoch time.Time
 	// Replace gives members new content, and adds names missing in the wheel.
 	Replace map[string][]byte
-	// Remove, if set, selects members to leave out.
-	Remove func(name string) bool
 }
 
 // Normalise writes the wheel so that the same content gives the same bytes, independent
@@ -82,7 +80,7 @@ func (w *Wheel) selection(opts Options) ([]string, error) {
 	var problems []string
 	names := map[string]bool{}
 	for _, f := range w.Files {
-		names[f.Name] = opts.Remove == nil || !opts.Remove(f.Name)
+		names[f.Name] = true
 	}
 	for name := range opts.Replace {
 		if problem := pathFault(name); problem != "" || strings.HasSuffix(name, "/") {
@@ -97,7 +95,7 @@ func (w *Wheel) selection(opts Options) ([]string, error) {
 		slices.Sort(problems)
 		return nil, errors.New(strings.Join(problems, "; "))
 	}
-	maps.DeleteFunc(names, func(name string, keep bool) bool { return !keep || unhashed(name, w.DistInfo) })
+	maps.DeleteFunc(names, func(name string, _ bool) bool { return unhashed(name, w.DistInfo) })
 	return slices.SortedFunc(maps.Keys(names), w.compareNames), nil
 }
 
