@@ -42,9 +42,9 @@ func TestAgainstDistribution(t *testing.T) {
 	found, err := open().Referrers(t.Context(), digest)
 	check.That(t, err == nil && len(found) == 3, "%d referrers, %v", len(found), err)
 	other, _ := push(t, open(), sample(t, "b"))
-	err = open().Tag(t.Context(), other, "v1", TagOptions{})
+	err = open().Tag(t.Context(), other, "v1", false)
 	check.That(t, diag.CodeOf(err) == diag.Publish, "the tag moved: %v", err)
-	must.Succeed(t, open().Tag(t.Context(), other, "v1", TagOptions{Move: true}))
+	must.Succeed(t, open().Tag(t.Context(), other, "v1", true))
 	var all sync.WaitGroup
 	for range 4 {
 		r, p := open(), sample(t, "at once")

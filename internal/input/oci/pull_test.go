@@ -159,7 +159,7 @@ func TestWrongDigests(t *testing.T) {
 	p := sample(t, "a")
 	good, _ := push(t, r, p)
 	other, _ := push(t, r, sample(t, "b"))
-	must.Succeed(t, r.Tag(t.Context(), good, "v1", TagOptions{}))
+	must.Succeed(t, r.Tag(t.Context(), good, "v1", false))
 	at.breaks(func(w http.ResponseWriter, req *http.Request) bool { // the second manifest under the digest of the first
 		if !strings.Contains(req.URL.Path, "/manifests/") {
 			return false

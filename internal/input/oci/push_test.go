@@ -51,7 +51,7 @@ func TestPushAndFetch(t *testing.T) {
 // reads pulls a package and compares it with the pushed package.
 func reads(t *testing.T, r *Repository, digest string, p Package) {
 	t.Helper()
-	must.Succeed(t, r.Tag(t.Context(), digest, "v1", TagOptions{}))
+	must.Succeed(t, r.Tag(t.Context(), digest, "v1", false))
 	got, err := r.Resolve(t.Context(), "v1")
 	check.That(t, got == digest && err == nil, "the tag is %s, %v; want %s", got, err, digest)
 	m, err := r.Manifest(t.Context(), digest)

@@ -201,20 +201,20 @@ func TestTags(t *testing.T) {
 			r := at.open(t)
 			a, _ := push(t, r, sample(t, "a"))
 			b, _ := push(t, r, sample(t, "b"))
-			must.Succeed(t, r.Tag(t.Context(), a, "v1", TagOptions{}))
+			must.Succeed(t, r.Tag(t.Context(), a, "v1", false))
 			at.forget()
-			err := r.Tag(t.Context(), a, "v1", TagOptions{})
+			err := r.Tag(t.Context(), a, "v1", false)
 			check.That(t, err == nil && at.count("PUT") <= 0, "once more: %v", err)
-			err = r.Tag(t.Context(), b, "v1", TagOptions{})
+			err = r.Tag(t.Context(), b, "v1", false)
 			conflict, ok := errors.AsType[*Conflict](err)
 			check.That(t, ok && *conflict == (Conflict{"v1", a, b}) && diag.CodeOf(err) == diag.Publish, "got %v", err)
 			got, err := r.Resolve(t.Context(), "v1")
 			check.That(t, got == a && err == nil, "it moved to %s, %v", got, err)
-			must.Succeed(t, r.Tag(t.Context(), b, "v1", TagOptions{Move: true}))
+			must.Succeed(t, r.Tag(t.Context(), b, "v1", true))
 			got, err = r.Resolve(t.Context(), "v1")
 			check.That(t, got == b && err == nil, "it did not move: %s, %v", got, err)
 			for _, c := range [][2]string{{a, "x y"}, {a, ""}, {a, "a:b"}, {"latest", "v2"}, {digest.FromString("none").String(), "v2"}} {
-				err := r.Tag(t.Context(), c[0], c[1], TagOptions{})
+				err := r.Tag(t.Context(), c[0], c[1], false)
 				check.That(t, diag.CodeOf(err) == diag.Publish, "%q: %v", c, err)
 			}
 		})
@@ -227,7 +227,7 @@ func TestATagThatIsTakenOnTheWay(t *testing.T) {
 	r := at.open(t)
 	a, _ := push(t, r, sample(t, "a"))
 	b, _ := push(t, r, sample(t, "b"))
-	must.Succeed(t, r.Tag(t.Context(), b, "other", TagOptions{}))
+	must.Succeed(t, r.Tag(t.Context(), b, "other", false))
 	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
 		if req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, "/manifests/v1") {
 			w.WriteHeader(http.StatusCreated)
@@ -239,7 +239,7 @@ func TestATagThatIsTakenOnTheWay(t *testing.T) {
 		}
 		return false
 	})
-	err := r.Tag(t.Context(), a, "v1", TagOptions{})
+	err := r.Tag(t.Context(), a, "v1", false)
 	conflict, ok := errors.AsType[*Conflict](err)
 	check.That(t, ok && conflict.Have == b, "got %v", err)
 }

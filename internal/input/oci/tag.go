@@ -13,20 +13,15 @@ import (
 	"builder/internal/base/diag"
 )
 
-// TagOptions configure [Repository.Tag].
-type TagOptions struct {
-	Move bool // move the tag if it names other content
-}
-
 // Tag sets a tag to a digest in the repository. If the tag names other content, Tag
-// leaves it unchanged and returns [Conflict], unless the options allow a move.
+// leaves it unchanged and returns [Conflict], unless move is set.
 // Registries have no compare-and-set: of two publishers at the same moment the later
 // wins. The earlier gets [Conflict] if it sees the change when it reads the tag back.
-func (r *Repository) Tag(ctx context.Context, digest, tag string, o TagOptions) error {
-	return r.fail(ctx, diag.Publish, r.tag(ctx, digest, tag, o), "tagging %s as %q in %s", digest, tag, r)
+func (r *Repository) Tag(ctx context.Context, digest, tag string, move bool) error {
+	return r.fail(ctx, diag.Publish, r.tag(ctx, digest, tag, move), "tagging %s as %q in %s", digest, tag, r)
 }
 
-func (r *Repository) tag(ctx context.Context, digest, tag string, o TagOptions) error {
+func (r *Repository) tag(ctx context.Context, digest, tag string, move bool) error {
 	if err := errors.Join(CheckDigest(digest), checkTag(tag)); err != nil {
 		return err
 	}
@@ -36,7 +31,7 @@ func (r *Repository) tag(ctx context.Context, digest, tag string, o TagOptions) 
 		return err
 	case err == nil && have.Digest.String() == digest:
 		return nil
-	case err == nil && !o.Move:
+	case err == nil && !move:
 		return &Conflict{tag, have.Digest.String(), digest}
 	}
 	d, data, err := r.get(ctx, digest)

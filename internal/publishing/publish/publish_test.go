@@ -19,7 +19,6 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
-	"builder/internal/input/oci"
 	"builder/internal/plan/lock"
 	"builder/internal/publishing/index"
 	"builder/test/kit/check"
@@ -183,10 +182,10 @@ func TestRegistryNames(t *testing.T) {
 	check.Same(t, "predicate types", []string{attest.TestResultType, attest.ProvenanceType}, says)
 
 	// Tags set by others stay, and so does a channel that names another package.
-	must.Succeed(t, place.Tag(t.Context(), digest, "prod", oci.TagOptions{}))
+	must.Succeed(t, place.Tag(t.Context(), digest, "prod", false))
 	newer := bundle(t, "2.0")
 	digest, _, err = place.Push(t.Context(), newer.ociPackage())
-	must.Succeed(t, err, place.Tag(t.Context(), digest, want[2], oci.TagOptions{Move: true}))
+	must.Succeed(t, err, place.Tag(t.Context(), digest, want[2], true))
 	must.Succeed(t, place.Withdraw(t.Context(), b))
 	now, err := place.Resolve(t.Context(), want[2])
 	check.That(t, err == nil && now == digest, "the channel names %s, %v", now, err)
@@ -200,7 +199,7 @@ func TestRegistryThatLies(t *testing.T) {
 	p.ArtifactType = "application/x-other"
 	digest, _, err := place.Push(t.Context(), p)
 	must.Succeed(t, err)
-	must.Succeed(t, place.Tag(t.Context(), digest, keyTag(other.Entry.Key()), oci.TagOptions{}))
+	must.Succeed(t, place.Tag(t.Context(), digest, keyTag(other.Entry.Key()), false))
 	if _, err := place.Find(t.Context(), other.Entry.Key()); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "has the tag of a published cell, but is not one") {
 		t.Errorf("%v", err)
 	}

@@ -41,11 +41,11 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 		return Receipt{}, err
 	}
 	for _, tag := range []string{tagOf(b.Entry.ID), keyTag(b.Entry.Key())} {
-		if err := r.Tag(ctx, digest, tag, oci.TagOptions{}); err != nil {
+		if err := r.Tag(ctx, digest, tag, false); err != nil {
 			return Receipt{}, err
 		}
 	}
-	err = r.Tag(ctx, digest, channelTag(b.Entry.ID, channel), oci.TagOptions{Move: true})
+	err = r.Tag(ctx, digest, channelTag(b.Entry.ID, channel), true)
 	receipt := b.Receipt(channel, r.String()+"@"+digest, before == digest)
 	if receipt.Existed {
 		receipt.More = len(p.Referrers)
