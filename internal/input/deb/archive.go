@@ -91,8 +91,9 @@ func eachEntry(r io.Reader, visit func(*tar.Header, io.Reader) error) error {
 	}
 }
 
-// dataMember finds data.tar.* in the ar archive of a package (deb(5)). The archive is
-// the magic followed by members, each with a header of 60 bytes at an even offset.
+// dataMember finds data.tar.* in the ar archive of a package (deb(5)), whose digest is
+// known. The archive is the magic followed by members, each with a header of 60 bytes at
+// an even offset.
 func dataMember(r io.Reader) (io.Reader, string, error) {
 	magic := make([]byte, 8)
 	if _, err := io.ReadFull(r, magic); err != nil || string(magic) != "!<arch>\n" {
@@ -115,31 +116,12 @@ func dataMember(r io.Reader) (io.Reader, string, error) {
 			continue
 		}
 		if strings.HasPrefix(name, "data.tar") {
-			return &member{r, size}, name, nil
+			return io.LimitReader(r, size), name, nil
 		}
 		if _, err := io.CopyN(io.Discard, r, size+size%2); err != nil {
 			return nil, "", errors.New("the package is truncated")
 		}
 	}
-}
-
-// member reads one member of an ar archive. It returns io.ErrUnexpectedEOF if the file
-// ends inside the member.
-type member struct {
-	r    io.Reader
-	left int64
-}
-
-func (m *member) Read(p []byte) (int, error) {
-	if m.left == 0 {
-		return 0, io.EOF
-	}
-	n, err := m.r.Read(p[:min(int64(len(p)), m.left)])
-	m.left -= int64(n)
-	if errors.Is(err, io.EOF) && m.left > 0 {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
 }
 
 func checkFormat(r io.Reader, name string, size int64) error {

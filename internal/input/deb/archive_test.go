@@ -67,8 +67,6 @@ func TestExtractRefuses(t *testing.T) {
 		"member of 10 GB":        {string(arOf(format)) + "control.tar     0           0     0     100644  9999999999`\n", "truncated"},
 		"header end":             {strings.Replace(good, "`\n", "x\n", 1), "ar header is damaged"},
 		"negative size":          {sized("-5        "), "ar header is damaged"},
-		"data of 10 GB":          {sized("9999999999"), "unexpected EOF"},
-		"data is cut":            {good[:len(good)-700], "unexpected EOF"},
 		"compressed data is cut": {cut(debOf(t, ".gz", []byte(plain)), 20), "unexpected EOF"},
 		"xz is cut":              {cut(debOf(t, ".xz", []byte(plain)), 20), "unexpected EOF"},
 		"zstd is cut":            {cut(debOf(t, ".zst", []byte(plain)), 4), "unexpected EOF"},
