@@ -4,13 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
-	"builder/internal/plan/stack"
 )
 
 // layOut copies the artifacts of a result into dir, and its attestations into the
@@ -80,11 +78,4 @@ func place(from, to string, want artifact.Artifact) error {
 		return nil
 	}
 	return atomicfile.Copy(from, to)
-}
-
-// plain reports whether name is a plain file name, optionally in the folder of a
-// stack's wheels. Records with any other path are refused.
-func plain(name string) bool {
-	name = strings.TrimPrefix(name, stack.Folder+"/")
-	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
 }

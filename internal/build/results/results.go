@@ -149,7 +149,7 @@ func decode(record []byte) (run.Result, error) {
 		return run.Result{}, errors.New("it lists no artifact")
 	}
 	for _, a := range files(found) {
-		if !plain(a.Name) {
+		if !attest.PlainName(a.Name) {
 			return run.Result{}, fmt.Errorf("%q is not a file name", a.Name)
 		}
 	}
