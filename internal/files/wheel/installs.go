@@ -96,7 +96,7 @@ func (w *Wheel) checkPlaces() (problems []string) {
 		if !slices.Contains([]string{"", "scripts", "headers", "data"}, scheme) || below == "" {
 			problems = append(problems, fmt.Sprintf("%q is in a directory of .data unknown to installers", f.Name))
 		}
-		at := [2]string{scheme, w.folded(below)}
+		at := [2]string{scheme, below}
 		if other, ok := taken[at]; ok {
 			problems = append(problems, fmt.Sprintf("%q and %q install to the same path", other, f.Name))
 		}
@@ -108,20 +108,11 @@ func (w *Wheel) checkPlaces() (problems []string) {
 	}
 	slices.Sort(names)
 	for i, name := range names {
-		if other, ok := taken[[2]string{"scripts", w.folded(name)}]; ok || i > 0 && name == names[i-1] {
+		if other, ok := taken[[2]string{"scripts", name}]; ok || i > 0 && name == names[i-1] {
 			problems = append(problems, fmt.Sprintf("the program %.100q of entry_points.txt exists twice %s", name, other))
 		}
 	}
 	return problems
-}
-
-// folded returns a path as the file systems of the wheel's platform compare it:
-// unchanged on Linux, in lower case elsewhere.
-func (w *Wheel) folded(path string) string {
-	if strings.Contains(w.Name.Platform, "linux") {
-		return path
-	}
-	return strings.ToLower(path)
 }
 
 // entryPoints lists the programs installers create from entry_points.txt.

@@ -260,8 +260,7 @@ func readExtras(data []byte) (map[uint16][]byte, error) {
 }
 
 // checkNames refuses repeated names, and names used for both a file and a directory. It
-// compares case-sensitively, as the file systems of Linux do. [Wheel.Check] covers
-// wheels for other systems.
+// compares case-sensitively, as the file systems of Linux do.
 func checkNames(members []*zip.File) error {
 	files := make(map[string]bool, len(members))
 	for _, m := range members {
