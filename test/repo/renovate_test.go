@@ -227,7 +227,7 @@ func TestRenovateReadsTags(t *testing.T) {
 			}
 		}
 	}
-	if tags < 30 {
+	if tags < 20 {
 		t.Errorf("only %d tags were compared", tags)
 	}
 }
