@@ -105,6 +105,9 @@ func badNCCL() []bad {
 		refused("RCCL that names the HIP of its build, as before 2.22.3", rccl,
 			func(s *specimen) { s.library().Texts[0] = "RCCL version 2.22.3+hip6.4" },
 			"nccl-load", `its version string is ["2.22.3+hip6.4"], expected "2.22.3"`, "NVCC"),
+		refused("RCCL that opens a name of development packages", rccl, func(s *specimen) {
+			s.library().Texts = append(s.library().Texts, "libhsa-runtime64.so")
+		}, "elf-needed", "opens libhsa-runtime64.so, a name that only development packages have", "libraries or paths"),
 		refused("RCCL without a function of AMD's library", rccl, func(s *specimen) {
 			s.library().Exported = slices.DeleteFunc(s.library().Exported, func(e elftest.Symbol) bool { return e.Name == "mscclLoadAlgo" })
 		}, "nccl-abi", "1 of the 38 functions of the vendor's 2.20.5 are missing: mscclLoadAlgo", "cannot replace the vendor's"),

@@ -225,7 +225,7 @@ func rccl() *specimen {
 		Glibc:       "2.39",
 		Gates: recipe.GateSettings{
 			"archive":    s.archive.name,
-			"elf-needed": neededSettings{Needed: []string{"libamdhip64.so.*"}, Forbidden: []string{"libcuda.so*", "libibverbs.so*", "librocm_smi64.so*"}},
+			"elf-needed": neededSettings{Needed: []string{"libamdhip64.so.*"}, Forbidden: []string{"libcuda.so*", "libibverbs.so*", "librocm_smi64.so*"}, Unopened: []string{"libhsa-runtime64.so"}},
 			"cpu-isa":    cpuSettings{Allowed: []string{"x86-64"}},
 			"rdma":       "dlopened",
 		},

@@ -31,6 +31,7 @@ var elfNeeded = Gate{
 type neededSettings struct {
 	Needed    []string `yaml:"needed,omitempty" json:"needed,omitempty" jsonschema:"description=sonames that each extension must need"`
 	Forbidden []string `yaml:"forbidden,omitempty" json:"forbidden,omitempty" jsonschema:"description=sonames that nothing may need"`
+	Unopened  []string `yaml:"unopened,omitempty" json:"unopened,omitempty" jsonschema:"description=file names that nothing may open while it runs: those that only development packages have"`
 }
 
 // Check implements [recipe.Checker].
@@ -59,7 +60,11 @@ func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 		if slices.Contains(extensions, name) {
 			problems = slices.Concat(lacks(name, f, want.Needed), unpromisedNeeds(name, f, s.Expect, want.Needed))
 		}
-		problems = slices.Concat(problems, forbiddenFaults(name, f, want.Forbidden), pathFaults(name, f))
+		opened, err := openedFaults(name, r, want.Unopened)
+		if err != nil {
+			return nil, nil, err
+		}
+		problems = slices.Concat(problems, forbiddenFaults(name, f, want.Forbidden), opened, pathFaults(name, f))
 		return problems, []string{name + " needs " + cmp.Or(strings.Join(f.Needed, " "), "no library")}, nil
 	})
 }
@@ -123,6 +128,19 @@ func forbiddenFaults(name string, f *elf.File, forbidden []string) (problems []s
 		}
 	}
 	return problems
+}
+
+// openedFaults finds the names that a library would give to dlopen.
+func openedFaults(name string, r io.ReaderAt, unopened []string) (problems []string, err error) {
+	if len(unopened) == 0 {
+		return nil, nil
+	}
+	err = elf.EachText(r, func(text string) {
+		if slices.Contains(unopened, text) {
+			problems = append(problems, fmt.Sprintf("%s opens %s, a name that only development packages have", name, text))
+		}
+	})
+	return slices.Compact(problems), err
 }
 
 // anyMatch reports whether a pattern matches one of the names.
