@@ -95,9 +95,6 @@ func describe(r io.ReaderAt) (known description, err error) {
 		return known, err
 	}
 	f.setFloors(required)
-	if d.values[dtRelrSize] != 0 {
-		f.raise("GLIBC", packedRelocations)
-	}
 	known.Texts = img.textSections()
 	return known, f.addSymbols(d)
 }
@@ -176,8 +173,8 @@ func (f *File) setFloors(required []elf.DynamicVersionDep) {
 	}
 }
 
-// packedRelocations is the first glibc that applies those of DT_RELR. An older one leaves
-// the words as they are, or refuses the library for its version GLIBC_ABI_DT_RELR.
+// packedRelocations is the first glibc that applies those of DT_RELR. The linker demands it
+// by a version, without which no later one loads the library.
 const packedRelocations = "2.36"
 
 func (f *File) raise(namespace, version string) {

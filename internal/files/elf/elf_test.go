@@ -182,18 +182,3 @@ func TestSymbolsByBinding(t *testing.T) {
 		check.That(t, err == nil && slices.Equal(f.Undefined, c.undefined) && slices.Equal(f.Exported, c.exported), "%s: wants %v, gives %v, %v", c.name, f.Undefined, f.Exported, err)
 	}
 }
-
-// The loader of a glibc before 2.36 leaves packed relocations as they are, so they set a
-// floor without a version too.
-func TestPackedRelocationsSetAFloor(t *testing.T) {
-	l := small()
-	for want, l := range map[string]elftest.Library{
-		"2.2.5": l,
-		"2.36":  {Undefined: l.Undefined, Needed: l.Needed, Packed: true},
-		"2.38":  {Undefined: elftest.From("libc.so.6", "GLIBC_2.38", "puts"), Needed: l.Needed, Packed: true},
-	} {
-		got, err := Read(bytes.NewReader(l.Bytes()))
-		must.Succeed(t, err)
-		check.Same(t, "the floor", want, got.Floors["GLIBC"])
-	}
-}

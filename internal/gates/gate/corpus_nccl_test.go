@@ -54,9 +54,9 @@ func badNCCL() []bad {
 			s.library().Undefined = append(s.library().Undefined, elftest.From("libstdc++.so.6", "CXXABI_1.3.15", "__cxa_call_terminate")...)
 			s.box.installs(s.library(), nil)
 		}, "glibc-floor", "requires CXXABI_1.3.15, expected at most the symbols of systems with glibc 2.38", "with an older g++"),
-		refused("packed relocations, which an older glibc leaves as they are", ncclVerbs, func(s *specimen) {
-			s.expect.Glibc, s.library().Packed = "2.35", true
-			s.library().Undefined = append(ibverbs(), elftest.From("libc.so.6", "GLIBC_2.2.5", "dlopen")...)
+		refused("packed relocations, which an older glibc does not apply", ncclVerbs, func(s *specimen) {
+			s.expect.Glibc = "2.35"
+			s.library().Undefined = append(ibverbs(), elftest.From("libc.so.6", "GLIBC_ABI_DT_RELR", "dlopen")...)
 			named("manylinux_2_35_x86_64")(s)
 			s.box.installs(s.library(), nil)
 		}, "glibc-floor", "requires GLIBC_2.36, expected at most the symbols of systems with glibc 2.35", "build on an older distribution"),

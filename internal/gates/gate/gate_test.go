@@ -163,7 +163,7 @@ func TestCommandsAreLogged(t *testing.T) {
 			t.Error("an import that failed passed")
 		}
 	}
-	if want := "$ imports.py horovod.tensorflow.mpi_ops\nwhy\n[exit 3]\n"; log.String() != want {
+	if want := "$ imports.py horovod.tensorflow.mpi_ops 33\nwhy\n[exit 3]\n"; log.String() != want {
 		t.Errorf("the log is %q, want %q", log.String(), want)
 	}
 }

@@ -100,12 +100,6 @@ func (d *dynamic) symbol(s Symbol, sym elf.Sym64) {
 
 // relocations adds the table of relocations.
 func (d *dynamic) relocations(l Library) {
-	if l.Packed { // no word: an odd entry without a bit
-		at := d.w.add(".relr.dyn", elf.Section64{Type: 19, Entsize: 8}, pack(uint64(1)))
-		d.tag(36, d.w.sections[at].Addr) // DT_RELR, DT_RELRSZ, DT_RELRENT
-		d.tag(35, 8)
-		d.tag(37, 8)
-	}
 	if len(l.Relocations) == 0 {
 		return
 	}

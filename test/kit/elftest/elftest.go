@@ -24,7 +24,6 @@ type Library struct {
 	Sections  []Section // additional sections, such as .nv_fatbin
 	// Relocations are written by the loader over the code of exported functions.
 	Relocations []Relocation
-	Packed      bool // it has a table of packed relocations
 	Writable    bool // its code
 	Level       int  // of x86-64 that the loader demands, by the note of a linker; 0 for none
 }
