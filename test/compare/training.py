@@ -7,6 +7,7 @@ of a step, the median. One rank and several must print the same losses, except f
 compare the lines of two runs with `python test/compare/training.py --equal ONE FOUR`.
 """
 import json
+import re
 import statistics
 import sys
 import time
@@ -16,7 +17,8 @@ TOLERANCE = 2e-3  # of the loss: sums in another order differ by less
 
 
 def equal(one, many):
-    first, second = (json.loads(open(name).read().strip().splitlines()[-1]) for name in (one, many))
+    # horovodrun begins each line with the rank.
+    first, second = (json.loads(re.search(r"{.*}", open(name).read()).group()) for name in (one, many))
     pairs = list(zip(first["loss"], second["loss"], strict=True))
     worst = max(abs(a - b) / abs(a) for a, b in pairs)
     learned = pairs[-1][0] < 0.8 * pairs[0][0]

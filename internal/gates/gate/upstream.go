@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -209,6 +210,9 @@ type testReport struct {
 	Pytest    *int `json:"pytest"`
 }
 
+// missingModule matches the words of Python about a package that a test imports.
+var missingModule = regexp.MustCompile(`ModuleNotFoundError: No module named '([\w.]{1,100})'`)
+
 // read parses the reports. They count only if all ranks completed the same cases.
 func (r *fileResult) read(s Subject, end ranksEnd) {
 	r.Log = cut(end.Log, 8000)
@@ -224,6 +228,9 @@ func (r *fileResult) read(s Subject, end ranksEnd) {
 		cases, err := casesOf(rank)
 		if err != nil {
 			r.Unmeasured = strings.Join(append([]string{fmt.Sprintf("rank %d: %v", i, err)}, faults...), "; ")
+			if m := missingModule.FindStringSubmatch(end.Log); m != nil {
+				r.Unmeasured = fmt.Sprintf("the environment of the tests lacks the Python module %s: give its wheel with --with", m[1])
+			}
 			return
 		}
 		r.Ranks = append(r.Ranks, cases)
