@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/gate"
+	"builder/internal/input/pypi"
 	"builder/internal/plan/assemble"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/lock"
@@ -24,7 +25,8 @@ func builtIn(t *testing.T) catalogue.Catalogue {
 func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 	cat := builtIn(t)
 	// Only AMD's registry has the digests of the images. The trees of GPT-SoVITS and RCCL
-	// 6.4.3 are only on GitHub. Remove a pin from this list when it becomes known.
+	// 6.4.3 are only on GitHub. Remove a pin from this list when it becomes known. A named
+	// Python index is the user's to name, so no lock here has its files.
 	waiting := map[string]string{
 		"horovod":    "image rocm-6.0-ubuntu-22.04; image rocm-6.1-ubuntu-22.04",
 		"rccl":       "source rccl 6.4.3; image rocm-6.0-ubuntu-22.04",
@@ -36,7 +38,11 @@ func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 		f, err := cat.Locks(t.TempDir()).Read(r.Name)
 		must.Succeed(t, err)
 		missing := f.Missing(drafts)
-		check.Same(t, "the lock of "+r.Name+" lacks", waiting[r.Name], missing.String())
+		public := missing
+		public.Python = slices.DeleteFunc(slices.Clone(missing.Python), func(p lock.PythonPin) bool {
+			return slices.ContainsFunc(p.Requirements, func(requirement string) bool { return pypi.IndexOf(requirement) != "" })
+		})
+		check.Same(t, "the lock of "+r.Name+" lacks", waiting[r.Name], public.String())
 		check.That(t, missing.Else().None(), "%s: %s is stated elsewhere", r.Name, missing.Else())
 		isLocked := func(d lock.Draft) bool { return f.Missing([]lock.Draft{d}).None() }
 		check.That(t, slices.ContainsFunc(drafts, isLocked), "no cell of %s is locked", r.Name)
