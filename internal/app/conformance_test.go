@@ -150,6 +150,7 @@ func writeLinked(t *testing.T, path string, e lock.Entry) {
 	var promised struct {
 		Needed    []string `json:"needed"`
 		Forbidden []string `json:"forbidden"`
+		Unopened  []string `json:"unopened"`
 	}
 	must.Succeed(t, e.Expect.Gates.Decode("elf-needed", &promised))
 	for _, soname := range promised.Needed {
