@@ -105,6 +105,9 @@ func printPlannedCell(out term.Printer, c plan.PlannedCell) {
 		if len(sys.Old) > 0 {
 			line("", "too old: %s", strings.Join(sys.Old, ", "))
 		}
+		if sys.Also != "" {
+			line("", "needed too: %s", sys.Also)
+		}
 	}
 	if t := c.Tests; t != nil {
 		line("tests", "none of upstream's; --tests quick runs upstream-tests, about %s, --tests full also upstream-tests-full, about %s", seconds(t.Quick), seconds(t.Full))

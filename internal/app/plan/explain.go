@@ -93,14 +93,15 @@ type PlannedSystems struct {
 	Glibc string   `json:"glibc"`
 	Load  []string `json:"load"`
 	Old   []string `json:"too-old"`
+	Also  string   `json:"also,omitempty"` // what a node needs beside it
 }
 
-func systemsOf(glibc string) *PlannedSystems {
+func systemsOf(glibc, also string) *PlannedSystems {
 	if glibc == "" {
 		return nil
 	}
 	load, old := linux.Split(glibc)
-	return &PlannedSystems{glibc, notNil(load), notNil(old)}
+	return &PlannedSystems{glibc, notNil(load), notNil(old), also}
 }
 
 // PlannedTests gives the duration of upstream's tests at each level.
@@ -254,7 +255,7 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 			c.OnGPUs = append(c.OnGPUs, g.Name)
 		}
 	}
-	c.Tests, c.Systems = testsOf(d), systemsOf(d.Settings.Expect.Glibc)
+	c.Tests, c.Systems = testsOf(d), systemsOf(d.Settings.Expect.Glibc, d.Settings.Nodes)
 	if d.Settings.Expect.Wheelhouse != nil { // a stack builds nothing from source
 		c.Source, c.From, c.Python = "its parts", "", notNil(d.Settings.Requires.Run)
 	}

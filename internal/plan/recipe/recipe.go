@@ -191,6 +191,7 @@ type Settings struct {
 	Inputs     []Input           `yaml:"inputs,omitempty" json:"inputs,omitempty" jsonschema:"description=cells of other recipes whose wheels are installed before the build and beside the artifact"`
 	Advisories []Advisory        `yaml:"advisories,omitempty" json:"advisories,omitempty" jsonschema:"description=published weaknesses of the source and what this recipe does about them"`
 	Profile    []Variable        `yaml:"profile,omitempty" json:"profile,omitempty" jsonschema:"description=environment in which the artifact is to run; it is written beside it"`
+	Nodes      string            `yaml:"nodes,omitempty" json:"nodes,omitempty" jsonschema:"description=what a node needs beside a glibc; plan prints it"`
 	License    string            `yaml:"license,omitempty" json:"license,omitempty" jsonschema:"description=of the source as an SPDX expression; it stands in the SBOM"`
 	Vendored   []Vendored        `yaml:"vendored,omitempty" json:"vendored,omitempty" jsonschema:"description=what the source carries of others and the build may compile in; it stands in the SBOM"`
 	Memory     string            `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the build takes at its peak; cells are not built at once where they would not fit"`
