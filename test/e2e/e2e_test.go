@@ -568,7 +568,7 @@ func ncclVerbs(b *tool) {
 	must.Hold(b.t, cell.Status == "pass" && len(cell.Artifacts) == 4, "got %+v", cell)
 	contains(b.t, b.evidence(cell.Verdicts),
 		"needs libibverbs.so.1", "libibverbs is linked", "in libibverbs.so.1", "functions of the vendor's 2.29.7",
-		"reports 2.29.7+cuda13.0 and 22907", "requires GLIBC_2.3", ".txz: ")
+		"reports 2.29.7+cuda13.0 and 22907", "requires GLIBC_2.29", ".txz: ")
 	path := filepath.Join(b.dir, cell.Artifacts[0].Path)
 	tag := auditwheel(b.t, path)
 	check.That(b.t, strings.HasSuffix(path, "-py3-none-"+tag+".whl"), "auditwheel reads %s from %s", tag, filepath.Base(path))
