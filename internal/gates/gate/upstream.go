@@ -229,7 +229,7 @@ func (r *fileResult) read(s Subject, end ranksEnd) {
 		if err != nil {
 			r.Unmeasured = strings.Join(append([]string{fmt.Sprintf("rank %d: %v", i, err)}, faults...), "; ")
 			if m := missingModule.FindStringSubmatch(end.Log); m != nil {
-				r.Unmeasured = fmt.Sprintf("the environment of the tests lacks the Python module %s: give its wheel with --with", m[1])
+				r.Unmeasured = fmt.Sprintf("the environment of the tests lacks the Python module %s: name it in requires.tests of the recipe, or give its wheel to gate with --with", m[1])
 			}
 			return
 		}

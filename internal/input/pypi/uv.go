@@ -49,55 +49,32 @@ func IndexOf(requirement string) string {
 	return ""
 }
 
-// project is the question to uv as a pyproject.toml. An explicit index serves the packages
-// that name it, and only those: a public package of the same name is never taken, and no
-// other package comes from there.
-type project struct {
-	Project struct {
-		Name         string   `toml:"name"`
-		Version      string   `toml:"version"`
-		Dependencies []string `toml:"dependencies"`
-	} `toml:"project"`
-	Tool *projectTool `toml:"tool"`
-}
-
-type projectTool struct {
-	UV struct {
-		Sources map[string]map[string]string `toml:"sources"`
-		Index   []projectIndex               `toml:"index"`
-	} `toml:"uv"`
-}
-
-type projectIndex struct {
-	Name     string `toml:"name"`
-	URL      string `toml:"url"`
-	Explicit bool   `toml:"explicit"`
-}
-
-// project returns the question, and the index of each package that names one.
-func (t Tool) project(requirements []string) (p project, of map[string]string, err error) {
-	p.Project.Name, p.Project.Version, p.Project.Dependencies = "what-a-cell-requires", "0", []string{}
-	of = map[string]string{}
-	sources, urls := map[string]map[string]string{}, map[string]string{}
+// question returns the requirements as a pyproject.toml, and the index of each package that
+// names one. An explicit index serves the packages that name it, and only those: a public
+// package of the same name is never taken, and no other package comes from there.
+func (t Tool) question(requirements []string) (text []byte, of map[string]string, err error) {
+	dependencies, of := []string{}, map[string]string{}
+	sources, indexes := map[string]any{}, []map[string]any{}
 	for _, line := range requirements {
 		if m := fromPattern.FindStringSubmatch(line); m != nil {
 			name, index := wheel.NormalName(m[2]), m[3]
 			if t.indexes[index] == "" {
-				return p, nil, diag.Errorf(diag.Usage, "%s comes from the Python index %s, whose address is not known", name, index).
+				return nil, nil, diag.Errorf(diag.Usage, "%s comes from the Python index %s, whose address is not known", name, index).
 					WithHint("add its address to builder/builder.yaml of your configuration directory: python-index: [%s=URL]", index)
 			}
-			line, of[name], sources[name], urls[index] = m[1], index, map[string]string{"index": index}, t.indexes[index]
+			line, of[name], sources[name] = m[1], index, map[string]string{"index": index}
 		}
-		p.Project.Dependencies = append(p.Project.Dependencies, line)
+		dependencies = append(dependencies, line)
 	}
+	for _, index := range slices.Compact(slices.Sorted(maps.Values(of))) {
+		indexes = append(indexes, map[string]any{"name": index, "url": t.indexes[index], "explicit": true})
+	}
+	all := map[string]any{"project": map[string]any{"name": "what-a-cell-requires", "version": "0", "dependencies": dependencies}}
 	if len(of) > 0 {
-		p.Tool = &projectTool{}
-		p.Tool.UV.Sources = sources
-		for _, name := range slices.Sorted(maps.Keys(urls)) {
-			p.Tool.UV.Index = append(p.Tool.UV.Index, projectIndex{name, urls[name], true})
-		}
+		all["tool"] = map[string]any{"uv": map[string]any{"sources": sources, "index": indexes}}
 	}
-	return p, of, nil
+	text, err = toml.Marshal(all)
+	return text, of, err
 }
 
 // compile resolves requirements with uv and returns the releases.
@@ -107,11 +84,7 @@ func (t Tool) compile(ctx context.Context, scratch string, in inputs, args ...st
 			return nil, diag.Errorf(diag.Usage, "resolving Python packages: %q is not a name with versions", line)
 		}
 	}
-	question, indexOf, err := t.project(in.requirements)
-	if err != nil {
-		return nil, fmt.Errorf("resolving Python packages: %w", err)
-	}
-	text, err := toml.Marshal(question)
+	text, indexOf, err := t.question(in.requirements)
 	if err != nil {
 		return nil, fmt.Errorf("resolving Python packages: %w", err)
 	}
