@@ -25,6 +25,12 @@ func badWheels() []bad {
 	row := func(what, says string, change func(*wheeltest.Wheel)) bad {
 		return bad{what: what, of: horovodROCm, change: func(s *specimen) { change(&s.wheel) }, gate: "wheel-format", says: says, do: again}
 	}
+	// Whoever holds such a wheel is never told how to allow its file.
+	outside := func(what, says string, f wheeltest.File) bad {
+		b := row(what, says, func(w *wheeltest.Wheel) { w.Files = append(w.Files, f) })
+		b.do = "do not install it"
+		return b
+	}
 	record := func(what, says, from, to string) bad {
 		return row(what, says, func(w *wheeltest.Wheel) {
 			w.Record = func(lines []string) []string {
@@ -93,9 +99,9 @@ func badWheels() []bad {
 			w.Requires = []string{"helper @ https://example.org/helper-1-py3-none-any.whl"}
 		}),
 		row("a tag missing in WHEEL", `has tags ["py3-none-any"]`, func(w *wheeltest.Wheel) { w.Tags = []string{"py3-none-any"} }),
-		more("a file outside the promised packages", "torch/__init__.py lies outside the promised packages horovod", wheeltest.File{Name: torch}),
-		more("a file installed by .data outside the promised packages", "data/purelib/torch/__init__.py lies outside", wheeltest.File{Name: data + "purelib/" + torch}),
-		more("a file that runs at every start of Python", "horovod.pth lies outside", wheeltest.File{Name: "horovod.pth", Text: "import os\n"}),
+		outside("a file outside the promised packages", "torch/__init__.py lies outside the promised packages horovod", wheeltest.File{Name: torch}),
+		outside("a file installed by .data outside the promised packages", "data/purelib/torch/__init__.py lies outside", wheeltest.File{Name: data + "purelib/" + torch}),
+		outside("a file that runs at every start of Python", "horovod.pth lies outside", wheeltest.File{Name: "horovod.pth", Text: "import os\n"}),
 		closed(more("an absolute path", `"/etc/profile.d/x.sh" is an absolute path`, wheeltest.File{Name: "/etc/profile.d/x.sh"})),
 		closed(more("a path out of the wheel", `"horovod/../../x.py" leaves the wheel by ..`, wheeltest.File{Name: "horovod/../../x.py"})),
 		closed(more("a symbolic link", `"horovod/link" is a symbolic link`, wheeltest.File{Name: "horovod/link", Text: "/etc/passwd", Mode: fs.ModeSymlink | 0o777})),
@@ -114,10 +120,10 @@ func badWheels() []bad {
 			return slices.Concat(b[:len(b)-22], []byte("PK\x03\x04"), b[len(b)-22:])
 		}),
 		hostile("bytes behind the end", "bytes follow the end record", func(b []byte) []byte { return append(bytes.Clone(b), "hello"...) }),
-		more("a module that Python runs at its start", "sitecustomize.py lies outside the promised packages horovod", wheeltest.File{Name: "sitecustomize.py"}),
-		more("a file installed by .data for every shell", "installs etc/profile.d below the prefix", wheeltest.File{Name: data + "data/etc/profile.d/x.sh"}),
-		more("a program that hides the system's", "the program python3 would hide the system's", wheeltest.File{Name: data + "scripts/python3", Text: "#!/bin/sh\n", Mode: 0o755}),
-		more("a program of entry_points.txt that hides the system's", "the program pip would hide the system's", wheeltest.File{Name: dist + "entry_points.txt", Text: "[console_scripts]\npip = horovod:main\n"}),
+		outside("a module that Python runs at its start", "sitecustomize.py lies outside the promised packages horovod", wheeltest.File{Name: "sitecustomize.py"}),
+		outside("a file installed by .data for every shell", "installs etc/profile.d below the prefix", wheeltest.File{Name: data + "data/etc/profile.d/x.sh"}),
+		outside("a program that hides the system's", "the program python3 would hide the system's", wheeltest.File{Name: data + "scripts/python3", Text: "#!/bin/sh\n", Mode: 0o755}),
+		outside("a program of entry_points.txt that hides the system's", "the program pip would hide the system's", wheeltest.File{Name: dist + "entry_points.txt", Text: "[console_scripts]\npip = horovod:main\n"}),
 		more("lines of entry_points.txt that only Python separates", "which Python reads as several lines", wheeltest.File{Name: dist + "entry_points.txt", Text: "[x]\f[console_scripts]\fmpirun = horovod:main\n"}).and("python-source"),
 		more("a directory .data of another wheel, which pip installs too", "in another .data directory", wheeltest.File{Name: "other-1.data/purelib/x.py"}),
 		more("compiled code that runs in place of its source", "forbids Python to compare it with its source", wheeltest.File{Name: "horovod/__pycache__/__init__.cpython-311.pyc", Text: "\xa7\r\r\n\x01\x00\x00\x00code"}),
