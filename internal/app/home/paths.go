@@ -70,7 +70,11 @@ func closeHome(home string, note func(format string, args ...any)) error {
 	return nil
 }
 
-// Dir returns BUILDER_HOME, or builder in the user's cache directory.
+// nowhere is the home of a user without one, such as nobody in a container: it holds
+// nothing, and nothing can be written there. Verbs that only read need no more.
+const nowhere = "/proc/no-home-for-builder"
+
+// Dir returns BUILDER_HOME, builder in the user's cache directory, or [nowhere].
 func Dir() (string, error) {
 	if home := os.Getenv("BUILDER_HOME"); home != "" {
 		if info, err := os.Stat(home); err == nil && !info.IsDir() {
@@ -80,7 +84,7 @@ func Dir() (string, error) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", diag.Errorf(diag.Usage, "no state directory: %w", err).WithHint("set BUILDER_HOME")
+		return nowhere, nil
 	}
 	return filepath.Join(cache, "builder"), nil
 }

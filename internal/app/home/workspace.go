@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"builder/internal/base/diag"
 	"builder/internal/build/results"
 	"builder/internal/evidence/signing"
 	"builder/internal/input/pypi"
@@ -25,6 +26,9 @@ type Workspace struct {
 
 // Open opens the store of a home. With noInstall it never installs host packages.
 func Open(ctx context.Context, keys signing.Keys, noInstall bool) (*Workspace, error) {
+	if keys.Home == nowhere {
+		return nil, diag.Errorf(diag.Usage, "no state directory: neither $BUILDER_HOME, $XDG_CACHE_HOME nor $HOME are set").WithHint("set BUILDER_HOME")
+	}
 	kept, err := store.Open(StoreDir(keys.Home))
 	if err != nil {
 		return nil, err

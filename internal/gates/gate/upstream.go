@@ -88,6 +88,10 @@ func checkUpstream(ctx context.Context, s Subject, name string, how upstreamRun)
 		if !how.full && f.Quick == nil {
 			continue
 		}
+		if f.On != "" && f.On != how.on {
+			seen = append(seen, label(f)+" asked on "+f.On+" alone")
+			continue
+		}
 		result := s.runFile(ctx, f, how)
 		results = append(results, result)
 		problem := result.judge(f, how)
@@ -100,6 +104,9 @@ func checkUpstream(ctx context.Context, s Subject, name string, how upstreamRun)
 		} else {
 			seen = append(seen, label(f)+" "+result.summary())
 		}
+	}
+	if len(results) == 0 {
+		blind = append(blind, "the recipe names no file for ranks on "+how.on)
 	}
 	if err := s.keep(name, results); err != nil {
 		blind = append(blind, err.Error())

@@ -179,6 +179,8 @@ func TestUpstreamTestsOnGPUs(t *testing.T) {
 		"fails everywhere":                {failed, onCPU(""), "/trees/1", verdict.Pass, "1 of them known"},
 		"known on CPU ranks, fails":       {failed, onCPU(recipe.OnCPU), "/trees/1", verdict.Fail, "test_k failed on rank 0 1"},
 		"known on GPUs, passes":           {passed, onCPU(recipe.OnGPUs), "/trees/1", verdict.Fail, "test_k passed, and is named as a known failure"},
+		"an entry for CPU ranks alone":    {passed, func(e *recipe.Expect) { e.Tests.Files[0].On = recipe.OnCPU }, "/trees/1", verdict.NotMeasured, "names no file for ranks on gpus"},
+		"an entry for GPUs alone":         {passed, func(e *recipe.Expect) { onCPU(recipe.OnCPU)(e); e.Tests.Files[0].On = recipe.OnGPUs }, "/trees/1", verdict.Pass, "2 passed"},
 		"no tree":                         {passed, onCPU(recipe.OnCPU), "", verdict.NotMeasured, "no tree of upstream's tests is named"},
 		"the recipe has no quick part":    {passed, func(e *recipe.Expect) { onCPU(recipe.OnCPU)(e); e.Tests.Files[0].Quick = nil }, "/trees/1", verdict.Pass, "2 passed"},
 		"more ranks than GPUs":            {passed, func(e *recipe.Expect) { e.Tests.Ranks = 3 }, "/trees/1", verdict.NotMeasured, "with 2 GPU nothing goes from one to another"},

@@ -26,6 +26,8 @@ type Tests struct {
 type TestFile struct {
 	File   string `yaml:"file" json:"file" jsonschema:"description=path in the tests' tree"`
 	Select string `yaml:"select,omitempty" json:"select,omitempty" jsonschema:"description=expression as of pytest's -k; without it the whole file. A file can be listed once for each expression"`
+	// On is [OnCPU] or [OnGPUs] if the entry has a sense on ranks of that kind alone.
+	On string `yaml:"on,omitempty" json:"on,omitempty" jsonschema:"enum=cpu,enum=gpus,description=run it on ranks of this kind alone: without GPUs (cpu) or with GPUs (gpus)"`
 	// Controller is the controller of horovodrun for this entry. Empty means that of the
 	// cell's launcher.
 	Controller string `yaml:"controller,omitempty" json:"controller,omitempty" jsonschema:"enum=mpi,enum=mpich,enum=gloo,description=controller of horovodrun; without it that of the cell"`
@@ -51,7 +53,7 @@ type Known struct {
 	On string `yaml:"on,omitempty" json:"on,omitempty" jsonschema:"enum=cpu,enum=gpus,description=where they fail: on ranks without GPUs (cpu) or with GPUs (gpus); without it on both"`
 }
 
-// The values of [Known.On].
+// The values of [Known.On] and [TestFile.On].
 const (
 	OnCPU  = "cpu"
 	OnGPUs = "gpus"
@@ -125,6 +127,9 @@ func (r *Recipe) validateTests(s written) []error {
 		}
 		if f.Controller != "" && !slices.Contains(launchers, f.Controller) {
 			problem(at, "%s: controller %q is not mpi, mpich or gloo", f.File, f.Controller)
+		}
+		if !slices.Contains([]string{"", OnCPU, OnGPUs}, f.On) {
+			problem(at, "%s: an entry is on %s or %s, not on %q", f.File, OnCPU, OnGPUs, f.On)
 		}
 		for _, k := range f.Known {
 			if len(k.Cases) == 0 || slices.Contains(k.Cases, "") || k.Because == "" || k.Issue == "" {
