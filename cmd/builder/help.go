@@ -55,6 +55,10 @@ var examples = map[string][]example{
 		{"builder lock horovod --recipes . --update numpy", "update one pin of the lock in this checkout"},
 		{"builder lock horovod --recipes . --rocm all --update all --prune", "update all pins, remove unused ones"},
 	},
+	"show": {
+		{"builder show out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311", "show a wheel built on this host"},
+		{"builder show vendor.whl", "show the facts of a wheel of others"},
+	},
 	"gate": {
 		{"builder gate out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311", "check the wheel against its entry"},
 		{"builder gate vendor.whl", "print the facts of a wheel without an entry"},

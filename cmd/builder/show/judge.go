@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"builder/internal/app/judge"
+	"builder/internal/base/size"
 	"builder/internal/files/inspect"
 	"builder/internal/gates/device"
 	"builder/internal/machine/nccllog"
@@ -25,6 +26,27 @@ func printFacts(out term.Printer, is inspect.Report) {
 		rows = append(rows, []string{f.Name, value, strings.Join(f.Because, "; ")})
 	}
 	out.Table([]string{is.Kind, "is", "seen"}, rows)
+}
+
+// Shown prints what each artifact is, and its origin.
+func Shown(out term.Printer, r judge.ShowReport) {
+	for _, a := range r.Artifacts {
+		out.Say("%s sha256:%s, %s", a.Name, a.SHA256, size.Text(a.Size))
+		if a.Is != nil {
+			printFacts(out, *a.Is)
+		}
+		rows := [][]string{{"unknown", a.Doubt}}
+		if o := a.Origin; o != nil {
+			rows = [][]string{
+				{"cell", o.Cell}, {"key", o.Key}, {"source", o.Source}, {"patches", strings.Join(o.Patches, ", ")}, {"image", o.Image},
+				{"built", o.Built}, {"signed by", strings.Join(o.Signers, ", ")}, {"tested", o.Proven.String()},
+			}
+			for _, what := range o.NotAsked {
+				rows = append(rows, []string{"not asked", what})
+			}
+		}
+		out.Table([]string{"origin", "is"}, rows)
+	}
 }
 
 // Gated prints the verdicts about each artifact.

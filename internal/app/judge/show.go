@@ -1,0 +1,121 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/files/inspect"
+	"builder/internal/plan/proven"
+	"builder/internal/plan/recipe"
+)
+
+// Shown holds what the bytes of an artifact say, and what trusted keys say of it.
+type Shown struct {
+	artifact.Artifact
+	Is     *inspect.Report `json:"is,omitempty"` // nil for an archive
+	Origin *Origin         `json:"origin,omitempty"`
+	Doubt  string          `json:"doubt,omitempty"` // why there is no origin
+}
+
+// An Origin is a summary of the signed statements about an artifact.
+type Origin struct {
+	Cell     string          `json:"cell"`
+	Key      string          `json:"key"`    // sha256 of the locked entry
+	Source   string          `json:"source"` // name, release or commit, and sha256
+	Patches  []string        `json:"patches"`
+	Image    string          `json:"image"`
+	Built    string          `json:"built"` // the day in UTC, and the releases of the programs
+	Signers  []string        `json:"signers"`
+	Proven   proven.Standing `json:"proven"`
+	NotAsked []string        `json:"notAsked"` // what no verdict says, and the command that asks
+}
+
+// A ShowReport holds all artifacts of an invocation.
+type ShowReport struct {
+	Schema    int     `json:"schema"`
+	Artifacts []Shown `json:"artifacts"`
+}
+
+// Show describes artifacts. It judges nothing: a file without statements, or with those of
+// a key that nobody trusts, is shown as its bytes are.
+func Show(ctx context.Context, keys signing.Keys, paths []string) (ShowReport, error) {
+	artifacts, err := artifactsOf(paths)
+	if err != nil {
+		return ShowReport{}, err
+	}
+	trust, err := keys.Trusted()
+	if err != nil {
+		return ShowReport{}, err
+	}
+	report := ShowReport{Schema: 1}
+	for _, a := range artifacts {
+		shown := Shown{Artifact: a}
+		if inspect.Takes(a.Path) {
+			is, err := inspect.File(ctx, a.Path)
+			if err != nil {
+				return ShowReport{}, err
+			}
+			shown.Is = &is
+		}
+		bundle, err := attest.Read(a, trust)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			shown.Doubt = "no statement about its origin lies beside it"
+		case err != nil:
+			shown.Doubt = err.Error()
+		case bundle.Provenance == nil:
+			shown.Doubt = "no trusted key signed its provenance"
+		default:
+			shown.Origin = originOf(a, bundle)
+		}
+		report.Artifacts = append(report.Artifacts, shown)
+	}
+	return report, nil
+}
+
+func originOf(a artifact.Artifact, b attest.Bundle) *Origin {
+	p := b.Provenance
+	e := p.Definition.Internal.Entry
+	var programs []string
+	for name, release := range p.Run.Builder.Version {
+		programs = append(programs, name+" "+release)
+	}
+	slices.Sort(programs)
+	o := &Origin{
+		Cell: p.Definition.External.Cell, Key: p.Definition.Internal.Key, Image: e.Image.Pin.Name, Signers: b.Keys,
+		Source: strings.TrimSpace(e.Source.Project+" "+e.Source.Version) + ", sha256:" + e.Source.SHA256,
+		Built:  p.Run.Metadata.Finished.UTC().Format("2006-01-02") + " by " + strings.Join(programs, ", "),
+	}
+	if e.Source.Commit != "" {
+		o.Source = fmt.Sprintf("%s %s, commit %s", e.Source.Repository, e.Source.Tag, e.Source.Commit)
+	}
+	for _, patch := range e.Patches {
+		o.Patches = append(o.Patches, patch.Name)
+	}
+	if proof, err := b.Proof(a.SHA256); err == nil {
+		o.Proven = proven.Cells{o.Cell: proof}.Standing(o.Cell, o.Key)
+	}
+	o.NotAsked = notAsked(a, e.Expect, o.Proven)
+	return o
+}
+
+// notAsked names what no passed verdict says of an artifact.
+func notAsked(a artifact.Artifact, e recipe.Expect, s proven.Standing) (missing []string) {
+	if len(e.Tests.Files) > 0 && s.Tests != proven.Full {
+		missing = append(missing, "all of upstream's tests: builder run … --tests full")
+	}
+	if !s.Rebuilt {
+		missing = append(missing, "a second build: builder verify "+a.Path+" --rebuild --attach")
+	}
+	if !s.GPUs && len(e.DeviceCode) > 0 {
+		missing = append(missing, "GPUs: builder gate "+a.Path+" --gpus all --attach")
+	}
+	return missing
+}
