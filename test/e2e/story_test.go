@@ -46,6 +46,7 @@ var story = []lane{
 		{"an image whose Python is a virtual environment", venvImage},
 		{"a wrong digest", wrongDigest},
 		{"no engine and not root", notRoot},
+		{"installed from a wheel, as nobody", installed},
 		{"Ray and OpenRLHF on ROCm", neighbours},
 	}},
 	{"faults", "", []chapter{{"a shell at a failed step", lookedAt}, {"faults", unlucky}}},
