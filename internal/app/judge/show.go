@@ -12,6 +12,7 @@ import (
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/files/inspect"
+	"builder/internal/files/linux"
 	"builder/internal/plan/proven"
 	"builder/internal/plan/recipe"
 )
@@ -19,7 +20,8 @@ import (
 // Shown holds what the bytes of an artifact say, and what trusted keys say of it.
 type Shown struct {
 	artifact.Artifact
-	Is     *inspect.Report `json:"is,omitempty"` // nil for an archive
+	Is     *inspect.Report `json:"is,omitempty"`    // nil for an archive
+	Nodes  []string        `json:"nodes,omitempty"` // systems with its glibc and C++ library
 	Origin *Origin         `json:"origin,omitempty"`
 	Doubt  string          `json:"doubt,omitempty"` // why there is no origin
 }
@@ -63,6 +65,9 @@ func Show(ctx context.Context, keys signing.Keys, paths []string) (ShowReport, e
 				return ShowReport{}, err
 			}
 			shown.Is = &is
+			if glibc, ok := is.Fact("glibc"); ok && glibc.Values[0] != inspect.None && glibc.Values[0] != inspect.Unknown {
+				shown.Nodes, _ = linux.Split(glibc.Values[0])
+			}
 		}
 		bundle, err := attest.Read(a, trust)
 		switch {
