@@ -54,9 +54,9 @@ func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
 
 // found returns the names of the catalogue's findings in a text, without the symptoms
 // of a cause already found.
-func found(t *testing.T, e *diagnose.Examiner, of diagnose.Subject, text string) []string {
+func found(t *testing.T, e *diagnose.Examiner, text string) []string {
 	t.Helper()
-	r, err := e.Text(of, text)
+	r, err := e.Log(t.Context(), "log", strings.NewReader(text))
 	must.Succeed(t, err)
 	names := []string{}
 	for i, f := range r.Findings {
@@ -73,11 +73,9 @@ func TestExamplesShowOneFailure(t *testing.T) {
 	all := load(t)
 	e := diagnose.NewExaminer(all)
 	for _, d := range all {
-		for _, of := range d.AppliesTo {
-			for _, text := range d.Examples.Match {
-				if got := found(t, e, of, text); !slices.Equal(got, []string{d.Name}) {
-					t.Errorf("%s (%s): found %q in %q", d.Name, of, got, text)
-				}
+		for _, text := range d.Examples.Match {
+			if got := found(t, e, text); !slices.Equal(got, []string{d.Name}) {
+				t.Errorf("%s: found %q in %q", d.Name, got, text)
 			}
 		}
 	}
@@ -88,15 +86,12 @@ func TestExamplesInTheWild(t *testing.T) {
 	all := load(t)
 	e := diagnose.NewExaminer(all)
 	for _, d := range all {
-		if d.AppliesTo[0] != diagnose.BuildLog && d.AppliesTo[0] != diagnose.RuntimeLog {
-			continue
-		}
 		for _, text := range d.Examples.Match {
 			var wild strings.Builder
 			for line := range strings.Lines(text) {
 				fmt.Fprintf(&wild, "2026-01-02T03:04:05.6Z [1,0]<stderr>:\x1b[31m%s\x1b[0m\r\n", strings.TrimSuffix(line, "\n"))
 			}
-			if got := found(t, e, diagnose.BuildLog, wild.String()); !slices.Contains(got, d.Name) {
+			if got := found(t, e, wild.String()); !slices.Contains(got, d.Name) {
 				t.Errorf("%s: found %q in %q", d.Name, got, wild.String())
 			}
 		}
@@ -172,7 +167,7 @@ func TestReports(t *testing.T) {
 		if !ok || !strings.HasPrefix(thread, "https://") {
 			t.Errorf("%s does not begin with its thread and its answer: %q", file, head)
 		}
-		if got := found(t, e, diagnose.RuntimeLog, log); len(got) == 0 || got[0] != answer {
+		if got := found(t, e, log); len(got) == 0 || got[0] != answer {
 			t.Errorf("%s: found %q, want %s first", file, got, answer)
 		}
 	}

@@ -12,17 +12,16 @@ import (
 	"builder/internal/view/term"
 )
 
-const diagnoseDescription = `Reads the log of a build or of a job, a wheel or a shared library, and prints each
-known failure in it: the place, the cause and the remedy. The content of a file
-decides its type. A directory means the logs and wheels of the cells in it, - means
-standard input. Logs may be of any size.
+const diagnoseDescription = `Reads the log of a build or of a job and prints each known failure in it: the place, the
+cause and the remedy. A directory means the logs of the cells in it, - means standard
+input. Logs may be of any size.
 
 A finding is a result, so the exit code is 0 with or without findings. An unreadable
 file is exit 2.`
 
 func diagnoseCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 	return &cli.Command{
-		Name: "diagnose", Usage: "find known failures in the log of a build or job, a wheel or a library", ArgsUsage: "FILE… | DIR | -",
+		Name: "diagnose", Usage: "find known failures in the log of a build or job", ArgsUsage: "FILE… | DIR | -",
 		Description: diagnoseDescription,
 		Flags:       []cli.Flag{recipesFlag(), jsonFlag()},
 		Action: func(c *cli.Context) error {

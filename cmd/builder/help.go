@@ -111,8 +111,7 @@ var examples = map[string][]example{
 	},
 	"diagnose": {
 		{"builder diagnose build.log", "diagnose a failed build of any tool"},
-		{"builder diagnose out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311", "diagnose the logs and the wheel of a cell"},
-		{"builder diagnose libnccl.so.2 dist/*.whl", "diagnose libraries and wheels"},
+		{"builder diagnose out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311", "diagnose the logs of a cell"},
 		{"kubectl logs job/train | builder diagnose -", "diagnose a failed job, and print how its ranks were connected"},
 	},
 	"list": {

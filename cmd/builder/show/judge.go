@@ -121,11 +121,11 @@ func Diagnosed(out term.Printer, reports []judge.Examined) {
 			printRun(out, r.File, r.Run)
 		}
 		if len(r.Findings) == 0 {
-			out.Say("%s: no known failure in %s", r.File, extent(r.Report))
+			out.Say("%s: no known failure in %s", r.File, Plural(r.Lines, "line"))
 		}
 	}
 	n := Count(reports)
-	job := func(r judge.Examined) bool { return r.Run != nil || r.Kind != "log" }
+	job := func(r judge.Examined) bool { return r.Run != nil }
 	if len(n) == 0 && len(reports) > 0 && !slices.ContainsFunc(reports, job) {
 		out.Note("no known failure: read the end of the log; if the step packages, source, patch, canary or build failed, `builder debug shell CELL` opens a shell before it; docs/recipes.md says how to add a failure of your own")
 	}
@@ -149,14 +149,7 @@ func printRun(out term.Printer, file string, r *nccllog.Evidence) {
 
 // printFinding prints the place, the symptom, the cause and the remedy.
 func printFinding(out term.Printer, r diagnose.Report, f diagnose.Finding) {
-	where := r.File
-	if f.Member != "" {
-		where += ": " + f.Member
-	}
-	if f.Line > 0 {
-		where += fmt.Sprintf(":%d", f.Line)
-	}
-	out.Say("%s: %s: %s", term.Clean(where), f.Severity, f.Name)
+	out.Say("%s:%d: %s: %s", term.Clean(r.File), f.Line, f.Severity, f.Name)
 	out.Say("    %s", strings.TrimSpace(term.Clean(f.Text)))
 	row := func(name, text string) { out.Say("  %-8s%s", name, text) }
 	row("why", f.Cause)
@@ -172,14 +165,6 @@ func printFinding(out term.Printer, r diagnose.Report, f diagnose.Finding) {
 	}
 	row("source", f.Source)
 	out.Say("")
-}
-
-// extent returns how much of a file was examined.
-func extent(r diagnose.Report) string {
-	if r.Kind == "log" {
-		return Plural(r.Lines, "line")
-	}
-	return fmt.Sprintf("a %s (%s)", r.Kind, Plural(r.Lines, "fact"))
 }
 
 // Plural returns a number with its noun.

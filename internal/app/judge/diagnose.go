@@ -39,8 +39,7 @@ func Diagnose(ctx context.Context, cat catalogue.Catalogue, files []string, in i
 	return reports, errors.Join(errs...)
 }
 
-// Diagnosable expands the arguments to files: a directory stands for its logs and
-// wheels.
+// Diagnosable expands the arguments to files: a directory stands for its logs.
 func Diagnosable(args []string) ([]string, error) {
 	if len(args) == 0 {
 		return nil, diag.Errorf(diag.Usage, "diagnose: name a file, a directory, or - for standard input").
@@ -53,7 +52,7 @@ func Diagnosable(args []string) ([]string, error) {
 			files = append(files, arg) // reading it reports the error
 			continue
 		}
-		inside, err := resultsIn(arg)
+		inside, err := logsIn(arg)
 		if err != nil {
 			return nil, err
 		}
@@ -62,13 +61,12 @@ func Diagnosable(args []string) ([]string, error) {
 	return files, nil
 }
 
-// resultsIn returns the logs and wheels below the directory of one or more cells. In the
-// output directory of a run, it leaves out cells of earlier runs.
-func resultsIn(dir string) ([]string, error) {
+// logsIn returns the logs below the directory of one or more cells. In the output directory of a run, it leaves out cells of earlier runs.
+func logsIn(dir string) ([]string, error) {
 	var files []string
 	run, err := report.Read(filepath.Join(dir, "run.json"))
 	known := err == nil
-	for _, pattern := range []string{"*.log", "logs/*.log", "*/logs/*.log", "*.whl", "rejected/*.whl", "*/*.whl", "*/rejected/*.whl"} {
+	for _, pattern := range []string{"*.log", "logs/*.log", "*/logs/*.log"} {
 		found, err := fs.Glob(os.DirFS(dir), pattern)
 		if err != nil {
 			return nil, err
@@ -86,7 +84,7 @@ func resultsIn(dir string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, diag.Errorf(diag.Usage, "%s has no logs and no wheels", dir).
+		return nil, diag.Errorf(diag.Usage, "%s has no logs", dir).
 			WithHint("name the directory of a cell below --out, or the files")
 	}
 	return files, nil
@@ -103,23 +101,13 @@ func examine(ctx context.Context, e *diagnose.Examiner, file string, in io.Reade
 	if file == "-" {
 		return examineInput(ctx, e, "standard input", in)
 	}
-	if info, err := os.Stat(file); err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeCharDevice) != 0 {
-		f, err := os.Open(file)
-		if err != nil {
-			return Examined{Report: diagnose.Report{File: file}}, diag.Errorf(diag.Usage, "%w", err)
-		}
-		defer f.Close()
-		return examineInput(ctx, e, file, f)
+	f, err := os.Open(file)
+	if err != nil {
+		return Examined{Report: diagnose.Report{File: file}}, diag.Errorf(diag.Usage, "%w", err).
+			WithHint("name a log, the directory of a cell below --out, or - for standard input")
 	}
-	report, err := e.File(ctx, file)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = diag.Errorf(diag.Usage, "%w", err).WithHint("name a log, a wheel, the directory of a cell below --out, or - for standard input")
-	}
-	if err != nil || report.Kind != "log" {
-		return Examined{Report: report}, err
-	}
-	run, err := runOf(file)
-	return Examined{report, run}, err
+	defer f.Close()
+	return examineInput(ctx, e, file, f)
 }
 
 // examineInput reads a stream once and passes it to both parsers.
@@ -141,17 +129,8 @@ func examineInput(ctx context.Context, e *diagnose.Examiner, name string, in io.
 	return Examined{report, other.run}, errors.Join(err, other.err)
 }
 
-// runOf reads from an NCCL or RCCL log how the ranks of a job connected. It returns nil
+// runIn reads from an NCCL or RCCL log how the ranks of a job connected. It returns nil
 // for other logs.
-func runOf(file string) (*nccllog.Evidence, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return runIn(f)
-}
-
 func runIn(r io.Reader) (*nccllog.Evidence, error) {
 	run, err := nccllog.Survey(r)
 	if err != nil || !run.Shown() {
@@ -163,7 +142,6 @@ func runIn(r io.Reader) (*nccllog.Evidence, error) {
 // jsonReport is the --json form of one examined file.
 type jsonReport struct {
 	File     string            `json:"file"`
-	Kind     string            `json:"kind"`
 	Lines    int               `json:"lines"`
 	Findings []jsonFinding     `json:"findings"`
 	Run      *nccllog.Evidence `json:"run,omitempty"`
@@ -173,8 +151,7 @@ type jsonFinding struct {
 	Name     string            `json:"name"`
 	Severity diagnose.Severity `json:"severity"`
 	Symptom  bool              `json:"symptom"`
-	Member   string            `json:"member,omitempty"`
-	Line     int               `json:"line,omitempty"`
+	Line     int               `json:"line"`
 	Text     string            `json:"text"`
 	Count    int               `json:"count"`
 	Cause    string            `json:"cause"`
@@ -188,10 +165,10 @@ type jsonFinding struct {
 func DiagnosedJSON(reports []Examined) any {
 	list := []jsonReport{}
 	for _, r := range reports {
-		j := jsonReport{r.File, r.Kind, r.Lines, []jsonFinding{}, r.Run}
+		j := jsonReport{r.File, r.Lines, []jsonFinding{}, r.Run}
 		for _, f := range r.Findings {
 			j.Findings = append(j.Findings, jsonFinding{
-				f.Name, f.Severity, f.Symptom, f.Member, f.Line, term.Clean(f.Text), f.Count,
+				f.Name, f.Severity, f.Symptom, f.Line, term.Clean(f.Text), f.Count,
 				f.Cause, f.Remedy, f.MendedBy, f.Source, f.Versions,
 			})
 		}

@@ -1,25 +1,21 @@
-// Package diagnose recognises known failures in logs, libraries and wheels. The known
+// Package diagnose recognises known failures in the logs of builds and jobs. The known
 // failures are data (see [Load]). This package searches for all of them in one pass,
 // with memory that does not grow with the log.
-//
-// A library is also read as lines with one fact each ("needs: libcudart.so.12"), so the
-// same expressions describe failures of every kind. The facts are listed at [Facts].
 //
 //   - signs: at least one of these expressions matches some line;
 //   - all-of: each of these matches some line, in any order;
 //   - not: none of these matches any line;
 //   - except: signs and all-of ignore a line that matches any of these.
 //
-// The package reads existing files and probes no host. Package doctor does.
+// The package reads existing logs and probes no host. Package doctor does.
 package diagnose
 
 import "slices"
 
 // A Diagnosis is one known failure: its signs, its cause and its remedy.
 type Diagnosis struct {
-	Name      string    `yaml:"name" json:"name" jsonschema:"description=short and unique"`
-	AppliesTo []Subject `yaml:"applies-to" json:"applies-to" jsonschema:"minItems=1,enum=build-log,enum=runtime-log,enum=library,enum=wheel"`
-	Severity  Severity  `yaml:"severity" json:"severity" jsonschema:"enum=error,enum=warning,enum=note"`
+	Name     string   `yaml:"name" json:"name" jsonschema:"description=short and unique"`
+	Severity Severity `yaml:"severity" json:"severity" jsonschema:"enum=error,enum=warning,enum=note"`
 	// Symptom is set if another failure causes this one. Among findings of one
 	// severity, causes come before symptoms.
 	Symptom bool     `yaml:"symptom,omitempty" json:"symptom,omitempty" jsonschema:"description=something else made it happen"`
@@ -68,21 +64,6 @@ type Examples struct {
 	Match []string `yaml:"match" json:"match" jsonschema:"minItems=1"`
 	Miss  []string `yaml:"miss" json:"miss" jsonschema:"minItems=1"`
 }
-
-// A Subject is a kind of file to which a diagnosis applies.
-type Subject string
-
-// The subjects. Both kinds of logs are searched for the same diagnoses, because a
-// program cannot distinguish them.
-const (
-	BuildLog   Subject = "build-log"
-	RuntimeLog Subject = "runtime-log"
-	Library    Subject = "library"
-	Wheel      Subject = "wheel"
-)
-
-// Subjects lists every subject.
-func Subjects() []Subject { return []Subject{BuildLog, RuntimeLog, Library, Wheel} }
 
 // Severity is the severity of a failure.
 type Severity string

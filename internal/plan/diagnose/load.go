@@ -84,8 +84,9 @@ func (c *checker) fields(d Diagnosis) {
 	if !strings.HasPrefix(d.Source, "https://") && !strings.HasPrefix(d.Source, "docs/") {
 		c.problem("source", "%s: source must be an https link or a file of docs/, not %q", d.Name, d.Source)
 	}
-	oneOf(c, "applies-to", d.AppliesTo, Subjects())
-	oneOf(c, "severity", []Severity{d.Severity}, Severities())
+	if !slices.Contains(Severities(), d.Severity) {
+		c.problem("severity", "severity: %q is not one of %q", d.Severity, Severities())
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.Versions)) {
 		if _, err := version.ParseConstraint(d.Versions[name]); err != nil {
 			c.problem("versions."+name, "%s: %w", d.Name, err)
@@ -109,18 +110,6 @@ func (c *checker) prose(key, name, text string) {
 	}
 }
 
-// oneOf rejects unknown words.
-func oneOf[T ~string](c *checker, key string, have, known []T) {
-	if len(have) == 0 {
-		c.problem(key, "%s is missing: write one of %q", key, known)
-	}
-	for _, word := range have {
-		if !slices.Contains(known, word) {
-			c.problem(key, "%s: %q is not one of %q", key, word, known)
-		}
-	}
-}
-
 // expressions compiles the expressions of a diagnosis.
 func (c *checker) expressions(d *Diagnosis) {
 	if len(d.Signs)+len(d.AllOf) == 0 {
@@ -132,7 +121,7 @@ func (c *checker) expressions(d *Diagnosis) {
 			p, err := compile(text)
 			switch {
 			case err != nil:
-			case d.of(BuildLog, RuntimeLog) && strings.HasPrefix(text, "^"):
+			case strings.HasPrefix(text, "^"):
 				err = fmt.Errorf("%q matches only at the beginning of a line, where logs have times and ranks", text)
 			case key != "except" && shortest(p.literals) < minLiteral:
 				err = fmt.Errorf("%q can match without a fixed text of at least %d characters, which a fast search needs", text, minLiteral)
@@ -153,7 +142,7 @@ func (c *checker) expressions(d *Diagnosis) {
 
 // examples tests the examples. An unrecognised match and a recognised miss are errors.
 func (c *checker) examples(d Diagnosis) {
-	index := newIndex([]Diagnosis{d}, d.AppliesTo...)
+	index := newIndex([]Diagnosis{d})
 	try := func(key string, texts []string, want bool) {
 		for i, text := range texts {
 			s := index.scan()
@@ -165,9 +154,4 @@ func (c *checker) examples(d Diagnosis) {
 	}
 	try("match", d.Examples.Match, true)
 	try("miss", d.Examples.Miss, false)
-}
-
-// of reports whether the diagnosis applies to one of the subjects.
-func (d Diagnosis) of(subjects ...Subject) bool {
-	return slices.ContainsFunc(d.AppliesTo, func(s Subject) bool { return slices.Contains(subjects, s) })
 }

@@ -15,7 +15,6 @@ const good = `
 topic: Tools
 diagnoses:
   - name: disk-full
-    applies-to: [build-log]
     severity: error
     signs: ['No space left']
     cause: the disk is full
@@ -42,27 +41,25 @@ func TestLoad(t *testing.T) {
 // Every error has its position, and none hides another.
 func TestLoadReportsEveryFault(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
-		"unknown key":    {"    severity", "    sverity: x\n    severity", `a.yaml:6:5: unknown key "sverity"`},
+		"unknown key":    {"    severity", "    sverity: x\n    severity", `a.yaml:5:5: unknown key "sverity"`},
 		"no topic":       {"topic: Tools\n", "", "topic is missing"},
 		"name":           {"name: disk-full", "name: Disk Full", `a.yaml:4:11: the name of a diagnosis must be a word such as shm-small, not "Disk Full"`},
-		"subject":        {"[build-log]", "[build-log, banana]", `a.yaml:5:17: applies-to: "banana" is not one of ["build-log" "runtime-log" "library" "wheel"]`},
-		"no subject":     {"[build-log]", "[]", "applies-to is missing"},
-		"severity":       {"severity: error", "severity: fatal", `a.yaml:6:15: severity: "fatal" is not one of`},
-		"expression":     {"'No space left'", "'No space (left'", "a.yaml:7:13: disk-full: \"No space (left\" is not a regular expression"},
+		"severity":       {"severity: error", "severity: fatal", `a.yaml:5:15: severity: "fatal" is not one of`},
+		"expression":     {"'No space left'", "'No space (left'", "a.yaml:6:13: disk-full: \"No space (left\" is not a regular expression"},
 		"nothing fixed":  {"'No space left'", "'No|space'", `can match without a fixed text of at least 4 characters`},
 		"anchored":       {"'No space left'", "'^No space left'", "matches only at the beginning of a line"},
 		"nothing at all": {"signs: ['No space left']", "not: ['No space left']", "signs and all-of are missing"},
-		"no cause":       {"cause: the disk is full", "cause: ' '", "a.yaml:8:12: disk-full: cause is missing"},
+		"no cause":       {"cause: the disk is full", "cause: ' '", "a.yaml:7:12: disk-full: cause is missing"},
 		"full stop":      {"remedy: free some space", "remedy: Free some space.", "remedy must be one line without a full stop"},
-		"source":         {"https://example.com/1", "my head", `a.yaml:10:13: disk-full: source must be`},
-		"versions":       {"    source:", "    versions: {rocm: '>=>=6'}\n    source:", "a.yaml:10:22: disk-full: "},
+		"source":         {"https://example.com/1", "my head", `a.yaml:9:13: disk-full: source must be`},
+		"versions":       {"    source:", "    versions: {rocm: '>=>=6'}\n    source:", "a.yaml:9:22: disk-full: "},
 		"two menders":    {"    source:", "    mended-by: {patch: a/b, axis: a/c}\n    source:", "mended-by must name one of patch, axis and option"},
 		"no mender":      {"    source:", "    mended-by: {option: ''}\n    source:", "mended-by must name one of patch, axis and option"},
 		"no miss":        {"miss: ['space left']", "miss: []", "examples must have at least one match and one miss"},
 		"no examples":    {"    examples: {match: ['No space left on device'], miss: ['space left']}\n", "", "examples must have at least one match and one miss"},
-		"no match":       {"match: ['No space left on device']", "match: ['No space']", `a.yaml:11:24: disk-full: the diagnosis does not find this example of a match`},
-		"no miss at all": {"miss: ['space left']", "miss: [x, 'No space left']", `a.yaml:11:62: disk-full: the diagnosis finds this example of a miss`},
-		"except":         {"    cause:", "    except: ['(']\n    cause:", `a.yaml:8:14: disk-full: "(" is not a regular expression`},
+		"no match":       {"match: ['No space left on device']", "match: ['No space']", `a.yaml:10:24: disk-full: the diagnosis does not find this example of a match`},
+		"no miss at all": {"miss: ['space left']", "miss: [x, 'No space left']", `a.yaml:10:62: disk-full: the diagnosis finds this example of a miss`},
+		"except":         {"    cause:", "    except: ['(']\n    cause:", `a.yaml:7:14: disk-full: "(" is not a regular expression`},
 	} {
 		broken := strings.Replace(good, c.old, c.new, 1)
 		check.That(t, broken != good, "%s: nothing was changed", name)

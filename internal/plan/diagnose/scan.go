@@ -10,17 +10,16 @@ import (
 // maxText bounds the printed part of a line, in bytes.
 const maxText = 500
 
-// A Finding is a failure found in a file. Line is the number of the first matching
-// line, from 1, and Text is its content. A library has no lines: Text is a fact.
+// A Finding is a failure found in a log. Line is the number of the first matching line,
+// from 1, and Text is its content.
 type Finding struct {
 	Diagnosis
-	Member string // of a wheel: the first matching file inside
-	Line   int
-	Text   string
-	Count  int // number of matching lines
+	Line  int
+	Text  string
+	Count int // number of matching lines
 }
 
-// index holds the prepared search for one kind of file.
+// index holds the prepared search.
 type index struct {
 	known   []known
 	signs   []sign
@@ -43,13 +42,10 @@ type sign struct {
 	except  []pattern
 }
 
-func newIndex(all []Diagnosis, subjects ...Subject) *index {
+func newIndex(all []Diagnosis) *index {
 	ix := &index{}
 	for i := range all {
 		d := &all[i]
-		if !d.of(subjects...) {
-			continue
-		}
 		k := known{Diagnosis: d, signs: ix.watch(d.signs, d.except), not: ix.watch(d.not, nil)}
 		for _, p := range d.allOf {
 			k.allOf = append(k.allOf, ix.watch([]pattern{p}, d.except))
@@ -76,7 +72,7 @@ func (ix *index) watch(patterns, except []pattern) int {
 	return ix.watched - 1
 }
 
-// scan is the state of reading one file, line by line.
+// scan is the state of reading one log, line by line.
 type scan struct {
 	*index
 	serial   int // number of the current line
@@ -89,7 +85,6 @@ type counter struct {
 	lines  int
 	last   int // serial of the last counted line
 	number int
-	member string
 	text   string
 }
 
@@ -97,8 +92,8 @@ func (ix *index) scan() *scan {
 	return &scan{index: ix, tried: make([]int, len(ix.signs)), counters: make([]counter, ix.watched)}
 }
 
-// line scans one line. member is the file inside a wheel to which it belongs.
-func (s *scan) line(member string, number int, text []byte) {
+// line scans one line.
+func (s *scan) line(number int, text []byte) {
 	s.serial++
 	s.finder.find(text, func(id int) {
 		if s.tried[id] == s.serial {
@@ -112,14 +107,14 @@ func (s *scan) line(member string, number int, text []byte) {
 		}
 		c.last = s.serial
 		if c.lines++; c.lines == 1 {
-			c.number, c.member, c.text = number, member, strings.ToValidUTF8(string(text[:min(len(text), maxText)]), "")
+			c.number, c.text = number, strings.ToValidUTF8(string(text[:min(len(text), maxText)]), "")
 		}
 	})
 }
 
 // lines scans each line of a log and returns their number.
 func (s *scan) lines(log io.Reader) (int, error) {
-	return eachLine(log, func(l line) { s.line("", l.number, l.text) })
+	return eachLine(log, func(l line) { s.line(l.number, l.text) })
 }
 
 // findings returns the failures found, ranked: errors before warnings before notes,
@@ -128,10 +123,13 @@ func (s *scan) findings() []Finding {
 	found := []Finding{}
 	for _, k := range s.known {
 		if c, ok := s.shown(k); ok {
-			found = append(found, Finding{*k.Diagnosis, c.member, c.number, c.text, c.lines})
+			found = append(found, Finding{*k.Diagnosis, c.number, c.text, c.lines})
 		}
 	}
-	return ranked(found)
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Line, b.Line))
+	})
+	return found
 }
 
 // rank orders findings, the worst first: by severity, then causes before symptoms.
@@ -140,28 +138,6 @@ func (f Finding) rank() int {
 		return 2*f.Severity.rank() + 1
 	}
 	return 2 * f.Severity.rank()
-}
-
-func ranked(found []Finding) []Finding {
-	slices.SortStableFunc(found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Line, b.Line))
-	})
-	return found
-}
-
-// merge merges several lists. The same failure in several lists becomes one finding,
-// with the position of the first.
-func merge(lists [][]Finding) []Finding {
-	all := []Finding{}
-	for _, f := range slices.Concat(lists...) {
-		i := slices.IndexFunc(all, func(g Finding) bool { return g.Name == f.Name })
-		if i < 0 {
-			all = append(all, f)
-			continue
-		}
-		all[i].Count += f.Count
-	}
-	return ranked(all)
 }
 
 // shown reports whether all conditions of a diagnosis are met, and returns its most

@@ -42,7 +42,7 @@ func show(t *testing.T, e *diagnose.Examiner, log string) string {
 	return strings.Join(all, ", ")
 }
 
-const logError = "applies-to: [build-log]\n    severity: error\n    "
+const logError = "severity: error\n    "
 
 func TestRules(t *testing.T) {
 	e := examiner(t,
@@ -76,7 +76,7 @@ func TestRules(t *testing.T) {
 // before later ones.
 func TestRanking(t *testing.T) {
 	rule := func(severity, sign string) string {
-		return "applies-to: [build-log]\n    severity: " + severity + "\n    signs: [" + sign + "]"
+		return "severity: " + severity + "\n    signs: [" + sign + "]"
 	}
 	e := examiner(t,
 		entry("hint", rule("note", "word1"), "word1"),
@@ -97,15 +97,4 @@ func TestTextOfAFindingIsBounded(t *testing.T) {
 	r, err = e.Log(t.Context(), "log", strings.NewReader("alpha"+strings.Repeat("é", 10_000))) // a character ends at byte 501
 	check.That(t, err == nil && len(r.Findings) == 1 && r.Findings[0].Text == "alpha"+strings.Repeat("é", 247),
 		"the text is cut inside a character: %+v, %v", r, err)
-}
-
-// A log is searched for the diagnoses of both kinds of logs, and for no others.
-func TestSubjects(t *testing.T) {
-	e := examiner(t,
-		entry("log", "applies-to: [runtime-log]\n    severity: error\n    signs: ['needs: lib']", "needs: lib"),
-		entry("library", "applies-to: [library]\n    severity: error\n    signs: ['^needs: lib']", "needs: lib"),
-		entry("both", "applies-to: [library, build-log]\n    severity: error\n    signs: ['needs: lib']", "needs: lib"),
-		entry("wheel", "applies-to: [wheel]\n    severity: error\n    signs: ['^needs: lib']", "needs: lib"),
-	)
-	check.Same(t, "findings", "log@1 x1, both@1 x1", show(t, e, "needs: liba.so\n"))
 }
