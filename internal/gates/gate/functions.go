@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -103,28 +102,27 @@ func (inside inventory) judge(ctx context.Context, promised functionSettings, co
 		}
 		seen = append(seen, fmt.Sprintf("holds for %s %v%s", target, inside[target], aside))
 	}
-	gaps, matched := inside.gaps(ctx, targets, promised.Kernels)
-	for _, g := range gaps {
-		problems = append(problems, g.in(ctx, inside))
+	for _, target := range targets {
+		problems = append(problems, inside.lacks(ctx, target, promised.Kernels)...)
 	}
-	forbidden, absent := inside.forbidden(ctx, all, promised.NoKernels)
-	return append(problems, forbidden...), slices.Concat(seen, matched, absent)
-}
-
-// forbidden finds functions forbidden for all targets, including PTX.
-func (inside inventory) forbidden(ctx context.Context, targets, patterns []string) (problems, absent []string) {
-	for _, pattern := range patterns {
-		before := len(problems)
-		for _, target := range targets {
+	for _, target := range all { // including PTX
+		for _, pattern := range promised.NoKernels {
 			if found := matching(ctx, pattern, inside[target].names); len(found) > 0 {
 				problems = append(problems, fmt.Sprintf("has for %s %d functions of the forbidden %s: %s", target, len(found), pattern, some(found)))
 			}
 		}
-		if len(problems) == before {
-			absent = append(absent, "has none for "+pattern)
-		}
 	}
-	return problems, absent
+	return problems, seen
+}
+
+// lacks names the patterns without a match for a target.
+func (inside inventory) lacks(ctx context.Context, target string, patterns []string) []string {
+	names := inside[target].names
+	lacking := slices.DeleteFunc(slices.Clone(patterns), func(pattern string) bool { return len(matching(ctx, pattern, names)) > 0 })
+	if len(lacking) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("has no match in %s (%v) for %s%s", target, inside[target], strings.Join(lacking, ", "), nearestNames(ctx, lacking[0], names))}
 }
 
 // judged returns the targets for the promised functions: the targets with functions and
@@ -143,45 +141,6 @@ func (inside inventory) judged(promised []string) []string {
 	}
 	slices.Sort(targets)
 	return slices.Compact(targets)
-}
-
-// A gap lists patterns without a match for the same targets.
-type gap struct{ targets, patterns []string }
-
-// gaps returns the patterns without a match, and describes the matches of the others.
-func (inside inventory) gaps(ctx context.Context, targets, patterns []string) (gaps []gap, matched []string) {
-	for _, pattern := range patterns {
-		var lacking []string
-		least, most := math.MaxInt, 0
-		for _, target := range targets {
-			n := len(matching(ctx, pattern, inside[target].names))
-			if n == 0 {
-				lacking = append(lacking, target)
-			}
-			least, most = min(least, n), max(most, n)
-		}
-		switch i := slices.IndexFunc(gaps, func(g gap) bool { return slices.Equal(g.targets, lacking) }); {
-		case least == most && least > 0:
-			matched = append(matched, fmt.Sprintf("has %d for %s", least, pattern))
-		case least > 0:
-			matched = append(matched, fmt.Sprintf("has %d to %d for %s", least, most, pattern))
-		case i >= 0:
-			gaps[i].patterns = append(gaps[i].patterns, pattern)
-		default:
-			gaps = append(gaps, gap{lacking, []string{pattern}})
-		}
-	}
-	return gaps, matched
-}
-
-// in describes the gap and the existing functions.
-func (g gap) in(ctx context.Context, inside inventory) string {
-	var have []string
-	for _, target := range g.targets {
-		have = append(have, fmt.Sprintf("%s (%v)", target, inside[target]))
-	}
-	return fmt.Sprintf("has no match in %s for %s%s", strings.Join(have, ", "),
-		strings.Join(g.patterns, ", "), nearestNames(ctx, g.patterns[0], inside[g.targets[0]].names))
 }
 
 func matching(ctx context.Context, pattern string, names []string) []string {
