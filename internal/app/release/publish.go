@@ -26,7 +26,7 @@ type Request struct {
 	Paths    []string
 	To       string
 	Channel  attest.Policy
-	Check    bool // check the published wheels as a client
+	Check    bool // take the wheels as a client before they are published
 	Insecure bool
 }
 
@@ -54,11 +54,14 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 		return Report{}, err
 	}
 	report := Report{Schema: 1, To: to.String(), Published: []publish.Receipt{}}
-	take := takerOf(r, trust)
+	var take publish.Taker
+	if r.Check {
+		take = publish.Verified(trust, r.Channel)
+	}
 	var errs []error
 	for _, b := range bundles {
 		done := s.showPush(b.Wheel.Name)
-		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), take)
+		receipt, err := to.Put(ctx, b, string(r.Channel), take)
 		done(err)
 		if ctx.Err() != nil {
 			return Report{}, context.Cause(ctx)
@@ -135,14 +138,4 @@ func loadBundles(r Request, trust signing.Trust) ([]publish.Bundle, error) {
 		bundles, errs = append(bundles, b), append(errs, err)
 	}
 	return bundles, errors.Join(errs...)
-}
-
-// takerOf returns the function that checks published wheels, or nil without --check.
-func takerOf(r Request, trust signing.Trust) publish.Taker {
-	if !r.Check {
-		return nil
-	}
-	return func(ctx context.Context, from publish.Source, key, dir string) (publish.Bundle, error) {
-		return publish.Take(ctx, from, key, dir, trust, r.Channel)
-	}
 }

@@ -243,24 +243,3 @@ func TestATagThatIsTakenOnTheWay(t *testing.T) {
 	conflict, ok := errors.AsType[*Conflict](err)
 	check.That(t, ok && conflict.Have == b, "got %v", err)
 }
-
-func TestDelete(t *testing.T) {
-	for name, referrers := range modes {
-		t.Run(name, func(t *testing.T) {
-			at := newPlace(t, referrers)
-			r := at.open(t)
-			a, _ := push(t, r, sample(t, "a"))
-			about, err := r.Referrers(t.Context(), a)
-			must.Succeed(t, err)
-			at.breaks(on("DELETE", "/manifests/", 1, says(405, `{"errors":[{"code":"UNSUPPORTED"}]}`)))
-			err = r.Delete(t.Context(), a)
-			check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "answered 405"), "got %v", err)
-			must.Succeed(t, r.Delete(t.Context(), about[0].Digest))
-			left, err := at.open(t).Referrers(t.Context(), a)
-			check.That(t, err == nil && len(left) == 1, "%d referrers are left, %v", len(left), err)
-			must.Succeed(t, r.Delete(t.Context(), a))
-			err = r.Delete(t.Context(), a)
-			check.That(t, errors.Is(err, ErrAbsent), "once more: %v", err)
-		})
-	}
-}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/opencontainers/go-digest"
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/errdef"
 
 	"builder/internal/base/diag"
@@ -50,34 +48,4 @@ func (r *Repository) tag(ctx context.Context, digest, tag string, move bool) err
 		return &Conflict{tag, now.Digest.String(), digest}
 	}
 	return nil
-}
-
-// Delete removes the manifest with a digest, if the registry allows it. Most registries
-// also remove its tags, none its referrers. The error for a missing manifest is
-// [ErrAbsent].
-func (r *Repository) Delete(ctx context.Context, digest string) error {
-	var d ocispec.Descriptor
-	err := CheckDigest(digest)
-	if err == nil {
-		d, _, err = r.get(ctx, digest)
-	}
-	if err == nil {
-		err = r.remove(ctx, d)
-	}
-	return r.fail(ctx, diag.Publish, err, "deleting %s in %s", digest, r)
-}
-
-// Untag removes a tag and keeps its content. The error for a missing tag is [ErrAbsent].
-// Registries without this operation (those of the distribution project before 3.0)
-// remove tags together with the manifest, see [Repository.Delete].
-func (r *Repository) Untag(ctx context.Context, tag string) error {
-	err := checkTag(tag)
-	if err == nil { // oras puts the digest of the descriptor into the path, where the tag belongs
-		err = r.remove(ctx, ocispec.Descriptor{Digest: digest.Digest(tag)})
-	}
-	return r.fail(ctx, diag.Publish, err, "removing the tag %q in %s", tag, r)
-}
-
-func (r *Repository) remove(ctx context.Context, d ocispec.Descriptor) error {
-	return r.try(ctx, func(ctx context.Context) error { return r.repo.Manifests().Delete(ctx, d) })
 }

@@ -37,7 +37,11 @@ type Added struct {
 // Add publishes a wheel in channels. For a published wheel, it adds the channels, the gates
 // and the statements, and replaces damaged files. The same name with other bytes is
 // an error.
-func (x *Index) Add(ctx context.Context, p Publication) (Added, error) {
+//
+// If check is not nil, Add calls it when the files are there and no page names them yet,
+// with the new record and the address of pages with this wheel alone. An error of check ends
+// the publication.
+func (x *Index) Add(ctx context.Context, p Publication, check func(r Record, simple string) error) (Added, error) {
 	if err := p.problem(); err != nil { // before the lock makes the directory
 		return Added{}, err
 	}
@@ -62,7 +66,29 @@ func (x *Index) Add(ctx context.Context, p Publication) (Added, error) {
 	if err := x.writeFiles(ctx, r, p); err != nil {
 		return Added{}, failed(err, "publishing %s", r.Filename)
 	}
+	if check != nil {
+		if err := x.try(r, check); err != nil {
+			return Added{}, err
+		}
+	}
 	return Added{r, existed, len(r.Beside) - before}, x.write(r, all)
+}
+
+// newDir holds the pages for a check. Their links are those of [simpleDir].
+const newDir = ".new"
+
+// try calls check with pages that have only the wheel of r.
+func (x *Index) try(r Record, check func(r Record, simple string) error) error {
+	dir := filepath.Join(x.dir, newDir)
+	err := os.RemoveAll(dir) // of a killed publisher
+	if err == nil && r.IsWheel() {
+		err = x.projectPage(filepath.Join(dir, r.Project), r.Project, []Record{r})
+	}
+	if err != nil {
+		return failed(err, "publishing %s", r.Filename)
+	}
+	defer os.RemoveAll(dir)
+	return check(r, "file://"+dir+"/")
 }
 
 // beside returns the files of a record with those of the publication that it lacks.

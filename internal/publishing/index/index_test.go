@@ -55,7 +55,7 @@ func publication(t *testing.T, n int, text string) index.Publication {
 
 func add(t *testing.T, x *index.Index, p index.Publication) index.Record {
 	t.Helper()
-	added, err := x.Add(t.Context(), p)
+	added, err := x.Add(t.Context(), p, nil)
 	must.Succeed(t, err)
 	return added.Record
 }
@@ -98,7 +98,7 @@ func TestAddAgain(t *testing.T) {
 	first.Record.Channels = []string{"stable"}
 	first.Record.Gates = map[string]string{"size": "pass", "busbw": "pass"}
 	first.Beside[first.Wheel.Name+".attestations/verdicts-2.sigstore.json"] = file(t, "v", "more")
-	added, err := x.Add(t.Context(), first)
+	added, err := x.Add(t.Context(), first, nil)
 	r := added.Record
 	if err != nil || !added.Existed || !slices.Equal(r.Channels, []string{"candidate", "stable"}) || len(r.Gates) != 2 || len(r.Beside) != 2 || !r.Published.Equal(before.Published) {
 		t.Errorf("%+v, %v", added, err)
@@ -106,7 +106,7 @@ func TestAddAgain(t *testing.T) {
 	// A host that lacks a statement of another publisher does not remove its gate.
 	again := publication(t, 1, "wheel")
 	again.Record.Gates = map[string]string{"size": "fail"}
-	added, err = x.Add(t.Context(), again)
+	added, err = x.Add(t.Context(), again, nil)
 	if r = added.Record; !maps.Equal(r.Gates, map[string]string{"size": "fail", "busbw": "pass"}) || err != nil {
 		t.Errorf("%v, %v", r.Gates, err)
 	}
@@ -114,7 +114,7 @@ func TestAddAgain(t *testing.T) {
 	other := publication(t, 1, "wheel")
 	other.Record.Key = key(9)
 	other.Beside[other.Wheel.Name+".attestations/provenance.sigstore.json"] = file(t, "p", "another")
-	if added, err = x.Add(t.Context(), other); err != nil || !added.Existed || added.Record.Key != key(1) {
+	if added, err = x.Add(t.Context(), other, nil); err != nil || !added.Existed || added.Record.Key != key(1) {
 		t.Errorf("%+v, %v", added, err)
 	}
 	if text := read(t, dir, "files", "tool", r.Filename+".attestations", "provenance.sigstore.json"); text != "provenance of wheel" {
@@ -122,7 +122,7 @@ func TestAddAgain(t *testing.T) {
 	}
 	// Add refuses other bytes and changes nothing.
 	pages := read(t, dir, "index.json")
-	_, err = x.Add(t.Context(), publication(t, 1, "other"))
+	_, err = x.Add(t.Context(), publication(t, 1, "other"), nil)
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "is already published with sha256 "+r.SHA256), "%v", err)
 	check.That(t, read(t, dir, "index.json") == pages && read(t, dir, "files", "tool", r.Filename) == "wheel",
 		"a refused publication changed the index")
@@ -144,7 +144,7 @@ func TestAddRefuses(t *testing.T) {
 			x, dir := open(t)
 			p := publication(t, 1, "wheel")
 			change(&p)
-			_, err := x.Add(t.Context(), p)
+			_, err := x.Add(t.Context(), p, nil)
 			must.Hold(t, err != nil && strings.Contains(err.Error(), says) && diag.CodeOf(err) == diag.Publish, "%v", err)
 			if all, err := x.List(t.Context()); err != nil || len(all) > 0 {
 				t.Errorf("%v, %v", all, err)
@@ -186,7 +186,7 @@ func TestTheRecordOfAnotherIsDamaged(t *testing.T) {
 	other := add(t, x, publication(t, 1, "wheel"))
 	must.Succeed(t, os.Truncate(filepath.Join(dir, "files", "tool", other.Filename+".record.json"), 10))
 	p := publication(t, 2, "another")
-	_, err := x.Add(t.Context(), p)
+	_, err := x.Add(t.Context(), p, nil)
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(diag.All(err)[0].Hint, "restore the file from a copy"), "%v", err)
 	_, err = os.Stat(filepath.Join(dir, "files", "tool", p.Wheel.Name))
 	check.That(t, errors.Is(err, fs.ErrNotExist), "it was begun: %v", err)
@@ -204,7 +204,7 @@ func TestPublishingAgainRepairs(t *testing.T) {
 	}
 	half := filepath.Join(folder, "."+r.Filename+".123.tmp")
 	must.Succeed(t, os.WriteFile(half, []byte("half"), 0o600))
-	added, err := x.Add(t.Context(), p)
+	added, err := x.Add(t.Context(), p, nil)
 	must.Hold(t, added.Existed && err == nil, "%+v, %v", added, err)
 	_, err = x.Take(t.Context(), r, t.TempDir(), all)
 	check.That(t, err == nil, "%v", err)
@@ -230,7 +230,7 @@ func TestFaultsOfTheDisk(t *testing.T) {
 		x, dir := open(t)
 		blocked := filepath.Join(dir, path)
 		must.Succeed(t, os.MkdirAll(filepath.Dir(blocked), 0o755), os.WriteFile(blocked, nil, 0o600))
-		_, err := x.Add(t.Context(), publication(t, 1, "wheel"))
+		_, err := x.Add(t.Context(), publication(t, 1, "wheel"), nil)
 		if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "move the file or directory at the named path away") {
 			t.Errorf("%q: %v", path, err)
 		}
@@ -251,7 +251,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 // A publisher killed between writing the record and the key leaves a wheel that can be
-// yanked and withdrawn.
+// yanked.
 func TestARecordWithoutItsKey(t *testing.T) {
 	x, dir := open(t)
 	r := add(t, x, publication(t, 1, "wheel"))
@@ -261,29 +261,6 @@ func TestARecordWithoutItsKey(t *testing.T) {
 	}
 	_, err := x.Yank(t.Context(), key(7), "nobody's")
 	check.That(t, errors.Is(err, fs.ErrNotExist), "%v", err)
-	must.Succeed(t, os.Remove(filepath.Join(dir, "keys", r.Key+".json")), x.Withdraw(t.Context(), r.Key))
-	if all, err := x.List(t.Context()); err != nil || len(all) > 0 {
-		t.Errorf("left: %v, %v", all, err)
-	}
-}
-
-func TestWithdraw(t *testing.T) {
-	x, dir := open(t)
-	first, second := add(t, x, publication(t, 1, "wheel")), add(t, x, publication(t, 2, "another"))
-	for _, r := range []index.Record{first, second} {
-		must.Succeed(t, x.Withdraw(t.Context(), r.Key))
-		check.That(t, !strings.Contains(read(t, dir, "index.json"), r.SHA256), "%s is still listed", r.Filename)
-	}
-	var left []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && strings.Contains(path, "1.") {
-			left = append(left, path)
-		}
-		return err
-	})
-	check.That(t, err == nil && len(left) == 0, "left: %v, %v", left, err)
-	_, err = os.Stat(filepath.Join(dir, "simple", "tool"))
-	check.That(t, errors.Is(err, fs.ErrNotExist), "an empty project is still there: %v", err)
 }
 
 // Reading an index creates nothing. A directory name may contain glob characters.
@@ -313,7 +290,7 @@ func TestPublishersAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, p := range all {
 		wg.Go(func() {
-			_, err := index.Open(dir).Add(t.Context(), p)
+			_, err := index.Open(dir).Add(t.Context(), p, nil)
 			check.That(t, err == nil, "%v", err)
 		})
 	}
@@ -343,27 +320,9 @@ func TestAConflictBesideLeavesNothing(t *testing.T) {
 		return all
 	}
 	before := paths()
-	_, err := x.Add(t.Context(), second)
+	_, err := x.Add(t.Context(), second, nil)
 	if all := diag.All(err); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "shared.txt is already published") || !strings.Contains(all[0].Hint, "`id` of the recipe") {
 		t.Errorf("got %v", err)
 	}
 	check.Same(t, "the paths left", before, paths())
-}
-
-// A requirements file of two wheels stays until the last of them is withdrawn.
-func TestRequirementsOfACell(t *testing.T) {
-	dir := t.TempDir()
-	x := index.Open(dir)
-	const name = "tool-9.requirements.txt"
-	for n, text := range map[int]string{8: "eight", 9: "nine"} {
-		p := publication(t, n, text)
-		p.Beside[name] = file(t, name, "tool==9")
-		add(t, x, p)
-	}
-	path := filepath.Join(dir, "files/tool", name)
-	for i, n := range []int{8, 9} {
-		must.Succeed(t, x.Withdraw(t.Context(), key(n)))
-		_, err := os.Stat(path)
-		check.That(t, (err == nil) == (i == 0), "after %d withdrawals: %v", i+1, err)
-	}
 }

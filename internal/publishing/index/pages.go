@@ -4,9 +4,9 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"html/template"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +16,7 @@ import (
 func (x *Index) pages(all []Record, project string) error {
 	slices.SortFunc(all, byName)
 	of := slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return r.Project != project })
-	if err := x.projectPages(project, of); err != nil {
+	if err := x.projectPage(filepath.Join(x.dir, simpleDir, project), project, of); err != nil {
 		return failed(err, "writing the pages of %s", project)
 	}
 	return failed(x.rootPages(all), "writing the pages of the index")
@@ -27,12 +27,12 @@ func wheels(all []Record) []Record {
 	return slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return !r.IsWheel() })
 }
 
-// projectPages writes the page of one project. It removes it if the project has no wheel.
-func (x *Index) projectPages(project string, records []Record) error {
+// projectPage writes the page of one project in dir. It removes it if the project has no
+// wheel.
+func (x *Index) projectPage(dir, project string, records []Record) error {
 	records = wheels(records)
-	dir := filepath.Join(x.dir, simpleDir, project)
 	if len(records) == 0 {
-		return errors.Join(remove(filepath.Join(dir, "index.html")), remove(dir))
+		return os.RemoveAll(dir)
 	}
 	return x.render(filepath.Join(dir, "index.html"), "project", map[string]any{"Project": project, "Records": records})
 }

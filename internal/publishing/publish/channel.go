@@ -46,7 +46,7 @@ func Promote(ctx context.Context, at Catalogue, cell string, channel attest.Poli
 	if err != nil {
 		return Receipt{}, false, err
 	}
-	receipt, err = at.Put(ctx, b, string(channel))
+	receipt, err = at.Put(ctx, b, string(channel), nil)
 	return receipt, slices.Contains(r.Channels, string(channel)), err
 }
 

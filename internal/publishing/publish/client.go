@@ -14,8 +14,8 @@ import (
 	"builder/internal/publishing/index"
 )
 
-// A Taker fetches the publication of a key to dir and verifies it, as its users do.
-type Taker func(ctx context.Context, from Source, key, dir string) (Bundle, error)
+// A Taker brings the publication of a key and verifies it, as its users do.
+type Taker func(key string, bring func(index.Vet) (path string, err error)) (Bundle, error)
 
 // install installs a published wheel by its hash into an empty directory, with unmodified
 // pip, for the platform of its tags. A host without pip cannot check, which is an error
@@ -39,24 +39,24 @@ func install(ctx context.Context, indexURL string, b Bundle) (by []string, err e
 	}
 	if err != nil {
 		return nil, diag.Errorf(diag.Publish, "installing %s from %s with pip: %w: %s", b.Wheel.Name, indexURL, err, lastLine(out)).
-			WithHint("the new files were withdrawn; --no-check publishes without this check")
+			WithHint("nothing was published; --no-check publishes without this check")
 	}
 	return []string{"pip"}, nil
 }
 
-// pull takes the publication by its key, as run --from does, and verifies it.
-func (take Taker) pull(ctx context.Context, from Source, b Bundle) ([]string, error) {
+// pull takes a publication, as run --from does, and verifies it.
+func (take Taker) pull(b Bundle, key string, bring func(dir string, vet index.Vet) (path string, err error)) ([]string, error) {
 	scratch, err := os.MkdirTemp("", "builder-client-*")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(scratch)
-	again, err := take(ctx, from, b.Entry.Key(), scratch)
+	again, err := take(key, func(vet index.Vet) (string, error) { return bring(scratch, vet) })
 	if err != nil {
 		return nil, refused(err)
 	}
 	if again.Wheel.SHA256 != b.Wheel.SHA256 {
-		return nil, diag.Errorf(diag.Publish, "pulling %s from %s: got sha256 %s, published was %s", b.Wheel.Name, from, again.Wheel.SHA256, b.Wheel.SHA256)
+		return nil, diag.Errorf(diag.Publish, "pulling %s: got sha256 %s, published was %s", b.Wheel.Name, again.Wheel.SHA256, b.Wheel.SHA256)
 	}
 	return []string{"pull and verify"}, nil
 }

@@ -2,11 +2,9 @@ package publish
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"builder/internal/base/diag"
 	"builder/internal/input/oci"
@@ -18,23 +16,18 @@ import (
 type Destination interface {
 	// Put publishes the bundle and returns its address, and whether it existed before.
 	// Other bytes under the same name are an error of class diag.Publish, and leave the
-	// destination unchanged.
-	Put(ctx context.Context, b Bundle, channel string) (Receipt, error)
-	// Check takes the publication as its users do and compares the bytes. It returns
-	// the names of the clients used. It returns none if the destination offers no more
-	// than the comparison in Put.
-	Check(ctx context.Context, take Taker, b Bundle) (by []string, err error)
+	// destination unchanged. If take is not nil, Put sends the files, takes them as users
+	// do, and publishes them only then.
+	Put(ctx context.Context, b Bundle, channel string, take Taker) (Receipt, error)
 	String() string
 }
 
-// A Catalogue is a destination whose wheels can be found, taken and withdrawn.
+// A Catalogue is a destination whose wheels can be found and taken.
 type Catalogue interface {
 	Destination
 	Source
 	// Find returns the publication of a cell, by its id or key, unverified.
 	Find(ctx context.Context, cell string) (Published, error)
-	// Withdraw removes the wheel of a bundle. A missing wheel is not an error.
-	Withdraw(ctx context.Context, b Bundle) error
 }
 
 // A Published is what a place says about a publication.
@@ -67,28 +60,6 @@ type Receipt struct {
 // Receipt returns the receipt of the bundle.
 func (b Bundle) Receipt(channel, where string, existed bool) Receipt {
 	return Receipt{Wheel: b.Wheel.Name, SHA256: b.Wheel.SHA256, Cell: b.Entry.ID, Key: b.Entry.Key(), Channel: channel, Where: where, Existed: existed}
-}
-
-// Publish puts a bundle in a destination. If take is not nil, Publish also checks the
-// publication as its users take it. If the check fails, Publish withdraws a new publication,
-// if the destination supports it.
-func Publish(ctx context.Context, to Destination, b Bundle, channel string, take Taker) (Receipt, error) {
-	receipt, err := to.Put(ctx, b, channel)
-	if err != nil || take == nil {
-		return receipt, err
-	}
-	receipt.Checked, err = to.Check(ctx, take, b)
-	if err == nil {
-		return receipt, nil
-	}
-	if place, ok := to.(Catalogue); ok && !receipt.Existed {
-		// An interruption must not leave an unchecked publication. The time for
-		// withdrawing it is limited.
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		err = errors.Join(err, place.Withdraw(last, b))
-	}
-	return Receipt{}, err
 }
 
 // Destinations describes the syntax of a destination.
@@ -175,29 +146,31 @@ func notThere(at Source, cell string, ids []string) error {
 	return err.WithHint("check the address and the id of the cell; `builder publish CELL --to %s` puts a cell there", at)
 }
 
-// Withdraw implements [Catalogue].
-func (d Directory) Withdraw(ctx context.Context, b Bundle) error {
-	return d.Index.Withdraw(ctx, b.Entry.Key())
-}
-
-// Put implements [Destination].
-func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, error) {
-	added, err := d.Add(ctx, b.publication(channel))
+// Put implements [Destination]. pip installs the wheel. An archive is taken and verified
+// instead, because pip cannot install it.
+func (d Directory) Put(ctx context.Context, b Bundle, channel string, take Taker) (Receipt, error) {
+	var by []string
+	check := func(r index.Record, simple string) (err error) {
+		if b.isTree() {
+			by, err = take.pull(b, r.Key, func(dir string, vet index.Vet) (string, error) {
+				a, err := d.Take(ctx, r, dir, vet)
+				return a.Path, err
+			})
+			return err
+		}
+		by, err = install(ctx, simple, b)
+		return err
+	}
+	if take == nil {
+		check = nil
+	}
+	added, err := d.Add(ctx, b.publication(channel), check)
 	if err != nil {
 		return Receipt{}, err
 	}
 	receipt := b.Receipt(strings.Join(added.Record.Channels, ", "), d.Where(added.Record), added.Existed)
-	receipt.Yanked, receipt.More = added.Record.Yanked, added.More
+	receipt.Yanked, receipt.More, receipt.Checked = added.Record.Yanked, added.More, by
 	return receipt, nil
-}
-
-// Check implements [Destination]: pip installs the wheel. An archive is taken and verified
-// instead, because pip cannot install it.
-func (d Directory) Check(ctx context.Context, take Taker, b Bundle) ([]string, error) {
-	if b.isTree() {
-		return take.pull(ctx, d, b)
-	}
-	return install(ctx, d.URL(), b)
 }
 
 // Server is an upload server. It accepts only the wheel, without the statements and
@@ -208,8 +181,9 @@ type Server struct{ *upload.Server }
 func (s Server) String() string { return upload.Prefix + s.URL }
 
 // Put implements [Destination]. An upload server has no channels, and accepts only
-// Python packages, not archives.
-func (s Server) Put(ctx context.Context, b Bundle, _ string) (Receipt, error) {
+// Python packages, not archives. It compares the digest in the server's index, and the
+// server decides who may install from it.
+func (s Server) Put(ctx context.Context, b Bundle, _ string, _ Taker) (Receipt, error) {
 	if b.isTree() {
 		return Receipt{}, diag.Errorf(diag.Publish, "publishing %s to %s: an upload server accepts only Python packages, not an archive of a source tree", b.Wheel.Name, s).
 			WithHint("publish it to file:DIR or oci://HOST/REPOSITORY")
@@ -217,7 +191,3 @@ func (s Server) Put(ctx context.Context, b Bundle, _ string) (Receipt, error) {
 	existed, err := s.Upload(ctx, b.Wheel)
 	return b.Receipt("", s.URL, existed), err
 }
-
-// Check implements [Destination]. It returns no client: Put has already compared the
-// digest in the server's index, and the server decides who may install from it.
-func (s Server) Check(context.Context, Taker, Bundle) ([]string, error) { return nil, nil }

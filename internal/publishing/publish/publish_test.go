@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,8 +65,8 @@ func said(t *testing.T, a artifact.Artifact, text string, types ...string) (all 
 func anything(offered, _ []artifact.Artifact) ([]artifact.Artifact, error) { return offered, nil }
 
 // taken fetches without verification.
-func taken(ctx context.Context, from Source, key, dir string) (Bundle, error) {
-	path, err := from.Bring(ctx, key, dir, anything)
+func taken(_ string, bring func(index.Vet) (string, error)) (Bundle, error) {
+	path, err := bring(anything)
 	if err != nil {
 		return Bundle{}, err
 	}
@@ -77,7 +76,7 @@ func taken(ctx context.Context, from Source, key, dir string) (Bundle, error) {
 
 func put(t *testing.T, to Destination, b Bundle, channel string) Receipt {
 	t.Helper()
-	r, err := to.Put(t.Context(), b, channel)
+	r, err := to.Put(t.Context(), b, channel, nil)
 	must.Succeed(t, err)
 	return r
 }
@@ -129,21 +128,15 @@ func TestCatalogues(t *testing.T) {
 				must.Succeed(t, err)
 				check.Same(t, cell, want, found)
 			}
-			_, err := place.Find(t.Context(), "tool-1.1")
+			_, err := place.Bring(t.Context(), bundle(t, "3.0").Entry.Key(), t.TempDir(), anything)
+			check.That(t, errors.Is(err, ErrNotPublished), "%v", err)
+			_, err = place.Find(t.Context(), "tool-1.1")
 			check.That(t, diag.CodeOf(err) == diag.Usage, "%v", err)
 
 			path, err := place.Bring(t.Context(), one.Entry.Key(), filepath.Join(t.TempDir(), "taken"), anything)
 			must.Succeed(t, err)
 			said, err := os.ReadDir(attest.Dir(path))
 			check.That(t, err == nil && len(said) == 2, "came with it: %v, %v", said, err)
-
-			for range 2 { // withdrawing a missing wheel is no error
-				must.Succeed(t, place.Withdraw(t.Context(), one))
-			}
-			_, err = place.Bring(t.Context(), one.Entry.Key(), t.TempDir(), anything)
-			check.That(t, errors.Is(err, ErrNotPublished), "%v", err)
-			has(two, true)
-			check.That(t, !put(t, place, one, "candidate").Existed, "what was withdrawn was still there")
 		})
 	}
 }
@@ -180,15 +173,6 @@ func TestRegistryNames(t *testing.T) {
 	}
 	slices.Sort(says)
 	check.Same(t, "predicate types", []string{attest.TestResultType, attest.ProvenanceType}, says)
-
-	// Tags set by others stay, and so does a channel that names another package.
-	must.Succeed(t, place.Tag(t.Context(), digest, "prod", false))
-	newer := bundle(t, "2.0")
-	digest, _, err = place.Push(t.Context(), newer.ociPackage())
-	must.Succeed(t, err, place.Tag(t.Context(), digest, want[2], true))
-	must.Succeed(t, place.Withdraw(t.Context(), b))
-	now, err := place.Resolve(t.Context(), want[2])
-	check.That(t, err == nil && now == digest, "the channel names %s, %v", now, err)
 }
 
 // A tag of a cell that names something else is an error.
@@ -225,7 +209,7 @@ func TestListOverTheNetwork(t *testing.T) {
 	check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), "is a registry, which has no list of wheels"), "%v", err)
 }
 
-// A real pip installs the published wheel. A wheel that it cannot install is withdrawn.
+// A real pip installs the published wheel. A wheel that it cannot install is not published.
 func TestClients(t *testing.T) {
 	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
 		t.Skipf("this host has no pip: %s", out)
@@ -233,16 +217,18 @@ func TestClients(t *testing.T) {
 	place, err := openDirectory("file:" + t.TempDir())
 	must.Succeed(t, err)
 	b := bundle(t, "1.0+rocm5.7")
-	r, err := Publish(t.Context(), place, b, "candidate", taken)
+	r, err := place.Put(t.Context(), b, "candidate", taken)
 	must.Hold(t, err == nil && slices.Equal(r.Checked, []string{"pip"}), "%+v, %v", r, err)
 
 	// pip refuses a wheel with another name inside.
 	liar := bundle(t, "2.0")
 	liar.project = "toll"
-	_, err = Publish(t.Context(), place, liar, "candidate", taken)
+	_, err = place.Put(t.Context(), liar, "candidate", taken)
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "with pip"), "%v", err)
 	all := list(t, place)
 	check.That(t, len(all) == 1 && all[0].Cell == b.Entry.ID, "left: %+v", all)
+	pages, err := filepath.Glob(filepath.Join(place.dir, "*", "toll", "index.html"))
+	check.That(t, err == nil && len(pages) == 0, "left: %q, %v", pages, err)
 }
 
 // The arguments request the platform of the wheel, not of the host.
@@ -265,19 +251,18 @@ func TestArgumentsOfClients(t *testing.T) {
 	}
 }
 
-// Publish verifies the package pulled from a registry, and withdraws it if the
-// verification fails.
+// Put verifies the package pulled from a registry before a tag names it.
 func TestPullIsVerified(t *testing.T) {
 	place := registry(t)
 	b := bundle(t, "1.0")
-	wrong := func(context.Context, Source, string, string) (Bundle, error) {
+	wrong := func(string, func(index.Vet) (string, error)) (Bundle, error) {
 		return Bundle{}, diag.Errorf(diag.Gate, "it does not verify")
 	}
-	_, err := Publish(t.Context(), place, b, "candidate", wrong)
+	_, err := place.Put(t.Context(), b, "candidate", wrong)
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "does not verify"), "%v", err)
 	there, err := place.Has(t.Context(), b.Entry.Key())
 	check.That(t, err == nil && !there, "it is left: %v", err)
-	if r, err := Publish(t.Context(), place, b, "candidate", taken); err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) {
+	if r, err := place.Put(t.Context(), b, "candidate", taken); err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
 	"builder/internal/input/oci"
-	"builder/internal/plan/lock"
 	"builder/internal/publishing/index"
 )
 
@@ -28,8 +27,9 @@ func openRegistry(text string, insecure bool) (Registry, error) {
 	return Registry{repo}, err
 }
 
-// Put implements [Destination].
-func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, error) {
+// Put implements [Destination]. It verifies the package by its digest before a tag names it:
+// nobody finds a package without tags.
+func (r Registry) Put(ctx context.Context, b Bundle, channel string, take Taker) (Receipt, error) {
 	p := b.ociPackage()
 	before, said, err := r.published(ctx, b.Entry.Key())
 	if err != nil {
@@ -40,6 +40,15 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 	if err != nil {
 		return Receipt{}, err
 	}
+	var by []string
+	if take != nil {
+		by, err = take.pull(b, b.Entry.Key(), func(dir string, vet index.Vet) (string, error) {
+			return r.bringDigest(ctx, digest, b.Entry.Key(), dir, vet)
+		})
+		if err != nil {
+			return Receipt{}, err
+		}
+	}
 	for _, tag := range []string{tagOf(b.Entry.ID), keyTag(b.Entry.Key())} {
 		if err := r.Tag(ctx, digest, tag, false); err != nil {
 			return Receipt{}, err
@@ -47,15 +56,11 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 	}
 	err = r.Tag(ctx, digest, channelTag(b.Entry.ID, channel), true)
 	receipt := b.Receipt(channel, r.String()+"@"+digest, before == digest)
+	receipt.Checked = by
 	if receipt.Existed {
 		receipt.More = len(p.Referrers)
 	}
 	return receipt, err
-}
-
-// Check implements [Destination]: it pulls the package by its key and verifies it.
-func (r Registry) Check(ctx context.Context, take Taker, b Bundle) ([]string, error) {
-	return take.pull(ctx, r, b)
 }
 
 // refused changes the class of an error to publishing, because the failed read was part
@@ -110,6 +115,10 @@ func (r Registry) Bring(ctx context.Context, key, dir string, vet index.Vet) (st
 	if err != nil {
 		return "", err
 	}
+	return r.bringDigest(ctx, digest, key, dir, vet)
+}
+
+func (r Registry) bringDigest(ctx context.Context, digest, key, dir string, vet index.Vet) (string, error) {
 	m, err := r.Manifest(ctx, digest)
 	if err != nil {
 		return "", err
@@ -229,49 +238,6 @@ func (r Registry) Has(ctx context.Context, key string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// Withdraw implements [Catalogue]. It deletes the package first, then its remaining tags,
-// which some registries delete themselves, and last its referrers. In this order a package
-// without statements is never visible.
-func (r Registry) Withdraw(ctx context.Context, b Bundle) error {
-	digest, err := r.find(ctx, b.Entry.Key())
-	if errors.Is(err, ErrNotPublished) {
-		return nil
-	}
-	if err != nil {
-		return refused(err)
-	}
-	return refused(r.remove(ctx, digest, b.Entry))
-}
-
-func (r Registry) remove(ctx context.Context, digest string, e lock.Entry) error {
-	about, err := r.Referrers(ctx, digest)
-	if err != nil {
-		return err
-	}
-	if err := r.Delete(ctx, digest); err != nil {
-		return err
-	}
-	tags := []string{tagOf(e.ID), keyTag(e.Key())}
-	for _, channel := range attest.Policies() {
-		tags = append(tags, channelTag(e.ID, channel))
-	}
-	for _, tag := range tags {
-		now, err := r.Resolve(ctx, tag)
-		if err == nil && now == digest {
-			err = r.Untag(ctx, tag)
-		}
-		if err != nil && !isMissing(err) {
-			return err
-		}
-	}
-	for _, ref := range about {
-		if err := r.Delete(ctx, ref.Digest); err != nil && !isMissing(err) {
-			return err
-		}
-	}
-	return nil
 }
 
 func isMissing(err error) bool { return errors.Is(err, oci.ErrAbsent) }

@@ -79,14 +79,21 @@ func OpenIndex(text string, s *store.Store) (Index, error) {
 	return nil, diag.Errorf(diag.Usage, "%q is not an index", text).WithHint("write %s", Indexes)
 }
 
-// Take copies the publication of a key to dir and verifies it by the policy of a
-// channel. It verifies the statements before it fetches the other files.
-func Take(ctx context.Context, from Source, key, dir string, trust signing.Trust, policy attest.Policy) (Bundle, error) {
-	path, err := from.Bring(ctx, key, dir, vet(key, trust, policy, new(attest.Bundle)))
-	if err != nil {
-		return Bundle{}, err
+// Verified returns a [Taker] that verifies by the policy of a channel. It verifies the
+// statements before the other files are fetched.
+func Verified(trust signing.Trust, policy attest.Policy) Taker {
+	return func(key string, bring func(index.Vet) (string, error)) (Bundle, error) {
+		path, err := bring(vet(key, trust, policy, new(attest.Bundle)))
+		if err != nil {
+			return Bundle{}, err
+		}
+		return Load(path, trust, policy)
 	}
-	return Load(path, trust, policy)
+}
+
+// Take copies the publication of a key to dir and verifies it by the policy of a channel.
+func Take(ctx context.Context, from Source, key, dir string, trust signing.Trust, policy attest.Policy) (Bundle, error) {
+	return Verified(trust, policy)(key, func(vet index.Vet) (string, error) { return from.Bring(ctx, key, dir, vet) })
 }
 
 // bringStatements copies the statements about the artifact of a key to dir, unverified.

@@ -41,7 +41,7 @@ func TestTrees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			put(t, place, bundle(t, "1.0"), "candidate")
 			b := treeBundle(t)
-			r, err := Publish(t.Context(), place, b, "candidate", taken)
+			r, err := place.Put(t.Context(), b, "candidate", taken)
 			must.Hold(t, err == nil && slices.Equal(r.Checked, []string{"pull and verify"}) && !strings.HasSuffix(r.Where, "/simple/"),
 				"%+v, %v", r, err)
 			check.That(t, put(t, place, b, "stable").Existed, "it was not there the second time")
@@ -52,7 +52,6 @@ func TestTrees(t *testing.T) {
 			if said, err := os.ReadDir(attest.Dir(path)); err != nil || len(said) != 1 {
 				t.Errorf("came with it: %v, %v", said, err)
 			}
-			must.Succeed(t, place.Withdraw(t.Context(), b))
 			_, err = place.Find(t.Context(), "tool-1.0")
 			check.That(t, err == nil, "%v", err)
 		})
@@ -85,7 +84,7 @@ func TestTreesAreInNoPythonIndex(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		}
 	}
-	_, err = Server{Server: &upload.Server{URL: "https://example.com/"}}.Put(t.Context(), b, "candidate")
+	_, err = Server{Server: &upload.Server{URL: "https://example.com/"}}.Put(t.Context(), b, "candidate", nil)
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "an upload server accepts only Python packages"),
 		"an upload server says %v", err)
 }
