@@ -72,7 +72,6 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 		}
 		report.Published = append(report.Published, receipt)
 	}
-	errs = append(errs, noteMissingInputs(ctx, to, bundles, s.Keys.Note))
 	return report, errors.Join(errs...)
 }
 
@@ -99,30 +98,6 @@ func (s Setup) sendWithUV(ctx context.Context, address, wheel string) error {
 		return err
 	}
 	return uv.Publish(ctx, address, wheel)
-}
-
-// noteMissingInputs notes the input cells whose wheels the requirements of published cells name
-// and the destination lacks. An upload server is not asked.
-func noteMissingInputs(ctx context.Context, to publish.Destination, bundles []publish.Bundle, note func(format string, args ...any)) error {
-	at, ok := to.(publish.Source)
-	if !ok {
-		return nil
-	}
-	for _, b := range bundles {
-		if b.Entry.Expect.Wheelhouse != nil {
-			continue
-		}
-		for _, in := range b.Entry.Inputs {
-			there, err := at.Has(ctx, in.Key)
-			if err != nil {
-				return err
-			}
-			if !there {
-				note("%s: its requirements file names the wheel of %s, which %s lacks: publish the directory of that cell too", b.Entry.ID, in.ID, to)
-			}
-		}
-	}
-	return nil
 }
 
 // loadBundles verifies the wheels of every path and returns all errors.

@@ -35,15 +35,6 @@ func (x reader) Find(ctx context.Context, key string) (Record, error) {
 	return parse(data, key)
 }
 
-// Has reports whether the index has a publication of a key.
-func (x reader) Has(ctx context.Context, key string) (bool, error) {
-	_, err := x.Find(ctx, key)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // ErrYanked means that the publisher withdrew the publication.
 var ErrYanked = errors.New("it was yanked")
 

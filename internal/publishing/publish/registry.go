@@ -231,13 +231,4 @@ func (r Registry) Find(ctx context.Context, cell string) (Published, error) {
 	return found, nil
 }
 
-// Has implements [Source].
-func (r Registry) Has(ctx context.Context, key string) (bool, error) {
-	_, err := r.find(ctx, key)
-	if errors.Is(err, ErrNotPublished) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 func isMissing(err error) bool { return errors.Is(err, oci.ErrAbsent) }

@@ -23,8 +23,6 @@ type Source interface {
 	// copies the statements about the wheel first, then the files admitted by vet.
 	// [Load] decides whether to trust the result.
 	Bring(ctx context.Context, key, dir string, vet index.Vet) (wheel string, err error)
-	// Has reports whether the place has a publication of a key.
-	Has(ctx context.Context, key string) (bool, error)
 	String() string
 }
 
