@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"builder/internal/base/diag"
@@ -32,13 +34,16 @@ func install(ctx context.Context, indexURL string, b Bundle) (by []string, err e
 	if err := os.WriteFile(requirements, []byte(line+"\n"), 0o600); err != nil {
 		return nil, err
 	}
-	args := slices.Concat([]string{"-m", "pip"}, pipArgs(b.name), []string{"--target", target, "-r", requirements})
-	out, err := runProgram(ctx, []string{"PIP_CONFIG_FILE=" + os.DevNull, "PIP_INDEX_URL=" + indexURL}, "python3", args...)
+	args := slices.Concat([]string{"-m", "pip"}, pipArgs(b.name), []string{"--index-url", indexURL, "--target", target, "-r", requirements})
+	pip := exec.CommandContext(ctx, "python3", args...)
+	pip.Env = append(os.Environ(), "PIP_CONFIG_FILE="+os.DevNull) // --isolated leaves out the other settings
+	pip.WaitDelay = 5 * time.Second
+	out, err := pip.CombinedOutput()
 	if err == nil {
 		err = b.installed(target)
 	}
 	if err != nil {
-		return nil, diag.Errorf(diag.Publish, "installing %s from %s with pip: %w: %s", b.Wheel.Name, indexURL, err, lastLine(out)).
+		return nil, diag.Errorf(diag.Publish, "installing %s from %s with pip: %w: %s", b.Wheel.Name, indexURL, err, lastLine(string(out))).
 			WithHint("nothing was published; --no-check publishes without this check")
 	}
 	return []string{"pip"}, nil
@@ -67,7 +72,7 @@ func (take Taker) pull(b Bundle, key string, bring func(dir string, vet index.Ve
 func pipArgs(name wheel.Name) []string {
 	python := interpreter(name)
 	args := []string{
-		"install", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-compile",
+		"install", "--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-compile",
 		"--implementation", strings.TrimRight(python, "0123456789"), "--abi", name.ABI,
 	}
 	if version := digits(python); strings.Contains(version, ".") {
