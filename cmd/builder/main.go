@@ -49,9 +49,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if e := printed.Flush(); err == nil && e != nil {
 		err = fmt.Errorf("writing the result: %w", e)
 	}
-	if err != nil {
-		err = home.Denied(err)
-	}
+	err = home.Denied(err)
 	if ctx.Err() != nil && err != nil {
 		err = interrupted(err, context.Cause(ctx), len(args) > 1 && args[1] == "run")
 	}
