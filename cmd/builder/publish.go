@@ -133,7 +133,7 @@ func doPromote(c *cli.Context, out term.Printer) error {
 // catalogueFlags are the flags that name a place and the access to it.
 func catalogueFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "at", Usage: "use the destination `DEST`: file:DIR or oci://HOST/REPOSITORY"},
+		&cli.StringFlag{Name: "at", Usage: "use the destination `DEST`: " + publish.Catalogues},
 		insecureFlag(),
 		jsonFlag(),
 	}
@@ -144,7 +144,7 @@ func publishedCell(c *cli.Context) (at publish.Catalogue, cell string, err error
 	if c.Args().Len() != 1 {
 		err = diag.Errorf(diag.Usage, "%s: name one cell", c.Command.HelpName).WithHint("list the cells with `builder publish list --at DEST`")
 	}
-	at, e := publish.OpenCatalogue(c.String("at"), c.Bool("insecure"))
+	at, e := publish.Open[publish.Catalogue](c.String("at"), publish.Catalogues, publish.Options{Insecure: c.Bool("insecure")})
 	if e != nil {
 		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %w", e))
 	}
@@ -207,7 +207,7 @@ func doListPublished(c *cli.Context, out term.Printer) error {
 	if err := unexpected(c, 0); err != nil {
 		return err
 	}
-	at, err := publish.OpenIndex(c.String("at"), nil)
+	at, err := publish.Open[publish.Index](c.String("at"), publish.Indexes, publish.Options{})
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--at: %w", err)
 	}

@@ -57,7 +57,7 @@ func readRun(c *cli.Context, of plan.Selection) (build.RunRequest, error) {
 		if place == "" && os.Getenv("BUILDER_FROM") == "" {
 			continue // an empty variable means the default
 		}
-		if _, err := publish.OpenSource(place, false, nil); err != nil {
+		if _, err := publish.Open[publish.Source](place, publish.Sources, publish.Options{}); err != nil {
 			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err))
 		}
 		r.From = append(r.From, place)

@@ -79,7 +79,7 @@ func readVerify(c *cli.Context) (judge.VerifyRequest, error) {
 	r.Policy, err = readChannel(c)
 	errs = append(errs, err)
 	for _, place := range r.From {
-		if _, err := publish.OpenIndex(place, nil); err != nil {
+		if _, err := publish.Open[publish.Index](place, publish.Indexes, publish.Options{}); err != nil {
 			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err))
 		}
 	}

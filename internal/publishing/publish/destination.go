@@ -3,11 +3,9 @@ package publish
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"builder/internal/base/diag"
-	"builder/internal/input/oci"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/upload"
 )
@@ -62,54 +60,10 @@ func (b Bundle) Receipt(channel, where string, existed bool) Receipt {
 	return Receipt{Wheel: b.Wheel.Name, SHA256: b.Wheel.SHA256, Cell: b.Entry.ID, Key: b.Entry.Key(), Channel: channel, Where: where, Existed: existed}
 }
 
-// Destinations describes the syntax of a destination.
-const Destinations = "file:DIR, oci://HOST/REPOSITORY or pypi:URL"
-
-// Options control the connection to a destination.
-type Options struct {
-	Insecure bool        // allow plain HTTP to other hosts
-	Send     upload.Send // sends a wheel to an upload server, and may be nil
-}
-
-// Open parses a destination. It contacts no server.
-func Open(text string, o Options) (Destination, error) {
-	switch {
-	case strings.HasPrefix(text, "file:"):
-		return openDirectory(text)
-	case strings.HasPrefix(text, oci.Scheme):
-		return openRegistry(text, o.Insecure)
-	case strings.HasPrefix(text, upload.Prefix):
-		server, err := upload.Open(text, upload.Options{Insecure: o.Insecure, Send: o.Send})
-		return Server{server}, err
-	}
-	return nil, diag.Errorf(diag.Usage, "%q is not a destination", text).WithHint("write %s", Destinations)
-}
-
-// OpenCatalogue parses a destination with contents to be changed.
-func OpenCatalogue(text string, insecure bool) (Catalogue, error) {
-	switch {
-	case strings.HasPrefix(text, "file:"):
-		return openDirectory(text)
-	case strings.HasPrefix(text, oci.Scheme):
-		return openRegistry(text, insecure)
-	}
-	return nil, diag.Errorf(diag.Usage, "%q is not a directory or registry", text).WithHint("write file:DIR or oci://HOST/REPOSITORY")
-}
-
 // Directory is a static index.
 type Directory struct {
 	*index.Index
 	dir string
-}
-
-func openDirectory(text string) (Directory, error) {
-	dir, ok := strings.CutPrefix(text, "file:")
-	dir = strings.TrimPrefix(dir, "//")
-	if !ok || dir == "" {
-		return Directory{}, diag.Errorf(diag.Usage, "%q does not name a directory", text).WithHint("write file:DIR")
-	}
-	dir, err := filepath.Abs(dir)
-	return Directory{index.Open(dir), dir}, err
 }
 
 // List implements [Index]. A missing directory is an error, not an empty index.

@@ -99,7 +99,7 @@ func catalogues(t *testing.T) map[string]Catalogue {
 	}
 	all := map[string]Catalogue{}
 	for name, text := range places {
-		c, err := OpenCatalogue(text, false)
+		c, err := Open[Catalogue](text, Catalogues, Options{})
 		must.Succeed(t, err)
 		all[name] = c
 	}
@@ -139,7 +139,7 @@ func registry(t *testing.T) Registry {
 	t.Helper()
 	address, stop := ocitest.Serve(true)
 	t.Cleanup(stop)
-	place, err := openRegistry(address, false)
+	place, err := Open[Registry](address, Catalogues, Options{})
 	must.Succeed(t, err)
 	return place
 }
@@ -185,21 +185,21 @@ func TestRegistryThatLies(t *testing.T) {
 // An index behind a web server gives the same list as its directory.
 func TestListOverTheNetwork(t *testing.T) {
 	dir := t.TempDir()
-	place, err := openDirectory("file:" + dir)
+	place, err := Open[Directory]("file:"+dir, Catalogues, Options{})
 	must.Succeed(t, err)
 	put(t, place, bundle(t, "1.0"), "candidate")
 	put(t, place, bundle(t, "2.0"), "stable")
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
-	remote, err := OpenIndex(server.URL, nil)
+	remote, err := Open[Index](server.URL, Indexes, Options{})
 	must.Succeed(t, err)
 	here, _ := json.Marshal(list(t, place))
 	there, _ := json.Marshal(list(t, remote))
 	check.That(t, len(list(t, place)) == 2 && string(here) == string(there), "here %s\nthere %s", here, there)
-	_, err = OpenCatalogue(server.URL, false)
+	_, err = Open[Catalogue](server.URL, Catalogues, Options{})
 	check.That(t, diag.CodeOf(err) == diag.Usage, "%v", err)
-	_, err = OpenIndex("oci://localhost:5000/wheels", nil)
-	check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), "is a registry, which has no list of wheels"), "%v", err)
+	_, err = Open[Index]("oci://localhost:5000/wheels", Indexes, Options{})
+	check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), "is no place for this"), "%v", err)
 }
 
 // A real pip installs the published wheel. A wheel that it cannot install is not published.
@@ -207,7 +207,7 @@ func TestClients(t *testing.T) {
 	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
 		t.Skipf("this host has no pip: %s", out)
 	}
-	place, err := openDirectory("file:" + t.TempDir())
+	place, err := Open[Directory]("file:"+t.TempDir(), Catalogues, Options{})
 	must.Succeed(t, err)
 	b := bundle(t, "1.0+rocm5.7")
 	r, err := place.Put(t.Context(), b, "candidate", taken)

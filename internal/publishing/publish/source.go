@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
-	"builder/internal/input/oci"
-	"builder/internal/input/store"
 	"builder/internal/publishing/index"
 )
 
@@ -44,38 +41,6 @@ var (
 	_ Index  = Directory{}
 	_ Source = Registry{}
 )
-
-// Sources describes the syntax of a source.
-const Sources = "file:DIR, oci://HOST/REPOSITORY or the URL of an index"
-
-// OpenSource parses a source. Files from an index on the network go through s.
-func OpenSource(text string, insecure bool, s *store.Store) (Source, error) {
-	if strings.HasPrefix(text, oci.Scheme) {
-		return openRegistry(text, insecure)
-	}
-	at, err := OpenIndex(text, s)
-	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "%q is not a place with published cells", text).WithHint("write %s", Sources)
-	}
-	return at, nil
-}
-
-// Indexes describes the syntax of an index.
-const Indexes = "file:DIR or the URL of an index"
-
-// OpenIndex parses an index. Files from one on the network go through s.
-func OpenIndex(text string, s *store.Store) (Index, error) {
-	switch {
-	case strings.HasPrefix(text, "http://"), strings.HasPrefix(text, "https://"):
-		return index.OpenRemote(text, s), nil
-	case strings.HasPrefix(text, oci.Scheme):
-		return nil, diag.Errorf(diag.Usage, "%q is a registry, which has no list of wheels", text).
-			WithHint("list its tags with a tool for registries, such as `oras repo tags`; verify a cell by its address, %s", Digests)
-	case strings.HasPrefix(text, "file:"):
-		return openDirectory(text)
-	}
-	return nil, diag.Errorf(diag.Usage, "%q is not an index", text).WithHint("write %s", Indexes)
-}
 
 // Verified returns a [Taker] that verifies by the policy of a channel. It verifies the
 // statements before the other files are fetched.

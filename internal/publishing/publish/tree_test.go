@@ -61,7 +61,7 @@ func TestTrees(t *testing.T) {
 // pip would treat an archive in an index as a source distribution.
 func TestTreesAreInNoPythonIndex(t *testing.T) {
 	dir := t.TempDir()
-	place, err := openDirectory("file:" + dir)
+	place, err := Open[Directory]("file:"+dir, Catalogues, Options{})
 	must.Succeed(t, err)
 	b := treeBundle(t)
 	r := put(t, place, b, "candidate")

@@ -73,7 +73,7 @@ func TestNothingIsTakenBeforeTheVet(t *testing.T) {
 				files.ServeHTTP(w, r)
 			}))
 			defer server.Close()
-			remote, err := OpenSource(server.URL, false, nil)
+			remote, err := Open[Source](server.URL, Sources, Options{})
 			must.Succeed(t, err)
 			places = append(places, remote)
 		}
