@@ -2,7 +2,6 @@ package index
 
 import (
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -10,36 +9,6 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 )
-
-// page is the content of the HTML page for users: wheels, and the axes that distinguish
-// them.
-type page struct {
-	Axes    []pageAxis
-	Records []Record
-}
-
-// pageAxis is an axis with all values of the wheels.
-type pageAxis struct {
-	Name   string
-	Values []string
-}
-
-func newPage(all []Record) page {
-	values := map[string]map[string]bool{}
-	for _, r := range all {
-		for name, value := range r.Axes {
-			if values[name] == nil {
-				values[name] = map[string]bool{}
-			}
-			values[name][value] = true
-		}
-	}
-	p := page{Records: all}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		p.Axes = append(p.Axes, pageAxis{name, slices.Sorted(maps.Keys(values[name]))})
-	}
-	return p
-}
 
 // Passed returns the number of passed gates and the number of all gates.
 func (r Record) Passed() string {

@@ -56,7 +56,7 @@ func (x *Index) rootPages(all []Record) error {
 	if err := putBytes(filepath.Join(x.dir, listFile), data); err != nil {
 		return err
 	}
-	return x.render(filepath.Join(x.dir, "index.html"), "page", newPage(all))
+	return x.render(filepath.Join(x.dir, "index.html"), "page", all)
 }
 
 // UploadTime returns the time of publication in the format of PEP 700. uv reads it from
