@@ -34,15 +34,11 @@ func verifyCommand(out term.Printer) *cli.Command {
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			artifacts, err := judge.Verifiable(in.Keys, r)
-			if err != nil {
-				return err
-			}
 			d, err := in.begin(c.Context)
 			if err != nil {
 				return err
 			}
-			done, err := judge.Verify(c.Context, in.Setup, r, artifacts)
+			done, err := judge.Verify(c.Context, in.Setup, r)
 			d.Close()
 			return d.End(in.Catalogue.Hinted(printResult(c, out, done, done.Schema != 0, err, show.Verified)))
 		},

@@ -189,10 +189,8 @@ func TestRun(t *testing.T) {
 		_, err := os.Stat(filepath.Join(out, name))
 		check.That(t, err == nil, "%v", err)
 	}
-	signed, err := judge.Verifiable(s.Keys, judge.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}})
-	must.Succeed(t, err)
 	record := filepath.Join(t.TempDir(), proven.Name)
-	checked, err := judge.Verify(t.Context(), *s, judge.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true, Record: record}, signed)
+	checked, err := judge.Verify(t.Context(), *s, judge.VerifyRequest{Paths: []string{filepath.Join(out, "tiny-1.0")}, Policy: attest.Candidate, Rebuild: true, Attach: true, Record: record})
 	if err != nil || len(checked.Artifacts) != 1 || checked.Artifacts[0].Key != cell.Key || !attest.Passed(checked.Artifacts[0].Checks) {
 		t.Errorf("the signed wheel does not verify: %+v, %v", checked, err)
 	}
@@ -274,9 +272,7 @@ func TestSealKeepsAttachedVerdicts(t *testing.T) {
 	s, of := newSession(t, engine)
 	out := outOf(t, s, of)
 	dir := filepath.Join(out, "tiny-1.0")
-	signed, err := judge.Verifiable(s.Keys, judge.VerifyRequest{Paths: []string{dir}})
-	must.Succeed(t, err)
-	_, err = judge.Verify(t.Context(), *s, judge.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true}, signed)
+	_, err := judge.Verify(t.Context(), *s, judge.VerifyRequest{Paths: []string{dir}, Policy: attest.Candidate, Rebuild: true, Attach: true})
 	must.Succeed(t, err)
 	e, err := lock.ReadEntry(dir)
 	must.Succeed(t, err)

@@ -9,7 +9,6 @@ import (
 
 	"builder/internal/app/build"
 	"builder/internal/app/home"
-	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
@@ -47,26 +46,13 @@ type VerifyRequest struct {
 	Insecure bool     // use plain HTTP for other hosts too
 }
 
-// Verifiable hashes the artifacts of a request. It returns an error if no key is trusted.
-func Verifiable(keys signing.Keys, r VerifyRequest) ([]artifact.Artifact, error) {
-	artifacts, err := artifactsOf(slices.DeleteFunc(slices.Clone(r.Paths), publish.InRegistry))
-	if err != nil {
-		return nil, err
-	}
-	trust, err := keys.Trusted()
-	if err != nil {
-		return nil, err
-	}
-	if len(trust.Keys) == 0 {
-		return nil, diag.Errorf(diag.Usage, "no trusted key: this host has no key of its own").
-			WithHint("give the public key of the building host with --trust FILE (`builder key show` prints it there, and `run --key FILE` signs for FILE.pub), or inspect the wheel with `builder gate FILE`")
-	}
-	return artifacts, nil
-}
-
 // Verify checks every artifact. A refused artifact does not stop the others. The report
 // is empty if a rebuild could not be done.
-func Verify(ctx context.Context, s build.Setup, r VerifyRequest, artifacts []artifact.Artifact) (VerifyReport, error) {
+func Verify(ctx context.Context, s build.Setup, r VerifyRequest) (VerifyReport, error) {
+	artifacts, err := artifactsOf(slices.DeleteFunc(slices.Clone(r.Paths), publish.InRegistry))
+	if err != nil {
+		return VerifyReport{}, err
+	}
 	trust, err := s.Keys.Trusted()
 	if err != nil {
 		return VerifyReport{}, err
