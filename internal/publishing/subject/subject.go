@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
@@ -123,8 +122,9 @@ func passedIn(path string) ([]string, error) {
 	if len(found) > 0 {
 		return found, nil
 	}
-	if refused := refusal(path); refused != nil {
-		return nil, refused
+	if refused, err := os.ReadDir(filepath.Join(path, artifact.RejectedDir)); err == nil && len(refused) > 0 {
+		return nil, diag.Errorf(diag.Gate, "%s: a gate refused %s", path, refused[0].Name()).
+			WithHint("`%s` names the gate", shell.Line("builder", "gate", path))
 	}
 	if ran, err := report.Read(filepath.Join(path, "run.json")); err == nil && len(ran.Cells) > 0 {
 		return nil, diag.Errorf(diag.Usage, "%s holds the results of a run, and a cell is needed", path).
@@ -134,45 +134,15 @@ func passedIn(path string) ([]string, error) {
 		WithHint("give the directory of a cell, or a wheel")
 }
 
-// refusal returns the verdicts that refused the artifacts of the cell in dir, or nil if
-// no gate refused one. The run's record beside the cell holds the verdicts.
-func refusal(dir string) error {
-	files, err := os.ReadDir(filepath.Join(dir, artifact.RejectedDir))
-	if err != nil || len(files) == 0 {
-		return nil
-	}
-	full, err1 := filepath.Abs(dir)
-	ran, err2 := report.Read(filepath.Join(dir, "..", "run.json"))
-	var errs []error
-	for _, cell := range ran.Cells {
-		for _, v := range cell.Verdicts {
-			if errors.Join(err1, err2) == nil && cell.ID == filepath.Base(full) && v.Refuses() {
-				hint := strings.TrimPrefix(v.Remedy+"; the report is "+filepath.Join(dir, "..", "report.html"), "; ")
-				errs = append(errs, diag.Refusal(dir, v.Gate, v.Status.String(), v.Evidence, hint))
-			}
-		}
-	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	return diag.Errorf(diag.Gate, "%s: a gate refused %s", dir, files[0].Name()).
-		WithHint("`%s` names the gate", shell.Line("builder", "gate", dir))
-}
-
 // wheelsOf lists the wheels of a cell, or the archive in their place: those that
-// passed, or else those a gate refused. dir is the directory of the cell, or that of its
-// refused wheels.
+// passed, or else those a gate refused.
 func wheelsOf(dir string) ([]string, error) {
-	cell, places := dir, []string{dir, filepath.Join(dir, artifact.RejectedDir)}
-	if filepath.Base(dir) == artifact.RejectedDir {
-		cell, places = filepath.Dir(dir), places[:1]
-	}
-	if _, err := os.Stat(filepath.Join(cell, lock.EntryFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, lock.EntryFile)); err != nil {
 		return nil, diag.Errorf(diag.Usage, "%s is not the directory of a cell: it holds no %s", dir, lock.EntryFile).
 			WithHint("give a directory that builder run wrote below --out, or a wheel")
 	}
-	tree := treeOf(cell)
-	for _, place := range places {
+	tree := treeOf(dir)
+	for _, place := range []string{dir, filepath.Join(dir, artifact.RejectedDir)} {
 		wheels, err := wheelsIn(place, tree)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err

@@ -3,11 +3,8 @@ package subject
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
-	"builder/internal/base/diag"
-	"builder/internal/files/artifact"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/pypi"
@@ -49,22 +46,4 @@ func TestTheSourceOfASubject(t *testing.T) {
 	path, _ := kept.Path(blob)
 	must.Succeed(t, os.Chmod(path, 0o600), os.WriteFile(path, make([]byte, blob.Size), 0o600))
 	check.Same(t, "with a damaged source", verdict.NotMeasured, ask("backend = 'gloo'\n").Status)
-}
-
-// The directory of refused wheels names them. Without wheels it is an error, as the
-// directory of a cell is.
-func TestTheDirectoryOfRefusedWheels(t *testing.T) {
-	cell := t.TempDir()
-	rejected := filepath.Join(cell, artifact.RejectedDir)
-	must.Succeed(t, os.Mkdir(rejected, 0o755))
-	_, err := wheelsOf(rejected)
-	check.That(t, diag.CodeOf(err) == diag.Usage, "without an entry: %v", err)
-	must.Succeed(t, lock.WriteEntry(cell, lock.Entry{Schema: lock.EntrySchema, ID: "cell"}))
-	_, err = wheelsOf(rejected)
-	check.That(t, diag.CodeOf(err) == diag.Usage, "without a wheel: %v", err)
-	wheel := filepath.Join(rejected, "x-1-py3-none-any.whl")
-	must.Succeed(t, os.WriteFile(wheel, nil, 0o644))
-	if found, err := wheelsOf(rejected); err != nil || !slices.Equal(found, []string{wheel}) {
-		t.Errorf("%q, %v", found, err)
-	}
 }
