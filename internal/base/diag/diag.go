@@ -47,11 +47,6 @@ func (c Code) String() string {
 	return fmt.Sprintf("code-%d", int(c))
 }
 
-// Codes lists every exit code in ascending order.
-func Codes() []Code {
-	return []Code{OK, Unexpected, Usage, Drift, Patch, Build, Gate, Publish, Fetch, NoEngine, Interrupted}
-}
-
 // Pos is a position in a file. Line and Column count from 1; 0 means unknown.
 type Pos struct {
 	File   string

@@ -57,27 +57,6 @@ func TestDo(t *testing.T) {
 	}
 }
 
-func TestWaitsGrowWithJitterAndBound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var at []time.Time
-		_, err := Do(t.Context(), Policy{Tries: 12, First: time.Second, Most: 4 * time.Second}, func(context.Context) (int, error) {
-			at = append(at, time.Now())
-			return 0, Temporary(errFlaky, 0)
-		})
-		if !errors.Is(err, errFlaky) {
-			t.Fatal(err)
-		}
-		for i := 1; i < len(at); i++ {
-			if wait := at[i].Sub(at[i-1]); wait < 500*time.Millisecond || wait > 6*time.Second+time.Millisecond {
-				t.Errorf("wait %d is %s", i, wait)
-			}
-		}
-		if last := at[11].Sub(at[10]); last < 2*time.Second {
-			t.Errorf("the last wait is %s: it did not grow", last)
-		}
-	})
-}
-
 func TestServerAsksToWait(t *testing.T) {
 	for _, c := range []struct{ asked, waited time.Duration }{
 		{40 * time.Second, 40 * time.Second},

@@ -143,39 +143,6 @@ func TestReadRefusesWhatIsNoFile(t *testing.T) {
 	check.That(t, errors.Is(err, fs.ErrNotExist) && diag.CodeOf(err) == diag.Usage, "got %v", err)
 }
 
-// FuzzRead checks that Read of a damaged file does not panic, and takes no file with other
-// bytes than listed.
-//
-// An input is a change to a valid file. With a whole file as input, the fuzzer would
-// spend its time on making it smaller.
-func FuzzRead(f *testing.F) {
-	var whole [][]byte
-	for _, change := range []func([]file) []file{
-		func(all []file) []file { return all },
-		func(all []file) []file { return all[:2] },
-		rename("sha256/", "sha256"),
-	} {
-		good, err := os.ReadFile(written(f, "x.tar"))
-		must.Succeed(f, err)
-		data, err := os.ReadFile(repack(f, good, change))
-		must.Succeed(f, err)
-		whole = append(whole, data)
-	}
-	f.Add(uint8(0), uint16(0), []byte(nil), uint16(0))
-	f.Add(uint8(1), uint16(0), []byte("x"), uint16(0))
-	f.Add(uint8(2), uint16(512), []byte("{}"), uint16(700))
-	f.Fuzz(func(t *testing.T, which uint8, at uint16, change []byte, cut uint16) {
-		data := bytes.Clone(whole[int(which)%len(whole)])
-		copy(data[int(at)%len(data):], change)
-		data = data[:len(data)-int(cut)%len(data)]
-		path := filepath.Join(t.TempDir(), "x.tar")
-		must.Succeed(t, os.WriteFile(path, data, 0o644))
-		s := &receiver{}
-		err := carry.Read(path, s.take)
-		check.That(t, err != nil || len(s.took) <= 2, "took %d files", len(s.took))
-	})
-}
-
 // file is a member of a tar file.
 type file struct {
 	tar.Header

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"builder/internal/build/results"
@@ -226,43 +225,6 @@ func TestFindWhereItCannotWrite(t *testing.T) {
 	}
 	left, err := fs.Glob(os.DirFS(taken), ".place-*")
 	check.That(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
-}
-
-// A concurrent reader gets one of the results, complete.
-func TestConcurrentWriters(t *testing.T) {
-	home := t.TempDir()
-	e := entry("cell")
-	first, _ := open(t, home)
-	keep(t, first, e, made(t, "0"))
-	var all []run.Result
-	for i := range 8 {
-		all = append(all, made(t, strings.Repeat(fmt.Sprint(i), 1+i*1000)))
-	}
-	var wg sync.WaitGroup
-	for _, result := range all {
-		writer, _ := open(t, home)
-		reader, _ := open(t, home)
-		dir := t.TempDir()
-		wg.Go(func() {
-			for range 10 {
-				err := writer.Keep(e, result)
-				check.That(t, err == nil, "%v", err)
-			}
-		})
-		wg.Go(func() {
-			for range 10 {
-				got, ok, err := reader.Find(t.Context(), e, dir)
-				if !ok || err != nil {
-					t.Errorf("%v, %v", ok, err)
-					return
-				}
-				if found, err := artifact.Of(got.Artifacts[0].Path, e.Key()); err != nil || found != got.Artifacts[0] {
-					t.Errorf("%+v is not %+v: %v", found, got.Artifacts[0], err)
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func TestCheckForgetsWhatIsDamaged(t *testing.T) {

@@ -79,7 +79,7 @@ func TestAddAndTake(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	page := read(t, dir, "simple", "tool", "index.html")
-	for _, want := range []string{`href="../../files/tool/tool-1.1%2Bcuda13.0-py3-none-any.whl#sha256=` + r.SHA256, `data-requires-python="&gt;=3.9,&lt;4"`} {
+	for _, want := range []string{`href="../../files/tool/tool-1.1%2Bcuda13.0-py3-none-any.whl#sha256=` + r.SHA256, `data-requires-python="&gt;=3.9,&lt;4"`, `data-upload-time="20`} {
 		check.That(t, strings.Contains(page, want), "%q is not in\n%s", want, page)
 	}
 	var all []index.Record

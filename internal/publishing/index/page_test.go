@@ -3,6 +3,8 @@ package index_test
 import (
 	"testing"
 
+	"builder/internal/publishing/index"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 	"builder/test/kit/pagetest"
 )
@@ -25,5 +27,12 @@ func TestPageForEveryone(t *testing.T) {
 		for _, problem := range pagetest.Contrasts(page, pagetest.Text, ground, "--text", "--quiet", "--link") {
 			t.Error(problem)
 		}
+	}
+}
+
+// The requirement "tool==1.0" also takes 1.0+openmp.
+func TestPin(t *testing.T) {
+	for version, want := range map[string]string{"1.0": "tool===1.0", "1.0+openmp": "tool==1.0+openmp"} {
+		check.Same(t, version, want, index.Record{Project: "tool", Version: version}.Pin())
 	}
 }

@@ -1,11 +1,8 @@
 package publish
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -180,26 +177,6 @@ func TestRegistryThatLies(t *testing.T) {
 	if _, err := place.Find(t.Context(), other.Entry.Key()); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "has the tag of a published cell, but is not one") {
 		t.Errorf("%v", err)
 	}
-}
-
-// An index behind a web server gives the same list as its directory.
-func TestListOverTheNetwork(t *testing.T) {
-	dir := t.TempDir()
-	place, err := Open[Directory]("file:"+dir, Catalogues, Options{})
-	must.Succeed(t, err)
-	put(t, place, bundle(t, "1.0"), "candidate")
-	put(t, place, bundle(t, "2.0"), "stable")
-	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
-	defer server.Close()
-	remote, err := Open[Index](server.URL, Indexes, Options{})
-	must.Succeed(t, err)
-	here, _ := json.Marshal(list(t, place))
-	there, _ := json.Marshal(list(t, remote))
-	check.That(t, len(list(t, place)) == 2 && string(here) == string(there), "here %s\nthere %s", here, there)
-	_, err = Open[Catalogue](server.URL, Catalogues, Options{})
-	check.That(t, diag.CodeOf(err) == diag.Usage, "%v", err)
-	_, err = Open[Index]("oci://localhost:5000/wheels", Indexes, Options{})
-	check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), "is no place for this"), "%v", err)
 }
 
 // A real pip installs the published wheel. A wheel that it cannot install is not published.

@@ -3,12 +3,10 @@ package publish
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"builder/internal/base/diag"
-	"builder/internal/evidence/attest"
 	"builder/internal/evidence/sbom"
 	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
@@ -34,28 +32,6 @@ func treeBundle(t *testing.T) Bundle {
 	b.Said = said(t, a, "", sbom.PredicateType)
 	must.Succeed(t, b.readMetadata())
 	return b
-}
-
-func TestTrees(t *testing.T) {
-	for name, place := range catalogues(t) {
-		t.Run(name, func(t *testing.T) {
-			put(t, place, bundle(t, "1.0"), "candidate")
-			b := treeBundle(t)
-			r, err := place.Put(t.Context(), b, "candidate", taken)
-			must.Hold(t, err == nil && slices.Equal(r.Checked, []string{"pull and verify"}) && !strings.HasSuffix(r.Where, "/simple/"),
-				"%+v, %v", r, err)
-			check.That(t, put(t, place, b, "stable").Existed, "it was not there the second time")
-			found, err := place.Find(t.Context(), b.Entry.ID)
-			check.That(t, err == nil && found.Key == b.Entry.Key(), "%+v, %v", found, err)
-			path, err := place.Bring(t.Context(), b.Entry.Key(), filepath.Join(t.TempDir(), "taken"), anything)
-			must.Hold(t, err == nil && filepath.Base(path) == b.Wheel.Name, "%s, %v", path, err)
-			if said, err := os.ReadDir(attest.Dir(path)); err != nil || len(said) != 1 {
-				t.Errorf("came with it: %v, %v", said, err)
-			}
-			_, err = place.Find(t.Context(), "tool-1.0")
-			check.That(t, err == nil, "%v", err)
-		})
-	}
 }
 
 // pip would treat an archive in an index as a source distribution.
