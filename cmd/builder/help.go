@@ -39,7 +39,6 @@ var examples = map[string][]example{
 	"plan": {
 		{"builder plan horovod --rocm 6.1 --arch gfx90a,gfx942", "explain two cells: patches, gates and reasons"},
 		{"builder plan horovod --rocm all", "explain every ROCm, and the reason for each one left out"},
-		{"builder plan horovod --rocm 5.7 --since out", "list the steps that run again since the last run, and why"},
 		{"builder plan horovod --json | jq -r '.cells[].id'", "print the ids of the cells"},
 		{"builder plan horovod --rocm 6.1 --locked", "exit 3 if run --locked would exit 3"},
 	},

@@ -4,7 +4,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
-	"builder/internal/app/home"
 	"builder/internal/app/plan"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/ci"
@@ -24,11 +23,7 @@ func planCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 			if c.Bool("all") {
 				of.Filter = ci.OpenAxes(of.Recipe, of.Filter, true)
 			}
-			r := plan.Request{Selection: of, Since: c.String("since")}
-			if err := home.CheckDir("--since", r.Since); err != nil {
-				return err
-			}
-			p, err := plan.Explain(c.Context, in.plan(), r)
+			p, err := plan.Explain(c.Context, in.plan(), of)
 			return printResult(c, out, p, p.Recipe != "", err, show.Plan)
 		}),
 	}
@@ -37,7 +32,6 @@ func planCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 func planFlags() []cli.Flag {
 	return append(selectionFlags(),
 		allFlag("select every value of the axes without a flag"),
-		&cli.StringFlag{Name: "since", Usage: "print the changes since the last run in `DIR`, and the steps that run again"},
 		keyFlag(), // another key does not count results that this one signed
 	)
 }

@@ -105,7 +105,6 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		{"plan", "own", "--recipes", "site", "--version", "2.0"},
 		{"plan", "own", "--recipes", "site", "--version", evil},
 		{"plan", evil, "--recipes", "site"},
-		{"plan", "nccl", "--since", "against.json"},
 		{"plan", "nccl", "--" + evil},
 		{"lock", "own", "--recipes", "site", "--check"},
 		{"run", "own", "--recipes", "site", "--locked", "--set", "source.own=ftp://me:hush@h/x"},

@@ -29,7 +29,7 @@ import (
 type File struct {
 	Home                 Text     `form:"path" yaml:"home,omitempty" json:"home,omitempty" jsonschema:"description=directory of the tool's own files: store and engine and keys"`
 	Recipes              Text     `form:"path" yaml:"recipes,omitempty" json:"recipes,omitempty" jsonschema:"description=directory of a site's recipes and images and patches and diagnoses and profiles; they replace built-in ones of the same name"`
-	Out                  Text     `form:"path" yaml:"out,omitempty" json:"out,omitempty" jsonschema:"description=output directory of run; plan --since OUT compares with the last run there"`
+	Out                  Text     `form:"path" yaml:"out,omitempty" json:"out,omitempty" jsonschema:"description=output directory of run"`
 	Jobs                 *int     `form:"number" yaml:"jobs,omitempty" json:"jobs,omitempty" jsonschema:"minimum=1,description=number of cells built at a time"`
 	Memory               Size     `form:"size" yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=memory limit of concurrent builds; such as 64GB"`
 	FailFast             *bool    `form:"true or false" yaml:"fail-fast,omitempty" json:"fail-fast,omitempty" jsonschema:"description=start no further cell after the first failure"`

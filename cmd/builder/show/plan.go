@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"builder/internal/app/plan"
-	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/proven"
 	"builder/internal/view/term"
@@ -131,21 +130,6 @@ func printPlannedCell(out term.Printer, c plan.PlannedCell) {
 	default:
 		line("lock", "complete, key %s; to be built", c.Key[:12])
 	}
-	if c.Diff != nil {
-		explainDiff(*c.Diff, line)
-	}
-}
-
-func explainDiff(p plan.PlannedDiff, line func(name, format string, args ...any)) {
-	if p.Missing != "" {
-		line("diff", "%s", p.Missing)
-	} else {
-		line("diff", "with %s", p.With)
-	}
-	for _, c := range p.Changes {
-		line("", "%-9s%s", c.Step, changed(c))
-	}
-	line("", "%s", p.Result)
 }
 
 // from adds the origin of an input to its name; "" is none.
@@ -157,14 +141,3 @@ func seconds(n int) string { return (time.Duration(n) * time.Second).String() }
 // mostAlike is the number of exclusions with the same reason that are printed one by
 // one. --json has all.
 const mostAlike = 3
-
-// changed describes a change in words.
-func changed(c lock.Change) string {
-	switch {
-	case c.Was == "":
-		return c.What + ": new, " + c.Is
-	case c.Is == "":
-		return c.What + ": removed, was " + c.Was
-	}
-	return c.What + ": " + c.Is + ", was " + c.Was
-}

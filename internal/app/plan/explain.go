@@ -24,12 +24,6 @@ import (
 	"builder/pipelines"
 )
 
-// A Request names the cells to plan a run for.
-type Request struct {
-	Selection
-	Since string // output directory of the run to compare with; "" is none
-}
-
 // A Plan describes what run would do.
 type Plan struct {
 	Recipe   string        `json:"recipe"`
@@ -76,8 +70,7 @@ type PlannedCell struct {
 	Proven   proven.Standing `json:"proven"` // whether the cell was ever built, and its record
 	Known    bool            `json:"known"`  // the result is in the store
 	// Took is how long the build and the gates of that result took in seconds.
-	Took float64      `json:"took-seconds,omitempty"`
-	Diff *PlannedDiff `json:"diff,omitempty"` // changes since the last run, if requested
+	Took float64 `json:"took-seconds,omitempty"`
 }
 
 // A PlannedPatch says whether a cell gets a patch.
@@ -129,7 +122,7 @@ type Excluded struct {
 
 // Explain explains what run would do. It returns the error with which run would end
 // before it builds anything. The plan is empty if nothing can be explained.
-func Explain(ctx context.Context, s Setup, r Request) (Plan, error) {
+func Explain(ctx context.Context, s Setup, r Selection) (Plan, error) {
 	p := Plan{Recipe: r.Recipe.Name, Cells: []PlannedCell{}, Excluded: []Excluded{}}
 	cells, left, err := matrix.Expand(r.Recipe, r.Filter)
 	if err != nil {
@@ -143,7 +136,7 @@ func Explain(ctx context.Context, s Setup, r Request) (Plan, error) {
 		return Plan{}, err
 	}
 	p.Cells = append(p.Cells, planned...)
-	return p, refusal(ctx, s, r.Selection)
+	return p, refusal(ctx, s, r)
 }
 
 // refusal returns the error with which run would end before it builds anything: the lock
@@ -169,7 +162,7 @@ func refusal(ctx context.Context, s Setup, of Selection) error {
 }
 
 // explainCells explains cells in their order.
-func explainCells(ctx context.Context, s Setup, r Request, cells []matrix.Cell) (all []PlannedCell, err error) {
+func explainCells(ctx context.Context, s Setup, r Selection, cells []matrix.Cell) (all []PlannedCell, err error) {
 	asm := s.Sources.Assembler(s.Catalogue, s.Keys.Home)
 	f, err := asm.Locks.Read(r.Recipe.Name)
 	if err != nil {
@@ -194,7 +187,7 @@ func explainCells(ctx context.Context, s Setup, r Request, cells []matrix.Cell) 
 			continue // a recipe with an error has no plan: report all its errors
 		}
 		missing := pins.Missing(d)
-		cell, err := explainCell(ctx, asm, d, pins, missing, known, r.Since)
+		cell, err := explainCell(ctx, asm, d, pins, missing, known)
 		if err != nil {
 			return nil, err
 		}
@@ -226,7 +219,7 @@ func knownResults(keys signing.Keys) (func(key string) (run.Result, bool), error
 	return results.Signed(kept, keys).Known, nil
 }
 
-func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lock.Missing, known func(key string) (run.Result, bool), since string) (PlannedCell, error) {
+func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lock.Missing, known func(key string) (run.Result, bool)) (PlannedCell, error) {
 	chosen, forced, err := matrix.Reasons(d.Cell)
 	if err != nil {
 		return PlannedCell{}, err
@@ -261,9 +254,6 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 	}
 	if !missing.None() {
 		c.Missing = missing.String()
-		if since != "" {
-			c.Diff = undecided()
-		}
 		return c, nil
 	}
 	e := pins.Entry(d)
@@ -279,10 +269,7 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 	c.Key = e.Key()
 	found, is := known(c.Key)
 	c.Known, c.Took = is, found.Seconds()
-	if since != "" {
-		c.Diff, err = diffSince(since, e, c.Known)
-	}
-	return c, err
+	return c, nil
 }
 
 // providedBy lists the projects provided by the platform to a stack.

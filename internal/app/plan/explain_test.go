@@ -19,7 +19,7 @@ func TestPlanKeys(t *testing.T) {
 	keys := 0
 	for _, r := range cat.Recipes {
 		of := Selection{Recipe: r, Filter: matrix.Filter{}}
-		p, err := Explain(t.Context(), s, Request{Selection: of})
+		p, err := Explain(t.Context(), s, of)
 		must.Succeed(t, err)
 		if p.Cells[0].Key == "" {
 			continue

@@ -29,7 +29,7 @@ func TestBothVendorsAreAskedTheSame(t *testing.T) {
 			axis, value, _ := strings.Cut(pair, "=")
 			f[axis] = value
 		}
-		p, err := Explain(t.Context(), s, Request{Selection: Selection{Recipe: cat.Recipes[i], Filter: f}})
+		p, err := Explain(t.Context(), s, Selection{Recipe: cat.Recipes[i], Filter: f})
 		must.Hold(t, err == nil && len(p.Cells) == 1, "%v: %d cells, %v", pairs, len(p.Cells), err)
 		return p.Cells[0]
 	}

@@ -3,6 +3,7 @@ package lock
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"builder/internal/input/pypi"
 )
@@ -62,3 +63,9 @@ func (f File) named() map[pinName]string {
 }
 
 func pinned(f pypi.File) string { return f.Version + " " + short(f.SHA256) }
+
+// short returns the first 12 digits of a digest, for display.
+func short(digest string) string {
+	digest = strings.TrimPrefix(digest, "sha256:")
+	return digest[:min(12, len(digest))]
+}

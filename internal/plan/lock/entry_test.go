@@ -18,6 +18,14 @@ import (
 	"builder/test/kit/must"
 )
 
+// entry returns the entry of the second cell of the tiny recipe.
+func entry(t *testing.T) lock.Entry {
+	t.Helper()
+	entries, err := lock.Assemble(drafts(t), tinyLock(), "0123456789abcdef")
+	must.Succeed(t, err)
+	return entries[1]
+}
+
 func TestWriteEntry(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out", "cell")
 	_, err := lock.ReadEntry(dir)
