@@ -2,9 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -21,11 +18,7 @@ fabric, each with its reason, its version range and a link. env is for a shell, 
 run --env-file and systemd. Options are no variables: env prints them as comments.
 
 --set-env and --set-option add settings. All settings that contradict the profile, the
-versions or each other are reported at once, with exit 2.
-
---check FILE judges an environment in place of printing one: that of a process
-(/proc/PID/environ), or the output of env in a job or an image (- reads standard
-input). It names each variable that is missing or will hurt.`
+versions or each other are reported at once, with exit 2.`
 
 // profileFormats are the values of --format, the default first.
 func profileFormats() []string {
@@ -42,7 +35,6 @@ func profileFlags() []cli.Flag {
 		recipesFlag(),
 		formatFlag("print the environment as", profileFormats()),
 		&cli.GenericFlag{Name: "set-env", Value: &texts{}, Usage: "add the variable `NAME=VALUE`"},
-		&cli.StringFlag{Name: "check", Usage: "judge the variables in `FILE`: the output of env, /proc/PID/environ, or - for standard input"},
 		&cli.GenericFlag{Name: "set-option", Value: &texts{}, Usage: "add the option `NAME[=VALUE]` of the program"},
 	}
 }
@@ -64,9 +56,6 @@ func profileCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 				o, err := readProfileOptions(c, p)
 				if err := errors.Join(e, err); err != nil {
 					return err
-				}
-				if o.check != "" {
-					return checkProfile(p, o, c.App.Reader, out)
 				}
 				return printProfile(p, o, out)
 			},
@@ -90,11 +79,10 @@ type profileOptions struct {
 	format profile.Format
 	filter matrix.Filter
 	asked  []profile.Asked
-	check  string // file of an environment to judge; "" is none
 }
 
 func readProfileOptions(c *cli.Context, p *profile.Profile) (profileOptions, error) {
-	o := profileOptions{filter: readAxes(c, p.Axes), check: c.String("check")}
+	o := profileOptions{filter: readAxes(c, p.Axes)}
 	format, err := readFormat(c, profileFormats())
 	o.format = profile.Format(format)
 	errs := []error{unexpected(c, 0), err}
@@ -111,32 +99,7 @@ func readProfileOptions(c *cli.Context, p *profile.Profile) (profileOptions, err
 			o.asked = append(o.asked, a)
 		}
 	}
-	if o.check != "" && len(o.asked) > 0 {
-		errs = append(errs, diag.Errorf(diag.Usage, "--check and --set-env or --set-option exclude each other"))
-	}
 	return o, errors.Join(errs...)
-}
-
-// checkProfile judges the variables of a file, and prints a line if they are right.
-func checkProfile(p *profile.Profile, o profileOptions, in io.Reader, out term.Printer) error {
-	if o.check != "-" {
-		f, err := os.Open(o.check)
-		if err != nil {
-			return diag.Errorf(diag.Usage, "--check: %w", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	env, err := profile.ReadEnvironment(in)
-	if err != nil {
-		return diag.Errorf(diag.Usage, "--check %s: %w", o.check, err).WithHint("give the output of env, or /proc/PID/environ")
-	}
-	e, err := p.Check(o.filter, env)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out.Stdout, "%d variables: none contradicts the profile %s, and none of its own is missing\n", len(env), e.Profile)
-	return err
 }
 
 // printProfile prints an environment.

@@ -10,11 +10,8 @@
 package profile
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
-	"slices"
 	"strings"
 
 	"builder/internal/base/decode"
@@ -136,33 +133,6 @@ func ReadVariable(text string) (Asked, error) {
 		return Asked{}, fmt.Errorf("%s: the value needs quotes, and a shell, Docker and systemd quote differently", name)
 	}
 	return Asked{name, value}, nil
-}
-
-// maxEnvironment bounds the size of an environment, in bytes.
-const maxEnvironment = 4 << 20
-
-// ReadEnvironment reads the variables of a process: NAME=VALUE in lines, as env prints
-// them, or with zero bytes between them, as in /proc/PID/environ. The values are not
-// checked, because nothing runs with them.
-func ReadEnvironment(r io.Reader) ([]Asked, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxEnvironment+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxEnvironment {
-		return nil, fmt.Errorf("it has more than %d bytes", maxEnvironment)
-	}
-	var env []Asked
-	for line := range strings.FieldsFuncSeq(string(data), func(r rune) bool { return r == 0 || r == '\n' }) {
-		if name, value, ok := strings.Cut(strings.TrimSuffix(line, "\r"), "="); ok {
-			env = slices.DeleteFunc(env, func(a Asked) bool { return a.Name == name }) // the last one counts
-			env = append(env, Asked{name, value})
-		}
-	}
-	if len(env) == 0 {
-		return nil, errors.New("it has no line NAME=VALUE")
-	}
-	return env, nil
 }
 
 // ReadOption parses --NAME or --NAME=VALUE. The dashes are optional.

@@ -59,36 +59,6 @@ func (p *Profile) Resolve(filter matrix.Filter, asked []Asked) (Environment, err
 	return p.at(cell, notes, asked)
 }
 
-// Check compares the variables of a process with the environment that Resolve returns.
-// The errors, of class [diag.Usage], name every variable that is missing or has another
-// value, and every contradiction. A variable that the profile does not know has no effect.
-func (p *Profile) Check(filter matrix.Filter, env []Asked) (Environment, error) {
-	wanted, err := p.Resolve(filter, nil)
-	if err != nil {
-		return wanted, err
-	}
-	var errs []error
-	for _, v := range wanted.Variables {
-		isSet := slices.ContainsFunc(env, func(a Asked) bool { return a.Name == v.Name })
-		if !isSet && !v.replaceable {
-			errs = append(errs, diag.Errorf(diag.Usage, "%s is not set: %s (%s)", written(v.Name, v.Value), v.Because, v.Source).
-				WithHint("set it for every process of the job"))
-		}
-	}
-	known := slices.DeleteFunc(slices.Clone(env), func(a Asked) bool { return !p.knows(a.Name) })
-	_, err = p.Resolve(filter, known)
-	return wanted, errors.Join(append(errs, err)...)
-}
-
-// knows reports whether a setting or a contradiction names a variable.
-func (p *Profile) knows(name string) bool {
-	return slices.ContainsFunc(p.Settings, func(s Setting) bool { return s.Env == name }) ||
-		slices.ContainsFunc(p.Contradictions, func(c Contradiction) bool {
-			_, has := c.Has[name]
-			return has || slices.Contains(c.Lacks, name)
-		})
-}
-
 // All returns the environments of every compatible combination selected by the filter,
 // for tests of a profile.
 func (p *Profile) All(filter matrix.Filter) ([]Environment, error) {
