@@ -73,10 +73,10 @@ func (c configuration) refuse(commands []*cli.Command) {
 func configCommand(c configuration, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "config", Usage: "print the settings, make a site, and complete command lines",
-		Description: "A flag overrides its variable. A variable overrides the nearest builder.yaml, in the\n" +
-			"working directory or above it. That file overrides the user's own, which overrides the\n" +
-			"default. Lists are not joined. An empty variable means the default.\n" +
-			"BUILDER_CONFIG=FILE reads this file only, BUILDER_CONFIG= reads none.",
+		Description: "A flag overrides its variable. A variable overrides builder/builder.yaml in your\n" +
+			"configuration directory, which overrides the default. Lists are not joined. An empty\n" +
+			"variable means the default. BUILDER_CONFIG=FILE reads this file in its place,\n" +
+			"BUILDER_CONFIG= reads none.",
 		Subcommands: []*cli.Command{
 			{
 				Name: "show", Usage: "print every setting in effect without flags, with its origin: default, variable, or file and line",

@@ -205,8 +205,7 @@ func referenceConfig(v verb) string {
 		}
 		fmt.Fprintf(&keys, "| `%s` | %s | %s | %s | %s |\n", key.Name, key.Form, tableCell(key.About), code(fallback), strings.Join(verbs, ", "))
 	}
-	found := "`" + strings.Join(config.FoundKeys(), "`, `") + "`"
-	return generated + strings.NewReplacer("KEYS\n", keys.String(), "FOUND", found).Replace(string(text))
+	return generated + strings.Replace(string(text), "KEYS\n", keys.String(), 1)
 }
 
 // referenceOf returns the chapter of a verb and those of its subverbs. level is the prefix

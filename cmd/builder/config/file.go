@@ -2,9 +2,8 @@
 // every run, and reports the source of each setting.
 //
 // A key K of the file corresponds to the variable BUILDER_K and, if a verb has it, the
-// flag --K. A flag overrides a variable. A variable overrides the file nearest to the
-// working directory, which overrides the user's own file, which overrides the default.
-// Values are never merged: the first source with a key provides its whole value.
+// flag --K. A flag overrides a variable. A variable overrides the file, which overrides the
+// default. Values are never merged: the first source with a key provides its whole value.
 package config
 
 import (

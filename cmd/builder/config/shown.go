@@ -22,7 +22,7 @@ const (
 )
 
 // Shown lists the value in use for every key, in the order of [Keys].
-// An empty variable selects the default and overrides the files. Possible secrets in
+// An empty variable selects the default and overrides the file. Possible secrets in
 // addresses are redacted.
 func (c Config) Shown(lookup func(name string) (value string, ok bool)) []Shown {
 	var all []Shown
