@@ -1,7 +1,6 @@
 package nccltests
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,15 +18,6 @@ const inRank = `for name in $(env | sed -n 's/^\([NR]CCL_[A-Za-z0-9_]*\)=.*/\1/p
 while [ "$1" != -- ]; do export "$1"; shift; done
 shift
 exec "$@"`
-
-// seen is run in every rank before the sweep. It leaves a file for the rank, so that the
-// directory of the run is known to be one for all ranks.
-const seen = `dir=$1; shift
-for f in "$dir" "$@"; do test -e "$f" || { echo "$(uname -n) does not see $f" >&2; exit 1; }; done
-mktemp "$dir/rank.XXXXXX" > /dev/null || { echo "$(uname -n) cannot write to $dir" >&2; exit 1; }`
-
-// unseen matches the complaint of a rank, and not the text of the script.
-var unseen = regexp.MustCompile(`(?m)^.*?\S+ (does not see|cannot write to) /.*`)
 
 // kept matches the variables that no launcher gets: settings of the library, and secrets.
 var kept = regexp.MustCompile(`^(NCCL|RCCL|BUILDER|ACTIONS)_|(?i:token|secret|passw|credential|signing|private|api_?key)`)
@@ -54,39 +44,6 @@ func (c command) launched(launcher []string) (command, error) {
 	return c, nil
 }
 
-// shared checks that the launcher starts the ranks, and that every rank sees the files of
-// the run and writes to its directory.
-func (c command) shared(ctx context.Context, s Sweep, dir string) error {
-	c.args, c.path = []string{"-c", seen, "sh", dir, c.path}, "sh"
-	if s.Library != "" {
-		c.args = append(c.args, s.Library)
-	}
-	asked, err := c.launched(s.Launcher)
-	if err != nil {
-		return err
-	}
-	end, err := asked.run(ctx)
-	if errors.Is(err, ErrTimeout) {
-		return fmt.Errorf("%s started no ranks within %v: %s", s.Launcher[0], c.limit, end.telling())
-	}
-	if err != nil {
-		return err
-	}
-	ranks, err := filepath.Glob(filepath.Join(dir, "rank.*"))
-	output := end.stdout + "\n" + end.stderr
-	said := unseen.FindString(output)
-	switch {
-	case err != nil:
-	case said != "" && (end.Exit != 0 || len(ranks) != s.GPUs):
-		err = fmt.Errorf("%s: set TMPDIR to a directory that all ranks see; a directory of --programs or --against must be visible to all of them too", said)
-	case end.Exit != 0:
-		err = fmt.Errorf("%s ended with %d: %s", s.Launcher[0], end.Exit, lastLines(output))
-	case len(ranks) != s.GPUs:
-		err = fmt.Errorf("%s starts %d ranks, %d were requested", s.Launcher[0], len(ranks), s.GPUs)
-	}
-	return err
-}
-
 // oneJob returns an error if the ranks of a launcher did not run as one job, which says
 // nothing about the library.
 func (s Sweep) oneJob(r Report, logs int, err error) error {
@@ -109,5 +66,5 @@ func (s Sweep) oneJob(r Report, logs int, err error) error {
 // the cause is MPI, a node or the launcher. It does not wrap err, which can say that the
 // library failed.
 func (s Sweep) notReached(logs int, err error) error {
-	return fmt.Errorf("%w: %d of %d ranks reached the library: %v", ErrNotStarted, logs, s.GPUs, err)
+	return fmt.Errorf("%w: %d of %d ranks reached the library: %v; every rank has to see TMPDIR, and the directories of --programs and --against", ErrNotStarted, logs, s.GPUs, err)
 }

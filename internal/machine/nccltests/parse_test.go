@@ -45,38 +45,31 @@ func TestParseRefuses(t *testing.T) {
 	}
 	row := func(i int) string { return lines[11+i] }
 	for name, c := range map[string]struct{ text, says string }{
-		"nothing":            {"", "no table"},
-		"only noise":         {"hello\nworld\n", "no table"},
-		"header only":        {strings.Join(lines[:11], ""), "no row"},
-		"no row":             {swap(row(0)+row(1)+row(2), ""), "no row"},
-		"cut after a row":    {strings.Join(lines[:13], ""), "truncated: the row of 268435456 bytes is missing"},
-		"cut in a row":       {strings.Join(lines[:13], "") + row(2)[:60], "columns"},
-		"cut in a number":    {strings.Join(lines[:13], "") + strings.TrimRight(row(2)[:len(row(2))-4], " "), "12 of 13 columns"},
-		"no footer":          {strings.Join(lines[:14], ""), "footer is missing"},
-		"half a footer":      {strings.Join(lines[:15], ""), "footer is missing"},
-		"not concluded":      {swap("# Collective test concluded: all_reduce_perf\n", ""), "footer is missing"},
-		"row missing":        {swap(row(1), ""), "a row has 268435456 bytes, expected 16777216"},
-		"rows swapped":       {swap(row(0)+row(1), row(1)+row(0)), "a row has 16777216 bytes, expected 1048576"},
-		"row twice":          {swap(row(0), row(0)+row(0)), "a row has 1048576 bytes, expected"},
-		"row at the end":     {whole + row(0), "after the footer"},
-		"NaN":                {swap("287.50", "   nan"), "not a measurement"},
-		"minus NaN":          {swap("287.50", "  -nan"), "invalid syntax"},
-		"infinite":           {swap("287.50", "   inf"), "not a measurement"},
-		"negative":           {swap("287.50", " -1.00"), "not a measurement"},
-		"no time":            {swap("933.69", "  0.00"), "the time is zero"},
-		"half an element":    {swap("      0\n", "    0.5\n"), "not a number of elements"},
-		"average is NaN":     {swap("250.339", "nan"), "not a measurement"},
-		"NCCL failed":        {swap(row(1), "node1: Test NCCL failure common.cu:1 'unhandled system error / '\n"), "unhandled system error"},
-		"timeout":            {swap(row(1), "node1: Test timeout (10s) common.cu:1\n .. node1 pid 1: Test failure common.cu:1\n"), "Test timeout (10s)"},
-		"a line in a row":    {swap(row(1), row(1)[:40]+"node1:1:2 [0] NCCL INFO x\n"+row(1)[40:]), "columns"},
-		"contradiction":      {swap("0 OK", "3 OK"), "contradicts itself"},
-		"unknown column":     {swap("root     time", "root right time"), "has other columns"},
-		"header cut":         {swap("root     time   algbw   busbw  #wrong     time", "root     time   algbw   busbw  #wrong     "), "has other columns"},
-		"no requested sizes": {strings.Replace(whole, lines[2], "", 1), "before the line with the requested sizes"},
-		"invalid step":       {swap("step: 16(factor)", "step: 1(factor)"), "invalid sizes"},
-		"huge size":          {swap("maxBytes 268435456", "maxBytes 99999999999999999999"), "out of range"},
-		"sizes in steps":     {swap("step: 16(factor)", "step: 16(bytes)"), "before the line with the requested sizes"},
-		"before 2.13":        {strings.ReplaceAll(whole, "#wrong", " error"), "than releases since 2.13"},
+		"nothing":         {"", "no table"},
+		"only noise":      {"hello\nworld\n", "no table"},
+		"header only":     {strings.Join(lines[:11], ""), "no row"},
+		"no row":          {swap(row(0)+row(1)+row(2), ""), "no row"},
+		"cut in a row":    {strings.Join(lines[:13], "") + row(2)[:60], "columns"},
+		"cut in a number": {strings.Join(lines[:13], "") + strings.TrimRight(row(2)[:len(row(2))-4], " "), "12 of 13 columns"},
+		"cut after a row": {strings.Join(lines[:13], ""), "footer is missing"},
+		"no footer":       {strings.Join(lines[:14], ""), "footer is missing"},
+		"half a footer":   {strings.Join(lines[:15], ""), "footer is missing"},
+		"not concluded":   {swap("# Collective test concluded: all_reduce_perf\n", ""), "footer is missing"},
+		"row at the end":  {whole + row(0), "after the footer"},
+		"NaN":             {swap("287.50", "   nan"), "not a measurement"},
+		"minus NaN":       {swap("287.50", "  -nan"), "invalid syntax"},
+		"infinite":        {swap("287.50", "   inf"), "not a measurement"},
+		"negative":        {swap("287.50", " -1.00"), "not a measurement"},
+		"no time":         {swap("933.69", "  0.00"), "the time is zero"},
+		"half an element": {swap("      0\n", "    0.5\n"), "not a number of elements"},
+		"average is NaN":  {swap("250.339", "nan"), "not a measurement"},
+		"NCCL failed":     {swap(row(1), "node1: Test NCCL failure common.cu:1 'unhandled system error / '\n"), "unhandled system error"},
+		"timeout":         {swap(row(1), "node1: Test timeout (10s) common.cu:1\n .. node1 pid 1: Test failure common.cu:1\n"), "Test timeout (10s)"},
+		"a line in a row": {swap(row(1), row(1)[:40]+"node1:1:2 [0] NCCL INFO x\n"+row(1)[40:]), "columns"},
+		"contradiction":   {swap("0 OK", "3 OK"), "contradicts itself"},
+		"unknown column":  {swap("root     time", "root right time"), "has other columns"},
+		"header cut":      {swap("root     time   algbw   busbw  #wrong     time", "root     time   algbw   busbw  #wrong     "), "has other columns"},
+		"before 2.13":     {strings.ReplaceAll(whole, "#wrong", " error"), "than releases since 2.13"},
 	} {
 		report, err := Parse(c.text)
 		check.Fails(t, err, c.says, name)
@@ -99,11 +92,6 @@ func TestParseTolerates(t *testing.T) {
 		got, err := Parse(text)
 		check.That(t, err == nil && len(got.Rows) == len(want.Rows) && got.Rows[2] == want.Rows[2],
 			"%s: got %d rows, %v", name, len(got.Rows), err)
-	}
-	reduced := strings.Replace(whole, "# nThread 1 nGpus 2 minBytes 1048576 maxBytes 268435456", "# nThread 1 nGpus 2 minBytes 1048576 maxBytes 99999999999", 1)
-	reduced = strings.Replace(reduced, "#\n#  ", "#\n# Reducing maxBytes to 300000000 due to memory limitation\n#  ", 1)
-	if _, err := Parse(reduced); err != nil {
-		t.Errorf("less memory than asked for: %v", err)
 	}
 }
 

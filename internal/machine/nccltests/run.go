@@ -86,9 +86,6 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	}
 	c.args, c.limit = s.arguments(), s.Timeout
 	if len(s.Launcher) > 0 {
-		if err := c.shared(ctx, s, dir); err != nil {
-			return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, err)
-		}
 		var err error
 		if c, err = c.launched(s.Launcher); err != nil {
 			return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, err)
