@@ -26,7 +26,7 @@ const registryTime = 5 * time.Second
 func Preflight(ctx context.Context, s Setup, entries []lock.Entry) error {
 	work := doctor.Work{Home: s.Keys.Home, Engine: engineState(ctx, s)}
 	if len(entries) > 0 {
-		work.Recipe = needsOf(s, entries)
+		work.Recipe = needsOf(entries)
 	}
 	var errs []error
 	for _, lacks := range doctor.Cannot(ctx, host.This(), work) {

@@ -46,7 +46,6 @@ func disk(_ context.Context, e *exam) Finding {
 			remedy("free space: `builder store gc` empties the engine's cache, with --keep 0 the store too; or set BUILDER_HOME to a larger disk")
 	}
 	text := fmt.Sprintf("%s on %s, %s free", home, d.Kind, size.Text(d.Free))
-	r := e.work.Recipe
 	switch {
 	case d.NoExec && e.work.Engine.Kind == Native:
 		return fail("%s, mounted noexec, but the native engine runs programs there", text).remedy(elsewhere)
@@ -56,10 +55,6 @@ func disk(_ context.Context, e *exam) Finding {
 		return warn("%s: the engine has no overlayfs there and copies whole images", text).remedy(elsewhere)
 	case slices.Contains(volatile, d.Kind):
 		return warn("%s: it uses memory, and a restart empties it", text).remedy(elsewhere)
-	case r != nil && r.Unpinned != "":
-		return unknown("%s; %s", text, r.Unpinned).remedy("%s", r.Pin)
-	case r != nil:
-		return ok("%s; %s to fetch", text, size.Text(r.Fetch))
 	}
 	return ok("%s", text)
 }

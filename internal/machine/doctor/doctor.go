@@ -11,7 +11,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"builder/internal/machine/host"
 )
@@ -130,7 +129,7 @@ func run(ctx context.Context, h host.Host, w Work, checks []Check) []Result {
 		if c.For == Engine && !needed && (f.Verdict == Fail || f.Verdict == Warn) {
 			f = none("not needed: %s", f.Found) // another engine does the work
 		}
-		results = append(results, Result{c.Name, c.For, c.About, c.How, needed, f.bounded()})
+		results = append(results, Result{c.Name, c.For, c.About, c.How, needed, f})
 	}
 	return results
 }
@@ -147,24 +146,6 @@ func found(v Verdict, format string, args ...any) Finding {
 	return Finding{Verdict: v, Found: fmt.Sprintf(format, args...)}
 }
 
-// merge combines findings. The result has the worst verdict and all texts.
-func merge(parts []Finding) Finding {
-	badness := []Verdict{None, OK, Warn, Unknown, Fail}
-	worst := 0
-	var texts, remedies, lines []string
-	for _, f := range parts {
-		worst = max(worst, slices.Index(badness, f.Verdict))
-		texts = append(texts, f.Found)
-		lines = append(lines, f.Detail...)
-		if f.Remedy != "" && !slices.Contains(remedies, f.Remedy) {
-			remedies = append(remedies, f.Remedy)
-		}
-	}
-	all := found(badness[worst], "%s", strings.Join(texts, "; ")).detail(lines...)
-	all.Remedy = strings.Join(remedies, "; ")
-	return all
-}
-
 // remedy returns the finding with a remedy.
 func (f Finding) remedy(format string, args ...any) Finding {
 	f.Remedy = fmt.Sprintf(format, args...)
@@ -175,28 +156,4 @@ func (f Finding) remedy(format string, args ...any) Finding {
 func (f Finding) detail(lines ...string) Finding {
 	f.Detail = lines
 	return f
-}
-
-// The bounds of a finding, because hosts are untrusted: runes of a line, and lines of a
-// detail. Sixteen GPUs and NICs take forty lines.
-const (
-	maxText   = 400
-	maxDetail = 200
-)
-
-// bounded returns the finding within its bounds.
-func (f Finding) bounded() Finding {
-	f.Found, f.Remedy = clip(f.Found), clip(f.Remedy)
-	f.Detail = slices.Clone(f.Detail[:min(len(f.Detail), maxDetail)])
-	for i, line := range f.Detail {
-		f.Detail[i] = clip(line)
-	}
-	return f
-}
-
-func clip(text string) string {
-	if runes := []rune(text); len(runes) > maxText {
-		return string(runes[:maxText]) + "…"
-	}
-	return text
 }

@@ -21,7 +21,7 @@ import (
 // work is the default work of the tests.
 var work = Work{Home: "/root/.cache/builder", Engine: EngineState{Kind: Native, Wanted: "v0.19.10", Programs: native.Needs}}
 
-// withRecipe returns a build with 16 GB of memory and nothing left to fetch.
+// withRecipe returns a build with 16 GB of memory.
 func withRecipe(change func(*Needs)) Work {
 	w := work
 	w.Recipe = &Needs{Name: "nccl", Cell: "nccl-1", Memory: 16e9}
@@ -190,7 +190,6 @@ func TestRoom(t *testing.T) {
 	}{
 		"enough":            {3 * gb, func(*Needs) {}, OK, OK},
 		"little":            {3*gb - 1, func(*Needs) {}, Fail, OK},
-		"not pinned":        {100 * gb, func(r *Needs) { r.Unpinned = "the image" }, Unknown, OK},
 		"memory is used":    {100 * gb, func(r *Needs) { r.Memory = 24 * gb }, OK, Warn},
 		"memory is missing": {100 * gb, func(r *Needs) { r.Memory = 32 * gb }, OK, Fail},
 		"memory is unknown": {100 * gb, func(r *Needs) { r.Memory = 0 }, OK, OK},

@@ -32,12 +32,12 @@ func (s EngineState) versioned(ctx context.Context, f Finding) Finding {
 		return f
 	}
 	if s.Version == nil {
-		return merge([]Finding{f, unknown("its version is unknown until the client program is built; required: %s", s.Wanted)})
+		return unknown("%s; its version is unknown until the client program is built; required: %s", f.Found, s.Wanted)
 	}
 	has, err := s.Version(ctx, s.Address)
 	switch {
 	case err != nil:
-		return merge([]Finding{f, unknown("it does not report its version: %v", err)})
+		return unknown("%s; it does not report its version: %v", f.Found, err)
 	case strings.TrimPrefix(has, "v") != strings.TrimPrefix(s.Wanted, "v"):
 		return fail("%s, but its version is %s; required: %s", f.Found, has, s.Wanted).remedy("start the engine %s, or name another with --engine", s.Wanted)
 	}

@@ -118,15 +118,3 @@ func TestGPUs(t *testing.T) {
 		check.That(t, got.Verdict == c.verdict && strings.Contains(got.Found, c.says), "%s: %s: %s", name, got.Verdict, got.Found)
 	}
 }
-
-// Texts of any length from a host are truncated.
-func TestLongTexts(t *testing.T) {
-	long := strings.Repeat("x", 1<<20)
-	h := change(t, "nvidia-infiniband", map[string]string{
-		"sys/class/infiniband/mlx5_0/ports/1/rate": long, "sys/module/amdgpu/version": long,
-	}, only("mpirun", long, nil))
-	for _, c := range Examine(t.Context(), h, work).Checks {
-		size := len(c.Found) + len(c.Remedy) + len(strings.Join(c.Detail, ""))
-		check.That(t, size <= 20000, "%s says %d bytes", c.Name, size)
-	}
-}

@@ -51,9 +51,6 @@ func (e *exam) readPackages(ctx context.Context) []string {
 	return dirs
 }
 
-// maxLibraries limits the number of libraries to read.
-const maxLibraries = 32
-
 // libraryPlaces are the usual directories of NCCL and RCCL outside the linker's cache.
 var libraryPlaces = []string{
 	"/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/usr/local/nccl*/lib",
@@ -120,7 +117,7 @@ func (e *exam) distinct(files []string) []string {
 	for _, file := range files {
 		info, err := e.Stat(file)
 		same := func(other fs.FileInfo) bool { return os.SameFile(info, other) }
-		if err != nil || slices.Contains(kept, file) || slices.ContainsFunc(infos, same) || len(kept) == maxLibraries {
+		if err != nil || slices.Contains(kept, file) || slices.ContainsFunc(infos, same) {
 			continue
 		}
 		kept, infos = append(kept, file), append(infos, info)

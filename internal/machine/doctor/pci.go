@@ -24,16 +24,12 @@ type device struct {
 	class   string // 0x030200
 }
 
-// maxDevices limits the number of devices read. A host with sixteen GPUs has some
-// hundreds.
-const maxDevices = 10000
-
 const pciDir = "/sys/bus/pci/devices"
 
 func readPCI(h host.Host) pciTree {
 	names, err := h.List(pciDir)
 	t := pciTree{err: err}
-	for _, name := range names[:min(len(names), maxDevices)] {
+	for _, name := range names {
 		dir := path.Join(pciDir, name)
 		node, known := h.Number(path.Join(dir, "numa_node"))
 		if !known {

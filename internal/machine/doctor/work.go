@@ -47,9 +47,6 @@ type EngineState struct {
 type Needs struct {
 	Name, Cell string
 	Memory     int64  // peak memory of the build in bytes; 0 is unknown
-	Fetch      int64  // bytes of the files missing from the store
-	Unpinned   string // which inputs the lock lacks
-	Pin        string // the command that pins them
 	CUDA       string // target release, empty if none
 }
 
