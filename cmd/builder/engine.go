@@ -95,7 +95,7 @@ func engineSetting(key string) (text, variable string) {
 }
 
 func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
-	e = host.Engines{StepLimit: c.Duration("step-limit"), Ccache: c.Bool("ccache"), Daemon: &host.Daemon{}}
+	e = host.Engines{StepLimit: c.Duration("step-limit"), Ccache: c.Bool("ccache"), Daemon: host.FindDaemon(c.Context)}
 	jobs := c.Int("jobs")
 	if c.IsSet("jobs") && jobs < 1 {
 		return e, diag.Errorf(diag.Usage, "--jobs: %d is less than 1", jobs)

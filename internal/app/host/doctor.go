@@ -68,9 +68,9 @@ func engineState(ctx context.Context, s Setup) doctor.EngineState {
 	}
 	if s.Engines.Choice.Address != "" {
 		state.Kind, state.Address = doctor.Named, s.Engines.Choice.Address
-	} else if d, found := s.Engines.Daemon.Find(ctx); found && !s.Engines.Choice.NativeOnly {
+	} else if d, found := s.Engines.Daemon(); found && !s.Engines.Choice.NativeOnly {
 		state.Kind, state.Program = doctor.Container, string(d)
-		state.Image, state.Holds = s.Engines.Daemon.Image(ctx, d)
+		state.Image, state.Holds = imageIn(ctx, d)
 	}
 	if state.Kind == doctor.Native {
 		state.Programs = native.Needs

@@ -130,11 +130,11 @@ func (e *engine) ccache(ctx context.Context) (string, error) {
 // host supports the native engine, which is used instead, and the image cannot be pulled
 // or started, or would have to be pulled although the native engine exists.
 func (e *engine) contained(ctx context.Context, own *native.Engine) (address, client string, there bool, err error) {
-	d, found := e.Engines.Daemon.Find(ctx)
+	d, found := e.Engines.Daemon()
 	if !found {
 		return "", "", false, nil
 	}
-	image, holds := e.Engines.Daemon.Image(ctx, d)
+	image, holds := imageIn(ctx, d)
 	if !holds && own.Look().Built && native.Supported() == nil {
 		return "", "", false, nil
 	}
@@ -246,7 +246,7 @@ func quietNative(s Setup) *native.Engine {
 // Docker or Podman.
 func StopEngine(ctx context.Context, s Setup) error {
 	err := NativeEngine(s).Down(ctx)
-	if d, found := s.Engines.Daemon.Find(ctx); found {
+	if d, found := s.Engines.Daemon(); found {
 		err = errors.Join(err, d.Down(ctx, daemon.Of(s.Keys.Home)))
 	}
 	return err

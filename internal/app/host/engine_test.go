@@ -56,7 +56,7 @@ esac`)
 			t.Setenv("PATH", bin+":/usr/bin:/bin")
 			e := &engine{}
 			e.Keys.Home, e.Keys.Note, e.Engines.Native.Cache = home, note, 20e9
-			e.Engines.Daemon = &Daemon{}
+			e.Engines.Daemon = FindDaemon(t.Context())
 			if c.digest != "" {
 				place := filepath.Join(t.TempDir(), "engine.tar")
 				data := file

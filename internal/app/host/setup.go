@@ -26,11 +26,11 @@ type Setup struct {
 type Engines struct {
 	Choice    queue.Choice
 	Native    native.Options
-	Image     native.EngineImage // the engine's programs, to copy instead of building them
-	StepLimit time.Duration      // limit for one build step; 0 is no limit
-	Patience  time.Duration      // how long a silent engine counts as running
-	Ccache    bool               // take objects from the compiler cache
-	Daemon    *Daemon            // of this host
+	Image     native.EngineImage           // the engine's programs, to copy instead of building them
+	StepLimit time.Duration                // limit for one build step; 0 is no limit
+	Patience  time.Duration                // how long a silent engine counts as running
+	Ccache    bool                         // take objects from the compiler cache
+	Daemon    func() (daemon.Daemon, bool) // the running Docker or Podman, see [FindDaemon]
 }
 
 // CacheKey is the configuration key for the size limit of an engine's cache.
@@ -47,43 +47,19 @@ func CacheLimit(text, home string) (int64, error) {
 	return bytes, nil
 }
 
-// A Daemon is the running Docker or Podman of this host, and its image of the engine. It
-// is looked for once.
-type Daemon struct {
-	mu    sync.Mutex
-	asked bool
-	found daemon.Daemon // "" if none runs
-	image string        // of the engine in found; "" if nobody asked
-	holds bool          // found holds image
+// FindDaemon returns a function that finds the running Docker or Podman of this host. Only
+// the first call asks.
+func FindDaemon(ctx context.Context) func() (d daemon.Daemon, found bool) {
+	return sync.OnceValues(func() (daemon.Daemon, bool) { return daemon.Find(ctx) })
 }
 
-// Find returns the running Docker or Podman.
-func (m *Daemon) Find(ctx context.Context) (d daemon.Daemon, found bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.asked {
-		m.found, _ = daemon.Find(ctx)
-		m.asked = ctx.Err() == nil
-	}
-	return m.found, m.found != ""
-}
-
-// Image returns the engine's image in the daemon d. If d has none, Image returns the image
-// to pull and false.
-func (m *Daemon) Image(ctx context.Context, d daemon.Daemon) (image string, holds bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.image == "" {
-		for _, name := range []string{native.ImageName, native.UpstreamImage} {
-			if d.Has(ctx, name) {
-				m.image, m.holds = name, true
-				return name, true
-			}
+// imageIn returns the engine's image in a daemon. If the daemon has none, it returns the
+// image to pull and false.
+func imageIn(ctx context.Context, d daemon.Daemon) (image string, holds bool) {
+	for _, name := range []string{native.ImageName, native.UpstreamImage} {
+		if d.Has(ctx, name) {
+			return name, true
 		}
-		if ctx.Err() != nil {
-			return native.UpstreamImage, false
-		}
-		m.image = native.UpstreamImage
 	}
-	return m.image, m.holds
+	return native.UpstreamImage, false
 }

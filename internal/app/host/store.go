@@ -144,7 +144,7 @@ func placesOf(ctx context.Context, s Setup) []*Holding {
 		{Name: "scratch", bytes: bytes(filepath.Join(s.Keys.Home, "scratch"), linked)},
 		{Name: "the engine's cache", bytes: bytes(state), empty: func() error { return own.Empty(ctx) }},
 	}
-	d, found := s.Engines.Daemon.Find(ctx)
+	d, found := s.Engines.Daemon()
 	if it := daemon.Of(s.Keys.Home); found && d.Volume(ctx, it) != "" {
 		all = append(all, &Holding{
 			Name: "the engine's cache in " + string(d), bytes: bytes(d.Volume(ctx, it)), empty: func() error { return d.Empty(ctx, it) },
