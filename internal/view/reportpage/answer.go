@@ -1,7 +1,6 @@
 package reportpage
 
 import (
-	"cmp"
 	"maps"
 	"net/url"
 	"path"
@@ -82,9 +81,10 @@ func commandsOf(c report.Cell) []command {
 	dir, install := installed(c)
 	var all []command
 	if install != nil {
-		all = append(all,
-			command{Why: "Install with pip", Lines: []string{cmp.Or(byAddress(c, install), shell.Line(append([]string{"pip", "install"}, install...)...))}},
-			command{Why: "Or with uv", Lines: []string{shell.Line(append([]string{"uv", "pip", "install"}, install...)...)}})
+		all = append(all, command{Why: "Install with uv", Lines: []string{shell.Line(append([]string{"uv", "pip", "install"}, install...)...)}})
+	}
+	if install != nil && !indexed(c) {
+		all = append(all, command{Why: "Or with pip", Lines: []string{shell.Line(append([]string{"pip", "install"}, install...)...)}})
 	}
 	if dir != "" {
 		all = append(all, command{Why: "Check the signatures, and publish", Lines: []string{
@@ -127,24 +127,13 @@ func installed(c report.Cell) (dir string, words []string) {
 	return dir, []string{first.Path}
 }
 
-// byAddress returns the line for pip if the wheel has no local version and needs its
-// requirements, or "". An index may have a wheel of the same version. pip then prefers
-// that one if its platform tag is more specific, and refuses it for its digest. uv
-// compares the digests first.
-func byAddress(c report.Cell, install []string) string {
-	first := c.Artifacts[0]
-	name, err := wheel.ParseName(first.Name)
-	i := slices.Index(install, "-r")
-	if err != nil || i < 0 || strings.HasPrefix(c.ID, stack.Prefix) || strings.Contains(name.Version, "+") {
-		return ""
-	}
-	address := (&url.URL{Path: first.Path, Fragment: "sha256=" + first.SHA256}).String()
-	if path.IsAbs(first.Path) {
-		address = shell.Word("file://" + address)
-	} else {
-		address = `"file://$PWD/"` + shell.Word(address)
-	}
-	return "pip install --require-hashes " + address + " " + shell.Line(install[i:]...)
+// indexed reports whether an index may have a wheel of the same version as a cell: one
+// without a local version. pip then prefers that one if its platform tag is more specific,
+// and refuses it for its digest. uv compares the digests first. The first lines of the
+// requirements file have a line for pip.
+func indexed(c report.Cell) bool {
+	name, err := wheel.ParseName(c.Artifacts[0].Name)
+	return err == nil && !strings.Contains(name.Version, "+")
 }
 
 // Log returns a reference to the log of a step.

@@ -116,16 +116,15 @@ func TestCommands(t *testing.T) {
 		cell  report.Cell
 		lines string
 	}{
-		"wheel": {cell("tool-1", "tool.whl"), "pip install 'my out/tool-1/tool.whl'|uv pip install 'my out/tool-1/tool.whl'|builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
-		"pinned": {pinned, "pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
-			"uv pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
+		"wheel": {cell("tool-1", "tool.whl"), "uv pip install 'my out/tool-1/tool.whl'|pip install 'my out/tool-1/tool.whl'|builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
+		"pinned": {pinned, "uv pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
+			"pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
 			"builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
-		"public version": {public, `pip install --require-hashes "file://$PWD/"'my%20out/tool-1/tool-1.0-py3-none-any.whl#sha256=aa' -r 'my out/tool-1/tool-1.requirements.txt'|` +
-			"uv pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
+		"public version": {public, "uv pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
 			"builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
 		"wheelhouse": {cell("stack/tools", "manifest.json"),
-			"pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
-				"uv pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
+			"uv pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
+				"pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
 				"builder verify 'my out/stack/tools'|builder publish 'my out/stack/tools' --to DEST"},
 		"archive":          {cell("tool-1", "tool.tar.gz"), "builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
 		"nowhere":          {nowhere, ""},

@@ -51,7 +51,6 @@ type view struct {
 	Counts   []count
 	Same     []axis // axes with one value in all cells
 	Axes     []axis // axes that vary
-	Grid     grid
 	Cells    []cell
 	o        Options
 }
@@ -96,7 +95,6 @@ func newView(run report.Run, o Options) view {
 	}
 	v.Headline, v.Reasons = report.Headline(run), v.newReasons()
 	v.Commands = next(v.Cells)
-	v.Grid = newGrid(v.Axes, v.Cells)
 	return v
 }
 
