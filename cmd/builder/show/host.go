@@ -79,7 +79,7 @@ func Collected(out term.Printer, done host.Collected, r host.CollectRequest) {
 	out.Say("%s %d files and %d results; the store has %s, had %s", verb, len(done.Files), len(done.Results), size.Text(done.After), size.Text(done.Before))
 	for _, p := range done.Places {
 		would := ""
-		if p.Emptied() && r.DryRun {
+		if r.DryRun {
 			would = ", and would be emptied"
 		}
 		out.Say("%s has %s, had %s%s", p.Name, size.Text(p.After), size.Text(p.Before), would)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
-	"syscall"
 
 	"builder/internal/app/home"
 	"builder/internal/base/size"
@@ -55,7 +53,7 @@ func Collect(ctx context.Context, s Setup, r CollectRequest) (Collected, error) 
 	defer release()
 	c := Collected{Places: placesOf(ctx, s), DryRun: r.DryRun}
 	for _, p := range c.Places {
-		p.Before = p.bytes()
+		p.Before, _ = native.DiskUsage(ctx, p.dir) // an unknown size changes nothing
 	}
 	var err1, err2, err3 error
 	c.Collected, err1 = kept.Collect(most, r.DryRun)
@@ -63,10 +61,10 @@ func Collect(ctx context.Context, s Setup, r CollectRequest) (Collected, error) 
 	c.Staged, err3 = kept.Unstage(filepath.Join(s.Keys.Home, "scratch"), r.DryRun)
 	errs := []error{err1, err2, err3}
 	for _, p := range c.Places {
-		if p.empty != nil && !r.DryRun {
+		if !r.DryRun {
 			errs = append(errs, p.empty())
 		}
-		p.After = p.bytes()
+		p.After, _ = native.DiskUsage(ctx, p.dir)
 	}
 	return c, errors.Join(errs...)
 }
@@ -113,42 +111,26 @@ func VerifyStore(ctx context.Context, s Setup) (StoreCheck, error) {
 	return report, errors.Join(append(errs, results.New(kept).Check())...)
 }
 
-// A Holding is a directory beside the store that uses disk space.
+// A Holding is the cache of an engine, which collecting empties.
 type Holding struct {
 	Name   string `json:"place"`
 	Before int64  `json:"before"` // bytes
 	After  int64  `json:"after"`
-	bytes  func() int64
-	empty  func() error // nil if collecting does not empty it
+	dir    string
+	empty  func() error
 }
 
-// Emptied reports whether collecting empties the place.
-func (h *Holding) Emptied() bool { return h.empty != nil }
-
-// placesOf returns the scratch directory and the caches of a home's engines, if builder
-// starts them.
+// placesOf returns the caches of a home's engines that builder starts.
 func placesOf(ctx context.Context, s Setup) []*Holding {
 	own := NativeEngine(s)
-	bytes := func(dir string, without ...func(fs.FileInfo) bool) func() int64 {
-		return func() int64 {
-			n, _ := native.DiskUsage(ctx, dir, without...) // unreadable files are not counted
-			return n
-		}
-	}
-	linked := func(info fs.FileInfo) bool { // a hard link to a file of the store uses no space
-		stat, ok := info.Sys().(*syscall.Stat_t)
-		return ok && info.Mode().IsRegular() && stat.Nlink > 1
-	}
-	state := own.Look().StateDir
-	all := []*Holding{
-		{Name: "scratch", bytes: bytes(filepath.Join(s.Keys.Home, "scratch"), linked)},
-		{Name: "the engine's cache", bytes: bytes(state), empty: func() error { return own.Empty(ctx) }},
-	}
+	all := []*Holding{{Name: "the engine's cache", dir: own.Look().StateDir, empty: func() error { return own.Empty(ctx) }}}
 	d, found := s.Engines.Daemon()
-	if it := daemon.Of(s.Keys.Home); found && d.Volume(ctx, it) != "" {
-		all = append(all, &Holding{
-			Name: "the engine's cache in " + string(d), bytes: bytes(d.Volume(ctx, it)), empty: func() error { return d.Empty(ctx, it) },
-		})
+	if !found {
+		return all
+	}
+	it := daemon.Of(s.Keys.Home)
+	if volume := d.Volume(ctx, it); volume != "" {
+		all = append(all, &Holding{Name: "the engine's cache in " + string(d), dir: volume, empty: func() error { return d.Empty(ctx, it) }})
 	}
 	return all
 }
