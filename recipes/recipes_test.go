@@ -355,6 +355,18 @@ func TestNoReducedBuildIsPreferred(t *testing.T) {
 	}
 }
 
+// RCCL 6.1 and later ignore BUILD_ALLREDUCE_ONLY, and would build the whole library.
+func TestEveryReducedRCCLIsReduced(t *testing.T) {
+	for version, by := range map[string]string{"5.4.3": "", "6.0.0": "", "6.1.0": "few-kernels-of-6-1", "6.2.0": "few-kernels"} {
+		d := draft(t, "rccl", matrix.Filter{"functions": "allreduce-sum-f32", "version": version})
+		isPatched := slices.ContainsFunc(d.Chosen(), func(p patch.Patch) bool { return p.Name == by })
+		isAsked := strings.Contains(fmt.Sprint(d.Settings.Env["RCCL_OPTIONS"]), "BUILD_ALLREDUCE_ONLY")
+		if isPatched != (by != "") || isAsked != (by == "") {
+			t.Errorf("%s: by a patch %v, by an option of CMake %v", d.Cell.ID, isPatched, isAsked)
+		}
+	}
+}
+
 func TestLocks(t *testing.T) {
 	for _, r := range load(t) {
 		t.Run(r.Name, func(t *testing.T) {

@@ -121,13 +121,13 @@ func Diagnosed(out term.Printer, reports []judge.Examined) {
 			printRun(out, r.File, r.Run)
 		}
 		if len(r.Findings) == 0 {
-			out.Say("%s: no known failure in %s", r.File, Plural(r.Lines, "line"))
+			out.Say("%s: no known failure in %s%s", r.File, Plural(r.Lines, "line"), unseen(r))
 		}
 	}
 	n := Count(reports)
 	job := func(r judge.Examined) bool { return r.Run != nil }
 	if len(n) == 0 && len(reports) > 0 && !slices.ContainsFunc(reports, job) {
-		out.Note("no known failure: read the end of the log; if the step packages, source, patch, canary or build failed, `builder debug shell CELL` opens a shell before it; docs/recipes.md says how to add a failure of your own")
+		out.Note("no known failure: read the end of the log; if the step packages, source, patch, canary or build failed, `builder debug shell CELL` opens a shell before it; NCCL and RCCL show themselves only with NCCL_DEBUG=INFO; docs/recipes.md says how to add a failure of your own")
 	}
 	if len(n) > 0 {
 		var parts []string
@@ -165,6 +165,14 @@ func printFinding(out term.Printer, r diagnose.Report, f diagnose.Finding) {
 	}
 	row("source", f.Source)
 	out.Say("")
+}
+
+// unseen says that a log is no evidence of the library that a job should have used.
+func unseen(r judge.Examined) string {
+	if r.Run != nil {
+		return ""
+	}
+	return ", and none shows NCCL or RCCL at work"
 }
 
 // Plural returns a number with its noun.

@@ -56,13 +56,7 @@ func coarsened(r *recipe.Recipe, filter matrix.Filter) Selection {
 	of := Selection{Recipe: r, Filter: maps.Clone(filter)}
 	for _, axis := range r.Axes {
 		text := filter[axis.Name]
-		if axis.Finer == nil || text == "" {
-			continue
-		}
-		if _, err := version.Select(text, axis.Values); err == nil {
-			continue
-		}
-		if value, ok := version.Coarser(text, axis.Values); ok {
+		if value, ok := axis.Coarser(text); ok {
 			of.Filter[axis.Name] = value
 			of.By = append(of.By, Through{axis.Name, text, map[string]string{axis.Name: value}, axis.Finer.Because, axis.Finer.Source})
 		}

@@ -97,6 +97,10 @@ func (c *checker) axes() {
 			c.problem(at, "an axis needs at least one value")
 		}
 		c.prose(at+".about", a.About)
+		if a.Finer != nil {
+			c.prose(at+".finer.because", a.Finer.Because)
+			c.link(at+".finer.source", a.Finer.Source)
+		}
 		seen[a.Name] = true
 		for j, v := range a.Values {
 			place := fmt.Sprintf("%s.values[%d]", at, j)

@@ -18,7 +18,7 @@ const good = `name: stack
 summary: A stack
 axes:
   - {name: version, about: release, values: ["2.0", "1.10", "1.9"]}
-  - {name: lib, about: library, values: ["5", "4"]}
+  - {name: lib, about: library, values: ["5", "4"], finer: {because: patch releases are alike, source: "https://example.com/patch"}}
   - {name: fabric, about: fabric, values: [roce, socket]}
 released-with:
   rows:
@@ -80,6 +80,7 @@ func TestResolve(t *testing.T) {
 		"newest of a short version": {matrix.Filter{"version": "1.10"}, nil, "NET=IB DEBUG=INFO --sync_backend=gloo", "4", 1},
 		"rule decides":              {matrix.Filter{"version": "1.9"}, nil, "NET=Socket DEBUG=INFO --sync_backend=gloo", "4", 1},
 		"released otherwise":        {matrix.Filter{"version": "2.0", "lib": "4"}, nil, "NET=IB DEBUG=INFO --sync.backend=gloo", "4", 2},
+		"a finer release":           {matrix.Filter{"lib": "5.1"}, nil, "NET=IB DEBUG=INFO --sync.backend=gloo", "5", 1},
 		"added":                     {nil, []profile.Asked{{"A", "1"}, {"--b", ""}}, "NET=IB DEBUG=INFO A=1! --sync.backend=gloo --b=!", "5", 0},
 		"the same":                  {nil, []profile.Asked{{"NET", "IB"}}, "NET=IB! DEBUG=INFO --sync.backend=gloo", "5", 0},
 		"replaced":                  {nil, []profile.Asked{{"DEBUG", "WARN"}}, "NET=IB DEBUG=WARN! --sync.backend=gloo", "5", 0},

@@ -104,7 +104,7 @@ func (p *Profile) at(cell matrix.Cell, notes []Said, asked []Asked) (Environment
 // point chooses the combination as plan chooses a cell. It prefers values released
 // together to other compatible ones.
 func (p *Profile) point(filter matrix.Filter) (matrix.Cell, []Said, error) {
-	var notes []Said
+	filter, notes := p.coarsened(filter)
 	cells, excluded, err := matrix.Expand(p.matrix(true), filter)
 	if err != nil && p.ReleasedWith != nil {
 		notes = append(notes, Said{p.ReleasedWith.Because, p.ReleasedWith.Source})
@@ -121,6 +121,21 @@ func (p *Profile) point(filter matrix.Filter) (matrix.Cell, []Said, error) {
 			WithHint("give each axis one value: %s, or %s", matrix.Words(cells[0].Axes), matrix.Words(cells[1].Axes))
 	}
 	return cells[0], notes, nil
+}
+
+// coarsened replaces 6.1.3 by 6.1 for an axis whose values serve finer releases, with a
+// note for each.
+func (p *Profile) coarsened(filter matrix.Filter) (matrix.Filter, []Said) {
+	filter = maps.Clone(filter)
+	var notes []Said
+	for _, axis := range p.Axes {
+		text := filter[axis.Name]
+		if value, ok := axis.Coarser(text); ok {
+			filter[axis.Name] = value
+			notes = append(notes, Said{fmt.Sprintf("%s %s is read as %s: %s", axis.Name, text, value, axis.Finer.Because), axis.Finer.Source})
+		}
+	}
+	return filter, notes
 }
 
 // impossible returns an error with the reason of each excluded combination.

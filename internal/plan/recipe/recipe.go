@@ -57,6 +57,19 @@ type Axis struct {
 	Finer *Reason `yaml:"finer,omitempty" json:"finer,omitempty" jsonschema:"description=why a value serves requests with further numbers: 12 for 12.8"`
 }
 
+// Coarser returns the value of the axis that serves a request for a finer release: 6.1 for
+// 6.1.3. It returns false if the text is a request for values of the axis, and for an axis
+// whose values serve no finer releases.
+func (a Axis) Coarser(text string) (value string, ok bool) {
+	if a.Finer == nil || text == "" {
+		return "", false
+	}
+	if _, err := version.Select(text, a.Values); err == nil {
+		return "", false
+	}
+	return version.Coarser(text, a.Values)
+}
+
 // A Reason is a fact for users and its source.
 type Reason struct {
 	Because string `yaml:"because" json:"because" jsonschema:"description=the reason that plan prints"`
