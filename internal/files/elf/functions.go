@@ -15,6 +15,7 @@ type Function struct {
 	Target Target
 	Name   string // as mangled by the compiler
 	Kernel bool
+	Use    Use // of a kernel for an AMD GPU; of other functions only the bytes of code
 }
 
 // DeviceFunctions returns the functions defined in a library's device code, sorted by
@@ -45,10 +46,10 @@ type inventory struct {
 	found  map[string]functionsOf
 }
 
-// functionsOf has the names of the functions for a target, true for a kernel.
+// functionsOf has the functions for a target by name.
 type functionsOf struct {
 	target Target
-	names  map[string]bool
+	named  map[string]Function
 }
 
 func (inv *inventory) look(section string, o object) error {
@@ -65,10 +66,14 @@ func (inv *inventory) look(section string, o object) error {
 		return fmt.Errorf("code for %v: %w", o.target, err)
 	}
 	if _, known := inv.found[key]; !known {
-		inv.found[key] = functionsOf{o.target, map[string]bool{}}
+		inv.found[key] = functionsOf{o.target, map[string]Function{}}
 	}
-	names := inv.found[key].names
-	add := func(name string, kernel bool) { names[name] = names[name] || kernel }
+	named := inv.found[key].named
+	add := func(name string, kernel bool, use Use) {
+		before := named[name]
+		use.Code = max(use.Code, before.Use.Code)
+		named[name] = Function{o.target, name, before.Kernel || kernel, use}
+	}
 	if o.machine == elf.EM_NONE {
 		err = ptxKernels(code, add)
 	} else {
@@ -82,8 +87,8 @@ func (inv *inventory) look(section string, o object) error {
 
 func (inv *inventory) sorted() (all []Function) {
 	for _, of := range inOrder(inv.found) {
-		for _, name := range slices.Sorted(maps.Keys(of.names)) {
-			all = append(all, Function{of.target, name, of.names[name]})
+		for _, name := range slices.Sorted(maps.Keys(of.named)) {
+			all = append(all, of.named[name])
 		}
 	}
 	return all

@@ -22,8 +22,8 @@ const (
 )
 
 // objectFunctions calls found for each function defined in a code object. For AMD
-// kernels it calls found more than once.
-func objectFunctions(code []byte, o object, found func(name string, kernel bool)) error {
+// kernels it calls found more than once, and only once with the bytes of code.
+func objectFunctions(code []byte, o object, found func(name string, kernel bool, use Use)) error {
 	machine := o.machine
 	f, err := elf.NewFile(headed{code, currentHeader(code, machine)})
 	if err != nil {
@@ -33,6 +33,10 @@ func objectFunctions(code []byte, o object, found func(name string, kernel bool)
 		return fmt.Errorf("it is code for %v, not for %v", f.Machine, machine)
 	}
 	if err := sameTarget(code, o.target); err != nil {
+		return err
+	}
+	uses, err := kernelUses(code, f)
+	if err != nil {
 		return err
 	}
 	for _, kind := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
@@ -49,9 +53,15 @@ func objectFunctions(code []byte, o object, found func(name string, kernel bool)
 			return err
 		}
 		for ; len(symbols) >= elf.Sym64Size; symbols = symbols[elf.Sym64Size:] {
-			if name, role := roleOf(symbols, names, machine); role != noFunction && len(name) > 0 {
-				found(string(name), role == kernel)
+			name, role := roleOf(symbols, names, machine)
+			if role == noFunction || len(name) == 0 {
+				continue
 			}
+			use := uses[string(name)]
+			if role == function {
+				use.Code = binary.LittleEndian.Uint64(symbols[16:])
+			}
+			found(string(name), role == kernel, use)
 		}
 	}
 	return nil

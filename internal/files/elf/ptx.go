@@ -13,7 +13,7 @@ var (
 )
 
 // ptxKernels calls found for each kernel of a PTX module.
-func ptxKernels(text []byte, found func(name string, kernel bool)) error {
+func ptxKernels(text []byte, found func(name string, kernel bool, use Use)) error {
 	const entry = ".entry"
 	if !bytes.Contains(text, []byte(".version")) {
 		return errors.New("it is not PTX: it has no version")
@@ -29,6 +29,6 @@ func ptxKernels(text []byte, found func(name string, kernel bool)) error {
 		if name == nil || !beforeEntry.Match(line) {
 			continue
 		}
-		found(string(name[1]), true)
+		found(string(name[1]), true, Use{})
 	}
 }

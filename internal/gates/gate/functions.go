@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -68,8 +69,9 @@ type inventory map[string]functions
 
 // functions holds the names for one target and the number of kernels among them.
 type functions struct {
-	kernels int
-	names   []string
+	kernels  int
+	names    []string
+	measured []elf.Function // the kernels for AMD GPUs, with their use
 }
 
 func (f functions) String() string {
@@ -83,6 +85,9 @@ func inventoryOf(all []elf.Function) inventory {
 		of.names = append(of.names, f.Name)
 		if f.Kernel {
 			of.kernels++
+		}
+		if f.Use.VGPRs > 0 {
+			of.measured = append(of.measured, f)
 		}
 		inside[f.Target.String()] = of
 	}
@@ -101,6 +106,7 @@ func (inside inventory) judge(ctx context.Context, promised functionSettings, co
 			aside = ", not part of the promise"
 		}
 		seen = append(seen, fmt.Sprintf("holds for %s %v%s", target, inside[target], aside))
+		seen = append(seen, inside[target].uses()...)
 	}
 	for _, target := range targets {
 		problems = append(problems, inside.lacks(ctx, target, promised.Kernels)...)
@@ -113,6 +119,23 @@ func (inside inventory) judge(ctx context.Context, promised functionSettings, co
 		}
 	}
 	return problems, seen
+}
+
+// maxUses is the number of kernels whose use the evidence names.
+const maxUses = 5
+
+// uses names what the largest kernels take of an AMD GPU: the first those that spill, then
+// those with the most vector registers, which decide how many wavefronts run at a time.
+func (f functions) uses() []string {
+	slices.SortStableFunc(f.measured, func(a, b elf.Function) int {
+		return cmp.Or(cmp.Compare(b.Use.Spilled, a.Use.Spilled), cmp.Compare(b.Use.VGPRs, a.Use.VGPRs), cmp.Compare(b.Use.LDS, a.Use.LDS))
+	})
+	var said []string
+	for _, k := range f.measured[:min(len(f.measured), maxUses)] {
+		said = append(said, fmt.Sprintf("its kernel %.200q takes %d VGPRs, %d SGPRs, and in bytes %d of LDS, %d of scratch and %d of code, and spills %d registers",
+			k.Name, k.Use.VGPRs, k.Use.SGPRs, k.Use.LDS, k.Use.Scratch, k.Use.Code, k.Use.Spilled))
+	}
+	return said
 }
 
 // lacks names the patterns without a match for a target.

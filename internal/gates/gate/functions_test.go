@@ -156,6 +156,8 @@ func bundled(code []byte) elftest.Section {
 }
 
 func TestDeviceFunctions(t *testing.T) {
+	spills, err := os.ReadFile("../../files/elf/testdata/llvm14-spills.gfx90a.o")
+	must.Succeed(t, err)
 	for name, c := range map[string]struct {
 		library []byte
 		expect  recipe.Expect
@@ -241,6 +243,12 @@ func TestDeviceFunctions(t *testing.T) {
 			recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{NoKernels: []string{"ncclDevFunc_Nopv"}}}},
 			verdict.Fail,
 			[]string{"has for compute_90 1 functions of the forbidden ncclDevFunc_Nopv"},
+		},
+		"use of an AMD GPU": {
+			elftest.Library{Soname: "libx.so", Sections: []elftest.Section{bundled(spills)}}.Bytes(),
+			recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{Kernels: []string{"k"}}}},
+			verdict.Pass,
+			[]string{`its kernel "k" takes 128 VGPRs, 106 SGPRs, and in bytes 65000 of LDS, 300 of scratch and 4 of code, and spills 70007 registers`},
 		},
 		"an unprintable name": {
 			fatbin(cubin(90, 0, "f\x1b[2J\n"+strings.Repeat("x", 500))), recipe.Expect{Gates: recipe.GateSettings{"device-functions": functionSettings{NoKernels: []string{"f*"}}}}, verdict.Fail, []string{`"f\x1b[2J\n`},

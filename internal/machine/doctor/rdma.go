@@ -115,11 +115,11 @@ func verbs(_ context.Context, e *exam) Finding {
 		return unknown("%s, of an unknown release of rdma-core", files[0])
 	}
 	text := fmt.Sprintf("%s, rdma-core %s", files[0], m[2])
-	needy, needed := e.newestVerbs()
+	needy, needed, functions := e.newestVerbs()
 	release, err := strconv.Atoi(m[2])
 	switch {
 	case elf.CompareVersions(needed, "1."+m[1]) > 0:
-		return warn("%s, has IBVERBS_1.%s; %s needs IBVERBS_%s and does not load", text, m[1], needy, needed).
+		return warn("%s, has IBVERBS_1.%s; %s needs IBVERBS_%s (%s) and does not load", text, m[1], needy, needed, strings.Join(functions, ", ")).
 			remedy("install a newer rdma-core, or an NCCL that opens libibverbs at run time (`builder plan nccl --rdma dlopen`)")
 	case err != nil || release < dmabufSince:
 		return warn("%s, without ibv_reg_dmabuf_mr", text).
@@ -127,20 +127,28 @@ func verbs(_ context.Context, e *exam) Finding {
 	case release < directSince:
 		text += "; newer NCCL logs a missing function of libmlx5, which is harmless"
 	}
+	if needy != "" {
+		text += fmt.Sprintf("; it has all that %s links, up to IBVERBS_%s", needy, needed)
+	}
 	return ok("%s", text)
 }
 
 // newestVerbs returns the installed NCCL or RCCL that links the newest functions of
-// libibverbs, and their version: "1.8" for IBVERBS_1.8.
-func (e *exam) newestVerbs() (file, version string) {
+// libibverbs, their version ("1.8" for IBVERBS_1.8) and their names.
+func (e *exam) newestVerbs() (file, version string, functions []string) {
 	for _, soname := range []string{"libnccl.so.2", "librccl.so.1"} {
 		files, _ := e.libraries(soname)
 		for _, name := range files {
 			library, err := readBytes(e, name, elf.Read)
 			if err == nil && elf.CompareVersions(library.Floors["IBVERBS"], version) > 0 {
-				file, version = name, library.Floors["IBVERBS"]
+				file, version, functions = name, library.Floors["IBVERBS"], nil
+				for _, s := range library.Undefined {
+					if s.Version == "IBVERBS_"+version {
+						functions = append(functions, s.Name)
+					}
+				}
 			}
 		}
 	}
-	return file, version
+	return file, version, functions
 }

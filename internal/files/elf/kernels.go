@@ -1,0 +1,188 @@
+package elf
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Use is what one kernel takes of an AMD GPU, as its compiler wrote into the metadata of
+// the code object (llvm/docs/AMDGPUUsage.rst, code object V3 and later).
+type Use struct {
+	VGPRs   uint64 // vector registers of a work item, on gfx90a with those of the matrix unit
+	SGPRs   uint64 // scalar registers of a wavefront
+	Spilled uint64 // registers of both kinds that went to memory
+	LDS     uint64 // bytes of a work group, without those that the host adds at launch
+	Scratch uint64 // bytes of a work item, without those of functions called by table
+	Code    uint64 // bytes of instructions
+}
+
+const (
+	amdMetadata   = 32 // NT_AMDGPU_METADATA
+	maxNesting    = 16 // of its lists and maps; compilers write 5 levels
+	noteAlignment = 4
+)
+
+// kernelUses returns the use of each kernel of an AMD code object by its name. Objects of
+// code object V2 and of other vendors have none.
+func kernelUses(code []byte, f *elf.File) (map[string]Use, error) {
+	uses := map[string]Use{}
+	for _, s := range f.Sections {
+		if s.Type != elf.SHT_NOTE {
+			continue
+		}
+		notes, err := bytesIn(code, s)
+		if err != nil {
+			return nil, err
+		}
+		if err := eachMetadata(notes, func(text []byte) error { return addUses(uses, text) }); err != nil {
+			return nil, fmt.Errorf("its metadata: %w", err)
+		}
+	}
+	return uses, nil
+}
+
+// eachMetadata calls found with the content of each note of AMD's metadata.
+func eachMetadata(notes []byte, found func([]byte) error) error {
+	const head = 12
+	padded := func(n uint32) uint64 { return (uint64(n) + noteAlignment - 1) &^ (noteAlignment - 1) }
+	for len(notes) >= head {
+		names, content := padded(binary.LittleEndian.Uint32(notes)), binary.LittleEndian.Uint32(notes[4:])
+		kind := binary.LittleEndian.Uint32(notes[8:])
+		if head+names+padded(content) > uint64(len(notes)) {
+			return errors.New("a note does not fit into its section")
+		}
+		if kind == amdMetadata && string(notes[head:][:6]) == "AMDGPU" {
+			if err := found(notes[head+names:][:content]); err != nil {
+				return err
+			}
+		}
+		notes = notes[head+names+padded(content):]
+	}
+	return nil
+}
+
+// addUses reads one document of metadata.
+func addUses(uses map[string]Use, text []byte) error {
+	r := msgpack{rest: text}
+	document, err := r.value(0)
+	if err != nil {
+		return err
+	}
+	top, _ := document.(map[string]any)
+	kernels, _ := top["amdhsa.kernels"].([]any)
+	for _, k := range kernels {
+		of, _ := k.(map[string]any)
+		name, _ := of[".name"].(string)
+		number := func(key string) uint64 { n, _ := of[key].(uint64); return n }
+		uses[name] = Use{
+			VGPRs:   number(".vgpr_count"),
+			SGPRs:   number(".sgpr_count"),
+			Spilled: number(".vgpr_spill_count") + number(".sgpr_spill_count"),
+			LDS:     number(".group_segment_fixed_size"),
+			Scratch: number(".private_segment_fixed_size"),
+		}
+	}
+	return nil
+}
+
+// msgpack reads the values of MessagePack that metadata has: maps with names, lists,
+// strings, booleans and numbers that are not negative. Of the others it takes only the
+// length.
+type msgpack struct{ rest []byte }
+
+var errShort = errors.New("it ends within a value")
+
+// take returns the next n bytes.
+func (r *msgpack) take(n uint64) ([]byte, error) {
+	if n > uint64(len(r.rest)) {
+		return nil, errShort
+	}
+	taken := r.rest[:n]
+	r.rest = r.rest[n:]
+	return taken, nil
+}
+
+// number reads a number of n bytes, the highest first.
+func (r *msgpack) number(n uint64) (uint64, error) {
+	text, err := r.take(n)
+	var v uint64
+	for _, b := range text {
+		v = v<<8 | uint64(b)
+	}
+	return v, err
+}
+
+func (r *msgpack) value(depth int) (any, error) {
+	if depth > maxNesting {
+		return nil, fmt.Errorf("it is nested deeper than %d", maxNesting)
+	}
+	first, err := r.number(1)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case first < 0x80:
+		return first, nil
+	case first < 0x90:
+		return r.mapOf(first&0xf, depth)
+	case first < 0xa0:
+		return r.list(first&0xf, depth)
+	case first < 0xc0:
+		return r.text(first & 0x1f)
+	case first == 0xc0, first == 0xc2, first == 0xc3, first >= 0xe0: // nil, booleans, small negative numbers
+		return nil, nil
+	case first >= 0xcc && first <= 0xcf:
+		return r.number(1 << (first - 0xcc))
+	case first >= 0xd0 && first <= 0xd3: // signed numbers
+		return r.number(1 << (first - 0xd0))
+	}
+	lengths := map[uint64]uint64{0xd9: 1, 0xda: 2, 0xdb: 4, 0xdc: 2, 0xdd: 4, 0xde: 2, 0xdf: 4}
+	size, isKnown := lengths[first]
+	if !isKnown {
+		return nil, fmt.Errorf("it has a value of kind %#x", first)
+	}
+	n, err := r.number(size)
+	switch {
+	case err != nil:
+		return nil, err
+	case first >= 0xde:
+		return r.mapOf(n, depth)
+	case first >= 0xdc:
+		return r.list(n, depth)
+	}
+	return r.text(n)
+}
+
+func (r *msgpack) text(n uint64) (any, error) {
+	text, err := r.take(n)
+	return string(text), err
+}
+
+func (r *msgpack) list(n uint64, depth int) (any, error) {
+	var values []any
+	for range n {
+		v, err := r.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	}
+	return values, nil
+}
+
+func (r *msgpack) mapOf(n uint64, depth int) (any, error) {
+	values := map[string]any{}
+	for range n {
+		key, err1 := r.value(depth + 1)
+		v, err2 := r.value(depth + 1)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, err
+		}
+		if name, isText := key.(string); isText {
+			values[name] = v
+		}
+	}
+	return values, nil
+}
