@@ -96,7 +96,7 @@ func workflow(ts *testscript.TestScript, program string, neg bool, args []string
 // copies the whole repository for each job.
 func ownAction(ts *testscript.TestScript, root, dir string) string {
 	own := filepath.Join(dir, "own")
-	for _, file := range []string{"go.mod", "go.sum", "cmd/builder/main.go", ".github/actions/builder/action.yml"} {
+	for _, file := range []string{"go.mod", "go.sum", "cmd/builder/main.go", ".github/actions/builder/action.yml", "gate/action.yml"} {
 		data, err := os.ReadFile(filepath.Join(root, file))
 		ts.Check(err)
 		ts.Check(os.MkdirAll(filepath.Dir(filepath.Join(own, file)), 0o755))

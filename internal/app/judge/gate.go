@@ -81,7 +81,11 @@ func Judge(ctx context.Context, s build.Setup, r GateRequest) (GateReport, error
 			return GateReport{}, context.Cause(ctx)
 		}
 		if err == nil {
-			err = refusalOf(done)
+			at := done.Path
+			if _, pulled := shared.pulled[at]; pulled {
+				at = done.Name // the copy is a temporary file
+			}
+			err = refusalOf(done, at)
 		}
 		report.Artifacts, errs = append(report.Artifacts, done), append(errs, err)
 	}
@@ -273,9 +277,9 @@ func unpromised(g gate.Gate, s subject.Subject) verdict.Verdict {
 }
 
 // refusalOf returns an error if a verdict refuses the artifact or no gate ran.
-func refusalOf(done Gated) error {
+func refusalOf(done Gated, at string) error {
 	if len(done.Verdicts) == 0 {
 		return diag.Errorf(diag.Gate, "%s: no gate ran", done.Name).WithHint("leave out --only, or give --gpus")
 	}
-	return verdict.Refusals(done.Name, done.Verdicts)
+	return verdict.Refusals(at, done.Verdicts)
 }

@@ -107,13 +107,11 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 }
 
 // Refusal returns the error for a gate that refuses an artifact. subject names the
-// artifact; it is empty if the caller names it.
+// file of the artifact; it is empty if the caller names it.
 func Refusal(subject, gate, status, evidence, remedy string) *Error {
-	text := fmt.Sprintf("gate %s: %s: %s", gate, status, evidence)
-	if subject != "" {
-		text = subject + ": " + text
-	}
-	return Errorf(Gate, "%s", text).WithHint("%s", remedy)
+	e := Errorf(Gate, "gate %s: %s: %s", gate, status, evidence).WithHint("%s", remedy)
+	e.Pos.File = subject
+	return e
 }
 
 // CodeOf returns the exit code for err: the highest code of all [Error]s in it,

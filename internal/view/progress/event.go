@@ -3,6 +3,7 @@ package progress
 import (
 	"time"
 
+	"builder/internal/base/diag"
 	"builder/internal/view/term"
 )
 
@@ -35,6 +36,7 @@ type event struct {
 	status     string
 	took       time.Duration
 	code       string // name of the exit code that a fault stands for
+	at         diag.Pos
 	text, hint string
 }
 

@@ -114,7 +114,14 @@ func (g *github) draw(events []event, now moment) {
 			if e.hint != "" {
 				text += "  hint: " + e.hint
 			}
-			fmt.Fprintf(&b, "::error title=%s::%s\n", property.Replace(e.code), data.Replace(text))
+			at := ""
+			if e.at.File != "" {
+				at = "file=" + property.Replace(term.Clean(e.at.File)) + ","
+			}
+			if e.at.Line > 0 {
+				at += fmt.Sprintf("line=%d,", e.at.Line)
+			}
+			fmt.Fprintf(&b, "::error %stitle=%s::%s\n", at, property.Replace(e.code), data.Replace(text))
 		default:
 			g.event(&lines, e, now)
 			quiet(&b, &lines)

@@ -248,7 +248,7 @@ func (p *Display) End(err error) error {
 	p.Close()
 	var events []event
 	for _, f := range diag.All(err) {
-		events = append(events, event{kind: fault, code: f.Code.String(), text: term.Clean(f.Error()), hint: term.Clean(f.Hint)})
+		events = append(events, event{kind: fault, code: f.Code.String(), at: f.Pos, text: term.Clean(f.Error()), hint: term.Clean(f.Hint)})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
