@@ -124,7 +124,6 @@ type launch struct {
 	horovodrun bool   // by the launcher of the artifact
 	parts      []any
 	program    []string // a file of this package and its arguments
-	scripts    []string // more files of the program
 	clean      bool     // it is to write no file but temporary ones
 	limit      int      // seconds
 }
@@ -193,7 +192,7 @@ func (s Subject) watch(ctx context.Context, r watchedRun) ([]ranksEnd, error) {
 			return nil, err
 		}
 		job.Launches, by = append(job.Launches, one), append(by, starter)
-		names = append(append(names, l.program[0]), l.scripts...)
+		names = append(names, l.program[0])
 	}
 	stdin, err := json.Marshal(job)
 	if err != nil {
