@@ -1,7 +1,6 @@
 package device
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,9 +49,8 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.
 			Because("raise --max-bytes to at least %s", SizeText(busbwBytes))
 	}
 	var problems, seen, blind []string
-	other := ""
 	for _, collective := range e.Collectives {
-		sizes, rounds, note, stopped := d.compareTwice(ctx, collective)
+		sizes, rounds, stopped := d.compareTwice(ctx, collective)
 		if stopped != nil {
 			return *stopped
 		}
@@ -73,12 +71,6 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.
 			}
 		}
 		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Baseline, rounds, ratioText(sizes)))
-		other = cmp.Or(other, note)
-	}
-	if other != "" && len(problems) > 0 {
-		problems = append(problems, other)
-	} else if other != "" {
-		seen = append(seen, other)
 	}
 	if len(problems) == 0 && len(blind) > 0 {
 		return verdict.Unmeasured("the rounds differ too much: %s", strings.Join(blind, "; ")).
@@ -87,36 +79,26 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.
 	return verdict.Judge(append(problems, blind...), seen)
 }
 
-// otherRelease returns a note if the two libraries are of different releases, otherwise
-// "". It returns "" also if a release is unknown.
-func otherRelease(baseline string, our, their nccltests.Measured) string {
-	ours, theirs := nccltests.ReleaseOf(our.Version()), nccltests.ReleaseOf(their.Version())
-	if ours == theirs || ours == "" || theirs == "" {
-		return ""
-	}
-	return fmt.Sprintf("the artifact is release %s, %s is %s: the comparison covers the releases as well as the builds", ours, baseline, theirs)
-}
-
 // compareTwice compares both libraries. If a size is too slow, it compares again with
 // more rounds and judges all rounds together.
-func (d *Setup) compareTwice(ctx context.Context, collective string) (sizes []Size, rounds int, note string, stopped *verdict.Verdict) {
+func (d *Setup) compareTwice(ctx context.Context, collective string) (sizes []Size, rounds int, stopped *verdict.Verdict) {
 	var ours, theirs []nccltests.Measured
 	for _, more := range []int{d.Rounds, again * d.Rounds} {
 		mine, other, stopped := d.duel(ctx, collective, more)
 		if stopped != nil {
-			return nil, 0, "", stopped
+			return nil, 0, stopped
 		}
 		ours, theirs = append(ours, mine...), append(theirs, other...)
 		var err error
 		if sizes, err = compare(collective, ours, theirs); err != nil {
 			v := verdict.Unmeasured("%s: %v", collective, err)
-			return nil, 0, "", &v
+			return nil, 0, &v
 		}
 		if !slices.ContainsFunc(sizes, d.slow) {
 			break
 		}
 	}
-	return sizes, len(ours), otherRelease(d.Baseline, ours[0], theirs[0]), nil
+	return sizes, len(ours), nil
 }
 
 // slow reports whether the ratio at a size is below the tolerance.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"builder/internal/gates/verdict"
+	"builder/internal/machine/nccltests"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/version"
 )
@@ -97,7 +98,7 @@ func builtFault(have, promise string) (string, error) {
 	if err != nil || number <= 0 {
 		return fmt.Sprintf("%s, expected version %s", cmp.Or(have, "missing"), promise), nil
 	}
-	is, err := version.Parse(ncclRelease(number))
+	is, err := version.Parse(nccltests.VersionOf(number))
 	if err != nil {
 		return "", err
 	}

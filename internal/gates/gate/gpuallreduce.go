@@ -11,6 +11,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/nccllog"
+	"builder/internal/machine/nccltests"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/version"
 )
@@ -526,7 +527,7 @@ func (s Subject) judgeStart(r gpuReport, mapped []mappedFile, ranks int) (librar
 		wrong("its process loads %s, promised is %s", files[0], wanted)
 	default:
 		library = files[0]
-		if fault := s.saysOtherwise(ncclRelease(r.Libraries[0].Version)); fault != "" {
+		if fault := s.saysOtherwise(nccltests.VersionOf(r.Libraries[0].Version)); fault != "" {
 			wrong("its process loads %s: %s", library, fault)
 		}
 	}

@@ -153,7 +153,7 @@ func TestLoadingOnThisHost(t *testing.T) {
 	}{
 		"good":          {[]string{"libc.so.6"}, []elftest.Symbol{givesVersion(22907), text}, verdict.Pass, `loads; reports 2.29.7+cuda13.0 and 22907; error 4 is "invalid argument"`},
 		"other release": {nil, []elftest.Symbol{givesVersion(22304), text}, verdict.Fail, "ncclGetVersion returns 22304, which is 2.23.4"},
-		"an error":      {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0xb8, 3, 0, 0, 0, 0xc3}}, text}, verdict.Fail, "ncclGetVersion returns 0, which is 0.0.0, with status 3"},
+		"an error":      {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0xb8, 3, 0, 0, 0, 0xc3}}, text}, verdict.Fail, "ncclGetVersion returns 0, which is no release, with status 3"},
 		"no text":       {nil, []elftest.Symbol{givesVersion(22907), {Name: "ncclGetErrorString"}}, verdict.Fail, "ncclGetErrorString returns nothing"},
 		"a crash":       {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0x0f, 0x0b}}, text}, verdict.Fail, "cannot be loaded: exit 132 with 0 reports"},
 		"no function":   {nil, []elftest.Symbol{text}, verdict.Fail, "undefined symbol: ncclGetVersion"},

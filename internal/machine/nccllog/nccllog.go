@@ -45,6 +45,12 @@ type Evidence struct {
 	Cut         bool           `json:"cut,omitempty"` // data over the limits, or of a second library, was dropped
 }
 
+// A Setting is a variable set in the environment.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
 // Parse reads the log of one run. A log over the limits or of two libraries is an error.
 func Parse(r io.Reader) (Evidence, error) {
 	limited := &io.LimitedReader{R: r, N: MaxLog + 1}
@@ -80,7 +86,7 @@ func read(r io.Reader) (e Evidence, dropped, err error) {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(settings)) {
-			e.Settings = append(e.Settings, Setting{name, settings[name], costOf(name, settings[name])})
+			e.Settings = append(e.Settings, Setting{name, settings[name]})
 		}
 		if errors.Is(err, io.EOF) {
 			err = nil
@@ -148,17 +154,6 @@ func (e *Evidence) line(line string, settings map[string]string) error {
 		e.Reasons = keep(e.Reasons, info.FindStringSubmatch(line)[1])
 	}
 	return nil
-}
-
-// Speaker returns the first library named in a log, NCCL or RCCL, and its version. Both
-// are empty if there is none.
-func Speaker(log string) (library, said string) {
-	for line := range strings.Lines(log) {
-		if m := version.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
-			return m[1], shorten(m[2])
-		}
-	}
-	return "", ""
 }
 
 // is records the library of the log. A second library is an error, because the log is

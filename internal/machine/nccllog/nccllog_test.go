@@ -104,7 +104,7 @@ func TestReasonsAndWarnings(t_ *testing.T) {
 	)
 	want := Evidence{
 		Networks: []string{"Socket"}, Connections: map[string]int{},
-		Settings: []Setting{{"NCCL_P2P_DISABLE", "1", "no traffic from GPU to GPU: xGMI and NVLink are unused"}},
+		Settings: []Setting{{"NCCL_P2P_DISABLE", "1"}},
 		Reasons: []string{
 			"NET/IB : No device found.", "Failed to open libibverbs.so[.1]", "NET/Socket : Using [0]eth0:10.0.0.7<0>",
 			"P2P is disabled between connected GPUs 0 and 1. You can repress this message with NCCL_IGNORE_DISABLED_P2P=1.",

@@ -23,11 +23,7 @@ func (e Evidence) Rows() []Row {
 		row("connected", "%d via %s (%s)", e.Connections[way], way, TransportOf(way))
 	}
 	for _, s := range e.Settings {
-		text := s.Name + "=" + s.Value
-		if s.Costs != "" {
-			text += ": " + s.Costs
-		}
-		row("set", "%s", text)
+		row("set", "%s=%s", s.Name, s.Value)
 	}
 	for _, text := range e.Reasons {
 		row("says", "%s", text)
