@@ -1,13 +1,11 @@
 package gate
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -46,10 +44,8 @@ func checkChanges(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("reading the source tree: %v", err)
 	}
-	seen := fmt.Sprintf("%d files, %d of them changed from %s", len(made.files), len(source.edits), s.Source.Name)
-	if len(source.edits) > 0 {
-		seen += ": " + strings.Join(source.edits, ", ")
-	}
+	edits := slices.Sorted(maps.Keys(source.edited))
+	seen := fmt.Sprintf("%d files, %d of them changed from %s: %s", len(made.files), len(edits), s.Source.Name, cmp.Or(listed(edits, 40), "none"))
 	return verdict.Judge(append(made.problems, source.differs(made.below())...), []string{seen})
 }
 
@@ -80,11 +76,10 @@ func kindOf(sum string, program bool) string {
 	return "a file, sha256 " + sum
 }
 
-// patchedTree is the patched source tree with the changed lines.
+// patchedTree is the patched source tree.
 type patchedTree struct {
 	tree
-	edited map[string]bool
-	edits  []string // "file line 12", sorted
+	edited map[string]bool // files that the patches change
 }
 
 // patched applies the patches to the content of the archive.
@@ -94,26 +89,23 @@ func (s Upstream) patched(ctx context.Context) (patchedTree, error) {
 		return patchedTree{}, err
 	}
 	names := sourcetree.Files(s.Patches)
-	before, err := sourcetree.Read(s.Archive, func(name string) bool { return names[name] })
+	source, err := sourcetree.Read(s.Archive, func(name string) bool { return names[name] })
 	if err != nil {
 		return patchedTree{}, err
 	}
-	after := before.Clone()
 	for _, p := range s.Patches {
-		if _, err := patch.Apply(ctx, after, p, s.Facts); err != nil {
+		if _, err := patch.Apply(ctx, source, p, s.Facts); err != nil {
 			return patchedTree{}, fmt.Errorf("patch %s: %w", p.Name, err)
 		}
 	}
 	t := patchedTree{tree: all.below(), edited: names}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		was, err1 := before.ReadFile(ctx, name)
-		is, err2 := after.ReadFile(ctx, name)
-		if err1 != nil && !errors.Is(err1, fs.ErrNotExist) || err2 != nil {
-			return patchedTree{}, errors.Join(err1, err2)
+	for name := range names {
+		is, err := source.ReadFile(ctx, name)
+		if err != nil {
+			return patchedTree{}, err
 		}
 		sum := sha256.Sum256(is)
 		t.tree[name] = kindOf(hex.EncodeToString(sum[:]), all.programs[all.top+"/"+name])
-		t.edits = append(t.edits, name+" "+changedLines(was, is))
 	}
 	return t, nil
 }
@@ -139,33 +131,4 @@ func (t patchedTree) differs(made tree) []string {
 		}
 	}
 	return problems
-}
-
-// changedLines names the changed lines: each one if the number of lines is the same,
-// otherwise the range from the first to the last.
-func changedLines(was, is []byte) string {
-	a, b := bytes.Split(was, []byte("\n")), bytes.Split(is, []byte("\n"))
-	if len(a) == len(b) {
-		var numbers []string
-		for i := range a {
-			if !bytes.Equal(a[i], b[i]) {
-				numbers = append(numbers, fmt.Sprint(i+1))
-			}
-		}
-		if len(numbers) == 1 {
-			return "line " + numbers[0]
-		}
-		return "lines " + strings.Join(numbers, " ")
-	}
-	first, last := 0, len(b)
-	for first < min(len(a), len(b)) && bytes.Equal(a[first], b[first]) {
-		first++
-	}
-	for i := 1; last > first && i <= len(a)-first && bytes.Equal(a[len(a)-i], b[len(b)-i]); i++ {
-		last--
-	}
-	if last == first {
-		return fmt.Sprintf("after line %d", first)
-	}
-	return fmt.Sprintf("lines %d to %d", first+1, last)
 }

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -66,7 +65,7 @@ func soVITS() *specimen {
 func TestTreeThatDiffersByItsPatches(t *testing.T) {
 	verdicts := soVITS().verdicts(t)
 	must.Hold(t, verdict.Refusals("it", verdicts) == nil && len(verdicts) == 1, "got %+v", verdicts)
-	const want = "4 files, 2 of them changed from gpt-sovits-20250606v2pro.tar: GPT_SoVITS/s1_train.py line 3, GPT_SoVITS/s2_train.py line 2"
+	const want = "4 files, 2 of them changed from gpt-sovits-20250606v2pro.tar: GPT_SoVITS/s1_train.py GPT_SoVITS/s2_train.py"
 	check.That(t, verdicts[0].Gate == "changes" && verdicts[0].Evidence == want, "got %+v\nwant %s", verdicts[0], want)
 }
 
@@ -116,18 +115,4 @@ func TestFaultsOfATreeAreNotEndless(t *testing.T) {
 	v := changes.Check(t.Context(), s.subject(t))
 	check.That(t, v.Status == verdict.Fail && strings.Count(v.Evidence, "; ") == 20 && strings.HasSuffix(v.Evidence, "and 40 more"),
 		"got %+v", v)
-}
-
-func TestChangedLines(t *testing.T) {
-	for _, c := range []struct{ was, is, want string }{
-		{"a\nb\nc\n", "a\nx\nc\n", "line 2"},
-		{"a\nb\nc\n", "x\nb\ny\n", "lines 1 3"},
-		{"a\nc\n", "a\nb\nb\nc\n", "lines 2 to 3"},
-		{"a\n", "a\nb\n", "lines 2 to 2"},
-		{"", "a\n", "lines 1 to 1"},
-		{"a\na\n", "a\na\na\n", "lines 3 to 3"},
-		{"a\nb\nc\n", "a\nc\n", "after line 1"},
-	} {
-		check.Same(t, fmt.Sprint(c.was, c.is), c.want, changedLines([]byte(c.was), []byte(c.is)))
-	}
 }
