@@ -93,11 +93,13 @@ func compare(first, second []artifact.Artifact) verdict.Verdict {
 			problems = append(problems, "the second build made no "+a.Name)
 		case second[i].SHA256 != a.SHA256:
 			problems = append(problems, fmt.Sprintf("%s has sha256 %s, and %s in the second build, which is in %s/", a.Name, a.SHA256, second[i].SHA256, RebuiltDir))
-			where, err := difference.Of(a.Path, second[i].Path)
-			if err != nil {
-				where = []string{err.Error()}
+			if filepath.Ext(a.Name) == ".whl" {
+				where, err := difference.OfWheels(a.Path, second[i].Path)
+				if err != nil {
+					where = []string{err.Error()}
+				}
+				problems = append(problems, where...)
 			}
-			problems = append(problems, where...)
 		default:
 			same = append(same, a.Name)
 		}
