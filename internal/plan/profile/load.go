@@ -14,7 +14,6 @@ import (
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/version"
 )
 
 // Load reads every *.yaml of fsys, in the order of their names. Positions in error
@@ -38,7 +37,7 @@ func Parse(name string, data []byte) (*Profile, error) {
 	}
 	c.prose("summary", p.Summary)
 	c.axes()
-	c.rules()
+	c.releasedWith()
 	c.settings()
 	c.notes()
 	c.contradictions()
@@ -81,85 +80,44 @@ func unsafeInLink(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(
 // axisValue matches a version or a word.
 var axisValue = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 
+// axes checks the axes and their rules as in a recipe. A line of the output names values, so
+// each is a version or a word.
 func (c *checker) axes() {
-	if len(c.profile.Axes) == 0 {
-		c.problem("axes", "axes is missing: write at least one")
-	}
-	seen := map[string]bool{}
+	c.errs = append(c.errs, recipe.CheckMatrix(c.profile.Axes, c.profile.Compatible, c.profile.index)...)
 	for i, a := range c.profile.Axes {
-		at := fmt.Sprintf("axes[%d]", i)
-		switch {
-		case !word.MatchString(a.Name):
-			c.problem(at+".name", "%q cannot be the name of an axis: an axis is a flag", a.Name)
-		case seen[a.Name]:
-			c.problem(at+".name", "axis %q occurs twice", a.Name)
-		case len(a.Values) == 0:
-			c.problem(at, "an axis needs at least one value")
-		}
-		c.prose(at+".about", a.About)
-		if a.Finer != nil {
-			c.prose(at+".finer.because", a.Finer.Because)
-			c.link(at+".finer.source", a.Finer.Source)
-		}
-		seen[a.Name] = true
 		for j, v := range a.Values {
-			place := fmt.Sprintf("%s.values[%d]", at, j)
-			switch {
-			case !axisValue.MatchString(v) || v == "all":
-				c.problem(place, "%q cannot be a value: write a version or a word; all means every value", v)
-			case slices.Contains(a.Values[:j], v):
-				c.problem(place, "value %q occurs twice", v)
+			if !axisValue.MatchString(v) {
+				c.problem(fmt.Sprintf("axes[%d].values[%d]", i, j), "%q cannot be a value: write a version or a word", v)
 			}
 		}
 	}
 }
 
-// condition rejects unknown axes and constraints that no value satisfies. They would
-// silently never hold.
+// condition checks a condition, which may be empty.
 func (c *checker) condition(at string, cond recipe.Condition) {
-	for _, name := range slices.Sorted(maps.Keys(cond)) {
-		place := at + "." + name
-		i := slices.IndexFunc(c.profile.Axes, func(a recipe.Axis) bool { return a.Name == name })
-		constraint, err := version.ParseConstraint(cond[name])
-		switch {
-		case i < 0:
-			c.errs = append(c.errs, diag.At(c.profile.index.At("%s", place), "unknown axis %q", name).
-				WithHint("%s", diag.DidYouMean(name, c.profile.AxisNames())))
-		case err != nil:
-			c.problem(place, "%w", err)
-		case strings.ContainsFunc(cond[name], unicode.IsControl):
-			c.problem(place, "a constraint must be one line")
-		case !slices.ContainsFunc(c.profile.Axes[i].Values, constraint.AllowsText):
-			c.problem(place, "no value of %s is %s", name, cond[name])
+	if len(cond) > 0 {
+		c.errs = append(c.errs, recipe.CheckWhen(c.profile.Axes, cond, c.profile.index, at)...)
+	}
+	for name, text := range cond {
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			c.problem(at+"."+name, "a constraint must be one line")
 		}
 	}
 }
 
-// rules checks the compatibility rules.
-func (c *checker) rules() {
-	for i, r := range c.profile.Compatible {
-		at := fmt.Sprintf("compatible[%d]", i)
-		if (len(r.Needs) == 0) == (len(r.OneOf) == 0) {
-			c.problem(at, "a rule must have either needs or one-of")
-		}
-		c.condition(at+".when", r.When)
-		c.condition(at+".needs", r.Needs)
-		for j, row := range r.OneOf {
-			c.condition(fmt.Sprintf("%s.one-of[%d]", at, j), row)
-		}
-		c.prose(at+".because", r.Because)
-		c.link(at+".source", r.Source)
+func (c *checker) releasedWith() {
+	with := c.profile.ReleasedWith
+	if with == nil {
+		return
 	}
-	if with := c.profile.ReleasedWith; with != nil {
-		for i, row := range with.Rows {
-			c.condition(fmt.Sprintf("released-with.rows[%d]", i), row)
-		}
-		if len(with.Rows) == 0 {
-			c.problem("released-with", "released-with has no rows")
-		}
-		c.prose("released-with.because", with.Because)
-		c.link("released-with.source", with.Source)
+	for i, row := range with.Rows {
+		c.condition(fmt.Sprintf("released-with.rows[%d]", i), row)
 	}
+	if len(with.Rows) == 0 {
+		c.problem("released-with", "released-with has no rows")
+	}
+	c.prose("released-with.because", with.Because)
+	c.link("released-with.source", with.Source)
 }
 
 func (c *checker) settings() {

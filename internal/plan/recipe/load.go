@@ -68,15 +68,9 @@ func (r *Recipe) validate() error {
 	if len(r.Source.Released) == 0 && !git {
 		problem(r.index.At("source.released"), "source.released is missing: the build uses the date of a release as its clock")
 	}
-	errs = append(errs, r.validateAxes()...)
+	errs = append(errs, CheckMatrix(r.Axes, r.Compatible, r.index)...)
 	errs = append(errs, r.validateSelectors()...)
 	errs = append(errs, r.validateTemplates()...)
-	for i, rule := range r.Compatible {
-		errs = append(errs, r.validateRule(rule, i)...)
-		if rule.Because == "" || rule.Source == "" {
-			problem(r.index.At("compatible[%d]", i), "a rule needs because and source: plan prints them for an excluded combination")
-		}
-	}
 	for _, s := range r.settings() {
 		errs = append(errs, r.validateLauncher(s)...)
 		errs = append(errs, r.validateGates(s)...)
@@ -114,11 +108,30 @@ func (r *Recipe) validateOrigin() error {
 	return nil
 }
 
-// validateRule requires either needs or one-of.
+// CheckMatrix returns the problems of axes and of the rules over them, as written in the file
+// of index: of a recipe or of a profile.
+func CheckMatrix(axes []Axis, rules []Rule, index decode.Index) []error {
+	r := &Recipe{Axes: axes, index: index}
+	errs := r.validateAxes()
+	for i, rule := range rules {
+		errs = append(errs, r.validateRule(rule, i)...)
+	}
+	return errs
+}
+
+// CheckWhen returns the problems of a condition over axes at a place in the file of index.
+func CheckWhen(axes []Axis, c Condition, index decode.Index, at string) []error {
+	return (&Recipe{Axes: axes, index: index}).validateWhen(c, "%s", at)
+}
+
+// validateRule requires either needs or one-of, and a reason.
 func (r *Recipe) validateRule(rule Rule, i int) []error {
 	errs := r.validateWhen(rule.When, "compatible[%d].when", i)
 	if (len(rule.Needs) == 0) == (len(rule.OneOf) == 0) {
 		errs = append(errs, diag.At(r.index.At("compatible[%d]", i), "a rule must have either needs or one-of"))
+	}
+	if rule.Because == "" || rule.Source == "" {
+		errs = append(errs, diag.At(r.index.At("compatible[%d]", i), "a rule needs because and source: plan prints them for an excluded combination"))
 	}
 	if len(rule.Needs) > 0 {
 		errs = append(errs, r.validateCondition(rule.Needs, "compatible[%d].needs", i)...)
