@@ -13,21 +13,11 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/files/unpack"
-	"builder/internal/input/store"
 )
 
 // maxUnpacked bounds the unpacked size of one package, in bytes. The largest known
 // package (librccl1 of ROCm 7) unpacks to 2 GiB.
 const maxUnpacked = 8 << 30
-
-// verify compares the size and digest of a file with the lock.
-func verify(path string, p Package) error {
-	is, err := store.Of(path)
-	if err == nil && (is.Size != p.Size || is.SHA256 != p.SHA256) {
-		err = diag.Errorf(diag.Fetch, "package %s has %d bytes and sha256 %s; the lock has %d bytes and %s", p.Name, is.Size, is.SHA256, p.Size, p.SHA256)
-	}
-	return err
-}
 
 // unpackData verifies a package and writes its decompressed data archive to a new file
 // of a directory. It returns the path of the file.
@@ -37,8 +27,8 @@ func unpackData(d Deb, dir string) (file string, err error) {
 			err = fmt.Errorf("package %s: %w", d.Package.Name, err)
 		}
 	}()
-	if err := verify(d.Path, d.Package); err != nil {
-		return "", err
+	if err := d.Package.Blob().Check(d.Path); err != nil {
+		return "", diag.Errorf(diag.Fetch, "its file differs from the lock: %w", err)
 	}
 	f, err := os.Open(d.Path)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -120,23 +119,6 @@ func TestExtractReportsTheWriter(t *testing.T) {
 	err := extract(w, bytes.NewReader(debOf(t, ".xz", data(t, file("x", "x")))), 1<<20)
 	if !errors.Is(err, full) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestVerify(t *testing.T) {
-	d := pack(t, "good", file("./x", "x"))
-	must.Succeed(t, verify(d.Path, d.Package))
-	longer, other := d.Package, d.Package
-	longer.Size++
-	other.SHA256 = strings.Repeat("0", 64)
-	for name, p := range map[string]Package{"size": longer, "digest": other} {
-		err := verify(d.Path, p)
-		if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "package good has ") || !strings.Contains(err.Error(), p.SHA256) {
-			t.Errorf("%s: class %v: %v", name, diag.CodeOf(err), err)
-		}
-	}
-	if err := verify(filepath.Join(t.TempDir(), "absent"), d.Package); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("absent: %v", err)
 	}
 }
 

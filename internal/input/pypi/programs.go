@@ -129,16 +129,7 @@ func (in Programs) kept(p Program) (string, bool) {
 			return stored, true
 		}
 	}
-	return path, verify(path, pin) == nil
-}
-
-// verify compares the digest of a file with its pin.
-func verify(path string, pin store.Blob) error {
-	got, err := store.Of(path)
-	if err == nil && got.SHA256 != pin.SHA256 {
-		err = fmt.Errorf("%s: expected sha256 %s, got %s", pin.Name, pin.SHA256, got.SHA256)
-	}
-	return err
+	return path, pin.Check(path) == nil
 }
 
 // Install installs a program, its library and its wheel, laid out as in the wheel, and
@@ -233,7 +224,7 @@ func (in Programs) download(ctx context.Context, p Program, pin store.Blob, dir 
 			Hint: "pip's own configuration names the index (PIP_INDEX_URL, pip.conf)",
 		}
 	}
-	if err := verify(filepath.Join(dir, pin.Name), pin); err != nil {
+	if err := pin.Check(filepath.Join(dir, pin.Name)); err != nil {
 		return diag.Errorf(diag.Fetch, "fetching %s %s with pip: %w", p.Name, p.Version, err)
 	}
 	return nil

@@ -20,10 +20,9 @@ import (
 const maxUnknown = 64 << 30
 
 // otherBytes is the error of a place whose file is complete and another one.
-type otherBytes struct{ err error }
+type otherBytes struct{ error }
 
-func (o *otherBytes) Error() string { return o.err.Error() }
-func (o *otherBytes) Unwrap() error { return o.err }
+func (o *otherBytes) Unwrap() error { return o.error }
 
 // anotherFile returns an error of a place whose file is complete and another one.
 func anotherFile(format string, args ...any) error { return &otherBytes{fmt.Errorf(format, args...)} }
@@ -58,10 +57,9 @@ func openPartial(path string) (*partial, error) {
 }
 
 // A diskError is an error of this host's disk. Another source would not help.
-type diskError struct{ err error }
+type diskError struct{ error }
 
-func (e *diskError) Error() string { return e.err.Error() }
-func (e *diskError) Unwrap() error { return e.err }
+func (e *diskError) Unwrap() error { return e.error }
 
 // Write implements [io.Writer].
 func (p *partial) Write(data []byte) (int, error) {
@@ -122,6 +120,15 @@ func (s *Store) accept(p *partial, b Blob) error {
 		return err
 	}
 	return s.keep(p)
+}
+
+// Check compares the file at path with the size, if b states one, and the digest of b.
+func (b Blob) Check(path string) error {
+	is, err := Of(path)
+	if err != nil || is.SHA256 == b.SHA256 && (b.Size <= 0 || is.Size == b.Size) {
+		return err
+	}
+	return fmt.Errorf("%s: expected sha256 %s, got %s of %d bytes", b.Name, b.SHA256, is.SHA256, is.Size)
 }
 
 // wrong returns an error if b has another digest.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"builder/internal/base/retry"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -268,4 +269,18 @@ func TestLockSaysThatItWaits(t *testing.T) {
 	again, err := Lock(t.Context(), path, nil)
 	must.Succeed(t, err)
 	again()
+}
+
+func TestCheck(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "good")
+	must.Succeed(t, os.WriteFile(path, []byte("x"), 0o644))
+	good, err := Of(path)
+	must.Succeed(t, err, good.Check(path))
+	longer, other := good, good
+	longer.Size++
+	other.SHA256 = strings.Repeat("0", 64)
+	for _, b := range []Blob{longer, other} {
+		check.Fails(t, b.Check(path), "good: expected sha256 "+b.SHA256)
+	}
+	check.That(t, errors.Is(good.Check(path+"x"), fs.ErrNotExist), "a file that is not there is right")
 }

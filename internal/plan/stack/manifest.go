@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 
 	"builder/internal/base/regular"
-	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
+	"builder/internal/input/store"
 	"builder/internal/plan/recipe"
 )
 
@@ -43,6 +43,8 @@ type Wheel struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"` // bytes
 }
+
+func (w Wheel) blob() store.Blob { return store.Blob{Name: w.Name, SHA256: w.SHA256} }
 
 // Built is the wheel of a part and its cell.
 type Built struct {
@@ -82,11 +84,7 @@ func Open(dir string) (Manifest, error) {
 			errs = append(errs, err)
 			continue
 		}
-		have, err := artifact.Of(filepath.Join(dir, Folder, w.Name), "")
-		if err == nil && have.SHA256 != w.SHA256 {
-			err = fmt.Errorf("%s has sha256 %s, but the manifest has %s", w.Name, have.SHA256, w.SHA256)
-		}
-		errs = append(errs, err)
+		errs = append(errs, w.blob().Check(filepath.Join(dir, Folder, w.Name)))
 	}
 	return m, errors.Join(errs...)
 }
