@@ -27,50 +27,15 @@ func (i Image) members() ([]Image, error) {
 
 // member replaces names in the texts of i with the values of a row.
 func (i Image) member(row map[string]string) (Image, error) {
-	m := i
-	m.For = nil
-	m.Env, m.Provides = maps.Clone(i.Env), map[string]Fact{}
-	var errs []error
-	set := func(text *string) {
-		value, err := subst.Expand(*text, row)
-		*text, errs = value, append(errs, err)
+	i.For = nil
+	m, err := subst.Deep(i, row)
+	maps.DeleteFunc(m.Provides, func(_ string, fact Fact) bool { return fact.Is == "" })
+	if m.Debian != nil {
+		isEmpty := func(name string) bool { return name == "" }
+		m.Debian.Packages = slices.DeleteFunc(m.Debian.Packages, isEmpty)
+		m.Debian.Unpack = slices.DeleteFunc(m.Debian.Unpack, isEmpty)
 	}
-	for _, text := range []*string{&m.Name, &m.Summary, &m.Registry, &m.Digest, &m.Python, &m.Setup} {
-		set(text)
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
-		text := m.Env[name]
-		set(&text)
-		m.Env[name] = text
-	}
-	for _, name := range slices.Sorted(maps.Keys(i.Provides)) {
-		fact := i.Provides[name]
-		set(&fact.Is)
-		set(&fact.Probe)
-		if fact.Is != "" {
-			m.Provides[name] = fact
-		}
-	}
-	if i.Debian != nil {
-		debian := *i.Debian
-		debian.Packages, debian.Unpack, debian.Suites = slices.Clone(i.Debian.Packages), slices.Clone(i.Debian.Unpack), slices.Clone(i.Debian.Suites)
-		for n := range debian.Suites {
-			suite := &debian.Suites[n]
-			suite.Components = slices.Clone(suite.Components)
-			set(&suite.Name)
-			for c := range suite.Components {
-				set(&suite.Components[c])
-			}
-		}
-		for _, names := range []*[]string{&debian.Packages, &debian.Unpack} {
-			for n := range *names {
-				set(&(*names)[n])
-			}
-			*names = slices.DeleteFunc(*names, func(name string) bool { return name == "" })
-		}
-		m.Debian = &debian
-	}
-	return m, errors.Join(errs...)
+	return m, err
 }
 
 // unused returns an error for each value of a row that no text of the entry names,
