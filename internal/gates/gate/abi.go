@@ -50,7 +50,7 @@ type export struct {
 }
 
 func (e export) in(v version.Version) bool {
-	return version.Compare(e.since, v) <= 0 && (e.last == version.Version{} || version.Compare(v, e.last) <= 0)
+	return version.Compare(e.since, v) <= 0 && (e.last.String() == "" || version.Compare(v, e.last) <= 0)
 }
 
 // exports parses the table of functions. It also returns the releases used to make the

@@ -154,28 +154,12 @@ type search struct {
 	recipe   *recipe.Recipe
 	order    []recipe.Axis // named axes first, each with its selected values
 	named    int
-	rules    []rule
-	names    []names
 	point    map[string]string
 	cells    []Cell
 	excluded []Exclusion
-	steps    int   // number of evaluations of the rules
-	broken   *rule // rule broken by the current named combination; see explains
+	steps    int          // number of evaluations of the rules
+	broken   *recipe.Rule // rule broken by the current named combination; see explains
 	err      error
-}
-
-// rule is a compatibility rule, evaluated in advance for every value of its axes. A
-// matrix has many more combinations than values.
-type rule struct {
-	recipe.Rule
-	when recipe.Truths
-	rows []recipe.Truths // at least one must hold
-}
-
-// names are the vars of a recipe or of one of its variants.
-type names struct {
-	when recipe.Truths
-	vars map[string]string
 }
 
 func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
@@ -202,19 +186,11 @@ func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 		s.order = append(s.order, recipe.Axis{Name: axis.Name, Values: values})
 	}
 	s.named, s.order = len(s.order), append(s.order, open...)
-	for _, written := range r.Compatible {
-		parsed, err := parseRule(r, written)
-		errs = append(errs, err)
-		s.rules = append(s.rules, parsed)
-	}
-	s.names = append(s.names, names{nil, r.Vars})
-	for _, v := range r.Variants {
-		if len(v.Vars) == 0 {
-			continue
+	for _, c := range conditions(r) {
+		for _, text := range c {
+			_, err := version.ParseConstraint(text)
+			errs = append(errs, err)
 		}
-		when, err := r.Truths(v.When)
-		errs = append(errs, err)
-		s.names = append(s.names, names{when, v.Vars})
 	}
 	return s, errors.Join(errs...)
 }
@@ -229,26 +205,21 @@ func FlagError(axis string, err error) error {
 	return e
 }
 
-func parseRule(r *recipe.Recipe, written recipe.Rule) (rule, error) {
-	when, err := r.Truths(written.When)
-	parsed, errs := rule{Rule: written, when: when}, []error{err}
-	for _, row := range written.Rows() {
-		needs, err := r.Truths(row)
-		errs = append(errs, err)
-		parsed.rows = append(parsed.rows, needs)
+// conditions returns all conditions of a recipe.
+func conditions(r *recipe.Recipe) []recipe.Condition {
+	var all []recipe.Condition
+	for _, rule := range r.Compatible {
+		all = append(append(all, rule.When), rule.Rows()...)
 	}
-	return parsed, errors.Join(errs...)
-}
-
-// axes returns the names of all axes of a rule.
-func (r *rule) axes() map[string]bool {
-	all := map[string]bool{}
-	for _, c := range append(slices.Clone(r.rows), r.when) {
-		for name := range c {
-			all[name] = true
-		}
+	for _, v := range r.Variants {
+		all = append(all, v.When)
 	}
 	return all
+}
+
+// isAbout reports whether a rule names an axis.
+func isAbout(r *recipe.Rule, axis string) bool {
+	return slices.ContainsFunc(append([]recipe.Condition{r.When}, r.Rows()...), func(c recipe.Condition) bool { return c[axis] != "" })
 }
 
 // maxSteps bounds the evaluations of the rules, and with them the memory of the cells. The
@@ -316,15 +287,15 @@ func (s *search) complete(i int) bool {
 // explains counts the named axes of a rule whose condition names no other. Of the rules
 // broken by the completions of a combination, the one with the most is the reason to
 // give if it relates two or more: other values of an open axis may keep the others.
-func (s *search) explains(r *rule) int {
+func (s *search) explains(r *recipe.Rule) int {
 	n := 0
 	for _, axis := range s.order[:s.named] {
-		if r.axes()[axis.Name] {
+		if isAbout(r, axis.Name) {
 			n++
 		}
 	}
 	for _, axis := range s.order[s.named:] {
-		if r.when[axis.Name] != nil {
+		if r.When[axis.Name] != "" {
 			return 0
 		}
 	}
@@ -332,22 +303,25 @@ func (s *search) explains(r *rule) int {
 }
 
 // violated returns the first rule broken by the known values of the point.
-func (s *search) violated() *rule {
+func (s *search) violated() *recipe.Rule {
 	s.steps++
-	for i := range s.rules {
-		if s.breaks(&s.rules[i]) {
-			return &s.rules[i]
+	for i := range s.recipe.Compatible {
+		if s.breaks(&s.recipe.Compatible[i]) {
+			return &s.recipe.Compatible[i]
 		}
 	}
 	return nil
 }
 
 // breaks reports whether the known values of the point break a rule.
-func (s *search) breaks(r *rule) bool {
-	return s.known(r.when) && r.when.Allow(s.point) && !slices.ContainsFunc(r.rows, s.possible)
+func (s *search) breaks(r *recipe.Rule) bool {
+	if !s.known(r.When) || !s.possible(r.When) {
+		return false
+	}
+	return !slices.ContainsFunc(r.Rows(), s.possible)
 }
 
-func (s *search) known(c recipe.Truths) bool {
+func (s *search) known(c recipe.Condition) bool {
 	for name := range c {
 		if _, ok := s.point[name]; !ok {
 			return false
@@ -357,13 +331,19 @@ func (s *search) known(c recipe.Truths) bool {
 }
 
 // possible reports whether c allows all values known so far.
-func (s *search) possible(c recipe.Truths) bool {
-	for name, values := range c {
-		if value, ok := s.point[name]; ok && !values[value] {
+func (s *search) possible(c recipe.Condition) bool {
+	for name, text := range c {
+		if value, ok := s.point[name]; ok && !allows(text, value) {
 			return false
 		}
 	}
 	return true
+}
+
+// allows reports whether a constraint, which newSearch has checked, allows a value.
+func allows(text, value string) bool {
+	constraint, _ := version.ParseConstraint(text)
+	return constraint.AllowsText(value)
 }
 
 func (s *search) add() {
@@ -405,11 +385,17 @@ func (s *search) derive(axes map[string]string) (map[string]string, error) {
 	if python, ok := axes["python"]; ok {
 		all["cp"] = "cp" + strings.ReplaceAll(python, ".", "")
 	}
-	for _, n := range s.names {
-		if !n.when.Allow(axes) {
+	vars := []map[string]string{s.recipe.Vars}
+	for _, v := range s.recipe.Variants {
+		if len(v.Vars) == 0 {
 			continue
 		}
-		for name, text := range n.vars {
+		if ok, _ := v.When.Holds(axes); ok { // newSearch has checked the condition
+			vars = append(vars, v.Vars)
+		}
+	}
+	for _, of := range vars {
+		for name, text := range of {
 			value, err := subst.Expand(text, all) // validation of the recipe allows only axes
 			if err != nil {
 				return nil, err
@@ -456,15 +442,15 @@ const maxInstead = 8
 // instead lists the rows of a broken rule that match the requested values in the axes
 // of its condition. They are the available alternatives. If no row matches in all of
 // these axes, it lists the rows that match in one.
-func (s *search) instead(r *rule) []string {
+func (s *search) instead(r *recipe.Rule) []string {
 	var rows, near []string
-	for i, row := range r.OneOf {
-		about := maps.Clone(r.rows[i])
-		maps.DeleteFunc(about, func(name string, _ map[string]bool) bool { return r.when[name] == nil })
+	for _, row := range r.OneOf {
+		about := maps.Clone(row)
+		maps.DeleteFunc(about, func(name, _ string) bool { return r.When[name] == "" })
 		switch {
 		case s.possible(about):
 			rows = append(rows, row.String())
-		case slices.ContainsFunc(slices.Collect(maps.Keys(about)), func(name string) bool { return about[name][s.point[name]] }):
+		case slices.ContainsFunc(slices.Collect(maps.Keys(about)), func(name string) bool { return allows(about[name], s.point[name]) }):
 			near = append(near, row.String())
 		}
 	}

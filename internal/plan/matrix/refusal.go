@@ -65,13 +65,13 @@ func (s *search) reasons() []Exclusion {
 	}
 	s.point = point
 	var all []Exclusion
-	for i := range s.rules {
-		r := &s.rules[i]
+	for i := range s.recipe.Compatible {
+		r := &s.recipe.Compatible[i]
 		if !s.breaks(r) {
 			continue
 		}
 		about := maps.Clone(point)
-		maps.DeleteFunc(about, func(name, _ string) bool { return !r.axes()[name] })
+		maps.DeleteFunc(about, func(name, _ string) bool { return !isAbout(r, name) })
 		all = append(all, Exclusion{about, r.Because, r.Source, s.instead(r)})
 	}
 	return all

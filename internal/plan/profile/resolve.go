@@ -215,7 +215,7 @@ func find(set []Value, name string) int {
 // holds reports whether a condition holds. Loading rejects conditions that cannot be
 // evaluated.
 func holds(c recipe.Condition, axes map[string]string) bool {
-	_, ok, err := c.Holds(axes)
+	ok, err := c.Holds(axes)
 	return ok && err == nil
 }
 

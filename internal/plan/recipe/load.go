@@ -40,9 +40,6 @@ func Parse(name string, data []byte, gates Promises) (*Recipe, error) {
 	if err := errors.Join(misnamed, r.validate()); err != nil {
 		return nil, err
 	}
-	if err := r.evaluate(); err != nil {
-		return nil, err
-	}
 	return &r, nil
 }
 

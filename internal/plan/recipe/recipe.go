@@ -39,9 +39,7 @@ type Recipe struct {
 
 	promises Promises // of the gates that it may name
 
-	index  decode.Index      // positions in the file, for errors found after decoding
-	truths map[string]Truths // of every condition in the file, by axis and constraint
-	when   []Truths          // of the variants of a recipe from a file
+	index decode.Index // positions in the file, for errors found after decoding
 }
 
 // An Axis is a named dimension of the matrix. Its most preferred value comes first.
@@ -263,19 +261,18 @@ func (c Condition) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Holds reports whether every constraint of c allows the value of its axis. If not, it
-// returns the name of the first axis that does not.
-func (c Condition) Holds(axes map[string]string) (refusing string, ok bool, err error) {
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		constraint, err := version.ParseConstraint(c[name])
+// Holds reports whether every constraint of c allows the value of its axis.
+func (c Condition) Holds(axes map[string]string) (bool, error) {
+	for name, text := range c {
+		constraint, err := version.ParseConstraint(text)
 		if err != nil {
-			return name, false, fmt.Errorf("condition on %s: %w", name, err)
+			return false, fmt.Errorf("condition on %s: %w", name, err)
 		}
 		if !constraint.AllowsText(axes[name]) {
-			return name, false, nil
+			return false, nil
 		}
 	}
-	return "", true, nil
+	return true, nil
 }
 
 // For returns the settings for one point of the matrix: those of the recipe itself and
