@@ -161,11 +161,7 @@ func unknownCommand(c *cli.Context) error {
 		names = append(names, command.Name)
 	}
 	word := c.Args().First()
-	err := diag.Errorf(diag.Usage, "unknown command %q", word)
-	if slices.Contains(flagNames(c.App.Flags), word) {
-		return err.WithHint("did you mean `%s --%s`?", c.App.Name, word)
-	}
-	return err.WithHint("%s", diag.DidYouMean(word, names))
+	return diag.Errorf(diag.Usage, "unknown command %q", word).WithHint("%s", diag.DidYouMean(word, names))
 }
 
 // unexpected rejects surplus operands.

@@ -156,10 +156,6 @@ func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do fun
 				if err != nil {
 					return err
 				}
-				if word := c.Args().First(); word != c.Command.Name && slices.Contains(cat.Names(), word) {
-					return diag.Errorf(diag.Usage, "unexpected second recipe %q", word).
-						WithHint("give one recipe at a time: %s, then %s %s", c.Command.HelpName, strings.TrimSuffix(c.Command.HelpName, " "+c.Command.Name), word)
-				}
 				if c.Args().Present() {
 					return diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).
 						WithHint("axes are flags: --NAME VALUE")

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -74,21 +75,11 @@ audit applies a patch to every version with a source in the store, and prints
 
 // patched returns the named recipes, or all recipes with patches.
 func patched(cat catalogue.Catalogue, names []string) ([]*recipe.Recipe, error) {
-	var rs []*recipe.Recipe
-	var errs []error
-	for _, name := range names {
-		r, err := recipe.Find(cat.Recipes, name)
-		errs = append(errs, err)
-		rs = append(rs, r)
+	rs, err := named(cat.Recipes, names)
+	if len(names) > 0 {
+		return rs, err
 	}
-	if len(names) == 0 {
-		for _, r := range cat.Recipes {
-			if len(cat.Patches[r.Name]) > 0 {
-				rs = append(rs, r)
-			}
-		}
-	}
-	return rs, errors.Join(errs...)
+	return slices.DeleteFunc(slices.Clone(rs), func(r *recipe.Recipe) bool { return len(cat.Patches[r.Name]) == 0 }), nil
 }
 
 // auditPatches prints the report of each recipe and returns its findings.

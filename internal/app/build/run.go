@@ -52,9 +52,6 @@ type cellRun struct {
 // Run resolves, builds and judges the chosen cells. It returns the report written to
 // run.json, empty if no cell was started, and the errors of all cells.
 func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
-	if err := r.checkPlaces(); err != nil {
-		return report.Run{}, err
-	}
 	if _, err := s.Catalogue.SiteDiagnoses(); err != nil {
 		return report.Run{}, err
 	}
@@ -116,23 +113,6 @@ func (c *cellRun) entries(ctx context.Context) ([]lock.Entry, error) {
 		return nil, err
 	}
 	return assemble.Needed(entries, len(drafts), func(e lock.Entry) bool { return !c.builds(e) }), nil // a rebuild needs the inputs again
-}
-
-// checkPlaces returns an error for each directory of From that does not exist, if nothing
-// may be built. Otherwise a directory may appear with the first publication.
-func (r RunRequest) checkPlaces() error {
-	var errs []error
-	for _, place := range r.From {
-		dir, ok := strings.CutPrefix(place, "file:")
-		if !ok || !r.FromOnly {
-			continue
-		}
-		if _, err := os.Stat(strings.TrimPrefix(dir, "//")); err != nil {
-			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err).
-				WithHint("name the directory of an earlier `builder publish --to file:DIR`, or leave out --from-only to build"))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // builds reports whether an entry must be built, judging by the results known so far.

@@ -222,10 +222,6 @@ func (m member) write(w *tar.Writer, path string) error {
 	return err
 }
 
-// maxProgram limits the size of a program in an image, in bytes. The largest has 0.13
-// GB.
-const maxProgram = 1 << 30
-
 // unpackImage writes the programs of an image to the directory to. It returns an error
 // if the image has other programs than this builder would build.
 func unpackImage(path, to string) error {
@@ -251,9 +247,6 @@ func unpackImage(path, to string) error {
 		program, is := wanted[h.Name]
 		if !is || h.Typeflag != tar.TypeReg {
 			continue
-		}
-		if h.Size > maxProgram {
-			return fmt.Errorf("%s in the image has %d bytes", h.Name, h.Size)
 		}
 		if err := unpackProgram(files, filepath.Join(to, "bin", program)); err != nil {
 			return err

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"net"
 	"slices"
 	"strings"
 
@@ -51,15 +50,8 @@ func checkEngine(address string) error {
 	if place != "" && slices.Contains(kinds, kind) {
 		return nil
 	}
-	unknown := diag.Errorf(diag.Usage, "--engine: %q is not the address of an engine", address)
-	if address == "docker" || address == "podman" {
-		return unknown.WithHint("leave out --engine: builder uses Docker or Podman if one answers; --engine native avoids both")
-	}
-	if host, port, err := net.SplitHostPort(address); err == nil && host != "" && port != "" && !strings.Contains(address, "/") {
-		return unknown.WithHint("did you mean tcp://%s?", address)
-	}
-	return unknown.
-		WithHint("write unix:///PATH, tcp://HOST:PORT or native; known: %s", strings.Join(kinds, ", "))
+	return diag.Errorf(diag.Usage, "--engine: %q is not the address of an engine", address).
+		WithHint("write unix:///PATH, tcp://HOST:PORT or native; known: %s; without --engine, builder uses Docker or Podman if one answers", strings.Join(kinds, ", "))
 }
 
 // HostMemory returns --memory in bytes, or this host's memory if text is empty.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"builder/internal/base/regular"
@@ -82,7 +81,7 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 		limit: min(s.Timeout, maxQuestion),
 	}
 	if err := c.starts(ctx, s.Library); err != nil {
-		return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, unstartable(s.Program, err))
+		return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, err)
 	}
 	c.args, c.limit = s.arguments(), s.Timeout
 	if len(s.Launcher) > 0 {
@@ -168,16 +167,4 @@ func logs(dir string) (text string, n int, err error) {
 		}
 	}
 	return b.String(), len(files), nil
-}
-
-// unstartable explains the two errors of the system that do not say what is wrong.
-func unstartable(program string, err error) error {
-	_, stat := os.Stat(program)
-	switch {
-	case errors.Is(err, syscall.ENOENT) && stat == nil:
-		return fmt.Errorf("%s exists, but its loader or interpreter is missing: it was built for another libc or distribution: %w", program, err)
-	case errors.Is(err, syscall.ENOEXEC):
-		return fmt.Errorf("%s is not a program for this machine: %w", program, err)
-	}
-	return err
 }

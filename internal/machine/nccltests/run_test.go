@@ -164,8 +164,8 @@ func TestRunNeedsAProgram(t *testing.T) {
 		"absent":         {filepath.Join(dir, "none"), "no such file"},
 		"directory":      {dir, "is a directory"},
 		"not executable": {write("plain", "#!/bin/sh\n", 0o644), "permission denied"},
-		"no program":     {write("data", "\x00\x01\x02", 0o755), "is not a program for this machine"},
-		"no interpreter": {write("musl", "#!/lib/ld-none.so.1\n", 0o755), "its loader or interpreter is missing"},
+		"no program":     {write("data", "\x00\x01\x02", 0o755), "exec format error"},
+		"no interpreter": {write("musl", "#!/lib/ld-none.so.1\n", 0o755), "no such file or directory"},
 	} {
 		s := fakeSweep(t, "")
 		s.Program = c.program
