@@ -80,28 +80,17 @@ func contained(state EngineState) Finding {
 		remedy("without its registry: builder engine image --to engine.tar && %s load -i engine.tar", state.Program)
 }
 
-// namedEngine connects to an engine if its address is a socket of this host or network,
-// and asks docker about a container.
+// namedEngine connects to an engine if its address is a socket of this host or network.
 func (e *exam) namedEngine(ctx context.Context, name string) Finding {
-	const start = "start it, name another with --engine or BUILDER_ENGINE, or leave --engine out"
 	scheme, address, _ := strings.Cut(name, "://")
-	switch scheme {
-	case "unix", "tcp":
-		if err := e.Dial(ctx, scheme, address); err != nil {
-			return fail("%s does not answer: %v", name, err).remedy(start)
-		}
-		return ok("%s answers", name)
-	case "docker-container":
-		running, err := e.Run(ctx, "docker", "container", "inspect", "--format", "{{.State.Running}}", address)
-		switch {
-		case err != nil:
-			return fail("%s cannot be used: %s", name, silence("docker", err)).remedy(start)
-		case strings.TrimSpace(running) != "true":
-			return fail("%s does not run", name).remedy(start)
-		}
-		return ok("%s runs", name)
+	if scheme != "unix" && scheme != "tcp" {
+		return unknown("%s: only a run shows whether it answers", name)
 	}
-	return unknown("%s: only a run shows whether it answers", name)
+	if err := e.Dial(ctx, scheme, address); err != nil {
+		return fail("%s does not answer: %v", name, err).
+			remedy("start it, name another with --engine or BUILDER_ENGINE, or leave --engine out")
+	}
+	return ok("%s answers", name)
 }
 
 // effectiveUser returns the effective user id of this process.
