@@ -2,15 +2,12 @@ package main
 
 import (
 	"errors"
-	"maps"
 	"os"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/config"
 	"builder/cmd/builder/show"
-	"builder/internal/app/home"
 	"builder/internal/base/diag"
 	"builder/internal/build/queue"
 	"builder/internal/plan/catalogue"
@@ -79,17 +76,11 @@ func configCommand(c configuration, out term.Printer) *cli.Command {
 			"BUILDER_CONFIG= reads none.",
 		Subcommands: []*cli.Command{
 			{
-				Name: "show", Usage: "print every setting in effect without flags, with its origin: default, variable, or file and line",
+				Name: "show", Usage: "print the settings that a variable or the file makes, with the variable, or file and line",
 				Flags: []cli.Flag{jsonFlag()},
 				Action: func(ctx *cli.Context) error {
 					if err := errors.Join(unexpected(ctx, 0), c.err); err != nil {
 						return err
-					}
-					standard := defaults(ctx.App)
-					for i, s := range c.shown {
-						if s.Origin == config.FromDefault {
-							c.shown[i].Value = standard[s.Key]
-						}
 					}
 					return show.Config(out, c.shown, ctx.Bool("json"))
 				},
@@ -98,27 +89,6 @@ func configCommand(c configuration, out term.Printer) *cli.Command {
 			completionCommand(out),
 		},
 	}
-}
-
-// defaults returns the defaults of the flags by name, as shown in the help.
-func defaults(tool *cli.App) map[string]string {
-	texts := maps.Clone(engineDefaults)
-	if dir, err := home.Dir(); err == nil {
-		texts["home"] = dir
-	}
-	var visit func([]*cli.Command)
-	visit = func(commands []*cli.Command) {
-		for _, command := range commands {
-			for _, f := range command.Flags {
-				if d, ok := f.(cli.DocGenerationFlag); ok && len(d.GetEnvVars()) > 0 {
-					texts[f.Names()[0]] = strings.Trim(d.GetDefaultText(), `"`)
-				}
-			}
-			visit(command.Subcommands)
-		}
-	}
-	visit(tool.Commands)
-	return texts
 }
 
 func initCommand(out term.Printer) *cli.Command {

@@ -9,23 +9,22 @@ import (
 // A Shown is one setting without flags as printed by config show.
 type Shown struct {
 	Key    string `json:"key"`
-	Value  string `json:"value"` // "" for the default
+	Value  string `json:"value"`
 	Origin string `json:"origin"`
-	Place  string `json:"place,omitempty"` // the variable, or file:line:column
+	Place  string `json:"place"` // the variable, or file:line:column
 }
 
 // The origins of a setting other than flags, which apply to one run only.
 const (
 	FromVariable = "variable"
 	FromFile     = "file"
-	FromDefault  = "default"
 )
 
-// Shown lists the value in use for every key, in the order of [Keys].
-// An empty variable selects the default and overrides the file. Possible secrets in
-// addresses are redacted.
+// Shown lists the settings that a variable or the file makes, in the order of [Keys]. An
+// empty variable selects the default and overrides the file. Possible secrets in addresses
+// are redacted.
 func (c Config) Shown(lookup func(name string) (value string, ok bool)) []Shown {
-	var all []Shown
+	all := []Shown{}
 	for _, key := range keys {
 		value, set := lookup(Variable(key.Name))
 		s, written := c.Setting(key.Name)
@@ -34,8 +33,6 @@ func (c Config) Shown(lookup func(name string) (value string, ok bool)) []Shown 
 			all = append(all, Shown{key.Name, redacted(value), FromVariable, Variable(key.Name)})
 		case !set && written:
 			all = append(all, Shown{key.Name, redacted(s.Value), FromFile, s.Pos.String()})
-		default:
-			all = append(all, Shown{Key: key.Name, Origin: FromDefault})
 		}
 	}
 	return all

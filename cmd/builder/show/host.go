@@ -1,8 +1,6 @@
 package show
 
 import (
-	"cmp"
-
 	"builder/cmd/builder/config"
 	"builder/internal/app/host"
 	"builder/internal/base/size"
@@ -104,7 +102,7 @@ func Config(out term.Printer, settings []config.Shown, asJSON bool) error {
 	}
 	var rows [][]string
 	for _, s := range settings {
-		rows = append(rows, []string{s.Key, term.Clean(s.Value), term.Clean(cmp.Or(s.Place, s.Origin))})
+		rows = append(rows, []string{s.Key, term.Clean(s.Value), term.Clean(s.Place)})
 	}
 	out.Table([]string{"key", "value", "from"}, rows)
 	return nil
