@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 
 	"builder/internal/base/diag"
@@ -29,7 +28,7 @@ func find(name string) (string, bool) { return host.This().Program(name, hostDir
 
 // tools returns the paths of [Needs] by name. It installs missing packages.
 func (e *Engine) tools(ctx context.Context) (map[string]string, error) {
-	found, missing := Survey(host.This())
+	found, missing := host.This().Find(Needs)
 	if len(missing) == 0 {
 		return found, nil
 	}
@@ -40,23 +39,10 @@ func (e *Engine) tools(ctx context.Context) (map[string]string, error) {
 	if err := e.install(ctx, aptGet, missing); err != nil {
 		return nil, err
 	}
-	if found, missing = Survey(host.This()); len(missing) > 0 {
+	if found, missing = host.This().Find(Needs); len(missing) > 0 {
 		return nil, lacking(missing, ok)
 	}
 	return found, nil
-}
-
-// Survey returns the paths of [Needs] on a host, and the packages of those that it lacks.
-func Survey(h host.Host) (found map[string]string, missing []string) {
-	found = map[string]string{}
-	for _, n := range Needs {
-		if path, ok := h.Program(n.Name, host.ProgramDirs(h.Path)); ok {
-			found[n.Name] = path
-		} else if !slices.Contains(missing, n.Package) {
-			missing = append(missing, n.Package)
-		}
-	}
-	return found, missing
 }
 
 // lacking returns the error for missing packages that builder did not install.

@@ -3,7 +3,6 @@ package native
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,15 +12,6 @@ import (
 
 	"builder/internal/base/diag"
 )
-
-// openLog begins a log of the engine, and keeps the one before.
-func (e *Engine) openLog() (*os.File, error) {
-	path := e.path("engine.log")
-	if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	return os.Create(path)
-}
 
 // runLogged runs a command and writes its output to a file. If the command fails, the
 // error includes the last lines.

@@ -2,7 +2,6 @@ package native
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,9 +64,9 @@ func TestBuildKey(t *testing.T) {
 
 // A program that cannot be executed is missing. A package that two programs lack is
 // named once.
-func TestSurvey(t *testing.T) {
+func TestNeeds(t *testing.T) {
 	files := fstest.MapFS{"bin/git": {Mode: 0o755}, "bin/runc": {Mode: 0o644}}
-	found, missing := Survey(host.Host{FS: files, Path: "/bin"})
+	found, missing := host.Host{FS: files, Path: "/bin"}.Find(Needs)
 	check.Same(t, "missing", []string{"runc", "mount"}, missing)
 	check.Same(t, "found", map[string]string{"git": "/bin/git"}, found)
 }
@@ -133,20 +132,6 @@ func TestEngineEnv(t *testing.T) {
 	got := strings.Join(env[1:], " ")
 	want := "HOME=/run/dagger/tmp TMPDIR=/run/dagger/tmp DO_NOT_TRACK=1 GOGC=200 http_proxy=http://p:1 no_proxy=local SSL_CERT_FILE=/ca.pem"
 	check.That(t, got == want, "got  %s\nwant %s", got, want)
-}
-
-func TestLogIsPutAside(t *testing.T) {
-	e := engine(t, Options{})
-	must.Succeed(t, os.MkdirAll(e.dir, 0o755))
-	for i, before := range []string{"", "start 0\n", "start 1\n"} {
-		f, err := e.openLog()
-		must.Succeed(t, err)
-		fmt.Fprintf(f, "start %d\n", i)
-		must.Succeed(t, f.Close())
-		old, _ := os.ReadFile(e.path("engine.log.1"))
-		now, _ := os.ReadFile(e.path("engine.log"))
-		check.That(t, string(old) == before && string(now) == fmt.Sprintf("start %d\n", i), "start %d: %q, before %q", i, now, old)
-	}
 }
 
 func TestPidFile(t *testing.T) {

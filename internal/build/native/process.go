@@ -61,7 +61,7 @@ func (e *Engine) start(ctx context.Context, tools map[string]string) error {
 	if err := errors.Join(e.record(), e.prepare(tools), os.MkdirAll(sockets, 0o700), os.Chmod(sockets, 0o700)); err != nil {
 		return err
 	}
-	log, err := e.openLog()
+	log, err := os.Create(e.path("engine.log"))
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"builder/internal/machine/host"
@@ -15,12 +14,7 @@ func hostPackages(_ context.Context, e *exam) Finding {
 	if len(needed) == 0 {
 		return none("nothing is needed from the host")
 	}
-	var lacking []string
-	for _, n := range needed {
-		if _, has := e.Program(n.Name, host.ProgramDirs(e.Path)); !has && !slices.Contains(lacking, n.Package) {
-			lacking = append(lacking, n.Package)
-		}
-	}
+	_, lacking := e.Find(needed)
 	if len(lacking) == 0 {
 		return ok("all %d programs", len(needed))
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -148,6 +149,20 @@ func (h Host) Program(name string, dirs []string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// Find returns the paths of needed programs by name, and the packages of those that the
+// host lacks.
+func (h Host) Find(needed []Needed) (found map[string]string, missing []string) {
+	found = map[string]string{}
+	for _, n := range needed {
+		if path, ok := h.Program(n.Name, ProgramDirs(h.Path)); ok {
+			found[n.Name] = path
+		} else if !slices.Contains(missing, n.Package) {
+			missing = append(missing, n.Package)
+		}
+	}
+	return found, missing
 }
 
 // Kernel returns the release of the running kernel.
