@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"builder/internal/app/home"
@@ -69,7 +68,6 @@ func peek(dir string) *store.Store { return store.Peek(home.StoreDir(dir)) }
 // not answer or --offline forbids the query. held reports whether the engine has an image;
 // nil means that nobody knows.
 func checkImages(ctx context.Context, s Setup, held func(digest string) bool, images []lock.ImagePin) error {
-	silent := map[string]error{} // by registry
 	var errs []error
 	for _, pin := range images {
 		if held == nil || held(pin.Digest) || stored(s.Keys.Home, pin.Digest) {
@@ -81,14 +79,9 @@ func checkImages(ctx context.Context, s Setup, held func(digest string) bool, im
 				WithHint("run once without --offline, so that the engine pulls and keeps the image"))
 			continue
 		}
-		registry, _, _ := strings.Cut(reference, "/")
-		err := silent[registry]
-		if err == nil {
-			err = findImage(ctx, reference)
-		}
+		err := findImage(ctx, reference)
 		switch {
 		case errors.Is(err, oci.ErrSilent):
-			silent[registry] = err
 			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: the engine does not have it, and %w", reference, err).
 				WithHint("set HTTPS_PROXY, HTTP_PROXY and NO_PROXY, name a mirror with BUILDER_MIRROR_REGISTRY or an engine that reaches the registry with --engine URL, or bring the image with `builder store export` on another host and `builder store import`; nothing was fetched"))
 		case errors.Is(err, oci.ErrAbsent):
