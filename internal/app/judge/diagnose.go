@@ -15,7 +15,6 @@ import (
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/diagnose"
 	"builder/internal/view/report"
-	"builder/internal/view/term"
 )
 
 // Diagnose examines files for known failures. The file name - stands for in. The error
@@ -94,7 +93,7 @@ func logsIn(dir string) ([]string, error) {
 // job connected. It is nil if the file is no log of such a job.
 type Examined struct {
 	diagnose.Report
-	Run *nccllog.Evidence
+	Run *nccllog.Evidence `json:"run,omitempty"`
 }
 
 func examine(ctx context.Context, e *diagnose.Examiner, file string, in io.Reader) (Examined, error) {
@@ -139,42 +138,10 @@ func runIn(r io.Reader) (*nccllog.Evidence, error) {
 	return &run, nil
 }
 
-// jsonReport is the --json form of one examined file.
-type jsonReport struct {
-	File     string            `json:"file"`
-	Lines    int               `json:"lines"`
-	Findings []jsonFinding     `json:"findings"`
-	Run      *nccllog.Evidence `json:"run,omitempty"`
-}
-
-type jsonFinding struct {
-	Name     string            `json:"name"`
-	Severity diagnose.Severity `json:"severity"`
-	Symptom  bool              `json:"symptom"`
-	Line     int               `json:"line"`
-	Text     string            `json:"text"`
-	Count    int               `json:"count"`
-	Cause    string            `json:"cause"`
-	Remedy   string            `json:"remedy"`
-	MendedBy *diagnose.Mender  `json:"mended-by,omitempty"`
-	Source   string            `json:"source"`
-	Versions map[string]string `json:"versions,omitempty"`
-}
-
 // DiagnosedJSON returns the --json form of examined files.
 func DiagnosedJSON(reports []Examined) any {
-	list := []jsonReport{}
-	for _, r := range reports {
-		j := jsonReport{r.File, r.Lines, []jsonFinding{}, r.Run}
-		for _, f := range r.Findings {
-			j.Findings = append(j.Findings, jsonFinding{
-				f.Name, f.Severity, f.Symptom, f.Line, term.Clean(f.Text), f.Count,
-				f.Cause, f.Remedy, f.MendedBy, f.Source, f.Versions,
-			})
-		}
-		list = append(list, j)
+	for i := range reports {
+		reports[i].Findings = append([]diagnose.Finding{}, reports[i].Findings...) // a list, not null
 	}
-	return struct {
-		Files []jsonReport `json:"files"`
-	}{list}
+	return map[string]any{"files": append([]Examined{}, reports...)}
 }

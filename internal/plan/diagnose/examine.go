@@ -14,9 +14,9 @@ import (
 
 // A Report is the result for one log.
 type Report struct {
-	File     string
-	Lines    int
-	Findings []Finding
+	File     string    `json:"file"`
+	Lines    int       `json:"lines"`
+	Findings []Finding `json:"findings"`
 }
 
 // An Examiner searches for known failures. It holds no state of a log and is safe for

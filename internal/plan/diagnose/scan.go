@@ -14,9 +14,9 @@ const maxText = 500
 // from 1, and Text is its content.
 type Finding struct {
 	Diagnosis
-	Line  int
-	Text  string
-	Count int // number of matching lines
+	Line  int    `json:"line"`
+	Text  string `json:"text"`
+	Count int    `json:"count"` // number of matching lines
 }
 
 // index holds the prepared search.
