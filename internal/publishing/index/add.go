@@ -45,33 +45,27 @@ func (x *Index) Add(ctx context.Context, p Publication, check func(r Record, sim
 	if err := p.problem(); err != nil { // before the lock makes the directory
 		return Added{}, err
 	}
-	free, err := x.lock(ctx)
-	if err != nil {
-		return Added{}, err
-	}
-	defer free()
-	all, err := x.List(ctx)
-	if err != nil { // fail before any change: the pages need all records
-		return Added{}, err
-	}
-	r, existed, err := p.merged(all)
-	if err == nil {
-		err = p.clash(r, all)
-	}
-	if err != nil {
-		return Added{}, err
-	}
-	before := len(r.Beside)
-	r.Beside = p.beside(r)
-	if err := x.writeFiles(ctx, r, p); err != nil {
-		return Added{}, failed(err, "publishing %s", r.Filename)
-	}
-	if check != nil {
-		if err := x.try(r, check); err != nil {
-			return Added{}, err
+	var added Added
+	r, err := x.change(ctx, "publishing "+p.Wheel.Name, func(all []Record) (r Record, err error) {
+		if r, added.Existed, err = p.merged(all); err == nil {
+			err = p.clash(r, all)
 		}
+		if err != nil {
+			return r, err
+		}
+		before := len(r.Beside)
+		r.Beside = p.beside(r)
+		added.More = len(r.Beside) - before
+		if err := x.writeFiles(ctx, r, p); err != nil || check == nil {
+			return r, err
+		}
+		return r, x.try(r, check)
+	})
+	if err != nil {
+		return Added{}, err
 	}
-	return Added{r, existed, len(r.Beside) - before}, x.write(r, all)
+	added.Record = r
+	return added, nil
 }
 
 // newDir holds the pages for a check. Their links are those of [simpleDir].
@@ -80,14 +74,14 @@ const newDir = ".new"
 // try calls check with pages that have only the wheel of r.
 func (x *Index) try(r Record, check func(r Record, simple string) error) error {
 	dir := filepath.Join(x.dir, newDir)
+	defer os.RemoveAll(dir)
 	err := os.RemoveAll(dir) // of a killed publisher
 	if err == nil && r.IsWheel() {
 		err = x.projectPage(filepath.Join(dir, r.Project), r.Project, []Record{r})
 	}
 	if err != nil {
-		return failed(err, "publishing %s", r.Filename)
+		return err
 	}
-	defer os.RemoveAll(dir)
 	return check(r, "file://"+dir+"/")
 }
 

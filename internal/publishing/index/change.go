@@ -8,11 +8,40 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"builder/internal/base/diag"
+	"builder/internal/input/store"
 )
 
 // without returns the records except the one of r's file.
 func without(all []Record, r Record) []Record {
 	return slices.DeleteFunc(slices.Clone(all), r.sameFile)
+}
+
+// change excludes other publishers, and stores the record that edit makes of all records.
+// doing describes the change in an error without a class, such as one of the disk.
+func (x *Index) change(ctx context.Context, doing string, edit func(all []Record) (Record, error)) (r Record, err error) {
+	defer func() {
+		if _, ours := errors.AsType[*diag.Error](err); err != nil && !ours && ctx.Err() == nil {
+			err = diag.Errorf(diag.Publish, "%s: %w", doing, err)
+		}
+	}()
+	if err := os.MkdirAll(x.dir, 0o755); err != nil {
+		return r, err
+	}
+	free, err := store.Lock(ctx, filepath.Join(x.dir, ".lock"), func() {})
+	if err != nil {
+		return r, err
+	}
+	defer free()
+	all, err := x.List(ctx)
+	if err != nil { // fail before any change: the pages need all records
+		return r, err
+	}
+	if r, err = edit(all); err != nil {
+		return r, err
+	}
+	return r, x.write(r, all)
 }
 
 // write stores the record and rewrites the pages from all records.
@@ -21,11 +50,10 @@ func (x *Index) write(r Record, all []Record) error {
 	if err != nil {
 		return err
 	}
-	if err := putBytes(x.recordPath(r.Project, r.Filename), data); err != nil {
-		return failed(err, "publishing %s", r.Filename)
-	}
-	if err := putBytes(filepath.Join(x.dir, keysDir, r.Key+".json"), data); err != nil {
-		return failed(err, "publishing %s", r.Filename)
+	for _, path := range []string{x.recordPath(r.Project, r.Filename), filepath.Join(x.dir, keysDir, r.Key+".json")} {
+		if err := putBytes(path, data); err != nil {
+			return err
+		}
 	}
 	return x.pages(append(without(all, r), r), r.Project)
 }
@@ -39,22 +67,15 @@ func (x *Index) recordPath(project, filename string) string {
 // build. An empty reason removes the mark. Yank returns [fs.ErrNotExist] if no wheel
 // has the key.
 func (x *Index) Yank(ctx context.Context, key, because string) (Record, error) {
-	free, err := x.lock(ctx)
-	if err != nil {
-		return Record{}, err
-	}
-	defer free()
-	all, err := x.List(ctx)
-	if err != nil {
-		return Record{}, err
-	}
-	i := slices.IndexFunc(all, func(r Record) bool { return r.Key == key })
-	if i < 0 {
-		return Record{}, fs.ErrNotExist
-	}
-	r := all[i]
-	r.Yanked = because
-	return r, x.write(r, all)
+	return x.change(ctx, "yanking the wheel with the key "+key, func(all []Record) (Record, error) {
+		i := slices.IndexFunc(all, func(r Record) bool { return r.Key == key })
+		if i < 0 {
+			return Record{}, fs.ErrNotExist
+		}
+		r := all[i]
+		r.Yanked = because
+		return r, nil
+	})
 }
 
 func remove(path string) error {

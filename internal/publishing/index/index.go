@@ -76,18 +76,6 @@ func (x *Index) Where(r Record) string {
 // PathOf returns the path of a record's wheel or archive.
 func (x *Index) PathOf(r Record) string { return filepath.Join(x.dir, filesDir, r.Project, r.Filename) }
 
-// lock excludes other publishers.
-func (x *Index) lock(ctx context.Context) (free func(), err error) {
-	if err := os.MkdirAll(x.dir, 0o755); err != nil {
-		return nil, failed(err, "opening the index")
-	}
-	free, err = store.Lock(ctx, filepath.Join(x.dir, ".lock"), func() {})
-	if err != nil && ctx.Err() != nil {
-		return nil, err // an interruption keeps its class
-	}
-	return free, failed(err, "opening the index")
-}
-
 // List lists every record, by project and file name. The error joins all unreadable
 // records. The others are returned as well.
 func (x *Index) List(ctx context.Context) ([]Record, error) {

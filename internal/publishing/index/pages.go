@@ -17,9 +17,9 @@ func (x *Index) pages(all []Record, project string) error {
 	slices.SortFunc(all, byName)
 	of := slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return r.Project != project })
 	if err := x.projectPage(filepath.Join(x.dir, simpleDir, project), project, of); err != nil {
-		return failed(err, "writing the pages of %s", project)
+		return err
 	}
-	return failed(x.rootPages(all), "writing the pages of the index")
+	return x.rootPages(all)
 }
 
 // wheels returns the records pip can install.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,9 @@ import (
 	"builder/internal/base/regular"
 	"builder/internal/files/artifact"
 )
+
+// ErrChanged means that a file differs from its stated digest.
+var ErrChanged = errors.New("has changed")
 
 // has reports whether a file is there with the sha256.
 func has(path, sum string) bool {

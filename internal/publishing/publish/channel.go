@@ -58,11 +58,7 @@ func YankCell(ctx context.Context, place Directory, cell, because string) (index
 	}
 	r, err := place.Yank(ctx, found.Key, because)
 	if err != nil {
-		code := diag.CodeOf(err)
-		if code == diag.Unexpected {
-			code = diag.Publish
-		}
-		return r, diag.Errorf(code, "yanking %s: %w", cell, err)
+		err = fmt.Errorf("yanking %s: %w", cell, err)
 	}
-	return r, nil
+	return r, err
 }
