@@ -183,13 +183,6 @@ func unread(err error) error {
 	return e
 }
 
-// HoldsPublic reports whether a file begins with a public key, be it valid or not.
-func HoldsPublic(path string) bool {
-	data, err := regular.Read(path, maxKey)
-	block, _ := pem.Decode(data)
-	return err == nil && block != nil && block.Type == publicBlock
-}
-
 // ReadPublicKey reads a public key. It refuses a private key, so that a private key is
 // not distributed by mistake.
 func ReadPublicKey(path string) (PublicKey, error) {

@@ -51,8 +51,8 @@ func (k Keys) Public(file string) (PublicKey, error) {
 		key, err := k.Signing()
 		return key.Public(), err
 	}
-	if HoldsPublic(file) {
-		return ReadPublicKey(file)
+	if public, err := ReadPublicKey(file); err == nil {
+		return public, nil
 	}
 	key, err := ReadKey(file)
 	return key.Public(), err

@@ -4,10 +4,14 @@
 package artifact
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/regular"
 )
 
@@ -43,4 +47,27 @@ func of(path, key string, open func(string) (*os.File, error)) (Artifact, error)
 		return Artifact{}, fmt.Errorf("hashing artifact: %w", err)
 	}
 	return Artifact{Name: filepath.Base(path), Path: path, SHA256: sum, Size: size, Key: key}, nil
+}
+
+// ErrChanged means that a file differs from its stated digest.
+var ErrChanged = errors.New("has changed")
+
+// Copy replaces the file at to with an artifact. If its bytes are not those that were
+// measured, Copy writes nothing and returns [ErrChanged].
+func Copy(a Artifact, to string) error {
+	from, err := regular.Follow(a.Path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	out, err := atomicfile.Create(to)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	_, err = io.Copy(io.MultiWriter(out, h), io.LimitReader(from, a.Size+1))
+	if sum := fmt.Sprintf("%x", h.Sum(nil)); err == nil && sum != a.SHA256 {
+		err = fmt.Errorf("%s %w: sha256 is %s, was %s", a.Name, ErrChanged, sum, a.SHA256)
+	}
+	return out.Finish(err)
 }

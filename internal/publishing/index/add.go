@@ -56,7 +56,7 @@ func (x *Index) Add(ctx context.Context, p Publication, check func(r Record, sim
 		before := len(r.Beside)
 		r.Beside = p.beside(r)
 		added.More = len(r.Beside) - before
-		if err := x.writeFiles(ctx, r, p); err != nil || check == nil {
+		if err := x.writeFiles(r, p); err != nil || check == nil {
 			return r, err
 		}
 		return r, x.try(r, check)
@@ -177,7 +177,7 @@ func (p Publication) problem() error {
 
 // writeFiles copies the wheel and the files beside it, and checks each digest on the way.
 // It replaces a file without a record, which an interrupted publisher left.
-func (x *Index) writeFiles(ctx context.Context, r Record, p Publication) error {
+func (x *Index) writeFiles(r Record, p Publication) error {
 	if err := x.sweep(r.Project, r.Filename); err != nil {
 		return err
 	}
@@ -191,11 +191,11 @@ func (x *Index) writeFiles(ctx context.Context, r Record, p Publication) error {
 		if p.older(r, name) {
 			continue
 		}
-		if err := put(ctx, filepath.Join(folder, filepath.FromSlash(name)), a); err != nil {
+		if err := put(filepath.Join(folder, filepath.FromSlash(name)), a); err != nil {
 			return err
 		}
 	}
-	return put(ctx, filepath.Join(folder, r.Filename), p.Wheel) // after all that can conflict
+	return put(filepath.Join(folder, r.Filename), p.Wheel) // after all that can conflict
 }
 
 // claimed returns the file at a path, if a record of the project lists it.

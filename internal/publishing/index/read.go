@@ -104,7 +104,7 @@ func (x reader) Take(ctx context.Context, r Record, dir string, vet Vet) (artifa
 		if fetched.Path, err = x.fetch(ctx, a, from(a)); err != nil {
 			return wheel, err
 		}
-		if err := put(ctx, a.Path, fetched); err != nil {
+		if err := put(a.Path, fetched); err != nil {
 			return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
 		}
 	}
@@ -130,7 +130,7 @@ func takeSaid(ctx context.Context, said []artifact.Artifact, from func(artifact.
 			return err
 		}
 		if sum := hexSum(data); sum != a.SHA256 {
-			return fmt.Errorf("%s %w: it has sha256 %s, the index lists %s", a.Name, ErrChanged, sum, a.SHA256)
+			return fmt.Errorf("%s %w: it has sha256 %s, the index lists %s", a.Name, artifact.ErrChanged, sum, a.SHA256)
 		}
 		if err := putBytes(a.Path, data); err != nil {
 			return err

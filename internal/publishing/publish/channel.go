@@ -12,6 +12,7 @@ import (
 	"builder/internal/base/regular"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
 	"builder/internal/publishing/index"
 )
 
@@ -38,7 +39,7 @@ func Promote(ctx context.Context, at Catalogue, cell string, channel attest.Poli
 		switch {
 		case errors.Is(err, ErrYanked):
 			failed = failed.WithHint("`builder publish yank %s --at %s --undo` removes the mark", r.Cell, at)
-		case errors.Is(err, index.ErrChanged), errors.Is(err, regular.ErrLarger), errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, artifact.ErrChanged), errors.Is(err, regular.ErrLarger), errors.Is(err, fs.ErrNotExist):
 			failed = failed.WithHint("publish the cell again from the host that built it: `builder publish` replaces a damaged or missing file")
 		}
 		err = failed

@@ -192,7 +192,7 @@ func TestRealServers(t *testing.T) {
 			if existed, err := open(t, address+"?simple="+c.simple, uv.Publish).Upload(t.Context(), w); !existed || err != nil {
 				t.Errorf("with the index named: %v, %v", existed, err)
 			}
-			if _, err = s.Upload(t.Context(), other); !isConflict(err) {
+			if _, err = s.Upload(t.Context(), other); !errors.Is(err, errConflict) {
 				t.Errorf("other bytes: %v", err)
 			}
 			t.Logf("other bytes: %v", err)
@@ -220,6 +220,6 @@ func (s *Server) overtaken(t *testing.T, first, second artifact.Artifact, keeps 
 		return errors.Join(send(ctx, address, path), send(ctx, address, theirs.Path))
 	}
 	_, err := s.Upload(t.Context(), ours)
-	check.That(t, isConflict(err), "overtaken: %v", err)
+	check.That(t, errors.Is(err, errConflict), "overtaken: %v", err)
 	t.Logf("overtaken: %v", err)
 }

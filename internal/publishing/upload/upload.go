@@ -3,7 +3,7 @@
 // the wheel. The package reads the server's index before and after it.
 //
 // A name identifies one file. The package sends nothing if the index shows the same
-// bytes. Other bytes under the name are a [Conflict], before the upload and after it,
+// bytes. Other bytes under the name are an error, before the upload and after it,
 // even if the server would accept them. An upload can therefore be repeated.
 package upload
 
@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
 	"builder/internal/base/web"
@@ -49,13 +48,8 @@ type Server struct {
 	policy retry.Policy
 }
 
-// A Conflict is another file with the name of the wheel.
-type Conflict struct{ Name, Want, Have string } // Want and Have are sha256; Have may be ""
-
-// Error returns the name and both digests.
-func (c *Conflict) Error() string {
-	return fmt.Sprintf("the server has another file named %q: sha256 %.64s, ours has %s", c.Name, cmp.Or(c.Have, "unknown"), c.Want)
-}
+// errConflict means that the server has another file with the name of the wheel.
+var errConflict = errors.New("the server has another file")
 
 // Open parses a destination: pypi:URL, with an optional ?simple=URL for the root of the
 // index, which may be relative. It contacts no server. All errors have class
@@ -135,7 +129,7 @@ func (s *Server) upload(ctx context.Context, w artifact.Artifact) (existed bool,
 	if refused := s.sendCopy(ctx, w); refused != nil {
 		// The answer may be lost, or somebody else uploaded the same bytes meanwhile.
 		there, err := s.compare(ctx, page, w)
-		if there || isConflict(err) {
+		if there || errors.Is(err, errConflict) {
 			return false, err
 		}
 		return false, refused
@@ -152,16 +146,8 @@ func (s *Server) sendCopy(ctx context.Context, w artifact.Artifact) error {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, w.Name)
-	if err := atomicfile.Copy(w.Path, path); err != nil {
+	if err := artifact.Copy(w, path); err != nil {
 		return err
-	}
-	got, err := artifact.Of(path, "")
-	if err != nil {
-		return err
-	}
-	if got.SHA256 != w.SHA256 {
-		return diag.Errorf(diag.Publish, "the wheel has changed: it has sha256 %s, and had %s", got.SHA256, w.SHA256).
-			WithHint("build or verify the wheel again: another program wrote to the file")
 	}
 	return s.send(ctx, s.URL, path)
 }
@@ -176,14 +162,14 @@ func (s *Server) confirm(ctx context.Context, page string, w artifact.Artifact) 
 		}
 		return there, err
 	})
-	if isConflict(err) {
+	if errors.Is(err, errConflict) {
 		return fmt.Errorf("the server took the file, but its index shows another: %w", err)
 	}
 	return err
 }
 
-// compare reports whether the index shows the wheel. Another file under its name is a
-// [Conflict]. A missing project or file is no error.
+// compare reports whether the index shows the wheel. Another file under its name is
+// [errConflict]. A missing project or file is no error.
 func (s *Server) compare(ctx context.Context, page string, w artifact.Artifact) (bool, error) {
 	for _, root := range s.roots {
 		sums, err := retry.Do(ctx, s.policy, func(ctx context.Context) ([]string, error) {
@@ -194,7 +180,7 @@ func (s *Server) compare(ctx context.Context, page string, w artifact.Artifact) 
 		}
 		for _, sum := range sums {
 			if sum != w.SHA256 {
-				return false, diag.Errorf(diag.Publish, "%w", &Conflict{w.Name, w.SHA256, sum}).
+				return false, diag.Errorf(diag.Publish, "%w named %q: sha256 %.64s, ours has %s", errConflict, w.Name, cmp.Or(sum, "unknown"), w.SHA256).
 					WithHint("give the new file another version or build tag, or find the origin of the published file; builder never replaces it")
 			}
 		}
@@ -203,9 +189,4 @@ func (s *Server) compare(ctx context.Context, page string, w artifact.Artifact) 
 		}
 	}
 	return false, nil
-}
-
-func isConflict(err error) bool {
-	_, ok := errors.AsType[*Conflict](err)
-	return ok
 }
