@@ -452,7 +452,7 @@ func TestFirstContact(t *testing.T) {
 	p := NewProvenance(b.entry, Build{Builder: Builder{ID: "urn:builder:local"}, Started: built, Finished: built.Add(time.Minute)})
 	must.Succeed(t, (Sealer{b.key}).Seal([]artifact.Artifact{b.wheel}, p))
 	_, checks := Verify(b.wheel, signing.Trust{Keys: []signing.PublicKey{testKey(t).Public()}, Now: built}, Candidate)
-	want := "signatures: provenance.sigstore.json, sbom.sigstore.json: an untrusted key signed it: " + b.key.Public().ID
+	want := "signatures: provenance.sigstore.json and 1 more: an untrusted key signed it: " + b.key.Public().ID
 	got := wrong(checks)
 	check.That(t, len(got) == 1 && got[0] == want, "%q, want %q", got, want)
 	check.That(t, len(checks) == 1 && checks[0].Remedy == stranger, "%+v", checks)

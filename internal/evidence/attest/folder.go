@@ -125,26 +125,30 @@ func ReadSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust
 // A problem is an error of one or more files. A changed wheel has the same one with each
 // of its statements, and so has a key that is not trusted.
 type problem struct {
-	err   error
-	files []string
+	err  error
+	file string // the first one
+	more int    // the number of the others
 }
 
 type problems []problem
 
 func (p *problems) add(file string, err error) {
 	i := slices.IndexFunc(*p, func(x problem) bool { return x.err.Error() == err.Error() })
-	if i < 0 {
-		i = len(*p)
-		*p = append(*p, problem{err: err})
+	if i >= 0 {
+		(*p)[i].more++
+		return
 	}
-	(*p)[i].files = append((*p)[i].files, file)
+	*p = append(*p, problem{err: err, file: shown(file)})
 }
 
 // joined returns one error for each problem, first those of trusted keys.
 func (p problems) joined() error {
 	var trusted, others []error
 	for _, x := range p {
-		err := fmt.Errorf("%s: %w", x.where(), x.err)
+		if x.more > 0 {
+			x.file += fmt.Sprintf(" and %d more", x.more)
+		}
+		err := fmt.Errorf("%s: %w", x.file, x.err)
 		if errors.Is(err, signing.ErrStranger) {
 			others = append(others, err)
 		} else {
@@ -152,19 +156,6 @@ func (p problems) joined() error {
 		}
 	}
 	return errors.Join(append(trusted, others...)...)
-}
-
-// where names the first files of a problem, and the number of the others.
-func (x problem) where() string {
-	const most = 3
-	var names []string
-	for i, file := range x.files {
-		if i == most {
-			return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), len(x.files)-most)
-		}
-		names = append(names, shown(file))
-	}
-	return strings.Join(names, ", ")
 }
 
 // shown quotes a name with characters other than plain text.

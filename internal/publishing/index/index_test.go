@@ -1,7 +1,6 @@
 package index_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -232,19 +231,6 @@ func TestFaultsOfTheDisk(t *testing.T) {
 		must.Succeed(t, os.MkdirAll(filepath.Dir(blocked), 0o755), os.WriteFile(blocked, nil, 0o600))
 		_, err := x.Add(t.Context(), publication(t, 1, "wheel"), nil)
 		check.That(t, diag.CodeOf(err) == diag.Publish, "%q: %v", path, err)
-	}
-}
-
-// An interruption must not wait for the copy of a large wheel.
-func TestInterrupted(t *testing.T) {
-	x, _ := open(t)
-	r := add(t, x, publication(t, 1, "wheel"))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	out := t.TempDir()
-	_, err := x.Take(ctx, r, out, all)
-	if left, listing := os.ReadDir(filepath.Join(out, r.Filename+".attestations")); !errors.Is(err, context.Canceled) || len(left) > 0 {
-		t.Errorf("%v; left: %v, %v", err, left, listing)
 	}
 }
 

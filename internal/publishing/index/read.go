@@ -122,9 +122,6 @@ func takeSaid(ctx context.Context, said []artifact.Artifact, from func(artifact.
 		if left -= a.Size; a.Size < 0 || a.Size > maxStatement || left < 0 {
 			return fmt.Errorf("%s: the source lists %d bytes, the limit is %d for a statement and %d for all", a.Name, a.Size, maxStatement, maxSaid)
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		data, err := store.Small(ctx, from(a), a.Size)
 		if err != nil {
 			return err

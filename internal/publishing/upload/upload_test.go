@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
-	"builder/internal/files/artifact"
 	"builder/test/kit/check"
 )
 
@@ -187,14 +186,6 @@ func TestServersThatAreNotReached(t *testing.T) {
 		if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), says) || !strings.Contains(diag.All(err)[0].Hint, "SSL_CERT_FILE") || f.sent != 0 {
 			t.Errorf("%v", err)
 		}
-	}
-}
-
-func TestWhatIsNoWheel(t *testing.T) {
-	f := newFake(t)
-	_, err := open(t, f.URL, f.send).Upload(t.Context(), artifact.Artifact{Name: "a.txt"})
-	if err == nil || f.looks+f.sent != 0 {
-		t.Errorf("%v", err)
 	}
 }
 
