@@ -19,9 +19,8 @@ type Use struct {
 }
 
 const (
-	amdMetadata   = 32 // NT_AMDGPU_METADATA
-	maxNesting    = 16 // of its lists and maps; compilers write 5 levels
-	noteAlignment = 4
+	amdMetadata = 32 // NT_AMDGPU_METADATA
+	maxNesting  = 16 // of its lists and maps; compilers write 5 levels
 )
 
 // kernelUses returns the use of each kernel of an AMD code object by its name. Objects of
@@ -46,7 +45,7 @@ func kernelUses(code []byte, f *elf.File) (map[string]Use, error) {
 // eachMetadata calls found with the content of each note of AMD's metadata.
 func eachMetadata(notes []byte, found func([]byte) error) error {
 	const head = 12
-	padded := func(n uint32) uint64 { return (uint64(n) + noteAlignment - 1) &^ (noteAlignment - 1) }
+	padded := func(n uint32) uint64 { return (uint64(n) + 3) &^ 3 }
 	for len(notes) >= head {
 		names, content := padded(binary.LittleEndian.Uint32(notes)), binary.LittleEndian.Uint32(notes[4:])
 		kind := binary.LittleEndian.Uint32(notes[8:])
@@ -66,11 +65,7 @@ func eachMetadata(notes []byte, found func([]byte) error) error {
 // addUses reads one document of metadata.
 func addUses(uses map[string]Use, text []byte) error {
 	r := msgpack{rest: text}
-	document, err := r.value(0)
-	if err != nil {
-		return err
-	}
-	top, _ := document.(map[string]any)
+	top, _ := r.value(0).(map[string]any)
 	kernels, _ := top["amdhsa.kernels"].([]any)
 	for _, k := range kernels {
 		of, _ := k.(map[string]any)
@@ -84,105 +79,80 @@ func addUses(uses map[string]Use, text []byte) error {
 			Scratch: number(".private_segment_fixed_size"),
 		}
 	}
-	return nil
+	return r.err
 }
 
 // msgpack reads the values of MessagePack that metadata has: maps with names, lists,
-// strings, booleans and numbers that are not negative. Of the others it takes only the
-// length.
-type msgpack struct{ rest []byte }
-
-var errShort = errors.New("it ends within a value")
+// strings, booleans and numbers that are not negative. After an error all values are
+// empty.
+type msgpack struct {
+	rest []byte
+	err  error
+}
 
 // take returns the next n bytes.
-func (r *msgpack) take(n uint64) ([]byte, error) {
+func (r *msgpack) take(n uint64) []byte {
 	if n > uint64(len(r.rest)) {
-		return nil, errShort
+		r.rest, r.err = nil, errors.New("it ends within a value")
+		return nil
 	}
 	taken := r.rest[:n]
 	r.rest = r.rest[n:]
-	return taken, nil
+	return taken
 }
 
 // number reads a number of n bytes, the highest first.
-func (r *msgpack) number(n uint64) (uint64, error) {
-	text, err := r.take(n)
-	var v uint64
-	for _, b := range text {
+func (r *msgpack) number(n uint64) (v uint64) {
+	for _, b := range r.take(n) {
 		v = v<<8 | uint64(b)
 	}
-	return v, err
+	return v
 }
 
-func (r *msgpack) value(depth int) (any, error) {
-	if depth > maxNesting {
-		return nil, fmt.Errorf("it is nested deeper than %d", maxNesting)
-	}
-	first, err := r.number(1)
-	if err != nil {
-		return nil, err
-	}
+func (r *msgpack) value(depth int) any {
+	first := r.number(1)
 	switch {
+	case r.err != nil:
+		return nil
+	case depth > maxNesting:
+		r.err = fmt.Errorf("it is nested deeper than %d", maxNesting)
+		return nil
 	case first < 0x80:
-		return first, nil
+		return first
 	case first < 0x90:
 		return r.mapOf(first&0xf, depth)
 	case first < 0xa0:
 		return r.list(first&0xf, depth)
 	case first < 0xc0:
-		return r.text(first & 0x1f)
-	case first == 0xc0, first == 0xc2, first == 0xc3, first >= 0xe0: // nil, booleans, small negative numbers
-		return nil, nil
-	case first >= 0xcc && first <= 0xcf:
-		return r.number(1 << (first - 0xcc))
-	case first >= 0xd0 && first <= 0xd3: // signed numbers
-		return r.number(1 << (first - 0xd0))
+		return string(r.take(first & 0x1f))
+	case first == 0xc0, first == 0xc2, first == 0xc3: // nil and booleans
+		return nil
+	case first >= 0xcc && first <= 0xd3: // four sizes without a sign, and four with one
+		return r.number(1 << (first & 3))
+	case first >= 0xd9 && first <= 0xdb:
+		return string(r.take(r.number(1 << (first - 0xd9))))
+	case first == 0xdc, first == 0xdd:
+		return r.list(r.number(2<<(first-0xdc)), depth)
+	case first == 0xde, first == 0xdf:
+		return r.mapOf(r.number(2<<(first-0xde)), depth)
 	}
-	lengths := map[uint64]uint64{0xd9: 1, 0xda: 2, 0xdb: 4, 0xdc: 2, 0xdd: 4, 0xde: 2, 0xdf: 4}
-	size, isKnown := lengths[first]
-	if !isKnown {
-		return nil, fmt.Errorf("it has a value of kind %#x", first)
-	}
-	n, err := r.number(size)
-	switch {
-	case err != nil:
-		return nil, err
-	case first >= 0xde:
-		return r.mapOf(n, depth)
-	case first >= 0xdc:
-		return r.list(n, depth)
-	}
-	return r.text(n)
+	r.err = fmt.Errorf("it has a value of kind %#x", first)
+	return nil
 }
 
-func (r *msgpack) text(n uint64) (any, error) {
-	text, err := r.take(n)
-	return string(text), err
-}
-
-func (r *msgpack) list(n uint64, depth int) (any, error) {
+func (r *msgpack) list(n uint64, depth int) any {
 	var values []any
-	for range n {
-		v, err := r.value(depth + 1)
-		if err != nil {
-			return nil, err
-		}
-		values = append(values, v)
+	for ; n > 0 && r.err == nil; n-- {
+		values = append(values, r.value(depth+1))
 	}
-	return values, nil
+	return values
 }
 
-func (r *msgpack) mapOf(n uint64, depth int) (any, error) {
+func (r *msgpack) mapOf(n uint64, depth int) any {
 	values := map[string]any{}
-	for range n {
-		key, err1 := r.value(depth + 1)
-		v, err2 := r.value(depth + 1)
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, err
-		}
-		if name, isText := key.(string); isText {
-			values[name] = v
-		}
+	for ; n > 0 && r.err == nil; n-- {
+		key, _ := r.value(depth + 1).(string)
+		values[key] = r.value(depth + 1)
 	}
-	return values, nil
+	return values
 }
