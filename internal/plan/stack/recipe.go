@@ -78,7 +78,7 @@ func (s *Stack) axes(known []recipe.Axis, cell matrix.Cell) []recipe.Axis {
 	for _, axis := range cell.Recipe.Axes {
 		named := func(a recipe.Axis) bool { return a.Name == axis.Name }
 		if slices.Contains(s.Agree, axis.Name) && !slices.ContainsFunc(known, named) {
-			known = append(known, recipe.Axis{Name: axis.Name, About: axis.About, Values: []string{cell.Axes[axis.Name]}})
+			known = append(known, recipe.Axis{Name: axis.Name, About: axis.About, Values: []string{cell.Axes[axis.Name]}, Finer: axis.Finer})
 		}
 	}
 	return known
