@@ -1,6 +1,7 @@
 package elf
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -21,16 +22,19 @@ type Use struct {
 const (
 	amdMetadata = 32 // NT_AMDGPU_METADATA
 	maxNesting  = 16 // of its lists and maps; compilers write 5 levels
+	maxNotes    = 4  // sections of an object; many can name the same bytes
 )
 
 // kernelUses returns the use of each kernel of an AMD code object by its name. Objects of
 // code object V2 and of other vendors have none.
 func kernelUses(code []byte, f *elf.File) (map[string]Use, error) {
 	uses := map[string]Use{}
+	looked := 0
 	for _, s := range f.Sections {
-		if s.Type != elf.SHT_NOTE {
+		if s.Type != elf.SHT_NOTE || looked == maxNotes {
 			continue
 		}
+		looked++
 		notes, err := bytesIn(code, s)
 		if err != nil {
 			return nil, err
@@ -52,7 +56,7 @@ func eachMetadata(notes []byte, found func([]byte) error) error {
 		if head+names+padded(content) > uint64(len(notes)) {
 			return errors.New("a note does not fit into its section")
 		}
-		if kind == amdMetadata && string(notes[head:][:6]) == "AMDGPU" {
+		if kind == amdMetadata && bytes.HasPrefix(notes[head:][:names], []byte("AMDGPU")) {
 			if err := found(notes[head+names:][:content]); err != nil {
 				return err
 			}

@@ -33,6 +33,7 @@ func TestDamagedMetadata(t *testing.T) {
 		"short text":    {"\xd9\x2ba_name", "\xd9\xffa_name", ""},
 		"endless list":  {"\x92\x01\x01", "\xdd\xff\xff", "its metadata: it ends within a value"},
 		"too deep":      {"\x82\xaeamdhsa.kernels", strings.Repeat("\x91", 16), "its metadata: it is nested deeper than 16"},
+		"short owner":   {"\x07\x00\x00\x00\x88\x01\x00\x00\x20\x00\x00\x00AMDGPU", "\x01\x00\x00\x00\x00\x00\x00\x00\x20\x00\x00\x00AMDGPU", "does not fit"},
 		"longer a note": {"\x07\x00\x00\x00\x88\x01", "\x07\x00\x00\x00\xff\x7f", "its metadata: a note does not fit into its section"},
 	} {
 		damaged := bytes.Replace(object, []byte(c.old), []byte(c.new), 1)
