@@ -30,7 +30,7 @@ func TestDamagedMetadata(t *testing.T) {
 	object := testdata(t, "llvm14-spills.gfx90a.o")
 	for name, c := range map[string]struct{ old, new, want string }{
 		"unknown kind":  {"\x82\xaeamdhsa", "\xc1\xaeamdhsa", "its metadata: it has a value of kind 0xc1"},
-		"short text":    {"\xd9\x2ba_name", "\xd9\xffa_name", ""},
+		"short text":    {"\xd9\x2ba_name", "\xd9\xffa_name", "its metadata: "},
 		"endless list":  {"\x92\x01\x01", "\xdd\xff\xff", "its metadata: it ends within a value"},
 		"too deep":      {"\x82\xaeamdhsa.kernels", strings.Repeat("\x91", 16), "its metadata: it is nested deeper than 16"},
 		"short owner":   {"\x07\x00\x00\x00\x88\x01\x00\x00\x20\x00\x00\x00AMDGPU", "\x01\x00\x00\x00\x00\x00\x00\x00\x20\x00\x00\x00AMDGPU", "does not fit"},
@@ -41,10 +41,6 @@ func TestDamagedMetadata(t *testing.T) {
 			t.Errorf("%s: nothing to replace", name)
 		}
 		got, err := deviceFunctions(bytes.NewReader(library(part{hipFatbin, elftest.Bundle(amdCode(gfx90a, damaged))})))
-		if c.want == "" {
-			check.That(t, err != nil, "%s: %v", name, got)
-			continue
-		}
 		check.Fails(t, err, c.want, got)
 	}
 }
