@@ -6,11 +6,8 @@ import (
 	"unicode"
 )
 
-// The bounds of a summary. GitHub Actions accepts one megabyte per step.
-const (
-	maxMarkdown = 900 << 10
-	maxText     = 400 // runes of one text
-)
+// maxText bounds one text of a summary, in runes.
+const maxText = 400
 
 // Markdown returns the summary of a run as a page: the headline, the table, and the
 // reasons why cells did not pass. Text of the run is escaped and never becomes markup.
@@ -19,18 +16,15 @@ func Markdown(run Run) string {
 	fmt.Fprintf(&page, "### builder: %s\n\n", inert(Headline(run)))
 	header, rows := Summary(run)
 	fmt.Fprintf(&page, "%s%s", row(header), strings.Repeat("| --- ", len(header))+"|\n")
-	var lines, faults []string
 	for _, cells := range rows {
-		lines = append(lines, row(cells))
+		page.WriteString(row(cells))
 	}
-	for _, r := range Reasons(run) {
-		faults = append(faults, r.lines())
+	for i, r := range Reasons(run) {
+		if i == 0 {
+			page.WriteString("\n")
+		}
+		page.WriteString(r.lines())
 	}
-	add(&page, lines, maxMarkdown/2, "cells")
-	if len(faults) > 0 {
-		page.WriteString("\n")
-	}
-	add(&page, faults, maxMarkdown, "faults")
 	return page.String()
 }
 
@@ -45,17 +39,6 @@ func (r Reason) lines() string {
 		text += "  - " + inert(r.Remedy) + "\n"
 	}
 	return text
-}
-
-// add adds lines to a page until it has a size, and says how many are left.
-func add(page *strings.Builder, lines []string, size int, what string) {
-	for i, line := range lines {
-		if page.Len() > size {
-			fmt.Fprintf(page, "\n%d more %s are in run.json.\n", len(lines)-i, what)
-			return
-		}
-		page.WriteString(line)
-	}
 }
 
 func row(cells []string) string {
