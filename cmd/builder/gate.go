@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"builder/cmd/builder/show"
 	"builder/internal/app/judge"
 	"builder/internal/base/diag"
+	"builder/internal/base/shell"
 	"builder/internal/files/inspect"
 	"builder/internal/gates/device"
 	"builder/internal/gates/gate"
@@ -205,8 +205,6 @@ func readDevice(c *cli.Context) (*judge.DeviceRequest, error) {
 	return o, errors.Join(errs...)
 }
 
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 func readEnv(env map[string]string, inherited, settings []string) error {
 	for _, name := range inherited {
 		if value, ok := os.LookupEnv(name); ok {
@@ -216,7 +214,7 @@ func readEnv(env map[string]string, inherited, settings []string) error {
 	var errs []error
 	for _, s := range settings {
 		name, value, ok := strings.Cut(s, "=")
-		if !ok || !variable.MatchString(name) || strings.HasPrefix(name, "NCCL_DEBUG") {
+		if !ok || !shell.Name(name) || strings.HasPrefix(name, "NCCL_DEBUG") {
 			errs = append(errs, diag.Errorf(diag.Usage, "--set-env: %q is not NAME=VALUE, or belongs to the gates", s))
 		}
 		env[name] = value

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,7 +18,7 @@ func Inside(dir string, max int64) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inside{root, dir, ".", max}, nil
+	return inside{root, dir, max}, nil
 }
 
 // ReadInside reads a file of at most max bytes. No link leads out of its directory.
@@ -34,17 +33,7 @@ func ReadInside(path string, max int64) ([]byte, error) {
 type inside struct {
 	root *os.Root
 	dir  string // prefix of paths in errors
-	sub  string // below root
 	max  int64
-}
-
-// Sub implements [fs.SubFS]. The directory need not exist.
-func (i inside) Sub(dir string) (fs.FS, error) {
-	if !fs.ValidPath(dir) {
-		return nil, &fs.PathError{Op: "open", Path: dir, Err: fs.ErrInvalid}
-	}
-	i.sub = path.Join(i.sub, dir)
-	return i, nil
 }
 
 // Open implements [fs.FS].
@@ -56,7 +45,7 @@ func (i inside) Open(name string) (fs.File, error) {
 	if err := i.check(name, info); err != nil {
 		return nil, err
 	}
-	f, err := i.root.OpenFile(path.Join(i.sub, name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := i.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, i.explain(name, err)
 	}
@@ -74,7 +63,7 @@ func (i inside) Stat(name string) (fs.FileInfo, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
-	info, err := i.root.Stat(path.Join(i.sub, name))
+	info, err := i.root.Stat(name)
 	return info, i.explain(name, err)
 }
 
@@ -106,7 +95,7 @@ func (i inside) check(name string, info fs.FileInfo) error {
 }
 
 // path returns the whole path of a name.
-func (i inside) path(name string) string { return filepath.Join(i.dir, i.sub, name) }
+func (i inside) path(name string) string { return filepath.Join(i.dir, name) }
 
 // explain adds the whole path to an error. It recognises a link out of the directory by
 // its message, because the standard library has no error value for it.
