@@ -26,9 +26,9 @@ import (
 
 // A Plan describes what run would do.
 type Plan struct {
-	Recipe   string        `json:"recipe"`
-	Cells    []PlannedCell `json:"cells"`
-	Excluded []Excluded    `json:"excluded"`
+	Recipe   string             `json:"recipe"`
+	Cells    []PlannedCell      `json:"cells"`
+	Excluded []matrix.Exclusion `json:"excluded"`
 }
 
 // A PlannedCell describes what run would do for one cell.
@@ -112,25 +112,15 @@ func testsOf(d lock.Draft) *PlannedTests {
 	return &PlannedTests{d.Tests.Project + " " + d.Tests.Version, t.QuickSeconds(), t.QuickSeconds() + t.FullSeconds()}
 }
 
-// Excluded is a combination of values without a cell.
-type Excluded struct {
-	Axes    map[string]string `json:"axes"`
-	Because string            `json:"because"`
-	Source  string            `json:"source"`
-	Instead []string          `json:"instead"` // valid combinations
-}
-
 // Explain explains what run would do. It returns the error with which run would end
 // before it builds anything. The plan is empty if nothing can be explained.
 func Explain(ctx context.Context, s Setup, r Selection) (Plan, error) {
-	p := Plan{Recipe: r.Recipe.Name, Cells: []PlannedCell{}, Excluded: []Excluded{}}
+	p := Plan{Recipe: r.Recipe.Name, Cells: []PlannedCell{}}
 	cells, left, err := matrix.Expand(r.Recipe, r.Filter)
 	if err != nil {
 		return Plan{}, err
 	}
-	for _, e := range left {
-		p.Excluded = append(p.Excluded, Excluded{e.Axes, e.Because, e.Source, notNil(e.Instead)})
-	}
+	p.Excluded = append([]matrix.Exclusion{}, left...)
 	planned, err := explainCells(ctx, s, r, cells)
 	if err != nil {
 		return Plan{}, err

@@ -32,10 +32,10 @@ type Request struct {
 // accepts an index after its Valid-Until date, as in snapshots and mirrors that are no
 // longer updated. The signature is checked in both cases.
 type Suite struct {
-	Name       string
-	Components []string
-	Priority   int
-	Stale      bool
+	Name       string   `yaml:"name" json:"name"`
+	Components []string `yaml:"components" json:"components"`
+	Priority   int      `yaml:"priority,omitempty" json:"priority,omitempty"`
+	Stale      bool     `yaml:"stale,omitempty" json:"stale,omitempty" jsonschema:"description=read the index past its Valid-Until: of a snapshot or a mirror that has stopped"`
 }
 
 // Resolve returns the packages of a request, sorted by name. It runs apt in its own

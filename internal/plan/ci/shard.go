@@ -26,9 +26,6 @@ func ParseShard(text string) (Shard, error) {
 	return Shard{Index: int(i), Count: int(n)}, nil
 }
 
-// String returns the shard in the form read by [ParseShard].
-func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Count) }
-
 // Holds reports whether the cell with the given id is in the shard: the first 8 bytes of
 // the id's sha256 determine it.
 func (s Shard) Holds(id string) bool {

@@ -19,6 +19,7 @@ import (
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
+	"builder/internal/input/deb"
 )
 
 // An Image is a base for building or running, as written. Exactly one of Debian and
@@ -51,14 +52,8 @@ type Debian struct {
 	Unpack   []string `yaml:"unpack,omitempty" json:"unpack,omitempty" jsonschema:"description=name/suite of packages whose files are laid into the image without their dependencies"`
 }
 
-// A Suite is a Debian release with apt's pin priority. Priority 0 means apt's default
-// of 500.
-type Suite struct {
-	Name       string   `yaml:"name" json:"name"`
-	Components []string `yaml:"components" json:"components"`
-	Priority   int      `yaml:"priority,omitempty" json:"priority,omitempty"`
-	Stale      bool     `yaml:"stale,omitempty" json:"stale,omitempty" jsonschema:"description=read the index past its Valid-Until: of a snapshot or a mirror that has stopped"`
-}
+// A Suite is a Debian release with apt's pin priority.
+type Suite = deb.Suite
 
 // A Fact is a property of an image and the shell command that verifies it. The
 // command's output, without surrounding white space, must equal Is.

@@ -32,10 +32,10 @@ type Cell struct {
 // An Exclusion is a requested combination that the recipe excludes. Axes holds the
 // requested values up to the first one that breaks a rule.
 type Exclusion struct {
-	Axes    map[string]string
-	Because string
-	Source  string
-	Instead []string // rows of the rule that match these values
+	Axes    map[string]string `json:"axes"`
+	Because string            `json:"because"`
+	Source  string            `json:"source"`
+	Instead []string          `json:"instead"` // rows of the rule that match these values; never nil
 }
 
 // A Forced is a value that was not requested and differs from the preferred one,
@@ -429,7 +429,7 @@ func (s *search) twins() error {
 }
 
 func (s *search) exclude() {
-	e := Exclusion{Axes: maps.Clone(s.point), Because: "no values of the other axes are compatible with it"}
+	e := Exclusion{Axes: maps.Clone(s.point), Because: "no values of the other axes are compatible with it", Instead: []string{}}
 	if s.broken != nil {
 		e.Because, e.Source, e.Instead = s.broken.Because, s.broken.Source, s.instead(s.broken)
 	}
@@ -443,7 +443,7 @@ const maxInstead = 8
 // of its condition. They are the available alternatives. If no row matches in all of
 // these axes, it lists the rows that match in one.
 func (s *search) instead(r *recipe.Rule) []string {
-	var rows, near []string
+	rows, near := []string{}, []string{}
 	for _, row := range r.OneOf {
 		about := maps.Clone(row)
 		maps.DeleteFunc(about, func(name, _ string) bool { return r.When[name] == "" })

@@ -304,14 +304,7 @@ func Find(all []*Recipe, name string) (*Recipe, error) {
 		}
 		names[i] = r.Name
 	}
-	unknown := diag.Errorf(diag.Usage, "unknown recipe %q", name)
-	if at := strings.IndexAny(name, "=@<>~!"); at > 0 && slices.Contains(names, name[:at]) {
-		return nil, unknown.WithHint("the version is an axis: %s --version %s", name[:at], strings.TrimLeft(name[at:], "=@<>~!"))
-	}
-	if first, _, several := strings.Cut(name, ","); several && slices.Contains(names, first) {
-		return nil, unknown.WithHint("give one recipe at a time: %s", first)
-	}
-	return nil, unknown.WithHint("%s", diag.DidYouMean(name, names))
+	return nil, diag.Errorf(diag.Usage, "unknown recipe %q", name).WithHint("%s", diag.DidYouMean(name, names))
 }
 
 // Fault adds the recipe's file to errors that were found after decoding and have no
