@@ -261,12 +261,16 @@ type ringReport struct {
 const ringCase = "collectives"
 
 func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
-	task := s.ring(ranksOfAllreduce)
-	end, err := s.start(ctx, frameworks(s.Expect), nil, task.launch("allreduce-2", s.Expect))
+	task, train := s.ring(ranksOfAllreduce), s.trainsToo()
+	l := task.launch(s.Expect)
+	if train {
+		l = s.training(s.Expect.Launcher, s.trainTask(s.Expect.Launcher, false)) // with the same ring
+	}
+	end, err := s.start(ctx, frameworks(s.Expect), nil, l)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return task.judge(end)
+	return s.judgeRing(task, end, train)
 }
 
 func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
@@ -275,42 +279,67 @@ func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return task.judge(ends[0])
+	return s.judgeRing(task, ends[0], false)
 }
 
-// launch returns the launch of ranks that do the collectives.
-func (r ring) launch(gate string, e recipe.Expect) launch {
-	l := launch{gate: gate, controller: e.Launcher, program: []string{"collectives.py", e.Import[0]}, limit: rankSeconds, clean: true}
+// launch returns the launch of ranks that do the collectives alone.
+func (r ring) launch(e recipe.Expect) launch {
+	l := launch{gate: "allreduce-2", controller: e.Launcher, program: []string{"collectives.py", e.Import[0]}, limit: rankSeconds, clean: true}
 	for _, part := range r {
 		l.parts = append(l.parts, part)
 	}
 	return l
 }
 
-// judge compares the reports of the collectives with the right results.
-func (r ring) judge(end ranksEnd) verdict.Verdict {
+// trainsToo reports whether the ranks of the gate train-step report the collectives too.
+// In a shared box one launch then answers both gates.
+func (s Subject) trainsToo() bool {
+	_, shared := s.Box.(*Shared)
+	return shared && wantsTraining(s.Expect)
+}
+
+// judgeRing compares the reports of the collectives with the right results. more says
+// that other reports follow: a fault behind the collectives is then one of those.
+func (s Subject) judgeRing(task ring, end ranksEnd, more bool) verdict.Verdict {
 	faults, err := end.faults()
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
 	var problems []string
 	reported := 0
-	for rank, of := range end.Ranks {
-		reports, err := reportsOf[ringReport](of)
+	for rank, r := range end.Ranks {
+		reports, err := reportsOf[ringReport](r)
 		if err != nil {
 			return verdict.Failed("rank %d: %v", rank, err)
 		}
-		if len(reports) != 1 || reports[0].Case != ringCase {
+		reports = slices.DeleteFunc(reports, func(r ringReport) bool { return r.Case != ringCase })
+		if len(reports) != 1 {
 			problems = append(problems, fmt.Sprintf("rank %d reported its collectives %d times", rank, len(reports)))
 			continue
 		}
 		reported++
-		problems = append(problems, r.problems(rank, reports[0])...)
+		problems = append(problems, task.problems(rank, reports[0])...)
 	}
-	if reported < len(end.Ranks) || len(problems) == 0 {
+	if len(problems) == 0 && more {
+		problems = faultsOfMaps(end)
+	} else if reported < len(end.Ranks) || len(problems) == 0 {
 		problems = append(faults, problems...)
 	}
-	return verdict.Judge(problems, []string{fmt.Sprintf("%d ranks started by %s, each with its own random values: allreduce, allgather and broadcast are right; each maps the wheel's extension", len(r), end.by)})
+	return verdict.Judge(problems, []string{fmt.Sprintf("%d ranks started by %s, each with its own random values: allreduce, allgather and broadcast are right; each maps the wheel's extension", len(task), end.by)})
+}
+
+// faultsOfMaps returns the problems of ranks that came to their end without the
+// extension. Ranks that did not come so far are judged by the gate of their later cases.
+func faultsOfMaps(end ranksEnd) (problems []string) {
+	for rank, r := range end.Ranks {
+		if !r.End {
+			continue
+		}
+		for _, problem := range strange(*r, end.digests) {
+			problems = append(problems, fmt.Sprintf("rank %d: %s", rank, problem))
+		}
+	}
+	return problems
 }
 
 // problems compares the report of a rank with the right results.

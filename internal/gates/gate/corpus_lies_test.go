@@ -364,9 +364,9 @@ func TestThreeRanks(t *testing.T) {
 			for i := range task {
 				task[i].Settings = map[string]string{"HOROVOD_CYCLE_TIME": "20", "HOROVOD_STALL_CHECK_TIME_SECONDS": "0.2"}
 			}
-			end, err := s.start(t.Context(), []string{"torch"}, nil, task.launch("allreduce-2", s.Expect))
+			end, err := s.start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
 			must.Succeed(t, err)
-			v := task.judge(end)
+			v := s.judgeRing(task, end, false)
 			check.That(t, (v.Status == verdict.Pass) == (c.says == "") && strings.Contains(v.Evidence, c.says), "want %q, got %+v", c.says, v)
 		})
 	}
@@ -393,7 +393,7 @@ sys.exit(max(rank.wait() for rank in ranks))
 		"horovod/torch/__init__.py": "import os\ndef init():\n    os.write(1, b'HEARD ' + os.read(int(os.environ['PMI_FD']), 9) + b'\\n')\n    os._exit(0)\n",
 	})
 	s.Expect.Launcher = "mpich"
-	end, err := s.start(t.Context(), []string{"torch"}, nil, s.ring(ranksOfAllreduce).launch("allreduce-2", s.Expect))
+	end, err := s.start(t.Context(), []string{"torch"}, nil, s.ring(ranksOfAllreduce).launch(s.Expect))
 	check.That(t, err == nil && strings.Contains(end.Log, "HEARD rank 0") && strings.Contains(end.Log, "HEARD rank 1"), "%+v, %v", end, err)
 }
 
@@ -417,6 +417,6 @@ print("SEEN" if seen().count(other) else "CLEAN", flush=True)
 `
 	s := onThisHost(t, map[string]string{"horovod/torch/__init__.py": spy})
 	task := s.ring(ranksOfAllreduce)
-	end, err := s.start(t.Context(), []string{"torch"}, nil, task.launch("allreduce-2", s.Expect))
+	end, err := s.start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
 	check.That(t, err == nil && strings.Count(end.Log, "CLEAN") == 2 && !slices.Contains(end.Ranks, nil), "%+v, %v", end, err)
 }

@@ -46,60 +46,60 @@ const (
 // badTraining lists wheels with a working import and allreduce, but wrong training.
 func badTraining() []bad {
 	const trainsWrongly = "would train wrongly or stop"
-	row := func(what, says string, change func(*madeReport)) bad {
+	row := func(what, says string, change func(*trainReport)) bad {
 		return refused(what, horovodROCm, func(s *specimen) { s.box.training = change }, "train-step", says, trainsWrongly)
 	}
-	ending := func(what string, change func(*madeReport), end func(*ranksEnd), says string) bad {
+	ending := func(what string, change func(*trainReport), end func(*ranksEnd), says string) bad {
 		b := row(what, says, nil)
 		b.change = func(s *specimen) { s.box.training, s.box.end = change, inTraining(end) }
 		return b
 	}
-	trained := func(r *madeReport) bool {
+	trained := func(r *trainReport) bool {
 		return len(r.Weights) == len(r.task.trained(0)) && !strings.HasSuffix(r.Case, "-alone")
 	}
-	torch := func(b bad, change func(*madeReport)) bad {
+	torch := func(b bad, change func(*trainReport)) bad {
 		b.of = horovodCUDA
 		b.change = func(s *specimen) { s.box.training = change }
 		return b
 	}
-	unreduced := func(r *madeReport) {
+	unreduced := func(r *trainReport) {
 		if trained(r) {
 			r.Weights = r.task.trained(r.Rank)
 		}
 	}
-	untilGroups := func(r *madeReport) {
+	untilGroups := func(r *trainReport) {
 		if strings.HasPrefix(r.Case, "optimizer") {
 			r.Case = ""
 		}
 	}
 	return []bad{
 		row("upstream's Horovod for ROCm: grouped_allreduce adds to a list elementwise",
-			"Incompatible shapes: [0] vs. [2,2]", func(r *madeReport) {
+			"Incompatible shapes: [0] vs. [2,2]", func(r *trainReport) {
 				if r.Case == "grouped-allreduce" {
 					r.Grouped, r.Error = nil, "InvalidArgumentError: {{function_node __wrapped__AddV2_device_CPU:0}} Incompatible shapes: [0] vs. [2,2] [Op:AddV2] name: "
 				}
 			}),
-		row("a grouped_allreduce that drops tensors of shape [1]", "Average of float32: 1 tensors returned for 3", func(r *madeReport) {
+		row("a grouped_allreduce that drops tensors of shape [1]", "Average of float32: 1 tensors returned for 3", func(r *trainReport) {
 			for i := range r.Grouped {
 				r.Grouped[i].Values = r.Grouped[i].Values[:1]
 			}
 		}),
-		row("a grouped_allreduce with floats as averages of integers", "Average of uint8: tensor 0 is [2.5] of type float32 and shape [1], expected [", func(r *madeReport) {
+		row("a grouped_allreduce with floats as averages of integers", "Average of uint8: tensor 0 is [2.5] of type float32 and shape [1], expected [", func(r *trainReport) {
 			if r.Grouped != nil {
 				r.Grouped[4].Types, r.Grouped[4].Values = []string{"float32", "float32", "float32"}, [][]float64{{2.5}, {6}, {5.5, 11, 17, 22}}
 			}
 		}),
-		row("a grouped_allreduce with scalars for vectors", "of type float32 and shape [], expected [", func(r *madeReport) {
+		row("a grouped_allreduce with scalars for vectors", "of type float32 and shape [], expected [", func(r *trainReport) {
 			if r.Grouped != nil {
 				r.Grouped[0].Shapes[0] = nil
 			}
 		}),
-		row("an allreduce with floats as averages of integers", "Average of int32: allreduce of one tensor returns [2.5] of type float64, expected [", func(r *madeReport) {
+		row("an allreduce with floats as averages of integers", "Average of int32: allreduce of one tensor returns [2.5] of type float64, expected [", func(r *trainReport) {
 			if r.Grouped != nil {
 				r.Grouped[2].Type, r.Grouped[2].One = "float64", []float64{2.5}
 			}
 		}),
-		row("sparse gradients in a group: the sum in place of the average", "sparse-in-a-group, rank 0: its weights are [15 1 2], expected [", func(r *madeReport) {
+		row("sparse gradients in a group: the sum in place of the average", "sparse-in-a-group, rank 0: its weights are [15 1 2], expected [", func(r *trainReport) {
 			if r.Case == "sparse-in-a-group" {
 				r.Weights = []float64{15, 1, 2}
 			}
@@ -107,45 +107,45 @@ func badTraining() []bad {
 		// Recorded with Horovod 0.28.1 of upstream, TensorFlow 2.18.1 and Keras 3.15.1. Without
 		// the patch every case after the broadcast of the weights ends this way.
 		row("upstream's Horovod beside Keras 3, whose variables differ from TensorFlow's",
-			"tape, rank 0: AttributeError:     AttributeError: 'SymbolicTensor' object has no attribute 'assign'", func(r *madeReport) {
+			"tape, rank 0: AttributeError:     AttributeError: 'SymbolicTensor' object has no attribute 'assign'", func(r *trainReport) {
 				if r.Case != "grouped-allreduce" && r.Case != "sparse-in-a-group" {
 					r.Weights, r.Error = nil, "AttributeError:     AttributeError: 'SymbolicTensor' object has no attribute 'assign'"
 				}
 			}),
 		row("upstream's Horovod, with a dense and a sparse gradient in a group",
-			"sparse-in-a-group, rank 0: AttributeError: 'tensorflow.python.framework.ops.EagerTensor' object has no attribute 'dense_shape'", func(r *madeReport) {
+			"sparse-in-a-group, rank 0: AttributeError: 'tensorflow.python.framework.ops.EagerTensor' object has no attribute 'dense_shape'", func(r *trainReport) {
 				if r.Case == "sparse-in-a-group" {
 					r.Weights, r.Error = nil, "AttributeError: 'tensorflow.python.framework.ops.EagerTensor' object has no attribute 'dense_shape'"
 				}
 			}),
-		row("gradients divided by a wrong number", "tape, rank 0: its weights are [", func(r *madeReport) {
+		row("gradients divided by a wrong number", "tape, rank 0: its weights are [", func(r *trainReport) {
 			if trained(r) {
 				r.Weights = r.task.summed()
 			}
 		}),
-		row("an optimizer that reduces nothing", "optimizer, rank 1: its weights are those of its own batch alone", func(r *madeReport) {
+		row("an optimizer that reduces nothing", "optimizer, rank 1: its weights are those of its own batch alone", func(r *trainReport) {
 			if strings.HasPrefix(r.Case, "optimizer") {
 				unreduced(r)
 			}
 		}),
 		torch(row("an optimizer for PyTorch that reduces nothing", "optimizer, rank 0: its weights are those of its own batch alone", nil), unreduced),
-		row("an optimizer that forgets accumulated gradients", "optimizer-accumulates, rank 0: its weights are [", func(r *madeReport) {
+		row("an optimizer that forgets accumulated gradients", "optimizer-accumulates, rank 0: its weights are [", func(r *trainReport) {
 			if r.Case == "optimizer-accumulates" {
 				r.Weights[0] += 0.01
 			}
 		}),
-		row("an optimizer that ignores its process set", "optimizer-alone, rank 0: its weights are those of the joined batch", func(r *madeReport) {
+		row("an optimizer that ignores its process set", "optimizer-alone, rank 0: its weights are those of the joined batch", func(r *trainReport) {
 			if r.Case == "optimizer-alone" {
 				r.Weights = r.task.trained(0, 1)
 			}
 		}),
-		row("gradients from the wrong rank", "tape, rank 0: its weights are those of the other rank's batch alone", func(r *madeReport) {
+		row("gradients from the wrong rank", "tape, rank 0: its weights are those of the other rank's batch alone", func(r *trainReport) {
 			if r.Case == "tape" {
 				r.Weights = r.task.trained(1 - r.Rank)
 			}
 		}),
-		row("two ranks, each training in a ring of its own", "tape, rank 0: it sees 1 ranks", func(r *madeReport) { r.Size = 1 }),
-		row("missing weights", "off by +Inf", func(r *madeReport) { r.Weights = nil }),
+		row("two ranks, each training in a ring of its own", "tape, rank 0: it sees 1 ranks", func(r *trainReport) { r.Size = 1 }),
+		row("missing weights", "off by +Inf", func(r *trainReport) { r.Weights = nil }),
 		ending("ranks that wait for each other until the time limit", untilGroups, func(e *ranksEnd) {
 			for _, r := range e.Ranks {
 				r.End, r.Exit = false, at(1)
@@ -219,7 +219,7 @@ func TestEveryControllerTrains(t *testing.T) {
 	v := trainStep.Check(t.Context(), subject)
 	check.That(t, v.Status == verdict.Pass && len(box.asked) == 2 && box.launch(t, 0).Launcher[0] == "mpirun" && box.launch(t, 1).Meet,
 		"%+v, %+v", v, box.asked)
-	s.box.training = func(r *madeReport) { r.Error = "RuntimeError: no" }
+	s.box.training = func(r *trainReport) { r.Error = "RuntimeError: no" }
 	subject.Box = s.box
 	judged(t, trainStep.Check(t.Context(), subject), verdict.Fail, "; gloo: grouped-allreduce, rank 0: RuntimeError: no")
 }

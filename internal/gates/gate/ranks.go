@@ -124,6 +124,7 @@ type launch struct {
 	horovodrun bool   // by the launcher of the artifact
 	parts      []any
 	program    []string // a file of this package and its arguments
+	scripts    []string // more files of the program
 	clean      bool     // it is to write no file but temporary ones
 	limit      int      // seconds
 }
@@ -192,7 +193,7 @@ func (s Subject) watch(ctx context.Context, r watchedRun) ([]ranksEnd, error) {
 			return nil, err
 		}
 		job.Launches, by = append(job.Launches, one), append(by, starter)
-		names = append(names, l.program[0])
+		names = append(append(names, l.program[0]), l.scripts...)
 	}
 	stdin, err := json.Marshal(job)
 	if err != nil {

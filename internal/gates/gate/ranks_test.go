@@ -10,7 +10,7 @@ import (
 // Without a change they are those of a good artifact.
 type played struct {
 	mapped   []mappedFile                // by every process
-	training func(*madeReport)           // changes a report, or omits it by clearing its case
+	training func(*trainReport)          // changes a report, or omits it by clearing its case
 	ring     func(*ringReport)           // the same
 	cases    [][]testCase                // of upstream's tests, by rank
 	end      func(rankLaunch, *ranksEnd) // changes the end of the ranks
@@ -67,7 +67,11 @@ func (p played) lines(l rankLaunch, rank int, device string) (lines []string) {
 	case "collectives.py":
 		return p.ringLines(partsOf[ringPart](l), rank)
 	case "train.py":
-		task := trainTask(partsOf[trainPart](l))
+		all := partsOf[trainPart](l)
+		if all[0].Collectives != nil {
+			lines = p.ringLines(ring{*all[0].Collectives, *all[1].Collectives}, rank)
+		}
+		task := trainTask(all)
 		for _, name := range trainCases[l.Program[1]] {
 			r := task.report(name, rank)
 			r.Device = device
@@ -75,7 +79,7 @@ func (p played) lines(l rankLaunch, rank int, device string) (lines []string) {
 				p.training(&r)
 			}
 			if r.Case != "" {
-				lines = append(lines, jsonOf(r.trainReport))
+				lines = append(lines, jsonOf(r))
 			}
 		}
 	case "gpu.py":
@@ -118,15 +122,9 @@ func (p played) ringLines(task ring, rank int) []string {
 	return []string{jsonOf(r)}
 }
 
-// A madeReport is the report of a rank that a test makes for a task.
-type madeReport struct {
-	trainReport
-	task *trainTask
-}
-
 // report returns the right report on a case.
-func (t trainTask) report(name string, rank int) madeReport {
-	r := madeReport{trainReport{Case: name, Rank: rank, Size: 2}, &t}
+func (t trainTask) report(name string, rank int) trainReport {
+	r := trainReport{Case: name, Rank: rank, Size: 2, task: &t}
 	if name == "grouped-allreduce" {
 		r.Grouped = t.groups()
 	} else {

@@ -96,8 +96,8 @@ func (s Subject) questions(task ring) (all []launch) {
 		ask("rendezvous", append([]string{"rendezvous.py"}, e.Import...)...)
 	}
 	if wantsCollectivesOfRanks(e) {
-		l := task.launch("launcher", e)
-		l.horovodrun = true
+		l := task.launch(e)
+		l.gate, l.horovodrun = "launcher", true
 		all = append(all, l)
 	}
 	return all

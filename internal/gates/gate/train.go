@@ -45,14 +45,15 @@ type trainTask [2]trainPart
 
 // A trainPart is the part of one rank.
 type trainPart struct {
-	Start   weights     `json:"start"`
-	Rate    float64     `json:"rate"`
-	Batches []batch     `json:"batches"` // by step
-	Sparse  float64     `json:"sparse"`
-	Dense   float64     `json:"dense"`
-	Grouped []groupPart `json:"grouped"`
-	Limit   int         `json:"limit"` // seconds until a rank gives up
-	GPUs    bool        `json:"gpus"`  // each rank on a GPU of its own
+	Start       weights     `json:"start"`
+	Rate        float64     `json:"rate"`
+	Batches     []batch     `json:"batches"` // by step
+	Sparse      float64     `json:"sparse"`
+	Dense       float64     `json:"dense"`
+	Grouped     []groupPart `json:"grouped"`
+	Limit       int         `json:"limit"`       // seconds until a rank gives up
+	GPUs        bool        `json:"gpus"`        // each rank on a GPU of its own
+	Collectives *ringPart   `json:"collectives"` // of the gate allreduce-2, asked first; nil for none
 }
 
 // A groupPart is a rank's part of a call of grouped_allreduce, with values by tensor.
@@ -203,6 +204,7 @@ type trainReport struct {
 	Error   string          `json:"error"`
 	Weights []float64       `json:"weights"`
 	Grouped []groupedResult `json:"grouped"`
+	task    *trainTask      // that of a test
 }
 
 type groupedResult struct {
@@ -260,26 +262,45 @@ func joinVerdicts(controllers []string, verdicts []verdict.Verdict) verdict.Verd
 
 // trains runs all cases with one controller.
 func (s Subject) trains(ctx context.Context, controller string, env map[string]string, gpus bool) verdict.Verdict {
-	module := s.Expect.Import[0]
-	task, load := newTrainTask(module, s.random("training")), frameworks(s.Expect)
-	l := launch{gate: "train-step", controller: controller, limit: rankSeconds, program: []string{"train.py", module}, clean: true}
+	task, load := s.trainTask(controller, gpus), frameworks(s.Expect)
 	if gpus {
-		l.gate, l.clean, load = "gpu-train-step", false, nil
+		load = nil
 	}
-	for _, part := range task {
-		part.GPUs = gpus
-		l.parts = append(l.parts, part)
-	}
-	end, err := s.start(ctx, load, env, l)
+	end, err := s.start(ctx, load, env, s.training(controller, task))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return judgeTraining(task, gpus, trainCases[module], end)
+	return judgeTraining(task, trainCases[s.Expect.Import[0]], end)
+}
+
+// trainTask returns the task for the ranks of a controller.
+func (s Subject) trainTask(controller string, gpus bool) trainTask {
+	task := newTrainTask(s.Expect.Import[0], s.random("training"))
+	collectives := !gpus && controller == s.Expect.Launcher && s.trainsToo()
+	for rank := range task {
+		task[rank].GPUs = gpus
+		if collectives {
+			task[rank].Collectives = &s.ring(ranksOfAllreduce)[rank]
+		}
+	}
+	return task
+}
+
+// training returns the launch of the ranks with a task.
+func (s Subject) training(controller string, task trainTask) launch {
+	l := launch{
+		gate: "train-step", controller: controller, limit: rankSeconds, scripts: []string{"collectives.py"},
+		parts: []any{task[0], task[1]}, program: []string{"train.py", s.Expect.Import[0]}, clean: true,
+	}
+	if task[0].GPUs {
+		l.gate, l.clean = "gpu-train-step", false
+	}
+	return l
 }
 
 // judgeTraining requires every case from both ranks, once. A rank that ended early is a
 // failure, and the first missing case names the place.
-func judgeTraining(task trainTask, gpus bool, cases []string, end ranksEnd) verdict.Verdict {
+func judgeTraining(task trainTask, cases []string, end ranksEnd) verdict.Verdict {
 	faults, err := end.faults()
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -303,7 +324,7 @@ func judgeTraining(task trainTask, gpus bool, cases []string, end ranksEnd) verd
 			case reports[0].Rank != rank:
 				problems = append(problems, fmt.Sprintf("rank %d sees itself as rank %d", rank, reports[0].Rank))
 			}
-			problem, off := task.judge(reports[0], gpus)
+			problem, off := task.judge(reports[0])
 			if problem != "" {
 				problems = append(problems, fmt.Sprintf("%s, rank %d: %s", name, rank, problem))
 			}
@@ -318,13 +339,13 @@ func judgeTraining(task trainTask, gpus bool, cases []string, end ranksEnd) verd
 
 // judge returns the problem of a report, and the distance of its weights from the
 // correct ones.
-func (t trainTask) judge(r trainReport, gpus bool) (problem string, off float64) {
+func (t trainTask) judge(r trainReport) (problem string, off float64) {
 	switch {
 	case r.Error != "":
 		return r.Error, 0
 	case r.Size != 2:
 		return fmt.Sprintf("it sees %d ranks", r.Size), 0
-	case gpus && r.Device != "cuda":
+	case t[0].GPUs && r.Device != "cuda":
 		return fmt.Sprintf("its results lie on %q, not on a GPU", r.Device), 0
 	case r.Case == "grouped-allreduce":
 		return t.judgeGrouped(r.Grouped), 0

@@ -1,4 +1,4 @@
-"""One rank of two: optimizer steps and grouped collectives, a report for each case.
+"""One rank of two: collectives, optimizer steps and grouped collectives, a report for each case.
 
 The part of a rank holds its own data and what to try. What is right is not known here.
 """
@@ -209,6 +209,10 @@ def torch_cases():
 
 cases = tensorflow_cases() if sys.argv[1].endswith(".tensorflow") else torch_cases()
 gc.freeze()  # no search for garbage among the objects of the framework
+if task["collectives"]:
+    import collectives
+
+    collectives.report(hvd, sys.argv[1].rsplit(".", 1)[1], task["collectives"])
 for name, case in cases.items():
     said = {"case": name, "rank": rank, "size": hvd.size()}
     try:
