@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"builder/internal/files/elf"
-	"builder/internal/files/wheel"
 )
 
 // claims holds what the bytes of Horovod's extension have of each part, by the name in
@@ -34,23 +33,9 @@ var classOfExtension = regexp.MustCompile(`^N7horovod6common\d+(MPIController|Gl
 
 // claims reads the extensions of the wheel.
 func (s Subject) claims(ctx context.Context) (claims, error) {
-	w, err := wheel.Open(s.Artifact)
-	if err != nil {
-		return nil, err
-	}
-	defer w.Close()
-	names, err := promised(w, s.Expect.Extensions)
-	if err != nil {
-		return nil, err
-	}
 	c := claims{}
-	for _, name := range names {
-		err := s.Unpacked.read(ctx, w, name, func(r io.ReaderAt) error { return c.read(r) })
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", name, err)
-		}
-	}
-	return c, nil
+	err := s.read(ctx, s.extensions, func(_ string, r io.ReaderAt) error { return c.read(r) })
+	return c, err
 }
 
 // read adds the parts of one extension.

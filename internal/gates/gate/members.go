@@ -16,32 +16,45 @@ type question func(name string, r io.ReaderAt) (problems, seen []string, err err
 
 // eachExtension runs a check on every promised extension.
 func eachExtension(ctx context.Context, s Subject, ask question) verdict.Verdict {
-	w, err := wheel.Open(s.Artifact)
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
-	}
-	defer w.Close()
-	names, err := promised(w, s.Expect.Extensions)
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
-	}
-	return s.each(ctx, w, names, ask)
+	return s.each(ctx, s.extensions, ask)
 }
 
-// each runs a check on these files.
-func (s Subject) each(ctx context.Context, w *wheel.Wheel, names []string, ask question) verdict.Verdict {
+// extensions lists the promised extensions.
+func (s Subject) extensions(w *wheel.Wheel) ([]string, error) {
+	return promised(w, s.Expect.Extensions)
+}
+
+// each runs a check on the chosen files of the wheel.
+func (s Subject) each(ctx context.Context, chosen func(*wheel.Wheel) ([]string, error), ask question) verdict.Verdict {
 	var problems, seen []string
-	for _, name := range names {
-		err := s.Unpacked.read(ctx, w, name, func(r io.ReaderAt) error {
-			bad, good, err := ask(name, r)
-			problems, seen = append(problems, bad...), append(seen, good...)
-			return err
-		})
-		if err != nil {
-			return verdict.Unmeasured("reading %s: %v", name, err)
-		}
+	err := s.read(ctx, chosen, func(name string, r io.ReaderAt) error {
+		bad, good, err := ask(name, r)
+		problems, seen = append(problems, bad...), append(seen, good...)
+		return err
+	})
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
 	}
 	return verdict.Judge(problems, seen)
+}
+
+// read reads the chosen files of the wheel.
+func (s Subject) read(ctx context.Context, chosen func(*wheel.Wheel) ([]string, error), read func(name string, r io.ReaderAt) error) error {
+	w, err := wheel.Open(s.Artifact)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	names, err := chosen(w)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := s.Unpacked.read(ctx, w, name, func(r io.ReaderAt) error { return read(name, r) }); err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // promised lists the files matching the patterns. A pattern without a file is an error,

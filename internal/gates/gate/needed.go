@@ -42,17 +42,12 @@ func (n neededSettings) Check(problem recipe.Report) {
 
 func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 	want := settings[neededSettings](s.Expect, "elf-needed")
-	w, err := wheel.Open(s.Artifact)
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
+	var extensions []string
+	all := func(w *wheel.Wheel) (names []string, err error) {
+		extensions, err = s.extensions(w)
+		return slices.Concat(extensions, strays(w, extensions)), err // forbidden libraries are forbidden for all files
 	}
-	defer w.Close()
-	extensions, err := promised(w, s.Expect.Extensions)
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
-	}
-	// Forbidden libraries are forbidden also for files not promised.
-	return s.each(ctx, w, slices.Concat(extensions, strays(w, extensions)), func(name string, r io.ReaderAt) (problems, seen []string, err error) {
+	return s.each(ctx, all, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err

@@ -333,7 +333,7 @@ func (s Subject) digests(patterns ...string) (map[string]string, error) {
 	}
 	digests := map[string]string{}
 	for _, name := range names {
-		if digests[name], err = s.Unpacked.digest(w, name); err != nil {
+		if digests[name], err = w.SHA256(name); err != nil {
 			return nil, err
 		}
 	}

@@ -17,13 +17,12 @@ import (
 type Unpacked struct {
 	mu      sync.Mutex
 	members map[string]wheel.Member
-	digests map[string]string
 	budget  *elf.Budget // of the wheel, shared by all gates
 }
 
 // NewUnpacked returns an empty Unpacked.
 func NewUnpacked() *Unpacked {
-	return &Unpacked{members: map[string]wheel.Member{}, digests: map[string]string{}}
+	return &Unpacked{members: map[string]wheel.Member{}}
 }
 
 // read calls a function with a member of the wheel and charges the cost to the budget.
@@ -46,23 +45,6 @@ func (u *Unpacked) read(ctx context.Context, w *wheel.Wheel, name string, read f
 		u.members[name] = r
 	}
 	return read(u.budget.Reader(ctx, r))
-}
-
-// digest returns the digest of a member of the wheel, which it computes once.
-func (u *Unpacked) digest(w *wheel.Wheel, name string) (digest string, err error) {
-	if u == nil {
-		return w.SHA256(name)
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	digest, ok := u.digests[name]
-	if !ok {
-		digest, err = w.SHA256(name)
-	}
-	if err == nil {
-		u.digests[name] = digest
-	}
-	return digest, err
 }
 
 // Close frees the libraries.
