@@ -206,7 +206,7 @@ func badStacks() []bad {
 			s.house.after = func(dir string) error {
 				return os.WriteFile(filepath.Join(dir, stack.Folder, "click-8.1.7-py3-none-any.whl"), []byte("other"), 0o600)
 			}
-		}, "wheelhouse", "click-8.1.7-py3-none-any.whl has sha256", add, "parts-agree"),
+		}, "wheelhouse", "click-8.1.7-py3-none-any.whl: expected sha256", add, "parts-agree"),
 		refused("a requirement missing in both the wheelhouse and the platform", openrlhf,
 			prints(found("2", "The package `ray` requires `jsonschema`, but it's not installed\n")),
 			"wheelhouse", "jsonschema (ray needs it)", add),
