@@ -20,7 +20,7 @@ func TestPrintFinding(t *testing.T) {
 		{Report: diagnose.Report{File: "b.log", Lines: 1}},
 	})
 	got := stdout.String()
-	for _, want := range []string{"a.log:2: error: x\n    needs: evil\n", "b.log: no known failure in 1 line\n", "2 files: 1 error, 0 warnings, 0 notes\n"} {
+	for _, want := range []string{"a.log:2: error: x\n    needs: evil\n", "b.log: no known failure in 1 line, and none shows NCCL or RCCL at work\n", "2 files: 1 error, 0 warnings, 0 notes\n"} {
 		check.That(t, strings.Contains(got, want), "lacks %q:\n%s", want, got)
 	}
 }
