@@ -227,6 +227,9 @@ func (l seenLibrary) values(feature string) seen {
 			break
 		}
 	}
+	if floor := l.Floors["IBVERBS"]; feature == "rdma" && floor != "" && found["linked"] != "" {
+		found["linked"] += ", and the node's libibverbs must have IBVERBS_" + floor
+	}
 	if problem := misplaced(l.name, found); feature == "framework" && problem != "" {
 		return seen{Unknown: problem}
 	}

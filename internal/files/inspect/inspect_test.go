@@ -113,6 +113,13 @@ func TestWheel(t *testing.T) {
 	check.That(t, f.Because[0] == "no library", "%+v", f)
 }
 
+// The node's libibverbs must be as new as the functions that a library links.
+func TestVersionOfVerbs(t *testing.T) {
+	r := inspectLibrary(t, elftest.Library{Needed: []string{"libibverbs.so.1"}, Undefined: elftest.From("libibverbs.so.1", "IBVERBS_1.12", "ibv_reg_dmabuf_mr")})
+	f, _ := r.Fact("rdma")
+	check.That(t, strings.HasSuffix(f.Because[0], "the node's libibverbs must have IBVERBS_1.12"), "%+v", f)
+}
+
 func TestClaim(t *testing.T) {
 	for _, c := range []struct{ local, name, want string }{
 		{"rocm5.7.tf2.13.0", "rocm", "5.7"},
