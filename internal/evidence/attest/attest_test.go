@@ -216,7 +216,7 @@ func TestACompilerCacheNeedsASecondBuild(t *testing.T) {
 	}
 }
 
-// TestTampering covers the table in docs/trust.md. A change of any part without the key
+// TestTampering backs the threat model in docs/trust.md. A change of any part without the key
 // must be detected, with its reason.
 func TestTampering(t *testing.T) {
 	for name, c := range map[string]struct {
