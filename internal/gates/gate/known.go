@@ -43,7 +43,7 @@ func KnownFaults(file string, is inspect.Report) []verdict.Verdict {
 	case len(at) > 0:
 		v.Status = verdict.Fail
 		v.Evidence = fmt.Sprintf("%s, lines %s: new_tensors += …; grouped_allreduce and DistributedOptimizer(groups=…) fail or lose tensors on ROCm (horovod#2453)", groupedAllreduce, strings.Join(at, " and "))
-		v.Remedy = "call allreduce for each tensor and pass no groups, or build the wheel with the patch grouped-allreduce; see docs/grouped-allreduce.md"
+		v.Remedy = "call allreduce for each tensor and pass no groups, or build the wheel with the patch grouped-allreduce; see docs/neighbours.md#grouped-allreduce"
 	default:
 		v.Status, v.Evidence = verdict.Pass, groupedAllreduce+": grouped_allreduce appends its tensors"
 	}

@@ -16,7 +16,7 @@ import (
 var trainStep = Gate{
 	Name:   "train-step",
 	Asks:   "after three optimizer steps, two ranks hold the weights of one process with the joined batch, and grouped_allreduce returns the correct values, shapes and types",
-	Remedy: "a job with this wheel would train wrongly or stop: gradients are not reduced, are divided by the wrong number or are taken from the wrong ranks; for grouped_allreduce see docs/grouped-allreduce.md",
+	Remedy: "a job with this wheel would train wrongly or stop: gradients are not reduced, are divided by the wrong number or are taken from the wrong ranks; for grouped_allreduce see docs/neighbours.md#grouped-allreduce",
 	Wants:  wantsTraining,
 	Needs:  Container,
 	check:  checkTraining,
