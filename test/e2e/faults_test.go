@@ -92,13 +92,13 @@ var faults = []fault{
 	{"the client, the engine or both are killed at random moments, repeatedly", "-", "the store verifies, and the run after the last kill succeeds", randomKills},
 }
 
-// docs/reliability.md has the same table of faults. TestE2E checks each row.
+// docs/exit-codes.md has the same table of faults. TestE2E checks each row.
 func TestFaultTable(t *testing.T) {
 	check.That(t, len(faults) >= 25, "%d faults, 25 are promised", len(faults))
-	golden.CheckSection(t, "../../docs/reliability.md", "<!-- faults -->\n", "<!-- end of faults -->", faultTable(faults))
+	golden.CheckSection(t, "../../docs/exit-codes.md", "<!-- faults -->\n", "<!-- end of faults -->", faultTable(faults))
 }
 
-// faultTable is the table of docs/reliability.md.
+// faultTable is the table of docs/exit-codes.md.
 func faultTable(rows []fault) string {
 	var b strings.Builder
 	b.WriteString("| fault | exit | afterwards |\n|---|---|---|\n")

@@ -9,35 +9,21 @@ from .plot import bars
 
 HEAD = """# Performance
 
-This page compares the time of builder with that of other tools for the same work, measured in turn on one machine. `test/compare/compare` writes the page, its pictures and [its figures](performance.json).
+This page compares the time of builder with that of other tools for the same work, measured in turn on one machine. `test/compare/compare` writes the page, its pictures and [its figures](performance.json):
 
 ```text
 test/compare/compare small                                # three rounds of all scenarios
 test/compare/compare horovod --rounds 1 --scenarios cold  # one build of Horovod
 ```
 
-The command needs root, Go, and a network for its first downloads. It includes buildah if you have installed it. It works below one directory (`--dir`) and removes it at the end. Run it on an otherwise idle machine.
+It needs root, Go, and a network for its first downloads. It includes buildah if you have installed it. Run it on an otherwise idle machine.
 
-Each figure is the time of the whole command. With several rounds, it is the median, with the least and the most in brackets. A ratio divides two figures of the same round, so that a slower machine affects both alike; the table has the median of the ratios. The comparison opens every wheel and fails if a wheel lacks the change of its round.
+Each figure is the time of the whole command: the median of the rounds, with the least and the most in brackets. A ratio divides two figures of the same round. The comparison opens every wheel and fails if a wheel lacks the change of its round.
 
 The rows on the compiler cache of builder are of 2026-11-26. Since then a changed patch or axis begins with an empty cache.
 """
 
-GATES = """## Gates
-
-All gates of a build on one wheel, Horovod 0.28.1 for ROCm 5.7 and TensorFlow 2.13, in a chroot of its run-time packages without the engine. Three rounds, each version in turn, 2026-11-27; 2 processors (AMD EPYC) with other work, before which the gates came first. Seconds and seconds of processors are the sums of the three rounds.
-
-| builder | seconds | processor seconds | ratio of seconds | ratio of processor seconds |
-| --- | --- | --- | --- | --- |
-| 427baaa2 | 63.2 | 107.5 | 1.00 | 1.00 |
-| 8e19d9c5 | 98.1 | 162.3 | 1.55 | 1.51 |
-| since then | 73.9 | 126.1 | 1.17 | 1.17 |
-
-427baaa2 took the word of the wheel. Since 8e19d9c5 every rank is watched from outside, `launcher` starts ranks of its own, and `python-source` compares the wheel with its source. Now one process for each container imports the framework, and forks its ranks.
-"""
-
-
-ANSWER = {True: "yes", False: "no", None: "not compared: another source"}
+ANSWER = {True: "the same bytes from", False: "other bytes from", None: "no comparison for"}
 
 
 def machine(m: dict) -> str:
@@ -52,7 +38,7 @@ def write(results: dict, directory: Path) -> None:
         picture = f"performance-{r['workload']}.svg"
         (directory / picture).write_text(bars(r["about"].split(":")[0], groups(r)))
         parts.append(section(r, picture))
-    parts.append(GATES)
+    parts.append(words(results["workloads"]))
     (directory / "performance.md").write_text("\n".join(parts))
 
 
@@ -70,18 +56,42 @@ def section(r: dict, picture: str) -> str:
         f"## {r['workload'].capitalize()}", "",
         f"{r['about']}. {r['jobs']} cells at a time, {plural(r['rounds'], 'round')}, {r['date']}, builder {r['version']}; {machine(r['machine'])}.", "",
         f"![ratios]({picture})", "",
-        "| scenario | tool | seconds | ratio to the bare script | ratio to builder |", "| --- | --- | --- | --- | --- |",
+        "| scenario | tool | seconds | ratio to the bare script |", "| --- | --- | --- | --- |",
     ]
     for s in r["scenarios"]:
-        for name, seconds in s["seconds"].items():
-            lines.append(f"| {s['name']} | {name} | {text(spread(seconds))} | {ratio(s, name, Bare.name)} | {ratio(s, name, Builder.name)} |")
+        for i, (name, seconds) in enumerate(s["seconds"].items()):
+            scenario = s["name"] if i == 0 else ""
+            lines.append(f"| {scenario} | {name} | {text(spread(seconds))} | {ratio(s, name, Bare.name)} |")
     lines += ["", *behind(r)]
-    lines += ["", "| scenario | means |", "| --- | --- |"]
-    lines += [f"| {s['name']} | {s['about']} |" for s in r["scenarios"]]
-    lines += ["", "| tool | version | command | preparation | same library as the bare script |", "| --- | --- | --- | --- | --- |"]
-    lines += [f"| {p['name']} | {p['version']} | {p['asked']} | {p['preparation']} s | {ANSWER[p['same-library']]} |" for p in r["peers"]]
+    lines += ["", *same(r)]
     lines += [""] + [f"Left out: {x['peer']}: {x['reason']}." for x in r["left-out"]]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def same(r: dict) -> list[str]:
+    """Lists the tools by the bytes of their library."""
+    said = []
+    for answer, text in ANSWER.items():
+        names = [p["name"].replace(",", " with") for p in r["peers"] if p["name"] != Bare.name and p["same-library"] is answer]
+        if names:
+            said.append(f"{text} {', '.join(names)}")
+    return [f"Beside the library of the bare script: {'; '.join(said)}."] if said else []
+
+
+def words(workloads: list) -> str:
+    """Explains each scenario and each tool once, for all workloads."""
+    scenarios = {s["name"]: s["about"] for r in workloads for s in r["scenarios"]}
+    peers = {p["name"]: p for r in workloads for p in r["peers"]}
+    lines = ["## Scenarios and tools", "", "| scenario | means |", "| --- | --- |"]
+    lines += [f"| {name} | {about} |" for name, about in scenarios.items()]
+    lines += ["", "| tool | command |", "| --- | --- |"]
+    lines += [f"| {titled(p)} | {p['asked']} |" for p in peers.values()]
+    return "\n".join(lines) + "\n"
+
+
+def titled(peer: dict) -> str:
+    """The name of a tool and its version, which for builder stands at each workload."""
+    return peer["name"] if peer["name"].startswith(Builder.name) else f"{peer['name']} {peer['version']}".rstrip()
 
 
 def behind(r: dict) -> list[str]:
