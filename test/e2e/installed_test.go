@@ -37,6 +37,8 @@ func installed(b *tool) {
 		python3 -m venv here
 		here/bin/pip install --quiet --no-index --find-links index builder-hpc
 		cp -r "$CELL" cell
+		mkdir bare
+		cp cell/*.whl bare
 		chmod -R a+rX .`)
 	packed, err := filepath.Glob(filepath.Join(dir, "index", "*.whl"))
 	must.Hold(b.t, err == nil && len(packed) == 1, "%v, %v", packed, err)
@@ -44,7 +46,8 @@ func installed(b *tool) {
 	must.Succeed(b.t, err)
 	check.That(b.t, info.Size() < 40e6, "%s has %d bytes", packed[0], info.Size())
 
-	wheel, key := filepath.Join(dir, "cell", filepath.Base(built.Artifacts[0].Path)), filepath.Join(dir, "key.pub")
+	name, key := filepath.Base(built.Artifacts[0].Path), filepath.Join(dir, "key.pub")
+	signed, bare := filepath.Join(dir, "cell", name), filepath.Join(dir, "bare", name)
 	public, err := os.ReadFile(filepath.Join(b.home, "key.pem.pub"))
 	must.Succeed(b.t, err, os.WriteFile(key, public, 0o644))
 	log := filepath.Join(dir, "job.log")
@@ -52,11 +55,12 @@ func installed(b *tool) {
 	for _, c := range []struct{ command, says string }{
 		{"list", "horovod"},
 		{"plan horovod --rocm 5.7", "horovod-0.28.1+rocm5.7-tf2.13.0-cp311"},
-		{"profile openrlhf", "NCCL_"},
+		{"profile openrlhf", "RAY_EXPERIMENTAL"},
 		{"patch show horovod", "findhip"},
 		{"diagnose " + log, "1 error"},
-		{"gate " + wheel + " --expect framework=tensorflow,nccl=rccl", "expect-nccl"},
-		{"verify " + wheel + " --trust " + key, "pass"},
+		{"gate " + bare + " --expect framework=tensorflow,nccl=rccl", "expect-nccl"},
+		{"show " + signed + " --trust " + key, "signed by"},
+		{"verify " + signed + " --trust " + key, "pass"},
 	} {
 		var out bytes.Buffer
 		cmd := exec.CommandContext(b.t.Context(), filepath.Join(dir, "here", "bin", "builder"), strings.Fields(c.command)...)
