@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -184,8 +185,12 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 	files := c.Sources.Fetcher(c.Workspace)
 	files.Tests = c.Most >= gate.Tests
 	jobs := min(engine.Jobs, len(build))
+	var fetcher run.Fetcher = files
+	if len(c.From) > 0 {
+		fetcher = checkingFetcher{files, c.preflight}
+	}
 	return run.Runner{
-		Fetcher: files, Engine: engine, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
+		Fetcher: fetcher, Engine: engine, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
 		Finder: reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note},
 		Out:    c.Out, Jobs: engine.Jobs, Gates: gatesAtOnce(jobs), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return run.NewWatch(c.Out, e.ID, c.Display) },
@@ -198,6 +203,21 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 			showDone(c.Display, cell)
 		},
 	}
+}
+
+// A checkingFetcher fetches the files of an entry if this host can build it. With places of
+// published cells, a run knows only when no place has a cell that it must be built.
+type checkingFetcher struct {
+	run.Fetcher
+	preflight func(context.Context, []lock.Entry) error
+}
+
+// Fetch implements [run.Fetcher].
+func (f checkingFetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error {
+	if err := f.preflight(ctx, []lock.Entry{e}); err != nil {
+		return err
+	}
+	return f.Fetcher.Fetch(ctx, e, progress)
 }
 
 // perGate is the memory set aside for a gate with two ranks that import a framework, in

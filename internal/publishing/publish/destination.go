@@ -74,6 +74,14 @@ func (d Directory) List(ctx context.Context) ([]index.Record, error) {
 	return d.Index.List(ctx)
 }
 
+// Bring implements [Source]. A missing directory is an error: its name may be mistyped.
+func (d Directory) Bring(ctx context.Context, key, dir string, vet index.Vet) (string, error) {
+	if _, err := os.Stat(d.dir); err != nil {
+		return "", err
+	}
+	return d.Index.Bring(ctx, key, dir, vet)
+}
+
 // Find implements [Catalogue].
 func (d Directory) Find(ctx context.Context, cell string) (Published, error) {
 	all, err := d.List(ctx)
