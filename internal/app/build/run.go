@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -327,16 +328,26 @@ func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
 func (c *cellRun) record(entries []lock.Entry) (err error) {
 	begun := report.Run{Builder: c.Version, Engine: c.Engines.Describe(), Started: time.Now()}
 	for _, e := range entries {
-		begun.Cells = append(begun.Cells, report.Cell{ID: e.ID, Key: e.Key(), Recipe: e.Recipe, Axes: e.Axes, Recipes: c.Catalogue.Site})
+		begun.Cells = append(begun.Cells, report.Cell{ID: e.ID, Key: e.Key(), Recipe: e.Recipe, Axes: e.Axes, Recipes: c.Catalogue.Site, Set: c.set()})
 	}
 	c.rec, err = report.NewRecorder(filepath.Join(c.Out, "run.json"), begun)
 	return err
 }
 
+// set returns the values of --set for the commands of the pages.
+func (c *cellRun) set() (values []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.Sources.Overrides)) {
+		for _, place := range c.Sources.Overrides[name] {
+			values = append(values, diag.Redact("source."+name+"="+place))
+		}
+	}
+	return values
+}
+
 // cellOf converts an outcome to its form in run.json.
 func (c *cellRun) cellOf(o run.Outcome) report.Cell {
 	cell := report.Cell{
-		ID: o.Entry.ID, Key: o.Entry.Key(), Recipe: o.Entry.Recipe, Axes: o.Entry.Axes, Recipes: c.Catalogue.Site,
+		ID: o.Entry.ID, Key: o.Entry.Key(), Recipe: o.Entry.Recipe, Axes: o.Entry.Axes, Recipes: c.Catalogue.Site, Set: c.set(),
 		From: o.From, Engine: diag.Redact(o.Engine), Artifacts: o.Artifacts, Verdicts: o.Verdicts,
 	}
 	for _, s := range o.Steps {

@@ -43,6 +43,7 @@ type Cell struct {
 	Recipe    string              `json:"recipe"`
 	Axes      map[string]string   `json:"axes"`
 	Recipes   string              `json:"recipes,omitempty"` // directory of --recipes, as given
+	Set       []string            `json:"set,omitempty"`     // values of --set, without passwords
 	Status    Status              `json:"status"`
 	From      From                `json:"from,omitempty"`
 	Engine    string              `json:"engine,omitempty"` // address of the engine that built it

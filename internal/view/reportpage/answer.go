@@ -76,6 +76,9 @@ func commandsOf(c report.Cell) []command {
 		for _, name := range slices.Sorted(maps.Keys(c.Axes)) {
 			words = append(words, "--"+name, c.Axes[name])
 		}
+		for _, value := range c.Set {
+			words = append(words, "--set", value)
+		}
 		return []command{{Why: "Build it again after the fix", Lines: []string{shell.Line(words...)}}}
 	}
 	dir, install := installed(c)

@@ -130,7 +130,11 @@ func TestCommands(t *testing.T) {
 		"nowhere":          {nowhere, ""},
 		"failed":           {report.Cell{ID: "tool-1", Recipe: "tool", Axes: map[string]string{"rocm": "5.7", "arch": "a b"}}, "builder run tool --arch 'a b' --rocm 5.7"},
 		"failed of a site": {report.Cell{ID: "tool-1", Recipe: "tool", Recipes: "our site"}, "builder run tool --recipes 'our site'"},
-		"unknown":          {unknown, ""},
+		"failed with --set": {
+			report.Cell{ID: "tool-1", Recipe: "tool", Axes: map[string]string{"version": "1"}, Set: []string{"source.tool=/a b"}},
+			"builder run tool --version 1 --set 'source.tool=/a b'",
+		},
+		"unknown": {unknown, ""},
 	} {
 		var lines []string
 		for _, c := range commandsOf(want.cell) {
