@@ -500,7 +500,7 @@ func wrongDigest(b *tool) {
 	// The store has the Debian packages already and lacks the sdist.
 	b.linkStore(home)
 	own.forget("92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0")
-	r := own.want(8, "run", "horovod", "--rocm", "5.7", "--set", "source.horovod="+bad)
+	r := own.want(8, "run", "horovod", "--rocm", "5.7", "--out", "out-wrong", "--set", "source.horovod="+bad)
 	contains(b.t, r.stderr, "horovod-0.28.1.tar.gz", "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0")
 }
 
