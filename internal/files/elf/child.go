@@ -20,7 +20,7 @@ import (
 // bundle, make them use gigabytes and minutes.
 const (
 	maxMemory  = 512 << 20
-	freeTime   = 4 * time.Second  // of a processor, for the libraries of one file
+	freeTime   = 3 * time.Second  // of a processor, for the libraries of one file
 	timePerMiB = time.Second / 32 // more for each MiB of that file
 	maxWait    = 10 * time.Minute // for a child that gets no processor
 )

@@ -89,7 +89,7 @@ func TestTheBudgetIsOfAllLibraries(t *testing.T) {
 	budget.left = time.Second / 2
 	for i := range 100 {
 		if targets, err := DeviceTargets(budget.Reader(t.Context(), bytes.NewReader(file))); err != nil {
-			check.That(t, strings.Contains(err.Error(), "more than 4s of a processor") && i >= 1, "library %d: %v, %v", i, targets, err)
+			check.That(t, strings.Contains(err.Error(), "more than 3s of a processor") && i >= 1, "library %d: %v, %v", i, targets, err)
 			return
 		}
 	}

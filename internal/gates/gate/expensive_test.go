@@ -44,10 +44,10 @@ func TestAnExpensiveWheelIsNotMeasured(t *testing.T) {
 	s.Unpacked = NewUnpacked()
 	defer s.Unpacked.Close()
 	v := deviceCode.Check(t.Context(), s)
-	judged(t, v, verdict.NotMeasured, "takes more than 4s of a processor")
+	judged(t, v, verdict.NotMeasured, "takes more than 3s of a processor")
 	start := time.Now()
 	s.Expect.Glibc = "2.17"
-	if v := glibcFloor.Check(t.Context(), s); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "takes more than 4s of a processor") || time.Since(start) > 5*time.Second {
+	if v := glibcFloor.Check(t.Context(), s); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "takes more than 3s of a processor") || time.Since(start) > 5*time.Second {
 		t.Errorf("the next gate: %+v", v)
 	}
 }
