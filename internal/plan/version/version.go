@@ -3,8 +3,10 @@
 // (torch's 2.10.0+cu129), post and development releases, free-threaded Python (3.14t)
 // and dates (20240821v2).
 //
-// hashicorp/go-version v1.9.0 treats a packaging revision as a pre-release and ignores
-// local parts. A version is always printed as written: 6.1 stays 6.1.
+// hashicorp/go-version compares the numbers. This package splits off and compares all
+// other parts itself, because go-version v1.9.0 treats a packaging revision as a
+// pre-release and ignores local parts. A version is always printed as written: 6.1
+// stays 6.1.
 package version
 
 import (
@@ -16,13 +18,16 @@ import (
 	"strings"
 	"sync"
 
+	goversion "github.com/hashicorp/go-version"
+
 	"builder/internal/base/diag"
 )
 
 // A Version is a parsed version. The zero value represents no version.
 type Version struct {
 	text     string
-	numbers  []int // as written; a valid version has at least one
+	core     *goversion.Version // the numbers
+	segments int                // how many numbers were written
 	phase    phase
 	serial   int    // number of the phase: 2 in rc2
 	revision int    // packaging revision: 1 in 2.29.7-1
@@ -83,13 +88,13 @@ func parse(text string) (Version, error) {
 	if m == nil || len(text) > maxText {
 		return Version{}, fmt.Errorf("%q is not a version", clip(text))
 	}
-	v := Version{text: text, phase: phases[m[2]], suffix: m[4], local: strings.ToLower(m[6])}
-	for number := range strings.SplitSeq(m[1], ".") {
-		n, err := strconv.Atoi(number)
-		if err != nil {
-			return Version{}, fmt.Errorf("%q is not a version: a number is too large", clip(text))
-		}
-		v.numbers = append(v.numbers, n)
+	core, err := goversion.NewVersion(m[1])
+	if err != nil {
+		return Version{}, fmt.Errorf("%q is not a version: a number is too large", clip(text))
+	}
+	v := Version{
+		text: text, core: core, segments: strings.Count(m[1], ".") + 1,
+		phase: phases[m[2]], suffix: m[4], local: strings.ToLower(m[6]),
 	}
 	v.serial, _ = strconv.Atoi(m[3]) // digits or empty
 	v.revision, _ = strconv.Atoi(m[5])
@@ -105,6 +110,9 @@ func clip(s string) string {
 
 // String returns the version as written.
 func (v Version) String() string { return v.text }
+
+// numbers returns the numbers as written. 6.1 has two, but go-version pads it to three.
+func (v Version) numbers() []int { return v.core.Segments()[:v.segments] }
 
 // IsPrerelease reports whether v precedes the final release with the same numbers.
 func (v Version) IsPrerelease() bool { return v.phase < final }
@@ -122,36 +130,29 @@ func Compare(a, b Version) int {
 
 // compareRelease compares without packaging revision and local part.
 func compareRelease(a, b Version) int {
+	if a.core == nil || b.core == nil {
+		return cmp.Compare(bit(a.core != nil), bit(b.core != nil))
+	}
 	return cmp.Or(
-		compareNumbers(a.numbers, b.numbers),
+		a.core.Compare(b.core),
 		cmp.Compare(a.phase, b.phase),
 		cmp.Compare(a.serial, b.serial),
 		cmp.Compare(a.suffix, b.suffix),
 	)
 }
 
-// compareNumbers compares numbers. A number that is not written is 0, and no version at all
-// comes before all others.
-func compareNumbers(a, b []int) int {
-	if len(a) == 0 || len(b) == 0 {
-		return cmp.Compare(len(a), len(b))
+func bit(b bool) int {
+	if b {
+		return 1
 	}
-	most := max(len(a), len(b))
-	return slices.Compare(padded(a, most), padded(b, most))
-}
-
-func padded(numbers []int, n int) []int {
-	if len(numbers) == n {
-		return numbers
-	}
-	return append(slices.Clone(numbers), make([]int, n-len(numbers))...)
+	return 0
 }
 
 // hasPrefix reports whether v is p, or p with further numbers: 6.1 is a prefix of
 // 6.1.3, but not of 6.10. All other parts stated by p must be equal. The suffixes must
 // always be equal, and only a pre-release is a prefix of a pre-release.
 func (v Version) hasPrefix(p Version) bool {
-	have, want := v.numbers, p.numbers
+	have, want := v.numbers(), p.numbers()
 	if v.IsPrerelease() && !p.IsPrerelease() || v.suffix != p.suffix {
 		return false
 	}
@@ -181,12 +182,13 @@ type term struct {
 	op      string
 	version Version
 	word    string
+	native  goversion.Constraints // of ~>, for which go-version computes the bounds
 }
 
-var operator = regexp.MustCompile(`^(>=|<=|!=|==|>|<|=)?\s*(\S.*)$`)
+var operator = regexp.MustCompile(`^(>=|<=|!=|==|~>|>|<|=)?\s*(\S.*)$`)
 
 // ParseConstraint parses a comma-separated list of comparisons, all of which must hold:
-// >=, >, <=, <, =, !=, and a bare version or word. A bare version allows itself and
+// >=, >, <=, <, =, !=, ~>, and a bare version or word. A bare version allows itself and
 // any further numbers: 6.1 allows 6.1.3 but not 6.10.
 func ParseConstraint(text string) (Constraint, error) {
 	if c, ok := constraints.Load(text); ok {
@@ -228,6 +230,11 @@ func parseTerm(text string) (term, error) {
 		return t, nil
 	}
 	t.version = v
+	if t.op == "~>" {
+		if t.native, err = goversion.NewConstraint("~> " + v.core.Original()); err != nil {
+			return term{}, fmt.Errorf("%q is not a constraint: %w", clip(text), err)
+		}
+	}
 	return t, nil
 }
 
@@ -237,7 +244,7 @@ var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+:-]*$`)
 // comparison with a pre-release, or !=. The zero Version satisfies no constraint, and
 // the zero Constraint allows no version.
 func (c Constraint) Allows(v Version) bool {
-	return len(v.numbers) > 0 && c.every(func(t term) bool { return t.allows(v) })
+	return v.core != nil && c.every(func(t term) bool { return t.allows(v) })
 }
 
 // AllowsText is like Allows for a value that may be a word, such as gfx90a. A word
@@ -287,6 +294,8 @@ func (t term) allows(v Version) bool {
 		return order <= 0
 	case "<":
 		return order < 0
+	case "~>":
+		return order >= 0 && t.native.Check(v.core)
 	}
 	return order == 0 // = and ==
 }
@@ -357,7 +366,7 @@ func Candidates(text string, known []string) []string {
 		return newest
 	}
 	want, err := Parse(text)
-	if err != nil || len(want.numbers) == 1 {
+	if err != nil || want.segments == 1 {
 		return nil
 	}
 	values := keep(newest, func(k string) bool {
@@ -382,8 +391,8 @@ func Coarser(text string, known []string) (value string, ok bool) {
 	}
 	most := 0
 	for _, k := range known {
-		if v, err := Parse(k); err == nil && len(v.numbers) < len(want.numbers) && want.hasPrefix(v) && len(v.numbers) > most {
-			value, most = k, len(v.numbers)
+		if v, err := Parse(k); err == nil && v.segments < want.segments && want.hasPrefix(v) && v.segments > most {
+			value, most = k, v.segments
 		}
 	}
 	return value, most > 0
@@ -443,7 +452,7 @@ func named(text string, known []string) ([]string, error) {
 	switch {
 	case len(values) == 0:
 		return nil, advise(diag.Errorf(diag.Usage, "%q is not a known value", clip(text)), text, known)
-	case len(want.numbers) == 1:
+	case want.segments == 1:
 		return nil, diag.Errorf(diag.Usage, "%q is not precise", text).
 			WithHint("write %s, or the range %s", strings.Join(Ascending(values), " or "), rangeOf(want))
 	}
@@ -452,7 +461,7 @@ func named(text string, known []string) ([]string, error) {
 
 // rangeOf returns a constraint for all versions with the major number of v.
 func rangeOf(v Version) string {
-	major := v.numbers[0]
+	major := v.numbers()[0]
 	return fmt.Sprintf("'>=%d,<%d'", major, major+1)
 }
 

@@ -77,7 +77,7 @@ func TestNothing(t *testing.T) {
 			t.Errorf("no constraint allows %v, or a word", v)
 		}
 	}
-	for _, text := range []string{"0", "=6.1", "!=6.1", ">=0", "on", "!=on"} {
+	for _, text := range []string{"0", "=6.1", "!=6.1", ">=0", "~>6.1", "on", "!=on"} {
 		if c, err := version.ParseConstraint(text); err != nil || c.Allows(none) || c.AllowsText("") {
 			t.Errorf("%s allows nothing: %v", text, err)
 		}
@@ -92,6 +92,7 @@ func TestConstraints(t *testing.T) {
 		// A packaging revision is not a pre-release.
 		{">=2.27", "2.29.7-1", true},
 		{">=2.29.7", "2.29.7-1", true},
+		{"~>2.29.0", "2.29.7-1", true},
 		{"=2.29.7", "2.29.7-1", true},
 		{"=2.29.7-2", "2.29.7-1", false},
 		{"2.29.7-2", "2.29.7-1", false},
@@ -127,6 +128,8 @@ func TestConstraints(t *testing.T) {
 		{">0.28.1", "0.28.1", false},
 		{">=6.0,<6.3", "6.2.4", true},
 		{">=6.0,<6.3", "6.3", false},
+		{"~>6.1", "6.2", true},
+		{"~>6.1.0", "6.2", false},
 		{"!=6.1", "6.1.0", false},
 		// Words.
 		{"gfx90a", "gfx90a", true},
@@ -270,7 +273,7 @@ func TestLowerBoundIsMonotone(t *testing.T) {
 func TestEveryVersionMeetsItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := anyVersion().Draw(t, "v")
-		for _, op := range []string{"", "=", "==", ">=", "<="} {
+		for _, op := range []string{"", "=", "==", ">=", "<=", "~>"} {
 			if c, err := version.ParseConstraint(op + v.String()); err != nil || !c.Allows(v) {
 				t.Fatalf("%s%v refuses %v: %v", op, v, v, err)
 			}
