@@ -60,7 +60,8 @@ func Diagnosable(args []string) ([]string, error) {
 	return files, nil
 }
 
-// logsIn returns the logs below the directory of one or more cells. In the output directory of a run, it leaves out cells of earlier runs.
+// logsIn returns the logs below the directory of one or more cells. In the output
+// directory of a run, it leaves out cells of earlier runs.
 func logsIn(dir string) ([]string, error) {
 	var files []string
 	run, err := report.Read(filepath.Join(dir, "run.json"))
