@@ -3,7 +3,9 @@ package attest
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/proven"
 )
@@ -15,6 +17,8 @@ func (b Bundle) Proof(sha256 string) (proven.Proof, error) {
 	}
 	definition := b.Provenance.Definition
 	c := proven.Proof{Recipe: definition.External.Recipe, Key: definition.Internal.Key, Wheel: sha256, Tests: proven.None}
+	onGPUs := verdictsOnGPUs(b.Verdicts())
+	c.GPUs = len(onGPUs) > 0 && !slices.ContainsFunc(onGPUs, func(v verdict.Verdict) bool { return v.Status != verdict.Pass })
 	for _, v := range b.Verdicts() {
 		if v.Status != verdict.Pass && v.Status != verdict.Waived {
 			continue
@@ -29,11 +33,23 @@ func (b Bundle) Proof(sha256 string) (proven.Proof, error) {
 		c.Rebuilt = c.Rebuilt || v.Gate == "reproducible"
 	}
 	for _, r := range b.Counted() {
-		c.GPUs = c.GPUs || r.Host != nil && len(r.Host.GPUs) > 0 && r.Result != "FAILED"
 		c.Day = max(c.Day, r.Finished.UTC().Format("2006-01-02"))
 	}
 	if c.Gates == 0 {
 		return c, fmt.Errorf("recording the proof: no gate passed for %s", definition.External.Cell)
 	}
 	return c, nil
+}
+
+// verdictsOnGPUs returns the verdicts of gates that need GPUs. A host with GPUs lacks
+// what the other gates need, so a whole round there says nothing about the GPUs.
+func verdictsOnGPUs(all []verdict.Verdict) (onGPUs []verdict.Verdict) {
+	for _, g := range gate.All() {
+		for _, v := range all {
+			if g.Name == v.Gate && g.Needs == gate.GPUs {
+				onGPUs = append(onGPUs, v)
+			}
+		}
+	}
+	return onGPUs
 }

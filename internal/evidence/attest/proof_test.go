@@ -25,3 +25,27 @@ func TestProofHasTheLevelOfTests(t *testing.T) {
 		check.That(t, err == nil && p.Tests == want, "recorded %q, want %q, %v", p.Tests, want, err)
 	}
 }
+
+// The record says that a cell passed on GPUs if every gate asked there passed. What the
+// host with GPUs could not measure of the other gates does not count.
+func TestProofOnGPUs(t *testing.T) {
+	verdicts := func(sources, allreduce, train verdict.Status) Bundle {
+		of := func(gate string, s verdict.Status) verdict.Verdict { return verdict.Verdict{Gate: gate, Status: s} }
+		built := NewTestResult([]verdict.Verdict{of("size", verdict.Pass)}, "k", "v1", nil, time.Time{})
+		there := NewTestResult([]verdict.Verdict{of("python-source", sources), of("gpu-allreduce", allreduce), of("gpu-train-step", train)}, "k", "v1", nil, time.Time{})
+		return Bundle{Provenance: &Provenance{Definition: Definition{Internal: Internal{Key: "k"}}}, Rounds: []TestResult{built, there}}
+	}
+	for name, tt := range map[string]struct {
+		b    Bundle
+		want bool
+	}{
+		"all passed":            {verdicts(verdict.Pass, verdict.Pass, verdict.Pass), true},
+		"sources not measured":  {verdicts(verdict.NotMeasured, verdict.Pass, verdict.Pass), true},
+		"training not measured": {verdicts(verdict.Pass, verdict.Pass, verdict.NotMeasured), false},
+		"a wrong sum":           {verdicts(verdict.Pass, verdict.Fail, verdict.Pass), false},
+		"waived":                {verdicts(verdict.Pass, verdict.Pass, verdict.Waived), false},
+	} {
+		p, err := tt.b.Proof("w")
+		check.That(t, err == nil && p.GPUs == tt.want, "%s: recorded %v, want %v, %v", name, p.GPUs, tt.want, err)
+	}
+}

@@ -46,7 +46,7 @@ type Proof struct {
 	Wheel   string `json:"wheel"`   // sha256 of the artifact
 	Gates   int    `json:"gates"`   // passed or waived
 	Rebuilt bool   `json:"rebuilt"` // a second build gave the same bytes
-	GPUs    bool   `json:"gpus"`    // a round of gates passed on GPUs
+	GPUs    bool   `json:"gpus"`    // every gate on GPUs passed
 	// Tests is the level of upstream's tests that passed: None, quick or full. It is
 	// empty in a record that does not state it.
 	Tests string `json:"tests,omitempty"`
@@ -63,7 +63,7 @@ type Standing struct {
 	Day     string `json:"day,omitempty"`     // of the newest verdict, in UTC
 	Gates   int    `json:"gates,omitempty"`   // passed or waived
 	Rebuilt bool   `json:"rebuilt,omitempty"` // a second build gave the same bytes
-	GPUs    bool   `json:"gpus,omitempty"`    // a round of gates passed on GPUs
+	GPUs    bool   `json:"gpus,omitempty"`    // every gate on GPUs passed
 	Tests   string `json:"tests,omitempty"`   // level of upstream's tests that passed; "" is unknown
 }
 
