@@ -14,7 +14,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/cmd/builder/config"
 	"builder/internal/app/plan"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/matrix"
@@ -23,14 +22,15 @@ import (
 	"builder/test/kit/must"
 )
 
-// bare removes all settings of the host's variables and files.
+// bare removes all settings of the host's variables.
 func bare(t *testing.T) {
 	t.Helper()
-	for _, key := range config.Keys() {
-		t.Setenv(config.Variable(key.Name), "") // Setenv restores it after the test
-		must.Succeed(t, os.Unsetenv(config.Variable(key.Name)))
+	for _, setting := range os.Environ() {
+		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "BUILDER_") {
+			t.Setenv(name, "") // Setenv restores it after the test
+			must.Succeed(t, os.Unsetenv(name))
+		}
 	}
-	t.Setenv(config.Override, "")
 	t.Setenv("BUILDER_HOME", t.TempDir())
 }
 
@@ -193,9 +193,9 @@ var builtIn = sync.OnceValue(func() catalogue.Catalogue {
 // site.
 func wired(args []string, stdout, stderr io.Writer) *cli.App {
 	if siteDir(args) != "" {
-		return newApp(args, configuration{}, stdout, stderr)
+		return newApp(args, stdout, stderr)
 	}
-	return wire(builtIn(), nil, configuration{}, stdout, stderr)
+	return wire(builtIn(), nil, stdout, stderr)
 }
 
 // hollow replaces the actions of the lowest verbs by do. For recipes it also reads the
@@ -271,28 +271,19 @@ func (v verb) find(words []string) (verb, bool) {
 	return own[i].find(words[1:])
 }
 
-// Every flag with a variable is a key of builder.yaml with the same name. Every key is
-// a flag of some verb or is read elsewhere.
-func TestKeysAreVariables(t *testing.T) {
-	seen := map[string]bool{"home": true, "mirror-debian": true, "mirror-debian-snapshot": true, "mirror-maven": true, "mirror-registry": true, "mirror-source": true, "python-index": true}
-	for key := range engineDefaults {
-		seen[key] = true
-	}
+// A flag and its variable have one name, and no variable without a flag has the name of one.
+func TestVariables(t *testing.T) {
+	ofFlags := map[string]bool{}
 	for _, v := range tool(t).all() {
 		for _, f := range v.options() {
-			name := f.(cli.Flag).Names()[0]
-			if len(f.GetEnvVars()) == 0 {
-				continue
+			name := "BUILDER_" + strings.ToUpper(strings.ReplaceAll(f.(cli.Flag).Names()[0], "-", "_"))
+			for _, variable := range f.GetEnvVars() {
+				check.That(t, variable == name, "%s: --%s has the variable %s", v.path(), f.(cli.Flag).Names()[0], variable)
+				ofFlags[variable] = true
 			}
-			seen[name] = true
-			check.That(t, f.GetEnvVars()[0] == config.Variable(name), "%s: --%s has the variable %s", v.path(), name, f.GetEnvVars()[0])
 		}
 	}
-	for _, key := range config.Keys() {
-		check.That(t, seen[key.Name], "nothing reads the key %s", key.Name)
-		delete(seen, key.Name)
-	}
-	for name := range seen {
-		t.Errorf("--%s has a variable, and no key of builder.yaml", name)
+	for _, v := range variables {
+		check.That(t, !ofFlags[v.name], "%s has a flag", v.name)
 	}
 }

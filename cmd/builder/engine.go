@@ -1,22 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"errors"
-	"os"
 	"runtime"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"builder/cmd/builder/config"
 	"builder/cmd/builder/show"
 	"builder/internal/app/host"
 	"builder/internal/base/diag"
 	"builder/internal/build/native"
 	"builder/internal/build/queue"
 	"builder/internal/view/term"
-	"builder/pipelines"
 )
 
 func engineCommand(out term.Printer) *cli.Command {
@@ -42,7 +38,7 @@ func engineCommand(out term.Printer) *cli.Command {
 					return err
 				}
 				out.Say("%s is %s", c.String("to"), native.ImageName)
-				out.Say("use it on another host with %s=%s", config.Variable(native.ImageKey), image)
+				out.Say("use it on another host with %s=%s", native.ImageVariable, image)
 				out.Say("or with docker load -i %s", c.String("to"))
 				return nil
 			}, &cli.StringFlag{Name: "to", Aliases: []string{"o"}, Usage: "write the image to `FILE`, which must not exist"}),
@@ -81,19 +77,6 @@ func readChoice(c *cli.Context, jobs int) (queue.Choice, error) {
 	return choice, errors.Join(err, err2)
 }
 
-// engineDefaults are the defaults of the settings of engines that have no flag: they are
-// variables and keys of builder.yaml.
-var engineDefaults = map[string]string{
-	"engine-patience": pipelines.Patience.String(),
-	host.CacheKey:     "60%", native.ImageKey: "",
-}
-
-// engineSetting returns a setting of engines that has no flag, and its variable.
-func engineSetting(key string) (text, variable string) {
-	variable = config.Variable(key)
-	return cmp.Or(os.Getenv(variable), engineDefaults[key]), variable
-}
-
 func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
 	e = host.Engines{StepLimit: c.Duration("step-limit"), Ccache: c.Bool("ccache"), Daemon: host.FindDaemon(c.Context)}
 	jobs := c.Int("jobs")
@@ -101,16 +84,13 @@ func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
 		return e, diag.Errorf(diag.Usage, "--jobs: %d is less than 1", jobs)
 	}
 	var errs [4]error
-	text, variable := engineSetting("engine-patience")
-	if e.Patience, err = time.ParseDuration(text); err != nil {
-		errs[0] = diag.Errorf(diag.Usage, "%s: %q is not a time", variable, text).WithHint("write a time with its unit, such as 90s, 10m or 12h")
+	if e.Patience, err = time.ParseDuration(enginePatience.value()); err != nil {
+		errs[0] = diag.Errorf(diag.Usage, "%s: %q is not a time", enginePatience.name, enginePatience.value()).WithHint("write a time with its unit, such as 90s, 10m or 12h")
 	}
-	text, variable = engineSetting(host.CacheKey)
-	if e.Native.Cache, err = host.CacheLimit(text, dir); err != nil {
-		errs[1] = diag.Errorf(diag.Usage, "%s: %w", variable, err)
+	if e.Native.Cache, err = host.CacheLimit(engineCache.value(), dir); err != nil {
+		errs[1] = diag.Errorf(diag.Usage, "%s: %w", engineCache.name, err)
 	}
-	image, _ := engineSetting(native.ImageKey)
-	e.Image, errs[2] = native.ParseEngineImage(image)
+	e.Image, errs[2] = native.ParseEngineImage(engineImage.value())
 	e.Choice, errs[3] = readChoice(c, min(max(jobs, 1), 4*runtime.NumCPU()))
 	return e, errors.Join(errs[:]...)
 }

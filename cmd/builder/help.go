@@ -132,10 +132,6 @@ var examples = map[string][]example{
 		{"builder key show > ours.pem.pub", "write a file for --trust on other hosts"},
 		{"builder key show builder.pub", "print a key with its id, to compare it with the id in a statement"},
 	},
-	"config show": {
-		{"builder config show", "print the settings, with file and line"},
-		{`builder config show --json | jq '.settings[] | select(.origin == "file")'`, "print only settings from files"},
-	},
 	"config init": {
 		{"builder config init site", "make empty directories with schemas"},
 		{"builder config init site horovod", "copy a recipe to change"},

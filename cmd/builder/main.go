@@ -38,7 +38,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	context.AfterFunc(ctx, stop)
 
 	printed, said := term.NewGuard(stdout), term.NewGuard(stderr)
-	tool := newApp(args, configure(), printed, said)
+	tool := newApp(args, printed, said)
 	switch {
 	case !completing(args):
 		args = arranged(args, tool)
@@ -69,13 +69,13 @@ var withoutRecipes = []string{"gate", "verify", "bench", "debug", "publish", "ke
 
 // newApp reads the catalogue and wires the verbs. It reads first, because every recipe is
 // a subcommand of run, plan and lock with its axes as flags.
-func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.App {
+func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 	load := catalogue.Load
 	if len(args) > 1 && slices.Contains(withoutRecipes, args[1]) && !completing(args) {
 		load = catalogue.WithoutRecipes
 	}
 	cat, err := load(siteDir(args), knownNames())
-	tool := wire(cat, err, conf, stdout, stderr)
+	tool := wire(cat, err, stdout, stderr)
 	if completing(args) {
 		tool.EnableBashCompletion, tool.BashComplete = true, suggest(args, cat.Names(), stdout)
 		completeWith(tool.BashComplete, tool.Commands)
@@ -84,7 +84,7 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 }
 
 // wire wires the verbs. Those that need the catalogue report the error of reading it.
-func wire(cat catalogue.Catalogue, err error, conf configuration, stdout, stderr io.Writer) *cli.App {
+func wire(cat catalogue.Catalogue, err error, stdout, stderr io.Writer) *cli.App {
 	out := term.Printer{Stdout: stdout, Stderr: stderr}
 	tool := &cli.App{
 		Name:            "builder",
@@ -103,10 +103,9 @@ func wire(cat catalogue.Catalogue, err error, conf configuration, stdout, stderr
 			group("Check", showCommand(out), gateCommand(out), verifyCommand(out), benchCommand(out)),
 			group("Look", listCommand(cat, err, out), patchCommand(cat, err, out), profileCommand(cat, out), diagnoseCommand(cat, out), debugCommand(out)),
 			group("Publish", publishCommand(cat, err, out), keyCommand(out)),
-			group("This host", doctorCommand(cat, err, out), engineCommand(out), storeCommand(cat, err, out), configCommand(conf, out)),
+			group("This host", doctorCommand(cat, err, out), engineCommand(out), storeCommand(cat, err, out), configCommand(out)),
 		),
 	}
-	conf.refuse(tool.Commands)
 	explain(tool)
 	hinted(tool.Commands, cat)
 	return tool

@@ -123,7 +123,6 @@ func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 		{"debug", "shell", evil, "--out", "run"},
 		{"publish", "own-1.0-cp311-cp311-linux_x86_64.whl", "--to", "ftp://me:hush@h/x"},
 		{"run", "nccl", "--from", "https://me:hush@127.0.0.1:1/x", "--trust", evil},
-		{"config", "show", "--json"},
 		{"engine", "status"},
 	} {
 		var stdout, stderr bytes.Buffer

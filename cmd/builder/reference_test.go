@@ -13,7 +13,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/cmd/builder/config"
 	"builder/images"
 	"builder/internal/plan/image"
 	"builder/recipes"
@@ -137,7 +136,7 @@ const referenceDir = "../../docs/reference"
 // TestReference compares docs/reference with the code; -update rewrites it.
 func TestReference(t *testing.T) {
 	v := tool(t)
-	pages := map[string]string{"README.md": referenceIndex(v), "builder-yaml.md": referenceConfig(v), "recipe.md": referenceRecipe(t), "images.md": referenceImages(t)}
+	pages := map[string]string{"README.md": referenceIndex(v), "recipe.md": referenceRecipe(t), "images.md": referenceImages(t)}
 	for _, below := range v.own() {
 		pages["builder-"+below.Name+".md"] = generated + referenceOf("#", below)
 	}
@@ -168,12 +167,11 @@ func referenceIndex(v verb) string {
 		}
 		fmt.Fprintf(&b, "| [`builder %s`](builder-%s.md) | %s |\n", below.Name, below.Name, tableCell(below.Usage))
 	}
-	fmt.Fprintf(&b, "\n## Variables\n\nA flag overrides its variable. A variable overrides [builder.yaml](builder-yaml.md), which overrides the default.\n\n| variable | is |\n| --- | --- |\n")
-	for _, key := range config.Keys() {
-		fmt.Fprintf(&b, "| `%s` | the key [`%s`](builder-yaml.md): %s |\n", config.Variable(key.Name), key.Name, tableCell(key.About))
+	fmt.Fprintf(&b, "\n## Variables\n\nA flag overrides its variable, and a variable overrides the default. The variable of `--step-limit` is `BUILDER_STEP_LIMIT`; the tables of the verbs name all. An empty variable means the default. A list is separated by commas. builder reads no configuration file: a foreign checkout must not decide which programs run, whom you trust, and who signs. These variables have no flag:\n\n| variable | is | default |\n| --- | --- | --- |\n")
+	for _, v := range variables {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", v.name, tableCell(v.about), code(v.fallback))
 	}
-	fmt.Fprintf(&b, "| `%s` | the only builder.yaml to read; if it is empty, builder reads none |\n", config.Override)
-	fmt.Fprintf(&b, "| `UV_PUBLISH_TOKEN`, or `UV_PUBLISH_USERNAME` and `UV_PUBLISH_PASSWORD` | credentials of an upload server, for uv; never in a file |\n")
+	fmt.Fprintf(&b, "| `UV_PUBLISH_TOKEN`, or `UV_PUBLISH_USERNAME` and `UV_PUBLISH_PASSWORD` | credentials of an upload server, for uv |  |\n")
 	fmt.Fprintf(&b, "\n## Axes\n\nAn axis is a flag of every verb with a RECIPE.\n")
 	run, _ := v.find([]string{"run"})
 	for _, r := range run.names() {
@@ -181,31 +179,6 @@ func referenceIndex(v verb) string {
 	}
 	fmt.Fprintf(&b, "\n[Exit codes](../exit-codes.md) are the same for every verb.\n")
 	return b.String()
-}
-
-// referenceConfig returns the page of builder.yaml.
-func referenceConfig(v verb) string {
-	text, err := os.ReadFile(filepath.Join("testdata", "builder-yaml.md"))
-	if err != nil {
-		return err.Error()
-	}
-	var keys strings.Builder
-	for _, key := range config.Keys() {
-		var verbs []string
-		fallback := engineDefaults[key.Name]
-		for _, below := range v.all() {
-			for _, f := range below.options() {
-				if f.(cli.Flag).Names()[0] == key.Name && len(f.GetEnvVars()) > 0 {
-					verbs, fallback = append(verbs, code(below.path())), defaultOf(f)
-				}
-			}
-		}
-		if len(verbs) == 0 || len(verbs) > 8 {
-			verbs = []string{"all"}
-		}
-		fmt.Fprintf(&keys, "| `%s` | %s | %s | %s | %s |\n", key.Name, key.Form, tableCell(key.About), code(fallback), strings.Join(verbs, ", "))
-	}
-	return generated + strings.Replace(string(text), "KEYS\n", keys.String(), 1)
 }
 
 // referenceOf returns the chapter of a verb and those of its subverbs. level is the prefix

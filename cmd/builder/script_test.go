@@ -492,7 +492,6 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	for _, args := range [][]string{
 		{"plan", "horovod"},
 		{"plan", "horovod", "--json"},
-		{"config", "show"},
 		{"--version"},
 		{"engine", "status"},
 	} {

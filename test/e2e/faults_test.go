@@ -69,7 +69,7 @@ var faults = []fault{
 		killEngine("engine.sh", "build"),
 	},
 	{"the client and the engine are killed together", "-", "the next run starts the engine and repeats the step", killBoth},
-	{"the engine hangs (SIGSTOP)", "0", "after `engine-patience`, builder restarts the engine and repeats the step", hungEngine},
+	{"the engine hangs (SIGSTOP)", "0", "after `BUILDER_ENGINE_PATIENCE`, builder restarts the engine and repeats the step", hungEngine},
 	{"a step hangs", "5", "after `--step-limit`, its processes are killed; the error names the step", hungStep},
 	{"a build process is killed, as by the kernel when memory runs out", "5", "the build fails and is not retried", killedCompiler},
 	{"the given engine cannot be reached", "9", "nothing is built; the error names the address", unreachableEngine},

@@ -1,7 +1,6 @@
 package show
 
 import (
-	"builder/cmd/builder/config"
 	"builder/internal/app/host"
 	"builder/internal/base/size"
 	"builder/internal/build/native"
@@ -90,22 +89,6 @@ func Export(out term.Printer, done host.Exported) {
 		out.Say("%s %s", c.ID, c.Key[:12])
 	}
 	out.Say("wrote %s: %d cells, %d files, %s", done.To, len(done.Cells), done.Files, size.Text(done.Bytes))
-}
-
-// Config prints settings with their origins as a table or as JSON.
-func Config(out term.Printer, settings []config.Shown, asJSON bool) error {
-	if asJSON {
-		return out.JSON(struct {
-			Schema   int            `json:"schema"`
-			Settings []config.Shown `json:"settings"`
-		}{1, settings})
-	}
-	var rows [][]string
-	for _, s := range settings {
-		rows = append(rows, []string{s.Key, term.Clean(s.Value), term.Clean(s.Place)})
-	}
-	out.Table([]string{"key", "value", "from"}, rows)
-	return nil
 }
 
 // Imported counts the files of an imported archive.

@@ -166,7 +166,7 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 	return "", client, false, err
 }
 
-// load loads the setting engine-image into a daemon that has no image of the engine.
+// load loads BUILDER_ENGINE_IMAGE into a daemon that has no image of the engine.
 func (e *engine) load(ctx context.Context, d daemon.Daemon) error {
 	image, err := fetchImage(ctx, e.Setup)
 	if err != nil {
@@ -216,7 +216,7 @@ func NativeEngine(s Setup) *native.Engine {
 	return native.New(s.Keys.Home, s.Keys.Note, o)
 }
 
-// fetchImage brings the setting engine-image into the store and returns its path there.
+// fetchImage brings BUILDER_ENGINE_IMAGE into the store and returns its path there.
 func fetchImage(ctx context.Context, s Setup) (string, error) {
 	kept, err := store.Open(home.StoreDir(s.Keys.Home))
 	if err != nil {

@@ -70,7 +70,7 @@ esac`)
 			ran, _ := os.ReadFile(filepath.Join(bin, "ran"))
 			switch {
 			case name == "a wrong file":
-				if diag.CodeOf(err) != diag.Fetch || there || ran != nil || !strings.Contains(firstHint(err), "the digest of engine-image") {
+				if diag.CodeOf(err) != diag.Fetch || there || ran != nil || !strings.Contains(firstHint(err), "the digest of BUILDER_ENGINE_IMAGE") {
 					t.Errorf("%v, %v; started with %s", there, err, ran)
 				}
 			case c.image != "":

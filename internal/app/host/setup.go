@@ -33,9 +33,6 @@ type Engines struct {
 	Daemon    func() (daemon.Daemon, bool) // the running Docker or Podman, see [FindDaemon]
 }
 
-// CacheKey is the configuration key for the size limit of an engine's cache.
-const CacheKey = "engine-cache"
-
 // CacheLimit returns the size limit of an engine's cache: a size, or a share of the disk of
 // a home. It is 0 if the size of the disk is unknown, so that the engine chooses.
 func CacheLimit(text, home string) (int64, error) {

@@ -145,7 +145,7 @@ func cellIDs(drafts []lock.Draft) []string {
 func updateLock(ctx context.Context, s Setup, r LockRequest) (LockResult, error) {
 	if s.Sources.forbids() != "" {
 		return LockResult{}, diag.Errorf(diag.Usage, "lock resolves names, which --locked and --offline forbid").
-			WithHint("add --locked=false --offline=false if builder.yaml or a variable sets them; --check compares without resolving")
+			WithHint("add --locked=false --offline=false if a variable sets them; --check compares without resolving")
 	}
 	drafts, err := r.drafts(s.Catalogue)
 	if err != nil {

@@ -75,9 +75,9 @@ func ParseOverrides(settings []string) (map[string][]string, error) {
 	return parsePlaces("--set", "source.", settings)
 }
 
-// ParseIndexes parses the values NAME=URL of the key python-index.
+// ParseIndexes parses the values NAME=URL of BUILDER_PYTHON_INDEX.
 func ParseIndexes(settings []string) (map[string]string, error) {
-	places, err := parsePlaces("python-index", "", settings)
+	places, err := parsePlaces("BUILDER_PYTHON_INDEX", "", settings)
 	indexes := map[string]string{}
 	for name, of := range places {
 		indexes[name] = of[0]
@@ -85,9 +85,9 @@ func ParseIndexes(settings []string) (map[string]string, error) {
 	return indexes, err
 }
 
-// ParseSourceMirrors parses the values NAME=PLACE of the key mirror-source.
+// ParseSourceMirrors parses the values NAME=PLACE of BUILDER_MIRROR_SOURCE.
 func ParseSourceMirrors(settings []string) (map[string][]string, error) {
-	return parsePlaces("mirror-source", "", settings)
+	return parsePlaces("BUILDER_MIRROR_SOURCE", "", settings)
 }
 
 // parsePlaces parses settings PREFIX NAME=PLACE. A place without :// is a path. what
@@ -116,7 +116,7 @@ func parsePlaces(what, prefix string, settings []string) (map[string][]string, e
 }
 
 // Places returns the places of sources that are tried first: those of --set before
-// those of mirror-source.
+// those of BUILDER_MIRROR_SOURCE.
 func (s Sources) Places() map[string][]string {
 	all := map[string][]string{}
 	for _, places := range []map[string][]string{s.Overrides, s.SourceMirrors} {

@@ -10,8 +10,8 @@ import (
 	"builder/internal/input/store"
 )
 
-// ImageKey is the setting that names an [EngineImage].
-const ImageKey = "engine-image"
+// ImageVariable is the variable that names an [EngineImage].
+const ImageVariable = "BUILDER_ENGINE_IMAGE"
 
 // An EngineImage is a file written by `builder engine image`, with its digest. The zero
 // value is none.
@@ -27,14 +27,14 @@ func ParseEngineImage(text string) (EngineImage, error) {
 	}
 	place, digest, _ := strings.Cut(text, "@sha256:")
 	if raw, err := hex.DecodeString(digest); err != nil || len(raw) != 32 || strings.ToLower(digest) != digest {
-		return EngineImage{}, diag.Errorf(diag.Usage, "%s: %s does not end in the digest of the file", ImageKey, store.Redact(text)).
+		return EngineImage{}, diag.Errorf(diag.Usage, "%s: %s does not end in the digest of the file", ImageVariable, store.Redact(text)).
 			WithHint("write PLACE@sha256:DIGEST with the digest that `builder engine image` or sha256sum prints")
 	}
 	if file, is := strings.CutPrefix(place, "file:"); is && !strings.HasPrefix(file, "//") {
 		place = file
 	}
 	if place == "" {
-		return EngineImage{}, diag.Errorf(diag.Usage, "%s: %s names no place of the image", ImageKey, text)
+		return EngineImage{}, diag.Errorf(diag.Usage, "%s: %s names no place of the image", ImageVariable, text)
 	}
 	return EngineImage{Place: store.Place(place), SHA256: digest}, nil
 }
@@ -59,14 +59,14 @@ func (i EngineImage) Fetch(ctx context.Context, kept *store.Store, offline bool)
 	if held, err := kept.Use(image); err == nil {
 		return held, nil
 	}
-	leaveOut := "or leave out " + ImageKey + ": builder then compiles the engine"
+	leaveOut := "or leave out " + ImageVariable + ": builder then compiles the engine"
 	if offline && i.remote() {
 		return "", diag.Errorf(diag.Fetch, "the engine's image %s is not in the store, and --offline was given", i.Place).
 			WithHint("run `builder engine up` once with a network, name a file, %s", leaveOut)
 	}
 	got, err := kept.Fetch(ctx, image, []store.Place{i.Place}, nil)
 	if diag.CodeOf(err) == diag.Fetch {
-		err = diag.HintAll(err, "correct the place or the digest of "+ImageKey+", "+leaveOut)
+		err = diag.HintAll(err, "correct the place or the digest of "+ImageVariable+", "+leaveOut)
 	}
 	return got, err
 }

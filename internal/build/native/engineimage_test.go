@@ -87,7 +87,7 @@ func TestFetchImage(t *testing.T) {
 		}
 	}
 	for _, place := range []string{remote, local} {
-		if hint, err := open(t.TempDir(), place, wrong, false); diag.CodeOf(err) != diag.Fetch || !strings.Contains(hint, "or the digest of engine-image") {
+		if hint, err := open(t.TempDir(), place, wrong, false); diag.CodeOf(err) != diag.Fetch || !strings.Contains(hint, "or the digest of BUILDER_ENGINE_IMAGE") {
 			t.Errorf("%s with another digest: %v, hint %q", place, err, hint)
 		}
 	}

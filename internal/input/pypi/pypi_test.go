@@ -224,7 +224,7 @@ func TestNamedIndex(t *testing.T) {
 
 	_, err = uv.Resolve(t.Context(), t.TempDir(), req)
 	e, _ := errors.AsType[*diag.Error](err)
-	must.Hold(t, e != nil && e.Code == diag.Usage && strings.Contains(e.Hint, "python-index: [rocm=URL]"), "without an address: %+v", err)
+	must.Hold(t, e != nil && e.Code == diag.Usage && strings.Contains(e.Hint, "BUILDER_PYTHON_INDEX=rocm=URL"), "without an address: %+v", err)
 
 	uv.indexes = map[string]string{"rocm": named + "/simple"}
 	got, err := uv.Resolve(t.Context(), t.TempDir(), req)

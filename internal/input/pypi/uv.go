@@ -60,7 +60,7 @@ func (t Tool) question(requirements []string) (text []byte, of map[string]string
 			name, index := wheel.NormalName(m[2]), m[3]
 			if t.indexes[index] == "" {
 				return nil, nil, diag.Errorf(diag.Usage, "%s comes from the Python index %s, whose address is not known", name, index).
-					WithHint("add its address to builder/builder.yaml of your configuration directory: python-index: [%s=URL]", index)
+					WithHint("give its address: export BUILDER_PYTHON_INDEX=%s=URL", index)
 			}
 			line, of[name], sources[name] = m[1], index, map[string]string{"index": index}
 		}

@@ -32,7 +32,7 @@ type EngineState struct {
 	Image     string        // the engine's image in Docker or Podman, or the image to pull; "" is unknown
 	Holds     bool          // Docker or Podman has the image
 	Wanted    string        // the version required by builder
-	From      string        // the place of engine-image, where a run gets the engine if it has none; "" if none is set
+	From      string        // the place of BUILDER_ENGINE_IMAGE, where a run gets the engine if it has none; "" if none is set
 	Built     bool          // native: its programs are built
 	Running   bool          // native
 	Current   bool          // native: the running engine is the wanted one and answers

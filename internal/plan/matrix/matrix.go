@@ -148,8 +148,7 @@ func joined(axes map[string]string, format, separator string) string {
 }
 
 // search walks over the axes: first all selected values of the axes named by the
-// filter, then the first compatible value of each other axis, those of builder.yaml
-// before those of the recipe.
+// filter, then the first compatible value of each other axis.
 type search struct {
 	recipe   *recipe.Recipe
 	order    []recipe.Axis // named axes first, each with its selected values
