@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"builder/internal/plan/lock"
+	"builder/internal/view/progress"
 )
 
 // Step is the record of one step.
@@ -17,6 +18,7 @@ type Step struct {
 	Started time.Time `json:"started,omitzero"`
 	Seconds float64   `json:"seconds"`
 	Cached  bool      `json:"cached"`
+	Beside  bool      `json:"beside,omitempty"` // see [progress.Beside]
 	Failed  bool      `json:"failed,omitempty"`
 }
 
@@ -54,5 +56,7 @@ func (r *recorded) StepStarted(step string) io.Writer {
 
 func (r *recorded) StepDone(step string, d time.Duration, cached bool, err error) {
 	r.Events.StepDone(step, d, cached, err)
-	r.result.Steps = append(r.result.Steps, Step{Name: step, Started: time.Now().Add(-d), Seconds: d.Seconds(), Cached: cached, Failed: err != nil})
+	beside := d == progress.Beside
+	d = max(0, d)
+	r.result.Steps = append(r.result.Steps, Step{Name: step, Started: time.Now().Add(-d), Seconds: d.Seconds(), Cached: cached, Beside: beside, Failed: err != nil})
 }

@@ -59,7 +59,10 @@ func (e event) said() string {
 // ended returns the final state with its duration and error.
 func (e event) ended() string {
 	text := e.status
-	if e.status != cached {
+	switch {
+	case e.took == Beside:
+		text += " beside the gates before it"
+	case e.status != cached:
 		text += " " + term.Duration(e.took)
 	}
 	if e.text != "" {

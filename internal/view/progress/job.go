@@ -26,6 +26,7 @@ type step struct {
 	over, waits bool
 	last        string    // last line of its log
 	shown       time.Time // when a plain log last mentioned the step
+	said        string    // what the step said then
 }
 
 func newJob(id string, planned bool) *job {

@@ -14,6 +14,10 @@ import (
 // systems from taking a long compilation for a hung job.
 const heartbeat = 30 * time.Second
 
+// maxPause is the longest silence of a step that says nothing new. Some CI systems end a
+// job after ten minutes of silence.
+const maxPause = 5 * time.Minute
+
 // plain writes a log: one line with the time per event.
 type plain struct {
 	w       io.Writer
@@ -40,17 +44,31 @@ func (p *plain) event(b *bytes.Buffer, e event, now moment) {
 		}
 		p.line(b, now, cell, e.said())
 	default:
-		p.line(b, now, e.cell, e.step, e.said())
+		p.line(b, now, now.named(e), e.step, e.said())
 	}
 }
 
-// beat writes a line for each step silent for too long.
+// named returns the cell of an event. In a run of one cell, only the first step and the end
+// of the cell name it.
+func (m moment) named(e event) string {
+	if len(m.jobs) == 1 && m.jobs[0].planned && e.step != "" && m.jobs[0].since.After(m.jobs[0].begun) {
+		return ""
+	}
+	return e.cell
+}
+
+// beat writes a line for each step silent for too long. While the step says nothing new,
+// its lines come at 30 seconds, one minute, two and so on, and at least every 5 minutes.
 func (p *plain) beat(b *bytes.Buffer, now moment) {
 	for _, j := range now.jobs {
-		if !j.running() || j.over || now.time.Sub(j.shown) < heartbeat {
+		pause := heartbeat
+		if j.says() == j.said {
+			pause = max(pause, min(j.shown.Sub(j.since), maxPause))
+		}
+		if !j.running() || j.over || now.time.Sub(j.shown) < pause {
 			continue
 		}
-		j.shown = now.time
+		j.shown, j.said = now.time, j.says()
 		text := "running "
 		if j.waits {
 			text = "waiting "
@@ -59,7 +77,8 @@ func (p *plain) beat(b *bytes.Buffer, now moment) {
 		if says := j.says(); says != "" {
 			text += ": " + term.Truncate(says, maxText)
 		}
-		p.line(b, now, term.OneLine(j.id), term.OneLine(j.name), text)
+		e := event{cell: term.OneLine(j.id), step: term.OneLine(j.name)}
+		p.line(b, now, now.named(e), e.step, text)
 	}
 }
 

@@ -134,6 +134,39 @@ func TestPlain(t *testing.T) {
 		"00:01:19 "+horovod("6.2")+" memory cached")
 }
 
+// In a run of one cell, the first step and the end name it. A step that says nothing new
+// is mentioned at growing intervals.
+func TestPlainOfOneCell(t *testing.T) {
+	same(t, logged(t, progress.Options{}, func(p *progress.Display) {
+		p.Run([]string{"tool-1"})
+		p.Start("tool-1", "fetch")
+		time.Sleep(time.Second)
+		p.Done("tool-1", "fetch", time.Second, false, nil)
+		p.Start("tool-1", "engine")
+		time.Sleep(14*time.Minute + 100*time.Millisecond)
+		p.Line("tool-1", "linking")
+		time.Sleep(5 * time.Minute)
+		p.Done("tool-1", "engine", 19*time.Minute, false, nil)
+		p.Start("tool-1", "gate import")
+		p.Done("tool-1", "gate import", progress.Beside, false, nil)
+		p.CellDone("tool-1", "pass", true, 20*time.Minute, "")
+	}),
+		"00:00:00 tool-1 fetch started",
+		"00:00:01 tool-1 fetch done 1.0s",
+		"00:00:01 engine started",
+		"00:00:31 engine running 30.0s",
+		"00:01:01 engine running 1m0s",
+		"00:02:01 engine running 2m0s",
+		"00:04:01 engine running 4m0s",
+		"00:08:01 engine running 8m0s",
+		"00:13:01 engine running 13m0s",
+		"00:14:01 engine running 14m0s: linking",
+		"00:19:01 engine done 19m0s",
+		"00:19:01 gate import started",
+		"00:19:01 gate import done beside the gates before it",
+		"00:19:01 tool-1 pass 20m0s")
+}
+
 func TestVerbose(t *testing.T) {
 	two := func(p *progress.Display) {
 		p.Run([]string{"tool-1", "tool-2"})
