@@ -179,6 +179,10 @@ func TestRun(t *testing.T) {
 	if len(done.Cells) != 1 || cell.ID != "tiny-1.0" || report.StatusOf(cell) != report.Pass || cell.From != report.Build || len(cell.Verdicts) == 0 || done.Builder != "1.2.3" {
 		t.Errorf("%+v", done)
 	}
+	key, err := s.Keys.Signing()
+	must.Succeed(t, err)
+	check.Same(t, "signers", []string{key.Public().ID}, cell.Signers)
+	check.Same(t, "not asked", []string{"a second build: builder verify " + cell.Artifacts[0].Path + " --rebuild --attach"}, cell.NotAsked)
 	read, err := report.Read(filepath.Join(out, "run.json"))
 	returned, err1 := json.MarshalIndent(done.Cells, "", "  ") // written times are rounded
 	written, err2 := json.MarshalIndent(read.Cells, "", "  ")
@@ -204,6 +208,33 @@ func TestRun(t *testing.T) {
 	plan, err := plan.Explain(t.Context(), s.Setup.Setup, of)
 	check.That(t, err == nil && plan.Cells[0].Known && plan.Cells[0].Key == cell.Key,
 		"the plan does not know the result: %+v, %v", plan, err)
+}
+
+// breaks is an engine whose compiler finds an error.
+type breaks struct{}
+
+func (breaks) Build(_ context.Context, _ run.Job, events run.Events, _ run.Look) error {
+	fmt.Fprint(events.StepStarted("build"), "gcc -c a.c\na.c:1:10: fatal error: nosuch.h: No such file or directory\n    1 | #include <nosuch.h>\n      |          ^~~~~~~~~~\ncompilation terminated.\n")
+	err := diag.Errorf(diag.Build, "exit 1")
+	events.StepDone("build", time.Second, false, err)
+	return fmt.Errorf("step build: %w", err)
+}
+
+// run.json has the first error of the compiler and the command of the shell, as the
+// terminal has them.
+func TestRunThatDoesNotCompile(t *testing.T) {
+	s, of := newSession(t, breaks{})
+	out := filepath.Join(t.TempDir(), "out")
+	done, err := build.Run(t.Context(), *s, build.RunRequest{Selection: of, Out: out})
+	failed := done.Cells[0].Error
+	must.Hold(t, diag.CodeOf(err) == diag.Build && failed != nil, "%+v, %v", done, err)
+	check.Same(t, "cause", []string{
+		"a.c:1:10: fatal error: nosuch.h: No such file or directory", "1 | #include <nosuch.h>", "|          ^~~~~~~~~~",
+	}, failed.Cause)
+	check.Same(t, "shell", "builder debug shell tiny-1.0 --out "+out, failed.Shell)
+	check.That(t, strings.Contains(failed.Hint, "`"+failed.Shell+"` opens a shell"), "the hint is %q", failed.Hint)
+	check.Same(t, "hint of the error", failed.Hint, diag.All(err)[0].Hint)
+	check.That(t, diag.All(err)[0].LogPath != "" && diag.All(err)[0].Log[0] == failed.Cause[0], "%+v", diag.All(err)[0])
 }
 
 // A wheel refused by a gate is set aside, neither signed nor stored.

@@ -3,7 +3,6 @@ package build
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"builder/internal/app/host"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
+	"builder/internal/base/shell"
 	"builder/internal/build/run"
 	"builder/internal/files/artifact"
 	"builder/internal/plan/lock"
@@ -156,12 +156,12 @@ func shellAt(o run.Outcome, out string) string {
 	if !slices.Contains(DebugSteps(), step) {
 		return ""
 	}
-	command := "builder debug shell " + o.Entry.ID
+	words := []string{"builder", "debug", "shell", o.Entry.ID}
 	if step != pipelines.LastStep {
-		command += " " + step
+		words = append(words, step)
 	}
 	if out != "out" {
-		command += " --out " + out
+		words = append(words, "--out", out)
 	}
-	return fmt.Sprintf("`%s` opens a shell where it failed; --to DIR keeps your changes there", command)
+	return shell.Line(words...)
 }

@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -10,12 +11,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"builder/internal/app/home"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/build/run"
+	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/gates/gate"
 	"builder/internal/input/store"
@@ -49,6 +52,7 @@ type cellRun struct {
 	trust signing.Trust
 	key   signing.Key
 	rec   *report.Recorder
+	errs  []error // of the cells, with their diagnoses
 }
 
 // Run resolves, builds and judges the chosen cells. It returns the report written to
@@ -84,12 +88,13 @@ func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
 	if err != nil {
 		return report.Run{}, err
 	}
-	outcomes := c.runner(ctx, entries, build).Run(ctx, entries)
+	c.errs = make([]error, len(entries))
+	c.runner(ctx, entries, build).Run(ctx, entries)
 	final, err := c.finish()
 	if err != nil {
 		return report.Run{}, err
 	}
-	return final, c.diagnosed(outcomes)
+	return final, errors.Join(c.errs...)
 }
 
 // entries returns the locked entries of the chosen cells, preceded by those of the input
@@ -186,6 +191,10 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 	files := c.Sources.Fetcher(c.Workspace)
 	files.Tests = c.Most >= gate.Tests
 	jobs := min(engine.Jobs, len(build))
+	examiner := sync.OnceValue(func() *diagnose.Examiner {
+		examiner, _ := c.Catalogue.Examiner() // without it the errors stand alone
+		return examiner
+	})
 	var fetcher run.Fetcher = files
 	if len(c.From) > 0 {
 		fetcher = checkingFetcher{files, c.preflight}
@@ -195,8 +204,9 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 		Finder: reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note},
 		Out:    c.Out, Jobs: engine.Jobs, Gates: gatesAtOnce(jobs), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return run.NewWatch(c.Out, e.ID, c.Display) },
-		Done: func(_ int, done run.Outcome) {
-			done.Err = c.Catalogue.Hinted(done.Err)
+		Done: func(i int, done run.Outcome) {
+			done.Err = c.Catalogue.Hinted(diagnosed(done, c.Out, examiner))
+			c.errs[i] = done.Err
 			cell := c.cellOf(done)
 			if err := c.rec.Update(cell); err != nil {
 				c.Keys.Note("%v", err)
@@ -286,25 +296,9 @@ func (c *cellRun) finish() (report.Run, error) {
 	return final, nil
 }
 
-// diagnosed returns the errors of all cells, with the diagnoses of known failures.
-func (c *cellRun) diagnosed(outcomes []run.Outcome) error {
-	var errs []error
-	var examiner *diagnose.Examiner
-	for _, o := range outcomes {
-		if o.Err == nil {
-			continue
-		}
-		if examiner == nil {
-			examiner, _ = c.Catalogue.Examiner() // without it the errors stand alone
-		}
-		errs = append(errs, diagnosed(o, c.Out, examiner))
-	}
-	return errors.Join(errs...)
-}
-
-// diagnosed adds the diagnosis of a known failure to the errors of a cell. A nil examiner
-// knows none.
-func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
+// diagnosed returns the error of a cell with the diagnoses of known failures. A nil
+// examiner knows none.
+func diagnosed(o run.Outcome, out string, known func() *diagnose.Examiner) error {
 	all := diag.All(o.Err)
 	for _, err := range all {
 		if err.Code != diag.Build || len(o.Steps) == 0 {
@@ -312,13 +306,13 @@ func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
 		}
 		err.LogPath = filepath.Join(out, run.LogOf(o.Entry.ID, o.Steps[len(o.Steps)-1].Name))
 		err.Log = diagnose.Meaningful(err.LogPath, err.Log)
-		if examiner != nil {
+		if examiner := known(); examiner != nil {
 			if d, ok := examiner.Cause(context.Background(), err.LogPath); ok { // diagnose the log even after the run was interrupted
 				err.Hint = d.Hint()
 			}
 		}
 		if open := shellAt(o, out); open != "" {
-			err.Hint = strings.TrimPrefix(err.Hint+"; "+open, "; ")
+			err.Hint = strings.TrimPrefix(fmt.Sprintf("%s; `%s` opens a shell where it failed; --to DIR keeps your changes there", err.Hint, open), "; ")
 		}
 	}
 	return diag.Joined(all)
@@ -353,7 +347,7 @@ func (c *cellRun) cellOf(o run.Outcome) report.Cell {
 	for _, s := range o.Steps {
 		cell.Steps = append(cell.Steps, report.Step{
 			Name: s.Name, Started: s.Started.UTC().Truncate(time.Millisecond), Seconds: report.Seconds(s.Seconds), Cached: s.Cached,
-			Waiting: run.IsWait(s.Name), Failed: s.Failed, Log: run.LogOf(o.Entry.ID, s.Name),
+			Waiting: run.IsWait(s.Name), Beside: s.Beside, Failed: s.Failed, Log: run.LogOf(o.Entry.ID, s.Name),
 		})
 	}
 	if cell.From == report.Store || cell.From == report.Registry {
@@ -361,9 +355,47 @@ func (c *cellRun) cellOf(o run.Outcome) report.Cell {
 	}
 	// A cell refused by a gate has a result, and its verdicts are the error.
 	if code := diag.CodeOf(o.Err); o.Err != nil && !o.Skipped && (code != diag.Gate || len(o.Verdicts) == 0) {
-		cell.Error = &report.CellError{Code: code.String(), Message: diag.Redact(term.Clean(o.Err.Error())), Hint: diag.Redact(firstHint(o.Err))}
+		cell.Error = &report.CellError{
+			Code: code.String(), Message: diag.Redact(term.Clean(o.Err.Error())), Hint: diag.Redact(firstHint(o.Err)), Cause: causeOf(o.Err),
+		}
+		if code == diag.Build {
+			cell.Error.Shell = shellAt(o, c.Out)
+		}
+	}
+	if report.StatusOf(cell) == report.Pass {
+		c.addSigned(&cell)
 	}
 	return cell
+}
+
+// addSigned adds what the signed statements about a passed cell say, as far as they can be
+// read.
+func (c *cellRun) addSigned(cell *report.Cell) {
+	a := cell.Artifacts[0]
+	trust := signing.Trust{Keys: append(slices.Clone(c.trust.Keys), c.key.Public()), Now: time.Now()} // this run may have made the key
+	b, err := attest.Read(a, trust)
+	if err != nil || b.Provenance == nil {
+		return
+	}
+	cell.Signers, cell.NotAsked = b.Keys, b.NotAsked(a, cell.Again())
+}
+
+// The bounds of the lines of a log in run.json: their number, and the columns of each.
+const (
+	maxCause     = 3
+	maxCauseLine = 300
+)
+
+// causeOf returns the first lines of the log that explains an error.
+func causeOf(err error) (lines []string) {
+	for _, e := range diag.All(err) {
+		for _, line := range e.Log {
+			if len(lines) < maxCause {
+				lines = append(lines, term.Truncate(diag.Redact(term.OneLine(line)), maxCauseLine))
+			}
+		}
+	}
+	return lines
 }
 
 func firstHint(err error) string {

@@ -14,7 +14,7 @@ import (
 	"builder/internal/files/inspect"
 	"builder/internal/files/linux"
 	"builder/internal/plan/proven"
-	"builder/internal/plan/recipe"
+	"builder/internal/view/report"
 )
 
 // Shown holds what the bytes of an artifact say, and what trusted keys say of it.
@@ -107,20 +107,6 @@ func originOf(a artifact.Artifact, b attest.Bundle) *Origin {
 	if proof, err := b.Proof(a.SHA256); err == nil {
 		o.Proven = proven.Cells{o.Cell: proof}.Standing(o.Cell, o.Key)
 	}
-	o.NotAsked = notAsked(a, e.Expect, o.Proven)
+	o.NotAsked = b.NotAsked(a, report.Cell{Recipe: e.Recipe, Axes: e.Axes}.Again())
 	return o
-}
-
-// notAsked names what no passed verdict says of an artifact.
-func notAsked(a artifact.Artifact, e recipe.Expect, s proven.Standing) (missing []string) {
-	if len(e.Tests.Files) > 0 && s.Tests != proven.Full {
-		missing = append(missing, "all of upstream's tests: builder run … --tests full")
-	}
-	if !s.Rebuilt {
-		missing = append(missing, "a second build: builder verify "+a.Path+" --rebuild --attach")
-	}
-	if !s.GPUs && len(e.DeviceCode) > 0 {
-		missing = append(missing, "GPUs: builder gate "+a.Path+" --gpus all --attach")
-	}
-	return missing
 }

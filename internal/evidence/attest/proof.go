@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"builder/internal/base/shell"
+	"builder/internal/files/artifact"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/proven"
@@ -39,6 +41,23 @@ func (b Bundle) Proof(sha256 string) (proven.Proof, error) {
 		return c, fmt.Errorf("recording the proof: no gate passed for %s", definition.External.Cell)
 	}
 	return c, nil
+}
+
+// NotAsked names what no passed verdict says of the artifact of a bundle with provenance,
+// each with the command that asks. run is the command that builds its cell.
+func (b Bundle) NotAsked(a artifact.Artifact, run string) (missing []string) {
+	proof, _ := b.Proof(a.SHA256) // without a passed verdict, nothing was asked
+	e, at := b.Provenance.Definition.Internal.Entry.Expect, shell.Word(a.Path)
+	if len(e.Tests.Files) > 0 && proof.Tests != proven.Full {
+		missing = append(missing, "all of upstream's tests: "+run+" --tests full")
+	}
+	if !proof.Rebuilt {
+		missing = append(missing, "a second build: builder verify "+at+" --rebuild --attach")
+	}
+	if !proof.GPUs && len(e.DeviceCode) > 0 {
+		missing = append(missing, "GPUs: builder gate "+at+" --gpus all --attach")
+	}
+	return missing
 }
 
 // verdictsOnGPUs returns the verdicts of gates that need GPUs. A host with GPUs lacks

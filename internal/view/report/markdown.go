@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -28,15 +29,17 @@ func Markdown(run Run) string {
 	return page.String()
 }
 
-// lines returns a reason as an item of a list, with its remedy below it.
+// lines returns a reason as an item of a list, with its cause and its remedy below it.
 func (r Reason) lines() string {
 	of := r.Cells[0]
 	if more := len(r.Cells) - 1; more > 0 {
 		of += fmt.Sprintf(" and %d more", more)
 	}
 	text := "- " + inert(of+": "+r.What+": "+r.Text) + "\n"
-	if r.Remedy != "" {
-		text += "  - " + inert(r.Remedy) + "\n"
+	for _, line := range append(slices.Clone(r.Cause), r.Remedy) {
+		if line != "" {
+			text += "  - " + inert(line) + "\n"
+		}
 	}
 	return text
 }

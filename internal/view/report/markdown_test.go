@@ -44,6 +44,16 @@ func TestMarkdown(t *testing.T) {
 	check.That(t, strings.Contains(html.UnescapeString(page), "\n"+fault), "%q is not in\n%s", fault, page)
 }
 
+// The first lines of the log stand below the message, and cells that failed for different
+// causes apart.
+func TestMarkdownOfACause(t *testing.T) {
+	one, other := failed("a", "build"), failed("b", "build")
+	one.Error.Cause, one.Error.Hint = []string{"a.c:1: error: no b", "1 x"}, "mend it"
+	page := report.Markdown(report.Run{Cells: []report.Cell{one, other}})
+	want := "- a: build: it stopped\n  - a.c:1: error: no b\n  - 1 x\n  - mend it\n- b: build: it stopped\n"
+	check.That(t, strings.HasSuffix(page, want), "%q does not end\n%s", want, page)
+}
+
 // FuzzRead reads and prints an arbitrary run.json.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"schema":1,"cells":[{"id":"a","verdicts":[{"gate":"g","status":"fail"}]}]}`))

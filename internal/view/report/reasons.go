@@ -14,6 +14,7 @@ type Reason struct {
 	Status Status
 	What   string   // name of the gate, or class of the error
 	Text   string   // evidence, or message
+	Cause  []string // lines of the log, see [CellError]
 	Remedy string   // what to do
 	Cells  []string // ids of the affected cells
 }
@@ -22,10 +23,10 @@ type Reason struct {
 // same reason share one entry.
 func Reasons(run Run) []Reason {
 	var all []Reason
-	known := map[[4]string]int{}
+	known := map[[5]string]int{}
 	for _, c := range run.Cells {
 		for _, r := range reasonsOf(c) {
-			same := [4]string{string(r.Status), r.What, r.Text, r.Remedy}
+			same := [5]string{string(r.Status), r.What, r.Text, r.Remedy, strings.Join(r.Cause, "\n")}
 			at, shared := known[same]
 			if !shared {
 				at = len(all)
@@ -45,7 +46,10 @@ var worst = []Status{Errored, Fail, NotMeasured, Skipped}
 func reasonsOf(c Cell) (all []Reason) {
 	switch {
 	case c.Error != nil:
-		all = append(all, Reason{Status: Errored, What: c.Error.Code, Text: strings.TrimPrefix(c.Error.Message, "building "+c.ID+": "), Remedy: c.Error.Hint})
+		all = append(all, Reason{
+			Status: Errored, What: c.Error.Code, Text: strings.TrimPrefix(c.Error.Message, "building "+c.ID+": "),
+			Cause: c.Error.Cause, Remedy: c.Error.Hint,
+		})
 	case StatusOf(c) == Skipped:
 		return []Reason{{Status: Skipped, What: "not built", Text: "The run has no result for it.",
 			Remedy: "Its run was stopped or killed, or wrote no result: read the log of its job."}}
@@ -92,11 +96,13 @@ func Headline(run Run) string {
 	}
 	line, first := strings.Join(parts, ", "), Reasons(run)[0]
 	why := first.Text
-	switch first.Status {
-	case Skipped:
+	switch {
+	case first.Status == Skipped:
 		return line
-	case Fail, NotMeasured:
+	case first.Status != Errored:
 		why = first.What + ": " + why
+	case len(first.Cause) > 0:
+		why = first.Cause[0]
 	}
 	return line + ": " + clip(firstLine(term.Clean(why)), maxHeadline)
 }

@@ -24,7 +24,10 @@ func TestHeadline(t *testing.T) {
 	none.Verdicts = nil
 	stopped := failed("f", "build")
 	stopped.Error.Message = "building f: step build: it stopped"
+	broken := failed("g", "build")
+	broken.Error.Cause = []string{"a.c:1:10: fatal error: nosuch.h: No such file", "1 | #include"}
 	for want, cells := range map[string][]report.Cell{
+		"1 of 1 cells failed: a.c:1:10: fatal error: nosuch.h: No such file": {broken},
 		"The run has no cells": nil,
 		"2 of 2 cells passed":  {passed("a", "1"), passed("b", "1")},
 		"1 of 3 cells failed: check-build: TensorFlow was not found":               {passed("a", "1"), check, passed("b", "1")},

@@ -51,6 +51,8 @@ type Cell struct {
 	Steps     []Step              `json:"steps"`
 	Artifacts []artifact.Artifact `json:"artifacts"`
 	Verdicts  []verdict.Verdict   `json:"verdicts"`
+	Signers   []string            `json:"signers,omitempty"`  // ids of the trusted keys that signed statements about it
+	NotAsked  []string            `json:"notAsked,omitempty"` // what no verdict says, and after a colon the command that asks
 	Error     *CellError          `json:"error,omitempty"`
 }
 
@@ -109,23 +111,28 @@ const (
 )
 
 // Step is a timed step of a cell. Log is the path of its log. Waiting marks a step in
-// which the cell only waited for resources such as memory. Failed marks a failed step
-// or a refusing gate.
+// which the cell only waited for resources such as memory. Beside marks a gate that ran
+// during the steps before its own. Failed marks a failed step or a refusing gate.
 type Step struct {
 	Name    string    `json:"name"`
 	Started time.Time `json:"started,omitzero"`
 	Seconds Seconds   `json:"seconds"`
 	Cached  bool      `json:"cached"`
 	Waiting bool      `json:"waiting,omitempty"`
+	Beside  bool      `json:"beside,omitempty"`
 	Failed  bool      `json:"failed,omitempty"`
 	Log     string    `json:"log"`
 }
 
 // CellError is the error of a cell without a result. Code is the name of an exit code.
+// Cause is the beginning of what the log says about a failed build step, such as the first
+// error of a compiler. Shell is the command that opens a shell in such a step.
 type CellError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Hint    string `json:"hint"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Hint    string   `json:"hint"`
+	Cause   []string `json:"cause,omitempty"`
+	Shell   string   `json:"shell,omitempty"`
 }
 
 // Seconds is a duration. run.json holds it rounded to milliseconds.

@@ -11,7 +11,7 @@ import (
 // Summary returns the table at the end of a run: a header and one row per cell.
 func Summary(run Run) (header []string, rows [][]string) {
 	for _, c := range run.Cells {
-		rows = append(rows, []string{c.ID, state(c), dash(string(c.From)), dash(wheel(c)), dash(gates(c)), c.Took()})
+		rows = append(rows, []string{c.ID, state(c), dash(string(c.From)), dash(mainName(c)), dash(gates(c)), c.Took()})
 	}
 	return []string{"cell", "status", "from", "wheel", "gates", "time"}, rows
 }
@@ -24,9 +24,9 @@ func state(c Cell) string {
 	return string(StatusOf(c))
 }
 
-// wheel returns the name of the first artifact, the main one for users: a wheel, an
+// mainName returns the name of the first artifact, the main one for users: a wheel, an
 // archive or the manifest of a wheelhouse.
-func wheel(c Cell) string {
+func mainName(c Cell) string {
 	if len(c.Artifacts) > 0 {
 		return c.Artifacts[0].Name
 	}

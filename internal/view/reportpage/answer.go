@@ -1,22 +1,15 @@
 package reportpage
 
 import (
-	"maps"
 	"net/url"
 	"path"
-	"slices"
-	"strings"
 
-	"builder/internal/base/shell"
 	"builder/internal/files/artifact"
-	"builder/internal/files/wheel"
-	"builder/internal/plan/lock"
-	"builder/internal/plan/stack"
 	"builder/internal/view/report"
 )
 
-// maxReasons bounds the reasons at the top of the page. Each cell shows its own
-// reasons.
+// maxReasons bounds the reasons and the files at the top of the page. Each cell shows its
+// own.
 const maxReasons = 20
 
 // maxLogs bounds the links to logs of a reason.
@@ -54,89 +47,6 @@ func (v view) newReasons() []reason {
 		all = append(all, one)
 	}
 	return all
-}
-
-// command is a suggested command and its purpose.
-type command struct {
-	Why   string
-	Lines []string
-}
-
-// commandsOf returns the suggested commands for a cell: how to install a passed cell,
-// or how to build another again.
-func commandsOf(c report.Cell) []command {
-	if report.StatusOf(c) != report.Pass {
-		if c.Recipe == "" {
-			return nil
-		}
-		words := []string{"builder", "run", c.Recipe}
-		if c.Recipes != "" {
-			words = append(words, "--recipes", c.Recipes)
-		}
-		for _, name := range slices.Sorted(maps.Keys(c.Axes)) {
-			words = append(words, "--"+name, c.Axes[name])
-		}
-		for _, value := range c.Set {
-			words = append(words, "--set", value)
-		}
-		return []command{{Why: "Build it again after the fix", Lines: []string{shell.Line(words...)}}}
-	}
-	dir, install := installed(c)
-	var all []command
-	if install != nil {
-		all = append(all, command{Why: "Install with uv", Lines: []string{shell.Line(append([]string{"uv", "pip", "install"}, install...)...)}})
-	}
-	if install != nil && !indexed(c) {
-		all = append(all, command{Why: "Or with pip", Lines: []string{shell.Line(append([]string{"pip", "install"}, install...)...)}})
-	}
-	if dir != "" {
-		all = append(all, command{Why: "Check the signatures, and publish", Lines: []string{
-			shell.Line("builder", "verify", dir), shell.Line("builder", "publish", dir, "--to") + " DEST",
-		}})
-	}
-	return all
-}
-
-// next returns the commands for the top of the page: those of the first cell that did not
-// pass, or of the first cell if all passed.
-func next(cells []cell) []command {
-	if len(cells) == 0 {
-		return nil
-	}
-	first := slices.IndexFunc(cells, func(c cell) bool { return c.Status != report.Pass })
-	return cells[max(0, first)].Commands
-}
-
-// installed returns the directory of a cell's artifact and the arguments with which pip
-// and uv install it. It returns none if they cannot install it.
-func installed(c report.Cell) (dir string, words []string) {
-	if len(c.Artifacts) == 0 || c.Artifacts[0].Path == "" {
-		return "", nil
-	}
-	first := c.Artifacts[0]
-	dir = path.Dir(first.Path)
-	switch {
-	case strings.HasPrefix(c.ID, stack.Prefix):
-		return dir, []string{"--no-index", "--no-deps", "--require-hashes",
-			"--find-links", path.Join(dir, stack.Folder), "-r", path.Join(dir, stack.Requirements)}
-	case !strings.HasSuffix(first.Name, ".whl"):
-		return dir, nil
-	}
-	for _, a := range c.Artifacts[1:] {
-		if strings.HasSuffix(a.Name, lock.RequirementsEnd) && a.Path != "" {
-			return dir, []string{"--require-hashes", "--find-links", dir, "-r", a.Path}
-		}
-	}
-	return dir, []string{first.Path}
-}
-
-// indexed reports whether an index may have a wheel of the same version as a cell: one
-// without a local version. pip then prefers that one if its platform tag is more specific,
-// and refuses it for its digest. uv compares the digests first. The first lines of the
-// requirements file have a line for pip.
-func indexed(c report.Cell) bool {
-	name, err := wheel.ParseName(c.Artifacts[0].Name)
-	return err == nil && !strings.Contains(name.Version, "+")
 }
 
 // Log returns a reference to the log of a step.

@@ -81,65 +81,35 @@ func TestAnswerOfAFailure(t *testing.T) {
 
 // A pass shows how to install the wheel and links to it.
 func TestAnswerOfAPass(t *testing.T) {
-	page := write(t, wheels(false), Options{LogDir: "out", Link: there})
+	run := wheels(false)
+	run.Cells[0].Signers = []string{"U2lnbmVy"}
+	run.Cells[0].NotAsked = []string{"GPUs: builder gate out/a.whl --gpus all --attach"}
+	page := write(t, run, Options{LogDir: "out", Link: there})
 	at := "horovod-0.28.1&#43;rocm5.7-tf2.13.0-cp39-gfx90a/horovod-0.28.1&#43;rocm5.7.tf2.13-cp39-cp39-linux_x86_64.whl"
 	head, _, _ := strings.Cut(page, "<h2>Cells</h2>")
-	for _, want := range []string{"<pre>pip install out/" + at + "\n</pre>", "<pre>uv pip install out/" + at + "\n</pre>"} {
+	for _, want := range []string{`<pre class="copy">pip install out/` + at + "</pre>", `<pre class="copy">uv pip install out/` + at + "</pre>"} {
 		check.That(t, strings.Contains(head, want), "the head of the page lacks %s", want)
 	}
 	demand(t, page, `<h1 class="pass">3 of 3 cells passed</h1>`,
-		"<pre>pip install out/"+at+"\n</pre>", "builder verify out/horovod-0.28.1",
+		`<pre class="copy">pip install out/`+at+"</pre>", "builder verify out/horovod-0.28.1",
 		`<a href="`+at+`">`)
+	demand(t, head, `<span class="quiet">8.4 MB · signed by U2lnbmVy</span>`, `<span>sha256</span> <code class="copy">1c6874a7`,
+		"<h2>Not asked</h2>\n<p class=\"why\">GPUs:</p>\n"+`<div class="line"><pre class="copy">builder gate out/a.whl --gpus all --attach</pre></div>`)
 	check.That(t, !strings.Contains(page, "<h2>Why</h2>"), "a pass has reasons")
 	unlinked := write(t, wheels(false), Options{})
 	check.That(t, !strings.Contains(unlinked, ".whl\">") && !strings.Contains(unlinked, ".log\">"), "files that nobody found are links")
 }
 
-// Results other than wheels have other commands to install, or none.
-func TestCommands(t *testing.T) {
-	cell := func(id, name string) report.Cell {
-		return report.Cell{
-			ID: id, Recipe: "tool", Artifacts: []artifact.Artifact{{Name: name, Path: "my out/" + id + "/" + name}},
-			Verdicts: []verdict.Verdict{{Gate: "import", Status: verdict.Pass}},
-		}
-	}
-	nowhere := cell("tool-1", "tool.whl")
-	nowhere.Artifacts[0].Path = ""
-	pinned := cell("tool-1", "the_tool-1.0+cuda13-py3-none-any.whl")
-	public := cell("tool-1", "tool-1.0-py3-none-any.whl")
-	public.Artifacts[0].SHA256 = "aa"
-	public.Artifacts = append(public.Artifacts, artifact.Artifact{Name: "tool-1.requirements.txt", Path: "my out/tool-1/tool-1.requirements.txt"})
-	pinned.Artifacts = append(pinned.Artifacts, artifact.Artifact{Name: "tool-1.requirements.txt", Path: "my out/tool-1/tool-1.requirements.txt"})
-	unknown := cell("tool-1", "tool.whl")
-	unknown.Recipe, unknown.Verdicts = "", nil
-	for name, want := range map[string]struct {
-		cell  report.Cell
-		lines string
-	}{
-		"wheel": {cell("tool-1", "tool.whl"), "uv pip install 'my out/tool-1/tool.whl'|pip install 'my out/tool-1/tool.whl'|builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
-		"pinned": {pinned, "uv pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
-			"pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
-			"builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
-		"public version": {public, "uv pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
-			"builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
-		"wheelhouse": {cell("stack/tools", "manifest.json"),
-			"uv pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
-				"pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
-				"builder verify 'my out/stack/tools'|builder publish 'my out/stack/tools' --to DEST"},
-		"archive":          {cell("tool-1", "tool.tar.gz"), "builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
-		"nowhere":          {nowhere, ""},
-		"failed":           {report.Cell{ID: "tool-1", Recipe: "tool", Axes: map[string]string{"rocm": "5.7", "arch": "a b"}}, "builder run tool --arch 'a b' --rocm 5.7"},
-		"failed of a site": {report.Cell{ID: "tool-1", Recipe: "tool", Recipes: "our site"}, "builder run tool --recipes 'our site'"},
-		"failed with --set": {
-			report.Cell{ID: "tool-1", Recipe: "tool", Axes: map[string]string{"version": "1"}, Set: []string{"source.tool=/a b"}},
-			"builder run tool --version 1 --set 'source.tool=/a b'",
-		},
-		"unknown": {unknown, ""},
-	} {
-		var lines []string
-		for _, c := range commandsOf(want.cell) {
-			lines = append(lines, c.Lines...)
-		}
-		check.Same(t, name, want.lines, strings.Join(lines, "|"))
-	}
+// A build that fails shows the first error of its compiler and the shell at it.
+func TestAnswerOfABuildThatFails(t *testing.T) {
+	run := sample(2)
+	run.Cells = run.Cells[1:]
+	run.Cells[0].Error.Cause = []string{"a.c:1:10: fatal error: <nosuch.h>", "    1 | #include"}
+	run.Cells[0].Error.Shell = "builder debug shell tool-1"
+	page := write(t, run, Options{})
+	demand(t, page,
+		`<h1 class="error">1 of 1 cells failed: a.c:1:10: fatal error: &lt;nosuch.h&gt;</h1>`,
+		"<pre>a.c:1:10: fatal error: &lt;nosuch.h&gt;\n    1 | #include\n</pre>",
+		`<p class="why">Open a shell where it failed:</p>`+"\n"+`<div class="line"><pre class="copy">builder debug shell tool-1</pre></div>`)
+	check.That(t, !strings.Contains(page, "<h2>Made</h2>") && !strings.Contains(page, "<h2>Not asked</h2>"), "a failure made something")
 }

@@ -12,7 +12,9 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 
+	"builder/internal/base/size"
 	"builder/internal/gates/verdict"
 	"builder/internal/view/report"
 	"builder/internal/view/term"
@@ -45,7 +47,9 @@ type view struct {
 	Headline string
 	State    report.Status // the worst status of a cell
 	Reasons  []reason
-	Commands []command // suggested next
+	Made     []made           // the first passed cells
+	Commands []report.Command // suggested next
+	NotAsked []report.Command // of the first cell, if it passed
 	Took     string
 	Killed   bool // the run did not finish
 	Counts   []count
@@ -72,9 +76,18 @@ type cell struct {
 	Values   []string          // of the varying axes, in their order
 	Gates    string            // number of passed gates and of all gates
 	Verdicts []verdict.Verdict // refusals first
-	Commands []command
+	Commands []report.Command
+	NotAsked []report.Command
 	Logs     []excerpt
-	Refused  bool
+	Open     bool // with the details
+}
+
+// made is the main artifact of a passed cell.
+type made struct {
+	File    reference
+	Size    string
+	SHA256  string
+	Signers string
 }
 
 func newView(run report.Run, o Options) view {
@@ -93,9 +106,23 @@ func newView(run report.Run, o Options) view {
 	for i, c := range run.Cells {
 		v.Cells = append(v.Cells, newCell(c, fmt.Sprintf("cell-%d", i+1), v.Axes, o))
 	}
-	v.Headline, v.Reasons = report.Headline(run), v.newReasons()
-	v.Commands = next(v.Cells)
+	if len(v.Cells) > 0 {
+		v.Cells[0].Open = v.Cells[0].Open || len(v.Cells) == 1
+		v.NotAsked = v.Cells[0].NotAsked
+	}
+	v.Headline, v.Reasons, v.Made = report.Headline(run), v.newReasons(), v.newMade()
+	v.Commands = report.Next(run)
 	return v
+}
+
+func (v view) newMade() (all []made) {
+	for _, c := range v.Cells {
+		if c.Status == report.Pass && len(c.Artifacts) > 0 && len(all) < maxReasons {
+			a := c.Artifacts[0]
+			all = append(all, made{v.File(a), size.Text(a.Size), a.SHA256, strings.Join(c.Signers, ", ")})
+		}
+	}
+	return all
 }
 
 func countStatuses(cells []report.Cell) []count {
@@ -137,8 +164,12 @@ func splitAxes(cells []report.Cell) (same, apart []axis) {
 func newCell(c report.Cell, anchor string, axes []axis, o Options) cell {
 	c.Status = report.StatusOf(c)
 	shown := cell{
-		Cell: c, Anchor: anchor, Refused: c.Status != report.Pass && c.Status != report.Skipped,
-		Verdicts: slices.Clone(c.Verdicts), Commands: commandsOf(c), Logs: excerpts(c, o.Logs),
+		Cell: c, Anchor: anchor, Open: c.Status != report.Pass && c.Status != report.Skipped,
+		Verdicts: slices.Clone(c.Verdicts), Commands: report.Commands(c), Logs: excerpts(c, o.Logs),
+	}
+	for _, text := range c.NotAsked {
+		what, line, _ := strings.Cut(text, ": ")
+		shown.NotAsked = append(shown.NotAsked, report.Command{Why: what, Line: line})
 	}
 	slices.SortStableFunc(shown.Verdicts, func(a, b verdict.Verdict) int { return rank(a) - rank(b) })
 	for _, a := range axes {
