@@ -47,7 +47,7 @@ build: "true"
 	must.Succeed(t, err)
 	run := fmt.Sprintf(`{"schema": 1, "builder": "v1", "started": "2026-03-01T10:00:00Z", "finished": "2026-03-01T11:00:00Z", "cells": [
  {"id": "own-1.0", "key": "k", "recipe": "own", "axes": {"version": %[1]s}, "steps": [{"name": "build", "seconds": 1, "failed": true, "log": "own-1.0/logs/build.log"}],
-  "error": {"code": "build", "message": %[1]s, "hint": %[1]s}},
+  "error": {"code": "build", "message": %[1]s, "hint": %[1]s, "cause": [%[1]s], "shell": %[1]s}},
  {"id": "own-2.0", "key": "l", "recipe": "own", "verdicts": [{"gate": "import", "status": "fail", "evidence": %[1]s, "remedy": %[1]s}]}]}`, message)
 	library := elftest.Library{Needed: []string{"::set-output name=a::b", "##[set-env]c", evil}, Texts: []string{evil}}.Bytes()
 	for name, content := range map[string]string{

@@ -15,6 +15,7 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/plan/catalogue"
 	"builder/internal/publishing/publish"
+	"builder/internal/view/report"
 	"builder/internal/view/term"
 )
 
@@ -36,7 +37,8 @@ func runCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comma
 			}
 			done, err := build.Run(c.Context, in.Setup, r)
 			d.Close()
-			return d.End(in.Catalogue.Hinted(printResult(c, out, done, !done.Finished.IsZero(), err, show.Run)))
+			end := func(out term.Printer, done report.Run) { show.Run(out, done, r.Out) }
+			return d.End(in.Catalogue.Hinted(printResult(c, out, done, !done.Finished.IsZero(), err, end)))
 		}),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,22 +23,39 @@ import (
 
 // Run prints the cells and the files of passing cells, and as a note those of
 // refused cells. For a wheelhouse it prints the requirements file, which lists the
-// wheels.
-func Run(out term.Printer, done report.Run) {
+// wheels. It ends with the page below dir, and with the next command if all cells passed:
+// an error has its own hint.
+func Run(out term.Printer, done report.Run, dir string) {
 	out.Table(report.Summary(done))
+	all := true
 	for _, c := range done.Cells {
-		for _, a := range c.Artifacts {
+		all = all && report.StatusOf(c) == report.Pass
+		for i, a := range c.Artifacts {
 			if strings.HasPrefix(a.Name, stack.Folder+"/") {
 				continue
 			}
 			switch report.StatusOf(c) {
 			case report.Pass:
 				out.Say("%s", a.Path)
+				if i == 0 {
+					out.Say("  sha256:%s%s", a.SHA256, signedBy(c.Signers))
+				}
 			case report.Fail, report.NotMeasured:
 				out.Note("refused by its gates: %s", a.Path)
 			}
 		}
 	}
+	out.Say("page: %s", filepath.Join(dir, "report.html"))
+	if next := report.Next(done); all && len(next) > 0 {
+		out.Say("next: %s", next[0].Line)
+	}
+}
+
+func signedBy(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	return ", signed by " + strings.Join(keys, ", ")
 }
 
 // Lock prints the changes of a lock.
