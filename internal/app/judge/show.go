@@ -46,15 +46,14 @@ type ShowReport struct {
 }
 
 // Show describes artifacts. It judges nothing: a file without statements, or with those of
-// a key that nobody trusts, is shown as its bytes are.
+// a key that nobody trusts, is shown as its bytes are. The error names the files that cannot
+// be read; the report has the others.
 func Show(ctx context.Context, keys signing.Keys, paths []string) (ShowReport, error) {
 	artifacts, err := artifactsOf(paths)
-	if err != nil {
-		return ShowReport{}, err
-	}
+	errs := []error{err}
 	trust, err := keys.Trusted()
-	if err != nil {
-		return ShowReport{}, err
+	if err != nil || len(artifacts) == 0 {
+		return ShowReport{}, errors.Join(append(errs, err)...)
 	}
 	report := ShowReport{Schema: 1}
 	for _, a := range artifacts {
@@ -62,7 +61,8 @@ func Show(ctx context.Context, keys signing.Keys, paths []string) (ShowReport, e
 		if inspect.Takes(a.Path) {
 			is, err := inspect.File(ctx, a.Path)
 			if err != nil {
-				return ShowReport{}, err
+				errs = append(errs, err)
+				continue
 			}
 			shown.Is = &is
 			if glibc, ok := is.Fact("glibc"); ok && glibc.Values[0] != inspect.None && glibc.Values[0] != inspect.Unknown {
@@ -82,7 +82,7 @@ func Show(ctx context.Context, keys signing.Keys, paths []string) (ShowReport, e
 		}
 		report.Artifacts = append(report.Artifacts, shown)
 	}
-	return report, nil
+	return report, errors.Join(errs...)
 }
 
 func originOf(a artifact.Artifact, b attest.Bundle) *Origin {

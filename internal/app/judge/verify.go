@@ -167,7 +167,10 @@ func artifactsOf(paths []string) ([]artifact.Artifact, error) {
 	errs := []error{err}
 	for _, file := range files {
 		a, err := artifact.Of(file, "")
-		artifacts, errs = append(artifacts, a), append(errs, err)
+		if err == nil {
+			artifacts = append(artifacts, a)
+		}
+		errs = append(errs, err)
 	}
 	return artifacts, errors.Join(errs...)
 }
