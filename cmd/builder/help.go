@@ -161,6 +161,7 @@ func explainVerb(above []string, inherited []example, c *cli.Command) {
 	if len(c.Subcommands) > 0 {
 		template = cli.SubcommandHelpTemplate
 	}
+	template = strings.Replace(template, `{{template "visibleFlagCategoryTemplate" .}}`, axesFirst, 1)
 	c.CustomHelpTemplate, c.HideHelpCommand, c.OnUsageError = template+exampleSection(own), true, usageError
 	if c.Action == nil {
 		c.Action = unknownCommand
@@ -169,6 +170,18 @@ func explainVerb(above []string, inherited []example, c *cli.Command) {
 		explainVerb(words, own, below)
 	}
 }
+
+// axesFirst is the part of a help template for flags with headings: axes, and then the
+// others. Package cli prints flags without a heading first.
+const axesFirst = `{{range .VisibleFlagCategories}}{{if .Name}}
+   {{.Name}}
+
+{{range .Flags}}   {{.}}
+{{end}}{{end}}{{end}}{{range .VisibleFlagCategories}}{{if not .Name}}
+   Options
+
+{{range .Flags}}   {{.}}
+{{end}}{{end}}{{end}}`
 
 // exampleSection returns a part of a help template. It escapes {{ in texts, which the
 // template would execute.
