@@ -103,6 +103,7 @@ func (p Publication) beside(r Record) []File {
 func (p Publication) merged(all []Record) (r Record, existed bool, err error) {
 	r = p.Record
 	r.Schema, r.Filename, r.SHA256, r.Size = schema, p.Wheel.Name, p.Wheel.SHA256, p.Wheel.Size
+	r.Signers = union(nil, r.Signers)
 	if r.IsWheel() {
 		r.Metadata = hexSum(p.Metadata)
 	}
@@ -120,6 +121,7 @@ func (p Publication) merged(all []Record) (r Record, existed bool, err error) {
 	have.Metadata, have.Channels = r.Metadata, union(have.Channels, r.Channels)
 	if have.Key == r.Key { // the statements of other publishers stay, so their gates do too
 		have.Gates, have.Evidence = joined(have.Gates, r.Gates), joined(have.Evidence, r.Evidence)
+		have.Signers = union(have.Signers, r.Signers)
 	}
 	return have, true, nil
 }

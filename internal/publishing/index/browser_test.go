@@ -28,7 +28,7 @@ func TestPageInABrowser(t *testing.T) {
 	browsertest.Picture(t, server.URL+"/", "1000,1200", "index")
 	all := browsertest.DOM(t, server.URL+"/")
 	for _, want := range []string{
-		`<p>3 wheels</p>`, `--index-url <span class="base">` + server.URL + `/</span>simple/`,
+		`<p>3 wheels, newest first</p>`, `--index-url <span class="base">` + server.URL + `/</span>simple/`,
 		"loaded &lt;b&gt;librccl.so.1&lt;/b&gt;", `</strong> wrong &lt;sums&gt; &amp; "more"</p>`,
 		`href="files/tool/tool-1.1%2Bcuda13.0-py3-none-any.whl.attestations/provenance.sigstore.json"`,
 	} {

@@ -2,13 +2,34 @@ package index
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	"builder/internal/base/size"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 )
+
+// A listed record is one on the page for users.
+type listed struct {
+	Record
+	Apart []string // the axes by which it differs from others of its project, with its values
+}
+
+// apart returns the axes that not all records of a project share, with the values of one.
+func apart(r Record, all []Record) (axes []string) {
+	for _, name := range slices.Sorted(maps.Keys(r.Axes)) {
+		if slices.ContainsFunc(all, func(other Record) bool { return other.Project == r.Project && other.Axes[name] != r.Axes[name] }) {
+			axes = append(axes, name+" "+r.Axes[name])
+		}
+	}
+	return axes
+}
+
+// SizeText returns the size for people.
+func (r Record) SizeText() string { return size.Text(r.Size) }
 
 // Passed returns the number of passed gates and the number of all gates.
 func (r Record) Passed() string {

@@ -27,6 +27,7 @@ type Record struct {
 	Gates          map[string]string `json:"gates"`              // gate to status
 	Evidence       map[string]string `json:"evidence,omitempty"` // gate to evidence
 	Channels       []string          `json:"channels"`
+	Signers        []string          `json:"signers,omitempty"` // ids of the keys that signed the statements
 	Published      time.Time         `json:"published"`
 	Yanked         string            `json:"yanked,omitempty"` // reason not to use it (PEP 592)
 }

@@ -106,8 +106,9 @@ func (b Bundle) publication(channel string) index.Publication {
 		beside[a.Name] = a
 	}
 	folder := filepath.Base(attest.Dir(b.Wheel.Name))
+	var signers []string
 	for _, d := range b.Said {
-		beside[folder+"/"+d.Name] = d.Artifact
+		beside[folder+"/"+d.Name], signers = d.Artifact, append(signers, d.Signer)
 	}
 	gates, evidence := map[string]string{}, map[string]string{}
 	for _, v := range b.Verdicts {
@@ -118,7 +119,7 @@ func (b Bundle) publication(channel string) index.Publication {
 		Record: index.Record{
 			Project: b.project, Version: b.version, RequiresPython: b.requiresPython,
 			Cell: b.Entry.ID, Key: b.Entry.Key(), Recipe: b.Entry.Recipe, Axes: b.Entry.Axes,
-			Gates: gates, Evidence: evidence, Channels: []string{channel},
+			Gates: gates, Evidence: evidence, Channels: []string{channel}, Signers: signers,
 		},
 	}
 }
