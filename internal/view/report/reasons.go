@@ -73,6 +73,12 @@ func Headline(run Run) string {
 	if len(run.Cells) == 0 {
 		return "The run has no cells"
 	}
+	count := func(n int, what string) string {
+		if len(run.Cells) == 1 {
+			return "1 cell " + what
+		}
+		return fmt.Sprintf("%d of %d cells %s", n, len(run.Cells), what)
+	}
 	counts := map[Status]int{}
 	for _, c := range run.Cells {
 		counts[StatusOf(c)]++
@@ -86,13 +92,13 @@ func Headline(run Run) string {
 	} {
 		switch {
 		case p.n > 0 && len(parts) == 0:
-			parts = append(parts, fmt.Sprintf("%d of %d cells %s", p.n, len(run.Cells), p.what))
+			parts = append(parts, count(p.n, p.what))
 		case p.n > 0:
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}
 	}
 	if len(parts) == 0 {
-		return fmt.Sprintf("%d of %d cells passed", counts[Pass], len(run.Cells))
+		return count(counts[Pass], "passed")
 	}
 	line, first := strings.Join(parts, ", "), Reasons(run)[0]
 	why := first.Text

@@ -27,16 +27,16 @@ func TestHeadline(t *testing.T) {
 	broken := failed("g", "build")
 	broken.Error.Cause = []string{"a.c:1:10: fatal error: nosuch.h: No such file", "1 | #include"}
 	for want, cells := range map[string][]report.Cell{
-		"1 of 1 cells failed: a.c:1:10: fatal error: nosuch.h: No such file": {broken},
+		"1 cell failed: a.c:1:10: fatal error: nosuch.h: No such file": {broken},
 		"The run has no cells": nil,
 		"2 of 2 cells passed":  {passed("a", "1"), passed("b", "1")},
 		"1 of 3 cells failed: check-build: TensorFlow was not found":               {passed("a", "1"), check, passed("b", "1")},
 		"1 of 2 cells not measured: nccl-tests: no GPU":                            {passed("a", "1"), gpu},
-		"1 of 1 cells not measured: gates: No gate checked it.":                    {none},
+		"1 cell not measured: gates: No gate checked it.":                    {none},
 		"2 of 4 cells failed, 1 not measured, 1 not built: step build: it stopped": {{ID: "x"}, gpu, check, stopped},
 		"1 of 2 cells not built":                                                   {passed("a", "1"), {ID: "x"}},
-		"1 of 1 cells failed: g: " + strings.Repeat("x", 116) + "…":                {refused("a", "g", verdict.Fail, strings.Repeat("x", 1000))},
-		"1 of 1 cells failed: g: red":                                              {refused("a", "g", verdict.Fail, "\x1b[31mred\x1b[0m")},
+		"1 cell failed: g: " + strings.Repeat("x", 116) + "…":                {refused("a", "g", verdict.Fail, strings.Repeat("x", 1000))},
+		"1 cell failed: g: red":                                              {refused("a", "g", verdict.Fail, "\x1b[31mred\x1b[0m")},
 	} {
 		if got := report.Headline(report.Run{Cells: cells}); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -108,7 +108,7 @@ func TestAnswerOfABuildThatFails(t *testing.T) {
 	run.Cells[0].Error.Shell = "builder debug shell tool-1"
 	page := write(t, run, Options{})
 	demand(t, page,
-		`<h1 class="error">1 of 1 cells failed: a.c:1:10: fatal error: &lt;nosuch.h&gt;</h1>`,
+		`<h1 class="error">1 cell failed: a.c:1:10: fatal error: &lt;nosuch.h&gt;</h1>`,
 		"<pre>a.c:1:10: fatal error: &lt;nosuch.h&gt;\n    1 | #include\n</pre>",
 		`<p class="why">Open a shell where it failed:</p>`+"\n"+`<div class="line"><pre class="copy">builder debug shell tool-1</pre></div>`)
 	check.That(t, !strings.Contains(page, "<h2>Made</h2>") && !strings.Contains(page, "<h2>Not asked</h2>"), "a failure made something")
