@@ -169,7 +169,6 @@ func TestInABrowser(t *testing.T) {
 		browsertest.Picture(t, server.URL+"/"+name, "400,1600", name+"-400")
 		browsertest.Picture(t, server.URL+"/"+name, "1280,1600", name+"-1280")
 	}
-	browsertest.Picture(t, server.URL+"/failed", "1100,700", "report") // for docs/images
 }
 
 // Each cell names the engine that built it.
