@@ -32,11 +32,11 @@ func TestHeadline(t *testing.T) {
 		"2 of 2 cells passed":  {passed("a", "1"), passed("b", "1")},
 		"1 of 3 cells failed: check-build: TensorFlow was not found":               {passed("a", "1"), check, passed("b", "1")},
 		"1 of 2 cells not measured: nccl-tests: no GPU":                            {passed("a", "1"), gpu},
-		"1 cell not measured: gates: No gate checked it.":                    {none},
+		"1 cell not measured: gates: No gate checked it.":                          {none},
 		"2 of 4 cells failed, 1 not measured, 1 not built: step build: it stopped": {{ID: "x"}, gpu, check, stopped},
 		"1 of 2 cells not built":                                                   {passed("a", "1"), {ID: "x"}},
-		"1 cell failed: g: " + strings.Repeat("x", 116) + "…":                {refused("a", "g", verdict.Fail, strings.Repeat("x", 1000))},
-		"1 cell failed: g: red":                                              {refused("a", "g", verdict.Fail, "\x1b[31mred\x1b[0m")},
+		"1 cell failed: g: " + strings.Repeat("x", 116) + "…":                      {refused("a", "g", verdict.Fail, strings.Repeat("x", 1000))},
+		"1 cell failed: g: red":                                                    {refused("a", "g", verdict.Fail, "\x1b[31mred\x1b[0m")},
 	} {
 		if got := report.Headline(report.Run{Cells: cells}); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
