@@ -38,7 +38,7 @@ func Run(out term.Printer, done report.Run, dir string) {
 			case report.Pass:
 				out.Say("%s", a.Path)
 				if i == 0 {
-					out.Say("  sha256:%s%s", a.SHA256, signedBy(c.Signers))
+					out.Say("  sha256:%s, signed by %s", a.SHA256, cmp.Or(strings.Join(c.Signers, ", "), "no trusted key"))
 				}
 			case report.Fail, report.NotMeasured:
 				out.Note("refused by its gates: %s", a.Path)
@@ -49,13 +49,6 @@ func Run(out term.Printer, done report.Run, dir string) {
 	if next := report.Next(done); all && len(next) > 0 {
 		out.Say("next: %s", next[0].Line)
 	}
-}
-
-func signedBy(keys []string) string {
-	if len(keys) == 0 {
-		return ""
-	}
-	return ", signed by " + strings.Join(keys, ", ")
 }
 
 // Lock prints the changes of a lock.

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"builder/internal/base/size"
+	"builder/internal/files/artifact"
 	"builder/internal/gates/verdict"
 	"builder/internal/view/report"
 	"builder/internal/view/term"
@@ -47,7 +48,7 @@ type view struct {
 	Headline string
 	State    report.Status // the worst status of a cell
 	Reasons  []reason
-	Made     []made           // the first passed cells
+	Made     []cell           // the first passed cells
 	Commands []report.Command // suggested next
 	NotAsked []report.Command // of the first cell, if it passed
 	Took     string
@@ -82,14 +83,6 @@ type cell struct {
 	Open     bool // with the details
 }
 
-// made is the main artifact of a passed cell.
-type made struct {
-	File    reference
-	Size    string
-	SHA256  string
-	Signers string
-}
-
 func newView(run report.Run, o Options) view {
 	v := view{
 		Style: template.CSS(style), //nolint:gosec // our own files
@@ -110,20 +103,18 @@ func newView(run report.Run, o Options) view {
 		v.Cells[0].Open = v.Cells[0].Open || len(v.Cells) == 1
 		v.NotAsked = v.Cells[0].NotAsked
 	}
-	v.Headline, v.Reasons, v.Made = report.Headline(run), v.newReasons(), v.newMade()
+	for _, c := range v.Cells {
+		if c.Status == report.Pass && len(c.Artifacts) > 0 && len(v.Made) < maxReasons {
+			v.Made = append(v.Made, c)
+		}
+	}
+	v.Headline, v.Reasons = report.Headline(run), v.newReasons()
 	v.Commands = report.Next(run)
 	return v
 }
 
-func (v view) newMade() (all []made) {
-	for _, c := range v.Cells {
-		if c.Status == report.Pass && len(c.Artifacts) > 0 && len(all) < maxReasons {
-			a := c.Artifacts[0]
-			all = append(all, made{v.File(a), size.Text(a.Size), a.SHA256, strings.Join(c.Signers, ", ")})
-		}
-	}
-	return all
-}
+// Size returns the size of an artifact for people.
+func (v view) Size(a artifact.Artifact) string { return size.Text(a.Size) }
 
 func countStatuses(cells []report.Cell) []count {
 	counts := map[report.Status]int{}
