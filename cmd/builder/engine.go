@@ -66,15 +66,11 @@ func engineFlag(usage string) cli.Flag {
 	return &cli.StringFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: usage}
 }
 
-// readChoice reads --engine with its limits.
+// readChoice reads --engine with its limit.
 func readChoice(c *cli.Context, jobs int) (queue.Choice, error) {
 	choice, err := queue.ParseEngine(c.String("engine"))
-	memory, err2 := queue.HostMemory(c.String("memory"))
 	choice.Jobs = max(jobs, 1)
-	if choice.Address == "" || c.IsSet("memory") { // the memory of another engine's host is unknown
-		choice.Memory = memory
-	}
-	return choice, errors.Join(err, err2)
+	return choice, err
 }
 
 func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {

@@ -50,7 +50,6 @@ func runFlags() []cli.Flag {
 	return append(slices.Concat(engineFlags(), fromFlags(), signFlags()),
 		outFlag("write results below `DIR`"),
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, EnvVars: []string{"BUILDER_JOBS"}, Value: 1, Usage: "build `N` cells at a time"},
-		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "limit the memory of concurrent builds to `SIZE`, such as 64GB; the default is this host's memory if the engine runs here"},
 		&cli.DurationFlag{Name: "step-limit", EnvVars: []string{"BUILDER_STEP_LIMIT"}, Value: 12 * time.Hour, Usage: "stop a step that takes longer than `TIME`; 0: never"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every passed cell a second time and compare the bytes (gate reproducible)"},
 		&cli.StringFlag{Name: "tests", EnvVars: []string{"BUILDER_TESTS"}, Value: levels[0], Usage: "run upstream's own tests, `none|quick|full`: quick means those of patched code, full takes minutes"},

@@ -25,7 +25,7 @@ import (
 )
 
 // workbench is a fake fetcher, engine, finder and sealer for a run with one failing
-// cell. A build with reserved memory continues until another cell waits for it.
+// cell. Each build goes on once another cell waits for its place.
 type workbench struct{ fails, out string }
 
 // crowded blocks until a log shows a waiting cell.
@@ -50,7 +50,7 @@ func (w workbench) Build(ctx context.Context, job run.Job, events run.Events, lo
 	e := job.Entry
 	fmt.Fprint(events.StepStarted("image"), "")
 	events.StepDone("image", 0, true, nil)
-	if err := w.crowded(ctx); e.Memory > 0 && err != nil {
+	if err := w.crowded(ctx); err != nil {
 		return err
 	}
 	fmt.Fprint(events.StepStarted("build"), "cc <a.c>\n", "\x1b[31mdone\x1b[0m\n")
@@ -72,19 +72,18 @@ func (workbench) Seal(lock.Entry, run.Result, []verdict.Verdict) ([]artifact.Art
 	return nil, nil
 }
 
-// ran runs three cells and returns the output and the run. Two of the cells each need
-// all of the memory.
+// ran runs three cells on an engine with two places, and returns the output and the run.
 func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	t.Helper()
 	home := t.TempDir()
 	var b bytes.Buffer
 	shown := progress.New(&b, o)
 	c = &cellRun{RunRequest: RunRequest{Out: filepath.Join(home, "out")}}
-	entries := []lock.Entry{{ID: "tool-1", Recipe: "tool", Memory: 8e9}, {ID: "tool-2", Recipe: "tool", Memory: 8e9}, {ID: "tool-3", Recipe: "tool"}}
+	entries := []lock.Entry{{ID: "tool-1", Recipe: "tool"}, {ID: "tool-2", Recipe: "tool"}, {ID: "tool-3", Recipe: "tool"}}
 	must.Succeed(t, os.MkdirAll(c.Out, 0o755), c.record(entries))
 	shown.Run([]string{"tool-1", "tool-2", "tool-3"})
 	bench := workbench{fails: "tool-3", out: c.Out}
-	member := queue.Member{Name: "bench", Jobs: 3, Memory: 8e9, Up: func(context.Context) (run.Engine, error) { return bench, nil }}
+	member := queue.Member{Name: "bench", Jobs: 2, Up: func(context.Context) (run.Engine, error) { return bench, nil }}
 	var errs []error
 	for _, o := range (run.Runner{
 		Fetcher: bench, Engine: queue.New(member, shown.Note), Finder: bench, Sealer: bench, Out: c.Out, Jobs: 3,

@@ -36,7 +36,7 @@ type engine struct {
 func Queue(s Setup, w *home.Workspace) *queue.Queue {
 	e := &engine{Choice: s.Engines.Choice, Setup: s, Workspace: w}
 	return queue.New(queue.Member{
-		Name: cmp.Or(e.Address, "here"), Jobs: e.Jobs, Memory: e.Memory,
+		Name: cmp.Or(e.Address, "here"), Jobs: e.Jobs,
 		Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
 		Renew: e.renew,
 	}, s.Keys.Note)

@@ -11,8 +11,8 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// forecast returns the requirements of the first chosen cell and its input cells, and the
-// images that they are built and run in. Nobody knows the images of a cell that the lock
+// forecast returns the requirements of the first chosen cell, and the images that it and
+// its input cells are built and run in. Nobody knows the images of a cell that the lock
 // does not pin.
 func forecast(ctx context.Context, s Setup, of plan.Selection) (*doctor.Needs, []lock.ImagePin, error) {
 	drafts, err := assemble.Choose(s.Catalogue, of.Recipe, of.Filter)
@@ -26,20 +26,11 @@ func forecast(ctx context.Context, s Setup, of plan.Selection) (*doctor.Needs, [
 		return nil, nil, err
 	}
 	cell := drafts[0].Cell
-	needs := &doctor.Needs{Name: of.Recipe.Name, Cell: cell.ID, Memory: max(needsOf(entries).Memory, drafts[0].Memory)}
+	needs := &doctor.Needs{Name: of.Recipe.Name, Cell: cell.ID}
 	if cuda := cell.Axes["cuda"]; cuda != "none" {
 		needs.CUDA = cuda
 	}
 	return needs, imagesOf(entries), nil
-}
-
-// needsOf returns the last of several entries with the memory of the largest.
-func needsOf(entries []lock.Entry) *doctor.Needs {
-	needs := &doctor.Needs{}
-	for _, e := range entries {
-		needs.Name, needs.Cell, needs.Memory = e.Recipe, e.ID, max(needs.Memory, e.Memory)
-	}
-	return needs
 }
 
 // imagesOf returns the images of entries that an engine pulls, each once.

@@ -24,9 +24,6 @@ const registryTime = 5 * time.Second
 // entries are those of the run; empty means the lock still lacks pins.
 func Preflight(ctx context.Context, s Setup, entries []lock.Entry) error {
 	work := doctor.Work{Home: s.Keys.Home, Engine: engineState(ctx, s)}
-	if len(entries) > 0 {
-		work.Recipe = needsOf(entries)
-	}
 	var errs []error
 	for _, lacks := range doctor.Cannot(ctx, host.This(), work) {
 		errs = append(errs, diag.Errorf(diag.NoEngine, "this host cannot do the work: %s: %s", lacks.Name, lacks.Found).

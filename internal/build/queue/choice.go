@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"builder/internal/base/diag"
-	"builder/internal/base/size"
-	"builder/internal/machine/host"
 )
 
 // A Choice is the requested engine and the limits for its use.
@@ -14,7 +12,6 @@ type Choice struct {
 	Address    string // "" finds one: in Docker, in Podman, or the native engine
 	Jobs       int    // concurrent builds
 	NativeOnly bool   // use only the native engine
-	Memory     int64  // limit for all builds together in bytes; 0 is no limit
 }
 
 // ParseEngine parses the address of an engine, which may be empty. It rejects addresses
@@ -52,20 +49,4 @@ func checkEngine(address string) error {
 	}
 	return diag.Errorf(diag.Usage, "--engine: %q is not the address of an engine", address).
 		WithHint("write unix:///PATH, tcp://HOST:PORT or native; known: %s; without --engine, builder uses Docker or Podman if one answers", strings.Join(kinds, ", "))
-}
-
-// HostMemory returns --memory in bytes, or this host's memory if text is empty.
-func HostMemory(text string) (int64, error) {
-	if text != "" {
-		bytes, err := size.Parse(text)
-		if err != nil {
-			return 0, diag.Errorf(diag.Usage, "--memory: %w", err)
-		}
-		return bytes, nil
-	}
-	bytes, err := host.This().Memory()
-	if err != nil {
-		return 0, nil // a host without /proc builds on other machines
-	}
-	return bytes, nil
 }

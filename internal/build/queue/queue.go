@@ -1,5 +1,5 @@
-// Package queue admits the builds of a run to its engine, as far as places and memory are
-// free. It starts a build again if the engine failed and came back.
+// Package queue admits the builds of a run to its engine, as far as places are free. It
+// starts a build again if the engine failed and came back.
 //
 // A [Queue] is a [run.Engine] around another one. A build releases its place after the
 // gates, because they run on the engine too. Package run decides which cells to build, and
@@ -14,16 +14,13 @@ import (
 	"sync"
 	"time"
 
-	"builder/internal/base/diag"
-	"builder/internal/base/size"
 	"builder/internal/build/run"
 )
 
 // A Member is the engine of a run with its limits.
 type Member struct {
-	Name   string // address, for messages
-	Jobs   int    // builds at a time, at least 1
-	Memory int64  // bytes for all builds at a time; 0 means no limit
+	Name string // address, for messages
+	Jobs int    // builds at a time, at least 1
 	// Up returns the engine. It starts a local engine if necessary. It is called before
 	// every build.
 	Up func(context.Context) (run.Engine, error)
@@ -39,7 +36,6 @@ type Queue struct {
 
 	mu     sync.Mutex // guards the fields below
 	builds int
-	used   int64         // bytes of memory the builds use
 	lost   error         // why the engine gets no more builds
 	moved  chan struct{} // closed when a place becomes free or the engine is lost
 }
@@ -64,7 +60,7 @@ const attempts = 3
 func (q *Queue) Build(ctx context.Context, job run.Job, events run.Events, look run.Look) error {
 	var err error
 	for range attempts {
-		if err := q.enter(ctx, job.Entry.Memory, events); err != nil {
+		if err := q.enter(ctx, events); err != nil {
 			return err
 		}
 		err = q.build(ctx, job, events, look)
@@ -82,7 +78,7 @@ const Step = "engine"
 
 // build does a job that has a place, and releases the place.
 func (q *Queue) build(ctx context.Context, job run.Job, events run.Events, look run.Look) error {
-	defer q.leave(job.Entry.Memory)
+	defer q.change(func() { q.builds-- })
 	log, start := events.StepStarted(Step), time.Now()
 	engine, err := q.Up(ctx)
 	if err != nil {
@@ -97,20 +93,18 @@ func (q *Queue) build(ctx context.Context, job run.Job, events run.Events, look 
 	return engine.Build(ctx, job, events, look)
 }
 
-// enter waits for a place for a build with this memory. The wait is a step of the cell. A
-// build too large for the engine is never started, because the system would kill its
-// linker.
-func (q *Queue) enter(ctx context.Context, memory int64, events run.Events) error {
-	entered, moved, err := q.takePlace(memory)
+// enter waits for a place for a build. The wait is a step of the cell.
+func (q *Queue) enter(ctx context.Context, events run.Events) error {
+	entered, moved, err := q.takePlace()
 	if entered || err != nil {
 		return err
 	}
 	log, start := events.StepStarted(run.Wait), time.Now()
-	io.WriteString(log, "the engine is busy or has too little free memory\n")
+	io.WriteString(log, "the engine is busy\n")
 	for !entered && err == nil {
 		select {
 		case <-moved:
-			entered, moved, err = q.takePlace(memory)
+			entered, moved, err = q.takePlace()
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -121,29 +115,17 @@ func (q *Queue) enter(ctx context.Context, memory int64, events run.Events) erro
 
 // takePlace takes a free place. If none is free, it returns a channel that closes when a
 // retry makes sense.
-func (q *Queue) takePlace(memory int64) (taken bool, moved <-chan struct{}, err error) {
+func (q *Queue) takePlace() (taken bool, moved <-chan struct{}, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.lost != nil:
 		return false, nil, q.lost
-	case q.Memory > 0 && memory > q.Memory:
-		return false, nil, diag.Errorf(diag.NoEngine, "the build needs %s of memory, the engine has %s", size.Text(memory), size.Text(q.Memory)).
-			WithHint("build on a larger host (--engine), or state the memory of this host (--memory)")
-	case q.builds == q.Jobs || q.Memory > 0 && q.used+memory > q.Memory:
+	case q.builds == q.Jobs:
 		return false, q.moved, nil
 	}
 	q.builds++
-	q.used += memory
 	return true, nil, nil
-}
-
-// leave releases a place.
-func (q *Queue) leave(memory int64) {
-	q.change(func() {
-		q.builds--
-		q.used -= memory
-	})
 }
 
 // renew repairs the engine. One that does not come back gets no more builds: a run does

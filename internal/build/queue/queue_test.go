@@ -24,8 +24,8 @@ import (
 type host struct {
 	mu     sync.Mutex
 	built  []string
-	now    int64 // bytes in use
-	most   int64
+	now    int // builds in progress
+	most   int
 	steps  []string
 	fails  error         // error of a build
 	dead   bool          // the engine does not start
@@ -34,7 +34,7 @@ type host struct {
 }
 
 // queued returns a queue of the host's engine.
-func (h *host) queued(jobs int, memory int64) *queue.Queue {
+func (h *host) queued(jobs int) *queue.Queue {
 	up := func(context.Context) (run.Engine, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -48,7 +48,7 @@ func (h *host) queued(jobs int, memory int64) *queue.Queue {
 		_, err := up(ctx)
 		return err
 	}
-	return queue.New(queue.Member{Name: "here", Jobs: jobs, Memory: memory, Up: up, Renew: renew}, func(string, ...any) {})
+	return queue.New(queue.Member{Name: "here", Jobs: jobs, Up: up, Renew: renew}, func(string, ...any) {})
 }
 
 // StepStarted implements [run.Events].
@@ -69,10 +69,10 @@ func (h *host) change(do func()) {
 // Build implements [run.Engine].
 func (h *host) Build(ctx context.Context, job run.Job, _ run.Events, look run.Look) error {
 	h.change(func() {
-		h.now += job.Entry.Memory
+		h.now++
 		h.most = max(h.most, h.now)
 	})
-	defer h.change(func() { h.now -= job.Entry.Memory })
+	defer h.change(func() { h.now-- })
 	time.Sleep(max(h.takes, time.Second))
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -87,12 +87,12 @@ func (h *host) Build(ctx context.Context, job run.Job, _ run.Events, look run.Lo
 	return look(ctx, run.Built{})
 }
 
-// build builds n entries at once, as far as places are free. Each needs memory bytes.
-func (h *host) build(ctx context.Context, q *queue.Queue, n int, memory int64) []error {
+// build builds n entries at once, as far as places are free.
+func (h *host) build(ctx context.Context, q *queue.Queue, n int) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
-		e := lock.Entry{ID: fmt.Sprint("cell-", i), Memory: memory}
+		e := lock.Entry{ID: fmt.Sprint("cell-", i)}
 		all.Go(func() {
 			errs[i] = q.Build(ctx, run.Job{Entry: e}, h, func(context.Context, run.Built) error { return nil })
 		})
@@ -102,29 +102,20 @@ func (h *host) build(ctx context.Context, q *queue.Queue, n int, memory int64) [
 	return errs
 }
 
-func TestPlacesAndMemoryAreShared(t *testing.T) {
-	for memory, most := range map[int64]int64{40e9: 32e9, 16e9: 16e9, 0: 48e9} {
-		synctest.Test(t, func(t *testing.T) {
-			h := &host{}
-			must.Succeed(t, errors.Join(h.build(t.Context(), h.queued(3, memory), 4, 16e9)...))
-			check.That(t, len(h.built) == 4 && h.most == most, "with %d bytes: %d cells took up to %d bytes together, want %d", memory, len(h.built), h.most, most)
-			check.That(t, slices.Contains(h.steps, run.Wait), "that cells waited stands nowhere: %q", h.steps)
-		})
-	}
-}
-
-func TestWhatDoesNotFitIsNotBegun(t *testing.T) {
-	h := &host{}
-	err := h.build(t.Context(), h.queued(1, 24e9), 1, 32e9)[0]
-	check.That(t, diag.CodeOf(err) == diag.NoEngine && len(h.steps) == 0, "%v, steps %v", err, h.steps)
-	check.That(t, strings.Contains(err.Error(), "the build needs 32.0 GB of memory, the engine has 24.0 GB"), "it says %q", err)
+func TestPlacesAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{}
+		must.Succeed(t, errors.Join(h.build(t.Context(), h.queued(3), 4)...))
+		check.That(t, len(h.built) == 4 && h.most == 3, "%d cells, up to %d together, want 3", len(h.built), h.most)
+		check.That(t, slices.Contains(h.steps, run.Wait), "that cells waited stands nowhere: %q", h.steps)
+	})
 }
 
 func TestAnEngineThatComesBackGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{fails: &run.EngineError{Err: errors.New("killed")}}
 		time.AfterFunc(1500*time.Millisecond, func() { h.change(func() { h.fails = nil }) })
-		err := h.build(t.Context(), h.queued(1, 0), 1, 0)[0]
+		err := h.build(t.Context(), h.queued(1), 1)[0]
 		check.That(t, err == nil && len(h.built) == 1 && h.renews == 1, "%v, built %v, put in order %d times", err, h.built, h.renews)
 	})
 }
@@ -132,7 +123,7 @@ func TestAnEngineThatComesBackGoesOn(t *testing.T) {
 func TestABuildThatKillsItsEngineEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{fails: &run.EngineError{Err: errors.New("killed")}}
-		err := h.build(t.Context(), h.queued(1, 0), 1, 0)[0]
+		err := h.build(t.Context(), h.queued(1), 1)[0]
 		check.That(t, diag.CodeOf(err) == diag.NoEngine && strings.Contains(err.Error(), "the engine failed in all 3 attempts: killed"), "%v", err)
 	})
 }
@@ -141,7 +132,7 @@ func TestABuildThatKillsItsEngineEnds(t *testing.T) {
 func TestALostEngineEndsEveryCell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{dead: true}
-		for _, err := range h.build(t.Context(), h.queued(1, 0), 3, 0) {
+		for _, err := range h.build(t.Context(), h.queued(1), 3) {
 			check.That(t, diag.CodeOf(err) == diag.NoEngine && strings.Contains(err.Error(), "it does not answer"), "%v", err)
 		}
 	})
@@ -150,7 +141,7 @@ func TestALostEngineEndsEveryCell(t *testing.T) {
 func TestAFaultOfTheBuildStaysOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{fails: diag.Errorf(diag.Build, "exit 1")}
-		err := h.build(t.Context(), h.queued(1, 0), 1, 0)[0]
+		err := h.build(t.Context(), h.queued(1), 1)[0]
 		check.That(t, diag.CodeOf(err) == diag.Build && h.renews == 0, "%v", err)
 	})
 }
@@ -160,7 +151,7 @@ func TestWaitingCanBeInterrupted(t *testing.T) {
 		h := &host{takes: time.Hour}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		for _, err := range h.build(ctx, h.queued(1, 0), 3, 0) {
+		for _, err := range h.build(ctx, h.queued(1), 3) {
 			check.That(t, errors.Is(err, context.DeadlineExceeded), "%v", err)
 		}
 	})
@@ -170,11 +161,11 @@ func TestWaitingCanBeInterrupted(t *testing.T) {
 func TestAPanicGivesThePlaceBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{}
-		q := h.queued(1, 0)
+		q := h.queued(1)
 		func() {
 			defer func() { recover() }()
 			q.Build(t.Context(), run.Job{}, h, func(context.Context, run.Built) error { panic("boom") })
 		}()
-		must.Succeed(t, errors.Join(h.build(t.Context(), q, 1, 0)...))
+		must.Succeed(t, errors.Join(h.build(t.Context(), q, 1)...))
 	})
 }

@@ -26,7 +26,7 @@ func (e *EngineError) Unwrap() error {
 			WithHint("builder found no Go to compile the engine's client, and the SDK could not download one: install Go 1.25 or newer and put it into PATH")
 	}
 	return diag.Errorf(diag.NoEngine, "%w", e.Err).
-		WithHint("check that the engine still runs, and read its log: `builder engine status` prints the path for the native engine. If it cannot read files of its own cache, `builder store gc` empties the cache. Or use another engine with --engine URL. A build that uses all memory kills the engine too: lower --jobs or set --memory")
+		WithHint("check that the engine still runs, and read its log: `builder engine status` prints the path for the native engine. If it cannot read files of its own cache, `builder store gc` empties the cache. Or use another engine with --engine URL. A build that uses all memory kills the engine too: lower --jobs")
 }
 
 // An inputError is the reason why a cell cannot start.

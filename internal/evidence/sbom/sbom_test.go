@@ -122,7 +122,7 @@ func TestOfIsAFunction(t *testing.T) {
 	first := of(t, entry(), member)
 	check.Same(t, "the second time", of(t, entry(), member), first)
 	other := entry()
-	other.ID, other.Expect.Version, other.Memory, other.Pipeline = "another", "2", 5, "x"
+	other.ID, other.Expect.Version, other.Pipeline = "another", "2", "x"
 	check.That(t, bytes.Equal(first, of(t, other, member)), "it depends on what is not in the wheel")
 	other.Patches = nil
 	changed := of(t, other, member)

@@ -44,7 +44,7 @@ type Purpose string
 // The purposes, in the order of the report.
 const (
 	Engine    Purpose = "engine"    // an engine for builds
-	Build     Purpose = "build"     // disk and memory of builds
+	Build     Purpose = "build"     // disk and memory
 	GPU       Purpose = "gpu"       // GPUs for the result
 	Fabric    Purpose = "fabric"    // communication between the GPUs of several hosts
 	Libraries Purpose = "libraries" // installed libraries
@@ -108,9 +108,9 @@ func Examine(ctx context.Context, h host.Host, w Work) Report {
 	return r
 }
 
-// Cannot runs the checks that a run makes before it fetches anything: those of the engine,
-// the disk and the memory that the work needs. It returns the failed ones. It does not ask
-// an engine for its version, because a run starts the client anyway.
+// Cannot runs the checks that a run makes before it fetches anything: those of the engine
+// and of the disk. It returns the failed ones. It does not ask an engine for its version,
+// because a run starts the client anyway.
 func Cannot(ctx context.Context, h host.Host, w Work) []Result {
 	w.Engine.Version = nil
 	early := slices.DeleteFunc(Checks(), func(c Check) bool { return c.For != Engine && c.For != Build || !c.needed(w) })

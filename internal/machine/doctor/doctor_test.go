@@ -21,10 +21,10 @@ import (
 // work is the default work of the tests.
 var work = Work{Home: "/root/.cache/builder", Engine: EngineState{Kind: Native, Wanted: "v0.19.10", Programs: native.Needs}}
 
-// withRecipe returns a build with 16 GB of memory.
+// withRecipe returns a build.
 func withRecipe(change func(*Needs)) Work {
 	w := work
-	w.Recipe = &Needs{Name: "nccl", Cell: "nccl-1", Memory: 16e9}
+	w.Recipe = &Needs{Name: "nccl", Cell: "nccl-1"}
 	change(w.Recipe)
 	return w
 }
@@ -93,14 +93,14 @@ func TestZeroVerdictIsUnknown(t *testing.T) {
 func TestLacking(t *testing.T) {
 	bare := recorded(t, "bare")
 	bare.Disk = func(string) (host.Disk, error) { return host.Disk{Free: 5e8}, nil }
-	small := withRecipe(func(r *Needs) { r.Memory = 64e9 })
+	recipe := withRecipe(func(*Needs) {})
 	for name, c := range map[string]struct {
 		work Work
 		want []string
 	}{
 		"the engine":                {work, []string{"disk"}},
-		"a recipe":                  {small, []string{"disk", "memory"}},
-		"an engine on another host": {Work{Home: "/x", Engine: EngineState{Kind: Named, Address: "tcp://far:1"}, Recipe: small.Recipe}, []string{"engine", "disk"}},
+		"a recipe":                  {recipe, []string{"disk"}},
+		"an engine on another host": {Work{Home: "/x", Engine: EngineState{Kind: Named, Address: "tcp://far:1"}, Recipe: recipe.Recipe}, []string{"engine", "disk"}},
 	} {
 		check.Same(t, name, c.want, Examine(t.Context(), bare, c.work).Lacking())
 	}
@@ -178,25 +178,16 @@ func TestDiskOfStateDirectory(t *testing.T) {
 func TestRoom(t *testing.T) {
 	const gb = 1e9
 	for name, c := range map[string]struct {
-		free   int64
-		change func(*Needs)
-		disk   Verdict
-		memory Verdict
+		free int64
+		disk Verdict
 	}{
-		"enough":            {3 * gb, func(*Needs) {}, OK, OK},
-		"little":            {3*gb - 1, func(*Needs) {}, Fail, OK},
-		"memory is used":    {100 * gb, func(r *Needs) { r.Memory = 24 * gb }, OK, Warn},
-		"memory is missing": {100 * gb, func(r *Needs) { r.Memory = 32 * gb }, OK, Fail},
-		"memory is unknown": {100 * gb, func(r *Needs) { r.Memory = 0 }, OK, OK},
+		"enough": {3 * gb, OK},
+		"little": {3*gb - 1, Fail},
 	} {
 		h := recorded(t, "bare")
 		h.Disk = func(string) (host.Disk, error) { return host.Disk{Kind: "ext4", Free: c.free}, nil }
-		w := withRecipe(c.change)
-		if got := examine(t, "disk", h, w); got.Verdict != c.disk {
+		if got := examine(t, "disk", h, withRecipe(func(*Needs) {})); got.Verdict != c.disk {
 			t.Errorf("%s: disk %s: %s", name, got.Verdict, got.Found)
-		}
-		if got := examine(t, "memory", h, w); got.Verdict != c.memory {
-			t.Errorf("%s: memory %s: %s", name, got.Verdict, got.Found)
 		}
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"builder/internal/base/size"
 )
 
-// memory compares the host's memory with the peak memory stated in the recipe. A run
-// refuses a build too large for the host.
+// memory shows the host's memory. No recipe states how much its build takes.
 func memory(_ context.Context, e *exam) Finding {
 	total, err := e.Memory()
 	if err != nil {
@@ -19,16 +18,5 @@ func memory(_ context.Context, e *exam) Finding {
 	if free > 0 {
 		text += fmt.Sprintf(", %s of it available", size.Text(free))
 	}
-	r := e.work.Recipe
-	switch {
-	case r == nil:
-		return ok("%s", text)
-	case r.Memory == 0:
-		return ok("%s; the need of the recipe is unknown", text)
-	case total < r.Memory && e.work.Engine.Kind != Named:
-		return fail("%s; the build needs %s", text, size.Text(r.Memory)).remedy("build on a larger host: --engine URL, or a runner with more memory")
-	case free > 0 && free < r.Memory:
-		return warn("%s; the build needs %s", text, size.Text(r.Memory)).remedy("end other programs before the build")
-	}
-	return ok("%s; the build needs %s", text, size.Text(r.Memory))
+	return ok("%s", text)
 }

@@ -46,7 +46,6 @@ type EngineState struct {
 // Needs are the requirements of a recipe's preferred cell.
 type Needs struct {
 	Name, Cell string
-	Memory     int64  // peak memory of the build in bytes; 0 is unknown
 	CUDA       string // target release, empty if none
 }
 
@@ -55,4 +54,3 @@ type Needs struct {
 func never(Work) bool          { return false }
 func always(Work) bool         { return true }
 func nativeEngine(w Work) bool { return w.Engine.Kind == Native }
-func localBuild(w Work) bool   { return w.Recipe != nil && w.Engine.Kind != Named }

@@ -35,7 +35,6 @@ type Draft struct {
 	Source   SourceNeed
 	Tests    SourceNeed // without a kind if there are no tests
 	Epoch    int64      // SOURCE_DATE_EPOCH in seconds; 0 if only the pin of the source has it
-	Memory   int64      // peak memory of the build in bytes; 0 if the recipe does not state it
 	Patches  []patch.Choice
 }
 
@@ -172,9 +171,6 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	for _, b := range s.Expect.Behaviour {
 		errs = append(errs, b.Fault())
 	}
-	memory, err := s.MemoryBytes()
-	errs = append(errs, err)
-	d.Memory = memory
 	env, err1 := subst.Deep(s.Env, d.Vars)
 	inputs, err2 := subst.Deep(s.Inputs, d.Vars)
 	requires, err3 := subst.Deep(s.Requires, d.Vars)

@@ -146,7 +146,6 @@ type Entry struct {
 	// addition to the run-time packages.
 	Tests      SourcePin     `json:"tests,omitzero"`
 	TestWheels []pypi.File   `json:"test-wheels,omitempty"`
-	Memory     int64         `json:"memory,omitempty"` // peak memory of the build in bytes; 0 if not known
 	Expect     recipe.Expect `json:"expect"`
 	// Advisories lists known vulnerabilities of the source. Patches determines which of
 	// them are closed.

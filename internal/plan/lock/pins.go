@@ -95,7 +95,7 @@ func (p *Pins) Entry(d Draft) Entry {
 		Image:   p.locked(d.Image, needs[0]),
 		Runtime: p.locked(d.Runtime, needs[1]),
 		Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: cmp.Or(d.Epoch, source.Epoch),
-		Profile: d.Settings.Profile, Vendored: d.Settings.Vendored, Memory: d.Memory, Expect: d.Settings.Expect,
+		Profile: d.Settings.Profile, Vendored: d.Settings.Vendored, Expect: d.Settings.Expect,
 		Advisories: d.Settings.Advisories,
 	}
 	if d.Tests.Kind != "" {

@@ -224,7 +224,7 @@ func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 		"a.yaml": {Data: []byte("nme: a\n")}, "b.yaml": {}, "tool.yaml": {Data: []byte(good)}, "z.yaml": {Data: []byte(good)},
 	}, "site/recipes", nil)
 	want := []string{
-		`site/recipes/a.yaml:1:1: unknown key "nme" | did you mean "name"? known: advisories, axes, build, compatible, cpython, env, expect, from, homepage, id, image, inputs, license, memory, name, nodes, profile, requires, runtime, selectors, source, summary, tests-from, variants, vars, vendored`,
+		`site/recipes/a.yaml:1:1: unknown key "nme" | did you mean "name"? known: advisories, axes, build, compatible, cpython, env, expect, from, homepage, id, image, inputs, license, name, nodes, profile, requires, runtime, selectors, source, summary, tests-from, variants, vars, vendored`,
 		"site/recipes/b.yaml: the file is empty",
 		`site/recipes/z.yaml:2:7: the recipe has the name "tool", and its file "z"`,
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"builder/internal/base/diag"
-	"builder/internal/base/size"
 )
 
 // An Input names one cell of another recipe. Values of its axes may contain names in
@@ -44,15 +43,6 @@ func (v Variable) problem() string {
 	return ""
 }
 
-// MemoryBytes returns the peak memory of the build in bytes, or 0 if the recipe does
-// not state it.
-func (s Settings) MemoryBytes() (int64, error) {
-	if s.Memory == "" {
-		return 0, nil
-	}
-	return size.Parse(s.Memory)
-}
-
 // InputRecipes returns the names of the recipes used as inputs of r, sorted and
 // distinct.
 func (r *Recipe) InputRecipes() []string {
@@ -70,9 +60,6 @@ func (r *Recipe) InputRecipes() []string {
 func (r *Recipe) validateNeeds() []error {
 	var errs []error
 	for _, s := range r.settings() {
-		if _, err := s.MemoryBytes(); err != nil {
-			errs = append(errs, diag.At(r.index.At("%smemory", s.at), "%w", err))
-		}
 		for j, v := range s.Profile {
 			if text := v.problem(); text != "" {
 				errs = append(errs, diag.At(r.index.At("%sprofile[%d]", s.at, j), "%s", text))

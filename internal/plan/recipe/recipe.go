@@ -205,7 +205,6 @@ type Settings struct {
 	Nodes      string            `yaml:"nodes,omitempty" json:"nodes,omitempty" jsonschema:"description=what a node needs beside a glibc; plan prints it"`
 	License    string            `yaml:"license,omitempty" json:"license,omitempty" jsonschema:"description=of the source as an SPDX expression; it stands in the SBOM"`
 	Vendored   []Vendored        `yaml:"vendored,omitempty" json:"vendored,omitempty" jsonschema:"description=what the source carries of others and the build may compile in; it stands in the SBOM"`
-	Memory     string            `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the build takes at its peak; cells are not built at once where they would not fit"`
 	Expect     Expect            `yaml:"expect,omitempty" json:"expect,omitzero" jsonschema:"description=promises of the artifact; the gates check these and nothing else"`
 }
 
