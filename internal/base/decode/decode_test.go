@@ -96,6 +96,32 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// The tags of the schema hold, and their faults come together with those of the caller.
+func TestTagsAreRules(t *testing.T) {
+	type part struct {
+		Kind string `yaml:"kind" json:"kind" jsonschema:"enum=a,enum=b"`
+		Note string `yaml:"note,omitempty" json:"note,omitempty"`
+	}
+	type whole struct {
+		Name  string `yaml:"name" json:"name"`
+		Parts []part `yaml:"parts" json:"parts" jsonschema:"minItems=1"`
+		Plain string `yaml:"plain"`
+	}
+	for text, want := range map[string]string{
+		"name: x\nparts: [{kind: a}]\n":       "",
+		"name: x\nparts: []\n":                "a.yaml:2:8: parts is empty: write at least one",
+		"name: ' '\nparts: [{kind: b}]\n":     "a.yaml:1:7: name is missing",
+		"parts: [{kind: c}, {note: y}]\n":     "a.yaml:1:16: parts.kind: \"c\" is not a or b\na.yaml:1:20: parts.kind is missing\na.yaml:1:1: name is missing",
+		"name: x\nparts: [{kind: a}]\nn: 1\n": `a.yaml:3:1: unknown key "n"`,
+	} {
+		f, err := decode.YAML("a.yaml", []byte(text), new(whole))
+		if err == nil {
+			err = f.Err()
+		}
+		check.That(t, (err == nil) == (want == "") && (err == nil || err.Error() == want), "%q: %v, want %s", text, err, want)
+	}
+}
+
 func TestAllFaultsAtOnce(t *testing.T) {
 	var v outer
 	_, err := decode.YAML("a.yaml", []byte("titel: x\naxes:\n  - {name: 1, valeus: []}\n"), &v)
@@ -121,7 +147,7 @@ func TestPositions(t *testing.T) {
 	for path, want := range map[string]string{
 		"axes[0].values[1]": "a.yaml:4:21", "axes[0].name": "a.yaml:3:11", "axes[0].missing": "a.yaml:3:5", "gone": "a.yaml:1:1",
 	} {
-		if got := index.At("%s", path).String(); got != want {
+		if got := index.At(path).String(); got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
 	}

@@ -64,26 +64,25 @@ func inWorkTree(path string) bool {
 // parseTrust reads a trust file and the files that it names, and reports all faults.
 func parseTrust(path string, data []byte) ([]PublicKey, error) {
 	var file trustFile
-	index, err := decode.YAML(path, data, &file)
+	f, err := decode.YAML(path, data, &file)
 	if err != nil {
 		return nil, err
 	}
 	var all []PublicKey
-	var errs []error
 	for i, entry := range file.Keys {
 		k, err := entry.read(filepath.Dir(path))
 		if err == nil && slices.ContainsFunc(all, func(x PublicKey) bool { return x.ID == k.ID }) {
 			err = fmt.Errorf("the key %s is named twice", k.ID)
 		}
 		if err != nil {
-			errs = append(errs, diag.At(index.At("keys[%d]", i), "%w", err))
+			f.Add(fmt.Sprintf("keys[%d]", i), "%w", err)
 		}
 		all = append(all, k)
 	}
 	if len(file.Keys) == 0 {
-		errs = append(errs, diag.At(diag.Pos{File: path}, "it names no key"))
+		f.Add("keys", "it names no key")
 	}
-	return all, errors.Join(errs...)
+	return all, f.Err()
 }
 
 // read reads the key, or the identity with its roots. dir is the directory of the file.

@@ -33,7 +33,7 @@ type Request struct {
 // longer updated. The signature is checked in both cases.
 type Suite struct {
 	Name       string   `yaml:"name" json:"name"`
-	Components []string `yaml:"components" json:"components"`
+	Components []string `yaml:"components" json:"components" jsonschema:"minItems=1"`
 	Priority   int      `yaml:"priority,omitempty" json:"priority,omitempty"`
 	Stale      bool     `yaml:"stale,omitempty" json:"stale,omitempty" jsonschema:"description=read the index past its Valid-Until: of a snapshot or a mirror that has stopped"`
 }

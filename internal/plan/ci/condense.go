@@ -2,7 +2,6 @@ package ci
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 
@@ -21,40 +20,38 @@ type Point struct {
 
 // Condense returns a few points of one recipe that together hold all [Pairs], sorted by
 // id.
-func Condense(points []Point, patches []patch.Patch) ([]Point, error) {
-	pairs, err := Pairs(points, patches)
-	if err != nil {
-		return nil, err
-	}
+func Condense(points []Point, patches []patch.Patch) []Point {
+	pairs := Pairs(points, patches)
 	points = ranked(points)
 	var few []Point
 	for _, i := range cover(holdings(points, pairs), len(pairs)) {
 		few = append(few, points[i])
 	}
 	slices.SortFunc(few, func(a, b Point) int { return cmp.Compare(a.ID, b.ID) })
-	return few, nil
+	return few
 }
 
 // Pairs returns the values that condensed points of one recipe must hold: the oldest
 // and newest version of every axis, its words, and the values on either side of every
 // boundary named by a rule, a variant or a patch. Axes are sorted by name. Within an
 // axis, versions come first in version order, then words.
-func Pairs(points []Point, patches []patch.Patch) ([]Pair, error) {
+func Pairs(points []Point, patches []patch.Patch) (pairs []Pair) {
 	if len(points) == 0 {
-		return nil, nil
+		return nil
 	}
 	r := points[0].Recipe
-	constraints, err := constraintsOf(conditions(r, patches))
-	if err != nil {
-		return nil, err
+	constraints := map[string][]string{}
+	for _, condition := range conditions(r, patches) {
+		for name, text := range condition {
+			constraints[name] = append(constraints[name], text)
+		}
 	}
-	var pairs []Pair
 	for _, name := range names(r, patches) {
 		for _, value := range telling(occurring(points, name), constraints[name]) {
 			pairs = append(pairs, Pair{name, value})
 		}
 	}
-	return pairs, nil
+	return pairs
 }
 
 // names returns the axes and the facts named by patches, sorted.
@@ -70,13 +67,7 @@ func names(r *recipe.Recipe, patches []patch.Patch) []string {
 // conditions returns every condition of rules, variants and patches. The merged range
 // of a patch is a condition on the version.
 func conditions(r *recipe.Recipe, patches []patch.Patch) []recipe.Condition {
-	var all []recipe.Condition
-	for _, rule := range r.Compatible {
-		all = append(append(all, rule.When), rule.Rows()...)
-	}
-	for _, v := range r.Variants {
-		all = append(all, v.When)
-	}
+	all := r.Conditions()
 	for _, p := range patches {
 		all = append(all, p.When)
 		if p.Merged != "" {
@@ -84,19 +75,6 @@ func conditions(r *recipe.Recipe, patches []patch.Patch) []recipe.Condition {
 		}
 	}
 	return all
-}
-
-func constraintsOf(conditions []recipe.Condition) (map[string][]version.Constraint, error) {
-	all := map[string][]version.Constraint{}
-	var errs []error
-	for _, condition := range conditions {
-		for name, text := range condition {
-			c, err := version.ParseConstraint(text)
-			errs = append(errs, err)
-			all[name] = append(all[name], c)
-		}
-	}
-	return all, errors.Join(errs...)
 }
 
 // occurring returns the distinct values of an axis or a fact, sorted.
@@ -112,36 +90,25 @@ func occurring(points []Point, name string) []string {
 
 // telling returns the values of one axis that a condensed matrix must hold: versions in
 // version order, then words.
-func telling(values []string, constraints []version.Constraint) []string {
-	var words []string
-	parsed := map[string]version.Version{}
-	for _, value := range values {
-		v, err := version.Parse(value)
-		if err != nil {
-			words = append(words, value)
-			continue
-		}
-		parsed[value] = v
+func telling(values, constraints []string) []string {
+	values = version.Ascending(values)
+	versions := 0
+	for versions < len(values) && version.Is(values[versions]) {
+		versions++
 	}
-	versions := slices.SortedFunc(maps.Keys(parsed), func(a, b string) int {
-		return cmp.Or(version.Compare(parsed[a], parsed[b]), cmp.Compare(a, b))
-	})
-	keep := map[string]bool{}
-	for i, now := range versions {
-		if i == 0 || i == len(versions)-1 {
-			keep[now] = true
-		}
-		if i > 0 && slices.ContainsFunc(constraints, divides(parsed[versions[i-1]], parsed[now])) {
-			keep[versions[i-1]], keep[now] = true, true
+	// divided reports whether a constraint allows exactly one of the versions before and at i.
+	divided := func(i int) bool {
+		return slices.ContainsFunc(constraints, func(text string) bool {
+			return version.Allows(text, values[i-1]) != version.Allows(text, values[i])
+		})
+	}
+	var kept []string
+	for i, value := range values {
+		if i == 0 || i >= versions-1 || divided(i) || divided(i+1) {
+			kept = append(kept, value)
 		}
 	}
-	kept := slices.DeleteFunc(versions, func(v string) bool { return !keep[v] })
-	return append(kept, words...)
-}
-
-// divides reports whether a constraint allows exactly one of two versions.
-func divides(a, b version.Version) func(version.Constraint) bool {
-	return func(c version.Constraint) bool { return c.Allows(a) != c.Allows(b) }
+	return kept
 }
 
 // ranked sorts the points by preference, then by id.

@@ -86,10 +86,7 @@ func condenseCells(cat catalogue.Catalogue, cells []matrix.Cell) ([]matrix.Cell,
 	if err != nil {
 		return nil, err
 	}
-	few, err := Condense(points, cat.Patches[cells[0].Recipe.Name])
-	if err != nil {
-		return nil, err
-	}
+	few := Condense(points, cat.Patches[cells[0].Recipe.Name])
 	kept := make([]matrix.Cell, len(few))
 	for i, p := range few {
 		kept[i] = p.Cell

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"builder/internal/base/decode"
-	"builder/internal/base/diag"
 	"builder/internal/input/store"
 )
 
@@ -82,20 +81,19 @@ func LoadCPythons(fsys fs.FS, dir string) ([]CPython, error) {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	var all Catalogue
-	index, err := decode.YAML(name, data, &all)
+	f, err := decode.YAML(name, data, &all)
 	if err != nil {
 		return nil, err
 	}
-	var errs []error
 	if len(all.Images) > 0 {
-		errs = append(errs, diag.At(index.At("images"), "images stand in another file: %s holds CPythons", cpythonFile))
+		f.Add("images", "images stand in another file: %s holds CPythons", cpythonFile)
 	}
 	for i, c := range all.CPythons {
 		for _, problem := range c.problems() {
-			errs = append(errs, diag.At(index.At("cpythons[%d]", i), "CPython %q: %s", c.Version, problem))
+			f.Add(fmt.Sprintf("cpythons[%d]", i), "CPython %q: %s", c.Version, problem)
 		}
 	}
-	return all.CPythons, errors.Join(errs...)
+	return all.CPythons, f.Err()
 }
 
 func (c CPython) problems() []string {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -18,7 +17,6 @@ import (
 
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
-	"builder/internal/base/shell"
 	"builder/internal/input/deb"
 )
 
@@ -113,46 +111,34 @@ func Load(fsys fs.FS, dir string) ([]Image, error) {
 // parse parses the images of one file.
 func parse(name string, data []byte) ([]Image, error) {
 	var c Catalogue
-	index, err := decode.YAML(name, data, &c)
+	f, err := decode.YAML(name, data, &c)
 	if err != nil {
 		return nil, err
 	}
 	var all []Image
-	var errs []error
 	if len(c.CPythons) > 0 {
-		errs = append(errs, diag.At(index.At("cpythons"), "cpythons stand in %s", cpythonFile))
+		f.Add("cpythons", "cpythons stand in %s", cpythonFile)
 	}
 	for i, written := range c.Images {
-		at := index.At("images[%d]", i)
-		for _, name := range slices.Sorted(maps.Keys(written.Env)) {
-			if !shell.Name(name) {
-				errs = append(errs, diag.At(index.At("images[%d].env.%s", i, name), "image %q: env: %q is not the name of a variable", written.Name, name).
-					WithHint("use letters, digits and _, and begin with a letter or _"))
-			}
-		}
+		at := fmt.Sprintf("images[%d]", i)
+		f.Env(at+".env", written.Env)
 		members, err := written.members()
 		for _, e := range diag.All(err) {
-			errs = append(errs, diag.At(at, "image %q: %w", written.Name, e.Err).WithHint("%s", e.Hint))
+			f.Add(at, "image %q: %w", written.Name, e.Err).Hint = e.Hint
 		}
 		for _, img := range members {
 			for _, problem := range img.problems() {
-				errs = append(errs, diag.At(at, "image %q: %s", img.Name, problem))
+				f.Add(at, "image %q: %s", img.Name, problem)
 			}
 		}
 		all = append(all, members...)
 	}
-	return all, errors.Join(errs...)
+	return all, f.Err()
 }
 
-// problems lists the problems of an image as written: those the schema refuses, and
-// those a schema cannot express.
+// problems lists the problems of an image that its types and tags cannot express.
 func (i Image) problems() []string {
 	var p []string
-	for name, missing := range map[string]bool{"name": i.Name == "", "summary": i.Summary == "", "provides": i.Provides == nil} {
-		if missing {
-			p = append(p, name+" is missing")
-		}
-	}
 	if !path.IsAbs(i.Python) {
 		p = append(p, "python is not an absolute path")
 	}
@@ -172,12 +158,6 @@ func (i Image) baseProblems() []string {
 	var p []string
 	if (i.Debian == nil) == (i.Registry == "") {
 		p = append(p, "write exactly one of debian and registry")
-	}
-	if i.Debian != nil && len(i.Debian.Suites) == 0 {
-		p = append(p, "debian has no suite")
-	}
-	if i.Debian != nil && slices.ContainsFunc(i.Debian.Suites, func(s Suite) bool { return s.Name == "" || len(s.Components) == 0 }) {
-		p = append(p, "a suite needs name and components")
 	}
 	if i.Debian != nil {
 		for _, s := range i.Debian.Suites {

@@ -185,12 +185,6 @@ func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 		s.order = append(s.order, recipe.Axis{Name: axis.Name, Values: values})
 	}
 	s.named, s.order = len(s.order), append(s.order, open...)
-	for _, c := range conditions(r) {
-		for _, text := range c {
-			_, err := version.ParseConstraint(text)
-			errs = append(errs, err)
-		}
-	}
 	return s, errors.Join(errs...)
 }
 
@@ -202,18 +196,6 @@ func FlagError(axis string, err error) error {
 		e.Hint = inner.Hint
 	}
 	return e
-}
-
-// conditions returns all conditions of a recipe.
-func conditions(r *recipe.Recipe) []recipe.Condition {
-	var all []recipe.Condition
-	for _, rule := range r.Compatible {
-		all = append(append(all, rule.When), rule.Rows()...)
-	}
-	for _, v := range r.Variants {
-		all = append(all, v.When)
-	}
-	return all
 }
 
 // isAbout reports whether a rule names an axis.
@@ -332,17 +314,11 @@ func (s *search) known(c recipe.Condition) bool {
 // possible reports whether c allows all values known so far.
 func (s *search) possible(c recipe.Condition) bool {
 	for name, text := range c {
-		if value, ok := s.point[name]; ok && !allows(text, value) {
+		if value, ok := s.point[name]; ok && !version.Allows(text, value) {
 			return false
 		}
 	}
 	return true
-}
-
-// allows reports whether a constraint, which newSearch has checked, allows a value.
-func allows(text, value string) bool {
-	constraint, _ := version.ParseConstraint(text)
-	return constraint.AllowsText(value)
 }
 
 func (s *search) add() {
@@ -386,10 +362,7 @@ func (s *search) derive(axes map[string]string) (map[string]string, error) {
 	}
 	vars := []map[string]string{s.recipe.Vars}
 	for _, v := range s.recipe.Variants {
-		if len(v.Vars) == 0 {
-			continue
-		}
-		if ok, _ := v.When.Holds(axes); ok { // newSearch has checked the condition
+		if len(v.Vars) > 0 && v.When.Holds(axes) {
 			vars = append(vars, v.Vars)
 		}
 	}
@@ -449,7 +422,7 @@ func (s *search) instead(r *recipe.Rule) []string {
 		switch {
 		case s.possible(about):
 			rows = append(rows, row.String())
-		case slices.ContainsFunc(slices.Collect(maps.Keys(about)), func(name string) bool { return allows(about[name], s.point[name]) }):
+		case slices.ContainsFunc(slices.Collect(maps.Keys(about)), func(name string) bool { return version.Allows(about[name], s.point[name]) }):
 			near = append(near, row.String())
 		}
 	}

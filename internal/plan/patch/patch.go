@@ -97,59 +97,44 @@ func Load(fsys fs.FS, dir, distribution string) ([]Patch, error) {
 // parse parses a patch and reads the diffs beside it in fsys.
 func parse(fsys fs.FS, name string, data []byte) (Patch, error) {
 	var p Patch
-	index, err := decode.YAML(name, data, &p)
+	f, err := decode.YAML(name, data, &p)
 	if err != nil {
 		return Patch{}, err
 	}
 	for i, e := range p.Edits {
-		p.Edits[i].At = index.At("edits[%d]", i)
+		at := fmt.Sprintf("edits[%d]", i)
+		p.Edits[i].At = f.At(at)
 		if e.Kind == Diff && local(e.Diff) {
 			content, err := fs.ReadFile(fsys, e.Diff)
 			if err != nil {
-				return Patch{}, diag.At(index.At("edits[%d].diff", i), "reading the diff: %w", err)
+				return Patch{}, diag.At(f.At(at+".diff"), "reading the diff: %w", err)
 			}
 			p.Edits[i].Content = string(content)
 		}
+		for _, problem := range p.Edits[i].problems() {
+			f.Add(at, "%s", problem)
+		}
 	}
-	return p, p.validate(index)
+	p.validate(f)
+	return p, f.Err()
 }
 
-// validate returns all problems of a patch as written.
-func (p Patch) validate(index decode.Index) error {
-	var errs []error
-	add := func(at, format string, args ...any) {
-		errs = append(errs, diag.At(index.At("%s", at), format, args...))
-	}
-	for at, text := range map[string]string{"name": p.Name, "reason": p.Reason, "upstream": p.Upstream} {
-		if strings.TrimSpace(text) == "" {
-			add(at, "%s is missing", at)
-		}
-	}
+// validate adds the problems of a patch as written, without those of its edits.
+func (p Patch) validate(f *decode.File) {
 	if p.Upstream != "" && !strings.HasPrefix(p.Upstream, "https://") {
-		add("upstream", "upstream is not a link: %q", p.Upstream)
+		f.Add("upstream", "upstream is not a link: %q", p.Upstream)
 	}
-	if len(p.When) == 0 {
-		add("when", "when is missing: write the condition for the patch")
+	if p.When != nil && len(p.When) == 0 {
+		f.Add("when", "when is missing: write the condition for the patch")
 	}
-	for name, text := range p.When {
-		if _, err := version.ParseConstraint(text); err != nil {
-			add("when."+name, "%v", err)
+	for _, name := range slices.Sorted(maps.Keys(p.When)) {
+		if _, err := version.ParseConstraint(p.When[name]); err != nil {
+			f.Add("when."+name, "%w", err)
 		}
 	}
-	if p.Merged != "" {
-		if _, err := version.ParseConstraint(p.Merged); err != nil {
-			add("merged", "%v", err)
-		}
+	if _, err := version.ParseConstraint(p.Merged); p.Merged != "" && err != nil {
+		f.Add("merged", "%w", err)
 	}
-	if len(p.Edits) == 0 {
-		add("edits", "edits is missing: write at least one")
-	}
-	for i, e := range p.Edits {
-		for _, problem := range e.problems() {
-			add(fmt.Sprintf("edits[%d]", i), "%s", problem)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // fieldsOf lists the fields of each kind. All others must be empty.
@@ -163,7 +148,7 @@ var fieldsOf = map[Kind][]string{
 func (e Edit) problems() []string {
 	fields, ok := fieldsOf[e.Kind]
 	if !ok {
-		return []string{fmt.Sprintf("kind %q is not symlink, replace, append or diff", e.Kind)}
+		return nil // the tag of Kind refuses it
 	}
 	var p []string
 	set := map[string]bool{
@@ -282,8 +267,8 @@ func Select(all []Patch, facts map[string]string) ([]Choice, error) {
 }
 
 func choose(p Patch, facts map[string]string) (Choice, error) {
-	if ok, err := allows(p.Merged, facts["version"]); err != nil || ok {
-		return Choice{p, false, AlreadyUpstream, fmt.Sprintf("merged upstream: version %s is %s", facts["version"], p.Merged)}, err
+	if p.Merged != "" && version.Allows(p.Merged, facts["version"]) {
+		return Choice{p, false, AlreadyUpstream, fmt.Sprintf("merged upstream: version %s is %s", facts["version"], p.Merged)}, nil
 	}
 	var reasons []string
 	for _, name := range slices.Sorted(maps.Keys(p.When)) {
@@ -296,25 +281,10 @@ func choose(p Patch, facts map[string]string) (Choice, error) {
 			}
 			return Choice{}, err
 		}
-		ok, err := allows(p.When[name], value)
-		if err != nil {
-			return Choice{}, fmt.Errorf("patch %s: %w", p.Name, err)
-		}
-		if !ok {
+		if !version.Allows(p.When[name], value) {
 			return Choice{p, false, NotNeeded, fmt.Sprintf("%s %s is not %s", name, value, p.When[name])}, nil
 		}
 		reasons = append(reasons, fmt.Sprintf("%s %s is %s", name, value, p.When[name]))
 	}
 	return Choice{p, true, NotMeasured, strings.Join(reasons, ", ")}, nil
-}
-
-func allows(constraint, value string) (bool, error) {
-	if constraint == "" {
-		return false, nil
-	}
-	c, err := version.ParseConstraint(constraint)
-	if err != nil {
-		return false, err
-	}
-	return c.AllowsText(value), nil
 }

@@ -68,9 +68,6 @@ const (
 	Unconfirmed Known = "unconfirmed" // a claim for which no report was found
 )
 
-// knowns lists every kind of evidence, the most reliable first.
-func knowns() []Known { return []Known{Source, Documented, Reported, Unconfirmed} }
-
 // A Note is information about a combination that no setting can express.
 type Note struct {
 	When   recipe.Condition `yaml:"when,omitempty" json:"when,omitempty"`

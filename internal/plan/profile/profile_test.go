@@ -168,14 +168,14 @@ func TestFaultsOfAFile(t *testing.T) {
 		"no variable":                    {"{env: NET, value: IB", "{env: N-ET, value: IB", `"N-ET" is not the name of a variable`},
 		"no option":                      {"option: --sync_backend", "option: -s", `"-s" is not an option`},
 		"value with a command":           {"value: Socket", "value: $(id)", "needs quotes, which are not supported"},
-		"reason missing":                 {"because: a witness, ", "", "settings[2].because is missing"},
+		"reason missing":                 {"because: a witness, ", "", "settings.because is missing"},
 		"full stop":                      {"because: a witness", "because: a witness.", "one line without a full stop"},
 		"no link":                        {"https://example.com/debug", "http://example.com", "is not an https link"},
-		"known":                          {"known: source", "known: surely", `known "surely" is not one of`},
+		"known":                          {"known: source", "known: surely", `settings.known: "surely" is not source or documented`},
 		"pattern":                        {`{NO_RDMA: "1"}`, `{NO_RDMA: "["}`, `"[" is not a pattern`},
 		"contradiction without settings": {`has: {NO_RDMA: "1"}, `, "", "a contradiction must have at least one setting"},
 		"invalid setting":                {"lacks: [HIGH]", "lacks: [hi gh]", `"hi gh" is not a variable or an option`},
-		"instead missing":                {", instead: leave it out", "", "contradictions[0].instead is missing"},
+		"instead missing":                {", instead: leave it out", "", "contradictions.instead is missing"},
 		"rule without needs":             {"    needs: {fabric: socket}\n", "", "a rule must have either needs or one-of"},
 	} {
 		text := strings.Replace(good, c.old, c.new, 1)

@@ -87,7 +87,7 @@ func (p *Profile) at(cell matrix.Cell, notes []Said, asked []Asked) (Environment
 		Variables: []Value{}, Options: []Value{}, Notes: append([]Said{}, notes...),
 	}
 	for _, n := range p.Notes {
-		if holds(n.When, cell.Axes) {
+		if n.When.Holds(cell.Axes) {
 			e.Notes = append(e.Notes, Said{n.Text, n.Source})
 		}
 	}
@@ -169,11 +169,11 @@ func (p *Profile) settings(axes map[string]string) ([]Value, error) {
 	var set []Value
 	var errs []error
 	for i, s := range p.Settings {
-		if !holds(s.When, axes) {
+		if !s.When.Holds(axes) {
 			continue
 		}
 		if j := find(set, s.name()); j >= 0 {
-			errs = append(errs, diag.At(p.index.At("settings[%d]", i), "two settings for %s where %s", s.name(), matrix.Words(axes)))
+			errs = append(errs, diag.At(p.index.At(fmt.Sprintf("settings[%d]", i)), "two settings for %s where %s", s.name(), matrix.Words(axes)))
 			continue
 		}
 		set = append(set, Value{s.name(), s.Value, false, s.When, s.Where, s.Because, s.Source, s.Known, s.Replaceable})
@@ -212,18 +212,11 @@ func find(set []Value, name string) int {
 	return slices.IndexFunc(set, func(v Value) bool { return v.Name == name })
 }
 
-// holds reports whether a condition holds. Loading rejects conditions that cannot be
-// evaluated.
-func holds(c recipe.Condition, axes map[string]string) bool {
-	ok, err := c.Holds(axes)
-	return ok && err == nil
-}
-
 // contradicted returns an error for every contradiction among the settings.
 func (p *Profile) contradicted(axes map[string]string, set []Value) error {
 	var errs []error
 	for _, c := range p.Contradictions {
-		if involved := c.involved(set); holds(c.When, axes) && len(involved) > 0 {
+		if involved := c.involved(set); c.When.Holds(axes) && len(involved) > 0 {
 			errs = append(errs, c.problem(axes, involved))
 		}
 	}

@@ -2,7 +2,6 @@ package recipe
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 
 	"builder/internal/base/diag"
@@ -23,8 +22,6 @@ type Behaviour struct {
 	Stock map[string]string `yaml:"stock,omitempty" json:"stock,omitempty" jsonschema:"description=what the source as upstream released it has to say under the same script; proves that the script sees the difference"`
 }
 
-var behaviourName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
-
 // Fault returns the missing parts of a behaviour of a cell, or nil.
 func (b Behaviour) Fault() error {
 	var errs []error
@@ -40,11 +37,21 @@ func (b Behaviour) Fault() error {
 			errs = append(errs, diag.Errorf(diag.Usage, "expect.behaviour %s needs %s", b.Name, needed.what))
 		}
 	}
-	if len(b.Stock) > 0 && differs(b.Says, b.Stock) == "" {
+	if len(b.Stock) > 0 && !b.differs() {
 		errs = append(errs, diag.Errorf(diag.Usage, "expect.behaviour %s: stock is equal to says, so it proves nothing", b.Name).
 			WithHint("write a key of says with its value in upstream's release, or leave stock out"))
 	}
 	return errors.Join(errs...)
+}
+
+// differs reports whether upstream's release has another value for a key of the answer.
+func (b Behaviour) differs() bool {
+	for key, stock := range b.Stock {
+		if says, ok := b.Says[key]; ok && says != stock {
+			return true
+		}
+	}
+	return false
 }
 
 // StockFault returns an error for a behaviour with stock of a compiled artifact, unless
@@ -62,27 +69,6 @@ func (s Settings) StockFault() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// validateBehaviours requires valid names, unique within a list. Other fields can only
-// be checked for a cell.
-func (r *Recipe) validateBehaviours(s written) []error {
-	var errs []error
-	for i, b := range s.Expect.Behaviour {
-		where := r.index.At("%sexpect.behaviour[%d]", s.at, i)
-		if !behaviourName.MatchString(b.Name) {
-			errs = append(errs, diag.At(where, "%q is not the name of a behaviour such as visible-devices", b.Name))
-		}
-		if named(s.Expect.Behaviour, i) {
-			errs = append(errs, diag.At(where, "behaviour %q occurs twice", b.Name))
-		}
-		for _, keys := range []map[string]string{b.Says, b.Stock} {
-			if _, empty := keys[""]; empty {
-				errs = append(errs, diag.At(where, "behaviour %q: a key is empty", b.Name))
-			}
-		}
-	}
-	return errs
 }
 
 // KnowsStock reports whether the artifact is compared with the source as released by

@@ -58,7 +58,7 @@ func TestBehavioursAreChecked(t *testing.T) {
 	for text, want := range map[string]string{
 		`{name: X y}`:                 `"X y" is not the name of a behaviour`,
 		`{about: a}`:                  `"" is not the name of a behaviour`,
-		`{name: x}, {name: x}`:        `behaviour "x" occurs twice`,
+		`{name: x}, {name: x}`:        `"x" occurs twice`,
 		`{name: x, says: {"": "1"}}`:  `behaviour "x": a key is empty`,
 		`{name: x, stock: {"": "1"}}`: `behaviour "x": a key is empty`,
 	} {

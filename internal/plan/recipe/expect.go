@@ -170,17 +170,14 @@ func (p Promises) check(settings GateSettings, gate string, pos func(at string) 
 	return errs
 }
 
-// validateGates rejects settings that their gate would reject after the build. A text
+// validate rejects settings that their gate would reject after the build. A text
 // with a name in double braces is judged once the name has its value.
-func (r *Recipe) validateGates(s written) (errs []error) {
+func (p Promises) validate(f *decode.File, s written) {
 	for _, gate := range slices.Sorted(maps.Keys(s.Expect.Gates)) {
 		if constant(s.Expect.Gates[gate]) {
-			errs = append(errs, r.promises.check(s.Expect.Gates, gate, func(at string) diag.Pos {
-				return r.index.At("%sexpect.%s%s", s.at, gate, at)
-			})...)
+			f.Join(p.check(s.Expect.Gates, gate, func(at string) diag.Pos { return f.At(s.at + "expect." + gate + at) })...)
 		}
 	}
-	return errs
 }
 
 // GatesFault checks the settings of a cell that had names in double braces, with the

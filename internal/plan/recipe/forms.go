@@ -1,6 +1,10 @@
 package recipe
 
-import "builder/internal/base/diag"
+import (
+	"fmt"
+
+	"builder/internal/base/diag"
+)
 
 // Forms returns the settings of the points of one recipe. Points for which the same
 // variants hold have the same settings, and share them.
@@ -16,11 +20,7 @@ func NewForms(r *Recipe) *Forms { return &Forms{r, map[string]Settings{}} }
 func (f *Forms) For(axes map[string]string) (Settings, error) {
 	holding := make([]byte, len(f.recipe.Variants))
 	for i, v := range f.recipe.Variants {
-		ok, err := v.When.Holds(axes)
-		if err != nil {
-			return Settings{}, err
-		}
-		if ok {
+		if v.When.Holds(axes) {
 			holding[i] = 1
 		}
 	}
@@ -34,7 +34,7 @@ func (f *Forms) For(axes map[string]string) (Settings, error) {
 		}
 		both, clash := merge(merged, v.Settings)
 		if clash != "" {
-			return Settings{}, diag.At(f.recipe.index.At("variants[%d]", i), "two settings for %s where %v", clash, v.When).
+			return Settings{}, diag.At(f.recipe.index.At(fmt.Sprintf("variants[%d]", i)), "two settings for %s where %v", clash, v.When).
 				WithHint("a key has one value in a cell: remove it from the recipe, and set it in variants that together cover every cell")
 		}
 		merged = both

@@ -17,11 +17,6 @@ func (v Vendored) itemName() string  { return v.Path }
 func (w Waiver) itemName() string    { return w.Gate }
 func (a Advisory) itemName() string  { return a.ID }
 
-// named reports whether an item before the one at i has its name.
-func named[T item](list []T, i int) bool {
-	return slices.ContainsFunc(list[:i], func(x T) bool { return x.itemName() == list[i].itemName() })
-}
-
 // merge returns the settings of both, and the first key for which they state different
 // values, or "". It changes neither, and the result shares maps and lists with them.
 func merge(s, t Settings) (Settings, string) {

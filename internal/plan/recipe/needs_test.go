@@ -14,7 +14,7 @@ import (
 func TestNeedsAreChecked(t *testing.T) {
 	const one = "{id: CVE-2024-10190, about: a, source: b, mended-by: c, action: d}"
 	for text, says := range map[string]string{
-		"inputs: [{axes: {version: \"1\"}}]":                                             `an input must name another recipe, not ""`,
+		"inputs: [{axes: {version: \"1\"}}]":                                             "inputs.recipe is missing",
 		"inputs: [{recipe: tool}]":                                                       `an input must name another recipe, not "tool"`,
 		"profile: [{name: a b, value: x, because: y, source: z}]":                        `"a b" is not the name of a variable`,
 		"profile: [{name: A, value: \"$(id)\", because: y, source: z}]":                  `A: the value "$(id)" needs quotes, which are not supported`,
@@ -23,11 +23,11 @@ func TestNeedsAreChecked(t *testing.T) {
 		"variants: [{when: {version: \"2.9\"}, expect: {size: 1.5MB..2MB}}]":             `is not a range such as 50KB..500KB or 11MB..21MB`,
 		"variants: [{when: {version: \"2.9\"}, expect: {rendezvous: open}}]":             `expect.rendezvous: "open" is not sealed`,
 		"advisories: [{id: GHSA-1, about: a, source: b, mended-by: c, action: d}]":       `id "GHSA-1" is not an id such as CVE-2024-10190`,
-		"advisories: [{id: CVE-2024-10190, about: a, source: b, mended-by: c}]":          "CVE-2024-10190 needs about, source, mended-by and action",
-		"advisories: [{id: CVE-2024-10190, about: a, source: b, action: d}]":             "CVE-2024-10190 needs about, source, mended-by and action",
+		"advisories: [{id: CVE-2024-10190, about: a, source: b, mended-by: c}]":          "advisories.action is missing",
+		"advisories: [{id: CVE-2024-10190, about: a, source: b, action: d}]":             "advisories.mended-by is missing",
 		"advisories: [{id: CVE-2024-10190, severity: 9}]":                                `unknown key "severity"`,
-		"variants: [{when: {version: \"2.9\"}, advisories: [" + one + ", " + one + "]}]": "CVE-2024-10190 occurs twice",
-		"profile: [{name: A, value: x}]":                                                 "A needs because and source",
+		"variants: [{when: {version: \"2.9\"}, advisories: [" + one + ", " + one + "]}]": `"CVE-2024-10190" occurs twice`,
+		"profile: [{name: A, value: x}]":                                                 "profile.because is missing",
 		"variants: [{when: {version: \"2.9\"}, profile: [{name: A, value: \"\"}]}]":      `the value "" needs quotes, which are not supported`,
 	} {
 		before, _, ok := strings.Cut(good, "variants:")

@@ -10,7 +10,6 @@ package recipe
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -234,22 +233,10 @@ type Variant struct {
 }
 
 // Axis returns the axis with the given name.
-func (r *Recipe) Axis(name string) (Axis, bool) {
-	i := slices.IndexFunc(r.Axes, func(a Axis) bool { return a.Name == name })
-	if i < 0 {
-		return Axis{}, false
-	}
-	return r.Axes[i], true
-}
+func (r *Recipe) Axis(name string) (Axis, bool) { return find(r.Axes, name) }
 
 // AxisNames returns the names of all axes in the order of the recipe.
-func (r *Recipe) AxisNames() []string {
-	names := make([]string, len(r.Axes))
-	for i, a := range r.Axes {
-		names[i] = a.Name
-	}
-	return names
-}
+func (r *Recipe) AxisNames() []string { return names(r.Axes) }
 
 // String returns the condition in words: python is 3.11, rocm is >=6.0.
 func (c Condition) String() string {
@@ -261,29 +248,27 @@ func (c Condition) String() string {
 }
 
 // Holds reports whether every constraint of c allows the value of its axis.
-func (c Condition) Holds(axes map[string]string) (bool, error) {
+func (c Condition) Holds(axes map[string]string) bool {
 	for name, text := range c {
-		constraint, err := version.ParseConstraint(text)
-		if err != nil {
-			return false, fmt.Errorf("condition on %s: %w", name, err)
-		}
-		if !constraint.AllowsText(axes[name]) {
-			return false, nil
+		if !version.Allows(text, axes[name]) {
+			return false
 		}
 	}
-	return true, nil
+	return true
+}
+
+// Conditions returns the conditions of all rules and variants.
+func (r *Recipe) Conditions() (all []Condition) {
+	for _, rule := range r.Compatible {
+		all = append(append(all, rule.When), rule.Rows()...)
+	}
+	for _, v := range r.Variants {
+		all = append(all, v.When)
+	}
+	return all
 }
 
 // For returns the settings for one point of the matrix: those of the recipe itself and
 // of every variant whose condition holds. It fails if two of them state different
 // values for one setting. Change no list or map of them: the recipe shares it.
 func (r *Recipe) For(axes map[string]string) (Settings, error) { return NewForms(r).For(axes) }
-
-func differs(a, b map[string]string) string {
-	for _, key := range slices.Sorted(maps.Keys(b)) {
-		if have, ok := a[key]; ok && have != b[key] {
-			return key
-		}
-	}
-	return ""
-}

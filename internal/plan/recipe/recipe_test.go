@@ -27,12 +27,9 @@ func TestHolds(t *testing.T) {
 		"one axis refuses": {recipe.Condition{"rocm": "6.1", "arch": "!=gfx90a"}, false},
 		"both axes refuse": {recipe.Condition{"rocm": "6.2", "arch": "gfx942"}, false},
 		"an unknown axis":  {recipe.Condition{"cuda": ">=12"}, false},
+		"no constraint":    {recipe.Condition{"rocm": ">=x"}, false},
 	} {
-		ok, err := c.condition.Holds(axes)
-		check.That(t, err == nil && ok == c.holds, "%s: got %v, %v", name, ok, err)
-	}
-	if ok, err := (recipe.Condition{"rocm": ">=x"}).Holds(axes); ok || err == nil || !strings.Contains(err.Error(), `condition on rocm: ">=x"`) {
-		t.Errorf("got %v, %v", ok, err)
+		check.That(t, c.condition.Holds(axes) == c.holds, "%s: got %v", name, !c.holds)
 	}
 }
 
@@ -143,7 +140,4 @@ func TestForRefusesVariantsThatDisagree(t *testing.T) {
 			must.Hold(t, diag.CodeOf(err) == diag.Usage && err.Error() == want, "got %v, want %s", err, want)
 		}
 	}
-	bad := &recipe.Recipe{Variants: []recipe.Variant{variant(recipe.Settings{}, recipe.Condition{"x": ">=y"})}}
-	_, err := bad.For(map[string]string{"x": "1"})
-	check.That(t, err != nil, "a condition that is none holds")
 }

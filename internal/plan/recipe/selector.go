@@ -58,7 +58,7 @@ func (r *Recipe) Narrow(s Selector, v Selected, filter map[string]string) (chose
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(v.Axes)) {
 		axis, _ := r.Axis(name)
-		allowed := r.allowed(name, v.Axes[name])
+		allowed := axis.allowed(v.Axes[name])
 		text, named := filter[name]
 		if !named {
 			chosen[name] = allowed[0]
@@ -79,48 +79,27 @@ func (r *Recipe) Narrow(s Selector, v Selected, filter map[string]string) (chose
 	return chosen, errors.Join(errs...)
 }
 
-// allowed returns the values of an axis that a constraint allows, in the order of the
-// recipe. The constraint of a loaded recipe is valid.
-func (r *Recipe) allowed(name, text string) []string {
-	axis, _ := r.Axis(name)
-	constraint, err := version.ParseConstraint(text)
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(axis.Values), func(value string) bool { return !constraint.AllowsText(value) })
-}
-
-// validateSelectors requires a reason for each selector, and an allowed value for each
-// of its constraints.
-func (r *Recipe) validateSelectors() []error {
-	var errs []error
+// selectors requires unique names, and an allowed value for each constraint of a value.
+func (c checker) selectors(all []Selector) {
 	seen := map[string]bool{}
-	for i, s := range r.Selectors {
-		_, axis := r.Axis(s.Name)
-		switch {
-		case s.Name == "" || s.About == "" || s.Because == "" || s.Source == "" || len(s.Values) == 0:
-			errs = append(errs, diag.At(r.index.At("selectors[%d]", i), "a selector needs a name, about, because, source and at least one value"))
-		case axis || seen[s.Name]:
-			errs = append(errs, diag.At(r.index.At("selectors[%d].name", i), "the recipe has two flags --%s", s.Name))
+	for i, s := range all {
+		if _, axis := find(c.axes, s.Name); axis || seen[s.Name] {
+			c.Add(fmt.Sprintf("selectors[%d].name", i), "the recipe has two flags --%s", s.Name)
 		}
 		seen[s.Name] = true
-		values := map[string]bool{}
 		for j, v := range s.Values {
 			at := fmt.Sprintf("selectors[%d].values[%d]", i, j)
-			if v.Value == "" || v.Value == "all" || values[v.Value] {
-				errs = append(errs, diag.At(r.index.At("%s", at), "value %q is empty, all, or occurs twice", v.Value))
+			if v.Value == "all" || slices.Contains(s.Names()[:j], v.Value) {
+				c.Add(at, "value %q is all, or occurs twice", v.Value)
 			}
-			values[v.Value] = true
-			faults := r.validateCondition(v.Axes, "%s.axes", at)
-			if errs = append(errs, faults...); len(faults) > 0 {
+			if !c.condition(v.Axes, at+".axes") {
 				continue
 			}
 			for _, name := range slices.Sorted(maps.Keys(v.Axes)) {
-				if len(r.allowed(name, v.Axes[name])) == 0 {
-					errs = append(errs, diag.At(r.index.At("%s.axes.%s", at, name), "no value of the axis %s is %s", name, v.Axes[name]))
+				if axis, _ := find(c.axes, name); len(axis.allowed(v.Axes[name])) == 0 {
+					c.Add(at+".axes."+name, "no value of the axis %s is %s", name, v.Axes[name])
 				}
 			}
 		}
 	}
-	return errs
 }

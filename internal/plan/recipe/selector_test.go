@@ -86,8 +86,8 @@ func TestSelectorsAreChecked(t *testing.T) {
 		"an unknown axis":     {`version: "2.8"`, `release: "2.8"`, `unknown axis "release"`},
 		"a bad constraint":    {`version: "2.8"`, `version: ">>"`, "selectors[0]"},
 		"the name of an axis": {"name: torch", "name: cuda", "the recipe has two flags --cuda"},
-		"a value twice":       {`"2.9.1"`, `"2.11.0"`, `value "2.11.0" is empty, all, or occurs twice`},
-		"no reason":           {"because: torch pins it", `because: ""`, "a selector needs a name, about, because, source and at least one value"},
+		"a value twice":       {`"2.9.1"`, `"2.11.0"`, `value "2.11.0" is all, or occurs twice`},
+		"no reason":           {"because: torch pins it", `because: ""`, "selectors.because is missing"},
 	} {
 		_, err := withSelector(strings.Replace(selecting, c.was, c.is, 1))
 		check.Fails(t, err, strings.TrimPrefix(c.says, "selectors[0]"), name)

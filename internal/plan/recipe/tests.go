@@ -1,12 +1,6 @@
 package recipe
 
-import (
-	"fmt"
-	"path"
-	"slices"
-
-	"builder/internal/base/diag"
-)
+import "builder/internal/base/diag"
 
 // Tests are upstream's own tests. The artifact must pass them in a clean container
 // without a network and, for the gate on GPUs, in an environment of the user. Each file
@@ -95,50 +89,4 @@ func (t Tests) Fault(from Origin) error {
 		}
 	}
 	return from.Fault()
-}
-
-// maxRanks bounds the processes of a file. A host without GPUs has no use for more.
-const maxRanks = 64
-
-// validateTests rejects tests that cannot run, and known failures without a reason or
-// an issue.
-func (r *Recipe) validateTests(s written) []error {
-	var errs []error
-	problem := func(at, format string, args ...any) {
-		errs = append(errs, diag.At(r.index.At("%sexpect.tests%s", s.at, at), format, args...))
-	}
-	t := s.Expect.Tests
-	if t.Launcher != "" && t.Launcher != "horovodrun" {
-		problem(".launcher", "launcher %q is not supported: write horovodrun", t.Launcher)
-	}
-	if t.Ranks < 0 || t.Ranks > maxRanks {
-		problem(".ranks", "%d ranks: write 1 to %d", t.Ranks, maxRanks)
-	}
-	for i, f := range t.Files {
-		at := fmt.Sprintf(".files[%d]", i)
-		if f.File == "" || f.File != path.Clean(f.File) || path.IsAbs(f.File) || path.Ext(f.File) != ".py" || f.File[0] == '.' {
-			problem(at, "%q is not the path of a test such as test/test_core.py", f.File)
-		}
-		if named(t.Files, i) {
-			problem(at, "file %q occurs twice", f.File)
-		}
-		if f.Seconds < 0 || f.Quick != nil && f.Quick.Seconds <= 0 {
-			problem(at, "%s: seconds must be a measured time, more than 0", f.File)
-		}
-		if f.Controller != "" && !slices.Contains(launchers, f.Controller) {
-			problem(at, "%s: controller %q is not mpi, mpich or gloo", f.File, f.Controller)
-		}
-		if !slices.Contains([]string{"", OnCPU, OnGPUs}, f.On) {
-			problem(at, "%s: an entry is on %s or %s, not on %q", f.File, OnCPU, OnGPUs, f.On)
-		}
-		for _, k := range f.Known {
-			if len(k.Cases) == 0 || slices.Contains(k.Cases, "") || k.Because == "" || k.Issue == "" {
-				problem(at, "%s: a known failure needs cases, because and issue", f.File)
-			}
-			if !slices.Contains([]string{"", OnCPU, OnGPUs}, k.On) {
-				problem(at, "%s: a known failure is on %s or %s, not on %q", f.File, OnCPU, OnGPUs, k.On)
-			}
-		}
-	}
-	return errs
 }

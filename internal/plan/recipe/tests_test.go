@@ -76,21 +76,21 @@ func TestTestsAsWritten(t *testing.T) {
 	for own, says := range map[string]string{
 		`{files: [{file: test/a.py, seconds: 5}]}`:                       "",
 		`{launcher: horovodrun, ranks: 2}`:                               "",
-		`{launcher: ssh}`:                                                `launcher "ssh" is not supported: write horovodrun`,
+		`{launcher: ssh}`:                                                `tests.launcher: "ssh" is not horovodrun`,
 		`{ranks: 100}`:                                                   "100 ranks: write 1 to 64",
 		`{ranks: -1}`:                                                    "-1 ranks: write 1 to 64",
 		`{files: [{file: ../a.py}]}`:                                     `"../a.py" is not the path of a test`,
 		`{files: [{file: /test/a.py}]}`:                                  `"/test/a.py" is not the path of a test`,
 		`{files: [{file: test/a}]}`:                                      `"test/a" is not the path of a test`,
 		`{files: [{seconds: 5}]}`:                                        `"" is not the path of a test`,
-		`{files: [{file: a.py}, {file: a.py}]}`:                          `file "a.py" occurs twice`,
-		`{files: [{file: a.py, select: x}, {file: a.py, select: x}]}`:    `file "a.py" occurs twice`,
+		`{files: [{file: a.py}, {file: a.py}]}`:                          `"a.py" occurs twice`,
+		`{files: [{file: a.py, select: x}, {file: a.py, select: x}]}`:    `"a.py x" occurs twice`,
 		`{files: [{file: a.py}, {file: a.py, select: x}]}`:               "",
 		`{files: [{file: a.py, seconds: -5}]}`:                           "a.py: seconds must be a measured time",
-		`{files: [{file: a.py, quick: {select: x}}]}`:                    "a.py: seconds must be a measured time",
-		`{files: [{file: a.py, controller: slurm}]}`:                     `controller "slurm" is not mpi, mpich or gloo`,
-		`{files: [{file: a.py, known: [{cases: [x], because: b}]}]}`:     "a known failure needs cases, because and issue",
-		`{files: [{file: a.py, known: [{because: b, issue: "https"}]}]}`: "a known failure needs cases, because and issue",
+		`{files: [{file: a.py, quick: {select: x}}]}`:                    "quick.seconds is missing",
+		`{files: [{file: a.py, controller: slurm}]}`:                     `files.controller: "slurm" is not mpi or mpich or gloo`,
+		`{files: [{file: a.py, known: [{cases: [x], because: b}]}]}`:     "known.issue is missing",
+		`{files: [{file: a.py, known: [{because: b, issue: "https"}]}]}`: "known.cases is missing",
 	} {
 		_, err := recipe.Parse("site/recipes/tool.yaml", []byte(strings.Replace(good, "expect: {launcher: mpi}\n", "expect: {tests: "+own+"}\n", 1)), gate.Promises())
 		check.That(t, (err == nil) == (says == "") && (err == nil || strings.Contains(err.Error(), says)), "%s: %v", own, err)

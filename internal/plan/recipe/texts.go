@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"builder/internal/base/decode"
 	"builder/internal/base/diag"
 )
 
@@ -23,8 +24,7 @@ const clause = `(===|~=|==|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+`
 
 // validateTexts rejects values that a gate or uv would reject much later: after the
 // build, or after the download of an image. A template counts as a valid word.
-func (r *Recipe) validateTexts(s written) []error {
-	var errs []error
+func (s written) validateTexts(f *decode.File) {
 	e := s.Expect
 	for _, list := range []struct {
 		key     string
@@ -38,14 +38,13 @@ func (r *Recipe) validateTexts(s written) []error {
 	} {
 		for i, text := range list.texts {
 			if why, hint := list.problem(templateName.ReplaceAllString(text, wildcard)); why != "" {
-				errs = append(errs, diag.At(r.index.At("%s%s[%d]", s.at, list.key, i), "%s: %q is no %s", list.key, text, why).WithHint("%s", hint))
+				f.Add(fmt.Sprintf("%s%s[%d]", s.at, list.key, i), "%s: %q is no %s", list.key, text, why).Hint = hint
 			}
 		}
 	}
 	if e.Glibc != "" && !glibcVersion.MatchString(templateName.ReplaceAllString(e.Glibc, wildcard)) {
-		errs = append(errs, diag.At(r.index.At("%sexpect.glibc", s.at), "expect.glibc: %q is no version of glibc", e.Glibc).WithHint(`write a version such as "2.28"`))
+		f.Add(s.at+"expect.glibc", "expect.glibc: %q is no version of glibc", e.Glibc).Hint = `write a version such as "2.28"`
 	}
-	return errs
 }
 
 // wildcard replaces a template in a checked text. It is valid in all of them.
@@ -96,7 +95,7 @@ type Named struct {
 func (r *Recipe) Images() []Named {
 	var all []Named
 	for _, s := range r.settings() {
-		for _, n := range []Named{{s.Image, r.index.At("%simage", s.at)}, {s.Runtime, r.index.At("%sruntime", s.at)}} {
+		for _, n := range []Named{{s.Image, r.index.At(s.at + "image")}, {s.Runtime, r.index.At(s.at + "runtime")}} {
 			if n.Name != "" && !templateName.MatchString(n.Name) {
 				all = append(all, n)
 			}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/base/diag"
+	"builder/internal/base/decode"
 )
 
 // treeEnds lists the archive formats supported by the gates, as file name suffixes.
@@ -16,21 +16,19 @@ var treeEnds = []string{".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.zst"
 
 // validateTree checks recipes with an archive as artifact. It rejects promises that
 // only a wheel can keep, and a name without an archive suffix.
-func (r *Recipe) validateTree() []error {
+func (r *Recipe) validateTree(f *decode.File) {
 	all := r.settings()
 	if !slices.ContainsFunc(all, func(s written) bool { return s.Expect.Tree != "" }) {
-		return nil
+		return
 	}
-	var errs []error
 	for _, s := range all {
 		for _, name := range s.Expect.ofWheels() {
-			errs = append(errs, diag.At(r.index.At("%sexpect.%s", s.at, name), "expect.%s is for wheels, and expect.tree makes the artifact an archive", name))
+			f.Add(s.at+"expect."+name, "expect.%s is for wheels, and expect.tree makes the artifact an archive", name)
 		}
 		if name := s.Expect.Tree; name != "" && !isArchive(name) {
-			errs = append(errs, diag.At(r.index.At("%sexpect.tree", s.at), "%q is not the name of an archive: it must end in one of %s", name, strings.Join(treeEnds, ", ")))
+			f.Add(s.at+"expect.tree", "%q is not the name of an archive: it must end in one of %s", name, strings.Join(treeEnds, ", "))
 		}
 	}
-	return errs
 }
 
 func isArchive(name string) bool {

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"builder/internal/base/diag"
@@ -68,7 +69,7 @@ func (s *Stack) Recipe(cat Catalogue) (*recipe.Recipe, error) {
 func (s *Stack) placed(err error, at string, args ...any) error {
 	var errs []error
 	for _, e := range diag.All(err) {
-		errs = append(errs, diag.At(s.index.At(at, args...), "%w", e.Err).WithHint("%s", e.Hint))
+		errs = append(errs, diag.At(s.index.At(fmt.Sprintf(at, args...)), "%w", e.Err).WithHint("%s", e.Hint))
 	}
 	return errors.Join(errs...)
 }
@@ -88,7 +89,7 @@ func (s *Stack) axes(known []recipe.Axis, cell matrix.Cell) []recipe.Axis {
 func (s *Stack) disagreements(parts []Part) error {
 	var errs []error
 	for i, name := range s.Agree {
-		at := s.index.At("agree[%d]", i)
+		at := s.index.At(fmt.Sprintf("agree[%d]", i))
 		isAxis := slices.ContainsFunc(parts, func(p Part) bool { return p.Axes[name] != "" })
 		if !isAxis && !slices.Contains(inspect.Names(), name) {
 			errs = append(errs, diag.At(at, "%q is not an axis of a part or a fact about wheels", name).

@@ -9,16 +9,13 @@
 package stack
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
 
 	"builder/internal/base/decode"
-	"builder/internal/base/diag"
 	"builder/internal/files/wheel"
 	"builder/internal/plan/recipe"
 )
@@ -62,12 +59,14 @@ func Load(fsys fs.FS, dir string) ([]*Stack, error) {
 // .yaml must be the name of the stack.
 func Parse(name string, data []byte) (*Stack, error) {
 	var s Stack
-	index, err := decode.YAML(name, data, &s)
+	f, err := decode.YAML(name, data, &s)
 	if err != nil {
 		return nil, err
 	}
-	s.index = index
-	if err := s.validate(strings.TrimSuffix(path.Base(name), ".yaml")); err != nil {
+	s.index = f.Index
+	f.Named("stack", s.Name)
+	s.validate(f)
+	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	return &s, nil
@@ -75,36 +74,21 @@ func Parse(name string, data []byte) (*Stack, error) {
 
 var project = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
-// validate returns all problems of the stack itself. [Stack.Recipe] checks its
-// references to recipes.
-func (s *Stack) validate(file string) error {
-	var errs []error
-	problem := func(at, format string, args ...any) {
-		errs = append(errs, diag.At(s.index.At("%s", at), format, args...))
-	}
-	if s.Name != file {
-		problem("name", "the stack has the name %q, and its file %q", s.Name, file)
-	}
-	if s.Summary == "" {
-		problem("summary", "summary is missing")
-	}
-	if s.Image == "" {
-		problem("image", "image is missing: the gates install the wheelhouse in an empty container of it")
-	}
-	if len(s.Parts) == 0 {
-		problem("parts", "parts is missing: write at least one")
-	}
+// validate adds the problems of the stack itself. [Stack.Recipe] checks its references to
+// recipes.
+func (s *Stack) validate(f *decode.File) {
 	for i, p := range s.Parts {
-		if p.Recipe == "" || strings.HasPrefix(p.Recipe, Prefix) {
-			problem(fmt.Sprintf("parts[%d]", i), "a part must name a recipe other than a stack, not %q", p.Recipe)
+		if strings.HasPrefix(p.Recipe, Prefix) {
+			f.Add(fmt.Sprintf("parts[%d]", i), "a part must name a recipe other than a stack, not %q", p.Recipe)
 		}
 	}
 	for i, name := range s.Agree {
 		if slices.Contains(s.Agree[:i], name) {
-			problem(fmt.Sprintf("agree[%d]", i), "%q occurs twice", name)
+			f.Add(fmt.Sprintf("agree[%d]", i), "%q occurs twice", name)
 		}
 	}
-	return errors.Join(slices.Concat(errs, s.validateLoads(), s.validateProvided())...)
+	s.validateLoads(f)
+	s.validateProvided(f)
 }
 
 var (
@@ -112,43 +96,37 @@ var (
 	library = regexp.MustCompile(`^lib[A-Za-z0-9._+-]+\.so(\.[0-9]+)*$`)
 )
 
-func (s *Stack) validateLoads() []error {
-	var errs []error
+func (s *Stack) validateLoads(f *decode.File) {
 	for i, l := range s.Loads {
-		at := s.index.At("loads[%d]", i)
+		at := fmt.Sprintf("loads[%d]", i)
 		isProject := func(p recipe.Provided) bool { return wheel.NormalName(p.Project) == wheel.NormalName(l.Project) }
 		isSame := func(o recipe.LibraryLoad) bool { return o.Import == l.Import }
 		switch {
 		case !module.MatchString(l.Import):
-			errs = append(errs, diag.At(at, "import: %q is not the name of a Python module", l.Import))
+			f.Add(at, "import: %q is not the name of a Python module", l.Import)
 		case slices.ContainsFunc(s.Loads[:i], isSame):
-			errs = append(errs, diag.At(at, "import: %q occurs twice", l.Import))
+			f.Add(at, "import: %q occurs twice", l.Import)
 		case !library.MatchString(l.Library):
-			errs = append(errs, diag.At(at, "library: %q is not the file name of a library, such as libnccl.so.2", l.Library))
+			f.Add(at, "library: %q is not the file name of a library, such as libnccl.so.2", l.Library)
 		case !project.MatchString(l.Project):
-			errs = append(errs, diag.At(at, "project: %q is not the name of a Python project", l.Project))
+			f.Add(at, "project: %q is not the name of a Python project", l.Project)
 		case slices.ContainsFunc(s.Provided, isProject):
-			errs = append(errs, diag.At(at, "project: the platform provides %s, so no part brings it", l.Project))
+			f.Add(at, "project: the platform provides %s, so no part brings it", l.Project)
 		}
 	}
-	return errs
 }
 
-func (s *Stack) validateProvided() []error {
-	var errs []error
+func (s *Stack) validateProvided(f *decode.File) {
 	seen := map[string]bool{}
 	for i, p := range s.Provided {
-		at := s.index.At("provided[%d]", i)
+		at := fmt.Sprintf("provided[%d]", i)
 		name := wheel.NormalName(p.Project)
 		switch {
 		case !project.MatchString(p.Project):
-			errs = append(errs, diag.At(at, "%q is not the name of a Python project", p.Project))
+			f.Add(at, "%q is not the name of a Python project", p.Project)
 		case seen[name]:
-			errs = append(errs, diag.At(at, "%s occurs twice", p.Project))
-		case p.Because == "":
-			errs = append(errs, diag.At(at, "%s needs because: it explains why the platform must provide it", p.Project))
+			f.Add(at, "%s occurs twice", p.Project)
 		}
 		seen[name] = true
 	}
-	return errs
 }

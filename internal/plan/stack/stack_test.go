@@ -111,7 +111,7 @@ func TestParseRefuses(t *testing.T) {
 		"no summary":         {"summary: two of a kind", `summary: ""`, "stacks/pair.yaml:2:10: summary is missing"},
 		"a stack in a stack": {"recipe: ray", "recipe: stack/ray", "stacks/pair.yaml:6:5: a part must name a recipe other than a stack"},
 		"agreement twice":    {"mpi]", "rocm]", `stacks/pair.yaml:8:23: "rocm" occurs twice`},
-		"no reason":          {", because: the site brings it", "", "stacks/pair.yaml:11:5: torch needs because"},
+		"no reason":          {", because: the site brings it", "", "stacks/pair.yaml:11:5: provided.because is missing"},
 		"no project":         {"project: torch", `project: "torch; x"`, `stacks/pair.yaml:11:5: "torch; x" is not the name`},
 		"a project twice":    {"provided:\n", "provided:\n  - {project: Torch, because: x}\n", "stacks/pair.yaml:12:5: torch occurs twice"},
 	} {

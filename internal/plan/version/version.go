@@ -108,6 +108,12 @@ func clip(s string) string {
 	return s
 }
 
+// Is reports whether a text is a version, and not a word.
+func Is(text string) bool {
+	_, err := Parse(text)
+	return err == nil
+}
+
 // String returns the version as written.
 func (v Version) String() string { return v.text }
 
@@ -257,6 +263,13 @@ func (c Constraint) AllowsText(value string) bool {
 	return value != "" && c.every(func(t term) bool { return t.allowsWord(value) })
 }
 
+// Allows reports whether a constraint allows a value, as [Constraint.AllowsText] does. A
+// text that is no constraint allows nothing.
+func Allows(constraint, value string) bool {
+	c, err := ParseConstraint(constraint)
+	return err == nil && c.AllowsText(value)
+}
+
 func (c Constraint) every(holds func(term) bool) bool {
 	return len(c.terms) > 0 && !slices.ContainsFunc(c.terms, func(t term) bool { return !holds(t) })
 }
@@ -360,7 +373,7 @@ const Latest = "latest"
 // from the newest to the oldest for latest, and an exact value before those of which it is
 // the first numbers. It returns nil if the text means one value or is not one version.
 func Candidates(text string, known []string) []string {
-	newest := Ascending(keep(known, func(v string) bool { _, err := Parse(v); return err == nil }))
+	newest := Ascending(keep(known, Is))
 	slices.Reverse(newest)
 	if text == Latest {
 		return newest
