@@ -22,16 +22,11 @@ import (
 	"builder/internal/input/deb"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/image"
-	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
 )
 
 // Schema is the version of the format of lock files.
 const Schema = 1
-
-// EntrySchema is the version of the format of entries. A new version changes all keys.
-// Since 2, expect holds the settings of each gate below its name.
-const EntrySchema = 2
 
 // A File is the lock of one recipe: its resolved names.
 type File struct {
@@ -119,75 +114,6 @@ type PythonPin struct {
 	Requirements []string    `json:"requirements"`
 	Without      []string    `json:"without,omitempty"`
 	Files        []pypi.File `json:"files"`
-}
-
-// An Entry is a cell with all inputs by digest. Nothing outside it can influence the
-// build, and every field is part of its [Entry.Key].
-type Entry struct {
-	Schema   int               `json:"schema"`
-	Pipeline string            `json:"pipeline"` // digest of the scripts of the steps
-	Recipe   string            `json:"recipe"`
-	ID       string            `json:"id"`
-	Axes     map[string]string `json:"axes"`
-	Facts    map[string]string `json:"facts"` // names that patches may use
-	Source   SourcePin         `json:"source"`
-	Homepage string            `json:"homepage,omitempty"` // of the source; its owner stands in the SBOM
-	License  string            `json:"license,omitempty"`  // of the source, as an SPDX expression
-	Patches  []patch.Patch     `json:"patches"`
-	Image    Image             `json:"image"`
-	Runtime  Image             `json:"runtime"`
-	Env      map[string]string `json:"env"`
-	Script   string            `json:"script"`
-	Epoch    int64             `json:"epoch"`
-	Inputs   []Input           `json:"inputs,omitempty"`
-	Profile  []recipe.Variable `json:"profile,omitempty"`
-	Vendored []recipe.Vendored `json:"vendored,omitempty"`
-	// Tests is the tree of upstream's tests. TestWheels are the packages they need in
-	// addition to the run-time packages.
-	Tests      SourcePin     `json:"tests,omitzero"`
-	TestWheels []pypi.File   `json:"test-wheels,omitempty"`
-	Expect     recipe.Expect `json:"expect"`
-	// Advisories lists known vulnerabilities of the source. Patches determines which of
-	// them are closed.
-	Advisories []recipe.Advisory `json:"advisories,omitempty"`
-}
-
-// An Input is a cell of another recipe. Its wheel is installed before the build and
-// beside the artifact, or is a part of a stack. Key represents its whole content.
-type Input struct {
-	Recipe string            `json:"recipe"`
-	ID     string            `json:"id"`
-	Key    string            `json:"key"`
-	Axes   map[string]string `json:"axes,omitempty"`
-}
-
-// An Image is a locked base image and the Python packages installed in it.
-type Image struct {
-	Pin      ImagePin              `json:"pin"`
-	Setup    string                `json:"setup,omitempty"`
-	Env      map[string]string     `json:"env"`
-	Python   string                `json:"python"`
-	CPython  *image.CPython        `json:"cpython,omitempty"` // laid into the image
-	Site     bool                  `json:"site,omitempty"`    // the interpreter's packages belong to the image
-	Wheels   []pypi.File           `json:"wheels"`
-	Provides map[string]image.Fact `json:"provides"`
-}
-
-// RequirementsEnd is the suffix of a cell's requirements file, after its id.
-const RequirementsEnd = ".requirements.txt"
-
-// Key returns the sha256 of the entry's canonical JSON.
-func (e Entry) Key() string { return sumOf(e.Canonical()) }
-
-// Pulled returns the pins of the entry's images that come from a registry, each once.
-func (e Entry) Pulled() []ImagePin {
-	var pins []ImagePin
-	for _, p := range []ImagePin{e.Image.Pin, e.Runtime.Pin} {
-		if p.Registry != "" && (len(pins) == 0 || pins[0].Reference() != p.Reference()) {
-			pins = append(pins, p)
-		}
-	}
-	return pins
 }
 
 // Missing lists the needs of drafts for which the file has no pin.

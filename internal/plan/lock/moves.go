@@ -1,9 +1,7 @@
 package lock
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -61,16 +59,6 @@ func distinct[T any](list []T) []T {
 		seen[key] = true
 		return before
 	})
-}
-
-// encoded returns the canonical JSON of an entry or a part of a lock: its fields in fixed
-// order, with sorted keys of maps. Equal ones have the same.
-func encoded(x any) string {
-	data, err := json.Marshal(x)
-	if err != nil {
-		panic(fmt.Sprintf("lock: %T is not JSON: %v", x, err)) // strings, integers, and lists and maps of them only
-	}
-	return string(data)
 }
 
 // Unneeded returns the pins of f that satisfy no need of the drafts.

@@ -1,8 +1,6 @@
 package lock
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 
 	"builder/internal/base/diag"
@@ -23,11 +21,6 @@ type signed struct {
 // sum returns the sha256 of the canonical JSON of a lock, with sorted pins. The layout
 // of the file does not matter.
 func (f File) sum() string { return sumOf([]byte(encoded(f.With(File{})))) }
-
-func sumOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
 
 // restore is the hint for a lock that was edited.
 const restore = "restore the lock from version control, or resolve every name again with `builder lock RECIPE --update all`"
