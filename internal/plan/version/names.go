@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/base/diag"
 	"builder/internal/files/elf"
 )
 
@@ -35,35 +34,4 @@ func alias(text string, known []string) (string, bool) {
 		return "", false
 	}
 	return known[i], true
-}
-
-// line returns the known release line of a release: 6.1 for 6.1.3. It serves only for
-// hints and is not an alias, because a cell for 6.1 is built with one exact release of
-// 6.1.
-func line(text string, known []string) string {
-	if _, err := Parse(text); err != nil {
-		return ""
-	}
-	for parts := strings.Split(text, "."); len(parts) > 2; {
-		parts = parts[:len(parts)-1]
-		if short := strings.Join(parts, "."); slices.Contains(known, short) {
-			return short
-		}
-	}
-	return ""
-}
-
-// advise adds a hint to an error about part, a value of a list. It guesses no release and
-// no GPU by their letters: 2.1.2 is far from 2.12, and code for one GPU runs on no other.
-func advise(err *diag.Error, part string, known []string) error {
-	known = Ascending(known)
-	list := "known: " + strings.Join(known, ", ")
-	if short := line(part, known); short != "" {
-		return err.WithHint("did you mean %q? %s", short, list)
-	}
-	_, noVersion := Parse(part)
-	if noVersion == nil || elf.Architecture(part) != "" || elf.IsArchitecture(part) {
-		return err.WithHint("%s", list)
-	}
-	return err.WithHint("%s", diag.DidYouMean(part, known))
 }

@@ -13,14 +13,11 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	goversion "github.com/hashicorp/go-version"
-
-	"builder/internal/base/diag"
 )
 
 // A Version is a parsed version. The zero value represents no version.
@@ -61,26 +58,33 @@ var syntax = regexp.MustCompile(`^v?(\d+(?:\.\d+)*)` + // numbers
 // maxText bounds the length of a version, in bytes.
 const maxText = 128
 
-// parsed holds the results of parse by their texts. A plan parses the same few hundred texts,
-// versions and words, again for every condition and every cell.
-var parsed sync.Map
-
-type result struct {
-	version Version
-	err     error
+// A memo holds the results of a parser by their texts. A plan parses the same few hundred
+// texts, versions and words, again for every condition and every cell.
+type memo[T any] struct {
+	parse   func(text string) (T, error)
+	results sync.Map
 }
+
+type result[T any] struct {
+	value T
+	err   error
+}
+
+func (m *memo[T]) of(text string) (T, error) {
+	if r, ok := m.results.Load(text); ok {
+		return r.(result[T]).value, r.(result[T]).err
+	}
+	value, err := m.parse(text)
+	if len(text) <= maxText {
+		m.results.Store(text, result[T]{value, err})
+	}
+	return value, err
+}
+
+var versions = memo[Version]{parse: parse}
 
 // Parse parses a version.
-func Parse(text string) (Version, error) {
-	if r, ok := parsed.Load(text); ok {
-		return r.(result).version, r.(result).err
-	}
-	v, err := parse(text)
-	if len(text) <= maxText {
-		parsed.Store(text, result{v, err})
-	}
-	return v, err
-}
+func Parse(text string) (Version, error) { return versions.of(text) }
 
 func parse(text string) (Version, error) {
 	text = strings.TrimSpace(text)
@@ -125,33 +129,19 @@ func (v Version) IsPrerelease() bool { return v.phase < final }
 
 // Compare returns -1, 0 or 1 as a comes before, with or after b. It is a total order.
 // Different spellings of the same numbers (6.1 and 6.1.0) are equal. Versions with
-// different revisions or local parts are not.
+// different revisions or local parts are not. The zero Version comes first.
 func Compare(a, b Version) int {
-	return cmp.Or(
-		compareRelease(a, b),
-		cmp.Compare(a.revision, b.revision),
-		cmp.Compare(a.local, b.local),
-	)
-}
-
-// compareRelease compares without packaging revision and local part.
-func compareRelease(a, b Version) int {
 	if a.core == nil || b.core == nil {
-		return cmp.Compare(bit(a.core != nil), bit(b.core != nil))
+		return cmp.Compare(min(len(a.text), 1), min(len(b.text), 1))
 	}
 	return cmp.Or(
 		a.core.Compare(b.core),
 		cmp.Compare(a.phase, b.phase),
 		cmp.Compare(a.serial, b.serial),
 		cmp.Compare(a.suffix, b.suffix),
+		cmp.Compare(a.revision, b.revision),
+		cmp.Compare(a.local, b.local),
 	)
-}
-
-func bit(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // hasPrefix reports whether v is p, or p with further numbers: 6.1 is a prefix of
@@ -178,312 +168,4 @@ func (v Version) hasPrefix(p Version) bool {
 		}
 	}
 	return true
-}
-
-// A Constraint is a condition on a version or a word.
-type Constraint struct{ terms []term }
-
-// term is one comparison. word is set if the operand is not a version.
-type term struct {
-	op      string
-	version Version
-	word    string
-	native  goversion.Constraints // of ~>, for which go-version computes the bounds
-}
-
-var operator = regexp.MustCompile(`^(>=|<=|!=|==|~>|>|<|=)?\s*(\S.*)$`)
-
-// ParseConstraint parses a comma-separated list of comparisons, all of which must hold:
-// >=, >, <=, <, =, !=, ~>, and a bare version or word. A bare version allows itself and
-// any further numbers: 6.1 allows 6.1.3 but not 6.10.
-func ParseConstraint(text string) (Constraint, error) {
-	if c, ok := constraints.Load(text); ok {
-		return c.(Constraint), nil
-	}
-	c, err := parseConstraint(text)
-	if err == nil {
-		constraints.Store(text, c)
-	}
-	return c, err
-}
-
-// constraints holds the parsed constraints by their texts, as parsed does for versions.
-var constraints sync.Map
-
-func parseConstraint(text string) (c Constraint, _ error) {
-	for part := range strings.SplitSeq(text, ",") {
-		t, err := parseTerm(strings.TrimSpace(part))
-		if err != nil {
-			return Constraint{}, err
-		}
-		c.terms = append(c.terms, t)
-	}
-	return c, nil
-}
-
-func parseTerm(text string) (term, error) {
-	m := operator.FindStringSubmatch(text)
-	if m == nil {
-		return term{}, fmt.Errorf("%q is not a constraint such as >=6.0,<6.3", clip(text))
-	}
-	t := term{op: m[1]}
-	v, err := Parse(m[2])
-	if err != nil {
-		if !word.MatchString(m[2]) || (t.op != "" && t.op != "=" && t.op != "!=" && t.op != "==") {
-			return term{}, fmt.Errorf("%q is not a constraint: %w", clip(text), err)
-		}
-		t.word = m[2]
-		return t, nil
-	}
-	t.version = v
-	if t.op == "~>" {
-		if t.native, err = goversion.NewConstraint("~> " + v.core.Original()); err != nil {
-			return term{}, fmt.Errorf("%q is not a constraint: %w", clip(text), err)
-		}
-	}
-	return t, nil
-}
-
-var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+:-]*$`)
-
-// Allows reports whether v satisfies every comparison. A pre-release satisfies only a
-// comparison with a pre-release, or !=. The zero Version satisfies no constraint, and
-// the zero Constraint allows no version.
-func (c Constraint) Allows(v Version) bool {
-	return v.core != nil && c.every(func(t term) bool { return t.allows(v) })
-}
-
-// AllowsText is like Allows for a value that may be a word, such as gfx90a. A word
-// satisfies a bare word or = if both are equal, and != if they are not. It satisfies no
-// other comparison.
-func (c Constraint) AllowsText(value string) bool {
-	if v, err := Parse(value); err == nil {
-		return c.Allows(v)
-	}
-	return value != "" && c.every(func(t term) bool { return t.allowsWord(value) })
-}
-
-// Allows reports whether a constraint allows a value, as [Constraint.AllowsText] does. A
-// text that is no constraint allows nothing.
-func Allows(constraint, value string) bool {
-	c, err := ParseConstraint(constraint)
-	return err == nil && c.AllowsText(value)
-}
-
-func (c Constraint) every(holds func(term) bool) bool {
-	return len(c.terms) > 0 && !slices.ContainsFunc(c.terms, func(t term) bool { return !holds(t) })
-}
-
-func (t term) allowsWord(value string) bool {
-	switch t.op {
-	case "", "=", "==":
-		return t.word == value
-	case "!=":
-		return t.word != value
-	}
-	return false
-}
-
-func (t term) allows(v Version) bool {
-	if t.word != "" {
-		return t.op == "!="
-	}
-	if t.op == "" {
-		return v.hasPrefix(t.version)
-	}
-	order := t.compare(v)
-	if t.op == "!=" {
-		return order != 0
-	}
-	if v.IsPrerelease() && !t.version.IsPrerelease() {
-		return false
-	}
-	switch t.op {
-	case ">=":
-		return order >= 0
-	case ">":
-		return order > 0
-	case "<=":
-		return order <= 0
-	case "<":
-		return order < 0
-	case "~>":
-		return order >= 0 && t.native.Check(v.core)
-	}
-	return order == 0 // = and ==
-}
-
-// compare compares v with the operand. It ignores a revision or local part of v if the
-// operand has none.
-func (t term) compare(v Version) int {
-	if t.version.revision == 0 {
-		v.revision = 0
-	}
-	if t.version.local == "" {
-		v.local = ""
-	}
-	return Compare(v, t.version)
-}
-
-// Ascending returns the values of an axis for a reader: versions from the oldest to the
-// newest, then words in their order.
-func Ascending(values []string) []string {
-	return slices.SortedStableFunc(slices.Values(values), func(a, b string) int {
-		x, wordX := Parse(a)
-		y, wordY := Parse(b)
-		switch {
-		case wordX == nil && wordY == nil:
-			return Compare(x, y)
-		case wordX == nil:
-			return -1
-		case wordY == nil:
-			return 1
-		}
-		return 0
-	})
-}
-
-// Select returns the values of known selected by text, in the order of known. Text is
-// an exact value or the first numbers of one (6.1 for the newest 6.1.x), an alias
-// (mi300x, cp311), a list (6.1,6.2), a constraint (>=6.0,<6.3) or all. all leaves out
-// the value none, so that --rocm all selects no cell without ROCm; [Every] selects it.
-func Select(text string, known []string) ([]string, error) {
-	text = strings.TrimSpace(text)
-	switch {
-	case text == "":
-		return nil, advise(diag.Errorf(diag.Usage, "the value is empty"), text, known)
-	case strings.ContainsAny(text, "<>=!"):
-		return constrained(text, known)
-	}
-	var values []string
-	for part := range strings.SplitSeq(text, ",") {
-		found, err := named(strings.TrimSpace(part), known)
-		if err != nil {
-			return nil, err
-		}
-		values = append(values, found...)
-	}
-	return keep(known, func(k string) bool { return slices.Contains(values, k) }), nil
-}
-
-// Latest is the word for the newest value that goes with the other axes.
-const Latest = "latest"
-
-// Candidates returns the values that a text may mean, the likeliest first: every version
-// from the newest to the oldest for latest, and an exact value before those of which it is
-// the first numbers. It returns nil if the text means one value or is not one version.
-func Candidates(text string, known []string) []string {
-	newest := Ascending(keep(known, Is))
-	slices.Reverse(newest)
-	if text == Latest {
-		return newest
-	}
-	want, err := Parse(text)
-	if err != nil || want.segments == 1 {
-		return nil
-	}
-	values := keep(newest, func(k string) bool {
-		v, _ := Parse(k) // newest holds versions only
-		return v.hasPrefix(want)
-	})
-	if slices.Contains(values, text) {
-		values = append([]string{text}, keep(values, func(k string) bool { return k != text })...)
-	}
-	if len(values) < 2 {
-		return nil
-	}
-	return values
-}
-
-// Coarser returns the value with the most numbers of which text is a finer release: 6.1
-// for 6.1.3.
-func Coarser(text string, known []string) (value string, ok bool) {
-	want, err := Parse(text)
-	if err != nil {
-		return "", false
-	}
-	most := 0
-	for _, k := range known {
-		if v, err := Parse(k); err == nil && v.segments < want.segments && want.hasPrefix(v) && v.segments > most {
-			value, most = k, v.segments
-		}
-	}
-	return value, most > 0
-}
-
-const all = "all"
-
-// None is the value of an axis without effect.
-const None = "none"
-
-// Every returns the text with which [Select] returns all known values.
-func Every(known []string) string {
-	if len(others(known)) < len(known) {
-		return all + "," + None
-	}
-	return all
-}
-
-// others returns the values other than None, or None if it is the only one.
-func others(known []string) []string {
-	if kept := keep(known, func(k string) bool { return k != None }); len(kept) > 0 {
-		return kept
-	}
-	return known
-}
-
-func constrained(text string, known []string) ([]string, error) {
-	c, err := ParseConstraint(text)
-	if err != nil {
-		return nil, advise(diag.Errorf(diag.Usage, "%w", err), text, known)
-	}
-	values := keep(known, c.AllowsText)
-	if len(values) == 0 {
-		return nil, advise(diag.Errorf(diag.Usage, "no known value is %s", text), text, known)
-	}
-	return values, nil
-}
-
-// named returns the values named by a part of a list: one, or several for the word all.
-func named(text string, known []string) ([]string, error) {
-	if text == all {
-		return others(known), nil
-	}
-	if slices.Contains(known, text) {
-		return []string{text}, nil
-	}
-	if value, ok := alias(text, known); ok {
-		return []string{value}, nil
-	}
-	want, err := Parse(text)
-	parsed := map[string]Version{}
-	values := keep(known, func(k string) bool {
-		v, noVersion := Parse(k)
-		parsed[k] = v
-		return err == nil && noVersion == nil && v.hasPrefix(want)
-	})
-	switch {
-	case len(values) == 0:
-		return nil, advise(diag.Errorf(diag.Usage, "%q is not a known value", clip(text)), text, known)
-	case want.segments == 1:
-		return nil, diag.Errorf(diag.Usage, "%q is not precise", text).
-			WithHint("write %s, or the range %s", strings.Join(Ascending(values), " or "), rangeOf(want))
-	}
-	return []string{slices.MaxFunc(values, func(a, b string) int { return Compare(parsed[a], parsed[b]) })}, nil
-}
-
-// rangeOf returns a constraint for all versions with the major number of v.
-func rangeOf(v Version) string {
-	major := v.numbers()[0]
-	return fmt.Sprintf("'>=%d,<%d'", major, major+1)
-}
-
-func keep(values []string, ok func(string) bool) []string {
-	var kept []string
-	for _, v := range values {
-		if ok(v) {
-			kept = append(kept, v)
-		}
-	}
-	return kept
 }
