@@ -185,7 +185,7 @@ func (r ring) more(rank int) map[string][]float64 {
 	results := map[string][]float64{}
 	for _, kind := range reducedTypes {
 		for _, op := range append(sinceRelease026, "Sum") {
-			results[op+" of "+kind] = fold(func(a, b float64) float64 { return combine(op, a, b) }, small)
+			results[op+" of "+kind] = reduced(op, small)
 			if op != "Product" {
 				results[op+" of "+kind] = r[0].of(kind, results[op+" of "+kind])
 			}
@@ -221,21 +221,8 @@ func equals(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Abs(x-y) <= 1e-12*math.Abs(y) })
 }
 
-// fold combines lists of the same length, value by value.
-func fold[T float32 | float64](combine func(a, b T) T, lists [][]T) []T {
-	all := slices.Clone(lists[0])
-	for _, list := range lists[1:] {
-		for i, value := range list {
-			all[i] = combine(all[i], value)
-		}
-	}
-	return all
-}
-
 // sumOf adds lists of the same length.
-func sumOf[T float32 | float64](lists [][]T) []T {
-	return fold(func(a, b T) T { return a + b }, lists)
-}
+func sumOf[T float32 | float64](lists [][]T) []T { return reduced("Sum", lists) }
 
 // ringReport is the report of a rank.
 type ringReport struct {
@@ -284,9 +271,9 @@ func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
 
 // launch returns the launch of ranks that do the collectives alone.
 func (r ring) launch(e recipe.Expect) launch {
-	l := launch{gate: "allreduce-2", controller: e.Launcher, program: []string{"collectives.py", e.Import[0]}, limit: rankSeconds, clean: true}
+	l := launch{gate: "allreduce-2", controller: e.Launcher, Program: []string{"collectives.py", e.Import[0]}, Limit: rankSeconds, Clean: true}
 	for _, part := range r {
-		l.parts = append(l.parts, part)
+		l.Parts = append(l.Parts, part)
 	}
 	return l
 }
@@ -321,25 +308,11 @@ func (s Subject) judgeRing(task ring, end ranksEnd, more bool) verdict.Verdict {
 		problems = append(problems, task.problems(rank, reports[0])...)
 	}
 	if len(problems) == 0 && more {
-		problems = faultsOfMaps(end)
+		problems = end.strangers() // ranks that did not come so far are judged by the gate of their later cases
 	} else if reported < len(end.Ranks) || len(problems) == 0 {
 		problems = append(faults, problems...)
 	}
-	return verdict.Judge(problems, []string{fmt.Sprintf("%d ranks started by %s, each with its own random values: allreduce, allgather and broadcast are right; each maps the wheel's extension", len(task), end.by)})
-}
-
-// faultsOfMaps returns the problems of ranks that came to their end without the
-// extension. Ranks that did not come so far are judged by the gate of their later cases.
-func faultsOfMaps(end ranksEnd) (problems []string) {
-	for rank, r := range end.Ranks {
-		if !r.End {
-			continue
-		}
-		for _, problem := range strange(*r, end.digests) {
-			problems = append(problems, fmt.Sprintf("rank %d: %s", rank, problem))
-		}
-	}
-	return problems
+	return verdict.Judge(problems, []string{fmt.Sprintf("%d ranks started by %s, each with its own random values: allreduce, allgather and broadcast are right; each maps the wheel's extension", len(task), end.launch.by())})
 }
 
 // problems compares the report of a rank with the right results.

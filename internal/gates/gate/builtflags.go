@@ -44,11 +44,11 @@ func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
 	}
 	var all []map[string]string
 	for _, is := range said {
-		reports, err := reportsOf[struct{ Flags map[string]string }](&is.rankEnd)
-		if err != nil || len(reports) != 1 || !is.End || is.Exit == nil || *is.Exit != 0 {
-			return verdict.Unmeasured("%s and %d reports: %s", exited(is.Exit), len(reports), lastLine(is.Output))
+		report, err := onlyReport[struct{ Flags map[string]string }](is)
+		if err != nil {
+			return verdict.Unmeasured("%v", err)
 		}
-		all = append(all, reports[0].Flags)
+		all = append(all, report.Flags)
 	}
 	have := all[0]
 	var problems, seen []string

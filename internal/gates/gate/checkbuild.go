@@ -38,11 +38,11 @@ func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	listing, err := parseCheckBuild(said[0].Output)
+	listing, err := parseCheckBuild(said[0].all.Log)
 	if err != nil {
 		// The exit status is 0 for any listing, so another status only indicates a
 		// crash.
-		return verdict.Unmeasured("horovodrun --check-build (%s): %v: %s", exited(said[0].Exit), err, lastLine(said[0].Output))
+		return verdict.Unmeasured("horovodrun --check-build (%s): %v: %s", exited(said[0].Exit), err, lastLine(said[0].all.Log))
 	}
 	claims, err := s.claims(ctx)
 	if err != nil {

@@ -23,8 +23,8 @@ func (s *specimen) cannotImport(why string) {
 }
 
 // ended lets every rank end early.
-func ended(exit int, log string) func(rankLaunch, *ranksEnd) {
-	return func(_ rankLaunch, e *ranksEnd) {
+func ended(exit int, log string) func(launch, *ranksEnd) {
+	return func(_ launch, e *ranksEnd) {
 		e.Exit, e.Log = at(exit), log
 		for _, r := range e.Ranks {
 			*r = rankEnd{Exit: at(exit)}

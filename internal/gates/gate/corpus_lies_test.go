@@ -35,7 +35,7 @@ func badLies() []bad {
 		refused("ranks that report and end themselves with 0", horovodROCm, func(s *specimen) { s.box.end = inTraining(early) },
 			"train-step", "rank 0 ended before its end: exit 0", "would train wrongly or stop"),
 		refused("horovodrun that starts nothing and says that all went well", horovodROCm, func(s *specimen) {
-			s.box.end = func(l rankLaunch, e *ranksEnd) {
+			s.box.end = func(l launch, e *ranksEnd) {
 				if l.Launcher[0] == "horovodrun" {
 					e.Ranks = make([]*rankEnd, len(e.Ranks))
 				}
@@ -72,14 +72,14 @@ func badLies() []bad {
 		refused("an import that starts a process which runs on", horovodROCm, func(s *specimen) {
 			s.box.question = func(gate string, a *answer) {
 				if gate == "import" {
-					a.Left = []string{"python"}
+					a.all.Left = []string{"python"}
 				}
 			}
 		}, "import", "it starts python, which runs on after its process has ended", "has a reason to start a process of its own"),
 		refused("an import that writes a file for the next start of Python", horovodROCm, func(s *specimen) {
 			s.box.question = func(gate string, a *answer) {
 				if gate == "import" {
-					a.Written = []string{"/opt/venv/lib/python3.11/site-packages/sitecustomize.py"}
+					a.all.Written = []string{"/opt/venv/lib/python3.11/site-packages/sitecustomize.py"}
 				}
 			}
 		}, "import", `it writes "/opt/venv/lib/python3.11/site-packages/sitecustomize.py"`, "or to write a file when it is loaded"),

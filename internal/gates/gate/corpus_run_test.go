@@ -76,7 +76,7 @@ func badRuns() []bad {
 			}
 		}, "rank 1 reported its collectives 0 times"),
 		refused("the launcher of the image does not start", horovodROCm, func(s *specimen) {
-			s.box.end = func(_ rankLaunch, e *ranksEnd) {
+			s.box.end = func(_ launch, e *ranksEnd) {
 				e.Exit, e.Log, e.Ranks = at(127), "mpirun: command not found\n", make([]*rankEnd, len(e.Ranks))
 			}
 		}, "allreduce-2", "rank 0 did not start: mpirun: exit 127: mpirun: command not found", lookAgain,

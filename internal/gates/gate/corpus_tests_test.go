@@ -32,7 +32,7 @@ func badTests() []bad {
 	}
 	cases := func(all ...[]testCase) func(*played) { return func(p *played) { p.cases = all } }
 	end := func(change func(*ranksEnd)) func(*played) {
-		return func(p *played) { p.end = func(_ rankLaunch, e *ranksEnd) { change(e) } }
+		return func(p *played) { p.end = func(_ launch, e *ranksEnd) { change(e) } }
 	}
 	wrong := slices.Clone(goodRank)
 	wrong[0].Status, wrong[0].Message = caseFailed, "tensorflow.python.framework.errors_impl.InvalidArgumentError: incompatible shapes"

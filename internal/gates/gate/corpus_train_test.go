@@ -161,8 +161,8 @@ func badTraining() []bad {
 }
 
 // inTraining changes the end of the ranks that train.
-func inTraining(change func(*ranksEnd)) func(rankLaunch, *ranksEnd) {
-	return func(l rankLaunch, e *ranksEnd) {
+func inTraining(change func(*ranksEnd)) func(launch, *ranksEnd) {
+	return func(l launch, e *ranksEnd) {
 		if change != nil && l.Program[0] == "train.py" {
 			change(e)
 		}
@@ -236,7 +236,7 @@ func (r *recorder) Run(ctx context.Context, c Command) (Result, error) {
 }
 
 // launch returns the only launch of a command that starts ranks.
-func (r *recorder) launch(t *testing.T, n int) rankLaunch {
+func (r *recorder) launch(t *testing.T, n int) launch {
 	t.Helper()
 	var job rankJob
 	must.Succeed(t, json.Unmarshal([]byte(r.asked[n].Stdin), &job))

@@ -27,43 +27,47 @@ func checkImport(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	digests := map[string]string{}
-	if len(s.Expect.Frameworks) > 0 {
-		if digests, err = s.digests(s.Expect.Extensions...); err != nil {
-			return verdict.Unmeasured("%v", err)
-		}
+	digests, unread := said[0].all.digests, said[0].all.unread
+	if len(s.Expect.Frameworks) == 0 { // a module need not load an extension
+		digests, unread = nil, nil
+	}
+	if unread != nil {
+		return verdict.Unmeasured("%v", unread)
 	}
 	var problems, seen []string
 	for i, module := range importsOf(s.Expect) {
-		statement, is := "import "+module, said[i]
+		is := said[i]
+		statement := "import " + module
+		var faults []string
 		switch {
 		case is.Exit == nil || *is.Exit != 0 && *is.Exit != exitOfImport:
-			problems = append(problems, fmt.Sprintf("%s: %s: %s", statement, exited(is.Exit), lastLine(is.Output)))
+			faults = append(faults, is.how())
 		case !is.End:
-			problems = append(problems, fmt.Sprintf("%s: the process ended with %s before the import had", statement, exited(is.Exit)))
+			faults = append(faults, fmt.Sprintf("the process ended with %s before the import had", exited(is.Exit)))
 		case *is.Exit == 0:
-			problems = append(problems, fmt.Sprintf("%s: the program ended with %d, and its process with 0: a job that fails looks like one that did not", statement, exitOfImport))
+			faults = append(faults, fmt.Sprintf("the program ended with %d, and its process with 0: a job that fails looks like one that did not", exitOfImport))
 		default:
-			for _, problem := range strange(is.rankEnd, digests) {
-				problems = append(problems, statement+": "+problem)
-			}
+			faults = strange(is.rankEnd, digests)
 			if len(is.Sockets) > 0 {
-				problems = append(problems, fmt.Sprintf("%s: it opens the network with %s", statement, listed(is.Sockets, 3)))
+				faults = append(faults, "it opens the network with "+listed(is.Sockets, 3))
 			}
-			if len(is.Left) > 0 {
-				problems = append(problems, fmt.Sprintf("%s: it starts %s, which runs on after its process has ended", statement, listed(is.Left, 3)))
+			if len(is.all.Left) > 0 {
+				faults = append(faults, fmt.Sprintf("it starts %s, which runs on after its process has ended", listed(is.all.Left, 3)))
 			}
-			if len(is.Written) > 0 {
-				problems = append(problems, fmt.Sprintf("%s: it writes %s", statement, some(is.Written)))
+			if len(is.all.Written) > 0 {
+				faults = append(faults, "it writes "+some(is.all.Written))
 			}
 			seen = append(seen, statement)
+		}
+		for _, fault := range faults {
+			problems = append(problems, statement+": "+fault)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(digests)) {
 		seen = append(seen, "it maps "+name+" of the wheel")
 	}
 	v := verdict.Judge(problems, seen)
-	if slices.ContainsFunc(said, func(is answer) bool { return len(is.Left)+len(is.Written) > 0 }) && v.Status == verdict.Fail {
+	if slices.ContainsFunc(said, func(is answer) bool { return len(is.all.Left)+len(is.all.Written) > 0 }) && v.Status == verdict.Fail {
 		return v.Because("no library of a wheel has a reason to start a process of its own or to write a file when it is loaded: read what the build script and the patches add, and build it again")
 	}
 	return v

@@ -39,19 +39,23 @@ func checkLoad(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	is, err := s.ask(ctx, alone("nccl-load", "load.py", s.Expect.Library))
+	end, err := s.start(ctx, nil, nil, alone("nccl-load", "load.py", s.Expect.Library))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	reports, err := reportsOf[loaded](&is.rankEnd)
-	if err != nil || len(reports) != 1 || !is.End || is.Exit == nil || *is.Exit != 0 {
-		return verdict.Failed("%s cannot be loaded: %s with %d reports: %s", s.Expect.Library, exited(is.Exit), len(reports), lastLine(is.Output)).
+	is, err := end.answer()
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	have, err := onlyReport[loaded](is)
+	if err != nil {
+		return verdict.Failed("%s cannot be loaded: %v", s.Expect.Library, err).
 			Because("a needed library is missing or too old in the run-time image: read the gate elf-symbols; after a crash, run load.py in that image under a debugger")
 	}
 	if problems := strange(is.rankEnd, digests); len(problems) > 0 {
 		return verdict.Judge(problems, nil)
 	}
-	return judgeLoaded(reports[0], says, s.Expect.LibrarySays)
+	return judgeLoaded(have, says, s.Expect.LibrarySays)
 }
 
 func judgeLoaded(have loaded, says []string, want string) verdict.Verdict {

@@ -112,3 +112,26 @@ func (s Subject) withLibrary(ctx context.Context, read func(io.ReaderAt) error) 
 	}
 	return nil
 }
+
+// digests returns the digests of members of the wheel that match a pattern, by path.
+func (s Subject) digests(patterns ...string) (map[string]string, error) {
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	w, err := wheel.Open(s.Artifact)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	names, err := promised(w, patterns)
+	if err != nil {
+		return nil, err
+	}
+	digests := map[string]string{}
+	for _, name := range names {
+		if digests[name], err = w.SHA256(name); err != nil {
+			return nil, err
+		}
+	}
+	return digests, nil
+}

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -23,9 +22,6 @@ var partsLoad = Gate{
 	Needs:  Container,
 	check:  checkPartsLoad,
 }
-
-//go:embed scripts/partsload.py
-var partsLoadProgram string
 
 func checkPartsLoad(ctx context.Context, s Subject) verdict.Verdict {
 	dir, house, pins, err := s.wheelhouse()

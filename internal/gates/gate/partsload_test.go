@@ -41,11 +41,11 @@ func TestPartsLoadProgram(t *testing.T) {
 	put("plugged.py", load(one, plugin))
 	put("nothing.py", "")
 	put("broken.py", "import no_such_module\n")
-	script := put("partsload.py", partsLoadProgram)
+	program := put("partsload.py", script("partsload.py"))
 	for module, want := range map[string][]string{
 		"right": {one}, "noisy": {one}, "twice": {one, two}, "plugged": {one}, "nothing": nil, "broken": nil,
 	} {
-		cmd := exec.CommandContext(t.Context(), python, script, "right=libnccl.so.2", module+"=libnccl.so.2")
+		cmd := exec.CommandContext(t.Context(), python, program, "right=libnccl.so.2", module+"=libnccl.so.2")
 		cmd.Env = append(os.Environ(), "PYTHONPATH="+dir)
 		var errors strings.Builder
 		cmd.Stderr = &errors

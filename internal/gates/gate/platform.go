@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -21,9 +20,6 @@ var platform = Gate{
 	Needs:  Container,
 	check:  checkPlatform,
 }
-
-//go:embed scripts/framework_platform.py
-var platformScript string
 
 // promisedPlatform returns the platform with a promise of NAME_built() = true.
 func promisedPlatform(e recipe.Expect) string {
@@ -51,8 +47,8 @@ func checkPlatform(ctx context.Context, s Subject) verdict.Verdict {
 	}
 	var f framework
 	is := said[0]
-	if err := json.Unmarshal([]byte(jsonLine(is.Output)), &f); err != nil || is.Exit == nil || *is.Exit != 0 || f.Version == "" {
-		return verdict.Unmeasured("%s: %s", exited(is.Exit), lastLine(is.Output))
+	if err := json.Unmarshal([]byte(jsonLine(is.all.Log)), &f); err != nil || is.Exit == nil || *is.Exit != 0 || f.Version == "" {
+		return verdict.Unmeasured("%s", is.how())
 	}
 	return f.judge(promisedPlatform(s.Expect))
 }
@@ -69,7 +65,7 @@ func AskFramework(e recipe.Expect, python func(args ...string) (string, error)) 
 		return nil
 	}
 	_, name, _ := strings.Cut(e.Import[0], ".")
-	output, err := python("-I", "-c", platformScript, name)
+	output, err := python("-I", "-c", script("framework_platform.py"), name)
 	if err != nil {
 		return fmt.Errorf("asking %s for its platform: %w", name, err)
 	}

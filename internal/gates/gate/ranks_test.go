@@ -9,14 +9,14 @@ import (
 // played answers the programs of ranks and questions in the place of real processes.
 // Without a change they are those of a good artifact.
 type played struct {
-	mapped   []mappedFile                // by every process
-	training func(*trainReport)          // changes a report, or omits it by clearing its case
-	ring     func(*ringReport)           // the same
-	cases    [][]testCase                // of upstream's tests, by rank
-	end      func(rankLaunch, *ranksEnd) // changes the end of the ranks
-	flags    map[string]string           // of the extension; nil for those of the module
-	question func(string, *answer)       // changes the answer to a question of a gate
-	gpus     func(rankLaunch, int) []any
+	mapped   []mappedFile            // by every process
+	training func(*trainReport)      // changes a report, or omits it by clearing its case
+	ring     func(*ringReport)       // the same
+	cases    [][]testCase            // of upstream's tests, by rank
+	end      func(launch, *ranksEnd) // changes the end of the ranks
+	flags    map[string]string       // of the extension; nil for those of the module
+	question func(string, *answer)   // changes the answer to a question of a gate
+	gpus     func(launch, int) []any
 }
 
 func jsonOf(value any) string {
@@ -47,7 +47,7 @@ func (p played) ranks(stdin, device string, alone func(program []string) (ranksE
 }
 
 // launch returns the end of the ranks of a launch.
-func (p played) launch(l rankLaunch, device string) ranksEnd {
+func (p played) launch(l launch, device string) ranksEnd {
 	end := ranksEnd{Exit: at(0), Log: "a warning\n"}
 	for rank := range l.Parts {
 		end.Ranks = append(end.Ranks, &rankEnd{Lines: p.lines(l, rank, device), End: true, Exit: at(0), Mapped: p.mapped})
@@ -62,7 +62,7 @@ func (p played) launch(l rankLaunch, device string) ranksEnd {
 func ranksOnly([]string) (end ranksEnd, ok bool) { return end, false }
 
 // lines returns the reports of one rank.
-func (p played) lines(l rankLaunch, rank int, device string) (lines []string) {
+func (p played) lines(l launch, rank int, device string) (lines []string) {
 	switch l.Program[0] {
 	case "collectives.py":
 		return p.ringLines(partsOf[ringPart](l), rank)
@@ -98,7 +98,7 @@ func (p played) lines(l rankLaunch, rank int, device string) (lines []string) {
 }
 
 // partsOf returns the parts of a launch.
-func partsOf[T any](l rankLaunch) (all []T) {
+func partsOf[T any](l launch) (all []T) {
 	if err := json.Unmarshal([]byte(jsonOf(l.Parts)), &all); err != nil {
 		panic(err) // the job of the gate
 	}
@@ -144,7 +144,7 @@ func (c container) alone(program []string) (end ranksEnd, ok bool) {
 		return end, false
 	}
 	result := c.answers[gate]
-	a := answer{rankEnd: rankEnd{Exit: at(result.Exit), End: result.Exit == 0, Mapped: c.mapped}, Output: result.Output}
+	a := answer{rankEnd{Exit: at(result.Exit), End: result.Exit == 0, Mapped: c.mapped}, ranksEnd{Exit: at(0), Log: result.Output}}
 	if gate == "import" && a.End {
 		a.Exit = at(exitOfImport)
 	}
@@ -170,5 +170,6 @@ func (c container) alone(program []string) (end ranksEnd, ok bool) {
 	if c.question != nil {
 		c.question(gate, &a)
 	}
-	return ranksEnd{Exit: at(0), Log: a.Output, Ranks: []*rankEnd{&a.rankEnd}, Left: a.Left, Written: a.Written}, true
+	a.all.Ranks = []*rankEnd{&a.rankEnd}
+	return a.all, true
 }

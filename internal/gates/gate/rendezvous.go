@@ -60,7 +60,7 @@ func checkRendezvous(ctx context.Context, s Subject) verdict.Verdict {
 		return verdict.Unmeasured("%v", err)
 	}
 	if exit := said[0].Exit; exit == nil || *exit != 0 {
-		return verdict.Unmeasured("%s: %s", exited(exit), lastLine(said[0].Output))
+		return verdict.Unmeasured("%s", said[0].how())
 	}
 	return judgeRequests(all)
 }

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,9 +38,6 @@ type resolved struct {
 	Missing  []string          `json:"missing"`
 	Found    map[string]int    `json:"found"` // base name of a file to its number of found symbols
 }
-
-//go:embed scripts/resolve.py
-var resolveScript string
 
 func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 	if s.Box == nil {
@@ -106,7 +102,7 @@ func (s Subject) resolve(ctx context.Context, ask wanted) (resolved, error) {
 	}
 	out, err := s.run(ctx, Command{
 		Name: "elf-symbols", Args: []string{"PYTHON", "resolve.py", "question.json"},
-		Files: map[string]string{"resolve.py": resolveScript, "question.json": string(question)},
+		Files: map[string]string{"resolve.py": script("resolve.py"), "question.json": string(question)},
 	})
 	if err != nil {
 		return resolved{}, err

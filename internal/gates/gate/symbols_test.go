@@ -74,7 +74,7 @@ func TestLibraryOfTheEnvironmentIsFound(t *testing.T) {
 		os.Symlink(python, filepath.Join(dir, "bin", "python")),
 		os.WriteFile(filepath.Join(dir, "pyvenv.cfg"), []byte("home = "+filepath.Dir(python)+"\n"), 0o644),
 		os.WriteFile(filepath.Join(dir, "lib", "libown.so.1"), data, 0o644),
-		os.WriteFile(filepath.Join(dir, "resolve.py"), []byte(resolveScript), 0o644),
+		os.WriteFile(filepath.Join(dir, "resolve.py"), []byte(script("resolve.py")), 0o644),
 		os.WriteFile(filepath.Join(dir, "question.json"), []byte(`{"needed": ["libown.so.1", "libnone.so.1"], "symbols": [["cos", ""], ["none", ""]]}`), 0o644),
 	)
 	out, err := exec.Command(filepath.Join(dir, "bin", "python"), filepath.Join(dir, "resolve.py"), filepath.Join(dir, "question.json")).CombinedOutput()

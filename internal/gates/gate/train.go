@@ -216,35 +216,22 @@ type groupedResult struct {
 }
 
 func checkTraining(ctx context.Context, s Subject) verdict.Verdict {
-	return s.train(ctx, nil, false)
+	return s.train(ctx, frameworks(s.Expect), nil, false)
 }
 
-// controllers lists the promised controllers, that of the launcher first.
-func (s Subject) controllers() []string {
-	controllers := []string{s.Expect.Launcher}
-	if slices.Contains(listedBuild(s.Expect).Controllers, "Gloo") && s.Expect.Launcher != "gloo" {
+// eachController joins the verdicts on the promised controllers, that of the launcher
+// first. A failure counts more than a run that was not measured, and that more than a
+// pass.
+func eachController(e recipe.Expect, check func(controller string) verdict.Verdict) verdict.Verdict {
+	controllers := []string{e.Launcher}
+	if slices.Contains(listedBuild(e).Controllers, "Gloo") && e.Launcher != "gloo" {
 		controllers = append(controllers, "gloo")
 	}
-	return controllers
-}
-
-// train runs all cases with every controller, on GPUs or on the CPU.
-func (s Subject) train(ctx context.Context, env map[string]string, gpus bool) verdict.Verdict {
-	var verdicts []verdict.Verdict
-	controllers := s.controllers()
-	for _, controller := range controllers {
-		verdicts = append(verdicts, s.trains(ctx, controller, env, gpus))
-	}
-	return joinVerdicts(controllers, verdicts)
-}
-
-// joinVerdicts joins the verdicts on the controllers. A failure counts more than a run
-// that was not measured, and that more than a pass.
-func joinVerdicts(controllers []string, verdicts []verdict.Verdict) verdict.Verdict {
 	var problems, blind, seen []string
 	remedy := ""
-	for i, v := range verdicts {
-		says := controllers[i] + ": " + v.Evidence
+	for _, controller := range controllers {
+		v := check(controller)
+		says := controller + ": " + v.Evidence
 		switch v.Status {
 		case verdict.Pass:
 			seen = append(seen, says)
@@ -260,17 +247,16 @@ func joinVerdicts(controllers []string, verdicts []verdict.Verdict) verdict.Verd
 	return joined
 }
 
-// trains runs all cases with one controller.
-func (s Subject) trains(ctx context.Context, controller string, env map[string]string, gpus bool) verdict.Verdict {
-	task, load := s.trainTask(controller, gpus), frameworks(s.Expect)
-	if gpus {
-		load = nil
-	}
-	end, err := s.start(ctx, load, env, s.training(controller, task))
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
-	}
-	return judgeTraining(task, trainCases[s.Expect.Import[0]], end)
+// train runs all cases with every controller, on GPUs or on the CPU.
+func (s Subject) train(ctx context.Context, load []string, env map[string]string, gpus bool) verdict.Verdict {
+	return eachController(s.Expect, func(controller string) verdict.Verdict {
+		task := s.trainTask(controller, gpus)
+		end, err := s.start(ctx, load, env, s.training(controller, task))
+		if err != nil {
+			return verdict.Unmeasured("%v", err)
+		}
+		return judgeTraining(task, trainCases[s.Expect.Import[0]], end)
+	})
 }
 
 // trainTask returns the task for the ranks of a controller.
@@ -289,11 +275,11 @@ func (s Subject) trainTask(controller string, gpus bool) trainTask {
 // training returns the launch of the ranks with a task.
 func (s Subject) training(controller string, task trainTask) launch {
 	l := launch{
-		gate: "train-step", controller: controller, limit: rankSeconds, scripts: []string{"collectives.py"},
-		parts: []any{task[0], task[1]}, program: []string{"train.py", s.Expect.Import[0]}, clean: true,
+		gate: "train-step", controller: controller, Limit: rankSeconds, scripts: []string{"collectives.py"},
+		Parts: []any{task[0], task[1]}, Program: []string{"train.py", s.Expect.Import[0]}, Clean: true,
 	}
 	if task[0].GPUs {
-		l.gate, l.clean = "gpu-train-step", false
+		l.gate, l.Clean = "gpu-train-step", false
 	}
 	return l
 }
@@ -334,7 +320,7 @@ func judgeTraining(task trainTask, cases []string, end ranksEnd) verdict.Verdict
 	if missing != "" {
 		problems = append(problems, missing)
 	}
-	return verdict.Judge(append(problems, faults...), []string{fmt.Sprintf("%d cases on 2 ranks started by %s, each with its own random batches (%s), weights within %.1g of those of one process", len(cases), end.by, strings.Join(cases, " "), worst)})
+	return verdict.Judge(append(problems, faults...), []string{fmt.Sprintf("%d cases on 2 ranks started by %s, each with its own random batches (%s), weights within %.1g of those of one process", len(cases), end.launch.by(), strings.Join(cases, " "), worst)})
 }
 
 // judge returns the problem of a report, and the distance of its weights from the

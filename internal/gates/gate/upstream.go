@@ -188,7 +188,7 @@ func (s Subject) runFile(ctx context.Context, f recipe.TestFile, how upstreamRun
 	s.Box = how.box
 	begun := time.Now()
 	end, err := s.start(ctx, nil, how.env, launch{
-		gate: "upstream-tests", controller: controller, parts: parts, limit: int(most.Seconds()), program: []string{"upstream.py"},
+		gate: "upstream-tests", controller: controller, Parts: parts, Limit: int(most.Seconds()), Program: []string{"upstream.py"},
 	})
 	r.Seconds = time.Since(begun).Seconds()
 	switch {

@@ -44,7 +44,7 @@ func TestUpstreamTests(t *testing.T) {
 	both := func(cases []testCase) played { return played{cases: [][]testCase{cases, cases}} }
 	ending := func(change func(*ranksEnd)) played {
 		p := both(good)
-		p.end = func(_ rankLaunch, e *ranksEnd) { change(e) }
+		p.end = func(_ launch, e *ranksEnd) { change(e) }
 		return p
 	}
 	early := func(exit int, log string) played {

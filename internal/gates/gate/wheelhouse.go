@@ -3,7 +3,6 @@ package gate
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,9 +24,6 @@ var wheelhouse = Gate{
 	Needs:  Container,
 	check:  checkWheelhouse,
 }
-
-//go:embed scripts/wheelhouse.sh
-var wheelhouseScript string
 
 func checkWheelhouse(ctx context.Context, s Subject) verdict.Verdict {
 	dir, house, pins, err := s.wheelhouse()
@@ -81,7 +77,7 @@ func (s Subject) wheelhouse() (dir string, house stack.Manifest, pins string, er
 func (s Subject) install(ctx context.Context, name, pins string, imports ...string) (Result, error) {
 	return s.run(ctx, Command{
 		Name: name, Args: append([]string{"sh", "wheelhouse.sh", "UV", "PYTHON", stack.Requirements, stack.Folder}, imports...),
-		Files: map[string]string{"wheelhouse.sh": wheelhouseScript, "partsload.py": partsLoadProgram, stack.Requirements: pins},
+		Files: map[string]string{"wheelhouse.sh": script("wheelhouse.sh"), "partsload.py": script("partsload.py"), stack.Requirements: pins},
 	})
 }
 
