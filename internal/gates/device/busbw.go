@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/nccltests"
@@ -33,13 +32,11 @@ const busbwBytes = 1 << 20
 // busbwFactor leaves a handful of sizes: 1, 4, 16, 64 and 256 MiB, and 1 GiB.
 const busbwFactor = 4
 
-// CheckBusbw compares the speed of the library with that of the library it replaces,
-// both measured alternately on this host.
-func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.Verdict) {
-	defer func() { d.tell(&judged) }()
-	if a, lacks := d.lacks(2); lacks {
-		return a
-	}
+// Busbw compares the speed of the library with that of the library it replaces, both
+// measured alternately on this host.
+var Busbw = Check{2, checkBusbw}
+
+func checkBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	switch {
 	case d.Against == "":
 		return verdict.Unmeasured("no library to compare with: a bandwidth alone does not judge a library").
@@ -72,11 +69,11 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.
 		}
 		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Baseline, rounds, ratioText(sizes)))
 	}
-	if len(problems) == 0 && len(blind) > 0 {
-		return verdict.Unmeasured("the rounds differ too much: %s", strings.Join(blind, "; ")).
-			Because("run the gate again on a quieter host")
+	v := verdict.Weigh(problems, blind, seen)
+	if v.Status == verdict.NotMeasured {
+		return v.Because("the rounds differ too much: run the gate again on a quieter host")
 	}
-	return verdict.Judge(append(problems, blind...), seen)
+	return v
 }
 
 // compareTwice compares both libraries. If a size is too slow, it compares again with

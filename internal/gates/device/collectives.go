@@ -2,9 +2,9 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"builder/internal/gates/verdict"
@@ -14,14 +14,11 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// CheckCollectives checks the results of the promised collectives at every size, the
-// version of the library that ran, and the bandwidth, which must not exceed that of the
-// links.
-func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.Verdict) {
-	defer func() { d.tell(&judged) }()
-	if a, lacks := d.lacks(1); lacks {
-		return a
-	}
+// Collectives checks the results of the promised collectives at every size, the version
+// of the library that ran, and the bandwidth, which must not exceed that of the links.
+var Collectives = Check{1, checkCollectives}
+
+func checkCollectives(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	var problems, seen []string
 	tooFast := false
 	for _, collective := range e.Collectives {
@@ -91,7 +88,11 @@ func impossible(r nccltests.Report) []string {
 	if len(r.Devices) < 2 {
 		return nil
 	}
-	limit, known := gpu.Limit(devices(r))
+	var gpus []gpu.GPU
+	for _, d := range r.Devices {
+		gpus = append(gpus, gpu.GPU{Name: d.Name, BusID: d.BusID})
+	}
+	limit, known := gpu.Limit(gpus)
 	for _, row := range r.Rows {
 		busbw := max(row.OutOfPlace.BusBW, row.InPlace.BusBW)
 		if busbw <= limit {
@@ -103,15 +104,6 @@ func impossible(r nccltests.Report) []string {
 		return []string{fmt.Sprintf("%.0f GB/s at %s, but no known GPU carries more than %.0f (%s is unknown)", busbw, SizeText(row.Bytes), limit, r.Devices[0].Name)}
 	}
 	return nil
-}
-
-// devices returns the GPUs of all ranks.
-func devices(r nccltests.Report) []gpu.GPU {
-	var gpus []gpu.GPU
-	for _, d := range r.Devices {
-		gpus = append(gpus, gpu.GPU{Name: d.Name, BusID: d.BusID})
-	}
-	return gpus
 }
 
 // hosts lists the hosts of the ranks.
@@ -136,7 +128,7 @@ func speaks(m nccltests.Measured, promised string) (says string, problems []stri
 	number := nccltests.VersionOf(m.Report.Library)
 	switch {
 	case log.Version == "" && number == "":
-		return "", nil, fmt.Errorf("neither the log nor the program names the library in use")
+		return "", nil, errors.New("neither the log nor the program names the library in use")
 	case log.Version == "":
 		release, _, _ := strings.Cut(promised, "+")
 		return number, differs(number, release), nil
@@ -169,7 +161,7 @@ func summary(r nccltests.Report, library string) string {
 	last := r.Rows[len(r.Rows)-1].Bytes
 	rate := ""
 	if len(r.Devices) != 1 {
-		rate = ", up to " + strconv.FormatFloat(best, 'f', 1, 64) + " GB/s"
+		rate = fmt.Sprintf(", up to %.1f GB/s", best)
 	}
 	return fmt.Sprintf("%d sizes of %s to %s correct on %d x %s%s, by %s",
 		len(r.Rows), SizeText(r.Rows[0].Bytes), SizeText(last), len(r.Devices), name, rate, library)

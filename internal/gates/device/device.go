@@ -17,6 +17,7 @@ import (
 	"builder/internal/machine/gpu"
 	"builder/internal/machine/guest"
 	"builder/internal/machine/nccltests"
+	"builder/internal/plan/recipe"
 )
 
 // A Setup holds the inputs of the checks: the host, the programs of nccl-tests, and the
@@ -44,18 +45,15 @@ type Setup struct {
 	Log               io.Writer     // receives the output of the programs; may be nil
 }
 
-// Sizes of a sweep.
-const (
-	minBytes = 8
-	factor   = 2
-)
+// minBytes is the smallest size of a sweep.
+const minBytes = 8
 
 // sweep returns the sweep of a collective with the library in a directory.
 func (d *Setup) sweep(collective, library string, from, to int64) nccltests.Sweep {
 	return nccltests.Sweep{
 		Program: filepath.Join(d.Programs, collective+"_perf"), Library: library, GPUs: d.GPUs, Launcher: d.Launcher,
 		Guest: d.Guest, Network: d.Network(),
-		MinBytes: min(from, to), MaxBytes: to, Factor: factor,
+		MinBytes: min(from, to), MaxBytes: to, Factor: 2,
 		Env: d.Env, Timeout: d.Timeout,
 	}
 }
@@ -64,12 +62,23 @@ func (d *Setup) sweep(collective, library string, from, to int64) nccltests.Swee
 // a loopback.
 func (d *Setup) Network() bool { return d.Transport == IB || d.Transport == GDRDMA }
 
-// tell adds to a verdict how far the artifact was from the user's files, if it was not
-// isolated.
-func (d *Setup) tell(v *verdict.Verdict) {
-	if d != nil && d.Guest.Weaker() != "" && v.Status != verdict.NotMeasured {
-		v.Evidence += "; " + d.Guest.Weaker()
+// A Check judges the promises of an artifact on some GPUs at least.
+type Check struct {
+	gpus  int
+	judge func(context.Context, *Setup, recipe.Expect) verdict.Verdict
+}
+
+// Run runs the check. The verdict tells how far the artifact was from the user's files,
+// if it was not isolated.
+func (c Check) Run(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
+	if v, lacks := d.lacks(c.gpus); lacks {
+		return v
 	}
+	v := c.judge(ctx, d, e)
+	if weaker := d.Guest.Weaker(); weaker != "" && v.Status != verdict.NotMeasured {
+		v.Evidence += "; " + weaker
+	}
+	return v
 }
 
 // run runs a sweep and logs its output.
@@ -136,13 +145,9 @@ func failedRun(collective string, err error) verdict.Verdict {
 // SizeText formats a number of bytes exactly, in the largest unit that divides it.
 // Verdicts compare sizes, so they must not be rounded.
 func SizeText(n int64) string {
-	for _, unit := range []struct {
-		shift int
-		name  string
-	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
-		if n >= 1<<unit.shift && n%(1<<unit.shift) == 0 {
-			return fmt.Sprintf("%d %s", n>>unit.shift, unit.name)
-		}
+	units := []string{"B", "KiB", "MiB", "GiB"}
+	for ; n != 0 && n%1024 == 0 && len(units) > 1; n /= 1024 {
+		units = units[1:]
 	}
-	return fmt.Sprintf("%d B", n)
+	return fmt.Sprintf("%d %s", n, units[0])
 }

@@ -10,7 +10,6 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/nccllog"
-	"builder/internal/machine/nccltests"
 	"builder/internal/plan/recipe"
 )
 
@@ -53,13 +52,11 @@ var network = map[string]string{"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"
 // transportBytes is large enough to connect every channel.
 const transportBytes = 64 << 20
 
-// CheckTransport checks the transport between the GPUs: it must be the requested one,
-// not silently a slower one.
-func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) (judged verdict.Verdict) {
-	defer func() { d.tell(&judged) }()
-	if a, lacks := d.lacks(2); lacks {
-		return a
-	}
+// Between checks the transport between the GPUs: it must be the requested one, not
+// silently a slower one.
+var Between = Check{2, checkTransport}
+
+func checkTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	w, v := d.Way()
 	if v != nil {
 		return *v
@@ -75,37 +72,39 @@ func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) (judged verd
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	if len(hosts(m.Report)) > 1 {
-		return judgeNetwork(w, log, hosts(m.Report))
+	on := hosts(m.Report)
+	if len(on) > 1 {
+		return judgeNetwork(w, log, strings.Join(on, ", "))
 	}
 	used := log.Transports()
 	if len(d.Launcher) > 0 && w.isNetwork() && used[nccllog.IB]+used[nccllog.GDRDMA]+used[nccllog.Socket] == 0 {
-		return verdict.Unmeasured("all ranks ran on %s, so no connection left it", strings.Join(hosts(m.Report), ", ")).
+		return verdict.Unmeasured("all ranks ran on %s, so no connection left it", strings.Join(on, ", ")).
 			Because("give the launcher more hosts (srun --nodes=2)")
 	}
-	return d.judgeTransport(w, log, busIDs(m.Report))
+	var gpus []string
+	for _, gpu := range m.Report.Devices {
+		gpus = append(gpus, gpu.BusID)
+	}
+	return d.judgeTransport(w, log, gpus)
 }
 
 // Way returns the requested transport with the environment of the setup, or a verdict
 // if none is named and the host does not imply one.
 func (d *Setup) Way() (Way, *verdict.Verdict) {
-	wanted := d.Transport
-	if wanted == "" && len(d.Launcher) > 0 {
-		v := verdict.Unmeasured("no transport named for the ranks of the launcher").
-			Because("name the expected transport: --transport %s", joined(Transports()))
-		return Way{}, &v
-	}
-	if wanted == "" {
+	wanted, why := d.Transport, fmt.Sprintf("unknown transport %q", d.Transport)
+	switch all, worst, _ := d.Host.Linked(d.addresses()); {
+	case wanted != "":
+	case len(d.Launcher) > 0:
+		why = "no transport named for the ranks of the launcher"
+	case !all:
+		why = fmt.Sprintf("no transport named, and NVLink does not join all GPUs of this host (two are joined by: %s)", cmp.Or(worst, "unknown"))
+	default:
 		wanted = NVLink
-		if all, worst, _ := d.Host.Linked(d.addresses()); !all {
-			v := verdict.Unmeasured("no transport named, and NVLink does not join all GPUs of this host (two are joined by: %s)", cmp.Or(worst, "unknown")).
-				Because("name the expected transport: --transport %s", joined(Transports()))
-			return Way{}, &v
-		}
 	}
 	w, ok := ways[wanted]
 	if !ok {
-		v := verdict.Unmeasured("unknown transport %q", wanted).Because("known: %s", joined(Transports()))
+		known := strings.Trim(strings.ReplaceAll(fmt.Sprint(Transports()), " ", "|"), "[]")
+		v := verdict.Unmeasured("%s", why).Because("name a known transport: --transport %s", known)
 		return Way{}, &v
 	}
 	env := map[string]string{}
@@ -142,9 +141,8 @@ func (w Way) count(log nccllog.Evidence, pass ...nccllog.Transport) (right, wron
 
 // judgeNetwork requires the requested transport for every connection between hosts, and
 // at least one. Those inside a host do not use the network.
-func judgeNetwork(w Way, log nccllog.Evidence, hosts []string) verdict.Verdict {
+func judgeNetwork(w Way, log nccllog.Evidence, between string) verdict.Verdict {
 	right, wrong := w.count(log, nccllog.P2P, nccllog.SHM)
-	between := strings.Join(hosts, ", ")
 	switch {
 	case wrong > 0:
 		return verdict.Failed("%d of %d connections between %s do not run over %s: %s; the library logged: %s", wrong, right+wrong, between, w.Transport, log.Summary(), log.Said())
@@ -185,22 +183,6 @@ func (d *Setup) addresses() []string {
 		all = append(all, g.BusID)
 	}
 	return all
-}
-
-func busIDs(r nccltests.Report) []string {
-	var all []string
-	for _, d := range r.Devices {
-		all = append(all, d.BusID)
-	}
-	return all
-}
-
-func joined(transports []Transport) string {
-	var names []string
-	for _, t := range transports {
-		names = append(names, string(t))
-	}
-	return strings.Join(names, "|")
 }
 
 // TransportNamed returns the transport with a name.

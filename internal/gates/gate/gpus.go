@@ -17,7 +17,7 @@ var collectives = Gate{
 	Remedy: "the library computes wrongly on these GPUs: read the first wrong size, and the gate device-functions",
 	Needs:  GPUs,
 	Wants:  wantsCollectives,
-	check:  onGPUs(device.CheckCollectives),
+	check:  onGPUs(device.Collectives),
 }
 
 var transport = Gate{
@@ -26,7 +26,7 @@ var transport = Gate{
 	Remedy: "find the reason in NCCL's log: no device or no libibverbs (install rdma-core), GPU Direct RDMA disabled (load nvidia_peermem), P2P disabled (ACS or an IOMMU between the GPUs), or a setting in /etc/nccl.conf",
 	Needs:  GPUs,
 	Wants:  wantsCollectives,
-	check:  onGPUs(device.CheckTransport),
+	check:  onGPUs(device.Between),
 }
 
 var busbw = Gate{
@@ -35,7 +35,7 @@ var busbw = Gate{
 	Remedy: "compare the logs of both libraries (NCCL_DEBUG=INFO: channels, algorithms, NVLS), and the compiler and targets of the builds",
 	Needs:  GPUs,
 	Wants:  wantsCollectives,
-	check:  onGPUs(device.CheckBusbw),
+	check:  onGPUs(device.Busbw),
 }
 
 func wantsCollectives(e recipe.Expect) bool { return len(e.Collectives) > 0 }
@@ -56,6 +56,6 @@ func UsesGPUs(v verdict.Verdict) bool {
 	return slices.ContainsFunc(All(), func(g Gate) bool { return g.Needs == GPUs && g.Name == v.Gate })
 }
 
-func onGPUs(ask func(context.Context, *device.Setup, recipe.Expect) verdict.Verdict) func(context.Context, Subject) verdict.Verdict {
-	return func(ctx context.Context, s Subject) verdict.Verdict { return ask(ctx, s.Device, s.Expect) }
+func onGPUs(check device.Check) func(context.Context, Subject) verdict.Verdict {
+	return func(ctx context.Context, s Subject) verdict.Verdict { return check.Run(ctx, s.Device, s.Expect) }
 }
