@@ -32,80 +32,56 @@ var (
 	rcclExports string
 )
 
-// vendorExports returns the table for a library.
-func vendorExports(library string) string {
-	if isRCCL(library) {
-		return rcclExports
-	}
-	return ncclExports
-}
-
 func isRCCL(library string) bool { return strings.HasPrefix(path.Base(library), "librccl.so") }
 
-// export is a function and the first and last releases of the vendor's library with it.
-// last is zero if the newest release still has it.
-type export struct {
-	name        string
-	since, last version.Version
-}
-
-func (e export) in(v version.Version) bool {
-	return version.Compare(e.since, v) <= 0 && (e.last.String() == "" || version.Compare(v, e.last) <= 0)
-}
-
-// exports parses the table of functions. It also returns the releases used to make the
-// table.
-func exports(table string) (all []export, releases []version.Version, err error) {
+// exports returns the newest release of a table that is not newer than v, and its
+// functions. The table names its releases first. Without such a release, there are no
+// functions.
+func exports(table string, v version.Version) (release version.Version, names []string, err error) {
 	for line := range strings.Lines(table) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
 		fields := strings.Fields(line)
-		if len(fields) < 2 || len(fields) > 3 {
-			return nil, nil, fmt.Errorf("reading the table of functions: %q is not a name with one or two releases", line)
-		}
-		name, versions := fields[0], make([]version.Version, 2)
-		for i, text := range fields[1:] {
-			if versions[i], err = version.Parse(text); err != nil {
-				return nil, nil, fmt.Errorf("reading the table of functions: %q: %w", line, err)
-			}
-		}
-		if name == "release" {
-			releases = append(releases, versions[0])
+		if len(fields) == 0 || fields[0] == "#" {
 			continue
 		}
-		all = append(all, export{name, versions[0], versions[1]})
-	}
-	return all, releases, nil
-}
-
-// nearest returns the newest release of the table that is not newer than v.
-func nearest(releases []version.Version, v version.Version) (version.Version, bool) {
-	for _, r := range slices.Backward(releases) {
-		if version.Compare(r, v) <= 0 {
-			return r, true
+		since, err := version.Parse(fields[1])
+		last := release
+		if err == nil && len(fields) > 2 {
+			last, err = version.Parse(fields[2])
+		}
+		if err != nil {
+			return release, nil, fmt.Errorf("reading the table of functions: %q: %w", line, err)
+		}
+		switch {
+		case fields[0] == "release":
+			if version.Compare(since, v) <= 0 {
+				release = since
+			}
+		case release.String() != "" && version.Compare(since, release) <= 0 && version.Compare(release, last) <= 0:
+			names = append(names, fields[0])
 		}
 	}
-	return version.Version{}, false
+	return release, names, nil
 }
 
 func checkABI(ctx context.Context, s Subject) verdict.Verdict {
-	all, releases, err := exports(vendorExports(s.Expect.Library))
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
+	table := ncclExports
+	if isRCCL(s.Expect.Library) {
+		table = rcclExports
 	}
 	release, _, _ := strings.Cut(s.Expect.LibrarySays, "+")
 	v, err := version.Parse(release)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	measured, ok := nearest(releases, v)
-	if !ok {
+	measured, names, err := exports(table, v)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	if len(names) == 0 {
 		return verdict.Unmeasured("the table has no vendor library as old as %s", v)
 	}
 	have := map[string]bool{}
-	err = s.withLibrary(ctx, func(r io.ReaderAt) error {
+	err = s.read(ctx, s.library, func(_ string, r io.ReaderAt) error {
 		f, err := elf.Read(r)
 		if err != nil {
 			return err
@@ -118,25 +94,9 @@ func checkABI(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return judgeExports(all, measured, have)
-}
-
-func judgeExports(all []export, measured version.Version, have map[string]bool) verdict.Verdict {
-	var missing []string
-	count := 0
-	for _, e := range all {
-		if !e.in(measured) {
-			continue
-		}
-		if count++; !have[e.name] {
-			missing = append(missing, e.name)
-		}
-	}
+	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return have[name] })
 	if len(missing) > 0 {
-		return verdict.Failed("%d of the %d functions of the vendor's %s are missing: %s", len(missing), count, measured, listed(missing, 40))
+		return verdict.Failed("%d of the %d functions of the vendor's %s are missing: %s", len(missing), len(names), measured, listed(missing, 40))
 	}
-	if count == 0 {
-		return verdict.Unmeasured("the table has no function of %s", measured)
-	}
-	return verdict.Passed("exports all %d functions of the vendor's %s", count, measured)
+	return verdict.Passed("exports all %d functions of the vendor's %s", len(names), measured)
 }

@@ -236,19 +236,13 @@ func rccl() *specimen {
 
 // functionsOf lists the exports of the vendor's library of a release.
 func functionsOf(table, release string) []string {
-	all, _, err := exports(table)
-	if err != nil {
-		panic(err) // the table is built in
-	}
 	v, err := version.Parse(release)
 	if err != nil {
 		panic(err)
 	}
-	var names []string
-	for _, e := range all {
-		if e.in(v) {
-			names = append(names, e.name)
-		}
+	_, names, err := exports(table, v)
+	if err != nil {
+		panic(err) // the table is built in
 	}
 	return names
 }

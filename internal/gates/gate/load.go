@@ -86,7 +86,7 @@ var versionString = regexp.MustCompile(`^(?:[NR]CCL version (\d[^\s+]*\+\S*)|RCC
 // words.
 func (s Subject) versionText(ctx context.Context) ([]string, error) {
 	var says []string
-	err := s.withLibrary(ctx, func(r io.ReaderAt) error {
+	err := s.read(ctx, s.library, func(_ string, r io.ReaderAt) error {
 		texts, err := elf.Texts(r, versionString)
 		for _, t := range texts {
 			match := versionString.FindStringSubmatch(t)
