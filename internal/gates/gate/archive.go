@@ -33,7 +33,7 @@ func checkArchive(_ context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	found, err := readArchive(s.Beside[at], maxArchive)
+	found, err := readArchive(s.Beside[at], name, maxArchive)
 	if err != nil {
 		return verdict.Failed("%s: %v", name, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,13 +31,16 @@ var changes = Gate{
 	check:  checkChanges,
 }
 
+// sourceless is the verdict without a source tree.
+var sourceless = verdict.Unmeasured("the source tree is not in the store").Because("build the cell here, or import its source: builder store import")
+
 func checkChanges(ctx context.Context, s Subject) verdict.Verdict {
-	made, err := readArchive(s.Artifact, maxArchive)
+	made, err := readArchive(s.Artifact, s.Artifact, maxArchive)
 	if err != nil {
 		return verdict.Failed("%v", err)
 	}
 	if s.Source == nil {
-		return verdict.Unmeasured("the source tree is not in the store").Because("build the cell here, or import its source: builder store import")
+		return sourceless
 	}
 	source, err := s.Source.patched(ctx)
 	if err != nil {
@@ -56,15 +58,11 @@ type tree map[string]string
 // below returns the content of an archive, by names below its only directory.
 func (c *contents) below() tree {
 	t := tree{}
-	add := func(name, is string) {
-		_, name, _ = strings.Cut(name, "/")
-		t[name] = is
-	}
 	for name, sum := range c.files {
-		add(name, kindOf(sum, c.programs[name]))
+		t[strings.TrimPrefix(name, c.top+"/")] = kindOf(sum, c.programs[name])
 	}
 	for name, to := range c.links {
-		add(name, "a link to "+to)
+		t[strings.TrimPrefix(name, c.top+"/")] = "a link to " + to
 	}
 	return t
 }
@@ -82,21 +80,30 @@ type patchedTree struct {
 	edited map[string]bool // files that the patches change
 }
 
+// tree reads files of the source and applies the patches.
+func (s Upstream) tree(ctx context.Context, wanted func(name string) bool) (*sourcetree.Tree, error) {
+	tree, err := sourcetree.Read(s.Archive, wanted)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range s.Patches {
+		if _, err := patch.Apply(ctx, tree, p, s.Facts); err != nil {
+			return nil, fmt.Errorf("patch %s: %w", p.Name, err)
+		}
+	}
+	return tree, nil
+}
+
 // patched applies the patches to the content of the archive.
 func (s Upstream) patched(ctx context.Context) (patchedTree, error) {
-	all, err := readNamed(s.Archive, s.Name, maxArchive)
+	all, err := readArchive(s.Archive, s.Name, maxArchive)
 	if err != nil {
 		return patchedTree{}, err
 	}
 	names := sourcetree.Files(s.Patches)
-	source, err := sourcetree.Read(s.Archive, func(name string) bool { return names[name] })
+	source, err := s.tree(ctx, func(name string) bool { return names[name] })
 	if err != nil {
 		return patchedTree{}, err
-	}
-	for _, p := range s.Patches {
-		if _, err := patch.Apply(ctx, source, p, s.Facts); err != nil {
-			return patchedTree{}, fmt.Errorf("patch %s: %w", p.Name, err)
-		}
 	}
 	t := patchedTree{tree: all.below(), edited: names}
 	for name := range names {
@@ -104,8 +111,7 @@ func (s Upstream) patched(ctx context.Context) (patchedTree, error) {
 		if err != nil {
 			return patchedTree{}, err
 		}
-		sum := sha256.Sum256(is)
-		t.tree[name] = kindOf(hex.EncodeToString(sum[:]), all.programs[all.top+"/"+name])
+		t.tree[name] = kindOf(fmt.Sprintf("%x", sha256.Sum256(is)), all.programs[all.top+"/"+name])
 	}
 	return t, nil
 }

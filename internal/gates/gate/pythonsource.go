@@ -13,7 +13,6 @@ import (
 
 	"builder/internal/files/wheel"
 	"builder/internal/gates/verdict"
-	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
 	"builder/internal/plan/sourcetree"
 )
@@ -40,7 +39,7 @@ func checkPythonSource(ctx context.Context, s Subject) verdict.Verdict {
 		return verdict.Passed("Python runs no file of the wheel, and it has no license and no SBOM but builder's")
 	}
 	if s.Source == nil {
-		return verdict.Unmeasured("the source tree is not in the store").Because("build the cell here, or import its source: builder store import")
+		return sourceless
 	}
 	source, err := s.Source.python(ctx, w.Name.Distribution, s.Expect.Packages)
 	if err != nil {
@@ -152,7 +151,7 @@ type pythonTree struct {
 // and of the directory with the packages are those before the patches.
 func (s Upstream) python(ctx context.Context, distribution string, packages []string) (pythonTree, error) {
 	names := sourcetree.Files(s.Patches)
-	tree, err := sourcetree.Read(s.Archive, func(name string) bool {
+	tree, err := s.tree(ctx, func(name string) bool {
 		names[name] = names[name] || isSourced(placeOf(name)) || describes(name) || isLicense(name)
 		return names[name]
 	})
@@ -169,11 +168,6 @@ func (s Upstream) python(ctx context.Context, distribution string, packages []st
 	info, description := eggInfo(ctx, tree, names, distribution)
 	t.description = description
 	root := rootOf(info, names, packages)
-	for _, p := range s.Patches {
-		if _, err := patch.Apply(ctx, tree, p, s.Facts); err != nil {
-			return pythonTree{}, fmt.Errorf("patch %s: %w", p.Name, err)
-		}
-	}
 	for name := range names {
 		data, err := tree.ReadFile(ctx, name)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -24,13 +24,9 @@ const (
 	maxArchived = 10_000
 )
 
-func readArchive(file string, limit int64) (*contents, error) {
-	return readNamed(file, filepath.Base(file), limit)
-}
-
-// readNamed reads an archive. The compression follows from name, because the name of
-// the file has no suffix.
-func readNamed(file, name string, limit int64) (*contents, error) {
+// readArchive reads an archive. The compression follows from name, because a file in the
+// store has no suffix.
+func readArchive(file, name string, limit int64) (*contents, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -42,8 +38,7 @@ func readNamed(file, name string, limit int64) (*contents, error) {
 	}
 	defer plain.Close()
 	found := newContents(limit)
-	bounded := &io.LimitedReader{R: plain, N: limit + 1}
-	if err := found.read(bounded); err != nil {
+	if err := found.read(&io.LimitedReader{R: plain, N: limit + 1}); err != nil {
 		return nil, fmt.Errorf("reading it after %d entries: %w", found.count, err)
 	}
 	return found, nil
@@ -81,27 +76,23 @@ func (c *contents) read(r *io.LimitedReader) error {
 	if c.count == 0 {
 		return errors.New("it is empty")
 	}
-	return padding(r)
+	// Only at the end of the stream does a decompressor check its sums and detect a
+	// truncated file.
+	_, err := io.Copy(zeros{}, r)
+	if err == nil && r.N == 0 {
+		return errors.New("it unpacks to more than the limit")
+	}
+	return err
 }
 
-// padding reads the rest of the stream after the end of the archive. Only at the end of
-// the stream does a decompressor check its sums and detect a truncated file.
-func padding(r *io.LimitedReader) error {
-	for buf := make([]byte, 32<<10); ; {
-		n, err := r.Read(buf)
-		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
-			return errors.New("it has bytes after the end of the archive")
-		}
-		if errors.Is(err, io.EOF) && r.N == 0 {
-			return errors.New("it unpacks to more than the limit")
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+// zeros takes what may follow the end of an archive.
+type zeros struct{}
+
+func (zeros) Write(data []byte) (int, error) {
+	if len(bytes.Trim(data, "\x00")) > 0 {
+		return 0, errors.New("it has bytes after the end of the archive")
 	}
+	return len(data), nil
 }
 
 // add records one entry and its problems. Root may unpack the archive, so owners and
@@ -114,7 +105,9 @@ func (c *contents) add(h *tar.Header, r io.Reader) error {
 	if c.left -= h.Size; h.Size < 0 || c.left < 0 {
 		return fmt.Errorf("%s has %d bytes, above the limit", name, h.Size)
 	}
-	c.problems = append(c.problems, c.placeFaults(name)...)
+	if fault := c.placeFault(name); fault != "" {
+		c.problem("%s", fault)
+	}
 	c.names[name] = true
 	if (h.Uid != 0 || h.Gid != 0) || !ofRoot(h.Uname) || !ofRoot(h.Gname) {
 		c.problem("%s belongs to %d:%d %s:%s, not to root", name, h.Uid, h.Gid, h.Uname, h.Gname)
@@ -153,22 +146,21 @@ func (c *contents) problem(format string, args ...any) {
 // ofRoot reports whether tar maps this owner's name to root.
 func ofRoot(name string) bool { return name == "" || name == "root" }
 
-// placeFaults describes the problems of an entry's path. All entries must be below one
+// placeFault describes the problem of an entry's path. All entries must be below one
 // directory, each once.
-func (c *contents) placeFaults(name string) (problems []string) {
+func (c *contents) placeFault(name string) string {
 	top, _, _ := strings.Cut(name, "/")
 	switch {
 	case !filepath.IsLocal(name) || path.Clean(name) != name:
-		return []string{fmt.Sprintf("%q leads out of the archive, or is not a plain path", name)}
+		return fmt.Sprintf("%q leads out of the archive, or is not a plain path", name)
 	case c.names[name]:
-		return []string{name + " is in the archive twice"}
+		return name + " is in the archive twice"
 	case c.top == "":
 		c.top = top
+	case top != c.top:
+		return fmt.Sprintf("%s lies beside %s, not below it", name, c.top)
 	}
-	if top != c.top {
-		return []string{fmt.Sprintf("%s lies beside %s, not below it", name, c.top)}
-	}
-	return nil
+	return ""
 }
 
 // differs compares the library found by a linker or a loader in the archive with the

@@ -181,11 +181,11 @@ func TestCutTarball(t *testing.T) {
 		for _, cut := range []int{0, 1, 4, 8, 12, 24} { // xz: the footer has 12 bytes, the index 12
 			n := len(whole) - cut
 			must.Succeed(t, os.WriteFile(path, whole[:n], 0o600))
-			_, err := readArchive(path, 1<<20)
+			_, err := readArchive(path, path, 1<<20)
 			check.That(t, (err == nil) == (n == len(whole)), "%d of %d bytes of %s: %v", n, len(whole), suffix, err)
 		}
 	}
-	_, err := readArchive(filepath.Join(t.TempDir(), "none.txz"), 1)
+	_, err := readArchive(filepath.Join(t.TempDir(), "none.txz"), "none.txz", 1)
 	check.That(t, os.IsNotExist(err), "no archive: %v", err)
 }
 
