@@ -44,18 +44,19 @@ func (c cpuSettings) Check(problem recipe.Report) {
 
 func checkCPU(ctx context.Context, s Subject) verdict.Verdict {
 	promised := settings[cpuSettings](s.Expect, "cpu-isa")
-	allowed, err := allowedFeatures(promised.Allowed)
-	if err != nil {
-		return verdict.Unmeasured("%v", err)
-	}
+	allowed := allowedFeatures(promised.Allowed)
 	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		uses, err := elf.CPUUses(r)
 		if err != nil {
 			return nil, nil, err
 		}
+		var features []x86.Feature
+		for _, u := range uses {
+			features = append(features, u.Feature)
+		}
 		var taken []string
-		for _, of := range byFeature(uses) {
-			feature := of[0].Feature
+		for _, feature := range slices.Compact(features) { // uses are sorted by feature
+			of := slices.DeleteFunc(slices.Clone(uses), func(u elf.CPUUse) bool { return u.Feature != feature })
 			undispatched := slices.DeleteFunc(slices.Clone(of), func(u elf.CPUUse) bool { return u.Function != "" && matches(promised.Dispatched, u.Function) })
 			switch {
 			case slices.Contains(allowed, feature):
@@ -71,28 +72,12 @@ func checkCPU(ctx context.Context, s Subject) verdict.Verdict {
 }
 
 // allowedFeatures returns the features of levels and extensions.
-func allowedFeatures(names []string) ([]x86.Feature, error) {
-	var all []x86.Feature
+func allowedFeatures(names []string) (all []x86.Feature) {
 	for _, name := range names {
-		level, ok := x86.Level(name)
-		if !ok && !slices.Contains(x86.Features(), x86.Feature(name)) {
-			return nil, fmt.Errorf("unknown level or extension of x86-64: %q", name)
-		}
+		level, _ := x86.Level(name)
 		all = append(append(all, level...), x86.Feature(name))
 	}
-	return all, nil
-}
-
-// byFeature groups uses sorted by feature.
-func byFeature(uses []elf.CPUUse) (groups [][]elf.CPUUse) {
-	for len(uses) > 0 {
-		n := slices.IndexFunc(uses, func(u elf.CPUUse) bool { return u.Feature != uses[0].Feature })
-		if n < 0 {
-			n = len(uses)
-		}
-		groups, uses = append(groups, uses[:n]), uses[n:]
-	}
-	return groups
+	return all
 }
 
 // places names the first functions and the number of all.
@@ -100,11 +85,7 @@ func places(uses []elf.CPUUse) string {
 	const shown = 3
 	var names []string
 	for _, u := range uses[:min(shown, len(uses))] {
-		name := u.Function
-		if name == "" {
-			name = "code without a name"
-		}
-		names = append(names, fmt.Sprintf("%s (%#x)", name, u.First))
+		names = append(names, fmt.Sprintf("%s (%#x)", cmp.Or(u.Function, "code without a name"), u.First))
 	}
 	if len(uses) > shown {
 		names = append(names, fmt.Sprintf("and %d more functions", len(uses)-shown))

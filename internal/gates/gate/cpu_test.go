@@ -18,16 +18,13 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestAllowedFeatures(t *testing.T) {
-	all, err := allowedFeatures([]string{"x86-64-v2", "avx"})
+	all := allowedFeatures([]string{"x86-64-v2", "avx"})
 	var names []string
 	for _, f := range all {
 		names = append(names, string(f))
 	}
-	if got := strings.Join(names, " "); err != nil || !strings.Contains(got, "popcnt") || !strings.Contains(got, string("avx")) || strings.Contains(got, "avx2") {
-		t.Errorf("got %s, %v", got, err)
-	}
-	if _, err := allowedFeatures([]string{"avx3"}); err == nil || !strings.Contains(err.Error(), `"avx3"`) {
-		t.Errorf("got %v", err)
+	if got := strings.Join(names, " "); !strings.Contains(got, "popcnt") || !strings.Contains(got, string("avx")) || strings.Contains(got, "avx2") {
+		t.Errorf("got %s", got)
 	}
 	check.That(t, !matches([]string{"*_avx2", "["}, "sum_avx2_end") && matches([]string{"*_avx2"}, "sum_avx2"),
 		"patterns are matched otherwise than whole names")

@@ -12,7 +12,6 @@ import (
 	"context"
 	"io"
 	"maps"
-	"reflect"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -157,10 +156,10 @@ func settings[T any](e recipe.Expect, gate string) (of T) {
 // unreadable returns an error for settings that the gate cannot read. An entry may come
 // from anywhere.
 func (g Gate) unreadable(e recipe.Expect) error {
-	if g.Promise.Of == nil {
+	if _, stated := e.Gates[g.Name]; !stated || g.Promise.Of == nil {
 		return nil
 	}
-	return e.Gates.Decode(g.Name, reflect.New(reflect.TypeOf(g.Promise.Of)).Interface())
+	return recipe.Promises{g.Name: g.Promise}.Fault(e.Gates, g.Name)
 }
 
 // Names lists the names of all gates.

@@ -91,7 +91,7 @@ func TestRendezvousThatIsPromised(t *testing.T) {
 	v := checked(t, rendezvous, answering("a warning\n"+allRequests(nil)))
 	check.That(t, v.Status == verdict.Pass && v.Evidence == "10 attacks refused, 3 honest requests served", "%+v", v)
 	v = checked(t, rendezvous, func(s *specimen) { s.expect.Gates["rendezvous"] = "open" })
-	judged(t, v, verdict.NotMeasured, `unknown rendezvous "open"`)
+	judged(t, v, verdict.NotMeasured, `"open" is not sealed`)
 	// A request with the other kind is another request.
 	swapped := strings.Replace(allRequests(nil), `"name":"stolen-key","kind":"hostile"`, `"name":"stolen-key","kind":"honest"`, 1)
 	judged(t, checked(t, rendezvous, answering(swapped)), verdict.NotMeasured, "no report of stolen-key")

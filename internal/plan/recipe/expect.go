@@ -170,6 +170,11 @@ func (p Promises) check(settings GateSettings, gate string, pos func(at string) 
 	return errs
 }
 
+// Fault returns the faults of a gate's settings, without a position.
+func (p Promises) Fault(settings GateSettings, gate string) error {
+	return errors.Join(p.check(settings, gate, func(string) diag.Pos { return diag.Pos{} })...)
+}
+
 // validate rejects settings that their gate would reject after the build. A text
 // with a name in double braces is judged once the name has its value.
 func (p Promises) validate(f *decode.File, s written) {
@@ -186,7 +191,7 @@ func (r *Recipe) GatesFault(was, is GateSettings) error {
 	var errs []error
 	for _, gate := range slices.Sorted(maps.Keys(was)) {
 		if !constant(was[gate]) {
-			errs = append(errs, r.promises.check(is, gate, func(string) diag.Pos { return diag.Pos{} })...)
+			errs = append(errs, r.promises.Fault(is, gate))
 		}
 	}
 	return errors.Join(errs...)
