@@ -1,7 +1,6 @@
 # builder gate --env runs this program in the interpreter of an environment. It asks the
 # loader and processes of its own which libraries extension modules get, and prints the
-# answers as JSON. It imports no package: it only opens their libraries. Arguments are
-# directories of packages, if the interpreter is not theirs.
+# answers as JSON. It imports no package: it only opens their libraries.
 import sys
 
 sys.path[:] = [path for path in sys.path if path]  # not the working directory
@@ -14,8 +13,7 @@ LIBRARY = re.compile(r"\.so(\.\d+)*$")
 TEXT = re.compile(rb"(?<=\0)lib[\w+-]{1,60}\.so(?:\.\d+)*(?=\0)")
 SECONDS, MAX_SECTION, MAX_NAMES = 60, 1 << 28, 200  # of one question, in bytes, of one library
 
-FOREIGN = len(sys.argv) > 1
-SITES = list(dict.fromkeys(os.path.realpath(path) for path in sys.argv[1:] or sys.path if os.path.isdir(path)))
+SITES = list(dict.fromkeys(os.path.realpath(path) for path in sys.path if os.path.isdir(path)))
 SITES = [path for path in SITES if path.endswith("-packages") or any(name.endswith(".dist-info") for name in os.listdir(path))]
 unreadable = {}
 
@@ -74,7 +72,7 @@ def ask_loader(program, preloaded):
 
 def libraries_of(module):
     """Returns the libraries that the interpreter gets with a module."""
-    if FOREIGN or re.search(r"[\s:]", module):  # LD_PRELOAD cannot hold such a path
+    if re.search(r"[\s:]", module):  # LD_PRELOAD cannot hold such a path
         return ask_loader(module, [])[0]
     libraries, messages = ask_loader(os.path.realpath(sys.executable), [module])
     if "cannot be preloaded" in messages:
@@ -178,7 +176,7 @@ def answer():
     for path, module in modules.items():  # one process for each package and set of files
         package = os.path.relpath(path, next(site for site in SITES if path.startswith(site + "/"))).split("/")[0]
         key = (package, *module["families"])
-        if not (FOREIGN or key in asked or module["missing"] or module["driver"]):
+        if not (key in asked or module["missing"] or module["driver"]):
             asked.add(key)
             module["process"] = attempt(None, load, path, module["first"])
     processes = [module["process"] for module in modules.values() if module["process"]]
@@ -191,7 +189,7 @@ def answer():
     told = {path: by for path, by in owned.items() if FAMILY.match(os.path.basename(path)) or len({owner["digest"] for owner in by}) > 1}
     libraries = {os.path.realpath(path) for path in [*needs, *loaded.values(), *told]}
     return {
-        "python": sys.executable, "foreign": FOREIGN, "sites": SITES, "unreadable": unreadable, "files": files,
+        "python": sys.executable, "sites": SITES, "unreadable": unreadable, "files": files,
         "modules": {path: dict(module, libraries=len(module["libraries"])) for path, module in modules.items()},
         "owned": {path: {"by": by, "digest": attempt("", digest, path) if os.path.exists(path) else ""} for path, by in told.items()},
         "libraries": {path: ["%(name)s %(version)s" % owner for owner in owned.get(path, [])] for path in libraries},

@@ -13,11 +13,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +30,6 @@ var asking string
 // without links, except those of modules.
 type Environment struct {
 	Python     string
-	Foreign    bool     // the interpreter is not that of the packages
 	Sites      []string // directories of packages
 	Unreadable map[string]string
 	Modules    map[string]module   // extension modules that need a file of a family
@@ -76,19 +73,21 @@ func (o owner) String() string { return o.Name + " " + o.Version }
 // maxOutput bounds the answer of an interpreter, in bytes.
 const maxOutput = 64 << 20
 
-// Ask runs an interpreter, or that of a prefix, such as a virtual environment. A prefix
-// without one and a directory of packages are asked with the python3 of this host.
+// Ask runs an interpreter, or that of a prefix, such as a virtual environment.
 func Ask(ctx context.Context, path string) (*Environment, error) {
-	python, sites, err := locate(path)
+	python := path
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		python = filepath.Join(path, "bin/python3")
+	}
+	python, err := exec.LookPath(python)
 	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "%s: %w", path, err).
-			WithHint("name a Python interpreter, a virtual environment, or a site-packages directory")
+		return nil, diag.Errorf(diag.Usage, "%s: %w", path, err).WithHint("name a Python interpreter or a virtual environment")
 	}
 	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
 	defer stop()
 	e := &Environment{}
 	out, messages := &regular.Buffer{Max: maxOutput, Whole: true}, &regular.Buffer{Max: maxOutput, Whole: true}
-	cmd := exec.CommandContext(ctx, python, append([]string{"-B", "-c", asking}, sites...)...)
+	cmd := exec.CommandContext(ctx, python, "-B", "-c", asking)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, messages, 5*time.Second
 	if err = cmd.Run(); err == nil {
 		err = json.Unmarshal(out.Bytes(), e)
@@ -99,48 +98,6 @@ func Ask(ctx context.Context, path string) (*Environment, error) {
 			WithHint("it must be CPython 3.8 or newer, on a host with glibc")
 	}
 	return e, nil
-}
-
-// locate returns the interpreter to run, and the directories of packages if they are not
-// its own.
-func locate(path string) (python string, sites []string, err error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		if python, err = exec.LookPath(filepath.Join(path, "bin/python3")); err == nil {
-			return python, nil, nil
-		}
-		if path, err = filepath.Abs(path); err != nil {
-			return "", nil, err
-		}
-		if sites = packagesBelow(path); len(sites) == 0 {
-			return "", nil, errNoPackages
-		}
-		path = "python3"
-	}
-	python, err = exec.LookPath(path)
-	return python, sites, err
-}
-
-var errNoPackages = errors.New("no packages found: there are neither *.dist-info nor lib/python3*/site-packages")
-
-// packagesBelow lists the directories of packages of a prefix, or the directory itself if
-// it is one.
-func packagesBelow(dir string) (sites []string) {
-	if base := filepath.Base(dir); base == "site-packages" || base == "dist-packages" {
-		return []string{dir}
-	}
-	for _, pattern := range []string{"*.dist-info", "local/lib/python3*/dist-packages", "lib/python3*/site-packages", "lib64/python3*/site-packages", "lib/python3/dist-packages"} {
-		found, _ := fs.Glob(os.DirFS(dir), pattern) // the patterns are valid
-		if pattern == "*.dist-info" && len(found) > 0 {
-			return []string{dir}
-		}
-		for _, name := range found {
-			site := filepath.Join(dir, name)
-			if real, err := filepath.EvalSymlinks(site); err == nil && !slices.Contains(sites, real) { // lib64 is often a link to lib
-				sites = append(sites, real)
-			}
-		}
-	}
-	return sites
 }
 
 // short returns the path of a file for messages, relative to its directory of packages.

@@ -251,9 +251,7 @@ func checkProcess(e *Environment, f *findings) {
 			f.saw("%s: %s", e.short(module), strings.Join(has, ", "))
 		}
 	}
-	if e.Foreign && len(e.Modules) > 0 {
-		f.unmeasured, f.remedies = []string{"no process was started: the packages have no interpreter here"}, []string{"name their interpreter"}
-	} else if len(f.problems)+len(f.seen) == 0 && len(drivers) > 0 {
+	if len(f.problems)+len(f.seen) == 0 && len(drivers) > 0 {
 		f.unmeasured, f.remedies = []string{"no module was opened: this host has no " + drivers[0]}, []string{"run the command on a node with the driver of the GPU"}
 	}
 }
