@@ -58,9 +58,8 @@ var gpuUpstreamTests = Gate{
 			return verdict.Unmeasured("no tree of upstream's tests is named").
 				Because("name a clone of upstream's repository: --set source.NAME=DIR, where NAME is that of entry.json's tests")
 		}
-		env := map[string]string{}
+		env := map[string]string{TestsVariable: s.TestsTree}
 		maps.Copy(env, s.Device.Env)
-		env[TestsVariable] = s.TestsTree
 		return checkUpstream(ctx, s, UpstreamOnGPUs, upstreamRun{box: s.Framework, full: true, on: recipe.OnGPUs, env: env})
 	},
 }
@@ -79,7 +78,7 @@ type upstreamRun struct {
 // checkUpstream runs all files, also after a failure. A failure takes precedence over
 // not measured, and not measured over a pass.
 func checkUpstream(ctx context.Context, s Subject, name string, how upstreamRun) verdict.Verdict {
-	if how.box == nil {
+	if s.Box = how.box; s.Box == nil {
 		return verdict.Unmeasured("no container with upstream's tests")
 	}
 	var problems, blind, seen []string
@@ -94,16 +93,15 @@ func checkUpstream(ctx context.Context, s Subject, name string, how upstreamRun)
 		}
 		result := s.runFile(ctx, f, how)
 		results = append(results, result)
-		problem := result.judge(f, how)
-		for i, text := range problem {
-			problem[i] = label(f) + ": " + text
-		}
-		problems = append(problems, problem...)
 		if result.Unmeasured != "" {
 			blind = append(blind, label(f)+": "+result.Unmeasured)
-		} else {
-			seen = append(seen, label(f)+" "+result.summary())
+			continue
 		}
+		faults, known := result.judge(f, how)
+		for _, fault := range faults {
+			problems = append(problems, label(f)+": "+fault)
+		}
+		seen = append(seen, label(f)+" "+result.summary(known))
 	}
 	if len(results) == 0 {
 		blind = append(blind, "the recipe names no file for ranks on "+how.on)
@@ -148,7 +146,6 @@ type fileResult struct {
 	Unmeasured string       `json:"unmeasured,omitempty"`
 	Ranks      [][]testCase `json:"ranks"`
 	Log        string       `json:"log,omitempty"` // the end of the log, if a case failed or nothing was measured
-	known      []string     // cases that failed as the recipe expects
 }
 
 // label names an entry of the recipe for users.
@@ -185,7 +182,6 @@ func (s Subject) runFile(ctx context.Context, f recipe.TestFile, how upstreamRun
 	}
 	ctx, cancel := context.WithTimeout(ctx, most+time.Minute)
 	defer cancel()
-	s.Box = how.box
 	begun := time.Now()
 	end, err := s.start(ctx, nil, how.env, launch{
 		gate: "upstream-tests", controller: controller, Parts: parts, Limit: int(most.Seconds()), Program: []string{"upstream.py"},
@@ -282,15 +278,15 @@ func casesOf(rank *rankEnd) (cases []testCase, err error) {
 
 // alike reports whether all ranks ran the same cases.
 func (r *fileResult) alike() bool {
-	names := func(cases []testCase) []string {
-		var all []string
+	names := func(cases []testCase) map[string]bool {
+		all := map[string]bool{}
 		for _, c := range cases {
-			all = append(all, c.Class+" "+c.Name)
+			all[c.Class+" "+c.Name] = true
 		}
-		return slices.Compact(slices.Sorted(slices.Values(all)))
+		return all
 	}
 	first := names(r.Ranks[0])
-	return !slices.ContainsFunc(r.Ranks, func(cases []testCase) bool { return !slices.Equal(names(cases), first) })
+	return !slices.ContainsFunc(r.Ranks, func(cases []testCase) bool { return !maps.Equal(names(cases), first) })
 }
 
 // count returns the largest number of cases with that status on one rank.
@@ -307,97 +303,73 @@ func (r *fileResult) count(status caseStatus) (most int) {
 	return most
 }
 
-// summary describes the results for users.
-func (r *fileResult) summary() string {
+// summary describes the results for users, with the number of known failures.
+func (r *fileResult) summary(known int) string {
 	text := fmt.Sprintf("on %d ranks: %d passed, %d skipped, %d failed", len(r.Ranks), r.count(casePassed), r.count(caseSkipped), r.count(caseFailed))
-	if len(r.known) > 0 {
-		text += fmt.Sprintf(", %d of them known", len(r.known))
+	if known > 0 {
+		text += fmt.Sprintf(", %d of them known", known)
 	}
 	return text
 }
 
 // tally holds the results of the cases of one name on all ranks.
 type tally struct {
-	failed map[int]string // message by rank
-	passed int
+	failed  []string // ranks
+	message string   // of the first failure
+	passed  bool     // on some rank
 }
 
-// judge returns the problems of a file's results. Known failures must fail: all of them
-// in a full run, otherwise the selected ones.
-func (r *fileResult) judge(f recipe.TestFile, how upstreamRun) (problems []string) {
-	if r.Unmeasured != "" {
-		return nil
-	}
+// judge returns the problems of a file's results, and the number of known failures. They
+// must fail: all of them in a full run, otherwise the selected ones.
+func (r *fileResult) judge(f recipe.TestFile, how upstreamRun) (problems []string, known int) {
 	tallies := r.tallies()
-	known := map[string]recipe.Known{}
+	issues := map[string]string{} // of known failures, by name
 	for _, k := range f.Known {
-		if k.On != "" && k.On != how.on {
-			continue
-		}
 		for _, name := range k.Cases {
-			known[name] = k
+			if k.On == "" || k.On == how.on {
+				issues[name] = k.Issue
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(tallies)) {
 		t := tallies[name]
-		_, expected := known[name]
-		if len(t.failed) == 0 {
-			continue
+		if _, expected := issues[name]; expected && len(t.failed) > 0 {
+			known++
+		} else if len(t.failed) > 0 {
+			problems = append(problems, fmt.Sprintf("%s failed on rank %s: %s", name, listed(t.failed, 8), cmp.Or(t.message, "without a message")))
 		}
-		if expected {
-			r.known = append(r.known, name)
-			continue
-		}
-		problems = append(problems, fmt.Sprintf("%s failed on rank %s: %s", name, numbers(t.failed), cmp.Or(firstOf(t.failed), "without a message")))
 	}
-	for _, name := range slices.Sorted(maps.Keys(known)) {
+	for _, name := range slices.Sorted(maps.Keys(issues)) {
 		t, ran := tallies[name]
 		switch {
-		case ran && len(t.failed) > 0, !ran && !how.full:
+		case len(t.failed) > 0, !ran && !how.full:
 		case !ran:
-			problems = append(problems, fmt.Sprintf("%s is named as a known failure, and the file has no such case", name))
-		case t.passed > 0:
-			problems = append(problems, fmt.Sprintf("%s passed, and is named as a known failure (%s)", name, known[name].Issue))
+			problems = append(problems, name+" is named as a known failure, and the file has no such case")
+		case t.passed:
+			problems = append(problems, fmt.Sprintf("%s passed, and is named as a known failure (%s)", name, issues[name]))
 		default:
-			problems = append(problems, fmt.Sprintf("%s was skipped, and is named as a known failure (%s)", name, known[name].Issue))
+			problems = append(problems, fmt.Sprintf("%s was skipped, and is named as a known failure (%s)", name, issues[name]))
 		}
 	}
-	return problems
+	return problems, known
 }
 
 // tallies groups the cases of all ranks by function name.
-func (r *fileResult) tallies() map[string]*tally {
-	all := map[string]*tally{}
+func (r *fileResult) tallies() map[string]tally {
+	all := map[string]tally{}
 	for rank, cases := range r.Ranks {
 		for _, c := range cases {
 			name, _, _ := strings.Cut(c.Name, "[")
 			t := all[name]
-			if t == nil {
-				t = &tally{failed: map[int]string{}}
-				all[name] = t
+			t.passed = t.passed || c.Status == casePassed
+			if c.Status == caseFailed {
+				t.message = cmp.Or(t.message, cut(strings.TrimSpace(c.Message), 200))
+				t.failed = slices.Compact(append(t.failed, strconv.Itoa(rank)))
 			}
-			switch c.Status {
-			case caseFailed:
-				t.failed[rank] = cut(strings.TrimSpace(c.Message), 200)
-			case casePassed:
-				t.passed++
-			case caseSkipped:
-			}
+			all[name] = t
 		}
 	}
 	return all
-}
-
-func numbers(byRank map[int]string) string {
-	var all []string
-	for _, rank := range slices.Sorted(maps.Keys(byRank)) {
-		all = append(all, strconv.Itoa(rank))
-	}
-	return listed(all, 8)
-}
-
-func firstOf(byRank map[int]string) string {
-	return byRank[slices.Min(slices.Collect(maps.Keys(byRank)))]
 }
 
 // maxKept bounds the file of all results, in bytes.

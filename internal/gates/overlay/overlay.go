@@ -168,16 +168,21 @@ func (o Overlay) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 			args[i] = o.Python
 		}
 	}
-	program := args[0]
-	if !strings.Contains(program, "/") {
-		for _, bin := range o.programs() {
-			if info, err := os.Stat(filepath.Join(bin, program)); err == nil && info.Mode().IsRegular() {
-				program = filepath.Join(bin, program)
-				break
-			}
-		}
+	program, err := o.program(args[0])
+	if err != nil {
+		return gate.Result{}, err
 	}
 	return o.run(ctx, dir, program, args[1:], c.Env, c.Stdin)
+}
+
+// program returns the path of a program.
+func (o Overlay) program(name string) (string, error) {
+	for _, bin := range o.programs() {
+		if path, err := exec.LookPath(filepath.Join(bin, name)); err == nil && !strings.Contains(name, "/") {
+			return path, nil
+		}
+	}
+	return exec.LookPath(name)
 }
 
 // programs lists the directories of programs, in the order of PATH.
@@ -224,13 +229,6 @@ func (o Overlay) run(ctx context.Context, dir, program string, args []string, en
 		if err := o.Guest.Give(d); err != nil {
 			return gate.Result{}, err
 		}
-	}
-	if !strings.Contains(program, "/") {
-		found, err := exec.LookPath(program)
-		if err != nil {
-			return gate.Result{}, err
-		}
-		program = found
 	}
 	out := &guest.Output{Max: maxOutput}
 	end, err := o.Guest.Run(ctx, guest.Program{
