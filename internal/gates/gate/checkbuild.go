@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -49,17 +50,17 @@ func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
 		return verdict.Unmeasured("%v", err)
 	}
 	problems := slices.Concat(
-		listing.lacks("framework", listing.frameworks, s.Expect.Frameworks),
-		listing.lacks("controller", listing.controllers, promised.Controllers),
-		listing.lacks("tensor operation", listing.operations, promised.Operations),
+		unticked("framework", listing["Frameworks"], s.Expect.Frameworks),
+		unticked("controller", listing["Controllers"], promised.Controllers),
+		unticked("tensor operation", listing["Tensor Operations"], promised.Operations),
 	)
-	for _, name := range ticked(listing.controllers) {
-		if !slices.Contains(promised.Controllers, name) {
+	for _, name := range slices.Sorted(maps.Keys(listing["Controllers"])) {
+		if listing["Controllers"][name] && !slices.Contains(promised.Controllers, name) {
 			problems = append(problems, fmt.Sprintf("controller [X] %s was not requested", name))
 		}
 	}
 	denied, seen := claims.compare(map[string]bool{
-		"mpi": listing.controllers["MPI"], "gloo": listing.controllers["Gloo"], "nccl": listing.operations["NCCL"],
+		"mpi": listing["Controllers"]["MPI"], "gloo": listing["Controllers"]["Gloo"], "nccl": listing["Tensor Operations"]["NCCL"],
 	}, "[X]")
 	problems = append(problems, denied...)
 	// The gate extension-present judges additional frameworks: horovodrun prints [X]
@@ -72,15 +73,8 @@ func wantsCheckBuild(e recipe.Expect) bool {
 	return len(e.Frameworks) > 0 || states("check-build")(e)
 }
 
-// checkBuildListing is the output of horovodrun --check-build. It maps names to whether
-// they are ticked.
-type checkBuildListing struct {
-	frameworks, controllers, operations map[string]bool
-}
-
-// lacks names every wanted item without a tick.
-func (checkBuildListing) lacks(kind string, have map[string]bool, want []string) []string {
-	var problems []string
+// unticked names every wanted item without a tick.
+func unticked(kind string, have map[string]bool, want []string) (problems []string) {
 	for _, name := range want {
 		if on, listed := have[name]; !listed {
 			problems = append(problems, fmt.Sprintf("%s %s is not listed", kind, name))
@@ -91,48 +85,26 @@ func (checkBuildListing) lacks(kind string, have map[string]bool, want []string)
 	return problems
 }
 
-func ticked(have map[string]bool) []string {
-	var on []string
-	for _, name := range slices.Sorted(maps.Keys(have)) {
-		if have[name] {
-			on = append(on, name)
-		}
-	}
-	return on
-}
+var checkBuildLine = regexp.MustCompile(`(?m)^\s*(?:Available (Frameworks|Controllers|Tensor Operations):|\[([X ])\] (.*?))\s*$`)
 
-// parseCheckBuild parses the listing (horovod/runner/launch.py, check_build, at
-// v0.28.1). It requires all three sections with at least one item each, because
-// truncated output is not a listing.
-func parseCheckBuild(output string) (checkBuildListing, error) {
-	l := checkBuildListing{map[string]bool{}, map[string]bool{}, map[string]bool{}}
-	sections := map[string]map[string]bool{
-		"Available Frameworks:":        l.frameworks,
-		"Available Controllers:":       l.controllers,
-		"Available Tensor Operations:": l.operations,
-	}
+// parseCheckBuild parses the output of horovodrun --check-build (horovod/runner/launch.py,
+// check_build, at v0.28.1). It returns for each section the items, with whether they are
+// ticked. It requires all three sections with at least one item each, because truncated
+// output is not a listing.
+func parseCheckBuild(output string) (map[string]map[string]bool, error) {
+	listing := map[string]map[string]bool{"Frameworks": {}, "Controllers": {}, "Tensor Operations": {}}
 	var current map[string]bool
-	for line := range strings.Lines(output) {
-		line = strings.TrimSpace(line)
-		if section, ok := sections[line]; ok {
-			current = section
-			continue
-		}
-		name, on := strings.CutPrefix(line, "[X] ")
-		if !on {
-			var off bool
-			if name, off = strings.CutPrefix(line, "[ ] "); !off {
-				continue
-			}
-		}
-		if current != nil {
-			current[name] = on
+	for _, m := range checkBuildLine.FindAllStringSubmatch(output, -1) {
+		if m[1] != "" {
+			current = listing[m[1]]
+		} else if current != nil {
+			current[m[3]] = m[2] == "X"
 		}
 	}
-	for _, title := range slices.Sorted(maps.Keys(sections)) {
-		if len(sections[title]) == 0 {
-			return l, fmt.Errorf("no items under %q", title)
+	for _, section := range slices.Sorted(maps.Keys(listing)) {
+		if len(listing[section]) == 0 {
+			return nil, fmt.Errorf("no items under %q", "Available "+section+":")
 		}
 	}
-	return l, nil
+	return listing, nil
 }

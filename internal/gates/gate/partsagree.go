@@ -20,8 +20,7 @@ var partsAgree = Gate{
 }
 
 func checkPartsAgree(ctx context.Context, s Subject) verdict.Verdict {
-	dir := filepath.Dir(s.Artifact)
-	house, err := stack.Open(dir)
+	dir, house, _, err := s.wheelhouse()
 	if err != nil {
 		return verdict.Failed("%v", err)
 	}

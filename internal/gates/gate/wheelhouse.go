@@ -48,8 +48,8 @@ func checkWheelhouse(ctx context.Context, s Subject) verdict.Verdict {
 		return verdict.Unmeasured("uv pip check: %v", err)
 	}
 	var platform []string
-	for _, l := range slices.Concat(lacks, external(asked)) {
-		if l.absent && slices.ContainsFunc(s.Expect.Wheelhouse.Provided, l.isOf) {
+	for _, l := range slices.Concat(lacks, slices.DeleteFunc(slices.Clone(asked), func(l lack) bool { return !l.external })) {
+		if l.instead == "" && slices.ContainsFunc(s.Expect.Wheelhouse.Provided, l.isOf) {
 			platform = append(platform, l.String())
 			continue
 		}
@@ -84,8 +84,7 @@ func (s Subject) install(ctx context.Context, name, pins string, imports ...stri
 // requirements returns the requirements in the METADATA of the wheels, including those
 // of extras: on projects of the index and on the platform. If a recipe removes a
 // requirement from a wheel, it remains there as an external one.
-func requirements(dir string, house stack.Manifest) ([]requirement, error) {
-	var all []requirement
+func requirements(dir string, house stack.Manifest) (all []lack, err error) {
 	for _, w := range house.Wheels() {
 		opened, err := wheel.Open(filepath.Join(dir, stack.Folder, w.Name))
 		if err != nil {
@@ -93,43 +92,24 @@ func requirements(dir string, house stack.Manifest) ([]requirement, error) {
 		}
 		by := wheel.NormalName(opened.Name.Distribution)
 		for _, text := range opened.Metadata.Values("Requires-Dist") {
-			all = append(all, requirement{by, strings.TrimSpace(text), false})
+			all = append(all, lack{by: by, requirement: strings.TrimSpace(text)})
 		}
 		for _, text := range opened.Metadata.Values("Requires-External") {
-			all = append(all, requirement{by, strings.TrimSpace(text), true})
+			all = append(all, lack{by: by, requirement: strings.TrimSpace(text), external: true})
 		}
 		opened.Close()
 	}
 	return all, nil
 }
 
-// A requirement is a line of a wheel's METADATA.
-type requirement struct {
-	by, text string
-	external bool // must be met by the platform
-}
-
 // idle names the packages declared as provided, but required by no wheel.
-func idle(provided []recipe.Provided, asked []requirement) []string {
-	var problems []string
+func idle(provided []recipe.Provided, asked []lack) (problems []string) {
 	for _, p := range provided {
-		if !slices.ContainsFunc(asked, func(r requirement) bool { return lack{requirement: r.text}.isOf(p) }) {
+		if !slices.ContainsFunc(asked, func(l lack) bool { return l.isOf(p) }) {
 			problems = append(problems, p.Project+" is declared as provided, and no wheel requires it")
 		}
 	}
 	return problems
-}
-
-// external returns the requirements that only the platform can meet. They are never
-// installed.
-func external(asked []requirement) []lack {
-	var lacks []lack
-	for _, r := range asked {
-		if r.external {
-			lacks = append(lacks, lack{by: r.by, requirement: r.text, absent: true})
-		}
-	}
-	return lacks
 }
 
 var projectPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+`)
@@ -148,18 +128,13 @@ func cutInstall(output string) (installed, needs string, ok bool) {
 // complaint returns uv's error and its causes, without the searched locations.
 func complaint(output string) string {
 	var parts []string
-	for line := range strings.Lines(output) {
-		for _, mark := range []string{"error: ", "cause: "} {
-			if part, ok := strings.CutPrefix(strings.TrimSpace(line), mark); ok {
-				parts = append(parts, part)
-			}
-		}
+	for _, m := range complaintLine.FindAllStringSubmatch(output, -1) {
+		parts = append(parts, m[1])
 	}
-	if len(parts) == 0 {
-		return lastLine(output)
-	}
-	return strings.Join(parts, ": ")
+	return cmp.Or(strings.Join(parts, ": "), lastLine(output))
 }
+
+var complaintLine = regexp.MustCompile(`(?m)^\s*(?:error|cause): (.*?)\s*$`)
 
 // notInstalled names the wheels missing in uv's list, and the additional packages in
 // it.
@@ -189,10 +164,11 @@ func notInstalled(house stack.Manifest, listing string) []string {
 	return problems
 }
 
-// A lack is an unmet requirement of an installed wheel.
+// A lack is a requirement of an installed wheel that may not be met.
 type lack struct {
-	by, requirement, instead string
-	absent                   bool // no version of it is installed
+	by, requirement string
+	instead         string // the installed version, if any
+	external        bool   // only the platform can meet it: it is never installed
 }
 
 func (l lack) isOf(p recipe.Provided) bool {
@@ -200,31 +176,28 @@ func (l lack) isOf(p recipe.Provided) bool {
 }
 
 func (l lack) String() string {
-	if l.absent {
+	if l.instead == "" {
 		return fmt.Sprintf("%s (%s needs it)", l.requirement, l.by)
 	}
 	return fmt.Sprintf("%s needs %s, and %s is installed", l.by, l.requirement, l.instead)
 }
 
 var (
-	lackLine  = regexp.MustCompile("^The package `([^`]+)` requires `([^`]+)`, but (?:it's not installed|`([^`]+)` is installed)$")
-	lackCount = regexp.MustCompile(`^Found (\d+) incompatibilit(?:y|ies)$`)
+	lackLine  = regexp.MustCompile("(?m)^\\s*The package `([^`]+)` requires `([^`]+)`, but (?:it's not installed|`([^`]+)` is installed)\\s*$")
+	lackCount = regexp.MustCompile(`(?m)^\s*Found (\d+) incompatibilit(?:y|ies)\s*$`)
 )
 
 // parseNeeds parses the output of uv pip check (0.13). It requires a line for each
 // problem in uv's count, because other output has no known meaning.
-func parseNeeds(output string, exit int) ([]lack, error) {
-	var lacks []lack
+func parseNeeds(output string, exit int) (lacks []lack, err error) {
+	for _, m := range lackLine.FindAllStringSubmatch(output, -1) {
+		lacks = append(lacks, lack{by: m[1], requirement: m[2], instead: m[3]})
+	}
 	counted := ""
-	for line := range strings.Lines(output) {
-		line = strings.TrimSpace(line)
-		if m := lackLine.FindStringSubmatch(line); m != nil {
-			lacks = append(lacks, lack{by: m[1], requirement: m[2], instead: m[3], absent: m[3] == ""})
-		} else if m := lackCount.FindStringSubmatch(line); m != nil {
-			counted = m[1]
-		} else if line == "All installed packages are compatible" {
-			counted = "0"
-		}
+	if m := lackCount.FindStringSubmatch(output); m != nil {
+		counted = m[1]
+	} else if strings.Contains(output, "All installed packages are compatible\n") {
+		counted = "0"
 	}
 	if counted != fmt.Sprint(len(lacks)) || (exit == 0) != (len(lacks) == 0) {
 		return nil, fmt.Errorf("exit %d, it counts %s missing packages and names %d: %s", exit, cmp.Or(counted, "missing"), len(lacks), lastLine(output))
