@@ -184,7 +184,7 @@ func (r ring) more(rank int) map[string][]float64 {
 	}
 	results := map[string][]float64{}
 	for _, kind := range reducedTypes {
-		for _, op := range append(sinceRelease026, "Sum") {
+		for _, op := range []string{"Sum", "Min", "Max", "Product"} {
 			results[op+" of "+kind] = reduced(op, small)
 			if op != "Product" {
 				results[op+" of "+kind] = r[0].of(kind, results[op+" of "+kind])
@@ -212,9 +212,9 @@ func (r ring) more(rank int) map[string][]float64 {
 	return results
 }
 
-// sinceRelease026 are the operations that Horovod has since 0.26, and sinceRelease027 those
-// since 0.27. The gate python-source refuses a wheel that only hides them.
-var sinceRelease026, sinceRelease027 = []string{"Min", "Max", "Product"}, []string{"reducescatter"}
+// newOperations are those that Horovod has only since 0.26, and reducescatter since 0.27.
+// The gate python-source refuses a wheel that only hides them.
+var newOperations = []string{"Min", "Max", "Product", "reducescatter"}
 
 // equals reports whether two lists differ by no more than the rounding of 64 bits.
 func equals(a, b []float64) bool {
@@ -257,7 +257,7 @@ func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return s.judgeRing(task, end, train)
+	return task.judge(end, train)
 }
 
 func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
@@ -266,7 +266,7 @@ func checkLauncher(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return s.judgeRing(task, ends[0], false)
+	return task.judge(ends[0], false)
 }
 
 // launch returns the launch of ranks that do the collectives alone.
@@ -285,17 +285,17 @@ func (s Subject) trainsToo() bool {
 	return shared && wantsTraining(s.Expect)
 }
 
-// judgeRing compares the reports of the collectives with the right results. more says
+// judge compares the reports of the collectives with the right results. more says
 // that other reports follow: a fault behind the collectives is then one of those.
-func (s Subject) judgeRing(task ring, end ranksEnd, more bool) verdict.Verdict {
+func (r ring) judge(end ranksEnd, more bool) verdict.Verdict {
 	faults, err := end.faults()
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
 	var problems []string
 	reported := 0
-	for rank, r := range end.Ranks {
-		reports, err := reportsOf[ringReport](r)
+	for rank, is := range end.Ranks {
+		reports, err := reportsOf[ringReport](is)
 		if err != nil {
 			return verdict.Failed("rank %d: %v", rank, err)
 		}
@@ -305,24 +305,28 @@ func (s Subject) judgeRing(task ring, end ranksEnd, more bool) verdict.Verdict {
 			continue
 		}
 		reported++
-		problems = append(problems, task.problems(rank, reports[0])...)
+		for _, problem := range r.problems(rank, reports[0]) {
+			problems = append(problems, fmt.Sprintf("rank %d%s", rank, problem))
+		}
 	}
 	if len(problems) == 0 && more {
 		problems = end.strangers() // ranks that did not come so far are judged by the gate of their later cases
 	} else if reported < len(end.Ranks) || len(problems) == 0 {
 		problems = append(faults, problems...)
 	}
-	return verdict.Judge(problems, []string{fmt.Sprintf("%d ranks started by %s, each with its own random values: allreduce, allgather and broadcast are right; each maps the wheel's extension", len(task), end.launch.by())})
+	return verdict.Judge(problems, []string{fmt.Sprintf("%d ranks started by %s, each with its own random values: allreduce, allgather and broadcast are right; each maps the wheel's extension", len(r), end.launch.by())})
 }
 
-// problems compares the report of a rank with the right results.
+// problems compares the report of a rank with the right results. Each text follows the
+// number of the rank.
 func (r ring) problems(rank int, have ringReport) (problems []string) {
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	size, values := len(r), r.values()
 	if have.Rank != rank || have.Size != size {
-		problems = append(problems, fmt.Sprintf("rank %d sees itself as rank %d of %d", rank, have.Rank, have.Size))
+		wrong(" sees itself as rank %d of %d", have.Rank, have.Size)
 	}
 	if want := []int{rank, size, 0, 1}; !slices.Equal(have.Place, want) { // all ranks are on one host
-		problems = append(problems, fmt.Sprintf("rank %d: its local rank and size, and its cross rank and size, are %v, expected %v", rank, have.Place, want))
+		wrong(": its local rank and size, and its cross rank and size, are %v, expected %v", have.Place, want)
 	}
 	for _, c := range []struct {
 		name       string
@@ -335,43 +339,36 @@ func (r ring) problems(rank int, have ringReport) (problems []string) {
 		switch {
 		case slices.Equal(c.have, c.want):
 		case slices.Equal(c.have, values[rank]):
-			problems = append(problems, fmt.Sprintf("rank %d: %s gave the rank's own input %v, expected %v", rank, c.name, c.have, c.want))
+			wrong(": %s gave the rank's own input %v, expected %v", c.name, c.have, c.want)
 		default:
-			problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, expected %v", rank, c.name, c.have, c.want))
+			wrong(": %s gave %v, expected %v", c.name, c.have, c.want)
 		}
 	}
 	for i, want := range r.largeResults() {
 		if i >= len(have.Large) || have.Large[i] != want {
-			problems = append(problems, fmt.Sprintf("rank %d: %s of a tensor of %d elements is wrong", rank, collectiveNames[i], largeCount))
+			wrong(": %s of a tensor of %d elements is wrong", collectiveNames[i], largeCount)
 		}
 	}
 	if !slices.Equal(have.Extremes, summed[size]) {
-		problems = append(problems, fmt.Sprintf("rank %d: the sum of %s is %.300s, expected %s", rank, extremes[:size], have.Extremes, summed[size]))
+		wrong(": the sum of %s is %.300s, expected %s", extremes[:size], have.Extremes, summed[size])
 	}
 	right := r.more(rank)
 	for _, name := range slices.Sorted(maps.Keys(right)) {
 		got, there := have.More[name]
 		op, _, _ := strings.Cut(name, " ")
-		if want := right[name]; !equals(got, want) && (there || !slices.Contains(sinceRelease026, op) && !slices.Contains(sinceRelease027, op)) {
-			problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, expected %v", rank, name, got, right[name]))
+		if want := right[name]; !equals(got, want) && (there || !slices.Contains(newOperations, op)) {
+			wrong(": %s gave %v, expected %v", name, got, want)
 		}
 	}
 	if !have.Refused {
-		problems = append(problems, fmt.Sprintf("rank %d: an allreduce of tensors of different lengths was no error", rank))
+		wrong(": an allreduce of tensors of different lengths was no error")
 	}
-	return append(problems, r[rank].unset(rank, have)...)
-}
-
-// unset names the settings without an effect.
-func (p ringPart) unset(rank int, have ringReport) (problems []string) {
-	if p.Settings == nil {
-		return nil
+	settings := r[rank].Settings // nil asks for no effect
+	if settings != nil && (have.Pace <= 0 || have.Pace > mostCycles) {
+		wrong(": with HOROVOD_CYCLE_TIME=%s a small allreduce takes %.1f cycles at best, expected at most %d", settings["HOROVOD_CYCLE_TIME"], have.Pace, mostCycles)
 	}
-	if have.Pace <= 0 || have.Pace > mostCycles {
-		problems = append(problems, fmt.Sprintf("rank %d: with HOROVOD_CYCLE_TIME=%s a small allreduce takes %.1f cycles at best, expected at most %d", rank, p.Settings["HOROVOD_CYCLE_TIME"], have.Pace, mostCycles))
-	}
-	if rank == 0 && !have.Stalled {
-		problems = append(problems, "rank 0: it did not warn that rank 1 holds up the others, with HOROVOD_STALL_CHECK_TIME_SECONDS="+p.Settings["HOROVOD_STALL_CHECK_TIME_SECONDS"])
+	if settings != nil && rank == 0 && !have.Stalled {
+		wrong(": it did not warn that rank 1 holds up the others, with HOROVOD_STALL_CHECK_TIME_SECONDS=%s", settings["HOROVOD_STALL_CHECK_TIME_SECONDS"])
 	}
 	return problems
 }

@@ -366,7 +366,7 @@ func TestThreeRanks(t *testing.T) {
 			}
 			end, err := s.start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
 			must.Succeed(t, err)
-			v := s.judgeRing(task, end, false)
+			v := task.judge(end, false)
 			check.That(t, (v.Status == verdict.Pass) == (c.says == "") && strings.Contains(v.Evidence, c.says), "want %q, got %+v", c.says, v)
 		})
 	}
