@@ -3,9 +3,7 @@ package gate
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -34,7 +32,13 @@ func checkPythonSource(ctx context.Context, s Subject) verdict.Verdict {
 		return verdict.Unmeasured("%v", err)
 	}
 	defer w.Close()
-	names := sourcedOf(w)
+	var names []string // of files that must be those of the source
+	for _, f := range w.Files {
+		if isSourced(placeOf(f.Name)) {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
 	if len(names) == 0 {
 		return verdict.Passed("Python runs no file of the wheel, and it has no license and no SBOM but builder's")
 	}
@@ -57,17 +61,6 @@ func checkPythonSource(ctx context.Context, s Subject) verdict.Verdict {
 	}
 	problems = slices.Concat(problems, source.lost(w, s.Expect.Packages), source.otherLicense(w.Metadata), source.otherRequirements(w.Metadata))
 	return verdict.Judge(problems, []string{fmt.Sprintf("%d files, as in %s with %d patches", len(names), s.Source.Name, len(s.Source.Patches))})
-}
-
-// sourcedOf lists the files of a wheel that must be those of its source.
-func sourcedOf(w *wheel.Wheel) (names []string) {
-	for _, f := range w.Files {
-		if isSourced(placeOf(f.Name)) {
-			names = append(names, f.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // hiddenModules names the libraries that Python imports in place of a module beside
@@ -170,11 +163,8 @@ func (s Upstream) python(ctx context.Context, distribution string, packages []st
 	root := rootOf(info, names, packages)
 	for name := range names {
 		data, err := tree.ReadFile(ctx, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // too large, or no regular file
-		}
 		if err != nil {
-			return pythonTree{}, err
+			continue // too large, or no regular file
 		}
 		below, ofRoot := strings.CutPrefix(name, root)
 		if ofRoot {
@@ -186,9 +176,7 @@ func (s Upstream) python(ctx context.Context, distribution string, packages []st
 			}
 		}
 	}
-	if t.required, err = requiredBy(ctx, tree, info); err != nil {
-		return t, err
-	}
+	t.required = requiredBy(ctx, tree, info)
 	t.entryPoints, err = entryPointsOf(ctx, tree, t.files[entryPointsFile], info)
 	return t, err
 }
@@ -205,18 +193,15 @@ func describes(name string) bool {
 
 // requiredBy returns the projects that setuptools noted as required when it packed the
 // source. A line in brackets names an extra.
-func requiredBy(ctx context.Context, tree *sourcetree.Tree, info string) (map[string]bool, error) {
-	data, err := tree.ReadFile(ctx, path.Join(info, "requires.txt"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
+func requiredBy(ctx context.Context, tree *sourcetree.Tree, info string) map[string]bool {
+	data, _ := tree.ReadFile(ctx, path.Join(info, "requires.txt")) // a source without the file requires nothing
 	required := map[string]bool{}
 	for line := range strings.Lines(string(data)) {
 		if name := projectOf(line); name != "" {
 			required[wheel.NormalName(name)] = true
 		}
 	}
-	return required, nil
+	return required
 }
 
 // eggInfo returns the directory in which setuptools described the distribution when it
@@ -260,12 +245,7 @@ func entryPointsOf(ctx context.Context, tree *sourcetree.Tree, released []byte, 
 	if info != "" && err == nil {
 		return readEntryPoints(data)
 	}
-	if data, err = tree.ReadFile(ctx, pyproject); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+	data, _ = tree.ReadFile(ctx, pyproject) // a source without the file states none
 	return projectEntryPoints(data)
 }
 
@@ -280,10 +260,14 @@ func (t pythonTree) fault(place string, data []byte) string {
 		return "is an SBOM that neither the source nor builder made"
 	case !known:
 		return "is neither in the source nor made by a patch"
-	case bytes.Equal(want, data):
-		return ""
+	case !bytes.Equal(want, data):
+		same := 0
+		for same < min(len(want), len(data)) && want[same] == data[same] {
+			same++
+		}
+		return fmt.Sprintf("differs from the patched source from line %d on", bytes.Count(want[:same], []byte("\n"))+1)
 	}
-	return fmt.Sprintf("differs from the patched source from line %d on", firstDifference(want, data))
+	return ""
 }
 
 // otherLicense names the fields of METADATA about the license that differ from those of the
@@ -336,27 +320,16 @@ func (t pythonTree) lost(w *wheel.Wheel, packages []string) (problems []string) 
 	return problems
 }
 
-// firstDifference returns the number of the first line in which two texts differ.
-func firstDifference(a, b []byte) int {
-	same := 0
-	for same < min(len(a), len(b)) && a[same] == b[same] {
-		same++
-	}
-	return bytes.Count(a[:same], []byte("\n")) + 1
-}
-
 func (t pythonTree) entryPointsFault(data []byte) string {
 	have, err := readEntryPoints(data)
 	if err != nil {
 		return err.Error()
 	}
-	for _, e := range have {
-		if !slices.Contains(t.entryPoints, e) {
+	for _, e := range slices.Concat(have, t.entryPoints) {
+		switch {
+		case !slices.Contains(t.entryPoints, e):
 			return "has " + e + ", which the source does not state"
-		}
-	}
-	for _, e := range t.entryPoints {
-		if !slices.Contains(have, e) {
+		case !slices.Contains(have, e):
 			return "lacks " + e + " of the source"
 		}
 	}
