@@ -104,18 +104,28 @@ func (d *Setup) Short() (verdict.Verdict, bool) {
 	return verdict.Verdict{}, false
 }
 
-// lacks returns a verdict if a check cannot run. Its remedy names the missing input.
-func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
+// Few returns a verdict if fewer GPUs are requested than needed, or the host lacks some.
+func (d *Setup) Few(needed int) (verdict.Verdict, bool) {
 	if d == nil {
-		return verdict.Unmeasured("no GPU requested").Because("run it on a host with GPUs: builder gate PATH --gpus N --programs DIR"), true
+		return verdict.Unmeasured("no GPU requested").
+			Because("run it on a host with GPUs: builder gate PATH --gpus N, with --python PYTHON for a wheel with a framework, else with --programs DIR"), true
 	}
 	if v, short := d.Short(); short {
 		return v, true
 	}
-	switch {
-	case d.GPUs < needed:
+	if d.GPUs < needed {
 		return verdict.Unmeasured("%d GPU requested, at least %d needed for traffic between GPUs", d.GPUs, needed).
 			Because("run it with --gpus %d or more", needed), true
+	}
+	return verdict.Verdict{}, false
+}
+
+// lacks returns a verdict if a check cannot run. Its remedy names the missing input.
+func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
+	if v, few := d.Few(needed); few {
+		return v, true
+	}
+	switch {
 	case d.Library == "":
 		return verdict.Unmeasured("the artifact holds neither libnccl.so.2 nor librccl.so.1").
 			Because("name the library file as library in the recipe's expect"), true

@@ -70,16 +70,10 @@ var vendorLibraries = map[string]string{"cuda": "libnccl.so", "rocm": "librccl.s
 
 // lacksFramework returns a verdict if the wheel cannot run on GPUs of this host.
 func (s Subject) lacksFramework(ranks int) (verdict.Verdict, bool) {
-	if s.Device == nil {
-		return verdict.Unmeasured("no GPU requested").Because("run it on a host with GPUs: builder gate PATH --gpus all --python PYTHON"), true
-	}
-	if v, short := s.Device.Short(); short {
+	if v, few := s.Device.Few(ranks); few {
 		return v, true
 	}
-	switch {
-	case s.Device.GPUs < ranks:
-		return verdict.Unmeasured("with %d GPU nothing goes from one to another", s.Device.GPUs).Because("run it with --gpus %d or more", ranks), true
-	case s.Framework == nil:
+	if s.Framework == nil {
 		return verdict.Unmeasured("no environment with the framework is named").Because("name its interpreter: --python PYTHON"), true
 	}
 	return verdict.Verdict{}, false
@@ -141,6 +135,7 @@ func checkGPUOperations(ctx context.Context, s Subject) verdict.Verdict {
 
 // gpuReports returns the reports of each rank by case, and the log of the library.
 func gpuReports(end ranksEnd) (reports []map[string]gpuReport, log string, err error) {
+	var lines strings.Builder
 	for rank, r := range end.Ranks {
 		all, err := reportsOf[gpuReport](r)
 		if err != nil {
@@ -149,14 +144,14 @@ func gpuReports(end ranksEnd) (reports []map[string]gpuReport, log string, err e
 		of := map[string]gpuReport{}
 		for _, report := range all {
 			if report.Log != "" {
-				log += report.Log + "\n"
+				lines.WriteString(report.Log + "\n")
 			} else if report.Rank == rank {
 				of[report.Case] = report
 			}
 		}
 		reports = append(reports, of)
 	}
-	return reports, log, nil
+	return reports, lines.String(), nil
 }
 
 // judgeGPUs judges the reports of all ranks. A rank without a report of a case is a
@@ -313,7 +308,7 @@ func (c gpuCase) judge(r gpuReport) string {
 		case have.Type != c.Type || !slices.Equal(have.Shape, want.Shape):
 			return fmt.Sprintf("the result is of type %s and shape %v, right is %s and %v", have.Type, have.Shape, c.Type, want.Shape)
 		case !have.Same || distance(have.Values, want.Values) > 0:
-			return fmt.Sprintf("the result is %s, right is %s", firstValues(have.Values), firstValues(want.Values))
+			return fmt.Sprintf("the result is %s, right is %s", cut(fmt.Sprint(have.Values), 200), cut(fmt.Sprint(want.Values), 200))
 		}
 	}
 	switch {
@@ -323,13 +318,4 @@ func (c gpuCase) judge(r gpuReport) string {
 		return "the library got another tensor than the one on the GPU: it was copied"
 	}
 	return ""
-}
-
-// firstValues prints the first values of a tensor.
-func firstValues(values []float64) string {
-	const shown = 8
-	if len(values) > shown {
-		return fmt.Sprintf("%.15g and %d more", values[:shown], len(values)-shown)
-	}
-	return fmt.Sprintf("%.15g", values)
 }

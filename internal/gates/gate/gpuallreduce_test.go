@@ -187,7 +187,7 @@ func TestGPUOperations(t *testing.T) {
 		"no channel":          {want: verdict.NotMeasured, says: "the log names no connection", change: func(_ *Subject, b *gpuBox) { b.log = logNCCL[:1] }},
 		"no box":              {want: verdict.NotMeasured, says: "no environment with the framework", remedy: "--python", change: func(s *Subject, _ *gpuBox) { s.Framework = nil }},
 		"no device":           {want: verdict.NotMeasured, says: "no GPU requested", change: func(s *Subject, _ *gpuBox) { s.Device = nil }},
-		"one GPU":             {want: verdict.NotMeasured, says: "nothing goes from one to another", remedy: "--gpus 2", change: func(s *Subject, _ *gpuBox) { s.Device.GPUs = 1 }},
+		"one GPU":             {want: verdict.NotMeasured, says: "1 GPU requested, at least 2 needed", remedy: "--gpus 2", change: func(s *Subject, _ *gpuBox) { s.Device.GPUs = 1 }},
 		"too few GPUs":        {want: verdict.NotMeasured, says: "3 GPUs requested, this host has 2", change: func(s *Subject, _ *gpuBox) { s.Device.GPUs = 3 }},
 		"the box fails":       {want: verdict.NotMeasured, says: "it was killed", change: func(_ *Subject, b *gpuBox) { b.failure = errors.New("it was killed") }},
 		"settings of no type": {want: verdict.NotMeasured, says: "the settings of gpu-allreduce: the file has the wrong type", change: func(s *Subject, _ *gpuBox) { s.Expect.Gates["gpu-allreduce"] = 1 }},

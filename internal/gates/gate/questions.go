@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
 )
 
@@ -88,4 +89,32 @@ func (s Subject) extensionName() string {
 		return ""
 	}
 	return slices.Collect(maps.Keys(digests))[0]
+}
+
+// eachController joins the verdicts on the promised controllers, that of the launcher
+// first. A failure counts more than a run that was not measured, and that more than a
+// pass.
+func eachController(e recipe.Expect, check func(controller string) verdict.Verdict) verdict.Verdict {
+	controllers := []string{e.Launcher}
+	if slices.Contains(listedBuild(e).Controllers, "Gloo") && e.Launcher != "gloo" {
+		controllers = append(controllers, "gloo")
+	}
+	var problems, blind, seen []string
+	remedy := ""
+	for _, controller := range controllers {
+		v := check(controller)
+		says := controller + ": " + v.Evidence
+		switch v.Status {
+		case verdict.Pass:
+			seen = append(seen, says)
+		case verdict.Fail:
+			problems = append(problems, says)
+		default:
+			blind = append(blind, says)
+		}
+		remedy = cmp.Or(remedy, v.Remedy)
+	}
+	joined := verdict.Weigh(problems, blind, seen)
+	joined.Remedy = remedy
+	return joined
 }

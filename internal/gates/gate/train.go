@@ -219,34 +219,6 @@ func checkTraining(ctx context.Context, s Subject) verdict.Verdict {
 	return s.train(ctx, frameworks(s.Expect), nil, false)
 }
 
-// eachController joins the verdicts on the promised controllers, that of the launcher
-// first. A failure counts more than a run that was not measured, and that more than a
-// pass.
-func eachController(e recipe.Expect, check func(controller string) verdict.Verdict) verdict.Verdict {
-	controllers := []string{e.Launcher}
-	if slices.Contains(listedBuild(e).Controllers, "Gloo") && e.Launcher != "gloo" {
-		controllers = append(controllers, "gloo")
-	}
-	var problems, blind, seen []string
-	remedy := ""
-	for _, controller := range controllers {
-		v := check(controller)
-		says := controller + ": " + v.Evidence
-		switch v.Status {
-		case verdict.Pass:
-			seen = append(seen, says)
-		case verdict.Fail:
-			problems = append(problems, says)
-		default:
-			blind = append(blind, says)
-		}
-		remedy = cmp.Or(remedy, v.Remedy)
-	}
-	joined := verdict.Weigh(problems, blind, seen)
-	joined.Remedy = remedy
-	return joined
-}
-
 // train runs all cases with every controller, on GPUs or on the CPU.
 func (s Subject) train(ctx context.Context, load []string, env map[string]string, gpus bool) verdict.Verdict {
 	return eachController(s.Expect, func(controller string) verdict.Verdict {

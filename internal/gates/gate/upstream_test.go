@@ -183,7 +183,7 @@ func TestUpstreamTestsOnGPUs(t *testing.T) {
 		"an entry for GPUs alone":         {passed, func(e *recipe.Expect) { onCPU(recipe.OnCPU)(e); e.Tests.Files[0].On = recipe.OnGPUs }, "/trees/1", verdict.Pass, "2 passed"},
 		"no tree":                         {passed, onCPU(recipe.OnCPU), "", verdict.NotMeasured, "no tree of upstream's tests is named"},
 		"the recipe has no quick part":    {passed, func(e *recipe.Expect) { onCPU(recipe.OnCPU)(e); e.Tests.Files[0].Quick = nil }, "/trees/1", verdict.Pass, "2 passed"},
-		"more ranks than GPUs":            {passed, func(e *recipe.Expect) { e.Tests.Ranks = 3 }, "/trees/1", verdict.NotMeasured, "with 2 GPU nothing goes from one to another"},
+		"more ranks than GPUs":            {passed, func(e *recipe.Expect) { e.Tests.Ranks = 3 }, "/trees/1", verdict.NotMeasured, "2 GPU requested, at least 3 needed"},
 		"an environment that cannot test": {nil, onCPU(recipe.OnCPU), "/trees/1", verdict.NotMeasured, "it collected no test"},
 	} {
 		t.Run(name, func(t *testing.T) {
