@@ -46,43 +46,33 @@ func checkBehaviour(ctx context.Context, s Subject) verdict.Verdict {
 }
 
 // behaves checks one behaviour of the artifact. If the recipe states the behaviour of
-// upstream's release, it checks that too.
+// upstream's release, it checks that too: with another result than the known one, the
+// script does not detect the behaviour it was written for.
 func (s Subject) behaves(ctx context.Context, b recipe.Behaviour) (problem, says string, err error) {
-	have, err := ask(ctx, s, b)
+	have, err := s.ask(ctx, s.Box, b)
 	if err != nil {
 		return "", "", err
 	}
 	problem, says = differing(have, b.Says, "expected"), "it reports "+said(have)
-	if len(b.Stock) > 0 {
-		var released string
-		released, err = s.released(ctx, b)
-		says += "; upstream's release reports " + released
-	}
-	switch {
-	case problem != "": // regardless of upstream's release
+	if len(b.Stock) == 0 {
 		return problem, says, nil
-	case err != nil:
-		return "", "", fmt.Errorf("%w; %s", err, says)
 	}
-	return "", says, nil
-}
-
-// released checks a behaviour of upstream's release. A result other than the known one
-// is an error: the script does not detect the behaviour it was written for.
-func (s Subject) released(ctx context.Context, b recipe.Behaviour) (says string, err error) {
-	s.Box = s.Stock
-	have, err := ask(ctx, s, b)
+	released, err := s.ask(ctx, s.Stock, b)
 	if err != nil {
-		return "nothing", fmt.Errorf("asking upstream's release: %w", err)
-	}
-	if other := differing(have, b.Stock, "recorded"); other != "" {
+		err = fmt.Errorf("asking upstream's release: %w", err)
+	} else if other := differing(released, b.Stock, "recorded"); other != "" {
 		err = errors.New("upstream's release differs from its record: " + other)
 	}
-	return said(have), err
+	says += "; upstream's release reports " + cmp.Or(said(released), "nothing")
+	if err != nil && problem == "" { // a problem counts regardless of upstream's release
+		return "", "", fmt.Errorf("%w; %s", err, says)
+	}
+	return problem, says, nil
 }
 
-// ask runs the script of a behaviour in the box of s and returns its answer.
-func ask(ctx context.Context, s Subject, b recipe.Behaviour) (map[string]string, error) {
+// ask runs the script of a behaviour in a box and returns its answer.
+func (s Subject) ask(ctx context.Context, box Box, b recipe.Behaviour) (map[string]string, error) {
+	s.Box = box
 	out, err := s.run(ctx, Command{
 		Name: "behaviour-" + b.Name, Args: []string{"sh", "-eu", "behaviour.sh"},
 		Files: map[string]string{"behaviour.sh": b.Run},

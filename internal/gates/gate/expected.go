@@ -12,19 +12,16 @@ import (
 func Expected(is inspect.Report, err error, all []inspect.Expectation) []verdict.Verdict {
 	var verdicts []verdict.Verdict
 	for _, e := range all {
-		v := verdict.Verdict{Gate: "expect-" + e.Name, Remedy: "the bytes of the file differ from --expect: it is another file, or another build"}
-		answer, evidence := inspect.Unsaid, ""
-		if err != nil {
-			evidence = err.Error()
-		} else {
+		answer, evidence := inspect.Unsaid, fmt.Sprint(err)
+		if err == nil {
 			answer, evidence = e.Judge(is)
 		}
-		v.Evidence = fmt.Sprintf("expected %v; %s", e, evidence)
+		v := verdict.Verdict{Gate: "expect-" + e.Name, Evidence: fmt.Sprintf("expected %v; %s", e, evidence)}
 		switch answer {
 		case inspect.Yes:
-			v.Status, v.Remedy = verdict.Pass, ""
+			v.Status = verdict.Pass
 		case inspect.No:
-			v.Status = verdict.Fail
+			v.Status, v.Remedy = verdict.Fail, "the bytes of the file differ from --expect: it is another file, or another build"
 		case inspect.Unsaid:
 			v.Remedy = "the bytes do not show it: expect less, or judge the file by the entry.json of its cell"
 		}

@@ -46,15 +46,14 @@ func checkExtensions(ctx context.Context, s Subject) verdict.Verdict {
 	for _, pattern := range s.Expect.Extensions {
 		found := match(w, pattern)
 		absent = absent || len(found) == 0
-		if len(found) == 0 {
+		switch len(found) {
+		case 0:
 			problems = append(problems, fmt.Sprintf("0 files match %s, expected 1", pattern))
-			continue
-		}
-		if len(found) > 1 {
+		case 1:
+			seen = append(seen, found[0])
+		default:
 			problems = append(problems, fmt.Sprintf("%d files match %s, expected 1: %v", len(found), pattern, found))
-			continue
 		}
-		seen = append(seen, found[0])
 	}
 	for _, pattern := range excluded.Absent {
 		if found := match(w, pattern); len(found) > 0 {

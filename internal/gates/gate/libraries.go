@@ -24,18 +24,15 @@ func (s Subject) libraryFaults(ctx context.Context, w *wheel.Wheel) (problems []
 		}
 		err := s.Unpacked.read(ctx, w, f.Name, func(r io.ReaderAt) error {
 			native, problem := nativeFault(r, w.Name)
-			if !native || problem == "" && !isLibrary {
-				return nil
+			all := []string{problem}
+			if problem == "" && native && isLibrary {
+				found, err := elf.Read(r)
+				if err != nil {
+					return fmt.Errorf("cannot be read as a library: %w", err)
+				}
+				all = []string{libcFault(found.Needed, w.Name), suffixFault(f.Name, w.Name), tagFault(f.Name, w, s.Expect.Extensions), inspect.Misplaced(f.Name, found)}
 			}
-			if problem != "" {
-				problems = append(problems, fmt.Sprintf("%.300s %s", f.Name, problem))
-				return nil
-			}
-			found, err := elf.Read(r)
-			if err != nil {
-				return fmt.Errorf("cannot be read as a library: %w", err)
-			}
-			for _, problem := range []string{libcFault(found.Needed, w.Name), suffixFault(f.Name, w.Name), s.tagFault(f.Name, w), inspect.Misplaced(f.Name, found)} {
+			for _, problem := range all {
 				if problem != "" {
 					problems = append(problems, fmt.Sprintf("%.300s %s", f.Name, problem))
 				}
@@ -122,9 +119,9 @@ func suffixFault(file string, name wheel.Name) string {
 // tagFault returns the problem of a promised extension that its name reserves for one
 // CPython, while installers take the wheel for others too: those that the tag names, or
 // with the ABI abi3 all later ones. A wheel may hold the extension once for each Python.
-func (s Subject) tagFault(file string, w *wheel.Wheel) string {
+func tagFault(file string, w *wheel.Wheel, promised []string) string {
 	m := suffixPattern.FindStringSubmatch(file)
-	if m == nil || strings.HasPrefix(w.Name.ABI, "cp") || w.Name.ABI == "none" && w.Name.Python == "cp"+m[1] || !matches(s.Expect.Extensions, file) {
+	if m == nil || strings.HasPrefix(w.Name.ABI, "cp") || w.Name.ABI == "none" && w.Name.Python == "cp"+m[1] || !matches(promised, file) {
 		return ""
 	}
 	module := func(file string) string { return file[:strings.IndexByte(file+".", '.')] }

@@ -45,37 +45,34 @@ func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 	var extensions []string
 	all := func(w *wheel.Wheel) (names []string, err error) {
 		extensions, err = s.extensions(w)
-		return slices.Concat(extensions, strays(w, extensions)), err // forbidden libraries are forbidden for all files
+		strays := slices.DeleteFunc(librariesOf(w), func(name string) bool { return slices.Contains(extensions, name) })
+		return slices.Concat(extensions, strays), err // forbidden libraries are forbidden for all files
 	}
 	return s.each(ctx, all, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err
 		}
+		needs := cmp.Or(strings.Join(f.Needed, " "), "no library")
 		if slices.Contains(extensions, name) {
-			problems = slices.Concat(lacks(name, f, want.Needed), unpromisedNeeds(name, f, s.Expect, want.Needed))
+			for _, pattern := range want.Needed {
+				if !anyMatch(pattern, f.Needed) {
+					problems = append(problems, fmt.Sprintf("%s does not need %s; it needs %s", name, pattern, needs))
+				}
+			}
+			problems = append(problems, unpromisedNeeds(name, f, s.Expect, want.Needed)...)
+		}
+		for _, pattern := range want.Forbidden {
+			if anyMatch(pattern, f.Needed) {
+				problems = append(problems, fmt.Sprintf("%s needs %s, which is forbidden", name, pattern))
+			}
 		}
 		opened, err := openedFaults(name, r, want.Unopened)
 		if err != nil {
 			return nil, nil, err
 		}
-		problems = slices.Concat(problems, forbiddenFaults(name, f, want.Forbidden), opened, pathFaults(name, f))
-		return problems, []string{name + " needs " + cmp.Or(strings.Join(f.Needed, " "), "no library")}, nil
+		return slices.Concat(problems, opened, pathFaults(name, f)), []string{name + " needs " + needs}, nil
 	})
-}
-
-// strays lists the libraries outside the promised extensions.
-func strays(w *wheel.Wheel, extensions []string) (names []string) {
-	return slices.DeleteFunc(librariesOf(w), func(name string) bool { return slices.Contains(extensions, name) })
-}
-
-func lacks(name string, f *elf.File, needed []string) (problems []string) {
-	for _, pattern := range needed {
-		if !anyMatch(pattern, f.Needed) {
-			problems = append(problems, fmt.Sprintf("%s does not need %s; it needs %s", name, pattern, cmp.Or(strings.Join(f.Needed, " "), "no library")))
-		}
-	}
-	return problems
 }
 
 // systemLibraries lists the libraries of glibc, libstdc++ and libgcc, and the libc of musl. The
@@ -111,15 +108,6 @@ func unpromisedNeeds(name string, f *elf.File, e recipe.Expect, needed []string)
 	for _, soname := range f.Needed {
 		if !matches(allowed, soname) {
 			problems = append(problems, fmt.Sprintf("%s needs %.200s, which nobody promised", name, soname))
-		}
-	}
-	return problems
-}
-
-func forbiddenFaults(name string, f *elf.File, forbidden []string) (problems []string) {
-	for _, pattern := range forbidden {
-		if anyMatch(pattern, f.Needed) {
-			problems = append(problems, fmt.Sprintf("%s needs %s, which is forbidden", name, pattern))
 		}
 	}
 	return problems

@@ -54,16 +54,27 @@ func (v verbs) String() string {
 		v.state(), cmp.Or(v.needed, "none"), len(v.undefined), cmp.Or(listed(v.undefined, 40), "none"), cmp.Or(strings.Join(v.opens, " "), "none"))
 }
 
-var (
-	verbsSoname = regexp.MustCompile(`^libibverbs\.so(\.\d+)*$`)
-	verbsSymbol = regexp.MustCompile(`^_?ibv_`)
-)
+var verbsSoname = regexp.MustCompile(`^libibverbs\.so(\.\d+)*$`)
 
 func checkRDMA(ctx context.Context, s Subject) verdict.Verdict {
 	promised := settings[string](s.Expect, "rdma")
 	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
-		v, err := verbsOf(r)
+		f, err := elf.Read(r)
 		if err != nil {
+			return nil, nil, err
+		}
+		var v verbs
+		for _, soname := range f.Needed {
+			if verbsSoname.MatchString(soname) {
+				v.needed = soname
+			}
+		}
+		for _, u := range f.Undefined {
+			if strings.HasPrefix(strings.TrimPrefix(u.Name, "_"), "ibv_") {
+				v.undefined = append(v.undefined, u.Name)
+			}
+		}
+		if v.opens, err = elf.Texts(r, verbsSoname); err != nil {
 			return nil, nil, err
 		}
 		if v.state() != promised {
@@ -71,24 +82,4 @@ func checkRDMA(ctx context.Context, s Subject) verdict.Verdict {
 		}
 		return nil, []string{fmt.Sprintf("%s: libibverbs is %v", name, v)}, nil
 	})
-}
-
-func verbsOf(r io.ReaderAt) (verbs, error) {
-	f, err := elf.Read(r)
-	if err != nil {
-		return verbs{}, err
-	}
-	var v verbs
-	for _, n := range f.Needed {
-		if verbsSoname.MatchString(n) {
-			v.needed = n
-		}
-	}
-	for _, u := range f.Undefined {
-		if verbsSymbol.MatchString(u.Name) {
-			v.undefined = append(v.undefined, u.Name)
-		}
-	}
-	v.opens, err = elf.Texts(r, verbsSoname)
-	return v, err
 }

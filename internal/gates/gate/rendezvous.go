@@ -65,30 +65,24 @@ func judgeRequests(all []request) verdict.Verdict {
 	var problems, blind []string
 	for _, kind := range []string{"hostile", "honest"} {
 		for _, name := range requests[kind] {
-			problem, unseen := judgeRequest(kind, name, all)
-			problems, blind = append(problems, problem...), append(blind, unseen...)
+			i := slices.IndexFunc(all, func(r request) bool { return r.Kind == kind && r.Name == name })
+			if i < 0 {
+				blind = append(blind, "no report of "+name)
+				continue
+			}
+			switch r := all[i]; kind + " " + r.Outcome {
+			case "hostile refused", "honest served":
+			case "hostile fired":
+				problems = append(problems, fmt.Sprintf("attack %s had an effect: %s", name, r.Detail))
+			case "honest broken":
+				problems = append(problems, fmt.Sprintf("honest request %s failed: %s", name, r.Detail))
+			case "hostile broken":
+				blind = append(blind, fmt.Sprintf("attack %s did not run: %s", name, r.Detail))
+			default:
+				blind = append(blind, fmt.Sprintf("%s has the unknown outcome %q", name, r.Outcome))
+			}
 		}
 	}
 	seen := fmt.Sprintf("%d attacks refused, %d honest requests served", len(requests["hostile"]), len(requests["honest"]))
 	return verdict.Weigh(problems, blind, []string{seen})
-}
-
-// judgeRequest returns the problem of one request, or why its result is unknown.
-func judgeRequest(kind, name string, all []request) (problem, unseen []string) {
-	i := slices.IndexFunc(all, func(r request) bool { return r.Kind == kind && r.Name == name })
-	if i < 0 {
-		return nil, []string{"no report of " + name}
-	}
-	r := all[i]
-	switch kind + " " + r.Outcome {
-	case "hostile refused", "honest served":
-		return nil, nil
-	case "hostile fired":
-		return []string{fmt.Sprintf("attack %s had an effect: %s", name, r.Detail)}, nil
-	case "honest broken":
-		return []string{fmt.Sprintf("honest request %s failed: %s", name, r.Detail)}, nil
-	case "hostile broken":
-		return nil, []string{fmt.Sprintf("attack %s did not run: %s", name, r.Detail)}
-	}
-	return nil, []string{fmt.Sprintf("%s has the unknown outcome %q", name, r.Outcome)}
 }

@@ -111,15 +111,14 @@ const (
 
 // few shortens a list of problems.
 func few(problems []string) []string {
-	var shown []string
-	for i, problem := range problems {
-		if i == maxFaults {
-			return append(shown, fmt.Sprintf("and %d more", len(problems)-maxFaults))
-		}
+	shown := slices.Clone(problems[:min(len(problems), maxFaults)])
+	for i, problem := range shown {
 		if len(problem) > maxFault {
-			problem = strings.ToValidUTF8(problem[:maxFault], "") + "…"
+			shown[i] = strings.ToValidUTF8(problem[:maxFault], "") + "…"
 		}
-		shown = append(shown, problem)
+	}
+	if more := len(problems) - len(shown); more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
 	}
 	return shown
 }
@@ -143,4 +142,11 @@ func Refusals(subject string, verdicts []Verdict) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Others returns the verdicts of gates without a verdict in answers.
+func Others(verdicts, answers []Verdict) []Verdict {
+	return slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool {
+		return slices.ContainsFunc(answers, func(a Verdict) bool { return a.Gate == v.Gate })
+	})
 }
