@@ -150,8 +150,8 @@ func (r *Repository) hint(err error, again string) string {
 		return "an upload does not follow a redirect to another host: if that host is right, name it"
 	case errors.Is(err, web.ErrPlain):
 		return "ask the owner of " + host + " for addresses with TLS"
-	case errors.Is(err, errLost), errors.Is(err, errContent), errors.Is(err, content.ErrMismatchedDigest):
-		return "the registry, or a proxy before it, loses or changes files: ask its owner"
+	case errors.Is(err, errContent), errors.Is(err, content.ErrMismatchedDigest):
+		return "the registry, or a proxy before it, changes files: ask its owner"
 	case network:
 		return "check the connection from this host to " + host + ", and " + again
 	case retry.IsTemporary(err):

@@ -134,7 +134,7 @@ func TestLargeManifests(t *testing.T) {
 func TestResolveInARepository(t *testing.T) {
 	at := newPlace(t, true)
 	r := at.open(t)
-	want, _ := push(t, r, sample(t, "a"))
+	want := push(t, r, sample(t, "a"))
 	got, err := r.Resolve(t.Context(), want)
 	check.That(t, got == want && err == nil, "%s, %v", got, err)
 	for _, reference := range []string{"v1", digest.FromString("other").String()} {
@@ -157,8 +157,8 @@ func TestWrongDigests(t *testing.T) {
 	at := newPlace(t, true)
 	r := at.open(t)
 	p := sample(t, "a")
-	good, _ := push(t, r, p)
-	other, _ := push(t, r, sample(t, "b"))
+	good := push(t, r, p)
+	other := push(t, r, sample(t, "b"))
 	must.Succeed(t, r.Tag(t.Context(), good, "v1", false))
 	at.breaks(func(w http.ResponseWriter, req *http.Request) bool { // the second manifest under the digest of the first
 		if !strings.Contains(req.URL.Path, "/manifests/") {
@@ -184,7 +184,7 @@ func TestWrongDigests(t *testing.T) {
 		w.Header().Set("Docker-Content-Digest", good)
 		w.WriteHeader(http.StatusCreated)
 	}))
-	_, _, err = r.Push(t.Context(), sample(t, "c"))
+	_, err = r.Push(t.Context(), sample(t, "c"))
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "digest mismatch"), "another digest for what was pushed: %v", err)
 }
 
@@ -277,7 +277,7 @@ func TestForeignReferrers(t *testing.T) {
 	at := newPlace(t, true)
 	r := at.open(t)
 	p := sample(t, "a")
-	want, _ := push(t, r, p)
+	want := push(t, r, p)
 	foreign := bad(object{"mediaType": "application/json", "digest": digest.FromString("x"), "size": 1})
 	foreign["subject"] = object{"mediaType": manifestType, "digest": want, "size": 7}
 	put(t, r, foreign)

@@ -14,7 +14,6 @@ import (
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/content/memory"
-	"oras.land/oras-go/v2/errdef"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
@@ -23,9 +22,6 @@ import (
 
 // errChanged is the error for a file with another size or digest than recorded.
 var errChanged = errors.New("the file changed since it was measured")
-
-// errLost is the error for content that the registry accepted and then lost.
-var errLost = errors.New("the registry accepted the file and lost it")
 
 // created is the time in manifests of a package or referrer without one. With the time of
 // the call, the same package would get another digest each time.
@@ -38,17 +34,12 @@ type upload struct {
 	r         *Repository
 	root      ocispec.Descriptor // the manifest of the package
 	referrers []ocispec.Descriptor
-	blobs     []ocispec.Descriptor // the empty configuration and the files, each once
 	files     map[digest.Digest]File
 	doing     string // what is being sent
-	sent      bool   // whether anything was sent
 }
 
 func (r *Repository) upload() *upload {
-	return &upload{
-		Store: memory.New(), r: r, doing: "the package",
-		blobs: []ocispec.Descriptor{ocispec.DescriptorEmptyJSON}, files: map[digest.Digest]File{},
-	}
+	return &upload{Store: memory.New(), r: r, doing: "the package", files: map[digest.Digest]File{}}
 }
 
 // pack adds the manifests of a package. The same package gives the same bytes: they hold
@@ -87,9 +78,7 @@ func (u *upload) manifest(ctx context.Context, artifactType string, files []File
 	for _, f := range files {
 		d := f.descriptor()
 		o.Layers = append(o.Layers, d)
-		if _, seen := u.files[d.Digest]; !seen {
-			u.files[d.Digest], u.blobs = f, append(u.blobs, d)
-		}
+		u.files[d.Digest] = f
 	}
 	d, err := oras.PackManifest(ctx, u.Store, oras.PackManifestVersion1_1, artifactType, o)
 	if err != nil {
@@ -137,86 +126,45 @@ func (c *checked) Read(p []byte) (int, error) {
 }
 
 // Push stores a package and returns the digest of its manifest. It skips content
-// already in the registry and so continues an interrupted push. existed reports whether
-// the registry had everything.
-//
-// Push sends all files first, including those of the referrers, and checks that the
-// registry kept them. Then it sends the manifest, then the referrers. A visible package
-// is therefore complete. Push does not store a file with another digest than recorded.
+// already in the registry and so continues an interrupted push. It sends the files first,
+// then the manifest, then the referrers in the same order. Push does not store a file with
+// another digest than recorded.
 //
 // Errors have the class [diag.Publish].
-func (r *Repository) Push(ctx context.Context, p Package) (digest string, existed bool, err error) {
+func (r *Repository) Push(ctx context.Context, p Package) (digest string, err error) {
 	u := r.upload()
 	if err = u.pack(ctx, p); err == nil {
-		err = u.send(ctx)
+		err = r.try(ctx, func(ctx context.Context) error {
+			if err := u.copy(ctx, u.root); err != nil {
+				return err
+			}
+			return u.list(ctx)
+		})
 	}
-	return u.root.Digest.String(), !u.sent, r.fail(ctx, diag.Publish, err, "pushing %s to %s", u.doing, r)
+	return u.root.Digest.String(), r.fail(ctx, diag.Publish, err, "pushing %s to %s", u.doing, r)
 }
 
-// Refer adds documents about a package in the repository. Like [Repository.Push], it
-// sends their files first.
+// Refer adds documents about a package in the repository.
 func (r *Repository) Refer(ctx context.Context, digest string, referrers []Referrer) (err error) {
 	u := r.upload()
 	if u.root, _, err = r.get(ctx, digest); err == nil {
 		err = u.refer(ctx, referrers)
 	}
 	if err == nil {
-		err = u.send(ctx)
+		err = r.try(ctx, u.list)
 	}
 	return r.fail(ctx, diag.Publish, err, "pushing %s about %s to %s", u.doing, digest, r)
 }
 
-// send copies until everything is in the registry: files, then the manifest, then the
-// referrers.
-func (u *upload) send(ctx context.Context) error {
-	return u.r.try(ctx, func(ctx context.Context) error {
-		for _, d := range append(slices.Clip(u.blobs), u.root) {
-			u.doing = cmp.Or(d.Annotations[ocispec.AnnotationTitle], "the manifest")
-			if err := u.copy(ctx, d); err != nil {
-				return err
-			}
-		}
-		u.doing = "the referrers"
-		return u.list(ctx)
-	})
-}
-
-// copy sends one blob or manifest unless the registry has it, and checks that it kept it.
+// copy sends a blob, or a manifest after what it names, unless the registry has it.
 func (u *upload) copy(ctx context.Context, d ocispec.Descriptor) error {
-	if has, err := u.isKept(ctx, d); has || err != nil {
-		return err
-	}
-	if err := u.push(ctx, d); err != nil {
-		return err
-	}
-	has, err := u.isKept(ctx, d)
-	if err == nil && !has {
-		err = retry.Temporary(errLost, 0) // one of several registries behind a name may be late
-	}
-	return err
-}
-
-// isKept reports whether the registry has a blob or manifest, of the same size.
-func (u *upload) isKept(ctx context.Context, d ocispec.Descriptor) (bool, error) {
-	find := u.r.repo.Blobs().Resolve
-	if d.MediaType == ocispec.MediaTypeImageManifest {
-		find = u.r.repo.Manifests().Resolve
-	}
-	found, err := find(ctx, d.Digest.String())
-	if errors.Is(err, errdef.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil && found.Size == d.Size, err
-}
-
-func (u *upload) push(ctx context.Context, d ocispec.Descriptor) error {
-	u.sent = true
-	from, err := u.Fetch(ctx, d)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	return u.r.repo.Push(ctx, d, from)
+	return oras.CopyGraph(ctx, u, u.r.repo, d, oras.CopyGraphOptions{
+		Concurrency: 1, // for errors that name the file
+		PreCopy: func(_ context.Context, d ocispec.Descriptor) error {
+			u.doing = cmp.Or(d.Annotations[ocispec.AnnotationTitle], "the manifest")
+			return nil
+		},
+	})
 }
 
 // list sends the referrers missing in the package's list, and checks the list again:
@@ -224,18 +172,38 @@ func (u *upload) push(ctx context.Context, d ocispec.Descriptor) error {
 // other's entries.
 func (u *upload) list(ctx context.Context) error {
 	missing, err := u.unlisted(ctx)
+	for _, d := range missing {
+		if err == nil {
+			err = u.attach(ctx, d)
+		}
+	}
 	if err != nil || len(missing) == 0 {
 		return err
-	}
-	for _, d := range missing {
-		if err := u.push(ctx, d); err != nil {
-			return err
-		}
 	}
 	if missing, err = u.unlisted(ctx); len(missing) > 0 && err == nil {
 		err = retry.Temporary(fmt.Errorf("the registry accepted %d referrers and does not list them", len(missing)), 0)
 	}
 	return err
+}
+
+// attach sends a referrer after its file. It sends the manifest even if the registry has
+// it, because only then the registry lists it.
+func (u *upload) attach(ctx context.Context, d ocispec.Descriptor) error {
+	parts, err := content.Successors(ctx, u, d)
+	for _, part := range parts {
+		if err == nil {
+			err = u.copy(ctx, part)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	u.doing = "the referrers"
+	manifest, err := u.Fetch(ctx, d)
+	if err != nil {
+		return err
+	}
+	return u.r.repo.Push(ctx, d, manifest)
 }
 
 // unlisted returns the referrers missing in the package's list.
@@ -244,7 +212,10 @@ func (u *upload) unlisted(ctx context.Context) ([]ocispec.Descriptor, error) {
 		return nil, nil
 	}
 	listed, err := u.r.list(ctx, u.root)
+	if err != nil {
+		return nil, err
+	}
 	return slices.DeleteFunc(slices.Clone(u.referrers), func(d ocispec.Descriptor) bool {
 		return slices.ContainsFunc(listed, func(l ocispec.Descriptor) bool { return l.Digest == d.Digest })
-	}), err
+	}), nil
 }

@@ -26,11 +26,11 @@ import (
 
 var sansPath = cmpopts.IgnoreFields(File{}, "Path")
 
-func push(t *testing.T, r *Repository, p Package) (string, bool) {
+func push(t *testing.T, r *Repository, p Package) string {
 	t.Helper()
-	digest, existed, err := r.Push(t.Context(), p)
+	digest, err := r.Push(t.Context(), p)
 	must.Succeed(t, err)
-	return digest, existed
+	return digest
 }
 
 func TestPushAndFetch(t *testing.T) {
@@ -39,11 +39,7 @@ func TestPushAndFetch(t *testing.T) {
 			at := newPlace(t, referrers)
 			p := sample(t, "a")
 			p.Files = append(p.Files, file(t, "empty", nil))
-			digest, existed, err := at.open(t).Push(t.Context(), p)
-			if err != nil || existed {
-				t.Fatalf("existed %v, %v", existed, err)
-			}
-			reads(t, at.open(t), digest, p)
+			reads(t, at.open(t), push(t, at.open(t), p), p)
 		})
 	}
 }
@@ -86,15 +82,15 @@ func TestOnlyWhatIsNewIsSent(t *testing.T) {
 	for name, referrers := range modes {
 		t.Run(name, func(t *testing.T) {
 			at := newPlace(t, referrers)
-			first, _ := push(t, at.open(t), sample(t, "a"))
+			first := push(t, at.open(t), sample(t, "a"))
 			at.forget()
 			p := sample(t, "a") // from other paths
-			second, existed := push(t, at.open(t), p)
+			second := push(t, at.open(t), p)
 			n := at.count("PUT", "POST", "PATCH")
-			check.That(t, first == second && existed && n == 0, "%s and then %s, existed %v, %d requests that write: %q", first, second, existed, n, at.asked)
+			check.That(t, first == second && n == 0, "%s and then %s, %d requests that write: %q", first, second, n, at.asked)
 			p.Referrers = append(p.Referrers, Referrer{ArtifactType: proofType, File: file(t, "gpu.json", noise("gpu", 77))})
-			_, existed = push(t, at.open(t), p)
-			check.That(t, !existed && at.uploaded.Load() == 77, "existed %v, %d bytes sent", existed, at.uploaded.Load())
+			push(t, at.open(t), p)
+			check.That(t, at.uploaded.Load() == 77, "%d bytes sent", at.uploaded.Load())
 			more := Referrer{ArtifactType: proofType, File: file(t, "more.json", noise("more", 7))}
 			err := at.open(t).Refer(t.Context(), first, []Referrer{more})
 			check.That(t, err == nil && at.uploaded.Load() == 84, "%v, %d bytes sent", err, at.uploaded.Load())
@@ -137,7 +133,7 @@ func TestRefusalsOfAPush(t *testing.T) {
 				place := newPlace(t, true)
 				body := `{"errors":[{"code":"NO_LUCK","message":"see https://x.example/?token=` + secret + ` now\u001b[1m"}]}`
 				place.breaks(on(at[0], at[1], 1000, says(status, body)))
-				_, _, err := place.open(t).Push(t.Context(), sample(t, "a"))
+				_, err := place.open(t).Push(t.Context(), sample(t, "a"))
 				e, ok := errors.AsType[*diag.Error](err)
 				if !ok || e.Code != diag.Publish || e.Hint == "" || !strings.Contains(err.Error(), fmt.Sprint("answered ", status)) || !strings.Contains(err.Error(), "oci://"+place.addr) {
 					t.Fatalf("got %v", err)
@@ -154,38 +150,6 @@ func TestRefusalsOfAPush(t *testing.T) {
 	}
 }
 
-// If a registry confirms a file and does not have it, no manifest may name the file.
-// Push waits for a late registry.
-func TestWhatIsTakenAndNotKept(t *testing.T) {
-	at := newPlace(t, true)
-	p := sample(t, "a")
-	at.breaks(on("PUT", "/blobs/uploads/", 9, says(201, "")))
-	_, _, err := at.open(t).Push(t.Context(), p)
-	e, ok := errors.AsType[*diag.Error](err)
-	check.That(t, errors.Is(err, errLost) && ok && e.Code == diag.Publish && e.Hint != "", "got %v", err)
-	n := at.count("PUT /v2/wheels/horovod/manifests/")
-	check.That(t, n == 0, "%d manifests were sent", n)
-	at = newPlace(t, true) // the registry has another file under the digest, by its size
-	at.breaks(on("HEAD", "/blobs/", 99, func(w http.ResponseWriter) { w.Header().Set("Content-Length", "1") }))
-	_, _, err = at.open(t).Push(t.Context(), p)
-	check.That(t, errors.Is(err, errLost), "got %v", err)
-	at = newPlace(t, true) // the first check after the upload comes too early
-	last := "/blobs/sha256:" + p.Referrers[1].File.SHA256
-	looks := 0
-	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
-		if req.Method != http.MethodHead || !strings.HasSuffix(req.URL.Path, last) {
-			return false
-		}
-		if looks++; looks == 2 {
-			w.WriteHeader(http.StatusNotFound)
-		}
-		return looks == 2
-	})
-	digest, _ := push(t, at.open(t), p)
-	check.That(t, looks == 3, "looked %d times", looks)
-	reads(t, at.open(t), digest, p)
-}
-
 func TestPushTriesAgain(t *testing.T) {
 	for step, answer := range map[string]func(http.ResponseWriter){
 		"500": says(500, ""),
@@ -199,7 +163,7 @@ func TestPushTriesAgain(t *testing.T) {
 		for _, at := range [][2]string{{"HEAD", "/blobs/"}, {"POST", "/blobs/"}, {"PUT", "/blobs/"}, {"PUT", "/manifests/"}, {"GET", "/referrers/"}} {
 			place := newPlace(t, true)
 			place.breaks(on(at[0], at[1], 2, answer))
-			_, _, err := place.open(t).Push(t.Context(), sample(t, "a"))
+			_, err := place.open(t).Push(t.Context(), sample(t, "a"))
 			check.That(t, err == nil, "%s at %s: %v", step, at, err)
 		}
 	}
@@ -212,7 +176,7 @@ func TestAFileThatChangedIsNotStored(t *testing.T) {
 		at := newPlace(t, true)
 		p := sample(t, "a")
 		must.Succeed(t, os.WriteFile(p.Files[0].Path, content, 0o600))
-		_, _, err := at.open(t).Push(t.Context(), p)
+		_, err := at.open(t).Push(t.Context(), p)
 		check.That(t, errors.Is(err, errChanged) && diag.CodeOf(err) == diag.Publish && at.count("POST") <= 2, "%s: %v after %d uploads", name, err, at.count("POST"))
 		found, _ := at.open(t).repo.Blobs().Exists(t.Context(), p.Files[0].descriptor())
 		check.That(t, !found, "%s: it was stored", name)
@@ -239,7 +203,7 @@ func TestWhatIsNoPackage(t *testing.T) {
 	} {
 		at, p := newPlace(t, true), sample(t, "a")
 		change(&p)
-		_, _, err := at.open(t).Push(t.Context(), p)
+		_, err := at.open(t).Push(t.Context(), p)
 		check.That(t, err != nil && strings.Contains(err.Error(), want) && diag.CodeOf(err) == diag.Publish, "want %q, got %v", want, err)
 		n := at.count("PUT /v2/wheels/horovod/manifests/")
 		check.That(t, n == 0, "%s: %d manifests were stored", want, n)
@@ -253,7 +217,7 @@ func TestAReferrerThatWasOverwrittenComesBack(t *testing.T) {
 	p := sample(t, "a")
 	bare := p
 	bare.Referrers = nil
-	digest, _ := push(t, at.open(t), bare)
+	digest := push(t, at.open(t), bare)
 	tag := "/manifests/" + strings.Replace(digest, ":", "-", 1)
 	var lost atomic.Int32
 	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
@@ -274,7 +238,7 @@ func TestAReferrerThatWasOverwrittenComesBack(t *testing.T) {
 		return false
 	})
 	p.Referrers = append(p.Referrers, Referrer{ArtifactType: proofType, File: file(t, "new.json", []byte("{}\n"))})
-	_, _, err = at.open(t).Push(t.Context(), p)
+	_, err = at.open(t).Push(t.Context(), p)
 	check.Fails(t, err, "does not list")
 }
 
@@ -300,12 +264,12 @@ func TestASilentRegistry(t *testing.T) {
 		return r
 	}
 	r := open(Options{silence: 100 * time.Millisecond, retry: retry.Policy{Tries: 2, First: 1, Most: 1}})
-	_, _, err := r.Push(t.Context(), sample(t, "b"))
+	_, err := r.Push(t.Context(), sample(t, "b"))
 	check.That(t, diag.CodeOf(err) == diag.Publish && strings.Contains(err.Error(), "sent nothing for 100ms") && at.count("POST") == 2+5, "got %v after %d", err, at.count("POST"))
 	err = r.Fetch(t.Context(), p.Files[0], t.TempDir())
 	check.That(t, diag.CodeOf(err) == diag.Fetch && strings.Contains(err.Error(), "sent nothing for 100ms"), "got %v", err)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	_, _, err = open(Options{}).Push(ctx, sample(t, "b"))
+	_, err = open(Options{}).Push(ctx, sample(t, "b"))
 	check.That(t, diag.CodeOf(err) == diag.Interrupted, "interrupted: %v", err)
 }

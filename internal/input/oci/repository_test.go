@@ -76,13 +76,13 @@ func TestCredentials(t *testing.T) {
 	at := newPlace(t, true)
 	pass := func(http.ResponseWriter, *http.Request) bool { return false }
 	at.breaks(guard("Basic "+base64.StdEncoding.EncodeToString([]byte("me:"+secret)), pass))
-	_, _, err := at.open(t).Push(t.Context(), sample(t, "a"))
+	_, err := at.open(t).Push(t.Context(), sample(t, "a"))
 	check.That(t, isUnauthorized(err), "without credentials: %v", err)
 	header := logIn(t, at.addr)
-	want, _ := push(t, at.open(t), sample(t, "a"))
+	want := push(t, at.open(t), sample(t, "a"))
 	reads(t, at.open(t), want, sample(t, "a"))
 	at.breaks(guard("Basic other", pass))
-	_, _, err = at.open(t).Push(t.Context(), sample(t, "b"))
+	_, err = at.open(t).Push(t.Context(), sample(t, "b"))
 	check.That(t, isUnauthorized(err), "with wrong ones: %v", err)
 	text := fmt.Sprintf("%v %+v", err, err)
 	check.That(t, !strings.Contains(text, secret) && !strings.Contains(text, header), "it shows the password: %s", text)
@@ -124,7 +124,7 @@ func TestRedirects(t *testing.T) {
 	err := r.Fetch(t.Context(), p.Files[0], t.TempDir())
 	check.That(t, isUnauthorized(err) && !strings.Contains(err.Error(), secret), "got %v", err)
 	status.Store(0)
-	_, _, err = r.Push(t.Context(), sample(t, "b"))
+	_, err = r.Push(t.Context(), sample(t, "b"))
 	check.That(t, errors.Is(err, web.ErrElsewhere) && !strings.Contains(err.Error(), secret), "a push: %v", err)
 	for _, s := range seen {
 		check.That(t, s == "GET " || s == "HEAD ", "the other host saw %q", s)
@@ -146,7 +146,7 @@ func TestUploadsStayWhereTheyAre(t *testing.T) {
 		w.Header().Set("Location", other.URL+"/x?state="+secret)
 		w.WriteHeader(http.StatusAccepted)
 	}))
-	_, _, err := at.open(t).Push(t.Context(), sample(t, "a"))
+	_, err := at.open(t).Push(t.Context(), sample(t, "a"))
 	check.That(t, err != nil && asked.Load() == 0 && !strings.Contains(err.Error(), secret), "%v, the other host was asked %d times", err, asked.Load())
 }
 
@@ -199,8 +199,8 @@ func TestTags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := newPlace(t, referrers)
 			r := at.open(t)
-			a, _ := push(t, r, sample(t, "a"))
-			b, _ := push(t, r, sample(t, "b"))
+			a := push(t, r, sample(t, "a"))
+			b := push(t, r, sample(t, "b"))
 			must.Succeed(t, r.Tag(t.Context(), a, "v1", false))
 			at.forget()
 			err := r.Tag(t.Context(), a, "v1", false)
@@ -225,8 +225,8 @@ func TestTags(t *testing.T) {
 func TestATagThatIsTakenOnTheWay(t *testing.T) {
 	at := newPlace(t, true)
 	r := at.open(t)
-	a, _ := push(t, r, sample(t, "a"))
-	b, _ := push(t, r, sample(t, "b"))
+	a := push(t, r, sample(t, "a"))
+	b := push(t, r, sample(t, "b"))
 	must.Succeed(t, r.Tag(t.Context(), b, "other", false))
 	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
 		if req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, "/manifests/v1") {

@@ -36,7 +36,7 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string, take Taker)
 		return Receipt{}, refused(err)
 	}
 	p.Referrers = slices.DeleteFunc(p.Referrers, func(ref oci.Referrer) bool { return said[ref.File.Name] })
-	digest, _, err := r.Push(ctx, p)
+	digest, err := r.Push(ctx, p)
 	if err != nil {
 		return Receipt{}, err
 	}
