@@ -62,7 +62,7 @@ func runFlags() []cli.Flag {
 func fromFlags() []cli.Flag {
 	return []cli.Flag{
 		trustFlag(),
-		&cli.StringSliceFlag{Name: "from", EnvVars: []string{"BUILDER_FROM"}, Usage: "download a cell published at `PLACE` (" + publish.Sources + ") instead of building it, if a trusted key signed it; repeatable"},
+		&cli.StringSliceFlag{Name: "from", EnvVars: []string{"BUILDER_FROM"}, Usage: "download a cell published at `PLACE` (" + publish.Syntax[publish.Source]() + ") instead of building it, if a trusted key signed it; repeatable"},
 		&cli.BoolFlag{Name: "from-only", EnvVars: []string{"BUILDER_FROM_ONLY"}, Usage: "build nothing: a cell missing at --from is an error"},
 	}
 }

@@ -55,7 +55,7 @@ func publishFlags() []cli.Flag {
 		jsonFlag(),
 		trustFlag(),
 		keyFlag(),
-		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: " + publish.Destinations},
+		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: " + publish.Syntax[publish.Destination]()},
 		channelFlag(attest.Candidate, "publish into the channel"),
 		&cli.BoolFlag{Name: "no-check", Usage: "skip the check of the destination as a client"},
 		insecureFlag(),
@@ -89,7 +89,7 @@ func readPublish(c *cli.Context) (release.Request, error) {
 			WithHint("%s out/<cell> --to file:DIR", c.Command.HelpName))
 	}
 	if o.To == "" {
-		errs = append(errs, diag.Errorf(diag.Usage, "--to: name a destination").WithHint("write %s", publish.Destinations))
+		errs = append(errs, diag.Errorf(diag.Usage, "--to: name a destination").WithHint("write %s", publish.Syntax[publish.Destination]()))
 	}
 	var err error
 	o.Channel, err = readChannel(c)
@@ -133,7 +133,7 @@ func doPromote(c *cli.Context, out term.Printer) error {
 // catalogueFlags are the flags that name a place and the access to it.
 func catalogueFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "at", Usage: "use the destination `DEST`: " + publish.Catalogues},
+		&cli.StringFlag{Name: "at", Usage: "use the destination `DEST`: " + publish.Syntax[publish.Catalogue]()},
 		insecureFlag(),
 		jsonFlag(),
 	}
@@ -144,7 +144,7 @@ func publishedCell(c *cli.Context) (at publish.Catalogue, cell string, err error
 	if c.Args().Len() != 1 {
 		err = diag.Errorf(diag.Usage, "%s: name one cell", c.Command.HelpName).WithHint("list the cells with `builder publish list --at DEST`")
 	}
-	at, e := publish.Open[publish.Catalogue](c.String("at"), publish.Catalogues, publish.Options{Insecure: c.Bool("insecure")})
+	at, e := publish.Open[publish.Catalogue](c.String("at"), publish.Options{Insecure: c.Bool("insecure")})
 	if e != nil {
 		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %w", e))
 	}
@@ -198,7 +198,7 @@ func publishedCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "list the wheels of an index", ArgsUsage: "--at PLACE",
 		Description: "The list is unverified data of the index: builder verify checks a wheel.",
-		Flags:       []cli.Flag{jsonFlag(), &cli.StringFlag{Name: "at", Usage: "list `PLACE`: " + publish.Indexes}},
+		Flags:       []cli.Flag{jsonFlag(), &cli.StringFlag{Name: "at", Usage: "list `PLACE`: " + publish.Syntax[publish.Index]()}},
 		Action:      func(c *cli.Context) error { return doListPublished(c, out) },
 	}
 }
@@ -207,7 +207,7 @@ func doListPublished(c *cli.Context, out term.Printer) error {
 	if err := unexpected(c, 0); err != nil {
 		return err
 	}
-	at, err := publish.Open[publish.Index](c.String("at"), publish.Indexes, publish.Options{})
+	at, err := publish.Open[publish.Index](c.String("at"), publish.Options{})
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--at: %w", err)
 	}

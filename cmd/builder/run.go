@@ -59,14 +59,14 @@ func readRun(c *cli.Context, of plan.Selection) (build.RunRequest, error) {
 		if place == "" && os.Getenv("BUILDER_FROM") == "" {
 			continue // an empty variable means the default
 		}
-		if _, err := publish.Open[publish.Source](place, publish.Sources, publish.Options{}); err != nil {
+		if _, err := publish.Open[publish.Source](place, publish.Options{}); err != nil {
 			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err))
 		}
 		r.From = append(r.From, place)
 	}
 	if r.FromOnly && len(r.From) == 0 {
 		errs = append(errs, diag.Errorf(diag.Usage, "--from-only has no effect without --from").
-			WithHint("name a place with --from ("+publish.Sources+"), or leave out --from-only to build"))
+			WithHint("name a place with --from (%s), or leave out --from-only to build", publish.Syntax[publish.Source]()))
 	}
 	return r, errors.Join(append(errs, home.CheckDir("--out", r.Out))...)
 }

@@ -50,7 +50,7 @@ func verifyFlags() []cli.Flag {
 		jsonFlag(),
 		trustFlag(),
 		channelFlag(attest.Candidate, "require the verdicts of every gate that needs no GPU, or also of the gates on GPUs and a second build:"),
-		&cli.StringSliceFlag{Name: "from", Usage: "take the attestations from `PLACE`: " + publish.Indexes + "; repeatable"},
+		&cli.StringSliceFlag{Name: "from", Usage: "take the attestations from `PLACE`: " + publish.Syntax[publish.Index]() + "; repeatable"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell again from its provenance and compare the bytes"},
 		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign the result as the verdict of gate reproducible, and write it beside the artifact"},
 		offlineFlag("with --rebuild: take everything from the store"),
@@ -75,7 +75,7 @@ func readVerify(c *cli.Context) (judge.VerifyRequest, error) {
 	r.Policy, err = readChannel(c)
 	errs = append(errs, err)
 	for _, place := range r.From {
-		if _, err := publish.Open[publish.Index](place, publish.Indexes, publish.Options{}); err != nil {
+		if _, err := publish.Open[publish.Index](place, publish.Options{}); err != nil {
 			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err))
 		}
 	}

@@ -56,7 +56,7 @@ func TestGateByDigest(t *testing.T) {
 				sees.Keys.Trust = trusted
 				trust, err := sees.Keys.Trusted()
 				must.Succeed(t, err)
-				at, err := publish.Open[publish.Catalogue](place, publish.Catalogues, publish.Options{})
+				at, err := publish.Open[publish.Catalogue](place, publish.Options{})
 				must.Succeed(t, err)
 				return publish.Take(t.Context(), at, done.Published[0].Key, t.TempDir(), trust, attest.Candidate)
 			}

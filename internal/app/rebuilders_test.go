@@ -62,7 +62,7 @@ func TestSecondBuildsInOtherHomes(t *testing.T) {
 		payload := statementIn(t, file)
 		check.That(t, !strings.Contains(payload, dir), "a statement names a directory of its host: %s", payload)
 	}
-	at, err := publish.Open[publish.Catalogue](place, publish.Catalogues, publish.Options{})
+	at, err := publish.Open[publish.Catalogue](place, publish.Options{})
 	must.Succeed(t, err)
 	trusted, err := taker.Keys.Trusted()
 	must.Succeed(t, err)

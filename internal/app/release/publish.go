@@ -45,7 +45,7 @@ func Publish(ctx context.Context, s Setup, r Request) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	to, err := publish.Open[publish.Destination](r.To, publish.Destinations, publish.Options{Insecure: r.Insecure, Send: s.sendWithUV})
+	to, err := publish.Open[publish.Destination](r.To, publish.Options{Insecure: r.Insecure, Send: s.sendWithUV})
 	if err != nil {
 		return Report{}, diag.Errorf(diag.Usage, "--to: %w", err)
 	}

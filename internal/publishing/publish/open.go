@@ -2,6 +2,7 @@ package publish
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"builder/internal/base/diag"
@@ -11,13 +12,22 @@ import (
 	"builder/internal/publishing/upload"
 )
 
-// The syntax of places, by what they do.
-const (
-	Destinations = "file:DIR, oci://HOST/REPOSITORY or pypi:URL"            // of [Destination]
-	Catalogues   = "file:DIR or oci://HOST/REPOSITORY"                      // of [Catalogue]
-	Sources      = "file:DIR, oci://HOST/REPOSITORY or the URL of an index" // of [Source]
-	Indexes      = "file:DIR or the URL of an index"                        // of [Index]
-)
+// A kind of places. The interfaces of its type say what a place can do: [Destination],
+// [Catalogue], [Source] and [Index].
+type kind struct {
+	begins []string // of an address
+	syntax string
+	is     any // a value of the type
+	open   func(text string, o Options) (any, error)
+}
+
+// kinds lists all kinds of places.
+var kinds = []kind{
+	{[]string{"file:"}, "file:DIR", Directory{}, openDirectory},
+	{[]string{oci.Scheme}, "oci://HOST/REPOSITORY", Registry{}, func(text string, o Options) (any, error) { return openRegistry(text, o.Insecure) }},
+	{[]string{upload.Prefix}, "pypi:URL", Server{}, openServer},
+	{[]string{"https://", "http://"}, "the URL of an index", index.Remote{}, func(text string, o Options) (any, error) { return index.OpenRemote(text, o.Store), nil }},
+}
 
 // Options control the connection to a place.
 type Options struct {
@@ -26,30 +36,45 @@ type Options struct {
 	Store    *store.Store // takes the files of an index on the network
 }
 
-// Open parses a place that does what P asks for, with the given syntax. It contacts no
-// server.
-func Open[P any](text, syntax string, o Options) (P, error) {
-	at, err := open(text, o)
-	place, ok := at.(P)
-	if err == nil && !ok {
-		err = diag.Errorf(diag.Usage, "%q is no place for this", text).WithHint("write %s", syntax)
+// Syntax describes the addresses of the places that do what P asks for.
+func Syntax[P any]() string {
+	var all []string
+	for _, k := range kinds {
+		if _, does := k.is.(P); does {
+			all = append(all, k.syntax)
+		}
 	}
-	return place, err
+	last := len(all) - 1
+	return strings.TrimPrefix(strings.Join(all[:last], ", ")+" or "+all[last], " or ")
 }
 
-// open returns nil for a text that is no place.
-func open(text string, o Options) (any, error) {
-	switch scheme, rest, _ := strings.Cut(text, ":"); {
-	case scheme == "file" && strings.TrimPrefix(rest, "//") != "":
-		dir, err := filepath.Abs(strings.TrimPrefix(rest, "//"))
-		return Directory{index.Open(dir), dir}, err
-	case strings.HasPrefix(text, oci.Scheme):
-		return openRegistry(text, o.Insecure)
-	case strings.HasPrefix(text, upload.Prefix):
-		server, err := upload.Open(text, upload.Options{Insecure: o.Insecure, Send: o.Send})
-		return Server{server}, err
-	case scheme == "http" || scheme == "https":
-		return index.OpenRemote(text, o.Store), nil
+// Open returns the place at an address that does what P asks for. It contacts no server.
+func Open[P any](text string, o Options) (place P, err error) {
+	for _, k := range kinds {
+		_, does := k.is.(P)
+		if does && slices.ContainsFunc(k.begins, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
+			at, err := k.open(text, o)
+			place, _ = at.(P)
+			return place, err
+		}
 	}
-	return nil, nil
+	return place, noPlace(text, Syntax[P]())
+}
+
+func noPlace(text, syntax string) error {
+	return diag.Errorf(diag.Usage, "%q is no place for this", text).WithHint("write %s", syntax)
+}
+
+func openDirectory(text string, _ Options) (any, error) {
+	dir := strings.TrimPrefix(strings.TrimPrefix(text, "file:"), "//")
+	if dir == "" {
+		return nil, noPlace(text, "file:DIR")
+	}
+	dir, err := filepath.Abs(dir)
+	return Directory{index.Open(dir), dir}, err
+}
+
+func openServer(text string, o Options) (any, error) {
+	server, err := upload.Open(text, upload.Options{Insecure: o.Insecure, Send: o.Send})
+	return Server{server}, err
 }

@@ -96,7 +96,7 @@ func catalogues(t *testing.T) map[string]Catalogue {
 	}
 	all := map[string]Catalogue{}
 	for name, text := range places {
-		c, err := Open[Catalogue](text, Catalogues, Options{})
+		c, err := Open[Catalogue](text, Options{})
 		must.Succeed(t, err)
 		all[name] = c
 	}
@@ -136,7 +136,7 @@ func registry(t *testing.T) Registry {
 	t.Helper()
 	address, stop := ocitest.Serve(true)
 	t.Cleanup(stop)
-	place, err := Open[Registry](address, Catalogues, Options{})
+	place, err := Open[Registry](address, Options{})
 	must.Succeed(t, err)
 	return place
 }
@@ -184,7 +184,7 @@ func TestClients(t *testing.T) {
 	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
 		t.Skipf("this host has no pip: %s", out)
 	}
-	place, err := Open[Directory]("file:"+t.TempDir(), Catalogues, Options{})
+	place, err := Open[Directory]("file:"+t.TempDir(), Options{})
 	must.Succeed(t, err)
 	b := bundle(t, "1.0+rocm5.7")
 	r, err := place.Put(t.Context(), b, "candidate", taken)

@@ -32,7 +32,7 @@ type listed struct {
 func OpenStatements(ctx context.Context, from []string, kept *store.Store, scratch string) (Statements, error) {
 	s := Statements{scratch: scratch}
 	for _, text := range from {
-		source, err := Open[Index](text, Indexes, Options{Store: kept})
+		source, err := Open[Index](text, Options{Store: kept})
 		if err != nil {
 			return s, diag.Errorf(diag.Usage, "--from: %w", err)
 		}

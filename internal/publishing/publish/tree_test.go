@@ -37,7 +37,7 @@ func treeBundle(t *testing.T) Bundle {
 // pip would treat an archive in an index as a source distribution.
 func TestTreesAreInNoPythonIndex(t *testing.T) {
 	dir := t.TempDir()
-	place, err := Open[Directory]("file:"+dir, Catalogues, Options{})
+	place, err := Open[Directory]("file:"+dir, Options{})
 	must.Succeed(t, err)
 	b := treeBundle(t)
 	r := put(t, place, b, "candidate")

@@ -80,7 +80,7 @@ func remedy(err error) string {
 
 // take copies a published cell, verifies it and stores it as a result of this host.
 func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
-	source, err := publish.Open[publish.Source](place, publish.Sources, publish.Options{Store: f.Store})
+	source, err := publish.Open[publish.Source](place, publish.Options{Store: f.Store})
 	if err != nil {
 		return err
 	}
