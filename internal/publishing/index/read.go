@@ -67,9 +67,35 @@ type Vet func(offered, said []artifact.Artifact) ([]artifact.Artifact, error)
 // Limits of the statements taken before a vet runs.
 const (
 	maxStatements = 256
-	maxStatement  = 32 << 20  // bytes
 	maxSaid       = 128 << 20 // bytes of all statements
 )
+
+// Bring brings the statements about an artifact, and then the files admitted by vet. get
+// brings a file to its path and checks its digest.
+func Bring(offered, said []artifact.Artifact, vet Vet, get func(artifact.Artifact) error) error {
+	if len(said) > maxStatements {
+		return fmt.Errorf("the source lists %d statements, the limit is %d", len(said), maxStatements)
+	}
+	left := int64(maxSaid)
+	for _, a := range said {
+		if left -= a.Size; a.Size <= 0 || left < 0 { // nobody has verified the size yet
+			return fmt.Errorf("%s: the source lists %d bytes, the limit is %d for all statements", a.Name, a.Size, maxSaid)
+		}
+		if err := get(a); err != nil {
+			return err
+		}
+	}
+	admitted, err := vet(offered, said)
+	if err != nil {
+		return err
+	}
+	for _, a := range admitted {
+		if err := get(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Take copies the files of a record to dir: first the statements about the wheel, then
 // the files admitted by vet. It checks every digest.
@@ -88,50 +114,18 @@ func (x reader) Take(ctx context.Context, r Record, dir string, vet Vet) (artifa
 			offered = append(offered, a)
 		}
 	}
-	from := func(a artifact.Artifact) store.Place {
-		rel, _ := filepath.Rel(dir, a.Path) // cannot fail: the path was joined to dir
-		return x.place(path.Join(filesDir, r.Project, filepath.ToSlash(rel)))
-	}
-	if err := takeSaid(ctx, said, from); err != nil {
-		return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
-	}
-	admitted, err := vet(offered, said)
-	if err != nil {
-		return wheel, err
-	}
-	for _, a := range admitted {
+	return wheel, Bring(offered, said, vet, func(a artifact.Artifact) error {
+		rel, err := filepath.Rel(dir, a.Path)
 		fetched := a
-		if fetched.Path, err = x.fetch(ctx, a, from(a)); err != nil {
-			return wheel, err
+		if err == nil {
+			fetched.Path, err = x.fetch(ctx, a, x.place(path.Join(filesDir, r.Project, filepath.ToSlash(rel))))
 		}
-		if err := put(a.Path, fetched); err != nil {
-			return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
+		if err == nil {
+			err = put(a.Path, fetched)
 		}
-	}
-	return wheel, nil
-}
-
-// takeSaid copies the statements about an artifact. Their sizes are not verified yet,
-// so they must be small, and they bypass the store.
-func takeSaid(ctx context.Context, said []artifact.Artifact, from func(artifact.Artifact) store.Place) error {
-	left := int64(maxSaid)
-	if len(said) > maxStatements {
-		return fmt.Errorf("the source lists %d statements, the limit is %d", len(said), maxStatements)
-	}
-	for _, a := range said {
-		if left -= a.Size; a.Size < 0 || a.Size > maxStatement || left < 0 {
-			return fmt.Errorf("%s: the source lists %d bytes, the limit is %d for a statement and %d for all", a.Name, a.Size, maxStatement, maxSaid)
-		}
-		data, err := store.Small(ctx, from(a), a.Size)
 		if err != nil {
-			return err
+			return fmt.Errorf("taking %s: %w", r.Filename, err)
 		}
-		if sum := hexSum(data); sum != a.SHA256 {
-			return fmt.Errorf("%s %w: it has sha256 %s, the index lists %s", a.Name, artifact.ErrChanged, sum, a.SHA256)
-		}
-		if err := putBytes(a.Path, data); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }

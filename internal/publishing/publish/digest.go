@@ -67,7 +67,7 @@ func (d Digest) Attach(ctx context.Context, a artifact.Artifact, trust signing.T
 	if err != nil {
 		return refused(err)
 	}
-	missing := slices.DeleteFunc(beside.Documents, func(d attest.Document) bool { return there[d.Name] })
+	missing := slices.DeleteFunc(beside.Documents, func(d attest.Document) bool { return has(there, d.Name) })
 	if len(missing) == 0 {
 		return nil
 	}

@@ -35,7 +35,7 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string, take Taker)
 	if err != nil {
 		return Receipt{}, refused(err)
 	}
-	p.Referrers = slices.DeleteFunc(p.Referrers, func(ref oci.Referrer) bool { return said[ref.File.Name] })
+	p.Referrers = slices.DeleteFunc(p.Referrers, func(ref oci.Referrer) bool { return has(said, ref.File.Name) })
 	digest, err := r.Push(ctx, p)
 	if err != nil {
 		return Receipt{}, err
@@ -83,10 +83,10 @@ func (r Registry) find(ctx context.Context, key string) (digest string, err erro
 	return digest, err
 }
 
-// published returns the digest of the package with a key and the names of its statements,
-// or none if the repository lacks it. Statements of the first builder are not replaced if
-// another builder publishes the same bytes.
-func (r Registry) published(ctx context.Context, key string) (digest string, said map[string]bool, err error) {
+// published returns the digest of the package with a key and its statements, or none if
+// the repository lacks it. Statements of the first builder are not replaced if another
+// builder publishes the same bytes.
+func (r Registry) published(ctx context.Context, key string) (digest string, said []oci.File, err error) {
 	digest, err = r.find(ctx, key)
 	if errors.Is(err, ErrNotPublished) {
 		return "", nil, nil
@@ -97,16 +97,22 @@ func (r Registry) published(ctx context.Context, key string) (digest string, sai
 	return digest, said, err
 }
 
-// said returns the names of the statements about a package.
-func (r Registry) said(ctx context.Context, digest string) (map[string]bool, error) {
+// said returns the statements about a package. It skips referrers of other types. Two
+// publishers at once can leave a statement twice: one is enough.
+func (r Registry) said(ctx context.Context, digest string) (said []oci.File, err error) {
 	all, err := r.Referrers(ctx, digest)
-	names := map[string]bool{}
 	for _, ref := range all {
 		for _, f := range ref.Files {
-			names[f.Name] = true
+			if ref.ArtifactType == bundleType && !has(said, f.Name) {
+				said = append(said, f)
+			}
 		}
 	}
-	return names, err
+	return said, err
+}
+
+func has(files []oci.File, name string) bool {
+	return slices.ContainsFunc(files, func(f oci.File) bool { return f.Name == name })
 }
 
 // Bring implements [Source].
@@ -126,76 +132,32 @@ func (r Registry) bringDigest(ctx context.Context, digest, key, dir string, vet 
 	return r.bring(ctx, m, key, dir, vet)
 }
 
-// bring copies the files of a package to dir and returns the path of its main file.
+// bring copies the files of a package to dir and returns the path of its main file: the
+// wheel or the archive.
 func (r Registry) bring(ctx context.Context, m oci.Manifest, key, dir string, vet index.Vet) (string, error) {
-	found, ok := artifactOf(m)
-	if !ok {
+	main := slices.IndexFunc(m.Files, func(f oci.File) bool { return filepath.Ext(f.Name) == ".whl" || f.MediaType == treeType })
+	if main < 0 {
 		return "", fmt.Errorf("%s@%s holds neither a wheel nor an archive of a tree", r, m.Digest)
 	}
-	path := filepath.Join(dir, found.Name)
-	said, err := r.bringSaid(ctx, m.Digest, attest.Dir(path))
+	files := slices.Concat(m.Files[main:main+1], m.Files[:main], m.Files[main+1:])
+	path := filepath.Join(dir, files[0].Name)
+	said, err := r.said(ctx, m.Digest)
 	if err != nil {
 		return "", err
 	}
-	files := append([]oci.File{found}, slices.DeleteFunc(m.Files, func(f oci.File) bool { return f.Name == found.Name })...)
-	offered := make([]artifact.Artifact, len(files))
-	for i, f := range files {
-		offered[i] = artifact.Artifact{Name: f.Name, Path: filepath.Join(dir, f.Name), SHA256: f.SHA256, Size: f.Size, Key: key}
-	}
-	if offered, err = vet(offered, said); err != nil {
-		return "", err
-	}
-	for i, a := range offered {
-		files[i].Size = a.Size
-		if err := r.Fetch(ctx, files[i], dir); err != nil {
-			return "", err
+	local := func(in string, files []oci.File) (all []artifact.Artifact) {
+		for _, f := range files {
+			all = append(all, artifact.Artifact{Name: f.Name, Path: filepath.Join(in, f.Name), SHA256: f.SHA256, Size: f.Size, Key: key})
 		}
+		return all
 	}
-	return path, nil
-}
-
-// artifactOf returns the main file of a package: its wheel or archive.
-func artifactOf(m oci.Manifest) (oci.File, bool) {
-	i := slices.IndexFunc(m.Files, func(f oci.File) bool { return filepath.Ext(f.Name) == ".whl" || f.MediaType == treeType })
-	if i < 0 {
-		return oci.File{}, false
-	}
-	return m.Files[i], true
-}
-
-// maxSaid limits the statements about a package, in bytes. They are unverified when
-// they arrive.
-const maxSaid = 128 << 20
-
-// bringSaid copies the statements about a package to dir and returns them. It skips
-// referrers of other types.
-func (r Registry) bringSaid(ctx context.Context, digest, dir string) (said []artifact.Artifact, err error) {
-	all, err := r.Referrers(ctx, digest)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	left := int64(maxSaid)
-	for _, ref := range all {
-		if ref.ArtifactType != bundleType {
-			continue
+	return path, index.Bring(local(dir, files), local(attest.Dir(path), said), vet, func(a artifact.Artifact) error {
+		in := filepath.Dir(a.Path)
+		if err := os.MkdirAll(in, 0o755); err != nil {
+			return err
 		}
-		for _, f := range ref.Files {
-			if slices.ContainsFunc(said, func(a artifact.Artifact) bool { return a.Name == f.Name }) {
-				continue // two publishers at once: one statement is enough
-			}
-			if left -= f.Size; left < 0 {
-				return nil, fmt.Errorf("the statements about %s@%s have more than %d bytes", r, digest, maxSaid)
-			}
-			if err := r.Fetch(ctx, f, dir); err != nil {
-				return nil, err
-			}
-			said = append(said, artifact.Artifact{Name: f.Name, Path: filepath.Join(dir, f.Name)})
-		}
-	}
-	return said, nil
+		return r.Fetch(ctx, fileOf(a, besideType), in)
+	})
 }
 
 // Find implements [Catalogue]. It knows a cell by the tags of [Registry.Put].

@@ -11,6 +11,7 @@ import (
 
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
+	"builder/internal/input/store"
 	"builder/internal/publishing/index"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
@@ -73,7 +74,9 @@ func TestNothingIsTakenBeforeTheVet(t *testing.T) {
 				files.ServeHTTP(w, r)
 			}))
 			defer server.Close()
-			remote, err := Open[Source](server.URL, Sources, Options{})
+			kept, err := store.Open(t.TempDir())
+			must.Succeed(t, err)
+			remote, err := Open[Source](server.URL, Options{Store: kept})
 			must.Succeed(t, err)
 			places = append(places, remote)
 		}
