@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -208,10 +209,9 @@ func normalise(from, dir string, e lock.Entry) (artifact.Artifact, error) {
 		replace[w.DistInfo+"/METADATA"] = wheel.Described(metadata)
 	}
 	path := filepath.Join(dir, filepath.Base(from))
-	out, err := atomicfile.Create(path)
-	if err == nil {
-		err = out.Finish(wheel.Normalise(out, w, wheel.Options{Epoch: time.Unix(e.Epoch, 0), Replace: replace}))
-	}
+	err = atomicfile.Make(path, func(out io.Writer) error {
+		return wheel.Normalise(out, w, wheel.Options{Epoch: time.Unix(e.Epoch, 0), Replace: replace})
+	})
 	if err != nil {
 		return artifact.Artifact{}, fmt.Errorf("writing the wheel: %w", err)
 	}

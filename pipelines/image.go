@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -97,35 +98,25 @@ func (c *cell) cpythonTar(ctx context.Context, python image.CPython) (string, er
 	if !ok {
 		return "", diag.Errorf(diag.Fetch, "%s is not in the store", python.Filename())
 	}
-	return c.archive(ctx, "cpython-"+shortDigest(python.SHA256+python.Folder), exists, func(path string) error {
-		out, err := atomicfile.Create(path)
-		if err != nil {
-			return err
-		}
-		return out.Finish(cpython.Write(out, jar, python.Filename(), python.Folder, image.CPythonDir))
+	return c.archive(ctx, "cpython-"+shortDigest(python.SHA256+python.Folder), func(w io.Writer) error {
+		return cpython.Write(w, jar, python.Filename(), python.Folder, image.CPythonDir)
 	})
 }
 
 // archive returns the path of a tar file in the scratch directory, which the next run uses
-// again. fill writes it unless it is whole. Of several processes with one home, one writes
+// again. fill writes it if there is none. Of several processes with one home, one writes
 // it: an engine that reads the file while another replaces it says "mod time changed".
-func (e *Engine) archive(ctx context.Context, name string, isWhole func(path string) bool, fill func(path string) error) (string, error) {
+func (e *Engine) archive(ctx context.Context, name string, fill func(io.Writer) error) (string, error) {
 	path := filepath.Join(e.Scratch, name+".tar")
 	free, err := store.Lock(ctx, path+".lock", nil)
 	if err != nil {
 		return "", err
 	}
 	defer free()
-	if isWhole(path) {
+	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	return path, fill(path)
-}
-
-// exists reports whether there is a file. It is whole, because it is written atomically.
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	return path, atomicfile.Make(path, fill)
 }
 
 // pulled returns a container of a registry image, from the store if it has the image.
@@ -149,12 +140,8 @@ func (c *cell) pulled(ctx context.Context, ctr *dagger.Container, pin lock.Image
 
 // layout returns the path of the archive of a stored image.
 func (c *cell) layout(ctx context.Context, digest string) (string, error) {
-	return c.archive(ctx, "image-"+strings.ReplaceAll(digest, ":", "-"), exists, func(path string) error {
-		out, err := atomicfile.Create(path)
-		if err != nil {
-			return err
-		}
-		return out.Finish(oci.Layout(out, c.Store, digest))
+	return c.archive(ctx, "image-"+strings.ReplaceAll(digest, ":", "-"), func(w io.Writer) error {
+		return oci.Layout(w, c.Store, digest)
 	})
 }
 
@@ -164,8 +151,7 @@ func Pulled(scratch, digest string) string {
 	return filepath.Join(scratch, "pulled-"+strings.ReplaceAll(digest, ":", "-"))
 }
 
-// bootstrap returns the path of the first layer of a Debian root file system. It reuses
-// the file for the same list of packages if its digest is unchanged.
+// bootstrap returns the path of the first layer of a Debian root file system.
 func (c *cell) bootstrap(ctx context.Context, pin lock.ImagePin) (string, error) {
 	var debs []deb.Deb
 	var list strings.Builder
@@ -181,47 +167,9 @@ func (c *cell) bootstrap(ctx context.Context, pin lock.ImagePin) (string, error)
 		fmt.Fprintln(&list, p.SHA256)
 	}
 	fmt.Fprintln(&list, firstID)
-	return c.archive(ctx, "bootstrap-"+shortDigest(list.String()), c.intact, func(path string) error {
-		if err := deb.Bootstrap(path, debs, firstID); err != nil {
-			return err
-		}
-		made, err := store.Of(path)
-		if err != nil {
-			return err
-		}
-		return atomicfile.Write(path+sumEnd, []byte(made.SHA256))
+	return c.archive(ctx, "bootstrap-"+shortDigest(list.String()), func(w io.Writer) error {
+		return deb.Bootstrap(w, c.Scratch, debs, firstID)
 	})
-}
-
-// sumEnd is the end of the name of the file with the digest of an archive.
-const sumEnd = ".sha256"
-
-// intact reports whether an archive has the digest in the file beside it. An archive has a
-// hundred megabytes and every cell asks several times, so a file that has not changed
-// since is read once.
-func (e *Engine) intact(archive string) bool {
-	info, err := os.Stat(archive)
-	if err != nil {
-		return false
-	}
-	if seen, ok := e.checked.Load(archive); ok && unchanged(seen.(os.FileInfo), info) {
-		return true
-	}
-	want, err := os.ReadFile(archive + sumEnd)
-	if err != nil {
-		return false
-	}
-	made, err := store.Of(archive)
-	if err != nil || string(want) != made.SHA256 {
-		return false
-	}
-	e.checked.Store(archive, info)
-	return true
-}
-
-// unchanged reports whether two looks saw the same file with the same size and time.
-func unchanged(a, b os.FileInfo) bool {
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
 // probe runs the command of every fact and compares the output.

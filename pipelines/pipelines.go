@@ -94,8 +94,7 @@ type Engine struct {
 	// Registries are the mirrors to pull images from.
 	Registries oci.Mirrors
 
-	begun   sync.Map // run-times that [Engine.prepare] began; one is enough for all cells that have it
-	checked sync.Map // information about archives of [cell.bootstrap] whose digest was checked, by path
+	begun sync.Map // run-times that [Engine.prepare] began; one is enough for all cells that have it
 }
 
 var _ run.Engine = (*Engine)(nil)

@@ -4,7 +4,6 @@
 package atomicfile
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -12,52 +11,41 @@ import (
 	"strings"
 )
 
-// Write replaces the file at path with content.
-func Write(path string, content []byte) error {
-	f, err := Create(path)
+// Make replaces the file at path with what fill writes, and makes missing directories. If
+// fill fails, the file does not change. A killed process leaves a hidden file with another
+// name, which is never read.
+func Make(path string, fill func(io.Writer) error) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(content)
-	return f.Finish(err)
-}
-
-// A File is the new content of a file, in a temporary file of the same directory.
-type File struct {
-	temp *os.File
-	path string
-}
-
-// Create begins to replace the file at path. The caller writes the content and calls
-// Finish. A killed process leaves a hidden file with another name, which is never read.
-func Create(path string) (*File, error) {
-	dir, name := filepath.Split(path)
-	temp, err := os.CreateTemp(cmp.Or(dir, "."), "."+name+".*.tmp")
-	return &File{temp, path}, err
-}
-
-// Write implements [io.Writer].
-func (f *File) Write(p []byte) (int, error) { return f.temp.Write(p) }
-
-// Finish replaces the file, unless the caller could not write its content: then nothing
-// changes, and Finish returns the error of the caller.
-func (f *File) Finish(err error) error {
+	err = fill(temp)
 	if err == nil {
-		err = errors.Join(f.temp.Chmod(0o644), f.temp.Sync()) // on disk before the rename
+		err = errors.Join(temp.Chmod(0o644), temp.Sync()) // on disk before the rename
 	}
-	err = errors.Join(err, f.temp.Close())
-	if err == nil {
-		err = os.Rename(f.temp.Name(), f.path)
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(f.temp.Name()))
+		return errors.Join(err, os.Remove(temp.Name()))
 	}
-	return syncDir(filepath.Dir(f.path))
+	renamed, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(renamed.Sync(), renamed.Close())
 }
 
-// IsTemp reports whether a name is that of an unfinished [File].
-func IsTemp(name string) bool {
-	return strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".tmp")
+// Write replaces the file at path with content.
+func Write(path string, content []byte) error {
+	return Make(path, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
 }
 
 // Copy replaces the file at to with the content of the file at from, which may be on
@@ -68,19 +56,13 @@ func Copy(from, to string) error {
 		return err
 	}
 	defer src.Close()
-	f, err := Create(to)
-	if err != nil {
+	return Make(to, func(w io.Writer) error {
+		_, err := io.Copy(w, src)
 		return err
-	}
-	_, err = io.Copy(f, src)
-	return f.Finish(err)
+	})
 }
 
-// syncDir makes a rename in dir durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+// IsTemp reports whether a name is that of an unfinished file.
+func IsTemp(name string) bool {
+	return strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".tmp")
 }

@@ -10,7 +10,7 @@ import (
 	"builder/test/kit/must"
 )
 
-func TestWriteAndFinish(t *testing.T) {
+func TestMake(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, content := range []string{"first", "second", ""} {
 		must.Succeed(t, Write(path, []byte(content)))
@@ -23,10 +23,10 @@ func TestWriteAndFinish(t *testing.T) {
 	}
 	// Content that could not be written changes nothing and leaves no file.
 	broken := errors.New("broken")
-	half, err := Create(path)
-	must.Succeed(t, err)
-	_, err = io.WriteString(half, "half")
-	err = half.Finish(errors.Join(err, broken))
+	err := Make(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, "half")
+		return errors.Join(err, broken)
+	})
 	if data, readErr := os.ReadFile(path); !errors.Is(err, broken) || readErr != nil || string(data) != "" {
 		t.Errorf("%v, %q, %v", err, data, readErr)
 	}
@@ -40,7 +40,7 @@ func TestWriteAndFinish(t *testing.T) {
 
 func TestWriteHere(t *testing.T) {
 	t.Chdir(t.TempDir())
-	must.Succeed(t, Write("file", []byte("x")))
+	must.Succeed(t, Write("file", []byte("x")), Write("a/b/file", []byte("x")))
 }
 
 func TestCopy(t *testing.T) {

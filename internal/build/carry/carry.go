@@ -37,11 +37,7 @@ const (
 func Write(to string, blobs []store.Blob, open func(store.Blob) (io.ReadCloser, error)) error {
 	blobs = slices.SortedFunc(slices.Values(blobs), func(a, b store.Blob) int { return cmp.Compare(a.SHA256, b.SHA256) })
 	blobs = slices.CompactFunc(blobs, func(a, b store.Blob) bool { return a.SHA256 == b.SHA256 })
-	out, err := atomicfile.Create(to)
-	if err == nil {
-		err = out.Finish(write(out, blobs, open))
-	}
-	if err != nil {
+	if err := atomicfile.Make(to, func(w io.Writer) error { return write(w, blobs, open) }); err != nil {
 		return fmt.Errorf("writing %s: %w", to, err)
 	}
 	return nil

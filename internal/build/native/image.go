@@ -171,11 +171,7 @@ func writeImage(to string, members map[string]member, build string) error {
 	if image, err = mutate.AppendLayers(image, layer); err != nil {
 		return err
 	}
-	out, err := atomicfile.Create(to)
-	if err != nil {
-		return err
-	}
-	return out.Finish(tarball.Write(tag, image, out))
+	return atomicfile.Make(to, func(w io.Writer) error { return tarball.Write(tag, image, w) })
 }
 
 // writeLayer writes the files and their directories, sorted by path.

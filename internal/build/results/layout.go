@@ -1,6 +1,8 @@
 package results
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,11 +23,6 @@ func (r *Results) layOut(found run.Result, dir, key string) error {
 			return err
 		}
 	}
-	if len(found.Attestations) > 0 {
-		if err := os.MkdirAll(said, 0o755); err != nil {
-			return err
-		}
-	}
 	if err := clearFolders(dir, found.Artifacts); err != nil {
 		return err
 	}
@@ -42,7 +39,7 @@ func (r *Results) layOut(found run.Result, dir, key string) error {
 	return nil
 }
 
-// clearFolders creates the folders of artifacts and removes all other files from them.
+// clearFolders removes all other files from the folders of artifacts.
 // A folder of wheels is used as a whole, so it must hold nothing else.
 func clearFolders(dir string, artifacts []artifact.Artifact) error {
 	wanted := map[string][]string{}
@@ -53,11 +50,8 @@ func clearFolders(dir string, artifacts []artifact.Artifact) error {
 	}
 	for folder, names := range wanted {
 		in := filepath.Join(dir, folder)
-		if err := os.MkdirAll(in, 0o755); err != nil {
-			return err
-		}
 		there, err := os.ReadDir(in)
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		for _, file := range there {

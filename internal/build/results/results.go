@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -176,9 +175,6 @@ func (r *Results) FindKey(key, dir string) (run.Result, bool, error) {
 		if _, err := r.store.Use(blob(a)); err != nil {
 			return run.Result{}, false, nil
 		}
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return run.Result{}, false, err
 	}
 	if err := r.layOut(found, dir, key); err != nil {
 		return run.Result{}, false, err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -159,11 +158,7 @@ const TestsDir = "tests"
 // keeper returns a function that writes result files below the directory of a cell.
 func keeper(dir string) func(name string, data []byte) error {
 	return func(name string, data []byte) error {
-		at := filepath.Join(dir, TestsDir)
-		if err := os.MkdirAll(at, 0o755); err != nil {
-			return err
-		}
-		return atomicfile.Write(filepath.Join(at, name), data)
+		return atomicfile.Write(filepath.Join(dir, TestsDir, name), data)
 	}
 }
 

@@ -70,11 +70,7 @@ func (f folder) add(artifacts []artifact.Artifact) error {
 
 func (f folder) write(names []string) error {
 	slices.Sort(names)
-	err := os.MkdirAll(filepath.Dir(f.list), 0o755)
-	if err == nil {
-		err = atomicfile.Write(f.list, []byte(strings.Join(slices.Compact(names), "\n")+"\n"))
-	}
-	if err != nil {
+	if err := atomicfile.Write(f.list, []byte(strings.Join(slices.Compact(names), "\n")+"\n")); err != nil {
 		return fmt.Errorf("listing the artifacts: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -348,10 +349,7 @@ func (s Sealer) write(dir, name string, about []artifact.Artifact, predicateType
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	if _, err := list(dir); err != nil { // refuse a folder Read would refuse, such as a link
+	if _, err := list(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // refuse what Read would refuse, such as a link
 		return err
 	}
 	return writeFile(filepath.Join(dir, name), signed)

@@ -4,7 +4,6 @@
 package artifact
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -60,14 +59,11 @@ func Copy(a Artifact, to string) error {
 		return err
 	}
 	defer from.Close()
-	out, err := atomicfile.Create(to)
-	if err != nil {
+	return atomicfile.Make(to, func(w io.Writer) error {
+		_, sum, err := regular.Digest(io.TeeReader(io.LimitReader(from, a.Size+1), w))
+		if err == nil && sum != a.SHA256 {
+			err = fmt.Errorf("%s %w: sha256 is %s, was %s", a.Name, ErrChanged, sum, a.SHA256)
+		}
 		return err
-	}
-	h := sha256.New()
-	_, err = io.Copy(io.MultiWriter(out, h), io.LimitReader(from, a.Size+1))
-	if sum := fmt.Sprintf("%x", h.Sum(nil)); err == nil && sum != a.SHA256 {
-		err = fmt.Errorf("%s %w: sha256 is %s, was %s", a.Name, ErrChanged, sum, a.SHA256)
-	}
-	return out.Finish(err)
+	})
 }

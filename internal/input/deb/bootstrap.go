@@ -33,22 +33,22 @@ type Deb struct {
 // Bootstrap writes an OCI image archive with one layer: the unpacked packages, a file
 // system in which dpkg can run. The bytes depend only on the packages and on firstID,
 // the user id in the layer for the packages' root. Bootstrap verifies the digest of
-// every file before it reads it.
-func Bootstrap(archive string, debs []Deb, firstID int) error {
-	dir, err := os.MkdirTemp(filepath.Dir(archive), ".bootstrap-*")
+// every file before it reads it. It unpacks below scratch.
+func Bootstrap(w io.Writer, scratch string, debs []Deb, firstID int) error {
+	dir, err := os.MkdirTemp(scratch, "bootstrap-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	file, image := filepath.Join(dir, "layer.tar.zst"), filepath.Join(dir, "image.tar")
+	file := filepath.Join(dir, "layer.tar.zst")
 	packed, plain, err := compress(file, func(w io.Writer) error { return writeLayer(w, dir, debs, firstID) })
 	if err != nil {
 		return fmt.Errorf("making the bootstrap layer: %w", err)
 	}
-	if err := writeImage(image, file, packed, plain); err != nil {
+	if err := writeImage(w, file, packed, plain); err != nil {
 		return fmt.Errorf("making the bootstrap image: %w", err)
 	}
-	return os.Rename(image, archive)
+	return nil
 }
 
 // compress writes a layer to a file, compressed with Zstandard. The engine reads the layer
@@ -252,7 +252,7 @@ func place(name string) (string, error) {
 
 // writeImage writes a tar of an OCI image layout with the layer of a file, whose digest
 // without compression is plain.
-func writeImage(image, file string, packed ocispec.Descriptor, plain digest.Digest) error {
+func writeImage(w io.Writer, file string, packed ocispec.Descriptor, plain digest.Digest) error {
 	content := map[digest.Digest][]byte{}
 	document := func(mediaType string, v any) (ocispec.Descriptor, error) {
 		data, err := json.Marshal(v)
@@ -268,16 +268,13 @@ func writeImage(image, file string, packed ocispec.Descriptor, plain digest.Dige
 		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "config": config, "layers": []ocispec.Descriptor{packed},
 	})
 	manifest.Platform = &ocispec.Platform{Architecture: "amd64", OS: "linux"}
-	out, err3 := os.Create(image)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	defer out.Close()
-	err := oci.WriteLayout(out, []ocispec.Descriptor{manifest, config, packed}, func(d ocispec.Descriptor) (io.ReadCloser, error) {
+	return oci.WriteLayout(w, []ocispec.Descriptor{manifest, config, packed}, func(d ocispec.Descriptor) (io.ReadCloser, error) {
 		if data, ok := content[d.Digest]; ok {
 			return io.NopCloser(bytes.NewReader(data)), nil
 		}
 		return os.Open(file)
 	})
-	return errors.Join(err, out.Close())
 }

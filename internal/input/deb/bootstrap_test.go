@@ -17,6 +17,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
@@ -56,6 +57,10 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+func bootstrap(archive string, debs []Deb) error {
+	return atomicfile.Make(archive, func(w io.Writer) error { return Bootstrap(w, filepath.Dir(archive), debs, 0) })
+}
+
 // entries reads a tar archive. It returns the headers as text and the contents of the
 // files.
 func entries(t *testing.T, archive io.Reader) (headers []string, files map[string][]byte) {
@@ -79,7 +84,7 @@ func entries(t *testing.T, archive io.Reader) (headers []string, files map[strin
 func bootstrapped(t *testing.T, debs ...Deb) []byte {
 	t.Helper()
 	archive := filepath.Join(t.TempDir(), "image.tar")
-	must.Succeed(t, Bootstrap(archive, debs, 0))
+	must.Succeed(t, bootstrap(archive, debs))
 	content, err := os.ReadFile(archive)
 	must.Succeed(t, err)
 	if left, _ := os.ReadDir(filepath.Dir(archive)); len(left) != 1 {
@@ -233,7 +238,7 @@ func TestBootstrapRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := filepath.Join(t.TempDir(), "image.tar")
-			err := Bootstrap(archive, []Deb{pack(t, "hostile", c.items...)}, 0)
+			err := bootstrap(archive, []Deb{pack(t, "hostile", c.items...)})
 			if err == nil || !strings.Contains(err.Error(), "package hostile: ") || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
@@ -293,7 +298,7 @@ func TestBootstrapRefusesSparseFiles(t *testing.T) {
 			if err != nil || h.Size != 1<<40 {
 				t.Fatalf("the archive is not what it should be: %+v, %v", h, err)
 			}
-			err = Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "hostile", debOf(t, ".gz", archive))}, 0)
+			err = bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "hostile", debOf(t, ".gz", archive))})
 			if err == nil || !strings.Contains(err.Error(), `"./x" is not a file, directory or link`) {
 				t.Errorf("got %v", err)
 			}
@@ -318,7 +323,7 @@ func TestBootstrapDropsSizesOfWhatHasNone(t *testing.T) {
 
 func TestPackagesThatDoNotGoTogether(t *testing.T) {
 	one, two := pack(t, "one", dir("./etc/"), file("./etc/x", "1")), pack(t, "two", dir("./etc/"), file("./etc/x", "2"))
-	err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{one, two}, 0)
+	err := bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{one, two})
 	if err == nil || !strings.Contains(err.Error(), "package two: etc/x is also in package one") {
 		t.Errorf("got %v", err)
 	}
@@ -336,7 +341,7 @@ func TestBootstrapNamesEveryBadPackage(t *testing.T) {
 		debs = append(debs, d)
 	}
 	debs = append(debs, locked(t, "third", []byte("no package")), Deb{Package{Name: "fourth"}, filepath.Join(t.TempDir(), "absent")})
-	err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), debs, 0)
+	err := bootstrap(filepath.Join(t.TempDir(), "image.tar"), debs)
 	for _, name := range []string{"first", "second", "third", "fourth"} {
 		if err == nil || strings.Count(err.Error(), "package "+name+": ") == 0 {
 			t.Errorf("%s is not named: %v", name, err)
@@ -352,7 +357,7 @@ func TestBootstrapRefusesADamagedDataArchive(t *testing.T) {
 	damaged := bytes.Clone(plain)
 	damaged[100] ^= 0xff // in the mode, covered by the checksum
 	for name, archive := range map[string][]byte{"checksum": damaged, "cut": plain[:1024], "cut in the header": plain[:300]} {
-		err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "p", debOf(t, ".xz", archive))}, 0)
+		err := bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "p", debOf(t, ".xz", archive))})
 		if err == nil || !strings.Contains(err.Error(), "package p: ") {
 			t.Errorf("%s: %v", name, err)
 		}

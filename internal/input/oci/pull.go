@@ -131,7 +131,7 @@ func (r *Repository) list(ctx context.Context, subject ocispec.Descriptor) (all 
 	return all, err
 }
 
-// Fetch writes a file of a package to an existing folder, under its own name. The file
+// Fetch writes a file of a package to a folder, under its own name. The file
 // appears only after all its bytes were verified, and it replaces a file of the same
 // name. Fetch writes nothing outside the folder and at most the file's size.
 func (r *Repository) Fetch(ctx context.Context, f File, dir string) error {
@@ -148,13 +148,11 @@ func (r *Repository) fetch(ctx context.Context, f File, dir string) error {
 		return err
 	}
 	defer body.Close()
-	out, err := atomicfile.Create(filepath.Join(dir, f.Name))
-	if err != nil {
-		return err
-	}
-	verified := content.NewVerifyReader(body, f.descriptor())
-	if _, err = io.Copy(out, verified); err == nil {
-		err = verified.Verify()
-	}
-	return out.Finish(err)
+	return atomicfile.Make(filepath.Join(dir, f.Name), func(w io.Writer) error {
+		verified := content.NewVerifyReader(body, f.descriptor())
+		if _, err := io.Copy(w, verified); err != nil {
+			return err
+		}
+		return verified.Verify()
+	})
 }

@@ -3,8 +3,6 @@ package index
 import (
 	"crypto/sha256"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/files/artifact"
@@ -21,9 +19,6 @@ func put(to string, a artifact.Artifact) error {
 	if has(to, a.SHA256) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
 	return artifact.Copy(a, to)
 }
 
@@ -31,9 +26,6 @@ func put(to string, a artifact.Artifact) error {
 func putBytes(to string, data []byte) error {
 	if has(to, hexSum(data)) {
 		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
 	}
 	return atomicfile.Write(to, data)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -152,11 +151,7 @@ func (r Registry) bring(ctx context.Context, m oci.Manifest, key, dir string, ve
 		return all
 	}
 	return path, index.Bring(local(dir, files), local(attest.Dir(path), said), vet, func(a artifact.Artifact) error {
-		in := filepath.Dir(a.Path)
-		if err := os.MkdirAll(in, 0o755); err != nil {
-			return err
-		}
-		return r.Fetch(ctx, fileOf(a, besideType), in)
+		return r.Fetch(ctx, fileOf(a, besideType), filepath.Dir(a.Path))
 	})
 }
 

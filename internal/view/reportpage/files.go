@@ -2,6 +2,7 @@ package reportpage
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -13,10 +14,7 @@ import (
 // and CI servers.
 func WriteFiles(dir string, r report.Run, o Options) error {
 	o.Link = func(path string) string { return seenFrom(dir, path) }
-	out, page := atomicfile.Create(filepath.Join(dir, "report.html"))
-	if page == nil {
-		page = out.Finish(Write(out, r, o))
-	}
+	page := atomicfile.Make(filepath.Join(dir, "report.html"), func(w io.Writer) error { return Write(w, r, o) })
 	results, err := report.JUnit(r)
 	if err == nil {
 		err = atomicfile.Write(filepath.Join(dir, "junit.xml"), results)
