@@ -229,7 +229,7 @@ func (c *cell) walk(ctx context.Context, steps []Step) (*dagger.Container, error
 func (c *cell) step(ctx context.Context, name string) (limited context.Context, end func(error) error) {
 	log, start := c.events.StepStarted(name), time.Now()
 	c.stream.begin(log)
-	limited, stop := c.limit(ctx)
+	limited, stop := limit(ctx, c.StepLimit)
 	return limited, func(err error) error {
 		defer stop()
 		cached := c.stream.end()
@@ -245,12 +245,12 @@ func (c *cell) step(ctx context.Context, name string) (limited context.Context, 
 	}
 }
 
-// limit applies the time limit of a step.
-func (e *Engine) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	if e.StepLimit <= 0 {
+// limit applies the time limit of a step; 0 is none.
+func limit(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
+	if after <= 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, e.StepLimit,
-		diag.Errorf(diag.Build, "it did not end within %s", e.StepLimit).
+	return context.WithTimeoutCause(ctx, after,
+		diag.Errorf(diag.Build, "it did not end within %s", after).
 			WithHint("the end of its log says where it hangs; a build that needs longer is given more time with --step-limit"))
 }

@@ -32,7 +32,7 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(d
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("fetching %s: %w", b.Name, err)
 		}
-		return "", s.unavailable(b, []error{&diskError{s.explain(err)}})
+		return "", unavailable(b, []error{&diskError{s.explain(err)}})
 	}
 	defer unlock()
 	if path, err := s.Use(b); err == nil { // another process was faster
@@ -55,7 +55,7 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(d
 			break
 		}
 	}
-	return "", s.unavailable(b, errs)
+	return "", unavailable(b, errs)
 }
 
 // get fetches b from one source. It copies a file of this host instead of linking it,
@@ -93,7 +93,7 @@ func (s *Store) attempt(ctx context.Context, b Blob, source Place, progress func
 		}
 	}
 	if b.Size <= 0 || p.size < b.Size {
-		if err := s.download(ctx, p, b, source, progress); err != nil {
+		if err := download(ctx, s.client, p, b, source, progress); err != nil {
 			// Keeping the bytes would not help a full disk, and an empty partial is
 			// useless.
 			if _, ours := errors.AsType[*diskError](err); ours || p.size == 0 {
@@ -126,7 +126,7 @@ func (s *Store) explain(err error) error {
 }
 
 // unavailable joins the errors of all sources in one error.
-func (s *Store) unavailable(b Blob, errs []error) error {
+func unavailable(b Blob, errs []error) error {
 	hint := "name another place for the same bytes with --set source.NAME=PATH|URL, or a mirror with BUILDER_MIRROR_DEBIAN or BUILDER_MIRROR_MAVEN"
 	if _, ours := errors.AsType[*diskError](errors.Join(errs...)); ours {
 		hint = "free space with `builder store gc --keep SIZE`, or set BUILDER_HOME to a writable directory with free space"

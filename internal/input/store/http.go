@@ -19,8 +19,8 @@ var client = web.Client(web.Options{Plain: true})
 var errRange = errors.New("the server does not have the requested range")
 
 // download appends the remaining bytes of source to p.
-func (s *Store) download(ctx context.Context, p *partial, b Blob, source Place, progress func(done, total int64)) error {
-	resp, err := request(ctx, s.client, http.MethodGet, source, p.size)
+func download(ctx context.Context, client *http.Client, p *partial, b Blob, source Place, progress func(done, total int64)) error {
+	resp, err := request(ctx, client, http.MethodGet, source, p.size)
 	if errors.Is(err, errRange) {
 		return errors.Join(err, p.restart())
 	}
