@@ -104,7 +104,7 @@ func (e *Engine) compile(ctx context.Context, goTool, dir string) error {
 	cmd.SysProcAttr = interrupted()
 	runtime.LockOSThread() // the signal comes when the thread that started the process ends
 	defer runtime.UnlockOSThread()
-	if err := e.runLogged(ctx, cmd, "build.log"); err != nil {
+	if err := runLogged(ctx, cmd, e.path("build.log")); err != nil {
 		return fmt.Errorf("building the engine %s: %w", Version, err)
 	}
 	return nil

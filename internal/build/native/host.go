@@ -62,7 +62,7 @@ func (e *Engine) install(ctx context.Context, aptGet string, packages []string) 
 	run := func(args ...string) error {
 		cmd := exec.CommandContext(ctx, aptGet, append([]string{"-o", "DPkg::Lock::Timeout=300"}, args...)...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "PATH="+strings.Join(hostDirs(), ":"))
-		return e.runLogged(ctx, cmd, "install.log")
+		return runLogged(ctx, cmd, e.path("install.log"))
 	}
 	get := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
 	err := run(get...)

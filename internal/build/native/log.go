@@ -15,14 +15,14 @@ import (
 
 // runLogged runs a command and writes its output to a file. If the command fails, the
 // error includes the last lines.
-func (e *Engine) runLogged(ctx context.Context, cmd *exec.Cmd, name string) error {
+func runLogged(ctx context.Context, cmd *exec.Cmd, to string) error {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	// An interrupt instead of a kill lets go and apt-get clean up.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
 	err := cmd.Run()
-	if werr := os.WriteFile(e.path(name), out.Bytes(), 0o644); err == nil {
+	if werr := os.WriteFile(to, out.Bytes(), 0o644); err == nil {
 		return werr
 	}
 	if ctx.Err() != nil {
@@ -30,7 +30,7 @@ func (e *Engine) runLogged(ctx context.Context, cmd *exec.Cmd, name string) erro
 	}
 	return &diag.Error{
 		Code: diag.NoEngine, Err: fmt.Errorf("%s: %w", filepath.Base(cmd.Path), err),
-		Log: tail(out.Bytes(), 20), LogPath: e.path(name),
+		Log: tail(out.Bytes(), 20), LogPath: to,
 		Hint: "fix the error in the log, " + instead,
 	}
 }

@@ -217,7 +217,7 @@ func (e *Engine) current() bool {
 		return false
 	}
 	// An engine with clients keeps the cache limit of its start.
-	return e.wanted() && (e.readRecord().Cache == e.opts.Cache || e.used()) && e.answers()
+	return e.wanted() && (e.readRecord().Cache == e.opts.Cache || e.used()) && answers(e.socket())
 }
 
 // wanted reports whether the last started engine has this build and configuration.

@@ -160,7 +160,7 @@ func TestPidFileIsPrivate(t *testing.T) {
 func TestEngineThatEndsAtOnce(t *testing.T) {
 	exited := make(chan error, 1)
 	exited <- nil
-	err := engine(t, Options{}).ready(t.Context(), exited)
+	err := ready(t.Context(), engine(t, Options{}).socket(), exited)
 	check.That(t, err != nil && err.Error() == "the engine ended during its start: exit status 0", "got %v", err)
 }
 

@@ -73,7 +73,7 @@ func (e *Engine) start(ctx context.Context, tools map[string]string) error {
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
-	if err := e.ready(ctx, exited); err != nil && ctx.Err() == nil {
+	if err := ready(ctx, e.socket(), exited); err != nil && ctx.Err() == nil {
 		text, _ := os.ReadFile(log.Name())
 		return &diag.Error{
 			Code: diag.NoEngine, Err: err, Log: tail(text, 20), LogPath: log.Name(),
@@ -121,9 +121,9 @@ func (e *Engine) command() *exec.Cmd {
 }
 
 // ready waits until the engine answers.
-func (e *Engine) ready(ctx context.Context, exited <-chan error) error {
+func ready(ctx context.Context, socket string, exited <-chan error) error {
 	deadline := time.Now().Add(startTimeout)
-	for !e.answers() {
+	for !answers(socket) {
 		select {
 		case err := <-exited:
 			if err == nil {
@@ -168,15 +168,17 @@ func (e *Engine) terminate(ctx context.Context, timeout time.Duration) error {
 			}
 			sent = signal
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
-			return err
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// answers reports whether the engine's socket accepts connections.
-func (e *Engine) answers() bool {
-	conn, err := net.DialTimeout("unix", e.socket(), time.Second)
+// answers reports whether a socket accepts connections.
+func answers(socket string) bool {
+	conn, err := net.DialTimeout("unix", socket, time.Second)
 	if err != nil {
 		return false
 	}
@@ -184,25 +186,25 @@ func (e *Engine) answers() bool {
 	return true
 }
 
-// connections counts the connections to the engine's socket. One line of the kernel's
-// list is the listener.
-func (e *Engine) connections() int {
+// connections counts the connections to a socket. One line of the kernel's list is the
+// listener.
+func connections(socket string) int {
 	text, _ := os.ReadFile("/proc/net/unix")
-	return max(0, strings.Count(string(text), " "+e.socket()+"\n")-1)
+	return max(0, strings.Count(string(text), " "+socket+"\n")-1)
 }
 
 // settle limits the wait for the connections of a dying engine to close.
 const settle = 15 * time.Second
 
 // used reports whether a client uses the engine. A client keeps its connections while it
-// works. The connection of an [Engine.answers] disappears after a moment, and those of a
+// works. The connection of [answers] disappears after a moment, and those of a
 // killed engine after its socket.
 func (e *Engine) used() bool {
 	wait := time.Second
-	if !e.answers() {
+	if !answers(e.socket()) {
 		wait = settle
 	}
-	for end := time.Now().Add(wait); e.connections() > 0; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(wait); connections(e.socket()) > 0; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			return true
 		}
@@ -225,12 +227,3 @@ func DiskUsage(ctx context.Context, dir string) (int64, error) {
 }
 
 func flock(f *os.File, how int) error { return syscall.Flock(int(f.Fd()), how) }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}
