@@ -57,25 +57,14 @@ func Temporary(err error, after time.Duration) error {
 	return &temporary{err, after}
 }
 
-// After parses a Retry-After header, in seconds or as a date, and returns the delay
-// from now. It returns 0 for any other value.
-func After(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if date, err := http.ParseTime(header); err == nil {
-		return max(0, date.Sub(now))
-	}
-	return 0
-}
-
 // Status returns the error for a refusal of a server. The statuses 408, 429 and 5xx except
 // 501 are temporary.
 func Status(resp *http.Response) error {
 	err := fmt.Errorf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	switch code := resp.StatusCode; {
 	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500 && code != http.StatusNotImplemented:
-		return Temporary(err, After(resp.Header.Get("Retry-After"), time.Now()))
+		seconds, _ := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31) // a date counts as none
+		return Temporary(err, time.Duration(seconds)*time.Second)
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"syscall"
 	"testing"
@@ -101,18 +100,6 @@ func TestTemporary(t *testing.T) {
 	}
 	if err.Error() != "fetching: connection reset" {
 		t.Errorf("the mark shows: %q", err)
-	}
-}
-
-func TestAfter(t *testing.T) {
-	later := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
-	if got := After(later, time.Now()); got < 59*time.Minute || got > time.Hour {
-		t.Errorf("a date: %s", got)
-	}
-	for text, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "-7": 0, "soon": 0, "99999999999999999999": 0, time.Time{}.Format(http.TimeFormat): 0} {
-		if got := After(text, time.Now()); got != want {
-			t.Errorf("%q: %s", text, got)
-		}
 	}
 }
 
