@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -97,14 +96,6 @@ func (f File) check() error {
 		return fmt.Errorf("%q is not a sha256", f.SHA256)
 	case f.Size < 0:
 		return fmt.Errorf("the size is %d bytes", f.Size)
-	}
-	return mediaType(f.MediaType)
-}
-
-func mediaType(text string) error {
-	parsed, params, err := mime.ParseMediaType(text)
-	if err != nil || len(params) > 0 || !strings.Contains(parsed, "/") {
-		return fmt.Errorf("%q is not a media type", text)
 	}
 	return nil
 }

@@ -191,7 +191,6 @@ func TestWhatIsNoPackage(t *testing.T) {
 		`two files have the name`:     func(p *Package) { p.Files[0].Name = p.Files[1].Name },
 		`is not a sha256`:             func(p *Package) { p.Files[0].SHA256 = "abc" },
 		`wheel: invalid media type`:   func(p *Package) { p.ArtifactType = "wheel" },
-		`"a b" is not a media type`:   func(p *Package) { p.Files[0].MediaType = "a b" },
 		`-1 bytes`:                    func(p *Package) { p.Files[0].Size = -1 },
 		`has no files`:                func(p *Package) { p.Files = nil },
 		`257 files`:                   func(p *Package) { p.Files = make([]File, 257) },

@@ -220,26 +220,3 @@ func TestTags(t *testing.T) {
 		})
 	}
 }
-
-// Another publisher sets the tag at the same moment and wins.
-func TestATagThatIsTakenOnTheWay(t *testing.T) {
-	at := newPlace(t, true)
-	r := at.open(t)
-	a := push(t, r, sample(t, "a"))
-	b := push(t, r, sample(t, "b"))
-	must.Succeed(t, r.Tag(t.Context(), b, "other", false))
-	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
-		if req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, "/manifests/v1") {
-			w.WriteHeader(http.StatusCreated)
-			at.breaks(func(_ http.ResponseWriter, req *http.Request) bool {
-				req.URL.Path = strings.Replace(req.URL.Path, "/manifests/v1", "/manifests/other", 1)
-				return false
-			})
-			return true
-		}
-		return false
-	})
-	err := r.Tag(t.Context(), a, "v1", false)
-	conflict, ok := errors.AsType[*Conflict](err)
-	check.That(t, ok && conflict.Have == b, "got %v", err)
-}
