@@ -1,14 +1,13 @@
 package pipelines
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"strings"
 
 	"dagger.io/dagger"
 
+	"builder/internal/base/regular"
 	"builder/internal/input/store"
 )
 
@@ -16,10 +15,7 @@ import (
 type locked interface{ Blob() store.Blob }
 
 // shortDigest distinguishes directories and volumes of the same kind.
-func shortDigest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:8])
-}
+func shortDigest(text string) string { return regular.Sum([]byte(text))[:16] }
 
 // stage puts locked files into a directory for the engine, so that one mount covers all
 // of them.

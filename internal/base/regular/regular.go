@@ -121,6 +121,12 @@ func Digest(r io.Reader) (size int64, digest string, err error) {
 	return size, hex.EncodeToString(sum.Sum(nil)), err
 }
 
+// Sum returns the sha256 of data.
+func Sum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
 // ErrLarger means that a file has more bytes than it may have.
 var ErrLarger = errors.New("larger")
 

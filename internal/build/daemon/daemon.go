@@ -7,8 +7,6 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +18,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 )
 
 // A Daemon is a running Docker or Podman, named by its client program.
@@ -116,10 +115,7 @@ func Of(home string) Container {
 	return Container{Name: "builder-engine-" + digest(filepath.Clean(home))[:8]}
 }
 
-func digest(parts ...string) string {
-	h := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(h[:])
-}
+func digest(parts ...string) string { return regular.Sum([]byte(strings.Join(parts, "\x00"))) }
 
 // label holds the digest of the image and arguments of a container.
 const label = "builder.engine"

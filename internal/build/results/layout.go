@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"builder/internal/base/atomicfile"
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
@@ -28,9 +27,9 @@ func (r *Results) layOut(found run.Result, dir, key string) error {
 	}
 	for in, files := range map[string][]artifact.Artifact{dir: found.Artifacts, said: found.Attestations} {
 		for i, a := range files {
-			from, _ := r.store.Path(blob(a))
 			to := filepath.Join(in, a.Name)
-			if err := place(from, to, a); err != nil {
+			a.Path, _ = r.store.Path(blob(a))
+			if err := artifact.Put(a, to); err != nil {
 				return err
 			}
 			files[i].Path, files[i].Key = to, key
@@ -64,12 +63,4 @@ func clearFolders(dir string, artifacts []artifact.Artifact) error {
 		}
 	}
 	return nil
-}
-
-// place copies a file unless to has the same content.
-func place(from, to string, want artifact.Artifact) error {
-	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == want.SHA256 {
-		return nil
-	}
-	return atomicfile.Copy(from, to)
 }

@@ -1,8 +1,6 @@
 package attest
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -272,8 +270,7 @@ func readFile(file *artifact.Artifact, left *int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(data)
-	file.SHA256, file.Size = hex.EncodeToString(sum[:]), int64(len(data))
+	file.SHA256, file.Size = regular.Sum(data), int64(len(data))
 	*left -= file.Size
 	return data, nil
 }
@@ -323,8 +320,7 @@ func (s Sealer) AddRound(a artifact.Artifact, r TestResult) error {
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(data)
-	name := fmt.Sprintf("verdicts-%s-%s%s", r.Finished.Format("20060102T150405Z"), hex.EncodeToString(sum[:4]), suffix)
+	name := fmt.Sprintf("verdicts-%s-%.8s%s", r.Finished.Format("20060102T150405Z"), regular.Sum(data), suffix)
 	return s.write(Dir(a.Path), name, []artifact.Artifact{a}, TestResultType, r)
 }
 

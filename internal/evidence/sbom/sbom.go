@@ -12,8 +12,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +20,7 @@ import (
 	"slices"
 	"time"
 
+	"builder/internal/base/regular"
 	"builder/internal/files/elf"
 	"builder/internal/files/wheel"
 	"builder/internal/plan/lock"
@@ -267,9 +266,8 @@ func (d *document) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(bare)
 	named := *d
-	named.Namespace = "urn:builder:sbom:" + hex.EncodeToString(sum[:])
+	named.Namespace = "urn:builder:sbom:" + regular.Sum(bare)
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 )
 
 // A Tree selects the content of an archive.
@@ -31,8 +31,7 @@ type Tree struct {
 // Make writes the archive of a tree to a file. It returns the time of the commit in
 // seconds since 1970. It keeps a clone below scratch and reuses it in later calls.
 func Make(ctx context.Context, scratch string, from Repository, t Tree, to string) (int64, error) {
-	name := sha256.Sum256([]byte(from))
-	c, err := open(ctx, filepath.Join(scratch, fmt.Sprintf("git-%x", name[:8])), from)
+	c, err := open(ctx, filepath.Join(scratch, "git-"+regular.Sum([]byte(from))[:16]), from)
 	if err != nil {
 		return 0, err
 	}

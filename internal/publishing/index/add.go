@@ -2,18 +2,18 @@ package index
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/files/artifact"
 )
 
@@ -105,7 +105,7 @@ func (p Publication) merged(all []Record) (r Record, existed bool, err error) {
 	r.Schema, r.Filename, r.SHA256, r.Size = schema, p.Wheel.Name, p.Wheel.SHA256, p.Wheel.Size
 	r.Signers = union(nil, r.Signers)
 	if r.IsWheel() {
-		r.Metadata = hexSum(p.Metadata)
+		r.Metadata = regular.Sum(p.Metadata)
 	}
 	if r.Published.IsZero() {
 		r.Published = time.Now().UTC().Truncate(time.Second)
@@ -180,7 +180,7 @@ func (p Publication) problem() error {
 // writeFiles copies the wheel and the files beside it, and checks each digest on the way.
 // It replaces a file without a record, which an interrupted publisher left.
 func (x *Index) writeFiles(r Record, p Publication) error {
-	if err := x.sweep(r.Project, r.Filename); err != nil {
+	if err := x.sweep(); err != nil {
 		return err
 	}
 	folder := filepath.Join(x.dir, filesDir, r.Project)
@@ -193,11 +193,11 @@ func (x *Index) writeFiles(r Record, p Publication) error {
 		if p.older(r, name) {
 			continue
 		}
-		if err := put(filepath.Join(folder, filepath.FromSlash(name)), a); err != nil {
+		if err := artifact.Put(a, filepath.Join(folder, filepath.FromSlash(name))); err != nil {
 			return err
 		}
 	}
-	return put(filepath.Join(folder, r.Filename), p.Wheel) // after all that can conflict
+	return artifact.Put(p.Wheel, filepath.Join(folder, r.Filename)) // after all that can conflict
 }
 
 // claimed returns the file at a path, if a record of the project lists it.
@@ -225,18 +225,12 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// sweep removes temporary files of killed publishers from the folders a publication
-// writes to: hidden files without a link in a page. The lock excludes other writers.
-func (x *Index) sweep(project, filename string) error {
-	var errs []error
-	for _, folder := range []string{
-		".", keysDir, simpleDir, path.Join(simpleDir, project), path.Join(filesDir, project), path.Join(filesDir, project, filename+".*"),
-	} {
-		left, err := fs.Glob(os.DirFS(x.dir), path.Join(folder, ".*.tmp"))
-		errs = append(errs, err)
-		for _, name := range left {
-			errs = append(errs, remove(filepath.Join(x.dir, name)))
+// sweep removes temporary files of killed publishers. The lock excludes other writers.
+func (x *Index) sweep() error {
+	return filepath.WalkDir(x.dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && atomicfile.IsTemp(d.Name()) {
+			err = os.Remove(path)
 		}
-	}
-	return errors.Join(errs...)
+		return err
+	})
 }

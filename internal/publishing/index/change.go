@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
+	"builder/internal/files/artifact"
 	"builder/internal/input/store"
 )
 
@@ -78,9 +81,10 @@ func (x *Index) Yank(ctx context.Context, key, because string) (Record, error) {
 	})
 }
 
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// putBytes writes data to a path, unless the same bytes are already there.
+func putBytes(to string, data []byte) error {
+	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == regular.Sum(data) {
+		return nil
 	}
-	return nil
+	return atomicfile.Write(to, data)
 }

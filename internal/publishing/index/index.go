@@ -61,20 +61,14 @@ func Open(dir string) *Index {
 	}, dir}
 }
 
-// URL returns the address for pip's and uv's --index-url.
-func (x *Index) URL() string { return "file://" + filepath.Join(x.dir, simpleDir) + "/" }
-
-// Where returns the address of a record: for a wheel the address of the index, for an
-// archive the address of the file.
+// Where returns the address of a record: for a wheel that of the index, for pip and uv, and
+// for an archive that of the file.
 func (x *Index) Where(r Record) string {
 	if r.IsWheel() {
-		return x.URL()
+		return "file://" + filepath.Join(x.dir, simpleDir) + "/"
 	}
-	return "file://" + x.PathOf(r)
+	return "file://" + filepath.Join(x.dir, filesDir, r.Project, r.Filename)
 }
-
-// PathOf returns the path of a record's wheel or archive.
-func (x *Index) PathOf(r Record) string { return filepath.Join(x.dir, filesDir, r.Project, r.Filename) }
 
 // List lists every record, by project and file name. The error joins all unreadable
 // records. The others are returned as well.

@@ -121,7 +121,7 @@ func (x reader) Take(ctx context.Context, r Record, dir string, vet Vet) (artifa
 			fetched.Path, err = x.fetch(ctx, a, x.place(path.Join(filesDir, r.Project, filepath.ToSlash(rel))))
 		}
 		if err == nil {
-			err = put(a.Path, fetched)
+			err = artifact.Put(fetched, a.Path)
 		}
 		if err != nil {
 			return fmt.Errorf("taking %s: %w", r.Filename, err)

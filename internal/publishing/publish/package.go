@@ -1,10 +1,9 @@
 package publish
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
+	"builder/internal/base/regular"
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
 	"builder/internal/input/oci"
@@ -70,8 +69,7 @@ func tagOf(name string) string {
 	if len(tag) <= maxTag {
 		return tag
 	}
-	sum := sha256.Sum256([]byte(name))
-	end := "-" + hex.EncodeToString(sum[:8])
+	end := "-" + regular.Sum([]byte(name))[:16]
 	return tag[:maxTag-len(end)] + end
 }
 
