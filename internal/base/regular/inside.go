@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // Inside returns a directory with untrusted content as a file system. Symbolic links
@@ -38,33 +37,14 @@ type inside struct {
 
 // Open implements [fs.FS].
 func (i inside) Open(name string) (fs.File, error) {
-	info, err := i.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := i.check(name, info); err != nil {
-		return nil, err
-	}
-	f, err := i.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, i.explain(name, err)
-	}
-	if info, err = f.Stat(); err == nil {
-		err = i.check(name, info)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
-// Stat implements [fs.StatFS].
-func (i inside) Stat(name string) (fs.FileInfo, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
-	info, err := i.root.Stat(name)
-	return info, i.explain(name, err)
+	f, err := open(name, opener{i.root.Stat, i.root.OpenFile, i.check})
+	if err != nil {
+		return nil, i.explain(name, err)
+	}
+	return f, nil
 }
 
 // ReadFile implements [fs.ReadFileFS]. It also bounds a file that grows during the
@@ -82,16 +62,13 @@ func (i inside) ReadFile(name string) ([]byte, error) {
 // check rejects files that are neither directories nor regular files of at most i.max
 // bytes.
 func (i inside) check(name string, info fs.FileInfo) error {
-	if info.IsDir() {
+	switch {
+	case info.IsDir():
 		return nil
+	case info.Mode().IsRegular() && info.Size() > i.max:
+		return tooLarge(i.max)
 	}
-	if err := check(i.path(name), info); err != nil {
-		return err
-	}
-	if info.Size() > i.max {
-		return at(i.path(name), tooLarge(i.max))
-	}
-	return nil
+	return check(name, info)
 }
 
 // path returns the whole path of a name.
@@ -100,14 +77,11 @@ func (i inside) path(name string) string { return filepath.Join(i.dir, name) }
 // explain adds the whole path to an error. It recognises a link out of the directory by
 // its message, because the standard library has no error value for it.
 func (i inside) explain(name string, err error) error {
-	pathErr, ok := errors.AsType[*fs.PathError](err)
-	switch {
-	case err == nil:
-		return nil
-	case !ok:
-		return err
-	case strings.Contains(pathErr.Err.Error(), "escapes"):
-		return &fs.PathError{Op: "open", Path: i.path(name), Err: fmt.Errorf("a symbolic link points outside %s", i.dir)}
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pathErr.Err
 	}
-	return &fs.PathError{Op: "open", Path: i.path(name), Err: pathErr.Err}
+	if strings.Contains(err.Error(), "escapes") {
+		err = fmt.Errorf("a symbolic link points outside %s", i.dir)
+	}
+	return &fs.PathError{Op: "open", Path: i.path(name), Err: err}
 }

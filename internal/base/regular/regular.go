@@ -16,10 +16,14 @@ import (
 
 // Open opens the regular file at path for reading. It rejects a symbolic link at the
 // end of the path. Use [Follow] for paths named by the user.
-func Open(path string) (*os.File, error) { return open(path, os.Lstat, syscall.O_NOFOLLOW) }
+func Open(path string) (*os.File, error) {
+	return open(path, opener{os.Lstat, func(path string, flag int, mode fs.FileMode) (*os.File, error) {
+		return os.OpenFile(path, flag|syscall.O_NOFOLLOW, mode)
+	}, check})
+}
 
 // Follow is like [Open] but follows symbolic links.
-func Follow(path string) (*os.File, error) { return open(path, os.Stat, 0) }
+func Follow(path string) (*os.File, error) { return open(path, opener{os.Stat, os.OpenFile, check}) }
 
 // Read reads a file as opened by [Open]. It fails if the file has more than max bytes.
 func Read(path string, max int64) ([]byte, error) {
@@ -40,17 +44,24 @@ func ReadFollowed(path string, max int64) ([]byte, error) {
 	return readAll(f, max)
 }
 
+// An opener finds and opens files, and says which may be opened.
+type opener struct {
+	stat  func(path string) (fs.FileInfo, error)
+	open  func(path string, flag int, mode fs.FileMode) (*os.File, error)
+	check func(path string, info fs.FileInfo) error
+}
+
 // open checks the type of the path first, so it never opens a device. It checks the
 // open file again, because the path may have been replaced in between.
-func open(path string, stat func(string) (fs.FileInfo, error), flags int) (*os.File, error) {
-	info, err := stat(path)
+func open(path string, by opener) (*os.File, error) {
+	info, err := by.stat(path)
+	if err == nil {
+		err = by.check(path, info)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := check(path, info); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
+	f, err := by.open(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
 		return nil, problem(path, fs.ModeSymlink)
 	}
@@ -59,7 +70,7 @@ func open(path string, stat func(string) (fs.FileInfo, error), flags int) (*os.F
 	}
 	info, err = f.Stat()
 	if err == nil {
-		err = check(path, info)
+		err = by.check(path, info)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
