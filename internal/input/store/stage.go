@@ -4,35 +4,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"builder/internal/base/atomicfile"
 )
 
 // Stage makes dir hold exactly the blobs, by name, for containers to mount. Files are
 // hard links where the file system allows them. Stage keeps a correct directory and
 // replaces any other as a whole.
 func (s *Store) Stage(dir string, blobs []Blob) error {
+	if err := s.stage(dir, blobs); err != nil {
+		return fmt.Errorf("staging: %w", s.explain(err))
+	}
+	return nil
+}
+
+func (s *Store) stage(dir string, blobs []Blob) error {
 	want, err := s.named(blobs)
 	if err != nil {
-		return fmt.Errorf("staging: %w", err)
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return fmt.Errorf("staging: %w", err)
+		return err
 	}
 	unlock, err := Lock(context.Background(), dir+".lock", nil)
 	if err != nil {
-		return fmt.Errorf("staging: %w", err)
+		return err
 	}
 	defer unlock()
 	if holds(dir, want) {
 		return nil
 	}
-	if err := replace(dir, want); err != nil {
-		return fmt.Errorf("staging: %w", s.explain(err))
-	}
-	return nil
+	return replace(dir, want)
 }
 
 // named returns the path of each name. It refuses names that lead outside the
@@ -110,15 +115,5 @@ func link(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil
 	}
-	src, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(dst, src)
-	return errors.Join(err, dst.Close())
+	return errors.Join(atomicfile.Copy(from, to), os.Chmod(to, 0o444))
 }
