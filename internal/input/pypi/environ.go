@@ -36,7 +36,7 @@ func (t Tool) ownEnviron() vars {
 func (t Tool) environ(ctx context.Context) vars {
 	env := t.ownEnviron()
 	if !env.configured() {
-		for name, value := range pipSettings(ctx, env) {
+		for name, value := range pipSettings(ctx) {
 			env.fill(uvOfPip[name], value)
 		}
 	}
@@ -122,22 +122,15 @@ func authorise(releases []release, indexes []string) {
 	}
 }
 
-// pipSettings returns the configuration of pip. pip's environment variables apply even
-// if pip is not installed.
-func pipSettings(ctx context.Context, env vars) map[string]string {
-	settings := map[string]string{}
-	if pip := findPip(ctx); pip != nil {
-		out, err := exec.CommandContext(ctx, pip[0], append(slices.Clone(pip[1:]), "config", "list")...).Output()
-		if err == nil {
-			settings = parsePipConfig(string(out))
-		}
+// pipSettings returns the configuration of pip, from its files and its environment
+// variables.
+func pipSettings(ctx context.Context) map[string]string {
+	pip := findPip(ctx)
+	if pip == nil {
+		return nil
 	}
-	for name := range uvOfPip {
-		if value := env["PIP_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))]; value != "" {
-			settings[name] = value
-		}
-	}
-	return settings
+	out, _ := exec.CommandContext(ctx, pip[0], append(slices.Clone(pip[1:]), "config", "list")...).Output() // without an answer it has no settings
+	return parsePipConfig(string(out))
 }
 
 // pipLine is a line of `pip config list`: global.index-url='https://…'.
