@@ -5,10 +5,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"builder/internal/base/diag"
 	"builder/internal/files/wheel"
@@ -62,38 +62,29 @@ func (take Taker) pull(b Bundle, key string, bring func(dir string, vet index.Ve
 	return []string{"pull and verify"}, nil
 }
 
-// pipArgs requests the platform of the wheel instead of the host's. A wheel for py3 has
-// no minor version. pip would read "3" as 3.0, which Requires-Python refuses, so the
-// version of the host's interpreter counts then.
+// tag is a Python tag of a wheel: py3, cp311.
+var tag = regexp.MustCompile(`^([a-z]+)(\d)(\d*)$`)
+
+// pipArgs requests the platform of the wheel instead of the host's: that of the last Python
+// tag, which is the newest, such as py3 of py2.py3. A wheel for py3 has no minor version.
+// pip would read "3" as 3.0, which Requires-Python refuses, so the version of the host's
+// interpreter counts then.
 func pipArgs(name wheel.Name) []string {
-	python := interpreter(name)
 	args := []string{
 		"install", "--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-compile",
-		"--implementation", strings.TrimRight(python, "0123456789"), "--abi", name.ABI,
+		"--abi", name.ABI,
 	}
-	if version := digits(python); strings.Contains(version, ".") {
-		args = append(args, "--python-version", version)
+	tags := strings.Split(name.Python, ".")
+	if python := tag.FindStringSubmatch(tags[len(tags)-1]); python != nil {
+		args = append(args, "--implementation", python[1])
+		if python[3] != "" {
+			args = append(args, "--python-version", python[2]+"."+python[3])
+		}
 	}
 	for p := range strings.SplitSeq(name.Platform, ".") {
 		args = append(args, "--platform", p)
 	}
 	return args
-}
-
-// interpreter returns the last Python tag of a wheel, which is the newest: py3 for
-// py2.py3.
-func interpreter(name wheel.Name) string {
-	tags := strings.Split(name.Python, ".")
-	return tags[len(tags)-1]
-}
-
-// digits returns the version in a Python tag: 3.11 for cp311, 3 for py3.
-func digits(tag string) string {
-	number := strings.TrimLeftFunc(tag, func(r rune) bool { return !unicode.IsDigit(r) })
-	if len(number) > 1 {
-		return number[:1] + "." + number[1:]
-	}
-	return number
 }
 
 // lastLine returns the last non-empty line.

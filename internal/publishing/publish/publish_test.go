@@ -204,9 +204,9 @@ func TestClients(t *testing.T) {
 // The arguments request the platform of the wheel, not of the host.
 func TestArgumentsOfClients(t *testing.T) {
 	for file, want := range map[string]string{
-		"tool-1.0-cp311-cp311-manylinux_2_36_x86_64.whl": "cp cp311 3.11 manylinux_2_36_x86_64",
-		"tool-1.0-py3-none-linux_aarch64.whl":            "py none linux_aarch64",
-		"tool-1.0-py2.py3-none-any.whl":                  "py none any",
+		"tool-1.0-cp311-cp311-manylinux_2_36_x86_64.whl": "cp311 cp 3.11 manylinux_2_36_x86_64",
+		"tool-1.0-py3-none-linux_aarch64.whl":            "none py linux_aarch64",
+		"tool-1.0-py2.py3-none-any.whl":                  "none py any",
 	} {
 		name, err := wheel.ParseName(file)
 		must.Succeed(t, err)
