@@ -157,8 +157,6 @@ func sortDist(dir, tree string) (first string, beside []string, err error) {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch {
-		case !e.Type().IsRegular():
-			return "", nil, diag.Errorf(diag.Build, "the build left %s in $BUILDER_DIST, which is no regular file", e.Name())
 		case filepath.Ext(path) == ".whl":
 			wheels = append(wheels, path)
 		case e.Name() == tree:
