@@ -7,6 +7,7 @@ import (
 
 	"builder/internal/gates/verdict"
 	"builder/internal/machine/gpu"
+	"builder/internal/plan/recipe"
 )
 
 // TestResultType is the predicate type of gate results
@@ -96,6 +97,20 @@ func (b Bundle) Counted() []TestResult {
 	}
 	slices.SortStableFunc(counted, func(x, y TestResult) int { return x.Finished.Compare(y.Finished) })
 	return counted
+}
+
+// Verdicts returns one verdict for each gate over all rounds that count. A refusal ends
+// only by a later pass of the same key.
+func (b Bundle) Verdicts() []verdict.Verdict { return sum(b.Counted()) }
+
+// Judged returns the verdicts as [Verify] judges them: with the waivers of the entry,
+// as of the given time. A host without the entry could not apply them.
+func (b Bundle) Judged(now time.Time) []verdict.Verdict {
+	var waivers []recipe.Waiver
+	if b.Provenance != nil {
+		waivers = b.Provenance.Definition.Internal.Entry.Expect.Waivers
+	}
+	return verdict.WaiveAll(b.Verdicts(), waivers, now)
 }
 
 // A signedVerdict is the newest verdict of one key on one gate.
