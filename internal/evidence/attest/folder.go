@@ -101,60 +101,49 @@ func list(dir string) ([]artifact.Artifact, error) {
 	return said, nil
 }
 
-// ReadSaid is [Read] for files at any paths.
+// ReadSaid is [Read] for files at any paths. The problems of trusted keys come first.
 func ReadSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	var b Bundle
-	var found problems
+	var trusted, others []problem
 	left := int64(maxFolder)
 	for _, file := range said {
 		err := errors.New("it is unsigned, and this folder may hold only signed files: remove it")
 		if strings.HasSuffix(file.Name, suffix) {
 			err = b.read(a, file, &left, trust)
 		}
-		if errors.Is(err, signing.ErrStranger) {
+		switch {
+		case errors.Is(err, signing.ErrStranger):
 			b.strangers++
-		}
-		if err != nil {
-			found.add(file.Name, err)
+			others = append(others, problem{file.Name, err})
+		case err != nil:
+			trusted = append(trusted, problem{file.Name, err})
 		}
 	}
-	return b, found.joined()
+	return b, joined(append(trusted, others...))
 }
 
-// A problem is an error of one or more files. A changed wheel has the same one with each
-// of its statements, and so has a key that is not trusted.
+// A problem is the error of a file.
 type problem struct {
+	file string
 	err  error
-	file string // the first one
-	more int    // the number of the others
 }
 
-type problems []problem
-
-func (p *problems) add(file string, err error) {
-	i := slices.IndexFunc(*p, func(x problem) bool { return x.err.Error() == err.Error() })
-	if i >= 0 {
-		(*p)[i].more++
-		return
-	}
-	*p = append(*p, problem{err: err, file: shown(file)})
-}
-
-// joined returns one error for each problem, first those of trusted keys.
-func (p problems) joined() error {
-	var trusted, others []error
-	for _, x := range p {
-		if x.more > 0 {
-			x.file += fmt.Sprintf(" and %d more", x.more)
+// joined returns one error for each text, with the first of its files and the number of
+// the others. A changed wheel has the same one with each of its statements, and so has a
+// key that is not trusted.
+func joined(all []problem) error {
+	var errs []error
+	for len(all) > 0 {
+		first := all[0]
+		rest := slices.DeleteFunc(slices.Clone(all), func(x problem) bool { return x.err.Error() == first.err.Error() })
+		file := shown(first.file)
+		if more := len(all) - len(rest) - 1; more > 0 {
+			file += fmt.Sprintf(" and %d more", more)
 		}
-		err := fmt.Errorf("%s: %w", x.file, x.err)
-		if errors.Is(err, signing.ErrStranger) {
-			others = append(others, err)
-		} else {
-			trusted = append(trusted, err)
-		}
+		errs = append(errs, fmt.Errorf("%s: %w", file, first.err))
+		all = rest
 	}
-	return errors.Join(append(trusted, others...)...)
+	return errors.Join(errs...)
 }
 
 // shown quotes a name with characters other than plain text.

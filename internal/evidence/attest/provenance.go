@@ -11,7 +11,6 @@ import (
 
 	"builder/internal/evidence/sbom"
 	"builder/internal/files/artifact"
-	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
 )
@@ -199,13 +198,9 @@ func imageMaterials(img lock.Image) []Material {
 		all = append(all, material(c.Filename(), sbom.PURL("generic", "cpython", c.Version), c.SHA256))
 	}
 	for _, w := range img.Wheels {
-		all = append(all, wheelMaterial(w))
+		all = append(all, material(w.Filename, sbom.PURL("pypi", w.Project, w.Version), w.SHA256))
 	}
 	return all
-}
-
-func wheelMaterial(f pypi.File) Material {
-	return material(f.Filename, sbom.PURL("pypi", f.Project, f.Version), f.SHA256)
 }
 
 func material(name, uri, sha256 string) Material {
