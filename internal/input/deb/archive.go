@@ -3,7 +3,6 @@ package deb
 import (
 	"archive/tar"
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +89,7 @@ func dataMember(r io.Reader) (io.Reader, string, error) {
 		return nil, "", errors.New("not a Debian package")
 	}
 	header := make([]byte, 60)
-	for first := true; ; first = false {
+	for {
 		if _, err := io.ReadFull(r, header); err != nil {
 			return nil, "", errors.New("the package has no data.tar: it is truncated")
 		}
@@ -99,12 +98,6 @@ func dataMember(r io.Reader) (io.Reader, string, error) {
 		if err != nil || size < 0 || string(header[58:]) != "`\n" {
 			return nil, "", errors.New("the package's ar header is damaged")
 		}
-		if first {
-			if err := checkFormat(r, name, size); err != nil {
-				return nil, "", err
-			}
-			continue
-		}
 		if strings.HasPrefix(name, "data.tar") {
 			return io.LimitReader(r, size), name, nil
 		}
@@ -112,15 +105,4 @@ func dataMember(r io.Reader) (io.Reader, string, error) {
 			return nil, "", errors.New("the package is truncated")
 		}
 	}
-}
-
-func checkFormat(r io.Reader, name string, size int64) error {
-	if name != "debian-binary" || size > 16 {
-		return errors.New("the package does not begin with debian-binary")
-	}
-	text := make([]byte, size+size%2)
-	if _, err := io.ReadFull(r, text); err != nil || !bytes.HasPrefix(text, []byte("2.")) {
-		return errors.New("the package's format is not 2")
-	}
-	return nil
 }
