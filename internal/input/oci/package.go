@@ -110,9 +110,6 @@ func read(data []byte) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("not a manifest: %w", err)
 	}
 	out := Manifest{Digest: digest.FromBytes(data).String(), ArtifactType: m.ArtifactType, Annotations: m.Annotations}
-	if out.ArtifactType == "" {
-		out.ArtifactType = m.Config.MediaType // where older tools put it
-	}
 	var errs []error
 	if m.MediaType != ocispec.MediaTypeImageManifest || m.SchemaVersion != 2 {
 		errs = append(errs, fmt.Errorf("not a package: the type is %q", m.MediaType))

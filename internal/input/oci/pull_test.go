@@ -29,12 +29,10 @@ func TestAPackageOfOras(t *testing.T) {
 	r := at.open(t)
 	f := file(t, "a.whl", []byte("wheel"))
 	must.Succeed(t, r.repo.Push(t.Context(), f.descriptor(), strings.NewReader("wheel")))
-	for _, version := range []oras.PackManifestVersion{oras.PackManifestVersion1_0, oras.PackManifestVersion1_1} {
-		d, err := oras.PackManifest(t.Context(), r.repo, version, wheelType, oras.PackManifestOptions{Layers: []ocispec.Descriptor{f.descriptor()}})
-		must.Succeed(t, err)
-		m, err := r.Manifest(t.Context(), d.Digest.String())
-		check.That(t, err == nil && m.ArtifactType == wheelType && len(m.Files) == 1 && m.Files[0].Name == "a.whl", "%+v, %v", m, err)
-	}
+	d, err := oras.PackManifest(t.Context(), r.repo, oras.PackManifestVersion1_1, wheelType, oras.PackManifestOptions{Layers: []ocispec.Descriptor{f.descriptor()}})
+	must.Succeed(t, err)
+	m, err := r.Manifest(t.Context(), d.Digest.String())
+	check.That(t, err == nil && m.ArtifactType == wheelType && len(m.Files) == 1 && m.Files[0].Name == "a.whl", "%+v, %v", m, err)
 }
 
 // put pushes a manifest unchanged.
