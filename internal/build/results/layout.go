@@ -4,12 +4,14 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
+	"builder/internal/plan/stack"
 )
 
 // layOut copies the artifacts of a result into dir, and its attestations into the
@@ -22,7 +24,7 @@ func (r *Results) layOut(found run.Result, dir, key string) error {
 			return err
 		}
 	}
-	if err := clearFolders(dir, found.Artifacts); err != nil {
+	if err := clearWheels(dir, found.Artifacts); err != nil {
 		return err
 	}
 	for in, files := range map[string][]artifact.Artifact{dir: found.Artifacts, said: found.Attestations} {
@@ -38,29 +40,18 @@ func (r *Results) layOut(found run.Result, dir, key string) error {
 	return nil
 }
 
-// clearFolders removes all other files from the folders of artifacts.
-// A folder of wheels is used as a whole, so it must hold nothing else.
-func clearFolders(dir string, artifacts []artifact.Artifact) error {
-	wanted := map[string][]string{}
-	for _, a := range artifacts {
-		if folder := filepath.Dir(a.Name); folder != "." {
-			wanted[folder] = append(wanted[folder], filepath.Base(a.Name))
+// clearWheels removes all files from the folder of a stack's wheels but those of the stack:
+// the folder is used as a whole.
+func clearWheels(dir string, artifacts []artifact.Artifact) error {
+	there, err := os.ReadDir(filepath.Join(dir, stack.Folder))
+	if errors.Is(err, fs.ErrNotExist) || !slices.ContainsFunc(artifacts, func(a artifact.Artifact) bool { return path.Dir(a.Name) == stack.Folder }) {
+		return nil
+	}
+	errs := []error{err}
+	for _, file := range there {
+		if !slices.ContainsFunc(artifacts, func(a artifact.Artifact) bool { return a.Name == stack.Folder+"/"+file.Name() }) {
+			errs = append(errs, os.RemoveAll(filepath.Join(dir, stack.Folder, file.Name())))
 		}
 	}
-	for folder, names := range wanted {
-		in := filepath.Join(dir, folder)
-		there, err := os.ReadDir(in)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		for _, file := range there {
-			if slices.Contains(names, file.Name()) {
-				continue
-			}
-			if err := os.RemoveAll(filepath.Join(in, file.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }

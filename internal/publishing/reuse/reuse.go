@@ -3,6 +3,7 @@
 package reuse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 	if ok || err != nil || len(f.Places) == 0 {
 		return found, ok, err
 	}
-	var errs []error
+	var first error
 	for _, place := range f.Places {
 		err := f.take(ctx, place, e)
 		if errors.Is(err, publish.ErrNotPublished) {
@@ -51,7 +52,7 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 		}
 		if err != nil {
 			err = fmt.Errorf("not taken from %s: %w", store.Place(place), diag.First(err))
-			errs = append(errs, err)
+			first = cmp.Or(first, err)
 			f.Note("%s: %v", e.ID, err)
 			continue
 		}
@@ -60,9 +61,8 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 		return found, ok, err
 	}
 	if f.Only {
-		errs = append(errs, fmt.Errorf("no place of --from has the key %s", e.Key()))
-		return run.Result{}, false, diag.Errorf(diag.Fetch, "taking %s: %w", e.ID, errs[0]).
-			WithHint("%s", remedy(errs[0]))
+		first = cmp.Or(first, fmt.Errorf("no place of --from has the key %s", e.Key()))
+		return run.Result{}, false, diag.Errorf(diag.Fetch, "taking %s: %w", e.ID, first).WithHint("%s", remedy(first))
 	}
 	return run.Result{}, false, nil
 }
