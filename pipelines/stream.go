@@ -95,11 +95,10 @@ const lag = time.Second
 
 // settle completes the log of a finished exec from all that it printed, and closes its
 // part of the log. If the progress differs from that, for example after a carriage
-// return, settle waits for the last line.
+// return, settle waits for the rest of the progress.
 func (s *stream) settle(printed string) {
 	first, output := cutStamp(printed)
-	want := lastLine(output)
-	for deadline := time.Now().Add(lag); !s.complete(first, output) && !s.seen(want) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(lag); !s.complete(first, output) && time.Now().Before(deadline); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	s.mu.Lock()
@@ -126,17 +125,6 @@ func (s *stream) complete(stamp, output string) bool {
 	}
 	s.lines = len(lines)
 	return true
-}
-
-func (s *stream) seen(line string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return line == "" || strings.TrimSpace(s.last) == line
-}
-
-func lastLine(output string) string {
-	output = string(ansi.ReplaceAll([]byte(strings.TrimSpace(output)), nil))
-	return strings.TrimSpace(output[strings.LastIndexByte(output, '\n')+1:])
 }
 
 // begin directs further output to the log of a step.

@@ -29,7 +29,7 @@ func TestStreamPassesOnWhatTheExecPrints(t *testing.T) {
 			fmt.Fprint(s, rest[:n])
 			rest = rest[n:]
 		}
-		s.ran(false, "line 1\nline | 2\n")
+		s.ran(false, "builder-ran 1763710000000000000\nline 1\nline | 2\n")
 		cached := s.end()
 		must.Hold(t, !cached && log.String() == "line 1\nline | 2\n", "in pieces of %d: cached %v, log %q", size, cached, log.String())
 	}
@@ -75,7 +75,7 @@ func TestStreamOfACachedStep(t *testing.T) {
 	check.That(t, !s.end(), "a step without an exec is not cached")
 	s.begin(&log)
 	s.ran(true, "")
-	s.ran(false, "")
+	s.ran(false, "builder-ran 1\n")
 	check.That(t, !s.end(), "a step of which one exec ran is not cached")
 }
 

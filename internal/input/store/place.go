@@ -16,9 +16,6 @@ type Place string
 // String returns the place without user information and query.
 func (s Place) String() string { return Redact(string(s)) }
 
-// GoString hides the same for %#v.
-func (s Place) GoString() string { return fmt.Sprintf("store.Place(%q)", s.String()) }
-
 var queryPattern = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?]*)\?[^\s"'#)]*`)
 
 // Redact removes user information and queries from the URLs in a text, because they may

@@ -13,10 +13,7 @@ import (
 )
 
 // Remote is a read-only index served by a web server.
-type Remote struct {
-	reader
-	list store.Place
-}
+type Remote struct{ reader }
 
 // OpenRemote returns the index at an http or https address. It fetches files through s,
 // which resumes, retries and checks digests.
@@ -31,7 +28,7 @@ func OpenRemote(base string, s *store.Store) Remote {
 		fetch: func(ctx context.Context, a artifact.Artifact, from store.Place) (string, error) {
 			return s.Fetch(ctx, store.Blob{Name: a.Name, Size: a.Size, SHA256: a.SHA256}, []store.Place{from}, nil)
 		},
-	}, store.Place(at + listFile)}
+	}}
 }
 
 // maxList limits the list of an index, in bytes. It allows for about ten thousand
@@ -40,7 +37,7 @@ const maxList = 64 << 20
 
 // List lists every record.
 func (r Remote) List(ctx context.Context) ([]Record, error) {
-	data, err := store.Small(ctx, r.list, maxList)
+	data, err := store.Small(ctx, r.place(listFile), maxList)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

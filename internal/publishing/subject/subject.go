@@ -74,13 +74,11 @@ func find(path, entry string) ([]Subject, error) {
 	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "%w", err).WithHint("give the directory of a cell, or a wheel")
 	}
-	if !info.IsDir() {
-		s, err := read(path, entry)
-		return []Subject{s}, err
-	}
-	wheels, err := wheelsOf(path)
-	if err != nil {
-		return nil, err
+	wheels := []string{path}
+	if info.IsDir() {
+		if wheels, err = wheelsOf(path); err != nil {
+			return nil, err
+		}
 	}
 	var subjects []Subject
 	for _, wheel := range wheels {
