@@ -136,9 +136,12 @@ func (f *Fetcher) bring(ctx context.Context, absent []want, progress io.Writer) 
 	if err := f.locate(ctx, absent); err != nil {
 		return err
 	}
-	scratch, err := f.make(ctx, absent)
-	defer os.RemoveAll(scratch)
+	scratch, err := os.MkdirTemp(f.Scratch, "source-*")
 	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	if err := f.make(ctx, absent, scratch); err != nil {
 		return err
 	}
 	return f.all(ctx, absent, progress)
@@ -251,45 +254,25 @@ func (f *Fetcher) locate(ctx context.Context, all []want) error {
 	return nil
 }
 
-// make makes the archives of commits on this host, unless the user supplies the
-// archive. The caller removes the directory scratch.
-func (f *Fetcher) make(ctx context.Context, all []want) (scratch string, err error) {
-	if !slices.ContainsFunc(all, func(w want) bool { return w.source.Commit != "" }) {
-		return "", nil
-	}
-	scratch, err = os.MkdirTemp(f.Scratch, "source-*")
-	if err != nil {
-		return "", err
-	}
+// make makes the archives of commits in a directory of this host, unless the user supplies
+// the archive.
+func (f *Fetcher) make(ctx context.Context, all []want, dir string) error {
 	for i, w := range all {
-		if w.source.Commit == "" {
+		places := f.Overrides[w.name]
+		if w.source.Commit == "" || slices.ContainsFunc(places, isArchive) {
 			continue
 		}
-		place, err := f.archive(ctx, scratch, w)
+		file := filepath.Join(dir, w.source.Filename)
+		from, err := git.Source(w.source.Repository, places)
+		if err == nil {
+			_, err = git.Make(ctx, f.Scratch, from, w.source.Tree(), file)
+		}
 		if err != nil {
-			return scratch, fmt.Errorf("source %s: %w", w.name, named(err, w.name))
+			return fmt.Errorf("source %s: %w", w.name, named(err, w.name))
 		}
-		if place != "" {
-			all[i].from = []store.Place{store.Place(place)}
-		}
+		all[i].from = []store.Place{store.Place(file)}
 	}
-	return scratch, nil
-}
-
-// archive makes the archive of a commit in dir and returns its path, or "" if the user
-// supplies the archive.
-func (f *Fetcher) archive(ctx context.Context, dir string, w want) (string, error) {
-	file := filepath.Join(dir, w.source.Filename)
-	places := f.Overrides[w.name]
-	if slices.ContainsFunc(places, isArchive) {
-		return "", nil
-	}
-	from, err := git.Source(w.source.Repository, places)
-	if err != nil {
-		return "", err
-	}
-	_, err = git.Make(ctx, f.Scratch, from, w.source.Tree(), file)
-	return file, err
+	return nil
 }
 
 // isArchive reports whether the user's place for a source is an archive and not a
