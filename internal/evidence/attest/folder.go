@@ -246,12 +246,6 @@ func (b *Bundle) add(s Statement, now time.Time) ([]verdict.Verdict, error) {
 	return nil, nil
 }
 
-// Names of files in a folder.
-const (
-	provenanceFile = "provenance" + suffix
-	sbomFile       = "sbom" + suffix
-)
-
 // readFile reads a file of a folder and records the digest and size of the bytes read.
 // Later copies must match them, so only checked bytes are passed on.
 func readFile(file *artifact.Artifact, left *int64) ([]byte, error) {
@@ -273,34 +267,27 @@ type Sealer struct{ Key signing.Key }
 // wheel has its own SBOM. Seal first deletes the old contents of the folder, which belong
 // to another build.
 func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
-	dir := Dir(artifacts[0].Path)
-	spdx, err := sbomOf(artifacts[0], p)
+	dir, e := Dir(artifacts[0].Path), p.Definition.Internal.Entry
+	var spdx []byte
+	var err error
+	switch {
+	case p.isStack():
+	case e.Expect.Tree != "":
+		spdx, err = sbom.OfTree(e, artifacts[0].SHA256)
+	default:
+		spdx, err = sbomIn(artifacts[0].Path)
+	}
 	if err != nil {
 		return fmt.Errorf("the SBOM of %s: %w", artifacts[0].Name, err)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	if err := s.write(dir, provenanceFile, artifacts, ProvenanceType, p); err != nil {
+	err = s.write(dir, "provenance"+suffix, artifacts, ProvenanceType, p)
+	if err != nil || spdx == nil {
 		return err
 	}
-	if p.isStack() {
-		return nil
-	}
-	return s.write(dir, sbomFile, artifacts[:1], sbom.PredicateType, json.RawMessage(spdx))
-}
-
-// sbomOf returns the SBOM of an artifact. It reads the one inside a wheel, and creates
-// the one of an archive. A stack has none.
-func sbomOf(a artifact.Artifact, p Provenance) ([]byte, error) {
-	e := p.Definition.Internal.Entry
-	switch {
-	case p.isStack():
-		return nil, nil
-	case e.Expect.Tree != "":
-		return sbom.OfTree(e, a.SHA256)
-	}
-	return sbomIn(a.Path)
+	return s.write(dir, "sbom"+suffix, artifacts[:1], sbom.PredicateType, json.RawMessage(spdx))
 }
 
 // AddRound writes the results of one round of gates for an artifact.

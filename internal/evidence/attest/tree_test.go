@@ -45,7 +45,7 @@ func TestVerifyATree(t *testing.T) {
 func TestVerifyATreeThatIsNotWhatWasSigned(t *testing.T) {
 	b := newTree(t)
 	other := newTree(t)
-	must.Succeed(t, os.Rename(other.file(sbomFile), b.file(sbomFile)))
+	must.Succeed(t, os.Rename(other.file("sbom"+suffix), b.file("sbom"+suffix)))
 	if checks := b.verify(Candidate); Passed(checks) {
 		t.Errorf("with the SBOM of another key: %+v", checks)
 	}
