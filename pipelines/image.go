@@ -122,7 +122,9 @@ func (e *Engine) archive(ctx context.Context, name string, fill func(io.Writer) 
 // pulled returns a container of a registry image, from the store if it has the image.
 func (c *cell) pulled(ctx context.Context, ctr *dagger.Container, pin lock.ImagePin) (*dagger.Container, error) {
 	if _, held := oci.Held(c.Store, pin.Digest); held {
-		archive, err := c.layout(ctx, pin.Digest)
+		archive, err := c.archive(ctx, "image-"+strings.ReplaceAll(pin.Digest, ":", "-"), func(w io.Writer) error {
+			return oci.Layout(w, c.Store, pin.Digest)
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -136,13 +138,6 @@ func (c *cell) pulled(ctx context.Context, ctr *dagger.Container, pin lock.Image
 	}
 	_ = atomicfile.Write(Pulled(c.Scratch, pin.Digest), nil) // if it fails, a later run asks the registry first
 	return ctr, nil
-}
-
-// layout returns the path of the archive of a stored image.
-func (c *cell) layout(ctx context.Context, digest string) (string, error) {
-	return c.archive(ctx, "image-"+strings.ReplaceAll(digest, ":", "-"), func(w io.Writer) error {
-		return oci.Layout(w, c.Store, digest)
-	})
 }
 
 // Pulled returns the path of a marker file in the scratch directory. The file exists if
