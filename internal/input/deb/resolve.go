@@ -54,22 +54,32 @@ func Resolve(ctx context.Context, scratch string, req Request) ([]Package, error
 		}
 		return nil, diag.Errorf(diag.Fetch, "reading the package indexes: %w", err).WithHint("%s", hint)
 	}
-	minimal, err := a.install(ctx, nil)
+	install := []string{
+		"--yes", "install", "apt",
+		"?narrow(?codename(" + a.main + "),?essential)",
+		"?narrow(?codename(" + a.main + "),?priority(required))",
+	}
+	minimal, err := a.ask(ctx, "packages", install)
 	if err != nil {
 		return nil, err
 	}
-	all, err := a.install(ctx, req.Packages)
+	all, err := a.ask(ctx, "packages", append(install, req.Packages...))
 	if err != nil {
 		return nil, err
 	}
 	for i := range all {
 		all[i].Bootstrap = slices.ContainsFunc(minimal, func(p Package) bool { return p.Name == all[i].Name })
 	}
-	loose, err := a.download(ctx, req.Unpack)
-	if err != nil {
-		return nil, err
+	if len(req.Unpack) > 0 {
+		loose, err := a.ask(ctx, "packages to unpack", append([]string{"download"}, req.Unpack...))
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range loose {
+			p.Unpack = true
+			all = append(all, p)
+		}
 	}
-	all = append(all, loose...)
 	slices.SortFunc(all, func(x, y Package) int { return strings.Compare(x.Name, y.Name) })
 	return all, nil
 }
@@ -134,36 +144,14 @@ Acquire::Languages "none"; Acquire::ForceHash "SHA256"; APT::Sandbox::User "root
 	return map[string]string{"etc/sources.list": sources.String(), "etc/preferences": pins.String(), "status": "", "apt.conf": conf}
 }
 
-// install returns the packages that apt would install.
-func (a *apt) install(ctx context.Context, names []string) ([]Package, error) {
-	args := []string{
-		"-qq", "--print-uris", "--yes", "install", "apt",
-		"?narrow(?codename(" + a.main + "),?essential)",
-		"?narrow(?codename(" + a.main + "),?priority(required))",
-	}
-	out, err := a.run(ctx, append(args, names...)...)
+// ask returns the packages that apt would fetch for a command.
+func (a *apt) ask(ctx context.Context, what string, command []string) ([]Package, error) {
+	out, err := a.run(ctx, append([]string{"-qq", "--print-uris"}, command...)...)
 	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "resolving packages: %w", err).
+		return nil, diag.Errorf(diag.Usage, "resolving %s: %w", what, err).
 			WithHint("correct the names in images/*.yaml")
 	}
 	return parseURIs(string(out), a.base)
-}
-
-// download returns the named packages alone, marked as unpacked.
-func (a *apt) download(ctx context.Context, names []string) ([]Package, error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
-	out, err := a.run(ctx, append([]string{"-qq", "--print-uris", "download"}, names...)...)
-	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "resolving packages to unpack: %w", err).
-			WithHint("correct the names in images/*.yaml")
-	}
-	packages, err := parseURIs(string(out), a.base)
-	for i := range packages {
-		packages[i].Unpack = true
-	}
-	return packages, err
 }
 
 // run runs apt-get and returns its output.
