@@ -38,7 +38,7 @@ func (e *Engine) Empty(ctx context.Context) error {
 			WithHint("wait for the other run, or stop it: builder engine down")
 	}
 	if err := e.stop(ctx, stopTimeout); err != nil {
-		return fmt.Errorf("stopping the native engine: %w", err)
+		return err
 	}
 	// Removing many files takes long and may be interrupted, a rename may not.
 	if err := os.RemoveAll(old); err != nil {

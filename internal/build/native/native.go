@@ -162,7 +162,7 @@ func (e *Engine) Restart(ctx context.Context, why error) error {
 	}
 	defer unlock()
 	if err := e.stop(ctx, hungTimeout); err != nil {
-		return fmt.Errorf("stopping the native engine: %w", err)
+		return err
 	}
 	return noEngine(ctx, e.up(ctx))
 }
@@ -178,10 +178,7 @@ func (e *Engine) Down(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if err := e.stop(ctx, stopTimeout); err != nil {
-		return fmt.Errorf("stopping the native engine: %w", err)
-	}
-	return nil
+	return e.stop(ctx, stopTimeout)
 }
 
 // Look reports the state without starting, stopping or waiting for the engine.

@@ -145,7 +145,7 @@ func ready(ctx context.Context, socket string, exited <-chan error) error {
 // leftovers on the host. It uses force only after the timeout.
 func (e *Engine) stop(ctx context.Context, timeout time.Duration) error {
 	if err := e.terminate(ctx, timeout); err != nil {
-		return err
+		return fmt.Errorf("stopping the native engine: %w", err)
 	}
 	return errors.Join(os.RemoveAll(e.path("mask")), os.RemoveAll(e.path("state.json")), os.RemoveAll(e.socket()))
 }
