@@ -112,7 +112,15 @@ func writeNew(path string, mode fs.FileMode, data []byte) error {
 
 // ReadKey reads a private key in PKCS #8 for signing. It refuses a key that others can
 // read or write and a key of another user, because its signatures would prove nothing.
-func ReadKey(path string) (Key, error) {
+func ReadKey(path string) (Key, error) { return readKey(path, private) }
+
+// ReadPublicHalf returns the public half of a private key, for verifying only.
+func ReadPublicHalf(path string) (PublicKey, error) {
+	k, err := readKey(path, func(*os.File) error { return nil })
+	return k.public, err
+}
+
+func readKey(path string, check func(*os.File) error) (Key, error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return Key{}, unread(err)
@@ -122,16 +130,12 @@ func ReadKey(path string) (Key, error) {
 	if err != nil {
 		return Key{}, unread(err)
 	}
-	if block, _ := pem.Decode(data); block != nil && block.Type == "PUBLIC KEY" { // others may read it
+	if block, _ := pem.Decode(data); block != nil && block.Type == publicBlock { // others may read it
 		return Key{}, keyFault(path, "it is a public key").WithHint("name the private key: `builder key new FILE` made FILE and FILE.pub")
 	}
-	if err := private(f); err != nil {
+	if err := check(f); err != nil {
 		return Key{}, err
 	}
-	return parseKey(path, data)
-}
-
-func parseKey(path string, data []byte) (Key, error) {
 	block, err := readPEM(path, data, privateBlock)
 	if err != nil {
 		return Key{}, err
@@ -145,16 +149,6 @@ func parseKey(path string, data []byte) (Key, error) {
 		return Key{}, keyFault(path, "it is not an ECDSA key on P-256")
 	}
 	return newKey(own)
-}
-
-// ReadPublicHalf returns the public half of a private key, for verifying only.
-func ReadPublicHalf(path string) (PublicKey, error) {
-	data, err := regular.Read(path, maxKey)
-	if err != nil {
-		return PublicKey{}, unread(err)
-	}
-	k, err := parseKey(path, data)
-	return k.public, err
 }
 
 // private returns an error unless only its owner, the current user, can access the
