@@ -139,21 +139,15 @@ func (d Daemon) Up(ctx context.Context, c Container) (address string, err error)
 			return "", err
 		}
 	}
-	if err := d.start(ctx, c, wanted); err != nil {
-		return "", diag.Errorf(diag.NoEngine, "starting the engine in %s: %w", d, errors.Join(err, d.Down(context.WithoutCancel(ctx), c))).
-			WithHint("the engine needs a privileged container and a daemon that runs as root")
-	}
-	return address, nil
-}
-
-// start creates the container and starts it.
-func (d Daemon) start(ctx context.Context, c Container, wanted string) error {
 	args := []string{
 		"run", "--detach", "--privileged", "--name", c.Name, "--label", label + "=" + wanted,
 		"--volume", c.Name + ":/var/lib/dagger", c.Image,
 	}
-	_, err := d.run(ctx, append(args, c.Args...)...)
-	return err
+	if _, err := d.run(ctx, append(args, c.Args...)...); err != nil {
+		return "", diag.Errorf(diag.NoEngine, "starting the engine in %s: %w", d, errors.Join(err, d.Down(context.WithoutCancel(ctx), c))).
+			WithHint("the engine needs a privileged container and a daemon that runs as root")
+	}
+	return address, nil
 }
 
 // look returns the container's label, and whether the container exists.

@@ -49,7 +49,7 @@ func (w *watch) StepStarted(step string) io.Writer {
 	if err != nil {
 		w.progress.Note("cannot write the log of step %s: %v", step, err)
 	}
-	w.log = newStepLog(file, w.id, w.progress)
+	w.log = &stepLog{file: file, lines: term.NewLines(func(line string) { w.progress.Line(w.id, line) })}
 	return w.log
 }
 
@@ -81,10 +81,6 @@ type stepLog struct {
 	lines *term.Lines
 	wrote bool
 	last  []byte // what was written last
-}
-
-func newStepLog(file *os.File, id string, p *progress.Display) *stepLog {
-	return &stepLog{file: file, lines: term.NewLines(func(line string) { p.Line(id, line) })}
 }
 
 // Write implements [io.Writer].

@@ -61,12 +61,10 @@ func (v vars) fill(name, value string) {
 	}
 }
 
-func (v vars) list() []string {
-	var all []string
+func (v vars) list() (all []string) {
 	for name, value := range v {
 		all = append(all, name+"="+value)
 	}
-	slices.Sort(all)
 	return all
 }
 

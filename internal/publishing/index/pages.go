@@ -43,9 +43,6 @@ func (x *Index) rootPages(all []Record) error {
 	for _, r := range wheels(all) {
 		projects = append(projects, r.Project)
 	}
-	if all == nil {
-		all = []Record{}
-	}
 	data, err := json.Marshal(all)
 	if err != nil {
 		return err
