@@ -164,11 +164,6 @@ func cutStamp(printed string) (line, output string) {
 	return "", printed
 }
 
-// exitError is the exit status of a failed exec.
-type exitError int
-
-func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
-
 // failure gives a failed exec the class of a failed build and attaches its output.
 func (c *cell) failure(err error) error {
 	var failed *dagger.ExecError
@@ -179,7 +174,7 @@ func (c *cell) failure(err error) error {
 	c.stream.settle(failed.Stdout)
 	return &diag.Error{
 		Code: diag.Build,
-		Err:  exitError(failed.ExitCode),
+		Err:  fmt.Errorf("exit %d", failed.ExitCode),
 		Log:  strings.Split(strings.TrimRight(output+failed.Stderr, "\n"), "\n"),
 	}
 }

@@ -122,7 +122,7 @@ func (t Trust) signer(b *bundle.Bundle, leaf *x509.Certificate) (PublicKey, erro
 	if k, known := t.find(id); known && (k.key == nil) == (leaf != nil) {
 		return k, nil
 	}
-	return PublicKey{}, Stranger{id}
+	return PublicKey{}, fmt.Errorf("%w: %s", ErrStranger, id)
 }
 
 // verify verifies a signature of a key, whatever certificate is beside it.
@@ -176,9 +176,3 @@ func verified(b *bundle.Bundle, material root.TrustedMaterial, by verify.PolicyO
 
 // ErrStranger means that an untrusted key signed a statement.
 var ErrStranger = errors.New("an untrusted key signed it")
-
-// A Stranger is an [ErrStranger] with the id of the key.
-type Stranger struct{ ID string }
-
-func (s Stranger) Error() string { return ErrStranger.Error() + ": " + s.ID }
-func (s Stranger) Unwrap() error { return ErrStranger }
