@@ -33,15 +33,8 @@ var ErrSilent = errors.New("its registry does not answer")
 // manifest.
 var errContent = errors.New("the registry returned wrong content")
 
-// A Conflict is the error for a tag on other content.
-type Conflict struct {
-	Tag        string
-	Have, Want string // digests
-}
-
-func (c *Conflict) Error() string {
-	return fmt.Sprintf("the tag %s names %s, not %s", c.Tag, c.Have, c.Want)
-}
+// errTaken is the error for a tag on other content.
+var errTaken = errors.New("the tag names other content")
 
 // printable is an error with another text.
 type printable struct {
@@ -124,11 +117,10 @@ func (r *Repository) fail(ctx context.Context, code diag.Code, err error, format
 // hint returns the remedy of an error, or "".
 func (r *Repository) hint(err error, again string) string {
 	host := r.repo.Reference.Registry
-	_, conflict := errors.AsType[*Conflict](err)
 	_, network := errors.AsType[*net.OpError](err)
 	response, refused := errors.AsType[*errcode.ErrorResponse](err)
 	switch {
-	case conflict:
+	case errors.Is(err, errTaken):
 		return "builder never moves this tag: publish to another repository, or under another name; if the cell has another key because its lock was renewed, give its recipe a new version, or remove the published one with the registry's own tool"
 	case isUnauthorized(err):
 		return host + " accepts no credentials of docker's configuration: run docker login " + host

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"oras.land/oras-go/v2/errdef"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // Tag sets a tag to a digest in the repository. If the tag names other content, Tag
-// leaves it unchanged and returns [Conflict], unless move is set. Registries have no
+// leaves it unchanged and returns an error, unless move is set. Registries have no
 // compare-and-set: of two publishers at the same moment the later wins.
 func (r *Repository) Tag(ctx context.Context, digest, tag string, move bool) error {
 	return r.fail(ctx, diag.Publish, r.tag(ctx, digest, tag, move), "tagging %s as %q in %s", digest, tag, r)
@@ -28,7 +29,7 @@ func (r *Repository) tag(ctx context.Context, digest, tag string, move bool) err
 	case err == nil && have.Digest.String() == digest:
 		return nil
 	case err == nil && !move:
-		return &Conflict{tag, have.Digest.String(), digest}
+		return fmt.Errorf("%w: %s is %s, not %s", errTaken, tag, have.Digest, digest)
 	}
 	d, data, err := r.get(ctx, digest)
 	if err != nil {
