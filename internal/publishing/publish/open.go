@@ -75,6 +75,6 @@ func openDirectory(text string, _ Options) (any, error) {
 }
 
 func openServer(text string, o Options) (any, error) {
-	server, err := upload.Open(text, upload.Options{Insecure: o.Insecure, Send: o.Send})
+	server, err := upload.Open(text, o.Insecure, o.Send)
 	return Server{server}, err
 }

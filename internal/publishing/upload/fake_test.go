@@ -89,7 +89,7 @@ func open(t *testing.T, text string, send Send) *Server {
 	t.Setenv("UV_PUBLISH_USERNAME", "ann")
 	t.Setenv("UV_PUBLISH_PASSWORD", secret)
 	t.Setenv("UV_PUBLISH_TOKEN", "")
-	s, err := Open(text, Options{Send: send})
+	s, err := Open(text, false, send)
 	must.Succeed(t, err)
 	s.policy = retry.Policy{Tries: 3, First: time.Millisecond, Most: time.Millisecond}
 	return s

@@ -30,7 +30,7 @@ const (
 // of uv.
 const whereCredentials = "set UV_PUBLISH_TOKEN, or UV_PUBLISH_USERNAME and UV_PUBLISH_PASSWORD"
 
-// client gets the password of uploads, also without TLS where [Options] allow that.
+// client gets the password of uploads, also without TLS where [Open] allows that.
 var client = web.Client(web.Options{Plain: true, Stay: true})
 
 // authorise adds the credentials for uploads to a request, if it goes to the same

@@ -32,12 +32,6 @@ const Prefix = "pypi:"
 // a private copy with the verified bytes.
 type Send func(ctx context.Context, address, path string) error
 
-// Options control [Open].
-type Options struct {
-	Insecure bool // allow http to other hosts, with a readable password
-	Send     Send
-}
-
 // A Server is an upload server.
 type Server struct {
 	URL string // address for uploads
@@ -52,10 +46,10 @@ type Server struct {
 var errConflict = errors.New("the server has another file")
 
 // Open parses a destination: pypi:URL, with an optional ?simple=URL for the root of the
-// index, which may be relative. It contacts no server. All errors have class
-// [diag.Usage].
-func Open(text string, o Options) (*Server, error) {
-	target, err := o.address(strings.TrimPrefix(text, Prefix))
+// index, which may be relative. It contacts no server. insecure allows http to other
+// hosts, with a readable password. All errors have class [diag.Usage].
+func Open(text string, insecure bool, send Send) (*Server, error) {
+	target, err := address(strings.TrimPrefix(text, Prefix), insecure)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +59,7 @@ func Open(text string, o Options) (*Server, error) {
 			WithHint("only ?simple=URL is supported; %s", whereCredentials)
 	}
 	target.RawQuery, target.ForceQuery = "", false
-	s := &Server{URL: target.String(), target: target, send: o.Send, policy: retry.Default}
+	s := &Server{URL: target.String(), target: target, send: send, policy: retry.Default}
 	if !named {
 		// The usual places of pypiserver, Artifactory and Nexus, and of devpi.
 		s.roots = []*url.URL{target.JoinPath("simple"), target.JoinPath("+simple")}
@@ -76,7 +70,7 @@ func Open(text string, o Options) (*Server, error) {
 	if err != nil || err2 != nil || simple == "" {
 		return nil, diag.Errorf(diag.Usage, "the address of the index is malformed").WithHint("write pypi:https://HOST/PATH?simple=URL")
 	}
-	root, err := o.address(target.ResolveReference(relative).String())
+	root, err := address(target.ResolveReference(relative).String(), insecure)
 	if err == nil && (root.RawQuery != "" || root.Fragment != "") {
 		err = diag.Errorf(diag.Usage, "the address of the index, %q, has a query or a fragment", store.Redact(root.String()))
 	}
@@ -86,7 +80,7 @@ func Open(text string, o Options) (*Server, error) {
 
 // address parses an address to which a password may be sent. Its errors do not quote an
 // unparsable address, which may contain a password at any place.
-func (o Options) address(text string) (*url.URL, error) {
+func address(text string, insecure bool) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, diag.Errorf(diag.Usage, "the address of the upload server is malformed").
@@ -96,7 +90,7 @@ func (o Options) address(text string) (*url.URL, error) {
 		return nil, diag.Errorf(diag.Usage, "the address %q holds credentials, and every process of this host could read them", store.Redact(text)).
 			WithHint("%s", whereCredentials)
 	}
-	if !o.Insecure && !web.Private(u) {
+	if !insecure && !web.Private(u) {
 		return nil, diag.Errorf(diag.Usage, "%q is not encrypted: others on the network could read and change the password and the wheel", store.Redact(text)).
 			WithHint("write https://, or allow http with --insecure in a trusted network")
 	}

@@ -211,7 +211,7 @@ func TestAddresses(t *testing.T) {
 		"pypi:https://h/?simple=http://h/":                   "not encrypted",
 		"pypi:https://h/?simple=i%3Ftoken=" + secret:         "has a query",
 	} {
-		s, err := Open(text, Options{})
+		s, err := Open(text, false, nil)
 		if err != nil {
 			if !strings.Contains(err.Error(), want) || strings.Contains(err.Error()+diag.All(err)[0].Hint, secret) || diag.CodeOf(err) != diag.Usage {
 				t.Errorf("%s: %v", text, err)
@@ -224,6 +224,6 @@ func TestAddresses(t *testing.T) {
 		}
 		check.That(t, got == want, "%s: %s, want %s", text, got, want)
 	}
-	_, err := Open("pypi:http://h/", Options{Insecure: true})
+	_, err := Open("pypi:http://h/", true, nil)
 	check.That(t, err == nil, "%v", err)
 }
