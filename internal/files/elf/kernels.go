@@ -27,7 +27,7 @@ const (
 
 // kernelUses returns the use of each kernel of an AMD code object by its name. Objects of
 // code object V2 and of other vendors have none.
-func kernelUses(code []byte, f *elf.File) (map[string]Use, error) {
+func kernelUses(f *elf.File) (map[string]Use, error) {
 	uses := map[string]Use{}
 	looked := 0
 	for _, s := range f.Sections {
@@ -35,7 +35,7 @@ func kernelUses(code []byte, f *elf.File) (map[string]Use, error) {
 			continue
 		}
 		looked++
-		notes, err := bytesIn(code, s)
+		notes, err := s.Data()
 		if err != nil {
 			return nil, err
 		}

@@ -22,46 +22,43 @@ const (
 )
 
 // objectFunctions calls found for each function defined in a code object. For AMD
-// kernels it calls found more than once, and only once with the bytes of code.
+// kernels it calls found more than once, and only once with the bytes of code. It makes
+// e_version the only one that debug/elf reads: a cubin has the number of its CUDA there,
+// 124 for 12.4.
 func objectFunctions(code []byte, o object, found func(name string, kernel bool, use Use)) error {
-	machine := o.machine
-	f, err := elf.NewFile(headed{code, currentHeader(code, machine)})
+	const version = 20 // its position
+	if o.machine == elf.EM_CUDA && len(code) >= version+4 {
+		binary.LittleEndian.PutUint32(code[version:], uint32(elf.EV_CURRENT))
+	}
+	f, err := elf.NewFile(bytes.NewReader(code))
 	if err != nil {
 		return fmt.Errorf("it is no ELF file: %w", err)
 	}
-	if f.Machine != machine {
-		return fmt.Errorf("it is code for %v, not for %v", f.Machine, machine)
+	if f.Machine != o.machine {
+		return fmt.Errorf("it is code for %v, not for %v", f.Machine, o.machine)
 	}
 	if err := sameTarget(code, o.target); err != nil {
 		return err
 	}
-	uses, err := kernelUses(code, f)
+	uses, err := kernelUses(f)
 	if err != nil {
 		return err
 	}
-	for _, kind := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
-		s := f.SectionByType(kind)
-		if s == nil {
-			continue
+	for _, list := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
+		symbols, err := list()
+		if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+			return fmt.Errorf("its symbols: %w", err)
 		}
-		if int(s.Link) >= len(f.Sections) {
-			return fmt.Errorf("its %v has no table of names", kind)
-		}
-		symbols, err1 := bytesIn(code, s)
-		names, err2 := bytesIn(code, f.Sections[s.Link])
-		if err := errors.Join(err1, err2); err != nil {
-			return err
-		}
-		for ; len(symbols) >= elf.Sym64Size; symbols = symbols[elf.Sym64Size:] {
-			name, role := roleOf(symbols, names, machine)
-			if role == noFunction || len(name) == 0 {
+		for _, s := range symbols {
+			name, role := roleOf(s, o.machine)
+			if role == noFunction || name == "" {
 				continue
 			}
-			use := uses[string(name)]
+			use := uses[name]
 			if role == function {
-				use.Code = binary.LittleEndian.Uint64(symbols[16:])
+				use.Code = s.Size
 			}
-			found(string(name), role == kernel, use)
+			found(name, role == kernel, use)
 		}
 	}
 	return nil
@@ -102,37 +99,6 @@ func sameTarget(code []byte, t Target) error {
 	return nil
 }
 
-// headed is a code object that is read with another header.
-type headed struct{ code, header []byte }
-
-// ReadAt implements [io.ReaderAt].
-func (o headed) ReadAt(p []byte, off int64) (int, error) {
-	n, err := bytes.NewReader(o.code).ReadAt(p, off)
-	if off < int64(len(o.header)) {
-		copy(p[:n], o.header[off:])
-	}
-	return n, err
-}
-
-// currentHeader returns the first bytes of a code object up to e_version, with the only
-// e_version that debug/elf reads. A cubin has the number of its CUDA there: 124 for 12.4.
-func currentHeader(code []byte, machine elf.Machine) []byte {
-	const at, end = 20, 24 // of e_version, in bytes
-	if machine != elf.EM_CUDA || len(code) < end {
-		return nil
-	}
-	return binary.LittleEndian.AppendUint32(bytes.Clone(code[:at]), uint32(elf.EV_CURRENT))
-}
-
-// bytesIn returns the bytes of a section without copying them: debug/elf copies, and NCCL
-// has objects of 134 MB.
-func bytesIn(code []byte, s *elf.Section) ([]byte, error) {
-	if size := uint64(len(code)); s.Type == elf.SHT_NOBITS || s.Offset > size || s.FileSize > size-s.Offset {
-		return nil, fmt.Errorf("section %q is not inside it", s.Name)
-	}
-	return code[s.Offset:][:s.FileSize], nil
-}
-
 // role is the meaning of a symbol for a function.
 type role int
 
@@ -143,23 +109,17 @@ const (
 )
 
 // roleOf returns the name of the function that a symbol stands for.
-func roleOf(symbol, names []byte, machine elf.Machine) ([]byte, role) {
-	kind, other := elf.ST_TYPE(symbol[4]), symbol[5]
-	index, size := binary.LittleEndian.Uint16(symbol[6:]), binary.LittleEndian.Uint64(symbol[16:])
-	descriptor := kind == elf.STT_OBJECT && machine == elf.EM_AMDGPU && size == descriptorSize
-	if elf.SectionIndex(index) == elf.SHN_UNDEF || kind != elf.STT_FUNC && !descriptor {
-		return nil, noFunction
-	}
-	name, _, _ := bytes.Cut(names[min(word(symbol, 0), uint64(len(names))):], []byte{0})
-	if descriptor {
-		name, isKernel := bytes.CutSuffix(name, []byte(descriptorSuffix))
-		if !isKernel {
-			return nil, noFunction
-		}
+func roleOf(s elf.Symbol, machine elf.Machine) (string, role) {
+	kind := elf.ST_TYPE(s.Info)
+	switch name, isKernel := strings.CutSuffix(s.Name, descriptorSuffix); {
+	case s.Section == elf.SHN_UNDEF:
+		return "", noFunction
+	case kind == elf.STT_FUNC && machine == elf.EM_CUDA && s.Other&cudaEntry != 0:
+		return s.Name, kernel
+	case kind == elf.STT_FUNC:
+		return s.Name, function
+	case kind == elf.STT_OBJECT && machine == elf.EM_AMDGPU && s.Size == descriptorSize && isKernel:
 		return name, kernel
 	}
-	if machine == elf.EM_CUDA && other&cudaEntry != 0 {
-		return name, kernel
-	}
-	return name, function
+	return "", noFunction
 }
