@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -39,23 +40,24 @@ func readAMD(r *bufio.Reader, visit visitor) error {
 
 // readBundle reads a plain bundle: a table of entries, then their code, at offsets from
 // the start of the bundle.
-func readBundle(r *bufio.Reader, visit visitor) error {
-	entries, position, err := readTable(r)
+func readBundle(r io.Reader, visit visitor) error {
+	bundle := &io.LimitedReader{R: r, N: math.MaxInt64} // counts what was read
+	entries, err := readTable(bundle)
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.Offset, b.Offset) })
+	slices.SortStableFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.offset, b.offset) })
 	for _, e := range entries {
-		if e.Offset < position {
+		position := uint64(math.MaxInt64 - bundle.N)
+		if e.offset < position {
 			return fmt.Errorf("the code of %q overlaps the bundle's header or other code", e.id)
 		}
-		if err := skip(r, e.Offset-position); err != nil {
+		if err := skip(bundle, e.offset-position); err != nil {
 			return fmt.Errorf("the code of %q does not fit: %w", e.id, err)
 		}
-		if err := visitEntry(r, e, visit); err != nil {
+		if err := visitEntry(bundle, e, visit); err != nil {
 			return err
 		}
-		position = e.Offset + e.Size
 	}
 	return nil
 }
@@ -64,59 +66,45 @@ func readBundle(r *bufio.Reader, visit visitor) error {
 func visitEntry(r io.Reader, e bundleEntry, visit visitor) error {
 	target, ok := parseID(e.id)
 	if !ok {
-		return skip(r, e.Size)
+		return skip(r, e.size)
 	}
-	return visitPart(r, e.Size, object{target: target, machine: elf.EM_AMDGPU}, visit)
-}
-
-// readTable returns the entries with code, and the length of the header in bytes.
-func readTable(r io.Reader) (entries []bundleEntry, length uint64, err error) {
-	var h struct {
-		Magic [len(plainMagic)]byte
-		Count uint64
-	}
-	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {
-		return nil, 0, err
-	}
-	if h.Count > maxEntries {
-		return nil, 0, fmt.Errorf("a bundle claims %d entries", h.Count)
-	}
-	length = uint64(binary.Size(h))
-	for range h.Count {
-		e, err := readBundleEntry(r)
-		if err != nil {
-			return nil, 0, err
-		}
-		length += e.length
-		if e.Size > 0 {
-			entries = append(entries, e)
-		}
-	}
-	return entries, length, nil
+	return visitPart(r, e.size, object{target: target, machine: elf.EM_AMDGPU}, visit)
 }
 
 type bundleEntry struct {
-	bundleEntryHeader
-	id     string
-	length uint64 // of header and id
+	id           string
+	offset, size uint64
 }
 
-type bundleEntryHeader struct{ Offset, Size, IDLength uint64 }
-
-func readBundleEntry(r io.Reader) (bundleEntry, error) {
-	var e bundleEntry
-	if err := binary.Read(r, binary.LittleEndian, &e.bundleEntryHeader); err != nil {
-		return e, err
+// readTable returns the entries with code.
+func readTable(r io.Reader) (entries []bundleEntry, err error) {
+	var table struct {
+		Magic [len(plainMagic)]byte
+		Count uint64
 	}
-	if e.IDLength > maxID || e.Offset > 1<<61 || e.Size > 1<<61 {
-		return e, fmt.Errorf("a bundle entry has an id of %d, code at %d of %d bytes", e.IDLength, e.Offset, e.Size)
+	if err := binary.Read(r, binary.LittleEndian, &table); err != nil {
+		return nil, err
 	}
-	id := make([]byte, e.IDLength)
-	if _, err := io.ReadFull(r, id); err != nil {
-		return e, err
+	if table.Count > maxEntries {
+		return nil, fmt.Errorf("a bundle claims %d entries", table.Count)
 	}
-	e.id, e.length = string(id), uint64(binary.Size(e.bundleEntryHeader))+e.IDLength
-	return e, nil
+	for range table.Count {
+		var e struct{ Offset, Size, IDLength uint64 }
+		if err := binary.Read(r, binary.LittleEndian, &e); err != nil {
+			return nil, err
+		}
+		if e.IDLength > maxID || e.Offset > 1<<61 || e.Size > 1<<61 {
+			return nil, fmt.Errorf("a bundle entry has an id of %d, code at %d of %d bytes", e.IDLength, e.Offset, e.Size)
+		}
+		id := make([]byte, e.IDLength)
+		if _, err := io.ReadFull(r, id); err != nil {
+			return nil, err
+		}
+		if e.Size > 0 {
+			entries = append(entries, bundleEntry{string(id), e.Offset, e.Size})
+		}
+	}
+	return entries, nil
 }
 
 // parseID reads an entry id, kind-triple-target. The triple has three or four parts

@@ -2,7 +2,6 @@ package elf
 
 import (
 	"bufio"
-	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -29,7 +28,7 @@ func (t Target) String() string {
 // translation units, with padding between them.
 type format struct {
 	section string
-	magics  []string // shortest first
+	magics  []string
 	// read consumes one container, including its magic, and visits its objects.
 	read func(r *bufio.Reader, visit visitor) error
 }
@@ -68,7 +67,11 @@ func deviceTargets(r io.ReaderAt) ([]Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inOrder(found), nil
+	var targets []Target
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		targets = append(targets, found[key])
+	}
+	return targets, nil
 }
 
 // eachObject visits every object of device code in a library, by section.
@@ -122,14 +125,6 @@ func visitPart(r io.Reader, n uint64, o object, visit visitor) error {
 // key identifies a target and gives the sort order.
 func (t Target) key() string { return t.Vendor + " " + t.String() }
 
-// inOrder returns the values of a map in the order of its keys.
-func inOrder[V any](all map[string]V) (values []V) {
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		values = append(values, all[key])
-	}
-	return values
-}
-
 // containers calls read at each magic in the stream and returns the number of
 // containers.
 func containers(r *bufio.Reader, magics []string, read func(*bufio.Reader) error) (int, error) {
@@ -149,41 +144,20 @@ func containers(r *bufio.Reader, magics []string, read func(*bufio.Reader) error
 
 // seek discards bytes up to the next magic. It returns io.EOF if there is none.
 func seek(r *bufio.Reader, magics []string) error {
-	longest := len(magics[len(magics)-1])
 	for {
-		// Peek returns buffered bytes without copying, and reads only if fewer than
-		// longest remain.
-		window, err := r.Peek(max(longest, r.Buffered()))
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
+		for _, magic := range magics {
+			head, err := r.Peek(len(magic))
+			if string(head) == magic {
+				return nil
+			}
+			if err != nil && !errors.Is(err, io.EOF) {
+				return err
+			}
 		}
-		last := len(window) - longest
-		if err != nil {
-			last = len(window) - 1
-		}
-		if i := first(window, magics); i >= 0 {
-			_, err := r.Discard(i)
-			return err
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := r.Discard(last + 1); err != nil {
+		if _, err := r.Discard(1); err != nil {
 			return err
 		}
 	}
-}
-
-// first returns the position of the first magic in the window, or -1. It searches for
-// the later magics no further than the first match.
-func first(window []byte, magics []string) int {
-	at := -1
-	for _, m := range magics {
-		if i := bytes.Index(window, []byte(m)); i >= 0 {
-			at, window = i, window[:min(len(window), i+len(magics[len(magics)-1]))]
-		}
-	}
-	return at
 }
 
 // skip discards n bytes. Fewer bytes are an error.

@@ -33,7 +33,7 @@ func deviceFunctions(r io.ReaderAt) ([]Function, error) {
 		return nil, err
 	}
 	defer u.close()
-	inv := inventory{unpacker: u, linked: map[string]bool{}, found: map[string]functionsOf{}}
+	inv := inventory{unpacker: u, linked: map[string]bool{}, found: map[string]map[string]Function{}}
 	if err := eachObject(r, inv.look); err != nil {
 		return nil, err
 	}
@@ -42,14 +42,8 @@ func deviceFunctions(r io.ReaderAt) ([]Function, error) {
 
 type inventory struct {
 	*unpacker
-	linked map[string]bool // keys of the targets with code from the device linker
-	found  map[string]functionsOf
-}
-
-// functionsOf has the functions for a target by name.
-type functionsOf struct {
-	target Target
-	named  map[string]Function
+	linked map[string]bool                // keys of the targets with code from the device linker
+	found  map[string]map[string]Function // by the key of the target and by name
 }
 
 func (inv *inventory) look(section string, o object) error {
@@ -65,10 +59,10 @@ func (inv *inventory) look(section string, o object) error {
 	if err != nil {
 		return fmt.Errorf("code for %v: %w", o.target, err)
 	}
-	if _, known := inv.found[key]; !known {
-		inv.found[key] = functionsOf{o.target, map[string]Function{}}
+	if inv.found[key] == nil {
+		inv.found[key] = map[string]Function{}
 	}
-	named := inv.found[key].named
+	named := inv.found[key]
 	add := func(name string, kernel bool, use Use) {
 		before := named[name]
 		use.Code = max(use.Code, before.Use.Code)
@@ -86,9 +80,10 @@ func (inv *inventory) look(section string, o object) error {
 }
 
 func (inv *inventory) sorted() (all []Function) {
-	for _, of := range inOrder(inv.found) {
-		for _, name := range slices.Sorted(maps.Keys(of.named)) {
-			all = append(all, of.named[name])
+	for _, target := range slices.Sorted(maps.Keys(inv.found)) {
+		named := inv.found[target]
+		for _, name := range slices.Sorted(maps.Keys(named)) {
+			all = append(all, named[name])
 		}
 	}
 	return all
