@@ -14,12 +14,11 @@ import (
 	"builder/internal/files/x86"
 )
 
-// A CPUUse counts the instructions of a processor extension in a function. Function is
-// "" for code without a symbol.
+// A CPUUse says that a function has instructions of a processor extension. Function is ""
+// for code without a symbol.
 type CPUUse struct {
 	Feature  x86.Feature
 	Function string
-	Count    int
 	First    uint64 // address of the first such instruction
 }
 
@@ -95,18 +94,12 @@ func (c *machineCode) demanded() error {
 		if err != nil {
 			return err
 		}
-		pad := func(n uint64) uint64 { return (n + p.Align - 1) &^ (p.Align - 1) }
-		for p.Align >= 4 && len(data) >= 12 {
-			kind, start := word(data, 8), pad(12+word(data, 0))
-			end := start + pad(word(data, 4))
-			if end > uint64(len(data)) {
-				break
-			}
+		_ = eachNote(data, min(max(p.Align, 4), 8), func(kind uint64, _, properties []byte) error { // the loader ignores the rest too
 			if kind == propertyNote {
-				c.readProperties(data[start:end], p)
+				c.readProperties(properties, p)
 			}
-			data = data[end:]
-		}
+			return nil
+		})
 	}
 	return nil
 }
@@ -118,7 +111,7 @@ func (c *machineCode) readProperties(data []byte, p *elf.Prog) {
 			for _, f := range features {
 				if word(data, 0) == isaNeeded && data[8]>>i&1 == 1 {
 					key := CPUUse{Feature: f, Function: "the loader, which demands " + level}
-					c.uses[key] = CPUUse{f, key.Function, 1, p.Vaddr}
+					c.uses[key] = CPUUse{f, key.Function, p.Vaddr}
 				}
 			}
 		}
@@ -162,12 +155,9 @@ func (c *machineCode) note(f x86.Feature, at uint64) {
 	if i := functionAt(c.functions, at); i >= 0 {
 		key.Function = c.functions[i].name
 	}
-	u, known := c.uses[key]
-	if !known {
-		u = CPUUse{Feature: f, Function: key.Function, First: at}
+	if first, known := c.uses[key]; !known || at < first.First {
+		c.uses[key] = CPUUse{f, key.Function, at}
 	}
-	u.Count, u.First = u.Count+1, min(u.First, at)
-	c.uses[key] = u
 }
 
 // place is the address range of a function. A function of size 0 extends to the next

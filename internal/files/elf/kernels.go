@@ -3,7 +3,6 @@ package elf
 import (
 	"bytes"
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -39,31 +38,17 @@ func kernelUses(f *elf.File) (map[string]Use, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := eachMetadata(notes, func(text []byte) error { return addUses(uses, text) }); err != nil {
+		err = eachNote(notes, 4, func(kind uint64, owner, text []byte) error {
+			if kind != amdMetadata || !bytes.HasPrefix(owner, []byte("AMDGPU")) {
+				return nil
+			}
+			return addUses(uses, text)
+		})
+		if err != nil {
 			return nil, fmt.Errorf("its metadata: %w", err)
 		}
 	}
 	return uses, nil
-}
-
-// eachMetadata calls found with the content of each note of AMD's metadata.
-func eachMetadata(notes []byte, found func([]byte) error) error {
-	const head = 12
-	padded := func(n uint32) uint64 { return (uint64(n) + 3) &^ 3 }
-	for len(notes) >= head {
-		names, content := padded(binary.LittleEndian.Uint32(notes)), binary.LittleEndian.Uint32(notes[4:])
-		kind := binary.LittleEndian.Uint32(notes[8:])
-		if head+names+padded(content) > uint64(len(notes)) {
-			return errors.New("a note does not fit into its section")
-		}
-		if kind == amdMetadata && bytes.HasPrefix(notes[head:][:names], []byte("AMDGPU")) {
-			if err := found(notes[head+names:][:content]); err != nil {
-				return err
-			}
-		}
-		notes = notes[head+names+padded(content):]
-	}
-	return nil
 }
 
 // addUses reads one document of metadata.
