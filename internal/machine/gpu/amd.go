@@ -1,10 +1,12 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -75,8 +77,6 @@ func parseAMD(text string) (Host, error) {
 	return h, nil
 }
 
-var card = regexp.MustCompile(`^card(\d+)$`)
-
 // parseROCm parses the JSON of rocm-smi. The spelling of its keys varies between
 // releases.
 func parseROCm(text string) (Host, error) {
@@ -85,23 +85,11 @@ func parseROCm(text string) (Host, error) {
 		return Host{}, fmt.Errorf("rocm-smi: %w", err)
 	}
 	h := Host{AMD: true, Driver: value(doc["system"], "Driver version")}
-	cards := map[int]GPU{}
-	var order []int
-	for key, fields := range doc {
-		m := card.FindStringSubmatch(key)
-		if m == nil {
-			continue
+	byNumber := func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
+	for _, key := range slices.SortedFunc(maps.Keys(doc), byNumber) { // card9 comes before card10
+		if strings.HasPrefix(key, "card") {
+			h.GPUs = append(h.GPUs, GPU{Name: value(doc[key], "Card Series", "Device Name"), BusID: busID(value(doc[key], "PCI Bus"))})
 		}
-		n, err := strconv.Atoi(m[1])
-		if err != nil {
-			return Host{}, fmt.Errorf("rocm-smi: %w", err)
-		}
-		order = append(order, n)
-		cards[n] = GPU{Name: value(fields, "Card Series", "Device Name"), BusID: busID(value(fields, "PCI Bus"))}
-	}
-	slices.Sort(order)
-	for _, n := range order {
-		h.GPUs = append(h.GPUs, cards[n])
 	}
 	return h, nil
 }

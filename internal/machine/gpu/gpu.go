@@ -88,7 +88,8 @@ func (h Host) visible(list string) Host {
 		}
 		chosen = append(chosen, n)
 	}
-	seen := Host{Driver: h.Driver, CUDA: h.CUDA, AMD: h.AMD}
+	seen := h
+	seen.GPUs, seen.Links = nil, nil
 	for _, i := range chosen {
 		seen.GPUs = append(seen.GPUs, h.GPUs[i])
 		if h.Links == nil {

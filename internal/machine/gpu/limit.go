@@ -1,9 +1,12 @@
 package gpu
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // links lists the bandwidth of all links of a GPU to other GPUs, in one direction, in
-// GB/s. The first entry contained in a GPU's name applies.
+// GB/s. The first entry that matches a GPU's name applies.
 //
 // The values of NVIDIA are from its data sheets. xGMI is the number of links of one GPU
 // (rocm.docs.amd.com, conceptual/gpu-arch) by the rate of a link, 16 bits wide: 25 GT/s up
@@ -11,42 +14,26 @@ import "strings"
 // drivers/gpu/drm/amd/amdgpu/amdgpu_xgmi.c), and 23 and 38.4 GT/s by AMD's data sheets of
 // MI100 and MI350.
 var links = []struct {
-	part string
-	gbps float64
+	names *regexp.Regexp
+	gbps  float64
 }{
-	{"MI355", 537.6},
-	{"MI350", 537.6},
-	{"MI300A", 384},
-	{"MI300", 448},
-	{"MI308", 448},
-	{"MI325", 448},
-	{"MI250", 400},
-	{"MI200", 400},
-	{"MI210", 150},
-	{"MI100", 138},
-	{"GB300", 900},
-	{"GB200", 900},
-	{"B300", 900},
-	{"B200", 900},
-	{"B100", 900}, // NVLink 5
-	{"GH200", 450},
-	{"H200 NVL", 450},
-	{"H100 NVL", 300},
-	{"H100 PCIe", 300},
-	{"H200", 450},
-	{"H100", 450},
-	{"H20", 450},
-	{"H800", 200}, // NVLink 4
-	{"A100", 300},
-	{"A800", 200},
-	{"A40", 56.25},
-	{"A30", 100},
-	{"V100", 150},
-	{"P100", 80},
-	{"L40", 32},
-	{"L4", 32},
-	{"A10", 32},
-	{"T4", 16}, // PCIe 4 and 3
+	{regexp.MustCompile(`MI35[05]`), 537.6},
+	{regexp.MustCompile(`MI300A`), 384},
+	{regexp.MustCompile(`MI3(00|08|25)`), 448},
+	{regexp.MustCompile(`MI2[05]0`), 400},
+	{regexp.MustCompile(`MI210`), 150},
+	{regexp.MustCompile(`MI100`), 138},
+	{regexp.MustCompile(`B[123]00`), 900}, // NVLink 5
+	{regexp.MustCompile(`H100 (NVL|PCIe)`), 300},
+	{regexp.MustCompile(`H[12]00|H20`), 450}, // NVLink 4
+	{regexp.MustCompile(`A100`), 300},
+	{regexp.MustCompile(`[AH]800`), 200},
+	{regexp.MustCompile(`V100`), 150},
+	{regexp.MustCompile(`A30`), 100},
+	{regexp.MustCompile(`P100`), 80},
+	{regexp.MustCompile(`A40`), 56.25},
+	{regexp.MustCompile(`L40?|A10`), 32}, // PCIe 4 and 3
+	{regexp.MustCompile(`T4`), 16},
 }
 
 // Limit returns an upper limit in GB/s for any collective between these GPUs: the
@@ -74,7 +61,7 @@ func Limit(gpus []GPU) (limit float64, known bool) {
 // matches.
 func linksOf(name string) float64 {
 	for _, l := range links {
-		if strings.Contains(name, l.part) {
+		if l.names.MatchString(name) {
 			return l.gbps
 		}
 	}
