@@ -45,18 +45,17 @@ func newRow(text string) (Row, error) {
 
 // newTiming parses the fields of a half.
 func newTiming(fields []string) (Timing, error) {
-	var numbers [3]float64
-	for i, text := range fields[:3] {
+	var t Timing
+	for i, text := range fields[:3] { // the last one is the bus bandwidth
 		v, err := positive(text)
+		if err == nil && i == 0 && v == 0 {
+			err = errors.New("the time is zero")
+		}
 		if err != nil {
 			return Timing{}, fmt.Errorf("column %s: %w", half[i], err)
 		}
-		numbers[i] = v
+		t.BusBW = v
 	}
-	if numbers[0] == 0 {
-		return Timing{}, errors.New("the time is zero")
-	}
-	t := Timing{BusBW: numbers[2]}
 	if fields[3] == "N/A" {
 		return t, nil
 	}

@@ -31,13 +31,13 @@ func (c command) launched(launcher []string) (command, error) {
 		path, err = filepath.Abs(path)
 	}
 	if err == nil {
-		c.dir, err = os.Getwd()
+		c.Dir, err = os.Getwd()
 	}
 	if err != nil {
 		return c, fmt.Errorf("the launcher: %w", err)
 	}
-	c.args = slices.Concat(launcher[1:], []string{"sh", "-c", inRank, "sh"}, c.env, []string{"--", c.path}, c.args)
-	c.path, c.env = path, slices.DeleteFunc(os.Environ(), func(pair string) bool {
+	c.Args = slices.Concat(launcher[1:], []string{"sh", "-c", inRank, "sh"}, c.Env, []string{"--", c.Path}, c.Args)
+	c.Path, c.Env = path, slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
 		return kept.MatchString(name)
 	})

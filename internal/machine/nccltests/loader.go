@@ -16,7 +16,7 @@ var collective = regexp.MustCompile(`(?m)^\s*lib[nr]ccl\.so\S* => (/\S.*) \(0x[0
 // in the directory library. The loader prints its plan in the environment of the run, like
 // ldd. A program without a loader ignores the question and prints its help.
 func (c command) loads(ctx context.Context, library string) error {
-	c.env = append(slices.Clip(c.env), "LD_TRACE_LOADED_OBJECTS=1")
+	c.Env = append(slices.Clip(c.Env), "LD_TRACE_LOADED_OBJECTS=1")
 	end, err := c.run(ctx)
 	if err != nil {
 		return err

@@ -15,15 +15,9 @@ var grace = 5 * time.Second
 
 // command is a program to run in its own process group, with exactly this environment.
 type command struct {
-	guest   guest.Guest
-	path    string
-	args    []string
-	env     []string
-	dir     string
-	read    []string // what it may read beside the host's system
-	write   []string
-	network bool
-	limit   time.Duration
+	guest.Program
+	guest guest.Guest
+	limit time.Duration
 }
 
 // ended is the result of a finished program.
@@ -39,9 +33,7 @@ func (c command) run(ctx context.Context) (ended, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("%w: killed after %v", ErrTimeout, c.limit))
 	defer cancel()
 	stdout, stderr := &guest.Output{Max: maxOutput}, &guest.Output{Max: maxOutput}
-	end, err := c.guest.Run(ctx, guest.Program{
-		Path: c.path, Args: c.args, Env: c.env, Dir: c.dir, Read: c.read, Write: c.write, Network: c.network, Grace: grace,
-	}, stdout, stderr)
+	end, err := c.guest.Run(ctx, c.Program, stdout, stderr)
 	return ended{end, stdout.String(), stderr.String()}, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"builder/internal/base/regular"
+	"builder/internal/machine/guest"
 	"builder/internal/machine/nccllog"
 )
 
@@ -76,14 +77,13 @@ func (s Sweep) reads() []string {
 }
 
 func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
-	c := command{
-		guest: s.Guest, path: s.Program, env: environ(s, dir), dir: dir, read: s.reads(), write: []string{dir}, network: s.Network,
-		limit: min(s.Timeout, maxQuestion),
-	}
+	c := command{guest.Program{
+		Path: s.Program, Env: environ(s, dir), Dir: dir, Read: s.reads(), Write: []string{dir}, Network: s.Network, Grace: grace,
+	}, s.Guest, min(s.Timeout, maxQuestion)}
 	if err := c.starts(ctx, s.Library); err != nil {
 		return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, err)
 	}
-	c.args, c.limit = s.arguments(), s.Timeout
+	c.Args, c.limit = s.arguments(), s.Timeout
 	if len(s.Launcher) > 0 {
 		var err error
 		if c, err = c.launched(s.Launcher); err != nil {
@@ -91,10 +91,8 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 		}
 	}
 	end, err := c.run(ctx)
-	m := Measured{Output: end.stdout + end.stderr}
-	var files int
-	var logErr error
-	m.Log, files, logErr = logs(dir)
+	log, files, logErr := logs(dir)
+	m := Measured{Output: end.stdout + end.stderr, Log: log}
 	if err != nil && len(s.Launcher) > 0 && files < s.GPUs && ctx.Err() == nil {
 		return m, s.notReached(files, err)
 	}
@@ -114,7 +112,7 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 // starts checks that the program starts, and that the loader takes the library in the
 // directory library. In every release, --help exits with 0 without using a GPU.
 func (c command) starts(ctx context.Context, library string) error {
-	c.args = []string{"--help"}
+	c.Args = []string{"--help"}
 	end, err := c.run(ctx)
 	if err == nil && end.Exit != 0 {
 		err = fmt.Errorf("%s: %s", end.words(), end.telling())

@@ -214,7 +214,7 @@ func TestLoader(t *testing.T) {
 
 	start := func(program, library string) error {
 		s := Sweep{Program: filepath.Join(dir, program), Library: library}
-		c := command{guest: guest.AsCaller(), path: s.Program, dir: dir, env: environ(s, dir), limit: 10 * time.Second}
+		c := command{guest.Program{Path: s.Program, Dir: dir, Env: environ(s, dir)}, guest.AsCaller(), 10 * time.Second}
 		return c.starts(t.Context(), library)
 	}
 	ours := filepath.Join(dir, "ours")
