@@ -21,6 +21,5 @@ func Checks() []Check {
 
 		{"nccl", Libraries, "NCCL libraries and their versions", "`ldconfig -p`, places of CUDA, packages of `python3`; their bytes", never, nccl},
 		{"rccl", Libraries, "RCCL libraries and their versions", "`ldconfig -p`, places of ROCm, packages of `python3`; their bytes", never, rccl},
-		{"mpi", Libraries, "an MPI and its version", "`mpirun --version`", never, mpi},
 	}
 }

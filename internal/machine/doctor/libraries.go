@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"builder/internal/files/inspect"
-	"builder/internal/machine/host"
 )
 
 // cached matches a line of ldconfig -p: libnccl.so.2 (libc6,x86-64) => /lib/…
@@ -146,21 +145,4 @@ func readBytes[T any](e *exam, file string, read func(io.ReaderAt) (T, error)) (
 		return content, errors.New("no random access")
 	}
 	return read(r)
-}
-
-// mpi runs mpirun to read its version.
-func mpi(ctx context.Context, e *exam) Finding {
-	text, err := e.Run(ctx, "mpirun", "--version")
-	switch {
-	case absent(err):
-		return none("no mpirun in PATH")
-	case err != nil:
-		return unknown("%s", silence("mpirun", err))
-	case host.FirstLine(text) == "":
-		return unknown("mpirun prints nothing")
-	}
-	if v, has := field(text, "Version"); has { // MPICH prints a heading first
-		return ok("MPICH or similar, %s", v)
-	}
-	return ok("%s", host.FirstLine(text))
 }

@@ -88,12 +88,8 @@ func rdma(_ context.Context, e *exam) Finding {
 // IBVERBS_1.14, and is of 44.
 var verbsFile = regexp.MustCompile(`^libibverbs\.so\.1\.(\d+)\.(\d+)\.\d+$`)
 
-// The first releases of rdma-core with ibv_reg_dmabuf_mr, and with
-// mlx5dv_get_data_direct_sysfs_path (libmlx5 of Debian, symbols file of 56.1).
-const (
-	dmabufSince = 34
-	directSince = 54
-)
+// dmabufSince is the first release of rdma-core with ibv_reg_dmabuf_mr.
+const dmabufSince = 34
 
 // verbs reads the release of the library that NCCL uses to reach RDMA devices, and compares
 // it with what the installed NCCL and RCCL need.
@@ -124,8 +120,6 @@ func verbs(_ context.Context, e *exam) Finding {
 	case err != nil || release < dmabufSince:
 		return warn("%s, without ibv_reg_dmabuf_mr", text).
 			remedy("for GPUDirect RDMA by DMA-BUF, install rdma-core %d or newer", dmabufSince)
-	case release < directSince:
-		text += "; newer NCCL logs a missing function of libmlx5, which is harmless"
 	}
 	if needy != "" {
 		text += fmt.Sprintf("; it has all that %s links, up to IBVERBS_%s", needy, needed)

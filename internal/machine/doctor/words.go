@@ -35,12 +35,9 @@ func count(n int, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// absent reports whether a program is not installed.
-func absent(err error) bool { return errors.Is(err, exec.ErrNotFound) }
-
 // silence explains why a program gave no usable output.
 func silence(name string, err error) string {
-	if absent(err) {
+	if errors.Is(err, exec.ErrNotFound) {
 		return name + " is not in PATH"
 	}
 	return fmt.Sprintf("%s: %v", name, err)
