@@ -24,7 +24,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"builder/internal/base/regular"
 )
@@ -210,15 +209,9 @@ func (w *Wheel) SHA256(name string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// Member is an open member: an unlinked file, freed by Close.
-type Member interface {
-	io.ReaderAt
-	io.Closer
-}
-
-// Open unpacks a member into a temporary file, for readers that need to seek. It stops
+// Open unpacks a member into an unlinked file, for readers that need to seek. It stops
 // when ctx ends.
-func (w *Wheel) Open(ctx context.Context, name string) (Member, error) {
+func (w *Wheel) Open(ctx context.Context, name string) (*os.File, error) {
 	tmp, err := os.CreateTemp("", "wheel-member-*")
 	if err != nil {
 		return nil, fmt.Errorf("unpacking %q: %w", name, err)
@@ -272,10 +265,6 @@ func copyMember(dst io.Writer, f *zip.File) error {
 	return nil
 }
 
-// inflaters reuses decompressors. One takes 40 KiB, and a wheel has thousands of
-// members.
-var inflaters = sync.Pool{New: func() any { return flate.NewReader(strings.NewReader("")) }}
-
 func unpack(dst io.Writer, f *zip.File) error {
 	raw, err := f.OpenRaw()
 	if err != nil {
@@ -284,12 +273,7 @@ func unpack(dst io.Writer, f *zip.File) error {
 	packed := bufio.NewReader(raw)
 	var plain io.Reader = packed
 	if f.Method == zip.Deflate {
-		inflater := inflaters.Get().(io.ReadCloser)
-		defer inflaters.Put(inflater)
-		if err := inflater.(flate.Resetter).Reset(packed, nil); err != nil {
-			return err
-		}
-		plain = inflater // reads no byte past the end, because packed is an io.ByteReader
+		plain = flate.NewReader(packed) // reads no byte past the end, because packed is an io.ByteReader
 	}
 	sum := crc32.NewIEEE()
 	n, err := io.Copy(io.MultiWriter(dst, sum), io.LimitReader(plain, int64(f.UncompressedSize64)+1))

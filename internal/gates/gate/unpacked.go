@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 
 	"builder/internal/files/elf"
@@ -16,13 +17,13 @@ import (
 // Close frees the libraries. A nil Unpacked keeps nothing. One gate reads at a time.
 type Unpacked struct {
 	mu      sync.Mutex
-	members map[string]wheel.Member
+	members map[string]*os.File
 	budget  *elf.Budget // of the wheel, shared by all gates
 }
 
 // NewUnpacked returns an empty Unpacked.
 func NewUnpacked() *Unpacked {
-	return &Unpacked{members: map[string]wheel.Member{}}
+	return &Unpacked{members: map[string]*os.File{}}
 }
 
 // read calls a function with a member of the wheel and charges the cost to the budget.

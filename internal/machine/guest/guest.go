@@ -138,13 +138,10 @@ func (g Guest) Command(ctx context.Context, p Program) (*exec.Cmd, error) {
 		// its libraries into bubblewrap, outside of the container.
 		cmd = exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Env = []string{"LC_ALL=C"}
-	case otherUser:
+	case otherUser, asCaller:
 		if err := g.reachable(p); err != nil {
 			return nil, err
 		}
-		cmd = exec.CommandContext(ctx, p.Path, p.Args...)
-		cmd.Env, cmd.Dir = p.Env, p.Dir
-	case asCaller:
 		cmd = exec.CommandContext(ctx, p.Path, p.Args...)
 		cmd.Env, cmd.Dir = p.Env, p.Dir
 	default:
@@ -178,6 +175,9 @@ func (g Guest) Take(dir string) error {
 
 // reachable returns an error if the user nobody cannot reach the files of a program.
 func (g Guest) reachable(p Program) error {
+	if g.kind != otherUser {
+		return nil
+	}
 	for _, path := range slices.Concat([]string{p.Path, p.Dir}, p.Read) {
 		for at := filepath.Dir(path); ; at = filepath.Dir(at) {
 			info, err := os.Stat(at)
