@@ -30,12 +30,10 @@ type File struct {
 	Floors map[string]string
 }
 
-// Symbol is one dynamic symbol. For an undefined symbol with a version, Library is the
-// library expected to define it.
+// Symbol is one dynamic symbol.
 type Symbol struct {
 	Name    string
 	Version string
-	Library string
 	Weak    bool
 }
 
@@ -152,7 +150,7 @@ func (f *File) addSymbol(s elf.Symbol) error {
 	if s.Name == "" {
 		return errors.New("it has no name in the table of names")
 	}
-	symbol := Symbol{Name: s.Name, Version: s.Version, Library: s.Library, Weak: bind == elf.STB_WEAK}
+	symbol := Symbol{Name: s.Name, Version: s.Version, Weak: bind == elf.STB_WEAK}
 	switch visible := elf.ST_VISIBILITY(s.Other); {
 	case s.Section == elf.SHN_UNDEF:
 		f.Undefined = append(f.Undefined, symbol)
