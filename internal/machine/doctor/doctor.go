@@ -1,6 +1,6 @@
 // Package doctor answers two questions about a host: will a run work here, and will NCCL
 // use the GPUs and the network. It examines the engine and its requirements, disk and
-// memory, then GPUs, RDMA devices and installed libraries.
+// memory, then GPUs and RDMA devices.
 //
 // A [Check] is an item of the list [Checks]. It judges facts of packages host and gpu, and
 // the kernel's lists of PCI and RDMA devices. If a fact cannot be read, the verdict is
@@ -43,11 +43,10 @@ type Purpose string
 
 // The purposes, in the order of the report.
 const (
-	Engine    Purpose = "engine"    // an engine for builds
-	Build     Purpose = "build"     // disk and memory
-	GPU       Purpose = "gpu"       // GPUs for the result
-	Fabric    Purpose = "fabric"    // communication between the GPUs of several hosts
-	Libraries Purpose = "libraries" // installed libraries
+	Engine Purpose = "engine" // an engine for builds
+	Build  Purpose = "build"  // disk and memory
+	GPU    Purpose = "gpu"    // GPUs for the result
+	Fabric Purpose = "fabric" // communication between the GPUs of several hosts
 )
 
 // A Check examines one property of a host.

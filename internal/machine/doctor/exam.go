@@ -13,17 +13,13 @@ type exam struct {
 	host.Host
 	work Work
 
-	tools    func() (gpu.Host, error)            // the answer of the vendors' tools
-	pci      func() pciTree                      // the tree of PCI devices
-	linked   func() (map[string][]string, error) // libraries in the linker's cache: paths by soname
-	packages func() []string                     // package directories of the default python3
+	tools func() (gpu.Host, error) // the answer of the vendors' tools
+	pci   func() pciTree           // the tree of PCI devices
 }
 
 func newExam(ctx context.Context, h host.Host, w Work) *exam {
 	e := &exam{Host: h, work: w}
 	e.tools = sync.OnceValues(func() (gpu.Host, error) { return gpu.Find(ctx, e.Run) })
 	e.pci = sync.OnceValue(func() pciTree { return readPCI(e.Host) })
-	e.linked = sync.OnceValues(func() (map[string][]string, error) { return e.readLinkerCache(ctx) })
-	e.packages = sync.OnceValue(func() []string { return e.readPackages(ctx) })
 	return e
 }
