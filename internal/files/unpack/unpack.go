@@ -3,13 +3,19 @@
 package unpack
 
 import (
+	"bufio"
+	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"path"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
 )
 
 // maxWindow limits the memory of the zstd decoder, in bytes.
@@ -36,4 +42,57 @@ func Reader(r io.Reader, name string) (io.ReadCloser, error) {
 		return d.IOReadCloser(), nil
 	}
 	return nil, fmt.Errorf("%s has %w", name, ErrUnknown)
+}
+
+// footer is the size of the stream footer: a checksum, the 6 bytes it covers, and two
+// magic letters (xz-file-format.txt, 2.1.2).
+const footer = 12
+
+// xzReader requires the footer of a stream. The library accepts a file truncated after
+// the header or after a block.
+type xzReader struct {
+	plain io.Reader
+	tail  *tail
+}
+
+func newXZ(r io.Reader) (io.ReadCloser, error) {
+	t := &tail{r: r}
+	plain, err := xz.NewReader(bufio.NewReader(t)) // the library reads byte by byte
+	if err != nil {
+		return nil, err
+	}
+	return io.NopCloser(xzReader{plain, t}), nil
+}
+
+func (x xzReader) Read(p []byte) (int, error) {
+	n, err := x.plain.Read(p)
+	if errors.Is(err, io.EOF) && !x.tail.isFooter() {
+		err = errors.New("xz: the file ends before its stream")
+	}
+	return n, err
+}
+
+// tail passes bytes through and keeps the last ones. Zeros at the end are padding,
+// which may follow a stream.
+type tail struct {
+	r     io.Reader
+	last  []byte
+	zeros int
+}
+
+func (t *tail) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	text := bytes.TrimRight(p[:n], "\x00")
+	if len(text) == 0 {
+		t.zeros += n
+		return n, err
+	}
+	all := slices.Concat(t.last, make([]byte, min(t.zeros, footer)), text[max(0, len(text)-footer):])
+	t.last, t.zeros = all[max(0, len(all)-footer):], n-len(text)
+	return n, err
+}
+
+func (t *tail) isFooter() bool {
+	return len(t.last) == footer && string(t.last[10:]) == "YZ" &&
+		binary.LittleEndian.Uint32(t.last) == crc32.ChecksumIEEE(t.last[4:10])
 }

@@ -94,3 +94,47 @@ func sortedSet(s []string) []string {
 	slices.Sort(s)
 	return slices.Compact(s)
 }
+
+var separators = regexp.MustCompile(`[-_.]+`)
+
+// NormalName normalizes a project name for comparison (PEP 503).
+func NormalName(s string) string {
+	return strings.ToLower(separators.ReplaceAllString(s, "-"))
+}
+
+// normalVersion returns a version for comparison (PEP 440), including the local part:
+// builds with different local parts are different wheels. It knows the spellings that
+// build tools write: any case, any separators in the local part, zeros at the end of the
+// release, and an underscore of a file name in place of a dash. Of other spellings of
+// one version, such as 1.0-rc1 and 1rc1, it is safe to say that they differ.
+func normalVersion(s string) string {
+	public, local, found := strings.Cut(strings.ToLower(strings.TrimSpace(s)), "+")
+	public = strings.ReplaceAll(public, "_", "-")
+	for strings.Trim(public, "0123456789.") == "" && strings.HasSuffix(public, ".0") {
+		public = strings.TrimSuffix(public, ".0")
+	}
+	if !found {
+		return public
+	}
+	return public + "+" + separators.ReplaceAllString(local, ".")
+}
+
+// manylinux matches platform tags with a glibc version (PEP 600). legacy maps the three
+// older names to their versions (PEP 513, 571 and 599).
+var (
+	manylinux = regexp.MustCompile(`^(manylinux1|manylinux2010|manylinux2014|manylinux_(\d{1,3})_(\d{1,3}))_([a-z]\w*)$`)
+	legacy    = map[string]string{"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
+)
+
+// Glibc returns the machine of a platform tag, and the oldest glibc it supports, such
+// as 2.28. Both are "" for a tag without a glibc version, such as linux_x86_64.
+func Glibc(platform string) (glibc, machine string) {
+	m := manylinux.FindStringSubmatch(platform)
+	switch {
+	case m == nil:
+		return "", ""
+	case m[2] == "":
+		return legacy[m[1]], m[4]
+	}
+	return m[2] + "." + m[3], m[4]
+}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"builder/internal/base/size"
+	"builder/internal/files/elf"
 	"builder/internal/machine/host"
 )
 
@@ -117,4 +119,87 @@ func verbs(ctx context.Context, e *exam) Finding {
 			remedy("for GPUDirect RDMA by DMA-BUF, install rdma-core %d or newer", dmabufSince)
 	}
 	return ok("%s", text)
+}
+
+// peerFiles are the files checked by NCCL and RCCL. They exist if a kernel module gives
+// NICs access to GPU memory.
+var peerFiles = []struct{ file, name string }{
+	{"/sys/module/nvidia_peermem/version", "nvidia_peermem"},
+	{"/sys/kernel/mm/memory_peers/nv_mem/version", "nv_peer_mem"},
+	{"/sys/kernel/mm/memory_peers/nv_mem_nc/version", "nv_peer_mem"},
+	{"/sys/kernel/mm/memory_peers/amdkfd/version", "amdkfd"},
+	{"/sys/kernel/memory_peers/amdkfd/version", "amdkfd"},
+	{"/sys/memory_peers/amdkfd/version", "amdkfd"},
+}
+
+// peerMemory checks how a NIC can access the memory of a GPU: by a peer memory module,
+// or by the kernel's DMA-BUF.
+func peerMemory(_ context.Context, e *exam) Finding {
+	gpus, _ := e.tools() // the kernel names NVIDIA's driver without a tool
+	nvidia := e.Exists(nvidiaVersion) || len(gpus.GPUs) > 0 && !gpus.AMD
+	switch {
+	case !e.Exists("/sys/class"):
+		return unknown("/sys/class cannot be read")
+	case !nvidia && !gpus.AMD:
+		return none("no GPU with a driver")
+	case len(e.Names(rdmaDir)) == 0:
+		return none("no RDMA device")
+	}
+	for _, p := range peerFiles {
+		if e.Exists(p.file) {
+			return ok("%s is loaded", p.name)
+		}
+	}
+	if nvidia {
+		return e.dmabufOfNVIDIA()
+	}
+	return unknown("no module for peer memory; whether kernel %s has DMA-BUF for AMD is in its options", e.Kernel()).
+		remedy("look for CONFIG_DMABUF_MOVE_NOTIFY=y and CONFIG_PCI_P2PDMA=y in /boot/config-%s, or install amdgpu-dkms with the RDMA stack of the NIC's vendor", e.Kernel())
+}
+
+// dmabufOfNVIDIA checks for the open kernel module, and for DMA-BUF export to NICs,
+// which needs kernel 5.12 or newer.
+func (e *exam) dmabufOfNVIDIA() Finding {
+	open := strings.Contains(e.Says(nvidiaVersion), "Open Kernel Module")
+	numbers, _, _ := strings.Cut(e.Kernel(), "-")
+	why := "NVIDIA's module is not the open one"
+	switch {
+	case !e.Exists(nvidiaVersion):
+		return unknown("no nvidia_peermem; %s is missing, so it is unknown whether the module is the open one", nvidiaVersion)
+	case open && numbers == "":
+		return unknown("no nvidia_peermem; the release of the kernel is unknown")
+	case open && elf.CompareVersions(numbers, "5.12") >= 0:
+		return ok("DMA-BUF: NVIDIA's open module on kernel %s", e.Kernel())
+	case open:
+		why = fmt.Sprintf("kernel %s is older than 5.12", e.Kernel())
+	}
+	return warn("no nvidia_peermem and no DMA-BUF: %s", why).
+		remedy("run modprobe nvidia_peermem, or use NVIDIA's open kernel module on Linux 5.12 or newer")
+}
+
+var lockedMemory = regexp.MustCompile(`(?m)^Max locked memory\s+(\S+)`)
+
+// memlock checks the limit of locked memory of this process: RDMA locks the buffers of
+// every connection. The limit applies to root too if CAP_IPC_LOCK is missing.
+func memlock(_ context.Context, e *exam) Finding {
+	text, err := e.Text("/proc/self/limits")
+	if err != nil {
+		return unknown("%s", because(err))
+	}
+	m := lockedMemory.FindStringSubmatch(text)
+	if m == nil {
+		return unknown("/proc/self/limits has no locked memory")
+	}
+	if m[1] == "unlimited" {
+		return ok("unlimited")
+	}
+	limit, err := strconv.ParseInt(m[1], 10, 64)
+	switch {
+	case err != nil:
+		return unknown("/proc/self/limits: %s is not a size", m[1])
+	case len(e.Names(rdmaDir)) == 0:
+		return none("%s, and no RDMA device", size.Text(limit))
+	}
+	return warn("%s", size.Text(limit)).
+		remedy("ulimit -l unlimited: `* - memlock unlimited` in /etc/security/limits.conf, LimitMEMLOCK=infinity in a unit, --ulimit memlock=-1 for a container")
 }
