@@ -5,7 +5,7 @@ func Checks() []Check {
 	return []Check{
 		{"engine", Engine, "an engine answers or can be started, and one that runs has the required version", "the address, `docker info`, the state directory, the engine itself", always, engine},
 		{"host-packages", Engine, "the programs of the native engine, and pip if it has to fetch uv or bubblewrap, are installed", "`PATH`, `apt-get`", always, hostPackages},
-		{"privileges", Engine, "this process is root, with namespaces, mounts and control groups", "`CapEff` in `/proc/self/status`, `/proc/self/ns`, `/sys/fs/cgroup`", nativeEngine, privileges},
+		{"privileges", Engine, "this process is root, may mount and make namespaces, and has control groups", "`CapEff` in `/proc/self/status`, `/sys/fs/cgroup`", nativeEngine, privileges},
 
 		{"disk", Build, "the state directory is writable, on a suitable file system, with 3 GB free", "`access`, `statfs`", always, disk},
 		{"memory", Build, "memory of this host", "`/proc/meminfo`, limit of the control group", never, memory},

@@ -121,15 +121,11 @@ func verbs(ctx context.Context, e *exam) Finding {
 	return ok("%s", text)
 }
 
-// peerFiles are the files checked by NCCL and RCCL. They exist if a kernel module gives
-// NICs access to GPU memory.
-var peerFiles = []struct{ file, name string }{
-	{"/sys/module/nvidia_peermem/version", "nvidia_peermem"},
-	{"/sys/kernel/mm/memory_peers/nv_mem/version", "nv_peer_mem"},
-	{"/sys/kernel/mm/memory_peers/nv_mem_nc/version", "nv_peer_mem"},
-	{"/sys/kernel/mm/memory_peers/amdkfd/version", "amdkfd"},
-	{"/sys/kernel/memory_peers/amdkfd/version", "amdkfd"},
-	{"/sys/memory_peers/amdkfd/version", "amdkfd"},
+// peerFiles match the files checked by NCCL and RCCL. They exist if a kernel module gives
+// NICs access to GPU memory: nvidia_peermem, nv_mem of nv_peer_mem, or amdkfd.
+var peerFiles = []string{
+	"/sys/module/nvidia_peermem/version", "/sys/kernel/mm/memory_peers/*/version",
+	"/sys/kernel/memory_peers/amdkfd/version", "/sys/memory_peers/amdkfd/version",
 }
 
 // peerMemory checks how a NIC can access the memory of a GPU: by a peer memory module,
@@ -145,9 +141,9 @@ func peerMemory(_ context.Context, e *exam) Finding {
 	case len(e.Names(rdmaDir)) == 0:
 		return none("no RDMA device")
 	}
-	for _, p := range peerFiles {
-		if e.Exists(p.file) {
-			return ok("%s is loaded", p.name)
+	for _, pattern := range peerFiles {
+		if found := e.Glob(pattern); len(found) > 0 {
+			return ok("%s is loaded", path.Base(path.Dir(found[0])))
 		}
 	}
 	if nvidia {
