@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -95,7 +94,7 @@ func describe(r io.ReaderAt) (known description, err error) {
 	}
 	f.setFloors(required)
 	known.Texts = img.textSections()
-	return known, f.addSymbols(d)
+	return known, f.addSymbols(d.symbols)
 }
 
 // readNames reads the names in the dynamic segment.
@@ -130,33 +129,26 @@ func machineName(m elf.Machine) string {
 	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
 }
 
-func (f *File) addSymbols(d *dynamic) error {
-	for i, s := range d.symbols {
-		if err := f.addSymbol(s); err != nil {
-			return fmt.Errorf("reading symbol %d: %w", i+1, err)
-		}
-	}
-	return nil
-}
-
 // gnuUnique is STB_GNU_UNIQUE: one definition per process, required by C++ for static
 // members of templates.
 const gnuUnique = elf.STB_LOOS
 
-func (f *File) addSymbol(s elf.Symbol) error {
-	bind := elf.ST_BIND(s.Info)
-	if bind != elf.STB_GLOBAL && bind != elf.STB_WEAK && bind != gnuUnique {
-		return nil
-	}
-	if s.Name == "" {
-		return errors.New("it has no name in the table of names")
-	}
-	symbol := Symbol{Name: s.Name, Version: s.Version, Weak: bind == elf.STB_WEAK}
-	switch visible := elf.ST_VISIBILITY(s.Other); {
-	case s.Section == elf.SHN_UNDEF:
-		f.Undefined = append(f.Undefined, symbol)
-	case visible == elf.STV_DEFAULT, visible == elf.STV_PROTECTED:
-		f.Exported = append(f.Exported, symbol)
+func (f *File) addSymbols(symbols []elf.Symbol) error {
+	for i, s := range symbols {
+		bind := elf.ST_BIND(s.Info)
+		if bind != elf.STB_GLOBAL && bind != elf.STB_WEAK && bind != gnuUnique {
+			continue
+		}
+		if s.Name == "" {
+			return fmt.Errorf("symbol %d has no name in the table of names", i+1)
+		}
+		symbol := Symbol{Name: s.Name, Version: s.Version, Weak: bind == elf.STB_WEAK}
+		switch visible := elf.ST_VISIBILITY(s.Other); {
+		case s.Section == elf.SHN_UNDEF:
+			f.Undefined = append(f.Undefined, symbol)
+		case visible == elf.STV_DEFAULT, visible == elf.STV_PROTECTED:
+			f.Exported = append(f.Exported, symbol)
+		}
 	}
 	return nil
 }

@@ -177,7 +177,7 @@ func TestSymbolsByBinding(t *testing.T) {
 		{"local", symbol(elf.STB_LOCAL, elf.STV_DEFAULT, 7), nil, nil},
 	} {
 		f := &File{}
-		err := f.addSymbol(c.symbol)
+		err := f.addSymbols([]elf.Symbol{c.symbol})
 		check.That(t, err == nil && slices.Equal(f.Undefined, c.undefined) && slices.Equal(f.Exported, c.exported), "%s: wants %v, gives %v, %v", c.name, f.Undefined, f.Exported, err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // environ returns the complete environment of a run. A variable of the user's environment
@@ -36,18 +35,6 @@ func environ(s Sweep, dir string) []string {
 		list = append(list, name+"="+env[name])
 	}
 	return list
-}
-
-// problem returns an error of a sweep that the library would not report. The command line
-// checks the other values.
-func (s Sweep) problem() error {
-	switch {
-	case strings.Contains(s.Library, ":"):
-		return fmt.Errorf("%q holds a colon, which separates directories in LD_LIBRARY_PATH", s.Library)
-	case s.MinBytes < 1 || s.MaxBytes < s.MinBytes:
-		return fmt.Errorf("the sizes from %d to %d bytes are empty", s.MinBytes, s.MaxBytes)
-	}
-	return nil
 }
 
 // arguments returns the arguments of a process, which are the same for every release. It

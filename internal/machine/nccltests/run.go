@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -31,8 +30,8 @@ var (
 // with wrong values is not an error: the report contains them. With an error, Run also
 // returns the log and output so far.
 func Run(ctx context.Context, s Sweep) (Measured, error) {
-	if err := s.problem(); err != nil {
-		return Measured{}, fmt.Errorf("running %s: %w", filepath.Base(s.Program), err)
+	if strings.Contains(s.Library, ":") {
+		return Measured{}, fmt.Errorf("running %s: %q holds a colon, which separates directories in LD_LIBRARY_PATH", filepath.Base(s.Program), s.Library)
 	}
 	dir, err := os.MkdirTemp("", "nccl-tests-*")
 	if err != nil {
@@ -152,12 +151,8 @@ func logs(dir string) (text string, n int, err error) {
 	}
 	var b strings.Builder
 	for _, name := range files {
-		f, err := in.Open(name)
-		if err != nil {
-			return b.String(), len(files), err
-		}
-		_, err = io.Copy(&b, io.LimitReader(f, nccllog.MaxLog-int64(b.Len())+1))
-		if err = errors.Join(err, f.Close()); err == nil && b.Len() > nccllog.MaxLog {
+		log, err := fs.ReadFile(in, name)
+		if b.Write(log); b.Len() > nccllog.MaxLog {
 			err = fmt.Errorf("the library logged more than %d bytes", nccllog.MaxLog)
 		}
 		if err != nil {
