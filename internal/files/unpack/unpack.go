@@ -4,7 +4,6 @@ package unpack
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
@@ -48,8 +47,8 @@ func Reader(r io.Reader, name string) (io.ReadCloser, error) {
 // magic letters (xz-file-format.txt, 2.1.2).
 const footer = 12
 
-// xzReader requires the footer of a stream. The library accepts a file truncated after
-// the header or after a block.
+// xzReader requires the footer of the only stream at the end. The library accepts a file
+// truncated after the header or after a block.
 type xzReader struct {
 	plain io.Reader
 	tail  *tail
@@ -57,7 +56,7 @@ type xzReader struct {
 
 func newXZ(r io.Reader) (io.ReadCloser, error) {
 	t := &tail{r: r}
-	plain, err := xz.NewReader(bufio.NewReader(t)) // the library reads byte by byte
+	plain, err := xz.ReaderConfig{SingleStream: true}.NewReader(bufio.NewReader(t)) // the library reads byte by byte
 	if err != nil {
 		return nil, err
 	}
@@ -72,23 +71,16 @@ func (x xzReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tail passes bytes through and keeps the last ones. Zeros at the end are padding,
-// which may follow a stream.
+// tail passes bytes through and keeps the last ones.
 type tail struct {
-	r     io.Reader
-	last  []byte
-	zeros int
+	r    io.Reader
+	last []byte
 }
 
 func (t *tail) Read(p []byte) (int, error) {
 	n, err := t.r.Read(p)
-	text := bytes.TrimRight(p[:n], "\x00")
-	if len(text) == 0 {
-		t.zeros += n
-		return n, err
-	}
-	all := slices.Concat(t.last, make([]byte, min(t.zeros, footer)), text[max(0, len(text)-footer):])
-	t.last, t.zeros = all[max(0, len(all)-footer):], n-len(text)
+	all := slices.Concat(t.last, p[max(0, n-footer):n])
+	t.last = all[max(0, len(all)-footer):]
 	return n, err
 }
 
