@@ -113,7 +113,7 @@ func wheelFile(ctx context.Context, file string) (Report, error) {
 		return Report{}, err
 	}
 	defer w.Close()
-	seen := sight{budget: elf.NewBudget(w.Size())}
+	seen := sight{budget: elf.NewBudget(w.Size)}
 	var pythons, platforms []string
 	for _, tag := range w.Name.Tags() {
 		python, platform, _ := strings.Cut(tag, "-")

@@ -96,19 +96,16 @@ func (w *Wheel) selection(opts Options) ([]string, error) {
 		return nil, errors.New(strings.Join(problems, "; "))
 	}
 	maps.DeleteFunc(names, func(name string, _ bool) bool { return unhashed(name, w.DistInfo) })
-	return slices.SortedFunc(maps.Keys(names), w.compareNames), nil
-}
-
-// compareNames sorts .dist-info last, as PEP 427 recommends. Tools can then read and
-// amend it without rewriting the rest.
-func (w *Wheel) compareNames(a, b string) int {
-	rank := func(name string) int {
-		if strings.HasPrefix(name, w.DistInfo+"/") {
+	inInfo := func(name string) bool { return strings.HasPrefix(name, w.DistInfo+"/") }
+	return slices.SortedFunc(maps.Keys(names), func(a, b string) int {
+		switch {
+		case inInfo(a) == inInfo(b):
+			return cmp.Compare(a, b)
+		case inInfo(a): // .dist-info is last, as PEP 427 recommends: tools amend it without rewriting the rest
 			return 1
 		}
-		return 0
-	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+		return -1
+	}), nil
 }
 
 func (w *Wheel) writeMember(out writer, name string, replace map[string][]byte) (recordLine, error) {

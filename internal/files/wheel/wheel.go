@@ -45,6 +45,7 @@ const (
 // unreadable. [Wheel.Check] reports this.
 type Wheel struct {
 	Name      Name
+	Size      int64  // bytes of the file
 	Files     []File // without directories, in the order of the ZIP
 	DistInfo  string // name of the .dist-info directory, "" if ambiguous
 	Metadata  Header
@@ -55,7 +56,6 @@ type Wheel struct {
 	infoDirs []string // every .dist-info directory
 	problems []string // found while opening
 	close    func() error
-	size     int64
 }
 
 // File is a member of the wheel.
@@ -103,7 +103,7 @@ func read(base string, r io.ReaderAt, size int64) (*Wheel, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Wheel{Name: name, zip: archive, members: map[string]*zip.File{}, close: func() error { return nil }, size: size}
+	w := &Wheel{Name: name, Size: size, zip: archive, members: map[string]*zip.File{}, close: func() error { return nil }}
 	for _, f := range archive.File {
 		w.members[f.Name] = f
 		if !strings.HasSuffix(f.Name, "/") {
@@ -234,18 +234,6 @@ func (u until) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return u.Writer.Write(p)
-}
-
-// Size returns the size of the wheel's file in bytes.
-func (w *Wheel) Size() int64 { return w.size }
-
-// ExtractAs unpacks a member to a new file at the path to.
-func (w *Wheel) ExtractAs(name, to string, mode fs.FileMode) error {
-	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return fmt.Errorf("unpacking %q: %w", name, err)
-	}
-	return errors.Join(w.Copy(file, name), file.Close())
 }
 
 func (w *Wheel) member(name string) (*zip.File, error) {

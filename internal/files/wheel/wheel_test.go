@@ -130,15 +130,3 @@ func FuzzOpen(f *testing.F) {
 		check.That(t, len(problems) == 0, "a wheel without faults is normalised to one with %q", problems)
 	})
 }
-
-func TestExtractAs(t *testing.T) {
-	w := openEntries(t, goodEntries()...)
-	to := filepath.Join(t.TempDir(), "lib.so")
-	must.Succeed(t, w.ExtractAs("horovod/tensorflow/mpi_lib.so", to, 0o755))
-	info, err := os.Stat(to)
-	check.That(t, err == nil && info.Mode().Perm() == 0o755 && info.Size() == int64(len("\x7fELF code")), "got %v, %v", info, err)
-	err = w.ExtractAs("horovod/tensorflow/mpi_lib.so", to, 0o755)
-	check.That(t, err != nil, "a file was overwritten")
-	err = w.ExtractAs("absent", to+"2", 0o755)
-	check.That(t, err != nil, "an absent member was unpacked")
-}

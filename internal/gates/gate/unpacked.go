@@ -35,7 +35,7 @@ func (u *Unpacked) read(ctx context.Context, w *wheel.Wheel, name string, read f
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.budget == nil {
-		u.budget = elf.NewBudget(w.Size())
+		u.budget = elf.NewBudget(w.Size)
 	}
 	r, ok := u.members[name]
 	if !ok {

@@ -120,7 +120,11 @@ func Unpack(file string, chosen func(name string) bool, dir string) error {
 	defer w.Close()
 	for _, f := range w.Files {
 		if base := path.Base(f.Name); chosen(f.Name) && filepath.IsLocal(base) {
-			if err := w.ExtractAs(f.Name, filepath.Join(dir, base), 0o755); err != nil {
+			to, err := os.OpenFile(filepath.Join(dir, base), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+			if err == nil {
+				err = errors.Join(w.Copy(to, f.Name), to.Close())
+			}
+			if err != nil {
 				return err
 			}
 		}

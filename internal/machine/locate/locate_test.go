@@ -67,6 +67,10 @@ func TestProgramsOfAWheel(t *testing.T) {
 	for _, e := range left {
 		names = append(names, e.Name())
 	}
+	info, err := os.Stat(filepath.Join(scratch, "programs", "libnccl.so.2"))
+	check.That(t, err == nil && info.Mode().Perm() == 0o755, "got %v, %v", info, err)
+	err = Unpack(ncclWheel, func(string) bool { return true }, filepath.Join(scratch, "programs"))
+	check.That(t, err != nil, "a file was overwritten")
 	if want := []string{"METADATA", "RECORD", "WHEEL", "libibverbs.so.1", "libnccl.so.2", "nccl.h"}; !slices.Equal(names, want) {
 		t.Errorf("got %v", names)
 	}
