@@ -118,7 +118,7 @@ func (p Publication) merged(all []Record) (r Record, existed bool, err error) {
 	if have.SHA256 != r.SHA256 {
 		return r, true, conflict(r.Filename, have.SHA256, r.SHA256)
 	}
-	have.Metadata, have.Channels = r.Metadata, slices.Compact(slices.Sorted(slices.Values(slices.Concat(have.Channels, r.Channels))))
+	have.Metadata, have.Channels = r.Metadata, union(have.Channels, r.Channels)
 	if have.Key == r.Key { // the statements of other publishers stay, so their gates do too
 		have.Gates, have.Evidence = joined(have.Gates, r.Gates), joined(have.Evidence, r.Evidence)
 		have.Signers = union(have.Signers, r.Signers)
@@ -217,6 +217,10 @@ func joined(older, newer map[string]string) map[string]string {
 	maps.Copy(all, older)
 	maps.Copy(all, newer)
 	return all
+}
+
+func union(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
 // sweep removes temporary files of killed publishers. The lock excludes other writers.
