@@ -67,10 +67,18 @@ func linked(name string, f *elf.File) seenLibrary {
 	return l
 }
 
-// versions returns the versions found in the library's NCCL or RCCL version strings. Most
-// libraries have one, some have several.
-func (l seenLibrary) versions() (all []string) {
-	for _, t := range l.at[holds] {
+// versions returns the versions found in the library's NCCL or RCCL version strings.
+func (l seenLibrary) versions() []string { return versionsIn(l.at[holds]) }
+
+// Versions returns the versions found in the NCCL or RCCL version strings of a library.
+// Most libraries have one, some have several.
+func Versions(r io.ReaderAt) ([]string, error) {
+	texts, err := elf.Texts(r, telling)
+	return versionsIn(texts), err
+}
+
+func versionsIn(texts []string) (all []string) {
+	for _, t := range texts {
 		for _, prefix := range []string{"NCCL version ", "RCCL version "} {
 			if v, ok := strings.CutPrefix(t, prefix); ok && !strings.Contains(v, "%") {
 				all = append(all, v)

@@ -227,7 +227,9 @@ func TestVersions(t *testing.T) {
 		"":                          {"no version at all"},
 	} {
 		l := elftest.Library{Soname: "lib.so", Texts: texts}
-		got, err := look("lib.so", bytes.NewReader(l.Bytes()))
-		check.That(t, err == nil && strings.Join(got.versions(), " ") == want, "%q, %v; want %q", got.versions(), err, want)
+		got, err := Versions(bytes.NewReader(l.Bytes()))
+		check.That(t, strings.Join(got, " ") == want && err == nil, "%q, %v; want %q", got, err, want)
 	}
+	_, err := Versions(strings.NewReader("\x7fELF and no more"))
+	check.That(t, err != nil, "half a library has no version, and no fault")
 }

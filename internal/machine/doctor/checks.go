@@ -15,8 +15,11 @@ func Checks() []Check {
 		{"numa", GPU, "NUMA nodes, those without memory or CPUs, and whether the kernel moves pages between them", "`/sys/devices/system/node`, `numa_balancing`", never, numa},
 
 		{"rdma", Fabric, "RDMA devices: state, rate, link layer, firmware", "`/sys/class/infiniband`, `/dev/infiniband`", never, rdma},
-		{"verbs", Fabric, "the verbs library, its release, and the version of its functions", "`ldconfig -p`, the name of its file", never, verbs},
+		{"verbs", Fabric, "the verbs library, its version, and the version that NCCL and RCCL link", "`ldconfig -p`, the name of its file, the libraries' bytes", never, verbs},
 		{"peer-memory", Fabric, "NICs can read and write the memory of GPUs", "`nvidia_peermem`, `memory_peers`, kernel and its options for DMA-BUF", never, peerMemory},
 		{"memlock", Fabric, "memory can be locked for RDMA", "`/proc/self/limits`", never, memlock},
+
+		{"nccl", Libraries, "NCCL libraries and their versions", "`ldconfig -p`, places of CUDA, packages of `python3`; their bytes", never, nccl},
+		{"rccl", Libraries, "RCCL libraries and their versions", "`ldconfig -p`, places of ROCm, packages of `python3`; their bytes", never, rccl},
 	}
 }

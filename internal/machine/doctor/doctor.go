@@ -1,6 +1,6 @@
 // Package doctor answers two questions about a host: will a run work here, and will NCCL
 // use the GPUs and the network. It examines the engine and its requirements, disk and
-// memory, then GPUs and RDMA devices.
+// memory, then GPUs, RDMA devices and installed libraries.
 //
 // A [Check] is an item of the list [Checks]. It judges facts of packages host and gpu, and
 // the kernel's lists of PCI and RDMA devices. If a fact cannot be read, the verdict is
@@ -45,10 +45,11 @@ type Purpose string
 
 // The purposes, in the order of the report.
 const (
-	Engine Purpose = "engine" // an engine for builds
-	Build  Purpose = "build"  // disk and memory
-	GPU    Purpose = "gpu"    // GPUs for the result
-	Fabric Purpose = "fabric" // communication between the GPUs of several hosts
+	Engine    Purpose = "engine"    // an engine for builds
+	Build     Purpose = "build"     // disk and memory
+	GPU       Purpose = "gpu"       // GPUs for the result
+	Fabric    Purpose = "fabric"    // communication between the GPUs of several hosts
+	Libraries Purpose = "libraries" // installed libraries
 )
 
 // A Check examines one property of a host.
@@ -164,13 +165,17 @@ type exam struct {
 	host.Host
 	work Work
 
-	tools func() (gpu.Host, error) // the answer of the vendors' tools
-	pci   func() pciTree           // the tree of PCI devices
+	tools    func() (gpu.Host, error)            // the answer of the vendors' tools
+	pci      func() pciTree                      // the tree of PCI devices
+	linked   func() (map[string][]string, error) // libraries in the linker's cache: paths by soname
+	packages func() []string                     // package directories of the default python3
 }
 
 func newExam(ctx context.Context, h host.Host, w Work) *exam {
 	e := &exam{Host: h, work: w}
 	e.tools = sync.OnceValues(func() (gpu.Host, error) { return gpu.Find(ctx, e.Run) })
 	e.pci = sync.OnceValue(func() pciTree { return readPCI(e.Host) })
+	e.linked = sync.OnceValues(func() (map[string][]string, error) { return e.readLinkerCache(ctx) })
+	e.packages = sync.OnceValue(func() []string { return e.readPackages(ctx) })
 	return e
 }

@@ -92,33 +92,60 @@ var verbsFile = regexp.MustCompile(`^libibverbs\.so\.1\.(\d+)\.(\d+)\.\d+$`)
 // dmabufSince is the first release of rdma-core with ibv_reg_dmabuf_mr.
 const dmabufSince = 34
 
-// cachedVerbs matches the 64-bit library in the linker's cache, as ldconfig -p prints it.
-var cachedVerbs = regexp.MustCompile(`(?m)^\s*libibverbs\.so\.1 \([^)]*64[^)]*\) => (/\S+)$`)
-
-// verbs reads the release of the library that NCCL uses to reach RDMA devices.
-func verbs(ctx context.Context, e *exam) Finding {
-	cache, err := e.Run(ctx, "ldconfig", "-p")
+// verbs reads the release of the library that NCCL uses to reach RDMA devices, and compares
+// it with what the installed NCCL and RCCL need.
+func verbs(_ context.Context, e *exam) Finding {
+	linked, err := e.linked()
 	if err != nil {
 		return unknown("%s", silence("ldconfig", err))
 	}
-	file := cachedVerbs.FindStringSubmatch(cache)
+	files := linked["libibverbs.so.1"]
 	devices := len(e.Names(rdmaDir)) > 0
 	switch {
-	case file == nil && devices:
+	case len(files) == 0 && devices:
 		return warn("RDMA devices, but no libibverbs.so.1").remedy("install libibverbs and its providers (Debian and Ubuntu: apt-get install libibverbs1 ibverbs-providers)")
-	case file == nil:
+	case len(files) == 0:
 		return none("no libibverbs.so.1 and no RDMA device")
 	}
-	m := verbsFile.FindStringSubmatch(path.Base(e.Link(file[1])))
+	m := verbsFile.FindStringSubmatch(path.Base(e.Link(files[0])))
 	if m == nil {
-		return unknown("%s, of an unknown release of rdma-core", file[1])
+		return unknown("%s, of an unknown release of rdma-core", files[0])
 	}
-	text := fmt.Sprintf("%s, rdma-core %s with IBVERBS_1.%s", file[1], m[2], m[1])
-	if release, err := strconv.Atoi(m[2]); err != nil || release < dmabufSince {
+	text := fmt.Sprintf("%s, rdma-core %s", files[0], m[2])
+	needy, needed, functions := e.newestVerbs()
+	release, err := strconv.Atoi(m[2])
+	switch {
+	case elf.CompareVersions(needed, "1."+m[1]) > 0:
+		return warn("%s, has IBVERBS_1.%s; %s needs IBVERBS_%s (%s) and does not load", text, m[1], needy, needed, strings.Join(functions, ", ")).
+			remedy("install a newer rdma-core, or an NCCL that opens libibverbs at run time (`builder plan nccl --rdma dlopen`)")
+	case err != nil || release < dmabufSince:
 		return warn("%s, without ibv_reg_dmabuf_mr", text).
 			remedy("for GPUDirect RDMA by DMA-BUF, install rdma-core %d or newer", dmabufSince)
 	}
+	if needy != "" {
+		text += fmt.Sprintf("; it has all that %s links, up to IBVERBS_%s", needy, needed)
+	}
 	return ok("%s", text)
+}
+
+// newestVerbs returns the installed NCCL or RCCL that links the newest functions of
+// libibverbs, their version ("1.8" for IBVERBS_1.8) and their names.
+func (e *exam) newestVerbs() (file, version string, functions []string) {
+	for _, soname := range []string{"libnccl.so.2", "librccl.so.1"} {
+		files, _ := e.libraries(soname)
+		for _, name := range files {
+			library, err := readBytes(e, name, elf.Read)
+			if err == nil && elf.CompareVersions(library.Floors["IBVERBS"], version) > 0 {
+				file, version, functions = name, library.Floors["IBVERBS"], nil
+				for _, s := range library.Undefined {
+					if s.Version == "IBVERBS_"+version {
+						functions = append(functions, s.Name)
+					}
+				}
+			}
+		}
+	}
+	return file, version, functions
 }
 
 // peerFiles match the files checked by NCCL and RCCL. They exist if a kernel module gives

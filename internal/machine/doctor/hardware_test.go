@@ -13,6 +13,7 @@ import (
 
 	"builder/internal/machine/host"
 	"builder/test/kit/check"
+	"builder/test/kit/elftest"
 )
 
 // Eight GPUs and ten NICs do not fit side by side: the drawing continues below.
@@ -106,7 +107,14 @@ func TestGPUs(t *testing.T) {
 			"sys/devices/system/node/node0/x": "x", "sys/devices/system/node/online": "0", "sys/devices/system/node/has_memory": "0", "sys/devices/system/node/has_cpu": "0",
 			"proc/sys/kernel/numa_balancing": "0",
 		}, nil), work, OK, "node"},
-		"a hanging tool": {"verbs", change(t, "bare", nil, only("ldconfig", "", context.DeadlineExceeded)), work, Unknown, "deadline"},
+		"NCCL needs newer verbs": {"verbs", change(t, theirs, map[string]string{
+			"lib/x86_64-linux-gnu/libnccl.so.2": string(elftest.Library{Soname: "libnccl.so.2", Needed: []string{"libibverbs.so.1"}, Undefined: elftest.From("libibverbs.so.1", "IBVERBS_1.16", "ibv_query_port_speed")}.Bytes()),
+		}, nil), work, Warn, "has IBVERBS_1.14; /lib/x86_64-linux-gnu/libnccl.so.2 needs IBVERBS_1.16 (ibv_query_port_speed) and does not load"},
+		"NCCL links old verbs": {"verbs", change(t, theirs, map[string]string{
+			"lib/x86_64-linux-gnu/libnccl.so.2": string(elftest.Library{Soname: "libnccl.so.2", Needed: []string{"libibverbs.so.1"}, Undefined: elftest.From("libibverbs.so.1", "IBVERBS_1.8", "ibv_reg_mr_iova2")}.Bytes()),
+		}, nil), work, OK, "it has all that /lib/x86_64-linux-gnu/libnccl.so.2 links, up to IBVERBS_1.8"},
+		"a broken library": {"rccl", change(t, "amd-roce", map[string]string{"opt/rocm-6.4.1/lib/librccl.so.1": "\x7fELF"}, nil), work, Unknown, "not readable"},
+		"a hanging tool":   {"verbs", change(t, "bare", nil, only("ldconfig", "", context.DeadlineExceeded)), work, Unknown, "deadline"},
 	} {
 		got := examine(t, c.check, c.host, c.work)
 		check.That(t, got.Verdict == c.verdict && strings.Contains(got.Found, c.says), "%s: %s: %s", name, got.Verdict, got.Found)

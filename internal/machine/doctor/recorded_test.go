@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"builder/internal/machine/host"
+	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 )
 
@@ -29,6 +30,8 @@ func recorded(t *testing.T, name string) host.Host {
 		switch kind {
 		case "$":
 			programs[rest] = string(f.Data)
+		case "elf":
+			root[rest] = &fstest.MapFile{Data: library(string(f.Data)), Mode: 0o644}
 		case "links":
 			for line := range strings.Lines(string(f.Data)) {
 				from, to, _ := strings.Cut(strings.TrimSpace(line), " -> ")
@@ -63,6 +66,24 @@ func fake(root fstest.MapFS, programs map[string]string) host.Host {
 		Disk:     func(string) (host.Disk, error) { return largeDisk, nil },
 		Writable: func(string) error { return nil },
 	}
+}
+
+// library builds a shared library from a description in lines.
+func library(text string) []byte {
+	var l elftest.Library
+	for line := range strings.Lines(text) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "soname":
+			l.Soname = rest
+		case "text":
+			l.Texts = append(l.Texts, rest)
+		case "export":
+			name, version, _ := strings.Cut(rest, " ")
+			l.Exported = append(l.Exported, elftest.From("", version, name)...)
+		}
+	}
+	return l.Bytes()
 }
 
 // hosts lists the recorded hosts.
