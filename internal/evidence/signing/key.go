@@ -133,9 +133,6 @@ func readKey(path string, check func(*os.File) error) (Key, error) {
 	if block, _ := pem.Decode(data); block != nil && block.Type == publicBlock { // others may read it
 		return Key{}, keyFault(path, "it is a public key").WithHint("name the private key: `builder key new FILE` made FILE and FILE.pub")
 	}
-	if err := check(f); err != nil {
-		return Key{}, err
-	}
 	block, err := readPEM(path, data, privateBlock)
 	if err != nil {
 		return Key{}, err
@@ -147,6 +144,9 @@ func readKey(path string, check func(*os.File) error) (Key, error) {
 	own, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok || own.Curve != elliptic.P256() {
 		return Key{}, keyFault(path, "it is not an ECDSA key on P-256")
+	}
+	if err := check(f); err != nil { // last: nobody should change the mode of a file that is no key
+		return Key{}, err
 	}
 	return newKey(own)
 }
@@ -206,6 +206,9 @@ func readPEM(path string, data []byte, kind string) (der []byte, err error) {
 	switch {
 	case block == nil || len(strings.TrimSpace(string(rest))) > 0:
 		return nil, keyFault(path, "it is not one PEM block")
+	case kind == privateBlock && strings.HasSuffix(block.Type, " "+privateBlock):
+		return nil, keyFault(path, fmt.Sprintf("it holds a block %q, and PKCS #8 is expected", block.Type)).
+			WithHint("openssl pkcs8 -topk8 -nocrypt -in %s -out FILE converts a key of openssl; builder key new FILE makes a new one", path)
 	case block.Type != kind:
 		return nil, keyFault(path, fmt.Sprintf("it holds a %s, expected a %s", strings.ToLower(block.Type), strings.ToLower(kind)))
 	case len(block.Headers) > 0:
