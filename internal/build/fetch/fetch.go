@@ -197,12 +197,12 @@ func offlineFault(all []want) error {
 	}
 	var names []string
 	for _, w := range all[:min(len(all), maxNamed)] {
-		names = append(names, fmt.Sprintf("%s (sha256 %s)", w.blob.Name, w.blob.SHA256))
+		names = append(names, w.blob.Name)
 	}
 	if more := len(all) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	fault := diag.Errorf(diag.Fetch, "%s is not in the store, and --offline was given", names[0])
+	fault := diag.Errorf(diag.Fetch, "%s (sha256 %s) is not in the store, and --offline was given", names[0], all[0].blob.SHA256)
 	if len(all) > 1 {
 		fault = diag.Errorf(diag.Fetch, "%d files are not in the store, and --offline was given: %s", len(all), strings.Join(names, ", "))
 	}

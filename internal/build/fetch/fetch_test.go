@@ -202,7 +202,7 @@ func TestOffline(t *testing.T) {
 	_, err := f.Store.Put(bytes.NewReader(there))
 	must.Succeed(t, err)
 	err = f.Fetch(t.Context(), e, io.Discard)
-	want := "2 files are not in the store, and --offline was given: absent_1_amd64.deb (sha256 " + digest(absent) + "), w-1-py3-none-any.whl (sha256 " + digest(noise(3, 100)) + ")"
+	want := "2 files are not in the store, and --offline was given: absent_1_amd64.deb, w-1-py3-none-any.whl"
 	if diff := cmp.Diff(want, err.Error()); diff != "" || diag.CodeOf(err) != diag.Fetch || len(m.requests()) > 0 {
 		t.Errorf("%v, asked for %q (-want +got):\n%s", diag.CodeOf(err), m.requests(), diff)
 	}
