@@ -109,6 +109,9 @@ func (z layout) read(offset uint64, n int) ([]byte, error) {
 func (z layout) end() (span, error) {
 	b, err := z.read(z.size-min(z.size, endLength), endLength)
 	if err != nil || string(b[:4]) != endSignature {
+		if begin, err := z.read(0, 2); err != nil || string(begin) != "PK" {
+			return span{}, fmt.Errorf("it does not begin as a ZIP: the file of %d bytes is truncated, or not a wheel", z.size)
+		}
 		return span{}, fmt.Errorf("bytes follow the end record of the ZIP, and readers search it in different places, or the file of %d bytes is truncated, or not a wheel", z.size)
 	}
 	if u32(b[4:]) != 0 || u16(b[8:]) != u16(b[10:]) || u16(b[20:]) != 0 {

@@ -67,8 +67,8 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"truncated", goodName, good[:len(good)-30], "truncated"},
 		{"half", goodName, good[:len(good)/2], "truncated"},
-		{"empty", goodName, nil, "truncated"},
-		{"text", goodName, []byte("Not Found"), "truncated"},
+		{"empty", goodName, nil, "it does not begin as a ZIP"},
+		{"text", goodName, []byte("Not Found"), "it does not begin as a ZIP"},
 		{"name", "horovod.whl", good, "parsing wheel name"},
 	}
 	for _, test := range tests {
