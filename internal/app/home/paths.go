@@ -14,7 +14,7 @@ import (
 // AbsentPath returns an error if the path of --to is empty or exists.
 func AbsentPath(to string) error {
 	if to == "" {
-		return diag.Errorf(diag.Usage, "--to is missing").WithHint("name a path that does not exist yet: --to DIR")
+		return diag.Errorf(diag.Usage, "--to is missing").WithHint("name a path that does not exist yet: --to PATH")
 	}
 	if _, err := os.Lstat(to); err == nil {
 		return diag.Errorf(diag.Usage, "--to: %s already exists", to).WithHint("name a path that does not exist, or remove it first")
@@ -70,11 +70,11 @@ func closeHome(home string, note func(format string, args ...any)) error {
 	return nil
 }
 
-// nowhere is the home of a user without one, such as nobody in a container: it holds
+// Nowhere is the home of a user without one, such as nobody in a container: it holds
 // nothing, and nothing can be written there. Verbs that only read need no more.
-const nowhere = "/proc/no-home-for-builder"
+const Nowhere = "/proc/no-home-for-builder"
 
-// Dir returns BUILDER_HOME, builder in the user's cache directory, or [nowhere].
+// Dir returns BUILDER_HOME, builder in the user's cache directory, or [Nowhere].
 func Dir() (string, error) {
 	if home := os.Getenv("BUILDER_HOME"); home != "" {
 		if info, err := os.Stat(home); err == nil && !info.IsDir() {
@@ -84,7 +84,7 @@ func Dir() (string, error) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return nowhere, nil
+		return Nowhere, nil
 	}
 	return filepath.Join(cache, "builder"), nil
 }

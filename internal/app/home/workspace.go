@@ -26,7 +26,7 @@ type Workspace struct {
 
 // Open opens the store of a home. With noInstall it never installs host packages.
 func Open(ctx context.Context, keys signing.Keys, noInstall bool) (*Workspace, error) {
-	if keys.Home == nowhere {
+	if keys.Home == Nowhere {
 		return nil, diag.Errorf(diag.Usage, "no state directory: neither $BUILDER_HOME, $XDG_CACHE_HOME nor $HOME are set").WithHint("set BUILDER_HOME")
 	}
 	kept, err := store.Open(StoreDir(keys.Home))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"builder/internal/app/home"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
 	"builder/internal/build/native"
@@ -42,6 +43,9 @@ func lacking(r doctor.Report) error {
 // workOf returns the work to examine the host for, and the images to pull for it.
 func workOf(ctx context.Context, s Setup, of plan.Selection) (doctor.Work, []lock.ImagePin, error) {
 	w := doctor.Work{Home: s.Keys.Home, Engine: engineState(ctx, s)}
+	if w.Home == home.Nowhere {
+		w.Home = ""
+	}
 	if of.Recipe == nil {
 		return w, nil, nil
 	}

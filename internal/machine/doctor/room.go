@@ -26,6 +26,9 @@ const elsewhere = "set BUILDER_HOME to a writable directory on a local disk"
 // a small cell could be built there. Nothing tells the need of a large one before its
 // build.
 func disk(_ context.Context, e *exam) Finding {
+	if e.work.Home == "" {
+		return fail("no state directory: neither BUILDER_HOME, XDG_CACHE_HOME nor HOME is set").remedy(elsewhere)
+	}
 	home := path.Clean(e.work.Home)
 	dir := home
 	for dir != "/" && !e.Exists(dir) {

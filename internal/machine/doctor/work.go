@@ -8,7 +8,7 @@ import (
 
 // Work is the work to examine the host for.
 type Work struct {
-	Home   string // absolute path of the state directory, which may be missing
+	Home   string // absolute path of the state directory, which may be missing; "" without one
 	Engine EngineState
 	Recipe *Needs // nil: check the engine only
 }
