@@ -99,7 +99,7 @@ type Examined struct {
 
 func examine(ctx context.Context, e *diagnose.Examiner, file string, in io.Reader) (Examined, error) {
 	if file == "-" {
-		return examineInput(ctx, e, "standard input", in)
+		return examineInput(ctx, e, "standard input", interruptible(ctx, in))
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -108,6 +108,17 @@ func examine(ctx context.Context, e *diagnose.Examiner, file string, in io.Reade
 	}
 	defer f.Close()
 	return examineInput(ctx, e, file, f)
+}
+
+// interruptible returns a reader that ends with its context, also while r waits for input.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	read, write := io.Pipe()
+	go func() {
+		_, err := io.Copy(write, r)
+		write.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { write.CloseWithError(context.Cause(ctx)) })
+	return read
 }
 
 // examineInput reads a stream once and passes it to both parsers.
