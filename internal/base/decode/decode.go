@@ -13,12 +13,14 @@
 package decode
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 
@@ -128,11 +130,11 @@ func parse(name string, data []byte) (*yaml.Node, error) {
 	}
 	var documents []yaml.Node
 	if err := yaml.Load(data, &documents, yaml.WithAllDocuments()); err != nil {
-		return nil, syntaxFault(name, err)
+		return nil, syntaxFault(name, data, err)
 	}
 	switch {
 	case len(documents) == 0 || len(documents[0].Content) == 0 || documents[0].Content[0].ShortTag() == "!!null":
-		return nil, diag.At(diag.Pos{File: name}, "the file is empty")
+		return nil, diag.At(diag.Pos{File: name}, "the file is empty").WithHint("write its keys, or remove the file")
 	case len(documents) > 1:
 		return nil, diag.At(at(name, &documents[1]), "the file has a second document: write one document per file")
 	}
@@ -157,7 +159,12 @@ func tooDeep(n *yaml.Node, depth int) *yaml.Node {
 }
 
 // syntaxFault returns the library's message with its position.
-func syntaxFault(name string, err error) error {
+func syntaxFault(name string, data []byte, err error) error {
+	for i, line := range bytes.Split(data, []byte("\n")) { // the library does not name the line
+		if !utf8.Valid(line) {
+			return diag.At(diag.Pos{File: name, Line: i + 1}, "not valid YAML: the line is not UTF-8").WithHint("save the file as UTF-8")
+		}
+	}
 	var problem *yaml.LoadError
 	if !errors.As(err, &problem) {
 		return diag.At(diag.Pos{File: name}, "not valid YAML: %w", err)

@@ -224,7 +224,7 @@ func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 	}, "site/recipes", nil)
 	want := []string{
 		`site/recipes/a.yaml:1:1: unknown key "nme" | did you mean "name"? known: advisories, axes, build, compatible, cpython, env, expect, from, homepage, id, image, inputs, license, name, nodes, profile, requires, runtime, selectors, source, summary, tests-from, variants, vars, vendored`,
-		"site/recipes/b.yaml: the file is empty",
+		"site/recipes/b.yaml: the file is empty | write its keys, or remove the file",
 		`site/recipes/z.yaml:2:7: the recipe has the name "tool", and its file "z"`,
 	}
 	check.Same(t, "values", want, messages(err))
