@@ -45,6 +45,9 @@ func PublishedCells(out term.Printer, all []index.Record, asJSON bool) error {
 		}
 		rows = append(rows, []string{r.Cell, state, r.Passed(), r.Published.Format("2006-01-02"), r.Filename})
 	}
+	if len(rows) == 0 {
+		out.Note("no wheel is published there")
+	}
 	out.Table([]string{"cell", "channels", "gates", "published", "wheel"}, rows)
 	return nil
 }

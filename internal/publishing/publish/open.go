@@ -62,6 +62,9 @@ func Open[P any](text string, o Options) (place P, err error) {
 }
 
 func noPlace(text, syntax string) error {
+	if text == "" {
+		return diag.Errorf(diag.Usage, "the place is missing").WithHint("write %s", syntax)
+	}
 	return diag.Errorf(diag.Usage, "%q is no place for this", text).WithHint("write %s", syntax)
 }
 
