@@ -35,6 +35,9 @@ func Shown(out term.Printer, r judge.ShowReport) {
 		if a.Is != nil {
 			printFacts(out, *a.Is)
 		}
+		if a.Fault != "" {
+			out.Say("its contents are unreadable: %s", a.Fault)
+		}
 		if len(a.Nodes) > 0 {
 			out.Say("runs on %s and newer systems", strings.Join(a.Nodes, ", "))
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,7 +21,8 @@ import (
 // Shown holds what the bytes of an artifact say, and what trusted keys say of it.
 type Shown struct {
 	artifact.Artifact
-	Is     *inspect.Report `json:"is,omitempty"`    // nil for an archive
+	Is     *inspect.Report `json:"is,omitempty"`    // nil for an archive and for a damaged file
+	Fault  string          `json:"fault,omitempty"` // why a wheel or a library cannot be read
 	Nodes  []string        `json:"nodes,omitempty"` // systems with its glibc and C++ library
 	Origin *Origin         `json:"origin,omitempty"`
 	Doubt  string          `json:"doubt,omitempty"` // why there is no origin
@@ -58,16 +60,11 @@ func Show(ctx context.Context, keys signing.Keys, paths []string) (ShowReport, e
 	report := ShowReport{Schema: 1}
 	for _, a := range artifacts {
 		shown := Shown{Artifact: a}
-		if inspect.Takes(a.Path) {
-			is, err := inspect.File(ctx, a.Path)
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			shown.Is = &is
-			if glibc, ok := is.Fact("glibc"); ok && glibc.Values[0] != inspect.None && glibc.Values[0] != inspect.Unknown {
-				shown.Nodes, _ = linux.Split(glibc.Values[0])
-			}
+		if inspect.Takes(a.Path) || filepath.Ext(a.Path) == ".whl" {
+			shown.look(ctx)
+		}
+		if err := ctx.Err(); err != nil {
+			return ShowReport{}, err
 		}
 		bundle, err := attest.Read(a, trust)
 		switch {
@@ -83,6 +80,19 @@ func Show(ctx context.Context, keys signing.Keys, paths []string) (ShowReport, e
 		report.Artifacts = append(report.Artifacts, shown)
 	}
 	return report, errors.Join(errs...)
+}
+
+// look reads the facts in the bytes of a wheel or a library.
+func (s *Shown) look(ctx context.Context) {
+	is, err := inspect.File(ctx, s.Path)
+	if err != nil {
+		s.Fault = err.Error()
+		return
+	}
+	s.Is = &is
+	if glibc, ok := is.Fact("glibc"); ok && glibc.Values[0] != inspect.None && glibc.Values[0] != inspect.Unknown {
+		s.Nodes, _ = linux.Split(glibc.Values[0])
+	}
 }
 
 func originOf(a artifact.Artifact, b attest.Bundle) *Origin {

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"errors"
+	"io/fs"
 
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
@@ -34,7 +35,9 @@ func SignAgain(keys signing.Keys, paths []string) ([]Resigned, error) {
 	var errs []error
 	for _, a := range artifacts {
 		n, err := attest.Sealer{Key: key}.SignAgain(a, trust)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = diag.Errorf(diag.Gate, "%s: %w", a.Name, err).WithHint("copy this folder from the host that built the artifact, too")
+		} else if err != nil {
 			err = diag.Errorf(diag.Gate, "%s: %w", a.Name, err).WithHint("name the public keys of the hosts that signed with --trust")
 		}
 		all, errs = append(all, Resigned{a, n}), append(errs, err)

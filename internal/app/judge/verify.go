@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/app/build"
 	"builder/internal/app/home"
+	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
@@ -167,10 +168,11 @@ func artifactsOf(paths []string) ([]artifact.Artifact, error) {
 	errs := []error{err}
 	for _, file := range files {
 		a, err := artifact.Of(file, "")
-		if err == nil {
-			artifacts = append(artifacts, a)
+		if err != nil {
+			errs = append(errs, diag.Errorf(diag.Usage, "%w", err).WithHint("name a regular file that your user can read"))
+			continue
 		}
-		errs = append(errs, err)
+		artifacts = append(artifacts, a)
 	}
 	return artifacts, errors.Join(errs...)
 }

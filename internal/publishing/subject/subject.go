@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
@@ -72,7 +73,7 @@ func (s *Subject) Vouch(signed string, expected bool) (note string) {
 func find(path, entry string) ([]Subject, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "%w", err).WithHint("give the directory of a cell, or a wheel")
+		return nil, notFound(path, err)
 	}
 	wheels := []string{path}
 	if info.IsDir() {
@@ -89,6 +90,15 @@ func find(path, entry string) ([]Subject, error) {
 		subjects = append(subjects, s)
 	}
 	return subjects, nil
+}
+
+// notFound returns the error of a path that cannot be read.
+func notFound(path string, err error) error {
+	e := diag.Errorf(diag.Usage, "%w", err)
+	if strings.Contains(path, "://") {
+		return e.WithHint("download the wheel, and give its path")
+	}
+	return e.WithHint("give the directory of a cell, or a wheel")
 }
 
 // Passed finds the wheels of every path: the file itself, or the wheels that passed in
@@ -115,7 +125,7 @@ func passedIn(path string) ([]string, error) {
 		found, err = wheelsIn(path, tree)
 	}
 	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "%w", err).WithHint("give the directory of a cell, or a wheel")
+		return nil, notFound(path, err)
 	}
 	if len(found) > 0 {
 		return found, nil
