@@ -98,7 +98,7 @@ func library(ctx context.Context, name string, f *os.File) (Report, error) {
 	seen := sight{}
 	soname, err := seen.add(ctx, name, elf.Bounded(ctx, f))
 	if err != nil {
-		return Report{}, fmt.Errorf("reading %s: %w", name, err)
+		return Report{Kind: "library"}, fmt.Errorf("reading %s: %w", name, err)
 	}
 	facts := []Fact{{Name: "name", Values: []string{cmp.Or(soname, Unknown)}, Because: []string{"DT_SONAME"}}}
 	if len(seen.versions) > 0 {

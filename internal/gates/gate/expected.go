@@ -36,6 +36,7 @@ func Unpromised(err error) verdict.Verdict {
 	v := verdict.Verdict{Gate: "promise", Evidence: "the file has no promise, so only its form was checked"}
 	v.Remedy = "give the directory of its cell, name its entry.json with --entry, or state your expectation, such as --expect arch=gfx90a"
 	if err != nil {
+		v.Remedy = "the file is damaged, or not what its name says: copy or build it again"
 		v.Evidence = fmt.Sprintf("%s; its contents are unreadable: %v", v.Evidence, err)
 	}
 	return v

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,7 +24,11 @@ var wheelFormat = Gate{
 func checkWheelFormat(ctx context.Context, s Subject) verdict.Verdict {
 	w, err := wheel.Open(s.Artifact)
 	if err != nil {
-		return verdict.Failed("%v", err)
+		v := verdict.Failed("%v", err)
+		if _, err := wheel.ParseName(filepath.Base(s.Artifact)); err != nil {
+			return v.Because("give the wheel the name that its project gave it: installers read the tags in it")
+		}
+		return v
 	}
 	defer w.Close()
 	misplaced, wrong := placeFaults(w, s.Expect.Packages), slices.Concat(w.Check(), s.libraryFaults(ctx, w))
