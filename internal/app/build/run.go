@@ -61,6 +61,10 @@ func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
 	if _, err := s.Catalogue.SiteDiagnoses(); err != nil {
 		return report.Run{}, err
 	}
+	drafts, err := assemble.Choose(s.Catalogue, r.Recipe, r.Filter) // before anything is written
+	if err != nil {
+		return report.Run{}, err
+	}
 	w, err := s.Open(ctx)
 	if err != nil {
 		return report.Run{}, err
@@ -75,7 +79,7 @@ func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
 		return report.Run{}, err
 	}
 	c := &cellRun{Setup: s, Workspace: w, RunRequest: r, trust: trust, key: key}
-	entries, err := c.entries(ctx)
+	entries, err := c.entries(ctx, drafts)
 	if err != nil {
 		return report.Run{}, err
 	}
@@ -99,11 +103,7 @@ func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
 
 // entries returns the locked entries of the chosen cells, preceded by those of the input
 // cells that a build needs.
-func (c *cellRun) entries(ctx context.Context) ([]lock.Entry, error) {
-	drafts, err := assemble.Choose(c.Catalogue, c.Recipe, c.Filter)
-	if err != nil {
-		return nil, err
-	}
+func (c *cellRun) entries(ctx context.Context, drafts []lock.Draft) ([]lock.Entry, error) {
 	asm := c.Sources.Assembler(c.Catalogue, c.Keys.Home).Resolving(c.Sources.Resolver(c.Workspace), c.Keys.Note)
 	resolves, err := asm.Resolves(c.Recipe.Name, drafts)
 	if err == nil && resolves {
