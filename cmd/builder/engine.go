@@ -79,8 +79,11 @@ func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
 	if c.IsSet("jobs") && jobs < 1 {
 		return e, diag.Errorf(diag.Usage, "--jobs: %d is less than 1", jobs)
 	}
+	if e.StepLimit < 0 {
+		return e, diag.Errorf(diag.Usage, "--step-limit: %v is negative", e.StepLimit).WithHint("0 is no limit")
+	}
 	var errs [4]error
-	if e.Patience, err = time.ParseDuration(enginePatience.value()); err != nil {
+	if e.Patience, err = time.ParseDuration(enginePatience.value()); err != nil || e.Patience < 0 {
 		errs[0] = diag.Errorf(diag.Usage, "%s: %q is not a time", enginePatience.name, enginePatience.value()).WithHint("write a time with its unit, such as 90s, 10m or 12h")
 	}
 	if e.Native.Cache, err = host.CacheLimit(engineCache.value(), dir); err != nil {

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -159,6 +160,9 @@ func unknownCommand(c *cli.Context) error {
 	for _, command := range c.Command.VisibleCommands() {
 		names = append(names, command.Name)
 	}
+	if c.Command.Name == c.App.Name {
+		names = append(names, "--help", "--version")
+	}
 	word := c.Args().First()
 	return diag.Errorf(diag.Usage, "unknown command %q", word).WithHint("%s", diag.DidYouMean(word, names))
 }
@@ -176,14 +180,39 @@ func unexpected(c *cli.Context, wanted int) error {
 func usageError(c *cli.Context, err error, _ bool) error {
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
-		return helped(c, diag.Errorf(diag.Usage, "%s: %w", c.Command.HelpName, err))
+		return helped(c, diag.Errorf(diag.Usage, "%s: %w", c.Command.HelpName, err).WithHint("%s", formHint(c, err.Error())))
 	}
-	e := diag.Errorf(diag.Usage, "%s has no flag --%s", c.Command.HelpName, name)
-	if takesNames(c.Command) && len(c.Command.Subcommands) > 0 {
+	e := diag.Errorf(diag.Usage, "%s has no flag %s%s", c.Command.HelpName, strings.Repeat("-", min(len(name), 2)), name)
+	known := flagNames(c.Command.Flags)
+	if takesNames(c.Command) && len(c.Command.Subcommands) > 0 && diag.Nearest(name, known) == "" {
 		kind, _, _ := strings.Cut(strings.Trim(c.Command.ArgsUsage, "[]"), " ")
 		return e.WithHint("an axis needs a name before it: %s %s --%s", c.Command.HelpName, strings.Trim(kind, "[]"), name)
 	}
-	return e.WithHint("%s", diag.DidYouMean(name, flagNames(c.Command.Flags)))
+	return e.WithHint("%s", diag.DidYouMean(name, known))
+}
+
+// refusedFlag matches the name of a flag in the messages of the parser.
+var refusedFlag = regexp.MustCompile(`(?:flag|argument:|for) -?([a-z-]+)(?::|$)`)
+
+// formHint says how to write the value of the flag in a message of the parser.
+func formHint(c *cli.Context, text string) string {
+	found := refusedFlag.FindStringSubmatch(text)
+	if found == nil {
+		return ""
+	}
+	switch flagNamed(c.Command.Flags, found[1]).(type) {
+	case *cli.DurationFlag:
+		return "write a time with its unit, such as 90s, 10m or 12h"
+	case *cli.IntFlag:
+		return "write a whole number"
+	case *cli.BoolFlag:
+		return "write true or false"
+	case *cli.GenericFlag:
+		if strings.HasPrefix(text, "flag needs") {
+			return "write a value after it, and quote a comparison: --" + found[1] + " '>=1.0'"
+		}
+	}
+	return ""
 }
 
 // interrupted returns the error of an interrupted command. It drops the hints and logs of

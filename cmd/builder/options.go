@@ -124,6 +124,9 @@ type axisValue struct {
 // Set implements [cli.Generic]. All comparisons must hold, so a comparison together
 // with a further value is rejected.
 func (v *axisValue) Set(text string) error {
+	if strings.HasPrefix(text, "--") {
+		return errors.New("it is a flag, and a value is missing before it")
+	}
 	v.texts = append(v.texts, text)
 	if len(v.texts) > 1 && strings.ContainsAny(v.String(), "<>=!~") {
 		return errors.New("the flag occurs twice, and a list cannot have a comparison: give one flag, such as 5.7,6.1 or '>=5.7,<6.2'")

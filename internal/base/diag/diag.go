@@ -230,7 +230,7 @@ func walk(err error, visit func(*Error)) {
 // Nearest returns the known word closest to word, or "" if none is close enough to be
 // meant.
 func Nearest(word string, known []string) string {
-	best, bound := "", len(word)/3+2
+	best, bound := "", min(len(word)/3+2, len(word)) // one letter is near to every other
 	for _, k := range known {
 		if d := smetrics.WagnerFischer(strings.ToLower(word), strings.ToLower(k), 1, 1, 1); d < bound {
 			best, bound = k, d
