@@ -22,7 +22,7 @@ func AbsentPath(to string) error {
 	return nil
 }
 
-// AbsentFile is [AbsentPath] for a path whose directory is not made.
+// AbsentFile is [AbsentPath] for a path whose directory is not made, and must be writable.
 func AbsentFile(to string) error {
 	if err := AbsentPath(to); err != nil {
 		return err
@@ -31,7 +31,11 @@ func AbsentFile(to string) error {
 	if info, err := os.Stat(above); err != nil || !info.IsDir() {
 		return diag.Errorf(diag.Usage, "--to: %s is not a directory", above).WithHint("make it first, or name a path in a directory that exists")
 	}
-	return nil
+	probe, err := os.CreateTemp(above, ".builder-*") // minutes of work come before the file
+	if err != nil {
+		return diag.Errorf(diag.Usage, "--to: %w", err).WithHint(elsewhere)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // Closed returns [Dir], closed to other users.
