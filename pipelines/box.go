@@ -31,6 +31,10 @@ var _ gate.Box = box{}
 const (
 	boxDir  = "/gate"
 	treeDir = "/opt/tree"
+	// filesDir holds the files of a command, which the command copies. The engine makes and
+	// removes hard links to the files that it gives a container, and the kernel then notes a
+	// change of them: a gate would say that the ranks wrote its scripts.
+	filesDir = "/tmp/gate"
 )
 
 // stock makes a box with the source as released by upstream.
@@ -170,7 +174,7 @@ func (c *cell) unfold(ctx context.Context, ctr *dagger.Container, archive string
 func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 	ctr := withEnv(b.ctr, c.Env)
 	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
-		ctr = ctr.WithNewFile(boxDir+"/"+name, c.Files[name])
+		ctr = ctr.WithNewFile(filesDir+"/"+name, c.Files[name])
 	}
 	args := slices.Clone(c.Args)
 	for i, arg := range args {
@@ -181,7 +185,11 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 			args[i] = uvPath
 		}
 	}
-	args = append([]string{"sh", "-c", `exec "$@" 2>&1`, c.Name}, args...)
+	run := `exec "$@" 2>&1`
+	if len(c.Files) > 0 {
+		run = "cp -r " + filesDir + "/. . 2>&1 && " + run
+	}
+	args = append([]string{"sh", "-c", run, c.Name}, args...)
 	done := b.guest(ctr, nextTime(), noCaps, args, dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny, Stdin: c.Stdin})
 	exit := 0
 	output, err := done.Stdout(ctx)
