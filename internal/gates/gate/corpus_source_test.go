@@ -14,8 +14,8 @@ import (
 
 // The files of Horovod 0.28.1 that the rows change, shortened.
 const (
-	stockLaunch   = "import os\n\ndef run_commandline():\n    _run(parse_args())\n"
-	patchedLaunch = "import os\n\ndef run_commandline():\n    _run(seal(parse_args()))\n"
+	stockLaunch   = "import psutil\n\ndef run_commandline():\n    _run(parse_args())\n"
+	patchedLaunch = "import psutil\n\ndef run_commandline():\n    _run(seal(parse_args()))\n"
 	stockInit     = "from horovod.tensorflow.mpi_ops import allreduce\n"
 	stockEntry    = "[console_scripts]\nhorovodrun = horovod.runner.launch:run_commandline\n"
 	stockLicense  = "Apache License, Version 2.0\n"
@@ -42,7 +42,7 @@ func sourced() *specimen {
 			file("horovod-0.28.1/horovod/tensorflow/__init__.py", stockInit),
 			file("horovod-0.28.1/horovod.egg-info/PKG-INFO", "Metadata-Version: 2.1\nName: horovod\nVersion: 0.28.1\nLicense: Apache 2.0\nLicense-Expression: UNKNOWN\nClassifier: Topic :: x\n"),
 			file("horovod-0.28.1/horovod.egg-info/entry_points.txt", stockEntry+"\n"),
-			file("horovod-0.28.1/horovod.egg-info/requires.txt", "psutil\n\n[spark:python_version < \"3.8\"]\nPyTorch_lightning>=1\n"),
+			file("horovod-0.28.1/horovod.egg-info/requires.txt", "psutil\ncffi\n\n[spark:python_version < \"3.8\"]\nPyTorch_lightning>=1\n"),
 			file("horovod-0.28.1/LICENSE", stockLicense),
 			file("horovod-0.28.1/third_party/x/LICENSE", "MIT License\n"),
 		},
@@ -110,6 +110,10 @@ func badPython() []bad {
 			func(s *specimen) { s.wheel.License = "" }),
 		row("a wheel that requires a project whose name is near to that of another", `METADATA requires "psutils", which the source does not name`,
 			func(s *specimen) { s.wheel.Requires[0] = "psutils" }),
+		row("a wheel that lost a requirement", "METADATA does not require psutil without a condition, as the source does, and a module imports it",
+			func(s *specimen) { s.wheel.Requires = s.wheel.Requires[1:] }),
+		row("a wheel that requires a project only for an extra", "METADATA does not require psutil without a condition",
+			func(s *specimen) { s.wheel.Requires[0] = "psutil; extra == \"spark\"" }),
 		row("a wheel that requires a project for an extra of its own", `METADATA requires "spark; extra == \"spark\"", which the source does not name`,
 			func(s *specimen) { s.wheel.Requires[1] = "spark; extra == \"spark\"" }),
 		row("a wheel whose metadata state a license by an expression", `METADATA has the License-Expression "MIT", and the source has ""`,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -59,7 +60,7 @@ func checkPythonSource(ctx context.Context, s Subject) verdict.Verdict {
 			problems = append(problems, name+" "+fault)
 		}
 	}
-	problems = slices.Concat(problems, source.lost(w, s.Expect.Packages), source.otherLicense(w.Metadata), source.otherRequirements(w.Metadata))
+	problems = slices.Concat(problems, source.lost(w, s.Expect.Packages), source.otherLicense(w.Metadata), source.otherRequirements(w.Metadata, s.Expect.Packages))
 	return verdict.Judge(problems, []string{fmt.Sprintf("%d files, as in %s with %d patches", len(names), s.Source.Name, len(s.Source.Patches))})
 }
 
@@ -135,7 +136,7 @@ func isLicense(name string) bool {
 type pythonTree struct {
 	files       map[string][]byte // by the place in a wheel
 	description wheel.Header      // PKG-INFO, if the source has it
-	required    map[string]bool   // normal names of the projects in requires.txt beside it
+	required    map[string]bool   // normal names of the projects in requires.txt beside it; true without a condition
 	libraries   map[string]bool   // places of libraries
 	entryPoints []string
 }
@@ -192,13 +193,14 @@ func describes(name string) bool {
 }
 
 // requiredBy returns the projects that setuptools noted as required when it packed the
-// source. A line in brackets names an extra.
+// source. A line in brackets names an extra or a condition of the lines below it.
 func requiredBy(ctx context.Context, tree *sourcetree.Tree, info string) map[string]bool {
 	data, _ := tree.ReadFile(ctx, path.Join(info, "requires.txt")) // a source without the file requires nothing
-	required := map[string]bool{}
+	required, always := map[string]bool{}, true
 	for line := range strings.Lines(string(data)) {
-		if name := projectOf(line); name != "" {
-			required[wheel.NormalName(name)] = true
+		always = always && !strings.HasPrefix(line, "[")
+		if name := wheel.NormalName(projectOf(line)); name != "" {
+			required[name] = required[name] || always
 		}
 	}
 	return required
@@ -293,14 +295,37 @@ func (t pythonTree) otherLicense(metadata wheel.Header) (problems []string) {
 }
 
 // otherRequirements names the projects that METADATA requires and the source does not:
-// installers fetch and run them.
-func (t pythonTree) otherRequirements(metadata wheel.Header) (problems []string) {
+// installers fetch and run them. It also names those that METADATA lacks and a module
+// imports: the run-time packages of a gate have them, and those of a user do not. Others may
+// be for the build.
+func (t pythonTree) otherRequirements(metadata wheel.Header, packages []string) (problems []string) {
+	have := map[string]bool{}
 	for _, requirement := range metadata.Values("Requires-Dist") {
-		if t.description != nil && !t.required[wheel.NormalName(projectOf(requirement))] {
+		name := wheel.NormalName(projectOf(requirement))
+		have[name] = have[name] || !strings.Contains(requirement, ";")
+		if _, named := t.required[name]; t.description != nil && !named {
 			problems = append(problems, fmt.Sprintf("METADATA requires %.100q, which the source does not name", requirement))
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(t.required)) {
+		if t.required[name] && !have[name] && t.imports(name, packages) {
+			problems = append(problems, fmt.Sprintf("METADATA does not require %s without a condition, as the source does, and a module imports it", name))
+		}
+	}
 	return problems
+}
+
+// imports reports whether a file of the packages imports the module with the name of a
+// project.
+func (t pythonTree) imports(project string, packages []string) bool {
+	statement := regexp.MustCompile(`(?m)^\s*(import|from)\s+` + regexp.QuoteMeta(strings.ReplaceAll(project, "-", "_")) + `\b`)
+	for place, text := range t.files {
+		top, _, _ := strings.Cut(place, "/")
+		if slices.Contains(packages, top) && statement.Match(text) {
+			return true
+		}
+	}
+	return false
 }
 
 // lost names the modules of the promised packages that the wheel lacks. A build may leave
