@@ -337,7 +337,21 @@ class Store(http.server.BaseHTTPRequestHandler):
 
 def end_orphans(forks):
     """End the processes that outlive the rank or the launcher which started them, and name their programs."""
-    left = []
+    patience = time.monotonic() + 5  # on a busy host, those of a launcher end some time after it
+    while True:
+        left = orphans(forks)
+        if not left or time.monotonic() > patience:
+            break
+        time.sleep(0.05)
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+    return list(left.values())
+
+
+def orphans(forks):
+    """The programs of processes that run on, by process."""
+    left = {}
     for process in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
         try:
             with open("/proc/%d/stat" % process) as stat:
@@ -347,10 +361,10 @@ def end_orphans(forks):
         state, parent = text[text.rindex(")") + 2:].split()[:2]
         if int(parent) != os.getpid() or process == forks:
             continue
-        if state != "Z":
-            left.append(text[text.index("(") + 1:text.rindex(")")])
-            os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
+        if state == "Z":
+            os.waitpid(process, 0)
+        else:
+            left[process] = text[text.index("(") + 1:text.rindex(")")]
     return left
 
 
