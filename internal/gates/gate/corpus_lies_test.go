@@ -22,7 +22,7 @@ func badLies() []bad {
 	)
 	early := func(e *ranksEnd) {
 		for _, r := range e.Ranks {
-			r.End = false
+			r.End, r.Exit = false, at(0)
 		}
 	}
 	return []bad{
@@ -37,7 +37,7 @@ func badLies() []bad {
 		refused("horovodrun that starts nothing and says that all went well", horovodROCm, func(s *specimen) {
 			s.box.end = func(l launch, e *ranksEnd) {
 				if l.Launcher[0] == "horovodrun" {
-					e.Ranks = make([]*rankEnd, len(e.Ranks))
+					e.Ranks, e.Exit = make([]*rankEnd, len(e.Ranks)), at(0)
 				}
 			}
 		}, "launcher", "rank 0 did not start: horovodrun: exit 0", lookAgain).unmeasured(),
@@ -154,6 +154,20 @@ func badLies() []bad {
 		refused("an extension that adds tensors of different shapes", horovodROCm, func(s *specimen) {
 			s.box.ring = func(r *ringReport) { r.Refused = false }
 		}, "allreduce-2", "rank 0: an allreduce of tensors of different lengths was no error", wrongly, "launcher"),
+		refused("a rank that fails and ends with 0", horovodROCm, func(s *specimen) {
+			s.box.end = inTraining(func(e *ranksEnd) {
+				for _, r := range e.Ranks {
+					r.Exit = at(0)
+				}
+			})
+		}, "train-step", "failed, and its process ended with 0: a job that fails looks like one that did not", "would train wrongly or stop"),
+		refused("horovodrun that ends with 0 when a rank fails", horovodROCm, func(s *specimen) {
+			s.box.end = func(l launch, e *ranksEnd) {
+				if l.Launcher[0] == "horovodrun" {
+					e.Exit = at(0)
+				}
+			}
+		}, "launcher", "failed, and horovodrun ended with 0: a job that fails looks like one that did not", "compare with the gate allreduce-2"),
 		refused("an extension whose ranks all are the first of a process set", horovodROCm, func(s *specimen) {
 			s.box.ring = func(r *ringReport) {
 				if place := r.More["place in a process set"]; place != nil {
@@ -335,6 +349,7 @@ func TestLyingWheels(t *testing.T) {
 		"results come from a file":        {map[string]string{horovod: "GOOD\nallreduce = lambda t, op, **more: torch.T([3.0, 30.0])"}, allreduce2, "allreduce gave [3 30], expected ["},
 		"a part is reported twice":        {map[string]string{horovod: "GOOD\nimport asked\nonce = asked.report\ndef twice(**said):\n    once(**said)\n    once(**said)\nasked.report = twice"}, allreduce2, "reported its collectives 2 times"},
 		"Python lies about the extension": {map[string]string{horovod: "GOOD\nnccl_built = lambda: 22204"}, builtFlags, "nccl_built() of the module is 22204, and that of its extension is 22203"},
+		"a failure ends with 0":           {map[string]string{horovod: "GOOD\nimport atexit\ndef init(process_sets=()): atexit.register(os._exit, 0)"}, allreduce2, "failed, and its process ended with 0"},
 		"a rank never ends":               {map[string]string{horovod: "GOOD\nimport atexit\natexit.register(lambda: time.sleep(3600))"}, allreduce2, "did not exit"},
 	} {
 		t.Run(name, func(t *testing.T) {

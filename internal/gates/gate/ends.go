@@ -103,17 +103,25 @@ func (e ranksEnd) faults() (problems []string, blind error) {
 		return nil, fmt.Errorf("rank %d did not start: %s: %s: %s", missing, e.launch.by(), exited(e.Exit), lastLine(e.Log))
 	}
 	first := slices.IndexFunc(e.Ranks, func(r *rankEnd) bool { return !r.End && r.Why == "" })
+	failing := e.launch.Failing
 	for n, r := range e.Ranks {
 		how := cmp.Or(r.Why, exited(r.Exit)) + ": " + lastLine(e.Log)
 		switch {
 		case !r.End && (first < 0 || n == first):
 			problems = append(problems, fmt.Sprintf("rank %d ended before its end: %s", n, how))
+		case slices.Contains(failing, n) && r.ended():
+			problems = append(problems, fmt.Sprintf("rank %d failed, and its process ended with 0: %s", n, hidden))
+		case slices.Contains(failing, n) && r.Exit != nil && *r.Exit == 1: // as Python does after an error
 		case r.End && !r.ended():
 			problems = append(problems, fmt.Sprintf("rank %d came to its end and then ended with %s", n, how))
 		}
 	}
 	problems = append(problems, e.strangers()...)
-	if len(problems) == 0 && (e.Exit == nil || *e.Exit != 0) {
+	switch {
+	case len(problems) > 0:
+	case len(failing)*len(e.launch.Launcher) > 0 && e.Exit != nil && *e.Exit == 0:
+		problems = append(problems, fmt.Sprintf("rank %d failed, and %s ended with 0: %s", failing[0], e.launch.by(), hidden))
+	case e.Exit == nil || *e.Exit != 0 && len(failing) == 0:
 		problems = append(problems, fmt.Sprintf("%s: %s after all ranks had ended: %s", e.launch.by(), exited(e.Exit), lastLine(e.Log)))
 	}
 	if len(e.Written) > 0 {
@@ -124,6 +132,9 @@ func (e ranksEnd) faults() (problems []string, blind error) {
 	}
 	return problems, nil
 }
+
+// hidden says what follows from an exit status of 0.
+const hidden = "a job that fails looks like one that did not"
 
 // exited describes an exit status.
 func exited(status *int) string {

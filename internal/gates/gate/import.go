@@ -45,7 +45,7 @@ func checkImport(ctx context.Context, s Subject) verdict.Verdict {
 		case !is.End:
 			faults = append(faults, fmt.Sprintf("the process ended with %s before the import had", exited(is.Exit)))
 		case *is.Exit == 0:
-			faults = append(faults, fmt.Sprintf("the program ended with %d, and its process with 0: a job that fails looks like one that did not", exitOfImport))
+			faults = append(faults, fmt.Sprintf("the program ended with %d, and its process with 0: %s", exitOfImport, hidden))
 		default:
 			faults = strange(is.rankEnd, digests)
 			if len(is.Sockets) > 0 {

@@ -50,8 +50,9 @@ type launch struct {
 	Program  []string `json:"program"` // a file of this package and its arguments
 	Launcher []string `json:"launcher"`
 	Meet     bool     `json:"meet"`
-	Clean    bool     `json:"clean"` // it is to write no file but temporary ones
-	Limit    int      `json:"limit"` // seconds
+	Clean    bool     `json:"clean"`   // it is to write no file but temporary ones
+	Failing  []int    `json:"failing"` // ranks that are to fail at their end
+	Limit    int      `json:"limit"`   // seconds
 
 	gate       string
 	controller string   // "" for a process alone
@@ -149,6 +150,10 @@ func (s Subject) watch(ctx context.Context, name string, load []string, env map[
 		l := &job.Launches[i]
 		if err := l.prepare(); err != nil {
 			return nil, err
+		}
+		l.Failing = []int{}
+		if l.Clean && len(l.Parts) > 1 {
+			l.Failing = append(l.Failing, s.random("failing").IntN(len(l.Parts)))
 		}
 		names = append(append(names, l.Program[0]), l.scripts...)
 	}

@@ -50,7 +50,14 @@ func (p played) ranks(stdin, device string, alone func(program []string) (ranksE
 func (p played) launch(l launch, device string) ranksEnd {
 	end := ranksEnd{Exit: at(0), Log: "a warning\n"}
 	for rank := range l.Parts {
-		end.Ranks = append(end.Ranks, &rankEnd{Lines: p.lines(l, rank, device), End: true, Exit: at(0), Mapped: p.mapped})
+		exit := 0
+		if slices.Contains(l.Failing, rank) {
+			exit = 1
+			if len(l.Launcher) > 0 {
+				end.Exit = at(exit)
+			}
+		}
+		end.Ranks = append(end.Ranks, &rankEnd{Lines: p.lines(l, rank, device), End: true, Exit: at(exit), Mapped: p.mapped})
 	}
 	if p.end != nil {
 		p.end(l, &end)

@@ -21,9 +21,10 @@ def report(**said):
 
 
 def end():
-    """Say that nothing follows, and wait until all ranks came so far."""
+    """Say that nothing follows, wait until all ranks came so far, and fail if this one is to."""
     _send(b'{"end": true}\n')
-    _lines.readline()
+    if _lines.readline() == "fail\n":
+        raise RuntimeError("this rank is to fail")
 
 
 def explained(error):

@@ -12,6 +12,7 @@ The job is one line of JSON on standard input:
         launcher  the command that starts the ranks; [] starts them here
         meet      whether ranks started here meet at a key-value server, as Horovod's do with Gloo
         clean     whether files that its ranks write are named
+        failing   the ranks that are to fail at their end, which hear of it there
         limit     seconds until all ends
     watch     a regular expression; files that a rank maps with such a path are named
     members   of the artifact: such files get their digests
@@ -111,11 +112,13 @@ class Rank:
         except ProcessLookupError:
             pass
 
-    def await_exit(self):
-        """Note the exit status by the kernel, and tell it to the launcher."""
+    def await_exit(self, others):
+        """Note the exit status by the kernel, and tell it to the launcher, which ends the others after a failure."""
         _, status = os.waitpid(self.process, 0)
         self.report["exit"] = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
         self.channel.shutdown(socket.SHUT_RDWR)  # others may hold the other end
+        while self.report["end"] and any(rank.report["exit"] is None for rank in others):
+            time.sleep(0.01)
         if self.connection:
             try:
                 self.connection.sendall((json.dumps({"exit": self.report["exit"]}) + "\n").encode())
@@ -227,8 +230,8 @@ class Launch:
             return
         threads = []
         for rank, part in zip(self.ranks, self.launch["parts"]):
-            threads.append(threading.Thread(target=self.hear, args=(rank, part), daemon=True))
-            threads.append(threading.Thread(target=rank.await_exit, daemon=True))
+            threads.append(threading.Thread(target=self.hear, args=(rank, part, self.ranks.index(rank) in self.launch["failing"]), daemon=True))
+            threads.append(threading.Thread(target=rank.await_exit, args=(self.ranks,), daemon=True))
             if rank.connection:
                 threading.Thread(target=rank.follow_launcher, daemon=True).start()
         for thread in threads:
@@ -250,7 +253,7 @@ class Launch:
             return "it was still running after %d seconds" % self.launch["limit"]
         return "it came to its end and did not exit" if rank.report["end"] else "it was stopped: another rank had ended"
 
-    def hear(self, rank, part):
+    def hear(self, rank, part, failing):
         report, size = rank.report, 0
         try:
             rank.channel.sendall((json.dumps(part) + "\n").encode())
@@ -264,7 +267,7 @@ class Launch:
                     report["mapped"] = witness.mapped(rank.process, self.job["watch"], self.job["members"])
                     report["patched"], report["sockets"] = witness.patched(rank.process), witness.sockets(rank.process)
                     self.reach_end(rank)
-                    rank.channel.sendall(b"go\n")
+                    rank.channel.sendall(b"fail\n" if failing else b"go\n")
                     break
                 report["lines"].append(line.decode(errors="replace").rstrip("\n"))
         except (BrokenPipeError, ConnectionResetError):
