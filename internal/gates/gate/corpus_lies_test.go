@@ -152,8 +152,28 @@ func badLies() []bad {
 			s.box.ring = func(r *ringReport) { r.More["allgather of int8"] = r.More["allgather of int8"][:r.Size] }
 		}, "allreduce-2", "rank 0: allgather of int8 gave [", wrongly, "launcher"),
 		refused("an extension that adds tensors of different shapes", horovodROCm, func(s *specimen) {
-			s.box.ring = func(r *ringReport) { r.Refused = false }
-		}, "allreduce-2", "rank 0: an allreduce of tensors of different lengths was no error", wrongly, "launcher"),
+			s.box.ring = func(r *ringReport) { r.Refused = mismatches[1:] }
+		}, "allreduce-2", "rank 0: a collective of ranks with different lengths was no error", wrongly, "launcher"),
+		refused("an extension that adds tensors of different types", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) { r.Refused = slices.Delete(slices.Clone(mismatches), 1, 2) }
+		}, "allreduce-2", "rank 0: a collective of ranks with different types was no error", wrongly, "launcher"),
+		refused("an extension that reduces no more after 1000 calls", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) {
+				if calls := r.More[callsCase]; calls != nil {
+					calls[len(calls)-1]--
+				}
+			}
+		}, "allreduce-2", "rank 0: calls of float32 gave [", wrongly),
+		refused("an extension that rounds sums down", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) { r.Extremes[6] = "1.0" }
+		}, "allreduce-2", "0.5 1.0 1.0], expected [nan", wrongly, "launcher"),
+		refused("a wheel that hides the GPUs from its process", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) {
+				if r.Size > 2 {
+					r.Changed = []string{"the environment variable HIP_VISIBLE_DEVICES"}
+				}
+			}
+		}, "launcher", `rank 0: Horovod changes "the environment variable HIP_VISIBLE_DEVICES" when it begins`, "compare with the gate allreduce-2"),
 		refused("a rank that fails and ends with 0", horovodROCm, func(s *specimen) {
 			s.box.end = inTraining(func(e *ranksEnd) {
 				for _, r := range e.Ranks {
@@ -177,7 +197,7 @@ func badLies() []bad {
 		}, "launcher", "rank 2: place in a process set gave [0 2], expected [1 2]", "compare with the gate allreduce-2"),
 		refused("an extension with cycles of 100 ms, whatever its user sets", horovodROCm, func(s *specimen) {
 			s.box.ring = func(r *ringReport) { r.Pace = 5 }
-		}, "launcher", "rank 0: with HOROVOD_CYCLE_TIME=20 a small allreduce takes 5.0 cycles at best, expected at most 3", "compare with the gate allreduce-2"),
+		}, "launcher", "rank 0: with HOROVOD_CYCLE_TIME=20 an allreduce takes 5.0 cycles at best, expected at most 3", "compare with the gate allreduce-2"),
 		refused("an extension that does not measure its pace", horovodROCm, func(s *specimen) {
 			s.box.ring = func(r *ringReport) { r.Pace = 0 }
 		}, "launcher", "takes 0.0 cycles at best", "compare with the gate allreduce-2"),
@@ -203,7 +223,7 @@ func badLies() []bad {
 	}
 }
 
-func init() { grace = 5 }
+func init() { grace, manyCalls = 5, 20 }
 
 // standIns are modules in the place of PyTorch and Horovod: the ranks exchange their
 // values by the key-value server at which ranks with Gloo meet, and load the extension.
@@ -223,7 +243,7 @@ __version__ = "2.6.0"
 `,
 	"horovod/__init__.py": "",
 	"horovod/torch/__init__.py": `
-import array, ctypes, json, math, os, sys, time, urllib.error, urllib.request
+import array, ctypes, json, math, os, sys, time, urllib.error, urllib.request, zlib
 import torch
 from horovod.torch.mpi_ops import library
 Sum, Average, Min, Max, Product = sum, lambda all: sum(all) / len(all), min, max, math.prod
@@ -252,8 +272,14 @@ def everyones(mine, kind="x", among=None):
     bits = getattr(mine, "kind", "f")
     ask("PUT", "%s/%d-%d" % (kind, call, rank()), array.array(bits, mine).tobytes())
     return [list(array.array(bits, ask("GET", "%s/%d-%d" % (kind, call, n)))) for n in among or range(size())]
+def agree(kind, *what):
+    mine = torch.T([zlib.crc32(repr(what).encode())])
+    mine.kind = "L"
+    if any(theirs != mine for theirs in everyones(mine, "agree.%s" % kind)): raise ValueError("ranks differ")
 def allreduce(t, op, prescale_factor=1, name=None, process_set=None):
-    return torch.T(op(values) * prescale_factor for values in zip(*everyones(t, name or "x", process_set and process_set.ranks), strict=True))
+    if not process_set: agree(name, op.__name__, prescale_factor, getattr(t, "kind", "f"))
+    sums = (op(values) * prescale_factor for values in zip(*everyones(t, name or "x", process_set and process_set.ranks), strict=True))
+    return torch.T(array.array(getattr(t, "kind", "f"), sums))
 def reducescatter(t, op):
     each, more = divmod(len(t), size())
     first = rank() * each + min(rank(), more)
@@ -263,7 +289,9 @@ def alltoall(t, splits):
     firsts = [sum(row[:rank()]) for row in counts]
     return torch.T(v for row, first, n in zip(everyones(t), firsts, counts) for v in row[first:first + n[rank()]])
 def allgather(t, name=None): return torch.T(sum(everyones(t, name or "x"), []))
-def broadcast(t, root_rank): return torch.T(everyones(t)[root_rank])
+def broadcast(t, root_rank, name=None):
+    agree(name, root_rank)
+    return torch.T(everyones(t)[root_rank])
 nccl_built = lambda: 22203
 cuda_built = mpi_built = lambda: True
 rocm_built = gloo_built = ddl_built = ccl_built = lambda: False
@@ -324,9 +352,9 @@ func TestLyingWheels(t *testing.T) {
 		"the reduction is skipped":       {map[string]string{horovod: "GOOD\nallreduce = lambda t, op, **more: t"}, allreduce2, "rank 0: allreduce gave the rank's own input"},
 		"only small tensors are reduced": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: reduced(t, op) if len(t) < 1000 else t"}, allreduce2, "rank 0: the sum of a tensor of 100003 elements is wrong"},
 		"no rank hears of a NaN": {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: torch.T([0.0 if v != v else v for v in reduced(t, op)])"}, allreduce2,
-			"rank 0: the sum of [[nan inf 1 -inf 1e-45 -3] [1 2 nan 3 1e-45 3.5]] is [0.0 inf 0.0 -inf 2.802596928649634e-45 0.5], expected [nan inf nan"},
-		"only small tensors are sent":             {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank: sent(t, root_rank) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 100003 elements is wrong"},
-		"every collective is skipped":             {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None, **more: t\nbroadcast = lambda t, root_rank: t"}, allreduce2, "allgather gave the rank's own input"},
+			"rank 0: the sum of [[nan inf 1 -inf 1e-45 -3 1 1] [1 2 nan 3 1e-45 3.5 9e-08 4e-08]] is [0.0 inf 0.0 -inf 2.802596928649634e-45 0.5 1.0000001192092896 1.0], expected [nan inf nan"},
+		"only small tensors are sent":             {map[string]string{horovod: "GOOD\nsent = broadcast\nbroadcast = lambda t, root_rank, **more: sent(t, root_rank, **more) if len(t) < 1000 else t"}, allreduce2, "the broadcast of a tensor of 100003 elements is wrong"},
+		"every collective is skipped":             {map[string]string{horovod: "GOOD\nallgather = allreduce = lambda t, op=None, **more: t\nbroadcast = lambda t, root_rank, **more: t"}, allreduce2, "allgather gave the rank's own input"},
 		"every rank is the first of its host":     {map[string]string{horovod: "GOOD\nlocal_rank = lambda: 0"}, allreduce2, "rank 1: its local rank and size, and its cross rank and size, are [0 2 0 1], expected [1 2 0 1]"},
 		"the extension is never loaded":           {map[string]string{ops: "library = None"}, allreduce2, "rank 0: its process maps no horovod/torch/mpi_lib_v2"},
 		"the extension is never imported":         {map[string]string{ops: "library = None"}, importModule, "its process maps no horovod/torch/mpi_lib_v2"},
@@ -349,7 +377,11 @@ func TestLyingWheels(t *testing.T) {
 		"results come from a file":        {map[string]string{horovod: "GOOD\nallreduce = lambda t, op, **more: torch.T([3.0, 30.0])"}, allreduce2, "allreduce gave [3 30], expected ["},
 		"a part is reported twice":        {map[string]string{horovod: "GOOD\nimport asked\nonce = asked.report\ndef twice(**said):\n    once(**said)\n    once(**said)\nasked.report = twice"}, allreduce2, "reported its collectives 2 times"},
 		"Python lies about the extension": {map[string]string{horovod: "GOOD\nnccl_built = lambda: 22204"}, builtFlags, "nccl_built() of the module is 22204, and that of its extension is 22203"},
+		"types are mixed":                 {map[string]string{horovod: "GOOD\nagree = lambda *what: None"}, allreduce2, "rank 0: a collective of ranks with different operations was no error"},
+		"no call after the tenth":         {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: t if calls.get('call.10') else reduced(t, op, **more)"}, allreduce2, "rank 0: calls of float32 gave ["},
+		"it hides the GPUs":               {map[string]string{horovod: "GOOD\nos.environ['HIP_VISIBLE_DEVICES'] = ''"}, allreduce2, `rank 0: Horovod changes "the environment variable HIP_VISIBLE_DEVICES" when it begins`},
 		"a failure ends with 0":           {map[string]string{horovod: "GOOD\nimport atexit\ndef init(process_sets=()): atexit.register(os._exit, 0)"}, allreduce2, "failed, and its process ended with 0"},
+		"an exception ends with 0":        {map[string]string{horovod: "GOOD\ndef init(process_sets=()): sys.excepthook = lambda *error: os._exit(0)"}, allreduce2, `Horovod changes "sys.excepthook" when it begins`},
 		"a rank never ends":               {map[string]string{horovod: "GOOD\nimport atexit\natexit.register(lambda: time.sleep(3600))"}, allreduce2, "did not exit"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -368,7 +400,8 @@ func TestThreeRanks(t *testing.T) {
 	for name, c := range map[string]struct{ module, says string }{
 		"honest":                         {"GOOD", ""},
 		"only two ranks reduce":          {"GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: reduced(t, op) if size() == 2 else t", "rank 0: allreduce gave the rank's own input"},
-		"an allreduce takes 100 ms":      {"GOOD\nreduced = allreduce\ndef allreduce(t, op, **more):\n    time.sleep(0.1)\n    return reduced(t, op, **more)", "rank 0: with HOROVOD_CYCLE_TIME=20 a small allreduce takes"},
+		"a small allreduce takes 800 ms": {"GOOD\nreduced = allreduce\ndef allreduce(t, op, **more):\n    if t == [1.0]: time.sleep(0.8)\n    return reduced(t, op, **more)", "rank 0: with HOROVOD_CYCLE_TIME=200 an allreduce takes"},
+		"a large allreduce takes 800 ms": {"GOOD\nreduced = allreduce\ndef allreduce(t, op, **more):\n    if len(t) > 1000: time.sleep(0.8)\n    return reduced(t, op, **more)", "rank 0: with HOROVOD_CYCLE_TIME=200 an allreduce takes"},
 		"nobody is named":                {"GOOD\nwarn = lambda n: None", "rank 0: it did not warn that rank 1 holds up the others"},
 		"only the first two are reduced": {"GOOD\nallreduce = lambda t, op, **more: torch.T(map(op, zip(*everyones(t, more.get('name') or 'x', (more.get('process_set') or ProcessSet(None)).ranks)[:2])))", "rank 0: the sum of a tensor of 100003 elements is wrong"},
 	} {
@@ -377,7 +410,8 @@ func TestThreeRanks(t *testing.T) {
 			s := onThisHost(t, map[string]string{horovod: c.module})
 			task := s.ring(ranksOfLauncher)
 			for i := range task {
-				task[i].Settings = map[string]string{"HOROVOD_CYCLE_TIME": "20", "HOROVOD_STALL_CHECK_TIME_SECONDS": "0.2"}
+				task[i].Large[2] = 5003
+				task[i].Settings = map[string]string{"HOROVOD_CYCLE_TIME": "200", "HOROVOD_STALL_CHECK_TIME_SECONDS": "0.2"}
 			}
 			end, err := s.start(t.Context(), []string{"torch"}, nil, task.launch(s.Expect))
 			must.Succeed(t, err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"builder/internal/gates/verdict"
+	"builder/test/kit/check"
 	"builder/test/kit/elftest"
 	"builder/test/kit/must"
 )
@@ -163,4 +164,29 @@ func TestLoadingOnThisHost(t *testing.T) {
 		s.library().Needed, s.library().Undefined, s.library().Exported = c.needed, nil, c.exported
 		judged(t, h.ask(t, ncclLoad, s), c.want, c.says, name)
 	}
+}
+
+// What a module changes is named, and what a framework changes of its own is not.
+func TestChangesOfAProcess(t *testing.T) {
+	t.Parallel()
+	const program = `
+import os, random, signal, sys, types
+import shutil, textwrap
+import process
+since = process.differences("horovod.torch")
+print(since())
+shutil.copy = lambda *of: None
+textwrap.dedent = lambda text: text
+textwrap.dedent.__module__ = textwrap.TextWrapper.fill.__module__ = "horovod.torch"
+textwrap.TextWrapper.wrap = textwrap.dedent
+os.environ["GPUS"] = ""
+os.umask(0o77)
+random.seed(0)
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+sys.path.append("/x")
+print(since())
+`
+	out, err := newHost(t).Run(t.Context(), Command{Args: []string{"PYTHON", "-c", program}, Files: files("process.py")})
+	const want = "[]\n['random', 'textwrap.TextWrapper.wrap', 'textwrap.dedent', 'the environment variable GPUS', 'the handler of signal 10', 'the mask of new files', 'the order of imports']\n"
+	check.That(t, err == nil && out.Output == want, "%q, %v", out.Output, err)
 }

@@ -118,7 +118,7 @@ func (p played) ringLines(task ring, rank int) []string {
 	r := ringReport{
 		Case: ringCase, Rank: rank, Size: size, Place: []int{rank, size, 0, 1}, Large: large[:], Extremes: slices.Clone(summed[size]),
 		Allreduce: sumOf(values), Allgather: slices.Concat(values...), Broadcast: values[task[0].Root],
-		More: task.more(rank), Refused: true, Pace: 1.5, Stalled: true,
+		More: task.more(rank), Refused: mismatches, Pace: 1.5, Stalled: true,
 	}
 	if p.ring != nil {
 		p.ring(&r)

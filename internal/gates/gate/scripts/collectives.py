@@ -24,7 +24,7 @@ sets = []
 PLACE = ("local_rank", "local_size", "cross_rank", "cross_size")
 
 
-def report(hvd, framework, part):
+def report(hvd, framework, part, changed=()):
     import asked
 
     module, tensor, device = tensors(framework)
@@ -43,11 +43,11 @@ def report(hvd, framework, part):
     first, step, count = part["large"]
     summed, gathered, sent = all_three([float(v) for v in part["values"]])
     large = all_three([float((first + step * i) % 65536) / 8 for i in range(count)])
-    settings = {"pace": pace(hvd, tensor, device), "stalled": stalled(hvd, framework)} if part["settings"] else {}
+    settings = {"pace": max(pace(hvd, tensor, device, n) for n in (1, count)), "stalled": stalled(hvd, framework)} if part["settings"] else {}
     asked.report(
         case="collectives", rank=hvd.rank(), size=hvd.size(), place=[int(getattr(hvd, name)()) for name in PLACE], allreduce=summed, allgather=gathered, broadcast=sent,
         extremes=extremes(), large=[hashlib.sha256(array.array("f", values).tobytes()).hexdigest() for values in large],
-        more=more(hvd, module, tensor, device, part), refused=refuses(hvd, tensor, device), **settings,
+        more=more(hvd, module, tensor, device, part), refused=refused(hvd, module, tensor, device), changed=list(changed), **settings,
     )
 
 
@@ -78,6 +78,8 @@ def more(hvd, module, tensor, device, part):
         call("allgather", hvd.allgather, kind, hvd.rank() + 1)
         call("alltoall", hvd.alltoall, kind, splits=splits)
         call("broadcast", hvd.broadcast, kind, root_rank=part["root"])
+    if part["calls"]:
+        said["calls of float32"] = [many(hvd, tensor, device, i, part["values"][i % len(part["values"])]) for i in range(part["calls"])]
     call("Average", hvd.allreduce, "float64", op=hvd.Average)
     call("scaled Sum", hvd.allreduce, "float64", op=hvd.Sum, prescale_factor=0.5)
     for group in sets:
@@ -87,28 +89,46 @@ def more(hvd, module, tensor, device, part):
     return said
 
 
-def refuses(hvd, tensor, device):
-    """Whether tensors of different lengths are an error."""
-    try:
-        with device:
-            hvd.allreduce(tensor([1.0] * (1 + hvd.rank())), op=hvd.Sum, name="lengths")
-    except Exception:  # each framework has its own
-        return True
-    return False
+def many(hvd, tensor, device, i, value):
+    """The sum of one of many calls."""
+    with device:
+        return hvd.allreduce(tensor([float(value + i)]), op=hvd.Sum, name="call.%d" % i).numpy().tolist()[0]
 
 
-def pace(hvd, tensor, device):
-    """How many cycles of Horovod the fastest of some small allreduces takes.
+def refused(hvd, module, tensor, device):
+    """The differences between ranks that are an error."""
+    rank, one = hvd.rank(), tensor([1.0])
+    calls = {
+        "lengths": lambda name: hvd.allreduce(tensor([1.0] * (1 + rank)), op=hvd.Sum, name=name),
+        "types": lambda name: hvd.allreduce(tensor([1.0], dtype=module.float64 if rank else module.float32), op=hvd.Sum, name=name),
+        "operations": lambda name: hvd.allreduce(one, op=hvd.Min if rank else hvd.Sum, name=name),
+        "factors": lambda name: hvd.allreduce(one, op=hvd.Sum, prescale_factor=1.0 + rank, name=name),
+        "roots": lambda name: hvd.broadcast(one, root_rank=rank, name=name),
+    }
+    errors = []
+    for name, call in calls.items():
+        try:
+            with device:
+                call("other." + name)
+        except Exception:  # each framework has its own
+            errors.append(name)
+    return errors
+
+
+def pace(hvd, tensor, device, count):
+    """How many cycles of Horovod the fastest of some allreduces takes.
 
     A cycle is measured too: a busy host sleeps longer.
     """
     best = math.inf
+    with device:
+        mine = tensor([1.0] * count)
     for _ in range(8):
         start = time.monotonic()
         time.sleep(float(os.environ["HOROVOD_CYCLE_TIME"]) / 1000)
         slept = time.monotonic()
         with device:
-            hvd.allreduce(tensor([1.0]), op=hvd.Sum)
+            hvd.allreduce(mine, op=hvd.Sum)
         best = min(best, (time.monotonic() - slept) / (slept - start))
     return best
 
@@ -157,13 +177,15 @@ def tensors(framework):
 
 if __name__ == "__main__":
     import asked
+    import process
 
     os.environ.update(asked.part["settings"] or {})
+    differences = process.differences(sys.argv[1])
     module = importlib.import_module(sys.argv[1])
     if len(asked.part["splits"]) > 2:
         sets.append(module.ProcessSet([0, 2]))
         module.init(process_sets=sets)
     else:
         module.init()
-    report(module, sys.argv[1].rsplit(".", 1)[1], asked.part)
+    report(module, sys.argv[1].rsplit(".", 1)[1], asked.part, differences())
     asked.end()
