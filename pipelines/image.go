@@ -2,6 +2,8 @@ package pipelines
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -104,8 +106,9 @@ func (c *cell) cpythonTar(ctx context.Context, python image.CPython) (string, er
 }
 
 // archive returns the path of a tar file in the scratch directory, which the next run uses
-// again. fill writes it if there is none. Of several processes with one home, one writes
-// it: an engine that reads the file while another replaces it says "mod time changed".
+// again. fill writes it if there is none, or if it has changed since. Of several processes
+// with one home, one writes it: an engine that reads the file while another replaces it says
+// "mod time changed".
 func (e *Engine) archive(ctx context.Context, name string, fill func(io.Writer) error) (string, error) {
 	path := filepath.Join(e.Scratch, name+".tar")
 	free, err := store.Lock(ctx, path+".lock", nil)
@@ -113,10 +116,45 @@ func (e *Engine) archive(ctx context.Context, name string, fill func(io.Writer) 
 		return "", err
 	}
 	defer free()
-	if _, err := os.Stat(path); err == nil {
+	if e.intact(path) {
 		return path, nil
 	}
-	return path, atomicfile.Make(path, fill)
+	sum := sha256.New()
+	if err := atomicfile.Make(path, func(w io.Writer) error { return fill(io.MultiWriter(w, sum)) }); err != nil {
+		return "", err
+	}
+	return path, atomicfile.Write(path+sumEnd, []byte(hex.EncodeToString(sum.Sum(nil))))
+}
+
+// sumEnd is the end of the name of the file with the digest of an archive.
+const sumEnd = ".sha256"
+
+// intact reports whether an archive has the digest in the file beside it. An archive has a
+// hundred megabytes and every cell asks several times, so a file that has not changed
+// since is read once.
+func (e *Engine) intact(archive string) bool {
+	info, err := os.Stat(archive)
+	if err != nil {
+		return false
+	}
+	if seen, ok := e.checked.Load(archive); ok && unchanged(seen.(os.FileInfo), info) {
+		return true
+	}
+	want, err := os.ReadFile(archive + sumEnd)
+	if err != nil {
+		return false
+	}
+	made, err := store.Of(archive)
+	if err != nil || string(want) != made.SHA256 {
+		return false
+	}
+	e.checked.Store(archive, info)
+	return true
+}
+
+// unchanged reports whether two looks saw the same file with the same size and time.
+func unchanged(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
 // pulled returns a container of a registry image, from the store if it has the image.

@@ -1,12 +1,16 @@
 package pipelines
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
 
 	"builder/internal/plan/lock"
+	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
 
@@ -38,5 +42,32 @@ func TestBootstrapOnce(t *testing.T) {
 	wg.Wait()
 	for _, ino := range files {
 		must.Hold(t, ino == files[0], "the file was replaced: inodes %v", files)
+	}
+}
+
+// TestIntact: an archive counts as checked only while it is the same file.
+func TestIntact(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "bootstrap.tar")
+	write := func(path, text string) {
+		t.Helper()
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	digest := sha256.Sum256([]byte("layer"))
+	write(archive+sumEnd, hex.EncodeToString(digest[:]))
+	e := &Engine{}
+	for i, step := range []struct {
+		do   func()
+		want bool
+	}{
+		{func() {}, false},
+		{func() { write(archive, "layer") }, true},
+		{func() {}, true},
+		{func() { write(archive, "LAYER") }, false},
+		{func() { write(archive, "layer") }, true},
+		{func() { os.Remove(archive) }, false},
+	} {
+		step.do()
+		got := e.intact(archive)
+		check.That(t, got == step.want, "step %d: got %v", i, got)
 	}
 }

@@ -94,7 +94,8 @@ type Engine struct {
 	// Registries are the mirrors to pull images from.
 	Registries oci.Mirrors
 
-	begun sync.Map // run-times that [Engine.prepare] began; one is enough for all cells that have it
+	begun   sync.Map // run-times that [Engine.prepare] began; one is enough for all cells that have it
+	checked sync.Map // information about archives whose digest was checked, by path
 }
 
 var _ run.Engine = (*Engine)(nil)
