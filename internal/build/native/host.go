@@ -55,8 +55,9 @@ func lacking(packages []string, debian bool) error {
 	return err.WithHint("install them (the names are Debian's), %s", instead)
 }
 
-// install installs packages. It updates the package index first: it can be missing, or list
-// files no longer in the archive.
+// install installs packages. It updates the package index only after a first attempt
+// failed: the index is missing, or lists files no longer in the archive. An update fails as
+// a whole if one of the host's repositories cannot be reached.
 func (e *Engine) install(ctx context.Context, aptGet string, packages []string) error {
 	e.log("installing host packages with apt-get: %s", strings.Join(packages, " "))
 	run := func(args ...string) error {
@@ -64,9 +65,12 @@ func (e *Engine) install(ctx context.Context, aptGet string, packages []string) 
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "PATH="+strings.Join(hostDirs(), ":"))
 		return runLogged(ctx, cmd, e.path("install.log"))
 	}
-	err := run("update")
-	if err == nil {
-		err = run(append([]string{"install", "-y", "--no-install-recommends"}, packages...)...)
+	get := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
+	err := run(get...)
+	if err != nil && ctx.Err() == nil {
+		if err = run("update"); err == nil {
+			err = run(get...)
+		}
 	}
 	var failed *diag.Error
 	if errors.As(err, &failed) {
