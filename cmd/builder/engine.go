@@ -84,7 +84,7 @@ func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
 	}
 	var errs [4]error
 	if e.Patience, err = time.ParseDuration(enginePatience.value()); err != nil || e.Patience < 0 {
-		errs[0] = diag.Errorf(diag.Usage, "%s: %q is not a time", enginePatience.name, enginePatience.value()).WithHint("write a time with its unit, such as 90s, 10m or 12h")
+		errs[0] = diag.Errorf(diag.Usage, "%s: %q is not a time", enginePatience.name, enginePatience.value()).WithHint("%s", formOfTime)
 	}
 	if e.Native.Cache, err = host.CacheLimit(engineCache.value(), dir); err != nil {
 		errs[1] = diag.Errorf(diag.Usage, "%s: %w", engineCache.name, err)

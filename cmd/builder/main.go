@@ -194,6 +194,8 @@ func usageError(c *cli.Context, err error, _ bool) error {
 // refusedFlag matches the name of a flag in the messages of the parser.
 var refusedFlag = regexp.MustCompile(`(?:flag|argument:|for) -?([a-z-]+)(?::|$)`)
 
+const formOfTime = "write a time with its unit, such as 90s, 10m or 12h"
+
 // formHint says how to write the value of the flag in a message of the parser.
 func formHint(c *cli.Context, text string) string {
 	found := refusedFlag.FindStringSubmatch(text)
@@ -202,7 +204,7 @@ func formHint(c *cli.Context, text string) string {
 	}
 	switch flagNamed(c.Command.Flags, found[1]).(type) {
 	case *cli.DurationFlag:
-		return "write a time with its unit, such as 90s, 10m or 12h"
+		return formOfTime
 	case *cli.IntFlag:
 		return "write a whole number"
 	case *cli.BoolFlag:

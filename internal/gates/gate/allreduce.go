@@ -195,8 +195,8 @@ func (r ring) more(rank int) map[string][]float64 {
 		sent = append(sent, part.Small[first:first+part.Splits[rank]]...)
 	}
 	results := map[string][]float64{}
+	sum := sumOf(r.values())
 	for call := range r[0].Calls {
-		sum := sumOf(r.values())
 		results[callsCase] = append(results[callsCase], sum[call%len(sum)]+float64(call*len(r)))
 	}
 	for _, kind := range reducedTypes {

@@ -145,7 +145,7 @@ func gpuReports(end ranksEnd) (reports []map[string]gpuReport, log string, err e
 		for _, report := range all {
 			if report.Log != "" {
 				lines.WriteString(report.Log + "\n")
-			} else if report.Rank == rank {
+			} else if _, again := of[report.Case]; report.Rank == rank && !again {
 				of[report.Case] = report
 			}
 		}

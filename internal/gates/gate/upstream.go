@@ -58,8 +58,9 @@ var gpuUpstreamTests = Gate{
 			return verdict.Unmeasured("no tree of upstream's tests is named").
 				Because("name a clone of upstream's repository: --set source.NAME=DIR, where NAME is that of entry.json's tests")
 		}
-		env := map[string]string{TestsVariable: s.TestsTree}
+		env := map[string]string{}
 		maps.Copy(env, s.Device.Env)
+		env[TestsVariable] = s.TestsTree
 		return checkUpstream(ctx, s, UpstreamOnGPUs, upstreamRun{box: s.Framework, full: true, on: recipe.OnGPUs, env: env})
 	},
 }

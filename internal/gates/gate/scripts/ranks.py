@@ -229,8 +229,8 @@ class Launch:
             self.ranks = [None] * len(self.ranks)
             return
         threads = []
-        for rank, part in zip(self.ranks, self.launch["parts"]):
-            threads.append(threading.Thread(target=self.hear, args=(rank, part, self.ranks.index(rank) in self.launch["failing"]), daemon=True))
+        for n, (rank, part) in enumerate(zip(self.ranks, self.launch["parts"])):
+            threads.append(threading.Thread(target=self.hear, args=(rank, part, n in self.launch["failing"]), daemon=True))
             threads.append(threading.Thread(target=rank.await_exit, args=(self.ranks,), daemon=True))
             if rank.connection:
                 threading.Thread(target=rank.follow_launcher, daemon=True).start()
