@@ -2,16 +2,17 @@ package index
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
 	"builder/internal/files/artifact"
@@ -180,7 +181,7 @@ func (p Publication) problem() error {
 // writeFiles copies the wheel and the files beside it, and checks each digest on the way.
 // It replaces a file without a record, which an interrupted publisher left.
 func (x *Index) writeFiles(r Record, p Publication) error {
-	if err := x.sweep(); err != nil {
+	if err := x.sweep(r.Project, r.Filename); err != nil {
 		return err
 	}
 	folder := filepath.Join(x.dir, filesDir, r.Project)
@@ -223,12 +224,18 @@ func union(a, b []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
-// sweep removes temporary files of killed publishers. The lock excludes other writers.
-func (x *Index) sweep() error {
-	return filepath.WalkDir(x.dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && atomicfile.IsTemp(d.Name()) {
-			err = os.Remove(path)
+// sweep removes temporary files of killed publishers from the folders a publication
+// writes to, however large the index is. The lock excludes other writers.
+func (x *Index) sweep(project, filename string) error {
+	var errs []error
+	for _, folder := range []string{
+		".", keysDir, simpleDir, path.Join(simpleDir, project), path.Join(filesDir, project), path.Join(filesDir, project, filename+".*"),
+	} {
+		left, err := fs.Glob(os.DirFS(x.dir), path.Join(folder, ".*.tmp"))
+		errs = append(errs, err)
+		for _, name := range left {
+			errs = append(errs, os.Remove(filepath.Join(x.dir, name)))
 		}
-		return err
-	})
+	}
+	return errors.Join(errs...)
 }
