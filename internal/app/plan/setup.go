@@ -4,10 +4,9 @@ package plan
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 
 	"builder/internal/app/home"
+	"builder/internal/base/regular"
 	"builder/internal/build/native"
 	"builder/internal/evidence/signing"
 	"builder/internal/input/pypi"
@@ -31,6 +30,5 @@ func (s Setup) Open(ctx context.Context) (*home.Workspace, error) {
 // Revision is a digest of the parts of a build outside the recipe: the scripts of the
 // steps, uv, bubblewrap (it isolates steps), and the engine.
 func Revision() string {
-	sum := sha256.Sum256([]byte(pipelines.Revision() + " uv " + pypi.UV.Pin().SHA256 + " bubblewrap " + pypi.Bubblewrap.Pin().SHA256 + " dagger " + native.Version))
-	return hex.EncodeToString(sum[:])
+	return regular.Sum([]byte(pipelines.Revision() + " uv " + pypi.UV.Pin().SHA256 + " bubblewrap " + pypi.Bubblewrap.Pin().SHA256 + " dagger " + native.Version))
 }

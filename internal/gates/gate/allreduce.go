@@ -3,7 +3,6 @@ package gate
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/base/regular"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
 )
@@ -175,7 +175,7 @@ func (r ring) largeResults() (digests [3]string) {
 		for _, value := range result {
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(value))
 		}
-		digests[i] = fmt.Sprintf("%x", sha256.Sum256(data))
+		digests[i] = regular.Sum(data)
 	}
 	return digests
 }

@@ -3,12 +3,12 @@ package gate
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"builder/internal/base/regular"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
@@ -111,7 +111,7 @@ func (s Upstream) patched(ctx context.Context) (patchedTree, error) {
 		if err != nil {
 			return patchedTree{}, err
 		}
-		t.tree[name] = kindOf(fmt.Sprintf("%x", sha256.Sum256(is)), all.programs[all.top+"/"+name])
+		t.tree[name] = kindOf(regular.Sum(is), all.programs[all.top+"/"+name])
 	}
 	return t, nil
 }

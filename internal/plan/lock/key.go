@@ -1,10 +1,10 @@
 package lock
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"builder/internal/base/regular"
 )
 
 // EntrySchema is the version of the format of entries. A new version changes all keys.
@@ -16,11 +16,11 @@ const EntrySchema = 2
 func (e Entry) Canonical() []byte { return []byte(encoded(e)) }
 
 // Key returns the sha256 of the entry's canonical JSON.
-func (e Entry) Key() string { return sumOf(e.Canonical()) }
+func (e Entry) Key() string { return regular.Sum(e.Canonical()) }
 
 // Key returns the sha256 of a base image with its Python packages. It is expensive to
 // make, and cells share it.
-func (i Image) Key() string { return sumOf([]byte(encoded(i))) }
+func (i Image) Key() string { return regular.Sum([]byte(encoded(i))) }
 
 // encoded returns the canonical JSON of an entry or a part of a lock: its fields in fixed
 // order, with sorted keys of maps. Equal ones have the same.
@@ -30,9 +30,4 @@ func encoded(x any) string {
 		panic(fmt.Sprintf("lock: %T is not JSON: %v", x, err)) // strings, integers, and lists and maps of them only
 	}
 	return string(data)
-}
-
-func sumOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

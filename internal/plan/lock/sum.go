@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 )
 
 // ErrEdited means a lock whose sum does not match its pins: the file was edited by
@@ -20,7 +21,7 @@ type signed struct {
 
 // sum returns the sha256 of the canonical JSON of a lock, with sorted pins. The layout
 // of the file does not matter.
-func (f File) sum() string { return sumOf([]byte(encoded(f.With(File{})))) }
+func (f File) sum() string { return regular.Sum([]byte(encoded(f.With(File{})))) }
 
 // restore is the hint for a lock that was edited.
 const restore = "restore the lock from version control, or resolve every name again with `builder lock RECIPE --update all`"

@@ -10,8 +10,6 @@ package patch
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +23,7 @@ import (
 
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/plan/version"
 )
 
@@ -72,8 +71,7 @@ func (p Patch) Digest() string {
 	if err != nil {
 		panic(fmt.Sprintf("patch: %q is not JSON: %v", p.Name, err)) // strings and integers only
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	return regular.Sum(data)
 }
 
 // Load reads the patches of a distribution in the order of their file names. Positions
