@@ -3,12 +3,14 @@ package native
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/owned"
 	"builder/internal/build/daemon"
 )
@@ -19,15 +21,16 @@ const UpstreamImage = "registry.dagger.io/engine:" + Version
 // imageClient is the path of the client program in an engine image.
 const imageClient = "/usr/local/bin/dagger"
 
-// Client returns the path of a client program. It copies the programs of the native engine
-// from their image, or builds them, if there is no client. It returns "" if that is
-// impossible, without Linux or without Go. The SDK then fetches its own client.
+// Client returns the path of a client program that ends with builder. It copies the
+// programs of the native engine from their image, or builds them, if there is no client. It
+// returns "" if that is impossible, without Linux or without Go. The SDK then fetches its
+// own client.
 func (e *Engine) Client(ctx context.Context) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", nil
 	}
 	if program := e.client(); program != "" {
-		return program, nil
+		return e.leashed(program)
 	}
 	unlock, err := e.lock(ctx)
 	if err != nil {
@@ -44,7 +47,7 @@ func (e *Engine) Client(ctx context.Context) (string, error) {
 	if err := e.build(ctx, goTool); err != nil {
 		return "", noEngine(ctx, err)
 	}
-	return e.bin("dagger"), nil
+	return e.leashed(e.bin("dagger"))
 }
 
 // client returns the path of a client program that is as it was made: that of the native
@@ -102,3 +105,31 @@ func (e *Engine) copyClient(ctx context.Context, d daemon.Daemon, image string) 
 		return nil
 	})
 }
+
+// leashed returns the path of a script that starts the client program and ends it when the
+// process that started it is gone. The plain client then ends its session, which frees the
+// session's resources in the engine; but if the engine is gone too, it tries to connect for
+// minutes (v0.19.10). test/e2e has this case: the client and the engine are killed together.
+func (e *Engine) leashed(program string) (string, error) {
+	script := strings.ReplaceAll(leash, "CLIENT", "'"+program+"'")
+	path := e.path("client")
+	if there, err := os.ReadFile(path); err == nil && string(there) == script {
+		return path, nil
+	}
+	if err := atomicfile.Write(path, []byte(script)); err != nil {
+		return "", err
+	}
+	return path, os.Chmod(path, 0o755)
+}
+
+// leash gives the client twenty seconds to end its session, then kills it.
+const leash = `#!/bin/sh
+parent=$PPID client=$$
+(
+	while kill -0 "$parent" && kill -0 "$client"; do sleep 1; done
+	kill -0 "$client" || exit 0
+	sleep 20
+	[ "$(readlink "/proc/$client/exe")" = CLIENT ] && kill -KILL "$client"
+) </dev/null >/dev/null 2>&1 &
+exec CLIENT "$@"
+`
