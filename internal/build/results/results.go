@@ -18,6 +18,7 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
+	"builder/internal/gates/gate"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
 )
@@ -69,15 +70,26 @@ func (r *Results) Has(key string) bool {
 	return ok
 }
 
-// Known returns the result of the entry with this key, if the store has it with all its
-// files.
+// errOtherGates is the error for a result that the gates of this program have not judged.
+var errOtherGates = errors.New("gates of another release of builder judged it: the gates of this one have to run")
+
+// judged returns an error for a result that other gates judged.
+func judged(r run.Result) error {
+	if r.Gates == gate.Digest() || r.Gates == run.Published {
+		return nil
+	}
+	return errOtherGates
+}
+
+// Known returns the result of the entry with this key, if the gates of this program judged
+// it and the store has it with all its files.
 func (r *Results) Known(key string) (run.Result, bool) {
 	found, err := r.read(key)
 	lacks := func(a artifact.Artifact) bool {
 		_, has := r.store.Path(blob(a))
 		return !has
 	}
-	if err != nil || slices.ContainsFunc(files(found), lacks) {
+	if err != nil || judged(found) != nil || slices.ContainsFunc(files(found), lacks) {
 		return run.Result{}, false
 	}
 	return found, true
@@ -182,13 +194,19 @@ func (r *Results) FindKey(key, dir string) (run.Result, bool, error) {
 	return found, true, nil
 }
 
-// tell reports why a result in the store does not count, such as a missing signature.
+// tell reports why a result in the store does not count, such as a missing signature or
+// verdicts of other gates.
 func (r *Results) tell(key string) {
 	data, ok := r.store.Result(key)
 	if !ok || r.keys == nil {
 		return
 	}
-	_, err := r.open(key, data)
+	record, err := r.open(key, data)
+	if err == nil {
+		if found, broken := decode(record); broken == nil {
+			err = judged(found)
+		}
+	}
 	if errors.Is(err, signing.ErrStranger) {
 		err = fmt.Errorf("%w; in the store only the key of this host or of --key counts, and no key of --trust", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"builder/internal/build/run"
 	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
+	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
@@ -43,6 +44,7 @@ func made(t *testing.T, contents ...string) run.Result {
 		},
 		Steps:  []run.Step{{Name: "build", Seconds: 80}},
 		Canary: `{"reached":[]}`,
+		Gates:  gate.Digest(),
 	}
 	for i, content := range contents {
 		path := filepath.Join(dir, fmt.Sprintf("a-%d.whl", i))
@@ -252,6 +254,24 @@ func TestCheckForgetsWhatIsDamaged(t *testing.T) {
 func signed(s *store.Store, key string, notes *[]string) *results.Results {
 	note := func(format string, args ...any) { *notes = append(*notes, fmt.Sprintf(format, args...)) }
 	return results.Signed(s, signing.Keys{Key: key, Note: note})
+}
+
+// A gate may have become stricter since it let an artifact pass.
+func TestAResultOfOtherGatesIsNoResult(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "own.pem")
+	must.Succeed(t, signing.NewKeyFile(key))
+	for gates, counts := range map[string]bool{gate.Digest(): true, run.Published: true, "": false, strings.Repeat("0", 64): false} {
+		_, s := open(t, t.TempDir())
+		var notes []string
+		r, e, result := signed(s, key, &notes), entry("cell"), made(t, "wheel")
+		result.Gates = gates
+		keep(t, r, e, result)
+		_, ok, err := r.Find(t.Context(), e, filepath.Join(t.TempDir(), "out"))
+		check.That(t, ok == counts && r.Has(e.Key()) == counts && err == nil, "%q: %v, %v", gates, ok, err)
+		told := len(notes) == 1 && strings.Contains(notes[0], "the gates of this one have to run")
+		check.That(t, told != counts, "%q: told %q", gates, notes)
+		must.Succeed(t, r.Check())
+	}
 }
 
 // A record in a shared store counts only if the key of the host signed it for that very

@@ -100,12 +100,18 @@ type Result struct {
 	Canary    string              `json:"canary"`
 	Ccache    string              `json:"ccache,omitempty"` // as in [Built]
 	Engine    string              `json:"engine,omitempty"` // address of the engine that built it
+	// Gates is the [gate.Digest] of the gates that judged it, or Published.
+	Gates string `json:"gates"`
 	// Attestations are the files of [attest.Dir] of the first artifact.
 	Attestations []artifact.Artifact `json:"attestations"`
 	From         report.From         `json:"-"` // a Finder may leave it empty for the store
 	Started      time.Time           `json:"started"`
 	Finished     time.Time           `json:"finished"`
 }
+
+// Published is the Gates of a result taken from a published place: its publisher's gates
+// judged it, and the user trusts the publisher.
+const Published = "published"
 
 // Seconds returns how long the steps of the result took, without the waiting.
 func (r Result) Seconds() (sum float64) {
@@ -279,6 +285,7 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 		if err := in.add(built.Artifacts); err != nil {
 			return err
 		}
+		result.Gates = gate.Digest()
 		result.Verdicts, err = r.gates(ctx, rec, e, dir, built)
 		return err
 	})

@@ -99,7 +99,7 @@ func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
 
 // resultOf returns a verified bundle as a result of this host.
 func resultOf(b publish.Bundle) run.Result {
-	r := run.Result{Artifacts: append([]artifact.Artifact{b.Wheel}, b.Beside...), Verdicts: b.Verdicts}
+	r := run.Result{Artifacts: append([]artifact.Artifact{b.Wheel}, b.Beside...), Verdicts: b.Verdicts, Gates: run.Published}
 	for _, d := range b.Said {
 		r.Attestations = append(r.Attestations, d.Artifact)
 	}
