@@ -12,6 +12,7 @@ import (
 
 	"builder/cmd/builder/show"
 	"builder/internal/app/judge"
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
 	"builder/internal/files/inspect"
@@ -52,9 +53,26 @@ func gateCommand(out term.Printer) *cli.Command {
 			}
 			done, err := judge.Judge(c.Context, in.Setup, r)
 			d.Close()
+			err = errors.Join(err, writeSARIF(c.String("sarif"), done))
 			return d.End(in.Catalogue.Hinted(printResult(c, out, done, done.Schema != 0, err, show.Gated)))
 		},
 	}
+}
+
+// writeSARIF writes the refusals of a report to a file, for the code scanners of CI
+// servers. Nothing is written without a path, or if nothing was judged.
+func writeSARIF(path string, done judge.GateReport) error {
+	if path == "" || done.Schema == 0 {
+		return nil
+	}
+	data, err := show.SARIF(done)
+	if err == nil {
+		err = atomicfile.Write(path, append(data, '\n'))
+	}
+	if err != nil {
+		return diag.Errorf(diag.Usage, "--sarif: %w", err)
+	}
+	return nil
 }
 
 func gateFlags() []cli.Flag {
@@ -65,6 +83,7 @@ func gateFlags() []cli.Flag {
 		&cli.StringFlag{Name: "entry", Usage: "compare with `FILE`, the entry.json of the artifact's cell, without checking its signature"},
 		&cli.BoolFlag{Name: "attach", Usage: "sign the verdicts and write them to ARTIFACT.attestations beside the artifact, or add them to ADDRESS"},
 	}, append(signFlags(), trustFlag()), []cli.Flag{
+		&cli.StringFlag{Name: "sarif", Usage: "write the refusals as SARIF to `FILE`, for code scanning"},
 		&cli.StringFlag{Name: "log", Usage: "write the output of the programs to `FILE`"},
 		insecureFlag(),
 		progressFlag(),
@@ -107,7 +126,7 @@ func environmentFlags(c *cli.Context) (errs []error) {
 	if c.Args().Present() {
 		errs = append(errs, diag.Errorf(diag.Usage, "--env and PATH exclude each other: %q", c.Args().First()).WithHint("run the command once for each"))
 	}
-	for _, name := range []string{"only", "expect", "entry", "attach", "gpus", "log"} {
+	for _, name := range []string{"only", "expect", "entry", "attach", "gpus", "sarif", "log"} {
 		if c.IsSet(name) {
 			errs = append(errs, diag.Errorf(diag.Usage, "--%s has no effect on an environment", name).WithHint("leave it out"))
 		}
