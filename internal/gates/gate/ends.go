@@ -102,7 +102,7 @@ func (e ranksEnd) faults() (problems []string, blind error) {
 	if missing >= 0 {
 		return nil, fmt.Errorf("rank %d did not start: %s: %s: %s", missing, e.launch.by(), exited(e.Exit), lastLine(e.Log))
 	}
-	first := slices.IndexFunc(e.Ranks, func(r *rankEnd) bool { return !r.End && r.Why == "" })
+	first := e.firstToEnd()
 	failing := e.launch.Failing
 	for n, r := range e.Ranks {
 		how := cmp.Or(r.Why, exited(r.Exit)) + ": " + lastLine(e.Log)
@@ -133,13 +133,30 @@ func (e ranksEnd) faults() (problems []string, blind error) {
 	return problems, nil
 }
 
+// killed is the exit status of a process that SIGKILL ended.
+const killed = 128 + 9
+
+// firstToEnd returns the number of the rank that ended before its end and made the others
+// end, or -1. A killed rank did not end because of another.
+func (e ranksEnd) firstToEnd() int {
+	early := func(r *rankEnd) bool { return !r.End && r.Why == "" }
+	first := slices.IndexFunc(e.Ranks, func(r *rankEnd) bool { return early(r) && r.Exit != nil && *r.Exit == killed })
+	if first < 0 {
+		first = slices.IndexFunc(e.Ranks, early)
+	}
+	return first
+}
+
 // hidden says what follows from an exit status of 0.
 const hidden = "a job that fails looks like one that did not"
 
 // exited describes an exit status.
 func exited(status *int) string {
-	if status == nil {
+	switch {
+	case status == nil:
 		return "killed at the time limit"
+	case *status == killed:
+		return "a signal killed it, as the kernel does when memory runs out"
 	}
 	return fmt.Sprintf("exit %d", *status)
 }

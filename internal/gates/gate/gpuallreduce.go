@@ -185,7 +185,7 @@ func (s Subject) judgeGPUs(cases []gpuCase, end ranksEnd, way device.Way) verdic
 	if len(missing) > 0 {
 		problems = append(problems, "no report of "+listed(missing, 4))
 	}
-	problems = append(problems, faults...)
+	problems = append(faults, problems...) // the end of one rank makes the cases of others fail
 	log, err := nccllog.Parse(strings.NewReader(lines))
 	if err != nil {
 		problems = append(problems, fmt.Sprintf("the log of the library: %v", err))

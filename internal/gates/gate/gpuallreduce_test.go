@@ -178,11 +178,12 @@ func TestGPUOperations(t *testing.T) {
 		"over sockets": {want: verdict.Fail, says: "2 of 2 connections do not run over nvlink: 2 via NET/Socket/0", change: func(_ *Subject, b *gpuBox) {
 			b.log = []string{logNCCL[0], "h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0"}
 		}},
-		"a crash": {want: verdict.Fail, says: "no report of allreduce Sum float64 of rank 0 allreduce Sum float64 of rank 1; rank 1 ended before its end: exit 139", change: func(s *Subject, b *gpuBox) {
+		"a crash": {want: verdict.Fail, says: "rank 1 ended before its end: exit 139: a warning; no report of allreduce Sum float64 of rank 0 allreduce Sum float64 of rank 1", change: func(s *Subject, b *gpuBox) {
 			onCase("allreduce Sum float64", func(r *gpuReport) { r.Case = "" })(s, b)
 			b.exit = 139
 		}},
 		"a crash at the end":  {want: verdict.Fail, says: "rank 1 ended before its end: exit 139", change: func(_ *Subject, b *gpuBox) { b.exit = 139 }},
+		"a killed rank":       {want: verdict.Fail, says: "rank 1 ended before its end: a signal killed it", change: func(_ *Subject, b *gpuBox) { b.exit = 137 }},
 		"silence":             {want: verdict.Fail, says: "no report of broadcast int8 of rank 0", change: onCase("broadcast int8", func(r *gpuReport) { r.Case = "" })},
 		"no channel":          {want: verdict.NotMeasured, says: "the log names no connection", change: func(_ *Subject, b *gpuBox) { b.log = logNCCL[:1] }},
 		"no box":              {want: verdict.NotMeasured, says: "no environment with the framework", remedy: "--python", change: func(s *Subject, _ *gpuBox) { s.Framework = nil }},

@@ -30,4 +30,4 @@ def end():
 def explained(error):
     """An error in one line."""
     lines = [line for line in str(error).splitlines() if line.strip()]
-    return ("%s: %s" % (type(error).__name__, lines[-1] if lines else ""))[-300:]
+    return ("%s: %s" % (type(error).__name__, lines[-1] if lines else ""))[:300]
