@@ -39,6 +39,10 @@ func badNCCL() []bad {
 		refused("a function of a libibverbs newer than in any distribution", ncclVerbs, func(s *specimen) {
 			s.library().Undefined = append(s.library().Undefined, elftest.From("libibverbs.so.1", "IBVERBS_1.16", "ibv_query_port_speed")...)
 		}, "elf-symbols", "ibv_query_port_speed@IBVERBS_1.16", "the run-time image has an older one"),
+		refused("a tag that promises an older glibc, on a wheel without a promise of one", ncclVerbs, func(s *specimen) {
+			named("manylinux1_x86_64")(s)
+			s.expect.Glibc = ""
+		}, "wheel-format", "requires GLIBC_2.38, and the tag py3-none-manylinux1_x86_64 promises glibc 2.5", "auditwheel repair"),
 		floor("a tag that promises an older glibc", "manylinux_2_17_x86_64", "requires GLIBC_2.38, and the tag py3-none-manylinux_2_17_x86_64 promises glibc 2.17"),
 		floor("a tag that promises an older glibc by its old name", "manylinux2014_x86_64", "requires GLIBC_2.38, and the tag py3-none-manylinux2014_x86_64 promises glibc 2.17"),
 		floor("two tags, one of which promises an older glibc", "manylinux_2_38_x86_64.manylinux2010_x86_64", "the tag py3-none-manylinux2010_x86_64 promises glibc 2.12"),

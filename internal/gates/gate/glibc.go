@@ -49,23 +49,32 @@ func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 			}
 			problems = append(problems, problem)
 		}
-		for _, tag := range of.Tags() {
-			if strings.Contains(tag, "-musllinux_") {
-				problems = append(problems, fmt.Sprintf("%s requires GLIBC_%s, and the tag %s promises musl", name, floor, tag))
-			}
-			says, _ := wheel.Glibc(tag[strings.LastIndex(tag, "-")+1:])
-			if says == "" {
-				continue
-			}
-			if newer := linux.Beyond(f.Floors, says); len(newer) > 0 {
-				problems = append(problems, fmt.Sprintf("%s, and the tag %s promises glibc %s", requires(newer), tag, says))
-			}
+		if strings.HasPrefix(of.Platform, "musllinux_") {
+			problems = append(problems, fmt.Sprintf("%s requires GLIBC_%s, and the tag %s promises musl", name, floor, of.Platform))
+		}
+		for _, problem := range aboveTags(f.Floors, of) {
+			problems = append(problems, name+" "+problem)
 		}
 		if all := linux.Required(f.Floors); len(all) > 0 {
 			seen = append(seen, requires(all))
 		}
 		return problems, seen, nil
 	})
+}
+
+// aboveTags returns the problems of a library that requires newer symbols than the systems
+// have on which installers put a wheel with these tags.
+func aboveTags(floors map[string]string, of wheel.Name) (problems []string) {
+	for _, tag := range of.Tags() {
+		says, _ := wheel.Glibc(tag[strings.LastIndex(tag, "-")+1:])
+		if says == "" {
+			continue
+		}
+		if newer := linux.Beyond(floors, says); len(newer) > 0 {
+			problems = append(problems, fmt.Sprintf("requires %s, and the tag %s promises glibc %s", strings.Join(newer, ", "), tag, says))
+		}
+	}
+	return problems
 }
 
 // ofAnotherLibc lists what a library without a versioned symbol of glibc may require of

@@ -31,6 +31,9 @@ func (s Subject) libraryFaults(ctx context.Context, w *wheel.Wheel) (problems []
 					return fmt.Errorf("cannot be read as a library: %w", err)
 				}
 				all = []string{libcFault(found.Needed, w.Name), suffixFault(f.Name, w.Name), tagFault(f.Name, w, s.Expect.Extensions), inspect.Misplaced(f.Name, found)}
+				if s.Expect.Glibc == "" { // otherwise glibc-floor asks
+					all = append(all, aboveTags(found.Floors, w.Name)...)
+				}
 			}
 			for _, problem := range all {
 				if problem != "" {
