@@ -31,7 +31,7 @@ func runLogged(ctx context.Context, cmd *exec.Cmd, to string) error {
 	return &diag.Error{
 		Code: diag.NoEngine, Err: fmt.Errorf("%s: %w", filepath.Base(cmd.Path), err),
 		Log: tail(out.Bytes(), 20), LogPath: to,
-		Hint: "fix the error in the log, " + instead,
+		Hint: "fix the error in the log (without a network, see docs/offline.md), " + instead,
 	}
 }
 

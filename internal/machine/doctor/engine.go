@@ -63,7 +63,7 @@ func (e *exam) nativeEngine() Finding {
 		return fail("no engine runs, and the native engine needs go for its build").
 			remedy("install Go 1.25 or newer, %s", anotherEngine)
 	default:
-		return ok("the native engine is not built; the first run builds it with %s", goes)
+		return ok("the native engine is not built; the first run builds it with %s, which needs a network", goes)
 	}
 }
 
