@@ -47,11 +47,8 @@ func (c *cell) stock(ctx context.Context) (gate.Box, error) {
 }
 
 // box puts a file into a fresh container, separate from the build. It installs a wheel
-// and unpacks an archive. A wheelhouse stays as files.
+// and unpacks an archive.
 func (c *cell) box(ctx context.Context, file string) (box, error) {
-	if isStack(c.entry) {
-		return c.emptyBox(ctx, file)
-	}
 	ctr, err := c.runtime(ctx)
 	if err != nil {
 		return box{}, err
@@ -104,7 +101,7 @@ func (e *Engine) prepare(ctx context.Context, job run.Job) (wait func(context.Co
 	for _, wheel := range job.Inputs {
 		of += wheel.SHA256
 	}
-	if _, begun := e.begun.LoadOrStore(of, true); begun || job.Again || isStack(job.Entry) {
+	if _, begun := e.begun.LoadOrStore(of, true); begun || job.Again {
 		finished()
 		return wait, stop
 	}
@@ -178,11 +175,8 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 	}
 	args := slices.Clone(c.Args)
 	for i, arg := range args {
-		switch arg {
-		case "PYTHON":
+		if arg == "PYTHON" {
 			args[i] = b.venv + "/bin/python"
-		case "UV":
-			args[i] = uvPath
 		}
 	}
 	run := `exec "$@" 2>&1`

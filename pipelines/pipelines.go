@@ -198,9 +198,6 @@ func (e *Engine) open(ctx context.Context, job run.Job, events run.Events) (cont
 
 // make runs all steps and exports their output into dir.
 func (c *cell) make(ctx context.Context, dir string) ([]artifact.Artifact, error) {
-	if isStack(c.entry) {
-		return c.gather(ctx, dir)
-	}
 	container, err := c.walk(ctx, Steps())
 	if err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ func configCommand(out term.Printer) *cli.Command {
 
 func initCommand(out term.Printer) *cli.Command {
 	return &cli.Command{
-		Name: "init", Usage: "make a directory for a site's own recipes, stacks, patches, images, diagnoses and profiles", ArgsUsage: "DIR [RECIPE…]",
-		Description: "Makes DIR/recipes, DIR/stacks, DIR/patches, DIR/images, DIR/diagnoses and\nDIR/profiles, with schemas for editors. Copies each built-in RECIPE with its lock and its\npatches for you to change, or a stack (stack/NAME) with its lock; DIR can then be a\nsite that exists. A file replaces the built-in one of the same name\nif `--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
+		Name: "init", Usage: "make a directory for a site's own recipes, patches, images, diagnoses and profiles", ArgsUsage: "DIR [RECIPE…]",
+		Description: "Makes DIR/recipes, DIR/patches, DIR/images, DIR/diagnoses and DIR/profiles, with schemas\nfor editors. Copies each built-in RECIPE with its lock and its patches for you to change;\nDIR can then be a site that exists. A file replaces the built-in one of the same name if\n`--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
 				return diag.Errorf(diag.Usage, "%s: name a directory", c.Command.HelpName)

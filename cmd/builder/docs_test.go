@@ -139,6 +139,7 @@ var notRun = []string{
 	"publish.md: it needs a web server of yours",
 	"slurm.md: it needs an environment with Open MPI from PyPI",
 	"index.md: the guide shows it",
+	"neighbours.md: it needs both wheels and a Python index",
 	"neighbours.md: it needs the repository of GPT-SoVITS",
 	"neighbours.md: it needs torch and GPUs",
 	"offline.md: the story of package e2e does it, in the chapter \"through Docker and Podman\"",

@@ -74,7 +74,7 @@ func parseOnly() {
 }
 
 // placeholders replaces placeholders in pages by values.
-var placeholders = strings.NewReplacer("VERB", "plan", "SHELL", "bash", "[RECIPE]", "horovod", "RECIPE", "horovod", "PROFILE", "nccl", "CELLS", "horovod", "stack/NAME", "stack/openrlhf-rocm6.1", "PLACE", "https://wheels.example.org", " N", " 1", "[axes]", "", " … ", " horovod ", "…", "")
+var placeholders = strings.NewReplacer("VERB", "plan", "SHELL", "bash", "[RECIPE]", "horovod", "RECIPE", "horovod", "PROFILE", "nccl", "CELLS", "horovod", "PLACE", "https://wheels.example.org", " N", " 1", "[axes]", "", " … ", " horovod ", "…", "")
 
 // Commands in the text must parse too. A verb alone must exist. A verb with flags may
 // lack its recipe or profile.

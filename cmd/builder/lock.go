@@ -18,7 +18,7 @@ import (
 func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "lock", Usage: "resolve names to digests and write the lock", ArgsUsage: "[RECIPE] [axes]",
-		Description: "Only this command and a run without --locked resolve names. With `--recipes DIR` the\nlock is DIR/recipes/RECIPE.lock.json, which overrides the built-in one. In a checkout\nof the recipes, `--recipes .` writes the lock beside the recipe.\n\nRECIPE alone means its preferred cell, RECIPE --all every cell of it, and --all without\nRECIPE every cell of every recipe and stack. If a registry is unreachable, the command\nstill writes all other pins. --all --check exits with 0 if the unlocked cells lack only\npins that a registry or a repository has to provide.\n\n--locked and --offline work only with --check: without it the command has to resolve\nnames and ends with exit code 2.",
+		Description: "Only this command and a run without --locked resolve names. With `--recipes DIR` the\nlock is DIR/recipes/RECIPE.lock.json, which overrides the built-in one. In a checkout\nof the recipes, `--recipes .` writes the lock beside the recipe.\n\nRECIPE alone means its preferred cell, RECIPE --all every cell of it, and --all without\nRECIPE every cell of every recipe. If a registry is unreachable, the command still\nwrites all other pins. --all --check exits with 0 if the unlocked cells lack only\npins that a registry or a repository has to provide.\n\n--locked and --offline work only with --check: without it the command has to resolve\nnames and ends with exit code 2.",
 		Flags:       lockFlags(),
 		Action: func(c *cli.Context) error {
 			if err != nil || c.Args().Present() || !c.Bool("all") {
@@ -41,8 +41,8 @@ func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 	}
 }
 
-// lockCatalogue locks every cell of every recipe and stack. An error in one recipe does
-// not stop the others.
+// lockCatalogue locks every cell of every recipe. An error in one recipe does not stop the
+// others.
 func lockCatalogue(c *cli.Context, cat catalogue.Catalogue, out term.Printer) error {
 	r, err := readLock(c)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 func recipesFlag() cli.Flag {
-	return &cli.StringFlag{Name: "recipes", EnvVars: []string{"BUILDER_RECIPES"}, Usage: "add the recipes, stacks, images, patches, diagnoses and profiles below `DIR`, which replace built-in ones of the same name"}
+	return &cli.StringFlag{Name: "recipes", EnvVars: []string{"BUILDER_RECIPES"}, Usage: "add the recipes, images, patches, diagnoses and profiles below `DIR`, which replace built-in ones of the same name"}
 }
 
 func jsonFlag() cli.Flag {

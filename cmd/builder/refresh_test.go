@@ -12,8 +12,8 @@ import (
 	"builder/test/kit/must"
 )
 
-// refresh.yml updates the locks of recipes and stacks and proposes both, here and in the
-// directory of a site. It gives osv-scanner the Python packages of the locks. The test
+// refresh.yml updates the locks of recipes and proposes them, here and in the directory of
+// a site. It gives osv-scanner the Python packages of the locks. The test
 // replaces the programs that need a network: lock adds a line to the lock, and git, gh and
 // osv-scanner record their arguments.
 func TestRefresh(t *testing.T) {
@@ -35,7 +35,7 @@ func refresh(t *testing.T, site string) {
 		"gh":          `echo "gh $*" >> ` + asked,
 		"osv-scanner": `echo "osv-scanner $*" >> ` + asked + `; echo GHSA-1; exit 1`,
 		"builder": fmt.Sprintf(`if [ "$1" = lock ]; then
-	case $2 in stack/*) echo >> "$SITE/stacks/${2#stack/}.lock.json" ;; *) echo >> "$SITE/recipes/$2.lock.json" ;; esac
+	echo >> "$SITE/recipes/$2.lock.json"
 else
 	exec %s/builder "$@"
 fi`, underTest()),
@@ -45,7 +45,7 @@ fi`, underTest()),
 	var checkout string
 	for _, step := range []string{"move the pins", "list known weaknesses", "propose"} {
 		checkout = t.TempDir() // each is a separate job
-		for _, file := range []string{"recipes/horovod.yaml", "recipes/horovod.lock.json", "stacks/openrlhf-rocm6.1.yaml", "stacks/openrlhf-rocm6.1.lock.json"} {
+		for _, file := range []string{"recipes/horovod.yaml", "recipes/horovod.lock.json", "recipes/openrlhf.yaml", "recipes/openrlhf.lock.json"} {
 			data, err := os.ReadFile(filepath.Join(repositoryRoot, file))
 			to := filepath.Join(checkout, site, file)
 			must.Succeed(t, err, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o644))
@@ -57,17 +57,17 @@ fi`, underTest()),
 			t.Fatalf("%s: %v\n%s", step, err, out)
 		}
 	}
-	for _, lock := range []string{"recipes/horovod.lock.json", "stacks/openrlhf-rocm6.1.lock.json"} {
+	for _, lock := range []string{"recipes/horovod.lock.json", "recipes/openrlhf.lock.json"} {
 		before, err1 := os.ReadFile(filepath.Join(repositoryRoot, lock))
 		after, err2 := os.ReadFile(filepath.Join(checkout, site, lock))
 		check.That(t, err1 == nil && err2 == nil && string(after) == string(before)+"\n", "%s is not proposed: %v, %v", lock, err1, err2)
 	}
 	for file, want := range map[string]string{
-		filepath.Join(temp, "summary"): "#### stack/openrlhf-rocm6.1\n",
+		filepath.Join(temp, "summary"): "#### openrlhf\n",
 		filepath.Join(temp, "body.md"): "#### known weaknesses\n~~~\nGHSA-1\n~~~\n",
 		asked:                          "commit -m Move the pins -- " + site + "\n",
-		filepath.Join(temp, "locks", "horovod", "requirements.txt"):          "\nhorovod==0.28.1\n",
-		filepath.Join(temp, "locks", "openrlhf-rocm6.1", "requirements.txt"): "==",
+		filepath.Join(temp, "locks", "horovod", "requirements.txt"):  "\nhorovod==0.28.1\n",
+		filepath.Join(temp, "locks", "openrlhf", "requirements.txt"): "==",
 	} {
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s lacks %q, %v:\n%s", file, want, err, text)

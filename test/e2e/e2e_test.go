@@ -373,7 +373,7 @@ func elsewhere(b *tool) {
 	contains(b.t, r.stderr, "gate gpu-allreduce did not run, and the policy stable requires it")
 
 	// A wheel without device code reaches stable after another host has rebuilt it.
-	site, err := filepath.Abs("../../docs/examples/stack")
+	site, err := filepath.Abs("../../docs/examples/jinja")
 	must.Succeed(b.t, err)
 	b.want(0, "run", "jinja", "--recipes", site, "--out", "out-jinja", "--locked")
 	cell = b.runJSON("out-jinja").Cells[0]

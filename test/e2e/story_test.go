@@ -51,7 +51,7 @@ var story = []lane{
 	}},
 	{"faults", "", []chapter{{"a shell at a failed step", lookedAt}, {"faults", unlucky}}},
 	{"contained", "", []chapter{{"through Docker and Podman", inContainers}}},
-	{"others", "", []chapter{{"NCCL with verbs", ncclVerbs}, {"the compiler cache", compilerCache}, {"a stack of two parts", stacked}}},
+	{"others", "", []chapter{{"NCCL with verbs", ncclVerbs}, {"the compiler cache", compilerCache}}},
 }
 
 // TestE2E runs the story. A failed chapter ends its lane.

@@ -21,7 +21,7 @@ import (
 var groups = []string{
 	"cmd", "internal/app", "internal/publishing", "pipelines", "internal/build", "internal/evidence", "internal/view",
 	"internal/gates", "internal/plan", "internal/machine", "internal/input", "internal/files", "internal/base",
-	"recipes", "stacks", "patches", "images", "profiles", "diagnoses",
+	"recipes", "patches", "images", "profiles", "diagnoses",
 }
 
 // only lists libraries that a single group may import, because they shape the code

@@ -51,7 +51,7 @@ func readRenovate(t *testing.T) renovate {
 func managed(t *testing.T, patterns []string) []string {
 	t.Helper()
 	var names []string
-	for _, folder := range []string{"recipes", "images", "stacks", "profiles"} {
+	for _, folder := range []string{"recipes", "images", "profiles"} {
 		files, err := filepath.Glob(folder + "/*")
 		if err != nil {
 			t.Fatal(err)

@@ -16,24 +16,19 @@ import (
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/stack"
 	"builder/internal/view/report"
 	"builder/internal/view/term"
 )
 
 // Run prints the cells and the files of passing cells, and as a note those of
-// refused cells. For a wheelhouse it prints the requirements file, which lists the
-// wheels. It ends with the page below dir, and with the next command if all cells passed:
-// an error has its own hint.
+// refused cells. It ends with the page below dir, and with the next command if all cells
+// passed: an error has its own hint.
 func Run(out term.Printer, done report.Run, dir string) {
 	out.Table(report.Summary(done))
 	all := true
 	for _, c := range done.Cells {
 		all = all && report.StatusOf(c) == report.Pass
 		for i, a := range c.Artifacts {
-			if strings.HasPrefix(a.Name, stack.Folder+"/") {
-				continue
-			}
 			switch report.StatusOf(c) {
 			case report.Pass:
 				out.Say("%s", a.Path)

@@ -77,9 +77,6 @@ func printPlannedCell(out term.Printer, c plan.PlannedCell) {
 		}
 		line("input", "%s", in)
 	}
-	for _, p := range c.Provided {
-		line("platform", "%s", p)
-	}
 	for _, p := range c.Patches {
 		sign := "apply"
 		if !p.Applies {

@@ -20,7 +20,6 @@ import (
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/proven"
-	"builder/internal/plan/recipe"
 	"builder/pipelines"
 )
 
@@ -47,20 +46,18 @@ type PlannedCell struct {
 	ImageFrom   string   `json:"image-from,omitempty"`
 	RuntimeFrom string   `json:"runtime-from,omitempty"`
 	Source      string   `json:"source"`
-	From        string   `json:"from"` // the kind of the source, and its repository or path; empty for a stack
+	From        string   `json:"from"` // the kind of the source, and its repository or path
 	Python      []string `json:"python"`
 	Inputs      []string `json:"inputs,omitempty"` // ids of its input cells
 	// Unproven lists those of the inputs that were never built.
-	Unproven []string `json:"unproven-inputs,omitempty"`
-	// Provided lists the projects provided by the platform to a stack, with reasons.
-	Provided []string          `json:"provided,omitempty"`
+	Unproven []string          `json:"unproven-inputs,omitempty"`
 	Patches  []PlannedPatch    `json:"patches"`
 	Env      map[string]string `json:"env"`
 	Steps    []string          `json:"steps"`
 	Gates    []string          `json:"gates"`
 	// OnGPUs lists the gates that builder gate runs on a host with GPUs, for stable.
 	OnGPUs  []string        `json:"gpu-gates,omitempty"`
-	Systems *PlannedSystems `json:"systems,omitempty"` // nil if the recipe promises no glibc, and for a stack
+	Systems *PlannedSystems `json:"systems,omitempty"` // nil if the recipe promises no glibc
 	Tests   *PlannedTests   `json:"tests,omitempty"`   // upstream's tests, if the recipe names any
 	Stable  string          `json:"stable,omitempty"`  // why the cell cannot reach the channel stable
 	Missing string          `json:"missing,omitempty"` // pins missing from the lock
@@ -220,7 +217,7 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: chosen, Forced: forced,
 		Image: d.Image.Name, Runtime: d.Runtime.Name, ImageFrom: d.Image.Reference(), RuntimeFrom: d.Runtime.Reference(),
 		Source: d.Source.Project + " " + d.Source.Version, From: d.Source.Where(),
-		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env, Provided: providedBy(d.Settings.Expect.Wheelhouse),
+		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env,
 		Patches: []PlannedPatch{}, Steps: []string{"fetch", "engine"}, Gates: []string{},
 	}
 	if d.Image.CPython != nil {
@@ -229,7 +226,7 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 	for _, choice := range d.Patches {
 		c.Patches = append(c.Patches, PlannedPatch{choice.Patch.Name, choice.Applies, choice.State, choice.Because})
 	}
-	c.Steps = append(c.Steps, pipelines.StepNames(d)...)
+	c.Steps = append(c.Steps, pipelines.Names()...)
 	for _, g := range gate.Wanted(d.Settings.Expect, gate.GPUs) {
 		switch {
 		case g.Needs <= gate.Container:
@@ -239,9 +236,6 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 		}
 	}
 	c.Tests, c.Systems = testsOf(d), systemsOf(d.Settings.Expect.Glibc, d.Settings.Nodes)
-	if d.Settings.Expect.Wheelhouse != nil { // a stack builds nothing from source
-		c.Source, c.From, c.Python = "its parts", "", notNil(d.Settings.Requires.Run)
-	}
 	if !missing.None() {
 		c.Missing = missing.String()
 		return c, nil
@@ -260,18 +254,6 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 	found, is := known(c.Key)
 	c.Known, c.Took = is, found.Seconds()
 	return c, nil
-}
-
-// providedBy lists the projects provided by the platform to a stack.
-func providedBy(house *recipe.Wheelhouse) []string {
-	if house == nil {
-		return nil
-	}
-	var all []string
-	for _, p := range house.Provided {
-		all = append(all, p.Project+": "+p.Because)
-	}
-	return all
 }
 
 // notNil returns an empty list for nil: JSON lists are never null.

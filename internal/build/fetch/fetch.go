@@ -80,8 +80,6 @@ func wants(e lock.Entry, tests bool) []want {
 	}
 	source := want{name: e.Source.Project, blob: e.Source.Blob()}
 	switch e.Source.Kind() {
-	case recipe.Cells:
-		return all
 	case recipe.Archive:
 		source.pool, source.date = e.Source.Path, e.Image.Pin.Date
 	case recipe.Git:

@@ -1,17 +1,12 @@
 package results
 
 import (
-	"errors"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
 
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
-	"builder/internal/plan/stack"
 )
 
 // layOut copies the artifacts of a result into dir, and its attestations into the
@@ -24,9 +19,6 @@ func (r *Results) layOut(found run.Result, dir, key string) error {
 			return err
 		}
 	}
-	if err := clearWheels(dir, found.Artifacts); err != nil {
-		return err
-	}
 	for in, files := range map[string][]artifact.Artifact{dir: found.Artifacts, said: found.Attestations} {
 		for i, a := range files {
 			to := filepath.Join(in, a.Name)
@@ -38,20 +30,4 @@ func (r *Results) layOut(found run.Result, dir, key string) error {
 		}
 	}
 	return nil
-}
-
-// clearWheels removes all files from the folder of a stack's wheels but those of the stack:
-// the folder is used as a whole.
-func clearWheels(dir string, artifacts []artifact.Artifact) error {
-	there, err := os.ReadDir(filepath.Join(dir, stack.Folder))
-	if errors.Is(err, fs.ErrNotExist) || !slices.ContainsFunc(artifacts, func(a artifact.Artifact) bool { return path.Dir(a.Name) == stack.Folder }) {
-		return nil
-	}
-	errs := []error{err}
-	for _, file := range there {
-		if !slices.ContainsFunc(artifacts, func(a artifact.Artifact) bool { return a.Name == stack.Folder+"/"+file.Name() }) {
-			errs = append(errs, os.RemoveAll(filepath.Join(dir, stack.Folder, file.Name())))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -9,7 +9,6 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
 	"builder/internal/plan/lock"
-	"builder/internal/plan/stack"
 )
 
 // setAside moves refused artifacts to artifact.RejectedDir, so they are not mistaken for good
@@ -23,16 +22,12 @@ func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, e
 	for _, a := range artifacts {
 		errs = append(errs, os.RemoveAll(attest.Dir(a.Path))) // its attestations would vouch for a refused wheel
 		to := filepath.Join(dir, artifact.RejectedDir, a.Name)
-		errs = append(errs, os.MkdirAll(filepath.Dir(to), 0o755))
 		if err := os.Rename(a.Path, to); err != nil {
 			errs = append(errs, err)
 		} else {
 			a.Path = to
 		}
 		moved = append(moved, a)
-	}
-	if err := os.Remove(filepath.Join(dir, stack.Folder)); !errors.Is(err, os.ErrNotExist) {
-		errs = append(errs, err) // Remove fails if it is not empty
 	}
 	return moved, errors.Join(errs...)
 }

@@ -65,12 +65,12 @@ func TestAKnownResultNeedsNoInputs(t *testing.T) {
 // Files that an earlier run built from now missing inputs are removed.
 func TestAnInputWithoutAResultLeavesNothing(t *testing.T) {
 	out := t.TempDir()
-	old := filepath.Join(out, "user", "wheelhouse", "old.whl")
+	old := filepath.Join(out, "user", "old.whl")
 	must.Succeed(t, os.MkdirAll(filepath.Dir(old), 0o755), os.WriteFile(old, nil, 0o600))
-	listMade(t, out, "user", "wheelhouse/old.whl")
+	listMade(t, out, "user", "old.whl")
 	f := &fake{}
 	got := runner(f, out).Run(t.Context(), []lock.Entry{with("user", entry("absent"))})
-	_, err := os.Stat(filepath.Dir(old))
+	_, err := os.Stat(old)
 	check.That(t, got[0].Skipped && os.IsNotExist(err), "%+v, %v", got[0], err)
 }
 

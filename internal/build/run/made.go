@@ -15,7 +15,6 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/files/artifact"
 	"builder/internal/plan/lock"
-	"builder/internal/plan/stack"
 )
 
 // madeDir holds, below the output directory, a list of artifacts for each cell. A run
@@ -106,8 +105,6 @@ func (f folder) removeStale(keep ...artifact.Artifact) error {
 			}
 		}
 	}
-	for _, dir := range []string{filepath.Join(artifact.RejectedDir, stack.Folder), artifact.RejectedDir, stack.Folder} {
-		_ = root.Remove(filepath.Join(f.id, dir)) // unless files of others are in it
-	}
+	_ = root.Remove(filepath.Join(f.id, artifact.RejectedDir)) // unless files of others are in it
 	return f.write(namesOf(keep))
 }

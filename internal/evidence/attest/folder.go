@@ -263,18 +263,15 @@ type Sealer struct{ Key signing.Key }
 
 // Seal writes the provenance of all artifacts of a cell, and the SBOM of the first one,
 // to the folder of the first artifact. The first artifact is the wheel or the archive in
-// its place. For the manifest of a stack, Seal writes only the provenance, because each
-// wheel has its own SBOM. Seal first deletes the old contents of the folder, which belong
-// to another build.
+// its place. Seal first deletes the old contents of the folder, which belong to another
+// build.
 func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	dir, e := Dir(artifacts[0].Path), p.Definition.Internal.Entry
 	var spdx []byte
 	var err error
-	switch {
-	case p.isStack():
-	case e.Expect.Tree != "":
+	if e.Expect.Tree != "" {
 		spdx, err = sbom.OfTree(e, artifacts[0].SHA256)
-	default:
+	} else {
 		spdx, err = sbomIn(artifacts[0].Path)
 	}
 	if err != nil {
@@ -284,7 +281,7 @@ func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 		return err
 	}
 	err = s.write(dir, "provenance"+suffix, artifacts, ProvenanceType, p)
-	if err != nil || spdx == nil {
+	if err != nil {
 		return err
 	}
 	return s.write(dir, "sbom"+suffix, artifacts[:1], sbom.PredicateType, json.RawMessage(spdx))

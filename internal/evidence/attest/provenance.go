@@ -116,9 +116,6 @@ const CompilerCache = "ccache"
 // does not ask for hits: the step itself counts them.
 func (p Provenance) cached() bool { return p.Run.Builder.Version[CompilerCache] != "" }
 
-// isStack reports whether the artifacts form a wheelhouse.
-func (p Provenance) isStack() bool { return p.Definition.Internal.Entry.Expect.Wheelhouse != nil }
-
 // problem returns the first contradiction in a provenance, or "". The key and the
 // materials must follow from the entry.
 func (p Provenance) problem() string {
@@ -157,10 +154,7 @@ func (m Material) line() string { return m.Name + "\x00" + m.URI + "\x00" + m.Di
 // duplicates: source, patches, inputs, both base images with their packages, and the
 // Python packages in them.
 func materials(e lock.Entry) []Material {
-	var all []Material
-	if e.Source.Kind() != recipe.Cells {
-		all = append(all, sourceMaterial(e.Source))
-	}
+	all := []Material{sourceMaterial(e.Source)}
 	for _, p := range e.Patches {
 		all = append(all, material("patch "+p.Name, "urn:builder:patch:"+e.Recipe+":"+p.Name, p.Digest()))
 	}

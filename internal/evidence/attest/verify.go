@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
 	"builder/internal/plan/lock"
-	"builder/internal/plan/stack"
 )
 
 // A Check is one check of an artifact with its result: the evidence, or the problems
@@ -78,9 +76,7 @@ func VerifyBy(folder string, a artifact.Artifact, trust signing.Trust, policy Po
 	}
 	artifacts, beside := b.checkArtifacts(a)
 	b.Beside, checks = beside, append(checks, artifacts)
-	if b.Provenance == nil || !b.Provenance.isStack() {
-		checks = append(checks, b.checkSBOM(a, err))
-	}
+	checks = append(checks, b.checkSBOM(a, err))
 	return b, settled(append(checks, b.checkGates(policy, trust.Now, err)...))
 }
 
@@ -211,16 +207,12 @@ func (b Bundle) checkArtifacts(a artifact.Artifact) (c Check, beside []artifact.
 	return c, beside
 }
 
-// PlainName reports whether a name is a plain file name, optionally in the folder of a
-// stack's wheels.
+// PlainName reports whether a name is a plain file name.
 func PlainName(name string) bool {
-	name = strings.TrimPrefix(name, stack.Folder+"/")
 	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
 }
 
-// checkEntry compares the entry in an artifact's directory, if there is one. It also
-// searches the wheel folder of a stack for unsigned wheels, because the folder is used
-// as a whole.
+// checkEntry compares the entry in an artifact's directory, if there is one.
 func (b Bundle) checkEntry(dir string) (wrong []string) {
 	key := b.Provenance.Definition.Internal.Key
 	switch e, err := artifact.Unlinked(filepath.Join(dir, lock.EntryFile), ""); {
@@ -229,19 +221,6 @@ func (b Bundle) checkEntry(dir string) (wrong []string) {
 		wrong = append(wrong, err.Error())
 	case e.SHA256 != key:
 		wrong = append(wrong, fmt.Sprintf("%s has sha256 %s, the provenance states %s", lock.EntryFile, e.SHA256, key))
-	}
-	if !b.Provenance.isStack() {
-		return wrong
-	}
-	entries, err := os.ReadDir(filepath.Join(dir, stack.Folder))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		wrong = append(wrong, err.Error())
-	}
-	for _, e := range entries {
-		name := stack.Folder + "/" + e.Name()
-		if !slices.ContainsFunc(b.Artifacts, func(s Subject) bool { return s.Name == name }) {
-			wrong = append(wrong, fmt.Sprintf("%q is unsigned and does not belong to this wheelhouse: remove it", name))
-		}
 	}
 	return wrong
 }

@@ -8,8 +8,7 @@ import (
 )
 
 // A Box is a clean container without a network. It holds the installed artifact and its
-// locked run-time dependencies, and nothing of the build. The box of a wheelhouse holds
-// the wheelhouse as files in the working directory, and uv.
+// locked run-time dependencies, and nothing of the build.
 type Box interface {
 	// Run executes a command in the box. A nonzero exit status is a Result, not an
 	// error.
@@ -17,7 +16,7 @@ type Box interface {
 }
 
 // A Command is an argument vector and files for its working directory. PYTHON in Args
-// stands for the interpreter of the box, and UV for the uv in the box of a wheelhouse.
+// stands for the interpreter of the box.
 type Command struct {
 	Name  string
 	Args  []string

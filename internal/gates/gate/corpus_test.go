@@ -45,7 +45,7 @@ func (b bad) unmeasured() bad {
 }
 
 func corpus() []bad {
-	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badPlatforms(), badTraining(), badTests(), badRequests(), badLies(), badWheels(), badPython(), badNCCL(), badArchives(), badTrees(), badBehaviour(), badStacks())
+	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badPlatforms(), badTraining(), badTests(), badRequests(), badLies(), badWheels(), badPython(), badNCCL(), badArchives(), badTrees(), badBehaviour())
 }
 
 func TestBadArtifacts(t *testing.T) {

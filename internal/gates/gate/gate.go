@@ -22,10 +22,10 @@ import (
 )
 
 // A Subject is the input of the gates: the artifact, the files made beside it, and its
-// promises. The artifact is a wheel, the archive named by Expect.Tree, or the manifest
-// of a wheelhouse. Box is nil without a container, Stock without a container of
-// upstream's release, Device if no GPU is requested, Framework without an environment of this host, and
-// Source without the source tree. Unpacked may be nil, and so may Log, which receives the output of commands.
+// promises. The artifact is a wheel or the archive named by Expect.Tree. Box is nil
+// without a container, Stock without a container of upstream's release, Device if no GPU
+// is requested, Framework without an environment of this host, and Source without the
+// source tree. Unpacked may be nil, and so may Log, which receives the output of commands.
 type Subject struct {
 	Artifact string // path
 	Beside   []string
@@ -77,7 +77,6 @@ type Gate struct {
 // All lists every gate in the order in which they run, by increasing need.
 func All() []Gate {
 	return []Gate{
-		partsAgree,
 		wheelFormat,
 		changes,
 		pythonSource,
@@ -103,8 +102,6 @@ func All() []Gate {
 		launcherGate,
 		allreduce2,
 		trainStep,
-		wheelhouse,
-		partsLoad,
 		upstreamTests,
 		upstreamTestsFull,
 		collectives,

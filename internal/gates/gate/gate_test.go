@@ -60,18 +60,12 @@ func TestWanted(t *testing.T) {
 		{recipe.Expect{Import: []string{"a"}, Launcher: "mpi"}, "import launcher allreduce-2"},
 		{recipe.Expect{Import: []string{"horovod.torch"}, Launcher: "mpi"}, "import launcher allreduce-2 train-step"},
 		{recipe.Expect{Import: []string{"a"}, Frameworks: []string{"a"}, Gates: recipe.GateSettings{"built-flags": map[string]string{"rocm": "true"}}}, "import platform check-build built-flags"},
-		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{}}, "wheelhouse"},
-		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Agree: []string{"mpi"}}}, "parts-agree wheelhouse"},
-		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Loads: []recipe.LibraryLoad{{Import: "torch"}}}}, "wheelhouse parts-load"},
 	} {
 		var names []string
 		for _, g := range Wanted(c.expect, Container) {
 			names = append(names, g.Name)
 		}
-		want := c.want
-		if c.expect.Wheelhouse == nil {
-			want = strings.TrimSpace("wheel-format " + c.want)
-		}
+		want := strings.TrimSpace("wheel-format " + c.want)
 		check.Same(t, fmt.Sprint(c.expect), want, strings.Join(names, " "))
 	}
 }

@@ -289,8 +289,6 @@ func TestGoodArtifacts(t *testing.T) {
 		"RCCL":                      {rccl(), 12},
 		"no symbol of glibc":        {withoutGlibc(), 11},
 		"not even libc.so.6":        {withoutLibc(), 11},
-		"a stack":                   {openrlhf(), 2},
-		"a stack with a library":    {torchNCCL(), 2},
 		"Ray for ROCm":              {rayROCm(), 4},
 	} {
 		verdicts := c.good.verdicts(t)

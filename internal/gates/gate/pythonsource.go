@@ -20,7 +20,7 @@ var pythonSource = Gate{
 	Name:   "python-source",
 	Asks:   "every Python file, program, entry point, requirement, license and SBOM of the wheel is that of the patched source tree",
 	Remedy: "the recipe's script changed or added Python, a license or an SBOM: make each change with a patch, and give its reason there",
-	Wants:  func(e recipe.Expect) bool { return e.Tree == "" && e.Wheelhouse == nil && len(e.Packages) > 0 },
+	Wants:  func(e recipe.Expect) bool { return e.Tree == "" && len(e.Packages) > 0 },
 	check:  checkPythonSource,
 }
 
@@ -205,6 +205,11 @@ func requiredBy(ctx context.Context, tree *sourcetree.Tree, info string) map[str
 	}
 	return required
 }
+
+var projectPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+`)
+
+// projectOf returns the project name of a requirement.
+func projectOf(requirement string) string { return projectPattern.FindString(requirement) }
 
 // eggInfo returns the directory in which setuptools described the distribution when it
 // packed the source, or "", and the description.

@@ -35,7 +35,6 @@ type specimen struct {
 	// holds the files of the wheel.
 	sourceless bool
 	box        container
-	house      *house    // a stack, in place of the wheel
 	tests      container // box with upstream's tests
 	stock      container // box with upstream's release in place of the wheel
 }
@@ -58,9 +57,6 @@ func (s *specimen) subject(t *testing.T) Subject {
 		subject := Subject{Artifact: filepath.Join(t.TempDir(), s.archive.name), Expect: s.expect, Source: s.source.write(t), Box: s.box}
 		write(t, subject.Artifact, s.archiveBytes(t))
 		return subject
-	}
-	if s.house != nil {
-		return Subject{Artifact: s.house.write(t), Expect: s.expect, Box: s.box}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.libraries)) {
 		s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: name, Text: string(s.libraries[name].Bytes()), Mode: 0o755})

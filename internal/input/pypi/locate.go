@@ -29,7 +29,7 @@ func (t Tool) Locate(ctx context.Context, scratch string, files []File) (map[str
 			}
 			pins = append(pins, pin)
 		}
-		releases, err := t.compile(ctx, scratch, inputs{requirements: pins}, "--no-deps", "--universal", "--python-version", python3(r.minor))
+		releases, err := t.compile(ctx, scratch, pins, "--no-deps", "--universal", "--python-version", python3(r.minor))
 		if err != nil {
 			return nil, err
 		}

@@ -58,7 +58,6 @@ func (f File) Pin() string {
 // Request asks for a compatible set of wheels.
 type Request struct {
 	Requirements []string // "torch==2.8.0 from rocm6.4" takes torch from that index and nowhere else
-	Without      []string // projects left out even if others depend on them
 	Python       string   // "3.11"
 	Platform     string   // "x86_64-manylinux_2_28", in uv's format
 }
@@ -71,7 +70,7 @@ func (t Tool) Resolve(ctx context.Context, scratch string, req Request, args ...
 		return nil, err
 	}
 	args = append([]string{"--only-binary", ":all:", "--python-version", req.Python, "--python-platform", req.Platform}, args...)
-	packages, err := t.compile(ctx, scratch, inputs{req.Requirements, req.Without}, args...)
+	packages, err := t.compile(ctx, scratch, req.Requirements, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +89,7 @@ func (t Tool) Sdist(ctx context.Context, scratch, project, version string) (File
 	if err != nil {
 		return File{}, diag.Errorf(diag.Usage, "resolving source: %w", err)
 	}
-	packages, err := t.compile(ctx, scratch, inputs{requirements: []string{pin}}, "--no-deps", "--universal", "--python-version", python3(newest))
+	packages, err := t.compile(ctx, scratch, []string{pin}, "--no-deps", "--universal", "--python-version", python3(newest))
 	if err != nil {
 		return File{}, err
 	}

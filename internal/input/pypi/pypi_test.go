@@ -109,11 +109,9 @@ func TestResolveRefuses(t *testing.T) {
 	for _, line := range []string{
 		"--index-url http://evil.invalid", "-r /etc/passwd", "a @ http://evil.invalid/a.whl", "./a", "/a", "a/b", "${HOME}", "a\n-r b", "",
 	} {
-		for _, req := range []Request{{Requirements: []string{line}}, {Without: []string{line}}} {
-			req.Python, req.Platform = "3.11", "x86_64-manylinux_2_28"
-			if _, err := uv.Resolve(t.Context(), t.TempDir(), req); diag.CodeOf(err) != diag.Usage {
-				t.Errorf("%q: %v", line, err)
-			}
+		req := Request{Requirements: []string{line}, Python: "3.11", Platform: "x86_64-manylinux_2_28"}
+		if _, err := uv.Resolve(t.Context(), t.TempDir(), req); diag.CodeOf(err) != diag.Usage {
+			t.Errorf("%q: %v", line, err)
 		}
 	}
 	for _, req := range []Request{{Python: "3.11", Platform: "windows"}, {Python: "2.7", Platform: "x86_64-manylinux_2_28"}, {Python: "3.11"}} {

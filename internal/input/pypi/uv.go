@@ -3,7 +3,6 @@ package pypi
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -34,9 +33,6 @@ type Tool struct {
 // requirementPattern matches names, versions, extras and markers. It excludes options,
 // paths, URLs and variables, because uv would follow them.
 var requirementPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._,;<>=!~ \[\]()'"+*-]*$`)
-
-// inputs holds the input lists of uv.
-type inputs struct{ requirements, excludes []string }
 
 // fromPattern matches a requirement on a package of a named index.
 var fromPattern = regexp.MustCompile(`^(([A-Za-z0-9][A-Za-z0-9._-]*)\b.*?) +from ([a-z0-9][a-z0-9.-]*)$`)
@@ -78,13 +74,13 @@ func (t Tool) question(requirements []string) (text []byte, of map[string]string
 }
 
 // compile resolves requirements with uv and returns the releases.
-func (t Tool) compile(ctx context.Context, scratch string, in inputs, args ...string) ([]release, error) {
-	for _, line := range slices.Concat(in.requirements, in.excludes) {
+func (t Tool) compile(ctx context.Context, scratch string, requirements []string, args ...string) ([]release, error) {
+	for _, line := range requirements {
 		if !requirementPattern.MatchString(line) {
 			return nil, diag.Errorf(diag.Usage, "resolving Python packages: %q is not a name with versions", line)
 		}
 	}
-	text, indexOf, err := t.question(in.requirements)
+	text, indexOf, err := t.question(requirements)
 	if err != nil {
 		return nil, fmt.Errorf("resolving Python packages: %w", err)
 	}
@@ -93,10 +89,7 @@ func (t Tool) compile(ctx context.Context, scratch string, in inputs, args ...st
 		return nil, fmt.Errorf("resolving Python packages: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	err = errors.Join(
-		os.WriteFile(filepath.Join(dir, "pyproject.toml"), text, 0o600),
-		os.WriteFile(filepath.Join(dir, "excludes.in"), lines(in.excludes), 0o600))
-	if err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "pyproject.toml"), text, 0o600); err != nil {
 		return nil, fmt.Errorf("resolving Python packages: %w", err)
 	}
 	env := t.environ(ctx)
@@ -122,13 +115,11 @@ func (t Tool) compile(ctx context.Context, scratch string, in inputs, args ...st
 
 const output = "pylock.toml"
 
-func lines(all []string) []byte { return []byte(strings.Join(all, "\n") + "\n") }
-
 // run starts uv in an empty directory, so that it does not read a user's project. The
 // user's and the system's configuration of uv apply.
 func (t Tool) run(ctx context.Context, dir string, env, args []string) error {
 	args = append([]string{
-		"pip", "compile", "pyproject.toml", "--excludes", "excludes.in", "--format", "pylock.toml",
+		"pip", "compile", "pyproject.toml", "--format", "pylock.toml",
 		"--output-file", output, "--no-header", "--quiet", "--no-progress", "--color", "never",
 	}, args...)
 	cmd := exec.CommandContext(ctx, t.Path, args...)

@@ -46,8 +46,8 @@ func (s *Store) Results() []string {
 	return keys
 }
 
-// maxResult bounds a document, in bytes. The document of the largest stack is a
-// thousandth of it.
+// maxResult bounds a document, in bytes. The document of a cell with many
+// gates is less than a hundredth of it.
 const maxResult = 16 << 20
 
 // Result returns the document under key.

@@ -1,5 +1,5 @@
-// Package catalogue loads the data folders: recipes and stacks, images, patches,
-// profiles, diagnoses, and locks. A site's files override the built-in ones of the same
+// Package catalogue loads the data folders: recipes, images, patches, profiles,
+// diagnoses, and locks. A site's files override the built-in ones of the same
 // name and are checked when read. Package assemble turns chosen cells into entries.
 package catalogue
 
@@ -13,7 +13,6 @@ import (
 
 	"builder/diagnoses"
 	"builder/images"
-	"builder/internal/base/diag"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
@@ -21,17 +20,15 @@ import (
 	"builder/internal/plan/profile"
 	"builder/internal/plan/proven"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/stack"
 	"builder/patches"
 	"builder/profiles"
 	"builder/recipes"
-	"builder/stacks"
 )
 
 // A Catalogue is the content of the built-in data folders, with a site's files laid
 // over it.
 type Catalogue struct {
-	Recipes []*recipe.Recipe // including those of stacks
+	Recipes []*recipe.Recipe
 	Images  []image.Image
 	// CPythons are the builds of CPython that recipes may lay into an image.
 	CPythons []image.CPython
@@ -79,12 +76,8 @@ func Load(site string, names Names) (Catalogue, error) {
 	c, err := WithoutRecipes(site, names)
 	c.read = nil
 	err = errors.Join(err, c.add(recipes.FS, images.FS, patches.FS, "", names.Gates))
-	built, err2 := stack.Load(stacks.FS, "stacks")
-	if err = errors.Join(err, err2); err != nil {
+	if err != nil || site == "" {
 		return c, err
-	}
-	if site == "" {
-		return c, c.addStacks(built, nil)
 	}
 	data, err := openSite(site)
 	if err != nil {
@@ -93,12 +86,7 @@ func Load(site string, names Names) (Catalogue, error) {
 	if err = c.add(data.folder("recipes"), data.folder("images"), data.folder("patches"), site, names.Gates); err == nil {
 		err = errors.Join(c.checkPatches(), c.checkImages(), c.checkInputs(), c.checkWaivers(names.Gates), c.checkAdvisories()) // skipped after an error: a recipe with an error is absent and would be reported as missing
 	}
-	own, err2 := stack.Load(data.folder("stacks"), filepath.Join(site, "stacks"))
-	err = errors.Join(err, err2, c.checkAxes(names.Recipe))
-	if err == nil {
-		err = c.addStacks(built, own)
-	}
-	return c, err
+	return c, errors.Join(err, c.checkAxes(names.Recipe))
 }
 
 // readProven reads the built-in file and lays the site's file over it.
@@ -150,41 +138,6 @@ func lay[T any](c *Catalogue, site, kind string, list, own []T, name func(T) str
 		}
 	}
 	return list
-}
-
-// addStacks adds stacks as recipes, with a site's stacks laid over the built-in ones.
-// It must run after all recipes are loaded, because stacks name recipes.
-func (c *Catalogue) addStacks(built, own []*stack.Stack) error {
-	var errs []error
-	known := stack.Catalogue{Recipes: c.Recipes, Profile: c.environment}
-	for _, s := range lay(c, c.Site, "recipe ", built, own, (*stack.Stack).FullName) {
-		r, err := s.Recipe(known)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		c.Recipes = append(c.Recipes, r)
-	}
-	return errors.Join(errs...)
-}
-
-// environment returns the variables of a profile for the given axes as text, for
-// stacks.
-func (c *Catalogue) environment(name string, axes map[string]string) (string, error) {
-	all, err := c.Profiles()
-	if err != nil {
-		return "", err
-	}
-	i := slices.IndexFunc(all, func(p *profile.Profile) bool { return p.Name == name })
-	if i < 0 {
-		return "", diag.Errorf(diag.Usage, "unknown profile %q", name)
-	}
-	e, err := all[i].Resolve(axes, nil)
-	if err != nil {
-		return "", err
-	}
-	text, err := e.Render(profile.Env)
-	return string(text), err
 }
 
 // Diagnoses reads the known failures, with the site's laid over the built-in ones. Load

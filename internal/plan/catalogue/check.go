@@ -21,7 +21,6 @@ import (
 	"builder/patches"
 	"builder/profiles"
 	"builder/recipes"
-	"builder/stacks"
 )
 
 // maxSiteFile limits the size of a site's files. The largest built-in file, a lock, is
@@ -33,8 +32,8 @@ var dataFolders = []struct {
 	name  string
 	built embed.FS
 }{
-	{"recipes", recipes.FS}, {"stacks", stacks.FS}, {"images", images.FS},
-	{"patches", patches.FS}, {"diagnoses", diagnoses.FS}, {"profiles", profiles.FS},
+	{"recipes", recipes.FS}, {"images", images.FS}, {"patches", patches.FS},
+	{"diagnoses", diagnoses.FS}, {"profiles", profiles.FS},
 }
 
 // siteFiles are the files of a site. They are untrusted.
@@ -66,7 +65,7 @@ func openSite(site string) (siteFiles, error) {
 		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %w", err).WithHint("make the folders of a site with `builder config init DIR`")
 	}
 	if !info.IsDir() {
-		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %s is not a directory", site).WithHint("name the directory with the folders recipes, stacks, images or patches")
+		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %s is not a directory", site).WithHint("name the directory with the folders recipes, images or patches")
 	}
 	dir, err := regular.Inside(site, maxSiteFile)
 	if err != nil {
@@ -89,10 +88,10 @@ func checkSite(site string, dir fs.FS) error {
 		some, errs = true, append(errs, asUsage(err))
 	}
 	if !some {
-		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, stacks, images, patches, diagnoses and profiles", site).
+		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, images, patches, diagnoses and profiles", site).
 			WithHint("name the directory above these folders")
 	}
-	for _, pattern := range []string{"recipes/*.yml", "stacks/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml", "profiles/*.yml"} {
+	for _, pattern := range []string{"recipes/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml", "profiles/*.yml"} {
 		files, _ := fs.Glob(dir, pattern) // never fails: the pattern is valid
 		for _, file := range files {
 			errs = append(errs, diag.At(diag.Pos{File: filepath.Join(site, file)}, "builder reads only files that end in .yaml"))

@@ -2,7 +2,6 @@ package catalogue
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,9 +19,7 @@ import (
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
-	"builder/internal/plan/stack"
 	"builder/recipes"
-	"builder/stacks"
 )
 
 // Locks reads and writes the locks of a catalogue's recipes on this host. The locks of
@@ -39,20 +36,13 @@ type Locks struct {
 // read-only.
 func (l Locks) path(name string) string {
 	if l.Site != "" {
-		folder, file := lockFile(name)
-		return filepath.Join(l.Site, folder, file)
+		return filepath.Join(l.Site, "recipes", lockFile(name))
 	}
-	return filepath.Join(l.home, "locks", name+".lock.json")
+	return filepath.Join(l.home, "locks", lockFile(name))
 }
 
-// lockFile returns the folder and file name of the lock of a recipe or stack: it lies
-// beside the recipe or stack.
-func lockFile(name string) (folder, file string) {
-	if stack, ok := strings.CutPrefix(name, stack.Prefix); ok {
-		return "stacks", stack + ".lock.json"
-	}
-	return "recipes", name + ".lock.json"
-}
+// lockFile returns the file name of the lock of a recipe.
+func lockFile(name string) string { return name + ".lock.json" }
 
 // Read returns the pins of a recipe: the built-in ones with those at the lock path laid
 // over them.
@@ -87,15 +77,14 @@ func (l Locks) decode(name string) (lock.File, error) {
 	if _, ofSite := l.bring["recipe "+name]; ofSite {
 		return none, nil
 	}
-	folder, file := lockFile(name)
-	data, err := map[string]embed.FS{"recipes": recipes.FS, "stacks": stacks.FS}[folder].ReadFile(file)
+	data, err := recipes.FS.ReadFile(lockFile(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return none, nil
 	}
 	if err != nil {
 		return none, err
 	}
-	return lock.Decode(folder+"/"+file, data)
+	return lock.Decode("recipes/"+lockFile(name), data)
 }
 
 // Own returns the pins at the lock path. A missing file has no pins.
@@ -124,12 +113,11 @@ func (l Locks) ownFile(name string) ([]byte, error) {
 	if l.Site == "" {
 		return regular.ReadFollowed(l.path(name), maxSiteFile)
 	}
-	folder, file := lockFile(name)
-	data, err := siteFolder(l.Site, folder)
+	folder, err := siteFolder(l.Site, "recipes")
 	if err != nil {
 		return nil, err
 	}
-	return fs.ReadFile(data, file)
+	return fs.ReadFile(folder, lockFile(name))
 }
 
 // damaged adds a hint on how to repair an unreadable lock. Plain builder lock does not

@@ -10,10 +10,8 @@ import (
 	"strings"
 
 	"builder/internal/base/diag"
-	"builder/internal/plan/stack"
 	"builder/patches"
 	"builder/recipes"
-	"builder/stacks"
 )
 
 // newFile is one file that init writes, relative to the site's directory.
@@ -33,8 +31,8 @@ func sitePlace(dir string) error {
 	return nil
 }
 
-// NewSite writes the files of a site with copies of the named built-in recipes and stacks.
-// If a file exists it writes none, except that copies can be added to an existing site. It
+// NewSite writes the files of a site with copies of the named built-in recipes. If a
+// file exists it writes none, except that copies can be added to an existing site. It
 // returns the written files.
 func NewSite(dir string, names []string) (written []string, err error) {
 	if err := sitePlace(dir); err != nil {
@@ -53,20 +51,13 @@ func NewSite(dir string, names []string) (written []string, err error) {
 		files = slices.DeleteFunc(files, func(f newFile) bool { return exists(filepath.Join(dir, f.path)) })
 	}
 	for _, name := range names {
-		base, isStack := strings.CutPrefix(name, stack.Prefix)
-		from, folder := recipes.FS, "recipes"
-		if isStack {
-			from, folder = stacks.FS, "stacks"
-		}
-		if _, err := fs.Stat(from, base+".yaml"); err != nil {
-			errs = append(errs, unknown(name, from))
+		if _, err := fs.Stat(recipes.FS, name+".yaml"); err != nil {
+			errs = append(errs, unknown(name))
 			continue
 		}
-		add(from, folder, base+".yaml")
-		add(from, folder, base+".lock.json")
-		if !isStack {
-			add(patches.FS, "patches", base+"/*")
-		}
+		add(recipes.FS, "recipes", name+".yaml")
+		add(recipes.FS, "recipes", lockFile(name))
+		add(patches.FS, "patches", name+"/*")
 	}
 	for _, f := range files {
 		if exists(filepath.Join(dir, f.path)) {
@@ -112,13 +103,13 @@ func builtInFiles(fsys fs.FS, below, pattern string) ([]newFile, error) {
 	return files, nil
 }
 
-// unknown returns the error for a name that no file of a folder has.
-func unknown(name string, folder fs.FS) error {
-	known, _ := fs.Glob(folder, "*.yaml") // never fails: the pattern is valid
+// unknown returns the error for a name that no built-in recipe has.
+func unknown(name string) error {
+	known, _ := fs.Glob(recipes.FS, "*.yaml") // never fails: the pattern is valid
 	for i, file := range known {
 		known[i] = strings.TrimSuffix(file, ".yaml")
 	}
-	return diag.Errorf(diag.Usage, "unknown recipe %q", name).WithHint("%s", diag.DidYouMean(strings.TrimPrefix(name, stack.Prefix), known))
+	return diag.Errorf(diag.Usage, "unknown recipe %q", name).WithHint("%s", diag.DidYouMean(name, known))
 }
 
 const siteReadme = `# Recipes of our own
@@ -127,9 +118,9 @@ Name this directory with --recipes or BUILDER_RECIPES:
 
     builder plan horovod --recipes .
 
-builder adds recipes/NAME.yaml, stacks/NAME.yaml, patches/NAME/*.yaml, images/*.yaml,
-diagnoses/*.yaml and profiles/NAME.yaml to its built-in files. A file replaces the
-built-in one of the same name, and "builder plan" lists the replacements. The locks are beside the recipes. Write
+builder adds recipes/NAME.yaml, patches/NAME/*.yaml, images/*.yaml, diagnoses/*.yaml and
+profiles/NAME.yaml to its built-in files. A file replaces the built-in one of the same
+name, and "builder plan" lists the replacements. The locks are beside the recipes. Write
 them with
 
     builder lock --recipes . NAME

@@ -72,8 +72,8 @@ func TestNoFileOfASiteLeadsOutOfIt(t *testing.T) {
 	must.Succeed(t, syscall.Mkfifo(pipe, 0o600))
 	for i, file := range []string{
 		"recipes/x.yaml", "recipes", "recipes/own.lock.json",
-		"stacks/x.yaml", "images/x.yaml", "patches/horovod/x.yaml", "patches/horovod", "diagnoses/x.yaml", "profiles/x.yaml",
-		"stacks", "images", "patches", "diagnoses", "profiles",
+		"images/x.yaml", "patches/horovod/x.yaml", "patches/horovod", "diagnoses/x.yaml", "profiles/x.yaml",
+		"images", "patches", "diagnoses", "profiles",
 	} {
 		targets := []string{key, filepath.Dir(key), "/dev/zero", pipe}
 		if i >= 3 { // builder reads these like the first three

@@ -92,10 +92,10 @@ func Absent(r *recipe.Recipe, filter matrix.Filter, cells []matrix.Cell) []Pair 
 }
 
 // Artifact returns a name for the results of the job that is valid as a file name, an
-// artifact name and a cache key: an id has letters, digits and . _ + - /, of which + and /
-// are replaced. It ends in part of the id's digest, so ids that differ only in those stay
+// artifact name and a cache key: an id has letters, digits and . _ + -, of which + is
+// replaced. It ends in part of the id's digest, so ids that differ only in that stay
 // distinct.
 func (j Job) Artifact() string {
 	sum := sha256.Sum256([]byte(j.Recipe + "\n" + j.ID))
-	return strings.NewReplacer("+", "-", "/", "-").Replace(j.ID) + "-" + hex.EncodeToString(sum[:4])
+	return strings.ReplaceAll(j.ID, "+", "-") + "-" + hex.EncodeToString(sum[:4])
 }

@@ -76,7 +76,7 @@ func (c *checker) once(format string, args ...any) {
 // download: an invalid digest, or a path outside the pool.
 func (f File) check(name string) error {
 	c := &checker{name: name, seen: map[string]bool{}, valid: map[any]bool{}}
-	if !word.MatchString(strings.TrimPrefix(f.Recipe, "stack/")) {
+	if !word.MatchString(f.Recipe) {
 		c.problem("%q is not the name of a recipe", f.Recipe)
 	}
 	for _, file := range f.Sources {

@@ -197,8 +197,8 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 		return Draft{}, err
 	}
 	d.Source, d.Tests, d.Patches = source, tests, choices
-	if source.Kind == recipe.Git || source.Kind == recipe.Cells {
-		return d, nil // the pin has the date of the commit; a stack is not compiled
+	if source.Kind == recipe.Git {
+		return d, nil // the pin has the date of the commit
 	}
 	if d.Epoch, err = released(d.Cell.Recipe, source.Version); err != nil {
 		return Draft{}, d.Cell.Recipe.FaultAt("source.released", err)

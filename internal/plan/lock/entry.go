@@ -50,7 +50,7 @@ type Entry struct {
 }
 
 // An Input is a cell of another recipe. Its wheel is installed before the build and
-// beside the artifact, or is a part of a stack. Key represents its whole content.
+// beside the artifact. Key represents its whole content.
 type Input struct {
 	Recipe string            `json:"recipe"`
 	ID     string            `json:"id"`

@@ -58,8 +58,6 @@ func (p SourcePin) IsWheel() bool { return p.Python != "" }
 // Kind returns the kind of the source.
 func (p SourcePin) Kind() recipe.SourceKind {
 	switch {
-	case p.SHA256 == "":
-		return recipe.Cells
 	case p.Path != "":
 		return recipe.Archive
 	case p.Commit != "":
@@ -107,12 +105,11 @@ func (p ImagePin) answers(img image.Image) bool {
 // Reference returns the reference of a registry image with its digest.
 func (p ImagePin) Reference() string { return p.Registry + "@" + p.Digest }
 
-// A PythonPin is the set of files to which requirements on one Python were resolved,
-// without the projects provided by other means. As a need of a draft it has no files.
+// A PythonPin is the set of files to which requirements on one Python were resolved. As a
+// need of a draft it has no files.
 type PythonPin struct {
 	Python       string      `json:"python"`
 	Requirements []string    `json:"requirements"`
-	Without      []string    `json:"without,omitempty"`
 	Files        []pypi.File `json:"files"`
 }
 
@@ -128,11 +125,7 @@ func (p PythonPin) String() string {
 	if len(p.Requirements) == 0 {
 		return fmt.Sprintf("Python %s without packages", p.Python)
 	}
-	text := fmt.Sprintf("Python %s with %s", p.Python, strings.Join(p.Requirements, " "))
-	if len(p.Without) > 0 {
-		text += " without " + strings.Join(p.Without, " ")
-	}
-	return text
+	return fmt.Sprintf("Python %s with %s", p.Python, strings.Join(p.Requirements, " "))
 }
 
 // None reports whether nothing is missing.
@@ -227,7 +220,7 @@ func (d Draft) pythonNeeds() []PythonPin {
 	requires := d.Settings.Requires
 	needs := []PythonPin{
 		{Python: d.Vars["python"], Requirements: sorted(requires.Build)},
-		{Python: d.Vars["python"], Requirements: sorted(requires.Run), Without: slices.Sorted(slices.Values(requires.Without))},
+		{Python: d.Vars["python"], Requirements: sorted(requires.Run)},
 	}
 	if len(requires.Tests) > 0 && d.Tests.Kind != "" {
 		needs = append(needs, PythonPin{Python: d.Vars["python"], Requirements: sorted(requires.Tests)})
@@ -237,11 +230,7 @@ func (d Draft) pythonNeeds() []PythonPin {
 
 // question returns the need as the key of pins, by which they are sorted.
 func (p PythonPin) question() string {
-	words := append([]string{p.Python}, p.Requirements...)
-	if len(p.Without) > 0 {
-		words = append(append(words, "without"), p.Without...)
-	}
-	return strings.Join(words, " ")
+	return strings.Join(append([]string{p.Python}, p.Requirements...), " ")
 }
 
 func sorted(s []string) []string {

@@ -50,10 +50,7 @@ func (p *Pins) Missing(d Draft) Missing {
 // source returns the pin of a source. A source pinned by the recipe itself needs none
 // in the lock.
 func (f File) source(s SourceNeed) (SourcePin, bool) {
-	switch s.Kind {
-	case recipe.Cells:
-		return SourcePin{}, true
-	case recipe.Archive:
+	if s.Kind == recipe.Archive {
 		file := pypi.File{Project: s.Project, Version: s.Version, Filename: path.Base(s.Path), Size: s.Size, SHA256: s.SHA256}
 		return SourcePin{File: file, Path: s.Path}, true
 	}

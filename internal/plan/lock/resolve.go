@@ -74,7 +74,7 @@ func (r Resolver) python(ctx context.Context, pin PythonPin) (PythonPin, error) 
 	if err != nil {
 		return pin, err
 	}
-	pin.Files, err = uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: pin.Requirements, Without: pin.Without, Python: pin.Python, Platform: platform})
+	pin.Files, err = uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: pin.Requirements, Python: pin.Python, Platform: platform})
 	return pin, err
 }
 

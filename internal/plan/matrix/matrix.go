@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -117,7 +116,7 @@ func Has(r *recipe.Recipe, filter Filter) bool {
 	return len(s.cells) > 0 && s.steps <= maxSteps
 }
 
-// Only returns the one cell of a recipe that an input or a part of a stack names.
+// Only returns the one cell of a recipe that an input names.
 func Only(recipes []*recipe.Recipe, in recipe.Input) (Cell, error) {
 	r, err := recipe.Find(recipes, in.Recipe)
 	if err != nil {
@@ -328,7 +327,7 @@ func (s *search) add() {
 		return
 	}
 	id, err := subst.Expand(s.recipe.ID, named)
-	if err == nil && !plain.MatchString(strings.TrimPrefix(id, folder(s.recipe))) {
+	if err == nil && !plain.MatchString(id) {
 		err = diag.Errorf(diag.Usage, "recipe %s: the id %q is not valid as the name of a folder", s.recipe.Name, id).
 			WithHint("use letters, digits and . _ + - only, and begin with a letter or digit")
 	}
@@ -341,13 +340,6 @@ func (s *search) add() {
 		cell.Chosen = append(cell.Chosen, axis.Name)
 	}
 	s.cells = append(s.cells, cell)
-}
-
-// folder returns the directory part of a recipe's name, or "". The name of a stack has
-// one, and so do its ids.
-func folder(r *recipe.Recipe) string {
-	dir, _ := path.Split(r.Name)
-	return dir
 }
 
 // plain matches an id that is valid as the name of a folder.

@@ -32,7 +32,6 @@ type Expect struct {
 	Launcher    string      `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=mpi,enum=mpich,enum=gloo,description=controller of the two-rank allreduce; mpi is Open MPI"`
 	Behaviour   []Behaviour `yaml:"behaviour,omitempty" json:"behaviour,omitempty" jsonschema:"description=what the artifact says when a script asks it"`
 	Tests       Tests       `yaml:"tests,omitempty" json:"tests,omitzero" jsonschema:"description=upstream's own tests"`
-	Wheelhouse  *Wheelhouse `yaml:"-" json:"wheelhouse,omitempty" jsonschema:"-"` // of a stack
 	Waivers     []Waiver    `yaml:"waivers,omitempty" json:"waivers,omitempty" jsonschema:"description=known failures of gates"`
 	// Gates holds the settings of gates. In JSON they stand beside the facts too.
 	Gates GateSettings `yaml:",inline" json:"-" jsonschema:"-"`

@@ -103,9 +103,6 @@ const (
 	Git     SourceKind = "git"     // the tree of a commit, with its submodules
 	Archive SourceKind = "archive" // an upstream archive in the pool of a Debian archive
 	Wheel   SourceKind = "wheel"   // a released wheel from the Python index, for the Python of the cell
-	// Cells means the artifacts of the inputs. Only a stack has this kind, because it
-	// has no source of its own. A recipe cannot state it.
-	Cells SourceKind = "cells"
 )
 
 // A Source names the project and version to build. Both may contain names in double
@@ -169,7 +166,6 @@ func (s Origin) Fault() error {
 	needs := map[SourceKind]map[string]bool{
 		Sdist:   {},
 		Wheel:   {},
-		Cells:   {},
 		Git:     {"repository": s.Repository != "", "tag or from.commit": s.Tag != "" && s.Commit == "" || commit.MatchString(s.Commit)},
 		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256 of 64 digits of 0-9 and a-f": digest.MatchString(s.SHA256)},
 	}[s.Kind]
@@ -212,9 +208,6 @@ type Requirements struct {
 	Build []string `yaml:"build,omitempty" json:"build,omitempty" jsonschema:"description=in the build step"`
 	Run   []string `yaml:"run,omitempty" json:"run,omitempty" jsonschema:"description=beside the wheel in the gates' container"`
 	Tests []string `yaml:"tests,omitempty" json:"tests,omitempty" jsonschema:"description=what upstream's tests need beside the run-time packages"`
-	// Without lists projects excluded from the resolution of Run, even if required by
-	// others: the parts of a stack, and projects provided by the platform.
-	Without []string `yaml:"-" json:"without,omitempty" jsonschema:"-"`
 }
 
 // Vendored is the source of another project inside the source tree.

@@ -9,7 +9,6 @@ import (
 	"builder/internal/base/shell"
 	"builder/internal/files/wheel"
 	"builder/internal/plan/lock"
-	"builder/internal/plan/stack"
 )
 
 // A Command is a suggested command and its purpose.
@@ -74,11 +73,7 @@ func installed(c Cell) (dir string, words []string) {
 	}
 	first := c.Artifacts[0]
 	dir = path.Dir(first.Path)
-	switch {
-	case strings.HasPrefix(c.ID, stack.Prefix):
-		return dir, []string{"--no-index", "--no-deps", "--require-hashes",
-			"--find-links", path.Join(dir, stack.Folder), "-r", path.Join(dir, stack.Requirements)}
-	case !strings.HasSuffix(first.Name, ".whl"):
+	if !strings.HasSuffix(first.Name, ".whl") {
 		return dir, nil
 	}
 	for _, a := range c.Artifacts[1:] {

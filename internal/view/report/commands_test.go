@@ -36,10 +36,6 @@ func TestCommands(t *testing.T) {
 			"builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
 		"public version": {public, "uv pip install --require-hashes --find-links 'my out/tool-1' -r 'my out/tool-1/tool-1.requirements.txt'|" +
 			"builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
-		"wheelhouse": {cell("stack/tools", "manifest.json"),
-			"uv pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
-				"pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
-				"builder verify 'my out/stack/tools'|builder publish 'my out/stack/tools' --to DEST"},
 		"archive":          {cell("tool-1", "tool.tar.gz"), "builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
 		"nowhere":          {nowhere, ""},
 		"failed":           {Cell{ID: "tool-1", Recipe: "tool", Axes: map[string]string{"rocm": "5.7", "arch": "a b"}}, "builder run tool --arch 'a b' --rocm 5.7"},

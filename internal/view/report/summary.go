@@ -24,8 +24,8 @@ func state(c Cell) string {
 	return string(StatusOf(c))
 }
 
-// mainName returns the name of the first artifact, the main one for users: a wheel, an
-// archive or the manifest of a wheelhouse.
+// mainName returns the name of the first artifact, the main one for users: a wheel
+// or an archive.
 func mainName(c Cell) string {
 	if len(c.Artifacts) > 0 {
 		return c.Artifacts[0].Name

@@ -39,12 +39,10 @@ type File struct {
 type Wheel struct {
 	// Name is the file name. METADATA, WHEEL and the name of the .dist-info directory
 	// follow from it.
-	Name  string
-	Files []File // without .dist-info
-	// Requires and External are the values of Requires-Dist and Requires-External in
-	// METADATA.
-	Requires, External []string
-	License            string // in METADATA
+	Name     string
+	Files    []File   // without .dist-info
+	Requires []string // values of Requires-Dist in METADATA
+	License  string   // in METADATA
 
 	// The following fields introduce problems.
 	Version  string                        // in METADATA, in place of the version in Name
@@ -71,9 +69,6 @@ func (w Wheel) metadata() []File {
 	var needs strings.Builder
 	for _, need := range w.Requires {
 		needs.WriteString("Requires-Dist: " + need + "\n")
-	}
-	for _, need := range w.External {
-		needs.WriteString("Requires-External: " + need + "\n")
 	}
 	if w.License != "" {
 		needs.WriteString("License: " + w.License + "\n")
