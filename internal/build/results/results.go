@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"builder/internal/base/diag"
@@ -109,7 +108,7 @@ func (r *Results) read(key string) (run.Result, error) {
 func files(r run.Result) []artifact.Artifact { return slices.Concat(r.Artifacts, r.Attestations) }
 
 func blob(a artifact.Artifact) store.Blob {
-	return store.Blob{Name: filepath.Base(a.Name), Size: a.Size, SHA256: a.SHA256}
+	return store.Blob{Name: a.Name, Size: a.Size, SHA256: a.SHA256}
 }
 
 // Without removes the results with one of these files, and returns their keys. In a dry
