@@ -49,8 +49,10 @@ func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 			}
 			problems = append(problems, problem)
 		}
-		if strings.HasPrefix(of.Platform, "musllinux_") {
-			problems = append(problems, fmt.Sprintf("%s requires GLIBC_%s, and the tag %s promises musl", name, floor, of.Platform))
+		for _, tag := range of.Tags() {
+			if strings.Contains(tag, "-musllinux_") {
+				problems = append(problems, fmt.Sprintf("%s requires GLIBC_%s, and the tag %s promises musl", name, floor, tag))
+			}
 		}
 		for _, problem := range aboveTags(f.Floors, of) {
 			problems = append(problems, name+" "+problem)
