@@ -173,7 +173,7 @@ func badLies() []bad {
 					r.Changed = []string{"the environment variable HIP_VISIBLE_DEVICES"}
 				}
 			}
-		}, "launcher", `rank 0: Horovod changes "the environment variable HIP_VISIBLE_DEVICES" when it begins`, "compare with the gate allreduce-2"),
+		}, "launcher", `rank 0: Horovod changes "the environment variable HIP_VISIBLE_DEVICES"`, "compare with the gate allreduce-2"),
 		refused("a rank that fails and ends with 0", horovodROCm, func(s *specimen) {
 			s.box.end = inTraining(func(e *ranksEnd) {
 				for _, r := range e.Ranks {
@@ -280,6 +280,7 @@ def allreduce(t, op, prescale_factor=1, name=None, process_set=None):
     if not process_set: agree(name, op.__name__, prescale_factor, getattr(t, "kind", "f"))
     sums = (op(values) * prescale_factor for values in zip(*everyones(t, name or "x", process_set and process_set.ranks), strict=True))
     return torch.T(array.array(getattr(t, "kind", "f"), sums))
+def grouped_allreduce(group, op): return [allreduce(t, op, name="group") for t in group]
 def reducescatter(t, op):
     each, more = divmod(len(t), size())
     first = rank() * each + min(rank(), more)
@@ -379,9 +380,18 @@ func TestLyingWheels(t *testing.T) {
 		"Python lies about the extension": {map[string]string{horovod: "GOOD\nnccl_built = lambda: 22204"}, builtFlags, "nccl_built() of the module is 22204, and that of its extension is 22203"},
 		"types are mixed":                 {map[string]string{horovod: "GOOD\nagree = lambda *what: None"}, allreduce2, "rank 0: a collective of ranks with different operations was no error"},
 		"no call after the tenth":         {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: t if calls.get('call.10') else reduced(t, op, **more)"}, allreduce2, "rank 0: calls of float32 gave ["},
-		"it hides the GPUs":               {map[string]string{horovod: "GOOD\nos.environ['HIP_VISIBLE_DEVICES'] = ''"}, allreduce2, `rank 0: Horovod changes "the environment variable HIP_VISIBLE_DEVICES" when it begins`},
+		"it hides the GPUs":               {map[string]string{horovod: "GOOD\nos.environ['HIP_VISIBLE_DEVICES'] = ''"}, allreduce2, `rank 0: Horovod changes "the environment variable HIP_VISIBLE_DEVICES" "the environment variable HIP_VISIBLE_DEVICES of C"`},
+		"C hides the GPUs":                {map[string]string{horovod: "GOOD\nctypes.CDLL(None).setenv(b'HIP_VISIBLE_DEVICES', b'', 1)"}, allreduce2, `rank 0: Horovod changes "the environment variable HIP_VISIBLE_DEVICES of C"`},
+		"C ignores crashes":               {map[string]string{horovod: "GOOD\nctypes.CDLL(None).signal(11, ctypes.c_void_p(1))"}, allreduce2, `Horovod changes "the signals SigIgn"`},
+		"the log is silent":               {map[string]string{horovod: "GOOD\nimport logging\nlogging.disable(50)"}, allreduce2, `Horovod changes "logging"`},
+		"random numbers begin again":      {map[string]string{horovod: "GOOD\nimport random\nreduced = allreduce\ndef allreduce(t, op, **more):\n    random.seed(0)\n    return reduced(t, op, **more)"}, allreduce2, `Horovod changes "random"`},
+		"small averages are lost":         {map[string]string{horovod: "GOOD\nreduced = allreduce\nallreduce = lambda t, op, **more: torch.T([0.0 if op is Average and abs(v) < 1e-6 else v for v in reduced(t, op, **more)])"}, allreduce2, "rank 0: the average of [["},
+		"a broadcast changes its input":   {map[string]string{horovod: "GOOD\nsent = broadcast\ndef broadcast(t, root_rank, **more):\n    t[:] = sent(t, root_rank, **more)\n    return torch.T(t)"}, allreduce2, `Horovod changes "the input of collectives"`},
+		"a group loses its fifth tensor":  {map[string]string{horovod: "GOOD\ngroup = grouped_allreduce\ngrouped_allreduce = lambda all, op: group(all[:4], op) + all[4:]"}, allreduce2, "rank 0: together of float32 gave ["},
+		"each call keeps its tensor":      {map[string]string{horovod: "GOOD\nkept, reduced = [], allreduce\ndef allreduce(t, op, **more):\n    if len(t) > 1000: kept.append(b'x' * (20 << 20))\n    return reduced(t, op, **more)"}, allreduce2, "rank 0: its memory grows by 20 MiB"},
+		"other hosts can connect":         {map[string]string{horovod: "GOOD\nimport socket\nwaiting = socket.create_server(('0.0.0.0', 0))"}, allreduce2, "rank 0 waits for connections of other hosts with tcp 00000000:"},
 		"a failure ends with 0":           {map[string]string{horovod: "GOOD\nimport atexit\ndef init(process_sets=()): atexit.register(os._exit, 0)"}, allreduce2, "failed, and its process ended with 0"},
-		"an exception ends with 0":        {map[string]string{horovod: "GOOD\ndef init(process_sets=()): sys.excepthook = lambda *error: os._exit(0)"}, allreduce2, `Horovod changes "sys.excepthook" when it begins`},
+		"an exception ends with 0":        {map[string]string{horovod: "GOOD\ndef init(process_sets=()): sys.excepthook = lambda *error: os._exit(0)"}, allreduce2, `Horovod changes "sys.excepthook"`},
 		"a rank never ends":               {map[string]string{horovod: "GOOD\nimport atexit\natexit.register(lambda: time.sleep(3600))"}, allreduce2, "did not exit"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -187,6 +187,6 @@ sys.path.append("/x")
 print(since())
 `
 	out, err := newHost(t).Run(t.Context(), Command{Args: []string{"PYTHON", "-c", program}, Files: files("process.py")})
-	const want = "[]\n['random', 'textwrap.TextWrapper.wrap', 'textwrap.dedent', 'the environment variable GPUS', 'the handler of signal 10', 'the mask of new files', 'the order of imports']\n"
+	const want = "[]\n['random', 'textwrap.TextWrapper.wrap', 'textwrap.dedent', 'the environment variable GPUS', 'the environment variable GPUS of C', 'the handler of signal 10', 'the mask of new files', 'the order of imports', 'the signals SigIgn']\n"
 	check.That(t, err == nil && out.Output == want, "%q, %v", out.Output, err)
 }

@@ -116,7 +116,7 @@ func (p played) ringLines(task ring, rank int) []string {
 	size, values := len(task), task.values()
 	large := task.largeResults()
 	r := ringReport{
-		Case: ringCase, Rank: rank, Size: size, Place: []int{rank, size, 0, 1}, Large: large[:], Extremes: slices.Clone(summed[size]),
+		Case: ringCase, Rank: rank, Size: size, Place: []int{rank, size, 0, 1}, Large: large[:], Extremes: slices.Clone(summed[size]), Averages: averaged,
 		Allreduce: sumOf(values), Allgather: slices.Concat(values...), Broadcast: values[task[0].Root],
 		More: task.more(rank), Refused: mismatches, Pace: 1.5, Stalled: true,
 	}

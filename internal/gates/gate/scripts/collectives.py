@@ -11,6 +11,7 @@ import importlib
 import math
 import os
 import re
+import resource
 import sys
 import tempfile
 import threading
@@ -20,11 +21,14 @@ import time
 # The process sets of this process, beside that of all ranks.
 sets = []
 
+# What a collective changed that it may not.
+touched = []
+
 # Where a rank sees itself: jobs choose its GPU and its data by these numbers.
 PLACE = ("local_rank", "local_size", "cross_rank", "cross_size")
 
 
-def report(hvd, framework, part, changed=()):
+def report(hvd, framework, part, changed=list):
     import asked
 
     module, tensor, device = tensors(framework)
@@ -33,12 +37,13 @@ def report(hvd, framework, part, changed=()):
         with device:
             mine = tensor(values)
             results = [hvd.allreduce(mine, op=hvd.Sum), hvd.allgather(mine), hvd.broadcast(mine, root_rank=part["root"])]
+            unchanged("collectives", mine, values)
             return [result.numpy().tolist() for result in results]
 
-    def extremes():
+    def extremes(op):
         with device:
-            summed = hvd.allreduce(tensor([float(v) for v in part["extremes"]]), op=hvd.Sum)
-        return [repr(v) for v in summed.numpy().tolist()]
+            reduced = hvd.allreduce(tensor([float(v) for v in part["extremes"]]), op=op)
+        return [repr(v) for v in reduced.numpy().tolist()]
 
     first, step, count = part["large"]
     summed, gathered, sent = all_three([float(v) for v in part["values"]])
@@ -46,9 +51,15 @@ def report(hvd, framework, part, changed=()):
     settings = {"pace": max(pace(hvd, tensor, device, n) for n in (1, count)), "stalled": stalled(hvd, framework)} if part["settings"] else {}
     asked.report(
         case="collectives", rank=hvd.rank(), size=hvd.size(), place=[int(getattr(hvd, name)()) for name in PLACE], allreduce=summed, allgather=gathered, broadcast=sent,
-        extremes=extremes(), large=[hashlib.sha256(array.array("f", values).tobytes()).hexdigest() for values in large],
-        more=more(hvd, module, tensor, device, part), refused=refused(hvd, module, tensor, device), changed=list(changed), **settings,
+        extremes=extremes(hvd.Sum), averages=extremes(hvd.Average), large=[hashlib.sha256(array.array("f", values).tobytes()).hexdigest() for values in large],
+        more=more(hvd, module, tensor, device, part), refused=refused(hvd, module, tensor, device), changed=touched + changed(), **settings,
     )
+
+
+def unchanged(name, tensor, values):
+    """Note a collective that wrote over its input."""
+    if tensor.numpy().tolist() != values:
+        touched.append("the input of " + name)
 
 
 def more(hvd, module, tensor, device, part):
@@ -62,7 +73,10 @@ def more(hvd, module, tensor, device, part):
     def call(name, function, kind, count=None, /, **options):
         factor = 1 if name == "Product" else part["factors"].get(kind, 1)
         with device:
-            result = function(tensor([v * factor for v in part["small"][:count]], dtype=getattr(module, kind)), **options)
+            mine = tensor([v * factor for v in part["small"][:count]], dtype=getattr(module, kind))
+            values = mine.numpy().tolist()
+            result = function(mine, **options)
+        unchanged(name, mine, values)
         said["%s of %s" % (name, kind)] = (result[0] if isinstance(result, tuple) else result).numpy().tolist()
 
     with device:
@@ -80,6 +94,8 @@ def more(hvd, module, tensor, device, part):
         call("broadcast", hvd.broadcast, kind, root_rank=part["root"])
     if part["calls"]:
         said["calls of float32"] = [many(hvd, tensor, device, i, part["values"][i % len(part["values"])]) for i in range(part["calls"])]
+        said["together of float32"] = together(hvd, tensor, device, part["values"])
+        said["growth"] = [growth(hvd, tensor, device, part["large"][2], part["calls"] // 18)]
     call("Average", hvd.allreduce, "float64", op=hvd.Average)
     call("scaled Sum", hvd.allreduce, "float64", op=hvd.Sum, prescale_factor=0.5)
     for group in sets:
@@ -93,6 +109,36 @@ def many(hvd, tensor, device, i, value):
     """The sum of one of many calls."""
     with device:
         return hvd.allreduce(tensor([float(value + i)]), op=hvd.Sum, name="call.%d" % i).numpy().tolist()[0]
+
+
+# The number of tensors of a group: a model has more parameters than a test.
+GROUP = 40
+
+
+def together(hvd, tensor, device, values):
+    """The sums of a group, and of tensors that the ranks name in different orders where Horovod has such calls."""
+    with device:
+        group = [tensor([values[i % len(values)] + i]) for i in range(GROUP)]
+        sums = [summed.numpy().tolist()[0] for summed in hvd.grouped_allreduce(group, op=hvd.Sum)]
+    if not hasattr(hvd, "allreduce_async"):
+        return sums
+    order = range(GROUP) if hvd.rank() == 0 else reversed(range(GROUP))
+    handles = {i: hvd.allreduce_async(group[i], op=hvd.Sum, name="other.%d" % i) for i in order}
+    return sums + [hvd.synchronize(handles[i]).numpy().tolist()[0] for i in range(GROUP)]
+
+
+def growth(hvd, tensor, device, count, calls):
+    """The MiB by which allreduces of a tensor make this process larger, after as many others."""
+    with device:
+        mine = tensor([1.0] * count)
+    sizes = []
+    for _ in range(2):
+        for _ in range(calls):
+            with device:
+                hvd.allreduce(mine, op=hvd.Sum, name="memory")
+        with open("/proc/self/statm") as pages:
+            sizes.append(int(pages.read().split()[1]) * resource.getpagesize() / 2**20)
+    return sizes[1] - sizes[0]
 
 
 def refused(hvd, module, tensor, device):
@@ -187,5 +233,5 @@ if __name__ == "__main__":
         module.init(process_sets=sets)
     else:
         module.init()
-    report(module, sys.argv[1].rsplit(".", 1)[1], asked.part, differences())
+    report(module, sys.argv[1].rsplit(".", 1)[1], asked.part, differences)
     asked.end()

@@ -1,5 +1,7 @@
 """What a program shares with the modules that it imports: a module that changes it changes the program."""
 import ctypes
+import gc
+import logging
 import os
 import random
 import resource
@@ -31,6 +33,28 @@ def package(made):
     return made.partition(".")[0]
 
 
+# MPI puts variables of its own into the environment of C, and handles crashes.
+OF_MPI = ("OMPI_", "OPAL_", "PMIX_", "PRTE_", "PMI_", "MPI", "HYDRA_", "UCX_")
+
+
+def environment():
+    """The variables that C and the programs started by this process see. Python keeps a copy of its own."""
+    variables = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
+    found, i = {}, 0
+    while variables[i]:
+        name, _, value = os.fsdecode(variables[i]).partition("=")
+        if not name.startswith(OF_MPI):
+            found["the environment variable %s of C" % name] = value
+        i += 1
+    return found
+
+
+def signals():
+    """The signals that the kernel blocks, ignores or gives to a handler, also one of C."""
+    with open("/proc/self/status") as status:
+        return {"the signals %s" % line[:6]: line[7:].strip() for line in status if line.startswith(("SigBlk", "SigIgn", "SigCgt"))}
+
+
 def settings():
     """The settings of this process, and the state of its random numbers, by name."""
     mask = os.umask(0)
@@ -38,15 +62,22 @@ def settings():
     found = {
         "the processors of its process": os.sched_getaffinity(0), "the working directory": os.getcwd(), "the mask of new files": mask,
         "how numbers are rounded": ctypes.CDLL("libm.so.6").fegetround(), "random": random.getstate(),
+        "logging": logging.root.manager.disable, "the garbage collector": gc.isenabled(), "the switches between threads": sys.getswitchinterval(),
+        "the priority of its process": os.getpriority(os.PRIO_PROCESS, 0), "the hook for exceptions": id(sys.excepthook),
         "the order of imports": [*map(id, sys.meta_path), *map(id, sys.path_hooks), *sys.path],
     }
+    found.update(environment(), **signals())
     found.update({"the environment variable " + name: value for name, value in os.environ.items()})
     found.update({"the handler of signal %d" % n: signal.getsignal(n) for n in signal.valid_signals()})
     found.update({"the limit " + name: resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")})
     if "numpy" in sys.modules:
         found["numpy.random"] = repr(sys.modules["numpy"].random.get_state(legacy=False)["state"])
     if "torch" in sys.modules and hasattr(sys.modules["torch"], "get_rng_state"):
-        found["torch.random"] = bytes(sys.modules["torch"].get_rng_state().tolist())
+        torch = sys.modules["torch"]
+        found.update({
+            "torch.random": bytes(torch.get_rng_state().tolist()), "the threads of torch": torch.get_num_threads(),
+            "the default type of torch": torch.get_default_dtype(), "the gradients of torch": torch.is_grad_enabled(),
+        })
     return found
 
 
@@ -59,6 +90,9 @@ def differences(module):
 
     def since():
         now, have = settings(), functions()
+        with open("/proc/self/maps") as maps:
+            if "/libmpi" in maps.read():
+                was["the signals SigCgt"] = now["the signals SigCgt"]
         return sorted([name for name in {**was, **now} if was.get(name) != now.get(name)] +
                       [name for name, value in have.items() if had.get(name, value) is not value and package(value) == package(module)])
 
