@@ -180,16 +180,27 @@ func unexpected(c *cli.Context, wanted int) error {
 func usageError(c *cli.Context, err error, _ bool) error {
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
-		return helped(c, diag.Errorf(diag.Usage, "%s: %w", c.Command.HelpName, err).WithHint("%s", formHint(c, err.Error())))
+		text := longFlag.ReplaceAllString(err.Error(), "$1 --$2")
+		return helped(c, diag.Errorf(diag.Usage, "%s: %s", c.Command.HelpName, text).WithHint("%s", formHint(c, err.Error())))
 	}
-	e := diag.Errorf(diag.Usage, "%s has no flag %s%s", c.Command.HelpName, strings.Repeat("-", min(len(name), 2)), name)
-	known := flagNames(c.Command.Flags)
-	if takesNames(c.Command) && len(c.Command.Subcommands) > 0 && diag.Nearest(name, known) == "" {
+	flag := strings.Repeat("-", min(len(name), 2)) + name
+	e := diag.Errorf(diag.Usage, "%s has no flag %s", c.Command.HelpName, flag)
+	var known []string
+	for _, long := range flagNames(c.Command.Flags) {
+		if len(long) > 1 {
+			known = append(known, "--"+long)
+		}
+	}
+	if takesNames(c.Command) && len(c.Command.Subcommands) > 0 && diag.Nearest(flag, known) == "" {
 		kind, _, _ := strings.Cut(strings.Trim(c.Command.ArgsUsage, "[]"), " ")
-		return e.WithHint("an axis needs a name before it: %s %s --%s", c.Command.HelpName, strings.Trim(kind, "[]"), name)
+		return e.WithHint("an axis needs a name before it: %s %s %s", c.Command.HelpName, strings.Trim(kind, "[]"), flag)
 	}
-	return e.WithHint("%s", diag.DidYouMean(name, known))
+	return e.WithHint("%s", diag.DidYouMean(flag, known))
 }
+
+// longFlag matches a flag of several letters in the messages of the parser, which writes
+// it with one dash.
+var longFlag = regexp.MustCompile(`(flag|argument:) -([a-z][a-z-]+)`)
 
 // refusedFlag matches the name of a flag in the messages of the parser.
 var refusedFlag = regexp.MustCompile(`(?:flag|argument:|for) -?([a-z-]+)(?::|$)`)

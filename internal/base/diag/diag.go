@@ -228,11 +228,13 @@ func walk(err error, visit func(*Error)) {
 }
 
 // Nearest returns the known word closest to word, or "" if none is close enough to be
-// meant.
+// meant. The dashes of a flag make no two words alike.
 func Nearest(word string, known []string) string {
-	best, bound := "", min(len(word)/3+2, len(word)) // one letter is near to every other
+	letters := func(word string) string { return strings.ToLower(strings.TrimLeft(word, "-")) }
+	of := letters(word)
+	best, bound := "", min(len(of)/3+2, len(of)) // one letter is near to every other
 	for _, k := range known {
-		if d := smetrics.WagnerFischer(strings.ToLower(word), strings.ToLower(k), 1, 1, 1); d < bound {
+		if d := smetrics.WagnerFischer(of, letters(k), 1, 1, 1); d < bound {
 			best, bound = k, d
 		}
 	}

@@ -39,8 +39,11 @@ func TestPosition(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	known := []string{"rocm", "tensorflow", "python"}
-	for word, want := range map[string]string{"rcom": "rocm", "tensorfow": "tensorflow", "ROCM": "rocm", "zzzzzzzz": ""} {
+	known := []string{"rocm", "tensorflow", "python", "--jobs", "-o"}
+	for word, want := range map[string]string{
+		"rcom": "rocm", "tensorfow": "tensorflow", "ROCM": "rocm", "zzzzzzzz": "",
+		"--jbos": "--jobs", "jobs": "--jobs", "-q": "", "--xy": "",
+	} {
 		if got := diag.Nearest(word, known); got != want {
 			t.Errorf("%q: got %q, want %q", word, got, want)
 		}
