@@ -1,6 +1,7 @@
 package version
 
 import (
+	"slices"
 	"strings"
 
 	"builder/internal/base/diag"
@@ -17,6 +18,9 @@ func advise(err *diag.Error, part string, known []string) error {
 	}
 	if Is(part) || elf.Architecture(part) != "" || elf.IsArchitecture(part) {
 		return err.WithHint("%s", list)
+	}
+	if slices.ContainsFunc(known, Is) {
+		known = append(known, Latest)
 	}
 	return err.WithHint("%s", diag.DidYouMean(part, known))
 }
