@@ -36,6 +36,7 @@ func ParseExpectations(words []string) ([]Expectation, error) {
 		name, value, named := strings.Cut(word, "=")
 		if !named && len(all) > 0 && word != "" {
 			last := &all[len(all)-1]
+			errs = append(errs, checkValue(last.Name, word))
 			last.Values = append(last.Values, canonical(last.Name, word))
 			continue
 		}
@@ -44,14 +45,26 @@ func ParseExpectations(words []string) ([]Expectation, error) {
 			errs = append(errs, diag.Errorf(diag.Usage, "%q is not an expectation such as arch=gfx90a", word))
 		case !slices.Contains(Names(), name):
 			errs = append(errs, diag.Errorf(diag.Usage, "unknown fact %q", name).WithHint("%s", diag.DidYouMean(name, Names())))
-		case slices.Contains([]string{"rocm", "cuda", "sycl", "glibc"}, name) && !release.MatchString(value):
-			errs = append(errs, diag.Errorf(diag.Usage, "%s=%s: %q is not a version such as 5.7", name, value, value))
 		case slices.ContainsFunc(all, func(e Expectation) bool { return e.Name == name }):
 			errs = append(errs, diag.Errorf(diag.Usage, "%s is expected twice", name).WithHint("%s=A,B means both", name))
+		default:
+			errs = append(errs, checkValue(name, value))
 		}
 		all = append(all, Expectation{name, []string{canonical(name, value)}})
 	}
 	return all, errors.Join(errs...)
+}
+
+// checkValue rejects a value that the fact never has: no file would meet it.
+func checkValue(name, value string) error {
+	if slices.Contains([]string{"rocm", "cuda", "sycl", "glibc"}, name) && !release.MatchString(value) {
+		return diag.Errorf(diag.Usage, "%s=%s: %q is not a version such as 5.7", name, value, value)
+	}
+	known := words(name)
+	if len(known) == 0 || slices.Contains(known, canonical(name, value)) {
+		return nil
+	}
+	return diag.Errorf(diag.Usage, "%s=%s: unknown value %q", name, value, value).WithHint("%s", diag.DidYouMean(value, known))
 }
 
 var release = regexp.MustCompile(`^(none|\d+(\.\d+)*)$`)

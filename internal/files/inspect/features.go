@@ -189,6 +189,20 @@ var clues = map[string][][]clue{
 	},
 }
 
+// words lists the values of a fact that is a word, and nothing for other facts.
+func words(name string) []string {
+	var values []string
+	for _, c := range slices.Concat(clues[name]...) {
+		if c.value != "" && c.value != Unknown && !slices.Contains(values, c.value) {
+			values = append(values, c.value)
+		}
+	}
+	if len(values) > 0 {
+		values = append(values, None)
+	}
+	return values
+}
+
 const mpiLib = `^lib(?:mpi|mpicxx|mpi_cxx|mpifort|mpich)\.so\.?`
 
 func isRCCL(l seenLibrary) bool {
