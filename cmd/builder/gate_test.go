@@ -1,12 +1,37 @@
 package main
 
 import (
+	"bytes"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"builder/internal/base/diag"
 	"builder/test/kit/check"
+	"builder/test/kit/elftest"
+	"builder/test/kit/must"
 )
+
+// A library is not judged as a wheel. A damaged one is refused for its damage.
+func TestGateOnLibraries(t *testing.T) {
+	t.Setenv("BUILDER_HOME", t.TempDir())
+	library := filepath.Join(t.TempDir(), "lib.so")
+	for content, want := range map[string]string{
+		string((&elftest.Library{}).Bytes()): "gate wheel-format: not-measured: a library has no form of a wheel to judge\nhint: leave it out of --only",
+		"\x7fELF":                            "gate promise: not-measured: its contents are unreadable: reading lib.so: not an ELF file",
+	} {
+		must.Succeed(t, os.WriteFile(library, []byte(content), 0o600))
+		args := []string{"builder", "gate", library}
+		if len(content) > 4 {
+			args = append(args, "--only", "wheel-format")
+		}
+		var stderr bytes.Buffer
+		code := Main(args, io.Discard, &stderr)
+		check.That(t, code == int(diag.Gate) && strings.Contains(stderr.String(), want), "exit %d: %s", code, &stderr)
+	}
+}
 
 func TestArranged(t *testing.T) {
 	tool := wired([]string{"builder"}, io.Discard, io.Discard)

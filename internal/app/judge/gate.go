@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"builder/internal/app/build"
@@ -152,7 +153,7 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	switch {
 	case s.Doubted:
 		newer = append(newer, gate.Doubted(s.Promise))
-	case s.Promise == "" && len(b.options.Expect)+len(b.options.Only) == 0:
+	case s.Promise == "" && len(b.options.Expect)+len(b.options.Only) == 0 && !names(newer, s.Fault):
 		newer = append(newer, gate.Unpromised(s.Fault))
 	}
 	shown := newer
@@ -175,6 +176,13 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 		return done, err
 	}
 	return done, b.attachThere(ctx, s.Artifact, key)
+}
+
+// names reports whether the evidence of a verdict names the fault of a file.
+func names(verdicts []verdict.Verdict, fault error) bool {
+	return fault != nil && slices.ContainsFunc(verdicts, func(v verdict.Verdict) bool {
+		return strings.Contains(v.Evidence, fault.Error())
+	})
 }
 
 // loadAttestations reads the attestations of an artifact and decides from the signed entry whether
@@ -230,6 +238,8 @@ func (b *gateRun) askGates(ctx context.Context, s subject.Subject, gpus *device.
 		}
 		switch {
 		case !b.chosen(g, s):
+		case g.Name == "wheel-format" && s.Is.Kind == "library":
+			unasked = append(unasked, verdict.Verdict{Gate: g.Name, Evidence: "a library has no form of a wheel to judge", Remedy: "leave it out of --only: the facts of a library are judged with --expect"})
 		case g.Wants(s.Expect):
 			asked = append(asked, g)
 		default:

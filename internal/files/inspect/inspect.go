@@ -71,7 +71,7 @@ func File(ctx context.Context, file string) (Report, error) {
 	switch {
 	case elf.Is(f):
 		return library(ctx, path.Base(file), f)
-	case isZIP(f):
+	case isZIP(f), path.Ext(file) == ".whl": // the error about a damaged wheel says more
 		return wheelFile(ctx, file)
 	}
 	return Report{}, fmt.Errorf("%s is not a wheel or a shared library", file)

@@ -112,7 +112,7 @@ func (z layout) end() (span, error) {
 		if begin, err := z.read(0, 2); err != nil || string(begin) != "PK" {
 			return span{}, fmt.Errorf("it does not begin as a ZIP: the file of %d bytes is truncated, or not a wheel", z.size)
 		}
-		return span{}, fmt.Errorf("bytes follow the end record of the ZIP, and readers search it in different places, or the file of %d bytes is truncated, or not a wheel", z.size)
+		return span{}, fmt.Errorf("the end record of the ZIP is not at its end: bytes follow the end record, or the file of %d bytes is truncated, or not a wheel", z.size)
 	}
 	if u32(b[4:]) != 0 || u16(b[8:]) != u16(b[10:]) || u16(b[20:]) != 0 {
 		return span{}, errors.New("the end record of the ZIP names several disks or a missing comment")

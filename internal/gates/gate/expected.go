@@ -37,7 +37,7 @@ func Unpromised(err error) verdict.Verdict {
 	v.Remedy = "give the directory of its cell, name its entry.json with --entry, or state your expectation, such as --expect arch=gfx90a"
 	if err != nil {
 		v.Remedy = "the file is damaged, or not what its name says: copy or build it again"
-		v.Evidence = fmt.Sprintf("%s; its contents are unreadable: %v", v.Evidence, err)
+		v.Evidence = fmt.Sprintf("its contents are unreadable: %v", err)
 	}
 	return v
 }

@@ -63,6 +63,8 @@ func nativeFault(r io.ReaderAt, name wheel.Name) (native bool, problem string) {
 	switch {
 	case !ok || h.Machine == "cuda" || h.Machine == "amdgpu":
 		return false, ""
+	case h.Machine == "none":
+		return true, "is damaged: its ELF header names no machine"
 	case h.System != "":
 		return true, fmt.Sprintf("is for the system %s, not for Linux", h.System)
 	}

@@ -40,6 +40,7 @@ func TestLibrariesAreForTheTag(t *testing.T) {
 		{"cp311-cp311-linux_i686", header(18, 3), ""},
 		{"cp311-cp311-linux_aarch64", header(), "is for x86_64"},
 		{"cp311-cp311-linux_x86_64", header(18, 183), "is for aarch64"},
+		{"cp311-cp311-linux_x86_64", header(18, 0), "is damaged: its ELF header names no machine"},
 		{"cp311-cp311-linux_x86_64", header(7, 9), "is for the system ELFOSABI_FREEBSD"},
 		{"cp311-cp311-linux_x86_64", header(5, 2), "is for "},
 		{"cp311-cp311-linux_x86_64.linux_aarch64", header(), "the tag is cp311-cp311-linux_aarch64"},
