@@ -89,8 +89,9 @@ func Ask(ctx context.Context, path string) (*Environment, error) {
 	out, messages := &regular.Buffer{Max: maxOutput, Whole: true}, &regular.Buffer{Max: maxOutput, Whole: true}
 	cmd := exec.CommandContext(ctx, python, "-B", "-c", asking)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, messages, 5*time.Second
-	if err = cmd.Run(); err == nil {
-		err = json.Unmarshal(out.Bytes(), e)
+	if err = cmd.Run(); err == nil && json.Unmarshal(out.Bytes(), e) != nil {
+		return nil, diag.Errorf(diag.Usage, "%s is no Python: it does not answer as the interpreter does", python).
+			WithHint("name a Python interpreter or a virtual environment")
 	}
 	if err != nil {
 		lines := strings.Split(strings.TrimSpace(messages.String()), "\n")
