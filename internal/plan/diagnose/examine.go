@@ -40,7 +40,8 @@ func (e *Examiner) File(ctx context.Context, name string) (Report, error) {
 // name identifies it in the report. For a log that cannot be read to its end, Log returns
 // an error together with a report of the lines before.
 func (e *Examiner) Log(ctx context.Context, name string, r io.Reader) (Report, error) {
-	head := bufio.NewReaderSize(stoppable{ctx, r}, maxLine)
+	from := &stoppable{ctx: ctx, r: r}
+	head := bufio.NewReaderSize(from, maxLine)
 	if err := otherKind(head); err != nil {
 		return Report{File: name}, diag.At(diag.Pos{File: name}, "%w", err)
 	}
@@ -49,7 +50,12 @@ func (e *Examiner) Log(ctx context.Context, name string, r io.Reader) (Report, e
 	if err != nil {
 		err = diag.At(diag.Pos{File: name, Line: lines + 1}, "reading: %w", err)
 	}
-	return Report{name, lines, s.findings()}, err
+	found := s.findings()
+	if err == nil && len(found) == 0 && from.binary() {
+		err = diag.At(diag.Pos{File: name}, "no known failure, and no text: %d of %d bytes are NUL", from.nuls, from.size).
+			WithHint("name the log of a build or job; builder gate FILE describes a library or a wheel")
+	}
+	return Report{name, lines, found}, err
 }
 
 // otherKinds lists the first bytes of files that are no logs, and what to do with them.
@@ -74,18 +80,26 @@ func otherKind(r *bufio.Reader) error {
 	return nil
 }
 
-// stoppable is a reader that fails when its context ends.
+// stoppable is a reader that fails when its context ends. It counts the NULs of what it
+// read.
 type stoppable struct {
-	ctx context.Context
-	r   io.Reader
+	ctx        context.Context
+	r          io.Reader
+	size, nuls int
 }
 
-func (s stoppable) Read(p []byte) (int, error) {
+func (s *stoppable) Read(p []byte) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return s.r.Read(p)
+	n, err := s.r.Read(p)
+	s.size, s.nuls = s.size+n, s.nuls+bytes.Count(p[:n], []byte{0})
+	return n, err
 }
+
+// binary reports whether the bytes are no text. A log can hold single NULs, which programs
+// print; in other data at least one byte in a thousand is one.
+func (s *stoppable) binary() bool { return s.nuls*1000 > s.size }
 
 // Cause returns the first finding of a log if it is an error. It returns false if there
 // is none, or if the log cannot be read.

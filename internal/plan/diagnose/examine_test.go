@@ -40,6 +40,19 @@ func TestFileThatCannotBeExamined(t *testing.T) {
 	check.That(t, diag.CodeOf(err) == diag.Usage, "got %v", err)
 }
 
+// Data is no log. NULs in a log are no reason to refuse it: a program printed them, or the
+// log was truncated while a job wrote it.
+func TestDataIsNoLog(t *testing.T) {
+	e := builtIn(t)
+	nuls := strings.Repeat("\x00", 100)
+	_, err := e.Log(t.Context(), "x", strings.NewReader(nuls+"\n"))
+	check.That(t, diag.CodeOf(err) == diag.Usage && strings.Contains(err.Error(), "x: no known failure, and no text: 100 of 101 bytes are NUL"), "got %v", err)
+	found, err := e.Log(t.Context(), "x", strings.NewReader(nuls+"No space left on device\n"))
+	check.That(t, err == nil && len(found.Findings) == 1, "got %v, %v", found, err)
+	_, err = e.Log(t.Context(), "x", strings.NewReader("\x00"+strings.Repeat("a line of a log\n", 100)))
+	must.Succeed(t, err)
+}
+
 func TestLogRefuses(t *testing.T) {
 	e := builtIn(t)
 	cancelled, cancel := context.WithCancel(context.Background())
