@@ -24,10 +24,17 @@ func planCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 				of.Filter = ci.OpenAxes(of.Recipe, of.Filter, true)
 			}
 			p, err := plan.Explain(c.Context, in.plan(), of)
-			return printResult(c, out, p, p.Recipe != "", err, show.Plan)
+			err = printResult(c, out, p, p.Recipe != "", err, show.Plan)
+			if c.Bool("all") && len(p.Cells) > manyCells && !c.Bool("json") {
+				out.Note("%d cells: `builder matrix %s --format text` with the same flags prints a line for each", len(p.Cells), p.Recipe)
+			}
+			return err
 		}),
 	}
 }
+
+// manyCells is the number of cells beyond which nobody reads the plan of each.
+const manyCells = 50
 
 func planFlags() []cli.Flag {
 	return append(selectionFlags(),

@@ -166,6 +166,9 @@ func explainCells(ctx context.Context, s Setup, r Selection, cells []matrix.Cell
 	drafter, pins := lock.NewDrafter(r.Recipe, s.Catalogue.LockInputs()), lock.NewPins(f, asm.Revision)
 	var errs []error
 	for _, c := range cells {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		d, err := drafter.Draft(c)
 		if err != nil {
 			errs = append(errs, err)

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"builder/internal/evidence/signing"
@@ -33,4 +35,14 @@ func TestPlanKeys(t *testing.T) {
 		}
 	}
 	check.That(t, keys >= 5, "%d keys", keys)
+}
+
+// An interrupt ends a plan, which may have thousands of cells, and leaves nothing to print.
+func TestPlanIsInterrupted(t *testing.T) {
+	cat, err := catalogue.Load("", catalogue.Names{Gates: gate.Promises()})
+	must.Succeed(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	p, err := Explain(ctx, Setup{Catalogue: cat, Keys: signing.Keys{Home: t.TempDir()}}, Selection{Recipe: cat.Recipes[0], Filter: matrix.Filter{}})
+	check.That(t, errors.Is(err, context.Canceled) && p.Recipe == "", "%v, %v", p.Recipe, err)
 }
