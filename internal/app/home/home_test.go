@@ -71,3 +71,10 @@ func makeHome(t *testing.T, home string, mode os.FileMode, content bool, owner i
 	}
 	must.Succeed(t, err)
 }
+
+// The error names the directory of the user, not a probe in it.
+func TestFileCannotBeWritten(t *testing.T) {
+	err := home.AbsentFile("/proc/engine.tar")
+	check.That(t, diag.CodeOf(err) == diag.Usage && strings.HasPrefix(err.Error(), "--to: cannot write to /proc: "), "%v", err)
+	check.That(t, !strings.Contains(err.Error(), ".builder-"), "%v", err)
+}

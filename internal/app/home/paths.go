@@ -33,7 +33,10 @@ func AbsentFile(to string) error {
 	}
 	probe, err := os.CreateTemp(above, ".builder-*") // minutes of work come before the file
 	if err != nil {
-		return diag.Errorf(diag.Usage, "--to: %w", err).WithHint(elsewhere)
+		if problem, ok := errors.AsType[*fs.PathError](err); ok {
+			err = problem.Err // its path is that of the probe
+		}
+		return diag.Errorf(diag.Usage, "--to: cannot write to %s: %w", above, err).WithHint(elsewhere)
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,6 +26,10 @@ const registryTime = 5 * time.Second
 func Preflight(ctx context.Context, s Setup, entries []lock.Entry) error {
 	work := doctor.Work{Home: s.Keys.Home, Engine: engineState(ctx, s)}
 	var errs []error
+	network, _ := net.Interfaces() // what is unknown is no reason to refuse
+	if err := checkLoopback(network); err != nil {
+		errs = append(errs, err)
+	}
 	for _, lacks := range doctor.Cannot(ctx, host.This(), work) {
 		errs = append(errs, diag.Errorf(diag.NoEngine, "this host cannot do the work: %s: %s", lacks.Name, lacks.Found).
 			WithHint("%s; `builder doctor` runs all checks", lacks.Remedy))
@@ -33,6 +38,18 @@ func Preflight(ctx context.Context, s Setup, entries []lock.Entry) error {
 		errs = append(errs, checkImages(ctx, s, heldBy(s, work.Engine), imagesOf(entries)))
 	}
 	return errors.Join(errs...)
+}
+
+// checkLoopback returns an error if the loopback interface is down, as in a new network
+// namespace. No restart of the engine would help.
+func checkLoopback(all []net.Interface) error {
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback != 0 && i.Flags&net.FlagUp == 0 {
+			return diag.Errorf(diag.NoEngine, "this host cannot do the work: its loopback interface %s is down, and the engine's client listens on it", i.Name).
+				WithHint("ip link set %s up", i.Name)
+		}
+	}
+	return nil
 }
 
 // heldBy returns a function that reports whether an engine has an image. For an engine

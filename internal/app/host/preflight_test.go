@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,6 +22,18 @@ import (
 	"builder/pipelines"
 	"builder/test/kit/must"
 )
+
+func TestLoopbackIsUp(t *testing.T) {
+	up := net.Interface{Name: "lo", Flags: net.FlagLoopback | net.FlagUp}
+	down := net.Interface{Name: "lo", Flags: net.FlagLoopback}
+	for _, all := range [][]net.Interface{nil, {up}, {up, {Name: "eth0"}}} {
+		must.Succeed(t, checkLoopback(all))
+	}
+	err := checkLoopback([]net.Interface{{Name: "eth0"}, down})
+	if diag.CodeOf(err) != diag.NoEngine || diag.All(err)[0].Hint != "ip link set lo up" {
+		t.Errorf("a host without loopback: %v", err)
+	}
+}
 
 // A missing image must come from its registry. If the registry does not answer, the
 // error appears before anything is fetched and has the digest of the image.
