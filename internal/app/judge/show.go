@@ -60,7 +60,8 @@ func Show(ctx context.Context, keys signing.Keys, paths []string) (ShowReport, e
 	report := ShowReport{Schema: 1}
 	for _, a := range artifacts {
 		shown := Shown{Artifact: a}
-		if inspect.Takes(a.Path) || filepath.Ext(a.Path) == ".whl" {
+		readable := inspect.Takes(a.Path) || filepath.Ext(a.Path) == ".whl"
+		if readable {
 			shown.look(ctx)
 		}
 		if err := ctx.Err(); err != nil {
@@ -70,6 +71,9 @@ func Show(ctx context.Context, keys signing.Keys, paths []string) (ShowReport, e
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			shown.Doubt = "no statement about its origin lies beside it"
+			if !readable {
+				shown.Doubt += ", and it is neither a wheel nor a library"
+			}
 		case err != nil:
 			shown.Doubt = err.Error()
 		case bundle.Provenance == nil:
