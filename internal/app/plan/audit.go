@@ -28,6 +28,9 @@ func Audit(ctx context.Context, s Setup, rs []*recipe.Recipe, fetch bool) (map[s
 	reports := map[string]audit.Report{}
 	var errs []error
 	for _, r := range rs {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		cells, unfetched, err := auditCells(ctx, s, w, r, fetch)
 		if err != nil {
 			return nil, err

@@ -37,12 +37,16 @@ func TestPlanKeys(t *testing.T) {
 	check.That(t, keys >= 5, "%d keys", keys)
 }
 
-// An interrupt ends a plan, which may have thousands of cells, and leaves nothing to print.
+// An interrupt ends a plan and an audit, which may have hundreds of cells, and leaves
+// nothing to print.
 func TestPlanIsInterrupted(t *testing.T) {
 	cat, err := catalogue.Load("", catalogue.Names{Gates: gate.Promises()})
 	must.Succeed(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	p, err := Explain(ctx, Setup{Catalogue: cat, Keys: signing.Keys{Home: t.TempDir()}}, Selection{Recipe: cat.Recipes[0], Filter: matrix.Filter{}})
+	s := Setup{Catalogue: cat, Keys: signing.Keys{Home: t.TempDir()}}
+	p, err := Explain(ctx, s, Selection{Recipe: cat.Recipes[0], Filter: matrix.Filter{}})
 	check.That(t, errors.Is(err, context.Canceled) && p.Recipe == "", "%v, %v", p.Recipe, err)
+	reports, err := Audit(ctx, s, cat.Recipes, false)
+	check.That(t, errors.Is(err, context.Canceled) && reports == nil, "%v, %v", reports, err)
 }
