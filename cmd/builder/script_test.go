@@ -251,6 +251,7 @@ func passed(ts *testscript.TestScript, neg bool, args []string) {
 			Artifacts: []artifact.Artifact{wheel},
 			Verdicts:  []verdict.Verdict{{Gate: "import", Status: verdict.Pass, Evidence: "it imports"}},
 			Steps:     []run.Step{{Name: "build", Seconds: 465}},
+			Gates:     gate.Digest(),
 		}))
 		ts.Check(os.Remove(path))
 	}
@@ -306,7 +307,7 @@ func sealCell(path string, e lock.Entry, known *results.Results, sealer run.Seal
 	if err != nil {
 		return err
 	}
-	r := run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}
+	r := run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now(), Gates: gate.Digest()}
 	for _, g := range gate.Wanted(e.Expect, gate.Container) {
 		r.Verdicts = append(r.Verdicts, verdict.Verdict{Gate: g.Name, Status: verdict.Pass, Evidence: "seen"})
 	}
