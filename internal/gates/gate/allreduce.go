@@ -364,10 +364,16 @@ func (r ring) judge(end ranksEnd, more bool) verdict.Verdict {
 	return verdict.Judge(problems, []string{fmt.Sprintf("%d ranks started by %s, each with its own random values: allreduce, allgather and broadcast are right; each maps the wheel's extension", len(r), end.launch.by())})
 }
 
-// beyondHost returns the sockets that other hosts can reach, in the words of witness.py:
-// 0100007F is 127.0.0.1.
+// ofHost are the addresses 127.0.0.1 and ::1 in the words of witness.py.
+var ofHost = []string{"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+
+// beyondHost returns the sockets that other hosts can reach.
 func beyondHost(sockets []string) []string {
-	return slices.DeleteFunc(slices.Clone(sockets), func(s string) bool { return strings.Contains(s, " 0100007F:") })
+	return slices.DeleteFunc(slices.Clone(sockets), func(s string) bool {
+		_, address, _ := strings.Cut(s, " ")
+		address, _, _ = strings.Cut(address, ":")
+		return slices.Contains(ofHost, address)
+	})
 }
 
 // problems compares the report of a rank with the right results. Each text follows the
