@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"builder/internal/base/diag"
-	"builder/internal/base/shell"
 	"builder/internal/files/artifact"
 	"builder/internal/files/inspect"
 	"builder/internal/gates/gate"
@@ -132,7 +131,7 @@ func passedIn(path string) ([]string, error) {
 	}
 	if refused, err := os.ReadDir(filepath.Join(path, artifact.RejectedDir)); err == nil && len(refused) > 0 {
 		return nil, diag.Errorf(diag.Gate, "%s: a gate refused %s", path, refused[0].Name()).
-			WithHint("`%s` names the gate", shell.Line("builder", "gate", path))
+			WithHint("the report.html of its run and the logs of the cell (logs/gate-*.log) name the gate")
 	}
 	if ran, err := report.Read(filepath.Join(path, "run.json")); err == nil && len(ran.Cells) > 0 {
 		return nil, diag.Errorf(diag.Usage, "%s holds the results of a run, and a cell is needed", path).

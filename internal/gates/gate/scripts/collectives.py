@@ -118,7 +118,7 @@ GROUP = 40
 def together(hvd, tensor, device, values):
     """The sums of a group, and of tensors that the ranks name in different orders where Horovod has such calls."""
     with device:
-        group = [tensor([values[i % len(values)] + i]) for i in range(GROUP)]
+        group = [tensor([float(values[i % len(values)] + i)]) for i in range(GROUP)]
         sums = [summed.numpy().tolist()[0] for summed in hvd.grouped_allreduce(group, op=hvd.Sum)]
     if not hasattr(hvd, "allreduce_async"):
         return sums
