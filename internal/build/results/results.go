@@ -69,15 +69,12 @@ func (r *Results) Has(key string) bool {
 	return ok
 }
 
-// errOtherGates is the error for a result that the gates of this program have not judged.
-var errOtherGates = errors.New("gates of another release of builder judged it: the gates of this one have to run")
-
 // judged returns an error for a result that other gates judged.
 func judged(r run.Result) error {
 	if r.Gates == gate.Digest() || r.Gates == run.Published {
 		return nil
 	}
-	return errOtherGates
+	return errors.New("gates of another release of builder judged it: the gates of this one have to run")
 }
 
 // Known returns the result of the entry with this key, if the gates of this program judged

@@ -63,6 +63,9 @@ type ringPart struct {
 	Moved   []string `json:"moved"`
 	// Calls is the number of small allreduces with a name each, one after the other.
 	Calls int `json:"calls"`
+	// Together is the number of tensors of a group, and of allreduces at once: more than
+	// Horovod joins for a small model.
+	Together int `json:"together"`
 	// Settings are variables of Horovod. With some, a rank reports what they did.
 	Settings map[string]string `json:"settings"`
 }
@@ -125,7 +128,7 @@ func (s Subject) ring(ranks int) (r ring) {
 		if ranks == ranksOfLauncher {
 			part.Settings = settingsOfRanks
 		} else {
-			part.Calls = manyCalls
+			part.Calls, part.Together = manyCalls, groupOfRanks
 		}
 		for range 5 {
 			part.Values = append(part.Values, float64(1+random.IntN(1<<16))/8)
@@ -204,7 +207,7 @@ func (r ring) more(rank int) map[string][]float64 {
 	for call := range r[0].Calls {
 		results[callsCase] = append(results[callsCase], sum[call%len(sum)]+float64(call*len(r)))
 	}
-	for i := range groupOfRanks * min(1, r[0].Calls) {
+	for i := range r[0].Together {
 		results[togetherCase] = append(results[togetherCase], sum[i%len(sum)]+float64(i*len(r)))
 	}
 	for _, kind := range reducedTypes {
@@ -283,9 +286,7 @@ const (
 	growthCase   = "growth"
 )
 
-// groupOfRanks is the number of tensors at once, as in collectives.py: more than Horovod
-// joins for a small model.
-const groupOfRanks = 40
+const groupOfRanks = 40 // [ringPart.Together]
 
 // mostGrowth is the growth in MiB that the memory of frameworks explains. Sixty tensors of
 // [largeCount] elements have 23.

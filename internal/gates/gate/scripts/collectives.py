@@ -94,7 +94,7 @@ def more(hvd, module, tensor, device, part):
         call("broadcast", hvd.broadcast, kind, root_rank=part["root"])
     if part["calls"]:
         said["calls of float32"] = [many(hvd, tensor, device, i, part["values"][i % len(part["values"])]) for i in range(part["calls"])]
-        said["together of float32"] = together(hvd, tensor, device, part["values"])
+        said["together of float32"] = together(hvd, tensor, device, part["values"], part["together"])
         said["growth"] = [growth(hvd, tensor, device, part["large"][2], part["calls"] // 18)]
     call("Average", hvd.allreduce, "float64", op=hvd.Average)
     call("scaled Sum", hvd.allreduce, "float64", op=hvd.Sum, prescale_factor=0.5)
@@ -111,20 +111,16 @@ def many(hvd, tensor, device, i, value):
         return hvd.allreduce(tensor([float(value + i)]), op=hvd.Sum, name="call.%d" % i).numpy().tolist()[0]
 
 
-# The number of tensors of a group: a model has more parameters than a test.
-GROUP = 40
-
-
-def together(hvd, tensor, device, values):
+def together(hvd, tensor, device, values, count):
     """The sums of a group, and of tensors that the ranks name in different orders where Horovod has such calls."""
     with device:
-        group = [tensor([float(values[i % len(values)] + i)]) for i in range(GROUP)]
+        group = [tensor([float(values[i % len(values)] + i)]) for i in range(count)]
         sums = [summed.numpy().tolist()[0] for summed in hvd.grouped_allreduce(group, op=hvd.Sum)]
     if not hasattr(hvd, "allreduce_async"):
         return sums
-    order = range(GROUP) if hvd.rank() == 0 else reversed(range(GROUP))
+    order = range(count) if hvd.rank() == 0 else reversed(range(count))
     handles = {i: hvd.allreduce_async(group[i], op=hvd.Sum, name="other.%d" % i) for i in order}
-    return sums + [hvd.synchronize(handles[i]).numpy().tolist()[0] for i in range(GROUP)]
+    return sums + [hvd.synchronize(handles[i]).numpy().tolist()[0] for i in range(count)]
 
 
 def growth(hvd, tensor, device, count, calls):
