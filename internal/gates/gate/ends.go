@@ -52,9 +52,16 @@ func (e ranksEnd) allowHooks(promised recipe.Expect) {
 	}
 	for _, r := range e.Ranks {
 		if r != nil {
-			r.Patched = slices.DeleteFunc(r.Patched, func(file string) bool { return path.Base(file) == "libc.so.6" })
+			r.Patched = slices.DeleteFunc(r.Patched, isLibc)
 		}
 	}
+}
+
+// isLibc reports whether the file is glibc's C library, which has been named libc.so.6 since
+// 2.34 and libc-VERSION.so before.
+func isLibc(file string) bool {
+	name := path.Base(file)
+	return name == "libc.so.6" || strings.HasPrefix(name, "libc-2.") && strings.HasSuffix(name, ".so")
 }
 
 // ended reports whether a process came to its end and exited with 0.
