@@ -38,7 +38,7 @@ func TestMatrixGolden(t *testing.T) {
 		points, err := ci.Points(cat, cells)
 		must.Succeed(t, err)
 		pairs := ci.Pairs(points, cat.Patches[r.Name])
-		few := ci.Condense(points, cat.Patches[r.Name])
+		few := ci.Condense(points, cat.Patches[r.Name], nil)
 		c := condensed{Recipe: r.Name, Cells: len(cells), Values: map[string]string{}}
 		for _, p := range pairs {
 			c.Values[p.Axis] = strings.TrimSpace(c.Values[p.Axis] + " " + p.Value)

@@ -14,6 +14,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
 	"builder/internal/plan/catalogue"
+	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
 	versions "builder/internal/plan/version"
@@ -41,6 +42,19 @@ func selectionFlags() []cli.Flag {
 	return append([]cli.Flag{recipesFlag(), jsonFlag()}, sourceFlags()...)
 }
 
+// unprovenFlag chooses what no recorded build has proven.
+func unprovenFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "unproven", Usage: "choose a few cells that hold the values, of axes without a flag too, that no recorded cell of today's inputs holds"}
+}
+
+// readUnproven opens the axes without a flag if --unproven is given.
+func readUnproven(c *cli.Context, of plan.Selection) plan.Selection {
+	if of.Unproven = c.Bool("unproven"); of.Unproven {
+		of.Filter = ci.OpenAxes(of.Recipe, of.Filter, true)
+	}
+	return of
+}
+
 // outFlag names the output directory of a run.
 func outFlag(usage string) cli.Flag {
 	return &cli.StringFlag{Name: "out", Aliases: []string{"o"}, EnvVars: []string{"BUILDER_OUT"}, Value: "out", Usage: usage}
@@ -48,6 +62,7 @@ func outFlag(usage string) cli.Flag {
 
 func runFlags() []cli.Flag {
 	return append(slices.Concat(engineFlags(), fromFlags(), signFlags()),
+		unprovenFlag(),
 		outFlag("write results below `DIR`"),
 		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, EnvVars: []string{"BUILDER_JOBS"}, Value: 1, Usage: "build `N` cells at a time"},
 		&cli.DurationFlag{Name: "step-limit", EnvVars: []string{"BUILDER_STEP_LIMIT"}, Value: 12 * time.Hour, Usage: "stop a step that takes longer than `TIME`; 0: never"},

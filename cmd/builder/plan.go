@@ -20,7 +20,7 @@ func planCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 			if err != nil {
 				return err
 			}
-			if c.Bool("all") {
+			if of = readUnproven(c, of); c.Bool("all") {
 				of.Filter = ci.OpenAxes(of.Recipe, of.Filter, true)
 			}
 			p, err := plan.Explain(c.Context, in.plan(), of)
@@ -39,6 +39,7 @@ const manyCells = 50
 func planFlags() []cli.Flag {
 	return append(selectionFlags(),
 		allFlag("select every value of the axes without a flag"),
+		unprovenFlag(),
 		keyFlag(), // another key does not count results that this one signed
 	)
 }

@@ -27,7 +27,7 @@ func runCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comma
 		Action:      unknownRecipe(cat, err),
 		Subcommands: recipeCommands(cat, err, append(selectionFlags(), runFlags()...), func(c *cli.Context, of plan.Selection) error {
 			in, err := readInvocation(c, cat, out)
-			r, err2 := readRun(c, of)
+			r, err2 := readRun(c, readUnproven(c, of))
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}

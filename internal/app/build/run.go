@@ -56,9 +56,13 @@ func Run(ctx context.Context, s Setup, r RunRequest) (report.Run, error) {
 	if _, err := s.Catalogue.SiteDiagnoses(); err != nil {
 		return report.Run{}, err
 	}
-	drafts, err := assemble.Choose(s.Catalogue, r.Recipe, r.Filter) // before anything is written
+	drafts, err := plan.Drafts(ctx, s.Setup.Setup, r.Selection) // before anything is written
 	if err != nil {
 		return report.Run{}, err
+	}
+	if len(drafts) == 0 {
+		s.Keys.Note("no value of %s is unproven: the record has cells of today's inputs with each", r.Recipe.Name)
+		return report.Run{}, nil
 	}
 	w, err := s.Open(ctx)
 	if err != nil {

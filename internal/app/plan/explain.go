@@ -118,23 +118,28 @@ func Explain(ctx context.Context, s Setup, r Selection) (Plan, error) {
 		return Plan{}, err
 	}
 	p.Excluded = append([]matrix.Exclusion{}, left...)
+	if r.Unproven {
+		if cells, err = unproven(ctx, s, r, cells); err != nil {
+			return Plan{}, err
+		}
+	}
 	planned, err := explainCells(ctx, s, r, cells)
 	if err != nil {
 		return Plan{}, err
 	}
 	p.Cells = append(p.Cells, planned...)
-	return p, refusal(ctx, s, r)
+	return p, refusal(ctx, s, r, cells)
 }
 
 // refusal returns the error with which run would end before it builds anything: the lock
 // lacks a pin and --locked or --offline forbids resolving it, or no locked cell reads a
 // source of --set.
-func refusal(ctx context.Context, s Setup, of Selection) error {
+func refusal(ctx context.Context, s Setup, of Selection, cells []matrix.Cell) error {
 	asm := s.Sources.Assembler(s.Catalogue, s.Keys.Home)
 	if asm.Forbids == "" && len(s.Sources.Overrides) == 0 {
 		return nil
 	}
-	drafts, err := assemble.Choose(s.Catalogue, of.Recipe, of.Filter)
+	drafts, err := assemble.Draft(s.Catalogue, of.Recipe, cells)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,9 @@ type Selection struct {
 	Recipe *recipe.Recipe
 	Filter matrix.Filter
 	By     []Through // selectors of the recipe that chose values of the filter
+	// Unproven leaves few cells, which hold the values of the others that no proven cell of
+	// today's inputs holds.
+	Unproven bool
 }
 
 // Through is a selector with its value and the values of axes that it chose.

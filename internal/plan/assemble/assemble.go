@@ -27,6 +27,11 @@ func Choose(cat catalogue.Catalogue, r *recipe.Recipe, chosen matrix.Filter) ([]
 	if err != nil {
 		return nil, err
 	}
+	return Draft(cat, r, cells)
+}
+
+// Draft drafts cells of a recipe.
+func Draft(cat catalogue.Catalogue, r *recipe.Recipe, cells []matrix.Cell) ([]lock.Draft, error) {
 	var drafts []lock.Draft
 	var errs []error
 	drafter := lock.NewDrafter(r, cat.LockInputs())

@@ -19,9 +19,18 @@ type Point struct {
 }
 
 // Condense returns a few points of one recipe that together hold all [Pairs], sorted by
-// id.
-func Condense(points []Point, patches []patch.Patch) []Point {
+// id. It leaves out the pairs that points with a proven id hold already; proven is nil if
+// none is.
+func Condense(points []Point, patches []patch.Patch, proven map[string]bool) []Point {
+	if len(points) == 1 && !proven[points[0].ID] { // the cell of a recipe without axes has no pairs
+		return points
+	}
 	pairs := Pairs(points, patches)
+	for _, p := range points {
+		if proven[p.ID] {
+			pairs = slices.DeleteFunc(pairs, func(pair Pair) bool { return p.Facts[pair.Axis] == pair.Value })
+		}
+	}
 	points = ranked(points)
 	var few []Point
 	for _, i := range cover(holdings(points, pairs), len(pairs)) {

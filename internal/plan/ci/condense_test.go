@@ -81,7 +81,7 @@ func TestCondense(t *testing.T) {
 	}
 	diff := cmp.Diff(want, pairs)
 	must.Hold(t, diff == "", "(-want +got):\n%s", diff)
-	few := ci.Condense(points(cells), patches)
+	few := ci.Condense(points(cells), patches, nil)
 	ids := []string{
 		"stack-0.5-rocm6.0-gfx90a-on", "stack-0.7-rocm6.4-gfx90a-on", "stack-0.8-rocm6.1-gfx942-off",
 		"stack-0.9-rocm5.7-gfx90a-on", "stack-0.9-rocm6.3-gfx90a-on", "stack-0.9-rocm7.0-gfx90a-on",
@@ -90,7 +90,7 @@ func TestCondense(t *testing.T) {
 }
 
 func TestCondenseNothing(t *testing.T) {
-	few := ci.Condense(nil, nil)
+	few := ci.Condense(nil, nil, nil)
 	check.That(t, len(few) == 0, "%v", few)
 }
 
@@ -124,16 +124,22 @@ func anyMatrix(t *rapid.T) ([]ci.Point, []patch.Patch) {
 	return all, patches
 }
 
-// A condensed matrix holds every value of Pairs. Each of its cells is a cell of the
-// matrix, occurs once and is necessary.
+// A condensed matrix holds every value of Pairs that no proven cell holds. Each of its
+// cells is a cell of the matrix, occurs once and is necessary.
 func TestCondenseHoldsWhatIsWanted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, patches := anyMatrix(t)
 		if len(all) == 0 {
 			t.Skip("no cells")
 		}
-		few := ci.Condense(all, patches)
-		want := ci.Pairs(all, patches)
+		proven, done := map[string]bool{}, []ci.Point{}
+		for _, p := range all {
+			if rapid.IntRange(0, 9).Draw(t, p.ID+" is proven") == 0 {
+				proven[p.ID], done = true, append(done, p)
+			}
+		}
+		few := ci.Condense(all, patches, proven)
+		want := lacks(done, ci.Pairs(all, patches))
 		if lost := lacks(few, want); len(lost) > 0 {
 			t.Errorf("%v lack %v", idsOf(few), lost)
 		}
@@ -167,7 +173,7 @@ func lacks(few []ci.Point, want []ci.Pair) []ci.Pair {
 func TestCondenseDependsOnNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, patches := anyMatrix(t)
-		few := ci.Condense(all, patches)
+		few := ci.Condense(all, patches, nil)
 		if len(all) > 0 {
 			turned := *all[0].Recipe
 			turned.Compatible = rapid.Permutation(turned.Compatible).Draw(t, "rules in another order")
@@ -176,7 +182,7 @@ func TestCondenseDependsOnNoOrder(t *testing.T) {
 				all[i].Recipe = &turned
 			}
 		}
-		again := ci.Condense(rapid.Permutation(all).Draw(t, "cells in another order"), rapid.Permutation(patches).Draw(t, "patches in another order"))
+		again := ci.Condense(rapid.Permutation(all).Draw(t, "cells in another order"), rapid.Permutation(patches).Draw(t, "patches in another order"), nil)
 		if diff := cmp.Diff(idsOf(few), idsOf(again)); diff != "" {
 			t.Errorf("(-first +again):\n%s", diff)
 		}

@@ -33,7 +33,7 @@ func Jobs(cat catalogue.Catalogue, r MatrixRequest, note func(string, ...any)) (
 			note("no cell has %s %s: %s prints the reason", p.Axis, p.Value, cat.Commands(askWhy(of, r.Filter, p)))
 		}
 		if r.Condense {
-			if cells, err = condenseCells(cat, cells); err != nil {
+			if cells, err = CondenseCells(cat, cells, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -80,13 +80,13 @@ func OpenAxes(r *recipe.Recipe, filter matrix.Filter, all bool) matrix.Filter {
 	return opened
 }
 
-// condenseCells keeps a few representative cells of one recipe.
-func condenseCells(cat catalogue.Catalogue, cells []matrix.Cell) ([]matrix.Cell, error) {
+// CondenseCells keeps a few representative cells of one recipe, as [Condense] does.
+func CondenseCells(cat catalogue.Catalogue, cells []matrix.Cell, proven map[string]bool) ([]matrix.Cell, error) {
 	points, err := Points(cat, cells)
 	if err != nil {
 		return nil, err
 	}
-	few := Condense(points, cat.Patches[cells[0].Recipe.Name])
+	few := Condense(points, cat.Patches[cells[0].Recipe.Name], proven)
 	kept := make([]matrix.Cell, len(few))
 	for i, p := range few {
 		kept[i] = p.Cell
