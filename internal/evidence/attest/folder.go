@@ -65,15 +65,11 @@ func (b Bundle) Files() []artifact.Artifact {
 // and an unsigned file are problems and add nothing to the bundle. Read returns
 // [fs.ErrNotExist] if the folder is missing.
 func Read(a artifact.Artifact, trust signing.Trust) (Bundle, error) {
-	return readFolder(Dir(a.Path), a, trust)
-}
-
-func readFolder(folder string, a artifact.Artifact, trust signing.Trust) (Bundle, error) {
-	said, err := list(folder)
+	said, err := list(Dir(a.Path))
 	if err != nil {
 		return Bundle{}, err
 	}
-	return ReadSaid(a, said, trust)
+	return readSaid(a, said, trust)
 }
 
 // list returns the files of a folder, without temporary files of a writer.
@@ -101,8 +97,8 @@ func list(dir string) ([]artifact.Artifact, error) {
 	return said, nil
 }
 
-// ReadSaid is [Read] for files at any paths. The problems of trusted keys come first.
-func ReadSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
+// readSaid is [Read] for files at any paths. The problems of trusted keys come first.
+func readSaid(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	var b Bundle
 	var trusted, others []problem
 	left := int64(maxFolder)
@@ -156,10 +152,13 @@ func shown(name string) string {
 
 // read adds one statement about an artifact.
 func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trust) error {
-	data, err := readFile(&file, left)
+	data, err := regular.Read(file.Path, min(maxStatement, *left))
 	if err != nil {
 		return err
 	}
+	// Later copies must match the bytes read, so only checked bytes are passed on.
+	file.SHA256, file.Size = regular.Sum(data), int64(len(data))
+	*left -= file.Size
 	signed, err := trust.Open(data)
 	if err != nil {
 		return err
@@ -246,18 +245,6 @@ func (b *Bundle) add(s Statement, now time.Time) ([]verdict.Verdict, error) {
 	return nil, nil
 }
 
-// readFile reads a file of a folder and records the digest and size of the bytes read.
-// Later copies must match them, so only checked bytes are passed on.
-func readFile(file *artifact.Artifact, left *int64) ([]byte, error) {
-	data, err := regular.Read(file.Path, min(maxStatement, *left))
-	if err != nil {
-		return nil, err
-	}
-	file.SHA256, file.Size = regular.Sum(data), int64(len(data))
-	*left -= file.Size
-	return data, nil
-}
-
 // A Sealer signs statements about artifacts.
 type Sealer struct{ Key signing.Key }
 
@@ -280,8 +267,7 @@ func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	err = s.write(dir, "provenance"+suffix, artifacts, ProvenanceType, p)
-	if err != nil {
+	if err := s.write(dir, "provenance"+suffix, artifacts, ProvenanceType, p); err != nil {
 		return err
 	}
 	return s.write(dir, "sbom"+suffix, artifacts[:1], sbom.PredicateType, json.RawMessage(spdx))

@@ -71,11 +71,6 @@ func (r TestResult) contradiction() string {
 	return ""
 }
 
-// judges reports whether the gates judged by the promise of the entry with the given key.
-func (r TestResult) judges(key string) bool {
-	return slices.ContainsFunc(r.Configuration, func(m Material) bool { return m.Name == "entry" && m.Digest["sha256"] == key })
-}
-
 // Counted returns the rounds that count, the oldest first: those that judged by the entry
 // of the provenance. Of a round from before the end of the build only the refusals count.
 // It cannot have seen this build, but nobody may lose a refusal because a clock was wrong.
@@ -84,7 +79,8 @@ func (b Bundle) Counted() []TestResult {
 	var counted []TestResult
 	for _, r := range b.Rounds {
 		if p := b.Provenance; p != nil {
-			if !r.judges(p.Definition.Internal.Key) {
+			of := func(m Material) bool { return m.Name == "entry" && m.Digest["sha256"] == p.Definition.Internal.Key }
+			if !slices.ContainsFunc(r.Configuration, of) {
 				continue
 			}
 			if r.Finished.Before(p.Run.Metadata.Finished) {

@@ -62,13 +62,17 @@ func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []
 
 // VerifyBy is [Verify] with the statements in another folder.
 func VerifyBy(folder string, a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
-	b, err := readFolder(folder, a, trust)
+	said, err := list(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		remedy := foreign
 		if filepath.Base(filepath.Dir(a.Path)) == artifact.RejectedDir {
 			remedy = "gates refused this artifact, so nothing is signed: read report.html in the directory of its run"
 		}
-		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing, so the artifact has no statements"}, Remedy: remedy}}
+		return Bundle{}, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing, so the artifact has no statements"}, Remedy: remedy}}
+	}
+	var b Bundle
+	if err == nil {
+		b, err = readSaid(a, said, trust)
 	}
 	checks := b.origin(a, err)
 	if b.nothingCounts() {
@@ -95,7 +99,7 @@ func settled(checks []Check) []Check {
 // its folder. Without a policy the verdicts are not checked: a gate can judge an artifact
 // again that it refused before.
 func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
-	b, err := ReadSaid(a, said, trust)
+	b, err := readSaid(a, said, trust)
 	checks := b.origin(a, err)
 	if policy != "" {
 		checks = append(checks, b.checkGates(policy, trust.Now, err)...)
@@ -111,16 +115,6 @@ func (b Bundle) origin(a artifact.Artifact, err error) []Check {
 		checks = append(checks, b.checkProvenance(err))
 	}
 	return checks
-}
-
-// Announces returns the files of a cell according to the statements, with their signed
-// sizes.
-func (b Bundle) Announces() []artifact.Artifact {
-	var all []artifact.Artifact
-	for _, s := range b.Artifacts {
-		all = append(all, artifact.Artifact{Name: s.Name, SHA256: s.Digest["sha256"], Size: s.Annotations.Size})
-	}
-	return all
 }
 
 func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {

@@ -11,11 +11,7 @@ func PURL(kind, name, version string) string {
 	if kind == "pypi" {
 		name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	}
-	return "pkg:" + kind + "/" + name + "@" + escape(version)
-}
-
-// escape percent-encodes all characters except unreserved ones and colons, as the
-// specification requires.
-func escape(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(url.QueryEscape(text), "+", "%20"), "%3A", ":")
+	// The specification requires all characters to be percent-encoded except unreserved ones
+	// and colons.
+	return "pkg:" + kind + "/" + name + "@" + strings.NewReplacer("+", "%20", "%3A", ":").Replace(url.QueryEscape(version))
 }

@@ -18,6 +18,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"builder/internal/base/regular"
@@ -53,8 +54,9 @@ func Of(e lock.Entry, w *wheel.Wheel) ([]byte, error) {
 		Refs: []reference{{"PACKAGE-MANAGER", "purl", PURL("pypi", project, version)}},
 	})
 	for _, soname := range linked {
+		_, version, _ := strings.Cut(soname, ".so.") // 2 of libnccl.so.2
 		d.add(pkg{
-			Name: soname, Version: cmp.Or(abiOf(soname), noAssertion), Supplier: organization(supplierOf(soname)),
+			Name: soname, Version: cmp.Or(version, noAssertion), Supplier: organization(supplierOf(soname)),
 			Purpose: "LIBRARY", Comment: fromHost + "; the version is the one in its soname",
 		}, "lib-"+soname)
 		d.relate(wheelID, "DYNAMIC_LINK", "lib-"+soname)

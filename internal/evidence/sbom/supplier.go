@@ -69,12 +69,6 @@ func supplierOf(soname string) string {
 	return ""
 }
 
-// abiOf returns the version in a soname, such as 2 of libnccl.so.2, or "".
-func abiOf(soname string) string {
-	_, version, _ := strings.Cut(soname, ".so.")
-	return version
-}
-
 // Limits of reading licence files. More notices than these are left out.
 const (
 	maxLicense = 1 << 20 // bytes of a file

@@ -162,7 +162,3 @@ func ofActions(ctx context.Context, address, bearer string) (string, error) {
 	}
 	return answer.Value, nil
 }
-
-// Certified reports whether a certificate for the identity of a job replaces the key. The
-// identity is known only after it signed.
-func (k Key) Certified() bool { return k.services.CertificateProvider != nil }

@@ -41,7 +41,7 @@ func Sign(k Key, statement []byte) ([]byte, error) {
 	switch {
 	case err == nil:
 		return protojson.MarshalOptions{}.Marshal(b)
-	case k.Certified():
+	case k.services.CertificateProvider != nil: // a certificate for the identity of a job replaces the key
 		return nil, diag.Errorf(diag.Fetch, "signing without a key: %w", web.WithoutAddress(err)).
 			WithHint("try again, or sign with a key: leave out --keyless")
 	}

@@ -93,15 +93,14 @@ func admitted(offered []artifact.Artifact, key string, b attest.Bundle) ([]artif
 		return nil, fmt.Errorf("it was built from another entry: key %s, expected %s", made, key)
 	}
 	wheel := offered[0]
-	signed := b.Announces()
 	var errs []error
 	for i, f := range offered {
 		var err error
-		if offered[i].Size, err = signedSize(f, signed); err != nil {
+		if offered[i].Size, err = signedSize(f, b.Artifacts); err != nil {
 			errs = append(errs, diag.Errorf(diag.Gate, "%s: %w", wheel.Name, err))
 		}
 	}
-	for _, s := range signed {
+	for _, s := range b.Artifacts {
 		if !slices.ContainsFunc(offered, func(f artifact.Artifact) bool { return f.Name == s.Name }) {
 			errs = append(errs, diag.Errorf(diag.Publish, "%s: %s of the same cell is missing", wheel.Name, s.Name))
 		}
@@ -110,15 +109,17 @@ func admitted(offered []artifact.Artifact, key string, b attest.Bundle) ([]artif
 }
 
 // signedSize returns the size an offered file must have, in bytes.
-func signedSize(f artifact.Artifact, signed []artifact.Artifact) (int64, error) {
-	i := slices.IndexFunc(signed, func(s artifact.Artifact) bool { return s.Name == f.Name && s.SHA256 == f.SHA256 })
-	switch {
-	case i < 0:
+func signedSize(f artifact.Artifact, signed []attest.Subject) (int64, error) {
+	i := slices.IndexFunc(signed, func(s attest.Subject) bool { return s.Name == f.Name && s.Digest["sha256"] == f.SHA256 })
+	if i < 0 {
 		return 0, fmt.Errorf("the file %q beside it, with sha256 %s, is unsigned", f.Name, f.SHA256)
-	case signed[i].Size <= 0:
-		return 0, fmt.Errorf("%s: its statement has no size", f.Name)
-	case f.Size > 0 && signed[i].Size != f.Size:
-		return 0, fmt.Errorf("%s: the source lists %d bytes, the signed size is %d", f.Name, f.Size, signed[i].Size)
 	}
-	return signed[i].Size, nil
+	size := signed[i].Annotations.Size
+	switch {
+	case size <= 0:
+		return 0, fmt.Errorf("%s: its statement has no size", f.Name)
+	case f.Size > 0 && size != f.Size:
+		return 0, fmt.Errorf("%s: the source lists %d bytes, the signed size is %d", f.Name, f.Size, size)
+	}
+	return size, nil
 }
