@@ -28,9 +28,6 @@ import (
 	"builder/internal/publishing/subject"
 )
 
-// tolerance is the ratio of our speed to theirs below which more rounds are compared.
-const tolerance = 0.95
-
 // A DeviceRequest configures the gates on GPUs. Its setup lacks what the host decides.
 type DeviceRequest struct {
 	device.Setup
@@ -80,7 +77,7 @@ func (b *gateRun) prepareGPUs(ctx context.Context) error {
 	}
 	d := o.Setup
 	b.gpus = &d
-	d.Sweep, d.Rounds, d.Tolerance, d.Log = nccltests.Run, 3, tolerance, b.log
+	d.Sweep, d.Log = nccltests.Run, b.log
 	if o.Tests != "" {
 		path, err := b.tool(ctx, o.Tests)
 		if err != nil {

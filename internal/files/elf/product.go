@@ -1,7 +1,9 @@
 package elf
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -40,10 +42,5 @@ func Architecture(name string) string {
 
 // IsArchitecture reports whether a GPU of the table runs code for arch, such as gfx906.
 func IsArchitecture(arch string) bool {
-	for _, of := range products {
-		if of == arch {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(slices.Collect(maps.Values(products)), arch)
 }

@@ -112,7 +112,10 @@ func (e Expectation) Judge(r Report) (Answer, string) {
 	case "name":
 		return yes(slices.EqualFunc(e.Values, f.Values, func(a, b string) bool { return wheel.NormalName(a) == wheel.NormalName(b) })), evidence
 	case "version":
-		return yes(slices.ContainsFunc(f.Values, func(v string) bool { return v == e.Values[0] || publicPart(v) == e.Values[0] })), evidence
+		return yes(slices.ContainsFunc(f.Values, func(v string) bool {
+			public, _, _ := strings.Cut(v, "+")
+			return v == e.Values[0] || public == e.Values[0]
+		})), evidence
 	case "glibc":
 		return yes(elf.CompareVersions(f.Values[0], e.Values[0]) <= 0), evidence
 	case "python", "platform": // installing requires only one of several tags
@@ -145,11 +148,6 @@ func (e Expectation) stack(f Fact, evidence string) (Answer, string) {
 // and within 5.
 func within(version, release string) bool {
 	return version == release || strings.HasPrefix(version, release+".")
-}
-
-func publicPart(version string) string {
-	public, _, _ := strings.Cut(version, "+")
-	return public
 }
 
 func yes(b bool) Answer {

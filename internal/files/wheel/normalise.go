@@ -146,7 +146,7 @@ func newWriter(dst io.Writer, epoch time.Time) (writer, error) {
 	if err == nil {
 		err = os.Remove(spool.Name())
 	}
-	return writer{zip.NewWriter(dst), clamp(epoch), spool}, err
+	return writer{zip.NewWriter(dst), time.Unix(min(max(epoch.Unix(), firstTime), lastTime), 0).UTC(), spool}, err
 }
 
 // Constants of a member's header: the version of the format needed to unpack it, and
@@ -197,7 +197,9 @@ func (w writer) pack(name string, fill func(io.Writer) error) (*zip.FileHeader, 
 		Name: name, Method: zip.Deflate, Modified: w.epoch, ReaderVersion: unpackedBy,
 		CRC32: crc.Sum32(), CompressedSize64: uint64(packed), UncompressedSize64: uint64(plain),
 	}
-	h.ModifiedDate, h.ModifiedTime = dosTime(w.epoch)
+	t := w.epoch // in the format of the older fields, with a resolution of two seconds
+	h.ModifiedDate = uint16(t.Day() + int(t.Month())<<5 + (t.Year()-1980)<<9)
+	h.ModifiedTime = uint16(t.Second()/2 + t.Minute()<<5 + t.Hour()<<11)
 	h.Extra = binary.LittleEndian.AppendUint32([]byte{timeExtra & 0xff, timeExtra >> 8, 5, 0, 1}, uint32(w.epoch.Unix()))
 	if !isASCII(name) {
 		h.Flags |= flagUTF8
@@ -209,27 +211,13 @@ func (w writer) pack(name string, fill func(io.Writer) error) (*zip.FileHeader, 
 // would give other bytes.
 const level = 5
 
-// dosTime returns a time in the format of the older field, with a resolution of two
-// seconds.
-func dosTime(t time.Time) (date, clock uint16) {
-	return uint16(t.Day() + int(t.Month())<<5 + (t.Year()-1980)<<9), uint16(t.Second()/2 + t.Minute()<<5 + t.Hour()<<11)
-}
-
 func isASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r > '~' }) < 0
 }
 
-var (
-	firstTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
-	lastTime  = time.Unix(math.MaxUint32-1, 0).UTC() // last time of the extended field, rounded to the two seconds of the older one
+// The first time of the older field, and the last one of the extended field, rounded to the
+// two seconds of the older one, in seconds.
+const (
+	firstTime = 315532800
+	lastTime  = math.MaxUint32 - 1
 )
-
-func clamp(t time.Time) time.Time {
-	switch {
-	case t.Before(firstTime):
-		return firstTime
-	case t.After(lastTime):
-		return lastTime
-	}
-	return t.UTC()
-}

@@ -77,7 +77,7 @@ func TestNormaliseReplaces(t *testing.T) {
 }
 
 func TestNormaliseClampsTheTime(t *testing.T) {
-	for in, want := range map[int64]time.Time{0: firstTime, 1700000000: epoch, 1 << 40: lastTime} {
+	for in, want := range map[int64]time.Time{0: time.Unix(firstTime, 0).UTC(), 1700000000: epoch, 1 << 40: time.Unix(lastTime, 0).UTC()} {
 		data := normalised(t, openEntries(t, goodEntries()...), Options{Epoch: time.Unix(in, 0)})
 		r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 		must.Succeed(t, err)

@@ -26,11 +26,8 @@ func measure(dst io.Writer, f *zip.File) (recordLine, error) {
 }
 
 func lineOf(path string, sum []byte, size int64) recordLine {
-	return recordLine{path, hashText(sum), strconv.FormatInt(size, 10)}
+	return recordLine{path, "sha256=" + base64.RawURLEncoding.EncodeToString(sum), strconv.FormatInt(size, 10)}
 }
-
-// hashText returns a digest as RECORD writes it.
-func hashText(sum []byte) string { return "sha256=" + base64.RawURLEncoding.EncodeToString(sum) }
 
 type counter int64
 

@@ -10,6 +10,13 @@ import (
 	"builder/internal/plan/recipe"
 )
 
+// fewRounds is the first number of rounds of a comparison, and tolerance the ratio ours/theirs below
+// which a size is slow and more rounds are compared.
+const (
+	fewRounds = 3
+	tolerance = 0.95
+)
+
 // again is how many times more rounds are run if a size is too slow. At 1 MiB the
 // rounds of one library differ by a third (reduce_scatter of NCCL 2.28.9 and 2.29.7 on
 // two H200 with the protocol LL), so the median of three rounds depends on chance.
@@ -52,11 +59,11 @@ func checkBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict 
 			return *stopped
 		}
 		for _, s := range sizes {
-			if !d.slow(s) {
+			if !slow(s) {
 				continue
 			}
 			text := fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: ratio %.2f by the medians of %d rounds, below %.2f",
-				collective, SizeText(s.Bytes), s.BusBW, d.Baseline, s.Other, s.Ratio, rounds, d.Tolerance)
+				collective, SizeText(s.Bytes), s.BusBW, d.Baseline, s.Other, s.Ratio, rounds, tolerance)
 			undecided := fmt.Sprintf("%s, but slower in %d of %d rounds only", text, s.slower, rounds)
 			switch {
 			case s.slower >= rounds-1:
@@ -80,7 +87,7 @@ func checkBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict 
 // more rounds and judges all rounds together.
 func (d *Setup) compareTwice(ctx context.Context, collective string) (sizes []Size, rounds int, stopped *verdict.Verdict) {
 	var ours, theirs []nccltests.Measured
-	for _, more := range []int{d.Rounds, again * d.Rounds} {
+	for _, more := range []int{fewRounds, again * fewRounds} {
 		mine, other, stopped := d.duel(ctx, collective, more)
 		if stopped != nil {
 			return nil, 0, stopped
@@ -91,12 +98,11 @@ func (d *Setup) compareTwice(ctx context.Context, collective string) (sizes []Si
 			v := verdict.Unmeasured("%s: %v", collective, err)
 			return nil, 0, &v
 		}
-		if !slices.ContainsFunc(sizes, d.slow) {
+		if !slices.ContainsFunc(sizes, slow) {
 			break
 		}
 	}
 	return sizes, len(ours), nil
 }
 
-// slow reports whether the ratio at a size is below the tolerance.
-func (d *Setup) slow(s Size) bool { return s.Ratio < d.Tolerance }
+func slow(s Size) bool { return s.Ratio < tolerance }

@@ -38,8 +38,6 @@ type Setup struct {
 	Against, Baseline string
 	Transport         Transport
 	MaxBytes          int64
-	Rounds            int     // of a comparison
-	Tolerance         float64 // smallest accepted ratio ours/theirs
 	Env               map[string]string
 	Timeout           time.Duration // of one sweep
 	Log               io.Writer     // receives the output of the programs; may be nil

@@ -69,7 +69,7 @@ func subject(measured func(nccltests.Sweep) (nccltests.Measured, error), edit fu
 		Expect: recipe.Expect{Collectives: []string{"all_reduce"}, LibrarySays: "2.29.7+cuda13.0"},
 		Device: &device.Setup{
 			Sweep: b.Sweep, GPUs: 2, Programs: "/programs", Library: "/ours", Against: "/theirs", Baseline: "vendor",
-			MaxBytes: 8 << 20, Rounds: 3, Tolerance: 0.95, Timeout: time.Minute,
+			MaxBytes: 8 << 20, Timeout: time.Minute,
 			Host: gpu.Host{
 				GPUs:  []gpu.GPU{{Name: "NVIDIA H200", BusID: "0000:8d:00.0"}, {Name: "NVIDIA H200", BusID: "0000:95:00.0"}},
 				Links: [][]string{{"", "NV18"}, {"NV18", ""}},

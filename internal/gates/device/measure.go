@@ -30,7 +30,7 @@ func (d *Setup) Measure(ctx context.Context, collective string) ([]Size, error) 
 	if v, lacks := d.lacks(1); lacks {
 		return nil, refusal(v)
 	}
-	ours, theirs, stopped := d.duel(ctx, collective, d.Rounds)
+	ours, theirs, stopped := d.duel(ctx, collective, fewRounds)
 	if stopped != nil {
 		return nil, refusal(*stopped)
 	}

@@ -77,7 +77,8 @@ func checkTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verd
 		return judgeNetwork(w, log, strings.Join(on, ", "))
 	}
 	used := log.Transports()
-	if len(d.Launcher) > 0 && w.isNetwork() && used[nccllog.IB]+used[nccllog.GDRDMA]+used[nccllog.Socket] == 0 {
+	isNetwork := slices.Contains([]Transport{IB, GDRDMA, Socket}, w.Transport)
+	if len(d.Launcher) > 0 && isNetwork && used[nccllog.IB]+used[nccllog.GDRDMA]+used[nccllog.Socket] == 0 {
 		return verdict.Unmeasured("all ranks ran on %s, so no connection left it", strings.Join(on, ", ")).
 			Because("give the launcher more hosts (srun --nodes=2)")
 	}
@@ -114,10 +115,6 @@ func (d *Setup) Way() (Way, *verdict.Verdict) {
 	}
 	w.Env = env
 	return w, nil
-}
-
-func (w Way) isNetwork() bool {
-	return w.Transport == IB || w.Transport == GDRDMA || w.Transport == Socket
 }
 
 // JudgeLog judges the transport in the log of ranks on the host's first GPUs.

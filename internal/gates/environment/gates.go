@@ -45,8 +45,8 @@ func (e *Environment) Judge() []verdict.Verdict {
 	for _, g := range gates {
 		start, f := time.Now(), &findings{}
 		g.check(e, f)
-		v := verdict.Weigh(f.problems, f.unmeasured, f.seen).Because("%s", strings.Join(f.remedies, "; "))
-		if !v.FoundNothing() {
+		if len(f.problems)+len(f.unmeasured)+len(f.seen) > 0 {
+			v := verdict.Weigh(f.problems, f.unmeasured, f.seen).Because("%s", strings.Join(f.remedies, "; "))
 			v.Gate, v.Seconds = g.name, time.Since(start).Seconds()
 			verdicts = append(verdicts, v)
 		}

@@ -81,7 +81,7 @@ func Judge(problems, seen []string) Verdict {
 	case len(problems) > 0:
 		return Failed("%s", strings.Join(few(problems), "; "))
 	case len(seen) == 0:
-		return Unmeasured(nothing)
+		return Unmeasured("nothing to check")
 	}
 	return Passed("%s", strings.Join(seen, "; "))
 }
@@ -95,12 +95,6 @@ func Weigh(problems, blind, seen []string) Verdict {
 	}
 	return v
 }
-
-const nothing = "nothing to check"
-
-// FoundNothing reports whether the verdict is that of [Judge] without problems and
-// observations.
-func (v Verdict) FoundNothing() bool { return v.Status == NotMeasured && v.Evidence == nothing }
 
 // Bounds of the number of problems in the evidence and of the bytes of each. A file may
 // have a problem in every line, and all of them go to a terminal, a log and a report.
