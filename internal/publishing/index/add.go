@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -138,9 +137,12 @@ func conflict(name, have, want string) error {
 
 // clash returns an error for a file beside the wheel whose name another record has.
 func (p Publication) clash(r Record, all []Record) error {
-	for _, name := range slices.Sorted(maps.Keys(p.Beside)) {
-		if other, ok := claimed(all, r.Project, name); ok && !p.older(r, name) && other.SHA256 != p.Beside[name].SHA256 {
-			return conflict(name, other.SHA256, p.Beside[name].SHA256)
+	for _, other := range all {
+		for _, f := range other.Beside {
+			a, ours := p.Beside[f.Path]
+			if ours && other.Project == r.Project && !p.older(r, f.Path) && f.SHA256 != a.SHA256 {
+				return conflict(f.Path, f.SHA256, a.SHA256)
+			}
 		}
 	}
 	return nil
@@ -152,28 +154,18 @@ func (p Publication) older(r Record, name string) bool {
 	return r.Key != p.Record.Key || i >= 0 && r.Beside[i].SHA256 != p.Beside[name].SHA256
 }
 
-// problem returns an error for the first invalid name of the publication.
+// problem returns an error for a publication with an invalid name.
 func (p Publication) problem() error {
 	r := p.Record
-	fault := func(format string, args ...any) error {
-		return diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, fmt.Sprintf(format, args...))
-	}
-	switch {
-	case !project.MatchString(r.Project):
-		return fault("%q is not a normalised project name", r.Project)
-	case !base.MatchString(p.Wheel.Name) || !ends.MatchString(p.Wheel.Name):
-		return fault("%q is not the name of a wheel or an archive", p.Wheel.Name)
-	case !hexKey.MatchString(r.Key) || !hexKey.MatchString(p.Wheel.SHA256):
-		return fault("its key or digest is not a sha256")
-	case len(r.Channels) == 0:
-		return fault("it has no channel")
-	}
+	r.Filename, r.SHA256 = p.Wheel.Name, p.Wheel.SHA256
+	wrong := r.malformed() || !ends.MatchString(r.Filename) || len(r.Channels) == 0
 	for name := range p.Beside {
 		for part := range strings.SplitSeq(name, "/") {
-			if !base.MatchString(part) {
-				return fault("%q is not a file name", name)
-			}
+			wrong = wrong || !base.MatchString(part)
 		}
+	}
+	if wrong {
+		return diag.Errorf(diag.Publish, "publishing %s: a name, key or digest of it is malformed, or it has no channel", p.Wheel.Name)
 	}
 	return nil
 }
@@ -199,17 +191,6 @@ func (x *Index) writeFiles(r Record, p Publication) error {
 		}
 	}
 	return artifact.Put(p.Wheel, filepath.Join(folder, r.Filename)) // after all that can conflict
-}
-
-// claimed returns the file at a path, if a record of the project lists it.
-func claimed(all []Record, project, path string) (File, bool) {
-	for _, r := range all {
-		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == path })
-		if r.Project == project && i >= 0 {
-			return r.Beside[i], true
-		}
-	}
-	return File{}, false
 }
 
 // joined returns the entries of both maps. Those of newer count.

@@ -59,6 +59,12 @@ var (
 	ends    = regexp.MustCompile(`\.(whl|tar|tar\.(gz|xz|zst)|tgz|txz)$`)
 )
 
+// malformed reports whether a name, the key or the digest is not what it should be. They
+// become paths.
+func (r Record) malformed() bool {
+	return !project.MatchString(r.Project) || !base.MatchString(r.Filename) || !hexKey.MatchString(r.SHA256) || !hexKey.MatchString(r.Key)
+}
+
 // parse reads a record. It refuses a record with invalid names, and with a key other
 // than the given one.
 func parse(data []byte, key string) (Record, error) {
@@ -68,7 +74,7 @@ func parse(data []byte, key string) (Record, error) {
 	case err != nil:
 	case r.Schema != schema:
 		err = fmt.Errorf("schema %d, this builder reads %d", r.Schema, schema)
-	case !project.MatchString(r.Project) || !base.MatchString(r.Filename) || !hexKey.MatchString(r.SHA256) || !hexKey.MatchString(r.Key):
+	case r.malformed():
 		err = errors.New("a name, key or digest in it is malformed")
 	case key != "" && r.Key != key:
 		err = fmt.Errorf("it has the key %s", r.Key)

@@ -37,7 +37,7 @@ func Promote(ctx context.Context, at Catalogue, cell string, channel attest.Poli
 	if err != nil && diag.CodeOf(err) != diag.Gate {
 		failed := diag.Errorf(diag.Publish, "promoting %s: %w", r.Cell, err)
 		switch {
-		case errors.Is(err, ErrYanked):
+		case errors.Is(err, index.ErrYanked):
 			failed = failed.WithHint("`builder publish yank %s --at %s --undo` removes the mark", r.Cell, at)
 		case errors.Is(err, artifact.ErrChanged), errors.Is(err, regular.ErrLarger), errors.Is(err, fs.ErrNotExist):
 			failed = failed.WithHint("publish the cell again from the host that built it: `builder publish` replaces a damaged or missing file")

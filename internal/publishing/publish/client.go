@@ -39,7 +39,8 @@ func install(ctx context.Context, indexURL string, b Bundle) (by []string, err e
 	pip.WaitDelay = 5 * time.Second
 	out, err := pip.CombinedOutput()
 	if err != nil {
-		return nil, diag.Errorf(diag.Publish, "installing %s from %s with pip: %w: %s", b.Wheel.Name, indexURL, err, lastLine(string(out))).
+		said := strings.TrimSpace(string(out))
+		return nil, diag.Errorf(diag.Publish, "installing %s from %s with pip: %w: %s", b.Wheel.Name, indexURL, err, said[strings.LastIndex(said, "\n")+1:]).
 			WithHint("nothing was published; --no-check publishes without this check")
 	}
 	return []string{"pip"}, nil
@@ -85,10 +86,4 @@ func pipArgs(name wheel.Name) []string {
 		args = append(args, "--platform", p)
 	}
 	return args
-}
-
-// lastLine returns the last non-empty line.
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
 }

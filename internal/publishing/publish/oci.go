@@ -73,11 +73,11 @@ func refused(err error) error {
 	return err
 }
 
-// find returns the digest of the package with the given key, or [ErrNotPublished].
+// find returns the digest of the package with the given key, or [index.ErrNotPublished].
 func (r Registry) find(ctx context.Context, key string) (digest string, err error) {
 	digest, err = r.Resolve(ctx, keyTag(key))
 	if isMissing(err) {
-		return "", ErrNotPublished
+		return "", index.ErrNotPublished
 	}
 	return digest, err
 }
@@ -87,7 +87,7 @@ func (r Registry) find(ctx context.Context, key string) (digest string, err erro
 // builder publishes the same bytes.
 func (r Registry) published(ctx context.Context, key string) (digest string, said []oci.File, err error) {
 	digest, err = r.find(ctx, key)
-	if errors.Is(err, ErrNotPublished) {
+	if errors.Is(err, index.ErrNotPublished) {
 		return "", nil, nil
 	}
 	if err == nil {

@@ -119,7 +119,7 @@ func TestCatalogues(t *testing.T) {
 				check.Same(t, cell, want, found)
 			}
 			_, err := place.Bring(t.Context(), bundle(t, "3.0").Entry.Key(), t.TempDir(), anything)
-			check.That(t, errors.Is(err, ErrNotPublished), "%v", err)
+			check.That(t, errors.Is(err, index.ErrNotPublished), "%v", err)
 			_, err = place.Find(t.Context(), "tool-1.1")
 			check.That(t, diag.CodeOf(err) == diag.Usage, "%v", err)
 

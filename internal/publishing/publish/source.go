@@ -16,7 +16,7 @@ import (
 // A Source is a place with published cells.
 type Source interface {
 	// Bring copies the publication of a key to dir, in the layout of a run, and returns
-	// the path of the wheel. It returns [ErrNotPublished] if the place has none. It
+	// the path of the wheel. It returns [index.ErrNotPublished] if the place has none. It
 	// copies the statements about the wheel first, then the files admitted by vet.
 	// [Load] decides whether to trust the result.
 	Bring(ctx context.Context, key, dir string, vet index.Vet) (wheel string, err error)
@@ -29,12 +29,6 @@ type Index interface {
 	// List returns the records of the index, unverified.
 	List(ctx context.Context) ([]index.Record, error)
 }
-
-// Errors of every source.
-var (
-	ErrYanked       = index.ErrYanked
-	ErrNotPublished = index.ErrNotPublished
-)
 
 var (
 	_ Index  = index.Remote{}

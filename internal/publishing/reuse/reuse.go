@@ -18,6 +18,7 @@ import (
 	"builder/internal/files/artifact"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
+	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/report"
 )
@@ -47,7 +48,7 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 	var first error
 	for _, place := range f.Places {
 		err := f.take(ctx, place, e)
-		if errors.Is(err, publish.ErrNotPublished) {
+		if errors.Is(err, index.ErrNotPublished) {
 			continue
 		}
 		if err != nil {
@@ -70,7 +71,7 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 // remedy returns the next step after a place of --from did not give the cell.
 func remedy(err error) string {
 	switch {
-	case errors.Is(err, publish.ErrYanked):
+	case errors.Is(err, index.ErrYanked):
 		return "a build from the same inputs is the same wheel: change an input, such as the version or a patch, or ask its publisher"
 	case strings.Contains(err.Error(), signing.ErrStranger.Error()): // a check states it as text
 		return "to trust the signatures of another host, give its public key with --trust FILE; omit --from-only to build it"
@@ -94,14 +95,9 @@ func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
 	if err != nil {
 		return err
 	}
-	return f.Keep(e, resultOf(b))
-}
-
-// resultOf returns a verified bundle as a result of this host.
-func resultOf(b publish.Bundle) run.Result {
 	r := run.Result{Artifacts: append([]artifact.Artifact{b.Wheel}, b.Beside...), Verdicts: b.Verdicts, Gates: run.Published}
 	for _, d := range b.Said {
 		r.Attestations = append(r.Attestations, d.Artifact)
 	}
-	return r
+	return f.Keep(e, r)
 }
