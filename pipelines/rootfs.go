@@ -3,8 +3,10 @@ package pipelines
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"dagger.io/dagger"
 
 	"builder/internal/base/diag"
+	shellwords "builder/internal/base/shell"
 	"builder/internal/build/run"
 )
 
@@ -76,4 +79,59 @@ func (c *cell) unpack(ctx context.Context, container *dagger.Container, dir stri
 		return fmt.Errorf("unpacking the file system: %w: %s", err, first)
 	}
 	return nil
+}
+
+// writeChrootScripts writes the scripts build and shell beside the file system of a job.
+func writeChrootScripts(job run.Job) error {
+	env := buildEnv(job.Entry)
+	for name := range env {
+		if !shellwords.Name(name) { // the entry may be untrusted
+			return diag.Errorf(diag.Drift, "%s: env: %q is not the name of a variable", job.Entry.ID, name)
+		}
+	}
+	build := chrooted + "sh -euc " + shellwords.Quote("cd /build/src\n"+job.Entry.Script)
+	shell := `"TERM=${TERM:-dumb}" ` + chrooted + `sh -c ` + shellwords.Quote(anyShell)
+	return errors.Join(
+		os.WriteFile(filepath.Join(job.Dir, "build"), []byte(chrootScript("Runs the build step in rootfs/: the same commands in the same environment.", env, build)), 0o755),
+		os.WriteFile(filepath.Join(job.Dir, "shell"), []byte(chrootScript("Opens a shell in rootfs/, in the environment of the build step.", env, shell)), 0o755),
+	)
+}
+
+// anyShell opens the best shell of an image, in the source directory if it exists.
+const anyShell = "cd /build/src 2>/dev/null || cd /; if command -v bash >/dev/null; then exec bash --norc -i; fi; exec sh -i"
+
+// chrooted is the start of a command in the file system: root without capabilities.
+const chrooted = "chroot . setpriv --bounding-set -all --inh-caps -all --no-new-privs "
+
+// chrootScript returns a script to run a command in the file system beside it. The
+// command runs as root without a network, the host's devices or the host's kernel
+// settings. The script's mounts and processes end with it.
+func chrootScript(about string, env map[string]string, command string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `#!/bin/sh
+# %s
+# It needs root, and nothing of builder.
+set -eu
+cd "$(dirname "$0")/rootfs"
+exec unshare --mount --net --pid --ipc --uts --fork --kill-child --propagation private sh -euc '
+  ip link set lo up 2>/dev/null || true
+  mount -t proc proc proc
+  for name in sys sysrq-trigger irq bus; do
+    if [ -e proc/$name ]; then mount --bind proc/$name proc/$name; mount -o remount,ro,bind proc/$name; fi
+  done
+  mount -t tmpfs -o mode=755 dev dev
+  for name in null zero full random urandom tty; do : >dev/$name; mount --bind /dev/$name dev/$name; done
+  mkdir dev/pts dev/shm
+  mount --bind /dev/pts dev/pts
+  mount -t tmpfs -o mode=1777 shm dev/shm
+  ln -s pts/ptmx dev/ptmx
+  ln -s /proc/self/fd dev/fd
+  for name in 0:stdin 1:stdout 2:stderr; do ln -s /proc/self/fd/"${name%%:*}" dev/"${name#*:}"; done
+  exec env -i "$@"' sh \
+`, about)
+	for _, key := range slices.Sorted(maps.Keys(env)) {
+		fmt.Fprintf(&b, "  %s=%s \\\n", shellwords.Word(key), shellwords.Quote(env[key]))
+	}
+	fmt.Fprintf(&b, "  %s\n", command)
+	return b.String()
 }
