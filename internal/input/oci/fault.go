@@ -20,7 +20,6 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
-	"builder/internal/base/web"
 )
 
 // ErrAbsent means that a registry answers and does not have the image, tag or digest.
@@ -128,20 +127,12 @@ func (r *Repository) hint(err error, again string) string {
 		return "your login at " + host + " lacks this permission: ask the owner of the repository"
 	case refused && response.StatusCode == http.StatusNotFound:
 		return host + " does not create repositories on push: create this one first, or correct its name"
-	case refused && response.StatusCode == http.StatusRequestEntityTooLarge:
-		return "a file is larger than the limit of " + host + " or of a proxy before it: ask its owner to raise it"
 	case refused:
 		return "ask the owner of " + host
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return host + " uses plain HTTP: put TLS before it, or add --insecure to publish"
 	case isTLS(err):
 		return "this host does not trust the certificate of " + host + ": set SSL_CERT_FILE to the file with its authority"
-	case errors.Is(err, errChanged):
-		return "stop all writers of the file, and push again"
-	case errors.Is(err, web.ErrElsewhere):
-		return "an upload does not follow a redirect to another host: if that host is right, name it"
-	case errors.Is(err, web.ErrPlain):
-		return "ask the owner of " + host + " for addresses with TLS"
 	case errors.Is(err, errContent), errors.Is(err, content.ErrMismatchedDigest):
 		return "the registry, or a proxy before it, changes files: ask its owner"
 	case network:

@@ -80,12 +80,8 @@ func checkTag(tag string) error {
 // Referrers returns the documents about a package, sorted by digest. It reads each
 // document and checks that it names the package, because the registry's list is not
 // trusted. It skips other documents, such as those that another tool attached.
-func (r *Repository) Referrers(ctx context.Context, of string) ([]Manifest, error) {
-	all, err := r.referrers(ctx, of)
-	return all, r.fail(ctx, diag.Fetch, err, "listing the referrers of %s in %s", of, r)
-}
-
-func (r *Repository) referrers(ctx context.Context, of string) (all []Manifest, err error) {
+func (r *Repository) Referrers(ctx context.Context, of string) (all []Manifest, err error) {
+	defer func() { err = r.fail(ctx, diag.Fetch, err, "listing the referrers of %s in %s", of, r) }()
 	if err := CheckDigest(of); err != nil {
 		return nil, err
 	}

@@ -225,11 +225,8 @@ func (u *upload) unlisted(ctx context.Context) ([]ocispec.Descriptor, error) {
 // Tag sets a tag to a digest in the repository. If the tag names other content, Tag
 // leaves it unchanged and returns an error, unless move is set. Registries have no
 // compare-and-set: of two publishers at the same moment the later wins.
-func (r *Repository) Tag(ctx context.Context, digest, tag string, move bool) error {
-	return r.fail(ctx, diag.Publish, r.tag(ctx, digest, tag, move), "tagging %s as %q in %s", digest, tag, r)
-}
-
-func (r *Repository) tag(ctx context.Context, digest, tag string, move bool) error {
+func (r *Repository) Tag(ctx context.Context, digest, tag string, move bool) (err error) {
+	defer func() { err = r.fail(ctx, diag.Publish, err, "tagging %s as %q in %s", digest, tag, r) }()
 	if err := errors.Join(CheckDigest(digest), checkTag(tag)); err != nil {
 		return err
 	}
