@@ -18,15 +18,6 @@ type Expectation struct {
 	Values []string
 }
 
-// aliases maps alternative spellings to the value used in reports.
-var aliases = map[string]map[string]string{
-	"framework": {"pytorch": "torch", "tf": "tensorflow"},
-	"rdma":      {"absent": None, "off": None, "verbs": "linked", "dlopen": "dlopened"},
-	"gloo":      {"on": "built-in", "off": None},
-	"mpi":       {"off": None},
-	"nccl":      {"off": None},
-}
-
 // ParseExpectations reads words such as rocm=5.7 and arch=gfx90a. A word without a name
 // adds a value to the previous expectation. Each name may occur once.
 func ParseExpectations(words []string) ([]Expectation, error) {
@@ -75,9 +66,6 @@ func canonical(name, value string) string {
 	}
 	if arch := elf.Architecture(value); name == "arch" && arch != "" {
 		return arch
-	}
-	if same, ok := aliases[name][value]; ok {
-		return same
 	}
 	return value
 }
