@@ -80,7 +80,13 @@ func (c *cell) withCPython(ctx context.Context, ctr *dagger.Container, python *i
 	if python == nil {
 		return ctr, nil
 	}
-	archive, err := c.cpythonTar(ctx, *python)
+	jar, ok := c.Store.Path(python.Blob())
+	if !ok {
+		return nil, diag.Errorf(diag.Fetch, "%s is not in the store", python.Filename())
+	}
+	archive, err := c.archive(ctx, "cpython-"+shortDigest(python.SHA256+python.Folder), func(w io.Writer) error {
+		return cpython.Write(w, jar, python.Filename(), python.Folder, image.CPythonDir)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -92,17 +98,6 @@ func (c *cell) withCPython(ctx context.Context, ctr *dagger.Container, python *i
 		return nil, err
 	}
 	return ctr.WithoutMount(at), nil
-}
-
-// cpythonTar returns the path of the tar file of a CPython.
-func (c *cell) cpythonTar(ctx context.Context, python image.CPython) (string, error) {
-	jar, ok := c.Store.Path(python.Blob())
-	if !ok {
-		return "", diag.Errorf(diag.Fetch, "%s is not in the store", python.Filename())
-	}
-	return c.archive(ctx, "cpython-"+shortDigest(python.SHA256+python.Folder), func(w io.Writer) error {
-		return cpython.Write(w, jar, python.Filename(), python.Folder, image.CPythonDir)
-	})
 }
 
 // archive returns the path of a tar file in the scratch directory, which the next run uses

@@ -114,12 +114,6 @@ func writeNew(path string, mode fs.FileMode, data []byte) error {
 // read or write and a key of another user, because its signatures would prove nothing.
 func ReadKey(path string) (Key, error) { return readKey(path, private) }
 
-// ReadPublicHalf returns the public half of a private key, for verifying only.
-func ReadPublicHalf(path string) (PublicKey, error) {
-	k, err := readKey(path, func(*os.File) error { return nil })
-	return k.public, err
-}
-
 func readKey(path string, check func(*os.File) error) (Key, error) {
 	f, err := regular.Open(path)
 	if err != nil {

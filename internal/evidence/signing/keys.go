@@ -148,10 +148,10 @@ func (k Keys) trusting(named []string) (Trust, error) {
 	}
 	// A public half alone does not count, because whoever writes to the home can put one of
 	// their own there.
-	own, err := ReadPublicHalf(filepath.Join(k.Home, homeKey))
+	own, err := readKey(filepath.Join(k.Home, homeKey), func(*os.File) error { return nil })
 	switch {
 	case err == nil:
-		t.Keys = append(t.Keys, own)
+		t.Keys = append(t.Keys, own.public)
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
 		errs = append(errs, err)
 	}
