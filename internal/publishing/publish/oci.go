@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/input/oci"
+	"builder/internal/plan/lock"
 	"builder/internal/publishing/index"
 )
 
@@ -189,3 +193,133 @@ func (r Registry) Find(ctx context.Context, cell string) (Published, error) {
 }
 
 func isMissing(err error) bool { return errors.Is(err, oci.ErrAbsent) }
+
+// Media types of files in a registry.
+const (
+	cellType   = "application/vnd.builder.cell.v1"
+	wheelType  = "application/vnd.builder.wheel.v1+zip"
+	treeType   = "application/vnd.builder.tree.v1"
+	besideType = "application/octet-stream"
+	bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+)
+
+// Annotations. Only the signed files count as evidence. cosign reads the names in
+// dev.sigstore.
+const (
+	cellNote    = "org.builder.cell"
+	keyNote     = "org.builder.key"
+	contentNote = "dev.sigstore.bundle.content"
+	saysNote    = "dev.sigstore.bundle.predicateType"
+)
+
+// ociPackage returns the bundle as a package for a registry.
+func (b Bundle) ociPackage() oci.Package {
+	p := oci.Package{
+		ArtifactType: cellType,
+		Files:        []oci.File{fileOf(b.Wheel, wheelType)},
+		Annotations:  map[string]string{cellNote: b.Entry.ID, keyNote: b.Entry.Key()},
+		Referrers:    referrersOf(b.Said),
+	}
+	if b.isTree() {
+		p.Files[0].MediaType = treeType
+	}
+	for _, a := range b.Beside {
+		p.Files = append(p.Files, fileOf(a, besideType))
+	}
+	return p
+}
+
+// referrersOf returns statements as referrers of their package.
+func referrersOf(said []attest.Document) (all []oci.Referrer) {
+	for _, d := range said {
+		all = append(all, oci.Referrer{
+			ArtifactType: bundleType, File: fileOf(d.Artifact, bundleType),
+			Annotations: map[string]string{contentNote: "dsse-envelope", saysNote: d.PredicateType},
+		})
+	}
+	return all
+}
+
+func fileOf(a artifact.Artifact, mediaType string) oci.File {
+	return oci.File{Path: a.Path, Name: a.Name, MediaType: mediaType, SHA256: a.SHA256, Size: a.Size}
+}
+
+// maxTag is the maximum length of a tag, in bytes (distribution specification).
+const maxTag = 128
+
+// tagOf returns the tag for a name. Tags cannot contain a plus sign. A name longer than
+// a tag is truncated and ends in a digest of the whole name.
+func tagOf(name string) string {
+	tag := strings.ReplaceAll(name, "+", "_")
+	if len(tag) <= maxTag {
+		return tag
+	}
+	end := "-" + regular.Sum([]byte(name))[:16]
+	return tag[:maxTag-len(end)] + end
+}
+
+// channelTag returns the tag of a cell in a channel. It moves.
+func channelTag(cell, channel string) string { return tagOf(cell + "-" + channel) }
+
+func keyTag(key string) string { return "key-" + key }
+
+// A Digest is a publication in a registry, known by the digest of its manifest.
+type Digest struct {
+	Registry
+	digest string // sha256:HEX
+}
+
+// Digests describes the syntax of a digest.
+const Digests = "oci://HOST/REPOSITORY@sha256:DIGEST"
+
+// InRegistry reports whether a path of the user names a publication in a registry.
+func InRegistry(path string) bool { return strings.HasPrefix(path, oci.Scheme) }
+
+// OpenDigest parses the address of a publication. It contacts no registry.
+func OpenDigest(text string, insecure bool) (Digest, error) {
+	place, digest, _ := strings.Cut(text, "@")
+	if err := oci.CheckDigest(digest); err != nil {
+		return Digest{}, diag.Errorf(diag.Usage, "the address of a publication needs a digest: %w", err).
+			WithHint("write %s, as `builder publish` prints it; a tag can move", Digests)
+	}
+	r, err := openRegistry(place, insecure)
+	return Digest{r, digest}, err
+}
+
+// String returns the address as users write it.
+func (d Digest) String() string { return d.Registry.String() + "@" + d.digest }
+
+// Pull copies the publication to dir, in the layout of a run with its entry, and returns
+// the path of its wheel or archive. Only files listed in signed statements are copied. One
+// other file is an error, and then none is. Without a policy the verdicts are not checked.
+func (d Digest) Pull(ctx context.Context, dir string, trust signing.Trust, policy attest.Policy) (path string, err error) {
+	m, err := d.Manifest(ctx, d.digest)
+	if err != nil {
+		return "", err
+	}
+	var said attest.Bundle
+	key := m.Annotations[keyNote]
+	path, err = d.bring(ctx, m, key, dir, vet(key, trust, policy, &said))
+	if err != nil {
+		return "", err
+	}
+	return path, lock.WriteEntry(dir, said.Provenance.Definition.Internal.Entry)
+}
+
+// Attach adds the statements beside a pulled artifact to those in the registry. Statements
+// already there stay.
+func (d Digest) Attach(ctx context.Context, a artifact.Artifact, trust signing.Trust) error {
+	beside, err := attest.Read(a, trust)
+	if err != nil {
+		return err
+	}
+	there, err := d.said(ctx, d.digest)
+	if err != nil {
+		return refused(err)
+	}
+	missing := slices.DeleteFunc(beside.Documents, func(d attest.Document) bool { return has(there, d.Name) })
+	if len(missing) == 0 {
+		return nil
+	}
+	return d.Refer(ctx, d.digest, referrersOf(missing))
+}
