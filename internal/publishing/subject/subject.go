@@ -70,16 +70,7 @@ func (s *Subject) Vouch(signed string, expected bool) (note string) {
 }
 
 func find(path, entry string) ([]Subject, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, notFound(path, err)
-	}
-	wheels := []string{path}
-	if info.IsDir() {
-		if wheels, err = wheelsOf(path); err != nil {
-			return nil, err
-		}
-	}
+	wheels, err := wheelsOf(path, true)
 	var subjects []Subject
 	for _, wheel := range wheels {
 		s, err := read(wheel, entry)
@@ -88,7 +79,7 @@ func find(path, entry string) ([]Subject, error) {
 		}
 		subjects = append(subjects, s)
 	}
-	return subjects, nil
+	return subjects, err
 }
 
 // notFound returns the error of a path that cannot be read.
@@ -107,13 +98,16 @@ func Passed(paths []string) ([]string, error) {
 	var wheels []string
 	var errs []error
 	for _, path := range paths {
-		found, err := passedIn(path)
+		found, err := wheelsOf(path, false)
 		wheels, errs = append(wheels, found...), append(errs, err)
 	}
 	return wheels, errors.Join(errs...)
 }
 
-func passedIn(path string) ([]string, error) {
+// wheelsOf lists the artifacts that a path names: the file itself, or the wheels of a cell
+// that passed, or the archive in their place. Without one, refused admits those that a gate
+// refused.
+func wheelsOf(path string, refused bool) ([]string, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() {
 		return []string{path}, nil
@@ -126,11 +120,14 @@ func passedIn(path string) ([]string, error) {
 	if err != nil {
 		return nil, notFound(path, err)
 	}
-	if len(found) > 0 {
+	rejected, err := wheelsIn(filepath.Join(path, artifact.RejectedDir), tree)
+	switch {
+	case len(found) > 0:
 		return found, nil
-	}
-	if refused, err := os.ReadDir(filepath.Join(path, artifact.RejectedDir)); err == nil && len(refused) > 0 {
-		return nil, diag.Errorf(diag.Gate, "%s: a gate refused %s", path, refused[0].Name()).
+	case refused && (len(rejected) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)):
+		return rejected, err
+	case len(rejected) > 0:
+		return nil, diag.Errorf(diag.Gate, "%s: a gate refused %s", path, filepath.Base(rejected[0])).
 			WithHint("the report.html of its run and the logs of the cell (logs/gate-*.log) name the gate")
 	}
 	if ran, err := report.Read(filepath.Join(path, "run.json")); err == nil && len(ran.Cells) > 0 {
@@ -139,26 +136,6 @@ func passedIn(path string) ([]string, error) {
 	}
 	return nil, diag.Errorf(diag.Usage, "%s holds no %s that passed", path, cmp.Or(tree, "wheel")).
 		WithHint("give the directory of a cell, or a wheel")
-}
-
-// wheelsOf lists the wheels of a cell, or the archive in their place: those that
-// passed, or else those a gate refused.
-func wheelsOf(dir string) ([]string, error) {
-	if _, err := os.Stat(filepath.Join(dir, lock.EntryFile)); err != nil {
-		return nil, diag.Errorf(diag.Usage, "%s is not the directory of a cell: it holds no %s", dir, lock.EntryFile).
-			WithHint("give a directory that builder run wrote below --out, or a wheel")
-	}
-	tree := treeOf(dir)
-	for _, place := range []string{dir, filepath.Join(dir, artifact.RejectedDir)} {
-		wheels, err := wheelsIn(place, tree)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		if len(wheels) > 0 {
-			return wheels, nil
-		}
-	}
-	return nil, diag.Errorf(diag.Usage, "%s holds no %s", dir, cmp.Or(tree, "wheel")).WithHint("build the cell with builder run")
 }
 
 // treeOf returns the name of the archive the cell in dir makes in place of a wheel, or
