@@ -17,8 +17,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"io/fs"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -50,14 +48,9 @@ func script(name string) string {
 // wheels. It is part of every cell's key.
 func Revision() string {
 	h := sha256.New()
-	err := fs.WalkDir(scripts, ".", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			fmt.Fprintf(h, "%s\n%s\n", path, script(filepath.Base(path)))
-		}
-		return err
-	})
-	if err != nil {
-		panic(fmt.Sprintf("pipelines: walking the embedded scripts: %v", err))
+	all, _ := scripts.ReadDir("scripts") // embedded, so it can be read
+	for _, d := range all {
+		fmt.Fprintf(h, "scripts/%s\n%s\n", d.Name(), script(d.Name()))
 	}
 	io.WriteString(h, layout+guestOwner+sbom.Revision+wheel.Packing)
 	return hex.EncodeToString(h.Sum(nil))

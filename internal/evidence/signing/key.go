@@ -131,10 +131,7 @@ func readKey(path string, check func(*os.File) error) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	parsed, err := x509.ParsePKCS8PrivateKey(block)
-	if err != nil {
-		return Key{}, keyFault(path, "it is not a PKCS #8 key")
-	}
+	parsed, _ := x509.ParsePKCS8PrivateKey(block)
 	own, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok || own.Curve != elliptic.P256() {
 		return Key{}, keyFault(path, "it is not an ECDSA key on P-256")
@@ -182,10 +179,7 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	if err != nil {
 		return PublicKey{}, err
 	}
-	parsed, err := x509.ParsePKIXPublicKey(block)
-	if err != nil {
-		return PublicKey{}, keyFault(path, "it is not a PKIX public key")
-	}
+	parsed, _ := x509.ParsePKIXPublicKey(block)
 	key, ok := parsed.(*ecdsa.PublicKey)
 	if !ok || key.Curve != elliptic.P256() {
 		return PublicKey{}, keyFault(path, "it is not an ECDSA key on P-256")

@@ -138,7 +138,7 @@ func TestReadKeyRefuses(t *testing.T) {
 		"two":           {string(private) + string(private), "not one PEM block"},
 		"public":        {string(k.Public().PEM()), "it is a public key"},
 		"another curve": {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der})), "P-256"},
-		"damaged":       {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: []byte("x")})), "PKCS #8"},
+		"damaged":       {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: []byte("x")})), "P-256"},
 		"a last day":    {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der, Headers: map[string]string{"Not-After": "2027-11-21"}})), "it has a header, such as a last day, and keys have none"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,9 +40,6 @@ type resolved struct {
 }
 
 func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
-	if s.Box == nil {
-		return verdict.Unmeasured("no container to check")
-	}
 	absent := false
 	v := eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		f, err := elf.Read(r)

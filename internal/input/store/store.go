@@ -14,12 +14,16 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/base/retry"
 )
 
@@ -125,4 +129,87 @@ func (s *Store) Verify(b Blob) error {
 	err = diag.Errorf(diag.Fetch, "verifying %s: the file in the store is damaged: expected sha256 %s, got %s", b.Name, b.SHA256, found.SHA256).
 		WithHint("builder removed it; the next run fetches or builds it again, with the same --set if it came from there; if this repeats, check the disk")
 	return errors.Join(err, s.drop(b.SHA256))
+}
+
+// A Place is an address of a blob: an http, https or file URL, or a path. It may hold
+// credentials and prints without them.
+type Place string
+
+// String returns the place without user information and query.
+func (s Place) String() string { return Redact(string(s)) }
+
+var queryPattern = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?]*)\?[^\s"'#)]*`)
+
+// Redact removes user information and queries from the URLs in a text, because they may
+// hold tokens.
+func Redact(text string) string {
+	return queryPattern.ReplaceAllString(diag.Redact(text), "$1?…")
+}
+
+// local returns the path of a place on this host, or false for a place in the network.
+func (s Place) local() (string, bool, error) {
+	scheme, _, ok := strings.Cut(string(s), "://")
+	switch {
+	case !ok:
+		return string(s), true, nil
+	case scheme == "http" || scheme == "https":
+		return "", false, nil
+	case scheme != "file":
+		return "", false, fmt.Errorf("%q is not http, https or file", scheme)
+	}
+	u, err := url.Parse(string(s))
+	if err != nil || u.Path == "" || u.Host != "" && u.Host != "localhost" {
+		return "", false, fmt.Errorf("write a file URL as file:///path")
+	}
+	return u.Path, true, nil
+}
+
+var keyPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
+
+// PutResult stores a small document under a key. The write is atomic.
+func (s *Store) PutResult(key string, data []byte) error {
+	if !keyPattern.MatchString(key) {
+		return fmt.Errorf("storing the result: %q is not a key", key)
+	}
+	if err := atomicfile.Write(s.result(key), data); err != nil {
+		return fmt.Errorf("storing the result: %w", s.explain(err))
+	}
+	return nil
+}
+
+// DropResult removes the document under a key.
+func (s *Store) DropResult(key string) error {
+	if err := os.Remove(s.result(key)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Results lists the keys of all documents, sorted.
+func (s *Store) Results() []string {
+	entries, _ := os.ReadDir(filepath.Join(s.dir, results)) // Open made the folder
+	var keys []string
+	for _, e := range entries {
+		if key, ok := strings.CutSuffix(e.Name(), ".json"); ok && keyPattern.MatchString(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// maxResult bounds a document, in bytes. The document of a cell with many
+// gates is less than a hundredth of it.
+const maxResult = 16 << 20
+
+// Result returns the document under key.
+func (s *Store) Result(key string) ([]byte, bool) {
+	if !keyPattern.MatchString(key) {
+		return nil, false
+	}
+	data, err := regular.Read(s.result(key), maxResult)
+	return data, err == nil
+}
+
+func (s *Store) result(key string) string {
+	return filepath.Join(s.dir, results, key+".json")
 }

@@ -60,16 +60,12 @@ func (x *Index) rootPages(all []Record) error {
 	if err := putBytes(filepath.Join(x.dir, listFile), data); err != nil {
 		return err
 	}
-	return x.render(filepath.Join(x.dir, "index.html"), "page", newestFirst(all))
-}
-
-func newestFirst(all []Record) []listed {
-	var list []listed
+	var list []listed // the newest first
 	for _, r := range all {
 		list = append(list, listed{r, apart(r, all)})
 	}
 	slices.SortStableFunc(list, func(a, b listed) int { return b.Published.Compare(a.Published) })
-	return list
+	return x.render(filepath.Join(x.dir, "index.html"), "page", list)
 }
 
 // UploadTime returns the time of publication in the format of PEP 700. uv reads it from
