@@ -88,11 +88,9 @@ func describe(r io.ReaderAt) (known description, err error) {
 	if err := f.readNames(d); err != nil {
 		return known, err
 	}
-	required, err := d.required()
-	if err != nil {
+	if err := f.setFloors(d); err != nil {
 		return known, err
 	}
-	f.setFloors(required)
 	known.Texts = img.textSections()
 	return known, f.addSymbols(d.symbols)
 }
@@ -153,15 +151,27 @@ func (f *File) addSymbols(symbols []elf.Symbol) error {
 	return nil
 }
 
-func (f *File) setFloors(required []elf.DynamicVersionDep) {
+// setFloors reads the versions that the loader requires of other libraries, including those
+// without a symbol.
+func (f *File) setFloors(d *dynamic) error {
 	f.Floors = map[string]string{}
-	for _, v := range required {
-		if m := numbered.FindStringSubmatch(v.Dep); m != nil {
-			f.raise(m[1], m[2])
-		} else if v.Dep == "GLIBC_ABI_DT_RELR" {
-			f.raise("GLIBC", packedRelocations)
+	if d.sections[elf.SHT_GNU_VERNEED] == nil {
+		return nil
+	}
+	needed, err := d.file.DynamicVersionNeeds()
+	if err != nil {
+		return fmt.Errorf("reading the required versions: %w", err)
+	}
+	for _, library := range needed {
+		for _, v := range library.Needs {
+			if m := numbered.FindStringSubmatch(v.Dep); m != nil {
+				f.raise(m[1], m[2])
+			} else if v.Dep == "GLIBC_ABI_DT_RELR" {
+				f.raise("GLIBC", packedRelocations)
+			}
 		}
 	}
+	return nil
 }
 
 // packedRelocations is the first glibc that applies those of DT_RELR. The linker demands it

@@ -20,13 +20,17 @@ type Kept struct {
 
 // Survey lists all files, sorted by digest, followed by the partial downloads.
 func (s *Store) Survey() ([]Kept, error) {
-	digests, err := s.digests()
+	paths, err := filepath.Glob(filepath.Join(s.dir, contents, "??", "*"))
 	if err != nil {
 		return nil, err
 	}
 	var all []Kept
-	for _, digest := range digests {
-		if info, err := os.Lstat(s.place(digest)); err == nil { // else removed meanwhile
+	for _, path := range paths {
+		digest := filepath.Base(path)
+		if !digestPattern.MatchString(digest) || s.place(digest) != path {
+			continue // a foreign file
+		}
+		if info, err := os.Lstat(path); err == nil { // else removed meanwhile
 			all = append(all, Kept{digest, info.Size(), s.lastUse(digest, info), false})
 		}
 	}
@@ -36,19 +40,6 @@ func (s *Store) Survey() ([]Kept, error) {
 			all = append(all, Kept{e.Name(), info.Size(), info.ModTime(), true})
 		}
 	}
-	return all, err
-}
-
-// digests lists the digests of the blobs. It ignores foreign files in their folders.
-func (s *Store) digests() ([]string, error) {
-	paths, err := filepath.Glob(filepath.Join(s.dir, contents, "??", "*"))
-	var all []string
-	for _, path := range paths {
-		if name := filepath.Base(path); digestPattern.MatchString(name) && s.place(name) == path {
-			all = append(all, name)
-		}
-	}
-	slices.Sort(all)
 	return all, err
 }
 
