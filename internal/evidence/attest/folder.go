@@ -291,7 +291,7 @@ func (b Bundle) Attached() []Document {
 // Keep writes documents to the folder of an artifact.
 func Keep(a artifact.Artifact, documents []Document) error {
 	for _, d := range documents {
-		if err := writeFile(filepath.Join(Dir(a.Path), d.Name), d.content); err != nil {
+		if err := atomicfile.Write(filepath.Join(Dir(a.Path), d.Name), d.content); err != nil {
 			return err
 		}
 	}
@@ -307,7 +307,7 @@ func (s Sealer) write(dir, name string, about []artifact.Artifact, predicateType
 	if _, err := list(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // refuse what Read would refuse, such as a link
 		return err
 	}
-	return writeFile(filepath.Join(dir, name), signed)
+	return atomicfile.Write(filepath.Join(dir, name), signed)
 }
 
 // sign returns a signed statement with any predicate that encodes to JSON.
@@ -320,13 +320,6 @@ func (s Sealer) sign(about []artifact.Artifact, predicateType string, predicate 
 		return nil, fmt.Errorf("encoding the statement %s: %w", predicateType, err)
 	}
 	return signing.Sign(s.Key, data)
-}
-
-func writeFile(path string, data []byte) error {
-	if err := atomicfile.Write(path, data); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return nil
 }
 
 // SignAgain signs every statement about an artifact in place of the trusted keys that

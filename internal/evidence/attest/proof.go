@@ -19,7 +19,9 @@ func (b Bundle) Proof(sha256 string) (proven.Proof, error) {
 	}
 	definition := b.Provenance.Definition
 	c := proven.Proof{Recipe: definition.External.Recipe, Key: definition.Internal.Key, Wheel: sha256, Tests: proven.None}
-	onGPUs := verdictsOnGPUs(b.Verdicts())
+	// A host with GPUs lacks what the other gates need, so a whole round there says nothing
+	// about the GPUs.
+	onGPUs := slices.DeleteFunc(b.Verdicts(), func(v verdict.Verdict) bool { return !gate.UsesGPUs(v) })
 	c.GPUs = len(onGPUs) > 0 && !slices.ContainsFunc(onGPUs, func(v verdict.Verdict) bool { return v.Status != verdict.Pass })
 	for _, v := range b.Verdicts() {
 		if v.Status != verdict.Pass && v.Status != verdict.Waived {
@@ -58,17 +60,4 @@ func (b Bundle) NotAsked(a artifact.Artifact, run string) (missing []string) {
 		missing = append(missing, "GPUs: builder gate "+at+" --gpus all --attach")
 	}
 	return missing
-}
-
-// verdictsOnGPUs returns the verdicts of gates that need GPUs. A host with GPUs lacks
-// what the other gates need, so a whole round there says nothing about the GPUs.
-func verdictsOnGPUs(all []verdict.Verdict) (onGPUs []verdict.Verdict) {
-	for _, g := range gate.All() {
-		for _, v := range all {
-			if g.Name == v.Gate && g.Needs == gate.GPUs {
-				onGPUs = append(onGPUs, v)
-			}
-		}
-	}
-	return onGPUs
 }

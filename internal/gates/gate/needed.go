@@ -56,14 +56,14 @@ func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 		needs := cmp.Or(strings.Join(f.Needed, " "), "no library")
 		if slices.Contains(extensions, name) {
 			for _, pattern := range want.Needed {
-				if !anyMatch(pattern, f.Needed) {
+				if len(matching(pattern, f.Needed)) == 0 {
 					problems = append(problems, fmt.Sprintf("%s does not need %s; it needs %s", name, pattern, needs))
 				}
 			}
 			problems = append(problems, unpromisedNeeds(name, f, s.Expect, want.Needed)...)
 		}
 		for _, pattern := range want.Forbidden {
-			if anyMatch(pattern, f.Needed) {
+			if len(matching(pattern, f.Needed)) > 0 {
 				problems = append(problems, fmt.Sprintf("%s needs %s, which is forbidden", name, pattern))
 			}
 		}
@@ -124,11 +124,6 @@ func openedFaults(name string, r io.ReaderAt, unopened []string) (problems []str
 		}
 	})
 	return slices.Compact(problems), err
-}
-
-// anyMatch reports whether a pattern matches one of the names.
-func anyMatch(pattern string, names []string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return matches([]string{pattern}, n) })
 }
 
 func pathFaults(name string, f *elf.File) (problems []string) {
