@@ -44,10 +44,8 @@ func (k Keys) Signing() (Key, error) {
 	case k.Keyless.Timestamp != "" || k.Keyless.Rekor != "":
 		return Key{}, diag.Errorf(diag.Usage, "--timestamp and --rekor have no effect without --keyless: a signature of a key needs no proof of its time").
 			WithHint("leave them out")
-	case k.Key != "":
-		return ReadKey(k.Key)
 	}
-	return k.hostKey()
+	return k.ForResults()
 }
 
 // Public returns the public key in a file of a private or a public key. Without a file it

@@ -246,14 +246,12 @@ func (w *Wheel) member(name string) (*zip.File, error) {
 // copyMember unpacks a member. It returns an error if the size or the checksum differs
 // from the directory, or if bytes follow the end of the compressed stream: a reader
 // from the front would take these for the next member.
-func copyMember(dst io.Writer, f *zip.File) error {
-	if err := unpack(dst, f); err != nil {
-		return fmt.Errorf("reading %q: %w", f.Name, err)
-	}
-	return nil
-}
-
-func unpack(dst io.Writer, f *zip.File) error {
+func copyMember(dst io.Writer, f *zip.File) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("reading %q: %w", f.Name, err)
+		}
+	}()
 	raw, err := f.OpenRaw()
 	if err != nil {
 		return err

@@ -1,16 +1,12 @@
 package gate
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
-	"builder/internal/base/regular"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
 )
@@ -35,221 +31,12 @@ var launcherGate = Gate{
 
 func wantsCollectivesOfRanks(e recipe.Expect) bool { return e.Launcher != "" && len(e.Import) > 0 }
 
-// A ring is a task of collectives: the part of each rank. Small multiples of 1/8 and
-// their sums are exact in float32.
-type ring []ringPart
-
-// The numbers of ranks. Code for two ranks may be other code than that for more, so
-// the ranks of the launcher are more.
-const (
-	ranksOfAllreduce = 2
-	ranksOfLauncher  = 3
-)
-
-// A ringPart is the part of one rank.
-type ringPart struct {
-	Values []float64   `json:"values"`
-	Root   int         `json:"root"`
-	Large  largeTensor `json:"large"`
-	Limit  int         `json:"limit"`
-	// Extremes are numbers of a second sum, as Python writes them.
-	Extremes []string  `json:"extremes"`
-	Small    []float64 `json:"small"`  // integers below 8: the product of all is exact in 16 bits
-	Splits   []int     `json:"splits"` // number of the values for each rank in an alltoall
-	// Factors multiply the small values of a type, except for a product.
-	Factors map[string]float64 `json:"factors"`
-	// Reduced and Moved are the types of more operations.
-	Reduced []string `json:"reduced"`
-	Moved   []string `json:"moved"`
-	// Calls is the number of small allreduces with a name each, one after the other.
-	Calls int `json:"calls"`
-	// Together is the number of tensors of a group, and of allreduces at once: more than
-	// Horovod joins for a small model.
-	Together int `json:"together"`
-	// Settings are variables of Horovod. With some, a rank reports what they did.
-	Settings map[string]string `json:"settings"`
-}
-
-// Settings of the ranks of the launcher, and the most cycles that a small allreduce takes
-// at best: it begins in one cycle and ends in the next.
-var settingsOfRanks = map[string]string{"HOROVOD_CYCLE_TIME": "20", "HOROVOD_STALL_CHECK_TIME_SECONDS": "1"}
-
-const mostCycles = 3
-
-// Numbers at which sums of floats differ, one list for each rank, and the sums for a
-// number of ranks. Training finds its faults by NaN and infinity. Numbers next to 0 are
-// lost in a process whose library was linked with -ffast-math. The last two sums are
-// rounded up and down.
-var (
-	extremes = [][]string{
-		{"nan", "inf", "1", "-inf", "1e-45", "2.384185791015625e-07", "1", "1"},
-		{"1", "2", "nan", "3", "1e-45", "2.384185791015625e-07", "9e-08", "4e-08"},
-		{"4", "5", "6", "7", "1e-45", "4.76837158203125e-07", "0", "0"},
-	}
-	// averaged are those of 2 ranks. TensorFlow computes with 0 in place of 1e-45.
-	averaged = []string{"nan", "inf", "nan", "-inf", "0.0", "2.384185791015625e-07", "0.5000000596046448", "0.5"}
-	summed   = map[int][]string{
-		2: {"nan", "inf", "nan", "-inf", "2.802596928649634e-45", "4.76837158203125e-07", "1.0000001192092896", "1.0"},
-		3: {"nan", "inf", "nan", "-inf", "4.203895392974451e-45", "9.5367431640625e-07", "1.0000001192092896", "1.0"},
-	}
-)
-
-// subnormal is the place of 1e-45 in a list of extremes.
-const subnormal = 4
-
-// factors make values that need all bits of their type: sums of 21 times such a factor are
-// exact in it, and in no narrower type.
-var factors = map[string]float64{"int32": 1<<26 + 1, "int64": 1<<40 + 1, "float64": 1 + 1.0/(1<<30)}
-
-// of returns values with the factor of a type.
-func (p ringPart) of(kind string, values []float64) (all []float64) {
-	for _, value := range values {
-		all = append(all, value*cmp.Or(p.Factors[kind], 1))
-	}
-	return all
-}
-
-// manyCalls is more than Horovod's cache of responses holds, 1024 by default. A variable for
-// tests.
-var manyCalls = 1100
-
 // mismatches are differences between ranks that Horovod must refuse.
 var mismatches = []string{"lengths", "types", "operations", "factors", "roots"}
-
-// rankSeconds is the time limit of ranks on a CPU.
-const rankSeconds = 900
-
-// ring returns the random task of a number of ranks.
-func (s Subject) ring(ranks int) (r ring) {
-	random := s.random(fmt.Sprintf("collectives of %d", ranks))
-	root := random.IntN(ranks)
-	for rank := range ranks {
-		part := ringPart{Root: root, Limit: rankSeconds, Extremes: extremes[rank], Reduced: reducedTypes, Moved: movedTypes, Factors: factors}
-		if ranks == ranksOfLauncher {
-			part.Settings = settingsOfRanks
-		} else {
-			part.Calls, part.Together = manyCalls, groupOfRanks
-		}
-		for range 5 {
-			part.Values = append(part.Values, float64(1+random.IntN(1<<16))/8)
-			part.Small = append(part.Small, float64(1+random.IntN(7)))
-		}
-		part.Splits = make([]int, ranks)
-		for range part.Values {
-			part.Splits[random.IntN(ranks)]++
-		}
-		part.Large = largeTensor{random.IntN(1 << 16), 2*random.IntN(1<<15) + 1, largeCount}
-		r = append(r, part)
-	}
-	return r
-}
-
-// values returns the values of all ranks.
-func (r ring) values() (all [][]float64) {
-	for _, part := range r {
-		all = append(all, part.Values)
-	}
-	return all
-}
-
-// A largeTensor is the first value, the step and the number of the elements of a tensor.
-// A rank makes it, because its values are too many for a connection. Each value is a
-// multiple of 1/8 below 8192, so the sum of all ranks is exact in 32 bits.
-type largeTensor [3]int
-
-// largeCount is the number of elements. A prime leaves a rest for every size of a
-// buffer.
-const largeCount = 100003
-
-func (t largeTensor) values() []float32 {
-	values := make([]float32, t[2])
-	for i := range values {
-		values[i] = float32((t[0]+t[1]*i)%(1<<16)) / 8
-	}
-	return values
-}
-
-var collectiveNames = [3]string{"the sum", "the concatenation", "the broadcast"}
-
-// largeResults returns the digests of the right results, in the order of
-// [collectiveNames].
-func (r ring) largeResults() (digests [3]string) {
-	var all [][]float32
-	for _, part := range r {
-		all = append(all, part.Large.values())
-	}
-	for i, result := range [3][]float32{sumOf(all), slices.Concat(all...), all[r[0].Root]} {
-		var data []byte
-		for _, value := range result {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(value))
-		}
-		digests[i] = regular.Sum(data)
-	}
-	return digests
-}
-
-// more returns the right results of other operations and factors, of every type that
-// Horovod has for them, and of uneven parts, for one rank. All but the average are exact.
-func (r ring) more(rank int) map[string][]float64 {
-	var small [][]float64
-	var ragged, sent []float64
-	for from, part := range r {
-		small = append(small, part.Small)
-		ragged = append(ragged, part.Small[:from+1]...)
-		first := 0
-		for _, n := range part.Splits[:rank] {
-			first += n
-		}
-		sent = append(sent, part.Small[first:first+part.Splits[rank]]...)
-	}
-	results := map[string][]float64{}
-	sum := sumOf(r.values())
-	for call := range r[0].Calls {
-		results[callsCase] = append(results[callsCase], sum[call%len(sum)]+float64(call*len(r)))
-	}
-	for i := range r[0].Together {
-		results[togetherCase] = append(results[togetherCase], sum[i%len(sum)]+float64(i*len(r)))
-	}
-	for _, kind := range reducedTypes {
-		for _, op := range []string{"Sum", "Min", "Max", "Product"} {
-			results[op+" of "+kind] = reduced(op, small)
-			if op != "Product" {
-				results[op+" of "+kind] = r[0].of(kind, results[op+" of "+kind])
-			}
-		}
-	}
-	for _, kind := range movedTypes {
-		for name, values := range map[string][]float64{"allgather": ragged, "alltoall": sent, "broadcast": small[r[0].Root]} {
-			results[name+" of "+kind] = r[0].of(kind, values)
-		}
-	}
-	for _, kind := range []string{"float32", "float64"} {
-		each, more := len(small[0])/len(r), len(small[0])%len(r) // the first ranks get one more
-		first := rank*each + min(rank, more)
-		results["reducescatter of "+kind] = results["Sum of "+kind][first:][:each+max(0, min(1, more-rank))]
-	}
-	for _, sum := range results["Sum of float64"] {
-		results["Average of float64"] = append(results["Average of float64"], sum/float64(len(r)))
-		results["scaled Sum of float64"] = append(results["scaled Sum of float64"], sum/2)
-	}
-	if len(r) == ranksOfLauncher && rank != 1 {
-		results["place in a process set"] = []float64{float64(rank / 2), 2}
-		results["Sum in a process set of float32"] = sumOf([][]float64{small[0], small[2]})
-	}
-	return results
-}
 
 // newOperations are those that Horovod has only since 0.26, and reducescatter since 0.27.
 // The gate python-source refuses a wheel that only hides them.
 var newOperations = []string{"Min", "Max", "Product", "reducescatter"}
-
-// equals reports whether two lists differ by no more than the rounding of 64 bits.
-func equals(a, b []float64) bool {
-	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Abs(x-y) <= 1e-12*math.Abs(y) })
-}
-
-// sumOf adds lists of the same length.
-func sumOf[T float32 | float64](lists [][]T) []T { return reduced("Sum", lists) }
 
 // ringReport is the report of a rank.
 type ringReport struct {

@@ -18,11 +18,6 @@ import (
 // question is a gate's check of one library of the wheel.
 type question func(name string, r io.ReaderAt) (problems, seen []string, err error)
 
-// eachExtension runs a check on every promised extension.
-func eachExtension(ctx context.Context, s Subject, ask question) verdict.Verdict {
-	return s.each(ctx, s.extensions, ask)
-}
-
 // extensions lists the promised extensions.
 func (s Subject) extensions(w *wheel.Wheel) ([]string, error) {
 	return promised(w, s.Expect.Extensions)

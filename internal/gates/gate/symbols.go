@@ -41,7 +41,7 @@ type resolved struct {
 
 func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 	absent := false
-	v := eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
+	v := s.each(ctx, s.extensions, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err
