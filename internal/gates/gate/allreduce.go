@@ -212,10 +212,10 @@ func (r ring) problems(rank int, have ringReport) (problems []string) {
 		}
 		have.More[togetherCase] = all[:groupOfRanks]
 	}
-	for _, grown := range have.More[growthCase] {
-		if grown > mostGrowth {
-			wrong(": its memory grows by %.0f MiB in calls that need none", grown)
-		}
+	if grown := have.More[growthCase]; len(grown) != 1 && len(right[callsCase]) > 0 {
+		wrong(": it does not report by how much its memory grows")
+	} else if len(grown) == 1 && grown[0] > mostGrowth {
+		wrong(": its memory grows by %.0f MiB in calls that need none", grown[0])
 	}
 	for _, name := range slices.Sorted(maps.Keys(right)) {
 		got, there := have.More[name]

@@ -164,6 +164,16 @@ func badLies() []bad {
 				}
 			}
 		}, "allreduce-2", "rank 0: calls of float32 gave [", wrongly),
+		refused("an extension that loses memory in each call", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) {
+				if r.More[growthCase] != nil {
+					r.More[growthCase][0] = 64
+				}
+			}
+		}, "allreduce-2", "rank 0: its memory grows by 64 MiB in calls that need none", wrongly),
+		refused("a process that does not say how its memory grows", horovodROCm, func(s *specimen) {
+			s.box.ring = func(r *ringReport) { delete(r.More, growthCase) }
+		}, "allreduce-2", "rank 0: it does not report by how much its memory grows", wrongly),
 		refused("an extension that rounds sums down", horovodROCm, func(s *specimen) {
 			s.box.ring = func(r *ringReport) { r.Extremes[6] = "1.0" }
 		}, "allreduce-2", "4.76837158203125e-07 1.0 1.0], expected [nan", wrongly, "launcher"),

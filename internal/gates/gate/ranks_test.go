@@ -120,6 +120,9 @@ func (p played) ringLines(task ring, rank int) []string {
 		Allreduce: sumOf(values), Allgather: slices.Concat(values...), Broadcast: values[task[0].Root],
 		More: task.more(rank), Refused: mismatches, Pace: 1.5, Stalled: true,
 	}
+	if r.More[callsCase] != nil {
+		r.More[growthCase] = []float64{0.5}
+	}
 	if p.ring != nil {
 		p.ring(&r)
 	}
