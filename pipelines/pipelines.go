@@ -6,8 +6,7 @@
 // belongs to one step. Steps have no network. They mount only files of the store, and
 // the store holds only locked files.
 //
-// The package handles one engine and one entry at a time. Package queue admits the builds
-// to the engine, and package run handles the artifacts.
+// The package handles one engine and one entry at a time. Package run handles the artifacts.
 package pipelines
 
 import (

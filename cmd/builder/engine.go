@@ -11,7 +11,6 @@ import (
 	"builder/internal/app/host"
 	"builder/internal/base/diag"
 	"builder/internal/build/native"
-	"builder/internal/build/queue"
 	"builder/internal/view/term"
 )
 
@@ -66,13 +65,6 @@ func engineFlag(usage string) cli.Flag {
 	return &cli.StringFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: usage}
 }
 
-// readChoice reads --engine with its limit.
-func readChoice(c *cli.Context, jobs int) (queue.Choice, error) {
-	choice, err := queue.ParseEngine(c.String("engine"))
-	choice.Jobs = max(jobs, 1)
-	return choice, err
-}
-
 func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
 	e = host.Engines{StepLimit: c.Duration("step-limit"), Ccache: c.Bool("ccache"), Daemon: host.FindDaemon(c.Context)}
 	jobs := c.Int("jobs")
@@ -90,6 +82,7 @@ func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
 		errs[1] = diag.Errorf(diag.Usage, "%s: %w", engineCache.name, err)
 	}
 	e.Image, errs[2] = native.ParseEngineImage(engineImage.value())
-	e.Choice, errs[3] = readChoice(c, min(max(jobs, 1), 4*runtime.NumCPU()))
+	e.Choice, errs[3] = host.ParseEngine(c.String("engine"))
+	e.Choice.Jobs = min(max(jobs, 1), 4*runtime.NumCPU())
 	return e, errors.Join(errs[:]...)
 }

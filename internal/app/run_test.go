@@ -26,7 +26,6 @@ import (
 	"builder/internal/app/plan"
 	"builder/internal/app/release"
 	"builder/internal/base/diag"
-	"builder/internal/build/queue"
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/sbom"
@@ -136,7 +135,7 @@ func newSession(t *testing.T, b run.Engine) (*build.Setup, plan.Selection) {
 	s := &build.Setup{Display: shown, Builder: b}
 	s.Version, s.Catalogue, s.Sources = "1.2.3", cat, plan.Sources{Locked: true, Offline: true}
 	s.Keys = signing.Keys{Home: filepath.Join(dir, "home"), Offline: true, Note: t.Logf}
-	s.Engines = host.Engines{Choice: queue.Choice{Jobs: 1}, Daemon: host.FindDaemon(t.Context())}
+	s.Engines = host.Engines{Choice: host.Choice{Jobs: 1}, Daemon: host.FindDaemon(t.Context())}
 	kept, err := store.Open(filepath.Join(s.Keys.Home, "store"))
 	if err == nil {
 		_, err = kept.Receive(store.Blob{Name: "source", SHA256: hex.EncodeToString(sum[:]), Size: int64(len(source))}, strings.NewReader(source))

@@ -27,7 +27,7 @@ func (c *cellRun) cellOf(o run.Outcome) report.Cell {
 	for _, s := range o.Steps {
 		cell.Steps = append(cell.Steps, report.Step{
 			Name: s.Name, Started: s.Started.UTC().Truncate(time.Millisecond), Seconds: report.Seconds(s.Seconds), Cached: s.Cached,
-			Waiting: run.IsWait(s.Name), Beside: s.Beside, Failed: s.Failed, Log: run.LogOf(o.Entry.ID, s.Name),
+			Beside: s.Beside, Failed: s.Failed, Log: run.LogOf(o.Entry.ID, s.Name),
 		})
 	}
 	if cell.From == report.Store || cell.From == report.Registry {

@@ -185,11 +185,10 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 	}
 	c.Display.Run(ids)
 	if slices.ContainsFunc(build, func(e lock.Entry) bool { return !c.has(e) }) {
-		engine.Warm(ctx) // while the first files download
+		go engine.Up(ctx) // while the first files download; a build reports its error
 	}
 	files := c.Sources.Fetcher(c.Workspace)
 	files.Tests = c.Most >= gate.Tests
-	jobs := min(engine.Jobs, len(build))
 	examiner := sync.OnceValue(func() *diagnose.Examiner {
 		examiner, _ := c.Catalogue.Examiner() // without it the errors stand alone
 		return examiner
@@ -201,7 +200,7 @@ func (c *cellRun) runner(ctx context.Context, entries, build []lock.Entry) run.R
 	return run.Runner{
 		Fetcher: fetcher, Engine: engine, Sealer: run.NewSealer(c.key, c.trust, c.Engines.Describe(), c.Version),
 		Finder: reuse.Finder{Results: c.Results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.Store, Scratch: c.Scratch, Note: c.Keys.Note},
-		Out:    c.Out, Jobs: engine.Jobs, Gates: gatesAtOnce(jobs), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
+		Out:    c.Out, Jobs: c.Engines.Choice.Jobs, Gates: gatesAtOnce(min(c.Engines.Choice.Jobs, len(build))), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return run.NewWatch(c.Out, e.ID, c.Display) },
 		Done: func(i int, done run.Outcome) {
 			done.Err = c.Catalogue.Hinted(diagnosed(done, c.Out, examiner))

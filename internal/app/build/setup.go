@@ -7,7 +7,6 @@ import (
 
 	"builder/internal/app/home"
 	"builder/internal/app/host"
-	"builder/internal/build/queue"
 	"builder/internal/build/run"
 	"builder/internal/plan/lock"
 	"builder/internal/view/progress"
@@ -23,12 +22,12 @@ type Setup struct {
 }
 
 // engine returns the engine that builds the cells of a run.
-func (s Setup) engine(w *home.Workspace) *queue.Queue {
+func (s Setup) engine(w *home.Workspace) *run.Retrying {
 	if s.Builder == nil {
-		return host.Queue(s.Setup, w)
+		return host.Retrying(s.Setup, w)
 	}
 	up := func(context.Context) (run.Engine, error) { return s.Builder, nil }
-	return queue.New(queue.Member{Name: "here", Jobs: 1, Up: up}, s.Keys.Note)
+	return &run.Retrying{Name: "here", Up: up, Note: s.Keys.Note}
 }
 
 // preflight returns an error if this host cannot build the entries.

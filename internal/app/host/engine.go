@@ -11,7 +11,6 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/daemon"
 	"builder/internal/build/native"
-	"builder/internal/build/queue"
 	"builder/internal/build/run"
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
@@ -22,7 +21,7 @@ import (
 // engine is the Dagger engine of a run. It is chosen once per run, when the first cell
 // needs it.
 type engine struct {
-	queue.Choice
+	Choice
 	Setup
 	*home.Workspace
 
@@ -32,14 +31,15 @@ type engine struct {
 	wakes    func(context.Context) (address string, err error) // starts the engine if it is not running; nil for an engine given by address
 }
 
-// Queue returns the engine of a run, which admits its builds.
-func Queue(s Setup, w *home.Workspace) *queue.Queue {
+// Retrying returns the engine of a run, which is started and repaired as its builds need
+// it.
+func Retrying(s Setup, w *home.Workspace) *run.Retrying {
 	e := &engine{Choice: s.Engines.Choice, Setup: s, Workspace: w}
-	return queue.New(queue.Member{
-		Name: cmp.Or(e.Address, "here"), Jobs: e.Jobs,
+	return &run.Retrying{
+		Name:  cmp.Or(e.Address, "here"),
 		Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
-		Renew: e.renew,
-	}, s.Keys.Note)
+		Renew: e.renew, Note: s.Keys.Note,
+	}
 }
 
 // Engine starts the engine of a setup and returns it.
@@ -100,7 +100,7 @@ func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
 	}, nil
 }
 
-// renew repairs an engine for a [queue.Member]. It restarts the native engine if it does
+// renew repairs an engine for [run.Retrying]. It restarts the native engine if it does
 // not answer. Any other engine has to answer.
 func (e *engine) renew(ctx context.Context) error {
 	p, err := e.up(ctx)

@@ -11,7 +11,6 @@ import (
 	"builder/internal/base/size"
 	"builder/internal/build/daemon"
 	"builder/internal/build/native"
-	"builder/internal/build/queue"
 	"builder/internal/machine/host"
 )
 
@@ -24,7 +23,7 @@ type Setup struct {
 
 // Engines are the settings for the engine of an invocation.
 type Engines struct {
-	Choice    queue.Choice
+	Choice    Choice
 	Native    native.Options
 	Image     native.EngineImage           // the engine's programs, to copy instead of building them
 	StepLimit time.Duration                // limit for one build step; 0 is no limit

@@ -3,7 +3,7 @@
 // the others by itself.
 //
 // The package is independent of the store and Dagger. It declares small interfaces for
-// them, and package app/build connects these to results and queue.
+// them, and package app/build connects these to results and pipelines.
 package run
 
 import (
@@ -113,12 +113,10 @@ type Result struct {
 // judged it, and the user trusts the publisher.
 const Published = "published"
 
-// Seconds returns how long the steps of the result took, without the waiting.
+// Seconds returns how long the steps of the result took.
 func (r Result) Seconds() (sum float64) {
 	for _, s := range r.Steps {
-		if !IsWait(s.Name) {
-			sum += s.Seconds
-		}
+		sum += s.Seconds
 	}
 	return sum
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"builder/internal/plan/lock"
@@ -21,13 +20,6 @@ type Step struct {
 	Beside  bool      `json:"beside,omitempty"` // see [progress.Beside]
 	Failed  bool      `json:"failed,omitempty"`
 }
-
-// Wait is the step of a cell waiting for a place on an engine. A cell with an immediate
-// place does not have it.
-const Wait = "wait"
-
-// IsWait reports whether a step is the wait of a cell's first or second build.
-func IsWait(step string) bool { return strings.TrimPrefix(step, Again) == Wait }
 
 // Fetch brings every file of an entry into the store, as a step of its cell.
 func Fetch(ctx context.Context, ev Events, f Fetcher, e lock.Entry) error {

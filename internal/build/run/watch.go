@@ -40,11 +40,7 @@ func LogOf(id, step string) string { return filepath.Join(id, logDir, logName(st
 // StepStarted implements [Events]. If it cannot open the log it prints a note and
 // continues: a missing log must not stop a build.
 func (w *watch) StepStarted(step string) io.Writer {
-	if IsWait(step) {
-		w.progress.Wait(w.id, step)
-	} else {
-		w.progress.Start(w.id, step)
-	}
+	w.progress.Start(w.id, step)
 	file, err := createLog(w.dir, step)
 	if err != nil {
 		w.progress.Note("cannot write the log of step %s: %v", step, err)

@@ -12,7 +12,7 @@ type kind int
 
 // The kinds of events. Each comment lists the fields in use.
 const (
-	stepStarted kind = iota // cell, step, status if it waits
+	stepStarted kind = iota // cell, step
 	logLine                 // cell, step, text: only if log lines are requested
 	stepDone                // cell, step, status, seconds, text if it failed
 	cellDone                // cell, status, seconds, text
@@ -22,7 +22,6 @@ const (
 
 // The states of a step. The states of a cell are the statuses in run.json.
 const (
-	waiting = "waiting" // idle until other cells release resources
 	done    = "done"
 	cached  = "cached" // its result already existed
 	failed  = "failed"
@@ -44,9 +43,6 @@ type event struct {
 func (e event) said() string {
 	switch e.kind {
 	case stepStarted:
-		if e.status == waiting {
-			return waiting
-		}
 		return "started"
 	case stepDone, cellDone:
 		return e.ended()

@@ -21,12 +21,12 @@ type job struct {
 
 // A step is the latest step of a job, which may have ended.
 type step struct {
-	name        string
-	since       time.Time
-	over, waits bool
-	last        string    // last line of its log
-	shown       time.Time // when a plain log last mentioned the step
-	said        string    // what the step said then
+	name  string
+	since time.Time
+	over  bool
+	last  string    // last line of its log
+	shown time.Time // when a plain log last mentioned the step
+	said  string    // what the step said then
 }
 
 func newJob(id string, planned bool) *job {

@@ -146,9 +146,6 @@ func block(now moment, width, height int) []string {
 func (j *job) line(now time.Time, width int) string {
 	name := shorten(j.label, max(12, width*2/5))
 	step, from := term.OneLine(j.name), j.since
-	if j.waits {
-		step = waiting + " for " + step
-	}
 	if j.planned {
 		from = j.begun // the line of a cell covers all its steps
 	}
@@ -169,7 +166,7 @@ func (m moment) sum(width int) string {
 			continue
 		case j.ended:
 			over++
-		case j.running() && !j.waits:
+		case j.running():
 			running++
 		}
 		if all++; j.failed {

@@ -69,11 +69,7 @@ func (p *plain) beat(b *bytes.Buffer, now moment) {
 			continue
 		}
 		j.shown, j.said = now.time, j.says()
-		text := "running "
-		if j.waits {
-			text = "waiting "
-		}
-		text += term.Duration(now.time.Sub(j.since))
+		text := "running " + term.Duration(now.time.Sub(j.since))
 		if says := j.says(); says != "" {
 			text += ": " + term.Truncate(says, maxText)
 		}

@@ -113,12 +113,7 @@ func (p *Display) Run(cells []string) {
 }
 
 // Start reports the start of a cell's step.
-func (p *Display) Start(cell, step string) { p.start(cell, step, false) }
-
-// Wait reports that a cell waits for others, as a step of its own.
-func (p *Display) Wait(cell, step string) { p.start(cell, step, true) }
-
-func (p *Display) start(cell, name string, waits bool) {
+func (p *Display) Start(cell, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -130,12 +125,8 @@ func (p *Display) start(cell, name string, waits bool) {
 	if j.begun.IsZero() {
 		j.begun = now
 	}
-	j.step = step{name: name, since: now, shown: now, waits: waits}
-	e := event{kind: stepStarted, cell: cell, step: name}
-	if waits {
-		e.status = waiting
-	}
-	p.say(e)
+	j.step = step{name: name, since: now, shown: now}
+	p.say(event{kind: stepStarted, cell: cell, step: name})
 }
 
 // Line reports a line of the log of the cell's step. It appears in the next frame. A
@@ -186,7 +177,7 @@ func (p *Display) Done(cell, step string, d time.Duration, fromCache bool, err e
 	defer p.mu.Unlock()
 	if j := p.job(cell); j != nil {
 		if j.name == step {
-			j.over, j.waits = true, false
+			j.over = true
 		}
 		if !j.planned && j.over {
 			p.now.jobs = slices.DeleteFunc(p.now.jobs, func(other *job) bool { return other == j })

@@ -55,17 +55,6 @@ func TestRunOnAWideTerminal(t *testing.T) {
 	})
 }
 
-func TestWaitingIsSaid(t *testing.T) {
-	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
-		p.Run([]string{"a", "b"})
-		p.Start("a", "build")
-		p.Wait("b", "memory")
-		p.Line("b", "16.0 GB are wanted")
-		time.Sleep(5*time.Second + 50*time.Millisecond)
-		see(t, s, "▸ a  build     5s", "▸ b  waiting for memory    5s  16.0 GB are wanted", "= 0 of 2 cells done, 1 running, 1 waiting, 5s")
-	})
-}
-
 func TestMoreCellsThanRows(t *testing.T) {
 	onScreen(t, 60, 5, func(p *progress.Display, s *screen) {
 		var cells []string
@@ -114,7 +103,7 @@ func same(t *testing.T, got string, want ...string) {
 func TestPlain(t *testing.T) {
 	same(t, logged(t, progress.Options{}, func(p *progress.Display) {
 		begin(p)
-		p.Wait(horovod("6.2"), "memory")
+		p.Start(horovod("6.2"), "memory")
 		time.Sleep(49*time.Second + 100*time.Millisecond)
 		p.Note("see %s", "out")
 		p.CellDone(horovod("6.1"), "pass", true, 70*time.Second, "")
@@ -125,9 +114,9 @@ func TestPlain(t *testing.T) {
 		"00:00:00 "+horovod("6.1")+" fetch started",
 		"00:00:10 "+horovod("6.1")+" fetch done 10.0s",
 		"00:00:10 "+horovod("6.1")+" build started",
-		"00:00:30 "+horovod("6.2")+" memory waiting",
+		"00:00:30 "+horovod("6.2")+" memory started",
 		"00:00:40 "+horovod("6.1")+" build running 30.0s: [ 4%] Building CXX object horovod/common/operations.cc.o",
-		"00:01:00 "+horovod("6.2")+" memory waiting 30.1s",
+		"00:01:00 "+horovod("6.2")+" memory running 30.1s",
 		"00:01:10 "+horovod("6.1")+" build running 1m0s: [ 4%] Building CXX object horovod/common/operations.cc.o",
 		"00:01:19 see out",
 		"00:01:19 "+horovod("6.1")+" pass 1m10s",

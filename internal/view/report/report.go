@@ -57,7 +57,7 @@ type Cell struct {
 }
 
 // Seconds returns the time of the cell in this run: the sum of its steps, including
-// gates and without waiting for other cells. For a stored or published result it is the
+// gates. For a stored or published result it is the
 // time to take the result, because its steps ran earlier.
 func (c Cell) Seconds() Seconds {
 	if c.From != Build && c.Taken > 0 {
@@ -70,9 +70,7 @@ func (c Cell) Seconds() Seconds {
 func (c Cell) Built() Seconds {
 	var sum Seconds
 	for _, s := range c.Steps {
-		if !s.Waiting {
-			sum += s.Seconds
-		}
+		sum += s.Seconds
 	}
 	return sum
 }
@@ -110,15 +108,13 @@ const (
 	Registry From = "registry" // published by a trusted key
 )
 
-// Step is a timed step of a cell. Log is the path of its log. Waiting marks a step in
-// which the cell only waited for resources such as memory. Beside marks a gate that ran
+// Step is a timed step of a cell. Log is the path of its log. Beside marks a gate that ran
 // during the steps before its own. Failed marks a failed step or a refusing gate.
 type Step struct {
 	Name    string    `json:"name"`
 	Started time.Time `json:"started,omitzero"`
 	Seconds Seconds   `json:"seconds"`
 	Cached  bool      `json:"cached"`
-	Waiting bool      `json:"waiting,omitempty"`
 	Beside  bool      `json:"beside,omitempty"`
 	Failed  bool      `json:"failed,omitempty"`
 	Log     string    `json:"log"`

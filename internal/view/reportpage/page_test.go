@@ -88,13 +88,11 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Waiting does not count as time of the cell. A gate beside others says so.
-func TestWaiting(t *testing.T) {
+// A gate beside others says so.
+func TestBeside(t *testing.T) {
 	run := sample(1)
-	run.Cells[0].Steps = append([]report.Step{{Name: "memory", Started: began, Seconds: 60, Waiting: true, Log: "tool-0/logs/memory.log"}}, run.Cells[0].Steps...)
-	run.Cells[0].Steps[2].Beside = true
-	demand(t, write(t, run, Options{}),
-		"<td>waited</td>", "<td>beside the gates before it</td>", "gates 1 of 2 · 4m3s")
+	run.Cells[0].Steps[1].Beside = true
+	demand(t, write(t, run, Options{}), "<td>beside the gates before it</td>", "gates 1 of 2 · 4m3s")
 }
 
 // A single cell has no filter, and the page of a killed run mentions the kill.

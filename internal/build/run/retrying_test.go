@@ -1,11 +1,10 @@
-package queue_test
+package run_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,28 +12,22 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
-	"builder/internal/build/queue"
 	"builder/internal/build/run"
 	"builder/internal/plan/lock"
 	"builder/test/kit/check"
-	"builder/test/kit/must"
 )
 
 // host is an engine with a record of its builds.
 type host struct {
 	mu     sync.Mutex
 	built  []string
-	now    int // builds in progress
-	most   int
-	steps  []string
-	fails  error         // error of a build
-	dead   bool          // the engine does not start
-	takes  time.Duration // duration of a build
+	fails  error // error of a build
+	dead   bool  // the engine does not start
 	renews int
 }
 
-// queued returns a queue of the host's engine.
-func (h *host) queued(jobs int) *queue.Queue {
+// retrying returns the host's engine.
+func (h *host) retrying() *run.Retrying {
 	up := func(context.Context) (run.Engine, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -48,14 +41,11 @@ func (h *host) queued(jobs int) *queue.Queue {
 		_, err := up(ctx)
 		return err
 	}
-	return queue.New(queue.Member{Name: "here", Jobs: jobs, Up: up, Renew: renew}, func(string, ...any) {})
+	return &run.Retrying{Name: "here", Up: up, Renew: renew, Note: func(string, ...any) {}}
 }
 
 // StepStarted implements [run.Events].
-func (h *host) StepStarted(step string) io.Writer {
-	h.change(func() { h.steps = append(h.steps, step) })
-	return io.Discard
-}
+func (h *host) StepStarted(string) io.Writer { return io.Discard }
 
 // StepDone implements [run.Events].
 func (h *host) StepDone(string, time.Duration, bool, error) {}
@@ -68,15 +58,7 @@ func (h *host) change(do func()) {
 
 // Build implements [run.Engine].
 func (h *host) Build(ctx context.Context, job run.Job, _ run.Events, look run.Look) error {
-	h.change(func() {
-		h.now++
-		h.most = max(h.most, h.now)
-	})
-	defer h.change(func() { h.now-- })
-	time.Sleep(max(h.takes, time.Second))
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+	time.Sleep(time.Second)
 	h.mu.Lock()
 	err := h.fails
 	h.mu.Unlock()
@@ -87,8 +69,8 @@ func (h *host) Build(ctx context.Context, job run.Job, _ run.Events, look run.Lo
 	return look(ctx, run.Built{})
 }
 
-// build builds n entries at once, as far as places are free.
-func (h *host) build(ctx context.Context, q *queue.Queue, n int) []error {
+// build builds n entries at once.
+func (h *host) build(ctx context.Context, q *run.Retrying, n int) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
@@ -102,20 +84,11 @@ func (h *host) build(ctx context.Context, q *queue.Queue, n int) []error {
 	return errs
 }
 
-func TestPlacesAreShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &host{}
-		must.Succeed(t, errors.Join(h.build(t.Context(), h.queued(3), 4)...))
-		check.That(t, len(h.built) == 4 && h.most == 3, "%d cells, up to %d together, want 3", len(h.built), h.most)
-		check.That(t, slices.Contains(h.steps, run.Wait), "that cells waited stands nowhere: %q", h.steps)
-	})
-}
-
 func TestAnEngineThatComesBackGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{fails: &run.EngineError{Err: errors.New("killed")}}
 		time.AfterFunc(1500*time.Millisecond, func() { h.change(func() { h.fails = nil }) })
-		err := h.build(t.Context(), h.queued(1), 1)[0]
+		err := h.build(t.Context(), h.retrying(), 1)[0]
 		check.That(t, err == nil && len(h.built) == 1 && h.renews == 1, "%v, built %v, put in order %d times", err, h.built, h.renews)
 	})
 }
@@ -123,16 +96,15 @@ func TestAnEngineThatComesBackGoesOn(t *testing.T) {
 func TestABuildThatKillsItsEngineEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{fails: &run.EngineError{Err: errors.New("killed")}}
-		err := h.build(t.Context(), h.queued(1), 1)[0]
+		err := h.build(t.Context(), h.retrying(), 1)[0]
 		check.That(t, diag.CodeOf(err) == diag.NoEngine && strings.Contains(err.Error(), "the engine failed in all 3 attempts: killed"), "%v", err)
 	})
 }
 
-// The cells that wait for a lost engine end too.
 func TestALostEngineEndsEveryCell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{dead: true}
-		for _, err := range h.build(t.Context(), h.queued(1), 3) {
+		for _, err := range h.build(t.Context(), h.retrying(), 3) {
 			check.That(t, diag.CodeOf(err) == diag.NoEngine && strings.Contains(err.Error(), "it does not answer"), "%v", err)
 		}
 	})
@@ -141,31 +113,7 @@ func TestALostEngineEndsEveryCell(t *testing.T) {
 func TestAFaultOfTheBuildStaysOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{fails: diag.Errorf(diag.Build, "exit 1")}
-		err := h.build(t.Context(), h.queued(1), 1)[0]
+		err := h.build(t.Context(), h.retrying(), 1)[0]
 		check.That(t, diag.CodeOf(err) == diag.Build && h.renews == 0, "%v", err)
-	})
-}
-
-func TestWaitingCanBeInterrupted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &host{takes: time.Hour}
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-		defer stop()
-		for _, err := range h.build(ctx, h.queued(1), 3) {
-			check.That(t, errors.Is(err, context.DeadlineExceeded), "%v", err)
-		}
-	})
-}
-
-// A panic of one build must not block the place for others.
-func TestAPanicGivesThePlaceBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &host{}
-		q := h.queued(1)
-		func() {
-			defer func() { recover() }()
-			q.Build(t.Context(), run.Job{}, h, func(context.Context, run.Built) error { panic("boom") })
-		}()
-		must.Succeed(t, errors.Join(h.build(t.Context(), q, 1)...))
 	})
 }

@@ -1,4 +1,4 @@
-package queue
+package host
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 // A Choice is the requested engine and the limits for its use.
 type Choice struct {
 	Address    string // "" finds one: in Docker, in Podman, or the native engine
-	Jobs       int    // concurrent builds
+	Jobs       int    // cells at a time
 	NativeOnly bool   // use only the native engine
 }
 
