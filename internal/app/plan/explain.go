@@ -168,13 +168,13 @@ func explainCells(ctx context.Context, s Setup, r Selection, cells []matrix.Cell
 	if err != nil {
 		return nil, err
 	}
-	drafter, pins := lock.NewDrafter(r.Recipe, s.Catalogue.LockInputs()), lock.NewPins(f, asm.Revision)
+	pins := lock.NewPins(f, asm.Revision)
 	var errs []error
 	for _, c := range cells {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		d, err := drafter.Draft(c)
+		d, err := lock.NewDraft(c, s.Catalogue.LockInputs())
 		if err != nil {
 			errs = append(errs, err)
 		}

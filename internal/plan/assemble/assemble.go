@@ -34,9 +34,8 @@ func Choose(cat catalogue.Catalogue, r *recipe.Recipe, chosen matrix.Filter) ([]
 func Draft(cat catalogue.Catalogue, r *recipe.Recipe, cells []matrix.Cell) ([]lock.Draft, error) {
 	var drafts []lock.Draft
 	var errs []error
-	drafter := lock.NewDrafter(r, cat.LockInputs())
 	for _, cell := range cells {
-		d, err := drafter.Draft(cell)
+		d, err := lock.NewDraft(cell, cat.LockInputs())
 		errs = append(errs, err)
 		drafts = append(drafts, d)
 	}

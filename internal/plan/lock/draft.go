@@ -48,50 +48,34 @@ type SourceNeed struct {
 	Root    bool   // the folder Under is the root of the source
 }
 
-// NewDraft returns the draft of a cell. It reports all errors together.
-func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) { return NewDrafter(c.Recipe, cat).Draft(c) }
-
-// A Drafter makes the drafts of one recipe's cells. They share the settings and
-// patches that are equal for several cells. Change no list or map of a draft.
-type Drafter struct {
-	images   []image.Image
-	cpythons []image.CPython
-	forms    *recipe.Forms
-	patches  []patch.Patch
-}
-
-// NewDrafter returns the drafter of a recipe.
-func NewDrafter(r *recipe.Recipe, cat Catalogue) *Drafter {
-	return &Drafter{cat.Images, cat.CPythons, recipe.NewForms(r), cat.Patches[r.Name]}
-}
-
-// Draft is [NewDraft].
-func (m *Drafter) Draft(c matrix.Cell) (Draft, error) {
-	d, settings, err := m.begin(c)
+// NewDraft returns the draft of a cell. It reports all errors together. Change no list or
+// map of a draft: the recipe and the catalogue share it.
+func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) {
+	d, settings, err := cat.begin(c)
 	if err != nil {
 		return Draft{}, err
 	}
-	return d.expand(settings, m.patches)
+	return d.expand(settings, cat.Patches[c.Recipe.Name])
 }
 
 // Facts returns the names that patches of a cell may use: its axes and the facts of its
 // image.
 func Facts(c matrix.Cell, cat Catalogue) (map[string]string, error) {
-	d, _, err := NewDrafter(c.Recipe, cat).begin(c)
+	d, _, err := cat.begin(c)
 	return d.Vars, err
 }
 
 // begin finds the images of a cell and merges their facts with the cell's names.
-func (m *Drafter) begin(c matrix.Cell) (Draft, recipe.Settings, error) {
-	settings, err := m.forms.For(c.Axes)
+func (cat Catalogue) begin(c matrix.Cell) (Draft, recipe.Settings, error) {
+	settings, err := c.Recipe.For(c.Axes)
 	if err != nil {
 		return Draft{}, settings, err
 	}
-	build, err1 := m.image(settings.Image, c.Names)
-	runtime, err2 := m.image(settings.Runtime, c.Names)
+	build, err1 := cat.image(settings.Image, c.Names)
+	runtime, err2 := cat.image(settings.Runtime, c.Names)
 	err = errors.Join(err1, err2)
 	if err == nil && settings.CPython != "" {
-		build, runtime, err = m.withCPython(settings.CPython, c.Names, build, runtime)
+		build, runtime, err = cat.withCPython(settings.CPython, c.Names, build, runtime)
 	}
 	if err != nil {
 		return Draft{}, settings, c.Recipe.Fault(err)
@@ -101,31 +85,31 @@ func (m *Drafter) begin(c matrix.Cell) (Draft, recipe.Settings, error) {
 }
 
 // image finds an image. The template of its name may contain axes.
-func (m *Drafter) image(template string, names map[string]string) (image.Image, error) {
+func (cat Catalogue) image(template string, names map[string]string) (image.Image, error) {
 	name, err := subst.Expand(template, names)
 	if err != nil {
 		return image.Image{}, err
 	}
-	return image.Find(m.images, name)
+	return image.Find(cat.Images, name)
 }
 
 // withCPython lays a CPython into both images of a cell. The template of its minor
 // release may contain axes.
-func (m *Drafter) withCPython(template string, names map[string]string, build, runtime image.Image) (image.Image, image.Image, error) {
+func (cat Catalogue) withCPython(template string, names map[string]string, build, runtime image.Image) (image.Image, image.Image, error) {
 	minor, err := subst.Expand(template, names)
 	if err != nil {
 		return build, runtime, err
 	}
-	i := slices.IndexFunc(m.cpythons, func(c image.CPython) bool { return c.Minor() == minor })
+	i := slices.IndexFunc(cat.CPythons, func(c image.CPython) bool { return c.Minor() == minor })
 	if i < 0 {
 		var known []string
-		for _, c := range m.cpythons {
+		for _, c := range cat.CPythons {
 			known = append(known, c.Minor())
 		}
 		return build, runtime, diag.Errorf(diag.Usage, "cpython: there is no CPython %s in images/cpython.yaml, only %s", minor, strings.Join(known, ", ")).
 			WithHint("add its archive with size and sha256 to images/cpython.yaml")
 	}
-	c := m.cpythons[i]
+	c := cat.CPythons[i]
 	var errs []error
 	for _, img := range []image.Image{build, runtime} {
 		if glibc := img.Provides["glibc"].Is; glibc != "" && older(glibc, c.Floor) {

@@ -10,6 +10,7 @@ package recipe
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -264,4 +265,18 @@ func (r *Recipe) Conditions() (all []Condition) {
 // For returns the settings for one point of the matrix: those of the recipe itself and
 // of every variant whose condition holds. It fails if two of them state different
 // values for one setting. Change no list or map of them: the recipe shares it.
-func (r *Recipe) For(axes map[string]string) (Settings, error) { return NewForms(r).For(axes) }
+func (r *Recipe) For(axes map[string]string) (Settings, error) {
+	merged := r.Settings
+	for i, v := range r.Variants {
+		if !v.When.Holds(axes) {
+			continue
+		}
+		both, clash := merge(merged, v.Settings)
+		if clash != "" {
+			return Settings{}, diag.At(r.index.At(fmt.Sprintf("variants[%d]", i)), "two settings for %s where %v", clash, v.When).
+				WithHint("a key has one value in a cell: remove it from the recipe, and set it in variants that together cover every cell")
+		}
+		merged = both
+	}
+	return merged, nil
+}
