@@ -168,7 +168,6 @@ func explainCells(ctx context.Context, s Setup, r Selection, cells []matrix.Cell
 	if err != nil {
 		return nil, err
 	}
-	pins := lock.NewPins(f, asm.Revision)
 	var errs []error
 	for _, c := range cells {
 		if ctx.Err() != nil {
@@ -181,8 +180,8 @@ func explainCells(ctx context.Context, s Setup, r Selection, cells []matrix.Cell
 		if len(errs) > 0 {
 			continue // a recipe with an error has no plan: report all its errors
 		}
-		missing := pins.Missing(d)
-		cell, err := explainCell(ctx, asm, d, pins, missing, known)
+		missing := f.Missing([]lock.Draft{d})
+		cell, err := explainCell(ctx, asm, d, f, missing, known)
 		if err != nil {
 			return nil, err
 		}
@@ -214,7 +213,7 @@ func knownResults(keys signing.Keys) (func(key string) (run.Result, bool), error
 	return results.Signed(kept, keys).Known, nil
 }
 
-func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lock.Missing, known func(key string) (run.Result, bool)) (PlannedCell, error) {
+func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, f lock.File, missing lock.Missing, known func(key string) (run.Result, bool)) (PlannedCell, error) {
 	chosen, forced, err := matrix.Reasons(d.Cell)
 	if err != nil {
 		return PlannedCell{}, err
@@ -248,7 +247,7 @@ func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, pin
 		c.Missing = missing.String()
 		return c, nil
 	}
-	e := pins.Entry(d)
+	e := f.Entry(d, asm.Revision)
 	inputs, _, err := asm.Inputs(ctx, d)
 	if err != nil {
 		c.Missing = err.Error()

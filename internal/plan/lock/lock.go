@@ -195,17 +195,6 @@ func (m Missing) String() string {
 	return strings.Join(names, "; ")
 }
 
-// Missing returns the needs of the drafts for which f has no pin, each once.
-func (f File) Missing(drafts []Draft) Missing {
-	var m Missing
-	pins := NewPins(f, "")
-	for _, d := range drafts {
-		n := pins.Missing(d)
-		m.Sources, m.Images, m.Python = append(m.Sources, n.Sources...), append(m.Images, n.Images...), append(m.Python, n.Python...)
-	}
-	return m.And(Missing{})
-}
-
 // sources lists the source of a cell, and the source of its tests if it has tests.
 func (d Draft) sources() []SourceNeed {
 	if d.Tests.Kind == "" {
@@ -244,10 +233,9 @@ func Assemble(drafts []Draft, f File, pipeline string) ([]Entry, error) {
 		return nil, diag.Errorf(diag.Drift, "the lock of %s lacks %s", f.Recipe, m).
 			WithHint("run `builder lock %s`, or allow names to be resolved with --locked=false", f.Recipe)
 	}
-	pins := NewPins(f, pipeline)
 	entries := make([]Entry, len(drafts))
 	for i, d := range drafts {
-		entries[i] = pins.Entry(d)
+		entries[i] = f.Entry(d, pipeline)
 	}
 	return entries, nil
 }

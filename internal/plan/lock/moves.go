@@ -91,7 +91,7 @@ func (f File) String() string {
 // source, of an image or a package in it, or of a Python package in the pins of f. A
 // name that matches no need is an error.
 func (f File) Holding(names []string, drafts []Draft) (Missing, error) {
-	needs, pins := File{}.Missing(drafts), NewPins(f, "")
+	needs := File{}.Missing(drafts)
 	var held Missing
 	known := map[string]string{} // the name of every need, in normal form
 	for _, s := range needs.Sources {
@@ -100,14 +100,14 @@ func (f File) Holding(names []string, drafts []Draft) (Missing, error) {
 		}
 	}
 	for _, img := range needs.Images {
-		pin, _ := pins.image(img)
+		pin, _ := f.image(img)
 		pin.Name = img.Name
 		if isNamed(names, known, pin.names()...) {
 			held.Images = append(held.Images, img)
 		}
 	}
 	for _, need := range needs.Python {
-		pin, _ := pins.python(need)
+		pin, _ := f.python(need)
 		if isNamed(names, known, pin.names()...) {
 			held.Python = append(held.Python, need)
 		}

@@ -10,38 +10,24 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// Pins are the pins of a lock by need, for the drafts of one catalogue.
-type Pins struct {
-	file     File
-	pipeline string // digest of the scripts of the steps
-	packages map[string]PythonPin
-}
-
-// NewPins returns the pins of f.
-func NewPins(f File, pipeline string) *Pins {
-	p := &Pins{f, pipeline, make(map[string]PythonPin, len(f.Python))}
-	for _, pin := range slices.Backward(f.Python) {
-		p.packages[pin.question()] = pin
-	}
-	return p
-}
-
-// Missing returns the needs of a draft without a pin, each once.
-func (p *Pins) Missing(d Draft) Missing {
+// Missing returns the needs of the drafts for which f has no pin, each once.
+func (f File) Missing(drafts []Draft) Missing {
 	var m Missing
-	for _, source := range d.sources() {
-		if _, ok := p.file.source(source); !ok {
-			m.Sources = append(m.Sources, source)
+	for _, d := range drafts {
+		for _, source := range d.sources() {
+			if _, ok := f.source(source); !ok {
+				m.Sources = append(m.Sources, source)
+			}
 		}
-	}
-	for _, img := range []image.Image{d.Image, d.Runtime} {
-		if _, ok := p.image(img); !ok {
-			m.Images = append(m.Images, img)
+		for _, img := range []image.Image{d.Image, d.Runtime} {
+			if _, ok := f.image(img); !ok {
+				m.Images = append(m.Images, img)
+			}
 		}
-	}
-	for _, need := range d.pythonNeeds() {
-		if _, ok := p.python(need); !ok {
-			m.Python = append(m.Python, need)
+		for _, need := range d.pythonNeeds() {
+			if _, ok := f.python(need); !ok {
+				m.Python = append(m.Python, need)
+			}
 		}
 	}
 	return m.And(Missing{})
@@ -64,11 +50,11 @@ func (f File) source(s SourceNeed) (SourcePin, bool) {
 }
 
 // image returns the pin made for the current request of an image.
-func (p *Pins) image(img image.Image) (ImagePin, bool) {
+func (f File) image(img image.Image) (ImagePin, bool) {
 	if img.Digest != "" {
 		return ImagePin{Name: img.Name, Registry: img.Registry, Digest: img.Digest}, true
 	}
-	for _, pin := range p.file.Images {
+	for _, pin := range f.Images {
 		if pin.answers(img) {
 			return pin, true
 		}
@@ -76,37 +62,43 @@ func (p *Pins) image(img image.Image) (ImagePin, bool) {
 	return ImagePin{}, false
 }
 
-func (p *Pins) python(need PythonPin) (PythonPin, bool) {
-	pin, ok := p.packages[need.question()]
-	return pin, ok
+func (f File) python(need PythonPin) (PythonPin, bool) {
+	i := slices.IndexFunc(f.Python, func(pin PythonPin) bool {
+		return pin.Python == need.Python && slices.Equal(pin.Requirements, need.Requirements)
+	})
+	if i < 0 {
+		return PythonPin{}, false
+	}
+	return f.Python[i], true
 }
 
-// Entry returns the entry of a draft that misses nothing.
-func (p *Pins) Entry(d Draft) Entry {
-	source, _ := p.file.source(d.Source)
+// Entry returns the entry of a draft that misses nothing. pipeline is the digest of the
+// scripts of the steps.
+func (f File) Entry(d Draft, pipeline string) Entry {
+	source, _ := f.source(d.Source)
 	needs := d.pythonNeeds()
 	e := Entry{
-		Schema: EntrySchema, Pipeline: p.pipeline,
+		Schema: EntrySchema, Pipeline: pipeline,
 		Recipe: d.Cell.Recipe.Name, ID: d.Cell.ID, Axes: d.Cell.Axes, Facts: d.Vars,
 		Source: source, Homepage: d.Cell.Recipe.Homepage, License: d.Settings.License, Patches: d.Chosen(),
-		Image:   p.locked(d.Image, needs[0]),
-		Runtime: p.locked(d.Runtime, needs[1]),
+		Image:   f.locked(d.Image, needs[0]),
+		Runtime: f.locked(d.Runtime, needs[1]),
 		Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: cmp.Or(d.Epoch, source.Epoch),
 		Profile: d.Settings.Profile, Vendored: d.Settings.Vendored, Expect: d.Settings.Expect,
 		Advisories: d.Settings.Advisories,
 	}
 	if d.Tests.Kind != "" {
-		e.Tests, _ = p.file.source(d.Tests)
+		e.Tests, _ = f.source(d.Tests)
 	}
 	if len(needs) > 2 {
-		pin, _ := p.python(needs[2])
+		pin, _ := f.python(needs[2])
 		e.TestWheels = pin.Files
 	}
 	return e
 }
 
-func (p *Pins) locked(img image.Image, need PythonPin) Image {
-	pin, _ := p.image(img)
-	python, _ := p.python(need)
+func (f File) locked(img image.Image, need PythonPin) Image {
+	pin, _ := f.image(img)
+	python, _ := f.python(need)
 	return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, CPython: img.CPython, Site: img.Site, Wheels: python.Files, Provides: img.Provides}
 }
