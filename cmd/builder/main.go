@@ -64,18 +64,10 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return int(diag.CodeOf(err))
 }
 
-// withoutRecipes are the verbs whose commands look up no recipe. Reading the recipes takes
-// half of the time of a start.
-var withoutRecipes = []string{"gate", "verify", "bench", "debug", "publish", "key", "engine"}
-
 // newApp reads the catalogue and wires the verbs. It reads first, because every recipe is
 // a subcommand of run, plan and lock with its axes as flags.
 func newApp(args []string, stdout, stderr io.Writer) *cli.App {
-	load := catalogue.Load
-	if len(args) > 1 && slices.Contains(withoutRecipes, args[1]) && !completing(args) {
-		load = catalogue.WithoutRecipes
-	}
-	cat, err := load(siteDir(args), knownNames())
+	cat, err := catalogue.Load(siteDir(args), knownNames())
 	tool := wire(cat, err, stdout, stderr)
 	if completing(args) {
 		tool.EnableBashCompletion, tool.BashComplete = true, suggest(args, cat.Names(), stdout)

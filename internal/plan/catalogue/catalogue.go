@@ -41,9 +41,6 @@ type Catalogue struct {
 	// site's file replaces the built-in one.
 	Proven func() (proven.Cells, error)
 
-	// read reads the names of recipes when a hint has to tell them from other words, if
-	// the catalogue was loaded without recipes.
-	read func() []string
 	// bring records whether each item of the site is new or replaces a built-in one. A
 	// key is, for example, "patch horovod/findhip".
 	bring map[string]string
@@ -55,27 +52,16 @@ type Names struct {
 	Gates           recipe.Promises // of all gates; nil does not check waivers, and knows no settings of gates
 }
 
-// WithoutRecipes returns a catalogue that reads profiles, proven cells and the names of
-// recipes when they are wanted, and nothing else.
-func WithoutRecipes(site string, names Names) (Catalogue, error) {
-	return Catalogue{
-		read: sync.OnceValue(func() []string {
-			all, _ := Load(site, names) // the names of valid recipes suffice for a hint
-			return all.Names()
-		}),
-		Patches: map[string][]patch.Patch{}, Site: site, bring: map[string]string{},
-		Profiles: sync.OnceValues(func() ([]*profile.Profile, error) { return readProfiles(site, names.Profile) }),
-		Proven:   sync.OnceValues(func() (proven.Cells, error) { return readProven(site) }),
-	}, nil
-}
-
 // Load reads the built-in data and, if site is not empty, the folders below site. A
 // site's item replaces the built-in item of the same name. On an error Load still
 // returns the valid items.
 func Load(site string, names Names) (Catalogue, error) {
-	c, err := WithoutRecipes(site, names)
-	c.read = nil
-	err = errors.Join(err, c.add(recipes.FS, images.FS, patches.FS, "", names.Gates))
+	c := Catalogue{
+		Patches: map[string][]patch.Patch{}, Site: site, bring: map[string]string{},
+		Profiles: sync.OnceValues(func() ([]*profile.Profile, error) { return readProfiles(site, names.Profile) }),
+		Proven:   sync.OnceValues(func() (proven.Cells, error) { return readProven(site) }),
+	}
+	err := c.add(recipes.FS, images.FS, patches.FS, "", names.Gates)
 	if err != nil || site == "" {
 		return c, err
 	}
@@ -205,9 +191,6 @@ func (c Catalogue) OfSite(d lock.Draft) []string {
 
 // Names returns the names of all recipes.
 func (c Catalogue) Names() []string {
-	if c.read != nil {
-		return c.read()
-	}
 	var names []string
 	for _, r := range c.Recipes {
 		names = append(names, r.Name)
