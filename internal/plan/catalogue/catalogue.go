@@ -199,7 +199,7 @@ func (c Catalogue) Names() []string {
 }
 
 // Locks returns the locks of the recipes on the host with the state directory home.
-func (c Catalogue) Locks(home string) Locks { return Locks{c, home, &sync.Map{}} }
+func (c Catalogue) Locks(home string) Locks { return Locks{c, home} }
 
 // LockInputs returns the parts of the catalogue that drafts are made from.
 func (c Catalogue) LockInputs() lock.Catalogue {

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
@@ -27,8 +26,7 @@ import (
 // are.
 type Locks struct {
 	Catalogue
-	home    string
-	decoded *sync.Map // the built-in locks that were read, each a [lock.File], by name
+	home string
 }
 
 // path returns the file of a recipe's own lock. With a site it is in the site, also for
@@ -58,21 +56,8 @@ func (l Locks) Read(name string) (lock.File, error) {
 	return built.With(own), err
 }
 
-// built returns the built-in pins. It decodes each lock once: the input cells of a
-// recipe read the same lock again and again.
+// built returns the built-in pins.
 func (l Locks) built(name string) (lock.File, error) {
-	if f, ok := l.decoded.Load(name); ok {
-		return f.(lock.File), nil
-	}
-	f, err := l.decode(name)
-	if err == nil {
-		l.decoded.Store(name, f)
-	}
-	return f, err
-}
-
-// decode reads a built-in lock.
-func (l Locks) decode(name string) (lock.File, error) {
 	none := lock.File{Schema: lock.Schema, Recipe: name}
 	if _, ofSite := l.bring["recipe "+name]; ofSite {
 		return none, nil
