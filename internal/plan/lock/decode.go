@@ -52,10 +52,9 @@ var (
 
 // checker collects the problems of a lock's pins.
 type checker struct {
-	name  string
-	errs  []error
-	seen  map[string]bool
-	valid map[any]bool // files and packages: a lock repeats each in many pins
+	name string
+	errs []error
+	seen map[string]bool
 }
 
 func (c *checker) problem(format string, args ...any) {
@@ -75,7 +74,7 @@ func (c *checker) once(format string, args ...any) {
 // check rejects incomplete pins, two pins for one need, and pins that could misdirect a
 // download: an invalid digest, or a path outside the pool.
 func (f File) check(name string) error {
-	c := &checker{name: name, seen: map[string]bool{}, valid: map[any]bool{}}
+	c := &checker{name: name, seen: map[string]bool{}}
 	if !word.MatchString(f.Recipe) {
 		c.problem("%q is not the name of a recipe", f.Recipe)
 	}
@@ -96,7 +95,9 @@ func (f File) check(name string) error {
 			c.problem("%s: no files", p)
 		}
 		for _, file := range p.Files {
-			c.file(file)
+			if err := checkFile(file); err != nil {
+				c.problem("%v", err)
+			}
 		}
 	}
 	return errors.Join(c.errs...)
@@ -127,17 +128,6 @@ func (p SourcePin) Check() error {
 		return fmt.Errorf("%s %s: %q is not a commit with a date", p.Project, p.Version, p.Commit)
 	}
 	return nil
-}
-
-func (c *checker) file(f pypi.File) {
-	if c.valid[f] {
-		return
-	}
-	if err := checkFile(f); err != nil {
-		c.problem("%v", err)
-		return
-	}
-	c.valid[f] = true
 }
 
 func checkFile(f pypi.File) error {
@@ -171,16 +161,11 @@ func (c *checker) image(img ImagePin) {
 }
 
 func (c *checker) deb(p deb.Package) {
-	if c.valid[p] {
-		return
-	}
 	if !word.MatchString(p.Name) || !word.MatchString(p.Version) || !word.MatchString(p.Architecture) {
 		c.problem("package %q %q: the name, the version or the architecture is not valid", p.Name, p.Version)
 		return
 	}
 	if !hexDigest.MatchString(p.SHA256) || !poolPath.MatchString(p.Path) || p.Size <= 0 {
 		c.problem("package %s: the path, the size or the sha256 is not valid", p.Name)
-		return
 	}
-	c.valid[p] = true
 }
