@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,30 +25,20 @@ func Expand(text string, vars map[string]string) (string, error) {
 	if Constant(text) {
 		return text, nil
 	}
-	var out strings.Builder
 	var errs []error
-	for rest := text; ; {
-		open := strings.Index(rest, "{{")
-		if open < 0 {
-			out.WriteString(rest)
-			return out.String(), errors.Join(errs...)
-		}
-		end := open + 2 + strings.IndexAny(rest[open+2:]+"}", "{}")
-		if !strings.HasPrefix(rest[end:], "}}") { // {{{a}} holds {{a}}
-			out.WriteString(rest[:open+1])
-			rest = rest[open+1:]
-			continue
-		}
-		name := strings.Trim(rest[open+2:end], "\t\n\f\r ")
+	expanded := placeholder.ReplaceAllStringFunc(text, func(braced string) string {
+		name := strings.Trim(braced, "{}\t\n\f\r ")
 		value, ok := vars[name]
 		if !ok {
 			hint := diag.DidYouMean(name, slices.Sorted(maps.Keys(vars)))
 			errs = append(errs, diag.Errorf(diag.Usage, "unknown name %q in %q", name, text).WithHint("%s", hint))
 		}
-		out.WriteString(rest[:open] + value)
-		rest = rest[end+2:]
-	}
+		return value
+	})
+	return expanded, errors.Join(errs...)
 }
+
+var placeholder = regexp.MustCompile(`\{\{[^{}]*\}\}`)
 
 // Deep returns a copy of a value with every text in it expanded: those of structs, lists
 // and maps too. It leaves out the fields of structs with the tag `subst:"-"`.
