@@ -41,6 +41,7 @@ import (
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	"builder/internal/view/report"
 	"builder/test/kit/golden"
 	"builder/test/kit/guesttest"
 	"builder/test/kit/ocitest"
@@ -250,7 +251,7 @@ func passed(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(known.Keep(e, run.Result{
 			Artifacts: []artifact.Artifact{wheel},
 			Verdicts:  []verdict.Verdict{{Gate: "import", Status: verdict.Pass, Evidence: "it imports"}},
-			Steps:     []run.Step{{Name: "build", Seconds: 465}},
+			Steps:     []report.Step{{Name: "build", Seconds: 465}},
 			Gates:     gate.Digest(),
 		}))
 		ts.Check(os.Remove(path))

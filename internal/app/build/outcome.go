@@ -25,10 +25,8 @@ func (c *cellRun) cellOf(o run.Outcome) report.Cell {
 		From: o.From, Engine: diag.Redact(o.Engine), Artifacts: o.Artifacts, Verdicts: o.Verdicts,
 	}
 	for _, s := range o.Steps {
-		cell.Steps = append(cell.Steps, report.Step{
-			Name: s.Name, Started: s.Started.UTC().Truncate(time.Millisecond), Seconds: report.Seconds(s.Seconds), Cached: s.Cached,
-			Beside: s.Beside, Failed: s.Failed, Log: run.LogOf(o.Entry.ID, s.Name),
-		})
+		s.Log = run.LogOf(o.Entry.ID, s.Name)
+		cell.Steps = append(cell.Steps, s)
 	}
 	if cell.From == report.Store || cell.From == report.Registry {
 		cell.Taken = report.Seconds(o.Took.Seconds())

@@ -20,6 +20,7 @@ import (
 	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
+	"builder/internal/view/report"
 	"builder/test/kit/check"
 	"builder/test/kit/must"
 )
@@ -42,7 +43,7 @@ func made(t *testing.T, contents ...string) run.Result {
 			{Gate: "import", Status: verdict.Pass, Evidence: "it imports", Seconds: 1.5},
 			{Gate: "busbw", Status: verdict.Pass, Evidence: "as fast"},
 		},
-		Steps:  []run.Step{{Name: "build", Seconds: 80}},
+		Steps:  []report.Step{{Name: "build", Seconds: 80}},
 		Canary: `{"reached":[]}`,
 		Gates:  gate.Digest(),
 	}

@@ -81,7 +81,7 @@ func TestWhatWasComparedIsNotBuiltAThirdTime(t *testing.T) {
 // The steps of a known result count as cached. Those of its second build ran now.
 func TestStepsOfAResultAreCached(t *testing.T) {
 	f := &fake{known: map[string]run.Result{
-		"known": {Steps: []run.Step{{Name: "build"}}, Verdicts: passed},
+		"known": {Steps: []report.Step{{Name: "build"}}, Verdicts: passed},
 		"good":  {},
 	}}
 	o := rebuild(t, f, "known")

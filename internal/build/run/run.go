@@ -96,7 +96,7 @@ type Sealer interface {
 type Result struct {
 	Artifacts []artifact.Artifact `json:"artifacts"`
 	Verdicts  []verdict.Verdict   `json:"verdicts"`
-	Steps     []Step              `json:"steps"`
+	Steps     []report.Step       `json:"steps"` // without their logs
 	Canary    string              `json:"canary"`
 	Ccache    string              `json:"ccache,omitempty"` // as in [Built]
 	Engine    string              `json:"engine,omitempty"` // address of the engine that built it
@@ -116,7 +116,7 @@ const Published = "published"
 // Seconds returns how long the steps of the result took.
 func (r Result) Seconds() (sum float64) {
 	for _, s := range r.Steps {
-		sum += s.Seconds
+		sum += float64(s.Seconds)
 	}
 	return sum
 }

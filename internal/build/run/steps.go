@@ -9,17 +9,8 @@ import (
 
 	"builder/internal/plan/lock"
 	"builder/internal/view/progress"
+	"builder/internal/view/report"
 )
-
-// Step is the record of one step.
-type Step struct {
-	Name    string    `json:"name"`
-	Started time.Time `json:"started,omitzero"`
-	Seconds float64   `json:"seconds"`
-	Cached  bool      `json:"cached"`
-	Beside  bool      `json:"beside,omitempty"` // see [progress.Beside]
-	Failed  bool      `json:"failed,omitempty"`
-}
 
 // Fetch brings every file of an entry into the store, as a step of its cell.
 func Fetch(ctx context.Context, ev Events, f Fetcher, e lock.Entry) error {
@@ -40,7 +31,7 @@ type recorded struct {
 }
 
 func (r *recorded) StepStarted(step string) io.Writer {
-	if i := slices.IndexFunc(r.result.Steps, func(s Step) bool { return s.Name == step }); i >= 0 {
+	if i := slices.IndexFunc(r.result.Steps, func(s report.Step) bool { return s.Name == step }); i >= 0 {
 		r.result.Steps = r.result.Steps[:i]
 	}
 	return r.Events.StepStarted(step)
@@ -50,5 +41,8 @@ func (r *recorded) StepDone(step string, d time.Duration, cached bool, err error
 	r.Events.StepDone(step, d, cached, err)
 	beside := d == progress.Beside
 	d = max(0, d)
-	r.result.Steps = append(r.result.Steps, Step{Name: step, Started: time.Now().Add(-d), Seconds: d.Seconds(), Cached: cached, Beside: beside, Failed: err != nil})
+	r.result.Steps = append(r.result.Steps, report.Step{
+		Name: step, Started: time.Now().Add(-d).UTC().Truncate(time.Millisecond), Seconds: report.Seconds(d.Seconds()),
+		Cached: cached, Beside: beside, Failed: err != nil,
+	})
 }
