@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"os"
 	"runtime"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/native"
 	"builder/internal/view/term"
+	"builder/pipelines"
 )
 
 func engineCommand(out term.Printer) *cli.Command {
@@ -65,6 +68,9 @@ func engineFlag(usage string) cli.Flag {
 	return &cli.StringFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: usage}
 }
 
+// engineCacheDefault is the default of BUILDER_ENGINE_CACHE.
+const engineCacheDefault = "60%"
+
 func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
 	e = host.Engines{StepLimit: c.Duration("step-limit"), Ccache: c.Bool("ccache"), Daemon: host.FindDaemon(c.Context)}
 	jobs := c.Int("jobs")
@@ -75,13 +81,14 @@ func readEngines(c *cli.Context, dir string) (e host.Engines, err error) {
 		return e, diag.Errorf(diag.Usage, "--step-limit: %v is negative", e.StepLimit).WithHint("0 is no limit")
 	}
 	var errs [4]error
-	if e.Patience, err = time.ParseDuration(enginePatience.value()); err != nil || e.Patience < 0 {
-		errs[0] = diag.Errorf(diag.Usage, "%s: %q is not a time", enginePatience.name, enginePatience.value()).WithHint("%s", formOfTime)
+	patience := cmp.Or(os.Getenv("BUILDER_ENGINE_PATIENCE"), pipelines.Patience.String())
+	if e.Patience, err = time.ParseDuration(patience); err != nil || e.Patience < 0 {
+		errs[0] = diag.Errorf(diag.Usage, "BUILDER_ENGINE_PATIENCE: %q is not a time", patience).WithHint("%s", formOfTime)
 	}
-	if e.Native.Cache, err = host.CacheLimit(engineCache.value(), dir); err != nil {
-		errs[1] = diag.Errorf(diag.Usage, "%s: %w", engineCache.name, err)
+	if e.Native.Cache, err = host.CacheLimit(cmp.Or(os.Getenv("BUILDER_ENGINE_CACHE"), engineCacheDefault), dir); err != nil {
+		errs[1] = diag.Errorf(diag.Usage, "BUILDER_ENGINE_CACHE: %w", err)
 	}
-	e.Image, errs[2] = native.ParseEngineImage(engineImage.value())
+	e.Image, errs[2] = native.ParseEngineImage(os.Getenv(native.ImageVariable))
 	e.Choice, errs[3] = host.ParseEngine(c.String("engine"))
 	e.Choice.Jobs = min(max(jobs, 1), 4*runtime.NumCPU())
 	return e, errors.Join(errs[:]...)

@@ -14,7 +14,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/images"
+	"builder/internal/build/native"
 	"builder/internal/plan/image"
+	"builder/pipelines"
 	"builder/recipes"
 	"builder/test/kit/check"
 	"builder/test/kit/golden"
@@ -153,6 +155,20 @@ func TestReference(t *testing.T) {
 }
 
 const generated = "<!-- Written by go test ./cmd/builder -run Reference -update from the code. -->\n\n"
+
+// variables lists the variables without a flag, in the order of the reference.
+var variables = []struct{ name, about, fallback string }{
+	{"BUILDER_HOME", "directory of the tool's own files: store, engine and keys", ""},
+	{"BUILDER_ENGINE_PATIENCE", "give up an engine after this TIME without a response, such as 90s", pipelines.Patience.String()},
+	{"BUILDER_ENGINE_CACHE", "limit the cache of an engine started by builder to SIZE, such as 40GB, or a share of the disk", engineCacheDefault},
+	{native.ImageVariable, "copy the engine from PLACE@sha256:DIGEST and do not compile it; PLACE is a URL or file:PATH", ""},
+	{"BUILDER_MIRROR_DEBIAN", "addresses of Debian mirrors, or file:DIR; the first resolves names and needs the index of an archive; the default comes from this host's apt", ""},
+	{"BUILDER_MIRROR_DEBIAN_SNAPSHOT", "address of a Debian snapshot archive, for packages missing on the mirrors", ""},
+	{"BUILDER_MIRROR_MAVEN", "addresses of Maven repositories, or file:DIR, with the CPythons of images/cpython.yaml; the default comes from Maven's settings on this host", ""},
+	{"BUILDER_MIRROR_REGISTRY", "HOST[:PORT][/PATH] to pull images of Docker Hub from; REGISTRY=HOST[:PORT][/PATH] for another registry", ""},
+	{"BUILDER_MIRROR_SOURCE", "NAME=PATH or NAME=URL of a source, a Debian package or a Python package to fetch there first, as --set source.NAME for every run; a name may occur for each of several files", ""},
+	{"BUILDER_PYTHON_INDEX", "NAME=URL of a Python index for the packages whose requirement ends with from NAME; they come from nowhere else, and nothing else comes from there", ""},
+}
 
 // referenceIndex returns the first page: verbs, variables, axes and exit codes.
 func referenceIndex(v verb) string {
