@@ -97,7 +97,7 @@ func auditCells(ctx context.Context, s Setup, w *home.Workspace, r *recipe.Recip
 		if err != nil {
 			return nil, nil, err
 		}
-		c := audit.Cell{ID: cell.ID, Version: facts["version"], Facts: facts}
+		c := audit.Cell{Version: facts["version"], Facts: facts}
 		if pin, ok := pins.SourceOf(cell, facts); ok {
 			c.Source = pin.SHA256
 			if fetch && !fetched[pin.SHA256] {

@@ -63,12 +63,6 @@ func (r *Results) encode(key string, result run.Result) ([]byte, error) {
 	return attest.Sealer{Key: own}.SealResult(key, result.Artifacts, data)
 }
 
-// Has reports whether the store has the result of the entry with this key.
-func (r *Results) Has(key string) bool {
-	_, ok := r.Known(key)
-	return ok
-}
-
 // judged returns an error for a result that other gates judged.
 func judged(r run.Result) error {
 	if r.Gates == gate.Digest() || r.Gates == run.Published {

@@ -99,8 +99,7 @@ func (in Programs) UV(ctx context.Context) (Tool, error) {
 	if err != nil {
 		return Tool{}, err
 	}
-	path, pin := UV.Wheel(dir)
-	return Tool{UV.Path(dir), path, pin.SHA256, filepath.Join(in.Home, "tools", "uv-cache"), in.Indexes}, nil
+	return Tool{UV.Path(dir), filepath.Join(in.Home, "tools", "uv-cache"), in.Indexes}, nil
 }
 
 // Missing names the programs that a build without a network would lack: neither installed

@@ -334,7 +334,7 @@ func TestUVFromTheStore(t *testing.T) {
 		uv, err := Programs{Home: home, Note: t.Logf, Offline: true, NoInstall: true, Store: from}.UV(t.Context())
 		must.Succeed(t, err)
 		got, err1 := os.ReadFile(uv.Path)
-		beside, err2 := store.Of(uv.Wheel)
+		beside, err2 := store.Of(filepath.Join(home, "tools", "uv-"+UV.Version, pin.Name))
 		if err := errors.Join(err1, err2); err != nil || string(got) != program || beside.SHA256 != kept.SHA256 {
 			t.Errorf("%q of %s, %v", got, beside.SHA256, err)
 		}

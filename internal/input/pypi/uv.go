@@ -22,9 +22,7 @@ import (
 
 // Tool is a uv program of the pinned version.
 type Tool struct {
-	Path   string // path of the program
-	Wheel  string // path of the program's wheel
-	SHA256 string // of the wheel
+	Path string // path of the program
 
 	cache   string
 	indexes map[string]string // name to address of the indexes that requirements name

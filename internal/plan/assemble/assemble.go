@@ -144,13 +144,8 @@ func (a *Assembler) Inputs(ctx context.Context, d lock.Draft) (inputs []lock.Inp
 	return inputs, before, nil
 }
 
-// Input makes the entry of the one cell named by an input. Its own input cells come
+// input makes the entry of the one cell named by an input. Its own input cells come
 // first, the cell last.
-func (a *Assembler) Input(ctx context.Context, in recipe.Input) ([]lock.Entry, error) {
-	made, err := a.input(ctx, in)
-	return made.entries, err
-}
-
 func (a *Assembler) input(ctx context.Context, in recipe.Input) (input, error) {
 	name := in.Recipe + " " + matrix.Pairs(in.Axes)
 	if made, ok := a.made[name]; ok {

@@ -17,7 +17,6 @@ import (
 
 // A Cell holds the properties of a cell used by an audit.
 type Cell struct {
-	ID      string
 	Version string            // of the distribution
 	Facts   map[string]string // axes and facts of the image
 	Source  string            // digest of its source, or "" if the lock does not pin it

@@ -24,7 +24,7 @@ func cells() []Cell {
 	var all []Cell
 	for _, v := range []string{"0.27.0", "0.28.1"} {
 		for _, gcc := range []string{"11.4", "14.2"} {
-			all = append(all, Cell{ID: v + "-" + gcc, Version: v, Source: v, Facts: map[string]string{"version": v, "gcc": gcc, "rocm": "6.1"}})
+			all = append(all, Cell{Version: v, Source: v, Facts: map[string]string{"version": v, "gcc": gcc, "rocm": "6.1"}})
 		}
 	}
 	return all

@@ -57,16 +57,10 @@ type Setting struct {
 // name returns the name of the variable or option.
 func (s Setting) name() string { return s.Env + s.Option }
 
-// Known is the kind of evidence for a reason.
+// Known is the kind of evidence for a reason: source (read in the source of the released
+// program), documented (by upstream), reported (by an issue or a thread), or unconfirmed (a
+// claim for which no report was found).
 type Known string
-
-// The kinds of evidence.
-const (
-	Source      Known = "source"      // read in the source of the released program
-	Documented  Known = "documented"  // stated by upstream's documentation
-	Reported    Known = "reported"    // stated by an issue or a thread
-	Unconfirmed Known = "unconfirmed" // a claim for which no report was found
-)
 
 // A Note is information about a combination that no setting can express.
 type Note struct {
