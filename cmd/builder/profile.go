@@ -2,13 +2,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/base/diag"
 	"builder/internal/plan/catalogue"
-	"builder/internal/plan/matrix"
 	"builder/internal/plan/profile"
 	"builder/internal/view/term"
 )
@@ -21,19 +21,13 @@ run --env-file and systemd. Options are no variables: env prints them as comment
 versions or each other are reported at once, with exit 2.`
 
 // profileFormats are the values of --format, the default first.
-func profileFormats() []string {
-	var words []string
-	for _, f := range profile.Formats() {
-		words = append(words, string(f))
-	}
-	return words
-}
+var profileFormats = []string{"env", "json"}
 
 // profileFlags are the flags of every profile other than its axes.
 func profileFlags() []cli.Flag {
 	return []cli.Flag{
 		recipesFlag(),
-		formatFlag("print the environment as", profileFormats()),
+		formatFlag("print the environment as", profileFormats),
 		&cli.GenericFlag{Name: "set-env", Value: &texts{}, Usage: "add the variable `NAME=VALUE`"},
 		&cli.GenericFlag{Name: "set-option", Value: &texts{}, Usage: "add the option `NAME[=VALUE]` of the program"},
 	}
@@ -53,11 +47,16 @@ func profileCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 			Name: p.Name, Usage: p.Summary,
 			Flags: append(profileFlags(), axisFlags(p.Axes)...),
 			Action: func(c *cli.Context) error {
-				o, err := readProfileOptions(c, p)
-				if err := errors.Join(e, err); err != nil {
+				format, err := readFormat(c, profileFormats)
+				asked, err2 := readAsked(c)
+				if err := errors.Join(e, unexpected(c, 0), err, err2); err != nil {
 					return err
 				}
-				return printProfile(p, o, out)
+				of, err := p.Resolve(readAxes(c, p.Axes), asked)
+				if err != nil {
+					return err
+				}
+				return out.Print(format == "json", of, func() { fmt.Fprint(out.Stdout, of.Lines()) })
 			},
 		})
 	}
@@ -74,18 +73,9 @@ func profileCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 	return command
 }
 
-// profileOptions are the flags of a profile.
-type profileOptions struct {
-	format profile.Format
-	filter matrix.Filter
-	asked  []profile.Asked
-}
-
-func readProfileOptions(c *cli.Context, p *profile.Profile) (profileOptions, error) {
-	o := profileOptions{filter: readAxes(c, p.Axes)}
-	format, err := readFormat(c, profileFormats())
-	o.format = profile.Format(format)
-	errs := []error{unexpected(c, 0), err}
+// readAsked reads the settings that the user adds to a profile.
+func readAsked(c *cli.Context) (all []profile.Asked, err error) {
+	var errs []error
 	for _, flag := range []struct {
 		name string
 		read func(string) (profile.Asked, error)
@@ -96,22 +86,8 @@ func readProfileOptions(c *cli.Context, p *profile.Profile) (profileOptions, err
 				errs = append(errs, diag.Errorf(diag.Usage, "--%s: %w", flag.name, err))
 				continue
 			}
-			o.asked = append(o.asked, a)
+			all = append(all, a)
 		}
 	}
-	return o, errors.Join(errs...)
-}
-
-// printProfile prints an environment.
-func printProfile(p *profile.Profile, o profileOptions, out term.Printer) error {
-	e, err := p.Resolve(o.filter, o.asked)
-	if err != nil {
-		return err
-	}
-	text, err := e.Render(o.format)
-	if err != nil {
-		return err
-	}
-	_, err = out.Stdout.Write(text)
-	return err
+	return all, errors.Join(errs...)
 }

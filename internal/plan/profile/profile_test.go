@@ -1,6 +1,7 @@
 package profile_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -130,16 +131,10 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func TestRender(t *testing.T) {
+func TestLines(t *testing.T) {
 	e, err := parse(t, good).Resolve(matrix.Filter{"version": "2.0", "lib": "4"}, []profile.Asked{{"A", "1,2"}, {"--b", "x"}})
 	must.Succeed(t, err)
-	for _, f := range profile.Formats() {
-		text, err := e.Render(f)
-		must.Succeed(t, err)
-		golden.Check(t, "environment."+string(f), text)
-	}
-	_, err = e.Render("toml")
-	check.That(t, err != nil, "a format that does not exist is written")
+	golden.Check(t, "environment.env", []byte(e.Lines()))
 }
 
 // The JSON output matches its schema.
@@ -148,7 +143,7 @@ func TestJSON(t *testing.T) {
 	for _, asked := range [][]profile.Asked{nil, {{"A", "1"}, {"--b", ""}}} {
 		e, err := parse(t, good).Resolve(nil, asked)
 		must.Succeed(t, err)
-		text, err := e.Render(profile.JSON)
+		text, err := json.Marshal(e)
 		must.Succeed(t, err, valid(text))
 	}
 	check.That(t, valid([]byte(`{}`)) != nil, "an empty environment follows the schema")
@@ -245,9 +240,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return // the profile has no combination
 		}
-		text, err := e.Render(profile.Env)
-		must.Succeed(t, err)
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(e.Lines()) {
 			name, _, assigns := strings.Cut(line, "=")
 			check.That(t, line == "\n" || strings.HasPrefix(line, "#") || (assigns && !strings.ContainsAny(name, " \t$`")),
 				"a line that is neither variable nor comment: %q", line)

@@ -1,45 +1,16 @@
 package profile
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"builder/internal/plan/matrix"
 )
 
-// A Format is an output format of an environment.
-type Format string
-
-// The formats.
-const (
-	Env  Format = "env"  // lines with the same meaning in a shell, Docker and systemd
-	JSON Format = "json" // the complete [Environment]
-)
-
-// Formats lists every format, the default first.
-func Formats() []Format { return []Format{Env, JSON} }
-
-// Render returns the environment in a format. The result ends with a newline.
-func (e Environment) Render(f Format) ([]byte, error) {
-	switch f {
-	case Env:
-		return []byte(e.lines()), nil
-	case JSON:
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false) // print >=6.0, not \u003e=6.0
-		err := enc.Encode(e)
-		return b.Bytes(), err
-	}
-	return nil, fmt.Errorf("unknown format %q", f)
-}
-
-// lines writes one variable per line, with its reason above. Options and notes become
-// comments, because an environment cannot contain them.
-func (e Environment) lines() string {
+// Lines writes one variable per line, with its reason above. The lines have the same
+// meaning in a shell, Docker and systemd. Options and notes become comments, because an
+// environment cannot contain them.
+func (e Environment) Lines() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Run-time environment of %s: %s.\n", e.Profile, matrix.Words(e.Axes))
 	for _, v := range e.Variables {
