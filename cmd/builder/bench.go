@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
+	"builder/internal/app/build"
 	"builder/internal/app/judge"
 	"builder/internal/base/diag"
 	"builder/internal/plan/catalogue"
@@ -25,13 +26,7 @@ func benchCommand(out term.Printer) *cli.Command {
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			d, err := in.begin(c.Context)
-			if err != nil {
-				return err
-			}
-			done, err := judge.Bench(c.Context, in.Setup, r)
-			d.Close()
-			return d.End(in.Catalogue.Hinted(printResult(c, out, done, len(done.Sizes) > 0, err, show.Bench)))
+			return shown(c, in, func(s build.Setup) (judge.BenchReport, error) { return judge.Bench(c.Context, s, r) }, show.Bench)
 		},
 	}
 }

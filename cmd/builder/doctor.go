@@ -52,5 +52,5 @@ func examineHost(c *cli.Context, cat catalogue.Catalogue, of plan.Selection, out
 		return err
 	}
 	report, err := host.Examine(c.Context, in.host(), of)
-	return printResult(c, out, report, report.Schema != 0, err, show.Doctor)
+	return printResult(c, out, report, err, show.Doctor)
 }

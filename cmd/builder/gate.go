@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
+	"builder/internal/app/build"
 	"builder/internal/app/judge"
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
@@ -47,14 +48,10 @@ func gateCommand(out term.Printer) *cli.Command {
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			d, err := in.begin(c.Context)
-			if err != nil {
-				return err
-			}
-			done, err := judge.Judge(c.Context, in.Setup, r)
-			d.Close()
-			err = errors.Join(err, writeSARIF(c.String("sarif"), done))
-			return d.End(in.Catalogue.Hinted(printResult(c, out, done, done.Schema != 0, err, show.Gated)))
+			return shown(c, in, func(s build.Setup) (judge.GateReport, error) {
+				done, err := judge.Judge(c.Context, s, r)
+				return done, errors.Join(err, writeSARIF(c.String("sarif"), done))
+			}, show.Gated)
 		},
 	}
 }
@@ -118,7 +115,7 @@ func gateEnvironment(c *cli.Context, out term.Printer) error {
 		return err
 	}
 	done, err := judge.JudgeEnvironment(c.Context, version, c.String("env"))
-	return printResult(c, out, done, done.Schema != 0, err, show.Gated)
+	return printResult(c, out, done, err, show.Gated)
 }
 
 // environmentFlags rejects flags and operands that do not apply to an environment.

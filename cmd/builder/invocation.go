@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -69,10 +70,21 @@ func (in *invocation) begin(ctx context.Context) (*progress.Display, error) {
 	return d, err
 }
 
-// printResult prints a result, also beside an error. Without a result it returns the
-// error alone.
-func printResult[T any](c *cli.Context, out term.Printer, done T, made bool, err error, show func(term.Printer, T)) error {
-	if !made {
+// shown does the work of a verb with progress on stderr, and prints its result.
+func shown[T any](c *cli.Context, in invocation, work func(build.Setup) (T, error), show func(term.Printer, T)) error {
+	d, err := in.begin(c.Context)
+	if err != nil {
+		return err
+	}
+	done, err := work(in.Setup)
+	d.Close()
+	return d.End(in.Catalogue.Hinted(printResult(c, in.out, done, err, show)))
+}
+
+// printResult prints a result, also beside an error. If there is an error and the result
+// is empty, it returns the error alone.
+func printResult[T any](c *cli.Context, out term.Printer, done T, err error, show func(term.Printer, T)) error {
+	if err != nil && reflect.ValueOf(done).IsZero() {
 		return err
 	}
 	return errors.Join(out.Print(c.Bool("json"), done, func() { show(out, done) }), err)

@@ -36,7 +36,7 @@ func lockCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 				r.Filter = ci.OpenAxes(of.Recipe, of.Filter, true)
 			}
 			result, err := plan.Lock(c.Context, in.plan(), r)
-			return printResult(c, out, result, result.Recipe != "", err, show.Lock)
+			return printResult(c, out, result, err, show.Lock)
 		}),
 	}
 }

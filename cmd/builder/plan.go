@@ -24,7 +24,7 @@ func planCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comm
 				of.Filter = ci.OpenAxes(of.Recipe, of.Filter, true)
 			}
 			p, err := plan.Explain(c.Context, in.plan(), of)
-			err = printResult(c, out, p, p.Recipe != "", err, show.Plan)
+			err = printResult(c, out, p, err, show.Plan)
 			if c.Bool("all") && len(p.Cells) > manyCells && !c.Bool("json") {
 				out.Note("%d cells: `builder matrix %s --format text` with the same flags prints a line for each", len(p.Cells), p.Recipe)
 			}

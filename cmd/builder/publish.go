@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
+	"builder/internal/app/build"
 	"builder/internal/app/release"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
@@ -36,16 +37,9 @@ func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.C
 			if err := errors.Join(err2, err); err != nil {
 				return err
 			}
-			if _, err := in.Keys.Trusted(); err != nil {
-				return err
-			}
-			d, err := in.begin(c.Context)
-			if err != nil {
-				return err
-			}
-			done, err := release.Publish(c.Context, release.Setup{Keys: in.Keys, NoInstall: in.NoInstall, Display: in.Display}, r)
-			d.Close()
-			return d.End(in.Catalogue.Hinted(printResult(c, out, done, done.Schema != 0, err, func(out term.Printer, done release.Report) { show.Published(out, done, "was there") })))
+			return shown(c, in, func(s build.Setup) (release.Report, error) {
+				return release.Publish(c.Context, release.Setup{Keys: s.Keys, NoInstall: s.NoInstall, Display: s.Display}, r)
+			}, func(out term.Printer, done release.Report) { show.Published(out, done, "was there") })
 		},
 	}
 }

@@ -31,14 +31,8 @@ func runCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Comma
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			d, err := in.begin(c.Context)
-			if err != nil {
-				return err
-			}
-			done, err := build.Run(c.Context, in.Setup, r)
-			d.Close()
 			end := func(out term.Printer, done report.Run) { show.Run(out, done, r.Out) }
-			return d.End(in.Catalogue.Hinted(printResult(c, out, done, !done.Finished.IsZero(), err, end)))
+			return shown(c, in, func(s build.Setup) (report.Run, error) { return build.Run(c.Context, s, r) }, end)
 		}),
 	}
 }

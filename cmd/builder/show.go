@@ -28,7 +28,7 @@ func showCommand(out term.Printer) *cli.Command {
 				return err
 			}
 			done, err := judge.Show(c.Context, in.Keys, c.Args().Slice())
-			return printResult(c, out, done, done.Schema != 0, err, show.Shown)
+			return printResult(c, out, done, err, show.Shown)
 		},
 	}
 }

@@ -28,7 +28,7 @@ func storeCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Com
 				Action: onHost(out, func(c *cli.Context, s host.Setup) error {
 					r := host.CollectRequest{Keep: c.String("keep"), DryRun: c.Bool("dry-run")}
 					done, err := host.Collect(c.Context, s, r)
-					return printResult(c, out, done, done.Places != nil, err, func(out term.Printer, done host.Collected) { show.Collected(out, done, r) })
+					return printResult(c, out, done, err, func(out term.Printer, done host.Collected) { show.Collected(out, done, r) })
 				}),
 			},
 			{
@@ -36,7 +36,7 @@ func storeCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Com
 				Flags: []cli.Flag{jsonFlag()},
 				Action: onHost(out, func(c *cli.Context, s host.Setup) error {
 					read, err := host.VerifyStore(c.Context, s)
-					return printResult(c, out, read, read.Damaged != nil, err, show.Checked)
+					return printResult(c, out, read, err, show.Checked)
 				}),
 			},
 		},
@@ -56,7 +56,7 @@ func exportCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Co
 			}
 			r := host.ExportRequest{Selection: of, To: c.String("to"), Without: c.StringSlice("without")}
 			done, err := host.Export(c.Context, in.host(), r)
-			return printResult(c, out, done, err == nil, err, show.Export)
+			return printResult(c, out, done, err, show.Export)
 		}),
 	}
 }
@@ -81,7 +81,7 @@ func importCommand(out term.Printer) *cli.Command {
 				return err
 			}
 			took, err := host.Import(c.Context, in.host(), c.Args().Slice())
-			return printResult(c, out, took, took.Files+took.Known > 0 || err == nil, err, show.Imported)
+			return printResult(c, out, took, err, show.Imported)
 		},
 	}
 }

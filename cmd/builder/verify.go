@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/cmd/builder/show"
+	"builder/internal/app/build"
 	"builder/internal/app/judge"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
@@ -34,13 +35,7 @@ func verifyCommand(out term.Printer) *cli.Command {
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			d, err := in.begin(c.Context)
-			if err != nil {
-				return err
-			}
-			done, err := judge.Verify(c.Context, in.Setup, r)
-			d.Close()
-			return d.End(in.Catalogue.Hinted(printResult(c, out, done, done.Schema != 0, err, show.Verified)))
+			return shown(c, in, func(s build.Setup) (judge.VerifyReport, error) { return judge.Verify(c.Context, s, r) }, show.Verified)
 		},
 	}
 }

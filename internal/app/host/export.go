@@ -84,6 +84,9 @@ func Export(ctx context.Context, s Setup, x ExportRequest) (Exported, error) {
 	if err != nil {
 		return Exported{}, err
 	}
+	if err := carry.Write(x.To, blobs, w.Open); err != nil {
+		return Exported{}, err
+	}
 	done := Exported{To: x.To}
 	for _, e := range assemble.OneOfEach(entries) {
 		done.Cells = append(done.Cells, ExportedCell{e.ID, e.Key()})
@@ -92,7 +95,7 @@ func Export(ctx context.Context, s Setup, x ExportRequest) (Exported, error) {
 		done.Files++
 		done.Bytes += b.Size
 	}
-	return done, carry.Write(x.To, blobs, w.Open)
+	return done, nil
 }
 
 // gather downloads files missing from the store and returns everything to export.

@@ -30,7 +30,7 @@ type BenchReport struct {
 }
 
 // Bench measures a library, or two in turn. An error ends the measurement; the report
-// holds the collectives before it.
+// holds the collectives before it, and is empty if there are none.
 func Bench(ctx context.Context, s build.Setup, r BenchRequest) (BenchReport, error) {
 	run, err := openGateRun(s, GateRequest{Device: r.Device})
 	if err != nil {
@@ -55,6 +55,9 @@ func Bench(ctx context.Context, s build.Setup, r BenchRequest) (BenchReport, err
 		start := time.Now()
 		sizes, err := setup.Measure(ctx, collective)
 		s.Display.Done("bench", collective, time.Since(start), false, err)
+		if err != nil && len(report.Sizes) == 0 {
+			return BenchReport{}, err
+		}
 		if err != nil {
 			return report, err
 		}
