@@ -17,12 +17,10 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
-	"builder/internal/view/progress"
 )
 
 // gates runs every gate that applies. The time of its step is the time until its verdict
-// was there, or [progress.Beside] if it was there before; the verdict has the time of the
-// gate itself.
+// was there; the verdict has the time of the gate itself.
 func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, built Built) ([]verdict.Verdict, error) {
 	if len(built.Artifacts) == 0 {
 		return nil, nil
@@ -72,18 +70,13 @@ func AskGates(ctx context.Context, ev Events, gates []gate.Gate, s gate.Subject,
 		} else {
 			c.run(ctx)
 		}
-		beside := c.gate.Needs == gate.Container && len(c.verdict) > 0
 		v := (<-c.verdict).Waive(s.Expect.Waivers, now)
 		fmt.Fprintf(log, "%s: %s\n", v.Status, v.Evidence)
 		var err error
 		if v.Refuses() {
 			err = fmt.Errorf("%s: %s", v.Status, v.Evidence)
 		}
-		took := time.Since(start)
-		if beside {
-			took = progress.Beside
-		}
-		ev.StepDone("gate "+c.gate.Name, took, false, err)
+		ev.StepDone("gate "+c.gate.Name, time.Since(start), false, err)
 		verdicts = append(verdicts, v)
 		if ctx.Err() != nil {
 			return verdicts, context.Cause(ctx)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"builder/internal/build/run"
@@ -17,7 +16,6 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
-	"builder/test/kit/check"
 )
 
 // meeting is a box whose commands wait until atOnce of them run.
@@ -102,31 +100,6 @@ func TestGatesBesideEachOther(t *testing.T) {
 			t.Errorf("the log of %s is\n%s", name, log)
 		}
 	}
-}
-
-// slow is a box in which the first reported gate takes longest.
-type slow struct{}
-
-func (slow) Run(_ context.Context, c gate.Command) (gate.Result, error) {
-	time.Sleep(map[string]time.Duration{"import": 2 * time.Second}[c.Name] + time.Second)
-	return gate.Result{}, nil
-}
-
-// The step of a gate whose verdict was there before says so, and takes no time.
-func TestGateBesideTheOneBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := entry("x")
-		e.Expect = recipe.Expect{Packages: []string{"x"}, Import: []string{"x"}, Gates: recipe.GateSettings{"built-flags": map[string]string{"nccl": "true"}}}
-		f := &fake{}
-		r := runner(f, t.TempDir())
-		r.Engine, r.Gates = boxed{f, slow{}}, 2
-		got := map[string]bool{}
-		for _, s := range r.Run(t.Context(), []lock.Entry{e})[0].Steps {
-			got[s.Name] = s.Beside
-			check.That(t, s.Seconds >= 0 && (!s.Beside || s.Seconds == 0), "%+v", s)
-		}
-		check.That(t, got["gate built-flags"] && !got["gate import"], "beside: %v", got)
-	})
 }
 
 // An interrupt ends the gates that run and those that wait.

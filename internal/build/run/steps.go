@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"builder/internal/plan/lock"
-	"builder/internal/view/progress"
 	"builder/internal/view/report"
 )
 
@@ -39,10 +38,8 @@ func (r *recorded) StepStarted(step string) io.Writer {
 
 func (r *recorded) StepDone(step string, d time.Duration, cached bool, err error) {
 	r.Events.StepDone(step, d, cached, err)
-	beside := d == progress.Beside
-	d = max(0, d)
 	r.result.Steps = append(r.result.Steps, report.Step{
 		Name: step, Started: time.Now().Add(-d).UTC().Truncate(time.Millisecond), Seconds: report.Seconds(d.Seconds()),
-		Cached: cached, Beside: beside, Failed: err != nil,
+		Cached: cached, Failed: err != nil,
 	})
 }

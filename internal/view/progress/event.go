@@ -55,10 +55,7 @@ func (e event) said() string {
 // ended returns the final state with its duration and error.
 func (e event) ended() string {
 	text := e.status
-	switch {
-	case e.took == Beside:
-		text += " beside the gates before it"
-	case e.status != cached:
+	if e.status != cached {
 		text += " " + term.Duration(e.took)
 	}
 	if e.text != "" {

@@ -159,10 +159,6 @@ func newest(s string) string {
 	return ""
 }
 
-// Beside in place of a duration says that a gate ran during the steps of the gates before
-// it. Its own step took no time.
-const Beside time.Duration = -1
-
 // Done reports the end of a step: after d, from a cache, or with an error. The step
 // need not have been started.
 func (p *Display) Done(cell, step string, d time.Duration, fromCache bool, err error) {

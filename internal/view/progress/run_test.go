@@ -137,7 +137,7 @@ func TestPlainOfOneCell(t *testing.T) {
 		time.Sleep(4*time.Minute + 50*time.Second) // not 5: a line would be due at the end of the step
 		p.Done("tool-1", "engine", 19*time.Minute, false, nil)
 		p.Start("tool-1", "gate import")
-		p.Done("tool-1", "gate import", progress.Beside, false, nil)
+		p.Done("tool-1", "gate import", 0, false, nil)
 		p.CellDone("tool-1", "pass", true, 20*time.Minute, "")
 	}),
 		"00:00:00 tool-1 fetch started",
@@ -152,7 +152,7 @@ func TestPlainOfOneCell(t *testing.T) {
 		"00:14:01 engine running 14m0s: linking",
 		"00:18:51 engine done 19m0s",
 		"00:18:51 gate import started",
-		"00:18:51 gate import done beside the gates before it",
+		"00:18:51 gate import done 0.0s",
 		"00:18:51 tool-1 pass 20m0s")
 }
 

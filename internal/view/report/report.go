@@ -108,14 +108,12 @@ const (
 	Registry From = "registry" // published by a trusted key
 )
 
-// Step is a timed step of a cell. Log is the path of its log. Beside marks a gate that ran
-// during the steps before its own. Failed marks a failed step or a refusing gate.
+// Step is a timed step of a cell. Log is the path of its log. Failed marks a failed step or a refusing gate.
 type Step struct {
 	Name    string    `json:"name"`
 	Started time.Time `json:"started,omitzero"`
 	Seconds Seconds   `json:"seconds"`
 	Cached  bool      `json:"cached"`
-	Beside  bool      `json:"beside,omitempty"`
 	Failed  bool      `json:"failed,omitempty"`
 	Log     string    `json:"log"`
 }

@@ -88,13 +88,6 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A gate beside others says so.
-func TestBeside(t *testing.T) {
-	run := sample(1)
-	run.Cells[0].Steps[1].Beside = true
-	demand(t, write(t, run, Options{}), "<td>beside the gates before it</td>", "gates 1 of 2 · 4m3s")
-}
-
 // A single cell has no filter, and the page of a killed run mentions the kill.
 func TestPageOfLittle(t *testing.T) {
 	one := sample(1)
