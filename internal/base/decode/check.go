@@ -2,7 +2,6 @@ package decode
 
 import (
 	"cmp"
-	"encoding"
 	"fmt"
 	"maps"
 	"reflect"
@@ -37,10 +36,6 @@ func (c *checker) fault(n *yaml.Node, format string, args ...any) {
 func (c *checker) check(n *yaml.Node, t reflect.Type, key string) {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		c.problem(n, "anchors and aliases are not supported: write the value itself")
-		return
-	}
-	if reflect.PointerTo(t).Implements(textType) {
-		c.checkText(n, t, key)
 		return
 	}
 	switch t.Kind() {
@@ -181,23 +176,6 @@ func (c *checker) checkString(n *yaml.Node, key string) bool {
 		c.problem(n, "quote %s: YAML reads it as %s", strings.Trim(quoted(n.Value), `"`), strings.TrimPrefix(tag, "!!"))
 	}
 	return false
-}
-
-var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
-
-// checkText calls UnmarshalText on types that have it, such as a version, so that its
-// error gets a position.
-func (c *checker) checkText(n *yaml.Node, t reflect.Type, key string) {
-	if n.Kind != yaml.ScalarNode {
-		c.problem(n, "%s must be a single value, not %s", key, kind(n))
-		return
-	}
-	if !c.checkString(n, key) {
-		return
-	}
-	if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.Value)); err != nil {
-		c.problem(n, "%s: %w", key, err)
-	}
 }
 
 func kind(n *yaml.Node) string {
