@@ -10,7 +10,6 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 
@@ -54,8 +53,6 @@ type view struct {
 	Took     string
 	Killed   bool // the run did not finish
 	Counts   []count
-	Same     []axis // axes with one value in all cells
-	Axes     []axis // axes that vary
 	Cells    []cell
 	o        Options
 }
@@ -65,16 +62,10 @@ type count struct {
 	N      int
 }
 
-type axis struct {
-	Name   string
-	Values []string
-}
-
 // cell is one cell with the derived data of the page.
 type cell struct {
 	report.Cell
 	Anchor   string
-	Values   []string          // of the varying axes, in their order
 	Gates    string            // number of passed gates and of all gates
 	Verdicts []verdict.Verdict // refusals first
 	Commands []report.Command
@@ -95,9 +86,8 @@ func newView(run report.Run, o Options) view {
 	if len(v.Counts) > 0 {
 		v.State = v.Counts[0].Status
 	}
-	v.Same, v.Axes = splitAxes(run.Cells)
 	for i, c := range run.Cells {
-		v.Cells = append(v.Cells, newCell(c, fmt.Sprintf("cell-%d", i+1), v.Axes, o))
+		v.Cells = append(v.Cells, newCell(c, fmt.Sprintf("cell-%d", i+1), o))
 	}
 	if len(v.Cells) > 0 {
 		v.Cells[0].Open = v.Cells[0].Open || len(v.Cells) == 1
@@ -130,29 +120,7 @@ func countStatuses(cells []report.Cell) []count {
 	return all
 }
 
-// splitAxes separates the axes with one value from the varying ones.
-func splitAxes(cells []report.Cell) (same, apart []axis) {
-	values := map[string]map[string]bool{}
-	for _, c := range cells {
-		for name, value := range c.Axes {
-			if values[name] == nil {
-				values[name] = map[string]bool{}
-			}
-			values[name][value] = true
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		a := axis{name, slices.Sorted(maps.Keys(values[name]))}
-		if len(a.Values) == 1 {
-			same = append(same, a)
-		} else {
-			apart = append(apart, a)
-		}
-	}
-	return same, apart
-}
-
-func newCell(c report.Cell, anchor string, axes []axis, o Options) cell {
+func newCell(c report.Cell, anchor string, o Options) cell {
 	c.Status = report.StatusOf(c)
 	shown := cell{
 		Cell: c, Anchor: anchor, Open: c.Status != report.Pass && c.Status != report.Skipped,
@@ -163,9 +131,6 @@ func newCell(c report.Cell, anchor string, axes []axis, o Options) cell {
 		shown.NotAsked = append(shown.NotAsked, report.Command{Why: what, Line: line})
 	}
 	slices.SortStableFunc(shown.Verdicts, func(a, b verdict.Verdict) int { return rank(a) - rank(b) })
-	for _, a := range axes {
-		shown.Values = append(shown.Values, c.Axes[a.Name])
-	}
 	passed := 0
 	for _, v := range c.Verdicts {
 		if v.Status == verdict.Pass {

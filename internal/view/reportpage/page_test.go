@@ -78,23 +78,22 @@ func TestPage(t *testing.T) {
 	run.Cells[3].Verdicts[0] = verdict.Verdict{Gate: "import", Status: verdict.Waived, Waiver: &recipe.Waiver{Until: "2099-01-01"}}
 	page := write(t, run, Options{Logs: logs})
 	demand(t, page,
-		"<title>2 of 8 cells failed: make: *** [all] Error 2 · builder</title>", "in all cells: arch gfx90a", "took 10m0s",
+		"<title>2 of 8 cells failed: make: *** [all] Error 2 · builder</title>", "arch gfx90a · python 3.0 · rocm 0.7 · key", "took 10m0s",
 		"&lt;script&gt;alert(1)&lt;/script&gt;", "make it smaller", "<h3>Error: build</h3>", "What to do:</strong> read the log",
 		"End of tool-1/logs/build.log", "undefined reference to ibv_reg_mr", strings.Repeat("b", 64),
-		`<details id="cell-1" data-values="3.0|0.7|fail" open>`,
+		`<details id="cell-1" open>`,
 	)
 	for _, never := range []string{"\x1b", "[31mundefined\x1b", "nobody wants", "nothing to be done", "http://", "https://", "<script>alert"} {
 		check.That(t, !strings.Contains(page, never), "the page holds %q", never)
 	}
 }
 
-// A single cell has no filter, and the page of a killed run mentions the kill.
+// The page of a killed run mentions the kill.
 func TestPageOfLittle(t *testing.T) {
 	one := sample(1)
 	one.Finished = time.Time{}
 	page := write(t, one, Options{})
 	demand(t, page, "not finished: the run was killed")
-	check.That(t, !strings.Contains(page, "<form>"), "one cell has a filter")
 	demand(t, write(t, report.Run{Started: began, Finished: began}, Options{}), "The run has no cells")
 }
 
@@ -140,8 +139,7 @@ func TestPageForEveryone(t *testing.T) {
 	}
 }
 
-// A browser shows the answer, filters five hundred cells, and opens the cell in the
-// address.
+// A browser shows the answer of five hundred cells, and opens the cell in the address.
 func TestInABrowser(t *testing.T) {
 	logs := fstest.MapFS{
 		"tool-1/logs/build.log":                                 {Data: []byte("cc1plus: out of memory\n")},
@@ -154,7 +152,7 @@ func TestInABrowser(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, pages[r.URL.Path]) }))
 	defer server.Close()
 	dom := browsertest.DOM(t, server.URL+"/many#cell-7")
-	demand(t, dom, `role="status">500 cells<`, `<h1 class="error">2 of 500 cells failed`)
+	demand(t, dom, `<h1 class="error">2 of 500 cells failed`)
 	check.That(t, regexp.MustCompile(`<details id="cell-7"[^>]* open`).MatchString(dom), "the cell that the address names is closed")
 	for _, name := range []string{"failed", "passed", "few"} {
 		browsertest.Picture(t, server.URL+"/"+name, "400,1600", name+"-400")
