@@ -59,30 +59,14 @@ type Cell struct {
 // Seconds returns the time of the cell in this run: the sum of its steps, including
 // gates. For a stored or published result it is the
 // time to take the result, because its steps ran earlier.
-func (c Cell) Seconds() Seconds {
+func (c Cell) Seconds() (sum Seconds) {
 	if c.From != Build && c.Taken > 0 {
 		return c.Taken
 	}
-	return c.Built()
-}
-
-// Built returns the sum of the steps when the cell was built, now or earlier.
-func (c Cell) Built() Seconds {
-	var sum Seconds
 	for _, s := range c.Steps {
 		sum += s.Seconds
 	}
 	return sum
-}
-
-// Took returns the time in this run and, for a stored result, also the time of its
-// build.
-func (c Cell) Took() string {
-	text := c.Seconds().String()
-	if c.Taken > 0 && c.From != Build && c.Built() > 0 {
-		text += ", built in " + c.Built().String()
-	}
-	return text
 }
 
 // Status is the overall result of a cell.

@@ -11,7 +11,7 @@ import (
 // Summary returns the table at the end of a run: a header and one row per cell.
 func Summary(run Run) (header []string, rows [][]string) {
 	for _, c := range run.Cells {
-		rows = append(rows, []string{c.ID, state(c), dash(string(c.From)), dash(mainName(c)), dash(gates(c)), c.Took()})
+		rows = append(rows, []string{c.ID, state(c), dash(string(c.From)), dash(mainName(c)), dash(gates(c)), c.Seconds().String()})
 	}
 	return []string{"cell", "status", "from", "wheel", "gates", "time"}, rows
 }
