@@ -28,15 +28,6 @@ type Cell struct {
 	Chosen []string
 }
 
-// An Exclusion is a requested combination that the recipe excludes. Axes holds the
-// requested values up to the first one that breaks a rule.
-type Exclusion struct {
-	Axes    map[string]string `json:"axes"`
-	Because string            `json:"because"`
-	Source  string            `json:"source"`
-	Instead []string          `json:"instead"` // rows of the rule that match these values; never nil
-}
-
 // A Forced is a value that was not requested and differs from the preferred one,
 // because a rule excludes the preferred one together with the cell's other values.
 type Forced struct {
@@ -391,38 +382,3 @@ func (s *search) twins() error {
 	return s.recipe.Fault(diag.Errorf(diag.Usage, "recipe %s: different cells have the id %s: they differ in %s", s.recipe.Name, shared, strings.Join(names, ", ")).
 		WithHint("use these axes in the id of the recipe"))
 }
-
-func (s *search) exclude() {
-	e := Exclusion{Axes: maps.Clone(s.point), Because: "no values of the other axes are compatible with it", Instead: []string{}}
-	if s.broken != nil {
-		e.Because, e.Source, e.Instead = s.broken.Because, s.broken.Source, s.instead(s.broken)
-	}
-	s.excluded = append(s.excluded, e)
-}
-
-// maxInstead bounds the number of rows shown for a rule.
-const maxInstead = 8
-
-// instead lists the rows of a broken rule that match the requested values in the axes
-// of its condition. They are the available alternatives. If no row matches in all of
-// these axes, it lists the rows that match in one.
-func (s *search) instead(r *recipe.Rule) []string {
-	rows, near := []string{}, []string{}
-	for _, row := range r.OneOf {
-		about := maps.Clone(row)
-		maps.DeleteFunc(about, func(name, _ string) bool { return r.When[name] == "" })
-		switch {
-		case s.possible(about):
-			rows = append(rows, row.String())
-		case slices.ContainsFunc(slices.Collect(maps.Keys(about)), func(name string) bool { return version.Allows(about[name], s.point[name]) }):
-			near = append(near, row.String())
-		}
-	}
-	if len(rows) == 0 {
-		rows = near
-	}
-	return rows[:min(len(rows), maxInstead)]
-}
-
-// String returns the requested values as command-line flags.
-func (e Exclusion) String() string { return joined(e.Axes, "--%s %s", " ") }
