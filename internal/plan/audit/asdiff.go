@@ -24,7 +24,7 @@ func AsDiff(ctx context.Context, p patch.Patch, cells []Cell, open Open) (string
 			WithHint("choose a patch that edits files")
 	}
 	newest := slices.Clone(cells)
-	slices.SortStableFunc(newest, func(a, b Cell) int { return compare(b.Version, a.Version) })
+	slices.SortStableFunc(newest, func(a, b Cell) int { return version.Order(b.Version, a.Version) })
 	for _, c := range newest {
 		choices, err := patch.Select([]patch.Patch{p}, c.Facts)
 		if err != nil || !choices[0].Applies || c.Source == "" {
@@ -44,16 +44,6 @@ func AsDiff(ctx context.Context, p patch.Patch, cells []Cell, open Open) (string
 		return unified(ctx, p, c.Version, before, after)
 	}
 	return "", diag.Errorf(diag.Patch, "patch %s: the store has no source for it", p.Name).WithHint("fetch the sources with `builder patch audit --fetch`")
-}
-
-// compare orders two versions. If either is not a version, it compares them as text.
-func compare(a, b string) int {
-	x, err1 := version.Parse(a)
-	y, err2 := version.Parse(b)
-	if err1 != nil || err2 != nil {
-		return strings.Compare(a, b)
-	}
-	return version.Compare(x, y)
 }
 
 func unified(ctx context.Context, p patch.Patch, release string, before, after *sourcetree.Tree) (string, error) {

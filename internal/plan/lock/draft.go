@@ -112,18 +112,11 @@ func (cat Catalogue) withCPython(template string, names map[string]string, build
 	c := cat.CPythons[i]
 	var errs []error
 	for _, img := range []image.Image{build, runtime} {
-		if glibc := img.Provides["glibc"].Is; glibc != "" && older(glibc, c.Floor) {
+		if glibc := img.Provides["glibc"].Is; glibc != "" && version.Order(glibc, c.Floor) < 0 {
 			errs = append(errs, diag.Errorf(diag.Usage, "CPython %s needs glibc %s, but image %s has %s", c.Version, c.Floor, img.Name, glibc))
 		}
 	}
 	return build.With(c), runtime.With(c), errors.Join(errs...)
-}
-
-// older reports whether release a is before release b. Both are checked before.
-func older(a, b string) bool {
-	x, err1 := version.Parse(a)
-	y, err2 := version.Parse(b)
-	return err1 == nil && err2 == nil && version.Compare(x, y) < 0
 }
 
 // vars merges image facts and the names of a cell. A name overrides the fact of the

@@ -10,10 +10,11 @@ import (
 // Ascending returns the values of an axis for a reader: versions from the oldest to the
 // newest, then words in their order.
 func Ascending(values []string) []string {
-	return slices.SortedStableFunc(slices.Values(values), order)
+	return slices.SortedStableFunc(slices.Values(values), Order)
 }
 
-func order(a, b string) int {
+// Order compares two values as [Ascending] sorts them.
+func Order(a, b string) int {
 	x, wordX := Parse(a)
 	y, wordY := Parse(b)
 	switch {
@@ -145,7 +146,7 @@ func named(text string, known []string) ([]string, error) {
 		return nil, diag.Errorf(diag.Usage, "%q is not precise", text).
 			WithHint("write %s, or the range '>=%d,<%d'", strings.Join(Ascending(values), " or "), want.numbers()[0], want.numbers()[0]+1)
 	}
-	return []string{slices.MaxFunc(values, order)}, nil
+	return []string{slices.MaxFunc(values, Order)}, nil
 }
 
 // beginning returns the versions that begin with the numbers of one.
