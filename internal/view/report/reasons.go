@@ -64,7 +64,7 @@ func reasonsOf(c Cell) (all []Reason) {
 	return all
 }
 
-// maxHeadline bounds the reason in a headline, in runes.
+// maxHeadline bounds the reason in a headline, in columns.
 const maxHeadline = 120
 
 // Headline returns the result of a run in one line: all cells passed, or how many did
@@ -110,13 +110,5 @@ func Headline(run Run) string {
 	case len(first.Cause) > 0:
 		why = first.Cause[0]
 	}
-	return line + ": " + clip(firstLine(term.Clean(why)), maxHeadline)
-}
-
-// clip shortens a text to n runes.
-func clip(text string, n int) string {
-	if runes := []rune(text); len(runes) > n {
-		return strings.TrimSpace(string(runes[:n-1])) + "…"
-	}
-	return text
+	return line + ": " + term.Truncate(firstLine(term.Clean(why)), maxHeadline)
 }
