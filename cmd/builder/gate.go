@@ -165,14 +165,6 @@ var handed = slices.Concat(handedToRanks, gpu.VisibleVariables)
 // each rank its own GPUs.
 var handedToRanks = []string{"LD_LIBRARY_PATH"}
 
-func transportNames() []string {
-	var names []string
-	for _, t := range device.Transports() {
-		names = append(names, string(t))
-	}
-	return names
-}
-
 func readDevice(c *cli.Context) (*judge.DeviceRequest, error) {
 	if !c.IsSet("gpus") {
 		for _, f := range deviceFlags() {
@@ -199,7 +191,7 @@ func readDevice(c *cli.Context) (*judge.DeviceRequest, error) {
 	}
 	if text := c.String("transport"); text != "" {
 		if o.Transport, err = device.TransportNamed(text); err != nil {
-			errs = append(errs, diag.Errorf(diag.Usage, "--transport: %w", err).WithHint("%s", diag.DidYouMean(text, transportNames())))
+			errs = append(errs, diag.Errorf(diag.Usage, "--transport: %w", err).WithHint("%s", diag.DidYouMean(text, words(device.Transports()))))
 		}
 	}
 	if o.Timeout <= 0 {

@@ -159,13 +159,10 @@ func fileURL(place string) string {
 	return "file://" + abs
 }
 
-// autoProgress chooses the format of progress by the kind of stderr.
-const autoProgress = string(progress.Auto)
-
 func progressFlag() cli.Flag {
 	return &cli.StringFlag{
-		Name: "progress", EnvVars: []string{"BUILDER_PROGRESS"}, Value: autoProgress,
-		Usage: "show progress as `" + strings.Join(progressFormats(), "|") + "`",
+		Name: "progress", EnvVars: []string{"BUILDER_PROGRESS"}, Value: string(progress.Auto),
+		Usage: "show progress as `" + strings.Join(words(progress.Formats()), "|") + "`",
 	}
 }
 
@@ -173,18 +170,18 @@ func verboseFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print the logs of the steps too"}
 }
 
-// progressFormats are the values of --progress.
-func progressFormats() (words []string) {
-	for _, f := range progress.Formats() {
-		words = append(words, string(f))
+// words returns the values of a flag as texts.
+func words[T ~string](values []T) (all []string) {
+	for _, v := range values {
+		all = append(all, string(v))
 	}
-	return words
+	return all
 }
 
 func readProgress(c *cli.Context) (string, error) {
-	format := cmp.Or(c.String("progress"), autoProgress)
-	if !slices.Contains(progressFormats(), format) {
-		return "", diag.Errorf(diag.Usage, "--progress: unknown format %q", format).WithHint("%s", diag.DidYouMean(format, progressFormats()))
+	format, known := cmp.Or(c.String("progress"), string(progress.Auto)), words(progress.Formats())
+	if !slices.Contains(known, format) {
+		return "", diag.Errorf(diag.Usage, "--progress: unknown format %q", format).WithHint("%s", diag.DidYouMean(format, known))
 	}
 	return format, nil
 }
