@@ -54,7 +54,7 @@ func checkLock(ctx context.Context, s Setup, r LockRequest) (LockResult, error) 
 	if err != nil {
 		return LockResult{}, err
 	}
-	left, err := unneededPins(s, r.Selection, drafts)
+	left, err := unneededPins(s, r.Selection)
 	switch {
 	case err != nil:
 		s.Keys.Note("cannot check the lock for unused pins: %v", err)
@@ -94,19 +94,13 @@ func (r *LockResult) cover(ctx context.Context, asm *assemble.Assembler, f lock.
 }
 
 // unneededPins returns the pins at the lock path not needed by any cell of the recipe.
-// drafts are the chosen cells. If they need all pins, the other cells need not be
-// drafted.
-func unneededPins(s Setup, r Selection, drafts []lock.Draft) (lock.File, error) {
+func unneededPins(s Setup, r Selection) (lock.File, error) {
 	own, err := s.Catalogue.Locks(s.Keys.Home).Own(r.Recipe.Name)
 	if err != nil {
 		return own, err
 	}
-	left := own.Unneeded(drafts)
-	if left.None() {
-		return left, nil
-	}
 	all, err := r.everyCell(s.Catalogue)
-	return left.Unneeded(all), err
+	return own.Unneeded(all), err
 }
 
 // everyCell drafts all cells of a recipe, not only the chosen ones.
