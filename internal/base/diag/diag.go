@@ -106,14 +106,6 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return &c
 }
 
-// Refusal returns the error for a gate that refuses an artifact. subject names the
-// file of the artifact; it is empty if the caller names it.
-func Refusal(subject, gate, status, evidence, remedy string) *Error {
-	e := Errorf(Gate, "gate %s: %s: %s", gate, status, evidence).WithHint("%s", remedy)
-	e.Pos.File = subject
-	return e
-}
-
 // CodeOf returns the exit code for err: the highest code of all [Error]s in it,
 // [Interrupted] for a cancelled context without an [Error], or else [Unexpected].
 func CodeOf(err error) Code {

@@ -133,7 +133,9 @@ func Refusals(subject string, verdicts []Verdict) error {
 	var errs []error
 	for _, v := range verdicts {
 		if v.Refuses() {
-			errs = append(errs, diag.Refusal(subject, v.Gate, v.Status.String(), v.Evidence, v.Remedy))
+			err := diag.Errorf(diag.Gate, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence).WithHint("%s", v.Remedy)
+			err.Pos.File = subject
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)

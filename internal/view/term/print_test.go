@@ -76,7 +76,9 @@ error: plain
 
 // TestPrintErrorOnce: what several errors share is printed once.
 func TestPrintErrorOnce(t *testing.T) {
-	refused := func(gate, hint string) error { return diag.Refusal("a.whl", gate, "fail", "no", hint) }
+	refused := func(gate, hint string) error {
+		return diag.At(diag.Pos{File: "a.whl"}, "gate %s: fail: no", gate).WithHint("%s", hint)
+	}
 	var b bytes.Buffer
 	term.PrintError(&b, errors.Join(refused("x", "build"), refused("y", "build"), refused("x", "build"), refused("z", "ask"), refused("y", "ask")))
 	want := `error: a.whl: gate x: fail: no
