@@ -140,10 +140,4 @@ func ReadOption(text string) (Asked, error) {
 }
 
 // AxisNames returns the names of all axes in the order of the profile.
-func (p *Profile) AxisNames() []string {
-	names := make([]string, len(p.Axes))
-	for i, a := range p.Axes {
-		names[i] = a.Name
-	}
-	return names
-}
+func (p *Profile) AxisNames() []string { return recipe.Names(p.Axes) }

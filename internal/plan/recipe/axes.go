@@ -66,7 +66,7 @@ func (c checker) condition(over Condition, at string) bool {
 	for _, name := range slices.Sorted(maps.Keys(over)) {
 		if _, ok := find(c.axes, name); !ok {
 			valid = false
-			c.Add(at+"."+name, "unknown axis %q", name).Hint = diag.DidYouMean(name, names(c.axes))
+			c.Add(at+"."+name, "unknown axis %q", name).Hint = diag.DidYouMean(name, Names(c.axes))
 		}
 		if _, err := version.ParseConstraint(over[name]); err != nil {
 			valid = false
@@ -105,8 +105,8 @@ func find(axes []Axis, name string) (Axis, bool) {
 	return axes[i], true
 }
 
-// names returns the names of axes in their order.
-func names(axes []Axis) []string {
+// Names returns the names of axes in their order.
+func Names(axes []Axis) []string {
 	all := make([]string, len(axes))
 	for i, a := range axes {
 		all[i] = a.Name

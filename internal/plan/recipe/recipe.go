@@ -230,7 +230,7 @@ type Variant struct {
 func (r *Recipe) Axis(name string) (Axis, bool) { return find(r.Axes, name) }
 
 // AxisNames returns the names of all axes in the order of the recipe.
-func (r *Recipe) AxisNames() []string { return names(r.Axes) }
+func (r *Recipe) AxisNames() []string { return Names(r.Axes) }
 
 // String returns the condition in words: python is 3.11, rocm is >=6.0.
 func (c Condition) String() string {
