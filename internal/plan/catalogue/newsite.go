@@ -23,21 +23,10 @@ type newFile struct {
 // readme is a file of every site.
 const readme = "README.md"
 
-// sitePlace returns an error if dir exists and is not a directory.
-func sitePlace(dir string) error {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return diag.Errorf(diag.Usage, "%s is not a directory", dir).WithHint("name a directory; it is made if it is missing")
-	}
-	return nil
-}
-
 // NewSite writes the files of a site with copies of the named built-in recipes. If a
 // file exists it writes none, except that copies can be added to an existing site. It
 // returns the written files.
 func NewSite(dir string, names []string) (written []string, err error) {
-	if err := sitePlace(dir); err != nil {
-		return nil, err
-	}
 	files := []newFile{{readme, []byte(siteReadme)}}
 	var errs []error
 	add := func(fsys fs.FS, below, pattern string) {
@@ -71,7 +60,7 @@ func NewSite(dir string, names []string) (written []string, err error) {
 	for _, f := range files {
 		path := filepath.Join(dir, f.path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return written, diag.Errorf(diag.Usage, "making the directory: %w", err)
+			return written, diag.Errorf(diag.Usage, "making the directory: %w", err).WithHint("name a directory; it is made if it is missing")
 		}
 		if err := os.WriteFile(path, f.data, 0o644); err != nil {
 			return written, fmt.Errorf("writing %s: %w", path, err)
