@@ -124,7 +124,7 @@ func Diagnosed(out term.Printer, reports []judge.Examined) {
 			printRun(out, r.File, r.Run)
 		}
 		if len(r.Findings) == 0 {
-			out.Say("%s: no known failure in %s%s", r.File, Plural(r.Lines, "line"), unseen(r))
+			out.Say("%s: no known failure in %s%s", r.File, size.Count(r.Lines, "line"), unseen(r))
 		}
 	}
 	n := Count(reports)
@@ -135,9 +135,9 @@ func Diagnosed(out term.Printer, reports []judge.Examined) {
 	if len(n) > 0 {
 		var parts []string
 		for _, s := range diagnose.Severities() {
-			parts = append(parts, Plural(n[s], string(s)))
+			parts = append(parts, size.Count(n[s], string(s)))
 		}
-		out.Say("%s: %s", Plural(len(reports), "file"), strings.Join(parts, ", "))
+		out.Say("%s: %s", size.Count(len(reports), "file"), strings.Join(parts, ", "))
 	}
 }
 
@@ -176,14 +176,6 @@ func unseen(r judge.Examined) string {
 		return ""
 	}
 	return ", and none shows NCCL or RCCL at work"
-}
-
-// Plural returns a number with its noun.
-func Plural(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // Count returns the number of findings by severity; the map is empty without findings.

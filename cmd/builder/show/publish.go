@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"builder/internal/app/release"
+	"builder/internal/base/size"
 	"builder/internal/publishing/index"
 	"builder/internal/view/term"
 )
@@ -20,7 +21,7 @@ func Published(out term.Printer, r release.Report, existed string) {
 			state = existed
 		}
 		if p.Existed && p.More > 0 {
-			state += fmt.Sprintf(", %s added", Plural(p.More, "file"))
+			state += fmt.Sprintf(", %s added", size.Count(p.More, "file"))
 		}
 		if p.Yanked != "" {
 			state += ", yanked: " + p.Yanked

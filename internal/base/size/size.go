@@ -1,5 +1,5 @@
-// Package size reads and writes numbers of bytes in powers of ten, as disks and recipes
-// count them.
+// Package size reads and writes numbers: of bytes in powers of ten, as disks and recipes
+// count them, and of things.
 package size
 
 import (
@@ -49,4 +49,12 @@ func Text(bytes int64) string {
 		return fmt.Sprintf("%.1f GB", n/1e9)
 	}
 	return fmt.Sprintf("%d GB", bytes/1e9)
+}
+
+// Count writes a number with its noun: 1 port, 2 ports.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -70,7 +70,7 @@ func rdma(_ context.Context, e *exam) Finding {
 			}
 		}
 	}
-	text := fmt.Sprintf("%s, %d of %s active", count(len(devices), "device"), len(active), count(len(lines), "port"))
+	text := fmt.Sprintf("%s, %d of %s active", size.Count(len(devices), "device"), len(active), size.Count(len(lines), "port"))
 	if len(active) > 0 {
 		text += ": " + tally(active)
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"builder/internal/base/size"
 	"builder/internal/files/elf"
 	"builder/internal/machine/gpu"
 )
@@ -36,10 +37,10 @@ func gpus(_ context.Context, e *exam) Finding {
 		return warn("%s; the GPUs are unknown without the tool of the vendor in PATH", driver).
 			remedy("install nvidia-smi, amd-smi or rocm-smi, of the same version as the driver")
 	case driver != "" && devices > 0:
-		return warn("%s on the bus, and the tool of the driver finds none", count(devices, "GPU")).
+		return warn("%s on the bus, and the tool of the driver finds none", size.Count(devices, "GPU")).
 			remedy("look in the kernel log for errors of the driver")
 	case devices > 0:
-		return warn("%s on the bus, no driver", count(devices, "GPU")).
+		return warn("%s on the bus, no driver", size.Count(devices, "GPU")).
 			remedy("install the driver of the vendor, or load its module: nvidia or amdgpu")
 	case e.pci().err != nil:
 		return unknown("%s; no driver, no tool", because(e.pci().err))

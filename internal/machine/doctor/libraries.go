@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/base/size"
 	"builder/internal/files/inspect"
 )
 
@@ -85,7 +86,7 @@ func (e *exam) collectives(soname string) Finding {
 	case len(versions) == 1:
 		return ok("%s", versions[0]).detail(lines...)
 	case len(lines) > 0:
-		return unknown("%s, not readable", count(len(lines), "file")).detail(lines...)
+		return unknown("%s, not readable", size.Count(len(lines), "file")).detail(lines...)
 	case err != nil:
 		return unknown("not in the usual places; %s", silence("ldconfig", err))
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"builder/internal/base/size"
 )
 
 // An end is a GPU or a NIC in the drawing.
@@ -46,7 +48,7 @@ func topology(_ context.Context, e *exam) Finding {
 	}
 	host, _ := e.tools()
 	drawing := draw(gpus, nics, host.Links)
-	summary := fmt.Sprintf("%s, %s", count(len(gpus), "GPU"), count(len(nics), "NIC"))
+	summary := fmt.Sprintf("%s, %s", size.Count(len(gpus), "GPU"), size.Count(len(nics), "NIC"))
 	if e.pci().err != nil {
 		return unknown("%s; %s", summary, because(e.pci().err)).detail(drawing...)
 	}
@@ -146,8 +148,8 @@ func numa(_ context.Context, e *exam) Finding {
 		return warn("nodes %s, with memory %s, with CPUs %s", online, withMemory, withCPU).
 			remedy("set NCCL_CUMEM_HOST_ENABLE=0 for jobs with NCCL 2.26.3 or newer, which may hang or fail here; NVIDIA's drivers before 595 can crash in cuMemCreate too")
 	case len(gpus) > 0 && nodes > 1 && balancing != "" && balancing != "0":
-		return warn("%s, and the kernel moves pages between them", count(nodes, "node")).
+		return warn("%s, and the kernel moves pages between them", size.Count(nodes, "node")).
 			remedy("run sysctl kernel.numa_balancing=0, and add it to /etc/sysctl.d to keep it")
 	}
-	return ok("%s", count(nodes, "node"))
+	return ok("%s", size.Count(nodes, "node"))
 }

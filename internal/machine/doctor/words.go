@@ -27,14 +27,6 @@ func because(err error) string {
 	return err.Error()
 }
 
-// count formats a number with its noun: 1 port, 2 ports.
-func count(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
 // silence explains why a program gave no usable output.
 func silence(name string, err error) string {
 	if errors.Is(err, exec.ErrNotFound) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"builder/internal/base/size"
 	"builder/internal/view/term"
 )
 
@@ -173,7 +174,7 @@ func (m moment) sum(width int) string {
 			bad++
 		}
 	}
-	text := fmt.Sprintf("= %d of %s done", over, cells(all))
+	text := fmt.Sprintf("= %d of %s done", over, size.Count(all, "cell"))
 	if bad > 0 {
 		text += fmt.Sprintf(" (%d failed)", bad)
 	}
@@ -201,10 +202,3 @@ func up(n int) string {
 
 // pad aligns the short names of steps.
 func pad(step string) string { return fmt.Sprintf("%-6s", step) }
-
-func cells(n int) string {
-	if n == 1 {
-		return "1 cell"
-	}
-	return fmt.Sprintf("%d cells", n)
-}
