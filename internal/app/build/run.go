@@ -15,6 +15,7 @@ import (
 	"builder/internal/app/home"
 	"builder/internal/app/plan"
 	"builder/internal/base/diag"
+	"builder/internal/base/size"
 	"builder/internal/build/run"
 	"builder/internal/evidence/signing"
 	"builder/internal/gates/gate"
@@ -160,17 +161,14 @@ func (c *cellRun) noteUnprovenCells(build []lock.Entry) error {
 	if err != nil {
 		return err
 	}
-	var never []string
+	never := 0
 	for _, e := range build {
 		if !c.has(e) && !done.Standing(e.ID, e.Key()).Built {
-			never = append(never, e.ID)
+			never++
 		}
 	}
-	switch {
-	case len(never) == 1:
-		c.Display.Note("%s is unproven: the catalogue records no build of it, so its gates decide", never[0])
-	case len(never) > 1:
-		c.Display.Note("%d of %d cells are unproven: the catalogue records no build of them, so their gates decide", len(never), len(build))
+	if never > 0 {
+		c.Display.Note("%d of %s unproven: the catalogue records no build, so the gates decide", never, size.Count(len(build), "cell"))
 	}
 	return nil
 }

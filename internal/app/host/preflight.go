@@ -93,7 +93,9 @@ func checkImages(ctx context.Context, s Setup, held func(digest string) bool, im
 				WithHint("run once without --offline, so that the engine pulls and keeps the image"))
 			continue
 		}
-		err := findImage(ctx, reference)
+		asked, done := context.WithTimeout(ctx, registryTime)
+		err := oci.Find(asked, reference)
+		done()
 		switch {
 		case errors.Is(err, oci.ErrSilent):
 			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: the engine does not have it, and %w", reference, err).
@@ -106,11 +108,4 @@ func checkImages(ctx context.Context, s Setup, held func(digest string) bool, im
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// findImage asks the registry of an image for it.
-func findImage(ctx context.Context, reference string) error {
-	asked, done := context.WithTimeout(ctx, registryTime)
-	defer done()
-	return oci.Find(asked, reference)
 }
