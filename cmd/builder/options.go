@@ -82,15 +82,11 @@ func fromFlags() []cli.Flag {
 	}
 }
 
-// recipeFlagNames returns the flags that every recipe has below some verb: no axis can
-// have such a name.
-func recipeFlagNames() []string {
-	return flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), matrixFlags(), exportFlags(), doctorFlags()))
-}
-
-// knownNames returns the names that the files of a site are checked against.
+// knownNames returns the names that the files of a site are checked against. No axis can
+// have the name of a flag that every recipe has below some verb.
 func knownNames() catalogue.Names {
-	return catalogue.Names{Recipe: append(recipeFlagNames(), "help", "h"), Profile: append(flagNames(profileFlags()), "help", "h"), Gates: gate.Promises()}
+	recipes := flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), matrixFlags(), exportFlags(), doctorFlags()))
+	return catalogue.Names{Recipe: append(recipes, "help", "h"), Profile: append(flagNames(profileFlags()), "help", "h"), Gates: gate.Promises()}
 }
 
 // axisFlags returns one flag for each axis of a recipe or a profile.

@@ -54,7 +54,7 @@ func workOf(ctx context.Context, s Setup, of plan.Selection) (doctor.Work, []loc
 		return w, nil, err
 	}
 	w.Recipe = needs
-	if len((pypi.Programs{Home: s.Keys.Home, Store: peek(s.Keys.Home)}).Missing()) > 0 && !pypi.HasPip(ctx) {
+	if len((pypi.Programs{Home: s.Keys.Home, Store: peek(s.Keys.Home)}).Missing()) > 0 && pypi.FindPip(ctx) == nil {
 		w.Engine.Programs = append(slices.Clone(w.Engine.Programs), host.Needed{Name: "pip3", Package: "python3-pip"})
 	}
 	return w, images, nil

@@ -123,7 +123,7 @@ func authorise(releases []release, indexes []string) {
 // pipSettings returns the configuration of pip, from its files and its environment
 // variables.
 func pipSettings(ctx context.Context) map[string]string {
-	pip := findPip(ctx)
+	pip := FindPip(ctx)
 	if pip == nil {
 		return nil
 	}
@@ -148,11 +148,8 @@ func parsePipConfig(text string) map[string]string {
 	return settings
 }
 
-// HasPip reports whether this host has a working pip.
-func HasPip(ctx context.Context) bool { return findPip(ctx) != nil }
-
-// findPip returns the command of a working pip, or nil.
-func findPip(ctx context.Context) []string {
+// FindPip returns the command of a working pip, or nil.
+func FindPip(ctx context.Context) []string {
 	for _, pip := range [][]string{{"python3", "-m", "pip"}, {"pip3"}, {"pip"}} {
 		if exec.CommandContext(ctx, pip[0], append(slices.Clone(pip[1:]), "--version")...).Run() == nil {
 			return pip

@@ -232,7 +232,7 @@ func (in Programs) download(ctx context.Context, p Program, pin store.Blob, dir 
 // ensurePip returns the command of a pip. If the host has none, it installs one where
 // allowed.
 func (in Programs) ensurePip(ctx context.Context, p Program) ([]string, error) {
-	if pip := findPip(ctx); pip != nil {
+	if pip := FindPip(ctx); pip != nil {
 		return pip, nil
 	}
 	if err := context.Cause(ctx); err != nil { // an interruption stopped the search
@@ -251,7 +251,7 @@ func (in Programs) ensurePip(ctx context.Context, p Program) ([]string, error) {
 			return nil, &diag.Error{Code: diag.Fetch, Err: fmt.Errorf("installing python3-pip: apt-get %s: %w", args[0], err), Log: out}
 		}
 	}
-	if pip := findPip(ctx); pip != nil {
+	if pip := FindPip(ctx); pip != nil {
 		return pip, nil
 	}
 	return nil, none
