@@ -208,10 +208,6 @@ func formHint(c *cli.Context, text string) string {
 	switch flagNamed(c.Command.Flags, found[1]).(type) {
 	case *cli.DurationFlag:
 		return formOfTime
-	case *cli.IntFlag:
-		return "write a whole number"
-	case *cli.BoolFlag:
-		return "write true or false"
 	case *cli.GenericFlag:
 		if strings.HasPrefix(text, "flag needs") {
 			return "write a value after it, and quote a comparison: --" + found[1] + " '>=1.0'"
