@@ -21,11 +21,10 @@ import (
 // packages of the first suite, the named packages, and all their dependencies.
 // Recommended packages are left out.
 type Request struct {
-	Mirror       string // base address of the archive
-	Suites       []Suite
-	Packages     []string
-	Unpack       []string // packages without their dependencies
-	Architecture string   // such as amd64
+	Mirror   string // base address of the archive
+	Suites   []Suite
+	Packages []string
+	Unpack   []string // packages without their dependencies
 }
 
 // A Suite is a release with apt's pin priority; 0 means apt's default of 500. Stale
@@ -125,7 +124,7 @@ func newApt(scratch string, req Request) (*apt, error) {
 func (a *apt) files(req Request) map[string]string {
 	var sources, pins strings.Builder
 	for _, s := range req.Suites {
-		options := fmt.Sprintf("arch=%s signed-by=%s", req.Architecture, keyring)
+		options := "arch=amd64 signed-by=" + keyring
 		if s.Stale {
 			options += " check-valid-until=no"
 		}
@@ -134,13 +133,13 @@ func (a *apt) files(req Request) map[string]string {
 			fmt.Fprintf(&pins, "Package: *\nPin: release n=%s\nPin-Priority: %d\n\n", s.Name, s.Priority)
 		}
 	}
-	conf := strings.NewReplacer("DIR", a.dir, "ARCH", req.Architecture).Replace(`Dir "DIR";
+	conf := strings.ReplaceAll(`Dir "DIR";
 Dir::Etc "DIR/etc"; Dir::Etc::SourceList "sources.list"; Dir::Etc::Preferences "preferences";
 Dir::Etc::Parts "DIR/none"; Dir::Etc::SourceParts "DIR/none"; Dir::Etc::PreferencesParts "DIR/none"; Dir::Etc::TrustedParts "DIR/none";
 Dir::State "DIR"; Dir::State::Lists "lists"; Dir::State::Status "DIR/status"; Dir::Cache "DIR/cache";
-APT::Architecture "ARCH"; APT::Architectures { "ARCH"; }; APT::Install-Recommends "false";
+APT::Architecture "amd64"; APT::Architectures { "amd64"; }; APT::Install-Recommends "false";
 Acquire::Languages "none"; Acquire::ForceHash "SHA256"; APT::Sandbox::User "root"; Debug::NoLocking "true";
-`)
+`, "DIR", a.dir)
 	return map[string]string{"etc/sources.list": sources.String(), "etc/preferences": pins.String(), "status": "", "apt.conf": conf}
 }
 

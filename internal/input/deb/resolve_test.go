@@ -74,7 +74,7 @@ func TestFaultLines(t *testing.T) {
 }
 
 var request = Request{
-	Mirror: "http://mirror.example/debian", Architecture: "amd64", Packages: []string{"extra"}, Unpack: []string{"nvcc/sid"},
+	Mirror: "http://mirror.example/debian", Packages: []string{"extra"}, Unpack: []string{"nvcc/sid"},
 	Suites: []Suite{
 		{Name: "trixie", Components: []string{"main", "contrib"}},
 		{Name: "bookworm", Components: []string{"main"}, Priority: 100},

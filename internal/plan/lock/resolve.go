@@ -153,7 +153,7 @@ func (r Resolver) image(ctx context.Context, img image.Image) (ImagePin, error) 
 	if err != nil {
 		return ImagePin{}, err
 	}
-	req := deb.Request{Mirror: mirror, Suites: img.Debian.Suites, Packages: img.Debian.Packages, Unpack: img.Debian.Unpack, Architecture: "amd64"}
+	req := deb.Request{Mirror: mirror, Suites: img.Debian.Suites, Packages: img.Debian.Packages, Unpack: img.Debian.Unpack}
 	packages, err := deb.Resolve(ctx, r.Scratch, req)
 	date := r.Now().UTC().Format("20060102T150405Z")
 	return ImagePin{Name: img.Name, Date: date, Debian: img.Debian, Packages: packages}, err
