@@ -65,7 +65,7 @@ const engineTime = 20 * time.Second
 
 // engineState finds the engine that a run would use. It starts none.
 func engineState(ctx context.Context, s Setup) doctor.EngineState {
-	own := quietNative(s).Look()
+	own := NativeEngine(s).Look()
 	state := doctor.EngineState{
 		Kind: doctor.Native, Wanted: native.Version, NoInstall: s.NoInstall, From: s.Engines.Image.Place.String(),
 		Address: own.Address, Built: own.Built, Running: own.Running, Current: own.Current,

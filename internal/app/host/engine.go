@@ -237,11 +237,6 @@ func WriteEngineImage(ctx context.Context, s Setup, to string) (native.EngineIma
 	return native.EngineImage{Place: store.Place(to), SHA256: b.SHA256}, err
 }
 
-// quietNative returns the native engine of the home, to look at and not to start.
-func quietNative(s Setup) *native.Engine {
-	return native.New(s.Keys.Home, func(string, ...any) {}, s.Engines.Native)
-}
-
 // StopEngine stops the native engine. It also removes the home's engine container from
 // Docker or Podman.
 func StopEngine(ctx context.Context, s Setup) error {

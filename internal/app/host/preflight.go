@@ -59,7 +59,7 @@ func checkLoopback(all []net.Interface) error {
 func heldBy(s Setup, state doctor.EngineState) func(digest string) bool {
 	switch state.Kind {
 	case doctor.Native:
-		return quietNative(s).Holds
+		return NativeEngine(s).Holds
 	case doctor.Container:
 		return func(digest string) bool {
 			_, err := os.Stat(pipelines.Pulled(filepath.Join(s.Keys.Home, "scratch"), digest))
