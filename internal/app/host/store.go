@@ -79,16 +79,12 @@ type StoreCheck struct {
 // VerifyStore reads every file and removes damaged ones. Damaged is nil if it did not
 // read all files.
 func VerifyStore(ctx context.Context, s Setup) (StoreCheck, error) {
-	kept, err := store.Open(home.StoreDir(s.Keys.Home))
+	w, err := s.Open(ctx)
 	if err != nil {
 		return StoreCheck{}, err
 	}
-	release, err := kept.Hold(ctx, func() { s.Keys.Note("the store is being collected: waiting for it") })
-	if err != nil {
-		return StoreCheck{}, err
-	}
-	defer release()
-	all, err := kept.Survey()
+	defer w.Close()
+	all, err := w.Store.Survey()
 	if err != nil {
 		return StoreCheck{}, err
 	}
@@ -103,12 +99,12 @@ func VerifyStore(ctx context.Context, s Setup) (StoreCheck, error) {
 		}
 		report.Files++
 		report.Bytes += f.Size
-		if err := kept.Verify(store.Blob{Name: "file", SHA256: f.SHA256}); err != nil {
+		if err := w.Store.Verify(store.Blob{Name: "file", SHA256: f.SHA256}); err != nil {
 			report.Damaged = append(report.Damaged, f.SHA256)
 			errs = append(errs, err)
 		}
 	}
-	return report, errors.Join(append(errs, results.New(kept).Check())...)
+	return report, errors.Join(append(errs, results.New(w.Store).Check())...)
 }
 
 // A Holding is the cache of an engine, which collecting empties.
