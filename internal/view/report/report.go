@@ -151,10 +151,7 @@ func StatusOf(c Cell) Status {
 // null, and copies of everything the caller could change.
 func settled(c Cell) Cell {
 	c.Status = StatusOf(c)
-	c.Axes = maps.Clone(c.Axes)
-	if c.Axes == nil {
-		c.Axes = map[string]string{}
-	}
+	c.Axes = maps.Collect(maps.All(c.Axes)) // never nil
 	c.Steps = list(c.Steps)
 	c.Artifacts = list(c.Artifacts)
 	c.Verdicts = list(c.Verdicts)
