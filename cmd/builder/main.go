@@ -164,8 +164,7 @@ func unexpected(c *cli.Context, wanted int) error {
 	if c.Args().Len() <= wanted {
 		return nil
 	}
-	return diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().Get(wanted)).
-		WithHint("see `%s --help`", c.Command.HelpName)
+	return diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().Get(wanted)) // [helped] adds a hint
 }
 
 // usageError turns an error of the flag parser into a usage error.

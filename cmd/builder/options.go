@@ -15,7 +15,6 @@ import (
 	"builder/internal/gates/gate"
 	"builder/internal/plan/catalogue"
 	"builder/internal/plan/ci"
-	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
 	versions "builder/internal/plan/version"
 	"builder/internal/publishing/publish"
@@ -162,9 +161,10 @@ func axisOf(f cli.Flag) (*axisValue, bool) {
 func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do func(*cli.Context, plan.Selection) error) []*cli.Command {
 	var commands []*cli.Command
 	for _, r := range cat.Recipes {
+		axes, selectors := axisFlags(r.Axes), selectorFlags(r.Selectors)
 		commands = append(commands, &cli.Command{
 			Name: r.Name, Usage: r.Summary,
-			Flags: slices.Concat(flags, axisFlags(r.Axes), selectorFlags(r.Selectors)),
+			Flags: slices.Concat(flags, axes, selectors),
 			Action: func(c *cli.Context) error {
 				if err != nil {
 					return err
@@ -173,7 +173,7 @@ func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do fun
 					return diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).
 						WithHint("axes are flags: --NAME VALUE")
 				}
-				of, err := plan.Select(r, readAxes(c, r.Axes), readSelectors(c, r.Selectors))
+				of, err := plan.Select(r, readValues(c, axes), readValues(c, selectors))
 				if err != nil {
 					return err
 				}
@@ -203,23 +203,12 @@ func unknownRecipe(cat catalogue.Catalogue, err error) cli.ActionFunc {
 	}
 }
 
-// readAxes reads the axes of the command line.
-func readAxes(c *cli.Context, axes []recipe.Axis) matrix.Filter {
-	filter := matrix.Filter{}
-	for _, axis := range axes {
-		if c.IsSet(axis.Name) {
-			filter[axis.Name] = c.Generic(axis.Name).(fmt.Stringer).String()
-		}
-	}
-	return filter
-}
-
-// readSelectors reads the selectors of the command line.
-func readSelectors(c *cli.Context, all []recipe.Selector) map[string]string {
+// readValues reads those flags of axes or selectors that the command line has.
+func readValues(c *cli.Context, flags []cli.Flag) map[string]string {
 	given := map[string]string{}
-	for _, s := range all {
-		if c.IsSet(s.Name) {
-			given[s.Name] = c.Generic(s.Name).(fmt.Stringer).String()
+	for _, name := range flagNames(flags) {
+		if c.IsSet(name) {
+			given[name] = c.Generic(name).(fmt.Stringer).String()
 		}
 	}
 	return given
