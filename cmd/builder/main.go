@@ -95,7 +95,7 @@ func wire(cat catalogue.Catalogue, err error, stdout, stderr io.Writer) *cli.App
 			group("Build", runCommand(cat, err, out), planCommand(cat, err, out), lockCommand(cat, err, out), matrixCommand(cat, err, out)),
 			group("Check", showCommand(out), gateCommand(out), verifyCommand(out), benchCommand(out)),
 			group("Look", listCommand(cat, err, out), patchCommand(cat, err, out), profileCommand(cat, out), diagnoseCommand(cat, out), debugCommand(out)),
-			group("Publish", publishCommand(cat, err, out), keyCommand(out)),
+			group("Publish", publishCommand(cat, out), keyCommand(out)),
 			group("This host", doctorCommand(cat, err, out), engineCommand(out), storeCommand(cat, err, out), configCommand(out)),
 		),
 	}

@@ -15,7 +15,7 @@ import (
 	"builder/internal/view/term"
 )
 
-func publishCommand(cat catalogue.Catalogue, err error, out term.Printer) *cli.Command {
+func publishCommand(cat catalogue.Catalogue, out term.Printer) *cli.Command {
 	return &cli.Command{
 		Name: "publish", Usage: "copy wheels that passed to an index, registry or upload server", ArgsUsage: "PATH… --to DEST",
 		Description: "PATH is the directory of a cell (out/<cell>) or its wheel. publish verifies it like\n" +
