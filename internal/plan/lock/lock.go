@@ -230,8 +230,7 @@ func sorted(s []string) []string {
 // steps. A name without a pin in f is an error.
 func Assemble(drafts []Draft, f File, pipeline string) ([]Entry, error) {
 	if m := f.Missing(drafts); !m.None() {
-		return nil, diag.Errorf(diag.Drift, "the lock of %s lacks %s", f.Recipe, m).
-			WithHint("run `builder lock %s`, or allow names to be resolved with --locked=false", f.Recipe)
+		return nil, diag.Errorf(diag.Drift, "the lock of %s lacks %s", f.Recipe, m)
 	}
 	entries := make([]Entry, len(drafts))
 	for i, d := range drafts {
