@@ -35,8 +35,9 @@ func wantsCollectivesOfRanks(e recipe.Expect) bool { return e.Launcher != "" && 
 var mismatches = []string{"lengths", "types", "operations", "factors", "roots"}
 
 // newOperations are those that Horovod has only since 0.26, and reducescatter since 0.27.
+// Not every framework has a barrier.
 // The gate python-source refuses a wheel that only hides them.
-var newOperations = []string{"Min", "Max", "Product", "reducescatter"}
+var newOperations = []string{"Min", "Max", "Product", "reducescatter", "waits"}
 
 // ringReport is the report of a rank.
 type ringReport struct {
@@ -73,7 +74,7 @@ const (
 	growthCase   = "growth"
 )
 
-const groupOfRanks = 40 // [ringPart.Together]
+var groupOfRanks = 200 // [ringPart.Together]; a variable for tests
 
 // mostGrowth is the growth in MiB that the memory of frameworks explains. Sixty tensors of
 // [largeCount] elements have 23.
@@ -144,6 +145,9 @@ func (r ring) judge(end ranksEnd, more bool) verdict.Verdict {
 			problems = append(problems, fmt.Sprintf("rank %d%s", rank, problem))
 		}
 	}
+	if end.Datagrams > 0 && end.launch.controller != "mpi" {
+		problems = append(problems, fmt.Sprintf("the ranks send %d datagrams, and Horovod needs none", end.Datagrams))
+	}
 	if len(problems) == 0 && more {
 		problems = end.strangers() // ranks that did not come so far are judged by the gate of their later cases
 	} else if reported < len(end.Ranks) || len(problems) == 0 {
@@ -207,8 +211,12 @@ func (r ring) problems(rank int, have ringReport) (problems []string) {
 	}
 	right := r.more(rank)
 	if all := have.More[togetherCase]; len(all) > groupOfRanks { // the first are a group, the others single calls
-		if !equals(all[groupOfRanks:], right[togetherCase]) {
-			wrong(": calls that the ranks make in different orders gave %s, expected %s", cut(fmt.Sprint(all[groupOfRanks:]), 300), cut(fmt.Sprint(right[togetherCase]), 300))
+		single := slices.Clone(right[togetherCase])
+		for i := 0; i < len(single); i += 2 {
+			single[i] /= 2
+		}
+		if !equals(all[groupOfRanks:], single) {
+			wrong(": calls that the ranks make in different orders gave %s, expected %s", cut(fmt.Sprint(all[groupOfRanks:]), 300), cut(fmt.Sprint(single), 300))
 		}
 		have.More[togetherCase] = all[:groupOfRanks]
 	}

@@ -233,7 +233,7 @@ func badLies() []bad {
 	}
 }
 
-func init() { grace, manyCalls = 5, 20 }
+func init() { grace, manyCalls, vastCount, groupOfRanks = 5, 20, 1009, 40 }
 
 // standIns are modules in the place of PyTorch and Horovod: the ranks exchange their
 // values by the key-value server at which ranks with Gloo meet, and load the extension.
@@ -242,12 +242,15 @@ var standIns = map[string]string{
 class T(list):
     def tolist(self): return list(self)
     def numpy(self): return self
+    def reshape(self, *shape): return self
+    permute = reshape
     def __getitem__(self, at): return T(list.__getitem__(self, at)) if isinstance(at, slice) else list.__getitem__(self, at)
 def tensor(values, dtype=None):
     made = T(values)
-    made.kind = dtype or "f"
+    made.kind, made.half = "f" if dtype in (None, "half") else dtype, dtype == "half"
     return made
-float16 = float32 = uint8 = int8 = int16 = None
+float16 = "half"
+float32 = uint8 = int8 = int16 = None
 float64 = int32 = int64 = "d"
 __version__ = "2.6.0"
 `,
@@ -289,6 +292,7 @@ def agree(kind, *what):
 def allreduce(t, op, prescale_factor=1, name=None, process_set=None):
     if not process_set: agree(name, op.__name__, prescale_factor, getattr(t, "kind", "f"))
     sums = (op(values) * prescale_factor for values in zip(*everyones(t, name or "x", process_set and process_set.ranks), strict=True))
+    if getattr(t, "half", False): sums = (v if abs(v) < 65520 else math.copysign(math.inf, v) for v in sums)
     return torch.T(array.array(getattr(t, "kind", "f"), sums))
 def grouped_allreduce(group, op): return [allreduce(t, op, name="group") for t in group]
 def reducescatter(t, op):
@@ -300,7 +304,8 @@ def alltoall(t, splits):
     firsts = [sum(row[:rank()]) for row in counts]
     return torch.T(v for row, first, n in zip(everyones(t), firsts, counts) for v in row[first:first + n[rank()]])
 def allgather(t, name=None): return torch.T(sum(everyones(t, name or "x"), []))
-def broadcast(t, root_rank, name=None):
+def broadcast(t, root_rank, name=None, process_set=None):
+    if process_set: return torch.T(everyones(t, name, process_set.ranks)[process_set.ranks.index(root_rank)])
     agree(name, root_rank)
     return torch.T(everyones(t)[root_rank])
 nccl_built = lambda: 22203

@@ -226,7 +226,7 @@ func TestGPUOperationsAskEveryController(t *testing.T) {
 
 func TestTrainingOnGPUs(t *testing.T) {
 	s, box := cudaOnGPUs()
-	judged(t, gpuTrainStep.Check(t.Context(), s), verdict.Pass, "gloo: 5 cases on 2 ranks")
+	judged(t, gpuTrainStep.Check(t.Context(), s), verdict.Pass, "gloo: 7 cases on 2 ranks")
 	s.Framework = Box(container{})
 	judged(t, gpuTrainStep.Check(t.Context(), s), verdict.Fail, `its results lie on "cpu", not on a GPU`)
 	s.Device = nil

@@ -127,7 +127,9 @@ type ranksEnd struct {
 	Exit  *int       `json:"exit"`
 	Log   string     `json:"log"`
 	Ranks []*rankEnd `json:"ranks"`
-	Left  []string   `json:"left"` // programs of processes that ranks started and did not end
+	// Datagrams is the number of those that the network of the ranks sent, or had no route for.
+	Datagrams int      `json:"datagrams"`
+	Left      []string `json:"left"` // programs of processes that ranks started and did not end
 	// Written names the files that were written, if the launch is to write none.
 	Written []string          `json:"written"`
 	launch  launch            // what ended so

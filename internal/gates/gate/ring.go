@@ -38,9 +38,14 @@ type ringPart struct {
 	Moved   []string `json:"moved"`
 	// Calls is the number of small allreduces with a name each, one after the other.
 	Calls int `json:"calls"`
-	// Together is the number of tensors of a group, and of allreduces at once: more than
-	// Horovod joins for a small model.
+	// Together is the number of tensors of a group, and of allreduces at once: ResNet-50 has
+	// 161 gradients.
 	Together int `json:"together"`
+	// Vast is the number of elements of a tensor that fills more than one buffer of Horovod
+	// and of Gloo.
+	Vast int `json:"vast"`
+	// Scales are the factors of calls with one name.
+	Scales []float64 `json:"scales"`
 	// Settings are variables of Horovod. With some, a rank reports what they did.
 	Settings map[string]string `json:"settings"`
 }
@@ -96,7 +101,7 @@ func (s Subject) ring(ranks int) (r ring) {
 	random := s.random(fmt.Sprintf("collectives of %d", ranks))
 	root := random.IntN(ranks)
 	for rank := range ranks {
-		part := ringPart{Root: root, Limit: rankSeconds, Extremes: extremes[rank], Reduced: reducedTypes, Moved: movedTypes, Factors: factors}
+		part := ringPart{Root: root, Limit: rankSeconds, Extremes: extremes[rank], Reduced: reducedTypes, Moved: movedTypes, Factors: factors, Vast: vastCount, Scales: scales}
 		if ranks == ranksOfLauncher {
 			part.Settings = settingsOfRanks
 		} else {
@@ -140,6 +145,16 @@ func (t largeTensor) values() []float32 {
 	}
 	return values
 }
+
+// vastCount is the number of elements of an embedding, a prime above 2^22. A variable for
+// tests.
+var vastCount = 5000011
+
+// scales are factors of which some follow an equal one.
+var scales = []float64{1, 1, 0.5, 0.25, 1}
+
+// float16Most stands for infinity in the sums of float16: JSON has none.
+const float16Most = 1e9
 
 var collectiveNames = [3]string{"the sum", "the concatenation", "the broadcast"}
 
@@ -204,7 +219,19 @@ func (r ring) more(rank int) map[string][]float64 {
 		results["Average of float64"] = append(results["Average of float64"], sum/float64(len(r)))
 		results["scaled Sum of float64"] = append(results["scaled Sum of float64"], sum/2)
 	}
+	total := sumOf(small)[0]
+	for i := range 54 {
+		results["Sum of four dimensions"] = append(results["Sum of four dimensions"], float64(i)*total)
+	}
+	for _, scale := range scales {
+		results["factors of one name"] = append(results["factors of one name"], scale*total)
+	}
+	results["overflow of float16"] = []float64{float16Most, -float16Most, float16Most, float64(len(r))}
+	if r[0].Calls > 0 {
+		results["Sum of a vast tensor"], results["waits at a barrier"] = []float64{total, total}, []float64{1}
+	}
 	if len(r) == ranksOfLauncher && rank != 1 {
+		results["broadcast in a process set of float32"] = small[2]
 		results["place in a process set"] = []float64{float64(rank / 2), 2}
 		results["Sum in a process set of float32"] = sumOf([][]float64{small[0], small[2]})
 	}

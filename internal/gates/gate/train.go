@@ -32,7 +32,10 @@ var trainCases = map[string][]string{
 		"grouped-allreduce", "sparse-in-a-group", "tape", "tape-graph", "tape-groups", "tape-alone",
 		"optimizer", "optimizer-groups", "optimizer-accumulates", "optimizer-alone",
 	},
-	"horovod.torch": {"grouped-allreduce", "optimizer", "optimizer-groups", "optimizer-accumulates", "optimizer-alone"},
+	"horovod.torch": {
+		"grouped-allreduce", "optimizer", "optimizer-groups", "optimizer-accumulates", "optimizer-alone",
+		"optimizer-of-two-groups", "optimizer-state",
+	},
 }
 
 // trainTolerance is the largest accepted difference of a weight from the result of one
@@ -189,6 +192,9 @@ func (t trainTask) right(name string, rank int) []float64 {
 	switch {
 	case name == "sparse-in-a-group":
 		return []float64{(t[0].Dense + t[1].Dense) / 2, t[0].Sparse / 2, t[1].Sparse / 2} // the dense gradient and the two rows of the sparse one
+	case name == "optimizer-state":
+		start := t[0].Start
+		return slices.Concat(start.Matrix, start.Bias, start.Scale, start.Scale[:1])
 	case strings.HasSuffix(name, "-alone"):
 		return t.trained(rank)
 	}

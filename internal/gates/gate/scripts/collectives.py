@@ -95,14 +95,60 @@ def more(hvd, module, tensor, device, part):
     if part["calls"]:
         said["calls of float32"] = [many(hvd, tensor, device, i, part["values"][i % len(part["values"])]) for i in range(part["calls"])]
         said["together of float32"] = together(hvd, tensor, device, part["values"], part["together"])
+        said["Sum of a vast tensor"] = vast(hvd, tensor, device, part["small"][0], part["vast"])
+        if hasattr(hvd, "barrier"):
+            said["waits at a barrier"] = waits(hvd)
         said["growth"] = [growth(hvd, tensor, device, part["large"][2], part["calls"] // 18)]
+    said["Sum of four dimensions"] = wide(hvd, module, tensor, device, part["small"][0])
+    said["overflow of float16"] = overflow(hvd, module, tensor, device)
+    said["factors of one name"] = scaled(hvd, tensor, device, part["small"][0], part["scales"])
     call("Average", hvd.allreduce, "float64", op=hvd.Average)
     call("scaled Sum", hvd.allreduce, "float64", op=hvd.Sum, prescale_factor=0.5)
     for group in sets:
         if group.included():
             said["place in a process set"] = [group.rank(), group.size()]
             call("Sum in a process set", hvd.allreduce, "float32", op=hvd.Sum, name="of.a.set", process_set=group)
+            call("broadcast in a process set", hvd.broadcast, "float32", root_rank=2, name="from.a.set", process_set=group)
     return said
+
+
+def vast(hvd, tensor, device, value, count):
+    """The least and the most of the sum of a tensor with this value in each element, as of an embedding."""
+    with device:
+        summed = set(hvd.allreduce(tensor([value] * count), op=hvd.Sum, name="vast").numpy().tolist())
+    return [min(summed), max(summed)]
+
+
+def wide(hvd, module, tensor, device, factor):
+    """The sum of the weights of a convolution. Those of torch do not lie in a row, as after a transposition."""
+    with device:
+        mine = tensor([i * factor for i in range(54)])
+        if not hasattr(mine, "permute"):
+            return module.reshape(hvd.allreduce(module.reshape(mine, (2, 3, 3, 3)), op=hvd.Sum, name="wide"), [-1]).numpy().tolist()
+        mine = mine.reshape(3, 3, 3, 2).permute(3, 2, 1, 0)
+        return hvd.allreduce(mine, op=hvd.Sum, name="wide").permute(3, 2, 1, 0).reshape(-1).numpy().tolist()
+
+
+def overflow(hvd, module, tensor, device):
+    """The sums that float16 does not hold, by which a scaler of gradients finds its scale. JSON has no infinity."""
+    with device:
+        summed = hvd.allreduce(tensor([60000.0, -60000.0, math.inf, 1.0], dtype=module.float16), op=hvd.Sum, name="overflow")
+    return [0.0 if math.isnan(v) else max(-1e9, min(1e9, v)) for v in summed.numpy().tolist()]
+
+
+def scaled(hvd, tensor, device, value, factors):
+    """The sums of calls with one name and these factors: Horovod remembers what it answered to a name."""
+    with device:
+        return [hvd.allreduce(tensor([value]), op=hvd.Sum, name="scaled", prescale_factor=f).numpy().tolist()[0] for f in factors]
+
+
+def waits(hvd):
+    """Whether this rank waits at a barrier for rank 1, which is late."""
+    begun = time.monotonic()
+    if hvd.rank() == 1:
+        time.sleep(1)
+    hvd.barrier()
+    return [float(time.monotonic() - begun > 0.5)]
 
 
 def many(hvd, tensor, device, i, value):
@@ -112,19 +158,22 @@ def many(hvd, tensor, device, i, value):
 
 
 def together(hvd, tensor, device, values, count):
-    """The sums of a group, and of tensors that the ranks name in different orders where Horovod has such calls."""
+    """The sums of a group, and of tensors that the ranks name in different orders where Horovod has such calls.
+
+    The factor of every second of the latter is a half, so two in a row are no one call.
+    """
     with device:
         group = [tensor([float(values[i % len(values)] + i)]) for i in range(count)]
         sums = [summed.numpy().tolist()[0] for summed in hvd.grouped_allreduce(group, op=hvd.Sum)]
     if not hasattr(hvd, "allreduce_async"):
         return sums
     order = range(count) if hvd.rank() == 0 else reversed(range(count))
-    handles = {i: hvd.allreduce_async(group[i], op=hvd.Sum, name="other.%d" % i) for i in order}
+    handles = {i: hvd.allreduce_async(group[i], op=hvd.Sum, name="other.%d" % i, prescale_factor=1.0 if i % 2 else 0.5) for i in order}
     return sums + [hvd.synchronize(handles[i]).numpy().tolist()[0] for i in range(count)]
 
 
 def growth(hvd, tensor, device, count, calls):
-    """The MiB by which allreduces of a tensor make this process larger, after as many others."""
+    """The MiB by which collectives of a tensor make this process larger, after as many others."""
     with device:
         mine = tensor([1.0] * count)
     sizes = []
@@ -132,6 +181,7 @@ def growth(hvd, tensor, device, count, calls):
         for _ in range(calls):
             with device:
                 hvd.allreduce(mine, op=hvd.Sum, name="memory")
+                hvd.allgather(mine, name="memory.gathered")
         with open("/proc/self/statm") as pages:
             sizes.append(int(pages.read().split()[1]) * resource.getpagesize() / 2**20)
     return sizes[1] - sizes[0]

@@ -28,6 +28,7 @@ for each launch
               what it had "mapped" there, the files whose code it had "patched" in its memory,
               its "sockets" of the network, its "exit" status by the kernel, and "why" that is
               missing; null for a rank that did not start
+    datagrams how many datagrams this network sent, or had no route for
     left      the programs of processes that ranks started and did not end
     written   what changed in the file system since the launch before, other than temporary files and the work of
               frameworks that begin; [] if not asked
@@ -143,6 +144,7 @@ class Launch:
         self.changed = threading.Condition()
 
     def run(self, forks, changes):
+        before = witness.datagrams()
         log, output = os.pipe()
         reader = threading.Thread(target=self.read_log, args=(log,), daemon=True)
         reader.start()
@@ -156,8 +158,9 @@ class Launch:
         os.close(output)
         status = self.stop(launcher) if self.launch["launcher"] else 0
         reader.join(2)
+        sent = witness.datagrams() - before
         return {"exit": status, "log": self.log.text(), "ranks": [rank.report if rank else None for rank in self.ranks],
-                "left": end_orphans(forks.process.pid), "written": changes.news(forks.loaded) if self.launch["clean"] else []}
+                "datagrams": sent, "left": end_orphans(forks.process.pid), "written": changes.news(forks.loaded) if self.launch["clean"] else []}
 
     def gather(self, output):
         """Start the launcher, and wait until every rank has connected. No program of a rank runs before."""

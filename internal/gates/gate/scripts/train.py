@@ -168,19 +168,35 @@ def torch_cases():
         def forward(self, x):
             return self.scale * (x @ self.matrix + self.bias)
 
-    def trained(passes=1, **options):
+    def trained(passes=1, split=False, **options):
         m = Model().to(where)
         hvd.broadcast_parameters(m.state_dict(), root_rank=0)
-        optimizer = torch.optim.SGD(m.parameters(), lr=task["rate"])
+        # Jobs with two groups of parameters decay the weights of one.
+        parameters = [{"params": [m.matrix]}, {"params": [m.bias, m.scale]}] if split else m.parameters()
+        optimizer, random = torch.optim.SGD(parameters, lr=task["rate"]), torch.get_rng_state()
         optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=m.named_parameters(), backward_passes_per_step=passes, **options)
+        if not torch.equal(random, torch.get_rng_state()):
+            raise ValueError("DistributedOptimizer changes the state of torch's random numbers")
         for i, (x, y) in enumerate(batches(passes)):
             error = torch.mean((m(torch.tensor(x, device=where)) - torch.tensor(y, device=where)) ** 2) / passes
             error.backward()
             if i % passes == passes - 1:
-                optimizer.step()
+                if optimizer.step(lambda: error) is not error:
+                    raise ValueError("step does not call its closure")
                 optimizer.zero_grad()
         note(m.matrix)
         return flat(getattr(m, name).detach().cpu().numpy() for name in shapes)
+
+    def restored():
+        """The state of an optimizer and a number, as ranks that continue a job get them from rank 0."""
+        m = Model().to(where)
+        optimizer, number = torch.optim.SGD(m.parameters(), lr=task["rate"], momentum=0.9), torch.tensor(start["scale"][0], device=where)
+        for p in m.parameters():
+            optimizer.state[p]["momentum_buffer"] = p.detach().clone()
+        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+        hvd.broadcast_parameters({"number": number}, root_rank=0)
+        note(number)
+        return flat([optimizer.state[getattr(m, name)]["momentum_buffer"].cpu().numpy() for name in shapes] + [number.cpu().numpy()])
 
     def grouped():
         results = []
@@ -204,6 +220,8 @@ def torch_cases():
     cases["optimizer-groups"] = lambda: trained(groups=2)
     cases["optimizer-accumulates"] = lambda: trained(2)
     cases["optimizer-alone"] = lambda: trained(process_set=alone[rank])
+    cases["optimizer-of-two-groups"] = lambda: trained(split=True)
+    cases["optimizer-state"] = restored
     return cases
 
 

@@ -78,6 +78,14 @@ def sockets(pid):
     return sorted(found)
 
 
+def datagrams():
+    """The number of datagrams that the network of this process sent, or had no route for."""
+    with open("/proc/net/snmp") as table:
+        rows = [line.split() for line in table]
+    counts = {names[0] + name: int(value) for names, values in zip(rows[::2], rows[1::2]) for name, value in zip(names[1:], values[1:])}
+    return counts["Udp:OutDatagrams"] + counts["Ip:OutNoRoutes"]
+
+
 class Ends:
     """The beginning and the end of a text, however long it is."""
 
