@@ -20,7 +20,7 @@ def functions():
         for key, value in list(getattr(module, "__dict__", {}).items()):
             if isinstance(value, FUNCTIONS):
                 found[name + "." + key] = value
-            if isinstance(value, type) and value.__module__ == name:
+            if isinstance(value, type) and getattr(value, "__module__", None) == name:  # a class of TensorFlow 2.12 has none
                 found.update({"%s.%s.%s" % (name, key, method): part for method, part in list(vars(value).items()) if isinstance(part, METHODS)})
     return found
 
@@ -72,6 +72,7 @@ def settings():
         found.update({
             "torch.random": bytes(torch.get_rng_state().tolist()), "the threads of torch": torch.get_num_threads(),
             "the default type of torch": torch.get_default_dtype(), "the gradients of torch": torch.is_grad_enabled(),
+            "the precision of torch": torch.get_float32_matmul_precision(), "the deterministic algorithms of torch": torch.are_deterministic_algorithms_enabled(),
         })
     return found
 
