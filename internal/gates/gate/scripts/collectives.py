@@ -95,13 +95,13 @@ def more(hvd, module, tensor, device, part):
     if part["calls"]:
         said["calls of float32"] = [many(hvd, tensor, device, i, part["values"][i % len(part["values"])]) for i in range(part["calls"])]
         said["together of float32"] = together(hvd, tensor, device, part["values"], part["together"])
-        said["Sum of a vast tensor"] = vast(hvd, tensor, device, part["small"][0], part["vast"])
+        said["Sum of a vast tensor"] = vast(hvd, tensor, device, float(part["small"][0]), part["vast"])
         if hasattr(hvd, "barrier"):
             said["waits at a barrier"] = waits(hvd)
         said["growth"] = [growth(hvd, tensor, device, part["large"][2], part["calls"] // 18)]
-    said["Sum of four dimensions"] = wide(hvd, module, tensor, device, part["small"][0])
+    said["Sum of four dimensions"] = wide(hvd, module, tensor, device, float(part["small"][0]))
     said["overflow of float16"] = overflow(hvd, module, tensor, device)
-    said["factors of one name"] = scaled(hvd, tensor, device, part["small"][0], part["scales"])
+    said["factors of one name"] = scaled(hvd, tensor, device, float(part["small"][0]), part["scales"])
     call("Average", hvd.allreduce, "float64", op=hvd.Average)
     call("scaled Sum", hvd.allreduce, "float64", op=hvd.Sum, prescale_factor=0.5)
     for group in sets:
