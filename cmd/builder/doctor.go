@@ -11,7 +11,7 @@ import (
 	"builder/internal/view/term"
 )
 
-const doctorDescription = `Checks the engine and its needs, memory and disk, GPUs and their drivers,
+const doctorDescription = `Checks the engine and its needs, the disk, GPUs and their drivers,
 RDMA, topology, and installed libraries. It changes nothing and starts
 nothing. It uses the network only with a recipe, or to reach an engine at tcp://.
 

@@ -8,7 +8,6 @@ func Checks() []Check {
 		{"privileges", Engine, "this process is root, may mount and make namespaces, and has control groups", "`CapEff` in `/proc/self/status`, `/sys/fs/cgroup`", nativeEngine, privileges},
 
 		{"disk", Build, "the state directory is writable, on a suitable file system, with 3 GB free", "`access`, `statfs`", always, disk},
-		{"memory", Build, "memory of this host", "`/proc/meminfo`, limit of the control group", never, memory},
 
 		{"gpus", GPU, "GPUs, their driver and the highest CUDA", "`nvidia-smi`, `amd-smi`, `rocm-smi`, PCI, `/proc/driver/nvidia/version`, `/sys/module/amdgpu`", never, gpus},
 		{"topology", GPU, "paths between GPUs, and from GPUs to NICs", "links by the tool of the GPUs, `/sys/bus/pci/devices`", never, topology},

@@ -1,6 +1,6 @@
 // Package doctor answers two questions about a host: will a run work here, and will NCCL
-// use the GPUs and the network. It examines the engine and its requirements, disk and
-// memory, then GPUs, RDMA devices and installed libraries.
+// use the GPUs and the network. It examines the engine and its requirements and the
+// disk, then GPUs, RDMA devices and installed libraries.
 //
 // A [Check] is an item of the list [Checks]. It judges facts of packages host and gpu, and
 // the kernel's lists of PCI and RDMA devices. If a fact cannot be read, the verdict is
@@ -46,7 +46,7 @@ type Purpose string
 // The purposes, in the order of the report.
 const (
 	Engine    Purpose = "engine"    // an engine for builds
-	Build     Purpose = "build"     // disk and memory
+	Build     Purpose = "build"     // the disk
 	GPU       Purpose = "gpu"       // GPUs for the result
 	Fabric    Purpose = "fabric"    // communication between the GPUs of several hosts
 	Libraries Purpose = "libraries" // installed libraries

@@ -4,10 +4,12 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,37 +180,20 @@ func FirstLine(text string) string {
 	return ""
 }
 
+// memTotal matches the memory of the machine in units of 1024 bytes (proc(5)).
+var memTotal = regexp.MustCompile(`(?m)^MemTotal:\s+(\d+) kB$`)
+
 // Memory returns the bytes of memory available to processes: the memory of the machine,
 // or a lower limit of the control group.
 func (h Host) Memory() (int64, error) {
-	total, err := h.meminfo("MemTotal")
-	if err != nil {
-		return 0, fmt.Errorf("reading the memory of this host: %w", err)
+	m := memTotal.FindStringSubmatch(h.Says("/proc/meminfo"))
+	if m == nil {
+		return 0, errors.New("reading the memory of this host: /proc/meminfo has no MemTotal")
 	}
+	total, err := strconv.ParseInt(m[1], 10, 54)
+	total <<= 10
 	if limit, known := h.Number("/sys/fs/cgroup/memory.max"); known { // without a limit the file says max
 		total = min(total, limit)
 	}
-	return total, nil
-}
-
-// Available returns the bytes of memory that nothing uses now, or 0 if unknown.
-func (h Host) Available() int64 {
-	free, _ := h.meminfo("MemAvailable")
-	return free
-}
-
-// meminfo returns a value of the kernel, which has units of 1024 bytes (proc(5)).
-func (h Host) meminfo(name string) (int64, error) {
-	const file = "/proc/meminfo"
-	text, err := h.Text(file)
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(text) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == name+":" && f[2] == "kB" {
-			kib, err := strconv.ParseInt(f[1], 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, fmt.Errorf("%s: no %s", file, name)
+	return total, err
 }
