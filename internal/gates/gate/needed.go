@@ -165,14 +165,11 @@ func pathFault(dir, library string) string {
 		return "relative to the directory in which the program starts"
 	case slices.Contains(parts, "stubs"):
 		return "the toolkit's directory of libraries without code"
-	case slices.Contains(parts, "site-packages"), slices.Contains(parts, "dist-packages"), !ofDistribution(clean):
+	case slices.Contains(parts, "site-packages"), slices.Contains(parts, "dist-packages"), !slices.ContainsFunc(libraryDirs, func(dir string) bool { return clean == dir || strings.HasPrefix(clean, dir+"/") }):
 		return "a directory of the build machine"
 	}
 	return ""
 }
 
-func ofDistribution(dir string) bool {
-	return slices.ContainsFunc([]string{"/usr/lib", "/usr/lib64", "/lib", "/lib64", "/opt/rocm", "/usr/local/cuda"}, func(root string) bool {
-		return dir == root || strings.HasPrefix(dir, root+"/")
-	})
-}
+// libraryDirs are the directories of distributions and toolkits with libraries.
+var libraryDirs = []string{"/usr/lib", "/usr/lib64", "/lib", "/lib64", "/opt/rocm", "/usr/local/cuda"}

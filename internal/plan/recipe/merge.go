@@ -62,16 +62,11 @@ func (m *merger) stated(at string, a, b reflect.Value) reflect.Value {
 func (m *merger) fields(at string, a, b reflect.Value) reflect.Value {
 	both := reflect.New(a.Type()).Elem()
 	for i := range a.NumField() {
-		name := strings.Trim(at+"."+fieldName(a.Type().Field(i)), ".") // an inline map has no name
+		key, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("yaml"), ",")
+		name := strings.Trim(at+"."+key, ".") // an inline map has no key
 		both.Field(i).Set(m.value(name, a.Field(i), b.Field(i)))
 	}
 	return both
-}
-
-// fieldName returns the key of a field in the file.
-func fieldName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-	return name
 }
 
 func (m *merger) keys(at string, a, b reflect.Value) reflect.Value {

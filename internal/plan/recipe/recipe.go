@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"builder/internal/base/decode"
 	"builder/internal/base/diag"
@@ -279,4 +280,67 @@ func (r *Recipe) For(axes map[string]string) (Settings, error) {
 		merged = both
 	}
 	return merged, nil
+}
+
+// An Advisory is a published vulnerability of the source. A cell is affected unless it
+// gets the patch that closes it.
+type Advisory struct {
+	ID       string `yaml:"id" json:"id" jsonschema:"description=name in the list of CVEs (CVE-2024-10190)"`
+	About    string `yaml:"about" json:"about" jsonschema:"description=who can do what; one sentence"`
+	Source   string `yaml:"source" json:"source" jsonschema:"format=uri,description=where it is published"`
+	MendedBy string `yaml:"mended-by" json:"mended-by" jsonschema:"description=name of the patch of this recipe that closes it"`
+	Remains  string `yaml:"remains,omitempty" json:"remains,omitempty" jsonschema:"description=what stays open where the patch is applied"`
+	Action   string `yaml:"action" json:"action" jsonschema:"description=what the user of a build without the patch has to do"`
+}
+
+// KnownAdvisories lists the advisories of the recipe and of all variants.
+func (r *Recipe) KnownAdvisories() []Advisory {
+	return each(r, func(s Settings) []Advisory { return s.Advisories })
+}
+
+// A Waiver accepts an artifact although one gate fails. It states a reason and an
+// expiry date.
+type Waiver struct {
+	Gate    string `yaml:"gate" json:"gate" jsonschema:"description=name of the gate"`
+	Because string `yaml:"because" json:"because" jsonschema:"description=why the failure is no reason to keep the artifact back"`
+	Issue   string `yaml:"issue" json:"issue" jsonschema:"format=uri,description=where the failure is being mended"`
+	Until   string `yaml:"until" json:"until" jsonschema:"format=date,description=last day on which the waiver holds (2026-12-31)"`
+}
+
+// Expired reports whether now, in UTC, is after the waiver's last day. An invalid day
+// and the zero time count as expired.
+func (w Waiver) Expired(now time.Time) bool {
+	last, err := time.Parse(time.DateOnly, w.Until)
+	return err != nil || now.IsZero() || !now.UTC().Before(last.AddDate(0, 0, 1))
+}
+
+// Waivers lists the waivers of the recipe and of all variants.
+func (r *Recipe) Waivers() []Waiver {
+	return each(r, func(s Settings) []Waiver { return s.Expect.Waivers })
+}
+
+// An Input names one cell of another recipe. Values of its axes may contain names in
+// double braces. An axis without a value gets the one preferred by the other recipe.
+type Input struct {
+	Recipe string            `yaml:"recipe" json:"recipe" jsonschema:"description=name of the other recipe"`
+	Axes   map[string]string `yaml:"axes,omitempty" json:"axes,omitempty" jsonschema:"description=values of its axes; together with its preferences they choose one cell"`
+}
+
+// A Variable is a setting of the artifact's run-time environment, with its reason.
+type Variable struct {
+	Name    string `yaml:"name" json:"name" jsonschema:"description=name of the variable"`
+	Value   string `yaml:"value" json:"value" jsonschema:"description=its value; without characters that need quotes"`
+	Because string `yaml:"because" json:"because" jsonschema:"description=the reason that is printed beside it"`
+	Source  string `yaml:"source" json:"source" jsonschema:"format=uri,description=where the fact stands"`
+}
+
+// InputRecipes returns the names of the recipes used as inputs of r, sorted and
+// distinct.
+func (r *Recipe) InputRecipes() []string {
+	var names []string
+	for _, in := range each(r, func(s Settings) []Input { return s.Inputs }) {
+		names = append(names, in.Recipe)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
