@@ -120,13 +120,21 @@ def vast(hvd, tensor, device, value, count):
 
 
 def wide(hvd, module, tensor, device, factor):
-    """The sum of the weights of a convolution. Those of torch do not lie in a row, as after a transposition."""
+    """The sum of the weights of a convolution.
+
+    Those of torch do not lie in a row, as after a transposition. Horovod may refuse such
+    tensors, but not take them as if they did.
+    """
     with device:
         mine = tensor([i * factor for i in range(54)])
         if not hasattr(mine, "permute"):
             return module.reshape(hvd.allreduce(module.reshape(mine, (2, 3, 3, 3)), op=hvd.Sum, name="wide"), [-1]).numpy().tolist()
         mine = mine.reshape(3, 3, 3, 2).permute(3, 2, 1, 0)
-        return hvd.allreduce(mine, op=hvd.Sum, name="wide").permute(3, 2, 1, 0).reshape(-1).numpy().tolist()
+        try:
+            summed = hvd.allreduce(mine, op=hvd.Sum, name="strided")
+        except ValueError:
+            summed = hvd.allreduce(mine.contiguous(), op=hvd.Sum, name="wide")
+        return summed.permute(3, 2, 1, 0).reshape(-1).numpy().tolist()
 
 
 def overflow(hvd, module, tensor, device):
