@@ -129,6 +129,16 @@ func badTraining() []bad {
 			}
 		}),
 		torch(row("an optimizer for PyTorch that reduces nothing", "optimizer, rank 0: its weights are those of its own batch alone", nil), unreduced),
+		torch(row("an optimizer that reduces its first group of parameters alone", "optimizer-of-two-groups, rank 0: its weights are [", nil), func(r *trainReport) {
+			if r.Case == "optimizer-of-two-groups" {
+				r.Weights[4] += 0.01
+			}
+		}),
+		torch(row("the state of an optimizer that stays on its rank", "optimizer-state, rank 1: its weights are [", nil), func(r *trainReport) {
+			if r.Case == "optimizer-state" && r.Rank == 1 {
+				r.Weights[0]++
+			}
+		}),
 		row("an optimizer that forgets accumulated gradients", "optimizer-accumulates, rank 0: its weights are [", func(r *trainReport) {
 			if r.Case == "optimizer-accumulates" {
 				r.Weights[0] += 0.01
