@@ -4,6 +4,7 @@ The reporter is made before the tests import anything of the artifact, and repor
 when it has ended. The tree of the tests is named by BUILDER_TESTS.
 """
 import os
+import sys
 
 import numpy
 import pytest
@@ -17,6 +18,7 @@ class Reporter:
 
     def pytest_collection_finish(self, session):
         self.collected = len(session.items)
+        leave_out_muon(sys.modules.get("torch"))
 
     def pytest_runtest_logreport(self, report):
         """A case is reported when its teardown has ended: its worst part counts."""
@@ -36,11 +38,24 @@ def message(report):
     return str(crash.message if crash else report.longrepr)[:2000]
 
 
+def leave_out_muon(torch):
+    """Names Muon's module so that upstream's tests do not take it for one of torch.optim.
+
+    They give the biases of a model to every optimizer of torch.optim, and leave out those
+    that cannot take them. torch has had Muon since 2.9, and it takes matrices only:
+    https://github.com/pytorch/pytorch/pull/160213
+    """
+    if hasattr(torch, "optim") and hasattr(torch.optim, "Muon"):
+        torch.optim.Muon.__module__ = "muon"
+
+
 # NumPy 2 has no alltrue, the older name of all, which upstream's tests of Adasum call:
 # https://numpy.org/doc/stable/release/2.0.0-notes.html
 if not hasattr(numpy, "alltrue"):
     numpy.alltrue = numpy.all
 
+# Plugins of the environment may be for another pytest than the tests want.
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 tree = os.environ["BUILDER_TESTS"]
 path = os.path.join(tree, asked.part["file"])
 os.chdir(os.path.dirname(path))
