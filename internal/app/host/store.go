@@ -58,7 +58,7 @@ func Collect(ctx context.Context, s Setup, r CollectRequest) (Collected, error) 
 	var err1, err2, err3 error
 	c.Collected, err1 = kept.Collect(most, r.DryRun)
 	c.Results, err2 = results.New(kept).Without(c.Files, r.DryRun)
-	c.Staged, err3 = kept.Unstage(filepath.Join(s.Keys.Home, "scratch"), r.DryRun)
+	c.Staged, err3 = store.Unstage(filepath.Join(s.Keys.Home, "scratch"), r.DryRun)
 	errs := []error{err1, err2, err3}
 	for _, p := range c.Places {
 		if !r.DryRun {

@@ -89,7 +89,7 @@ func (r *Results) Known(key string) (run.Result, bool) {
 
 // read returns the record of a result. It fails if nobody kept the result.
 func (r *Results) read(key string) (run.Result, error) {
-	data, _ := r.store.Result(key)
+	data, _ := r.store.Documents().Get(key)
 	record, err := r.open(key, data)
 	if err != nil {
 		return run.Result{}, err
@@ -109,7 +109,7 @@ func blob(a artifact.Artifact) store.Blob {
 func (r *Results) Without(gone []store.Kept, dryRun bool) ([]string, error) {
 	keys := []string{}
 	var errs []error
-	for _, key := range r.store.Results() {
+	for _, key := range r.store.Documents().Keys() {
 		found, _ := r.read(key) // an unreadable record has no files
 		if !slices.ContainsFunc(files(found), func(a artifact.Artifact) bool {
 			return slices.ContainsFunc(gone, func(k store.Kept) bool { return k.SHA256 == a.SHA256 })
@@ -118,7 +118,7 @@ func (r *Results) Without(gone []store.Kept, dryRun bool) ([]string, error) {
 		}
 		keys = append(keys, key)
 		if !dryRun {
-			errs = append(errs, r.store.DropResult(key))
+			errs = append(errs, r.store.Documents().Drop(key))
 		}
 	}
 	return keys, errors.Join(errs...)
@@ -128,14 +128,14 @@ func (r *Results) Without(gone []store.Kept, dryRun bool) ([]string, error) {
 // returns an error for each.
 func (r *Results) Check() error {
 	var errs []error
-	for _, key := range r.store.Results() {
+	for _, key := range r.store.Documents().Keys() {
 		found, err := r.read(key)
 		for _, a := range files(found) {
 			err = errors.Join(err, r.store.Verify(blob(a)))
 		}
 		if err != nil {
 			e := diag.Errorf(diag.Fetch, "result %s: %w", key, err).WithHint("the result was removed; the next run builds the cell again")
-			errs = append(errs, e, r.store.DropResult(key))
+			errs = append(errs, e, r.store.Documents().Drop(key))
 		}
 	}
 	return errors.Join(errs...)
@@ -189,7 +189,7 @@ func (r *Results) FindKey(key, dir string) (run.Result, bool, error) {
 // tell reports why a result in the store does not count, such as a missing signature or
 // verdicts of other gates.
 func (r *Results) tell(key string) {
-	data, ok := r.store.Result(key)
+	data, ok := r.store.Documents().Get(key)
 	if !ok || r.keys == nil {
 		return
 	}
@@ -208,7 +208,7 @@ func (r *Results) tell(key string) {
 }
 
 // Forget removes the record of a result. Its files stay in the store.
-func (r *Results) Forget(e lock.Entry) error { return r.store.DropResult(e.Key()) }
+func (r *Results) Forget(e lock.Entry) error { return r.store.Documents().Drop(e.Key()) }
 
 // Keep stores the artifacts and then the result, so a stored result never lacks a file.
 // It returns an error if a file changed after the gates checked it.
@@ -226,7 +226,7 @@ func (r *Results) Keep(e lock.Entry, result run.Result) error {
 	if err != nil {
 		return err
 	}
-	return r.store.PutResult(e.Key(), data)
+	return r.store.Documents().Put(e.Key(), data)
 }
 
 // layOut copies the artifacts of a result into dir, and its attestations into the

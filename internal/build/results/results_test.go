@@ -162,7 +162,7 @@ func TestDamagedRecordsAreNoResults(t *testing.T) {
 			e := entry("cell")
 			keep(t, r, e, made(t, "wheel"))
 			must.Hold(t, !bytes.Equal(record, good), "the record is not damaged")
-			must.Succeed(t, s.PutResult(e.Key(), record))
+			must.Succeed(t, s.Documents().Put(e.Key(), record))
 			check.That(t, !has(r, e.Key()), "has it")
 			absent(t, r, e)
 			// The cell is built again and then has a result.
@@ -247,12 +247,12 @@ func TestCheckForgetsWhatIsDamaged(t *testing.T) {
 	check.That(t, err == nil && len(got) == 1 && got[0] == bad.Key() && has(r, bad.Key()), "without a file: %v, %v", got, err)
 	path, _ := s.Path(store.Blob{SHA256: a.SHA256})
 	must.Succeed(t, r.Check(), os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644))
-	must.Succeed(t, s.PutResult("unreadable", []byte("{")))
+	must.Succeed(t, s.Documents().Put("unreadable", []byte("{")))
 	err = r.Check()
 	for _, want := range []string{"result " + bad.Key(), a.Name, "result unreadable"} {
 		check.Fails(t, err, want)
 	}
-	check.That(t, has(r, good.Key()) && !has(r, bad.Key()) && len(s.Results()) == 1, "left: %v", s.Results())
+	check.That(t, has(r, good.Key()) && !has(r, bad.Key()) && len(s.Documents().Keys()) == 1, "left: %v", s.Documents().Keys())
 	err = r.Check()
 	check.That(t, err == nil, "again: %v", err)
 }
@@ -294,19 +294,19 @@ func TestAForgedRecordIsNoResult(t *testing.T) {
 		},
 		"a record of another cell": func(s *store.Store) error {
 			err := signed(s, own, new([]string)).Keep(other, made(t, "other"))
-			data, _ := s.Result(other.Key())
-			return errors.Join(err, s.PutResult(e.Key(), data))
+			data, _ := s.Documents().Get(other.Key())
+			return errors.Join(err, s.Documents().Put(e.Key(), data))
 		},
 		"its verdicts were changed": func(s *store.Store) error {
 			err := signed(s, own, new([]string)).Keep(e, made(t, "good"))
-			data, _ := s.Result(e.Key())
+			data, _ := s.Documents().Get(e.Key())
 			var bundle map[string]any
 			err = errors.Join(err, json.Unmarshal(data, &bundle))
 			envelope := bundle["dsseEnvelope"].(map[string]any)
 			payload, decoding := base64.StdEncoding.DecodeString(envelope["payload"].(string))
 			envelope["payload"] = base64.StdEncoding.EncodeToString(bytes.Replace(payload, []byte("it imports"), []byte("it flies!!"), 1))
 			data, encoding := json.Marshal(bundle)
-			return errors.Join(err, decoding, encoding, s.PutResult(e.Key(), data))
+			return errors.Join(err, decoding, encoding, s.Documents().Put(e.Key(), data))
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,11 +26,11 @@ func (s *Store) Survey() ([]Kept, error) {
 	var all []Kept
 	for _, path := range paths {
 		digest := filepath.Base(path)
-		if !digestPattern.MatchString(digest) || s.place(digest) != path {
+		if !digestPattern.MatchString(digest) || slotOf(s.dir, digest).blob != path {
 			continue // a foreign file
 		}
 		if info, err := os.Lstat(path); err == nil { // else removed meanwhile
-			all = append(all, Kept{digest, info.Size(), s.lastUse(digest, info), false})
+			all = append(all, Kept{digest, info.Size(), slotOf(s.dir, digest).lastUse(info), false})
 		}
 	}
 	begun, err := os.ReadDir(filepath.Join(s.dir, partials))
@@ -41,14 +40,6 @@ func (s *Store) Survey() ([]Kept, error) {
 		}
 	}
 	return all, err
-}
-
-// lastUse returns the last use of a blob, or its arrival if it was not used since.
-func (s *Store) lastUse(digest string, info fs.FileInfo) time.Time {
-	if noted, err := os.Stat(s.record(digest)); err == nil {
-		return noted.ModTime()
-	}
-	return info.ModTime()
 }
 
 // Collected lists the removed files. In a dry run it lists those to remove.
@@ -77,7 +68,7 @@ func (s *Store) Collect(most int64, dryRun bool) (Collected, error) {
 		if c.After <= most {
 			break
 		}
-		gone, err := s.remove(k, dryRun)
+		gone, err := remove(s.dir, k, dryRun)
 		errs = append(errs, err)
 		if gone {
 			c.After -= k.Size
@@ -87,9 +78,9 @@ func (s *Store) Collect(most int64, dryRun bool) (Collected, error) {
 	return c, errors.Join(errs...)
 }
 
-// remove removes a file, unless another process holds its lock.
-func (s *Store) remove(k Kept, dryRun bool) (bool, error) {
-	unlock, err := tryLock(filepath.Join(s.dir, locks, k.SHA256))
+// remove removes a file of the store at dir, unless another process holds its lock.
+func remove(dir string, k Kept, dryRun bool) (bool, error) {
+	unlock, err := tryLock(filepath.Join(dir, locks, k.SHA256))
 	if unlock == nil || err != nil {
 		return false, err
 	}
@@ -97,9 +88,9 @@ func (s *Store) remove(k Kept, dryRun bool) (bool, error) {
 	switch {
 	case dryRun:
 	case k.Partial:
-		err = os.Remove(filepath.Join(s.dir, partials, k.SHA256))
+		err = os.Remove(filepath.Join(dir, partials, k.SHA256))
 	default:
-		err = s.drop(k.SHA256)
+		err = slotOf(dir, k.SHA256).drop()
 	}
 	return err == nil, err
 }
@@ -109,7 +100,7 @@ func (s *Store) remove(k Kept, dryRun bool) (bool, error) {
 // and shells of the last day, which can be open without a hold of the store. It returns
 // the names of the removed entries. In a dry run it removes nothing. The caller must hold
 // the store with [Store.Alone].
-func (s *Store) Unstage(scratch string, dryRun bool) ([]string, error) {
+func Unstage(scratch string, dryRun bool) ([]string, error) {
 	entries, err := os.ReadDir(scratch)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err

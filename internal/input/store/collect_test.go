@@ -17,7 +17,7 @@ import (
 func used(t *testing.T, s *Store, b Blob, ago time.Duration) {
 	t.Helper()
 	at := time.Now().Add(-ago)
-	must.Succeed(t, os.Chtimes(s.record(b.SHA256), at, at))
+	must.Succeed(t, os.Chtimes(slotOf(s.dir, b.SHA256).record, at, at))
 }
 
 func TestCollect(t *testing.T) {
@@ -115,14 +115,14 @@ func TestUnstage(t *testing.T) {
 	long := time.Now().Add(-25 * time.Hour)
 	must.Succeed(t, os.Chtimes(filepath.Join(scratch, "shell-old"), long, long))
 	for _, dry := range []bool{true, false} {
-		if got, err := s.Unstage(scratch, dry); err != nil || !slices.Equal(got, []string{"shell-old", "wheels-1"}) {
+		if got, err := Unstage(scratch, dry); err != nil || !slices.Equal(got, []string{"shell-old", "wheels-1"}) {
 			t.Errorf("dry %v: %v, %v", dry, got, err)
 		}
 	}
 	if left := names(t, scratch); !slices.Equal(left, []string{"git-clone", "shell-young"}) {
 		t.Errorf("left: %v", left)
 	}
-	if got, err := s.Unstage(filepath.Join(scratch, "absent"), false); err != nil || len(got) > 0 {
+	if got, err := Unstage(filepath.Join(scratch, "absent"), false); err != nil || len(got) > 0 {
 		t.Errorf("without scratch: %v, %v", got, err)
 	}
 }

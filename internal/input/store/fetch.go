@@ -32,7 +32,7 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(d
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("fetching %s: %w", b.Name, err)
 		}
-		return "", unavailable(b, []error{&diskError{s.explain(err)}})
+		return "", unavailable(b, []error{&diskError{explain(s.dir, err)}})
 	}
 	defer unlock()
 	if path, err := s.Use(b); err == nil { // another process was faster
@@ -41,16 +41,17 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(d
 	if progress == nil {
 		progress = func(int64, int64) {}
 	}
+	t := transfer{s, b, progress}
 	var errs []error
 	for _, source := range from {
-		err := s.get(ctx, b, source, progress)
+		err := t.get(ctx, source)
 		switch {
 		case err == nil:
-			return s.place(b.SHA256), nil
+			return slotOf(s.dir, b.SHA256).blob, nil
 		case ctx.Err() != nil:
 			return "", fmt.Errorf("fetching %s: %w", b.Name, context.Cause(ctx))
 		}
-		errs = append(errs, &refusal{source, s.explain(err)})
+		errs = append(errs, &refusal{source, explain(s.dir, err)})
 		if _, ours := errors.AsType[*diskError](err); ours {
 			break
 		}
@@ -58,16 +59,23 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(d
 	return "", unavailable(b, errs)
 }
 
-// get fetches b from one source. It copies a file of this host instead of linking it,
-// because its owner may change it later.
-func (s *Store) get(ctx context.Context, b Blob, source Place, progress func(done, total int64)) error {
+// A transfer brings a blob into a store.
+type transfer struct {
+	to       *Store
+	blob     Blob
+	progress func(done, total int64)
+}
+
+// get fetches the blob from one source. It copies a file of this host instead of linking
+// it, because its owner may change it later.
+func (t transfer) get(ctx context.Context, source Place) error {
 	path, local, err := source.local()
 	if err != nil {
 		return err
 	}
 	if !local {
-		_, err = retry.Do(ctx, s.policy, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.attempt(ctx, b, source, progress)
+		_, err = retry.Do(ctx, t.to.policy, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, t.attempt(ctx, source)
 		})
 		return err
 	}
@@ -76,13 +84,14 @@ func (s *Store) get(ctx context.Context, b Blob, source Place, progress func(don
 		return err
 	}
 	defer f.Close()
-	_, err = s.take(b, &watched{f, ctx, 0, func(done int64) { progress(done, b.Size) }})
+	_, err = take(t.to.dir, t.blob, &watched{f, ctx, 0, func(done int64) { t.progress(done, t.blob.Size) }})
 	return err
 }
 
-// attempt continues the partial download of b with one request.
-func (s *Store) attempt(ctx context.Context, b Blob, source Place, progress func(done, total int64)) error {
-	p, err := openPartial(filepath.Join(s.dir, partials, b.SHA256))
+// attempt continues the partial download of the blob with one request.
+func (t transfer) attempt(ctx context.Context, source Place) error {
+	b := t.blob
+	p, err := openPartial(filepath.Join(t.to.dir, partials, b.SHA256))
 	if err != nil {
 		return &diskError{err}
 	}
@@ -93,7 +102,7 @@ func (s *Store) attempt(ctx context.Context, b Blob, source Place, progress func
 		}
 	}
 	if b.Size <= 0 || p.size < b.Size {
-		if err := download(ctx, s.client, p, b, source, progress); err != nil {
+		if err := t.download(ctx, p, source); err != nil {
 			// Keeping the bytes would not help a full disk, and an empty partial is
 			// useless.
 			if _, ours := errors.AsType[*diskError](err); ours || p.size == 0 {
@@ -102,7 +111,7 @@ func (s *Store) attempt(ctx context.Context, b Blob, source Place, progress func
 			return err
 		}
 	}
-	return s.accept(p, b)
+	return p.accept(b, slotOf(t.to.dir, b.SHA256))
 }
 
 // refusal is the error of one source.
@@ -114,13 +123,13 @@ type refusal struct {
 func (r *refusal) Error() string { return r.source.String() + ": " + Redact(r.err.Error()) }
 func (r *refusal) Unwrap() error { return r.err }
 
-// explain adds the cause to errors of the disk.
-func (s *Store) explain(err error) error {
+// explain adds the cause to errors of the disk of the store at dir.
+func explain(dir string, err error) error {
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("the store in %s is not writable: %w", s.dir, err)
+		return fmt.Errorf("the store in %s is not writable: %w", dir, err)
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("the disk of %s is full: %w", s.dir, err)
+		return fmt.Errorf("the disk of %s is full: %w", dir, err)
 	}
 	return err
 }

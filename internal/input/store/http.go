@@ -22,8 +22,9 @@ var client = web.Client(web.Options{Plain: true})
 var errRange = errors.New("the server does not have the requested range")
 
 // download appends the remaining bytes of source to p.
-func download(ctx context.Context, client *http.Client, p *partial, b Blob, source Place, progress func(done, total int64)) error {
-	resp, err := request(ctx, client, http.MethodGet, source, p.size)
+func (t transfer) download(ctx context.Context, p *partial, source Place) error {
+	b := t.blob
+	resp, err := request(ctx, t.to.client, http.MethodGet, source, p.size)
 	if errors.Is(err, errRange) {
 		return errors.Join(err, p.restart())
 	}
@@ -43,7 +44,7 @@ func download(ctx context.Context, client *http.Client, p *partial, b Blob, sour
 	if total <= 0 && resp.ContentLength > 0 {
 		total = p.size + resp.ContentLength
 	}
-	err = p.fill(&watched{resp.Body, ctx, p.size, func(done int64) { progress(done, total) }}, b)
+	err = p.fill(&watched{resp.Body, ctx, p.size, func(done int64) { t.progress(done, total) }}, b)
 	if err != nil {
 		return interrupted(err)
 	}

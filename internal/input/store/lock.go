@@ -85,7 +85,7 @@ const users = "users"
 // release is called. Any number of processes may hold the store. Hold calls waiting, if
 // not nil, once if a collection is running.
 func (s *Store) Hold(ctx context.Context, waiting func()) (release func(), err error) {
-	release, err = s.lockUsers(ctx, syscall.LOCK_SH, waiting)
+	release, err = lockUsers(ctx, s.dir, syscall.LOCK_SH, waiting)
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
 		return func() {}, nil // a read-only store is never collected
 	}
@@ -95,12 +95,12 @@ func (s *Store) Hold(ctx context.Context, waiting func()) (release func(), err e
 // Alone waits until no process uses the store, then excludes all others until release
 // is called.
 func (s *Store) Alone(ctx context.Context, waiting func()) (release func(), err error) {
-	return s.lockUsers(ctx, syscall.LOCK_EX, waiting)
+	return lockUsers(ctx, s.dir, syscall.LOCK_EX, waiting)
 }
 
-func (s *Store) lockUsers(ctx context.Context, how int, waiting func()) (release func(), err error) {
+func lockUsers(ctx context.Context, dir string, how int, waiting func()) (release func(), err error) {
 	return poll(ctx, waiting, func() (func(), error) {
-		f, err := flock(filepath.Join(s.dir, users), how)
+		f, err := flock(filepath.Join(dir, users), how)
 		if f == nil || err != nil {
 			return nil, err
 		}

@@ -106,9 +106,9 @@ func (p *partial) fill(r io.Reader, b Blob) error {
 	return err
 }
 
-// accept turns p into the blob b if size and digest match. After a resumption a wrong
-// digest is temporary, because a fresh start may succeed.
-func (s *Store) accept(p *partial, b Blob) error {
+// accept turns p into the blob b, at its slot, if size and digest match. After a
+// resumption a wrong digest is temporary, because a fresh start may succeed.
+func (p *partial) accept(b Blob, to slot) error {
 	if p.size < b.Size {
 		return retry.Temporary(fmt.Errorf("%w: got %d of %d bytes", io.ErrUnexpectedEOF, p.size, b.Size), 0)
 	}
@@ -119,7 +119,7 @@ func (s *Store) accept(p *partial, b Blob) error {
 		}
 		return err
 	}
-	return s.keep(p)
+	return p.keep(to)
 }
 
 // Check compares the file at path with the size, if b states one, and the digest of b.
@@ -139,24 +139,24 @@ func wrong(b Blob, digest string) error {
 	return anotherFile("wrong content: expected sha256 %s, got %s", b.SHA256, digest)
 }
 
-// keep renames p to its digest.
-func (s *Store) keep(p *partial) error {
-	path := s.place(p.digest())
-	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), p.file.Chmod(0o444), p.file.Sync())
+// keep renames p to the blob of its slot.
+func (p *partial) keep(to slot) error {
+	err := errors.Join(os.MkdirAll(filepath.Dir(to.blob), 0o755), p.file.Chmod(0o444), p.file.Sync())
 	if err == nil {
-		err = os.Rename(p.file.Name(), path)
+		err = os.Rename(p.file.Name(), to.blob)
 	}
 	if err != nil {
 		return &diskError{err}
 	}
-	_ = os.Remove(s.record(p.digest())) // a new file counts as used now
-	s.note(p.digest())
+	_ = os.Remove(to.record) // a new file counts as used now
+	to.note()
 	return nil
 }
 
-// take stores the content of r if it is b. A blob without a digest takes any content.
-func (s *Store) take(b Blob, r io.Reader) (Blob, error) {
-	f, err := os.CreateTemp(filepath.Join(s.dir, temps), "blob-*")
+// take stores the content of r in the store at dir if it is b. A blob without a digest
+// takes any content.
+func take(dir string, b Blob, r io.Reader) (Blob, error) {
+	f, err := os.CreateTemp(filepath.Join(dir, temps), "blob-*")
 	if err != nil {
 		return Blob{}, &diskError{err}
 	}
@@ -169,7 +169,7 @@ func (s *Store) take(b Blob, r io.Reader) (Blob, error) {
 	case p.size < b.Size:
 		err = anotherFile("the file has %d bytes instead of the expected %d", p.size, b.Size)
 	default:
-		err = s.accept(p, b)
+		err = p.accept(b, slotOf(dir, b.SHA256))
 	}
 	if err != nil {
 		p.remove()
@@ -180,9 +180,9 @@ func (s *Store) take(b Blob, r io.Reader) (Blob, error) {
 
 // Put stores the content of r.
 func (s *Store) Put(r io.Reader) (Blob, error) {
-	b, err := s.take(Blob{}, r)
+	b, err := take(s.dir, Blob{}, r)
 	if err != nil {
-		return Blob{}, fmt.Errorf("storing: %w", s.explain(err))
+		return Blob{}, fmt.Errorf("storing: %w", explain(s.dir, err))
 	}
 	return b, nil
 }
@@ -195,8 +195,8 @@ func (s *Store) Receive(b Blob, r io.Reader) (added bool, err error) {
 		return false, err
 	}
 	if _, err := s.Use(b); err != nil {
-		_, err := s.take(b, r)
-		return err == nil, s.explain(err)
+		_, err := take(s.dir, b, r)
+		return err == nil, explain(s.dir, err)
 	}
 	_, got, err := regular.Digest(r)
 	if err != nil {

@@ -17,18 +17,18 @@ func TestPipesInAStoreKeepNobodyWaiting(t *testing.T) {
 	s, err := Open(t.TempDir())
 	must.Succeed(t, err)
 	digest := strings.Repeat("ab", 32)
-	pipes := []string{s.result("key"), s.record(digest), s.place(digest), filepath.Join(s.dir, partials, digest), filepath.Join(s.dir, users)}
+	pipes := []string{s.Documents().path("key"), slotOf(s.dir, digest).record, slotOf(s.dir, digest).blob, filepath.Join(s.dir, partials, digest), filepath.Join(s.dir, users)}
 	for _, path := range pipes {
 		_ = os.Remove(path)
 		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600))
 	}
 	for what, ask := range map[string]func(){
-		"a result":  func() { s.Result("key") },
-		"a note":    func() { s.checked(digest) },
-		"a digest":  func() { _, _ = Of(s.place(digest)) },
+		"a result":  func() { s.Documents().Get("key") },
+		"a note":    func() { slotOf(s.dir, digest).checked() },
+		"a digest":  func() { _, _ = Of(slotOf(s.dir, digest).blob) },
 		"a partial": func() { _, _ = openPartial(filepath.Join(s.dir, partials, digest)) },
-		"a small":   func() { _, _ = Small(context.Background(), Place(s.place(digest)), 10) },
-		"a lock":    func() { _, _ = tryLock(s.place(digest)) },
+		"a small":   func() { _, _ = Small(context.Background(), Place(slotOf(s.dir, digest).blob), 10) },
+		"a lock":    func() { _, _ = tryLock(slotOf(s.dir, digest).blob) },
 		"the users": func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()

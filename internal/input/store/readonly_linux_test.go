@@ -39,7 +39,7 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	if _, err := s.Use(b); err != nil {
 		t.Errorf("what is there: %v", err)
 	}
-	if err := os.Remove(s.record(b.SHA256)); err == nil {
+	if err := os.Remove(slotOf(s.dir, b.SHA256).record); err == nil {
 		t.Fatal("it can be written")
 	}
 	from := write(t, filepath.Join(t.TempDir(), "sample"), sample)

@@ -15,17 +15,18 @@ import (
 // hard links where the file system allows them. Stage keeps a correct directory and
 // replaces any other as a whole.
 func (s *Store) Stage(dir string, blobs []Blob) error {
-	if err := s.stage(dir, blobs); err != nil {
-		return fmt.Errorf("staging: %w", s.explain(err))
+	want, err := s.named(blobs)
+	if err == nil {
+		err = stage(dir, want)
+	}
+	if err != nil {
+		return fmt.Errorf("staging: %w", explain(s.dir, err))
 	}
 	return nil
 }
 
-func (s *Store) stage(dir string, blobs []Blob) error {
-	want, err := s.named(blobs)
-	if err != nil {
-		return err
-	}
+// stage makes dir hold exactly the files, by name.
+func stage(dir string, want map[string]string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}

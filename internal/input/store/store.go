@@ -21,9 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
-	"builder/internal/base/regular"
 	"builder/internal/base/retry"
 )
 
@@ -73,28 +71,22 @@ func Open(dir string) (*Store, error) {
 			return nil, fmt.Errorf("opening store: %w", err)
 		}
 	}
-	s := &Store{dir: dir, policy: retry.Default, client: client}
-	s.sweep()
-	return s, nil
+	sweep(filepath.Join(dir, temps))
+	return &Store{dir: dir, policy: retry.Default, client: client}, nil
 }
 
 // Peek returns the store in dir for reading only. It makes and removes nothing.
 func Peek(dir string) *Store { return &Store{dir: dir} }
 
-// sweep removes the temporary files of killed processes. It ignores errors, because the
-// files do no harm.
-func (s *Store) sweep() {
-	entries, _ := os.ReadDir(filepath.Join(s.dir, temps))
+// sweep removes the temporary files of killed processes from their folder. It ignores
+// errors, because the files do no harm.
+func sweep(folder string) {
+	entries, _ := os.ReadDir(folder)
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
-			_ = os.Remove(filepath.Join(s.dir, temps, e.Name()))
+			_ = os.Remove(filepath.Join(folder, e.Name()))
 		}
 	}
-}
-
-// place returns the path of a blob. The caller has checked the digest's format.
-func (s *Store) place(digest string) string {
-	return filepath.Join(s.dir, contents, digest[:2], digest)
 }
 
 // Path returns the path of b if the store has it with the right size. It does not check
@@ -103,7 +95,7 @@ func (s *Store) Path(b Blob) (string, bool) {
 	if b.problem() != nil {
 		return "", false
 	}
-	path := s.place(b.SHA256)
+	path := slotOf(s.dir, b.SHA256).blob
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || b.Size > 0 && info.Size() != b.Size {
 		return "", false
@@ -123,12 +115,12 @@ func (s *Store) Verify(b Blob) error {
 		return fmt.Errorf("verifying %s: %w", b.Name, err)
 	}
 	if found.SHA256 == b.SHA256 {
-		s.note(b.SHA256)
+		slotOf(s.dir, b.SHA256).note()
 		return nil
 	}
 	err = diag.Errorf(diag.Fetch, "verifying %s: the file in the store is damaged: expected sha256 %s, got %s", b.Name, b.SHA256, found.SHA256).
 		WithHint("builder removed it; the next run fetches or builds it again, with the same --set if it came from there; if this repeats, check the disk")
-	return errors.Join(err, s.drop(b.SHA256))
+	return errors.Join(err, slotOf(s.dir, b.SHA256).drop())
 }
 
 // A Place is an address of a blob: an http, https or file URL, or a path. It may hold
@@ -162,54 +154,4 @@ func (s Place) local() (string, bool, error) {
 		return "", false, fmt.Errorf("write a file URL as file:///path")
 	}
 	return u.Path, true, nil
-}
-
-var keyPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
-
-// PutResult stores a small document under a key. The write is atomic.
-func (s *Store) PutResult(key string, data []byte) error {
-	if !keyPattern.MatchString(key) {
-		return fmt.Errorf("storing the result: %q is not a key", key)
-	}
-	if err := atomicfile.Write(s.result(key), data); err != nil {
-		return fmt.Errorf("storing the result: %w", s.explain(err))
-	}
-	return nil
-}
-
-// DropResult removes the document under a key.
-func (s *Store) DropResult(key string) error {
-	if err := os.Remove(s.result(key)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// Results lists the keys of all documents, sorted.
-func (s *Store) Results() []string {
-	entries, _ := os.ReadDir(filepath.Join(s.dir, results)) // Open made the folder
-	var keys []string
-	for _, e := range entries {
-		if key, ok := strings.CutSuffix(e.Name(), ".json"); ok && keyPattern.MatchString(key) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-// maxResult bounds a document, in bytes. The document of a cell with many
-// gates is less than a hundredth of it.
-const maxResult = 16 << 20
-
-// Result returns the document under key.
-func (s *Store) Result(key string) ([]byte, bool) {
-	if !keyPattern.MatchString(key) {
-		return nil, false
-	}
-	data, err := regular.Read(s.result(key), maxResult)
-	return data, err == nil
-}
-
-func (s *Store) result(key string) string {
-	return filepath.Join(s.dir, results, key+".json")
 }

@@ -166,19 +166,19 @@ func TestStageRefuses(t *testing.T) {
 	}
 }
 
-func TestResults(t *testing.T) {
+func TestDocuments(t *testing.T) {
 	s := fresh(t)
-	if _, ok := s.Result("k1"); ok {
+	if _, ok := s.Documents().Get("k1"); ok {
 		t.Error("found before it was put")
 	}
 	for _, want := range []string{`{"a":1}`, `{"a":2}`} {
-		must.Succeed(t, s.PutResult("k1", []byte(want)))
-		if got, ok := s.Result("k1"); !ok || string(got) != want {
+		must.Succeed(t, s.Documents().Put("k1", []byte(want)))
+		if got, ok := s.Documents().Get("k1"); !ok || string(got) != want {
 			t.Errorf("got %q, %v", got, ok)
 		}
 	}
 	for _, key := range []string{"", "..", "../x", "a/b", ".hidden", strings.Repeat("k", 201)} {
-		if s.PutResult(key, nil) == nil {
+		if s.Documents().Put(key, nil) == nil {
 			t.Errorf("%q was taken as a key", key)
 		}
 	}

@@ -28,43 +28,59 @@ func (s *Store) Use(b Blob) (string, error) {
 	if !ok {
 		return "", diag.Errorf(diag.Fetch, "using %s (sha256 %s): %w", b.Name, b.SHA256, fs.ErrNotExist)
 	}
-	if !s.checked(b.SHA256) {
+	at := slotOf(s.dir, b.SHA256)
+	if !at.checked() {
 		if err := s.Verify(b); err != nil {
 			return "", err
 		}
 	}
 	now := time.Now()
-	_ = os.Chtimes(s.record(b.SHA256), now, now) // fails in a read-only store, which is never collected
+	_ = os.Chtimes(at.record, now, now) // fails in a read-only store, which is never collected
 	return path, nil
 }
 
-// record returns the path of a blob's record. Its content is the last check, and its
-// modification time is the last use. The blob's own times stay unchanged, because the
-// engine takes a file with new times for another file.
-func (s *Store) record(digest string) string { return filepath.Join(s.dir, records, digest) }
+// A slot holds the paths of a blob and of its record. The content of the record is the
+// last check, and its modification time is the last use. The blob's own times stay
+// unchanged, because the engine takes a file with new times for another file.
+type slot struct{ blob, record string }
+
+// slotOf returns the slot of a digest in the store at dir. The caller has checked the
+// digest's format.
+func slotOf(dir, digest string) slot {
+	return slot{filepath.Join(dir, contents, digest[:2], digest), filepath.Join(dir, records, digest)}
+}
 
 // note records that the blob was just verified, without counting it as a use. It
 // ignores errors: the file is then only read once more.
-func (s *Store) note(digest string) {
-	info, err := os.Lstat(s.place(digest))
+func (s slot) note() {
+	info, err := os.Lstat(s.blob)
 	if err != nil {
 		return
 	}
-	wanted := s.lastUse(digest, info)
-	if f, err := os.OpenFile(s.record(digest), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o644); err == nil {
+	wanted := s.lastUse(info)
+	if f, err := os.OpenFile(s.record, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o644); err == nil {
 		_, _ = fmt.Fprintf(f, "%s %d\n", markOf(info), time.Now().Unix())
 		_ = f.Close()
 	}
-	_ = os.Chtimes(s.record(digest), wanted, wanted)
+	_ = os.Chtimes(s.record, wanted, wanted)
 }
 
-// checked reports whether a blob was verified recently and has not changed since.
-func (s *Store) checked(digest string) bool {
-	data, err := regular.Read(s.record(digest), 1<<10)
+// lastUse returns the last use of the blob with this state, or its arrival if it was not
+// used since.
+func (s slot) lastUse(info fs.FileInfo) time.Time {
+	if noted, err := os.Stat(s.record); err == nil {
+		return noted.ModTime()
+	}
+	return info.ModTime()
+}
+
+// checked reports whether the blob was verified recently and has not changed since.
+func (s slot) checked() bool {
+	data, err := regular.Read(s.record, 1<<10)
 	if err != nil {
 		return false
 	}
-	info, err := os.Lstat(s.place(digest))
+	info, err := os.Lstat(s.blob)
 	if err != nil {
 		return false
 	}
@@ -95,8 +111,8 @@ func inode(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// drop removes a blob and its record.
-func (s *Store) drop(digest string) error {
-	_ = os.Remove(s.record(digest))
-	return os.Remove(s.place(digest))
+// drop removes the blob and its record.
+func (s slot) drop() error {
+	_ = os.Remove(s.record)
+	return os.Remove(s.blob)
 }

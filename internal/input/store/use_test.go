@@ -17,7 +17,7 @@ import (
 // spoil replaces the content "good" of a file with other content of the same size.
 func spoil(t *testing.T, s *Store, b Blob) {
 	t.Helper()
-	path := s.place(b.SHA256)
+	path := slotOf(s.dir, b.SHA256).blob
 	must.Succeed(t, os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644))
 }
 
@@ -41,7 +41,7 @@ func TestUseNoticesWhatWasWrittenTo(t *testing.T) {
 func TestUseReadsAgainAfterAWhile(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "a.whl", "good")
-	path := s.place(b.SHA256)
+	path := slotOf(s.dir, b.SHA256).blob
 	before, err := os.Stat(path)
 	must.Succeed(t, err)
 	spoil(t, s, b)
@@ -50,7 +50,7 @@ func TestUseReadsAgainAfterAWhile(t *testing.T) {
 		t.Fatalf("what was checked just now was read: %v", err)
 	}
 	old := fmt.Sprintf("%s %d\n", markOf(before), time.Now().Add(-trusted-time.Minute).Unix())
-	write(t, s.record(b.SHA256), []byte(old))
+	write(t, slotOf(s.dir, b.SHA256).record, []byte(old))
 	if _, err := s.Use(b); err == nil {
 		t.Error("it was not read after a week")
 	}
@@ -65,10 +65,10 @@ func TestUseWithoutARecord(t *testing.T) {
 		s := fresh(t)
 		b := put(t, s, "a.whl", "good")
 		spoil(t, s, b)
-		info, err := os.Stat(s.place(b.SHA256))
+		info, err := os.Stat(slotOf(s.dir, b.SHA256).blob)
 		must.Succeed(t, err)
 		boot, file, _ := strings.Cut(markOf(info), " ")
-		write(t, s.record(b.SHA256), []byte(strings.NewReplacer("BOOT", boot, "FILE", file).Replace(record)))
+		write(t, slotOf(s.dir, b.SHA256).record, []byte(strings.NewReplacer("BOOT", boot, "FILE", file).Replace(record)))
 		if _, err := s.Use(b); err == nil {
 			t.Errorf("%s: nobody read the file", name)
 		}
@@ -80,7 +80,7 @@ func TestUseWritesThroughNoLink(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "a.whl", "good")
 	other := write(t, filepath.Join(t.TempDir(), "other"), []byte("of the user"))
-	must.Succeed(t, os.Remove(s.record(b.SHA256)), os.Symlink(other, s.record(b.SHA256)))
+	must.Succeed(t, os.Remove(slotOf(s.dir, b.SHA256).record), os.Symlink(other, slotOf(s.dir, b.SHA256).record))
 	if _, err := s.Use(b); err != nil {
 		t.Fatal(err)
 	}
