@@ -214,10 +214,7 @@ func knownResults(keys signing.Keys) (func(key string) (run.Result, bool), error
 }
 
 func explainCell(ctx context.Context, asm *assemble.Assembler, d lock.Draft, f lock.File, missing lock.Missing, known func(key string) (run.Result, bool)) (PlannedCell, error) {
-	chosen, forced, err := matrix.Reasons(d.Cell)
-	if err != nil {
-		return PlannedCell{}, err
-	}
+	chosen, forced := matrix.Reasons(d.Cell)
 	c := PlannedCell{
 		Site: asm.Locks.OfSite(d), Stable: attest.Stable.Unreachable(d.Settings.Expect),
 

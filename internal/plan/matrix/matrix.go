@@ -39,26 +39,19 @@ type Forced struct {
 
 // Reasons divides the axes in c.Chosen into those with the preferred value and those
 // decided by a rule.
-func Reasons(c Cell) (preferred []string, forced []Forced, err error) {
+func Reasons(c Cell) (preferred []string, forced []Forced) {
 	preferred, forced = []string{}, []Forced{}
-	if len(c.Chosen) == 0 {
-		return preferred, forced, nil
-	}
-	s, err := newSearch(c.Recipe, nil)
-	if err != nil {
-		return nil, nil, err
-	}
 	for _, name := range c.Chosen {
 		axis, _ := c.Recipe.Axis(name)
-		s.point = maps.Clone(c.Axes)
-		s.point[name] = axis.Values[0]
-		if broken := s.violated(); c.Axes[name] != axis.Values[0] && broken != nil {
+		point := maps.Clone(c.Axes)
+		point[name] = axis.Values[0]
+		if broken := firstBroken(c.Recipe.Compatible, point); c.Axes[name] != axis.Values[0] && broken != nil {
 			forced = append(forced, Forced{name, c.Axes[name], broken.Because, broken.Source})
 		} else {
 			preferred = append(preferred, name)
 		}
 	}
-	return preferred, forced, nil
+	return preferred, forced
 }
 
 // Filter maps axes to their values on the command line.
@@ -87,13 +80,14 @@ func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
 	}
 	s.enumerate(0)
 	if s.steps > maxSteps {
-		return nil, nil, s.tooLong()
+		return nil, nil, diag.Errorf(diag.Usage, "recipe %s: the search for compatible values takes more than %d steps", r.Name, maxSteps).
+			WithHint("name one value for more axes, or write fewer rules")
 	}
-	if len(s.cells) == 0 {
-		return nil, s.excluded, s.nothing()
+	if len(s.cells) == 0 && s.err == nil {
+		return nil, s.excluded, nothing(r, s.named, s.excluded)
 	}
 	slices.SortFunc(s.cells, func(a, b Cell) int { return strings.Compare(a.ID, b.ID) })
-	return s.cells, s.excluded, errors.Join(s.err, s.twins())
+	return s.cells, s.excluded, errors.Join(s.err, twins(r, s.cells))
 }
 
 // Has reports whether the filter selects a cell. Unlike [Expand] it gathers no reasons, so
@@ -141,19 +135,18 @@ func joined(axes map[string]string, format, separator string) string {
 // filter, then the first compatible value of each other axis.
 type search struct {
 	recipe   *recipe.Recipe
-	order    []recipe.Axis // named axes first, each with its selected values
-	named    int
+	named    []recipe.Axis // each with its selected values
+	open     []recipe.Axis
 	point    map[string]string
 	cells    []Cell
 	excluded []Exclusion
 	steps    int          // number of evaluations of the rules
-	broken   *recipe.Rule // rule broken by the current named combination; see explains
+	broken   *recipe.Rule // rule broken by the current named combination; see related
 	err      error
 }
 
 func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 	s := &search{recipe: r, point: map[string]string{}}
-	var open []recipe.Axis
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(filter)) {
 		if _, ok := r.Axis(name); !ok {
@@ -164,7 +157,7 @@ func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 	for _, axis := range r.Axes {
 		text, named := filter[axis.Name]
 		if !named {
-			open = append(open, axis)
+			s.open = append(s.open, axis)
 			continue
 		}
 		values, err := version.Select(text, axis.Values)
@@ -172,9 +165,8 @@ func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 			errs = append(errs, FlagError(axis.Name, err))
 			continue
 		}
-		s.order = append(s.order, recipe.Axis{Name: axis.Name, Values: values})
+		s.named = append(s.named, recipe.Axis{Name: axis.Name, Values: values})
 	}
-	s.named, s.order = len(s.order), append(s.order, open...)
 	return s, errors.Join(errs...)
 }
 
@@ -197,11 +189,6 @@ func isAbout(r *recipe.Rule, axis string) bool {
 // largest matrix of the catalogue, that of Horovod, takes 8,476 (2026-11-27).
 const maxSteps = 250_000
 
-func (s *search) tooLong() error {
-	return diag.Errorf(diag.Usage, "recipe %s: the search for compatible values takes more than %d steps", s.recipe.Name, maxSteps).
-		WithHint("name one value for more axes, or write fewer rules")
-}
-
 // enumerate walks the named axes from index i. It excludes a combination as soon as its
 // known values break a rule, so the exclusion names only axes known by then.
 func (s *search) enumerate(i int) {
@@ -212,39 +199,36 @@ func (s *search) enumerate(i int) {
 		s.exclude()
 		return
 	}
-	if i == s.named {
-		if !s.complete(i) {
+	if i == len(s.named) {
+		if !s.complete(0) {
 			s.exclude()
 		}
 		return
 	}
-	for _, value := range s.order[i].Values {
-		s.point[s.order[i].Name] = value
+	for _, value := range s.named[i].Values {
+		s.point[s.named[i].Name] = value
 		s.enumerate(i + 1)
 	}
-	delete(s.point, s.order[i].Name)
+	delete(s.point, s.named[i].Name)
 }
 
-// complete gives the axes from index i without a value their first compatible one. It
-// returns false if there are none.
+// complete gives the open axes from index i their first compatible values. It returns
+// false if there are none.
 func (s *search) complete(i int) bool {
 	if s.steps > maxSteps {
 		return true
 	}
 	if broken := s.violated(); broken != nil {
-		if s.broken == nil || s.explains(broken) > max(1, s.explains(s.broken)) {
+		if s.broken == nil || related(broken, s.named, s.open) > max(1, related(s.broken, s.named, s.open)) {
 			s.broken = broken
 		}
 		return false
 	}
-	if i == len(s.order) {
+	if i == len(s.open) {
 		s.add()
 		return true
 	}
-	axis := s.order[i]
-	if _, known := s.point[axis.Name]; known {
-		return s.complete(i + 1)
-	}
+	axis := s.open[i]
 	defer delete(s.point, axis.Name)
 	for _, value := range axis.Values {
 		s.point[axis.Name] = value
@@ -255,17 +239,17 @@ func (s *search) complete(i int) bool {
 	return false
 }
 
-// explains counts the named axes of a rule whose condition names no other. Of the rules
+// related counts the named axes of a rule whose condition names no open one. Of the rules
 // broken by the completions of a combination, the one with the most is the reason to
 // give if it relates two or more: other values of an open axis may keep the others.
-func (s *search) explains(r *recipe.Rule) int {
+func related(r *recipe.Rule, named, open []recipe.Axis) int {
 	n := 0
-	for _, axis := range s.order[:s.named] {
+	for _, axis := range named {
 		if isAbout(r, axis.Name) {
 			n++
 		}
 	}
-	for _, axis := range s.order[s.named:] {
+	for _, axis := range open {
 		if r.When[axis.Name] != "" {
 			return 0
 		}
@@ -273,38 +257,36 @@ func (s *search) explains(r *recipe.Rule) int {
 	return n
 }
 
-// violated returns the first rule broken by the known values of the point.
+// violated counts a step and returns the first rule broken by the known values of the
+// point.
 func (s *search) violated() *recipe.Rule {
 	s.steps++
-	for i := range s.recipe.Compatible {
-		if s.breaks(&s.recipe.Compatible[i]) {
-			return &s.recipe.Compatible[i]
-		}
-	}
-	return nil
+	return firstBroken(s.recipe.Compatible, s.point)
 }
 
-// breaks reports whether the known values of the point break a rule.
-func (s *search) breaks(r *recipe.Rule) bool {
-	if !s.known(r.When) || !s.possible(r.When) {
-		return false
+// firstBroken returns the first rule broken by the known values of a point, or nil.
+func firstBroken(rules []recipe.Rule, point map[string]string) *recipe.Rule {
+	i := slices.IndexFunc(rules, func(r recipe.Rule) bool { return breaks(point, r) })
+	if i < 0 {
+		return nil
 	}
-	return !slices.ContainsFunc(r.Rows(), s.possible)
+	return &rules[i]
 }
 
-func (s *search) known(c recipe.Condition) bool {
-	for name := range c {
-		if _, ok := s.point[name]; !ok {
+// breaks reports whether the known values of a point break a rule.
+func breaks(point map[string]string, r recipe.Rule) bool {
+	for name := range r.When {
+		if _, known := point[name]; !known {
 			return false
 		}
 	}
-	return true
+	return possible(r.When, point) && !slices.ContainsFunc(r.Rows(), func(row recipe.Condition) bool { return possible(row, point) })
 }
 
-// possible reports whether c allows all values known so far.
-func (s *search) possible(c recipe.Condition) bool {
+// possible reports whether c allows all known values of a point.
+func possible(c recipe.Condition, point map[string]string) bool {
 	for name, text := range c {
-		if value, ok := s.point[name]; ok && !version.Allows(text, value) {
+		if value, ok := point[name]; ok && !version.Allows(text, value) {
 			return false
 		}
 	}
@@ -312,12 +294,12 @@ func (s *search) possible(c recipe.Condition) bool {
 }
 
 func (s *search) add() {
-	named, err := s.derive(s.point)
+	names, err := derive(s.recipe, s.point)
 	if err != nil {
 		s.err = err // equal for all cells: they differ in values, not in names
 		return
 	}
-	id, err := subst.Expand(s.recipe.ID, named)
+	id, err := subst.Expand(s.recipe.ID, names)
 	if err == nil && !plain.MatchString(id) {
 		err = diag.Errorf(diag.Usage, "recipe %s: the id %q is not valid as the name of a folder", s.recipe.Name, id).
 			WithHint("use letters, digits and . _ + - only, and begin with a letter or digit")
@@ -326,8 +308,8 @@ func (s *search) add() {
 		s.err = err
 		return
 	}
-	cell := Cell{Recipe: s.recipe, ID: id, Axes: maps.Clone(s.point), Names: named}
-	for _, axis := range s.order[s.named:] {
+	cell := Cell{Recipe: s.recipe, ID: id, Axes: maps.Clone(s.point), Names: names}
+	for _, axis := range s.open {
 		cell.Chosen = append(cell.Chosen, axis.Name)
 	}
 	s.cells = append(s.cells, cell)
@@ -338,13 +320,13 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 
 // derive returns the axes, the spellings of their values in file names, and the vars of
 // the recipe.
-func (s *search) derive(axes map[string]string) (map[string]string, error) {
+func derive(r *recipe.Recipe, axes map[string]string) (map[string]string, error) {
 	all := maps.Clone(axes)
 	if python, ok := axes["python"]; ok {
 		all["cp"] = "cp" + strings.ReplaceAll(python, ".", "")
 	}
-	vars := []map[string]string{s.recipe.Vars}
-	for _, v := range s.recipe.Variants {
+	vars := []map[string]string{r.Vars}
+	for _, v := range r.Variants {
 		if len(v.Vars) > 0 && v.When.Holds(axes) {
 			vars = append(vars, v.Vars)
 		}
@@ -363,10 +345,10 @@ func (s *search) derive(axes map[string]string) (map[string]string, error) {
 
 // twins returns an error if sorted cells share an id. They would share a directory, and
 // the wheel of one would be taken for the wheel of the other.
-func (s *search) twins() error {
+func twins(r *recipe.Recipe, cells []Cell) error {
 	shared, differ := "", map[string]bool{}
-	for i := 1; i < len(s.cells); i++ {
-		a, b := s.cells[i-1], s.cells[i]
+	for i := 1; i < len(cells); i++ {
+		a, b := cells[i-1], cells[i]
 		if a.ID != b.ID {
 			continue
 		}
@@ -378,7 +360,7 @@ func (s *search) twins() error {
 	if shared == "" {
 		return nil
 	}
-	names := slices.DeleteFunc(s.recipe.AxisNames(), func(name string) bool { return !differ[name] })
-	return s.recipe.Fault(diag.Errorf(diag.Usage, "recipe %s: different cells have the id %s: they differ in %s", s.recipe.Name, shared, strings.Join(names, ", ")).
+	names := slices.DeleteFunc(r.AxisNames(), func(name string) bool { return !differ[name] })
+	return r.Fault(diag.Errorf(diag.Usage, "recipe %s: different cells have the id %s: they differ in %s", r.Name, shared, strings.Join(names, ", ")).
 		WithHint("use these axes in the id of the recipe"))
 }

@@ -28,7 +28,7 @@ func (e Exclusion) String() string { return joined(e.Axes, "--%s %s", " ") }
 func (s *search) exclude() {
 	e := Exclusion{Axes: maps.Clone(s.point), Because: "no values of the other axes are compatible with it", Instead: []string{}}
 	if s.broken != nil {
-		e.Because, e.Source, e.Instead = s.broken.Because, s.broken.Source, s.instead(s.broken)
+		e.Because, e.Source, e.Instead = s.broken.Because, s.broken.Source, instead(s.broken, s.point)
 	}
 	s.excluded = append(s.excluded, e)
 }
@@ -36,18 +36,18 @@ func (s *search) exclude() {
 // maxInstead bounds the number of rows shown for a rule.
 const maxInstead = 8
 
-// instead lists the rows of a broken rule that match the requested values in the axes
-// of its condition. They are the available alternatives. If no row matches in all of
+// instead lists the rows of a rule broken by a point that match it in the axes of the
+// rule's condition. They are the available alternatives. If no row matches in all of
 // these axes, it lists the rows that match in one.
-func (s *search) instead(r *recipe.Rule) []string {
+func instead(r *recipe.Rule, point map[string]string) []string {
 	rows, near := []string{}, []string{}
 	for _, row := range r.OneOf {
 		about := maps.Clone(row)
 		maps.DeleteFunc(about, func(name, _ string) bool { return r.When[name] == "" })
 		switch {
-		case s.possible(about):
+		case possible(about, point):
 			rows = append(rows, row.String())
-		case slices.ContainsFunc(slices.Collect(maps.Keys(about)), func(name string) bool { return version.Allows(about[name], s.point[name]) }):
+		case slices.ContainsFunc(slices.Collect(maps.Keys(about)), func(name string) bool { return version.Allows(about[name], point[name]) }):
 			near = append(near, row.String())
 		}
 	}
@@ -60,14 +60,10 @@ func (s *search) instead(r *recipe.Rule) []string {
 // shown is the number of combinations that a refusal names for a reason with many.
 const shown = 3
 
-// nothing returns the error for a filter that leaves no cell: one for each reason, and the
-// nearest cells as commands.
-func (s *search) nothing() error {
-	if s.err != nil {
-		return s.err
-	}
-	excluded := s.excluded
-	if every := s.reasons(); len(every) > 1 {
+// nothing returns the error for requested values that leave no cell: one for each reason,
+// and the nearest cells as commands.
+func nothing(r *recipe.Recipe, requested []recipe.Axis, excluded []Exclusion) error {
+	if every := reasons(r.Compatible, requested); len(every) > 1 {
 		excluded = every
 	}
 	var errs []error
@@ -88,10 +84,14 @@ func (s *search) nothing() error {
 		if len(e.Instead) > 0 {
 			hint = "compatible: " + strings.Join(e.Instead, "; ") + " (" + e.Source + ")"
 		}
-		errs = append(errs, diag.Errorf(diag.Usage, "%s %s cannot be built: %s", s.recipe.Name, which, e.Because).WithHint("%s", hint))
+		errs = append(errs, diag.Errorf(diag.Usage, "%s %s cannot be built: %s", r.Name, which, e.Because).WithHint("%s", hint))
 	}
-	if near := s.nearest(); len(near) > 0 {
-		errs = append(errs, diag.Errorf(diag.Usage, "%s has no cell for %s", s.recipe.Name, s.asked()).
+	flags := map[string]string{}
+	for _, axis := range requested {
+		flags[axis.Name] = strings.Join(axis.Values, ",")
+	}
+	if near := nearest(r, requested); len(near) > 0 {
+		errs = append(errs, diag.Errorf(diag.Usage, "%s has no cell for %s", r.Name, joined(flags, "--%s %s", " ")).
 			WithHint("the nearest cells are `%s`", strings.Join(near, "` and `")))
 	}
 	return errors.Join(errs...)
@@ -99,35 +99,24 @@ func (s *search) nothing() error {
 
 // reasons returns every rule that the requested values break, each with those of its
 // axes that were requested. It needs one value for each requested axis.
-func (s *search) reasons() []Exclusion {
+func reasons(rules []recipe.Rule, requested []recipe.Axis) []Exclusion {
 	point := map[string]string{}
-	for _, axis := range s.order[:s.named] {
+	for _, axis := range requested {
 		if len(axis.Values) != 1 {
 			return nil
 		}
 		point[axis.Name] = axis.Values[0]
 	}
-	s.point = point
 	var all []Exclusion
-	for i := range s.recipe.Compatible {
-		r := &s.recipe.Compatible[i]
-		if !s.breaks(r) {
+	for _, r := range rules {
+		if !breaks(point, r) {
 			continue
 		}
 		about := maps.Clone(point)
-		maps.DeleteFunc(about, func(name, _ string) bool { return !isAbout(r, name) })
-		all = append(all, Exclusion{about, r.Because, r.Source, s.instead(r)})
+		maps.DeleteFunc(about, func(name, _ string) bool { return !isAbout(&r, name) })
+		all = append(all, Exclusion{about, r.Because, r.Source, instead(&r, point)})
 	}
 	return all
-}
-
-// asked returns the requested values as flags.
-func (s *search) asked() string {
-	flags := map[string]string{}
-	for _, axis := range s.order[:s.named] {
-		flags[axis.Name] = strings.Join(axis.Values, ",")
-	}
-	return joined(flags, "--%s %s", " ")
 }
 
 // maxNear is the number of cells that a refusal offers.
@@ -135,8 +124,8 @@ const maxNear = 2
 
 // nearest returns commands for the cells that keep the most requested values. Of several
 // it prefers those whose other values are the nearest in order.
-func (s *search) nearest() []string {
-	every, err := newSearch(s.recipe, Everything(s.recipe))
+func nearest(r *recipe.Recipe, requested []recipe.Axis) []string {
+	every, err := newSearch(r, Everything(r))
 	if err != nil {
 		return nil
 	}
@@ -145,11 +134,12 @@ func (s *search) nearest() []string {
 	for _, c := range every.cells {
 		flags := map[string]string{}
 		away := 0
-		for _, axis := range s.order[:s.named] {
+		for _, asked := range requested {
+			axis, _ := r.Axis(asked.Name)
 			flags[axis.Name] = c.Axes[axis.Name]
-			away += s.away(axis, c.Axes[axis.Name])
+			away += distance(version.Ascending(axis.Values), asked.Values, c.Axes[axis.Name])
 		}
-		command := "builder plan " + s.recipe.Name + " " + joined(flags, "--%s %s", " ")
+		command := "builder plan " + r.Name + " " + joined(flags, "--%s %s", " ")
 		if before, seen := steps[command]; !seen || away < before {
 			steps[command] = away
 		}
@@ -160,22 +150,20 @@ func (s *search) nearest() []string {
 	return commands[:min(len(commands), maxNear)]
 }
 
-// away counts the values between a requested one and another, in their order. One changed
+// distance counts the ascending values between a requested one and another. One changed
 // axis is nearer than two, however many values lie between. Another platform or framework
 // counts as two.
-func (s *search) away(asked recipe.Axis, value string) int {
-	if slices.Contains(asked.Values, value) {
+func distance(ascending, asked []string, value string) int {
+	if slices.Contains(asked, value) {
 		return 0
 	}
-	axis, _ := s.recipe.Axis(asked.Name)
-	ascending := version.Ascending(axis.Values)
 	nearest := len(ascending)
-	for _, want := range asked.Values {
+	for _, want := range asked {
 		between := slices.Index(ascending, want) - slices.Index(ascending, value)
 		nearest = min(nearest, max(between, -between))
 	}
 	const changed, without = 100, 200 // more than an axis has values
-	if value == version.None || slices.Contains(asked.Values, version.None) {
+	if value == version.None || slices.Contains(asked, version.None) {
 		return without
 	}
 	return changed + nearest
