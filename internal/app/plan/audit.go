@@ -98,7 +98,7 @@ func auditCells(ctx context.Context, s Setup, w *home.Workspace, r *recipe.Recip
 			return nil, nil, err
 		}
 		c := audit.Cell{Version: facts["version"], Facts: facts}
-		if pin, ok := pins.SourceOf(cell, facts); ok {
+		if pin, ok := lock.SourceOf(cell, facts, pins.Sources); ok {
 			c.Source = pin.SHA256
 			if fetch && !fetched[pin.SHA256] {
 				fetched[pin.SHA256] = true

@@ -209,9 +209,9 @@ func (d Draft) Chosen() []patch.Patch {
 	return chosen
 }
 
-// SourceOf returns the pin of a cell's source, if the file has one. It does not
+// SourceOf returns the pin of a cell's source, if it is one of the pins. It does not
 // evaluate the cell's patches.
-func (f File) SourceOf(c matrix.Cell, names map[string]string) (SourcePin, bool) {
+func SourceOf(c matrix.Cell, names map[string]string, pins []SourcePin) (SourcePin, bool) {
 	settings, err := c.Recipe.For(c.Axes)
 	if err != nil {
 		return SourcePin{}, false
@@ -220,7 +220,7 @@ func (f File) SourceOf(c matrix.Cell, names map[string]string) (SourcePin, bool)
 	if err != nil {
 		return SourcePin{}, false
 	}
-	return f.source(s)
+	return sourcePin(pins, s)
 }
 
 // testsOf returns the source of a cell's tests, or a need without a kind if it has

@@ -17,15 +17,15 @@ func (f File) Moved(g File) File {
 	moved := g
 	moved.Images = slices.Clone(g.Images)
 	for i, pin := range moved.Images {
-		moved.Images[i] = f.dated(pin)
+		moved.Images[i] = dated(pin, f.Images)
 	}
 	return moved.Without(f)
 }
 
 // dated gives a pin the date of its predecessor if that has the same packages, because
 // the older date has all of them too.
-func (f File) dated(pin ImagePin) ImagePin {
-	for _, old := range f.Images {
+func dated(pin ImagePin, before []ImagePin) ImagePin {
+	for _, old := range before {
 		if old.Name == pin.Name && slices.Equal(old.Packages, pin.Packages) {
 			pin.Date = old.Date
 		}
@@ -100,14 +100,14 @@ func (f File) Holding(names []string, drafts []Draft) (Missing, error) {
 		}
 	}
 	for _, img := range needs.Images {
-		pin, _ := f.image(img)
+		pin, _ := imagePin(f.Images, img)
 		pin.Name = img.Name
 		if isNamed(names, known, pin.names()...) {
 			held.Images = append(held.Images, img)
 		}
 	}
 	for _, need := range needs.Python {
-		pin, _ := f.python(need)
+		pin, _ := pythonPin(f.Python, need)
 		if isNamed(names, known, pin.names()...) {
 			held.Python = append(held.Python, need)
 		}

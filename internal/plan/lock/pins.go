@@ -15,17 +15,17 @@ func (f File) Missing(drafts []Draft) Missing {
 	var m Missing
 	for _, d := range drafts {
 		for _, source := range d.sources() {
-			if _, ok := f.source(source); !ok {
+			if _, ok := sourcePin(f.Sources, source); !ok {
 				m.Sources = append(m.Sources, source)
 			}
 		}
 		for _, img := range []image.Image{d.Image, d.Runtime} {
-			if _, ok := f.image(img); !ok {
+			if _, ok := imagePin(f.Images, img); !ok {
 				m.Images = append(m.Images, img)
 			}
 		}
 		for _, need := range d.pythonNeeds() {
-			if _, ok := f.python(need); !ok {
+			if _, ok := pythonPin(f.Python, need); !ok {
 				m.Python = append(m.Python, need)
 			}
 		}
@@ -33,14 +33,14 @@ func (f File) Missing(drafts []Draft) Missing {
 	return m.And(Missing{})
 }
 
-// source returns the pin of a source. A source pinned by the recipe itself needs none
+// sourcePin returns the pin of a source. A source pinned by the recipe itself needs none
 // in the lock.
-func (f File) source(s SourceNeed) (SourcePin, bool) {
+func sourcePin(pins []SourcePin, s SourceNeed) (SourcePin, bool) {
 	if s.Kind == recipe.Archive {
 		file := pypi.File{Project: s.Project, Version: s.Version, Filename: path.Base(s.Path), Size: s.Size, SHA256: s.SHA256}
 		return SourcePin{File: file, Path: s.Path}, true
 	}
-	for _, pin := range f.Sources {
+	for _, pin := range pins {
 		if pin.answers(s) {
 			pin.Repository = s.Repository
 			return pin, true
@@ -49,12 +49,12 @@ func (f File) source(s SourceNeed) (SourcePin, bool) {
 	return SourcePin{}, false
 }
 
-// image returns the pin made for the current request of an image.
-func (f File) image(img image.Image) (ImagePin, bool) {
+// imagePin returns the pin made for the current request of an image.
+func imagePin(pins []ImagePin, img image.Image) (ImagePin, bool) {
 	if img.Digest != "" {
 		return ImagePin{Name: img.Name, Registry: img.Registry, Digest: img.Digest}, true
 	}
-	for _, pin := range f.Images {
+	for _, pin := range pins {
 		if pin.answers(img) {
 			return pin, true
 		}
@@ -62,43 +62,42 @@ func (f File) image(img image.Image) (ImagePin, bool) {
 	return ImagePin{}, false
 }
 
-func (f File) python(need PythonPin) (PythonPin, bool) {
-	i := slices.IndexFunc(f.Python, func(pin PythonPin) bool {
+func pythonPin(pins []PythonPin, need PythonPin) (PythonPin, bool) {
+	i := slices.IndexFunc(pins, func(pin PythonPin) bool {
 		return pin.Python == need.Python && slices.Equal(pin.Requirements, need.Requirements)
 	})
 	if i < 0 {
 		return PythonPin{}, false
 	}
-	return f.Python[i], true
+	return pins[i], true
 }
 
 // Entry returns the entry of a draft that misses nothing. pipeline is the digest of the
 // scripts of the steps.
 func (f File) Entry(d Draft, pipeline string) Entry {
-	source, _ := f.source(d.Source)
+	source, _ := sourcePin(f.Sources, d.Source)
 	needs := d.pythonNeeds()
+	locked := func(img image.Image, need PythonPin) Image {
+		pin, _ := imagePin(f.Images, img)
+		python, _ := pythonPin(f.Python, need)
+		return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, CPython: img.CPython, Site: img.Site, Wheels: python.Files, Provides: img.Provides}
+	}
 	e := Entry{
 		Schema: EntrySchema, Pipeline: pipeline,
 		Recipe: d.Cell.Recipe.Name, ID: d.Cell.ID, Axes: d.Cell.Axes, Facts: d.Vars,
 		Source: source, Homepage: d.Cell.Recipe.Homepage, License: d.Settings.License, Patches: d.Chosen(),
-		Image:   f.locked(d.Image, needs[0]),
-		Runtime: f.locked(d.Runtime, needs[1]),
+		Image:   locked(d.Image, needs[0]),
+		Runtime: locked(d.Runtime, needs[1]),
 		Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: cmp.Or(d.Epoch, source.Epoch),
 		Profile: d.Settings.Profile, Vendored: d.Settings.Vendored, Expect: d.Settings.Expect,
 		Advisories: d.Settings.Advisories,
 	}
 	if d.Tests.Kind != "" {
-		e.Tests, _ = f.source(d.Tests)
+		e.Tests, _ = sourcePin(f.Sources, d.Tests)
 	}
 	if len(needs) > 2 {
-		pin, _ := f.python(needs[2])
+		pin, _ := pythonPin(f.Python, needs[2])
 		e.TestWheels = pin.Files
 	}
 	return e
-}
-
-func (f File) locked(img image.Image, need PythonPin) Image {
-	pin, _ := f.image(img)
-	python, _ := f.python(need)
-	return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, CPython: img.CPython, Site: img.Site, Wheels: python.Files, Provides: img.Provides}
 }

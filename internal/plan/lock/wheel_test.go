@@ -36,7 +36,7 @@ func TestWheelsArePinnedForAPython(t *testing.T) {
 	for _, d := range all {
 		check.That(t, d.Source.Kind == recipe.Wheel && d.Source.Python == d.Vars["python"], "%s asks for %+v", d.Cell.ID, d.Source)
 	}
-	pin, ok := read.SourceOf(all[0].Cell, all[0].Vars)
+	pin, ok := lock.SourceOf(all[0].Cell, all[0].Vars, read.Sources)
 	if !ok || !pin.IsWheel() || pin.SHA256 != sha("a1") {
 		t.Errorf("%s is made from %+v, %v", all[0].Cell.ID, pin, ok)
 	}
