@@ -158,7 +158,7 @@ func TestEverySelectorChoosesCells(t *testing.T) {
 	for _, r := range load(t) {
 		for _, s := range r.Selectors {
 			for _, v := range s.Values {
-				axes, err := r.Narrow(s, v, nil)
+				axes, err := s.Narrow(v, r.Axes, nil)
 				if err == nil {
 					_, _, err = matrix.Expand(r, axes)
 				}
@@ -246,7 +246,7 @@ func TestEveryPatchAndImageIsUsed(t *testing.T) {
 func TestAdvisories(t *testing.T) {
 	c := catalogue(t)
 	for _, r := range load(t) {
-		for _, a := range r.KnownAdvisories() {
+		for _, a := range recipe.Each(r, func(s recipe.Settings) []recipe.Advisory { return s.Advisories }) {
 			if !slices.ContainsFunc(c.Patches[r.Name], func(p patch.Patch) bool { return p.Name == a.MendedBy }) {
 				t.Errorf("%s: %s is mended by %q, which is no patch", r.Name, a.ID, a.MendedBy)
 			}

@@ -44,7 +44,7 @@ func Select(r *recipe.Recipe, filter matrix.Filter, given map[string]string) (Se
 			errs = append(errs, matrix.FlagError(s.Name, err))
 			continue
 		}
-		axes, err := r.Narrow(s, v, of.Filter)
+		axes, err := s.Narrow(v, r.Axes, of.Filter)
 		errs = append(errs, err)
 		of.Filter = maps.Clone(of.Filter)
 		maps.Copy(of.Filter, axes)

@@ -142,7 +142,11 @@ func (c *Catalogue) checkInputs() error {
 	needs := map[string][]string{}
 	var errs []error
 	for _, r := range c.Recipes {
-		needs[r.Name] = r.InputRecipes()
+		for _, in := range recipe.Each(r, func(s recipe.Settings) []recipe.Input { return s.Inputs }) {
+			needs[r.Name] = append(needs[r.Name], in.Recipe)
+		}
+		slices.Sort(needs[r.Name])
+		needs[r.Name] = slices.Compact(needs[r.Name])
 		for _, name := range needs[r.Name] {
 			if _, err := recipe.Find(c.Recipes, name); err != nil {
 				errs = append(errs, fmt.Errorf("recipe %s: input: %w", r.Name, err))
@@ -185,7 +189,7 @@ func (c *Catalogue) checkWaivers(gates recipe.Promises) error {
 	}
 	var errs []error
 	for _, r := range c.Recipes {
-		for _, w := range r.Waivers() {
+		for _, w := range recipe.Each(r, func(s recipe.Settings) []recipe.Waiver { return s.Expect.Waivers }) {
 			if _, known := gates[w.Gate]; !known {
 				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: expect.waivers: unknown gate %q", r.Name, w.Gate).
 					WithHint("%s", diag.DidYouMean(w.Gate, slices.Sorted(maps.Keys(gates)))))
@@ -204,7 +208,7 @@ func (c *Catalogue) checkAdvisories() error {
 		for _, p := range c.Patches[r.Name] {
 			names = append(names, p.Name)
 		}
-		for _, a := range r.KnownAdvisories() {
+		for _, a := range recipe.Each(r, func(s recipe.Settings) []recipe.Advisory { return s.Advisories }) {
 			if !slices.Contains(names, a.MendedBy) {
 				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: advisory %s: the recipe has no patch %q", r.Name, a.ID, a.MendedBy).
 					WithHint("%s", diag.DidYouMean(a.MendedBy, names)))

@@ -76,7 +76,13 @@ func names(r *recipe.Recipe, patches []patch.Patch) []string {
 // conditions returns every condition of rules, variants and patches. The merged range
 // of a patch is a condition on the version.
 func conditions(r *recipe.Recipe, patches []patch.Patch) []recipe.Condition {
-	all := r.Conditions()
+	var all []recipe.Condition
+	for _, rule := range r.Compatible {
+		all = append(append(all, rule.When), rule.Rows()...)
+	}
+	for _, v := range r.Variants {
+		all = append(all, v.When)
+	}
 	for _, p := range patches {
 		all = append(all, p.When)
 		if p.Merged != "" {

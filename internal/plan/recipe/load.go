@@ -40,18 +40,19 @@ func Parse(name string, data []byte, gates Promises) (*Recipe, error) {
 // validate adds the problems of a recipe as written that its types and tags cannot
 // express.
 func (r *Recipe) validate(f *decode.File) {
-	r.validateOrigin(f)
+	all := r.settings()
+	validateOrigin(f, all, r.Source.Released)
 	c := checker{f, r.Axes}
 	c.matrix(r.Compatible)
 	c.selectors(r.Selectors)
 	r.validateTemplates(f)
-	for _, s := range r.settings() {
+	for _, s := range all {
 		r.promises.validate(f, s)
 		s.validateTexts(f)
 		s.validateLists(f, r.Name)
 		f.Env(s.at+"env", s.Env)
 	}
-	r.validateTree(f)
+	validateTree(f, all)
 	for i, v := range r.Variants {
 		c.when(v.When, fmt.Sprintf("variants[%d].when", i))
 	}
@@ -59,13 +60,12 @@ func (r *Recipe) validate(f *decode.File) {
 
 // validateOrigin requires a kind in the recipe or in a variant, and dates of releases.
 // The other fields of an origin can only be checked for a cell.
-func (r *Recipe) validateOrigin(f *decode.File) {
-	all := r.settings()
+func validateOrigin(f *decode.File, all []written, released map[string]string) {
 	if !slices.ContainsFunc(all, func(s written) bool { return s.From.Kind != "" }) {
 		f.Add("from", "from is missing: write the origin of the source as kind %s", kinds)
 	}
 	git := slices.ContainsFunc(all, func(s written) bool { return s.From.Kind == Git })
-	if len(r.Source.Released) == 0 && !git {
+	if len(released) == 0 && !git {
 		f.Add("source.released", "source.released is missing: the build uses the date of a release as its clock")
 	}
 }
@@ -102,13 +102,13 @@ func (r *Recipe) validateTemplates(f *decode.File) {
 	check("id", r.ID)
 	check("source.project", r.Source.Project)
 	check("source.version", r.Source.Version)
-	r.validateScript(f, vars)
+	validateScript(f, r.Build, vars)
 }
 
 // validateScript rejects names of the recipe in the build script, which stays as it is
 // written. Other braces are the shell's.
-func (r *Recipe) validateScript(f *decode.File, names map[string]string) {
-	for _, text := range templateName.FindAllString(r.Build, -1) {
+func validateScript(f *decode.File, script string, names map[string]string) {
+	for _, text := range templateName.FindAllString(script, -1) {
 		name := strings.TrimSpace(strings.Trim(text, "{}"))
 		if _, known := names[name]; known {
 			variable := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
@@ -134,8 +134,8 @@ func (r *Recipe) settings() []written {
 	return all
 }
 
-// each lists what the settings of the recipe and of all variants have of one kind.
-func each[T any](r *Recipe, of func(Settings) []T) (all []T) {
+// Each lists what the settings of the recipe and of all variants have of one kind.
+func Each[T any](r *Recipe, of func(Settings) []T) (all []T) {
 	for _, s := range r.settings() {
 		all = append(all, of(s.Settings)...)
 	}
@@ -157,13 +157,13 @@ func Find(all []*Recipe, name string) (*Recipe, error) {
 // Fault adds the recipe's file to errors that were found after decoding and have no
 // position. Their texts quote the faulty value.
 func (r *Recipe) Fault(err error) error {
-	return r.faultAt(diag.Pos{File: r.index.At("").File}, err)
+	return faultAt(diag.Pos{File: r.index.At("").File}, err)
 }
 
 // FaultAt is like Fault for errors in the value of a key such as source.released.
-func (r *Recipe) FaultAt(key string, err error) error { return r.faultAt(r.index.At(key), err) }
+func (r *Recipe) FaultAt(key string, err error) error { return faultAt(r.index.At(key), err) }
 
-func (r *Recipe) faultAt(pos diag.Pos, err error) error {
+func faultAt(pos diag.Pos, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -252,17 +252,6 @@ func (c Condition) Holds(axes map[string]string) bool {
 	return true
 }
 
-// Conditions returns the conditions of all rules and variants.
-func (r *Recipe) Conditions() (all []Condition) {
-	for _, rule := range r.Compatible {
-		all = append(append(all, rule.When), rule.Rows()...)
-	}
-	for _, v := range r.Variants {
-		all = append(all, v.When)
-	}
-	return all
-}
-
 // For returns the settings for one point of the matrix: those of the recipe itself and
 // of every variant whose condition holds. It fails if two of them state different
 // values for one setting. Change no list or map of them: the recipe shares it.
@@ -293,11 +282,6 @@ type Advisory struct {
 	Action   string `yaml:"action" json:"action" jsonschema:"description=what the user of a build without the patch has to do"`
 }
 
-// KnownAdvisories lists the advisories of the recipe and of all variants.
-func (r *Recipe) KnownAdvisories() []Advisory {
-	return each(r, func(s Settings) []Advisory { return s.Advisories })
-}
-
 // A Waiver accepts an artifact although one gate fails. It states a reason and an
 // expiry date.
 type Waiver struct {
@@ -314,11 +298,6 @@ func (w Waiver) Expired(now time.Time) bool {
 	return err != nil || now.IsZero() || !now.UTC().Before(last.AddDate(0, 0, 1))
 }
 
-// Waivers lists the waivers of the recipe and of all variants.
-func (r *Recipe) Waivers() []Waiver {
-	return each(r, func(s Settings) []Waiver { return s.Expect.Waivers })
-}
-
 // An Input names one cell of another recipe. Values of its axes may contain names in
 // double braces. An axis without a value gets the one preferred by the other recipe.
 type Input struct {
@@ -332,15 +311,4 @@ type Variable struct {
 	Value   string `yaml:"value" json:"value" jsonschema:"description=its value; without characters that need quotes"`
 	Because string `yaml:"because" json:"because" jsonschema:"description=the reason that is printed beside it"`
 	Source  string `yaml:"source" json:"source" jsonschema:"format=uri,description=where the fact stands"`
-}
-
-// InputRecipes returns the names of the recipes used as inputs of r, sorted and
-// distinct.
-func (r *Recipe) InputRecipes() []string {
-	var names []string
-	for _, in := range each(r, func(s Settings) []Input { return s.Inputs }) {
-		names = append(names, in.Recipe)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -51,13 +51,13 @@ func (s Selector) Choose(text string) (Selected, error) {
 	return s.Values[i], nil
 }
 
-// Narrow returns the values of axes that a selected value leaves. filter holds the
+// Narrow returns the values of axes that a value of the selector leaves. filter holds the
 // texts of the flags of axes, and chosen the values of the axes in v.
-func (r *Recipe) Narrow(s Selector, v Selected, filter map[string]string) (chosen map[string]string, err error) {
+func (s Selector) Narrow(v Selected, axes []Axis, filter map[string]string) (chosen map[string]string, err error) {
 	chosen = map[string]string{}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(v.Axes)) {
-		axis, _ := r.Axis(name)
+		axis, _ := find(axes, name)
 		allowed := axis.allowed(v.Axes[name])
 		text, named := filter[name]
 		if !named {

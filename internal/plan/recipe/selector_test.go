@@ -69,7 +69,7 @@ func TestSelector(t *testing.T) {
 		v, err := s.Choose(c.text)
 		var got map[string]string
 		if err == nil {
-			got, err = r.Narrow(s, v, c.filter)
+			got, err = s.Narrow(v, r.Axes, c.filter)
 		}
 		switch {
 		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || diag.All(err)[0].Hint == ""):

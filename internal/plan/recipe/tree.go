@@ -16,8 +16,7 @@ var treeEnds = []string{".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.zst"
 
 // validateTree checks recipes with an archive as artifact. It rejects promises that
 // only a wheel can keep, and a name without an archive suffix.
-func (r *Recipe) validateTree(f *decode.File) {
-	all := r.settings()
+func validateTree(f *decode.File, all []written) {
 	if !slices.ContainsFunc(all, func(s written) bool { return s.Expect.Tree != "" }) {
 		return
 	}
