@@ -70,9 +70,11 @@ func Load(site string, names Names) (Catalogue, error) {
 		return c, err
 	}
 	if err = c.add(data.folder("recipes"), data.folder("images"), data.folder("patches"), site, names.Gates); err == nil {
-		err = errors.Join(c.checkPatches(), c.checkImages(), c.checkInputs(), c.checkWaivers(names.Gates), c.checkAdvisories()) // skipped after an error: a recipe with an error is absent and would be reported as missing
+		err = errors.Join(checkPatches(c.Patches, c.Recipes), checkImages(c.Recipes, c.Images), checkInputs(c.Recipes), checkWaivers(c.Recipes, names.Gates), checkAdvisories(c.Recipes, c.Patches)) // skipped after an error: a recipe with an error is absent and would be reported as missing
 	}
-	return c, errors.Join(err, c.checkAxes(names.Recipe))
+	var unfit error
+	c.Recipes, unfit = withFlags(c.Recipes, names.Recipe)
+	return c, errors.Join(err, unfit)
 }
 
 // readProven reads the built-in file and lays the site's file over it.
@@ -92,25 +94,29 @@ func readProven(site string) (proven.Cells, error) {
 
 // add lays the recipes, images and patches of a directory over the existing ones.
 func (c *Catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string, gates recipe.Promises) error {
+	var bring map[string]string // built-in items are not noted
+	if site != "" {
+		bring = c.bring
+	}
 	rs, err1 := recipe.Load(recipeFS, filepath.Join(site, "recipes"), gates)
-	c.Recipes = lay(c, site, "recipe ", c.Recipes, rs, func(x *recipe.Recipe) string { return x.Name })
+	c.Recipes = lay(bring, "recipe ", c.Recipes, rs, func(x *recipe.Recipe) string { return x.Name })
 	is, err2 := image.Load(imageFS, filepath.Join(site, "images"))
-	c.Images = lay(c, site, "image ", c.Images, is, func(x image.Image) string { return x.Name })
+	c.Images = lay(bring, "image ", c.Images, is, func(x image.Image) string { return x.Name })
 	cs, err3 := image.LoadCPythons(imageFS, filepath.Join(site, "images"))
-	c.CPythons = lay(c, site, "cpython ", c.CPythons, cs, image.CPython.Minor)
+	c.CPythons = lay(bring, "cpython ", c.CPythons, cs, image.CPython.Minor)
 	distributions, err4 := folders(patchFS)
 	errs := []error{err1, err2, err3, err4}
 	for _, distribution := range distributions {
 		ps, err := patch.Load(patchFS, filepath.Join(site, "patches"), distribution)
 		errs = append(errs, err)
-		c.Patches[distribution] = lay(c, site, "patch "+distribution+"/", c.Patches[distribution], ps, func(x patch.Patch) string { return x.Name })
+		c.Patches[distribution] = lay(bring, "patch "+distribution+"/", c.Patches[distribution], ps, func(x patch.Patch) string { return x.Name })
 	}
 	return errors.Join(errs...)
 }
 
-// lay lays own items over a list: each replaces the item of the same name, or is added. c
-// notes those of a site, and whether they replace a built-in one.
-func lay[T any](c *Catalogue, site, kind string, list, own []T, name func(T) string) []T {
+// lay lays own items over a list: each replaces the item of the same name, or is added.
+// bring, if not nil, gets each of them, and whether it replaces a built-in one.
+func lay[T any](bring map[string]string, kind string, list, own []T, name func(T) string) []T {
 	list = slices.Clone(list)
 	for _, item := range own {
 		how := "of the site"
@@ -119,8 +125,8 @@ func lay[T any](c *Catalogue, site, kind string, list, own []T, name func(T) str
 		} else {
 			list = append(list, item)
 		}
-		if site != "" {
-			c.bring[kind+name(item)] = how
+		if bring != nil {
+			bring[kind+name(item)] = how
 		}
 	}
 	return list
@@ -134,7 +140,7 @@ func (c Catalogue) Diagnoses() ([]diagnose.Diagnosis, error) {
 		return nil, err
 	}
 	own, err := c.SiteDiagnoses()
-	return lay(&c, "", "", all, own, func(x diagnose.Diagnosis) string { return x.Name }), err
+	return lay(nil, "", all, own, func(x diagnose.Diagnosis) string { return x.Name }), err
 }
 
 // SiteDiagnoses reads the known failures of the site alone. A run that may fail reads
@@ -165,7 +171,7 @@ func readProfiles(site string, taken []string) ([]*profile.Profile, error) {
 		errs = append(errs, err)
 		return err != nil
 	})
-	return lay(&Catalogue{}, "", "", all, own, func(x *profile.Profile) string { return x.Name }), errors.Join(errs...)
+	return lay(nil, "", all, own, func(x *profile.Profile) string { return x.Name }), errors.Join(errs...)
 }
 
 // OfSite lists the parts of a cell defined by the site, and whether each is new.

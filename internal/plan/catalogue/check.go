@@ -17,6 +17,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
 	"builder/internal/plan/image"
+	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
 	"builder/patches"
 	"builder/profiles"
@@ -110,12 +111,12 @@ func asUsage(err error) error {
 }
 
 // checkPatches rejects patches for an unknown recipe.
-func (c *Catalogue) checkPatches() error {
+func checkPatches(patches map[string][]patch.Patch, known []*recipe.Recipe) error {
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(c.Patches)) {
-		if _, err := recipe.Find(c.Recipes, name); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(patches)) {
+		if _, err := recipe.Find(known, name); err != nil {
 			where := "patches/" + name
-			if all := c.Patches[name]; len(all) > 0 && len(all[0].Edits) > 0 && all[0].Edits[0].At.File != "" {
+			if all := patches[name]; len(all) > 0 && len(all[0].Edits) > 0 && all[0].Edits[0].At.File != "" {
 				where = filepath.Dir(all[0].Edits[0].At.File)
 			}
 			errs = append(errs, fmt.Errorf("%s: %w", where, err))
@@ -125,11 +126,11 @@ func (c *Catalogue) checkPatches() error {
 }
 
 // checkImages rejects names of unknown images.
-func (c *Catalogue) checkImages() error {
+func checkImages(all []*recipe.Recipe, known []image.Image) error {
 	var errs []error
-	for _, r := range c.Recipes {
+	for _, r := range all {
 		for _, n := range r.Images() {
-			if _, err := image.Find(c.Images, n.Name); err != nil {
+			if _, err := image.Find(known, n.Name); err != nil {
 				errs = append(errs, diag.At(n.Pos, "%w", err))
 			}
 		}
@@ -138,17 +139,17 @@ func (c *Catalogue) checkImages() error {
 }
 
 // checkInputs rejects inputs from unknown recipes, and cycles of inputs.
-func (c *Catalogue) checkInputs() error {
+func checkInputs(all []*recipe.Recipe) error {
 	needs := map[string][]string{}
 	var errs []error
-	for _, r := range c.Recipes {
+	for _, r := range all {
 		for _, in := range recipe.Each(r, func(s recipe.Settings) []recipe.Input { return s.Inputs }) {
 			needs[r.Name] = append(needs[r.Name], in.Recipe)
 		}
 		slices.Sort(needs[r.Name])
 		needs[r.Name] = slices.Compact(needs[r.Name])
 		for _, name := range needs[r.Name] {
-			if _, err := recipe.Find(c.Recipes, name); err != nil {
+			if _, err := recipe.Find(all, name); err != nil {
 				errs = append(errs, fmt.Errorf("recipe %s: input: %w", r.Name, err))
 			}
 		}
@@ -183,12 +184,12 @@ func circleFrom(needs map[string][]string, name string, path []string, seen map[
 }
 
 // checkWaivers rejects waivers of unknown gates: they would never expire.
-func (c *Catalogue) checkWaivers(gates recipe.Promises) error {
+func checkWaivers(all []*recipe.Recipe, gates recipe.Promises) error {
 	if gates == nil {
 		return nil
 	}
 	var errs []error
-	for _, r := range c.Recipes {
+	for _, r := range all {
 		for _, w := range recipe.Each(r, func(s recipe.Settings) []recipe.Waiver { return s.Expect.Waivers }) {
 			if _, known := gates[w.Gate]; !known {
 				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: expect.waivers: unknown gate %q", r.Name, w.Gate).
@@ -201,11 +202,11 @@ func (c *Catalogue) checkWaivers(gates recipe.Promises) error {
 
 // checkAdvisories rejects an advisory whose mending patch does not exist: every build
 // would be reported as vulnerable.
-func (c *Catalogue) checkAdvisories() error {
+func checkAdvisories(all []*recipe.Recipe, patches map[string][]patch.Patch) error {
 	var errs []error
-	for _, r := range c.Recipes {
+	for _, r := range all {
 		var names []string
-		for _, p := range c.Patches[r.Name] {
+		for _, p := range patches[r.Name] {
 			names = append(names, p.Name)
 		}
 		for _, a := range recipe.Each(r, func(s recipe.Settings) []recipe.Advisory { return s.Advisories }) {
@@ -220,10 +221,11 @@ func (c *Catalogue) checkAdvisories() error {
 
 var axisName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// checkAxes drops recipes with an axis or a selector that cannot be a flag.
-func (c *Catalogue) checkAxes(taken []string) error {
+// withFlags returns the recipes whose axes and selectors can all be flags, and an error
+// for each other one.
+func withFlags(all []*recipe.Recipe, taken []string) ([]*recipe.Recipe, error) {
 	var errs []error
-	c.Recipes = slices.DeleteFunc(slices.Clone(c.Recipes), func(r *recipe.Recipe) bool {
+	all = slices.DeleteFunc(slices.Clone(all), func(r *recipe.Recipe) bool {
 		names := r.AxisNames()
 		for _, s := range r.Selectors {
 			names = append(names, s.Name)
@@ -232,7 +234,7 @@ func (c *Catalogue) checkAxes(taken []string) error {
 		errs = append(errs, err)
 		return err != nil
 	})
-	return errors.Join(errs...)
+	return all, errors.Join(errs...)
 }
 
 // checkFlags rejects names that cannot be flags: the flag parser would panic.
