@@ -9,13 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
-
-	"builder/internal/base/diag"
-	"builder/internal/base/owned"
 )
 
 // The engine's module, ./engine, as text. A go.mod makes its directory a separate
@@ -51,49 +46,9 @@ func goEnv() []string {
 	return append(append([]string{"GOGC=400"}, os.Environ()...), buildEnv...)
 }
 
-// bin returns the path of a built program. An empty name gives their directory.
-func (e *Engine) bin(name string) string {
-	return filepath.Join(e.programsDir(), "bin", name)
-}
-
-// goTool returns the path of go. A missing go is an error only if the programs have to
-// be built.
-func (e *Engine) goTool() (string, error) {
-	goTool, ok := find("go")
-	if !ok && !exists(e.bin("")) {
-		return "", diag.Errorf(diag.NoEngine, "building the engine %s: go is not in PATH", Version).
-			WithHint("install Go 1.25 or newer (go.dev/dl), %s", instead)
-	}
-	return goTool, nil
-}
-
-// build builds the programs if they are missing.
-func (e *Engine) build(ctx context.Context, goTool string) error {
-	if exists(e.bin("")) {
-		return nil
-	}
-	e.log("building the engine %s from its Go modules: about 3 minutes, once", Version)
-	start := time.Now()
-	err := e.appear(func(tmp string) error { return e.compile(ctx, goTool, tmp) })
-	if err == nil {
-		e.log("built the engine in %s", time.Since(start).Round(time.Second))
-	}
-	return err
-}
-
-// appear makes the directory of the programs with fill. What a killed process leaves,
-// prune removes.
-func (e *Engine) appear(fill func(tmp string) error) error {
-	return owned.Make(e.programsDir(), func(tmp string) error {
-		if err := os.Mkdir(filepath.Join(tmp, "bin"), 0o755); err != nil {
-			return err
-		}
-		return fill(tmp)
-	})
-}
-
-// compile writes the engine's module to dir/src and builds its programs into dir/bin.
-func (e *Engine) compile(ctx context.Context, goTool, dir string) error {
+// compile writes the engine's module to dir/src and builds its programs into dir/bin. It
+// writes the compiler's output to logFile.
+func compile(ctx context.Context, goTool, dir, logFile string) error {
 	if err := txtar.Write(txtar.Parse(module), filepath.Join(dir, "src")); err != nil {
 		return fmt.Errorf("writing the engine's module: %w", err)
 	}
@@ -104,20 +59,8 @@ func (e *Engine) compile(ctx context.Context, goTool, dir string) error {
 	cmd.SysProcAttr = interrupted()
 	runtime.LockOSThread() // the signal comes when the thread that started the process ends
 	defer runtime.UnlockOSThread()
-	if err := runLogged(ctx, cmd, e.path("build.log")); err != nil {
+	if err := runLogged(ctx, cmd, logFile); err != nil {
 		return fmt.Errorf("building the engine %s: %w", Version, err)
 	}
 	return nil
-}
-
-// prune removes programs of other versions and unfinished builds. They are unused: the
-// caller holds the lock, and the current engine runs.
-func (e *Engine) prune() {
-	entries, _ := os.ReadDir(e.dir)
-	for _, entry := range entries {
-		current := e.path(entry.Name()) == e.programsDir() || e.path(entry.Name()) == owned.Seals(e.programsDir())
-		if strings.HasPrefix(entry.Name(), "build-") && !current {
-			os.RemoveAll(e.path(entry.Name()))
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,16 +19,12 @@ const compiles = "BUILDER_TEST_COMPILES"
 // A killed builder leaves no compiler behind.
 func TestCompilerEndsWithBuilder(t *testing.T) {
 	if dir := os.Getenv(compiles); dir != "" {
-		t.Fatal(New(dir, t.Logf, Options{}).compile(t.Context(), filepath.Join(dir, "go"), dir))
+		t.Fatal(compile(t.Context(), filepath.Join(dir, "go"), dir, filepath.Join(dir, "build.log")))
 	}
 	dir := t.TempDir()
 	started := filepath.Join(dir, "started")
 	compiler := "#!/bin/sh\necho $$ >" + started + ".tmp\nmv " + started + ".tmp " + started + "\nexec sleep 1000\n"
-	err := errors.Join(
-		os.Mkdir(filepath.Join(dir, "engine"), 0o755),
-		os.WriteFile(filepath.Join(dir, "go"), []byte(compiler), 0o755),
-	)
-	must.Succeed(t, err)
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "go"), []byte(compiler), 0o755))
 	builder := exec.Command(os.Args[0], "-test.run=^TestCompilerEndsWithBuilder$")
 	builder.Env = append(os.Environ(), compiles+"="+dir)
 	must.Succeed(t, builder.Start())

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 
 	"builder/internal/base/diag"
 )
@@ -24,7 +26,7 @@ func Bound(cache int64) []string {
 // Empty stops the engine if it runs and removes its cache. It returns an error and
 // changes nothing if a client uses the engine.
 func (e *Engine) Empty(ctx context.Context) error {
-	state, old := e.path("state"), e.path("state.old")
+	state, old := filepath.Join(e.dir, "state"), filepath.Join(e.dir, "state.old")
 	if !exists(state) && !exists(old) {
 		return nil
 	}
@@ -33,11 +35,11 @@ func (e *Engine) Empty(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if pid, alive := e.pid(); alive && e.used() {
+	if pid, alive := e.process.pid(); alive && used(e.process.socket) {
 		return diag.Errorf(diag.NoEngine, "the engine (process %d) is in use, its cache was not removed", pid).
 			WithHint("wait for the other run, or stop it: builder engine down")
 	}
-	if err := e.stop(ctx, stopTimeout); err != nil {
+	if err := e.process.stop(ctx, stopTimeout); err != nil {
 		return err
 	}
 	// Removing many files takes long and may be interrupted, a rename may not.
@@ -48,4 +50,18 @@ func (e *Engine) Empty(ctx context.Context) error {
 		return err
 	}
 	return os.RemoveAll(old)
+}
+
+// DiskUsage returns the size on disk of a directory in bytes, 0 if it does not exist. du
+// counts a file with several names once: layers share files.
+func DiskUsage(ctx context.Context, dir string) (int64, error) {
+	if !exists(dir) {
+		return 0, nil
+	}
+	out, err := exec.CommandContext(ctx, "du", "-sk", dir).Output()
+	var kib int64
+	if _, unread := fmt.Sscan(string(out), &kib); unread != nil {
+		return 0, fmt.Errorf("asking du for the size of %s: %w", dir, errors.Join(err, unread))
+	}
+	return kib << 10, nil // du fails if files disappear meanwhile, and counts the others
 }

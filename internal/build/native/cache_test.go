@@ -20,7 +20,7 @@ func TestBound(t *testing.T) {
 		check.Same(t, fmt.Sprintf("bound of %d", cache), want, strings.Join(Bound(cache), " "))
 	}
 	e := New(t.TempDir(), t.Logf, Options{Cache: 40e9})
-	args := e.command().Args
+	args := e.process.command("engine").Args
 	check.That(t, slices.Contains(args, "2000,4000,20000"), "the engine is started without its bound: %q", args)
 }
 
@@ -28,15 +28,15 @@ func TestEmpty(t *testing.T) {
 	e := New(t.TempDir(), t.Logf, Options{})
 	err := e.Empty(t.Context())
 	check.That(t, err == nil, "nothing there: %v", err)
-	file := e.path("state", "worker", "snapshot")
+	file := filepath.Join(e.dir, "state", "worker", "snapshot")
 	must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, make([]byte, 100_000), 0o644))
 	must.Succeed(t, os.Link(file, file+"-again"))
-	if n, err := DiskUsage(t.Context(), e.path("state")); err != nil || n < 100_000 || n > 150_000 {
+	if n, err := DiskUsage(t.Context(), filepath.Join(e.dir, "state")); err != nil || n < 100_000 || n > 150_000 {
 		t.Errorf("the cache has %d, %v", n, err)
 	}
 	err = e.Empty(t.Context())
-	check.That(t, err == nil && !exists(e.path("state")), "the cache is still there: %v", err)
-	must.Succeed(t, os.MkdirAll(e.path("state.old"), 0o755))
+	check.That(t, err == nil && !exists(filepath.Join(e.dir, "state")), "the cache is still there: %v", err)
+	must.Succeed(t, os.MkdirAll(filepath.Join(e.dir, "state.old"), 0o755))
 	err = e.Empty(t.Context())
-	check.That(t, err == nil && !exists(e.path("state.old")), "a cache that was half removed is still there: %v", err)
+	check.That(t, err == nil && !exists(filepath.Join(e.dir, "state.old")), "a cache that was half removed is still there: %v", err)
 }

@@ -30,40 +30,40 @@ func (e *Engine) Client(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	if program := e.client(); program != "" {
-		return e.leashed(program)
+		return leashed(e.dir, program)
 	}
 	unlock, err := e.lock(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	if err := e.take(ctx); err != nil {
+	if err := e.programs.take(ctx, e.opts.Image); err != nil {
 		return "", err
 	}
-	goTool, err := e.goTool()
+	goTool, err := e.programs.goTool()
 	if err != nil {
 		return "", nil
 	}
-	if err := e.build(ctx, goTool); err != nil {
+	if err := e.programs.build(ctx, goTool); err != nil {
 		return "", noEngine(ctx, err)
 	}
-	return e.leashed(e.bin("dagger"))
+	return leashed(e.dir, e.programs.bin("dagger"))
 }
 
 // client returns the path of a client program that is as it was made: that of the native
 // engine, or a copy from an image. It returns "" if there is none.
 func (e *Engine) client() string {
 	switch {
-	case owned.Intact(e.programsDir(), "bin/dagger") == nil:
-		return e.bin("dagger")
-	case owned.Intact(filepath.Dir(e.copiedClient()), "dagger") == nil:
-		return e.copiedClient()
+	case owned.Intact(e.programs.dir, "bin/dagger") == nil:
+		return e.programs.bin("dagger")
+	case owned.Intact(copiedClient(e.dir), "dagger") == nil:
+		return filepath.Join(copiedClient(e.dir), "dagger")
 	}
 	return ""
 }
 
-// copiedClient returns the path of a client program from an image.
-func (e *Engine) copiedClient() string { return e.path("client-"+Version, "dagger") }
+// copiedClient returns the directory below HOME/engine of a client program from an image.
+func copiedClient(dir string) string { return filepath.Join(dir, "client-"+Version) }
 
 // ClientIn returns the path of the client program from an engine image in docker or
 // podman, so nothing is compiled. If that fails it uses [Engine.Client].
@@ -90,7 +90,7 @@ func (e *Engine) copyClient(ctx context.Context, d daemon.Daemon, image string) 
 	if e.client() != "" {
 		return nil
 	}
-	return owned.Make(filepath.Dir(e.copiedClient()), func(dir string) error {
+	return owned.Make(copiedClient(e.dir), func(dir string) error {
 		program := filepath.Join(dir, "dagger")
 		if err := d.CopyOut(ctx, image, imageClient, program); err != nil {
 			return err
@@ -106,13 +106,14 @@ func (e *Engine) copyClient(ctx context.Context, d daemon.Daemon, image string) 
 	})
 }
 
-// leashed returns the path of a script that starts the client program and ends it when the
-// process that started it is gone. The plain client then ends its session, which frees the
-// session's resources in the engine; but if the engine is gone too, it tries to connect for
-// minutes (v0.19.10). test/e2e has this case: the client and the engine are killed together.
-func (e *Engine) leashed(program string) (string, error) {
+// leashed returns the path of a script in a directory that starts the client program and
+// ends it when the process that started it is gone. The plain client then ends its session,
+// which frees the session's resources in the engine; but if the engine is gone too, it tries
+// to connect for minutes (v0.19.10). test/e2e has this case: the client and the engine are
+// killed together.
+func leashed(dir, program string) (string, error) {
 	script := strings.ReplaceAll(leash, "CLIENT", "'"+program+"'")
-	path := e.path("client")
+	path := filepath.Join(dir, "client")
 	if there, err := os.ReadFile(path); err == nil && string(there) == script {
 		return path, nil
 	}

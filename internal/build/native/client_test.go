@@ -37,7 +37,7 @@ func TestClientFromImage(t *testing.T) {
 		path, err := e.ClientIn(t.Context(), "docker", ImageName)
 		must.Succeed(t, err)
 		leash, err := os.ReadFile(path)
-		want := e.path("client-"+Version, "dagger")
+		want := filepath.Join(e.dir, "client-"+Version, "dagger")
 		must.Hold(t, err == nil && strings.Contains(string(leash), "exec '"+want+"'"), "%v: %s does not start %s", err, leash, want)
 	}
 	asked, err := os.ReadFile(log)
@@ -45,12 +45,12 @@ func TestClientFromImage(t *testing.T) {
 	if err != nil || len(lines) != 3 || lines[0] != "create "+ImageName || !strings.HasPrefix(lines[1], "cp c0ffee:"+imageClient+" ") || lines[2] != "rm --volumes c0ffee" {
 		t.Errorf("docker was asked %q, %v", lines, err)
 	}
-	check.That(t, !exists(e.programsDir()), "something was built")
+	check.That(t, !exists(e.programs.dir), "something was built")
 	for _, damage := range []string{"dagger", "dagger-of-another"} {
-		must.Succeed(t, os.WriteFile(e.copiedClient(), []byte(damage), 0o755))
+		must.Succeed(t, os.WriteFile(filepath.Join(copiedClient(e.dir), "dagger"), []byte(damage), 0o755))
 		_, err := e.ClientIn(t.Context(), "docker", ImageName)
 		must.Succeed(t, err)
-		if text, err := os.ReadFile(e.copiedClient()); err != nil || !strings.HasPrefix(string(text), "#!/bin/sh") {
+		if text, err := os.ReadFile(filepath.Join(copiedClient(e.dir), "dagger")); err != nil || !strings.HasPrefix(string(text), "#!/bin/sh") {
 			t.Errorf("the damaged client stays: %q, %v", text, err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestClientNotFromImage(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", version, err)
 		}
-		if left, _ := filepath.Glob(e.path("client*")); len(left) != 0 {
+		if left, _ := filepath.Glob(filepath.Join(e.dir, "client*")); len(left) != 0 {
 			t.Errorf("%q: left behind: %v", version, left)
 		}
 	}

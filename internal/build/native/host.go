@@ -26,17 +26,19 @@ func hostDirs() []string { return host.ProgramDirs(os.Getenv("PATH")) }
 // find returns the path of a program of this host.
 func find(name string) (string, bool) { return host.This().Program(name, hostDirs()) }
 
-// tools returns the paths of [Needs] by name. It installs missing packages.
-func (e *Engine) tools(ctx context.Context) (map[string]string, error) {
+// findTools returns the paths of [Needs] by name. If it may, it installs missing packages
+// and writes the output of that to logFile.
+func findTools(ctx context.Context, mayInstall bool, logFile string, log func(format string, args ...any)) (map[string]string, error) {
 	found, missing := host.This().Find(Needs)
 	if len(missing) == 0 {
 		return found, nil
 	}
 	aptGet, ok := find("apt-get")
-	if e.opts.NoInstall || !ok {
+	if !mayInstall || !ok {
 		return nil, lacking(missing, ok)
 	}
-	if err := e.install(ctx, aptGet, missing); err != nil {
+	log("installing host packages with apt-get: %s", strings.Join(missing, " "))
+	if err := install(ctx, aptGet, missing, logFile); err != nil {
 		return nil, err
 	}
 	if found, missing = host.This().Find(Needs); len(missing) > 0 {
@@ -58,12 +60,11 @@ func lacking(packages []string, debian bool) error {
 // install installs packages. It updates the package index only after a first attempt
 // failed: the index is missing, or lists files no longer in the archive. An update fails as
 // a whole if one of the host's repositories cannot be reached.
-func (e *Engine) install(ctx context.Context, aptGet string, packages []string) error {
-	e.log("installing host packages with apt-get: %s", strings.Join(packages, " "))
+func install(ctx context.Context, aptGet string, packages []string, logFile string) error {
 	run := func(args ...string) error {
 		cmd := exec.CommandContext(ctx, aptGet, append([]string{"-o", "DPkg::Lock::Timeout=300"}, args...)...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "PATH="+strings.Join(hostDirs(), ":"))
-		return runLogged(ctx, cmd, e.path("install.log"))
+		return runLogged(ctx, cmd, logFile)
 	}
 	get := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
 	err := run(get...)

@@ -65,11 +65,11 @@ func (e *Engine) Image(ctx context.Context, to string) error {
 		return err
 	}
 	defer unlock()
-	tools, err := e.programs(ctx)
+	tools, err := e.providePrograms(ctx)
 	if err != nil {
 		return noEngine(ctx, err)
 	}
-	members, err := e.members(ctx, tools)
+	members, err := imageMembers(ctx, e.programs, tools)
 	if err != nil {
 		return noEngine(ctx, fmt.Errorf("collecting the files of the engine's image: %w", err))
 	}
@@ -79,8 +79,8 @@ func (e *Engine) Image(ctx context.Context, to string) error {
 	return nil
 }
 
-// members returns the files of the image by path.
-func (e *Engine) members(ctx context.Context, tools map[string]string) (map[string]member, error) {
+// imageMembers returns the files of the image by path.
+func imageMembers(ctx context.Context, own programs, tools map[string]string) (map[string]member, error) {
 	files := map[string]member{
 		"usr/local/bin/builder-engine": {text: entrypoint},
 		"etc/passwd":                   {text: "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"},
@@ -92,7 +92,7 @@ func (e *Engine) members(ctx context.Context, tools map[string]string) (map[stri
 		files[strings.Replace(path, runDir, imageRunDir, 1)] = member{text: text}
 	}
 	for path, name := range imagePrograms {
-		files[path] = member{from: e.bin(name)}
+		files[path] = member{from: own.bin(name)}
 	}
 	files[imageRunDir+"bin/runc"] = member{link: "/usr/bin/runc"}
 	for name, path := range tools {

@@ -16,10 +16,10 @@ import (
 // process ends with it.
 func TestLeash(t *testing.T) {
 	e := New(t.TempDir(), t.Logf, Options{})
-	must.Succeed(t, os.MkdirAll(filepath.Dir(e.bin("dagger")), 0o755))
+	must.Succeed(t, os.MkdirAll(filepath.Dir(e.programs.bin("dagger")), 0o755))
 	program := "#!/bin/sh\necho \"$$ $*\"\nread line\necho \"$line\"\n"
-	must.Succeed(t, os.WriteFile(e.bin("dagger"), []byte(program), 0o755))
-	path, err := e.leashed(e.bin("dagger"))
+	must.Succeed(t, os.WriteFile(e.programs.bin("dagger"), []byte(program), 0o755))
+	path, err := leashed(e.dir, e.programs.bin("dagger"))
 	must.Succeed(t, err)
 	cmd := exec.Command(path, "session", "a b")
 	cmd.Stdin = strings.NewReader("asked\n")
@@ -31,7 +31,7 @@ func TestLeash(t *testing.T) {
 	}
 	before, err := os.Stat(path)
 	must.Succeed(t, err)
-	_, err = e.leashed(e.bin("dagger"))
+	_, err = leashed(e.dir, e.programs.bin("dagger"))
 	must.Succeed(t, err)
 	if after, err := os.Stat(path); err != nil || !after.ModTime().Equal(before.ModTime()) {
 		t.Errorf("it was written again: %v", err)

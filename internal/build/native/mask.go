@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// prepare creates the mask: the directories the engine sees instead of the host's. It
-// removes leftovers of a dead engine in them: sockets and temporary files.
-func (e *Engine) prepare(tools map[string]string) error {
-	mask := e.path("mask")
-	err := errors.Join(os.RemoveAll(mask), os.RemoveAll(e.path("state", "net")))
+// makeMask creates the mask: the directories the engine sees instead of the host's. init
+// and runc are paths of programs. It removes leftovers of a dead engine in the mask:
+// sockets and temporary files.
+func makeMask(mask, init, runc string) error {
+	err := os.RemoveAll(mask)
 	for _, dir := range []string{"etc/dagger", "run/dagger/bin", "run/dagger/sbin", "run/dagger/content", "run/dagger/tmp"} {
 		err = errors.Join(err, os.MkdirAll(filepath.Join(mask, dir), 0o755))
 	}
@@ -19,8 +19,8 @@ func (e *Engine) prepare(tools map[string]string) error {
 		err = errors.Join(err, os.WriteFile(filepath.Join(mask, name), []byte(text), 0o755))
 	}
 	return errors.Join(err,
-		os.Symlink(tools["runc"], filepath.Join(mask, "run/dagger/bin/runc")),
-		os.Symlink(e.bin("init"), filepath.Join(mask, "run/dagger/bin/dagger-init")))
+		os.Symlink(runc, filepath.Join(mask, "run/dagger/bin/runc")),
+		os.Symlink(init, filepath.Join(mask, "run/dagger/bin/dagger-init")))
 }
 
 // ownFiles are the engine's configuration and the programs that builder wrote for it, by

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/input/store"
 )
 
 // Version is the version of the engine and its client program. It must equal the
@@ -46,9 +47,11 @@ type Options struct {
 // Engine is the native engine of one home. Any number of processes may call its methods
 // at once.
 type Engine struct {
-	dir  string // HOME/engine
-	log  func(format string, args ...any)
-	opts Options
+	dir      string // HOME/engine
+	log      func(format string, args ...any)
+	opts     Options
+	programs programs
+	process  process
 }
 
 // Status is the state of an engine.
@@ -66,7 +69,12 @@ type Status struct {
 // New returns the engine of home, the BUILDER_HOME. It starts and writes nothing. Later
 // calls report progress to log, one line per call.
 func New(home string, log func(format string, args ...any), opts Options) *Engine {
-	return &Engine{dir: resolve(filepath.Join(home, "engine")), log: log, opts: opts}
+	dir := resolve(filepath.Join(home, "engine"))
+	return &Engine{
+		dir: dir, log: log, opts: opts,
+		programs: programs{dir: filepath.Join(dir, "build-"+buildKey()), log: log},
+		process:  process{dir: dir, socket: socketOf(dir), cache: opts.Cache, log: log},
+	}
 }
 
 // resolve returns the canonical form of a path that need not exist. A home reached
@@ -85,8 +93,8 @@ func resolve(path string) string {
 // runs. Otherwise Up builds the engine (once per version), installs missing host packages
 // and starts it.
 func (e *Engine) Up(ctx context.Context) (address string, err error) {
-	if e.current() {
-		return e.address(), nil
+	if e.process.current() {
+		return e.process.address(), nil
 	}
 	if err := Supported(); err != nil {
 		return "", err
@@ -96,14 +104,14 @@ func (e *Engine) Up(ctx context.Context) (address string, err error) {
 		return "", err
 	}
 	defer unlock()
-	if e.current() { // another process started it
-		return e.address(), nil
+	if e.process.current() { // another process started it
+		return e.process.address(), nil
 	}
 	if err := e.up(ctx); err != nil {
 		return "", noEngine(ctx, fmt.Errorf("starting the native engine: %w", err))
 	}
-	e.log("engine %s started at %s", Version, e.address())
-	return e.address(), nil
+	e.log("engine %s started at %s", Version, e.process.address())
+	return e.process.address(), nil
 }
 
 // instead is the hint for hosts that cannot run a native engine.
@@ -117,36 +125,47 @@ func noEngine(ctx context.Context, err error) error {
 	return diag.Errorf(diag.NoEngine, "%w", err).WithHint(instead)
 }
 
+// lock waits for other processes that start or stop this home's engine.
+func (e *Engine) lock(ctx context.Context) (unlock func(), err error) {
+	if err = os.MkdirAll(e.dir, 0o700); err == nil {
+		unlock, err = store.Lock(ctx, filepath.Join(e.dir, "lock"), func() { e.log("waiting for another run to build, start or stop the engine") })
+	}
+	if err != nil {
+		err = noEngine(ctx, fmt.Errorf("locking the native engine: %w", err))
+	}
+	return unlock, err
+}
+
 // up replaces any old engine by a running one. The caller holds the lock.
 func (e *Engine) up(ctx context.Context) error {
-	if err := e.retire(ctx); err != nil {
+	if err := e.process.retire(ctx); err != nil {
 		return err
 	}
-	tools, err := e.programs(ctx)
+	tools, err := e.providePrograms(ctx)
 	if err != nil {
 		return err
 	}
-	if err := e.start(ctx, tools); err != nil {
-		return errors.Join(err, e.stop(context.WithoutCancel(ctx), time.Second)) // leaves nothing behind
+	if err := e.process.start(ctx, e.programs, tools); err != nil {
+		return errors.Join(err, e.process.stop(context.WithoutCancel(ctx), time.Second)) // leaves nothing behind
 	}
-	e.prune()
+	e.programs.prune()
 	return nil
 }
 
-// programs builds the engine's programs if they are missing, and returns the paths of
-// the host programs it runs. The caller holds the lock.
-func (e *Engine) programs(ctx context.Context) (tools map[string]string, err error) {
-	if err := e.take(ctx); err != nil {
+// providePrograms builds the engine's programs if they are missing, and returns the paths
+// of the host programs it runs. The caller holds the lock.
+func (e *Engine) providePrograms(ctx context.Context) (tools map[string]string, err error) {
+	if err := e.programs.take(ctx, e.opts.Image); err != nil {
 		return nil, err
 	}
-	goTool, err := e.goTool()
+	goTool, err := e.programs.goTool()
 	if err != nil {
 		return nil, err
 	}
-	if tools, err = e.tools(ctx); err != nil {
+	if tools, err = findTools(ctx, !e.opts.NoInstall, filepath.Join(e.dir, "install.log"), e.log); err != nil {
 		return nil, err
 	}
-	return tools, e.build(ctx, goTool)
+	return tools, e.programs.build(ctx, goTool)
 }
 
 // hungTimeout is the time a hanging engine gets to stop.
@@ -161,7 +180,7 @@ func (e *Engine) Restart(ctx context.Context, why error) error {
 		return err
 	}
 	defer unlock()
-	if err := e.stop(ctx, hungTimeout); err != nil {
+	if err := e.process.stop(ctx, hungTimeout); err != nil {
 		return err
 	}
 	return noEngine(ctx, e.up(ctx))
@@ -170,7 +189,7 @@ func (e *Engine) Restart(ctx context.Context, why error) error {
 // Down stops the engine if it runs, and leaves nothing of it on the host but its home.
 // The cache stays.
 func (e *Engine) Down(ctx context.Context) error {
-	if _, alive := e.pid(); !alive && !exists(e.path("state.json")) {
+	if _, alive := e.process.pid(); !alive && !exists(filepath.Join(e.dir, "state.json")) {
 		return nil
 	}
 	unlock, err := e.lock(ctx)
@@ -178,71 +197,28 @@ func (e *Engine) Down(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	return e.stop(ctx, stopTimeout)
+	return e.process.stop(ctx, stopTimeout)
 }
 
 // Look reports the state without starting, stopping or waiting for the engine.
 func (e *Engine) Look() Status {
 	s := Status{
-		Built: exists(e.bin("")), CLI: e.bin("dagger"),
-		Log: e.path("engine.log"), StateDir: e.path("state"),
-		Current: e.current(),
+		Built: exists(e.programs.bin("")), CLI: e.programs.bin("dagger"),
+		Log: filepath.Join(e.dir, "engine.log"), StateDir: filepath.Join(e.dir, "state"),
+		Current: e.process.current(),
 	}
-	if s.PID, s.Running = e.pid(); s.Running {
-		s.Address = e.address()
+	if s.PID, s.Running = e.process.pid(); s.Running {
+		s.Address = e.process.address()
 	}
 	return s
 }
-
-// retire stops an engine that does not answer, or has another build or configuration.
-// It returns an error if a client uses that engine. It also removes the leftovers of a
-// dead engine.
-func (e *Engine) retire(ctx context.Context) error {
-	if pid, alive := e.pid(); alive {
-		if e.used() {
-			return diag.Errorf(diag.NoEngine, "the running engine (process %d) has another build or configuration and is in use", pid).
-				WithHint("wait for the other run, use another BUILDER_HOME, or stop it: builder engine down")
-		}
-		e.log("stopping the running engine: it has another build or configuration, or does not answer")
-	}
-	return e.stop(ctx, stopTimeout)
-}
-
-// current reports whether an engine with this build and configuration runs and answers.
-func (e *Engine) current() bool {
-	if _, alive := e.pid(); !alive {
-		return false
-	}
-	// An engine with clients keeps the cache limit of its start.
-	return e.wanted() && (e.readRecord().Cache == e.opts.Cache || e.used()) && answers(e.socket())
-}
-
-// wanted reports whether the last started engine has this build and configuration.
-func (e *Engine) wanted() bool {
-	rec := e.readRecord()
-	return rec.Build == buildKey() && rec.Config == configKey()
-}
-
-func (e *Engine) address() string { return "unix://" + e.socket() }
 
 // Holds reports whether the engine's cache has the image with a digest such as
 // sha256:….
 func (e *Engine) Holds(digest string) bool {
 	algorithm, hex, _ := strings.Cut(digest, ":")
-	return hex != "" && exists(e.path("state", "worker", "content", "blobs", algorithm, hex))
+	return hex != "" && exists(filepath.Join(e.dir, "state", "worker", "content", "blobs", algorithm, hex))
 }
-
-// path returns a path below the engine's directory.
-func (e *Engine) path(elem ...string) string {
-	return filepath.Join(append([]string{e.dir}, elem...)...)
-}
-
-// sockets is the directory of the sockets of all homes. A path in a home may be too long
-// for a socket.
-const sockets = "/run/builder"
-
-// socket is the path of the engine's socket. It differs for every home.
-func (e *Engine) socket() string { return filepath.Join(sockets, hash(e.dir)[:12]+".sock") }
 
 // Supported returns an error if this process cannot start a native engine.
 func Supported() error { return supported(runtime.GOOS, os.Geteuid()) }

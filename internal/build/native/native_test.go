@@ -46,8 +46,8 @@ func TestOneHomeHasOneName(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	must.Succeed(t, os.Symlink(home, link))
 	a, b := New(home, t.Logf, Options{}), New(link, t.Logf, Options{})
-	check.That(t, a.dir == b.dir && a.socket() == b.socket(), "got %s and %s", a.dir, b.dir)
-	check.That(t, New(home+"2", t.Logf, Options{}).socket() != a.socket(), "two homes share the socket %s", a.socket())
+	check.That(t, a.dir == b.dir && a.process.socket == b.process.socket, "got %s and %s", a.dir, b.dir)
+	check.That(t, New(home+"2", t.Logf, Options{}).process.socket != a.process.socket, "two homes share the socket %s", a.process.socket)
 }
 
 func TestBuildKey(t *testing.T) {
@@ -89,16 +89,14 @@ case "$*" in
 esac
 `
 	must.Succeed(t, os.WriteFile(aptGet, []byte(script), 0o755))
-	e := engine(t, Options{})
-	must.Succeed(t, os.MkdirAll(e.dir, 0o755))
 	for range 2 {
-		must.Succeed(t, e.install(t.Context(), aptGet, []string{"runc"}))
+		must.Succeed(t, install(t.Context(), aptGet, []string{"runc"}, filepath.Join(dir, "install.log")))
 	}
 	calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
 	pre := "noninteractive -o DPkg::Lock::Timeout=300 "
-	install := pre + "install -y --no-install-recommends runc\n"
-	check.Same(t, "the calls", install+pre+"update\n"+install+install, string(calls))
-	err := e.install(t.Context(), aptGet, []string{"broken"})
+	get := pre + "install -y --no-install-recommends runc\n"
+	check.Same(t, "the calls", get+pre+"update\n"+get+get, string(calls))
+	err := install(t.Context(), aptGet, []string{"broken"}, filepath.Join(dir, "install.log"))
 	wantNoEngine(t, err, "exit status 100")
 	var d *diag.Error
 	if errors.As(err, &d); len(d.Log) == 0 || d.Log[0] != "E: broken package" || d.LogPath == "" {
@@ -106,23 +104,17 @@ esac
 	}
 }
 
-func TestPrepare(t *testing.T) {
-	e := engine(t, Options{})
-	left := e.path("state", "net", "cni", "left")
-	must.Succeed(t, os.MkdirAll(left, 0o755))
-	tools := map[string]string{"runc": "/usr/sbin/runc", "git": "/usr/bin/git"}
+func TestMakeMask(t *testing.T) {
+	mask := filepath.Join(t.TempDir(), "mask")
 	for range 2 { // the second time over existing files
-		must.Succeed(t, e.prepare(tools))
+		must.Succeed(t, makeMask(mask, "/build/init", "/usr/sbin/runc"))
 	}
-	check.That(t, !exists(left), "names of dead networks are left")
-	for name, want := range map[string]string{"runc": "/usr/sbin/runc", "dagger-init": e.bin("init")} {
-		if got, err := os.Readlink(e.path("mask/run/dagger/bin", name)); err != nil || got != want {
+	for name, want := range map[string]string{"runc": "/usr/sbin/runc", "dagger-init": "/build/init"} {
+		if got, err := os.Readlink(filepath.Join(mask, "run/dagger/bin", name)); err != nil || got != want {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
-	_, err := os.Lstat(e.path("mask/run/dagger/bin/git"))
-	check.That(t, err != nil, "git is not the engine's")
-	if toml, err := os.ReadFile(e.path("mask/etc/dagger/engine.toml")); err != nil || string(toml) != config {
+	if toml, err := os.ReadFile(filepath.Join(mask, "etc/dagger/engine.toml")); err != nil || string(toml) != config {
 		t.Errorf("got %s, %v", toml, err)
 	}
 }
@@ -137,11 +129,11 @@ func TestEngineEnv(t *testing.T) {
 func TestPidFile(t *testing.T) {
 	e := engine(t, Options{})
 	must.Succeed(t, os.MkdirAll(e.dir, 0o755))
-	if _, alive := e.pid(); alive {
+	if _, alive := e.process.pid(); alive {
 		t.Error("no file, no engine")
 	}
-	must.Succeed(t, os.WriteFile(e.path("pid"), []byte("1\n"), 0o644)) // process 1 lives, but is not the supervisor
-	if _, alive := e.pid(); alive {
+	must.Succeed(t, os.WriteFile(filepath.Join(e.dir, "pid"), []byte("1\n"), 0o644)) // process 1 lives, but is not the supervisor
+	if _, alive := e.process.pid(); alive {
 		t.Error("a file that nobody locks is a dead engine's")
 	}
 }
@@ -150,8 +142,8 @@ func TestPidFile(t *testing.T) {
 func TestPidFileIsPrivate(t *testing.T) {
 	e := engine(t, Options{})
 	defer syscall.Umask(syscall.Umask(0))
-	must.Succeed(t, os.MkdirAll(e.dir, 0o755), e.launch(exec.Command("true")))
-	if info, err := os.Stat(e.path("pid")); err != nil || info.Mode().Perm() != 0o600 {
+	must.Succeed(t, os.MkdirAll(e.dir, 0o755), launch(exec.Command("true"), e.dir))
+	if info, err := os.Stat(filepath.Join(e.dir, "pid")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 }
@@ -160,16 +152,16 @@ func TestPidFileIsPrivate(t *testing.T) {
 func TestEngineThatEndsAtOnce(t *testing.T) {
 	exited := make(chan error, 1)
 	exited <- nil
-	err := ready(t.Context(), engine(t, Options{}).socket(), exited)
+	err := ready(t.Context(), engine(t, Options{}).process.socket, exited)
 	check.That(t, err != nil && err.Error() == "the engine ended during its start: exit status 0", "got %v", err)
 }
 
 // A directory in the place of the lock is named.
 func TestLockThatIsADirectory(t *testing.T) {
 	e := engine(t, Options{})
-	must.Succeed(t, os.MkdirAll(e.path("lock"), 0o755))
+	must.Succeed(t, os.MkdirAll(filepath.Join(e.dir, "lock"), 0o755))
 	_, err := e.lock(t.Context())
-	wantNoEngine(t, err, e.path("lock")+": is a directory")
+	wantNoEngine(t, err, filepath.Join(e.dir, "lock")+": is a directory")
 }
 
 func TestDownWithoutEngine(t *testing.T) {

@@ -14,20 +14,23 @@ type record struct {
 	Cache  int64  `json:"cache"` // see [Options]
 }
 
-// readRecord returns the last record, or an empty one.
-func (e *Engine) readRecord() record {
+// wanted reports whether the engine has this build and configuration.
+func (r record) wanted() bool { return r.Build == buildKey() && r.Config == configKey() }
+
+// readRecord returns the record in a file, or an empty one.
+func readRecord(file string) record {
 	var rec record
-	if text, err := os.ReadFile(e.path("state.json")); err == nil {
+	if text, err := os.ReadFile(file); err == nil {
 		_ = json.Unmarshal(text, &rec) // an incomplete record matches no wanted engine
 	}
 	return rec
 }
 
-// record saves the parameters for the next start.
-func (e *Engine) record() error {
-	text, err := json.MarshalIndent(record{Build: buildKey(), Config: configKey(), Cache: e.opts.Cache}, "", "  ")
+// writeRecord saves the parameters of the next start, which has this limit of the cache.
+func writeRecord(file string, cache int64) error {
+	text, err := json.MarshalIndent(record{Build: buildKey(), Config: configKey(), Cache: cache}, "", "  ")
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(e.path("state.json"), append(text, '\n'))
+	return atomicfile.Write(file, append(text, '\n'))
 }

@@ -2,6 +2,7 @@ package native
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"builder/test/kit/check"
@@ -9,10 +10,10 @@ import (
 )
 
 func TestRecord(t *testing.T) {
-	e := engine(t, Options{})
-	check.Same(t, "the record", (record{}), e.readRecord())
-	must.Succeed(t, os.MkdirAll(e.dir, 0o755), os.WriteFile(e.path("state.json"), []byte("{"), 0o644))
-	check.Same(t, "half a record is no record", (record{}), e.readRecord())
-	must.Succeed(t, e.record())
-	check.That(t, e.wanted(), "the engine just recorded is not wanted: %+v", e.readRecord())
+	file := filepath.Join(t.TempDir(), "state.json")
+	check.Same(t, "the record", (record{}), readRecord(file))
+	must.Succeed(t, os.WriteFile(file, []byte("{"), 0o644))
+	check.Same(t, "half a record is no record", (record{}), readRecord(file))
+	must.Succeed(t, writeRecord(file, 0))
+	check.That(t, readRecord(file).wanted(), "the engine just recorded is not wanted: %+v", readRecord(file))
 }

@@ -16,15 +16,15 @@ import (
 	"builder/test/kit/must"
 )
 
-// programs are the programs made by the build, below its directory.
-var programs = []string{"bin/dagger", "bin/dialstdio", "bin/engine", "bin/init"}
+// programNames are the programs made by the build, below its directory.
+var programNames = []string{"bin/dagger", "bin/dialstdio", "bin/engine", "bin/init"}
 
 // made returns an engine with its programs in place, as after a build.
 func made(t *testing.T) *Engine {
 	t.Helper()
 	e := engine(t, Options{})
-	must.Succeed(t, e.appear(func(tmp string) (err error) {
-		for _, name := range programs {
+	must.Succeed(t, e.programs.appear(func(tmp string) (err error) {
+		for _, name := range programNames {
 			err = errors.Join(err, os.WriteFile(filepath.Join(tmp, name), []byte("program "+name), 0o755))
 		}
 		return err
@@ -37,7 +37,7 @@ func unpacked(t *testing.T, image string) (e *Engine, said string) {
 	t.Helper()
 	log := func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
 	e = New(t.TempDir(), log, Options{Image: func(context.Context) (string, error) { return image, nil }})
-	must.Succeed(t, e.take(t.Context()))
+	must.Succeed(t, e.programs.take(t.Context(), e.opts.Image))
 	return e, said
 }
 
@@ -46,30 +46,30 @@ func unpacked(t *testing.T, image string) (e *Engine, said string) {
 func TestChangedProgramsAreMadeAgain(t *testing.T) {
 	for name, change := range map[string]func(e *Engine, dir string) error{
 		"a damaged engine": func(e *Engine, dir string) error {
-			return os.WriteFile(e.bin("engine"), []byte("program Engine"), 0o755)
+			return os.WriteFile(e.programs.bin("engine"), []byte("program Engine"), 0o755)
 		},
-		"a truncated client":   func(e *Engine, dir string) error { return os.Truncate(e.bin("dagger"), 3) },
-		"a missing init":       func(e *Engine, dir string) error { return os.Remove(e.bin("init")) },
-		"an engine for others": func(e *Engine, dir string) error { return os.Chmod(e.bin("engine"), 0o777) },
+		"a truncated client":   func(e *Engine, dir string) error { return os.Truncate(e.programs.bin("dagger"), 3) },
+		"a missing init":       func(e *Engine, dir string) error { return os.Remove(e.programs.bin("init")) },
+		"an engine for others": func(e *Engine, dir string) error { return os.Chmod(e.programs.bin("engine"), 0o777) },
 		"a directory": func(e *Engine, dir string) error {
-			return errors.Join(os.Remove(e.bin("init")), os.Mkdir(e.bin("init"), 0o755))
+			return errors.Join(os.Remove(e.programs.bin("init")), os.Mkdir(e.programs.bin("init"), 0o755))
 		},
 		"a link": func(e *Engine, dir string) error {
-			return errors.Join(os.Remove(e.bin("init")), os.Symlink("/bin/true", e.bin("init")))
+			return errors.Join(os.Remove(e.programs.bin("init")), os.Symlink("/bin/true", e.programs.bin("init")))
 		},
 		"no record": func(e *Engine, dir string) error { return os.Remove(owned.Seals(dir)) },
 		"another directory with a record of its own": func(e *Engine, dir string) error {
-			return errors.Join(os.WriteFile(e.bin("engine"), []byte("evil"), 0o755), owned.Seal(dir, filepath.Join(dir, "sums")))
+			return errors.Join(os.WriteFile(e.programs.bin("engine"), []byte("evil"), 0o755), owned.Seal(dir, filepath.Join(dir, "sums")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := unpacked(t, imageOf(t, made(t), buildKey(), nil))
-			must.Succeed(t, change(e, e.programsDir()))
+			must.Succeed(t, change(e, e.programs.dir))
 			var said string
-			e.log = func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
-			must.Succeed(t, e.take(t.Context()))
-			for _, name := range programs {
-				if data, err := os.ReadFile(filepath.Join(e.programsDir(), name)); err != nil || string(data) != "program "+name {
+			e.programs.log = func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
+			must.Succeed(t, e.programs.take(t.Context(), e.opts.Image))
+			for _, name := range programNames {
+				if data, err := os.ReadFile(filepath.Join(e.programs.dir, name)); err != nil || string(data) != "program "+name {
 					t.Errorf("%s: %q, %v", name, data, err)
 				}
 			}
@@ -84,7 +84,7 @@ func imageOf(t *testing.T, e *Engine, build string, change func(map[string]membe
 	t.Helper()
 	members := map[string]member{}
 	for path, name := range imagePrograms {
-		members[path] = member{from: e.bin(name)}
+		members[path] = member{from: e.programs.bin(name)}
 	}
 	if change != nil {
 		change(members)
@@ -97,13 +97,13 @@ func imageOf(t *testing.T, e *Engine, build string, change func(map[string]membe
 // Programs of an image are copied and not built.
 func TestProgramsOfAnImageAreTaken(t *testing.T) {
 	e, said := unpacked(t, imageOf(t, made(t), buildKey(), nil))
-	for _, name := range programs {
-		data, err := os.ReadFile(filepath.Join(e.programsDir(), name))
-		info, _ := os.Stat(filepath.Join(e.programsDir(), name))
+	for _, name := range programNames {
+		data, err := os.ReadFile(filepath.Join(e.programs.dir, name))
+		info, _ := os.Stat(filepath.Join(e.programs.dir, name))
 		check.That(t, err == nil && string(data) == "program "+name && info.Mode().Perm() == 0o755,
 			"%s: %q, %v; it said %q", name, data, err, said)
 	}
-	err := e.build(t.Context(), "/no/go")
+	err := e.programs.build(t.Context(), "/no/go")
 	check.That(t, err == nil, "they are built again: %v", err)
 }
 
@@ -129,8 +129,8 @@ func TestImagesThatAreNotTaken(t *testing.T) {
 				must.Succeed(t, err, os.WriteFile(image, c.cut(whole), 0o644))
 			}
 			e, said := unpacked(t, image)
-			check.That(t, !exists(e.bin("")) && strings.Contains(said, c.said), "taken: %v, it said %q", exists(e.bin("")), said)
-			if left, _ := filepath.Glob(e.path("build-*")); len(left) > 0 {
+			check.That(t, !exists(e.programs.bin("")) && strings.Contains(said, c.said), "taken: %v, it said %q", exists(e.programs.bin("")), said)
+			if left, _ := filepath.Glob(filepath.Join(e.dir, "build-*")); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
 		})
@@ -141,6 +141,6 @@ func TestImagesThatAreNotTaken(t *testing.T) {
 func TestImageThatCannotBeHad(t *testing.T) {
 	wrong := errors.New("wrong digest")
 	e := New(t.TempDir(), t.Logf, Options{Image: func(context.Context) (string, error) { return "", wrong }})
-	err := e.take(t.Context())
+	err := e.programs.take(t.Context(), e.opts.Image)
 	check.That(t, errors.Is(err, wrong) && !exists(e.dir), "%v, left: %v", err, exists(e.dir))
 }
