@@ -110,12 +110,11 @@ func (r *Repository) fail(ctx context.Context, code diag.Code, err error, format
 	if code == diag.Publish {
 		again += "; uploaded files are not sent twice"
 	}
-	return diag.Errorf(code, "%s: %w", doing, plain(err)).WithHint("%s", r.hint(err, again))
+	return diag.Errorf(code, "%s: %w", doing, plain(err)).WithHint("%s", hintFor(err, r.repo.Reference.Registry, again))
 }
 
-// hint returns the remedy of an error, or "".
-func (r *Repository) hint(err error, again string) string {
-	host := r.repo.Reference.Registry
+// hintFor returns the remedy of an error of the registry host, or "".
+func hintFor(err error, host, again string) string {
 	_, network := errors.AsType[*net.OpError](err)
 	response, refused := errors.AsType[*errcode.ErrorResponse](err)
 	switch {

@@ -18,6 +18,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/registry/remote"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
@@ -36,7 +37,7 @@ func Pull(ctx context.Context, name string, s *store.Store) ([]store.Blob, error
 	if err := CheckDigest(at); err != nil {
 		return nil, diag.Errorf(diag.Usage, "pulling image %q: the reference has no digest", name)
 	}
-	err = r.try(ctx, func(ctx context.Context) error { return r.copyImage(ctx, at, blobs{s}) })
+	err = try(ctx, r.policy, func(ctx context.Context) error { return copyImage(ctx, r.repo, at, blobs{s}) })
 	held, all := Held(s, at)
 	switch {
 	case err == nil && all:
@@ -52,15 +53,15 @@ func Pull(ctx context.Context, name string, s *store.Store) ([]store.Blob, error
 
 // copyImage copies the image of a digest, and the index above it if the digest is that of
 // an index. The store verifies every digest.
-func (r *Repository) copyImage(ctx context.Context, at string, to blobs) error {
-	root, err := r.repo.Resolve(ctx, at)
+func copyImage(ctx context.Context, from *remote.Repository, at string, to blobs) error {
+	root, err := from.Resolve(ctx, at)
 	if err != nil {
 		return err
 	}
 	if root.Size > maxManifest {
 		return fmt.Errorf("%w: a manifest of %d bytes, more than %d", errContent, root.Size, maxManifest)
 	}
-	return oras.CopyGraph(ctx, r.repo, to, root, oras.CopyGraphOptions{FindSuccessors: parts})
+	return oras.CopyGraph(ctx, from, to, root, oras.CopyGraphOptions{FindSuccessors: parts})
 }
 
 // Media types of docker, for images that docker pushed.

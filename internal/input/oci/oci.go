@@ -25,6 +25,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/registry"
+	"oras.land/oras-go/v2/registry/remote"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
@@ -52,8 +53,8 @@ func resolve(ctx context.Context, name string, patience time.Duration, o Options
 	limited, cancel := context.WithTimeoutCause(ctx, patience, late)
 	defer cancel()
 	var found ocispec.Descriptor
-	err = repo.try(limited, func(ctx context.Context) (err error) {
-		found, err = repo.image(ctx)
+	err = try(limited, repo.policy, func(ctx context.Context) (err error) {
+		found, err = findImage(ctx, repo.repo)
 		return err
 	})
 	switch {
@@ -74,7 +75,7 @@ func Find(ctx context.Context, name string) error {
 	if err != nil {
 		return diag.Errorf(diag.Usage, "finding image %q: %w", name, err)
 	}
-	_, err = repo.image(ctx)
+	_, err = findImage(ctx, repo.repo)
 	if err == nil {
 		return nil
 	}
@@ -86,10 +87,10 @@ func Find(ctx context.Context, name string) error {
 	return plain(err)
 }
 
-// image returns the linux/amd64 manifest of the reference that the repository was opened
-// with.
-func (r *Repository) image(ctx context.Context) (ocispec.Descriptor, error) {
-	return oras.Resolve(ctx, r.repo, r.repo.Reference.Reference, oras.ResolveOptions{TargetPlatform: &platform})
+// findImage returns the linux/amd64 manifest of the reference that the repository was
+// opened with.
+func findImage(ctx context.Context, repo *remote.Repository) (ocispec.Descriptor, error) {
+	return oras.Resolve(ctx, repo, repo.Reference.Reference, oras.ResolveOptions{TargetPlatform: &platform})
 }
 
 // open returns the repository of a reference, including the tag or digest.

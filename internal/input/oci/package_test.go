@@ -26,7 +26,7 @@ func TestTheBytesOfAManifest(t *testing.T) {
 		time  = `"org.opencontainers.image.created":"1970-01-01T00:00:00Z"`
 	)
 	layers := `,"layers":[{"mediaType":"application/zip","digest":"sha256:` + sum + `","size":7,"annotations":{"org.opencontainers.image.title":"a.whl"}}]`
-	from := (&Repository{}).upload()
+	from := newUpload(nil)
 	must.Succeed(t, from.pack(t.Context(), p))
 	bytes, err := content.FetchAll(t.Context(), from, from.root)
 	want := head + `"` + wheelType + `","config":` + empty + layers + `,"annotations":{"a":"1","b":"2",` + time + `}}`

@@ -15,6 +15,7 @@ import (
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry"
+	"oras.land/oras-go/v2/registry/remote"
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
@@ -63,7 +64,7 @@ func (r *Repository) get(ctx context.Context, reference string) (d ocispec.Descr
 	if err := check(reference); err != nil {
 		return d, nil, err
 	}
-	err = r.try(ctx, func(ctx context.Context) (err error) {
+	err = try(ctx, r.policy, func(ctx context.Context) (err error) {
 		d, data, err = oras.FetchBytes(ctx, r.repo, reference, oras.FetchBytesOptions{MaxBytes: maxManifest})
 		return err
 	})
@@ -86,8 +87,8 @@ func (r *Repository) Referrers(ctx context.Context, of string) (all []Manifest, 
 		return nil, err
 	}
 	var listed []ocispec.Descriptor
-	err = r.try(ctx, func(ctx context.Context) (err error) {
-		listed, err = r.list(ctx, ocispec.Descriptor{Digest: digest.Digest(of)})
+	err = try(ctx, r.policy, func(ctx context.Context) (err error) {
+		listed, err = listReferrers(ctx, r.repo, ocispec.Descriptor{Digest: digest.Digest(of)})
 		return err
 	})
 	for _, d := range listed {
@@ -110,10 +111,10 @@ func (r *Repository) Referrers(ctx context.Context, of string) (all []Manifest, 
 	return all, err
 }
 
-// list returns the referrers of a manifest in the registry's list, each once.
-func (r *Repository) list(ctx context.Context, subject ocispec.Descriptor) (all []ocispec.Descriptor, err error) {
+// listReferrers returns the referrers of a manifest in the registry's list, each once.
+func listReferrers(ctx context.Context, repo *remote.Repository, subject ocispec.Descriptor) (all []ocispec.Descriptor, err error) {
 	seen := map[digest.Digest]bool{}
-	err = r.repo.Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
+	err = repo.Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
 		for _, d := range page {
 			if !seen[d.Digest] {
 				seen[d.Digest], all = true, append(all, d)
@@ -133,13 +134,13 @@ func (r *Repository) list(ctx context.Context, subject ocispec.Descriptor) (all 
 func (r *Repository) Fetch(ctx context.Context, f File, dir string) error {
 	err := f.check()
 	if err == nil {
-		err = r.try(ctx, func(ctx context.Context) error { return r.fetch(ctx, f, dir) })
+		err = try(ctx, r.policy, func(ctx context.Context) error { return fetchFile(ctx, r.repo, f, dir) })
 	}
 	return r.fail(ctx, diag.Fetch, err, "fetching %q from %s", f.Name, r)
 }
 
-func (r *Repository) fetch(ctx context.Context, f File, dir string) error {
-	body, err := r.repo.Blobs().Fetch(ctx, f.descriptor())
+func fetchFile(ctx context.Context, repo *remote.Repository, f File, dir string) error {
+	body, err := repo.Blobs().Fetch(ctx, f.descriptor())
 	if err != nil {
 		return err
 	}

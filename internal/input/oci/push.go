@@ -16,6 +16,7 @@ import (
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/content/memory"
 	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/regular"
@@ -33,15 +34,15 @@ const created = "1970-01-01T00:00:00Z"
 // the manifests and opens the files.
 type upload struct {
 	*memory.Store
-	r         *Repository
+	to        *remote.Repository
 	root      ocispec.Descriptor // the manifest of the package
 	referrers []ocispec.Descriptor
 	files     map[digest.Digest]File
 	doing     string // what is being sent
 }
 
-func (r *Repository) upload() *upload {
-	return &upload{Store: memory.New(), r: r, doing: "the package", files: map[digest.Digest]File{}}
+func newUpload(to *remote.Repository) *upload {
+	return &upload{Store: memory.New(), to: to, doing: "the package", files: map[digest.Digest]File{}}
 }
 
 // pack adds the manifests of a package. The same package gives the same bytes: they hold
@@ -134,9 +135,9 @@ func (c *checked) Read(p []byte) (int, error) {
 //
 // Errors have the class [diag.Publish].
 func (r *Repository) Push(ctx context.Context, p Package) (digest string, err error) {
-	u := r.upload()
+	u := newUpload(r.repo)
 	if err = u.pack(ctx, p); err == nil {
-		err = r.try(ctx, func(ctx context.Context) error {
+		err = try(ctx, r.policy, func(ctx context.Context) error {
 			if err := u.copy(ctx, u.root); err != nil {
 				return err
 			}
@@ -148,19 +149,19 @@ func (r *Repository) Push(ctx context.Context, p Package) (digest string, err er
 
 // Refer adds documents about a package in the repository.
 func (r *Repository) Refer(ctx context.Context, digest string, referrers []Referrer) (err error) {
-	u := r.upload()
+	u := newUpload(r.repo)
 	if u.root, _, err = r.get(ctx, digest); err == nil {
 		err = u.refer(ctx, referrers)
 	}
 	if err == nil {
-		err = r.try(ctx, u.list)
+		err = try(ctx, r.policy, u.list)
 	}
 	return r.fail(ctx, diag.Publish, err, "pushing %s about %s to %s", u.doing, digest, r)
 }
 
 // copy sends a blob, or a manifest after what it names, unless the registry has it.
 func (u *upload) copy(ctx context.Context, d ocispec.Descriptor) error {
-	return oras.CopyGraph(ctx, u, u.r.repo, d, oras.CopyGraphOptions{
+	return oras.CopyGraph(ctx, u, u.to, d, oras.CopyGraphOptions{
 		Concurrency: 1, // for errors that name the file
 		PreCopy: func(_ context.Context, d ocispec.Descriptor) error {
 			u.doing = cmp.Or(d.Annotations[ocispec.AnnotationTitle], "the manifest")
@@ -205,7 +206,7 @@ func (u *upload) attach(ctx context.Context, d ocispec.Descriptor) error {
 	if err != nil {
 		return err
 	}
-	return u.r.repo.Push(ctx, d, manifest)
+	return u.to.Push(ctx, d, manifest)
 }
 
 // unlisted returns the referrers missing in the package's list.
@@ -213,7 +214,7 @@ func (u *upload) unlisted(ctx context.Context) ([]ocispec.Descriptor, error) {
 	if len(u.referrers) == 0 {
 		return nil, nil
 	}
-	listed, err := u.r.list(ctx, u.root)
+	listed, err := listReferrers(ctx, u.to, u.root)
 	if err != nil {
 		return nil, err
 	}
@@ -243,5 +244,5 @@ func (r *Repository) Tag(ctx context.Context, digest, tag string, move bool) (er
 	if err != nil {
 		return err
 	}
-	return r.try(ctx, func(ctx context.Context) error { return r.repo.PushReference(ctx, d, bytes.NewReader(data), tag) })
+	return try(ctx, r.policy, func(ctx context.Context) error { return r.repo.PushReference(ctx, d, bytes.NewReader(data), tag) })
 }

@@ -100,8 +100,8 @@ func parsePlace(text string) (registry.Reference, error) {
 // answers worth another attempt. One more is that of a registry behind: it does not know
 // an upload or a file sent earlier to another registry behind the same name, or reads a
 // file that another publisher is writing.
-func (r *Repository) try(ctx context.Context, f func(context.Context) error) error {
-	_, err := retry.Do(ctx, r.policy, func(ctx context.Context) (struct{}, error) {
+func try(ctx context.Context, policy retry.Policy, f func(context.Context) error) error {
+	_, err := retry.Do(ctx, policy, func(ctx context.Context) (struct{}, error) {
 		err := f(ctx)
 		said, _ := errors.AsType[errcode.Errors](err)
 		if slices.ContainsFunc(said, func(e errcode.Error) bool {
