@@ -39,7 +39,7 @@ const (
 
 // stock makes a box with the source as released by upstream.
 func (c *cell) stock(ctx context.Context) (gate.Box, error) {
-	dir, err := lay(c, "source", c.entry.Source.File)
+	dir, err := lay(c.Engine, "source", c.entry.Source.File)
 	if err != nil {
 		return nil, err
 	}
@@ -132,11 +132,11 @@ func (c *cell) tests(ctx context.Context, file string) (gate.Box, error) {
 		return slices.ContainsFunc(c.entry.Runtime.Wheels, func(w pypi.File) bool { return w.Project == f.Project })
 	}
 	needed := slices.DeleteFunc(slices.Clone(c.entry.TestWheels), brought)
-	wheels, err := stage(c, "tests", needed...)
+	wheels, err := stage(c.images, "tests", needed...)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := stage(c, "source", c.entry.Tests.File)
+	tree, err := stage(c.images, "source", c.entry.Tests.File)
 	if err != nil {
 		return nil, err
 	}
@@ -157,9 +157,9 @@ func (c *cell) tests(ctx context.Context, file string) (gate.Box, error) {
 }
 
 // unfold unpacks the only folder of an archive and sets BUILDER_TREE to its path.
-func (c *cell) unfold(ctx context.Context, ctr *dagger.Container, archive string) (*dagger.Container, error) {
+func (s *session) unfold(ctx context.Context, ctr *dagger.Container, archive string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(archive)
-	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(archive)), noCaps, shell(untar(at, treeDir)))
+	ctr, _, err := s.exec(ctx, ctr.WithMountedFile(at, s.client.Host().File(archive)), noCaps, shell(untar(at, treeDir)))
 	if err != nil {
 		return nil, err
 	}

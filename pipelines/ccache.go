@@ -48,22 +48,22 @@ unset builder_name
 PATH="/tmp/builder-compilers:$PATH"
 `
 
-// usesCcache reports whether the build step of c may use the compiler cache. A second
-// build never does, because it has to verify the first.
-func (c *cell) usesCcache() bool { return c.Ccache != "" && c.turn == firstTime }
+// usesCcache reports whether a build step with this name of its exec may use the compiler
+// cache, whose program may be "". A second build never does, because it has to verify the
+// first.
+func usesCcache(program, turn string) bool { return program != "" && turn == firstTime }
 
-// withCcache runs the build step with the compiler cache, and counts its hits.
-func (c *cell) withCcache(ctx context.Context, ctr *dagger.Container, script string) (*dagger.Container, error) {
-	built, _, err := c.execNamed(ctx, c.mountCcache(ctr), c.turn, noCaps, shell(ccacheScript+script))
+// execCcached runs a script with the compiler cache of its container, and counts the hits.
+func execCcached(ctx context.Context, s *session, ctr *dagger.Container, script string) (built *dagger.Container, counted string, err error) {
+	built, _, err = s.exec(ctx, ctr, noCaps, shell(ccacheScript+script))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	_, said, err := c.execNamed(ctx, built, c.turn, noCaps, []string{ccachePath, "--print-log-stats"})
+	_, said, err := s.exec(ctx, built, noCaps, []string{ccachePath, "--print-log-stats"})
 	if err != nil && diag.CodeOf(err) != diag.Build { // the step may have damaged the log
-		return nil, err
+		return nil, "", err
 	}
-	c.ccache = hits(said)
-	return built, nil
+	return built, hits(said), nil
 }
 
 // hits returns the hits and misses in the statistics of ccache as JSON. The step could
@@ -79,12 +79,12 @@ func hits(stats string) string {
 	return fmt.Sprintf(`{"hits":%d,"misses":%d}`, count["preprocessed_cache_hit"], count["cache_miss"])
 }
 
-// mountCcache adds the entry's compiler cache to the container of its build step.
-func (c *cell) mountCcache(ctr *dagger.Container) *dagger.Container {
+// mountCcache adds the program and the volume of a compiler cache to a container.
+func mountCcache(ctr *dagger.Container, client *dagger.Client, program, volume string) *dagger.Container {
 	ctr = ctr.
-		WithMountedFile(ccachePath, c.client.Host().File(c.Ccache)).
+		WithMountedFile(ccachePath, client.Host().File(program)).
 		WithNewFile(ccacheConfig, ccacheSettings).
-		WithMountedCache(ccacheDir, c.client.CacheVolume(ccacheVolume(c.entry)), dagger.ContainerWithMountedCacheOpts{Owner: guestOwner})
+		WithMountedCache(ccacheDir, client.CacheVolume(volume), dagger.ContainerWithMountedCacheOpts{Owner: guestOwner})
 	return setEnv(ctr, "CCACHE_CONFIGPATH", ccacheConfig)
 }
 

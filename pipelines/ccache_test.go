@@ -39,10 +39,9 @@ func TestCcacheBelongsToOneEntry(t *testing.T) {
 }
 
 func TestASecondBuildTakesNothingFromTheCache(t *testing.T) {
-	engine := &Engine{Ccache: "/ccache"}
-	check.That(t, (&cell{Engine: engine, turn: firstTime}).usesCcache(), "the first build does not use the cache")
-	check.That(t, !(&cell{Engine: engine, turn: "again-1"}).usesCcache(), "the second build uses the cache")
-	check.That(t, !(&cell{Engine: &Engine{}, turn: firstTime}).usesCcache(), "the cache is used where nobody asked for it")
+	check.That(t, usesCcache("/ccache", firstTime), "the first build does not use the cache")
+	check.That(t, !usesCcache("/ccache", "again-1"), "the second build uses the cache")
+	check.That(t, !usesCcache("", firstTime), "the cache is used where nobody asked for it")
 }
 
 // A build must find exactly the compiler names of the image.

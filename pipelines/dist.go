@@ -27,7 +27,7 @@ import (
 // other files are exported unchanged.
 func (c *cell) export(ctx context.Context, container *dagger.Container, dir string) ([]artifact.Artifact, error) {
 	left := container.Directory(distDir)
-	if err := c.measure(ctx, left); err != nil {
+	if err := measure(ctx, c.session, c.image.WithMountedDirectory(distDir, left), c.entry.Image.Python); err != nil {
 		return nil, err
 	}
 	raw, err := os.MkdirTemp(c.Scratch, "dist-*")
@@ -68,11 +68,10 @@ func (c *cell) export(ctx context.Context, container *dagger.Container, dir stri
 }
 
 // measure refuses a build's output with too many, too large or other files than regular
-// ones, before it is written to this host. It looks from a container that the build has
-// not changed.
-func (c *cell) measure(ctx context.Context, left *dagger.Directory) error {
-	ctr := c.image.WithMountedDirectory(distDir, left)
-	_, said, err := c.exec(ctx, ctr, noCaps, []string{c.entry.Image.Python, "-I", "-c", script("dist.py"), distDir})
+// ones, before it is written to this host. It looks with the Python of a container that the
+// build has not changed, but for the output.
+func measure(ctx context.Context, s *session, ctr *dagger.Container, python string) error {
+	_, said, err := s.exec(ctx, ctr, noCaps, []string{python, "-I", "-c", script("dist.py"), distDir})
 	if err != nil {
 		return leftNone(err)
 	}

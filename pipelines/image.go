@@ -26,31 +26,37 @@ import (
 	"builder/internal/plan/lock"
 )
 
+// images makes containers of locked images in a session of an engine.
+type images struct {
+	*Engine
+	*session
+}
+
 // proven returns a container of a locked image after its setup, and verifies the image's
 // facts.
-func (c *cell) proven(ctx context.Context, img lock.Image) (*dagger.Container, error) {
-	ctr, err := c.rootfs(ctx, img)
+func (m images) proven(ctx context.Context, img lock.Image) (*dagger.Container, error) {
+	ctr, err := m.rootfs(ctx, img)
 	if err != nil {
 		return nil, err
 	}
-	if ctr, err = c.withCPython(ctx, ctr, img.CPython); err != nil {
+	if ctr, err = m.withCPython(ctx, ctr, img.CPython); err != nil {
 		return nil, err
 	}
 	ctr = withEnv(ctr, img.Env)
 	if img.Setup != "" {
-		if ctr, _, err = c.exec(ctx, ctr, installCaps, shell(img.Setup)); err != nil {
+		if ctr, _, err = m.exec(ctx, ctr, installCaps, shell(img.Setup)); err != nil {
 			return nil, err
 		}
 	}
-	return ctr, c.probe(ctx, ctr, img)
+	return ctr, probe(ctx, m.session, ctr, img)
 }
 
 // rootfs pulls an image from a registry by digest, or installs the locked Debian
 // packages on top of the bootstrap set.
-func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, error) {
-	ctr := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
+func (m images) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, error) {
+	ctr := m.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
 	if img.Pin.Registry != "" {
-		pulled, err := c.pulled(ctx, ctr, img.Pin)
+		pulled, err := m.pulled(ctx, ctr, img.Pin)
 		if err != nil {
 			return nil, err
 		}
@@ -58,18 +64,18 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 		// and the catalogue define the environment of a step.
 		return ctr.WithRootfs(pulled.Rootfs()), nil
 	}
-	archive, err := c.bootstrap(ctx, img.Pin)
+	archive, err := m.bootstrap(ctx, img.Pin)
 	if err != nil {
 		return nil, err
 	}
-	debs, err := stage(c, "debs", img.Pin.Packages...)
+	debs, err := stage(m, "debs", img.Pin.Packages...)
 	if err != nil {
 		return nil, err
 	}
-	ctr = ctr.Import(c.client.Host().File(archive))
-	c.tools = ctr.Rootfs()
+	ctr = ctr.Import(m.client.Host().File(archive))
+	m.tools = ctr.Rootfs()
 	ctr = setEnv(ctr, "PATH", img.Env["PATH"]).WithMountedDirectory("/debs", debs)
-	ctr, _, err = c.exec(ctx, ctr, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")))
+	ctr, _, err = m.exec(ctx, ctr, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")))
 	if err != nil {
 		return nil, err
 	}
@@ -77,22 +83,22 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 }
 
 // withCPython lays a CPython into a root file system.
-func (c *cell) withCPython(ctx context.Context, ctr *dagger.Container, python *image.CPython) (*dagger.Container, error) {
+func (m images) withCPython(ctx context.Context, ctr *dagger.Container, python *image.CPython) (*dagger.Container, error) {
 	if python == nil {
 		return ctr, nil
 	}
-	jar, ok := c.Store.Path(python.Blob())
+	jar, ok := m.Store.Path(python.Blob())
 	if !ok {
 		return nil, diag.Errorf(diag.Fetch, "%s is not in the store", python.Filename())
 	}
-	archive, err := c.archive(ctx, "cpython-"+shortDigest(python.SHA256+python.Folder), func(w io.Writer) error {
+	archive, err := m.archive(ctx, "cpython-"+shortDigest(python.SHA256+python.Folder), func(w io.Writer) error {
 		return cpython.Write(w, jar, python.Filename(), python.Folder, image.CPythonDir)
 	})
 	if err != nil {
 		return nil, err
 	}
 	const at = "/cpython.tar"
-	ctr, _, err = c.exec(ctx, c.writable(ctr, image.CPythonDir).WithMountedFile(at, c.client.Host().File(archive)), installCaps, shell("tar -C / -xf "+at+"\n"+
+	ctr, _, err = m.exec(ctx, m.writable(ctr, image.CPythonDir).WithMountedFile(at, m.client.Host().File(archive)), installCaps, shell("tar -C / -xf "+at+"\n"+
 		// Gates cannot write here, so every start would compile the standard library.
 		image.CPythonDir+"/bin/python"+python.Minor()+" -m compileall -q -j 0 --invalidation-mode unchecked-hash -x '/(test|tests|idlelib|lib2to3)/' "+image.CPythonDir+"/lib/python"+python.Minor()))
 	if err != nil {
@@ -154,23 +160,23 @@ func unchanged(a, b os.FileInfo) bool {
 }
 
 // pulled returns a container of a registry image, from the store if it has the image.
-func (c *cell) pulled(ctx context.Context, ctr *dagger.Container, pin lock.ImagePin) (*dagger.Container, error) {
-	if _, held := oci.Held(c.Store, pin.Digest); held {
-		archive, err := c.archive(ctx, "image-"+strings.ReplaceAll(pin.Digest, ":", "-"), func(w io.Writer) error {
-			return oci.Layout(w, c.Store, pin.Digest)
+func (m images) pulled(ctx context.Context, ctr *dagger.Container, pin lock.ImagePin) (*dagger.Container, error) {
+	if _, held := oci.Held(m.Store, pin.Digest); held {
+		archive, err := m.archive(ctx, "image-"+strings.ReplaceAll(pin.Digest, ":", "-"), func(w io.Writer) error {
+			return oci.Layout(w, m.Store, pin.Digest)
 		})
 		if err != nil {
 			return nil, err
 		}
-		return ctr.Import(c.client.Host().File(archive)).Sync(ctx)
+		return ctr.Import(m.client.Host().File(archive)).Sync(ctx)
 	}
-	image := c.Registries.Reference(pin.Registry + "@" + pin.Digest)
+	image := m.Registries.Reference(pin.Registry + "@" + pin.Digest)
 	ctr, err := ctr.From(image).Sync(ctx)
 	if err != nil {
 		return nil, diag.Errorf(diag.Fetch, "pulling %s: %w", image, err).
 			WithHint("the engine must reach the image's registry, or its mirror in BUILDER_MIRROR_REGISTRY; nothing was built")
 	}
-	_ = atomicfile.Write(Pulled(c.Scratch, pin.Digest), nil) // if it fails, a later run asks the registry first
+	_ = atomicfile.Write(Pulled(m.Scratch, pin.Digest), nil) // if it fails, a later run asks the registry first
 	return ctr, nil
 }
 
@@ -181,14 +187,14 @@ func Pulled(scratch, digest string) string {
 }
 
 // bootstrap returns the path of the first layer of a Debian root file system.
-func (c *cell) bootstrap(ctx context.Context, pin lock.ImagePin) (string, error) {
+func (e *Engine) bootstrap(ctx context.Context, pin lock.ImagePin) (string, error) {
 	var debs []deb.Deb
 	var list strings.Builder
 	for _, p := range pin.Packages {
 		if !p.Bootstrap {
 			continue
 		}
-		file, ok := c.Store.Path(p.Blob())
+		file, ok := e.Store.Path(p.Blob())
 		if !ok {
 			return "", diag.Errorf(diag.Fetch, "package %s is not in the store", p.Name)
 		}
@@ -196,19 +202,19 @@ func (c *cell) bootstrap(ctx context.Context, pin lock.ImagePin) (string, error)
 		fmt.Fprintln(&list, p.SHA256)
 	}
 	fmt.Fprintln(&list, firstID)
-	return c.archive(ctx, "bootstrap-"+shortDigest(list.String()), func(w io.Writer) error {
-		return deb.Bootstrap(w, c.Scratch, debs, firstID)
+	return e.archive(ctx, "bootstrap-"+shortDigest(list.String()), func(w io.Writer) error {
+		return deb.Bootstrap(w, e.Scratch, debs, firstID)
 	})
 }
 
 // probe runs the command of every fact and compares the output.
-func (c *cell) probe(ctx context.Context, ctr *dagger.Container, img lock.Image) error {
+func probe(ctx context.Context, s *session, ctr *dagger.Container, img lock.Image) error {
 	names := slices.Sorted(maps.Keys(img.Provides))
 	var sh strings.Builder
 	for _, name := range names {
 		fmt.Fprintf(&sh, "printf '%%s\\t%%s\\n' %s \"$( (%s) 2>/dev/null | tr '\\n\\t' '  ')\"\n", name, img.Provides[name].Probe)
 	}
-	_, out, err := c.exec(ctx, ctr, noCaps, []string{"sh", "-c", sh.String()})
+	_, out, err := s.exec(ctx, ctr, noCaps, []string{"sh", "-c", sh.String()})
 	if err != nil {
 		return err
 	}
@@ -235,16 +241,16 @@ func shortDigest(text string) string { return regular.Sum([]byte(text))[:16] }
 
 // stage puts locked files into a directory for the engine, so that one mount covers all
 // of them.
-func stage[F locked](c *cell, name string, files ...F) (*dagger.Directory, error) {
-	dir, err := lay(c, name, files...)
+func stage[F locked](m images, name string, files ...F) (*dagger.Directory, error) {
+	dir, err := lay(m.Engine, name, files...)
 	if err != nil {
 		return nil, err
 	}
-	return c.client.Host().Directory(dir), nil
+	return m.client.Host().Directory(dir), nil
 }
 
 // lay puts locked files under their names into a directory of this host.
-func lay[F locked](c *cell, name string, files ...F) (string, error) {
+func lay[F locked](e *Engine, name string, files ...F) (string, error) {
 	var blobs []store.Blob
 	var list strings.Builder
 	for _, f := range files {
@@ -252,8 +258,8 @@ func lay[F locked](c *cell, name string, files ...F) (string, error) {
 		blobs = append(blobs, b)
 		fmt.Fprintln(&list, b.Name, b.SHA256)
 	}
-	dir := filepath.Join(c.Scratch, name+"-"+shortDigest(list.String()))
-	if err := c.Store.Stage(dir, blobs); err != nil {
+	dir := filepath.Join(e.Scratch, name+"-"+shortDigest(list.String()))
+	if err := e.Store.Stage(dir, blobs); err != nil {
 		return "", fmt.Errorf("staging %s: %w", name, err)
 	}
 	return dir, nil

@@ -24,8 +24,8 @@ func TestBootstrapOnce(t *testing.T) {
 	for i := range files {
 		wg.Go(func() {
 			<-begin
-			c := &cell{Engine: &Engine{Scratch: scratch}}
-			path, err := c.bootstrap(t.Context(), lock.ImagePin{})
+			e := &Engine{Scratch: scratch}
+			path, err := e.bootstrap(t.Context(), lock.ImagePin{})
 			if err != nil {
 				t.Error(err)
 				return

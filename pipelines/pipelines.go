@@ -94,8 +94,7 @@ var _ run.Engine = (*Engine)(nil)
 
 // cell is the shared state of the steps of one entry.
 type cell struct {
-	*Engine
-	*session
+	images
 	entry  lock.Entry
 	inputs []artifact.Artifact // wheels of other cells
 	events run.Events          // of the steps
@@ -181,7 +180,7 @@ func (e *Engine) Build(ctx context.Context, job run.Job, events run.Events, look
 // log line belongs to one cell. All work in the session uses the returned context.
 func (e *Engine) open(ctx context.Context, job run.Job, events run.Events) (context.Context, *cell, error) {
 	ctx, s, err := e.connect(ctx)
-	c := &cell{Engine: e, session: s, entry: job.Entry, inputs: job.Inputs, events: events, turn: firstTime}
+	c := &cell{images: images{e, s}, entry: job.Entry, inputs: job.Inputs, events: events, turn: firstTime}
 	if job.Again {
 		c.turn = nextTime()
 	}

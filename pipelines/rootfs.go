@@ -40,28 +40,28 @@ func (e *Engine) Rootfs(ctx context.Context, job run.Job, before string, events 
 		return err
 	}
 	limited, end := c.step(ctx, "export")
-	if err := end(c.unpack(limited, container, filepath.Join(job.Dir, "rootfs"))); err != nil {
+	if err := end(unpack(limited, c.session, container, e.Scratch, filepath.Join(job.Dir, "rootfs"))); err != nil {
 		return err
 	}
 	return writeChrootScripts(job)
 }
 
-// unpack writes a container's file system to dir through an archive. The export of a
-// whole root file system as a directory hangs halfway (engine v0.19.10, 5 GB in 100,000
-// files).
-func (c *cell) unpack(ctx context.Context, container *dagger.Container, dir string) error {
+// unpack writes a container's file system to dir through an archive in scratch. The export
+// of a whole root file system as a directory hangs halfway (engine v0.19.10, 5 GB in
+// 100,000 files).
+func unpack(ctx context.Context, s *session, container *dagger.Container, scratch, dir string) error {
 	const inside = "/builder-rootfs.tar"
 	pack := "tar --one-file-system --numeric-owner -C / -c -f " + inside + " --exclude=." + inside + " .\n"
-	done, _, err := c.exec(ctx, container, installCaps, shell(pack))
+	done, _, err := s.exec(ctx, container, installCaps, shell(pack))
 	if err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp(c.Scratch, "rootfs-*") // processes in two containers can have the same ID
+	made, err := os.MkdirTemp(scratch, "rootfs-*") // processes in two containers can have the same ID
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(scratch)
-	archive := filepath.Join(scratch, "rootfs.tar")
+	defer os.RemoveAll(made)
+	archive := filepath.Join(made, "rootfs.tar")
 	if _, err := done.File(inside).Export(ctx, archive); err != nil {
 		return err
 	}

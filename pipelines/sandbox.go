@@ -100,18 +100,18 @@ func nextTime() string { return fmt.Sprintf("again-%d", time.Now().UnixNano()) }
 
 // exec runs one command of a step as a guest and returns the new container and the
 // output. Cached output goes to the step's log too.
-func (c *cell) exec(ctx context.Context, ctr *dagger.Container, caps string, args []string) (*dagger.Container, string, error) {
-	return c.execNamed(ctx, ctr, firstTime, caps, args)
+func (s *session) exec(ctx context.Context, ctr *dagger.Container, caps string, args []string) (*dagger.Container, string, error) {
+	return s.execNamed(ctx, ctr, firstTime, caps, args)
 }
 
 // execNamed is exec with a name; see [session.guest].
-func (c *cell) execNamed(ctx context.Context, ctr *dagger.Container, name, caps string, args []string) (*dagger.Container, string, error) {
+func (s *session) execNamed(ctx context.Context, ctr *dagger.Container, name, caps string, args []string) (*dagger.Container, string, error) {
 	start := time.Now()
 	// Sync comes first. If only the output of an exec was requested, a later request
 	// for its files runs it again.
-	done, err := c.guest(ctr, name, caps, args, dagger.ContainerWithExecOpts{}).Sync(ctx)
+	done, err := s.guest(ctr, name, caps, args, dagger.ContainerWithExecOpts{}).Sync(ctx)
 	if err != nil {
-		return nil, "", c.failure(err)
+		return nil, "", s.failure(err)
 	}
 	printed, whole, err := outputOf(ctx, done)
 	if err != nil {
@@ -119,12 +119,12 @@ func (c *cell) execNamed(ctx context.Context, ctr *dagger.Container, name, caps 
 	}
 	if !whole {
 		time.Sleep(lag) // the progress has shown it, but for its last lines
-		c.stream.ran(false, "")
-		c.stream.note("builder: the step printed more than the engine gives back, and the log may lack its end")
+		s.stream.ran(false, "")
+		s.stream.note("builder: the step printed more than the engine gives back, and the log may lack its end")
 		return done, "", nil
 	}
 	ran, output := stamp(printed)
-	c.stream.ran(ran.Before(start), printed)
+	s.stream.ran(ran.Before(start), printed)
 	return done, output, nil
 }
 
@@ -165,13 +165,13 @@ func cutStamp(printed string) (line, output string) {
 }
 
 // failure gives a failed exec the class of a failed build and attaches its output.
-func (c *cell) failure(err error) error {
+func (s *session) failure(err error) error {
 	var failed *dagger.ExecError
 	if !errors.As(err, &failed) {
 		return err
 	}
 	_, output := stamp(failed.Stdout)
-	c.stream.settle(failed.Stdout)
+	s.stream.settle(failed.Stdout)
 	return &diag.Error{
 		Code: diag.Build,
 		Err:  fmt.Errorf("exit %d", failed.ExitCode),

@@ -59,12 +59,11 @@ func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.I
 // withPackages creates the virtual environment with the locked Python packages of an
 // image. It makes the directories dirs too, because they are cheap only here: see
 // [session.writable].
-func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock.Image, dirs ...string) (*dagger.Container, error) {
-	wheels, err := stage(c, "wheels", img.Wheels...)
+func (m images) withPackages(ctx context.Context, ctr *dagger.Container, img lock.Image, dirs ...string) (*dagger.Container, error) {
+	wheels, err := stage(m, "wheels", img.Wheels...)
 	if err != nil {
 		return nil, err
 	}
-	uv := c.client.Host().File(c.UV)
 	venv, site := venvOf(img), ""
 	making := script("wheels.sh")
 	if img.Site {
@@ -72,10 +71,10 @@ func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock
 		making += addImageSite
 	}
 	args := append(shell(strings.ReplaceAll(making, venvDir, venv)), "wheels", img.Python, "/wheels", site)
-	ctr = c.writable(ctr, append(dirs, venv)...).
-		WithMountedFile(uvPath, uv).
+	ctr = m.writable(ctr, append(dirs, venv)...).
+		WithMountedFile(uvPath, m.client.Host().File(m.UV)).
 		WithMountedDirectory("/wheels", wheels)
-	ctr, _, err = c.exec(ctx, ctr, installCaps, args)
+	ctr, _, err = m.exec(ctx, ctr, installCaps, args)
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +100,9 @@ func venvOf(img lock.Image) string {
 }
 
 // install installs a wheel into the virtual environment of a container with uv.
-func (c *cell) install(ctx context.Context, ctr *dagger.Container, venv, wheel string) (*dagger.Container, error) {
+func (s *session) install(ctx context.Context, ctr *dagger.Container, venv, wheel string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(wheel)
-	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(wheel)), installCaps, shell(installScript(venv, "'"+at+"'")))
+	ctr, _, err := s.exec(ctx, ctr.WithMountedFile(at, s.client.Host().File(wheel)), installCaps, shell(installScript(venv, "'"+at+"'")))
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +118,7 @@ func installScript(venv, wheels string) string {
 // and adds the program to repack it. Of any other archive it unpacks the content of the
 // only folder.
 func sourceStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	src, err := stage(c, "source", c.entry.Source.File)
+	src, err := stage(c.images, "source", c.entry.Source.File)
 	if err != nil {
 		return nil, err
 	}
@@ -191,13 +190,15 @@ func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 }
 
 // buildStep runs the recipe's script without network and capabilities.
-func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	ctr, script := withEnv(ctr, buildEnv(c.entry)), c.entry.Script
-	if c.usesCcache() {
-		return c.withCcache(ctx, ctr, script)
+func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (built *dagger.Container, err error) {
+	ctr = withEnv(ctr, buildEnv(c.entry))
+	if usesCcache(c.Ccache, c.turn) {
+		ctr = mountCcache(ctr, c.client, c.Ccache, ccacheVolume(c.entry))
+		built, c.ccache, err = execCcached(ctx, c.session, ctr, c.entry.Script)
+	} else {
+		built, _, err = c.execNamed(ctx, ctr, c.turn, noCaps, shell(c.entry.Script))
 	}
-	ctr, _, err := c.execNamed(ctx, ctr, c.turn, noCaps, shell(script))
-	return ctr, err
+	return built, err
 }
 
 // buildEnv returns the complete environment of the build step: variables of the recipe
