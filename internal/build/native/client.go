@@ -106,11 +106,10 @@ func (e *Engine) copyClient(ctx context.Context, d daemon.Daemon, image string) 
 	})
 }
 
-// leashed returns the path of a script in a directory that starts the client program and
-// ends it when the process that started it is gone. The plain client then ends its session,
-// which frees the session's resources in the engine; but if the engine is gone too, it tries
-// to connect for minutes (v0.19.10). test/e2e has this case: the client and the engine are
-// killed together.
+// leashed returns the path of a script that starts the client program and ends it when the
+// process that started it is gone. The plain client then ends its session, which frees the
+// session's resources in the engine; but if the engine is gone too, it tries to connect for
+// minutes (v0.19.10). test/e2e has this case: the client and the engine are killed together.
 func leashed(dir, program string) (string, error) {
 	script := strings.ReplaceAll(leash, "CLIENT", "'"+program+"'")
 	path := filepath.Join(dir, "client")

@@ -26,23 +26,19 @@ func hostDirs() []string { return host.ProgramDirs(os.Getenv("PATH")) }
 // find returns the path of a program of this host.
 func find(name string) (string, bool) { return host.This().Program(name, hostDirs()) }
 
-// findTools returns the paths of [Needs] by name. If it may, it installs missing packages
-// and writes the output of that to logFile.
+// findTools returns the paths of [Needs] by name. It installs missing packages if it may.
 func findTools(ctx context.Context, mayInstall bool, logFile string, log func(format string, args ...any)) (map[string]string, error) {
 	found, missing := host.This().Find(Needs)
-	if len(missing) == 0 {
-		return found, nil
+	aptGet, debian := find("apt-get")
+	if len(missing) > 0 && mayInstall && debian {
+		log("installing host packages with apt-get: %s", strings.Join(missing, " "))
+		if err := install(ctx, aptGet, missing, logFile); err != nil {
+			return nil, err
+		}
+		found, missing = host.This().Find(Needs)
 	}
-	aptGet, ok := find("apt-get")
-	if !mayInstall || !ok {
-		return nil, lacking(missing, ok)
-	}
-	log("installing host packages with apt-get: %s", strings.Join(missing, " "))
-	if err := install(ctx, aptGet, missing, logFile); err != nil {
-		return nil, err
-	}
-	if found, missing = host.This().Find(Needs); len(missing) > 0 {
-		return nil, lacking(missing, ok)
+	if len(missing) > 0 {
+		return nil, lacking(missing, debian)
 	}
 	return found, nil
 }
@@ -73,8 +69,7 @@ func install(ctx context.Context, aptGet string, packages []string, logFile stri
 			err = run(get...)
 		}
 	}
-	var failed *diag.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*diag.Error](err); ok {
 		return failed.WithHint("install them by hand: apt-get install --no-install-recommends %s", strings.Join(packages, " "))
 	}
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// makeMask creates the mask: the directories the engine sees instead of the host's. init
-// and runc are paths of programs. It removes leftovers of a dead engine in the mask:
-// sockets and temporary files.
-func makeMask(mask, init, runc string) error {
-	err := os.RemoveAll(mask)
-	for _, dir := range []string{"etc/dagger", "run/dagger/bin", "run/dagger/sbin", "run/dagger/content", "run/dagger/tmp"} {
-		err = errors.Join(err, os.MkdirAll(filepath.Join(mask, dir), 0o755))
+// makeMask creates HOME/engine/mask: the directories the engine sees instead of the host's. It
+// removes leftovers of a dead engine in them: sockets and temporary files.
+func makeMask(dir, init, runc string) error {
+	mask := filepath.Join(dir, "mask")
+	err := errors.Join(os.RemoveAll(mask), os.RemoveAll(filepath.Join(dir, "state", "net")))
+	for _, sub := range []string{"etc/dagger", "run/dagger/bin", "run/dagger/sbin", "run/dagger/content", "run/dagger/tmp"} {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(mask, sub), 0o755))
 	}
 	for name, text := range ownFiles {
 		err = errors.Join(err, os.WriteFile(filepath.Join(mask, name), []byte(text), 0o755))

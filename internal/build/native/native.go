@@ -168,9 +168,6 @@ func (e *Engine) providePrograms(ctx context.Context) (tools map[string]string, 
 	return tools, e.programs.build(ctx, goTool)
 }
 
-// hungTimeout is the time a hanging engine gets to stop.
-const hungTimeout = 10 * time.Second
-
 // Restart stops an engine that does not answer, and starts it. Builds of other processes
 // on the engine end and start again there.
 func (e *Engine) Restart(ctx context.Context, why error) error {

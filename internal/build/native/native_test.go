@@ -105,10 +105,13 @@ esac
 }
 
 func TestMakeMask(t *testing.T) {
-	mask := filepath.Join(t.TempDir(), "mask")
+	dir := t.TempDir()
+	mask, left := filepath.Join(dir, "mask"), filepath.Join(dir, "state", "net", "cni", "left")
+	must.Succeed(t, os.MkdirAll(left, 0o755))
 	for range 2 { // the second time over existing files
-		must.Succeed(t, makeMask(mask, "/build/init", "/usr/sbin/runc"))
+		must.Succeed(t, makeMask(dir, "/build/init", "/usr/sbin/runc"))
 	}
+	check.That(t, !exists(left), "names of dead networks are left")
 	for name, want := range map[string]string{"runc": "/usr/sbin/runc", "dagger-init": "/build/init"} {
 		if got, err := os.Readlink(filepath.Join(mask, "run/dagger/bin", name)); err != nil || got != want {
 			t.Errorf("%s: got %q, %v", name, got, err)

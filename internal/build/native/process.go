@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,12 +15,14 @@ import (
 	"syscall"
 	"time"
 
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 )
 
 const (
 	startTimeout = 90 * time.Second
-	stopTimeout  = 5 * time.Minute // as in upstream: the engine may have to sync disks
+	stopTimeout  = 5 * time.Minute  // as in upstream: the engine may have to sync disks
+	hungTimeout  = 10 * time.Second // to stop an engine that does not answer
 )
 
 //go:embed engine.sh
@@ -82,8 +85,7 @@ func (p process) retire(ctx context.Context) error {
 func (p process) start(ctx context.Context, own programs, tools map[string]string) error {
 	p.log("starting the engine %s", Version)
 	err := errors.Join(
-		writeRecord(filepath.Join(p.dir, "state.json"), p.cache),
-		makeMask(filepath.Join(p.dir, "mask"), own.bin("init"), tools["runc"]), os.RemoveAll(filepath.Join(p.dir, "state", "net")),
+		writeRecord(filepath.Join(p.dir, "state.json"), p.cache), makeMask(p.dir, own.bin("init"), tools["runc"]),
 		os.MkdirAll(sockets, 0o700), os.Chmod(sockets, 0o700),
 	)
 	if err != nil {
@@ -181,6 +183,34 @@ func (p process) terminate(ctx context.Context, timeout time.Duration) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// A record is the set of parameters an engine was started with.
+type record struct {
+	Build  string `json:"build"`
+	Config string `json:"config"`
+	Cache  int64  `json:"cache"` // see [Options]
+}
+
+// wanted reports whether the engine has this build and configuration.
+func (r record) wanted() bool { return r.Build == buildKey() && r.Config == configKey() }
+
+// readRecord returns the record in a file, or an empty one.
+func readRecord(file string) record {
+	var rec record
+	if text, err := os.ReadFile(file); err == nil {
+		_ = json.Unmarshal(text, &rec) // an incomplete record matches no wanted engine
+	}
+	return rec
+}
+
+// writeRecord saves the parameters of the next start, which has this limit of the cache.
+func writeRecord(file string, cache int64) error {
+	text, err := json.MarshalIndent(record{Build: buildKey(), Config: configKey(), Cache: cache}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(file, append(text, '\n'))
 }
 
 func flock(f *os.File, how int) error { return syscall.Flock(int(f.Fd()), how) }

@@ -2,14 +2,46 @@ package native
 
 import (
 	"context"
+	_ "embed"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"builder/internal/base/diag"
 	"builder/internal/base/owned"
 )
+
+// The engine's module, ./engine, as text. A go.mod makes its directory a separate
+// module, and files of another module cannot be embedded. A test keeps the two equal.
+//
+//go:generate go test -run TestModule -update .
+//go:embed module.txtar
+var module []byte
+
+const upstream = "github.com/dagger/dagger/"
+
+// buildFlags are the options of go build, except for the output, and the packages of the
+// programs. The linker drops DWARF (-w), so the compiler need not make any.
+var buildFlags = []string{
+	"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
+	"-ldflags=-s -w -X " + upstream + "engine.Version=" + Version + " -X " + upstream + "engine.Tag=" + Version,
+	upstream + "cmd/engine", upstream + "cmd/dagger", upstream + "cmd/init", upstream + "cmd/dialstdio",
+}
+
+// buildEnv overrides the user's environment in the build.
+var buildEnv = []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=linux", "GOARCH=" + runtime.GOARCH}
+
+// buildKey identifies the programs by a hash of all their inputs.
+func buildKey() string {
+	return hash(append(slices.Concat(buildFlags, buildEnv), string(module))...)[:12]
+}
 
 // programs are the engine's programs of this version in a home, made or not. Whoever makes
 // them holds the lock.
@@ -21,25 +53,22 @@ type programs struct {
 // bin returns the path of a program. An empty name gives their directory.
 func (p programs) bin(name string) string { return filepath.Join(p.dir, "bin", name) }
 
-// intact reports whether the programs are as they were made. It removes others, so that
-// they are made again.
-func (p programs) intact() (bool, error) {
-	if !exists(p.dir) {
-		return false, nil
-	}
-	if err := owned.Intact(p.dir); err != nil {
-		p.log("making the programs of the engine again: %v", err)
-		return false, os.RemoveAll(p.dir)
-	}
-	return true, nil
-}
-
 // take copies the programs of [Options.Image], which saves minutes of building. If it
 // rejects programs it logs the reason, and they are built. An image that cannot be had is
-// an error.
+// an error. Programs that are not as they were made are removed first.
 func (p programs) take(ctx context.Context, image func(context.Context) (path string, err error)) error {
-	if have, err := p.intact(); have || err != nil || image == nil {
-		return err
+	if exists(p.dir) {
+		changed := owned.Intact(p.dir)
+		if changed == nil {
+			return nil
+		}
+		p.log("making the programs of the engine again: %v", changed)
+		if err := os.RemoveAll(p.dir); err != nil {
+			return err
+		}
+	}
+	if image == nil {
+		return nil
 	}
 	path, err := image(ctx)
 	if err != nil {
@@ -89,6 +118,28 @@ func (p programs) appear(fill func(tmp string) error) error {
 		}
 		return fill(tmp)
 	})
+}
+
+// compile writes the engine's module to dir/src and builds its programs into dir/bin. It
+// writes the compiler's output to logFile.
+func compile(ctx context.Context, goTool, dir, logFile string) error {
+	if err := txtar.Write(txtar.Parse(module), filepath.Join(dir, "src")); err != nil {
+		return fmt.Errorf("writing the engine's module: %w", err)
+	}
+	out := filepath.Join(dir, "bin") + string(filepath.Separator) // the separator makes it a directory for go build
+	cmd := exec.CommandContext(ctx, goTool, slices.Concat([]string{"build", "-o", out}, buildFlags)...)
+	cmd.Dir = filepath.Join(dir, "src")
+	// GOGC has no effect on the programs, so it is no part of buildKey. The compiler collects
+	// garbage less often than by default: that saves a quarter of the time and needs a third
+	// more memory (156 s and 1.48 GB, 119 s and 1.91 GB on two processors).
+	cmd.Env = slices.Concat([]string{"GOGC=400"}, os.Environ(), buildEnv)
+	cmd.SysProcAttr = interrupted()
+	runtime.LockOSThread() // the signal comes when the thread that started the process ends
+	defer runtime.UnlockOSThread()
+	if err := runLogged(ctx, cmd, logFile); err != nil {
+		return fmt.Errorf("building the engine %s: %w", Version, err)
+	}
+	return nil
 }
 
 // prune removes programs of other versions and unfinished builds. They are unused: the
