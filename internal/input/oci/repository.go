@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -54,18 +55,12 @@ func OpenRepository(text string, o Options) (*Repository, error) {
 // connect returns a repository. Its client sends credentials only to the registry: oras
 // follows neither links nor upload locations to another host.
 func connect(where registry.Reference, o Options) (*Repository, error) {
-	if o.retry == (retry.Policy{}) {
-		o.retry = retry.Default
-	}
-	if o.silence == 0 {
-		o.silence = silence
-	}
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "reading docker's configuration: %w", err)
 	}
-	client := web.Client(web.Options{Plain: o.Insecure, Silence: o.silence})
-	return &Repository{policy: o.retry, repo: &remote.Repository{
+	client := web.Client(web.Options{Plain: o.Insecure, Silence: cmp.Or(o.silence, silence)})
+	return &Repository{policy: cmp.Or(o.retry, retry.Default), repo: &remote.Repository{
 		Client:    &auth.Client{Client: client, Cache: auth.NewCache(), Credential: credentials.Credential(store)},
 		Reference: where,
 		PlainHTTP: o.Insecure || web.Loopback(where.Host()),
