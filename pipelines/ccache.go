@@ -48,9 +48,8 @@ unset builder_name
 PATH="/tmp/builder-compilers:$PATH"
 `
 
-// usesCcache reports whether a build step with this name of its exec may use the compiler
-// cache, whose program may be "". A second build never does, because it has to verify the
-// first.
+// usesCcache reports whether a build step may use a compiler cache; program is "" for none.
+// A second build never does, because it has to verify the first.
 func usesCcache(program, turn string) bool { return program != "" && turn == firstTime }
 
 // execCcached runs a script with the compiler cache of its container, and counts the hits.

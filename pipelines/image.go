@@ -39,8 +39,10 @@ func (m images) proven(ctx context.Context, img lock.Image) (*dagger.Container, 
 	if err != nil {
 		return nil, err
 	}
-	if ctr, err = m.withCPython(ctx, ctr, img.CPython); err != nil {
-		return nil, err
+	if img.CPython != nil {
+		if ctr, err = m.withCPython(ctx, ctr, img.CPython); err != nil {
+			return nil, err
+		}
 	}
 	ctr = withEnv(ctr, img.Env)
 	if img.Setup != "" {
@@ -84,9 +86,6 @@ func (m images) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, 
 
 // withCPython lays a CPython into a root file system.
 func (m images) withCPython(ctx context.Context, ctr *dagger.Container, python *image.CPython) (*dagger.Container, error) {
-	if python == nil {
-		return ctr, nil
-	}
 	jar, ok := m.Store.Path(python.Blob())
 	if !ok {
 		return nil, diag.Errorf(diag.Fetch, "%s is not in the store", python.Filename())

@@ -144,8 +144,13 @@ func (e *Engine) Build(ctx context.Context, job run.Job, events run.Events, look
 		return err
 	}
 	defer c.close(ctx)
-	made, err := c.make(ctx, job.Dir)
+	container, err := c.walk(ctx, Steps())
 	if err != nil {
+		return err
+	}
+	limited, end := c.step(ctx, "export")
+	made, err := c.export(limited, container, job.Dir)
+	if err = end(err); err != nil {
 		return err
 	}
 	source, _ := e.Store.Path(c.entry.Source.Blob())
@@ -153,7 +158,7 @@ func (e *Engine) Build(ctx context.Context, job run.Job, events run.Events, look
 	if job.Again {
 		return look(ctx, built)
 	}
-	limited, end := c.step(ctx, "box")
+	limited, end = c.step(ctx, "box")
 	wait(limited)
 	built.Box, err = c.box(limited, made[0].Path)
 	if err = end(err); err != nil {
@@ -185,17 +190,6 @@ func (e *Engine) open(ctx context.Context, job run.Job, events run.Events) (cont
 		c.turn = nextTime()
 	}
 	return ctx, c, err
-}
-
-// make runs all steps and exports their output into dir.
-func (c *cell) make(ctx context.Context, dir string) ([]artifact.Artifact, error) {
-	container, err := c.walk(ctx, Steps())
-	if err != nil {
-		return nil, err
-	}
-	limited, end := c.step(ctx, "export")
-	made, err := c.export(limited, container, dir)
-	return made, end(err)
 }
 
 // walk runs steps on an empty container.

@@ -166,8 +166,8 @@ func cutStamp(printed string) (line, output string) {
 
 // failure gives a failed exec the class of a failed build and attaches its output.
 func (s *session) failure(err error) error {
-	var failed *dagger.ExecError
-	if !errors.As(err, &failed) {
+	failed, ok := errors.AsType[*dagger.ExecError](err)
+	if !ok {
 		return err
 	}
 	_, output := stamp(failed.Stdout)
