@@ -22,12 +22,13 @@ import (
 // reads every member once.
 func (w *Wheel) Check() []string {
 	return slices.Concat(
-		slices.Clone(w.problems),
-		w.checkDistInfo(),
-		w.checkPlaces(),
-		w.checkMetadata(),
-		w.checkWheelInfo(),
-		w.checkRecord(),
+		w.problems,
+		checkDistInfo(w.infoDirs, w.DistInfo, w.Name),
+		checkOrigin(w.contents, w.DistInfo),
+		checkPlaces(w.contents, w.Files, w.DistInfo),
+		checkMetadata(w.DistInfo+"/METADATA", w.Metadata, w.Name),
+		checkWheelInfo(w.DistInfo+"/WHEEL", w.WheelInfo, w.Name),
+		checkRecord(w.contents, w.Files, w.DistInfo),
 	)
 }
 
@@ -53,51 +54,50 @@ func pathFault(name string) string {
 	return ""
 }
 
+// checkDistInfo compares the name of the .dist-info directory, which installers trust,
+// with the file name.
+func checkDistInfo(dirs []string, distInfo string, of Name) (problems []string) {
+	switch len(dirs) {
+	case 0:
+		return []string{"the wheel has no .dist-info directory"}
+	case 1:
+	default:
+		problems = append(problems, fmt.Sprintf("the wheel has %d .dist-info directories: %s", len(dirs), strings.Join(dirs, ", ")))
+	}
+	name, version, _ := strings.Cut(strings.TrimSuffix(distInfo, ".dist-info"), "-")
+	if distInfo != "" && (!of.hasProject(name) || !of.HasVersion(version)) {
+		problems = append(problems, fmt.Sprintf("%q does not match the file name %s", distInfo, of))
+	}
+	return problems
+}
+
 // ofInstallers lists the files in which installers note whence and for whom they
 // installed a wheel (PEP 376, PEP 610). pip freeze prints the address in the first one in
 // the place of the version, and what it prints is installed elsewhere.
 var ofInstallers = []string{"direct_url.json", "INSTALLER", "REQUESTED"}
 
-// checkDistInfo compares the name of the .dist-info directory, which installers trust,
-// with the file name.
-func (w *Wheel) checkDistInfo() (problems []string) {
-	switch len(w.infoDirs) {
-	case 0:
-		return []string{"the wheel has no .dist-info directory"}
-	case 1:
-	default:
-		problems = append(problems, fmt.Sprintf("the wheel has %d .dist-info directories: %s", len(w.infoDirs), strings.Join(w.infoDirs, ", ")))
-	}
-	if w.DistInfo == "" {
-		return problems
-	}
-	name, version, _ := strings.Cut(strings.TrimSuffix(w.DistInfo, ".dist-info"), "-")
-	if !w.isNamed(name) || !w.Name.HasVersion(version) {
-		problems = append(problems, fmt.Sprintf("%q does not match the file name %s", w.DistInfo, w.Name))
-	}
+// checkOrigin refuses the files that only installers write.
+func checkOrigin(in contents, distInfo string) (problems []string) {
 	for _, name := range ofInstallers {
-		if w.members[w.DistInfo+"/"+name] != nil {
-			problems = append(problems, fmt.Sprintf("the wheel has %q, which only installers write: pip names its content as the origin of the package", w.DistInfo+"/"+name))
+		if in[distInfo+"/"+name] != nil {
+			problems = append(problems, fmt.Sprintf("the wheel has %q, which only installers write: pip names its content as the origin of the package", distInfo+"/"+name))
 		}
 	}
 	return problems
 }
 
-func (w *Wheel) isNamed(name string) bool { return NormalName(name) == NormalName(w.Name.Distribution) }
-
-func (w *Wheel) checkMetadata() (problems []string) {
-	if len(w.Metadata) == 0 {
+func checkMetadata(file string, h Header, of Name) (problems []string) {
+	if len(h) == 0 {
 		return nil // Open recorded the reason
 	}
-	file := w.DistInfo + "/METADATA"
-	problems = append(problems, missing(file, w.Metadata, "Metadata-Version", "Name", "Version")...)
-	if name := w.Metadata.Get("Name"); name != "" && !w.isNamed(name) {
-		problems = append(problems, fmt.Sprintf("%s has Name %q, the file name has %q", file, name, w.Name.Distribution))
+	problems = append(problems, missing(file, h, "Metadata-Version", "Name", "Version")...)
+	if name := h.Get("Name"); name != "" && !of.hasProject(name) {
+		problems = append(problems, fmt.Sprintf("%s has Name %q, the file name has %q", file, name, of.Distribution))
 	}
-	if version := w.Metadata.Get("Version"); version != "" && !w.Name.HasVersion(version) {
-		problems = append(problems, fmt.Sprintf("%s has Version %q, the file name has %q", file, version, w.Name.Version))
+	if version := h.Get("Version"); version != "" && !of.HasVersion(version) {
+		problems = append(problems, fmt.Sprintf("%s has Version %q, the file name has %q", file, version, of.Version))
 	}
-	for _, requirement := range w.Metadata.Values("Requires-Dist") {
+	for _, requirement := range h.Values("Requires-Dist") {
 		if named, _, _ := strings.Cut(requirement, ";"); strings.Contains(named, "@") {
 			problems = append(problems, fmt.Sprintf("%s requires %.200q: installers fetch it from that address, and from no index", file, requirement))
 		}
@@ -115,54 +115,49 @@ func missing(file string, h Header, keys ...string) (problems []string) {
 	return problems
 }
 
-func (w *Wheel) checkWheelInfo() (problems []string) {
-	if len(w.WheelInfo) == 0 {
+func checkWheelInfo(file string, h Header, of Name) (problems []string) {
+	if len(h) == 0 {
 		return nil
 	}
-	file := w.DistInfo + "/WHEEL"
-	problems = append(problems, missing(file, w.WheelInfo, "Wheel-Version")...)
-	if version := w.WheelInfo.Get("Wheel-Version"); version != "" && !strings.HasPrefix(version, "1.") {
+	problems = append(problems, missing(file, h, "Wheel-Version")...)
+	if version := h.Get("Wheel-Version"); version != "" && !strings.HasPrefix(version, "1.") {
 		problems = append(problems, fmt.Sprintf("%s has Wheel-Version %q, and installers support 1.x", file, version))
 	}
-	if build := w.WheelInfo.Get("Build"); build != w.Name.Build {
-		problems = append(problems, fmt.Sprintf("%s has Build %q, the file name has %q", file, build, w.Name.Build))
+	if build := h.Get("Build"); build != of.Build {
+		problems = append(problems, fmt.Sprintf("%s has Build %q, the file name has %q", file, build, of.Build))
 	}
 	var tags []string
-	for _, tag := range w.WheelInfo.Values("Tag") {
+	for _, tag := range h.Values("Tag") {
 		expanded, ok := expandTag(tag)
 		if !ok || len(tags) > maxTags {
 			return append(problems, fmt.Sprintf("%s has Tag %.200q, which is not a tag", file, tag))
 		}
 		tags = append(tags, expanded...)
 	}
-	if tags = sortedSet(tags); !slices.Equal(tags, w.Name.Tags()) {
-		problems = append(problems, fmt.Sprintf("%s has tags %.500q, the file name has %.500q", file, tags, w.Name.Tags()))
+	if tags = sortedSet(tags); !slices.Equal(tags, of.Tags()) {
+		problems = append(problems, fmt.Sprintf("%s has tags %.500q, the file name has %.500q", file, tags, of.Tags()))
 	}
 	return problems
 }
 
 // checkRecord compares RECORD with the members in both directions.
-func (w *Wheel) checkRecord() (problems []string) {
-	if w.DistInfo == "" {
+func checkRecord(in contents, files []File, distInfo string) (problems []string) {
+	if distInfo == "" {
 		return nil
 	}
-	name := w.DistInfo + "/RECORD"
-	data, err := w.ReadFile(name, maxRecord)
+	name := distInfo + "/RECORD"
+	data, err := in.ReadFile(name, maxRecord)
 	if err != nil {
 		return []string{err.Error()}
 	}
 	lines, problems := parseRecord(name, data)
-	for _, f := range w.zip.File {
-		if strings.HasSuffix(f.Name, "/") {
-			continue
-		}
-		line, listed := lines[f.Name]
-		if problem := w.checkMember(f, line, listed); problem != "" {
+	for _, f := range files {
+		if problem := checkMember(in[f.Name], lines, distInfo); problem != "" {
 			problems = append(problems, problem)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(lines)) {
-		if w.members[path] == nil {
+		if in[path] == nil {
 			problems = append(problems, fmt.Sprintf("%s names %.300q, which is not in the wheel", name, path))
 		}
 	}
@@ -170,12 +165,13 @@ func (w *Wheel) checkRecord() (problems []string) {
 }
 
 // checkMember reads a member and compares it with its line of RECORD.
-func (w *Wheel) checkMember(f *zip.File, line recordLine, listed bool) string {
+func checkMember(f *zip.File, lines map[string]recordLine, distInfo string) string {
+	line, listed := lines[f.Name]
 	got, err := measure(io.Discard, f)
 	switch {
 	case err != nil:
 		return err.Error()
-	case unhashed(f.Name, w.DistInfo):
+	case unhashed(f.Name, distInfo):
 		return ""
 	case !listed:
 		return fmt.Sprintf("%q is not in RECORD", f.Name)

@@ -1,6 +1,7 @@
 package wheel
 
 import (
+	"archive/zip"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -36,7 +37,7 @@ const maxEntryPoints = 1 << 20
 func (w *Wheel) Installs() Places {
 	var p Places
 	for _, f := range w.Files {
-		scheme, below := w.place(f.Name)
+		scheme, below := placeOf(f.Name, w.DistInfo)
 		top, rest, deeper := strings.Cut(below, "/")
 		switch scheme {
 		case "":
@@ -52,20 +53,20 @@ func (w *Wheel) Installs() Places {
 			p.Data = append(p.Data, top)
 		}
 	}
-	names, _ := w.entryPoints()
+	names, _ := entryPoints(w.contents, w.DistInfo)
 	return Places{sortedSet(p.Packages), sortedSet(append(p.Programs, names...)), sortedSet(p.Data)}
 }
 
 // dataDir returns the name of the wheel's .data directory (PEP 427). Its subdirectories
 // name install schemes.
-func (w *Wheel) dataDir() string { return strings.TrimSuffix(w.DistInfo, ".dist-info") + ".data" }
+func dataDir(distInfo string) string { return strings.TrimSuffix(distInfo, ".dist-info") + ".data" }
 
-// place returns where a file goes: its path in site-packages with an empty scheme, or
+// placeOf returns where a file goes: its path in site-packages with an empty scheme, or
 // its path below the scheme of a .data directory. purelib and platlib are the same
 // directory on current systems.
-func (w *Wheel) place(name string) (scheme, below string) {
-	rest, ok := strings.CutPrefix(name, w.dataDir()+"/")
-	if !ok || w.DistInfo == "" {
+func placeOf(name, distInfo string) (scheme, below string) {
+	rest, ok := strings.CutPrefix(name, dataDir(distInfo)+"/")
+	if !ok || distInfo == "" {
 		return "", name
 	}
 	scheme, below, _ = strings.Cut(rest, "/")
@@ -78,21 +79,21 @@ func (w *Wheel) place(name string) (scheme, below string) {
 // checkPlaces checks where installers put the files. pip treats every NAME.data as the
 // .data directory of PEP 427, and uv only the wheel's own. If two files go to one
 // place, the later one wins, and installers differ in which is later.
-func (w *Wheel) checkPlaces() (problems []string) {
-	if w.DistInfo == "" {
+func checkPlaces(in contents, files []File, distInfo string) (problems []string) {
+	if distInfo == "" {
 		return nil // checkDistInfo reports it
 	}
 	taken := map[[2]string]string{}
-	for _, f := range w.Files {
+	for _, f := range files {
 		top, _, ok := strings.Cut(f.Name, "/")
-		if ok && strings.HasSuffix(top, ".data") && top != w.dataDir() {
-			problems = append(problems, fmt.Sprintf("%q is in another .data directory than %q: pip installs its files elsewhere, and uv does not", f.Name, w.dataDir()))
+		if ok && strings.HasSuffix(top, ".data") && top != dataDir(distInfo) {
+			problems = append(problems, fmt.Sprintf("%q is in another .data directory than %q: pip installs its files elsewhere, and uv does not", f.Name, dataDir(distInfo)))
 			continue
 		}
-		if strings.HasSuffix(f.Name, ".pyc") && w.unchecked(f.Name) {
+		if strings.HasSuffix(f.Name, ".pyc") && unchecked(in[f.Name]) {
 			problems = append(problems, fmt.Sprintf("%q forbids Python to compare it with its source: pip overwrites it, and uv keeps it", f.Name))
 		}
-		scheme, below := w.place(f.Name)
+		scheme, below := placeOf(f.Name, distInfo)
 		if !slices.Contains([]string{"", "scripts", "headers", "data"}, scheme) || below == "" {
 			problems = append(problems, fmt.Sprintf("%q is in a directory of .data unknown to installers", f.Name))
 		}
@@ -102,7 +103,7 @@ func (w *Wheel) checkPlaces() (problems []string) {
 		}
 		taken[at] = f.Name
 	}
-	names, err := w.entryPoints()
+	names, err := entryPoints(in, distInfo)
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
@@ -116,12 +117,12 @@ func (w *Wheel) checkPlaces() (problems []string) {
 }
 
 // entryPoints lists the programs installers create from entry_points.txt.
-func (w *Wheel) entryPoints() (names []string, err error) {
-	file := w.DistInfo + "/entry_points.txt"
-	if w.members[file] == nil {
+func entryPoints(in contents, distInfo string) (names []string, err error) {
+	file := distInfo + "/entry_points.txt"
+	if in[file] == nil {
 		return nil, nil
 	}
-	data, err := w.ReadFile(file, maxEntryPoints)
+	data, err := in.ReadFile(file, maxEntryPoints)
 	if err != nil {
 		return nil, err
 	}
@@ -151,8 +152,8 @@ func (w *Wheel) entryPoints() (names []string, err error) {
 // unchecked reports whether Python runs a bytecode file without a comparison with its
 // source (PEP 552). For other files the interpreter compares a hash of the source, or
 // its time and size. The time is that of the installation.
-func (w *Wheel) unchecked(name string) bool {
-	r, err := w.members[name].Open()
+func unchecked(f *zip.File) bool {
+	r, err := f.Open()
 	if err != nil {
 		return true // installers may handle it in any way
 	}

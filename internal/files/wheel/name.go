@@ -58,6 +58,9 @@ func IsLibrary(member string) bool {
 	return strings.HasSuffix(base, ".so") || strings.Contains(base, ".so.")
 }
 
+// hasProject reports whether the wheel is named after a project.
+func (n Name) hasProject(name string) bool { return NormalName(name) == NormalName(n.Distribution) }
+
 // Tags returns the compatibility tags of the name, sorted and expanded:
 // py2.py3-none-any gives two.
 func (n Name) Tags() []string {

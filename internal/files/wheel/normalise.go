@@ -40,18 +40,16 @@ type Options struct {
 // names with .dist-info last, a new RECORD at the very end, one time, and modes 0644 or
 // 0755. It leaves out directory entries and signatures of the old RECORD. The bytes
 // also depend on the deflate implementation of the Go release that built the tool.
-func Normalise(dst io.Writer, w *Wheel, opts Options) error {
+func Normalise(dst io.Writer, w *Wheel, opts Options) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("normalising %s: %w", w.Name, err)
+		}
+	}()
 	if w.DistInfo == "" || len(w.infoDirs) != 1 {
-		return fmt.Errorf("normalising %s: it has %d .dist-info directories, want 1", w.Name, len(w.infoDirs))
+		return fmt.Errorf("it has %d .dist-info directories, want 1", len(w.infoDirs))
 	}
-	if err := w.normalise(dst, opts); err != nil {
-		return fmt.Errorf("normalising %s: %w", w.Name, err)
-	}
-	return nil
-}
-
-func (w *Wheel) normalise(dst io.Writer, opts Options) error {
-	names, err := w.selection(opts)
+	files, err := selection(w.Files, w.DistInfo, opts.Replace)
 	if err != nil {
 		return err
 	}
@@ -61,8 +59,12 @@ func (w *Wheel) normalise(dst io.Writer, opts Options) error {
 	}
 	defer out.spool.Close()
 	var lines []recordLine
-	for _, name := range names {
-		line, err := w.writeMember(out, name, opts.Replace)
+	for _, f := range files {
+		fill := func(dst io.Writer) error { return w.Copy(dst, f.Name) }
+		if data, replaced := opts.Replace[f.Name]; replaced {
+			fill = copied(data)
+		}
+		line, err := out.write(f.Name, f.Mode, fill)
 		if err != nil {
 			return err
 		}
@@ -75,52 +77,38 @@ func (w *Wheel) normalise(dst io.Writer, opts Options) error {
 	return out.zip.Close()
 }
 
-// selection returns the names to write, in order, without RECORD.
-func (w *Wheel) selection(opts Options) ([]string, error) {
+// selection returns the files to write, in order, without RECORD. A file of replace that
+// the wheel has keeps its mode.
+func selection(files []File, distInfo string, replace map[string][]byte) ([]File, error) {
 	var problems []string
-	names := map[string]bool{}
-	for _, f := range w.Files {
-		names[f.Name] = true
+	chosen := map[string]File{}
+	for _, f := range files {
+		chosen[f.Name] = f
 	}
-	for name := range opts.Replace {
+	for name := range replace {
 		if problem := pathFault(name); problem != "" || strings.HasSuffix(name, "/") {
 			problems = append(problems, fmt.Sprintf("the new file %q %s", name, cmp.Or(problem, "is a directory")))
 		}
-		if unhashed(name, w.DistInfo) {
+		if unhashed(name, distInfo) {
 			problems = append(problems, fmt.Sprintf("the new file %q would be overwritten: RECORD is generated from the written files", name))
 		}
-		names[name] = true
+		chosen[name] = File{Name: name, Mode: chosen[name].Mode}
 	}
 	if len(problems) > 0 {
 		slices.Sort(problems)
 		return nil, errors.New(strings.Join(problems, "; "))
 	}
-	maps.DeleteFunc(names, func(name string, _ bool) bool { return unhashed(name, w.DistInfo) })
-	inInfo := func(name string) bool { return strings.HasPrefix(name, w.DistInfo+"/") }
-	return slices.SortedFunc(maps.Keys(names), func(a, b string) int {
+	maps.DeleteFunc(chosen, func(name string, _ File) bool { return unhashed(name, distInfo) })
+	inInfo := func(f File) bool { return strings.HasPrefix(f.Name, distInfo+"/") }
+	return slices.SortedFunc(maps.Values(chosen), func(a, b File) int {
 		switch {
 		case inInfo(a) == inInfo(b):
-			return cmp.Compare(a, b)
+			return cmp.Compare(a.Name, b.Name)
 		case inInfo(a): // .dist-info is last, as PEP 427 recommends: tools amend it without rewriting the rest
 			return 1
 		}
 		return -1
 	}), nil
-}
-
-func (w *Wheel) writeMember(out writer, name string, replace map[string][]byte) (recordLine, error) {
-	var mode fs.FileMode
-	if found := w.members[name]; found != nil {
-		mode = found.Mode()
-	}
-	if data, ok := replace[name]; ok {
-		return out.write(name, mode, copied(data))
-	}
-	f, err := w.member(name)
-	if err != nil {
-		return recordLine{}, err
-	}
-	return out.write(name, mode, func(dst io.Writer) error { return copyMember(dst, f) })
 }
 
 // copied returns a function that writes data.

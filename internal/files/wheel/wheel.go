@@ -51,11 +51,10 @@ type Wheel struct {
 	Metadata  Header
 	WheelInfo Header
 
-	zip      *zip.Reader
-	members  map[string]*zip.File
+	contents
 	infoDirs []string // every .dist-info directory
 	problems []string // found while opening
-	close    func() error
+	file     *os.File
 }
 
 // File is a member of the wheel.
@@ -77,7 +76,7 @@ func Open(path string) (*Wheel, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening wheel %q: %w", path, err), f.Close())
 	}
-	w.close = f.Close
+	w.file = f
 	return w, nil
 }
 
@@ -103,16 +102,17 @@ func read(base string, r io.ReaderAt, size int64) (*Wheel, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Wheel{Name: name, Size: size, zip: archive, members: map[string]*zip.File{}, close: func() error { return nil }}
+	w := &Wheel{Name: name, Size: size, contents: contents{}}
 	for _, f := range archive.File {
-		w.members[f.Name] = f
+		w.contents[f.Name] = f
 		if !strings.HasSuffix(f.Name, "/") {
 			w.Files = append(w.Files, File{f.Name, int64(f.UncompressedSize64), f.Mode()})
 		}
 	}
-	w.findDistInfo()
-	w.Metadata = w.header("METADATA")
-	w.WheelInfo = w.header("WHEEL")
+	w.DistInfo, w.infoDirs = findDistInfo(w.contents, name)
+	metadata, problems := readHeader(w.contents, w.DistInfo, "METADATA")
+	info, more := readHeader(w.contents, w.DistInfo, "WHEEL")
+	w.Metadata, w.WheelInfo, w.problems = metadata, info, append(problems, more...)
 	return w, nil
 }
 
@@ -134,52 +134,55 @@ func plausible(files []*zip.File) error {
 	return nil
 }
 
-// findDistInfo chooses the .dist-info directory that matches the file name. Without a
-// match, it takes the only one.
-func (w *Wheel) findDistInfo() {
-	for name := range w.members { // including directory entries, which pip counts
+// findDistInfo lists every .dist-info directory, and chooses the one that matches the file
+// name. Without a match, it takes the only one.
+func findDistInfo(in contents, name Name) (chosen string, all []string) {
+	for name := range in { // including directory entries, which pip counts
 		if top, _, _ := strings.Cut(name, "/"); strings.HasSuffix(top, ".dist-info") {
-			w.infoDirs = append(w.infoDirs, top)
+			all = append(all, top)
 		}
 	}
-	w.infoDirs = sortedSet(w.infoDirs)
-	promised := w.Name.Distribution + "-" + w.Name.Version + ".dist-info"
+	all = sortedSet(all)
+	promised := name.Distribution + "-" + name.Version + ".dist-info"
 	switch {
-	case slices.Contains(w.infoDirs, promised):
-		w.DistInfo = promised
-	case len(w.infoDirs) == 1:
-		w.DistInfo = w.infoDirs[0]
+	case slices.Contains(all, promised):
+		return promised, all
+	case len(all) == 1:
+		return all[0], all
 	}
+	return "", all
 }
 
-func (w *Wheel) header(file string) Header {
-	if w.DistInfo == "" {
-		return Header{}
+// readHeader reads METADATA or WHEEL. Its problems leave the header empty.
+func readHeader(in contents, distInfo, file string) (h Header, problems []string) {
+	if distInfo == "" {
+		return nil, nil // checkDistInfo reports it
 	}
-	name := w.DistInfo + "/" + file
-	data, err := w.ReadFile(name, maxHeader)
+	name := distInfo + "/" + file
+	data, err := in.ReadFile(name, maxHeader)
 	if err != nil {
-		w.problems = append(w.problems, err.Error())
-		return Header{}
+		return nil, []string{err.Error()}
 	}
-	h, err := ParseHeader(data)
+	h, err = ParseHeader(data)
 	if err == nil && len(h) == 0 {
 		err = errors.New("it has no fields")
 	}
 	if err != nil {
-		w.problems = append(w.problems, fmt.Sprintf("%s: %v", name, err))
-		return Header{}
+		return nil, []string{fmt.Sprintf("%s: %v", name, err)}
 	}
-	return h
+	return h, nil
 }
 
 // Close closes the file. Open members remain usable.
-func (w *Wheel) Close() error { return w.close() }
+func (w *Wheel) Close() error { return w.file.Close() }
+
+// contents are the members of a wheel by name, with directories.
+type contents map[string]*zip.File
 
 // ReadFile returns the contents of a member. A member of more than limit bytes is an
 // error.
-func (w *Wheel) ReadFile(name string, limit int64) ([]byte, error) {
-	f, err := w.member(name)
+func (c contents) ReadFile(name string, limit int64) ([]byte, error) {
+	f, err := c.member(name)
 	if err != nil {
 		return nil, err
 	}
@@ -194,8 +197,8 @@ func (w *Wheel) ReadFile(name string, limit int64) ([]byte, error) {
 }
 
 // Copy writes the contents of a member to dst.
-func (w *Wheel) Copy(dst io.Writer, name string) error {
-	f, err := w.member(name)
+func (c contents) Copy(dst io.Writer, name string) error {
+	f, err := c.member(name)
 	if err != nil {
 		return err
 	}
@@ -203,21 +206,21 @@ func (w *Wheel) Copy(dst io.Writer, name string) error {
 }
 
 // SHA256 returns the digest of a member's contents, 64 hexadecimal digits.
-func (w *Wheel) SHA256(name string) (string, error) {
+func (c contents) SHA256(name string) (string, error) {
 	sum := sha256.New()
-	err := w.Copy(sum, name)
+	err := c.Copy(sum, name)
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // Open unpacks a member into an unlinked file, for readers that need to seek. It stops
 // when ctx ends.
-func (w *Wheel) Open(ctx context.Context, name string) (*os.File, error) {
+func (c contents) Open(ctx context.Context, name string) (*os.File, error) {
 	tmp, err := os.CreateTemp("", "wheel-member-*")
 	if err != nil {
 		return nil, fmt.Errorf("unpacking %q: %w", name, err)
 	}
 	// An unlinked file leaves nothing behind, however the process ends.
-	if err := errors.Join(os.Remove(tmp.Name()), w.Copy(until{ctx, tmp}, name)); err != nil {
+	if err := errors.Join(os.Remove(tmp.Name()), c.Copy(until{ctx, tmp}, name)); err != nil {
 		return nil, errors.Join(err, tmp.Close())
 	}
 	return tmp, nil
@@ -236,8 +239,8 @@ func (u until) Write(p []byte) (int, error) {
 	return u.Writer.Write(p)
 }
 
-func (w *Wheel) member(name string) (*zip.File, error) {
-	if f := w.members[name]; f != nil && f.Mode().IsRegular() {
+func (c contents) member(name string) (*zip.File, error) {
+	if f := c[name]; f != nil && f.Mode().IsRegular() {
 		return f, nil
 	}
 	return nil, fmt.Errorf("reading %q: it is not in the wheel", name)
